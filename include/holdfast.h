@@ -1,0 +1,440 @@
+/*
+ * holdfast: distributed locks over Redis, ZooKeeper, etcd, MySQL and shared
+ * memory, with a fencing token on every grant and a deadline one can trust.
+ *
+ * Read this before the functions:
+ *
+ * - A lock over a network is a lease. The holder may be stopped, or cut off,
+ *   for longer than the lease lasts; then somebody else gets the lock. Two
+ *   things protect you: the deadline (hf_lock_deadline: stop working before
+ *   it) and the token (hf_lock_token: have the resource refuse a lower one
+ *   than it has seen; docs/fencing.md shows how).
+ * - Every function that can fail returns 0 or a negative HF_E... code. Where
+ *   an hf_error is taken it may be NULL; if not, it receives a text for
+ *   people. It is the caller's and never allocated.
+ * - Three outcomes, not two: HF_EUNKNOWN says that a request was sent and
+ *   nobody answered. holdfast goes on settling it in the background; an
+ *   acquire that says so is never a hold, a release that says so has ended
+ *   yours.
+ * - Handles are thread-safe. A lock is owned by the *thread* that acquired it
+ *   (reentrant and counted) unless it was made with HF_OWNER_HANDLE.
+ * - After fork() the child's handles answer HF_EFORK and touch nothing: open
+ *   a client of its own in the child.
+ * - Times are milliseconds unless the name says otherwise; deadlines are
+ *   nanoseconds of CLOCK_BOOTTIME.
+ * - Names are bytes: 1 to HF_NAME_MAX of them, without NUL.
+ * - A client has one helper thread, named "hf-keeper", which renews leases.
+ *   It never runs code of yours. It is joined by hf_close().
+ */
+#ifndef HOLDFAST_H
+#define HOLDFAST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(HF_BUILDING)
+#define HF_API __attribute__((visibility("default")))
+#else
+#define HF_API
+#endif
+
+#define HF_VERSION_MAJOR 0
+#define HF_VERSION_MINOR 1
+#define HF_VERSION_PATCH 0
+
+/* The version of the library that is loaded, "0.1.0". Never NULL. */
+HF_API const char *hf_version(void);
+
+/* ---- errors ----------------------------------------------------------- */
+
+/* Name, number, text. Numbers never change. */
+#define HF_ERRORS(X)                                                           \
+    X(EBUSY, -1, "somebody else holds it")                                     \
+    X(ETIMEDOUT, -2, "not granted in time")                                    \
+    X(ECANCELED, -3, "the wait was cancelled")                                 \
+    X(ELOST, -4, "the hold was lost")                                          \
+    X(ENOTOWNER, -5, "the caller does not hold it")                            \
+    X(EUNKNOWN, -6, "sent, but not answered")                                  \
+    X(EBACKEND, -7, "the server cannot be used")                               \
+    X(EAUTH, -8, "the server refused our credentials")                         \
+    X(EINVAL, -9, "invalid argument")                                          \
+    X(ENOTSUP, -10, "not supported by this backend")                           \
+    X(EMISMATCH, -11, "the name is in use as another kind of lock")            \
+    X(EDEADLK, -12, "the caller holds it already")                             \
+    X(ENOMEM, -13, "out of memory")                                            \
+    X(EFORK, -14, "the handle belongs to the parent process")                  \
+    X(ECLOSED, -15, "the client is closed")                                    \
+    X(EPROTO, -16, "the server answered something we do not understand")
+
+enum hf_code {
+    HF_OK = 0,
+#define HF_X(name, number, text) HF_##name = (number),
+    HF_ERRORS(HF_X)
+#undef HF_X
+};
+
+typedef struct hf_error {
+    int code;
+    char text[240]; /* always terminated; cut if too long */
+} hf_error;
+
+#define HF_ERROR_INIT {0, {0}}
+
+/* "HF_EBUSY", or "HF_E?" for a number that is none. Never NULL. */
+HF_API const char *hf_error_name(int code);
+/* The general text of a code. Never NULL. */
+HF_API const char *hf_error_text(int code);
+
+/* ---- client ----------------------------------------------------------- */
+
+typedef struct hf_client hf_client;
+typedef struct hf_lock hf_lock;
+typedef struct hf_latch hf_latch;
+
+#define HF_FOREVER (-1)                /* a wait_ms that does not end */
+#define HF_NO_DEADLINE INT64_MAX       /* a deadline that does not come */
+#define HF_NAME_MAX 512                /* bytes in a name */
+#define HF_TIME_MAX_MS 3155760000000LL /* a hundred years; more is EINVAL */
+#define HF_CSTRING ((size_t)-1)        /* a name_len: "ends at its NUL" */
+
+enum hf_event_type {
+    HF_EVENT_LOST = 1, /* a hold of ours ended without a release */
+    HF_EVENT_ORPHANED, /* a thread exited while holding; not renewed any more */
+    HF_EVENT_DOWN,     /* the connection is gone; holds live until deadline */
+    HF_EVENT_UP,       /* it is back */
+    HF_EVENT_WANTED,   /* reserved: somebody else waits for what we hold */
+};
+
+typedef struct hf_event {
+    int type;
+    const char *name; /* of the lock, "" where there is none; not kept */
+    size_t name_len;
+    uint64_t token; /* of the hold that the event is about, or 0 */
+} hf_event;
+
+/* Memory and log of the program's choosing; any may be NULL. */
+typedef struct hf_hooks {
+    void *ctx;
+    void *(*alloc)(void *ctx, size_t size); /* need not be zeroed */
+    void (*free)(void *ctx, void *p);       /* p is never NULL */
+    /* Called on any thread, with locks held: do not call back into holdfast.
+     * Never sees a secret. */
+    void (*log)(void *ctx, const char *text);
+} hf_hooks;
+
+typedef struct hf_client_options {
+    size_t size; /* set by HF_CLIENT_OPTIONS_INIT */
+    /* Each of the times overrides the URL's option of that name; 0 does not. */
+    int64_t ttl_ms;             /* default 30 000: leases, renewed at a third */
+    int64_t connect_timeout_ms; /* default 5 000: hf_open and each reconnect */
+    int64_t op_timeout_ms;      /* default 5 000: one answer of the server */
+    const char *password;       /* overrides the URL's; copied, then wiped */
+    const char *label;          /* shown to others by hf_inspect; copied */
+    const hf_hooks *hooks;      /* copied; what ctx points to must outlive us */
+    void (*on_event)(void *arg, const hf_event *event); /* from dispatch only */
+    void *event_arg;
+} hf_client_options;
+
+#define HF_CLIENT_OPTIONS_INIT                                                 \
+    {sizeof(hf_client_options), 0, 0, 0, NULL, NULL, NULL, NULL, NULL}
+
+/*
+ * Opens a client and connects it. Blocks for at most connect_timeout. On
+ * failure *out is NULL and the text says what is wrong and what would be
+ * right: EINVAL (URL, options), EBACKEND (unreachable; module missing), EAUTH,
+ * ENOMEM. opt may be NULL. The caller closes the client by hf_close().
+ */
+HF_API int hf_open(const char *url, const hf_client_options *opt,
+                   hf_client **out, hf_error *err);
+
+/*
+ * Ends every wait with ECLOSED, releases what is held (waiting for at most
+ * op_timeout), joins the helper thread. Handles of the client's locks stay
+ * valid and answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that
+ * a release was not answered.
+ */
+HF_API int hf_close(hf_client *client);
+
+/* What a backend can do, per kind; see docs/guarantees.md. */
+enum hf_cap {
+    HF_CAP_FAIR = 1 << 0,
+    HF_CAP_UNFAIR = 1 << 1,
+    HF_CAP_LEASE = 1 << 2,   /* a fixed lease is kept by the server */
+    HF_CAP_EVENTS = 1 << 3,  /* waiters are told, nobody polls */
+    HF_CAP_DURABLE = 1 << 4, /* holds survive a restart of the server */
+    HF_CAP_INSPECT = 1 << 5, /* inspect, list and break */
+    HF_CAP_WANTED = 1 << 6,  /* holders are told of waiters */
+};
+
+enum hf_kind {
+    HF_MUTEX = 1,
+    HF_RWLOCK = 2,
+    HF_SEMAPHORE = 3,
+    HF_LATCH = 4, /* for hf_client_caps; made by hf_latch_new */
+};
+
+/* The capability bits of a kind: 0 where the backend does not have the kind,
+ * HF_EINVAL for no client or no such kind. Does not block. */
+HF_API int hf_client_caps(const hf_client *client, enum hf_kind kind);
+
+/*
+ * For programs with a loop of their own: a descriptor that is readable when
+ * hf_client_dispatch() has something to do. The library's, close-on-exec; do
+ * not close it. Negative code on failure.
+ */
+HF_API int hf_client_fd(hf_client *client);
+
+/*
+ * Does what can be done without blocking: moves requests on, then calls the
+ * callbacks of finished asynchronous verbs and on_event, on this thread and
+ * with no lock held (they may call holdfast, but not hf_close). Returns how
+ * many were called, or a code.
+ */
+HF_API int hf_client_dispatch(hf_client *client);
+
+/* ---- locks ------------------------------------------------------------ */
+
+enum hf_fairness {
+    HF_FAIR_DEFAULT = 0, /* the URL's fair= option, else the backend's own */
+    HF_FAIR = 1,
+    HF_UNFAIR = 2,
+};
+
+enum hf_lock_flag {
+    HF_OWNER_HANDLE = 1 << 0,  /* owned by the handle, not by the thread */
+    HF_NOT_REENTRANT = 1 << 1, /* a second acquire is EDEADLK */
+};
+
+typedef struct hf_lock_options {
+    size_t size; /* set by HF_LOCK_OPTIONS_INIT */
+    enum hf_kind kind;
+    enum hf_fairness fairness;
+    unsigned flags;      /* hf_lock_flag */
+    uint32_t permits;    /* size of a semaphore; 0 for other kinds */
+    uint32_t handoff;    /* local owners that may take turns on one grant */
+    int64_t ttl_ms;      /* 0: the client's */
+    int64_t max_hold_ms; /* 0: none. No hold lasts longer, renewed or not */
+    const char *label;   /* shown to others by hf_inspect; copied */
+} hf_lock_options;
+
+#define HF_LOCK_OPTIONS_INIT                                                   \
+    {sizeof(hf_lock_options), HF_MUTEX, HF_FAIR_DEFAULT, 0, 0, 0, 0, 0, NULL}
+
+/*
+ * Makes a handle on the lock of that name. Asks nobody; cheap (under 512
+ * bytes). opt may be NULL: a mutex. EINVAL (name, options), ENOTSUP (kind or
+ * fairness), EMISMATCH (this client uses the name as another kind), ENOMEM,
+ * EBACKEND (a limit of the backend is reached), ECLOSED, EFORK.
+ * Freed by hf_lock_free().
+ */
+HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
+                       const hf_lock_options *opt, hf_lock **out,
+                       hf_error *err);
+
+/*
+ * Frees the handle. EBUSY, and nothing freed, while it is held or waited for
+ * through this handle. NULL is 0.
+ */
+HF_API int hf_lock_free(hf_lock *lock);
+
+enum hf_mode {
+    HF_WRITE = 0, /* exclusive; all that a mutex has */
+    HF_READ = 1,
+};
+
+/*
+ * Cancels a wait from another thread or from a signal handler. Give it to one
+ * wait at a time; it must outlive that call, and the client must outlive the
+ * firing. Once fired it stays fired: initialise it again to use it again.
+ */
+typedef struct hf_cancel {
+    uint32_t word; /* ours */
+    int fd;        /* ours */
+} hf_cancel;
+
+#define HF_CANCEL_INIT {0, -1}
+
+HF_API void hf_cancel_init(hf_cancel *cancel);
+/* Async-signal-safe. The wait returns its grant or ECANCELED, soon. */
+HF_API void hf_cancel_fire(hf_cancel *cancel);
+
+typedef struct hf_acquire_options {
+    size_t size; /* set by HF_ACQUIRE_OPTIONS_INIT */
+    enum hf_mode mode;
+    uint32_t permits;  /* of a semaphore: how many; 0 is 1 */
+    int64_t wait_ms;   /* HF_FOREVER, 0 (try), or how long */
+    int64_t lease_ms;  /* 0: renewed by the watchdog; else fixed, not renewed */
+    hf_cancel *cancel; /* may be NULL */
+} hf_acquire_options;
+
+#define HF_ACQUIRE_OPTIONS_INIT                                                \
+    {sizeof(hf_acquire_options), HF_WRITE, 0, HF_FOREVER, 0, NULL}
+
+/*
+ * Takes the lock. opt may be NULL: write, for ever, renewed. Blocks as long as
+ * opt says, and returns at the latest a second after that. 0: held. EBUSY (try
+ * only), ETIMEDOUT, ECANCELED, EDEADLK, ELOST (a lost hold of this owner has
+ * not been released yet), EMISMATCH, EBACKEND (no answer within op_timeout),
+ * EUNKNOWN, EINVAL, ENOTSUP, ENOMEM, ECLOSED, EFORK, EPROTO: not held, and
+ * nothing left behind.
+ */
+HF_API int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt,
+                           hf_error *err);
+/* hf_lock_acquire with wait_ms 0. */
+HF_API int hf_lock_try(hf_lock *lock, hf_error *err);
+/* hf_lock_acquire with that wait_ms. */
+HF_API int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err);
+
+/*
+ * Lets go of one acquire. The hold ends when this is called, whatever it
+ * returns. 0; ENOTOWNER: not held by the caller, nothing was done; ELOST: the
+ * hold had been lost before; EUNKNOWN: the server did not answer in
+ * op_timeout, holdfast goes on asking. Waits for the answer.
+ */
+HF_API int hf_lock_release(hf_lock *lock, hf_error *err);
+/* The same without waiting for the answer; never blocks. A lost answer is
+ * made good in the background. */
+HF_API int hf_lock_release_nowait(hf_lock *lock, hf_error *err);
+
+/*
+ * Extends the hold now, and waits for the answer: to lease_ms from now for a
+ * fixed lease, by the TTL (lease_ms 0) for a renewed one. ELOST: it is gone.
+ */
+HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
+
+/* Write hold to read hold, without a gap. ENOTSUP where the kind has none. */
+HF_API int hf_lock_downgrade(hf_lock *lock, hf_error *err);
+/* Always ENOTSUP: two readers that upgrade wait for each other for ever. */
+HF_API int hf_lock_upgrade(hf_lock *lock, hf_error *err);
+
+/* 0 if the caller holds it now; ELOST, ENOTOWNER. Never asks the network, nor
+ * do the next three, which return the same codes. */
+HF_API int hf_lock_check(hf_lock *lock);
+HF_API int hf_lock_token(hf_lock *lock, uint64_t *token);
+HF_API int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns);
+HF_API int hf_lock_count(hf_lock *lock, unsigned *count);
+
+/*
+ * A descriptor that becomes readable when the hold of this handle's lock is
+ * lost, without any thread having to be on time (a timer set to the
+ * deadline). The library's; valid until hf_lock_free(). Negative code on
+ * failure.
+ */
+HF_API int hf_lock_fd(hf_lock *lock);
+
+/* Called by hf_client_dispatch() with the verb's result. */
+typedef void (*hf_done_fn)(void *arg, hf_lock *lock, int result);
+
+/*
+ * The same verbs without blocking, for handles with HF_OWNER_HANDLE: 0 says
+ * that done will be called exactly once, a code that it never will be.
+ * EBUSY: a verb of this handle is under way already. opt->cancel is not used;
+ * hf_lock_cancel() cancels a pending acquire: its result is then 0 or
+ * ECANCELED. hf_lock_cancel is not for signal handlers.
+ */
+HF_API int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
+                                 hf_done_fn done, void *arg, hf_error *err);
+HF_API int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
+                                 hf_error *err);
+HF_API int hf_lock_cancel(hf_lock *lock);
+
+/*
+ * Several locks at once, of any clients and kinds: all or none. They are
+ * taken in one order everywhere, whatever the order given, so that two
+ * programs with the same locks never wait for each other for ever. opt is for
+ * each; wait_ms is for all together. release_all lets go of all and returns
+ * the first failure.
+ */
+HF_API int hf_lock_acquire_all(hf_lock *const *locks, size_t n,
+                               const hf_acquire_options *opt, hf_error *err);
+HF_API int hf_lock_release_all(hf_lock *const *locks, size_t n, hf_error *err);
+
+/*
+ *     HF_SYNCHRONIZED(lock) { ... }
+ *
+ * runs the block while holding the lock, and lets go however the block is left
+ * (return, break, goto; not longjmp). Not got: the block is skipped.
+ * hf_synchronized_result() then tells why: the result of the last
+ * HF_SYNCHRONIZED of this thread. Give it an expression without side effects.
+ */
+typedef struct hf_guard {
+    hf_lock *lock;
+    int run;
+} hf_guard;
+
+HF_API hf_guard hf_guard_enter(hf_lock *lock);
+HF_API void hf_guard_leave(hf_guard *guard);
+HF_API int hf_synchronized_result(void);
+
+#define HF_SYNCHRONIZED(lock)                                                  \
+    for (hf_guard hf_guard_here                                                \
+         __attribute__((cleanup(hf_guard_leave))) = hf_guard_enter(lock);      \
+         hf_guard_here.run; hf_guard_here.run = 0)
+
+/* ---- latch ------------------------------------------------------------ */
+
+/* Set once, counted down, waited for; survives the death of whoever set it.
+ * ENOTSUP where the backend has none. */
+HF_API int hf_latch_new(hf_client *client, const void *name, size_t name_len,
+                        hf_latch **out, hf_error *err);
+HF_API void hf_latch_free(hf_latch *latch);
+HF_API int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err);
+HF_API int hf_latch_down(hf_latch *latch, hf_error *err);
+HF_API int hf_latch_get(hf_latch *latch, uint64_t *count, hf_error *err);
+HF_API int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
+                         hf_error *err);
+
+/* ---- inspection ------------------------------------------------------- */
+
+/* One holder or one waiter. Unknown texts are "", unknown numbers 0. */
+typedef struct hf_party {
+    char owner[64]; /* as the backend knows it */
+    char host[64];
+    char label[64];
+    int64_t pid;
+    int64_t since_unix_ms; /* granted; wall-clock time of the holder */
+    int64_t left_ms;       /* of its lease; -1: no end */
+    uint64_t token;
+} hf_party;
+
+typedef struct hf_info {
+    enum hf_kind kind; /* 0: nobody uses the name */
+    enum hf_fairness fairness;
+    uint64_t token; /* the highest exclusive one so far, 0 if not known */
+    size_t holders_len, waiters_len;
+    hf_party *holders;
+    hf_party *waiters; /* in the order in which they will get it, if fair */
+} hf_info;
+
+/* Who holds the name, who waits. Waits for the answer. Freed by hf_info_free,
+ * before the client is closed. */
+HF_API int hf_inspect(hf_client *client, const void *name, size_t name_len,
+                      hf_info **out, hf_error *err);
+HF_API void hf_info_free(hf_client *client, hf_info *info);
+
+typedef struct hf_names {
+    size_t len;
+    struct hf_name {
+        size_t len;
+        char *bytes; /* terminated, for convenience */
+    } *names;
+} hf_names;
+
+/* The names that are held or waited for and begin with prefix (NULL: all). */
+HF_API int hf_list(hf_client *client, const char *prefix, hf_names **out,
+                   hf_error *err);
+HF_API void hf_names_free(hf_client *client, hf_names *names);
+
+/* Takes the lock away from whoever holds it. They learn it at their next
+ * renewal at the latest. ENOTOWNER: nobody holds it. */
+HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
+                    hf_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

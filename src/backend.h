@@ -1,0 +1,248 @@
+/*
+ * The narrow waist: what a backend offers the core, and what it may ask of it.
+ *
+ * A backend never blocks and has no thread. It starts requests, moves them on
+ * when the core says that something can be read, written or has timed out, and
+ * reports each exactly once. It keeps no policy: who waits for how long, when
+ * to look again, when a hold is lost, is the core's (gate.c, lease.c).
+ *
+ * Two natures:
+ * - A *networked* backend is called with the client's mutex held, always, so
+ *   it needs no lock of its own. Threads wait by driving it (engine.c).
+ * - A *direct* one (HF__DIRECT; shared memory) answers attempt, abandon,
+ *   release and renew at once and may be called on many threads at a time; for
+ *   one remote the core calls it under that gate's mutex. Threads wait in park.
+ *
+ * Every request is idempotent by its hold id: attempt, release, abandon and
+ * renew may be sent again when an answer was lost, and then say the same.
+ */
+#ifndef HF_BACKEND_H
+#define HF_BACKEND_H
+
+#include <holdfast.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HF__ABI 1
+
+typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
+#define HF__NEVER INT64_MAX
+#define HF__MS 1000000LL
+
+/* What a request came to, beside the negative codes of holdfast.h. Of those a
+ * backend uses EUNKNOWN (sent, answer lost), EBACKEND, EAUTH, EPROTO,
+ * EMISMATCH, ENOTOWNER (release, renew: not ours), ENOMEM, ENOTSUP. */
+enum hf__outcome {
+    HF__DONE = 0,
+    HF__PENDING = 1, /* core->done() will be called for it */
+    HF__GRANTED = 2, /* attempt: ours, token and sent_at are set */
+    HF__QUEUED = 3,  /* attempt: not yet; core->bell() tells when to ask again,
+                        and look_at when at the latest */
+    HF__BUSY = 4,    /* attempt with may_queue == false: not now */
+};
+
+enum hf__op {
+    HF__ATTEMPT = 1,
+    HF__RELEASE, /* of a hold */
+    HF__ABANDON, /* of an attempt, whatever became of it: leave the queue, and
+                    release if it was granted after all */
+    HF__RENEW,
+    HF__INSPECT,
+    HF__LIST,
+    HF__BREAK,
+    HF__LATCH_SET,
+    HF__LATCH_DOWN,
+    HF__LATCH_GET,
+};
+
+struct hf__remote;
+
+/* A request. Owned by the core; the backend may use `next` while it is
+ * pending. */
+struct hf__req {
+    struct hf__req *next;
+    struct hf__remote *remote; /* NULL: a hf__query or hf__batch */
+    uint64_t hold_id;          /* unique in this client, never reused */
+    hf__time sent_at;          /* out: just before the bytes were written */
+    union {
+        uint64_t token;   /* out, of GRANTED */
+        hf__time look_at; /* out, of QUEUED: HF__NEVER if the bell is sure */
+    };
+    int16_t result; /* out: outcome or code */
+    uint8_t op;
+    bool may_queue : 1; /* attempt: stay in the queue if it is not free */
+    bool fixed : 1;     /* attempt: lease_ms is a fixed lease, for the server to
+                           end even if we live */
+    bool is_async : 1;  /* direct, attempt: no thread will park for it; ring
+                           through the keeper */
+    bool flying : 1;    /* the core's: submitted, not yet processed */
+    uint32_t lease_ms;  /* attempt, renew: lease to ask for, never 0 */
+};
+
+/* One name in one client: owned by the core, alive from attach to detach. */
+struct hf__remote {
+    const char *name; /* terminated too; with the client's prefix in front */
+    uint16_t name_len;
+    uint8_t kind; /* enum hf_kind */
+    bool fair;
+    uint32_t permits;  /* size of a semaphore */
+    const char *label; /* of the present or next holder; "" if none */
+    void *impl;        /* the backend's, set by attach, released by detach */
+    struct hf__req ask;    /* ATTEMPT */
+    struct hf__req let_go; /* RELEASE or ABANDON */
+};
+
+/* Renewal of many holds in one go: req.op == HF__RENEW, req.remote == NULL.
+ * The backend sets each result (DONE, ENOTOWNER, EUNKNOWN ...) and
+ * req.sent_at, then reports the whole. */
+struct hf__batch {
+    struct hf__req req;
+    size_t len;
+    struct hf__renewal {
+        struct hf__remote *remote;
+        uint64_t hold_id;
+        uint32_t lease_ms;
+        int16_t result;
+    } item[];
+};
+
+/* Everything that is about a name and not about a hold. */
+struct hf__query {
+    struct hf__req req;
+    const char *name; /* or the prefix to list; with the client's prefix */
+    size_t name_len;
+    uint64_t count;      /* latch: in and out; down: the request id, in */
+    hf_info *info;       /* INSPECT, out: filled by the backend by info_add */
+    hf_names *names;     /* LIST, out: filled by names_add */
+};
+
+/* A URL, taken apart. Values are decoded and terminated. */
+struct hf__url {
+    char *scheme, *user, *password, *path; /* "" where there is none */
+    size_t hosts_len;
+    struct hf__host {
+        char *name;
+        uint16_t port; /* 0: not given */
+    } hosts[16];
+    size_t options_len;
+    struct hf__option {
+        char *key, *value;
+        bool used; /* set by whoever knows it; the rest is an error */
+    } options[32];
+    char *memory; /* what all of the above points into; wiped when freed */
+    size_t memory_len;
+};
+
+/* What the core has settled before it opens a backend. */
+struct hf__config {
+    struct hf__url *url;
+    const char *password; /* "" if none */
+    const char *label;
+    uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
+};
+
+/* What the core does for a backend. Passed in, so that a module needs no
+ * symbol of the library. */
+struct hf__core {
+    uint32_t abi;
+    hf__time (*now)(void);
+    /* 0, or EBACKEND: getrandom(2) failed. */
+    int (*random)(void *buf, size_t len);
+    void *(*alloc)(hf_client *, size_t); /* zeroed; NULL: out of memory */
+    void (*free)(hf_client *, void *);   /* NULL is fine */
+    void (*log)(hf_client *, const char *fmt, ...)
+        __attribute__((format(printf, 2, 3)));
+    /* The text for the failure that is about to be returned or reported. Puts
+     * the backend's name in front. Returns code. */
+    int (*why)(hf_client *, int code, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+
+    /* A pending request is finished: its result is set. Only marks it. */
+    void (*done)(hf_client *, struct hf__req *);
+    /* What a QUEUED attempt waits for may have happened. Only marks. For a
+     * direct backend: from advance() on the keeper. */
+    void (*bell)(hf_client *, struct hf__remote *);
+    /* HF_EVENT_DOWN, HF_EVENT_UP; HF_EVENT_LOST: every hold is lost. */
+    void (*session)(hf_client *, int event);
+
+    /* Poll fd for EPOLLIN, EPOLLOUT (level-triggered); 0 for events removes
+     * it. advance() is called when something is ready. ENOMEM, EBACKEND. */
+    int (*watch)(hf_client *, int fd, uint32_t events);
+    /* The keeper shall call background() soon. */
+    void (*need_background)(hf_client *);
+
+    /* Options of the URL: NULL if not given. Marks it as known. */
+    const char *(*option)(struct hf__url *, const char *key);
+    /* "10s", "1500ms", "2m", "1h", "3" (seconds) -> ms; EINVAL. */
+    int (*parse_ms)(const char *text, int64_t *ms);
+
+    /* Appends to the answer of a query; NULL: out of memory, the query is then
+     * to be reported as ENOMEM. The memory is zeroed. */
+    hf_party *(*add_holder)(hf_client *, struct hf__query *);
+    hf_party *(*add_waiter)(hf_client *, struct hf__query *);
+    int (*add_name)(hf_client *, struct hf__query *, const char *, size_t);
+};
+
+enum hf__backend_flag { HF__DIRECT = 1 << 0 };
+
+struct hf__backend {
+    uint32_t abi;     /* HF__ABI */
+    const char *name; /* "redis": in front of every error text */
+    unsigned flags;
+    int caps[5];        /* hf_cap bits, indexed by hf_kind */
+    bool fair_by_default;
+    const char *options; /* those it knows, for the error text: "dialect" */
+
+    /*
+     * Connects, or starts to, without blocking for longer than a name lookup
+     * would: called on the keeper thread, with no lock held. *self is the
+     * backend's state. Afterwards the core drives until ready() says DONE or
+     * a code, or connect_timeout is over.
+     */
+    int (*open)(hf_client *, const struct hf__core *,
+                const struct hf__config *, void **self);
+    int (*ready)(void *self); /* PENDING, DONE, or why not */
+    /* Nothing is pending any more, or nobody cares. On the keeper thread. */
+    void (*close)(void *self);
+    /* The child after fork: give memory and descriptors back, tell nobody.
+     * May be NULL: then they are leaked. */
+    void (*forked)(void *self);
+
+    /* Reads, writes, completes, whatever is possible; never blocks. */
+    void (*advance)(void *self, hf__time now);
+    hf__time (*next_timeout)(void *self); /* HF__NEVER */
+    /* On the keeper, no lock held: what may block (name lookups). May be
+     * NULL. */
+    void (*background)(void *self);
+
+    /* Direct only. Sleeps until *word != expect (a private futex), remote's
+     * bell rings or the one it waits for dies, or the time is over; may return
+     * early. remote == NULL: the keeper sleeps; advance() follows. */
+    void (*park)(void *self, struct hf__remote *remote, uint32_t *word,
+                 uint32_t expect, hf__time until);
+
+    /* EINVAL: the name is one of the backend's own. EMISMATCH if it can tell
+     * at once. */
+    int (*attach)(void *self, struct hf__remote *);
+    void (*detach)(void *self, struct hf__remote *);
+
+    /* remote->ask. QUEUED requests are attempted again with the same hold id
+     * until granted or abandoned. */
+    int (*attempt)(void *self, struct hf__req *);
+    /* remote->let_go, op RELEASE. DONE; ENOTOWNER: was not held. Sent after
+     * whatever of this remote was sent before. */
+    int (*release)(void *self, struct hf__req *);
+    /* remote->let_go, op ABANDON. The ask may be pending still: it is never
+     * reported then. */
+    int (*abandon)(void *self, struct hf__req *);
+    int (*renew)(void *self, struct hf__batch *);
+    int (*query)(void *self, struct hf__query *);
+};
+
+/* A module exports this. */
+#define HF__MODULE_SYMBOL "hf_module"
+typedef const struct hf__backend *hf__module_fn(uint32_t abi);
+
+extern const struct hf__backend hf__shm_backend;
+
+#endif

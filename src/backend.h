@@ -103,7 +103,7 @@ struct hf__batch {
         uint64_t hold_id;
         uint32_t lease_ms;
         int16_t result;
-    } item[];
+    } *item;
 };
 
 /* Everything that is about a name and not about a hold. */
@@ -183,7 +183,10 @@ struct hf__core {
     int (*add_name)(hf_client *, struct hf__query *, const char *, size_t);
 };
 
-enum hf__backend_flag { HF__DIRECT = 1 << 0 };
+enum hf__backend_flag {
+    HF__DIRECT = 1 << 0,
+    HF__ENDLESS = 1 << 1, /* a hold without a fixed lease needs no renewal */
+};
 
 struct hf__backend {
     uint32_t abi;     /* HF__ABI */
@@ -204,9 +207,6 @@ struct hf__backend {
     int (*ready)(void *self); /* PENDING, DONE, or why not */
     /* Nothing is pending any more, or nobody cares. On the keeper thread. */
     void (*close)(void *self);
-    /* The child after fork: give memory and descriptors back, tell nobody.
-     * May be NULL: then they are leaked. */
-    void (*forked)(void *self);
 
     /* Reads, writes, completes, whatever is possible; never blocks. */
     void (*advance)(void *self, hf__time now);

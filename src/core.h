@@ -1,0 +1,245 @@
+/*
+ * The core's own types. Who may touch what:
+ *
+ *   name->mu     its gate, its remote's requests, its waiters
+ *   client->mu   the backend (a networked one), the driver's role, the table of
+ *                names, references, timers, news, callbacks
+ *
+ * Order: name->mu before client->mu. The backend reports under client->mu and
+ * only leaves a mark (news); whoever drives then takes it to the name, with
+ * both in the right order.
+ */
+#ifndef HF_CORE_H
+#define HF_CORE_H
+
+#include "gate.h"
+#include "owner.h"
+#include "timer.h"
+#include "wait.h"
+
+#include <pthread.h>
+
+#define HF__CANCELLED 0x80000000u /* in hf_cancel.word */
+
+/* Somebody who wants to hear that a hold has been let go: a thread or an
+ * asynchronous verb. On name->releasers, under name->mu. */
+struct hf__releaser {
+    struct hf__releaser *next;
+    uint64_t hold_id;
+    struct hf__sleeper *sleeper; /* or NULL: */
+    struct hf__async *async;
+    int result;
+    bool settled;
+};
+
+/* One per client and name, shared by the handles on it. */
+struct hf__name {
+    struct hf__mutex mu;
+    uint32_t refs; /* handles, and requests under way; client->mu */
+    struct hf__gate gate;
+    struct hf__remote remote;
+    struct hf__timer timer;          /* client->mu */
+    struct hf__thread *owner_thread; /* the last owner, NULL: a handle */
+    struct hf__releaser *releasers;
+    struct hf__name *next_in_bucket, *next_news;
+    hf_client *client;
+    hf_lock *watchers; /* handles with a descriptor that tells of loss */
+    uint32_t hash;
+    bool parker : 1;   /* direct: a thread sleeps in park for this name */
+    bool orphaned : 1; /* its owner has exited; reported */
+    /* client->mu: */
+    bool in_news : 1, ask_ready : 1, let_go_ready : 1, rang : 1;
+    char text[]; /* the name, terminated, with the client's prefix */
+};
+
+/* An asynchronous verb; made at the handle's first. */
+struct hf__async {
+    struct hf__waiter waiter;
+    struct hf__timer timer; /* when the wait is over */
+    struct hf__releaser releaser;
+    struct hf__async *next; /* in client->callbacks */
+    hf_lock *lock;
+    hf_done_fn done;
+    void *arg;
+    int result;
+    bool busy; /* from the call until its callback; name->mu */
+};
+
+struct hf_lock {
+    hf_client *client;
+    struct hf__name *name;
+    struct hf__async *async;
+    hf_lock *next_watcher; /* name->mu */
+    int64_t max_hold_ms;
+    uint64_t owner; /* of HF_OWNER_HANDLE */
+    uint32_t ttl_ms;
+    uint32_t handoff;
+    uint32_t uses; /* holds and waits through this handle; name->mu */
+    int loss_fd;   /* -1: nobody asked */
+    unsigned flags;
+};
+
+struct hf__event_item {
+    struct hf__event_item *next;
+    int type;
+    uint64_t token;
+    size_t name_len;
+    char name[];
+};
+
+/* A batch or a query under way. Freed by whoever is last: the waiting thread,
+ * or delivery if no thread waits (any more). client->mu. */
+struct hf__flight {
+    struct hf__flight *next, *prev; /* client->flights */
+    struct hf__flight *next_landed;
+    struct hf__sleeper *sleeper; /* NULL: nobody waits */
+    bool landed;                 /* reported by the backend */
+    bool delivered;
+    union {
+        struct hf__req req;
+        struct hf__batch batch;
+        struct hf__query query;
+    };
+};
+
+struct hf_client {
+    /* constant after open */
+    const struct hf__backend *be;
+    void *self;
+    hf_hooks hooks;
+    void (*on_event)(void *, const hf_event *);
+    void *event_arg;
+    char *prefix, *label;
+    uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
+    int fairness; /* of the URL; 0: the backend's */
+    bool direct, endless;
+    int epfd;               /* the backend's descriptors, and wake_fd */
+    int wake_fd;            /* ends the driver's sleep */
+    int ready_fd;           /* callbacks or events wait for dispatch */
+    int outer_fd;           /* epfd and ready_fd: hf_client_fd(); or -1 */
+    const uint32_t *parent; /* 1; 0 in a child after fork */
+
+    uint32_t closed; /* atomic: 1 from the begin of hf_close */
+
+    struct hf__mutex mu;
+    /* all below: mu */
+    bool driven;           /* somebody has the driver's role */
+    uint32_t rounds;       /* of driving, so far */
+    uint32_t under_way;    /* requests that the backend has not reported */
+    uint32_t async_waits;  /* acquires that no thread waits for */
+    uint32_t handles;      /* locks and latches */
+    uint32_t inside;       /* threads in a wait; hf_close waits for them */
+    uint32_t serial;       /* of names, for hold ids */
+    struct hf__sleeper *followers, *followers_tail;
+    struct hf__timers timers;
+    struct hf__name **buckets;
+    size_t buckets_len, names_len;
+    struct hf__name *news, *news_tail;
+    struct hf__flight *flights, *landed;
+    struct hf__async *callbacks, *callbacks_tail;
+    struct hf__event_item *events, *events_tail;
+    unsigned events_len;
+    hf_error why; /* the backend's last word */
+
+    pthread_t keeper;
+    hf__time keeper_until;
+    uint32_t keeper_word; /* futex: it shall look again */
+    bool keeper_stop, keeper_lookup;
+    uint32_t open_word; /* futex: open_result is there */
+    int open_result;
+    const struct hf__config *config; /* while opening */
+};
+
+#define hf__container(ptr, type, member)                                       \
+    ((type *)((char *)(ptr)-offsetof(type, member)))
+
+/* env.c: memory, log, chance, the table for the backends */
+void *hf__alloc(hf_client *, size_t); /* zeroed */
+void hf__free(hf_client *, void *);   /* NULL is fine */
+char *hf__strdup(hf_client *, const char *);
+int hf__random(void *buf, size_t len);
+void hf__log(hf_client *, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+extern const struct hf__core hf__core;
+
+/* error.c */
+int hf__fail(hf_error *, int code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The code, with the backend's last word as text if it spoke of that code. */
+int hf__fail_why(hf_client *, hf_error *, int code);
+
+/* url.c */
+int hf__url_parse(hf_client *, const char *text, struct hf__url *, hf_error *);
+void hf__url_free(hf_client *, struct hf__url *);
+const char *hf__url_option(struct hf__url *, const char *key);
+int hf__parse_ms(const char *text, int64_t *ms);
+
+/* module.c */
+int hf__backend_find(const char *scheme, const struct hf__backend **,
+                     hf_error *);
+
+/* client.c */
+static inline int hf__client_check(const hf_client *c)
+{
+    if (__builtin_expect(!*(const volatile uint32_t *)c->parent, 0))
+        return HF_EFORK;
+    if (__builtin_expect(__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE), 0))
+        return HF_ECLOSED;
+    return 0;
+}
+/* One handle less; frees a closed client with its last one. */
+void hf__client_put(hf_client *);
+/* EINVAL with a text; *len is found if it was HF_CSTRING. */
+int hf__name_valid(const void *name, size_t *len, hf_error *);
+
+/* engine.c: the driver's role, and what it delivers */
+typedef bool hf__ready_fn(void *arg, hf__time now, hf__time *until);
+/* Drives, or follows whoever drives, until ready() says so. It is called on
+ * this thread, without locks, and says when to call it again at the latest. */
+void hf__engine_wait(hf_client *, struct hf__sleeper *, hf__ready_fn *,
+                     void *arg);
+/* For the keeper and dispatch. False: somebody else drives. */
+bool hf__engine_take(hf_client *);
+void hf__engine_give(hf_client *);
+/* One round of the driver: sleeps until then at most, moves on, delivers. */
+void hf__engine_round(hf_client *, struct hf__sleeper *, hf__time until);
+/* Takes news, landed flights and due timers to where they belong. */
+void hf__engine_deliver(hf_client *, hf__time now);
+void hf__engine_interrupt(hf_client *);
+void hf__engine_callback_locked(hf_client *, struct hf__async *);
+void hf__engine_event_locked(hf_client *, int type, const struct hf__name *,
+                             uint64_t token);
+void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
+/* Submits a flight and waits for it. False: not answered in time; the flight
+ * is not the caller's any more. */
+struct hf__flight *hf__flight_new(hf_client *, size_t extra);
+bool hf__flight_wait(hf_client *, struct hf__flight *);
+void hf__flight_submit(hf_client *, struct hf__flight *);
+void hf__flight_free(hf_client *, struct hf__flight *);
+
+/* keeper.c: the helper thread */
+int hf__keeper_start(hf_client *, const struct hf__config *, hf_error *);
+void hf__keeper_stop(hf_client *);
+/* It shall be awake by then. */
+void hf__keeper_due_locked(hf_client *, hf__time at);
+
+/* name.c */
+int hf__name_get(hf_client *, const void *name, size_t len,
+                 const hf_lock_options *, struct hf__name **, hf_error *);
+void hf__name_put(struct hf__name *);
+void hf__name_unref_locked(struct hf__name *);
+/* Sends what the gate wants sent and sets the timer; name->mu is held. */
+void hf__name_run(struct hf__name *, hf__time now);
+/* Takes the backend's news to the gate. */
+void hf__name_news(struct hf__name *, hf__time now);
+/* The clock reached the name's timer. True: it is to be renewed. */
+bool hf__name_timer(struct hf__name *, hf__time now);
+hf__wake_fn hf__name_wake;
+/* Arms the descriptors that tell of the hold's loss. */
+void hf__name_arm(struct hf__name *);
+
+/* renew.c */
+void hf__renew_names(hf_client *, struct hf__name **, size_t, hf__time now);
+void hf__renew_landed(hf_client *, struct hf__flight *, hf__time now);
+
+#endif

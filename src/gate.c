@@ -1,0 +1,314 @@
+#include "gate.h"
+
+void hf__gate_init(struct hf__gate *g, bool fair, bool endless, uint64_t ids)
+{
+    *g = (struct hf__gate){.fair = fair, .ids = ids};
+    hf__lease_init(&g->lease, endless);
+}
+
+static void append(struct hf__gate *g, struct hf__waiter *w)
+{
+    w->next = NULL;
+    w->prev = g->tail;
+    w->state = HF__W_WAITING;
+    w->roused = false;
+    if (g->tail)
+        g->tail->next = w;
+    else
+        g->head = w;
+    g->tail = w;
+}
+
+static void take_out(struct hf__gate *g, struct hf__waiter *w)
+{
+    if (w->prev)
+        w->prev->next = w->next;
+    else
+        g->head = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+    else
+        g->tail = w->prev;
+}
+
+/* The remote hold is wanted while somebody waits and nobody has it. */
+static void rethink(struct hf__gate *g)
+{
+    hf__lease_want(&g->lease, g->head != NULL);
+    if (!g->head && !g->owner && g->lease.state == HF__HELD)
+        hf__lease_drop(&g->lease); /* a free turn that nobody took */
+}
+
+static void finish(struct hf__gate *g, struct hf__waiter *w, int result,
+                   hf__wake_fn *wake)
+{
+    take_out(g, w);
+    if (w->roused)
+        g->waking = false;
+    w->result = (int16_t)result;
+    w->state = HF__W_FINISHED;
+    wake(g, w);
+}
+
+static void own(struct hf__gate *g, uint64_t owner)
+{
+    g->owner = owner;
+    g->count = 1;
+}
+
+static struct hf__lost *find_lost(struct hf__gate *g, uint64_t owner)
+{
+    for (int i = 0; i < HF__LOST_MAX; i++)
+        if (g->lost[i].count && g->lost[i].owner == owner)
+            return &g->lost[i];
+    return NULL;
+}
+
+void hf__gate_lose(struct hf__gate *g, bool gone)
+{
+    if (gone)
+        g->lease.state = HF__IDLE;
+    else
+        hf__lease_drop(&g->lease);
+    if (!g->owner)
+        return;
+    /* The oldest record makes room: that owner will hear ENOTOWNER. */
+    for (int i = HF__LOST_MAX - 1; i > 0; i--)
+        g->lost[i] = g->lost[i - 1];
+    g->lost[0] = (struct hf__lost){g->owner, g->count};
+    g->owner = 0;
+    g->count = 0;
+    g->was_lost = true;
+}
+
+/* The local owner's hold, or a free one: is it ours still? */
+static bool holds(struct hf__gate *g, hf__time now)
+{
+    if (g->lease.state != HF__HELD || g->lease.drop)
+        return false;
+    if (!hf__lease_expired(&g->lease, now))
+        return true;
+    hf__gate_lose(g, false);
+    return false;
+}
+
+/* Is the hold free for a local turn of w? */
+static bool turn_free(struct hf__gate *g, const struct hf__waiter *w,
+                      hf__time now)
+{
+    return g->lease.state == HF__HELD && !g->owner && g->turns && !w->fixed &&
+           holds(g, now);
+}
+
+static void take_turn(struct hf__gate *g, struct hf__waiter *w)
+{
+    g->turns--;
+    own(g, w->owner);
+    w->result = HF__GRANTED;
+    w->state = HF__W_FINISHED;
+}
+
+int hf__gate_enter(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+{
+    if (g->owner == w->owner) {
+        if (!holds(g, now))
+            return HF_ELOST;
+        if (!w->reentrant)
+            return HF_EDEADLK;
+        g->count++;
+        return HF__GRANTED;
+    }
+    if (find_lost(g, w->owner))
+        return HF_ELOST;
+    if ((!g->fair || !g->head) && turn_free(g, w, now)) {
+        take_turn(g, w);
+        return HF__GRANTED;
+    }
+    if (w->is_try && (g->head || g->owner || g->lease.state != HF__IDLE))
+        return HF_EBUSY;
+    append(g, w);
+    rethink(g);
+    return HF__PENDING;
+}
+
+bool hf__gate_claim(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+{
+    if (!w->roused)
+        return false;
+    w->roused = false;
+    g->waking = false;
+    if (w->state == HF__W_FINISHED || !turn_free(g, w, now))
+        return false;
+    take_out(g, w);
+    take_turn(g, w);
+    return true;
+}
+
+static void rouse(struct hf__gate *g, hf__wake_fn *wake)
+{
+    if (!g->head || g->waking)
+        return;
+    g->waking = true;
+    g->head->roused = true;
+    wake(g, g->head);
+}
+
+int hf__gate_leave(struct hf__gate *g, struct hf__waiter *w, int code,
+                   hf__wake_fn *wake)
+{
+    bool was_roused = w->roused;
+
+    if (w->state == HF__W_FINISHED)
+        return w->result;
+    take_out(g, w);
+    w->result = (int16_t)code;
+    w->state = HF__W_FINISHED;
+    if (was_roused) {
+        g->waking = false;
+        rouse(g, wake);
+    }
+    rethink(g);
+    return code;
+}
+
+void hf__gate_fail(struct hf__gate *g, int code, hf__wake_fn *wake)
+{
+    while (g->head)
+        finish(g, g->head, code, wake);
+    rethink(g);
+}
+
+/* A local hand-over, if turns are left and the next one can use the hold. */
+static bool hand_over(struct hf__gate *g, hf__wake_fn *wake)
+{
+    struct hf__waiter *w = g->head;
+
+    if (!w || !g->turns || g->lease.fixed || w->fixed)
+        return false;
+    if (!g->fair && !w->is_async) {
+        rouse(g, wake); /* it competes with whoever comes along */
+        return true;
+    }
+    g->turns--;
+    own(g, w->owner);
+    finish(g, w, HF__GRANTED, wake);
+    return true;
+}
+
+int hf__gate_release(struct hf__gate *g, uint64_t owner, hf__time now,
+                     hf__wake_fn *wake)
+{
+    struct hf__lost *lost;
+
+    if (g->owner == owner && holds(g, now)) {
+        if (--g->count)
+            return HF__PENDING;
+        g->owner = 0;
+        if (hand_over(g, wake))
+            return HF__PENDING;
+        hf__lease_drop(&g->lease);
+        rethink(g);
+        return HF__DONE;
+    }
+    lost = find_lost(g, owner);
+    if (!lost)
+        return HF_ENOTOWNER;
+    lost->count--;
+    return HF_ELOST;
+}
+
+int hf__gate_check(struct hf__gate *g, uint64_t owner, hf__time now)
+{
+    if (g->owner == owner && holds(g, now))
+        return HF__DONE;
+    return find_lost(g, owner) ? HF_ELOST : HF_ENOTOWNER;
+}
+
+static bool may_queue(const struct hf__gate *g)
+{
+    for (const struct hf__waiter *w = g->head; w; w = w->next)
+        if (!w->is_try)
+            return true;
+    return false;
+}
+
+enum hf__todo hf__gate_next(struct hf__gate *g, hf__time now,
+                            struct hf__waiter **first, bool *queue)
+{
+    enum hf__todo todo;
+
+    /* A question on terms that whoever is first now did not ask for. */
+    if (g->head && (g->lease.state == HF__ASKING ||
+                    g->lease.state == HF__WAITING) &&
+        (g->lease.fixed != g->head->fixed ||
+         (g->head->fixed && g->lease.lease_ms != g->head->lease_ms)))
+        hf__lease_drop(&g->lease);
+    todo = hf__lease_next(&g->lease, now, &g->ids);
+    if (todo == HF__TODO_ATTEMPT) {
+        *first = g->head;
+        *queue = may_queue(g);
+        g->lease.fixed = g->head->fixed;
+        g->lease.lease_ms = g->head->lease_ms;
+    }
+    return todo;
+}
+
+static void granted(struct hf__gate *g, hf__wake_fn *wake)
+{
+    struct hf__waiter *w = g->head;
+
+    g->turns = w->handoff;
+    own(g, w->owner);
+    finish(g, w, HF__GRANTED, wake);
+}
+
+void hf__gate_answered(struct hf__gate *g, const struct hf__req *req,
+                       hf__time now, hf__wake_fn *wake)
+{
+    int64_t max_hold_ms = g->head ? g->head->max_hold_ms : 0;
+    int rc = hf__lease_answered(&g->lease, req, now, max_hold_ms);
+
+    if (rc == HF__GRANTED) {
+        granted(g, wake);
+    } else if (rc == HF__BUSY) {
+        while (g->head && g->head->is_try)
+            finish(g, g->head, HF_EBUSY, wake);
+        rethink(g);
+    } else if (rc != HF__PENDING) {
+        hf__gate_fail(g, rc, wake);
+    }
+}
+
+void hf__gate_renewed(struct hf__gate *g, uint64_t hold_id, int result,
+                      hf__time sent_at, uint32_t lease_ms, hf__time now)
+{
+    if (g->lease.state == HF__HELD && g->lease.hold_id == hold_id &&
+        !holds(g, now))
+        return;
+    if (hf__lease_renewed(&g->lease, hold_id, result, sent_at, lease_ms,
+                          now) == HF_ELOST)
+        hf__gate_lose(g, true);
+}
+
+void hf__gate_tick(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
+{
+    if (g->lease.state == HF__HELD && !g->lease.drop)
+        (void)holds(g, now);
+    if (g->lease.state == HF__ASKING && !g->lease.drop &&
+        now >= g->lease.look_at)
+        hf__gate_fail(g, HF_EBACKEND, wake); /* silence */
+}
+
+bool hf__gate_renewable(const struct hf__gate *g, hf__time now)
+{
+    const struct hf__lease *l = &g->lease;
+
+    return l->state == HF__HELD && !l->drop && !l->renewing &&
+           l->renew_at != HF__NEVER &&
+           now >= l->renew_at - (hf__time)l->lease_ms * HF__MS / 12;
+}
+
+bool hf__gate_idle(const struct hf__gate *g)
+{
+    return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head;
+}

@@ -1,0 +1,112 @@
+/*
+ * One per client and name: here the threads of this process queue, count their
+ * reentry and hand over to each other, and one question at a time goes to the
+ * backend for all of them. Pure: no clock, no lock, no I/O, no allocation; the
+ * caller holds the gate's mutex, passes the time, and afterwards does what
+ * hf__gate_next() says and wakes whom the gate marked.
+ *
+ * The *remote hold* (lease) is the process's, the *owner* a thread's or a
+ * handle's. They are apart: a hold may be without an owner for a moment (free
+ * for the taking by local ones, while turns are left), and an owner may have
+ * lost its hold (then it is in `lost` until it has released what it had).
+ */
+#ifndef HF_GATE_H
+#define HF_GATE_H
+
+#include "lease.h"
+
+#define HF__LOST_MAX 2
+
+enum hf__waiter_state { HF__W_WAITING, HF__W_FINISHED };
+
+/* A wish for the lock: on the stack of the thread that waits, or in the handle
+ * for an asynchronous acquire. The caller's; the gate links it. */
+struct hf__waiter {
+    struct hf__waiter *next, *prev;
+    uint64_t owner;
+    uint32_t lease_ms;   /* to ask for: fixed, or the TTL */
+    uint32_t handoff;    /* local turns that its grant allows */
+    int64_t max_hold_ms; /* 0: none */
+    int16_t result;      /* FINISHED: HF__GRANTED or a code */
+    uint8_t state;
+    bool is_try : 1;
+    bool fixed : 1;
+    bool reentrant : 1;
+    bool is_async : 1;
+    bool roused : 1; /* look again: a turn is free, or nobody parks */
+};
+
+struct hf__gate {
+    struct hf__lease lease;
+    struct hf__waiter *head, *tail;
+    uint64_t owner; /* 0: none */
+    uint64_t ids;   /* the last hold id; starts at a base of its own */
+    struct hf__lost {
+        uint64_t owner;
+        uint32_t count;
+    } lost[HF__LOST_MAX];
+    uint32_t count; /* reentry of the owner */
+    uint32_t turns; /* local hand-overs left on this hold */
+    bool fair : 1;
+    bool waking : 1;   /* unfair: a roused waiter is on its way */
+    bool was_lost : 1; /* for the caller to report and clear */
+};
+
+/* Called by the gate for each waiter that finished or was roused, so that the
+ * caller can wake it. Supplied by the caller: lock.c, or the simulation. */
+typedef void hf__wake_fn(struct hf__gate *, struct hf__waiter *);
+
+void hf__gate_init(struct hf__gate *, bool fair, bool endless, uint64_t ids);
+
+/*
+ * HF__GRANTED: reentry or a free local turn. HF__PENDING: the waiter is
+ * queued. Codes: EBUSY (a try), EDEADLK, ELOST.
+ */
+int hf__gate_enter(struct hf__gate *, struct hf__waiter *, hf__time now);
+
+/* A roused waiter looks: true if it took a free turn and is finished. */
+bool hf__gate_claim(struct hf__gate *, struct hf__waiter *, hf__time now);
+
+/* Takes the waiter out, with that code, unless it is finished already; returns
+ * its result in any case. */
+int hf__gate_leave(struct hf__gate *, struct hf__waiter *, int code,
+                   hf__wake_fn *);
+
+/* Fails everybody who waits. */
+void hf__gate_fail(struct hf__gate *, int code, hf__wake_fn *);
+
+/*
+ * One acquire less. 0: the last one, and the hold is on its way out;
+ * HF__PENDING: still held, by count, or handed to a local one; ELOST,
+ * ENOTOWNER.
+ */
+int hf__gate_release(struct hf__gate *, uint64_t owner, hf__time now,
+                     hf__wake_fn *);
+
+/* Does this owner hold it? 0, ELOST, ENOTOWNER. */
+int hf__gate_check(struct hf__gate *, uint64_t owner, hf__time now);
+
+/* Takes the hold away from its owner; gone: the server has taken it, else it
+ * is to be let go. */
+void hf__gate_lose(struct hf__gate *, bool gone);
+
+/* What to send now. For an ATTEMPT lease_ms, fixed and may_queue are those of
+ * the waiter it is for: *first. */
+enum hf__todo hf__gate_next(struct hf__gate *, hf__time now,
+                            struct hf__waiter **first, bool *may_queue);
+
+void hf__gate_answered(struct hf__gate *, const struct hf__req *, hf__time now,
+                       hf__wake_fn *);
+void hf__gate_renewed(struct hf__gate *, uint64_t hold_id, int result,
+                      hf__time sent_at, uint32_t lease_ms, hf__time now);
+
+/* The clock has moved on: losses, silence, looks. */
+void hf__gate_tick(struct hf__gate *, hf__time now, hf__wake_fn *);
+
+/* Is it to be renewed, with a little slack so that many go together? */
+bool hf__gate_renewable(const struct hf__gate *, hf__time now);
+
+/* Nothing is held, waited for or under way. */
+bool hf__gate_idle(const struct hf__gate *);
+
+#endif

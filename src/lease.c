@@ -1,0 +1,222 @@
+#include "lease.h"
+
+hf__time hf__lease_margin(uint32_t lease_ms)
+{
+    /* 1 % of the lease and 2 ms, as Redlock allows for drift. */
+    return (hf__time)lease_ms * HF__MS / 100 + 2 * HF__MS;
+}
+
+static hf__time min_time(hf__time a, hf__time b)
+{
+    return a < b ? a : b;
+}
+
+void hf__lease_init(struct hf__lease *l, bool endless)
+{
+    *l = (struct hf__lease){.endless = endless,
+                            .deadline = HF__NEVER,
+                            .renew_at = HF__NEVER,
+                            .look_at = HF__NEVER,
+                            .max_until = HF__NEVER,
+                            .resend_at = HF__NEVER};
+}
+
+void hf__lease_want(struct hf__lease *l, bool wanted)
+{
+    l->wanted = wanted;
+    if (l->state != HF__ASKING && l->state != HF__WAITING)
+        return;
+    /* A question that was about to be given up for want of takers is as good
+     * as a new one. */
+    l->drop = !wanted;
+}
+
+void hf__lease_drop(struct hf__lease *l)
+{
+    if (l->state != HF__IDLE)
+        l->drop = true;
+    l->renew_at = HF__NEVER;
+}
+
+static bool due(const struct hf__lease *l, hf__time now)
+{
+    return l->state == HF__WAITING && l->wanted && now >= l->look_at;
+}
+
+static enum hf__todo let_go(struct hf__lease *l, hf__time now)
+{
+    l->let_go_op = l->state == HF__HELD ? HF__RELEASE : HF__ABANDON;
+    l->let_go_id = l->hold_id;
+    l->drop = false;
+    l->state = HF__IDLE;
+    l->letting_go = true;
+    l->unsure = false;
+    l->resend_at = HF__NEVER;
+    /* A hold that needs no renewal is never forgotten by itself. */
+    l->gone_at = l->endless && !l->fixed
+                     ? HF__NEVER
+                     : now + (hf__time)l->lease_ms * HF__MS;
+    return HF__TODO_LET_GO;
+}
+
+enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
+{
+    if (l->letting_go && now >= l->resend_at) {
+        l->resend_at = HF__NEVER;
+        return HF__TODO_LET_GO;
+    }
+    if (l->drop && !l->letting_go)
+        return let_go(l, now);
+    if (l->drop || !l->wanted)
+        return HF__TODO_NOTHING;
+    if (l->state == HF__IDLE && !(l->letting_go && l->unsure)) {
+        l->hold_id = ++*ids;
+        l->heard = false;
+        l->state = HF__ASKING;
+        return HF__TODO_ATTEMPT;
+    }
+    if (due(l, now)) {
+        l->state = HF__ASKING;
+        return HF__TODO_ATTEMPT;
+    }
+    return HF__TODO_NOTHING;
+}
+
+void hf__lease_asked(struct hf__lease *l, hf__time now, hf__time op_timeout)
+{
+    l->look_at = now + op_timeout;
+}
+
+static int granted(struct hf__lease *l, const struct hf__req *req,
+                   hf__time now, int64_t max_hold_ms)
+{
+    hf__time length = (hf__time)l->lease_ms * HF__MS;
+
+    l->state = HF__HELD;
+    l->token = req->token;
+    l->renewing = false;
+    l->max_until = max_hold_ms ? now + max_hold_ms * HF__MS : HF__NEVER;
+    l->deadline = l->max_until;
+    l->renew_at = HF__NEVER;
+    if (l->endless && !l->fixed)
+        return HF__GRANTED;
+    l->deadline = min_time(
+        req->sent_at + length - hf__lease_margin(l->lease_ms), l->max_until);
+    if (!l->fixed)
+        l->renew_at = req->sent_at + length / 3;
+    if (!hf__lease_expired(l, now))
+        return HF__GRANTED;
+    /* The answer took longer than the lease lasts. */
+    hf__lease_drop(l);
+    return HF__PENDING;
+}
+
+int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
+                       hf__time now, int64_t max_hold_ms)
+{
+    if (l->state != HF__ASKING || req->hold_id != l->hold_id)
+        return HF__PENDING; /* of a question that was dropped meanwhile */
+    switch (req->result) {
+    case HF__GRANTED:
+        if (!l->drop)
+            return granted(l, req, now, max_hold_ms);
+        l->state = HF__HELD;
+        return HF__PENDING;
+    case HF__QUEUED:
+        l->heard = true;
+        l->state = HF__WAITING;
+        l->look_at = req->look_at;
+        return HF__PENDING;
+    case HF_EUNKNOWN:
+        l->state = HF__WAITING; /* ask the same again, at once */
+        l->look_at = now;
+        return HF__PENDING;
+    case HF__BUSY:
+    case HF_EMISMATCH:
+    case HF_EINVAL:
+    case HF_ENOTSUP:
+        l->state = HF__IDLE; /* certainly nothing there */
+        l->drop = false;
+        return req->result;
+    default:
+        l->state = HF__WAITING; /* who knows: leave nothing behind */
+        l->look_at = now;
+        l->drop = true;
+        return req->result;
+    }
+}
+
+void hf__lease_bell(struct hf__lease *l, hf__time now)
+{
+    if (l->state == HF__WAITING)
+        l->look_at = now;
+}
+
+bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
+{
+    if (result != HF__DONE && result != HF_ENOTOWNER && now < l->gone_at) {
+        /* A lost answer is asked for again at once (on a new connection); a
+         * refusal may be one again, so not that soon. */
+        l->unsure = true;
+        l->resend_at = result == HF_EUNKNOWN ? now : now + 200 * HF__MS;
+        return false;
+    }
+    l->letting_go = false;
+    l->unsure = false;
+    return true;
+}
+
+void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
+{
+    l->renewing = true;
+    if (l->deadline == HF__NEVER)
+        return;
+    l->deadline = min_time(l->deadline, now + (hf__time)lease_ms * HF__MS -
+                                            hf__lease_margin(lease_ms));
+}
+
+int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
+                      hf__time sent_at, uint32_t lease_ms, hf__time now)
+{
+    hf__time length = (hf__time)lease_ms * HF__MS;
+    hf__time until = sent_at + length - hf__lease_margin(lease_ms);
+
+    if (l->state != HF__HELD || l->hold_id != hold_id || l->drop)
+        return HF__DONE; /* let go meanwhile */
+    l->renewing = false;
+    if (result == HF_ENOTOWNER) {
+        l->state = HF__IDLE;
+        return HF_ELOST;
+    }
+    if (result != HF__DONE) {
+        /* Not answered: again soon, as long as the hold lasts. */
+        if (l->renew_at != HF__NEVER)
+            l->renew_at = now + length / 20 + 10 * HF__MS;
+        return HF__DONE;
+    }
+    if (l->endless && !l->fixed)
+        return HF__DONE;
+    l->lease_ms = lease_ms;
+    l->deadline = min_time(until, l->max_until);
+    if (l->renew_at != HF__NEVER)
+        l->renew_at = sent_at + length / 3;
+    return HF__DONE;
+}
+
+hf__time hf__lease_timer(const struct hf__lease *l)
+{
+    hf__time at = l->letting_go ? l->resend_at : HF__NEVER;
+
+    if (l->drop)
+        return at; /* nothing to do before the let_go under way is over */
+    switch (l->state) {
+    case HF__HELD:
+        at = min_time(at, l->deadline);
+        return l->renewing ? at : min_time(at, l->renew_at);
+    case HF__ASKING:
+    case HF__WAITING:
+        return min_time(at, l->look_at);
+    default:
+        return at;
+    }
+}

@@ -1,0 +1,108 @@
+/*
+ * What one client has at the server under one name: nothing, a question, a
+ * place in the queue, a hold. Pure: no clock, no lock, no I/O. The caller
+ * reports what happened (with the time) and asks hf__lease_next() what to send.
+ *
+ *            want                     answered GRANTED
+ *     IDLE --------> ASKING ------------------------------> HELD
+ *      ^               |  ^                                   |
+ *      |      QUEUED   v  |  bell, look_at, answer lost       |
+ *      |             WAITING                                  |
+ *      +---- drop (abandon) ----+----------- drop (release) --+
+ *
+ * Letting go is a second, independent request (let_go), because the next
+ * question may follow it without waiting for its answer. Rules:
+ * - A hold counts from the moment its request was *sent*, less a margin.
+ * - An answer that comes after its own lease is no grant: it is dropped.
+ * - An answer that is lost changes nothing: the same question is asked again,
+ *   under the same hold id, which makes it find what the first one did.
+ * - A hold id is never used again after it was dropped.
+ * - Nothing is asked while a let_go is unsure (its answer was lost), so that
+ *   one let_go at a time is enough.
+ */
+#ifndef HF_LEASE_H
+#define HF_LEASE_H
+
+#include "backend.h"
+
+enum hf__lease_state { HF__IDLE, HF__ASKING, HF__WAITING, HF__HELD };
+
+enum hf__todo { HF__TODO_NOTHING, HF__TODO_ATTEMPT, HF__TODO_LET_GO };
+
+struct hf__lease {
+    uint64_t hold_id; /* of this question or hold */
+    uint64_t token;   /* HELD */
+    hf__time deadline;  /* HELD: not ours from here on; HF__NEVER */
+    hf__time renew_at;  /* HELD: HF__NEVER if it is not renewed */
+    hf__time look_at;   /* WAITING: ask again; ASKING: no answer by then is
+                           silence */
+    hf__time max_until; /* HELD: no renewal goes beyond; HF__NEVER */
+    hf__time gone_at;   /* let_go: the server has forgotten it by then */
+    hf__time resend_at; /* let_go: it failed, send it again; HF__NEVER */
+    uint64_t let_go_id; /* let_go: the hold id that is let go */
+    uint32_t lease_ms;  /* asked for */
+    uint8_t state;
+    uint8_t let_go_op; /* RELEASE or ABANDON */
+    bool wanted : 1;  /* somebody waits for it */
+    bool drop : 1;    /* the present hold id is to be let go */
+    bool fixed : 1;   /* the lease is fixed: never renewed by itself */
+    bool endless : 1; /* the backend's holds need no renewal */
+    bool heard : 1;   /* the server has answered about this hold id */
+    bool renewing : 1;
+    bool letting_go : 1; /* a let_go is under way */
+    bool unsure : 1;     /* and its answer was lost once */
+};
+
+/* How much earlier than the server we stop believing: clocks that run at
+ * different speeds, and the time it takes to look at ours. */
+hf__time hf__lease_margin(uint32_t lease_ms);
+
+void hf__lease_init(struct hf__lease *, bool endless);
+
+/* Somebody wants the lock, or nobody any more. */
+void hf__lease_want(struct hf__lease *, bool wanted);
+
+/* Ends the present question or hold: hf__lease_next() will say LET_GO. */
+void hf__lease_drop(struct hf__lease *);
+
+/*
+ * What to send now. ATTEMPT: of hold_id (fresh ones come from *ids). LET_GO:
+ * let_go_op of let_go_id. Call again until NOTHING.
+ */
+enum hf__todo hf__lease_next(struct hf__lease *, hf__time now, uint64_t *ids);
+
+/* It was sent: silence after op_timeout. */
+void hf__lease_asked(struct hf__lease *, hf__time now, hf__time op_timeout);
+
+/*
+ * The answer to an ATTEMPT of req->hold_id. Returns HF__GRANTED, HF__PENDING
+ * (go on), HF__BUSY, or a code with which everybody who waits fails.
+ * max_hold_ms 0: none.
+ */
+int hf__lease_answered(struct hf__lease *, const struct hf__req *,
+                       hf__time now, int64_t max_hold_ms);
+
+/* The bell rang. */
+void hf__lease_bell(struct hf__lease *, hf__time now);
+
+/* The answer to a LET_GO. True: it is settled; else it will be sent again. */
+bool hf__lease_let_go(struct hf__lease *, int result, hf__time now);
+
+/* A renewal is about to be sent. The server may shorten the lease by it and
+ * the answer may be lost: believe the shorter of both from now on. */
+void hf__lease_renewing(struct hf__lease *, uint32_t lease_ms, hf__time now);
+
+/* The answer to a renewal. ELOST: the hold is gone; the state is IDLE then. */
+int hf__lease_renewed(struct hf__lease *, uint64_t hold_id, int result,
+                      hf__time sent_at, uint32_t lease_ms, hf__time now);
+
+/* Not held any more, by the clock. The caller drops it then. */
+static inline bool hf__lease_expired(const struct hf__lease *l, hf__time now)
+{
+    return l->deadline <= now;
+}
+
+/* When something is to be done although nothing happens; HF__NEVER. */
+hf__time hf__lease_timer(const struct hf__lease *);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * Owners: threads and handles, each with a number that is never used again. A
+ * thread's record outlives it as long as some name remembers it as its last
+ * owner, so that the keeper can see that the owner of a hold has gone.
+ */
+#ifndef HF_OWNER_H
+#define HF_OWNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hf__thread {
+    uint64_t number;
+    uint32_t refs; /* atomic: the thread itself, and names */
+    uint32_t gone; /* atomic: the thread has exited */
+};
+
+extern __thread struct hf__thread *hf__thread_self
+    __attribute__((tls_model("initial-exec")));
+
+struct hf__thread *hf__thread_make(void);
+
+/* The record of this thread; NULL: out of memory. */
+static inline struct hf__thread *hf__thread_me(void)
+{
+    return __builtin_expect(hf__thread_self != NULL, 1) ? hf__thread_self
+                                                        : hf__thread_make();
+}
+
+void hf__thread_ref(struct hf__thread *);
+void hf__thread_unref(struct hf__thread *); /* NULL is fine */
+
+/* A number that no thread has. */
+uint64_t hf__owner_number(void);
+
+#endif

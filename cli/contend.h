@@ -1,0 +1,50 @@
+/*
+ * Contenders: processes and threads that take and release locks as fast as
+ * they can, count, and look for two of them inside at once. Shared by
+ * `holdfast bench` and bench/ratios.
+ */
+#ifndef HF_CLI_CONTEND_H
+#define HF_CLI_CONTEND_H
+
+#include <holdfast.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct contend {
+    const char *url;
+    enum hf_kind kind;
+    enum hf_mode mode;
+    enum hf_fairness fairness;
+    uint32_t handoff, permits; /* permits: size of a semaphore */
+    unsigned procs, threads, names;
+    int64_t run_ms;
+    bool nowait; /* do not wait for the answer to a release */
+};
+
+struct contend_result {
+    double seconds;
+    uint64_t pairs;
+    uint64_t handovers; /* of a lock, from one contender to another */
+    uint64_t violations;
+    double p50_us, p99_us; /* of acquire */
+    double jain;           /* 1: all got the same; 1/n: one got all */
+    bool fair;             /* as the backend decided, if it was left to it */
+    hf_error error;        /* of the first contender that failed */
+};
+
+/* HF_OK, or the code of whatever failed, with result->error. */
+int contend_run(const struct contend *contend, struct contend_result *result);
+
+/* How long things took: buckets of 1/32 of a power of two of nanoseconds. */
+enum { HIST_SUB = 32, HIST_BUCKETS = HIST_SUB * 36 };
+
+struct hist {
+    uint32_t count[HIST_BUCKETS];
+};
+
+void hist_add(struct hist *hist, int64_t ns);
+void hist_merge(struct hist *into, const struct hist *from);
+/* The value that a share of all (0 to 1) does not exceed, in microseconds. */
+double hist_quantile_us(const struct hist *hist, double share);
+
+#endif

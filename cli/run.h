@@ -1,0 +1,83 @@
+/*
+ * The parts of `holdfast run`. Three processes:
+ *
+ *   holdfast   holds the lock, passes signals on, waits for the command
+ *   guardian   sleeps; ends the command when holdfast dies (-9 too) or does
+ *              not move its deadline on in time (stopped, starved)
+ *   command    leads a process group of its own
+ *
+ * The guardian is moved into the command's process group before the command
+ * is let go. So it ends the group by kill(0, SIGKILL): there is no moment
+ * without cover, and as long as it lives the group's number cannot come to
+ * mean somebody else.
+ */
+#ifndef HF_CLI_RUN_H
+#define HF_CLI_RUN_H
+
+#include "cli.h"
+
+#include <signal.h>
+#include <sys/types.h>
+
+struct guardian {
+    pid_t pid;
+    int fd; /* our end; the guardian takes its closing for our death */
+};
+
+/* 0 or -1 with errno. */
+int guardian_start(struct guardian *guardian);
+/* Moves it into the process group that it is to end. 0 or -1 with errno. */
+int guardian_join(const struct guardian *guardian, pid_t group);
+/* It ends the group at that time (CLOCK_BOOTTIME) unless told a later one;
+ * HF_NO_DEADLINE: never. */
+void guardian_tell(const struct guardian *guardian, int64_t kill_at_ns);
+/* Sends it away and waits until it is gone. */
+void guardian_stop(struct guardian *guardian);
+
+/* Who may read from the terminal: our process group or the command's. */
+struct terminal {
+    int fd; /* -1: there is none */
+    bool given;
+};
+
+void terminal_open(struct terminal *terminal);
+void terminal_close(struct terminal *terminal);
+/* The command is an interactive job of its own: it gets the terminal now. */
+bool terminal_wanted_at_once(const struct terminal *terminal);
+/* False if it is not ours to give. */
+bool terminal_give(struct terminal *terminal, pid_t group);
+void terminal_take(struct terminal *terminal);
+
+struct command {
+    char **argv;
+    pid_t pid; /* also its process group */
+    int status;
+    struct guardian guardian;
+    struct terminal terminal;
+    sigset_t mask; /* what was blocked when we were started */
+};
+
+/* Starts it in a process group of its own, guarded. CLI_OK, or the exit code
+ * after having said why. */
+int command_start(struct command *command);
+
+struct watch {
+    struct command *command;
+    hf_lock *lock;
+    const char *name;
+    bool only_warn; /* --on-lost warn */
+
+    bool lost;          /* and said so */
+    int64_t deadline;   /* as last seen */
+    int64_t span;       /* a lease at its beginning */
+    int64_t kill_at;    /* after TERM was sent, else HF_NO_DEADLINE */
+    int signals, timer; /* descriptors */
+};
+
+/* The signals that are passed on; blocked while the command runs. */
+void watch_signals(sigset_t *set);
+/* Returns when the command has ended; command->status is set, and
+ * watch->lost. CLI_OK or CLI_OSERR. */
+int watch_run(struct watch *watch);
+
+#endif

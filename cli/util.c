@@ -1,0 +1,150 @@
+/* Parsing and messages; see cli.h. */
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void say(const struct cli_verb *verb, const char *fmt, va_list args)
+    __attribute__((format(printf, 2, 0)));
+
+static void say(const struct cli_verb *verb, const char *fmt, va_list args)
+{
+    char line[1024];
+
+    /* One write, so that lines of several processes do not mix. */
+    vsnprintf(line, sizeof line, fmt, args);
+    if (verb)
+        fprintf(stderr, "holdfast %s: %s\n", verb->name, line);
+    else
+        fprintf(stderr, "holdfast: %s\n", line);
+}
+
+void cli_say(const struct cli_verb *verb, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    say(verb, fmt, args);
+    va_end(args);
+}
+
+int cli_misuse(const struct cli_verb *verb, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    say(verb, fmt, args);
+    va_end(args);
+    fprintf(stderr, "Try `holdfast help%s%s'.\n", verb ? " " : "",
+            verb ? verb->name : "");
+    return CLI_USAGE;
+}
+
+int cli_help(const struct cli_verb *verb)
+{
+    fputs(verb->usage, stdout);
+    return CLI_OK;
+}
+
+int cli_exit_of(int code)
+{
+    switch (code) {
+    case HF_OK:
+        return CLI_OK;
+    case HF_EBUSY:
+    case HF_ETIMEDOUT:
+    case HF_ECANCELED:
+        return CLI_BUSY;
+    case HF_ELOST:
+        return CLI_LOST;
+    case HF_EINVAL:
+    case HF_ENOTSUP:
+    case HF_EMISMATCH:
+    case HF_EDEADLK:
+        return CLI_USAGE;
+    case HF_ENOMEM:
+        return CLI_OSERR;
+    default:
+        return CLI_UNAVAILABLE;
+    }
+}
+
+int cli_failed(const struct cli_verb *verb, const char *what, int code,
+               const hf_error *err)
+{
+    const char *text = err && err->text[0] ? err->text : hf_error_text(code);
+
+    cli_say(verb, "%s: %s", what, text);
+    return cli_exit_of(code);
+}
+
+int cli_duration(const char *text, int64_t *ms)
+{
+    static const struct {
+        const char *name;
+        double ms;
+    } units[] = {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"h", 36e5}};
+    size_t digits = strspn(text, "0123456789.");
+    char *end;
+    double value;
+
+    /* strtod alone would take "inf", "0x10" and " 1" too. */
+    if (digits == 0 || strcspn(text, "0123456789") == digits)
+        return -1;
+    value = strtod(text, &end);
+    if (end != text + digits)
+        return -1;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].name) != 0)
+            continue;
+        value = ceil(value * units[i].ms);
+        if (value > (double)HF_TIME_MAX_MS)
+            return -1;
+        *ms = (int64_t)value;
+        return 0;
+    }
+    return -1;
+}
+
+int cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+    unsigned long long value;
+    char *end;
+
+    if (text[0] < '0' || text[0] > '9')
+        return -1;
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (errno != 0 || *end != '\0' || value < min || value > max)
+        return -1;
+    *out = value;
+    return 0;
+}
+
+const char *cli_url(const char *option)
+{
+    const char *env;
+
+    if (option)
+        return option;
+    env = getenv("HOLDFAST_URL");
+    return env && env[0] ? env : "shm:";
+}
+
+void cli_scheme(const char *url, char *out, size_t size)
+{
+    snprintf(out, size, "%.*s", (int)strcspn(url, ":"), url);
+}
+
+int64_t cli_now_ns(int clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}

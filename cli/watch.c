@@ -1,0 +1,298 @@
+/*
+ * While the command runs: signals go to its process group, its stops and
+ * its end come back, and the hold's deadline is kept.
+ *
+ * The deadline: renewals move it on. When it comes nearer than the grace
+ * period, some renewals have failed: the group gets TERM, and KILL shortly
+ * before the deadline. A hold that is gone already (broken, evicted) leaves
+ * the group a moment only. The guardian knows the deadline too, and keeps it
+ * if we are stopped or starved. All on CLOCK_BOOTTIME: time asleep counts.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS 1000000LL
+#define GRACE_MAX (5000 * MS) /* between TERM and KILL, while we hold it */
+#define GRACE_LOST (200 * MS) /* the same, when we do not hold it any more */
+#define EARLY_MAX (100 * MS)  /* KILL is that much before the deadline */
+
+static const int passed_on[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
+                                SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP};
+
+static bool is_ignored(int signal_number)
+{
+    struct sigaction now;
+
+    return sigaction(signal_number, NULL, &now) == 0 &&
+           now.sa_handler == SIG_IGN;
+}
+
+void watch_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    /* What we were told to ignore (nohup) is ignored by the command, too. */
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) {
+        if (!is_ignored(passed_on[i]))
+            sigaddset(set, passed_on[i]);
+    }
+    sigaddset(set, SIGCHLD);
+    /* Not passed on, but not to stop us either when we touch the terminal. */
+    sigaddset(set, SIGTTIN);
+    sigaddset(set, SIGTTOU);
+}
+
+static int64_t at_most(int64_t value, int64_t limit)
+{
+    return value < limit ? value : limit;
+}
+
+static int64_t grace(const struct watch *watch)
+{
+    return at_most(watch->span / 4, GRACE_MAX);
+}
+
+static int64_t early(const struct watch *watch)
+{
+    return at_most(watch->span / 20, EARLY_MAX);
+}
+
+static void signal_group(const struct watch *watch, int signal_number)
+{
+    kill(-watch->command->pid, signal_number);
+}
+
+static void set_timer(const struct watch *watch)
+{
+    struct itimerspec when = {{0, 0}, {0, 0}}; /* off */
+    int64_t at = HF_NO_DEADLINE;
+
+    if (watch->kill_at != HF_NO_DEADLINE)
+        at = watch->kill_at;
+    else if (!watch->lost && watch->deadline != HF_NO_DEADLINE)
+        at = watch->deadline - (watch->only_warn ? 0 : grace(watch));
+    if (at != HF_NO_DEADLINE) {
+        when.it_value.tv_sec = at / 1000000000;
+        when.it_value.tv_nsec = at % 1000000000;
+    }
+    timerfd_settime(watch->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void tell_guardian(const struct watch *watch)
+{
+    int64_t at = HF_NO_DEADLINE;
+
+    if (!watch->only_warn && watch->deadline != HF_NO_DEADLINE)
+        at = watch->deadline - early(watch) / 2;
+    guardian_tell(&watch->command->guardian, at);
+}
+
+/* The hold is gone (now), or will be. */
+static void lose(struct watch *watch, bool now)
+{
+    if (watch->lost)
+        return;
+    watch->lost = true;
+    cli_say(&cli_run, "%s: %s; %s", watch->name,
+            now ? "the lock was lost" : "the lock cannot be renewed",
+            watch->only_warn ? "the command runs on without it"
+                             : "ending the command");
+    if (!watch->only_warn) {
+        watch->kill_at = now ? cli_now_ns(CLOCK_BOOTTIME) + GRACE_LOST
+                             : watch->deadline - early(watch);
+        signal_group(watch, SIGTERM);
+        signal_group(watch, SIGCONT); /* a stopped one does not see it else */
+    }
+    set_timer(watch);
+}
+
+/* Something may have happened to the hold, or it may be time. */
+static void look(struct watch *watch)
+{
+    int64_t now = cli_now_ns(CLOCK_BOOTTIME), deadline;
+
+    if (now >= watch->kill_at) {
+        watch->kill_at = HF_NO_DEADLINE;
+        signal_group(watch, SIGKILL);
+    } else if (!watch->lost) {
+        if (hf_lock_deadline(watch->lock, &deadline) != HF_OK) {
+            lose(watch, true);
+            return;
+        }
+        if (deadline != watch->deadline) {
+            watch->deadline = deadline;
+            tell_guardian(watch);
+        }
+        if (deadline != HF_NO_DEADLINE && now >= deadline - grace(watch) &&
+            !watch->only_warn) {
+            lose(watch, false);
+            return;
+        }
+    }
+    set_timer(watch);
+}
+
+/* The terminal's user has stopped the command: stop as well, so that the
+ * shell comes back. By TSTP, which the kernel does not let stop a group that
+ * no shell could continue. */
+static void stop_with_it(struct watch *watch)
+{
+    struct terminal *terminal = &watch->command->terminal;
+    bool given = terminal->given;
+    sigset_t stop;
+
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    terminal_take(terminal);
+    /* ^Z went to the command alone if it had the terminal: the others of our
+     * group, a script perhaps, have yet to hear of it. */
+    kill(given ? 0 : getpid(), SIGTSTP);
+    pthread_sigmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
+    pthread_sigmask(SIG_BLOCK, &stop, NULL);
+    look(watch); /* nobody renewed meanwhile */
+    if (given)
+        terminal_give(terminal, watch->command->pid);
+    signal_group(watch, SIGCONT);
+}
+
+static void stopped(struct watch *watch, int signal_number)
+{
+    struct terminal *terminal = &watch->command->terminal;
+    bool wants_it = signal_number == SIGTTIN || signal_number == SIGTTOU;
+
+    if (wants_it && !terminal->given &&
+        terminal_give(terminal, watch->command->pid)) {
+        signal_group(watch, SIGCONT);
+        return;
+    }
+    /* Without a terminal, or stopped by somebody else: we go on renewing. */
+    if (terminal->fd >= 0 && (terminal->given || signal_number != SIGSTOP))
+        stop_with_it(watch);
+}
+
+/* Another one, if somebody has killed it. */
+static void keep_guardian(struct watch *watch)
+{
+    struct guardian *guardian = &watch->command->guardian;
+
+    if (waitpid(guardian->pid, NULL, WNOHANG) != guardian->pid)
+        return;
+    close(guardian->fd);
+    if (guardian_start(guardian) < 0 ||
+        guardian_join(guardian, watch->command->pid) < 0)
+        cli_say(&cli_run, "nothing guards the command: %s", strerror(errno));
+    tell_guardian(watch);
+}
+
+/* True when the command has ended. */
+static bool reap(struct watch *watch)
+{
+    struct command *command = watch->command;
+    int status;
+
+    while (waitpid(command->pid, &status, WNOHANG | WUNTRACED) ==
+           command->pid) {
+        if (!WIFSTOPPED(status)) {
+            command->status = status;
+            return true;
+        }
+        stopped(watch, WSTOPSIG(status));
+    }
+    if (command->guardian.pid > 0)
+        keep_guardian(watch);
+    return false;
+}
+
+/* True when the command has ended. */
+static bool take_signals(struct watch *watch)
+{
+    struct signalfd_siginfo info;
+    bool ended = false;
+
+    while (read(watch->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        switch (info.ssi_signo) {
+        case SIGCHLD:
+            ended = ended || reap(watch);
+            break;
+        case SIGTTIN:
+        case SIGTTOU:
+            break;
+        case SIGCONT:
+            look(watch);
+            signal_group(watch, SIGCONT);
+            break;
+        default:
+            signal_group(watch, (int)info.ssi_signo);
+        }
+    }
+    return ended;
+}
+
+static void loop(struct watch *watch)
+{
+    struct pollfd polled[3] = {{watch->signals, POLLIN, 0},
+                               {watch->timer, POLLIN, 0},
+                               {hf_lock_fd(watch->lock), POLLIN, 0}};
+
+    look(watch);
+    tell_guardian(watch);
+    if (reap(watch))
+        return;
+    for (;;) {
+        if (poll(polled, 3, -1) < 0)
+            continue;
+        if (polled[0].revents && take_signals(watch))
+            return;
+        if (polled[1].revents || polled[2].revents)
+            look(watch);
+        if (watch->lost)
+            polled[2].fd = -1; /* it stays readable */
+    }
+}
+
+/* Whatever is left of the group must not go on without the lock. The guardian
+ * is in it, so that the number still means it. */
+static void end_group(struct watch *watch)
+{
+    /* The guardian may have ended it, in time. */
+    if (hf_lock_deadline(watch->lock, &watch->deadline) != HF_OK ||
+        cli_now_ns(CLOCK_BOOTTIME) >= watch->deadline - early(watch))
+        lose(watch, true);
+    if (watch->lost && !watch->only_warn)
+        signal_group(watch, SIGKILL);
+}
+
+int watch_run(struct watch *watch)
+{
+    int64_t now = cli_now_ns(CLOCK_BOOTTIME);
+    sigset_t set;
+
+    watch->lost = false;
+    watch->kill_at = HF_NO_DEADLINE;
+    watch->deadline = HF_NO_DEADLINE;
+    hf_lock_deadline(watch->lock, &watch->deadline);
+    watch->span = watch->deadline - now;
+
+    watch_signals(&set);
+    watch->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    watch->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    if (watch->signals < 0 || watch->timer < 0) {
+        cli_say(&cli_run, "cannot watch the command: %s", strerror(errno));
+        signal_group(watch, SIGKILL);
+        waitpid(watch->command->pid, &watch->command->status, 0);
+        return CLI_OSERR;
+    }
+    loop(watch);
+    end_group(watch);
+    terminal_take(&watch->command->terminal);
+    close(watch->signals);
+    close(watch->timer);
+    return CLI_OK;
+}

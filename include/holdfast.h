@@ -82,7 +82,13 @@ typedef struct hf_error {
     char text[240]; /* always terminated; cut if too long */
 } hf_error;
 
-#define HF_ERROR_INIT {0, {0}}
+#define HF_ERROR_INIT                                                          \
+    {                                                                          \
+        0,                                                                     \
+        {                                                                      \
+            0                                                                  \
+        }                                                                      \
+    }
 
 /* "HF_EBUSY", or "HF_E?" for a number that is none. Never NULL. */
 HF_API const char *hf_error_name(int code);
@@ -140,7 +146,9 @@ typedef struct hf_client_options {
 } hf_client_options;
 
 #define HF_CLIENT_OPTIONS_INIT                                                 \
-    {sizeof(hf_client_options), 0, 0, 0, NULL, NULL, NULL, NULL, NULL}
+    {                                                                          \
+        sizeof(hf_client_options), 0, 0, 0, NULL, NULL, NULL, NULL, NULL       \
+    }
 
 /*
  * Opens a client and connects it. Blocks for at most connect_timeout. On
@@ -222,7 +230,10 @@ typedef struct hf_lock_options {
 } hf_lock_options;
 
 #define HF_LOCK_OPTIONS_INIT                                                   \
-    {sizeof(hf_lock_options), HF_MUTEX, HF_FAIR_DEFAULT, 0, 0, 0, 0, 0, NULL}
+    {                                                                          \
+        sizeof(hf_lock_options), HF_MUTEX, HF_FAIR_DEFAULT, 0, 0, 0, 0, 0,     \
+            NULL                                                               \
+    }
 
 /*
  * Makes a handle on the lock of that name. Asks nobody; cheap (under 512
@@ -256,7 +267,10 @@ typedef struct hf_cancel {
     int fd;        /* ours */
 } hf_cancel;
 
-#define HF_CANCEL_INIT {0, -1}
+#define HF_CANCEL_INIT                                                         \
+    {                                                                          \
+        0, -1                                                                  \
+    }
 
 HF_API void hf_cancel_init(hf_cancel *cancel);
 /* Async-signal-safe. The wait returns its grant or ECANCELED, soon. */
@@ -272,7 +286,9 @@ typedef struct hf_acquire_options {
 } hf_acquire_options;
 
 #define HF_ACQUIRE_OPTIONS_INIT                                                \
-    {sizeof(hf_acquire_options), HF_WRITE, 0, HF_FOREVER, 0, NULL}
+    {                                                                          \
+        sizeof(hf_acquire_options), HF_WRITE, 0, HF_FOREVER, 0, NULL           \
+    }
 
 /*
  * Takes the lock. opt may be NULL: write, for ever, renewed. Blocks as long as
@@ -421,7 +437,7 @@ typedef struct hf_names {
     struct hf_name {
         size_t len;
         char *bytes; /* terminated, for convenience */
-    } *names;
+    } * names;
 } hf_names;
 
 /* The names that are held or waited for and begin with prefix (NULL: all). */

@@ -9,9 +9,10 @@
  * Two natures:
  * - A *networked* backend is called with the client's mutex held, always, so
  *   it needs no lock of its own. Threads wait by driving it (engine.c).
- * - A *direct* one (HF__DIRECT; shared memory) answers attempt, abandon,
- *   release and renew at once and may be called on many threads at a time; for
- *   one remote the core calls it under that gate's mutex. Threads wait in park.
+ * - A *direct* one (HF__DIRECT; shared memory) answers attempt, abandon and
+ *   release at once, may be called for these on many threads at a time (for one
+ *   remote under that name's mutex), and never asks for client->mu. Threads
+ *   wait in park. Its other slots are called with the client's mutex held.
  *
  * Every request is idempotent by its hold id: attempt, release, abandon and
  * renew may be sent again when an answer was lost, and then say the same.
@@ -85,10 +86,10 @@ struct hf__remote {
     uint16_t name_len;
     uint8_t kind; /* enum hf_kind */
     bool fair;
-    uint32_t permits;  /* size of a semaphore */
-    const char *label; /* of the present or next holder; "" if none */
-    void *impl;        /* the backend's, set by attach, released by detach */
-    struct hf__req ask;    /* ATTEMPT */
+    uint32_t permits;   /* size of a semaphore */
+    const char *label;  /* of the present or next holder; "" if none */
+    void *impl;         /* the backend's, set by attach, released by detach */
+    struct hf__req ask; /* ATTEMPT */
     struct hf__req let_go; /* RELEASE or ABANDON */
 };
 
@@ -103,7 +104,7 @@ struct hf__batch {
         uint64_t hold_id;
         uint32_t lease_ms;
         int16_t result;
-    } *item;
+    } * item;
 };
 
 /* Everything that is about a name and not about a hold. */
@@ -111,9 +112,9 @@ struct hf__query {
     struct hf__req req;
     const char *name; /* or the prefix to list; with the client's prefix */
     size_t name_len;
-    uint64_t count;      /* latch: in and out; down: the request id, in */
-    hf_info *info;       /* INSPECT, out: filled by the backend by info_add */
-    hf_names *names;     /* LIST, out: filled by names_add */
+    uint64_t count;  /* latch: in and out; down: the request id, in */
+    hf_info *info;   /* INSPECT, out: filled by the backend by info_add */
+    hf_names *names; /* LIST, out: filled by names_add */
 };
 
 /* A URL, taken apart. Values are decoded and terminated. */
@@ -159,10 +160,11 @@ struct hf__core {
 
     /* A pending request is finished: its result is set. Only marks it. */
     void (*done)(hf_client *, struct hf__req *);
-    /* What a QUEUED attempt waits for may have happened. Only marks. For a
-     * direct backend: from advance() on the keeper. */
+    /* What a QUEUED attempt waits for may have happened. Only marks. From
+     * advance() only. */
     void (*bell)(hf_client *, struct hf__remote *);
-    /* HF_EVENT_DOWN, HF_EVENT_UP; HF_EVENT_LOST: every hold is lost. */
+    /* HF_EVENT_DOWN, HF_EVENT_UP; HF_EVENT_LOST: every hold is lost (this one
+     * from anywhere, the others with the client's mutex held). */
     void (*session)(hf_client *, int event);
 
     /* Poll fd for EPOLLIN, EPOLLOUT (level-triggered); 0 for events removes
@@ -192,7 +194,7 @@ struct hf__backend {
     uint32_t abi;     /* HF__ABI */
     const char *name; /* "redis": in front of every error text */
     unsigned flags;
-    int caps[5];        /* hf_cap bits, indexed by hf_kind */
+    int caps[5]; /* hf_cap bits, indexed by hf_kind */
     bool fair_by_default;
     const char *options; /* those it knows, for the error text: "dialect" */
 
@@ -202,8 +204,8 @@ struct hf__backend {
      * backend's state. Afterwards the core drives until ready() says DONE or
      * a code, or connect_timeout is over.
      */
-    int (*open)(hf_client *, const struct hf__core *,
-                const struct hf__config *, void **self);
+    int (*open)(hf_client *, const struct hf__core *, const struct hf__config *,
+                void **self);
     int (*ready)(void *self); /* PENDING, DONE, or why not */
     /* Nothing is pending any more, or nobody cares. On the keeper thread. */
     void (*close)(void *self);

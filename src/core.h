@@ -39,16 +39,18 @@ struct hf__name {
     struct hf__gate gate;
     struct hf__remote remote;
     struct hf__timer timer;          /* client->mu */
+    hf__time timer_at;               /* what it was last set to */
     struct hf__thread *owner_thread; /* the last owner, NULL: a handle */
     struct hf__releaser *releasers;
     struct hf__name *next_in_bucket, *next_news;
     hf_client *client;
     hf_lock *watchers; /* handles with a descriptor that tells of loss */
     uint32_t hash;
+    uint32_t handles;  /* of refs; client->mu */
     bool parker : 1;   /* direct: a thread sleeps in park for this name */
     bool orphaned : 1; /* its owner has exited; reported */
     /* client->mu: */
-    bool in_news : 1, ask_ready : 1, let_go_ready : 1, rang : 1;
+    bool in_news, ask_ready, let_go_ready, rang, session_lost;
     char text[]; /* the name, terminated, with the client's prefix */
 };
 
@@ -56,13 +58,15 @@ struct hf__name {
 struct hf__async {
     struct hf__waiter waiter;
     struct hf__timer timer; /* when the wait is over */
+    hf__time grace;         /* but the first answer is waited for until here */
     struct hf__releaser releaser;
     struct hf__async *next; /* in client->callbacks */
     hf_lock *lock;
     hf_done_fn done;
     void *arg;
     int result;
-    bool busy; /* from the call until its callback; name->mu */
+    bool busy;   /* from the call until its callback; name->mu */
+    bool firing; /* its timer is being seen to; client->mu */
 };
 
 struct hf_lock {
@@ -74,8 +78,8 @@ struct hf_lock {
     uint64_t owner; /* of HF_OWNER_HANDLE */
     uint32_t ttl_ms;
     uint32_t handoff;
-    uint32_t uses; /* holds and waits through this handle; name->mu */
-    int loss_fd;   /* -1: nobody asked */
+    uint32_t waits; /* through this handle, under way; name->mu */
+    int loss_fd;    /* -1: nobody asked */
     unsigned flags;
 };
 
@@ -123,13 +127,13 @@ struct hf_client {
 
     struct hf__mutex mu;
     /* all below: mu */
-    bool driven;           /* somebody has the driver's role */
-    uint32_t rounds;       /* of driving, so far */
-    uint32_t under_way;    /* requests that the backend has not reported */
-    uint32_t async_waits;  /* acquires that no thread waits for */
-    uint32_t handles;      /* locks and latches */
-    uint32_t inside;       /* threads in a wait; hf_close waits for them */
-    uint32_t serial;       /* of names, for hold ids */
+    bool driven;          /* somebody has the driver's role */
+    uint32_t rounds;      /* of driving, so far */
+    uint32_t under_way;   /* requests that the backend has not reported */
+    uint32_t async_waits; /* acquires that no thread waits for */
+    uint32_t handles;     /* locks and latches */
+    uint32_t inside;      /* threads in a wait; hf_close waits for them */
+    uint32_t serial;      /* of names, for hold ids */
     struct hf__sleeper *followers, *followers_tail;
     struct hf__timers timers;
     struct hf__name **buckets;
@@ -139,15 +143,19 @@ struct hf_client {
     struct hf__async *callbacks, *callbacks_tail;
     struct hf__event_item *events, *events_tail;
     unsigned events_len;
-    hf_error why; /* the backend's last word */
 
+    struct hf__mutex why_mu;
+    hf_error why; /* the backend's last word; why_mu */
+
+    uint32_t session_lost; /* atomic: for the keeper to spread */
     pthread_t keeper;
     hf__time keeper_until;
     uint32_t keeper_word; /* futex: it shall look again */
-    bool keeper_stop, keeper_lookup;
+    bool keeper_stop, keeper_lookup, keeper_drives;
     uint32_t open_word; /* futex: open_result is there */
     int open_result;
-    const struct hf__config *config; /* while opening */
+    bool open_given_up;
+    struct hf__config *config; /* while opening */
 };
 
 #define hf__container(ptr, type, member)                                       \
@@ -160,6 +168,7 @@ char *hf__strdup(hf_client *, const char *);
 int hf__random(void *buf, size_t len);
 void hf__log(hf_client *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+void hf__session_spread_locked(hf_client *);
 extern const struct hf__core hf__core;
 
 /* error.c */
@@ -189,6 +198,7 @@ static inline int hf__client_check(const hf_client *c)
 }
 /* One handle less; frees a closed client with its last one. */
 void hf__client_put(hf_client *);
+void hf__client_free(hf_client *);
 /* EINVAL with a text; *len is found if it was HF_CSTRING. */
 int hf__name_valid(const void *name, size_t *len, hf_error *);
 
@@ -207,6 +217,8 @@ void hf__engine_round(hf_client *, struct hf__sleeper *, hf__time until);
 void hf__engine_deliver(hf_client *, hf__time now);
 void hf__engine_interrupt(hf_client *);
 void hf__engine_callback_locked(hf_client *, struct hf__async *);
+struct hf__async *hf__engine_next_callback(hf_client *);
+void hf__engine_call_back(struct hf__async *);
 void hf__engine_event_locked(hf_client *, int type, const struct hf__name *,
                              uint64_t token);
 void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
@@ -217,8 +229,13 @@ bool hf__flight_wait(hf_client *, struct hf__flight *);
 void hf__flight_submit(hf_client *, struct hf__flight *);
 void hf__flight_free(hf_client *, struct hf__flight *);
 
+/* inspect.c */
+void hf__query_free(hf_client *, struct hf__query *);
+
 /* keeper.c: the helper thread */
-int hf__keeper_start(hf_client *, const struct hf__config *, hf_error *);
+/* Starts it and opens the backend. *given_up: that took too long, and the
+ * client is the thread's now. */
+int hf__keeper_start(hf_client *, hf_error *, bool *given_up);
 void hf__keeper_stop(hf_client *);
 /* It shall be awake by then. */
 void hf__keeper_due_locked(hf_client *, hf__time at);
@@ -226,7 +243,7 @@ void hf__keeper_due_locked(hf_client *, hf__time at);
 /* name.c */
 int hf__name_get(hf_client *, const void *name, size_t len,
                  const hf_lock_options *, struct hf__name **, hf_error *);
-void hf__name_put(struct hf__name *);
+void hf__name_put(struct hf__name *); /* one handle less */
 void hf__name_unref_locked(struct hf__name *);
 /* Sends what the gate wants sent and sets the timer; name->mu is held. */
 void hf__name_run(struct hf__name *, hf__time now);
@@ -235,8 +252,9 @@ void hf__name_news(struct hf__name *, hf__time now);
 /* The clock reached the name's timer. True: it is to be renewed. */
 bool hf__name_timer(struct hf__name *, hf__time now);
 hf__wake_fn hf__name_wake;
-/* Arms the descriptors that tell of the hold's loss. */
-void hf__name_arm(struct hf__name *);
+void hf__name_own(struct hf__name *, struct hf__thread *);
+/* Sets the descriptors that tell of the hold's loss: HF__NEVER is no hold. */
+void hf__name_arm(struct hf__name *, hf__time at);
 
 /* renew.c */
 void hf__renew_names(hf_client *, struct hf__name **, size_t, hf__time now);

@@ -238,8 +238,8 @@ enum hf__todo hf__gate_next(struct hf__gate *g, hf__time now,
     enum hf__todo todo;
 
     /* A question on terms that whoever is first now did not ask for. */
-    if (g->head && (g->lease.state == HF__ASKING ||
-                    g->lease.state == HF__WAITING) &&
+    if (g->head &&
+        (g->lease.state == HF__ASKING || g->lease.state == HF__WAITING) &&
         (g->lease.fixed != g->head->fixed ||
          (g->head->fixed && g->lease.lease_ms != g->head->lease_ms)))
         hf__lease_drop(&g->lease);
@@ -285,8 +285,8 @@ void hf__gate_renewed(struct hf__gate *g, uint64_t hold_id, int result,
     if (g->lease.state == HF__HELD && g->lease.hold_id == hold_id &&
         !holds(g, now))
         return;
-    if (hf__lease_renewed(&g->lease, hold_id, result, sent_at, lease_ms,
-                          now) == HF_ELOST)
+    if (hf__lease_renewed(&g->lease, hold_id, result, sent_at, lease_ms, now) ==
+        HF_ELOST)
         hf__gate_lose(g, true);
 }
 

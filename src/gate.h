@@ -23,6 +23,8 @@ enum hf__waiter_state { HF__W_WAITING, HF__W_FINISHED };
  * for an asynchronous acquire. The caller's; the gate links it. */
 struct hf__waiter {
     struct hf__waiter *next, *prev;
+    struct hf__sleeper *sleeper; /* the caller's: whom to wake, */
+    struct hf__thread *thread;   /* and who will own it; NULL: a handle */
     uint64_t owner;
     uint32_t lease_ms;   /* to ask for: fixed, or the TTL */
     uint32_t handoff;    /* local turns that its grant allows */

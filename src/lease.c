@@ -53,9 +53,8 @@ static enum hf__todo let_go(struct hf__lease *l, hf__time now)
     l->unsure = false;
     l->resend_at = HF__NEVER;
     /* A hold that needs no renewal is never forgotten by itself. */
-    l->gone_at = l->endless && !l->fixed
-                     ? HF__NEVER
-                     : now + (hf__time)l->lease_ms * HF__MS;
+    l->gone_at = l->endless && !l->fixed ? HF__NEVER
+                                         : now + (hf__time)l->lease_ms * HF__MS;
     return HF__TODO_LET_GO;
 }
 
@@ -87,8 +86,8 @@ void hf__lease_asked(struct hf__lease *l, hf__time now, hf__time op_timeout)
     l->look_at = now + op_timeout;
 }
 
-static int granted(struct hf__lease *l, const struct hf__req *req,
-                   hf__time now, int64_t max_hold_ms)
+static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
+                   int64_t max_hold_ms)
 {
     hf__time length = (hf__time)l->lease_ms * HF__MS;
 

@@ -30,8 +30,8 @@ enum hf__lease_state { HF__IDLE, HF__ASKING, HF__WAITING, HF__HELD };
 enum hf__todo { HF__TODO_NOTHING, HF__TODO_ATTEMPT, HF__TODO_LET_GO };
 
 struct hf__lease {
-    uint64_t hold_id; /* of this question or hold */
-    uint64_t token;   /* HELD */
+    uint64_t hold_id;   /* of this question or hold */
+    uint64_t token;     /* HELD */
     hf__time deadline;  /* HELD: not ours from here on; HF__NEVER */
     hf__time renew_at;  /* HELD: HF__NEVER if it is not renewed */
     hf__time look_at;   /* WAITING: ask again; ASKING: no answer by then is
@@ -43,11 +43,11 @@ struct hf__lease {
     uint32_t lease_ms;  /* asked for */
     uint8_t state;
     uint8_t let_go_op; /* RELEASE or ABANDON */
-    bool wanted : 1;  /* somebody waits for it */
-    bool drop : 1;    /* the present hold id is to be let go */
-    bool fixed : 1;   /* the lease is fixed: never renewed by itself */
-    bool endless : 1; /* the backend's holds need no renewal */
-    bool heard : 1;   /* the server has answered about this hold id */
+    bool wanted : 1;   /* somebody waits for it */
+    bool drop : 1;     /* the present hold id is to be let go */
+    bool fixed : 1;    /* the lease is fixed: never renewed by itself */
+    bool endless : 1;  /* the backend's holds need no renewal */
+    bool heard : 1;    /* the server has answered about this hold id */
     bool renewing : 1;
     bool letting_go : 1; /* a let_go is under way */
     bool unsure : 1;     /* and its answer was lost once */
@@ -79,8 +79,8 @@ void hf__lease_asked(struct hf__lease *, hf__time now, hf__time op_timeout);
  * (go on), HF__BUSY, or a code with which everybody who waits fails.
  * max_hold_ms 0: none.
  */
-int hf__lease_answered(struct hf__lease *, const struct hf__req *,
-                       hf__time now, int64_t max_hold_ms);
+int hf__lease_answered(struct hf__lease *, const struct hf__req *, hf__time now,
+                       int64_t max_hold_ms);
 
 /* The bell rang. */
 void hf__lease_bell(struct hf__lease *, hf__time now);

@@ -7,6 +7,7 @@
 #define HF_OWNER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct hf__thread {

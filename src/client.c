@@ -1,0 +1,505 @@
+/* A client: opened, closed, and what of it outlives the closing. */
+#include "core.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define COMMON_OPTIONS                                                         \
+    "ttl, connect_timeout, op_timeout, fair, prefix, password_file"
+
+static const hf_client_options by_default = HF_CLIENT_OPTIONS_INIT;
+
+/* A page that is empty in a child: telling a fork by it costs a load. */
+static const uint32_t *make_fork_mark(void)
+{
+    uint32_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return NULL;
+    if (madvise(page, 4096, MADV_WIPEONFORK)) {
+        munmap(page, 4096);
+        return NULL;
+    }
+    *page = 1;
+    return page;
+}
+
+static void wipe(hf_client *c, char *secret)
+{
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
+    hf__free(c, secret);
+}
+
+static void free_config(hf_client *c)
+{
+    struct hf__config *config = c->config;
+
+    if (!config)
+        return;
+    hf__url_free(c, config->url);
+    hf__free(c, config->url);
+    wipe(c, (char *)(uintptr_t)config->password);
+    hf__free(c, config);
+    c->config = NULL;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+void hf__client_free(hf_client *c)
+{
+    hf_hooks hooks = c->hooks;
+
+    free_config(c);
+    while (c->events) {
+        struct hf__event_item *e = c->events;
+
+        c->events = e->next;
+        hf__free(c, e);
+    }
+    hf__free(c, c->timers.heap);
+    hf__free(c, c->buckets);
+    hf__free(c, c->prefix);
+    hf__free(c, c->label);
+    close_fd(c->epfd);
+    close_fd(c->wake_fd);
+    close_fd(c->ready_fd);
+    close_fd(c->outer_fd);
+    if (c->parent)
+        munmap((void *)(uintptr_t)c->parent, 4096);
+    if (hooks.free)
+        hooks.free(hooks.ctx, c);
+    else
+        free(c);
+}
+
+static hf_client *make_client(const hf_client_options *opt)
+{
+    hf_client boot = {0}, *c;
+
+    if (opt->hooks)
+        boot.hooks = *opt->hooks;
+    if (!boot.hooks.alloc || !boot.hooks.free)
+        boot.hooks.alloc = NULL, boot.hooks.free = NULL;
+    c = hf__alloc(&boot, sizeof(*c));
+    if (!c)
+        return NULL;
+    c->hooks = boot.hooks;
+    c->on_event = opt->on_event;
+    c->event_arg = opt->event_arg;
+    c->outer_fd = -1;
+    c->epfd = epoll_create1(EPOLL_CLOEXEC);
+    c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    c->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    c->parent = make_fork_mark();
+    return c;
+}
+
+static int check_resources(hf_client *c, hf_error *err)
+{
+    if (c->epfd < 0 || c->wake_fd < 0 || c->ready_fd < 0)
+        return hf__fail(err, HF_EBACKEND, "out of descriptors: %m");
+    if (!c->parent)
+        return hf__fail(err, HF_EBACKEND,
+                        "no page that is wiped on fork: %m (Linux 4.14 or "
+                        "later is needed)");
+    if (hf__core.watch(c, c->wake_fd, EPOLLIN))
+        return hf__fail(err, HF_EBACKEND, "epoll: %m");
+    return 0;
+}
+
+/* ---- options ----------------------------------------------------------- */
+
+static int time_option(struct hf__url *url, const char *key, int64_t given,
+                       int64_t otherwise, uint32_t *ms, hf_error *err)
+{
+    const char *text = hf__url_option(url, key);
+    int64_t value = otherwise;
+
+    if (text && (hf__parse_ms(text, &value) || value <= 0))
+        return hf__fail(err, HF_EINVAL,
+                        "%s=%s: a time like 500ms, 30s or 5m would be right",
+                        key, text);
+    if (given)
+        value = given;
+    if (value <= 0 || value > UINT32_MAX / 2)
+        return hf__fail(err, HF_EINVAL, "%s is %lld ms; 1 to %u would be right",
+                        key, (long long)value, UINT32_MAX / 2);
+    *ms = (uint32_t)value;
+    return 0;
+}
+
+static int times(hf_client *c, struct hf__url *url,
+                 const hf_client_options *opt, hf_error *err)
+{
+    int rc = time_option(url, "ttl", opt->ttl_ms, 30000, &c->ttl_ms, err);
+
+    if (!rc)
+        rc = time_option(url, "connect_timeout", opt->connect_timeout_ms, 5000,
+                         &c->connect_timeout_ms, err);
+    if (!rc)
+        rc = time_option(url, "op_timeout", opt->op_timeout_ms, 5000,
+                         &c->op_timeout_ms, err);
+    return rc;
+}
+
+static int texts(hf_client *c, struct hf__url *url,
+                 const hf_client_options *opt, hf_error *err)
+{
+    const char *fair = hf__url_option(url, "fair");
+    const char *prefix = hf__url_option(url, "prefix");
+
+    if (fair && strcmp(fair, "yes") != 0 && strcmp(fair, "no") != 0)
+        return hf__fail(err, HF_EINVAL, "fair=%s: yes or no would be right",
+                        fair);
+    c->fairness = !fair ? 0 : *fair == 'y' ? HF_FAIR : HF_UNFAIR;
+    if (prefix && strlen(prefix) >= HF_NAME_MAX)
+        return hf__fail(err, HF_EINVAL, "the prefix leaves no room for names");
+    c->prefix = hf__strdup(c, prefix ? prefix : "");
+    c->label = hf__strdup(c, opt->label ? opt->label : "");
+    if (!c->prefix || !c->label)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    return 0;
+}
+
+static int read_password(hf_client *c, const char *path, char **out,
+                         hf_error *err)
+{
+    char text[1024];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+    close_fd(fd);
+    if (len < 0)
+        return hf__fail(err, HF_EINVAL, "password_file=%s: %m", path);
+    text[len] = '\0';
+    text[strcspn(text, "\r\n")] = '\0';
+    *out = hf__strdup(c, text);
+    explicit_bzero(text, sizeof(text));
+    return *out ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
+}
+
+/* The options, the file, the URL, the environment: the first that has one. */
+static int password(hf_client *c, struct hf__url *url,
+                    const hf_client_options *opt, char **out, hf_error *err)
+{
+    const char *file = hf__url_option(url, "password_file");
+    const char *env = secure_getenv("HOLDFAST_PASSWORD");
+    const char *text = "";
+
+    if (!opt->password && file)
+        return read_password(c, file, out, err);
+    if (opt->password)
+        text = opt->password;
+    else if (*url->password)
+        text = url->password;
+    else if (env)
+        text = env;
+    *out = hf__strdup(c, text);
+    return *out ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
+}
+
+static bool known(const char *list, const char *key)
+{
+    size_t len = strlen(key);
+
+    for (const char *p = list; (p = strstr(p, key)); p += len)
+        if ((p == list || p[-1] == ' ') && (p[len] == ',' || !p[len]))
+            return true;
+    return false;
+}
+
+static int check_unknown(hf_client *c, struct hf__url *url, hf_error *err)
+{
+    const char *more = c->be->options ? c->be->options : "";
+
+    for (size_t i = 0; i < url->options_len; i++)
+        if (!known(COMMON_OPTIONS, url->options[i].key) &&
+            !known(more, url->options[i].key))
+            return hf__fail(
+                err, HF_EINVAL,
+                "unknown option \"%s\"; %s has " COMMON_OPTIONS "%s%s",
+                url->options[i].key, c->be->name, *more ? ", " : "", more);
+    return 0;
+}
+
+/* Everything of the URL and the options that the core understands. */
+static int configure(hf_client *c, const char *text,
+                     const hf_client_options *opt, hf_error *err)
+{
+    struct hf__config *config = hf__alloc(c, sizeof(*config));
+    struct hf__url *url;
+    char *secret = NULL;
+    int rc;
+
+    c->config = config;
+    if (!config || !(config->url = hf__alloc(c, sizeof(*config->url))))
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    url = config->url;
+    rc = hf__url_parse(c, text, url, err);
+    if (!rc)
+        rc = hf__backend_find(url->scheme, &c->be, err);
+    if (!rc)
+        rc = check_unknown(c, url, err);
+    if (!rc)
+        rc = times(c, url, opt, err);
+    if (!rc)
+        rc = texts(c, url, opt, err);
+    if (!rc)
+        rc = password(c, url, opt, &secret, err);
+    if (rc)
+        return rc;
+    config->password = secret;
+    config->label = c->label;
+    config->ttl_ms = c->ttl_ms;
+    config->connect_timeout_ms = c->connect_timeout_ms;
+    config->op_timeout_ms = c->op_timeout_ms;
+    c->direct = c->be->flags & HF__DIRECT;
+    c->endless = c->be->flags & HF__ENDLESS;
+    return 0;
+}
+
+/* ---- open -------------------------------------------------------------- */
+
+struct open_wait {
+    hf_client *client;
+    hf__time until;
+    int result;
+};
+
+static bool open_ready(void *arg, hf__time now, hf__time *until)
+{
+    struct open_wait *w = arg;
+
+    hf__mutex_lock(&w->client->mu);
+    w->result = w->client->be->ready(w->client->self);
+    hf__mutex_unlock(&w->client->mu);
+    *until = w->until;
+    return w->result != HF__PENDING || now >= w->until;
+}
+
+static int connect_backend(hf_client *c, hf_error *err)
+{
+    struct open_wait w = {
+        c, hf__now() + (hf__time)c->connect_timeout_ms * HF__MS, HF__PENDING};
+    struct hf__sleeper s;
+
+    hf__sleeper_init(&s, NULL);
+    hf__engine_wait(c, &s, open_ready, &w);
+    if (w.result == HF__PENDING)
+        return hf__fail(err, HF_EBACKEND, "%s: no connection within %u ms",
+                        c->be->name, c->connect_timeout_ms);
+    return w.result ? hf__fail_why(c, err, w.result) : 0;
+}
+
+static int open_client(hf_client *c, const char *url,
+                       const hf_client_options *opt, hf_error *err,
+                       bool *given_up)
+{
+    int rc = check_resources(c, err);
+
+    if (!rc)
+        rc = configure(c, url, opt, err);
+    if (!rc)
+        rc = hf__keeper_start(c, err, given_up);
+    if (rc)
+        return rc;
+    rc = connect_backend(c, err);
+    if (rc)
+        hf__keeper_stop(c);
+    return rc;
+}
+
+int hf_open(const char *url, const hf_client_options *opt, hf_client **out,
+            hf_error *err)
+{
+    bool given_up = false;
+    hf_client *c;
+    int rc;
+
+    if (!out || !url)
+        return hf__fail(err, HF_EINVAL, "%s is NULL", out ? "url" : "out");
+    *out = NULL;
+    opt = opt ? opt : &by_default;
+    if (opt->size != sizeof(*opt))
+        return hf__fail(err, HF_EINVAL,
+                        "the options were not set by HF_CLIENT_OPTIONS_INIT");
+    c = make_client(opt);
+    if (!c)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    rc = open_client(c, url, opt, err, &given_up);
+    if (!rc) {
+        free_config(c);
+        *out = c;
+    } else if (!given_up) {
+        hf__client_free(c);
+    }
+    return rc;
+}
+
+int hf_client_caps(const hf_client *c, enum hf_kind kind)
+{
+    if (!c || kind < HF_MUTEX || kind > HF_LATCH)
+        return HF_EINVAL;
+    return c->be->caps[kind];
+}
+
+/* ---- close ------------------------------------------------------------- */
+
+/* Calls fn for every name, with name->mu held. New ones cannot come. */
+static void each_name(hf_client *c, void (*fn)(struct hf__name *))
+{
+    for (size_t i = 0; i < c->buckets_len; i++) {
+        struct hf__name *n, *next;
+
+        hf__mutex_lock(&c->mu);
+        n = c->buckets[i];
+        if (n)
+            n->refs++;
+        hf__mutex_unlock(&c->mu);
+        for (; n; n = next) {
+            hf__mutex_lock(&n->mu);
+            fn(n);
+            hf__mutex_unlock(&n->mu);
+            hf__mutex_lock(&c->mu);
+            next = n->next_in_bucket;
+            if (next)
+                next->refs++;
+            hf__name_unref_locked(n);
+            hf__mutex_unlock(&c->mu);
+        }
+    }
+}
+
+static void end_name(struct hf__name *n)
+{
+    hf__time now = hf__now();
+
+    hf__gate_fail(&n->gate, HF_ECLOSED, hf__name_wake);
+    n->gate.owner = 0;
+    n->gate.count = 0;
+    hf__lease_drop(&n->gate.lease);
+    hf__name_run(n, now);
+}
+
+/* What no answer will come for any more. */
+static void forget_name(struct hf__name *n)
+{
+    hf_client *c = n->client;
+
+    hf__mutex_lock(&c->mu);
+    n->refs -= n->remote.ask.flying + n->remote.let_go.flying;
+    n->remote.ask.flying = n->remote.let_go.flying = false;
+    hf__mutex_unlock(&c->mu);
+}
+
+static bool close_ready(void *arg, hf__time now, hf__time *until)
+{
+    struct open_wait *w = arg;
+
+    hf__mutex_lock(&w->client->mu);
+    w->result = w->client->under_way ? HF__PENDING : 0;
+    if (w->client->inside > 1) /* we are one */
+        w->result = HF__PENDING;
+    hf__mutex_unlock(&w->client->mu);
+    *until = w->until < now + 20 * HF__MS ? w->until : now + 20 * HF__MS;
+    return w->result != HF__PENDING || now >= w->until;
+}
+
+static void drop_flights(hf_client *c)
+{
+    while (c->flights) {
+        struct hf__flight *f = c->flights;
+
+        if (f->req.op == HF__RENEW)
+            for (size_t i = 0; i < f->batch.len; i++)
+                hf__name_unref_locked(hf__container(f->batch.item[i].remote,
+                                                    struct hf__name, remote));
+        else
+            hf__query_free(c, &f->query);
+        c->flights = f->next;
+        hf__free(c, f);
+    }
+}
+
+/* The backend is gone, and with it whatever it had not reported. */
+static void tidy(hf_client *c)
+{
+    hf__mutex_lock(&c->mu);
+    c->self = NULL;
+    c->landed = NULL;
+    drop_flights(c);
+    while (c->news) {
+        struct hf__name *n = c->news;
+
+        c->news = n->next_news;
+        hf__name_unref_locked(n);
+    }
+    c->news_tail = NULL;
+    hf__mutex_unlock(&c->mu);
+    each_name(c, forget_name);
+}
+
+static void detach_all(hf_client *c)
+{
+    hf__mutex_lock(&c->mu);
+    for (size_t i = 0; i < c->buckets_len; i++)
+        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+            c->be->detach(c->self, &n->remote);
+    hf__mutex_unlock(&c->mu);
+}
+
+int hf_close(hf_client *c)
+{
+    struct hf__sleeper s;
+    struct open_wait w = {.client = c};
+    struct hf__async *a;
+    int rc;
+
+    if (!c)
+        return 0;
+    rc = hf__client_check(c);
+    if (rc)
+        return rc;
+    hf__mutex_lock(&c->mu);
+    __atomic_store_n(&c->closed, 1, __ATOMIC_RELEASE);
+    hf__mutex_unlock(&c->mu);
+    each_name(c, end_name);
+    w.until = hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+    hf__sleeper_init(&s, NULL);
+    hf__engine_wait(c, &s, close_ready, &w);
+    rc = w.result == HF__PENDING ? HF_EUNKNOWN : 0;
+    while ((a = hf__engine_next_callback(c)))
+        hf__engine_call_back(a);
+    detach_all(c);
+    hf__keeper_stop(c);
+    tidy(c);
+    hf__mutex_lock(&c->mu);
+    c->handles++; /* ours, so that the last one frees the client */
+    hf__mutex_unlock(&c->mu);
+    hf__client_put(c);
+    return rc;
+}
+
+void hf__client_put(hf_client *c)
+{
+    bool last;
+
+    hf__mutex_lock(&c->mu);
+    last = --c->handles == 0 && __atomic_load_n(&c->closed, __ATOMIC_ACQUIRE) &&
+           !c->self;
+    hf__mutex_unlock(&c->mu);
+    if (last)
+        hf__client_free(c);
+}

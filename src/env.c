@@ -1,0 +1,242 @@
+/* What the core lends to backends: memory, log, chance, and marks. */
+#include "core.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+
+void *hf__alloc(hf_client *c, size_t size)
+{
+    void *p;
+
+    if (!c->hooks.alloc)
+        return calloc(1, size);
+    p = c->hooks.alloc(c->hooks.ctx, size);
+    return p ? memset(p, 0, size) : NULL;
+}
+
+void hf__free(hf_client *c, void *p)
+{
+    if (!p)
+        return;
+    if (c->hooks.free)
+        c->hooks.free(c->hooks.ctx, p);
+    else
+        free(p);
+}
+
+char *hf__strdup(hf_client *c, const char *s)
+{
+    size_t size = strlen(s) + 1;
+    char *copy = hf__alloc(c, size);
+
+    return copy ? memcpy(copy, s, size) : NULL;
+}
+
+int hf__random(void *buf, size_t len)
+{
+    char *p = buf;
+
+    while (len) {
+        ssize_t n = getrandom(p, len, 0);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return HF_EBACKEND;
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+void hf__log(hf_client *c, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+
+    if (!c->hooks.log)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    c->hooks.log(c->hooks.ctx, text);
+}
+
+static int core_why(hf_client *c, int code, const char *fmt, ...)
+{
+    char text[200];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    hf__mutex_lock(&c->why_mu);
+    hf__fail(&c->why, code, "%s: %s", c->be->name, text);
+    hf__mutex_unlock(&c->why_mu);
+    return code;
+}
+
+static void news(hf_client *c, struct hf__name *n)
+{
+    if (n->in_news)
+        return;
+    n->in_news = true;
+    n->refs++;
+    n->next_news = NULL;
+    if (c->news_tail)
+        c->news_tail->next_news = n;
+    else
+        c->news = n;
+    c->news_tail = n;
+}
+
+static void core_done(hf_client *c, struct hf__req *req)
+{
+    struct hf__name *n;
+    struct hf__flight *f;
+
+    c->under_way--;
+    req->flying = false;
+    if (!req->remote) {
+        f = hf__container(req, struct hf__flight, req);
+        f->landed = true;
+        f->next_landed = c->landed;
+        c->landed = f;
+        return;
+    }
+    n = hf__container(req->remote, struct hf__name, remote);
+    if (req == &n->remote.ask)
+        n->ask_ready = true;
+    else
+        n->let_go_ready = true;
+    news(c, n);
+    hf__name_unref_locked(n); /* the request's; news has one of its own */
+}
+
+static void core_bell(hf_client *c, struct hf__remote *remote)
+{
+    struct hf__name *n = hf__container(remote, struct hf__name, remote);
+
+    n->rang = true;
+    news(c, n);
+}
+
+/* May come from a direct backend on any thread: the keeper spreads it. */
+static void core_session(hf_client *c, int event)
+{
+    if (event == HF_EVENT_LOST) {
+        __atomic_store_n(&c->session_lost, 1, __ATOMIC_RELEASE);
+        __atomic_add_fetch(&c->keeper_word, 1, __ATOMIC_RELEASE);
+        hf__futex_wake(&c->keeper_word, 1);
+    } else {
+        hf__engine_event_locked(c, event, NULL, 0);
+    }
+}
+
+void hf__session_spread_locked(hf_client *c)
+{
+    for (size_t i = 0; i < c->buckets_len; i++)
+        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket) {
+            n->session_lost = true;
+            news(c, n);
+        }
+}
+
+static int core_watch(hf_client *c, int fd, uint32_t events)
+{
+    struct epoll_event ev = {.events = events, .data.fd = fd};
+
+    if (!events)
+        return epoll_ctl(c->epfd, EPOLL_CTL_DEL, fd, NULL) ? HF_EBACKEND : 0;
+    if (!epoll_ctl(c->epfd, EPOLL_CTL_MOD, fd, &ev))
+        return 0;
+    if (errno == ENOENT && !epoll_ctl(c->epfd, EPOLL_CTL_ADD, fd, &ev))
+        return 0;
+    return errno == ENOMEM ? HF_ENOMEM : HF_EBACKEND;
+}
+
+static void core_need_background(hf_client *c)
+{
+    c->keeper_lookup = true;
+    hf__keeper_due_locked(c, 0);
+}
+
+static void *grow(hf_client *c, void *old, size_t len, size_t size)
+{
+    void *p;
+
+    if (len & (len - 1)) /* room until the next power of two */
+        return old;
+    p = hf__alloc(c, (len ? len * 2 : 1) * size);
+    if (p && len)
+        memcpy(p, old, len * size);
+    if (p)
+        hf__free(c, old);
+    return p;
+}
+
+static hf_party *add_party(hf_client *c, hf_party **list, size_t *len)
+{
+    hf_party *p = grow(c, *list, *len, sizeof(**list));
+
+    if (!p)
+        return NULL;
+    *list = p;
+    return &p[(*len)++];
+}
+
+static hf_party *core_add_holder(hf_client *c, struct hf__query *q)
+{
+    return add_party(c, &q->info->holders, &q->info->holders_len);
+}
+
+static hf_party *core_add_waiter(hf_client *c, struct hf__query *q)
+{
+    return add_party(c, &q->info->waiters, &q->info->waiters_len);
+}
+
+static int core_add_name(hf_client *c, struct hf__query *q, const char *bytes,
+                         size_t len)
+{
+    struct hf_name *names;
+    size_t skip = strlen(c->prefix);
+    char *copy;
+
+    if (len < skip)
+        return 0;
+    names = grow(c, q->names->names, q->names->len, sizeof(*names));
+    if (!names)
+        return HF_ENOMEM;
+    q->names->names = names;
+    copy = hf__alloc(c, len - skip + 1);
+    if (!copy)
+        return HF_ENOMEM;
+    memcpy(copy, bytes + skip, len - skip);
+    names[q->names->len++] = (struct hf_name){len - skip, copy};
+    return 0;
+}
+
+const struct hf__core hf__core = {
+    .abi = HF__ABI,
+    .now = hf__now,
+    .random = hf__random,
+    .alloc = hf__alloc,
+    .free = hf__free,
+    .log = hf__log,
+    .why = core_why,
+    .done = core_done,
+    .bell = core_bell,
+    .session = core_session,
+    .watch = core_watch,
+    .need_background = core_need_background,
+    .option = hf__url_option,
+    .parse_ms = hf__parse_ms,
+    .add_holder = core_add_holder,
+    .add_waiter = core_add_waiter,
+    .add_name = core_add_name,
+};

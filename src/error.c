@@ -1,0 +1,70 @@
+#include "core.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STR_(x) #x
+#define STR(x) STR_(x)
+
+const char *hf_version(void)
+{
+    return STR(HF_VERSION_MAJOR) "." STR(HF_VERSION_MINOR) "." STR(
+        HF_VERSION_PATCH);
+}
+
+const char *hf_error_name(int code)
+{
+    switch (code) {
+    case 0:
+        return "HF_OK";
+#define HF_X(name, number, text)                                               \
+    case number:                                                               \
+        return "HF_" #name;
+        HF_ERRORS(HF_X)
+#undef HF_X
+    default:
+        return "HF_E?";
+    }
+}
+
+const char *hf_error_text(int code)
+{
+    switch (code) {
+    case 0:
+        return "success";
+#define HF_X(name, number, text)                                               \
+    case number:                                                               \
+        return text;
+        HF_ERRORS(HF_X)
+#undef HF_X
+    default:
+        return "no such error code";
+    }
+}
+
+int hf__fail(hf_error *err, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!err)
+        return code;
+    err->code = code;
+    va_start(ap, fmt);
+    vsnprintf(err->text, sizeof(err->text), fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+int hf__fail_why(hf_client *c, hf_error *err, int code)
+{
+    if (!err)
+        return code;
+    hf__mutex_lock(&c->why_mu);
+    if (c->why.code == code)
+        *err = c->why;
+    else
+        hf__fail(err, code, "%s: %s", c->be->name, hf_error_text(code));
+    hf__mutex_unlock(&c->why_mu);
+    return code;
+}

@@ -1,0 +1,322 @@
+/* Handles: made and freed, and what one can ask of a hold without asking the
+ * network. */
+#include "core.h"
+
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
+
+static int check_kind(const hf_client *c, const hf_lock_options *opt,
+                      hf_error *err)
+{
+    int caps;
+
+    if (opt->kind != HF_MUTEX && opt->kind != HF_RWLOCK &&
+        opt->kind != HF_SEMAPHORE)
+        return hf__fail(err, HF_EINVAL,
+                        "kind %d: HF_MUTEX, HF_RWLOCK or HF_SEMAPHORE would "
+                        "be right",
+                        (int)opt->kind);
+    if ((opt->kind == HF_SEMAPHORE) != (opt->permits != 0))
+        return hf__fail(err, HF_EINVAL,
+                        "permits is %u; a semaphore has at least 1, any other "
+                        "lock 0",
+                        opt->permits);
+    if ((unsigned)opt->fairness > HF_UNFAIR)
+        return hf__fail(err, HF_EINVAL, "fairness %d is none",
+                        (int)opt->fairness);
+    caps = c->be->caps[opt->kind];
+    if (!caps)
+        return hf__fail(err, HF_ENOTSUP,
+                        "the %s backend has no locks of this kind",
+                        c->be->name);
+    if ((opt->fairness == HF_FAIR && !(caps & HF_CAP_FAIR)) ||
+        (opt->fairness == HF_UNFAIR && !(caps & HF_CAP_UNFAIR)))
+        return hf__fail(err, HF_ENOTSUP, "the %s backend has no %s one",
+                        c->be->name,
+                        opt->fairness == HF_FAIR ? "fair" : "unfair");
+    return 0;
+}
+
+static int check_options(const hf_client *c, const hf_lock_options *opt,
+                         hf_error *err)
+{
+    if (opt->size != sizeof(*opt))
+        return hf__fail(err, HF_EINVAL,
+                        "the options were not set by HF_LOCK_OPTIONS_INIT");
+    if (opt->flags & ~(unsigned)(HF_OWNER_HANDLE | HF_NOT_REENTRANT))
+        return hf__fail(err, HF_EINVAL, "flags %#x: some are unknown",
+                        opt->flags);
+    if (opt->ttl_ms < 0 || opt->ttl_ms > UINT32_MAX / 2 ||
+        opt->max_hold_ms < 0 || opt->max_hold_ms > HF_TIME_MAX_MS)
+        return hf__fail(err, HF_EINVAL,
+                        "ttl_ms or max_hold_ms is negative or too long");
+    return check_kind(c, opt, err);
+}
+
+int hf__name_valid(const void *name, size_t *len, hf_error *err)
+{
+    if (!name)
+        return hf__fail(err, HF_EINVAL, "the name is NULL");
+    if (*len == HF_CSTRING)
+        *len = strlen(name);
+    if (*len == 0)
+        return hf__fail(err, HF_EINVAL,
+                        "the name is empty; 1 to %d bytes would be right",
+                        HF_NAME_MAX);
+    if (*len > HF_NAME_MAX)
+        return hf__fail(err, HF_EINVAL,
+                        "the name has %zu bytes; at most %d are allowed", *len,
+                        HF_NAME_MAX);
+    if (memchr(name, 0, *len))
+        return hf__fail(err, HF_EINVAL, "the name has a NUL in it");
+    return 0;
+}
+
+int hf_lock_new(hf_client *c, const void *name, size_t name_len,
+                const hf_lock_options *opt, hf_lock **out, hf_error *err)
+{
+    hf_lock *lock;
+    int rc;
+
+    if (!c || !out)
+        return hf__fail(err, HF_EINVAL, "%s is NULL", c ? "out" : "client");
+    *out = NULL;
+    opt = opt ? opt : &by_default;
+    rc = hf__client_check(c);
+    if (rc)
+        return hf__fail(err, rc, "%s", hf_error_text(rc));
+    rc = hf__name_valid(name, &name_len, err);
+    if (!rc)
+        rc = check_options(c, opt, err);
+    if (rc)
+        return rc;
+    lock = hf__alloc(c, sizeof(*lock));
+    if (!lock)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    lock->client = c;
+    lock->loss_fd = -1;
+    lock->flags = opt->flags;
+    lock->handoff = opt->handoff;
+    lock->max_hold_ms = opt->max_hold_ms;
+    lock->ttl_ms = opt->ttl_ms ? (uint32_t)opt->ttl_ms : c->ttl_ms;
+    if (lock->flags & HF_OWNER_HANDLE)
+        lock->owner = hf__owner_number();
+    rc = hf__name_get(c, name, name_len, opt, &lock->name, err);
+    if (rc) {
+        hf__free(c, lock);
+        return rc;
+    }
+    hf__mutex_lock(&c->mu);
+    c->handles++;
+    hf__mutex_unlock(&c->mu);
+    *out = lock;
+    return 0;
+}
+
+/* name->mu and client->mu are held. A hold of a thread may be released through
+ * any handle on the name, so only the last one keeps it from being freed. */
+static bool in_use_locked(const hf_lock *lock)
+{
+    const struct hf__name *n = lock->name;
+
+    if (lock->waits)
+        return true;
+    if (!n->gate.owner || n->gate.lease.state != HF__HELD || n->gate.lease.drop)
+        return false;
+    if (lock->flags & HF_OWNER_HANDLE)
+        return n->gate.owner == lock->owner;
+    return n->owner_thread && n->handles == 1;
+}
+
+static void unwatch(hf_lock *lock)
+{
+    hf_lock **p = &lock->name->watchers;
+
+    if (lock->loss_fd < 0)
+        return;
+    while (*p != lock)
+        p = &(*p)->next_watcher;
+    *p = lock->next_watcher;
+    close(lock->loss_fd);
+}
+
+int hf_lock_free(hf_lock *lock)
+{
+    hf_client *c;
+    bool in_use;
+
+    if (!lock)
+        return 0;
+    c = lock->client;
+    if (hf__client_check(c) == HF_EFORK)
+        return HF_EFORK;
+    hf__mutex_lock(&lock->name->mu);
+    hf__mutex_lock(&c->mu);
+    in_use = in_use_locked(lock);
+    if (!in_use && lock->async)
+        hf__timers_unreserve(&c->timers);
+    hf__mutex_unlock(&c->mu);
+    if (!in_use)
+        unwatch(lock);
+    hf__mutex_unlock(&lock->name->mu);
+    if (in_use)
+        return HF_EBUSY;
+    hf__name_put(lock->name);
+    hf__free(c, lock->async);
+    hf__free(c, lock);
+    hf__client_put(c);
+    return 0;
+}
+
+/* ---- what a holder may ask --------------------------------------------- */
+
+/* Begins a look at the caller's hold: on success name->mu is held. */
+static int look(hf_lock *lock)
+{
+    struct hf__thread *thread = NULL;
+    uint64_t owner;
+    int rc;
+
+    if (!lock)
+        return HF_EINVAL;
+    rc = hf__client_check(lock->client);
+    if (rc)
+        return rc;
+    if (lock->flags & HF_OWNER_HANDLE) {
+        owner = lock->owner;
+    } else {
+        thread = hf__thread_me();
+        owner = thread ? thread->number : UINT64_MAX;
+    }
+    hf__mutex_lock(&lock->name->mu);
+    rc = hf__gate_check(&lock->name->gate, owner, hf__now());
+    if (!rc)
+        return 0;
+    hf__name_run(lock->name, hf__now());
+    hf__mutex_unlock(&lock->name->mu);
+    return rc;
+}
+
+int hf_lock_check(hf_lock *lock)
+{
+    int rc = look(lock);
+
+    if (!rc)
+        hf__mutex_unlock(&lock->name->mu);
+    return rc;
+}
+
+int hf_lock_token(hf_lock *lock, uint64_t *token)
+{
+    int rc = token ? look(lock) : HF_EINVAL;
+
+    if (rc)
+        return rc;
+    *token = lock->name->gate.lease.token;
+    hf__mutex_unlock(&lock->name->mu);
+    return 0;
+}
+
+int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns)
+{
+    int rc = boottime_ns ? look(lock) : HF_EINVAL;
+
+    if (rc)
+        return rc;
+    *boottime_ns = lock->name->gate.lease.deadline;
+    hf__mutex_unlock(&lock->name->mu);
+    return 0;
+}
+
+int hf_lock_count(hf_lock *lock, unsigned *count)
+{
+    int rc = count ? look(lock) : HF_EINVAL;
+
+    if (rc)
+        return rc;
+    *count = lock->name->gate.count;
+    hf__mutex_unlock(&lock->name->mu);
+    return 0;
+}
+
+int hf_lock_fd(hf_lock *lock)
+{
+    struct hf__name *n;
+    int rc, fd;
+
+    if (!lock)
+        return HF_EINVAL;
+    rc = hf__client_check(lock->client);
+    if (rc)
+        return rc;
+    n = lock->name;
+    hf__mutex_lock(&n->mu);
+    if (lock->loss_fd < 0) {
+        lock->loss_fd =
+            timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (lock->loss_fd >= 0) {
+            lock->next_watcher = n->watchers;
+            n->watchers = lock;
+            if (n->gate.owner && n->gate.lease.state == HF__HELD)
+                hf__name_arm(n, n->gate.lease.deadline);
+        }
+    }
+    fd = lock->loss_fd;
+    hf__mutex_unlock(&n->mu);
+    return fd < 0 ? HF_EBACKEND : fd;
+}
+
+int hf_lock_upgrade(hf_lock *lock, hf_error *err)
+{
+    int rc = look(lock);
+
+    if (rc)
+        return hf__fail(err, rc, "%s", hf_error_text(rc));
+    hf__mutex_unlock(&lock->name->mu);
+    return hf__fail(err, HF_ENOTSUP,
+                    "a read hold cannot become a write hold: two that try "
+                    "would wait for each other for ever; release it first");
+}
+
+int hf_lock_downgrade(hf_lock *lock, hf_error *err)
+{
+    int rc = look(lock);
+
+    if (rc)
+        return hf__fail(err, rc, "%s", hf_error_text(rc));
+    hf__mutex_unlock(&lock->name->mu);
+    return hf__fail(err, HF_ENOTSUP,
+                    "only the write hold of a read-write lock can be "
+                    "downgraded");
+}
+
+/* ---- HF_SYNCHRONIZED --------------------------------------------------- */
+
+static __thread int synchronized_result;
+
+hf_guard hf_guard_enter(hf_lock *lock)
+{
+    synchronized_result = hf_lock_acquire(lock, NULL, NULL);
+    return (hf_guard){synchronized_result ? NULL : lock,
+                      synchronized_result == 0};
+}
+
+void hf_guard_leave(hf_guard *guard)
+{
+    int rc;
+
+    if (!guard->lock)
+        return;
+    rc = hf_lock_release(guard->lock, NULL);
+    /* That it was lost meanwhile is worth knowing; what an inner block left
+     * behind is not this block's result. */
+    synchronized_result = rc;
+}
+
+int hf_synchronized_result(void)
+{
+    return synchronized_result;
+}

@@ -1,0 +1,169 @@
+/* Who holds, who waits, which names there are; and taking a lock away. */
+#include "core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int check(hf_client *c, bool has_out, hf_error *err)
+{
+    int rc;
+
+    if (!c || !has_out)
+        return hf__fail(err, HF_EINVAL, "%s is NULL", c ? "out" : "client");
+    rc = hf__client_check(c);
+    if (rc)
+        return hf__fail(err, rc, "%s", hf_error_text(rc));
+    for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
+        if (c->be->caps[kind] & HF_CAP_INSPECT)
+            return 0;
+    return hf__fail(err, HF_ENOTSUP, "the %s backend cannot be inspected",
+                    c->be->name);
+}
+
+/* A query about name, which is put behind the client's prefix. */
+static struct hf__flight *prepare(hf_client *c, enum hf__op op,
+                                  const void *name, size_t len, hf_error *err)
+{
+    size_t prefix = strlen(c->prefix);
+    struct hf__flight *f = hf__flight_new(c, prefix + len + 1);
+    char *text;
+
+    if (!f) {
+        hf__fail(err, HF_ENOMEM, "out of memory");
+        return NULL;
+    }
+    text = (char *)(f + 1);
+    memcpy(text, c->prefix, prefix);
+    memcpy(text + prefix, name, len);
+    f->req.op = (uint8_t)op;
+    f->query.name = text;
+    f->query.name_len = prefix + len;
+    return f;
+}
+
+static void free_info(hf_client *c, hf_info *info)
+{
+    if (!info)
+        return;
+    hf__free(c, info->holders);
+    hf__free(c, info->waiters);
+    hf__free(c, info);
+}
+
+static void free_names(hf_client *c, hf_names *names)
+{
+    if (!names)
+        return;
+    for (size_t i = 0; i < names->len; i++)
+        hf__free(c, names->names[i].bytes);
+    hf__free(c, names->names);
+    hf__free(c, names);
+}
+
+void hf__query_free(hf_client *c, struct hf__query *q)
+{
+    free_info(c, q->info);
+    free_names(c, q->names);
+}
+
+/* Sends it and waits. On success the flight is still the caller's. */
+static int ask(hf_client *c, struct hf__flight *f, hf_error *err)
+{
+    int rc;
+
+    if (!hf__flight_wait(c, f))
+        return hf__fail(err, HF_EUNKNOWN, "%s: no answer within %u ms",
+                        c->be->name, c->op_timeout_ms);
+    rc = f->req.result;
+    if (rc) {
+        hf__flight_free(c, f);
+        hf__fail_why(c, err, rc);
+    }
+    return rc;
+}
+
+int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
+               hf_error *err)
+{
+    struct hf__flight *f;
+    int rc = check(c, out != NULL, err);
+
+    if (!rc)
+        rc = hf__name_valid(name, &name_len, err);
+    if (rc)
+        return rc;
+    *out = NULL;
+    f = prepare(c, HF__INSPECT, name, name_len, err);
+    if (!f)
+        return HF_ENOMEM;
+    f->query.info = hf__alloc(c, sizeof(hf_info));
+    if (!f->query.info) {
+        hf__flight_free(c, f);
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    }
+    rc = ask(c, f, err);
+    if (rc)
+        return rc;
+    *out = f->query.info;
+    f->query.info = NULL;
+    hf__flight_free(c, f);
+    return 0;
+}
+
+void hf_info_free(hf_client *c, hf_info *info)
+{
+    if (c)
+        free_info(c, info);
+}
+
+int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
+{
+    struct hf__flight *f;
+    int rc = check(c, out != NULL, err);
+
+    if (rc)
+        return rc;
+    *out = NULL;
+    prefix = prefix ? prefix : "";
+    f = prepare(c, HF__LIST, prefix, strlen(prefix), err);
+    if (!f)
+        return HF_ENOMEM;
+    f->query.names = hf__alloc(c, sizeof(hf_names));
+    if (!f->query.names) {
+        hf__flight_free(c, f);
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    }
+    rc = ask(c, f, err);
+    if (rc)
+        return rc;
+    *out = f->query.names;
+    f->query.names = NULL;
+    hf__flight_free(c, f);
+    return 0;
+}
+
+void hf_names_free(hf_client *c, hf_names *names)
+{
+    if (c)
+        free_names(c, names);
+}
+
+int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
+{
+    struct hf__flight *f;
+    int rc = check(c, true, err);
+
+    if (!rc)
+        rc = hf__name_valid(name, &name_len, err);
+    if (rc)
+        return rc;
+    f = prepare(c, HF__BREAK, name, name_len, err);
+    if (!f)
+        return HF_ENOMEM;
+    rc = ask(c, f, err);
+    if (rc == HF_ENOTOWNER)
+        return hf__fail(err, rc, "nobody holds it");
+    if (!rc)
+        hf__flight_free(c, f);
+    return rc;
+}

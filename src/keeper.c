@@ -1,0 +1,215 @@
+/*
+ * The one helper thread. It opens and closes the backend (what may block there
+ * blocks nobody else), and in between does what nobody else is doing: timers,
+ * renewals, the answers to what no thread waits for. It never runs a program's
+ * callback. It sleeps on a futex, or inside a direct backend; when it drives,
+ * on the client's descriptors.
+ */
+#include "core.h"
+
+#include <signal.h>
+
+/* Requests under way that nobody has moved for this long are moved here. */
+#define PATIENCE (100 * HF__MS)
+
+void hf__keeper_due_locked(hf_client *c, hf__time at)
+{
+    if (at >= c->keeper_until)
+        return;
+    c->keeper_until = at;
+    __atomic_add_fetch(&c->keeper_word, 1, __ATOMIC_RELEASE);
+    hf__futex_wake(&c->keeper_word, 1);
+    if (c->keeper_drives)
+        hf__engine_interrupt(c);
+}
+
+static hf__time min_time(hf__time a, hf__time b)
+{
+    return a < b ? a : b;
+}
+
+struct turn {
+    hf__time now, until;
+    uint32_t word; /* as it was before we looked */
+    uint32_t rounds;
+    bool stop, lookup, drive;
+};
+
+/* A hold of an exited thread that is not renewed would not be noticed. */
+static void look_for_orphans_locked(hf_client *c, hf__time now)
+{
+    for (size_t i = 0; i < c->buckets_len; i++)
+        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+            if (!n->timer.place)
+                hf__timers_set(&c->timers, &n->timer, now);
+}
+
+static void plan_locked(hf_client *c, struct turn *t, hf__time orphans_at)
+{
+    t->stop = c->keeper_stop;
+    t->lookup = c->keeper_lookup;
+    c->keeper_lookup = false;
+    t->until = hf__timers_next(&c->timers);
+    if (c->endless)
+        t->until = min_time(t->until, orphans_at);
+    if (!c->direct) {
+        t->until = min_time(t->until, c->be->next_timeout(c->self));
+        if (c->under_way)
+            t->until = min_time(t->until, t->now + PATIENCE);
+        t->drive = (c->async_waits && c->outer_fd < 0) ||
+                   (c->under_way && c->rounds == t->rounds);
+    }
+    t->rounds = c->rounds;
+    t->drive = t->drive && !c->driven;
+    if (t->drive)
+        c->driven = c->keeper_drives = true;
+    c->keeper_until = t->until;
+}
+
+static void drive(hf_client *c, struct turn *t)
+{
+    hf__engine_round(c, NULL, t->until);
+    hf__mutex_lock(&c->mu);
+    c->keeper_drives = false;
+    hf__mutex_unlock(&c->mu);
+    hf__engine_give(c);
+}
+
+static void act(hf_client *c, struct turn *t)
+{
+    if (t->lookup && c->be->background)
+        c->be->background(c->self);
+    if (t->drive) {
+        drive(c, t);
+    } else if (t->until > t->now && !t->lookup) {
+        if (c->direct)
+            c->be->park(c->self, NULL, &c->keeper_word, t->word, t->until);
+        else
+            hf__futex_wait(&c->keeper_word, t->word, t->until);
+    }
+    t->now = hf__now();
+    hf__mutex_lock(&c->mu);
+    c->keeper_until = 0; /* awake: nobody needs to wake it */
+    if (__atomic_exchange_n(&c->session_lost, 0, __ATOMIC_ACQ_REL)) {
+        hf__engine_event_locked(c, HF_EVENT_LOST, NULL, 0);
+        hf__session_spread_locked(c);
+    }
+    c->be->advance(c->self, t->now);
+    hf__mutex_unlock(&c->mu);
+    hf__engine_deliver(c, t->now);
+}
+
+static void keep(hf_client *c)
+{
+    struct turn t = {0};
+    hf__time period = (hf__time)c->ttl_ms * HF__MS / 3;
+    hf__time orphans_at = hf__now() + period;
+
+    for (;;) {
+        t.now = hf__now();
+        t.word = __atomic_load_n(&c->keeper_word, __ATOMIC_ACQUIRE);
+        hf__mutex_lock(&c->mu);
+        if (c->endless && t.now >= orphans_at) {
+            look_for_orphans_locked(c, t.now);
+            orphans_at = t.now + period;
+        }
+        plan_locked(c, &t, orphans_at);
+        hf__mutex_unlock(&c->mu);
+        if (t.stop)
+            return;
+        act(c, &t);
+    }
+}
+
+/* False: nobody waits for the result any more, the client is ours to free. */
+static bool tell_opener(hf_client *c, void *self, int rc)
+{
+    bool wanted;
+
+    hf__mutex_lock(&c->mu);
+    c->self = self;
+    c->open_result = rc;
+    wanted = !c->open_given_up;
+    __atomic_store_n(&c->open_word, 1, __ATOMIC_RELEASE);
+    hf__futex_wake(&c->open_word, 1);
+    hf__mutex_unlock(&c->mu);
+    return wanted;
+}
+
+static void *keeper_main(void *arg)
+{
+    hf_client *c = arg;
+    void *self = NULL;
+    int rc;
+
+    pthread_setname_np(pthread_self(), "hf-keeper");
+    rc = c->be->open(c, &hf__core, c->config, &self);
+    if (!tell_opener(c, self, rc)) {
+        if (!rc)
+            c->be->close(self);
+        hf__client_free(c);
+        return NULL;
+    }
+    if (rc)
+        return NULL;
+    keep(c);
+    c->be->close(c->self);
+    return NULL;
+}
+
+/* Waits for the backend's open. A name lookup cannot be ended: one that takes
+ * too long is left to the thread. */
+static int wait_open(hf_client *c, hf_error *err)
+{
+    hf__time until = hf__now() + (hf__time)c->connect_timeout_ms * HF__MS;
+    uint32_t ms = c->connect_timeout_ms;
+    bool late;
+
+    while (!__atomic_load_n(&c->open_word, __ATOMIC_ACQUIRE) &&
+           hf__now() < until)
+        hf__futex_wait(&c->open_word, 0, until);
+    hf__mutex_lock(&c->mu);
+    late = !c->open_word;
+    c->open_given_up = late;
+    if (late)
+        pthread_detach(c->keeper);
+    hf__mutex_unlock(&c->mu);
+    if (late)
+        return hf__fail(err, HF_EUNKNOWN,
+                        "the name lookup took longer than %u ms", ms);
+    if (!c->open_result)
+        return 0;
+    pthread_join(c->keeper, NULL);
+    return hf__fail_why(c, err, c->open_result);
+}
+
+int hf__keeper_start(hf_client *c, hf_error *err, bool *given_up)
+{
+    sigset_t all, old;
+    int rc;
+
+    *given_up = false;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(&c->keeper, NULL, keeper_main, c);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc)
+        return hf__fail(err, HF_ENOMEM, "no thread could be made");
+    rc = wait_open(c, err);
+    if (rc != HF_EUNKNOWN)
+        return rc;
+    *given_up = true; /* the thread frees the client */
+    if (err)
+        err->code = HF_EBACKEND;
+    return HF_EBACKEND;
+}
+
+void hf__keeper_stop(hf_client *c)
+{
+    hf__mutex_lock(&c->mu);
+    c->keeper_stop = true;
+    c->keeper_until = HF__NEVER;
+    hf__keeper_due_locked(c, 0);
+    hf__mutex_unlock(&c->mu);
+    pthread_join(c->keeper, NULL);
+}

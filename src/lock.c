@@ -1,0 +1,619 @@
+/*
+ * The verbs of a lock: arguments are checked here, and here threads wait.
+ */
+#include "core.h"
+
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* Every call returns by its deadline plus a second; the server's first answer
+ * is waited for that long, even by a try. */
+#define GRACE_MS 800
+
+static int check(const hf_lock *lock, hf_error *err)
+{
+    int rc;
+
+    if (__builtin_expect(!lock, 0))
+        return hf__fail(err, HF_EINVAL, "the lock is NULL");
+    rc = hf__client_check(lock->client);
+    if (__builtin_expect(rc != 0, 0))
+        hf__fail(err, rc, "%s",
+                 rc == HF_EFORK
+                     ? "this lock is the parent process's; open a client in "
+                       "the child"
+                     : "the client of this lock was closed");
+    return rc;
+}
+
+static uint64_t owner_of(const hf_lock *lock, struct hf__thread **thread)
+{
+    *thread = NULL;
+    if (lock->flags & HF_OWNER_HANDLE)
+        return lock->owner;
+    *thread = hf__thread_me();
+    return *thread ? (*thread)->number : 0;
+}
+
+/* Reading the clock costs as much as the rest of an acquire in shared memory:
+ * only where a lease asks for it. */
+static hf__time clock_for(const struct hf__name *n, bool timed)
+{
+    return timed || !n->client->endless || n->gate.lease.deadline != HF__NEVER
+               ? hf__now()
+               : 0;
+}
+
+/* ---- acquire ----------------------------------------------------------- */
+
+struct acquire {
+    struct hf__waiter w;
+    struct hf__sleeper s;
+    hf_lock *lock;
+    hf_cancel *cancel;
+    hf__time until; /* the caller's */
+    hf__time grace; /* for the first answer */
+};
+
+static int check_times(const hf_acquire_options *opt, hf_error *err)
+{
+    if (opt->wait_ms < HF_FOREVER || opt->wait_ms > HF_TIME_MAX_MS)
+        return hf__fail(err, HF_EINVAL,
+                        "wait_ms is %lld; HF_FOREVER (-1), 0 or up to a "
+                        "hundred years would be right",
+                        (long long)opt->wait_ms);
+    if (opt->lease_ms < 0 || opt->lease_ms > UINT32_MAX / 2)
+        return hf__fail(err, HF_EINVAL,
+                        "lease_ms is %lld; 0 (renewed) or up to %u would be "
+                        "right",
+                        (long long)opt->lease_ms, UINT32_MAX / 2);
+    return 0;
+}
+
+static int check_options(const hf_lock *lock, const hf_acquire_options *opt,
+                         hf_error *err)
+{
+    int kind = lock->name->remote.kind;
+
+    if (opt->size != sizeof(*opt))
+        return hf__fail(err, HF_EINVAL,
+                        "the options were not set by HF_ACQUIRE_OPTIONS_INIT");
+    if (opt->mode != HF_WRITE && (opt->mode != HF_READ || kind != HF_RWLOCK))
+        return hf__fail(err, HF_EINVAL,
+                        "mode %d: HF_WRITE, or HF_READ on a read-write lock, "
+                        "would be right",
+                        (int)opt->mode);
+    if (opt->permits > 1 && kind != HF_SEMAPHORE)
+        return hf__fail(err, HF_EINVAL,
+                        "%u permits of a lock that is no semaphore",
+                        opt->permits);
+    return check_times(opt, err);
+}
+
+static void fill_waiter(const hf_lock *lock, const hf_acquire_options *opt,
+                        struct hf__waiter *w)
+{
+    w->handoff = lock->handoff;
+    w->max_hold_ms = lock->max_hold_ms;
+    w->fixed = opt->lease_ms != 0;
+    w->lease_ms = w->fixed ? (uint32_t)opt->lease_ms : lock->ttl_ms;
+    w->is_try = opt->wait_ms == 0;
+    w->reentrant = !(lock->flags & (HF_OWNER_HANDLE | HF_NOT_REENTRANT));
+    w->owner = owner_of(lock, &w->thread);
+}
+
+/* Enters the gate; name->mu is held. GRANTED, PENDING or a code. */
+static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
+{
+    int rc = hf__gate_enter(&n->gate, w, now);
+
+    if (rc == HF__GRANTED) {
+        if (n->gate.count == 1)
+            hf__name_own(n, w->thread);
+        return rc;
+    }
+    if (rc != HF__PENDING)
+        return rc;
+    hf__name_run(n, now);
+    return w->state == HF__W_FINISHED ? w->result : HF__PENDING;
+}
+
+static bool cancelled(const struct acquire *a)
+{
+    return a->cancel &&
+           (__atomic_load_n(a->s.word, __ATOMIC_SEQ_CST) & HF__CANCELLED);
+}
+
+/* Why the wait is over, or PENDING. */
+static int wait_over(const struct acquire *a, const struct hf__lease *l,
+                     hf__time now, hf__time *until)
+{
+    if (cancelled(a))
+        return HF_ECANCELED;
+    if (__atomic_load_n(&a->lock->client->closed, __ATOMIC_ACQUIRE))
+        return HF_ECLOSED;
+    *until = a->until;
+    if (l->state == HF__ASKING && !l->heard && a->grace > a->until)
+        *until = a->grace;
+    if (now < *until)
+        return HF__PENDING;
+    return a->w.is_try ? HF_EBACKEND : HF_ETIMEDOUT;
+}
+
+static bool acquire_ready(void *arg, hf__time now, hf__time *until)
+{
+    struct acquire *a = arg;
+    struct hf__name *n = a->lock->name;
+    int rc = HF__PENDING;
+
+    hf__mutex_lock(&n->mu);
+    if (hf__gate_claim(&n->gate, &a->w, now))
+        hf__name_own(n, a->w.thread);
+    if (a->w.state != HF__W_FINISHED)
+        rc = wait_over(a, &n->gate.lease, now, until);
+    if (rc != HF__PENDING)
+        hf__gate_leave(&n->gate, &a->w, rc, hf__name_wake);
+    if (rc != HF__PENDING || n->gate.was_lost)
+        hf__name_run(n, now);
+    rc = a->w.state == HF__W_FINISHED;
+    hf__mutex_unlock(&n->mu);
+    return rc;
+}
+
+/* Sleeps at the backend for everybody who waits for this name here. */
+static bool park(struct acquire *a, uint32_t seen, hf__time until)
+{
+    struct hf__name *n = a->lock->name;
+    hf_client *c = n->client;
+    hf__time look_at;
+
+    hf__mutex_lock(&n->mu);
+    if (n->parker || n->gate.lease.state != HF__WAITING ||
+        a->w.state == HF__W_FINISHED) {
+        hf__mutex_unlock(&n->mu);
+        return false;
+    }
+    n->parker = true;
+    look_at = n->gate.lease.look_at;
+    hf__mutex_unlock(&n->mu);
+    c->be->park(c->self, &n->remote, a->s.word, seen,
+                until < look_at ? until : look_at);
+    hf__mutex_lock(&n->mu);
+    n->parker = false;
+    hf__lease_bell(&n->gate.lease, hf__now());
+    hf__name_run(n, hf__now());
+    hf__mutex_unlock(&n->mu);
+    return true;
+}
+
+static void count_inside(hf_client *c, uint32_t by)
+{
+    hf__mutex_lock(&c->mu);
+    c->inside += by;
+    hf__mutex_unlock(&c->mu);
+}
+
+static void direct_wait(hf_client *c, struct acquire *a)
+{
+    count_inside(c, 1);
+    for (;;) {
+        uint32_t seen = __atomic_load_n(a->s.word, __ATOMIC_SEQ_CST);
+        hf__time until = HF__NEVER;
+
+        if (acquire_ready(a, hf__now(), &until))
+            break;
+        __atomic_store_n(&a->s.posture, HF__PARKED, __ATOMIC_SEQ_CST);
+        if (!park(a, seen, until))
+            hf__futex_wait(a->s.word, seen, until);
+        __atomic_store_n(&a->s.posture, HF__AWAKE, __ATOMIC_SEQ_CST);
+    }
+    count_inside(c, (uint32_t)-1);
+}
+
+static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
+                hf_error *err)
+{
+    hf_client *c = a->lock->client;
+    const char *name = a->lock->name->text + strlen(c->prefix);
+
+    switch (rc) {
+    case HF__GRANTED:
+        return 0;
+    case HF_EBUSY:
+        return hf__fail(err, rc, "\"%s\" is held by somebody else", name);
+    case HF_ETIMEDOUT:
+        return hf__fail(err, rc, "\"%s\" was not granted within %lld ms", name,
+                        (long long)opt->wait_ms);
+    case HF_ECANCELED:
+        return hf__fail(err, rc, "the wait for \"%s\" was cancelled", name);
+    case HF_ECLOSED:
+        return hf__fail(err, rc, "the client was closed during the wait");
+    case HF_EDEADLK:
+        return hf__fail(err, rc,
+                        "the caller holds \"%s\" already, and the lock is not "
+                        "reentrant",
+                        name);
+    case HF_ELOST:
+        return hf__fail(err, rc,
+                        "the caller's hold of \"%s\" was lost; release it, "
+                        "then acquire anew",
+                        name);
+    default:
+        return hf__fail_why(c, err, rc);
+    }
+}
+
+static int wait_for(struct acquire *a, const hf_acquire_options *opt)
+{
+    hf_lock *lock = a->lock;
+    hf_client *c = lock->client;
+
+    if (a->cancel && !c->direct)
+        __atomic_store_n(&a->cancel->fd, c->wake_fd, __ATOMIC_SEQ_CST);
+    a->until = HF__NEVER;
+    a->grace = 0;
+    if (opt->wait_ms != HF_FOREVER) {
+        hf__time now = hf__now();
+        uint32_t grace =
+            c->op_timeout_ms < GRACE_MS ? c->op_timeout_ms : GRACE_MS;
+
+        a->until = now + opt->wait_ms * HF__MS;
+        a->grace = now + grace * HF__MS;
+    }
+    if (c->direct)
+        direct_wait(c, a);
+    else
+        hf__engine_wait(c, &a->s, acquire_ready, a);
+    hf__mutex_lock(&lock->name->mu);
+    lock->waits--;
+    hf__mutex_unlock(&lock->name->mu);
+    if (a->cancel)
+        __atomic_store_n(&a->cancel->fd, -1, __ATOMIC_SEQ_CST);
+    return a->w.result;
+}
+
+static const hf_acquire_options by_default = HF_ACQUIRE_OPTIONS_INIT;
+
+int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
+{
+    struct acquire a;
+    struct hf__name *n;
+    int rc = check(lock, err);
+
+    if (!opt)
+        opt = &by_default;
+    else if (!rc)
+        rc = check_options(lock, opt, err);
+    if (rc)
+        return rc;
+    n = lock->name;
+    a.w = (struct hf__waiter){.sleeper = &a.s};
+    a.lock = lock;
+    a.cancel = opt->cancel;
+    fill_waiter(lock, opt, &a.w);
+    if (!a.w.owner)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    hf__sleeper_init(&a.s, opt->cancel);
+    hf__mutex_lock(&n->mu);
+    rc = enter(n, &a.w, clock_for(n, a.w.fixed || a.w.max_hold_ms));
+    if (rc == HF__PENDING)
+        lock->waits++;
+    hf__mutex_unlock(&n->mu);
+    if (rc == HF__PENDING)
+        rc = wait_for(&a, opt);
+    return rc == HF__GRANTED ? 0 : tell(&a, opt, rc, err);
+}
+
+int hf_lock_try(hf_lock *lock, hf_error *err)
+{
+    return hf_lock_timed(lock, 0, err);
+}
+
+int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err)
+{
+    hf_acquire_options opt = by_default;
+
+    opt.wait_ms = wait_ms;
+    return hf_lock_acquire(lock, &opt, err);
+}
+
+void hf_cancel_init(hf_cancel *cancel)
+{
+    *cancel = (hf_cancel)HF_CANCEL_INIT;
+}
+
+void hf_cancel_fire(hf_cancel *cancel)
+{
+    uint64_t one = 1;
+    int fd;
+
+    __atomic_or_fetch(&cancel->word, HF__CANCELLED, __ATOMIC_SEQ_CST);
+    hf__futex_wake(&cancel->word, 1);
+    fd = __atomic_load_n(&cancel->fd, __ATOMIC_SEQ_CST);
+    if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+        return; /* it is full: the driver is being woken already */
+}
+
+/* ---- release ----------------------------------------------------------- */
+
+struct release_wait {
+    struct hf__name *name;
+    struct hf__releaser *releaser;
+    hf__time until;
+};
+
+static bool release_ready(void *arg, hf__time now, hf__time *until)
+{
+    struct release_wait *w = arg;
+    bool settled;
+
+    hf__mutex_lock(&w->name->mu);
+    settled = w->releaser->settled;
+    hf__mutex_unlock(&w->name->mu);
+    *until = w->until;
+    return settled || now >= w->until;
+}
+
+static void forget_releaser(struct hf__name *n, struct hf__releaser *r)
+{
+    struct hf__releaser **p = &n->releasers;
+
+    while (*p && *p != r)
+        p = &(*p)->next;
+    if (*p)
+        *p = r->next;
+}
+
+static int release_wait(hf_client *c, struct hf__name *n,
+                        struct hf__releaser *r, hf_error *err)
+{
+    struct release_wait w = {n, r,
+                             hf__now() + (hf__time)c->op_timeout_ms * HF__MS};
+
+    hf__engine_wait(c, r->sleeper, release_ready, &w);
+    hf__mutex_lock(&n->mu);
+    forget_releaser(n, r);
+    hf__mutex_unlock(&n->mu);
+    if (r->settled)
+        return r->result;
+    return hf__fail(err, HF_EUNKNOWN,
+                    "%s: no answer to the release within %u ms; it is tried "
+                    "again in the background",
+                    c->be->name, c->op_timeout_ms);
+}
+
+/* Through the gate, with name->mu held. PENDING: r will be settled. */
+static int leave(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
+{
+    hf__time now = clock_for(n, false);
+    int rc;
+
+    if (r)
+        r->hold_id = n->gate.lease.hold_id;
+    rc = hf__gate_release(&n->gate, owner, now, hf__name_wake);
+    if (rc == HF__PENDING)
+        return 0; /* somebody local has it still, or again */
+    if (rc == HF__DONE && n->watchers)
+        hf__name_arm(n, HF__NEVER);
+    if (rc == HF__DONE && r) {
+        r->next = n->releasers;
+        n->releasers = r;
+    }
+    hf__name_run(n, now);
+    if (rc == HF__DONE && r)
+        return r->settled ? r->result : HF__PENDING;
+    return rc;
+}
+
+static int release_failed(const hf_lock *lock, int rc, hf_error *err)
+{
+    const char *name = lock->name->text + strlen(lock->client->prefix);
+
+    if (rc == HF_ENOTOWNER)
+        return hf__fail(err, rc, "the caller does not hold \"%s\"", name);
+    if (rc == HF_ELOST)
+        return hf__fail(err, rc, "the hold of \"%s\" had been lost before",
+                        name);
+    return rc;
+}
+
+int hf_lock_release(hf_lock *lock, hf_error *err)
+{
+    struct hf__sleeper s;
+    struct hf__releaser r = {.sleeper = &s};
+    struct hf__thread *thread;
+    uint64_t owner;
+    int rc = check(lock, err);
+
+    if (rc)
+        return rc;
+    owner = owner_of(lock, &thread);
+    hf__sleeper_init(&s, NULL);
+    hf__mutex_lock(&lock->name->mu);
+    rc = leave(lock->name, owner, &r);
+    hf__mutex_unlock(&lock->name->mu);
+    if (rc == HF__PENDING)
+        rc = release_wait(lock->client, lock->name, &r, err);
+    return rc ? release_failed(lock, rc, err) : 0;
+}
+
+static void see_to_it(hf_client *c)
+{
+    if (c->direct)
+        return;
+    hf__mutex_lock(&c->mu);
+    if (c->under_way)
+        hf__keeper_due_locked(c, hf__now() + 100 * HF__MS);
+    hf__mutex_unlock(&c->mu);
+}
+
+int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
+{
+    struct hf__thread *thread;
+    uint64_t owner;
+    int rc = check(lock, err);
+
+    if (rc)
+        return rc;
+    owner = owner_of(lock, &thread);
+    hf__mutex_lock(&lock->name->mu);
+    rc = leave(lock->name, owner, NULL);
+    hf__mutex_unlock(&lock->name->mu);
+    see_to_it(lock->client);
+    return rc ? release_failed(lock, rc, err) : 0;
+}
+
+/* ---- asynchronous ------------------------------------------------------ */
+
+/* Claims the handle for one verb; name->mu is held. */
+static int begin_async(hf_lock *lock, hf_done_fn done, void *arg, hf_error *err)
+{
+    hf_client *c = lock->client;
+    struct hf__async *a = lock->async;
+    int rc;
+
+    if (a && a->busy)
+        return hf__fail(err, HF_EBUSY,
+                        "a verb of this handle is under way already");
+    if (!a) {
+        a = hf__alloc(c, sizeof(*a));
+        if (!a)
+            return hf__fail(err, HF_ENOMEM, "out of memory");
+        hf__mutex_lock(&c->mu);
+        rc = hf__timers_reserve(c, &c->timers);
+        hf__mutex_unlock(&c->mu);
+        if (rc) {
+            hf__free(c, a);
+            return hf__fail(err, rc, "out of memory");
+        }
+        a->lock = lock;
+        a->waiter.state = HF__W_FINISHED;
+        lock->async = a;
+    }
+    a->done = done;
+    a->arg = arg;
+    a->busy = true;
+    lock->waits++;
+    return 0;
+}
+
+static int check_async(hf_lock *lock, hf_done_fn done, hf_error *err)
+{
+    int rc = check(lock, err);
+
+    if (rc)
+        return rc;
+    if (!done)
+        return hf__fail(err, HF_EINVAL, "done is NULL");
+    if (!(lock->flags & HF_OWNER_HANDLE))
+        return hf__fail(err, HF_EINVAL,
+                        "asynchronous verbs need HF_OWNER_HANDLE");
+    return 0;
+}
+
+static void finish_async(hf_client *c, struct hf__async *a, int result)
+{
+    a->result = result == HF__GRANTED ? 0 : result;
+    hf__mutex_lock(&c->mu);
+    hf__engine_callback_locked(c, a);
+    hf__mutex_unlock(&c->mu);
+}
+
+static void enter_async(hf_lock *lock, struct hf__async *a,
+                        const hf_acquire_options *opt)
+{
+    hf_client *c = lock->client;
+    hf__time now = hf__now();
+    int rc;
+
+    a->waiter = (struct hf__waiter){.is_async = true};
+    fill_waiter(lock, opt, &a->waiter);
+    a->grace = now + GRACE_MS * HF__MS;
+    hf__mutex_lock(&c->mu);
+    c->async_waits++;
+    if (opt->wait_ms != HF_FOREVER)
+        hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
+    hf__mutex_unlock(&c->mu);
+    rc = hf__gate_enter(&lock->name->gate, &a->waiter, now);
+    if (rc == HF__PENDING) {
+        hf__name_run(lock->name, now); /* finishes it through hf__name_wake */
+    } else {
+        if (rc == HF__GRANTED)
+            hf__name_own(lock->name, NULL);
+        a->waiter.state = HF__W_FINISHED;
+        hf__mutex_lock(&c->mu);
+        c->async_waits--;
+        hf__timers_set(&c->timers, &a->timer, HF__NEVER);
+        hf__mutex_unlock(&c->mu);
+        finish_async(c, a, rc);
+    }
+    hf__mutex_lock(&c->mu);
+    hf__keeper_due_locked(c, c->outer_fd < 0 ? 0 : hf__timers_next(&c->timers));
+    hf__mutex_unlock(&c->mu);
+}
+
+int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
+                          hf_done_fn done, void *arg, hf_error *err)
+{
+    int rc = check_async(lock, done, err);
+
+    if (!opt)
+        opt = &by_default;
+    else if (!rc)
+        rc = check_options(lock, opt, err);
+    if (rc)
+        return rc;
+    hf__mutex_lock(&lock->name->mu);
+    rc = begin_async(lock, done, arg, err);
+    if (!rc)
+        enter_async(lock, lock->async, opt);
+    hf__mutex_unlock(&lock->name->mu);
+    return rc;
+}
+
+int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
+                          hf_error *err)
+{
+    struct hf__async *a;
+    int rc = check_async(lock, done, err);
+
+    if (rc)
+        return rc;
+    hf__mutex_lock(&lock->name->mu);
+    rc = begin_async(lock, done, arg, err);
+    if (!rc) {
+        a = lock->async;
+        a->releaser = (struct hf__releaser){.async = a};
+        a->result = leave(lock->name, lock->owner, &a->releaser);
+        if (a->result != HF__PENDING && !a->releaser.settled)
+            finish_async(lock->client, a, a->result);
+    }
+    hf__mutex_unlock(&lock->name->mu);
+    see_to_it(lock->client);
+    return rc;
+}
+
+int hf_lock_cancel(hf_lock *lock)
+{
+    struct hf__async *a;
+    int rc = check(lock, NULL);
+
+    if (rc)
+        return rc;
+    hf__mutex_lock(&lock->name->mu);
+    a = lock->async;
+    if (a && a->busy && a->waiter.state != HF__W_FINISHED) {
+        hf__gate_leave(&lock->name->gate, &a->waiter, HF_ECANCELED,
+                       hf__name_wake);
+        hf__name_run(lock->name, hf__now());
+        hf__mutex_lock(&lock->client->mu);
+        lock->client->async_waits--;
+        hf__timers_set(&lock->client->timers, &a->timer, HF__NEVER);
+        hf__mutex_unlock(&lock->client->mu);
+        finish_async(lock->client, a, HF_ECANCELED);
+    }
+    hf__mutex_unlock(&lock->name->mu);
+    see_to_it(lock->client);
+    return 0;
+}

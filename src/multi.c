@@ -1,0 +1,124 @@
+/*
+ * Several locks at once. They are taken one after the other in one order that
+ * every process finds by itself (by name, then kind, then the backend), and
+ * given back in the other; nobody who follows it can be part of a circle.
+ */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_name(const void *a, const void *b)
+{
+    const hf_lock *x = *(hf_lock *const *)a, *y = *(hf_lock *const *)b;
+    const struct hf__remote *p = &x->name->remote, *q = &y->name->remote;
+    size_t len = p->name_len < q->name_len ? p->name_len : q->name_len;
+    int rc = memcmp(p->name, q->name, len);
+
+    if (!rc)
+        rc = (int)p->name_len - (int)q->name_len;
+    if (!rc)
+        rc = (int)p->kind - (int)q->kind;
+    if (!rc)
+        rc = strcmp(x->client->be->name, y->client->be->name);
+    return rc;
+}
+
+static int check(hf_lock *const *locks, size_t n, hf_error *err)
+{
+    if (!locks || !n)
+        return hf__fail(err, HF_EINVAL, "no locks were given");
+    for (size_t i = 0; i < n; i++)
+        if (!locks[i])
+            return hf__fail(err, HF_EINVAL, "lock %zu is NULL", i);
+    return 0;
+}
+
+static int take(hf_lock *lock, const hf_acquire_options *opt, hf__time until,
+                hf_error *err)
+{
+    hf_acquire_options one = *opt;
+    int rc;
+
+    if (until != HF__NEVER) {
+        hf__time left = until - hf__now();
+
+        /* A look is always allowed: the first may have used the time up. */
+        one.wait_ms = left > 0 ? (left + HF__MS - 1) / HF__MS : 0;
+    }
+    rc = hf_lock_acquire(lock, &one, err);
+    if (rc == HF_EBUSY && opt->wait_ms)
+        rc = hf__fail(err, HF_ETIMEDOUT, "not granted within %lld ms",
+                      (long long)opt->wait_ms);
+    return rc;
+}
+
+static void give_back(hf_lock **locks, size_t n)
+{
+    while (n--)
+        hf_lock_release_nowait(locks[n], NULL);
+}
+
+/* A hold that was got first may be lost before the last one is there. */
+static int still_held(hf_lock **locks, size_t n, hf_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        int rc = hf_lock_check(locks[i]);
+
+        if (rc)
+            return hf__fail(err, rc,
+                            "one of the locks was lost while the others were "
+                            "waited for");
+    }
+    return 0;
+}
+
+int hf_lock_acquire_all(hf_lock *const *locks, size_t n,
+                        const hf_acquire_options *opt, hf_error *err)
+{
+    static const hf_acquire_options by_default = HF_ACQUIRE_OPTIONS_INIT;
+    hf__time until = HF__NEVER;
+    hf_client *c;
+    hf_lock **sorted;
+    size_t got;
+    int rc = check(locks, n, err);
+
+    if (rc)
+        return rc;
+    opt = opt ? opt : &by_default;
+    if (opt->size == sizeof(*opt) && opt->wait_ms >= 0 &&
+        opt->wait_ms <= HF_TIME_MAX_MS)
+        until = hf__now() + opt->wait_ms * HF__MS;
+    c = locks[0]->client;
+    rc = hf__client_check(c);
+    if (rc)
+        return hf__fail(err, rc, "%s", hf_error_text(rc));
+    sorted = hf__alloc(c, n * sizeof(hf_lock *));
+    if (!sorted)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    memcpy(sorted, locks, n * sizeof(hf_lock *));
+    qsort(sorted, n, sizeof(hf_lock *), by_name);
+    for (got = 0; !rc && got < n; got++)
+        rc = take(sorted[got], opt, until, err);
+    if (rc)
+        got--; /* the last one failed */
+    else
+        rc = still_held(sorted, n, err);
+    if (rc)
+        give_back(sorted, got);
+    hf__free(c, sorted);
+    return rc;
+}
+
+int hf_lock_release_all(hf_lock *const *locks, size_t n, hf_error *err)
+{
+    int rc = check(locks, n, err), first = rc;
+
+    if (rc)
+        return rc;
+    while (n--) {
+        rc = hf_lock_release(locks[n], first ? NULL : err);
+        first = first ? first : rc;
+    }
+    return first;
+}

@@ -1,0 +1,494 @@
+/*
+ * A name of a client: its gate, and the sending of what the gate wants sent.
+ * The table of names is a plain hash with chains; a name lives as long as a
+ * handle, a request under way or news refer to it.
+ */
+#include "core.h"
+
+#include <string.h>
+#include <sys/timerfd.h>
+
+static uint32_t hash_of(const char *s, size_t len)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+
+    while (len--)
+        h = (h ^ (unsigned char)*s++) * 16777619u;
+    return h;
+}
+
+static struct hf__name *find_locked(hf_client *c, const char *text, size_t len,
+                                    uint32_t hash)
+{
+    struct hf__name *n;
+
+    if (!c->buckets_len)
+        return NULL;
+    n = c->buckets[hash & (c->buckets_len - 1)];
+    while (n && (n->hash != hash || n->remote.name_len != len ||
+                 memcmp(n->text, text, len) != 0))
+        n = n->next_in_bucket;
+    return n;
+}
+
+static int grow_table_locked(hf_client *c)
+{
+    size_t len = c->buckets_len ? c->buckets_len * 2 : 16;
+    struct hf__name **buckets;
+
+    if (c->names_len < c->buckets_len)
+        return 0;
+    buckets = hf__alloc(c, len * sizeof(*buckets));
+    if (!buckets)
+        return HF_ENOMEM;
+    for (size_t i = 0; i < c->buckets_len; i++) {
+        struct hf__name *n, *next;
+
+        for (n = c->buckets[i]; n; n = next) {
+            next = n->next_in_bucket;
+            n->next_in_bucket = buckets[n->hash & (len - 1)];
+            buckets[n->hash & (len - 1)] = n;
+        }
+    }
+    hf__free(c, c->buckets);
+    c->buckets = buckets;
+    c->buckets_len = len;
+    return 0;
+}
+
+static struct hf__name *make(hf_client *c, const char *text, size_t len,
+                             const hf_lock_options *opt, bool fair)
+{
+    size_t label = opt->label ? strlen(opt->label) + 1 : 0;
+    struct hf__name *n = hf__alloc(c, sizeof(*n) + len + 1 + label);
+
+    if (!n)
+        return NULL;
+    memcpy(n->text, text, len);
+    n->client = c;
+    n->refs = n->handles = 1;
+    n->timer.is_name = true;
+    n->timer_at = HF__NEVER;
+    n->remote.name = n->text;
+    n->remote.name_len = (uint16_t)len;
+    n->remote.kind = (uint8_t)opt->kind;
+    n->remote.fair = fair;
+    n->remote.permits = opt->permits;
+    n->remote.label = c->label;
+    n->remote.ask.remote = n->remote.let_go.remote = &n->remote;
+    n->remote.ask.op = HF__ATTEMPT;
+    if (label)
+        n->remote.label = memcpy(n->text + len + 1, opt->label, label);
+    /* Hold ids are unique in the client: a serial number, then a count. It
+     * stays positive for formats that know no unsigned numbers. */
+    hf__gate_init(&n->gate, fair, c->endless,
+                  (uint64_t)(++c->serial & 0x7fffffff) << 32);
+    return n;
+}
+
+static int add_locked(hf_client *c, struct hf__name *n, hf_error *err)
+{
+    int rc = grow_table_locked(c);
+
+    if (!rc)
+        rc = hf__timers_reserve(c, &c->timers);
+    if (rc)
+        return hf__fail(err, rc, "%s", hf_error_text(rc));
+    rc = c->be->attach(c->self, &n->remote);
+    if (rc) {
+        hf__timers_unreserve(&c->timers);
+        return hf__fail_why(c, err, rc);
+    }
+    n->next_in_bucket = c->buckets[n->hash & (c->buckets_len - 1)];
+    c->buckets[n->hash & (c->buckets_len - 1)] = n;
+    c->names_len++;
+    return 0;
+}
+
+static int get_locked(hf_client *c, const char *text, size_t len,
+                      const hf_lock_options *opt, bool fair,
+                      struct hf__name **out, hf_error *err)
+{
+    uint32_t hash = hash_of(text, len);
+    struct hf__name *n = find_locked(c, text, len, hash);
+    int rc;
+
+    if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
+        return hf__fail(err, HF_ECLOSED, "the client was closed");
+    if (n) {
+        if (n->remote.kind != opt->kind || n->remote.fair != fair ||
+            n->remote.permits != opt->permits)
+            return hf__fail(err, HF_EMISMATCH,
+                            "this client uses the name \"%s\" as another kind "
+                            "of lock, fairness or size",
+                            text);
+        n->refs++;
+        n->handles++;
+        *out = n;
+        return 0;
+    }
+    n = make(c, text, len, opt, fair);
+    if (!n)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    n->hash = hash;
+    rc = add_locked(c, n, err);
+    if (rc)
+        hf__free(c, n);
+    else
+        *out = n;
+    return rc;
+}
+
+int hf__name_get(hf_client *c, const void *name, size_t len,
+                 const hf_lock_options *opt, struct hf__name **out,
+                 hf_error *err)
+{
+    size_t prefix = strlen(c->prefix);
+    char text[2 * HF_NAME_MAX + 1];
+    bool fair;
+    int rc;
+
+    if (prefix + len > HF_NAME_MAX)
+        return hf__fail(err, HF_EINVAL,
+                        "the name has %zu bytes with the client's prefix; at "
+                        "most %d are allowed",
+                        prefix + len, HF_NAME_MAX);
+    memcpy(text, c->prefix, prefix);
+    memcpy(text + prefix, name, len);
+    text[prefix + len] = '\0';
+    fair = opt->fairness == HF_FAIR ||
+           (opt->fairness == HF_FAIR_DEFAULT &&
+            (c->fairness ? c->fairness == HF_FAIR : c->be->fair_by_default));
+    hf__mutex_lock(&c->mu);
+    rc = get_locked(c, text, prefix + len, opt, fair, out, err);
+    hf__mutex_unlock(&c->mu);
+    return rc;
+}
+
+void hf__name_unref_locked(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    struct hf__name **p;
+
+    if (--n->refs)
+        return;
+    hf__timers_set(&c->timers, &n->timer, HF__NEVER);
+    hf__timers_unreserve(&c->timers);
+    p = &c->buckets[n->hash & (c->buckets_len - 1)];
+    while (*p != n)
+        p = &(*p)->next_in_bucket;
+    *p = n->next_in_bucket;
+    c->names_len--;
+    if (c->self)
+        c->be->detach(c->self, &n->remote);
+    hf__thread_unref(n->owner_thread);
+    hf__free(c, n);
+}
+
+void hf__name_put(struct hf__name *n)
+{
+    hf_client *c = n->client;
+
+    hf__mutex_lock(&c->mu);
+    n->handles--;
+    hf__name_unref_locked(n);
+    hf__mutex_unlock(&c->mu);
+}
+
+/* ---- waking ------------------------------------------------------------ */
+
+/* Whoever owns it now is remembered, so that the end of that thread shows. */
+void hf__name_own(struct hf__name *n, struct hf__thread *t)
+{
+    n->orphaned = false;
+    if (n->owner_thread != t) {
+        if (t)
+            hf__thread_ref(t);
+        hf__thread_unref(n->owner_thread);
+        n->owner_thread = t;
+    }
+    if (n->watchers)
+        hf__name_arm(n, n->gate.lease.deadline);
+}
+
+void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
+{
+    struct hf__name *n = hf__container(g, struct hf__name, gate);
+    struct hf__async *a;
+
+    if (w->state == HF__W_FINISHED && w->result == HF__GRANTED)
+        hf__name_own(n, w->thread);
+    if (!w->is_async) {
+        hf__sleeper_wake(n->client, w->sleeper);
+        return;
+    }
+    if (w->state != HF__W_FINISHED)
+        return; /* roused, but it takes no turns by itself */
+    a = hf__container(w, struct hf__async, waiter);
+    hf__mutex_lock(&n->client->mu);
+    hf__timers_set(&n->client->timers, &a->timer, HF__NEVER);
+    n->client->async_waits--;
+    a->result = w->result == HF__GRANTED ? 0 : w->result;
+    hf__engine_callback_locked(n->client, a);
+    hf__mutex_unlock(&n->client->mu);
+}
+
+/* Those who wait for the release of hold_id, or of all. */
+static void settle(struct hf__name *n, uint64_t hold_id, int result)
+{
+    struct hf__releaser **p = &n->releasers, *r;
+
+    while ((r = *p)) {
+        if (r->hold_id != hold_id && hold_id) {
+            p = &r->next;
+            continue;
+        }
+        *p = r->next;
+        r->result = result;
+        r->settled = true;
+        if (r->sleeper) {
+            hf__sleeper_wake(n->client, r->sleeper);
+            continue;
+        }
+        hf__mutex_lock(&n->client->mu);
+        r->async->result = result;
+        hf__engine_callback_locked(n->client, r->async);
+        hf__mutex_unlock(&n->client->mu);
+    }
+}
+
+/* ---- sending ----------------------------------------------------------- */
+
+static bool nobody_parks(const struct hf__gate *g)
+{
+    for (const struct hf__waiter *w = g->head; w; w = w->next)
+        if (!w->is_async)
+            return false;
+    return true;
+}
+
+/* Hands a request to the backend; its outcome if it has one at once. */
+static int submit(struct hf__name *n, struct hf__req *req,
+                  int (*slot)(void *, struct hf__req *))
+{
+    hf_client *c = n->client;
+    int rc;
+
+    if (c->direct)
+        return slot(c->self, req);
+    hf__mutex_lock(&c->mu);
+    req->flying = true;
+    n->refs++;
+    c->under_way++;
+    rc = slot(c->self, req);
+    if (rc != HF__PENDING) {
+        req->flying = false;
+        n->refs--; /* the caller has one */
+        c->under_way--;
+    }
+    hf__mutex_unlock(&c->mu);
+    return rc;
+}
+
+static void ask(struct hf__name *n, const struct hf__waiter *first, bool queue,
+                hf__time now)
+{
+    struct hf__req *req = &n->remote.ask;
+    int rc;
+
+    req->hold_id = n->gate.lease.hold_id;
+    req->lease_ms = first->lease_ms;
+    req->fixed = first->fixed;
+    req->may_queue = queue;
+    req->is_async = n->client->direct && nobody_parks(&n->gate);
+    hf__lease_asked(&n->gate.lease, now,
+                    (hf__time)n->client->op_timeout_ms * HF__MS);
+    rc = submit(n, req, n->client->be->attempt);
+    if (rc == HF__PENDING)
+        return;
+    req->result = (int16_t)rc;
+    hf__gate_answered(&n->gate, req, now, hf__name_wake);
+}
+
+/* An abandoned question is never reported. */
+static void forget_ask(struct hf__name *n)
+{
+    hf_client *c = n->client;
+
+    hf__mutex_lock(&c->mu);
+    n->ask_ready = false;
+    if (n->remote.ask.flying) {
+        n->remote.ask.flying = false;
+        n->refs--; /* the caller has one */
+        c->under_way--;
+    }
+    hf__mutex_unlock(&c->mu);
+}
+
+static void let_go_answered(struct hf__name *n, int result, hf__time now)
+{
+    struct hf__lease *l = &n->gate.lease;
+    bool first_word = !l->unsure;
+
+    if (n->client->direct && result != HF_ENOTOWNER)
+        result = HF__DONE; /* there is no later */
+    if (!hf__lease_let_go(l, result, now))
+        return;
+    /* Of a repeated request, "not yours" means that an earlier one worked. */
+    settle(n, l->let_go_id,
+           result == HF_ENOTOWNER && first_word ? HF_ELOST : HF__DONE);
+}
+
+static void let_go(struct hf__name *n, hf__time now)
+{
+    const struct hf__backend *be = n->client->be;
+    struct hf__req *req = &n->remote.let_go;
+    bool abandon = n->gate.lease.let_go_op == HF__ABANDON;
+    int rc;
+
+    req->op = n->gate.lease.let_go_op;
+    req->hold_id = n->gate.lease.let_go_id;
+    if (abandon && !n->client->direct)
+        forget_ask(n);
+    rc = submit(n, req, abandon ? be->abandon : be->release);
+    if (rc != HF__PENDING)
+        let_go_answered(n, rc, now);
+}
+
+static void report_loss(struct hf__name *n)
+{
+    hf_client *c = n->client;
+
+    n->gate.was_lost = false;
+    hf__mutex_lock(&c->mu);
+    hf__engine_event_locked(c, HF_EVENT_LOST, n, n->gate.lease.token);
+    hf__mutex_unlock(&c->mu);
+    hf__name_arm(n, 1);
+}
+
+static void set_timer(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    hf__time at = hf__lease_timer(&n->gate.lease);
+
+    /* A timer that fires too early costs a look; moving it at every grant
+     * would cost more. */
+    if (at >= n->timer_at)
+        return;
+    n->timer_at = at;
+    hf__mutex_lock(&c->mu);
+    hf__timers_set(&c->timers, &n->timer, at);
+    hf__keeper_due_locked(c, at);
+    hf__mutex_unlock(&c->mu);
+}
+
+/* Direct: somebody has to sleep at the backend for all who wait here. */
+static void find_parker(struct hf__name *n)
+{
+    struct hf__waiter *w = n->gate.head;
+
+    if (!w || n->parker || n->gate.lease.state != HF__WAITING)
+        return;
+    while (w && w->is_async)
+        w = w->next;
+    if (w)
+        hf__sleeper_wake(n->client, w->sleeper);
+}
+
+void hf__name_run(struct hf__name *n, hf__time now)
+{
+    struct hf__waiter *first;
+    bool queue;
+
+    for (;;) {
+        switch (hf__gate_next(&n->gate, now, &first, &queue)) {
+        case HF__TODO_ATTEMPT:
+            ask(n, first, queue, now);
+            continue;
+        case HF__TODO_LET_GO:
+            let_go(n, now);
+            continue;
+        case HF__TODO_NOTHING:
+            break;
+        }
+        break;
+    }
+    if (__builtin_expect(n->gate.was_lost, 0))
+        report_loss(n);
+    if (n->client->direct)
+        find_parker(n);
+    set_timer(n);
+}
+
+/* ---- news -------------------------------------------------------------- */
+
+void hf__name_news(struct hf__name *n, hf__time now)
+{
+    hf_client *c = n->client;
+    struct hf__req asked, gone;
+    bool ask_ready, let_go_ready, rang, lost;
+
+    hf__mutex_lock(&n->mu);
+    hf__mutex_lock(&c->mu);
+    asked = n->remote.ask;
+    gone = n->remote.let_go;
+    ask_ready = n->ask_ready;
+    let_go_ready = n->let_go_ready;
+    rang = n->rang;
+    lost = n->session_lost;
+    n->ask_ready = n->let_go_ready = n->rang = n->session_lost = false;
+    hf__mutex_unlock(&c->mu);
+    if (lost && n->gate.lease.state == HF__HELD)
+        hf__gate_lose(&n->gate, false);
+    if (let_go_ready)
+        let_go_answered(n, gone.result, now);
+    if (ask_ready)
+        hf__gate_answered(&n->gate, &asked, now, hf__name_wake);
+    if (rang)
+        hf__lease_bell(&n->gate.lease, now);
+    hf__name_run(n, now);
+    hf__mutex_unlock(&n->mu);
+}
+
+static void orphan(struct hf__name *n, hf__time now)
+{
+    struct hf__lease *l = &n->gate.lease;
+    hf_client *c = n->client;
+
+    n->orphaned = true;
+    l->renew_at = HF__NEVER;
+    if (l->deadline == HF__NEVER) /* nothing else would ever end it */
+        l->deadline = now + (hf__time)c->ttl_ms * HF__MS;
+    hf__mutex_lock(&c->mu);
+    hf__engine_event_locked(c, HF_EVENT_ORPHANED, n, l->token);
+    hf__mutex_unlock(&c->mu);
+}
+
+bool hf__name_timer(struct hf__name *n, hf__time now)
+{
+    struct hf__thread *t;
+    bool renew;
+
+    hf__mutex_lock(&n->mu);
+    n->timer_at = HF__NEVER;
+    t = n->gate.owner ? n->owner_thread : NULL;
+    if (t && !n->orphaned && __atomic_load_n(&t->gone, __ATOMIC_ACQUIRE))
+        orphan(n, now);
+    hf__gate_tick(&n->gate, now, hf__name_wake);
+    hf__name_run(n, now);
+    renew = hf__gate_renewable(&n->gate, now);
+    hf__mutex_unlock(&n->mu);
+    return renew;
+}
+
+void hf__name_arm(struct hf__name *n, hf__time at)
+{
+    struct itimerspec spec = {0};
+
+    if (at != HF__NEVER) {
+        spec.it_value.tv_sec = at / 1000000000;
+        spec.it_value.tv_nsec = at % 1000000000;
+    }
+    for (hf_lock *lock = n->watchers; lock; lock = lock->next_watcher)
+        timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}

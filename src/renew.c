@@ -1,0 +1,137 @@
+/* Renewal: many holds in one request, or one that the program asked for. */
+#include "core.h"
+
+#include <string.h>
+
+/* Notes the names' holds in the batch; each name's reference goes along. */
+static size_t fill(struct hf__batch *b, struct hf__name **names, size_t len,
+                   hf__time now)
+{
+    b->req.op = HF__RENEW;
+    for (size_t i = 0; i < len; i++) {
+        struct hf__name *n = names[i];
+        struct hf__lease *l = &n->gate.lease;
+
+        hf__mutex_lock(&n->mu);
+        b->item[i] = (struct hf__renewal){.remote = &n->remote,
+                                          .hold_id = l->hold_id,
+                                          .lease_ms = l->lease_ms,
+                                          .result = HF_EUNKNOWN};
+        hf__lease_renewing(l, l->lease_ms, now);
+        hf__mutex_unlock(&n->mu);
+    }
+    return b->len = len;
+}
+
+void hf__renew_names(hf_client *c, struct hf__name **names, size_t len,
+                     hf__time now)
+{
+    struct hf__flight *f = hf__flight_new(c, len * sizeof(struct hf__renewal));
+
+    if (!f) { /* out of memory: once more in a moment */
+        hf__mutex_lock(&c->mu);
+        for (size_t i = 0; i < len; i++) {
+            hf__timers_set(&c->timers, &names[i]->timer, now + 100 * HF__MS);
+            hf__name_unref_locked(names[i]);
+        }
+        hf__mutex_unlock(&c->mu);
+        return;
+    }
+    f->batch.item = (struct hf__renewal *)(f + 1);
+    fill(&f->batch, names, len, now);
+    hf__flight_submit(c, f);
+    hf__mutex_lock(&c->mu);
+    hf__keeper_due_locked(c, now + 100 * HF__MS);
+    hf__mutex_unlock(&c->mu);
+}
+
+void hf__renew_landed(hf_client *c, struct hf__flight *f, hf__time now)
+{
+    for (size_t i = 0; i < f->batch.len; i++) {
+        struct hf__renewal *r = &f->batch.item[i];
+        struct hf__name *n = hf__container(r->remote, struct hf__name, remote);
+
+        hf__mutex_lock(&n->mu);
+        hf__gate_renewed(&n->gate, r->hold_id, r->result, f->req.sent_at,
+                         r->lease_ms, now);
+        if (n->watchers && n->gate.owner)
+            hf__name_arm(n, n->gate.lease.deadline);
+        hf__name_run(n, now);
+        hf__mutex_unlock(&n->mu);
+        hf__mutex_lock(&c->mu);
+        hf__name_unref_locked(n);
+        hf__mutex_unlock(&c->mu);
+    }
+}
+
+static int check(hf_lock *lock, int64_t lease_ms, hf_error *err)
+{
+    int rc;
+
+    if (!lock)
+        return hf__fail(err, HF_EINVAL, "the lock is NULL");
+    if (lease_ms < 0 || lease_ms > UINT32_MAX / 2)
+        return hf__fail(err, HF_EINVAL,
+                        "lease_ms is %lld; 0 or up to %u would be right",
+                        (long long)lease_ms, UINT32_MAX / 2);
+    rc = hf_lock_check(lock);
+    if (rc)
+        return hf__fail(err, rc, "%s", hf_error_text(rc));
+    return 0;
+}
+
+/* One renewal of the caller's hold, as a flight of its own. */
+static int prepare(hf_lock *lock, int64_t lease_ms, struct hf__flight *f,
+                   hf_error *err)
+{
+    struct hf__name *n = lock->name;
+    struct hf__lease *l = &n->gate.lease;
+    uint32_t ms;
+
+    hf__mutex_lock(&n->mu);
+    if (lease_ms && !l->fixed) {
+        hf__mutex_unlock(&n->mu);
+        return hf__fail(err, HF_EINVAL,
+                        "the hold is renewed by itself: lease_ms must be 0");
+    }
+    ms = lease_ms ? (uint32_t)lease_ms : l->lease_ms;
+    f->batch.item = (struct hf__renewal *)(f + 1);
+    f->batch.item[0] =
+        (struct hf__renewal){&n->remote, l->hold_id, ms, HF_EUNKNOWN};
+    f->batch.len = 1;
+    f->req.op = HF__RENEW;
+    hf__lease_renewing(l, ms, hf__now());
+    hf__mutex_unlock(&n->mu);
+    hf__mutex_lock(&n->client->mu);
+    n->refs++;
+    hf__mutex_unlock(&n->client->mu);
+    return 0;
+}
+
+int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
+{
+    struct hf__flight *f;
+    hf_client *c;
+    int rc = check(lock, lease_ms, err);
+
+    if (rc)
+        return rc;
+    c = lock->client;
+    f = hf__flight_new(c, sizeof(struct hf__renewal));
+    if (!f)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    rc = prepare(lock, lease_ms, f, err);
+    if (rc) {
+        hf__flight_free(c, f);
+        return rc;
+    }
+    if (!hf__flight_wait(c, f))
+        return hf__fail(err, HF_EUNKNOWN,
+                        "%s: no answer to the renewal within %u ms",
+                        c->be->name, c->op_timeout_ms);
+    rc = f->batch.item[0].result;
+    hf__flight_free(c, f);
+    if (rc == HF_ENOTOWNER || hf_lock_check(lock) == HF_ELOST)
+        return hf__fail(err, HF_ELOST, "the hold was lost");
+    return rc ? hf__fail_why(c, err, rc) : 0;
+}

@@ -1,0 +1,245 @@
+/*
+ * URLs:
+ * scheme:[//[user[:password]@]host[:port][,host...]][/path][?key=value&...] All
+ * parts live in one block of memory, which is wiped when it is freed. An error
+ * text never quotes more than the scheme or a key, because a password may stand
+ * anywhere else.
+ */
+#include "core.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int hex(int ch)
+{
+    if (ch >= '0' && ch <= '9')
+        return ch - '0';
+    ch = tolower(ch);
+    return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
+
+/* Decodes %xx in place. A NUL cannot be carried. */
+static int decode(char *s)
+{
+    char *to = s;
+
+    for (; *s; s++) {
+        int value = *s;
+
+        if (*s == '%') {
+            int high = hex((unsigned char)s[1]);
+            int low = high < 0 ? -1 : hex((unsigned char)s[2]);
+
+            value = high * 16 + low;
+            if (low < 0 || !value)
+                return HF_EINVAL;
+            s += 2;
+        }
+        *to++ = (char)value;
+    }
+    *to = '\0';
+    return 0;
+}
+
+/* Cuts s at ch; what follows, or NULL. */
+static char *cut(char *s, int ch)
+{
+    char *at = strchr(s, ch);
+
+    if (at)
+        *at++ = '\0';
+    return at;
+}
+
+static int parse_port(const char *text, uint16_t *port)
+{
+    unsigned long value;
+    char *end;
+
+    if (!isdigit((unsigned char)*text))
+        return HF_EINVAL;
+    errno = 0;
+    value = strtoul(text, &end, 10);
+    if (errno || *end || value == 0 || value > 65535)
+        return HF_EINVAL;
+    *port = (uint16_t)value;
+    return 0;
+}
+
+static int parse_host(struct hf__host *host, char *text, hf_error *err)
+{
+    char *port = NULL;
+
+    if (*text == '[') { /* IPv6 */
+        char *end = strchr(text, ']');
+
+        if (!end || (end[1] && end[1] != ':'))
+            return hf__fail(err, HF_EINVAL,
+                            "the URL's host begins with [ and does not end "
+                            "with ]");
+        *end = '\0';
+        port = end[1] ? end + 2 : NULL;
+        text++;
+    } else {
+        port = cut(text, ':');
+    }
+    if (port && parse_port(port, &host->port))
+        return hf__fail(err, HF_EINVAL,
+                        "the URL has a port that is none; 1 to 65535 would be "
+                        "right");
+    if (!*text || decode(text))
+        return hf__fail(err, HF_EINVAL, "the URL has an empty or bad host");
+    host->name = text;
+    return 0;
+}
+
+static int parse_authority(struct hf__url *url, char *text, hf_error *err)
+{
+    char *at = strrchr(text, '@'), *next;
+    int rc = 0;
+
+    if (at) {
+        *at = '\0';
+        url->user = text;
+        text = at + 1;
+        url->password = cut(url->user, ':');
+        if (!url->password)
+            url->password = at;
+        if (decode(url->user) || decode(url->password))
+            return hf__fail(err, HF_EINVAL,
+                            "the URL's user or password has a bad %%xx");
+    }
+    for (; !rc && text && *text; text = next) {
+        size_t max = sizeof(url->hosts) / sizeof(*url->hosts);
+
+        next = cut(text, ',');
+        if (url->hosts_len == max)
+            return hf__fail(err, HF_EINVAL, "the URL has over %zu hosts", max);
+        rc = parse_host(&url->hosts[url->hosts_len++], text, err);
+    }
+    return rc;
+}
+
+static int parse_options(struct hf__url *url, char *text, hf_error *err)
+{
+    size_t max = sizeof(url->options) / sizeof(*url->options);
+    char *next;
+
+    for (; text && *text; text = next) {
+        struct hf__option *o = &url->options[url->options_len];
+
+        next = cut(text, '&');
+        if (url->options_len == max)
+            return hf__fail(err, HF_EINVAL, "the URL has over %zu options",
+                            max);
+        o->key = text;
+        o->value = cut(text, '=');
+        if (!o->value || decode(o->key) || decode(o->value) || !*o->key)
+            return hf__fail(err, HF_EINVAL,
+                            "the URL has an option that is not key=value");
+        for (size_t i = 0; i < url->options_len; i++)
+            if (!strcmp(url->options[i].key, o->key))
+                return hf__fail(err, HF_EINVAL,
+                                "the URL has the option \"%s\" twice", o->key);
+        url->options_len++;
+    }
+    return 0;
+}
+
+static int parse_scheme(struct hf__url *url, char **rest, hf_error *err)
+{
+    char *s = url->memory + 1;
+
+    *rest = cut(s, ':');
+    if (!*rest || !*s || strspn(s, "abcdefghijklmnopqrstuvwxyz+") != strlen(s))
+        return hf__fail(err, HF_EINVAL,
+                        "not a URL: a scheme and a colon are missing, as in "
+                        "shm: or redis://host");
+    url->scheme = s;
+    return 0;
+}
+
+int hf__url_parse(hf_client *c, const char *text, struct hf__url *url,
+                  hf_error *err)
+{
+    char *rest, *options, *slash, *authority;
+    int rc;
+
+    memset(url, 0, sizeof(*url));
+    url->memory_len = strlen(text) + 4;
+    /* The first byte stays NUL: the empty text that others point to. */
+    url->memory = hf__alloc(c, url->memory_len);
+    if (!url->memory)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    memcpy(url->memory + 1, text, strlen(text));
+    url->user = url->password = url->path = url->memory;
+    rc = parse_scheme(url, &rest, err);
+    if (rc)
+        return rc;
+    options = cut(rest, '?');
+    authority = !strncmp(rest, "//", 2) ? rest + 2 : NULL;
+    slash = strchr(authority ? authority : rest, '/');
+    if (authority && slash) {
+        /* One byte to the left makes room for a NUL between both. */
+        memmove(authority - 1, authority, (size_t)(slash - authority));
+        slash[-1] = '\0';
+        authority--;
+    }
+    if (slash)
+        url->path = slash;
+    else if (!authority)
+        url->path = rest;
+    if (decode(url->path))
+        return hf__fail(err, HF_EINVAL, "the URL's path has a bad %%xx");
+    rc = authority ? parse_authority(url, authority, err) : 0;
+    return rc ? rc : parse_options(url, options, err);
+}
+
+void hf__url_free(hf_client *c, struct hf__url *url)
+{
+    if (!url || !url->memory)
+        return;
+    explicit_bzero(url->memory, url->memory_len);
+    hf__free(c, url->memory);
+    memset(url, 0, sizeof(*url));
+}
+
+const char *hf__url_option(struct hf__url *url, const char *key)
+{
+    for (size_t i = 0; i < url->options_len; i++) {
+        if (strcmp(url->options[i].key, key) != 0)
+            continue;
+        url->options[i].used = true;
+        return url->options[i].value;
+    }
+    return NULL;
+}
+
+int hf__parse_ms(const char *text, int64_t *ms)
+{
+    static const struct {
+        const char *unit;
+        int64_t ms;
+    } units[] = {{"ms", 1},    {"s", 1000},    {"", 1000},
+                 {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+    char *end;
+    long long value;
+
+    if (!isdigit((unsigned char)*text))
+        return HF_EINVAL;
+    errno = 0;
+    value = strtoll(text, &end, 10);
+    if (errno)
+        return HF_EINVAL;
+    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+        if (strcmp(end, units[i].unit) != 0)
+            continue;
+        if (value > HF_TIME_MAX_MS / units[i].ms)
+            return HF_EINVAL;
+        *ms = value * units[i].ms;
+        return 0;
+    }
+    return HF_EINVAL;
+}

@@ -1,0 +1,73 @@
+/*
+ * What the checkers share: what is known, while walking through a history, of
+ * each owner on each lock. Private to tests/lib/history*.c.
+ */
+#ifndef HISTORY_TABLE_H
+#define HISTORY_TABLE_H
+
+#include "history.h"
+
+#define SECOND 1000000000LL
+
+/* What a checker keeps of one owner on one lock. */
+struct stand {
+    int64_t until; /* deadline of the hold */
+    int64_t cap;
+    int64_t back_by; /* of the call under way; NEVER: none or for ever */
+    uint64_t token;
+    uint64_t floor; /* highest token when the acquire was called */
+    uint32_t floor_process;
+    uint32_t count;   /* acquires less releases */
+    uint32_t process; /* of the owner */
+    bool pending;     /* an acquire is under way */
+};
+
+struct place { /* of one lock */
+    uint64_t token;
+    uint64_t value;
+    uint64_t writes;
+    int64_t free_at, pending_at, excused, killed;
+    uint32_t token_process;
+    uint32_t claimant; /* the last owner that began to claim, + 1 */
+    uint32_t pending;
+};
+
+enum presence { PRESENT, STOPPED, DEAD };
+
+struct table {
+    struct stand *stand; /* [owner * locks + lock] */
+    struct place *place;
+    int64_t *resumed; /* by process: when it ran again */
+    uint8_t *away;    /* by process: enum presence */
+    uint32_t stopped; /* how many processes are */
+    uint32_t locks;
+};
+
+struct table history_table_new(const struct history *);
+/* Returns ok, for the convenience of checkers. */
+bool history_table_free(struct table *, bool ok);
+/* Counts holds, deadlines, deaths. */
+void history_follow(struct table *, const struct history *,
+                    const struct history_event *);
+/* Writes the verdict and returns false. */
+bool history_against(struct history_verdict *, const char *check,
+                     const struct history *, size_t index, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+static inline struct stand *stand_of(struct table *t,
+                                     const struct history_event *e)
+{
+    return &t->stand[(size_t)e->owner * t->locks + e->lock];
+}
+
+static inline bool claims(const struct stand *s, int64_t at)
+{
+    return s->count && s->until > at;
+}
+
+static inline int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+#endif

@@ -82,13 +82,9 @@ typedef struct hf_error {
     char text[240]; /* always terminated; cut if too long */
 } hf_error;
 
-#define HF_ERROR_INIT                                                          \
-    {                                                                          \
-        0,                                                                     \
-        {                                                                      \
-            0                                                                  \
-        }                                                                      \
-    }
+/* clang-format off */
+#define HF_ERROR_INIT {0, {0}}
+/* clang-format on */
 
 /* "HF_EBUSY", or "HF_E?" for a number that is none. Never NULL. */
 HF_API const char *hf_error_name(int code);
@@ -145,10 +141,10 @@ typedef struct hf_client_options {
     void *event_arg;
 } hf_client_options;
 
+/* clang-format off */
 #define HF_CLIENT_OPTIONS_INIT                                                 \
-    {                                                                          \
-        sizeof(hf_client_options), 0, 0, 0, NULL, NULL, NULL, NULL, NULL       \
-    }
+    {sizeof(hf_client_options), 0, 0, 0, NULL, NULL, NULL, NULL, NULL}
+/* clang-format on */
 
 /*
  * Opens a client and connects it. Blocks for at most connect_timeout. On
@@ -160,10 +156,10 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
                    hf_client **out, hf_error *err);
 
 /*
- * Ends every wait with ECLOSED, releases what is held (waiting for at most
- * op_timeout), joins the helper thread. Handles of the client's locks stay
- * valid and answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that
- * a release was not answered.
+ * Ends every wait with ECLOSED (pending callbacks are called, here), releases
+ * what is held (waiting for at most op_timeout), joins the helper thread.
+ * Handles of the client's locks stay valid and answer ECLOSED until they are
+ * freed. NULL is 0; EUNKNOWN says that a release was not answered.
  */
 HF_API int hf_close(hf_client *client);
 
@@ -229,11 +225,10 @@ typedef struct hf_lock_options {
     const char *label;   /* shown to others by hf_inspect; copied */
 } hf_lock_options;
 
+/* clang-format off */
 #define HF_LOCK_OPTIONS_INIT                                                   \
-    {                                                                          \
-        sizeof(hf_lock_options), HF_MUTEX, HF_FAIR_DEFAULT, 0, 0, 0, 0, 0,     \
-            NULL                                                               \
-    }
+    {sizeof(hf_lock_options), HF_MUTEX, HF_FAIR_DEFAULT, 0, 0, 0, 0, 0, NULL}
+/* clang-format on */
 
 /*
  * Makes a handle on the lock of that name. Asks nobody; cheap (under 512
@@ -267,10 +262,9 @@ typedef struct hf_cancel {
     int fd;        /* ours */
 } hf_cancel;
 
-#define HF_CANCEL_INIT                                                         \
-    {                                                                          \
-        0, -1                                                                  \
-    }
+/* clang-format off */
+#define HF_CANCEL_INIT {0, -1}
+/* clang-format on */
 
 HF_API void hf_cancel_init(hf_cancel *cancel);
 /* Async-signal-safe. The wait returns its grant or ECANCELED, soon. */
@@ -285,10 +279,10 @@ typedef struct hf_acquire_options {
     hf_cancel *cancel; /* may be NULL */
 } hf_acquire_options;
 
+/* clang-format off */
 #define HF_ACQUIRE_OPTIONS_INIT                                                \
-    {                                                                          \
-        sizeof(hf_acquire_options), HF_WRITE, 0, HF_FOREVER, 0, NULL           \
-    }
+    {sizeof(hf_acquire_options), HF_WRITE, 0, HF_FOREVER, 0, NULL}
+/* clang-format on */
 
 /*
  * Takes the lock. opt may be NULL: write, for ever, renewed. Blocks as long as

@@ -216,6 +216,8 @@ void hf__engine_round(hf_client *, struct hf__sleeper *, hf__time until);
 /* Takes news, landed flights and due timers to where they belong. */
 void hf__engine_deliver(hf_client *, hf__time now);
 void hf__engine_interrupt(hf_client *);
+void hf__fd_post(int fd); /* of an eventfd */
+void hf__fd_drain(int fd);
 void hf__engine_callback_locked(hf_client *, struct hf__async *);
 struct hf__async *hf__engine_next_callback(hf_client *);
 void hf__engine_call_back(struct hf__async *);
@@ -255,6 +257,22 @@ hf__wake_fn hf__name_wake;
 void hf__name_own(struct hf__name *, struct hf__thread *);
 /* Sets the descriptors that tell of the hold's loss: HF__NEVER is no hold. */
 void hf__name_arm(struct hf__name *, hf__time at);
+
+/* lock.c: what the synchronous and the asynchronous verbs share */
+/* Every call returns by its deadline plus a second; the server's first answer
+ * is waited for that long, even by a try. */
+#define HF__GRACE_MS 800
+extern const hf_acquire_options hf__acquire_default;
+int hf__lock_check(const hf_lock *, hf_error *); /* EINVAL, EFORK, ECLOSED */
+int hf__acquire_check_options(const hf_lock *, const hf_acquire_options *,
+                              hf_error *);
+void hf__acquire_fill(const hf_lock *, const hf_acquire_options *,
+                      struct hf__waiter *);
+/* One acquire less, with name->mu held. PENDING: the releaser, if there is one,
+ * will be told. */
+int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *);
+/* The keeper shall look after what is under way, if nobody else does. */
+void hf__see_to_it(hf_client *);
 
 /* renew.c */
 void hf__renew_names(hf_client *, struct hf__name **, size_t, hf__time now);

@@ -7,11 +7,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* Every call returns by its deadline plus a second; the server's first answer
- * is waited for that long, even by a try. */
-#define GRACE_MS 800
-
-static int check(const hf_lock *lock, hf_error *err)
+int hf__lock_check(const hf_lock *lock, hf_error *err)
 {
     int rc;
 
@@ -71,8 +67,8 @@ static int check_times(const hf_acquire_options *opt, hf_error *err)
     return 0;
 }
 
-static int check_options(const hf_lock *lock, const hf_acquire_options *opt,
-                         hf_error *err)
+int hf__acquire_check_options(const hf_lock *lock,
+                              const hf_acquire_options *opt, hf_error *err)
 {
     int kind = lock->name->remote.kind;
 
@@ -91,8 +87,8 @@ static int check_options(const hf_lock *lock, const hf_acquire_options *opt,
     return check_times(opt, err);
 }
 
-static void fill_waiter(const hf_lock *lock, const hf_acquire_options *opt,
-                        struct hf__waiter *w)
+void hf__acquire_fill(const hf_lock *lock, const hf_acquire_options *opt,
+                      struct hf__waiter *w)
 {
     w->handoff = lock->handoff;
     w->max_hold_ms = lock->max_hold_ms;
@@ -256,7 +252,7 @@ static int wait_for(struct acquire *a, const hf_acquire_options *opt)
     if (opt->wait_ms != HF_FOREVER) {
         hf__time now = hf__now();
         uint32_t grace =
-            c->op_timeout_ms < GRACE_MS ? c->op_timeout_ms : GRACE_MS;
+            c->op_timeout_ms < HF__GRACE_MS ? c->op_timeout_ms : HF__GRACE_MS;
 
         a->until = now + opt->wait_ms * HF__MS;
         a->grace = now + grace * HF__MS;
@@ -273,25 +269,25 @@ static int wait_for(struct acquire *a, const hf_acquire_options *opt)
     return a->w.result;
 }
 
-static const hf_acquire_options by_default = HF_ACQUIRE_OPTIONS_INIT;
+const hf_acquire_options hf__acquire_default = HF_ACQUIRE_OPTIONS_INIT;
 
 int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
 {
     struct acquire a;
     struct hf__name *n;
-    int rc = check(lock, err);
+    int rc = hf__lock_check(lock, err);
 
     if (!opt)
-        opt = &by_default;
+        opt = &hf__acquire_default;
     else if (!rc)
-        rc = check_options(lock, opt, err);
+        rc = hf__acquire_check_options(lock, opt, err);
     if (rc)
         return rc;
     n = lock->name;
     a.w = (struct hf__waiter){.sleeper = &a.s};
     a.lock = lock;
     a.cancel = opt->cancel;
-    fill_waiter(lock, opt, &a.w);
+    hf__acquire_fill(lock, opt, &a.w);
     if (!a.w.owner)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     hf__sleeper_init(&a.s, opt->cancel);
@@ -312,7 +308,7 @@ int hf_lock_try(hf_lock *lock, hf_error *err)
 
 int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err)
 {
-    hf_acquire_options opt = by_default;
+    hf_acquire_options opt = hf__acquire_default;
 
     opt.wait_ms = wait_ms;
     return hf_lock_acquire(lock, &opt, err);
@@ -384,7 +380,7 @@ static int release_wait(hf_client *c, struct hf__name *n,
 }
 
 /* Through the gate, with name->mu held. PENDING: r will be settled. */
-static int leave(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
+int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
 {
     hf__time now = clock_for(n, false);
     int rc;
@@ -424,21 +420,21 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     struct hf__releaser r = {.sleeper = &s};
     struct hf__thread *thread;
     uint64_t owner;
-    int rc = check(lock, err);
+    int rc = hf__lock_check(lock, err);
 
     if (rc)
         return rc;
     owner = owner_of(lock, &thread);
     hf__sleeper_init(&s, NULL);
     hf__mutex_lock(&lock->name->mu);
-    rc = leave(lock->name, owner, &r);
+    rc = hf__release(lock->name, owner, &r);
     hf__mutex_unlock(&lock->name->mu);
     if (rc == HF__PENDING)
         rc = release_wait(lock->client, lock->name, &r, err);
     return rc ? release_failed(lock, rc, err) : 0;
 }
 
-static void see_to_it(hf_client *c)
+void hf__see_to_it(hf_client *c)
 {
     if (c->direct)
         return;
@@ -452,168 +448,14 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
 {
     struct hf__thread *thread;
     uint64_t owner;
-    int rc = check(lock, err);
+    int rc = hf__lock_check(lock, err);
 
     if (rc)
         return rc;
     owner = owner_of(lock, &thread);
     hf__mutex_lock(&lock->name->mu);
-    rc = leave(lock->name, owner, NULL);
+    rc = hf__release(lock->name, owner, NULL);
     hf__mutex_unlock(&lock->name->mu);
-    see_to_it(lock->client);
+    hf__see_to_it(lock->client);
     return rc ? release_failed(lock, rc, err) : 0;
-}
-
-/* ---- asynchronous ------------------------------------------------------ */
-
-/* Claims the handle for one verb; name->mu is held. */
-static int begin_async(hf_lock *lock, hf_done_fn done, void *arg, hf_error *err)
-{
-    hf_client *c = lock->client;
-    struct hf__async *a = lock->async;
-    int rc;
-
-    if (a && a->busy)
-        return hf__fail(err, HF_EBUSY,
-                        "a verb of this handle is under way already");
-    if (!a) {
-        a = hf__alloc(c, sizeof(*a));
-        if (!a)
-            return hf__fail(err, HF_ENOMEM, "out of memory");
-        hf__mutex_lock(&c->mu);
-        rc = hf__timers_reserve(c, &c->timers);
-        hf__mutex_unlock(&c->mu);
-        if (rc) {
-            hf__free(c, a);
-            return hf__fail(err, rc, "out of memory");
-        }
-        a->lock = lock;
-        a->waiter.state = HF__W_FINISHED;
-        lock->async = a;
-    }
-    a->done = done;
-    a->arg = arg;
-    a->busy = true;
-    lock->waits++;
-    return 0;
-}
-
-static int check_async(hf_lock *lock, hf_done_fn done, hf_error *err)
-{
-    int rc = check(lock, err);
-
-    if (rc)
-        return rc;
-    if (!done)
-        return hf__fail(err, HF_EINVAL, "done is NULL");
-    if (!(lock->flags & HF_OWNER_HANDLE))
-        return hf__fail(err, HF_EINVAL,
-                        "asynchronous verbs need HF_OWNER_HANDLE");
-    return 0;
-}
-
-static void finish_async(hf_client *c, struct hf__async *a, int result)
-{
-    a->result = result == HF__GRANTED ? 0 : result;
-    hf__mutex_lock(&c->mu);
-    hf__engine_callback_locked(c, a);
-    hf__mutex_unlock(&c->mu);
-}
-
-static void enter_async(hf_lock *lock, struct hf__async *a,
-                        const hf_acquire_options *opt)
-{
-    hf_client *c = lock->client;
-    hf__time now = hf__now();
-    int rc;
-
-    a->waiter = (struct hf__waiter){.is_async = true};
-    fill_waiter(lock, opt, &a->waiter);
-    a->grace = now + GRACE_MS * HF__MS;
-    hf__mutex_lock(&c->mu);
-    c->async_waits++;
-    if (opt->wait_ms != HF_FOREVER)
-        hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
-    hf__mutex_unlock(&c->mu);
-    rc = hf__gate_enter(&lock->name->gate, &a->waiter, now);
-    if (rc == HF__PENDING) {
-        hf__name_run(lock->name, now); /* finishes it through hf__name_wake */
-    } else {
-        if (rc == HF__GRANTED)
-            hf__name_own(lock->name, NULL);
-        a->waiter.state = HF__W_FINISHED;
-        hf__mutex_lock(&c->mu);
-        c->async_waits--;
-        hf__timers_set(&c->timers, &a->timer, HF__NEVER);
-        hf__mutex_unlock(&c->mu);
-        finish_async(c, a, rc);
-    }
-    hf__mutex_lock(&c->mu);
-    hf__keeper_due_locked(c, c->outer_fd < 0 ? 0 : hf__timers_next(&c->timers));
-    hf__mutex_unlock(&c->mu);
-}
-
-int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
-                          hf_done_fn done, void *arg, hf_error *err)
-{
-    int rc = check_async(lock, done, err);
-
-    if (!opt)
-        opt = &by_default;
-    else if (!rc)
-        rc = check_options(lock, opt, err);
-    if (rc)
-        return rc;
-    hf__mutex_lock(&lock->name->mu);
-    rc = begin_async(lock, done, arg, err);
-    if (!rc)
-        enter_async(lock, lock->async, opt);
-    hf__mutex_unlock(&lock->name->mu);
-    return rc;
-}
-
-int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
-                          hf_error *err)
-{
-    struct hf__async *a;
-    int rc = check_async(lock, done, err);
-
-    if (rc)
-        return rc;
-    hf__mutex_lock(&lock->name->mu);
-    rc = begin_async(lock, done, arg, err);
-    if (!rc) {
-        a = lock->async;
-        a->releaser = (struct hf__releaser){.async = a};
-        a->result = leave(lock->name, lock->owner, &a->releaser);
-        if (a->result != HF__PENDING && !a->releaser.settled)
-            finish_async(lock->client, a, a->result);
-    }
-    hf__mutex_unlock(&lock->name->mu);
-    see_to_it(lock->client);
-    return rc;
-}
-
-int hf_lock_cancel(hf_lock *lock)
-{
-    struct hf__async *a;
-    int rc = check(lock, NULL);
-
-    if (rc)
-        return rc;
-    hf__mutex_lock(&lock->name->mu);
-    a = lock->async;
-    if (a && a->busy && a->waiter.state != HF__W_FINISHED) {
-        hf__gate_leave(&lock->name->gate, &a->waiter, HF_ECANCELED,
-                       hf__name_wake);
-        hf__name_run(lock->name, hf__now());
-        hf__mutex_lock(&lock->client->mu);
-        lock->client->async_waits--;
-        hf__timers_set(&lock->client->timers, &a->timer, HF__NEVER);
-        hf__mutex_unlock(&lock->client->mu);
-        finish_async(lock->client, a, HF_ECANCELED);
-    }
-    hf__mutex_unlock(&lock->name->mu);
-    see_to_it(lock->client);
-    return 0;
 }

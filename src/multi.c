@@ -76,7 +76,6 @@ static int still_held(hf_lock **locks, size_t n, hf_error *err)
 int hf_lock_acquire_all(hf_lock *const *locks, size_t n,
                         const hf_acquire_options *opt, hf_error *err)
 {
-    static const hf_acquire_options by_default = HF_ACQUIRE_OPTIONS_INIT;
     hf__time until = HF__NEVER;
     hf_client *c;
     hf_lock **sorted;
@@ -85,7 +84,7 @@ int hf_lock_acquire_all(hf_lock *const *locks, size_t n,
 
     if (rc)
         return rc;
-    opt = opt ? opt : &by_default;
+    opt = opt ? opt : &hf__acquire_default;
     if (opt->size == sizeof(*opt) && opt->wait_ms >= 0 &&
         opt->wait_ms <= HF_TIME_MAX_MS)
         until = hf__now() + opt->wait_ms * HF__MS;

@@ -1,0 +1,154 @@
+/* The verbs of a lock for programs with a loop of their own. */
+#include "core.h"
+
+/* Claims the handle for one verb; name->mu is held. */
+static int begin_async(hf_lock *lock, hf_done_fn done, void *arg, hf_error *err)
+{
+    hf_client *c = lock->client;
+    struct hf__async *a = lock->async;
+    int rc;
+
+    if (a && a->busy)
+        return hf__fail(err, HF_EBUSY,
+                        "a verb of this handle is under way already");
+    if (!a) {
+        a = hf__alloc(c, sizeof(*a));
+        if (!a)
+            return hf__fail(err, HF_ENOMEM, "out of memory");
+        hf__mutex_lock(&c->mu);
+        rc = hf__timers_reserve(c, &c->timers);
+        hf__mutex_unlock(&c->mu);
+        if (rc) {
+            hf__free(c, a);
+            return hf__fail(err, rc, "out of memory");
+        }
+        a->lock = lock;
+        a->waiter.state = HF__W_FINISHED;
+        lock->async = a;
+    }
+    a->done = done;
+    a->arg = arg;
+    a->busy = true;
+    lock->waits++;
+    return 0;
+}
+
+static int check_async(hf_lock *lock, hf_done_fn done, hf_error *err)
+{
+    int rc = hf__lock_check(lock, err);
+
+    if (rc)
+        return rc;
+    if (!done)
+        return hf__fail(err, HF_EINVAL, "done is NULL");
+    if (!(lock->flags & HF_OWNER_HANDLE))
+        return hf__fail(err, HF_EINVAL,
+                        "asynchronous verbs need HF_OWNER_HANDLE");
+    return 0;
+}
+
+static void finish_async(hf_client *c, struct hf__async *a, int result)
+{
+    a->result = result == HF__GRANTED ? 0 : result;
+    hf__mutex_lock(&c->mu);
+    hf__engine_callback_locked(c, a);
+    hf__mutex_unlock(&c->mu);
+}
+
+static void enter_async(hf_lock *lock, struct hf__async *a,
+                        const hf_acquire_options *opt)
+{
+    hf_client *c = lock->client;
+    hf__time now = hf__now();
+    int rc;
+
+    a->waiter = (struct hf__waiter){.is_async = true};
+    hf__acquire_fill(lock, opt, &a->waiter);
+    a->grace = now + HF__GRACE_MS * HF__MS;
+    hf__mutex_lock(&c->mu);
+    c->async_waits++;
+    if (opt->wait_ms != HF_FOREVER)
+        hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
+    hf__mutex_unlock(&c->mu);
+    rc = hf__gate_enter(&lock->name->gate, &a->waiter, now);
+    if (rc == HF__PENDING) {
+        hf__name_run(lock->name, now); /* finishes it through hf__name_wake */
+    } else {
+        if (rc == HF__GRANTED)
+            hf__name_own(lock->name, NULL);
+        a->waiter.state = HF__W_FINISHED;
+        hf__mutex_lock(&c->mu);
+        c->async_waits--;
+        hf__timers_set(&c->timers, &a->timer, HF__NEVER);
+        hf__mutex_unlock(&c->mu);
+        finish_async(c, a, rc);
+    }
+    hf__mutex_lock(&c->mu);
+    hf__keeper_due_locked(c, c->outer_fd < 0 ? 0 : hf__timers_next(&c->timers));
+    hf__mutex_unlock(&c->mu);
+}
+
+int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
+                          hf_done_fn done, void *arg, hf_error *err)
+{
+    int rc = check_async(lock, done, err);
+
+    if (!opt)
+        opt = &hf__acquire_default;
+    else if (!rc)
+        rc = hf__acquire_check_options(lock, opt, err);
+    if (rc)
+        return rc;
+    hf__mutex_lock(&lock->name->mu);
+    rc = begin_async(lock, done, arg, err);
+    if (!rc)
+        enter_async(lock, lock->async, opt);
+    hf__mutex_unlock(&lock->name->mu);
+    return rc;
+}
+
+int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
+                          hf_error *err)
+{
+    struct hf__async *a;
+    int rc = check_async(lock, done, err);
+
+    if (rc)
+        return rc;
+    hf__mutex_lock(&lock->name->mu);
+    rc = begin_async(lock, done, arg, err);
+    if (!rc) {
+        a = lock->async;
+        a->releaser = (struct hf__releaser){.async = a};
+        a->result = hf__release(lock->name, lock->owner, &a->releaser);
+        if (a->result != HF__PENDING && !a->releaser.settled)
+            finish_async(lock->client, a, a->result);
+    }
+    hf__mutex_unlock(&lock->name->mu);
+    hf__see_to_it(lock->client);
+    return rc;
+}
+
+int hf_lock_cancel(hf_lock *lock)
+{
+    struct hf__async *a;
+    int rc = hf__lock_check(lock, NULL);
+
+    if (rc)
+        return rc;
+    hf__mutex_lock(&lock->name->mu);
+    a = lock->async;
+    if (a && a->busy && a->waiter.state != HF__W_FINISHED) {
+        hf__gate_leave(&lock->name->gate, &a->waiter, HF_ECANCELED,
+                       hf__name_wake);
+        hf__name_run(lock->name, hf__now());
+        hf__mutex_lock(&lock->client->mu);
+        lock->client->async_waits--;
+        hf__timers_set(&lock->client->timers, &a->timer, HF__NEVER);
+        hf__mutex_unlock(&lock->client->mu);
+        finish_async(lock->client, a, HF_ECANCELED);
+    }
+    hf__mutex_unlock(&lock->name->mu);
+    hf__see_to_it(lock->client);
+    return 0;
+}

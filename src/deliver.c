@@ -1,0 +1,154 @@
+/*
+ * Delivery: takes what the backend marked, and what the clock reached, to the
+ * names and flights concerned. Needs no role; two threads may deliver at once.
+ */
+#include "core.h"
+
+/* The time of an asynchronous wait is over. The handle cannot go away as long
+ * as `firing` is set: its callback waits for that. */
+static void async_over(struct hf__async *a, hf__time now)
+{
+    struct hf__name *n = a->lock->name;
+    struct hf__lease *l = &n->gate.lease;
+    hf_client *c = n->client;
+
+    hf__mutex_lock(&n->mu);
+    if (a->waiter.state == HF__W_FINISHED) {
+        ; /* it was quicker */
+    } else if (l->state == HF__ASKING && !l->heard && now < a->grace) {
+        hf__mutex_lock(&c->mu);
+        hf__timers_set(&c->timers, &a->timer, a->grace);
+        hf__mutex_unlock(&c->mu);
+    } else {
+        a->result = hf__gate_leave(
+            &n->gate, &a->waiter, a->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT,
+            hf__name_wake);
+        hf__name_run(n, now);
+        hf__mutex_lock(&c->mu);
+        c->async_waits--;
+        hf__engine_callback_locked(c, a);
+        hf__mutex_unlock(&c->mu);
+    }
+    hf__mutex_unlock(&n->mu);
+    hf__mutex_lock(&c->mu);
+    a->firing = false;
+    hf__mutex_unlock(&c->mu);
+}
+
+#define MANY 256
+
+/* Takes timers out that are due before then: names, of which each gets a
+ * reference, and asynchronous waits, which are ended. */
+static size_t due_names(hf_client *c, hf__time before, hf__time now,
+                        struct hf__name **names, size_t room)
+{
+    size_t len = 0;
+
+    while (len < room) {
+        struct hf__timer *t;
+
+        hf__mutex_lock(&c->mu);
+        t = hf__timers_pop(&c->timers, before);
+        if (t && t->is_name) {
+            names[len] = hf__container(t, struct hf__name, timer);
+            names[len++]->refs++;
+        } else if (t && t->at > now) {
+            hf__timers_set(&c->timers, t, t->at); /* a wait is not cut short */
+            t = NULL;
+        } else if (t) {
+            hf__container(t, struct hf__async, timer)->firing = true;
+        }
+        hf__mutex_unlock(&c->mu);
+        if (!t)
+            break;
+        if (!t->is_name)
+            async_over(hf__container(t, struct hf__async, timer), now);
+    }
+    return len;
+}
+
+/* Lets the names know; those to be renewed stay, at the front. */
+static size_t tell_names(hf_client *c, struct hf__name **names, size_t len,
+                         hf__time now)
+{
+    size_t renew = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (hf__name_timer(names[i], now)) {
+            names[renew++] = names[i];
+            continue;
+        }
+        hf__mutex_lock(&c->mu);
+        hf__name_unref_locked(names[i]);
+        hf__mutex_unlock(&c->mu);
+    }
+    return renew;
+}
+
+static void deliver_timers(hf_client *c, hf__time now)
+{
+    struct hf__name *names[MANY];
+    size_t len, renew;
+
+    while ((len = due_names(c, now, now, names, MANY))) {
+        renew = tell_names(c, names, len, now);
+        if (!renew)
+            continue;
+        /* Renewals go together: those that are due soon come along. */
+        len = due_names(c, now + (hf__time)c->ttl_ms * HF__MS / 12, now,
+                        names + renew, MANY - renew);
+        renew += tell_names(c, names + renew, len, now);
+        hf__renew_names(c, names, renew, now);
+    }
+}
+
+static void deliver_landed(hf_client *c, hf__time now)
+{
+    struct hf__flight *f;
+
+    for (;;) {
+        hf__mutex_lock(&c->mu);
+        f = c->landed;
+        if (f)
+            c->landed = f->next_landed;
+        hf__mutex_unlock(&c->mu);
+        if (!f)
+            return;
+        if (f->req.op == HF__RENEW)
+            hf__renew_landed(c, f, now);
+        hf__mutex_lock(&c->mu);
+        f->delivered = true;
+        if (f->sleeper) {
+            hf__sleeper_wake(c, f->sleeper);
+            f = NULL;
+        }
+        hf__mutex_unlock(&c->mu);
+        if (f)
+            hf__flight_free(c, f);
+    }
+}
+
+void hf__engine_deliver(hf_client *c, hf__time now)
+{
+    for (;;) {
+        struct hf__name *n;
+
+        hf__mutex_lock(&c->mu);
+        n = c->news;
+        if (n) {
+            c->news = n->next_news;
+            if (!c->news)
+                c->news_tail = NULL;
+            n->in_news = false;
+        }
+        hf__mutex_unlock(&c->mu);
+        if (!n)
+            break;
+        hf__name_news(n, now);
+        hf__mutex_lock(&c->mu);
+        hf__name_unref_locked(n);
+        hf__mutex_unlock(&c->mu);
+    }
+    deliver_landed(c, now);
+    deliver_timers(c, now);
+}

@@ -1,0 +1,152 @@
+/* What a program with a loop of its own gets: callbacks and events, on the
+ * thread that dispatches and nowhere else. */
+#include "core.h"
+
+#include <sched.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define EVENTS_MAX 1024 /* kept for a program that does not dispatch */
+
+void hf__engine_callback_locked(hf_client *c, struct hf__async *a)
+{
+    a->next = NULL;
+    if (c->callbacks_tail)
+        c->callbacks_tail->next = a;
+    else
+        c->callbacks = a;
+    c->callbacks_tail = a;
+    hf__fd_post(c->ready_fd);
+}
+
+void hf__engine_event_locked(hf_client *c, int type, const struct hf__name *n,
+                             uint64_t token)
+{
+    size_t prefix = n ? strlen(c->prefix) : 0;
+    size_t len = n ? n->remote.name_len - prefix : 0;
+    struct hf__event_item *e;
+
+    if (!c->on_event || c->events_len >= EVENTS_MAX)
+        return;
+    e = hf__alloc(c, sizeof(*e) + len + 1);
+    if (!e)
+        return;
+    e->type = type;
+    e->token = token;
+    e->name_len = len;
+    if (n)
+        memcpy(e->name, n->text + prefix, len);
+    if (c->events_tail)
+        c->events_tail->next = e;
+    else
+        c->events = e;
+    c->events_tail = e;
+    c->events_len++;
+    hf__fd_post(c->ready_fd);
+}
+
+int hf_client_fd(hf_client *c)
+{
+    struct epoll_event ev = {.events = EPOLLIN};
+    int fd, rc;
+
+    if (!c)
+        return HF_EINVAL;
+    rc = hf__client_check(c);
+    if (rc)
+        return rc;
+    hf__mutex_lock(&c->mu);
+    fd = c->outer_fd;
+    if (fd < 0) {
+        fd = epoll_create1(EPOLL_CLOEXEC);
+        if (fd >= 0 && (epoll_ctl(fd, EPOLL_CTL_ADD, c->epfd, &ev) ||
+                        epoll_ctl(fd, EPOLL_CTL_ADD, c->ready_fd, &ev))) {
+            close(fd);
+            fd = -1;
+        }
+        c->outer_fd = fd;
+        hf__keeper_due_locked(c, 0); /* it leaves the driving to the program */
+    }
+    hf__mutex_unlock(&c->mu);
+    return fd < 0 ? HF_EBACKEND : fd;
+}
+
+struct hf__async *hf__engine_next_callback(hf_client *c)
+{
+    struct hf__async *a;
+
+    hf__mutex_lock(&c->mu);
+    while ((a = c->callbacks) && a->firing) { /* for an instant */
+        hf__mutex_unlock(&c->mu);
+        sched_yield();
+        hf__mutex_lock(&c->mu);
+    }
+    if (a) {
+        c->callbacks = a->next;
+        if (!c->callbacks)
+            c->callbacks_tail = NULL;
+    }
+    hf__mutex_unlock(&c->mu);
+    return a;
+}
+
+static struct hf__event_item *next_event(hf_client *c)
+{
+    struct hf__event_item *e;
+
+    hf__mutex_lock(&c->mu);
+    e = c->events;
+    if (e) {
+        c->events = e->next;
+        if (!c->events)
+            c->events_tail = NULL;
+        c->events_len--;
+    }
+    hf__mutex_unlock(&c->mu);
+    return e;
+}
+
+void hf__engine_call_back(struct hf__async *a)
+{
+    hf_lock *lock = a->lock;
+    hf_done_fn done = a->done;
+    void *arg = a->arg;
+    int result = a->result;
+
+    /* From here on the handle may be used again, in the callback too. */
+    hf__mutex_lock(&lock->name->mu);
+    a->busy = false;
+    lock->waits--;
+    hf__mutex_unlock(&lock->name->mu);
+    done(arg, lock, result);
+}
+
+int hf_client_dispatch(hf_client *c)
+{
+    struct hf__async *a;
+    struct hf__event_item *e;
+    int called = 0, rc;
+
+    if (!c)
+        return HF_EINVAL;
+    rc = hf__client_check(c);
+    if (rc)
+        return rc;
+    hf__fd_drain(c->ready_fd);
+    if (c->direct) {
+        hf__engine_deliver(c, hf__now());
+    } else if (hf__engine_take(c)) {
+        hf__engine_round(c, NULL, 0);
+        hf__engine_give(c);
+    }
+    for (; (a = hf__engine_next_callback(c)); called++)
+        hf__engine_call_back(a);
+    for (; (e = next_event(c)); called++) {
+        hf_event event = {e->type, e->name, e->name_len, e->token};
+
+        c->on_event(c->event_arg, &event);
+        hf__free(c, e);
+    }
+    return called;
+}

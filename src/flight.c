@@ -1,0 +1,86 @@
+/* Requests that are not of one hold: renewals of many, and questions about
+ * names. */
+#include "core.h"
+
+struct hf__flight *hf__flight_new(hf_client *c, size_t extra)
+{
+    struct hf__flight *f = hf__alloc(c, sizeof(*f) + extra);
+
+    if (!f)
+        return NULL;
+    hf__mutex_lock(&c->mu);
+    f->next = c->flights;
+    if (f->next)
+        f->next->prev = f;
+    c->flights = f;
+    hf__mutex_unlock(&c->mu);
+    return f;
+}
+
+void hf__flight_free(hf_client *c, struct hf__flight *f)
+{
+    hf__mutex_lock(&c->mu);
+    if (f->prev)
+        f->prev->next = f->next;
+    else
+        c->flights = f->next;
+    if (f->next)
+        f->next->prev = f->prev;
+    hf__mutex_unlock(&c->mu);
+    if (f->req.op != HF__RENEW)
+        hf__query_free(c, &f->query);
+    hf__free(c, f);
+}
+
+void hf__flight_submit(hf_client *c, struct hf__flight *f)
+{
+    int rc;
+
+    hf__mutex_lock(&c->mu);
+    f->req.flying = true;
+    c->under_way++;
+    rc = f->req.op == HF__RENEW ? c->be->renew(c->self, &f->batch)
+                                : c->be->query(c->self, &f->query);
+    if (rc != HF__PENDING) {
+        f->req.result = (int16_t)rc;
+        hf__core.done(c, &f->req);
+    }
+    hf__mutex_unlock(&c->mu);
+}
+
+struct flight_wait {
+    hf_client *client;
+    struct hf__flight *flight;
+    hf__time until;
+};
+
+static bool flight_ready(void *arg, hf__time now, hf__time *until)
+{
+    struct flight_wait *w = arg;
+    bool over;
+
+    hf__mutex_lock(&w->client->mu);
+    over = w->flight->delivered;
+    hf__mutex_unlock(&w->client->mu);
+    *until = w->until;
+    return over || now >= w->until;
+}
+
+bool hf__flight_wait(hf_client *c, struct hf__flight *f)
+{
+    struct hf__sleeper s;
+    struct flight_wait w = {c, f,
+                            hf__now() + (hf__time)c->op_timeout_ms * HF__MS};
+    bool over;
+
+    hf__sleeper_init(&s, NULL);
+    f->sleeper = &s;
+    hf__flight_submit(c, f);
+    hf__engine_deliver(c, hf__now());
+    hf__engine_wait(c, &s, flight_ready, &w);
+    hf__mutex_lock(&c->mu);
+    over = f->delivered;
+    f->sleeper = NULL; /* delivery frees it from now on */
+    hf__mutex_unlock(&c->mu);
+    return over;
+}

@@ -115,6 +115,39 @@ static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
     return w->state == HF__W_FINISHED ? w->result : HF__PENDING;
 }
 
+/* See hf__gate_quiet(); name->mu is held. */
+static bool acquire_quickly(struct hf__name *n, struct hf__waiter *w)
+{
+    struct hf__req *req = &n->remote.ask;
+
+    if (!hf__gate_quiet(&n->gate, w))
+        return false;
+    req->hold_id = ++n->gate.ids;
+    req->lease_ms = w->lease_ms;
+    req->fixed = req->may_queue = req->is_async = false;
+    if (n->client->be->attempt(n->client->self, req) != HF__GRANTED)
+        return false;
+    hf__gate_quick_grant(&n->gate, w, req->token);
+    hf__name_own(n, w->thread);
+    return true;
+}
+
+static bool release_quickly(struct hf__name *n, uint64_t owner, int *rc)
+{
+    struct hf__req *req = &n->remote.let_go;
+
+    if (!n->client->direct || !hf__gate_quick_release(&n->gate, owner))
+        return false;
+    req->op = HF__RELEASE;
+    req->hold_id = n->gate.lease.hold_id;
+    if (n->watchers)
+        hf__name_arm(n, HF__NEVER);
+    *rc = n->client->be->release(n->client->self, req) == HF_ENOTOWNER
+              ? HF_ELOST
+              : 0;
+    return true;
+}
+
 static bool cancelled(const struct acquire *a)
 {
     return a->cancel &&
@@ -290,8 +323,12 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
     hf__acquire_fill(lock, opt, &a.w);
     if (!a.w.owner)
         return hf__fail(err, HF_ENOMEM, "out of memory");
-    hf__sleeper_init(&a.s, opt->cancel);
     hf__mutex_lock(&n->mu);
+    if (n->client->direct && acquire_quickly(n, &a.w)) {
+        hf__mutex_unlock(&n->mu);
+        return 0;
+    }
+    hf__sleeper_init(&a.s, opt->cancel);
     rc = enter(n, &a.w, clock_for(n, a.w.fixed || a.w.max_hold_ms));
     if (rc == HF__PENDING)
         lock->waits++;
@@ -417,7 +454,7 @@ static int release_failed(const hf_lock *lock, int rc, hf_error *err)
 int hf_lock_release(hf_lock *lock, hf_error *err)
 {
     struct hf__sleeper s;
-    struct hf__releaser r = {.sleeper = &s};
+    struct hf__releaser r;
     struct hf__thread *thread;
     uint64_t owner;
     int rc = hf__lock_check(lock, err);
@@ -425,9 +462,12 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     if (rc)
         return rc;
     owner = owner_of(lock, &thread);
-    hf__sleeper_init(&s, NULL);
     hf__mutex_lock(&lock->name->mu);
-    rc = hf__release(lock->name, owner, &r);
+    if (!release_quickly(lock->name, owner, &rc)) {
+        hf__sleeper_init(&s, NULL);
+        r = (struct hf__releaser){.sleeper = &s};
+        rc = hf__release(lock->name, owner, &r);
+    }
     hf__mutex_unlock(&lock->name->mu);
     if (rc == HF__PENDING)
         rc = release_wait(lock->client, lock->name, &r, err);
@@ -454,7 +494,8 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
         return rc;
     owner = owner_of(lock, &thread);
     hf__mutex_lock(&lock->name->mu);
-    rc = hf__release(lock->name, owner, NULL);
+    if (!release_quickly(lock->name, owner, &rc))
+        rc = hf__release(lock->name, owner, NULL);
     hf__mutex_unlock(&lock->name->mu);
     hf__see_to_it(lock->client);
     return rc ? release_failed(lock, rc, err) : 0;

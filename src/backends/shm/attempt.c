@@ -1,0 +1,228 @@
+/*
+ * What the core asks of one name: attempt, abandon, release, renew, off the
+ * fast path (which is in shm.c).
+ *
+ * An attempt is a look, again and again with the same hold id: is the word in
+ * our name, or free, or in the name of somebody who is dead or whose lease is
+ * over? If it is none of these we wait, and the look ends with the choice of
+ * what to sleep on. It begins with reading our bell, so that whatever happens
+ * after that keeps us from sleeping.
+ */
+#include "shm.h"
+
+int hf__shm_release_slow(struct shm *s, struct shm_link *l)
+{
+    uint64_t w;
+
+    l->state = SHM_IDLE;
+    do {
+        w = atomic_load(&l->entry->word);
+        if (!shm_is_grant(w, atomic_load(&l->mine)))
+            return HF_ENOTOWNER;
+    } while (!hf__shm_pass(s, l->index, w));
+    return HF__DONE;
+}
+
+void hf__shm_let_go(struct shm *s, struct shm_link *l)
+{
+    if (l->state == SHM_HELD)
+        hf__shm_release_slow(s, l);
+    else if (l->state == SHM_QUEUED)
+        hf__shm_leave(s, l);
+}
+
+int hf__shm_abandon(void *self, struct hf__req *req)
+{
+    struct shm_link *l = req->remote->impl;
+
+    if (atomic_load(&l->hold_id) == req->hold_id)
+        hf__shm_let_go(self, l);
+    return HF__DONE;
+}
+
+/* The word is in our name: the rest of the grant. False: it was broken in the
+ * meantime. */
+static bool granted(struct shm *s, struct shm_link *l, struct hf__req *req,
+                    uint64_t word)
+{
+    if (l->state == SHM_QUEUED)
+        hf__shm_dequeue(s, l);
+    l->state = SHM_IDLE;
+    if (req->fixed)
+        req->sent_at = s->core->now();
+    if ((!req->fixed ||
+         hf__shm_lease_write(s, l->index, word,
+                             req->sent_at + req->lease_ms * HF__MS, true)) &&
+        shm_grant(l, req, word))
+        return true;
+    hf__shm_stir(l->entry); /* in case it is being given to our old cell */
+    return false;
+}
+
+/* One try at a word that is free. */
+static bool take(struct shm *s, struct shm_link *l, uint64_t *word)
+{
+    uint64_t old = *word, new = (old + SHM_COUNT_ONE) | s->me;
+    struct shm_scan r;
+
+    if (l->state == SHM_QUEUED) { /* whoever was rung, we are the one */
+        hf__shm_scan(s, l->index, s->me, 0, &r);
+        new &= ~(SHM_FLAGS);
+        if (r.len)
+            new |= SHM_WAITERS;
+    }
+    SHM_POINT();
+    *word = new;
+    return atomic_compare_exchange_strong(&l->entry->word, &old, new);
+}
+
+/* Says in the word that we wait. False: the word has changed. */
+static bool announce(struct shm_link *l, uint64_t word)
+{
+    uint64_t new = (shm_stirred(word) | SHM_WAITERS) & ~SHM_WAKING;
+
+    if (l->announced && (word & SHM_WAITERS) && !(word & SHM_WAKING))
+        return true;
+    SHM_POINT();
+    return atomic_compare_exchange_strong(&l->entry->word, &word, new);
+}
+
+/* Chooses whose death would concern us, and when to look again. */
+static int wait_behind(struct shm *s, struct shm_link *l, struct hf__req *req,
+                       uint64_t word)
+{
+    unsigned n = atomic_load(&l->cell);
+    uint32_t owner = shm_owner(word);
+    struct shm_scan r;
+
+    SHM_POINT();
+    hf__shm_scan(s, l->index, s->me, atomic_load(&s->file->cell[n].ticket), &r);
+    if (!l->announced && r.behind != SHM_NO_CELL)
+        hf__shm_ring(s, r.behind);
+    SHM_POINT();
+    l->announced = true;
+    atomic_store(&s->file->cell[n].settled, 1);
+    if (r.before != SHM_NO_CELL && r.before_owner != owner)
+        hf__shm_watch(s, l, r.before_owner, HF__NEVER);
+    else
+        hf__shm_watch(s, l, owner, hf__shm_lease_end(l->entry, word));
+    req->look_at = atomic_load(&l->watch.until);
+    if (req->is_async)
+        hf__shm_async_add(s, l);
+    else
+        hf__shm_async_remove(s, l);
+    return HF__QUEUED;
+}
+
+/* Passes the lock on if its holder is dead or its lease is over. */
+static bool help(struct shm *s, struct shm_link *l, uint64_t word,
+                 uint32_t *dead)
+{
+    uint32_t owner = shm_owner(word);
+
+    if (!hf__shm_alive(s, owner)) {
+        hf__shm_tell_death(s, owner);
+        if (hf__shm_gone(s, owner)) {
+            *dead = owner;
+            hf__shm_pass(s, l->index, word);
+            return true;
+        }
+    }
+    if ((word & SHM_LEASED) &&
+        hf__shm_lease_end(l->entry, word) <= s->core->now()) {
+        hf__shm_pass(s, l->index, word);
+        return true;
+    }
+    return false;
+}
+
+static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
+                uint32_t *dead)
+{
+    for (;;) {
+        unsigned n = atomic_load(&l->cell);
+        uint64_t w;
+        int rc;
+
+        if (l->state == SHM_QUEUED)
+            atomic_store(&l->watch.bell, atomic_load(&s->file->cell[n].bell));
+        w = atomic_load(&l->entry->word);
+        if (!shm_owner(w)) {
+            /* Fair, and somebody waits: not possible, unless he has been
+             * overlooked. */
+            if (l->state != SHM_QUEUED && (w & l->take_mask))
+                hf__shm_pass(s, l->index, w);
+            else if (take(s, l, &w) && granted(s, l, req, w))
+                return HF__GRANTED;
+            continue;
+        }
+        if (shm_owner(w) == s->me) {
+            if (granted(s, l, req, w))
+                return HF__GRANTED;
+            continue;
+        }
+        if (help(s, l, w, dead))
+            continue;
+        if (l->state != SHM_QUEUED) {
+            if (!req->may_queue)
+                return HF__BUSY;
+            if ((rc = hf__shm_enqueue(s, l, req)))
+                return rc;
+            continue;
+        }
+        if (announce(l, w))
+            return wait_behind(s, l, req, w);
+    }
+}
+
+int hf__shm_attempt_slow(struct shm *s, struct hf__req *req)
+{
+    struct shm_link *l = req->remote->impl;
+    uint32_t dead = 0;
+    int rc;
+
+    if (atomic_load(&l->hold_id) != req->hold_id)
+        hf__shm_let_go(s, l);
+    else if (l->state == SHM_HELD) {
+        req->token = l->token;
+        return HF__GRANTED;
+    }
+    atomic_store(&l->hold_id, req->hold_id);
+    if (l->state == SHM_QUEUED)
+        atomic_store(&s->file->cell[atomic_load(&l->cell)].is_async,
+                     req->is_async);
+    rc = look(s, l, req, &dead);
+    if (dead)
+        hf__shm_bury(s, dead);
+    return rc;
+}
+
+static int renew_one(struct shm *s, const struct hf__renewal *item,
+                     hf__time now)
+{
+    struct shm_link *l = item->remote->impl;
+    uint64_t mine = atomic_load(&l->mine), w;
+
+    if (atomic_load(&l->hold_id) != item->hold_id)
+        return HF_ENOTOWNER;
+    w = atomic_load(&l->entry->word);
+    if (!shm_is_grant(w, mine))
+        return HF_ENOTOWNER;
+    if ((w & SHM_LEASED) &&
+        !hf__shm_lease_write(s, l->index, mine, now + item->lease_ms * HF__MS,
+                             true))
+        return HF_ENOTOWNER;
+    return HF__DONE;
+}
+
+/* A hold without a lease has nothing to renew: it is only looked at. */
+int hf__shm_renew(void *self, struct hf__batch *batch)
+{
+    struct shm *s = self;
+
+    batch->req.sent_at = s->core->now();
+    for (size_t i = 0; i < batch->len; i++)
+        batch->item[i].result =
+            (int16_t)renew_one(s, &batch->item[i], batch->req.sent_at);
+    return HF__DONE;
+}

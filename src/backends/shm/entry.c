@@ -1,0 +1,214 @@
+/*
+ * Names. An entry is in use while a client that lives has a handle on it, or
+ * somebody holds it or waits for it; then it is taken back. Nobody but those
+ * who are attached ever touches an entry without the tables' mutex, so that
+ * one that nobody is attached to can be given another name.
+ *
+ * Tokens must go on rising when an entry is taken back and made again, when
+ * the file was deleted, and after a reboot. So an entry starts from the wall
+ * clock, in units of 64 ns: more than 15 million grants a second of one name,
+ * all the time, would be needed to get ahead of it. And not below the floor,
+ * which is the highest token of the entries taken back so far. Counted from
+ * 2025 the tokens stay exact in a double (2^53) until 2043: Lua and JSON
+ * readers have nothing better.
+ */
+#include "shm.h"
+
+#include <string.h>
+#include <time.h>
+
+#define EPOCH_2025 1735689600
+
+static uint32_t hash_of(const char *name, size_t len)
+{
+    uint32_t hash = 2166136261u;
+
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (uint8_t)name[i]) * 16777619u;
+    return hash ? hash : 1;
+}
+
+int hf__shm_find_locked(struct shm *s, const char *name, size_t len)
+{
+    struct shm_file *f = s->file;
+    uint32_t high = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
+    uint32_t hash = hash_of(name, len);
+
+    for (uint32_t i = 0; i < high; i++)
+        if (atomic_load_explicit(&f->hash[i], memory_order_relaxed) == hash &&
+            f->entry[i].name_len == len && len <= SHM_NAME_MAX &&
+            !memcmp(f->entry[i].name, name, len))
+            return (int)i;
+    return -1;
+}
+
+static uint64_t first_token(struct shm *s)
+{
+    uint64_t floor = atomic_load(&s->file->header.floor);
+    struct timespec now;
+    uint64_t token = 0;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (now.tv_sec > EPOCH_2025)
+        token = (uint64_t)(now.tv_sec - EPOCH_2025) * (1000000000 / 64) +
+                (uint64_t)now.tv_nsec / 64;
+    return token > floor ? token : floor;
+}
+
+/* When the count has moved on, see layout.h. Seldom. */
+void hf__shm_raise_epoch(struct shm_entry *e, uint64_t epoch)
+{
+    SHM_POINT();
+    atomic_compare_exchange_strong(&e->epoch, &epoch, epoch + 1);
+}
+
+static void make_locked(struct shm *s, unsigned index,
+                        const struct hf__remote *remote)
+{
+    struct shm_file *f = s->file;
+    struct shm_entry *e = &f->entry[index];
+    uint64_t token = first_token(s);
+
+    memset(e, 0, sizeof(*e));
+    atomic_store(&e->epoch, token >> SHM_EPOCH_SHIFT);
+    atomic_store(&e->word, token << 40);
+    atomic_store(&e->kind, (uint16_t)(remote->kind | (remote->fair ? 256 : 0)));
+    atomic_store(&e->permits, remote->permits);
+    atomic_store(&e->name_len, remote->name_len);
+    memcpy(e->name, remote->name, remote->name_len);
+    if (index >= atomic_load(&f->header.names_high))
+        atomic_store(&f->header.names_high, index + 1);
+    SHM_POINT();
+    atomic_store(&f->hash[index], hash_of(remote->name, remote->name_len));
+    SHM_POINT();
+}
+
+static bool is_any(shm_u64 *map)
+{
+    for (unsigned i = 0; i < SHM_MAP_LEN; i++)
+        if (atomic_load(&map[i]))
+            return true;
+    return false;
+}
+
+bool hf__shm_reclaim_locked(struct shm *s, unsigned index)
+{
+    struct shm_file *f = s->file;
+    struct shm_entry *e = &f->entry[index];
+    uint64_t word = atomic_load(&e->word), token;
+
+    if (shm_owner(word) || is_any(e->attached) || is_any(e->waiting))
+        return false;
+    token = shm_token(atomic_load(&e->epoch), word);
+    SHM_POINT();
+    if (token > atomic_load(&f->header.floor))
+        atomic_store(&f->header.floor, token);
+    SHM_POINT();
+    atomic_store(&f->hash[index], 0);
+    return true;
+}
+
+static int free_index_locked(struct shm *s)
+{
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < SHM_NAMES; i++)
+            if (!atomic_load_explicit(&s->file->hash[i], memory_order_relaxed))
+                return (int)i;
+        hf__shm_bury_all_locked(s);
+        for (unsigned i = 0; i < SHM_NAMES; i++)
+            hf__shm_reclaim_locked(s, i);
+    }
+    return s->core->why(s->client, HF_EBACKEND,
+                        "%s: %u names are in use already, the limit", s->path,
+                        SHM_NAMES);
+}
+
+static int mismatch(struct shm *s, const struct shm_entry *e)
+{
+    static const char *const kinds[] = {"?", "mutex", "read-write lock",
+                                        "semaphore", "latch"};
+    unsigned kind = e->kind & 0xff;
+
+    return s->core->why(s->client, HF_EMISMATCH, "the name is in use as %s %s",
+                        e->kind & 256 ? "a fair" : "an unfair",
+                        kinds[kind < 5 ? kind : 0]);
+}
+
+/* The entry of that name, made if there is none, or made anew if it is of
+ * another kind and nobody uses it. */
+static int find_or_make_locked(struct shm *s, const struct hf__remote *remote)
+{
+    uint16_t kind = (uint16_t)(remote->kind | (remote->fair ? 256 : 0));
+    int index = hf__shm_find_locked(s, remote->name, remote->name_len);
+
+    if (index >= 0) {
+        struct shm_entry *e = &s->file->entry[index];
+
+        if (e->kind == kind && e->permits == remote->permits)
+            return index;
+        hf__shm_bury_all_locked(s);
+        if (atomic_load(&s->file->hash[index]) &&
+            !hf__shm_reclaim_locked(s, (unsigned)index))
+            return mismatch(s, e);
+    }
+    index = free_index_locked(s);
+    if (index >= 0)
+        make_locked(s, (unsigned)index, remote);
+    return index;
+}
+
+int hf__shm_attach(void *self, struct hf__remote *remote)
+{
+    struct shm *s = self;
+    struct shm_link *link;
+    uint32_t slot = s->me & SHM_SLOT_MASK;
+    int index;
+
+    if (!hf__shm_file_there(s))
+        return HF_EBACKEND;
+    link = s->core->alloc(s->client, sizeof(*link));
+    if (!link)
+        return s->core->why(s->client, HF_ENOMEM, "out of memory");
+    index = hf__shm_lock(s);
+    if (!index) {
+        index = find_or_make_locked(s, remote);
+        if (index >= 0)
+            atomic_fetch_or(&s->file->entry[index].attached[slot / 64],
+                            1ULL << slot % 64);
+        hf__shm_unlock(s);
+    }
+    if (index < 0) {
+        s->core->free(s->client, link);
+        return index;
+    }
+    link->entry = &s->file->entry[index];
+    link->index = (uint16_t)index;
+    link->fair = remote->fair;
+    link->take_mask = SHM_OWNER_MASK | (remote->fair ? SHM_FLAGS : 0);
+    link->cell = SHM_NO_CELL;
+    link->remote = remote;
+    remote->impl = link;
+    return 0;
+}
+
+void hf__shm_detach(void *self, struct hf__remote *remote)
+{
+    struct shm *s = self;
+    struct shm_link *link = remote->impl;
+    uint32_t slot = s->me & SHM_SLOT_MASK;
+    bool locked;
+
+    if (!link)
+        return;
+    hf__shm_let_go(s, link);
+    locked = !hf__shm_lock(s);
+    SHM_POINT();
+    atomic_fetch_and(&link->entry->attached[slot / 64], ~(1ULL << slot % 64));
+    SHM_POINT();
+    if (locked) {
+        hf__shm_reclaim_locked(s, link->index);
+        hf__shm_unlock(s);
+    }
+    s->core->free(s->client, link);
+    remote->impl = NULL;
+}

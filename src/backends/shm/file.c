@@ -1,0 +1,457 @@
+/*
+ * Opens the file: <directory>/locks. Whatever is wrong with the directory or
+ * the file is refused with its name and the reason, never made right: somebody
+ * else may be using it, or may have put it there for us.
+ *
+ * Everybody who uses the file holds a shared flock(2) on it for life. So who
+ * gets the exclusive one is alone, and may initialise a file that is new, or
+ * of an earlier boot, or of a pid namespace in which nobody is left. The magic
+ * (new file) and the boot id (old file) are written last: an initialisation
+ * that was killed is done again by the next.
+ *
+ * The file is allocated in full, so that a full disk is an error here and not
+ * a SIGBUS later. Truncating it under us is not survived.
+ */
+#include "shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FILE_NAME "locks"
+
+struct place {
+    char dir[200];
+    mode_t mode; /* of the file; the directory's has x where this has r */
+    gid_t group;
+    bool group_given;
+    char boot[40];
+    uint64_t pid_ns;
+};
+
+static void unmap(struct shm *s)
+{
+    if (s->file)
+        munmap(s->file, sizeof(struct shm_file));
+    s->file = NULL;
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+}
+
+static int refuse(struct shm *s, const char *what, const char *why)
+{
+    return s->core->why(s->client, HF_EBACKEND, "%s: %s", what, why);
+}
+
+static int refuse_errno(struct shm *s, const char *what, const char *verb)
+{
+    return s->core->why(s->client, HF_EBACKEND, "%s: cannot %s: %s", what, verb,
+                        strerror(errno));
+}
+
+static int find_group(struct shm *s, struct place *p, const char *name)
+{
+    struct group group, *found = NULL;
+    char buf[4096], *end;
+    unsigned long gid = strtoul(name, &end, 10);
+
+    p->group_given = true;
+    if (*name && !*end && gid < UINT_MAX) {
+        p->group = (gid_t)gid;
+        return 0;
+    }
+    if (getgrnam_r(name, &group, buf, sizeof(buf), &found) || !found)
+        return s->core->why(s->client, HF_EINVAL, "group=%s: no such group",
+                            name);
+    p->group = group.gr_gid;
+    return 0;
+}
+
+static int find_place(struct shm *s, const struct hf__config *config,
+                      struct place *p)
+{
+    const struct hf__core *core = s->core;
+    const char *mode = core->option(config->url, "mode");
+    const char *group = core->option(config->url, "group");
+    const char *waitv = core->option(config->url, "waitv");
+    const char *path = config->url->path;
+    size_t len = strlen(path);
+    char *end;
+    long bits;
+
+    if (config->url->hosts_len && config->url->hosts[0].name[0])
+        return core->why(s->client, HF_EINVAL,
+                         "a directory is written shm:///directory, with three "
+                         "slashes; there is no host");
+    p->mode = 0600;
+    if (mode) {
+        bits = strtol(mode, &end, 8);
+        if (!*mode || *end || (bits & ~0660) || (bits & 0600) != 0600)
+            return core->why(s->client, HF_EINVAL,
+                             "mode=%s: must be 0600, 0640 or 0660", mode);
+        p->mode = (mode_t)bits;
+    }
+    if (group && find_group(s, p, group))
+        return HF_EINVAL;
+    if (waitv && strcmp(waitv, "yes") && strcmp(waitv, "no"))
+        return core->why(s->client, HF_EINVAL, "waitv=%s: must be yes or no",
+                         waitv);
+    atomic_init(&s->no_waitv, waitv && waitv[0] == 'n');
+    while (len > 1 && path[len - 1] == '/') /* else O_NOFOLLOW would follow */
+        len--;
+    if (!len)
+        snprintf(p->dir, sizeof(p->dir), "/dev/shm/holdfast-%u",
+                 (unsigned)geteuid());
+    else if (path[0] != '/' || len >= sizeof(p->dir))
+        return core->why(s->client, HF_EINVAL,
+                         "%s: must be an absolute path of less than %zu bytes",
+                         path, sizeof(p->dir));
+    else
+        snprintf(p->dir, sizeof(p->dir), "%.*s", (int)len, path);
+    snprintf(s->path, sizeof(s->path), "%s/" FILE_NAME, p->dir);
+    return 0;
+}
+
+/* The boot and the pid namespace that process ids here belong to. */
+static int find_world(struct shm *s, struct place *p)
+{
+    static const char boot[] = "/proc/sys/kernel/random/boot_id";
+    static const char ns[] = "/proc/self/ns/pid";
+    struct stat st;
+    ssize_t n;
+    int fd = open(boot, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return refuse_errno(s, boot, "open it");
+    n = read(fd, p->boot, sizeof(p->boot) - 1);
+    close(fd);
+    if (n < 36)
+        return refuse(s, boot, "is not a boot id");
+    p->boot[36] = '\0';
+    if (stat(ns, &st))
+        return refuse_errno(s, ns, "look at it");
+    p->pid_ns = (uint64_t)st.st_ino;
+    return 0;
+}
+
+/* Ours or root's; or, if the URL asks for a group, that group's. */
+static bool owner_is_good(const struct place *p, const struct stat *st)
+{
+    if (st->st_uid == geteuid() || st->st_uid == 0)
+        return true;
+    return p->group_given && (p->mode & 020) && st->st_gid == p->group;
+}
+
+static int open_dir(struct shm *s, const struct place *p)
+{
+    mode_t mode = p->mode | (p->mode & 0440) >> 2;
+    bool made = false;
+    struct stat st;
+
+    if (!mkdir(p->dir, mode & 0700))
+        made = true;
+    else if (errno != EEXIST)
+        return refuse_errno(s, p->dir, "make the directory");
+    s->dir_fd = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (s->dir_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+        return refuse(s, p->dir, "is a symbolic link or not a directory");
+    if (s->dir_fd < 0 || fstat(s->dir_fd, &st))
+        return refuse_errno(s, p->dir, "open the directory");
+    if (made && st.st_uid == geteuid()) {
+        if (p->group_given && fchown(s->dir_fd, (uid_t)-1, p->group))
+            return refuse_errno(s, p->dir, "give it to the group");
+        if (fchmod(s->dir_fd, mode) || fstat(s->dir_fd, &st))
+            return refuse_errno(s, p->dir, "set its mode");
+    }
+    if (!owner_is_good(p, &st))
+        return s->core->why(s->client, HF_EBACKEND,
+                            "%s: belongs to user %u, not to us (%u)", p->dir,
+                            (unsigned)st.st_uid, (unsigned)geteuid());
+    if (st.st_mode & 02)
+        return refuse(s, p->dir, "others may write to the directory");
+    if ((st.st_mode & 020) && !(p->mode & 020))
+        return refuse(s, p->dir,
+                      "its group may write to the directory "
+                      "(mode=0660 in the URL allows that)");
+    return 0;
+}
+
+static int check_file(struct shm *s, const struct place *p, struct stat *st)
+{
+    if (fstat(s->fd, st))
+        return refuse_errno(s, s->path, "look at it");
+    if (!S_ISREG(st->st_mode))
+        return refuse(s, s->path, "is not a regular file");
+    if (!owner_is_good(p, st))
+        return s->core->why(s->client, HF_EBACKEND,
+                            "%s: belongs to user %u, not to us (%u)", s->path,
+                            (unsigned)st->st_uid, (unsigned)geteuid());
+    if (st->st_mode & 07777 & ~p->mode)
+        return s->core->why(s->client, HF_EBACKEND,
+                            "%s: has mode %04o, more than %04o", s->path,
+                            (unsigned)st->st_mode & 07777, (unsigned)p->mode);
+    if (st->st_nlink > 1)
+        return refuse(s, s->path, "has a second name (hard link)");
+    if (st->st_size != 0 && st->st_size != (off_t)sizeof(struct shm_file))
+        return s->core->why(s->client, HF_EBACKEND,
+                            "%s: has %lld bytes instead of %zu: truncated, or "
+                            "not ours",
+                            s->path, (long long)st->st_size,
+                            sizeof(struct shm_file));
+    return 0;
+}
+
+static int give_rights(struct shm *s, const struct place *p)
+{
+    if (p->group_given && fchown(s->fd, (uid_t)-1, p->group))
+        return refuse_errno(s, s->path, "give it to the group");
+    if (fchmod(s->fd, p->mode))
+        return refuse_errno(s, s->path, "set its mode");
+    return 0;
+}
+
+static int open_file(struct shm *s, const struct place *p)
+{
+    int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+
+    s->fd = openat(s->dir_fd, FILE_NAME, flags);
+    if (s->fd < 0 && errno == ENOENT) {
+        s->fd = openat(s->dir_fd, FILE_NAME, flags | O_CREAT | O_EXCL, 0600);
+        if (s->fd >= 0)
+            return give_rights(s, p);
+        if (errno == EEXIST)
+            s->fd = openat(s->dir_fd, FILE_NAME, flags);
+    }
+    if (s->fd < 0 && errno == ELOOP)
+        return refuse(s, s->path, "is a symbolic link");
+    return s->fd < 0 ? refuse_errno(s, s->path, "open it") : 0;
+}
+
+static int map_file(struct shm *s)
+{
+    void *at = mmap(NULL, sizeof(struct shm_file), PROT_READ | PROT_WRITE,
+                    MAP_SHARED, s->fd, 0);
+
+    if (at == MAP_FAILED)
+        return refuse_errno(s, s->path, "map it");
+    s->file = at;
+    return 0;
+}
+
+/* HF__DONE: good as it is. HF__PENDING: to be initialised, by who is alone. */
+static int check_header(struct shm *s, const struct place *p)
+{
+    struct shm_header *h = &s->file->header;
+    uint64_t magic = atomic_load(&h->magic);
+
+    if (magic == 0)
+        return HF__PENDING;
+    if (magic != SHM_MAGIC)
+        return refuse(s, s->path, "wrong magic: not a file of ours");
+    if (h->version != SHM_VERSION)
+        return s->core->why(s->client, HF_EBACKEND,
+                            "%s: has layout version %u, this library knows %u; "
+                            "remove the file when nobody uses it",
+                            s->path, h->version, SHM_VERSION);
+    if (h->size != sizeof(struct shm_file))
+        return refuse(s, s->path, "its header states another size");
+    if (memcmp(h->boot, p->boot, sizeof(h->boot)) != 0 ||
+        h->pid_ns != p->pid_ns)
+        return HF__PENDING;
+    return HF__DONE;
+}
+
+static int make_mutex(pthread_mutex_t *mutex)
+{
+    pthread_mutexattr_t attr;
+    int rc = pthread_mutexattr_init(&attr);
+
+    if (rc)
+        return rc;
+    rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    if (!rc)
+        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    if (!rc)
+        rc = pthread_mutex_init(mutex, &attr);
+    pthread_mutexattr_destroy(&attr);
+    return rc;
+}
+
+/* Alone, by the exclusive flock. Tokens go on: the highest of the old file
+ * becomes the floor of the new one. */
+static int initialise(struct shm *s, const struct place *p)
+{
+    struct shm_file *f = s->file;
+    struct shm_header *h = &f->header;
+    uint64_t floor = atomic_load(&h->floor);
+
+    for (unsigned i = 0; i < SHM_NAMES; i++) {
+        uint64_t token = shm_token(atomic_load(&f->entry[i].epoch),
+                                   atomic_load(&f->entry[i].word));
+        if (atomic_load(&f->hash[i]) && token > floor)
+            floor = token;
+    }
+    atomic_store(&h->floor, floor);
+    SHM_POINT();
+    memset(f->hash, 0, sizeof(*f) - offsetof(struct shm_file, hash));
+    SHM_POINT();
+    atomic_store(&h->slots_high, 0);
+    atomic_store(&h->names_high, 0);
+    atomic_store(&h->cells_high, 0);
+    memset(&h->mutex, 0, sizeof(h->mutex));
+    if (make_mutex(&h->mutex))
+        return refuse(s, s->path, "cannot make a robust mutex in it");
+    h->version = SHM_VERSION;
+    h->size = sizeof(struct shm_file);
+    h->pid_ns = p->pid_ns;
+    SHM_POINT();
+    memcpy(h->boot, p->boot, sizeof(h->boot));
+    SHM_POINT();
+    atomic_store(&h->magic, SHM_MAGIC);
+    return HF__DONE;
+}
+
+/* A new file gets its size, and its rights if who made it did not live to give
+ * them. */
+static int allocate(struct shm *s, const struct place *p, const struct stat *st)
+{
+    int rc;
+
+    if (st->st_uid == geteuid() && (rc = give_rights(s, p)))
+        return rc;
+    SHM_POINT();
+    do
+        rc = posix_fallocate(s->fd, 0, sizeof(struct shm_file));
+    while (rc == EINTR);
+    errno = rc;
+    return rc ? refuse_errno(s, s->path, "allocate it") : 0;
+}
+
+/* With the exclusive flock: nobody else uses the file. */
+static int settle_alone(struct shm *s, const struct place *p)
+{
+    struct stat st;
+    int rc = check_file(s, p, &st);
+
+    if (!rc && !st.st_size)
+        rc = allocate(s, p, &st);
+    SHM_POINT();
+    if (!rc && !s->file)
+        rc = map_file(s);
+    if (!rc)
+        rc = check_header(s, p);
+    if (rc == HF__PENDING)
+        rc = initialise(s, p);
+    SHM_POINT();
+    return rc;
+}
+
+/* One try at having the file, shared and in order. HF__PENDING: somebody else
+ * is at it, or it is another file by now; try again. */
+static int settle(struct shm *s, const struct place *p)
+{
+    struct stat st;
+    int rc;
+
+    if (flock(s->fd, LOCK_SH | LOCK_NB))
+        return errno == EWOULDBLOCK || errno == EINTR
+                   ? HF__PENDING
+                   : refuse_errno(s, s->path, "lock it");
+    rc = check_file(s, p, &st);
+    if (rc)
+        return rc;
+    if (!st.st_nlink) {
+        unmap(s);
+        return HF__PENDING;
+    }
+    if (st.st_size && !s->file && (rc = map_file(s)))
+        return rc;
+    rc = st.st_size ? check_header(s, p) : HF__PENDING;
+    if (rc != HF__PENDING)
+        return rc;
+    /* flock lets go of one lock before it takes the other, this way and back:
+     * hence everything is checked again. */
+    if (flock(s->fd, LOCK_EX | LOCK_NB)) {
+        flock(s->fd, LOCK_UN);
+        return HF__PENDING;
+    }
+    rc = settle_alone(s, p);
+    flock(s->fd, LOCK_UN);
+    return rc == HF__DONE ? settle(s, p) : rc;
+}
+
+static bool other_namespace(const struct shm *s, const struct place *p)
+{
+    return s->file && atomic_load(&s->file->header.magic) == SHM_MAGIC &&
+           !memcmp(s->file->header.boot, p->boot, sizeof(p->boot)) &&
+           s->file->header.pid_ns != p->pid_ns;
+}
+
+static int not_in_time(struct shm *s, const struct place *p)
+{
+    if (other_namespace(s, p))
+        return refuse(s, s->path,
+                      "is in use in another pid namespace (container): share "
+                      "the namespace, or give each a directory of its own");
+    return refuse(s, s->path,
+                  "another process is initialising it and does not finish");
+}
+
+int hf__shm_file_open(struct shm *s, const struct hf__config *config)
+{
+    struct timespec nap = {0, 0};
+    struct place p = {{0}, 0, 0, false, {0}, 0};
+    hf__time start = s->core->now(), limit;
+    uint8_t chance = 0;
+    int rc = find_place(s, config, &p);
+
+    if (rc || (rc = find_world(s, &p)) || (rc = open_dir(s, &p)))
+        return rc;
+    for (;;) {
+        if (s->fd < 0 && (rc = open_file(s, &p)))
+            return rc;
+        rc = settle(s, &p);
+        if (rc != HF__PENDING)
+            return rc;
+        limit = config->connect_timeout_ms * HF__MS * 9 / 10;
+        if (other_namespace(s, &p) && limit > 300 * HF__MS)
+            limit = 300 * HF__MS; /* its users do not go away so soon */
+        if (s->core->now() - start >= limit)
+            return not_in_time(s, &p);
+        /* Of different lengths, or two could be in each other's way for
+         * ever. */
+        s->core->random(&chance, 1);
+        nap.tv_nsec = 500000 + chance * 10000;
+        nanosleep(&nap, NULL);
+    }
+}
+
+void hf__shm_file_close(struct shm *s)
+{
+    unmap(s);
+    if (s->dir_fd >= 0)
+        close(s->dir_fd);
+    s->dir_fd = -1;
+}
+
+bool hf__shm_file_there(struct shm *s)
+{
+    struct stat st;
+
+    if (!fstat(s->fd, &st) && st.st_nlink > 0)
+        return true;
+    if (!atomic_exchange(&s->lost, true))
+        s->core->session(s->client, HF_EVENT_LOST);
+    s->core->why(s->client, HF_EBACKEND,
+                 "%s: was deleted while in use; close and open again", s->path);
+    return false;
+}

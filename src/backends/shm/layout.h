@@ -1,0 +1,175 @@
+/*
+ * What is in the file. Everything that another process may change is atomic;
+ * nothing in it is a pointer, and every index is as narrow as its table is
+ * long (twelve bits, 4096 places) or checked, so that a damaged file can make
+ * locks wrong but not make us touch what is not ours.
+ *
+ * The truth about a lock is one word of 64 bits:
+ *
+ *     bits  0-11  slot of the client that holds it, 0: free
+ *          12-19  that slot's generation, low bits
+ *          20     WAITERS  somebody is, or was, in the queue
+ *          21     WAKING   unfair: a waiter has been rung and not looked yet
+ *          22     LEASED   `lease` is the present holder's
+ *          24-39  stir
+ *          40-63  count of grants, low bits of the token
+ *
+ * Two rules make every interleaving safe:
+ * 1. Each grant raises the count, in the same compare-and-swap that grants.
+ *    So a word names one grant, and what was decided about an earlier one
+ *    (it is dead, its lease is over) cannot be done to a later one.
+ * 2. Who changes what others decide by (a cell enters or leaves the queue, a
+ *    lease is prolonged) changes that first and *stirs* the word afterwards.
+ *    Who decides reads the word first, then the rest, then swaps the word. So
+ *    a decision that was made on an old view fails and is made again.
+ *
+ * The token is the count, widened: `epoch` holds its upper bits and overlaps
+ * the count by one (EPOCH_SHIFT is one less than the count has bits). When
+ * that bit differs the count has moved on by half its range since the epoch
+ * was written, and whoever is granted next raises the epoch. So a token costs
+ * no write, and its order is the order of the words.
+ */
+#ifndef HF_SHM_LAYOUT_H
+#define HF_SHM_LAYOUT_H
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHM_MAGIC 0x0a747366646c6f68ULL /* "holdfst\n" */
+#define SHM_VERSION 1u
+
+#define SHM_NAMES 4096u
+#define SHM_CELLS 4096u
+#define SHM_SLOTS 4096u /* the first is nobody's: 4095 clients */
+#define SHM_MAP_LEN (4096u / 64u)
+#define SHM_LABEL 64u
+#define SHM_NAME_MAX 512u
+
+#define SHM_SLOT_MASK 0xfffu
+#define SHM_OWNER_MASK 0xfffffULL
+#define SHM_WAITERS (1ULL << 20)
+#define SHM_WAKING (1ULL << 21)
+#define SHM_LEASED (1ULL << 22)
+#define SHM_FLAGS (0xfULL << 20)
+#define SHM_STIR_ONE (1ULL << 24)
+#define SHM_STIR_MASK (0xffffULL << 24)
+#define SHM_COUNT_ONE (1ULL << 40)
+#define SHM_COUNT_MASK (0xffffffULL << 40)
+/* What tells one grant from another. */
+#define SHM_GRANT_MASK (SHM_OWNER_MASK | SHM_COUNT_MASK)
+#define SHM_EPOCH_SHIFT 23
+
+typedef _Atomic uint8_t shm_u8;
+typedef _Atomic uint16_t shm_u16;
+typedef _Atomic uint32_t shm_u32;
+typedef _Atomic uint64_t shm_u64;
+
+/*
+ * A client. `alive` is locked by its keeper thread for as long as the client
+ * is open: the kernel marks it when the thread is gone. Its futex word is
+ * watched by those who wait for this client to do something.
+ */
+enum shm_slot_state { SHM_SLOT_FREE = 0, SHM_SLOT_USED = 1 };
+
+struct shm_slot {
+    _Alignas(64) pthread_mutex_t alive;
+    shm_u32 state;
+    shm_u32 gen;
+    shm_u32 pid;
+    shm_u32 doorbell; /* futex of its keeper: asynchronous waits */
+    shm_u32 has_byte; /* its descriptor has the lock on the slot's byte */
+    shm_u64 start;    /* of the process, in ticks since boot */
+    shm_u64 label[SHM_LABEL / 8];
+};
+
+/*
+ * One client waiting for one name. Taken by a swap of `owner` from 0; given
+ * back by its owner, or by who buries that owner.
+ */
+struct shm_cell {
+    _Alignas(64) shm_u32 owner; /* slot and generation as in a word; 0: free */
+    shm_u32 bell;               /* futex: look at the word */
+    shm_u64 ticket;             /* its place in the queue */
+    shm_u64 since;              /* wall clock, ms */
+    shm_u32 lease_ms;           /* fixed lease that it wants; 0: none */
+    shm_u16 name;               /* index of the entry */
+    shm_u8 is_async;            /* ring the owner's doorbell as well */
+    shm_u8 settled;             /* who is behind it knows of it */
+    shm_u64 label[SHM_LABEL / 8];
+};
+
+/* A name. `name` to `permits` are constant while the entry is in use. */
+struct shm_entry {
+    _Alignas(64) shm_u64 word;
+    shm_u64 epoch;
+    shm_u64 since; /* wall clock of the grant, ms */
+    shm_u64 lease; /* until, ms of BOOTTIME, 40 bits; count, 24 bits */
+    shm_u64 next_ticket;
+    shm_u32 label_count; /* of the grant that `label` belongs to */
+    shm_u16 name_len;
+    shm_u16 kind; /* enum hf_kind, 0x100 if fair */
+    shm_u32 permits;
+    uint32_t reserved[3];
+    shm_u64 label[SHM_LABEL / 8];
+    char name[SHM_NAME_MAX];
+    shm_u64 attached[SHM_MAP_LEN]; /* slots that have a handle on it */
+    shm_u64 waiting[SHM_MAP_LEN];  /* cells in its queue */
+};
+
+struct shm_header {
+    shm_u64 magic; /* written last when the file is made */
+    uint32_t version;
+    uint32_t reserved;
+    uint64_t size;
+    char boot[40];   /* the kernel's boot id */
+    uint64_t pid_ns; /* inode of the pid namespace */
+    shm_u64 floor;   /* no entry that is made from now on starts lower */
+    shm_u32 slots_high, names_high,
+        cells_high;                     /* in use so far: scan to here */
+    _Alignas(64) pthread_mutex_t mutex; /* tables: names and slots */
+};
+
+struct shm_file {
+    struct shm_header header;
+    _Alignas(64) shm_u32 hash[SHM_NAMES]; /* 0: the entry is free */
+    struct shm_slot slot[SHM_SLOTS];
+    struct shm_cell cell[SHM_CELLS];
+    struct shm_entry entry[SHM_NAMES];
+};
+
+_Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0,
+               "the futex of a mutex is its first word");
+_Static_assert(sizeof(shm_u64) == 8 && sizeof(shm_u32) == 4 &&
+                   sizeof(shm_u16) == 2,
+               "atomics are lock-free and as wide as their values");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit words without a lock");
+_Static_assert(offsetof(struct shm_entry, label) == 64,
+               "the hot part of an entry is one cache line");
+
+static inline uint32_t shm_owner(uint64_t word)
+{
+    return (uint32_t)(word & SHM_OWNER_MASK);
+}
+
+static inline uint64_t shm_stirred(uint64_t word)
+{
+    return (word & ~SHM_STIR_MASK) | ((word + SHM_STIR_ONE) & SHM_STIR_MASK);
+}
+
+static inline uint64_t shm_lease(uint64_t until_ms, uint64_t word)
+{
+    return until_ms << 24 | word >> 40;
+}
+
+/* The token that goes with a word of the present epoch or the next. */
+static inline uint64_t shm_token(uint64_t epoch, uint64_t word)
+{
+    epoch += (epoch ^ word >> 63) & 1;
+    return epoch << SHM_EPOCH_SHIFT | (word >> 40 & 0x7fffff);
+}
+
+#endif

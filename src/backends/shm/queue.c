@@ -1,0 +1,325 @@
+/*
+ * The word and its queue. layout.h has the two rules: a grant changes the
+ * count, and who changes what others decide by stirs the word afterwards.
+ *
+ * In the queue each waiter watches one liveness word: that of the waiter
+ * before it, or the holder's if it is the first. So when a client dies, the
+ * one behind it looks:
+ * - It was the holder: the lock is passed on, on its behalf, by whoever sees
+ *   it. Any number may try; the swap of the word lets one.
+ * - It waited: the next to look skips it, and watches who is before it.
+ * - It had passed the lock on and not rung yet: the first waiter watches it,
+ *   and finds the word in its own name.
+ * Who leaves the queue alive rings the one behind. Who enters it with a lower
+ * ticket than somebody who is there already rings that one, too.
+ *
+ * A fair lock is never free while somebody waits: it is passed from holder to
+ * holder. An unfair one becomes free, the first waiter is rung (WAKING), and
+ * whoever comes may take it meanwhile; nobody else is rung until a waiter has
+ * looked. That one then watches the new holder, so the rule above is kept.
+ *
+ * A cell is in the queue while its bit is set. Cells of the dead are skipped
+ * here and taken back when the dead are buried (slot.c).
+ */
+#include "shm.h"
+
+static void scan_cell(struct shm_scan *r, unsigned i, uint32_t owner,
+                      uint64_t ticket, uint64_t mine)
+{
+    r->len++;
+    if (r->first == SHM_NO_CELL || ticket < r->first_ticket) {
+        r->first = i;
+        r->first_owner = owner;
+        r->first_ticket = ticket;
+    }
+    if (ticket < mine &&
+        (r->before == SHM_NO_CELL || ticket > r->before_ticket)) {
+        r->before = i;
+        r->before_owner = owner;
+        r->before_ticket = ticket;
+    }
+    if (ticket > mine &&
+        (r->behind == SHM_NO_CELL || ticket < r->behind_ticket)) {
+        r->behind = i;
+        r->behind_ticket = ticket;
+    }
+}
+
+static void scan_once(struct shm *s, unsigned index, uint32_t except,
+                      uint64_t mine, bool living, struct shm_scan *r)
+{
+    struct shm_file *f = s->file;
+    unsigned high = atomic_load(&f->header.cells_high);
+
+    *r = (struct shm_scan){
+        .first = SHM_NO_CELL, .before = SHM_NO_CELL, .behind = SHM_NO_CELL};
+    for (unsigned i = 0; i < SHM_MAP_LEN && i * 64 < high; i++) {
+        uint64_t bits = atomic_load(&f->entry[index].waiting[i]);
+
+        for (; bits; bits &= bits - 1) {
+            unsigned n = i * 64 + (unsigned)__builtin_ctzll(bits);
+            struct shm_cell *c = &f->cell[n];
+            uint32_t owner = atomic_load(&c->owner);
+
+            if (owner && owner != except && atomic_load(&c->name) == index &&
+                (!living || hf__shm_alive(s, owner)))
+                scan_cell(r, n, owner, atomic_load(&c->ticket), mine);
+        }
+    }
+}
+
+static bool is_dead(struct shm *s, unsigned cell)
+{
+    return cell != SHM_NO_CELL &&
+           !hf__shm_alive(s, atomic_load(&s->file->cell[cell].owner));
+}
+
+/*
+ * The queue as it is, without the cells of `except`. Those it finds are alive;
+ * to look at the life of all is left for when one of them is not. What is read
+ * here is only believed if the word has not changed in between, or if a wrong
+ * answer does no harm.
+ */
+void hf__shm_scan(struct shm *s, unsigned index, uint32_t except, uint64_t mine,
+                  struct shm_scan *r)
+{
+    scan_once(s, index, except, mine, false, r);
+    if (is_dead(s, r->first) || is_dead(s, r->before) || is_dead(s, r->behind))
+        scan_once(s, index, except, mine, true, r);
+}
+
+static uint64_t to_ms(hf__time at)
+{
+    return (uint64_t)(at / HF__MS) + 1;
+}
+
+hf__time hf__shm_lease_end(struct shm_entry *e, uint64_t word)
+{
+    uint64_t lease = atomic_load(&e->lease);
+
+    if (!(word & SHM_LEASED) || (lease ^ word >> 40) & 0xffffff)
+        return HF__NEVER;
+    return (hf__time)(lease >> 24) * HF__MS;
+}
+
+/*
+ * Writes the lease of a grant, then says so in the word. False: the grant is
+ * over. A lease that is there already is only replaced by its own holder
+ * (`mine`): who passed the lock on may come late with an earlier end.
+ */
+bool hf__shm_lease_write(struct shm *s, unsigned index, uint64_t word,
+                         hf__time until, bool mine)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    uint64_t new = shm_lease(to_ms(until), word);
+    uint64_t old = atomic_load(&e->lease), w;
+    struct shm_scan r;
+
+    do {
+        if (!shm_is_grant(atomic_load(&e->word), word))
+            return false;
+        if (!mine && !((old ^ new) & 0xffffff))
+            return true;
+        SHM_POINT();
+    } while (!atomic_compare_exchange_strong(&e->lease, &old, new));
+    SHM_POINT();
+    w = atomic_load(&e->word);
+    do {
+        if (!shm_is_grant(w, word))
+            return false;
+    } while (!atomic_compare_exchange_strong(&e->word, &w,
+                                             shm_stirred(w) | SHM_LEASED));
+    SHM_POINT();
+    if (mine && (w & SHM_WAITERS)) { /* it sleeps without knowing the end */
+        hf__shm_scan(s, index, s->me, 0, &r);
+        if (r.first != SHM_NO_CELL)
+            hf__shm_ring(s, r.first);
+    }
+    return true;
+}
+
+/* If it has not come so far as to ring the one behind it, and dies now, nobody
+ * would notice: so that one is rung, too. */
+static void ring_first(struct shm *s, unsigned index, const struct shm_scan *r)
+{
+    struct shm_scan rest;
+
+    hf__shm_ring(s, r->first);
+    if (r->len < 2 || atomic_load(&s->file->cell[r->first].settled))
+        return;
+    SHM_POINT();
+    hf__shm_scan(s, index, r->first_owner, r->first_ticket, &rest);
+    if (rest.behind != SHM_NO_CELL)
+        hf__shm_ring(s, rest.behind);
+}
+
+bool hf__shm_pass(struct shm *s, unsigned index, uint64_t word)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    bool fair = atomic_load(&e->kind) & 256;
+    uint32_t owner = shm_owner(word), lease_ms;
+    uint64_t new;
+    struct shm_scan r;
+
+    hf__shm_scan(s, index, owner, 0, &r);
+    if (r.first == SHM_NO_CELL)
+        new = word & ~(SHM_OWNER_MASK | SHM_FLAGS);
+    else if (fair)
+        new = ((word & ~(SHM_OWNER_MASK | SHM_FLAGS)) + SHM_COUNT_ONE) |
+              r.first_owner | (r.len > 1 ? SHM_WAITERS : 0);
+    else
+        new =
+            (word & ~(SHM_OWNER_MASK | SHM_LEASED)) | SHM_WAITERS | SHM_WAKING;
+    SHM_POINT();
+    if (!atomic_compare_exchange_strong(&e->word, &word, new))
+        return false;
+    SHM_POINT();
+    if (r.first == SHM_NO_CELL)
+        return true;
+    lease_ms = fair ? atomic_load(&s->file->cell[r.first].lease_ms) : 0;
+    if (lease_ms)
+        hf__shm_lease_write(s, index, new, s->core->now() + lease_ms * HF__MS,
+                            false);
+    /* Somebody is on the way: the holder, who lets go often, need not ring.
+     * Others who pass it on do. */
+    if (fair || owner != s->me || !(word & SHM_WAKING))
+        ring_first(s, index, &r);
+    return true;
+}
+
+void hf__shm_stir(struct shm_entry *e)
+{
+    uint64_t w = atomic_load(&e->word);
+
+    while (!atomic_compare_exchange_weak(&e->word, &w, shm_stirred(w)))
+        ;
+}
+
+void hf__shm_cell_drop(struct shm *s, unsigned cell)
+{
+    struct shm_cell *c = &s->file->cell[cell];
+    struct shm_entry *e = &s->file->entry[atomic_load(&c->name) % SHM_NAMES];
+    uint64_t bit = 1ULL << cell % 64;
+
+    SHM_POINT();
+    if (atomic_load(&e->waiting[cell / 64]) & bit) {
+        atomic_fetch_and(&e->waiting[cell / 64], ~bit);
+        SHM_POINT();
+        hf__shm_stir(e);
+    }
+    SHM_POINT();
+    atomic_store(&c->owner, 0);
+}
+
+static int cell_take(struct shm *s)
+{
+    struct shm_file *f = s->file;
+    unsigned start = (s->me & SHM_SLOT_MASK) - 1;
+
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < SHM_CELLS; i++) {
+            unsigned n = (start + i) % SHM_CELLS;
+            uint32_t free_cell = 0;
+
+            if (!atomic_load_explicit(&f->cell[n].owner,
+                                      memory_order_relaxed) &&
+                atomic_compare_exchange_strong(&f->cell[n].owner, &free_cell,
+                                               s->me))
+                return (int)n;
+        }
+        if (round || hf__shm_lock(s))
+            break;
+        hf__shm_bury_all_locked(s);
+        hf__shm_unlock(s);
+    }
+    return s->core->why(s->client, HF_EBACKEND,
+                        "%s: %u waits are under way already, the limit",
+                        s->path, SHM_CELLS);
+}
+
+/* Into the queue, but not announced yet: the word does not tell of it. */
+int hf__shm_enqueue(struct shm *s, struct shm_link *l,
+                    const struct hf__req *req)
+{
+    struct shm_file *f = s->file;
+    struct shm_cell *c;
+    uint32_t high = atomic_load(&f->header.cells_high);
+    int n;
+
+    if (!hf__shm_file_there(s))
+        return HF_EBACKEND;
+    n = cell_take(s);
+    if (n < 0)
+        return n;
+    SHM_POINT();
+    c = &f->cell[n];
+    atomic_store(&c->name, l->index);
+    atomic_store(&c->lease_ms, req->fixed ? req->lease_ms : 0);
+    atomic_store(&c->is_async, req->is_async);
+    atomic_store(&c->settled, 0);
+    atomic_store(&c->since, shm_wall_ms());
+    shm_label_put(c->label, l->remote->label ? l->remote->label : "");
+    SHM_POINT();
+    atomic_store(&c->ticket, atomic_fetch_add(&l->entry->next_ticket, 1) + 1);
+    while (high <= (unsigned)n &&
+           !atomic_compare_exchange_weak(&f->header.cells_high, &high,
+                                         (uint32_t)n + 1))
+        ;
+    SHM_POINT();
+    atomic_fetch_or(&l->entry->waiting[n / 64], 1ULL << n % 64);
+    SHM_POINT();
+    l->announced = false;
+    l->dying = 0;
+    atomic_store(&l->cell, (uint16_t)n);
+    l->state = SHM_QUEUED;
+    return 0;
+}
+
+/* Out of the queue, with the lock: the word is in our name, so nobody decides
+ * by our cell any more. */
+void hf__shm_dequeue(struct shm *s, struct shm_link *l)
+{
+    unsigned n = atomic_load(&l->cell);
+
+    hf__shm_async_remove(s, l);
+    atomic_store(&l->cell, SHM_NO_CELL);
+    SHM_POINT();
+    atomic_fetch_and(&l->entry->waiting[n / 64], ~(1ULL << n % 64));
+    SHM_POINT();
+    atomic_store(&s->file->cell[n].owner, 0);
+    SHM_POINT();
+}
+
+/* Out of the queue, without it. */
+void hf__shm_leave(struct shm *s, struct shm_link *l)
+{
+    struct shm_entry *e = l->entry;
+    unsigned n = atomic_load(&l->cell);
+    struct shm_cell *c = &s->file->cell[n];
+    struct shm_scan r;
+
+    hf__shm_async_remove(s, l);
+    atomic_store(&l->cell, SHM_NO_CELL);
+    l->state = SHM_IDLE;
+    SHM_POINT();
+    atomic_fetch_and(&e->waiting[n / 64], ~(1ULL << n % 64));
+    for (;;) {
+        uint64_t w = atomic_load(&e->word);
+
+        SHM_POINT();
+        /* It was given to us after all; or we were on the way to take it. */
+        if (shm_owner(w) == s->me || (!shm_owner(w) && (w & SHM_WAITERS))) {
+            if (hf__shm_pass(s, l->index, w))
+                break;
+        } else if (atomic_compare_exchange_strong(
+                       &e->word, &w, shm_stirred(w) & ~SHM_WAKING)) {
+            break;
+        }
+    }
+    SHM_POINT();
+    hf__shm_scan(s, l->index, 0, atomic_load(&c->ticket), &r);
+    if (r.behind != SHM_NO_CELL)
+        hf__shm_ring(s, r.behind);
+    SHM_POINT();
+    atomic_store(&c->owner, 0);
+}

@@ -1,0 +1,126 @@
+/*
+ * Shared memory, for locks between the processes of one machine: one mapped
+ * file, no server, nothing to renew. What the table promises is in backend.h;
+ * the way through it that counts, an acquire and a release that nobody else
+ * contends, is two swaps of one word and is here, in two functions. Everything
+ * else is in queue.c.
+ *
+ * A hold without a lease lasts for as long as its process lives (HF__ENDLESS).
+ */
+#include "shm.h"
+
+static void shm_free(struct shm *s)
+{
+    pthread_mutex_destroy(&s->async_mutex);
+    s->core->free(s->client, s);
+}
+
+static int shm_open(hf_client *client, const struct hf__core *core,
+                    const struct hf__config *config, void **self)
+{
+    struct shm *s = core->alloc(client, sizeof(*s));
+    int rc;
+
+    if (!s)
+        return core->why(client, HF_ENOMEM, "out of memory");
+    s->client = client;
+    s->core = core;
+    s->fd = s->dir_fd = -1;
+    s->op_timeout_ms = config->op_timeout_ms;
+    pthread_mutex_init(&s->async_mutex, NULL);
+    rc = hf__shm_file_open(s, config);
+    if (!rc)
+        rc = hf__shm_slot_take(s, config->label);
+    if (rc) {
+        hf__shm_file_close(s);
+        shm_free(s);
+        return rc;
+    }
+    *self = s;
+    return 0;
+}
+
+static int shm_ready(void *self)
+{
+    (void)self;
+    return HF__DONE;
+}
+
+static void shm_close(void *self)
+{
+    struct shm *s = self;
+
+    hf__shm_slot_give(s);
+    hf__shm_file_close(s);
+    shm_free(s);
+}
+
+static hf__time shm_next_timeout(void *self)
+{
+    (void)self;
+    return HF__NEVER; /* park knows */
+}
+
+static int shm_attempt(void *self, struct hf__req *req)
+{
+    struct shm *s = self;
+    struct shm_link *l = req->remote->impl;
+    uint64_t word, new;
+
+    if (__builtin_expect(l->state == SHM_IDLE && !req->fixed, 1)) {
+        word = atomic_load_explicit(&l->entry->word, memory_order_relaxed);
+        new = (word + SHM_COUNT_ONE) | s->me;
+        if (!(word & l->take_mask) &&
+            atomic_compare_exchange_strong_explicit(&l->entry->word, &word, new,
+                                                    memory_order_acquire,
+                                                    memory_order_relaxed)) {
+            SHM_POINT();
+            if (__builtin_expect(shm_grant(l, req, new), 1))
+                return HF__GRANTED;
+        }
+    }
+    return hf__shm_attempt_slow(s, req);
+}
+
+static int shm_release(void *self, struct hf__req *req)
+{
+    struct shm_link *l = req->remote->impl;
+    uint64_t word = atomic_load_explicit(&l->mine, memory_order_relaxed);
+
+    if (l->state != SHM_HELD ||
+        atomic_load_explicit(&l->hold_id, memory_order_relaxed) != req->hold_id)
+        return HF_ENOTOWNER;
+    SHM_POINT();
+    if (!(word & SHM_FLAGS) &&
+        atomic_compare_exchange_strong_explicit(
+            &l->entry->word, &word, word & ~SHM_OWNER_MASK,
+            memory_order_release, memory_order_relaxed)) {
+        SHM_POINT();
+        l->state = SHM_IDLE;
+        return HF__DONE;
+    }
+    return hf__shm_release_slow(self, l);
+}
+
+const struct hf__backend hf__shm_backend = {
+    .abi = HF__ABI,
+    .name = "shm",
+    .flags = HF__DIRECT | HF__ENDLESS,
+    .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
+                          HF_CAP_EVENTS | HF_CAP_INSPECT},
+    .fair_by_default = true,
+    .options = "mode, group, waitv",
+    .open = shm_open,
+    .ready = shm_ready,
+    .close = shm_close,
+    .advance = hf__shm_advance,
+    .next_timeout = shm_next_timeout,
+    .park = hf__shm_park,
+    .attach = hf__shm_attach,
+    .detach = hf__shm_detach,
+    .attempt = shm_attempt,
+    .release = shm_release,
+    .abandon = hf__shm_abandon,
+    .renew = hf__shm_renew,
+    .query = hf__shm_query,
+};

@@ -1,0 +1,320 @@
+/*
+ * Clients: each has a slot for as long as it is open.
+ *
+ * Alive is who holds the slot's robust mutex: the keeper thread locked it, and
+ * when that thread ends the kernel marks the word and wakes one of those who
+ * sleep on it. Marked is not yet gone: other threads of the process may still
+ * be inside a system call that writes what the lock protects. So a waiter's
+ * place is skipped on the mark alone, but a lock is taken from its holder only
+ * when the process is gone: its pid is free, a zombie, or somebody else's; or
+ * its descriptor of the file is closed, as after execve(2). For that each
+ * client has an open-file-description lock on the byte of its slot.
+ *
+ * The tables (slots, names) are changed under one robust mutex. Every change
+ * is published by its last store and can be done again from the start, so a
+ * mutex whose owner died needs no repair but being taken.
+ */
+#include "shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int hf__shm_lock(struct shm *s)
+{
+    pthread_mutex_t *mutex = &s->file->header.mutex;
+    struct timespec until;
+    int rc = pthread_mutex_trylock(mutex);
+
+    if (rc == EBUSY) {
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += s->op_timeout_ms / 1000 + 1;
+        rc = pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+    }
+    if (rc == EOWNERDEAD)
+        rc = pthread_mutex_consistent(mutex);
+    if (rc == ETIMEDOUT)
+        return s->core->why(
+            s->client, HF_EBACKEND,
+            "%s: process %d holds its tables and does not let "
+            "go (is it stopped?)",
+            s->path, *(volatile int *)&mutex->__data.__lock & FUTEX_TID_MASK);
+    if (rc)
+        return s->core->why(s->client, HF_EBACKEND, "%s: lock its tables: %s",
+                            s->path, strerror(rc));
+    SHM_POINT();
+    return 0;
+}
+
+void hf__shm_unlock(struct shm *s)
+{
+    SHM_POINT();
+    pthread_mutex_unlock(&s->file->header.mutex);
+}
+
+static struct shm_slot *slot_of(struct shm *s, uint32_t owner)
+{
+    return &s->file->slot[owner & SHM_SLOT_MASK];
+}
+
+static bool is_registered(struct shm_slot *slot, uint32_t owner)
+{
+    return (owner & SHM_SLOT_MASK) &&
+           atomic_load(&slot->state) == SHM_SLOT_USED &&
+           (atomic_load(&slot->gen) & 0xff) == owner >> 12;
+}
+
+bool hf__shm_alive(struct shm *s, uint32_t owner)
+{
+    struct shm_slot *slot = slot_of(s, owner);
+    uint32_t word = atomic_load((shm_u32 *)&slot->alive);
+
+    return (word & FUTEX_TID_MASK) && !(word & FUTEX_OWNER_DIED) &&
+           is_registered(slot, owner);
+}
+
+/* The state and the start time of a process: fields 3, 20 and 22. 0 if it
+ * cannot be read, -1 if there is no such process. */
+static int read_stat(uint32_t pid, char *state, long *threads, uint64_t *start)
+{
+    char path[40], buf[1024], *at;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%u/stat", (unsigned)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || errno == ESRCH ? -1 : 0;
+    n = read(fd, buf, sizeof(buf) - 1);
+    close(fd);
+    if (n <= 0)
+        return n < 0 && errno == ESRCH ? -1 : 0;
+    buf[n] = '\0';
+    at = strrchr(buf, ')'); /* the command may contain anything */
+    if (!at || sscanf(at + 1,
+                      " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                      "%*s %*s %*s %*s %ld %*s %llu",
+                      state, threads, (unsigned long long *)start) != 3)
+        return 0;
+    return 1;
+}
+
+/* Without pidfd_open(2), or where it cannot tell: by /proc. With hidepid= we
+ * may not see the processes of others: what exists is then taken for alive. */
+static bool is_process_gone_by_proc(uint32_t pid, uint64_t start)
+{
+    char state = '?';
+    long threads = 0;
+    uint64_t started = 0;
+
+    if (kill((pid_t)pid, 0) && errno == ESRCH)
+        return true;
+    if (read_stat(pid, &state, &threads, &started) != 1)
+        return false;
+    return started != start || ((state == 'Z' || state == 'X') && threads <= 1);
+}
+
+static bool is_process_gone(uint32_t pid, uint64_t start)
+{
+    struct pollfd poll_fd = {-1, POLLIN, 0};
+    bool gone;
+
+    poll_fd.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (poll_fd.fd < 0)
+        return errno == ESRCH || is_process_gone_by_proc(pid, start);
+    gone = poll(&poll_fd, 1, 0) == 1;
+    close(poll_fd.fd);
+    return gone || is_process_gone_by_proc(pid, start);
+}
+
+static struct flock byte_of(uint32_t slot)
+{
+    return (struct flock){
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1};
+}
+
+/* True if nobody has the client's descriptor any more. A child that it forked
+ * may have it: then this cannot tell. */
+static bool is_file_closed(struct shm *s, uint32_t slot)
+{
+    struct flock byte = byte_of(slot);
+
+    return atomic_load(&s->file->slot[slot].has_byte) &&
+           !fcntl(s->fd, F_OFD_GETLK, &byte) && byte.l_type == F_UNLCK;
+}
+
+bool hf__shm_gone(struct shm *s, uint32_t owner)
+{
+    struct shm_slot *slot = slot_of(s, owner);
+
+    if (hf__shm_alive(s, owner))
+        return false;
+    if (!is_registered(slot, owner))
+        return true;
+    return is_file_closed(s, owner & SHM_SLOT_MASK) ||
+           is_process_gone(atomic_load(&slot->pid), atomic_load(&slot->start));
+}
+
+/* Whatever says that this slot waits, holds or has a handle. */
+static void sweep(struct shm *s, uint32_t slot, bool reclaim)
+{
+    struct shm_file *f = s->file;
+    uint32_t cells = atomic_load(&f->header.cells_high) % (SHM_CELLS + 1);
+    uint32_t names = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
+
+    for (unsigned i = 0; i < cells; i++)
+        if ((atomic_load(&f->cell[i].owner) & SHM_SLOT_MASK) == slot)
+            hf__shm_cell_drop(s, i);
+    for (unsigned i = 0; i < names; i++) {
+        struct shm_entry *e = &f->entry[i];
+        uint64_t bit = 1ULL << slot % 64;
+        uint64_t w;
+
+        if (!atomic_load(&f->hash[i]))
+            continue;
+        while ((w = atomic_load(&e->word), (w & SHM_SLOT_MASK) == slot))
+            hf__shm_pass(s, i, w);
+        if (!(atomic_load(&e->attached[slot / 64]) & bit))
+            continue;
+        SHM_POINT();
+        atomic_fetch_and(&e->attached[slot / 64], ~bit);
+        if (reclaim)
+            hf__shm_reclaim_locked(s, i);
+    }
+}
+
+static void bury_locked(struct shm *s, uint32_t n)
+{
+    struct shm_slot *slot = &s->file->slot[n];
+
+    SHM_POINT();
+    hf__shm_wake((shm_u32 *)&slot->alive, INT_MAX);
+    sweep(s, n, true);
+    SHM_POINT();
+    atomic_store(&slot->state, SHM_SLOT_FREE);
+}
+
+void hf__shm_bury_all_locked(struct shm *s)
+{
+    uint32_t high = atomic_load(&s->file->header.slots_high) % SHM_SLOTS;
+
+    for (uint32_t i = 1; i <= high; i++) {
+        struct shm_slot *slot = &s->file->slot[i];
+        uint32_t owner = i | (atomic_load(&slot->gen) & 0xff) << 12;
+
+        if (atomic_load(&slot->state) == SHM_SLOT_USED &&
+            hf__shm_gone(s, owner))
+            bury_locked(s, i);
+    }
+}
+
+void hf__shm_bury(struct shm *s, uint32_t owner)
+{
+    pthread_mutex_t *mutex = &s->file->header.mutex;
+    int rc = pthread_mutex_trylock(mutex);
+
+    if (rc == EOWNERDEAD)
+        rc = pthread_mutex_consistent(mutex);
+    if (rc)
+        return; /* the next who opens a client will do it */
+    if (is_registered(slot_of(s, owner), owner) && hf__shm_gone(s, owner))
+        bury_locked(s, owner & SHM_SLOT_MASK);
+    hf__shm_unlock(s);
+}
+
+static int lock_alive(struct shm *s, struct shm_slot *slot)
+{
+    pthread_mutexattr_t attr;
+    int rc = pthread_mutexattr_init(&attr);
+
+    if (!rc)
+        rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    if (!rc)
+        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    if (!rc) {
+        memset(&slot->alive, 0, sizeof(slot->alive));
+        rc = pthread_mutex_init(&slot->alive, &attr);
+    }
+    SHM_POINT();
+    if (!rc)
+        rc = pthread_mutex_lock(&slot->alive);
+    pthread_mutexattr_destroy(&attr);
+    if (rc)
+        return s->core->why(s->client, HF_EBACKEND, "%s: robust mutex: %s",
+                            s->path, strerror(rc));
+    return 0;
+}
+
+static int take_locked(struct shm *s, uint32_t n, const char *label)
+{
+    struct shm_slot *slot = &s->file->slot[n];
+    uint32_t gen = atomic_load(&slot->gen) + 1;
+    uint32_t pid = (uint32_t)getpid();
+    struct flock byte = byte_of(n);
+    uint64_t start = 0;
+    long threads;
+    char state;
+
+    if (read_stat(pid, &state, &threads, &start) != 1)
+        return s->core->why(s->client, HF_EBACKEND,
+                            "/proc/%u/stat: cannot read it", pid);
+    if (n > atomic_load(&s->file->header.slots_high))
+        atomic_store(&s->file->header.slots_high, n);
+    atomic_store(&slot->gen, gen);
+    atomic_store(&slot->pid, pid);
+    atomic_store(&slot->start, start);
+    atomic_store(&slot->doorbell, 0);
+    atomic_store(&slot->has_byte, !fcntl(s->fd, F_OFD_SETLK, &byte));
+    shm_label_put(slot->label, label ? label : "");
+    SHM_POINT();
+    if (lock_alive(s, slot))
+        return HF_EBACKEND;
+    SHM_POINT();
+    atomic_store(&slot->state, SHM_SLOT_USED);
+    s->me = n | (gen & 0xff) << 12;
+    return 0;
+}
+
+int hf__shm_slot_take(struct shm *s, const char *label)
+{
+    int rc = hf__shm_lock(s);
+
+    if (rc)
+        return rc;
+    hf__shm_bury_all_locked(s);
+    for (uint32_t i = 1; i < SHM_SLOTS; i++)
+        if (atomic_load(&s->file->slot[i].state) == SHM_SLOT_FREE) {
+            rc = take_locked(s, i, label);
+            hf__shm_unlock(s);
+            return rc;
+        }
+    hf__shm_unlock(s);
+    return s->core->why(s->client, HF_EBACKEND,
+                        "%s: %u clients have it open already, the limit",
+                        s->path, SHM_SLOTS - 1);
+}
+
+/* Needs no mutex: what is swept is our own, and the state is set last. Only
+ * that names nobody uses any more stay if the mutex is not to be had. */
+void hf__shm_slot_give(struct shm *s)
+{
+    uint32_t n = s->me & SHM_SLOT_MASK;
+    struct shm_slot *slot = &s->file->slot[n];
+    bool locked = !hf__shm_lock(s);
+
+    sweep(s, n, locked);
+    SHM_POINT();
+    pthread_mutex_unlock(&slot->alive);
+    SHM_POINT();
+    atomic_store(&slot->state, SHM_SLOT_FREE);
+    if (locked)
+        hf__shm_unlock(s);
+    hf__shm_wake((shm_u32 *)&slot->alive, INT_MAX);
+}

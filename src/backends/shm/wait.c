@@ -1,0 +1,276 @@
+/*
+ * Sleeping and being woken. A waiter's thread sleeps in futex_waitv(2) on
+ * three words at once: its cell's bell, the liveness word of the client that
+ * it waits behind, and the private word by which its own process gets it out.
+ * Where that call is missing (before Linux 5.16) or forbidden, it sleeps on
+ * the bell alone and looks at the rest every 50 ms.
+ *
+ * Nothing can be missed: the bell was read before the lock's word was looked
+ * at, and the liveness word as it was when its owner was seen alive; if either
+ * has changed since, the kernel does not let us sleep.
+ *
+ * The kernel wakes one of those who sleep on the word of the dead. So whoever
+ * notices a death wakes the others, before anything else.
+ *
+ * For asynchronous waits nobody sleeps: the keeper does, on its own doorbell
+ * and on all liveness words that they watch.
+ */
+#include "shm.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+/* Of our own, since headers older than the kernel do not have it. */
+struct wait_on {
+    uint64_t value;
+    uint64_t address;
+    uint32_t flags; /* 2: 32 bits; 128: private */
+    uint32_t reserved;
+};
+
+void hf__shm_wake(shm_u32 *word, int how_many)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, how_many, NULL, NULL, 0);
+}
+
+void hf__shm_ring(struct shm *s, unsigned cell)
+{
+    struct shm_cell *c = &s->file->cell[cell];
+    uint32_t owner = atomic_load(&c->owner);
+    struct shm_slot *slot = &s->file->slot[owner & SHM_SLOT_MASK];
+
+    SHM_POINT();
+    atomic_fetch_add(&c->bell, 1);
+    SHM_POINT();
+    if (atomic_load(&c->is_async)) {
+        atomic_fetch_add(&slot->doorbell, 1);
+        hf__shm_wake(&slot->doorbell, INT_MAX);
+    } else {
+        hf__shm_wake(&c->bell, INT_MAX);
+    }
+    SHM_POINT();
+}
+
+void hf__shm_tell_death(struct shm *s, uint32_t owner)
+{
+    SHM_POINT();
+    hf__shm_wake((shm_u32 *)&s->file->slot[owner & SHM_SLOT_MASK].alive,
+                 INT_MAX);
+    SHM_POINT();
+}
+
+/* The process is marked but not gone: look again soon, then less often. */
+static hf__time soon(struct shm *s, struct shm_link *l)
+{
+    hf__time nap = HF__MS / 10 << l->dying;
+
+    if (l->dying < 8)
+        l->dying++;
+    return s->core->now() + nap;
+}
+
+void hf__shm_watch(struct shm *s, struct shm_link *l, uint32_t owner,
+                   hf__time until)
+{
+    shm_u32 *alive = (shm_u32 *)&s->file->slot[owner & SHM_SLOT_MASK].alive;
+    uint32_t word = atomic_load(alive);
+    hf__time latest = s->core->now() + SHM_LOOK_NS;
+
+    while ((word & FUTEX_TID_MASK) && !(word & FUTEX_WAITERS) &&
+           !(word & FUTEX_OWNER_DIED) &&
+           !atomic_compare_exchange_weak(alive, &word, word | FUTEX_WAITERS))
+        ;
+    SHM_POINT();
+    if (!hf__shm_alive(s, owner)) {
+        atomic_store(&l->watch.slot, 0);
+        latest = soon(s, l);
+    } else {
+        l->dying = 0;
+        atomic_store(&l->watch.word, word | FUTEX_WAITERS);
+        atomic_store(&l->watch.slot, owner & SHM_SLOT_MASK);
+    }
+    atomic_store(&l->watch.until, until < latest ? until : latest);
+}
+
+static struct timespec monotonic(hf__time from_now)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += from_now / (1000 * HF__MS);
+    at.tv_nsec += from_now % (1000 * HF__MS);
+    if (at.tv_nsec >= 1000 * HF__MS) {
+        at.tv_nsec -= 1000 * HF__MS;
+        at.tv_sec++;
+    }
+    return at;
+}
+
+static void wait_for(struct wait_on *on, const void *word, uint32_t value,
+                     bool is_private)
+{
+    *on = (struct wait_on){value, (uint64_t)(uintptr_t)word,
+                           is_private ? 2 | 128 : 2, 0};
+}
+
+/* False: the kernel does not have the call. */
+static bool sleep_on(struct shm *s, struct wait_on *on, unsigned len,
+                     hf__time from_now)
+{
+    struct timespec until = monotonic(from_now);
+
+    if (atomic_load_explicit(&s->no_waitv, memory_order_relaxed))
+        return false;
+    if (syscall(SYS_futex_waitv, on, len, 0, &until, CLOCK_MONOTONIC) < 0 &&
+        (errno == ENOSYS || errno == EPERM)) {
+        atomic_store(&s->no_waitv, true);
+        return false;
+    }
+    return true;
+}
+
+static void sleep_on_one(const void *word, uint32_t value, bool is_private,
+                         hf__time from_now)
+{
+    struct timespec nap = {from_now / (1000 * HF__MS),
+                           from_now % (1000 * HF__MS)};
+
+    syscall(SYS_futex, word, is_private ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT,
+            value, &nap, NULL, 0);
+}
+
+static hf__time least(hf__time a, hf__time b)
+{
+    return a < b ? a : b;
+}
+
+static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
+                        hf__time until)
+{
+    struct shm_slot *slots = s->file->slot;
+    struct wait_on on[2 + SHM_WATCHED_MAX];
+    unsigned len = 2;
+    hf__time left;
+
+    wait_for(&on[0], word, expect, true);
+    wait_for(&on[1], &slots[s->me & SHM_SLOT_MASK].doorbell, s->doorbell_seen,
+             false);
+    pthread_mutex_lock(&s->async_mutex);
+    for (struct shm_link *l = s->async; l; l = l->next) {
+        uint32_t slot = atomic_load(&l->watch.slot);
+
+        until = least(until, atomic_load(&l->watch.until));
+        if (slot && len < 2 + SHM_WATCHED_MAX)
+            wait_for(&on[len++], &slots[slot].alive,
+                     atomic_load(&l->watch.word), false);
+        else if (slot)
+            until = least(until, s->core->now() + SHM_POLL_NS);
+    }
+    left = until - s->core->now();
+    if (s->async && atomic_load(&s->no_waitv))
+        left = least(left, SHM_POLL_NS);
+    pthread_mutex_unlock(&s->async_mutex);
+    if (left > 0 && !sleep_on(s, on, len, left))
+        sleep_on_one(word, expect, true, left);
+}
+
+void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
+                  uint32_t expect, hf__time until)
+{
+    struct shm *s = self;
+    struct shm_link *l = remote ? remote->impl : NULL;
+    unsigned cell = l ? atomic_load(&l->cell) : 0;
+    struct wait_on on[3];
+    uint32_t slot, bell;
+    hf__time left;
+
+    if (!l) {
+        keeper_park(s, word, expect, until);
+        return;
+    }
+    if (cell == SHM_NO_CELL)
+        return;
+    slot = atomic_load(&l->watch.slot);
+    bell = atomic_load(&l->watch.bell);
+    wait_for(&on[0], &s->file->cell[cell].bell, bell, false);
+    wait_for(&on[1], word, expect, true);
+    wait_for(&on[2], &s->file->slot[slot].alive, atomic_load(&l->watch.word),
+             false);
+    left = least(until, atomic_load(&l->watch.until)) - s->core->now();
+    if (left > 0 && !sleep_on(s, on, slot ? 3 : 2, left) &&
+        __atomic_load_n(word, __ATOMIC_ACQUIRE) == expect)
+        sleep_on_one(&s->file->cell[cell].bell, bell, false,
+                     least(left, SHM_POLL_NS));
+}
+
+/* The keeper shall arm itself anew. */
+static void rouse_keeper(struct shm *s)
+{
+    shm_u32 *doorbell = &s->file->slot[s->me & SHM_SLOT_MASK].doorbell;
+
+    atomic_fetch_add(doorbell, 1);
+    hf__shm_wake(doorbell, INT_MAX);
+}
+
+void hf__shm_async_add(struct shm *s, struct shm_link *l)
+{
+    pthread_mutex_lock(&s->async_mutex);
+    if (!l->in_async) {
+        l->in_async = true;
+        l->next = s->async;
+        l->prev = &s->async;
+        if (l->next)
+            l->next->prev = &l->next;
+        s->async = l;
+    }
+    l->rung = false;
+    pthread_mutex_unlock(&s->async_mutex);
+    rouse_keeper(s);
+}
+
+void hf__shm_async_remove(struct shm *s, struct shm_link *l)
+{
+    if (!l->in_async) /* only set and cleared under the name's mutex */
+        return;
+    pthread_mutex_lock(&s->async_mutex);
+    l->in_async = false;
+    *l->prev = l->next;
+    if (l->next)
+        l->next->prev = l->prev;
+    pthread_mutex_unlock(&s->async_mutex);
+}
+
+static bool is_due(struct shm *s, struct shm_link *l, hf__time now)
+{
+    unsigned cell = atomic_load(&l->cell);
+    uint32_t slot = atomic_load(&l->watch.slot);
+
+    if (cell == SHM_NO_CELL)
+        return false;
+    if (atomic_load(&s->file->cell[cell].bell) != atomic_load(&l->watch.bell))
+        return true;
+    if (now >= atomic_load(&l->watch.until))
+        return true;
+    return slot && atomic_load((shm_u32 *)&s->file->slot[slot].alive) !=
+                       atomic_load(&l->watch.word);
+}
+
+void hf__shm_advance(void *self, hf__time now)
+{
+    struct shm *s = self;
+
+    s->doorbell_seen =
+        atomic_load(&s->file->slot[s->me & SHM_SLOT_MASK].doorbell);
+    pthread_mutex_lock(&s->async_mutex);
+    for (struct shm_link *l = s->async; l; l = l->next)
+        if (!l->rung && is_due(s, l, now)) {
+            l->rung = true;
+            s->core->bell(s->client, l->remote);
+        }
+    pthread_mutex_unlock(&s->async_mutex);
+}

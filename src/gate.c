@@ -29,6 +29,8 @@ static void take_out(struct hf__gate *g, struct hf__waiter *w)
         w->next->prev = w->prev;
     else
         g->tail = w->prev;
+    if (!g->head)
+        g->lease.wanted = false;
 }
 
 /* The remote hold is wanted while somebody waits and nobody has it. */

@@ -1,0 +1,371 @@
+/*
+ * Requests on the command connection. Each is in one of two places:
+ *
+ *   queue    not sent: the connection is down, or has enough to write. Stays
+ *            there over any number of reconnects.
+ *   flights  in the out buffer, on the wire, or at the server, in order. When
+ *            the connection breaks, those of which a byte was written are
+ *            EUNKNOWN; the others go back to the front of the queue.
+ *
+ * hf__rd_submit() never reports anything itself: a request that cannot be
+ * written is found out by advance().
+ */
+#include "redis.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define IDLE_MS 500
+
+void hf__rd_finish(struct redis *r, struct hf__req *req, int result)
+{
+    if (req->op == HF__ATTEMPT)
+        ((struct rd_link *)req->remote->impl)->asking = false;
+    req->result = (int16_t)result;
+    r->core->done(r->client, req);
+}
+
+/* ---- queue ------------------------------------------------------------ */
+
+static void enqueue(struct redis *r, struct hf__req *req)
+{
+    req->next = NULL;
+    if (r->queue)
+        r->queue_tail->next = req;
+    else
+        r->queue = req;
+    r->queue_tail = req;
+}
+
+static struct hf__req *dequeue(struct redis *r)
+{
+    struct hf__req *req = r->queue;
+
+    r->queue = req->next;
+    req->next = NULL;
+    return req;
+}
+
+static bool unqueue(struct redis *r, struct hf__req *req)
+{
+    struct hf__req *before = NULL;
+
+    for (struct hf__req *q = r->queue; q; before = q, q = q->next) {
+        if (q != req)
+            continue;
+        if (before)
+            before->next = q->next;
+        else
+            r->queue = q->next;
+        if (r->queue_tail == q)
+            r->queue_tail = before;
+        q->next = NULL;
+        return true;
+    }
+    return false;
+}
+
+/* ---- flights ---------------------------------------------------------- */
+
+static struct rd_flight *flight_at(struct rd_flights *f, size_t i)
+{
+    return &f->at[(f->head + i) & (f->cap - 1)];
+}
+
+static int flights_reserve(struct redis *r)
+{
+    struct rd_flights *f = &r->flights, bigger = {.cap = 16};
+
+    if (f->len < f->cap)
+        return 0;
+    if (f->cap)
+        bigger.cap = f->cap * 2;
+    bigger.at = r->core->alloc(r->client, bigger.cap * sizeof(*bigger.at));
+    if (!bigger.at)
+        return HF_ENOMEM;
+    for (; bigger.len < f->len; bigger.len++)
+        bigger.at[bigger.len] = *flight_at(f, bigger.len);
+    r->core->free(r->client, f->at);
+    *f = bigger;
+    return 0;
+}
+
+static struct rd_flight flight_pop(struct rd_flights *f)
+{
+    struct rd_flight first = *flight_at(f, 0);
+
+    f->head++;
+    f->len--;
+    return first;
+}
+
+void hf__rd_forget(struct redis *r, struct hf__req *req)
+{
+    if (unqueue(r, req))
+        return;
+    for (size_t i = r->flights.len; i-- > 0;)
+        if (flight_at(&r->flights, i)->req == req) {
+            flight_at(&r->flights, i)->req = NULL;
+            return;
+        }
+}
+
+/* ---- sending ---------------------------------------------------------- */
+
+struct rd_out *hf__rd_call(struct redis *r, struct hf__req *req,
+                           enum rd_script s, size_t keys, size_t args,
+                           size_t more)
+{
+    struct rd_conn *c = &r->cmd;
+    struct rd_out *o = &c->out;
+    struct rd_flights *f = &r->flights;
+    bool by_text = r->by_text[s];
+
+    more += 128 + (by_text ? r->script_len[s] : 40);
+    if (flights_reserve(r) || hf__rd_out_reserve(r, o, more))
+        return NULL;
+    req->sent_at = r->core->now();
+    if (!f->len)
+        c->heard_at = req->sent_at; /* silence begins here */
+    *flight_at(f, f->len++) =
+        (struct rd_flight){.req = req,
+                           .start = c->written + (o->len - o->from),
+                           .op = req->op,
+                           .script = (uint8_t)s,
+                           .by_text = by_text};
+    hf__rd_put_count(o, '*', 3 + keys + args);
+    if (by_text) {
+        hf__rd_put(o, "EVAL", 4);
+        hf__rd_put(o, hf__rd_script[s], r->script_len[s]);
+    } else {
+        hf__rd_put(o, "EVALSHA", 7);
+        hf__rd_put(o, r->sha[s], 40);
+    }
+    hf__rd_put_num(o, (int64_t)keys);
+    r->by_text[s] = false;
+    return o;
+}
+
+/* Returns 1 if there is more of it (a long batch), 0, or HF_ENOMEM. */
+static int encode(struct redis *r, struct hf__req *req)
+{
+    switch (req->op) {
+    case HF__RENEW:
+        return hf__rd_renew_encode(r, (struct hf__batch *)req);
+    case HF__ATTEMPT:
+    case HF__RELEASE:
+    case HF__ABANDON:
+        return hf__rd_mutex_encode(r, req);
+    default:
+        return hf__rd_query_encode(r, (struct hf__query *)req);
+    }
+}
+
+static bool has_room(const struct redis *r)
+{
+    return r->cmd.state == RD_UP && !r->cmd.broken &&
+           r->cmd.out.len - r->cmd.out.from < RD_OUT_HIGH;
+}
+
+/* While nobody asks anything nobody listens either. A server that has closed
+ * an idle connection meanwhile would make an EUNKNOWN of what we send next. */
+static void look_if_closed(struct redis *r)
+{
+    char byte;
+
+    if (r->cmd.state == RD_UP && !r->flights.len && !r->cmd.broken &&
+        r->core->now() - r->cmd.heard_at > IDLE_MS * HF__MS &&
+        recv(r->cmd.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        r->cmd.broken = ECONNRESET;
+}
+
+int hf__rd_submit(struct redis *r, struct hf__req *req)
+{
+    int rc;
+
+    look_if_closed(r);
+    if (r->queue || !has_room(r)) {
+        enqueue(r, req);
+        return HF__PENDING;
+    }
+    rc = encode(r, req);
+    if (rc < 0)
+        return rc;
+    if (rc > 0)
+        enqueue(r, req);
+    hf__rd_conn_flush(&r->cmd);
+    return HF__PENDING;
+}
+
+void hf__rd_pump(struct redis *r)
+{
+    while (r->queue && has_room(r)) {
+        struct hf__req *req;
+        int rc = encode(r, r->queue);
+
+        if (rc > 0)
+            continue;
+        req = dequeue(r);
+        if (rc < 0 && req->op == HF__RENEW)
+            hf__rd_renew_cut(r, (struct hf__batch *)req);
+        else if (rc < 0)
+            hf__rd_finish(r, req, rc);
+        if (r->cmd.out.len - r->cmd.out.from >= RD_OUT_HIGH)
+            hf__rd_conn_flush(&r->cmd);
+    }
+    if (r->cmd.state == RD_UP && r->cmd.out.from < r->cmd.out.len)
+        hf__rd_conn_flush(&r->cmd);
+}
+
+/* ---- answers ---------------------------------------------------------- */
+
+/* The server has no such script: the same again, with its text. */
+static void send_again(struct redis *r, const struct rd_flight *f)
+{
+    int rc = 0;
+
+    if (!f->req)
+        return;
+    if (f->op == HF__RENEW)
+        rc =
+            hf__rd_renew_chunk(r, (struct hf__batch *)f->req, f->first, f->len);
+    else
+        rc = encode(r, f->req);
+    if (rc == 0)
+        return;
+    if (f->op == HF__RENEW)
+        hf__rd_renew_failed(r, f, rc);
+    else
+        hf__rd_finish(r, f->req, rc);
+}
+
+static void failed(struct redis *r, const struct rd_flight *f, int code)
+{
+    if (!f->req)
+        return;
+    if (f->op == HF__RENEW)
+        hf__rd_renew_failed(r, f, code);
+    else
+        hf__rd_finish(r, f->req, code);
+}
+
+int hf__rd_cmd_reply(struct redis *r, const struct rd_node *reply, hf__time now)
+{
+    struct rd_flight f;
+    int rc = 0;
+
+    if (!r->flights.len)
+        return HF_EPROTO; /* nobody has asked */
+    f = flight_pop(&r->flights);
+    if (reply->type == REDIS_REPLY_ERROR) {
+        if (strncmp(reply->text, "NOSCRIPT", 8) == 0 && !f.by_text) {
+            r->by_text[f.script] = true;
+            send_again(r, &f);
+        } else {
+            failed(r, &f, hf__rd_error(r, reply, f.op));
+        }
+        return 0;
+    }
+    if (f.op == HF__RENEW)
+        rc = hf__rd_renew_reply(r, &f, reply);
+    else if (f.op <= HF__ABANDON)
+        rc = hf__rd_mutex_reply(r, &f, reply, now);
+    else if (f.req)
+        rc = hf__rd_query_reply(r, (struct hf__query *)f.req, reply);
+    if (rc) {
+        /* Back in front: it is the one that the failure is about. */
+        r->flights.head--;
+        r->flights.len++;
+    }
+    return rc;
+}
+
+/* ---- the connection comes and goes ------------------------------------ */
+
+void hf__rd_cmd_up(struct redis *r, hf__time now)
+{
+    (void)now;
+    if (r->opened && !r->is_up)
+        r->core->session(r->client, HF_EVENT_UP);
+    r->opened = true;
+    r->is_up = true;
+    hf__rd_pump(r);
+}
+
+/* Puts what was never written back in front, in order. */
+static void unsend(struct redis *r, struct rd_flights *f)
+{
+    struct hf__req *first = NULL, **at = &first, *last = NULL;
+
+    while (f->len) {
+        struct rd_flight one = flight_pop(f);
+
+        if (!one.req)
+            continue;
+        if (one.op == HF__RENEW) {
+            hf__rd_renew_failed(r, &one, HF_EUNKNOWN);
+            continue;
+        }
+        last = *at = one.req;
+        at = &last->next;
+    }
+    if (!last)
+        return;
+    *at = r->queue;
+    if (!r->queue)
+        r->queue_tail = last;
+    r->queue = first;
+}
+
+void hf__rd_cmd_down(struct redis *r, int code, hf__time now)
+{
+    struct rd_flights *f = &r->flights;
+
+    (void)now;
+    if (r->is_up)
+        r->core->session(r->client, HF_EVENT_DOWN);
+    r->is_up = false;
+    if (f->len)
+        r->core->why(r->client, HF_EUNKNOWN, "%s", r->text);
+    while (f->len && flight_at(f, 0)->start < r->cmd.written) {
+        struct rd_flight one = flight_pop(f);
+
+        failed(r, &one, code == HF_EPROTO ? code : HF_EUNKNOWN);
+        code = code == HF_EPROTO ? HF_EBACKEND : code;
+    }
+    unsend(r, f);
+    r->core->why(r->client, code, "%s", r->text);
+    if (code != HF_EAUTH)
+        return;
+    while (r->queue)
+        hf__rd_finish(r, dequeue(r), HF_EAUTH);
+}
+
+/* A server that is stopped goes on where it was, and the order of what we
+ * sent is worth a lot: give it time before a connection is given up. */
+static hf__time silent_at(const struct redis *r)
+{
+    if (r->cmd.state != RD_UP || !r->flights.len)
+        return HF__NEVER;
+    return r->cmd.heard_at + 2 * (hf__time)r->op_timeout_ms * HF__MS;
+}
+
+hf__time hf__rd_cmd_timeout(const struct redis *r)
+{
+    return hf__rd_min(hf__rd_conn_timeout(&r->cmd), silent_at(r));
+}
+
+void hf__rd_cmd_silence(struct redis *r, hf__time now)
+{
+    if (now >= silent_at(r))
+        hf__rd_conn_fail(&r->cmd, now, HF_EBACKEND,
+                         "%s: no answer within %u ms", r->host,
+                         2 * r->op_timeout_ms);
+}
+
+void hf__rd_cmd_fini(struct redis *r)
+{
+    r->core->free(r->client, r->flights.at);
+    r->flights = (struct rd_flights){0};
+    r->queue = NULL;
+}

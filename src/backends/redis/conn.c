@@ -1,0 +1,404 @@
+/*
+ * One connection, from nothing to up and back. Nothing here blocks: connect()
+ * goes on in the background, and a lost connection is tried again, first at
+ * once, then ever more slowly, with jitter. Every address of the host gets its
+ * turn before a round counts as failed.
+ *
+ * A connection is used once: whatever is odd about what comes (bytes left
+ * over, an answer nobody asked for) ends it, and the next one starts clean.
+ */
+#include "redis.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define READ_SIZE 16384
+#define BACKOFF_MIN_MS 20
+#define BACKOFF_MAX_MS 2000
+
+enum hello { HELLO_AUTH = 1, HELLO_SELECT, HELLO_CLOCK };
+
+/* Also tells whether scripts may be run, and that nothing is being loaded. */
+static const char clock_script[] = "return redis.call('time')";
+
+void hf__rd_conn_init(struct redis *r, struct rd_conn *c)
+{
+    c->r = r;
+    c->fd = -1;
+    c->timer = HF__NEVER;
+    hf__rd_arena_init(&c->arena, r->core, r->client);
+}
+
+static void watch(struct rd_conn *c, uint32_t events)
+{
+    if (c->events == events || c->fd < 0)
+        return;
+    if (c->r->core->watch(c->r->client, c->fd, events) == 0)
+        c->events = events;
+    else if (!c->broken)
+        c->broken = ENOMEM;
+}
+
+void hf__rd_conn_stop(struct rd_conn *c)
+{
+    if (c->fd >= 0) {
+        watch(c, 0);
+        close(c->fd);
+    }
+    if (c->reader)
+        redisReaderFree(c->reader);
+    c->reader = NULL;
+    c->fd = -1;
+    c->events = 0;
+    c->broken = 0;
+    c->state = RD_OFF;
+    c->timer = HF__NEVER;
+    hf__rd_out_reset(&c->out);
+    hf__rd_arena_reset(&c->arena);
+}
+
+void hf__rd_conn_fini(struct rd_conn *c)
+{
+    if (!c->r)
+        return;
+    hf__rd_conn_stop(c);
+    hf__rd_out_fini(c->r, &c->out);
+    hf__rd_arena_fini(&c->arena);
+}
+
+static hf__time backoff(struct rd_conn *c)
+{
+    uint32_t ms = BACKOFF_MIN_MS;
+
+    for (unsigned i = 1; i < c->failures && ms < BACKOFF_MAX_MS; i++)
+        ms *= 2;
+    ms = ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms;
+    return (ms / 2 + hf__rd_jitter(c->r, ms)) * HF__MS;
+}
+
+/* Is there another address to try before the round has failed? */
+static bool next_address(struct rd_conn *c, int code)
+{
+    if (code != HF_EBACKEND || c->addr + 1 >= c->r->addrs.len)
+        return false;
+    c->addr++;
+    return true;
+}
+
+void hf__rd_conn_fail(struct rd_conn *c, hf__time now, int code,
+                      const char *fmt, ...)
+{
+    struct redis *r = c->r;
+    bool was_up = c->state == RD_UP;
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(r->text, sizeof(r->text), fmt, ap);
+    va_end(ap);
+    r->core->log(r->client, "redis: %s", r->text);
+    hf__rd_conn_stop(c);
+    c->state = RD_WAIT;
+    if (was_up) {
+        c->addr = 0;
+        c->timer = now;
+    } else if (next_address(c, code)) {
+        c->timer = now;
+    } else {
+        c->addr = 0;
+        c->failures++;
+        c->timer = now + backoff(c);
+        if (!r->opened && c == &r->cmd)
+            r->open_code = code;
+        if (!r->is_unix && c->failures % 4 == 2)
+            r->core->need_background(r->client);
+    }
+    c->on_down(r, code, now);
+}
+
+void hf__rd_conn_flush(struct rd_conn *c)
+{
+    struct rd_out *o = &c->out;
+
+    while (o->from < o->len && !c->broken) {
+        ssize_t n =
+            send(c->fd, o->data + o->from, o->len - o->from, MSG_NOSIGNAL);
+
+        if (n >= 0) {
+            o->from += (size_t)n;
+            c->written += (size_t)n;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            watch(c, EPOLLIN | EPOLLOUT);
+            return;
+        } else if (errno != EINTR) {
+            c->broken = errno;
+        }
+    }
+    if (o->from == o->len)
+        hf__rd_out_reset(o);
+    watch(c, EPOLLIN);
+}
+
+/* ---- hello ------------------------------------------------------------ */
+
+static int say_hello(struct rd_conn *c)
+{
+    struct redis *r = c->r;
+    struct rd_out *o = &c->out;
+    bool auth = r->password[0] || r->user[0];
+    size_t size = 256 + strlen(r->user) + strlen(r->password);
+
+    c->hello_len = c->hello_at = 0;
+    if (hf__rd_out_reserve(r, o, size))
+        return HF_ENOMEM;
+    if (auth) {
+        o->secret = true;
+        hf__rd_put_count(o, '*', r->user[0] ? 3 : 2);
+        hf__rd_put_text(o, "AUTH");
+        if (r->user[0])
+            hf__rd_put_text(o, r->user);
+        hf__rd_put_text(o, r->password);
+        c->hello[c->hello_len++] = HELLO_AUTH;
+    }
+    if (c == &r->sub)
+        return 0;
+    if (r->db) {
+        hf__rd_put_count(o, '*', 2);
+        hf__rd_put_text(o, "SELECT");
+        hf__rd_put_num(o, r->db);
+        c->hello[c->hello_len++] = HELLO_SELECT;
+    }
+    hf__rd_put_count(o, '*', 3);
+    hf__rd_put_text(o, "EVAL");
+    hf__rd_put_text(o, clock_script);
+    hf__rd_put_text(o, "0");
+    c->hello[c->hello_len++] = HELLO_CLOCK;
+    return 0;
+}
+
+static void up(struct rd_conn *c, hf__time now)
+{
+    c->state = RD_UP;
+    c->timer = HF__NEVER;
+    c->failures = 0;
+    c->on_up(c->r, now);
+}
+
+/* The socket is connected. */
+static void connected(struct rd_conn *c, hf__time now)
+{
+    int one = 1;
+
+    if (!c->r->is_unix) {
+        setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+    }
+    c->reader = hf__rd_reader_new(&c->arena);
+    if (!c->reader || say_hello(c)) {
+        hf__rd_conn_fail(c, now, HF_ENOMEM, "out of memory");
+        return;
+    }
+    c->state = RD_HELLO;
+    c->heard_at = now;
+    if (c->hello_len)
+        hf__rd_conn_flush(c);
+    else
+        up(c, now);
+}
+
+static void server_clock(struct redis *r, const struct rd_node *reply,
+                         hf__time now)
+{
+    int64_t s, us;
+
+    if (!hf__rd_int(hf__rd_at(reply, 0), &s) ||
+        !hf__rd_int(hf__rd_at(reply, 1), &us) || s < 0 || s > INT32_MAX * 4LL)
+        return;
+    r->server_us = s * 1000000 + us;
+    r->server_at = now;
+}
+
+/* The text of an error may quote what was sent, so AUTH's is not shown. */
+static void hello_refused(struct rd_conn *c, const struct rd_node *reply,
+                          uint8_t step, hf__time now)
+{
+    const char *text = reply->text;
+
+    if (step != HELLO_AUTH || strstr(text, "max number of clients"))
+        hf__rd_conn_fail(c, now, hf__rd_error_code(text), "%s: %.120s",
+                         c->r->host, text);
+    else if (strstr(text, "without any password") ||
+             strstr(text, "no password is set"))
+        hf__rd_conn_fail(c, now, HF_EAUTH,
+                         "the server wants no password, and one was given");
+    else
+        hf__rd_conn_fail(c, now, HF_EAUTH,
+                         "the server refused the user name or password");
+}
+
+/* Returns false if the connection is gone. */
+static bool hello_reply(struct rd_conn *c, const struct rd_node *reply,
+                        hf__time now)
+{
+    uint8_t step = c->hello[c->hello_at++];
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        hello_refused(c, reply, step, now);
+        return false;
+    }
+    if (step == HELLO_CLOCK ? reply->type != REDIS_REPLY_ARRAY
+                            : !hf__rd_is(reply, "OK")) {
+        hf__rd_conn_fail(c, now, HF_EPROTO, "is this a Redis server?");
+        return false;
+    }
+    if (step == HELLO_CLOCK)
+        server_clock(c->r, reply, now);
+    if (c->hello_at == c->hello_len)
+        up(c, now);
+    return true;
+}
+
+/* ---- connect ---------------------------------------------------------- */
+
+static void take_found(struct redis *r)
+{
+    struct rd_addrs *found =
+        __atomic_exchange_n(&r->found, NULL, __ATOMIC_ACQUIRE);
+
+    if (!found)
+        return;
+    r->addrs = *found;
+    r->core->free(r->client, found);
+}
+
+void hf__rd_conn_start(struct rd_conn *c, hf__time now)
+{
+    struct redis *r = c->r;
+    const struct rd_addr *a;
+
+    if (c->addr == 0)
+        take_found(r);
+    if (c->addr >= r->addrs.len)
+        c->addr = 0;
+    a = &r->addrs.at[c->addr];
+    c->written = 0;
+    c->state = RD_CONNECTING;
+    c->timer = now + r->connect_timeout_ms * HF__MS / (hf__time)r->addrs.len;
+    c->fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (c->fd < 0) {
+        hf__rd_conn_fail(c, now, HF_EBACKEND, "socket: %s", strerror(errno));
+        return;
+    }
+    if (connect(c->fd, (const struct sockaddr *)&a->sa, a->len) == 0)
+        connected(c, now);
+    else if (errno == EINPROGRESS)
+        watch(c, EPOLLOUT);
+    else
+        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", r->host,
+                         strerror(errno));
+}
+
+static void connecting(struct rd_conn *c, hf__time now)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLOUT};
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if (poll(&p, 1, 0) <= 0)
+        return;
+    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len))
+        error = errno;
+    if (error)
+        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->host,
+                         strerror(error));
+    else
+        connected(c, now);
+}
+
+void hf__rd_conn_move(struct rd_conn *c, hf__time now)
+{
+    if (c->broken)
+        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->host,
+                         strerror(c->broken));
+    if (c->state == RD_CONNECTING)
+        connecting(c, now);
+    if (now >= c->timer && c->state != RD_OFF) {
+        if (c->state == RD_WAIT)
+            hf__rd_conn_start(c, now);
+        else
+            hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: no answer within %u ms",
+                             c->r->host, c->r->connect_timeout_ms);
+    }
+    if (c->state >= RD_HELLO && c->out.from < c->out.len)
+        hf__rd_conn_flush(c);
+}
+
+hf__time hf__rd_conn_timeout(const struct rd_conn *c)
+{
+    return c->broken ? 0 : c->timer;
+}
+
+/* ---- read ------------------------------------------------------------- */
+
+/* Returns false if the connection is gone. */
+static bool digest(struct rd_conn *c, hf__time now)
+{
+    struct rd_node *reply;
+    int rc;
+
+    while ((rc = hf__rd_reader_next(c->reader, &c->arena, &reply)) == 1) {
+        if (c->state == RD_HELLO) {
+            if (!hello_reply(c, reply, now))
+                return false;
+            rc = 0;
+        } else {
+            rc = c->on_reply(c->r, reply, now);
+        }
+        hf__rd_arena_reset(&c->arena);
+        if (rc)
+            break;
+    }
+    if (rc == HF_EPROTO)
+        hf__rd_conn_fail(c, now, rc, "%s: an answer we do not understand%s%s",
+                         c->r->host, c->reader->err ? ": " : "",
+                         c->reader->err ? c->reader->errstr : "");
+    else if (rc)
+        hf__rd_conn_fail(c, now, rc, "out of memory");
+    return rc == 0;
+}
+
+bool hf__rd_conn_read(struct rd_conn *c, hf__time now)
+{
+    char buf[READ_SIZE];
+    ssize_t n;
+    bool any = false;
+
+    /* A short read has emptied the socket: no second recv() to hear EAGAIN. */
+    do {
+        if (c->state < RD_HELLO)
+            return any;
+        n = recv(c->fd, buf, sizeof(buf), 0);
+        if (n > 0) {
+            any = true;
+            c->heard_at = now;
+            if (redisReaderFeed(c->reader, buf, (size_t)n) != REDIS_OK)
+                hf__rd_conn_fail(c, now, HF_ENOMEM, "out of memory");
+            else if (!digest(c, now))
+                return true;
+        } else if (n == 0) {
+            hf__rd_conn_fail(c, now, HF_EBACKEND,
+                             "%s: the server closed the connection",
+                             c->r->host);
+        } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+            hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->host,
+                             strerror(errno));
+        }
+    } while (n == (ssize_t)sizeof(buf));
+    return any;
+}

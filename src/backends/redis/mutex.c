@@ -1,0 +1,310 @@
+/*
+ * The verbs of the mutex: from a request to the command of its script, and
+ * from the answer to an outcome. Batches of renewals are in renew.c.
+ */
+#include "redis.h"
+
+#include <string.h>
+
+#define POLL_MIN_MS 100
+#define POLL_MAX_MS 1000
+
+size_t hf__rd_owner(const struct redis *r, uint64_t hold_id,
+                    char to[RD_OWNER_MAX])
+{
+    memcpy(to, r->uuid, RD_UUID_LEN);
+    to[RD_UUID_LEN] = ':';
+    return RD_UUID_LEN + 1 + hf__rd_decimal(to + RD_UUID_LEN + 1, hold_id);
+}
+
+int hf__rd_attach(void *self, struct hf__remote *remote)
+{
+    struct redis *r = self;
+
+    if (remote->kind != HF_MUTEX)
+        return HF_ENOTSUP;
+    if (remote->name_len > HF_NAME_MAX)
+        return HF_EINVAL;
+    if (remote->fair && r->string_dialect)
+        return r->core->why(r->client, HF_ENOTSUP,
+                            "the string dialect has no fair mutex");
+    if (hf__rd_reserved(remote->name, remote->name_len))
+        return r->core->why(r->client, HF_EINVAL,
+                            "a name may not begin as our own keys do "
+                            "(holdfast:, redisson_lock_ ...)");
+    remote->impl = r->core->alloc(r->client, sizeof(struct rd_link));
+    return remote->impl ? 0 : HF_ENOMEM;
+}
+
+void hf__rd_detach(void *self, struct hf__remote *remote)
+{
+    struct redis *r = self;
+
+    if (!remote->impl)
+        return;
+    hf__rd_chan_drop(r, remote);
+    r->core->free(r->client, remote->impl);
+    remote->impl = NULL;
+}
+
+/* ---- sending ---------------------------------------------------------- */
+
+int hf__rd_attempt(void *self, struct hf__req *req)
+{
+    struct rd_link *link = req->remote->impl;
+    int rc;
+
+    link->asking = true;
+    rc = hf__rd_submit(self, req);
+    if (rc != HF__PENDING)
+        link->asking = false;
+    return rc;
+}
+
+int hf__rd_release(void *self, struct hf__req *req)
+{
+    return hf__rd_submit(self, req);
+}
+
+int hf__rd_abandon(void *self, struct hf__req *req)
+{
+    struct redis *r = self;
+    struct rd_link *link = req->remote->impl;
+
+    hf__rd_forget(r, &req->remote->ask);
+    link->asking = false;
+    hf__rd_wait_end(r, req->remote, r->core->now());
+    if (link->sent_id != req->hold_id)
+        return HF__DONE; /* the server has never heard of it */
+    return hf__rd_submit(r, req);
+}
+
+/* The server's clock until which a question that is sent now is meant. */
+static int64_t valid_until(const struct redis *r, hf__time now)
+{
+    if (!r->server_us)
+        return 0;
+    return r->server_us + (now - r->server_at) / 1000 +
+           (int64_t)r->op_timeout_ms * 1000;
+}
+
+static int64_t token_ttl(uint32_t lease_ms)
+{
+    int64_t ttl = 10 * (int64_t)lease_ms;
+
+    return ttl > RD_TOKEN_TTL_MS ? ttl : RD_TOKEN_TTL_MS;
+}
+
+static void put_key(struct rd_out *o, enum rd_key key,
+                    const struct hf__remote *m)
+{
+    hf__rd_put_key(o, key, m->name, m->name_len);
+}
+
+static void put_owner(const struct redis *r, struct rd_out *o, uint64_t id)
+{
+    char owner[RD_OWNER_MAX];
+
+    hf__rd_put(o, owner, hf__rd_owner(r, id, owner));
+}
+
+static int encode_take(struct redis *r, struct hf__req *req)
+{
+    const struct hf__remote *m = req->remote;
+    struct rd_link *link = m->impl;
+    size_t label = strlen(m->label);
+    bool before = link->sent_id == req->hold_id;
+    enum rd_script s = r->string_dialect ? RD_TAKE_S
+                       : m->fair         ? RD_TAKE_FAIR
+                                         : RD_TAKE;
+    struct rd_out *o =
+        hf__rd_call(r, req, s, m->fair ? 6 : 4, m->fair ? 8 : 6,
+                    8 * (RD_KEY_MAX + 16) + 512 + sizeof(r->about) + label);
+
+    if (!o)
+        return HF_ENOMEM;
+    put_key(o, RD_KEY_LOCK, m);
+    put_key(o, RD_KEY_INFO, m);
+    if (m->fair) {
+        put_key(o, RD_KEY_TOKEN, m);
+        put_key(o, RD_KEY_QUEUE, m);
+        put_key(o, RD_KEY_TIMEOUT, m);
+        put_key(o, RD_KEY_SEEN, m);
+    } else {
+        put_key(o, RD_KEY_WAITERS, m);
+        put_key(o, r->string_dialect ? RD_KEY_TOKEN_S : RD_KEY_TOKEN, m);
+    }
+    put_owner(r, o, req->hold_id);
+    hf__rd_put_num(o, req->lease_ms);
+    hf__rd_put_num(o, valid_until(r, req->sent_at));
+    hf__rd_put_num(o, token_ttl(req->lease_ms));
+    hf__rd_put_two(o, r->about, r->about_len, m->label, label);
+    hf__rd_put(o, !req->may_queue ? "0" : before ? "2" : "1", 1);
+    if (m->fair) {
+        put_key(o, RD_CHANNEL, m);
+        hf__rd_put(o, r->chans.live ? "1" : "0", 1);
+    }
+    link->sent_id = req->hold_id;
+    return 0;
+}
+
+/* RELEASE and ABANDON. */
+static int encode_drop(struct redis *r, struct hf__req *req)
+{
+    const struct hf__remote *m = req->remote;
+    bool leave = req->op == HF__ABANDON;
+    enum rd_script s = r->string_dialect ? (leave ? RD_LEAVE_S : RD_DROP_S)
+                       : m->fair ? (leave ? RD_LEAVE_FAIR : RD_DROP_FAIR)
+                                 : (leave ? RD_LEAVE : RD_DROP);
+    size_t args = r->string_dialect ? 1 : m->fair ? 2 : 3;
+    struct rd_out *o = hf__rd_call(r, req, s, m->fair ? 5 : 3, args,
+                                   7 * (RD_KEY_MAX + 16) + 128);
+
+    if (!o)
+        return HF_ENOMEM;
+    put_key(o, RD_KEY_LOCK, m);
+    put_key(o, RD_KEY_INFO, m);
+    if (m->fair) {
+        put_key(o, RD_KEY_QUEUE, m);
+        put_key(o, RD_KEY_TIMEOUT, m);
+        put_key(o, RD_KEY_SEEN, m);
+    } else {
+        put_key(o, RD_KEY_WAITERS, m);
+    }
+    put_owner(r, o, req->hold_id);
+    if (args > 1)
+        put_key(o, RD_CHANNEL, m);
+    if (args > 2)
+        put_key(o, RD_MARK, m);
+    return 0;
+}
+
+int hf__rd_mutex_encode(struct redis *r, struct hf__req *req)
+{
+    return req->op == HF__ATTEMPT ? encode_take(r, req) : encode_drop(r, req);
+}
+
+/* ---- answers ---------------------------------------------------------- */
+
+/* When to ask again although nobody rang. Where we are not told (a foreign
+ * holder in the string dialect publishes nothing; a server that forbids our
+ * channels), every 100 ms at first, then ever less often up to 1 s. */
+static hf__time look_at(struct redis *r, struct rd_chan *chan, int64_t ttl_ms,
+                        bool foreign, hf__time now)
+{
+    int64_t ms = RD_LOOK_MS - hf__rd_jitter(r, RD_LOOK_JITTER_MS);
+    int64_t end =
+        ttl_ms + RD_EXPIRY_SLACK_MS + hf__rd_jitter(r, RD_EXPIRY_JITTER_MS);
+
+    if (r->chans.refused || (foreign && r->string_dialect)) {
+        uint32_t poll = chan->poll_ms ? chan->poll_ms : POLL_MIN_MS;
+
+        ms = poll / 2 + hf__rd_jitter(r, poll);
+        poll += poll / 2;
+        chan->poll_ms = (uint16_t)(poll < POLL_MAX_MS ? poll : POLL_MAX_MS);
+    }
+    if (ttl_ms >= 0 && end < ms)
+        ms = end;
+    return now + ms * HF__MS;
+}
+
+static int queued(struct redis *r, struct hf__req *req,
+                  const struct rd_node *reply, hf__time now)
+{
+    struct rd_link *link = req->remote->impl;
+    int64_t ttl, foreign;
+    bool rang;
+
+    if (!hf__rd_int(hf__rd_at(reply, 2), &ttl) ||
+        !hf__rd_int(hf__rd_at(reply, 3), &foreign) || !req->may_queue)
+        return HF_EPROTO;
+    if (hf__rd_wait(r, req->remote, req->hold_id, foreign != 0)) {
+        hf__rd_finish(r, req, HF_ENOMEM);
+        return 0;
+    }
+    rang = link->chan->rang;
+    link->chan->rang = false;
+    req->look_at = look_at(r, link->chan, ttl, foreign != 0, now);
+    hf__rd_finish(r, req, HF__QUEUED);
+    if (rang)
+        r->core->bell(r->client, req->remote);
+    return 0;
+}
+
+static int granted(struct redis *r, struct hf__req *req,
+                   const struct rd_node *reply, hf__time now)
+{
+    int64_t token;
+
+    if (!hf__rd_int(hf__rd_at(reply, 2), &token) || token <= 0)
+        return HF_EPROTO;
+    hf__rd_wait_end(r, req->remote, now);
+    req->token = (uint64_t)token;
+    hf__rd_finish(r, req, HF__GRANTED);
+    return 0;
+}
+
+static int taken(struct redis *r, struct hf__req *req, int64_t what,
+                 const struct rd_node *reply, hf__time now)
+{
+    int rc;
+
+    switch (what) {
+    case RD_GRANTED:
+        return granted(r, req, reply, now);
+    case RD_QUEUED:
+        return queued(r, req, reply, now);
+    case RD_BUSY:
+        hf__rd_wait_end(r, req->remote, now);
+        hf__rd_finish(r, req, HF__BUSY);
+        return 0;
+    case RD_STALE:
+        /* Nothing was done, and now we know the server's time better. */
+        rc = encode_take(r, req);
+        if (rc)
+            hf__rd_finish(r, req, rc);
+        return 0;
+    case RD_MISMATCH:
+        hf__rd_wait_end(r, req->remote, now);
+        r->core->why(r->client, HF_EMISMATCH,
+                     "the name is a read-write lock's");
+        hf__rd_finish(r, req, HF_EMISMATCH);
+        return 0;
+    default:
+        return HF_EPROTO;
+    }
+}
+
+static int take_reply(struct redis *r, const struct rd_flight *f,
+                      const struct rd_node *reply, hf__time now)
+{
+    int64_t what, server_us;
+
+    if (!hf__rd_int(hf__rd_at(reply, 0), &what) ||
+        !hf__rd_int(hf__rd_at(reply, 1), &server_us) || server_us <= 0 ||
+        server_us > INT64_MAX / 2)
+        return HF_EPROTO;
+    if (!f->req)
+        return 0; /* given up meanwhile; the abandon follows */
+    /* By the time of sending: rather too late a time than too early, so that
+     * a question that is meant is never refused. */
+    r->server_us = server_us;
+    r->server_at = f->req->sent_at;
+    return taken(r, f->req, what, reply, now);
+}
+
+int hf__rd_mutex_reply(struct redis *r, const struct rd_flight *f,
+                       const struct rd_node *reply, hf__time now)
+{
+    int64_t was_ours;
+
+    if (f->op == HF__ATTEMPT)
+        return take_reply(r, f, reply, now);
+    if (!hf__rd_int(reply, &was_ours) || was_ours < 0 || was_ours > 1)
+        return HF_EPROTO;
+    if (f->req)
+        hf__rd_finish(r, f->req,
+                      was_ours || f->op == HF__ABANDON ? HF__DONE
+                                                       : HF_ENOTOWNER);
+    return 0;
+}

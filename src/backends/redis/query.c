@@ -1,0 +1,302 @@
+/* Questions about a name, and breaking a lock. A list is a walk over the whole
+ * keyspace, a thousand keys at a time; its cursor is kept in query->count. */
+#include "redis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCAN_COUNT 1000
+
+int hf__rd_query(void *self, struct hf__query *q)
+{
+    if (q->req.op != HF__INSPECT && q->req.op != HF__LIST &&
+        q->req.op != HF__BREAK)
+        return HF_ENOTSUP;
+    if (q->name_len > HF_NAME_MAX)
+        return HF_EINVAL;
+    if (q->req.op == HF__LIST)
+        q->count = 0;
+    return hf__rd_submit(self, &q->req);
+}
+
+/* ---- sending ----------------------------------------------------------- */
+
+static int encode_inspect(struct redis *r, struct hf__query *q)
+{
+    bool s = r->string_dialect;
+    struct rd_out *o = hf__rd_call(r, &q->req, s ? RD_INSPECT_S : RD_INSPECT, 5,
+                                   0, 5 * (RD_KEY_MAX + 16));
+
+    if (!o)
+        return HF_ENOMEM;
+    hf__rd_put_key(o, RD_KEY_LOCK, q->name, q->name_len);
+    hf__rd_put_key(o, RD_KEY_INFO, q->name, q->name_len);
+    hf__rd_put_key(o, RD_KEY_WAITERS, q->name, q->name_len);
+    hf__rd_put_key(o, s ? RD_KEY_TOKEN_S : RD_KEY_TOKEN, q->name, q->name_len);
+    hf__rd_put_key(o, RD_KEY_QUEUE, q->name, q->name_len);
+    return 0;
+}
+
+static int encode_break(struct redis *r, struct hf__query *q)
+{
+    struct rd_out *o =
+        hf__rd_call(r, &q->req, r->string_dialect ? RD_BREAK_S : RD_BREAK, 6, 3,
+                    8 * (RD_KEY_MAX + 16));
+
+    if (!o)
+        return HF_ENOMEM;
+    hf__rd_put_key(o, RD_KEY_LOCK, q->name, q->name_len);
+    hf__rd_put_key(o, RD_KEY_INFO, q->name, q->name_len);
+    hf__rd_put_key(o, RD_KEY_WAITERS, q->name, q->name_len);
+    hf__rd_put_key(o, RD_KEY_QUEUE, q->name, q->name_len);
+    hf__rd_put_key(o, RD_KEY_TIMEOUT, q->name, q->name_len);
+    hf__rd_put_key(o, RD_KEY_SEEN, q->name, q->name_len);
+    hf__rd_put(o, "", 0);
+    hf__rd_put_key(o, RD_CHANNEL, q->name, q->name_len);
+    hf__rd_put_key(o, RD_MARK, q->name, q->name_len);
+    return 0;
+}
+
+/* The prefix as a glob pattern that means itself, and anything after it. */
+static size_t pattern_of(const struct redis *r, const struct hf__query *q,
+                         char to[2 * HF_NAME_MAX + 32])
+{
+    char *p = to;
+
+    /* Our own keys have "{" or ":" before the name (keys.c). */
+    if (r->string_dialect)
+        p = stpcpy(p, "holdfast:info:[{:]");
+    for (size_t i = 0; i < q->name_len && i < HF_NAME_MAX; i++) {
+        if (strchr("*?[]\\^-", q->name[i]) && q->name[i])
+            *p++ = '\\';
+        *p++ = q->name[i];
+    }
+    *p++ = '*';
+    return (size_t)(p - to);
+}
+
+static int encode_list(struct redis *r, struct hf__query *q)
+{
+    char pattern[2 * HF_NAME_MAX + 32], cursor[21];
+    struct rd_out *o =
+        hf__rd_call(r, &q->req, r->string_dialect ? RD_LIST_S : RD_LIST, 0, 3,
+                    sizeof(pattern) + 128);
+
+    if (!o)
+        return HF_ENOMEM;
+    hf__rd_put(o, cursor, hf__rd_decimal(cursor, q->count));
+    hf__rd_put(o, pattern, pattern_of(r, q, pattern));
+    hf__rd_put_num(o, SCAN_COUNT);
+    return 0;
+}
+
+int hf__rd_query_encode(struct redis *r, struct hf__query *q)
+{
+    switch (q->req.op) {
+    case HF__INSPECT:
+        return encode_inspect(r, q);
+    case HF__BREAK:
+        return encode_break(r, q);
+    default:
+        return encode_list(r, q);
+    }
+}
+
+/* ---- inspect ----------------------------------------------------------- */
+
+static void copy_text(char *to, size_t size, const char *from, size_t len)
+{
+    len = len < size - 1 ? len : size - 1;
+    memcpy(to, from, len);
+    to[len] = '\0';
+}
+
+/* The next line of what scripts.c wrote: owner, u or f, since, pid, host,
+ * label. */
+static const char *line(const char **at, const char *end, size_t *len)
+{
+    const char *begin = *at;
+    const char *nl = memchr(begin, '\n', (size_t)(end - begin));
+
+    *len = (size_t)((nl ? nl : end) - begin);
+    *at = nl ? nl + 1 : end;
+    return begin;
+}
+
+static void add_about(hf_party *p, hf_info *info, const struct rd_node *text)
+{
+    const char *at = text->text, *end = at + text->len, *s;
+    size_t len;
+
+    s = line(&at, end, &len);
+    if (len != strlen(p->owner) || memcmp(s, p->owner, len) != 0)
+        return; /* of an earlier holder */
+    s = line(&at, end, &len);
+    info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
+    s = line(&at, end, &len);
+    p->since_unix_ms = strtoll(s, NULL, 10);
+    s = line(&at, end, &len);
+    p->pid = strtoll(s, NULL, 10);
+    s = line(&at, end, &len);
+    copy_text(p->host, sizeof(p->host), s, len);
+    copy_text(p->label, sizeof(p->label), at, (size_t)(end - at));
+}
+
+static int add_waiters(struct redis *r, struct hf__query *q,
+                       const struct rd_node *list)
+{
+    for (const struct rd_node *n = list->first; n; n = n->next) {
+        hf_party *p;
+
+        if (!n->text)
+            return HF_EPROTO;
+        p = r->core->add_waiter(r->client, q);
+        if (!p)
+            return HF_ENOMEM;
+        copy_text(p->owner, sizeof(p->owner), n->text, n->len);
+        p->left_ms = -1;
+    }
+    return 0;
+}
+
+static int add_holder(struct redis *r, struct hf__query *q,
+                      const struct rd_node *owner, int64_t left_ms,
+                      const struct rd_node *about)
+{
+    hf_party *p = r->core->add_holder(r->client, q);
+
+    if (!p)
+        return HF_ENOMEM;
+    copy_text(p->owner, sizeof(p->owner), owner->text, owner->len);
+    p->left_ms = left_ms < 0 ? -1 : left_ms;
+    p->token = q->info->token;
+    if (about && about->type == REDIS_REPLY_STRING)
+        add_about(p, q->info, about);
+    return 0;
+}
+
+static int inspected(struct redis *r, struct hf__query *q,
+                     const struct rd_node *reply)
+{
+    const struct rd_node *owner = hf__rd_at(reply, 1);
+    const struct rd_node *queue = hf__rd_at(reply, 5);
+    const struct rd_node *waiters = hf__rd_at(reply, 6);
+    int64_t kind, left_ms, token = 0;
+    int rc;
+
+    if (!hf__rd_int(hf__rd_at(reply, 0), &kind) ||
+        !hf__rd_int(hf__rd_at(reply, 2), &left_ms) || !waiters ||
+        queue->type != REDIS_REPLY_ARRAY ||
+        waiters->type != REDIS_REPLY_ARRAY || (kind == 1 && !owner->text))
+        return HF_EPROTO;
+    if (kind == 2)
+        return r->core->why(r->client, HF_EMISMATCH,
+                            "the key is no lock of a kind we know");
+    hf__rd_int(hf__rd_at(reply, 3), &token);
+    q->info->token = token > 0 ? (uint64_t)token : 0;
+    if (kind == 1 || queue->first || waiters->first)
+        q->info->kind = HF_MUTEX;
+    rc = kind == 1 ? add_holder(r, q, owner, left_ms, hf__rd_at(reply, 4)) : 0;
+    if (queue->first)
+        q->info->fairness = HF_FAIR;
+    if (!rc)
+        rc = add_waiters(r, q, queue);
+    return rc ? rc : add_waiters(r, q, waiters);
+}
+
+/* ---- list -------------------------------------------------------------- */
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct hf_name *x = a, *y = b;
+    int order = memcmp(x->bytes, y->bytes, x->len < y->len ? x->len : y->len);
+
+    return order ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+/* SCAN may say a key twice. */
+static void sort_names(struct redis *r, hf_names *names)
+{
+    size_t len = 0;
+
+    if (!names->len)
+        return;
+    qsort(names->names, names->len, sizeof(*names->names), by_bytes);
+    for (size_t i = 1; i < names->len; i++) {
+        if (by_bytes(&names->names[len], &names->names[i]) != 0)
+            names->names[++len] = names->names[i];
+        else
+            r->core->free(r->client, names->names[i].bytes);
+    }
+    names->len = len + 1;
+}
+
+static int add_name(struct redis *r, struct hf__query *q, const char *key,
+                    size_t len)
+{
+    static const char prefix[] = "holdfast:info:";
+    size_t skip = sizeof(prefix) - 1;
+
+    if (!r->string_dialect)
+        return hf__rd_reserved(key, len)
+                   ? 0
+                   : r->core->add_name(r->client, q, key, len);
+    if (len < skip + 2 || memcmp(key, prefix, skip) != 0)
+        return HF_EPROTO;
+    return r->core->add_name(r->client, q, key + skip + 1,
+                             len - skip - 1 - (key[skip] == '{'));
+}
+
+/* PENDING: the walk goes on. */
+static int listed(struct redis *r, struct hf__query *q,
+                  const struct rd_node *reply)
+{
+    const struct rd_node *cursor = hf__rd_at(reply, 0);
+    int rc = 0;
+
+    if (!cursor || !cursor->text || !cursor->len)
+        return HF_EPROTO;
+    for (const struct rd_node *n = cursor->next; n && !rc; n = n->next)
+        rc = n->text ? add_name(r, q, n->text, n->len) : HF_EPROTO;
+    if (rc)
+        return rc;
+    q->count = strtoull(cursor->text, NULL, 10);
+    if (q->count)
+        return (rc = encode_list(r, q)) ? rc : HF__PENDING;
+    sort_names(r, q->names);
+    return 0;
+}
+
+/* ---- answers ----------------------------------------------------------- */
+
+static int broken(struct redis *r, const struct rd_node *reply)
+{
+    int64_t was_held;
+
+    if (!hf__rd_int(reply, &was_held))
+        return HF_EPROTO;
+    if (was_held == RD_MISMATCH)
+        return r->core->why(r->client, HF_EMISMATCH,
+                            "the name is a read-write lock's");
+    if (was_held == 0)
+        return r->core->why(r->client, HF_ENOTOWNER, "nobody holds it");
+    return was_held == 1 ? 0 : HF_EPROTO;
+}
+
+int hf__rd_query_reply(struct redis *r, struct hf__query *q,
+                       const struct rd_node *reply)
+{
+    int rc;
+
+    if (q->req.op == HF__INSPECT)
+        rc = inspected(r, q, reply);
+    else if (q->req.op == HF__LIST)
+        rc = listed(r, q, reply);
+    else
+        rc = broken(r, reply);
+    if (rc == HF_EPROTO || rc == HF__PENDING)
+        return rc == HF_EPROTO ? rc : 0;
+    hf__rd_finish(r, &q->req, rc);
+    return 0;
+}

@@ -1,0 +1,304 @@
+/*
+ * The backend's table, and a client's beginning and end.
+ *
+ *   redis://[user[:password]@]host[:6379][/db]
+ *   redis+unix:///path[?db=n]
+ *   dialect=redisson (default: Redisson's RLock, RFencedLock and RFairLock)
+ *   dialect=string   (redsync, node-redlock, redis-py; unfair only)
+ */
+#include "redis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define QUIET_MAX 4 /* reads of cmd before sub gets its turn in any case */
+
+uint32_t hf__rd_jitter(struct redis *r, uint32_t below)
+{
+    /* xorshift64*: nothing secret hangs on it. */
+    r->chance ^= r->chance >> 12;
+    r->chance ^= r->chance << 25;
+    r->chance ^= r->chance >> 27;
+    return (uint32_t)((r->chance * 0x2545f4914f6cdd1dULL) >> 33) % below;
+}
+
+static char *copy(struct redis *r, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *p = r->core->alloc(r->client, size);
+
+    return p ? memcpy(p, text, size) : NULL;
+}
+
+static void wipe(struct redis *r, char *secret)
+{
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
+    r->core->free(r->client, secret);
+}
+
+static void free_all(struct redis *r)
+{
+    hf__rd_conn_fini(&r->cmd);
+    hf__rd_conn_fini(&r->sub);
+    hf__rd_cmd_fini(r);
+    hf__rd_sub_fini(r);
+    wipe(r, r->password);
+    r->core->free(r->client, r->user);
+    r->core->free(r->client, r->host);
+    r->core->free(r->client, r->found);
+    r->core->free(r->client, r);
+}
+
+/* ---- open -------------------------------------------------------------- */
+
+static int parse_db(struct redis *r, const char *text)
+{
+    char *end;
+    unsigned long db = strtoul(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end || db > 65535)
+        return r->core->why(r->client, HF_EINVAL,
+                            "database \"%.40s\": a number like 0 would be "
+                            "right",
+                            text);
+    r->db = (uint32_t)db;
+    return 0;
+}
+
+static int parse_dialect(struct redis *r, struct hf__url *url)
+{
+    const char *dialect = r->core->option(url, "dialect");
+
+    r->string_dialect = dialect && strcmp(dialect, "string") == 0;
+    if (!dialect || r->string_dialect || strcmp(dialect, "redisson") == 0)
+        return 0;
+    return r->core->why(r->client, HF_EINVAL,
+                        "dialect=%.40s: redisson or string would be right",
+                        dialect);
+}
+
+static int parse_unix(struct redis *r, const struct hf__url *url)
+{
+    if (url->hosts_len || !url->path[0])
+        return r->core->why(r->client, HF_EINVAL,
+                            "redis+unix:///path/to/socket would be right");
+    r->is_unix = true;
+    r->host = copy(r, url->path);
+    if (!r->host)
+        return HF_ENOMEM;
+    if (hf__rd_unix_addr(url->path, &r->addrs) == 0)
+        return 0;
+    return r->core->why(r->client, HF_EINVAL,
+                        "the socket's path is longer than the system allows");
+}
+
+static int parse_host(struct redis *r, const struct hf__url *url)
+{
+    if (url->hosts_len != 1 || !url->hosts[0].name[0])
+        return r->core->why(r->client, HF_EINVAL,
+                            "one host would be right, as in "
+                            "redis://host:6379/0");
+    r->port = url->hosts[0].port ? url->hosts[0].port : 6379;
+    r->host = copy(r, url->hosts[0].name);
+    if (!r->host)
+        return HF_ENOMEM;
+    return url->path[0] && url->path[1] ? parse_db(r, url->path + 1) : 0;
+}
+
+static int parse(struct redis *r, const struct hf__config *config)
+{
+    struct hf__url *url = config->url;
+    const char *db = r->core->option(url, "db");
+    int rc = parse_dialect(r, url);
+
+    if (!rc && strcmp(url->scheme, "redis+unix") == 0)
+        rc = parse_unix(r, url);
+    else if (!rc)
+        rc = parse_host(r, url);
+    if (!rc && db)
+        rc = parse_db(r, db);
+    if (rc)
+        return rc;
+    r->connect_timeout_ms = config->connect_timeout_ms;
+    r->op_timeout_ms = config->op_timeout_ms;
+    r->user = copy(r, url->user);
+    r->password = copy(r, config->password);
+    return r->user && r->password ? 0 : HF_ENOMEM;
+}
+
+/* Who we are: to the server a random uuid, to people host and pid. */
+static int introduce(struct redis *r)
+{
+    unsigned char b[24];
+    char host[65] = "";
+    int rc = r->core->random(b, sizeof(b));
+
+    if (rc)
+        return r->core->why(r->client, rc, "getrandom failed");
+    b[6] = (b[6] & 0x0f) | 0x40;
+    b[8] = (b[8] & 0x3f) | 0x80;
+    snprintf(r->uuid, sizeof(r->uuid),
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+             "%02x%02x%02x%02x%02x%02x",
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10],
+             b[11], b[12], b[13], b[14], b[15]);
+    memcpy(&r->chance, b + 16, 8);
+    r->chance |= 1;
+    r->wake_len =
+        (size_t)snprintf(r->wake, sizeof(r->wake), "holdfast:wake:%s", r->uuid);
+    gethostname(host, sizeof(host) - 1);
+    host[strcspn(host, "\n")] = '\0';
+    r->about_len = (size_t)snprintf(r->about, sizeof(r->about), "%ld\n%s\n",
+                                    (long)getpid(), host);
+    for (int i = 0; i < RD_SCRIPTS; i++) {
+        r->script_len[i] = strlen(hf__rd_script[i]);
+        hf__rd_sha1_hex(hf__rd_script[i], r->script_len[i], r->sha[i]);
+    }
+    return 0;
+}
+
+static int start(struct redis *r)
+{
+    int rc = r->is_unix ? 0
+                        : hf__rd_lookup(r->host, r->port, &r->addrs, r->text,
+                                        sizeof(r->text));
+
+    if (rc)
+        return r->core->why(r->client, rc, "%s", r->text);
+    hf__rd_conn_start(&r->cmd, r->core->now());
+    return 0;
+}
+
+static int redis_open(hf_client *client, const struct hf__core *core,
+                      const struct hf__config *config, void **self)
+{
+    struct redis *r = core->alloc(client, sizeof(*r));
+    int rc;
+
+    if (!r)
+        return HF_ENOMEM;
+    r->core = core;
+    r->client = client;
+    hf__rd_conn_init(r, &r->cmd);
+    hf__rd_conn_init(r, &r->sub);
+    r->cmd.on_up = hf__rd_cmd_up;
+    r->cmd.on_reply = hf__rd_cmd_reply;
+    r->cmd.on_down = hf__rd_cmd_down;
+    r->sub.on_up = hf__rd_sub_up;
+    r->sub.on_reply = hf__rd_sub_reply;
+    r->sub.on_down = hf__rd_sub_down;
+    rc = parse(r, config);
+    if (!rc)
+        rc = introduce(r);
+    if (!rc)
+        rc = start(r);
+    if (rc) {
+        free_all(r);
+        return rc;
+    }
+    *self = r;
+    return 0;
+}
+
+static int redis_ready(void *self)
+{
+    struct redis *r = self;
+
+    if (r->opened)
+        return HF__DONE;
+    if (!r->open_code)
+        return HF__PENDING;
+    return r->core->why(r->client, r->open_code, "%s", r->text);
+}
+
+static void redis_close(void *self)
+{
+    free_all(self);
+}
+
+/* ---- driving ----------------------------------------------------------- */
+
+/* Nobody says which of both has something. The one we expect it of first; the
+ * other only if that had nothing, or has been passed over too often. */
+static void read_some(struct redis *r, hf__time now)
+{
+    bool expected = r->flights.len || r->cmd.state == RD_HELLO;
+    bool got;
+
+    if (r->sub.state < RD_HELLO) {
+        hf__rd_conn_read(&r->cmd, now);
+        return;
+    }
+    got = hf__rd_conn_read(expected ? &r->cmd : &r->sub, now);
+    if (got && ++r->quiet < QUIET_MAX)
+        return;
+    r->quiet = 0;
+    hf__rd_conn_read(expected ? &r->sub : &r->cmd, now);
+}
+
+static void redis_advance(void *self, hf__time now)
+{
+    struct redis *r = self;
+
+    hf__rd_conn_move(&r->cmd, now);
+    hf__rd_sub_move(r, now);
+    read_some(r, now);
+    hf__rd_cmd_silence(r, now);
+    hf__rd_pump(r);
+}
+
+static hf__time redis_next_timeout(void *self)
+{
+    struct redis *r = self;
+
+    return hf__rd_min(hf__rd_cmd_timeout(r), hf__rd_sub_timeout(r));
+}
+
+/* On the keeper, no lock held: reads only what never changes after open. */
+static void redis_background(void *self)
+{
+    struct redis *r = self;
+    struct rd_addrs *addrs;
+    char text[160];
+
+    if (r->is_unix)
+        return;
+    addrs = r->core->alloc(r->client, sizeof(*addrs));
+    if (!addrs)
+        return;
+    if (hf__rd_lookup(r->host, r->port, addrs, text, sizeof(text)) == 0)
+        addrs = __atomic_exchange_n(&r->found, addrs, __ATOMIC_ACQ_REL);
+    r->core->free(r->client, addrs);
+}
+
+static const struct hf__backend backend = {
+    .abi = HF__ABI,
+    .name = "redis",
+    .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
+                          HF_CAP_EVENTS | HF_CAP_INSPECT},
+    .fair_by_default = false,
+    .options = "dialect, db",
+    .open = redis_open,
+    .ready = redis_ready,
+    .close = redis_close,
+    .advance = redis_advance,
+    .next_timeout = redis_next_timeout,
+    .background = redis_background,
+    .attach = hf__rd_attach,
+    .detach = hf__rd_detach,
+    .attempt = hf__rd_attempt,
+    .release = hf__rd_release,
+    .abandon = hf__rd_abandon,
+    .renew = hf__rd_renew,
+    .query = hf__rd_query,
+};
+
+__attribute__((visibility("default"))) hf__module_fn hf_module;
+
+const struct hf__backend *hf_module(uint32_t abi)
+{
+    return abi == HF__ABI ? &backend : NULL;
+}

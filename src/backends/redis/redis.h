@@ -1,0 +1,387 @@
+/*
+ * The Redis backend, inside. One server, two connections:
+ *
+ *   cmd   every request, in order of submission; answers come in that order
+ *   sub   opened when somebody first has to wait; only ever told things
+ *
+ * Everything here runs with the client's mutex held, except open() and
+ * background(), which run on the keeper before or beside that.
+ *
+ * Files: redis.c the table, the URL; conn.c a socket, from lookup to loss;
+ * addr.c the lookup; wire.c the out buffer; reply.c answers; cmd.c requests,
+ * sent and unsent; keys.c names; scripts.c the Lua; mutex.c its verbs; sub.c
+ * channels and bells; query.c inspect, list, break; error.c what the server's
+ * errors mean.
+ */
+#ifndef HF_REDIS_H
+#define HF_REDIS_H
+
+#include "../../backend.h"
+
+#include <hiredis/read.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#define RD_UUID_LEN 36
+#define RD_OWNER_MAX (RD_UUID_LEN + 1 + 20 + 1)
+#define RD_KEY_MAX (HF_NAME_MAX + 64) /* a name with the longest prefix */
+
+/* A safety look at the latest after this, in case an event was lost. */
+#define RD_LOOK_MS 1900
+#define RD_LOOK_JITTER_MS 300
+/* The expiry of a key is looked at this much later, and spread. */
+#define RD_EXPIRY_SLACK_MS 2
+#define RD_EXPIRY_JITTER_MS 8
+/* A subscription outlives its last waiter by this: who waits once will wait
+ * again, and each SUBSCRIBE costs the server as much as an acquire. */
+#define RD_LINGER_MS 5000
+/* Is the subscription connection still there? Asked while somebody waits. */
+#define RD_SUB_PING_MS 5000
+#define RD_TOKEN_TTL_MS 86400000LL
+#define RD_RENEW_CHUNK 256
+/* Nothing we ask has a longer answer. */
+#define RD_REPLY_MAX (8u << 20)
+#define RD_OUT_HIGH (64u << 10)
+
+struct redis;
+
+/* ---- reply.c ---------------------------------------------------------- */
+
+/* One element of an answer. Memory of the arena, gone with the next one. */
+struct rd_node {
+    struct rd_node *next;         /* of the same array */
+    struct rd_node *first, *last; /* ARRAY */
+    int type;                     /* REDIS_REPLY_... */
+    int64_t number;               /* INTEGER; ARRAY: how many there shall be */
+    const char *text;             /* STRING, STATUS, ERROR; terminated */
+    size_t len;
+};
+
+struct rd_block;
+struct rd_arena {
+    const struct hf__core *core;
+    hf_client *client;
+    struct rd_block *blocks; /* the newest first; one is kept */
+    size_t used;             /* since the last reset, in all blocks */
+};
+
+void hf__rd_arena_init(struct rd_arena *, const struct hf__core *, hf_client *);
+void hf__rd_arena_reset(struct rd_arena *);
+void hf__rd_arena_fini(struct rd_arena *);
+redisReader *hf__rd_reader_new(struct rd_arena *);
+/* 1 and *node: a whole answer; 0: not yet; HF_EPROTO, HF_ENOMEM. */
+int hf__rd_reader_next(redisReader *, struct rd_arena *, struct rd_node **node);
+/* The i-th element, NULL if there is none or it is no array. */
+const struct rd_node *hf__rd_at(const struct rd_node *, size_t i);
+bool hf__rd_int(const struct rd_node *, int64_t *); /* INTEGER or decimal */
+bool hf__rd_is(const struct rd_node *, const char *text); /* any text */
+
+/* ---- wire.c ----------------------------------------------------------- */
+
+struct rd_out {
+    char *data;
+    size_t from, len, cap; /* [from, len) is still to be sent */
+    bool secret;           /* holds a password: to be wiped once sent */
+};
+
+int hf__rd_out_reserve(struct redis *, struct rd_out *, size_t more);
+void hf__rd_out_reset(struct rd_out *);
+void hf__rd_out_fini(struct redis *, struct rd_out *);
+/* These need room reserved before. */
+void hf__rd_put_count(struct rd_out *, char type, size_t n);
+void hf__rd_put(struct rd_out *, const void *, size_t);
+void hf__rd_put_two(struct rd_out *, const void *, size_t, const void *,
+                    size_t);
+void hf__rd_put_text(struct rd_out *, const char *);
+void hf__rd_put_num(struct rd_out *, int64_t);
+size_t hf__rd_decimal(char to[21], uint64_t);
+
+/* ---- keys.c ----------------------------------------------------------- */
+
+enum rd_key {
+    RD_KEY_LOCK,    /* n itself */
+    RD_KEY_TOKEN,   /* redisson_lock_token:{n} */
+    RD_KEY_QUEUE,   /* redisson_lock_queue:{n} */
+    RD_KEY_TIMEOUT, /* redisson_lock_timeout:{n} */
+    RD_KEY_INFO,    /* ours: who holds it */
+    RD_KEY_WAITERS, /* ours: unfair waiters, by the time they came */
+    RD_KEY_SEEN,    /* ours: fair waiters, by their last sign of life */
+    RD_KEY_TOKEN_S, /* ours: the token of the string dialect */
+    RD_CHANNEL,     /* redisson_lock__channel:{n} */
+    RD_MARK,        /* ours: subscribed together with RD_CHANNEL */
+};
+
+/* Writes the key, not terminated; returns its length, at most RD_KEY_MAX. */
+size_t hf__rd_key(char *to, enum rd_key, const char *name, size_t len);
+void hf__rd_put_key(struct rd_out *, enum rd_key, const char *name, size_t len);
+bool hf__rd_reserved(const char *name, size_t len);
+
+/* ---- scripts.c -------------------------------------------------------- */
+
+enum rd_script {
+    RD_TAKE,
+    RD_DROP,
+    RD_LEAVE,
+    RD_TAKE_FAIR,
+    RD_DROP_FAIR,
+    RD_LEAVE_FAIR,
+    RD_RENEW,
+    RD_INSPECT,
+    RD_LIST,
+    RD_BREAK,
+    RD_TAKE_S, /* the string dialect */
+    RD_DROP_S,
+    RD_LEAVE_S,
+    RD_RENEW_S,
+    RD_INSPECT_S,
+    RD_LIST_S,
+    RD_BREAK_S,
+    RD_SCRIPTS,
+};
+
+/* First number of the answer of a TAKE. */
+enum rd_take {
+    RD_GRANTED = 2, /* now, token */
+    RD_QUEUED = 3,  /* now, ms until a look is worth it or -1, foreign */
+    RD_BUSY = 4,    /* now */
+    RD_STALE = 5,   /* now: the question came too late to be meant */
+    RD_MISMATCH = 6,
+};
+
+extern const char *const hf__rd_script[RD_SCRIPTS];
+void hf__rd_sha1_hex(const char *text, size_t len, char hex[41]);
+
+/* ---- addr.c ----------------------------------------------------------- */
+
+struct rd_addr {
+    int family;
+    socklen_t len;
+    struct sockaddr_storage sa;
+};
+
+#define RD_ADDRS 8
+
+struct rd_addrs {
+    size_t len;
+    struct rd_addr at[RD_ADDRS];
+};
+
+/* May block. EBACKEND and a text, or 0. */
+int hf__rd_lookup(const char *host, uint16_t port, struct rd_addrs *,
+                  char *text, size_t size);
+int hf__rd_unix_addr(const char *path, struct rd_addrs *);
+
+/* ---- conn.c ----------------------------------------------------------- */
+
+enum rd_state {
+    RD_OFF,        /* not wanted */
+    RD_WAIT,       /* until timer, then again */
+    RD_CONNECTING, /* until timer */
+    RD_HELLO,      /* AUTH and so on are under way; until timer */
+    RD_UP,
+};
+
+struct rd_conn {
+    struct redis *r;
+    int fd;
+    enum rd_state state;
+    uint32_t events;
+    int broken;        /* errno of a send: for advance() to see */
+    size_t addr;       /* index into addrs */
+    unsigned failures; /* rounds in a row that failed */
+    hf__time timer;
+    hf__time heard_at; /* the last byte, or since when we listen */
+    uint64_t written;  /* bytes of this connection, ever */
+    struct rd_out out;
+    redisReader *reader;
+    struct rd_arena arena;
+    uint8_t hello[4]; /* what is still to be answered, in order */
+    uint8_t hello_len, hello_at;
+    /* Up: may send. A reply: 0, or a code that ends the connection. Down: was
+     * up before; code says why. */
+    void (*on_up)(struct redis *, hf__time now);
+    int (*on_reply)(struct redis *, const struct rd_node *, hf__time now);
+    void (*on_down)(struct redis *, int code, hf__time now);
+};
+
+void hf__rd_conn_init(struct redis *, struct rd_conn *);
+void hf__rd_conn_start(struct rd_conn *, hf__time now);
+void hf__rd_conn_stop(struct rd_conn *);
+void hf__rd_conn_fini(struct rd_conn *);
+/* Closes, and tries again later. The text is for people, without secrets. */
+void hf__rd_conn_fail(struct rd_conn *, hf__time now, int code, const char *fmt,
+                      ...) __attribute__((format(printf, 4, 5)));
+/* Writes what can be written. A failure waits for advance(). */
+void hf__rd_conn_flush(struct rd_conn *);
+/* Timers and progress, then reads once. True: something came. */
+void hf__rd_conn_move(struct rd_conn *, hf__time now);
+bool hf__rd_conn_read(struct rd_conn *, hf__time now);
+hf__time hf__rd_conn_timeout(const struct rd_conn *);
+
+/* ---- cmd.c ------------------------------------------------------------ */
+
+/* A command that is under way, in order. */
+struct rd_flight {
+    struct hf__req *req; /* NULL: nobody wants the answer any more */
+    uint64_t start;      /* where it begins in conn.written */
+    uint32_t first, len; /* RENEW: which items */
+    uint8_t op;
+    uint8_t script;
+    bool by_text; /* EVAL, not EVALSHA */
+};
+
+struct rd_flights {
+    struct rd_flight *at; /* a ring; cap is a power of two */
+    size_t head, len, cap;
+};
+
+/* The request is under way (HF__PENDING), or a code. Reports nothing. */
+int hf__rd_submit(struct redis *, struct hf__req *);
+/* Encodes from the queue while there is room. */
+void hf__rd_pump(struct redis *);
+/* Never mention this request again. */
+void hf__rd_forget(struct redis *, struct hf__req *);
+void hf__rd_finish(struct redis *, struct hf__req *, int result);
+/* Begins the command of a script; room for it and `more` is reserved. NULL:
+ * out of memory. keys and args follow by hf__rd_put...(). */
+struct rd_out *hf__rd_call(struct redis *, struct hf__req *, enum rd_script,
+                           size_t keys, size_t args, size_t more);
+hf__time hf__rd_cmd_timeout(const struct redis *);
+void hf__rd_cmd_silence(struct redis *, hf__time now);
+void hf__rd_cmd_up(struct redis *, hf__time now);
+int hf__rd_cmd_reply(struct redis *, const struct rd_node *, hf__time now);
+void hf__rd_cmd_down(struct redis *, int code, hf__time now);
+void hf__rd_cmd_fini(struct redis *);
+
+/* ---- error.c ---------------------------------------------------------- */
+
+/* What an error answer means; leaves a text. */
+int hf__rd_error(struct redis *, const struct rd_node *, uint8_t op);
+/* The same by the first word alone, without a text. */
+int hf__rd_error_code(const char *text);
+
+/* ---- mutex.c ---------------------------------------------------------- */
+
+/* What we keep of each name (remote->impl). */
+struct rd_link {
+    struct rd_chan *chan; /* NULL: has not waited lately */
+    uint64_t sent_id;     /* the last hold id that went out */
+    bool asking;          /* remote->ask is with us */
+};
+
+int hf__rd_attach(void *, struct hf__remote *);
+void hf__rd_detach(void *, struct hf__remote *);
+int hf__rd_attempt(void *, struct hf__req *);
+int hf__rd_release(void *, struct hf__req *);
+int hf__rd_abandon(void *, struct hf__req *);
+int hf__rd_renew(void *, struct hf__batch *);
+/* Encode into the out buffer: 0 or HF_ENOMEM. */
+int hf__rd_mutex_encode(struct redis *, struct hf__req *);
+/* Encodes the next chunk; 1: there is more. */
+int hf__rd_renew_encode(struct redis *, struct hf__batch *);
+/* No more chunks of this one. */
+void hf__rd_renew_cut(struct redis *, struct hf__batch *);
+int hf__rd_renew_chunk(struct redis *, struct hf__batch *, uint32_t first,
+                       uint32_t len);
+/* The answers: 0, or HF_EPROTO. */
+int hf__rd_mutex_reply(struct redis *, const struct rd_flight *,
+                       const struct rd_node *, hf__time now);
+int hf__rd_renew_reply(struct redis *, const struct rd_flight *,
+                       const struct rd_node *);
+/* No answer will come for these items. */
+void hf__rd_renew_failed(struct redis *, const struct rd_flight *, int code);
+
+/* ---- sub.c ------------------------------------------------------------ */
+
+/* A name that somebody of ours waits for, or did a moment ago. */
+struct rd_chan {
+    struct rd_chan *next_in_bucket;
+    struct rd_chan *next, *prev; /* while it lingers */
+    struct rd_link *link;        /* whose chan we are; NULL: detached */
+    struct hf__remote *remote;   /* who waits; NULL: lingers */
+    hf__time until;              /* lingers until */
+    uint64_t owner_id;           /* fair: whose own channel is subscribed */
+    uint32_t hash;
+    uint16_t name_len;
+    uint16_t poll_ms; /* string dialect: the present interval */
+    bool fair;
+    bool rang;   /* while the question was under way */
+    bool joined; /* its channels were asked for */
+    bool look;   /* ring when they are confirmed */
+    char name[];
+};
+
+struct rd_chans {
+    struct rd_chan **buckets;
+    size_t cap, len, waiting;
+    struct rd_chan *oldest, *newest; /* of those that linger */
+    hf__time pinged_at;              /* 0: no answer is outstanding */
+    bool live;                       /* our own channel is confirmed */
+    bool refused;                    /* the server forbids a channel */
+};
+
+/* The remote waits (again). HF_ENOMEM. */
+int hf__rd_wait(struct redis *, struct hf__remote *, uint64_t hold_id,
+                bool foreign);
+void hf__rd_wait_end(struct redis *, struct hf__remote *, hf__time now);
+void hf__rd_chan_drop(struct redis *, struct hf__remote *);
+void hf__rd_sub_up(struct redis *, hf__time now);
+int hf__rd_sub_reply(struct redis *, const struct rd_node *, hf__time now);
+void hf__rd_sub_down(struct redis *, int code, hf__time now);
+void hf__rd_sub_move(struct redis *, hf__time now);
+hf__time hf__rd_sub_timeout(const struct redis *);
+void hf__rd_sub_fini(struct redis *);
+
+/* ---- query.c ---------------------------------------------------------- */
+
+int hf__rd_query(void *, struct hf__query *);
+int hf__rd_query_encode(struct redis *, struct hf__query *);
+int hf__rd_query_reply(struct redis *, struct hf__query *,
+                       const struct rd_node *);
+
+/* ---- all of it -------------------------------------------------------- */
+
+struct redis {
+    const struct hf__core *core;
+    hf_client *client;
+    bool string_dialect;
+    bool is_unix;
+    bool opened;   /* has been up once */
+    int open_code; /* why not */
+    uint32_t connect_timeout_ms, op_timeout_ms;
+    uint32_t db;
+    char *user, *password, *host;
+    uint16_t port;
+    char about[128]; /* "pid\nhost\n" */
+    size_t about_len;
+    char uuid[RD_UUID_LEN + 1];
+    char wake[64]; /* our own channel */
+    size_t wake_len;
+    char text[160];  /* why the connection is not there */
+    uint64_t chance; /* state of the jitter */
+    struct rd_addrs addrs;
+    struct rd_addrs *found; /* atomic: left by background() for advance() */
+    char sha[RD_SCRIPTS][41];
+    size_t script_len[RD_SCRIPTS];
+    bool by_text[RD_SCRIPTS]; /* the server has forgotten it: send the text */
+    struct rd_conn cmd, sub;
+    bool is_up;                         /* as the core was told */
+    struct hf__req *queue, *queue_tail; /* not sent yet */
+    struct rd_flights flights;
+    int64_t server_us; /* the server's clock at server_at; 0: not known */
+    hf__time server_at;
+    struct rd_chans chans;
+    unsigned quiet; /* reads of cmd since sub was last read */
+};
+
+/* 0 .. below - 1 */
+uint32_t hf__rd_jitter(struct redis *, uint32_t below);
+static inline hf__time hf__rd_min(hf__time a, hf__time b)
+{
+    return a < b ? a : b;
+}
+/* "<uuid>:<hold id>"; returns the length. */
+size_t hf__rd_owner(const struct redis *, uint64_t hold_id,
+                    char to[RD_OWNER_MAX]);
+
+#endif

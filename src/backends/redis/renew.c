@@ -1,0 +1,136 @@
+/*
+ * Renewals: a batch of any length goes out in chunks, each one script, so that
+ * no script keeps the server for long, and is reported when the last chunk is
+ * answered or lost. How far it has come is kept in the request itself, in the
+ * room for a token that a renewal does not have.
+ */
+#include "redis.h"
+
+#include <string.h>
+
+struct progress {
+    uint32_t sent;    /* items that went out, answered or not */
+    uint32_t flights; /* chunks under way */
+};
+
+static struct progress get(const struct hf__batch *b)
+{
+    return (struct progress){(uint32_t)b->req.token,
+                             (uint32_t)(b->req.token >> 32)};
+}
+
+static void set(struct hf__batch *b, struct progress p)
+{
+    b->req.token = (uint64_t)p.flights << 32 | p.sent;
+}
+
+static void report_if_over(struct redis *r, struct hf__batch *b)
+{
+    struct progress p = get(b);
+
+    if (p.sent == b->len && p.flights == 0)
+        hf__rd_finish(r, &b->req, HF__DONE);
+}
+
+int hf__rd_renew(void *self, struct hf__batch *b)
+{
+    set(b, (struct progress){0, 0});
+    for (size_t i = 0; i < b->len; i++)
+        b->item[i].result = HF_EUNKNOWN;
+    b->req.result = HF__DONE;
+    return b->len ? hf__rd_submit(self, &b->req) : HF__DONE;
+}
+
+int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
+                       uint32_t len)
+{
+    struct rd_flights *f = &r->flights;
+    hf__time sent_at = b->req.sent_at;
+    char uuid[RD_UUID_LEN + 1];
+    struct rd_out *o;
+    size_t size = 0;
+
+    for (uint32_t i = first; i < first + len; i++)
+        size += 2u * b->item[i].remote->name_len + 192;
+    o = hf__rd_call(r, &b->req, r->string_dialect ? RD_RENEW_S : RD_RENEW,
+                    2 * (size_t)len, 1 + 2 * (size_t)len, size + 64);
+    if (!o)
+        return HF_ENOMEM;
+    if (first)
+        b->req.sent_at = sent_at; /* the leases count from the first */
+    f->at[(f->head + f->len - 1) & (f->cap - 1)].first = first;
+    f->at[(f->head + f->len - 1) & (f->cap - 1)].len = len;
+    for (uint32_t i = first; i < first + len; i++) {
+        const struct hf__remote *m = b->item[i].remote;
+
+        hf__rd_put_key(o, RD_KEY_LOCK, m->name, m->name_len);
+        hf__rd_put_key(o, RD_KEY_INFO, m->name, m->name_len);
+    }
+    memcpy(uuid, r->uuid, RD_UUID_LEN);
+    uuid[RD_UUID_LEN] = ':';
+    hf__rd_put(o, uuid, sizeof(uuid));
+    for (uint32_t i = first; i < first + len; i++) {
+        char id[21];
+
+        hf__rd_put(o, id, hf__rd_decimal(id, b->item[i].hold_id));
+        hf__rd_put_num(o, b->item[i].lease_ms);
+    }
+    return 0;
+}
+
+int hf__rd_renew_encode(struct redis *r, struct hf__batch *b)
+{
+    struct progress p = get(b);
+    size_t left = b->len - p.sent;
+    uint32_t len = left < RD_RENEW_CHUNK ? (uint32_t)left : RD_RENEW_CHUNK;
+    int rc = hf__rd_renew_chunk(r, b, p.sent, len);
+
+    if (rc)
+        return rc;
+    p.sent += len;
+    p.flights++;
+    set(b, p);
+    return p.sent < b->len;
+}
+
+void hf__rd_renew_cut(struct redis *r, struct hf__batch *b)
+{
+    struct progress p = get(b);
+
+    p.sent = (uint32_t)b->len;
+    set(b, p);
+    report_if_over(r, b);
+}
+
+static void landed(struct redis *r, struct hf__batch *b)
+{
+    struct progress p = get(b);
+
+    p.flights--;
+    set(b, p);
+    report_if_over(r, b);
+}
+
+void hf__rd_renew_failed(struct redis *r, const struct rd_flight *f, int code)
+{
+    struct hf__batch *b = (struct hf__batch *)f->req;
+
+    for (uint32_t i = f->first; i < f->first + f->len; i++)
+        b->item[i].result = (int16_t)code;
+    landed(r, b);
+}
+
+int hf__rd_renew_reply(struct redis *r, const struct rd_flight *f,
+                       const struct rd_node *reply)
+{
+    struct hf__batch *b = (struct hf__batch *)f->req;
+
+    if (reply->type != REDIS_REPLY_STRING || reply->len != f->len ||
+        strspn(reply->text, "01") != f->len)
+        return HF_EPROTO;
+    for (uint32_t i = 0; i < f->len; i++)
+        b->item[f->first + i].result =
+            reply->text[i] == '1' ? HF__DONE : HF_ENOTOWNER;
+    landed(r, b);
+    return 0;
+}

@@ -1,0 +1,489 @@
+/*
+ * Being told. One connection for all who wait, opened when somebody first has
+ * to, with these subscriptions:
+ *
+ *   holdfast:wake:<uuid>          ours: "it is your turn", from our own kind
+ *   redisson_lock__channel:{n}    unfair: Redisson has let go of n; together
+ *   + holdfast:mark:{n}           with a mark, by which ours can be counted
+ *   redisson_lock__channel:{n}:<owner>   fair, with Redisson in the queue
+ *
+ * No event may be lost between asking and listening: whoever asked before the
+ * subscription was confirmed is rung when it is. After a reconnect that is
+ * everybody. A chan is kept for a while after its wait (it lingers).
+ */
+#include "redis.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- the table of chans, by name and fairness -------------------------- */
+
+static uint32_t hash_of(const char *name, size_t len, bool fair)
+{
+    uint32_t h = 2166136261u ^ fair;
+
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)name[i]) * 16777619u;
+    return h ^ h >> 15;
+}
+
+static struct rd_chan *find(const struct redis *r, const char *name, size_t len,
+                            bool fair)
+{
+    uint32_t hash = hash_of(name, len, fair);
+    struct rd_chan *c =
+        r->chans.cap ? r->chans.buckets[hash & (r->chans.cap - 1)] : NULL;
+
+    while (c && (c->hash != hash || c->fair != fair || c->name_len != len ||
+                 memcmp(c->name, name, len) != 0))
+        c = c->next_in_bucket;
+    return c;
+}
+
+static int grow(struct redis *r)
+{
+    struct rd_chans *t = &r->chans;
+    size_t cap = t->cap ? t->cap * 2 : 16;
+    struct rd_chan **buckets, *c, *next;
+
+    if (t->len < t->cap)
+        return 0;
+    buckets = r->core->alloc(r->client, cap * sizeof(*buckets));
+    if (!buckets)
+        return HF_ENOMEM;
+    for (size_t i = 0; i < t->cap; i++)
+        for (c = t->buckets[i]; c; c = next) {
+            next = c->next_in_bucket;
+            c->next_in_bucket = buckets[c->hash & (cap - 1)];
+            buckets[c->hash & (cap - 1)] = c;
+        }
+    r->core->free(r->client, t->buckets);
+    t->buckets = buckets;
+    t->cap = cap;
+    return 0;
+}
+
+static struct rd_chan *add(struct redis *r, const struct hf__remote *m)
+{
+    struct rd_chans *t = &r->chans;
+    struct rd_chan *c;
+
+    if (grow(r))
+        return NULL;
+    c = r->core->alloc(r->client, sizeof(*c) + m->name_len);
+    if (!c)
+        return NULL;
+    memcpy(c->name, m->name, m->name_len);
+    c->name_len = m->name_len;
+    c->fair = m->fair;
+    c->hash = hash_of(m->name, m->name_len, m->fair);
+    c->next_in_bucket = t->buckets[c->hash & (t->cap - 1)];
+    t->buckets[c->hash & (t->cap - 1)] = c;
+    t->len++;
+    return c;
+}
+
+static void linger(struct redis *r, struct rd_chan *c, hf__time until)
+{
+    c->until = until;
+    c->next = NULL;
+    c->prev = r->chans.newest;
+    if (c->prev)
+        c->prev->next = c;
+    else
+        r->chans.oldest = c;
+    r->chans.newest = c;
+}
+
+static void unlinger(struct redis *r, struct rd_chan *c)
+{
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        r->chans.oldest = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    else
+        r->chans.newest = c->prev;
+    c->next = c->prev = NULL;
+}
+
+/* It lingers, and nobody is subscribed by it any more. */
+static void forget(struct redis *r, struct rd_chan *c)
+{
+    struct rd_chan **at = &r->chans.buckets[c->hash & (r->chans.cap - 1)];
+
+    while (*at != c)
+        at = &(*at)->next_in_bucket;
+    *at = c->next_in_bucket;
+    unlinger(r, c);
+    if (c->link)
+        c->link->chan = NULL;
+    r->chans.len--;
+    r->core->free(r->client, c);
+}
+
+static void ring(struct redis *r, struct rd_chan *c)
+{
+    if (!c || !c->remote)
+        return;
+    if (c->link->asking)
+        c->rang = true; /* the answer may be older than this */
+    else
+        r->core->bell(r->client, c->remote);
+}
+
+static void ring_all(struct redis *r)
+{
+    for (size_t i = 0; i < r->chans.cap; i++)
+        for (struct rd_chan *c = r->chans.buckets[i]; c; c = c->next_in_bucket)
+            ring(r, c);
+}
+
+/* ---- commands ---------------------------------------------------------- */
+
+/* Of a failure advance() hears by conn.broken. */
+static struct rd_out *begin(struct redis *r, const char *verb, size_t args)
+{
+    struct rd_out *o = &r->sub.out;
+
+    if (r->sub.state != RD_UP)
+        return NULL;
+    if (hf__rd_out_reserve(r, o, 64 + args * (RD_KEY_MAX + 96))) {
+        r->sub.broken = ENOMEM;
+        return NULL;
+    }
+    hf__rd_put_count(o, '*', 1 + args);
+    hf__rd_put_text(o, verb);
+    return o;
+}
+
+/* Both channels in one command, so that nobody ever sees one alone. */
+static void pair(struct redis *r, const struct rd_chan *c, const char *verb)
+{
+    struct rd_out *o = begin(r, verb, 2);
+
+    if (!o)
+        return;
+    hf__rd_put_key(o, RD_CHANNEL, c->name, c->name_len);
+    hf__rd_put_key(o, RD_MARK, c->name, c->name_len);
+}
+
+static void own(struct redis *r, const struct rd_chan *c, uint64_t hold_id,
+                const char *verb)
+{
+    char text[RD_KEY_MAX + 1 + RD_OWNER_MAX];
+    struct rd_out *o = begin(r, verb, 1);
+    size_t len;
+
+    if (!o)
+        return;
+    len = hf__rd_key(text, RD_CHANNEL, c->name, c->name_len);
+    text[len++] = ':';
+    len += hf__rd_owner(r, hold_id, text + len);
+    hf__rd_put(o, text, len);
+}
+
+static void join(struct redis *r, struct rd_chan *c, bool foreign)
+{
+    if (c->fair || c->joined || r->string_dialect)
+        return;
+    pair(r, c, "SUBSCRIBE");
+    c->joined = true;
+    c->look = foreign;
+}
+
+static void join_own(struct redis *r, struct rd_chan *c, uint64_t hold_id)
+{
+    if (c->owner_id && c->owner_id != hold_id)
+        own(r, c, c->owner_id, "UNSUBSCRIBE");
+    if (c->owner_id != hold_id)
+        own(r, c, hold_id, "SUBSCRIBE");
+    c->owner_id = hold_id;
+}
+
+/* "m" and "{m}" share Redisson's channel (keys.c). Our marks differ, so that
+ * while both wait Redisson is told once too often. */
+static bool is_shared(const struct redis *r, const struct rd_chan *c)
+{
+    char wrapped[HF_NAME_MAX + 2];
+    const struct rd_chan *twin;
+
+    if (c->name_len > 2 && c->name[0] == '{') {
+        twin = find(r, c->name + 1, c->name_len - 2u, false);
+    } else {
+        wrapped[0] = '{';
+        memcpy(wrapped + 1, c->name, c->name_len);
+        wrapped[c->name_len + 1] = '}';
+        twin = find(r, wrapped, c->name_len + 2u, false);
+    }
+    return twin && twin->joined;
+}
+
+static void part(struct redis *r, struct rd_chan *c)
+{
+    struct rd_out *o;
+
+    if (c->joined && !is_shared(r, c)) {
+        pair(r, c, "UNSUBSCRIBE");
+    } else if (c->joined) {
+        o = begin(r, "UNSUBSCRIBE", 1);
+        if (o)
+            hf__rd_put_key(o, RD_MARK, c->name, c->name_len);
+    }
+    c->joined = false;
+}
+
+/* ---- waiting ----------------------------------------------------------- */
+
+int hf__rd_wait(struct redis *r, struct hf__remote *m, uint64_t hold_id,
+                bool foreign)
+{
+    struct rd_link *link = m->impl;
+    struct rd_chan *c = link->chan;
+
+    if (!c) {
+        c = find(r, m->name, m->name_len, m->fair);
+        if (c && !c->link)
+            unlinger(r, c);
+        else
+            c = add(r, m);
+        if (!c)
+            return HF_ENOMEM;
+        link->chan = c;
+        c->link = link;
+    } else if (!c->remote) {
+        unlinger(r, c);
+    }
+    if (!c->remote) {
+        c->remote = m;
+        c->poll_ms = 0;
+        r->chans.waiting++;
+    }
+    if (r->sub.state == RD_OFF)
+        hf__rd_conn_start(&r->sub, r->core->now());
+    if (r->sub.state != RD_UP)
+        return 0; /* all of it when it is up */
+    join(r, c, foreign);
+    if (m->fair && foreign)
+        join_own(r, c, hold_id);
+    hf__rd_conn_flush(&r->sub);
+    return 0;
+}
+
+void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
+{
+    struct rd_chan *c = ((struct rd_link *)m->impl)->chan;
+
+    if (!c || !c->remote)
+        return;
+    if (c->owner_id) {
+        own(r, c, c->owner_id, "UNSUBSCRIBE");
+        c->owner_id = 0;
+        hf__rd_conn_flush(&r->sub);
+    }
+    c->remote = NULL;
+    c->rang = false;
+    r->chans.waiting--;
+    linger(r, c, now + RD_LINGER_MS * HF__MS);
+}
+
+void hf__rd_chan_drop(struct redis *r, struct hf__remote *m)
+{
+    struct rd_link *link = m->impl;
+
+    hf__rd_wait_end(r, m, r->core->now());
+    if (link->chan)
+        link->chan->link = NULL;
+    link->chan = NULL;
+}
+
+/* ---- the connection ---------------------------------------------------- */
+
+void hf__rd_sub_up(struct redis *r, hf__time now)
+{
+    struct rd_out *o;
+
+    r->chans.pinged_at = 0;
+    r->sub.heard_at = now;
+    for (size_t i = 0; i < r->chans.cap; i++)
+        for (struct rd_chan *c = r->chans.buckets[i]; c;
+             c = c->next_in_bucket) {
+            /* Who else is in the queue, and so whether we need a channel of
+             * our own there, the look that follows will tell. */
+            if (c->remote)
+                join(r, c, false);
+        }
+    /* Our own comes last: when it is confirmed all of them are. */
+    o = begin(r, "SUBSCRIBE", 1);
+    if (o)
+        hf__rd_put(o, r->wake, r->wake_len);
+    hf__rd_conn_flush(&r->sub);
+}
+
+void hf__rd_sub_down(struct redis *r, int code, hf__time now)
+{
+    (void)now;
+    r->chans.live = false;
+    r->chans.pinged_at = 0;
+    while (r->chans.oldest)
+        forget(r, r->chans.oldest);
+    for (size_t i = 0; i < r->chans.cap; i++)
+        for (struct rd_chan *c = r->chans.buckets[i]; c;
+             c = c->next_in_bucket) {
+            c->joined = false;
+            c->owner_id = 0;
+        }
+    if (code == HF_EAUTH)
+        r->chans.refused = true;
+    if (!r->chans.waiting)
+        hf__rd_conn_stop(&r->sub);
+}
+
+static hf__time next_ping(const struct redis *r)
+{
+    if (r->sub.state != RD_UP || !r->chans.waiting)
+        return HF__NEVER;
+    if (r->chans.pinged_at > r->sub.heard_at)
+        return r->chans.pinged_at + (hf__time)r->op_timeout_ms * HF__MS;
+    return r->sub.heard_at + RD_SUB_PING_MS * HF__MS;
+}
+
+hf__time hf__rd_sub_timeout(const struct redis *r)
+{
+    hf__time at = hf__rd_min(hf__rd_conn_timeout(&r->sub), next_ping(r));
+
+    return r->chans.oldest ? hf__rd_min(at, r->chans.oldest->until) : at;
+}
+
+void hf__rd_sub_move(struct redis *r, hf__time now)
+{
+    struct rd_chan *c;
+
+    hf__rd_conn_move(&r->sub, now);
+    while ((c = r->chans.oldest) && now >= c->until) {
+        part(r, c);
+        forget(r, c);
+    }
+    if (now >= next_ping(r)) {
+        if (r->chans.pinged_at > r->sub.heard_at) {
+            hf__rd_conn_fail(&r->sub, now, HF_EBACKEND,
+                             "%s: subscriptions are silent", r->host);
+            return;
+        }
+        begin(r, "PING", 0);
+        r->chans.pinged_at = now;
+    }
+    if (r->sub.state == RD_UP && r->sub.out.from < r->sub.out.len)
+        hf__rd_conn_flush(&r->sub);
+}
+
+void hf__rd_sub_fini(struct redis *r)
+{
+    for (size_t i = 0; i < r->chans.cap; i++)
+        while (r->chans.buckets[i]) {
+            struct rd_chan *c = r->chans.buckets[i];
+
+            r->chans.buckets[i] = c->next_in_bucket;
+            if (c->link)
+                c->link->chan = NULL;
+            r->core->free(r->client, c);
+        }
+    r->core->free(r->client, r->chans.buckets);
+    r->chans = (struct rd_chans){0};
+}
+
+/* ---- what we are told -------------------------------------------------- */
+
+/* The name in a channel of Redisson's: without the braces it may have got, and
+ * as it is, if it has some of its own. */
+static void each_name(struct redis *r, const char *text, size_t len, bool fair,
+                      void (*fn)(struct redis *, struct rd_chan *))
+{
+    struct rd_chan *c;
+
+    if (len > 2 && text[0] == '{' && text[len - 1] == '}' &&
+        !memchr(text + 1, '{', len - 1)) {
+        c = find(r, text + 1, len - 2, fair);
+        if (c)
+            fn(r, c);
+    }
+    c = memchr(text, '{', len) ? find(r, text, len, fair) : NULL;
+    if (c)
+        fn(r, c);
+}
+
+static void each_chan(struct redis *r, const struct rd_node *channel,
+                      void (*fn)(struct redis *, struct rd_chan *))
+{
+    static const char prefix[] = "redisson_lock__channel:";
+    const char *text = channel->text;
+    size_t len = channel->len, i = channel->len;
+
+    if (len < sizeof(prefix) || memcmp(text, prefix, sizeof(prefix) - 1) != 0)
+        return;
+    text += sizeof(prefix) - 1;
+    len -= sizeof(prefix) - 1;
+    each_name(r, text, len, false, fn);
+    /* ...:<uuid>:<hold id> */
+    for (i = len; i && text[i - 1] >= '0' && text[i - 1] <= '9';)
+        i--;
+    if (i < len && i > RD_UUID_LEN + 2 && text[i - 1] == ':' &&
+        text[i - RD_UUID_LEN - 2] == ':' &&
+        memcmp(text + i - RD_UUID_LEN - 1, r->uuid, RD_UUID_LEN) == 0)
+        each_name(r, text, i - RD_UUID_LEN - 2, true, fn);
+}
+
+static void confirmed(struct redis *r, struct rd_chan *c)
+{
+    if (c->fair || c->look)
+        ring(r, c);
+    c->look = false;
+}
+
+static void heard(struct redis *r, const struct rd_node *channel,
+                  const struct rd_node *payload)
+{
+    if (hf__rd_is(channel, r->wake)) {
+        if (payload->len > 1)
+            ring(r, find(r, payload->text + 1, payload->len - 1,
+                         payload->text[0] == '1'));
+    } else if (!hf__rd_is(payload, "00")) {
+        each_chan(r, channel, ring);
+    }
+}
+
+int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
+{
+    const struct rd_node *what = hf__rd_at(reply, 0);
+    const struct rd_node *channel = hf__rd_at(reply, 1);
+    const struct rd_node *payload = hf__rd_at(reply, 2);
+
+    (void)now;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        r->core->log(r->client, "redis: subscribe: %.120s; looking instead",
+                     reply->text);
+        r->chans.refused = true;
+        ring_all(r);
+        return 0;
+    }
+    if (hf__rd_is(reply, "PONG") || hf__rd_is(what, "pong") ||
+        hf__rd_is(what, "unsubscribe"))
+        return 0;
+    if (!channel || !channel->text)
+        return HF_EPROTO;
+    if (hf__rd_is(what, "message") && payload && payload->text) {
+        heard(r, channel, payload);
+        return 0;
+    }
+    if (!hf__rd_is(what, "subscribe"))
+        return HF_EPROTO;
+    if (hf__rd_is(channel, r->wake)) {
+        r->chans.live = true;
+        r->chans.refused = false;
+        ring_all(r);
+    } else {
+        each_chan(r, channel, confirmed);
+    }
+    return 0;
+}

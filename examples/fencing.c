@@ -1,0 +1,144 @@
+/*
+ * A counter in a file, guarded twice: by the lock, so that one at a time works
+ * on it, and by the token, so that one who has lost the lock and does not know
+ * it yet is refused at the file. docs/fencing.md explains fence_enter().
+ *
+ *     fencing [URL [FILE]]
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <holdfast.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/*
+ * Begins a contact with the resource that token_path belongs to. Waits for the
+ * contact under way; refuses a token that is lower than the highest seen (-1,
+ * ESTALE); else records it and returns a descriptor. Read or write the
+ * resource, then close the descriptor: until then nobody else is let in.
+ */
+static int fence_enter(const char *token_path, uint64_t token)
+{
+    char text[24] = "";
+    uint64_t seen;
+    ssize_t len;
+    int saved, fd = open(token_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return -1;
+    while (flock(fd, LOCK_EX)) {
+        if (errno != EINTR)
+            goto fail;
+    }
+    len = pread(fd, text, sizeof(text) - 1, 0);
+    if (len < 0)
+        goto fail;
+    if (len > 0 && (len != 21 || strspn(text, "0123456789") != 20)) {
+        errno = EBADMSG; /* damaged, or not ours: let nobody in */
+        goto fail;
+    }
+    seen = strtoull(text, NULL, 10); /* 0 if the file is new */
+    if (token < seen) {
+        errno = ESTALE;
+        goto fail;
+    }
+    /* Always 21 bytes in one sector: a crash leaves the old or the new. */
+    snprintf(text, sizeof(text), "%020" PRIu64 "\n", token);
+    if (token > seen && (pwrite(fd, text, 21, 0) != 21 || fdatasync(fd)))
+        goto fail;
+    return fd;
+
+fail:
+    saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+struct counter {
+    const char *file;
+    char token_file[512];
+};
+
+/* Reads the counter, or writes it, as the holder of that token. 0 or -1. */
+static int contact(const struct counter *c, uint64_t token, bool write_it,
+                   long *count)
+{
+    int fence = fence_enter(c->token_file, token);
+    FILE *f;
+
+    if (fence < 0)
+        return -1;
+    f = fopen(c->file, write_it ? "we" : "re");
+    if (f && write_it)
+        fprintf(f, "%ld\n", *count);
+    else if (!f || fscanf(f, "%ld", count) != 1)
+        *count = 0;
+    if (f)
+        fclose(f);
+    close(fence);
+    return 0;
+}
+
+/* One more, under the lock. */
+static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
+                    hf_error *err)
+{
+    long count;
+    int rc = hf_lock_acquire(lock, NULL, err);
+
+    if (rc)
+        return rc;
+    rc = hf_lock_token(lock, token);
+    /* Reading is a contact as well: from here on, nobody who held the lock
+     * before us can change what we have seen. */
+    if (!rc && contact(c, *token, false, &count) == 0) {
+        count++;
+        if (contact(c, *token, true, &count) == 0)
+            printf("token %" PRIu64 ": %s is %ld now\n", *token, c->file,
+                   count);
+    }
+    return hf_lock_release(lock, err);
+}
+
+/* What a holder does that was stopped while somebody else had the lock. */
+static bool is_refused(const struct counter *c, uint64_t old_token)
+{
+    long count = 1000000;
+
+    if (contact(c, old_token, true, &count) == 0 || errno != ESTALE)
+        return false;
+    printf("token %" PRIu64 ": refused, it is lower than the highest seen\n",
+           old_token);
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    const char *url = argc > 1 ? argv[1] : "shm:";
+    struct counter counter = {.file = argc > 2 ? argv[2] : "counter"};
+    uint64_t first = 0, second = 0;
+    hf_error err = HF_ERROR_INIT;
+    hf_client *client = NULL;
+    hf_lock *lock = NULL;
+    int rc = hf_open(url, NULL, &client, &err);
+
+    snprintf(counter.token_file, sizeof(counter.token_file), "%s.token",
+             counter.file);
+    if (!rc)
+        rc = hf_lock_new(client, "example", HF_CSTRING, NULL, &lock, &err);
+    if (!rc)
+        rc = count_up(lock, &counter, &first, &err);
+    if (!rc)
+        rc = count_up(lock, &counter, &second, &err);
+    if (rc)
+        fprintf(stderr, "%s: %s\n", hf_error_name(rc), err.text);
+    hf_lock_free(lock);
+    hf_close(client);
+    return rc || !is_refused(&counter, first);
+}

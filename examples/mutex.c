@@ -1,0 +1,42 @@
+/*
+ * Takes a lock, works, lets go.
+ *
+ *     cc mutex.c $(pkg-config --cflags --libs holdfast) && ./a.out [URL]
+ */
+#include <holdfast.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+static int work(hf_lock *lock, hf_error *err)
+{
+    uint64_t token;
+    int rc = hf_lock_timed(lock, 10000, err);
+
+    if (rc)
+        return rc;
+    /* Send the token along with every request to what the lock protects. */
+    if (hf_lock_token(lock, &token) == 0)
+        printf("held, token %" PRIu64 "\n", token);
+    /* HF_ELOST here: it was lost while we worked; somebody else may have been
+     * at it, and what we did counts only as far as the token was accepted. */
+    return hf_lock_release(lock, err);
+}
+
+int main(int argc, char **argv)
+{
+    const char *url = argc > 1 ? argv[1] : "shm:";
+    hf_error err = HF_ERROR_INIT;
+    hf_client *client = NULL;
+    hf_lock *lock = NULL;
+    int rc = hf_open(url, NULL, &client, &err);
+
+    if (!rc)
+        rc = hf_lock_new(client, "example", HF_CSTRING, NULL, &lock, &err);
+    if (!rc)
+        rc = work(lock, &err);
+    if (rc)
+        fprintf(stderr, "%s: %s\n", hf_error_name(rc), err.text);
+    hf_lock_free(lock);
+    hf_close(client);
+    return rc ? 1 : 0;
+}

@@ -103,7 +103,7 @@ int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
     rc = begin_async(lock, done, arg, err);
     if (!rc)
         enter_async(lock, lock->async, opt);
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     return rc;
 }
 
@@ -124,7 +124,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
         if (a->result != HF__PENDING && !a->releaser.settled)
             finish_async(lock->client, a, a->result);
     }
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     hf__see_to_it(lock->client);
     return rc;
 }
@@ -148,7 +148,7 @@ int hf_lock_cancel(hf_lock *lock)
         hf__mutex_unlock(&lock->client->mu);
         finish_async(lock->client, a, HF_ECANCELED);
     }
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     hf__see_to_it(lock->client);
     return 0;
 }

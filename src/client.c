@@ -371,7 +371,7 @@ static void each_name(hf_client *c, void (*fn)(struct hf__name *))
         for (; n; n = next) {
             hf__mutex_lock(&n->mu);
             fn(n);
-            hf__mutex_unlock(&n->mu);
+            hf__name_unlock(n);
             hf__mutex_lock(&c->mu);
             next = n->next_in_bucket;
             if (next)

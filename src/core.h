@@ -45,6 +45,7 @@ struct hf__name {
     struct hf__name *next_in_bucket, *next_news;
     hf_client *client;
     hf_lock *watchers; /* handles with a descriptor that tells of loss */
+    uint32_t *to_wake; /* a futex to wake after mu is free; or NULL */
     uint32_t hash;
     uint32_t handles;  /* of refs; client->mu */
     bool parker : 1;   /* direct: a thread sleeps in park for this name */
@@ -223,6 +224,10 @@ struct hf__async *hf__engine_next_callback(hf_client *);
 void hf__engine_call_back(struct hf__async *);
 void hf__engine_event_locked(hf_client *, int type, const struct hf__name *,
                              uint64_t token);
+/* Leaves word for a sleeper. What is returned, if anything, is to be given to
+ * hf__futex_wake(), at once or when the mutex that guards the sleeper is free
+ * again. */
+uint32_t *hf__sleeper_tell(hf_client *, struct hf__sleeper *);
 void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
 /* Submits a flight and waits for it. False: not answered in time; the flight
  * is not the caller's any more. */
@@ -247,6 +252,16 @@ int hf__name_get(hf_client *, const void *name, size_t len,
                  const hf_lock_options *, struct hf__name **, hf_error *);
 void hf__name_put(struct hf__name *); /* one handle less */
 void hf__name_unref_locked(struct hf__name *);
+/* Whoever was woken under the mutex wants it next: they are told afterwards. */
+static inline void hf__name_unlock(struct hf__name *n)
+{
+    uint32_t *word = n->to_wake;
+
+    n->to_wake = NULL;
+    hf__mutex_unlock(&n->mu);
+    if (word)
+        hf__futex_wake(word, 1);
+}
 /* Sends what the gate wants sent and sets the timer; name->mu is held. */
 void hf__name_run(struct hf__name *, hf__time now);
 /* Takes the backend's news to the gate. */

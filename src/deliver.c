@@ -29,7 +29,7 @@ static void async_over(struct hf__async *a, hf__time now)
         hf__engine_callback_locked(c, a);
         hf__mutex_unlock(&c->mu);
     }
-    hf__mutex_unlock(&n->mu);
+    hf__name_unlock(n);
     hf__mutex_lock(&c->mu);
     a->firing = false;
     hf__mutex_unlock(&c->mu);

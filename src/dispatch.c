@@ -118,7 +118,7 @@ void hf__engine_call_back(struct hf__async *a)
     hf__mutex_lock(&lock->name->mu);
     a->busy = false;
     lock->waits--;
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     done(arg, lock, result);
 }
 

@@ -36,19 +36,28 @@ void hf__engine_interrupt(hf_client *c)
     hf__fd_post(c->wake_fd);
 }
 
-void hf__sleeper_wake(hf_client *c, struct hf__sleeper *s)
+uint32_t *hf__sleeper_tell(hf_client *c, struct hf__sleeper *s)
 {
-    __atomic_add_fetch(s->word, 1, __ATOMIC_SEQ_CST);
+    uint32_t *word = s->word;
+
+    __atomic_add_fetch(word, 1, __ATOMIC_SEQ_CST);
     switch (__atomic_load_n(&s->posture, __ATOMIC_SEQ_CST)) {
     case HF__PARKED:
-        hf__futex_wake(s->word, 1);
-        break;
+        return word;
     case HF__DRIVING:
         hf__engine_interrupt(c);
-        break;
+        return NULL;
     default:
-        break; /* it looks at its word before it sleeps */
+        return NULL; /* it looks at its word before it sleeps */
     }
+}
+
+void hf__sleeper_wake(hf_client *c, struct hf__sleeper *s)
+{
+    uint32_t *word = hf__sleeper_tell(c, s);
+
+    if (word)
+        hf__futex_wake(word, 1);
 }
 
 static hf__time min_time(hf__time a, hf__time b)

@@ -161,7 +161,7 @@ int hf_lock_free(hf_lock *lock)
     hf__mutex_unlock(&c->mu);
     if (!in_use)
         unwatch(lock);
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     if (in_use)
         return HF_EBUSY;
     hf__name_put(lock->name);
@@ -196,7 +196,7 @@ static int look(hf_lock *lock)
     if (!rc)
         return 0;
     hf__name_run(lock->name, hf__now());
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     return rc;
 }
 
@@ -205,7 +205,7 @@ int hf_lock_check(hf_lock *lock)
     int rc = look(lock);
 
     if (!rc)
-        hf__mutex_unlock(&lock->name->mu);
+        hf__name_unlock(lock->name);
     return rc;
 }
 
@@ -216,7 +216,7 @@ int hf_lock_token(hf_lock *lock, uint64_t *token)
     if (rc)
         return rc;
     *token = lock->name->gate.lease.token;
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     return 0;
 }
 
@@ -227,7 +227,7 @@ int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns)
     if (rc)
         return rc;
     *boottime_ns = lock->name->gate.lease.deadline;
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     return 0;
 }
 
@@ -238,7 +238,7 @@ int hf_lock_count(hf_lock *lock, unsigned *count)
     if (rc)
         return rc;
     *count = lock->name->gate.count;
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     return 0;
 }
 
@@ -265,7 +265,7 @@ int hf_lock_fd(hf_lock *lock)
         }
     }
     fd = lock->loss_fd;
-    hf__mutex_unlock(&n->mu);
+    hf__name_unlock(n);
     return fd < 0 ? HF_EBACKEND : fd;
 }
 
@@ -275,7 +275,7 @@ int hf_lock_upgrade(hf_lock *lock, hf_error *err)
 
     if (rc)
         return hf__fail(err, rc, "%s", hf_error_text(rc));
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     return hf__fail(err, HF_ENOTSUP,
                     "a read hold cannot become a write hold: two that try "
                     "would wait for each other for ever; release it first");
@@ -287,7 +287,7 @@ int hf_lock_downgrade(hf_lock *lock, hf_error *err)
 
     if (rc)
         return hf__fail(err, rc, "%s", hf_error_text(rc));
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     return hf__fail(err, HF_ENOTSUP,
                     "only the write hold of a read-write lock can be "
                     "downgraded");

@@ -186,7 +186,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     if (rc != HF__PENDING || n->gate.was_lost)
         hf__name_run(n, now);
     rc = a->w.state == HF__W_FINISHED;
-    hf__mutex_unlock(&n->mu);
+    hf__name_unlock(n);
     return rc;
 }
 
@@ -200,19 +200,19 @@ static bool park(struct acquire *a, uint32_t seen, hf__time until)
     hf__mutex_lock(&n->mu);
     if (n->parker || n->gate.lease.state != HF__WAITING ||
         a->w.state == HF__W_FINISHED) {
-        hf__mutex_unlock(&n->mu);
+        hf__name_unlock(n);
         return false;
     }
     n->parker = true;
     look_at = n->gate.lease.look_at;
-    hf__mutex_unlock(&n->mu);
+    hf__name_unlock(n);
     c->be->park(c->self, &n->remote, a->s.word, seen,
                 until < look_at ? until : look_at);
     hf__mutex_lock(&n->mu);
     n->parker = false;
     hf__lease_bell(&n->gate.lease, hf__now());
     hf__name_run(n, hf__now());
-    hf__mutex_unlock(&n->mu);
+    hf__name_unlock(n);
     return true;
 }
 
@@ -296,7 +296,7 @@ static int wait_for(struct acquire *a, const hf_acquire_options *opt)
         hf__engine_wait(c, &a->s, acquire_ready, a);
     hf__mutex_lock(&lock->name->mu);
     lock->waits--;
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     if (a->cancel)
         __atomic_store_n(&a->cancel->fd, -1, __ATOMIC_SEQ_CST);
     return a->w.result;
@@ -325,14 +325,14 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     hf__mutex_lock(&n->mu);
     if (n->client->direct && acquire_quickly(n, &a.w)) {
-        hf__mutex_unlock(&n->mu);
+        hf__name_unlock(n);
         return 0;
     }
     hf__sleeper_init(&a.s, opt->cancel);
     rc = enter(n, &a.w, clock_for(n, a.w.fixed || a.w.max_hold_ms));
     if (rc == HF__PENDING)
         lock->waits++;
-    hf__mutex_unlock(&n->mu);
+    hf__name_unlock(n);
     if (rc == HF__PENDING)
         rc = wait_for(&a, opt);
     return rc == HF__GRANTED ? 0 : tell(&a, opt, rc, err);
@@ -383,7 +383,7 @@ static bool release_ready(void *arg, hf__time now, hf__time *until)
 
     hf__mutex_lock(&w->name->mu);
     settled = w->releaser->settled;
-    hf__mutex_unlock(&w->name->mu);
+    hf__name_unlock(w->name);
     *until = w->until;
     return settled || now >= w->until;
 }
@@ -407,7 +407,7 @@ static int release_wait(hf_client *c, struct hf__name *n,
     hf__engine_wait(c, r->sleeper, release_ready, &w);
     hf__mutex_lock(&n->mu);
     forget_releaser(n, r);
-    hf__mutex_unlock(&n->mu);
+    hf__name_unlock(n);
     if (r->settled)
         return r->result;
     return hf__fail(err, HF_EUNKNOWN,
@@ -468,7 +468,7 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
         r = (struct hf__releaser){.sleeper = &s};
         rc = hf__release(lock->name, owner, &r);
     }
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     if (rc == HF__PENDING)
         rc = release_wait(lock->client, lock->name, &r, err);
     return rc ? release_failed(lock, rc, err) : 0;
@@ -496,7 +496,7 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
     hf__mutex_lock(&lock->name->mu);
     if (!release_quickly(lock->name, owner, &rc))
         rc = hf__release(lock->name, owner, NULL);
-    hf__mutex_unlock(&lock->name->mu);
+    hf__name_unlock(lock->name);
     hf__see_to_it(lock->client);
     return rc ? release_failed(lock, rc, err) : 0;
 }

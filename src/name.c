@@ -197,6 +197,17 @@ void hf__name_put(struct hf__name *n)
 
 /* ---- waking ------------------------------------------------------------ */
 
+/* With name->mu held: the system call comes after it. */
+static void wake(struct hf__name *n, struct hf__sleeper *s)
+{
+    uint32_t *word = hf__sleeper_tell(n->client, s);
+
+    if (word && n->to_wake)
+        hf__futex_wake(n->to_wake, 1);
+    if (word)
+        n->to_wake = word;
+}
+
 /* Whoever owns it now is remembered, so that the end of that thread shows. */
 void hf__name_own(struct hf__name *n, struct hf__thread *t)
 {
@@ -219,7 +230,7 @@ void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
     if (w->state == HF__W_FINISHED && w->result == HF__GRANTED)
         hf__name_own(n, w->thread);
     if (!w->is_async) {
-        hf__sleeper_wake(n->client, w->sleeper);
+        wake(n, w->sleeper);
         return;
     }
     if (w->state != HF__W_FINISHED)
@@ -247,7 +258,7 @@ static void settle(struct hf__name *n, uint64_t hold_id, int result)
         r->result = result;
         r->settled = true;
         if (r->sleeper) {
-            hf__sleeper_wake(n->client, r->sleeper);
+            wake(n, r->sleeper);
             continue;
         }
         hf__mutex_lock(&n->client->mu);
@@ -392,7 +403,7 @@ static void find_parker(struct hf__name *n)
     while (w && w->is_async)
         w = w->next;
     if (w)
-        hf__sleeper_wake(n->client, w->sleeper);
+        wake(n, w->sleeper);
 }
 
 void hf__name_run(struct hf__name *n, hf__time now)
@@ -447,7 +458,7 @@ void hf__name_news(struct hf__name *n, hf__time now)
     if (rang)
         hf__lease_bell(&n->gate.lease, now);
     hf__name_run(n, now);
-    hf__mutex_unlock(&n->mu);
+    hf__name_unlock(n);
 }
 
 static void orphan(struct hf__name *n, hf__time now)
@@ -477,7 +488,7 @@ bool hf__name_timer(struct hf__name *n, hf__time now)
     hf__gate_tick(&n->gate, now, hf__name_wake);
     hf__name_run(n, now);
     renew = hf__gate_renewable(&n->gate, now);
-    hf__mutex_unlock(&n->mu);
+    hf__name_unlock(n);
     return renew;
 }
 

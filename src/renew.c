@@ -18,7 +18,7 @@ static size_t fill(struct hf__batch *b, struct hf__name **names, size_t len,
                                           .lease_ms = l->lease_ms,
                                           .result = HF_EUNKNOWN};
         hf__lease_renewing(l, l->lease_ms, now);
-        hf__mutex_unlock(&n->mu);
+        hf__name_unlock(n);
     }
     return b->len = len;
 }
@@ -57,7 +57,7 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f, hf__time now)
         if (n->watchers && n->gate.owner)
             hf__name_arm(n, n->gate.lease.deadline);
         hf__name_run(n, now);
-        hf__mutex_unlock(&n->mu);
+        hf__name_unlock(n);
         hf__mutex_lock(&c->mu);
         hf__name_unref_locked(n);
         hf__mutex_unlock(&c->mu);
@@ -90,7 +90,7 @@ static int prepare(hf_lock *lock, int64_t lease_ms, struct hf__flight *f,
 
     hf__mutex_lock(&n->mu);
     if (lease_ms && !l->fixed) {
-        hf__mutex_unlock(&n->mu);
+        hf__name_unlock(n);
         return hf__fail(err, HF_EINVAL,
                         "the hold is renewed by itself: lease_ms must be 0");
     }
@@ -101,7 +101,7 @@ static int prepare(hf_lock *lock, int64_t lease_ms, struct hf__flight *f,
     f->batch.len = 1;
     f->req.op = HF__RENEW;
     hf__lease_renewing(l, ms, hf__now());
-    hf__mutex_unlock(&n->mu);
+    hf__name_unlock(n);
     hf__mutex_lock(&n->client->mu);
     n->refs++;
     hf__mutex_unlock(&n->client->mu);

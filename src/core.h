@@ -268,6 +268,8 @@ void hf__name_run(struct hf__name *, hf__time now);
 void hf__name_news(struct hf__name *, hf__time now);
 /* The clock reached the name's timer. True: it is to be renewed. */
 bool hf__name_timer(struct hf__name *, hf__time now);
+/* EBACKEND, with its text: nobody answers. */
+int hf__name_silence(struct hf__name *);
 hf__wake_fn hf__name_wake;
 void hf__name_own(struct hf__name *, struct hf__thread *);
 /* Sets the descriptors that tell of the hold's loss: HF__NEVER is no hold. */

@@ -20,9 +20,10 @@ static void async_over(struct hf__async *a, hf__time now)
         hf__timers_set(&c->timers, &a->timer, a->grace);
         hf__mutex_unlock(&c->mu);
     } else {
-        a->result = hf__gate_leave(
-            &n->gate, &a->waiter, a->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT,
-            hf__name_wake);
+        a->result = hf__gate_leave(&n->gate, &a->waiter,
+                                   a->waiter.is_try ? hf__name_silence(n)
+                                                    : HF_ETIMEDOUT,
+                                   hf__name_wake);
         hf__name_run(n, now);
         hf__mutex_lock(&c->mu);
         c->async_waits--;

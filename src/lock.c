@@ -167,7 +167,7 @@ static int wait_over(const struct acquire *a, const struct hf__lease *l,
         *until = a->grace;
     if (now < *until)
         return HF__PENDING;
-    return a->w.is_try ? HF_EBACKEND : HF_ETIMEDOUT;
+    return a->w.is_try ? hf__name_silence(a->lock->name) : HF_ETIMEDOUT;
 }
 
 static bool acquire_ready(void *arg, hf__time now, hf__time *until)

@@ -475,6 +475,11 @@ static void orphan(struct hf__name *n, hf__time now)
     hf__mutex_unlock(&c->mu);
 }
 
+int hf__name_silence(struct hf__name *n)
+{
+    return hf__core.why(n->client, HF_EBACKEND, "no answer to the request");
+}
+
 bool hf__name_timer(struct hf__name *n, hf__time now)
 {
     struct hf__thread *t;
@@ -485,6 +490,8 @@ bool hf__name_timer(struct hf__name *n, hf__time now)
     t = n->gate.owner ? n->owner_thread : NULL;
     if (t && !n->orphaned && __atomic_load_n(&t->gone, __ATOMIC_ACQUIRE))
         orphan(n, now);
+    if (n->gate.lease.state == HF__ASKING && now >= n->gate.lease.look_at)
+        hf__name_silence(n);
     hf__gate_tick(&n->gate, now, hf__name_wake);
     hf__name_run(n, now);
     renew = hf__gate_renewable(&n->gate, now);

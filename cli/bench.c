@@ -146,7 +146,7 @@ static int take_option(struct options *o, int option, const char *value)
         o->help = true;
         return CLI_OK;
     default:
-        return cli_misuse(&cli_bench, "see the options");
+        return cli_try_help(&cli_bench);
     }
 }
 

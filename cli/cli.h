@@ -31,12 +31,17 @@ struct cli_verb {
 
 extern const struct cli_verb cli_run, cli_bench, cli_lab;
 
+/* Runs it, with argv[0] telling getopt what to call itself. */
+int cli_call(const struct cli_verb *verb, int argc, char **argv);
+
 /* "holdfast VERB: text" on standard error. */
 void cli_say(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The same and a word on how to get help. Returns CLI_USAGE. */
 int cli_misuse(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* Only that word: getopt has said the rest. Returns CLI_USAGE. */
+int cli_try_help(const struct cli_verb *verb);
 /* The usage on standard output. Returns CLI_OK. */
 int cli_help(const struct cli_verb *verb);
 

@@ -137,7 +137,7 @@ static int take_option(struct options *o, int option, char *value)
         o->help = true;
         return CLI_OK;
     default: /* getopt has said what is wrong */
-        return cli_misuse(&cli_run, "see the options");
+        return cli_try_help(&cli_run);
     }
 }
 

@@ -24,6 +24,15 @@ static void say(const struct cli_verb *verb, const char *fmt, va_list args)
         fprintf(stderr, "holdfast: %s\n", line);
 }
 
+int cli_call(const struct cli_verb *verb, int argc, char **argv)
+{
+    char title[64];
+
+    snprintf(title, sizeof title, "holdfast %s", verb->name);
+    argv[0] = title;
+    return verb->main(argc, argv);
+}
+
 void cli_say(const struct cli_verb *verb, const char *fmt, ...)
 {
     va_list args;
@@ -40,6 +49,11 @@ int cli_misuse(const struct cli_verb *verb, const char *fmt, ...)
     va_start(args, fmt);
     say(verb, fmt, args);
     va_end(args);
+    return cli_try_help(verb);
+}
+
+int cli_try_help(const struct cli_verb *verb)
+{
     fprintf(stderr, "Try `holdfast help%s%s'.\n", verb ? " " : "",
             verb ? verb->name : "");
     return CLI_USAGE;

@@ -311,7 +311,7 @@ static int take_option(struct setting *setting, int option, const char *value)
         setting->help = true;
         return CLI_OK;
     default:
-        return cli_misuse(&lab_oversell, "see the options");
+        return cli_try_help(&lab_oversell);
     }
 }
 

@@ -1,0 +1,225 @@
+/*
+ * The contenders of `holdfast bench` over locks that are broken on purpose:
+ * what has never counted a violation proves nothing. This program has locks of
+ * its own instead of the library's.
+ */
+#include "cli.h"
+#include "contend.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+enum fault { NONE, GRANTS_ALL, FAILS };
+
+static struct stage {
+    enum fault fault;
+    pthread_mutex_t mutex; /* between processes */
+} * stage;
+
+struct hf_client {
+    int unused;
+};
+struct hf_lock {
+    int unused;
+};
+
+int hf_open(const char *url, const hf_client_options *opt, hf_client **out,
+            hf_error *err)
+{
+    (void)url, (void)opt, (void)err;
+    *out = calloc(1, sizeof **out);
+    return *out ? HF_OK : HF_ENOMEM;
+}
+
+int hf_close(hf_client *client)
+{
+    free(client);
+    return HF_OK;
+}
+
+int hf_lock_new(hf_client *client, const void *name, size_t name_len,
+                const hf_lock_options *opt, hf_lock **out, hf_error *err)
+{
+    (void)client, (void)name, (void)name_len, (void)opt, (void)err;
+    *out = calloc(1, sizeof **out);
+    return *out ? HF_OK : HF_ENOMEM;
+}
+
+int hf_lock_free(hf_lock *lock)
+{
+    free(lock);
+    return HF_OK;
+}
+
+int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
+{
+    static _Thread_local int calls;
+
+    (void)lock, (void)opt;
+    if (stage->fault == FAILS && ++calls > 100) {
+        strcpy(err->text, "fake: no more");
+        return HF_EBACKEND;
+    }
+    if (stage->fault != GRANTS_ALL)
+        pthread_mutex_lock(&stage->mutex);
+    return HF_OK;
+}
+
+int hf_lock_release(hf_lock *lock, hf_error *err)
+{
+    (void)lock, (void)err;
+    if (stage->fault != GRANTS_ALL)
+        pthread_mutex_unlock(&stage->mutex);
+    return HF_OK;
+}
+
+int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
+{
+    return hf_lock_release(lock, err);
+}
+
+int hf_inspect(hf_client *client, const void *name, size_t name_len,
+               hf_info **out, hf_error *err)
+{
+    (void)client, (void)name, (void)name_len, (void)out, (void)err;
+    return HF_ENOTSUP;
+}
+
+void hf_info_free(hf_client *client, hf_info *info)
+{
+    (void)client, (void)info;
+}
+
+const char *hf_error_text(int code)
+{
+    (void)code;
+    return "fake";
+}
+
+static int contend(enum fault fault, unsigned procs, unsigned threads,
+                   struct contend_result *result)
+{
+    struct contend how = {.url = "fake:",
+                          .kind = HF_MUTEX,
+                          .names = 1,
+                          .procs = procs,
+                          .threads = threads,
+                          .run_ms = 200};
+
+    stage->fault = fault;
+    return contend_run(&how, result);
+}
+
+static void test_contend_counts_no_violation_of_a_lock(void **state)
+{
+    struct contend_result result;
+
+    (void)state;
+    assert_int_equal(contend(NONE, 4, 1, &result), HF_OK);
+    assert_int_equal(result.violations, 0);
+    assert_true(result.pairs > 1000);
+    assert_true(result.jain > 0 && result.jain <= 1.0001);
+}
+
+static void test_contend_sees_processes_inside_together(void **state)
+{
+    struct contend_result result;
+
+    (void)state;
+    assert_int_equal(contend(GRANTS_ALL, 4, 1, &result), HF_OK);
+    assert_true(result.violations > 0);
+}
+
+static void test_contend_sees_threads_inside_together(void **state)
+{
+    struct contend_result result;
+
+    (void)state;
+    assert_int_equal(contend(GRANTS_ALL, 1, 4, &result), HF_OK);
+    assert_true(result.violations > 0);
+}
+
+static void test_contend_reports_the_first_error(void **state)
+{
+    struct contend_result result;
+
+    (void)state;
+    assert_int_equal(contend(FAILS, 2, 2, &result), HF_EBACKEND);
+    assert_string_equal(result.error.text, "fake: no more");
+}
+
+static void test_hist_quantiles(void **state)
+{
+    struct hist *hist = calloc(1, sizeof *hist);
+
+    (void)state;
+    assert_non_null(hist);
+    for (int i = 1; i <= 1000; i++)
+        hist_add(hist, i * 1000);
+    assert_true(hist_quantile_us(hist, 0.50) > 480);
+    assert_true(hist_quantile_us(hist, 0.50) < 520);
+    assert_true(hist_quantile_us(hist, 0.99) > 960);
+    assert_true(hist_quantile_us(hist, 0.99) < 1030);
+    hist_add(hist, INT64_MAX);
+    hist_add(hist, -1);
+    assert_true(hist_quantile_us(hist, 1) > 1e6);
+    free(hist);
+}
+
+static void test_duration(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } good[] = {{"3", 3000},    {"500ms", 500},  {"10s", 10000},
+                {"2m", 120000}, {"1h", 3600000}, {"0.5", 500},
+                {"0.1ms", 1},   {"0", 0},        {".5s", 500}};
+    static const char *const bad[] = {
+        "",    "-1", "1x",    "inf", "nan", "0x1",         " 1",
+        "1 s", ".",  "1.2.3", "1e3", "s",   "99999999999h"};
+    int64_t ms;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(cli_duration(good[i].text, &ms), 0);
+        assert_int_equal(ms, good[i].ms);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(cli_duration(bad[i], &ms), -1);
+}
+
+static int set_up(void **state)
+{
+    pthread_mutexattr_t attr;
+
+    (void)state;
+    stage = mmap(NULL, sizeof *stage, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (stage == MAP_FAILED)
+        return -1;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(&stage->mutex, &attr);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_contend_counts_no_violation_of_a_lock),
+        cmocka_unit_test(test_contend_sees_processes_inside_together),
+        cmocka_unit_test(test_contend_sees_threads_inside_together),
+        cmocka_unit_test(test_contend_reports_the_first_error),
+        cmocka_unit_test(test_hist_quantiles),
+        cmocka_unit_test(test_duration),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

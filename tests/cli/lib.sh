@@ -1,0 +1,135 @@
+# For the tests of the command: TAP, a place of its own, waiting for conditions.
+# shellcheck shell=sh
+#
+# A case is a function. It runs in a subshell with a directory of its own, and
+# fails by `die`. What it starts by `start` is killed when it ends.
+
+hf=$1
+base=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-cli.XXXXXX")
+redis_pid=
+HOLDFAST_URL="shm://$base/shm"
+export HOLDFAST_URL
+
+finish() {
+    status=$?
+    if [ -n "$redis_pid" ]; then
+        kill -9 "$redis_pid"
+    fi
+    rm -rf "$base"
+    exit "$status"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM HUP
+
+die() {
+    printf '%s\n' "$*" >&2
+    exit 1
+}
+
+# equal GOT WANTED WHAT
+equal() {
+    [ "$1" = "$2" ] || die "$3: got '$1', wanted '$2'"
+}
+
+# until CONDITION...: a command; ten seconds are for ever.
+until_true() {
+    tries=1000
+    while ! "$@"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || die "never came true: $*"
+        sleep 0.01
+    done
+}
+
+# A zombie is gone too: what adopted it may be slow to bury it.
+gone() {
+    ! grep -q '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null
+}
+
+stopped() {
+    grep -q '^State:[[:space:]]*T' "/proc/$1/status" 2>/dev/null
+}
+
+# The guardian of a `holdfast run`.
+guardian_of() {
+    pgrep -P "$1" hf-guardian
+}
+
+has_guardian() {
+    guardian_of "$1" >/dev/null
+}
+
+contains() {
+    grep -q -e "$2" "$1" 2>/dev/null
+}
+
+# start COMMAND...: in the background, $pid, with signals as they come by
+# default (a shell ignores INT and QUIT there).
+start() {
+    env --default-signal "$@" &
+    pid=$!
+    started="$started $pid"
+}
+
+# The exit status of a process that was started: $status.
+wait_for() {
+    status=0
+    wait "$1" || status=$?
+}
+
+# status_of COMMAND...: runs it; prints its exit status.
+status_of() {
+    status=0
+    "$@" >out 2>err </dev/null || status=$?
+    echo "$status"
+}
+
+end_case() {
+    status=$?
+    trap - EXIT
+    for one in $started; do
+        kill -9 "$one" 2>/dev/null
+    done
+    exit "$status"
+}
+
+run_case() {
+    mkdir "$base/$1"
+    cd "$base/$1" || exit 1
+    started=
+    trap end_case EXIT
+    "$1"
+}
+
+# Runs the cases of this file that are named, in TAP.
+run_cases() {
+    number=0
+    failures=0
+    echo "1..$#"
+    for case; do
+        number=$((number + 1))
+        name=$(echo "$case" | tr _ ' ')
+        if (run_case "$case") >"$base/log" 2>&1; then
+            echo "ok $number - $name"
+        else
+            failures=$((failures + 1))
+            echo "not ok $number - $name"
+            sed 's/^/# /' "$base/log"
+            sed 's/^/# err: /' "$base/$case/err" 2>/dev/null
+        fi
+    done
+    [ "$failures" -eq 0 ]
+}
+
+# A server of our own: $redis is its URL, $redis_cli asks it.
+start_redis() {
+    redis-server --port 0 --unixsocket "$base/redis.sock" --dir "$base" \
+        --save '' --appendonly no >"$base/redis.log" 2>&1 &
+    redis_pid=$!
+    until_true test -S "$base/redis.sock"
+    redis="redis+unix://$base/redis.sock"
+}
+
+redis_cli() {
+    redis-cli -s "$base/redis.sock" "$@"
+}

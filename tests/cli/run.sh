@@ -1,0 +1,411 @@
+#!/bin/sh
+# holdfast run, sentence by sentence. Usage: run.sh HOLDFAST
+# shellcheck disable=SC2016 # what is in single quotes is for other shells
+set -u
+. "$(dirname "$0")/lib.sh"
+
+# ---- the command: input, output, status --------------------------------------
+
+stdin_goes_to_the_command() {
+    equal "$(echo hello | "$hf" run a -- cat)" hello 'what cat read'
+}
+
+the_exit_status_is_the_commands() {
+    equal "$(status_of "$hf" run a -- sh -c 'exit 7')" 7 'exit 7'
+    equal "$(status_of "$hf" run a true)" 0 'without --'
+}
+
+a_signal_that_ended_it_is_128_more() {
+    equal "$(status_of "$hf" run a -- sh -c 'kill -USR1 $$')" 138 USR1
+    equal "$(status_of "$hf" run a -- sh -c 'kill -KILL $$')" 137 KILL
+}
+
+not_found_is_127_and_not_runnable_is_126() {
+    equal "$(status_of "$hf" run a -- no-such-command)" 127 'not found'
+    contains err no-such-command || die 'does not say what was not found'
+    equal "$(status_of "$hf" run a -- /)" 126 'a directory'
+    equal "$(status_of "$hf" run -n a -- true)" 0 'the lock afterwards'
+}
+
+name_and_token_are_in_its_environment() {
+    show='echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"'
+    first=$("$hf" run 'a name' -- sh -c "$show")
+    second=$("$hf" run 'a name' -- sh -c "$show")
+    equal "${first% *}" 'a name' HOLDFAST_NAME
+    [ "${second##* }" -gt "${first##* }" ] ||
+        die "tokens do not rise: $first, $second"
+}
+
+it_inherits_none_of_our_descriptors() {
+    # 9 is not ours: it comes from whoever started us.
+    ls /proc/self/fd 9</dev/null >wanted
+    "$hf" run a -- ls /proc/self/fd 9</dev/null >got
+    "$hf" run -b "$redis" a -- ls /proc/self/fd 9</dev/null >got-redis
+    cmp wanted got || die "$(cat got)"
+    cmp wanted got-redis || die "$(cat got-redis)"
+}
+
+a_string_is_run_by_the_shell() {
+    equal "$("$hf" run a -c 'echo $((1 + 2))')" 3 'NAME -c STRING'
+    equal "$("$hf" run -c 'echo $((1 + 2))' a)" 3 '-c STRING NAME'
+    equal "$(SHELL=/bin/echo "$hf" run a -c word)" '-c word' SHELL
+}
+
+# ---- signals and the terminal ------------------------------------------------
+
+signals_go_to_the_command() {
+    start "$hf" run a -- sh -c '
+        for s in TERM INT HUP QUIT USR1 USR2 WINCH; do
+            trap "echo $s >>got" $s
+        done
+        echo >ready; until [ -e end ]; do sleep 0.01; done'
+    until_true test -s ready
+    for s in TERM INT HUP QUIT USR1 USR2 WINCH; do
+        kill -s "$s" "$pid"
+        until_true contains got "$s"
+    done
+    touch end
+    wait_for "$pid"
+    equal "$status" 0 'exit status'
+}
+
+an_ignored_signal_stays_ignored() {
+    trap '' HUP
+    "$hf" run a -- sh -c 'trap "echo USR1 >>got; exit 3" USR1
+        echo >ready; while :; do sleep 0.01; done' &
+    pid=$!
+    started=$pid
+    until_true test -s ready
+    kill -HUP "$pid"
+    kill -USR1 "$pid"
+    wait_for "$pid"
+    equal "$status" 3 'exit status'
+}
+
+a_signal_reaches_the_whole_group() {
+    start "$hf" run a -- sh -c 'sh -c "trap \"echo child >got; exit\" TERM
+        echo >ready; while :; do sleep 0.01; done" & wait'
+    until_true test -s ready
+    kill "$pid"
+    wait_for "$pid"
+    equal "$status" 143 'exit status'
+    until_true contains got child
+}
+
+it_stops_and_continues() {
+    start "$hf" run a -- sh -c 'echo $$ >ready
+        until [ -e end ]; do sleep 0.01; done; exit 4'
+    until_true test -s ready
+    command=$(cat ready)
+    kill -TSTP "$pid"
+    until_true stopped "$command"
+    kill -CONT "$pid"
+    touch end
+    wait_for "$pid"
+    equal "$status" 4 'exit status'
+}
+
+# `script` makes a terminal; what it reads is typed there.
+on_a_terminal() {
+    script -qec "$1" /dev/null | tr -d '\r' >typescript
+}
+
+a_job_of_its_own_gets_the_terminal() {
+    echo typed | on_a_terminal "exec '$hf' run a -- sh -c '
+        ps -o stat= -p \$\$; read -r x; echo read \$x'"
+    contains typescript '+' || die "not in front: $(cat typescript)"
+    contains typescript 'read typed' || die "$(cat typescript)"
+}
+
+in_a_script_it_gets_the_terminal_when_it_asks() {
+    printf 'one\ntwo\n' | on_a_terminal "
+        '$hf' run a -- sh -c 'read -r x; echo first \$x'
+        read -r y; echo then \$y"
+    contains typescript 'first one' || die "$(cat typescript)"
+    contains typescript 'then two' || die "not given back: $(cat typescript)"
+}
+
+# ---- not acquired --------------------------------------------------------------
+
+# Holds the lock until `let_go`.
+hold() {
+    start "$hf" run "$@" -- sh -c 'echo >held
+        until [ -e end ]; do sleep 0.01; done'
+    holder=$pid
+    until_true test -s held
+}
+
+let_go() {
+    touch end
+    wait_for "$holder"
+    equal "$status" 0 'the holder'
+}
+
+a_try_that_fails_is_75() {
+    hold a
+    equal "$(status_of "$hf" run -n a -- true)" 75 '-n'
+    contains err 'a: ' || die 'does not name the lock'
+    equal "$(status_of "$hf" run -w 0 a -- true)" 75 '-w 0'
+    equal "$(status_of "$hf" run -n b -- true)" 0 'another name'
+    let_go
+    equal "$(status_of "$hf" run -n a -- true)" 0 'afterwards'
+}
+
+a_wait_that_ends_is_75() {
+    hold a
+    for duration in 50ms 0.05 0.05s 0.001m 0.00001h; do
+        equal "$(status_of "$hf" run -w "$duration" a -- true)" 75 "$duration"
+    done
+    let_go
+}
+
+the_exit_code_for_it_can_be_chosen() {
+    hold a
+    equal "$(status_of "$hf" run -n -E 9 a -- true)" 9 '-E 9'
+    equal "$(status_of "$hf" run -n -E 0 a -- true)" 0 '-E 0'
+    let_go
+}
+
+a_waiter_gets_it_when_the_holder_is_done() {
+    hold a
+    start "$hf" run -w 1m a -- touch got
+    waiter=$pid
+    let_go
+    wait_for "$waiter"
+    equal "$status" 0 'the waiter'
+    [ -e got ] || die 'the command did not run'
+}
+
+a_signal_ends_the_wait() {
+    hold a
+    start "$hf" run a -- touch got
+    until_true has_guardian "$pid"
+    kill -TERM "$pid"
+    wait_for "$pid"
+    equal "$status" 143 'the waiter'
+    let_go
+    equal "$(status_of "$hf" run -n a -- true)" 0 'afterwards'
+    [ ! -e got ] || die 'the command ran'
+}
+
+# bump COUNT: reads, then writes: wrong if two do it at once.
+only_one_is_inside_at_a_time() {
+    echo 0 >count
+    while [ "$(echo "$started" | wc -w)" -lt 10 ]; do
+        start "$hf" run "$@" a -- sh -c 'read -r n <count
+            echo $((n + 1)) >new.$$; mv new.$$ count'
+    done
+    for one in $started; do
+        wait_for "$one"
+        equal "$status" 0 "run $one"
+    done
+    equal "$(cat count)" 10 'the counter'
+}
+
+only_one_is_inside_fair() {
+    only_one_is_inside_at_a_time --fair
+}
+
+only_one_is_inside_unfair() {
+    only_one_is_inside_at_a_time --unfair
+}
+
+only_one_is_inside_redis() {
+    only_one_is_inside_at_a_time -b "$redis"
+}
+
+# ---- wrong -----------------------------------------------------------------------
+
+misuse_is_64() {
+    long=$(head -c 513 /dev/zero | tr '\0' x)
+    equal "$(status_of "$hf")" 64 'no verb'
+    equal "$(status_of "$hf" nonsense)" 64 'no such verb'
+    equal "$(status_of "$hf" run)" 64 'no name'
+    equal "$(status_of "$hf" run a)" 64 'no command'
+    equal "$(status_of "$hf" run a --)" 64 'no command after --'
+    equal "$(status_of "$hf" run --nonsense a -- true)" 64 'no such option'
+    equal "$(status_of "$hf" run -c true a -- true)" 64 'two commands'
+    equal "$(status_of "$hf" run '' -- true)" 64 'an empty name'
+    equal "$(status_of "$hf" run "$long" -- true)" 64 'a long name'
+    equal "$(status_of "$hf" run -b nonsense: a -- true)" 64 'a scheme'
+    equal "$(status_of "$hf" run -b 'shm:?nonsense=1' a -- true)" 64 'an option'
+    for bad in -1 1x '' inf 0x10 ' 1' 1e9 . 99999999999h; do
+        equal "$(status_of "$hf" run -w "$bad" a -- true)" 64 "-w '$bad'"
+    done
+    equal "$(status_of "$hf" run -t 0 a -- true)" 64 '-t 0'
+    for bad in 256 -1 x ''; do
+        equal "$(status_of "$hf" run -E "$bad" a -- true)" 64 "-E '$bad'"
+    done
+    equal "$(status_of "$hf" run --on-lost maybe a -- true)" 64 --on-lost
+}
+
+what_is_not_supported_is_64_and_says_so() {
+    equal "$(status_of "$hf" run -s a -- true)" 64 '-s'
+    contains err 'not supported' || die "$(cat err)"
+    equal "$(status_of "$hf" run -x a -- true)" 64 '-x'
+}
+
+an_unreachable_backend_is_69() {
+    equal "$(status_of "$hf" run -b redis://127.0.0.1:1 a -- true)" 69 'status'
+    contains err redis || die "$(cat err)"
+    equal "$(HOLDFAST_URL=redis://127.0.0.1:1 status_of "$hf" run a true)" 69 \
+        HOLDFAST_URL
+}
+
+# ---- lost --------------------------------------------------------------------------
+
+# A command whose child ignores TERM, and beats until it is killed.
+beating='trap "echo TERM >term" TERM
+    sh -c "trap \"\" TERM HUP; echo \$\$ >child
+        while :; do cut -d\" \" -f1 /proc/uptime >new; mv new beat; done" &
+    until [ -s beat ]; do :; done; echo $$ >ready; wait; wait'
+
+start_beating() {
+    start "$hf" run "$@" -- sh -c "$beating" 2>err
+    until_true test -s ready
+    command=$(cat ready)
+    child=$(cat child)
+}
+
+both_are_gone() {
+    gone "$command" && gone "$child"
+}
+
+uptime_ms() {
+    awk '{ printf "%d", $1 * 1000 }' "${1:-/proc/uptime}"
+}
+
+without_renewal_the_group_gets_term_then_kill_and_we_exit_79() {
+    start_beating -b "$redis" -t 3s a
+    kill -STOP "$redis_pid"
+    halted=$(uptime_ms)
+    wait_for "$pid"
+    kill -CONT "$redis_pid"
+    equal "$status" 79 'exit status'
+    contains term TERM || die 'no TERM'
+    both_are_gone || die 'something goes on'
+    contains err 'a: ' || die "does not say what was lost: $(cat err)"
+    last=$(uptime_ms beat)
+    [ $((last - halted)) -lt 3000 ] ||
+        die "still ran $((last - halted)) ms after the last renewal"
+}
+
+a_hold_that_was_taken_away_ends_the_group_with_79() {
+    start_beating -b "$redis" -t 3s b
+    redis_cli del b >/dev/null
+    wait_for "$pid"
+    equal "$status" 79 'exit status'
+    contains term TERM || die 'no TERM'
+    both_are_gone || die 'something goes on'
+}
+
+on_lost_warn_only_warns() {
+    start "$hf" run -b "$redis" -t 3s --on-lost warn c -- \
+        sh -c 'echo >ready
+            until [ -e end ]; do sleep 0.01; done; exit 5' 2>err
+    until_true test -s ready
+    redis_cli del c >/dev/null
+    until_true contains err lost
+    touch end
+    wait_for "$pid"
+    equal "$status" 5 'exit status'
+}
+
+stopped_past_its_deadline_the_group_is_ended_too() {
+    start_beating -b "$redis" -t 3s d
+    kill -STOP "$pid"
+    until_true both_are_gone
+    kill -CONT "$pid"
+    wait_for "$pid"
+    equal "$status" 79 'exit status'
+}
+
+renewals_keep_it() {
+    start_beating -b "$redis" -t 1s e
+    begin=$(uptime_ms)
+    # Until three leases are over.
+    until_true beaten_past $((begin + 3000))
+    kill -0 "$pid" || die 'did not live that long'
+    equal "$(status_of "$hf" run -n -b "$redis" e -- true)" 75 'another'
+    kill -KILL "$pid"
+}
+
+beaten_past() {
+    [ "$(uptime_ms beat)" -gt "$1" ]
+}
+
+# ---- killed ------------------------------------------------------------------------
+
+killed_with_9_the_group_ends_with_it() {
+    start_beating a
+    kill -9 "$pid"
+    until_true both_are_gone
+    equal "$(status_of "$hf" run -w 2s a -- true)" 0 'the next one'
+}
+
+killed_with_9_as_soon_as_it_started() {
+    times=20
+    while [ "$times" -gt 0 ]; do
+        rm -f ready beat
+        start_beating a
+        kill -9 "$pid"
+        until_true both_are_gone
+        times=$((times - 1))
+    done
+}
+
+killed_with_9_while_it_waits_nothing_is_left() {
+    hold a
+    start "$hf" run a -- touch got
+    until_true has_guardian "$pid"
+    guardian=$(guardian_of "$pid")
+    kill -9 "$pid"
+    until_true gone "$guardian"
+    let_go
+    equal "$(status_of "$hf" run -w 10s a -- true)" 0 'the next one'
+    [ ! -e got ] || die 'the command ran'
+}
+
+a_killed_guardian_is_replaced() {
+    start_beating a
+    guardian=$(guardian_of "$pid")
+    kill -9 "$guardian"
+    until_true gone "$guardian"
+    until_true has_guardian "$pid"
+    until_true in_group "$command"
+    kill -9 "$pid"
+    until_true both_are_gone
+}
+
+# The guardian sits in the group that it guards.
+in_group() {
+    pgrep -g "$1" hf-guardian >/dev/null
+}
+
+nothing_is_left_when_all_went_well() {
+    start "$hf" run a -- sh -c 'until pgrep -g $$ hf-guardian; do :; done >guardian'
+    wait_for "$pid"
+    equal "$status" 0 'exit status'
+    gone "$(cat guardian)" || die 'the guardian is still there'
+}
+
+start_redis
+run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
+    a_signal_that_ended_it_is_128_more \
+    not_found_is_127_and_not_runnable_is_126 \
+    name_and_token_are_in_its_environment it_inherits_none_of_our_descriptors \
+    a_string_is_run_by_the_shell signals_go_to_the_command \
+    an_ignored_signal_stays_ignored a_signal_reaches_the_whole_group \
+    it_stops_and_continues a_job_of_its_own_gets_the_terminal \
+    in_a_script_it_gets_the_terminal_when_it_asks a_try_that_fails_is_75 \
+    a_wait_that_ends_is_75 the_exit_code_for_it_can_be_chosen \
+    a_waiter_gets_it_when_the_holder_is_done a_signal_ends_the_wait \
+    only_one_is_inside_fair only_one_is_inside_unfair \
+    only_one_is_inside_redis misuse_is_64 \
+    what_is_not_supported_is_64_and_says_so an_unreachable_backend_is_69 \
+    without_renewal_the_group_gets_term_then_kill_and_we_exit_79 \
+    a_hold_that_was_taken_away_ends_the_group_with_79 on_lost_warn_only_warns \
+    stopped_past_its_deadline_the_group_is_ended_too renewals_keep_it \
+    killed_with_9_the_group_ends_with_it killed_with_9_as_soon_as_it_started \
+    killed_with_9_while_it_waits_nothing_is_left \
+    a_killed_guardian_is_replaced nothing_is_left_when_all_went_well

@@ -1,0 +1,115 @@
+#!/bin/sh
+# holdfast bench, lab and help. Usage: verbs.sh HOLDFAST
+set -u
+. "$(dirname "$0")/lib.sh"
+
+version_and_help() {
+    equal "$("$hf" --version | cut -d' ' -f1)" holdfast --version
+    for verb in run bench lab 'lab oversell'; do
+        # shellcheck disable=SC2086 # one word or two
+        "$hf" help $verb >help || die "help $verb"
+        contains help "usage: holdfast $verb" || die "help $verb: $(cat help)"
+        # shellcheck disable=SC2086
+        "$hf" $verb --help | cmp - help || die "$verb --help"
+    done
+    equal "$(status_of "$hf" help nonsense)" 64 'help nonsense'
+}
+
+# One object on one line, with what is promised in it and nothing violated.
+check_json() {
+    "$hf" bench --json --seconds 0.2 "$@" >json || die "bench $*: $?"
+    equal "$(wc -l <json)" 1 'lines'
+    for key in backend kind fair procs threads names seconds pairs \
+        pairs_per_s p50_us p99_us jain violations; do
+        contains json "[{,]\"$key\":[^,}]" || die "no $key: $(cat json)"
+    done
+    contains json '"violations":0}' || die "violations: $(cat json)"
+    contains json '"pairs":[1-9]' || die "no pairs: $(cat json)"
+}
+
+bench_alone() {
+    check_json
+    contains json '"backend":"shm","kind":"mutex"' || die "$(cat json)"
+    contains json '"jain":1.0000' || die "one contender: $(cat json)"
+    check_json --nowait
+}
+
+bench_processes() {
+    check_json --procs 4 --fair
+    contains json '"fair":true,"procs":4' || die "$(cat json)"
+    check_json --procs 4 --unfair
+    contains json '"fair":false,"procs":4' || die "$(cat json)"
+    check_json --procs 3 --threads 3 --names 5
+    contains json '"threads":3,"names":5' || die "$(cat json)"
+}
+
+bench_threads_hand_over() {
+    check_json --threads 8 --handoff 100 --fair
+    check_json --threads 8 --handoff 100 --unfair
+}
+
+bench_redis() {
+    for fairness in --fair --unfair; do
+        check_json -b "$redis" --procs 3 --threads 2 "$fairness"
+        check_json -b "$redis" --nowait "$fairness"
+    done
+    HOLDFAST_URL=$redis check_json
+    contains json '"backend":"redis+unix"' || die "$(cat json)"
+}
+
+bench_in_words() {
+    "$hf" bench --seconds 0.1 >words || die "$?"
+    contains words 'pairs per second' || die "$(cat words)"
+    contains words '  0 violations' || die "$(cat words)"
+}
+
+bench_misused() {
+    equal "$(status_of "$hf" bench --kind nonsense)" 64 --kind
+    equal "$(status_of "$hf" bench --procs 0)" 64 --procs
+    equal "$(status_of "$hf" bench --seconds 0)" 64 --seconds
+    equal "$(status_of "$hf" bench nonsense)" 64 operand
+    equal "$(status_of "$hf" bench -b redis://127.0.0.1:1)" 69 unreachable
+}
+
+sold() {
+    awk -v way="$1" 'index($0, way) == 1 { print $(NF - 3), $(NF - 2) }' table
+}
+
+# Exactly the stock, and the others more than it.
+check_oversell() {
+    "$hf" lab oversell "$@" >table || die "$?: $(cat table)"
+    contains table 'oversold *seconds *per second' || die "$(cat table)"
+    equal "$(sold holdfast)" '500 0' 'holdfast sold, oversold'
+    for way in 'no lock' 'process mutex'; do
+        set -- $(sold "$way")
+        [ "$1" -gt 500 ] && [ "$2" -eq $(($1 - 500)) ] ||
+            die "$way: $(cat table)"
+    done
+}
+
+lab_oversell() {
+    check_oversell
+}
+
+lab_oversell_redis() {
+    check_oversell -b "$redis"
+}
+
+lab_says_when_the_race_did_not_show() {
+    equal "$(status_of "$hf" lab oversell --buyers 10)" 1 'status'
+    contains out 'did not show' || die "$(cat out)"
+}
+
+lab_misused() {
+    equal "$(status_of "$hf" lab)" 64 'no scenario'
+    equal "$(status_of "$hf" lab nonsense)" 64 'no such scenario'
+    equal "$(status_of "$hf" lab oversell --stock x)" 64 'a number'
+    equal "$(status_of "$hf" lab oversell -b redis://127.0.0.1:1)" 69 \
+        unreachable
+}
+
+start_redis
+run_cases version_and_help bench_alone bench_processes \
+    bench_threads_hand_over bench_redis bench_in_words bench_misused \
+    lab_oversell lab_oversell_redis lab_says_when_the_race_did_not_show \
+    lab_misused

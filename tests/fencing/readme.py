@@ -1,0 +1,170 @@
+"""README.md, tried: readme.py ROOT BUILD PROGRAM.
+
+PROGRAM is its C, built. Its shell lines are run as they are, by the installed
+command, but for the host of the Redis server, which becomes one of our own.
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import cases
+from redis_server import RedisServer
+from snippet import snippets
+
+root, build, program = (os.path.abspath(path) for path in sys.argv[1:4])
+page = os.path.join(root, 'README.md')
+shell, install = snippets(page, 'sh')
+lines = shell.splitlines()
+
+# What stands for ./backup: says what it was given, and may wait for us.
+BACKUP = '''#!/bin/sh
+echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"
+[ ! -p gate ] || read -r line <gate
+'''
+
+
+def installed():
+    """A tree as a packager gets it, and the environment to use it there."""
+    tree = tempfile.TemporaryDirectory()
+    subprocess.run(['meson', 'install', '-C', build, '--no-rebuild',
+                    '--destdir', tree.name], check=True,
+                   stdout=subprocess.DEVNULL)
+    (library,) = glob.glob(tree.name + '/**/libholdfast.so', recursive=True)
+    (command,) = glob.glob(tree.name + '/**/bin/holdfast', recursive=True)
+    env = dict(os.environ)
+    env.pop('HOLDFAST_URL', None)
+    env.pop('HOLDFAST_MODULE_PATH', None)
+    env['LD_LIBRARY_PATH'] = os.path.dirname(library)
+    env['PATH'] = os.path.dirname(command) + ':' + env['PATH']
+    return tree, env
+
+
+tree, env = installed()
+redis = RedisServer()
+
+
+def start(line, directory):
+    line = line.replace('redis://db1', 'redis+unix://' + redis.socket)
+    return subprocess.Popen(['sh', '-c', line], cwd=directory, env=env,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            encoding='utf-8')
+
+
+def run(line, directory):
+    process = start(line, directory)
+    out, err = process.communicate(timeout=30)
+    return process.returncode, out, err
+
+
+def workplace():
+    directory = tempfile.TemporaryDirectory()
+    path = os.path.join(directory.name, 'backup')
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(BACKUP)
+    os.chmod(path, 0o755)
+    return directory
+
+
+def c_program_gets_its_lock():
+    done = subprocess.run([program], stdout=subprocess.PIPE, check=True,
+                          encoding='utf-8', timeout=30)
+    assert re.fullmatch(r'mine, token [1-9][0-9]*\n', done.stdout)
+
+
+def each_shell_line_runs_its_command():
+    with workplace() as directory:
+        assert len(lines) == 3
+        for line in lines:
+            status, out, err = run(line, directory)
+            assert status == 0, err
+            assert re.fullmatch(r'nightly [1-9][0-9]*\n', out), out
+
+
+def second_line_says_75_while_the_first_runs():
+    with workplace() as directory:
+        os.mkfifo(os.path.join(directory, 'gate'))
+        first = start(lines[0], directory)
+        assert first.stdout.readline().startswith('nightly ')
+        status, out, _ = run(lines[1], directory)
+        with open(os.path.join(directory, 'gate'), 'w') as gate:
+            gate.write('go\n')
+        first.communicate(timeout=30)
+        assert first.returncode == 0
+        assert (status, out) == (75, ''), (status, out)
+
+
+def front_door_has_both_commands():
+    done = subprocess.run([os.path.join(root, 'dev')], stdout=subprocess.PIPE,
+                          check=True, encoding='utf-8')
+    with open(page, encoding='utf-8') as f:
+        text = f.read()
+    for command in ('demo', 'test'):
+        assert './dev ' + command in text
+        assert re.search(r'^  %s\b' % command, done.stdout, re.MULTILINE)
+
+
+def install_lines_are_known_to_meson():
+    options = re.findall(r'-D(\w+)=', install)
+    with open(os.path.join(root, 'meson_options.txt'), encoding='utf-8') as f:
+        known = re.findall(r"option\('(\w+)'", f.read())
+    assert options and not set(options) - set(known)
+    with open(page, encoding='utf-8') as f:
+        shown = re.findall(r'^\| `-D(\w+)=', f.read(), re.MULTILINE)
+    assert sorted(shown) == sorted(known), (shown, known)
+
+
+def pkg_config_knows_what_was_installed():
+    (pc,) = glob.glob(tree.name + '/**/holdfast.pc', recursive=True)
+    pc_env = dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(pc),
+                  PKG_CONFIG_SYSROOT_DIR=tree.name)
+    flags = subprocess.run(['pkg-config', '--cflags', '--libs', 'holdfast'],
+                           stdout=subprocess.PIPE, check=True, env=pc_env,
+                           encoding='utf-8').stdout
+    assert '-lholdfast' in flags
+    (include,) = re.findall(r'-I(\S+)', flags)
+    assert os.path.exists(os.path.join(include, 'holdfast.h'))
+
+
+def every_function_has_a_manual_page():
+    path = os.path.join(root, 'include', 'holdfast.h')
+    with open(path, encoding='utf-8') as f:
+        header = f.read()
+    functions = set(re.findall(r'^HF_API [^;(]*?\*?(hf_\w+)\(', header,
+                               re.MULTILINE | re.DOTALL))
+    functions |= {'HF_SYNCHRONIZED'}
+    assert len(functions) > 40
+    described = set()
+    for path in glob.glob(os.path.join(root, 'docs', 'man', '*.3')):
+        with open(path, encoding='utf-8') as f:
+            described |= set(re.findall(r'^\.Nm (\w+)', f.read(),
+                                        re.MULTILINE))
+    assert not functions - described, functions - described
+
+
+def links_lead_somewhere():
+    for path in [page] + glob.glob(os.path.join(root, 'docs', '*.md')):
+        with open(path, encoding='utf-8') as f:
+            text = f.read()
+        for link in re.findall(r'\]\(([^)#:]+)(?:#[^)]*)?\)', text):
+            target = os.path.join(os.path.dirname(path), link)
+            assert os.path.exists(target), (path, link)
+
+
+try:
+    status = cases.run([
+        c_program_gets_its_lock,
+        each_shell_line_runs_its_command,
+        second_line_says_75_while_the_first_runs,
+        front_door_has_both_commands,
+        install_lines_are_known_to_meson,
+        pkg_config_knows_what_was_installed,
+        every_function_has_a_manual_page,
+        links_lead_somewhere,
+    ])
+finally:
+    redis.stop()
+sys.exit(status)

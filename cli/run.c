@@ -274,21 +274,26 @@ static int run_holding(hf_lock *lock, const struct options *o,
     struct watch watch = {.command = command,
                           .lock = lock,
                           .name = o->name,
-                          .only_warn = o->only_warn};
+                          .only_warn = o->only_warn,
+                          .signals = -1,
+                          .timer = -1};
     int status = export_hold(o, lock);
 
     if (status == CLI_OK)
+        status = watch_init(&watch);
+    if (status == CLI_OK)
         status = command_start(command);
     if (status == CLI_OK) {
-        status = watch_run(&watch);
-        if (status == CLI_OK)
-            status = exit_status(&watch);
-        if (watch.lost) {
-            /* There is nothing to give back, and perhaps nobody to ask: do
-             * not keep the caller waiting for answers. */
-            guardian_stop(&command->guardian);
-            _exit(status);
-        }
+        watch_run(&watch);
+        status = exit_status(&watch);
+    }
+    watch_fini(&watch);
+    if (watch.lost) {
+        /* There is perhaps nothing to give back and nobody to ask: do not keep
+         * the caller waiting for answers. */
+        hf_lock_release_nowait(lock, NULL);
+        guardian_stop(&command->guardian);
+        _exit(status);
     }
     return let_go(lock, o, status);
 }

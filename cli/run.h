@@ -76,8 +76,12 @@ struct watch {
 
 /* The signals that are passed on; blocked while the command runs. */
 void watch_signals(sigset_t *set);
+/* Before the command starts: the guardian learns the deadline. CLI_OK or
+ * CLI_OSERR. */
+int watch_init(struct watch *watch);
+void watch_fini(struct watch *watch);
 /* Returns when the command has ended; command->status is set, and
- * watch->lost. CLI_OK or CLI_OSERR. */
-int watch_run(struct watch *watch);
+ * watch->lost. */
+void watch_run(struct watch *watch);
 
 #endif

@@ -242,7 +242,6 @@ static void loop(struct watch *watch)
                                {hf_lock_fd(watch->lock), POLLIN, 0}};
 
     look(watch);
-    tell_guardian(watch);
     if (reap(watch))
         return;
     for (;;) {
@@ -261,38 +260,46 @@ static void loop(struct watch *watch)
  * is in it, so that the number still means it. */
 static void end_group(struct watch *watch)
 {
-    /* The guardian may have ended it, in time. */
-    if (hf_lock_deadline(watch->lock, &watch->deadline) != HF_OK ||
+    /* Or the guardian has ended it, in time: then that time was the last that
+     * it was told. */
+    if (hf_lock_check(watch->lock) != HF_OK ||
         cli_now_ns(CLOCK_BOOTTIME) >= watch->deadline - early(watch))
         lose(watch, true);
     if (watch->lost && !watch->only_warn)
         signal_group(watch, SIGKILL);
 }
 
-int watch_run(struct watch *watch)
+int watch_init(struct watch *watch)
 {
-    int64_t now = cli_now_ns(CLOCK_BOOTTIME);
     sigset_t set;
 
     watch->lost = false;
     watch->kill_at = HF_NO_DEADLINE;
     watch->deadline = HF_NO_DEADLINE;
     hf_lock_deadline(watch->lock, &watch->deadline);
-    watch->span = watch->deadline - now;
+    watch->span = watch->deadline - cli_now_ns(CLOCK_BOOTTIME);
+    tell_guardian(watch);
 
     watch_signals(&set);
     watch->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     watch->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-    if (watch->signals < 0 || watch->timer < 0) {
-        cli_say(&cli_run, "cannot watch the command: %s", strerror(errno));
-        signal_group(watch, SIGKILL);
-        waitpid(watch->command->pid, &watch->command->status, 0);
-        return CLI_OSERR;
-    }
+    if (watch->signals >= 0 && watch->timer >= 0)
+        return CLI_OK;
+    cli_say(&cli_run, "cannot watch a command: %s", strerror(errno));
+    return CLI_OSERR;
+}
+
+void watch_fini(struct watch *watch)
+{
+    if (watch->signals >= 0)
+        close(watch->signals);
+    if (watch->timer >= 0)
+        close(watch->timer);
+}
+
+void watch_run(struct watch *watch)
+{
     loop(watch);
     end_group(watch);
     terminal_take(&watch->command->terminal);
-    close(watch->signals);
-    close(watch->timer);
-    return CLI_OK;
 }

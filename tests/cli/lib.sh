@@ -43,7 +43,7 @@ until_true() {
 
 # A zombie is gone too: what adopted it may be slow to bury it.
 gone() {
-    ! grep -q '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null
+    ! grep -q '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status" 2>/dev/null
 }
 
 stopped() {

@@ -271,6 +271,7 @@ static int64_t kill_one(uint64_t *seed, int to_prober, int from_prober)
     int name, victim = choose(seed, &name);
     struct worker *w = &shared->worker[victim];
     int64_t at = now_ns(), granted = -1;
+    bool held = name >= 0;
     unsigned char byte;
 
     kill(atomic_load(&w->pid), SIGKILL);
@@ -286,6 +287,10 @@ static int64_t kill_one(uint64_t *seed, int to_prober, int from_prober)
     }
     waitpid(atomic_load(&w->pid), NULL, 0);
     start(victim, chance(seed));
+    if (granted < 0 || granted - at > 20000000)
+        printf("shm_kill: %lld us for name %d, %s\n",
+               (long long)(granted - at) / 1000, name,
+               held ? "whose holder was killed" : "at which one was killed");
     return granted < 0 ? 10000000000LL : granted - at;
 }
 

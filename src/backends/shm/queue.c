@@ -211,6 +211,16 @@ void hf__shm_cell_drop(struct shm *s, unsigned cell)
     atomic_store(&c->owner, 0);
 }
 
+/* Up to where cells are looked for. Before one is taken, lest it be lost. */
+static void raise_high(struct shm_file *f, uint32_t high)
+{
+    uint32_t old = atomic_load(&f->header.cells_high);
+
+    while (old < high &&
+           !atomic_compare_exchange_weak(&f->header.cells_high, &old, high))
+        ;
+}
+
 static int cell_take(struct shm *s)
 {
     struct shm_file *f = s->file;
@@ -221,9 +231,11 @@ static int cell_take(struct shm *s)
             unsigned n = (start + i) % SHM_CELLS;
             uint32_t free_cell = 0;
 
-            if (!atomic_load_explicit(&f->cell[n].owner,
-                                      memory_order_relaxed) &&
-                atomic_compare_exchange_strong(&f->cell[n].owner, &free_cell,
+            if (atomic_load_explicit(&f->cell[n].owner, memory_order_relaxed))
+                continue;
+            raise_high(f, n + 1);
+            SHM_POINT();
+            if (atomic_compare_exchange_strong(&f->cell[n].owner, &free_cell,
                                                s->me))
                 return (int)n;
         }
@@ -243,7 +255,6 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l,
 {
     struct shm_file *f = s->file;
     struct shm_cell *c;
-    uint32_t high = atomic_load(&f->header.cells_high);
     int n;
 
     if (!hf__shm_file_there(s))
@@ -261,10 +272,6 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l,
     shm_label_put(c->label, l->remote->label ? l->remote->label : "");
     SHM_POINT();
     atomic_store(&c->ticket, atomic_fetch_add(&l->entry->next_ticket, 1) + 1);
-    while (high <= (unsigned)n &&
-           !atomic_compare_exchange_weak(&f->header.cells_high, &high,
-                                         (uint32_t)n + 1))
-        ;
     SHM_POINT();
     atomic_fetch_or(&l->entry->waiting[n / 64], 1ULL << n % 64);
     SHM_POINT();

@@ -64,13 +64,16 @@ void hf__shm_tell_death(struct shm *s, uint32_t owner)
     SHM_POINT();
 }
 
-/* The process is marked but not gone: look again soon, then less often. */
+/* The process is marked but not gone: look again soon. That lasts for a moment;
+ * where it does not (a core is being written), less often. */
 static hf__time soon(struct shm *s, struct shm_link *l)
 {
-    hf__time nap = HF__MS / 10 << l->dying;
+    hf__time nap = l->dying < 5 ? HF__MS / 10 << l->dying : 3 * HF__MS;
 
-    if (l->dying < 8)
+    if (l->dying < UINT8_MAX)
         l->dying++;
+    else
+        nap = SHM_POLL_NS;
     return s->core->now() + nap;
 }
 

@@ -214,12 +214,12 @@ static bool reap(struct watch *watch)
 static bool take_signals(struct watch *watch)
 {
     struct signalfd_siginfo info;
-    bool ended = false;
 
     while (read(watch->signals, &info, sizeof info) == (ssize_t)sizeof info) {
         switch (info.ssi_signo) {
         case SIGCHLD:
-            ended = ended || reap(watch);
+            if (reap(watch))
+                return true;
             break;
         case SIGTTIN:
         case SIGTTOU:
@@ -232,7 +232,7 @@ static bool take_signals(struct watch *watch)
             signal_group(watch, (int)info.ssi_signo);
         }
     }
-    return ended;
+    return false;
 }
 
 static void loop(struct watch *watch)

@@ -31,7 +31,7 @@ equal() {
     [ "$1" = "$2" ] || die "$3: got '$1', wanted '$2'"
 }
 
-# until CONDITION...: a command; ten seconds are for ever.
+# until_true CONDITION...: a command; ten seconds are for ever.
 until_true() {
     tries=1000
     while ! "$@"; do
@@ -39,6 +39,10 @@ until_true() {
         [ "$tries" -gt 0 ] || die "never came true: $*"
         sleep 0.01
     done
+}
+
+not() {
+    ! "$@"
 }
 
 # A zombie is gone too: what adopted it may be slow to bury it.

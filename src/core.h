@@ -280,11 +280,38 @@ void hf__name_arm(struct hf__name *, hf__time at);
  * is waited for that long, even by a try. */
 #define HF__GRACE_MS 800
 extern const hf_acquire_options hf__acquire_default;
-int hf__lock_check(const hf_lock *, hf_error *); /* EINVAL, EFORK, ECLOSED */
+int hf__lock_unusable(const hf_lock *, hf_error *);
+/* EINVAL, EFORK, ECLOSED, with a text. */
+static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
+{
+    if (__builtin_expect(lock && !hf__client_check(lock->client), 1))
+        return 0;
+    return hf__lock_unusable(lock, err);
+}
 int hf__acquire_check_options(const hf_lock *, const hf_acquire_options *,
                               hf_error *);
-void hf__acquire_fill(const hf_lock *, const hf_acquire_options *,
-                      struct hf__waiter *);
+/* Who a call on this thread is for; 0: out of memory. */
+static inline uint64_t hf__owner_of(const hf_lock *lock,
+                                    struct hf__thread **thread)
+{
+    *thread = NULL;
+    if (lock->flags & HF_OWNER_HANDLE)
+        return lock->owner;
+    *thread = hf__thread_me();
+    return *thread ? (*thread)->number : 0;
+}
+static inline void hf__acquire_fill(const hf_lock *lock,
+                                    const hf_acquire_options *opt,
+                                    struct hf__waiter *w)
+{
+    w->handoff = lock->handoff;
+    w->max_hold_ms = lock->max_hold_ms;
+    w->fixed = opt->lease_ms != 0;
+    w->lease_ms = w->fixed ? (uint32_t)opt->lease_ms : lock->ttl_ms;
+    w->is_try = opt->wait_ms == 0;
+    w->reentrant = !(lock->flags & (HF_OWNER_HANDLE | HF_NOT_REENTRANT));
+    w->owner = hf__owner_of(lock, &w->thread);
+}
 /* One acquire less, with name->mu held. PENDING: the releaser, if there is one,
  * will be told. */
 int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *);

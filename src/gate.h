@@ -128,12 +128,12 @@ static inline bool hf__gate_quiet(const struct hf__gate *g,
 
 static inline void hf__gate_quick_grant(struct hf__gate *g,
                                         const struct hf__waiter *w,
-                                        uint64_t token)
+                                        uint64_t hold_id, uint64_t token)
 {
     struct hf__lease *l = &g->lease;
 
     l->state = HF__HELD;
-    l->hold_id = g->ids;
+    l->hold_id = hold_id;
     l->token = token;
     l->deadline = l->renew_at = l->max_until = HF__NEVER;
     l->lease_ms = w->lease_ms;

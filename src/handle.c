@@ -176,21 +176,15 @@ int hf_lock_free(hf_lock *lock)
 /* Begins a look at the caller's hold: on success name->mu is held. */
 static int look(hf_lock *lock)
 {
-    struct hf__thread *thread = NULL;
+    struct hf__thread *thread;
     uint64_t owner;
-    int rc;
+    int rc = hf__lock_check(lock, NULL);
 
-    if (!lock)
-        return HF_EINVAL;
-    rc = hf__client_check(lock->client);
     if (rc)
         return rc;
-    if (lock->flags & HF_OWNER_HANDLE) {
-        owner = lock->owner;
-    } else {
-        thread = hf__thread_me();
-        owner = thread ? thread->number : UINT64_MAX;
-    }
+    owner = hf__owner_of(lock, &thread);
+    if (!owner)
+        return HF_ENOTOWNER; /* out of memory: it has never acquired */
     hf__mutex_lock(&lock->name->mu);
     rc = hf__gate_check(&lock->name->gate, owner, hf__now());
     if (!rc)

@@ -7,29 +7,15 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-int hf__lock_check(const hf_lock *lock, hf_error *err)
+int hf__lock_unusable(const hf_lock *lock, hf_error *err)
 {
-    int rc;
-
-    if (__builtin_expect(!lock, 0))
+    if (!lock)
         return hf__fail(err, HF_EINVAL, "the lock is NULL");
-    rc = hf__client_check(lock->client);
-    if (__builtin_expect(rc != 0, 0))
-        hf__fail(err, rc, "%s",
-                 rc == HF_EFORK
-                     ? "this lock is the parent process's; open a client in "
-                       "the child"
-                     : "the client of this lock was closed");
-    return rc;
-}
-
-static uint64_t owner_of(const hf_lock *lock, struct hf__thread **thread)
-{
-    *thread = NULL;
-    if (lock->flags & HF_OWNER_HANDLE)
-        return lock->owner;
-    *thread = hf__thread_me();
-    return *thread ? (*thread)->number : 0;
+    if (hf__client_check(lock->client) == HF_EFORK)
+        return hf__fail(err, HF_EFORK,
+                        "this lock is the parent process's; open a client in "
+                        "the child");
+    return hf__fail(err, HF_ECLOSED, "the client of this lock was closed");
 }
 
 /* Reading the clock costs as much as the rest of an acquire in shared memory:
@@ -87,18 +73,6 @@ int hf__acquire_check_options(const hf_lock *lock,
     return check_times(opt, err);
 }
 
-void hf__acquire_fill(const hf_lock *lock, const hf_acquire_options *opt,
-                      struct hf__waiter *w)
-{
-    w->handoff = lock->handoff;
-    w->max_hold_ms = lock->max_hold_ms;
-    w->fixed = opt->lease_ms != 0;
-    w->lease_ms = w->fixed ? (uint32_t)opt->lease_ms : lock->ttl_ms;
-    w->is_try = opt->wait_ms == 0;
-    w->reentrant = !(lock->flags & (HF_OWNER_HANDLE | HF_NOT_REENTRANT));
-    w->owner = owner_of(lock, &w->thread);
-}
-
 /* Enters the gate; name->mu is held. GRANTED, PENDING or a code. */
 static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
 {
@@ -116,23 +90,25 @@ static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
 }
 
 /* See hf__gate_quiet(); name->mu is held. */
-static bool acquire_quickly(struct hf__name *n, struct hf__waiter *w)
+static inline bool acquire_quickly(struct hf__name *n, struct hf__waiter *w)
 {
     struct hf__req *req = &n->remote.ask;
+    uint64_t id = n->gate.ids + 1;
 
     if (!hf__gate_quiet(&n->gate, w))
         return false;
-    req->hold_id = ++n->gate.ids;
+    n->gate.ids = id;
+    req->hold_id = id;
     req->lease_ms = w->lease_ms;
     req->fixed = req->may_queue = req->is_async = false;
     if (n->client->be->attempt(n->client->self, req) != HF__GRANTED)
         return false;
-    hf__gate_quick_grant(&n->gate, w, req->token);
+    hf__gate_quick_grant(&n->gate, w, id, req->token);
     hf__name_own(n, w->thread);
     return true;
 }
 
-static bool release_quickly(struct hf__name *n, uint64_t owner, int *rc)
+static inline bool release_quickly(struct hf__name *n, uint64_t owner, int *rc)
 {
     struct hf__req *req = &n->remote.let_go;
 
@@ -461,7 +437,9 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
 
     if (rc)
         return rc;
-    owner = owner_of(lock, &thread);
+    owner = hf__owner_of(lock, &thread);
+    if (!owner) /* out of memory: it has never acquired anything */
+        return release_failed(lock, HF_ENOTOWNER, err);
     hf__mutex_lock(&lock->name->mu);
     if (!release_quickly(lock->name, owner, &rc)) {
         hf__sleeper_init(&s, NULL);
@@ -492,7 +470,9 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
 
     if (rc)
         return rc;
-    owner = owner_of(lock, &thread);
+    owner = hf__owner_of(lock, &thread);
+    if (!owner) /* out of memory: it has never acquired anything */
+        return release_failed(lock, HF_ENOTOWNER, err);
     hf__mutex_lock(&lock->name->mu);
     if (!release_quickly(lock->name, owner, &rc))
         rc = hf__release(lock->name, owner, NULL);

@@ -102,10 +102,17 @@ static bool turn_free(struct hf__gate *g, const struct hf__waiter *w,
            holds(g, now);
 }
 
-static void take_turn(struct hf__gate *g, struct hf__waiter *w)
+/* w is the hold's next local owner. */
+static void turn(struct hf__gate *g, const struct hf__waiter *w, hf__time now)
 {
     g->turns--;
     own(g, w->owner);
+    hf__lease_cap(&g->lease, now, w->max_hold_ms);
+}
+
+static void take_turn(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+{
+    turn(g, w, now);
     w->result = HF__GRANTED;
     w->state = HF__W_FINISHED;
 }
@@ -123,7 +130,7 @@ int hf__gate_enter(struct hf__gate *g, struct hf__waiter *w, hf__time now)
     if (find_lost(g, w->owner))
         return HF_ELOST;
     if ((!g->fair || !g->head) && turn_free(g, w, now)) {
-        take_turn(g, w);
+        take_turn(g, w, now);
         return HF__GRANTED;
     }
     if (w->is_try && (g->head || g->owner || g->lease.state != HF__IDLE))
@@ -142,7 +149,7 @@ bool hf__gate_claim(struct hf__gate *g, struct hf__waiter *w, hf__time now)
     if (w->state == HF__W_FINISHED || !turn_free(g, w, now))
         return false;
     take_out(g, w);
-    take_turn(g, w);
+    take_turn(g, w, now);
     return true;
 }
 
@@ -181,7 +188,7 @@ void hf__gate_fail(struct hf__gate *g, int code, hf__wake_fn *wake)
 }
 
 /* A local hand-over, if turns are left and the next one can use the hold. */
-static bool hand_over(struct hf__gate *g, hf__wake_fn *wake)
+static bool hand_over(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
 {
     struct hf__waiter *w = g->head;
 
@@ -191,8 +198,7 @@ static bool hand_over(struct hf__gate *g, hf__wake_fn *wake)
         rouse(g, wake); /* it competes with whoever comes along */
         return true;
     }
-    g->turns--;
-    own(g, w->owner);
+    turn(g, w, now);
     finish(g, w, HF__GRANTED, wake);
     return true;
 }
@@ -206,7 +212,7 @@ int hf__gate_release(struct hf__gate *g, uint64_t owner, hf__time now,
         if (--g->count)
             return HF__PENDING;
         g->owner = 0;
-        if (hand_over(g, wake))
+        if (hand_over(g, now, wake))
             return HF__PENDING;
         hf__lease_drop(&g->lease);
         rethink(g);

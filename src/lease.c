@@ -15,6 +15,7 @@ void hf__lease_init(struct hf__lease *l, bool endless)
 {
     *l = (struct hf__lease){.endless = endless,
                             .deadline = HF__NEVER,
+                            .until = HF__NEVER,
                             .renew_at = HF__NEVER,
                             .look_at = HF__NEVER,
                             .max_until = HF__NEVER,
@@ -49,6 +50,7 @@ static enum hf__todo let_go(struct hf__lease *l, hf__time now)
     l->let_go_id = l->hold_id;
     l->drop = false;
     l->state = HF__IDLE;
+    l->until = HF__NEVER;
     l->letting_go = true;
     l->unsure = false;
     l->resend_at = HF__NEVER;
@@ -86,23 +88,28 @@ void hf__lease_asked(struct hf__lease *l, hf__time now, hf__time op_timeout)
     l->look_at = now + op_timeout;
 }
 
+void hf__lease_cap(struct hf__lease *l, hf__time now, int64_t max_hold_ms)
+{
+    l->max_until = max_hold_ms ? now + max_hold_ms * HF__MS : HF__NEVER;
+    l->deadline = min_time(l->until, l->max_until);
+}
+
 static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
                    int64_t max_hold_ms)
 {
     hf__time length = (hf__time)l->lease_ms * HF__MS;
+    bool ends = !l->endless || l->fixed;
 
     l->state = HF__HELD;
     l->token = req->token;
     l->renewing = false;
-    l->max_until = max_hold_ms ? now + max_hold_ms * HF__MS : HF__NEVER;
-    l->deadline = l->max_until;
     l->renew_at = HF__NEVER;
-    if (l->endless && !l->fixed)
-        return HF__GRANTED;
-    l->deadline = min_time(
-        req->sent_at + length - hf__lease_margin(l->lease_ms), l->max_until);
-    if (!l->fixed)
+    l->until = HF__NEVER;
+    if (ends)
+        l->until = req->sent_at + length - hf__lease_margin(l->lease_ms);
+    if (ends && !l->fixed)
         l->renew_at = req->sent_at + length / 3;
+    hf__lease_cap(l, now, max_hold_ms);
     if (!hf__lease_expired(l, now))
         return HF__GRANTED;
     /* The answer took longer than the lease lasts. */
@@ -168,23 +175,24 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
 void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
     l->renewing = true;
-    if (l->deadline == HF__NEVER)
-        return;
-    l->deadline = min_time(l->deadline, now + (hf__time)lease_ms * HF__MS -
-                                            hf__lease_margin(lease_ms));
+    if (l->until == HF__NEVER)
+        return; /* it needs no renewal: asking for one takes nothing away */
+    l->until = min_time(l->until, now + (hf__time)lease_ms * HF__MS -
+                                      hf__lease_margin(lease_ms));
+    l->deadline = min_time(l->deadline, l->until);
 }
 
 int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now)
 {
     hf__time length = (hf__time)lease_ms * HF__MS;
-    hf__time until = sent_at + length - hf__lease_margin(lease_ms);
 
     if (l->state != HF__HELD || l->hold_id != hold_id || l->drop)
         return HF__DONE; /* let go meanwhile */
     l->renewing = false;
     if (result == HF_ENOTOWNER) {
         l->state = HF__IDLE;
+        l->until = HF__NEVER;
         return HF_ELOST;
     }
     if (result != HF__DONE) {
@@ -196,7 +204,8 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     if (l->endless && !l->fixed)
         return HF__DONE;
     l->lease_ms = lease_ms;
-    l->deadline = min_time(until, l->max_until);
+    l->until = sent_at + length - hf__lease_margin(lease_ms);
+    l->deadline = min_time(l->until, l->max_until);
     if (l->renew_at != HF__NEVER)
         l->renew_at = sent_at + length / 3;
     return HF__DONE;

@@ -36,6 +36,7 @@ struct hf__lease {
     hf__time renew_at;  /* HELD: HF__NEVER if it is not renewed */
     hf__time look_at;   /* WAITING: ask again; ASKING: no answer by then is
                            silence */
+    hf__time until;     /* HELD: the deadline, but for max_hold */
     hf__time max_until; /* HELD: no renewal goes beyond; HF__NEVER */
     hf__time gone_at;   /* let_go: the server has forgotten it by then */
     hf__time resend_at; /* let_go: it failed, send it again; HF__NEVER */
@@ -81,6 +82,9 @@ void hf__lease_asked(struct hf__lease *, hf__time now, hf__time op_timeout);
  */
 int hf__lease_answered(struct hf__lease *, const struct hf__req *, hf__time now,
                        int64_t max_hold_ms);
+
+/* A new local owner of the hold: its own max_hold counts, from now. */
+void hf__lease_cap(struct hf__lease *, hf__time now, int64_t max_hold_ms);
 
 /* The bell rang. */
 void hf__lease_bell(struct hf__lease *, hf__time now);

@@ -72,11 +72,12 @@ enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
         return HF__TODO_NOTHING;
     if (l->state == HF__IDLE && !(l->letting_go && l->unsure)) {
         l->hold_id = ++*ids;
-        l->heard = false;
+        l->heard = l->rang = false;
         l->state = HF__ASKING;
         return HF__TODO_ATTEMPT;
     }
     if (due(l, now)) {
+        l->rang = false;
         l->state = HF__ASKING;
         return HF__TODO_ATTEMPT;
     }
@@ -131,7 +132,9 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     case HF__QUEUED:
         l->heard = true;
         l->state = HF__WAITING;
-        l->look_at = req->look_at;
+        /* Bells come another way than answers: one that rang before this was
+         * heard may be about what happened after it was said. */
+        l->look_at = l->rang ? now : req->look_at;
         return HF__PENDING;
     case HF_EUNKNOWN:
         l->state = HF__WAITING; /* ask the same again, at once */
@@ -154,6 +157,7 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
 
 void hf__lease_bell(struct hf__lease *l, hf__time now)
 {
+    l->rang = true;
     if (l->state == HF__WAITING)
         l->look_at = now;
 }

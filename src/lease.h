@@ -49,6 +49,7 @@ struct hf__lease {
     bool fixed : 1;    /* the lease is fixed: never renewed by itself */
     bool endless : 1;  /* the backend's holds need no renewal */
     bool heard : 1;    /* the server has answered about this hold id */
+    bool rang : 1;     /* ASKING: the bell rang meanwhile */
     bool renewing : 1;
     bool letting_go : 1; /* a let_go is under way */
     bool unsure : 1;     /* and its answer was lost once */

@@ -68,14 +68,19 @@ static struct hf__lost *find_lost(struct hf__gate *g, uint64_t owner)
 
 void hf__gate_lose(struct hf__gate *g, bool gone)
 {
+    int i;
+
     if (gone)
         g->lease.state = HF__IDLE;
     else
         hf__lease_drop(&g->lease);
     if (!g->owner)
         return;
-    /* The oldest record makes room: that owner will hear ENOTOWNER. */
-    for (int i = HF__LOST_MAX - 1; i > 0; i--)
+    /* If all are in use the oldest record makes room: that owner will hear
+     * ENOTOWNER. */
+    for (i = 0; i < HF__LOST_MAX - 1 && g->lost[i].count; i++)
+        ;
+    for (; i > 0; i--)
         g->lost[i] = g->lost[i - 1];
     g->lost[0] = (struct hf__lost){g->owner, g->count};
     g->owner = 0;

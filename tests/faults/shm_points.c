@@ -344,6 +344,12 @@ static void v_everything(struct seat *s)
     }
 }
 
+static void v_open_close(struct seat *s)
+{
+    if (!sit(s, NULL))
+        stand_up(s);
+}
+
 static void v_hand_over(struct seat *s)
 {
     hf_lock_timed(s->lock, 10000, NULL);
@@ -456,6 +462,24 @@ static void p_held_and_waited_for(void)
     await_queue(1, 0);
 }
 
+/* The holder lets go when the victim has given up, and the waiter is behind
+ * it; or was before. */
+static void d_gives_up_in_front(pid_t victim)
+{
+    await_queue(1, victim);
+    tell(&waiter, 'a', 10000, 0);
+    while (!has_ended(victim))
+        nap_us(50);
+    ask(&holder, 'r', 0, 0);
+}
+
+static void d_gives_up_behind(pid_t victim)
+{
+    while (!has_ended(victim))
+        nap_us(50);
+    ask(&holder, 'r', 0, 0);
+}
+
 /* The holder dies, the victim is the first to notice. */
 static void p_dead_holds(void)
 {
@@ -494,6 +518,12 @@ static void p_dead_waits(void)
     begin(&dead);
     tell(&dead, 'a', 10000, 0);
     await_queue(1, 0);
+}
+
+static void p_dead_waited(void)
+{
+    p_dead_waits();
+    end(&dead, SIGKILL);
 }
 
 static void d_kill_the_waiter(pid_t victim)
@@ -547,7 +577,7 @@ static void d_give_up_race(pid_t victim)
 {
     await_queue(1, victim);
     tell(&waiter, 'a', 10000, 0);
-    nap_us(2300); /* about when the victim gives up */
+    nap_us(2000 + now_ns() % 1000); /* about when the victim gives up */
     ask(&holder, 'r', 0, 0);
 }
 
@@ -567,9 +597,9 @@ static const struct scenario scenarios[] = {
     {"wait, first", v_acquire_release, p_held, d_victim_in_front, false, true},
     {"wait, second", v_acquire_release, p_held_and_waited_for, d_victim_behind,
      false, false},
-    {"give up, first", v_give_up, p_held, d_victim_in_front, false, true},
-    {"give up, second", v_give_up, p_held_and_waited_for, d_victim_behind,
-     false, false},
+    {"give up, first", v_give_up, p_held, d_gives_up_in_front, false, true},
+    {"give up, second", v_give_up, p_held_and_waited_for, d_gives_up_behind,
+     false, true},
     {"give up at the grant", v_give_up_at_grant, p_held, d_give_up_race, false,
      true},
     {"holder dies", v_acquire_release, p_dead_holds, d_kill_the_holder, false,
@@ -577,6 +607,8 @@ static const struct scenario scenarios[] = {
     {"holder is dead", v_acquire_later, p_dead_holds, d_kill_unnoticed, false,
      false},
     {"open beside the dead", v_everything, p_dead_held, d_nothing, true, false},
+    {"open beside a dead waiter", v_open_close, p_dead_waited, d_release, true,
+     false},
     {"one before it dies", v_acquire_release, p_dead_waits, d_kill_the_waiter,
      false, true},
     {"lease", v_lease, p_nothing, d_wait_for_victim, false, true},

@@ -167,20 +167,31 @@ static void rouse(struct hf__gate *g, hf__wake_fn *wake)
     wake(g, g->head);
 }
 
+/* The roused one gave up a free turn: the next one may have it, if it can use
+ * it and comes for it by itself. */
+static void pass_turn(struct hf__gate *g, hf__wake_fn *wake)
+{
+    const struct hf__waiter *w = g->head;
+
+    g->waking = false;
+    if (g->owner || g->lease.state != HF__HELD || g->lease.drop)
+        return;
+    if (w && !w->fixed && !w->is_async)
+        rouse(g, wake);
+    else
+        hf__lease_drop(&g->lease);
+}
+
 int hf__gate_leave(struct hf__gate *g, struct hf__waiter *w, int code,
                    hf__wake_fn *wake)
 {
-    bool was_roused = w->roused;
-
     if (w->state == HF__W_FINISHED)
         return w->result;
     take_out(g, w);
     w->result = (int16_t)code;
     w->state = HF__W_FINISHED;
-    if (was_roused) {
-        g->waking = false;
-        rouse(g, wake);
-    }
+    if (w->roused)
+        pass_turn(g, wake);
     rethink(g);
     return code;
 }

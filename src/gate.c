@@ -259,6 +259,7 @@ static bool may_queue(const struct hf__gate *g)
 enum hf__todo hf__gate_next(struct hf__gate *g, hf__time now,
                             struct hf__waiter **first, bool *queue)
 {
+    uint64_t last = g->lease.hold_id;
     enum hf__todo todo;
 
     /* A question on terms that whoever is first now did not ask for. */
@@ -269,12 +270,24 @@ enum hf__todo hf__gate_next(struct hf__gate *g, hf__time now,
         hf__lease_drop(&g->lease);
     todo = hf__lease_next(&g->lease, now, &g->ids);
     if (todo == HF__TODO_ATTEMPT) {
+        /* Asked again, it is the same question: a BUSY that comes of leave
+         * taken back would leave a place in the queue behind. */
+        if (g->lease.hold_id != last)
+            g->queueing = may_queue(g);
         *first = g->head;
-        *queue = may_queue(g);
+        *queue = g->queueing;
         g->lease.fixed = g->head->fixed;
         g->lease.lease_ms = g->head->lease_ms;
     }
     return todo;
+}
+
+/* It is not free: those who only try have their answer. */
+static void refuse_tries(struct hf__gate *g, hf__wake_fn *wake)
+{
+    while (g->head && g->head->is_try)
+        finish(g, g->head, HF_EBUSY, wake);
+    rethink(g);
 }
 
 static void granted(struct hf__gate *g, hf__wake_fn *wake)
@@ -294,10 +307,9 @@ void hf__gate_answered(struct hf__gate *g, const struct hf__req *req,
 
     if (rc == HF__GRANTED) {
         granted(g, wake);
-    } else if (rc == HF__BUSY) {
-        while (g->head && g->head->is_try)
-            finish(g, g->head, HF_EBUSY, wake);
-        rethink(g);
+    } else if (rc == HF__BUSY || (req->result == HF__QUEUED &&
+                                  req->hold_id == g->lease.hold_id)) {
+        refuse_tries(g, wake);
     } else if (rc != HF__PENDING) {
         hf__gate_fail(g, rc, wake);
     }

@@ -50,6 +50,7 @@ struct hf__gate {
     uint32_t count; /* reentry of the owner */
     uint32_t turns; /* local hand-overs left on this hold */
     bool fair : 1;
+    bool queueing : 1; /* the question was asked with leave to queue */
     bool waking : 1;   /* unfair: a roused waiter is on its way */
     bool was_lost : 1; /* for the caller to report and clear */
 };

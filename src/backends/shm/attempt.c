@@ -106,9 +106,9 @@ static int wait_behind(struct shm *s, struct shm_link *l, struct hf__req *req,
         hf__shm_watch(s, l, r.before_owner, HF__NEVER);
     else
         hf__shm_watch(s, l, owner, hf__shm_lease_end(l->entry, word));
-    req->look_at = atomic_load(&l->watch.until);
+    req->look_at = HF__NEVER; /* park knows when */
     if (req->is_async)
-        hf__shm_async_add(s, l);
+        req->look_at = hf__shm_async_add(s, l);
     else
         hf__shm_async_remove(s, l);
     return HF__QUEUED;

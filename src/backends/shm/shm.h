@@ -157,7 +157,8 @@ void hf__shm_watch(struct shm *, struct shm_link *, uint32_t owner,
 void hf__shm_park(void *, struct hf__remote *, uint32_t *word, uint32_t expect,
                   hf__time until);
 void hf__shm_advance(void *, hf__time now);
-void hf__shm_async_add(struct shm *, struct shm_link *);
+/* Returns when to look again at the latest. */
+hf__time hf__shm_async_add(struct shm *, struct shm_link *);
 void hf__shm_async_remove(struct shm *, struct shm_link *);
 
 /* query.c */

@@ -13,7 +13,8 @@
  * notices a death wakes the others, before anything else.
  *
  * For asynchronous waits nobody sleeps: the keeper does, on its own doorbell
- * and on all liveness words that they watch.
+ * and on all liveness words that they watch. Without futex_waitv the core is
+ * told to look every 50 ms.
  */
 #include "shm.h"
 
@@ -175,8 +176,6 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
             until = least(until, s->core->now() + SHM_POLL_NS);
     }
     left = until - s->core->now();
-    if (s->async && atomic_load(&s->no_waitv))
-        left = least(left, SHM_POLL_NS);
     pthread_mutex_unlock(&s->async_mutex);
     if (left > 0 && !sleep_on(s, on, len, left))
         sleep_on_one(word, expect, true, left);
@@ -220,8 +219,10 @@ static void rouse_keeper(struct shm *s)
     hf__shm_wake(doorbell, INT_MAX);
 }
 
-void hf__shm_async_add(struct shm *s, struct shm_link *l)
+hf__time hf__shm_async_add(struct shm *s, struct shm_link *l)
 {
+    hf__time until = atomic_load(&l->watch.until);
+
     pthread_mutex_lock(&s->async_mutex);
     if (!l->in_async) {
         l->in_async = true;
@@ -233,7 +234,10 @@ void hf__shm_async_add(struct shm *s, struct shm_link *l)
     }
     l->rung = false;
     pthread_mutex_unlock(&s->async_mutex);
+    if (atomic_load(&s->no_waitv))
+        return least(until, s->core->now() + SHM_POLL_NS);
     rouse_keeper(s);
+    return until;
 }
 
 void hf__shm_async_remove(struct shm *s, struct shm_link *l)

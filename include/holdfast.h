@@ -380,10 +380,14 @@ HF_API hf_guard hf_guard_enter(hf_lock *lock);
 HF_API void hf_guard_leave(hf_guard *guard);
 HF_API int hf_synchronized_result(void);
 
-#define HF_SYNCHRONIZED(lock)                                                  \
-    for (hf_guard hf_guard_here                                                \
+/* The variable has the line in its name, so that nested blocks do not shadow
+ * each other. */
+#define HF_SYNCHRONIZED(lock) HF_SYNCHRONIZED_AT(lock, __LINE__)
+#define HF_SYNCHRONIZED_AT(lock, line) HF_SYNCHRONIZED_BY(lock, line)
+#define HF_SYNCHRONIZED_BY(lock, line)                                         \
+    for (hf_guard hf_guard_##line                                              \
          __attribute__((cleanup(hf_guard_leave))) = hf_guard_enter(lock);      \
-         hf_guard_here.run; hf_guard_here.run = 0)
+         hf_guard_##line.run; hf_guard_##line.run = 0)
 
 /* ---- latch ------------------------------------------------------------ */
 

@@ -328,9 +328,10 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **out,
     hf_client *c;
     int rc;
 
+    if (out)
+        *out = NULL;
     if (!out || !url)
         return hf__fail(err, HF_EINVAL, "%s is NULL", out ? "url" : "out");
-    *out = NULL;
     opt = opt ? opt : &by_default;
     if (opt->size != sizeof(*opt))
         return hf__fail(err, HF_EINVAL,

@@ -1,0 +1,456 @@
+/* The verbs that do not block: a loop of the program's own, callbacks from
+ * dispatch on its thread and nowhere else. */
+#include "conf.h"
+
+#include <stdio.h>
+#include <sys/epoll.h>
+
+struct call {
+    int called, result;
+    hf_lock *lock;
+    pthread_t thread;
+    struct total *total;
+};
+
+struct total {
+    int called, granted;
+};
+
+static void note(void *arg, hf_lock *lock, int result)
+{
+    struct call *call = arg;
+
+    call->called++;
+    call->result = result;
+    call->lock = lock;
+    call->thread = pthread_self();
+}
+
+/* A program's loop: epoll on the client's descriptor, then dispatch. */
+struct loop {
+    hf_client *client;
+    int ep;
+};
+
+static void loop_open(struct loop *l, hf_client *c)
+{
+    struct epoll_event ev = {.events = EPOLLIN};
+    int fd = hf_client_fd(c);
+
+    assert_true(fd >= 0);
+    assert_int_equal(hf_client_fd(c), fd);
+    l->client = c;
+    l->ep = epoll_create1(EPOLL_CLOEXEC);
+    assert_int_equal(epoll_ctl(l->ep, EPOLL_CTL_ADD, fd, &ev), 0);
+}
+
+static void loop_close(struct loop *l)
+{
+    close(l->ep);
+}
+
+static bool loop_turn(struct loop *l)
+{
+    struct epoll_event ev;
+
+    if (epoll_wait(l->ep, &ev, 1, 10) == 1)
+        assert_true(hf_client_dispatch(l->client) >= 0);
+    return true;
+}
+
+#define LOOP_UNTIL(l, cond) COMES((cond) || (loop_turn(l) && (cond)))
+
+static void take(hf_lock *lock, struct call *call, int64_t wait_ms)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    *call = (struct call){0};
+    opt.wait_ms = wait_ms;
+    OK(hf_lock_acquire_async(lock, &opt, note, call, E));
+}
+
+static void give(hf_lock *lock, struct call *call)
+{
+    *call = (struct call){0};
+    OK(hf_lock_release_async(lock, note, call, E));
+}
+
+static void test_async_acquire_and_release(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
+    struct loop l;
+    struct call call;
+
+    loop_open(&l, c);
+    for (int i = 0; i < 10; i++) {
+        take(lock, &call, HF_FOREVER);
+        assert_int_equal(call.called, 0); /* from dispatch only */
+        LOOP_UNTIL(&l, call.called);
+        OK(call.result);
+        assert_ptr_equal(call.lock, lock);
+        assert_true(pthread_equal(call.thread, pthread_self()));
+        OK(hf_lock_check(lock));
+        conf_token(lock);
+        give(lock, &call);
+        assert_int_equal(call.called, 0);
+        LOOP_UNTIL(&l, call.called);
+        OK(call.result);
+        EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    }
+    loop_close(&l);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_async_waits_for_another_client(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name);
+    hf_lock *lock = conf_lock_flags(b, name, HF_OWNER_HANDLE);
+    struct loop l;
+    struct call call;
+
+    loop_open(&l, b);
+    OK(hf_lock_acquire(held, NULL, E));
+    take(lock, &call, HF_FOREVER);
+    for (int i = 0; i < 10; i++)
+        loop_turn(&l);
+    assert_int_equal(call.called, 0);
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    OK(hf_lock_release(held, E));
+    LOOP_UNTIL(&l, call.called);
+    OK(call.result);
+    EXPECT(HF_EBUSY, hf_lock_try(held, E));
+    OK(hf_lock_release(lock, E)); /* the other form works as well */
+    loop_close(&l);
+    conf_free(held);
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* A program that asks for no descriptor and dispatches now and then. */
+static void test_async_without_the_descriptor(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name);
+    hf_lock *lock = conf_lock_flags(b, name, HF_OWNER_HANDLE);
+    struct call call;
+
+    OK(hf_lock_acquire(held, NULL, E));
+    take(lock, &call, HF_FOREVER);
+    OK(hf_lock_release(held, E));
+    COMES((hf_client_dispatch(b), call.called));
+    OK(call.result);
+    give(lock, &call);
+    COMES((hf_client_dispatch(b), call.called));
+    OK(call.result);
+    conf_free(held);
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_async_try_and_timed(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name);
+    hf_lock *lock = conf_lock_flags(b, name, HF_OWNER_HANDLE);
+    struct loop l;
+    struct call call;
+    int64_t begun;
+
+    loop_open(&l, b);
+    OK(hf_lock_acquire(held, NULL, E));
+    take(lock, &call, 0);
+    LOOP_UNTIL(&l, call.called);
+    EXPECT(HF_EBUSY, call.result);
+    begun = wait_now();
+    take(lock, &call, 200);
+    LOOP_UNTIL(&l, call.called);
+    EXPECT(HF_ETIMEDOUT, call.result);
+    assert_true(wait_ms_since(begun) >= 200);
+    assert_true(wait_ms_since(begun) <= 1200);
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    OK(hf_lock_release(held, E));
+    take(lock, &call, WAIT_LONG_MS);
+    LOOP_UNTIL(&l, call.called);
+    OK(call.result);
+    take(lock, &call, HF_FOREVER); /* held by this handle */
+    LOOP_UNTIL(&l, call.called);
+    EXPECT(HF_EDEADLK, call.result);
+    give(lock, &call);
+    LOOP_UNTIL(&l, call.called);
+    OK(call.result);
+    give(lock, &call); /* twice */
+    LOOP_UNTIL(&l, call.called);
+    EXPECT(HF_ENOTOWNER, call.result);
+    loop_close(&l);
+    conf_free(held);
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_async_one_verb_at_a_time(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name);
+    hf_lock *lock = conf_lock_flags(b, name, HF_OWNER_HANDLE);
+    hf_lock *threads = conf_lock(b, conf_name());
+    struct loop l;
+    struct call call, never = {0};
+
+    loop_open(&l, b);
+    OK(hf_lock_acquire(held, NULL, E));
+    take(lock, &call, HF_FOREVER);
+    EXPECT(HF_EBUSY, hf_lock_acquire_async(lock, NULL, note, &never, E));
+    EXPECT(HF_EBUSY, hf_lock_release_async(lock, note, &never, E));
+    EXPECT(HF_EBUSY, hf_lock_free(lock));
+    EXPECT(HF_EINVAL, hf_lock_acquire_async(threads, NULL, note, &never, E));
+    EXPECT(HF_EINVAL, hf_lock_release_async(threads, note, &never, E));
+    EXPECT(HF_EINVAL, hf_lock_acquire_async(lock, NULL, NULL, NULL, E));
+    OK(hf_lock_release(held, E));
+    LOOP_UNTIL(&l, call.called);
+    OK(call.result);
+    OK(hf_lock_release(lock, E));
+    assert_int_equal(call.called, 1);
+    assert_int_equal(never.called, 0);
+    loop_close(&l);
+    conf_free(threads);
+    conf_free(held);
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_async_cancel(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name);
+    hf_lock *lock = conf_lock_flags(b, name, HF_OWNER_HANDLE);
+    struct loop l;
+    struct call call;
+
+    loop_open(&l, b);
+    OK(hf_lock_cancel(lock)); /* nothing to cancel */
+    for (int i = 0; i < 20; i++) {
+        OK(hf_lock_timed(held, WAIT_LONG_MS, E));
+        take(lock, &call, HF_FOREVER);
+        for (int turn = 0; turn < i % 4; turn++)
+            loop_turn(&l);
+        if (i % 3 == 0) /* a race: it may be granted */
+            OK(hf_lock_release(held, E));
+        OK(hf_lock_cancel(lock));
+        OK(hf_lock_cancel(lock));
+        LOOP_UNTIL(&l, call.called);
+        assert_true(call.result == HF_ECANCELED ||
+                    (i % 3 == 0 && call.result == 0));
+        if (!call.result)
+            OK(hf_lock_release(lock, E));
+        EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+        if (i % 3)
+            OK(hf_lock_release(held, E));
+        assert_int_equal(call.called, 1);
+    }
+    OK(hf_lock_timed(held, WAIT_LONG_MS, E));
+    OK(hf_lock_release(held, E));
+    loop_close(&l);
+    conf_free(held);
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* ---- many -------------------------------------------------------------- */
+
+#define MANY 1000
+
+static void count_and_give(void *arg, hf_lock *lock, int result)
+{
+    struct call *call = arg;
+
+    call->called++;
+    call->total->called++;
+    call->total->granted += result == 0;
+    if (!result)
+        result = hf_lock_release_nowait(lock, NULL);
+    call->result = result;
+}
+
+/* Handles on `names` names, all wanted at once; each lets go in its
+ * callback. */
+static void many(int names)
+{
+    hf_client *a = conf_open(), *c = conf_open();
+    static hf_lock *lock[MANY];
+    static struct call call[MANY];
+    struct total total = {0, 0};
+    hf_lock *held[2] = {0};
+    struct loop l;
+    size_t tasks;
+    char name[128];
+    const char *base = conf_name();
+
+    loop_open(&l, c);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "%s-%d", base, i % names);
+        lock[i] = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+        call[i] = (struct call){.total = &total};
+        if (i < 2 && i < names) {
+            held[i] = conf_lock(a, name);
+            OK(hf_lock_acquire(held[i], NULL, E));
+        }
+    }
+    tasks = conf_count_entries("/proc/self/task");
+    for (int i = 0; i < MANY; i++)
+        OK(hf_lock_acquire_async(lock[i], NULL, count_and_give, &call[i], E));
+    assert_int_equal(conf_count_entries("/proc/self/task"), tasks);
+    if (names <= 2) {
+        loop_turn(&l);
+        assert_int_equal(total.called, 0);
+    }
+    for (int i = 0; i < 2; i++)
+        if (held[i])
+            OK(hf_lock_release(held[i], E));
+    LOOP_UNTIL(&l, total.called == MANY);
+    assert_int_equal(total.granted, MANY);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(call[i].called, 1);
+        OK(call[i].result);
+        conf_free(lock[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        conf_free(held[i]);
+    loop_close(&l);
+    OK(hf_close(c));
+    OK(hf_close(a));
+}
+
+static void test_async_thousand_waiters_of_one_name(void)
+{
+    many(1);
+}
+
+static void test_async_thousand_names(void)
+{
+    many(MANY);
+}
+
+/* ---- callbacks --------------------------------------------------------- */
+
+struct chain {
+    hf_lock *other;
+    int steps, rc;
+};
+
+static void step(void *arg, hf_lock *lock, int result)
+{
+    struct chain *chain = arg;
+
+    chain->steps++;
+    if (result)
+        chain->rc = result;
+    else if (chain->steps == 1) /* this handle may be used again at once */
+        chain->rc = hf_lock_release_async(lock, step, chain, NULL);
+    else if (chain->steps == 2)
+        chain->rc = hf_lock_acquire(chain->other, NULL, NULL);
+}
+
+static void test_async_callback_may_call_holdfast(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
+    hf_lock *other = conf_lock(c, conf_name());
+    struct chain chain = {.other = other};
+    struct loop l;
+
+    loop_open(&l, c);
+    OK(hf_lock_acquire_async(lock, NULL, step, &chain, E));
+    LOOP_UNTIL(&l, chain.steps == 2);
+    OK(chain.rc);
+    OK(hf_lock_release(other, E));
+    loop_close(&l);
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(c));
+}
+
+/* Synchronous verbs of other threads and the loop share one client. */
+static void test_async_beside_threads(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *mine = conf_lock(c, name);
+    hf_lock *lock = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+    struct loop l;
+    struct call call;
+    struct conf_taker t = {0};
+
+    loop_open(&l, c);
+    for (int i = 0; i < 20; i++) {
+        conf_taker_start(&t, mine);
+        __atomic_store_n(&t.let_go, 1, __ATOMIC_RELEASE);
+        take(lock, &call, HF_FOREVER);
+        LOOP_UNTIL(&l, call.called);
+        OK(call.result);
+        give(lock, &call);
+        LOOP_UNTIL(&l, call.called);
+        OK(call.result);
+        conf_taker_end(&t);
+        assert_int_equal(t.rc, 0);
+        assert_int_equal(t.release_rc, 0);
+    }
+    loop_close(&l);
+    conf_free(lock);
+    conf_free(mine);
+    OK(hf_close(c));
+}
+
+static void test_async_waits_end_with_the_client(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name);
+    hf_lock *lock[5];
+    struct call call[5];
+
+    OK(hf_lock_acquire(held, NULL, E));
+    for (int i = 0; i < 5; i++) {
+        lock[i] = conf_lock_flags(b, name, HF_OWNER_HANDLE);
+        take(lock[i], &call[i], HF_FOREVER);
+    }
+    OK(hf_close(b));
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(call[i].called, 1); /* exactly once, even so */
+        EXPECT(HF_ECLOSED, call[i].result);
+        conf_free(lock[i]);
+    }
+    OK(hf_lock_check(held));
+    OK(hf_lock_release(held, E));
+    COMES(hf_lock_try(held, NULL) == 0);
+    OK(hf_lock_release(held, E));
+    conf_free(held);
+    OK(hf_close(a));
+}
+
+const struct conf_case conf_async[] = {
+    CONF_CASE(test_async_acquire_and_release, CONF_EACH),
+    CONF_CASE(test_async_waits_for_another_client, CONF_EACH),
+    CONF_CASE(test_async_without_the_descriptor, CONF_EACH),
+    CONF_CASE(test_async_try_and_timed, CONF_EACH),
+    CONF_CASE(test_async_one_verb_at_a_time, CONF_EACH),
+    CONF_CASE(test_async_cancel, CONF_EACH),
+    CONF_CASE(test_async_thousand_waiters_of_one_name, CONF_EACH),
+    CONF_CASE(test_async_thousand_names, CONF_EACH),
+    CONF_CASE(test_async_callback_may_call_holdfast, CONF_EACH),
+    CONF_CASE(test_async_beside_threads, CONF_EACH),
+    CONF_CASE(test_async_waits_end_with_the_client, CONF_EACH),
+    {0},
+};

@@ -1,0 +1,280 @@
+/* Ending a wait: from another thread, from a signal handler, never by a
+ * signal as such. A wait that is cancelled has its grant or ECANCELED. */
+#include "conf.h"
+
+#include <errno.h>
+#include <signal.h>
+
+struct pair {
+    hf_client *a, *b;
+    hf_lock *held, *wanted;
+};
+
+static void begin(struct pair *p)
+{
+    const char *name = conf_name();
+
+    p->a = conf_open();
+    p->b = conf_open();
+    p->held = conf_lock(p->a, name);
+    p->wanted = conf_lock(p->b, name);
+}
+
+static void end(struct pair *p)
+{
+    conf_free(p->held);
+    conf_free(p->wanted);
+    OK(hf_close(p->a));
+    OK(hf_close(p->b));
+}
+
+static void start_cancellable(struct conf_taker *t, hf_lock *lock,
+                              hf_cancel *cancel)
+{
+    hf_cancel_init(cancel);
+    *t = (struct conf_taker){.opt = HF_ACQUIRE_OPTIONS_INIT};
+    t->opt.cancel = cancel;
+    conf_taker_start(t, lock);
+}
+
+/* The wait was for a lock of another client; nothing is left behind. */
+static void test_cancel_from_another_thread(void)
+{
+    struct pair p;
+    struct conf_taker t;
+    hf_cancel cancel;
+    int64_t fired;
+
+    begin(&p);
+    OK(hf_lock_acquire(p.held, NULL, E));
+    for (int i = 0; i < 3; i++) {
+        start_cancellable(&t, p.wanted, &cancel);
+        conf_thread_asleep(&t.t);
+        fired = wait_now();
+        hf_cancel_fire(&cancel);
+        conf_taker_end(&t);
+        assert_int_equal(t.rc, HF_ECANCELED);
+        assert_true(t.returned - fired < 1000 * (int64_t)1000000);
+    }
+    OK(hf_lock_release(p.held, E));
+    COMES(hf_lock_try(p.held, NULL) == 0);
+    OK(hf_lock_release(p.held, E));
+    OK(hf_lock_timed(p.wanted, WAIT_LONG_MS, E));
+    OK(hf_lock_release(p.wanted, E));
+    end(&p);
+}
+
+/* Of several who wait in one client, only the one that was meant. */
+static void test_cancel_is_for_one_wait(void)
+{
+    struct pair p;
+    struct conf_taker t[4];
+    hf_cancel cancel[4];
+
+    begin(&p);
+    OK(hf_lock_acquire(p.held, NULL, E));
+    for (int i = 0; i < 4; i++) {
+        start_cancellable(&t[i], p.wanted, &cancel[i]);
+        conf_thread_asleep(&t[i].t);
+    }
+    hf_cancel_fire(&cancel[0]); /* who waits for all of them, maybe */
+    conf_taker_end(&t[0]);
+    assert_int_equal(t[0].rc, HF_ECANCELED);
+    hf_cancel_fire(&cancel[2]);
+    conf_taker_end(&t[2]);
+    assert_int_equal(t[2].rc, HF_ECANCELED);
+    OK(hf_lock_release(p.held, E));
+    for (int i = 1; i < 4; i += 2)
+        __atomic_store_n(&t[i].let_go, 1, __ATOMIC_RELEASE);
+    for (int i = 1; i < 4; i += 2) {
+        conf_taker_end(&t[i]);
+        assert_int_equal(t[i].rc, 0);
+        assert_int_equal(t[i].release_rc, 0);
+    }
+    end(&p);
+}
+
+static void test_cancel_before_the_wait(void)
+{
+    struct pair p;
+    hf_cancel cancel;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    int rc;
+
+    begin(&p);
+    OK(hf_lock_acquire(p.held, NULL, E));
+    hf_cancel_init(&cancel);
+    hf_cancel_fire(&cancel);
+    hf_cancel_fire(&cancel);
+    opt.cancel = &cancel;
+    EXPECT(HF_ECANCELED, hf_lock_acquire(p.wanted, &opt, E));
+    EXPECT(HF_ECANCELED, hf_lock_acquire(p.wanted, &opt, E)); /* stays fired */
+    OK(hf_lock_release(p.held, E));
+    rc = hf_lock_acquire(p.wanted, &opt, E); /* it is free: either */
+    assert_true(rc == 0 || rc == HF_ECANCELED);
+    if (!rc)
+        OK(hf_lock_release(p.wanted, E));
+    hf_cancel_init(&cancel);
+    OK(hf_lock_acquire(p.wanted, &opt, E));
+    OK(hf_lock_release(p.wanted, E));
+    end(&p);
+}
+
+/* Fired when it is granted: the result is one of both, and true. */
+static void test_cancel_races_with_the_grant(void)
+{
+    struct pair p;
+    struct conf_taker t;
+    hf_cancel cancel;
+    int granted = 0, cancelled = 0;
+
+    begin(&p);
+    for (int i = 0; i < 60; i++) {
+        OK(hf_lock_timed(p.held, WAIT_LONG_MS, E));
+        start_cancellable(&t, p.wanted, &cancel);
+        conf_thread_asleep(&t.t);
+        if (i % 2)
+            hf_cancel_fire(&cancel);
+        OK(hf_lock_release_nowait(p.held, E));
+        for (int spin = 0; spin < i * 300; spin++)
+            __asm__ volatile("" ::: "memory");
+        hf_cancel_fire(&cancel);
+        conf_taker_end(&t);
+        granted += t.rc == 0;
+        cancelled += t.rc == HF_ECANCELED;
+        assert_int_equal(granted + cancelled, i + 1);
+        if (!t.rc)
+            assert_int_equal(t.release_rc, 0);
+    }
+    OK(hf_lock_timed(p.held, WAIT_LONG_MS, E));
+    OK(hf_lock_release(p.held, E));
+    end(&p);
+}
+
+/* ---- signals ----------------------------------------------------------- */
+
+static hf_cancel signalled;
+static volatile sig_atomic_t handled;
+
+static void fire_in_handler(int sig)
+{
+    int saved = errno;
+
+    (void)sig;
+    hf_cancel_fire(&signalled);
+    handled++;
+    errno = saved;
+}
+
+static void count_in_handler(int sig)
+{
+    (void)sig;
+    handled++;
+}
+
+static void handle(void (*handler)(int), struct sigaction *old)
+{
+    struct sigaction sa = {.sa_handler = handler}; /* without SA_RESTART */
+
+    handled = 0;
+    assert_int_equal(sigaction(SIGUSR1, &sa, old), 0);
+}
+
+static void test_cancel_from_a_signal_handler(void)
+{
+    struct pair p;
+    struct conf_taker t;
+    struct sigaction old;
+
+    begin(&p);
+    OK(hf_lock_acquire(p.held, NULL, E));
+    handle(fire_in_handler, &old);
+    start_cancellable(&t, p.wanted, &signalled);
+    conf_thread_asleep(&t.t);
+    assert_int_equal(pthread_kill(t.t.thread, SIGUSR1), 0);
+    conf_taker_end(&t);
+    assert_int_equal(t.rc, HF_ECANCELED);
+    assert_int_equal(handled, 1);
+    /* The handler runs on a thread that does not wait. */
+    start_cancellable(&t, p.wanted, &signalled);
+    conf_thread_asleep(&t.t);
+    assert_int_equal(raise(SIGUSR1), 0);
+    conf_taker_end(&t);
+    assert_int_equal(t.rc, HF_ECANCELED);
+    OK(hf_lock_release(p.held, E));
+    assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
+    end(&p);
+}
+
+static void interrupt_a_wait(hf_lock *held, hf_lock *wanted)
+{
+    struct conf_taker t = {0};
+
+    OK(hf_lock_acquire(held, NULL, E));
+    conf_taker_start(&t, wanted);
+    conf_thread_asleep(&t.t);
+    for (int i = 0; i < 20; i++) {
+        int before = handled;
+
+        assert_int_equal(pthread_kill(t.t.thread, SIGUSR1), 0);
+        COMES(handled > before);
+    }
+    assert_false(conf_thread_ended(&t.t));
+    assert_false(conf_taker_has(&t));
+    OK(hf_lock_release(held, E));
+    COMES(conf_taker_has(&t));
+    conf_taker_end(&t);
+    assert_int_equal(t.rc, 0);
+    assert_int_equal(t.release_rc, 0);
+}
+
+static void test_cancel_is_not_what_a_signal_does(void)
+{
+    struct pair p;
+    struct sigaction old;
+
+    begin(&p);
+    handle(count_in_handler, &old);
+    interrupt_a_wait(p.held, p.wanted);
+    interrupt_a_wait(p.held, p.held); /* between threads of a client */
+    assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
+    end(&p);
+}
+
+/* A signal neither shortens nor lengthens a timed wait. */
+static void test_cancel_signals_do_not_end_a_timed_wait(void)
+{
+    struct pair p;
+    struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
+    struct sigaction old;
+    int64_t begun;
+
+    begin(&p);
+    handle(count_in_handler, &old);
+    OK(hf_lock_acquire(p.held, NULL, E));
+    t.opt.wait_ms = 400;
+    begun = wait_now();
+    conf_taker_start(&t, p.wanted);
+    while (!conf_thread_ended(&t.t)) {
+        pthread_kill(t.t.thread, SIGUSR1);
+        wait_tick();
+    }
+    conf_taker_end(&t);
+    assert_int_equal(t.rc, HF_ETIMEDOUT);
+    assert_true(t.returned - begun >= 400 * (int64_t)1000000);
+    assert_true(t.returned - begun <= 1400 * (int64_t)1000000);
+    OK(hf_lock_release(p.held, E));
+    assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
+    end(&p);
+}
+
+const struct conf_case conf_cancel[] = {
+    CONF_CASE(test_cancel_from_another_thread, CONF_EACH),
+    CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH),
+    CONF_CASE(test_cancel_before_the_wait, CONF_EACH),
+    CONF_CASE(test_cancel_races_with_the_grant, CONF_EACH),
+    CONF_CASE(test_cancel_from_a_signal_handler, CONF_EACH),
+    CONF_CASE(test_cancel_is_not_what_a_signal_does, CONF_EACH),
+    CONF_CASE(test_cancel_signals_do_not_end_a_timed_wait, CONF_EACH),
+    {0},
+};

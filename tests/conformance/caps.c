@@ -1,0 +1,135 @@
+/* Capabilities, both ways: what is declared works, the rest says ENOTSUP. */
+#include "conf.h"
+
+static int new_of(hf_client *c, enum hf_kind kind, enum hf_fairness fairness)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock = (hf_lock *)&opt;
+    int rc;
+
+    opt.kind = kind;
+    opt.fairness = fairness;
+    opt.permits = kind == HF_SEMAPHORE ? 3 : 0;
+    rc = hf_lock_new(c, conf_name(), HF_CSTRING, &opt, &lock, E);
+    if (rc) {
+        assert_null(lock);
+        return rc;
+    }
+    rc = hf_lock_acquire(lock, NULL, E);
+    if (!rc)
+        rc = hf_lock_release(lock, E);
+    conf_free(lock);
+    return rc;
+}
+
+static void test_caps_of_a_mutex_are_declared(void)
+{
+    hf_client *c = conf_open();
+    int caps = hf_client_caps(c, HF_MUTEX);
+
+    assert_true(caps > 0);
+    assert_true(caps & (HF_CAP_FAIR | HF_CAP_UNFAIR));
+    OK(hf_close(c));
+}
+
+static void test_caps_fairness_is_as_declared(void)
+{
+    static const struct {
+        enum hf_fairness fairness;
+        int cap;
+    } each[] = {{HF_FAIR, HF_CAP_FAIR}, {HF_UNFAIR, HF_CAP_UNFAIR}};
+    hf_client *c = conf_open();
+
+    for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
+        for (int i = 0; i < 2; i++) {
+            int caps = hf_client_caps(c, (enum hf_kind)kind);
+
+            EXPECT(caps & each[i].cap ? 0 : HF_ENOTSUP,
+                   new_of(c, (enum hf_kind)kind, each[i].fairness));
+        }
+    OK(hf_close(c));
+}
+
+static void test_caps_kinds_are_as_declared(void)
+{
+    hf_client *c = conf_open();
+
+    for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
+        EXPECT(hf_client_caps(c, (enum hf_kind)kind) ? 0 : HF_ENOTSUP,
+               new_of(c, (enum hf_kind)kind, HF_FAIR_DEFAULT));
+    OK(hf_close(c));
+}
+
+static void test_caps_fairness_of_the_url_is_the_default(void)
+{
+    static const struct {
+        const char *option;
+        int cap;
+    } each[] = {{"fair=yes", HF_CAP_FAIR}, {"fair=no", HF_CAP_UNFAIR}};
+
+    for (int i = 0; i < 2; i++) {
+        hf_client *c;
+
+        OK(hf_open(conf_url_with(each[i].option), NULL, &c, E));
+        EXPECT(conf.caps & each[i].cap ? 0 : HF_ENOTSUP,
+               new_of(c, HF_MUTEX, HF_FAIR_DEFAULT));
+        OK(hf_close(c));
+    }
+}
+
+static void test_caps_latch_is_as_declared(void)
+{
+    hf_client *c = conf_open();
+    hf_latch *latch = (hf_latch *)c;
+    int caps = hf_client_caps(c, HF_LATCH);
+
+    assert_true(caps >= 0);
+    EXPECT(caps ? 0 : HF_ENOTSUP,
+           hf_latch_new(c, conf_name(), HF_CSTRING, &latch, E));
+    assert_int_equal(latch != NULL, caps != 0);
+    hf_latch_free(latch);
+    OK(hf_close(c));
+}
+
+static void test_caps_inspection_is_as_declared(void)
+{
+    hf_client *c = conf_open();
+    bool has = conf.caps & HF_CAP_INSPECT;
+    const char *name = conf_name();
+    hf_info *info = NULL;
+    hf_names *names = NULL;
+
+    EXPECT(has ? 0 : HF_ENOTSUP, hf_inspect(c, name, HF_CSTRING, &info, E));
+    EXPECT(has ? 0 : HF_ENOTSUP, hf_list(c, NULL, &names, E));
+    EXPECT(has ? HF_ENOTOWNER : HF_ENOTSUP, hf_break(c, name, HF_CSTRING, E));
+    hf_info_free(c, info);
+    hf_names_free(c, names);
+    OK(hf_close(c));
+}
+
+/* A mutex has one mode: nothing to go down to, and nothing goes up. */
+static void test_caps_mutex_has_no_downgrade_and_no_upgrade(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+
+    EXPECT(HF_ENOTOWNER, hf_lock_downgrade(lock, E));
+    OK(hf_lock_acquire(lock, NULL, E));
+    EXPECT(HF_ENOTSUP, hf_lock_downgrade(lock, E));
+    EXPECT(HF_ENOTSUP, hf_lock_upgrade(lock, E));
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+const struct conf_case conf_caps[] = {
+    CONF_CASE(test_caps_of_a_mutex_are_declared, 0),
+    CONF_CASE(test_caps_fairness_is_as_declared, 0),
+    CONF_CASE(test_caps_kinds_are_as_declared, 0),
+    CONF_CASE(test_caps_fairness_of_the_url_is_the_default, 0),
+    CONF_CASE(test_caps_latch_is_as_declared, 0),
+    CONF_CASE(test_caps_inspection_is_as_declared, 0),
+    CONF_CASE(test_caps_mutex_has_no_downgrade_and_no_upgrade, CONF_EACH),
+    {0},
+};

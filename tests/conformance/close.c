@@ -1,0 +1,226 @@
+/* The end of a client: waits end with ECLOSED, holds are released, handles
+ * answer ECLOSED until they are freed. */
+#include "conf.h"
+
+static void test_close_releases_what_is_held(void)
+{
+    const char *name = conf_name();
+    hf_client *a = conf_open(), *b = conf_open();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_close(a));
+    OK(hf_lock_try(other, E));
+    OK(hf_lock_release(other, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(b));
+}
+
+static void test_close_releases_many(void)
+{
+    enum { MANY = 200 };
+    static hf_lock *lock[MANY], *other[MANY];
+    hf_client *a = conf_open(), *b = conf_open();
+
+    for (int i = 0; i < MANY; i++) {
+        const char *name = conf_name();
+
+        lock[i] = conf_lock(a, name);
+        other[i] = conf_lock(b, name);
+        OK(hf_lock_acquire(lock[i], NULL, E));
+    }
+    OK(hf_close(a));
+    for (int i = 0; i < MANY; i++) {
+        OK(hf_lock_try(other[i], E));
+        conf_free(lock[i]);
+    }
+    OK(hf_close(b));
+    for (int i = 0; i < MANY; i++)
+        conf_free(other[i]);
+}
+
+static void test_close_after_release_without_waiting(void)
+{
+    const char *name = conf_name();
+    hf_client *a = conf_open(), *b = conf_open();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_release_nowait(lock, E));
+    OK(hf_close(a));
+    OK(hf_lock_try(other, E)); /* the release was not lost */
+    OK(hf_lock_release(other, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(b));
+}
+
+static void test_close_ends_waits(void)
+{
+    enum { N = 6 };
+    const char *name = conf_name();
+    hf_client *a = conf_open(), *b = conf_open();
+    hf_lock *held = conf_lock(a, name), *wanted = conf_lock(b, name);
+    struct conf_taker t[N] = {0};
+    int64_t closed;
+
+    OK(hf_lock_acquire(held, NULL, E));
+    for (int i = 0; i < N; i++) {
+        if (i % 2) {
+            t[i].opt = (hf_acquire_options)HF_ACQUIRE_OPTIONS_INIT;
+            t[i].opt.wait_ms = 1000000;
+        }
+        conf_taker_start(&t[i], wanted);
+        conf_thread_asleep(&t[i].t);
+    }
+    closed = wait_now();
+    OK(hf_close(b));
+    assert_true(wait_ms_since(closed) < 5000 + 1000);
+    for (int i = 0; i < N; i++) {
+        conf_taker_end(&t[i]);
+        assert_int_equal(t[i].rc, HF_ECLOSED);
+    }
+    OK(hf_lock_check(held));
+    OK(hf_lock_release(held, E));
+    COMES(hf_lock_try(held, NULL) == 0); /* nobody is in the queue */
+    OK(hf_lock_release(held, E));
+    conf_free(held);
+    conf_free(wanted);
+    OK(hf_close(a));
+}
+
+/* Both the holder and the waiters are threads of the client. */
+static void test_close_ends_waits_for_a_hold_of_its_own(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    struct conf_taker t[3] = {0};
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    for (int i = 0; i < 3; i++) {
+        conf_taker_start(&t[i], lock);
+        conf_thread_asleep(&t[i].t);
+    }
+    OK(hf_close(c));
+    for (int i = 0; i < 3; i++) {
+        conf_taker_end(&t[i]);
+        assert_int_equal(t[i].rc, HF_ECLOSED);
+    }
+    conf_free(lock);
+}
+
+static void done(void *arg, hf_lock *lock, int result)
+{
+    (void)arg;
+    (void)lock;
+    (void)result;
+}
+
+static void test_close_handles_answer_so_afterwards(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *handle = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
+    hf_lock *both[2] = {lock, handle};
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_close(c));
+    EXPECT(HF_ECLOSED, hf_lock_acquire(lock, NULL, E));
+    EXPECT(HF_ECLOSED, hf_lock_try(lock, E));
+    EXPECT(HF_ECLOSED, hf_lock_timed(lock, 10, E));
+    EXPECT(HF_ECLOSED, hf_lock_release(lock, E));
+    EXPECT(HF_ECLOSED, hf_lock_release_nowait(lock, E));
+    EXPECT(HF_ECLOSED, hf_lock_renew(lock, 0, E));
+    EXPECT(HF_ECLOSED, hf_lock_check(lock));
+    EXPECT(HF_ECLOSED, hf_lock_token(lock, &(uint64_t){0}));
+    EXPECT(HF_ECLOSED, hf_lock_deadline(lock, &(int64_t){0}));
+    EXPECT(HF_ECLOSED, hf_lock_count(lock, &(unsigned){0}));
+    EXPECT(HF_ECLOSED, hf_lock_fd(lock));
+    EXPECT(HF_ECLOSED, hf_lock_upgrade(lock, E));
+    EXPECT(HF_ECLOSED, hf_lock_downgrade(lock, E));
+    EXPECT(HF_ECLOSED, hf_lock_cancel(handle));
+    EXPECT(HF_ECLOSED, hf_lock_acquire_async(handle, NULL, done, NULL, E));
+    EXPECT(HF_ECLOSED, hf_lock_release_async(handle, done, NULL, E));
+    EXPECT(HF_ECLOSED, hf_lock_acquire_all(both, 2, NULL, E));
+    EXPECT(HF_ECLOSED, hf_lock_release_all(both, 2, E));
+    conf_free(lock);
+    conf_free(handle);
+}
+
+/* Threads that use a client up to its very end see results, not crashes. */
+struct user {
+    struct conf_thread t;
+    hf_lock *lock;
+    int rc;
+    long rounds;
+};
+
+static void use(void *arg)
+{
+    struct user *u = arg;
+
+    while (!u->rc) {
+        u->rc = hf_lock_acquire(u->lock, NULL, NULL);
+        if (!u->rc)
+            u->rc = hf_lock_release(u->lock, NULL);
+        __atomic_add_fetch(&u->rounds, 1, __ATOMIC_RELAXED);
+    }
+}
+
+static void test_close_under_use(void)
+{
+    enum { N = 4 };
+
+    for (int round = 0; round < 5; round++) {
+        const char *name = conf_name();
+        hf_client *a = conf_open(), *b = conf_open();
+        hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+        struct user u[N];
+
+        for (int i = 0; i < N; i++) {
+            u[i] = (struct user){.lock = lock};
+            conf_thread_start(&u[i].t, use, &u[i]);
+        }
+        for (int i = 0; i < N; i++)
+            COMES(__atomic_load_n(&u[i].rounds, __ATOMIC_RELAXED) > 3);
+        OK(hf_close(a));
+        for (int i = 0; i < N; i++) {
+            conf_thread_join(&u[i].t);
+            EXPECT(HF_ECLOSED, u[i].rc);
+        }
+        OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+        OK(hf_lock_release(other, E));
+        conf_free(lock);
+        conf_free(other);
+        OK(hf_close(b));
+    }
+}
+
+static void test_close_in_any_order_of_freeing(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *one = conf_lock(c, name), *two = conf_lock(c, name);
+
+    OK(hf_lock_acquire(one, NULL, E));
+    assert_true(hf_lock_fd(two) >= 0);
+    conf_free(two);
+    OK(hf_close(c));
+    conf_free(one);
+    c = conf_open();
+    OK(hf_close(c)); /* no handle at all */
+}
+
+const struct conf_case conf_close[] = {
+    CONF_CASE(test_close_releases_what_is_held, CONF_EACH),
+    CONF_CASE(test_close_releases_many, CONF_EACH),
+    CONF_CASE(test_close_after_release_without_waiting, CONF_EACH),
+    CONF_CASE(test_close_ends_waits, CONF_EACH),
+    CONF_CASE(test_close_ends_waits_for_a_hold_of_its_own, CONF_EACH),
+    CONF_CASE(test_close_handles_answer_so_afterwards, CONF_EACH),
+    CONF_CASE(test_close_under_use, CONF_EACH),
+    CONF_CASE(test_close_in_any_order_of_freeing, CONF_EACH),
+    {0},
+};

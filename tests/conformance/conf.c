@@ -1,0 +1,318 @@
+/* What the cases share. */
+#include "conf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+struct conf conf;
+
+/* ---- asserting --------------------------------------------------------- */
+
+static hf_error error;
+static bool error_given;
+
+hf_error *conf_error(void)
+{
+    error = (hf_error)HF_ERROR_INIT;
+    error_given = true;
+    return &error;
+}
+
+void conf_no_error(void)
+{
+    error_given = false;
+}
+
+static const char *bad_error(int rc)
+{
+    if (error.code != rc)
+        return "the error's code is another";
+    if (!error.text[0])
+        return "the error has no text";
+    if (strlen(error.text) >= sizeof(error.text))
+        return "the error's text has no end";
+    if (conf.secret && strstr(error.text, conf.secret))
+        return "the error's text has the password in it";
+    return NULL;
+}
+
+void conf_expect(int code, int rc, const char *call, const char *file, int line)
+{
+    bool given = error_given;
+    const char *bad = given && rc < 0 ? bad_error(rc) : NULL;
+
+    if (rc == code && !bad)
+        return;
+    print_error("%s: got %s (%d), wanted %s%s%s%s%s\n", call, hf_error_name(rc),
+                rc, hf_error_name(code), given ? "; text: " : "",
+                given ? error.text : "", bad ? "; " : "", bad ? bad : "");
+    _fail(file, line);
+}
+
+void conf_comes(bool met, const char *cond, const char *file, int line)
+{
+    if (met)
+        return;
+    print_error("never came true: %s\n", cond);
+    _fail(file, line);
+}
+
+/* ---- clients and locks ------------------------------------------------- */
+
+const char *conf_name(void)
+{
+    static char names[16][64];
+    static unsigned serial;
+    char *name = names[++serial % 16];
+
+    snprintf(name, sizeof(names[0]), "conf-%d-%llx-%u", (int)getpid(),
+             (unsigned long long)wait_now(), serial);
+    return name;
+}
+
+hf_client *conf_open_with(const hf_client_options *opt)
+{
+    hf_client *c = NULL;
+
+    OK(hf_open(conf.url, opt, &c, E));
+    assert_non_null(c);
+    return c;
+}
+
+hf_client *conf_open(void)
+{
+    return conf_open_with(NULL);
+}
+
+hf_client *conf_open_ttl(int64_t ttl_ms)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+
+    opt.ttl_ms = ttl_ms;
+    return conf_open_with(&opt);
+}
+
+const char *conf_url_with(const char *option)
+{
+    static char url[1024];
+
+    snprintf(url, sizeof(url), "%s%c%s", conf.url,
+             strchr(conf.url, '?') ? '&' : '?', option);
+    return url;
+}
+
+hf_lock *conf_lock_with(hf_client *c, const char *name, hf_lock_options *opt)
+{
+    hf_lock *lock = NULL;
+
+    opt->fairness = conf.fairness;
+    OK(hf_lock_new(c, name, HF_CSTRING, opt, &lock, E));
+    assert_non_null(lock);
+    return lock;
+}
+
+hf_lock *conf_lock_flags(hf_client *c, const char *name, unsigned flags)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.flags = flags;
+    return conf_lock_with(c, name, &opt);
+}
+
+hf_lock *conf_lock(hf_client *c, const char *name)
+{
+    return conf_lock_flags(c, name, 0);
+}
+
+void conf_free(hf_lock *lock)
+{
+    OK(hf_lock_free(lock));
+}
+
+void conf_close_client(hf_client *c)
+{
+    OK(hf_close(c));
+}
+
+uint64_t conf_token(hf_lock *lock)
+{
+    uint64_t token = 0;
+
+    OK(hf_lock_token(lock, &token));
+    assert_true(token > 0);
+    return token;
+}
+
+int64_t conf_deadline(hf_lock *lock)
+{
+    int64_t deadline = 0;
+
+    OK(hf_lock_deadline(lock, &deadline));
+    return deadline;
+}
+
+int conf_take_lease(hf_lock *lock, int64_t wait_ms, int64_t lease_ms)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.wait_ms = wait_ms;
+    opt.lease_ms = lease_ms;
+    return hf_lock_acquire(lock, &opt, E);
+}
+
+int64_t conf_death_ms(int64_t ttl_ms)
+{
+    return conf.local ? 100 : ttl_ms + 1000;
+}
+
+/* ---- threads ----------------------------------------------------------- */
+
+static void *thread_main(void *arg)
+{
+    struct conf_thread *t = arg;
+
+    __atomic_store_n(&t->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    t->body(t->arg);
+    __atomic_store_n(&t->ended, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+void conf_thread_start(struct conf_thread *t, void (*body)(void *), void *arg)
+{
+    *t = (struct conf_thread){.body = body, .arg = arg};
+    assert_int_equal(pthread_create(&t->thread, NULL, thread_main, t), 0);
+}
+
+void conf_thread_join(struct conf_thread *t)
+{
+    assert_int_equal(pthread_join(t->thread, NULL), 0);
+}
+
+bool conf_thread_ended(struct conf_thread *t)
+{
+    return __atomic_load_n(&t->ended, __ATOMIC_ACQUIRE);
+}
+
+void conf_thread_asleep(struct conf_thread *t)
+{
+    COMES(__atomic_load_n(&t->tid, __ATOMIC_ACQUIRE) != 0);
+    assert_true(wait_asleep(getpid(), t->tid));
+    assert_false(conf_thread_ended(t));
+}
+
+static void taker_body(void *arg)
+{
+    struct conf_taker *t = arg;
+
+    t->rc = hf_lock_acquire(t->lock, &t->opt, NULL);
+    t->returned = wait_now();
+    if (t->rc)
+        return;
+    hf_lock_token(t->lock, &t->token);
+    __atomic_store_n(&t->granted, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&t->let_go, __ATOMIC_ACQUIRE))
+        wait_tick();
+    if (!t->keep)
+        t->release_rc = hf_lock_release(t->lock, NULL);
+}
+
+/* The caller may have set opt and keep before; all else is set here. */
+void conf_taker_start(struct conf_taker *t, hf_lock *lock)
+{
+    t->lock = lock;
+    if (!t->opt.size)
+        t->opt = (hf_acquire_options)HF_ACQUIRE_OPTIONS_INIT;
+    t->rc = t->release_rc = 0;
+    t->granted = t->let_go = 0;
+    conf_thread_start(&t->t, taker_body, t);
+}
+
+bool conf_taker_has(struct conf_taker *t)
+{
+    return __atomic_load_n(&t->granted, __ATOMIC_ACQUIRE);
+}
+
+void conf_taker_end(struct conf_taker *t)
+{
+    __atomic_store_n(&t->let_go, 1, __ATOMIC_RELEASE);
+    conf_thread_join(&t->t);
+}
+
+/* ---- processes --------------------------------------------------------- */
+
+static void puppet_ok(struct proc *p, const struct proc_cmd *cmd)
+{
+    struct proc_reply reply;
+
+    assert_int_equal(proc_do(p, cmd, &reply), 0);
+    if (reply.rc)
+        print_error("puppet: %s\n", reply.err.text);
+    assert_int_equal(reply.rc, 0);
+}
+
+void conf_puppet(struct proc *p, const char *name, int64_t ttl_ms)
+{
+    struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = ttl_ms};
+
+    assert_int_equal(proc_start(p), 0);
+    snprintf(cmd.text, sizeof(cmd.text), "%s", conf.url);
+    snprintf(cmd.label, sizeof(cmd.label), "puppet");
+    puppet_ok(p, &cmd);
+    cmd.op = PROC_NEW;
+    cmd.fairness = conf.fairness;
+    cmd.name_len = strlen(name);
+    memcpy(cmd.name, name, cmd.name_len);
+    puppet_ok(p, &cmd);
+}
+
+int conf_puppet_take(struct proc *p, int64_t wait_ms, int64_t lease_ms,
+                     struct proc_reply *reply)
+{
+    struct proc_cmd cmd = {
+        .op = PROC_TAKE, .wait_ms = wait_ms, .lease_ms = lease_ms};
+
+    assert_int_equal(proc_do(p, &cmd, reply), 0);
+    return reply->rc;
+}
+
+int conf_puppet_do(struct proc *p, enum proc_op op, struct proc_reply *reply)
+{
+    struct proc_reply own;
+    struct proc_cmd cmd = {.op = op};
+
+    reply = reply ? reply : &own;
+    assert_int_equal(proc_do(p, &cmd, reply), 0);
+    return reply->rc;
+}
+
+void conf_puppet_wait(struct proc *p)
+{
+    struct proc_cmd cmd = {
+        .op = PROC_TAKE, .wait_ms = HF_FOREVER, .announce = true};
+    struct proc_reply reply;
+
+    assert_int_equal(proc_do(p, &cmd, &reply), 0);
+    assert_true(wait_asleep(p->pid, p->pid));
+    assert_false(proc_ready(p, 0));
+}
+
+void conf_puppet_answer(struct proc *p, struct proc_reply *reply)
+{
+    assert_int_equal(proc_recv(p, reply, WAIT_LONG_MS), 0);
+}
+
+/* ---- what a process has ------------------------------------------------ */
+
+size_t conf_count_entries(const char *dir)
+{
+    DIR *d = opendir(dir);
+    size_t n = 0;
+
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}

@@ -1,0 +1,156 @@
+/*
+ * The conformance suite: what every backend must do, checked against a URL.
+ *
+ * A file is a subject and has a table of cases. A case opens what it needs and
+ * closes it again; the frame checks after each that no descriptor and no
+ * thread was left. Cases with CONF_EACH run once per fairness that the backend
+ * declares. Only the main thread asserts; others report.
+ */
+#ifndef CONF_H
+#define CONF_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <holdfast.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "../lib/proc.h"
+#include "../lib/wait.h"
+
+struct conf {
+    const char *url;
+    const char *secret;          /* the password in it, NULL if none */
+    const char *dir;             /* for files of the tests */
+    const char *const *reserved; /* names that are the backend's own */
+    bool local;                  /* shared memory: deaths show at once */
+    int caps;                    /* of the mutex */
+    enum hf_fairness fairness;   /* that this run of the case is about */
+};
+
+extern struct conf conf;
+
+enum conf_flag {
+    CONF_EACH = 1 << 0,    /* once per declared fairness */
+    CONF_INSPECT = 1 << 1, /* only where inspection is declared */
+    CONF_FAIR = 1 << 2,    /* only where a fair mutex is declared; it is set */
+    CONF_LEASE = 1 << 3,   /* only where a fixed lease is declared */
+};
+
+struct conf_case {
+    const char *name;
+    void (*run)(void);
+    unsigned flags;
+};
+
+#define CONF_CASE(fn, flags)                                                   \
+    {                                                                          \
+#fn, fn, flags                                                         \
+    }
+
+extern const struct conf_case conf_caps[], conf_mutex[], conf_exclusion[],
+    conf_owner[], conf_lease[], conf_loss[], conf_cancel[], conf_async[],
+    conf_multi[], conf_inspect[], conf_names[], conf_badinput[], conf_process[],
+    conf_death[], conf_fairness[], conf_close[];
+
+/* ---- asserting --------------------------------------------------------- */
+
+/* For the error argument of a call inside EXPECT: cleared, then checked. */
+#define E (conf_error())
+hf_error *conf_error(void);
+
+/* The call returns this code; with E also a text that says what was wrong. */
+#define EXPECT(code, call)                                                     \
+    (conf_no_error(), conf_expect((code), (call), #call, __FILE__, __LINE__))
+#define OK(call) EXPECT(0, call)
+void conf_no_error(void);
+void conf_expect(int code, int rc, const char *call, const char *file,
+                 int line);
+
+/* The condition comes true, in time. */
+#define COMES(cond) conf_comes(WAIT_FOR(cond), #cond, __FILE__, __LINE__)
+#define COMES_MS(cond, ms)                                                     \
+    conf_comes(WAIT_FOR_MS(cond, ms), #cond, __FILE__, __LINE__)
+void conf_comes(bool met, const char *cond, const char *file, int line);
+
+/* ---- clients and locks ------------------------------------------------- */
+
+/* A name that no other case uses; valid until the end of the case. */
+const char *conf_name(void);
+
+hf_client *conf_open(void);
+hf_client *conf_open_ttl(int64_t ttl_ms);
+hf_client *conf_open_with(const hf_client_options *);
+/* The URL with one more option: valid until the next call. */
+const char *conf_url_with(const char *option);
+
+/* With the case's fairness. */
+hf_lock *conf_lock(hf_client *, const char *name);
+hf_lock *conf_lock_flags(hf_client *, const char *name, unsigned flags);
+hf_lock *conf_lock_with(hf_client *, const char *name, hf_lock_options *);
+void conf_free(hf_lock *);
+void conf_close_client(hf_client *);
+
+uint64_t conf_token(hf_lock *);
+int64_t conf_deadline(hf_lock *);
+int conf_take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms);
+
+/* How long a dead holder with that TTL may keep others out, in ms. */
+int64_t conf_death_ms(int64_t ttl_ms);
+
+/* ---- threads ----------------------------------------------------------- */
+
+struct conf_thread {
+    pthread_t thread;
+    pid_t tid;      /* atomic; set before body runs */
+    uint32_t ended; /* atomic */
+    void (*body)(void *);
+    void *arg;
+};
+
+void conf_thread_start(struct conf_thread *, void (*body)(void *), void *arg);
+void conf_thread_join(struct conf_thread *);
+/* Until the thread sleeps in whatever it waits for. */
+void conf_thread_asleep(struct conf_thread *);
+bool conf_thread_ended(struct conf_thread *);
+
+/* A thread that takes a lock, and lets go when it is told. */
+struct conf_taker {
+    struct conf_thread t;
+    hf_lock *lock;
+    hf_acquire_options opt;
+    int rc, release_rc; /* after join */
+    uint64_t token;
+    int64_t returned;
+    uint32_t granted; /* atomic */
+    uint32_t let_go;  /* atomic: set by the main thread */
+    bool keep;        /* exit without release */
+};
+
+void conf_taker_start(struct conf_taker *, hf_lock *);
+bool conf_taker_has(struct conf_taker *);
+/* Tells it to let go, and joins it. */
+void conf_taker_end(struct conf_taker *);
+
+/* ---- processes --------------------------------------------------------- */
+
+/* A puppet with a client, and a lock of that name in slot 0. */
+void conf_puppet(struct proc *, const char *name, int64_t ttl_ms);
+int conf_puppet_take(struct proc *, int64_t wait_ms, int64_t lease_ms,
+                     struct proc_reply *);
+int conf_puppet_do(struct proc *, enum proc_op, struct proc_reply *);
+/* Begins to take, and comes back when it waits. */
+void conf_puppet_wait(struct proc *);
+/* Its answer to that; fails if there is none in time. */
+void conf_puppet_answer(struct proc *, struct proc_reply *);
+
+/* ---- what a process has ------------------------------------------------ */
+
+size_t conf_count_entries(const char *dir);
+
+#endif

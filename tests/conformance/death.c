@@ -1,0 +1,272 @@
+/* The dead let go: killed holders and waiters, stopped ones, exits. */
+#include "conf.h"
+
+#include <signal.h>
+
+#define MS ((int64_t)1000000)
+#define DEATHS 5
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* A machine under load may be late once; the bound is for the middle one. */
+static void check_bound(int64_t *took, int64_t bound_ms)
+{
+    qsort(took, DEATHS, sizeof(*took), compare);
+    if (took[DEATHS / 2] > bound_ms * MS ||
+        took[DEATHS - 1] > (bound_ms + 1000) * MS)
+        print_error("free after %lld to %lld ms, in the middle %lld; allowed "
+                    "are %lld\n",
+                    (long long)(took[0] / MS),
+                    (long long)(took[DEATHS - 1] / MS),
+                    (long long)(took[DEATHS / 2] / MS), (long long)bound_ms);
+    assert_true(took[DEATHS / 2] <= bound_ms * MS);
+    assert_true(took[DEATHS - 1] <= (bound_ms + 1000) * MS);
+}
+
+/* Kills the holder while a thread waits; how long it took to get it. */
+static int64_t killed_holder(hf_lock *lock, const char *name, int64_t ttl_ms)
+{
+    struct proc p;
+    struct proc_reply r;
+    struct conf_taker t = {0};
+    int64_t killed;
+
+    conf_puppet(&p, name, ttl_ms);
+    OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
+    conf_taker_start(&t, lock);
+    conf_thread_asleep(&t.t);
+    assert_false(conf_taker_has(&t));
+    killed = wait_now();
+    proc_kill(&p);
+    COMES(conf_taker_has(&t));
+    assert_true(t.token > r.token);
+    conf_taker_end(&t);
+    assert_int_equal(t.release_rc, 0);
+    return t.returned - killed;
+}
+
+static void test_death_of_a_holder_frees_the_lock_in_time(void)
+{
+    const char *name = conf_name();
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, name);
+    int64_t took[DEATHS];
+
+    for (int i = 0; i < DEATHS; i++)
+        took[i] = killed_holder(lock, name, 600);
+    check_bound(took, conf_death_ms(600));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* Nobody waited when it died: whoever comes later finds it free. */
+static void test_death_of_a_holder_is_found_by_who_comes_later(void)
+{
+    const char *name = conf_name();
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, name);
+    struct proc p;
+    struct proc_reply r;
+
+    conf_puppet(&p, name, 600);
+    OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
+    proc_kill(&p);
+    COMES_MS(hf_lock_try(lock, NULL) == 0, conf_death_ms(600) + 1000);
+    assert_true(conf_token(lock) > r.token);
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* exit() without closing is a death like any other. */
+static void test_death_by_exit_frees_the_lock(void)
+{
+    const char *name = conf_name();
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, name);
+    struct proc_cmd cmd = {.op = PROC_EXIT};
+    struct proc p;
+    struct proc_reply r;
+
+    conf_puppet(&p, name, 600);
+    OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
+    assert_int_equal(proc_send(&p, &cmd), 0);
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    assert_true(conf_token(lock) > r.token);
+    OK(hf_lock_release(lock, E));
+    proc_kill(&p);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* A dead waiter is passed over, wherever it stood. */
+static int64_t killed_waiters(const char *name, hf_lock *held, hf_lock *wanted,
+                              int dead)
+{
+    struct proc p[3];
+    struct conf_taker t = {0};
+    int64_t released;
+
+    OK(hf_lock_timed(held, WAIT_LONG_MS, E));
+    for (int i = 0; i < dead; i++) {
+        conf_puppet(&p[i], name, 2000);
+        conf_puppet_wait(&p[i]);
+    }
+    conf_taker_start(&t, wanted);
+    conf_thread_asleep(&t.t);
+    for (int i = 0; i < dead; i++)
+        proc_kill(&p[i]);
+    released = wait_now();
+    OK(hf_lock_release(held, E));
+    COMES(conf_taker_has(&t));
+    conf_taker_end(&t);
+    assert_int_equal(t.rc, 0);
+    assert_int_equal(t.release_rc, 0);
+    return t.returned - released;
+}
+
+static void test_death_of_a_waiter_holds_nobody_up(void)
+{
+    const char *name = conf_name();
+    hf_client *a = conf_open(), *b = conf_open();
+    hf_lock *held = conf_lock(a, name), *wanted = conf_lock(b, name);
+    int64_t took[DEATHS];
+
+    for (int i = 0; i < DEATHS; i++)
+        took[i] = killed_waiters(name, held, wanted, 1);
+    check_bound(took, conf_death_ms(2000));
+    conf_free(held);
+    conf_free(wanted);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_death_of_three_waiters_holds_nobody_up(void)
+{
+    const char *name = conf_name();
+    hf_client *a = conf_open(), *b = conf_open();
+    hf_lock *held = conf_lock(a, name), *wanted = conf_lock(b, name);
+
+    assert_true(killed_waiters(name, held, wanted, 3) <=
+                (conf_death_ms(2000) + 1000) * MS);
+    conf_free(held);
+    conf_free(wanted);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* The waiter that was about to get it dies together with the holder. */
+static void test_death_of_holder_and_next_waiter(void)
+{
+    const char *name = conf_name();
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, name);
+    struct proc holder, waiter;
+    struct proc_reply r;
+    struct conf_taker t = {0};
+
+    conf_puppet(&holder, name, 1000);
+    conf_puppet(&waiter, name, 1000);
+    OK(conf_puppet_take(&holder, HF_FOREVER, 0, &r));
+    conf_puppet_wait(&waiter);
+    conf_taker_start(&t, lock);
+    conf_thread_asleep(&t.t);
+    kill(holder.pid, SIGKILL);
+    kill(waiter.pid, SIGKILL);
+    proc_kill(&holder);
+    proc_kill(&waiter);
+    COMES(conf_taker_has(&t));
+    assert_true(t.token > r.token);
+    conf_taker_end(&t);
+    assert_int_equal(t.release_rc, 0);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* ---- stopped ----------------------------------------------------------- */
+
+static void stopped_says_lost(struct proc *p)
+{
+    struct proc_cmd renew = {.op = PROC_RENEW};
+    struct proc_reply r;
+
+    assert_int_equal(proc_continue(p), 0);
+    EXPECT(HF_ELOST, conf_puppet_do(p, PROC_CHECK, NULL));
+    EXPECT(HF_ELOST, conf_puppet_do(p, PROC_TOKEN, NULL));
+    assert_int_equal(proc_do(p, &renew, &r), 0);
+    EXPECT(HF_ELOST, r.rc);
+    EXPECT(HF_ELOST, conf_puppet_do(p, PROC_GIVE, NULL));
+}
+
+static void test_death_stopped_past_its_lease_is_lost(void)
+{
+    const char *name = conf_name();
+    hf_client *a = conf_open(), *b = conf_open();
+    hf_lock *lock = conf_lock(a, name), *third = conf_lock(b, name);
+    struct proc p;
+    struct proc_reply r;
+
+    conf_puppet(&p, name, 0);
+    OK(conf_puppet_take(&p, WAIT_LONG_MS, 700, &r));
+    assert_int_equal(proc_stop(&p), 0);
+    OK(hf_lock_timed(lock, 700 + 1000, E));
+    assert_true(conf_token(lock) > r.token);
+    stopped_says_lost(&p);
+    EXPECT(HF_EBUSY, hf_lock_try(third, E)); /* its release freed nothing */
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
+    assert_int_equal(proc_end(&p), 0);
+    conf_free(lock);
+    conf_free(third);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* Without a lease: where holds are leases it loses it all the same; in shared
+ * memory it keeps it, because it lives. */
+static void test_death_stopped_without_a_lease(void)
+{
+    const char *name = conf_name();
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, name);
+    struct proc p;
+    struct proc_reply r;
+
+    conf_puppet(&p, name, 700);
+    OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
+    assert_int_equal(proc_stop(&p), 0);
+    if (conf.local) {
+        EXPECT(HF_ETIMEDOUT, hf_lock_timed(lock, 1500, E));
+        assert_int_equal(proc_continue(&p), 0);
+        OK(conf_puppet_do(&p, PROC_CHECK, NULL));
+        OK(conf_puppet_do(&p, PROC_GIVE, NULL));
+        OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    } else {
+        OK(hf_lock_timed(lock, 700 + 1000, E));
+        stopped_says_lost(&p);
+    }
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    assert_int_equal(proc_end(&p), 0);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+const struct conf_case conf_death[] = {
+    CONF_CASE(test_death_of_a_holder_frees_the_lock_in_time, CONF_EACH),
+    CONF_CASE(test_death_of_a_holder_is_found_by_who_comes_later, CONF_EACH),
+    CONF_CASE(test_death_by_exit_frees_the_lock, CONF_EACH),
+    CONF_CASE(test_death_of_a_waiter_holds_nobody_up, CONF_EACH),
+    CONF_CASE(test_death_of_three_waiters_holds_nobody_up, CONF_EACH),
+    CONF_CASE(test_death_of_holder_and_next_waiter, CONF_EACH),
+    CONF_CASE(test_death_stopped_past_its_lease_is_lost,
+              CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_death_stopped_without_a_lease, CONF_EACH),
+    {0},
+};

@@ -1,0 +1,383 @@
+/* Who holds it, who waits; which names there are; taking a lock away. */
+#include "conf.h"
+
+#include <stdio.h>
+
+static hf_info *look(hf_client *c, const char *name)
+{
+    hf_info *info = NULL;
+
+    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
+    assert_non_null(info);
+    return info;
+}
+
+static size_t holders(hf_client *c, const char *name)
+{
+    hf_info *info = look(c, name);
+    size_t n = info->holders_len;
+
+    hf_info_free(c, info);
+    return n;
+}
+
+static size_t waiters(hf_client *c, const char *name)
+{
+    hf_info *info = look(c, name);
+    size_t n = info->waiters_len;
+
+    hf_info_free(c, info);
+    return n;
+}
+
+static void test_inspect_of_an_unused_name_is_empty(void)
+{
+    hf_client *c = conf_open();
+    hf_info *info = look(c, conf_name());
+
+    assert_int_equal(info->kind, 0);
+    assert_int_equal(info->holders_len, 0);
+    assert_int_equal(info->waiters_len, 0);
+    hf_info_free(c, info);
+    OK(hf_close(c));
+}
+
+static int64_t unix_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void test_inspect_shows_the_holder(void)
+{
+    hf_client *a = conf_open();
+    const char *name = conf_name();
+    struct proc p;
+    struct proc_reply r;
+    hf_info *info;
+    char host[64] = "";
+    int64_t before = unix_ms();
+    pid_t pid;
+
+    gethostname(host, sizeof(host) - 1);
+    conf_puppet(&p, name, 20000);
+    pid = p.pid;
+    OK(conf_puppet_take(&p, HF_FOREVER, 0, &r));
+    info = look(a, name);
+    assert_int_equal(info->kind, HF_MUTEX);
+    assert_int_equal(info->fairness, conf.fairness);
+    assert_true(info->token == r.token);
+    assert_int_equal(info->holders_len, 1);
+    assert_int_equal(info->waiters_len, 0);
+    assert_true(info->holders[0].token == r.token);
+    assert_int_equal(info->holders[0].pid, pid);
+    assert_string_equal(info->holders[0].host, host);
+    assert_string_equal(info->holders[0].label, "puppet");
+    assert_true(info->holders[0].owner[0] != '\0');
+    assert_true(info->holders[0].since_unix_ms >= before - 2000);
+    assert_true(info->holders[0].since_unix_ms <= unix_ms() + 2000);
+    assert_true(
+        info->holders[0].left_ms == -1 ||
+        (info->holders[0].left_ms > 0 && info->holders[0].left_ms <= 20000));
+    hf_info_free(a, info);
+    OK(conf_puppet_do(&p, PROC_GIVE, NULL));
+    assert_int_equal(holders(a, name), 0);
+    assert_int_equal(proc_end(&p), 0);
+    OK(hf_close(a));
+}
+
+static void test_inspect_shows_a_fixed_lease_and_a_label(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock;
+    hf_info *info;
+
+    opt.label = "nightly \"job\"\n\xff";
+    lock = conf_lock_with(c, name, &opt);
+    OK(conf_take_lease(lock, HF_FOREVER, 50000));
+    info = look(c, name);
+    assert_int_equal(info->holders_len, 1);
+    assert_true(info->holders[0].left_ms > 40000);
+    assert_true(info->holders[0].left_ms <= 50000);
+    assert_int_equal(info->holders[0].pid, getpid());
+    assert_string_equal(info->holders[0].label, opt.label);
+    hf_info_free(c, info);
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* A hundred threads that want one mutex are one waiter at the server. */
+static void test_inspect_a_client_is_one_waiter(void)
+{
+    enum { THREADS = 100 };
+    static struct conf_taker t[THREADS];
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name), *lock = conf_lock(b, name);
+
+    OK(hf_lock_acquire(held, NULL, E));
+    for (int i = 0; i < THREADS; i++) {
+        t[i] = (struct conf_taker){0};
+        __atomic_store_n(&t[i].let_go, 0, __ATOMIC_RELEASE);
+        conf_taker_start(&t[i], lock);
+    }
+    for (int i = 0; i < THREADS; i += 33)
+        conf_thread_asleep(&t[i].t);
+    COMES(waiters(a, name) == 1);
+    for (int i = 0; i < THREADS; i++)
+        __atomic_store_n(&t[i].let_go, 1, __ATOMIC_RELEASE);
+    OK(hf_lock_release(held, E));
+    for (int i = 0; i < 20; i++)
+        assert_true(waiters(a, name) <= 1);
+    for (int i = 0; i < THREADS; i++) {
+        conf_taker_end(&t[i]);
+        assert_int_equal(t[i].rc, 0);
+        assert_int_equal(t[i].release_rc, 0);
+    }
+    COMES(waiters(a, name) == 0 && holders(a, name) == 0);
+    conf_free(held);
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_inspect_shows_waiters_in_their_order(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(c, name);
+    struct proc p[4];
+    pid_t pid[4];
+    hf_info *info;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    for (size_t i = 0; i < 4; i++) {
+        conf_puppet(&p[i], name, 0);
+        pid[i] = p[i].pid;
+        conf_puppet_wait(&p[i]);
+        COMES(waiters(c, name) == i + 1);
+    }
+    info = look(c, name);
+    assert_int_equal(info->holders_len, 1);
+    assert_int_equal(info->waiters_len, 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(info->waiters[i].owner[0] != '\0');
+        if (info->waiters[i].pid)
+            assert_int_equal(info->waiters[i].pid, pid[i]);
+    }
+    hf_info_free(c, info);
+    for (size_t i = 0; i < 4; i++) {
+        struct proc_reply r;
+
+        OK(i ? conf_puppet_do(&p[i - 1], PROC_GIVE, NULL)
+             : hf_lock_release(lock, E));
+        conf_puppet_answer(&p[i], &r);
+        OK(r.rc);
+        info = look(c, name);
+        assert_int_equal(info->waiters_len, 3 - i);
+        assert_int_equal(info->holders_len, 1);
+        assert_int_equal(info->holders[0].pid, pid[i]);
+        assert_true(info->holders[0].token == r.token);
+        hf_info_free(c, info);
+    }
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(proc_end(&p[i]), 0);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* ---- list -------------------------------------------------------------- */
+
+static bool listed(hf_client *c, const char *prefix, const char *name)
+{
+    hf_names *names = NULL;
+    bool found = false;
+
+    OK(hf_list(c, prefix, &names, E));
+    assert_non_null(names);
+    for (size_t i = 0; i < names->len; i++) {
+        const struct hf_name *n = &names->names[i];
+
+        assert_int_equal(n->bytes[n->len], 0);
+        if (prefix)
+            assert_int_equal(strncmp(n->bytes, prefix, strlen(prefix)), 0);
+        found = found ||
+                (n->len == strlen(name) && memcmp(n->bytes, name, n->len) == 0);
+    }
+    hf_names_free(c, names);
+    return found;
+}
+
+static void test_inspect_list_shows_what_is_in_use(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    char one[128], two[128], odd[128];
+    const char *base = conf_name();
+    hf_lock *lock[3];
+
+    snprintf(one, sizeof(one), "%s/one", base);
+    snprintf(two, sizeof(two), "%s/two", base);
+    snprintf(odd, sizeof(odd), "%s*?[a]\\{x} \xff", base);
+    lock[0] = conf_lock(a, one);
+    lock[1] = conf_lock(a, two);
+    lock[2] = conf_lock(a, odd);
+    assert_false(listed(b, NULL, one));
+    for (int i = 0; i < 3; i++)
+        OK(hf_lock_acquire(lock[i], NULL, E));
+    assert_true(listed(b, NULL, one));
+    assert_true(listed(b, base, one));
+    assert_true(listed(b, base, two));
+    assert_true(listed(b, base, odd));
+    assert_true(listed(b, odd, odd));
+    assert_true(listed(b, one, one));
+    assert_false(listed(b, one, two));
+    OK(hf_lock_release(lock[0], E));
+    assert_false(listed(b, base, one));
+    assert_true(listed(b, base, two));
+    OK(hf_lock_release(lock[1], E));
+    OK(hf_lock_release(lock[2], E));
+    for (int i = 0; i < 3; i++)
+        conf_free(lock[i]);
+    assert_false(listed(a, base, two));
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_inspect_list_of_many(void)
+{
+    enum { MANY = 300 };
+    static hf_lock *lock[MANY];
+    hf_client *c = conf_open();
+    const char *base = conf_name();
+    hf_names *names = NULL;
+    char name[128];
+
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "%s-%d", base, i);
+        lock[i] = conf_lock(c, name);
+        OK(hf_lock_acquire(lock[i], NULL, E));
+    }
+    OK(hf_list(c, base, &names, E));
+    assert_int_equal(names->len, MANY);
+    hf_names_free(c, names);
+    for (int i = 0; i < MANY; i++) {
+        OK(hf_lock_release_nowait(lock[i], E));
+        conf_free(lock[i]);
+    }
+    OK(hf_close(c));
+}
+
+/* ---- break ------------------------------------------------------------- */
+
+static void test_inspect_break_takes_it_away(void)
+{
+    hf_client *a = conf_open_ttl(600), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+    uint64_t token;
+
+    EXPECT(HF_ENOTOWNER, hf_break(b, name, HF_CSTRING, E));
+    OK(hf_lock_acquire(lock, NULL, E));
+    token = conf_token(lock);
+    OK(hf_break(b, name, HF_CSTRING, E));
+    EXPECT(HF_ENOTOWNER, hf_break(b, name, HF_CSTRING, E));
+    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+    assert_true(conf_token(other) > token);
+    /* The holder learns it at the next renewal at the latest. */
+    EXPECT(HF_ELOST, hf_lock_renew(lock, 0, E));
+    EXPECT(HF_ELOST, hf_lock_check(lock));
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    OK(hf_lock_check(other));
+    EXPECT(HF_EBUSY, hf_lock_try(lock, E));
+    OK(hf_lock_release(other, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_inspect_break_is_learned_without_asking(void)
+{
+    hf_client *a = conf_open_ttl(600), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_break(b, name, HF_CSTRING, E));
+    COMES_MS(hf_lock_check(lock) == HF_ELOST, 600 + 1000);
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+    OK(hf_lock_release(other, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* The release of a hold that was broken frees nobody else. */
+static void test_inspect_break_then_release_frees_nobody_else(void)
+{
+    hf_client *a = conf_open(), *b = conf_open(), *d = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+    hf_lock *third = conf_lock(d, name);
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_break(b, name, HF_CSTRING, E));
+    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    EXPECT(HF_EBUSY, hf_lock_try(third, E));
+    OK(hf_lock_check(other));
+    OK(hf_lock_release(other, E));
+    conf_free(lock);
+    conf_free(other);
+    conf_free(third);
+    OK(hf_close(a));
+    OK(hf_close(b));
+    OK(hf_close(d));
+}
+
+static void test_inspect_break_wakes_a_waiter(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+    struct conf_taker t = {0};
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    conf_taker_start(&t, other);
+    conf_thread_asleep(&t.t);
+    OK(hf_break(a, name, HF_CSTRING, E));
+    COMES(conf_taker_has(&t));
+    conf_taker_end(&t);
+    assert_int_equal(t.release_rc, 0);
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+const struct conf_case conf_inspect[] = {
+    CONF_CASE(test_inspect_of_an_unused_name_is_empty, CONF_INSPECT),
+    CONF_CASE(test_inspect_shows_the_holder, CONF_EACH | CONF_INSPECT),
+    CONF_CASE(test_inspect_shows_a_fixed_lease_and_a_label,
+              CONF_EACH | CONF_INSPECT | CONF_LEASE),
+    CONF_CASE(test_inspect_a_client_is_one_waiter, CONF_EACH | CONF_INSPECT),
+    CONF_CASE(test_inspect_shows_waiters_in_their_order,
+              CONF_FAIR | CONF_INSPECT),
+    CONF_CASE(test_inspect_list_shows_what_is_in_use, CONF_EACH | CONF_INSPECT),
+    CONF_CASE(test_inspect_list_of_many, CONF_EACH | CONF_INSPECT),
+    CONF_CASE(test_inspect_break_takes_it_away, CONF_EACH | CONF_INSPECT),
+    CONF_CASE(test_inspect_break_is_learned_without_asking,
+              CONF_EACH | CONF_INSPECT),
+    CONF_CASE(test_inspect_break_then_release_frees_nobody_else,
+              CONF_EACH | CONF_INSPECT),
+    CONF_CASE(test_inspect_break_wakes_a_waiter, CONF_EACH | CONF_INSPECT),
+    {0},
+};

@@ -1,0 +1,327 @@
+/* How long a hold lasts: the deadline, renewal, fixed leases, max_hold. */
+#include "conf.h"
+
+#define MS ((int64_t)1000000)
+
+static void test_lease_deadline_counts_from_the_sending(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    int64_t before, after, deadline;
+
+    for (int i = 0; i < 10; i++) {
+        before = wait_now();
+        OK(conf_take_lease(lock, HF_FOREVER, 60000));
+        after = wait_now();
+        deadline = conf_deadline(lock);
+        /* Less a margin, so before the server's end in any case. */
+        assert_true(deadline < after + 60000 * MS);
+        assert_true(deadline > before + 60000 * MS * 9 / 10);
+        OK(hf_lock_release(lock, E));
+    }
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_lease_of_a_waiter_counts_from_its_grant(void)
+{
+    const char *name = conf_name();
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, name);
+    struct proc p;
+    struct proc_reply r;
+    struct proc_cmd cmd = {.op = PROC_TAKE,
+                           .wait_ms = HF_FOREVER,
+                           .lease_ms = 10000,
+                           .announce = true};
+    int64_t released;
+
+    conf_puppet(&p, name, 0);
+    OK(hf_lock_acquire(lock, NULL, E));
+    assert_int_equal(proc_do(&p, &cmd, &r), 0);
+    assert_true(wait_asleep(p.pid, p.pid));
+    released = wait_now();
+    COMES(wait_ms_since(released) > 500);
+    released = wait_now();
+    OK(hf_lock_release(lock, E));
+    conf_puppet_answer(&p, &r);
+    OK(r.rc);
+    assert_true(r.deadline < r.returned + 10000 * MS);
+    assert_true(r.deadline > released + 10000 * MS * 98 / 100);
+    assert_int_equal(proc_end(&p), 0);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* A renewed hold either has no end or one that moves on. */
+static bool moved_past(hf_lock *lock, int64_t then)
+{
+    int64_t deadline = 0;
+
+    return hf_lock_deadline(lock, &deadline) == 0 && deadline > then;
+}
+
+static void test_lease_watchdog_keeps_the_hold_past_its_ttl(void)
+{
+    hf_client *a = conf_open_ttl(900), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+    int64_t taken = wait_now();
+    uint64_t token;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    token = conf_token(lock);
+    COMES(moved_past(lock, taken + 2 * 900 * MS));
+    COMES(wait_now() > taken + 2 * 900 * MS);
+    OK(hf_lock_check(lock));
+    assert_true(conf_token(lock) == token);
+    EXPECT(HF_EBUSY, hf_lock_try(other, E));
+    OK(hf_lock_release(lock, E));
+    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+    OK(hf_lock_release(other, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_lease_ttl_of_the_lock_overrides_the_client(void)
+{
+    hf_client *c = conf_open();
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock;
+    int64_t taken = wait_now();
+
+    opt.ttl_ms = 900;
+    lock = conf_lock_with(c, conf_name(), &opt);
+    OK(hf_lock_acquire(lock, NULL, E));
+    if (conf_deadline(lock) != HF_NO_DEADLINE)
+        assert_true(conf_deadline(lock) < taken + 2 * 900 * MS);
+    COMES(wait_now() > taken + 2 * 900 * MS);
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* Many holds of one client are renewed together; all live. */
+static void test_lease_watchdog_keeps_many_holds(void)
+{
+    enum { MANY = 300 };
+    hf_client *c = conf_open_ttl(1500);
+    static hf_lock *lock[MANY];
+    int64_t taken;
+
+    for (int i = 0; i < MANY; i++) {
+        lock[i] = conf_lock(c, conf_name());
+        OK(hf_lock_acquire(lock[i], NULL, E));
+    }
+    taken = wait_now();
+    COMES(wait_now() > taken + 2 * 1500 * MS);
+    for (int i = 0; i < MANY; i++) {
+        OK(hf_lock_check(lock[i]));
+        OK(hf_lock_release(lock[i], E));
+        conf_free(lock[i]);
+    }
+    OK(hf_close(c));
+}
+
+static void test_lease_fixed_ends_by_itself(void)
+{
+    hf_client *a = conf_open_ttl(200), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+    int64_t deadline;
+
+    OK(conf_take_lease(lock, HF_FOREVER, 500));
+    OK(hf_lock_check(lock));
+    deadline = conf_deadline(lock);
+    assert_true(deadline < wait_now() + 500 * MS);
+    EXPECT(HF_EBUSY, hf_lock_try(other, E));
+    OK(hf_lock_timed(other, 500 + 1000, E)); /* though a lives, and waits */
+    assert_true(wait_now() >= deadline);
+    EXPECT(HF_ELOST, hf_lock_check(lock));
+    OK(hf_lock_release(other, E));
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* A waiter of the same client is not in the way of the lease's end. */
+static void test_lease_fixed_ends_for_a_thread_of_the_client(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    struct conf_taker t = {0};
+    uint64_t token;
+
+    OK(conf_take_lease(lock, HF_FOREVER, 300));
+    token = conf_token(lock);
+    conf_taker_start(&t, lock);
+    COMES(conf_taker_has(&t));
+    assert_true(t.token > token);
+    EXPECT(HF_ELOST, hf_lock_check(lock));
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_release(lock, E));
+    conf_taker_end(&t);
+    assert_int_equal(t.release_rc, 0);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_lease_fixed_is_released_early(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+
+    OK(conf_take_lease(lock, HF_FOREVER, 60000));
+    OK(hf_lock_release(lock, E));
+    OK(conf_take_lease(other, 0, 60000));
+    OK(hf_lock_release(other, E));
+    OK(hf_lock_try(lock, E));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_lease_renew_extends_a_fixed_one(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    int64_t first, now;
+
+    EXPECT(HF_ENOTOWNER, hf_lock_renew(lock, 1000, E));
+    OK(conf_take_lease(lock, HF_FOREVER, 2000));
+    first = conf_deadline(lock);
+    OK(hf_lock_renew(lock, 60000, E));
+    assert_true(conf_deadline(lock) > first + 50000 * MS);
+    assert_true(conf_deadline(lock) < wait_now() + 60000 * MS);
+    COMES(wait_now() > first + 1000 * MS);
+    OK(hf_lock_check(lock));
+    now = wait_now();
+    OK(hf_lock_renew(lock, 1000, E)); /* shorter is possible too */
+    assert_true(conf_deadline(lock) < wait_now() + 1000 * MS);
+    assert_true(conf_deadline(lock) > now);
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_lease_renewed_fixed_one_is_kept_by_the_server(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+    int64_t first;
+
+    OK(conf_take_lease(lock, HF_FOREVER, 700));
+    first = conf_deadline(lock);
+    OK(hf_lock_renew(lock, 60000, E));
+    COMES(wait_now() > first + 1000 * MS);
+    EXPECT(HF_EBUSY, hf_lock_try(other, E));
+    OK(hf_lock_renew(lock, 300, E));
+    OK(hf_lock_timed(other, 300 + 1000, E));
+    EXPECT(HF_ELOST, hf_lock_renew(lock, 60000, E));
+    OK(hf_lock_release(other, E));
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_lease_renew_of_a_renewed_one(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    int64_t first;
+    uint64_t token;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    token = conf_token(lock);
+    first = conf_deadline(lock);
+    OK(hf_lock_renew(lock, 0, E));
+    assert_true(conf_deadline(lock) >= first);
+    assert_true(conf_token(lock) == token);
+    EXPECT(HF_EINVAL, hf_lock_renew(lock, 1000, E));
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_lease_max_hold_caps_a_renewed_hold(void)
+{
+    hf_client *a = conf_open_ttl(600), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock, *other = conf_lock(b, name);
+    int64_t taken;
+
+    opt.max_hold_ms = 1300;
+    lock = conf_lock_with(a, name, &opt);
+    taken = wait_now();
+    OK(hf_lock_acquire(lock, NULL, E));
+    assert_true(conf_deadline(lock) <= wait_now() + 1300 * MS);
+    OK(hf_lock_renew(lock, 0, E));
+    assert_true(conf_deadline(lock) <= wait_now() + 1300 * MS);
+    EXPECT(HF_EBUSY, hf_lock_try(other, E));
+    OK(hf_lock_timed(other, 1300 + 600 + 1000, E));
+    assert_true(wait_now() >= taken + 1300 * MS);
+    EXPECT(HF_ELOST, hf_lock_check(lock));
+    OK(hf_lock_release(other, E));
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_lease_max_hold_caps_a_fixed_one(void)
+{
+    hf_client *c = conf_open();
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock;
+
+    opt.max_hold_ms = 400;
+    lock = conf_lock_with(c, conf_name(), &opt);
+    OK(conf_take_lease(lock, HF_FOREVER, 60000));
+    assert_true(conf_deadline(lock) <= wait_now() + 400 * MS);
+    OK(hf_lock_renew(lock, 60000, E));
+    assert_true(conf_deadline(lock) <= wait_now() + 400 * MS);
+    COMES(hf_lock_check(lock) == HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E)); /* max_hold starts anew */
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+const struct conf_case conf_lease[] = {
+    CONF_CASE(test_lease_deadline_counts_from_the_sending,
+              CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_lease_of_a_waiter_counts_from_its_grant,
+              CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_lease_watchdog_keeps_the_hold_past_its_ttl, CONF_EACH),
+    CONF_CASE(test_lease_ttl_of_the_lock_overrides_the_client, CONF_EACH),
+    CONF_CASE(test_lease_watchdog_keeps_many_holds, CONF_EACH),
+    CONF_CASE(test_lease_fixed_ends_by_itself, CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_lease_fixed_ends_for_a_thread_of_the_client,
+              CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_lease_fixed_is_released_early, CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_lease_renew_extends_a_fixed_one, CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_lease_renewed_fixed_one_is_kept_by_the_server,
+              CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_lease_renew_of_a_renewed_one, CONF_EACH),
+    CONF_CASE(test_lease_max_hold_caps_a_renewed_hold, CONF_EACH),
+    CONF_CASE(test_lease_max_hold_caps_a_fixed_one, CONF_EACH | CONF_LEASE),
+    {0},
+};

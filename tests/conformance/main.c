@@ -1,0 +1,129 @@
+/*
+ * conformance NAME|URL [PATTERN]
+ *
+ * NAME is shm, redis or redis-string: the server is started, or the directory
+ * made, here. PATTERN, with * and ?, chooses cases by name.
+ */
+#include "conf.h"
+
+#include "servers.h"
+
+#include <fnmatch.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define CASE_SECONDS 240 /* a case that takes longer hangs */
+
+static const struct conf_case *const subjects[] = {
+    conf_caps,    conf_mutex,   conf_exclusion, conf_owner,
+    conf_lease,   conf_loss,    conf_cancel,    conf_async,
+    conf_multi,   conf_inspect, conf_names,     conf_badinput,
+    conf_process, conf_death,   conf_fairness,  conf_close,
+};
+
+/* A case and the fairness it runs with. */
+struct run {
+    const struct conf_case *c;
+    enum hf_fairness fairness;
+    char name[128];
+};
+
+static struct run runs[512];
+static struct CMUnitTest tests[512];
+static size_t runs_len;
+
+static void hung(int sig)
+{
+    static const char text[] = "conformance: a case hangs\n";
+
+    (void)sig;
+    if (write(2, text, sizeof(text) - 1) < 0)
+        _exit(2);
+    abort();
+}
+
+static void run(void **state)
+{
+    const struct run *r = *state;
+    size_t fds = conf_count_entries("/proc/self/fd");
+    size_t tasks = conf_count_entries("/proc/self/task");
+
+    conf.fairness = r->fairness;
+    alarm(CASE_SECONDS);
+    r->c->run();
+    alarm(0);
+    COMES(conf_count_entries("/proc/self/task") == tasks);
+    assert_int_equal(conf_count_entries("/proc/self/fd"), fds);
+}
+
+static void add(const struct conf_case *c, enum hf_fairness fairness,
+                const char *suffix, const char *pattern)
+{
+    struct run *r = &runs[runs_len];
+
+    if (pattern && fnmatch(pattern, c->name, 0))
+        return;
+    r->c = c;
+    r->fairness = fairness;
+    snprintf(r->name, sizeof(r->name), "%s%s", c->name, suffix);
+    tests[runs_len++] = (struct CMUnitTest){
+        .name = r->name, .test_func = run, .initial_state = r};
+}
+
+static bool applies(const struct conf_case *c)
+{
+    return (!(c->flags & CONF_INSPECT) || (conf.caps & HF_CAP_INSPECT)) &&
+           (!(c->flags & CONF_FAIR) || (conf.caps & HF_CAP_FAIR)) &&
+           (!(c->flags & CONF_LEASE) || (conf.caps & HF_CAP_LEASE));
+}
+
+static void collect(const char *pattern)
+{
+    for (size_t i = 0; i < sizeof(subjects) / sizeof(*subjects); i++)
+        for (const struct conf_case *c = subjects[i]; c->name; c++) {
+            if (!applies(c))
+                continue;
+            if (c->flags & CONF_FAIR)
+                add(c, HF_FAIR, "", pattern);
+            else if (!(c->flags & CONF_EACH))
+                add(c, HF_FAIR_DEFAULT, "", pattern);
+            else if (conf.caps & HF_CAP_FAIR)
+                add(c, HF_FAIR, "_fair", pattern);
+            if ((c->flags & CONF_EACH) && !(c->flags & CONF_FAIR) &&
+                (conf.caps & HF_CAP_UNFAIR))
+                add(c, HF_UNFAIR, "_unfair", pattern);
+        }
+}
+
+static int look_at_caps(void)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_client *c;
+
+    if (hf_open(conf.url, NULL, &c, &err)) {
+        fprintf(stderr, "conformance: %s\n", err.text);
+        return -1;
+    }
+    conf.caps = hf_client_caps(c, HF_MUTEX);
+    return hf_close(c);
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 1;
+
+    if (proc_is_puppet(argc, argv))
+        return proc_puppet();
+    if (argc < 2 || argc > 3) {
+        fprintf(stderr, "usage: conformance NAME|URL [PATTERN]\n");
+        return 64;
+    }
+    signal(SIGALRM, hung);
+    if (!servers_start(argv[1]) && !look_at_caps()) {
+        collect(argv[2]);
+        failed =
+            _cmocka_run_group_tests("conformance", tests, runs_len, NULL, NULL);
+    }
+    servers_stop();
+    return failed != 0;
+}

@@ -1,0 +1,317 @@
+/* Several locks at once: all or none, and no circle whatever the order. */
+#include "conf.h"
+
+#include <stdio.h>
+
+#define N 4
+
+struct set {
+    hf_client *a, *b;
+    hf_lock *mine[N], *other[N]; /* the same names, of two clients */
+    char name[N][80];
+};
+
+static void begin(struct set *s)
+{
+    const char *base = conf_name();
+
+    s->a = conf_open();
+    s->b = conf_open();
+    for (int i = 0; i < N; i++) {
+        snprintf(s->name[i], sizeof(s->name[i]), "%s-%d", base, i * 7 % N);
+        s->mine[i] = conf_lock(s->a, s->name[i]);
+        s->other[i] = conf_lock(s->b, s->name[i]);
+    }
+}
+
+static void end(struct set *s)
+{
+    for (int i = 0; i < N; i++) {
+        conf_free(s->mine[i]);
+        conf_free(s->other[i]);
+    }
+    OK(hf_close(s->a));
+    OK(hf_close(s->b));
+}
+
+static void all_are(hf_lock *const *locks, int code)
+{
+    for (int i = 0; i < N; i++)
+        EXPECT(code, hf_lock_check(locks[i]));
+}
+
+static int take_all(hf_lock *const *locks, int64_t wait_ms)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.wait_ms = wait_ms;
+    return hf_lock_acquire_all(locks, N, &opt, E);
+}
+
+static void test_multi_takes_all_and_releases_all(void)
+{
+    struct set s;
+
+    begin(&s);
+    OK(hf_lock_acquire_all(s.mine, N, NULL, E));
+    all_are(s.mine, 0);
+    for (int i = 0; i < N; i++)
+        EXPECT(HF_EBUSY, hf_lock_try(s.other[i], E));
+    OK(hf_lock_release_all(s.mine, N, E));
+    all_are(s.mine, HF_ENOTOWNER);
+    OK(take_all(s.other, 0));
+    OK(hf_lock_release_all(s.other, N, E));
+    end(&s);
+}
+
+static void test_multi_takes_none_if_one_is_busy(void)
+{
+    struct set s;
+    int64_t begun;
+
+    begin(&s);
+    for (int busy = 0; busy < N; busy++) {
+        OK(hf_lock_timed(s.other[busy], WAIT_LONG_MS, E));
+        EXPECT(HF_EBUSY, take_all(s.mine, 0));
+        all_are(s.mine, HF_ENOTOWNER);
+        begun = wait_now();
+        EXPECT(HF_ETIMEDOUT, take_all(s.mine, 120));
+        assert_true(wait_ms_since(begun) >= 120);
+        assert_true(wait_ms_since(begun) <= 1120);
+        all_are(s.mine, HF_ENOTOWNER);
+        for (int i = 0; i < N; i++)
+            if (i != busy) {
+                OK(hf_lock_timed(s.other[i], WAIT_LONG_MS, E));
+                OK(hf_lock_release(s.other[i], E));
+            }
+        OK(hf_lock_release(s.other[busy], E));
+    }
+    OK(take_all(s.mine, WAIT_LONG_MS));
+    OK(hf_lock_release_all(s.mine, N, E));
+    end(&s);
+}
+
+struct multi_taker {
+    struct set *s;
+    hf_cancel cancel;
+    int rc;
+};
+
+static void take_all_body(void *arg)
+{
+    struct multi_taker *t = arg;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.cancel = &t->cancel;
+    t->rc = hf_lock_acquire_all(t->s->mine, N, &opt, NULL);
+}
+
+static void test_multi_takes_none_if_cancelled(void)
+{
+    struct set s;
+    struct multi_taker t = {.s = &s};
+    struct conf_thread thread;
+
+    begin(&s);
+    hf_cancel_init(&t.cancel);
+    OK(hf_lock_acquire(s.other[2], NULL, E));
+    conf_thread_start(&thread, take_all_body, &t);
+    conf_thread_asleep(&thread);
+    hf_cancel_fire(&t.cancel);
+    conf_thread_join(&thread);
+    EXPECT(HF_ECANCELED, t.rc);
+    OK(take_all(s.other, WAIT_LONG_MS)); /* of which one is held already */
+    OK(hf_lock_release_all(s.other, N, E));
+    OK(hf_lock_release(s.other[2], E));
+    end(&s);
+}
+
+/* What was held before is held after, and a failure takes nothing of it. */
+static void test_multi_counts_reentry(void)
+{
+    struct set s;
+    unsigned count = 0;
+
+    begin(&s);
+    OK(hf_lock_acquire(s.mine[1], NULL, E));
+    OK(take_all(s.mine, 0));
+    OK(hf_lock_count(s.mine[1], &count));
+    assert_int_equal(count, 2);
+    OK(hf_lock_release_all(s.mine, N, E));
+    OK(hf_lock_check(s.mine[1]));
+    OK(hf_lock_timed(s.other[3], WAIT_LONG_MS, E));
+    EXPECT(HF_EBUSY, take_all(s.mine, 0));
+    OK(hf_lock_count(s.mine[1], &count));
+    assert_int_equal(count, 1);
+    OK(hf_lock_release(s.other[3], E));
+    OK(hf_lock_release(s.mine[1], E));
+    end(&s);
+}
+
+static void test_multi_release_goes_on_after_a_failure(void)
+{
+    struct set s;
+
+    begin(&s);
+    OK(take_all(s.mine, 0));
+    OK(hf_lock_release(s.mine[1], E));
+    EXPECT(HF_ENOTOWNER, hf_lock_release_all(s.mine, N, E));
+    all_are(s.mine, HF_ENOTOWNER);
+    OK(take_all(s.other, WAIT_LONG_MS));
+    OK(hf_lock_release_all(s.other, N, E));
+    end(&s);
+}
+
+/* One of the holds ends while the last is waited for: none, then. */
+static void test_multi_takes_none_if_one_is_lost_meanwhile(void)
+{
+    struct set s;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct conf_taker t = {0};
+    hf_lock *last = NULL;
+    int rc;
+
+    begin(&s);
+    for (int i = 0; i < N; i++)
+        if (s.name[i][strlen(s.name[i]) - 1] == '0' + N - 1)
+            last = s.other[i];
+    assert_non_null(last);
+    conf_taker_start(&t, last);
+    COMES(conf_taker_has(&t));
+    opt.lease_ms = 200;
+    opt.wait_ms = 600;
+    rc = hf_lock_acquire_all(s.mine, N, &opt, E);
+    assert_true(rc == HF_ELOST || rc == HF_ETIMEDOUT);
+    conf_taker_end(&t);
+    assert_int_equal(t.release_rc, 0);
+    for (int i = 0; i < N; i++) { /* nothing is left, not even a loss */
+        EXPECT(HF_ENOTOWNER, hf_lock_check(s.mine[i]));
+        OK(hf_lock_timed(s.mine[i], WAIT_LONG_MS, E));
+        OK(hf_lock_release(s.mine[i], E));
+    }
+    end(&s);
+}
+
+static void test_multi_bad_arguments(void)
+{
+    struct set s;
+    hf_lock *holes[2];
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    begin(&s);
+    holes[0] = s.mine[0];
+    holes[1] = NULL;
+    EXPECT(HF_EINVAL, hf_lock_acquire_all(NULL, 2, NULL, E));
+    EXPECT(HF_EINVAL, hf_lock_acquire_all(s.mine, 0, NULL, E));
+    EXPECT(HF_EINVAL, hf_lock_acquire_all(holes, 2, NULL, E));
+    EXPECT(HF_EINVAL, hf_lock_release_all(NULL, 2, E));
+    EXPECT(HF_EINVAL, hf_lock_release_all(s.mine, 0, E));
+    EXPECT(HF_EINVAL, hf_lock_release_all(holes, 2, E));
+    opt.wait_ms = -2;
+    EXPECT(HF_EINVAL, hf_lock_acquire_all(s.mine, N, &opt, E));
+    opt.wait_ms = INT64_MAX;
+    EXPECT(HF_EINVAL, hf_lock_acquire_all(s.mine, N, &opt, E));
+    all_are(s.mine, HF_ENOTOWNER);
+    end(&s);
+}
+
+/* ---- opposite orders --------------------------------------------------- */
+
+struct philosopher {
+    struct conf_thread t;
+    hf_lock *locks[N];
+    int done, rc;
+};
+
+static void dine(void *arg)
+{
+    struct philosopher *p = arg;
+
+    for (p->done = 0; p->done < 60 && !p->rc; p->done++) {
+        p->rc = hf_lock_acquire_all(p->locks, N, NULL, NULL);
+        if (!p->rc)
+            p->rc = hf_lock_release_all(p->locks, N, NULL);
+    }
+}
+
+static void test_multi_opposite_orders_in_threads(void)
+{
+    struct set s;
+    struct philosopher p[4] = {0};
+
+    begin(&s);
+    for (int k = 0; k < 4; k++) {
+        for (int i = 0; i < N; i++)
+            p[k].locks[i] = (k % 2 ? s.mine : s.other)[k < 2 ? i : N - 1 - i];
+        conf_thread_start(&p[k].t, dine, &p[k]);
+    }
+    for (int k = 0; k < 4; k++) {
+        conf_thread_join(&p[k].t);
+        OK(p[k].rc);
+        assert_int_equal(p[k].done, 60);
+    }
+    end(&s);
+}
+
+static void puppet_with(struct proc *p, struct set *s)
+{
+    conf_puppet(p, s->name[0], 0);
+    for (unsigned i = 1; i < N; i++) {
+        struct proc_cmd cmd = {
+            .op = PROC_NEW, .slot = i, .fairness = conf.fairness};
+        struct proc_reply r;
+
+        cmd.name_len = strlen(s->name[i]);
+        memcpy(cmd.name, s->name[i], cmd.name_len);
+        assert_int_equal(proc_do(p, &cmd, &r), 0);
+        OK(r.rc);
+    }
+}
+
+static void test_multi_opposite_orders_in_processes(void)
+{
+    static const unsigned orders[3] = {0x3210, 0x0123, 0x1302};
+    struct set s;
+    struct proc p[3];
+    struct proc_shared *shared;
+    char path[256];
+
+    begin(&s);
+    snprintf(path, sizeof(path), "%s/multi-%s", conf.dir, s.name[0]);
+    shared = proc_shared_map(path);
+    assert_non_null(shared);
+    for (int k = 0; k < 3; k++) {
+        struct proc_cmd cmd = {
+            .op = PROC_ALL, .slot = N, .times = 60, .flags = orders[k]};
+
+        puppet_with(&p[k], &s);
+        snprintf(cmd.text, sizeof(cmd.text), "%s", path);
+        assert_int_equal(proc_send(&p[k], &cmd), 0);
+    }
+    for (int k = 0; k < 3; k++) {
+        struct proc_reply r;
+
+        conf_puppet_answer(&p[k], &r);
+        OK(r.rc);
+        assert_int_equal(proc_end(&p[k]), 0);
+    }
+    assert_int_equal(shared->counter, 180);
+    assert_int_equal(shared->violations, 0);
+    proc_shared_unmap(shared);
+    unlink(path);
+    end(&s);
+}
+
+const struct conf_case conf_multi[] = {
+    CONF_CASE(test_multi_takes_all_and_releases_all, CONF_EACH),
+    CONF_CASE(test_multi_takes_none_if_one_is_busy, CONF_EACH),
+    CONF_CASE(test_multi_takes_none_if_cancelled, CONF_EACH),
+    CONF_CASE(test_multi_counts_reentry, CONF_EACH),
+    CONF_CASE(test_multi_release_goes_on_after_a_failure, CONF_EACH),
+    CONF_CASE(test_multi_takes_none_if_one_is_lost_meanwhile,
+              CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_multi_bad_arguments, CONF_EACH),
+    CONF_CASE(test_multi_opposite_orders_in_threads, CONF_EACH),
+    CONF_CASE(test_multi_opposite_orders_in_processes, CONF_EACH),
+    {0},
+};

@@ -1,0 +1,328 @@
+/* The mutex: taken, tried for, waited for, let go, left by a block. */
+#include "conf.h"
+
+static void test_mutex_is_taken_and_released(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_mutex_try_says_busy_at_once(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *mine = conf_lock(a, name), *other = conf_lock(b, name);
+
+    OK(hf_lock_try(mine, E));
+    for (int i = 0; i < 3; i++)
+        EXPECT(HF_EBUSY, hf_lock_try(other, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_check(other));
+    OK(hf_lock_release(mine, E));
+    OK(hf_lock_try(other, E));
+    EXPECT(HF_EBUSY, hf_lock_try(mine, E));
+    OK(hf_lock_release(other, E));
+    conf_free(mine);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* In a queue or not: whoever gave up leaves nothing behind. */
+static void test_mutex_timed_wait_ends_in_time(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *mine = conf_lock(a, name), *other = conf_lock(b, name);
+    int64_t begun, took;
+
+    OK(hf_lock_acquire(mine, NULL, E));
+    begun = wait_now();
+    EXPECT(HF_ETIMEDOUT, hf_lock_timed(other, 150, E));
+    took = wait_ms_since(begun);
+    assert_true(took >= 150);
+    assert_true(took <= 1150);
+    OK(hf_lock_check(mine));
+    OK(hf_lock_release(mine, E));
+    COMES(hf_lock_try(mine, NULL) == 0); /* its place in the queue is gone */
+    OK(hf_lock_release(mine, E));
+    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+    OK(hf_lock_release(other, E));
+    conf_free(mine);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_mutex_timed_wait_between_threads_of_a_client(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    struct conf_taker t = {0};
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    t.opt = (hf_acquire_options)HF_ACQUIRE_OPTIONS_INIT;
+    t.opt.wait_ms = 100;
+    conf_taker_start(&t, lock);
+    conf_taker_end(&t);
+    assert_int_equal(t.rc, HF_ETIMEDOUT);
+    t.opt.wait_ms = 0;
+    conf_taker_start(&t, lock);
+    conf_taker_end(&t);
+    assert_int_equal(t.rc, HF_EBUSY);
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* The waiter comes at once when the holder lets go: it is told. */
+static void wait_and_hand_over(hf_client *a, hf_client *b)
+{
+    const char *name = conf_name();
+    hf_lock *mine = conf_lock(a, name), *other = conf_lock(b, name);
+    struct conf_taker t = {0};
+    int64_t released;
+
+    OK(hf_lock_acquire(mine, NULL, E));
+    conf_taker_start(&t, other);
+    conf_thread_asleep(&t.t);
+    assert_false(conf_taker_has(&t));
+    released = wait_now();
+    OK(hf_lock_release(mine, E));
+    COMES(conf_taker_has(&t));
+    assert_true(t.returned >= released);
+    assert_true(t.returned - released < 2000 * (int64_t)1000000);
+    conf_taker_end(&t);
+    assert_int_equal(t.rc, 0);
+    assert_int_equal(t.release_rc, 0);
+    conf_free(mine);
+    conf_free(other);
+}
+
+static void test_mutex_waiter_gets_it_from_another_client(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+
+    for (int i = 0; i < 5; i++)
+        wait_and_hand_over(a, b);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_mutex_waiter_gets_it_from_a_thread_of_its_client(void)
+{
+    hf_client *c = conf_open();
+
+    for (int i = 0; i < 5; i++)
+        wait_and_hand_over(c, c);
+    OK(hf_close(c));
+}
+
+static void test_mutex_release_by_a_stranger_is_refused(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *mine = conf_lock(a, name), *other = conf_lock(b, name);
+
+    EXPECT(HF_ENOTOWNER, hf_lock_release(mine, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_release_nowait(mine, E));
+    OK(hf_lock_acquire(mine, NULL, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_release(other, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_release_nowait(other, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_renew(other, 0, E));
+    OK(hf_lock_check(mine));
+    EXPECT(HF_EBUSY, hf_lock_try(other, E));
+    OK(hf_lock_release(mine, E));
+    OK(hf_lock_acquire(other, NULL, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_release(mine, E)); /* twice */
+    OK(hf_lock_check(other));
+    EXPECT(HF_EBUSY, hf_lock_try(mine, E));
+    OK(hf_lock_release(other, E));
+    conf_free(mine);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_mutex_release_without_waiting_frees_it(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *mine = conf_lock(a, name), *other = conf_lock(b, name);
+
+    for (int i = 0; i < 20; i++) {
+        OK(hf_lock_acquire(mine, NULL, E));
+        OK(hf_lock_release_nowait(mine, E));
+        EXPECT(HF_ENOTOWNER, hf_lock_check(mine));
+        OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+        OK(hf_lock_release_nowait(other, E));
+    }
+    /* The same client need not wait for it either. */
+    for (int i = 0; i < 20; i++) {
+        OK(hf_lock_timed(mine, WAIT_LONG_MS, E));
+        OK(hf_lock_release_nowait(mine, E));
+    }
+    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+    OK(hf_lock_release(other, E));
+    conf_free(mine);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_mutex_names_do_not_disturb_each_other(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock[20];
+
+    for (int i = 0; i < 20; i++) {
+        lock[i] = conf_lock(c, conf_name());
+        OK(hf_lock_try(lock[i], E));
+    }
+    for (int i = 0; i < 20; i++)
+        OK(hf_lock_check(lock[i]));
+    for (int i = 0; i < 20; i++) {
+        OK(hf_lock_release(lock[i], E));
+        conf_free(lock[i]);
+    }
+    OK(hf_close(c));
+}
+
+/* ---- HF_SYNCHRONIZED --------------------------------------------------- */
+
+static int leave_by_return(hf_lock *lock)
+{
+    HF_SYNCHRONIZED(lock)
+    {
+        if (hf_lock_check(lock))
+            return -1;
+        return 7;
+    }
+    return -2;
+}
+
+static int leave_by_break(hf_lock *lock)
+{
+    int seen = -1;
+
+    HF_SYNCHRONIZED(lock)
+    {
+        seen = hf_lock_check(lock);
+        if (!seen)
+            break;
+        seen = -2;
+    }
+    return seen;
+}
+
+static int leave_by_goto(hf_lock *lock)
+{
+    HF_SYNCHRONIZED(lock)
+    {
+        goto out;
+    }
+    return -1;
+out:
+    return hf_lock_check(lock);
+}
+
+static void test_mutex_synchronized_lets_go_however_it_is_left(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    int runs = 0;
+
+    HF_SYNCHRONIZED(lock)
+    {
+        OK(hf_lock_check(lock));
+        runs++;
+    }
+    assert_int_equal(runs, 1);
+    OK(hf_synchronized_result());
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    assert_int_equal(leave_by_return(lock), 7);
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    assert_int_equal(leave_by_break(lock), 0);
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    assert_int_equal(leave_by_goto(lock), HF_ENOTOWNER);
+    OK(hf_synchronized_result());
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_mutex_synchronized_nests(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *inner = conf_lock(c, conf_name());
+    unsigned count = 0;
+
+    HF_SYNCHRONIZED(lock)
+    {
+        HF_SYNCHRONIZED(inner)
+        {
+            HF_SYNCHRONIZED(lock)
+            {
+                OK(hf_lock_count(lock, &count));
+            }
+        }
+        EXPECT(HF_ENOTOWNER, hf_lock_check(inner));
+        OK(hf_lock_check(lock));
+    }
+    assert_int_equal(count, 2);
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    conf_free(lock);
+    conf_free(inner);
+    OK(hf_close(c));
+}
+
+static void test_mutex_synchronized_is_skipped_when_not_got(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_NOT_REENTRANT);
+    int runs = 0;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    HF_SYNCHRONIZED(lock)
+    {
+        runs++;
+    }
+    assert_int_equal(runs, 0);
+    EXPECT(HF_EDEADLK, hf_synchronized_result());
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    HF_SYNCHRONIZED(NULL)
+    {
+        runs++;
+    }
+    assert_int_equal(runs, 0);
+    EXPECT(HF_EINVAL, hf_synchronized_result());
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+const struct conf_case conf_mutex[] = {
+    CONF_CASE(test_mutex_is_taken_and_released, CONF_EACH),
+    CONF_CASE(test_mutex_try_says_busy_at_once, CONF_EACH),
+    CONF_CASE(test_mutex_timed_wait_ends_in_time, CONF_EACH),
+    CONF_CASE(test_mutex_timed_wait_between_threads_of_a_client, CONF_EACH),
+    CONF_CASE(test_mutex_waiter_gets_it_from_another_client, CONF_EACH),
+    CONF_CASE(test_mutex_waiter_gets_it_from_a_thread_of_its_client, CONF_EACH),
+    CONF_CASE(test_mutex_release_by_a_stranger_is_refused, CONF_EACH),
+    CONF_CASE(test_mutex_release_without_waiting_frees_it, CONF_EACH),
+    CONF_CASE(test_mutex_names_do_not_disturb_each_other, CONF_EACH),
+    CONF_CASE(test_mutex_synchronized_lets_go_however_it_is_left, CONF_EACH),
+    CONF_CASE(test_mutex_synchronized_nests, CONF_EACH),
+    CONF_CASE(test_mutex_synchronized_is_skipped_when_not_got, CONF_EACH),
+    {0},
+};

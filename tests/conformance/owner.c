@@ -1,0 +1,302 @@
+/* Whose it is: the thread's, counted, or the handle's. */
+#include "conf.h"
+
+static void test_owner_reentry_keeps_the_token_and_counts(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+    uint64_t token;
+    unsigned count = 0;
+
+    EXPECT(HF_ENOTOWNER, hf_lock_count(lock, &count));
+    OK(hf_lock_acquire(lock, NULL, E));
+    token = conf_token(lock);
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_try(lock, E));
+    OK(hf_lock_timed(lock, 10, E));
+    OK(hf_lock_count(lock, &count));
+    assert_int_equal(count, 4);
+    assert_true(conf_token(lock) == token);
+    for (int i = 3; i >= 1; i--) {
+        OK(i % 2 ? hf_lock_release(lock, E) : hf_lock_release_nowait(lock, E));
+        OK(hf_lock_count(lock, &count));
+        assert_int_equal(count, i);
+        EXPECT(HF_EBUSY, hf_lock_try(other, E));
+    }
+    OK(hf_lock_release(lock, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_release(lock, E));
+    OK(hf_lock_try(other, E));
+    assert_true(conf_token(other) > token);
+    OK(hf_lock_release(other, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* The owner is the thread, whichever handle of the client it uses. */
+static void test_owner_reentry_through_another_handle(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *one = conf_lock(c, name), *two = conf_lock(c, name);
+    unsigned count = 0;
+
+    OK(hf_lock_acquire(one, NULL, E));
+    OK(hf_lock_try(two, E));
+    OK(hf_lock_count(one, &count));
+    assert_int_equal(count, 2);
+    assert_true(conf_token(one) == conf_token(two));
+    OK(hf_lock_release(two, E));
+    OK(hf_lock_check(two));
+    OK(hf_lock_release(two, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_check(one));
+    conf_free(one);
+    conf_free(two);
+    OK(hf_close(c));
+}
+
+/* Per client: the same thread is somebody else through another one. */
+static void test_owner_is_another_in_another_client(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *one = conf_lock(a, name), *two = conf_lock(b, name);
+
+    OK(hf_lock_acquire(one, NULL, E));
+    EXPECT(HF_EBUSY, hf_lock_try(two, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_check(two));
+    OK(hf_lock_release(one, E));
+    conf_free(one);
+    conf_free(two);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_owner_not_reentrant_says_deadlock(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_NOT_REENTRANT);
+
+    for (int i = 0; i < 2; i++) {
+        OK(hf_lock_acquire(lock, NULL, E));
+        EXPECT(HF_EDEADLK, hf_lock_acquire(lock, NULL, E));
+        EXPECT(HF_EDEADLK, hf_lock_try(lock, E));
+        EXPECT(HF_EDEADLK, hf_lock_timed(lock, 100000, E));
+        OK(hf_lock_check(lock));
+        OK(hf_lock_release(lock, E));
+        EXPECT(HF_ENOTOWNER, hf_lock_release(lock, E));
+    }
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* ---- another thread ---------------------------------------------------- */
+
+struct stranger {
+    hf_lock *lock;
+    int check, token, deadline, count, release, nowait, renew, try;
+};
+
+static void be_strange(void *arg)
+{
+    struct stranger *s = arg;
+    uint64_t token;
+    int64_t deadline;
+    unsigned count;
+
+    s->check = hf_lock_check(s->lock);
+    s->token = hf_lock_token(s->lock, &token);
+    s->deadline = hf_lock_deadline(s->lock, &deadline);
+    s->count = hf_lock_count(s->lock, &count);
+    s->renew = hf_lock_renew(s->lock, 0, NULL);
+    s->release = hf_lock_release(s->lock, NULL);
+    s->nowait = hf_lock_release_nowait(s->lock, NULL);
+    s->try = hf_lock_try(s->lock, NULL);
+}
+
+static void test_owner_another_thread_is_a_stranger(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    struct stranger s = {.lock = lock};
+    struct conf_thread t;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    conf_thread_start(&t, be_strange, &s);
+    conf_thread_join(&t);
+    EXPECT(HF_ENOTOWNER, s.check);
+    EXPECT(HF_ENOTOWNER, s.token);
+    EXPECT(HF_ENOTOWNER, s.deadline);
+    EXPECT(HF_ENOTOWNER, s.count);
+    EXPECT(HF_ENOTOWNER, s.renew);
+    EXPECT(HF_ENOTOWNER, s.release);
+    EXPECT(HF_ENOTOWNER, s.nowait);
+    EXPECT(HF_EBUSY, s.try);
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+struct releaser {
+    hf_lock *lock;
+    int check, release;
+};
+
+static void release_elsewhere(void *arg)
+{
+    struct releaser *r = arg;
+
+    r->check = hf_lock_check(r->lock);
+    r->release = hf_lock_release(r->lock, NULL);
+}
+
+static void test_owner_handle_is_released_by_any_thread(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock_flags(a, name, HF_OWNER_HANDLE);
+    hf_lock *other = conf_lock(b, name);
+    struct releaser r = {.lock = lock};
+    struct conf_thread t;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    EXPECT(HF_EDEADLK, hf_lock_acquire(lock, NULL, E));
+    conf_thread_start(&t, release_elsewhere, &r);
+    conf_thread_join(&t);
+    OK(r.check);
+    OK(r.release);
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    EXPECT(HF_ENOTOWNER, hf_lock_release(lock, E));
+    OK(hf_lock_try(other, E));
+    OK(hf_lock_release(other, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* Two handles are two owners, in one thread too. */
+static void test_owner_handles_exclude_each_other(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *one = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+    hf_lock *two = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+    hf_lock *mine = conf_lock(c, name);
+
+    OK(hf_lock_acquire(one, NULL, E));
+    EXPECT(HF_EBUSY, hf_lock_try(two, E));
+    EXPECT(HF_EBUSY, hf_lock_try(mine, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_release(two, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_release(mine, E));
+    OK(hf_lock_release(one, E));
+    OK(hf_lock_acquire(mine, NULL, E));
+    EXPECT(HF_EBUSY, hf_lock_try(one, E));
+    OK(hf_lock_release(mine, E));
+    conf_free(one);
+    conf_free(two);
+    conf_free(mine);
+    OK(hf_close(c));
+}
+
+/* The thread is gone and so is the handle's user, but the handle holds on. */
+static void test_owner_handle_outlives_the_thread(void)
+{
+    hf_client *c = conf_open_ttl(500);
+    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
+    struct conf_taker t = {.keep = true};
+    int64_t begun;
+
+    conf_taker_start(&t, lock);
+    COMES(conf_taker_has(&t));
+    conf_taker_end(&t);
+    begun = wait_now();
+    COMES(hf_lock_check(lock) || wait_ms_since(begun) > 1500);
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* ---- a thread that exits while holding --------------------------------- */
+
+struct heard {
+    int orphaned, lost, others;
+    uint64_t orphaned_token, lost_token;
+    char name[64];
+};
+
+static void hear(void *arg, const hf_event *e)
+{
+    struct heard *h = arg;
+
+    if (e->type == HF_EVENT_ORPHANED) {
+        h->orphaned++;
+        h->orphaned_token = e->token;
+        if (e->name_len < sizeof(h->name))
+            memcpy(h->name, e->name, e->name_len);
+    } else if (e->type == HF_EVENT_LOST) {
+        h->lost++;
+        h->lost_token = e->token;
+    } else {
+        h->others++;
+    }
+}
+
+static bool dispatch_until(hf_client *c, const int *heard)
+{
+    hf_client_dispatch(c);
+    return *heard > 0;
+}
+
+static void test_owner_thread_that_exits_is_reported_and_not_renewed(void)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    struct heard h = {0};
+    hf_client *a, *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock, *other = conf_lock(b, name);
+    struct conf_taker t = {.keep = true};
+
+    opt.ttl_ms = 600;
+    opt.on_event = hear;
+    opt.event_arg = &h;
+    a = conf_open_with(&opt);
+    lock = conf_lock(a, name);
+    conf_taker_start(&t, lock);
+    COMES(conf_taker_has(&t));
+    EXPECT(HF_EBUSY, hf_lock_try(other, E));
+    conf_taker_end(&t);
+    COMES(dispatch_until(a, &h.orphaned));
+    assert_int_equal(h.orphaned, 1);
+    assert_true(h.orphaned_token == t.token);
+    assert_string_equal(h.name, name);
+    OK(hf_lock_timed(other, 3 * 600 + 1000, E));
+    COMES(dispatch_until(a, &h.lost));
+    assert_true(h.lost_token == t.token);
+    assert_int_equal(h.orphaned, 1);
+    OK(hf_lock_release(other, E));
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E)); /* and all goes on */
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+const struct conf_case conf_owner[] = {
+    CONF_CASE(test_owner_reentry_keeps_the_token_and_counts, CONF_EACH),
+    CONF_CASE(test_owner_reentry_through_another_handle, CONF_EACH),
+    CONF_CASE(test_owner_is_another_in_another_client, CONF_EACH),
+    CONF_CASE(test_owner_not_reentrant_says_deadlock, CONF_EACH),
+    CONF_CASE(test_owner_another_thread_is_a_stranger, CONF_EACH),
+    CONF_CASE(test_owner_handle_is_released_by_any_thread, CONF_EACH),
+    CONF_CASE(test_owner_handles_exclude_each_other, CONF_EACH),
+    CONF_CASE(test_owner_handle_outlives_the_thread, CONF_EACH),
+    CONF_CASE(test_owner_thread_that_exits_is_reported_and_not_renewed,
+              CONF_EACH),
+    {0},
+};

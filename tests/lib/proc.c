@@ -1,0 +1,313 @@
+#include "proc.h"
+
+#include "wait.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define PUPPET_FD 3
+
+extern char **environ;
+
+/* ---- the one who pulls the strings ------------------------------------- */
+
+int proc_start(struct proc *p)
+{
+    char *argv[] = {"puppet", "--puppet", NULL};
+    posix_spawn_file_actions_t actions;
+    int pair[2], rc;
+
+    p->pid = 0;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+        return -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, pair[1], PUPPET_FD);
+    rc = posix_spawn(&p->pid, "/proc/self/exe", &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(pair[1]);
+    p->fd = pair[0];
+    if (!rc)
+        return 0;
+    close(pair[0]);
+    p->pid = 0;
+    return -1;
+}
+
+int proc_send(struct proc *p, const struct proc_cmd *cmd)
+{
+    return send(p->fd, cmd, sizeof(*cmd), MSG_NOSIGNAL) == sizeof(*cmd) ? 0
+                                                                        : -1;
+}
+
+bool proc_ready(struct proc *p, int ms)
+{
+    struct pollfd pfd = {p->fd, POLLIN, 0};
+    int64_t end = wait_now() + (int64_t)ms * 1000000;
+    int n;
+
+    do
+        n = poll(&pfd, 1, ms);
+    while (n < 0 && wait_now() < end);
+    return n > 0;
+}
+
+int proc_recv(struct proc *p, struct proc_reply *reply, int ms)
+{
+    if (!proc_ready(p, ms))
+        return -1;
+    return recv(p->fd, reply, sizeof(*reply), 0) == sizeof(*reply) ? 0 : -1;
+}
+
+int proc_do(struct proc *p, const struct proc_cmd *cmd,
+            struct proc_reply *reply)
+{
+    return proc_send(p, cmd) ? -1 : proc_recv(p, reply, 3 * WAIT_LONG_MS);
+}
+
+static int reap(struct proc *p)
+{
+    int status = -1;
+
+    while (waitpid(p->pid, &status, 0) < 0 && status == -1)
+        if (kill(p->pid, 0))
+            break;
+    close(p->fd);
+    p->pid = 0;
+    return status;
+}
+
+void proc_kill(struct proc *p)
+{
+    if (!p->pid)
+        return;
+    kill(p->pid, SIGKILL);
+    reap(p);
+}
+
+int proc_stop(struct proc *p)
+{
+    int status;
+
+    if (kill(p->pid, SIGSTOP))
+        return -1;
+    return waitpid(p->pid, &status, WUNTRACED) == p->pid && WIFSTOPPED(status)
+               ? 0
+               : -1;
+}
+
+int proc_continue(struct proc *p)
+{
+    return kill(p->pid, SIGCONT);
+}
+
+int proc_end(struct proc *p)
+{
+    int status;
+
+    if (!p->pid)
+        return 0;
+    shutdown(p->fd, SHUT_RDWR);
+    status = reap(p);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* ---- what the lock guards ---------------------------------------------- */
+
+struct proc_shared *proc_shared_map(const char *path)
+{
+    struct proc_shared *s;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0 || ftruncate(fd, sizeof(*s))) {
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return s == MAP_FAILED ? NULL : s;
+}
+
+void proc_shared_unmap(struct proc_shared *s)
+{
+    if (s)
+        munmap(s, sizeof(*s));
+}
+
+/* Two clients of one process meet in the server, where TSan cannot see them:
+ * the races that count are seen by the counter itself. */
+__attribute__((no_sanitize("thread"), noinline)) void
+proc_shared_bump(struct proc_shared *s)
+{
+    long seen = s->counter;
+
+    if (s->inside++)
+        s->violations++;
+    if (seen % 16 == 0)
+        sched_yield(); /* with the lock held: somebody else may try */
+    s->counter = seen + 1;
+    if (--s->inside)
+        s->violations++;
+}
+
+/* ---- the puppet -------------------------------------------------------- */
+
+struct puppet {
+    hf_client *client;
+    hf_lock *lock[PROC_LOCKS];
+};
+
+bool proc_is_puppet(int argc, char **argv)
+{
+    return argc == 2 && !strcmp(argv[1], "--puppet");
+}
+
+static int puppet_open(struct puppet *p, const struct proc_cmd *c,
+                       struct proc_reply *r)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+
+    opt.ttl_ms = c->ttl_ms;
+    opt.label = c->label;
+    return hf_open(c->text, &opt, &p->client, &r->err);
+}
+
+static int puppet_new(struct puppet *p, const struct proc_cmd *c,
+                      struct proc_reply *r)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.fairness = c->fairness;
+    opt.flags = c->flags;
+    opt.handoff = c->handoff;
+    opt.ttl_ms = c->ttl_ms;
+    opt.max_hold_ms = c->max_hold_ms;
+    return hf_lock_new(p->client, c->name, c->name_len, &opt, &p->lock[c->slot],
+                       &r->err);
+}
+
+static int puppet_take(struct puppet *p, const struct proc_cmd *c,
+                       struct proc_reply *r)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock *lock = p->lock[c->slot];
+    int rc;
+
+    opt.wait_ms = c->wait_ms;
+    opt.lease_ms = c->lease_ms;
+    rc = hf_lock_acquire(lock, &opt, &r->err);
+    r->returned = wait_now();
+    if (!rc)
+        rc = hf_lock_token(lock, &r->token);
+    if (!rc)
+        rc = hf_lock_deadline(lock, &r->deadline);
+    return rc;
+}
+
+/* One round under one lock, or under several. */
+static int puppet_round(hf_lock *const *locks, size_t n, struct proc_shared *s,
+                        struct proc_reply *r)
+{
+    uint64_t token = 0;
+    int rc = n > 1 ? hf_lock_acquire_all(locks, n, NULL, &r->err)
+                   : hf_lock_acquire(locks[0], NULL, &r->err);
+
+    if (rc)
+        return rc;
+    rc = hf_lock_token(locks[0], &token);
+    if (!rc && n == 1 && token <= r->token)
+        rc = HF_EPROTO; /* tokens only rise */
+    r->token = token;
+    proc_shared_bump(s);
+    if (rc)
+        return rc;
+    return n > 1 ? hf_lock_release_all(locks, n, &r->err)
+                 : hf_lock_release(locks[0], &r->err);
+}
+
+static int puppet_loop(struct puppet *p, const struct proc_cmd *c,
+                       struct proc_reply *r)
+{
+    struct proc_shared *s = proc_shared_map(c->text);
+    hf_lock *locks[PROC_LOCKS] = {p->lock[c->slot]};
+    size_t n = c->op == PROC_ALL ? c->slot : 1;
+    int rc = s ? 0 : HF_EBACKEND;
+
+    for (size_t i = 0; c->op == PROC_ALL && i < n; i++)
+        locks[i] = p->lock[c->flags >> (4 * i) & 15];
+    for (r->count = 0; !rc && r->count < c->times; r->count++)
+        rc = puppet_round(locks, n, s, r);
+    proc_shared_unmap(s);
+    return rc;
+}
+
+static int puppet_do(struct puppet *p, const struct proc_cmd *c,
+                     struct proc_reply *r)
+{
+    hf_lock *lock = p->lock[c->slot % PROC_LOCKS];
+    int rc;
+
+    switch (c->op) {
+    case PROC_OPEN:
+        return puppet_open(p, c, r);
+    case PROC_CLOSE:
+        rc = hf_close(p->client);
+        p->client = NULL;
+        return rc;
+    case PROC_NEW:
+        return puppet_new(p, c, r);
+    case PROC_FREE:
+        p->lock[c->slot] = NULL;
+        return hf_lock_free(lock);
+    case PROC_TAKE:
+        return puppet_take(p, c, r);
+    case PROC_GIVE:
+        return hf_lock_release(lock, &r->err);
+    case PROC_CHECK:
+        rc = hf_lock_check(lock);
+        return rc ? rc : hf_lock_count(lock, &r->count);
+    case PROC_TOKEN:
+        return hf_lock_token(lock, &r->token);
+    case PROC_RENEW:
+        return hf_lock_renew(lock, c->lease_ms, &r->err);
+    case PROC_LOOP:
+    case PROC_ALL:
+        return puppet_loop(p, c, r);
+    case PROC_EXIT:
+        _exit(0);
+    }
+    return HF_EINVAL;
+}
+
+int proc_puppet(void)
+{
+    struct puppet p = {0};
+    struct proc_cmd cmd;
+    struct proc_reply reply;
+    int rc;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    fcntl(PUPPET_FD, F_SETFD, FD_CLOEXEC);
+    while (recv(PUPPET_FD, &cmd, sizeof(cmd), 0) == sizeof(cmd)) {
+        memset(&reply, 0, sizeof(reply));
+        if (cmd.announce)
+            send(PUPPET_FD, &reply, sizeof(reply), MSG_NOSIGNAL);
+        reply.called = wait_now();
+        reply.rc = puppet_do(&p, &cmd, &reply);
+        if (!reply.returned)
+            reply.returned = wait_now();
+        if (send(PUPPET_FD, &reply, sizeof(reply), MSG_NOSIGNAL) < 0)
+            break;
+    }
+    rc = hf_close(p.client);
+    for (int i = 0; i < PROC_LOCKS; i++)
+        hf_lock_free(p.lock[i]);
+    return rc ? 1 : 0;
+}

@@ -1,7 +1,8 @@
 """README.md, tried: readme.py ROOT BUILD PROGRAM.
 
 PROGRAM is its C, built. Its shell lines are run as they are, by the installed
-command, but for the host of the Redis server, which becomes one of our own.
+command, but for the host of the Redis server, which becomes one of our own;
+shared memory is that of a directory of our own, too.
 """
 
 import glob
@@ -36,8 +37,8 @@ def installed():
     (library,) = glob.glob(tree.name + '/**/libholdfast.so', recursive=True)
     (command,) = glob.glob(tree.name + '/**/bin/holdfast', recursive=True)
     env = dict(os.environ)
-    env.pop('HOLDFAST_URL', None)
     env.pop('HOLDFAST_MODULE_PATH', None)
+    env['HOLDFAST_URL'] = 'shm://' + tree.name + '/locks'  # nobody else's
     env['LD_LIBRARY_PATH'] = os.path.dirname(library)
     env['PATH'] = os.path.dirname(command) + ':' + env['PATH']
     return tree, env

@@ -1,0 +1,191 @@
+/* Chance, all of it from the seed, and what a run is like. */
+#include "sim.h"
+
+uint64_t rng_next(struct rng *r) /* splitmix64 */
+{
+    uint64_t z = (r->state += 0x9e3779b97f4a7c15u);
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+int64_t rng_between(struct rng *r, int64_t lo, int64_t hi)
+{
+    return hi <= lo ? lo
+                    : lo + (int64_t)(rng_next(r) % (uint64_t)(hi - lo + 1));
+}
+
+bool rng_chance(struct rng *r, uint32_t per_mille)
+{
+    return per_mille && rng_next(r) % 1000 < per_mille;
+}
+
+int64_t rng_skewed(struct rng *r, int64_t lo, int64_t hi)
+{
+    return rng_between(r, lo, lo + ((hi - lo) >> rng_between(r, 0, 6)));
+}
+
+static const struct config calm = {
+    .profile = "calm",
+    .delay_lo = 50000,
+    .delay_hi = 2 * MS,
+    .think_hi = 20 * MS,
+    .hold_hi = 20 * MS,
+    .lag_hi = 50 * MS,
+    .wake = LOOK,
+    .spike = 2,
+    .lag = 50,
+    .deaf = 20,
+    .fixed = 100,
+    .capped = 50,
+    .tries = 100,
+    .timed = 300,
+    .cancels = 50,
+    .async = 200,
+    .nested = 100,
+    .waited = 500,
+    .drift_ppm = 5000,
+};
+
+static void crowded(struct config *c)
+{
+    c->profile = "crowded";
+    c->think_hi = MS;
+    c->names = 1;
+    c->threads = THREADS_MAX;
+}
+
+static void torn(struct config *c)
+{
+    c->profile = "torn";
+    c->reset = 30;
+    c->twice = 30;
+    c->fault_every = SEC;
+}
+
+static void late(struct config *c)
+{
+    c->profile = "late";
+    c->reset = 30;
+    c->twice = 50;
+    c->late = 400;
+    c->fault_every = SEC;
+    c->renew_sets = false;
+}
+
+static void deadly(struct config *c)
+{
+    c->profile = "deadly";
+    c->fault_every = c->ttl_ms * MS;
+    c->kill = 400;
+    c->stop = 400;
+    c->freeze = 100;
+    c->reset = 5;
+    c->hold_hi = c->ttl_ms * MS * 2;
+}
+
+static void slow(struct config *c)
+{
+    c->profile = "slow";
+    c->unhurried = true;
+    c->ttl_ms = 200;
+    c->op_timeout_ms = 500;
+    c->delay_hi = 150 * MS;
+    c->hold_hi = 500 * MS;
+    c->fault_every = 5 * SEC;
+    c->reset = 10;
+}
+
+static void forgetful(struct config *c)
+{
+    c->profile = "forgetful";
+    c->lossy = true;
+    c->unhurried = true;
+    c->fault_every = SEC;
+    c->restart = 500;
+    c->hold_hi = c->ttl_ms * MS;
+}
+
+static void endless(struct config *c)
+{
+    c->profile = "endless";
+    c->endless = true;
+    c->fault_every = SEC;
+    c->kill = 300;
+    c->stop = 300;
+    c->reset = 10;
+    c->hold_hi = SEC;
+}
+
+static void longheld(struct config *c)
+{
+    c->profile = "longheld";
+    c->hold_hi = 3 * c->ttl_ms * MS;
+    c->fixed = 300;
+    c->capped = 200;
+    c->reset = 20;
+    c->fault_every = 2 * SEC;
+}
+
+/* Long pauses: what is forgotten stays forgotten for a while. */
+static void sparse(struct config *c)
+{
+    c->profile = "sparse";
+    c->think_hi = 20 * SEC;
+    c->fixed = 400;
+    c->timed = 600;
+    c->cancels = 300;
+    c->threads = THREADS_MAX;
+    c->names = 1;
+    c->handoff = 3;
+    c->hold_hi = 5 * SEC;
+    c->lag = 300;
+    c->lag_hi = SEC / 2;
+}
+
+/* Nothing goes wrong: then nobody waits for a look. */
+static void prompt(struct config *c)
+{
+    c->profile = "prompt";
+    c->spike = 0;
+    c->deaf = 0;
+    c->wake = 100 * MS;
+}
+
+static void (*const profiles[])(struct config *) = {
+    crowded, torn,     late,   deadly, slow, forgetful,
+    endless, longheld, sparse, prompt, NULL};
+
+void config_draw(struct config *c, struct history_rules *rules, struct rng *r,
+                 uint64_t seed)
+{
+    static const uint32_t ttls[] = {200, 1000, 3000, 10000};
+    static const uint32_t handoffs[] = {0, 0, 1, 3, 20};
+    size_t n = sizeof(profiles) / sizeof(*profiles);
+    int64_t place;
+
+    *c = calm;
+    c->procs = (uint32_t)rng_between(r, 2, PROCS_MAX);
+    c->threads = (uint32_t)rng_between(r, 1, THREADS_MAX);
+    c->names = (uint32_t)rng_between(r, 1, NAMES_MAX);
+    c->ttl_ms = ttls[rng_between(r, 0, 3)];
+    c->op_timeout_ms = rng_chance(r, 500) ? 500 : 3000;
+    c->handoff = handoffs[rng_between(r, 0, 4)];
+    c->fair = rng_chance(r, 500);
+    c->hands_over = c->fair && rng_chance(r, 500);
+    c->renew_sets = rng_chance(r, 500);
+    if (profiles[seed % n])
+        profiles[seed % n](c);
+    place = c->ttl_ms * MS > LOOK ? c->ttl_ms * MS : LOOK;
+    *rules = (struct history_rules){
+        .ttl_ns = c->endless ? c->ttl_ms * MS : place + SEC,
+        .tick_ns = 100 * MS,
+        .wake_ns = c->wake,
+        .grace_ns = (c->wake == LOOK ? 300 * MS : 0) + c->lag_hi,
+        .turns = c->handoff,
+        .lossy = c->lossy,
+        .unhurried = c->unhurried,
+        .stop_keeps = c->endless,
+    };
+}

@@ -1,0 +1,150 @@
+/*
+ * sim [--seed N] [--runs N] [--grants N] [--quota N] [--break NAME] [--catch]
+ *     [--verbose]
+ *
+ * Runs seed, seed + 1, … until there were that many runs, or that many grants.
+ * A failure prints its seed and how to see it again. --catch is for what is
+ * broken on purpose: success is to be caught, and one line says by whom.
+ */
+#include "sim.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    unsigned bit;
+} breaks[] = {
+    {"release-any", BREAK_RELEASE_ANY},
+    {"renew-revives", BREAK_RENEW_REVIVES},
+    {"token-restarts", BREAK_TOKEN_RESTARTS},
+    {"wall-clock", BREAK_WALL_CLOCK},
+    {"attempt-twice", BREAK_ATTEMPT_TWICE},
+    {"abandon-half", BREAK_ABANDON_HALF},
+    {"token-hold-id", BREAK_TOKEN_HOLD},
+    {"no-bell", BREAK_NO_BELL},
+};
+
+struct options {
+    uint64_t seed, runs, grants, quota;
+    unsigned broken;
+    bool catch, verbose;
+};
+
+static unsigned break_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(breaks) / sizeof(*breaks); i++)
+        if (!strcmp(breaks[i].name, name))
+            return breaks[i].bit;
+    fprintf(stderr, "sim: no way to break it is called %s\n", name);
+    exit(2);
+}
+
+static struct options parse(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"seed", 1, NULL, 's'},    {"runs", 1, NULL, 'r'},
+        {"grants", 1, NULL, 'g'},  {"quota", 1, NULL, 'q'},
+        {"break", 1, NULL, 'b'},   {"catch", 0, NULL, 'c'},
+        {"verbose", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
+    struct options o = {.seed = 1, .grants = 1000000, .quota = 1500};
+    bool one = false;
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+        switch (c) {
+        case 's':
+            o.seed = strtoull(optarg, NULL, 0);
+            one = true;
+            break;
+        case 'r':
+            o.runs = strtoull(optarg, NULL, 0);
+            break;
+        case 'g':
+            o.grants = strtoull(optarg, NULL, 0);
+            break;
+        case 'q':
+            o.quota = strtoull(optarg, NULL, 0);
+            break;
+        case 'b':
+            o.broken |= break_of(optarg);
+            break;
+        case 'c':
+            o.catch = true;
+            break;
+        case 'v':
+            o.verbose = true;
+            break;
+        default:
+            exit(2);
+        }
+    }
+    if (one && !o.runs && !o.catch)
+        o.runs = 1;
+    return o;
+}
+
+static void print_tally(const struct tally *t, uint64_t runs)
+{
+    printf("# %llu runs: %llu acquires, %llu granted, %llu reentries, %llu "
+           "events\n",
+           (unsigned long long)runs, (unsigned long long)t->calls,
+           (unsigned long long)t->grants, (unsigned long long)t->reentries,
+           (unsigned long long)t->events);
+    printf("# faults: %llu kills, %llu stops, %llu server stops, %llu server "
+           "restarts, %llu resets, %llu late requests, %llu repeated "
+           "requests, %llu lost bells\n",
+           (unsigned long long)t->kills, (unsigned long long)t->stops,
+           (unsigned long long)t->freezes, (unsigned long long)t->restarts,
+           (unsigned long long)t->resets, (unsigned long long)t->lates,
+           (unsigned long long)t->copies, (unsigned long long)t->bells);
+}
+
+static int failed(const struct world *w, const struct options *o, uint64_t seed)
+{
+    printf("not ok 1 - simulation\n");
+    printf("# %s: %s\n", w->verdict.check, w->verdict.text);
+    printf("# profile %s; again: sim --seed %llu --quota %llu --verbose\n",
+           w->cfg.profile, (unsigned long long)seed,
+           (unsigned long long)o->quota);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = parse(argc, argv);
+    struct world *w = calloc(1, sizeof(*w));
+    uint64_t seed = o.seed;
+    int rc = 0;
+
+    if (!w)
+        return 2;
+    w->broken = o.broken;
+    w->verbose = o.verbose;
+    if (!o.catch)
+        printf("1..1\n");
+    while (o.runs ? seed < o.seed + o.runs : w->tally.grants < o.grants) {
+        world_run(w, seed, o.quota);
+        if (w->verdict.check)
+            break;
+        seed++;
+    }
+    if (o.catch) {
+        printf("%s %llu seed %llu (%s) %s\n",
+               w->verdict.check ? w->verdict.check : "survived",
+               (unsigned long long)w->tally.grants, (unsigned long long)seed,
+               w->cfg.profile, w->verdict.check ? w->verdict.text : "");
+        rc = !w->verdict.check;
+    } else {
+        print_tally(&w->tally, seed - o.seed);
+        if (w->verdict.check)
+            rc = failed(w, &o, seed);
+        else
+            printf("ok 1 - simulation\n");
+    }
+    world_fini(w);
+    free(w);
+    return rc;
+}

@@ -1,0 +1,327 @@
+/*
+ * A process: its clock, its gates and what has to be done around them. This is
+ * to the simulation what src/name.c is to the library.
+ */
+#include "sim.h"
+
+#include <string.h>
+
+int64_t process_now(const struct process *p)
+{
+    return clock_read(&p->clock, p->world->now);
+}
+
+static void clock_draw(struct world *w, struct clock *c)
+{
+    c->base = rng_between(&w->rng, SEC, 1000 * SEC);
+    c->ppm = rng_between(&w->rng, -w->cfg.drift_ppm, w->cfg.drift_ppm);
+}
+
+void process_spawn(struct process *p)
+{
+    struct world *w = p->world;
+    uint16_t index = p->index;
+
+    *p = (struct process){.world = w,
+                          .index = index,
+                          .serial = ++w->serials,
+                          .alive = true,
+                          .up = true};
+    p->flight_end = &p->flight;
+    p->unsent_end = &p->unsent;
+    clock_draw(w, &p->clock);
+    for (uint16_t l = 0; l < w->cfg.names; l++) {
+        struct name *n = &p->name[l];
+
+        *n = (struct name){.process = p,
+                           .lock = l,
+                           .timer_at = HF__NEVER,
+                           .told_until = HF__NEVER};
+        hf__gate_init(&n->gate, w->cfg.fair, w->cfg.endless,
+                      (uint64_t)(l + 1) << 32);
+    }
+    for (uint16_t t = 0; t < w->cfg.threads; t++) {
+        p->thread[t] =
+            (struct thread){.process = p, .index = t, .owner = w->owners++};
+        thread_start(&p->thread[t]);
+    }
+}
+
+void process_kill(struct process *p)
+{
+    struct world *w = p->world;
+
+    trace(w, "process %u is killed", p->serial);
+    note(w,
+         (struct history_event){.kind = HISTORY_KILLED, .process = p->serial});
+    p->alive = false;
+    p->stopped_until = 0;
+    net_forget(p);
+    if (w->cfg.endless)
+        heap_push(&w->heap, (struct event){.at = w->now + 50 * MS,
+                                           .kind = EV_REAP,
+                                           .b = p->serial});
+    heap_push(&w->heap,
+              (struct event){.at = w->now + rng_skewed(&w->rng, MS, SEC),
+                             .kind = EV_SPAWN,
+                             .proc = p->index,
+                             .b = p->serial});
+}
+
+void process_stop(struct process *p, int64_t until)
+{
+    struct world *w = p->world;
+
+    trace(w, "process %u is stopped", p->serial);
+    note(w,
+         (struct history_event){.kind = HISTORY_STOPPED, .process = p->serial});
+    p->stopped_until = until + 1; /* after the event below */
+    heap_push(&w->heap, (struct event){.at = until,
+                                       .kind = EV_CONTINUE,
+                                       .proc = p->index,
+                                       .b = p->serial});
+}
+
+/* ---- sending ----------------------------------------------------------- */
+
+static void ask(struct name *n, const struct hf__waiter *first, bool queue)
+{
+    struct process *p = n->process;
+    struct message *m = message_new(p, HF__ATTEMPT, n->lock);
+
+    m->hold_id = n->gate.lease.hold_id;
+    m->lease_ms = first->lease_ms;
+    m->fixed = first->fixed;
+    m->may_queue = queue;
+    if (n->ask)
+        world_fail(p->world, "SIM", "two questions at a time");
+    n->ask = m;
+    hf__lease_asked(&n->gate.lease, process_now(p),
+                    p->world->cfg.op_timeout_ms * MS);
+    net_send(p, m);
+}
+
+static void let_go(struct name *n)
+{
+    struct process *p = n->process;
+    struct message *m = message_new(p, n->gate.lease.let_go_op, n->lock);
+
+    m->hold_id = n->gate.lease.let_go_id;
+    if (m->op == HF__ABANDON && n->ask && n->ask->hold_id == m->hold_id) {
+        n->ask->cancelled = true; /* an abandoned question is not reported */
+        n->ask = NULL;
+    }
+    net_send(p, m);
+}
+
+static void set_timer(struct name *n)
+{
+    struct process *p = n->process;
+    hf__time at = hf__lease_timer(&n->gate.lease);
+    int64_t real;
+
+    if (at >= n->timer_at)
+        return;
+    n->timer_at = at;
+    real = clock_real(&p->clock, at);
+    at_process(p, real > p->world->now ? real : p->world->now, EV_TIMER,
+               n->lock, (uint64_t)at);
+}
+
+static struct thread *owner_of(struct name *n, uint64_t owner)
+{
+    struct process *p = n->process;
+
+    return owner ? &p->thread[owner - 1] : NULL;
+}
+
+/* The gate remembers so many who lost their hold: the oldest is forgotten. */
+static void loses(struct name *n, struct thread *t)
+{
+    struct process *p = n->process;
+    struct thread *oldest = NULL;
+    int known = 0;
+
+    t->lost = true;
+    t->lost_at = p->world->now;
+    for (uint16_t i = 0; i < p->world->cfg.threads; i++) {
+        struct thread *o = &p->thread[i];
+
+        if (o->lock != n->lock || !o->lost || o->forgotten)
+            continue;
+        known++;
+        if (!oldest || o->lost_at < oldest->lost_at)
+            oldest = o;
+    }
+    if (known > HF__LOST_MAX)
+        oldest->forgotten = true;
+}
+
+/* What the holder can know goes into the history: its deadline, its loss. */
+void process_told(struct name *n)
+{
+    struct process *p = n->process;
+    struct thread *t = owner_of(n, n->gate.owner);
+
+    if (n->gate.was_lost) {
+        n->gate.was_lost = false;
+        t = owner_of(n, n->gate.lost[0].owner);
+        loses(n, t);
+        note(p->world, (struct history_event){.kind = HISTORY_LOST,
+                                              .lock = n->lock,
+                                              .owner = t->owner,
+                                              .process = p->serial});
+        t = owner_of(n, n->gate.owner);
+    }
+    if (!t || n->gate.lease.deadline == n->told_until)
+        return;
+    n->told_until = n->gate.lease.deadline;
+    if (t->phase == T_WAITING)
+        return; /* it will be told when it returns */
+    note(p->world,
+         (struct history_event){.kind = HISTORY_DEADLINE,
+                                .lock = n->lock,
+                                .owner = t->owner,
+                                .process = p->serial,
+                                .until = clock_real(&p->clock, n->told_until)});
+}
+
+void process_run(struct name *n)
+{
+    struct hf__waiter *first = NULL;
+    bool queue = false;
+    int spins = 0;
+
+    for (;;) {
+        enum hf__todo todo =
+            hf__gate_next(&n->gate, process_now(n->process), &first, &queue);
+
+        if (todo == HF__TODO_NOTHING)
+            break;
+        if (++spins > 10) {
+            world_fail(n->process->world, "SIM", "the gate never has enough");
+            break;
+        }
+        if (todo == HF__TODO_ATTEMPT)
+            ask(n, first, queue);
+        else
+            let_go(n);
+    }
+    process_told(n);
+    set_timer(n);
+}
+
+/* ---- what happens ------------------------------------------------------ */
+
+/* All that are to be renewed soon go together. */
+static void renew(struct process *p)
+{
+    struct message *m = NULL;
+    int64_t now = process_now(p);
+
+    for (uint16_t l = 0; l < p->world->cfg.names; l++) {
+        struct hf__lease *lease = &p->name[l].gate.lease;
+
+        if (!hf__gate_renewable(&p->name[l].gate, now))
+            continue;
+        if (!m)
+            m = message_new(p, HF__RENEW, l);
+        m->item[l] = (struct renewal){lease->hold_id, lease->lease_ms, 0};
+        hf__lease_renewing(lease, lease->lease_ms, now);
+        process_told(&p->name[l]);
+        set_timer(&p->name[l]);
+    }
+    if (m)
+        net_send(p, m);
+}
+
+void process_timer(struct name *n)
+{
+    int64_t now = process_now(n->process);
+
+    n->timer_at = HF__NEVER;
+    hf__gate_tick(&n->gate, now, thread_wake);
+    process_run(n);
+    if (hf__gate_renewable(&n->gate, now))
+        renew(n->process);
+}
+
+void process_bell(struct name *n)
+{
+    hf__lease_bell(&n->gate.lease, process_now(n->process));
+    process_run(n);
+}
+
+static void attempt_answered(struct name *n, const struct message *m)
+{
+    struct process *p = n->process;
+    int64_t now = process_now(p);
+    struct hf__req req = {.hold_id = m->hold_id,
+                          .sent_at = m->sent_at,
+                          .result = (int16_t)m->result,
+                          .op = HF__ATTEMPT};
+
+    n->ask = NULL;
+    if (m->result == HF__GRANTED)
+        req.token = m->token;
+    else
+        req.look_at =
+            p->world->broken & BREAK_NO_BELL ? HF__NEVER : now + m->look_in;
+    hf__gate_answered(&n->gate, &req, now, thread_wake);
+    if (n->gate.owner && hf__lease_expired(&n->gate.lease, now) &&
+        m->result == HF__GRANTED)
+        world_fail(p->world, "CLAIM", "a grant that was over when it came");
+}
+
+static void let_go_answered(struct name *n, const struct message *m)
+{
+    struct hf__lease *l = &n->gate.lease;
+    uint64_t id = l->let_go_id;
+    struct process *p = n->process;
+
+    if (!hf__lease_let_go(l, m->result, process_now(p)))
+        return;
+    for (uint16_t i = 0; i < p->world->cfg.threads; i++) {
+        struct thread *t = &p->thread[i];
+
+        if (t->phase == T_RELEASING && t->lock == n->lock &&
+            t->release_id == id)
+            thread_released(t, 0);
+    }
+}
+
+static void renewals_answered(struct process *p, const struct message *m)
+{
+    for (uint16_t l = 0; l < p->world->cfg.names; l++) {
+        const struct renewal *r = &m->item[l];
+        struct name *n = &p->name[l];
+
+        if (!r->hold_id)
+            continue;
+        hf__gate_renewed(&n->gate, r->hold_id, r->result, m->sent_at,
+                         r->lease_ms, process_now(p));
+        for (uint16_t i = 0; i < p->world->cfg.threads; i++)
+            if (p->thread[i].phase == T_RENEWING && p->thread[i].lock == l)
+                thread_renewed(&p->thread[i]);
+        process_run(n);
+    }
+}
+
+void process_deliver(struct process *p, struct message *m)
+{
+    struct name *n = &p->name[m->lock];
+
+    if (m->cancelled)
+        return;
+    trace(p->world, "process %u: answer %d to op %d of %llu", p->serial,
+          m->result, m->op, (unsigned long long)m->hold_id);
+    if (m->op == HF__RENEW) {
+        renewals_answered(p, m);
+        return;
+    }
+    if (m->op == HF__ATTEMPT)
+        attempt_answered(n, m);
+    else
+        let_go_answered(n, m);
+    process_run(n);
+}

@@ -1,0 +1,288 @@
+/*
+ * The simulation: processes with gates and threads, a network that is not to
+ * be trusted and a server that is, under one virtual clock.
+ *
+ * Everything happens in events of a heap (heap.c), in the order of their time,
+ * and all chance comes from one seed, so that a run can be had again. The gate
+ * and the lease are the real ones; process.c does around them what
+ * src/name.c does, thread.c what src/lock.c does. What callers see is written
+ * into a history (tests/lib/history.h), and judged after the run.
+ *
+ * Real time is `world.now`; a process or the server sees it through a clock of
+ * its own that runs a little faster or slower.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include "../lib/history.h"
+#include "gate.h"
+
+#define MS HF__MS
+#define SEC (1000 * MS)
+#define NAMES_MAX 3
+#define THREADS_MAX 5
+#define PROCS_MAX 4
+#define QUEUE_MAX 16
+#define LOOK (2 * SEC) /* C6: a look at most every 2 s */
+
+/* Ways to break what surrounds the core. Those of the core itself are patches
+ * (mutate.py). */
+enum break_it {
+    BREAK_RELEASE_ANY = 1 << 0,    /* release does not compare */
+    BREAK_RENEW_REVIVES = 1 << 1,  /* renewing what is free takes it */
+    BREAK_TOKEN_RESTARTS = 1 << 2, /* the sequence begins anew */
+    BREAK_WALL_CLOCK = 1 << 3,     /* the core's clock is set now and then */
+    BREAK_ATTEMPT_TWICE = 1 << 4,  /* asking again does not find the grant */
+    BREAK_ABANDON_HALF = 1 << 5,   /* abandon leaves a grant standing */
+    BREAK_TOKEN_HOLD = 1 << 6,     /* the token is the client's hold id */
+    BREAK_NO_BELL = 1 << 7,        /* nobody is told, and nobody looks */
+};
+
+struct rng {
+    uint64_t state;
+};
+
+struct config {
+    const char *profile;
+    uint32_t procs, threads, names;
+    bool fair, hands_over, endless, renew_sets, lossy, unhurried;
+    uint32_t ttl_ms, op_timeout_ms;
+    uint32_t handoff;
+    int64_t delay_lo, delay_hi, hold_hi, think_hi, lag_hi;
+    int64_t wake; /* how long a free lock may stay free */
+    int64_t fault_every; /* mean time between faults; 0: none */
+    /* per mille */
+    uint32_t spike, reset, late, twice, deaf, lag; /* network, machine */
+    uint32_t fixed, capped, tries, timed, cancels, async, nested, waited;
+    uint32_t kill, stop, freeze, restart; /* what a fault is; else a reset */
+    int32_t drift_ppm;                    /* at most, either way */
+};
+
+struct clock {
+    int64_t base;
+    int64_t ppm;
+};
+
+enum event_kind {
+    EV_THREAD,  /* a: thread, b: generation: its next step */
+    EV_TIMEOUT, /* the same: its wait is over */
+    EV_CANCEL,
+    EV_WAKE,
+    EV_TIMER,  /* a: name */
+    EV_ARRIVE, /* message reaches the server */
+    EV_ANSWER, /* message's answer reaches the process */
+    EV_BELL,   /* a: name */
+    EV_RESET,  /* b: epoch */
+    EV_UP,     /* b: epoch */
+    EV_CONTINUE,
+    EV_SPAWN,
+    EV_WRITE, /* message-like: a write reaches the resource */
+    EV_FAULT,
+    EV_THAW,
+    EV_REAP, /* b: serial: the kernel tells of a death */
+};
+
+struct message;
+
+struct event {
+    int64_t at;
+    uint64_t seq;
+    uint64_t b;
+    struct message *message;
+    uint32_t serial; /* of the process it is for; 0: the world */
+    uint16_t proc, a;
+    uint8_t kind;
+};
+
+struct heap {
+    struct event *event;
+    size_t len, room;
+    uint64_t seq;
+};
+
+/* A request on its way, or the many renewals of a batch. */
+struct message {
+    struct message *next; /* in flight, or unsent, in order */
+    uint32_t refs;
+    uint32_t serial; /* who asks */
+    uint16_t proc, lock;
+    uint8_t op;
+    bool fixed, may_queue, cancelled, dropped, copy, late, executed;
+    uint32_t epoch;
+    uint64_t hold_id, token;
+    int64_t sent_at; /* by the sender's clock */
+    int64_t look_in; /* QUEUED: look again after this */
+    uint32_t lease_ms;
+    int result;
+    uint32_t items;
+    struct renewal {
+        uint64_t hold_id;
+        uint32_t lease_ms;
+        int result;
+    } item[NAMES_MAX]; /* RENEW: by lock; hold_id 0: none */
+};
+
+enum phase {
+    T_IDLE,
+    T_WAITING,
+    T_HOLDING,
+    T_WRITING,
+    T_RENEWING,
+    T_RELEASING,
+    T_DONE
+};
+
+struct thread {
+    struct hf__waiter waiter; /* first: wake() finds the thread by it */
+    struct process *process;
+    uint64_t generation; /* events of an older one are void */
+    uint64_t release_id; /* RELEASING: the hold that is let go */
+    uint64_t value;      /* read from the resource */
+    uint64_t token;
+    int64_t hold_until, grace;
+    int64_t cap;      /* of its wish: how long at most */
+    int64_t hard_cap; /* of its hold: when max_hold ends it */
+    uint32_t owner;   /* in the history */
+    uint16_t index, lock, depth;
+    uint8_t phase;
+    int64_t lost_at;
+    bool written, lost;
+    bool forgotten; /* lost, and the gate does not know it any more */
+};
+
+struct name {
+    struct hf__gate gate;
+    struct process *process;
+    struct message *ask; /* under way */
+    int64_t timer_at;    /* armed; HF__NEVER */
+    int64_t told_until;  /* deadline that the history knows */
+    uint16_t lock;
+};
+
+struct process {
+    struct world *world;
+    uint32_t serial; /* its identity; in the history its process */
+    uint16_t index;
+    bool alive;
+    int64_t stopped_until;
+    struct clock clock;
+    struct name name[NAMES_MAX];
+    struct thread thread[THREADS_MAX];
+    /* connection */
+    bool up;
+    uint32_t epoch;
+    int64_t last_arrival, last_answer;
+    struct message *flight, **flight_end, *unsent, **unsent_end;
+};
+
+struct entry {
+    uint32_t serial; /* 0: none */
+    uint16_t proc;
+    bool ghost; /* made by a request that its sender had given up */
+    uint64_t hold_id, token;
+    int64_t expiry; /* server's clock; HF__NEVER */
+    uint32_t lease_ms;
+    bool fixed;
+};
+
+struct slot {
+    struct entry holder;
+    struct entry queue[QUEUE_MAX];
+    uint32_t queue_len;
+    uint64_t last_token;
+};
+
+struct resource {
+    uint64_t token, value;
+};
+
+struct tally {
+    uint64_t calls, grants, reentries, events;
+    uint64_t kills, stops, freezes, restarts, resets, lates, copies, bells;
+};
+
+struct world {
+    struct rng rng;
+    struct config cfg;
+    struct heap heap;
+    struct history history;
+    struct history_rules rules;
+    struct history_verdict verdict; /* what the simulation itself saw */
+    struct process proc[PROCS_MAX];
+    struct slot slot[NAMES_MAX];
+    struct resource resource[NAMES_MAX];
+    struct clock server_clock;
+    struct tally tally;
+    struct message *spare;
+    int64_t now, server_frozen_until, ends_by;
+    uint64_t quota; /* acquires that are still to be called */
+    uint32_t serials, owners;
+    unsigned broken; /* enum break_it */
+    bool verbose;
+};
+
+/* chance.c */
+uint64_t rng_next(struct rng *);
+int64_t rng_between(struct rng *, int64_t lo, int64_t hi); /* both included */
+bool rng_chance(struct rng *, uint32_t per_mille);
+/* Mostly near lo, seldom near hi. */
+int64_t rng_skewed(struct rng *, int64_t lo, int64_t hi);
+void config_draw(struct config *, struct history_rules *, struct rng *,
+                 uint64_t seed);
+
+/* heap.c */
+void heap_push(struct heap *, struct event);
+bool heap_pop(struct heap *, struct event *);
+
+/* world.c */
+int64_t clock_read(const struct clock *, int64_t real);
+int64_t clock_real(const struct clock *, int64_t local); /* not before */
+int64_t process_now(const struct process *);
+void at_process(struct process *, int64_t at, int kind, uint32_t a, uint64_t b);
+void note(struct world *, struct history_event);
+void world_fail(struct world *, const char *check, const char *text);
+void world_run(struct world *, uint64_t seed, uint64_t quota);
+void world_fini(struct world *);
+void trace(const struct world *, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* process.c */
+void process_spawn(struct process *);
+void process_kill(struct process *);
+void process_stop(struct process *, int64_t until);
+void process_run(struct name *);
+void process_timer(struct name *);
+void process_deliver(struct process *, struct message *);
+void process_bell(struct name *);
+void process_told(struct name *);
+
+/* thread.c */
+void thread_step(struct thread *);
+void thread_timeout(struct thread *);
+void thread_cancel(struct thread *);
+void thread_woken(struct thread *);
+void thread_released(struct thread *, int result);
+void thread_renewed(struct thread *);
+void thread_wrote(struct thread *);
+void thread_start(struct thread *);
+hf__wake_fn thread_wake;
+
+/* net.c */
+struct message *message_new(struct process *, int op, uint16_t lock);
+void message_put(struct world *, struct message *);
+void net_send(struct process *, struct message *);
+void net_arrive(struct world *, struct message *);
+void net_answer(struct world *, struct message *);
+void net_reset(struct process *);
+void net_up(struct process *);
+void net_forget(struct process *); /* it is dead */
+int64_t net_delay(struct world *);
+
+/* server.c */
+void server_execute(struct world *, struct message *, bool late);
+void server_restart(struct world *);
+void server_reap(struct world *, uint32_t serial);
+void server_left(struct world *);
+int64_t server_now(const struct world *);
+
+#endif

@@ -1,0 +1,389 @@
+/*
+ * A thread of a simulated program: wants a lock in one of all the ways there
+ * are, works on the resource that the lock guards while it has it, lets go.
+ * This is to the simulation what src/lock.c is to the library.
+ */
+#include "sim.h"
+
+#define GRACE (800 * MS) /* of src/lock.c: for the server's first answer */
+
+static struct name *name_of(struct thread *t)
+{
+    return &t->process->name[t->lock];
+}
+
+static uint64_t owner_id(const struct thread *t)
+{
+    return t->index + 1u;
+}
+
+static void tell(struct thread *t, struct history_event e)
+{
+    e.lock = t->lock;
+    e.owner = t->owner;
+    e.process = t->process->serial;
+    note(t->process->world, e);
+}
+
+static void step_after(struct thread *t, int64_t after)
+{
+    at_process(t->process, t->process->world->now + after, EV_THREAD, t->index,
+               t->generation);
+}
+
+static void idle(struct thread *t)
+{
+    struct world *w = t->process->world;
+
+    t->phase = T_IDLE;
+    t->depth = 0;
+    t->lost = t->forgotten = false;
+    t->generation++;
+    step_after(t, rng_skewed(&w->rng, 1000, w->cfg.think_hi));
+}
+
+void thread_start(struct thread *t)
+{
+    idle(t);
+}
+
+/* ---- acquire ----------------------------------------------------------- */
+
+static void touch(struct thread *t)
+{
+    struct resource *r = &t->process->world->resource[t->lock];
+    bool refused = t->token < r->token;
+
+    if (!refused)
+        r->token = t->token;
+    t->value = r->value;
+    tell(t, (struct history_event){.kind = HISTORY_READ,
+                                   .token = t->token,
+                                   .value = t->value,
+                                   .result = refused});
+}
+
+static void returned(struct thread *t, int result)
+{
+    struct world *w = t->process->world;
+    struct name *n = name_of(t);
+    struct history_event e = {.kind = HISTORY_RETURN, .result = result};
+
+    t->generation++;
+    if (result != HF__GRANTED) {
+        tell(t, e);
+        if (t->depth) /* of a reentry: the hold goes on, or is lost */
+            t->phase = T_HOLDING;
+        else
+            idle(t);
+        if (t->depth)
+            step_after(t, 1000);
+        return;
+    }
+    e.result = 0;
+    e.cap = t->cap;
+    if (e.cap != HF__NEVER)
+        e.cap += w->now;
+    if (n->gate.owner == owner_id(t)) {
+        t->token = n->gate.lease.token;
+        n->told_until = n->gate.lease.deadline;
+        e.until = clock_real(&t->process->clock, n->told_until);
+    } /* else it was lost before the thread woke: until 0 */
+    e.token = t->token;
+    t->lost = n->gate.owner != owner_id(t);
+    t->forgotten &= t->lost;
+    if (t->lost)
+        e.result = HF_ELOST;
+    tell(t, e);
+    t->phase = T_HOLDING;
+    if (n->gate.count == 1)
+        t->depth = 0; /* a new hold, whatever there was before */
+    if (t->depth++) {
+        w->tally.reentries++;
+        step_after(t, rng_skewed(&w->rng, 100, MS));
+        return;
+    }
+    w->tally.grants++;
+    t->written = false;
+    t->hard_cap = HF__NEVER;
+    if (t->waiter.max_hold_ms)
+        t->hard_cap = w->now + t->waiter.max_hold_ms * MS * 1006 / 1000;
+    t->hold_until = w->now + rng_skewed(&w->rng, 1000, w->cfg.hold_hi);
+    if (!t->lost)
+        touch(t);
+    step_after(t, rng_skewed(&w->rng, 100, MS));
+}
+
+void thread_wake(struct hf__gate *g, struct hf__waiter *waiter)
+{
+    struct thread *t = (struct thread *)waiter;
+    struct world *w = t->process->world;
+
+    (void)g;
+    if (waiter->is_async && waiter->state != HF__W_FINISHED)
+        return; /* it takes no turns by itself */
+    /* Mostly at once; now and then the machine has other things to do. */
+    at_process(t->process,
+               w->now + (rng_chance(&w->rng, w->cfg.lag)
+                             ? rng_skewed(&w->rng, 0, w->cfg.lag_hi)
+                             : rng_skewed(&w->rng, 1000, 200000)),
+               EV_WAKE, t->index, t->generation);
+}
+
+void thread_woken(struct thread *t)
+{
+    struct name *n = name_of(t);
+
+    if (t->phase != T_WAITING)
+        return;
+    if (t->waiter.state != HF__W_FINISHED)
+        hf__gate_claim(&n->gate, &t->waiter, process_now(t->process));
+    if (t->waiter.state == HF__W_FINISHED)
+        returned(t, t->waiter.result);
+    process_run(n);
+}
+
+static void leave(struct thread *t, int code)
+{
+    struct name *n = name_of(t);
+    int rc;
+
+    if (code == HF_EBACKEND && t->waiter.state != HF__W_FINISHED &&
+        n->gate.lease.state == HF__WAITING && n->gate.lease.heard)
+        world_fail(t->process->world, "RET", "a try waits in the queue");
+    rc = hf__gate_leave(&n->gate, &t->waiter, code, thread_wake);
+
+    returned(t, rc);
+    process_run(n);
+}
+
+void thread_timeout(struct thread *t)
+{
+    struct world *w = t->process->world;
+    const struct hf__lease *l = &name_of(t)->gate.lease;
+
+    if (t->phase == T_RELEASING)
+        thread_released(t, HF_EUNKNOWN);
+    else if (t->phase == T_RENEWING)
+        thread_renewed(t);
+    if (t->phase != T_WAITING)
+        return;
+    if (l->state == HF__ASKING && !l->heard && w->now < t->grace)
+        at_process(t->process, t->grace, EV_TIMEOUT, t->index, t->generation);
+    else
+        leave(t, t->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT);
+}
+
+void thread_cancel(struct thread *t)
+{
+    if (t->phase == T_WAITING)
+        leave(t, HF_ECANCELED);
+}
+
+/* How it is wanted this time; returns how long the wait may last. */
+static int64_t draw_wish(struct thread *t)
+{
+    struct world *w = t->process->world;
+    const struct config *c = &w->cfg;
+    int64_t ttl = c->ttl_ms * MS;
+    struct hf__waiter *q = &t->waiter;
+
+    *q = (struct hf__waiter){.owner = owner_id(t),
+                             .lease_ms = c->ttl_ms,
+                             .handoff = c->handoff,
+                             .reentrant = !rng_chance(&w->rng, 100)};
+    t->cap = HF__NEVER;
+    q->is_async = rng_chance(&w->rng, c->async);
+    if (rng_chance(&w->rng, c->fixed)) {
+        q->fixed = true;
+        q->lease_ms = (uint32_t)rng_between(&w->rng, c->ttl_ms / 2, c->ttl_ms);
+        t->cap = q->lease_ms * MS + 1000;
+    }
+    if (rng_chance(&w->rng, c->capped)) {
+        q->max_hold_ms = rng_between(&w->rng, 2, c->ttl_ms * 2);
+        if (q->max_hold_ms * MS * 1006 / 1000 < t->cap)
+            t->cap = q->max_hold_ms * MS * 1006 / 1000;
+    }
+    if (rng_chance(&w->rng, c->tries)) {
+        q->is_try = true;
+        return 0;
+    }
+    return rng_chance(&w->rng, c->timed) ? rng_skewed(&w->rng, MS, 2 * ttl)
+                                         : HF__NEVER;
+}
+
+static void acquire(struct thread *t)
+{
+    struct world *w = t->process->world;
+    struct name *n = name_of(t);
+    int64_t wait = draw_wish(t), until = HF__NEVER;
+    int rc;
+
+    if (wait != HF__NEVER)
+        until = w->now + wait;
+    t->grace =
+        w->now +
+        (GRACE < w->cfg.op_timeout_ms * MS ? GRACE : w->cfg.op_timeout_ms * MS);
+    tell(t, (struct history_event){.kind = HISTORY_CALL, .until = until});
+    t->phase = T_WAITING;
+    t->generation++;
+    w->tally.calls++;
+    rc = hf__gate_enter(&n->gate, &t->waiter, process_now(t->process));
+    if (rc != HF__PENDING) {
+        process_told(n);
+        returned(t, rc);
+    } else {
+        if (until != HF__NEVER)
+            at_process(t->process, until, EV_TIMEOUT, t->index, t->generation);
+        if (rng_chance(&w->rng, w->cfg.cancels))
+            at_process(t->process,
+                       w->now + rng_skewed(&w->rng, 0, w->cfg.ttl_ms * MS),
+                       EV_CANCEL, t->index, t->generation);
+    }
+    process_run(n);
+}
+
+/* ---- while it is held --------------------------------------------------- */
+
+static void write_it(struct thread *t)
+{
+    struct world *w = t->process->world;
+    struct message *m = message_new(t->process, 0, t->lock);
+    int64_t after = rng_chance(&w->rng, 20)
+                        ? rng_between(&w->rng, MS, 2 * w->cfg.ttl_ms * MS)
+                        : rng_skewed(&w->rng, 1000, MS);
+
+    t->written = true;
+    t->phase = T_WRITING;
+    m->token = t->token;
+    m->hold_id = t->value + 1;
+    m->epoch = t->owner;
+    m->items = t->index;
+    heap_push(
+        &w->heap,
+        (struct event){.at = w->now + after, .kind = EV_WRITE, .message = m});
+}
+
+void thread_wrote(struct thread *t)
+{
+    if (t->phase != T_WRITING)
+        return;
+    t->phase = T_HOLDING;
+    step_after(t, 1000);
+}
+
+static void renew_it(struct thread *t)
+{
+    struct world *w = t->process->world;
+    struct hf__lease *l = &name_of(t)->gate.lease;
+    struct message *m = message_new(t->process, HF__RENEW, t->lock);
+    uint32_t ms =
+        (uint32_t)rng_between(&w->rng, w->cfg.ttl_ms / 3, w->cfg.ttl_ms);
+
+    int64_t cap = w->now + SEC + (ms + w->cfg.op_timeout_ms) * MS;
+
+    m->item[t->lock] = (struct renewal){l->hold_id, ms, 0};
+    tell(t, (struct history_event){.kind = HISTORY_RENEW,
+                                   .until =
+                                       cap < t->hard_cap ? cap : t->hard_cap});
+    hf__lease_renewing(l, ms, process_now(t->process));
+    t->phase = T_RENEWING;
+    t->generation++;
+    at_process(t->process, w->now + w->cfg.op_timeout_ms * MS, EV_TIMEOUT,
+               t->index, t->generation);
+    net_send(t->process, m);
+    process_run(name_of(t));
+}
+
+void thread_renewed(struct thread *t)
+{
+    t->phase = T_HOLDING;
+    t->generation++;
+    step_after(t, 1000);
+}
+
+void thread_released(struct thread *t, int result)
+{
+    struct world *w = t->process->world;
+
+    tell(t, (struct history_event){.kind = HISTORY_RELEASED, .result = result});
+    t->generation++;
+    if (!t->depth) {
+        idle(t);
+        return;
+    }
+    t->phase = T_HOLDING;
+    step_after(t, rng_skewed(&w->rng, 100, MS));
+}
+
+static void release(struct thread *t)
+{
+    struct world *w = t->process->world;
+    struct name *n = name_of(t);
+    int64_t until = w->now + w->cfg.op_timeout_ms * MS;
+    bool was_lost = t->lost;
+    int rc;
+
+    tell(t, (struct history_event){.kind = HISTORY_RELEASE, .until = until});
+    t->release_id = n->gate.lease.hold_id;
+    rc = hf__gate_release(&n->gate, owner_id(t), process_now(t->process),
+                          thread_wake);
+    t->depth--;
+    t->phase = T_RELEASING;
+    t->generation++;
+    process_told(n);
+    if (rc == HF_ENOTOWNER && !t->forgotten)
+        world_fail(w, "OWN", "an owner was told that it is none");
+    if (was_lost && (rc == HF__DONE || rc == HF__PENDING))
+        world_fail(w, "OWN", "a lost hold was released");
+    if (rc == HF__DONE && rng_chance(&w->rng, w->cfg.waited))
+        at_process(t->process, until, EV_TIMEOUT, t->index, t->generation);
+    else
+        thread_released(t, rc < 0 ? rc : 0);
+    process_run(n);
+}
+
+static void hold(struct thread *t)
+{
+    struct world *w = t->process->world;
+    struct name *n = name_of(t);
+
+    if (w->now >= t->hold_until || t->depth > 2) {
+        release(t);
+        return;
+    }
+    if (rng_chance(&w->rng, w->cfg.nested)) {
+        acquire(t);
+        return;
+    }
+    if (!t->written && !t->lost) {
+        write_it(t);
+        return;
+    }
+    if (rng_chance(&w->rng, 100) && n->gate.lease.fixed &&
+        !hf__gate_check(&n->gate, owner_id(t), process_now(t->process))) {
+        renew_it(t);
+        return;
+    }
+    process_told(n);
+    step_after(t, rng_between(&w->rng, 0, t->hold_until - w->now) + 1000);
+}
+
+void thread_step(struct thread *t)
+{
+    struct world *w = t->process->world;
+
+    if (t->phase == T_HOLDING) {
+        hold(t);
+        return;
+    }
+    if (t->phase != T_IDLE)
+        return;
+    if (!w->quota) {
+        t->phase = T_DONE;
+        return;
+    }
+    w->quota--;
+    t->lock = (uint16_t)rng_between(&w->rng, 0, w->cfg.names - 1);
+    acquire(t);
+}

@@ -141,6 +141,8 @@ int hf__gate_enter(struct hf__gate *g, struct hf__waiter *w, hf__time now)
     if (w->is_try && (g->head || g->owner || g->lease.state != HF__IDLE))
         return HF_EBUSY;
     append(g, w);
+    if (g->head == w) /* a question that others gave up may be under way */
+        hf__lease_listen(&g->lease, now);
     rethink(g);
     return HF__PENDING;
 }

@@ -86,7 +86,14 @@ enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
 
 void hf__lease_asked(struct hf__lease *l, hf__time now, hf__time op_timeout)
 {
+    l->patience = op_timeout;
     l->look_at = now + op_timeout;
+}
+
+void hf__lease_listen(struct hf__lease *l, hf__time now)
+{
+    if (l->state == HF__ASKING)
+        l->look_at = now + l->patience;
 }
 
 void hf__lease_cap(struct hf__lease *l, hf__time now, int64_t max_hold_ms)

@@ -41,6 +41,7 @@ struct hf__lease {
     hf__time gone_at;   /* let_go: the server has forgotten it by then */
     hf__time resend_at; /* let_go: it failed, send it again; HF__NEVER */
     uint64_t let_go_id; /* let_go: the hold id that is let go */
+    hf__time patience;  /* ASKING: how long silence may last */
     uint32_t lease_ms;  /* asked for */
     uint8_t state;
     uint8_t let_go_op; /* RELEASE or ABANDON */
@@ -75,6 +76,9 @@ enum hf__todo hf__lease_next(struct hf__lease *, hf__time now, uint64_t *ids);
 
 /* It was sent: silence after op_timeout. */
 void hf__lease_asked(struct hf__lease *, hf__time now, hf__time op_timeout);
+
+/* Somebody new waits for the answer: silence counts from now. */
+void hf__lease_listen(struct hf__lease *, hf__time now);
 
 /*
  * The answer to an ATTEMPT of req->hold_id. Returns HF__GRANTED, HF__PENDING

@@ -65,24 +65,39 @@ struct counter {
     char token_file[512];
 };
 
-/* Reads the counter, or writes it, as the holder of that token. 0 or -1. */
-static int contact(const struct counter *c, uint64_t token, bool write_it,
-                   long *count)
+/* As the holder of that token. 0, or -1 and errno; ESTALE: refused. */
+static int read_counter(const struct counter *c, uint64_t token, long *count)
 {
     int fence = fence_enter(c->token_file, token);
+    char text[32];
     FILE *f;
 
     if (fence < 0)
         return -1;
-    f = fopen(c->file, write_it ? "we" : "re");
-    if (f && write_it)
-        fprintf(f, "%ld\n", *count);
-    else if (!f || fscanf(f, "%ld", count) != 1)
-        *count = 0;
+    *count = 0; /* if there is no file yet */
+    f = fopen(c->file, "re");
+    if (f && fgets(text, sizeof(text), f))
+        *count = strtol(text, NULL, 10);
     if (f)
         fclose(f);
     close(fence);
     return 0;
+}
+
+static int write_counter(const struct counter *c, uint64_t token, long count)
+{
+    int fence = fence_enter(c->token_file, token), rc = -1;
+    FILE *f;
+
+    if (fence < 0)
+        return -1;
+    f = fopen(c->file, "we");
+    if (f) {
+        fprintf(f, "%ld\n", count);
+        rc = fclose(f);
+    }
+    close(fence);
+    return rc;
 }
 
 /* One more, under the lock. */
@@ -94,24 +109,21 @@ static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
 
     if (rc)
         return rc;
-    rc = hf_lock_token(lock, token);
     /* Reading is a contact as well: from here on, nobody who held the lock
      * before us can change what we have seen. */
-    if (!rc && contact(c, *token, false, &count) == 0) {
-        count++;
-        if (contact(c, *token, true, &count) == 0)
-            printf("token %" PRIu64 ": %s is %ld now\n", *token, c->file,
-                   count);
-    }
+    if (hf_lock_token(lock, token) || read_counter(c, *token, &count) ||
+        write_counter(c, *token, count + 1))
+        perror(c->file);
+    else
+        printf("token %" PRIu64 ": %s is %ld now\n", *token, c->file,
+               count + 1);
     return hf_lock_release(lock, err);
 }
 
 /* What a holder does that was stopped while somebody else had the lock. */
 static bool is_refused(const struct counter *c, uint64_t old_token)
 {
-    long count = 1000000;
-
-    if (contact(c, old_token, true, &count) == 0 || errno != ESTALE)
+    if (write_counter(c, old_token, 1000000) == 0 || errno != ESTALE)
         return false;
     printf("token %" PRIu64 ": refused, it is lower than the highest seen\n",
            old_token);

@@ -136,7 +136,7 @@ static inline void hf__gate_quick_grant(struct hf__gate *g,
     l->state = HF__HELD;
     l->hold_id = hold_id;
     l->token = token;
-    l->deadline = l->renew_at = l->max_until = HF__NEVER;
+    l->deadline = l->until = l->renew_at = l->max_until = HF__NEVER;
     l->lease_ms = w->lease_ms;
     l->fixed = l->drop = l->renewing = false;
     g->owner = w->owner;

@@ -19,10 +19,13 @@ int hf__lock_unusable(const hf_lock *lock, hf_error *err)
 }
 
 /* Reading the clock costs as much as the rest of an acquire in shared memory:
- * only where a lease asks for it. */
+ * only where the hold, this caller or the next one has an end. */
 static hf__time clock_for(const struct hf__name *n, bool timed)
 {
-    return timed || !n->client->endless || n->gate.lease.deadline != HF__NEVER
+    const struct hf__gate *g = &n->gate;
+
+    return timed || !n->client->endless || g->lease.deadline != HF__NEVER ||
+                   (g->head && g->head->max_hold_ms)
                ? hf__now()
                : 0;
 }

@@ -1,5 +1,8 @@
 #include "lease.h"
 
+/* For how long at most a server keeps a place without a look every 2 s. */
+#define PLACE (10000 * HF__MS)
+
 hf__time hf__lease_margin(uint32_t lease_ms)
 {
     /* 1 % of the lease and 2 ms, as Redlock allows for drift. */
@@ -54,9 +57,14 @@ static enum hf__todo let_go(struct hf__lease *l, hf__time now)
     l->letting_go = true;
     l->unsure = false;
     l->resend_at = HF__NEVER;
-    /* A hold that needs no renewal is never forgotten by itself. */
-    l->gone_at = l->endless && !l->fixed ? HF__NEVER
-                                         : now + (hf__time)l->lease_ms * HF__MS;
+    /* A hold that needs no renewal is never forgotten by itself, nor is a
+     * place in such a queue. Elsewhere a place is forgotten when no looks come
+     * any more, not with the lease. */
+    l->gone_at = now + (hf__time)l->lease_ms * HF__MS;
+    if (l->let_go_op == HF__ABANDON)
+        l->gone_at += PLACE;
+    if (l->endless && (!l->fixed || l->let_go_op == HF__ABANDON))
+        l->gone_at = HF__NEVER;
     return HF__TODO_LET_GO;
 }
 
@@ -186,6 +194,8 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
 void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
     l->renewing = true;
+    if (lease_ms > l->lease_ms)
+        l->lease_ms = lease_ms; /* the server may remember it for that long */
     if (l->until == HF__NEVER)
         return; /* it needs no renewal: asking for one takes nothing away */
     l->until = min_time(l->until, now + (hf__time)lease_ms * HF__MS -

@@ -212,16 +212,18 @@ static void connected(struct rd_conn *c, hf__time now)
         up(c, now);
 }
 
-static void server_clock(struct redis *r, const struct rd_node *reply,
+static bool server_clock(struct redis *r, const struct rd_node *reply,
                          hf__time now)
 {
     int64_t s, us;
 
     if (!hf__rd_int(hf__rd_at(reply, 0), &s) ||
-        !hf__rd_int(hf__rd_at(reply, 1), &us) || s < 0 || s > INT32_MAX * 4LL)
-        return;
+        !hf__rd_int(hf__rd_at(reply, 1), &us) || s <= 0 ||
+        s > UINT32_MAX * 2LL || us < 0)
+        return false;
     r->server_us = s * 1000000 + us;
     r->server_at = now;
+    return true;
 }
 
 /* The text of an error may quote what was sent, so AUTH's is not shown. */
@@ -252,13 +254,12 @@ static bool hello_reply(struct rd_conn *c, const struct rd_node *reply,
         hello_refused(c, reply, step, now);
         return false;
     }
-    if (step == HELLO_CLOCK ? reply->type != REDIS_REPLY_ARRAY
+    if (step == HELLO_CLOCK ? !server_clock(c->r, reply, now)
                             : !hf__rd_is(reply, "OK")) {
-        hf__rd_conn_fail(c, now, HF_EPROTO, "is this a Redis server?");
+        hf__rd_conn_fail(c, now, HF_EPROTO, "%s: is this a Redis server?",
+                         c->r->host);
         return false;
     }
-    if (step == HELLO_CLOCK)
-        server_clock(c->r, reply, now);
     if (c->hello_at == c->hello_len)
         up(c, now);
     return true;

@@ -55,6 +55,7 @@ int hf__rd_attempt(void *self, struct hf__req *req)
     int rc;
 
     link->asking = true;
+    link->asked_id = req->hold_id;
     rc = hf__rd_submit(self, req);
     if (rc != HF__PENDING)
         link->asking = false;
@@ -71,6 +72,9 @@ int hf__rd_abandon(void *self, struct hf__req *req)
     struct redis *r = self;
     struct rd_link *link = req->remote->impl;
 
+    /* Sent again, it may be about an earlier hold id than the ask now is. */
+    if (link->asked_id != req->hold_id)
+        return hf__rd_submit(r, req);
     hf__rd_forget(r, &req->remote->ask);
     link->asking = false;
     hf__rd_wait_end(r, req->remote, r->core->now());

@@ -265,7 +265,8 @@ int hf__rd_error_code(const char *text);
 /* What we keep of each name (remote->impl). */
 struct rd_link {
     struct rd_chan *chan; /* NULL: has not waited lately */
-    uint64_t sent_id;     /* the last hold id that went out */
+    uint64_t asked_id;    /* the last hold id that was asked for */
+    uint64_t sent_id;     /* the last one that went out */
     bool asking;          /* remote->ask is with us */
 };
 

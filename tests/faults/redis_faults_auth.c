@@ -1,0 +1,217 @@
+/* Passwords, users, and a user who may do no more than the manual says. */
+#include "redis_faults.h"
+
+#define PASSWORD "secret-of-default"
+
+/* The list of the manual. Channels: what is published and listened to. */
+#define ACL_COMMANDS                                                           \
+    "+auth +select +ping +eval +evalsha +time +get +set +del +exists +hlen "   \
+    "+hset +hmget +hdel +hexists +hkeys +pexpire +pttl +zadd +zrem +zscore "   \
+    "+zcard +zrange +zincrby +zpopmin +rpush +lpop +lrem +lindex +llen "       \
+    "+lrange +publish +subscribe +unsubscribe +pubsub|numsub +type +scan"
+#define ACL_KEYS                                                               \
+    "~lk:* ~redisson_lock_token:{lk:* ~redisson_lock_queue:{lk:* "             \
+    "~redisson_lock_timeout:{lk:* ~holdfast:*:{lk:*"
+#define ACL_CHANNELS                                                           \
+    "&redisson_lock__channel:{lk:* &holdfast:mark:{lk:* &holdfast:wake:*"
+
+static void expect_open(struct world *w, const char *userinfo,
+                        const char *password, int code)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+    char url[128];
+    int rc;
+
+    snprintf(url, sizeof(url), "redis://%s127.0.0.1:%d", userinfo,
+             w->server.port);
+    opt.password = password;
+    rc = hf_open(url, &opt, &c, &w->err);
+    if (rc != code)
+        fail_msg("%s: %d, %s", userinfo, rc, w->err.text);
+    assert_null(strstr(w->err.text, "secret"));
+    hf_close(c);
+}
+
+static void test_password_right_and_wrong(void **state)
+{
+    struct world *w = *state;
+
+    expect_open(w, "", NULL, HF_EAUTH);
+    expect_open(w, ":" PASSWORD "@", NULL, 0);
+    expect_open(w, "default:" PASSWORD "@", NULL, 0);
+    expect_open(w, "", PASSWORD, 0);
+    expect_open(w, ":not-the-secret@", NULL, HF_EAUTH);
+    expect_open(w, "nobody:" PASSWORD "@", NULL, HF_EAUTH);
+    expect_open(w, "default:secret%20with%20spaces@", NULL, HF_EAUTH);
+}
+
+static void add_user(struct world *w, const char *rules)
+{
+    redisReply *reply;
+    char command[2048], *words[96], *rest = command;
+    const char *argv[100] = {"ACL", "SETUSER", "worker", "on",
+                             ">secret-of-worker"};
+    int argc = 5;
+
+    snprintf(command, sizeof(command), "%s", rules);
+    for (char *word; (word = strsep(&rest, " "));)
+        if (*word)
+            argv[argc++] = word;
+    (void)words;
+    redis_server_do(&w->server, "ACL DELUSER worker");
+    reply = redisCommandArgv(w->server.admin, argc, argv, NULL);
+    assert_non_null(reply);
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s", reply->str);
+    freeReplyObject(reply);
+}
+
+static hf_lock *worker(struct world *w, enum hf_fairness fairness)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_lock_options lopt = HF_LOCK_OPTIONS_INIT;
+    size_t i = w->len;
+    char url[128];
+
+    snprintf(url, sizeof(url),
+             "redis://worker@127.0.0.1:%d?prefix=lk:", w->server.port);
+    opt.password = "secret-of-worker";
+    opt.ttl_ms = 900;
+    lopt.fairness = fairness;
+    if (hf_open(url, &opt, &w->clients[i], &w->err))
+        fail_msg("%s", w->err.text);
+    assert_int_equal(
+        hf_lock_new(w->clients[i], "n", 1, &lopt, &w->locks[i], NULL), 0);
+    w->len++;
+    return w->locks[i];
+}
+
+/* Waits, renewals, a look from outside: everything, under that user. */
+static void all_of_it(struct world *w, enum hf_fairness fairness)
+{
+    hf_lock *a = worker(w, fairness), *b = worker(w, fairness);
+    struct taker *t;
+    hf_info *info = NULL;
+    hf_names *names = NULL;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    t = taker_start(w, b, 10000, 0);
+    world_has_waiter(w, fairness == HF_FAIR ? "holdfast:seen:{lk:n}"
+                                            : "holdfast:waiters:{lk:n}");
+    assert_false(WAIT_FOR_MS(hf_lock_check(a) != 0, 1200));
+    if (hf_inspect(w->clients[0], "n", 1, &info, &w->err))
+        fail_msg("%s", w->err.text);
+    assert_int_equal(info->holders_len, 1);
+    assert_int_equal(info->waiters_len, 1);
+    hf_info_free(w->clients[0], info);
+    if (hf_list(w->clients[0], NULL, &names, &w->err))
+        fail_msg("%s", w->err.text);
+    assert_int_equal(names->len, 1);
+    hf_names_free(w->clients[0], names);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), 500));
+    assert_int_equal(t->rc, 0);
+    assert_int_equal(hf_break(w->clients[0], "n", 1, &w->err), 0);
+    taker_end(t);
+    world_is_clean(w);
+}
+
+static void test_limited_user_suffices(void **state)
+{
+    struct world *w = *state;
+    long long denied;
+
+    add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
+    all_of_it(w, HF_UNFAIR);
+    redisReply *reply = redis_server_ask(&w->server, "ACL LOG");
+    denied = (long long)reply->elements;
+    freeReplyObject(reply);
+    assert_int_equal(denied, 0);
+}
+
+static void test_limited_user_suffices_for_fair(void **state)
+{
+    struct world *w = *state;
+
+    add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
+    all_of_it(w, HF_FAIR);
+}
+
+/* Neither may it count listeners: then Redisson is told always. */
+static void test_user_without_pubsub(void **state)
+{
+    struct world *w = *state;
+
+    add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS " -pubsub");
+    all_of_it(w, HF_UNFAIR);
+}
+
+/* Nor listen: a waiter then looks, and says so in the log. */
+static void test_user_without_channels(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a, *b;
+    struct taker *t;
+
+    add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS " -subscribe");
+    a = worker(w, HF_UNFAIR);
+    b = worker(w, HF_UNFAIR);
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    t = taker_start(w, b, 10000, 0);
+    world_has_waiter(w, "holdfast:waiters:{lk:n}");
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), 2000));
+    taker_end(t);
+    assert_int_equal(t->rc, 0);
+    world_is_clean(w);
+}
+
+static void test_forbidden_keys_are_eauth(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a;
+
+    add_user(w, "~other:* " ACL_CHANNELS " " ACL_COMMANDS);
+    a = worker(w, HF_UNFAIR);
+    assert_int_equal(hf_lock_try(a, &w->err), HF_EAUTH);
+    assert_non_null(strstr(w->err.text, "NOPERM"));
+    add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS " -eval");
+    expect_open(w, "worker:secret-of-worker@", NULL, HF_EAUTH);
+}
+
+/* The password is changed while connected, and the connection lost. */
+static void test_password_changed_meanwhile(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a;
+
+    add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
+    a = worker(w, HF_UNFAIR);
+    world_free_for_all(w, a);
+    redis_server_do(&w->server, "ACL SETUSER worker resetpass >other");
+    redis_server_do(&w->server, "CLIENT KILL USER worker");
+    assert_int_equal(hf_lock_try(a, &w->err), HF_EAUTH);
+    redis_server_do(&w->server, "ACL SETUSER worker >secret-of-worker");
+    assert_true(WAIT_FOR_MS(hf_lock_try(a, &w->err) == 0, 8000));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+int run_auth_faults(void)
+{
+#define T(fn)                                                                  \
+    cmocka_unit_test_setup_teardown(fn, world_setup_auth, world_teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_password_right_and_wrong),
+        T(test_limited_user_suffices),
+        T(test_limited_user_suffices_for_fair),
+        T(test_user_without_pubsub),
+        T(test_user_without_channels),
+        T(test_forbidden_keys_are_eauth),
+        T(test_password_changed_meanwhile),
+    };
+
+    return cmocka_run_group_tests_name("redis: passwords and users", tests,
+                                       NULL, NULL);
+}

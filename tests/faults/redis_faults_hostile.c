@@ -1,0 +1,227 @@
+/* A server that lies: a fake one of our own, that greets as Redis does and
+ * then answers whatever the case wants. */
+#include "redis_faults.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+struct liar {
+    pthread_t thread;
+    int listener, port;
+    const char *hello; /* NULL: as Redis */
+    const char *lie;
+    size_t lie_len;
+    int repeat;            /* the lie, this many times in one answer */
+    uint32_t stop, closed; /* atomic; connections that the client has closed */
+};
+
+static const char greeting[] = "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n";
+
+static void say(int fd, const char *data, size_t len)
+{
+    while (len) {
+        ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+
+        if (n <= 0)
+            return;
+        data += n;
+        len -= (size_t)n;
+    }
+}
+
+/* One connection, until the client closes it. */
+static void serve(struct liar *l, int fd)
+{
+    char buf[8192];
+    bool greeted = false;
+
+    while (!__atomic_load_n(&l->stop, __ATOMIC_ACQUIRE)) {
+        struct pollfd p = {fd, POLLIN, 0};
+        ssize_t n;
+
+        if (poll(&p, 1, 20) <= 0)
+            continue;
+        n = recv(fd, buf, sizeof(buf), 0);
+        if (n <= 0) {
+            __atomic_add_fetch(&l->closed, 1, __ATOMIC_RELEASE);
+            break;
+        }
+        if (!greeted && !l->hello)
+            say(fd, greeting, sizeof(greeting) - 1);
+        else if (!greeted)
+            say(fd, l->hello, strlen(l->hello));
+        else
+            for (int i = 0; i < l->repeat; i++)
+                say(fd, l->lie, l->lie_len);
+        greeted = true;
+    }
+    close(fd);
+}
+
+static void *liar_main(void *arg)
+{
+    struct liar *l = arg;
+
+    while (!__atomic_load_n(&l->stop, __ATOMIC_ACQUIRE)) {
+        struct pollfd p = {l->listener, POLLIN, 0};
+        int fd = poll(&p, 1, 20) > 0
+                     ? accept4(l->listener, NULL, NULL, SOCK_CLOEXEC)
+                     : -1;
+
+        if (fd >= 0)
+            serve(l, fd);
+    }
+    return NULL;
+}
+
+static void liar_start(struct liar *l, char url[64])
+{
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(in);
+
+    l->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(l->listener, (struct sockaddr *)&in, len), 0);
+    assert_int_equal(listen(l->listener, 8), 0);
+    getsockname(l->listener, (struct sockaddr *)&in, &len);
+    snprintf(url, 64, "redis://127.0.0.1:%d", ntohs(in.sin_port));
+    assert_int_equal(pthread_create(&l->thread, NULL, liar_main, l), 0);
+}
+
+static void liar_end(struct liar *l)
+{
+    __atomic_store_n(&l->stop, 1, __ATOMIC_RELEASE);
+    pthread_join(l->thread, NULL);
+    close(l->listener);
+}
+
+static void lie_to_acquire(struct world *w, const char *lie, size_t len,
+                           int repeat, bool closes)
+{
+    struct liar l = {.lie = lie, .lie_len = len, .repeat = repeat};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+    hf_lock *lock = NULL;
+    int64_t began;
+    char url[64];
+    int rc;
+
+    opt.op_timeout_ms = 300;
+    liar_start(&l, url);
+    if (hf_open(url, &opt, &c, &w->err))
+        fail_msg("%s", w->err.text);
+    assert_int_equal(hf_lock_new(c, "n", 1, NULL, &lock, NULL), 0);
+    began = wait_now();
+    rc = hf_lock_try(lock, &w->err);
+    if (rc >= 0 || wait_ms_since(began) > 1300)
+        fail_msg("%.40s: %d after %d ms", lie, rc, (int)wait_ms_since(began));
+    if (closes) {
+        assert_int_equal(rc, HF_EPROTO);
+        assert_true(
+            WAIT_FOR_MS(__atomic_load_n(&l.closed, __ATOMIC_ACQUIRE), 2000));
+    }
+    assert_int_equal(hf_lock_free(lock), 0);
+    hf_close(c);
+    liar_end(&l);
+}
+
+#define LIE(text, closes)                                                      \
+    {                                                                          \
+        text, sizeof(text) - 1, closes                                         \
+    }
+
+static void test_hostile_answers_to_an_acquire(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+        bool closes;
+    } lies[] = {
+        LIE("garbage\r\n", true),
+        LIE("\0\0\0\0\r\n", true),
+        LIE("+OK\r\n", true),
+        LIE("$-1\r\n", true),
+        LIE("*-1\r\n", true),
+        LIE("*0\r\n", true),
+        LIE(":2\r\n", true),
+        LIE("*1\r\n:2\r\n", true),
+        LIE("*2\r\n:2\r\n:1700000000000000\r\n", true),
+        LIE("*3\r\n:2\r\n:1700000000000000\r\n:-5\r\n", true),
+        LIE("*3\r\n:2\r\n:1700000000000000\r\n$3\r\nabc\r\n", true),
+        LIE("*3\r\n:2\r\n:-1\r\n:5\r\n", true),
+        LIE("*3\r\n:99\r\n:1700000000000000\r\n:5\r\n", true),
+        LIE("*4\r\n:3\r\n:1700000000000000\r\n:5\r\n:0\r\n", true),
+        LIE("*3\r\n:2\r\n:99999999999999999999999\r\n:5\r\n", true),
+        LIE("$99999999999\r\nabc", false),
+        LIE("$-99\r\n", true),
+        LIE("*2147483647\r\n", false),
+        LIE("*99999999999999\r\n", true),
+        LIE("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"
+            ":1\r\n",
+            true),
+        LIE("-\r\n", false),
+        LIE("-NOSCRIPT\r\n", false),
+        LIE("-ERR %s%n\r\n", false),
+        LIE("*2\r\n:5\r\n:1700000000000000\r\n", false), /* stale, for ever */
+        LIE("*2\r\n:4\r\n:1700000000000000\r\n:1\r\n:1\r\n:1\r\n", false),
+    };
+
+    for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
+        lie_to_acquire(*state, lies[i].text, lies[i].len, 1, lies[i].closes);
+}
+
+/* An answer without end must not eat the memory of the program. */
+static void test_hostile_answer_without_end(void **state)
+{
+    static char lie[65536] = "*1000000\r\n";
+    size_t head = strlen(lie);
+
+    memset(lie + head, 'x', sizeof(lie) - head);
+    memcpy(lie + head, "$16000000\r\n", 11);
+    lie_to_acquire(*state, lie, sizeof(lie), 300, true);
+}
+
+static void test_hostile_greetings(void **state)
+{
+    static const char *const hellos[] = {
+        "HTTP/1.1 400 Bad Request\r\n\r\n",
+        "SSH-2.0-OpenSSH_9.2\r\n",
+        "-ERR unknown command\r\n",
+        "-LOADING Redis is loading the dataset in memory\r\n",
+        "-DENIED Redis is running in protected mode\r\n",
+        "*0\r\n*0\r\n*0\r\n",
+        "+PONG\r\n",
+        "$5\r\nab",
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < sizeof(hellos) / sizeof(*hellos); i++) {
+        struct liar l = {.hello = hellos[i]};
+        hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+        hf_client *c = NULL;
+        char url[64];
+        int rc;
+
+        opt.connect_timeout_ms = 500;
+        liar_start(&l, url);
+        rc = hf_open(url, &opt, &c, &w->err);
+        if (rc != HF_EPROTO && rc != HF_EBACKEND)
+            fail_msg("%s: %d", hellos[i], rc);
+        assert_null(c);
+        liar_end(&l);
+    }
+}
+
+int run_hostile_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_hostile_answers_to_an_acquire),
+        T(test_hostile_answer_without_end),
+        T(test_hostile_greetings),
+    };
+
+    return cmocka_run_group_tests_name("redis: hostile answers", tests, NULL,
+                                       NULL);
+}

@@ -1,0 +1,346 @@
+/* The server dies, stops, forgets, is meddled with. */
+#include "redis_faults.h"
+
+#define WAITERS "holdfast:waiters:{n}"
+#define SEEN "holdfast:seen:{n}"
+
+/* ---- killed and started again, without persistence ---------------------- */
+
+static void test_restart_holder_learns_its_loss(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server.url, 3000, 1000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_near(w);
+    uint64_t before;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    before = token_of(a);
+    redis_server_kill(&w->server);
+    assert_int_equal(redis_server_again(&w->server), 0);
+    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
+    assert_true(token_of(b) > before);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 3000));
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    assert_int_equal(redis_server_do(&w->server, "EXISTS n"), 1);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    world_is_clean(w);
+}
+
+static void waiter_survives_restart(struct world *w, enum hf_fairness fair)
+{
+    hf_lock *a = world_lock(w, w->server.url, 30000, 1000, fair);
+    hf_lock *b = world_lock(w, w->server.url, 30000, 1000, fair);
+    struct taker *t;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    t = taker_start(w, b, 30000, 0);
+    world_has_waiter(w, fair == HF_FAIR ? SEEN : WAITERS);
+    redis_server_kill(&w->server);
+    assert_int_equal(redis_server_again(&w->server), 0);
+    /* The hold is forgotten: the waiter gets it. */
+    assert_true(WAIT_FOR_MS(taker_back(t), 8000));
+    assert_int_equal(t->rc, 0);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    hf_lock_release(a, NULL);
+    world_is_clean(w);
+}
+
+static void test_restart_waiter_goes_on(void **state)
+{
+    waiter_survives_restart(*state, HF_UNFAIR);
+}
+
+static void test_restart_fair_waiter_goes_on(void **state)
+{
+    waiter_survives_restart(*state, HF_FAIR);
+}
+
+static void test_restart_with_persistence_hold_survives(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a;
+
+    redis_server_end(&w->server);
+    w->server = (struct redis_server){.persist = true};
+    assert_int_equal(redis_server_start(&w->server), 0);
+    a = world_lock(w, w->server.url, 2000, 500, HF_FAIR_DEFAULT);
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    redis_server_kill(&w->server);
+    assert_int_equal(redis_server_again(&w->server), 0);
+    /* Renewed over the new connection: still there after its first TTL. */
+    assert_false(WAIT_FOR_MS(hf_lock_check(a) != 0, 3000));
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_is_clean(w);
+}
+
+/* ---- stopped ------------------------------------------------------------ */
+
+static void test_stopped_acquire_times_out_and_leaves_nothing(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server.url, 30000, 700, HF_FAIR_DEFAULT);
+    hf_lock *b = world_near(w);
+    int64_t began;
+
+    assert_int_equal(redis_server_stop(&w->server), 0);
+    began = wait_now();
+    assert_int_not_equal(hf_lock_timed(a, 500, &w->err), 0);
+    assert_true(wait_ms_since(began) < 1500);
+    began = wait_now();
+    assert_int_not_equal(hf_lock_try(a, &w->err), 0);
+    assert_true(wait_ms_since(began) < 1700);
+    assert_int_equal(redis_server_continue(&w->server), 0);
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+/* Long enough for the connection to be given up. */
+static void test_stopped_for_long_leaves_nothing(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server.url, 30000, 300, HF_FAIR_DEFAULT);
+
+    world_free_for_all(w, a);
+    assert_int_equal(redis_server_stop(&w->server), 0);
+    for (int64_t began = wait_now(); wait_ms_since(began) < 2500; wait_tick())
+        assert_int_not_equal(hf_lock_timed(a, 100, &w->err), 0);
+    assert_int_equal(redis_server_continue(&w->server), 0);
+    assert_true(WAIT_FOR_MS(hf_lock_timed(a, 1000, &w->err) == 0, 5000));
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_is_clean(w);
+}
+
+static void test_stopped_claim_ends_at_its_deadline(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server.url, 1000, 300, HF_FAIR_DEFAULT);
+    int64_t deadline;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    assert_int_equal(redis_server_stop(&w->server), 0);
+    assert_int_equal(hf_lock_deadline(a, &deadline), 0);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 3000));
+    /* A renewal may have been on its way back; then at the next deadline. */
+    assert_true(wait_now() < deadline + 1300 * 1000000LL);
+    assert_int_equal(redis_server_continue(&w->server), 0);
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    world_is_clean(w);
+}
+
+static void test_stopped_answer_after_its_lease_is_no_grant(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server.url, 30000, 5000, HF_FAIR_DEFAULT);
+    struct taker *t;
+    int64_t deadline, began = wait_now();
+
+    assert_int_equal(redis_server_stop(&w->server), 0);
+    t = taker_start(w, a, 10000, 400);
+    while (wait_ms_since(began) < 800)
+        wait_tick();
+    assert_int_equal(redis_server_continue(&w->server), 0);
+    assert_true(WAIT_FOR(taker_back(t)));
+    assert_int_equal(t->rc, 0);
+    /* The one that counts was sent after the first had come too late. */
+    if (hf_lock_deadline(a, &deadline) == 0)
+        assert_true(deadline > began + 800 * 1000000LL);
+    taker_end(t);
+    world_is_clean(w);
+}
+
+/* ---- meddling ----------------------------------------------------------- */
+
+static void meddle(struct world *w, const char *command)
+{
+    hf_lock *a = world_lock(w, w->server.url, 1500, 1000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_near(w);
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    redis_server_do(&w->server, command);
+    assert_int_equal(hf_lock_timed(b, 3000, &w->err), 0);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 1500));
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    assert_int_equal(hf_lock_check(b), 0);
+    assert_int_equal(redis_server_do(&w->server, "EXISTS n"), 1);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    world_is_clean(w);
+}
+
+static void test_deleted_key_is_learned(void **state)
+{
+    meddle(*state, "DEL n");
+}
+
+static void test_flushed_database_is_learned(void **state)
+{
+    meddle(*state, "FLUSHALL");
+}
+
+/* Before the holder knows: its release must free nobody else. */
+static void test_deleted_key_release_frees_nobody(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    redis_server_do(&w->server, "DEL n");
+    assert_int_equal(hf_lock_timed(b, 3000, &w->err), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
+    assert_int_equal(redis_server_do(&w->server, "HLEN n"), 1);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    world_is_clean(w);
+}
+
+static void test_scripts_flushed_at_every_step(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server.url, 900, 1000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_near(w);
+    struct taker *t;
+
+    redis_server_do(&w->server, "SCRIPT FLUSH");
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    redis_server_do(&w->server, "SCRIPT FLUSH");
+    t = taker_start(w, b, 10000, 0);
+    world_has_waiter(w, WAITERS);
+    redis_server_do(&w->server, "SCRIPT FLUSH");
+    /* Renewals meanwhile. */
+    assert_false(WAIT_FOR_MS(hf_lock_check(a) != 0, 1500));
+    redis_server_do(&w->server, "SCRIPT FLUSH");
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), 2000));
+    redis_server_do(&w->server, "SCRIPT FLUSH");
+    taker_end(t);
+    assert_int_equal(t->rc, 0);
+    assert_int_equal(t->release_rc, 0);
+    world_is_clean(w);
+}
+
+static void clients_killed(struct world *w, enum hf_fairness fair)
+{
+    hf_lock *a = world_lock(w, w->server.url, 30000, 1000, fair);
+    hf_lock *b = world_lock(w, w->server.url, 30000, 1000, fair);
+    struct taker *t;
+    int64_t began;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    t = taker_start(w, b, 20000, 0);
+    world_has_waiter(w, fair == HF_FAIR ? SEEN : WAITERS);
+    assert_true(
+        WAIT_FOR(redis_server_do(&w->server, "CLIENT KILL TYPE pubsub") > 0));
+    assert_true(redis_server_do(&w->server, "CLIENT KILL TYPE normal") > 0);
+    began = wait_now();
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_true(WAIT_FOR(taker_back(t)));
+    assert_true(t->returned - began < 2200 * 1000000LL);
+    taker_end(t);
+    assert_int_equal(t->rc, 0);
+    world_is_clean(w);
+}
+
+static void test_connections_killed_waiter_is_woken(void **state)
+{
+    clients_killed(*state, HF_UNFAIR);
+}
+
+static void test_connections_killed_fair_waiter_is_woken(void **state)
+{
+    clients_killed(*state, HF_FAIR);
+}
+
+static void test_idle_connection_closed_by_server(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w);
+
+    world_free_for_all(w, a);
+    for (int64_t began = wait_now(); wait_ms_since(began) < 600;)
+        wait_tick();
+    redis_server_do(&w->server, "CLIENT KILL TYPE normal SKIPME yes");
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+static void test_wrong_types_are_mismatches(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w);
+    hf_lock *b = world_lock(w, w->server.url, 30000, 1000, HF_FAIR);
+
+    redis_server_do(&w->server, "SET n 1");
+    assert_int_equal(hf_lock_try(a, &w->err), HF_EMISMATCH);
+    assert_int_equal(hf_lock_timed(b, 1000, &w->err), HF_EMISMATCH);
+    redis_server_do(&w->server, "DEL n");
+    redis_server_do(&w->server, "HSET n mode read x:1 1");
+    assert_int_equal(hf_lock_try(a, &w->err), HF_EMISMATCH);
+    assert_int_equal(hf_lock_timed(b, 1000, &w->err), HF_EMISMATCH);
+    redis_server_do(&w->server, "DEL n");
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+static void test_refusals_have_a_text(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    redis_server_do(&w->server, "CONFIG SET maxmemory 1");
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_int_equal(hf_lock_try(b, &w->err), HF_EBACKEND);
+    assert_non_null(strstr(w->err.text, "OOM"));
+    redis_server_do(&w->server, "CONFIG SET maxmemory 0");
+    redis_server_do(&w->server, "REPLICAOF 127.0.0.1 1");
+    assert_int_equal(hf_lock_try(b, &w->err), HF_EBACKEND);
+    assert_non_null(strstr(w->err.text, "READONLY"));
+    redis_server_do(&w->server, "REPLICAOF NO ONE");
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+/* The server runs out of connections for the one that listens. */
+static void test_waiter_without_subscription_looks(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    struct taker *t;
+
+    redis_server_do(&w->server, "CONFIG SET maxclients 3");
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    t = taker_start(w, b, 20000, 0);
+    world_has_waiter(w, WAITERS);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), 2500));
+    taker_end(t);
+    assert_int_equal(t->rc, 0);
+    redis_server_do(&w->server, "CONFIG SET maxclients 100");
+    world_is_clean(w);
+}
+
+int run_server_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_restart_holder_learns_its_loss),
+        T(test_restart_waiter_goes_on),
+        T(test_restart_fair_waiter_goes_on),
+        T(test_restart_with_persistence_hold_survives),
+        T(test_stopped_acquire_times_out_and_leaves_nothing),
+        T(test_stopped_for_long_leaves_nothing),
+        T(test_stopped_claim_ends_at_its_deadline),
+        T(test_stopped_answer_after_its_lease_is_no_grant),
+        T(test_deleted_key_is_learned),
+        T(test_flushed_database_is_learned),
+        T(test_deleted_key_release_frees_nobody),
+        T(test_scripts_flushed_at_every_step),
+        T(test_connections_killed_waiter_is_woken),
+        T(test_connections_killed_fair_waiter_is_woken),
+        T(test_idle_connection_closed_by_server),
+        T(test_wrong_types_are_mismatches),
+        T(test_refusals_have_a_text),
+        T(test_waiter_without_subscription_looks),
+    };
+
+    return cmocka_run_group_tests_name("redis: the server", tests, NULL, NULL);
+}

@@ -1,0 +1,45 @@
+/*
+ * A TCP proxy of our own, in a thread, between a client under test and its
+ * server. Faults are switched on while it runs; they hold for connections that
+ * exist and for new ones, until the next switch. A connection that has lost
+ * bytes in one direction never carries any in it again: TCP leaves no gaps.
+ */
+#ifndef TESTS_PROXY_H
+#define TESTS_PROXY_H
+
+#include <stdint.h>
+
+enum proxy_mode {
+    PROXY_PASS,
+    PROXY_SWALLOW,    /* what the server says goes nowhere */
+    PROXY_DEAF,       /* what the client says goes nowhere */
+    PROXY_BLACK_HOLE, /* both */
+    PROXY_DELAY,      /* what the server says comes `value` ms later */
+    PROXY_RESET,      /* once: RST after `value` more bytes of the server */
+    PROXY_HALF_CLOSE, /* once: FIN to the client after as many */
+    PROXY_DRIP,       /* one byte of the server each `value` us */
+    PROXY_REFUSE,     /* new connections are reset */
+};
+
+struct proxy;
+
+/* To 127.0.0.1:port. NULL on failure. */
+struct proxy *proxy_start(int port);
+int proxy_port(const struct proxy *);
+const char *proxy_url(const struct proxy *); /* redis://127.0.0.1:port */
+/* In force when it returns. */
+void proxy_set(struct proxy *, enum proxy_mode, long value);
+/* Resets every connection there is, both sides. */
+void proxy_cut(struct proxy *);
+/* Bytes of the clients that have gone to the server, all connections. */
+uint64_t proxy_sent(struct proxy *);
+/* What the clients of connections that exist now say is kept back, until it is
+ * delivered: even if that client is gone by then. */
+void proxy_hoard(struct proxy *);
+uint64_t proxy_hoarded(struct proxy *); /* bytes */
+void proxy_deliver(struct proxy *);
+/* Bytes of the server that came (passed on or not). */
+uint64_t proxy_answered(struct proxy *);
+void proxy_end(struct proxy *);
+
+#endif

@@ -1,0 +1,248 @@
+#include "redis_server.h"
+#include "wait.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define STARTS 20 /* a port may be taken between looking and using it */
+
+static int free_port(void)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(in);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int port = -1;
+
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&in, len) &&
+        !getsockname(fd, (struct sockaddr *)&in, &len))
+        port = ntohs(in.sin_port);
+    if (fd >= 0)
+        close(fd);
+    return port;
+}
+
+static void run(struct redis_server *s, pid_t parent)
+{
+    char port[16], log[96];
+    const char *argv[24 + REDIS_SERVER_ARGS] = {
+        "redis-server",
+        "--port",
+        port,
+        "--bind",
+        "127.0.0.1",
+        "--dir",
+        s->dir,
+        "--unixsocket",
+        s->socket,
+        "--save",
+        "",
+        "--appendonly",
+        s->persist ? "yes" : "no",
+        "--appendfsync",
+        "always",
+        "--logfile",
+        log,
+        "--daemonize",
+        "no",
+    };
+    size_t n = 0;
+    sigset_t none;
+
+    while (argv[n])
+        n++;
+    for (size_t i = 0; i < REDIS_SERVER_ARGS && s->args[i]; i++)
+        argv[n++] = s->args[i];
+    snprintf(port, sizeof(port), "%d", s->port);
+    snprintf(log, sizeof(log), "%s/log", s->dir);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (getppid() == parent)
+        execvp(argv[0], (char *const *)argv);
+    _exit(127);
+}
+
+static void forget_admin(struct redis_server *s)
+{
+    if (s->admin)
+        redisFree(s->admin);
+    s->admin = NULL;
+}
+
+/* Reaps the server if it has ended. */
+static bool ended(struct redis_server *s)
+{
+    if (waitpid(s->pid, NULL, WNOHANG) != s->pid)
+        return false;
+    s->pid = 0;
+    return true;
+}
+
+static bool answers(struct redis_server *s)
+{
+    redisContext *c = redisConnectUnix(s->socket);
+    redisReply *reply = c && !c->err ? redisCommand(c, "PING") : NULL;
+    /* With a password NOAUTH is as good; LOADING is not. */
+    bool ok = reply && strncmp(reply->str, "LOADING", 7) != 0;
+
+    freeReplyObject(reply);
+    if (c)
+        redisFree(c);
+    return ok;
+}
+
+int redis_server_again(struct redis_server *s)
+{
+    pid_t parent = getpid();
+
+    forget_admin(s);
+    unlink(s->socket);
+    s->pid = fork();
+    if (s->pid == 0)
+        run(s, parent);
+    if (s->pid < 0)
+        return -1;
+    if (!WAIT_FOR(ended(s) || answers(s)) || !s->pid)
+        return -1;
+    return 0;
+}
+
+int redis_server_start(struct redis_server *s)
+{
+    char text[64] = "/tmp/holdfast-redis-XXXXXX";
+
+    if (!mkdtemp(text))
+        return -1;
+    strcpy(s->dir, text);
+    snprintf(s->socket, sizeof(s->socket), "%s/socket", s->dir);
+    snprintf(s->unix_url, sizeof(s->unix_url), "redis+unix://%s", s->socket);
+    for (int i = 0; i < STARTS; i++) {
+        s->port = free_port();
+        snprintf(s->url, sizeof(s->url), "redis://127.0.0.1:%d", s->port);
+        if (s->port > 0 && !redis_server_again(s))
+            return 0;
+    }
+    fprintf(stderr, "redis-server does not start; see %s/log\n", s->dir);
+    return -1;
+}
+
+void redis_server_kill(struct redis_server *s)
+{
+    forget_admin(s);
+    if (s->pid <= 0)
+        return;
+    kill(s->pid, SIGKILL);
+    while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    s->pid = 0;
+}
+
+int redis_server_stop(struct redis_server *s)
+{
+    if (kill(s->pid, SIGSTOP))
+        return -1;
+    return WAIT_FOR(wait_state(s->pid, s->pid) == 'T') ? 0 : -1;
+}
+
+int redis_server_continue(struct redis_server *s)
+{
+    return kill(s->pid, SIGCONT);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type,
+                      struct FTW *ftw)
+{
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+void redis_server_end(struct redis_server *s)
+{
+    redis_server_kill(s);
+    if (s->dir[0])
+        nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    s->dir[0] = '\0';
+}
+
+static redisReply *vask(struct redis_server *s, const char *fmt, va_list ap)
+{
+    redisReply *reply;
+
+    if (!s->admin)
+        s->admin = redisConnectUnix(s->socket);
+    reply =
+        s->admin && !s->admin->err ? redisvCommand(s->admin, fmt, ap) : NULL;
+    if (!reply) {
+        fprintf(stderr, "the server does not answer: %s\n", fmt);
+        abort();
+    }
+    return reply;
+}
+
+redisReply *redis_server_ask(struct redis_server *s, const char *fmt, ...)
+{
+    redisReply *reply;
+    va_list ap;
+
+    va_start(ap, fmt);
+    reply = vask(s, fmt, ap);
+    va_end(ap);
+    return reply;
+}
+
+long long redis_server_do(struct redis_server *s, const char *fmt, ...)
+{
+    redisReply *reply;
+    long long number = 0;
+    va_list ap;
+
+    va_start(ap, fmt);
+    reply = vask(s, fmt, ap);
+    va_end(ap);
+    if (reply->type == REDIS_REPLY_INTEGER)
+        number = reply->integer;
+    else if (reply->type == REDIS_REPLY_ERROR)
+        number = -1;
+    freeReplyObject(reply);
+    return number;
+}
+
+static bool is_token(const char *key)
+{
+    return !strncmp(key, "redisson_lock_token:", 20) ||
+           !strncmp(key, "holdfast:token:", 15);
+}
+
+static long long count(struct redis_server *s, bool print)
+{
+    redisReply *reply = redis_server_ask(s, "KEYS *");
+    long long n = 0;
+
+    for (size_t i = 0; i < reply->elements; i++) {
+        if (is_token(reply->element[i]->str))
+            continue;
+        n++;
+        if (print)
+            fprintf(stderr, "left behind: %s\n", reply->element[i]->str);
+    }
+    freeReplyObject(reply);
+    return n;
+}
+
+long long redis_server_keys(struct redis_server *s)
+{
+    return count(s, false);
+}
+
+void redis_server_print_keys(struct redis_server *s)
+{
+    count(s, true);
+}

@@ -1,0 +1,48 @@
+/*
+ * A real redis-server for a test: on a free loopback port and a unix socket,
+ * in a directory of its own, without persistence unless asked for. It dies
+ * with the thread that started it, and readiness is a PONG, never a sleep.
+ */
+#ifndef TESTS_REDIS_SERVER_H
+#define TESTS_REDIS_SERVER_H
+
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define REDIS_SERVER_ARGS 16
+
+struct redis_server {
+    pid_t pid; /* 0: not running */
+    int port;
+    bool persist; /* keeps an append-only file over a restart */
+    char dir[64];
+    char socket[96];
+    char url[64];                        /* redis://127.0.0.1:port */
+    char unix_url[112];                  /* redis+unix:///socket */
+    const char *args[REDIS_SERVER_ARGS]; /* more of them, NULL at the end */
+    redisContext *admin; /* for redis_server_ask; connects when needed */
+};
+
+/* All return 0, or -1 with a text on stderr. */
+int redis_server_start(struct redis_server *); /* persist, args: set before */
+/* SIGKILL, and gone for sure; the directory stays. */
+void redis_server_kill(struct redis_server *);
+/* Again, on the same port. */
+int redis_server_again(struct redis_server *);
+int redis_server_stop(struct redis_server *); /* SIGSTOP, stopped for sure */
+int redis_server_continue(struct redis_server *);
+/* Killed, and the directory removed. */
+void redis_server_end(struct redis_server *);
+
+/* A command as the administrator; the reply is the caller's to free. Fails
+ * the test if there is none. */
+redisReply *redis_server_ask(struct redis_server *, const char *fmt, ...);
+/* The same for those that answer a number, or whose answer nobody wants (-1
+ * for an error, 0 for anything else that is no number). */
+long long redis_server_do(struct redis_server *, const char *fmt, ...);
+/* Keys that are there, but for those of tokens. */
+long long redis_server_keys(struct redis_server *);
+void redis_server_print_keys(struct redis_server *);
+
+#endif

@@ -138,7 +138,8 @@ static inline void hf__gate_quick_grant(struct hf__gate *g,
     l->token = token;
     l->deadline = l->until = l->renew_at = l->max_until = HF__NEVER;
     l->lease_ms = w->lease_ms;
-    l->fixed = l->drop = l->renewing = false;
+    l->fixed = l->drop = false;
+    l->renewing = 0;
     g->owner = w->owner;
     g->count = 1;
     g->turns = w->handoff;

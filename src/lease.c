@@ -118,7 +118,7 @@ static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
 
     l->state = HF__HELD;
     l->token = req->token;
-    l->renewing = false;
+    l->renewing = 0;
     l->renew_at = HF__NEVER;
     l->until = HF__NEVER;
     if (ends)
@@ -193,7 +193,7 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
 
 void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
-    l->renewing = true;
+    l->renewing++;
     if (lease_ms > l->lease_ms)
         l->lease_ms = lease_ms; /* the server may remember it for that long */
     if (l->until == HF__NEVER)
@@ -210,7 +210,8 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
 
     if (l->state != HF__HELD || l->hold_id != hold_id || l->drop)
         return HF__DONE; /* let go meanwhile */
-    l->renewing = false;
+    if (l->renewing)
+        l->renewing--;
     if (result == HF_ENOTOWNER) {
         l->state = HF__IDLE;
         l->until = HF__NEVER;
@@ -222,7 +223,9 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
             l->renew_at = now + length / 20 + 10 * HF__MS;
         return HF__DONE;
     }
-    if (l->endless && !l->fixed)
+    /* A later one is under way that may have made it shorter: its answer, or
+     * none, decides. */
+    if ((l->endless && !l->fixed) || l->renewing)
         return HF__DONE;
     l->lease_ms = lease_ms;
     l->until = sent_at + length - hf__lease_margin(lease_ms);

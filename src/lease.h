@@ -43,6 +43,7 @@ struct hf__lease {
     uint64_t let_go_id; /* let_go: the hold id that is let go */
     hf__time patience;  /* ASKING: how long silence may last */
     uint32_t lease_ms;  /* asked for */
+    uint16_t renewing;  /* HELD: renewals under way */
     uint8_t state;
     uint8_t let_go_op; /* RELEASE or ABANDON */
     bool wanted : 1;   /* somebody waits for it */
@@ -51,7 +52,6 @@ struct hf__lease {
     bool endless : 1;  /* the backend's holds need no renewal */
     bool heard : 1;    /* the server has answered about this hold id */
     bool rang : 1;     /* ASKING: the bell rang meanwhile */
-    bool renewing : 1;
     bool letting_go : 1; /* a let_go is under way */
     bool unsure : 1;     /* and its answer was lost once */
 };

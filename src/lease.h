@@ -45,13 +45,13 @@ struct hf__lease {
     uint32_t lease_ms;  /* asked for */
     uint16_t renewing;  /* HELD: renewals under way */
     uint8_t state;
-    uint8_t let_go_op; /* RELEASE or ABANDON */
-    bool wanted : 1;   /* somebody waits for it */
-    bool drop : 1;     /* the present hold id is to be let go */
-    bool fixed : 1;    /* the lease is fixed: never renewed by itself */
-    bool endless : 1;  /* the backend's holds need no renewal */
-    bool heard : 1;    /* the server has answered about this hold id */
-    bool rang : 1;     /* ASKING: the bell rang meanwhile */
+    uint8_t let_go_op;   /* RELEASE or ABANDON */
+    bool wanted : 1;     /* somebody waits for it */
+    bool drop : 1;       /* the present hold id is to be let go */
+    bool fixed : 1;      /* the lease is fixed: never renewed by itself */
+    bool endless : 1;    /* the backend's holds need no renewal */
+    bool heard : 1;      /* the server has answered about this hold id */
+    bool rang : 1;       /* ASKING: the bell rang meanwhile */
     bool letting_go : 1; /* a let_go is under way */
     bool unsure : 1;     /* and its answer was lost once */
 };

@@ -53,10 +53,15 @@ static bool granted(struct shm *s, struct shm_link *l, struct hf__req *req,
     if ((!req->fixed ||
          hf__shm_lease_write(s, l->index, word,
                              req->sent_at + req->lease_ms * HF__MS, true)) &&
-        shm_grant(l, req, word))
+        shm_grant(s, l, req, word))
         return true;
     hf__shm_stir(l->entry); /* in case it is being given to our old cell */
     return false;
+}
+
+static struct shm_cell *cell_of(struct shm *s, struct shm_wait *wait)
+{
+    return &s->file->cell[atomic_load(&wait->cell)];
 }
 
 /* One try at a word that is free. */
@@ -77,11 +82,12 @@ static bool take(struct shm *s, struct shm_link *l, uint64_t *word)
 }
 
 /* Says in the word that we wait. False: the word has changed. */
-static bool announce(struct shm_link *l, uint64_t word)
+static bool announce(struct shm_link *l, const struct shm_wait *wait,
+                     uint64_t word)
 {
     uint64_t new = (shm_stirred(word) | SHM_WAITERS) & ~SHM_WAKING;
 
-    if (l->announced && (word & SHM_WAITERS) && !(word & SHM_WAKING))
+    if (wait->announced && (word & SHM_WAITERS) && !(word & SHM_WAKING))
         return true;
     SHM_POINT();
     return atomic_compare_exchange_strong(&l->entry->word, &word, new);
@@ -91,26 +97,27 @@ static bool announce(struct shm_link *l, uint64_t word)
 static int wait_behind(struct shm *s, struct shm_link *l, struct hf__req *req,
                        uint64_t word)
 {
-    unsigned n = atomic_load(&l->cell);
+    struct shm_wait *wait = atomic_load(&l->wait);
+    struct shm_cell *c = cell_of(s, wait);
     uint32_t owner = shm_owner(word);
     struct shm_scan r;
 
     SHM_POINT();
-    hf__shm_scan(s, l->index, s->me, atomic_load(&s->file->cell[n].ticket), &r);
-    if (!l->announced && r.behind != SHM_NO_CELL)
+    hf__shm_scan(s, l->index, s->me, atomic_load(&c->ticket), &r);
+    if (!wait->announced && r.behind != SHM_NO_CELL)
         hf__shm_ring(s, r.behind);
     SHM_POINT();
-    l->announced = true;
-    atomic_store(&s->file->cell[n].settled, 1);
+    wait->announced = true;
+    atomic_store(&c->settled, 1);
     if (r.before != SHM_NO_CELL && r.before_owner != owner)
-        hf__shm_watch(s, l, r.before_owner, HF__NEVER);
+        hf__shm_watch(s, wait, r.before_owner, HF__NEVER);
     else
-        hf__shm_watch(s, l, owner, hf__shm_lease_end(l->entry, word));
+        hf__shm_watch(s, wait, owner, hf__shm_lease_end(l->entry, word));
     req->look_at = HF__NEVER; /* park knows when */
     if (req->is_async)
-        req->look_at = hf__shm_async_add(s, l);
+        req->look_at = hf__shm_async_add(s, wait);
     else
-        hf__shm_async_remove(s, l);
+        hf__shm_async_remove(s, wait);
     return HF__QUEUED;
 }
 
@@ -140,12 +147,13 @@ static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
                 uint32_t *dead)
 {
     for (;;) {
-        unsigned n = atomic_load(&l->cell);
+        struct shm_wait *wait = atomic_load(&l->wait);
         uint64_t w;
         int rc;
 
         if (l->state == SHM_QUEUED)
-            atomic_store(&l->watch.bell, atomic_load(&s->file->cell[n].bell));
+            atomic_store(&wait->watch.bell,
+                         atomic_load(&cell_of(s, wait)->bell));
         w = atomic_load(&l->entry->word);
         if (!shm_owner(w)) {
             /* Fair, and somebody waits: not possible, unless he has been
@@ -170,7 +178,7 @@ static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
                 return rc;
             continue;
         }
-        if (announce(l, w))
+        if (announce(l, wait, w))
             return wait_behind(s, l, req, w);
     }
 }
@@ -184,12 +192,13 @@ int hf__shm_attempt_slow(struct shm *s, struct hf__req *req)
     if (atomic_load(&l->hold_id) != req->hold_id)
         hf__shm_let_go(s, l);
     else if (l->state == SHM_HELD) {
-        req->token = l->token;
+        req->token =
+            shm_token(atomic_load(&l->entry->epoch), atomic_load(&l->mine));
         return HF__GRANTED;
     }
     atomic_store(&l->hold_id, req->hold_id);
     if (l->state == SHM_QUEUED)
-        atomic_store(&s->file->cell[atomic_load(&l->cell)].is_async,
+        atomic_store(&cell_of(s, atomic_load(&l->wait))->is_async,
                      req->is_async);
     rc = look(s, l, req, &dead);
     if (dead)

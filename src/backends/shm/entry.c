@@ -184,9 +184,8 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
     link->entry = &s->file->entry[index];
     link->index = (uint16_t)index;
     link->fair = remote->fair;
-    link->take_mask = SHM_OWNER_MASK | (remote->fair ? SHM_FLAGS : 0);
-    link->cell = SHM_NO_CELL;
-    link->remote = remote;
+    link->take_mask =
+        (uint32_t)(SHM_OWNER_MASK | (remote->fair ? SHM_FLAGS : 0));
     remote->impl = link;
     return 0;
 }
@@ -209,6 +208,7 @@ void hf__shm_detach(void *self, struct hf__remote *remote)
         hf__shm_reclaim_locked(s, link->index);
         hf__shm_unlock(s);
     }
+    s->core->free(s->client, atomic_load(&link->wait));
     s->core->free(s->client, link);
     remote->impl = NULL;
 }

@@ -249,14 +249,33 @@ static int cell_take(struct shm *s)
                         s->path, SHM_CELLS);
 }
 
-/* Into the queue, but not announced yet: the word does not tell of it. */
-int hf__shm_enqueue(struct shm *s, struct shm_link *l,
-                    const struct hf__req *req)
+static struct shm_wait *wait_of(struct shm *s, struct shm_link *l,
+                                struct hf__remote *remote)
+{
+    struct shm_wait *wait = atomic_load(&l->wait);
+
+    if (wait)
+        return wait;
+    wait = s->core->alloc(s->client, sizeof(*wait));
+    if (!wait) {
+        s->core->why(s->client, HF_ENOMEM, "out of memory");
+        return NULL;
+    }
+    atomic_init(&wait->cell, SHM_NO_CELL);
+    wait->remote = remote;
+    atomic_store(&l->wait, wait);
+    return wait;
+}
+
+int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
 {
     struct shm_file *f = s->file;
+    struct shm_wait *wait = wait_of(s, l, req->remote);
     struct shm_cell *c;
     int n;
 
+    if (!wait)
+        return HF_ENOMEM;
     if (!hf__shm_file_there(s))
         return HF_EBACKEND;
     n = cell_take(s);
@@ -269,15 +288,15 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l,
     atomic_store(&c->is_async, req->is_async);
     atomic_store(&c->settled, 0);
     atomic_store(&c->since, shm_wall_ms());
-    shm_label_put(c->label, l->remote->label ? l->remote->label : "");
+    shm_label_put(c->label, req->remote->label);
     SHM_POINT();
     atomic_store(&c->ticket, atomic_fetch_add(&l->entry->next_ticket, 1) + 1);
     SHM_POINT();
     atomic_fetch_or(&l->entry->waiting[n / 64], 1ULL << n % 64);
     SHM_POINT();
-    l->announced = false;
-    l->dying = 0;
-    atomic_store(&l->cell, (uint16_t)n);
+    wait->announced = false;
+    wait->dying = 0;
+    atomic_store(&wait->cell, (uint16_t)n);
     l->state = SHM_QUEUED;
     return 0;
 }
@@ -286,10 +305,11 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l,
  * by our cell any more. */
 void hf__shm_dequeue(struct shm *s, struct shm_link *l)
 {
-    unsigned n = atomic_load(&l->cell);
+    struct shm_wait *wait = atomic_load(&l->wait);
+    unsigned n = atomic_load(&wait->cell);
 
-    hf__shm_async_remove(s, l);
-    atomic_store(&l->cell, SHM_NO_CELL);
+    hf__shm_async_remove(s, wait);
+    atomic_store(&wait->cell, SHM_NO_CELL);
     SHM_POINT();
     atomic_fetch_and(&l->entry->waiting[n / 64], ~(1ULL << n % 64));
     SHM_POINT();
@@ -301,12 +321,13 @@ void hf__shm_dequeue(struct shm *s, struct shm_link *l)
 void hf__shm_leave(struct shm *s, struct shm_link *l)
 {
     struct shm_entry *e = l->entry;
-    unsigned n = atomic_load(&l->cell);
+    struct shm_wait *wait = atomic_load(&l->wait);
+    unsigned n = atomic_load(&wait->cell);
     struct shm_cell *c = &s->file->cell[n];
     struct shm_scan r;
 
-    hf__shm_async_remove(s, l);
-    atomic_store(&l->cell, SHM_NO_CELL);
+    hf__shm_async_remove(s, wait);
+    atomic_store(&wait->cell, SHM_NO_CELL);
     l->state = SHM_IDLE;
     SHM_POINT();
     atomic_fetch_and(&e->waiting[n / 64], ~(1ULL << n % 64));

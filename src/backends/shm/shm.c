@@ -27,6 +27,7 @@ static int shm_open(hf_client *client, const struct hf__core *core,
     s->core = core;
     s->fd = s->dir_fd = -1;
     s->op_timeout_ms = config->op_timeout_ms;
+    s->label = config->label;
     pthread_mutex_init(&s->async_mutex, NULL);
     rc = hf__shm_file_open(s, config);
     if (!rc)
@@ -75,7 +76,7 @@ static int shm_attempt(void *self, struct hf__req *req)
                                                     memory_order_acquire,
                                                     memory_order_relaxed)) {
             SHM_POINT();
-            if (__builtin_expect(shm_grant(l, req, new), 1))
+            if (__builtin_expect(shm_grant(s, l, req, new), 1))
                 return HF__GRANTED;
         }
     }
@@ -86,12 +87,14 @@ static int shm_release(void *self, struct hf__req *req)
 {
     struct shm_link *l = req->remote->impl;
     uint64_t word = atomic_load_explicit(&l->mine, memory_order_relaxed);
+    uint64_t flags = word & SHM_FLAGS;
 
     if (l->state != SHM_HELD ||
         atomic_load_explicit(&l->hold_id, memory_order_relaxed) != req->hold_id)
         return HF_ENOTOWNER;
     SHM_POINT();
-    if (!(word & SHM_FLAGS) &&
+    /* Nobody waits; or one who does is on the way, and may be late. */
+    if ((!flags || (flags == (SHM_WAITERS | SHM_WAKING) && !l->fair)) &&
         atomic_compare_exchange_strong_explicit(
             &l->entry->word, &word, word & ~SHM_OWNER_MASK,
             memory_order_release, memory_order_relaxed)) {

@@ -13,7 +13,7 @@
  *
  * Who may touch what of a link: attempt, abandon and release, which the core
  * calls under the name's mutex. Except `hold_id` and `mine`, which renew reads
- * under another one, and `watch`, which park reads with none: those are atomic.
+ * under another one, and what park reads with none: those are atomic.
  */
 #ifndef HF_SHM_H
 #define HF_SHM_H
@@ -42,7 +42,8 @@ struct shm {
     struct shm_file *file;
     hf_client *client;
     const struct hf__core *core;
-    uint32_t me; /* slot and generation, as in a word */
+    uint32_t me;       /* slot and generation, as in a word */
+    const char *label; /* the client's: who has this one need not write it */
     int fd, dir_fd;
     char path[256]; /* of the file, for texts */
     uint32_t op_timeout_ms;
@@ -51,35 +52,40 @@ struct shm {
     uint32_t doorbell_seen; /* the keeper's */
 
     pthread_mutex_t async_mutex; /* a leaf: nothing is taken under it */
-    struct shm_link *async;      /* those that the keeper watches for */
+    struct shm_wait *async;      /* those that the keeper watches for */
 };
 
 enum shm_state { SHM_IDLE, SHM_QUEUED, SHM_HELD };
 
-/* What a waiter sleeps on, as of its last look. */
-struct shm_watch {
-    shm_u32 bell;           /* value of its cell's bell before the look */
-    shm_u32 slot;           /* of the client whose death concerns it; 0: none */
-    shm_u32 word;           /* value of that slot's liveness word */
-    _Atomic hf__time until; /* look again then: a lease, or a dying process */
-};
-
-/* One name in one client: hf__remote.impl. */
-struct shm_link {
-    struct shm_entry *entry;
-    uint64_t take_mask; /* bits of the word that must be 0 to take it at once */
-    shm_u64 mine;       /* HELD: the word, as it was granted */
-    shm_u64 hold_id;
-    uint64_t token;
-    struct hf__remote *remote;
-    shm_u16 cell;   /* while QUEUED, else SHM_NO_CELL */
-    uint16_t index; /* of the entry */
-    uint8_t state;
-    bool fair, announced;
+/*
+ * What a link needs to wait: made at its first wait, freed with it. `watch` is
+ * what to sleep on, as of the last look.
+ */
+struct shm_wait {
+    struct shm_watch {
+        shm_u32 bell; /* value of its cell's bell before the look */
+        shm_u32 slot; /* of the client whose death concerns it; 0: none */
+        shm_u32 word; /* value of that slot's liveness word */
+        _Atomic hf__time until; /* look again then at the latest */
+    } watch;
+    shm_u16 cell; /* while QUEUED, else SHM_NO_CELL */
+    bool announced;
     uint8_t dying;       /* looks at a process that is not quite gone */
     bool in_async, rung; /* async_mutex */
-    struct shm_watch watch;
-    struct shm_link *next, **prev; /* async */
+    struct hf__remote *remote;
+    struct shm_wait *next, **prev; /* async */
+};
+
+/* One name in one client: hf__remote.impl. There may be thousands: small. */
+struct shm_link {
+    struct shm_entry *entry;
+    shm_u64 mine; /* HELD: the word, as it was granted */
+    shm_u64 hold_id;
+    _Atomic(struct shm_wait *) wait; /* NULL until there was one */
+    uint32_t take_mask; /* bits of the word that must be 0 to take it at once */
+    uint16_t index;     /* of the entry */
+    uint8_t state;
+    bool fair;
 };
 
 /* file.c */
@@ -129,7 +135,7 @@ struct shm_scan {
 void hf__shm_scan(struct shm *, unsigned index, uint32_t except, uint64_t mine,
                   struct shm_scan *);
 /* Into the queue, but not announced yet: the word does not tell of it. */
-int hf__shm_enqueue(struct shm *, struct shm_link *, const struct hf__req *);
+int hf__shm_enqueue(struct shm *, struct shm_link *, struct hf__req *);
 /* Out of the queue, with the lock. */
 void hf__shm_dequeue(struct shm *, struct shm_link *);
 /* Out of the queue, without it. */
@@ -152,14 +158,14 @@ void hf__shm_ring(struct shm *, unsigned cell);
 void hf__shm_wake(shm_u32 *word, int how_many);
 void hf__shm_tell_death(struct shm *, uint32_t owner);
 /* To look again when the owner dies, and at that time at the latest. */
-void hf__shm_watch(struct shm *, struct shm_link *, uint32_t owner,
+void hf__shm_watch(struct shm *, struct shm_wait *, uint32_t owner,
                    hf__time until);
 void hf__shm_park(void *, struct hf__remote *, uint32_t *word, uint32_t expect,
                   hf__time until);
 void hf__shm_advance(void *, hf__time now);
 /* Returns when to look again at the latest. */
-hf__time hf__shm_async_add(struct shm *, struct shm_link *);
-void hf__shm_async_remove(struct shm *, struct shm_link *);
+hf__time hf__shm_async_add(struct shm *, struct shm_wait *);
+void hf__shm_async_remove(struct shm *, struct shm_wait *);
 
 /* query.c */
 int hf__shm_query(void *, struct hf__query *);
@@ -183,7 +189,7 @@ static inline void shm_label_put(shm_u64 *to, const char *text)
 {
     uint64_t words[SHM_LABEL / 8] = {0};
 
-    for (size_t i = 0; i < SHM_LABEL - 1 && text[i]; i++)
+    for (size_t i = 0; text && i < SHM_LABEL - 1 && text[i]; i++)
         ((char *)words)[i] = text[i];
     for (size_t i = 0; i < SHM_LABEL / 8; i++)
         atomic_store_explicit(&to[i], words[i], memory_order_relaxed);
@@ -201,8 +207,8 @@ static inline void shm_label_get(char *to, shm_u64 *from)
  * The word is in our name: writes down what goes with it. False: it is not any
  * more (broken); then the token might be a wrong one, too.
  */
-static inline bool shm_grant(struct shm_link *l, struct hf__req *req,
-                             uint64_t word)
+static inline bool shm_grant(const struct shm *s, struct shm_link *l,
+                             struct hf__req *req, uint64_t word)
 {
     struct shm_entry *e = l->entry;
     uint64_t epoch = atomic_load_explicit(&e->epoch, memory_order_acquire);
@@ -213,12 +219,12 @@ static inline bool shm_grant(struct shm_link *l, struct hf__req *req,
         SHM_GRANT_MASK)
         return false;
     atomic_store_explicit(&e->since, shm_wall_ms(), memory_order_relaxed);
-    if (__builtin_expect(l->remote->label && l->remote->label[0], 0)) {
-        shm_label_put(e->label, l->remote->label);
+    if (__builtin_expect(req->remote->label != s->label, 0)) {
+        shm_label_put(e->label, req->remote->label);
         atomic_store_explicit(&e->label_count, (uint32_t)(word >> 40),
                               memory_order_relaxed);
     }
-    l->token = req->token = shm_token(epoch, word);
+    req->token = shm_token(epoch, word);
     l->state = SHM_HELD;
     /* In this order, for renew: it reads them in the other one. */
     atomic_store_explicit(&l->hold_id, req->hold_id, memory_order_relaxed);

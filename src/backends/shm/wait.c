@@ -67,18 +67,18 @@ void hf__shm_tell_death(struct shm *s, uint32_t owner)
 
 /* The process is marked but not gone: look again soon. That lasts for a moment;
  * where it does not (a core is being written), less often. */
-static hf__time soon(struct shm *s, struct shm_link *l)
+static hf__time soon(struct shm *s, struct shm_wait *w)
 {
-    hf__time nap = l->dying < 5 ? HF__MS / 10 << l->dying : 3 * HF__MS;
+    hf__time nap = w->dying < 5 ? HF__MS / 10 << w->dying : 3 * HF__MS;
 
-    if (l->dying < UINT8_MAX)
-        l->dying++;
+    if (w->dying < UINT8_MAX)
+        w->dying++;
     else
         nap = SHM_POLL_NS;
     return s->core->now() + nap;
 }
 
-void hf__shm_watch(struct shm *s, struct shm_link *l, uint32_t owner,
+void hf__shm_watch(struct shm *s, struct shm_wait *w, uint32_t owner,
                    hf__time until)
 {
     shm_u32 *alive = (shm_u32 *)&s->file->slot[owner & SHM_SLOT_MASK].alive;
@@ -91,14 +91,14 @@ void hf__shm_watch(struct shm *s, struct shm_link *l, uint32_t owner,
         ;
     SHM_POINT();
     if (!hf__shm_alive(s, owner)) {
-        atomic_store(&l->watch.slot, 0);
-        latest = soon(s, l);
+        atomic_store(&w->watch.slot, 0);
+        latest = soon(s, w);
     } else {
-        l->dying = 0;
-        atomic_store(&l->watch.word, word | FUTEX_WAITERS);
-        atomic_store(&l->watch.slot, owner & SHM_SLOT_MASK);
+        w->dying = 0;
+        atomic_store(&w->watch.word, word | FUTEX_WAITERS);
+        atomic_store(&w->watch.slot, owner & SHM_SLOT_MASK);
     }
-    atomic_store(&l->watch.until, until < latest ? until : latest);
+    atomic_store(&w->watch.until, until < latest ? until : latest);
 }
 
 static struct timespec monotonic(hf__time from_now)
@@ -165,13 +165,13 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
     wait_for(&on[1], &slots[s->me & SHM_SLOT_MASK].doorbell, s->doorbell_seen,
              false);
     pthread_mutex_lock(&s->async_mutex);
-    for (struct shm_link *l = s->async; l; l = l->next) {
-        uint32_t slot = atomic_load(&l->watch.slot);
+    for (struct shm_wait *w = s->async; w; w = w->next) {
+        uint32_t slot = atomic_load(&w->watch.slot);
 
-        until = least(until, atomic_load(&l->watch.until));
+        until = least(until, atomic_load(&w->watch.until));
         if (slot && len < 2 + SHM_WATCHED_MAX)
             wait_for(&on[len++], &slots[slot].alive,
-                     atomic_load(&l->watch.word), false);
+                     atomic_load(&w->watch.word), false);
         else if (slot)
             until = least(until, s->core->now() + SHM_POLL_NS);
     }
@@ -186,7 +186,8 @@ void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
 {
     struct shm *s = self;
     struct shm_link *l = remote ? remote->impl : NULL;
-    unsigned cell = l ? atomic_load(&l->cell) : 0;
+    struct shm_wait *w = l ? atomic_load(&l->wait) : NULL;
+    unsigned cell = w ? atomic_load(&w->cell) : SHM_NO_CELL;
     struct wait_on on[3];
     uint32_t slot, bell;
     hf__time left;
@@ -197,13 +198,13 @@ void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
     }
     if (cell == SHM_NO_CELL)
         return;
-    slot = atomic_load(&l->watch.slot);
-    bell = atomic_load(&l->watch.bell);
+    slot = atomic_load(&w->watch.slot);
+    bell = atomic_load(&w->watch.bell);
     wait_for(&on[0], &s->file->cell[cell].bell, bell, false);
     wait_for(&on[1], word, expect, true);
-    wait_for(&on[2], &s->file->slot[slot].alive, atomic_load(&l->watch.word),
+    wait_for(&on[2], &s->file->slot[slot].alive, atomic_load(&w->watch.word),
              false);
-    left = least(until, atomic_load(&l->watch.until)) - s->core->now();
+    left = least(until, atomic_load(&w->watch.until)) - s->core->now();
     if (left > 0 && !sleep_on(s, on, slot ? 3 : 2, left) &&
         __atomic_load_n(word, __ATOMIC_ACQUIRE) == expect)
         sleep_on_one(&s->file->cell[cell].bell, bell, false,
@@ -219,20 +220,20 @@ static void rouse_keeper(struct shm *s)
     hf__shm_wake(doorbell, INT_MAX);
 }
 
-hf__time hf__shm_async_add(struct shm *s, struct shm_link *l)
+hf__time hf__shm_async_add(struct shm *s, struct shm_wait *w)
 {
-    hf__time until = atomic_load(&l->watch.until);
+    hf__time until = atomic_load(&w->watch.until);
 
     pthread_mutex_lock(&s->async_mutex);
-    if (!l->in_async) {
-        l->in_async = true;
-        l->next = s->async;
-        l->prev = &s->async;
-        if (l->next)
-            l->next->prev = &l->next;
-        s->async = l;
+    if (!w->in_async) {
+        w->in_async = true;
+        w->next = s->async;
+        w->prev = &s->async;
+        if (w->next)
+            w->next->prev = &w->next;
+        s->async = w;
     }
-    l->rung = false;
+    w->rung = false;
     pthread_mutex_unlock(&s->async_mutex);
     if (atomic_load(&s->no_waitv))
         return least(until, s->core->now() + SHM_POLL_NS);
@@ -240,31 +241,31 @@ hf__time hf__shm_async_add(struct shm *s, struct shm_link *l)
     return until;
 }
 
-void hf__shm_async_remove(struct shm *s, struct shm_link *l)
+void hf__shm_async_remove(struct shm *s, struct shm_wait *w)
 {
-    if (!l->in_async) /* only set and cleared under the name's mutex */
+    if (!w->in_async) /* only set and cleared under the name's mutex */
         return;
     pthread_mutex_lock(&s->async_mutex);
-    l->in_async = false;
-    *l->prev = l->next;
-    if (l->next)
-        l->next->prev = l->prev;
+    w->in_async = false;
+    *w->prev = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
     pthread_mutex_unlock(&s->async_mutex);
 }
 
-static bool is_due(struct shm *s, struct shm_link *l, hf__time now)
+static bool is_due(struct shm *s, struct shm_wait *w, hf__time now)
 {
-    unsigned cell = atomic_load(&l->cell);
-    uint32_t slot = atomic_load(&l->watch.slot);
+    unsigned cell = atomic_load(&w->cell);
+    uint32_t slot = atomic_load(&w->watch.slot);
 
     if (cell == SHM_NO_CELL)
         return false;
-    if (atomic_load(&s->file->cell[cell].bell) != atomic_load(&l->watch.bell))
+    if (atomic_load(&s->file->cell[cell].bell) != atomic_load(&w->watch.bell))
         return true;
-    if (now >= atomic_load(&l->watch.until))
+    if (now >= atomic_load(&w->watch.until))
         return true;
     return slot && atomic_load((shm_u32 *)&s->file->slot[slot].alive) !=
-                       atomic_load(&l->watch.word);
+                       atomic_load(&w->watch.word);
 }
 
 void hf__shm_advance(void *self, hf__time now)
@@ -274,10 +275,10 @@ void hf__shm_advance(void *self, hf__time now)
     s->doorbell_seen =
         atomic_load(&s->file->slot[s->me & SHM_SLOT_MASK].doorbell);
     pthread_mutex_lock(&s->async_mutex);
-    for (struct shm_link *l = s->async; l; l = l->next)
-        if (!l->rung && is_due(s, l, now)) {
-            l->rung = true;
-            s->core->bell(s->client, l->remote);
+    for (struct shm_wait *w = s->async; w; w = w->next)
+        if (!w->rung && is_due(s, w, now)) {
+            w->rung = true;
+            s->core->bell(s->client, w->remote);
         }
     pthread_mutex_unlock(&s->async_mutex);
 }

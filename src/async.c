@@ -4,7 +4,7 @@
 /* Claims the handle for one verb; name->mu is held. */
 static int begin_async(hf_lock *lock, hf_done_fn done, void *arg, hf_error *err)
 {
-    hf_client *c = lock->client;
+    hf_client *c = lock->name->client;
     struct hf__async *a = lock->async;
     int rc;
 
@@ -58,7 +58,7 @@ static void finish_async(hf_client *c, struct hf__async *a, int result)
 static void enter_async(hf_lock *lock, struct hf__async *a,
                         const hf_acquire_options *opt)
 {
-    hf_client *c = lock->client;
+    hf_client *c = lock->name->client;
     hf__time now = hf__now();
     int rc;
 
@@ -122,10 +122,10 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
         a->releaser = (struct hf__releaser){.async = a};
         a->result = hf__release(lock->name, lock->owner, &a->releaser);
         if (a->result != HF__PENDING && !a->releaser.settled)
-            finish_async(lock->client, a, a->result);
+            finish_async(lock->name->client, a, a->result);
     }
     hf__name_unlock(lock->name);
-    hf__see_to_it(lock->client);
+    hf__see_to_it(lock->name->client);
     return rc;
 }
 
@@ -142,13 +142,13 @@ int hf_lock_cancel(hf_lock *lock)
         hf__gate_leave(&lock->name->gate, &a->waiter, HF_ECANCELED,
                        hf__name_wake);
         hf__name_run(lock->name, hf__now());
-        hf__mutex_lock(&lock->client->mu);
-        lock->client->async_waits--;
-        hf__timers_set(&lock->client->timers, &a->timer, HF__NEVER);
-        hf__mutex_unlock(&lock->client->mu);
-        finish_async(lock->client, a, HF_ECANCELED);
+        hf__mutex_lock(&lock->name->client->mu);
+        lock->name->client->async_waits--;
+        hf__timers_set(&lock->name->client->timers, &a->timer, HF__NEVER);
+        hf__mutex_unlock(&lock->name->client->mu);
+        finish_async(lock->name->client, a, HF_ECANCELED);
     }
     hf__name_unlock(lock->name);
-    hf__see_to_it(lock->client);
+    hf__see_to_it(lock->name->client);
     return 0;
 }

@@ -89,8 +89,7 @@ struct hf__remote {
     uint32_t permits;   /* size of a semaphore */
     const char *label;  /* of the present or next holder; "" if none */
     void *impl;         /* the backend's, set by attach, released by detach */
-    struct hf__req ask; /* ATTEMPT */
-    struct hf__req let_go; /* RELEASE or ABANDON */
+    struct hf__req *ask; /* the attempt that is pending, if one is */
 };
 
 /* Renewal of many holds in one go: req.op == HF__RENEW, req.remote == NULL.
@@ -228,14 +227,14 @@ struct hf__backend {
     int (*attach)(void *self, struct hf__remote *);
     void (*detach)(void *self, struct hf__remote *);
 
-    /* remote->ask. QUEUED requests are attempted again with the same hold id
+    /* QUEUED requests are attempted again with the same hold id
      * until granted or abandoned. */
     int (*attempt)(void *self, struct hf__req *);
-    /* remote->let_go, op RELEASE. DONE; ENOTOWNER: was not held. Sent after
+    /* op RELEASE. DONE; ENOTOWNER: was not held. Sent after
      * whatever of this remote was sent before. */
     int (*release)(void *self, struct hf__req *);
-    /* remote->let_go, op ABANDON. The ask may be pending still: it is never
-     * reported then. */
+    /* op ABANDON. remote->ask may be pending still: it is never reported
+     * then. */
     int (*abandon)(void *self, struct hf__req *);
     int (*renew)(void *self, struct hf__batch *);
     int (*query)(void *self, struct hf__query *);

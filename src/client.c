@@ -68,6 +68,12 @@ void hf__client_free(hf_client *c)
         c->events = e->next;
         hf__free(c, e);
     }
+    while (c->exchanges) {
+        struct hf__exchange *x = c->exchanges;
+
+        c->exchanges = x->next;
+        hf__free(c, x);
+    }
     hf__free(c, c->timers.heap);
     hf__free(c, c->buckets);
     hf__free(c, c->prefix);
@@ -400,8 +406,10 @@ static void forget_name(struct hf__name *n)
     hf_client *c = n->client;
 
     hf__mutex_lock(&c->mu);
-    n->refs -= n->remote.ask.flying + n->remote.let_go.flying;
-    n->remote.ask.flying = n->remote.let_go.flying = false;
+    if (n->exchange) {
+        n->refs -= n->exchange->ask.flying + n->exchange->let_go.flying;
+        n->exchange->ask.flying = n->exchange->let_go.flying = false;
+    }
     hf__mutex_unlock(&c->mu);
 }
 

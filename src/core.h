@@ -32,12 +32,20 @@ struct hf__releaser {
     bool settled;
 };
 
+/* What a name needs while it talks to a networked backend; idle names have
+ * none. (A direct one answers at once: its requests live on the stack.) */
+struct hf__exchange {
+    struct hf__req ask, let_go;
+    struct hf__exchange *next; /* in client->exchanges */
+};
+
 /* One per client and name, shared by the handles on it. */
 struct hf__name {
     struct hf__mutex mu;
     uint32_t refs; /* handles, and requests under way; client->mu */
     struct hf__gate gate;
     struct hf__remote remote;
+    struct hf__exchange *exchange;   /* or NULL */
     struct hf__timer timer;          /* client->mu */
     hf__time timer_at;               /* what it was last set to */
     struct hf__thread *owner_thread; /* the last owner, NULL: a handle */
@@ -71,7 +79,6 @@ struct hf__async {
 };
 
 struct hf_lock {
-    hf_client *client;
     struct hf__name *name;
     struct hf__async *async;
     hf_lock *next_watcher; /* name->mu */
@@ -140,6 +147,7 @@ struct hf_client {
     struct hf__name **buckets;
     size_t buckets_len, names_len;
     struct hf__name *news, *news_tail;
+    struct hf__exchange *exchanges; /* to be used again */
     struct hf__flight *flights, *landed;
     struct hf__async *callbacks, *callbacks_tail;
     struct hf__event_item *events, *events_tail;
@@ -284,7 +292,7 @@ int hf__lock_unusable(const hf_lock *, hf_error *);
 /* EINVAL, EFORK, ECLOSED, with a text. */
 static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
 {
-    if (__builtin_expect(lock && !hf__client_check(lock->client), 1))
+    if (__builtin_expect(lock && !hf__client_check(lock->name->client), 1))
         return 0;
     return hf__lock_unusable(lock, err);
 }

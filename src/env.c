@@ -110,7 +110,7 @@ static void core_done(hf_client *c, struct hf__req *req)
         return;
     }
     n = hf__container(req->remote, struct hf__name, remote);
-    if (req == &n->remote.ask)
+    if (req->op == HF__ATTEMPT)
         n->ask_ready = true;
     else
         n->let_go_ready = true;

@@ -96,7 +96,6 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
     lock = hf__alloc(c, sizeof(*lock));
     if (!lock)
         return hf__fail(err, HF_ENOMEM, "out of memory");
-    lock->client = c;
     lock->loss_fd = -1;
     lock->flags = opt->flags;
     lock->handoff = opt->handoff;
@@ -150,7 +149,7 @@ int hf_lock_free(hf_lock *lock)
 
     if (!lock)
         return 0;
-    c = lock->client;
+    c = lock->name->client;
     if (hf__client_check(c) == HF_EFORK)
         return HF_EFORK;
     hf__mutex_lock(&lock->name->mu);
@@ -243,7 +242,7 @@ int hf_lock_fd(hf_lock *lock)
 
     if (!lock)
         return HF_EINVAL;
-    rc = hf__client_check(lock->client);
+    rc = hf__client_check(lock->name->client);
     if (rc)
         return rc;
     n = lock->name;

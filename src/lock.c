@@ -11,7 +11,7 @@ int hf__lock_unusable(const hf_lock *lock, hf_error *err)
 {
     if (!lock)
         return hf__fail(err, HF_EINVAL, "the lock is NULL");
-    if (hf__client_check(lock->client) == HF_EFORK)
+    if (hf__client_check(lock->name->client) == HF_EFORK)
         return hf__fail(err, HF_EFORK,
                         "this lock is the parent process's; open a client in "
                         "the child");
@@ -95,33 +95,32 @@ static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
 /* See hf__gate_quiet(); name->mu is held. */
 static inline bool acquire_quickly(struct hf__name *n, struct hf__waiter *w)
 {
-    struct hf__req *req = &n->remote.ask;
     uint64_t id = n->gate.ids + 1;
+    struct hf__req req = {.remote = &n->remote,
+                          .op = HF__ATTEMPT,
+                          .hold_id = id,
+                          .lease_ms = w->lease_ms};
 
     if (!hf__gate_quiet(&n->gate, w))
         return false;
     n->gate.ids = id;
-    req->hold_id = id;
-    req->lease_ms = w->lease_ms;
-    req->fixed = req->may_queue = req->is_async = false;
-    if (n->client->be->attempt(n->client->self, req) != HF__GRANTED)
+    if (n->client->be->attempt(n->client->self, &req) != HF__GRANTED)
         return false;
-    hf__gate_quick_grant(&n->gate, w, id, req->token);
+    hf__gate_quick_grant(&n->gate, w, id, req.token);
     hf__name_own(n, w->thread);
     return true;
 }
 
 static inline bool release_quickly(struct hf__name *n, uint64_t owner, int *rc)
 {
-    struct hf__req *req = &n->remote.let_go;
+    struct hf__req req = {.remote = &n->remote, .op = HF__RELEASE};
 
     if (!n->client->direct || !hf__gate_quick_release(&n->gate, owner))
         return false;
-    req->op = HF__RELEASE;
-    req->hold_id = n->gate.lease.hold_id;
+    req.hold_id = n->gate.lease.hold_id;
     if (n->watchers)
         hf__name_arm(n, HF__NEVER);
-    *rc = n->client->be->release(n->client->self, req) == HF_ENOTOWNER
+    *rc = n->client->be->release(n->client->self, &req) == HF_ENOTOWNER
               ? HF_ELOST
               : 0;
     return true;
@@ -139,7 +138,7 @@ static int wait_over(const struct acquire *a, const struct hf__lease *l,
 {
     if (cancelled(a))
         return HF_ECANCELED;
-    if (__atomic_load_n(&a->lock->client->closed, __ATOMIC_ACQUIRE))
+    if (__atomic_load_n(&a->lock->name->client->closed, __ATOMIC_ACQUIRE))
         return HF_ECLOSED;
     *until = a->until;
     if (l->state == HF__ASKING && !l->heard && a->grace > a->until)
@@ -222,7 +221,7 @@ static void direct_wait(hf_client *c, struct acquire *a)
 static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
                 hf_error *err)
 {
-    hf_client *c = a->lock->client;
+    hf_client *c = a->lock->name->client;
     const char *name = a->lock->name->text + strlen(c->prefix);
 
     switch (rc) {
@@ -255,7 +254,7 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
 static int wait_for(struct acquire *a, const hf_acquire_options *opt)
 {
     hf_lock *lock = a->lock;
-    hf_client *c = lock->client;
+    hf_client *c = lock->name->client;
 
     if (a->cancel && !c->direct)
         __atomic_store_n(&a->cancel->fd, c->wake_fd, __ATOMIC_SEQ_CST);
@@ -420,7 +419,7 @@ int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
 
 static int release_failed(const hf_lock *lock, int rc, hf_error *err)
 {
-    const char *name = lock->name->text + strlen(lock->client->prefix);
+    const char *name = lock->name->text + strlen(lock->name->client->prefix);
 
     if (rc == HF_ENOTOWNER)
         return hf__fail(err, rc, "the caller does not hold \"%s\"", name);
@@ -451,7 +450,7 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     }
     hf__name_unlock(lock->name);
     if (rc == HF__PENDING)
-        rc = release_wait(lock->client, lock->name, &r, err);
+        rc = release_wait(lock->name->client, lock->name, &r, err);
     return rc ? release_failed(lock, rc, err) : 0;
 }
 
@@ -480,6 +479,6 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
     if (!release_quickly(lock->name, owner, &rc))
         rc = hf__release(lock->name, owner, NULL);
     hf__name_unlock(lock->name);
-    hf__see_to_it(lock->client);
+    hf__see_to_it(lock->name->client);
     return rc ? release_failed(lock, rc, err) : 0;
 }

@@ -20,7 +20,7 @@ static int by_name(const void *a, const void *b)
     if (!rc)
         rc = (int)p->kind - (int)q->kind;
     if (!rc)
-        rc = strcmp(x->client->be->name, y->client->be->name);
+        rc = strcmp(x->name->client->be->name, y->name->client->be->name);
     return rc;
 }
 
@@ -88,7 +88,7 @@ int hf_lock_acquire_all(hf_lock *const *locks, size_t n,
     if (opt->size == sizeof(*opt) && opt->wait_ms >= 0 &&
         opt->wait_ms <= HF_TIME_MAX_MS)
         until = hf__now() + opt->wait_ms * HF__MS;
-    c = locks[0]->client;
+    c = locks[0]->name->client;
     rc = hf__client_check(c);
     if (rc)
         return hf__fail(err, rc, "%s", hf_error_text(rc));

@@ -75,8 +75,6 @@ static struct hf__name *make(hf_client *c, const char *text, size_t len,
     n->remote.fair = fair;
     n->remote.permits = opt->permits;
     n->remote.label = c->label;
-    n->remote.ask.remote = n->remote.let_go.remote = &n->remote;
-    n->remote.ask.op = HF__ATTEMPT;
     if (label)
         n->remote.label = memcpy(n->text + len + 1, opt->label, label);
     /* Hold ids are unique in the client: a serial number, then a count. It
@@ -182,6 +180,7 @@ void hf__name_unref_locked(struct hf__name *n)
     if (c->self)
         c->be->detach(c->self, &n->remote);
     hf__thread_unref(n->owner_thread);
+    hf__free(c, n->exchange);
     hf__free(c, n);
 }
 
@@ -301,20 +300,67 @@ static int submit(struct hf__name *n, struct hf__req *req,
     return rc;
 }
 
+/* NULL: out of memory. */
+static struct hf__exchange *begin_exchange(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    struct hf__exchange *x = n->exchange;
+
+    if (x)
+        return x;
+    hf__mutex_lock(&c->mu);
+    x = c->exchanges;
+    if (x)
+        c->exchanges = x->next;
+    hf__mutex_unlock(&c->mu);
+    if (!x)
+        x = hf__alloc(c, sizeof(*x));
+    if (!x)
+        return NULL;
+    n->exchange = x;
+    n->remote.ask = &x->ask;
+    return x;
+}
+
+static void end_exchange(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    struct hf__exchange *x = n->exchange;
+
+    hf__mutex_lock(&c->mu);
+    if (!x->ask.flying && !x->let_go.flying && !n->ask_ready &&
+        !n->let_go_ready) {
+        x->next = c->exchanges;
+        c->exchanges = x;
+        n->exchange = NULL;
+        n->remote.ask = NULL;
+    }
+    hf__mutex_unlock(&c->mu);
+}
+
 static void ask(struct hf__name *n, const struct hf__waiter *first, bool queue,
                 hf__time now)
 {
-    struct hf__req *req = &n->remote.ask;
-    int rc;
+    hf_client *c = n->client;
+    struct hf__req here, *req = &here;
+    struct hf__exchange *x;
+    int rc = 0;
 
-    req->hold_id = n->gate.lease.hold_id;
-    req->lease_ms = first->lease_ms;
-    req->fixed = first->fixed;
-    req->may_queue = queue;
-    req->is_async = n->client->direct && nobody_parks(&n->gate);
-    hf__lease_asked(&n->gate.lease, now,
-                    (hf__time)n->client->op_timeout_ms * HF__MS);
-    rc = submit(n, req, n->client->be->attempt);
+    if (!c->direct) {
+        x = begin_exchange(n);
+        rc = x ? 0 : HF_ENOMEM;
+        req = x ? &x->ask : &here;
+    }
+    *req = (struct hf__req){.remote = &n->remote,
+                            .op = HF__ATTEMPT,
+                            .hold_id = n->gate.lease.hold_id,
+                            .lease_ms = first->lease_ms,
+                            .fixed = first->fixed,
+                            .may_queue = queue,
+                            .is_async = c->direct && nobody_parks(&n->gate)};
+    hf__lease_asked(&n->gate.lease, now, (hf__time)c->op_timeout_ms * HF__MS);
+    if (!rc)
+        rc = submit(n, req, c->be->attempt);
     if (rc == HF__PENDING)
         return;
     req->result = (int16_t)rc;
@@ -328,8 +374,8 @@ static void forget_ask(struct hf__name *n)
 
     hf__mutex_lock(&c->mu);
     n->ask_ready = false;
-    if (n->remote.ask.flying) {
-        n->remote.ask.flying = false;
+    if (n->exchange->ask.flying) {
+        n->exchange->ask.flying = false;
         n->refs--; /* the caller has one */
         c->under_way--;
     }
@@ -353,15 +399,21 @@ static void let_go_answered(struct hf__name *n, int result, hf__time now)
 static void let_go(struct hf__name *n, hf__time now)
 {
     const struct hf__backend *be = n->client->be;
-    struct hf__req *req = &n->remote.let_go;
+    bool direct = n->client->direct;
     bool abandon = n->gate.lease.let_go_op == HF__ABANDON;
-    int rc;
+    struct hf__req here, *req = direct ? &here : NULL;
+    int rc = HF__DONE; /* if no question could be sent for want of memory */
 
-    req->op = n->gate.lease.let_go_op;
-    req->hold_id = n->gate.lease.let_go_id;
-    if (abandon && !n->client->direct)
-        forget_ask(n);
-    rc = submit(n, req, abandon ? be->abandon : be->release);
+    if (!direct && n->exchange)
+        req = &n->exchange->let_go;
+    if (req) {
+        *req = (struct hf__req){.remote = &n->remote,
+                                .op = n->gate.lease.let_go_op,
+                                .hold_id = n->gate.lease.let_go_id};
+        if (abandon && !direct)
+            forget_ask(n);
+        rc = submit(n, req, abandon ? be->abandon : be->release);
+    }
     if (rc != HF__PENDING)
         let_go_answered(n, rc, now);
 }
@@ -428,6 +480,8 @@ void hf__name_run(struct hf__name *n, hf__time now)
         report_loss(n);
     if (n->client->direct)
         find_parker(n);
+    else if (n->exchange && hf__gate_idle(&n->gate))
+        end_exchange(n);
     set_timer(n);
 }
 
@@ -436,13 +490,13 @@ void hf__name_run(struct hf__name *n, hf__time now)
 void hf__name_news(struct hf__name *n, hf__time now)
 {
     hf_client *c = n->client;
-    struct hf__req asked, gone;
+    struct hf__exchange talk = {0};
     bool ask_ready, let_go_ready, rang, lost;
 
     hf__mutex_lock(&n->mu);
     hf__mutex_lock(&c->mu);
-    asked = n->remote.ask;
-    gone = n->remote.let_go;
+    if (n->exchange)
+        talk = *n->exchange;
     ask_ready = n->ask_ready;
     let_go_ready = n->let_go_ready;
     rang = n->rang;
@@ -452,9 +506,9 @@ void hf__name_news(struct hf__name *n, hf__time now)
     if (lost && n->gate.lease.state == HF__HELD)
         hf__gate_lose(&n->gate, false);
     if (let_go_ready)
-        let_go_answered(n, gone.result, now);
+        let_go_answered(n, talk.let_go.result, now);
     if (ask_ready)
-        hf__gate_answered(&n->gate, &asked, now, hf__name_wake);
+        hf__gate_answered(&n->gate, &talk.ask, now, hf__name_wake);
     if (rang)
         hf__lease_bell(&n->gate.lease, now);
     hf__name_run(n, now);

@@ -116,7 +116,7 @@ int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
 
     if (rc)
         return rc;
-    c = lock->client;
+    c = lock->name->client;
     f = hf__flight_new(c, sizeof(struct hf__renewal));
     if (!f)
         return hf__fail(err, HF_ENOMEM, "out of memory");

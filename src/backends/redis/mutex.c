@@ -64,6 +64,7 @@ int hf__rd_attempt(void *self, struct hf__req *req)
 
 int hf__rd_release(void *self, struct hf__req *req)
 {
+    hf__rd_late_over(self, req->hold_id);
     return hf__rd_submit(self, req);
 }
 
@@ -72,10 +73,11 @@ int hf__rd_abandon(void *self, struct hf__req *req)
     struct redis *r = self;
     struct rd_link *link = req->remote->impl;
 
+    hf__rd_late_over(r, req->hold_id);
     /* Sent again, it may be about an earlier hold id than the ask now is. */
     if (link->asked_id != req->hold_id)
         return hf__rd_submit(r, req);
-    hf__rd_forget(r, &req->remote->ask);
+    hf__rd_forget(r, req->remote->ask);
     link->asking = false;
     hf__rd_wait_end(r, req->remote, r->core->now());
     if (link->sent_id != req->hold_id)

@@ -129,6 +129,9 @@ struct rd_out *hf__rd_call(struct redis *r, struct hf__req *req,
         c->heard_at = req->sent_at; /* silence begins here */
     *flight_at(f, f->len++) =
         (struct rd_flight){.req = req,
+                           .remote = req->remote,
+                           .hold_id = req->hold_id,
+                           .sent_at = req->sent_at,
                            .start = c->written + (o->len - o->from),
                            .op = req->op,
                            .script = (uint8_t)s,
@@ -321,7 +324,6 @@ void hf__rd_cmd_down(struct redis *r, int code, hf__time now)
 {
     struct rd_flights *f = &r->flights;
 
-    (void)now;
     if (r->is_up)
         r->core->session(r->client, HF_EVENT_DOWN);
     r->is_up = false;
@@ -330,6 +332,8 @@ void hf__rd_cmd_down(struct redis *r, int code, hf__time now)
     while (f->len && flight_at(f, 0)->start < r->cmd.written) {
         struct rd_flight one = flight_pop(f);
 
+        if (one.op == HF__ATTEMPT)
+            hf__rd_late_add(r, &one, now);
         failed(r, &one, code == HF_EPROTO ? code : HF_EUNKNOWN);
         code = code == HF_EPROTO ? HF_EBACKEND : code;
     }

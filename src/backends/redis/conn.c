@@ -116,8 +116,10 @@ void hf__rd_conn_fail(struct rd_conn *c, hf__time now, int code,
         c->timer = now + backoff(c);
         if (!r->opened && c == &r->cmd)
             r->open_code = code;
-        if (!r->is_unix && c->failures % 4 == 2)
+        if (!r->is_unix && c->failures % 4 == 2) {
+            __atomic_store_n(&r->look_up, true, __ATOMIC_RELEASE);
             r->core->need_background(r->client);
+        }
     }
     c->on_down(r, code, now);
 }

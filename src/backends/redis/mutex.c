@@ -77,7 +77,8 @@ int hf__rd_abandon(void *self, struct hf__req *req)
     /* Sent again, it may be about an earlier hold id than the ask now is. */
     if (link->asked_id != req->hold_id)
         return hf__rd_submit(r, req);
-    hf__rd_forget(r, req->remote->ask);
+    if (req->remote->ask)
+        hf__rd_forget(r, req->remote->ask);
     link->asking = false;
     hf__rd_wait_end(r, req->remote, r->core->now());
     if (link->sent_id != req->hold_id)

@@ -44,6 +44,7 @@ static void free_all(struct redis *r)
     hf__rd_conn_fini(&r->cmd);
     hf__rd_conn_fini(&r->sub);
     hf__rd_cmd_fini(r);
+    hf__rd_late_fini(r);
     hf__rd_sub_fini(r);
     wipe(r, r->password);
     r->core->free(r->client, r->user);
@@ -247,6 +248,7 @@ static void redis_advance(void *self, hf__time now)
     hf__rd_sub_move(r, now);
     read_some(r, now);
     hf__rd_cmd_silence(r, now);
+    hf__rd_late_move(r, now);
     hf__rd_pump(r);
 }
 
@@ -254,7 +256,9 @@ static hf__time redis_next_timeout(void *self)
 {
     struct redis *r = self;
 
-    return hf__rd_min(hf__rd_cmd_timeout(r), hf__rd_sub_timeout(r));
+    hf__time at = hf__rd_min(hf__rd_cmd_timeout(r), hf__rd_sub_timeout(r));
+
+    return r->late ? hf__rd_min(at, hf__rd_late_timeout(r)) : at;
 }
 
 /* On the keeper, no lock held: reads only what never changes after open. */
@@ -264,7 +268,7 @@ static void redis_background(void *self)
     struct rd_addrs *addrs;
     char text[160];
 
-    if (r->is_unix)
+    if (!__atomic_exchange_n(&r->look_up, false, __ATOMIC_ACQ_REL))
         return;
     addrs = r->core->alloc(r->client, sizeof(*addrs));
     if (!addrs)

@@ -223,6 +223,9 @@ hf__time hf__rd_conn_timeout(const struct rd_conn *);
 /* A command that is under way, in order. */
 struct rd_flight {
     struct hf__req *req; /* NULL: nobody wants the answer any more */
+    struct hf__remote *remote;
+    uint64_t hold_id;
+    hf__time sent_at;
     uint64_t start;      /* where it begins in conn.written */
     uint32_t first, len; /* RENEW: which items */
     uint8_t op;
@@ -252,6 +255,17 @@ void hf__rd_cmd_up(struct redis *, hf__time now);
 int hf__rd_cmd_reply(struct redis *, const struct rd_node *, hf__time now);
 void hf__rd_cmd_down(struct redis *, int code, hf__time now);
 void hf__rd_cmd_fini(struct redis *);
+
+/* ---- late.c ------------------------------------------------------------ */
+
+struct rd_late;
+/* This attempt was sent and is lost. */
+void hf__rd_late_add(struct redis *, const struct rd_flight *, hf__time now);
+/* The hold id is let go. */
+void hf__rd_late_over(struct redis *, uint64_t hold_id);
+void hf__rd_late_move(struct redis *, hf__time now);
+hf__time hf__rd_late_timeout(const struct redis *);
+void hf__rd_late_fini(struct redis *);
 
 /* ---- error.c ---------------------------------------------------------- */
 
@@ -361,6 +375,7 @@ struct redis {
     char text[160];  /* why the connection is not there */
     uint64_t chance; /* state of the jitter */
     struct rd_addrs addrs;
+    bool look_up;           /* atomic: background() shall */
     struct rd_addrs *found; /* atomic: left by background() for advance() */
     char sha[RD_SCRIPTS][41];
     size_t script_len[RD_SCRIPTS];
@@ -369,6 +384,7 @@ struct redis {
     bool is_up;                         /* as the core was told */
     struct hf__req *queue, *queue_tail; /* not sent yet */
     struct rd_flights flights;
+    struct rd_late *late;
     int64_t server_us; /* the server's clock at server_at; 0: not known */
     hf__time server_at;
     struct rd_chans chans;

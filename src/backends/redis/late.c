@@ -1,0 +1,99 @@
+/*
+ * Questions that may be answered after all is over. When a connection breaks,
+ * what we sent by it may still lie in front of the server and be executed
+ * later than what a new connection brings: than the release or the giving up
+ * of that same hold id. An attempt is refused once it is too old (ARGV[3] of
+ * the TAKE scripts), so the danger has an end: what was let go before that is
+ * let go once more after it. Nobody waits for that answer.
+ */
+#include "redis.h"
+
+#include <string.h>
+
+#define MARGIN_MS 100 /* the server's clock is known by a round trip only */
+
+struct rd_late {
+    struct rd_late *next;
+    uint64_t hold_id;
+    hf__time at; /* the old question is refused from here on */
+    bool over;   /* it was let go: at that time once more */
+    bool fair;
+    uint16_t name_len;
+    char name[];
+};
+
+void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
+{
+    const struct hf__remote *m = f->remote;
+    hf__time at = f->sent_at + (r->op_timeout_ms + MARGIN_MS) * HF__MS;
+    struct rd_late *l;
+
+    if (at <= now)
+        return;
+    l = r->core->alloc(r->client, sizeof(*l) + m->name_len);
+    if (!l)
+        return; /* then its lease ends it */
+    l->hold_id = f->hold_id;
+    l->at = at;
+    l->over = !f->req;
+    l->fair = m->fair;
+    l->name_len = m->name_len;
+    memcpy(l->name, m->name, m->name_len);
+    l->next = r->late;
+    r->late = l;
+    /* Nobody may be driving by then: the keeper shall know of the time. */
+    r->core->need_background(r->client);
+}
+
+void hf__rd_late_over(struct redis *r, uint64_t hold_id)
+{
+    for (struct rd_late *l = r->late; l; l = l->next)
+        l->over |= l->hold_id == hold_id;
+}
+
+static void let_go(struct redis *r, const struct rd_late *l)
+{
+    struct hf__remote remote = {
+        .name = l->name, .name_len = l->name_len, .fair = l->fair};
+    struct hf__req req = {
+        .remote = &remote, .hold_id = l->hold_id, .op = HF__ABANDON};
+
+    if (hf__rd_mutex_encode(r, &req) == 0)
+        hf__rd_forget(r, &req);
+}
+
+void hf__rd_late_move(struct redis *r, hf__time now)
+{
+    struct rd_late **at = &r->late, *l;
+
+    while ((l = *at)) {
+        if (now < l->at || (l->over && r->cmd.state != RD_UP)) {
+            at = &l->next;
+            continue;
+        }
+        if (l->over)
+            let_go(r, l);
+        *at = l->next;
+        r->core->free(r->client, l);
+    }
+}
+
+hf__time hf__rd_late_timeout(const struct redis *r)
+{
+    hf__time at = HF__NEVER;
+
+    for (const struct rd_late *l = r->late; l; l = l->next)
+        if (!l->over || r->cmd.state == RD_UP)
+            at = hf__rd_min(at, l->at);
+    return at;
+}
+
+void hf__rd_late_fini(struct redis *r)
+{
+    while (r->late) {
+        struct rd_late *l = r->late;
+
+        r->late = l->next;
+        r->core->free(r->client, l);
+    }
+}

@@ -58,6 +58,10 @@ static void let_go(struct redis *r, const struct rd_late *l)
     struct hf__req req = {
         .remote = &remote, .hold_id = l->hold_id, .op = HF__ABANDON};
 
+    /* Nobody will be there to send it again. */
+    r->by_text[r->string_dialect ? RD_LEAVE_S
+               : l->fair         ? RD_LEAVE_FAIR
+                                 : RD_LEAVE] = true;
     if (hf__rd_mutex_encode(r, &req) == 0)
         hf__rd_forget(r, &req);
 }

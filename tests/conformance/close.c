@@ -213,6 +213,24 @@ static void test_close_in_any_order_of_freeing(void)
     OK(hf_close(c)); /* no handle at all */
 }
 
+/* The last case: all others have let go, and so has the server. */
+static void test_close_leaves_nothing_at_the_server(void)
+{
+    hf_client *c = conf_open();
+    hf_names *names = NULL;
+
+    if (conf.caps & HF_CAP_INSPECT) {
+        OK(hf_list(c, NULL, &names, E));
+        for (size_t i = 0; i < names->len; i++)
+            print_error("in use: %s\n", names->names[i].bytes);
+        assert_int_equal(names->len, 0);
+        hf_names_free(c, names);
+    }
+    OK(hf_close(c));
+    if (conf.left)
+        COMES(conf.left() == 0);
+}
+
 const struct conf_case conf_close[] = {
     CONF_CASE(test_close_releases_what_is_held, CONF_EACH),
     CONF_CASE(test_close_releases_many, CONF_EACH),
@@ -222,5 +240,6 @@ const struct conf_case conf_close[] = {
     CONF_CASE(test_close_handles_answer_so_afterwards, CONF_EACH),
     CONF_CASE(test_close_under_use, CONF_EACH),
     CONF_CASE(test_close_in_any_order_of_freeing, CONF_EACH),
+    CONF_CASE(test_close_leaves_nothing_at_the_server, CONF_FRESH),
     {0},
 };

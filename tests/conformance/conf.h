@@ -28,6 +28,8 @@ struct conf {
     const char *secret;          /* the password in it, NULL if none */
     const char *dir;             /* for files of the tests */
     const char *const *reserved; /* names that are the backend's own */
+    long (*left)(void);          /* how many things the server has; NULL */
+    bool fresh;                  /* nobody else uses it, or did */
     bool local;                  /* shared memory: deaths show at once */
     int caps;                    /* of the mutex */
     enum hf_fairness fairness;   /* that this run of the case is about */
@@ -40,6 +42,7 @@ enum conf_flag {
     CONF_INSPECT = 1 << 1, /* only where inspection is declared */
     CONF_FAIR = 1 << 2,    /* only where a fair mutex is declared; it is set */
     CONF_LEASE = 1 << 3,   /* only where a fixed lease is declared */
+    CONF_FRESH = 1 << 4,   /* only where nobody else uses the server */
 };
 
 struct conf_case {

@@ -12,6 +12,13 @@
 #include <signal.h>
 #include <stdio.h>
 
+/* The cases about fork open clients in the child. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "die_after_fork=0";
+}
+
 #define CASE_SECONDS 240 /* a case that takes longer hangs */
 
 static const struct conf_case *const subjects[] = {
@@ -74,7 +81,8 @@ static bool applies(const struct conf_case *c)
 {
     return (!(c->flags & CONF_INSPECT) || (conf.caps & HF_CAP_INSPECT)) &&
            (!(c->flags & CONF_FAIR) || (conf.caps & HF_CAP_FAIR)) &&
-           (!(c->flags & CONF_LEASE) || (conf.caps & HF_CAP_LEASE));
+           (!(c->flags & CONF_LEASE) || (conf.caps & HF_CAP_LEASE)) &&
+           (!(c->flags & CONF_FRESH) || conf.fresh);
 }
 
 static void collect(const char *pattern)

@@ -61,6 +61,7 @@ static void torn(struct config *c)
     c->profile = "torn";
     c->reset = 30;
     c->twice = 30;
+    c->ill = 300;
     c->fault_every = SEC;
 }
 
@@ -70,7 +71,10 @@ static void late(struct config *c)
     c->reset = 30;
     c->twice = 50;
     c->late = 400;
+    c->ill = 300;
     c->fault_every = SEC;
+    if (c->ttl_ms > 2000)
+        c->hold_hi = c->ttl_ms * MS;
     c->renew_sets = false;
 }
 
@@ -114,6 +118,7 @@ static void endless(struct config *c)
     c->fault_every = SEC;
     c->kill = 300;
     c->stop = 300;
+    c->ill = 100;
     c->reset = 10;
     c->hold_hi = SEC;
 }
@@ -132,6 +137,7 @@ static void longheld(struct config *c)
 static void sparse(struct config *c)
 {
     c->profile = "sparse";
+    c->ttl_ms = c->ttl_ms < 3000 ? 3000 : c->ttl_ms;
     c->think_hi = 20 * SEC;
     c->fixed = 400;
     c->timed = 600;

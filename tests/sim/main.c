@@ -1,6 +1,7 @@
 /*
  * sim [--seed N] [--runs N] [--grants N] [--quota N] [--break NAME] [--catch]
  *     [--verbose]
+ * sim --breaks
  *
  * Runs seed, seed + 1, … until there were that many runs, or that many grants.
  * A failure prints its seed and how to see it again. --catch is for what is
@@ -48,7 +49,8 @@ static struct options parse(int argc, char **argv)
         {"seed", 1, NULL, 's'},    {"runs", 1, NULL, 'r'},
         {"grants", 1, NULL, 'g'},  {"quota", 1, NULL, 'q'},
         {"break", 1, NULL, 'b'},   {"catch", 0, NULL, 'c'},
-        {"verbose", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
+        {"verbose", 0, NULL, 'v'}, {"breaks", 0, NULL, 'l'},
+        {NULL, 0, NULL, 0}};
     struct options o = {.seed = 1, .grants = 1000000, .quota = 1500};
     bool one = false;
     int c;
@@ -77,6 +79,10 @@ static struct options parse(int argc, char **argv)
         case 'v':
             o.verbose = true;
             break;
+        case 'l':
+            for (size_t i = 0; i < sizeof(breaks) / sizeof(*breaks); i++)
+                puts(breaks[i].name);
+            exit(0);
         default:
             exit(2);
         }
@@ -94,12 +100,14 @@ static void print_tally(const struct tally *t, uint64_t runs)
            (unsigned long long)t->grants, (unsigned long long)t->reentries,
            (unsigned long long)t->events);
     printf("# faults: %llu kills, %llu stops, %llu server stops, %llu server "
-           "restarts, %llu resets, %llu late requests, %llu repeated "
+           "refusals, %llu restarts, %llu resets, %llu late requests, %llu "
+           "repeated "
            "requests, %llu lost bells\n",
            (unsigned long long)t->kills, (unsigned long long)t->stops,
-           (unsigned long long)t->freezes, (unsigned long long)t->restarts,
-           (unsigned long long)t->resets, (unsigned long long)t->lates,
-           (unsigned long long)t->copies, (unsigned long long)t->bells);
+           (unsigned long long)t->freezes, (unsigned long long)t->ills,
+           (unsigned long long)t->restarts, (unsigned long long)t->resets,
+           (unsigned long long)t->lates, (unsigned long long)t->copies,
+           (unsigned long long)t->bells);
 }
 
 static int failed(const struct world *w, const struct options *o, uint64_t seed)

@@ -143,6 +143,7 @@ static void loses(struct name *n, struct thread *t)
     int known = 0;
 
     t->lost = true;
+    t->forgotten = false;
     t->lost_at = p->world->now;
     for (uint16_t i = 0; i < p->world->cfg.threads; i++) {
         struct thread *o = &p->thread[i];
@@ -300,6 +301,9 @@ static void renewals_answered(struct process *p, const struct message *m)
             continue;
         hf__gate_renewed(&n->gate, r->hold_id, r->result, m->sent_at,
                          r->lease_ms, process_now(p));
+        if (r->result == HF_ENOTOWNER && n->gate.lease.state == HF__HELD &&
+            n->gate.lease.hold_id == r->hold_id && !n->gate.lease.drop)
+            world_fail(p->world, "CLAIM", "the server said that it is gone");
         for (uint16_t i = 0; i < p->world->cfg.threads; i++)
             if (p->thread[i].phase == T_RENEWING && p->thread[i].lock == l)
                 thread_renewed(&p->thread[i]);

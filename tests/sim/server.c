@@ -212,8 +212,7 @@ static int abandon(struct world *w, struct message *m)
     return HF__DONE;
 }
 
-static int renew(struct world *w, const struct message *m, uint16_t lock,
-                 bool late)
+static int renew(struct world *w, const struct message *m, uint16_t lock)
 {
     const struct renewal *r = &m->item[lock];
     struct message of = {.serial = m->serial, .hold_id = r->hold_id};
@@ -225,7 +224,7 @@ static int renew(struct world *w, const struct message *m, uint16_t lock,
         of.hold_id = r->hold_id;
         of.lock = lock;
         of.lease_ms = r->lease_ms;
-        grant(w, &of, late);
+        grant(w, &of, false);
     }
     if (!e->serial || !is_of(e, &of))
         return HF_ENOTOWNER;
@@ -235,8 +234,20 @@ static int renew(struct world *w, const struct message *m, uint16_t lock,
     return HF__DONE;
 }
 
+/* It is loading, or has no memory left: it answers, and does nothing. */
+static void refuse(struct world *w, struct message *m)
+{
+    m->result = HF_EBACKEND;
+    for (uint16_t l = 0; l < w->cfg.names; l++)
+        m->item[l].result = HF_EBACKEND;
+}
+
 void server_execute(struct world *w, struct message *m, bool late)
 {
+    if (w->now < w->server_ill_until) {
+        refuse(w, m);
+        return;
+    }
     purge(w, m->lock);
     switch (m->op) {
     case HF__ATTEMPT:
@@ -257,7 +268,7 @@ void server_execute(struct world *w, struct message *m, bool late)
             if (!m->item[l].hold_id)
                 continue;
             purge(w, l);
-            m->item[l].result = renew(w, m, l, late);
+            m->item[l].result = renew(w, m, l);
         }
         m->result = HF__DONE;
     }

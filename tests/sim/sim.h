@@ -6,7 +6,10 @@
  * and all chance comes from one seed, so that a run can be had again. The gate
  * and the lease are the real ones; process.c does around them what
  * src/name.c does, thread.c what src/lock.c does. What callers see is written
- * into a history (tests/lib/history.h), and judged after the run.
+ * into a history (tests/lib/history.h), and judged after the run. The
+ * simulation itself sees three things more: OWN (an owner is told that it is
+ * none, or the other way round), SPIN (time does not move on), SIM (it is
+ * itself wrong, or the core asks for what backend.h does not allow).
  *
  * Real time is `world.now`; a process or the server sees it through a clock of
  * its own that runs a little faster or slower.
@@ -49,13 +52,13 @@ struct config {
     uint32_t ttl_ms, op_timeout_ms;
     uint32_t handoff;
     int64_t delay_lo, delay_hi, hold_hi, think_hi, lag_hi;
-    int64_t wake; /* how long a free lock may stay free */
+    int64_t wake;        /* how long a free lock may stay free */
     int64_t fault_every; /* mean time between faults; 0: none */
     /* per mille */
     uint32_t spike, reset, late, twice, deaf, lag; /* network, machine */
     uint32_t fixed, capped, tries, timed, cancels, async, nested, waited;
-    uint32_t kill, stop, freeze, restart; /* what a fault is; else a reset */
-    int32_t drift_ppm;                    /* at most, either way */
+    uint32_t kill, stop, freeze, ill, restart; /* of faults; else a reset */
+    int32_t drift_ppm;                         /* at most, either way */
 };
 
 struct clock {
@@ -198,7 +201,8 @@ struct resource {
 
 struct tally {
     uint64_t calls, grants, reentries, events;
-    uint64_t kills, stops, freezes, restarts, resets, lates, copies, bells;
+    uint64_t kills, stops, freezes, ills, restarts, resets, lates, copies,
+        bells;
 };
 
 struct world {
@@ -214,9 +218,10 @@ struct world {
     struct clock server_clock;
     struct tally tally;
     struct message *spare;
-    int64_t now, server_frozen_until, ends_by;
+    int64_t now, server_frozen_until, server_ill_until, ends_by;
     uint64_t quota; /* acquires that are still to be called */
     uint32_t serials, owners;
+    uint32_t moment; /* events at this very time */
     unsigned broken; /* enum break_it */
     bool verbose;
 };

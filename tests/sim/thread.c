@@ -96,7 +96,7 @@ static void returned(struct thread *t, int result)
         e.result = HF_ELOST;
     tell(t, e);
     t->phase = T_HOLDING;
-    if (n->gate.count == 1)
+    if (t->lost || n->gate.count == 1)
         t->depth = 0; /* a new hold, whatever there was before */
     if (t->depth++) {
         w->tally.reentries++;
@@ -197,7 +197,7 @@ static int64_t draw_wish(struct thread *t)
     if (rng_chance(&w->rng, c->fixed)) {
         q->fixed = true;
         q->lease_ms = (uint32_t)rng_between(&w->rng, c->ttl_ms / 2, c->ttl_ms);
-        t->cap = q->lease_ms * MS + 1000;
+        t->cap = q->lease_ms * MS * 1006 / 1000;
     }
     if (rng_chance(&w->rng, c->capped)) {
         q->max_hold_ms = rng_between(&w->rng, 2, c->ttl_ms * 2);

@@ -88,6 +88,17 @@ static void freeze_server(struct world *w)
                                    .until = until + w->rules.ttl_ns});
 }
 
+static void sicken_server(struct world *w)
+{
+    int64_t until = w->now + rng_skewed(&w->rng, MS, SEC);
+
+    trace(w, "the server refuses everything");
+    w->tally.ills++;
+    w->server_ill_until = until;
+    note(w, (struct history_event){.kind = HISTORY_FAULT,
+                                   .until = until + w->rules.ttl_ns});
+}
+
 static void restart_server(struct world *w)
 {
     trace(w, "the server is killed and started again");
@@ -109,7 +120,7 @@ static void fault(struct world *w)
 {
     const struct config *c = &w->cfg;
     struct process *p = &w->proc[rng_between(&w->rng, 0, c->procs - 1)];
-    uint32_t die = (uint32_t)rng_between(&w->rng, 0, 999);
+    int64_t die = rng_between(&w->rng, 0, 999);
 
     heap_push(&w->heap,
               (struct event){
@@ -118,15 +129,17 @@ static void fault(struct world *w)
     if (!p->alive || p->stopped_until)
         return;
     set_clock(p);
-    if (die < c->kill) {
+    if ((die -= c->kill) < 0) {
         w->tally.kills++;
         process_kill(p);
-    } else if (die < c->kill + c->stop) {
+    } else if ((die -= c->stop) < 0) {
         w->tally.stops++;
         process_stop(p, w->now + rng_skewed(&w->rng, MS, 3 * c->ttl_ms * MS));
-    } else if (die < c->kill + c->stop + c->freeze) {
+    } else if ((die -= c->freeze) < 0) {
         freeze_server(w);
-    } else if (die < c->kill + c->stop + c->freeze + c->restart) {
+    } else if ((die -= c->ill) < 0) {
+        sicken_server(w);
+    } else if ((die -= c->restart) < 0) {
         restart_server(w);
     } else if (p->up) {
         net_reset(p);
@@ -235,6 +248,9 @@ static void event(struct world *w, struct event *e)
 {
     struct process *p = &w->proc[e->proc];
 
+    w->moment = w->now == e->at ? w->moment + 1 : 0;
+    if (w->moment > 100000)
+        world_fail(w, "SPIN", "the clock stands still");
     w->now = e->at;
     w->tally.events++;
     if (e->kind == EV_ARRIVE && w->now < w->server_frozen_until) {
@@ -271,7 +287,7 @@ void world_run(struct world *w, uint64_t seed, uint64_t quota)
     struct event e;
 
     w->rng.state = seed * 0x9e3779b97f4a7c15u + 1;
-    w->now = w->server_frozen_until = w->ends_by = 0;
+    w->now = w->server_frozen_until = w->server_ill_until = w->ends_by = 0;
     w->verdict.check = NULL;
     w->serials = w->owners = 0;
     w->heap.len = 0;

@@ -1,0 +1,40 @@
+#!/bin/sh
+# mutants.sh DIR: runs every sim-* in DIR, and sim with each way to break what
+# surrounds the core. Every one must be caught, by a checker that has a name.
+# TAP; the table is in the comments.
+set -u
+dir=$1
+n=0
+bad=0
+
+check() { # name command...
+    name=$1
+    shift
+    n=$((n + 1))
+    out=$(timeout 120 "$@" --catch 2>&1)
+    rc=$?
+    case $rc in
+    0) ;;
+    13[49] | 136) out="CRASH ? $out" ;; # abort, segmentation fault
+    *) bad=$((bad + 1)) ;;
+    esac
+    set -- $out
+    if [ $rc -eq 0 ] || [ "${1:-}" = CRASH ]; then
+        printf 'ok %d - %-28s %-6s %s\n' $n "$name" "$1" "$2"
+    else
+        printf 'not ok %d - %s: %s\n' $n "$name" "$out"
+    fi
+}
+
+echo "# mutant, caught by, after so many grants"
+for b in $("$dir/sim" --breaks); do
+    check "$b" "$dir/sim" --break "$b"
+done
+for m in "$dir"/sim-*; do
+    [ -x "$m" ] && [ -f "$m" ] || continue
+    name=${m##*/sim-}
+    check "$name" "$m"
+done
+echo "1..$n"
+[ $n -ge 20 ] || { echo "# too few mutants: $n"; exit 1; }
+[ $bad -eq 0 ]

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Breaks the core on purpose.
+
+    mutate.py --list
+    mutate.py NAME lease.c gate.c out-lease.c out-gate.c
+
+Writes lease.c and gate.c with one thing wrong. Every text to be replaced must
+be there exactly once: a change of the core that moves it away ends the build,
+and is to be followed here. Each mutant has to be caught by the simulation.
+"""
+import sys
+
+LEASE, GATE = 0, 1
+
+# name: [(file, right, wrong), ...]
+MUTANTS = {
+    # the lease
+    "deadline-from-receipt": [
+        (LEASE, "l->until = req->sent_at + length - hf",
+         "l->until = now + length - hf")],
+    "no-margin": [
+        (LEASE, "return (hf__time)lease_ms * HF__MS / 100 + 2 * HF__MS;",
+         "return (void)lease_ms, 0;")],
+    "unknown-is-success": [
+        (LEASE, "        l->state = HF__WAITING; /* ask the same again, at once"
+         " */\n        l->look_at = now;\n        return HF__PENDING;",
+         "        return l->drop ? HF__PENDING\n"
+         "                       : granted(l, req, now, max_hold_ms);")],
+    "unknown-is-failure": [
+        (LEASE, "        l->state = HF__WAITING; /* ask the same again, at once"
+         " */\n        l->look_at = now;\n        return HF__PENDING;",
+         "        l->state = HF__IDLE;\n        l->drop = false;\n"
+         "        return req->result;")],
+    "hold-id-reused": [
+        (LEASE, "l->hold_id = ++*ids;", "l->hold_id = *ids + 1;")],
+    "late-grant-accepted": [
+        (LEASE, "    if (!hf__lease_expired(l, now))\n"
+         "        return HF__GRANTED;",
+         "    if (now)\n        return HF__GRANTED;")],
+    "abandoned-grant-kept": [
+        (LEASE, "        l->state = HF__HELD;\n        return HF__PENDING;",
+         "        l->state = HF__IDLE;\n        l->drop = false;\n"
+         "        return HF__PENDING;")],
+    "giving-up-forgets-the-place": [
+        (LEASE, "    l->drop = !wanted;",
+         "    if (!wanted && l->state == HF__WAITING)\n"
+         "        l->state = HF__IDLE;\n    else\n        l->drop = !wanted;")],
+    "fixed-lease-renewed": [
+        (LEASE, "    if (ends && !l->fixed)", "    if (ends)")],
+    "max-hold-ignored": [
+        (LEASE, "l->max_until = max_hold_ms ?",
+         "l->max_until = max_hold_ms && !now ?")],
+    "bell-and-look-ignored": [
+        (LEASE, "    l->rang = true;\n    if (l->state == HF__WAITING)",
+         "    if (now == HF__NEVER)"),
+        (LEASE, "l->look_at = l->rang ? now : req->look_at;",
+         "l->look_at = HF__NEVER;")],
+    "bell-before-answer-ignored": [
+        (LEASE, "l->rang ? now : req->look_at", "req->look_at")],
+    "unsure-release-believed": [
+        (LEASE, "if (result != HF__DONE && result != HF_ENOTOWNER &&",
+         "if (result == HF_EBACKEND && result != HF_ENOTOWNER &&")],
+    "let-go-given-up-early": [
+        (LEASE, "        l->gone_at += PLACE;\n",
+         "        l->gone_at -= 9 * (l->gone_at - now) / 10;\n")],
+    "loss-not-noticed": [
+        (LEASE, "    if (result == HF_ENOTOWNER) {\n",
+         "    if (result == HF_ENOTOWNER)\n        result = HF__DONE;\n"
+         "    if (result == HF_EBUSY) {\n")],
+    "renewal-from-receipt": [
+        (LEASE, "l->until = sent_at + length - hf",
+         "l->until = now + length - hf")],
+    # the gate
+    "reentry-not-counted": [
+        (GATE, "        if (--g->count)\n", "        if (--g->count > 9)\n")],
+    "hand-over-without-end": [
+        (GATE, "    g->turns--;\n", "")],
+    "release-by-anybody": [
+        (GATE, "    if (g->owner == owner && holds(g, now)) {\n"
+         "        if (--g->count)",
+         "    if (g->owner && holds(g, now)) {\n        if (--g->count)")],
+    "cancelled-and-granted": [
+        (GATE, "        return w->result;\n    take_out(g, w);",
+         "        return code;\n    take_out(g, w);")],
+    "nobody-roused": [
+        (GATE, "    g->head->roused = true;\n    wake(g, g->head);", "")],
+    "turn-left-lying": [
+        (GATE, "    if (w && !w->fixed && !w->is_async)\n        rouse",
+         "    if (w)\n        rouse")],
+    "max-hold-of-the-first": [
+        (GATE, "    hf__lease_cap(&g->lease, now, w->max_hold_ms);\n",
+         "    (void)now;\n")],
+    "lost-owner-forgotten": [
+        (GATE, "i < HF__LOST_MAX - 1 && g->lost[i].count; i++",
+         "i < HF__LOST_MAX - 1; i++")],
+    "try-queues": [
+        (GATE, "rc == HF__BUSY || (req->result == HF__QUEUED &&",
+         "rc == HF__BUSY || (req->result == HF_EBUSY &&")],
+    "expired-hold-goes-on": [
+        (GATE, "    if (!hf__lease_expired(&g->lease, now))\n"
+         "        return true;\n", "    if (now)\n        return true;\n")],
+    "wanted-by-nobody": [
+        (GATE, "    if (!g->head)\n        g->lease.wanted = false;\n", "")],
+    "turn-for-a-fixed-lease": [
+        (GATE, "g->turns && !w->fixed &&\n           holds", "g->turns &&\n"
+         "           holds"),
+        (GATE, "if (!w || !g->turns || g->lease.fixed || w->fixed)",
+         "if (!w || !g->turns || g->lease.fixed)")],
+}
+
+
+def main(argv):
+    if argv[1:] == ["--list"]:
+        print("\n".join(MUTANTS))
+        return 0
+    name, sources, outs = argv[1], argv[2:4], argv[4:6]
+    text = []
+    for path in sources:
+        with open(path, encoding="utf-8") as f:
+            text.append(f.read())
+    for which, right, wrong in MUTANTS[name]:
+        if text[which].count(right) != 1:
+            sys.exit("mutate.py: %s: this is not exactly once in %s, follow "
+                     "the change here:\n%s" % (name, sources[which], right))
+        text[which] = text[which].replace(right, wrong)
+    for path, content in zip(outs, text):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(content)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -122,7 +122,7 @@ static void wait_until_ended(struct arena *arena, const pid_t *pids, unsigned n)
 static void sum_up(const struct arena *arena, struct contend_result *result)
 {
     const struct contend *contend = arena->contend;
-    struct hist *all = calloc(1, sizeof *all);
+    struct hist *all = calloc(2, sizeof *all);
     uint64_t entries = 0, bumps = 0;
     double squares = 0, pairs;
 
@@ -134,8 +134,10 @@ static void sum_up(const struct arena *arena, struct contend_result *result)
         result->violations += counts->violations;
         entries += counts->entries;
         squares += (double)counts->pairs * (double)counts->pairs;
-        if (all)
-            hist_merge(all, &counts->hist);
+        if (all) {
+            hist_merge(&all[0], &counts->waits);
+            hist_merge(&all[1], &counts->handovers_ns);
+        }
     }
     for (unsigned i = 0; i < contend->names; i++)
         bumps += arena->cells[i].entries;
@@ -146,8 +148,9 @@ static void sum_up(const struct arena *arena, struct contend_result *result)
     if (squares > 0)
         result->jain = pairs * pairs / ((double)arena->contenders * squares);
     if (all) {
-        result->p50_us = hist_quantile_us(all, 0.50);
-        result->p99_us = hist_quantile_us(all, 0.99);
+        result->p50_us = hist_quantile_us(&all[0], 0.50);
+        result->p99_us = hist_quantile_us(&all[0], 0.99);
+        result->handover_us = hist_quantile_us(&all[1], 0.50);
     }
     free(all);
 }

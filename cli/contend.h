@@ -18,7 +18,8 @@ struct contend {
     uint32_t handoff, permits; /* permits: size of a semaphore */
     unsigned procs, threads, names;
     int64_t run_ms;
-    bool nowait; /* do not wait for the answer to a release */
+    bool nowait;         /* do not wait for the answer to a release */
+    bool time_handovers; /* reads the clock at each release, too */
 };
 
 struct contend_result {
@@ -27,6 +28,8 @@ struct contend_result {
     uint64_t handovers; /* of a lock, from one contender to another */
     uint64_t violations;
     double p50_us, p99_us; /* of acquire */
+    double handover_us;    /* median, from a release to the return of the next
+                              acquire, where that was waiting; if asked for */
     double jain;           /* 1: all got the same; 1/n: one got all */
     bool fair;             /* as the backend decided, if it was left to it */
     hf_error error;        /* of the first contender that failed */

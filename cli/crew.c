@@ -80,21 +80,46 @@ static void visit(const struct contend *contend, struct cell *cell,
         enter_exclusive(cell, counts, me);
 }
 
-/* waited_ns: NULL if nobody wants to know. */
-static int pair(struct contender *self, size_t name, int64_t *waited_ns)
+/* We were waiting when somebody else let go of it. */
+static void time_handover(const struct cell *cell, struct counts *counts,
+                          uint32_t me, int64_t asked_at, int64_t now)
+{
+    if (cell->last != me && asked_at < cell->released_at)
+        hist_add(&counts->handovers_ns, now - cell->released_at);
+}
+
+static int acquire(struct contender *self, size_t name, bool timed)
 {
     struct arena *arena = self->crew->arena;
+    struct counts *counts = &arena->counts[self->number];
+    int64_t asked_at = timed ? cli_now_ns(CLOCK_MONOTONIC) : 0, now;
+    int rc;
+
+    rc = hf_lock_acquire(self->crew->locks[name], &self->how, &self->err);
+    if (rc == HF_OK && timed) {
+        now = cli_now_ns(CLOCK_MONOTONIC);
+        hist_add(&counts->waits, now - asked_at);
+        if (arena->contend->time_handovers)
+            time_handover(&arena->cells[name], counts, self->number + 1,
+                          asked_at, now);
+    }
+    return rc;
+}
+
+static int pair(struct contender *self, size_t name, bool timed)
+{
+    struct arena *arena = self->crew->arena;
+    const struct contend *contend = arena->contend;
     hf_lock *lock = self->crew->locks[name];
-    int64_t start = waited_ns ? cli_now_ns(CLOCK_MONOTONIC) : 0;
-    int rc = hf_lock_acquire(lock, &self->how, &self->err);
+    int rc = acquire(self, name, timed);
 
     if (rc == HF_OK) {
-        if (waited_ns)
-            *waited_ns = cli_now_ns(CLOCK_MONOTONIC) - start;
-        visit(arena->contend, &arena->cells[name], &arena->counts[self->number],
+        visit(contend, &arena->cells[name], &arena->counts[self->number],
               self->number + 1);
-        rc = arena->contend->nowait ? hf_lock_release_nowait(lock, &self->err)
-                                    : hf_lock_release(lock, &self->err);
+        if (contend->time_handovers)
+            arena->cells[name].released_at = cli_now_ns(CLOCK_MONOTONIC);
+        rc = contend->nowait ? hf_lock_release_nowait(lock, &self->err)
+                             : hf_lock_release(lock, &self->err);
     }
     if (rc != HF_OK)
         crew_fail(arena, rc, &self->err);
@@ -118,23 +143,21 @@ static void contend_until_over(struct contender *self)
 {
     struct arena *arena = self->crew->arena;
     struct counts *counts = &arena->counts[self->number];
-    unsigned names = self->crew->names, until_sample = 1, every = 1;
+    unsigned names = self->crew->names, until_timed = 1, every = 1;
     uint32_t random = 2463534242U + self->number * 7919U;
-    int64_t begin = cli_now_ns(CLOCK_MONOTONIC), waited;
+    int64_t begin = cli_now_ns(CLOCK_MONOTONIC);
 
     while (!is_over(arena)) {
         size_t name = names == 1 ? 0 : next_random(&random) % names;
-        bool sample = --until_sample == 0;
+        bool timed = --until_timed == 0;
 
-        if (pair(self, name, sample ? &waited : NULL) != HF_OK)
+        if (pair(self, name, timed) != HF_OK)
             return;
-        if (sample) {
-            hist_add(&counts->hist, waited);
-            until_sample = every;
-        }
+        if (timed)
+            until_timed = every;
         if (is_over(arena))
             return; /* too late to count */
-        if (++counts->pairs == CALIBRATION &&
+        if (++counts->pairs == CALIBRATION && !arena->contend->time_handovers &&
             cli_now_ns(CLOCK_MONOTONIC) - begin < CALIBRATION * FAST_NS)
             every = SAMPLE_EVERY;
     }
@@ -148,7 +171,7 @@ static void *contender_main(void *arg)
 
     /* Connections, scripts and memory are made on first use: now. */
     for (unsigned i = 0; i < self->crew->names; i++) {
-        if (pair(self, i, NULL) != HF_OK)
+        if (pair(self, i, false) != HF_OK)
             return NULL;
     }
     if (write(arena->ready[1], "", 1) != 1)

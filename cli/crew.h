@@ -15,13 +15,14 @@ struct cell {
     volatile uint32_t inside; /* contender number + 1, or 0 */
     volatile uint32_t last;   /* who was inside before */
     _Atomic uint32_t sharing; /* holders of a read lock or semaphore */
+    volatile int64_t released_at;
 };
 
 struct counts {
     _Alignas(LINE) uint64_t pairs; /* until the end was called */
     uint64_t entries;              /* those, the first and the last ones */
     uint64_t handovers, violations;
-    struct hist hist;
+    struct hist waits, handovers_ns;
 };
 
 struct shared {

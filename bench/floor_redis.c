@@ -1,0 +1,314 @@
+/*
+ * The floor on Redis: our own scripts by hand, through hiredis, blocking, one
+ * thread. The hand-over is between two processes that do nothing else: one
+ * releases, which publishes to the other's channel; the other acquires.
+ */
+#include "../src/backends/redis/redis.h"
+#include "ratios.h"
+
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAME "holdfast-floor"
+
+struct hand {
+    redisContext *conn;
+    char take[41], drop[41]; /* the scripts' digests */
+    char owner[64];
+    const char *channel; /* whom a release tells */
+};
+
+static redisContext *connect_to(const char *url)
+{
+    int port = atoi(strrchr(url, ':') + 1);
+    redisContext *conn = redisConnect("127.0.0.1", port);
+
+    if (!conn || conn->err) {
+        fprintf(stderr, "redis: %s\n", conn ? conn->errstr : "no memory");
+        if (conn)
+            redisFree(conn);
+        return NULL;
+    }
+    return conn;
+}
+
+static int load(redisContext *conn, const char *script, char digest[41])
+{
+    redisReply *reply = redisCommand(conn, "SCRIPT LOAD %s", script);
+    int ok = reply && reply->type == REDIS_REPLY_STRING;
+
+    if (ok)
+        snprintf(digest, 41, "%s", reply->str);
+    else
+        fprintf(stderr, "redis: %s\n", reply ? reply->str : conn->errstr);
+    if (reply)
+        freeReplyObject(reply);
+    return ok ? 0 : -1;
+}
+
+static int open_hand(struct hand *hand, const char *url, int number)
+{
+    hand->conn = connect_to(url);
+    if (!hand->conn)
+        return -1;
+    snprintf(hand->owner, sizeof hand->owner,
+             "00000000-0000-4000-8000-000000000000:%d", number);
+    if (load(hand->conn, hf__rd_script[RD_TAKE], hand->take) < 0 ||
+        load(hand->conn, hf__rd_script[RD_DROP], hand->drop) < 0)
+        return -1;
+    return 0;
+}
+
+static void ask_take(const struct hand *hand)
+{
+    const char *argv[] = {"EVALSHA",
+                          hand->take,
+                          "4",
+                          NAME,
+                          "holdfast:info:{" NAME "}",
+                          "holdfast:waiters:{" NAME "}",
+                          "redisson_lock_token:{" NAME "}",
+                          hand->owner,
+                          "30000",
+                          "0",
+                          "86400000",
+                          "1\nhost\nlabel",
+                          "1"};
+
+    redisAppendCommandArgv(hand->conn, sizeof argv / sizeof *argv, argv, NULL);
+}
+
+static void ask_drop(const struct hand *hand)
+{
+    const char *argv[] = {"EVALSHA",
+                          hand->drop,
+                          "3",
+                          NAME,
+                          "holdfast:info:{" NAME "}",
+                          "holdfast:waiters:{" NAME "}",
+                          hand->owner,
+                          hand->channel ? hand->channel
+                                        : "redisson_lock__channel:{" NAME "}",
+                          "holdfast:mark:{" NAME "}"};
+
+    redisAppendCommandArgv(hand->conn, sizeof argv / sizeof *argv, argv, NULL);
+}
+
+/* The next answer, which must be that number, or begin with it. */
+static int expect(const struct hand *hand, long long wanted)
+{
+    redisReply *reply = NULL, *first;
+    int ok = 0;
+
+    if (redisGetReply(hand->conn, (void **)&reply) == REDIS_OK && reply) {
+        first = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0
+                    ? reply->element[0]
+                    : reply;
+        ok = first->type == REDIS_REPLY_INTEGER && first->integer == wanted;
+        if (!ok)
+            fprintf(stderr, "redis: wanted %lld, got %lld %s\n", wanted,
+                    first->integer, first->str ? first->str : "");
+        freeReplyObject(reply);
+    }
+    return ok ? 0 : -1;
+}
+
+static int take(const struct hand *hand)
+{
+    ask_take(hand);
+    return expect(hand, RD_GRANTED);
+}
+
+static int drop(const struct hand *hand)
+{
+    ask_drop(hand);
+    return expect(hand, 1);
+}
+
+static int two_trips_step(void *arg)
+{
+    const struct hand *hand = arg;
+
+    for (int i = 0; i < 1000; i++) {
+        if (take(hand) < 0 || drop(hand) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Each release goes in one packet with the next acquire. */
+static int one_trip_step(void *arg)
+{
+    const struct hand *hand = arg;
+
+    if (take(hand) < 0)
+        return -1;
+    for (int i = 0; i < 999; i++) {
+        ask_drop(hand);
+        ask_take(hand);
+        if (expect(hand, 1) < 0 || expect(hand, RD_GRANTED) < 0)
+            return -1;
+    }
+    return drop(hand);
+}
+
+/* Acquires what it has already: the trip alone, and nothing to release. */
+static int acquire_step(void *arg)
+{
+    const struct hand *hand = arg;
+
+    for (int i = 0; i < 1000; i++) {
+        if (take(hand) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static double floor_of(const char *url, int (*step)(void *arg))
+{
+    struct hand hand = {0};
+    double ns = -1;
+
+    if (open_hand(&hand, url, 1) == 0)
+        ns = ns_per_pair(step, &hand);
+    ask_drop(&hand);
+    if (hand.conn) {
+        redisReply *reply = NULL;
+
+        if (redisGetReply(hand.conn, (void **)&reply) == REDIS_OK)
+            freeReplyObject(reply);
+        redisFree(hand.conn);
+    }
+    return ns;
+}
+
+double floor_redis_two_trips(const char *url)
+{
+    return floor_of(url, two_trips_step);
+}
+
+double floor_redis_one_trip(const char *url)
+{
+    return floor_of(url, one_trip_step);
+}
+
+double floor_redis_acquire(const char *url)
+{
+    return floor_of(url, acquire_step);
+}
+
+/* ---- to and fro
+ * --------------------------------------------------------------- */
+
+struct game {
+    _Atomic bool over;
+    _Atomic uint64_t handovers;
+};
+
+static redisContext *listen_to(const char *url, const char *channel)
+{
+    redisContext *conn = connect_to(url);
+    redisReply *reply =
+        conn ? redisCommand(conn, "SUBSCRIBE %s", channel) : NULL;
+
+    if (reply)
+        freeReplyObject(reply);
+    return conn;
+}
+
+static int wait_message(redisContext *conn)
+{
+    redisReply *reply = NULL;
+
+    if (redisGetReply(conn, (void **)&reply) != REDIS_OK)
+        return -1;
+    freeReplyObject(reply);
+    return 0;
+}
+
+static const char *const channels[2] = {NAME ":0", NAME ":1"};
+
+static _Noreturn void play(struct game *game, const char *url, int me,
+                           int ready, int go)
+{
+    redisContext *ear = listen_to(url, channels[me]);
+    struct hand hand = {.channel = channels[1 - me]};
+    int rc = open_hand(&hand, url, me);
+    char byte;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (rc < 0 || !ear || write(ready, "", 1) != 1 || read(go, &byte, 1) < 0)
+        _exit(1);
+    /* The first one starts. */
+    if (me == 0 && (take(&hand) < 0 || drop(&hand) < 0))
+        _exit(1);
+    while (rc == 0 && !atomic_load(&game->over)) {
+        rc = wait_message(ear);
+        if (rc == 0)
+            rc = take(&hand);
+        if (rc == 0)
+            rc = drop(&hand);
+        atomic_fetch_add(&game->handovers, 1);
+    }
+    /* The other may wait for a release that does not come any more. */
+    freeReplyObject(redisCommand(hand.conn, "PUBLISH %s 0", hand.channel));
+    _exit(rc == 0 ? 0 : 1);
+}
+
+static double umpire(struct game *game, const char *url)
+{
+    struct timespec nap = {0, RUN_MS * 1000000L};
+    int ready[2], go[2], bad = 0, status;
+    pid_t pids[2];
+    int64_t start;
+    char byte;
+
+    if (pipe2(ready, O_CLOEXEC) < 0 || pipe2(go, O_CLOEXEC) < 0)
+        return -1;
+    for (int i = 0; i < 2; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            close(go[1]);
+            close(ready[0]);
+            play(game, url, i, ready[1], go[0]);
+        }
+    }
+    close(ready[1]);
+    for (int i = 0; i < 2; i++)
+        bad |= read(ready[0], &byte, 1) != 1;
+    start = cli_now_ns(CLOCK_MONOTONIC);
+    close(go[1]);
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+    atomic_store(&game->over, true);
+    start = cli_now_ns(CLOCK_MONOTONIC) - start;
+    for (int i = 0; i < 2; i++) {
+        waitpid(pids[i], &status, 0);
+        bad |= status != 0;
+    }
+    close(ready[0]);
+    close(go[0]);
+    return bad ? -1 : (double)start / (double)atomic_load(&game->handovers);
+}
+
+double floor_redis_handover(const char *url)
+{
+    struct game *game = mmap(NULL, sizeof *game, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    double ns;
+
+    if (game == MAP_FAILED)
+        return -1;
+    ns = umpire(game, url);
+    munmap(game, sizeof *game);
+    return ns;
+}

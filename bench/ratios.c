@@ -1,0 +1,208 @@
+/*
+ * The speed that we promise, as ratios: each line measures holdfast and its
+ * floor side by side, five times, and shows the medians. Starts a redis-server
+ * of its own. Exit status 1 if a target was missed, 2 if something could not
+ * be measured.
+ */
+#include "ratios.h"
+#include "../tests/lib/redis_server.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum rule { AT_MOST, AT_LEAST };
+enum place { SHM, REDIS, PLACES };
+
+struct line {
+    const char *what;
+    enum place place;
+    measure_fn *ours, *floor; /* no floor: the target is for ours itself */
+    const char *unit;
+    enum rule rule;
+    double target; /* of ours/floor; 0: for information */
+    int rounds;
+};
+
+/* AT_LEAST for times says how many times faster we are: floor/ours. */
+static const struct line lines[] = {
+    {"shm: pair / robust mutex", SHM, ours_pair, floor_robust_mutex, "ns",
+     AT_MOST, 3, ROUNDS},
+    {"shm: flock(2) / pair", SHM, floor_flock, ours_pair, "ns", AT_LEAST, 5,
+     ROUNDS},
+    {"shm: 4 processes, unfair / flock(2)", SHM, ours_four_unfair,
+     floor_flock_four, "/s", AT_LEAST, 3, ROUNDS},
+    {"shm: fair hand-over / futex", SHM, ours_handover_two, floor_futex, "ns",
+     AT_MOST, 2, ROUNDS},
+    {"shm: 16 threads, handoff 1000, unfair", SHM, ours_threads_unfair, NULL,
+     "/s", AT_LEAST, 1e6, ROUNDS},
+    {"shm: 16 threads, handoff 1000, fair", SHM, ours_threads_fair, NULL, "/s",
+     AT_LEAST, 250e3, ROUNDS},
+    {"shm: idle handle", SHM, scale_handle_bytes, NULL, "B", AT_MOST, 512, 1},
+    {"shm: 10 000 held locks", SHM, scale_renewal_cpu, NULL, "%", AT_MOST, 2,
+     1},
+    {"redis: pair / two trips", REDIS, ours_pair, floor_redis_two_trips, "ns",
+     AT_MOST, 1.15, ROUNDS},
+    {"redis: pair, no wait / one trip", REDIS, ours_pair_nowait,
+     floor_redis_one_trip, "ns", AT_MOST, 1.15, ROUNDS},
+    {"redis: pair, no wait / acquire alone", REDIS, ours_pair_nowait,
+     floor_redis_acquire, "ns", AT_MOST, 0, ROUNDS},
+    {"redis: 8 processes, fair / hand-over", REDIS, ours_eight_fair,
+     floor_redis_handover, "ns", AT_MOST, 1.5, ROUNDS},
+    {"redis: 8 processes, unfair / hand-over", REDIS, ours_eight_unfair,
+     floor_redis_handover, "ns", AT_MOST, 1.5, ROUNDS},
+    {"redis: 16 threads, handoff 1000, unfair", REDIS, ours_threads_unfair,
+     NULL, "/s", AT_LEAST, 1e6, ROUNDS},
+    {"redis: 16 threads, handoff 1000, fair", REDIS, ours_threads_fair, NULL,
+     "/s", AT_LEAST, 250e3, ROUNDS},
+    {"redis: idle handle", REDIS, scale_handle_bytes, NULL, "B", AT_MOST, 512,
+     1},
+    {"redis: renewing 10 000 locks", REDIS, scale_renewal_cpu, NULL, "%",
+     AT_MOST, 5, 1},
+    {"redis: 1000 waiting processes", REDIS, scale_waiters_cpu, NULL, "%",
+     AT_MOST, 1, 1},
+};
+
+double ns_per_pair(int (*step)(void *arg), void *arg)
+{
+    int64_t start, now, pairs = 0;
+
+    if (step(arg) < 0) /* makes warm what is cold */
+        return -1;
+    start = now = cli_now_ns(CLOCK_MONOTONIC);
+    while (now - start < RUN_MS * 1000000LL) {
+        if (step(arg) < 0)
+            return -1;
+        pairs += 1000;
+        now = cli_now_ns(CLOCK_MONOTONIC);
+    }
+    return (double)(now - start) / (double)pairs;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static double median(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof *values, compare);
+    return values[n / 2];
+}
+
+struct figures {
+    double ours, floor, ratio;
+};
+
+/* False if it could not be measured. */
+static bool measure(const struct line *line, const char *url,
+                    struct figures *out)
+{
+    double ours[ROUNDS], floor[ROUNDS], ratio[ROUNDS];
+
+    for (int i = 0; i < line->rounds; i++) {
+        floor[i] = line->floor ? line->floor(url) : 1;
+        ours[i] = line->ours(url);
+        if (ours[i] < 0 || floor[i] <= 0)
+            return false;
+        ratio[i] = ours[i] / floor[i];
+    }
+    out->ours = median(ours, line->rounds);
+    out->floor = median(floor, line->rounds);
+    out->ratio = median(ratio, line->rounds);
+    return true;
+}
+
+static bool is_met(const struct line *line, double ratio)
+{
+    if (line->target == 0)
+        return true;
+    return line->rule == AT_MOST ? ratio <= line->target
+                                 : ratio >= line->target;
+}
+
+static void print_figure(double value, const char *unit)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, value < 100 ? "%.2f %s" : "%.0f %s", value,
+             unit);
+    printf(" %14s", text);
+}
+
+static void print_line(const struct line *line, const struct figures *figures)
+{
+    char target[32] = "-";
+
+    if (line->target != 0)
+        snprintf(target, sizeof target, "%s %.*f",
+                 line->rule == AT_MOST ? "<=" : ">=",
+                 line->target < 2 && line->floor ? 2 : 0, line->target);
+    printf("%-40s", line->what);
+    print_figure(figures->ours, line->unit);
+    if (line->floor) {
+        print_figure(figures->floor, line->unit);
+        printf(" %8.2f", figures->ratio);
+    } else {
+        printf(" %14s %8s", "-", "-");
+    }
+    printf(" %12s  %s\n", target,
+           line->target == 0              ? ""
+           : is_met(line, figures->ratio) ? "ok"
+                                          : "MISSED");
+    fflush(stdout);
+}
+
+static int run_all(const char *const urls[PLACES], const char *only)
+{
+    struct figures figures;
+    int missed = 0, broken = 0;
+
+    printf("%-40s %14s %14s %8s %12s\n", "", "ours", "floor", "ratio",
+           "target");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const struct line *line = &lines[i];
+
+        if (only && !strstr(line->what, only))
+            continue;
+        if (!measure(line, urls[line->place], &figures)) {
+            printf("%-40s could not be measured\n", line->what);
+            broken++;
+            continue;
+        }
+        print_line(line, &figures);
+        missed += !is_met(line, figures.ratio);
+    }
+    printf("%d missed, %d not measured\n", missed, broken);
+    return broken ? 2 : missed ? 1 : 0;
+}
+
+static int remove_one(const char *path, const struct stat *about, int type,
+                      struct FTW *where)
+{
+    (void)about, (void)type, (void)where;
+    return remove(path);
+}
+
+/* ratios [TEXT]: only the lines that contain it. */
+int main(int argc, char **argv)
+{
+    static struct redis_server server;
+    char directory[] = "/dev/shm/holdfast-ratios.XXXXXX", shm[64];
+    const char *urls[PLACES] = {shm, server.url};
+    int status;
+
+    if (!mkdtemp(directory) || redis_server_start(&server) < 0) {
+        perror("ratios: cannot set up");
+        return 2;
+    }
+    snprintf(shm, sizeof shm, "shm://%s", directory);
+    status = run_all(urls, argc > 1 ? argv[1] : NULL);
+    redis_server_end(&server);
+    nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return status;
+}

@@ -1,0 +1,41 @@
+/*
+ * What bench/ratios measures. Each function runs for about RUN_MS and returns
+ * a figure, or a negative number after having said what failed.
+ */
+#ifndef HF_BENCH_RATIOS_H
+#define HF_BENCH_RATIOS_H
+
+#include "../cli/cli.h"
+#include "../cli/contend.h"
+
+enum { RUN_MS = 300, ROUNDS = 5 };
+
+/* What is measured against what; url is the lock's or the server's. */
+typedef double measure_fn(const char *url);
+
+void complain(const char *what, int code, const hf_error *err);
+
+/* Calls step, which makes 1000 pairs, until the time is over: nanoseconds a
+ * pair. step returns 0, or -1 after having complained. */
+double ns_per_pair(int (*step)(void *arg), void *arg);
+
+/* floor_local.c: nanoseconds a pair, pairs a second, nanoseconds a hand-over */
+measure_fn floor_robust_mutex, floor_flock, floor_flock_four, floor_futex;
+
+/* floor_redis.c: the same requests by hand; nanoseconds */
+measure_fn floor_redis_two_trips, floor_redis_one_trip, floor_redis_acquire,
+    floor_redis_handover;
+
+/* ours.c */
+measure_fn ours_pair, ours_pair_nowait;            /* nanoseconds */
+measure_fn ours_four_unfair;                       /* pairs a second */
+measure_fn ours_handover_two;                      /* nanoseconds */
+measure_fn ours_eight_fair, ours_eight_unfair;     /* nanoseconds a pair */
+measure_fn ours_threads_fair, ours_threads_unfair; /* pairs a second */
+
+/* scale.c */
+measure_fn scale_handle_bytes; /* bytes of an idle handle */
+measure_fn scale_renewal_cpu;  /* per cent of a core, at a TTL of 30 s */
+measure_fn scale_waiters_cpu;  /* per cent of a core, 1000 processes */
+
+#endif

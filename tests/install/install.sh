@@ -1,0 +1,99 @@
+#!/bin/sh
+# What a packager installs is enough: the header (from C and C++), pkg-config,
+# CMake, the module beside the library, and what is said when it is missing.
+# install.sh BUILD_DIRECTORY SOURCE_DIRECTORY WRONG_MODULE
+set -u
+build=$1
+source=$2
+wrong=$3
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+chmod 755 "$tmp"
+root=$tmp/root
+number=0
+unset HOLDFAST_MODULE_PATH
+
+check() { # check NAME COMMAND...
+    name=$1
+    shift
+    number=$((number + 1))
+    if "$@" >"$tmp/out" 2>&1; then
+        echo "ok $number - $name"
+    else
+        sed 's/^/# /' "$tmp/out"
+        echo "not ok $number - $name"
+    fi
+}
+
+says() { # says TEXT COMMAND...: whatever it returns
+    text=$1
+    shift
+    "$@" >"$tmp/said" 2>&1
+    cat "$tmp/said"
+    grep -q -e "$text" "$tmp/said"
+}
+
+echo 1..11
+check "installs" env DESTDIR="$root" meson install -C "$build" --no-rebuild
+pc=$(find "$root" -name holdfast.pc)
+lib=$(dirname "$(dirname "$pc")")
+export PKG_CONFIG_PATH="$lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
+export PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1
+program=$source/tests/install/program.c
+
+by_pkg_config() { # COMPILER OUT
+    # shellcheck disable=SC2046,SC2086
+    $1 "$program" -o "$2" $(pkg-config --cflags --libs holdfast)
+}
+
+by_cmake() {
+    mkdir "$tmp/cmake" && cp "$program" "$tmp/cmake/program.c" || return 1
+    cat >"$tmp/cmake/CMakeLists.txt" <<'TEXT'
+cmake_minimum_required(VERSION 3.20)
+project(user C)
+find_package(holdfast REQUIRED CONFIG)
+add_executable(program program.c)
+target_link_libraries(program holdfast::holdfast)
+TEXT
+    cmake -S "$tmp/cmake" -B "$tmp/cmake/build" \
+        -Dholdfast_DIR="$lib/cmake/holdfast" && cmake --build "$tmp/cmake/build"
+}
+
+export LD_LIBRARY_PATH="$lib"
+check "a C program finds it by pkg-config" by_pkg_config \
+    "cc -Wall -Wextra -Werror" "$tmp/c"
+check "a C++ program finds it" by_pkg_config \
+    "c++ -xc++ -Wall -Wextra -Werror" "$tmp/c++"
+check "a CMake program finds it" by_cmake
+check "the C program locks" says '^held$' "$tmp/c" "shm://$tmp/locks"
+check "the C++ program locks" says '^held$' "$tmp/c++" "shm://$tmp/locks"
+check "the module lies beside the library" says 'refused' \
+    "$tmp/c" redis://127.0.0.1:1
+mkdir "$tmp/wrong"
+cp "$wrong" "$tmp/wrong/redis.so"
+check "HOLDFAST_MODULE_PATH overrides, another version is refused" \
+    says 'another version' env HOLDFAST_MODULE_PATH="/nowhere:$tmp/wrong" \
+    "$tmp/c" redis://127.0.0.1:1
+
+# A set-user-id program does not believe its environment; nor does the loader,
+# so that the library has to be in its own run path.
+set_user_id() {
+    by_pkg_config "cc -Wl,-rpath,$lib" "$tmp/suid" || return 1
+    chmod 4755 "$tmp/suid"
+    says 'refused' setpriv --reuid 65534 --clear-groups \
+        env HOLDFAST_MODULE_PATH="$tmp/wrong" "$tmp/suid" redis://127.0.0.1:1
+}
+if [ "$(id -u)" -eq 0 ]; then
+    check "a set-user-id program ignores it" set_user_id
+else
+    check "a set-user-id program ignores it (needs root)" false
+fi
+rm "$(find "$root" -name redis.so)"
+check "a missing module says what to install" says 'libhiredis' \
+    "$tmp/c" redis://127.0.0.1:1
+exported() {
+    nm -D --defined-only "$lib/libholdfast.so" | awk '{ print $3 }' |
+        grep -v -e '^hf_[a-z]' -e '^HOLDFAST_0' -e '^$' && return 1
+    nm -D --defined-only "$lib/libholdfast.so" | grep -q hf_lock_acquire
+}
+check "nothing but the API is exported" exported

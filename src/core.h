@@ -85,10 +85,10 @@ struct hf_lock {
     int64_t max_hold_ms;
     uint64_t owner; /* of HF_OWNER_HANDLE */
     uint32_t ttl_ms;
-    uint32_t handoff;
+    uint32_t flags : 2; /* hf_lock_flag */
+    uint32_t handoff : 30;
     uint32_t waits; /* through this handle, under way; name->mu */
     int loss_fd;    /* -1: nobody asked */
-    unsigned flags;
 };
 
 struct hf__event_item {

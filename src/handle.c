@@ -49,6 +49,10 @@ static int check_options(const hf_client *c, const hf_lock_options *opt,
     if (opt->flags & ~(unsigned)(HF_OWNER_HANDLE | HF_NOT_REENTRANT))
         return hf__fail(err, HF_EINVAL, "flags %#x: some are unknown",
                         opt->flags);
+    if (opt->handoff >= 1u << 30)
+        return hf__fail(err, HF_EINVAL,
+                        "handoff is %u; up to %u would be right", opt->handoff,
+                        (1u << 30) - 1);
     if (opt->ttl_ms < 0 || opt->ttl_ms > UINT32_MAX / 2 ||
         opt->max_hold_ms < 0 || opt->max_hold_ms > HF_TIME_MAX_MS)
         return hf__fail(err, HF_EINVAL,
@@ -97,8 +101,8 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
     if (!lock)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     lock->loss_fd = -1;
-    lock->flags = opt->flags;
-    lock->handoff = opt->handoff;
+    lock->flags = opt->flags & 3;
+    lock->handoff = opt->handoff & ((1u << 30) - 1);
     lock->max_hold_ms = opt->max_hold_ms;
     lock->ttl_ms = opt->ttl_ms ? (uint32_t)opt->ttl_ms : c->ttl_ms;
     if (lock->flags & HF_OWNER_HANDLE)

@@ -411,5 +411,6 @@ int main(int argc, char **argv)
     snprintf(path, sizeof(path), "%s/locks", dir);
     unlink(path);
     rmdir(dir);
+    free(took);
     return rc;
 }

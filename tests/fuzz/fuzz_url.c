@@ -1,0 +1,168 @@
+/*
+ * The URL parser on anything: it crashes on nothing, and what it says holds.
+ *
+ * With clang's fuzzer this is a target of it; else (PLAIN_MAIN) a program that
+ * mutates a few good URLs some 100 000 times, from a seed that a failure
+ * prints:
+ *
+ *     fuzz_url [TIMES [SEED]]
+ */
+#include "core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static hf_client client;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void must(bool held, const char *what)
+{
+    if (held)
+        return;
+    fprintf(stderr, "fuzz_url: %s\n", what);
+    abort();
+}
+
+/* Every part lies in the block, and ends there. */
+static void check_part(const struct hf__url *u, const char *part)
+{
+    must(part >= u->memory && part < u->memory + u->memory_len, "a stray part");
+    must(memchr(part, 0, (size_t)(u->memory + u->memory_len - part)) != NULL,
+         "a part without end");
+}
+
+static void check_url(const struct hf__url *u)
+{
+    check_part(u, u->scheme);
+    check_part(u, u->user);
+    check_part(u, u->password);
+    check_part(u, u->path);
+    must(u->scheme[0] != '\0', "an empty scheme");
+    must(u->hosts_len <= 16 && u->options_len <= 32, "too many");
+    for (size_t i = 0; i < u->hosts_len; i++) {
+        check_part(u, u->hosts[i].name);
+        must(u->hosts[i].name[0] != '\0', "an empty host");
+    }
+    for (size_t i = 0; i < u->options_len; i++) {
+        check_part(u, u->options[i].key);
+        check_part(u, u->options[i].value);
+        must(u->options[i].key[0] != '\0', "an empty key");
+        for (size_t k = 0; k < i; k++)
+            must(strcmp(u->options[i].key, u->options[k].key) != 0,
+                 "a key twice");
+    }
+}
+
+/* The times of the options, and whatever else looks like a number. */
+static void check_times(const char *text)
+{
+    int64_t ms = -1;
+
+    if (!hf__parse_ms(text, &ms))
+        must(ms >= 0 && ms <= HF_TIME_MAX_MS, "a time out of bounds");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    char *text = malloc(len + 1); /* of that size, for the sanitizer */
+    hf_error err = HF_ERROR_INIT;
+    struct hf__url url;
+    int rc;
+
+    if (!text)
+        return 0;
+    memcpy(text, data, len);
+    text[len] = '\0';
+    check_times(text);
+    rc = hf__url_parse(&client, text, &url, &err);
+    must(rc == 0 || (rc == HF_EINVAL && err.code == rc && err.text[0]),
+         "a failure without a word");
+    if (!rc) {
+        check_url(&url);
+        for (size_t i = 0; i < url.options_len; i++)
+            check_times(url.options[i].value);
+        hf__url_option(&url, "ttl");
+    }
+    hf__url_free(&client, &url);
+    free(text);
+    return 0;
+}
+
+#ifdef PLAIN_MAIN
+
+static const char *const seeds[] = {
+    "shm:",
+    "shm:///run/app?mode=0660&group=app",
+    "redis://user:pass%40word@host:6379/0?ttl=30s&prefix=a%2Fb",
+    "redis://[::1]:6379,other,third:1/2?fair=yes",
+    "redis+unix://:secret@/run/redis.sock?op_timeout=1500ms&dialect=string",
+    "x:?a=1&b=2&c=3&d=&e=%41",
+};
+
+static uint64_t state;
+
+static uint64_t chance(uint64_t below)
+{
+    state ^= state << 13; /* xorshift64 */
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state % below;
+}
+
+/* Changes text of len bytes a little; its new length. */
+static size_t mutate(char *text, size_t len, size_t room)
+{
+    static const char odd[] = ":/?@[],&=%+ \0\n\xff"
+                              "0aZ";
+    size_t at = len ? chance(len) : 0, n = 1 + chance(8);
+    char ch = chance(3) ? odd[chance(sizeof(odd))] : (char)chance(256);
+
+    switch (chance(5)) {
+    case 0: /* another byte */
+        if (len)
+            text[at] = ch;
+        return len;
+    case 1: /* one more */
+        if (len == room)
+            return len;
+        memmove(text + at + 1, text + at, len - at);
+        text[at] = ch;
+        return len + 1;
+    case 2: /* some less */
+        n = n < len - at ? n : len - at;
+        memmove(text + at, text + at + n, len - at - n);
+        return len - n;
+    case 3: /* a part of it once more */
+        n = n < len - at ? n : len - at;
+        if (len + n > room)
+            return len;
+        memmove(text + len, text + at, n);
+        return len + n;
+    default: /* cut short */
+        return at;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    long times = argc > 1 ? atol(argv[1]) : 300000;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 20240229;
+    char text[256];
+
+    fprintf(stderr, "fuzz_url: seed %llu\n", (unsigned long long)seed);
+    state = seed ? seed : 1;
+    for (long i = 0; i < times; i++) {
+        const char *from = seeds[chance(sizeof(seeds) / sizeof(*seeds))];
+        size_t len = strlen(from);
+
+        memcpy(text, from, len);
+        for (uint64_t k = 1 + chance(12); k; k--)
+            len = mutate(text, len, sizeof(text));
+        LLVMFuzzerTestOneInput((const uint8_t *)text, len);
+    }
+    return 0;
+}
+
+#endif

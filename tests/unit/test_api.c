@@ -1,0 +1,323 @@
+/* Odds and ends of the interface that no backend has a part in: numbers that
+ * never change, hooks, sizes, modules, where a password may come from. */
+#include <holdfast.h>
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char dir[64], url[128];
+
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof(dir), "/tmp/holdfast-api-XXXXXX");
+    if (!mkdtemp(dir))
+        return -1;
+    snprintf(url, sizeof(url), "shm://%s/shm", dir);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char command[128];
+
+    (void)state;
+    snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+    return system(command);
+}
+
+/* ---- numbers ----------------------------------------------------------- */
+
+static void test_api_numbers_never_change(void **state)
+{
+    (void)state;
+    assert_int_equal(HF_EBUSY, -1);
+    assert_int_equal(HF_ETIMEDOUT, -2);
+    assert_int_equal(HF_ECANCELED, -3);
+    assert_int_equal(HF_ELOST, -4);
+    assert_int_equal(HF_ENOTOWNER, -5);
+    assert_int_equal(HF_EUNKNOWN, -6);
+    assert_int_equal(HF_EBACKEND, -7);
+    assert_int_equal(HF_EAUTH, -8);
+    assert_int_equal(HF_EINVAL, -9);
+    assert_int_equal(HF_ENOTSUP, -10);
+    assert_int_equal(HF_EMISMATCH, -11);
+    assert_int_equal(HF_EDEADLK, -12);
+    assert_int_equal(HF_ENOMEM, -13);
+    assert_int_equal(HF_EFORK, -14);
+    assert_int_equal(HF_ECLOSED, -15);
+    assert_int_equal(HF_EPROTO, -16);
+    assert_string_equal(hf_error_name(0), "HF_OK");
+    assert_string_equal(hf_error_name(HF_EPROTO), "HF_EPROTO");
+    assert_string_equal(hf_error_name(-17), "HF_E?");
+    assert_string_equal(hf_error_name(99), "HF_E?");
+}
+
+static void test_api_version(void **state)
+{
+    char text[32];
+
+    (void)state;
+    snprintf(text, sizeof(text), "%d.%d.%d", HF_VERSION_MAJOR, HF_VERSION_MINOR,
+             HF_VERSION_PATCH);
+    assert_string_equal(hf_version(), text);
+}
+
+static void test_api_options_begin_with_their_size(void **state)
+{
+    const hf_client_options client = HF_CLIENT_OPTIONS_INIT;
+    const hf_lock_options lock = HF_LOCK_OPTIONS_INIT;
+    const hf_acquire_options acquire = HF_ACQUIRE_OPTIONS_INIT;
+    hf_cancel a = HF_CANCEL_INIT, b;
+
+    (void)state;
+    assert_int_equal(client.size, sizeof(client));
+    assert_int_equal(lock.size, sizeof(lock));
+    assert_int_equal(lock.kind, HF_MUTEX);
+    assert_int_equal(acquire.size, sizeof(acquire));
+    assert_int_equal(acquire.wait_ms, HF_FOREVER);
+    assert_int_equal(acquire.mode, HF_WRITE);
+    hf_cancel_init(&b);
+    assert_int_equal(a.word, b.word);
+    assert_int_equal(a.fd, b.fd);
+    hf_cancel_fire(&a); /* nobody waits */
+}
+
+/* ---- hooks ------------------------------------------------------------- */
+
+struct memory {
+    long blocks, bytes;
+};
+
+static void *count_alloc(void *ctx, size_t size)
+{
+    struct memory *m = ctx;
+    size_t *p = malloc(size + 16);
+
+    if (!p)
+        return NULL;
+    *p = size;
+    __atomic_add_fetch(&m->blocks, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&m->bytes, (long)size, __ATOMIC_RELAXED);
+    return (char *)p + 16;
+}
+
+static void count_free(void *ctx, void *p)
+{
+    struct memory *m = ctx;
+    size_t *block = (size_t *)(void *)((char *)p - 16);
+
+    __atomic_sub_fetch(&m->blocks, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&m->bytes, (long)*block, __ATOMIC_RELAXED);
+    free(block);
+}
+
+static void test_api_memory_of_an_idle_handle(void **state)
+{
+    enum { MANY = 2000 };
+    static hf_lock *lock[MANY];
+    struct memory m = {0, 0};
+    hf_hooks hooks = {&m, count_alloc, count_free, NULL};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+    long before;
+    char name[32];
+
+    (void)state;
+    opt.hooks = &hooks;
+    assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
+    before = m.bytes;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "idle-handle-%d", i);
+        assert_int_equal(hf_lock_new(c, name, HF_CSTRING, NULL, &lock[i], NULL),
+                         0);
+    }
+    /* With its name and its part of the tables. */
+    assert_true((m.bytes - before) / MANY < 512);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(hf_lock_free(lock[i]), 0);
+    assert_int_equal(hf_close(c), 0);
+    assert_int_equal(m.blocks, 0);
+    assert_int_equal(m.bytes, 0);
+}
+
+/* One without the other cannot work: both are ours then. */
+static void test_api_half_a_pair_of_hooks_is_not_used(void **state)
+{
+    struct memory m = {0, 0};
+    hf_hooks only_alloc = {&m, count_alloc, NULL, NULL};
+    hf_hooks only_free = {&m, NULL, count_free, NULL};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+
+    (void)state;
+    opt.hooks = &only_alloc;
+    assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
+    assert_int_equal(hf_close(c), 0);
+    opt.hooks = &only_free;
+    assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
+    assert_int_equal(hf_close(c), 0);
+    assert_int_equal(m.blocks, 0);
+}
+
+/* ---- errors ------------------------------------------------------------ */
+
+static void test_api_error_texts_are_cut_not_overrun(void **state)
+{
+    struct {
+        hf_error err;
+        char after[16];
+    } guarded;
+    char long_url[2048];
+    hf_client *c;
+
+    (void)state;
+    memset(&guarded, 'x', sizeof(guarded));
+    memset(long_url, 'u', sizeof(long_url));
+    memcpy(long_url, "shm:?", 5);
+    strcpy(long_url + sizeof(long_url) - 3, "=1");
+    assert_int_equal(hf_open(long_url, NULL, &c, &guarded.err), HF_EINVAL);
+    assert_int_equal(strlen(guarded.err.text), sizeof(guarded.err.text) - 1);
+    for (size_t i = 0; i < sizeof(guarded.after); i++)
+        assert_int_equal(guarded.after[i], 'x');
+}
+
+static void test_api_prefix_must_leave_room(void **state)
+{
+    char text[1024];
+    hf_error err = HF_ERROR_INIT;
+    hf_client *c;
+
+    (void)state;
+    snprintf(text, sizeof(text), "%s?prefix=", url);
+    memset(text + strlen(text), 'p', HF_NAME_MAX);
+    text[strlen(url) + 8 + HF_NAME_MAX] = '\0';
+    assert_int_equal(hf_open(text, NULL, &c, &err), HF_EINVAL);
+    assert_non_null(strstr(err.text, "prefix"));
+}
+
+/* ---- passwords --------------------------------------------------------- */
+
+/* A file that cannot be read is said by its name, never by what is in it. */
+static void test_api_password_file(void **state)
+{
+    char path[128], text[512];
+    hf_error err = HF_ERROR_INIT;
+    hf_client *c = NULL;
+    int fd;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/none", dir);
+    snprintf(text, sizeof(text), "%s?password_file=%s", url, path);
+    assert_int_equal(hf_open(text, NULL, &c, &err), HF_EINVAL);
+    assert_non_null(strstr(err.text, path));
+    assert_null(c);
+    snprintf(text, sizeof(text), "%s?password_file=%s", url, dir);
+    assert_int_equal(hf_open(text, NULL, &c, &err), HF_EINVAL);
+    snprintf(path, sizeof(path), "%s/password", dir);
+    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_int_equal(write(fd, "s3cret\n", 7), 7);
+    close(fd);
+    snprintf(text, sizeof(text), "%s?password_file=%s", url, path);
+    assert_int_equal(hf_open(text, NULL, &c, &err), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* ---- modules ----------------------------------------------------------- */
+
+static void write_module(const char *path, const char *content)
+{
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+    close(fd);
+}
+
+/* What lies first on HOLDFAST_MODULE_PATH and is no module is told about. */
+static void test_api_module_that_is_none(void **state)
+{
+    char path[128];
+    hf_error err = HF_ERROR_INIT;
+    hf_client *c = NULL;
+    int rc;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/redis.so", dir);
+    write_module(path, "this is no shared object");
+    setenv("HOLDFAST_MODULE_PATH", dir, 1);
+    rc = hf_open("redis://127.0.0.1:1?connect_timeout=100ms", NULL, &c, &err);
+    unsetenv("HOLDFAST_MODULE_PATH");
+    unlink(path);
+    /* It may be found elsewhere; then nobody answers on that port. */
+    assert_int_equal(rc, HF_EBACKEND);
+    assert_null(c);
+    assert_true(err.text[0] != '\0');
+}
+
+/* ---- events ------------------------------------------------------------ */
+
+static void count_event(void *arg, const hf_event *e)
+{
+    (void)e;
+    ++*(int *)arg;
+}
+
+/* A program that never dispatches loses events, not memory. */
+static void test_api_events_have_a_limit(void **state)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
+    struct memory m = {0, 0};
+    hf_hooks hooks = {&m, count_alloc, count_free, NULL};
+    hf_client *c = NULL;
+    hf_lock *lock = NULL;
+    int events = 0;
+
+    (void)state;
+    opt.hooks = &hooks;
+    opt.on_event = count_event;
+    opt.event_arg = &events;
+    fixed.lease_ms = 3;
+    assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
+    assert_int_equal(hf_lock_new(c, "events", HF_CSTRING, NULL, &lock, NULL),
+                     0);
+    for (int i = 0; i < 1100; i++) {
+        assert_int_equal(hf_lock_acquire(lock, &fixed, NULL), 0);
+        while (hf_lock_check(lock) == 0)
+            usleep(100);
+        assert_int_equal(hf_lock_release(lock, NULL), HF_ELOST);
+    }
+    assert_int_equal(hf_client_dispatch(c), 1024);
+    assert_int_equal(events, 1024);
+    assert_int_equal(hf_client_dispatch(c), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+    assert_int_equal(m.blocks, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_api_numbers_never_change),
+        cmocka_unit_test(test_api_version),
+        cmocka_unit_test(test_api_options_begin_with_their_size),
+        cmocka_unit_test(test_api_memory_of_an_idle_handle),
+        cmocka_unit_test(test_api_half_a_pair_of_hooks_is_not_used),
+        cmocka_unit_test(test_api_error_texts_are_cut_not_overrun),
+        cmocka_unit_test(test_api_prefix_must_leave_room),
+        cmocka_unit_test(test_api_password_file),
+        cmocka_unit_test(test_api_module_that_is_none),
+        cmocka_unit_test(test_api_events_have_a_limit),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

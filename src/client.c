@@ -78,6 +78,7 @@ void hf__client_free(hf_client *c)
     hf__free(c, c->buckets);
     hf__free(c, c->prefix);
     hf__free(c, c->label);
+    hf__free(c, c->place);
     close_fd(c->epfd);
     close_fd(c->wake_fd);
     close_fd(c->ready_fd);
@@ -160,6 +161,26 @@ static int times(hf_client *c, struct hf__url *url,
     return rc;
 }
 
+/* Where the locks are, so that those of two places have one order. */
+static char *place_of(hf_client *c, const struct hf__url *url)
+{
+    size_t size = strlen(url->scheme) + strlen(url->path) + 4, len;
+    char *place;
+
+    for (size_t i = 0; i < url->hosts_len; i++)
+        size += strlen(url->hosts[i].name) + sizeof(",:65535");
+    place = hf__alloc(c, size);
+    if (!place)
+        return NULL;
+    len = (size_t)snprintf(place, size, "%s://", url->scheme);
+    for (size_t i = 0; i < url->hosts_len; i++)
+        len +=
+            (size_t)snprintf(place + len, size - len, "%s%s:%u", i ? "," : "",
+                             url->hosts[i].name, url->hosts[i].port);
+    snprintf(place + len, size - len, "%s", url->path);
+    return place;
+}
+
 static int texts(hf_client *c, struct hf__url *url,
                  const hf_client_options *opt, hf_error *err)
 {
@@ -174,7 +195,8 @@ static int texts(hf_client *c, struct hf__url *url,
         return hf__fail(err, HF_EINVAL, "the prefix leaves no room for names");
     c->prefix = hf__strdup(c, prefix ? prefix : "");
     c->label = hf__strdup(c, opt->label ? opt->label : "");
-    if (!c->prefix || !c->label)
+    c->place = place_of(c, url);
+    if (!c->prefix || !c->label || !c->place)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     return 0;
 }

@@ -122,6 +122,7 @@ struct hf_client {
     void (*on_event)(void *, const hf_event *);
     void *event_arg;
     char *prefix, *label;
+    char *place; /* the URL without user, password and options */
     uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
     int fairness; /* of the URL; 0: the backend's */
     bool direct, endless;

@@ -131,6 +131,7 @@ static void deliver_landed(hf_client *c, hf__time now)
 
 void hf__engine_deliver(hf_client *c, hf__time now)
 {
+    deliver_timers(c, now);
     for (;;) {
         struct hf__name *n;
 
@@ -151,5 +152,4 @@ void hf__engine_deliver(hf_client *c, hf__time now)
         hf__mutex_unlock(&c->mu);
     }
     deliver_landed(c, now);
-    deliver_timers(c, now);
 }

@@ -341,8 +341,11 @@ bool hf__gate_renewable(const struct hf__gate *g, hf__time now)
 {
     const struct hf__lease *l = &g->lease;
 
-    return l->state == HF__HELD && !l->drop && !l->renewing &&
-           l->renew_at != HF__NEVER &&
+    if (l->state != HF__HELD || l->drop || l->renewing)
+        return false;
+    if (l->endless && !l->fixed)
+        return true; /* whenever somebody looks: it may have been broken */
+    return l->renew_at != HF__NEVER &&
            now >= l->renew_at - (hf__time)l->lease_ms * HF__MS / 12;
 }
 

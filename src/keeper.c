@@ -35,8 +35,9 @@ struct turn {
     bool stop, lookup, drive;
 };
 
-/* A hold of an exited thread that is not renewed would not be noticed. */
-static void look_for_orphans_locked(hf_client *c, hf__time now)
+/* Holds that need no renewal are looked at all the same, as often: their
+ * thread may have exited, somebody may have broken them. */
+static void look_at_all_locked(hf_client *c, hf__time now)
 {
     for (size_t i = 0; i < c->buckets_len; i++)
         for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
@@ -44,14 +45,14 @@ static void look_for_orphans_locked(hf_client *c, hf__time now)
                 hf__timers_set(&c->timers, &n->timer, now);
 }
 
-static void plan_locked(hf_client *c, struct turn *t, hf__time orphans_at)
+static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
 {
     t->stop = c->keeper_stop;
     t->lookup = c->keeper_lookup;
     c->keeper_lookup = false;
     t->until = hf__timers_next(&c->timers);
     if (c->endless)
-        t->until = min_time(t->until, orphans_at);
+        t->until = min_time(t->until, look_at);
     if (!c->direct) {
         t->until = min_time(t->until, c->be->next_timeout(c->self));
         if (c->under_way)
@@ -103,17 +104,17 @@ static void keep(hf_client *c)
 {
     struct turn t = {0};
     hf__time period = (hf__time)c->ttl_ms * HF__MS / 3;
-    hf__time orphans_at = hf__now() + period;
+    hf__time look_at = hf__now() + period;
 
     for (;;) {
         t.now = hf__now();
         t.word = __atomic_load_n(&c->keeper_word, __ATOMIC_ACQUIRE);
         hf__mutex_lock(&c->mu);
-        if (c->endless && t.now >= orphans_at) {
-            look_for_orphans_locked(c, t.now);
-            orphans_at = t.now + period;
+        if (c->endless && t.now >= look_at) {
+            look_at_all_locked(c, t.now);
+            look_at = t.now + period;
         }
-        plan_locked(c, &t, orphans_at);
+        plan_locked(c, &t, look_at);
         hf__mutex_unlock(&c->mu);
         if (t.stop)
             return;

@@ -1,6 +1,6 @@
 /*
  * Several locks at once. They are taken one after the other in one order that
- * every process finds by itself (by name, then kind, then the backend), and
+ * every process finds by itself (by name, then kind, then the place), and
  * given back in the other; nobody who follows it can be part of a circle.
  */
 #include "core.h"
@@ -20,7 +20,7 @@ static int by_name(const void *a, const void *b)
     if (!rc)
         rc = (int)p->kind - (int)q->kind;
     if (!rc)
-        rc = strcmp(x->name->client->be->name, y->name->client->be->name);
+        rc = strcmp(x->name->client->place, y->name->client->place);
     return rc;
 }
 

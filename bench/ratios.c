@@ -102,7 +102,7 @@ struct figures {
 static bool measure(const struct line *line, const char *url,
                     struct figures *out)
 {
-    double ours[ROUNDS], floor[ROUNDS], ratio[ROUNDS];
+    double ours[ROUNDS] = {0}, floor[ROUNDS] = {0}, ratio[ROUNDS] = {0};
 
     for (int i = 0; i < line->rounds; i++) {
         floor[i] = line->floor ? line->floor(url) : 1;

@@ -37,8 +37,9 @@ int cli_call(const struct cli_verb *verb, int argc, char **argv);
 /* "holdfast VERB: text" on standard error. */
 void cli_say(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same and a word on how to get help. Returns CLI_USAGE. */
-int cli_misuse(const struct cli_verb *verb, const char *fmt, ...)
+/* The same and a word on how to get help. Is CLI_USAGE, for all to see. */
+#define cli_misuse(...) (cli_misused(__VA_ARGS__), CLI_USAGE)
+void cli_misused(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Only that word: getopt has said the rest. Returns CLI_USAGE. */
 int cli_try_help(const struct cli_verb *verb);

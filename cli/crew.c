@@ -148,7 +148,7 @@ static void contend_until_over(struct contender *self)
     int64_t begin = cli_now_ns(CLOCK_MONOTONIC);
 
     while (!is_over(arena)) {
-        size_t name = names == 1 ? 0 : next_random(&random) % names;
+        size_t name = names > 1 ? next_random(&random) % names : 0;
         bool timed = --until_timed == 0;
 
         if (pair(self, name, timed) != HF_OK)

@@ -42,14 +42,14 @@ void cli_say(const struct cli_verb *verb, const char *fmt, ...)
     va_end(args);
 }
 
-int cli_misuse(const struct cli_verb *verb, const char *fmt, ...)
+void cli_misused(const struct cli_verb *verb, const char *fmt, ...)
 {
     va_list args;
 
     va_start(args, fmt);
     say(verb, fmt, args);
     va_end(args);
-    return cli_try_help(verb);
+    cli_try_help(verb);
 }
 
 int cli_try_help(const struct cli_verb *verb)

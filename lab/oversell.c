@@ -255,7 +255,7 @@ static int sell(const struct setting *setting)
 {
     struct shop *shop = mmap(NULL, sizeof *shop, PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int64_t oversold[WAYS];
+    int64_t oversold[WAYS] = {0};
     int status = CLI_OK;
 
     if (shop == MAP_FAILED) {

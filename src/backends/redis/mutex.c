@@ -54,8 +54,10 @@ int hf__rd_attempt(void *self, struct hf__req *req)
     struct rd_link *link = req->remote->impl;
     int rc;
 
-    link->asking = true;
+    if (link->asked_id != req->hold_id)
+        link->sent = false;
     link->asked_id = req->hold_id;
+    link->asking = true;
     rc = hf__rd_submit(self, req);
     if (rc != HF__PENDING)
         link->asking = false;
@@ -81,7 +83,7 @@ int hf__rd_abandon(void *self, struct hf__req *req)
         hf__rd_forget(r, req->remote->ask);
     link->asking = false;
     hf__rd_wait_end(r, req->remote, r->core->now());
-    if (link->sent_id != req->hold_id)
+    if (!link->sent)
         return HF__DONE; /* the server has never heard of it */
     return hf__rd_submit(r, req);
 }
@@ -120,7 +122,6 @@ static int encode_take(struct redis *r, struct hf__req *req)
     const struct hf__remote *m = req->remote;
     struct rd_link *link = m->impl;
     size_t label = strlen(m->label);
-    bool before = link->sent_id == req->hold_id;
     enum rd_script s = r->string_dialect ? RD_TAKE_S
                        : m->fair         ? RD_TAKE_FAIR
                                          : RD_TAKE;
@@ -146,12 +147,12 @@ static int encode_take(struct redis *r, struct hf__req *req)
     hf__rd_put_num(o, valid_until(r, req->sent_at));
     hf__rd_put_num(o, token_ttl(req->lease_ms));
     hf__rd_put_two(o, r->about, r->about_len, m->label, label);
-    hf__rd_put(o, !req->may_queue ? "0" : before ? "2" : "1", 1);
+    hf__rd_put(o, !req->may_queue ? "0" : link->sent ? "2" : "1", 1);
     if (m->fair) {
         put_key(o, RD_CHANNEL, m);
         hf__rd_put(o, r->chans.live ? "1" : "0", 1);
     }
-    link->sent_id = req->hold_id;
+    link->sent = true;
     return 0;
 }
 

@@ -280,7 +280,7 @@ int hf__rd_error_code(const char *text);
 struct rd_link {
     struct rd_chan *chan; /* NULL: has not waited lately */
     uint64_t asked_id;    /* the last hold id that was asked for */
-    uint64_t sent_id;     /* the last one that went out */
+    bool sent;            /* something of it went out */
     bool asking;          /* remote->ask is with us */
 };
 

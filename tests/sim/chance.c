@@ -62,6 +62,7 @@ static void torn(struct config *c)
     c->reset = 30;
     c->twice = 30;
     c->ill = 300;
+    c->refuse = 10;
     c->fault_every = SEC;
 }
 
@@ -72,6 +73,7 @@ static void late(struct config *c)
     c->twice = 50;
     c->late = 400;
     c->ill = 300;
+    c->refuse = 10;
     c->fault_every = SEC;
     if (c->ttl_ms > 2000)
         c->hold_hi = c->ttl_ms * MS;
@@ -141,13 +143,28 @@ static void sparse(struct config *c)
     c->think_hi = 20 * SEC;
     c->fixed = 400;
     c->timed = 600;
-    c->cancels = 300;
+    c->cancels = 500;
+    c->fair = c->hands_over;
     c->threads = THREADS_MAX;
     c->names = 1;
     c->handoff = 3;
     c->hold_hi = 5 * SEC;
-    c->lag = 300;
+    c->lag = 500;
     c->lag_hi = SEC / 2;
+}
+
+/* A server that often says no, and clients that change their minds. */
+static void grumpy(struct config *c)
+{
+    c->profile = "grumpy";
+    c->ttl_ms = c->ttl_ms < 3000 ? 3000 : c->ttl_ms;
+    c->delay_hi = 10 * MS;
+    c->refuse = 100;
+    c->reset = 5;
+    c->fixed = 500;
+    c->timed = 800;
+    c->cancels = 300;
+    c->fair = c->hands_over = false;
 }
 
 /* Nothing goes wrong: then nobody waits for a look. */
@@ -160,8 +177,8 @@ static void prompt(struct config *c)
 }
 
 static void (*const profiles[])(struct config *) = {
-    crowded, torn,     late,   deadly, slow, forgetful,
-    endless, longheld, sparse, prompt, NULL};
+    crowded, torn,     late,   deadly, slow,   forgetful,
+    endless, longheld, sparse, prompt, grumpy, NULL};
 
 void config_draw(struct config *c, struct history_rules *rules, struct rng *r,
                  uint64_t seed)

@@ -11,7 +11,7 @@ check() { # name command...
     name=$1
     shift
     n=$((n + 1))
-    out=$(timeout 120 "$@" --catch 2>&1)
+    out=$(timeout 120 "$@" --catch --grants 4000000 2>&1)
     rc=$?
     case $rc in
     0) ;;

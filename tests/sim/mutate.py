@@ -95,7 +95,8 @@ MUTANTS = {
          "i < HF__LOST_MAX - 1; i++")],
     "try-queues": [
         (GATE, "rc == HF__BUSY || (req->result == HF__QUEUED &&",
-         "rc == HF__BUSY || (req->result == HF_EBUSY &&")],
+         "rc == HF__BUSY || (req->result == HF_EBUSY &&"),
+        (GATE, "if (g->lease.hold_id != last)", "if (last || !last)")],
     "expired-hold-goes-on": [
         (GATE, "    if (!hf__lease_expired(&g->lease, now))\n"
          "        return true;\n", "    if (now)\n        return true;\n")],

@@ -89,6 +89,7 @@ static void freed(struct world *w, uint16_t lock)
     /* It is granted before it knows; until it asks, its place in the queue is
      * all that keeps it. */
     s->holder = s->queue[0];
+    s->holder.placed = true;
     s->holder.token = next_token(w, lock, s->holder.hold_id);
     unqueue(s, 0);
 }
@@ -147,8 +148,9 @@ static int again(struct world *w, struct message *m, bool late)
         e->ghost = false;
     /* A question that comes late must not shorten what was renewed since; a
      * place in the queue becomes a lease. */
-    if (end > e->expiry || w->cfg.endless)
+    if (end > e->expiry || e->placed)
         e->expiry = end;
+    e->placed = false;
     m->token = e->token;
     return HF__GRANTED;
 }
@@ -244,7 +246,7 @@ static void refuse(struct world *w, struct message *m)
 
 void server_execute(struct world *w, struct message *m, bool late)
 {
-    if (w->now < w->server_ill_until) {
+    if (w->now < w->server_ill_until || rng_chance(&w->rng, w->cfg.refuse)) {
         refuse(w, m);
         return;
     }

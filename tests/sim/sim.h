@@ -55,7 +55,8 @@ struct config {
     int64_t wake;        /* how long a free lock may stay free */
     int64_t fault_every; /* mean time between faults; 0: none */
     /* per mille */
-    uint32_t spike, reset, late, twice, deaf, lag; /* network, machine */
+    uint32_t spike, reset, late, twice, deaf, lag,
+        refuse; /* network, machine */
     uint32_t fixed, capped, tries, timed, cancels, async, nested, waited;
     uint32_t kill, stop, freeze, ill, restart; /* of faults; else a reset */
     int32_t drift_ppm;                         /* at most, either way */
@@ -186,6 +187,7 @@ struct entry {
     int64_t expiry; /* server's clock; HF__NEVER */
     uint32_t lease_ms;
     bool fixed;
+    bool placed; /* granted, but kept by its place in the queue until asked */
 };
 
 struct slot {
@@ -218,7 +220,7 @@ struct world {
     struct clock server_clock;
     struct tally tally;
     struct message *spare;
-    int64_t now, server_frozen_until, server_ill_until, ends_by;
+    int64_t now, called_at, server_frozen_until, server_ill_until;
     uint64_t quota; /* acquires that are still to be called */
     uint32_t serials, owners;
     uint32_t moment; /* events at this very time */

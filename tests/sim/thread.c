@@ -228,6 +228,7 @@ static void acquire(struct thread *t)
     t->phase = T_WAITING;
     t->generation++;
     w->tally.calls++;
+    w->called_at = w->now;
     rc = hf__gate_enter(&n->gate, &t->waiter, process_now(t->process));
     if (rc != HF__PENDING) {
         process_told(n);

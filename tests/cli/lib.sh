@@ -4,7 +4,7 @@
 # A case is a function. It runs in a subshell with a directory of its own, and
 # fails by `die`. What it starts by `start` is killed when it ends.
 
-hf=$1
+hf=$(realpath "$1")
 base=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-cli.XXXXXX")
 redis_pid=
 HOLDFAST_URL="shm://$base/shm"

@@ -140,7 +140,7 @@ static void sparse(struct config *c)
 {
     c->profile = "sparse";
     c->ttl_ms = c->ttl_ms < 3000 ? 3000 : c->ttl_ms;
-    c->think_hi = 20 * SEC;
+    c->think_hi = 60 * SEC;
     c->fixed = 400;
     c->timed = 600;
     c->cancels = 500;
@@ -148,7 +148,7 @@ static void sparse(struct config *c)
     c->threads = THREADS_MAX;
     c->names = 1;
     c->handoff = 3;
-    c->hold_hi = 5 * SEC;
+    c->hold_hi = 10 * SEC;
     c->lag = 500;
     c->lag_hi = SEC / 2;
 }
@@ -202,7 +202,8 @@ void config_draw(struct config *c, struct history_rules *rules, struct rng *r,
         profiles[seed % n](c);
     place = c->ttl_ms * MS > LOOK ? c->ttl_ms * MS : LOOK;
     *rules = (struct history_rules){
-        .ttl_ns = c->endless ? c->ttl_ms * MS : place + SEC,
+        /* Endless: death is told, but bells get lost. */
+        .ttl_ns = c->endless ? LOOK : place + SEC,
         .tick_ns = 100 * MS,
         .wake_ns = c->wake,
         .grace_ns = (c->wake == LOOK ? 300 * MS : 0) + c->lag_hi,

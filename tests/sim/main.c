@@ -51,7 +51,7 @@ static struct options parse(int argc, char **argv)
         {"break", 1, NULL, 'b'},   {"catch", 0, NULL, 'c'},
         {"verbose", 0, NULL, 'v'}, {"breaks", 0, NULL, 'l'},
         {NULL, 0, NULL, 0}};
-    struct options o = {.seed = 1, .grants = 1000000, .quota = 1500};
+    struct options o = {.seed = 1, .grants = 2000000, .quota = 1500};
     bool one = false;
     int c;
 

@@ -118,16 +118,20 @@ void thread_wake(struct hf__gate *g, struct hf__waiter *waiter)
 {
     struct thread *t = (struct thread *)waiter;
     struct world *w = t->process->world;
+    int64_t after;
 
     (void)g;
     if (waiter->is_async && waiter->state != HF__W_FINISHED)
         return; /* it takes no turns by itself */
     /* Mostly at once; now and then the machine has other things to do. */
-    at_process(t->process,
-               w->now + (rng_chance(&w->rng, w->cfg.lag)
-                             ? rng_skewed(&w->rng, 0, w->cfg.lag_hi)
-                             : rng_skewed(&w->rng, 1000, 200000)),
-               EV_WAKE, t->index, t->generation);
+    after = rng_chance(&w->rng, w->cfg.lag)
+                ? rng_skewed(&w->rng, 0, w->cfg.lag_hi)
+                : rng_skewed(&w->rng, 1000, 200000);
+    at_process(t->process, w->now + after, EV_WAKE, t->index, t->generation);
+    /* The worst moment for changing one's mind. */
+    if (rng_chance(&w->rng, w->cfg.cancels / 2))
+        at_process(t->process, w->now + rng_between(&w->rng, 0, after),
+                   EV_CANCEL, t->index, t->generation);
 }
 
 void thread_woken(struct thread *t)

@@ -1,0 +1,372 @@
+/* A checker that never objects proves nothing: each is shown a history that is
+ * wrong, and the same one put right. */
+#include "../lib/history.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MS 1000000LL
+#define SEC (1000 * MS)
+#define NEVER HISTORY_NEVER
+
+static const struct history_rules usual = {
+    .ttl_ns = 3 * SEC, .tick_ns = 100 * MS, .wake_ns = 2 * SEC};
+
+static struct history_event call(int64_t at_ms, uint32_t owner, int64_t wait_ms)
+{
+    return (struct history_event){
+        .kind = HISTORY_CALL,
+        .at = at_ms * MS,
+        .owner = owner,
+        .process = owner,
+        .until = wait_ms < 0 ? NEVER : (at_ms + wait_ms) * MS};
+}
+
+static struct history_event got(int64_t at_ms, uint32_t owner, uint64_t token,
+                                int64_t until_ms)
+{
+    return (struct history_event){.kind = HISTORY_RETURN,
+                                  .at = at_ms * MS,
+                                  .owner = owner,
+                                  .process = owner,
+                                  .token = token,
+                                  .cap = NEVER,
+                                  .until =
+                                      until_ms < 0 ? NEVER : until_ms * MS};
+}
+
+static struct history_event of(int kind, int64_t at_ms, uint32_t owner)
+{
+    return (struct history_event){.kind = (uint8_t)kind,
+                                  .at = at_ms * MS,
+                                  .owner = owner,
+                                  .process = owner,
+                                  .until = (at_ms + 1000) * MS};
+}
+
+static struct history_event end(int64_t at_ms)
+{
+    return (struct history_event){.kind = HISTORY_END, .at = at_ms * MS};
+}
+
+/* The verdict on the events, in whatever order they are given. */
+static const char *judge_by(const struct history_rules *rules,
+                            const struct history_event *e, size_t n)
+{
+    struct history h;
+    struct history_verdict v;
+
+    history_init(&h);
+    for (size_t i = 0; i < n; i++)
+        history_add(&h, &e[i]);
+    history_sort(&h);
+    if (history_check(&h, rules, &v))
+        v.check = "fine";
+    history_fini(&h);
+    return v.check;
+}
+
+#define JUDGE(rules, ...)                                                      \
+    judge_by(rules, (const struct history_event[]){__VA_ARGS__},               \
+             sizeof((const struct history_event[]){__VA_ARGS__}) /             \
+                 sizeof(struct history_event))
+
+#define EXPECT(verdict, ...)                                                   \
+    assert_string_equal(JUDGE(&usual, __VA_ARGS__), verdict)
+
+static void test_claim_catches_two_holders(void **state)
+{
+    (void)state;
+    EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, 100), call(2, 2, -1),
+           got(50, 2, 6, 150));
+    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, 100), call(2, 2, -1),
+           of(HISTORY_RELEASE, 49, 1), got(50, 2, 6, 150));
+}
+
+static void test_claim_ends_at_the_deadline(void **state)
+{
+    (void)state;
+    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, 50), call(2, 2, -1),
+           got(50, 2, 6, 150));
+}
+
+static void test_claim_ends_at_death(void **state)
+{
+    (void)state;
+    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, 100), call(2, 2, -1),
+           of(HISTORY_KILLED, 10, 1), got(50, 2, 6, 150));
+    EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, 100), call(2, 2, -1),
+           of(HISTORY_KILLED, 10, 3), got(50, 2, 6, 150));
+}
+
+static void test_claim_follows_a_deadline_that_moves(void **state)
+{
+    struct history_event more = of(HISTORY_DEADLINE, 40, 1);
+    struct history_event late = of(HISTORY_DEADLINE, 60, 1);
+
+    (void)state;
+    more.until = 90 * MS;
+    late.until = 90 * MS;
+    EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, 50), call(2, 2, -1), more,
+           got(70, 2, 6, 150));
+    EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, 50), call(2, 2, -1),
+           got(55, 2, 6, 150), late);
+}
+
+static void test_claim_counts_reentry(void **state)
+{
+    (void)state;
+    EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, -1), call(2, 1, -1),
+           got(2, 1, 5, -1), of(HISTORY_RELEASE, 3, 1), call(4, 2, -1),
+           got(5, 2, 6, -1));
+    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 1, -1),
+           got(2, 1, 5, -1), of(HISTORY_RELEASE, 3, 1),
+           of(HISTORY_RELEASE, 4, 1), call(4, 2, -1), got(5, 2, 6, -1));
+}
+
+static void test_claim_is_not_asked_for_when_the_server_forgot(void **state)
+{
+    struct history_rules lossy = usual;
+
+    (void)state;
+    lossy.lossy = true;
+    assert_string_equal(JUDGE(&lossy, call(0, 1, -1), got(1, 1, 5, 100),
+                              call(2, 2, -1), got(50, 2, 6, 150)),
+                        "fine");
+}
+
+static struct history_event touch(int kind, int64_t at_ms, uint64_t token,
+                                  uint64_t value, int result)
+{
+    return (struct history_event){.kind = (uint8_t)kind,
+                                  .at = at_ms * MS,
+                                  .token = token,
+                                  .value = value,
+                                  .result = result};
+}
+
+static void test_me_catches_an_old_token(void **state)
+{
+    (void)state;
+    EXPECT("ME", touch(HISTORY_READ, 1, 5, 0, 0),
+           touch(HISTORY_READ, 2, 6, 0, 0), touch(HISTORY_WRITE, 3, 5, 1, 0));
+    EXPECT("fine", touch(HISTORY_READ, 1, 5, 0, 0),
+           touch(HISTORY_READ, 2, 6, 0, 0), touch(HISTORY_WRITE, 3, 5, 1, 1),
+           touch(HISTORY_WRITE, 4, 6, 1, 0));
+}
+
+static void test_me_catches_a_lost_update(void **state)
+{
+    (void)state;
+    EXPECT("ME", touch(HISTORY_WRITE, 1, 5, 1, 0),
+           touch(HISTORY_WRITE, 2, 5, 1, 0));
+    EXPECT("fine", touch(HISTORY_WRITE, 1, 5, 1, 0),
+           touch(HISTORY_WRITE, 2, 5, 2, 0));
+}
+
+static void test_tok_catches_a_token_that_falls(void **state)
+{
+    (void)state;
+    EXPECT("TOK", call(0, 1, -1), got(1, 1, 5, 2), call(3, 2, -1),
+           got(4, 2, 4, 10));
+    /* Called before the other one returned: any order is right. */
+    EXPECT("fine", call(0, 1, -1), call(0, 2, -1), got(1, 1, 5, 2),
+           got(4, 2, 4, 10));
+}
+
+static void test_tok_catches_a_token_twice(void **state)
+{
+    (void)state;
+    EXPECT("TOK", call(0, 1, -1), call(0, 2, -1), call(0, 3, -1),
+           got(1, 1, 5, 2), got(3, 2, 7, 4), got(5, 3, 5, 6));
+}
+
+static void test_tok_catches_a_reentry_with_a_new_token(void **state)
+{
+    (void)state;
+    EXPECT("TOK", call(0, 1, -1), got(1, 1, 5, -1), call(2, 1, -1),
+           got(3, 1, 6, -1));
+}
+
+static void test_wake_catches_a_lost_wakeup(void **state)
+{
+    (void)state;
+    EXPECT("WAKE", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
+           of(HISTORY_RELEASE, 10, 1), got(2100, 2, 6, -1));
+    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
+           of(HISTORY_RELEASE, 10, 1), got(2000, 2, 6, -1));
+}
+
+static void test_wake_catches_a_wait_that_never_ends(void **state)
+{
+    (void)state;
+    EXPECT("WAKE", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
+           of(HISTORY_RELEASE, 10, 1), end(60000));
+    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
+           end(60000));
+}
+
+static void test_wake_waits_for_the_end_of_a_fault(void **state)
+{
+    struct history_event fault = of(HISTORY_FAULT, 20, 0);
+
+    (void)state;
+    fault.until = 5000 * MS;
+    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
+           of(HISTORY_RELEASE, 10, 1), fault, got(6900, 2, 6, -1));
+    EXPECT("WAKE", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
+           of(HISTORY_RELEASE, 10, 1), fault, got(7100, 2, 6, -1));
+}
+
+static void test_wake_does_not_count_those_who_are_stopped(void **state)
+{
+    (void)state;
+    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
+           of(HISTORY_STOPPED, 3, 2), of(HISTORY_RELEASE, 10, 1),
+           of(HISTORY_CONTINUED, 60000, 2), got(60010, 2, 6, -1));
+    EXPECT("WAKE", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
+           of(HISTORY_STOPPED, 3, 2), of(HISTORY_RELEASE, 10, 1),
+           of(HISTORY_CONTINUED, 60000, 2), got(62010, 2, 6, -1));
+}
+
+static void test_bound_catches_the_dead_who_hold_on(void **state)
+{
+    (void)state;
+    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
+           of(HISTORY_KILLED, 10, 1), got(4100, 2, 6, -1));
+    EXPECT("BOUND", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
+           of(HISTORY_KILLED, 10, 1), got(4200, 2, 6, -1));
+}
+
+static void test_ret_catches_a_call_that_is_late(void **state)
+{
+    struct history_event busy = of(HISTORY_RETURN, 1600, 1);
+
+    (void)state;
+    busy.result = -1;
+    EXPECT("RET", call(0, 1, 500), busy);
+    EXPECT("fine", call(0, 1, 600), busy);
+    EXPECT("fine", call(0, 1, -1), busy);
+    EXPECT("fine", call(0, 1, 500), of(HISTORY_STOPPED, 1, 1),
+           of(HISTORY_CONTINUED, 1500, 1), busy);
+}
+
+static void test_ret_catches_a_call_that_never_returns(void **state)
+{
+    struct history_rules patient = usual;
+
+    (void)state;
+    patient.unhurried = true;
+    assert_string_equal(JUDGE(&patient, call(0, 1, 500), end(1600)), "RET");
+    assert_string_equal(JUDGE(&patient, call(0, 1, 500), end(1400)), "fine");
+    assert_string_equal(
+        JUDGE(&patient, call(0, 1, 500), of(HISTORY_KILLED, 10, 1), end(1600)),
+        "fine");
+}
+
+static void test_ret_catches_a_release_that_is_late(void **state)
+{
+    (void)state;
+    EXPECT("RET", call(0, 1, -1), got(1, 1, 5, -1), of(HISTORY_RELEASE, 2, 1),
+           of(HISTORY_RELEASED, 2100, 1));
+    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), of(HISTORY_RELEASE, 2, 1),
+           of(HISTORY_RELEASED, 1900, 1));
+}
+
+static void test_leak_catches_what_is_left(void **state)
+{
+    struct history_event left = of(HISTORY_LEFT, 5, 0);
+
+    (void)state;
+    EXPECT("fine", left);
+    left.value = 1;
+    EXPECT("LEAK", left);
+}
+
+static void test_cap_catches_a_hold_that_outlasts_its_lease(void **state)
+{
+    struct history_event fixed = got(1, 1, 5, 100);
+    struct history_event more = of(HISTORY_DEADLINE, 50, 1);
+    struct history_event asked = of(HISTORY_RENEW, 40, 1);
+
+    (void)state;
+    fixed.cap = 101 * MS;
+    more.until = 150 * MS;
+    asked.until = 160 * MS;
+    EXPECT("CAP", call(0, 1, -1), fixed, more);
+    EXPECT("fine", call(0, 1, -1), fixed, asked, more);
+}
+
+static void test_turn_catches_too_many_owners_on_one_grant(void **state)
+{
+    struct history_rules one = usual;
+    struct history_event second = got(3, 2, 5, -1), third = got(5, 3, 5, -1);
+
+    (void)state;
+    one.turns = 1;
+    second.process = third.process = 1;
+    assert_string_equal(JUDGE(&one, call(0, 1, -1), got(1, 1, 5, -1),
+                              of(HISTORY_RELEASE, 2, 1), second,
+                              of(HISTORY_RELEASE, 4, 2)),
+                        "fine");
+    assert_string_equal(JUDGE(&one, call(0, 1, -1), got(1, 1, 5, -1),
+                              of(HISTORY_RELEASE, 2, 1), second,
+                              of(HISTORY_RELEASE, 4, 2), third),
+                        "TURN");
+}
+
+static void test_history_sorts_by_time_and_keeps_order(void **state)
+{
+    struct history h;
+    struct history_event e = {0};
+
+    (void)state;
+    history_init(&h);
+    for (uint32_t i = 0; i < 1000; i++) {
+        e.at = (int64_t)(i * 7919 % 100);
+        e.owner = i;
+        history_add(&h, &e);
+    }
+    history_sort(&h);
+    for (size_t i = 1; i < h.len; i++) {
+        assert_true(h.event[i - 1].at <= h.event[i].at);
+        if (h.event[i - 1].at == h.event[i].at)
+            assert_true(h.event[i - 1].owner < h.event[i].owner);
+    }
+    history_fini(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_claim_catches_two_holders),
+        cmocka_unit_test(test_claim_ends_at_the_deadline),
+        cmocka_unit_test(test_claim_ends_at_death),
+        cmocka_unit_test(test_claim_follows_a_deadline_that_moves),
+        cmocka_unit_test(test_claim_counts_reentry),
+        cmocka_unit_test(test_claim_is_not_asked_for_when_the_server_forgot),
+        cmocka_unit_test(test_me_catches_an_old_token),
+        cmocka_unit_test(test_me_catches_a_lost_update),
+        cmocka_unit_test(test_tok_catches_a_token_that_falls),
+        cmocka_unit_test(test_tok_catches_a_token_twice),
+        cmocka_unit_test(test_tok_catches_a_reentry_with_a_new_token),
+        cmocka_unit_test(test_wake_catches_a_lost_wakeup),
+        cmocka_unit_test(test_wake_catches_a_wait_that_never_ends),
+        cmocka_unit_test(test_wake_waits_for_the_end_of_a_fault),
+        cmocka_unit_test(test_wake_does_not_count_those_who_are_stopped),
+        cmocka_unit_test(test_bound_catches_the_dead_who_hold_on),
+        cmocka_unit_test(test_ret_catches_a_call_that_is_late),
+        cmocka_unit_test(test_ret_catches_a_call_that_never_returns),
+        cmocka_unit_test(test_ret_catches_a_release_that_is_late),
+        cmocka_unit_test(test_leak_catches_what_is_left),
+        cmocka_unit_test(test_cap_catches_a_hold_that_outlasts_its_lease),
+        cmocka_unit_test(test_turn_catches_too_many_owners_on_one_grant),
+        cmocka_unit_test(test_history_sorts_by_time_and_keeps_order),
+    };
+
+    return cmocka_run_group_tests_name("history", tests, NULL, NULL);
+}

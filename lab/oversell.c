@@ -168,7 +168,7 @@ static _Noreturn void branch_main(const struct setting *setting, enum way way,
     _exit(0);
 }
 
-/* 0 or -1: a process could not be made or did not end well. */
+/* 0, or -1 after having said what is wrong. */
 static int run_branches(const struct setting *setting, enum way way,
                         struct shop *shop, double *seconds)
 {
@@ -178,6 +178,7 @@ static int run_branches(const struct setting *setting, enum way way,
     int64_t start;
 
     if (!pids || pipe2(go, O_CLOEXEC) < 0) {
+        cli_say(&lab_oversell, "%s", strerror(errno));
         free(pids);
         return -1;
     }
@@ -188,6 +189,7 @@ static int run_branches(const struct setting *setting, enum way way,
             branch_main(setting, way, shop, go[0]);
         }
         if (pids[n] < 0) {
+            cli_say(&lab_oversell, "cannot fork: %s", strerror(errno));
             failed = -1;
             break;
         }
@@ -196,8 +198,10 @@ static int run_branches(const struct setting *setting, enum way way,
     start = cli_now_ns(CLOCK_MONOTONIC);
     close(go[1]);
     for (size_t i = 0; i < n; i++) {
-        if (waitpid(pids[i], &status, 0) != pids[i] || status != 0)
+        if (waitpid(pids[i], &status, 0) != pids[i] || status != 0) {
+            cli_say(&lab_oversell, "process %d has died", (int)pids[i]);
             failed = -1;
+        }
     }
     *seconds = (double)(cli_now_ns(CLOCK_MONOTONIC) - start) / 1e9;
     free(pids);
@@ -212,11 +216,8 @@ static int try_way(const struct setting *setting, enum way way,
     double seconds;
 
     *shop = (struct shop){.stock = stock, .buyers = (int64_t)setting->buyers};
-    if (run_branches(setting, way, shop, &seconds) < 0) {
-        cli_say(&lab_oversell, "a process could not be run: %s",
-                strerror(errno));
+    if (run_branches(setting, way, shop, &seconds) < 0)
         return CLI_OSERR;
-    }
     if (shop->failed)
         return cli_failed(&lab_oversell, "cannot sell", shop->failed,
                           &shop->error);

@@ -5,10 +5,10 @@
 
 /* The list of the manual. Channels: what is published and listened to. */
 #define ACL_COMMANDS                                                           \
-    "+auth +select +ping +eval +evalsha +time +get +set +del +exists +hlen "   \
-    "+hset +hmget +hdel +hexists +hkeys +pexpire +pttl +zadd +zrem +zscore "   \
-    "+zcard +zrange +zincrby +zpopmin +rpush +lpop +lrem +lindex +llen "       \
-    "+lrange +publish +subscribe +unsubscribe +pubsub|numsub +type +scan"
+    "+auth +select +ping +eval +evalsha +time +get +set +del +exists +type "   \
+    "+hlen +hget +hset +hmget +hdel +hexists +hkeys +pexpire +pttl +zadd "     \
+    "+zrem +zscore +zrange +zincrby +rpush +lpop +lrem +lindex +llen "         \
+    "+lrange +publish +subscribe +unsubscribe +pubsub|numsub +scan"
 #define ACL_KEYS                                                               \
     "~lk:* ~redisson_lock_token:{lk:* ~redisson_lock_queue:{lk:* "             \
     "~redisson_lock_timeout:{lk:* ~holdfast:*:{lk:*"

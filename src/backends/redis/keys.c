@@ -16,6 +16,7 @@ static const char *const prefixes[] = {
     [RD_KEY_TIMEOUT] = "redisson_lock_timeout:",
     [RD_KEY_INFO] = "holdfast:info:",
     [RD_KEY_WAITERS] = "holdfast:waiters:",
+    [RD_KEY_CROWD] = "holdfast:crowd:",
     [RD_KEY_SEEN] = "holdfast:seen:",
     [RD_KEY_TOKEN_S] = "holdfast:token:",
     [RD_CHANNEL] = "redisson_lock__channel:",

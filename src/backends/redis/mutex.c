@@ -49,11 +49,33 @@ void hf__rd_detach(void *self, struct hf__remote *remote)
 
 /* ---- sending ---------------------------------------------------------- */
 
+/* It may be ours already: handed over by whoever let go (scripts.c). The
+ * message answers the question by which we were last told to wait. */
+static bool handed_over(struct redis *r, struct hf__req *req)
+{
+    struct rd_link *link = req->remote->impl;
+    struct rd_chan *c = link->chan;
+    hf__time now;
+
+    if (!c || !c->token || link->asked_id != req->hold_id)
+        return false;
+    now = r->core->now();
+    req->token = c->token;
+    req->sent_at = c->sent_at;
+    c->token = 0;
+    if (now - c->sent_at > req->lease_ms * HF__MS / 2)
+        return false; /* ask: that makes it last longer */
+    hf__rd_wait_end(r, req->remote, now);
+    return true;
+}
+
 int hf__rd_attempt(void *self, struct hf__req *req)
 {
     struct rd_link *link = req->remote->impl;
     int rc;
 
+    if (handed_over(self, req))
+        return HF__GRANTED;
     if (link->asked_id != req->hold_id)
         link->sent = false;
     link->asked_id = req->hold_id;
@@ -110,6 +132,30 @@ static void put_key(struct rd_out *o, enum rd_key key,
     hf__rd_put_key(o, key, m->name, m->name_len);
 }
 
+/* Those of TAKE, DROP and LEAVE. */
+static void put_keys(const struct redis *r, struct rd_out *o,
+                     const struct hf__remote *m)
+{
+    put_key(o, RD_KEY_LOCK, m);
+    put_key(o, RD_KEY_INFO, m);
+    if (m->fair) {
+        put_key(o, RD_KEY_TOKEN, m);
+        put_key(o, RD_KEY_QUEUE, m);
+        put_key(o, RD_KEY_TIMEOUT, m);
+        put_key(o, RD_KEY_SEEN, m);
+    } else {
+        put_key(o, RD_KEY_WAITERS, m);
+        put_key(o, r->string_dialect ? RD_KEY_TOKEN_S : RD_KEY_TOKEN, m);
+        put_key(o, RD_KEY_CROWD, m);
+    }
+}
+
+/* The lease with which it may be handed to us. */
+static int64_t hand_ms(const struct hf__req *req)
+{
+    return req->fixed || req->lease_ms < RD_HAND_MIN_MS ? 0 : req->lease_ms;
+}
+
 static void put_owner(const struct redis *r, struct rd_out *o, uint64_t id)
 {
     char owner[RD_OWNER_MAX];
@@ -126,28 +172,19 @@ static int encode_take(struct redis *r, struct hf__req *req)
                        : m->fair         ? RD_TAKE_FAIR
                                          : RD_TAKE;
     struct rd_out *o =
-        hf__rd_call(r, req, s, m->fair ? 6 : 4, m->fair ? 8 : 6,
+        hf__rd_call(r, req, s, m->fair ? 6 : 5, m->fair ? 9 : 7,
                     8 * (RD_KEY_MAX + 16) + 512 + sizeof(r->about) + label);
 
     if (!o)
         return HF_ENOMEM;
-    put_key(o, RD_KEY_LOCK, m);
-    put_key(o, RD_KEY_INFO, m);
-    if (m->fair) {
-        put_key(o, RD_KEY_TOKEN, m);
-        put_key(o, RD_KEY_QUEUE, m);
-        put_key(o, RD_KEY_TIMEOUT, m);
-        put_key(o, RD_KEY_SEEN, m);
-    } else {
-        put_key(o, RD_KEY_WAITERS, m);
-        put_key(o, r->string_dialect ? RD_KEY_TOKEN_S : RD_KEY_TOKEN, m);
-    }
+    put_keys(r, o, m);
     put_owner(r, o, req->hold_id);
     hf__rd_put_num(o, req->lease_ms);
     hf__rd_put_num(o, valid_until(r, req->sent_at));
     hf__rd_put_num(o, token_ttl(req->lease_ms));
     hf__rd_put_two(o, r->about, r->about_len, m->label, label);
     hf__rd_put(o, !req->may_queue ? "0" : link->sent ? "2" : "1", 1);
+    hf__rd_put_num(o, hand_ms(req));
     if (m->fair) {
         put_key(o, RD_CHANNEL, m);
         hf__rd_put(o, r->chans.live ? "1" : "0", 1);
@@ -165,20 +202,12 @@ static int encode_drop(struct redis *r, struct hf__req *req)
                        : m->fair ? (leave ? RD_LEAVE_FAIR : RD_DROP_FAIR)
                                  : (leave ? RD_LEAVE : RD_DROP);
     size_t args = r->string_dialect ? 1 : m->fair ? 2 : 3;
-    struct rd_out *o = hf__rd_call(r, req, s, m->fair ? 5 : 3, args,
-                                   7 * (RD_KEY_MAX + 16) + 128);
+    struct rd_out *o = hf__rd_call(r, req, s, m->fair ? 6 : 5, args,
+                                   8 * (RD_KEY_MAX + 16) + 128);
 
     if (!o)
         return HF_ENOMEM;
-    put_key(o, RD_KEY_LOCK, m);
-    put_key(o, RD_KEY_INFO, m);
-    if (m->fair) {
-        put_key(o, RD_KEY_QUEUE, m);
-        put_key(o, RD_KEY_TIMEOUT, m);
-        put_key(o, RD_KEY_SEEN, m);
-    } else {
-        put_key(o, RD_KEY_WAITERS, m);
-    }
+    put_keys(r, o, m);
     put_owner(r, o, req->hold_id);
     if (args > 1)
         put_key(o, RD_CHANNEL, m);
@@ -194,16 +223,23 @@ int hf__rd_mutex_encode(struct redis *r, struct hf__req *req)
 
 /* ---- answers ---------------------------------------------------------- */
 
+static int64_t clamp(int64_t n, int64_t low, int64_t high)
+{
+    return n < low ? low : n > high ? high : n;
+}
+
 /* When to ask again although nobody rang. Where we are not told (a foreign
  * holder in the string dialect publishes nothing; a server that forbids our
  * channels), every 100 ms at first, then ever less often up to 1 s. */
 static hf__time look_at(struct redis *r, struct rd_chan *chan, int64_t ttl_ms,
-                        bool foreign, hf__time now)
+                        bool foreign, int64_t waiting, hf__time now)
 {
-    int64_t ms = RD_LOOK_MS - hf__rd_jitter(r, RD_LOOK_JITTER_MS);
+    int64_t ms = clamp(waiting * RD_LOOK_EACH_MS, RD_LOOK_MS, RD_LOOK_MAX_MS);
+    int64_t spread = clamp(waiting, RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
     int64_t end =
-        ttl_ms + RD_EXPIRY_SLACK_MS + hf__rd_jitter(r, RD_EXPIRY_JITTER_MS);
+        ttl_ms + RD_EXPIRY_SLACK_MS + hf__rd_jitter(r, (uint32_t)spread);
 
+    ms -= hf__rd_jitter(r, (uint32_t)ms / RD_LOOK_JITTER);
     if (r->chans.refused || (foreign && r->string_dialect)) {
         uint32_t poll = chan->poll_ms ? chan->poll_ms : POLL_MIN_MS;
 
@@ -216,23 +252,39 @@ static hf__time look_at(struct redis *r, struct rd_chan *chan, int64_t ttl_ms,
     return now + ms * HF__MS;
 }
 
+static int grant(struct redis *r, struct hf__req *req, uint64_t token,
+                 hf__time now)
+{
+    hf__rd_wait_end(r, req->remote, now);
+    req->token = token;
+    hf__rd_finish(r, req, HF__GRANTED);
+    return 0;
+}
+
 static int queued(struct redis *r, struct hf__req *req,
                   const struct rd_node *reply, hf__time now)
 {
     struct rd_link *link = req->remote->impl;
-    int64_t ttl, foreign;
+    int64_t ttl, foreign, waiting;
+    struct rd_chan *chan;
     bool rang;
 
     if (!hf__rd_int(hf__rd_at(reply, 2), &ttl) ||
-        !hf__rd_int(hf__rd_at(reply, 3), &foreign) || !req->may_queue)
+        !hf__rd_int(hf__rd_at(reply, 3), &foreign) ||
+        !hf__rd_int(hf__rd_at(reply, 4), &waiting) || !req->may_queue)
         return HF_EPROTO;
     if (hf__rd_wait(r, req->remote, req->hold_id, foreign != 0)) {
         hf__rd_finish(r, req, HF_ENOMEM);
         return 0;
     }
-    rang = link->chan->rang;
-    link->chan->rang = false;
-    req->look_at = look_at(r, link->chan, ttl, foreign != 0, now);
+    chan = link->chan;
+    chan->sent_at = req->sent_at;
+    /* The message may have overtaken this answer. */
+    if (chan->token)
+        return grant(r, req, chan->token, now);
+    rang = chan->rang;
+    chan->rang = false;
+    req->look_at = look_at(r, chan, ttl, foreign != 0, waiting, now);
     hf__rd_finish(r, req, HF__QUEUED);
     if (rang)
         r->core->bell(r->client, req->remote);
@@ -246,10 +298,7 @@ static int granted(struct redis *r, struct hf__req *req,
 
     if (!hf__rd_int(hf__rd_at(reply, 2), &token) || token <= 0)
         return HF_EPROTO;
-    hf__rd_wait_end(r, req->remote, now);
-    req->token = (uint64_t)token;
-    hf__rd_finish(r, req, HF__GRANTED);
-    return 0;
+    return grant(r, req, (uint64_t)token, now);
 }
 
 static int taken(struct redis *r, struct hf__req *req, int64_t what,

@@ -22,36 +22,44 @@ int hf__rd_query(void *self, struct hf__query *q)
 
 /* ---- sending ----------------------------------------------------------- */
 
+static void put_keys(struct rd_out *o, const struct hf__query *q,
+                     const enum rd_key *keys, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        hf__rd_put_key(o, keys[i], q->name, q->name_len);
+}
+
 static int encode_inspect(struct redis *r, struct hf__query *q)
 {
     bool s = r->string_dialect;
-    struct rd_out *o = hf__rd_call(r, &q->req, s ? RD_INSPECT_S : RD_INSPECT, 5,
-                                   0, 5 * (RD_KEY_MAX + 16));
+    const enum rd_key keys[] = {
+        RD_KEY_LOCK,    RD_KEY_INFO,
+        RD_KEY_WAITERS, s ? RD_KEY_TOKEN_S : RD_KEY_TOKEN,
+        RD_KEY_CROWD,   RD_KEY_QUEUE,
+        RD_KEY_SEEN};
+    struct rd_out *o = hf__rd_call(r, &q->req, s ? RD_INSPECT_S : RD_INSPECT, 7,
+                                   0, 7 * (RD_KEY_MAX + 16));
 
     if (!o)
         return HF_ENOMEM;
-    hf__rd_put_key(o, RD_KEY_LOCK, q->name, q->name_len);
-    hf__rd_put_key(o, RD_KEY_INFO, q->name, q->name_len);
-    hf__rd_put_key(o, RD_KEY_WAITERS, q->name, q->name_len);
-    hf__rd_put_key(o, s ? RD_KEY_TOKEN_S : RD_KEY_TOKEN, q->name, q->name_len);
-    hf__rd_put_key(o, RD_KEY_QUEUE, q->name, q->name_len);
+    put_keys(o, q, keys, 7);
     return 0;
 }
 
 static int encode_break(struct redis *r, struct hf__query *q)
 {
-    struct rd_out *o =
-        hf__rd_call(r, &q->req, r->string_dialect ? RD_BREAK_S : RD_BREAK, 6, 3,
-                    8 * (RD_KEY_MAX + 16));
+    bool s = r->string_dialect;
+    const enum rd_key keys[] = {
+        RD_KEY_LOCK,    RD_KEY_INFO,
+        RD_KEY_WAITERS, s ? RD_KEY_TOKEN_S : RD_KEY_TOKEN,
+        RD_KEY_CROWD,   RD_KEY_QUEUE,
+        RD_KEY_TIMEOUT, RD_KEY_SEEN};
+    struct rd_out *o = hf__rd_call(r, &q->req, s ? RD_BREAK_S : RD_BREAK, 8, 3,
+                                   10 * (RD_KEY_MAX + 16));
 
     if (!o)
         return HF_ENOMEM;
-    hf__rd_put_key(o, RD_KEY_LOCK, q->name, q->name_len);
-    hf__rd_put_key(o, RD_KEY_INFO, q->name, q->name_len);
-    hf__rd_put_key(o, RD_KEY_WAITERS, q->name, q->name_len);
-    hf__rd_put_key(o, RD_KEY_QUEUE, q->name, q->name_len);
-    hf__rd_put_key(o, RD_KEY_TIMEOUT, q->name, q->name_len);
-    hf__rd_put_key(o, RD_KEY_SEEN, q->name, q->name_len);
+    put_keys(o, q, keys, 8);
     hf__rd_put(o, "", 0);
     hf__rd_put_key(o, RD_CHANNEL, q->name, q->name_len);
     hf__rd_put_key(o, RD_MARK, q->name, q->name_len);
@@ -112,50 +120,70 @@ static void copy_text(char *to, size_t size, const char *from, size_t len)
     to[len] = '\0';
 }
 
-/* The next line of what scripts.c wrote: owner, u or f, since, pid, host,
- * label. */
-static const char *line(const char **at, const char *end, size_t *len)
+/* The next of several texts that end so; the last is whatever is left. */
+static const char *cut(const char **at, const char *end, char at_char,
+                       size_t *len)
 {
     const char *begin = *at;
-    const char *nl = memchr(begin, '\n', (size_t)(end - begin));
+    const char *stop = memchr(begin, at_char, (size_t)(end - begin));
 
-    *len = (size_t)((nl ? nl : end) - begin);
-    *at = nl ? nl + 1 : end;
+    *len = (size_t)((stop ? stop : end) - begin);
+    *at = stop ? stop + 1 : end;
     return begin;
 }
 
-static void add_about(hf_party *p, hf_info *info, const struct rd_node *text)
+/* "pid\nhost\nlabel" */
+static void add_about(hf_party *p, const char *at, const char *end)
 {
-    const char *at = text->text, *end = at + text->len, *s;
+    const char *s;
     size_t len;
 
-    s = line(&at, end, &len);
-    if (len != strlen(p->owner) || memcmp(s, p->owner, len) != 0)
-        return; /* of an earlier holder */
-    s = line(&at, end, &len);
-    info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
-    s = line(&at, end, &len);
-    p->since_unix_ms = strtoll(s, NULL, 10);
-    s = line(&at, end, &len);
-    p->pid = strtoll(s, NULL, 10);
-    s = line(&at, end, &len);
+    p->pid = strtoll(cut(&at, end, '\n', &len), NULL, 10);
+    s = cut(&at, end, '\n', &len);
     copy_text(p->host, sizeof(p->host), s, len);
     copy_text(p->label, sizeof(p->label), at, (size_t)(end - at));
 }
 
-static int add_waiters(struct redis *r, struct hf__query *q,
-                       const struct rd_node *list)
+/* What scripts.c wrote: "owner\nu|f\nsince\nabout". */
+static void add_info(hf_party *p, hf_info *info, const struct rd_node *text)
 {
-    for (const struct rd_node *n = list->first; n; n = n->next) {
-        hf_party *p;
+    const char *at = text->text, *end = at + text->len, *s;
+    size_t len;
 
-        if (!n->text)
+    s = cut(&at, end, '\n', &len);
+    if (len != strlen(p->owner) || memcmp(s, p->owner, len) != 0)
+        return; /* of an earlier holder */
+    s = cut(&at, end, '\n', &len);
+    info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
+    p->since_unix_ms = strtoll(cut(&at, end, '\n', &len), NULL, 10);
+    add_about(p, at, end);
+}
+
+/* Owner, then "hand_ms about", of a fair one "until ear hand_ms about", or
+ * nothing, of Redisson's. */
+static int add_waiters(struct redis *r, struct hf__query *q,
+                       const struct rd_node *list, int numbers)
+{
+    const struct rd_node *n, *about;
+
+    for (n = list->first; n; n = about->next) {
+        hf_party *p;
+        const char *at, *end;
+        size_t len;
+
+        about = n->next;
+        if (!n->text || !about || !about->text)
             return HF_EPROTO;
         p = r->core->add_waiter(r->client, q);
         if (!p)
             return HF_ENOMEM;
         copy_text(p->owner, sizeof(p->owner), n->text, n->len);
         p->left_ms = -1;
+        at = about->text;
+        end = at + about->len;
+        for (int i = 0; i < numbers; i++)
+            cut(&at, end, ' ', &len);
+        add_about(p, at, end);
     }
     return 0;
 }
@@ -172,7 +200,7 @@ static int add_holder(struct redis *r, struct hf__query *q,
     p->left_ms = left_ms < 0 ? -1 : left_ms;
     p->token = q->info->token;
     if (about && about->type == REDIS_REPLY_STRING)
-        add_about(p, q->info, about);
+        add_info(p, q->info, about);
     return 0;
 }
 
@@ -201,8 +229,8 @@ static int inspected(struct redis *r, struct hf__query *q,
     if (queue->first)
         q->info->fairness = HF_FAIR;
     if (!rc)
-        rc = add_waiters(r, q, queue);
-    return rc ? rc : add_waiters(r, q, waiters);
+        rc = add_waiters(r, q, queue, 3);
+    return rc ? rc : add_waiters(r, q, waiters, 1);
 }
 
 /* ---- list -------------------------------------------------------------- */

@@ -26,12 +26,24 @@
 #define RD_OWNER_MAX (RD_UUID_LEN + 1 + 20 + 1)
 #define RD_KEY_MAX (HF_NAME_MAX + 64) /* a name with the longest prefix */
 
-/* A safety look at the latest after this, in case an event was lost. */
+/* A safety look after this, in case an event was lost, and sooner by up to the
+ * jitter. Where many wait each looks less often, so that all together look as
+ * often as RD_LOOK_MS / RD_LOOK_EACH_MS of them would alone, down to a bound:
+ * whoever finds that something was lost makes it good for all. */
 #define RD_LOOK_MS 1900
-#define RD_LOOK_JITTER_MS 300
-/* The expiry of a key is looked at this much later, and spread. */
+#define RD_LOOK_EACH_MS 240
+#define RD_LOOK_MAX_MS 15000
+#define RD_LOOK_JITTER 6 /* a sixth */
+/* The expiry of a key is looked at this much later, and spread by a millisecond
+ * for each who waits. */
 #define RD_EXPIRY_SLACK_MS 2
-#define RD_EXPIRY_JITTER_MS 8
+#define RD_EXPIRY_MIN_MS 8
+#define RD_EXPIRY_MAX_MS 500
+/* With a shorter lease, or a fixed one, a lock is not handed over: the lease
+ * would count from a look long ago. */
+#define RD_HAND_MIN_MS 6000
+#define RD_TEXT_(x) #x
+#define RD_TEXT(x) RD_TEXT_(x)
 /* A subscription outlives its last waiter by this: who waits once will wait
  * again, and each SUBSCRIBE costs the server as much as an acquire. */
 #define RD_LINGER_MS 5000
@@ -104,8 +116,9 @@ enum rd_key {
     RD_KEY_QUEUE,   /* redisson_lock_queue:{n} */
     RD_KEY_TIMEOUT, /* redisson_lock_timeout:{n} */
     RD_KEY_INFO,    /* ours: who holds it */
-    RD_KEY_WAITERS, /* ours: unfair waiters, by the time they came */
-    RD_KEY_SEEN,    /* ours: fair waiters, by their last sign of life */
+    RD_KEY_WAITERS, /* ours: unfair waiters, as they came */
+    RD_KEY_CROWD,   /* ours: what those say of themselves */
+    RD_KEY_SEEN,    /* ours: fair waiters, and until when they live */
     RD_KEY_TOKEN_S, /* ours: the token of the string dialect */
     RD_CHANNEL,     /* redisson_lock__channel:{n} */
     RD_MARK,        /* ours: subscribed together with RD_CHANNEL */
@@ -142,7 +155,8 @@ enum rd_script {
 /* First number of the answer of a TAKE. */
 enum rd_take {
     RD_GRANTED = 2, /* now, token */
-    RD_QUEUED = 3,  /* now, ms until a look is worth it or -1, foreign */
+    RD_QUEUED = 3,  /* now, ms until a look is worth it or -1, foreign, how
+                       many wait */
     RD_BUSY = 4,    /* now */
     RD_STALE = 5,   /* now: the question came too late to be meant */
     RD_MISMATCH = 6,
@@ -316,6 +330,8 @@ struct rd_chan {
     struct hf__remote *remote;   /* who waits; NULL: lingers */
     hf__time until;              /* lingers until */
     uint64_t owner_id;           /* fair: whose own channel is subscribed */
+    uint64_t token;              /* fair: it was handed to us; 0: it was not */
+    hf__time sent_at;            /* of the question that was answered last */
     uint32_t hash;
     uint16_t name_len;
     uint16_t poll_ms; /* string dialect: the present interval */

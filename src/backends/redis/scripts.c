@@ -11,32 +11,42 @@
  *   the lock and the holder's information.
  *
  * Waking: every client of ours listens to one channel of its own,
- * "holdfast:wake:<uuid>"; a message there is 0 (unfair) or 1 (fair) and the
- * name. PUBLISH tells how many heard it, so that the dead are passed over at
- * once.
+ * "holdfast:wake:<uuid>". A message there is
+ *   0<name>                    unfair: it was let go, try
+ *   1<name>                    fair: the same
+ *   2<hold id> <token> <name>  unfair: it is yours already
+ *   3<hold id> <token> <name>  fair: the same
+ * PUBLISH tells how many heard it, so that the dead are passed over at once.
+ * "Yours already" saves a round trip of each hand-over: the lock goes over in
+ * the script of the release, and the message is the answer to the question by
+ * which its new holder came into the queue, or last looked. Its lease counts
+ * from there.
  *
- *   TAKE       KEYS lock info waiters token
+ *   TAKE       KEYS lock info waiters token crowd
  *   TAKE_FAIR  KEYS lock info token queue timeout seen
- *   TAKE_S     KEYS lock info waiters token
+ *   TAKE_S     as TAKE
  *              ARGV owner lease_ms valid_until_us token_ttl_ms about queue
- *                   [fair: channel listening]
+ *                   hand_ms [fair: channel listening]
  *     valid_until_us 0: always. about: "pid\nhost\nlabel". queue: 0 a try, 1
- *     may queue, 2 so, and not for the first time. listening: 0 or 1.
+ *     may queue, 2 so, and not for the first time. listening: 0 or 1. hand_ms:
+ *     the lease with which it may be handed to us, 0: we have to ask.
  *     Answers: enum rd_take.
- *   DROP       KEYS lock info waiters             ARGV owner channel mark
- *   DROP_FAIR  KEYS lock info queue timeout seen  ARGV owner channel
- *   DROP_S     KEYS lock info waiters             ARGV owner
+ *   DROP       KEYS lock info waiters token crowd  ARGV owner channel mark
+ *   DROP_FAIR  KEYS lock info token queue timeout seen  ARGV owner channel
+ *   DROP_S     as DROP  ARGV owner
  *     1: it was ours, and is free. 0: it was not.
  *   LEAVE...   as DROP, for one who may be in the queue or hold it. If it is
  *              free, and we may have been told so, the next is told instead.
  *   RENEW...   KEYS lock info ...  ARGV "uuid:" hold_id lease_ms ...
  *     one character for each lock, 1: ours, 0: not
- *   INSPECT... KEYS lock info waiters token queue
- *     {kind, owner, pttl, token, info, queue, waiters}; kind 0: free, 1: held,
- *     2: of another kind. At most 1000 waiters.
+ *   INSPECT... KEYS lock info waiters token crowd queue seen
+ *     {kind, owner, pttl, token, info, queue, crowd}; kind 0: free, 1: held,
+ *     2: of another kind. Each waiter is two texts: the owner, and what seen
+ *     or crowd have of it. At most 1000.
  *   LIST...    ARGV cursor pattern count
  *     {next cursor, keys ...}
- *   BREAK      KEYS lock info waiters queue timeout seen  ARGV "" channel mark
+ *   BREAK      KEYS lock info waiters token crowd queue timeout seen
+ *              ARGV "" channel mark
  *     1: was held. 0: was not. 6: of another kind.
  */
 #include "redis.h"
@@ -51,79 +61,121 @@
     "local now=t[1]*1000000+t[2]\n"                                            \
     "if ARGV[3]~='0' and now>tonumber(ARGV[3]) then return {5,now} end\n"
 
-/*
- * A higher token than any before: one more than the counter, at least the
- * time, so that a lost counter does not matter. grant writes who holds it and
- * hands it out; again is the answer to one who holds it already.
- */
-#define GRANT(kind, write)                                                     \
-    "local function token()\n"                                                 \
+/* A higher token than any before: one more than the counter, at least the
+ * time, so that a lost counter does not matter. */
+#define MINT                                                                   \
+    "local function mint()\n"                                                  \
     "  local n=(tonumber(redis.call('get',TOKEN)) or 0)+1\n"                   \
-    "  if n<now then n=now end\n"                                              \
-    "  redis.call('set',TOKEN,string.format('%.0f',n),'px',ARGV[4])\n"         \
-    "  return n\n"                                                             \
-    "end\n"                                                                    \
-    "local function grant()\n"                                                 \
-    "  local n=token()\n"                                                      \
+    "  return n<now and now or n\n"                                            \
+    "end\n"
+
+/* Writes the token, who holds it, and the lock. */
+#define GIVE(kind, lock)                                                       \
+    "local function give(n,owner,ms,about,keep)\n"                             \
+    "  redis.call('set',TOKEN,string.format('%.0f',n),'px',keep)\n"            \
     "  local since=string.format('%.0f',math.floor(now/1000))\n"               \
-    "  redis.call('set',KEYS[2],ARGV[1]..'\\n" kind "\\n'..since..'\\n'"       \
-    "..ARGV[5],'px',ARGV[2])\n"                                                \
-    write                                                                      \
+    "  redis.call('set',KEYS[2],owner..'\\n" kind "\\n'..since..'\\n'..about,\n"  \
+    "    'px',ms)\n"                                                           \
+    lock                                                                       \
+    "end\n"
+#define GIVE_HASH(kind)                                                        \
+    GIVE(kind,                                                                 \
+    "  redis.call('hset',KEYS[1],owner,1)\n"                                   \
+    "  redis.call('pexpire',KEYS[1],ms)\n")
+#define GIVE_STRING(kind)                                                      \
+    GIVE(kind, "  redis.call('set',KEYS[1],owner,'px',ms)\n")
+
+/* grant gives it to us; again is the answer to one who holds it already. */
+#define GRANT                                                                  \
+    "local function grant()\n"                                                 \
+    "  local n=mint()\n"                                                       \
+    "  give(n,ARGV[1],ARGV[2],ARGV[5],ARGV[4])\n"                              \
     "  return {2,now,n}\n"                                                     \
     "end\n"                                                                    \
     "local function again()\n"                                                 \
     "  redis.call('pexpire',KEYS[1],ARGV[2])\n"                                \
     "  redis.call('pexpire',KEYS[2],ARGV[2])\n"                                \
-    "  return {2,now,tonumber(redis.call('get',TOKEN)) or token()}\n"          \
+    "  local n=tonumber(redis.call('get',TOKEN))\n"                            \
+    "  if not n then return grant() end\n"                                     \
+    "  return {2,now,n}\n"                                                     \
     "end\n"
-
-#define GRANT_HASH(kind)                                                       \
-    GRANT(kind,                                                                \
-    "  redis.call('hset',KEYS[1],ARGV[1],1)\n"                                 \
-    "  redis.call('pexpire',KEYS[1],ARGV[2])\n")
-
-#define GRANT_STRING(kind)                                                     \
-    GRANT(kind,                                                                \
-    "  redis.call('set',KEYS[1],ARGV[1],'px',ARGV[2])\n")
 
 /*
- * Unfair. W: zset of waiters, owner -> when it came. The longest waiting one
- * that listens is told, alone; it is out of the set then, and comes back if
- * somebody was faster. Redisson's waiters all listen to CH. So do ours, to
- * hear Redisson: they listen to MARK as well, in the same command, so that
- * more ears on CH than on MARK are Redisson's. "00" is 0 to Redisson, and
- * tells ours that one of them has been told already. Where the server forbids
- * PUBSUB, CH is told always.
+ * Unfair. W: list of waiters. C: hash of them, owner -> "hand_ms about"; who is
+ * in W and not in C has left. The longest waiting one that listens gets it, or
+ * is told, alone; it is out of both then, and comes back if somebody was
+ * faster. wake says whether it was given.
+ *
+ * Redisson's waiters all listen to CH. So do ours, to hear Redisson: they
+ * listen to MARK as well, in the same command, so that more ears on CH than on
+ * MARK are Redisson's. Then nothing is handed over, and all of them may try.
+ * "00" is 0 to Redisson, and tells ours that one of them has been told already.
+ * Where the server forbids PUBSUB, we do as if Redisson was there.
  */
+#define NEXT                                                                   \
+    "local function next_one(shared)\n"                                        \
+    "  while true do\n"                                                        \
+    "    local w=redis.call('lpop',W)\n"                                       \
+    "    if not w then return end\n"                                           \
+    "    local s=redis.call('hget',C,w)\n"                                     \
+    "    if s then\n"                                                          \
+    "      redis.call('hdel',C,w)\n"                                           \
+    "      local hand,about=string.match(s,'^(%d+) (.*)')\n"                   \
+    "      if shared or hand=='0' then\n"                                      \
+    "        if redis.call('publish'," WAKE_CHANNEL ",'0'..KEYS[1])>0\n"       \
+    "        then return w end\n"                                              \
+    "      else\n"                                                             \
+    "        local t=redis.call('time')\n"                                     \
+    "        now=t[1]*1000000+t[2]\n"                                          \
+    "        local n=mint()\n"                                                 \
+    "        if redis.call('publish'," WAKE_CHANNEL ",'2'..string.sub(w,38)..\n" \
+    "          string.format(' %.0f ',n)..KEYS[1])>0 then\n"                   \
+    "          give(n,w,hand,about,math.max(86400000,10*hand))\n"              \
+    "          return w,true\n"                                                \
+    "        end\n"                                                            \
+    "      end\n"                                                              \
+    "    end\n"                                                                \
+    "  end\n"                                                                  \
+    "end\n"
 #define WAKE                                                                   \
+    NEXT                                                                       \
     "local function wake()\n"                                                  \
-    "  while true do\n"                                                        \
-    "    local w=redis.call('zpopmin',W)[1]\n"                                 \
-    "    if not w then redis.call('publish',CH,'0') return end\n"              \
-    "    if redis.call('publish'," WAKE_CHANNEL ",'0'..KEYS[1])>0\n"           \
-    "    then break end\n"                                                     \
+    "  if redis.call('exists',W)==1 then\n"                                    \
+    "    local s=redis.pcall('pubsub','numsub',CH,MARK)\n"                     \
+    "    local shared=s.err or s[2]>s[4]\n"                                    \
+    "    local w,given=next_one(shared)\n"                                     \
+    "    if w then\n"                                                          \
+    "      if shared then redis.call('publish',CH,'00') end\n"                 \
+    "      return given\n"                                                     \
+    "    end\n"                                                                \
     "  end\n"                                                                  \
-    "  local s=redis.pcall('pubsub','numsub',CH,MARK)\n"                       \
-    "  if s.err or s[2]>s[4] then redis.call('publish',CH,'00') end\n"         \
+    "  redis.call('publish',CH,'0')\n"                                         \
     "end\n"
 
-/* The same without Redisson. */
-#define WAKE_S                                                                 \
-    "local function wake()\n"                                                  \
-    "  while true do\n"                                                        \
-    "    local w=redis.call('zpopmin',W)[1]\n"                                 \
-    "    if not w or redis.call('publish'," WAKE_CHANNEL ",'0'..KEYS[1])>0\n"  \
-    "    then return end\n"                                                    \
-    "  end\n"                                                                  \
-    "end\n"
+/* What DROP and LEAVE begin with. */
+#define UNFAIR_END(lock)                                                       \
+    "local W,TOKEN,C,CH,MARK=KEYS[3],KEYS[4],KEYS[5],ARGV[2],ARGV[3]\n"        \
+    "local now\n"                                                              \
+    MINT lock
 
-/* Comes into the set, if not there. It outlives its last visitor by 10 s. The
- * last number: a holder without our information is not one of us. */
+/* Comes into the list, if not there. It outlives its last visitor by a minute.
+ * The last two numbers: a holder without our information is not one of us; and
+ * how many wait. */
 #define ENLIST                                                                 \
     "if ARGV[6]=='0' then return {4,now} end\n"                                \
-    "redis.call('zadd',W,'nx',now,ARGV[1])\n"                                  \
-    "redis.call('pexpire',W,10000)\n"                                          \
-    "return {3,now,redis.call('pttl',KEYS[1]),1-redis.call('exists',KEYS[2])}"
+    "local q\n"                                                                \
+    "if redis.call('hset',C,ARGV[1],ARGV[7]..' '..ARGV[5])==1 then\n"          \
+    "  q=redis.call('rpush',W,ARGV[1])\n"                                      \
+    "else\n"                                                                   \
+    "  q=redis.call('llen',W)\n"                                               \
+    "end\n"                                                                    \
+    "if q==1 or ARGV[6]=='2' then\n"                                           \
+    "  redis.call('pexpire',W,60000)\n"                                        \
+    "  redis.call('pexpire',C,60000)\n"                                        \
+    "end\n"                                                                    \
+    "return {3,now,redis.call('pttl',KEYS[1]),1-redis.call('exists',KEYS[2]),q}"
+#define DELIST                                                                 \
+    "if redis.call('hdel',C,ARGV[1])==1 then redis.call('lrem',W,1,ARGV[1]) end\n"
 
 /* The hash is there: a read-write lock, ours (an answer was lost), or somebody
  * else's. */
@@ -139,40 +191,35 @@
 
 /*
  * Fair, in Redisson's layout. Q: list of owners. D: zset, owner -> deadline in
- * ms, by which Redisson drops the dead. S: zset of ours, owner -> last sign of
- * life in ms (in the future: not listening yet). Ours that gave no sign for
- * 3 s is dead, whatever D says; not in S is Redisson's, and D counts. head is
- * the first that lives, and its sign if it is another one of ours; wake tells
- * it, and says the same.
+ * ms, by which Redisson drops the dead. S: hash of ours, owner -> "until ear
+ * hand_ms about": until when, in ms, it counts as alive (it looks again
+ * before that), whether it was listening, hand_ms and about of its TAKE. Not
+ * in S is Redisson's, and D counts. head is the first that lives; for another
+ * one of ours also what S has.
  */
 #define FAIR                                                                   \
     "local function drop(w)\n"                                                 \
     "  redis.call('lpop',Q)\n"                                                 \
     "  redis.call('zrem',D,w)\n"                                               \
-    "  redis.call('zrem',S,w)\n"                                               \
+    "  redis.call('hdel',S,w)\n"                                               \
     "end\n"                                                                    \
     "local function head()\n"                                                  \
     "  while true do\n"                                                        \
     "    local w=redis.call('lindex',Q,0)\n"                                   \
     "    if not w or w==ARGV[1] then return w end\n"                           \
-    "    if not ms then\n"                                                     \
+    "    if not now then\n"                                                    \
     "      local t=redis.call('time')\n"                                       \
-    "      ms=t[1]*1000+math.floor(t[2]/1000)\n"                               \
+    "      now=t[1]*1000000+t[2]\n"                                            \
     "    end\n"                                                                \
-    "    local s=tonumber(redis.call('zscore',S,w))\n"                         \
-    "    if s and s+3000>ms then return w,s end\n"                             \
-    "    local d=not s and tonumber(redis.call('zscore',D,w))\n"               \
-    "    if d and d>ms then return w end\n"                                    \
-    "    drop(w)\n"                                                            \
-    "  end\n"                                                                  \
-    "end\n"                                                                    \
-    "local function wake()\n"                                                  \
-    "  while true do\n"                                                        \
-    "    local w,s=head()\n"                                                   \
-    "    if not w or w==ARGV[1] then return end\n"                             \
-    "    if not s then redis.call('publish',CH..':'..w,'0') return end\n"      \
-    "    if redis.call('publish'," WAKE_CHANNEL ",'1'..KEYS[1])>0 or s>ms\n"   \
-    "    then return s end\n"                                                  \
+    "    local s=redis.call('hget',S,w)\n"                                     \
+    "    if s then\n"                                                          \
+    "      local til,ear,hand,about=string.match(s,'^(%d+) (%d) (%d+) (.*)')\n" \
+    "      til=tonumber(til)\n"                                                \
+    "      if til and til*1000>now then return w,til,ear,hand,about end\n"     \
+    "    else\n"                                                               \
+    "      local d=tonumber(redis.call('zscore',D,w))\n"                       \
+    "      if d and d*1000>now then return w end\n"                            \
+    "    end\n"                                                                \
     "    drop(w)\n"                                                            \
     "  end\n"                                                                  \
     "end\n"
@@ -180,8 +227,15 @@
 /* Is somebody of Redisson's in the queue? Then deadlines are kept as it does:
  * each waits behind the one before, and who goes or leaves lowers those
  * behind by his own wait. */
-#define FOREIGN "redis.call('llen',Q)>redis.call('zcard',S)"
+#define FOREIGN "redis.call('llen',Q)>redis.call('hlen',S)"
 #define WAIT "300000"
+#define LOWER                                                                  \
+    "local function lower()\n"                                                 \
+    "  if not (" FOREIGN ") then return end\n"                                 \
+    "  for _,o in ipairs(redis.call('zrange',D,0,-1)) do\n"                    \
+    "    redis.call('zincrby',D,-" WAIT ",o)\n"                                \
+    "  end\n"                                                                  \
+    "end\n"
 
 #define LEAVE_QUEUE                                                            \
     "if redis.call('zrem',D,ARGV[1])==1 then\n"                                \
@@ -194,21 +248,46 @@
     "  end\n"                                                                  \
     "  redis.call('lrem',Q,1,ARGV[1])\n"                                       \
     "end\n"                                                                    \
-    "redis.call('zrem',S,ARGV[1])\n"
+    "redis.call('hdel',S,ARGV[1])\n"
 
-/* It is free, and we are the first, or there is nobody. */
-#define TAKE_FAIR_GRANT                                                        \
-    "if w then\n"                                                              \
-    "  drop(w)\n"                                                              \
-    "  if " FOREIGN " then\n"                                                  \
-    "    for _,o in ipairs(redis.call('zrange',D,0,-1)) do\n"                  \
-    "      redis.call('zincrby',D,-" WAIT ",o)\n"                              \
-    "    end\n"                                                                \
+/* The first is told; says until when it counts as alive, if it is ours. */
+#define TELL                                                                   \
+    "local function tell()\n"                                                  \
+    "  while true do\n"                                                        \
+    "    local w,til,ear=head()\n"                                             \
+    "    if not w or w==ARGV[1] then return end\n"                             \
+    "    if not til then redis.call('publish',CH..':'..w,'0') return end\n"    \
+    "    if redis.call('publish'," WAKE_CHANNEL ",'1'..KEYS[1])>0\n"           \
+    "      or ear=='0' then return til end\n"                                  \
+    "    drop(w)\n"                                                            \
     "  end\n"                                                                  \
-    "elseif ARGV[6]=='2' then\n"                                               \
-    "  redis.call('zrem',S,ARGV[1])\n"                                         \
-    "end\n"                                                                    \
-    "return grant()\n"
+    "end\n"
+
+/* The first gets it, if it is ours and listens. Says so. */
+#define HAND                                                                   \
+    "local function hand_over()\n"                                             \
+    "  while true do\n"                                                        \
+    "    local w,til,ear,hand,about=head()\n"                                  \
+    "    if not w then return end\n"                                           \
+    "    if not til or hand=='0' then tell() return end\n"                     \
+    "    local n=mint()\n"                                                     \
+    "    if redis.call('publish'," WAKE_CHANNEL ",'3'..string.sub(w,38)..\n"   \
+    "      string.format(' %.0f ',n)..KEYS[1])>0 then\n"                       \
+    "      drop(w)\n"                                                          \
+    "      lower()\n"                                                          \
+    "      give(n,w,hand,about,math.max(86400000,10*hand))\n"                  \
+    "      return true\n"                                                           \
+    "    end\n"                                                                \
+    "    if ear=='0' then return end\n"                                        \
+    "    drop(w)\n"                                                            \
+    "  end\n"                                                                  \
+    "end\n"
+
+/* What DROP_FAIR and LEAVE_FAIR begin with. */
+#define FAIR_END                                                               \
+    "local TOKEN,Q,D,S,CH=KEYS[3],KEYS[4],KEYS[5],KEYS[6],ARGV[2]\n"           \
+    "local now\n"                                                              \
+    MINT GIVE_HASH("f") FAIR LOWER TELL HAND
 
 /*
  * Into the queue, or still there: then with a sign of life, and with a
@@ -221,10 +300,10 @@
     "local d\n"                                                                \
     "if ARGV[6]=='2' then\n"                                                   \
     "  d=tonumber(redis.call('zscore',D,ARGV[1]))\n"                           \
-    "  if not d then redis.call('zrem',S,ARGV[1]) end\n"                       \
+    "  if not d then redis.call('hdel',S,ARGV[1]) end\n"                       \
     "end\n"                                                                    \
-    "local q=redis.call('llen',Q)\n"                                           \
-    "local foreign=q>redis.call('zcard',S)\n"                                  \
+    "local q,ms=redis.call('llen',Q),math.floor(now/1000)\n"                   \
+    "local foreign=q>redis.call('hlen',S)\n"                                   \
     "local first=q==0\n"                                                       \
     "if d then first=redis.call('lindex',Q,0)==ARGV[1] end\n"                  \
     "local ttl=first and redis.call('pttl',KEYS[1]) or -1\n"                   \
@@ -236,18 +315,22 @@
     "  end\n"                                                                  \
     "  redis.call('zadd',D,d,ARGV[1])\n"                                       \
     "  redis.call('rpush',Q,ARGV[1])\n"                                        \
+    "  q=q+1\n"                                                                \
     "elseif d<ms+" WAIT " then\n"                                              \
     "  redis.call('zadd',D,ms+" WAIT ",ARGV[1])\n"                             \
     "end\n"                                                                    \
-    "redis.call('zadd',S,ARGV[8]=='1' and ms or ms+2000,ARGV[1])\n"            \
-    "if q==0 or ARGV[6]=='2' then\n"                                           \
+    "local til=ms+math.min(math.max(q*" RD_TEXT(RD_LOOK_EACH_MS) ","           \
+    RD_TEXT(RD_LOOK_MS) ")," RD_TEXT(RD_LOOK_MAX_MS) ")+1100\n"                \
+    "redis.call('hset',S,ARGV[1],string.format('%.0f ',til)..ARGV[9]..' '\n"   \
+    "  ..ARGV[7]..' '..ARGV[5])\n"                                             \
+    "if q==1 or ARGV[6]=='2' then\n"                                           \
     "  local keep=foreign and 86400000 or 600000\n"                            \
     "  redis.call('pexpire',Q,keep)\n"                                         \
     "  redis.call('pexpire',D,keep)\n"                                         \
     "  redis.call('pexpire',S,keep)\n"                                         \
     "end\n"                                                                    \
     "foreign=foreign or held and redis.call('exists',KEYS[2])==0\n"            \
-    "return {3,now,passed or ttl,foreign and 1 or 0}"
+    "return {3,now,passed or ttl,foreign and 1 or 0,q}"
 
 #define RENEW(is_ours)                                                         \
     "local r={}\n"                                                             \
@@ -264,33 +347,40 @@
     "return table.concat(r)"
 
 #define INSPECTED(queue)                                                       \
+    "local function two(list,hash)\n"                                          \
+    "  local r={}\n"                                                           \
+    "  for _,w in ipairs(redis.call('lrange',list,0,999)) do\n"                \
+    "    r[#r+1]=w\n"                                                          \
+    "    r[#r+1]=redis.call('hget',hash,w) or ''\n"                            \
+    "  end\n"                                                                  \
+    "  return r\n"                                                             \
+    "end\n"                                                                    \
     "return {kind,owner,redis.call('pttl',KEYS[1]),redis.call('get',KEYS[4]),\n" \
-    "  redis.call('get',KEYS[2])," queue ",redis.call('zrange',KEYS[3],0,999)}"
+    "  redis.call('get',KEYS[2])," queue ",two(KEYS[3],KEYS[5])}"
 
 const char *const hf__rd_script[RD_SCRIPTS] = {
     [RD_TAKE] =
     CLOCK
-    "local W,TOKEN=KEYS[3],KEYS[4]\n"
-    GRANT_HASH("u")
+    "local W,TOKEN,C=KEYS[3],KEYS[4],KEYS[5]\n"
+    MINT GIVE_HASH("u") GRANT
     "if redis.call('hlen',KEYS[1])==0 then\n"
-    "  if ARGV[6]=='2' then redis.call('zrem',W,ARGV[1]) end\n"
+    "  if ARGV[6]=='2' then\n"
+    DELIST
+    "  end\n"
     "  return grant()\n"
     "end\n"
-    HELD("redis.call('zrem',W,ARGV[1])\n")
+    HELD(DELIST)
     ENLIST,
 
     [RD_DROP] =
-    "local W,CH,MARK=KEYS[3],ARGV[2],ARGV[3]\n"
-    WAKE
+    UNFAIR_END(GIVE_HASH("u")) WAKE
     "if redis.call('hdel',KEYS[1],ARGV[1])==0 then return 0 end\n"
-    "redis.call('del',KEYS[2])\n"
-    "wake()\n"
+    "if not wake() then redis.call('del',KEYS[2]) end\n"
     "return 1",
 
     [RD_LEAVE] =
-    "local W,CH,MARK=KEYS[3],ARGV[2],ARGV[3]\n"
-    WAKE
-    "redis.call('zrem',W,ARGV[1])\n"
+    UNFAIR_END(GIVE_HASH("u")) WAKE
+    DELIST
     "local ours=redis.call('hdel',KEYS[1],ARGV[1])\n"
     "if ours==1 then redis.call('del',KEYS[2]) end\n"
     "if redis.call('exists',KEYS[1])==0 then wake() end\n"
@@ -298,45 +388,43 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
 
     [RD_TAKE_FAIR] =
     CLOCK
-    "local TOKEN,Q,D,S,CH=KEYS[3],KEYS[4],KEYS[5],KEYS[6],ARGV[7]\n"
-    "local ms,passed=math.floor(now/1000)\n"
-    GRANT_HASH("f")
-    FAIR
-    "local held=redis.call('hlen',KEYS[1])>0\n"
+    "local TOKEN,Q,D,S,CH=KEYS[3],KEYS[4],KEYS[5],KEYS[6],ARGV[8]\n"
+    MINT GIVE_HASH("f") GRANT FAIR LOWER TELL
+    "local held,passed=redis.call('hlen',KEYS[1])>0\n"
     "if held then\n"
     HELD(LEAVE_QUEUE)
     "else\n"
     "  local w=head()\n"
     /* Not ours to take. Was the one told whose turn it is? */
     "  if ARGV[6]=='2' and w and w~=ARGV[1] then\n"
-    "    local s=wake()\n"
-    "    passed=s and s+3000-ms\n"
+    "    local til=tell()\n"
+    "    passed=til and til-math.floor(now/1000)\n"
     "    w=redis.call('lindex',Q,0)\n"
     "  end\n"
-    "  if not w or w==ARGV[1] then\n"
-    TAKE_FAIR_GRANT
+    "  if w==ARGV[1] then\n"
+    "    drop(w)\n"
+    "    lower()\n"
+    "    return grant()\n"
+    "  elseif not w then\n"
+    "    if ARGV[6]=='2' then redis.call('hdel',S,ARGV[1]) end\n"
+    "    return grant()\n"
     "  end\n"
     "end\n"
     "if ARGV[6]=='0' then return {4,now} end\n"
     TAKE_FAIR_QUEUE,
 
     [RD_DROP_FAIR] =
-    "local Q,D,S,CH=KEYS[3],KEYS[4],KEYS[5],ARGV[2]\n"
-    "local ms\n"
-    FAIR
+    FAIR_END
     "if redis.call('hdel',KEYS[1],ARGV[1])==0 then return 0 end\n"
-    "redis.call('del',KEYS[2])\n"
-    "wake()\n"
+    "if not hand_over() then redis.call('del',KEYS[2]) end\n"
     "return 1",
 
     [RD_LEAVE_FAIR] =
-    "local Q,D,S,CH=KEYS[3],KEYS[4],KEYS[5],ARGV[2]\n"
-    "local ms\n"
-    FAIR
+    FAIR_END
     LEAVE_QUEUE
     "local ours=redis.call('hdel',KEYS[1],ARGV[1])\n"
     "if ours==1 then redis.call('del',KEYS[2]) end\n"
-    "if redis.call('exists',KEYS[1])==0 then wake() end\n"
+    "if redis.call('exists',KEYS[1])==0 then hand_over() end\n"
     "return ours",
 
     [RD_RENEW] =
@@ -351,7 +439,7 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     "elseif ty~='none' then\n"
     "  kind=2\n"
     "end\n"
-    INSPECTED("redis.call('lrange',KEYS[5],0,999)"),
+    INSPECTED("two(KEYS[6],KEYS[7])"),
 
     [RD_LIST] =
     "local s=redis.call('scan',ARGV[1],'match',ARGV[2],'count',ARGV[3],\n"
@@ -366,46 +454,43 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     "return r",
 
     [RD_BREAK] =
-    "local W,CH,MARK=KEYS[3],ARGV[2],ARGV[3]\n"
-    "local Q,D,S=KEYS[4],KEYS[5],KEYS[6]\n"
-    "local ms\n"
-    WAKE
-    "local wake_unfair=wake\n"
-    FAIR
+    UNFAIR_END(GIVE_HASH("u")) WAKE
+    "local Q,D,S=KEYS[6],KEYS[7],KEYS[8]\n"
+    FAIR TELL
     "if redis.call('hlen',KEYS[1])==0 then return 0 end\n"
     "if redis.call('hexists',KEYS[1],'mode')==1 then return 6 end\n"
     "redis.call('del',KEYS[1],KEYS[2])\n"
-    "wake_unfair()\n"
     "wake()\n"
+    "tell()\n"
     "return 1",
 
     [RD_TAKE_S] =
     CLOCK
-    "local W,TOKEN=KEYS[3],KEYS[4]\n"
-    GRANT_STRING("u")
+    "local W,TOKEN,C=KEYS[3],KEYS[4],KEYS[5]\n"
+    MINT GIVE_STRING("u") GRANT
     "local f=redis.call('get',KEYS[1])\n"
     "if not f then\n"
-    "  if ARGV[6]=='2' then redis.call('zrem',W,ARGV[1]) end\n"
+    "  if ARGV[6]=='2' then\n"
+    DELIST
+    "  end\n"
     "  return grant()\n"
     "end\n"
     "if f==ARGV[1] then return again() end\n"
     ENLIST,
 
     [RD_DROP_S] =
-    "local W=KEYS[3]\n"
-    WAKE_S
+    UNFAIR_END(GIVE_STRING("u")) NEXT
     "if redis.call('get',KEYS[1])~=ARGV[1] then return 0 end\n"
     "redis.call('del',KEYS[1],KEYS[2])\n"
-    "wake()\n"
+    "next_one()\n"
     "return 1",
 
     [RD_LEAVE_S] =
-    "local W=KEYS[3]\n"
-    WAKE_S
-    "redis.call('zrem',W,ARGV[1])\n"
+    UNFAIR_END(GIVE_STRING("u")) NEXT
+    DELIST
     "local f=redis.call('get',KEYS[1])\n"
     "if f==ARGV[1] then redis.call('del',KEYS[1],KEYS[2]) end\n"
-    "if not f or f==ARGV[1] then wake() end\n"
+    "if not f or f==ARGV[1] then next_one() end\n"
     "return f==ARGV[1] and 1 or 0",
 
     [RD_RENEW_S] =
@@ -430,11 +515,10 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     "return r",
 
     [RD_BREAK_S] =
-    "local W=KEYS[3]\n"
-    WAKE_S
+    UNFAIR_END(GIVE_STRING("u")) NEXT
     "if not redis.call('get',KEYS[1]) then return 0 end\n"
     "redis.call('del',KEYS[1],KEYS[2])\n"
-    "wake()\n"
+    "next_one()\n"
     "return 1",
 };
 /* clang-format on */

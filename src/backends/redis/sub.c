@@ -14,6 +14,7 @@
 #include "redis.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the table of chans, by name and fairness -------------------------- */
@@ -284,6 +285,7 @@ void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
     }
     c->remote = NULL;
     c->rang = false;
+    c->token = 0;
     r->chans.waiting--;
     linger(r, c, now + RD_LINGER_MS * HF__MS);
 }
@@ -441,13 +443,35 @@ static void confirmed(struct redis *r, struct rd_chan *c)
     c->look = false;
 }
 
+/* "<hold id> <token> <name>": it is ours, if we want it still. If not, it is
+ * being let go already. */
+static void handed(struct redis *r, const char *text, const char *end,
+                   bool fair)
+{
+    char *at;
+    uint64_t hold_id = strtoull(text, &at, 10), token;
+    struct rd_chan *c;
+
+    token = *at == ' ' ? strtoull(at + 1, &at, 10) : 0;
+    if (!token || *at++ != ' ' || at >= end)
+        return;
+    c = find(r, at, (size_t)(end - at), fair);
+    if (!c || !c->remote || c->link->asked_id != hold_id)
+        return;
+    c->token = token;
+    ring(r, c);
+}
+
 static void heard(struct redis *r, const struct rd_node *channel,
                   const struct rd_node *payload)
 {
+    const char *text = payload->text, *end = text + payload->len;
+
     if (hf__rd_is(channel, r->wake)) {
-        if (payload->len > 1)
-            ring(r, find(r, payload->text + 1, payload->len - 1,
-                         payload->text[0] == '1'));
+        if (text[0] == '2' || text[0] == '3')
+            handed(r, text + 1, end, text[0] == '3');
+        else if (payload->len > 1)
+            ring(r, find(r, text + 1, payload->len - 1, text[0] == '1'));
     } else if (!hf__rd_is(payload, "00")) {
         each_chan(r, channel, ring);
     }

@@ -233,8 +233,8 @@ struct hf__backend {
     /* op RELEASE. DONE; ENOTOWNER: was not held. Sent after
      * whatever of this remote was sent before. */
     int (*release)(void *self, struct hf__req *);
-    /* op ABANDON. remote->ask may be pending still: it is never reported
-     * then. */
+    /* op ABANDON. remote->ask may be pending still: if it is of the same hold
+     * id, it is never reported then. */
     int (*abandon)(void *self, struct hf__req *);
     int (*renew)(void *self, struct hf__batch *);
     int (*query)(void *self, struct hf__query *);

@@ -367,11 +367,14 @@ static void ask(struct hf__name *n, const struct hf__waiter *first, bool queue,
     hf__gate_answered(&n->gate, req, now, hf__name_wake);
 }
 
-/* An abandoned question is never reported. */
+/* An abandoned question is never reported. (If the abandon is being repeated,
+ * the one that is under way may be a later one.) */
 static void forget_ask(struct hf__name *n)
 {
     hf_client *c = n->client;
 
+    if (n->exchange->ask.hold_id != n->gate.lease.let_go_id)
+        return;
     hf__mutex_lock(&c->mu);
     n->ask_ready = false;
     if (n->exchange->ask.flying) {

@@ -74,6 +74,8 @@ static int parse_dialect(struct redis *r, struct hf__url *url)
     const char *dialect = r->core->option(url, "dialect");
 
     r->string_dialect = dialect && strcmp(dialect, "string") == 0;
+    if (r->string_dialect)
+        config->caps[HF_MUTEX] &= ~HF_CAP_FAIR;
     if (!dialect || r->string_dialect || strcmp(dialect, "redisson") == 0)
         return 0;
     return r->core->why(r->client, HF_EINVAL,

@@ -9,9 +9,10 @@
  *
  * Files: redis.c the table, the URL; conn.c a socket, from lookup to loss;
  * addr.c the lookup; wire.c the out buffer; reply.c answers; cmd.c requests,
- * sent and unsent; keys.c names; scripts.c the Lua; mutex.c its verbs; sub.c
- * channels and bells; query.c inspect, list, break; error.c what the server's
- * errors mean.
+ * sent and unsent; late.c those that were lost; keys.c names; scripts.c the
+ * Lua (scripts_fair.h its fair part); mutex.c the verbs, renew.c renewals;
+ * sub.c channels and bells, chan.c who waits for them; query.c inspect, list,
+ * break; error.c what the server's errors mean; sha1.c how a script is called.
  */
 #ifndef HF_REDIS_H
 #define HF_REDIS_H
@@ -32,7 +33,7 @@
  * whoever finds that something was lost makes it good for all. */
 #define RD_LOOK_MS 1900
 #define RD_LOOK_EACH_MS 240
-#define RD_LOOK_MAX_MS 15000
+#define RD_LOOK_MAX_MS 20000
 #define RD_LOOK_JITTER 6 /* a sixth */
 /* The expiry of a key is looked at this much later, and spread by a millisecond
  * for each who waits. */
@@ -48,7 +49,7 @@
  * again, and each SUBSCRIBE costs the server as much as an acquire. */
 #define RD_LINGER_MS 5000
 /* Is the subscription connection still there? Asked while somebody waits. */
-#define RD_SUB_PING_MS 5000
+#define RD_SUB_PING_MS 30000
 #define RD_TOKEN_TTL_MS 86400000LL
 #define RD_RENEW_CHUNK 256
 /* Nothing we ask has a longer answer. */
@@ -350,6 +351,15 @@ struct rd_chans {
     bool live;                       /* our own channel is confirmed */
     bool refused;                    /* the server forbids a channel */
 };
+
+/* chan.c; NULL: there is none, out of memory. */
+struct rd_chan *hf__rd_chan_find(const struct redis *, const char *name,
+                                 size_t len, bool fair);
+struct rd_chan *hf__rd_chan_add(struct redis *, const struct hf__remote *);
+void hf__rd_chan_linger(struct redis *, struct rd_chan *, hf__time until);
+void hf__rd_chan_unlinger(struct redis *, struct rd_chan *);
+/* It lingers, and nobody is subscribed by it any more: frees it. */
+void hf__rd_chan_forget(struct redis *, struct rd_chan *);
 
 /* The remote waits (again). HF_ENOMEM. */
 int hf__rd_wait(struct redis *, struct hf__remote *, uint64_t hold_id,

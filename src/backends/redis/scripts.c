@@ -50,10 +50,9 @@
  *     1: was held. 0: was not. 6: of another kind.
  */
 #include "redis.h"
+#include "scripts_fair.h"
 
 /* clang-format off */
-
-#define WAKE_CHANNEL "'holdfast:wake:'..string.sub(w,1,36)"
 
 /* now: microseconds */
 #define CLOCK                                                                  \
@@ -188,149 +187,6 @@
     "  return {6,now}\n"                                                       \
     "end\n"                                                                    \
     "if f[1] then return again() end\n"
-
-/*
- * Fair, in Redisson's layout. Q: list of owners. D: zset, owner -> deadline in
- * ms, by which Redisson drops the dead. S: hash of ours, owner -> "until ear
- * hand_ms about": until when, in ms, it counts as alive (it looks again
- * before that), whether it was listening, hand_ms and about of its TAKE. Not
- * in S is Redisson's, and D counts. head is the first that lives; for another
- * one of ours also what S has.
- */
-#define FAIR                                                                   \
-    "local function drop(w)\n"                                                 \
-    "  redis.call('lpop',Q)\n"                                                 \
-    "  redis.call('zrem',D,w)\n"                                               \
-    "  redis.call('hdel',S,w)\n"                                               \
-    "end\n"                                                                    \
-    "local function head()\n"                                                  \
-    "  while true do\n"                                                        \
-    "    local w=redis.call('lindex',Q,0)\n"                                   \
-    "    if not w or w==ARGV[1] then return w end\n"                           \
-    "    if not now then\n"                                                    \
-    "      local t=redis.call('time')\n"                                       \
-    "      now=t[1]*1000000+t[2]\n"                                            \
-    "    end\n"                                                                \
-    "    local s=redis.call('hget',S,w)\n"                                     \
-    "    if s then\n"                                                          \
-    "      local til,ear,hand,about=string.match(s,'^(%d+) (%d) (%d+) (.*)')\n" \
-    "      til=tonumber(til)\n"                                                \
-    "      if til and til*1000>now then return w,til,ear,hand,about end\n"     \
-    "    else\n"                                                               \
-    "      local d=tonumber(redis.call('zscore',D,w))\n"                       \
-    "      if d and d*1000>now then return w end\n"                            \
-    "    end\n"                                                                \
-    "    drop(w)\n"                                                            \
-    "  end\n"                                                                  \
-    "end\n"
-
-/* Is somebody of Redisson's in the queue? Then deadlines are kept as it does:
- * each waits behind the one before, and who goes or leaves lowers those
- * behind by his own wait. */
-#define FOREIGN "redis.call('llen',Q)>redis.call('hlen',S)"
-#define WAIT "300000"
-#define LOWER                                                                  \
-    "local function lower()\n"                                                 \
-    "  if not (" FOREIGN ") then return end\n"                                 \
-    "  for _,o in ipairs(redis.call('zrange',D,0,-1)) do\n"                    \
-    "    redis.call('zincrby',D,-" WAIT ",o)\n"                                \
-    "  end\n"                                                                  \
-    "end\n"
-
-#define LEAVE_QUEUE                                                            \
-    "if redis.call('zrem',D,ARGV[1])==1 then\n"                                \
-    "  if " FOREIGN " then\n"                                                  \
-    "    local behind=false\n"                                                 \
-    "    for _,w in ipairs(redis.call('lrange',Q,0,-1)) do\n"                  \
-    "      if behind then redis.call('zincrby',D,-" WAIT ",w) end\n"           \
-    "      behind=behind or w==ARGV[1]\n"                                      \
-    "    end\n"                                                                \
-    "  end\n"                                                                  \
-    "  redis.call('lrem',Q,1,ARGV[1])\n"                                       \
-    "end\n"                                                                    \
-    "redis.call('hdel',S,ARGV[1])\n"
-
-/* The first is told; says until when it counts as alive, if it is ours. */
-#define TELL                                                                   \
-    "local function tell()\n"                                                  \
-    "  while true do\n"                                                        \
-    "    local w,til,ear=head()\n"                                             \
-    "    if not w or w==ARGV[1] then return end\n"                             \
-    "    if not til then redis.call('publish',CH..':'..w,'0') return end\n"    \
-    "    if redis.call('publish'," WAKE_CHANNEL ",'1'..KEYS[1])>0\n"           \
-    "      or ear=='0' then return til end\n"                                  \
-    "    drop(w)\n"                                                            \
-    "  end\n"                                                                  \
-    "end\n"
-
-/* The first gets it, if it is ours and listens. Says so. */
-#define HAND                                                                   \
-    "local function hand_over()\n"                                             \
-    "  while true do\n"                                                        \
-    "    local w,til,ear,hand,about=head()\n"                                  \
-    "    if not w then return end\n"                                           \
-    "    if not til or hand=='0' then tell() return end\n"                     \
-    "    local n=mint()\n"                                                     \
-    "    if redis.call('publish'," WAKE_CHANNEL ",'3'..string.sub(w,38)..\n"   \
-    "      string.format(' %.0f ',n)..KEYS[1])>0 then\n"                       \
-    "      drop(w)\n"                                                          \
-    "      lower()\n"                                                          \
-    "      give(n,w,hand,about,math.max(86400000,10*hand))\n"                  \
-    "      return true\n"                                                           \
-    "    end\n"                                                                \
-    "    if ear=='0' then return end\n"                                        \
-    "    drop(w)\n"                                                            \
-    "  end\n"                                                                  \
-    "end\n"
-
-/* What DROP_FAIR and LEAVE_FAIR begin with. */
-#define FAIR_END                                                               \
-    "local TOKEN,Q,D,S,CH=KEYS[3],KEYS[4],KEYS[5],KEYS[6],ARGV[2]\n"           \
-    "local now\n"                                                              \
-    MINT GIVE_HASH("f") FAIR LOWER TELL HAND
-
-/*
- * Into the queue, or still there: then with a sign of life, and with a
- * deadline that no Redisson client would take for past. A look is worth it
- * when the lease ends, for the first in the queue, or when the first is given
- * up, if it was its turn (passed). Who dies here leaves the keys behind: they
- * expire, late where Redisson uses them too.
- */
-#define TAKE_FAIR_QUEUE                                                        \
-    "local d\n"                                                                \
-    "if ARGV[6]=='2' then\n"                                                   \
-    "  d=tonumber(redis.call('zscore',D,ARGV[1]))\n"                           \
-    "  if not d then redis.call('hdel',S,ARGV[1]) end\n"                       \
-    "end\n"                                                                    \
-    "local q,ms=redis.call('llen',Q),math.floor(now/1000)\n"                   \
-    "local foreign=q>redis.call('hlen',S)\n"                                   \
-    "local first=q==0\n"                                                       \
-    "if d then first=redis.call('lindex',Q,0)==ARGV[1] end\n"                  \
-    "local ttl=first and redis.call('pttl',KEYS[1]) or -1\n"                   \
-    "if not d then\n"                                                          \
-    "  d=ms+math.max(ttl,0)+" WAIT "*(q+1)\n"                                  \
-    "  if foreign then\n"                                                      \
-    "    local l=redis.call('zscore',D,redis.call('lindex',Q,-1))\n"           \
-    "    d=math.max(tonumber(l) or 0,ms)+" WAIT "\n"                           \
-    "  end\n"                                                                  \
-    "  redis.call('zadd',D,d,ARGV[1])\n"                                       \
-    "  redis.call('rpush',Q,ARGV[1])\n"                                        \
-    "  q=q+1\n"                                                                \
-    "elseif d<ms+" WAIT " then\n"                                              \
-    "  redis.call('zadd',D,ms+" WAIT ",ARGV[1])\n"                             \
-    "end\n"                                                                    \
-    "local til=ms+math.min(math.max(q*" RD_TEXT(RD_LOOK_EACH_MS) ","           \
-    RD_TEXT(RD_LOOK_MS) ")," RD_TEXT(RD_LOOK_MAX_MS) ")+1100\n"                \
-    "redis.call('hset',S,ARGV[1],string.format('%.0f ',til)..ARGV[9]..' '\n"   \
-    "  ..ARGV[7]..' '..ARGV[5])\n"                                             \
-    "if q==1 or ARGV[6]=='2' then\n"                                           \
-    "  local keep=foreign and 86400000 or 600000\n"                            \
-    "  redis.call('pexpire',Q,keep)\n"                                         \
-    "  redis.call('pexpire',D,keep)\n"                                         \
-    "  redis.call('pexpire',S,keep)\n"                                         \
-    "end\n"                                                                    \
-    "foreign=foreign or held and redis.call('exists',KEYS[2])==0\n"            \
-    "return {3,now,passed or ttl,foreign and 1 or 0,q}"
 
 #define RENEW(is_ours)                                                         \
     "local r={}\n"                                                             \

@@ -17,113 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the table of chans, by name and fairness -------------------------- */
-
-static uint32_t hash_of(const char *name, size_t len, bool fair)
-{
-    uint32_t h = 2166136261u ^ fair;
-
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)name[i]) * 16777619u;
-    return h ^ h >> 15;
-}
-
-static struct rd_chan *find(const struct redis *r, const char *name, size_t len,
-                            bool fair)
-{
-    uint32_t hash = hash_of(name, len, fair);
-    struct rd_chan *c =
-        r->chans.cap ? r->chans.buckets[hash & (r->chans.cap - 1)] : NULL;
-
-    while (c && (c->hash != hash || c->fair != fair || c->name_len != len ||
-                 memcmp(c->name, name, len) != 0))
-        c = c->next_in_bucket;
-    return c;
-}
-
-static int grow(struct redis *r)
-{
-    struct rd_chans *t = &r->chans;
-    size_t cap = t->cap ? t->cap * 2 : 16;
-    struct rd_chan **buckets, *c, *next;
-
-    if (t->len < t->cap)
-        return 0;
-    buckets = r->core->alloc(r->client, cap * sizeof(*buckets));
-    if (!buckets)
-        return HF_ENOMEM;
-    for (size_t i = 0; i < t->cap; i++)
-        for (c = t->buckets[i]; c; c = next) {
-            next = c->next_in_bucket;
-            c->next_in_bucket = buckets[c->hash & (cap - 1)];
-            buckets[c->hash & (cap - 1)] = c;
-        }
-    r->core->free(r->client, t->buckets);
-    t->buckets = buckets;
-    t->cap = cap;
-    return 0;
-}
-
-static struct rd_chan *add(struct redis *r, const struct hf__remote *m)
-{
-    struct rd_chans *t = &r->chans;
-    struct rd_chan *c;
-
-    if (grow(r))
-        return NULL;
-    c = r->core->alloc(r->client, sizeof(*c) + m->name_len);
-    if (!c)
-        return NULL;
-    memcpy(c->name, m->name, m->name_len);
-    c->name_len = m->name_len;
-    c->fair = m->fair;
-    c->hash = hash_of(m->name, m->name_len, m->fair);
-    c->next_in_bucket = t->buckets[c->hash & (t->cap - 1)];
-    t->buckets[c->hash & (t->cap - 1)] = c;
-    t->len++;
-    return c;
-}
-
-static void linger(struct redis *r, struct rd_chan *c, hf__time until)
-{
-    c->until = until;
-    c->next = NULL;
-    c->prev = r->chans.newest;
-    if (c->prev)
-        c->prev->next = c;
-    else
-        r->chans.oldest = c;
-    r->chans.newest = c;
-}
-
-static void unlinger(struct redis *r, struct rd_chan *c)
-{
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        r->chans.oldest = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-    else
-        r->chans.newest = c->prev;
-    c->next = c->prev = NULL;
-}
-
-/* It lingers, and nobody is subscribed by it any more. */
-static void forget(struct redis *r, struct rd_chan *c)
-{
-    struct rd_chan **at = &r->chans.buckets[c->hash & (r->chans.cap - 1)];
-
-    while (*at != c)
-        at = &(*at)->next_in_bucket;
-    *at = c->next_in_bucket;
-    unlinger(r, c);
-    if (c->link)
-        c->link->chan = NULL;
-    r->chans.len--;
-    r->core->free(r->client, c);
-}
-
 static void ring(struct redis *r, struct rd_chan *c)
 {
     if (!c || !c->remote)
@@ -211,12 +104,12 @@ static bool is_shared(const struct redis *r, const struct rd_chan *c)
     const struct rd_chan *twin;
 
     if (c->name_len > 2 && c->name[0] == '{') {
-        twin = find(r, c->name + 1, c->name_len - 2u, false);
+        twin = hf__rd_chan_find(r, c->name + 1, c->name_len - 2u, false);
     } else {
         wrapped[0] = '{';
         memcpy(wrapped + 1, c->name, c->name_len);
         wrapped[c->name_len + 1] = '}';
-        twin = find(r, wrapped, c->name_len + 2u, false);
+        twin = hf__rd_chan_find(r, wrapped, c->name_len + 2u, false);
     }
     return twin && twin->joined;
 }
@@ -244,17 +137,17 @@ int hf__rd_wait(struct redis *r, struct hf__remote *m, uint64_t hold_id,
     struct rd_chan *c = link->chan;
 
     if (!c) {
-        c = find(r, m->name, m->name_len, m->fair);
+        c = hf__rd_chan_find(r, m->name, m->name_len, m->fair);
         if (c && !c->link)
-            unlinger(r, c);
+            hf__rd_chan_unlinger(r, c);
         else
-            c = add(r, m);
+            c = hf__rd_chan_add(r, m);
         if (!c)
             return HF_ENOMEM;
         link->chan = c;
         c->link = link;
     } else if (!c->remote) {
-        unlinger(r, c);
+        hf__rd_chan_unlinger(r, c);
     }
     if (!c->remote) {
         c->remote = m;
@@ -287,7 +180,7 @@ void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
     c->rang = false;
     c->token = 0;
     r->chans.waiting--;
-    linger(r, c, now + RD_LINGER_MS * HF__MS);
+    hf__rd_chan_linger(r, c, now + RD_LINGER_MS * HF__MS);
 }
 
 void hf__rd_chan_drop(struct redis *r, struct hf__remote *m)
@@ -329,7 +222,7 @@ void hf__rd_sub_down(struct redis *r, int code, hf__time now)
     r->chans.live = false;
     r->chans.pinged_at = 0;
     while (r->chans.oldest)
-        forget(r, r->chans.oldest);
+        hf__rd_chan_forget(r, r->chans.oldest);
     for (size_t i = 0; i < r->chans.cap; i++)
         for (struct rd_chan *c = r->chans.buckets[i]; c;
              c = c->next_in_bucket) {
@@ -365,7 +258,7 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
     hf__rd_conn_move(&r->sub, now);
     while ((c = r->chans.oldest) && now >= c->until) {
         part(r, c);
-        forget(r, c);
+        hf__rd_chan_forget(r, c);
     }
     if (now >= next_ping(r)) {
         if (r->chans.pinged_at > r->sub.heard_at) {
@@ -406,11 +299,11 @@ static void each_name(struct redis *r, const char *text, size_t len, bool fair,
 
     if (len > 2 && text[0] == '{' && text[len - 1] == '}' &&
         !memchr(text + 1, '{', len - 1)) {
-        c = find(r, text + 1, len - 2, fair);
+        c = hf__rd_chan_find(r, text + 1, len - 2, fair);
         if (c)
             fn(r, c);
     }
-    c = memchr(text, '{', len) ? find(r, text, len, fair) : NULL;
+    c = memchr(text, '{', len) ? hf__rd_chan_find(r, text, len, fair) : NULL;
     if (c)
         fn(r, c);
 }
@@ -455,7 +348,7 @@ static void handed(struct redis *r, const char *text, const char *end,
     token = *at == ' ' ? strtoull(at + 1, &at, 10) : 0;
     if (!token || *at++ != ' ' || at >= end)
         return;
-    c = find(r, at, (size_t)(end - at), fair);
+    c = hf__rd_chan_find(r, at, (size_t)(end - at), fair);
     if (!c || !c->remote || c->link->asked_id != hold_id)
         return;
     c->token = token;
@@ -471,7 +364,8 @@ static void heard(struct redis *r, const struct rd_node *channel,
         if (text[0] == '2' || text[0] == '3')
             handed(r, text + 1, end, text[0] == '3');
         else if (payload->len > 1)
-            ring(r, find(r, text + 1, payload->len - 1, text[0] == '1'));
+            ring(r, hf__rd_chan_find(r, text + 1, payload->len - 1,
+                                     text[0] == '1'));
     } else if (!hf__rd_is(payload, "00")) {
         each_chan(r, channel, ring);
     }

@@ -13,9 +13,9 @@ check() { # name command...
     n=$((n + 1))
     out=$(timeout 120 "$@" --catch --grants 4000000 2>&1)
     rc=$?
-    case $rc in
-    0) ;;
-    13[49] | 136) out="CRASH ? $out" ;; # abort, segmentation fault
+    case $rc:$out in
+    0:*) ;;
+    13[469]:* | *Sanitizer*) out="CRASH -" ;;
     *) bad=$((bad + 1)) ;;
     esac
     set -- $out

@@ -1,0 +1,216 @@
+/* The lease while it is held: its deadline, its renewal, its loss. */
+#include "lease_fixture.h"
+
+static void test_lease_counts_from_sending_less_a_margin(void **state)
+{
+    struct hf__lease l = held(false, false);
+
+    (void)state;
+    assert_int_equal(l.state, HF__HELD);
+    assert_int_equal(l.token, 7);
+    assert_int_equal(l.deadline, T0 + LENGTH - hf__lease_margin(TTL));
+    assert_int_equal(hf__lease_margin(TTL), LENGTH / 100 + 2 * HF__MS);
+    assert_false(hf__lease_expired(&l, l.deadline - 1));
+    assert_true(hf__lease_expired(&l, l.deadline));
+}
+
+static void test_lease_renews_at_a_third(void **state)
+{
+    struct hf__lease l = held(false, false);
+
+    (void)state;
+    assert_int_equal(l.renew_at, T0 + LENGTH / 3);
+    assert_int_equal(hf__lease_timer(&l), l.renew_at);
+}
+
+static void test_lease_fixed_is_not_renewed(void **state)
+{
+    struct hf__lease l = held(false, true);
+
+    (void)state;
+    assert_int_equal(l.renew_at, HF__NEVER);
+    assert_int_equal(hf__lease_timer(&l), l.deadline);
+}
+
+static void test_lease_endless_has_no_deadline(void **state)
+{
+    struct hf__lease l = held(true, false);
+
+    (void)state;
+    assert_int_equal(l.deadline, HF__NEVER);
+    assert_int_equal(l.renew_at, HF__NEVER);
+    assert_int_equal(hf__lease_timer(&l), HF__NEVER);
+    l = held(true, true);
+    assert_int_equal(l.deadline, T0 + LENGTH - hf__lease_margin(TTL));
+}
+
+static void test_lease_max_hold_caps_deadline_and_renewals(void **state)
+{
+    struct hf__lease l = asking(false, false);
+
+    (void)state;
+    assert_int_equal(answer_full(&l, l.hold_id, HF__GRANTED, 100, 2000),
+                     HF__GRANTED);
+    assert_int_equal(l.deadline, at(2100));
+    hf__lease_renewing(&l, TTL, at(1000));
+    assert_int_equal(renewed(&l, 41, HF__DONE, 1000, TTL, 1010), HF__DONE);
+    assert_int_equal(l.deadline, at(2100));
+}
+
+static void test_lease_cap_is_the_new_owners(void **state)
+{
+    struct hf__lease l = asking(false, false);
+    hf__time end = T0 + LENGTH - hf__lease_margin(TTL);
+
+    (void)state;
+    answer_full(&l, l.hold_id, HF__GRANTED, 100, 2000);
+    hf__lease_cap(&l, at(500), 0);
+    assert_int_equal(l.deadline, end);
+    hf__lease_cap(&l, at(500), 100);
+    assert_int_equal(l.deadline, at(600));
+    hf__lease_cap(&l, at(500), 1000000);
+    assert_int_equal(l.deadline, end);
+}
+
+static void test_lease_release_remembers_a_longer_renewal(void **state)
+{
+    struct hf__lease l = held(false, true);
+
+    (void)state;
+    hf__lease_renewing(&l, 3 * TTL, at(500));
+    renewed(&l, 41, HF_EUNKNOWN, 500, 3 * TTL, 600);
+    hf__lease_drop(&l);
+    assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
+    assert_false(hf__lease_let_go(&l, HF_EUNKNOWN, at(1000 + 2 * TTL)));
+    assert_true(hf__lease_let_go(&l, HF_EUNKNOWN, at(1000 + 3 * TTL)));
+}
+
+static void test_lease_drop_stops_renewal(void **state)
+{
+    struct hf__lease l = held(false, false);
+
+    (void)state;
+    hf__lease_drop(&l);
+    assert_int_equal(l.renew_at, HF__NEVER);
+    assert_int_equal(hf__lease_timer(&l), HF__NEVER);
+}
+
+static void test_lease_renewal_extends_from_sending(void **state)
+{
+    struct hf__lease l = held(false, false);
+
+    (void)state;
+    hf__lease_renewing(&l, TTL, at(3000));
+    assert_int_equal(hf__lease_timer(&l), l.deadline); /* not again */
+    assert_int_equal(renewed(&l, 41, HF__DONE, 3000, TTL, 3500), HF__DONE);
+    assert_int_equal(l.deadline, at(3000) + LENGTH - hf__lease_margin(TTL));
+    assert_int_equal(l.renew_at, at(3000) + LENGTH / 3);
+}
+
+static void test_lease_expires_before_renewal_reply(void **state)
+{
+    struct hf__lease l = held(false, false);
+
+    (void)state;
+    hf__lease_renewing(&l, TTL, at(9000));
+    assert_true(hf__lease_expired(&l, at(9950)));
+    assert_int_equal(hf__lease_timer(&l), l.deadline);
+}
+
+static void test_lease_shorter_renewal_counts_when_sent(void **state)
+{
+    struct hf__lease l = held(false, true);
+    hf__time less = at(1000) + 500 * HF__MS - hf__lease_margin(500);
+
+    (void)state;
+    hf__lease_renewing(&l, 500, at(1000));
+    assert_int_equal(l.deadline, less);
+    renewed(&l, 41, HF_EUNKNOWN, 1000, 500, 1100);
+    assert_int_equal(l.deadline, less);
+}
+
+static void test_lease_later_renewal_decides(void **state)
+{
+    struct hf__lease l = held(false, true);
+    hf__time less = at(1001) + 500 * HF__MS - hf__lease_margin(500);
+
+    (void)state;
+    hf__lease_renewing(&l, TTL, at(1000));
+    hf__lease_renewing(&l, 500, at(1001));
+    renewed(&l, 41, HF__DONE, 1000, TTL, 1100);
+    assert_int_equal(l.deadline, less);
+    renewed(&l, 41, HF_EUNKNOWN, 1001, 500, 1200);
+    assert_int_equal(l.deadline, less);
+}
+
+static void test_lease_endless_renewal_takes_nothing_away(void **state)
+{
+    struct hf__lease l = asking(true, false);
+
+    (void)state;
+    answer_full(&l, l.hold_id, HF__GRANTED, 100, 3600000);
+    hf__lease_renewing(&l, TTL, at(1000));
+    renewed(&l, 41, HF__DONE, 1000, TTL, 1001);
+    assert_int_equal(l.deadline, at(100 + 3600000));
+}
+
+static void test_lease_unanswered_renewal_is_tried_again(void **state)
+{
+    struct hf__lease l = held(false, false);
+    hf__time deadline = l.deadline;
+
+    (void)state;
+    hf__lease_renewing(&l, TTL, at(3500));
+    assert_int_equal(renewed(&l, 41, HF_EUNKNOWN, 3500, TTL, 3600), HF__DONE);
+    assert_int_equal(l.deadline, deadline);
+    assert_int_equal(l.renew_at, at(3600) + LENGTH / 20 + 10 * HF__MS);
+}
+
+static void test_lease_renewal_that_is_refused_is_a_loss(void **state)
+{
+    struct hf__lease l = held(false, false);
+
+    (void)state;
+    hf__lease_renewing(&l, TTL, at(3000));
+    assert_int_equal(renewed(&l, 41, HF_ENOTOWNER, 3000, TTL, 3100), HF_ELOST);
+    assert_int_equal(l.state, HF__IDLE);
+    assert_int_equal(next(&l, 3100), HF__TODO_NOTHING); /* not to be let go */
+}
+
+static void test_lease_renewal_of_another_hold_is_nothing(void **state)
+{
+    struct hf__lease l = held(false, false);
+    hf__time deadline = l.deadline;
+
+    (void)state;
+    assert_int_equal(renewed(&l, 40, HF_ENOTOWNER, 3000, TTL, 3100), HF__DONE);
+    assert_int_equal(renewed(&l, 40, HF__DONE, 3000, TTL, 3100), HF__DONE);
+    assert_int_equal(l.deadline, deadline);
+    hf__lease_drop(&l); /* nor does it revive what is let go */
+    assert_int_equal(renewed(&l, 41, HF__DONE, 3000, TTL, 3100), HF__DONE);
+    assert_int_equal(next(&l, 3100), HF__TODO_LET_GO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lease_counts_from_sending_less_a_margin),
+        cmocka_unit_test(test_lease_renews_at_a_third),
+        cmocka_unit_test(test_lease_fixed_is_not_renewed),
+        cmocka_unit_test(test_lease_endless_has_no_deadline),
+        cmocka_unit_test(test_lease_max_hold_caps_deadline_and_renewals),
+        cmocka_unit_test(test_lease_cap_is_the_new_owners),
+        cmocka_unit_test(test_lease_release_remembers_a_longer_renewal),
+        cmocka_unit_test(test_lease_drop_stops_renewal),
+        cmocka_unit_test(test_lease_renewal_extends_from_sending),
+        cmocka_unit_test(test_lease_expires_before_renewal_reply),
+        cmocka_unit_test(test_lease_shorter_renewal_counts_when_sent),
+        cmocka_unit_test(test_lease_later_renewal_decides),
+        cmocka_unit_test(test_lease_endless_renewal_takes_nothing_away),
+        cmocka_unit_test(test_lease_unanswered_renewal_is_tried_again),
+        cmocka_unit_test(test_lease_renewal_that_is_refused_is_a_loss),
+        cmocka_unit_test(test_lease_renewal_of_another_hold_is_nothing),
+    };
+
+    return cmocka_run_group_tests_name("lease held", tests, NULL, NULL);
+}

@@ -139,6 +139,7 @@ struct hf__config {
     const char *password; /* "" if none */
     const char *label;
     uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
+    int *caps; /* of this client, indexed by hf_kind: open may take some away */
 };
 
 /* What the core does for a backend. Passed in, so that a module needs no

@@ -293,6 +293,8 @@ static int configure(hf_client *c, const char *text,
     config->ttl_ms = c->ttl_ms;
     config->connect_timeout_ms = c->connect_timeout_ms;
     config->op_timeout_ms = c->op_timeout_ms;
+    memcpy(c->caps, c->be->caps, sizeof(c->caps));
+    config->caps = c->caps;
     c->direct = c->be->flags & HF__DIRECT;
     c->endless = c->be->flags & HF__ENDLESS;
     return 0;
@@ -381,7 +383,7 @@ int hf_client_caps(const hf_client *c, enum hf_kind kind)
 {
     if (!c || kind < HF_MUTEX || kind > HF_LATCH)
         return HF_EINVAL;
-    return c->be->caps[kind];
+    return c->caps[kind];
 }
 
 /* ---- close ------------------------------------------------------------- */

@@ -126,6 +126,7 @@ struct hf_client {
     uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
     int fairness; /* of the URL; 0: the backend's */
     bool direct, endless;
+    int caps[HF_LATCH + 1];
     int epfd;               /* the backend's descriptors, and wake_fd */
     int wake_fd;            /* ends the driver's sleep */
     int ready_fd;           /* callbacks or events wait for dispatch */

@@ -27,7 +27,7 @@ static int check_kind(const hf_client *c, const hf_lock_options *opt,
     if ((unsigned)opt->fairness > HF_UNFAIR)
         return hf__fail(err, HF_EINVAL, "fairness %d is none",
                         (int)opt->fairness);
-    caps = c->be->caps[opt->kind];
+    caps = c->caps[opt->kind];
     if (!caps)
         return hf__fail(err, HF_ENOTSUP,
                         "the %s backend has no locks of this kind",

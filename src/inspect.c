@@ -14,7 +14,7 @@ static int check(hf_client *c, bool has_out, hf_error *err)
     if (rc)
         return hf__fail(err, rc, "%s", hf_error_text(rc));
     for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
-        if (c->be->caps[kind] & HF_CAP_INSPECT)
+        if (c->caps[kind] & HF_CAP_INSPECT)
             return 0;
     return hf__fail(err, HF_ENOTSUP, "the %s backend cannot be inspected",
                     c->be->name);

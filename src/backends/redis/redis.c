@@ -69,9 +69,9 @@ static int parse_db(struct redis *r, const char *text)
     return 0;
 }
 
-static int parse_dialect(struct redis *r, struct hf__url *url)
+static int parse_dialect(struct redis *r, const struct hf__config *config)
 {
-    const char *dialect = r->core->option(url, "dialect");
+    const char *dialect = r->core->option(config->url, "dialect");
 
     r->string_dialect = dialect && strcmp(dialect, "string") == 0;
     if (r->string_dialect)
@@ -115,7 +115,7 @@ static int parse(struct redis *r, const struct hf__config *config)
 {
     struct hf__url *url = config->url;
     const char *db = r->core->option(url, "db");
-    int rc = parse_dialect(r, url);
+    int rc = parse_dialect(r, config);
 
     if (!rc && strcmp(url->scheme, "redis+unix") == 0)
         rc = parse_unix(r, url);

@@ -367,6 +367,69 @@ static void test_gate_quick_release_is_not_for_those_with_company(void **state)
     assert_int_equal(release(&g, 1, 0), HF__DONE);
 }
 
+static void test_gate_reentry_after_the_deadline_is_lost(void **state)
+{
+    struct hf__gate g = gate(true);
+    struct hf__waiter a = want(1), again = want(1);
+
+    (void)state;
+    grant(&g, &a, 0);
+    assert_int_equal(hf__gate_enter(&g, &again, at(TTL)), HF_ELOST);
+    assert_true(g.was_lost);
+}
+
+static void test_gate_rouses_one_at_a_time(void **state)
+{
+    struct hf__gate g = gate(false);
+    struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
+
+    (void)state;
+    grant(&g, &a, 0);
+    line_up(&g, &b, 1);
+    assert_int_equal(release(&g, 1, 2), HF__PENDING);
+    assert_int_equal(hf__gate_enter(&g, &c, at(3)), HF__GRANTED);
+    assert_int_equal(release(&g, 3, 4), HF__PENDING);
+    assert_int_equal(woken_len, 1); /* b is on its way already */
+    assert_int_equal(hf__gate_enter(&g, &c, at(5)), HF__GRANTED);
+    hf__gate_leave(&g, &b, HF_ETIMEDOUT, wake); /* nothing to pass on */
+    assert_int_equal(hf__gate_check(&g, 3, at(5)), HF__DONE);
+    assert_string_equal(run(&g, 5), "");
+}
+
+static void test_gate_free_turn_can_be_lost(void **state)
+{
+    struct hf__gate g = gate(false);
+    struct hf__waiter a = want_turns(1, 5), b = want(2);
+
+    (void)state;
+    grant(&g, &a, 0);
+    line_up(&g, &b, 1);
+    assert_int_equal(release(&g, 1, 2), HF__PENDING);
+    hf__gate_lose(&g, true);
+    assert_false(g.was_lost); /* nobody had it */
+    assert_int_equal(release(&g, 1, 3), HF_ENOTOWNER);
+    assert_string_equal(run(&g, 3), "A");
+    answer(&g, HF__GRANTED, 4);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_false(hf__gate_claim(&g, &b, at(5))); /* it has it already */
+    assert_int_equal(g.count, 1);
+    assert_false(g.waking);
+}
+
+static void test_gate_endless_hold_is_looked_at(void **state)
+{
+    struct hf__gate g = gate(true);
+    struct hf__waiter a = want(1);
+
+    (void)state;
+    hf__gate_init(&g, true, true, 100);
+    assert_false(hf__gate_renewable(&g, at(0)));
+    grant(&g, &a, 0);
+    assert_true(hf__gate_renewable(&g, at(1))); /* it may be broken */
+    hf__gate_renewed(&g, 101, HF_ENOTOWNER, at(1), TTL, at(1));
+    assert_int_equal(hf__gate_check(&g, 1, at(2)), HF_ELOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +455,10 @@ int main(void)
         cmocka_unit_test(test_gate_failing_all_leaves_the_owner),
         cmocka_unit_test(test_gate_quick_way_is_the_same_hold),
         cmocka_unit_test(test_gate_quick_release_is_not_for_those_with_company),
+        cmocka_unit_test(test_gate_reentry_after_the_deadline_is_lost),
+        cmocka_unit_test(test_gate_rouses_one_at_a_time),
+        cmocka_unit_test(test_gate_free_turn_can_be_lost),
+        cmocka_unit_test(test_gate_endless_hold_is_looked_at),
     };
 
     return cmocka_run_group_tests_name("gate held", tests, NULL, NULL);

@@ -318,6 +318,135 @@ static void test_waiter_without_subscription_looks(void **state)
     world_is_clean(w);
 }
 
+/* ---- beside a Redisson client ------------------------------------------- */
+
+#define STRANGER "11111111-2222-3333-4444-555555555555:7"
+#define CHANNEL "redisson_lock__channel:{n}"
+
+/* Listens, as its waiters do. */
+static redisContext *listen_to(struct world *w, const char *channel)
+{
+    redisContext *c = redisConnectUnix(w->server.socket);
+
+    assert_non_null(c);
+    redisSetTimeout(c, (struct timeval){10, 0});
+    freeReplyObject(redisCommand(c, "SUBSCRIBE %s", channel));
+    return c;
+}
+
+static void expect_message(redisContext *c, const char *text)
+{
+    redisReply *reply = NULL;
+
+    assert_int_equal(redisGetReply(c, (void **)&reply), REDIS_OK);
+    assert_string_equal(reply->element[2]->str, text);
+    freeReplyObject(reply);
+}
+
+static void stranger_takes(struct world *w)
+{
+    redis_server_do(&w->server, "HSET n " STRANGER " 1");
+    redis_server_do(&w->server, "PEXPIRE n 30000");
+}
+
+static void test_stranger_lets_go_and_is_heard(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w);
+    struct taker *t;
+
+    stranger_takes(w);
+    assert_int_equal(hf_lock_try(a, &w->err), HF_EBUSY);
+    t = taker_start(w, a, 10000, 0);
+    assert_true(
+        WAIT_FOR(redis_server_do(&w->server, "PUBLISH " CHANNEL " x") == 1));
+    redis_server_do(&w->server, "DEL n");
+    redis_server_do(&w->server, "PUBLISH " CHANNEL " 0");
+    assert_true(WAIT_FOR_MS(taker_back(t), 1000));
+    taker_end(t);
+    assert_int_equal(t->rc, 0);
+    world_is_clean(w);
+}
+
+/* Alone it gets the usual 0; beside one of ours both may try. */
+static void test_stranger_waits_and_is_told(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    redisContext *ear = listen_to(w, CHANNEL);
+    struct taker *t;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    expect_message(ear, "0");
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    t = taker_start(w, b, 10000, 0);
+    world_has_waiter(w, WAITERS);
+    assert_true(WAIT_FOR(
+        redis_server_do(&w->server, "PUBLISH holdfast:mark:{n} x") == 1));
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    expect_message(ear, "00");
+    assert_true(WAIT_FOR_MS(taker_back(t), 1000));
+    taker_end(t);
+    assert_int_equal(t->rc, 0);
+    redisFree(ear);
+    world_is_clean(w);
+}
+
+/* It stands before us in the fair queue: it is told, alone, and when it is gone
+ * without a word, by its deadline, we go. */
+static void test_stranger_before_us_in_the_fair_queue(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server.url, 30000, 1000, HF_FAIR);
+    hf_lock *b = world_lock(w, w->server.url, 30000, 1000, HF_FAIR);
+    redisContext *ear = listen_to(w, CHANNEL ":" STRANGER);
+    struct taker *t;
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    redis_server_do(&w->server, "RPUSH redisson_lock_queue:{n} " STRANGER);
+    redis_server_do(&w->server, "ZADD redisson_lock_timeout:{n} %lld " STRANGER,
+                    (long long)now.tv_sec * 1000 + 3000);
+    t = taker_start(w, b, 20000, 0);
+    world_has_waiter(w, SEEN);
+    assert_int_equal(hf_lock_try(a, &w->err), 0); /* reentry */
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    expect_message(ear, "0");
+    assert_false(taker_back(t));
+    assert_true(WAIT_FOR_MS(taker_back(t), 6500));
+    taker_end(t);
+    assert_int_equal(t->rc, 0);
+    redisFree(ear);
+    world_is_clean(w);
+}
+
+/* It holds, we are first in the queue, and it tells us as it tells its own. */
+static void test_stranger_hands_the_fair_lock_to_us(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server.url, 30000, 1000, HF_FAIR);
+    char command[256] = "";
+    redisReply *reply;
+    struct taker *t;
+
+    stranger_takes(w);
+    t = taker_start(w, a, 20000, 0);
+    world_has_waiter(w, "redisson_lock_queue:{n}");
+    reply = redis_server_ask(&w->server, "LINDEX redisson_lock_queue:{n} 0");
+    snprintf(command, sizeof(command), "PUBLISH " CHANNEL ":%s 0", reply->str);
+    freeReplyObject(reply);
+    assert_true(WAIT_FOR(redis_server_do(&w->server, command) == 1));
+    redis_server_do(&w->server, "DEL n");
+    redis_server_do(&w->server, command);
+    assert_true(WAIT_FOR_MS(taker_back(t), 1000));
+    taker_end(t);
+    assert_int_equal(t->rc, 0);
+    world_is_clean(w);
+}
+
 int run_server_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
@@ -340,6 +469,10 @@ int run_server_faults(void)
         T(test_wrong_types_are_mismatches),
         T(test_refusals_have_a_text),
         T(test_waiter_without_subscription_looks),
+        T(test_stranger_lets_go_and_is_heard),
+        T(test_stranger_waits_and_is_told),
+        T(test_stranger_before_us_in_the_fair_queue),
+        T(test_stranger_hands_the_fair_lock_to_us),
     };
 
     return cmocka_run_group_tests_name("redis: the server", tests, NULL, NULL);

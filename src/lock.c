@@ -186,6 +186,7 @@ static bool park(struct acquire *a, uint32_t seen, hf__time until)
     hf__name_unlock(n);
     c->be->park(c->self, &n->remote, a->s.word, seen,
                 until < look_at ? until : look_at);
+    __atomic_store_n(&a->s.posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     hf__mutex_lock(&n->mu);
     n->parker = false;
     hf__lease_bell(&n->gate.lease, hf__now());

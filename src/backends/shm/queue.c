@@ -267,6 +267,17 @@ static struct shm_wait *wait_of(struct shm *s, struct shm_link *l,
     return wait;
 }
 
+/* Asks the kernel now and then only: a wait may be over in a microsecond. */
+static bool still_there(struct shm *s)
+{
+    uint64_t now = shm_wall_ms() / 64;
+
+    if (atomic_load_explicit(&s->there_at, memory_order_relaxed) == now)
+        return !atomic_load(&s->lost);
+    atomic_store_explicit(&s->there_at, now, memory_order_relaxed);
+    return hf__shm_file_there(s);
+}
+
 int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
 {
     struct shm_file *f = s->file;
@@ -276,7 +287,7 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
 
     if (!wait)
         return HF_ENOMEM;
-    if (!hf__shm_file_there(s))
+    if (!still_there(s))
         return HF_EBACKEND;
     n = cell_take(s);
     if (n < 0)

@@ -49,6 +49,7 @@ struct shm {
     uint32_t op_timeout_ms;
     atomic_bool no_waitv;   /* futex_waitv is missing or forbidden */
     atomic_bool lost;       /* the file was deleted under us */
+    shm_u64 there_at;       /* when we last looked, in 64 ms */
     uint32_t doorbell_seen; /* the keeper's */
 
     pthread_mutex_t async_mutex; /* a leaf: nothing is taken under it */

@@ -23,38 +23,39 @@ static const char *const prefixes[] = {
     [RD_MARK] = "holdfast:mark:",
 };
 
-/* What stands between prefix and name, when the name has a brace. */
-static const char *infix(enum rd_key key, const char *name, size_t len)
+static bool is_redissons(enum rd_key key)
 {
-    switch (key) {
-    case RD_KEY_LOCK:
-    case RD_KEY_TOKEN:
-    case RD_CHANNEL:
-        return "";
-    case RD_KEY_QUEUE:
-    case RD_KEY_TIMEOUT:
-        if (name[0] == '{' && name[len - 1] == '}' &&
-            !memchr(name + 1, '{', len - 1))
-            return ":";
-        return "";
-    default:
-        return ":";
-    }
+    return key == RD_KEY_LOCK || key == RD_KEY_TOKEN || key == RD_KEY_QUEUE ||
+           key == RD_KEY_TIMEOUT || key == RD_CHANNEL;
+}
+
+/* Before a name that has a brace. Ours have one colon more, which no wrapped
+ * name can begin with. */
+static char *put_prefix(char *to, enum rd_key key, const char *name, size_t len)
+{
+    bool twin = name[0] == '{' && name[len - 1] == '}' &&
+                !memchr(name + 1, '{', len - 1);
+
+    if (twin && key == RD_KEY_QUEUE)
+        return stpcpy(to, "holdfast:queue:");
+    if (twin && key == RD_KEY_TIMEOUT)
+        return stpcpy(to, "holdfast:timeout:");
+    to = stpcpy(to, prefixes[key]);
+    return is_redissons(key) ? to : stpcpy(to, ":");
 }
 
 size_t hf__rd_key(char *to, enum rd_key key, const char *name, size_t len)
 {
-    char *p = stpcpy(to, prefixes[key]);
-    bool wrap = key != RD_KEY_LOCK && !memchr(name, '{', len);
+    char *p;
 
-    if (wrap)
+    if (key == RD_KEY_LOCK || memchr(name, '{', len)) {
+        p = mempcpy(put_prefix(to, key, name, len), name, len);
+    } else {
+        p = stpcpy(to, prefixes[key]);
         *p++ = '{';
-    else
-        p = stpcpy(p, infix(key, name, len));
-    memcpy(p, name, len);
-    p += len;
-    if (wrap)
+        p = mempcpy(p, name, len);
         *p++ = '}';
+    }
     return (size_t)(p - to);
 }
 

@@ -127,7 +127,11 @@ static void *new_integer(const redisReadTask *task, long long number)
 
 static void *new_nil(const redisReadTask *task)
 {
-    return new_node(task, 0);
+    struct rd_node *node = new_node(task, 0);
+
+    if (node)
+        node->type = REDIS_REPLY_NIL; /* the task is still that of a string */
+    return node;
 }
 
 static void free_nothing(void *node)

@@ -1,0 +1,389 @@
+/*
+ * The reply path of the Redis module on anything a server may say: the whole
+ * backend, with requests under way, is fed arbitrary bytes in arbitrary
+ * pieces, on the command and the subscription connection. It crashes on
+ * nothing, and reports each request exactly once.
+ *
+ * With clang's fuzzer this is a target of it; else (PLAIN_MAIN) a program that
+ * mutates good answers, from a seed that a failure prints:
+ *
+ *     fuzz_redis_reply [TIMES [SEED]]
+ */
+#include "../../src/backends/redis/redis.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define NAMES 3
+#define BATCH 300
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void must(bool held, const char *what)
+{
+    if (held)
+        return;
+    fprintf(stderr, "fuzz_redis_reply: %s\n", what);
+    abort();
+}
+
+/* ---- a core that counts ---------------------------------------------------
+ */
+
+static hf__time clock_now = 1000000000;
+static int reported;
+static hf_info info;
+static hf_names names;
+static hf_party parties[4096];
+static size_t parties_len;
+
+static hf__time fake_now(void)
+{
+    return clock_now;
+}
+
+static int fake_random(void *buf, size_t len)
+{
+    memset(buf, 7, len);
+    return 0;
+}
+
+static void *fake_alloc(hf_client *c, size_t size)
+{
+    (void)c;
+    return calloc(1, size);
+}
+
+static void fake_free(hf_client *c, void *p)
+{
+    (void)c;
+    free(p);
+}
+
+static void fake_log(hf_client *c, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    (void)c;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+}
+
+static int fake_why(hf_client *c, int code, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    (void)c;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+static void fake_done(hf_client *c, struct hf__req *req)
+{
+    (void)c;
+    must(req->flying, "a request is reported twice");
+    req->flying = false;
+    reported++;
+}
+
+static void fake_bell(hf_client *c, struct hf__remote *remote)
+{
+    (void)c;
+    must(remote->impl != NULL, "a bell of a name that is gone");
+}
+
+static void fake_session(hf_client *c, int event)
+{
+    (void)c, (void)event;
+}
+
+static int fake_watch(hf_client *c, int fd, uint32_t events)
+{
+    (void)c, (void)fd, (void)events;
+    return 0;
+}
+
+static void fake_background(hf_client *c)
+{
+    (void)c;
+}
+
+static hf_party *fake_party(hf_client *c, struct hf__query *q)
+{
+    (void)c, (void)q;
+    return &parties[parties_len++ % 4096];
+}
+
+static int fake_name(hf_client *c, struct hf__query *q, const char *text,
+                     size_t len)
+{
+    (void)c, (void)q;
+    must(text[len] != '\1' || len < 1u << 30, "a name without end");
+    return 0;
+}
+
+static const struct hf__core fake = {
+    .abi = HF__ABI,
+    .now = fake_now,
+    .random = fake_random,
+    .alloc = fake_alloc,
+    .free = fake_free,
+    .log = fake_log,
+    .why = fake_why,
+    .done = fake_done,
+    .bell = fake_bell,
+    .session = fake_session,
+    .watch = fake_watch,
+    .need_background = fake_background,
+    .add_holder = fake_party,
+    .add_waiter = fake_party,
+    .add_name = fake_name,
+};
+
+/* ---- a backend in the middle of things ------------------------------------
+ */
+
+struct scene {
+    struct redis *r;
+    int cmd, sub; /* the server's ends */
+    struct hf__remote remote[NAMES];
+    struct hf__req ask[NAMES], let_go[NAMES];
+    struct hf__batch batch;
+    struct hf__renewal items[BATCH];
+    struct hf__query query[3];
+};
+
+/* A connection that has come up already. */
+static int connect_pair(struct rd_conn *c)
+{
+    int fds[2];
+
+    must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), "no pair");
+    c->fd = fds[0];
+    c->state = RD_UP;
+    c->reader = hf__rd_reader_new(&c->arena);
+    return fds[1];
+}
+
+static struct redis *make_redis(void)
+{
+    struct redis *r = calloc(1, sizeof(*r));
+
+    r->core = &fake;
+    r->is_unix = r->opened = r->is_up = true;
+    r->op_timeout_ms = r->connect_timeout_ms = 1000;
+    r->user = calloc(1, 1);
+    r->password = calloc(1, 1);
+    r->host = calloc(1, 1);
+    r->chance = 1;
+    memset(r->uuid, '0', RD_UUID_LEN);
+    r->wake_len =
+        (size_t)snprintf(r->wake, sizeof(r->wake), "holdfast:wake:%s", r->uuid);
+    hf__rd_unix_addr("/nonexistent", &r->addrs);
+    hf__rd_conn_init(r, &r->cmd);
+    hf__rd_conn_init(r, &r->sub);
+    r->cmd.on_up = hf__rd_cmd_up;
+    r->cmd.on_reply = hf__rd_cmd_reply;
+    r->cmd.on_down = hf__rd_cmd_down;
+    r->sub.on_up = hf__rd_sub_up;
+    r->sub.on_reply = hf__rd_sub_reply;
+    r->sub.on_down = hf__rd_sub_down;
+    for (int i = 0; i < RD_SCRIPTS; i++)
+        r->script_len[i] = strlen(hf__rd_script[i]);
+    return r;
+}
+
+static int send_req(struct hf__req *req, int rc)
+{
+    req->flying = rc == HF__PENDING;
+    return rc == HF__PENDING;
+}
+
+/* Two asks, a release, a long batch, and every query: in that order. */
+static int fill(struct scene *s)
+{
+    static const uint8_t ops[] = {HF__INSPECT, HF__LIST, HF__BREAK};
+    static const char *const texts[NAMES] = {"a", "b", "{a}"};
+    int sent = 0;
+
+    for (int i = 0; i < NAMES; i++) {
+        s->remote[i] =
+            (struct hf__remote){.name = texts[i],
+                                .name_len = (uint16_t)strlen(texts[i]),
+                                .kind = HF_MUTEX,
+                                .fair = i == 1,
+                                .label = ""};
+        must(!hf__rd_attach(s->r, &s->remote[i]), "attach");
+        s->ask[i] = (struct hf__req){.remote = &s->remote[i],
+                                     .hold_id = (uint64_t)i + 1,
+                                     .lease_ms = 30000,
+                                     .op = HF__ATTEMPT,
+                                     .may_queue = true,
+                                     .flying = true};
+        s->remote[i].ask = &s->ask[i];
+        sent += send_req(&s->ask[i], hf__rd_attempt(s->r, &s->ask[i]));
+    }
+    s->let_go[2] = (struct hf__req){.remote = &s->remote[2],
+                                    .hold_id = 3,
+                                    .op = HF__ABANDON,
+                                    .flying = true};
+    s->ask[2].flying = false;
+    sent += send_req(&s->let_go[2], hf__rd_abandon(s->r, &s->let_go[2])) - 1;
+    for (int i = 0; i < BATCH; i++)
+        s->items[i] = (struct hf__renewal){&s->remote[0], 1, 30000, 0};
+    s->batch = (struct hf__batch){.req = {.op = HF__RENEW, .flying = true},
+                                  .len = BATCH,
+                                  .item = s->items};
+    sent += send_req(&s->batch.req, hf__rd_renew(s->r, &s->batch));
+    for (int i = 0; i < 3; i++) {
+        s->query[i] = (struct hf__query){.req = {.op = ops[i], .flying = true},
+                                         .name = "a",
+                                         .name_len = 1,
+                                         .info = &info,
+                                         .names = &names};
+        sent += send_req(&s->query[i].req, hf__rd_query(s->r, &s->query[i]));
+    }
+    return sent;
+}
+
+static void drain(int fd)
+{
+    char buf[65536];
+
+    while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
+        ;
+}
+
+/* The first byte of a piece says for which connection and how long it is. */
+static void play(struct scene *s, const uint8_t *data, size_t len)
+{
+    while (len > 1) {
+        struct rd_conn *c = data[0] & 1 ? &s->r->sub : &s->r->cmd;
+        int fd = data[0] & 1 ? s->sub : s->cmd;
+        size_t some = data[0] >> 1 ? (size_t)(data[0] >> 1) * 8 : len;
+
+        data++, len--;
+        some = some < len ? some : len;
+        if (c->state == RD_UP && send(fd, data, some, MSG_NOSIGNAL) > 0)
+            hf__rd_conn_read(c, clock_now);
+        drain(s->cmd);
+        drain(s->sub);
+        hf__rd_pump(s->r);
+        data += some, len -= some;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    struct scene *s = calloc(1, sizeof(*s));
+    int sent;
+
+    reported = 0;
+    parties_len = 0;
+    s->r = make_redis();
+    s->cmd = connect_pair(&s->r->cmd);
+    s->sub = connect_pair(&s->r->sub);
+    sent = fill(s);
+    play(s, data, len);
+    /* The connection breaks; whatever was sent is reported then. */
+    if (s->r->cmd.state == RD_UP)
+        hf__rd_conn_fail(&s->r->cmd, clock_now, HF_EBACKEND, "over");
+    while (s->r->queue) {
+        struct hf__req *req = s->r->queue;
+
+        hf__rd_forget(s->r, req);
+        fake_done(NULL, req);
+    }
+    must(reported == sent, "a request was forgotten");
+    for (int i = 0; i < NAMES; i++)
+        hf__rd_detach(s->r, &s->remote[i]);
+    hf__rd_conn_fini(&s->r->cmd);
+    hf__rd_conn_fini(&s->r->sub);
+    hf__rd_cmd_fini(s->r);
+    hf__rd_late_fini(s->r);
+    hf__rd_sub_fini(s->r);
+    free(s->r->user);
+    free(s->r->password);
+    free(s->r->host);
+    free(s->r);
+    close(s->cmd);
+    close(s->sub);
+    free(s);
+    return 0;
+}
+
+#ifdef PLAIN_MAIN
+#define U "00000000-0000-0000-0000-000000000000"
+static const char *const good[] = {
+    /* Whole answers, in the order of the requests. */
+    "\x00*3\r\n:2\r\n:1700000000000000\r\n:1700000000000001\r\n"
+    "*5\r\n:3\r\n:1700000000000000\r\n:30000\r\n:0\r\n:1\r\n:4\r\n:1\r\n",
+    "\x00*5\r\n:3\r\n:1700000000000000\r\n:-1\r\n:1\r\n:9\r\n"
+    "-NOSCRIPT No matching script.\r\n*2\r\n:5\r\n:1700000000000000\r\n:0\r\n",
+    "\x00*2\r\n:6\r\n:1700000000000000\r\n-WRONGTYPE x\r\n-NOPERM y\r\n:1\r\n"
+    "$4\r\n0101\r\n",
+    "\x01*3\r\n$9\r\nsubscribe\r\n$50\r\nholdfast:wake:00000000000000000000000"
+    "0000000000000\r\n:1\r\n",
+    "\x01*3\r\n$7\r\nmessage\r\n$26\r\nredisson_lock__channel:{a}\r\n$1\r\n0"
+    "\r\n*3\r\n$7\r\nmessage\r\n$50\r\nholdfast:wake:000000000000000000000000"
+    "000000000000\r\n$8\r\n22 1700 a\r\n",
+    "\x01*2\r\n$4\r\npong\r\n$0\r\n\r\n-NOPERM channel\r\n",
+};
+
+static uint64_t chance;
+
+static uint32_t draw(uint32_t below)
+{
+    chance ^= chance << 13;
+    chance ^= chance >> 7;
+    chance ^= chance << 17;
+    return (uint32_t)(chance >> 32) % below;
+}
+
+/* Two good ones behind each other, with a few bytes changed. */
+static size_t mutate(uint8_t *to)
+{
+    static const char bytes[] = "*$:+-\r\n0123456789\xff\x00 {}";
+    size_t len = 0, changes = draw(6);
+
+    for (int i = 0; i < 2; i++) {
+        const char *g = good[draw(sizeof(good) / sizeof(*good))];
+        size_t n = 1 + strlen(g + 1);
+
+        memcpy(to + len, g, n);
+        if (draw(3) == 0)
+            to[len] = (uint8_t)((to[len] & 1) | draw(64) << 1);
+        len += n;
+    }
+    for (size_t i = 0; i < changes; i++)
+        to[draw((uint32_t)len)] = (uint8_t)bytes[draw(sizeof(bytes) - 1)];
+    return draw(4) ? len : draw((uint32_t)len) + 1;
+}
+
+int main(int argc, char **argv)
+{
+    long times = argc > 1 ? atol(argv[1]) : 20000;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 20260101;
+    uint8_t buf[2048];
+
+    for (long i = 0; i < times; i++) {
+        chance = seed + (uint64_t)i * 0x9e3779b97f4a7c15u;
+        chance |= 1;
+        /* An abort below is found again by this line. */
+        if (i % 1000 == 0)
+            printf("# seed %llu, %ld\n", (unsigned long long)seed, i);
+        LLVMFuzzerTestOneInput(buf, mutate(buf));
+    }
+    printf("%ld runs\n", times);
+    return 0;
+}
+#endif

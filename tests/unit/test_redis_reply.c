@@ -1,0 +1,309 @@
+/*
+ * The Redis module from below, without a server: answers in every cut, keys
+ * that never meet, what is written, the digests of scripts.
+ */
+#include "../../src/backends/redis/redis.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static size_t taken, allowed = SIZE_MAX; /* allocations: how many, at most */
+
+static void *test_take(hf_client *client, size_t size)
+{
+    (void)client;
+    return taken++ < allowed ? calloc(1, size) : NULL;
+}
+
+static void test_give(hf_client *client, void *p)
+{
+    (void)client;
+    free(p);
+}
+
+static const struct hf__core core = {.alloc = test_take, .free = test_give};
+
+/* ---- answers ------------------------------------------------------------- */
+
+/* Feeds it in pieces of that size; the first whole answer, or NULL. */
+static struct rd_node *feed(redisReader *reader, struct rd_arena *arena,
+                            const char *text, size_t len, size_t piece, int *rc)
+{
+    struct rd_node *node = NULL;
+
+    *rc = 0;
+    for (size_t at = 0; at < len && *rc == 0; at += piece) {
+        size_t some = len - at < piece ? len - at : piece;
+
+        assert_int_equal(redisReaderFeed(reader, text + at, some), REDIS_OK);
+        *rc = hf__rd_reader_next(reader, arena, &node);
+    }
+    return *rc == 1 ? node : NULL;
+}
+
+static void test_reply_in_every_cut(void **state)
+{
+    static const char text[] =
+        "*5\r\n:2\r\n$16\r\n1700000000000000\r\n$-1\r\n*2\r\n+OK\r\n$3\r\n"
+        "a\0b\r\n-ERR no\r\n";
+
+    (void)state;
+    for (size_t piece = 1; piece < sizeof(text); piece++) {
+        struct rd_arena arena;
+        redisReader *reader;
+        struct rd_node *node;
+        int64_t n;
+        int rc;
+
+        hf__rd_arena_init(&arena, &core, NULL);
+        reader = hf__rd_reader_new(&arena);
+        node = feed(reader, &arena, text, sizeof(text) - 1, piece, &rc);
+        assert_non_null(node);
+        assert_true(hf__rd_int(hf__rd_at(node, 0), &n) && n == 2);
+        assert_true(hf__rd_int(hf__rd_at(node, 1), &n));
+        assert_int_equal(n, 1700000000000000);
+        assert_int_equal(hf__rd_at(node, 2)->type, REDIS_REPLY_NIL);
+        assert_true(hf__rd_is(hf__rd_at(hf__rd_at(node, 3), 0), "OK"));
+        assert_int_equal(hf__rd_at(hf__rd_at(node, 3), 1)->len, 3);
+        assert_int_equal(hf__rd_at(node, 4)->type, REDIS_REPLY_ERROR);
+        assert_null(hf__rd_at(node, 5));
+        redisReaderFree(reader);
+        hf__rd_arena_fini(&arena);
+    }
+}
+
+static void test_reply_that_is_none(void **state)
+{
+    static const char *const texts[] = {
+        "hello\r\n",
+        "*99999999999\r\n",
+        "$-2\r\n",
+        ":x\r\n",
+        ":99999999999999999999\r\n",
+        "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        struct rd_arena arena;
+        redisReader *reader;
+        int rc;
+
+        hf__rd_arena_init(&arena, &core, NULL);
+        reader = hf__rd_reader_new(&arena);
+        feed(reader, &arena, texts[i], strlen(texts[i]), 4, &rc);
+        if (rc != HF_EPROTO)
+            fail_msg("%s: %d", texts[i], rc);
+        redisReaderFree(reader);
+        hf__rd_arena_fini(&arena);
+    }
+}
+
+/* The announced length costs nothing; what really comes has a bound. */
+static void test_reply_without_end(void **state)
+{
+    static char many[1 << 16];
+    struct rd_arena arena;
+    redisReader *reader;
+    struct rd_node *node;
+    int rc = 0;
+
+    (void)state;
+    for (size_t i = 0; i + 4 <= sizeof(many); i += 4)
+        memcpy(many + i, "+\r\n:", 4);
+    for (size_t i = 0; i + 4 <= sizeof(many); i += 4)
+        memcpy(many + i, ":1\r\n", 4);
+    hf__rd_arena_init(&arena, &core, NULL);
+    reader = hf__rd_reader_new(&arena);
+    assert_int_equal(redisReaderFeed(reader, "*2147483647\r\n", 13), REDIS_OK);
+    assert_int_equal(hf__rd_reader_next(reader, &arena, &node), 0);
+    assert_true(arena.used < 1024);
+    for (int i = 0; i < 10000 && rc == 0; i++) {
+        assert_int_equal(redisReaderFeed(reader, many, sizeof(many)), REDIS_OK);
+        rc = hf__rd_reader_next(reader, &arena, &node);
+    }
+    assert_int_equal(rc, HF_EPROTO);
+    assert_true(arena.used <= 4u * RD_REPLY_MAX);
+    redisReaderFree(reader);
+    hf__rd_arena_fini(&arena);
+}
+
+static void test_reply_out_of_memory(void **state)
+{
+    struct rd_arena arena;
+    redisReader *reader;
+    int rc;
+
+    (void)state;
+    hf__rd_arena_init(&arena, &core, NULL);
+    reader = hf__rd_reader_new(&arena);
+    taken = 0;
+    allowed = 0;
+    feed(reader, &arena, "*1\r\n:1\r\n", 8, 8, &rc);
+    allowed = SIZE_MAX;
+    assert_int_equal(rc, HF_ENOMEM);
+    redisReaderFree(reader);
+    hf__rd_arena_fini(&arena);
+}
+
+static void test_numbers_as_text(void **state)
+{
+    static const struct {
+        const char *text;
+        bool good;
+    } texts[] = {{"0", true},    {"-5", true},
+                 {"12x", false}, {"", false},
+                 {"1 2", false}, {"x", false},
+                 {"1e3", false}, {"9223372036854775808", false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        struct rd_node node = {.type = REDIS_REPLY_STRING,
+                               .text = texts[i].text,
+                               .len = strlen(texts[i].text)};
+        int64_t n;
+
+        if (hf__rd_int(&node, &n) != texts[i].good)
+            fail_msg("%s", texts[i].text);
+    }
+}
+
+/* ---- keys ---------------------------------------------------------------- */
+
+/* The keys of two names never meet, but for Redisson's own token and channel
+ * of "m" and "{m}". */
+static void test_keys_never_meet(void **state)
+{
+    static const char *const names[] = {
+        "m",  "{m}", "{m",   "m}",   "{}",  "{{m}}", "a{m}",   "{m}a",
+        ":m", "m:",  ":{m}", "{m}:", "::m", "{m}}",  "{m}{m}",
+    };
+    const size_t len = sizeof(names) / sizeof(*names);
+    char one[RD_KEY_MAX], two[RD_KEY_MAX];
+
+    (void)state;
+    for (int key = RD_KEY_LOCK; key <= RD_MARK; key++)
+        for (size_t i = 0; i < len; i++)
+            for (size_t k = 0; k < i; k++) {
+                size_t a = hf__rd_key(one, key, names[i], strlen(names[i]));
+                size_t b = hf__rd_key(two, key, names[k], strlen(names[k]));
+
+                if (a != b || memcmp(one, two, a) != 0 || key == RD_KEY_TOKEN ||
+                    key == RD_CHANNEL)
+                    continue;
+                fail_msg("key %d of %s and %s", key, names[i], names[k]);
+            }
+}
+
+static void expect_key(enum rd_key key, const char *name, const char *wanted)
+{
+    char text[RD_KEY_MAX + 1];
+
+    text[hf__rd_key(text, key, name, strlen(name))] = '\0';
+    assert_string_equal(text, wanted);
+}
+
+static void test_keys_are_redissons(void **state)
+{
+    char longest[HF_NAME_MAX], text[RD_KEY_MAX];
+
+    (void)state;
+    expect_key(RD_KEY_LOCK, "order:1", "order:1");
+    expect_key(RD_KEY_TOKEN, "order:1", "redisson_lock_token:{order:1}");
+    expect_key(RD_KEY_QUEUE, "a{b}", "redisson_lock_queue:a{b}");
+    expect_key(RD_KEY_TIMEOUT, "a", "redisson_lock_timeout:{a}");
+    expect_key(RD_CHANNEL, "a", "redisson_lock__channel:{a}");
+    expect_key(RD_CHANNEL, "{t}a", "redisson_lock__channel:{t}a");
+    memset(longest, 'x', sizeof(longest));
+    for (int key = RD_KEY_LOCK; key <= RD_MARK; key++)
+        assert_true(hf__rd_key(text, key, longest, sizeof(longest)) <=
+                    RD_KEY_MAX);
+}
+
+static void test_reserved_names(void **state)
+{
+    (void)state;
+    assert_true(hf__rd_reserved("holdfast:info:{x}", 17));
+    assert_true(hf__rd_reserved("redisson_lock_queue:{x}", 23));
+    assert_true(hf__rd_reserved("redisson_lock__channel:{x}", 26));
+    assert_false(hf__rd_reserved("holdfast", 8));
+    assert_false(hf__rd_reserved("redisson", 8));
+    assert_false(hf__rd_reserved("x", 1));
+}
+
+/* ---- what is written ----------------------------------------------------- */
+
+static void test_commands_on_the_wire(void **state)
+{
+    static const char wanted[] = "*4\r\n$3\r\nSET\r\n$3\r\na\0b\r\n$0\r\n\r\n"
+                                 "$20\r\n-9223372036854775808\r\n";
+    struct redis r = {.core = &core};
+    struct rd_out o = {0};
+
+    (void)state;
+    assert_int_equal(hf__rd_out_reserve(&r, &o, 128), 0);
+    hf__rd_put_count(&o, '*', 4);
+    hf__rd_put_text(&o, "SET");
+    hf__rd_put(&o, "a\0b", 3);
+    hf__rd_put(&o, NULL, 0);
+    hf__rd_put_num(&o, INT64_MIN);
+    assert_int_equal(o.len, sizeof(wanted) - 1);
+    assert_memory_equal(o.data, wanted, o.len);
+    o.from = 4; /* half sent, and more is wanted than there is room */
+    assert_int_equal(hf__rd_out_reserve(&r, &o, 1 << 16), 0);
+    assert_int_equal(o.from, 0);
+    assert_memory_equal(o.data, wanted + 4, o.len);
+    hf__rd_out_fini(&r, &o);
+}
+
+static void test_scripts_have_the_servers_digests(void **state)
+{
+    char hex[41], text[200];
+
+    (void)state;
+    hf__rd_sha1_hex("", 0, hex);
+    assert_string_equal(hex, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+    hf__rd_sha1_hex("abc", 3, hex);
+    assert_string_equal(hex, "a9993e364706816aba3e25717850c26c9cd0d89d");
+    memset(text, 'a', sizeof(text));
+    hf__rd_sha1_hex(text, 55, hex);
+    assert_string_equal(hex, "c1c8bbdc22796e28c0e15163d20899b65621d65a");
+    hf__rd_sha1_hex(text, 64, hex);
+    assert_string_equal(hex, "0098ba824b5c16427bd7a1122a5a442a25ec644d");
+    for (int i = 0; i < RD_SCRIPTS; i++)
+        assert_non_null(hf__rd_script[i]);
+}
+
+static void test_errors_by_their_first_word(void **state)
+{
+    (void)state;
+    assert_int_equal(hf__rd_error_code("NOAUTH Authentication"), HF_EAUTH);
+    assert_int_equal(hf__rd_error_code("WRONGPASS invalid"), HF_EAUTH);
+    assert_int_equal(hf__rd_error_code("NOPERM"), HF_EAUTH);
+    assert_int_equal(hf__rd_error_code("NOPERMX"), HF_EBACKEND);
+    assert_int_equal(hf__rd_error_code("LOADING Redis"), HF_EBACKEND);
+    assert_int_equal(hf__rd_error_code(""), HF_EBACKEND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reply_in_every_cut),
+        cmocka_unit_test(test_reply_that_is_none),
+        cmocka_unit_test(test_reply_without_end),
+        cmocka_unit_test(test_reply_out_of_memory),
+        cmocka_unit_test(test_numbers_as_text),
+        cmocka_unit_test(test_keys_never_meet),
+        cmocka_unit_test(test_keys_are_redissons),
+        cmocka_unit_test(test_reserved_names),
+        cmocka_unit_test(test_commands_on_the_wire),
+        cmocka_unit_test(test_scripts_have_the_servers_digests),
+        cmocka_unit_test(test_errors_by_their_first_word),
+    };
+
+    return cmocka_run_group_tests_name("redis: below", tests, NULL, NULL);
+}

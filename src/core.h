@@ -54,7 +54,6 @@ struct hf__name {
     hf_client *client;
     hf_lock *watchers; /* handles with a descriptor that tells of loss */
     uint32_t *to_wake; /* a futex to wake after mu is free; or NULL */
-    uint32_t hash;
     uint32_t handles;  /* of refs; client->mu */
     bool parker : 1;   /* direct: a thread sleeps in park for this name */
     bool orphaned : 1; /* its owner has exited; reported */

@@ -43,7 +43,7 @@ struct hf__gate {
     struct hf__waiter *head, *tail;
     uint64_t owner; /* 0: none */
     uint64_t ids;   /* the last hold id; starts at a base of its own */
-    struct hf__lost {
+    struct __attribute__((packed, aligned(4))) hf__lost {
         uint64_t owner;
         uint32_t count;
     } lost[HF__LOST_MAX];

@@ -25,8 +25,7 @@ static struct hf__name *find_locked(hf_client *c, const char *text, size_t len,
     if (!c->buckets_len)
         return NULL;
     n = c->buckets[hash & (c->buckets_len - 1)];
-    while (n && (n->hash != hash || n->remote.name_len != len ||
-                 memcmp(n->text, text, len) != 0))
+    while (n && (n->remote.name_len != len || memcmp(n->text, text, len) != 0))
         n = n->next_in_bucket;
     return n;
 }
@@ -45,9 +44,11 @@ static int grow_table_locked(hf_client *c)
         struct hf__name *n, *next;
 
         for (n = c->buckets[i]; n; n = next) {
+            uint32_t hash = hash_of(n->text, n->remote.name_len);
+
             next = n->next_in_bucket;
-            n->next_in_bucket = buckets[n->hash & (len - 1)];
-            buckets[n->hash & (len - 1)] = n;
+            n->next_in_bucket = buckets[hash & (len - 1)];
+            buckets[hash & (len - 1)] = n;
         }
     }
     hf__free(c, c->buckets);
@@ -60,7 +61,8 @@ static struct hf__name *make(hf_client *c, const char *text, size_t len,
                              const hf_lock_options *opt, bool fair)
 {
     size_t label = opt->label ? strlen(opt->label) + 1 : 0;
-    struct hf__name *n = hf__alloc(c, sizeof(*n) + len + 1 + label);
+    struct hf__name *n =
+        hf__alloc(c, offsetof(struct hf__name, text) + len + 1 + label);
 
     if (!n)
         return NULL;
@@ -84,7 +86,8 @@ static struct hf__name *make(hf_client *c, const char *text, size_t len,
     return n;
 }
 
-static int add_locked(hf_client *c, struct hf__name *n, hf_error *err)
+static int add_locked(hf_client *c, struct hf__name *n, uint32_t hash,
+                      hf_error *err)
 {
     int rc = grow_table_locked(c);
 
@@ -97,8 +100,8 @@ static int add_locked(hf_client *c, struct hf__name *n, hf_error *err)
         hf__timers_unreserve(&c->timers);
         return hf__fail_why(c, err, rc);
     }
-    n->next_in_bucket = c->buckets[n->hash & (c->buckets_len - 1)];
-    c->buckets[n->hash & (c->buckets_len - 1)] = n;
+    n->next_in_bucket = c->buckets[hash & (c->buckets_len - 1)];
+    c->buckets[hash & (c->buckets_len - 1)] = n;
     c->names_len++;
     return 0;
 }
@@ -128,8 +131,7 @@ static int get_locked(hf_client *c, const char *text, size_t len,
     n = make(c, text, len, opt, fair);
     if (!n)
         return hf__fail(err, HF_ENOMEM, "out of memory");
-    n->hash = hash;
-    rc = add_locked(c, n, err);
+    rc = add_locked(c, n, hash, err);
     if (rc)
         hf__free(c, n);
     else
@@ -172,7 +174,8 @@ void hf__name_unref_locked(struct hf__name *n)
         return;
     hf__timers_set(&c->timers, &n->timer, HF__NEVER);
     hf__timers_unreserve(&c->timers);
-    p = &c->buckets[n->hash & (c->buckets_len - 1)];
+    p = &c->buckets[hash_of(n->text, n->remote.name_len) &
+                    (c->buckets_len - 1)];
     while (*p != n)
         p = &(*p)->next_in_bucket;
     *p = n->next_in_bucket;

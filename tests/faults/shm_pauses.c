@@ -1,0 +1,379 @@
+/*
+ * Stops a process at every step, in turn, and lets others do something before
+ * it goes on: a systematic walk through what the scheduler could do to it
+ * once. Two must never be inside, tokens must rise, nobody may be forgotten,
+ * and nothing may be left in the file.
+ *
+ *     shm_pauses [what the victim does [what happens meanwhile]]
+ *
+ * `holder` has the lock, or had; `waiter` waits for it, before the victim or
+ * behind it; `prober` comes from outside.
+ */
+#include "shm_stage.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct actor holder, waiter, prober;
+static bool holder_holds, waiter_waits, may_break;
+
+/* ---- the victim -----------------------------------------------------------
+ */
+
+static void pause_here(void)
+{
+    atomic_store(&stage->paused, 1);
+    while (!atomic_load(&stage->go))
+        nap_us(20);
+}
+
+static void acquire_release(struct seat *s)
+{
+    if (!enter(s, 3000, 0, NULL)) {
+        nap_us(200);
+        leave(s, NULL);
+    }
+}
+
+static void try_once(struct seat *s)
+{
+    if (!enter(s, 0, 0, NULL))
+        leave(s, NULL);
+}
+
+static void give_up(struct seat *s)
+{
+    if (!enter(s, 3, 0, NULL))
+        leave(s, NULL);
+}
+
+static void with_lease(struct seat *s)
+{
+    if (!enter(s, 3000, 60000, NULL)) {
+        hf_lock_renew(s->lock, 50000, NULL);
+        leave(s, NULL);
+    }
+}
+
+static void hand_over(struct seat *s)
+{
+    int start = 0;
+
+    if (enter(s, 3000, 0, NULL))
+        return;
+    atomic_compare_exchange_strong(&stage->phase, &start, 1);
+    while (atomic_load(&stage->phase) != 2)
+        nap_us(20);
+    leave(s, NULL);
+}
+
+static void open_close(struct seat *s)
+{
+    struct seat other;
+
+    (void)s;
+    if (!sit(&other, NULL))
+        stand_up(&other);
+}
+
+static void break_it(struct seat *s)
+{
+    hf_break(s->client, "x", 1, NULL);
+}
+
+enum before { FREE, HELD, HELD_AND_WAITED_FOR, WAITED_FOR_LATER };
+
+static const struct part {
+    const char *name;
+    void (*play)(struct seat *);
+    enum before before;
+} parts[] = {
+    {"acquire, free", acquire_release, FREE},
+    {"acquire, held", acquire_release, HELD},
+    {"acquire, queue", acquire_release, HELD_AND_WAITED_FOR},
+    {"try, free", try_once, FREE},
+    {"try, held", try_once, HELD},
+    {"give up, held", give_up, HELD},
+    {"give up, queue", give_up, HELD_AND_WAITED_FOR},
+    {"lease, free", with_lease, FREE},
+    {"lease, queue", with_lease, HELD_AND_WAITED_FOR},
+    {"hand over", hand_over, WAITED_FOR_LATER},
+    {"open and close", open_close, HELD_AND_WAITED_FOR},
+    {"break", break_it, HELD_AND_WAITED_FOR},
+};
+
+/* ---- meanwhile ------------------------------------------------------------
+ */
+
+static void lets_go(struct actor *actor)
+{
+    struct answer a = {-1, 0, 0, "no answer"};
+
+    actor_tell(actor, 'r', 0, 0);
+    actor_hear(actor, &a, 8000);
+    if (a.rc && (a.rc != HF_ELOST || !may_break))
+        stage_blame(a.text);
+}
+
+static void holder_lets_go(void)
+{
+    if (holder_holds)
+        lets_go(&holder);
+    holder_holds = false;
+}
+
+static void holder_dies(void)
+{
+    actor_end(&holder, SIGKILL);
+    holder_holds = false;
+}
+
+static void waiter_comes(void)
+{
+    if (!waiter_waits)
+        actor_tell(&waiter, 'a', 3000, 0);
+    waiter_waits = true;
+    nap_us(500);
+}
+
+static void waiter_dies(void)
+{
+    actor_end(&waiter, SIGKILL);
+    waiter_waits = false;
+}
+
+static void waiter_comes_and_dies(void)
+{
+    waiter_comes();
+    waiter_dies();
+}
+
+/* Whether the prober gets it depends on where the victim is. */
+static void prober_visits(void)
+{
+    struct answer a = {-1, 0, 0, ""};
+
+    actor_tell(&prober, 'a', 3, 0);
+    if (!actor_hear(&prober, &a, 8000))
+        stage_blame("the prober is stuck");
+    if (!a.rc)
+        lets_go(&prober);
+}
+
+static void holder_lets_go_prober_visits(void)
+{
+    holder_lets_go();
+    prober_visits();
+}
+
+static void holder_passes_to_waiter(void)
+{
+    holder_lets_go();
+    waiter_comes();
+}
+
+static void nothing(void)
+{
+    nap_us(5000);
+}
+
+static const struct meanwhile {
+    const char *name;
+    void (*happen)(void);
+} meanwhiles[] = {
+    {"nothing", nothing},
+    {"holder lets go", holder_lets_go},
+    {"holder dies", holder_dies},
+    {"waiter comes", waiter_comes},
+    {"waiter dies", waiter_dies},
+    {"waiter comes and dies", waiter_comes_and_dies},
+    {"prober visits", prober_visits},
+    {"holder lets go, prober visits", holder_lets_go_prober_visits},
+    {"holder passes to waiter", holder_passes_to_waiter},
+};
+
+/* ---- one run --------------------------------------------------------------
+ */
+
+static void set_scene(const struct part *part)
+{
+    holder_holds = waiter_waits = false;
+    may_break = part->play == break_it;
+    if (!holder.pid)
+        actor_begin(&holder);
+    if (!waiter.pid)
+        actor_begin(&waiter);
+    if (part->before == FREE || part->before == WAITED_FOR_LATER)
+        return;
+    actor_ask(&holder, 'a', 3000, 0);
+    holder_holds = true;
+    if (part->before == HELD_AND_WAITED_FOR) {
+        waiter_comes();
+        await_queue(1, 0);
+    }
+}
+
+/* Until it is paused or through; those in its way get out of it. */
+static void await_pause(const struct part *part, pid_t pid)
+{
+    int64_t until = now_ns() + 1000000000LL;
+
+    while (!atomic_load(&stage->paused) && !has_ended(pid) &&
+           now_ns() < until) {
+        if (part->before == WAITED_FOR_LATER &&
+            atomic_load(&stage->phase) == 1) {
+            waiter_comes();
+            atomic_store(&stage->phase, 2);
+        }
+        /* It waits for us: then it is not going to be paused before. */
+        if (holder_holds && part->play != hand_over &&
+            queued() > waiter_waits && now_ns() > until - 997000000LL)
+            holder_lets_go();
+        nap_us(20);
+    }
+}
+
+/* The waiter has it at some time; lets it go, so that the victim can. */
+static void free_waiter(int64_t since)
+{
+    struct answer a = {-1, 0, INT64_MAX, ""};
+
+    if (!waiter_waits)
+        return;
+    if (!actor_hear(&waiter, &a, 3500))
+        stage_blame("the waiter is stuck");
+    else if (a.rc)
+        stage_blame("the waiter did not get it");
+    else if (a.at - since > STAGE_LIMIT_MS * 1000000LL)
+        stage_blame("the waiter got it late");
+    if (!a.rc)
+        lets_go(&waiter);
+    waiter_waits = false;
+}
+
+static void end_scene(pid_t pid)
+{
+    struct answer a = {-1, 0, INT64_MAX, ""};
+    int64_t since, until = now_ns() + 5000000000LL;
+
+    holder_lets_go();
+    since = now_ns();
+    free_waiter(since);
+    while (!has_ended(pid) && now_ns() < until)
+        nap_us(20);
+    if (!has_ended(pid)) {
+        stage_blame("the victim is stuck");
+        kill(pid, SIGKILL);
+    }
+    waitpid(pid, NULL, 0);
+    since = now_ns();
+    actor_tell(&prober, 'a', 3000, 0);
+    actor_hear(&prober, &a, 4000);
+    check_grant(&a, since, STAGE_LIMIT_MS, "prober");
+    actor_ask(&prober, 'r', 0, 0);
+    if (atomic_load(&stage->overlaps) && !may_break)
+        stage_blame("two held it at once");
+    actor_ask(&prober, 'o', 0, 0); /* who opens buries */
+    check_leaks(1 + !!holder.pid + !!waiter.pid);
+}
+
+static void victim_main(const struct part *part, int n)
+{
+    struct seat s = {NULL, NULL};
+
+    if (sit(&s, NULL))
+        _exit(3);
+    stage_arm(n);
+    part->play(&s);
+    stage_arm(0);
+    stand_up(&s);
+    _exit(0);
+}
+
+/* False: there is no n-th step. */
+static bool run(const struct part *part, const struct meanwhile *m, int n)
+{
+    bool was_paused;
+    pid_t pid;
+
+    memset(&stage->at, 0, sizeof(stage->at));
+    atomic_store(&stage->phase, 0);
+    atomic_store(&stage->paused, 0);
+    atomic_store(&stage->go, 0);
+    atomic_store(&stage->inside, 0);
+    atomic_store(&stage->overlaps, 0);
+    set_scene(part);
+    pid = fork();
+    if (!pid)
+        victim_main(part, n);
+    await_pause(part, pid);
+    was_paused = atomic_load(&stage->paused);
+    if (was_paused) {
+        m->happen();
+        stage_note_place();
+    }
+    atomic_store(&stage->phase, 2);
+    atomic_store(&stage->go, 1);
+    end_scene(pid);
+    return was_paused;
+}
+
+static int walk(const struct part *part, const struct meanwhile *m, int *runs)
+{
+    int faults = 0;
+
+    for (int n = 1; n < 200; n++) {
+        bool was_paused;
+
+        stage_fault[0] = '\0';
+        was_paused = run(part, m, n);
+        *runs += was_paused;
+        if (stage_fault[0]) {
+            printf("shm_pauses: %s, %s; at %s:%d (%d) %s: %s\n", part->name,
+                   stage_fair ? "fair" : "unfair", stage->at.file,
+                   stage->at.line, n, m->name, stage_fault);
+            faults++;
+        }
+        if (!was_paused)
+            break;
+    }
+    return faults;
+}
+
+int main(int argc, char **argv)
+{
+    const char *only = argc > 1 ? argv[1] : NULL;
+    const char *during = argc > 2 ? argv[2] : NULL;
+    int64_t start = now_ns();
+    int runs = 0, faults = 0;
+
+    stage_build("shm_pauses");
+    stage_at_point = pause_here;
+    for (int fair = 0; fair < 2; fair++) {
+        stage_fair = fair;
+        actor_begin(&prober);
+        stage_map();
+        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+            for (size_t j = 0; j < sizeof(meanwhiles) / sizeof(meanwhiles[0]);
+                 j++)
+                if ((!only || !strcmp(only, parts[i].name)) &&
+                    (!during || !strcmp(during, meanwhiles[j].name)))
+                    faults += walk(&parts[i], &meanwhiles[j], &runs);
+        if (holder.pid)
+            actor_end(&holder, 0);
+        if (waiter.pid)
+            actor_end(&waiter, 0);
+        actor_end(&prober, 0);
+    }
+    stage_clear();
+    printf("shm_pauses: %d pauses at %d places in %.1f s, worst wait %.2f ms, "
+           "%d faults: %s\n",
+           runs, stage_count_places(getenv("SHM_POINTS_SHOW")),
+           (double)(now_ns() - start) / 1e9, (double)stage_worst_ns / 1e6,
+           faults, faults ? "FAILED" : "ok");
+    return faults ? 1 : 0;
+}

@@ -1,0 +1,100 @@
+/*
+ * A stage for tests of the shared-memory backend: processes that do what they
+ * are told (actors), one that something is done to (the victim), and a look
+ * into the file. The backend's sources are compiled with HF__SHM_POINTS, which
+ * puts a call between any two steps that others can see; in the victim the
+ * n-th of these calls does what the test says.
+ */
+#ifndef SHM_STAGE_H
+#define SHM_STAGE_H
+
+#include "layout.h"
+
+#include <holdfast.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum { STAGE_LIMIT_MS = 100, STAGE_PLACES = 512 };
+
+struct stage_place {
+    char file[24];
+    int line;
+    int visits;
+};
+
+/* Shared by all processes of the test. */
+struct stage {
+    struct stage_place at; /* where the victim was stopped */
+    struct stage_place place[STAGE_PLACES];
+    _Atomic int phase;      /* of the scenario */
+    _Atomic int paused, go; /* the victim's */
+    _Atomic int inside;     /* pid of who holds the lock */
+    _Atomic int overlaps;
+};
+
+struct answer {
+    int rc;
+    uint64_t token;
+    int64_t at;
+    char text[160];
+};
+
+struct actor {
+    pid_t pid;
+    int fd;
+};
+
+struct seat { /* a client and its lock */
+    hf_client *client;
+    hf_lock *lock;
+};
+
+extern struct stage *stage;
+extern struct shm_file *stage_file; /* read-only */
+extern bool stage_fair;             /* the lock that actors make */
+extern char stage_fault[200];       /* the first that was found, or "" */
+extern char stage_path[96];         /* of the file */
+extern int64_t stage_worst_ns;      /* wait for a grant */
+extern uint64_t stage_last_token;
+/* What the victim does at its point: dies, if NULL. */
+extern void (*stage_at_point)(void);
+
+void stage_build(const char *name);
+void stage_clear(void);
+void stage_map(void);
+void stage_blame(const char *what); /* notes a fault */
+void stage_note_place(void);
+int stage_count_places(bool show);
+
+int64_t now_ns(void);
+void nap_us(long us);
+
+/* Arms the countdown to the n-th point; 0 disarms it. In the victim. */
+void stage_arm(int n);
+
+int sit(struct seat *, hf_error *);
+void stand_up(struct seat *);
+/* Acquire and release, with a look at who else is inside. */
+int enter(struct seat *, int64_t wait_ms, int64_t lease_ms, hf_error *);
+int leave(struct seat *, hf_error *);
+
+void actor_begin(struct actor *);
+void actor_end(struct actor *, int sig); /* 0: it closes and exits */
+/* a acquire, r release, o open anew, b break, q quit */
+void actor_tell(struct actor *, char verb, int64_t wait_ms, int64_t lease_ms);
+bool actor_hear(struct actor *, struct answer *, int timeout_ms);
+/* Tells and hears; what is not 0 is a fault. */
+struct answer actor_ask(struct actor *, char verb, int64_t wait_ms,
+                        int64_t lease_ms);
+/* A grant that was awaited since then: in time, with a higher token? */
+void check_grant(const struct answer *, int64_t since, int limit_ms,
+                 const char *who);
+
+int queued(void);
+bool has_ended(pid_t);
+/* Until so many wait, or the victim is gone or paused. */
+void await_queue(int n, pid_t victim);
+/* What is in the file is what so many clients have that do nothing. */
+void check_leaks(int clients);
+
+#endif

@@ -164,7 +164,8 @@ double floor_flock_four(const char *url)
 /* ---- a bare futex, to and fro between two processes ---------------------- */
 
 /* Timed as contend.c times our hand-overs: from just before the pass to the
- * other's return. */
+ * other's return; and like ours each on a processor of its own, since one that
+ * both share is another matter. */
 
 struct ball {
     _Atomic uint32_t turn; /* 0 or 1: whose; 2: the game is over */
@@ -197,6 +198,7 @@ static pid_t player(struct ball *ball, uint32_t me)
 
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        contend_pin(me);
         play(ball, me, me == 0);
         _exit(0);
     }

@@ -75,6 +75,7 @@ static int together(const char *url, enum hf_fairness fairness, unsigned procs,
                               .names = 1,
                               .handoff = threads > 1 ? 1000 : 0,
                               .time_handovers = procs == 2,
+                              .pin = procs == 2,
                               .run_ms = RUN_MS};
     int rc = contend_run(&contend, result);
 

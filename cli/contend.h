@@ -20,6 +20,7 @@ struct contend {
     int64_t run_ms;
     bool nowait;         /* do not wait for the answer to a release */
     bool time_handovers; /* reads the clock at each release, too */
+    bool pin;            /* each process to a processor of its own */
 };
 
 struct contend_result {
@@ -37,6 +38,9 @@ struct contend_result {
 
 /* HF_OK, or the code of whatever failed, with result->error. */
 int contend_run(const struct contend *contend, struct contend_result *result);
+
+/* This process, to the n-th of the processors that it may use, going round. */
+void contend_pin(unsigned n);
 
 /* How long things took: buckets of 1/32 of a power of two of nanoseconds. */
 enum { HIST_SUB = 32, HIST_BUCKETS = HIST_SUB * 36 };

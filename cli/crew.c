@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,6 +246,23 @@ static int run_threads(struct crew *crew)
     return HF_OK;
 }
 
+void contend_pin(unsigned n)
+{
+    cpu_set_t allowed, one;
+
+    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+        return;
+    n %= (unsigned)CPU_COUNT(&allowed);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &allowed) || n-- > 0)
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        sched_setaffinity(0, sizeof one, &one);
+        return;
+    }
+}
+
 _Noreturn void crew_main(struct arena *arena, unsigned number)
 {
     struct crew crew = {.arena = arena,
@@ -254,6 +272,8 @@ _Noreturn void crew_main(struct arena *arena, unsigned number)
     int rc;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (arena->contend->pin)
+        contend_pin(number);
     close(arena->ready[0]);
     close(arena->go[1]);
     rc = crew_open(&crew, &err);

@@ -99,7 +99,10 @@ int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
         rc = hf__acquire_check_options(lock, opt, err);
     if (rc)
         return rc;
-    hf__mutex_lock(&lock->name->mu);
+    rc = hf__lock_enter(lock, err);
+    if (rc)
+        return rc;
+    lock->told = false;
     rc = begin_async(lock, done, arg, err);
     if (!rc)
         enter_async(lock, lock->async, opt);
@@ -115,7 +118,10 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
 
     if (rc)
         return rc;
-    hf__mutex_lock(&lock->name->mu);
+    rc = hf__lock_enter(lock, err);
+    if (rc)
+        return rc;
+    lock->told = false;
     rc = begin_async(lock, done, arg, err);
     if (!rc) {
         a = lock->async;
@@ -136,7 +142,9 @@ int hf_lock_cancel(hf_lock *lock)
 
     if (rc)
         return rc;
-    hf__mutex_lock(&lock->name->mu);
+    rc = hf__lock_enter(lock, NULL);
+    if (rc)
+        return rc;
     a = lock->async;
     if (a && a->busy && a->waiter.state != HF__W_FINISHED) {
         hf__gate_leave(&lock->name->gate, &a->waiter, HF_ECANCELED,

@@ -86,9 +86,9 @@ struct hf__remote {
     uint16_t name_len;
     uint8_t kind; /* enum hf_kind */
     bool fair;
-    uint32_t permits;   /* size of a semaphore */
-    const char *label;  /* of the present or next holder; "" if none */
-    void *impl;         /* the backend's, set by attach, released by detach */
+    uint32_t permits;    /* size of a semaphore */
+    const char *label;   /* of the present or next holder; "" if none */
+    void *impl;          /* the backend's, set by attach, released by detach */
     struct hf__req *ask; /* the attempt that is pending, if one is */
 };
 
@@ -228,8 +228,8 @@ struct hf__backend {
     int (*attach)(void *self, struct hf__remote *);
     void (*detach)(void *self, struct hf__remote *);
 
-    /* QUEUED requests are attempted again with the same hold id
-     * until granted or abandoned. */
+    /* QUEUED requests are attempted again with the same hold id until granted
+     * or abandoned. One that finds itself granted already renews the lease. */
     int (*attempt)(void *self, struct hf__req *);
     /* op RELEASE. DONE; ENOTOWNER: was not held. Sent after
      * whatever of this remote was sent before. */

@@ -86,8 +86,9 @@ struct hf_lock {
     uint32_t ttl_ms;
     uint32_t flags : 2; /* hf_lock_flag */
     uint32_t handoff : 30;
-    uint32_t waits; /* through this handle, under way; name->mu */
-    int loss_fd;    /* -1: nobody asked */
+    uint32_t waits : 31; /* through this handle, under way; name->mu */
+    uint32_t told : 1;   /* loss_fd tells of a loss; name->mu */
+    int loss_fd;         /* -1: nobody asked */
 };
 
 struct hf__event_item {
@@ -282,6 +283,7 @@ int hf__name_silence(struct hf__name *);
 hf__wake_fn hf__name_wake;
 void hf__name_own(struct hf__name *, struct hf__thread *);
 /* Sets the descriptors that tell of the hold's loss: HF__NEVER is no hold. */
+#define HF__ALREADY ((hf__time)1)
 void hf__name_arm(struct hf__name *, hf__time at);
 
 /* lock.c: what the synchronous and the asynchronous verbs share */
@@ -299,6 +301,17 @@ static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
 }
 int hf__acquire_check_options(const hf_lock *, const hf_acquire_options *,
                               hf_error *);
+/* Takes name->mu for a verb. ECLOSED, and not taken, if hf_close() has been
+ * here: it looks at every name under its mutex after it said so. */
+static inline int hf__lock_enter(const hf_lock *lock, hf_error *err)
+{
+    hf__mutex_lock(&lock->name->mu);
+    if (__builtin_expect(
+            !__atomic_load_n(&lock->name->client->closed, __ATOMIC_ACQUIRE), 1))
+        return 0;
+    hf__mutex_unlock(&lock->name->mu);
+    return hf__lock_unusable(lock, err);
+}
 /* Who a call on this thread is for; 0: out of memory. */
 static inline uint64_t hf__owner_of(const hf_lock *lock,
                                     struct hf__thread **thread)

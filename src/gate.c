@@ -296,7 +296,7 @@ static void granted(struct hf__gate *g, hf__wake_fn *wake)
 {
     struct hf__waiter *w = g->head;
 
-    g->turns = w->handoff;
+    g->turns = w->handoff ? w->handoff - 1 : 0; /* the first is w's own */
     own(g, w->owner);
     finish(g, w, HF__GRANTED, wake);
 }

@@ -27,7 +27,7 @@ struct hf__waiter {
     struct hf__thread *thread;   /* and who will own it; NULL: a handle */
     uint64_t owner;
     uint32_t lease_ms;   /* to ask for: fixed, or the TTL */
-    uint32_t handoff;    /* local turns that its grant allows */
+    uint32_t handoff;    /* local owners that its grant allows; 0 is 1 */
     int64_t max_hold_ms; /* 0: none */
     int16_t result;      /* FINISHED: HF__GRANTED or a code */
     uint8_t state;
@@ -142,7 +142,7 @@ static inline void hf__gate_quick_grant(struct hf__gate *g,
     l->renewing = 0;
     g->owner = w->owner;
     g->count = 1;
-    g->turns = w->handoff;
+    g->turns = w->handoff ? w->handoff - 1 : 0; /* the first is w's own */
 }
 
 /* The same for a release: the caller lets go of lease.hold_id. */

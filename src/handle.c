@@ -188,7 +188,9 @@ static int look(hf_lock *lock)
     owner = hf__owner_of(lock, &thread);
     if (!owner)
         return HF_ENOTOWNER; /* out of memory: it has never acquired */
-    hf__mutex_lock(&lock->name->mu);
+    rc = hf__lock_enter(lock, NULL);
+    if (rc)
+        return rc;
     rc = hf__gate_check(&lock->name->gate, owner, hf__now());
     if (!rc)
         return 0;

@@ -302,7 +302,10 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
     hf__acquire_fill(lock, opt, &a.w);
     if (!a.w.owner)
         return hf__fail(err, HF_ENOMEM, "out of memory");
-    hf__mutex_lock(&n->mu);
+    rc = hf__lock_enter(lock, err);
+    if (rc)
+        return rc;
+    lock->told = false;
     if (n->client->direct && acquire_quickly(n, &a.w)) {
         hf__name_unlock(n);
         return 0;
@@ -443,7 +446,10 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     owner = hf__owner_of(lock, &thread);
     if (!owner) /* out of memory: it has never acquired anything */
         return release_failed(lock, HF_ENOTOWNER, err);
-    hf__mutex_lock(&lock->name->mu);
+    rc = hf__lock_enter(lock, err);
+    if (rc)
+        return rc;
+    lock->told = false;
     if (!release_quickly(lock->name, owner, &rc)) {
         hf__sleeper_init(&s, NULL);
         r = (struct hf__releaser){.sleeper = &s};
@@ -476,7 +482,10 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
     owner = hf__owner_of(lock, &thread);
     if (!owner) /* out of memory: it has never acquired anything */
         return release_failed(lock, HF_ENOTOWNER, err);
-    hf__mutex_lock(&lock->name->mu);
+    rc = hf__lock_enter(lock, err);
+    if (rc)
+        return rc;
+    lock->told = false;
     if (!release_quickly(lock->name, owner, &rc))
         rc = hf__release(lock->name, owner, NULL);
     hf__name_unlock(lock->name);

@@ -432,7 +432,7 @@ static void report_loss(struct hf__name *n)
     hf__mutex_lock(&c->mu);
     hf__engine_event_locked(c, HF_EVENT_LOST, n, n->gate.lease.token);
     hf__mutex_unlock(&c->mu);
-    hf__name_arm(n, 1);
+    hf__name_arm(n, HF__ALREADY);
 }
 
 static void set_timer(struct hf__name *n)
@@ -469,6 +469,8 @@ void hf__name_run(struct hf__name *n, hf__time now)
     struct hf__waiter *first;
     bool queue;
 
+    if (__builtin_expect(n->gate.was_lost, 0))
+        report_loss(n); /* before anything is granted anew */
     for (;;) {
         switch (hf__gate_next(&n->gate, now, &first, &queue)) {
         case HF__TODO_ATTEMPT:
@@ -482,8 +484,6 @@ void hf__name_run(struct hf__name *n, hf__time now)
         }
         break;
     }
-    if (__builtin_expect(n->gate.was_lost, 0))
-        report_loss(n);
     if (n->client->direct)
         find_parker(n);
     else if (n->exchange && hf__gate_idle(&n->gate))
@@ -562,11 +562,17 @@ bool hf__name_timer(struct hf__name *n, hf__time now)
 void hf__name_arm(struct hf__name *n, hf__time at)
 {
     struct itimerspec spec = {0};
+    bool lost = at == HF__ALREADY;
 
     if (at != HF__NEVER) {
         spec.it_value.tv_sec = at / 1000000000;
         spec.it_value.tv_nsec = at % 1000000000;
     }
-    for (hf_lock *lock = n->watchers; lock; lock = lock->next_watcher)
+    for (hf_lock *lock = n->watchers; lock; lock = lock->next_watcher) {
+        /* Whoever uses this handle next has to hear of its loss first. */
+        if (lock->told && !lost)
+            continue;
+        lock->told = lost;
         timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+    }
 }

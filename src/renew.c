@@ -66,17 +66,14 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f, hf__time now)
 
 static int check(hf_lock *lock, int64_t lease_ms, hf_error *err)
 {
-    int rc;
+    int rc = hf__lock_check(lock, err);
 
-    if (!lock)
-        return hf__fail(err, HF_EINVAL, "the lock is NULL");
+    if (rc)
+        return rc;
     if (lease_ms < 0 || lease_ms > UINT32_MAX / 2)
         return hf__fail(err, HF_EINVAL,
                         "lease_ms is %lld; 0 or up to %u would be right",
                         (long long)lease_ms, UINT32_MAX / 2);
-    rc = hf_lock_check(lock);
-    if (rc)
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
     return 0;
 }
 
@@ -86,9 +83,19 @@ static int prepare(hf_lock *lock, int64_t lease_ms, struct hf__flight *f,
 {
     struct hf__name *n = lock->name;
     struct hf__lease *l = &n->gate.lease;
+    struct hf__thread *thread;
+    uint64_t owner = hf__owner_of(lock, &thread);
     uint32_t ms;
+    int rc = hf__lock_enter(lock, err);
 
-    hf__mutex_lock(&n->mu);
+    if (rc)
+        return rc;
+    rc = hf__gate_check(&n->gate, owner, hf__now());
+    if (rc) {
+        hf__name_run(n, hf__now());
+        hf__name_unlock(n);
+        return hf__fail(err, rc, "%s", hf_error_text(rc));
+    }
     if (lease_ms && !l->fixed) {
         hf__name_unlock(n);
         return hf__fail(err, HF_EINVAL,

@@ -50,11 +50,11 @@ static inline struct hf__waiter want(uint64_t owner)
         .owner = owner, .lease_ms = TTL, .reentrant = true};
 }
 
-static inline struct hf__waiter want_turns(uint64_t owner, uint32_t handoff)
+static inline struct hf__waiter want_turns(uint64_t owner, uint32_t turns)
 {
     struct hf__waiter w = want(owner);
 
-    w.handoff = handoff;
+    w.handoff = turns ? turns + 1 : 0; /* its own is the first */
     return w;
 }
 

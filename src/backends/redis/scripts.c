@@ -92,8 +92,9 @@
     "  return {2,now,n}\n"                                                     \
     "end\n"                                                                    \
     "local function again()\n"                                                 \
-    "  redis.call('pexpire',KEYS[1],ARGV[2])\n"                                \
-    "  redis.call('pexpire',KEYS[2],ARGV[2])\n"                                \
+    "  if redis.call('pttl',KEYS[1])<tonumber(ARGV[2]) then\n"                 \
+    "    redis.call('pexpire',KEYS[1],ARGV[2])\n"                              \
+    "    redis.call('pexpire',KEYS[2],ARGV[2]) end\n"                          \
     "  local n=tonumber(redis.call('get',TOKEN))\n"                            \
     "  if not n then return grant() end\n"                                     \
     "  return {2,now,n}\n"                                                     \
@@ -193,8 +194,9 @@
     "for i=1,#KEYS,2 do\n"                                                     \
     "  local owner,ms=ARGV[1]..ARGV[i+1],ARGV[i+2]\n"                          \
     "  if " is_ours " then\n"                                                  \
-    "    redis.call('pexpire',KEYS[i],ms)\n"                                   \
-    "    redis.call('pexpire',KEYS[i+1],ms)\n"                                 \
+    "    if redis.call('pttl',KEYS[i])<tonumber(ms) then\n"                    \
+    "      redis.call('pexpire',KEYS[i],ms)\n"                                 \
+    "      redis.call('pexpire',KEYS[i+1],ms) end\n"                           \
     "    r[#r+1]='1'\n"                                                        \
     "  else\n"                                                                 \
     "    r[#r+1]='0'\n"                                                        \

@@ -140,6 +140,20 @@ static void waiter_comes(void)
     nap_us(500);
 }
 
+static void waiter_gives_up(void)
+{
+    struct answer a = {-1, 0, 0, ""};
+
+    if (!waiter_waits)
+        return;
+    waiter_waits = false;
+    kill(waiter.pid, SIGUSR1);
+    if (!actor_hear(&waiter, &a, 3500))
+        stage_blame("the waiter cannot be cancelled");
+    if (!a.rc)
+        lets_go(&waiter);
+}
+
 static void waiter_dies(void)
 {
     actor_end(&waiter, SIGKILL);
@@ -189,6 +203,7 @@ static const struct meanwhile {
     {"holder lets go", holder_lets_go},
     {"holder dies", holder_dies},
     {"waiter comes", waiter_comes},
+    {"waiter gives up", waiter_gives_up},
     {"waiter dies", waiter_dies},
     {"waiter comes and dies", waiter_comes_and_dies},
     {"prober visits", prober_visits},
@@ -217,26 +232,6 @@ static void set_scene(const struct part *part)
     }
 }
 
-/* Until it is paused or through; those in its way get out of it. */
-static void await_pause(const struct part *part, pid_t pid)
-{
-    int64_t until = now_ns() + 1000000000LL;
-
-    while (!atomic_load(&stage->paused) && !has_ended(pid) &&
-           now_ns() < until) {
-        if (part->before == WAITED_FOR_LATER &&
-            atomic_load(&stage->phase) == 1) {
-            waiter_comes();
-            atomic_store(&stage->phase, 2);
-        }
-        /* It waits for us: then it is not going to be paused before. */
-        if (holder_holds && part->play != hand_over &&
-            queued() > waiter_waits && now_ns() > until - 997000000LL)
-            holder_lets_go();
-        nap_us(20);
-    }
-}
-
 /* The waiter has it at some time; lets it go, so that the victim can. */
 static void free_waiter(int64_t since)
 {
@@ -255,21 +250,45 @@ static void free_waiter(int64_t since)
     waiter_waits = false;
 }
 
+/* Until it is paused or through; those in its way get out of it. */
+static void await_pause(const struct part *part, pid_t pid)
+{
+    int64_t until = now_ns() + 1000000000LL;
+    struct answer a;
+
+    while (!atomic_load(&stage->paused) && !has_ended(pid) &&
+           atomic_load(&stage->phase) != 3 && now_ns() < until) {
+        if (part->before == WAITED_FOR_LATER &&
+            atomic_load(&stage->phase) == 1) {
+            waiter_comes();
+            atomic_store(&stage->phase, 2);
+        }
+        /* It waits for us: then it is not going to be paused before. */
+        if (holder_holds && queued() > waiter_waits &&
+            now_ns() > until - 997000000LL)
+            holder_lets_go();
+        if (!holder_holds && waiter_waits && part->before != WAITED_FOR_LATER &&
+            actor_hear(&waiter, &a, 0)) {
+            waiter_waits = false;
+            lets_go(&waiter);
+        }
+        nap_us(20);
+    }
+}
+
 static void end_scene(pid_t pid)
 {
     struct answer a = {-1, 0, INT64_MAX, ""};
     int64_t since, until = now_ns() + 5000000000LL;
 
     holder_lets_go();
-    since = now_ns();
-    free_waiter(since);
-    while (!has_ended(pid) && now_ns() < until)
+    free_waiter(now_ns());
+    while (atomic_load(&stage->phase) != 3 && now_ns() < until)
         nap_us(20);
-    if (!has_ended(pid)) {
+    if (atomic_load(&stage->phase) != 3) {
         stage_blame("the victim is stuck");
         kill(pid, SIGKILL);
     }
-    waitpid(pid, NULL, 0);
     since = now_ns();
     actor_tell(&prober, 'a', 3000, 0);
     actor_hear(&prober, &a, 4000);
@@ -277,6 +296,8 @@ static void end_scene(pid_t pid)
     actor_ask(&prober, 'r', 0, 0);
     if (atomic_load(&stage->overlaps) && !may_break)
         stage_blame("two held it at once");
+    atomic_store(&stage->go, 2);
+    waitpid(pid, NULL, 0);
     actor_ask(&prober, 'o', 0, 0); /* who opens buries */
     check_leaks(1 + !!holder.pid + !!waiter.pid);
 }
@@ -290,6 +311,9 @@ static void victim_main(const struct part *part, int n)
     stage_arm(n);
     part->play(&s);
     stage_arm(0);
+    atomic_store(&stage->phase, 3);
+    while (atomic_load(&stage->go) != 2) /* alive: death would mend things */
+        nap_us(20);
     stand_up(&s);
     _exit(0);
 }
@@ -298,6 +322,7 @@ static void victim_main(const struct part *part, int n)
 static bool run(const struct part *part, const struct meanwhile *m, int n)
 {
     bool was_paused;
+    int go_on;
     pid_t pid;
 
     memset(&stage->at, 0, sizeof(stage->at));
@@ -316,7 +341,9 @@ static bool run(const struct part *part, const struct meanwhile *m, int n)
         m->happen();
         stage_note_place();
     }
-    atomic_store(&stage->phase, 2);
+    go_on = atomic_load(&stage->phase);
+    while (go_on < 2 && !atomic_compare_exchange_weak(&stage->phase, &go_on, 2))
+        ;
     atomic_store(&stage->go, 1);
     end_scene(pid);
     return was_paused;

@@ -167,11 +167,21 @@ static bool is_gone(pid_t pid)
     return gone;
 }
 
+static hf_cancel cancel = HF_CANCEL_INIT;
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    hf_cancel_fire(&cancel);
+}
+
 int enter(struct seat *s, int64_t wait_ms, int64_t lease_ms, hf_error *err)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     int rc, other;
 
+    hf_cancel_init(&cancel);
+    opt.cancel = &cancel;
     opt.wait_ms = wait_ms;
     opt.lease_ms = lease_ms;
     rc = hf_lock_acquire(s->lock, &opt, err);
@@ -223,6 +233,7 @@ static void actor_main(int fd)
     struct order o;
     int rc = sit(&s, &err);
 
+    signal(SIGUSR1, on_signal);
     for (;;) {
         struct answer a = {rc, 0, now_ns(), {0}};
 

@@ -80,7 +80,7 @@ int leave(struct seat *, hf_error *);
 
 void actor_begin(struct actor *);
 void actor_end(struct actor *, int sig); /* 0: it closes and exits */
-/* a acquire, r release, o open anew, b break, q quit */
+/* a acquire (ended by SIGUSR1), r release, o open anew, b break, q quit */
 void actor_tell(struct actor *, char verb, int64_t wait_ms, int64_t lease_ms);
 bool actor_hear(struct actor *, struct answer *, int timeout_ms);
 /* Tells and hears; what is not 0 is a fault. */

@@ -580,6 +580,31 @@ static void *wait_for_lock(void *arg)
     return NULL;
 }
 
+struct async {
+    int calls, result;
+};
+
+static void on_done(void *arg, hf_lock *lock, int result)
+{
+    struct async *a = arg;
+
+    (void)lock;
+    a->calls++;
+    a->result = result;
+}
+
+static int64_t dispatch_until(hf_client *client, struct async *a, int calls)
+{
+    struct pollfd poll_fd = {hf_client_fd(client), POLLIN, 0};
+    int64_t start = now_ms();
+
+    while (a->calls < calls && now_ms() - start < 5000) {
+        poll(&poll_fd, 1, 100);
+        hf_client_dispatch(client);
+    }
+    return now_ms() - start;
+}
+
 /* How long after the kill a waiter had the lock. */
 static int64_t death_noticed_after(const char *url, bool fair)
 {
@@ -611,6 +636,195 @@ static void test_killed_holder_is_noticed(void **state)
     snprintf(url, sizeof(url), "%s?waitv=no", p->url);
     assert_in_range(death_noticed_after(url, true), 0, 100);
     assert_in_range(death_noticed_after(url, false), 0, 100);
+}
+
+/* Holds two names, or holds one and waits for the other. */
+static pid_t child_with_two(const char *url, bool waits)
+{
+    int fds[2];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(fds), 0);
+    pid = fork();
+    if (!pid) {
+        hf_client *client = open_client(url);
+        hf_lock *y = make_lock(client, "y", true);
+
+        if (hf_lock_acquire(y, NULL, NULL))
+            _exit(1);
+        if (waits && write(fds[1], "", 1) != 1)
+            _exit(1);
+        hf_lock_acquire(make_lock(client, "x", true), NULL, NULL);
+        if (write(fds[1], "", 1) != 1)
+            _exit(1);
+        wait_for_ever();
+    }
+    assert_int_equal(read(fds[0], &byte, 1), 1);
+    close(fds[0]);
+    close(fds[1]);
+    nap_ms(30);
+    return pid;
+}
+
+/* The kernel wakes one of those who wait for the dead: he tells the others. */
+static void test_one_death_is_told_to_all(void **state)
+{
+    struct place *p = *state;
+    pid_t pid = child_with_two(p->url, false);
+    hf_client *clients[4];
+    struct waiter w[4];
+    pthread_t threads[4];
+    int64_t at;
+
+    for (int i = 0; i < 4; i++) {
+        clients[i] = open_client(p->url);
+        w[i] = (struct waiter){make_lock(clients[i], i % 2 ? "x" : "y", true),
+                               0, -1};
+        pthread_create(&threads[i], NULL, wait_for_lock, &w[i]);
+        nap_ms(20);
+    }
+    at = now_ms();
+    kill(pid, SIGKILL);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(w[i].rc, 0);
+        assert_in_range(w[i].granted_at - at, 0, 100);
+        hf_lock_free(w[i].lock);
+        hf_close(clients[i]);
+    }
+    waitpid(pid, NULL, 0);
+}
+
+/* It waited for x, and one is behind it; it held y, and one waits for that. */
+static void test_death_of_a_waiter_that_holds_another(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url), *clients[2];
+    hf_lock *x = make_lock(client, "x", true);
+    struct waiter w[2];
+    pthread_t threads[2];
+    int64_t at;
+    pid_t pid;
+
+    assert_int_equal(hf_lock_acquire(x, NULL, NULL), 0);
+    pid = child_with_two(p->url, true);
+    for (int i = 0; i < 2; i++) {
+        clients[i] = open_client(p->url);
+        w[i] =
+            (struct waiter){make_lock(clients[i], i ? "y" : "x", true), 0, -1};
+        pthread_create(&threads[i], NULL, wait_for_lock, &w[i]);
+        nap_ms(20);
+    }
+    at = now_ms();
+    kill(pid, SIGKILL);
+    pthread_join(threads[1], NULL);
+    assert_int_equal(w[1].rc, 0);
+    assert_in_range(w[1].granted_at - at, 0, 100);
+    at = now_ms();
+    assert_int_equal(hf_lock_release(x, NULL), 0);
+    pthread_join(threads[0], NULL);
+    assert_int_equal(w[0].rc, 0);
+    assert_in_range(w[0].granted_at - at, 0, 100);
+    waitpid(pid, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        hf_lock_free(w[i].lock);
+        hf_close(clients[i]);
+    }
+    hf_lock_free(x);
+    hf_close(client);
+}
+
+/* The one whom the kernel wakes is stopped: the other looks for himself. */
+static void test_death_while_a_waiter_is_stopped(void **state)
+{
+    struct place *p = *state;
+    pid_t pid = child_with_two(p->url, false), stopped;
+    hf_client *client;
+    struct waiter w;
+    pthread_t thread;
+    int64_t at;
+
+    stopped = fork();
+    if (!stopped) {
+        hf_lock_acquire(make_lock(open_client(p->url), "x", true), NULL, NULL);
+        wait_for_ever();
+    }
+    nap_ms(50);
+    client = open_client(p->url);
+    w = (struct waiter){make_lock(client, "y", true), 0, -1};
+    pthread_create(&thread, NULL, wait_for_lock, &w);
+    nap_ms(50);
+    kill(stopped, SIGSTOP);
+    nap_ms(10);
+    at = now_ms();
+    kill(pid, SIGKILL);
+    pthread_join(thread, NULL);
+    assert_int_equal(w.rc, 0);
+    assert_in_range(w.granted_at - at, 0, 100);
+    kill(stopped, SIGKILL);
+    waitpid(stopped, NULL, 0);
+    waitpid(pid, NULL, 0);
+    hf_lock_free(w.lock);
+    hf_close(client);
+}
+
+/* The one before us has left the queue: we watch the holder from then on. */
+static void test_death_after_the_one_before_gave_up(void **state)
+{
+    struct place *p = *state;
+    pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
+    hf_client *client = open_client(p->url), *other = open_client(p->url);
+    hf_lock_options how = HF_LOCK_OPTIONS_INIT;
+    struct waiter w = {make_lock(client, "x", true), 0, -1};
+    struct async a = {0, -1};
+    pthread_t thread;
+    hf_lock *first;
+    int64_t at;
+
+    how.flags = HF_OWNER_HANDLE;
+    how.fairness = HF_FAIR;
+    assert_int_equal(hf_lock_new(other, "x", 1, &how, &first, NULL), 0);
+    assert_int_equal(hf_lock_acquire_async(first, NULL, on_done, &a, NULL), 0);
+    nap_ms(30);
+    pthread_create(&thread, NULL, wait_for_lock, &w);
+    nap_ms(30);
+    assert_int_equal(hf_lock_cancel(first), 0);
+    dispatch_until(other, &a, 1);
+    assert_int_equal(a.result, HF_ECANCELED);
+    nap_ms(30);
+    at = now_ms();
+    kill(pid, SIGKILL);
+    pthread_join(thread, NULL);
+    assert_int_equal(w.rc, 0);
+    assert_in_range(w.granted_at - at, 0, 100);
+    waitpid(pid, NULL, 0);
+    hf_lock_free(w.lock);
+    hf_lock_free(first);
+    hf_close(client);
+    hf_close(other);
+}
+
+/* The helper thread is gone, the process is not: it may still be writing. */
+static void test_a_mark_alone_is_not_a_death(void **state)
+{
+    struct place *p = *state;
+    pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    struct shm_file *f = map(p);
+    unsigned slot = atomic_load(&f->entry[0].word) & SHM_SLOT_MASK;
+
+    atomic_fetch_or((shm_u32 *)&f->slot[slot].alive, FUTEX_OWNER_DIED);
+    assert_int_equal(hf_lock_try(lock, NULL), HF_EBUSY);
+    assert_int_equal(hf_lock_timed(lock, 50, NULL), HF_ETIMEDOUT);
+    kill(pid, SIGKILL);
+    assert_int_equal(hf_lock_timed(lock, 100, NULL), 0);
+    waitpid(pid, NULL, 0);
+    hf_lock_release(lock, NULL);
+    hf_lock_free(lock);
+    hf_close(client);
+    munmap(f, sizeof(*f));
 }
 
 static void test_exec_lets_go(void **state)
@@ -734,31 +948,6 @@ static void test_contended_with_waitv_and_without(void **state)
     snprintf(url, sizeof(url), "%s?waitv=no", p->url);
     contend(url, true);
     contend(url, false);
-}
-
-struct async {
-    int calls, result;
-};
-
-static void on_done(void *arg, hf_lock *lock, int result)
-{
-    struct async *a = arg;
-
-    (void)lock;
-    a->calls++;
-    a->result = result;
-}
-
-static int64_t dispatch_until(hf_client *client, struct async *a, int calls)
-{
-    struct pollfd poll_fd = {hf_client_fd(client), POLLIN, 0};
-    int64_t start = now_ms();
-
-    while (a->calls < calls && now_ms() - start < 5000) {
-        poll(&poll_fd, 1, 100);
-        hf_client_dispatch(client);
-    }
-    return now_ms() - start;
 }
 
 static void async_wait(const char *url)
@@ -1035,6 +1224,11 @@ int main(void)
         TEST(test_tokens_rise_when_the_name_is_made_again),
         TEST(test_tokens_rise_when_the_count_wraps),
         TEST(test_killed_holder_is_noticed),
+        TEST(test_one_death_is_told_to_all),
+        TEST(test_death_of_a_waiter_that_holds_another),
+        TEST(test_death_while_a_waiter_is_stopped),
+        TEST(test_death_after_the_one_before_gave_up),
+        TEST(test_a_mark_alone_is_not_a_death),
         TEST(test_exec_lets_go),
         TEST(test_stopped_holder_keeps_it_unless_its_lease_ends),
         TEST(test_stopped_waiter_with_lease_holds_nobody_up),

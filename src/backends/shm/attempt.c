@@ -197,9 +197,11 @@ int hf__shm_attempt_slow(struct shm *s, struct hf__req *req)
         return HF__GRANTED;
     }
     atomic_store(&l->hold_id, req->hold_id);
-    if (l->state == SHM_QUEUED)
+    if (l->state == SHM_QUEUED) {
+        hf__shm_pass_on_death(s, atomic_load(&l->wait));
         atomic_store(&cell_of(s, atomic_load(&l->wait))->is_async,
                      req->is_async);
+    }
     rc = look(s, l, req, &dead);
     if (dead)
         hf__shm_bury(s, dead);

@@ -82,6 +82,7 @@ struct shm_slot {
     shm_u32 pid;
     shm_u32 doorbell; /* futex of its keeper: asynchronous waits */
     shm_u32 has_byte; /* its descriptor has the lock on the slot's byte */
+    shm_u32 watchers; /* cells that watch it, about */
     shm_u64 start;    /* of the process, in ticks since boot */
     shm_u64 label[SHM_LABEL / 8];
 };
@@ -99,6 +100,7 @@ struct shm_cell {
     shm_u16 name;               /* index of the entry */
     shm_u8 is_async;            /* ring the owner's doorbell as well */
     shm_u8 settled;             /* who is behind it knows of it */
+    shm_u16 watching;           /* slot whose death concerns it; 0: none */
     shm_u64 label[SHM_LABEL / 8];
 };
 

@@ -207,6 +207,7 @@ void hf__shm_cell_drop(struct shm *s, unsigned cell)
         SHM_POINT();
         hf__shm_stir(e);
     }
+    hf__shm_unwatch(s, c);
     SHM_POINT();
     atomic_store(&c->owner, 0);
 }
@@ -298,6 +299,7 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
     atomic_store(&c->lease_ms, req->fixed ? req->lease_ms : 0);
     atomic_store(&c->is_async, req->is_async);
     atomic_store(&c->settled, 0);
+    atomic_store(&c->watching, 0);
     atomic_store(&c->since, shm_wall_ms());
     shm_label_put(c->label, req->remote->label);
     SHM_POINT();
@@ -307,6 +309,7 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
     SHM_POINT();
     wait->announced = false;
     wait->dying = 0;
+    atomic_store(&wait->watch.slot, 0);
     atomic_store(&wait->cell, (uint16_t)n);
     l->state = SHM_QUEUED;
     return 0;
@@ -324,6 +327,7 @@ void hf__shm_dequeue(struct shm *s, struct shm_link *l)
     SHM_POINT();
     atomic_fetch_and(&l->entry->waiting[n / 64], ~(1ULL << n % 64));
     SHM_POINT();
+    hf__shm_unwatch(s, &s->file->cell[n]);
     atomic_store(&s->file->cell[n].owner, 0);
     SHM_POINT();
 }
@@ -337,6 +341,7 @@ void hf__shm_leave(struct shm *s, struct shm_link *l)
     struct shm_cell *c = &s->file->cell[n];
     struct shm_scan r;
 
+    hf__shm_pass_on_death(s, wait);
     hf__shm_async_remove(s, wait);
     atomic_store(&wait->cell, SHM_NO_CELL);
     l->state = SHM_IDLE;
@@ -359,6 +364,7 @@ void hf__shm_leave(struct shm *s, struct shm_link *l)
     hf__shm_scan(s, l->index, 0, atomic_load(&c->ticket), &r);
     if (r.behind != SHM_NO_CELL)
         hf__shm_ring(s, r.behind);
+    hf__shm_unwatch(s, c);
     SHM_POINT();
     atomic_store(&c->owner, 0);
 }

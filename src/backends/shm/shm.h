@@ -161,6 +161,10 @@ void hf__shm_tell_death(struct shm *, uint32_t owner);
 /* To look again when the owner dies, and at that time at the latest. */
 void hf__shm_watch(struct shm *, struct shm_wait *, uint32_t owner,
                    hf__time until);
+/* Its cell watches nobody any more. */
+void hf__shm_unwatch(struct shm *, struct shm_cell *);
+/* If whom it watches is dead: tells those who sleep on the same word. */
+void hf__shm_pass_on_death(struct shm *, struct shm_wait *);
 void hf__shm_park(void *, struct hf__remote *, uint32_t *word, uint32_t expect,
                   hf__time until);
 void hf__shm_advance(void *, hf__time now);

@@ -290,6 +290,7 @@ static int take_locked(struct shm *s, uint32_t n, const char *label)
     atomic_store(&slot->pid, pid);
     atomic_store(&slot->start, start);
     atomic_store(&slot->doorbell, 0);
+    atomic_store(&slot->watchers, 0);
     atomic_store(&slot->has_byte, !fcntl(s->fd, F_OFD_SETLK, &byte));
     shm_label_put(slot->label, label);
     SHM_POINT();

@@ -10,7 +10,9 @@
  * has changed since, the kernel does not let us sleep.
  *
  * The kernel wakes one of those who sleep on the word of the dead. So whoever
- * notices a death wakes the others, before anything else.
+ * notices a death wakes the others, before anything else. But the one may be
+ * stopped, or be killed as well. Hence those who are not alone with a word look
+ * at it now and then; the less often the more they are, for one is enough.
  *
  * For asynchronous waits nobody sleeps: the keeper does, on its own doorbell
  * and on all liveness words that they watch. Without futex_waitv the core is
@@ -65,6 +67,11 @@ void hf__shm_tell_death(struct shm *s, uint32_t owner)
     SHM_POINT();
 }
 
+static hf__time least(hf__time a, hf__time b)
+{
+    return a < b ? a : b;
+}
+
 /* The process is marked but not gone: look again soon. That lasts for a moment;
  * where it does not (a core is being written), less often. */
 static hf__time soon(struct shm *s, struct shm_wait *w)
@@ -78,12 +85,56 @@ static hf__time soon(struct shm *s, struct shm_wait *w)
     return s->core->now() + nap;
 }
 
+static void count_watcher(struct shm *s, unsigned slot, bool comes)
+{
+    shm_u32 *watchers = &s->file->slot[slot % SHM_SLOTS].watchers;
+    uint32_t n = atomic_load(watchers);
+
+    while ((n || comes) &&
+           !atomic_compare_exchange_weak(watchers, &n, comes ? n + 1 : n - 1))
+        ;
+}
+
+void hf__shm_unwatch(struct shm *s, struct shm_cell *c)
+{
+    unsigned slot = atomic_exchange(&c->watching, 0);
+
+    if (slot)
+        count_watcher(s, slot, false);
+}
+
+/* How long to sleep beside the others who watch that slot. */
+static hf__time patience(struct shm *s, struct shm_wait *w, unsigned slot)
+{
+    struct shm_cell *c = &s->file->cell[atomic_load(&w->cell)];
+    hf__time crowd;
+
+    if (atomic_load(&c->watching) != slot) {
+        hf__shm_unwatch(s, c);
+        atomic_store(&c->watching, (uint16_t)slot);
+        count_watcher(s, slot, true);
+    }
+    crowd = atomic_load(&s->file->slot[slot].watchers);
+    return crowd > 1 ? least(SHM_LOOK_NS, crowd * SHM_POLL_NS / 2)
+                     : SHM_LOOK_NS;
+}
+
+/* Others may sleep on the word that woke us. */
+void hf__shm_pass_on_death(struct shm *s, struct shm_wait *w)
+{
+    uint32_t slot = atomic_load(&w->watch.slot);
+
+    if (slot && atomic_load((shm_u32 *)&s->file->slot[slot].alive) !=
+                    atomic_load(&w->watch.word))
+        hf__shm_tell_death(s, slot);
+}
+
 void hf__shm_watch(struct shm *s, struct shm_wait *w, uint32_t owner,
                    hf__time until)
 {
     shm_u32 *alive = (shm_u32 *)&s->file->slot[owner & SHM_SLOT_MASK].alive;
     uint32_t word = atomic_load(alive);
-    hf__time latest = s->core->now() + SHM_LOOK_NS;
+    hf__time latest;
 
     while ((word & FUTEX_TID_MASK) && !(word & FUTEX_WAITERS) &&
            !(word & FUTEX_OWNER_DIED) &&
@@ -95,6 +146,7 @@ void hf__shm_watch(struct shm *s, struct shm_wait *w, uint32_t owner,
         latest = soon(s, w);
     } else {
         w->dying = 0;
+        latest = s->core->now() + patience(s, w, owner & SHM_SLOT_MASK);
         atomic_store(&w->watch.word, word | FUTEX_WAITERS);
         atomic_store(&w->watch.slot, owner & SHM_SLOT_MASK);
     }
@@ -146,11 +198,6 @@ static void sleep_on_one(const void *word, uint32_t value, bool is_private,
 
     syscall(SYS_futex, word, is_private ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT,
             value, &nap, NULL, 0);
-}
-
-static hf__time least(hf__time a, hf__time b)
-{
-    return a < b ? a : b;
 }
 
 static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,

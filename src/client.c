@@ -437,17 +437,38 @@ static void forget_name(struct hf__name *n)
     hf__mutex_unlock(&c->mu);
 }
 
+bool hf__client_enter(hf_client *c)
+{
+    bool open;
+
+    hf__mutex_lock(&c->mu);
+    open = !__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE);
+    c->inside += open;
+    hf__mutex_unlock(&c->mu);
+    return open;
+}
+
+void hf__client_leave(hf_client *c)
+{
+    hf__mutex_lock(&c->mu);
+    c->inside--;
+    hf__mutex_unlock(&c->mu);
+}
+
+/* Answers are waited for until then; threads for as long as they are there,
+ * because they use what is about to go away (each leaves soon: its wait has
+ * failed, or lasts for op_timeout). */
 static bool close_ready(void *arg, hf__time now, hf__time *until)
 {
     struct open_wait *w = arg;
+    bool alone;
 
     hf__mutex_lock(&w->client->mu);
     w->result = w->client->under_way ? HF__PENDING : 0;
-    if (w->client->inside > 1) /* we are one */
-        w->result = HF__PENDING;
+    alone = w->client->inside == 1; /* we are one */
     hf__mutex_unlock(&w->client->mu);
-    *until = w->until < now + 20 * HF__MS ? w->until : now + 20 * HF__MS;
-    return w->result != HF__PENDING || now >= w->until;
+    *until = now + 20 * HF__MS;
+    return alone && (w->result != HF__PENDING || now >= w->until);
 }
 
 static void drop_flights(hf_client *c)

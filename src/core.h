@@ -207,6 +207,10 @@ static inline int hf__client_check(const hf_client *c)
         return HF_ECLOSED;
     return 0;
 }
+/* Around what a verb does at the backend without a wait of lock.c: hf_close
+ * waits for it. False: too late, the client is closed. */
+bool hf__client_enter(hf_client *);
+void hf__client_leave(hf_client *);
 /* One handle less; frees a closed client with its last one. */
 void hf__client_put(hf_client *);
 void hf__client_free(hf_client *);

@@ -115,16 +115,12 @@ static int prepare(hf_lock *lock, int64_t lease_ms, struct hf__flight *f,
     return 0;
 }
 
-int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
+static int renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
 {
-    struct hf__flight *f;
-    hf_client *c;
-    int rc = check(lock, lease_ms, err);
+    hf_client *c = lock->name->client;
+    struct hf__flight *f = hf__flight_new(c, sizeof(struct hf__renewal));
+    int rc, now;
 
-    if (rc)
-        return rc;
-    c = lock->name->client;
-    f = hf__flight_new(c, sizeof(struct hf__renewal));
     if (!f)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     rc = prepare(lock, lease_ms, f, err);
@@ -138,7 +134,23 @@ int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
                         c->be->name, c->op_timeout_ms);
     rc = f->batch.item[0].result;
     hf__flight_free(c, f);
-    if (rc == HF_ENOTOWNER || hf_lock_check(lock) == HF_ELOST)
+    now = hf_lock_check(lock);
+    if (now == HF_ECLOSED)
+        return hf__fail(err, now, "the client was closed meanwhile");
+    if (rc == HF_ENOTOWNER || now == HF_ELOST)
         return hf__fail(err, HF_ELOST, "the hold was lost");
     return rc ? hf__fail_why(c, err, rc) : 0;
+}
+
+int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
+{
+    int rc = check(lock, lease_ms, err);
+
+    if (rc)
+        return rc;
+    if (!hf__client_enter(lock->name->client))
+        return hf__fail(err, HF_ECLOSED, "the client of this lock was closed");
+    rc = renew(lock, lease_ms, err);
+    hf__client_leave(lock->name->client);
+    return rc;
 }

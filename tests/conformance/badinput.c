@@ -93,6 +93,26 @@ static void test_bad_client_options(void)
     assert_null(c);
 }
 
+/* Said at once, by its own code, and without the word itself. */
+static void test_bad_password(void)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_client *c = (hf_client *)&c;
+    char wrong[64];
+
+    snprintf(wrong, sizeof(wrong), "%s-wrong", conf.secret);
+    opt.password = wrong;
+    EXPECT(HF_EAUTH, hf_open(conf.url, &opt, &c, E));
+    assert_null(c);
+    opt.password = "";
+    EXPECT(HF_EAUTH, hf_open(conf.url, &opt, &c, &err));
+    assert_null(strstr(err.text, conf.secret));
+    opt.password = conf.secret;
+    OK(hf_open(conf.url, &opt, &c, E));
+    OK(hf_close(c));
+}
+
 static void test_bad_names(void)
 {
     hf_client *c = conf_open();
@@ -347,6 +367,7 @@ const struct conf_case conf_badinput[] = {
     CONF_CASE(test_bad_urls, 0),
     CONF_CASE(test_bad_url_options, 0),
     CONF_CASE(test_bad_client_options, 0),
+    CONF_CASE(test_bad_password, CONF_SECRET),
     CONF_CASE(test_bad_names, 0),
     CONF_CASE(test_bad_reserved_names, 0),
     CONF_CASE(test_bad_lock_options, 0),

@@ -153,49 +153,99 @@ static void test_close_handles_answer_so_afterwards(void)
 struct user {
     struct conf_thread t;
     hf_lock *lock;
-    int rc;
+    int number, rc;
     long rounds;
 };
 
+static int use_plainly(hf_lock *lock)
+{
+    int rc = hf_lock_acquire(lock, NULL, NULL);
+
+    return rc ? rc : hf_lock_release(lock, NULL);
+}
+
+static int use_with_renewal(hf_lock *lock)
+{
+    int rc = hf_lock_acquire(lock, NULL, NULL);
+
+    if (!rc)
+        rc = hf_lock_renew(lock, 0, NULL);
+    if (!rc)
+        rc = hf_lock_token(lock, &(uint64_t){0});
+    return rc ? rc : hf_lock_release(lock, NULL);
+}
+
+static int use_with_lease(hf_lock *lock)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    int rc;
+
+    opt.lease_ms = 60000;
+    opt.wait_ms = 60000;
+    rc = hf_lock_acquire(lock, &opt, NULL);
+    if (!rc)
+        rc = hf_lock_renew(lock, 60000, NULL);
+    if (!rc)
+        rc = hf_lock_check(lock);
+    return rc ? rc : hf_lock_release_nowait(lock, NULL);
+}
+
+static int use_by_trying(hf_lock *lock)
+{
+    int rc = hf_lock_try(lock, NULL);
+
+    if (rc == HF_EBUSY)
+        rc = hf_lock_timed(lock, 1, NULL);
+    if (rc == HF_ETIMEDOUT)
+        return 0;
+    return rc ? rc : hf_lock_release_nowait(lock, NULL);
+}
+
 static void use(void *arg)
 {
+    static int (*const ways[])(hf_lock *) = {use_plainly, use_with_renewal,
+                                             use_with_lease, use_by_trying};
     struct user *u = arg;
 
     while (!u->rc) {
-        u->rc = hf_lock_acquire(u->lock, NULL, NULL);
-        if (!u->rc)
-            u->rc = hf_lock_release(u->lock, NULL);
+        u->rc = ways[u->number % 4](u->lock);
         __atomic_add_fetch(&u->rounds, 1, __ATOMIC_RELAXED);
     }
 }
 
+/* Half of them on names of their own, so that nothing slows them down. */
+static void close_under_use(void)
+{
+    enum { N = 8 };
+    const char *name = conf_name();
+    hf_client *a = conf_open(), *b = conf_open();
+    hf_lock *other = conf_lock(b, name);
+    struct user u[N];
+
+    for (int i = 0; i < N; i++) {
+        u[i] = (struct user){.number = i};
+        u[i].lock = conf_lock(a, i < N / 2 ? name : conf_name());
+    }
+    for (int i = 0; i < N; i++)
+        conf_thread_start(&u[i].t, use, &u[i]);
+    for (int i = 0; i < N; i++)
+        COMES(__atomic_load_n(&u[i].rounds, __ATOMIC_RELAXED) > 3);
+    OK(hf_close(a));
+    for (int i = 0; i < N; i++) {
+        conf_thread_join(&u[i].t);
+        EXPECT(HF_ECLOSED, u[i].rc);
+        conf_free(u[i].lock);
+    }
+    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+    OK(hf_lock_release(other, E));
+    conf_free(other);
+    OK(hf_close(b));
+}
+
 static void test_close_under_use(void)
 {
-    enum { N = 4 };
-
-    for (int round = 0; round < 5; round++) {
-        const char *name = conf_name();
-        hf_client *a = conf_open(), *b = conf_open();
-        hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
-        struct user u[N];
-
-        for (int i = 0; i < N; i++) {
-            u[i] = (struct user){.lock = lock};
-            conf_thread_start(&u[i].t, use, &u[i]);
-        }
-        for (int i = 0; i < N; i++)
-            COMES(__atomic_load_n(&u[i].rounds, __ATOMIC_RELAXED) > 3);
-        OK(hf_close(a));
-        for (int i = 0; i < N; i++) {
-            conf_thread_join(&u[i].t);
-            EXPECT(HF_ECLOSED, u[i].rc);
-        }
-        OK(hf_lock_timed(other, WAIT_LONG_MS, E));
-        OK(hf_lock_release(other, E));
-        conf_free(lock);
-        conf_free(other);
-        OK(hf_close(b));
-    }
+    for (int round = 0; round < 10; round++)
+        close_under_use();
 }
 
 static void test_close_in_any_order_of_freeing(void)

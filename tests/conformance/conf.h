@@ -43,6 +43,7 @@ enum conf_flag {
     CONF_FAIR = 1 << 2,    /* only where a fair mutex is declared; it is set */
     CONF_LEASE = 1 << 3,   /* only where a fixed lease is declared */
     CONF_FRESH = 1 << 4,   /* only where nobody else uses the server */
+    CONF_SECRET = 1 << 5,  /* only where there is a password */
 };
 
 struct conf_case {
@@ -59,7 +60,7 @@ struct conf_case {
 extern const struct conf_case conf_caps[], conf_mutex[], conf_exclusion[],
     conf_owner[], conf_lease[], conf_loss[], conf_cancel[], conf_async[],
     conf_multi[], conf_inspect[], conf_names[], conf_badinput[], conf_process[],
-    conf_death[], conf_fairness[], conf_close[];
+    conf_death[], conf_fairness[], conf_waiting[], conf_close[];
 
 /* ---- asserting --------------------------------------------------------- */
 

@@ -1,0 +1,123 @@
+/* Waiting costs nothing: who waits sleeps until it is told, and who is not
+ * meant is not told. */
+#include "conf.h"
+
+#include <dirent.h>
+#include <stdio.h>
+
+/* How often the process's threads went to sleep so far. */
+static long sleeps_of(pid_t pid)
+{
+    char path[320], line[128];
+    struct dirent *e;
+    long sum = 0, n;
+    DIR *d;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    d = opendir(path);
+    assert_non_null(d);
+    while ((e = readdir(d))) {
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid,
+                 e->d_name);
+        f = fopen(path, "re");
+        while (f && fgets(line, sizeof(line), f))
+            if (sscanf(line, "voluntary_ctxt_switches: %ld", &n) == 1)
+                sum += n;
+        if (f)
+            fclose(f);
+    }
+    closedir(d);
+    return sum;
+}
+
+/* A look every 2 s is allowed, a renewal of nothing is not; a few go to
+ * whoever is just settling down. */
+static void test_waiting_is_sleeping(void)
+{
+    enum { N = 3 };
+    const char *name = conf_name();
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, name);
+    struct proc p[N];
+    struct proc_reply r;
+    long before[N];
+    int64_t begun;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    for (int i = 0; i < N; i++) {
+        conf_puppet(&p[i], name, 0);
+        conf_puppet_wait(&p[i]);
+    }
+    for (int i = 0; i < N; i++)
+        before[i] = sleeps_of(p[i].pid);
+    begun = wait_now();
+    COMES(wait_ms_since(begun) > 3000);
+    for (int i = 0; i < N; i++) {
+        long woken = sleeps_of(p[i].pid) - before[i];
+
+        if (woken > 12)
+            print_error("a waiter woke %ld times in 3 s\n", woken);
+        assert_true(woken <= 12);
+    }
+    OK(hf_lock_release(lock, E));
+    for (int left = N; left;)
+        for (int i = 0; i < N; i++)
+            if (p[i].pid && proc_ready(&p[i], 1)) {
+                conf_puppet_answer(&p[i], &r);
+                OK(r.rc);
+                assert_int_equal(proc_end(&p[i]), 0);
+                left--;
+            }
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* The next one gets it; the others do not even wake. */
+static void test_waiting_release_wakes_one(void)
+{
+    enum { N = 6, TURNS = 3 };
+    const char *name = conf_name();
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, name);
+    struct proc p[N];
+    struct proc_reply r;
+    long before[N], woken = 0;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    for (int i = 0; i < N; i++) {
+        conf_puppet(&p[i], name, 0);
+        conf_puppet_wait(&p[i]);
+    }
+    for (int i = 0; i < N; i++)
+        before[i] = sleeps_of(p[i].pid);
+    OK(hf_lock_release(lock, E));
+    for (int i = 0; i < TURNS; i++) {
+        conf_puppet_answer(&p[i], &r);
+        OK(r.rc);
+        OK(conf_puppet_do(&p[i], PROC_GIVE, NULL));
+    }
+    conf_puppet_answer(&p[TURNS], &r);
+    for (int i = TURNS + 1; i < N; i++)
+        woken += sleeps_of(p[i].pid) - before[i];
+    /* Each may have looked once by itself meanwhile. */
+    if (woken > 2 * (N - TURNS - 1))
+        print_error("%d hand-overs woke others %ld times\n", TURNS + 1, woken);
+    assert_true(woken <= 2 * (N - TURNS - 1));
+    OK(conf_puppet_do(&p[TURNS], PROC_GIVE, NULL));
+    for (int i = TURNS + 1; i < N; i++) {
+        conf_puppet_answer(&p[i], &r);
+        OK(conf_puppet_do(&p[i], PROC_GIVE, NULL));
+    }
+    for (int i = 0; i < N; i++)
+        assert_int_equal(proc_end(&p[i]), 0);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+const struct conf_case conf_waiting[] = {
+    CONF_CASE(test_waiting_is_sleeping, CONF_EACH),
+    CONF_CASE(test_waiting_release_wakes_one, CONF_FAIR),
+    {0},
+};

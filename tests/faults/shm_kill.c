@@ -343,16 +343,18 @@ static int report(int64_t *took, int kills, double seconds)
     uint64_t overlaps = atomic_load(&shared->overlaps);
     uint64_t tokens = atomic_load(&shared->tokens);
     uint64_t errors = atomic_load(&shared->errors);
-    int counts = lost_counts(), left = leaks(), late = 0;
+    int counts = lost_counts(), left = leaks(), late = 0, half, p99;
     bool good;
 
+    p99 = kills * 99 / 100;
+    half = kills / 2;
     qsort(took, (size_t)kills, sizeof(*took), by_value);
     for (int i = 0; i < kills; i++)
         late += took[i] > LIMIT_MS * 1000000LL;
     good = !overlaps && !tokens && !errors && !counts && !left && !late;
     printf("shm_kill: after a kill: p50 %.2f ms, p99 %.2f ms, worst %.2f ms; "
            "%d over %d ms\n",
-           (double)took[kills / 2] / 1e6, (double)took[kills * 99 / 100] / 1e6,
+           (double)took[half] / 1e6, (double)took[p99] / 1e6,
            (double)took[kills - 1] / 1e6, late, LIMIT_MS);
     printf("shm_kill: %d kills in %.1f s, %llu grants, %llu given up; %llu "
            "overlaps, %d counts wrong, %llu tokens not rising, %llu errors, "
@@ -390,6 +392,7 @@ int main(int argc, char **argv)
     if (!mkdtemp(dir) || shared == MAP_FAILED || !took || pipe(ask) ||
         pipe(answer)) {
         perror("shm_kill");
+        free(took);
         return 2;
     }
     snprintf(url, sizeof(url), "shm://%s", dir);

@@ -172,7 +172,7 @@ static hf_cancel cancel = HF_CANCEL_INIT;
 static void on_signal(int sig)
 {
     (void)sig;
-    hf_cancel_fire(&cancel);
+    hf_cancel_fire(&cancel); /* made for it: NOLINT(bugprone-signal-handler) */
 }
 
 int enter(struct seat *s, int64_t wait_ms, int64_t lease_ms, hf_error *err)

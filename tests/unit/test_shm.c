@@ -52,8 +52,10 @@ static int setup(void **state)
 
     snprintf(p->dir, sizeof(p->dir), "%s/test_shm.XXXXXX",
              tmp && strlen(tmp) < 40 ? tmp : "/tmp");
-    if (!mkdtemp(p->dir))
+    if (!mkdtemp(p->dir)) {
+        free(p);
         return -1;
+    }
     snprintf(p->file, sizeof(p->file), "%s/locks", p->dir);
     snprintf(p->url, sizeof(p->url), "shm://%s", p->dir);
     *state = p;
@@ -866,6 +868,29 @@ static void test_stopped_holder_keeps_it_unless_its_lease_ends(void **state)
     hf_close(client);
 }
 
+static void test_a_renewal_never_shortens_the_lease(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_info *info;
+
+    opt.lease_ms = 20000;
+    assert_int_equal(hf_lock_acquire(lock, &opt, NULL), 0);
+    assert_int_equal(hf_lock_renew(lock, 40000, NULL), 0);
+    assert_int_equal(hf_inspect(client, "x", 1, &info, NULL), 0);
+    assert_in_range(info->holders[0].left_ms, 39000, 40001);
+    hf_info_free(client, info);
+    assert_int_equal(hf_lock_renew(lock, 10000, NULL), 0);
+    assert_int_equal(hf_inspect(client, "x", 1, &info, NULL), 0);
+    assert_in_range(info->holders[0].left_ms, 39000, 40001);
+    hf_info_free(client, info);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    hf_lock_free(lock);
+    hf_close(client);
+}
+
 /* Handed to a waiter that is stopped: its lease ends as well. */
 static void test_stopped_waiter_with_lease_holds_nobody_up(void **state)
 {
@@ -1231,6 +1256,7 @@ int main(void)
         TEST(test_a_mark_alone_is_not_a_death),
         TEST(test_exec_lets_go),
         TEST(test_stopped_holder_keeps_it_unless_its_lease_ends),
+        TEST(test_a_renewal_never_shortens_the_lease),
         TEST(test_stopped_waiter_with_lease_holds_nobody_up),
         TEST(test_contended_with_waitv_and_without),
         TEST(test_async_waits_with_waitv_and_without),

@@ -116,10 +116,15 @@ bool hf__shm_lease_write(struct shm *s, unsigned index, uint64_t word,
     struct shm_scan r;
 
     do {
-        if (!shm_is_grant(atomic_load(&e->word), word))
+        w = atomic_load(&e->word);
+        if (!shm_is_grant(w, word))
             return false;
-        if (!mine && !((old ^ new) & 0xffffff))
-            return true;
+        if (!((old ^ new) & 0xffffff)) { /* there is one, or was long ago */
+            if (!mine)
+                return true;
+            if ((w & SHM_LEASED) && old > new)
+                new = old; /* never shorter than its holder thinks */
+        }
         SHM_POINT();
     } while (!atomic_compare_exchange_strong(&e->lease, &old, new));
     SHM_POINT();

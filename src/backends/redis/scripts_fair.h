@@ -48,12 +48,16 @@
 
 /* Is somebody of Redisson's in the queue? Then deadlines are kept as it does:
  * each waits behind the one before, and who goes or leaves lowers those
- * behind by his own wait. */
+ * behind by his own wait. And the keys stay, whoever of ours looks or not. */
 #define FOREIGN "redis.call('llen',Q)>redis.call('hlen',S)"
 #define WAIT "300000"
+#define STAY                                                                   \
+    "redis.call('pexpire',Q,86400000)\n"                                       \
+    "redis.call('pexpire',D,86400000)\n"
 #define LOWER                                                                  \
     "local function lower()\n"                                                 \
     "  if not (" FOREIGN ") then return end\n"                                 \
+    STAY                                                                       \
     "  for _,o in ipairs(redis.call('zrange',D,0,-1)) do\n"                    \
     "    redis.call('zincrby',D,-" WAIT ",o)\n"                                \
     "  end\n"                                                                  \
@@ -62,6 +66,7 @@
 #define LEAVE_QUEUE                                                            \
     "if redis.call('zrem',D,ARGV[1])==1 then\n"                                \
     "  if " FOREIGN " then\n"                                                  \
+    STAY                                                                       \
     "    local behind=false\n"                                                 \
     "    for _,w in ipairs(redis.call('lrange',Q,0,-1)) do\n"                  \
     "      if behind then redis.call('zincrby',D,-" WAIT ",w) end\n"           \
@@ -146,7 +151,7 @@
     "redis.call('hset',S,ARGV[1],string.format('%.0f ',til)..ARGV[9]..' '\n"   \
     "  ..ARGV[7]..' '..ARGV[5])\n"                                             \
     "if q==1 or ARGV[6]=='2' then\n"                                           \
-    "  local keep=foreign and 86400000 or 600000\n"                            \
+    "  local keep=foreign and 86400000 or 60000\n"                            \
     "  redis.call('pexpire',Q,keep)\n"                                         \
     "  redis.call('pexpire',D,keep)\n"                                         \
     "  redis.call('pexpire',S,keep)\n"                                         \

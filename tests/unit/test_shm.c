@@ -640,26 +640,26 @@ static void test_killed_holder_is_noticed(void **state)
     assert_in_range(death_noticed_after(url, false), 0, 100);
 }
 
-/* Holds two names, or holds one and waits for the other. */
-static pid_t child_with_two(const char *url, bool waits)
+/* Holds y0, y1 ... and then x, or waits for that. */
+static pid_t child_with_many(const char *url, int many)
 {
     int fds[2];
-    char byte;
+    char byte, name[16];
     pid_t pid;
 
     assert_int_equal(pipe(fds), 0);
     pid = fork();
     if (!pid) {
         hf_client *client = open_client(url);
-        hf_lock *y = make_lock(client, "y", true);
 
-        if (hf_lock_acquire(y, NULL, NULL))
-            _exit(1);
-        if (waits && write(fds[1], "", 1) != 1)
-            _exit(1);
-        hf_lock_acquire(make_lock(client, "x", true), NULL, NULL);
+        for (int i = 0; i < many; i++) {
+            snprintf(name, sizeof(name), "y%d", i);
+            if (hf_lock_acquire(make_lock(client, name, true), NULL, NULL))
+                _exit(1);
+        }
         if (write(fds[1], "", 1) != 1)
             _exit(1);
+        hf_lock_acquire(make_lock(client, "x", true), NULL, NULL);
         wait_for_ever();
     }
     assert_int_equal(read(fds[0], &byte, 1), 1);
@@ -672,23 +672,25 @@ static pid_t child_with_two(const char *url, bool waits)
 /* The kernel wakes one of those who wait for the dead: he tells the others. */
 static void test_one_death_is_told_to_all(void **state)
 {
+    enum { MANY = 24 };
     struct place *p = *state;
-    pid_t pid = child_with_two(p->url, false);
-    hf_client *clients[4];
-    struct waiter w[4];
-    pthread_t threads[4];
+    pid_t pid = child_with_many(p->url, MANY);
+    hf_client *clients[MANY];
+    struct waiter w[MANY];
+    pthread_t threads[MANY];
+    char name[16];
     int64_t at;
 
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "y%d", i);
         clients[i] = open_client(p->url);
-        w[i] = (struct waiter){make_lock(clients[i], i % 2 ? "x" : "y", true),
-                               0, -1};
+        w[i] = (struct waiter){make_lock(clients[i], name, true), 0, -1};
         pthread_create(&threads[i], NULL, wait_for_lock, &w[i]);
-        nap_ms(20);
     }
+    nap_ms(100);
     at = now_ms();
     kill(pid, SIGKILL);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < MANY; i++) {
         pthread_join(threads[i], NULL);
         assert_int_equal(w[i].rc, 0);
         assert_in_range(w[i].granted_at - at, 0, 100);
@@ -710,11 +712,11 @@ static void test_death_of_a_waiter_that_holds_another(void **state)
     pid_t pid;
 
     assert_int_equal(hf_lock_acquire(x, NULL, NULL), 0);
-    pid = child_with_two(p->url, true);
+    pid = child_with_many(p->url, 1);
     for (int i = 0; i < 2; i++) {
         clients[i] = open_client(p->url);
         w[i] =
-            (struct waiter){make_lock(clients[i], i ? "y" : "x", true), 0, -1};
+            (struct waiter){make_lock(clients[i], i ? "y0" : "x", true), 0, -1};
         pthread_create(&threads[i], NULL, wait_for_lock, &w[i]);
         nap_ms(20);
     }
@@ -741,7 +743,7 @@ static void test_death_of_a_waiter_that_holds_another(void **state)
 static void test_death_while_a_waiter_is_stopped(void **state)
 {
     struct place *p = *state;
-    pid_t pid = child_with_two(p->url, false), stopped;
+    pid_t pid = child_with_many(p->url, 1), stopped;
     hf_client *client;
     struct waiter w;
     pthread_t thread;
@@ -754,7 +756,7 @@ static void test_death_while_a_waiter_is_stopped(void **state)
     }
     nap_ms(50);
     client = open_client(p->url);
-    w = (struct waiter){make_lock(client, "y", true), 0, -1};
+    w = (struct waiter){make_lock(client, "y0", true), 0, -1};
     pthread_create(&thread, NULL, wait_for_lock, &w);
     nap_ms(50);
     kill(stopped, SIGSTOP);

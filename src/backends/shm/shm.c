@@ -71,6 +71,7 @@ static int shm_attempt(void *self, struct hf__req *req)
     if (__builtin_expect(l->state == SHM_IDLE && !req->fixed, 1)) {
         word = atomic_load_explicit(&l->entry->word, memory_order_relaxed);
         new = (word + SHM_COUNT_ONE) | s->me;
+        SHM_POINT();
         if (!(word & l->take_mask) &&
             atomic_compare_exchange_strong_explicit(&l->entry->word, &word, new,
                                                     memory_order_acquire,

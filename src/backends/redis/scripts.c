@@ -60,51 +60,48 @@
     "local now=t[1]*1000000+t[2]\n"                                            \
     "if ARGV[3]~='0' and now>tonumber(ARGV[3]) then return {5,now} end\n"
 
-/* A higher token than any before: one more than the counter, at least the
- * time, so that a lost counter does not matter. */
+/*
+ * Puts a higher token than any before into n: one more than the counter, at
+ * least the time, so that a lost counter does not matter. GIVE writes it, who
+ * holds the lock, and the lock. Pieces, not functions: making a function costs
+ * the server as much as calling a command.
+ */
 #define MINT                                                                   \
-    "local function mint()\n"                                                  \
-    "  local n=(tonumber(redis.call('get',TOKEN)) or 0)+1\n"                   \
-    "  return n<now and now or n\n"                                            \
-    "end\n"
+    "local n=(tonumber(redis.call('get',TOKEN)) or 0)+1\n"                     \
+    "if n<now then n=now end\n"
+#define GIVE(kind, lock, owner, ms, about, keep)                               \
+    "redis.call('set',TOKEN,string.format('%.0f',n),'px'," keep ")\n"          \
+    "redis.call('set',KEYS[2]," owner "..'\\n" kind "\\n'..\n"                  \
+    "  string.format('%.0f',math.floor(now/1000))..'\\n'.." about ",\n"        \
+    "  'px'," ms ")\n"                                                         \
+    lock(owner, ms)
+#define HASH(owner, ms)                                                        \
+    "redis.call('hset',KEYS[1]," owner ",1)\n"                                 \
+    "redis.call('pexpire',KEYS[1]," ms ")\n"
+#define STRING(owner, ms)                                                      \
+    "redis.call('set',KEYS[1]," owner ",'px'," ms ")\n"
 
-/* Writes the token, who holds it, and the lock. */
-#define GIVE(kind, lock)                                                       \
-    "local function give(n,owner,ms,about,keep)\n"                             \
-    "  redis.call('set',TOKEN,string.format('%.0f',n),'px',keep)\n"            \
-    "  local since=string.format('%.0f',math.floor(now/1000))\n"               \
-    "  redis.call('set',KEYS[2],owner..'\\n" kind "\\n'..since..'\\n'..about,\n"  \
-    "    'px',ms)\n"                                                           \
-    lock                                                                       \
-    "end\n"
-#define GIVE_HASH(kind)                                                        \
-    GIVE(kind,                                                                 \
-    "  redis.call('hset',KEYS[1],owner,1)\n"                                   \
-    "  redis.call('pexpire',KEYS[1],ms)\n")
-#define GIVE_STRING(kind)                                                      \
-    GIVE(kind, "  redis.call('set',KEYS[1],owner,'px',ms)\n")
+/* To us; to another one, w, with what it said of itself. */
+#define GRANT(kind, lock)                                                      \
+    MINT GIVE(kind, lock, "ARGV[1]", "ARGV[2]", "ARGV[5]", "ARGV[4]")          \
+    "return {2,now,n}\n"
+#define GIVE_TO_W(kind, lock)                                                  \
+    GIVE(kind, lock, "w", "hand", "about", "math.max(86400000,10*hand)")
 
-/* grant gives it to us; again is the answer to one who holds it already. */
-#define GRANT                                                                  \
-    "local function grant()\n"                                                 \
-    "  local n=mint()\n"                                                       \
-    "  give(n,ARGV[1],ARGV[2],ARGV[5],ARGV[4])\n"                              \
-    "  return {2,now,n}\n"                                                     \
+/* We hold it already: an answer was lost. */
+#define AGAIN                                                                  \
+    "if redis.call('pttl',KEYS[1])<tonumber(ARGV[2]) then\n"                   \
+    "  redis.call('pexpire',KEYS[1],ARGV[2])\n"                                \
+    "  redis.call('pexpire',KEYS[2],ARGV[2])\n"                                \
     "end\n"                                                                    \
-    "local function again()\n"                                                 \
-    "  if redis.call('pttl',KEYS[1])<tonumber(ARGV[2]) then\n"                 \
-    "    redis.call('pexpire',KEYS[1],ARGV[2])\n"                              \
-    "    redis.call('pexpire',KEYS[2],ARGV[2]) end\n"                          \
-    "  local n=tonumber(redis.call('get',TOKEN))\n"                            \
-    "  if not n then return grant() end\n"                                     \
-    "  return {2,now,n}\n"                                                     \
-    "end\n"
+    "local has=tonumber(redis.call('get',TOKEN))\n"                            \
+    "if has then return {2,now,has} end\n"
 
 /*
  * Unfair. W: list of waiters. C: hash of them, owner -> "hand_ms about"; who is
  * in W and not in C has left. The longest waiting one that listens gets it, or
  * is told, alone; it is out of both then, and comes back if somebody was
- * faster. wake says whether it was given.
+ * faster.
  *
  * Redisson's waiters all listen to CH. So do ours, to hear Redisson: they
  * listen to MARK as well, in the same command, so that more ears on CH than on
@@ -112,51 +109,49 @@
  * "00" is 0 to Redisson, and tells ours that one of them has been told already.
  * Where the server forbids PUBSUB, we do as if Redisson was there.
  */
-#define NEXT                                                                   \
-    "local function next_one(shared)\n"                                        \
-    "  while true do\n"                                                        \
-    "    local w=redis.call('lpop',W)\n"                                       \
-    "    if not w then return end\n"                                           \
-    "    local s=redis.call('hget',C,w)\n"                                     \
-    "    if s then\n"                                                          \
-    "      redis.call('hdel',C,w)\n"                                           \
-    "      local hand,about=string.match(s,'^(%d+) (.*)')\n"                   \
-    "      if shared or hand=='0' then\n"                                      \
-    "        if redis.call('publish'," WAKE_CHANNEL ",'0'..KEYS[1])>0\n"       \
-    "        then return w end\n"                                              \
-    "      else\n"                                                             \
-    "        local t=redis.call('time')\n"                                     \
-    "        now=t[1]*1000000+t[2]\n"                                          \
-    "        local n=mint()\n"                                                 \
-    "        if redis.call('publish'," WAKE_CHANNEL ",'2'..string.sub(w,38)..\n" \
-    "          string.format(' %.0f ',n)..KEYS[1])>0 then\n"                   \
-    "          give(n,w,hand,about,math.max(86400000,10*hand))\n"              \
-    "          return w,true\n"                                                \
-    "        end\n"                                                            \
+#define NEXT(lock)                                                             \
+    "while true do\n"                                                          \
+    "  local w=redis.call('lpop',W)\n"                                         \
+    "  if not w then break end\n"                                              \
+    "  local s=redis.call('hget',C,w)\n"                                       \
+    "  if s then\n"                                                            \
+    "    redis.call('hdel',C,w)\n"                                             \
+    "    local hand,about=string.match(s,'^(%d+) (.*)')\n"                     \
+    "    local to=" WAKE_CHANNEL "\n"                                          \
+    "    if shared or hand=='0' then\n"                                        \
+    "      told=redis.call('publish',to,'0'..KEYS[1])>0\n"                     \
+    "    else\n"                                                               \
+    "      local t=redis.call('time')\n"                                       \
+    "      local now=t[1]*1000000+t[2]\n"                                      \
+    MINT                                                                       \
+    "      told=redis.call('publish',to,'2'..string.sub(w,38)..\n"             \
+    "        string.format(' %.0f ',n)..KEYS[1])>0\n"                          \
+    "      given=told\n"                                                       \
+    "      if given then\n"                                                    \
+    GIVE_TO_W("u", lock)                                                       \
     "      end\n"                                                              \
     "    end\n"                                                                \
+    "    if told then break end\n"                                             \
     "  end\n"                                                                  \
-    "end\n"
-#define WAKE                                                                   \
-    NEXT                                                                       \
-    "local function wake()\n"                                                  \
-    "  if redis.call('exists',W)==1 then\n"                                    \
-    "    local s=redis.pcall('pubsub','numsub',CH,MARK)\n"                     \
-    "    local shared=s.err or s[2]>s[4]\n"                                    \
-    "    local w,given=next_one(shared)\n"                                     \
-    "    if w then\n"                                                          \
-    "      if shared then redis.call('publish',CH,'00') end\n"                 \
-    "      return given\n"                                                     \
-    "    end\n"                                                                \
-    "  end\n"                                                                  \
-    "  redis.call('publish',CH,'0')\n"                                         \
     "end\n"
 
+#define WAKE                                                                   \
+    "local told,given,shared\n"                                                \
+    "if redis.call('exists',W)==1 then\n"                                      \
+    "  local s=redis.pcall('pubsub','numsub',CH,MARK)\n"                       \
+    "  shared=s.err or s[2]>s[4]\n"                                            \
+    NEXT(HASH)                                                                 \
+    "end\n"                                                                    \
+    "if shared or not told then\n"                                             \
+    "  redis.call('publish',CH,told and '00' or '0')\n"                        \
+    "end\n"
+#define WAKE_S                                                                 \
+    "local told,given,shared\n"                                                \
+    NEXT(STRING)
+
 /* What DROP and LEAVE begin with. */
-#define UNFAIR_END(lock)                                                       \
-    "local W,TOKEN,C,CH,MARK=KEYS[3],KEYS[4],KEYS[5],ARGV[2],ARGV[3]\n"        \
-    "local now\n"                                                              \
-    MINT lock
+#define ENDS                                                                   \
+    "local W,TOKEN,C,CH,MARK=KEYS[3],KEYS[4],KEYS[5],ARGV[2],ARGV[3]\n"
 
 /* Comes into the list, if not there. It outlives its last visitor by a minute.
  * The last two numbers: a holder without our information is not one of us; and
@@ -177,9 +172,8 @@
 #define DELIST                                                                 \
     "if redis.call('hdel',C,ARGV[1])==1 then redis.call('lrem',W,1,ARGV[1]) end\n"
 
-/* The hash is there: a read-write lock, ours (an answer was lost), or somebody
- * else's. */
-#define HELD(leave)                                                            \
+/* The hash is there: a read-write lock, ours, or somebody else's. */
+#define HELD(kind, leave)                                                      \
     "local f=redis.call('hmget',KEYS[1],ARGV[1],'mode')\n"                     \
     "if f[2] then\n"                                                           \
     "  if ARGV[6]=='2' then\n"                                                 \
@@ -187,7 +181,10 @@
     "  end\n"                                                                  \
     "  return {6,now}\n"                                                       \
     "end\n"                                                                    \
-    "if f[1] then return again() end\n"
+    "if f[1] then\n"                                                           \
+    AGAIN                                                                      \
+    GRANT(kind, HASH)                                                          \
+    "end\n"
 
 #define RENEW(is_ours)                                                         \
     "local r={}\n"                                                             \
@@ -220,37 +217,42 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     [RD_TAKE] =
     CLOCK
     "local W,TOKEN,C=KEYS[3],KEYS[4],KEYS[5]\n"
-    MINT GIVE_HASH("u") GRANT
     "if redis.call('hlen',KEYS[1])==0 then\n"
     "  if ARGV[6]=='2' then\n"
     DELIST
     "  end\n"
-    "  return grant()\n"
+    GRANT("u", HASH)
     "end\n"
-    HELD(DELIST)
+    HELD("u", DELIST)
     ENLIST,
 
     [RD_DROP] =
-    UNFAIR_END(GIVE_HASH("u")) WAKE
+    ENDS
     "if redis.call('hdel',KEYS[1],ARGV[1])==0 then return 0 end\n"
-    "if not wake() then redis.call('del',KEYS[2]) end\n"
+    WAKE
+    "if not given then redis.call('del',KEYS[2]) end\n"
     "return 1",
 
     [RD_LEAVE] =
-    UNFAIR_END(GIVE_HASH("u")) WAKE
+    ENDS
     DELIST
     "local ours=redis.call('hdel',KEYS[1],ARGV[1])\n"
     "if ours==1 then redis.call('del',KEYS[2]) end\n"
-    "if redis.call('exists',KEYS[1])==0 then wake() end\n"
+    "if redis.call('exists',KEYS[1])==0 then\n"
+    WAKE
+    "end\n"
     "return ours",
 
     [RD_TAKE_FAIR] =
     CLOCK
     "local TOKEN,Q,D,S,CH=KEYS[3],KEYS[4],KEYS[5],KEYS[6],ARGV[8]\n"
-    MINT GIVE_HASH("f") GRANT FAIR LOWER TELL
     "local held,passed=redis.call('hlen',KEYS[1])>0\n"
+    "if not held and ARGV[6]~='2' and redis.call('exists',Q)==0 then\n"
+    GRANT("f", HASH)
+    "end\n"
+    FAIR LOWER TELL
     "if held then\n"
-    HELD(LEAVE_QUEUE)
+    HELD("f", LEAVE_QUEUE)
     "else\n"
     "  local w=head()\n"
     /* Not ours to take. Was the one told whose turn it is? */
@@ -259,30 +261,38 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     "    passed=til and til-math.floor(now/1000)\n"
     "    w=redis.call('lindex',Q,0)\n"
     "  end\n"
-    "  if w==ARGV[1] then\n"
-    "    drop(w)\n"
-    "    lower()\n"
-    "    return grant()\n"
-    "  elseif not w then\n"
-    "    if ARGV[6]=='2' then redis.call('hdel',S,ARGV[1]) end\n"
-    "    return grant()\n"
+    "  if not w or w==ARGV[1] then\n"
+    "    if w then\n"
+    "      drop(w)\n"
+    "      lower()\n"
+    "    else\n"
+    "      redis.call('hdel',S,ARGV[1])\n"
+    "    end\n"
+    GRANT("f", HASH)
     "  end\n"
     "end\n"
     "if ARGV[6]=='0' then return {4,now} end\n"
     TAKE_FAIR_QUEUE,
 
     [RD_DROP_FAIR] =
-    FAIR_END
+    ENDS_FAIR
     "if redis.call('hdel',KEYS[1],ARGV[1])==0 then return 0 end\n"
-    "if not hand_over() then redis.call('del',KEYS[2]) end\n"
+    "if redis.call('exists',Q)==0 then\n"
+    "  redis.call('del',KEYS[2])\n"
+    "  return 1\n"
+    "end\n"
+    FAIR LOWER TELL HAND_OVER
+    "if not given then redis.call('del',KEYS[2]) end\n"
     "return 1",
 
     [RD_LEAVE_FAIR] =
-    FAIR_END
+    ENDS_FAIR
     LEAVE_QUEUE
     "local ours=redis.call('hdel',KEYS[1],ARGV[1])\n"
     "if ours==1 then redis.call('del',KEYS[2]) end\n"
-    "if redis.call('exists',KEYS[1])==0 then hand_over() end\n"
+    "if redis.call('exists',KEYS[1])==0 then\n"
+    FAIR LOWER TELL HAND_OVER
+    "end\n"
     "return ours",
 
     [RD_RENEW] =
@@ -312,43 +322,48 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     "return r",
 
     [RD_BREAK] =
-    UNFAIR_END(GIVE_HASH("u")) WAKE
+    ENDS
     "local Q,D,S=KEYS[6],KEYS[7],KEYS[8]\n"
-    FAIR TELL
     "if redis.call('hlen',KEYS[1])==0 then return 0 end\n"
     "if redis.call('hexists',KEYS[1],'mode')==1 then return 6 end\n"
     "redis.call('del',KEYS[1],KEYS[2])\n"
-    "wake()\n"
+    WAKE
+    "local now\n"
+    FAIR TELL
     "tell()\n"
     "return 1",
 
     [RD_TAKE_S] =
     CLOCK
     "local W,TOKEN,C=KEYS[3],KEYS[4],KEYS[5]\n"
-    MINT GIVE_STRING("u") GRANT
     "local f=redis.call('get',KEYS[1])\n"
+    "if f==ARGV[1] then\n"
+    AGAIN
+    "  f=nil\n"
+    "end\n"
     "if not f then\n"
     "  if ARGV[6]=='2' then\n"
     DELIST
     "  end\n"
-    "  return grant()\n"
+    GRANT("u", STRING)
     "end\n"
-    "if f==ARGV[1] then return again() end\n"
     ENLIST,
 
     [RD_DROP_S] =
-    UNFAIR_END(GIVE_STRING("u")) NEXT
+    ENDS
     "if redis.call('get',KEYS[1])~=ARGV[1] then return 0 end\n"
     "redis.call('del',KEYS[1],KEYS[2])\n"
-    "next_one()\n"
+    WAKE_S
     "return 1",
 
     [RD_LEAVE_S] =
-    UNFAIR_END(GIVE_STRING("u")) NEXT
+    ENDS
     DELIST
     "local f=redis.call('get',KEYS[1])\n"
     "if f==ARGV[1] then redis.call('del',KEYS[1],KEYS[2]) end\n"
-    "if not f or f==ARGV[1] then next_one() end\n"
+    "if not f or f==ARGV[1] then\n"
+    WAKE_S
+    "end\n"
     "return f==ARGV[1] and 1 or 0",
 
     [RD_RENEW_S] =
@@ -373,10 +388,10 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     "return r",
 
     [RD_BREAK_S] =
-    UNFAIR_END(GIVE_STRING("u")) NEXT
+    ENDS
     "if not redis.call('get',KEYS[1]) then return 0 end\n"
     "redis.call('del',KEYS[1],KEYS[2])\n"
-    "next_one()\n"
+    WAKE_S
     "return 1",
 };
 /* clang-format on */

@@ -1,7 +1,6 @@
 /*
  * The fair half of scripts.c, in Redisson's layout: pieces of Lua that are put
- * together there. What is used before it is defined here (mint, give) comes
- * from there.
+ * together there. MINT, HASH and GIVE_TO_W come from there.
  */
 #ifndef HF_REDIS_SCRIPTS_FAIR_H
 #define HF_REDIS_SCRIPTS_FAIR_H
@@ -90,31 +89,30 @@
     "  end\n"                                                                  \
     "end\n"
 
-/* The first gets it, if it is ours and listens. Says so. */
-#define HAND                                                                   \
-    "local function hand_over()\n"                                             \
-    "  while true do\n"                                                        \
-    "    local w,til,ear,hand,about=head()\n"                                  \
-    "    if not w then return end\n"                                           \
-    "    if not til or hand=='0' then tell() return end\n"                     \
-    "    local n=mint()\n"                                                     \
-    "    if redis.call('publish'," WAKE_CHANNEL ",'3'..string.sub(w,38)..\n"   \
-    "      string.format(' %.0f ',n)..KEYS[1])>0 then\n"                       \
-    "      drop(w)\n"                                                          \
-    "      lower()\n"                                                          \
-    "      give(n,w,hand,about,math.max(86400000,10*hand))\n"                  \
-    "      return true\n"                                                           \
-    "    end\n"                                                                \
-    "    if ear=='0' then return end\n"                                        \
+/* The first gets it, if it is ours and listens; given says so. */
+#define HAND_OVER                                                              \
+    "local given\n"                                                            \
+    "while true do\n"                                                          \
+    "  local w,til,ear,hand,about=head()\n"                                    \
+    "  if not w then break end\n"                                              \
+    "  if not til or hand=='0' then tell() break end\n"                        \
+    MINT                                                                       \
+    "  given=redis.call('publish'," WAKE_CHANNEL ",'3'..string.sub(w,38)..\n"  \
+    "    string.format(' %.0f ',n)..KEYS[1])>0\n"                              \
+    "  if given then\n"                                                        \
     "    drop(w)\n"                                                            \
+    "    lower()\n"                                                            \
+    GIVE_TO_W("f", HASH)                                                       \
+    "    break\n"                                                              \
     "  end\n"                                                                  \
+    "  if ear=='0' then break end\n"                                           \
+    "  drop(w)\n"                                                              \
     "end\n"
 
 /* What DROP_FAIR and LEAVE_FAIR begin with. */
-#define FAIR_END                                                               \
+#define ENDS_FAIR                                                              \
     "local TOKEN,Q,D,S,CH=KEYS[3],KEYS[4],KEYS[5],KEYS[6],ARGV[2]\n"           \
-    "local now\n"                                                              \
-    MINT GIVE_HASH("f") FAIR LOWER TELL HAND
+    "local now\n"
 
 /*
  * Into the queue, or still there: then with a sign of life, and with a

@@ -75,7 +75,7 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
         hf__name_run(lock->name, now); /* finishes it through hf__name_wake */
     } else {
         if (rc == HF__GRANTED)
-            hf__name_own(lock->name, NULL);
+            hf__name_own(lock->name, &a->waiter);
         a->waiter.state = HF__W_FINISHED;
         hf__mutex_lock(&c->mu);
         c->async_waits--;
@@ -110,6 +110,17 @@ int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
     return rc;
 }
 
+/* It is answered within op_timeout, or not. */
+static void arm_release(hf_client *c, struct hf__async *a)
+{
+    hf__time at = hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+
+    hf__mutex_lock(&c->mu);
+    hf__timers_set(&c->timers, &a->timer, at);
+    hf__keeper_due_locked(c, at);
+    hf__mutex_unlock(&c->mu);
+}
+
 int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
                           hf_error *err)
 {
@@ -126,9 +137,14 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
     if (!rc) {
         a = lock->async;
         a->releaser = (struct hf__releaser){.async = a};
+        a->waiter.state = HF__W_FINISHED;
         a->result = hf__release(lock->name, lock->owner, &a->releaser);
-        if (a->result != HF__PENDING && !a->releaser.settled)
+        if (a->result == HF__PENDING) {
+            arm_release(lock->name->client, a);
+        } else if (!a->releaser.settled) {
+            a->releaser.settled = true;
             finish_async(lock->name->client, a, a->result);
+        }
     }
     hf__name_unlock(lock->name);
     hf__see_to_it(lock->name->client);

@@ -429,6 +429,7 @@ static void forget_name(struct hf__name *n)
 {
     hf_client *c = n->client;
 
+    hf__name_settle(n, 0, HF_EUNKNOWN);
     hf__mutex_lock(&c->mu);
     if (n->exchange) {
         n->refs -= n->exchange->ask.flying + n->exchange->let_go.flying;
@@ -465,7 +466,7 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
 
     hf__mutex_lock(&w->client->mu);
     w->result = w->client->under_way ? HF__PENDING : 0;
-    alone = w->client->inside == 1; /* we are one */
+    alone = w->client->inside == 0;
     hf__mutex_unlock(&w->client->mu);
     *until = now + 20 * HF__MS;
     return alone && (w->result != HF__PENDING || now >= w->until);
@@ -492,7 +493,7 @@ static void tidy(hf_client *c)
 {
     hf__mutex_lock(&c->mu);
     c->self = NULL;
-    c->landed = NULL;
+    c->landed = c->landed_tail = NULL;
     drop_flights(c);
     while (c->news) {
         struct hf__name *n = c->news;
@@ -503,15 +504,6 @@ static void tidy(hf_client *c)
     c->news_tail = NULL;
     hf__mutex_unlock(&c->mu);
     each_name(c, forget_name);
-}
-
-static void detach_all(hf_client *c)
-{
-    hf__mutex_lock(&c->mu);
-    for (size_t i = 0; i < c->buckets_len; i++)
-        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
-            c->be->detach(c->self, &n->remote);
-    hf__mutex_unlock(&c->mu);
 }
 
 int hf_close(hf_client *c)
@@ -527,21 +519,22 @@ int hf_close(hf_client *c)
     if (rc)
         return rc;
     hf__mutex_lock(&c->mu);
-    __atomic_store_n(&c->closed, 1, __ATOMIC_RELEASE);
+    if (!__atomic_exchange_n(&c->closed, 1, __ATOMIC_ACQ_REL))
+        c->handles++; /* ours: whoever frees the last one frees the client */
+    else
+        rc = HF_ECLOSED;
     hf__mutex_unlock(&c->mu);
+    if (rc)
+        return rc;
     each_name(c, end_name);
     w.until = hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
     hf__sleeper_init(&s, NULL);
     hf__engine_wait(c, &s, close_ready, &w);
     rc = w.result == HF__PENDING ? HF_EUNKNOWN : 0;
-    while ((a = hf__engine_next_callback(c)))
-        hf__engine_call_back(a);
-    detach_all(c);
     hf__keeper_stop(c);
     tidy(c);
-    hf__mutex_lock(&c->mu);
-    c->handles++; /* ours, so that the last one frees the client */
-    hf__mutex_unlock(&c->mu);
+    while ((a = hf__engine_next_callback(c)))
+        hf__engine_call_back(a);
     hf__client_put(c);
     return rc;
 }

@@ -86,6 +86,7 @@ struct hf_lock {
     uint32_t ttl_ms;
     uint32_t flags : 2; /* hf_lock_flag */
     uint32_t handoff : 30;
+    uint32_t : 0;        /* what is written is not beside what is read */
     uint32_t waits : 31; /* through this handle, under way; name->mu */
     uint32_t told : 1;   /* loss_fd tells of a loss; name->mu */
     int loss_fd;         /* -1: nobody asked */
@@ -150,7 +151,7 @@ struct hf_client {
     size_t buckets_len, names_len;
     struct hf__name *news, *news_tail;
     struct hf__exchange *exchanges; /* to be used again */
-    struct hf__flight *flights, *landed;
+    struct hf__flight *flights, *landed, *landed_tail;
     struct hf__async *callbacks, *callbacks_tail;
     struct hf__event_item *events, *events_tail;
     unsigned events_len;
@@ -285,10 +286,14 @@ bool hf__name_timer(struct hf__name *, hf__time now);
 /* EBACKEND, with its text: nobody answers. */
 int hf__name_silence(struct hf__name *);
 hf__wake_fn hf__name_wake;
-void hf__name_own(struct hf__name *, struct hf__thread *);
+/* The gate has a new owner: w. */
+void hf__name_own(struct hf__name *, const struct hf__waiter *);
+/* Tells those who wait for the release of that hold id, or (0) of any. */
+void hf__name_settle(struct hf__name *, uint64_t hold_id, int result);
 /* Sets the descriptors that tell of the hold's loss: HF__NEVER is no hold. */
 #define HF__ALREADY ((hf__time)1)
 void hf__name_arm(struct hf__name *, hf__time at);
+void hf__lock_arm(hf_lock *, hf__time at); /* one of them */
 
 /* lock.c: what the synchronous and the asynchronous verbs share */
 /* Every call returns by its deadline plus a second; the server's first answer
@@ -337,10 +342,13 @@ static inline void hf__acquire_fill(const hf_lock *lock,
     w->is_try = opt->wait_ms == 0;
     w->reentrant = !(lock->flags & (HF_OWNER_HANDLE | HF_NOT_REENTRANT));
     w->owner = hf__owner_of(lock, &w->thread);
+    w->handle = (hf_lock *)(uintptr_t)lock;
 }
 /* One acquire less, with name->mu held. PENDING: the releaser, if there is one,
  * will be told. */
 int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *);
+/* Does not want to hear of it any more; name->mu is held. */
+void hf__releaser_forget(struct hf__name *, struct hf__releaser *);
 /* The keeper shall look after what is under way, if nobody else does. */
 void hf__see_to_it(hf_client *);
 

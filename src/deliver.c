@@ -4,6 +4,19 @@
  */
 #include "core.h"
 
+/* A release that nobody answered: what was sent goes on in the background. */
+static void release_over(struct hf__name *n, struct hf__async *a)
+{
+    if (!a->releaser.async || a->releaser.settled)
+        return;
+    hf__releaser_forget(n, &a->releaser);
+    a->releaser.settled = true;
+    a->result = HF_EUNKNOWN;
+    hf__mutex_lock(&n->client->mu);
+    hf__engine_callback_locked(n->client, a);
+    hf__mutex_unlock(&n->client->mu);
+}
+
 /* The time of an asynchronous wait is over. The handle cannot go away as long
  * as `firing` is set: its callback waits for that. */
 static void async_over(struct hf__async *a, hf__time now)
@@ -14,7 +27,7 @@ static void async_over(struct hf__async *a, hf__time now)
 
     hf__mutex_lock(&n->mu);
     if (a->waiter.state == HF__W_FINISHED) {
-        ; /* it was quicker */
+        release_over(n, a); /* or it was quicker */
     } else if (l->state == HF__ASKING && !l->heard && now < a->grace) {
         hf__mutex_lock(&c->mu);
         hf__timers_set(&c->timers, &a->timer, a->grace);
@@ -33,6 +46,8 @@ static void async_over(struct hf__async *a, hf__time now)
     hf__name_unlock(n);
     hf__mutex_lock(&c->mu);
     a->firing = false;
+    if (c->callbacks)
+        hf__fd_post(c->ready_fd);
     hf__mutex_unlock(&c->mu);
 }
 
@@ -112,6 +127,8 @@ static void deliver_landed(hf_client *c, hf__time now)
         f = c->landed;
         if (f)
             c->landed = f->next_landed;
+        if (!c->landed)
+            c->landed_tail = NULL;
         hf__mutex_unlock(&c->mu);
         if (!f)
             return;

@@ -2,7 +2,6 @@
  * thread that dispatches and nowhere else. */
 #include "core.h"
 
-#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -77,11 +76,9 @@ struct hf__async *hf__engine_next_callback(hf_client *c)
     struct hf__async *a;
 
     hf__mutex_lock(&c->mu);
-    while ((a = c->callbacks) && a->firing) { /* for an instant */
-        hf__mutex_unlock(&c->mu);
-        sched_yield();
-        hf__mutex_lock(&c->mu);
-    }
+    a = c->callbacks;
+    if (a && a->firing)
+        a = NULL; /* not yet: ready_fd will tell */
     if (a) {
         c->callbacks = a->next;
         if (!c->callbacks)
@@ -122,17 +119,12 @@ void hf__engine_call_back(struct hf__async *a)
     done(arg, lock, result);
 }
 
-int hf_client_dispatch(hf_client *c)
+static int dispatch(hf_client *c)
 {
     struct hf__async *a;
     struct hf__event_item *e;
-    int called = 0, rc;
+    int called = 0;
 
-    if (!c)
-        return HF_EINVAL;
-    rc = hf__client_check(c);
-    if (rc)
-        return rc;
     hf__fd_drain(c->ready_fd);
     if (c->direct) {
         hf__engine_deliver(c, hf__now());
@@ -149,4 +141,20 @@ int hf_client_dispatch(hf_client *c)
         hf__free(c, e);
     }
     return called;
+}
+
+int hf_client_dispatch(hf_client *c)
+{
+    int rc;
+
+    if (!c)
+        return HF_EINVAL;
+    rc = hf__client_check(c);
+    if (rc)
+        return rc;
+    if (!hf__client_enter(c))
+        return HF_ECLOSED;
+    rc = dispatch(c);
+    hf__client_leave(c);
+    return rc;
 }

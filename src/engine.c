@@ -182,9 +182,6 @@ void hf__engine_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
     bool leading = false;
     hf__time until;
 
-    hf__mutex_lock(&c->mu);
-    c->inside++;
-    hf__mutex_unlock(&c->mu);
     for (;;) {
         uint32_t seen = __atomic_load_n(s->word, __ATOMIC_SEQ_CST);
 
@@ -208,6 +205,5 @@ void hf__engine_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
     if (leading)
         c->driven = false;
     pass_on_locked(c);
-    c->inside--;
     hf__mutex_unlock(&c->mu);
 }

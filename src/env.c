@@ -105,8 +105,12 @@ static void core_done(hf_client *c, struct hf__req *req)
     if (!req->remote) {
         f = hf__container(req, struct hf__flight, req);
         f->landed = true;
-        f->next_landed = c->landed;
-        c->landed = f;
+        f->next_landed = NULL;
+        if (c->landed_tail)
+            c->landed_tail->next_landed = f;
+        else
+            c->landed = f;
+        c->landed_tail = f;
         return;
     }
     n = hf__container(req->remote, struct hf__name, remote);

@@ -24,7 +24,8 @@ enum hf__waiter_state { HF__W_WAITING, HF__W_FINISHED };
 struct hf__waiter {
     struct hf__waiter *next, *prev;
     struct hf__sleeper *sleeper; /* the caller's: whom to wake, */
-    struct hf__thread *thread;   /* and who will own it; NULL: a handle */
+    struct hf__thread *thread;   /* who will own it; NULL: the handle */
+    hf_lock *handle;             /* through which it wants it */
     uint64_t owner;
     uint32_t lease_ms;   /* to ask for: fixed, or the TTL */
     uint32_t handoff;    /* local owners that its grant allows; 0 is 1 */

@@ -243,24 +243,28 @@ int hf_lock_count(hf_lock *lock, unsigned *count)
 
 int hf_lock_fd(hf_lock *lock)
 {
+    struct hf__thread *thread;
     struct hf__name *n;
-    int rc, fd;
+    uint64_t owner;
+    int rc = hf__lock_check(lock, NULL), fd;
 
-    if (!lock)
-        return HF_EINVAL;
-    rc = hf__client_check(lock->name->client);
+    if (rc)
+        return rc;
+    owner = hf__owner_of(lock, &thread);
+    rc = hf__lock_enter(lock, NULL);
     if (rc)
         return rc;
     n = lock->name;
-    hf__mutex_lock(&n->mu);
     if (lock->loss_fd < 0) {
         lock->loss_fd =
             timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
         if (lock->loss_fd >= 0) {
             lock->next_watcher = n->watchers;
             n->watchers = lock;
-            if (n->gate.owner && n->gate.lease.state == HF__HELD)
-                hf__name_arm(n, n->gate.lease.deadline);
+            if (hf__gate_check(&n->gate, owner, hf__now()) == HF_ELOST)
+                hf__lock_arm(lock, HF__ALREADY);
+            else if (n->gate.owner && n->gate.lease.state == HF__HELD)
+                hf__lock_arm(lock, n->gate.lease.deadline);
         }
     }
     fd = lock->loss_fd;

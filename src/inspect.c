@@ -4,18 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
-static int check(hf_client *c, bool has_out, hf_error *err)
+/* The caller is inside the client afterwards, and has to leave it. */
+static int enter(hf_client *c, hf_error *err)
 {
     int rc;
 
-    if (!c || !has_out)
-        return hf__fail(err, HF_EINVAL, "%s is NULL", c ? "out" : "client");
+    if (!c)
+        return hf__fail(err, HF_EINVAL, "client is NULL");
     rc = hf__client_check(c);
     if (rc)
         return hf__fail(err, rc, "%s", hf_error_text(rc));
     for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
         if (c->caps[kind] & HF_CAP_INSPECT)
-            return 0;
+            return hf__client_enter(c)
+                       ? 0
+                       : hf__fail(err, HF_ECLOSED, "the client was closed");
     return hf__fail(err, HF_ENOTSUP, "the %s backend cannot be inspected",
                     c->be->name);
 }
@@ -82,17 +85,14 @@ static int ask(hf_client *c, struct hf__flight *f, hf_error *err)
     return rc;
 }
 
-int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
-               hf_error *err)
+static int inspect(hf_client *c, const void *name, size_t name_len,
+                   hf_info **out, hf_error *err)
 {
     struct hf__flight *f;
-    int rc = check(c, out != NULL, err);
+    int rc = hf__name_valid(name, &name_len, err);
 
-    if (!rc)
-        rc = hf__name_valid(name, &name_len, err);
     if (rc)
         return rc;
-    *out = NULL;
     f = prepare(c, HF__INSPECT, name, name_len, err);
     if (!f)
         return HF_ENOMEM;
@@ -110,20 +110,33 @@ int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
     return 0;
 }
 
+int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
+               hf_error *err)
+{
+    int rc;
+
+    if (!out)
+        return hf__fail(err, HF_EINVAL, "out is NULL");
+    *out = NULL;
+    rc = enter(c, err);
+    if (rc)
+        return rc;
+    rc = inspect(c, name, name_len, out, err);
+    hf__client_leave(c);
+    return rc;
+}
+
 void hf_info_free(hf_client *c, hf_info *info)
 {
     if (c)
         free_info(c, info);
 }
 
-int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
+static int list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
 {
     struct hf__flight *f;
-    int rc = check(c, out != NULL, err);
+    int rc;
 
-    if (rc)
-        return rc;
-    *out = NULL;
     prefix = prefix ? prefix : "";
     f = prepare(c, HF__LIST, prefix, strlen(prefix), err);
     if (!f)
@@ -142,19 +155,33 @@ int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     return 0;
 }
 
+int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
+{
+    int rc;
+
+    if (!out)
+        return hf__fail(err, HF_EINVAL, "out is NULL");
+    *out = NULL;
+    rc = enter(c, err);
+    if (rc)
+        return rc;
+    rc = list(c, prefix, out, err);
+    hf__client_leave(c);
+    return rc;
+}
+
 void hf_names_free(hf_client *c, hf_names *names)
 {
     if (c)
         free_names(c, names);
 }
 
-int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
+static int take_away(hf_client *c, const void *name, size_t name_len,
+                     hf_error *err)
 {
     struct hf__flight *f;
-    int rc = check(c, true, err);
+    int rc = hf__name_valid(name, &name_len, err);
 
-    if (!rc)
-        rc = hf__name_valid(name, &name_len, err);
     if (rc)
         return rc;
     f = prepare(c, HF__BREAK, name, name_len, err);
@@ -165,5 +192,16 @@ int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
         return hf__fail(err, rc, "nobody holds it");
     if (!rc)
         hf__flight_free(c, f);
+    return rc;
+}
+
+int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
+{
+    int rc = enter(c, err);
+
+    if (rc)
+        return rc;
+    rc = take_away(c, name, name_len, err);
+    hf__client_leave(c);
     return rc;
 }

@@ -61,7 +61,9 @@ static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
                    (c->under_way && c->rounds == t->rounds);
     }
     t->rounds = c->rounds;
-    t->drive = t->drive && !c->driven;
+    if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))
+        t->until = 0;
+    t->drive = t->drive && !c->driven && !t->stop;
     if (t->drive)
         c->driven = c->keeper_drives = true;
     c->keeper_until = t->until;
@@ -137,6 +139,16 @@ static bool tell_opener(hf_client *c, void *self, int rc)
     return wanted;
 }
 
+/* Nobody moves the backend any more: the names can go from it. */
+static void detach_all(hf_client *c)
+{
+    hf__mutex_lock(&c->mu);
+    for (size_t i = 0; i < c->buckets_len; i++)
+        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+            c->be->detach(c->self, &n->remote);
+    hf__mutex_unlock(&c->mu);
+}
+
 static void *keeper_main(void *arg)
 {
     hf_client *c = arg;
@@ -154,6 +166,7 @@ static void *keeper_main(void *arg)
     if (rc)
         return NULL;
     keep(c);
+    detach_all(c);
     c->be->close(c->self);
     return NULL;
 }

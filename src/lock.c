@@ -3,6 +3,7 @@
  */
 #include "core.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -83,7 +84,7 @@ static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
 
     if (rc == HF__GRANTED) {
         if (n->gate.count == 1)
-            hf__name_own(n, w->thread);
+            hf__name_own(n, w);
         return rc;
     }
     if (rc != HF__PENDING)
@@ -107,7 +108,7 @@ static inline bool acquire_quickly(struct hf__name *n, struct hf__waiter *w)
     if (n->client->be->attempt(n->client->self, &req) != HF__GRANTED)
         return false;
     hf__gate_quick_grant(&n->gate, w, id, req.token);
-    hf__name_own(n, w->thread);
+    hf__name_own(n, w);
     return true;
 }
 
@@ -124,6 +125,34 @@ static inline bool release_quickly(struct hf__name *n, uint64_t owner, int *rc)
               ? HF_ELOST
               : 0;
     return true;
+}
+
+/* From here on, until end_wait, neither handle nor name nor client go away.
+ * name->mu is held, and free afterwards. */
+static void begin_wait(hf_lock *lock)
+{
+    hf_client *c = lock->name->client;
+
+    lock->waits++;
+    hf__mutex_lock(&c->mu);
+    c->inside++;
+    lock->name->refs++;
+    hf__mutex_unlock(&c->mu);
+    hf__name_unlock(lock->name);
+}
+
+static void end_wait(hf_lock *lock)
+{
+    struct hf__name *n = lock->name;
+    hf_client *c = n->client;
+
+    hf__mutex_lock(&n->mu);
+    lock->waits--;
+    hf__name_unlock(n);
+    hf__mutex_lock(&c->mu);
+    hf__name_unref_locked(n);
+    c->inside--;
+    hf__mutex_unlock(&c->mu);
 }
 
 static bool cancelled(const struct acquire *a)
@@ -156,7 +185,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
 
     hf__mutex_lock(&n->mu);
     if (hf__gate_claim(&n->gate, &a->w, now))
-        hf__name_own(n, a->w.thread);
+        hf__name_own(n, &a->w);
     if (a->w.state != HF__W_FINISHED)
         rc = wait_over(a, &n->gate.lease, now, until);
     if (rc != HF__PENDING)
@@ -195,16 +224,8 @@ static bool park(struct acquire *a, uint32_t seen, hf__time until)
     return true;
 }
 
-static void count_inside(hf_client *c, uint32_t by)
+static void direct_wait(struct acquire *a)
 {
-    hf__mutex_lock(&c->mu);
-    c->inside += by;
-    hf__mutex_unlock(&c->mu);
-}
-
-static void direct_wait(hf_client *c, struct acquire *a)
-{
-    count_inside(c, 1);
     for (;;) {
         uint32_t seen = __atomic_load_n(a->s.word, __ATOMIC_SEQ_CST);
         hf__time until = HF__NEVER;
@@ -216,7 +237,6 @@ static void direct_wait(hf_client *c, struct acquire *a)
             hf__futex_wait(a->s.word, seen, until);
         __atomic_store_n(&a->s.posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     }
-    count_inside(c, (uint32_t)-1);
 }
 
 static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
@@ -270,12 +290,9 @@ static int wait_for(struct acquire *a, const hf_acquire_options *opt)
         a->grace = now + grace * HF__MS;
     }
     if (c->direct)
-        direct_wait(c, a);
+        direct_wait(a);
     else
         hf__engine_wait(c, &a->s, acquire_ready, a);
-    hf__mutex_lock(&lock->name->mu);
-    lock->waits--;
-    hf__name_unlock(lock->name);
     if (a->cancel)
         __atomic_store_n(&a->cancel->fd, -1, __ATOMIC_SEQ_CST);
     return a->w.result;
@@ -312,12 +329,15 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
     }
     hf__sleeper_init(&a.s, opt->cancel);
     rc = enter(n, &a.w, clock_for(n, a.w.fixed || a.w.max_hold_ms));
-    if (rc == HF__PENDING)
-        lock->waits++;
-    hf__name_unlock(n);
-    if (rc == HF__PENDING)
-        rc = wait_for(&a, opt);
-    return rc == HF__GRANTED ? 0 : tell(&a, opt, rc, err);
+    if (rc != HF__PENDING) {
+        hf__name_unlock(n);
+        return rc == HF__GRANTED ? 0 : tell(&a, opt, rc, err);
+    }
+    begin_wait(lock);
+    rc = wait_for(&a, opt);
+    rc = rc == HF__GRANTED ? 0 : tell(&a, opt, rc, err);
+    end_wait(lock);
+    return rc;
 }
 
 int hf_lock_try(hf_lock *lock, hf_error *err)
@@ -335,19 +355,23 @@ int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err)
 
 void hf_cancel_init(hf_cancel *cancel)
 {
-    *cancel = (hf_cancel)HF_CANCEL_INIT;
+    if (cancel)
+        *cancel = (hf_cancel)HF_CANCEL_INIT;
 }
 
 void hf_cancel_fire(hf_cancel *cancel)
 {
     uint64_t one = 1;
-    int fd;
+    int fd, saved = errno;
 
+    if (!cancel)
+        return;
     __atomic_or_fetch(&cancel->word, HF__CANCELLED, __ATOMIC_SEQ_CST);
     hf__futex_wake(&cancel->word, 1);
     fd = __atomic_load_n(&cancel->fd, __ATOMIC_SEQ_CST);
-    if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
-        return; /* it is full: the driver is being woken already */
+    if (fd >= 0)
+        (void)!write(fd, &one, sizeof(one)); /* full: it is woken already */
+    errno = saved;
 }
 
 /* ---- release ----------------------------------------------------------- */
@@ -370,7 +394,7 @@ static bool release_ready(void *arg, hf__time now, hf__time *until)
     return settled || now >= w->until;
 }
 
-static void forget_releaser(struct hf__name *n, struct hf__releaser *r)
+void hf__releaser_forget(struct hf__name *n, struct hf__releaser *r)
 {
     struct hf__releaser **p = &n->releasers;
 
@@ -388,7 +412,7 @@ static int release_wait(hf_client *c, struct hf__name *n,
 
     hf__engine_wait(c, r->sleeper, release_ready, &w);
     hf__mutex_lock(&n->mu);
-    forget_releaser(n, r);
+    hf__releaser_forget(n, r);
     hf__name_unlock(n);
     if (r->settled)
         return r->result;
@@ -455,10 +479,15 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
         r = (struct hf__releaser){.sleeper = &s};
         rc = hf__release(lock->name, owner, &r);
     }
-    hf__name_unlock(lock->name);
-    if (rc == HF__PENDING)
-        rc = release_wait(lock->name->client, lock->name, &r, err);
-    return rc ? release_failed(lock, rc, err) : 0;
+    if (rc != HF__PENDING) {
+        hf__name_unlock(lock->name);
+        return rc ? release_failed(lock, rc, err) : 0;
+    }
+    begin_wait(lock);
+    rc = release_wait(lock->name->client, lock->name, &r, err);
+    rc = rc ? release_failed(lock, rc, err) : 0;
+    end_wait(lock);
+    return rc;
 }
 
 void hf__see_to_it(hf_client *c)

@@ -211,9 +211,12 @@ static void wake(struct hf__name *n, struct hf__sleeper *s)
 }
 
 /* Whoever owns it now is remembered, so that the end of that thread shows. */
-void hf__name_own(struct hf__name *n, struct hf__thread *t)
+void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
 {
+    struct hf__thread *t = w->thread;
+
     n->orphaned = false;
+    w->handle->told = false;
     if (n->owner_thread != t) {
         if (t)
             hf__thread_ref(t);
@@ -230,7 +233,7 @@ void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
     struct hf__async *a;
 
     if (w->state == HF__W_FINISHED && w->result == HF__GRANTED)
-        hf__name_own(n, w->thread);
+        hf__name_own(n, w);
     if (!w->is_async) {
         wake(n, w->sleeper);
         return;
@@ -246,8 +249,7 @@ void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
     hf__mutex_unlock(&n->client->mu);
 }
 
-/* Those who wait for the release of hold_id, or of all. */
-static void settle(struct hf__name *n, uint64_t hold_id, int result)
+void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
 {
     struct hf__releaser **p = &n->releasers, *r;
 
@@ -265,6 +267,7 @@ static void settle(struct hf__name *n, uint64_t hold_id, int result)
         }
         hf__mutex_lock(&n->client->mu);
         r->async->result = result;
+        hf__timers_set(&n->client->timers, &r->async->timer, HF__NEVER);
         hf__engine_callback_locked(n->client, r->async);
         hf__mutex_unlock(&n->client->mu);
     }
@@ -398,8 +401,8 @@ static void let_go_answered(struct hf__name *n, int result, hf__time now)
     if (!hf__lease_let_go(l, result, now))
         return;
     /* Of a repeated request, "not yours" means that an earlier one worked. */
-    settle(n, l->let_go_id,
-           result == HF_ENOTOWNER && first_word ? HF_ELOST : HF__DONE);
+    hf__name_settle(n, l->let_go_id,
+                    result == HF_ENOTOWNER && first_word ? HF_ELOST : HF__DONE);
 }
 
 static void let_go(struct hf__name *n, hf__time now)
@@ -559,20 +562,23 @@ bool hf__name_timer(struct hf__name *n, hf__time now)
     return renew;
 }
 
-void hf__name_arm(struct hf__name *n, hf__time at)
+void hf__lock_arm(hf_lock *lock, hf__time at)
 {
     struct itimerspec spec = {0};
-    bool lost = at == HF__ALREADY;
 
+    /* Whoever uses this handle next has to hear of its loss first. */
+    if (lock->told && at != HF__ALREADY)
+        return;
+    lock->told = at == HF__ALREADY;
     if (at != HF__NEVER) {
         spec.it_value.tv_sec = at / 1000000000;
         spec.it_value.tv_nsec = at % 1000000000;
     }
-    for (hf_lock *lock = n->watchers; lock; lock = lock->next_watcher) {
-        /* Whoever uses this handle next has to hear of its loss first. */
-        if (lock->told && !lost)
-            continue;
-        lock->told = lost;
-        timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
-    }
+    timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+void hf__name_arm(struct hf__name *n, hf__time at)
+{
+    for (hf_lock *lock = n->watchers; lock; lock = lock->next_watcher)
+        hf__lock_arm(lock, at);
 }

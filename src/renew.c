@@ -3,24 +3,33 @@
 
 #include <string.h>
 
-/* Notes the names' holds in the batch; each name's reference goes along. */
-static size_t fill(struct hf__batch *b, struct hf__name **names, size_t len,
-                   hf__time now)
+/* Notes the names' holds in the batch; each name's reference goes along. One
+ * that was let go since it was looked at stays out. */
+static void fill(hf_client *c, struct hf__batch *b, struct hf__name **names,
+                 size_t len, hf__time now)
 {
     b->req.op = HF__RENEW;
     for (size_t i = 0; i < len; i++) {
         struct hf__name *n = names[i];
         struct hf__lease *l = &n->gate.lease;
+        bool held;
 
         hf__mutex_lock(&n->mu);
-        b->item[i] = (struct hf__renewal){.remote = &n->remote,
-                                          .hold_id = l->hold_id,
-                                          .lease_ms = l->lease_ms,
-                                          .result = HF_EUNKNOWN};
-        hf__lease_renewing(l, l->lease_ms, now);
+        held = hf__gate_renewable(&n->gate, now);
+        if (held) {
+            b->item[b->len++] = (struct hf__renewal){.remote = &n->remote,
+                                                     .hold_id = l->hold_id,
+                                                     .lease_ms = l->lease_ms,
+                                                     .result = HF_EUNKNOWN};
+            hf__lease_renewing(l, l->lease_ms, now);
+        }
         hf__name_unlock(n);
+        if (held)
+            continue;
+        hf__mutex_lock(&c->mu);
+        hf__name_unref_locked(n);
+        hf__mutex_unlock(&c->mu);
     }
-    return b->len = len;
 }
 
 void hf__renew_names(hf_client *c, struct hf__name **names, size_t len,
@@ -38,7 +47,11 @@ void hf__renew_names(hf_client *c, struct hf__name **names, size_t len,
         return;
     }
     f->batch.item = (struct hf__renewal *)(f + 1);
-    fill(&f->batch, names, len, now);
+    fill(c, &f->batch, names, len, now);
+    if (!f->batch.len) {
+        hf__flight_free(c, f);
+        return;
+    }
     hf__flight_submit(c, f);
     hf__mutex_lock(&c->mu);
     hf__keeper_due_locked(c, now + 100 * HF__MS);
@@ -90,7 +103,7 @@ static int prepare(hf_lock *lock, int64_t lease_ms, struct hf__flight *f,
 
     if (rc)
         return rc;
-    rc = hf__gate_check(&n->gate, owner, hf__now());
+    rc = owner ? hf__gate_check(&n->gate, owner, hf__now()) : HF_ENOTOWNER;
     if (rc) {
         hf__name_run(n, hf__now());
         hf__name_unlock(n);

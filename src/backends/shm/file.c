@@ -95,9 +95,9 @@ static int find_place(struct shm *s, const struct hf__config *config,
     p->mode = 0600;
     if (mode) {
         bits = strtol(mode, &end, 8);
-        if (!*mode || *end || (bits & ~0660) || (bits & 0600) != 0600)
+        if (!*mode || *end || (bits != 0600 && bits != 0660))
             return core->why(s->client, HF_EINVAL,
-                             "mode=%s: must be 0600, 0640 or 0660", mode);
+                             "mode=%s: must be 0600 or 0660", mode);
         p->mode = (mode_t)bits;
     }
     if (group && find_group(s, p, group))

@@ -6,6 +6,7 @@
 #include "shm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,51 +42,74 @@ static int add_holder(struct shm *s, struct hf__query *q, struct shm_entry *e,
     return 0;
 }
 
-/* The cell with the lowest ticket above `after`; -1. */
-static int next_waiter(struct shm *s, unsigned index, uint64_t after,
-                       uint64_t *ticket)
+static bool is_waiting(struct shm *s, unsigned index, unsigned cell)
 {
-    struct shm_file *f = s->file;
-    int found = -1;
+    struct shm_entry *e = &s->file->entry[index];
 
-    for (unsigned i = 0; i < SHM_CELLS; i++) {
-        struct shm_cell *c = &f->cell[i];
-        uint64_t t = atomic_load(&c->ticket);
+    return (atomic_load(&e->waiting[cell / 64]) >> cell % 64 & 1) &&
+           hf__shm_alive(s, atomic_load(&s->file->cell[cell].owner));
+}
 
-        if (!(atomic_load(&f->entry[index].waiting[i / 64]) >> i % 64 & 1) ||
-            t <= after || (found >= 0 && t >= *ticket) ||
-            !hf__shm_alive(s, atomic_load(&c->owner)))
-            continue;
-        found = (int)i;
-        *ticket = t;
-    }
-    return found;
+static bool is_waited_for(struct shm *s, unsigned index)
+{
+    for (unsigned i = 0; i < SHM_CELLS; i++)
+        if (!atomic_load(&s->file->entry[index].waiting[i / 64]))
+            i |= 63; /* on to the next word */
+        else if (is_waiting(s, index, i))
+            return true;
+    return false;
+}
+
+struct place {
+    uint64_t ticket;
+    unsigned cell;
+};
+
+static int by_ticket(const void *a, const void *b)
+{
+    uint64_t x = ((const struct place *)a)->ticket;
+    uint64_t y = ((const struct place *)b)->ticket;
+
+    return (x > y) - (x < y);
+}
+
+static int add_waiter(struct shm *s, struct hf__query *q, unsigned cell)
+{
+    struct shm_cell *c = &s->file->cell[cell];
+    hf_party *party = s->core->add_waiter(s->client, q);
+    char label[SHM_LABEL];
+
+    if (!party)
+        return HF_ENOMEM;
+    describe(s, party, atomic_load(&c->owner));
+    shm_label_get(label, c->label);
+    if (label[0])
+        memcpy(party->label, label, sizeof(label));
+    party->since_unix_ms = (int64_t)atomic_load(&c->since);
+    return 0;
 }
 
 static int add_waiters(struct shm *s, struct hf__query *q, unsigned index,
                        uint32_t holder)
 {
-    uint64_t ticket = 0;
-    int cell;
+    struct place *queue =
+        s->core->alloc(s->client, SHM_CELLS * sizeof(struct place));
+    unsigned len = 0;
+    int rc = 0;
 
-    while ((cell = next_waiter(s, index, ticket, &ticket)) >= 0) {
-        struct shm_cell *c = &s->file->cell[cell];
-        uint32_t owner = atomic_load(&c->owner);
-        char label[SHM_LABEL];
-        hf_party *party;
-
-        if (owner == holder) /* granted, and not awake yet */
-            continue;
-        party = s->core->add_waiter(s->client, q);
-        if (!party)
-            return HF_ENOMEM;
-        describe(s, party, owner);
-        shm_label_get(label, c->label);
-        if (label[0])
-            memcpy(party->label, label, sizeof(label));
-        party->since_unix_ms = (int64_t)atomic_load(&c->since);
-    }
-    return 0;
+    if (!queue)
+        return HF_ENOMEM;
+    for (unsigned i = 0; i < SHM_CELLS; i++)
+        /* The holder's: granted, and not awake yet. */
+        if (is_waiting(s, index, i) &&
+            atomic_load(&s->file->cell[i].owner) != holder)
+            queue[len++] =
+                (struct place){atomic_load(&s->file->cell[i].ticket), i};
+    qsort(queue, len, sizeof(*queue), by_ticket);
+    for (unsigned i = 0; i < len && !rc; i++)
+        rc = add_waiter(s, q, queue[i].cell);
+    s->core->free(s->client, queue);
+    return rc;
 }
 
 /* Held by somebody who is not dead. */
@@ -116,7 +140,6 @@ static int inspect(struct shm *s, struct hf__query *q)
 static int list(struct shm *s, struct hf__query *q)
 {
     struct shm_file *f = s->file;
-    uint64_t ticket;
 
     for (unsigned i = 0; i < SHM_NAMES; i++) {
         struct shm_entry *e = &f->entry[i];
@@ -125,8 +148,7 @@ static int list(struct shm *s, struct hf__query *q)
         if (!atomic_load(&f->hash[i]) || len > SHM_NAME_MAX ||
             len < q->name_len || memcmp(e->name, q->name, q->name_len) != 0)
             continue;
-        if (!is_held(s, atomic_load(&e->word)) &&
-            next_waiter(s, i, 0, &ticket) < 0)
+        if (!is_held(s, atomic_load(&e->word)) && !is_waited_for(s, i))
             continue;
         if (s->core->add_name(s->client, q, e->name, len))
             return HF_ENOMEM;

@@ -62,7 +62,7 @@ int hf__shm_lock(struct shm *s)
     if (rc == ETIMEDOUT)
         return s->core->why(
             s->client, HF_EBACKEND,
-            "%s: process %d holds its tables and does not let "
+            "%s: thread %d holds its tables and does not let "
             "go (is it stopped?)",
             s->path, *(volatile int *)&mutex->__data.__lock & FUTEX_TID_MASK);
     if (rc)

@@ -205,6 +205,7 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
 {
     struct shm_slot *slots = s->file->slot;
     struct wait_on on[2 + SHM_WATCHED_MAX];
+    uint64_t seen[SHM_MAP_LEN] = {0};
     unsigned len = 2;
     hf__time left;
 
@@ -216,10 +217,13 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
         uint32_t slot = atomic_load(&w->watch.slot);
 
         until = least(until, atomic_load(&w->watch.until));
-        if (slot && len < 2 + SHM_WATCHED_MAX)
+        if (!slot || (seen[slot / 64] >> slot % 64 & 1))
+            continue;
+        seen[slot / 64] |= 1ULL << slot % 64;
+        if (len < 2 + SHM_WATCHED_MAX)
             wait_for(&on[len++], &slots[slot].alive,
                      atomic_load(&w->watch.word), false);
-        else if (slot)
+        else
             until = least(until, s->core->now() + SHM_POLL_NS);
     }
     left = until - s->core->now();

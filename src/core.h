@@ -86,10 +86,10 @@ struct hf_lock {
     uint32_t ttl_ms;
     uint32_t flags : 2; /* hf_lock_flag */
     uint32_t handoff : 30;
-    uint32_t : 0;        /* what is written is not beside what is read */
+    int loss_fd; /* -1: nobody asked; name->mu. Stands here so that bits that
+                    are written are not beside bits that are only read. */
     uint32_t waits : 31; /* through this handle, under way; name->mu */
     uint32_t told : 1;   /* loss_fd tells of a loss; name->mu */
-    int loss_fd;         /* -1: nobody asked */
 };
 
 struct hf__event_item {

@@ -26,7 +26,7 @@ static int decode(char *s)
     char *to = s;
 
     for (; *s; s++) {
-        int value = *s;
+        int value = (unsigned char)*s;
 
         if (*s == '%') {
             int high = hex((unsigned char)s[1]);

@@ -85,7 +85,7 @@ static void test_file_bar_stays_when_its_process_is_killed(void **state)
 static void test_file_lets_nobody_in_during_a_contact(void **state)
 {
     struct pollfd told = {.events = POLLIN};
-    int start[2], end[2], fd, status;
+    int start[2] = {-1, -1}, end[2] = {-1, -1}, fd, status;
     char result = -1;
     pid_t pid;
 

@@ -14,8 +14,6 @@
 
 #define PUPPET_FD 3
 
-extern char **environ;
-
 /* ---- the one who pulls the strings ------------------------------------- */
 
 int proc_start(struct proc *p)

@@ -288,11 +288,12 @@ void hf__rd_conn_start(struct rd_conn *c, hf__time now)
     if (c->addr == 0)
         take_found(r);
     if (c->addr >= r->addrs.len)
-        c->addr = 0;
+        c->addr = 0; /* there is always one: open() saw to it */
     a = &r->addrs.at[c->addr];
     c->written = 0;
     c->state = RD_CONNECTING;
-    c->timer = now + r->connect_timeout_ms * HF__MS / (hf__time)r->addrs.len;
+    c->timer = now + r->connect_timeout_ms * HF__MS /
+                         (hf__time)(r->addrs.len ? r->addrs.len : 1);
     c->fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (c->fd < 0) {
         hf__rd_conn_fail(c, now, HF_EBACKEND, "socket: %s", strerror(errno));

@@ -313,7 +313,7 @@ static void each_chan(struct redis *r, const struct rd_node *channel,
 {
     static const char prefix[] = "redisson_lock__channel:";
     const char *text = channel->text;
-    size_t len = channel->len, i = channel->len;
+    size_t len = channel->len, i;
 
     if (len < sizeof(prefix) || memcmp(text, prefix, sizeof(prefix) - 1) != 0)
         return;

@@ -154,7 +154,7 @@ static void test_cancel_races_with_the_grant(void)
 /* ---- signals ----------------------------------------------------------- */
 
 static hf_cancel signalled;
-static volatile sig_atomic_t handled;
+static int handled; /* atomic */
 
 static void fire_in_handler(int sig)
 {
@@ -162,21 +162,26 @@ static void fire_in_handler(int sig)
 
     (void)sig;
     hf_cancel_fire(&signalled);
-    handled++;
+    __atomic_add_fetch(&handled, 1, __ATOMIC_SEQ_CST);
     errno = saved;
 }
 
 static void count_in_handler(int sig)
 {
     (void)sig;
-    handled++;
+    __atomic_add_fetch(&handled, 1, __ATOMIC_SEQ_CST);
+}
+
+static int times_handled(void)
+{
+    return __atomic_load_n(&handled, __ATOMIC_SEQ_CST);
 }
 
 static void handle(void (*handler)(int), struct sigaction *old)
 {
     struct sigaction sa = {.sa_handler = handler}; /* without SA_RESTART */
 
-    handled = 0;
+    __atomic_store_n(&handled, 0, __ATOMIC_SEQ_CST);
     assert_int_equal(sigaction(SIGUSR1, &sa, old), 0);
 }
 
@@ -194,7 +199,7 @@ static void test_cancel_from_a_signal_handler(void)
     assert_int_equal(pthread_kill(t.t.thread, SIGUSR1), 0);
     conf_taker_end(&t);
     assert_int_equal(t.rc, HF_ECANCELED);
-    assert_int_equal(handled, 1);
+    assert_int_equal(times_handled(), 1);
     /* The handler runs on a thread that does not wait. */
     start_cancellable(&t, p.wanted, &signalled);
     conf_thread_asleep(&t.t);
@@ -214,10 +219,10 @@ static void interrupt_a_wait(hf_lock *held, hf_lock *wanted)
     conf_taker_start(&t, wanted);
     conf_thread_asleep(&t.t);
     for (int i = 0; i < 20; i++) {
-        int before = handled;
+        int before = times_handled();
 
         assert_int_equal(pthread_kill(t.t.thread, SIGUSR1), 0);
-        COMES(handled > before);
+        COMES(times_handled() > before);
     }
     assert_false(conf_thread_ended(&t.t));
     assert_false(conf_taker_has(&t));

@@ -5,28 +5,54 @@
 #include <dirent.h>
 #include <stdio.h>
 
-/* How often the process's threads went to sleep so far. */
+static long number_in(const char *path, const char *format)
+{
+    FILE *f = fopen(path, "re");
+    char line[128];
+    long n = 0;
+
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, format, &n) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* A sanitizer has threads of its own. */
+static bool is_ours(pid_t pid, const char *tid)
+{
+    char path[320], comm[32] = "";
+    FILE *f;
+
+    if (atoi(tid) == pid)
+        return true;
+    snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", (int)pid, tid);
+    f = fopen(path, "re");
+    if (f && !fgets(comm, sizeof(comm), f))
+        comm[0] = '\0';
+    if (f)
+        fclose(f);
+    return !strcmp(comm, "hf-keeper\n");
+}
+
+/* How often the thread that waits and the keeper went to sleep so far. */
 static long sleeps_of(pid_t pid)
 {
-    char path[320], line[128];
+    char path[320];
     struct dirent *e;
-    long sum = 0, n;
+    long sum = 0;
     DIR *d;
 
     snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
     d = opendir(path);
     assert_non_null(d);
     while ((e = readdir(d))) {
-        FILE *f;
-
+        if (!is_ours(pid, e->d_name))
+            continue;
         snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid,
                  e->d_name);
-        f = fopen(path, "re");
-        while (f && fgets(line, sizeof(line), f))
-            if (sscanf(line, "voluntary_ctxt_switches: %ld", &n) == 1)
-                sum += n;
-        if (f)
-            fclose(f);
+        sum += number_in(path, "voluntary_ctxt_switches: %ld");
     }
     closedir(d);
     return sum;

@@ -266,27 +266,34 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* How long all that take part have waited for a processor so far: on a busy
+/* How long those that take part have waited for a processor so far: on a busy
  * machine that is no fault of ours. */
-static int64_t cpu_wait_ns(int except)
+static void read_cpu_waits(int64_t *waits)
 {
-    int64_t sum = 0;
-
     for (int i = 0; i <= WORKERS; i++) {
         char path[40], text[100] = "";
-        long long ran, waited;
+        long long ran, waited = 0;
         int fd;
 
-        if (i == except)
-            continue;
         snprintf(path, sizeof(path), "/proc/%d/schedstat",
                  (int)atomic_load(&shared->worker[i].pid));
         fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 &&
-            sscanf(text, "%lld %lld", &ran, &waited) == 2)
-            sum += waited;
+            sscanf(text, "%lld %lld", &ran, &waited) != 2)
+            waited = 0;
         close(fd);
+        waits[i] = waited;
     }
+}
+
+static int64_t cpu_waited(const int64_t *before, int except)
+{
+    int64_t now[WORKERS + 1], sum = 0;
+
+    read_cpu_waits(now);
+    for (int i = 0; i <= WORKERS; i++)
+        if (i != except)
+            sum += now[i] - before[i];
     return sum;
 }
 
@@ -294,13 +301,18 @@ static int64_t cpu_wait_ns(int except)
 static int64_t kill_one(uint64_t *seed, int to_prober, int from_prober,
                         int *late)
 {
-    int name, victim = choose(seed, &name);
-    struct worker *w = &shared->worker[victim];
-    int64_t waited = cpu_wait_ns(victim), at = now_ns(), granted = -1, took;
-    bool held = name >= 0;
+    int64_t waits[WORKERS + 1], waited, at, granted = -1, took;
     unsigned char byte;
+    struct worker *w;
+    int name, victim;
+    bool held;
 
+    read_cpu_waits(waits);
+    victim = choose(seed, &name);
+    w = &shared->worker[victim];
     kill(atomic_load(&w->pid), SIGKILL);
+    at = now_ns();
+    held = name >= 0;
     if (name < 0)
         name = atomic_load(&w->busy_with);
     if (name < 0)
@@ -311,7 +323,7 @@ static int64_t kill_one(uint64_t *seed, int to_prober, int from_prober,
         fprintf(stderr, "shm_kill: the prober is gone\n");
         exit(1);
     }
-    waited = cpu_wait_ns(victim) - waited;
+    waited = cpu_waited(waits, victim);
     waitpid(atomic_load(&w->pid), NULL, 0);
     start(victim, chance(seed));
     took = granted < 0 ? 10000000000LL : granted - at;

@@ -279,7 +279,7 @@ int conf_puppet_take(struct proc *p, int64_t wait_ms, int64_t lease_ms,
 
 int conf_puppet_do(struct proc *p, enum proc_op op, struct proc_reply *reply)
 {
-    struct proc_reply own;
+    struct proc_reply own = {0};
     struct proc_cmd cmd = {.op = op};
 
     reply = reply ? reply : &own;

@@ -139,7 +139,7 @@ static void fault(struct world *w)
         freeze_server(w);
     } else if ((die -= c->ill) < 0) {
         sicken_server(w);
-    } else if ((die -= c->restart) < 0) {
+    } else if (die < c->restart) {
         restart_server(w);
     } else if (p->up) {
         net_reset(p);

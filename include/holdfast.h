@@ -1,6 +1,6 @@
 /*
- * holdfast: distributed locks over Redis, ZooKeeper, etcd, MySQL and shared
- * memory, with a fencing token on every grant and a deadline one can trust.
+ * holdfast: distributed locks over Redis and shared memory, with a fencing
+ * token on every grant and a deadline one can trust.
  *
  * Read this before the functions:
  *
@@ -11,7 +11,8 @@
  *   than it has seen; docs/fencing.md shows how).
  * - Every function that can fail returns 0 or a negative HF_E... code. Where
  *   an hf_error is taken it may be NULL; if not, it receives a text for
- *   people. It is the caller's and never allocated.
+ *   people when the call fails, and is left alone when it does not. It is the
+ *   caller's and never allocated.
  * - Three outcomes, not two: HF_EUNKNOWN says that a request was sent and
  *   nobody answered. holdfast goes on settling it in the background; an
  *   acquire that says so is never a hold, a release that says so has ended
@@ -158,8 +159,8 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
 /*
  * Ends every wait with ECLOSED (pending callbacks are called, here), releases
  * what is held (waiting for at most op_timeout), joins the helper thread.
- * Handles of the client's locks stay valid and answer ECLOSED until they are
- * freed. NULL is 0; EUNKNOWN says that a release was not answered.
+ * The client is gone then and may not be used again; handles of its locks stay
+ * valid and answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that a release was not answered.
  */
 HF_API int hf_close(hf_client *client);
 

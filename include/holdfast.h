@@ -160,7 +160,8 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
  * Ends every wait with ECLOSED (pending callbacks are called, here), releases
  * what is held (waiting for at most op_timeout), joins the helper thread.
  * The client is gone then and may not be used again; handles of its locks stay
- * valid and answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that a release was not answered.
+ * valid and answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that
+ * a release was not answered.
  */
 HF_API int hf_close(hf_client *client);
 

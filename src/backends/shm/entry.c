@@ -62,6 +62,13 @@ void hf__shm_raise_epoch(struct shm_entry *e, uint64_t epoch)
     atomic_compare_exchange_strong(&e->epoch, &epoch, epoch + 1);
 }
 
+void hf__shm_label_grant(struct shm_entry *e, const char *label, uint64_t word)
+{
+    shm_label_put(e->label, label);
+    atomic_store_explicit(&e->label_count, (uint32_t)(word >> 40),
+                          memory_order_relaxed);
+}
+
 static void make_locked(struct shm *s, unsigned index,
                         const struct hf__remote *remote)
 {

@@ -108,7 +108,7 @@ struct shm_cell {
 struct shm_entry {
     _Alignas(64) shm_u64 word;
     shm_u64 epoch;
-    shm_u64 since; /* wall clock of the grant, ms */
+    shm_u64 since; /* wall clock of the grant, ms, to the second */
     shm_u64 lease; /* until, ms of BOOTTIME, 40 bits; count, 24 bits */
     shm_u64 next_ticket;
     shm_u32 label_count; /* of the grant that `label` belongs to */

@@ -114,6 +114,8 @@ int hf__shm_find_locked(struct shm *, const char *name, size_t len);
 /* Frees the entry if nobody has it, holds it or waits for it. */
 bool hf__shm_reclaim_locked(struct shm *, unsigned index);
 void hf__shm_raise_epoch(struct shm_entry *, uint64_t epoch);
+/* The label of that grant, where it is not its client's. */
+void hf__shm_label_grant(struct shm_entry *, const char *, uint64_t word);
 
 /* attempt.c */
 int hf__shm_attempt_slow(struct shm *, struct hf__req *);
@@ -223,12 +225,11 @@ static inline bool shm_grant(const struct shm *s, struct shm_link *l,
     if ((atomic_load_explicit(&e->word, memory_order_relaxed) ^ word) &
         SHM_GRANT_MASK)
         return false;
-    atomic_store_explicit(&e->since, shm_wall_ms(), memory_order_relaxed);
-    if (__builtin_expect(req->remote->label != s->label, 0)) {
-        shm_label_put(e->label, req->remote->label);
-        atomic_store_explicit(&e->label_count, (uint32_t)(word >> 40),
-                              memory_order_relaxed);
-    }
+    /* To the second, for people: half the price of the finer clock. */
+    atomic_store_explicit(&e->since, (uint64_t)time(NULL) * 1000,
+                          memory_order_relaxed);
+    if (__builtin_expect(req->remote->label != s->label, 0))
+        hf__shm_label_grant(e, req->remote->label, word);
     req->token = shm_token(epoch, word);
     l->state = SHM_HELD;
     /* In this order, for renew: it reads them in the other one. */

@@ -210,7 +210,8 @@ struct hf__backend {
     /* Nothing is pending any more, or nobody cares. On the keeper thread. */
     void (*close)(void *self);
 
-    /* Reads, writes, completes, whatever is possible; never blocks. */
+    /* Reads, writes, completes, whatever is possible; never blocks. Of a
+     * direct backend it is called by the keeper alone. */
     void (*advance)(void *self, hf__time now);
     hf__time (*next_timeout)(void *self); /* HF__NEVER */
     /* On the keeper, no lock held: what may block (name lookups). May be

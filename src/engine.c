@@ -98,7 +98,8 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
             hf__fd_drain(c->wake_fd);
     until = hf__now();
     hf__mutex_lock(&c->mu);
-    c->be->advance(c->self, until);
+    if (!c->direct) /* the keeper moves that one, and sleeps in it */
+        c->be->advance(c->self, until);
     hf__mutex_unlock(&c->mu);
     hf__engine_deliver(c, until);
 }

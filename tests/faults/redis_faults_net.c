@@ -258,6 +258,60 @@ static void test_question_that_is_late(void **state)
     late_question(*state, 0);
 }
 
+/* ---- to and fro ---------------------------------------------------------- */
+
+#define ROUNDS 500
+
+static void *play(void *arg)
+{
+    hf_lock *lock = arg;
+    intptr_t failed = 0;
+
+    for (int i = 0; i < ROUNDS; i++)
+        failed |=
+            hf_lock_acquire(lock, NULL, NULL) || hf_lock_release(lock, NULL);
+    return (void *)failed;
+}
+
+/* A message and an answer come by two connections: whichever is first, none
+ * is lost. A lost one would cost a safety look, almost 2 s. */
+static void to_and_fro(struct world *w, enum hf_fairness fair, int64_t ttl_ms)
+{
+    hf_lock *a = world_lock(w, w->server.url, ttl_ms, 5000, fair);
+    hf_lock *b = world_lock(w, w->server.url, ttl_ms, 5000, fair);
+    int64_t began = wait_now();
+    pthread_t thread;
+    void *failed;
+
+    assert_int_equal(pthread_create(&thread, NULL, play, a), 0);
+    assert_null(play(b));
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    if (wait_ms_since(began) > 10000)
+        fail_msg("%d ms", (int)wait_ms_since(began));
+    world_is_clean(w);
+}
+
+static void test_fair_hand_overs_are_heard(void **state)
+{
+    to_and_fro(*state, HF_FAIR, 30000);
+}
+
+static void test_unfair_hand_overs_are_heard(void **state)
+{
+    to_and_fro(*state, HF_UNFAIR, 30000);
+}
+
+static void test_fair_calls_are_heard(void **state)
+{
+    to_and_fro(*state, HF_FAIR, 3000);
+}
+
+static void test_unfair_calls_are_heard(void **state)
+{
+    to_and_fro(*state, HF_UNFAIR, 3000);
+}
+
 /* ---- slow, refused --------------------------------------------------------
  */
 
@@ -331,6 +385,10 @@ int run_net_faults(void)
         T(test_half_close_in_the_middle_of_an_answer),
         T(test_dripping_answers),
         T(test_both_connections_reset_while_waiting),
+        T(test_fair_hand_overs_are_heard),
+        T(test_unfair_hand_overs_are_heard),
+        T(test_fair_calls_are_heard),
+        T(test_unfair_calls_are_heard),
         T(test_question_that_is_too_late),
         T(test_question_that_is_late),
         T(test_lease_shorter_than_the_way),

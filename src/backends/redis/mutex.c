@@ -80,6 +80,8 @@ int hf__rd_attempt(void *self, struct hf__req *req)
         link->sent = false;
     link->asked_id = req->hold_id;
     link->asking = true;
+    if (link->chan)
+        link->chan->rang = false;
     rc = hf__rd_submit(self, req);
     if (rc != HF__PENDING)
         link->asking = false;
@@ -279,7 +281,7 @@ static int queued(struct redis *r, struct hf__req *req,
     }
     chan = link->chan;
     chan->sent_at = req->sent_at;
-    /* The message may have overtaken this answer. */
+    hf__rd_was_called(r, chan, req->hold_id);
     if (chan->token)
         return grant(r, req, chan->token, now);
     rang = chan->rang;

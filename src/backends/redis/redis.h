@@ -343,6 +343,15 @@ struct rd_chan {
     char name[];
 };
 
+/* A message for a question whose answer has not come yet: both come by
+ * connections of their own, in any order. Kept until it is asked for, or until
+ * so many others have come. */
+#define RD_EARLY 64
+struct rd_early {
+    uint64_t hold_id; /* 0: none */
+    uint64_t token;   /* 0: try */
+};
+
 struct rd_chans {
     struct rd_chan **buckets;
     size_t cap, len, waiting;
@@ -350,6 +359,8 @@ struct rd_chans {
     hf__time pinged_at;              /* 0: no answer is outstanding */
     bool live;                       /* our own channel is confirmed */
     bool refused;                    /* the server forbids a channel */
+    unsigned early_at;               /* the next place */
+    struct rd_early early[RD_EARLY];
 };
 
 /* chan.c; NULL: there is none, out of memory. */
@@ -365,6 +376,8 @@ void hf__rd_chan_forget(struct redis *, struct rd_chan *);
 int hf__rd_wait(struct redis *, struct hf__remote *, uint64_t hold_id,
                 bool foreign);
 void hf__rd_wait_end(struct redis *, struct hf__remote *, hf__time now);
+/* Was this one called already? Then its chan says so: token, rang. */
+void hf__rd_was_called(struct redis *, struct rd_chan *, uint64_t hold_id);
 void hf__rd_chan_drop(struct redis *, struct hf__remote *);
 void hf__rd_sub_up(struct redis *, hf__time now);
 int hf__rd_sub_reply(struct redis *, const struct rd_node *, hf__time now);

@@ -12,10 +12,10 @@
  *
  * Waking: every client of ours listens to one channel of its own,
  * "holdfast:wake:<uuid>". A message there is
- *   0<name>                    unfair: it was let go, try
- *   1<name>                    fair: the same
- *   2<hold id> <token> <name>  unfair: it is yours already
- *   3<hold id> <token> <name>  fair: the same
+ *   u<hold id> 0 <name>        unfair: it was let go, try
+ *   f<hold id> 0 <name>        fair: the same
+ *   u<hold id> <token> <name>  unfair: it is yours already
+ *   f<hold id> <token> <name>  fair: the same
  * PUBLISH tells how many heard it, so that the dead are passed over at once.
  * "Yours already" saves a round trip of each hand-over: the lock goes over in
  * the script of the release, and the message is the answer to the question by
@@ -119,12 +119,13 @@
     "    local hand,about=string.match(s,'^(%d+) (.*)')\n"                     \
     "    local to=" WAKE_CHANNEL "\n"                                          \
     "    if shared or hand=='0' then\n"                                        \
-    "      told=redis.call('publish',to,'0'..KEYS[1])>0\n"                     \
+    "      told=redis.call('publish',to,'u'..string.sub(w,38)..' 0 '\n"        \
+    "        ..KEYS[1])>0\n"                                                   \
     "    else\n"                                                               \
     "      local t=redis.call('time')\n"                                       \
     "      local now=t[1]*1000000+t[2]\n"                                      \
     MINT                                                                       \
-    "      told=redis.call('publish',to,'2'..string.sub(w,38)..\n"             \
+    "      told=redis.call('publish',to,'u'..string.sub(w,38)..\n"             \
     "        string.format(' %.0f ',n)..KEYS[1])>0\n"                          \
     "      given=told\n"                                                       \
     "      if given then\n"                                                    \

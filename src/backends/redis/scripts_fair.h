@@ -83,8 +83,8 @@
     "    local w,til,ear=head()\n"                                             \
     "    if not w or w==ARGV[1] then return end\n"                             \
     "    if not til then redis.call('publish',CH..':'..w,'0') return end\n"    \
-    "    if redis.call('publish'," WAKE_CHANNEL ",'1'..KEYS[1])>0\n"           \
-    "      or ear=='0' then return til end\n"                                  \
+    "    if redis.call('publish'," WAKE_CHANNEL ",'f'..string.sub(w,38)..\n"   \
+    "      ' 0 '..KEYS[1])>0 or ear=='0' then return til end\n"                \
     "    drop(w)\n"                                                            \
     "  end\n"                                                                  \
     "end\n"
@@ -97,7 +97,7 @@
     "  if not w then break end\n"                                              \
     "  if not til or hand=='0' then tell() break end\n"                        \
     MINT                                                                       \
-    "  given=redis.call('publish'," WAKE_CHANNEL ",'3'..string.sub(w,38)..\n"  \
+    "  given=redis.call('publish'," WAKE_CHANNEL ",'f'..string.sub(w,38)..\n"  \
     "    string.format(' %.0f ',n)..KEYS[1])>0\n"                              \
     "  if given then\n"                                                        \
     "    drop(w)\n"                                                            \

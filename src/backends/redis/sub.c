@@ -19,11 +19,9 @@
 
 static void ring(struct redis *r, struct rd_chan *c)
 {
-    if (!c || !c->remote)
-        return;
-    if (c->link->asking)
+    if (c->link && c->link->asking)
         c->rang = true; /* the answer may be older than this */
-    else
+    else if (c->remote)
         r->core->bell(r->client, c->remote);
 }
 
@@ -336,36 +334,46 @@ static void confirmed(struct redis *r, struct rd_chan *c)
     c->look = false;
 }
 
-/* "<hold id> <token> <name>": it is ours, if we want it still. If not, it is
- * being let go already. */
-static void handed(struct redis *r, const char *text, const char *end,
-                   bool fair)
+/* "u|f<hold id> <token> <name>": it is ours, or with token 0: try. If nobody
+ * wants it any more it is being let go already. */
+static void called(struct redis *r, const char *text, const char *end)
 {
+    bool fair = *text == 'f';
     char *at;
-    uint64_t hold_id = strtoull(text, &at, 10), token;
+    uint64_t hold_id = strtoull(text + 1, &at, 10), token;
     struct rd_chan *c;
 
-    token = *at == ' ' ? strtoull(at + 1, &at, 10) : 0;
-    if (!token || *at++ != ' ' || at >= end)
+    token = strtoull(at, &at, 10);
+    if (!hold_id || *at++ != ' ' || at >= end)
         return;
     c = hf__rd_chan_find(r, at, (size_t)(end - at), fair);
-    if (!c || !c->remote || c->link->asked_id != hold_id)
-        return;
-    c->token = token;
-    ring(r, c);
+    if (c && c->remote && c->link->asked_id == hold_id) {
+        c->token = token;
+        ring(r, c);
+    } else {
+        r->chans.early[r->chans.early_at++ % RD_EARLY] =
+            (struct rd_early){hold_id, token};
+    }
+}
+
+void hf__rd_was_called(struct redis *r, struct rd_chan *c, uint64_t hold_id)
+{
+    for (int i = 0; i < RD_EARLY; i++) {
+        struct rd_early *e = &r->chans.early[i];
+
+        if (e->hold_id != hold_id)
+            continue;
+        c->token = e->token;
+        c->rang = true;
+        e->hold_id = 0;
+    }
 }
 
 static void heard(struct redis *r, const struct rd_node *channel,
                   const struct rd_node *payload)
 {
-    const char *text = payload->text, *end = text + payload->len;
-
     if (hf__rd_is(channel, r->wake)) {
-        if (text[0] == '2' || text[0] == '3')
-            handed(r, text + 1, end, text[0] == '3');
-        else if (payload->len > 1)
-            ring(r, hf__rd_chan_find(r, text + 1, payload->len - 1,
-                                     text[0] == '1'));
+        called(r, payload->text, payload->text + payload->len);
     } else if (!hf__rd_is(payload, "00")) {
         each_chan(r, channel, ring);
     }

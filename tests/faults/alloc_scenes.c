@@ -1,0 +1,379 @@
+/* The scenes of alloc: each verb, and what must hold after it failed. */
+#include "alloc.h"
+
+#include <poll.h>
+
+static bool readable(int fd)
+{
+    struct pollfd p = {fd, POLLIN, 0};
+
+    return poll(&p, 1, 0) == 1;
+}
+
+static bool open_and_close(struct stage *s, long n)
+{
+    hf_client *c = NULL;
+    bool hit;
+    int rc;
+
+    arm(n);
+    rc = open_client(s, &c);
+    hit = disarm();
+    check_code(rc, "hf_open", n);
+    assert_int_equal(c == NULL, rc != 0);
+    OK(hf_close(c));
+    return hit;
+}
+
+static bool make_locks(struct stage *s, long n)
+{
+    enum { MANY = 40 };
+    hf_lock *lock[MANY] = {0};
+    bool hit;
+    int rc = 0, made = 0;
+
+    arm(n);
+    while (!rc && made < MANY) {
+        rc = hf_lock_new(s->c, conf_name(), HF_CSTRING, NULL, &lock[made], E);
+        if (!rc)
+            made++;
+        else
+            assert_null(lock[made]);
+    }
+    hit = disarm();
+    check_code(rc, "hf_lock_new", n);
+    for (int i = 0; i < made; i++) {
+        OK(hf_lock_try(lock[i], E));
+        OK(hf_lock_release(lock[i], E));
+        conf_free(lock[i]);
+    }
+    return hit;
+}
+
+static bool acquire(struct stage *s, long n)
+{
+    bool hit;
+    int rc;
+
+    arm(n);
+    rc = hf_lock_timed(s->lock, WAIT_LONG_MS, E);
+    hit = disarm();
+    check_code(rc, "hf_lock_timed", n);
+    if (!rc)
+        OK(hf_lock_release(s->lock, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_check(s->lock));
+    return hit;
+}
+
+struct waiter {
+    struct conf_thread t;
+    hf_lock *lock;
+    uint32_t go; /* atomic: the thread is there, memory may fail */
+    int rc;
+};
+
+static void wait_for_it(void *arg)
+{
+    struct waiter *w = arg;
+
+    while (!__atomic_load_n(&w->go, __ATOMIC_ACQUIRE))
+        wait_tick();
+    w->rc = hf_lock_timed(w->lock, WAIT_LONG_MS, NULL);
+}
+
+/* The holder lets go when the waiter sleeps, or when it has given up. */
+static bool acquire_contended(struct stage *s, long n)
+{
+    struct waiter w = {.lock = s->lock};
+    bool hit;
+
+    OK(hf_lock_acquire(s->theirs, NULL, E));
+    conf_thread_start(&w.t, wait_for_it, &w);
+    COMES(__atomic_load_n(&w.t.tid, __ATOMIC_ACQUIRE));
+    arm(n);
+    __atomic_store_n(&w.go, 1, __ATOMIC_RELEASE);
+    for (int i = 0; i < 20 && !conf_thread_ended(&w.t); i++)
+        wait_tick();
+    OK(hf_lock_release(s->theirs, E));
+    conf_thread_join(&w.t);
+    hit = disarm();
+    check_code(w.rc, "a waiting acquire", n);
+    if (!w.rc)
+        OK(hf_lock_release(s->lock, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_check(s->lock));
+    return hit;
+}
+
+static bool try_held(struct stage *s, long n)
+{
+    bool hit;
+    int rc;
+
+    OK(hf_lock_acquire(s->theirs, NULL, E));
+    arm(n);
+    rc = hf_lock_try(s->lock, E);
+    hit = disarm();
+    check_code(rc == HF_EBUSY ? 0 : rc, "hf_lock_try", n);
+    OK(hf_lock_release(s->theirs, E));
+    return hit;
+}
+
+/* ---- asynchronous ------------------------------------------------------ */
+
+struct call {
+    int called, result;
+};
+
+static void note(void *arg, hf_lock *lock, int result)
+{
+    struct call *call = arg;
+
+    (void)lock;
+    call->called++;
+    call->result = result;
+}
+
+static bool dispatched(struct stage *s, struct call *call)
+{
+    int rc = hf_client_dispatch(s->c);
+
+    return rc < 0 || call->called;
+}
+
+static bool async(struct stage *s, long n)
+{
+    struct call call = {0, 0};
+    bool hit;
+    int rc;
+
+    OK(hf_lock_acquire(s->theirs, NULL, E));
+    arm(n);
+    rc = hf_lock_acquire_async(s->lock, NULL, note, &call, E);
+    check_code(rc, "hf_lock_acquire_async", n);
+    for (int i = 0; i < 10; i++, wait_tick())
+        hf_client_dispatch(s->c);
+    OK(hf_lock_release(s->theirs, E));
+    if (!rc) {
+        COMES(dispatched(s, &call));
+        assert_int_equal(call.called, 1);
+        check_code(call.result, "an asynchronous acquire", n);
+    }
+    if (!rc && !call.result) {
+        call = (struct call){0, 0};
+        rc = hf_lock_release_async(s->lock, note, &call, E);
+        check_code(rc, "hf_lock_release_async", n);
+        if (rc)
+            OK(hf_lock_release(s->lock, E));
+        else
+            COMES(dispatched(s, &call));
+        check_code(call.result, "an asynchronous release", n);
+    }
+    hit = disarm();
+    EXPECT(HF_ENOTOWNER, hf_lock_check(s->lock));
+    return hit;
+}
+
+static bool async_cancel(struct stage *s, long n)
+{
+    struct call call = {0, 0};
+    bool hit;
+    int rc;
+
+    OK(hf_lock_acquire(s->theirs, NULL, E));
+    arm(n);
+    rc = hf_lock_acquire_async(s->lock, NULL, note, &call, E);
+    check_code(rc, "hf_lock_acquire_async", n);
+    for (int i = 0; i < 5; i++, wait_tick())
+        hf_client_dispatch(s->c);
+    OK(hf_lock_cancel(s->lock));
+    if (!rc)
+        COMES(dispatched(s, &call));
+    hit = disarm();
+    if (call.result != HF_ECANCELED)
+        check_code(call.result, "a cancelled acquire", n);
+    assert_true(rc || call.result); /* it was never free */
+    OK(hf_lock_release(s->theirs, E));
+    return hit;
+}
+
+/* ---- the others -------------------------------------------------------- */
+
+/* Whatever it says, the hold has ended where it was called. */
+static bool release(struct stage *s, long n)
+{
+    bool hit;
+    int rc;
+
+    OK(hf_lock_timed(s->lock, WAIT_LONG_MS, E));
+    arm(n);
+    rc = n % 2 ? hf_lock_release(s->lock, E)
+               : hf_lock_release_nowait(s->lock, E);
+    hit = disarm();
+    check_code(rc == HF_EUNKNOWN ? 0 : rc, "hf_lock_release", n);
+    EXPECT(HF_ENOTOWNER, hf_lock_check(s->lock));
+    return hit;
+}
+
+static bool renew(struct stage *s, long n)
+{
+    bool hit;
+    int rc;
+
+    OK(conf_take_lease(s->lock, WAIT_LONG_MS, 20000));
+    arm(n);
+    rc = hf_lock_renew(s->lock, 30000, E);
+    hit = disarm();
+    check_code(rc, "hf_lock_renew", n);
+    OK(hf_lock_check(s->lock));
+    OK(hf_lock_renew(s->lock, 30000, E));
+    OK(hf_lock_release(s->lock, E));
+    return hit;
+}
+
+/* A renewal that had no memory is made good before the hold ends. */
+static bool watchdog(struct stage *s, long n)
+{
+    int64_t begun;
+    bool hit;
+
+    OK(hf_lock_timed(s->lock, WAIT_LONG_MS, E));
+    begun = wait_now();
+    arm(n);
+    COMES(wait_ms_since(begun) > 2 * TTL_MS);
+    hit = disarm();
+    OK(hf_lock_check(s->lock));
+    EXPECT(HF_EBUSY, hf_lock_try(s->theirs, E));
+    OK(hf_lock_release(s->lock, E));
+    return hit;
+}
+
+/* An event may be lost then; the call and the descriptor tell all the same. */
+static bool loss(struct stage *s, long n)
+{
+    int fd = hf_lock_fd(s->lock);
+    bool hit;
+
+    assert_true(fd >= 0);
+    OK(conf_take_lease(s->lock, WAIT_LONG_MS, 100));
+    arm(n);
+    COMES(readable(fd));
+    EXPECT(HF_ELOST, hf_lock_check(s->lock));
+    COMES((hf_client_dispatch(s->c), s->lost || any_failed()));
+    hit = disarm();
+    EXPECT(HF_ELOST, hf_lock_release(s->lock, E));
+    return hit;
+}
+
+static bool queries(struct stage *s, long n)
+{
+    hf_info *info = NULL;
+    hf_names *names = NULL;
+    bool hit;
+    int rc;
+
+    OK(hf_lock_timed(s->theirs, WAIT_LONG_MS, E));
+    arm(n);
+    rc = hf_inspect(s->c, s->name, HF_CSTRING, &info, E);
+    check_code(rc, "hf_inspect", n);
+    assert_int_equal(info == NULL, rc != 0);
+    rc = hf_list(s->c, NULL, &names, E);
+    check_code(rc, "hf_list", n);
+    assert_int_equal(names == NULL, rc != 0);
+    hit = disarm();
+    hf_info_free(s->c, info);
+    hf_names_free(s->c, names);
+    OK(hf_lock_release(s->theirs, E));
+    return hit;
+}
+
+/* Broken or not: the code says which. */
+static bool break_it(struct stage *s, long n)
+{
+    bool hit;
+    int rc, released;
+
+    OK(hf_lock_timed(s->theirs, WAIT_LONG_MS, E));
+    arm(n);
+    rc = hf_break(s->c, s->name, HF_CSTRING, E);
+    hit = disarm();
+    check_code(rc, "hf_break", n);
+    released = hf_lock_release(s->theirs, E);
+    if (rc != HF_EUNKNOWN)
+        EXPECT(rc ? 0 : HF_ELOST, released);
+    return hit;
+}
+
+static bool several(struct stage *s, long n)
+{
+    hf_lock *lock[3] = {s->lock, NULL, NULL};
+    bool hit;
+    int rc;
+
+    lock[1] = conf_lock(s->c, conf_name());
+    lock[2] = conf_lock(s->c, conf_name());
+    arm(n);
+    rc = hf_lock_acquire_all(lock, 3, NULL, E);
+    hit = disarm();
+    check_code(rc, "hf_lock_acquire_all", n);
+    for (int i = 0; i < 3; i++)
+        EXPECT(rc ? HF_ENOTOWNER : 0, hf_lock_check(lock[i]));
+    if (!rc)
+        OK(hf_lock_release_all(lock, 3, E));
+    conf_free(lock[1]);
+    conf_free(lock[2]);
+    return hit;
+}
+
+/* With a hold, a wait and an asynchronous one under way. */
+static bool close_busy(struct stage *s, long n)
+{
+    hf_lock *busy[3];
+    struct call call = {0, 0};
+    struct conf_taker t = {0};
+    hf_client *c = NULL;
+    bool hit;
+    int rc;
+
+    OK(open_client(s, &c));
+    busy[0] = conf_lock(c, conf_name());
+    busy[1] = conf_lock(c, s->name);
+    busy[2] = conf_lock_flags(c, s->name, HF_OWNER_HANDLE);
+    OK(hf_lock_acquire(s->theirs, NULL, E));
+    OK(hf_lock_acquire(busy[0], NULL, E));
+    OK(hf_lock_acquire_async(busy[2], NULL, note, &call, E));
+    conf_taker_start(&t, busy[1]);
+    conf_thread_asleep(&t.t);
+    arm(n);
+    rc = hf_close(c);
+    hit = disarm();
+    check_code(rc == HF_EUNKNOWN ? 0 : rc, "hf_close", n);
+    conf_taker_end(&t);
+    assert_int_equal(t.rc, HF_ECLOSED);
+    assert_int_equal(call.called, 1);
+    assert_int_equal(call.result, HF_ECLOSED);
+    for (int i = 0; i < 3; i++)
+        conf_free(busy[i]);
+    OK(hf_lock_release(s->theirs, E));
+    return hit;
+}
+
+/* ---- all of them -------------------------------------------------------- */
+
+const struct scene scenes[] = {
+    {"test_alloc_open_and_close", open_and_close, SCENE_SURELY},
+    {"test_alloc_lock_new", make_locks, SCENE_SURELY},
+    {"test_alloc_acquire", acquire, 0},
+    {"test_alloc_acquire_contended", acquire_contended, 0},
+    {"test_alloc_try_of_a_held_one", try_held, 0},
+    {"test_alloc_async", async, SCENE_SURELY},
+    {"test_alloc_async_cancel", async_cancel, 0},
+    {"test_alloc_release", release, SCENE_TWICE},
+    {"test_alloc_renew", renew, 0},
+    {"test_alloc_watchdog", watchdog, SCENE_ONCE},
+    {"test_alloc_loss", loss, 0},
+    {"test_alloc_inspect_and_list", queries, SCENE_INSPECTS},
+    {"test_alloc_break", break_it, SCENE_INSPECTS},
+    {"test_alloc_acquire_all", several, 0},
+    {"test_alloc_close_of_a_busy_client", close_busy, 0},
+    {0},
+};

@@ -363,7 +363,7 @@ void hf__rd_cmd_silence(struct redis *r, hf__time now)
 {
     if (now >= silent_at(r))
         hf__rd_conn_fail(&r->cmd, now, HF_EBACKEND,
-                         "%s: no answer within %u ms", r->host,
+                         "%s: no answer within %u ms", r->where,
                          2 * r->op_timeout_ms);
 }
 

@@ -234,16 +234,23 @@ static void hello_refused(struct rd_conn *c, const struct rd_node *reply,
 {
     const char *text = reply->text;
 
-    if (step != HELLO_AUTH || strstr(text, "max number of clients"))
+    if (strncmp(text, "NOAUTH", 6) == 0)
+        hf__rd_conn_fail(c, now, HF_EAUTH,
+                         "%s: the server wants a password: in "
+                         "HOLDFAST_PASSWORD, by password_file=, or in the URL",
+                         c->r->where);
+    else if (step != HELLO_AUTH || strstr(text, "max number of clients"))
         hf__rd_conn_fail(c, now, hf__rd_error_code(text), "%s: %.120s",
-                         c->r->host, text);
+                         c->r->where, text);
     else if (strstr(text, "without any password") ||
              strstr(text, "no password is set"))
         hf__rd_conn_fail(c, now, HF_EAUTH,
-                         "the server wants no password, and one was given");
+                         "%s: the server wants no password, and one was given",
+                         c->r->where);
     else
         hf__rd_conn_fail(c, now, HF_EAUTH,
-                         "the server refused the user name or password");
+                         "%s: the server refused the user name or password",
+                         c->r->where);
 }
 
 /* Returns false if the connection is gone. */
@@ -259,7 +266,7 @@ static bool hello_reply(struct rd_conn *c, const struct rd_node *reply,
     if (step == HELLO_CLOCK ? !server_clock(c->r, reply, now)
                             : !hf__rd_is(reply, "OK")) {
         hf__rd_conn_fail(c, now, HF_EPROTO, "%s: is this a Redis server?",
-                         c->r->host);
+                         c->r->where);
         return false;
     }
     if (c->hello_at == c->hello_len)
@@ -304,7 +311,7 @@ void hf__rd_conn_start(struct rd_conn *c, hf__time now)
     else if (errno == EINPROGRESS)
         watch(c, EPOLLOUT);
     else
-        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", r->host,
+        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", r->where,
                          strerror(errno));
 }
 
@@ -319,7 +326,7 @@ static void connecting(struct rd_conn *c, hf__time now)
     if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len))
         error = errno;
     if (error)
-        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->host,
+        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->where,
                          strerror(error));
     else
         connected(c, now);
@@ -328,7 +335,7 @@ static void connecting(struct rd_conn *c, hf__time now)
 void hf__rd_conn_move(struct rd_conn *c, hf__time now)
 {
     if (c->broken)
-        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->host,
+        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->where,
                          strerror(c->broken));
     if (c->state == RD_CONNECTING)
         connecting(c, now);
@@ -337,7 +344,7 @@ void hf__rd_conn_move(struct rd_conn *c, hf__time now)
             hf__rd_conn_start(c, now);
         else
             hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: no answer within %u ms",
-                             c->r->host, c->r->connect_timeout_ms);
+                             c->r->where, c->r->connect_timeout_ms);
     }
     if (c->state >= RD_HELLO && c->out.from < c->out.len)
         hf__rd_conn_flush(c);
@@ -370,7 +377,7 @@ static bool digest(struct rd_conn *c, hf__time now)
     }
     if (rc == HF_EPROTO)
         hf__rd_conn_fail(c, now, rc, "%s: an answer we do not understand%s%s",
-                         c->r->host, c->reader->err ? ": " : "",
+                         c->r->where, c->reader->err ? ": " : "",
                          c->reader->err ? c->reader->errstr : "");
     else if (rc)
         hf__rd_conn_fail(c, now, rc, "out of memory");
@@ -398,9 +405,9 @@ bool hf__rd_conn_read(struct rd_conn *c, hf__time now)
         } else if (n == 0) {
             hf__rd_conn_fail(c, now, HF_EBACKEND,
                              "%s: the server closed the connection",
-                             c->r->host);
+                             c->r->where);
         } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
-            hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->host,
+            hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->where,
                              strerror(errno));
         }
     } while (n == (ssize_t)sizeof(buf));

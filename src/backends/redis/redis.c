@@ -72,8 +72,13 @@ static int parse_db(struct redis *r, const char *text)
 static int parse_dialect(struct redis *r, const struct hf__config *config)
 {
     const char *dialect = r->core->option(config->url, "dialect");
+    const char *fair = r->core->option(config->url, "fair");
 
     r->string_dialect = dialect && strcmp(dialect, "string") == 0;
+    if (r->string_dialect && fair && strcmp(fair, "yes") == 0)
+        return r->core->why(r->client, HF_EINVAL,
+                            "fair=yes: dialect=string has unfair locks only; "
+                            "dialect=redisson has fair ones");
     if (r->string_dialect)
         config->caps[HF_MUTEX] &= ~HF_CAP_FAIR;
     if (!dialect || r->string_dialect || strcmp(dialect, "redisson") == 0)
@@ -92,6 +97,7 @@ static int parse_unix(struct redis *r, const struct hf__url *url)
     r->host = copy(r, url->path);
     if (!r->host)
         return HF_ENOMEM;
+    snprintf(r->where, sizeof(r->where), "%s", r->host);
     if (hf__rd_unix_addr(url->path, &r->addrs) == 0)
         return 0;
     return r->core->why(r->client, HF_EINVAL,
@@ -108,6 +114,9 @@ static int parse_host(struct redis *r, const struct hf__url *url)
     r->host = copy(r, url->hosts[0].name);
     if (!r->host)
         return HF_ENOMEM;
+    snprintf(r->where, sizeof(r->where),
+             strchr(r->host, ':') ? "[%.64s]:%u" : "%.64s:%u", r->host,
+             r->port);
     return url->path[0] && url->path[1] ? parse_db(r, url->path + 1) : 0;
 }
 

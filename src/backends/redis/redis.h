@@ -405,13 +405,14 @@ struct redis {
     uint32_t connect_timeout_ms, op_timeout_ms;
     uint32_t db;
     char *user, *password, *host;
+    char where[80]; /* host:port or path, for texts */
     uint16_t port;
     char about[128]; /* "pid\nhost\n" */
     size_t about_len;
     char uuid[RD_UUID_LEN + 1];
     char wake[64]; /* our own channel */
     size_t wake_len;
-    char text[160];  /* why the connection is not there */
+    char text[200];  /* why the connection is not there */
     uint64_t chance; /* state of the jitter */
     struct rd_addrs addrs;
     bool look_up;           /* atomic: background() shall */

@@ -102,7 +102,10 @@ typedef struct hf_latch hf_latch;
 #define HF_NO_DEADLINE INT64_MAX       /* a deadline that does not come */
 #define HF_NAME_MAX 512                /* bytes in a name */
 #define HF_TIME_MAX_MS 3155760000000LL /* a hundred years; more is EINVAL */
-#define HF_CSTRING ((size_t)-1)        /* a name_len: "ends at its NUL" */
+#define HF_LEASE_MIN_MS                                                        \
+    10                          /* of a TTL or lease; less is EINVAL: it       \
+                                   would end before one could use it */
+#define HF_CSTRING ((size_t)-1) /* a name_len: "ends at its NUL" */
 
 enum hf_event_type {
     HF_EVENT_LOST = 1, /* a hold of ours ended without a release */
@@ -132,7 +135,8 @@ typedef struct hf_hooks {
 typedef struct hf_client_options {
     size_t size; /* set by HF_CLIENT_OPTIONS_INIT */
     /* Each of the times overrides the URL's option of that name; 0 does not. */
-    int64_t ttl_ms;             /* default 30 000: leases, renewed at a third */
+    int64_t ttl_ms;             /* default 30 000: leases, renewed at a third;
+                                   at least HF_LEASE_MIN_MS */
     int64_t connect_timeout_ms; /* default 5 000: hf_open and each reconnect */
     int64_t op_timeout_ms;      /* default 5 000: one answer of the server */
     const char *password;       /* overrides the URL's; copied, then wiped */
@@ -151,7 +155,8 @@ typedef struct hf_client_options {
  * Opens a client and connects it. Blocks for at most connect_timeout. On
  * failure *out is NULL and the text says what is wrong and what would be
  * right: EINVAL (URL, options), EBACKEND (unreachable; module missing), EAUTH,
- * ENOMEM. opt may be NULL. The caller closes the client by hf_close().
+ * EPROTO (what answers is no such server), ENOMEM. opt may be NULL. The caller
+ * closes the client by hf_close().
  */
 HF_API int hf_open(const char *url, const hf_client_options *opt,
                    hf_client **out, hf_error *err);
@@ -161,7 +166,7 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
  * what is held (waiting for at most op_timeout), joins the helper thread.
  * The client is gone then and may not be used again; handles of its locks stay
  * valid and answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that
- * a release was not answered.
+ * a release was not answered; EFORK, ECLOSED: nothing was done.
  */
 HF_API int hf_close(hf_client *client);
 
@@ -222,7 +227,7 @@ typedef struct hf_lock_options {
     unsigned flags;      /* hf_lock_flag */
     uint32_t permits;    /* size of a semaphore; 0 for other kinds */
     uint32_t handoff;    /* local owners that may take turns on one grant */
-    int64_t ttl_ms;      /* 0: the client's */
+    int64_t ttl_ms;      /* 0: the client's; else HF_LEASE_MIN_MS or more */
     int64_t max_hold_ms; /* 0: none. No hold lasts longer, renewed or not */
     const char *label;   /* shown to others by hf_inspect; copied */
 } hf_lock_options;
@@ -244,8 +249,11 @@ HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
                        hf_error *err);
 
 /*
- * Frees the handle. EBUSY, and nothing freed, while it is held or waited for
- * through this handle. NULL is 0.
+ * Frees the handle. EBUSY, and nothing freed, while an acquire or release
+ * through it is under way, while it is held by this handle (HF_OWNER_HANDLE),
+ * or while a thread holds the lock and this is the client's last handle on its
+ * name: a thread may release through any of them. A hold that was lost does
+ * not count. EFORK in a child. NULL is 0.
  */
 HF_API int hf_lock_free(hf_lock *lock);
 
@@ -277,7 +285,8 @@ typedef struct hf_acquire_options {
     enum hf_mode mode;
     uint32_t permits;  /* of a semaphore: how many; 0 is 1 */
     int64_t wait_ms;   /* HF_FOREVER, 0 (try), or how long */
-    int64_t lease_ms;  /* 0: renewed by the watchdog; else fixed, not renewed */
+    int64_t lease_ms;  /* 0: renewed by the watchdog; else fixed, not renewed,
+                          HF_LEASE_MIN_MS or more */
     hf_cancel *cancel; /* may be NULL */
 } hf_acquire_options;
 
@@ -291,8 +300,8 @@ typedef struct hf_acquire_options {
  * opt says, and returns at the latest a second after that. 0: held. EBUSY (try
  * only), ETIMEDOUT, ECANCELED, EDEADLK, ELOST (a lost hold of this owner has
  * not been released yet), EMISMATCH, EBACKEND (no answer within op_timeout),
- * EUNKNOWN, EINVAL, ENOTSUP, ENOMEM, ECLOSED, EFORK, EPROTO: not held, and
- * nothing left behind.
+ * EUNKNOWN, EAUTH, EPROTO, EINVAL, ENOTSUP, ENOMEM, ECLOSED, EFORK: not held,
+ * and nothing left behind.
  */
 HF_API int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt,
                            hf_error *err);
@@ -305,7 +314,8 @@ HF_API int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err);
  * Lets go of one acquire. The hold ends when this is called, whatever it
  * returns. 0; ENOTOWNER: not held by the caller, nothing was done; ELOST: the
  * hold had been lost before; EUNKNOWN: the server did not answer in
- * op_timeout, holdfast goes on asking. Waits for the answer.
+ * op_timeout, holdfast goes on asking; EINVAL, ECLOSED, EFORK. Waits for the
+ * answer.
  */
 HF_API int hf_lock_release(hf_lock *lock, hf_error *err);
 /* The same without waiting for the answer; never blocks. A lost answer is
@@ -314,7 +324,10 @@ HF_API int hf_lock_release_nowait(hf_lock *lock, hf_error *err);
 
 /*
  * Extends the hold now, and waits for the answer: to lease_ms from now for a
- * fixed lease, by the TTL (lease_ms 0) for a renewed one. ELOST: it is gone.
+ * fixed lease (HF_LEASE_MIN_MS or more; 0: as long as before), by the TTL
+ * (lease_ms 0) for a renewed one. ELOST: it is gone. EUNKNOWN, EBACKEND, EAUTH,
+ * EPROTO: held until its deadline, which may have become an earlier one.
+ * ENOTOWNER, EINVAL, ENOMEM, ECLOSED, EFORK.
  */
 HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
 
@@ -323,8 +336,8 @@ HF_API int hf_lock_downgrade(hf_lock *lock, hf_error *err);
 /* Always ENOTSUP: two readers that upgrade wait for each other for ever. */
 HF_API int hf_lock_upgrade(hf_lock *lock, hf_error *err);
 
-/* 0 if the caller holds it now; ELOST, ENOTOWNER. Never asks the network, nor
- * do the next three, which return the same codes. */
+/* 0 if the caller holds it now; ELOST, ENOTOWNER, EINVAL, ECLOSED, EFORK. Never
+ * asks the network, nor do the next three, which return the same codes. */
 HF_API int hf_lock_check(hf_lock *lock);
 HF_API int hf_lock_token(hf_lock *lock, uint64_t *token);
 HF_API int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns);
@@ -427,7 +440,10 @@ typedef struct hf_info {
 } hf_info;
 
 /* Who holds the name, who waits. Waits for the answer. Freed by hf_info_free,
- * before the client is closed. */
+ * before the client is closed. This and the next two: ENOTSUP (the backend
+ * cannot tell), EMISMATCH (the name is something else there), EUNKNOWN (no
+ * answer within op_timeout), EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED,
+ * EFORK. */
 HF_API int hf_inspect(hf_client *client, const void *name, size_t name_len,
                       hf_info **out, hf_error *err);
 HF_API void hf_info_free(hf_client *client, hf_info *info);

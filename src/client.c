@@ -129,20 +129,24 @@ static int check_resources(hf_client *c, hf_error *err)
 /* ---- options ----------------------------------------------------------- */
 
 static int time_option(struct hf__url *url, const char *key, int64_t given,
-                       int64_t otherwise, uint32_t *ms, hf_error *err)
+                       int64_t least, int64_t otherwise, uint32_t *ms,
+                       hf_error *err)
 {
     const char *text = hf__url_option(url, key);
     int64_t value = otherwise;
 
-    if (text && (hf__parse_ms(text, &value) || value <= 0))
+    if (text &&
+        (hf__parse_ms(text, &value) || value < least || value > HF__MS_MAX))
         return hf__fail(err, HF_EINVAL,
-                        "%s=%s: a time like 500ms, 30s or 5m would be right",
-                        key, text);
+                        "%s=%.40s: a time like 500ms, 30s or 5m would be "
+                        "right, from %lldms to %lldms",
+                        key, text, (long long)least, (long long)HF__MS_MAX);
     if (given)
         value = given;
-    if (value <= 0 || value > UINT32_MAX / 2)
-        return hf__fail(err, HF_EINVAL, "%s is %lld ms; 1 to %u would be right",
-                        key, (long long)value, UINT32_MAX / 2);
+    if (value < least || value > HF__MS_MAX)
+        return hf__fail(
+            err, HF_EINVAL, "%s_ms is %lld; %lld to %lld would be right", key,
+            (long long)value, (long long)least, (long long)HF__MS_MAX);
     *ms = (uint32_t)value;
     return 0;
 }
@@ -150,13 +154,14 @@ static int time_option(struct hf__url *url, const char *key, int64_t given,
 static int times(hf_client *c, struct hf__url *url,
                  const hf_client_options *opt, hf_error *err)
 {
-    int rc = time_option(url, "ttl", opt->ttl_ms, 30000, &c->ttl_ms, err);
+    int rc = time_option(url, "ttl", opt->ttl_ms, HF_LEASE_MIN_MS, 30000,
+                         &c->ttl_ms, err);
 
     if (!rc)
-        rc = time_option(url, "connect_timeout", opt->connect_timeout_ms, 5000,
-                         &c->connect_timeout_ms, err);
+        rc = time_option(url, "connect_timeout", opt->connect_timeout_ms, 1,
+                         5000, &c->connect_timeout_ms, err);
     if (!rc)
-        rc = time_option(url, "op_timeout", opt->op_timeout_ms, 5000,
+        rc = time_option(url, "op_timeout", opt->op_timeout_ms, 1, 5000,
                          &c->op_timeout_ms, err);
     return rc;
 }
@@ -188,11 +193,14 @@ static int texts(hf_client *c, struct hf__url *url,
     const char *prefix = hf__url_option(url, "prefix");
 
     if (fair && strcmp(fair, "yes") != 0 && strcmp(fair, "no") != 0)
-        return hf__fail(err, HF_EINVAL, "fair=%s: yes or no would be right",
+        return hf__fail(err, HF_EINVAL, "fair=%.40s: yes or no would be right",
                         fair);
     c->fairness = !fair ? 0 : *fair == 'y' ? HF_FAIR : HF_UNFAIR;
     if (prefix && strlen(prefix) >= HF_NAME_MAX)
-        return hf__fail(err, HF_EINVAL, "the prefix leaves no room for names");
+        return hf__fail(err, HF_EINVAL,
+                        "prefix= has %zu bytes; up to %d would leave room for "
+                        "names",
+                        strlen(prefix), HF_NAME_MAX - 1);
     c->prefix = hf__strdup(c, prefix ? prefix : "");
     c->label = hf__strdup(c, opt->label ? opt->label : "");
     c->place = place_of(c, url);
@@ -257,7 +265,7 @@ static int check_unknown(hf_client *c, struct hf__url *url, hf_error *err)
             !known(more, url->options[i].key))
             return hf__fail(
                 err, HF_EINVAL,
-                "unknown option \"%s\"; %s has " COMMON_OPTIONS "%s%s",
+                "unknown option \"%.40s\"; %s has " COMMON_OPTIONS "%s%s",
                 url->options[i].key, c->be->name, *more ? ", " : "", more);
     return 0;
 }
@@ -328,8 +336,12 @@ static int connect_backend(hf_client *c, hf_error *err)
     hf__sleeper_init(&s, NULL);
     hf__engine_wait(c, &s, open_ready, &w);
     if (w.result == HF__PENDING)
-        return hf__fail(err, HF_EBACKEND, "%s: no connection within %u ms",
-                        c->be->name, c->connect_timeout_ms);
+        return hf__fail(err, HF_EBACKEND,
+                        "%s: no connection to %.80s within %u ms", c->be->name,
+                        c->config->url->hosts_len
+                            ? c->config->url->hosts[0].name
+                            : c->config->url->path,
+                        c->connect_timeout_ms);
     return w.result ? hf__fail_why(c, err, w.result) : 0;
 }
 

@@ -14,10 +14,14 @@
 
 #include "gate.h"
 #include "owner.h"
+#include "text.h"
 #include "timer.h"
 #include "wait.h"
 
 #include <pthread.h>
+
+/* The longest lease or timeout: they travel as 32 bits, with room to add. */
+#define HF__MS_MAX ((int64_t)(UINT32_MAX / 2))
 
 #define HF__CANCELLED 0x80000000u /* in hf_cancel.word */
 
@@ -193,7 +197,6 @@ int hf__fail_why(hf_client *, hf_error *, int code);
 int hf__url_parse(hf_client *, const char *text, struct hf__url *, hf_error *);
 void hf__url_free(hf_client *, struct hf__url *);
 const char *hf__url_option(struct hf__url *, const char *key);
-int hf__parse_ms(const char *text, int64_t *ms);
 
 /* module.c */
 int hf__backend_find(const char *scheme, const struct hf__backend **,
@@ -308,6 +311,9 @@ static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
         return 0;
     return hf__lock_unusable(lock, err);
 }
+/* A lease or TTL: EINVAL, with a text that says what 0 would mean. */
+int hf__lease_valid(const char *field, int64_t ms, const char *zero,
+                    hf_error *);
 int hf__acquire_check_options(const hf_lock *, const hf_acquire_options *,
                               hf_error *);
 /* Takes name->mu for a verb. ECLOSED, and not taken, if hf_close() has been

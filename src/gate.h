@@ -15,6 +15,11 @@
 
 #include "lease.h"
 
+/* How many owners that have lost their hold are remembered until they have
+ * released it. If a third loses its hold meanwhile, the first of them is
+ * forgotten: it hears ENOTOWNER where it would have heard ELOST, from a release
+ * or a check, and may acquire anew without having released. It never hears that
+ * it holds. */
 #define HF__LOST_MAX 2
 
 enum hf__waiter_state { HF__W_WAITING, HF__W_FINISHED };

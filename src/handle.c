@@ -19,19 +19,21 @@ static int check_kind(const hf_client *c, const hf_lock_options *opt,
                         "kind %d: HF_MUTEX, HF_RWLOCK or HF_SEMAPHORE would "
                         "be right",
                         (int)opt->kind);
+    caps = c->caps[opt->kind];
+    if (!caps)
+        return hf__fail(err, HF_ENOTSUP,
+                        "the %s backend has no locks of this kind",
+                        c->be->name);
     if ((opt->kind == HF_SEMAPHORE) != (opt->permits != 0))
         return hf__fail(err, HF_EINVAL,
                         "permits is %u; a semaphore has at least 1, any other "
                         "lock 0",
                         opt->permits);
     if ((unsigned)opt->fairness > HF_UNFAIR)
-        return hf__fail(err, HF_EINVAL, "fairness %d is none",
+        return hf__fail(err, HF_EINVAL,
+                        "fairness is %d; HF_FAIR_DEFAULT (0), HF_FAIR (1) or "
+                        "HF_UNFAIR (2) would be right",
                         (int)opt->fairness);
-    caps = c->caps[opt->kind];
-    if (!caps)
-        return hf__fail(err, HF_ENOTSUP,
-                        "the %s backend has no locks of this kind",
-                        c->be->name);
     if ((opt->fairness == HF_FAIR && !(caps & HF_CAP_FAIR)) ||
         (opt->fairness == HF_UNFAIR && !(caps & HF_CAP_UNFAIR)))
         return hf__fail(err, HF_ENOTSUP, "the %s backend has no %s one",
@@ -47,16 +49,21 @@ static int check_options(const hf_client *c, const hf_lock_options *opt,
         return hf__fail(err, HF_EINVAL,
                         "the options were not set by HF_LOCK_OPTIONS_INIT");
     if (opt->flags & ~(unsigned)(HF_OWNER_HANDLE | HF_NOT_REENTRANT))
-        return hf__fail(err, HF_EINVAL, "flags %#x: some are unknown",
+        return hf__fail(err, HF_EINVAL,
+                        "flags is %#x; HF_OWNER_HANDLE (1) and "
+                        "HF_NOT_REENTRANT (2) are all there are",
                         opt->flags);
     if (opt->handoff >= 1u << 30)
         return hf__fail(err, HF_EINVAL,
                         "handoff is %u; up to %u would be right", opt->handoff,
                         (1u << 30) - 1);
-    if (opt->ttl_ms < 0 || opt->ttl_ms > UINT32_MAX / 2 ||
-        opt->max_hold_ms < 0 || opt->max_hold_ms > HF_TIME_MAX_MS)
+    if (opt->max_hold_ms < 0 || opt->max_hold_ms > HF_TIME_MAX_MS)
         return hf__fail(err, HF_EINVAL,
-                        "ttl_ms or max_hold_ms is negative or too long");
+                        "max_hold_ms is %lld; 0 (no limit) to %lld would be "
+                        "right",
+                        (long long)opt->max_hold_ms, HF_TIME_MAX_MS);
+    if (hf__lease_valid("ttl_ms", opt->ttl_ms, "the client's", err))
+        return HF_EINVAL;
     return check_kind(c, opt, err);
 }
 

@@ -180,16 +180,18 @@ static int take_away(hf_client *c, const void *name, size_t name_len,
                      hf_error *err)
 {
     struct hf__flight *f;
+    char text[HF_NAME_MAX + 1] = "";
     int rc = hf__name_valid(name, &name_len, err);
 
     if (rc)
         return rc;
+    memcpy(text, name, name_len);
     f = prepare(c, HF__BREAK, name, name_len, err);
     if (!f)
         return HF_ENOMEM;
     rc = ask(c, f, err);
     if (rc == HF_ENOTOWNER)
-        return hf__fail(err, rc, "nobody holds it");
+        return hf__fail(err, rc, "nobody holds \"%s\"", hf__show(text).text);
     if (!rc)
         hf__flight_free(c, f);
     return rc;

@@ -42,6 +42,16 @@ struct acquire {
     hf__time grace; /* for the first answer */
 };
 
+int hf__lease_valid(const char *field, int64_t ms, const char *zero,
+                    hf_error *err)
+{
+    if (ms == 0 || (ms >= HF_LEASE_MIN_MS && ms <= HF__MS_MAX))
+        return 0;
+    return hf__fail(
+        err, HF_EINVAL, "%s is %lld; 0 (%s), or %d to %lld, would be right",
+        field, (long long)ms, zero, HF_LEASE_MIN_MS, (long long)HF__MS_MAX);
+}
+
 static int check_times(const hf_acquire_options *opt, hf_error *err)
 {
     if (opt->wait_ms < HF_FOREVER || opt->wait_ms > HF_TIME_MAX_MS)
@@ -49,12 +59,7 @@ static int check_times(const hf_acquire_options *opt, hf_error *err)
                         "wait_ms is %lld; HF_FOREVER (-1), 0 or up to a "
                         "hundred years would be right",
                         (long long)opt->wait_ms);
-    if (opt->lease_ms < 0 || opt->lease_ms > UINT32_MAX / 2)
-        return hf__fail(err, HF_EINVAL,
-                        "lease_ms is %lld; 0 (renewed) or up to %u would be "
-                        "right",
-                        (long long)opt->lease_ms, UINT32_MAX / 2);
-    return 0;
+    return hf__lease_valid("lease_ms", opt->lease_ms, "renewed", err);
 }
 
 int hf__acquire_check_options(const hf_lock *lock,
@@ -243,7 +248,8 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
                 hf_error *err)
 {
     hf_client *c = a->lock->name->client;
-    const char *name = a->lock->name->text + strlen(c->prefix);
+    struct hf__shown shown = hf__show(a->lock->name->text + strlen(c->prefix));
+    const char *name = shown.text;
 
     switch (rc) {
     case HF__GRANTED:
@@ -447,7 +453,9 @@ int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
 
 static int release_failed(const hf_lock *lock, int rc, hf_error *err)
 {
-    const char *name = lock->name->text + strlen(lock->name->client->prefix);
+    struct hf__shown shown =
+        hf__show(lock->name->text + strlen(lock->name->client->prefix));
+    const char *name = shown.text;
 
     if (rc == HF_ENOTOWNER)
         return hf__fail(err, rc, "the caller does not hold \"%s\"", name);

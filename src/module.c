@@ -134,7 +134,7 @@ int hf__backend_find(const char *scheme, const struct hf__backend **out,
         return *out ? 0 : HF_EBACKEND;
     }
     return hf__fail(err, HF_EINVAL,
-                    "unknown scheme \"%s\"; shm:, redis:// and redis+unix:// "
-                    "are known",
-                    scheme);
+                    "holdfast %s has no backend for %.40s: URLs; it has shm:, "
+                    "redis:// and redis+unix://",
+                    hf_version(), scheme);
 }

@@ -122,7 +122,7 @@ static int get_locked(hf_client *c, const char *text, size_t len,
             return hf__fail(err, HF_EMISMATCH,
                             "this client uses the name \"%s\" as another kind "
                             "of lock, fairness or size",
-                            text);
+                            hf__show(text + strlen(c->prefix)).text);
         n->refs++;
         n->handles++;
         *out = n;

@@ -83,11 +83,12 @@ static int check(hf_lock *lock, int64_t lease_ms, hf_error *err)
 
     if (rc)
         return rc;
-    if (lease_ms < 0 || lease_ms > UINT32_MAX / 2)
-        return hf__fail(err, HF_EINVAL,
-                        "lease_ms is %lld; 0 or up to %u would be right",
-                        (long long)lease_ms, UINT32_MAX / 2);
-    return 0;
+    return hf__lease_valid("lease_ms", lease_ms, "as long as before", err);
+}
+
+static struct hf__shown shown(const hf_lock *lock)
+{
+    return hf__show(lock->name->text + strlen(lock->name->client->prefix));
 }
 
 /* One renewal of the caller's hold, as a flight of its own. */
@@ -107,12 +108,15 @@ static int prepare(hf_lock *lock, int64_t lease_ms, struct hf__flight *f,
     if (rc) {
         hf__name_run(n, hf__now());
         hf__name_unlock(n);
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
+        return hf__fail(err, rc, "\"%s\": %s", shown(lock).text,
+                        hf_error_text(rc));
     }
     if (lease_ms && !l->fixed) {
         hf__name_unlock(n);
         return hf__fail(err, HF_EINVAL,
-                        "the hold is renewed by itself: lease_ms must be 0");
+                        "the hold of \"%s\" is renewed by itself: lease_ms "
+                        "must be 0",
+                        shown(lock).text);
     }
     ms = lease_ms ? (uint32_t)lease_ms : l->lease_ms;
     f->batch.item = (struct hf__renewal *)(f + 1);
@@ -143,15 +147,16 @@ static int renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
     }
     if (!hf__flight_wait(c, f))
         return hf__fail(err, HF_EUNKNOWN,
-                        "%s: no answer to the renewal within %u ms",
-                        c->be->name, c->op_timeout_ms);
+                        "%s: no answer to the renewal of \"%s\" within %u ms",
+                        c->be->name, shown(lock).text, c->op_timeout_ms);
     rc = f->batch.item[0].result;
     hf__flight_free(c, f);
     now = hf_lock_check(lock);
     if (now == HF_ECLOSED)
         return hf__fail(err, now, "the client was closed meanwhile");
     if (rc == HF_ENOTOWNER || now == HF_ELOST)
-        return hf__fail(err, HF_ELOST, "the hold was lost");
+        return hf__fail(err, HF_ELOST, "the hold of \"%s\" was lost",
+                        shown(lock).text);
     return rc ? hf__fail_why(c, err, rc) : 0;
 }
 

@@ -153,6 +153,8 @@ static int parse_scheme(struct hf__url *url, char **rest, hf_error *err)
     char *s = url->memory + 1;
 
     *rest = cut(s, ':');
+    for (char *p = s; *rest && *p; p++)
+        *p = (char)tolower((unsigned char)*p); /* RFC 3986, 3.1 */
     if (!*rest || !*s || strspn(s, "abcdefghijklmnopqrstuvwxyz+") != strlen(s))
         return hf__fail(err, HF_EINVAL,
                         "not a URL: a scheme and a colon are missing, as in "
@@ -215,31 +217,4 @@ const char *hf__url_option(struct hf__url *url, const char *key)
         return url->options[i].value;
     }
     return NULL;
-}
-
-int hf__parse_ms(const char *text, int64_t *ms)
-{
-    static const struct {
-        const char *unit;
-        int64_t ms;
-    } units[] = {{"ms", 1},    {"s", 1000},    {"", 1000},
-                 {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
-    char *end;
-    long long value;
-
-    if (!isdigit((unsigned char)*text))
-        return HF_EINVAL;
-    errno = 0;
-    value = strtoll(text, &end, 10);
-    if (errno)
-        return HF_EINVAL;
-    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
-        if (strcmp(end, units[i].unit) != 0)
-            continue;
-        if (value > HF_TIME_MAX_MS / units[i].ms)
-            return HF_EINVAL;
-        *ms = value * units[i].ms;
-        return 0;
-    }
-    return HF_EINVAL;
 }

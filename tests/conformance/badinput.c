@@ -28,6 +28,8 @@ static void test_bad_urls(void)
     EXPECT_TEXT(HF_EINVAL, "URL", hf_open("nonsense", NULL, &c, err));
     EXPECT_TEXT(HF_EINVAL, "gopher", hf_open("gopher://x", NULL, &c, err));
     EXPECT_TEXT(HF_EINVAL, "shm", hf_open("gopher://x", NULL, &c, err));
+    EXPECT_TEXT(HF_EINVAL, "redis://", hf_open("rediss://x", NULL, &c, err));
+    EXPECT_TEXT(HF_EINVAL, "zk:", hf_open("zk://a:1,b:2/c", NULL, &c, err));
     assert_null(c);
     OK(hf_open(conf.url, NULL, &c, NULL)); /* an error need not be taken */
     OK(hf_close(c));
@@ -45,6 +47,8 @@ static void test_bad_url_options(void)
         "ttl=1e3",
         "ttl=999999999999d",
         "ttl=200d",
+        "ttl=9ms",
+        "ttl=0.009",
         "op_timeout=0",
         "op_timeout=x",
         "connect_timeout=0",
@@ -66,6 +70,10 @@ static void test_bad_url_options(void)
                 hf_open(conf_url_with("colour=red"), NULL, &c, err));
     EXPECT_TEXT(HF_EINVAL, "op_timeout", /* those that exist are listed */
                 hf_open(conf_url_with("colour=red"), NULL, &c, err));
+    EXPECT_TEXT(HF_EINVAL, "10ms to 2147483647ms",
+                hf_open(conf_url_with("ttl=1ms"), NULL, &c, err));
+    EXPECT_TEXT(HF_EINVAL, "1ms to 2147483647ms",
+                hf_open(conf_url_with("op_timeout=0"), NULL, &c, err));
     EXPECT_TEXT(HF_EINVAL, "ttl=abc",
                 hf_open(conf_url_with("ttl=abc"), NULL, &c, err));
 }
@@ -84,6 +92,9 @@ static void test_bad_client_options(void)
     EXPECT_TEXT(HF_EINVAL, "ttl", hf_open(conf.url, &opt, &c, err));
     opt.ttl_ms = INT64_MAX;
     EXPECT(HF_EINVAL, hf_open(conf.url, &opt, &c, E));
+    opt.ttl_ms = HF_LEASE_MIN_MS - 1;
+    EXPECT_TEXT(HF_EINVAL, "ttl_ms is 9; 10 to",
+                hf_open(conf.url, &opt, &c, err));
     opt.ttl_ms = 0;
     opt.op_timeout_ms = -7;
     EXPECT_TEXT(HF_EINVAL, "op_timeout", hf_open(conf.url, &opt, &c, err));
@@ -188,7 +199,7 @@ static void test_bad_lock_options(void)
     EXPECT(HF_EINVAL, new_with(c, &opt, E));
     opt = good;
     opt.fairness = (enum hf_fairness)3;
-    EXPECT(HF_EINVAL, new_with(c, &opt, E));
+    EXPECT_TEXT(HF_EINVAL, "fairness is 3", new_with(c, &opt, err));
     opt = good;
     opt.flags = 1u << 31;
     EXPECT_TEXT(HF_EINVAL, "flags", new_with(c, &opt, err));
@@ -196,6 +207,14 @@ static void test_bad_lock_options(void)
     opt.permits = 2;
     EXPECT_TEXT(HF_EINVAL, "permits", new_with(c, &opt, err));
     opt = good;
+    opt.kind = HF_SEMAPHORE; /* of none: first whether there are any */
+    EXPECT(hf_client_caps(c, HF_SEMAPHORE) ? HF_EINVAL : HF_ENOTSUP,
+           new_with(c, &opt, E));
+    opt = good;
+    opt.ttl_ms = HF_LEASE_MIN_MS;
+    OK(new_with(c, &opt, E));
+    opt.ttl_ms = HF_LEASE_MIN_MS - 1;
+    EXPECT_TEXT(HF_EINVAL, "ttl_ms is 9", new_with(c, &opt, err));
     opt.ttl_ms = -1;
     EXPECT_TEXT(HF_EINVAL, "ttl_ms", new_with(c, &opt, err));
     opt.ttl_ms = INT64_MAX;
@@ -230,6 +249,8 @@ static void test_bad_acquire_options(void)
     opt = good;
     opt.lease_ms = -1;
     EXPECT_TEXT(HF_EINVAL, "lease_ms", hf_lock_acquire(lock, &opt, err));
+    opt.lease_ms = HF_LEASE_MIN_MS - 1;
+    EXPECT_TEXT(HF_EINVAL, "10 to", hf_lock_acquire(lock, &opt, err));
     opt.lease_ms = INT64_MAX;
     EXPECT(HF_EINVAL, hf_lock_acquire(lock, &opt, E));
     opt = good;
@@ -245,6 +266,7 @@ static void test_bad_acquire_options(void)
     opt.wait_ms = HF_TIME_MAX_MS; /* a hundred years are fine */
     OK(hf_lock_acquire(lock, &opt, E));
     EXPECT_TEXT(HF_EINVAL, "lease_ms", hf_lock_renew(lock, -1, err));
+    EXPECT_TEXT(HF_EINVAL, "10 to", hf_lock_renew(lock, 1, err));
     EXPECT(HF_EINVAL, hf_lock_renew(lock, INT64_MAX, E));
     OK(hf_lock_release(lock, E));
     conf_free(lock);

@@ -182,8 +182,8 @@ static void test_api_error_texts_are_cut_not_overrun(void **state)
     (void)state;
     memset(&guarded, 'x', sizeof(guarded));
     memset(long_url, 'u', sizeof(long_url));
-    memcpy(long_url, "shm:?", 5);
-    strcpy(long_url + sizeof(long_url) - 3, "=1");
+    memcpy(long_url, "shm:?password_file=", 19);
+    long_url[sizeof(long_url) - 1] = '\0';
     assert_int_equal(hf_open(long_url, NULL, &c, &guarded.err), HF_EINVAL);
     assert_int_equal(strlen(guarded.err.text), sizeof(guarded.err.text) - 1);
     for (size_t i = 0; i < sizeof(guarded.after); i++)
@@ -286,7 +286,7 @@ static void test_api_events_have_a_limit(void **state)
     opt.hooks = &hooks;
     opt.on_event = count_event;
     opt.event_arg = &events;
-    fixed.lease_ms = 3;
+    fixed.lease_ms = HF_LEASE_MIN_MS;
     assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
     assert_int_equal(hf_lock_new(c, "events", HF_CSTRING, NULL, &lock, NULL),
                      0);

@@ -25,6 +25,8 @@ static const struct good good[] = {
     {"shm:///run/app", "shm", "", "", "/run/app", "", ""},
     {"shm:/run/app", "shm", "", "", "/run/app", "", ""},
     {"shm:///run/a%20b%2Fc", "shm", "", "", "/run/a b/c", "", ""},
+    {"SHM:", "shm", "", "", "", "", ""},
+    {"Redis+Unix:///Run/R", "redis+unix", "", "", "/Run/R", "", ""},
     {"shm:?ttl=5s", "shm", "", "", "", "", "ttl=5s"},
     {"shm://?ttl=5s", "shm", "", "", "", "", "ttl=5s"},
     {"shm:///d?mode=0660&group=app", "shm", "", "", "/d", "",
@@ -68,7 +70,8 @@ static const struct {
     {"//host/path", "scheme"},
     {"://host", "scheme"},
     {"9p://host", "scheme"},
-    {"SHM:", "scheme"},
+    {"SHM", "scheme"},
+    {"SHM9:", "scheme"},
     {"red is://h", "scheme"},
     {"redis_://h", "scheme"},
     {"/run/app", "scheme"},
@@ -325,7 +328,26 @@ static const struct {
     {"1s ", -1},
     {"1S", -1},
     {"1sec", -1},
-    {"1.5s", -1},
+    {"1.5s", 1500},
+    {"0.5", 500},
+    {".5", 500},
+    {"1.", 1000},
+    {"0.05", 50},
+    {"0.001m", 60},
+    {"1.5d", 129600000},
+    {"0.0001", 1}, /* rounded up */
+    {"0.5ms", 1},
+    {"1.0000000s", 1000},
+    {"0.999999999ms", 1},
+    {"36524.999999999d", 3155759999999 + 1},
+    {"36525.1d", -1},
+    {"3155760000000.5ms", -1},
+    {"0.0000000001s", -1},
+    {".", -1},
+    {".s", -1},
+    {"1.2.3", -1},
+    {"1,5", -1},
+    {"inf", -1},
     {"1e3", -1},
     {"0x10", -1},
     {"1y", -1},
@@ -347,6 +369,30 @@ static void test_url_times(void **state)
     }
 }
 
+/* ---- names in messages ------------------------------------------------- */
+
+static void test_url_names_are_cut_where_they_are_shown(void **state)
+{
+    char name[HF_NAME_MAX + 1];
+    struct hf__shown shown;
+
+    (void)state;
+    assert_string_equal(hf__show("nightly").text, "nightly");
+    assert_string_equal(hf__show("").text, "");
+    assert_string_equal(hf__show("a\nb\x1b[m\x7f").text, "a?b?[m?");
+    memset(name, 'n', sizeof(name));
+    name[sizeof(shown.text) - 1] = '\0'; /* just fits */
+    assert_string_equal(hf__show(name).text, name);
+    name[sizeof(shown.text) - 1] = 'n';
+    name[HF_NAME_MAX] = '\0';
+    shown = hf__show(name);
+    assert_int_equal(strlen(shown.text), sizeof(shown.text) - 1);
+    assert_string_equal(shown.text + strlen(shown.text) - 4, "n...");
+    memcpy(name + sizeof(shown.text) - 5, "\xc3\xa9", 2); /* at the cut */
+    shown = hf__show(name);
+    assert_string_equal(shown.text + strlen(shown.text) - 4, "n...");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_url_memory_is_wiped),
         cmocka_unit_test(test_url_out_of_memory_is_said),
         cmocka_unit_test(test_url_times),
+        cmocka_unit_test(test_url_names_are_cut_where_they_are_shown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,22 @@
+/* What people type and read: times, and names in messages. Shared by the
+ * library and the command, and needs nothing of either. */
+#ifndef HF_TEXT_H
+#define HF_TEXT_H
+
+#include <holdfast.h>
+
+/*
+ * "1500ms", "10s", "2m", "1h", "1d"; without a unit it is seconds. A fraction
+ * of up to nine digits may follow a point, "0.5"; what is less than a
+ * millisecond is rounded up. 0, or EINVAL: also beyond HF_TIME_MAX_MS.
+ */
+int hf__parse_ms(const char *text, int64_t *ms);
+
+/* A name for a message, which has room for a line and not for HF_NAME_MAX
+ * bytes of whatever: cut, and on one line. */
+struct hf__shown {
+    char text[72];
+};
+struct hf__shown hf__show(const char *name);
+
+#endif

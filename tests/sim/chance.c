@@ -189,9 +189,9 @@ void config_draw(struct config *c, struct history_rules *rules, struct rng *r,
     int64_t place;
 
     *c = calm;
-    c->procs = (uint32_t)rng_between(r, 2, PROCS_MAX);
-    c->threads = (uint32_t)rng_between(r, 1, THREADS_MAX);
-    c->names = (uint32_t)rng_between(r, 1, NAMES_MAX);
+    c->procs = (uint16_t)rng_between(r, 2, PROCS_MAX);
+    c->threads = (uint16_t)rng_between(r, 1, THREADS_MAX);
+    c->names = (uint16_t)rng_between(r, 1, NAMES_MAX);
     c->ttl_ms = ttls[rng_between(r, 0, 3)];
     c->op_timeout_ms = rng_chance(r, 500) ? 500 : 3000;
     c->handoff = handoffs[rng_between(r, 0, 4)];

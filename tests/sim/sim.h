@@ -47,7 +47,7 @@ struct rng {
 
 struct config {
     const char *profile;
-    uint32_t procs, threads, names;
+    uint16_t procs, threads, names;
     bool fair, hands_over, endless, renew_sets, lossy, unhurried;
     uint32_t ttl_ms, op_timeout_ms;
     uint32_t handoff;

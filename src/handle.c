@@ -271,7 +271,7 @@ int hf_lock_fd(hf_lock *lock)
             if (hf__gate_check(&n->gate, owner, hf__now()) == HF_ELOST)
                 hf__lock_arm(lock, HF__ALREADY);
             else if (n->gate.owner && n->gate.lease.state == HF__HELD)
-                hf__lock_arm(lock, n->gate.lease.deadline);
+                hf__name_arm(n, n->gate.lease.deadline);
         }
     }
     fd = lock->loss_fd;

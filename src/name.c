@@ -577,8 +577,15 @@ void hf__lock_arm(hf_lock *lock, hf__time at)
     timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
+/* A handle that owns by itself hears of its own holds alone. */
 void hf__name_arm(struct hf__name *n, hf__time at)
 {
+    bool lost = at == HF__ALREADY;
+    uint64_t whose = lost ? n->gate.lost[0].owner : n->gate.owner;
+
     for (hf_lock *lock = n->watchers; lock; lock = lock->next_watcher)
-        hf__lock_arm(lock, at);
+        if (!(lock->flags & HF_OWNER_HANDLE) || lock->owner == whose)
+            hf__lock_arm(lock, at);
+        else if (!lost)
+            hf__lock_arm(lock, HF__NEVER);
 }

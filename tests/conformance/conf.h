@@ -21,6 +21,7 @@
 #include <stdbool.h>
 
 #include "../lib/proc.h"
+#include "../lib/proxy.h"
 #include "../lib/wait.h"
 
 struct conf {
@@ -29,6 +30,8 @@ struct conf {
     const char *dir;             /* for files of the tests */
     const char *const *reserved; /* names that are the backend's own */
     long (*left)(void);          /* how many things the server has; NULL */
+    const char *(*url_at)(int);  /* the same server behind a TCP port; NULL */
+    int port;                    /* its own */
     bool fresh;                  /* nobody else uses it, or did */
     bool local;                  /* shared memory: deaths show at once */
     int caps;                    /* of the mutex */
@@ -44,6 +47,7 @@ enum conf_flag {
     CONF_LEASE = 1 << 3,   /* only where a fixed lease is declared */
     CONF_FRESH = 1 << 4,   /* only where nobody else uses the server */
     CONF_SECRET = 1 << 5,  /* only where there is a password */
+    CONF_FAR = 1 << 6,     /* only where a proxy can stand in between */
 };
 
 struct conf_case {
@@ -60,7 +64,8 @@ struct conf_case {
 extern const struct conf_case conf_caps[], conf_mutex[], conf_exclusion[],
     conf_owner[], conf_lease[], conf_loss[], conf_cancel[], conf_async[],
     conf_multi[], conf_inspect[], conf_names[], conf_badinput[], conf_process[],
-    conf_death[], conf_fairness[], conf_waiting[], conf_close[];
+    conf_death[], conf_fairness[], conf_waiting[], conf_inside[], conf_far[],
+    conf_close[];
 
 /* ---- asserting --------------------------------------------------------- */
 

@@ -128,6 +128,65 @@ static void test_loss_descriptor_is_made_late(void)
     OK(hf_close(c));
 }
 
+/* Two handles take turns; each hears of what it had itself, once. */
+static void test_loss_descriptor_is_about_the_handles_own_hold(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *one = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+    hf_lock *two = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+    int fd1 = hf_lock_fd(one), fd2 = hf_lock_fd(two);
+
+    assert_true(fd1 >= 0 && fd2 >= 0);
+    OK(conf_take_lease(one, HF_FOREVER, 300));
+    COMES(readable(fd1));
+    assert_false(readable(fd2)); /* it has had nothing */
+    OK(conf_take_lease(two, WAIT_LONG_MS, 300));
+    assert_true(readable(fd1)); /* nobody has asked one yet */
+    assert_false(readable(fd2));
+    EXPECT(HF_ELOST, hf_lock_release(one, E));
+    COMES(readable(fd2));
+    EXPECT(HF_ELOST, hf_lock_release(two, E));
+    OK(conf_take_lease(one, WAIT_LONG_MS, 60000));
+    assert_false(readable(fd1)); /* the old loss is none of the new hold */
+    OK(hf_lock_release(one, E));
+    OK(conf_take_lease(two, WAIT_LONG_MS, 60000));
+    assert_false(readable(fd1) || readable(fd2));
+    OK(hf_lock_release(two, E));
+    assert_false(readable(fd1) || readable(fd2));
+    conf_free(one);
+    conf_free(two);
+    OK(hf_close(c));
+}
+
+/* The loss is not told again to whoever has the lock next. */
+static void test_loss_descriptor_is_quiet_about_the_next_hold(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *lost = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+    hf_lock *next = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+    int fd;
+
+    OK(conf_take_lease(lost, HF_FOREVER, 200));
+    COMES(hf_lock_check(lost) == HF_ELOST);
+    fd = hf_lock_fd(lost); /* made late */
+    assert_true(fd >= 0 && readable(fd));
+    OK(hf_lock_timed(next, WAIT_LONG_MS, E));
+    assert_false(readable(hf_lock_fd(next)));
+    EXPECT(HF_ELOST, hf_lock_release(lost, E));
+    OK(hf_lock_renew(next, 0, E));
+    assert_false(readable(hf_lock_fd(next)));
+    OK(hf_lock_release(next, E));
+    OK(hf_lock_timed(lost, WAIT_LONG_MS, E));
+    assert_false(readable(fd));
+    OK(hf_lock_release(lost, E));
+    assert_false(readable(fd));
+    conf_free(lost);
+    conf_free(next);
+    OK(hf_close(c));
+}
+
 /* The descriptor follows what renewal does to the deadline. */
 static void test_loss_descriptor_follows_renewal(void)
 {
@@ -249,6 +308,10 @@ const struct conf_case conf_loss[] = {
     CONF_CASE(test_loss_makes_the_descriptor_readable, CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_descriptor_is_made_late, CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_descriptor_follows_renewal, CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_loss_descriptor_is_about_the_handles_own_hold,
+              CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_loss_descriptor_is_quiet_about_the_next_hold,
+              CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_is_an_event, CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_is_an_event_without_the_descriptor,
               CONF_EACH | CONF_LEASE),

@@ -25,7 +25,7 @@ static const struct conf_case *const subjects[] = {
     conf_caps,    conf_mutex,    conf_exclusion, conf_owner, conf_lease,
     conf_loss,    conf_cancel,   conf_async,     conf_multi, conf_inspect,
     conf_names,   conf_badinput, conf_process,   conf_death, conf_fairness,
-    conf_waiting, conf_close,
+    conf_waiting, conf_inside,   conf_far,       conf_close,
 };
 
 /* A case and the fairness it runs with. */
@@ -83,7 +83,8 @@ static bool applies(const struct conf_case *c)
            (!(c->flags & CONF_FAIR) || (conf.caps & HF_CAP_FAIR)) &&
            (!(c->flags & CONF_LEASE) || (conf.caps & HF_CAP_LEASE)) &&
            (!(c->flags & CONF_FRESH) || conf.fresh) &&
-           (!(c->flags & CONF_SECRET) || conf.secret);
+           (!(c->flags & CONF_SECRET) || conf.secret) &&
+           (!(c->flags & CONF_FAR) || conf.url_at);
 }
 
 static void collect(const char *pattern)

@@ -62,6 +62,17 @@ static long redis_left(void)
     return n;
 }
 
+static const char *redis_options = "";
+
+static const char *redis_url_at(int port)
+{
+    static char at[512];
+
+    snprintf(at, sizeof(at), "redis://:%s@127.0.0.1:%d%s", conf.secret, port,
+             redis_options);
+    return at;
+}
+
 /* With a password, so that every error text is looked at for it. */
 static int start_redis(const char *how)
 {
@@ -71,12 +82,15 @@ static int start_redis(const char *how)
     if (redis_server_start(&redis))
         return -1;
     redis_server_do(&redis, "AUTH %s", conf.secret);
-    if (!strcmp(how, "-unix"))
+    if (!strcmp(how, "-unix")) {
         snprintf(url, sizeof(url), "redis+unix://:%s@%s", conf.secret,
                  redis.socket);
-    else
-        snprintf(url, sizeof(url), "redis://:%s@127.0.0.1:%d%s", conf.secret,
-                 redis.port, *how ? "?dialect=string" : "");
+    } else {
+        redis_options = *how ? "?dialect=string" : "";
+        conf.port = redis.port;
+        conf.url_at = redis_url_at;
+        snprintf(url, sizeof(url), "%s", redis_url_at(redis.port));
+    }
     conf.url = url;
     conf.reserved = redis_reserved;
     conf.left = redis_left;

@@ -1,0 +1,334 @@
+/* A way to the server that delays answers and loses them. */
+#include "conf.h"
+
+#define OP_MS 400
+
+/* A client that the proxy stands before; its memory is counted. */
+struct far {
+    struct proxy *proxy;
+    hf_client *client;
+    long blocks; /* atomic */
+};
+
+static void *give(void *ctx, size_t size)
+{
+    __atomic_add_fetch(&((struct far *)ctx)->blocks, 1, __ATOMIC_RELAXED);
+    return malloc(size);
+}
+
+static void take_back(void *ctx, void *p)
+{
+    __atomic_sub_fetch(&((struct far *)ctx)->blocks, 1, __ATOMIC_RELAXED);
+    free(p);
+}
+
+static void far_open(struct far *f, int64_t op_timeout_ms)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_hooks hooks = {.ctx = f, .alloc = give, .free = take_back};
+
+    *f = (struct far){.proxy = proxy_start(conf.port)};
+    assert_non_null(f->proxy);
+    opt.hooks = &hooks;
+    opt.op_timeout_ms = op_timeout_ms;
+    OK(hf_open(conf.url_at(proxy_port(f->proxy)), &opt, &f->client, E));
+}
+
+/* What was lost comes no more; what is said from now on is heard. */
+static void far_heal(struct far *f)
+{
+    proxy_set(f->proxy, PROXY_PASS, 0);
+    proxy_cut(f->proxy);
+}
+
+/* The last handle is freed by now. */
+static void far_close(struct far *f)
+{
+    OK(hf_close(f->client));
+    assert_int_equal(f->blocks, 0);
+    proxy_end(f->proxy);
+}
+
+/* ---- releases ---------------------------------------------------------- */
+
+struct call {
+    int called, result;
+};
+
+static void note(void *arg, hf_lock *lock, int result)
+{
+    struct call *call = arg;
+
+    (void)lock;
+    call->called++;
+    call->result = result;
+}
+
+static bool called(struct far *f, const struct call *call)
+{
+    assert_true(hf_client_dispatch(f->client) >= 0);
+    return call->called;
+}
+
+/* The answer to a release is kept back; what then becomes of the release. */
+static void release_async(enum proxy_mode mode, long value, int result)
+{
+    struct call call = {0, 0};
+    const char *name = conf_name();
+    hf_client *near = conf_open();
+    hf_lock *other = conf_lock(near, name), *lock;
+    struct far f;
+    int64_t began;
+
+    far_open(&f, OP_MS);
+    lock = conf_lock_flags(f.client, name, HF_OWNER_HANDLE);
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    proxy_set(f.proxy, mode, value);
+    began = wait_now();
+    OK(hf_lock_release_async(lock, note, &call, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    EXPECT(HF_EBUSY, hf_lock_release_async(lock, note, &call, E));
+    COMES(called(&f, &call));
+    EXPECT(result, call.result);
+    assert_true(wait_ms_since(began) < OP_MS + 1000);
+    if (mode == PROXY_DELAY)
+        proxy_set(f.proxy, PROXY_PASS, 0);
+    else
+        far_heal(&f);
+    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+    OK(hf_lock_release(other, E));
+    /* The late answer is before this one; and the handle is free for it. */
+    COMES(hf_lock_timed(lock, WAIT_LONG_MS, NULL) == 0);
+    OK(hf_lock_release(lock, E));
+    assert_true(hf_client_dispatch(f.client) >= 0);
+    assert_int_equal(call.called, 1);
+    conf_free(lock);
+    far_close(&f);
+    conf_free(other);
+    OK(hf_close(near));
+}
+
+static void test_far_release_async_answered_late(void)
+{
+    release_async(PROXY_DELAY, OP_MS / 4, 0);
+}
+
+static void test_far_release_async_answered_too_late_is_unknown(void)
+{
+    release_async(PROXY_DELAY, 2 * OP_MS, HF_EUNKNOWN);
+}
+
+static void test_far_release_async_without_answer_is_unknown(void)
+{
+    release_async(PROXY_SWALLOW, 0, HF_EUNKNOWN);
+}
+
+static void test_far_release_async_unsent_is_unknown(void)
+{
+    release_async(PROXY_DEAF, 0, HF_EUNKNOWN);
+}
+
+/* It is under way when the client is closed. */
+static void test_far_release_async_is_answered_by_the_closing(void)
+{
+    struct call call = {0, 0};
+    hf_lock *lock;
+    struct far f;
+    int64_t began;
+
+    far_open(&f, OP_MS);
+    lock = conf_lock_flags(f.client, conf_name(), HF_OWNER_HANDLE);
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    proxy_set(f.proxy, PROXY_SWALLOW, 0);
+    OK(hf_lock_release_async(lock, note, &call, E));
+    began = wait_now();
+    EXPECT(HF_EUNKNOWN, hf_close(f.client));
+    assert_true(wait_ms_since(began) < OP_MS + 1000);
+    assert_int_equal(call.called, 1);
+    EXPECT(HF_EUNKNOWN, call.result);
+    conf_free(lock);
+    assert_int_equal(f.blocks, 0);
+    proxy_end(f.proxy);
+}
+
+/* ---- closing ----------------------------------------------------------- */
+
+struct asker {
+    struct conf_thread t;
+    hf_client *client;
+    const char *name;
+    hf_info *info;
+    int rc;
+};
+
+static void inspect(void *arg)
+{
+    struct asker *a = arg;
+
+    a->rc = hf_inspect(a->client, a->name, HF_CSTRING, &a->info, NULL);
+}
+
+/* The thread is inside, and its answer comes too late or never. */
+static void close_around_a_question(enum proxy_mode mode, long value)
+{
+    struct asker a = {.name = conf_name()};
+    hf_lock *stays;
+    struct far f;
+    uint64_t sent;
+    int64_t began;
+
+    far_open(&f, OP_MS);
+    a.client = f.client;
+    stays = conf_lock(f.client, a.name);
+    proxy_set(f.proxy, mode, value);
+    sent = proxy_sent(f.proxy);
+    conf_thread_start(&a.t, inspect, &a);
+    COMES(proxy_sent(f.proxy) > sent);
+    began = wait_now();
+    assert_in_range(-hf_close(f.client), 0, -HF_EUNKNOWN);
+    assert_true(wait_ms_since(began) < OP_MS + 1000);
+    conf_thread_join(&a.t);
+    assert_true(a.rc == 0 || a.rc == HF_EUNKNOWN || a.rc == HF_ECLOSED);
+    if (a.rc == 0)
+        hf_info_free(f.client, a.info); /* a handle keeps the client */
+    conf_free(stays);
+    assert_int_equal(f.blocks, 0);
+    proxy_end(f.proxy);
+}
+
+static void test_far_close_around_a_late_answer(void)
+{
+    for (long delay = 1; delay < 2 * OP_MS; delay *= 4)
+        close_around_a_question(PROXY_DELAY, delay);
+}
+
+static void test_far_close_around_a_lost_answer(void)
+{
+    close_around_a_question(PROXY_SWALLOW, 0);
+}
+
+/* ---- waits that are given up ------------------------------------------- */
+
+struct impatient {
+    struct conf_thread t;
+    hf_lock *lock;
+    int number, granted, rc;
+};
+
+/* Gives up before, while and after its answer is on its way. */
+static void give_up(void *arg)
+{
+    struct impatient *w = arg;
+
+    for (int i = 0; i < 60 && !w->rc; i++) {
+        int rc = hf_lock_timed(w->lock, 1 + (i + w->number) % 7, NULL);
+
+        if (!rc) {
+            w->granted++;
+            rc = hf_lock_release_nowait(w->lock, NULL);
+        }
+        if (rc != HF_ETIMEDOUT)
+            w->rc = rc;
+    }
+}
+
+static void start_impatient(struct impatient *w, int n, hf_lock *lock)
+{
+    for (int i = 0; i < n; i++) {
+        w[i] = (struct impatient){.lock = lock, .number = i};
+        conf_thread_start(&w[i].t, give_up, &w[i]);
+    }
+}
+
+static bool all_ended(struct impatient *w, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!conf_thread_ended(&w[i].t))
+            return false;
+    return true;
+}
+
+static int join_impatient(struct impatient *w, int n)
+{
+    int granted = 0;
+
+    for (int i = 0; i < n; i++) {
+        conf_thread_join(&w[i].t);
+        OK(w[i].rc);
+        granted += w[i].granted;
+    }
+    return granted;
+}
+
+/* Nobody holds it and nobody waits for it, here and at the server. */
+static void nothing_is_left(hf_lock *other, hf_lock *lock)
+{
+    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+    OK(hf_lock_release(other, E));
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    OK(hf_lock_release(lock, E));
+    if (conf.fresh && conf.left)
+        COMES(conf.left() == 0);
+}
+
+static void given_up_with_delay(long delay_ms, bool lets_go)
+{
+    enum { N = 8 };
+    const char *name = conf_name();
+    hf_client *near = conf_open();
+    hf_lock *other = conf_lock(near, name), *lock;
+    struct impatient w[N];
+    struct far f;
+    int granted;
+
+    far_open(&f, 5000);
+    lock = conf_lock(f.client, name);
+    OK(hf_lock_acquire(other, NULL, E));
+    proxy_set(f.proxy, PROXY_DELAY, delay_ms);
+    start_impatient(w, N, lock);
+    while (lets_go && !all_ended(w, N)) {
+        OK(hf_lock_release(other, E)); /* late grants are given back */
+        OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+    }
+    granted = join_impatient(w, N);
+    if (!lets_go)
+        assert_int_equal(granted, 0);
+    OK(hf_lock_check(other));
+    OK(hf_lock_release(other, E));
+    proxy_set(f.proxy, PROXY_PASS, 0);
+    nothing_is_left(other, lock);
+    conf_free(lock);
+    far_close(&f);
+    conf_free(other);
+    OK(hf_close(near));
+}
+
+static void test_far_waits_given_up_leave_nothing(void)
+{
+    given_up_with_delay(2, false);
+    given_up_with_delay(20, false);
+}
+
+static void test_far_late_grants_are_given_back(void)
+{
+    given_up_with_delay(2, true);
+    given_up_with_delay(8, true);
+}
+
+const struct conf_case conf_far[] = {
+    CONF_CASE(test_far_release_async_answered_late, CONF_EACH | CONF_FAR),
+    CONF_CASE(test_far_release_async_answered_too_late_is_unknown,
+              CONF_EACH | CONF_FAR),
+    CONF_CASE(test_far_release_async_without_answer_is_unknown,
+              CONF_EACH | CONF_FAR),
+    CONF_CASE(test_far_release_async_unsent_is_unknown, CONF_EACH | CONF_FAR),
+    CONF_CASE(test_far_release_async_is_answered_by_the_closing,
+              CONF_EACH | CONF_FAR),
+    CONF_CASE(test_far_close_around_a_late_answer,
+              CONF_EACH | CONF_FAR | CONF_INSPECT),
+    CONF_CASE(test_far_close_around_a_lost_answer,
+              CONF_EACH | CONF_FAR | CONF_INSPECT),
+    CONF_CASE(test_far_waits_given_up_leave_nothing, CONF_EACH | CONF_FAR),
+    CONF_CASE(test_far_late_grants_are_given_back, CONF_EACH | CONF_FAR),
+    {0},
+};

@@ -142,7 +142,8 @@ struct hf_client {
 
     struct hf__mutex mu;
     /* all below: mu */
-    bool driven;          /* somebody has the driver's role */
+    bool driven; /* somebody has the driver's role: */
+    pthread_t driver;
     uint32_t rounds;      /* of driving, so far */
     uint32_t under_way;   /* requests that the backend has not reported */
     uint32_t async_waits; /* acquires that no thread waits for */
@@ -229,6 +230,7 @@ void hf__engine_wait(hf_client *, struct hf__sleeper *, hf__ready_fn *,
                      void *arg);
 /* For the keeper and dispatch. False: somebody else drives. */
 bool hf__engine_take(hf_client *);
+void hf__engine_lead_locked(hf_client *); /* takes what is known to be free */
 void hf__engine_give(hf_client *);
 /* One round of the driver: sleeps until then at most, moves on, delivers. */
 void hf__engine_round(hf_client *, struct hf__sleeper *, hf__time until);
@@ -262,6 +264,8 @@ void hf__query_free(hf_client *, struct hf__query *);
  * client is the thread's now. */
 int hf__keeper_start(hf_client *, hf_error *, bool *given_up);
 void hf__keeper_stop(hf_client *);
+/* Requests under way that nobody has moved for this long are moved there. */
+#define HF__PATIENCE (100 * HF__MS)
 /* It shall be awake by then. */
 void hf__keeper_due_locked(hf_client *, hf__time at);
 

@@ -133,10 +133,27 @@ static void follow_locked(hf_client *c, struct hf__sleeper *s)
     c->followers_tail = s;
 }
 
+/* To the first follower; if there is none, the keeper sees to what is due. */
 static void pass_on_locked(hf_client *c)
 {
-    if (!c->driven && c->followers)
+    hf__time at;
+
+    if (c->driven)
+        return;
+    if (c->followers)
         hf__sleeper_wake(c, c->followers);
+    if (c->followers || c->direct)
+        return;
+    at = min_time(hf__timers_next(&c->timers), c->be->next_timeout(c->self));
+    if (c->under_way)
+        at = min_time(at, hf__now() + HF__PATIENCE);
+    hf__keeper_due_locked(c, at);
+}
+
+void hf__engine_lead_locked(hf_client *c)
+{
+    c->driven = true;
+    c->driver = pthread_self();
 }
 
 bool hf__engine_take(hf_client *c)
@@ -145,7 +162,8 @@ bool hf__engine_take(hf_client *c)
 
     hf__mutex_lock(&c->mu);
     taken = !c->driven;
-    c->driven = true;
+    if (taken)
+        hf__engine_lead_locked(c);
     hf__mutex_unlock(&c->mu);
     return taken;
 }
@@ -167,7 +185,7 @@ static bool lead_or_follow(hf_client *c, struct hf__sleeper *s)
     hf__mutex_lock(&c->mu);
     lead = !c->driven;
     if (lead) {
-        c->driven = true;
+        hf__engine_lead_locked(c);
         unfollow_locked(c, s);
     } else {
         follow_locked(c, s);

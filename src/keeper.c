@@ -9,13 +9,13 @@
 
 #include <signal.h>
 
-/* Requests under way that nobody has moved for this long are moved here. */
-#define PATIENCE (100 * HF__MS)
-
 void hf__keeper_due_locked(hf_client *c, hf__time at)
 {
     if (at >= c->keeper_until)
         return;
+    if (c->driven && !c->keeper_drives &&
+        pthread_equal(c->driver, pthread_self()))
+        return; /* the driver sees to it, or says so when it leaves */
     c->keeper_until = at;
     __atomic_add_fetch(&c->keeper_word, 1, __ATOMIC_RELEASE);
     hf__futex_wake(&c->keeper_word, 1);
@@ -33,6 +33,7 @@ struct turn {
     uint32_t word; /* as it was before we looked */
     uint32_t rounds;
     bool stop, lookup, drive;
+    bool in_vain; /* the time came, but somebody drives and sees to it */
 };
 
 /* Holds that need no renewal are looked at all the same, as often: their
@@ -56,16 +57,20 @@ static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
     if (!c->direct) {
         t->until = min_time(t->until, c->be->next_timeout(c->self));
         if (c->under_way)
-            t->until = min_time(t->until, t->now + PATIENCE);
+            t->until = min_time(t->until, t->now + HF__PATIENCE);
         t->drive = (c->async_waits && c->outer_fd < 0) ||
                    (c->under_way && c->rounds == t->rounds);
     }
     t->rounds = c->rounds;
+    /* Whoever leaves the driver's role says when to be awake again. */
+    if (t->in_vain && c->driven && !c->endless)
+        t->until = HF__NEVER;
     if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))
         t->until = 0;
     t->drive = t->drive && !c->driven && !t->stop;
     if (t->drive)
-        c->driven = c->keeper_drives = true;
+        hf__engine_lead_locked(c);
+    c->keeper_drives = t->drive;
     c->keeper_until = t->until;
 }
 
@@ -92,6 +97,7 @@ static void act(hf_client *c, struct turn *t)
     }
     t->now = hf__now();
     hf__mutex_lock(&c->mu);
+    t->in_vain = !c->direct && c->driven && t->now >= c->keeper_until;
     c->keeper_until = 0; /* awake: nobody needs to wake it */
     if (__atomic_exchange_n(&c->session_lost, 0, __ATOMIC_ACQ_REL)) {
         hf__engine_event_locked(c, HF_EVENT_LOST, NULL, 0);

@@ -504,7 +504,7 @@ void hf__see_to_it(hf_client *c)
         return;
     hf__mutex_lock(&c->mu);
     if (c->under_way)
-        hf__keeper_due_locked(c, hf__now() + 100 * HF__MS);
+        hf__keeper_due_locked(c, hf__now() + HF__PATIENCE);
     hf__mutex_unlock(&c->mu);
 }
 

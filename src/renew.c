@@ -54,7 +54,7 @@ void hf__renew_names(hf_client *c, struct hf__name **names, size_t len,
     }
     hf__flight_submit(c, f);
     hf__mutex_lock(&c->mu);
-    hf__keeper_due_locked(c, now + 100 * HF__MS);
+    hf__keeper_due_locked(c, now + HF__PATIENCE);
     hf__mutex_unlock(&c->mu);
 }
 

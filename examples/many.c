@@ -21,31 +21,31 @@ struct clerk {
     hf_error err;
 };
 
-static int transfer(hf_lock *const *locks, struct clerk *c)
+static int transfer(const hf_part *parts, struct clerk *c)
 {
-    int rc = hf_lock_acquire_all(locks, 2, NULL, &c->err);
+    int rc = hf_lock_acquire_all(parts, 2, NULL, &c->err);
 
     if (rc)
         return rc;
     balance[c->from]--;
     balance[!c->from]++;
-    return hf_lock_release_all(locks, 2, &c->err);
+    return hf_lock_release_all(parts, 2, &c->err);
 }
 
 static void *work(void *arg)
 {
     struct clerk *c = arg;
-    hf_lock *locks[2] = {NULL, NULL};
+    hf_part parts[2] = {{NULL}, {NULL}};
     int rc = 0;
 
     for (int i = 0; !rc && i < 2; i++)
         rc = hf_lock_new(c->client, names[i ? !c->from : c->from], HF_CSTRING,
-                         NULL, &locks[i], &c->err);
+                         NULL, &parts[i].lock, &c->err);
     for (int i = 0; !rc && i < TRANSFERS; i++)
-        rc = transfer(locks, c);
+        rc = transfer(parts, c);
     c->result = rc;
-    hf_lock_free(locks[0]);
-    hf_lock_free(locks[1]);
+    hf_lock_free(parts[0].lock);
+    hf_lock_free(parts[1].lock);
     return NULL;
 }
 

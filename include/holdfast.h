@@ -367,16 +367,23 @@ HF_API int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
                                  hf_error *err);
 HF_API int hf_lock_cancel(hf_lock *lock);
 
+/* One of several locks that are taken together. */
+typedef struct hf_part {
+    hf_lock *lock;
+    enum hf_mode mode;
+    uint32_t permits; /* of a semaphore; 0 is 1 */
+} hf_part;
+
 /*
  * Several locks at once, of any clients and kinds: all or none. They are
  * taken in one order everywhere, whatever the order given, so that two
  * programs with the same locks never wait for each other for ever. opt is for
- * each; wait_ms is for all together. release_all lets go of all and returns
- * the first failure.
+ * each, but for mode and permits, which are the parts' own; wait_ms is for all
+ * together. release_all lets go of all and returns the first failure.
  */
-HF_API int hf_lock_acquire_all(hf_lock *const *locks, size_t n,
+HF_API int hf_lock_acquire_all(const hf_part *parts, size_t n,
                                const hf_acquire_options *opt, hf_error *err);
-HF_API int hf_lock_release_all(hf_lock *const *locks, size_t n, hf_error *err);
+HF_API int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err);
 
 /*
  *     HF_SYNCHRONIZED(lock) { ... }
@@ -406,16 +413,42 @@ HF_API int hf_synchronized_result(void);
 
 /* ---- latch ------------------------------------------------------------ */
 
-/* Set once, counted down, waited for; survives the death of whoever set it.
- * ENOTSUP where the backend has none. */
+/*
+ * A count that is set once and counted down; whoever waits goes on when it is
+ * 0. It has no holder: it survives the death of whoever set it, and is gone
+ * when it has reached 0 (so that it may be set again). A latch that was never
+ * set counts 0.
+ *
+ * EINVAL (name), ENOTSUP, EMISMATCH, ENOMEM, EBACKEND, ECLOSED, EFORK. Freed
+ * by hf_latch_free(), which says EBUSY while somebody waits through it.
+ */
 HF_API int hf_latch_new(hf_client *client, const void *name, size_t name_len,
                         hf_latch **out, hf_error *err);
-HF_API void hf_latch_free(hf_latch *latch);
+HF_API int hf_latch_free(hf_latch *latch);
+
+/*
+ * These three wait for the server's answer, op_timeout at most, and ask again
+ * under the same request id if it is lost, so that a set is a set and a
+ * count-down counts once; EUNKNOWN says that there was none in time.
+ * hf_latch_set: 0; EBUSY: it is set already; EINVAL: 0 or more than INT32_MAX.
+ * hf_latch_down: one less; at 0 it stays. left may be NULL.
+ */
 HF_API int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err);
-HF_API int hf_latch_down(hf_latch *latch, hf_error *err);
-HF_API int hf_latch_get(hf_latch *latch, uint64_t *count, hf_error *err);
+HF_API int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err);
+HF_API int hf_latch_get(hf_latch *latch, uint64_t *left, hf_error *err);
+
+/* Waits until the count is 0: 0; or ETIMEDOUT, ECANCELED, ECLOSED and what
+ * hf_lock_acquire() says of the backend. cancel may be NULL. */
 HF_API int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
                          hf_error *err);
+
+typedef void (*hf_latch_done_fn)(void *arg, hf_latch *latch, int result);
+
+/* The wait without blocking, as hf_lock_acquire_async(); one at a time for
+ * each handle. */
+HF_API int hf_latch_wait_async(hf_latch *latch, int64_t wait_ms,
+                               hf_latch_done_fn done, void *arg, hf_error *err);
+HF_API int hf_latch_cancel(hf_latch *latch);
 
 /* ---- inspection ------------------------------------------------------- */
 
@@ -428,12 +461,16 @@ typedef struct hf_party {
     int64_t since_unix_ms; /* granted; wall-clock time of the holder */
     int64_t left_ms;       /* of its lease; -1: no end */
     uint64_t token;
+    enum hf_mode mode;
+    uint32_t permits; /* of a semaphore */
 } hf_party;
 
 typedef struct hf_info {
     enum hf_kind kind; /* 0: nobody uses the name */
     enum hf_fairness fairness;
-    uint64_t token; /* the highest exclusive one so far, 0 if not known */
+    uint64_t token;   /* the highest exclusive one so far, 0 if not known */
+    uint64_t count;   /* of a latch: what is left */
+    uint32_t permits; /* size of a semaphore */
     size_t holders_len, waiters_len;
     hf_party *holders;
     hf_party *waiters; /* in the order in which they will get it, if fair */

@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ABI 1
+#define HF__ABI 2
 
 typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
 #define HF__NEVER INT64_MAX
@@ -51,6 +51,7 @@ enum hf__op {
     HF__INSPECT,
     HF__LIST,
     HF__BREAK,
+    HF__DOWNGRADE, /* a write hold becomes a read hold */
     HF__LATCH_SET,
     HF__LATCH_DOWN,
     HF__LATCH_GET,
@@ -78,13 +79,22 @@ struct hf__req {
                            through the keeper */
     bool flying : 1;    /* the core's: submitted, not yet processed */
     uint32_t lease_ms;  /* attempt, renew: lease to ask for, never 0 */
+    uint32_t permits;   /* attempt: of a semaphore, how many; else 1 */
 };
 
-/* One name in one client: owned by the core, alive from attach to detach. */
+/*
+ * A line to one name: at most one question or hold at a time. Owned by the
+ * core, alive from attach to detach. A mutex has one in each client, a
+ * read-write lock one for writing and some for reading, a semaphore one for
+ * each hold; they are independent of each other, with hold ids of their own.
+ * A line to a latch asks whether its count is 0: GRANTED says so and leaves
+ * nothing to be held or released.
+ */
 struct hf__remote {
     const char *name; /* terminated too; with the client's prefix in front */
     uint16_t name_len;
     uint8_t kind; /* enum hf_kind */
+    uint8_t mode; /* enum hf_mode; HF_WRITE but for the lines for reading */
     bool fair;
     uint32_t permits;    /* size of a semaphore */
     const char *label;   /* of the present or next holder; "" if none */
@@ -94,7 +104,9 @@ struct hf__remote {
 
 /* Renewal of many holds in one go: req.op == HF__RENEW, req.remote == NULL.
  * The backend sets each result (DONE, ENOTOWNER, EUNKNOWN ...) and
- * req.sent_at, then reports the whole. */
+ * req.sent_at, then reports the whole. A hold of a line for reading that the
+ * server knows as a write hold (the downgrade did not reach it) becomes a read
+ * hold. */
 struct hf__batch {
     struct hf__req req;
     size_t len;
@@ -106,14 +118,28 @@ struct hf__batch {
     } * item;
 };
 
-/* Everything that is about a name and not about a hold. */
+/*
+ * Everything else. All but DOWNGRADE are about a name and not about a hold.
+ *
+ * DOWNGRADE: `line` has the write hold req.hold_id; from this call on it is
+ * the read hold of that id of `into`, and `line` is free for the next
+ * question, whatever the answer will be. DONE; ENOTOWNER: it was gone. Said
+ * again it is DONE again.
+ *
+ * LATCH_SET: DONE; EBUSY: it is set already (count: what is left). LATCH_DOWN:
+ * one less, at 0 it stays. Both count once for one `request`, however often
+ * they are sent. All three set count to what is left; one that was never set
+ * has 0.
+ */
 struct hf__query {
     struct hf__req req;
     const char *name; /* or the prefix to list; with the client's prefix */
     size_t name_len;
-    uint64_t count;  /* latch: in and out; down: the request id, in */
-    hf_info *info;   /* INSPECT, out: filled by the backend by info_add */
-    hf_names *names; /* LIST, out: filled by names_add */
+    struct hf__remote *line, *into; /* DOWNGRADE; req.remote is NULL */
+    uint64_t count;                 /* latch: SET in, all out */
+    uint64_t request;               /* latch: unique in this client */
+    hf_info *info;                  /* INSPECT, out: filled by add_holder ... */
+    hf_names *names;                /* LIST, out: filled by add_name */
 };
 
 /* A URL, taken apart. Values are decoded and terminated. */

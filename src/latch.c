@@ -25,9 +25,10 @@ static int no_latch(hf_error *err)
     return hf__fail(err, HF_EINVAL, "the latch is NULL");
 }
 
-void hf_latch_free(hf_latch *latch)
+int hf_latch_free(hf_latch *latch)
 {
     (void)latch;
+    return 0;
 }
 
 int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err)
@@ -37,16 +38,17 @@ int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err)
     return no_latch(err);
 }
 
-int hf_latch_down(hf_latch *latch, hf_error *err)
+int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err)
 {
     (void)latch;
+    (void)left;
     return no_latch(err);
 }
 
-int hf_latch_get(hf_latch *latch, uint64_t *count, hf_error *err)
+int hf_latch_get(hf_latch *latch, uint64_t *left, hf_error *err)
 {
     (void)latch;
-    (void)count;
+    (void)left;
     return no_latch(err);
 }
 
@@ -57,4 +59,20 @@ int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
     (void)wait_ms;
     (void)cancel;
     return no_latch(err);
+}
+
+int hf_latch_wait_async(hf_latch *latch, int64_t wait_ms, hf_latch_done_fn done,
+                        void *arg, hf_error *err)
+{
+    (void)latch;
+    (void)wait_ms;
+    (void)done;
+    (void)arg;
+    return no_latch(err);
+}
+
+int hf_latch_cancel(hf_latch *latch)
+{
+    (void)latch;
+    return HF_EINVAL;
 }

@@ -10,7 +10,8 @@
 
 static int by_name(const void *a, const void *b)
 {
-    const hf_lock *x = *(hf_lock *const *)a, *y = *(hf_lock *const *)b;
+    const hf_lock *x = ((const hf_part *)a)->lock;
+    const hf_lock *y = ((const hf_part *)b)->lock;
     const struct hf__remote *p = &x->name->remote, *q = &y->name->remote;
     size_t len = p->name_len < q->name_len ? p->name_len : q->name_len;
     int rc = memcmp(p->name, q->name, len);
@@ -24,21 +25,24 @@ static int by_name(const void *a, const void *b)
     return rc;
 }
 
-static int check(hf_lock *const *locks, size_t n, hf_error *err)
+static int check(const hf_part *parts, size_t n, hf_error *err)
 {
-    if (!locks || !n)
+    if (!parts || !n)
         return hf__fail(err, HF_EINVAL, "no locks were given");
     for (size_t i = 0; i < n; i++)
-        if (!locks[i])
+        if (!parts[i].lock)
             return hf__fail(err, HF_EINVAL, "lock %zu is NULL", i);
     return 0;
 }
 
-static int take(hf_lock *lock, const hf_acquire_options *opt, hf__time until,
-                hf_error *err)
+static int take(const hf_part *part, const hf_acquire_options *opt,
+                hf__time until, hf_error *err)
 {
     hf_acquire_options one = *opt;
     int rc;
+
+    one.mode = part->mode;
+    one.permits = part->permits;
 
     if (until != HF__NEVER) {
         hf__time left = until - hf__now();
@@ -46,24 +50,24 @@ static int take(hf_lock *lock, const hf_acquire_options *opt, hf__time until,
         /* A look is always allowed: the first may have used the time up. */
         one.wait_ms = left > 0 ? (left + HF__MS - 1) / HF__MS : 0;
     }
-    rc = hf_lock_acquire(lock, &one, err);
+    rc = hf_lock_acquire(part->lock, &one, err);
     if (rc == HF_EBUSY && opt->wait_ms)
         rc = hf__fail(err, HF_ETIMEDOUT, "not granted within %lld ms",
                       (long long)opt->wait_ms);
     return rc;
 }
 
-static void give_back(hf_lock **locks, size_t n)
+static void give_back(const hf_part *parts, size_t n)
 {
     while (n--)
-        hf_lock_release_nowait(locks[n], NULL);
+        hf_lock_release_nowait(parts[n].lock, NULL);
 }
 
 /* A hold that was got first may be lost before the last one is there. */
-static int still_held(hf_lock **locks, size_t n, hf_error *err)
+static int still_held(const hf_part *parts, size_t n, hf_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        int rc = hf_lock_check(locks[i]);
+        int rc = hf_lock_check(parts[i].lock);
 
         if (rc)
             return hf__fail(err, rc,
@@ -73,14 +77,14 @@ static int still_held(hf_lock **locks, size_t n, hf_error *err)
     return 0;
 }
 
-int hf_lock_acquire_all(hf_lock *const *locks, size_t n,
+int hf_lock_acquire_all(const hf_part *parts, size_t n,
                         const hf_acquire_options *opt, hf_error *err)
 {
     hf__time until = HF__NEVER;
     hf_client *c;
-    hf_lock **sorted;
+    hf_part *sorted;
     size_t got;
-    int rc = check(locks, n, err);
+    int rc = check(parts, n, err);
 
     if (rc)
         return rc;
@@ -88,17 +92,17 @@ int hf_lock_acquire_all(hf_lock *const *locks, size_t n,
     if (opt->size == sizeof(*opt) && opt->wait_ms >= 0 &&
         opt->wait_ms <= HF_TIME_MAX_MS)
         until = hf__now() + opt->wait_ms * HF__MS;
-    c = locks[0]->name->client;
+    c = parts[0].lock->name->client;
     rc = hf__client_check(c);
     if (rc)
         return hf__fail(err, rc, "%s", hf_error_text(rc));
-    sorted = hf__alloc(c, n * sizeof(hf_lock *));
+    sorted = hf__alloc(c, n * sizeof(*sorted));
     if (!sorted)
         return hf__fail(err, HF_ENOMEM, "out of memory");
-    memcpy(sorted, locks, n * sizeof(hf_lock *));
-    qsort(sorted, n, sizeof(hf_lock *), by_name);
+    memcpy(sorted, parts, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), by_name);
     for (got = 0; !rc && got < n; got++)
-        rc = take(sorted[got], opt, until, err);
+        rc = take(&sorted[got], opt, until, err);
     if (rc)
         got--; /* the last one failed */
     else
@@ -109,14 +113,14 @@ int hf_lock_acquire_all(hf_lock *const *locks, size_t n,
     return rc;
 }
 
-int hf_lock_release_all(hf_lock *const *locks, size_t n, hf_error *err)
+int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
 {
-    int rc = check(locks, n, err), first = rc;
+    int rc = check(parts, n, err), first = rc;
 
     if (rc)
         return rc;
     while (n--) {
-        rc = hf_lock_release(locks[n], first ? NULL : err);
+        rc = hf_lock_release(parts[n].lock, first ? NULL : err);
         first = first ? first : rc;
     }
     return first;

@@ -289,7 +289,7 @@ static void test_bad_null_handles(void)
 
     OK(hf_close(NULL));
     OK(hf_lock_free(NULL));
-    hf_latch_free(NULL);
+    OK(hf_latch_free(NULL));
     hf_info_free(c, NULL);
     hf_names_free(c, NULL);
     EXPECT(HF_EINVAL, hf_client_caps(NULL, HF_MUTEX));
@@ -320,7 +320,7 @@ static void test_bad_null_handles(void)
     EXPECT(HF_EINVAL, hf_lock_release_async(lock, done, NULL, E));
     EXPECT(HF_EINVAL, hf_latch_new(NULL, "a", 1, &(hf_latch *){0}, E));
     EXPECT(HF_EINVAL, hf_latch_set(NULL, 1, E));
-    EXPECT(HF_EINVAL, hf_latch_down(NULL, E));
+    EXPECT(HF_EINVAL, hf_latch_down(NULL, NULL, E));
     EXPECT(HF_EINVAL, hf_latch_get(NULL, &(uint64_t){0}, E));
     EXPECT(HF_EINVAL, hf_latch_wait(NULL, 1, NULL, E));
     EXPECT(HF_EINVAL, hf_inspect(NULL, "a", 1, &info, E));

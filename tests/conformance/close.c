@@ -123,7 +123,7 @@ static void test_close_handles_answer_so_afterwards(void)
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
     hf_lock *handle = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
-    hf_lock *both[2] = {lock, handle};
+    hf_part both[2] = {{.lock = lock}, {.lock = handle}};
 
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_close(c));

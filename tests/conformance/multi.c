@@ -7,7 +7,7 @@
 
 struct set {
     hf_client *a, *b;
-    hf_lock *mine[N], *other[N]; /* the same names, of two clients */
+    hf_part mine[N], other[N]; /* the same names, of two clients */
     char name[N][80];
 };
 
@@ -19,28 +19,28 @@ static void begin(struct set *s)
     s->b = conf_open();
     for (int i = 0; i < N; i++) {
         snprintf(s->name[i], sizeof(s->name[i]), "%s-%d", base, i * 7 % N);
-        s->mine[i] = conf_lock(s->a, s->name[i]);
-        s->other[i] = conf_lock(s->b, s->name[i]);
+        s->mine[i].lock = conf_lock(s->a, s->name[i]);
+        s->other[i].lock = conf_lock(s->b, s->name[i]);
     }
 }
 
 static void end(struct set *s)
 {
     for (int i = 0; i < N; i++) {
-        conf_free(s->mine[i]);
-        conf_free(s->other[i]);
+        conf_free(s->mine[i].lock);
+        conf_free(s->other[i].lock);
     }
     OK(hf_close(s->a));
     OK(hf_close(s->b));
 }
 
-static void all_are(hf_lock *const *locks, int code)
+static void all_are(const hf_part *locks, int code)
 {
     for (int i = 0; i < N; i++)
-        EXPECT(code, hf_lock_check(locks[i]));
+        EXPECT(code, hf_lock_check(locks[i].lock));
 }
 
-static int take_all(hf_lock *const *locks, int64_t wait_ms)
+static int take_all(const hf_part *locks, int64_t wait_ms)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
 
@@ -56,7 +56,7 @@ static void test_multi_takes_all_and_releases_all(void)
     OK(hf_lock_acquire_all(s.mine, N, NULL, E));
     all_are(s.mine, 0);
     for (int i = 0; i < N; i++)
-        EXPECT(HF_EBUSY, hf_lock_try(s.other[i], E));
+        EXPECT(HF_EBUSY, hf_lock_try(s.other[i].lock, E));
     OK(hf_lock_release_all(s.mine, N, E));
     all_are(s.mine, HF_ENOTOWNER);
     OK(take_all(s.other, 0));
@@ -71,7 +71,7 @@ static void test_multi_takes_none_if_one_is_busy(void)
 
     begin(&s);
     for (int busy = 0; busy < N; busy++) {
-        OK(hf_lock_timed(s.other[busy], WAIT_LONG_MS, E));
+        OK(hf_lock_timed(s.other[busy].lock, WAIT_LONG_MS, E));
         EXPECT(HF_EBUSY, take_all(s.mine, 0));
         all_are(s.mine, HF_ENOTOWNER);
         begun = wait_now();
@@ -81,10 +81,10 @@ static void test_multi_takes_none_if_one_is_busy(void)
         all_are(s.mine, HF_ENOTOWNER);
         for (int i = 0; i < N; i++)
             if (i != busy) {
-                OK(hf_lock_timed(s.other[i], WAIT_LONG_MS, E));
-                OK(hf_lock_release(s.other[i], E));
+                OK(hf_lock_timed(s.other[i].lock, WAIT_LONG_MS, E));
+                OK(hf_lock_release(s.other[i].lock, E));
             }
-        OK(hf_lock_release(s.other[busy], E));
+        OK(hf_lock_release(s.other[busy].lock, E));
     }
     OK(take_all(s.mine, WAIT_LONG_MS));
     OK(hf_lock_release_all(s.mine, N, E));
@@ -114,7 +114,7 @@ static void test_multi_takes_none_if_cancelled(void)
 
     begin(&s);
     hf_cancel_init(&t.cancel);
-    OK(hf_lock_acquire(s.other[2], NULL, E));
+    OK(hf_lock_acquire(s.other[2].lock, NULL, E));
     conf_thread_start(&thread, take_all_body, &t);
     conf_thread_asleep(&thread);
     hf_cancel_fire(&t.cancel);
@@ -122,7 +122,7 @@ static void test_multi_takes_none_if_cancelled(void)
     EXPECT(HF_ECANCELED, t.rc);
     OK(take_all(s.other, WAIT_LONG_MS)); /* of which one is held already */
     OK(hf_lock_release_all(s.other, N, E));
-    OK(hf_lock_release(s.other[2], E));
+    OK(hf_lock_release(s.other[2].lock, E));
     end(&s);
 }
 
@@ -133,18 +133,18 @@ static void test_multi_counts_reentry(void)
     unsigned count = 0;
 
     begin(&s);
-    OK(hf_lock_acquire(s.mine[1], NULL, E));
+    OK(hf_lock_acquire(s.mine[1].lock, NULL, E));
     OK(take_all(s.mine, 0));
-    OK(hf_lock_count(s.mine[1], &count));
+    OK(hf_lock_count(s.mine[1].lock, &count));
     assert_int_equal(count, 2);
     OK(hf_lock_release_all(s.mine, N, E));
-    OK(hf_lock_check(s.mine[1]));
-    OK(hf_lock_timed(s.other[3], WAIT_LONG_MS, E));
+    OK(hf_lock_check(s.mine[1].lock));
+    OK(hf_lock_timed(s.other[3].lock, WAIT_LONG_MS, E));
     EXPECT(HF_EBUSY, take_all(s.mine, 0));
-    OK(hf_lock_count(s.mine[1], &count));
+    OK(hf_lock_count(s.mine[1].lock, &count));
     assert_int_equal(count, 1);
-    OK(hf_lock_release(s.other[3], E));
-    OK(hf_lock_release(s.mine[1], E));
+    OK(hf_lock_release(s.other[3].lock, E));
+    OK(hf_lock_release(s.mine[1].lock, E));
     end(&s);
 }
 
@@ -154,7 +154,7 @@ static void test_multi_release_goes_on_after_a_failure(void)
 
     begin(&s);
     OK(take_all(s.mine, 0));
-    OK(hf_lock_release(s.mine[1], E));
+    OK(hf_lock_release(s.mine[1].lock, E));
     EXPECT(HF_ENOTOWNER, hf_lock_release_all(s.mine, N, E));
     all_are(s.mine, HF_ENOTOWNER);
     OK(take_all(s.other, WAIT_LONG_MS));
@@ -174,7 +174,7 @@ static void test_multi_takes_none_if_one_is_lost_meanwhile(void)
     begin(&s);
     for (int i = 0; i < N; i++)
         if (s.name[i][strlen(s.name[i]) - 1] == '0' + N - 1)
-            last = s.other[i];
+            last = s.other[i].lock;
     assert_non_null(last);
     conf_taker_start(&t, last);
     COMES(conf_taker_has(&t));
@@ -185,9 +185,9 @@ static void test_multi_takes_none_if_one_is_lost_meanwhile(void)
     conf_taker_end(&t);
     assert_int_equal(t.release_rc, 0);
     for (int i = 0; i < N; i++) { /* nothing is left, not even a loss */
-        EXPECT(HF_ENOTOWNER, hf_lock_check(s.mine[i]));
-        OK(hf_lock_timed(s.mine[i], WAIT_LONG_MS, E));
-        OK(hf_lock_release(s.mine[i], E));
+        EXPECT(HF_ENOTOWNER, hf_lock_check(s.mine[i].lock));
+        OK(hf_lock_timed(s.mine[i].lock, WAIT_LONG_MS, E));
+        OK(hf_lock_release(s.mine[i].lock, E));
     }
     end(&s);
 }
@@ -195,12 +195,11 @@ static void test_multi_takes_none_if_one_is_lost_meanwhile(void)
 static void test_multi_bad_arguments(void)
 {
     struct set s;
-    hf_lock *holes[2];
+    hf_part holes[2] = {0};
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
 
     begin(&s);
     holes[0] = s.mine[0];
-    holes[1] = NULL;
     EXPECT(HF_EINVAL, hf_lock_acquire_all(NULL, 2, NULL, E));
     EXPECT(HF_EINVAL, hf_lock_acquire_all(s.mine, 0, NULL, E));
     EXPECT(HF_EINVAL, hf_lock_acquire_all(holes, 2, NULL, E));
@@ -219,7 +218,7 @@ static void test_multi_bad_arguments(void)
 
 struct philosopher {
     struct conf_thread t;
-    hf_lock *locks[N];
+    hf_part locks[N];
     int done, rc;
 };
 

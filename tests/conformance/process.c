@@ -186,7 +186,8 @@ static int try_everything(hf_client *c, hf_lock *held, hf_lock *handle,
                           const char *name)
 {
     hf_error err = HF_ERROR_INIT;
-    hf_lock *lock = NULL, *both[2] = {held, handle};
+    hf_part both[2] = {{.lock = held}, {.lock = handle}};
+    hf_lock *lock = NULL;
     hf_info *info;
     hf_names *names;
     int line = 0;

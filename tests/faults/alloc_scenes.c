@@ -305,22 +305,22 @@ static bool break_it(struct stage *s, long n)
 
 static bool several(struct stage *s, long n)
 {
-    hf_lock *lock[3] = {s->lock, NULL, NULL};
+    hf_part part[3] = {{.lock = s->lock}};
     bool hit;
     int rc;
 
-    lock[1] = conf_lock(s->c, conf_name());
-    lock[2] = conf_lock(s->c, conf_name());
+    part[1].lock = conf_lock(s->c, conf_name());
+    part[2].lock = conf_lock(s->c, conf_name());
     arm(n);
-    rc = hf_lock_acquire_all(lock, 3, NULL, E);
+    rc = hf_lock_acquire_all(part, 3, NULL, E);
     hit = disarm();
     check_code(rc, "hf_lock_acquire_all", n);
     for (int i = 0; i < 3; i++)
-        EXPECT(rc ? HF_ENOTOWNER : 0, hf_lock_check(lock[i]));
+        EXPECT(rc ? HF_ENOTOWNER : 0, hf_lock_check(part[i].lock));
     if (!rc)
-        OK(hf_lock_release_all(lock, 3, E));
-    conf_free(lock[1]);
-    conf_free(lock[2]);
+        OK(hf_lock_release_all(part, 3, E));
+    conf_free(part[1].lock);
+    conf_free(part[2].lock);
     return hit;
 }
 

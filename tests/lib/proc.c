@@ -210,38 +210,38 @@ static int puppet_take(struct puppet *p, const struct proc_cmd *c,
 }
 
 /* One round under one lock, or under several. */
-static int puppet_round(hf_lock *const *locks, size_t n, struct proc_shared *s,
+static int puppet_round(const hf_part *parts, size_t n, struct proc_shared *s,
                         struct proc_reply *r)
 {
     uint64_t token = 0;
-    int rc = n > 1 ? hf_lock_acquire_all(locks, n, NULL, &r->err)
-                   : hf_lock_acquire(locks[0], NULL, &r->err);
+    int rc = n > 1 ? hf_lock_acquire_all(parts, n, NULL, &r->err)
+                   : hf_lock_acquire(parts[0].lock, NULL, &r->err);
 
     if (rc)
         return rc;
-    rc = hf_lock_token(locks[0], &token);
+    rc = hf_lock_token(parts[0].lock, &token);
     if (!rc && n == 1 && token <= r->token)
         rc = HF_EPROTO; /* tokens only rise */
     r->token = token;
     proc_shared_bump(s);
     if (rc)
         return rc;
-    return n > 1 ? hf_lock_release_all(locks, n, &r->err)
-                 : hf_lock_release(locks[0], &r->err);
+    return n > 1 ? hf_lock_release_all(parts, n, &r->err)
+                 : hf_lock_release(parts[0].lock, &r->err);
 }
 
 static int puppet_loop(struct puppet *p, const struct proc_cmd *c,
                        struct proc_reply *r)
 {
     struct proc_shared *s = proc_shared_map(c->text);
-    hf_lock *locks[PROC_LOCKS] = {p->lock[c->slot]};
+    hf_part parts[PROC_LOCKS] = {{.lock = p->lock[c->slot]}};
     size_t n = c->op == PROC_ALL ? c->slot : 1;
     int rc = s ? 0 : HF_EBACKEND;
 
     for (size_t i = 0; c->op == PROC_ALL && i < n; i++)
-        locks[i] = p->lock[c->flags >> (4 * i) & 15];
+        parts[i].lock = p->lock[c->flags >> (4 * i) & 15];
     for (r->count = 0; !rc && r->count < c->times; r->count++)
-        rc = puppet_round(locks, n, s, r);
+        rc = puppet_round(parts, n, s, r);
     proc_shared_unmap(s);
     return rc;
 }

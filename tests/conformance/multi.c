@@ -19,8 +19,8 @@ static void begin(struct set *s)
     s->b = conf_open();
     for (int i = 0; i < N; i++) {
         snprintf(s->name[i], sizeof(s->name[i]), "%s-%d", base, i * 7 % N);
-        s->mine[i].lock = conf_lock(s->a, s->name[i]);
-        s->other[i].lock = conf_lock(s->b, s->name[i]);
+        s->mine[i] = (hf_part){.lock = conf_lock(s->a, s->name[i])};
+        s->other[i] = (hf_part){.lock = conf_lock(s->b, s->name[i])};
     }
 }
 

@@ -360,7 +360,7 @@ static int walk(const struct part *part, const struct meanwhile *m, int *runs)
         was_paused = run(part, m, n);
         *runs += was_paused;
         if (stage_fault[0]) {
-            printf("shm_pauses: %s, %s; at %s:%d (%d) %s: %s\n", part->name,
+            printf("# %s, %s; at %s:%d (%d) %s: %s\n", part->name,
                    stage_fair ? "fair" : "unfair", stage->at.file,
                    stage->at.line, n, m->name, stage_fault);
             faults++;
@@ -371,12 +371,26 @@ static int walk(const struct part *part, const struct meanwhile *m, int *runs)
     return faults;
 }
 
+/* What the victim does, with everything that can happen meanwhile. */
+static void play_part(const struct part *part, const char *during, int *runs)
+{
+    int faults = 0, before = *runs;
+
+    for (size_t i = 0; i < sizeof(meanwhiles) / sizeof(meanwhiles[0]); i++)
+        if (!during || !strcmp(during, meanwhiles[i].name))
+            faults += walk(part, &meanwhiles[i], runs);
+    if (*runs == before)
+        faults++; /* a test that pauses nobody tests nothing */
+    stage_case(faults, "%s, %s: paused at each step, %d times in all",
+               part->name, stage_fair ? "fair" : "unfair", *runs - before);
+}
+
 int main(int argc, char **argv)
 {
     const char *only = argc > 1 ? argv[1] : NULL;
     const char *during = argc > 2 ? argv[2] : NULL;
     int64_t start = now_ns();
-    int runs = 0, faults = 0;
+    int runs = 0;
 
     stage_build("shm_pauses");
     stage_at_point = pause_here;
@@ -385,11 +399,8 @@ int main(int argc, char **argv)
         actor_begin(&prober);
         stage_map();
         for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-            for (size_t j = 0; j < sizeof(meanwhiles) / sizeof(meanwhiles[0]);
-                 j++)
-                if ((!only || !strcmp(only, parts[i].name)) &&
-                    (!during || !strcmp(during, meanwhiles[j].name)))
-                    faults += walk(&parts[i], &meanwhiles[j], &runs);
+            if (!only || !strcmp(only, parts[i].name))
+                play_part(&parts[i], during, &runs);
         if (holder.pid)
             actor_end(&holder, 0);
         if (waiter.pid)
@@ -397,10 +408,8 @@ int main(int argc, char **argv)
         actor_end(&prober, 0);
     }
     stage_clear();
-    printf("shm_pauses: %d pauses at %d places in %.1f s, worst wait %.2f ms, "
-           "%d faults: %s\n",
-           runs, stage_count_places(getenv("SHM_POINTS_SHOW")),
-           (double)(now_ns() - start) / 1e9, (double)stage_worst_ns / 1e6,
-           faults, faults ? "FAILED" : "ok");
-    return faults ? 1 : 0;
+    printf("# %d pauses at %d places in %.1f s, worst wait %.2f ms\n", runs,
+           stage_count_places(getenv("SHM_POINTS_SHOW")),
+           (double)(now_ns() - start) / 1e9, (double)stage_worst_ns / 1e6);
+    return stage_plan();
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +17,13 @@
 struct stage *stage;
 struct shm_file *stage_file;
 bool stage_fair;
-char stage_fault[200], stage_path[96];
+char stage_fault[200], stage_path[96], stage_url[80];
 int64_t stage_worst_ns;
 uint64_t stage_last_token;
 void (*stage_at_point)(void);
 
-static char dir[64], url[80];
+static char dir[64];
+static int cases, failed;
 static _Atomic int countdown; /* 0: not armed */
 
 void hf__shm_point(const char *file, int line); /* called by the backend */
@@ -56,7 +58,7 @@ void stage_build(const char *name)
         perror(name);
         exit(2);
     }
-    snprintf(url, sizeof(url), "shm://%s", dir);
+    snprintf(stage_url, sizeof(stage_url), "shm://%s", dir);
     snprintf(stage_path, sizeof(stage_path), "%s/locks", dir);
 }
 
@@ -86,6 +88,24 @@ void stage_blame(const char *what)
         snprintf(stage_fault, sizeof(stage_fault), "%s", what);
 }
 
+void stage_case(int faults, const char *fmt, ...)
+{
+    va_list ap;
+
+    printf("%s %d - ", faults ? "not ok" : "ok", ++cases);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    putchar('\n');
+    failed += faults != 0;
+}
+
+int stage_plan(void)
+{
+    printf("1..%d\n", cases);
+    return failed ? 1 : 0;
+}
+
 void stage_note_place(void)
 {
     for (int i = 0; i < STAGE_PLACES; i++) {
@@ -106,7 +126,7 @@ int stage_count_places(bool show)
 
     for (; n < STAGE_PLACES && stage->place[n].line; n++)
         if (show)
-            printf("%s:%d %d\n", stage->place[n].file, stage->place[n].line,
+            printf("# %s:%d %d\n", stage->place[n].file, stage->place[n].line,
                    stage->place[n].visits);
     return n;
 }
@@ -139,7 +159,7 @@ void hf__shm_point(const char *path, int line)
 int sit(struct seat *s, hf_error *err)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    int rc = hf_open(url, NULL, &s->client, err);
+    int rc = hf_open(stage_url, NULL, &s->client, err);
 
     opt.fairness = stage_fair ? HF_FAIR : HF_UNFAIR;
     if (!rc)

@@ -60,7 +60,8 @@ extern struct shm_file *stage_file; /* read-only */
 extern bool stage_fair;             /* the lock that actors make */
 extern char stage_fault[200];       /* the first that was found, or "" */
 extern char stage_path[96];         /* of the file */
-extern int64_t stage_worst_ns;      /* wait for a grant */
+extern char stage_url[80];
+extern int64_t stage_worst_ns; /* wait for a grant */
 extern uint64_t stage_last_token;
 /* What the victim does at its point: dies, if NULL. */
 extern void (*stage_at_point)(void);
@@ -71,6 +72,13 @@ void stage_map(void);
 void stage_blame(const char *what); /* notes a fault */
 void stage_note_place(void);
 int stage_count_places(bool show);
+
+/* One line of TAP for what was tried since the last one: passed unless there
+ * were faults. What is printed besides begins with "# ". */
+void stage_case(int faults, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The plan, after the last case. How to exit: 0 or 1. */
+int stage_plan(void);
 
 int64_t now_ns(void);
 void nap_us(long us);

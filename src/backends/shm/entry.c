@@ -2,7 +2,8 @@
  * Names. An entry is in use while a client that lives has a handle on it, or
  * somebody holds it or waits for it; then it is taken back. Nobody but those
  * who are attached ever touches an entry without the tables' mutex, so that
- * one that nobody is attached to can be given another name.
+ * one that nobody is attached to can be given another name. Who lets go of a
+ * name never waits for that mutex: then the next who has it sweeps.
  *
  * Tokens must go on rising when an entry is taken back and made again, when
  * the file was deleted, and after a reboot. So an entry starts from the wall
@@ -115,6 +116,27 @@ bool hf__shm_reclaim_locked(struct shm *s, unsigned index)
     return true;
 }
 
+void hf__shm_leave_unswept(struct shm *s)
+{
+    atomic_fetch_add(&s->file->header.unswept, 1);
+}
+
+/* One that is missed here (whoever left it was killed) does no harm: it is
+ * taken back when the table is full, or the name wanted as another kind. */
+void hf__shm_sweep_locked(struct shm *s)
+{
+    struct shm_file *f = s->file;
+    uint32_t unswept = atomic_load(&f->header.unswept);
+    uint32_t high = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
+
+    if (!unswept)
+        return;
+    for (unsigned i = 0; i < high; i++)
+        if (atomic_load(&f->hash[i]))
+            hf__shm_reclaim_locked(s, i);
+    atomic_compare_exchange_strong(&f->header.unswept, &unswept, 0);
+}
+
 static int free_index_locked(struct shm *s)
 {
     for (unsigned round = 0; round < 2; round++) {
@@ -176,8 +198,9 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
     link = s->core->alloc(s->client, sizeof(*link));
     if (!link)
         return s->core->why(s->client, HF_ENOMEM, "out of memory");
-    index = hf__shm_lock(s);
+    index = hf__shm_lock(s, SHM_TABLES_NS);
     if (!index) {
+        hf__shm_sweep_locked(s);
         index = find_or_make_locked(s, remote);
         if (index >= 0)
             atomic_fetch_or(&s->file->entry[index].attached[slot / 64],
@@ -207,13 +230,15 @@ void hf__shm_detach(void *self, struct hf__remote *remote)
     if (!link)
         return;
     hf__shm_let_go(s, link);
-    locked = !hf__shm_lock(s);
+    locked = hf__shm_trylock(s);
     SHM_POINT();
     atomic_fetch_and(&link->entry->attached[slot / 64], ~(1ULL << slot % 64));
     SHM_POINT();
     if (locked) {
         hf__shm_reclaim_locked(s, link->index);
         hf__shm_unlock(s);
+    } else {
+        hf__shm_leave_unswept(s);
     }
     s->core->free(s->client, atomic_load(&link->wait));
     s->core->free(s->client, link);

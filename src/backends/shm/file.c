@@ -307,6 +307,7 @@ static int initialise(struct shm *s, const struct place *p)
     atomic_store(&h->slots_high, 0);
     atomic_store(&h->names_high, 0);
     atomic_store(&h->cells_high, 0);
+    atomic_store(&h->unswept, 0);
     memset(&h->mutex, 0, sizeof(h->mutex));
     if (make_mutex(&h->mutex))
         return refuse(s, s->path, "cannot make a robust mutex in it");

@@ -40,7 +40,7 @@
 #include <stdint.h>
 
 #define SHM_MAGIC 0x0a747366646c6f68ULL /* "holdfst\n" */
-#define SHM_VERSION 1u
+#define SHM_VERSION 2u
 
 #define SHM_NAMES 4096u
 #define SHM_CELLS 4096u
@@ -132,6 +132,7 @@ struct shm_header {
     shm_u64 floor;   /* no entry that is made from now on starts lower */
     shm_u32 slots_high, names_high,
         cells_high;                     /* in use so far: scan to here */
+    shm_u32 unswept;                    /* names left without a look, about */
     _Alignas(64) pthread_mutex_t mutex; /* tables: names and slots */
 };
 

@@ -177,7 +177,7 @@ int hf__shm_query(void *self, struct hf__query *q)
     if (q->req.op != HF__INSPECT && q->req.op != HF__LIST &&
         q->req.op != HF__BREAK)
         return HF_ENOTSUP;
-    rc = hf__shm_lock(s);
+    rc = hf__shm_lock(s, SHM_TABLES_NS);
     if (rc)
         return rc;
     if (q->req.op == HF__INSPECT)

@@ -245,7 +245,7 @@ static int cell_take(struct shm *s)
                                                s->me))
                 return (int)n;
         }
-        if (round || hf__shm_lock(s))
+        if (round || hf__shm_lock(s, SHM_TABLES_NS))
             break;
         hf__shm_bury_all_locked(s);
         hf__shm_unlock(s);

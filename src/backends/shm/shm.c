@@ -19,6 +19,7 @@ static int shm_open(hf_client *client, const struct hf__core *core,
                     const struct hf__config *config, void **self)
 {
     struct shm *s = core->alloc(client, sizeof(*s));
+    hf__time by;
     int rc;
 
     if (!s)
@@ -26,12 +27,12 @@ static int shm_open(hf_client *client, const struct hf__core *core,
     s->client = client;
     s->core = core;
     s->fd = s->dir_fd = -1;
-    s->op_timeout_ms = config->op_timeout_ms;
     s->label = config->label;
     pthread_mutex_init(&s->async_mutex, NULL);
+    by = core->now() + config->connect_timeout_ms * HF__MS * 9 / 10;
     rc = hf__shm_file_open(s, config);
     if (!rc)
-        rc = hf__shm_slot_take(s, config->label);
+        rc = hf__shm_slot_take(s, config->label, by);
     if (rc) {
         hf__shm_file_close(s);
         shm_free(s);

@@ -25,7 +25,10 @@
 
 #define SHM_LOOK_NS (2000 * HF__MS) /* in case a wake-up was lost */
 #define SHM_POLL_NS (50 * HF__MS)   /* the kernel cannot tell of a death */
-#define SHM_WATCHED_MAX 100u        /* by the keeper, in one sleep */
+#define SHM_TABLES_NS                                                          \
+    (500 * HF__MS)           /* for their mutex: somebody is stopped           \
+                              */
+#define SHM_WATCHED_MAX 100u /* by the keeper, in one sleep */
 #define SHM_NO_CELL 0xffffu
 
 /* A place at which a test may end the process: between any two steps that
@@ -45,8 +48,7 @@ struct shm {
     uint32_t me;       /* slot and generation, as in a word */
     const char *label; /* the client's: who has this one need not write it */
     int fd, dir_fd;
-    char path[256]; /* of the file, for texts */
-    uint32_t op_timeout_ms;
+    char path[256];         /* of the file, for texts */
     atomic_bool no_waitv;   /* futex_waitv is missing or forbidden */
     atomic_bool lost;       /* the file was deleted under us */
     shm_u64 there_at;       /* when we last looked, in 64 ms */
@@ -96,9 +98,12 @@ void hf__shm_file_close(struct shm *);
 bool hf__shm_file_there(struct shm *);
 
 /* slot.c */
-int hf__shm_lock(struct shm *); /* the tables; EBACKEND if not to be had */
+/* The tables. EBACKEND if they are not to be had for so long; the text says
+ * who has them. */
+int hf__shm_lock(struct shm *, hf__time within);
+bool hf__shm_trylock(struct shm *);
 void hf__shm_unlock(struct shm *);
-int hf__shm_slot_take(struct shm *, const char *label);
+int hf__shm_slot_take(struct shm *, const char *label, hf__time by);
 void hf__shm_slot_give(struct shm *);
 bool hf__shm_alive(struct shm *, uint32_t owner);
 bool hf__shm_gone(struct shm *, uint32_t owner);
@@ -113,6 +118,10 @@ void hf__shm_detach(void *, struct hf__remote *);
 int hf__shm_find_locked(struct shm *, const char *name, size_t len);
 /* Frees the entry if nobody has it, holds it or waits for it. */
 bool hf__shm_reclaim_locked(struct shm *, unsigned index);
+/* The tables are not to be had: names that nobody uses stay, until somebody
+ * has them and sweeps. */
+void hf__shm_leave_unswept(struct shm *);
+void hf__shm_sweep_locked(struct shm *);
 void hf__shm_raise_epoch(struct shm_entry *, uint64_t epoch);
 /* The label of that grant, where it is not its client's. */
 void hf__shm_label_grant(struct shm_entry *, const char *, uint64_t word);

@@ -36,40 +36,87 @@
 #endif
 
 /* By a clock that nobody sets; but ThreadSanitizer does not know the call. */
-static int lock_within(pthread_mutex_t *mutex, uint32_t ms)
+static int lock_within(pthread_mutex_t *mutex, hf__time ns)
 {
     struct timespec until;
 #ifdef UNDER_TSAN
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += ms / 1000 + 1;
+    clockid_t clock = CLOCK_REALTIME;
+#else
+    clockid_t clock = CLOCK_MONOTONIC;
+#endif
+
+    if (ns <= 0)
+        return ETIMEDOUT;
+    clock_gettime(clock, &until);
+    ns += until.tv_nsec;
+    until.tv_sec += ns / (1000 * HF__MS);
+    until.tv_nsec = ns % (1000 * HF__MS);
+#ifdef UNDER_TSAN
     return pthread_mutex_timedlock(mutex, &until);
 #else
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000 + 1;
-    return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+    return pthread_mutex_clocklock(mutex, clock, &until);
 #endif
 }
 
-int hf__shm_lock(struct shm *s)
+/* The process that a thread belongs to; the thread's number if we may not see
+ * it. */
+static unsigned process_of(unsigned tid)
+{
+    char path[40], text[512], *at;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%u/status", tid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return tid;
+    n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    at = strstr(text, "\nTgid:");
+    return at ? (unsigned)strtoul(at + 6, NULL, 10) : tid;
+}
+
+static int not_to_be_had(struct shm *s)
+{
+    pthread_mutex_t *mutex = &s->file->header.mutex;
+    unsigned tid = atomic_load((shm_u32 *)mutex) & FUTEX_TID_MASK;
+
+    if (!tid)
+        return s->core->why(s->client, HF_EBACKEND,
+                            "%s: too many want its tables", s->path);
+    return s->core->why(s->client, HF_EBACKEND,
+                        "%s: process %u holds its tables and does not let go "
+                        "(is it stopped?)",
+                        s->path, process_of(tid));
+}
+
+int hf__shm_lock(struct shm *s, hf__time within)
 {
     pthread_mutex_t *mutex = &s->file->header.mutex;
     int rc = pthread_mutex_trylock(mutex);
 
     if (rc == EBUSY)
-        rc = lock_within(mutex, s->op_timeout_ms);
+        rc = lock_within(mutex, within);
     if (rc == EOWNERDEAD)
         rc = pthread_mutex_consistent(mutex);
     if (rc == ETIMEDOUT)
-        return s->core->why(
-            s->client, HF_EBACKEND,
-            "%s: thread %d holds its tables and does not let "
-            "go (is it stopped?)",
-            s->path, *(volatile int *)&mutex->__data.__lock & FUTEX_TID_MASK);
+        return not_to_be_had(s);
     if (rc)
         return s->core->why(s->client, HF_EBACKEND, "%s: lock its tables: %s",
                             s->path, strerror(rc));
     SHM_POINT();
     return 0;
+}
+
+bool hf__shm_trylock(struct shm *s)
+{
+    pthread_mutex_t *mutex = &s->file->header.mutex;
+    int rc = pthread_mutex_trylock(mutex);
+
+    if (rc == EOWNERDEAD)
+        rc = pthread_mutex_consistent(mutex);
+    return !rc;
 }
 
 void hf__shm_unlock(struct shm *s)
@@ -236,12 +283,7 @@ void hf__shm_bury_all_locked(struct shm *s)
 
 void hf__shm_bury(struct shm *s, uint32_t owner)
 {
-    pthread_mutex_t *mutex = &s->file->header.mutex;
-    int rc = pthread_mutex_trylock(mutex);
-
-    if (rc == EOWNERDEAD)
-        rc = pthread_mutex_consistent(mutex);
-    if (rc)
+    if (!hf__shm_trylock(s))
         return; /* the next who opens a client will do it */
     if (is_registered(slot_of(s, owner), owner) && hf__shm_gone(s, owner))
         bury_locked(s, owner & SHM_SLOT_MASK);
@@ -302,13 +344,14 @@ static int take_locked(struct shm *s, uint32_t n, const char *label)
     return 0;
 }
 
-int hf__shm_slot_take(struct shm *s, const char *label)
+int hf__shm_slot_take(struct shm *s, const char *label, hf__time by)
 {
-    int rc = hf__shm_lock(s);
+    int rc = hf__shm_lock(s, by - s->core->now());
 
     if (rc)
         return rc;
     hf__shm_bury_all_locked(s);
+    hf__shm_sweep_locked(s);
     for (uint32_t i = 1; i < SHM_SLOTS; i++)
         if (atomic_load(&s->file->slot[i].state) == SHM_SLOT_FREE) {
             rc = take_locked(s, i, label);
@@ -321,13 +364,13 @@ int hf__shm_slot_take(struct shm *s, const char *label)
                         s->path, SHM_SLOTS - 1);
 }
 
-/* Needs no mutex: what is swept is our own, and the state is set last. Only
- * that names nobody uses any more stay if the mutex is not to be had. */
+/* Needs no mutex: what is swept is our own, and the state is set last. Names
+ * that nobody uses any more are left to others if it is not free. */
 void hf__shm_slot_give(struct shm *s)
 {
     uint32_t n = s->me & SHM_SLOT_MASK;
     struct shm_slot *slot = &s->file->slot[n];
-    bool locked = !hf__shm_lock(s);
+    bool locked = hf__shm_trylock(s);
 
     sweep(s, n, locked);
     SHM_POINT();
@@ -336,5 +379,7 @@ void hf__shm_slot_give(struct shm *s)
     atomic_store(&slot->state, SHM_SLOT_FREE);
     if (locked)
         hf__shm_unlock(s);
+    else
+        hf__shm_leave_unswept(s);
     hf__shm_wake((shm_u32 *)&slot->alive, INT_MAX);
 }

@@ -33,7 +33,7 @@ says() { # says TEXT COMMAND...: whatever it returns
     grep -q -e "$text" "$tmp/said"
 }
 
-echo 1..11
+echo 1..12
 check "installs" env DESTDIR="$root" meson install -C "$build" --no-rebuild
 pc=$(find "$root" -name holdfast.pc)
 lib=$(dirname "$(dirname "$pc")")
@@ -97,3 +97,12 @@ exported() {
     nm -D --defined-only "$lib/libholdfast.so" | grep -q hf_lock_acquire
 }
 check "nothing but the API is exported" exported
+
+# A thread that has used the library calls into it when it exits.
+unloaded() {
+    # shellcheck disable=SC2046
+    cc -Wall -Wextra -Werror "$source/tests/install/unload.c" -o "$tmp/unload" \
+        $(pkg-config --cflags holdfast) -pthread -ldl &&
+        says '^outlived$' "$tmp/unload" "$lib/libholdfast.so" "shm://$tmp/locks"
+}
+check "a thread may outlive dlclose" unloaded

@@ -33,7 +33,7 @@ says() { # says TEXT COMMAND...: whatever it returns
     grep -q -e "$text" "$tmp/said"
 }
 
-echo 1..12
+echo 1..13
 check "installs" env DESTDIR="$root" meson install -C "$build" --no-rebuild
 pc=$(find "$root" -name holdfast.pc)
 lib=$(dirname "$(dirname "$pc")")
@@ -106,3 +106,17 @@ unloaded() {
         says '^outlived$' "$tmp/unload" "$lib/libholdfast.so" "shm://$tmp/locks"
 }
 check "a thread may outlive dlclose" unloaded
+
+# Every function has a page, and every page that stands for another finds it.
+has_pages() {
+    man=$(dirname "$(find "$root" -name hf_open.3)")
+    status=0
+    for function in HF_SYNCHRONIZED $(nm -D --defined-only "$lib/libholdfast.so" |
+        awk '$3 ~ /^hf_/ { sub(/@.*/, "", $3); print $3 }'); do
+        page=$(sed -n 's,^\.so man3/,,p' "$man/$function.3")
+        grep -q "^\.Nm $function\( ,\)*\$" "$man/${page:-$function.3}" ||
+            { echo "no page: $function"; status=1; }
+    done
+    return "$status"
+}
+check "every function has a manual page" has_pages

@@ -1,6 +1,7 @@
 /* holdfast bench: how many lock and unlock pairs a second, and how fairly. */
 #include "cli.h"
 #include "contend.h"
+#include "text.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -47,7 +48,6 @@ enum {
     OPT_HANDOFF,
     OPT_NOWAIT,
     OPT_JSON,
-    OPT_HELP,
 };
 
 static const struct option long_options[] = {
@@ -63,7 +63,7 @@ static const struct option long_options[] = {
     {"handoff", required_argument, NULL, OPT_HANDOFF},
     {"nowait", no_argument, NULL, OPT_NOWAIT},
     {"json", no_argument, NULL, OPT_JSON},
-    {"help", no_argument, NULL, OPT_HELP},
+    {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
@@ -104,8 +104,10 @@ static int take_count(const char *text, uint64_t min, uint32_t *out)
 
 static int take_seconds(struct options *o, const char *text)
 {
-    if (cli_duration(text, &o->contend.run_ms) < 0 || o->contend.run_ms == 0)
-        return cli_misuse(&cli_bench, "--seconds takes a duration, not `%s'",
+    if (hf__parse_ms(text, &o->contend.run_ms) < 0 || o->contend.run_ms == 0)
+        return cli_misuse(&cli_bench,
+                          "--seconds takes a duration, as in 10, 0.5 or "
+                          "500ms, not `%s'",
                           text);
     return CLI_OK;
 }
@@ -142,7 +144,7 @@ static int take_option(struct options *o, int option, const char *value)
     case OPT_JSON:
         o->json = true;
         return CLI_OK;
-    case OPT_HELP:
+    case 'h':
         o->help = true;
         return CLI_OK;
     default:
@@ -197,7 +199,7 @@ static int bench_main(int argc, char **argv)
     int option, status = CLI_OK, rc;
 
     while (status == CLI_OK &&
-           (option = getopt_long(argc, argv, "b:", long_options, NULL)) != -1)
+           (option = getopt_long(argc, argv, "b:h", long_options, NULL)) != -1)
         status = take_option(&o, option, optarg);
     if (status != CLI_OK)
         return status;

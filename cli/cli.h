@@ -51,9 +51,6 @@ int cli_failed(const struct cli_verb *verb, const char *what, int code,
                const hf_error *err);
 int cli_exit_of(int code);
 
-/* "500ms", "10s", "2m", "1h", "3", "0.5"; rounds up to milliseconds. 0 or -1.
- */
-int cli_duration(const char *text, int64_t *ms);
 /* A decimal number in [min, max]. 0 or -1. */
 int cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 

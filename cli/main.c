@@ -36,7 +36,7 @@ static int help(int argc, char **argv)
     const struct cli_verb *verb;
     int n = 0;
 
-    if (argc < 2) {
+    if (argc < 2 || (argc == 2 && strcmp(argv[1], "help") == 0)) {
         overview(stdout);
         return CLI_OK;
     }

@@ -19,6 +19,25 @@
 #include <signal.h>
 #include <sys/types.h>
 
+struct run_options {
+    const char *url, *name, *label, *shell_command;
+    int64_t wait_ms; /* HF_FOREVER: as long as it takes; 0: not at all */
+    int64_t ttl_ms;  /* 0: as the URL says */
+    enum hf_kind kind;
+    enum hf_mode mode;
+    enum hf_fairness fairness;
+    int busy_exit;
+    bool only_warn, help;
+    bool shared, exclusive, nonblock, fair, unfair; /* was said */
+    char **argv;
+    char *shell_argv[4];
+};
+
+extern const char run_usage[];
+
+/* CLI_OK, or CLI_USAGE after having said why. */
+int run_parse(struct run_options *options, int argc, char **argv);
+
 struct guardian {
     pid_t pid;
     int fd; /* our end; the guardian takes its closing for our death */

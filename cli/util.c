@@ -2,7 +2,6 @@
 #include "cli.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,34 +94,6 @@ int cli_failed(const struct cli_verb *verb, const char *what, int code,
 
     cli_say(verb, "%s: %s", what, text);
     return cli_exit_of(code);
-}
-
-int cli_duration(const char *text, int64_t *ms)
-{
-    static const struct {
-        const char *name;
-        double ms;
-    } units[] = {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"h", 36e5}};
-    size_t digits = strspn(text, "0123456789.");
-    char *end;
-    double value;
-
-    /* strtod alone would take "inf", "0x10" and " 1" too. */
-    if (digits == 0 || strcspn(text, "0123456789") == digits)
-        return -1;
-    value = strtod(text, &end);
-    if (end != text + digits)
-        return -1;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(end, units[i].name) != 0)
-            continue;
-        value = ceil(value * units[i].ms);
-        if (value > (double)HF_TIME_MAX_MS)
-            return -1;
-        *ms = (int64_t)value;
-        return 0;
-    }
-    return -1;
 }
 
 int cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)

@@ -9,6 +9,7 @@
  * if we are stopped or starved. All on CLOCK_BOOTTIME: time asleep counts.
  */
 #include "run.h"
+#include "text.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -100,7 +101,7 @@ static void lose(struct watch *watch, bool now)
     if (watch->lost)
         return;
     watch->lost = true;
-    cli_say(&cli_run, "%s: %s; %s", watch->name,
+    cli_say(&cli_run, "%s: %s; %s", hf__show(watch->name).text,
             now ? "the lock was lost" : "the lock cannot be renewed",
             watch->only_warn ? "the command runs on without it"
                              : "ending the command");

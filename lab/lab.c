@@ -19,7 +19,7 @@ static int lab_main(int argc, char **argv)
 {
     if (argc < 2)
         return cli_misuse(&cli_lab, "which scenario?");
-    if (strcmp(argv[1], "--help") == 0)
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return cli_help(&cli_lab);
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
         if (strcmp(scenarios[i]->name + strlen("lab "), argv[1]) == 0)

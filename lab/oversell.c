@@ -277,14 +277,14 @@ static int sell(const struct setting *setting)
     return status;
 }
 
-enum { OPT_STOCK = 256, OPT_BUYERS, OPT_PROCS, OPT_HELP };
+enum { OPT_STOCK = 256, OPT_BUYERS, OPT_PROCS };
 
 static const struct option long_options[] = {
     {"backend", required_argument, NULL, 'b'},
     {"stock", required_argument, NULL, OPT_STOCK},
     {"buyers", required_argument, NULL, OPT_BUYERS},
     {"procs", required_argument, NULL, OPT_PROCS},
-    {"help", no_argument, NULL, OPT_HELP},
+    {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
@@ -308,7 +308,7 @@ static int take_option(struct setting *setting, int option, const char *value)
         return take_number(value, 1000000, &setting->buyers);
     case OPT_PROCS:
         return take_number(value, 1000, &setting->procs);
-    case OPT_HELP:
+    case 'h':
         setting->help = true;
         return CLI_OK;
     default:
@@ -322,7 +322,7 @@ static int oversell_main(int argc, char **argv)
     int option, status = CLI_OK;
 
     while (status == CLI_OK &&
-           (option = getopt_long(argc, argv, "b:", long_options, NULL)) != -1)
+           (option = getopt_long(argc, argv, "b:h", long_options, NULL)) != -1)
         status = take_option(&setting, option, optarg);
     if (status != CLI_OK)
         return status;

@@ -3,7 +3,6 @@
  * what has never counted a violation proves nothing. This program has locks of
  * its own instead of the library's.
  */
-#include "cli.h"
 #include "contend.h"
 
 #include <pthread.h>
@@ -173,28 +172,6 @@ static void test_hist_quantiles(void **state)
     free(hist);
 }
 
-static void test_duration(void **state)
-{
-    static const struct {
-        const char *text;
-        int64_t ms;
-    } good[] = {{"3", 3000},    {"500ms", 500},  {"10s", 10000},
-                {"2m", 120000}, {"1h", 3600000}, {"0.5", 500},
-                {"0.1ms", 1},   {"0", 0},        {".5s", 500}};
-    static const char *const bad[] = {
-        "",    "-1", "1x",    "inf", "nan", "0x1",         " 1",
-        "1 s", ".",  "1.2.3", "1e3", "s",   "99999999999h"};
-    int64_t ms;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        assert_int_equal(cli_duration(good[i].text, &ms), 0);
-        assert_int_equal(ms, good[i].ms);
-    }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal(cli_duration(bad[i], &ms), -1);
-}
-
 static int set_up(void **state)
 {
     pthread_mutexattr_t attr;
@@ -218,7 +195,6 @@ int main(void)
         cmocka_unit_test(test_contend_sees_threads_inside_together),
         cmocka_unit_test(test_contend_reports_the_first_error),
         cmocka_unit_test(test_hist_quantiles),
-        cmocka_unit_test(test_duration),
     };
 
     return cmocka_run_group_tests(tests, set_up, NULL);

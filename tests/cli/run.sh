@@ -147,7 +147,7 @@ let_go() {
 a_try_that_fails_is_75() {
     hold a
     equal "$(status_of "$hf" run -n a -- true)" 75 '-n'
-    contains err 'a: ' || die 'does not name the lock'
+    contains err 'a: held by process' || die "does not say who: $(cat err)"
     equal "$(status_of "$hf" run -w 0 a -- true)" 75 '-w 0'
     equal "$(status_of "$hf" run -n b -- true)" 0 'another name'
     let_go
@@ -160,6 +160,55 @@ a_wait_that_ends_is_75() {
         equal "$(status_of "$hf" run -w "$duration" a -- true)" 75 "$duration"
     done
     let_go
+}
+
+who_holds_it_is_said() {
+    hold --label 'the holder' a
+    for how in -n '-w 0.1'; do
+        # shellcheck disable=SC2086 # one word or two
+        equal "$(status_of "$hf" run $how a -- true)" 75 "$how"
+        contains err "process $holder on $(uname -n) (the holder)" ||
+            die "$how: $(cat err)"
+    done
+    let_go
+    rm end held
+    hold -b "$redis" --label 'at redis' b
+    equal "$(status_of "$hf" run -n -b "$redis" b -- true)" 75 'redis'
+    contains err "process $holder on $(uname -n) (at redis)" || die "$(cat err)"
+    let_go
+    redis_cli hset c somebody:1 1 >/dev/null # another program's
+    equal "$(status_of "$hf" run -n -b "$redis" c -- true)" 75 'a stranger'
+    contains err 'c: held by somebody:1$' || die "$(cat err)"
+    redis_cli del c >/dev/null
+}
+
+a_long_name_is_cut_in_messages() {
+    long=$(head -c 512 /dev/zero | tr '\0' x)
+    hold "$long"
+    equal "$(status_of "$hf" run -n "$long" -- true)" 75 '-n'
+    contains err 'xxx\.\.\.: held by' || die "$(cat err)"
+    [ "$(wc -c <err)" -lt 200 ] || die "$(cat err)"
+    let_go
+}
+
+# milliseconds_of COMMAND...: how long it took; $base/took has its status.
+milliseconds_of() {
+    begin=$(uptime_ms)
+    status_of "$@" >"$base/took"
+    echo $(($(uptime_ms) - begin))
+}
+
+# A server that takes connections and does not answer; by default it would be
+# given five seconds.
+the_wait_includes_connecting() {
+    kill -STOP "$redis_pid"
+    took=$(milliseconds_of "$hf" run -w 0.1 -b "$redis" a -- true)
+    other=$(milliseconds_of "$hf" run -w 1m -b "$redis?connect_timeout=0.1" a \
+        -- true)
+    kill -CONT "$redis_pid"
+    [ "$took" -lt 4000 ] || die "-w 0.1 took $took ms"
+    [ "$other" -lt 4000 ] || die "connect_timeout=0.1 took $other ms"
+    equal "$(cat "$base/took")" 69 'exit status'
 }
 
 the_exit_code_for_it_can_be_chosen() {
@@ -232,10 +281,18 @@ misuse_is_64() {
     equal "$(status_of "$hf" run "$long" -- true)" 64 'a long name'
     equal "$(status_of "$hf" run -b nonsense: a -- true)" 64 'a scheme'
     equal "$(status_of "$hf" run -b 'shm:?nonsense=1' a -- true)" 64 'an option'
+    equal "$(status_of "$hf" run a -c)" 64 '-c without a string'
+    equal "$(status_of "$hf" run a -c true true)" 64 '-c with two'
+    equal "$(status_of "$hf" run a -n true)" 64 'an option after the name'
+    equal "$(status_of "$hf" run -n -w 5 a -- true)" 64 '-n -w 5'
+    equal "$(status_of "$hf" run -s -x a -- true)" 64 '-s -x'
+    equal "$(status_of "$hf" run --fair --unfair a -- true)" 64 '--fair --unfair'
+    equal "$(status_of "$hf" run -n -w 0 a -- true)" 0 '-n -w 0: the same twice'
     for bad in -1 1x '' inf 0x10 ' 1' 1e9 . 99999999999h; do
         equal "$(status_of "$hf" run -w "$bad" a -- true)" 64 "-w '$bad'"
     done
     equal "$(status_of "$hf" run -t 0 a -- true)" 64 '-t 0'
+    equal "$(status_of "$hf" run -t 9ms a -- true)" 64 '-t 9ms'
     for bad in 256 -1 x ''; do
         equal "$(status_of "$hf" run -E "$bad" a -- true)" 64 "-E '$bad'"
     done
@@ -248,9 +305,49 @@ what_is_not_supported_is_64_and_says_so() {
     equal "$(status_of "$hf" run -x a -- true)" 64 '-x'
 }
 
+a_forgotten_b_is_seen() {
+    for url in redis://:s3cret@h shm: SHM:///tmp; do
+        equal "$(status_of "$hf" run "$url" -- touch ran)" 64 "$url"
+        contains err '-b missing' || die "$(cat err)"
+        not contains err s3cret || die "$(cat err)"
+    done
+    [ ! -e ran ] || die 'the command ran'
+    equal "$(status_of "$hf" run http://host/page -- true)" 0 'what may be guarded'
+    equal "$(status_of "$hf" run -b "$HOLDFAST_URL" shm: -- true)" 0 'with a -b'
+}
+
+# opening URL WORD...: is refused with 64 and says each word.
+opening() {
+    url=$1
+    shift
+    equal "$(status_of "$hf" run -b "$url" a -- true)" 64 "$url"
+    for word; do
+        contains err "$word" || die "$url: $(cat err)"
+    done
+}
+
+what_is_wrong_with_a_url_is_said() {
+    for scheme in rediss redlock zk etcd mysql; do
+        opening "$scheme://h" "$scheme" shm: redis:// redis+unix://
+    done
+    opening 'shm:?ttl=9ms' 'ttl=9ms' 10ms
+    opening "$redis?dialect=string&fair=yes" 'fair=yes' 'dialect=string'
+    equal "$(status_of "$hf" run -b "SHM://$base/shm" a -- true)" 0 'SHM:'
+}
+
+a_missing_password_is_said() {
+    redis_cli config set requirepass s3cret >/dev/null
+    equal "$(status_of "$hf" run -b "$redis" a -- true)" 69 'without'
+    cp err without
+    equal "$(HOLDFAST_PASSWORD=s3cret status_of "$hf" run -b "$redis" a true)" 0 \
+        HOLDFAST_PASSWORD
+    redis_cli -a s3cret --no-auth-warning config set requirepass '' >/dev/null
+    contains without HOLDFAST_PASSWORD || die "$(cat without)"
+}
+
 an_unreachable_backend_is_69() {
     equal "$(status_of "$hf" run -b redis://127.0.0.1:1 a -- true)" 69 'status'
-    contains err redis || die "$(cat err)"
+    contains err 'redis: 127.0.0.1:1: ' || die "$(cat err)"
     equal "$(HOLDFAST_URL=redis://127.0.0.1:1 status_of "$hf" run a true)" 69 \
         HOLDFAST_URL
 }
@@ -401,11 +498,15 @@ run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
     an_ignored_signal_stays_ignored a_signal_reaches_the_whole_group \
     it_stops_and_continues a_job_of_its_own_gets_the_terminal \
     in_a_script_it_gets_the_terminal_when_it_asks a_try_that_fails_is_75 \
-    a_wait_that_ends_is_75 the_exit_code_for_it_can_be_chosen \
+    a_wait_that_ends_is_75 who_holds_it_is_said \
+    a_long_name_is_cut_in_messages the_wait_includes_connecting \
+    the_exit_code_for_it_can_be_chosen \
     a_waiter_gets_it_when_the_holder_is_done a_signal_ends_the_wait \
     only_one_is_inside_fair only_one_is_inside_unfair \
     only_one_is_inside_redis misuse_is_64 \
-    what_is_not_supported_is_64_and_says_so an_unreachable_backend_is_69 \
+    what_is_not_supported_is_64_and_says_so a_forgotten_b_is_seen \
+    what_is_wrong_with_a_url_is_said a_missing_password_is_said \
+    an_unreachable_backend_is_69 \
     without_renewal_the_group_gets_term_then_kill_and_we_exit_79 \
     a_hold_that_was_taken_away_ends_the_group_with_79 on_lost_warn_only_warns \
     stopped_past_its_deadline_the_group_is_ended_too renewals_keep_it \

@@ -11,7 +11,11 @@ version_and_help() {
         contains text "usage: holdfast $verb" || die "help $verb: $(cat text)"
         # shellcheck disable=SC2086
         "$hf" $verb --help | cmp - text || die "$verb --help"
+        # shellcheck disable=SC2086
+        "$hf" $verb -h | cmp - text || die "$verb -h"
     done
+    "$hf" help >text || die help
+    "$hf" help help | cmp - text || die 'help help'
     equal "$(status_of "$hf" help nonsense)" 64 'help nonsense'
 }
 

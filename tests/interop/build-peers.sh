@@ -1,0 +1,32 @@
+#!/bin/sh
+# build-peers.sh DIRECTORY: fetches and builds the other implementations into
+# DIRECTORY. Asks the network for nothing if they are there.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+
+sum() {
+    cat "$@" | sha256sum
+}
+
+if [ "$(cat "$out/lib.sum" 2>/dev/null)" != "$(sum "$here/redisson/pom.xml")" ]; then
+    echo 'fetching Redisson' >&2
+    rm -rf "$out/lib"
+    mvn -q -B -Dstyle.color=never -f "$here/redisson/pom.xml" dependency:copy-dependencies \
+        "-DoutputDirectory=$out/lib" >&2
+    sum "$here/redisson/pom.xml" >"$out/lib.sum"
+fi
+
+rm -rf "$out/classes"
+javac --release 17 -Xlint:all -Werror -cp "$out/lib/*" -d "$out/classes" \
+    "$here"/redisson/*.java
+
+if [ "$(cat "$out/venv.sum" 2>/dev/null)" != "$(sum "$here/requirements.txt")" ]; then
+    echo 'fetching redis-py' >&2
+    rm -rf "$out/venv"
+    python3 -m venv "$out/venv"
+    "$out/venv/bin/pip" install -q -r "$here/requirements.txt" >&2
+    sum "$here/requirements.txt" >"$out/venv.sum"
+fi

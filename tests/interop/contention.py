@@ -1,0 +1,135 @@
+"""Processes of two libraries on one lock: nobody overlaps, nobody starves."""
+
+import os
+import struct
+import time
+
+from peers import Failure, check, numbers
+
+EACH = 4          # processes of a side
+TOTAL = 10000     # entries of all of them
+STAY_US = 50      # how long one is inside: some round trips
+FAIR_EXTRA_S = 2  # what a fair waiter may wait more than among Redisson's own
+LONGEST_S = 10    # what anybody may wait; a lost wake-up is a lease, of 30 s
+PERMITS = 3
+
+
+class Violation(Failure):
+    """Two were inside at once, or a token was not above the one before."""
+
+
+class Tally:
+    """What the processes of one side have seen."""
+
+    def __init__(self, answers):
+        seen = [numbers(answer) for answer in answers]
+        self.entered = sum(one['entered'] for one in seen)
+        self.violations = sum(one['overlaps'] + one['stale'] for one in seen)
+        self.longest_s = max(one['longest_us'] for one in seen) / 1e6
+        self.least = min(one['entered'] for one in seen)
+
+
+def contend(world, kind, sides, total=TOTAL, stay_us=STAY_US, limit=0,
+            name=None, split=False):
+    """sides: name -> processes. Tallies by side, and the seconds it took.
+    split: each side has a lock of its own, which protects nothing."""
+    name = name or world.name()
+    file = os.path.join(world.server.dir.name, name)
+    with open(file, 'wb') as f:
+        f.write(bytes(64))
+    start = time.monotonic()
+    for side, peers in sides.items():
+        lock = name + side.replace(' ', '') if split else name
+        for peer in peers:
+            peer.tell('contend', kind, lock, file, total, stay_us, limit)
+    answers = {side: [peer.answer() for peer in peers]
+               for side, peers in sides.items()}
+    seconds = time.monotonic() - start
+    for side, lines in answers.items():
+        for line in lines:
+            check(line.startswith('done '), f'{side}: {line}')
+    tallies = {side: Tally(lines) for side, lines in answers.items()}
+    for side, tally in tallies.items():
+        world.note(f'{side}: {tally.entered} entered, each at least '
+                   f'{tally.least}, longest wait {tally.longest_s:.3f} s')
+    world.note(f'{total / seconds:.0f}/s')
+    judge(file, total, tallies)
+    return tallies, seconds
+
+
+def judge(file, total, tallies):
+    with open(file, 'rb') as f:
+        owner, alone, _, inside, shared = struct.unpack('=5q', f.read(40))
+    entered = sum(tally.entered for tally in tallies.values())
+    violations = {side: tally.violations for side, tally in tallies.items()}
+    if any(violations.values()) or alone + shared != entered:
+        raise Violation(f'{violations}; {alone} + {shared} entries counted '
+                        f'inside, {entered} by those who entered')
+    check(owner == 0 and inside == 0, 'somebody is still inside')
+    # Who shares may be one of several to enter last.
+    check(total <= entered < total + 16, f'{entered} entries')
+    for side, tally in tallies.items():
+        check(tally.least > 0, f'a process of {side} never entered')
+        check(tally.longest_s < LONGEST_S,
+              f'{side}: waited {tally.longest_s:.1f} s')
+
+
+def mixed(world, other='redisson', ours='ours'):
+    return {other: world.pool(other, EACH), ours: world.pool(ours, EACH)}
+
+
+def unfair(world):
+    contend(world, 'unfair', mixed(world))
+
+
+def seen(world):
+    """A harness that never fails proves nothing."""
+    try:
+        contend(world, 'unfair', mixed(world), total=2000, split=True)
+    except Violation:
+        return
+    raise Failure('two locks protect as well as one')
+
+
+def fenced(world):
+    contend(world, 'fenced', mixed(world))
+
+
+def fair(world):
+    alone = {'redisson alone': world.pool('redisson', 2 * EACH)}
+    reference, _ = contend(world, 'fair', alone, total=3000)
+    bound_s = reference['redisson alone'].longest_s + FAIR_EXTRA_S
+    tallies, _ = contend(world, 'fair', mixed(world))
+    for side, tally in tallies.items():
+        check(tally.longest_s <= bound_s, f'{side}: waited '
+              f'{tally.longest_s:.3f} s, more than {bound_s:.3f} s')
+        check(tally.entered >= TOTAL // 4, f'{side}: not its share')
+
+
+def string(world):
+    contend(world, 'unfair', mixed(world, 'redis-py', 'ours, string'))
+
+
+def rwlock(world):
+    contend(world, 'rwlock', mixed(world))
+
+
+def semaphore(world):
+    sides, name = mixed(world), world.name()
+    sides['redisson'][0].expect('set', 'permits', 'semaphore', name, PERMITS)
+    contend(world, 'semaphore', sides, limit=PERMITS, name=name)
+
+
+def title(what):
+    return f'{what} {EACH}+{EACH} processes, {TOTAL} acquisitions'
+
+
+CASES = [
+    ('mutex', 'harness: a lock that protects nothing is seen', seen),
+    ('mutex', title('redisson: rlock'), unfair),
+    ('mutex', title('redisson: rfencedlock'), fenced),
+    ('mutex', title('redisson: rfairlock'), fair),
+    ('mutex', title('redis-py: lock'), string),
+    ('rwlock', title('redisson: rreadwritelock'), rwlock),
+    ('semaphore', title('redisson: rpermitexpirablesemaphore'), semaphore),
+]

@@ -1,0 +1,361 @@
+/*
+ * A process that locks with holdfast, and does what it is told: one command a
+ * line, one answer a line. peers.py lists the commands.
+ *
+ * interop-ours URL TTL_MS
+ */
+#include "region.h"
+
+#include <holdfast.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS = 8, RACERS = 64 };
+
+struct command {
+    const char *word[WORDS]; /* "" where there is none */
+    hf_error err;
+};
+
+static hf_client *client;
+static hf_lock *held;
+
+static int64_t number(const struct command *command, int at)
+{
+    return strtoll(command->word[at], NULL, 10);
+}
+
+static void failed(const struct command *command, int rc)
+{
+    printf("failed %s %s\n", hf_error_name(rc), command->err.text);
+}
+
+/* ---- kinds ------------------------------------------------------------ */
+
+struct kind {
+    const char *name;
+    enum hf_kind kind;
+    enum hf_fairness fairness;
+    enum hf_mode first, other; /* of four acquires one, and the others */
+    bool is_shared;            /* also when taken as HF_WRITE */
+};
+
+static const struct kind kinds[] = {
+    {"mutex", HF_MUTEX, HF_FAIR_DEFAULT, HF_WRITE, HF_WRITE, false},
+    {"unfair", HF_MUTEX, HF_UNFAIR, HF_WRITE, HF_WRITE, false},
+    {"fair", HF_MUTEX, HF_FAIR, HF_WRITE, HF_WRITE, false},
+    {"fenced", HF_MUTEX, HF_UNFAIR, HF_WRITE, HF_WRITE, false},
+    {"rwlock", HF_RWLOCK, HF_FAIR_DEFAULT, HF_WRITE, HF_READ, false},
+    {"read", HF_RWLOCK, HF_FAIR_DEFAULT, HF_READ, HF_READ, false},
+    {"write", HF_RWLOCK, HF_FAIR_DEFAULT, HF_WRITE, HF_WRITE, false},
+    {"semaphore", HF_SEMAPHORE, HF_FAIR_DEFAULT, HF_WRITE, HF_WRITE, true},
+    {"latch", HF_LATCH, HF_FAIR_DEFAULT, HF_WRITE, HF_WRITE, true},
+    {NULL, 0, 0, 0, 0, false},
+};
+
+/* The one at .name NULL where there is none of that name: EINVAL for all. */
+static const struct kind *kind_of(const struct command *command)
+{
+    const struct kind *kind = kinds;
+
+    while (kind->name && strcmp(kind->name, command->word[1]) != 0)
+        kind++;
+    return kind;
+}
+
+static int make(struct command *command, uint32_t permits, uint32_t handoff,
+                hf_lock **out)
+{
+    const struct kind *kind = kind_of(command);
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.kind = kind->kind;
+    opt.fairness = kind->fairness;
+    opt.permits = kind->kind == HF_SEMAPHORE ? permits : 0;
+    opt.handoff = handoff;
+    return hf_lock_new(client, command->word[2], HF_CSTRING, &opt, out,
+                       &command->err);
+}
+
+/* ---- contend ---------------------------------------------------------- */
+
+/* 1: once more. 0: there were enough. Else a code. */
+static int visit(struct command *command, hf_lock *lock, bool is_first,
+                 struct region *region, int64_t *longest_us)
+{
+    const struct kind *kind = kind_of(command);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    int64_t before = region_now_us(), waited_us;
+    uint64_t token = 0;
+    bool more;
+    int rc;
+
+    opt.mode = is_first ? kind->first : kind->other;
+    rc = hf_lock_acquire(lock, &opt, &command->err);
+    if (rc != HF_OK)
+        return rc;
+    waited_us = region_now_us() - before;
+    if (waited_us > *longest_us)
+        *longest_us = waited_us;
+    hf_lock_token(lock, &token);
+    more = kind->is_shared || opt.mode == HF_READ
+               ? region_shared(region)
+               : region_exclusive(region, token);
+    rc = hf_lock_release(lock, &command->err);
+    return rc == HF_OK ? more : rc;
+}
+
+static int contend_in(struct command *command, struct region *region)
+{
+    hf_lock *lock = NULL;
+    int64_t longest_us = 0;
+    int rc = make(command, (uint32_t)region->limit, 0, &lock);
+
+    if (rc == HF_OK)
+        rc = 1;
+    for (int i = 0; rc == 1; i++)
+        rc = visit(command, lock, i % 4 == 0, region, &longest_us);
+    if (rc == HF_OK)
+        printf("done entered=%llu overlaps=%llu stale=%llu longest_us=%lld\n",
+               (unsigned long long)region->entered,
+               (unsigned long long)region->overlaps,
+               (unsigned long long)region->stale, (long long)longest_us);
+    hf_lock_free(lock);
+    return rc;
+}
+
+static int contend(struct command *command)
+{
+    struct region region = {.total = number(command, 4),
+                            .stay_us = number(command, 5),
+                            .limit = number(command, 6)};
+    int rc;
+
+    if (!region_open(&region, command->word[3]))
+        return HF_EINVAL;
+    rc = contend_in(command, &region);
+    region_close(&region);
+    return rc;
+}
+
+/* ---- race ------------------------------------------------------------- */
+
+struct racer {
+    pthread_t thread;
+    struct command command;
+    int64_t end_us;
+    uint64_t pairs;
+    int rc;
+};
+
+static void *run_racer(void *arg)
+{
+    struct racer *racer = arg;
+    hf_lock *lock = NULL;
+    int rc =
+        make(&racer->command, 0, (uint32_t)number(&racer->command, 5), &lock);
+
+    while (rc == HF_OK && region_now_us() < racer->end_us) {
+        rc = hf_lock_acquire(lock, NULL, &racer->command.err);
+        if (rc == HF_OK)
+            rc = hf_lock_release(lock, &racer->command.err);
+        racer->pairs += rc == HF_OK;
+    }
+    hf_lock_free(lock);
+    racer->rc = rc;
+    return NULL;
+}
+
+static int race(struct command *command)
+{
+    static struct racer racer[RACERS];
+    int n = (int)number(command, 3), started = 0, rc = HF_OK;
+    int64_t begin = region_now_us();
+    uint64_t pairs = 0;
+
+    while (started < n && started < RACERS) {
+        struct racer *one = &racer[started];
+
+        *one = (struct racer){.command = *command,
+                              .end_us = begin + number(command, 4) * 1000};
+        if (pthread_create(&one->thread, NULL, run_racer, one) != 0)
+            break;
+        started++;
+    }
+    for (int i = 0; i < started; i++) {
+        pthread_join(racer[i].thread, NULL);
+        pairs += racer[i].pairs;
+        if (racer[i].rc != HF_OK) {
+            rc = racer[i].rc;
+            command->err = racer[i].command.err;
+        }
+    }
+    if (started < n)
+        return HF_ENOMEM;
+    if (rc == HF_OK)
+        printf("done pairs=%llu us=%lld\n", (unsigned long long)pairs,
+               (long long)(region_now_us() - begin));
+    return rc;
+}
+
+/* ---- one step at a time ----------------------------------------------- */
+
+static int hold(struct command *command)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    int64_t before = region_now_us();
+    uint64_t token = 0;
+    hf_lock *lock = NULL;
+    int rc = make(command, (uint32_t)number(command, 5), 0, &lock);
+
+    opt.mode = kind_of(command)->first;
+    opt.lease_ms = number(command, 3);
+    opt.wait_ms = number(command, 4);
+    if (rc == HF_OK)
+        rc = hf_lock_acquire(lock, &opt, &command->err);
+    if (rc == HF_OK) {
+        held = lock;
+        hf_lock_token(lock, &token);
+        printf("held token=%llu waited_us=%lld\n", (unsigned long long)token,
+               (long long)(region_now_us() - before));
+        return HF_OK;
+    }
+    hf_lock_free(lock);
+    if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
+        return rc;
+    puts("busy");
+    return HF_OK;
+}
+
+static int drop(struct command *command)
+{
+    int rc = hf_lock_release(held, &command->err);
+
+    hf_lock_free(held);
+    held = NULL;
+    if (rc == HF_OK)
+        puts("dropped");
+    return rc;
+}
+
+static int check(struct command *command)
+{
+    (void)command;
+    puts(hf_error_name(hf_lock_check(held)));
+    return HF_OK;
+}
+
+static int force(struct command *command)
+{
+    int rc = hf_break(client, command->word[2], HF_CSTRING, &command->err);
+
+    if (rc == HF_OK || rc == HF_ENOTOWNER)
+        puts(rc == HF_OK ? "forced" : "free");
+    return rc == HF_ENOTOWNER ? HF_OK : rc;
+}
+
+static int caps(struct command *command)
+{
+    int bits = hf_client_caps(client, kind_of(command)->kind);
+
+    if (bits < 0)
+        return bits;
+    printf("caps %d\n", bits);
+    return HF_OK;
+}
+
+/* ---- latch ------------------------------------------------------------ */
+
+static int latch_verb(struct command *command, hf_latch *latch)
+{
+    const char *verb = command->word[1];
+    hf_error *err = &command->err;
+    uint64_t count = 0;
+    int rc;
+
+    if (strcmp(verb, "set") == 0) {
+        rc = hf_latch_set(latch, (uint64_t)number(command, 3), err);
+        if (rc == HF_OK || rc == HF_EBUSY)
+            puts(rc == HF_OK ? "set" : "busy");
+        return rc == HF_EBUSY ? HF_OK : rc;
+    }
+    if (strcmp(verb, "down") == 0) {
+        rc = hf_latch_down(latch, NULL, err);
+        if (rc == HF_OK)
+            puts("down");
+        return rc;
+    }
+    if (strcmp(verb, "get") == 0) {
+        rc = hf_latch_get(latch, &count, err);
+        if (rc == HF_OK)
+            printf("count %llu\n", (unsigned long long)count);
+        return rc;
+    }
+    rc = hf_latch_wait(latch, number(command, 3), NULL, err);
+    if (rc == HF_OK || rc == HF_ETIMEDOUT)
+        puts(rc == HF_OK ? "zero" : "timeout");
+    return rc == HF_ETIMEDOUT ? HF_OK : rc;
+}
+
+static int latch(struct command *command)
+{
+    hf_latch *one = NULL;
+    int rc =
+        hf_latch_new(client, command->word[2], HF_CSTRING, &one, &command->err);
+
+    if (rc == HF_OK)
+        rc = latch_verb(command, one);
+    hf_latch_free(one);
+    return rc;
+}
+
+/* ---- commands --------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int (*run)(struct command *); /* has answered if 0 */
+} verbs[] = {
+    {"contend", contend}, {"race", race},   {"hold", hold}, {"drop", drop},
+    {"check", check},     {"force", force}, {"caps", caps}, {"latch", latch},
+};
+
+static void obey(char *line)
+{
+    struct command command = {.err = HF_ERROR_INIT};
+    char *rest = NULL, *word = strtok_r(line, " \n", &rest);
+    int rc = HF_EINVAL;
+
+    for (int i = 0; i < WORDS; i++) {
+        command.word[i] = word ? word : "";
+        word = word ? strtok_r(NULL, " \n", &rest) : NULL;
+    }
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (strcmp(verbs[i].name, command.word[0]) == 0)
+            rc = verbs[i].run(&command);
+    if (rc != HF_OK)
+        failed(&command, rc);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    char line[512];
+
+    if (argc != 3)
+        return 2;
+    opt.ttl_ms = strtoll(argv[2], NULL, 10);
+    if (hf_open(argv[1], &opt, &client, &err) != HF_OK) {
+        printf("failed %s\n", err.text);
+        return 1;
+    }
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin))
+        obey(line);
+    hf_close(client);
+    return 0;
+}

@@ -1,0 +1,193 @@
+"""A Redis server of our own, and processes that lock with one library or
+another. A process obeys commands, one a line, and answers each with a line:
+
+  contend KIND NAME FILE TOTAL STAY_US LIMIT
+              enters the region in FILE again and again, until TOTAL entries
+              were made by all (see region.h)
+                  done entered=N overlaps=N stale=N longest_us=N
+  race KIND NAME THREADS MS [HANDOFF]
+              pairs of lock and unlock, for some time    done pairs=N us=N
+  hold KIND NAME LEASE_MS WAIT_MS [LIMIT]
+              lease 0: renewed; wait -1: for ever
+                                           held token=N waited_us=N, or busy
+  drop        lets go of it                                        dropped
+  check       ours: whether it is still held            HF_OK, HF_ELOST ...
+  force - NAME    breaks the mutex                          forced, or free
+  permits KIND NAME N        Redisson: the size of a semaphore
+                                                               set, or busy
+  latch set NAME N | down NAME | get NAME | wait NAME MS
+                          set, busy | down | count N | zero, timeout
+  caps KIND   ours: hf_client_caps                                  caps N
+
+or "failed TEXT". Kinds: unfair, fair, fenced, rwlock (of four entries one
+writes), read, write, semaphore, plain (a semaphore without owners), latch.
+"""
+
+import ctypes
+import os
+import queue
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+PATIENCE_S = 100
+
+
+class Failure(Exception):
+    """What a case ends with that did not see what it should have."""
+
+
+def check(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def wait_until(what, condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        check(time.monotonic() < end, f'waited {seconds} s until {what}')
+        time.sleep(0.002)
+
+
+def numbers(answer):
+    return {key: int(value)
+            for key, value in re.findall(r'(\w+)=(-?\d+)', answer)}
+
+
+def dies_with_us():
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+class Server:
+    def __init__(self):
+        import redis
+        self.dir = tempfile.TemporaryDirectory(prefix='holdfast-interop.')
+        with socket.socket() as s:
+            s.bind(('127.0.0.1', 0))
+            self.port = s.getsockname()[1]
+        self.process = subprocess.Popen(
+            ['redis-server', '--port', str(self.port), '--bind', '127.0.0.1',
+             '--save', '', '--dir', self.dir.name],
+            stdout=subprocess.DEVNULL, preexec_fn=dies_with_us)
+        self.client = redis.Redis(port=self.port, decode_responses=True)
+        wait_until('redis-server answers', self.answers)
+
+    def answers(self):
+        import redis
+        check(self.process.poll() is None, 'redis-server has ended')
+        try:
+            about = self.client.info('server')
+        except redis.exceptions.ConnectionError:
+            return False
+        check(about['process_id'] == self.process.pid, 'a strange server')
+        return True
+
+    def ask(self, *command):
+        return self.client.execute_command(*command)
+
+    def waiting(self, kind, name):
+        """How many wait for a mutex, as far as the server knows."""
+        if kind == 'fair':
+            return self.ask('LLEN', f'redisson_lock_queue:{{{name}}}')
+        channel = f'redisson_lock__channel:{{{name}}}'
+        return self.ask('PUBSUB', 'NUMSUB', channel)[1]
+
+    def end(self):
+        self.client.close()
+        self.process.kill()
+        self.process.wait()
+        self.dir.cleanup()
+
+
+class Peer:
+    def __init__(self, side, command):
+        self.side = side
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            encoding='utf-8', bufsize=1, preexec_fn=dies_with_us)
+        self.lines = queue.Queue()
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.put(line.strip())
+        self.lines.put(None)
+
+    def tell(self, *command):
+        self.process.stdin.write(' '.join(map(str, command)) + '\n')
+        self.process.stdin.flush()
+
+    def answer(self, seconds=PATIENCE_S):
+        try:
+            line = self.lines.get(timeout=seconds)
+        except queue.Empty:
+            raise Failure(f'{self.side}: no answer in {seconds} s') from None
+        check(line is not None, f'{self.side}: the process has ended')
+        return line
+
+    def has_answered(self):
+        return not self.lines.empty()
+
+    def ask(self, *command):
+        self.tell(*command)
+        return self.answer()
+
+    def expect(self, begins, *command):
+        """Tells, if there is something to tell, and waits for this answer."""
+        if command:
+            self.tell(*command)
+        answer = self.answer()
+        check(answer.startswith(begins),
+              f'{self.side}: {command}: {answer!r} instead of {begins!r}')
+        return numbers(answer)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.kill()
+        self.process.stdin.close()
+
+
+class Peers:
+    """Makes them, and ends them."""
+
+    def __init__(self, build, server):
+        self.build, self.server = build, server
+        self.all = []
+
+    def command(self, side, lease_ms):
+        here = os.path.dirname(__file__)
+        out = os.path.join(self.build, 'interop')
+        url = f'redis://127.0.0.1:{self.server.port}'
+        if side == 'redisson':
+            return ['java', '-XX:+UseSerialGC', '-Xmx256m', '-XX:-UsePerfData',
+                    '-cp', f'{out}/classes:{out}/lib/*', 'Peer', url,
+                    str(lease_ms)]
+        if side == 'redis-py':
+            return [f'{out}/venv/bin/python', os.path.join(here, 'redispy.py'),
+                    str(self.server.port), str(lease_ms)]
+        if side == 'ours, string':
+            url += '?dialect=string'
+        return [os.path.join(self.build, 'tests/interop/interop-ours'), url,
+                str(lease_ms)]
+
+    def start(self, side, count=1, lease_ms=30000):
+        """A list of them, ready."""
+        new = [Peer(side, self.command(side, lease_ms)) for _ in range(count)]
+        self.all += new
+        for peer in new:
+            peer.expect('ready')
+        return new
+
+    def end(self, some=None):
+        for peer in list(self.all) if some is None else some:
+            peer.end()
+            self.all.remove(peer)

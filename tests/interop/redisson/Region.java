@@ -1,0 +1,98 @@
+import java.io.IOException;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+
+/**
+ * What the lock protects: words that all processes map. region.h says what is
+ * in them, and why; this is the same.
+ */
+final class Region {
+    static final long OVER = -1;
+
+    private static final int OWNER = 0, ENTRIES = 8, TOKEN = 16, INSIDE = 24,
+        SHARED = 32, BYTES = 64;
+    private static final VarHandle WORD = MethodHandles.byteBufferViewVarHandle(
+        long[].class, ByteOrder.nativeOrder());
+
+    private final ByteBuffer words;
+    private final long me, total, stayNs, limit;
+    long entered, overlaps, stale;
+
+    Region(String file, long total, long stayUs, long limit)
+        throws IOException {
+        try (FileChannel channel = FileChannel.open(Path.of(file),
+                StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+            words = channel.map(FileChannel.MapMode.READ_WRITE, 0, BYTES);
+        }
+        me = ProcessHandle.current().pid();
+        this.total = total;
+        this.stayNs = stayUs * 1000;
+        this.limit = limit;
+    }
+
+    private long get(int word) {
+        return (long) WORD.getOpaque(words, word);
+    }
+
+    private void set(int word, long value) {
+        WORD.setOpaque(words, word, value);
+    }
+
+    private long add(int word, long value) {
+        return (long) WORD.getAndAdd(words, word, value) + value;
+    }
+
+    private void stay() {
+        for (long end = System.nanoTime() + stayNs; System.nanoTime() < end;)
+            Thread.onSpinWait();
+    }
+
+    private boolean isOver() {
+        return get(ENTRIES) + (long) WORD.getVolatile(words, SHARED) >= total;
+    }
+
+    /** Alone inside: false, and nothing done, when there were enough. */
+    boolean exclusive(long token) {
+        WORD.getVolatile(words, OWNER);
+        if (isOver())
+            return false;
+        if (get(OWNER) != 0 || get(INSIDE) != 0)
+            overlaps++;
+        set(OWNER, me);
+        long entries = get(ENTRIES);
+        if (token > 0) {
+            if (token <= get(TOKEN))
+                stale++;
+            set(TOKEN, token);
+        }
+        stay();
+        set(ENTRIES, entries + 1);
+        if (get(OWNER) != me || get(INSIDE) != 0)
+            overlaps++;
+        set(OWNER, 0);
+        VarHandle.fullFence();
+        entered++;
+        return true;
+    }
+
+    /** With others inside, at most limit (0: any number), none alone. */
+    boolean shared() {
+        if (isOver())
+            return false;
+        long inside = add(INSIDE, 1);
+        if (get(OWNER) != 0 || (limit > 0 && inside > limit))
+            overlaps++;
+        stay();
+        add(SHARED, 1);
+        if (get(OWNER) != 0)
+            overlaps++;
+        add(INSIDE, -1);
+        entered++;
+        return true;
+    }
+}

@@ -504,7 +504,6 @@ static void drop_flights(hf_client *c)
 static void tidy(hf_client *c)
 {
     hf__mutex_lock(&c->mu);
-    c->self = NULL;
     c->landed = c->landed_tail = NULL;
     drop_flights(c);
     while (c->news) {

@@ -145,13 +145,15 @@ static bool tell_opener(hf_client *c, void *self, int rc)
     return wanted;
 }
 
-/* Nobody moves the backend any more: the names can go from it. */
-static void detach_all(hf_client *c)
+/* Nobody moves the backend any more: the names can go from it, and those whose
+ * handles are freed from now on have left it. */
+static void detach_all(hf_client *c, void *self)
 {
     hf__mutex_lock(&c->mu);
     for (size_t i = 0; i < c->buckets_len; i++)
         for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
-            c->be->detach(c->self, &n->remote);
+            c->be->detach(self, &n->remote);
+    c->self = NULL;
     hf__mutex_unlock(&c->mu);
 }
 
@@ -172,8 +174,8 @@ static void *keeper_main(void *arg)
     if (rc)
         return NULL;
     keep(c);
-    detach_all(c);
-    c->be->close(c->self);
+    detach_all(c, self);
+    c->be->close(self);
     return NULL;
 }
 

@@ -126,6 +126,17 @@ hf_lock *conf_lock(hf_client *c, const char *name)
     return conf_lock_flags(c, name, 0);
 }
 
+hf_lock *conf_lock_of(hf_client *c, const char *name, enum hf_kind kind,
+                      uint32_t size, unsigned flags)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.kind = kind;
+    opt.permits = size;
+    opt.flags = flags;
+    return conf_lock_with(c, name, &opt);
+}
+
 void conf_free(hf_lock *lock)
 {
     OK(hf_lock_free(lock));
@@ -160,6 +171,35 @@ int conf_take_lease(hf_lock *lock, int64_t wait_ms, int64_t lease_ms)
     opt.wait_ms = wait_ms;
     opt.lease_ms = lease_ms;
     return hf_lock_acquire(lock, &opt, E);
+}
+
+int conf_take(hf_lock *lock, enum hf_mode mode, uint32_t permits,
+              int64_t wait_ms)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.mode = mode;
+    opt.permits = permits;
+    opt.wait_ms = wait_ms;
+    return hf_lock_acquire(lock, &opt, E);
+}
+
+void conf_group_open(struct conf_group *g, enum hf_kind kind, uint32_t size,
+                     unsigned flags)
+{
+    g->name = conf_name();
+    for (int i = 0; i < 3; i++) {
+        g->c[i] = conf_open();
+        g->l[i] = conf_lock_of(g->c[i], g->name, kind, size, flags);
+    }
+}
+
+void conf_group_close(struct conf_group *g)
+{
+    for (int i = 0; i < 3; i++) {
+        conf_free(g->l[i]);
+        OK(hf_close(g->c[i]));
+    }
 }
 
 int64_t conf_death_ms(int64_t ttl_ms)
@@ -229,6 +269,16 @@ void conf_taker_start(struct conf_taker *t, hf_lock *lock)
     conf_thread_start(&t->t, taker_body, t);
 }
 
+void conf_taker_wait(struct conf_taker *t, hf_lock *lock, enum hf_mode mode,
+                     uint32_t permits)
+{
+    *t = (struct conf_taker){.opt = HF_ACQUIRE_OPTIONS_INIT};
+    t->opt.mode = mode;
+    t->opt.permits = permits;
+    conf_taker_start(t, lock);
+    conf_thread_asleep(&t->t);
+}
+
 bool conf_taker_has(struct conf_taker *t)
 {
     return __atomic_load_n(&t->granted, __ATOMIC_ACQUIRE);
@@ -252,7 +302,8 @@ static void puppet_ok(struct proc *p, const struct proc_cmd *cmd)
     assert_int_equal(reply.rc, 0);
 }
 
-void conf_puppet(struct proc *p, const char *name, int64_t ttl_ms)
+void conf_puppet_of(struct proc *p, const char *name, int64_t ttl_ms,
+                    enum hf_kind kind, uint32_t size)
 {
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = ttl_ms};
 
@@ -260,11 +311,29 @@ void conf_puppet(struct proc *p, const char *name, int64_t ttl_ms)
     snprintf(cmd.text, sizeof(cmd.text), "%s", conf.url);
     snprintf(cmd.label, sizeof(cmd.label), "puppet");
     puppet_ok(p, &cmd);
-    cmd.op = PROC_NEW;
+    cmd.op = kind == HF_LATCH ? PROC_LATCH : PROC_NEW;
+    cmd.kind = kind;
+    cmd.permits = size;
     cmd.fairness = conf.fairness;
     cmd.name_len = strlen(name);
     memcpy(cmd.name, name, cmd.name_len);
     puppet_ok(p, &cmd);
+}
+
+void conf_puppet(struct proc *p, const char *name, int64_t ttl_ms)
+{
+    conf_puppet_of(p, name, ttl_ms, HF_MUTEX, 0);
+}
+
+int conf_puppet_take_as(struct proc *p, enum hf_mode mode, uint32_t permits,
+                        int64_t wait_ms)
+{
+    struct proc_cmd cmd = {
+        .op = PROC_TAKE, .mode = mode, .permits = permits, .wait_ms = wait_ms};
+    struct proc_reply reply = {0};
+
+    assert_int_equal(proc_do(p, &cmd, &reply), 0);
+    return reply.rc;
 }
 
 int conf_puppet_take(struct proc *p, int64_t wait_ms, int64_t lease_ms,
@@ -287,15 +356,23 @@ int conf_puppet_do(struct proc *p, enum proc_op op, struct proc_reply *reply)
     return reply->rc;
 }
 
-void conf_puppet_wait(struct proc *p)
+void conf_puppet_wait_as(struct proc *p, enum hf_mode mode, uint32_t permits)
 {
-    struct proc_cmd cmd = {
-        .op = PROC_TAKE, .wait_ms = HF_FOREVER, .announce = true};
+    struct proc_cmd cmd = {.op = PROC_TAKE,
+                           .mode = mode,
+                           .permits = permits,
+                           .wait_ms = HF_FOREVER,
+                           .announce = true};
     struct proc_reply reply;
 
     assert_int_equal(proc_do(p, &cmd, &reply), 0);
     assert_true(wait_asleep(p->pid, p->pid));
     assert_false(proc_ready(p, 0));
+}
+
+void conf_puppet_wait(struct proc *p)
+{
+    conf_puppet_wait_as(p, HF_WRITE, 0);
 }
 
 void conf_puppet_answer(struct proc *p, struct proc_reply *reply)

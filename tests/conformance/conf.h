@@ -35,6 +35,7 @@ struct conf {
     bool fresh;                  /* nobody else uses it, or did */
     bool local;                  /* shared memory: deaths show at once */
     int caps;                    /* of the mutex */
+    int kind_caps[HF_LATCH + 1]; /* of each kind; 0: there is none */
     enum hf_fairness fairness;   /* that this run of the case is about */
 };
 
@@ -48,6 +49,10 @@ enum conf_flag {
     CONF_FRESH = 1 << 4,   /* only where nobody else uses the server */
     CONF_SECRET = 1 << 5,  /* only where there is a password */
     CONF_FAR = 1 << 6,     /* only where a proxy can stand in between */
+    /* Of that kind, where there is one: the others ask for its bits. */
+    CONF_RWLOCK = 1 << 7,
+    CONF_SEMAPHORE = 1 << 8,
+    CONF_LATCH = 1 << 9,
 };
 
 struct conf_case {
@@ -64,8 +69,9 @@ struct conf_case {
 extern const struct conf_case conf_caps[], conf_mutex[], conf_exclusion[],
     conf_owner[], conf_lease[], conf_loss[], conf_cancel[], conf_async[],
     conf_multi[], conf_inspect[], conf_names[], conf_badinput[], conf_process[],
-    conf_death[], conf_fairness[], conf_waiting[], conf_inside[], conf_far[],
-    conf_close[];
+    conf_fork[], conf_death[], conf_fairness[], conf_waiting[], conf_inside[],
+    conf_far[], conf_rwlock[], conf_rwlock_ends[], conf_semaphore[],
+    conf_latch[], conf_kinds[], conf_close[];
 
 /* ---- asserting --------------------------------------------------------- */
 
@@ -102,15 +108,30 @@ const char *conf_url_with(const char *option);
 hf_lock *conf_lock(hf_client *, const char *name);
 hf_lock *conf_lock_flags(hf_client *, const char *name, unsigned flags);
 hf_lock *conf_lock_with(hf_client *, const char *name, hf_lock_options *);
+hf_lock *conf_lock_of(hf_client *, const char *name, enum hf_kind,
+                      uint32_t size, unsigned flags);
 void conf_free(hf_lock *);
 void conf_close_client(hf_client *);
 
 uint64_t conf_token(hf_lock *);
 int64_t conf_deadline(hf_lock *);
 int conf_take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms);
+/* A mode of a read-write lock, or so many permits of a semaphore. */
+int conf_take(hf_lock *, enum hf_mode, uint32_t permits, int64_t wait_ms);
 
 /* How long a dead holder with that TTL may keep others out, in ms. */
 int64_t conf_death_ms(int64_t ttl_ms);
+
+/* Clients with a lock each, all of one name. */
+struct conf_group {
+    const char *name;
+    hf_client *c[3];
+    hf_lock *l[3];
+};
+
+void conf_group_open(struct conf_group *, enum hf_kind, uint32_t size,
+                     unsigned flags);
+void conf_group_close(struct conf_group *);
 
 /* ---- threads ----------------------------------------------------------- */
 
@@ -142,6 +163,9 @@ struct conf_taker {
 };
 
 void conf_taker_start(struct conf_taker *, hf_lock *);
+/* For that mode or so many permits; comes back when it waits. */
+void conf_taker_wait(struct conf_taker *, hf_lock *, enum hf_mode,
+                     uint32_t permits);
 bool conf_taker_has(struct conf_taker *);
 /* Tells it to let go, and joins it. */
 void conf_taker_end(struct conf_taker *);
@@ -150,11 +174,16 @@ void conf_taker_end(struct conf_taker *);
 
 /* A puppet with a client, and a lock of that name in slot 0. */
 void conf_puppet(struct proc *, const char *name, int64_t ttl_ms);
+void conf_puppet_of(struct proc *, const char *name, int64_t ttl_ms,
+                    enum hf_kind, uint32_t size);
+int conf_puppet_take_as(struct proc *, enum hf_mode, uint32_t permits,
+                        int64_t wait_ms);
 int conf_puppet_take(struct proc *, int64_t wait_ms, int64_t lease_ms,
                      struct proc_reply *);
 int conf_puppet_do(struct proc *, enum proc_op, struct proc_reply *);
 /* Begins to take, and comes back when it waits. */
 void conf_puppet_wait(struct proc *);
+void conf_puppet_wait_as(struct proc *, enum hf_mode, uint32_t permits);
 /* Its answer to that; fails if there is none in time. */
 void conf_puppet_answer(struct proc *, struct proc_reply *);
 

@@ -22,10 +22,11 @@ const char *__tsan_default_options(void)
 #define CASE_SECONDS 240 /* a case that takes longer hangs */
 
 static const struct conf_case *const subjects[] = {
-    conf_caps,    conf_mutex,    conf_exclusion, conf_owner, conf_lease,
-    conf_loss,    conf_cancel,   conf_async,     conf_multi, conf_inspect,
-    conf_names,   conf_badinput, conf_process,   conf_death, conf_fairness,
-    conf_waiting, conf_inside,   conf_far,       conf_close,
+    conf_caps,        conf_mutex,     conf_exclusion, conf_owner, conf_lease,
+    conf_loss,        conf_cancel,    conf_async,     conf_multi, conf_inspect,
+    conf_names,       conf_badinput,  conf_process,   conf_fork,  conf_death,
+    conf_fairness,    conf_waiting,   conf_inside,    conf_far,   conf_rwlock,
+    conf_rwlock_ends, conf_semaphore, conf_latch,     conf_kinds, conf_close,
 };
 
 /* A case and the fairness it runs with. */
@@ -77,11 +78,21 @@ static void add(const struct conf_case *c, enum hf_fairness fairness,
         .name = r->name, .test_func = run, .initial_state = r};
 }
 
+static int caps_of(const struct conf_case *c)
+{
+    return c->flags & CONF_RWLOCK      ? conf.kind_caps[HF_RWLOCK]
+           : c->flags & CONF_SEMAPHORE ? conf.kind_caps[HF_SEMAPHORE]
+           : c->flags & CONF_LATCH     ? conf.kind_caps[HF_LATCH]
+                                       : conf.kind_caps[HF_MUTEX];
+}
+
 static bool applies(const struct conf_case *c)
 {
-    return (!(c->flags & CONF_INSPECT) || (conf.caps & HF_CAP_INSPECT)) &&
-           (!(c->flags & CONF_FAIR) || (conf.caps & HF_CAP_FAIR)) &&
-           (!(c->flags & CONF_LEASE) || (conf.caps & HF_CAP_LEASE)) &&
+    int caps = caps_of(c);
+
+    return caps && (!(c->flags & CONF_INSPECT) || (caps & HF_CAP_INSPECT)) &&
+           (!(c->flags & CONF_FAIR) || (caps & HF_CAP_FAIR)) &&
+           (!(c->flags & CONF_LEASE) || (caps & HF_CAP_LEASE)) &&
            (!(c->flags & CONF_FRESH) || conf.fresh) &&
            (!(c->flags & CONF_SECRET) || conf.secret) &&
            (!(c->flags & CONF_FAR) || conf.url_at);
@@ -97,10 +108,10 @@ static void collect(const char *pattern)
                 add(c, HF_FAIR, "", pattern);
             else if (!(c->flags & CONF_EACH))
                 add(c, HF_FAIR_DEFAULT, "", pattern);
-            else if (conf.caps & HF_CAP_FAIR)
+            else if (caps_of(c) & HF_CAP_FAIR)
                 add(c, HF_FAIR, "_fair", pattern);
             if ((c->flags & CONF_EACH) && !(c->flags & CONF_FAIR) &&
-                (conf.caps & HF_CAP_UNFAIR))
+                (caps_of(c) & HF_CAP_UNFAIR))
                 add(c, HF_UNFAIR, "_unfair", pattern);
         }
 }
@@ -114,7 +125,9 @@ static int look_at_caps(void)
         fprintf(stderr, "conformance: %s\n", err.text);
         return -1;
     }
-    conf.caps = hf_client_caps(c, HF_MUTEX);
+    for (int kind = HF_MUTEX; kind <= HF_LATCH; kind++)
+        conf.kind_caps[kind] = hf_client_caps(c, (enum hf_kind)kind);
+    conf.caps = conf.kind_caps[HF_MUTEX];
     return hf_close(c);
 }
 

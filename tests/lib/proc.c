@@ -160,6 +160,7 @@ proc_shared_bump(struct proc_shared *s)
 struct puppet {
     hf_client *client;
     hf_lock *lock[PROC_LOCKS];
+    hf_latch *latch;
 };
 
 bool proc_is_puppet(int argc, char **argv)
@@ -182,6 +183,9 @@ static int puppet_new(struct puppet *p, const struct proc_cmd *c,
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
 
+    if (c->kind)
+        opt.kind = c->kind;
+    opt.permits = c->permits;
     opt.fairness = c->fairness;
     opt.flags = c->flags;
     opt.handoff = c->handoff;
@@ -198,6 +202,8 @@ static int puppet_take(struct puppet *p, const struct proc_cmd *c,
     hf_lock *lock = p->lock[c->slot];
     int rc;
 
+    opt.mode = c->mode;
+    opt.permits = c->permits;
     opt.wait_ms = c->wait_ms;
     opt.lease_ms = c->lease_ms;
     rc = hf_lock_acquire(lock, &opt, &r->err);
@@ -278,6 +284,16 @@ static int puppet_do(struct puppet *p, const struct proc_cmd *c,
     case PROC_LOOP:
     case PROC_ALL:
         return puppet_loop(p, c, r);
+    case PROC_DOWN:
+        return p->latch ? hf_latch_down(p->latch, &r->token, &r->err)
+                        : hf_lock_downgrade(lock, &r->err);
+    case PROC_LATCH:
+        return hf_latch_new(p->client, c->name, c->name_len, &p->latch,
+                            &r->err);
+    case PROC_SET:
+        return hf_latch_set(p->latch, c->times, &r->err);
+    case PROC_WAIT:
+        return hf_latch_wait(p->latch, c->wait_ms, NULL, &r->err);
     case PROC_EXIT:
         _exit(0);
     }
@@ -304,6 +320,7 @@ int proc_puppet(void)
         if (send(PUPPET_FD, &reply, sizeof(reply), MSG_NOSIGNAL) < 0)
             break;
     }
+    hf_latch_free(p.latch);
     rc = hf_close(p.client);
     for (int i = 0; i < PROC_LOCKS; i++)
         hf_lock_free(p.lock[i]);

@@ -21,22 +21,32 @@
 enum proc_op {
     PROC_OPEN,  /* text: the URL; ttl_ms, label */
     PROC_CLOSE, /* rc of hf_close */
-    PROC_NEW,   /* slot, name; fairness, flags, handoff, max_hold_ms, ttl_ms */
+    PROC_NEW,   /* slot, name; kind (0: mutex), permits: its size, fairness,
+                   flags, handoff, max_hold_ms, ttl_ms */
     PROC_FREE,  /* slot */
-    PROC_TAKE,  /* slot; wait_ms, lease_ms. Reply: token, deadline */
-    PROC_GIVE,  /* slot: release */
+    PROC_TAKE, /* slot; mode, permits, wait_ms, lease_ms. Reply: token, deadline
+                */
+    PROC_GIVE, /* slot: release */
     PROC_CHECK, /* slot: check. Reply: count */
     PROC_TOKEN, /* slot. Reply: token */
     PROC_RENEW, /* slot; lease_ms */
     PROC_LOOP,  /* slot, times; text: a file for proc_shared */
     PROC_ALL,   /* times; flags: slots in this order, 4 bits each, count;
                    text: the file */
+    PROC_DOWN,  /* slot: downgrade; of a latch: down. Reply: token,
+                   what is left */
+    PROC_LATCH, /* name: the latch, of which there is one */
+    PROC_SET,   /* times: the count of the latch */
+    PROC_WAIT,  /* wait_ms: for the latch */
     PROC_EXIT,  /* _exit without closing anything */
 };
 
 struct proc_cmd {
     enum proc_op op;
     unsigned slot, times, flags, handoff;
+    enum hf_kind kind;
+    enum hf_mode mode;
+    uint32_t permits;
     enum hf_fairness fairness;
     int64_t wait_ms, lease_ms, ttl_ms, max_hold_ms;
     bool announce; /* send an empty reply before the call */

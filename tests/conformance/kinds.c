@@ -1,0 +1,259 @@
+/* Kinds together: what a backend does not have it says; those it has do not
+ * mix on one name; several locks at once may be of any. */
+#include "conf.h"
+
+#define SIZE 2
+
+static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
+
+#define KINDS 3
+
+static uint32_t size_of(enum hf_kind kind)
+{
+    return kind == HF_SEMAPHORE ? SIZE : 0;
+}
+
+/* With the backend's own fairness: which there are differs between kinds. */
+static int make(hf_client *c, const char *name, enum hf_kind kind,
+                hf_lock **lock)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.kind = kind;
+    opt.permits = size_of(kind);
+    return hf_lock_new(c, name, HF_CSTRING, &opt, lock, E);
+}
+
+static void test_kinds_that_are_not_there_say_so(void)
+{
+    hf_client *c = conf_open();
+
+    for (int i = 0; i < KINDS; i++) {
+        hf_lock *lock = (hf_lock *)c;
+
+        if (conf.kind_caps[kinds[i]])
+            continue;
+        EXPECT(HF_ENOTSUP, make(c, conf_name(), kinds[i], &lock));
+        assert_null(lock);
+    }
+    if (!conf.kind_caps[HF_LATCH]) {
+        hf_latch *latch = (hf_latch *)c;
+
+        EXPECT(HF_ENOTSUP, hf_latch_new(c, conf_name(), HF_CSTRING, &latch, E));
+        assert_null(latch);
+    }
+    OK(hf_close(c));
+}
+
+/* Held as one kind and wanted as another: never granted. */
+static void never_granted(hf_client *holder, hf_client *other,
+                          enum hf_kind held_as, enum hf_kind wanted_as,
+                          enum hf_mode mode)
+{
+    const char *name = conf_name();
+    hf_lock *held, *wanted;
+    int rc;
+
+    OK(make(holder, name, held_as, &held));
+    OK(conf_take(held, mode, 0, WAIT_LONG_MS));
+    EXPECT(HF_EMISMATCH, make(holder, name, wanted_as, &wanted));
+    OK(make(other, name, wanted_as, &wanted));
+    rc = conf_take(wanted, HF_WRITE, 0, 0);
+    assert_true(rc == HF_EBUSY || rc == HF_EMISMATCH);
+    if (wanted_as == HF_RWLOCK) {
+        rc = conf_take(wanted, HF_READ, 0, 0);
+        assert_true(rc == HF_EBUSY || rc == HF_EMISMATCH);
+    }
+    rc = conf_take(wanted, HF_WRITE, 0, 100);
+    assert_true(rc == HF_ETIMEDOUT || rc == HF_EMISMATCH);
+    OK(hf_lock_check(held));
+    OK(hf_lock_release(held, E));
+    conf_free(held);
+    /* Free again, it is of any kind. */
+    COMES(conf_take(wanted, HF_WRITE, 0, 1000) == 0);
+    OK(hf_lock_release(wanted, E));
+    conf_free(wanted);
+}
+
+static void test_kinds_do_not_mix(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+
+    for (int i = 0; i < KINDS; i++)
+        for (int k = 0; k < KINDS; k++) {
+            if (i == k || !conf.kind_caps[kinds[i]] ||
+                !conf.kind_caps[kinds[k]])
+                continue;
+            never_granted(a, b, kinds[i], kinds[k], HF_WRITE);
+            if (kinds[i] == HF_RWLOCK)
+                never_granted(a, b, kinds[i], kinds[k], HF_READ);
+        }
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* A lock's name is no latch's while it is held. */
+static void test_kinds_latch_is_not_a_lock(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_latch *latch;
+    hf_lock *lock;
+    int rc;
+
+    OK(make(a, name, HF_MUTEX, &lock));
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_latch_new(b, name, HF_CSTRING, &latch, E));
+    rc = hf_latch_set(latch, 1, E);
+    if (rc) /* told apart; else they do not meet at all */
+        EXPECT(HF_EMISMATCH, rc);
+    else
+        OK(hf_latch_down(latch, NULL, E));
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    OK(hf_latch_free(latch));
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* ---- several at once --------------------------------------------------- */
+
+struct mixed {
+    hf_client *c;
+    hf_part part[KINDS];
+    enum hf_kind kind[KINDS];
+    size_t len; /* of those that there are */
+};
+
+static void open_mixed(struct mixed *m, const char *const *names)
+{
+    *m = (struct mixed){.c = conf_open()};
+    for (int i = 0; i < KINDS; i++)
+        if (conf.kind_caps[kinds[i]]) {
+            m->kind[m->len] = kinds[i];
+            OK(make(m->c, names[i], kinds[i], &m->part[m->len++].lock));
+        }
+}
+
+static void close_mixed(struct mixed *m)
+{
+    for (size_t i = 0; i < m->len; i++)
+        conf_free(m->part[i].lock);
+    OK(hf_close(m->c));
+}
+
+static int take_all(struct mixed *m, int64_t wait_ms)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.wait_ms = wait_ms;
+    return hf_lock_acquire_all(m->part, m->len, &opt, E);
+}
+
+/* One of them alone, so that the others' turn at it has to wait. */
+static int take_one(struct mixed *m, size_t i, int64_t wait_ms)
+{
+    return conf_take(m->part[i].lock, HF_WRITE, size_of(m->kind[i]), wait_ms);
+}
+
+/* All or none, whichever is the one that is not to be had. */
+static void test_kinds_several_at_once(void)
+{
+    const char *names[KINDS] = {conf_name(), conf_name(), conf_name()};
+    struct mixed mine, theirs;
+
+    open_mixed(&mine, names);
+    open_mixed(&theirs, names);
+    OK(take_all(&mine, WAIT_LONG_MS));
+    for (size_t i = 0; i < mine.len; i++) {
+        OK(hf_lock_check(mine.part[i].lock));
+        EXPECT(HF_EBUSY, take_one(&theirs, i, 0));
+    }
+    OK(hf_lock_release_all(mine.part, mine.len, E));
+    for (size_t busy = 0; busy < mine.len; busy++) {
+        OK(take_one(&theirs, busy, WAIT_LONG_MS));
+        EXPECT(HF_EBUSY, take_all(&mine, 0));
+        EXPECT(HF_ETIMEDOUT, take_all(&mine, 50));
+        for (size_t i = 0; i < mine.len; i++) {
+            EXPECT(HF_ENOTOWNER, hf_lock_check(mine.part[i].lock));
+            if (i == busy)
+                continue;
+            OK(take_one(&theirs, i, WAIT_LONG_MS));
+            OK(hf_lock_release(theirs.part[i].lock, E));
+        }
+        OK(hf_lock_release(theirs.part[busy].lock, E));
+    }
+    OK(take_all(&theirs, WAIT_LONG_MS));
+    OK(hf_lock_release_all(theirs.part, theirs.len, E));
+    close_mixed(&mine);
+    close_mixed(&theirs);
+}
+
+/* A part has a mode of its own: what both read they have together. */
+static void test_kinds_several_with_modes_of_their_own(void)
+{
+    const char *names[2] = {conf_name(), conf_name()};
+    hf_client *c[2] = {conf_open(), conf_open()};
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_part part[2][2];
+
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++) { /* in two orders */
+            part[i][k] = (hf_part){.mode = HF_READ};
+            OK(make(c[i], names[k ^ i], HF_RWLOCK, &part[i][k].lock));
+        }
+    opt.wait_ms = WAIT_LONG_MS;
+    OK(hf_lock_acquire_all(part[0], 2, &opt, E));
+    OK(hf_lock_acquire_all(part[1], 2, &opt, E));
+    OK(hf_lock_release_all(part[1], 2, E));
+    opt.wait_ms = 50;
+    part[1][0].mode = HF_WRITE;
+    EXPECT(HF_ETIMEDOUT, hf_lock_acquire_all(part[1], 2, &opt, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_check(part[1][1].lock));
+    OK(hf_lock_release_all(part[0], 2, E));
+    opt.wait_ms = WAIT_LONG_MS;
+    OK(hf_lock_acquire_all(part[1], 2, &opt, E));
+    EXPECT(HF_EBUSY, conf_take(part[0][1].lock, HF_READ, 0, 0)); /* written */
+    OK(conf_take(part[0][0].lock, HF_READ, 0, 0));               /* read */
+    OK(hf_lock_release(part[0][0].lock, E));
+    OK(hf_lock_release_all(part[1], 2, E));
+    for (int i = 0; i < 2; i++) {
+        conf_free(part[i][0].lock);
+        conf_free(part[i][1].lock);
+        OK(hf_close(c[i]));
+    }
+}
+
+/* And permits of its own. */
+static void test_kinds_several_with_permits_of_their_own(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_part part = {.permits = SIZE};
+    hf_lock *other;
+
+    OK(make(a, name, HF_SEMAPHORE, &part.lock));
+    OK(make(b, name, HF_SEMAPHORE, &other));
+    OK(hf_lock_acquire_all(&part, 1, NULL, E));
+    EXPECT(HF_EBUSY, conf_take(other, HF_WRITE, 1, 0));
+    OK(hf_lock_release_all(&part, 1, E));
+    part.permits = SIZE + 1;
+    EXPECT(HF_EINVAL, hf_lock_acquire_all(&part, 1, NULL, E));
+    OK(conf_take(other, HF_WRITE, SIZE, WAIT_LONG_MS));
+    OK(hf_lock_release(other, E));
+    conf_free(part.lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+const struct conf_case conf_kinds[] = {
+    CONF_CASE(test_kinds_that_are_not_there_say_so, 0),
+    CONF_CASE(test_kinds_do_not_mix, 0),
+    CONF_CASE(test_kinds_latch_is_not_a_lock, CONF_LATCH),
+    CONF_CASE(test_kinds_several_at_once, 0),
+    CONF_CASE(test_kinds_several_with_modes_of_their_own, CONF_RWLOCK),
+    CONF_CASE(test_kinds_several_with_permits_of_their_own, CONF_SEMAPHORE),
+    {0},
+};

@@ -1,0 +1,378 @@
+/* The latch: set once, counted down, waited for; nobody's. */
+#include "conf.h"
+
+struct latches {
+    const char *name;
+    hf_client *c[2];
+    hf_latch *l[2]; /* of one name */
+};
+
+static void begin(struct latches *s)
+{
+    s->name = conf_name();
+    for (int i = 0; i < 2; i++) {
+        s->c[i] = conf_open();
+        OK(hf_latch_new(s->c[i], s->name, HF_CSTRING, &s->l[i], E));
+        assert_non_null(s->l[i]);
+    }
+}
+
+static void end(struct latches *s)
+{
+    for (int i = 0; i < 2; i++) {
+        OK(hf_latch_free(s->l[i]));
+        OK(hf_close(s->c[i]));
+    }
+}
+
+static void is_at(hf_latch *latch, uint64_t expected)
+{
+    uint64_t count = UINT64_MAX;
+
+    OK(hf_latch_get(latch, &count, E));
+    assert_int_equal(count, expected);
+}
+
+struct waiter {
+    struct conf_thread t;
+    hf_latch *latch;
+    hf_cancel cancel;
+    int64_t wait_ms;
+    int rc;
+};
+
+static void wait_for_it(void *arg)
+{
+    struct waiter *w = arg;
+
+    w->rc = hf_latch_wait(w->latch, w->wait_ms, &w->cancel, NULL);
+}
+
+static void start(struct waiter *w, hf_latch *latch)
+{
+    *w = (struct waiter){.latch = latch, .wait_ms = HF_FOREVER};
+    hf_cancel_init(&w->cancel);
+    conf_thread_start(&w->t, wait_for_it, w);
+    conf_thread_asleep(&w->t);
+}
+
+static void test_latch_is_counted_down(void)
+{
+    struct latches s;
+    uint64_t after = 0;
+
+    begin(&s);
+    is_at(s.l[0], 0);
+    OK(hf_latch_set(s.l[0], 3, E));
+    for (uint64_t left = 3; left; left--) {
+        is_at(s.l[0], left);
+        is_at(s.l[1], left);
+        EXPECT(HF_ETIMEDOUT, hf_latch_wait(s.l[1], 20, NULL, E));
+        OK(hf_latch_down(s.l[left % 2], &after, E));
+        assert_int_equal(after, left - 1);
+    }
+    is_at(s.l[0], 0);
+    OK(hf_latch_wait(s.l[0], 0, NULL, E));
+    OK(hf_latch_wait(s.l[1], HF_FOREVER, NULL, E));
+    end(&s);
+}
+
+static void test_latch_is_set_once(void)
+{
+    struct latches s;
+
+    begin(&s);
+    OK(hf_latch_set(s.l[0], 2, E));
+    EXPECT(HF_EBUSY, hf_latch_set(s.l[0], 5, E));
+    EXPECT(HF_EBUSY, hf_latch_set(s.l[1], 2, E));
+    is_at(s.l[1], 2);
+    OK(hf_latch_down(s.l[0], NULL, E));
+    EXPECT(HF_EBUSY, hf_latch_set(s.l[1], 2, E));
+    is_at(s.l[0], 1);
+    OK(hf_latch_down(s.l[1], NULL, E));
+    OK(hf_latch_set(s.l[1], 1, E)); /* at 0 it is gone, and may come again */
+    is_at(s.l[0], 1);
+    OK(hf_latch_down(s.l[0], NULL, E));
+    end(&s);
+}
+
+static void test_latch_stays_at_zero(void)
+{
+    struct latches s;
+
+    begin(&s);
+    OK(hf_latch_down(s.l[0], NULL, E)); /* never set */
+    is_at(s.l[0], 0);
+    OK(hf_latch_set(s.l[0], 1, E));
+    for (int i = 0; i < 3; i++)
+        OK(hf_latch_down(s.l[i % 2], NULL, E));
+    is_at(s.l[0], 0);
+    OK(hf_latch_wait(s.l[1], 0, NULL, E));
+    end(&s);
+}
+
+static void test_latch_lets_all_go_at_zero(void)
+{
+    struct latches s;
+    struct waiter w[4];
+
+    begin(&s);
+    OK(hf_latch_set(s.l[0], 2, E));
+    for (int i = 0; i < 4; i++)
+        start(&w[i], s.l[i % 2]);
+    OK(hf_latch_down(s.l[0], NULL, E));
+    for (int i = 0; i < 4; i++)
+        conf_thread_asleep(&w[i].t);
+    OK(hf_latch_down(s.l[1], NULL, E));
+    for (int i = 0; i < 4; i++) {
+        COMES(conf_thread_ended(&w[i].t));
+        conf_thread_join(&w[i].t);
+        assert_int_equal(w[i].rc, 0);
+    }
+    end(&s);
+}
+
+static void test_latch_wait_ends_early(void)
+{
+    struct latches s;
+    struct waiter w;
+    int64_t began;
+
+    begin(&s);
+    OK(hf_latch_set(s.l[0], 1, E));
+    began = wait_now();
+    EXPECT(HF_ETIMEDOUT, hf_latch_wait(s.l[0], 100, NULL, E));
+    assert_true(wait_ms_since(began) >= 100);
+    assert_true(wait_ms_since(began) <= 1100);
+    start(&w, s.l[1]);
+    EXPECT(HF_EBUSY, hf_latch_free(s.l[1]));
+    hf_cancel_fire(&w.cancel);
+    conf_thread_join(&w.t);
+    assert_int_equal(w.rc, HF_ECANCELED);
+    EXPECT(HF_EINVAL, hf_latch_wait(s.l[0], -2, NULL, E));
+    is_at(s.l[0], 1);
+    OK(hf_latch_down(s.l[0], NULL, E));
+    end(&s);
+}
+
+static void test_latch_wait_ends_with_the_client(void)
+{
+    struct latches s;
+    struct waiter w;
+
+    begin(&s);
+    OK(hf_latch_set(s.l[0], 1, E));
+    start(&w, s.l[1]);
+    OK(hf_close(s.c[1]));
+    conf_thread_join(&w.t);
+    assert_int_equal(w.rc, HF_ECLOSED);
+    EXPECT(HF_ECLOSED, hf_latch_down(s.l[1], NULL, E));
+    EXPECT(HF_ECLOSED, hf_latch_set(s.l[1], 1, E));
+    EXPECT(HF_ECLOSED, hf_latch_get(s.l[1], &(uint64_t){0}, E));
+    EXPECT(HF_ECLOSED, hf_latch_wait(s.l[1], 0, NULL, E));
+    OK(hf_latch_free(s.l[1]));
+    OK(hf_latch_down(s.l[0], NULL, E));
+    OK(hf_latch_free(s.l[0]));
+    OK(hf_close(s.c[0]));
+}
+
+/* ---- without blocking -------------------------------------------------- */
+
+struct call {
+    int called, result;
+    hf_latch *latch;
+};
+
+static void note(void *arg, hf_latch *latch, int result)
+{
+    struct call *call = arg;
+
+    call->called++;
+    call->result = result;
+    call->latch = latch;
+}
+
+static bool called(hf_client *c, const struct call *call)
+{
+    assert_true(hf_client_dispatch(c) >= 0);
+    return call->called;
+}
+
+static void wait_async(hf_latch *latch, int64_t wait_ms, struct call *call)
+{
+    *call = (struct call){0, 0, NULL};
+    OK(hf_latch_wait_async(latch, wait_ms, note, call, E));
+}
+
+static void test_latch_async(void)
+{
+    struct latches s;
+    struct call call;
+
+    begin(&s);
+    wait_async(s.l[0], HF_FOREVER, &call); /* at 0 */
+    assert_int_equal(call.called, 0);      /* from dispatch only */
+    COMES(called(s.c[0], &call));
+    OK(call.result);
+    assert_ptr_equal(call.latch, s.l[0]);
+    OK(hf_latch_set(s.l[0], 1, E));
+    wait_async(s.l[1], 50, &call);
+    EXPECT(HF_EBUSY, hf_latch_wait_async(s.l[1], 50, note, &call, E));
+    EXPECT(HF_EBUSY, hf_latch_free(s.l[1]));
+    COMES(called(s.c[1], &call));
+    EXPECT(HF_ETIMEDOUT, call.result);
+    wait_async(s.l[1], HF_FOREVER, &call);
+    assert_false(called(s.c[1], &call));
+    OK(hf_latch_cancel(s.l[1]));
+    COMES(called(s.c[1], &call));
+    EXPECT(HF_ECANCELED, call.result);
+    wait_async(s.l[1], HF_FOREVER, &call);
+    OK(hf_latch_down(s.l[0], NULL, E));
+    COMES(called(s.c[1], &call));
+    OK(call.result);
+    assert_int_equal(call.called, 1);
+    end(&s);
+}
+
+static void test_latch_async_ends_with_the_client(void)
+{
+    struct latches s;
+    struct call call;
+
+    begin(&s);
+    OK(hf_latch_set(s.l[0], 1, E));
+    wait_async(s.l[1], HF_FOREVER, &call);
+    OK(hf_close(s.c[1]));
+    assert_int_equal(call.called, 1);
+    EXPECT(HF_ECLOSED, call.result);
+    EXPECT(HF_ECLOSED, hf_latch_wait_async(s.l[1], 0, note, &call, E));
+    EXPECT(HF_ECLOSED, hf_latch_cancel(s.l[1]));
+    OK(hf_latch_free(s.l[1]));
+    OK(hf_latch_down(s.l[0], NULL, E));
+    OK(hf_latch_free(s.l[0]));
+    OK(hf_close(s.c[0]));
+}
+
+static void test_latch_is_seen(void)
+{
+    struct latches s;
+    hf_info *info;
+
+    begin(&s);
+    OK(hf_latch_set(s.l[0], 3, E));
+    OK(hf_inspect(s.c[1], s.name, HF_CSTRING, &info, E));
+    assert_int_equal(info->kind, HF_LATCH);
+    assert_int_equal(info->count, 3);
+    assert_int_equal(info->holders_len, 0);
+    hf_info_free(s.c[1], info);
+    for (int i = 0; i < 3; i++)
+        OK(hf_latch_down(s.l[0], NULL, E));
+    end(&s);
+}
+
+/* It is nobody's: neither a death nor a closed client changes it. */
+static void test_latch_survives_whoever_set_it(void)
+{
+    struct proc_cmd set = {.op = PROC_SET, .times = 2};
+    struct proc_cmd wait = {
+        .op = PROC_WAIT, .wait_ms = HF_FOREVER, .announce = true};
+    struct latches s;
+    struct proc setter, waiter;
+    struct proc_reply r;
+    int64_t killed;
+
+    begin(&s);
+    conf_puppet_of(&setter, s.name, 300, HF_LATCH, 0);
+    assert_int_equal(proc_do(&setter, &set, &r), 0);
+    OK(r.rc);
+    OK(conf_puppet_do(&setter, PROC_DOWN, NULL));
+    conf_puppet_of(&waiter, s.name, 300, HF_LATCH, 0);
+    assert_int_equal(proc_do(&waiter, &wait, &r), 0);
+    proc_kill(&setter);
+    killed = wait_now();
+    COMES(wait_ms_since(killed) > 3 * 300); /* longer than its TTL */
+    is_at(s.l[0], 1);
+    assert_false(proc_ready(&waiter, 0));
+    OK(hf_latch_down(s.l[0], NULL, E));
+    conf_puppet_answer(&waiter, &r);
+    OK(r.rc);
+    assert_int_equal(proc_end(&waiter), 0);
+    end(&s);
+}
+
+/* Threads, clients and processes count: each down counts once. */
+struct counter {
+    struct conf_thread t;
+    hf_latch *latch;
+    int times, rc;
+};
+
+static void count_down(void *arg)
+{
+    struct counter *c = arg;
+
+    for (int i = 0; i < c->times && !c->rc; i++)
+        c->rc = hf_latch_down(c->latch, NULL, NULL);
+}
+
+static void test_latch_counts_each_once(void)
+{
+    enum { N = 4, TIMES = 50 };
+    struct latches s;
+    struct counter c[N];
+
+    begin(&s);
+    OK(hf_latch_set(s.l[0], N * TIMES + 1, E));
+    for (int i = 0; i < N; i++) {
+        c[i] = (struct counter){.latch = s.l[i % 2], .times = TIMES};
+        conf_thread_start(&c[i].t, count_down, &c[i]);
+    }
+    for (int i = 0; i < N; i++) {
+        conf_thread_join(&c[i].t);
+        OK(c[i].rc);
+    }
+    is_at(s.l[0], 1);
+    OK(hf_latch_down(s.l[0], NULL, E));
+    end(&s);
+}
+
+static void test_latch_bad_arguments(void)
+{
+    hf_client *c = conf_open();
+    hf_latch *latch = NULL;
+
+    EXPECT(HF_EINVAL, hf_latch_new(NULL, "n", 1, &latch, E));
+    EXPECT(HF_EINVAL, hf_latch_new(c, NULL, 1, &latch, E));
+    EXPECT(HF_EINVAL, hf_latch_new(c, "", 0, &latch, E));
+    EXPECT(HF_EINVAL, hf_latch_new(c, "a\0b", 3, &latch, E));
+    EXPECT(HF_EINVAL, hf_latch_new(c, "n", 1, NULL, E));
+    OK(hf_latch_new(c, conf_name(), HF_CSTRING, &latch, E));
+    EXPECT(HF_EINVAL, hf_latch_get(latch, NULL, E));
+    EXPECT(HF_EINVAL, hf_latch_set(latch, 0, E));
+    EXPECT(HF_EINVAL, hf_latch_set(latch, (uint64_t)INT32_MAX + 1, E));
+    EXPECT(HF_EINVAL, hf_latch_wait_async(latch, 0, NULL, NULL, E));
+    EXPECT(HF_EINVAL, hf_latch_cancel(NULL));
+    OK(hf_latch_cancel(latch)); /* nothing to cancel */
+    EXPECT(HF_EINVAL, hf_latch_set(NULL, 1, E));
+    EXPECT(HF_EINVAL, hf_latch_down(NULL, NULL, E));
+    EXPECT(HF_EINVAL, hf_latch_wait(NULL, 0, NULL, E));
+    OK(hf_latch_free(latch));
+    OK(hf_latch_free(NULL));
+    OK(hf_close(c));
+}
+
+const struct conf_case conf_latch[] = {
+    CONF_CASE(test_latch_is_counted_down, CONF_LATCH),
+    CONF_CASE(test_latch_is_set_once, CONF_LATCH),
+    CONF_CASE(test_latch_stays_at_zero, CONF_LATCH),
+    CONF_CASE(test_latch_lets_all_go_at_zero, CONF_LATCH),
+    CONF_CASE(test_latch_wait_ends_early, CONF_LATCH),
+    CONF_CASE(test_latch_wait_ends_with_the_client, CONF_LATCH),
+    CONF_CASE(test_latch_async, CONF_LATCH),
+    CONF_CASE(test_latch_async_ends_with_the_client, CONF_LATCH),
+    CONF_CASE(test_latch_is_seen, CONF_LATCH | CONF_INSPECT),
+    CONF_CASE(test_latch_survives_whoever_set_it, CONF_LATCH),
+    CONF_CASE(test_latch_counts_each_once, CONF_LATCH),
+    CONF_CASE(test_latch_bad_arguments, CONF_LATCH),
+    {0},
+};

@@ -1,0 +1,337 @@
+/* The read-write lock: reads share, writes exclude, in order where it is
+ * fair; reentry, going down, tokens. */
+#include "conf.h"
+
+static void open_three(struct conf_group *g)
+{
+    conf_group_open(g, HF_RWLOCK, 0, 0);
+}
+
+static int try_as(hf_lock *lock, enum hf_mode mode)
+{
+    return conf_take(lock, mode, 0, 0);
+}
+
+static void granted_and_back(struct conf_taker *t)
+{
+    COMES(conf_taker_has(t));
+    conf_taker_end(t);
+    assert_int_equal(t->rc, 0);
+    assert_int_equal(t->release_rc, 0);
+}
+
+static void test_rwlock_reads_share(void)
+{
+    struct conf_group g;
+
+    open_three(&g);
+    for (int i = 0; i < 3; i++)
+        OK(try_as(g.l[i], HF_READ));
+    for (int i = 0; i < 3; i++) {
+        OK(hf_lock_check(g.l[i]));
+        OK(hf_lock_release(g.l[i], E));
+    }
+    conf_group_close(&g);
+}
+
+/* Threads of one client, through one handle. */
+static void test_rwlock_reads_share_between_threads(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
+    struct conf_taker t[4] = {0};
+
+    for (int i = 0; i < 4; i++) {
+        t[i].opt = (hf_acquire_options)HF_ACQUIRE_OPTIONS_INIT;
+        t[i].opt.mode = HF_READ;
+        conf_taker_start(&t[i], lock);
+    }
+    for (int i = 0; i < 4; i++)
+        COMES(conf_taker_has(&t[i])); /* all of them at once */
+    EXPECT(HF_EBUSY, try_as(lock, HF_WRITE));
+    for (int i = 0; i < 4; i++)
+        granted_and_back(&t[i]);
+    OK(conf_take(lock, HF_WRITE, 0, WAIT_LONG_MS));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_rwlock_writes_exclude(void)
+{
+    struct conf_group g;
+
+    open_three(&g);
+    OK(try_as(g.l[0], HF_WRITE));
+    EXPECT(HF_EBUSY, try_as(g.l[1], HF_WRITE));
+    EXPECT(HF_EBUSY, try_as(g.l[1], HF_READ));
+    EXPECT(HF_ETIMEDOUT, conf_take(g.l[2], HF_READ, 0, 50));
+    OK(hf_lock_release(g.l[0], E));
+    OK(conf_take(g.l[1], HF_READ, 0, WAIT_LONG_MS));
+    EXPECT(HF_EBUSY, try_as(g.l[0], HF_WRITE));
+    EXPECT(HF_ETIMEDOUT, conf_take(g.l[2], HF_WRITE, 0, 50));
+    OK(hf_lock_release(g.l[1], E));
+    OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
+    OK(hf_lock_release(g.l[2], E));
+    conf_group_close(&g);
+}
+
+static void test_rwlock_waiting_reads_are_let_in_together(void)
+{
+    struct conf_group g;
+    struct conf_taker one, two;
+
+    open_three(&g);
+    OK(hf_lock_acquire(g.l[0], NULL, E));
+    conf_taker_wait(&one, g.l[1], HF_READ, 0);
+    conf_taker_wait(&two, g.l[2], HF_READ, 0);
+    OK(hf_lock_release(g.l[0], E));
+    COMES(conf_taker_has(&one) && conf_taker_has(&two));
+    granted_and_back(&one);
+    granted_and_back(&two);
+    conf_group_close(&g);
+}
+
+/* Who comes after a waiting writer waits behind it. */
+static void test_rwlock_fair_writer_is_not_starved(void)
+{
+    struct conf_group g;
+    struct conf_taker writer, reader;
+
+    open_three(&g);
+    OK(try_as(g.l[0], HF_READ));
+    conf_taker_wait(&writer, g.l[1], HF_WRITE, 0);
+    EXPECT(HF_EBUSY, try_as(g.l[2], HF_READ));
+    conf_taker_wait(&reader, g.l[2], HF_READ, 0);
+    OK(hf_lock_release(g.l[0], E));
+    COMES(conf_taker_has(&writer));
+    assert_false(conf_taker_has(&reader));
+    granted_and_back(&writer);
+    granted_and_back(&reader);
+    assert_true(reader.token >= writer.token);
+    conf_group_close(&g);
+}
+
+/* A writer that gives up lets those go who waited behind it. */
+static void test_rwlock_fair_writer_that_gives_up_holds_nobody_up(void)
+{
+    struct conf_group g;
+    struct conf_taker writer, reader;
+    hf_cancel cancel = HF_CANCEL_INIT;
+
+    open_three(&g);
+    OK(try_as(g.l[0], HF_READ));
+    writer = (struct conf_taker){.opt = HF_ACQUIRE_OPTIONS_INIT};
+    writer.opt.cancel = &cancel;
+    conf_taker_start(&writer, g.l[1]);
+    conf_thread_asleep(&writer.t);
+    conf_taker_wait(&reader, g.l[2], HF_READ, 0);
+    hf_cancel_fire(&cancel);
+    conf_taker_end(&writer);
+    assert_int_equal(writer.rc, HF_ECANCELED);
+    granted_and_back(&reader); /* while the first one reads */
+    OK(hf_lock_check(g.l[0]));
+    OK(hf_lock_release(g.l[0], E));
+    conf_group_close(&g);
+}
+
+/* ---- down, and not up -------------------------------------------------- */
+
+static void test_rwlock_down_lets_reads_in_and_no_write(void)
+{
+    struct conf_group g;
+    struct conf_taker reader, writer;
+    uint64_t token;
+
+    open_three(&g);
+    EXPECT(HF_ENOTOWNER, hf_lock_downgrade(g.l[0], E));
+    OK(hf_lock_acquire(g.l[0], NULL, E));
+    token = conf_token(g.l[0]);
+    conf_taker_wait(&reader, g.l[1], HF_READ, 0);
+    conf_taker_wait(&writer, g.l[2], HF_WRITE, 0);
+    OK(hf_lock_downgrade(g.l[0], E));
+    COMES(conf_taker_has(&reader));
+    assert_false(conf_taker_has(&writer));
+    OK(hf_lock_check(g.l[0]));
+    assert_true(conf_token(g.l[0]) >= token);
+    granted_and_back(&reader);
+    assert_false(conf_taker_has(&writer));
+    OK(hf_lock_release(g.l[0], E));
+    granted_and_back(&writer);
+    assert_true(writer.token > token);
+    conf_group_close(&g);
+}
+
+static void test_rwlock_never_goes_up(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
+    int64_t began = wait_now();
+
+    EXPECT(HF_ENOTOWNER, hf_lock_upgrade(lock, E));
+    OK(try_as(lock, HF_READ));
+    EXPECT(HF_ENOTSUP, conf_take(lock, HF_WRITE, 0, HF_FOREVER));
+    EXPECT(HF_ENOTSUP, try_as(lock, HF_WRITE));
+    EXPECT(HF_ENOTSUP, hf_lock_upgrade(lock, E));
+    assert_true(wait_ms_since(began) < 1000);
+    OK(hf_lock_check(lock)); /* it reads as before */
+    OK(hf_lock_release(lock, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* ---- reentry ----------------------------------------------------------- */
+
+static void has_count(hf_lock *lock, unsigned expected)
+{
+    unsigned count = 0;
+
+    OK(hf_lock_count(lock, &count));
+    assert_int_equal(count, expected);
+}
+
+static void take_twice(enum hf_mode first, enum hf_mode second)
+{
+    struct conf_group g;
+
+    open_three(&g);
+    OK(try_as(g.l[0], first));
+    OK(try_as(g.l[0], second));
+    has_count(g.l[0], 2);
+    EXPECT(HF_EBUSY, try_as(g.l[1], HF_WRITE));
+    OK(hf_lock_release(g.l[0], E));
+    has_count(g.l[0], 1);
+    EXPECT(first == HF_READ ? 0 : HF_EBUSY, try_as(g.l[1], HF_READ));
+    if (first == HF_READ)
+        OK(hf_lock_release(g.l[1], E));
+    OK(hf_lock_release(g.l[0], E));
+    EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[0], E));
+    OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
+    OK(hf_lock_release(g.l[2], E));
+    conf_group_close(&g);
+}
+
+static void test_rwlock_read_in_read(void)
+{
+    take_twice(HF_READ, HF_READ);
+}
+
+static void test_rwlock_write_in_write(void)
+{
+    take_twice(HF_WRITE, HF_WRITE);
+}
+
+static void test_rwlock_read_in_write(void)
+{
+    take_twice(HF_WRITE, HF_READ);
+}
+
+/* The writer waits for this very reader: reentry does not wait behind it. */
+static void test_rwlock_read_in_read_passes_a_waiting_writer(void)
+{
+    struct conf_group g;
+    struct conf_taker writer;
+
+    open_three(&g);
+    OK(try_as(g.l[0], HF_READ));
+    conf_taker_wait(&writer, g.l[1], HF_WRITE, 0);
+    OK(conf_take(g.l[0], HF_READ, 0, HF_FOREVER));
+    OK(hf_lock_release(g.l[0], E));
+    OK(hf_lock_release(g.l[0], E));
+    granted_and_back(&writer);
+    conf_group_close(&g);
+}
+
+static void test_rwlock_not_reentrant_says_so(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock =
+        conf_lock_of(c, conf_name(), HF_RWLOCK, 0, HF_NOT_REENTRANT);
+
+    for (int mode = HF_WRITE; mode <= HF_READ; mode++) {
+        OK(conf_take(lock, (enum hf_mode)mode, 0, WAIT_LONG_MS));
+        EXPECT(HF_EDEADLK, conf_take(lock, (enum hf_mode)mode, 0, HF_FOREVER));
+        OK(hf_lock_check(lock));
+        OK(hf_lock_release(lock, E));
+    }
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* ---- tokens ------------------------------------------------------------ */
+
+static uint64_t token_as(hf_lock *lock, enum hf_mode mode)
+{
+    uint64_t token;
+
+    OK(conf_take(lock, mode, 0, WAIT_LONG_MS));
+    token = conf_token(lock);
+    OK(hf_lock_release(lock, E));
+    return token;
+}
+
+static void test_rwlock_tokens_of_writes_rise_and_bind_reads(void)
+{
+    struct conf_group g;
+    uint64_t last = 0;
+
+    open_three(&g);
+    for (int i = 0; i < 6; i++) {
+        uint64_t wrote = token_as(g.l[i % 3], HF_WRITE);
+
+        /* Above what any reader has shown: those are refused from now on. */
+        assert_true(wrote > last);
+        for (int k = 0; k < 3; k++) {
+            uint64_t read = token_as(g.l[k], HF_READ);
+
+            assert_true(read >= wrote);
+            last = read > last ? read : last;
+        }
+    }
+    conf_group_close(&g);
+}
+
+static void test_rwlock_tokens_of_reads_do_not_raise(void)
+{
+    struct conf_group g;
+    hf_info *before, *after;
+
+    open_three(&g);
+    token_as(g.l[0], HF_WRITE);
+    OK(try_as(g.l[0], HF_READ));
+    OK(hf_inspect(g.c[2], g.name, HF_CSTRING, &before, E));
+    for (int i = 0; i < 5; i++)
+        token_as(g.l[1], HF_READ);
+    OK(hf_inspect(g.c[2], g.name, HF_CSTRING, &after, E));
+    assert_true(after->token == before->token);
+    OK(hf_lock_release(g.l[0], E));
+    hf_info_free(g.c[2], before);
+    hf_info_free(g.c[2], after);
+    conf_group_close(&g);
+}
+
+const struct conf_case conf_rwlock[] = {
+    CONF_CASE(test_rwlock_reads_share, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_reads_share_between_threads, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_writes_exclude, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_waiting_reads_are_let_in_together,
+              CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_fair_writer_is_not_starved, CONF_FAIR | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_fair_writer_that_gives_up_holds_nobody_up,
+              CONF_FAIR | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_down_lets_reads_in_and_no_write,
+              CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_never_goes_up, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_read_in_read, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_write_in_write, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_read_in_write, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_read_in_read_passes_a_waiting_writer,
+              CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_not_reentrant_says_so, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_tokens_of_writes_rise_and_bind_reads,
+              CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_tokens_of_reads_do_not_raise,
+              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
+    {0},
+};

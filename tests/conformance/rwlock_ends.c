@@ -1,0 +1,254 @@
+/* The read-write lock: how holds and waits end that are not released. Death,
+ * leases, cancelling, breaking; the verbs that do not block; who is seen. */
+#include "conf.h"
+
+#define TTL_MS 900
+
+struct call {
+    int called, result;
+};
+
+static void note(void *arg, hf_lock *lock, int result)
+{
+    struct call *call = arg;
+
+    (void)lock;
+    call->called++;
+    call->result = result;
+}
+
+static bool called(hf_client *c, const struct call *call)
+{
+    assert_true(hf_client_dispatch(c) >= 0);
+    return call->called;
+}
+
+static void take_async(hf_lock *lock, enum hf_mode mode, struct call *call)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    *call = (struct call){0, 0};
+    opt.mode = mode;
+    OK(hf_lock_acquire_async(lock, &opt, note, call, E));
+}
+
+/* ---- death ------------------------------------------------------------- */
+
+/* A dead reader is one reader less; the others read on. */
+static void test_rwlock_dead_reader_lets_go(void)
+{
+    struct conf_group g;
+    struct proc p;
+
+    conf_group_open(&g, HF_RWLOCK, 0, 0);
+    conf_puppet_of(&p, g.name, TTL_MS, HF_RWLOCK, 0);
+    OK(conf_puppet_take_as(&p, HF_READ, 0, WAIT_LONG_MS));
+    OK(conf_take(g.l[0], HF_READ, 0, 0));
+    proc_kill(&p);
+    EXPECT(HF_ETIMEDOUT, conf_take(g.l[1], HF_WRITE, 0, conf_death_ms(TTL_MS)));
+    OK(hf_lock_check(g.l[0]));
+    OK(hf_lock_release(g.l[0], E));
+    OK(conf_take(g.l[1], HF_WRITE, 0, 1000));
+    OK(hf_lock_release(g.l[1], E));
+    conf_group_close(&g);
+}
+
+static void test_rwlock_dead_writer_lets_go(void)
+{
+    struct conf_group g;
+    struct proc p;
+
+    conf_group_open(&g, HF_RWLOCK, 0, 0);
+    conf_puppet_of(&p, g.name, TTL_MS, HF_RWLOCK, 0);
+    OK(conf_puppet_take_as(&p, HF_WRITE, 0, WAIT_LONG_MS));
+    proc_kill(&p);
+    OK(conf_take(g.l[0], HF_READ, 0, conf_death_ms(TTL_MS)));
+    OK(conf_take(g.l[1], HF_READ, 0, 1000));
+    OK(hf_lock_release(g.l[0], E));
+    OK(hf_lock_release(g.l[1], E));
+    conf_group_close(&g);
+}
+
+/* It waited, and readers behind it. */
+static void test_rwlock_dead_waiting_writer_holds_nobody_up(void)
+{
+    struct conf_group g;
+    struct proc p;
+
+    conf_group_open(&g, HF_RWLOCK, 0, 0);
+    conf_puppet_of(&p, g.name, TTL_MS, HF_RWLOCK, 0);
+    OK(conf_take(g.l[0], HF_READ, 0, 0));
+    conf_puppet_wait_as(&p, HF_WRITE, 0);
+    EXPECT(HF_EBUSY, conf_take(g.l[1], HF_READ, 0, 0));
+    proc_kill(&p);
+    OK(conf_take(g.l[1], HF_READ, 0, conf_death_ms(TTL_MS)));
+    OK(hf_lock_release(g.l[0], E));
+    OK(hf_lock_release(g.l[1], E));
+    conf_group_close(&g);
+}
+
+/* ---- leases ------------------------------------------------------------ */
+
+static void test_rwlock_lease_of_a_reader_is_its_own(void)
+{
+    struct conf_group g;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    conf_group_open(&g, HF_RWLOCK, 0, 0);
+    opt.mode = HF_READ;
+    opt.lease_ms = 200;
+    OK(hf_lock_acquire(g.l[0], &opt, E));
+    OK(conf_take(g.l[1], HF_READ, 0, 0));
+    COMES(hf_lock_check(g.l[0]) == HF_ELOST);
+    OK(hf_lock_check(g.l[1])); /* renewed */
+    EXPECT(HF_EBUSY, conf_take(g.l[2], HF_WRITE, 0, 0));
+    EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
+    OK(hf_lock_release(g.l[1], E));
+    OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
+    OK(hf_lock_release(g.l[2], E));
+    conf_group_close(&g);
+}
+
+/* Going down keeps the hold, and its renewal. */
+static void test_rwlock_down_is_renewed(void)
+{
+    hf_client *c = conf_open_ttl(TTL_MS), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock_of(c, name, HF_RWLOCK, 0, 0);
+    hf_lock *other = conf_lock_of(b, name, HF_RWLOCK, 0, 0);
+    int64_t began;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_downgrade(lock, E));
+    began = wait_now();
+    COMES(wait_ms_since(began) > 2 * TTL_MS);
+    OK(hf_lock_check(lock));
+    EXPECT(HF_EBUSY, conf_take(other, HF_WRITE, 0, 0));
+    OK(hf_lock_renew(lock, 0, E));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(c));
+    OK(hf_close(b));
+}
+
+/* ---- without blocking -------------------------------------------------- */
+
+static void test_rwlock_async(void)
+{
+    struct conf_group g;
+    struct call one, two, write;
+
+    conf_group_open(&g, HF_RWLOCK, 0, HF_OWNER_HANDLE);
+    take_async(g.l[0], HF_READ, &one);
+    COMES(called(g.c[0], &one));
+    take_async(g.l[1], HF_READ, &two);
+    COMES(called(g.c[1], &two));
+    OK(one.result);
+    OK(two.result);
+    take_async(g.l[2], HF_WRITE, &write);
+    OK(hf_lock_release(g.l[0], E));
+    assert_false(called(g.c[2], &write));
+    OK(hf_lock_release_async(g.l[1], note, &two, E));
+    COMES(called(g.c[1], &two) && called(g.c[2], &write));
+    OK(write.result);
+    EXPECT(HF_EBUSY, conf_take(g.l[0], HF_READ, 0, 0));
+    OK(hf_lock_downgrade(g.l[2], E));
+    OK(conf_take(g.l[0], HF_READ, 0, WAIT_LONG_MS));
+    OK(hf_lock_release(g.l[0], E));
+    OK(hf_lock_release(g.l[2], E));
+    conf_group_close(&g);
+}
+
+static void test_rwlock_async_cancel(void)
+{
+    struct conf_group g;
+    struct call call;
+
+    conf_group_open(&g, HF_RWLOCK, 0, HF_OWNER_HANDLE);
+    for (int held = HF_WRITE; held <= HF_READ; held++)
+        for (int wanted = HF_WRITE; wanted <= HF_READ; wanted++) {
+            if (held == HF_READ && wanted == HF_READ)
+                continue; /* does not wait */
+            OK(conf_take(g.l[0], (enum hf_mode)held, 0, WAIT_LONG_MS));
+            take_async(g.l[1], (enum hf_mode)wanted, &call);
+            assert_false(called(g.c[1], &call));
+            OK(hf_lock_cancel(g.l[1]));
+            COMES(called(g.c[1], &call));
+            EXPECT(HF_ECANCELED, call.result);
+            OK(hf_lock_release(g.l[0], E));
+        }
+    OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
+    OK(hf_lock_release(g.l[2], E));
+    conf_group_close(&g);
+}
+
+/* ---- who is seen, and broken ------------------------------------------- */
+
+static void sees(struct conf_group *g, size_t holders, enum hf_mode mode)
+{
+    hf_info *info;
+
+    OK(hf_inspect(g->c[2], g->name, HF_CSTRING, &info, E));
+    assert_int_equal(info->kind, HF_RWLOCK);
+    assert_int_equal(info->holders_len, holders);
+    for (size_t i = 0; i < holders; i++) {
+        assert_int_equal(info->holders[i].pid, getpid());
+        assert_int_equal(info->holders[i].mode, mode);
+    }
+    hf_info_free(g->c[2], info);
+}
+
+static void test_rwlock_inspect_shows_all_readers(void)
+{
+    struct conf_group g;
+
+    conf_group_open(&g, HF_RWLOCK, 0, 0);
+    OK(conf_take(g.l[0], HF_READ, 0, 0));
+    sees(&g, 1, HF_READ);
+    OK(conf_take(g.l[1], HF_READ, 0, 0));
+    sees(&g, 2, HF_READ);
+    OK(hf_lock_release(g.l[0], E));
+    sees(&g, 1, HF_READ);
+    OK(hf_lock_release(g.l[1], E));
+    OK(conf_take(g.l[1], HF_WRITE, 0, WAIT_LONG_MS));
+    sees(&g, 1, HF_WRITE);
+    OK(hf_lock_downgrade(g.l[1], E));
+    sees(&g, 1, HF_READ);
+    OK(hf_lock_release(g.l[1], E));
+    conf_group_close(&g);
+}
+
+static void test_rwlock_break_takes_it_from_all(void)
+{
+    struct conf_group g;
+
+    conf_group_open(&g, HF_RWLOCK, 0, 0);
+    OK(conf_take(g.l[0], HF_READ, 0, 0));
+    OK(conf_take(g.l[1], HF_READ, 0, 0));
+    OK(hf_break(g.c[2], g.name, HF_CSTRING, E));
+    OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
+    EXPECT(HF_ELOST, hf_lock_renew(g.l[0], 0, E));
+    EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
+    EXPECT(HF_ELOST, hf_lock_release(g.l[1], E));
+    OK(hf_lock_check(g.l[2])); /* nobody else's */
+    OK(hf_lock_release(g.l[2], E));
+    conf_group_close(&g);
+}
+
+const struct conf_case conf_rwlock_ends[] = {
+    CONF_CASE(test_rwlock_dead_reader_lets_go, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_dead_writer_lets_go, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_dead_waiting_writer_holds_nobody_up,
+              CONF_FAIR | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_lease_of_a_reader_is_its_own,
+              CONF_EACH | CONF_RWLOCK | CONF_LEASE),
+    CONF_CASE(test_rwlock_down_is_renewed, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_async, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_async_cancel, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_rwlock_inspect_shows_all_readers,
+              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
+    CONF_CASE(test_rwlock_break_takes_it_from_all,
+              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
+    {0},
+};

@@ -1,0 +1,351 @@
+/* The semaphore: never more permits out than there are, whoever takes them,
+ * and those of the dead come back. */
+#include "conf.h"
+
+#include <stdio.h>
+
+#define SIZE 3
+#define TTL_MS 900
+
+static int try_for(hf_lock *lock, uint32_t permits)
+{
+    return conf_take(lock, HF_WRITE, permits, 0);
+}
+
+static void granted_and_back(struct conf_taker *t)
+{
+    COMES(conf_taker_has(t));
+    conf_taker_end(t);
+    assert_int_equal(t->rc, 0);
+    assert_int_equal(t->release_rc, 0);
+}
+
+static void open_three(struct conf_group *g)
+{
+    conf_group_open(g, HF_SEMAPHORE, SIZE, 0);
+}
+
+/* All of them are there: one can have them at once. */
+static void all_are_back(struct conf_group *g)
+{
+    OK(conf_take(g->l[0], HF_WRITE, SIZE, WAIT_LONG_MS));
+    EXPECT(HF_EBUSY, try_for(g->l[1], 1));
+    OK(hf_lock_release(g->l[0], E));
+}
+
+static void test_semaphore_k_of_n(void)
+{
+    struct conf_group g;
+
+    open_three(&g);
+    OK(try_for(g.l[0], 2));
+    EXPECT(HF_EBUSY, try_for(g.l[1], 2));
+    OK(try_for(g.l[1], 0)); /* 0 is 1 */
+    EXPECT(HF_EBUSY, try_for(g.l[2], 1));
+    EXPECT(HF_ETIMEDOUT, conf_take(g.l[2], HF_WRITE, 1, 50));
+    OK(hf_lock_release(g.l[0], E)); /* both of them */
+    OK(try_for(g.l[2], 2));
+    EXPECT(HF_EBUSY, try_for(g.l[0], 1));
+    OK(hf_lock_release(g.l[1], E));
+    OK(hf_lock_release(g.l[2], E));
+    EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[2], E));
+    all_are_back(&g);
+    conf_group_close(&g);
+}
+
+/* It has no owner: each acquire takes more. */
+static void test_semaphore_each_acquire_takes_more(void)
+{
+    struct conf_group g;
+
+    open_three(&g);
+    for (int i = 0; i < SIZE; i++)
+        OK(try_for(g.l[0], 1));
+    EXPECT(HF_EBUSY, try_for(g.l[0], 1));
+    EXPECT(HF_EBUSY, try_for(g.l[1], 1));
+    for (int i = 0; i < SIZE; i++) {
+        OK(hf_lock_release(g.l[0], E));
+        OK(conf_take(g.l[1], HF_WRITE, 1, WAIT_LONG_MS));
+    }
+    EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[0], E));
+    for (int i = 0; i < SIZE; i++)
+        OK(hf_lock_release(g.l[1], E));
+    all_are_back(&g);
+    conf_group_close(&g);
+}
+
+static void test_semaphore_wrong_numbers(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock_of(c, name, HF_SEMAPHORE, SIZE, 0), *none;
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    EXPECT(HF_EINVAL, try_for(lock, SIZE + 1));
+    EXPECT(HF_EINVAL, try_for(lock, UINT32_MAX));
+    EXPECT(HF_EINVAL, conf_take(lock, HF_READ, 1, 0));
+    opt.kind = HF_SEMAPHORE;
+    EXPECT(HF_EINVAL, hf_lock_new(c, name, HF_CSTRING, &opt, &none, E));
+    assert_null(none);
+    EXPECT(HF_ENOTOWNER, hf_lock_downgrade(lock, E));
+    OK(try_for(lock, SIZE));
+    EXPECT(HF_ENOTSUP, hf_lock_downgrade(lock, E));
+    EXPECT(HF_ENOTSUP, hf_lock_upgrade(lock, E));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* Another size is known at once in one client, and told by the server. */
+static void test_semaphore_size_is_that_of_the_first(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock_of(a, name, HF_SEMAPHORE, SIZE, 0);
+    hf_lock *other = conf_lock_of(b, name, HF_SEMAPHORE, SIZE + 1, 0);
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *none = lock;
+
+    opt.kind = HF_SEMAPHORE;
+    opt.permits = SIZE + 1;
+    opt.fairness = conf.fairness;
+    EXPECT(HF_EMISMATCH, hf_lock_new(a, name, HF_CSTRING, &opt, &none, E));
+    assert_null(none);
+    OK(try_for(lock, 1));
+    EXPECT(HF_EMISMATCH, try_for(other, 1));
+    EXPECT(HF_EMISMATCH, conf_take(other, HF_WRITE, 1, HF_FOREVER));
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* ---- waiting ----------------------------------------------------------- */
+
+static void test_semaphore_waits_for_enough(void)
+{
+    struct conf_group g;
+    struct conf_taker t;
+
+    open_three(&g);
+    OK(try_for(g.l[0], 1));
+    OK(try_for(g.l[1], 1));
+    conf_taker_wait(&t, g.l[2], HF_WRITE, SIZE);
+    OK(hf_lock_release(g.l[0], E));
+    conf_thread_asleep(&t.t); /* two are not three */
+    assert_false(conf_taker_has(&t));
+    OK(hf_lock_release(g.l[1], E));
+    granted_and_back(&t);
+    all_are_back(&g);
+    conf_group_close(&g);
+}
+
+/* Who wants many and came first has them before those who want few. */
+static void test_semaphore_fair_many_are_not_starved(void)
+{
+    struct conf_group g;
+    struct conf_taker many, few;
+
+    open_three(&g);
+    OK(try_for(g.l[0], 1));
+    conf_taker_wait(&many, g.l[1], HF_WRITE, SIZE);
+    EXPECT(HF_EBUSY, try_for(g.l[2], 1)); /* there are two, but not for it */
+    conf_taker_wait(&few, g.l[2], HF_WRITE, 1);
+    OK(hf_lock_release(g.l[0], E));
+    COMES(conf_taker_has(&many));
+    assert_false(conf_taker_has(&few));
+    granted_and_back(&many);
+    granted_and_back(&few);
+    conf_group_close(&g);
+}
+
+/* Those behind one who gave up are asked again. */
+static void test_semaphore_cancelled_wait_holds_nobody_up(void)
+{
+    struct conf_group g;
+    struct conf_taker many = {.opt = HF_ACQUIRE_OPTIONS_INIT}, few;
+    hf_cancel cancel = HF_CANCEL_INIT;
+
+    open_three(&g);
+    OK(try_for(g.l[0], 1));
+    many.opt.permits = SIZE;
+    many.opt.cancel = &cancel;
+    conf_taker_start(&many, g.l[1]);
+    conf_thread_asleep(&many.t);
+    few = (struct conf_taker){.opt = HF_ACQUIRE_OPTIONS_INIT};
+    conf_taker_start(&few, g.l[2]);
+    hf_cancel_fire(&cancel);
+    conf_taker_end(&many);
+    assert_int_equal(many.rc, HF_ECANCELED);
+    granted_and_back(&few);
+    OK(hf_lock_release(g.l[0], E));
+    all_are_back(&g);
+    conf_group_close(&g);
+}
+
+/* ---- never more than there are ----------------------------------------- */
+
+struct user {
+    struct conf_thread t;
+    hf_lock *lock;
+    int *out; /* atomic */
+    int number, rc, too_many;
+};
+
+static void use(void *arg)
+{
+    struct user *u = arg;
+
+    for (int i = 0; i < 100 && !u->rc; i++) {
+        hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+        int k = 1 + (i + u->number) % SIZE;
+
+        opt.permits = (uint32_t)k;
+        u->rc = hf_lock_acquire(u->lock, &opt, NULL);
+        if (u->rc)
+            return;
+        if (__atomic_add_fetch(u->out, k, __ATOMIC_SEQ_CST) > SIZE)
+            u->too_many++;
+        __atomic_sub_fetch(u->out, k, __ATOMIC_SEQ_CST);
+        u->rc = i % 2 ? hf_lock_release(u->lock, NULL)
+                      : hf_lock_release_nowait(u->lock, NULL);
+    }
+}
+
+static void test_semaphore_never_more_than_there_are(void)
+{
+    enum { N = 6 };
+    struct conf_group g;
+    struct user u[N];
+    int out = 0;
+
+    open_three(&g);
+    for (int i = 0; i < N; i++) {
+        u[i] = (struct user){.lock = g.l[i % 3], .out = &out, .number = i};
+        conf_thread_start(&u[i].t, use, &u[i]);
+    }
+    for (int i = 0; i < N; i++) {
+        conf_thread_join(&u[i].t);
+        OK(u[i].rc);
+        assert_int_equal(u[i].too_many, 0);
+    }
+    all_are_back(&g);
+    conf_group_close(&g);
+}
+
+static void test_semaphore_permits_of_the_dead_come_back(void)
+{
+    struct conf_group g;
+    struct proc p;
+
+    open_three(&g);
+    conf_puppet_of(&p, g.name, TTL_MS, HF_SEMAPHORE, SIZE);
+    OK(conf_puppet_take_as(&p, HF_WRITE, 2, WAIT_LONG_MS));
+    OK(try_for(g.l[0], 1));
+    EXPECT(HF_EBUSY, try_for(g.l[1], 1));
+    proc_kill(&p);
+    OK(conf_take(g.l[1], HF_WRITE, 2, conf_death_ms(TTL_MS)));
+    EXPECT(HF_EBUSY, try_for(g.l[2], 1));
+    OK(hf_lock_check(g.l[0])); /* the living keep theirs */
+    OK(hf_lock_release(g.l[0], E));
+    OK(hf_lock_release(g.l[1], E));
+    all_are_back(&g);
+    conf_group_close(&g);
+}
+
+/* ---- the rest ---------------------------------------------------------- */
+
+struct call {
+    int called, result;
+};
+
+static void note(void *arg, hf_lock *lock, int result)
+{
+    struct call *call = arg;
+
+    (void)lock;
+    call->called++;
+    call->result = result;
+}
+
+static bool called(hf_client *c, const struct call *call)
+{
+    assert_true(hf_client_dispatch(c) >= 0);
+    return call->called;
+}
+
+static void test_semaphore_async_and_cancel(void)
+{
+    struct conf_group g;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct call call = {0, 0};
+
+    conf_group_open(&g, HF_SEMAPHORE, SIZE, HF_OWNER_HANDLE);
+    opt.permits = 2;
+    OK(try_for(g.l[0], 2));
+    OK(hf_lock_acquire_async(g.l[1], &opt, note, &call, E));
+    assert_false(called(g.c[1], &call));
+    OK(hf_lock_cancel(g.l[1]));
+    COMES(called(g.c[1], &call));
+    EXPECT(HF_ECANCELED, call.result);
+    call = (struct call){0, 0};
+    OK(hf_lock_acquire_async(g.l[1], &opt, note, &call, E));
+    OK(hf_lock_release(g.l[0], E));
+    COMES(called(g.c[1], &call));
+    OK(call.result);
+    EXPECT(HF_EBUSY, try_for(g.l[2], 2));
+    call = (struct call){0, 0};
+    OK(hf_lock_release_async(g.l[1], note, &call, E));
+    COMES(called(g.c[1], &call));
+    OK(call.result);
+    all_are_back(&g);
+    conf_group_close(&g);
+}
+
+static void test_semaphore_inspect_and_break(void)
+{
+    struct conf_group g;
+    hf_info *info;
+
+    open_three(&g);
+    OK(try_for(g.l[0], 2));
+    OK(try_for(g.l[1], 1));
+    OK(hf_inspect(g.c[2], g.name, HF_CSTRING, &info, E));
+    assert_int_equal(info->kind, HF_SEMAPHORE);
+    assert_int_equal(info->permits, SIZE);
+    assert_int_equal(info->holders_len, 2);
+    assert_int_equal(info->holders[0].permits + info->holders[1].permits, SIZE);
+    hf_info_free(g.c[2], info);
+    OK(hf_break(g.c[2], g.name, HF_CSTRING, E));
+    OK(conf_take(g.l[2], HF_WRITE, SIZE, WAIT_LONG_MS));
+    EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
+    EXPECT(HF_ELOST, hf_lock_release(g.l[1], E));
+    EXPECT(HF_EBUSY, try_for(g.l[0], 1)); /* those gave nothing back */
+    OK(hf_lock_release(g.l[2], E));
+    all_are_back(&g);
+    conf_group_close(&g);
+}
+
+const struct conf_case conf_semaphore[] = {
+    CONF_CASE(test_semaphore_k_of_n, CONF_EACH | CONF_SEMAPHORE),
+    CONF_CASE(test_semaphore_each_acquire_takes_more,
+              CONF_EACH | CONF_SEMAPHORE),
+    CONF_CASE(test_semaphore_wrong_numbers, CONF_EACH | CONF_SEMAPHORE),
+    CONF_CASE(test_semaphore_size_is_that_of_the_first,
+              CONF_EACH | CONF_SEMAPHORE),
+    CONF_CASE(test_semaphore_waits_for_enough, CONF_EACH | CONF_SEMAPHORE),
+    CONF_CASE(test_semaphore_fair_many_are_not_starved,
+              CONF_FAIR | CONF_SEMAPHORE),
+    CONF_CASE(test_semaphore_cancelled_wait_holds_nobody_up,
+              CONF_EACH | CONF_SEMAPHORE),
+    CONF_CASE(test_semaphore_never_more_than_there_are,
+              CONF_EACH | CONF_SEMAPHORE),
+    CONF_CASE(test_semaphore_permits_of_the_dead_come_back,
+              CONF_EACH | CONF_SEMAPHORE),
+    CONF_CASE(test_semaphore_async_and_cancel, CONF_EACH | CONF_SEMAPHORE),
+    CONF_CASE(test_semaphore_inspect_and_break,
+              CONF_EACH | CONF_SEMAPHORE | CONF_INSPECT),
+    {0},
+};

@@ -9,12 +9,13 @@ import sys
 import time
 
 import contention
+import faults
 import kinds
 from peers import Failure, Peers, Server
 
-WARM_MS = 1000  # Java is slow until it has seen some of its code run
+WARM_MS = 500  # Java is slow until it has seen some of its code run
 
-CASES = [*contention.CASES, *kinds.CASES]
+CASES = [*contention.CASES, *faults.CASES, *kinds.CASES]
 
 
 def say(text):
@@ -30,23 +31,21 @@ class World:
         self.pools = {}
         self.names = 0
 
-    def pool(self, side, count):
-        """Processes that stay, for the cases that want many of them warm."""
-        have = self.pools.setdefault(side, [])
-        new = self.peers.start(side, max(0, count - len(have)))
+    def pool(self, side, count, lease_ms=30000):
+        """Processes that stay, but for those that a case has killed."""
+        pool = self.pools.setdefault((side, lease_ms), [])
+        pool[:] = [peer for peer in pool if peer.process.poll() is None]
+        new = self.peers.start(side, max(0, count - len(pool)), lease_ms)
         if side == 'redisson':
             self.warm(new)
-        have += new
-        return have[:count]
+        pool += new
+        return pool[:count]
 
     def warm(self, peers):
         for peer in peers:
             peer.tell('race', 'unfair', self.name(), 1, WARM_MS)
         for peer in peers:
             peer.expect('done')
-
-    def start(self, side, lease_ms=30000):
-        return self.peers.start(side, lease_ms=lease_ms)[0]
 
     def name(self):
         self.names += 1
@@ -55,11 +54,10 @@ class World:
     def note(self, text):
         say(f'# {text}')
 
-    def end_of_case(self, good):
-        kept = [p for pool in self.pools.values() for p in pool] if good else []
-        if not good:
-            self.pools = {}
-        self.peers.end([p for p in self.peers.all if p not in kept])
+    def start_anew(self):
+        """Nobody knows what they do after a failure."""
+        self.pools = {}
+        self.peers.end()
 
     def end(self):
         self.peers.end()
@@ -73,7 +71,7 @@ def run(world, number, title, case):
         why = None
     except Failure as e:
         why = str(e)
-    world.end_of_case(why is None)
+        world.start_anew()
     say(f'{"not ok" if why else "ok"} {number} - {title}')
     say(f'# {time.monotonic() - start:.1f} s')
     if why:

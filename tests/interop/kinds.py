@@ -7,7 +7,7 @@ OURS = {'mutex': True, 'rwlock': False, 'semaphore': False, 'latch': False}
 
 
 def declared(world):
-    ours = world.start('ours')
+    [ours] = world.pool('ours', 1)
     for kind, tried in OURS.items():
         has = ours.ask('caps', kind)
         check((has != 'caps 0') == tried, f'{kind}: {has}, but in the table '
@@ -16,7 +16,7 @@ def declared(world):
 
 def refused(world, kind):
     """Redisson uses the name as kind; our mutex is refused, and harms nothing."""
-    redisson, ours = world.pool('redisson', 1)[0], world.start('ours')
+    [redisson], [ours] = world.pool('redisson', 1), world.pool('ours', 1)
     name = world.name()
     if kind in ('semaphore', 'plain'):
         redisson.expect('set', 'permits', kind, name, 1)

@@ -187,7 +187,7 @@ class Peers:
             peer.expect('ready')
         return new
 
-    def end(self, some=None):
-        for peer in list(self.all) if some is None else some:
+    def end(self):
+        for peer in self.all:
             peer.end()
-            self.all.remove(peer)
+        self.all = []

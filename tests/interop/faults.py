@@ -1,0 +1,193 @@
+"""Processes are killed, give up, and are robbed, beside those of the other
+library: it goes on as soon as it would among its own."""
+
+import time
+
+from peers import check, wait_until
+
+LEASE_MS = 3000
+LEASE_S = LEASE_MS / 1000
+SLACK_S = 1      # the server's tick, and two cores for all of us
+LOOK_S = 2       # how often ours looks, in case nobody tells
+FOREVER = -1
+
+
+def cast(world, *sides):
+    """A process for each part, of a side each, with a short lease."""
+    pools = {side: list(world.pool(side, sides.count(side), LEASE_MS))
+             for side in set(sides)}
+    return [pools[side].pop() for side in sides]
+
+
+def wait_for(world, peer, kind, name, wait_ms=FOREVER):
+    """Makes it wait, and returns when it does as far as the server knows."""
+    before = world.server.waiting(kind, name)
+    peer.tell('hold', kind, name, 0, wait_ms)
+    wait_until(f'{peer.side} waits',
+               lambda: world.server.waiting(kind, name) > before)
+
+
+def granted(peer):
+    start = time.monotonic()
+    peer.expect('held')
+    return time.monotonic() - start
+
+
+def killed_holder(world, kind, dies, waits):
+    holder, waiter = cast(world, dies, waits)
+    name = world.name()
+    holder.expect('held', 'hold', kind, name, 0, FOREVER)
+    if 'redis-py' in (dies, waits):
+        waiter.tell('hold', kind, name, 0, FOREVER)
+    else:
+        wait_for(world, waiter, kind, name)
+    check(not waiter.has_answered(), 'two hold it')
+    holder.kill()
+    seconds = granted(waiter)
+    waiter.expect('dropped', 'drop')
+    world.note(f'granted after {seconds:.2f} s, of a lease of {LEASE_S:.0f} s')
+    # Renewed at a third: two are left at the least.
+    check(seconds > LEASE_S / 2, 'before the lease was over')
+    check(seconds < LEASE_S + SLACK_S, 'late')
+
+
+def killed_waiter(world, kind, holds, dies, *behind, wait_ms=FOREVER):
+    """Seconds from the release until the one behind the dead has it."""
+    holder, waiter, second, *others = cast(world, holds, dies, *behind)
+    name = world.name()
+    holder.expect('held', 'hold', kind, name, 0, FOREVER)
+    wait_for(world, waiter, kind, name, wait_ms)
+    for peer in second, *others:
+        wait_for(world, peer, kind, name)
+    waiter.kill()
+    holder.expect('dropped', 'drop')
+    seconds = granted(second)
+    world.note(f'{holds} lets go, a waiter of {dies} is dead, {behind[0]} has '
+               f'it after {seconds:.2f} s')
+    for peer in others:
+        second.expect('dropped', 'drop')
+        peer.expect('held')
+        second = peer
+    second.expect('dropped', 'drop')
+    return seconds
+
+
+def killed_unfair_waiter(world, holds, dies, behind):
+    seconds = killed_waiter(world, 'unfair', holds, dies, behind)
+    check(seconds < SLACK_S, 'late')
+
+
+def killed_fair_waiter_of_redisson(world):
+    """Redisson's waiters have a deadline by their wait: of 2 s here."""
+    reference = killed_waiter(world, 'fair', 'redisson', 'redisson',
+                              'redisson', wait_ms=2000)
+    for holds in 'redisson', 'ours':
+        seconds = killed_waiter(world, 'fair', holds, 'redisson', 'ours',
+                                wait_ms=2000)
+        check(seconds < reference + LOOK_S + SLACK_S,
+              'later than among its own')
+
+
+def killed_fair_waiter_of_ours(world):
+    seconds = killed_waiter(world, 'fair', 'ours', 'ours', 'redisson')
+    check(seconds < SLACK_S, 'late')
+    # Redisson's holder does not know that it is dead; who lives of ours does.
+    seconds = killed_waiter(world, 'fair', 'redisson', 'ours', 'redisson',
+                            'ours')
+    check(seconds < LEASE_S + LOOK_S, 'late')
+
+
+def deadline_ms(world, side):
+    """How long Redisson waits for a waiter that may be dead."""
+    holder, waiter = cast(world, 'redisson', side)
+    name = world.name()
+    holder.expect('held', 'hold', 'fair', name, 0, FOREVER)
+    wait_for(world, waiter, 'fair', name)
+    [(_, deadline)] = world.server.client.zrange(
+        f'redisson_lock_timeout:{{{name}}}', 0, -1, withscores=True)
+    holder.expect('dropped', 'drop')
+    waiter.expect('held')
+    waiter.expect('dropped', 'drop')
+    return deadline - time.time() * 1000
+
+
+def fair_deadlines(world):
+    ours, redisson = (deadline_ms(world, side) for side in ('ours', 'redisson'))
+    world.note(f'Redisson waits for a dead waiter of its own '
+               f'{redisson / 1000:.1f} s, of ours {ours / 1000:.1f} s')
+    check(ours < redisson + 1000 * SLACK_S, 'longer than for its own')
+
+
+def gives_up(world, kind, holds, leaves, behind):
+    holder, waiter, second = cast(world, holds, leaves, behind)
+    name = world.name()
+    holder.expect('held', 'hold', kind, name, 0, FOREVER)
+    wait_for(world, waiter, kind, name, 300)
+    wait_for(world, second, kind, name)
+    waiter.expect('busy')
+    check(not second.has_answered(), 'two hold it')
+    holder.expect('dropped', 'drop')
+    seconds = granted(second)
+    second.expect('dropped', 'drop')
+    check(seconds < SLACK_S, f'{seconds:.2f} s')
+
+
+def ours_is_robbed(world):
+    ours, redisson = cast(world, 'ours', 'redisson')
+    name = world.name()
+    ours.expect('held', 'hold', 'unfair', name, 0, FOREVER)
+    redisson.expect('forced', 'force', '-', name)
+    redisson.expect('held', 'hold', 'unfair', name, 0, 0)
+    wait_until('ours has seen it', lambda: ours.ask('check') == 'HF_ELOST',
+               LEASE_S)
+    ours.expect('failed HF_ELOST', 'drop')
+    redisson.expect('dropped', 'drop')
+
+
+def redisson_is_robbed(world):
+    ours, redisson, waiter = cast(world, 'ours', 'redisson', 'redisson')
+    name = world.name()
+    redisson.expect('held', 'hold', 'unfair', name, 0, FOREVER)
+    wait_for(world, waiter, 'unfair', name)
+    ours.expect('forced', 'force', '-', name)
+    check(granted(waiter) < SLACK_S, 'late')
+    redisson.expect('failed java.lang.IllegalMonitorStateException', 'drop')
+    waiter.expect('dropped', 'drop')
+
+
+def of(run, *args):
+    return lambda world: run(world, *args)
+
+
+def both_ways(title, run, *args):
+    """One for each side that something may happen to."""
+    return [('mutex', title.format(one), of(run, *args, one, other))
+            for one, other in [('redisson', 'ours'), ('ours', 'redisson')]]
+
+
+CASES = [
+    *both_ways('killed: {} while it holds an rlock', killed_holder, 'unfair'),
+    *both_ways('killed: {} while it holds an rfairlock', killed_holder, 'fair'),
+    ('mutex', 'killed: redis-py while it holds',
+     of(killed_holder, 'unfair', 'redis-py', 'ours, string')),
+    ('mutex', 'killed: ours while it holds, redis-py waits',
+     of(killed_holder, 'unfair', 'ours, string', 'redis-py')),
+    ('mutex', 'killed: redisson while it waits for an rlock',
+     of(killed_unfair_waiter, 'ours', 'redisson', 'ours')),
+    ('mutex', 'killed: ours while it waits for an rlock',
+     of(killed_unfair_waiter, 'redisson', 'ours', 'redisson')),
+    ('mutex', 'killed: redisson while it waits for an rfairlock',
+     killed_fair_waiter_of_redisson),
+    ('mutex', 'killed: ours while it waits for an rfairlock',
+     killed_fair_waiter_of_ours),
+    ('mutex', 'killed: for how long redisson waits for a dead waiter',
+     fair_deadlines),
+    *[('mutex', f'gives up: {leaves} on an {what}, held by {holds}',
+       of(gives_up, kind, holds, leaves, behind))
+      for kind, what in [('unfair', 'rlock'), ('fair', 'rfairlock')]
+      for holds, leaves, behind in [('redisson', 'ours', 'redisson'),
+                                    ('ours', 'redisson', 'ours')]],
+    ('mutex', 'broken: a lock that ours holds, by redisson', ours_is_robbed),
+    ('mutex', 'broken: a lock that redisson holds, by ours',
+     redisson_is_robbed),
+]

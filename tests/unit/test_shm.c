@@ -739,38 +739,53 @@ static void test_death_of_a_waiter_that_holds_another(void **state)
     hf_close(client);
 }
 
-/* The one whom the kernel wakes is stopped: the other looks for himself. */
-static void test_death_while_a_waiter_is_stopped(void **state)
+/* The one whom the kernel wakes is stopped: the others look for themselves, and
+ * not all at the same moment. */
+static void death_beside_a_stopped_one(const char *url, int many)
 {
-    struct place *p = *state;
-    pid_t pid = child_with_many(p->url, 1), stopped;
-    hf_client *client;
-    struct waiter w;
-    pthread_t thread;
+    pid_t pid = child_with_many(url, many), stopped;
+    hf_client *clients[16];
+    struct waiter w[16];
+    pthread_t threads[16];
+    char name[16];
     int64_t at;
 
     stopped = fork();
     if (!stopped) {
-        hf_lock_acquire(make_lock(open_client(p->url), "x", true), NULL, NULL);
+        hf_lock_acquire(make_lock(open_client(url), "x", true), NULL, NULL);
         wait_for_ever();
     }
     nap_ms(50);
-    client = open_client(p->url);
-    w = (struct waiter){make_lock(client, "y0", true), 0, -1};
-    pthread_create(&thread, NULL, wait_for_lock, &w);
+    for (int i = 0; i < many; i++) {
+        snprintf(name, sizeof(name), "y%d", i);
+        clients[i] = open_client(url);
+        w[i] = (struct waiter){make_lock(clients[i], name, true), 0, -1};
+    }
+    for (int i = 0; i < many; i++)
+        pthread_create(&threads[i], NULL, wait_for_lock, &w[i]);
     nap_ms(50);
     kill(stopped, SIGSTOP);
-    nap_ms(10);
+    nap_ms(450); /* so that all others have looked, and are behind it */
     at = now_ms();
     kill(pid, SIGKILL);
-    pthread_join(thread, NULL);
-    assert_int_equal(w.rc, 0);
-    assert_in_range(w.granted_at - at, 0, 100);
+    for (int i = 0; i < many; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(w[i].rc, 0);
+        assert_in_range(w[i].granted_at - at, 0, 100);
+        hf_lock_free(w[i].lock);
+        hf_close(clients[i]);
+    }
     kill(stopped, SIGKILL);
     waitpid(stopped, NULL, 0);
     waitpid(pid, NULL, 0);
-    hf_lock_free(w.lock);
-    hf_close(client);
+}
+
+static void test_death_while_a_waiter_is_stopped(void **state)
+{
+    struct place *p = *state;
+
+    death_beside_a_stopped_one(p->url, 1);
+    death_beside_a_stopped_one(p->url, 16);
 }
 
 /* The one before us has left the queue: we watch the holder from then on. */

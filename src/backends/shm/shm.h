@@ -23,12 +23,11 @@
 
 #include <time.h>
 
-#define SHM_LOOK_NS (2000 * HF__MS) /* in case a wake-up was lost */
-#define SHM_POLL_NS (50 * HF__MS)   /* the kernel cannot tell of a death */
-#define SHM_TABLES_NS                                                          \
-    (500 * HF__MS)           /* for their mutex: somebody is stopped           \
-                              */
-#define SHM_WATCHED_MAX 100u /* by the keeper, in one sleep */
+#define SHM_LOOK_NS (2000 * HF__MS)  /* in case a wake-up was lost */
+#define SHM_NAP_NS (5000 * HF__MS)   /* the keeper; see wait.c, of suspends */
+#define SHM_POLL_NS (50 * HF__MS)    /* the kernel cannot tell of a death */
+#define SHM_TABLES_NS (500 * HF__MS) /* who has them may be stopped */
+#define SHM_WATCHED_MAX 100u         /* by the keeper, in one sleep */
 #define SHM_NO_CELL 0xffffu
 
 /* A place at which a test may end the process: between any two steps that

@@ -17,6 +17,11 @@
  * For asynchronous waits nobody sleeps: the keeper does, on its own doorbell
  * and on all liveness words that they watch. Without futex_waitv the core is
  * told to look every 50 ms.
+ *
+ * Deadlines are of CLOCK_BOOTTIME, which goes on while the machine is
+ * suspended; a futex knows only clocks that stand still then, or that people
+ * set. So no sleep is long, and a deadline that passed during a suspend is
+ * seen at most that long after it.
  */
 #include "shm.h"
 
@@ -226,7 +231,7 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
         else
             until = least(until, s->core->now() + SHM_POLL_NS);
     }
-    left = until - s->core->now();
+    left = least(until - s->core->now(), SHM_NAP_NS);
     pthread_mutex_unlock(&s->async_mutex);
     if (left > 0 && !sleep_on(s, on, len, left))
         sleep_on_one(word, expect, true, left);

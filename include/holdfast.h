@@ -102,10 +102,8 @@ typedef struct hf_latch hf_latch;
 #define HF_NO_DEADLINE INT64_MAX       /* a deadline that does not come */
 #define HF_NAME_MAX 512                /* bytes in a name */
 #define HF_TIME_MAX_MS 3155760000000LL /* a hundred years; more is EINVAL */
-#define HF_LEASE_MIN_MS                                                        \
-    10                          /* of a TTL or lease; less is EINVAL: it       \
-                                   would end before one could use it */
-#define HF_CSTRING ((size_t)-1) /* a name_len: "ends at its NUL" */
+#define HF_LEASE_MIN_MS 10             /* of a TTL or lease; less is EINVAL */
+#define HF_CSTRING ((size_t)-1)        /* a name_len: "ends at its NUL" */
 
 enum hf_event_type {
     HF_EVENT_LOST = 1, /* a hold of ours ended without a release */

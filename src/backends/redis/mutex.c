@@ -230,26 +230,60 @@ static int64_t clamp(int64_t n, int64_t low, int64_t high)
     return n < low ? low : n > high ? high : n;
 }
 
-/* When to ask again although nobody rang. Where we are not told (a foreign
- * holder in the string dialect publishes nothing; a server that forbids our
- * channels), every 100 ms at first, then ever less often up to 1 s. */
-static hf__time look_at(struct redis *r, struct rd_chan *chan, int64_t ttl_ms,
-                        bool foreign, int64_t waiting, hf__time now)
+/* What an answer says about our place in the queue. */
+struct place {
+    int64_t ttl_ms;  /* until the lease of the holder ends; -1: unknown */
+    int64_t foreign; /* the holder is not one of us */
+    int64_t waiting; /* how many */
+    int64_t near;    /* among the first */
+};
+
+static bool read_place(const struct rd_node *reply, struct place *p)
 {
-    int64_t ms = clamp(waiting * RD_LOOK_EACH_MS, RD_LOOK_MS, RD_LOOK_MAX_MS);
-    int64_t spread = clamp(waiting, RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
+    return hf__rd_int(hf__rd_at(reply, 2), &p->ttl_ms) &&
+           hf__rd_int(hf__rd_at(reply, 3), &p->foreign) &&
+           hf__rd_int(hf__rd_at(reply, 4), &p->waiting) &&
+           hf__rd_int(hf__rd_at(reply, 5), &p->near);
+}
+
+/* ms until the safety look: see redis.h. Those behind at random: so they never
+ * come together, even if they came together, and some come soon. */
+static int64_t safety_look(struct redis *r, const struct place *p)
+{
+    int64_t most =
+        clamp(p->waiting * RD_LOOK_EACH_MS, RD_LOOK_MS, RD_LOOK_MAX_MS);
+
+    if (p->near || most == RD_LOOK_MS)
+        return RD_LOOK_MS - hf__rd_jitter(r, RD_LOOK_MS / RD_LOOK_JITTER);
+    return RD_LOOK_MS + hf__rd_jitter(r, (uint32_t)(most - RD_LOOK_MS));
+}
+
+/* Where we are not told (a foreign holder in the string dialect publishes
+ * nothing; a server that forbids our channels), every 100 ms at first, then
+ * ever less often up to 1 s. */
+static int64_t poll_look(struct redis *r, struct rd_chan *chan)
+{
+    uint32_t poll = chan->poll_ms ? chan->poll_ms : POLL_MIN_MS;
+    uint32_t next = poll + poll / 2;
+
+    chan->poll_ms = (uint16_t)(next < POLL_MAX_MS ? next : POLL_MAX_MS);
+    return poll / 2 + hf__rd_jitter(r, poll);
+}
+
+/* When to ask again although nobody rang. */
+static hf__time look_at(struct redis *r, struct rd_chan *chan,
+                        const struct place *p, hf__time now)
+{
+    int64_t spread = p->near ? RD_EXPIRY_MIN_MS
+                             : clamp(p->waiting * RD_EXPIRY_EACH_MS,
+                                     RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
     int64_t end =
-        ttl_ms + RD_EXPIRY_SLACK_MS + hf__rd_jitter(r, (uint32_t)spread);
+        p->ttl_ms + RD_EXPIRY_SLACK_MS + hf__rd_jitter(r, (uint32_t)spread);
+    int64_t ms = r->chans.refused || (p->foreign && r->string_dialect)
+                     ? poll_look(r, chan)
+                     : safety_look(r, p);
 
-    ms -= hf__rd_jitter(r, (uint32_t)ms / RD_LOOK_JITTER);
-    if (r->chans.refused || (foreign && r->string_dialect)) {
-        uint32_t poll = chan->poll_ms ? chan->poll_ms : POLL_MIN_MS;
-
-        ms = poll / 2 + hf__rd_jitter(r, poll);
-        poll += poll / 2;
-        chan->poll_ms = (uint16_t)(poll < POLL_MAX_MS ? poll : POLL_MAX_MS);
-    }
-    if (ttl_ms >= 0 && end < ms)
+    if (p->ttl_ms >= 0 && end < ms)
         ms = end;
     return now + ms * HF__MS;
 }
@@ -267,15 +301,13 @@ static int queued(struct redis *r, struct hf__req *req,
                   const struct rd_node *reply, hf__time now)
 {
     struct rd_link *link = req->remote->impl;
-    int64_t ttl, foreign, waiting;
     struct rd_chan *chan;
+    struct place place;
     bool rang;
 
-    if (!hf__rd_int(hf__rd_at(reply, 2), &ttl) ||
-        !hf__rd_int(hf__rd_at(reply, 3), &foreign) ||
-        !hf__rd_int(hf__rd_at(reply, 4), &waiting) || !req->may_queue)
+    if (!read_place(reply, &place) || !req->may_queue)
         return HF_EPROTO;
-    if (hf__rd_wait(r, req->remote, req->hold_id, foreign != 0)) {
+    if (hf__rd_wait(r, req->remote, req->hold_id, place.foreign != 0)) {
         hf__rd_finish(r, req, HF_ENOMEM);
         return 0;
     }
@@ -286,7 +318,7 @@ static int queued(struct redis *r, struct hf__req *req,
         return grant(r, req, chan->token, now);
     rang = chan->rang;
     chan->rang = false;
-    req->look_at = look_at(r, chan, ttl, foreign != 0, waiting, now);
+    req->look_at = look_at(r, chan, &place, now);
     hf__rd_finish(r, req, HF__QUEUED);
     if (rang)
         r->core->bell(r->client, req->remote);

@@ -159,8 +159,8 @@ static void add_info(hf_party *p, hf_info *info, const struct rd_node *text)
     add_about(p, at, end);
 }
 
-/* Owner, then "hand_ms about", of a fair one "until ear hand_ms about", or
- * nothing, of Redisson's. */
+/* Owner, then "until hand_ms about", of a fair one "until ear hand_ms about",
+ * or nothing, of Redisson's. */
 static int add_waiters(struct redis *r, struct hf__query *q,
                        const struct rd_node *list, int numbers)
 {
@@ -230,7 +230,7 @@ static int inspected(struct redis *r, struct hf__query *q,
         q->info->fairness = HF_FAIR;
     if (!rc)
         rc = add_waiters(r, q, queue, 3);
-    return rc ? rc : add_waiters(r, q, waiters, 1);
+    return rc ? rc : add_waiters(r, q, waiters, 2);
 }
 
 /* ---- list -------------------------------------------------------------- */

@@ -27,19 +27,28 @@
 #define RD_OWNER_MAX (RD_UUID_LEN + 1 + 20 + 1)
 #define RD_KEY_MAX (HF_NAME_MAX + 64) /* a name with the longest prefix */
 
-/* A safety look after this, in case an event was lost, and sooner by up to the
- * jitter. Where many wait each looks less often, so that all together look as
- * often as RD_LOOK_MS / RD_LOOK_EACH_MS of them would alone, down to a bound:
- * whoever finds that something was lost makes it good for all. */
+/*
+ * Safety looks, in case an event was lost. The first in the queue look after
+ * this, and sooner by up to the jitter: so a lock that is free while they wait
+ * is taken within 2 s. Those behind look at random times, the more of them the
+ * less often each, up to the bound. All look when the lease of the holder ends,
+ * spread by so much for each who waits.
+ */
+#define RD_LOOK_FIRST 4
 #define RD_LOOK_MS 1900
-#define RD_LOOK_EACH_MS 240
-#define RD_LOOK_MAX_MS 20000
 #define RD_LOOK_JITTER 6 /* a sixth */
-/* The expiry of a key is looked at this much later, and spread by a millisecond
- * for each who waits. */
+#define RD_LOOK_EACH_MS 480
+#define RD_LOOK_MAX_MS 50000
 #define RD_EXPIRY_SLACK_MS 2
+#define RD_EXPIRY_EACH_MS 2
 #define RD_EXPIRY_MIN_MS 8
-#define RD_EXPIRY_MAX_MS 500
+#define RD_EXPIRY_MAX_MS 1900
+/* Who has not looked although he should have, and so long ago, is dead or
+ * stopped. Of those behind nobody knows it until they are told to come. */
+#define RD_LATE_MS 1100
+#define RD_ALIVE_MS 3000 /* RD_LOOK_MS + RD_LATE_MS */
+/* The queues outlive the last look by this. */
+#define RD_KEEP_MS 60000
 /* With a shorter lease, or a fixed one, a lock is not handed over: the lease
  * would count from a look long ago. */
 #define RD_HAND_MIN_MS 6000
@@ -157,7 +166,7 @@ enum rd_script {
 enum rd_take {
     RD_GRANTED = 2, /* now, token */
     RD_QUEUED = 3,  /* now, ms until a look is worth it or -1, foreign, how
-                       many wait */
+                       many wait, whether we are among the first */
     RD_BUSY = 4,    /* now */
     RD_STALE = 5,   /* now: the question came too late to be meant */
     RD_MISMATCH = 6,

@@ -98,10 +98,12 @@
     "if has then return {2,now,has} end\n"
 
 /*
- * Unfair. W: list of waiters. C: hash of them, owner -> "hand_ms about"; who is
- * in W and not in C has left. The longest waiting one that listens gets it, or
- * is told, alone; it is out of both then, and comes back if somebody was
- * faster.
+ * Unfair. W: list of waiters. C: hash of them, owner -> "until hand_ms about";
+ * who is in W and not in C has left. The longest waiting one that listens gets
+ * it, or is told, alone; it is out of both then, and comes back if somebody was
+ * faster. It gets it only if it has shown life just now: one that looks rarely
+ * may be stopped, and is told. One that is late with its look is told too, and
+ * the next beside it.
  *
  * Redisson's waiters all listen to CH. So do ours, to hear Redisson: they
  * listen to MARK as well, in the same command, so that more ears on CH than on
@@ -116,14 +118,16 @@
     "  local s=redis.call('hget',C,w)\n"                                       \
     "  if s then\n"                                                            \
     "    redis.call('hdel',C,w)\n"                                             \
-    "    local hand,about=string.match(s,'^(%d+) (.*)')\n"                     \
+    "    local til,hand,about=string.match(s,'^(%d+) (%d+) (.*)')\n"           \
     "    local to=" WAKE_CHANNEL "\n"                                          \
-    "    if shared or hand=='0' then\n"                                        \
+    "    local t=redis.call('time')\n"                                         \
+    "    local now=t[1]*1000000+t[2]\n"                                        \
+    "    local left=til-now/1000\n"                                            \
+    "    if shared or hand=='0' or left<0 or left>" RD_TEXT(RD_ALIVE_MS)        \
+    " then\n"                                                                  \
     "      told=redis.call('publish',to,'u'..string.sub(w,38)..' 0 '\n"        \
-    "        ..KEYS[1])>0\n"                                                   \
+    "        ..KEYS[1])>0 and left>=0\n"                                       \
     "    else\n"                                                               \
-    "      local t=redis.call('time')\n"                                       \
-    "      local now=t[1]*1000000+t[2]\n"                                      \
     MINT                                                                       \
     "      told=redis.call('publish',to,'u'..string.sub(w,38)..\n"             \
     "        string.format(' %.0f ',n)..KEYS[1])>0\n"                          \
@@ -154,22 +158,38 @@
 #define ENDS                                                                   \
     "local W,TOKEN,C,CH,MARK=KEYS[3],KEYS[4],KEYS[5],ARGV[2],ARGV[3]\n"
 
+/* Of q who wait, near or not: until when, in ms, it looks again if it lives.
+ * The client's side of this is look_at() in mutex.c. */
+#define ALIVE_UNTIL                                                            \
+    "local til=math.floor(now/1000)+" RD_TEXT(RD_LATE_MS) "+(near and "        \
+    RD_TEXT(RD_LOOK_MS) " or math.min(math.max(q*" RD_TEXT(RD_LOOK_EACH_MS)    \
+    "," RD_TEXT(RD_LOOK_MS) ")," RD_TEXT(RD_LOOK_MAX_MS) "))\n"
+/* Is ARGV[1], which is in the list already, near its head? */
+#define NEAR(list)                                                             \
+    "for _,w in ipairs(redis.call('lrange'," list ",0,"                        \
+    RD_TEXT(RD_LOOK_FIRST) "-1)) do near=near or w==ARGV[1] end\n"
+
 /* Comes into the list, if not there. It outlives its last visitor by a minute.
- * The last two numbers: a holder without our information is not one of us; and
- * how many wait. */
+ * A holder without our information is not one of us. */
 #define ENLIST                                                                 \
     "if ARGV[6]=='0' then return {4,now} end\n"                                \
-    "local q\n"                                                                \
-    "if redis.call('hset',C,ARGV[1],ARGV[7]..' '..ARGV[5])==1 then\n"          \
+    "local q,near\n"                                                           \
+    "if ARGV[6]=='1' or redis.call('hexists',C,ARGV[1])==0 then\n"             \
     "  q=redis.call('rpush',W,ARGV[1])\n"                                      \
+    "  near=q<=" RD_TEXT(RD_LOOK_FIRST) "\n"                                   \
     "else\n"                                                                   \
     "  q=redis.call('llen',W)\n"                                               \
+    NEAR("W")                                                                  \
     "end\n"                                                                    \
+    ALIVE_UNTIL                                                                \
+    "redis.call('hset',C,ARGV[1],\n"                                           \
+    "  string.format('%.0f ',til)..ARGV[7]..' '..ARGV[5])\n"                   \
     "if q==1 or ARGV[6]=='2' then\n"                                           \
-    "  redis.call('pexpire',W,60000)\n"                                        \
-    "  redis.call('pexpire',C,60000)\n"                                        \
+    "  redis.call('pexpire',W," RD_TEXT(RD_KEEP_MS) ")\n"                      \
+    "  redis.call('pexpire',C," RD_TEXT(RD_KEEP_MS) ")\n"                      \
     "end\n"                                                                    \
-    "return {3,now,redis.call('pttl',KEYS[1]),1-redis.call('exists',KEYS[2]),q}"
+    "return {3,now,redis.call('pttl',KEYS[1]),\n"                              \
+    "  1-redis.call('exists',KEYS[2]),q,near and 1 or 0}"
 #define DELIST                                                                 \
     "if redis.call('hdel',C,ARGV[1])==1 then redis.call('lrem',W,1,ARGV[1]) end\n"
 

@@ -1,6 +1,7 @@
 /*
  * The fair half of scripts.c, in Redisson's layout: pieces of Lua that are put
- * together there. MINT, HASH and GIVE_TO_W come from there.
+ * together there. MINT, HASH, GIVE_TO_W, NEAR and ALIVE_UNTIL
+ * come from there.
  */
 #ifndef HF_REDIS_SCRIPTS_FAIR_H
 #define HF_REDIS_SCRIPTS_FAIR_H
@@ -76,26 +77,38 @@
     "end\n"                                                                    \
     "redis.call('hdel',S,ARGV[1])\n"
 
-/* The first is told; says until when it counts as alive, if it is ours. */
+/* Who has looked just now counts as alive until before this. */
+#define SOON "now/1000+" RD_TEXT(RD_ALIVE_MS)
+
+/* The first is told; says until when it counts as alive, if it is ours: one
+ * that looks rarely has to come now. */
 #define TELL                                                                   \
     "local function tell()\n"                                                  \
     "  while true do\n"                                                        \
-    "    local w,til,ear=head()\n"                                             \
+    "    local w,til,ear,hand,about=head()\n"                                  \
     "    if not w or w==ARGV[1] then return end\n"                             \
     "    if not til then redis.call('publish',CH..':'..w,'0') return end\n"    \
     "    if redis.call('publish'," WAKE_CHANNEL ",'f'..string.sub(w,38)..\n"   \
-    "      ' 0 '..KEYS[1])>0 or ear=='0' then return til end\n"                \
+    "      ' 0 '..KEYS[1])>0 or ear=='0' then\n"                               \
+    "      if til>" SOON " then\n"                                             \
+    "        til=math.floor(" SOON ")\n"                                       \
+    "        redis.call('hset',S,w,string.format('%.0f ',til)..ear..' '..\n"   \
+    "          hand..' '..about)\n"                                            \
+    "      end\n"                                                              \
+    "      return til\n"                                                       \
+    "    end\n"                                                                \
     "    drop(w)\n"                                                            \
     "  end\n"                                                                  \
     "end\n"
 
-/* The first gets it, if it is ours and listens; given says so. */
+/* The first gets it, if it is ours, listens, and has shown life just now; given
+ * says so. */
 #define HAND_OVER                                                              \
     "local given\n"                                                            \
     "while true do\n"                                                          \
     "  local w,til,ear,hand,about=head()\n"                                    \
     "  if not w then break end\n"                                              \
-    "  if not til or hand=='0' then tell() break end\n"                        \
+    "  if not til or hand=='0' or til>" SOON " then tell() break end\n"        \
     MINT                                                                       \
     "  given=redis.call('publish'," WAKE_CHANNEL ",'f'..string.sub(w,38)..\n"  \
     "    string.format(' %.0f ',n)..KEYS[1])>0\n"                              \
@@ -117,8 +130,8 @@
 /*
  * Into the queue, or still there: then with a sign of life, and with a
  * deadline that no Redisson client would take for past. A look is worth it
- * when the lease ends, for the first in the queue, or when the first is given
- * up, if it was its turn (passed). Who dies here leaves the keys behind: they
+ * when the lease ends, or when the first is given up, if it was its turn
+ * (passed). Who dies here leaves the keys behind: they
  * expire, late where Redisson uses them too.
  */
 #define TAKE_FAIR_QUEUE                                                        \
@@ -129,9 +142,11 @@
     "end\n"                                                                    \
     "local q,ms=redis.call('llen',Q),math.floor(now/1000)\n"                   \
     "local foreign=q>redis.call('hlen',S)\n"                                   \
-    "local first=q==0\n"                                                       \
-    "if d then first=redis.call('lindex',Q,0)==ARGV[1] end\n"                  \
-    "local ttl=first and redis.call('pttl',KEYS[1]) or -1\n"                   \
+    "local near=not d and q<" RD_TEXT(RD_LOOK_FIRST) "\n"                      \
+    "if d then\n"                                                              \
+    NEAR("Q")                                                                  \
+    "end\n"                                                                    \
+    "local ttl=redis.call('pttl',KEYS[1])\n"                                   \
     "if not d then\n"                                                          \
     "  d=ms+math.max(ttl,0)+" WAIT "*(q+1)\n"                                  \
     "  if foreign then\n"                                                      \
@@ -144,18 +159,19 @@
     "elseif d<ms+" WAIT " then\n"                                              \
     "  redis.call('zadd',D,ms+" WAIT ",ARGV[1])\n"                             \
     "end\n"                                                                    \
-    "local til=ms+math.min(math.max(q*" RD_TEXT(RD_LOOK_EACH_MS) ","           \
-    RD_TEXT(RD_LOOK_MS) ")," RD_TEXT(RD_LOOK_MAX_MS) ")+1100\n"                \
+    ALIVE_UNTIL                                                                \
     "redis.call('hset',S,ARGV[1],string.format('%.0f ',til)..ARGV[9]..' '\n"   \
     "  ..ARGV[7]..' '..ARGV[5])\n"                                             \
     "if q==1 or ARGV[6]=='2' then\n"                                           \
-    "  local keep=foreign and 86400000 or 60000\n"                            \
+    "  local keep=foreign and 86400000 or " RD_TEXT(RD_KEEP_MS)        \
+    "\n"                                                                       \
     "  redis.call('pexpire',Q,keep)\n"                                         \
     "  redis.call('pexpire',D,keep)\n"                                         \
     "  redis.call('pexpire',S,keep)\n"                                         \
     "end\n"                                                                    \
     "foreign=foreign or held and redis.call('exists',KEYS[2])==0\n"            \
-    "return {3,now,passed or ttl,foreign and 1 or 0,q}"
+    "return {3,now,passed or ttl,foreign and 1 or 0,q,\n"            \
+    "  near and 1 or 0}"
 
 /* clang-format on */
 #endif

@@ -444,8 +444,9 @@ static void set_timer(struct hf__name *n)
     hf__time at = hf__lease_timer(&n->gate.lease);
 
     /* A timer that fires too early costs a look; moving it at every grant
-     * would cost more. */
-    if (at >= n->timer_at)
+     * would cost more. Who waits has time for it, and shall sleep on. */
+    if (n->gate.lease.state == HF__WAITING ? at == n->timer_at
+                                           : at >= n->timer_at)
         return;
     n->timer_at = at;
     hf__mutex_lock(&c->mu);

@@ -13,7 +13,8 @@ struct liar {
     const char *lie;
     size_t lie_len;
     int repeat;            /* the lie, this many times in one answer */
-    uint32_t stop, closed; /* atomic; connections that the client has closed */
+    bool hangs_up;         /* instead of an answer */
+    uint32_t stop, closed; /* atomic; connections that have ended */
 };
 
 static const char greeting[] = "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n";
@@ -43,7 +44,7 @@ static void serve(struct liar *l, int fd)
         if (poll(&p, 1, 20) <= 0)
             continue;
         n = recv(fd, buf, sizeof(buf), 0);
-        if (n <= 0) {
+        if (n <= 0 || (greeted && l->hangs_up)) {
             __atomic_add_fetch(&l->closed, 1, __ATOMIC_RELEASE);
             break;
         }
@@ -183,6 +184,32 @@ static void test_hostile_answer_without_end(void **state)
     lie_to_acquire(*state, lie, sizeof(lie), 300, true, 10000);
 }
 
+/* Every connection is a good one until it is used. */
+static void test_server_that_always_hangs_up(void **state)
+{
+    struct world *w = *state;
+    struct liar l = {.hangs_up = true};
+    hf_lock *lock;
+    struct taker *t;
+    uint32_t before;
+    int64_t began;
+    char url[64];
+
+    liar_start(&l, url);
+    lock = world_lock(w, url, 30000, 8000, HF_FAIR_DEFAULT);
+    t = taker_start(w, lock, 4000, 0);
+    assert_true(WAIT_FOR(__atomic_load_n(&l.closed, __ATOMIC_ACQUIRE) > 0));
+    began = wait_now();
+    assert_false(WAIT_FOR_MS(taker_back(t), 2000));
+    before = __atomic_load_n(&l.closed, __ATOMIC_ACQUIRE);
+    if (before < 5 || before > 20)
+        fail_msg("%u connections in %d ms", before, (int)wait_ms_since(began));
+    assert_true(WAIT_FOR_MS(taker_back(t), 3500));
+    assert_int_not_equal(t->rc, 0);
+    taker_end(t);
+    liar_end(&l);
+}
+
 static void test_hostile_greetings(void **state)
 {
     static const char *const hellos[] = {
@@ -220,6 +247,7 @@ int run_hostile_faults(void)
     const struct CMUnitTest tests[] = {
         T(test_hostile_answers_to_an_acquire),
         T(test_hostile_answer_without_end),
+        T(test_server_that_always_hangs_up),
         T(test_hostile_greetings),
     };
 

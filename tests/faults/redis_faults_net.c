@@ -138,6 +138,23 @@ static void test_renewal_swallowed_is_retried(void **state)
     world_is_clean(w);
 }
 
+/* The connection stays, and never answers again: nobody but us finds out. */
+static void test_renewal_swallowed_on_a_connection_that_stays(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 3000, 5000);
+    uint64_t before;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    before = proxy_answered(w->proxy);
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+    assert_true(WAIT_FOR(proxy_answered(w->proxy) > before));
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    assert_false(WAIT_FOR_MS(hf_lock_check(a) != 0, 6000));
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_is_clean(w);
+}
+
 static void test_partition_claim_ends_by_itself(void **state)
 {
     struct world *w = *state;
@@ -380,6 +397,7 @@ int run_net_faults(void)
         T(test_release_swallowed_is_sent_again),
         T(test_abandon_answer_swallowed),
         T(test_renewal_swallowed_is_retried),
+        T(test_renewal_swallowed_on_a_connection_that_stays),
         T(test_partition_claim_ends_by_itself),
         T(test_reset_in_the_middle_of_an_answer),
         T(test_half_close_in_the_middle_of_an_answer),

@@ -21,6 +21,8 @@ void hf__rd_finish(struct redis *r, struct hf__req *req, int result)
 {
     if (req->op == HF__ATTEMPT)
         ((struct rd_link *)req->remote->impl)->asking = false;
+    else if (req->op == HF__RENEW)
+        r->renewing--;
     req->result = (int16_t)result;
     r->core->done(r->client, req);
 }
@@ -345,13 +347,11 @@ void hf__rd_cmd_down(struct redis *r, int code, hf__time now)
         hf__rd_finish(r, dequeue(r), HF_EAUTH);
 }
 
-/* A server that is stopped goes on where it was, and the order of what we
- * sent is worth a lot: give it time before a connection is given up. */
 static hf__time silent_at(const struct redis *r)
 {
     if (r->cmd.state != RD_UP || !r->flights.len)
         return HF__NEVER;
-    return r->cmd.heard_at + 2 * (hf__time)r->op_timeout_ms * HF__MS;
+    return r->cmd.heard_at + hf__rd_patience_ms(r) * HF__MS;
 }
 
 hf__time hf__rd_cmd_timeout(const struct redis *r)
@@ -364,7 +364,7 @@ void hf__rd_cmd_silence(struct redis *r, hf__time now)
     if (now >= silent_at(r))
         hf__rd_conn_fail(&r->cmd, now, HF_EBACKEND,
                          "%s: no answer within %u ms", r->where,
-                         2 * r->op_timeout_ms);
+                         hf__rd_patience_ms(r));
 }
 
 void hf__rd_cmd_fini(struct redis *r)

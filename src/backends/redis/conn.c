@@ -1,8 +1,8 @@
 /*
  * One connection, from nothing to up and back. Nothing here blocks: connect()
- * goes on in the background, and a lost connection is tried again, first at
- * once, then ever more slowly, with jitter. Every address of the host gets its
- * turn before a round counts as failed.
+ * goes on in the background, and a lost connection is tried again: one that has
+ * lived for a while at once, then ever more slowly, with jitter. Every address
+ * of the host gets its turn before a round counts as failed.
  *
  * A connection is used once: whatever is odd about what comes (bytes left
  * over, an answer nobody asked for) ends it, and the next one starts clean.
@@ -20,8 +20,10 @@
 #include <unistd.h>
 
 #define READ_SIZE 16384
-#define BACKOFF_MIN_MS 20
-#define BACKOFF_MAX_MS 2000
+#define BACKOFF_MIN_MS 10
+#define BACKOFF_MAX_MS 1000
+/* A connection that was up for so long was a good one. */
+#define LIVED_MS 1000
 
 enum hello { HELLO_AUTH = 1, HELLO_SELECT, HELLO_CLOCK };
 
@@ -73,14 +75,16 @@ void hf__rd_conn_fini(struct rd_conn *c)
     hf__rd_arena_fini(&c->arena);
 }
 
+/* Short beside op_timeout too, so that a server that is back before that finds
+ * us there. */
 static hf__time backoff(struct rd_conn *c)
 {
-    uint32_t ms = BACKOFF_MIN_MS;
+    uint32_t most = c->r->op_timeout_ms / 8, ms = BACKOFF_MIN_MS;
 
-    for (unsigned i = 1; i < c->failures && ms < BACKOFF_MAX_MS; i++)
-        ms *= 2;
-    ms = ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms;
-    return (ms / 2 + hf__rd_jitter(c->r, ms)) * HF__MS;
+    most = most < BACKOFF_MAX_MS ? most : BACKOFF_MAX_MS;
+    for (unsigned i = 1; i < c->failures && ms < most; i++)
+        ms = ms * 2 < most ? ms * 2 : most;
+    return (ms / 2 + hf__rd_jitter(c->r, ms / 2)) * HF__MS;
 }
 
 /* Is there another address to try before the round has failed? */
@@ -105,10 +109,11 @@ void hf__rd_conn_fail(struct rd_conn *c, hf__time now, int code,
     r->core->log(r->client, "redis: %s", r->text);
     hf__rd_conn_stop(c);
     c->state = RD_WAIT;
-    if (was_up) {
+    if (was_up && now - c->up_at >= LIVED_MS * HF__MS) {
         c->addr = 0;
+        c->failures = 0;
         c->timer = now;
-    } else if (next_address(c, code)) {
+    } else if (!was_up && next_address(c, code)) {
         c->timer = now;
     } else {
         c->addr = 0;
@@ -188,7 +193,7 @@ static void up(struct rd_conn *c, hf__time now)
 {
     c->state = RD_UP;
     c->timer = HF__NEVER;
-    c->failures = 0;
+    c->up_at = now;
     c->on_up(c->r, now);
 }
 
@@ -301,6 +306,8 @@ void hf__rd_conn_start(struct rd_conn *c, hf__time now)
     c->state = RD_CONNECTING;
     c->timer = now + r->connect_timeout_ms * HF__MS /
                          (hf__time)(r->addrs.len ? r->addrs.len : 1);
+    if (c == &r->cmd)
+        hf__rd_renew_hurry(r, now);
     c->fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (c->fd < 0) {
         hf__rd_conn_fail(c, now, HF_EBACKEND, "socket: %s", strerror(errno));

@@ -212,8 +212,9 @@ struct rd_conn {
     uint32_t events;
     int broken;        /* errno of a send: for advance() to see */
     size_t addr;       /* index into addrs */
-    unsigned failures; /* rounds in a row that failed */
+    unsigned failures; /* in a row: rounds that failed, short lives */
     hf__time timer;
+    hf__time up_at;    /* since when it is up */
     hf__time heard_at; /* the last byte, or since when we listen */
     uint64_t written;  /* bytes of this connection, ever */
     struct rd_out out;
@@ -318,6 +319,11 @@ int hf__rd_renew(void *, struct hf__batch *);
 int hf__rd_mutex_encode(struct redis *, struct hf__req *);
 /* Encodes the next chunk; 1: there is more. */
 int hf__rd_renew_encode(struct redis *, struct hf__batch *);
+/* How long a server may be silent before its connection is given up. */
+uint32_t hf__rd_patience_ms(const struct redis *);
+/* A connection that is being made has no longer than that either, where a
+ * renewal waits for it. */
+void hf__rd_renew_hurry(struct redis *, hf__time now);
 /* No more chunks of this one. */
 void hf__rd_renew_cut(struct redis *, struct hf__batch *);
 int hf__rd_renew_chunk(struct redis *, struct hf__batch *, uint32_t first,
@@ -434,7 +440,9 @@ struct redis {
     struct hf__req *queue, *queue_tail; /* not sent yet */
     struct rd_flights flights;
     struct rd_late *late;
-    int64_t server_us; /* the server's clock at server_at; 0: not known */
+    unsigned renewing;       /* batches that are not reported yet */
+    uint32_t renew_lease_ms; /* and their shortest lease */
+    int64_t server_us;       /* the server's clock at server_at; 0: not known */
     hf__time server_at;
     struct rd_chans chans;
     unsigned quiet; /* reads of cmd since sub was last read */

@@ -8,6 +8,9 @@
 
 #include <string.h>
 
+/* A connection with a longer way than this is no use for so short a lease. */
+#define RENEW_PATIENCE_MIN_MS 200
+
 struct progress {
     uint32_t sent;    /* items that went out, answered or not */
     uint32_t flights; /* chunks under way */
@@ -32,13 +35,54 @@ static void report_if_over(struct redis *r, struct hf__batch *b)
         hf__rd_finish(r, &b->req, HF__DONE);
 }
 
+/* A server that is stopped goes on where it was, and the order of what we sent
+ * is worth a lot: give it time before a connection is given up. But no more
+ * than leaves time for a renewal to be sent again, and again. */
+uint32_t hf__rd_patience_ms(const struct redis *r)
+{
+    uint32_t most = 2 * r->op_timeout_ms;
+    uint32_t ms = r->renewing ? r->renew_lease_ms / 6 : most;
+
+    ms = ms > RENEW_PATIENCE_MIN_MS ? ms : RENEW_PATIENCE_MIN_MS;
+    return ms < most ? ms : most;
+}
+
+void hf__rd_renew_hurry(struct redis *r, hf__time now)
+{
+    struct rd_conn *c = &r->cmd;
+
+    if (r->renewing && (c->state == RD_CONNECTING || c->state == RD_HELLO))
+        c->timer = hf__rd_min(c->timer, now + hf__rd_patience_ms(r) * HF__MS);
+}
+
+static void note_lease(struct redis *r, uint32_t lease_ms)
+{
+    if (!r->renewing || lease_ms < r->renew_lease_ms)
+        r->renew_lease_ms = lease_ms;
+}
+
 int hf__rd_renew(void *self, struct hf__batch *b)
 {
+    struct redis *r = self;
+    uint32_t shortest = UINT32_MAX;
+    int rc;
+
     set(b, (struct progress){0, 0});
-    for (size_t i = 0; i < b->len; i++)
+    for (size_t i = 0; i < b->len; i++) {
         b->item[i].result = HF_EUNKNOWN;
+        if (b->item[i].lease_ms < shortest)
+            shortest = b->item[i].lease_ms;
+    }
     b->req.result = HF__DONE;
-    return b->len ? hf__rd_submit(self, &b->req) : HF__DONE;
+    if (!b->len)
+        return HF__DONE;
+    rc = hf__rd_submit(r, &b->req);
+    if (rc != HF__PENDING)
+        return rc;
+    note_lease(r, shortest);
+    r->renewing++;
+    hf__rd_renew_hurry(r, r->core->now());
+    return rc;
 }
 
 int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,

@@ -92,10 +92,15 @@ static void ask_drop(const struct hand *hand)
 {
     const char *argv[] = {"EVALSHA",
                           hand->drop,
-                          "3",
+                          "8",
                           NAME,
                           "holdfast:info:{" NAME "}",
                           "holdfast:waiters:{" NAME "}",
+                          "redisson_lock_token:{" NAME "}",
+                          "holdfast:crowd:{" NAME "}",
+                          "redisson_lock_queue:{" NAME "}",
+                          "redisson_lock_timeout:{" NAME "}",
+                          "holdfast:seen:{" NAME "}",
                           hand->owner,
                           hand->channel ? hand->channel
                                         : "redisson_lock__channel:{" NAME "}",

@@ -332,8 +332,8 @@ void hf__gate_tick(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
 {
     if (g->lease.state == HF__HELD && !g->lease.drop)
         (void)holds(g, now);
-    if (g->lease.state == HF__ASKING && !g->lease.drop &&
-        now >= g->lease.look_at)
+    if ((g->lease.state == HF__ASKING || hf__lease_stuck(&g->lease)) &&
+        !g->lease.drop && now >= g->lease.look_at)
         hf__gate_fail(g, HF_EBACKEND, wake); /* silence */
 }
 

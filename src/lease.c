@@ -100,7 +100,7 @@ void hf__lease_asked(struct hf__lease *l, hf__time now, hf__time op_timeout)
 
 void hf__lease_listen(struct hf__lease *l, hf__time now)
 {
-    if (l->state == HF__ASKING)
+    if (l->state == HF__ASKING || hf__lease_stuck(l))
         l->look_at = now + l->patience;
 }
 
@@ -182,6 +182,8 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
     if (result != HF__DONE && result != HF_ENOTOWNER && now < l->gone_at) {
         /* A lost answer is asked for again at once (on a new connection); a
          * refusal may be one again, so not that soon. */
+        if (!l->unsure && l->state == HF__IDLE)
+            l->look_at = now + l->patience;
         l->unsure = true;
         l->resend_at = result == HF_EUNKNOWN ? now : now + 200 * HF__MS;
         return false;
@@ -249,6 +251,6 @@ hf__time hf__lease_timer(const struct hf__lease *l)
     case HF__WAITING:
         return min_time(at, l->look_at);
     default:
-        return at;
+        return l->wanted && hf__lease_stuck(l) ? min_time(at, l->look_at) : at;
     }
 }

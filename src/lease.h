@@ -34,8 +34,8 @@ struct hf__lease {
     uint64_t token;     /* HELD */
     hf__time deadline;  /* HELD: not ours from here on; HF__NEVER */
     hf__time renew_at;  /* HELD: HF__NEVER if it is not renewed */
-    hf__time look_at;   /* WAITING: ask again; ASKING: no answer by then is
-                           silence */
+    hf__time look_at;   /* WAITING: ask again; ASKING, stuck: no answer by
+                           then is silence */
     hf__time until;     /* HELD: the deadline, but for max_hold */
     hf__time max_until; /* HELD: no renewal goes beyond; HF__NEVER */
     hf__time gone_at;   /* let_go: the server has forgotten it by then */
@@ -104,6 +104,12 @@ void hf__lease_renewing(struct hf__lease *, uint32_t lease_ms, hf__time now);
 /* The answer to a renewal. ELOST: the hold is gone; the state is IDLE then. */
 int hf__lease_renewed(struct hf__lease *, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now);
+
+/* Nothing can be asked before the server has answered a let_go. */
+static inline bool hf__lease_stuck(const struct hf__lease *l)
+{
+    return l->state == HF__IDLE && l->letting_go && l->unsure;
+}
 
 /* Not held any more, by the clock. The caller drops it then. */
 static inline bool hf__lease_expired(const struct hf__lease *l, hf__time now)

@@ -208,5 +208,6 @@ int main(int argc, char **argv)
     failed += run_net_faults();
     failed += run_hostile_faults();
     failed += run_auth_faults();
+    failed += run_wait_faults();
     return failed ? 1 : 0;
 }

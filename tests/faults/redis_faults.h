@@ -77,5 +77,6 @@ int run_server_faults(void);
 int run_net_faults(void);
 int run_hostile_faults(void);
 int run_auth_faults(void);
+int run_wait_faults(void);
 
 #endif

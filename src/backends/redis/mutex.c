@@ -134,22 +134,19 @@ static void put_key(struct rd_out *o, enum rd_key key,
     hf__rd_put_key(o, key, m->name, m->name_len);
 }
 
-/* Those of TAKE, DROP and LEAVE. */
-static void put_keys(const struct redis *r, struct rd_out *o,
-                     const struct hf__remote *m)
+static void put_unfair_keys(const struct redis *r, struct rd_out *o,
+                            const struct hf__remote *m)
 {
-    put_key(o, RD_KEY_LOCK, m);
-    put_key(o, RD_KEY_INFO, m);
-    if (m->fair) {
-        put_key(o, RD_KEY_TOKEN, m);
-        put_key(o, RD_KEY_QUEUE, m);
-        put_key(o, RD_KEY_TIMEOUT, m);
-        put_key(o, RD_KEY_SEEN, m);
-    } else {
-        put_key(o, RD_KEY_WAITERS, m);
-        put_key(o, r->string_dialect ? RD_KEY_TOKEN_S : RD_KEY_TOKEN, m);
-        put_key(o, RD_KEY_CROWD, m);
-    }
+    put_key(o, RD_KEY_WAITERS, m);
+    put_key(o, r->string_dialect ? RD_KEY_TOKEN_S : RD_KEY_TOKEN, m);
+    put_key(o, RD_KEY_CROWD, m);
+}
+
+static void put_fair_keys(struct rd_out *o, const struct hf__remote *m)
+{
+    put_key(o, RD_KEY_QUEUE, m);
+    put_key(o, RD_KEY_TIMEOUT, m);
+    put_key(o, RD_KEY_SEEN, m);
 }
 
 /* The lease with which it may be handed to us. */
@@ -179,7 +176,14 @@ static int encode_take(struct redis *r, struct hf__req *req)
 
     if (!o)
         return HF_ENOMEM;
-    put_keys(r, o, m);
+    put_key(o, RD_KEY_LOCK, m);
+    put_key(o, RD_KEY_INFO, m);
+    if (m->fair) {
+        put_key(o, RD_KEY_TOKEN, m);
+        put_fair_keys(o, m);
+    } else {
+        put_unfair_keys(r, o, m);
+    }
     put_owner(r, o, req->hold_id);
     hf__rd_put_num(o, req->lease_ms);
     hf__rd_put_num(o, valid_until(r, req->sent_at));
@@ -203,18 +207,22 @@ static int encode_drop(struct redis *r, struct hf__req *req)
     enum rd_script s = r->string_dialect ? (leave ? RD_LEAVE_S : RD_DROP_S)
                        : m->fair ? (leave ? RD_LEAVE_FAIR : RD_DROP_FAIR)
                                  : (leave ? RD_LEAVE : RD_DROP);
-    size_t args = r->string_dialect ? 1 : m->fair ? 2 : 3;
-    struct rd_out *o = hf__rd_call(r, req, s, m->fair ? 6 : 5, args,
-                                   8 * (RD_KEY_MAX + 16) + 128);
+    bool both = !r->string_dialect; /* kinds of waiters */
+    struct rd_out *o = hf__rd_call(r, req, s, both ? 8 : 5, both ? 3 : 1,
+                                   10 * (RD_KEY_MAX + 16) + 128);
 
     if (!o)
         return HF_ENOMEM;
-    put_keys(r, o, m);
+    put_key(o, RD_KEY_LOCK, m);
+    put_key(o, RD_KEY_INFO, m);
+    put_unfair_keys(r, o, m);
+    if (both)
+        put_fair_keys(o, m);
     put_owner(r, o, req->hold_id);
-    if (args > 1)
+    if (both) {
         put_key(o, RD_CHANNEL, m);
-    if (args > 2)
         put_key(o, RD_MARK, m);
+    }
     return 0;
 }
 

@@ -31,23 +31,19 @@
  *     may queue, 2 so, and not for the first time. listening: 0 or 1. hand_ms:
  *     the lease with which it may be handed to us, 0: we have to ask.
  *     Answers: enum rd_take.
- *   DROP       KEYS lock info waiters token crowd  ARGV owner channel mark
- *   DROP_FAIR  KEYS lock info token queue timeout seen  ARGV owner channel
- *   DROP_S     as DROP  ARGV owner
- *     1: it was ours, and is free. 0: it was not.
- *   LEAVE...   as DROP, for one who may be in the queue or hold it. If it is
- *              free, and we may have been told so, the next is told instead.
- *   RENEW...   KEYS lock info ...  ARGV "uuid:" hold_id lease_ms ...
- *     one character for each lock, 1: ours, 0: not
- *   INSPECT... KEYS lock info waiters token crowd queue seen
- *     {kind, owner, pttl, token, info, queue, crowd}; kind 0: free, 1: held,
- *     2: of another kind. Each waiter is two texts: the owner, and what seen
- *     or crowd have of it. At most 1000.
- *   LIST...    ARGV cursor pattern count
- *     {next cursor, keys ...}
- *   BREAK      KEYS lock info waiters token crowd queue timeout seen
- *              ARGV "" channel mark
- *     1: was held. 0: was not. 6: of another kind.
+ *   DROP, DROP_FAIR  KEYS lock info waiters token crowd queue timeout seen
+ *                    ARGV owner channel mark
+ *   DROP_S     KEYS lock info waiters token crowd  ARGV owner
+ *     1: it was ours, and is free. 0: it was not. Its own kind of waiters
+ * first, the other kind if there are none. LEAVE...   as DROP, for one who may
+ * be in the queue or hold it. If it is free, and we may have been told so, the
+ * next is told instead. RENEW...   KEYS lock info ...  ARGV "uuid:" hold_id
+ * lease_ms ... one character for each lock, 1: ours, 0: not INSPECT... KEYS
+ * lock info waiters token crowd queue seen {kind, owner, pttl, token, info,
+ * queue, crowd}; kind 0: free, 1: held, 2: of another kind. Each waiter is two
+ * texts: the owner, and what seen or crowd have of it. At most 1000. LIST...
+ * ARGV cursor pattern count {next cursor, keys ...} BREAK      as DROP, without
+ * an owner 1: was held. 0: was not. 6: of another kind.
  */
 #include "redis.h"
 #include "scripts_fair.h"
@@ -141,7 +137,7 @@
     "end\n"
 
 #define WAKE                                                                   \
-    "local told,given,shared\n"                                                \
+    "local told,shared\n"                                                      \
     "if redis.call('exists',W)==1 then\n"                                      \
     "  local s=redis.pcall('pubsub','numsub',CH,MARK)\n"                       \
     "  shared=s.err or s[2]>s[4]\n"                                            \
@@ -154,9 +150,30 @@
     "local told,given,shared\n"                                                \
     NEXT(STRING)
 
+/* The lock is free: who is to know of it. */
+#define NEXT_UNFAIR                                                            \
+    "if redis.call('exists',W,Q)==0 then\n"                                    \
+    "  redis.call('publish',CH,'0')\n"                                         \
+    "else\n"                                                                   \
+    WAKE                                                                       \
+    "  if not told then\n"                                                     \
+    FAIR LOWER TELL HAND_OVER                                                  \
+    "  end\n"                                                                  \
+    "end\n"
+#define NEXT_FAIR                                                              \
+    "if redis.call('exists',W,Q)>0 then\n"                                     \
+    FAIR LOWER TELL HAND_OVER                                                  \
+    "  if not given and redis.call('exists',Q)==0 then\n"                      \
+    WAKE                                                                       \
+    "  end\n"                                                                  \
+    "end\n"
+
 /* What DROP and LEAVE begin with. */
+#define ENDS_S "local W,TOKEN,C=KEYS[3],KEYS[4],KEYS[5]\n"
 #define ENDS                                                                   \
-    "local W,TOKEN,C,CH,MARK=KEYS[3],KEYS[4],KEYS[5],ARGV[2],ARGV[3]\n"
+    ENDS_S                                                                     \
+    "local Q,D,S,CH,MARK=KEYS[6],KEYS[7],KEYS[8],ARGV[2],ARGV[3]\n"            \
+    "local now,given\n"
 
 /* Of q who wait, near or not: until when, in ms, it looks again if it lives.
  * The client's side of this is look_at() in mutex.c. */
@@ -250,7 +267,7 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     [RD_DROP] =
     ENDS
     "if redis.call('hdel',KEYS[1],ARGV[1])==0 then return 0 end\n"
-    WAKE
+    NEXT_UNFAIR
     "if not given then redis.call('del',KEYS[2]) end\n"
     "return 1",
 
@@ -260,7 +277,7 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     "local ours=redis.call('hdel',KEYS[1],ARGV[1])\n"
     "if ours==1 then redis.call('del',KEYS[2]) end\n"
     "if redis.call('exists',KEYS[1])==0 then\n"
-    WAKE
+    NEXT_UNFAIR
     "end\n"
     "return ours",
 
@@ -296,23 +313,19 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     TAKE_FAIR_QUEUE,
 
     [RD_DROP_FAIR] =
-    ENDS_FAIR
+    ENDS
     "if redis.call('hdel',KEYS[1],ARGV[1])==0 then return 0 end\n"
-    "if redis.call('exists',Q)==0 then\n"
-    "  redis.call('del',KEYS[2])\n"
-    "  return 1\n"
-    "end\n"
-    FAIR LOWER TELL HAND_OVER
+    NEXT_FAIR
     "if not given then redis.call('del',KEYS[2]) end\n"
     "return 1",
 
     [RD_LEAVE_FAIR] =
-    ENDS_FAIR
+    ENDS
     LEAVE_QUEUE
     "local ours=redis.call('hdel',KEYS[1],ARGV[1])\n"
     "if ours==1 then redis.call('del',KEYS[2]) end\n"
     "if redis.call('exists',KEYS[1])==0 then\n"
-    FAIR LOWER TELL HAND_OVER
+    NEXT_FAIR
     "end\n"
     "return ours",
 
@@ -344,14 +357,10 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
 
     [RD_BREAK] =
     ENDS
-    "local Q,D,S=KEYS[6],KEYS[7],KEYS[8]\n"
     "if redis.call('hlen',KEYS[1])==0 then return 0 end\n"
     "if redis.call('hexists',KEYS[1],'mode')==1 then return 6 end\n"
     "redis.call('del',KEYS[1],KEYS[2])\n"
-    WAKE
-    "local now\n"
-    FAIR TELL
-    "tell()\n"
+    NEXT_UNFAIR
     "return 1",
 
     [RD_TAKE_S] =
@@ -371,14 +380,14 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     ENLIST,
 
     [RD_DROP_S] =
-    ENDS
+    ENDS_S
     "if redis.call('get',KEYS[1])~=ARGV[1] then return 0 end\n"
     "redis.call('del',KEYS[1],KEYS[2])\n"
     WAKE_S
     "return 1",
 
     [RD_LEAVE_S] =
-    ENDS
+    ENDS_S
     DELIST
     "local f=redis.call('get',KEYS[1])\n"
     "if f==ARGV[1] then redis.call('del',KEYS[1],KEYS[2]) end\n"
@@ -409,7 +418,7 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     "return r",
 
     [RD_BREAK_S] =
-    ENDS
+    ENDS_S
     "if not redis.call('get',KEYS[1]) then return 0 end\n"
     "redis.call('del',KEYS[1],KEYS[2])\n"
     WAKE_S

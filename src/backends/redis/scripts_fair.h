@@ -104,7 +104,6 @@
 /* The first gets it, if it is ours, listens, and has shown life just now; given
  * says so. */
 #define HAND_OVER                                                              \
-    "local given\n"                                                            \
     "while true do\n"                                                          \
     "  local w,til,ear,hand,about=head()\n"                                    \
     "  if not w then break end\n"                                              \
@@ -121,11 +120,6 @@
     "  if ear=='0' then break end\n"                                           \
     "  drop(w)\n"                                                              \
     "end\n"
-
-/* What DROP_FAIR and LEAVE_FAIR begin with. */
-#define ENDS_FAIR                                                              \
-    "local TOKEN,Q,D,S,CH=KEYS[3],KEYS[4],KEYS[5],KEYS[6],ARGV[2]\n"           \
-    "local now\n"
 
 /*
  * Into the queue, or still there: then with a sign of life, and with a

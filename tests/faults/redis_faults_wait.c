@@ -1,0 +1,298 @@
+/* Waiters: told and not coming, of two kinds, behind a server that is gone. */
+#include "redis_faults.h"
+
+#define GHOST "11111111-2222-3333-4444-555555555555"
+#define EAR "holdfast:wake:" GHOST
+#define WAITERS "holdfast:waiters:{n}"
+#define CROWD "holdfast:crowd:{n}"
+#define QUEUE "redisson_lock_queue:{n}"
+#define DEADLINES "redisson_lock_timeout:{n}"
+#define SEEN "holdfast:seen:{n}"
+
+static long long server_ms(struct world *w)
+{
+    redisReply *reply = redis_server_ask(&w->server, "TIME");
+    long long ms = atoll(reply->element[0]->str) * 1000 +
+                   atoll(reply->element[1]->str) / 1000;
+
+    freeReplyObject(reply);
+    return ms;
+}
+
+static char *field(struct world *w, const char *key, const char *owner)
+{
+    redisReply *reply = redis_server_ask(&w->server, "HGET %s %s", key, owner);
+    char *text = reply->str ? strdup(reply->str) : NULL;
+
+    freeReplyObject(reply);
+    return text;
+}
+
+static bool has_changed(struct world *w, const char *key, const char *owner,
+                        const char *before)
+{
+    char *now = field(w, key, owner);
+    bool changed = now && strcmp(now, before) != 0;
+
+    free(now);
+    return changed;
+}
+
+/* Until the one at that place has looked again. */
+static void await_look(struct world *w, const char *list, const char *hash,
+                       int place)
+{
+    redisReply *owner =
+        redis_server_ask(&w->server, "LINDEX %s %d", list, place);
+    char *before = field(w, hash, owner->str);
+
+    assert_non_null(before);
+    assert_true(WAIT_FOR_MS(has_changed(w, hash, owner->str, before), 4000));
+    free(before);
+    freeReplyObject(owner);
+}
+
+/* Waiters of ours that are stopped: their connection is there, they are not. */
+static redisContext *ghost_listens(struct world *w)
+{
+    redisContext *c = redisConnectUnix(w->server.socket);
+
+    assert_non_null(c);
+    redisSetTimeout(c, (struct timeval){10, 0});
+    freeReplyObject(redisCommand(c, "SUBSCRIBE " EAR));
+    return c;
+}
+
+static void ghosts_wait(struct world *w, int first, int last)
+{
+    for (int i = first; i <= last; i++) {
+        redis_server_do(&w->server, "RPUSH " WAITERS " " GHOST ":%d", i);
+        redis_server_do(&w->server, "HSET " CROWD " " GHOST ":%d %s", i,
+                        "9999999999999 30000 1");
+    }
+}
+
+static void ghosts_wait_fair(struct world *w, int first, int last)
+{
+    long long ms = server_ms(w);
+
+    for (int i = first; i <= last; i++) {
+        redis_server_do(&w->server, "RPUSH " QUEUE " " GHOST ":%d", i);
+        redis_server_do(&w->server, "ZADD " DEADLINES " %lld " GHOST ":%d",
+                        ms + 600000, i);
+        redis_server_do(&w->server, "HSET " SEEN " " GHOST ":%d %s", i,
+                        "9999999999999 1 30000 1");
+    }
+}
+
+static void expect_told(redisContext *ear, const char *text)
+{
+    redisReply *reply = NULL;
+
+    assert_int_equal(redisGetReply(ear, (void **)&reply), REDIS_OK);
+    assert_string_equal(reply->element[2]->str, text);
+    freeReplyObject(reply);
+}
+
+/* One that may be stopped is told and gets nothing; when it does not come the
+ * next one does, however many wait behind. */
+static void test_told_one_that_does_not_come(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    redisContext *ear = ghost_listens(w);
+    struct taker *t;
+    int64_t began;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    ghosts_wait(w, 1, 1);
+    t = taker_start(w, b, 30000, 0);
+    assert_true(WAIT_FOR(redis_server_do(&w->server, "LLEN " WAITERS) == 2));
+    ghosts_wait(w, 2, 100);
+    await_look(w, WAITERS, CROWD, 1);
+    began = wait_now();
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    expect_told(ear, "u1 0 n");
+    assert_true(WAIT_FOR(taker_back(t)));
+    assert_int_equal(t->rc, 0);
+    assert_true(t->returned - began < 2300 * 1000000LL);
+    redis_server_do(&w->server, "DEL " WAITERS " " CROWD);
+    taker_end(t);
+    redisFree(ear);
+    world_is_clean(w);
+}
+
+static void test_told_fair_one_that_does_not_come(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server.url, 30000, 5000, HF_FAIR);
+    hf_lock *b = world_lock(w, w->server.url, 30000, 5000, HF_FAIR);
+    redisContext *ear = ghost_listens(w);
+    struct taker *t;
+    int64_t began;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    ghosts_wait_fair(w, 1, 1);
+    t = taker_start(w, b, 30000, 0);
+    assert_true(WAIT_FOR(redis_server_do(&w->server, "LLEN " QUEUE) == 2));
+    ghosts_wait_fair(w, 2, 100);
+    await_look(w, QUEUE, SEEN, 1);
+    began = wait_now();
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    expect_told(ear, "f1 0 n");
+    assert_true(WAIT_FOR(taker_back(t)));
+    assert_int_equal(t->rc, 0);
+    assert_true(t->returned - began > 2900 * 1000000LL);
+    assert_true(t->returned - began < 3300 * 1000000LL);
+    redis_server_do(&w->server, "DEL " QUEUE " " DEADLINES " " SEEN);
+    taker_end(t);
+    redisFree(ear);
+    world_is_clean(w);
+}
+
+/* The lease of a holder that died ends: everybody who looked knows when. */
+static void test_expiry_is_not_missed(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w);
+    struct taker *t;
+    int64_t began;
+
+    redis_server_do(&w->server, "HSET n " GHOST ":1 1");
+    redis_server_do(&w->server, "PEXPIRE n 5000");
+    began = wait_now();
+    ghosts_wait(w, 1, 100);
+    t = taker_start(w, a, 30000, 0);
+    assert_true(WAIT_FOR(taker_back(t)));
+    assert_int_equal(t->rc, 0);
+    assert_true(t->returned - began < 7000 * 1000000LL);
+    redis_server_do(&w->server, "DEL " WAITERS " " CROWD);
+    taker_end(t);
+    world_is_clean(w);
+}
+
+/* ---- fair beside unfair ---------------------------------------------------
+ */
+
+static void wakes_the_other_kind(struct world *w, enum hf_fairness holder,
+                                 enum hf_fairness waiter)
+{
+    hf_lock *a = world_lock(w, w->server.url, 30000, 5000, holder);
+    hf_lock *b = world_lock(w, w->server.url, 30000, 5000, waiter);
+    struct taker *t;
+    int64_t began;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    t = taker_start(w, b, 30000, 0);
+    world_has_waiter(w, waiter == HF_FAIR ? SEEN : WAITERS);
+    /* It looks when it is subscribed; then not for some time. */
+    await_look(w, waiter == HF_FAIR ? QUEUE : WAITERS,
+               waiter == HF_FAIR ? SEEN : CROWD, 0);
+    await_look(w, waiter == HF_FAIR ? QUEUE : WAITERS,
+               waiter == HF_FAIR ? SEEN : CROWD, 0);
+    began = wait_now();
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_true(WAIT_FOR(taker_back(t)));
+    assert_int_equal(t->rc, 0);
+    assert_true(t->returned - began < 1000 * 1000000LL);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    world_is_clean(w);
+}
+
+static void test_fair_holder_wakes_unfair_waiter(void **state)
+{
+    wakes_the_other_kind(*state, HF_FAIR, HF_UNFAIR);
+}
+
+static void test_unfair_holder_wakes_fair_waiter(void **state)
+{
+    wakes_the_other_kind(*state, HF_UNFAIR, HF_FAIR);
+}
+
+/* ---- the server is gone for a while ---------------------------------------
+ */
+
+/* Shorter than the wait and than op_timeout: nobody notices. */
+static void test_restart_during_timed_acquire(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server.url, 30000, 3000, HF_FAIR_DEFAULT);
+    struct taker *t;
+    int64_t began = wait_now();
+
+    world_free_for_all(w, a);
+    redis_server_kill(&w->server);
+    t = taker_start(w, a, 10000, 0);
+    while (wait_ms_since(began) < 2200)
+        wait_tick();
+    assert_int_equal(redis_server_again(&w->server), 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), 2000));
+    if (t->rc)
+        fail_msg("%s", t->err.text);
+    taker_end(t);
+    world_is_clean(w);
+}
+
+/* After a silence for which the connection was given up. */
+static void test_acquire_begun_in_a_long_silence(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server.url, 30000, 1500, HF_FAIR_DEFAULT);
+    struct taker *t;
+    int64_t began = wait_now();
+
+    world_free_for_all(w, a);
+    assert_int_equal(redis_server_stop(&w->server), 0);
+    assert_int_not_equal(hf_lock_timed(a, 100, &w->err), 0);
+    while (wait_ms_since(began) < 3500)
+        wait_tick();
+    t = taker_start(w, a, 10000, 0);
+    assert_false(WAIT_FOR_MS(taker_back(t), 700));
+    assert_int_equal(redis_server_continue(&w->server), 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
+    if (t->rc)
+        fail_msg("%s", t->err.text);
+    taker_end(t);
+    world_is_clean(w);
+}
+
+/* Not asked because what was given up before is not settled: it says so. */
+static void test_acquire_behind_an_unsure_abandon(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_far(w, 30000, 400);
+    int64_t began;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    assert_int_equal(hf_lock_timed(b, 300, &w->err), HF_ETIMEDOUT);
+    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
+    assert_int_not_equal(hf_lock_timed(b, 300, &w->err), 0);
+    for (began = wait_now(); wait_ms_since(began) < 1200;)
+        wait_tick();
+    began = wait_now();
+    assert_int_equal(hf_lock_acquire(b, NULL, &w->err), HF_EBACKEND);
+    assert_true(wait_ms_since(began) < 1400);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    proxy_cut(w->proxy);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+int run_wait_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_told_one_that_does_not_come),
+        T(test_told_fair_one_that_does_not_come),
+        T(test_expiry_is_not_missed),
+        T(test_fair_holder_wakes_unfair_waiter),
+        T(test_unfair_holder_wakes_fair_waiter),
+        T(test_restart_during_timed_acquire),
+        T(test_acquire_begun_in_a_long_silence),
+        T(test_acquire_behind_an_unsure_abandon),
+    };
+
+    return cmocka_run_group_tests_name("redis: waiters", tests, NULL, NULL);
+}

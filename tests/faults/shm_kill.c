@@ -275,6 +275,7 @@ static int by_value(const void *a, const void *b)
 
 static void report(const char *act, int64_t *took, int kills, int late)
 {
+    int half = kills / 2, p99 = kills * 99 / 100;
     char what[60];
 
     qsort(took, (size_t)kills, sizeof(*took), by_value);
@@ -282,7 +283,7 @@ static void report(const char *act, int64_t *took, int kills, int late)
            "p50 %.2f ms, p99 %.2f ms, worst %.2f ms\n",
            kills, (unsigned long long)atomic_load(&shared->grants),
            (unsigned long long)atomic_load(&shared->given_up), history.len,
-           (double)took[kills / 2] / 1e6, (double)took[kills * 99 / 100] / 1e6,
+           (double)took[half] / 1e6, (double)took[p99] / 1e6,
            (double)took[kills - 1] / 1e6);
     snprintf(what, sizeof(what), "the next has it within %d ms", LIMIT_MS);
     tap(!late, act, what);

@@ -8,6 +8,7 @@
 #include "core.h"
 
 #include <signal.h>
+#include <stdio.h>
 
 void hf__keeper_due_locked(hf_client *c, hf__time at)
 {
@@ -184,8 +185,15 @@ static void *keeper_main(void *arg)
 static int wait_open(hf_client *c, hf_error *err)
 {
     hf__time until = hf__now() + (hf__time)c->connect_timeout_ms * HF__MS;
+    const struct hf__url *url = c->config->url;
     uint32_t ms = c->connect_timeout_ms;
+    char what[80]; /* the client may be gone when it is needed */
     bool late;
+
+    if (url->hosts_len)
+        snprintf(what, sizeof(what), "looking up %.60s", url->hosts[0].name);
+    else
+        snprintf(what, sizeof(what), "opening %.60s", c->be->name);
 
     while (!__atomic_load_n(&c->open_word, __ATOMIC_ACQUIRE) &&
            hf__now() < until)
@@ -197,8 +205,8 @@ static int wait_open(hf_client *c, hf_error *err)
         pthread_detach(c->keeper);
     hf__mutex_unlock(&c->mu);
     if (late)
-        return hf__fail(err, HF_EUNKNOWN,
-                        "the name lookup took longer than %u ms", ms);
+        return hf__fail(err, HF_EUNKNOWN, "%s took longer than %u ms", what,
+                        ms);
     if (!c->open_result)
         return 0;
     pthread_join(c->keeper, NULL);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -271,6 +272,34 @@ static void count_event(void *arg, const hf_event *e)
     ++*(int *)arg;
 }
 
+/* The least lease outlasts its margin: its deadline lies after the grant. */
+static void test_api_the_least_lease_can_be_held(void **state)
+{
+    hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
+    char least[160];
+    hf_client *c = NULL;
+    hf_lock *lock = NULL;
+    struct timespec before;
+    int64_t deadline = 0;
+    int rc = HF_ELOST;
+
+    (void)state;
+    snprintf(least, sizeof(least), "%s?ttl=%dms", url, HF_LEASE_MIN_MS);
+    assert_int_equal(hf_open(least, NULL, &c, NULL), 0);
+    assert_int_equal(hf_lock_new(c, "least", HF_CSTRING, NULL, &lock, NULL), 0);
+    fixed.lease_ms = HF_LEASE_MIN_MS;
+    while (rc == HF_ELOST) { /* we may have been stopped for that long */
+        clock_gettime(CLOCK_BOOTTIME, &before);
+        assert_int_equal(hf_lock_acquire(lock, &fixed, NULL), 0);
+        rc = hf_lock_deadline(lock, &deadline);
+        hf_lock_release(lock, NULL);
+    }
+    assert_int_equal(rc, 0);
+    assert_true(deadline > before.tv_sec * 1000000000LL + before.tv_nsec);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
 /* A program that never dispatches loses events, not memory. */
 static void test_api_events_have_a_limit(void **state)
 {
@@ -316,6 +345,7 @@ int main(void)
         cmocka_unit_test(test_api_prefix_must_leave_room),
         cmocka_unit_test(test_api_password_file),
         cmocka_unit_test(test_api_module_that_is_none),
+        cmocka_unit_test(test_api_the_least_lease_can_be_held),
         cmocka_unit_test(test_api_events_have_a_limit),
     };
 

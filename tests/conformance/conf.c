@@ -380,6 +380,46 @@ void conf_puppet_answer(struct proc *p, struct proc_reply *reply)
     assert_int_equal(proc_recv(p, reply, WAIT_LONG_MS), 0);
 }
 
+/* Everybody has ended; what the dead had goes by itself. */
+static void add_left(struct history *h)
+{
+    struct history_event e = {.kind = HISTORY_LEFT};
+
+    if (!conf.fresh || !conf.left)
+        return;
+    WAIT_FOR(conf.left() == 0);
+    e.value = (uint64_t)conf.left();
+    e.at = wait_now();
+    history_add(h, &e);
+}
+
+void conf_check_record(struct record *r, struct history *h, int64_t ttl_ms)
+{
+    const int64_t ms = 1000000;
+    const struct history_rules rules = {
+        .ttl_ns = (conf.local ? 100 : ttl_ms) * ms,
+        .tick_ns = 100 * ms,
+        .wake_ns = 2000 * ms,
+        .grace_ns = 2000 * ms, /* of a loaded machine */
+        .stop_keeps = conf.local,
+    };
+    struct history_verdict v = {0};
+    char line[256];
+
+    record_gather(r, h);
+    add_left(h);
+    assert_true(h->len > 2);
+    if (history_check(h, &rules, &v))
+        return;
+    for (size_t i = v.index > 20 ? v.index - 20 : 0; i <= v.index && i < h->len;
+         i++) {
+        history_print(&h->event[i], line, sizeof(line));
+        print_error("%s\n", line);
+    }
+    print_error("%s %s\n", v.check, v.text);
+    fail();
+}
+
 /* ---- what a process has ------------------------------------------------ */
 
 size_t conf_count_entries(const char *dir)

@@ -22,6 +22,7 @@
 
 #include "../lib/proc.h"
 #include "../lib/proxy.h"
+#include "../lib/record.h"
 #include "../lib/wait.h"
 
 struct conf {
@@ -71,7 +72,7 @@ extern const struct conf_case conf_caps[], conf_mutex[], conf_exclusion[],
     conf_multi[], conf_inspect[], conf_names[], conf_badinput[], conf_process[],
     conf_fork[], conf_death[], conf_fairness[], conf_waiting[], conf_inside[],
     conf_far[], conf_rwlock[], conf_rwlock_ends[], conf_semaphore[],
-    conf_latch[], conf_kinds[], conf_close[];
+    conf_latch[], conf_kinds[], conf_storm[], conf_close[];
 
 /* ---- asserting --------------------------------------------------------- */
 
@@ -186,6 +187,10 @@ void conf_puppet_wait(struct proc *);
 void conf_puppet_wait_as(struct proc *, enum hf_mode, uint32_t permits);
 /* Its answer to that; fails if there is none in time. */
 void conf_puppet_answer(struct proc *, struct proc_reply *);
+
+/* Gathers what was recorded, adds what is left at the server, and fails unless
+ * all of it may have happened; ttl_ms: of those who died or were stopped. */
+void conf_check_record(struct record *, struct history *, int64_t ttl_ms);
 
 /* ---- what a process has ------------------------------------------------ */
 

@@ -6,57 +6,57 @@
 
 #define ROUNDS 200
 
-static char path[256];
+/* Threads and processes, each an owner, and what they did. */
+struct crew {
+    struct record *record;
+    struct history history;
+    char path[256];
+    uint32_t owners;
+};
 
-static struct proc_shared *open_shared(void)
+static void begin(struct crew *c)
 {
-    struct proc_shared *s;
-
-    snprintf(path, sizeof(path), "%s/%s", conf.dir, conf_name());
-    s = proc_shared_map(path);
-    assert_non_null(s);
-    return s;
+    *c = (struct crew){0};
+    snprintf(c->path, sizeof(c->path), "%s/%s", conf.dir, conf_name());
+    c->record = record_map(c->path);
+    assert_non_null(c->record);
+    history_init(&c->history);
 }
 
-static void close_shared(struct proc_shared *s, long expected)
+static void end(struct crew *c, uint64_t writes)
 {
-    assert_int_equal(s->violations, 0);
-    assert_int_equal(s->counter, expected);
-    proc_shared_unmap(s);
-    unlink(path);
+    assert_int_equal(record_writes(c->record), writes);
+    conf_check_record(c->record, &c->history, 30000);
+    record_unmap(c->record);
+    history_fini(&c->history);
+    unlink(c->path);
 }
 
 struct worker {
     struct conf_thread t;
-    hf_lock *lock;
-    struct proc_shared *shared;
-    uint64_t last; /* token */
-    int rounds, rc, backwards;
+    struct record_owner o;
+    int rounds, rc;
 };
 
 static void work(void *arg)
 {
+    const hf_acquire_options forever = HF_ACQUIRE_OPTIONS_INIT;
     struct worker *w = arg;
 
-    for (int i = 0; i < w->rounds && !w->rc; i++) {
-        uint64_t token = 0;
-
-        w->rc = hf_lock_acquire(w->lock, NULL, NULL);
-        if (w->rc)
-            return;
-        hf_lock_token(w->lock, &token);
-        w->backwards += token <= w->last;
-        w->last = token;
-        proc_shared_bump(w->shared);
-        w->rc = i % 2 ? hf_lock_release(w->lock, NULL)
-                      : hf_lock_release_nowait(w->lock, NULL);
-    }
+    for (int i = 0; i < w->rounds && !w->rc; i++)
+        w->rc = record_round(&w->o, &forever);
 }
 
-static void start(struct worker *w, hf_lock *lock, struct proc_shared *s,
-                  int rounds)
+/* The process is a number for the client. */
+static void start(struct crew *c, struct worker *w, hf_lock *lock,
+                  uint32_t process, int rounds)
 {
-    *w = (struct worker){.lock = lock, .shared = s, .rounds = rounds};
+    *w = (struct worker){.rounds = rounds};
+    w->o = (struct record_owner){.record = c->record,
+                                 .lock = lock,
+                                 .owner = c->owners++,
+                                 .process = process,
+                                 .op_timeout_ms = 5000};
     conf_thread_start(&w->t, work, w);
 }
 
@@ -64,23 +64,23 @@ static void finish(struct worker *w)
 {
     conf_thread_join(&w->t);
     OK(w->rc);
-    assert_int_equal(w->backwards, 0);
 }
 
 static void test_exclusion_between_threads(void)
 {
-    struct proc_shared *s = open_shared();
+    struct crew crew;
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
     struct worker w[8];
 
+    begin(&crew);
     for (int i = 0; i < 8; i++)
-        start(&w[i], lock, s, ROUNDS);
+        start(&crew, &w[i], lock, 0, ROUNDS);
     for (int i = 0; i < 8; i++)
         finish(&w[i]);
     conf_free(lock);
     OK(hf_close(c));
-    close_shared(s, 8L * ROUNDS);
+    end(&crew, 8UL * ROUNDS);
 }
 
 /* What the lock guards needs nothing else: not even for a sanitizer that
@@ -115,81 +115,90 @@ static void test_exclusion_orders_memory_between_threads(void)
 
 static void test_exclusion_between_clients(void)
 {
-    struct proc_shared *s = open_shared();
+    struct crew crew;
     const char *name = conf_name();
     hf_client *c[4];
     hf_lock *lock[4];
     struct worker w[4];
 
+    begin(&crew);
     for (int i = 0; i < 4; i++) {
         c[i] = conf_open();
         lock[i] = conf_lock(c[i], name);
     }
-    for (int i = 0; i < 4; i++)
-        start(&w[i], lock[i], s, ROUNDS);
+    for (uint32_t i = 0; i < 4; i++)
+        start(&crew, &w[i], lock[i], i, ROUNDS);
     for (int i = 0; i < 4; i++)
         finish(&w[i]);
     for (int i = 0; i < 4; i++) {
         conf_free(lock[i]);
         OK(hf_close(c[i]));
     }
-    close_shared(s, 4L * ROUNDS);
+    end(&crew, 4UL * ROUNDS);
 }
 
-static void send_loop(struct proc *p, unsigned times)
+static void send_loop(struct crew *c, struct proc *p, uint32_t process)
 {
-    struct proc_cmd cmd = {.op = PROC_LOOP, .times = times};
+    struct proc_cmd cmd = {.op = PROC_LOOP,
+                           .times = ROUNDS,
+                           .owner = c->owners++,
+                           .process = process,
+                           .wait_ms = 5000};
 
-    snprintf(cmd.text, sizeof(cmd.text), "%s", path);
+    snprintf(cmd.text, sizeof(cmd.text), "%s", c->path);
     assert_int_equal(proc_send(p, &cmd), 0);
+}
+
+static void loop_ended(struct proc *p)
+{
+    struct proc_reply r;
+
+    conf_puppet_answer(p, &r);
+    OK(r.rc);
+    assert_int_equal(r.count, ROUNDS);
+    assert_int_equal(proc_end(p), 0);
 }
 
 static void test_exclusion_between_processes(void)
 {
-    struct proc_shared *s = open_shared();
+    struct crew crew;
     const char *name = conf_name();
     struct proc p[4];
-    struct proc_reply r;
 
+    begin(&crew);
     for (int i = 0; i < 4; i++)
         conf_puppet(&p[i], name, 0);
+    for (uint32_t i = 0; i < 4; i++)
+        send_loop(&crew, &p[i], i);
     for (int i = 0; i < 4; i++)
-        send_loop(&p[i], ROUNDS);
-    for (int i = 0; i < 4; i++) {
-        conf_puppet_answer(&p[i], &r);
-        OK(r.rc);
-        assert_int_equal(r.count, ROUNDS);
-        assert_int_equal(proc_end(&p[i]), 0);
-    }
-    close_shared(s, 4L * ROUNDS);
+        loop_ended(&p[i]);
+    end(&crew, 4UL * ROUNDS);
 }
 
 static void test_exclusion_between_threads_clients_and_processes(void)
 {
-    struct proc_shared *s = open_shared();
+    struct crew crew;
     const char *name = conf_name();
     hf_client *c[2] = {conf_open(), conf_open()};
     hf_lock *lock[2] = {conf_lock(c[0], name), conf_lock(c[1], name)};
     struct worker w[6];
     struct proc p[2];
-    struct proc_reply r;
 
+    begin(&crew);
     for (int i = 0; i < 2; i++)
         conf_puppet(&p[i], name, 0);
-    for (int i = 0; i < 2; i++)
-        send_loop(&p[i], ROUNDS);
-    for (int i = 0; i < 6; i++)
-        start(&w[i], lock[i % 2], s, ROUNDS / 2);
+    for (uint32_t i = 0; i < 2; i++)
+        send_loop(&crew, &p[i], 2 + i);
+    for (uint32_t i = 0; i < 6; i++)
+        start(&crew, &w[i], lock[i % 2], i % 2, ROUNDS / 2);
     for (int i = 0; i < 6; i++)
         finish(&w[i]);
     for (int i = 0; i < 2; i++) {
-        conf_puppet_answer(&p[i], &r);
-        OK(r.rc);
-        assert_int_equal(proc_end(&p[i]), 0);
+        loop_ended(&p[i]);
         conf_free(lock[i]);
         OK(hf_close(c[i]));
     }
-    close_shared(s, 2L * ROUNDS + 6L * (ROUNDS / 2));
+    end(&crew, 2UL * ROUNDS + 6UL * (ROUNDS / 2));
 }
 
 /* ---- tokens ------------------------------------------------------------ */

@@ -1,5 +1,6 @@
 #include "proc.h"
 
+#include "record.h"
 #include "wait.h"
 
 #include <poll.h>
@@ -215,39 +216,42 @@ static int puppet_take(struct puppet *p, const struct proc_cmd *c,
     return rc;
 }
 
-/* One round under one lock, or under several. */
-static int puppet_round(const hf_part *parts, size_t n, struct proc_shared *s,
-                        struct proc_reply *r)
-{
-    uint64_t token = 0;
-    int rc = n > 1 ? hf_lock_acquire_all(parts, n, NULL, &r->err)
-                   : hf_lock_acquire(parts[0].lock, NULL, &r->err);
-
-    if (rc)
-        return rc;
-    rc = hf_lock_token(parts[0].lock, &token);
-    if (!rc && n == 1 && token <= r->token)
-        rc = HF_EPROTO; /* tokens only rise */
-    r->token = token;
-    proc_shared_bump(s);
-    if (rc)
-        return rc;
-    return n > 1 ? hf_lock_release_all(parts, n, &r->err)
-                 : hf_lock_release(parts[0].lock, &r->err);
-}
-
 static int puppet_loop(struct puppet *p, const struct proc_cmd *c,
                        struct proc_reply *r)
 {
+    const hf_acquire_options forever = HF_ACQUIRE_OPTIONS_INIT;
+    struct record_owner o = {.record = record_map(c->text),
+                             .lock = p->lock[c->slot],
+                             .owner = c->owner,
+                             .process = c->process,
+                             .op_timeout_ms = c->wait_ms};
+    int rc = o.record ? 0 : HF_EBACKEND;
+
+    if (!rc && !c->times)
+        rc = record_rounds(&o);
+    for (r->count = 0; !rc && r->count < c->times; r->count++)
+        rc = record_round(&o, &forever);
+    record_unmap(o.record);
+    return rc;
+}
+
+/* Rounds under several locks. */
+static int puppet_all(struct puppet *p, const struct proc_cmd *c,
+                      struct proc_reply *r)
+{
     struct proc_shared *s = proc_shared_map(c->text);
-    hf_part parts[PROC_LOCKS] = {{.lock = p->lock[c->slot]}};
-    size_t n = c->op == PROC_ALL ? c->slot : 1;
+    hf_part parts[PROC_LOCKS] = {0};
     int rc = s ? 0 : HF_EBACKEND;
 
-    for (size_t i = 0; c->op == PROC_ALL && i < n; i++)
+    for (size_t i = 0; i < c->slot; i++)
         parts[i].lock = p->lock[c->flags >> (4 * i) & 15];
-    for (r->count = 0; !rc && r->count < c->times; r->count++)
-        rc = puppet_round(parts, n, s, r);
+    for (r->count = 0; !rc && r->count < c->times; r->count++) {
+        rc = hf_lock_acquire_all(parts, c->slot, NULL, &r->err);
+        if (rc)
+            break;
+        proc_shared_bump(s);
+        rc = hf_lock_release_all(parts, c->slot, &r->err);
+    }
     proc_shared_unmap(s);
     return rc;
 }
@@ -282,8 +286,9 @@ static int puppet_do(struct puppet *p, const struct proc_cmd *c,
     case PROC_RENEW:
         return hf_lock_renew(lock, c->lease_ms, &r->err);
     case PROC_LOOP:
-    case PROC_ALL:
         return puppet_loop(p, c, r);
+    case PROC_ALL:
+        return puppet_all(p, c, r);
     case PROC_DOWN:
         return p->latch ? hf_latch_down(p->latch, &r->token, &r->err)
                         : hf_lock_downgrade(lock, &r->err);

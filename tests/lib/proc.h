@@ -30,7 +30,8 @@ enum proc_op {
     PROC_CHECK, /* slot: check. Reply: count */
     PROC_TOKEN, /* slot. Reply: token */
     PROC_RENEW, /* slot; lease_ms */
-    PROC_LOOP,  /* slot, times; text: a file for proc_shared */
+    PROC_LOOP,  /* slot, times (0: until it dies); text: a file for record,
+                   owner, process; wait_ms: op_timeout */
     PROC_ALL,   /* times; flags: slots in this order, 4 bits each, count;
                    text: the file */
     PROC_DOWN,  /* slot: downgrade; of a latch: down. Reply: token,
@@ -44,6 +45,7 @@ enum proc_op {
 struct proc_cmd {
     enum proc_op op;
     unsigned slot, times, flags, handoff;
+    uint32_t owner, process;
     enum hf_kind kind;
     enum hf_mode mode;
     uint32_t permits;

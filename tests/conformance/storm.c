@@ -1,0 +1,161 @@
+/* Everybody at once, while processes are killed and stopped; judged by what
+ * they recorded. */
+#include "conf.h"
+
+#include <stdio.h>
+
+#define PUPPETS 4
+#define THREADS 2
+#define FAULTS 4
+#define TTL_MS 600
+
+struct member {
+    struct proc p;
+    uint32_t owner, process;
+};
+
+struct local {
+    struct conf_thread t;
+    struct record_owner o;
+    int rc;
+};
+
+struct storm {
+    struct record *record;
+    struct history history;
+    char path[256];
+    const char *name;
+    hf_client *c;
+    hf_lock *lock;
+    uint32_t owners, processes;
+    struct local local[THREADS];
+    struct member member[PUPPETS];
+};
+
+static void run_local(void *arg)
+{
+    struct local *l = arg;
+
+    l->rc = record_rounds(&l->o);
+}
+
+static void join(struct storm *s, struct member *m)
+{
+    struct proc_cmd cmd = {.op = PROC_LOOP, .wait_ms = 5000};
+
+    m->owner = cmd.owner = s->owners++;
+    m->process = cmd.process = s->processes++;
+    conf_puppet(&m->p, s->name, TTL_MS);
+    snprintf(cmd.text, sizeof(cmd.text), "%s", s->path);
+    assert_int_equal(proc_send(&m->p, &cmd), 0);
+}
+
+static void begin(struct storm *s)
+{
+    *s = (struct storm){.name = conf_name()};
+    snprintf(s->path, sizeof(s->path), "%s/%s", conf.dir, conf_name());
+    s->record = record_map(s->path);
+    assert_non_null(s->record);
+    history_init(&s->history);
+    s->c = conf_open();
+    s->lock = conf_lock(s->c, s->name);
+    s->processes = 1; /* this one */
+    for (int i = 0; i < THREADS; i++) {
+        struct local *l = &s->local[i];
+
+        l->o = (struct record_owner){.record = s->record,
+                                     .lock = s->lock,
+                                     .owner = s->owners++,
+                                     .op_timeout_ms = 5000};
+        conf_thread_start(&l->t, run_local, l);
+    }
+    for (int i = 0; i < PUPPETS; i++)
+        join(s, &s->member[i]);
+}
+
+/* It has had the lock some more times: it is well. */
+static void works(struct storm *s, uint32_t owner)
+{
+    uint64_t before = record_grants(s->record, owner);
+
+    COMES(record_grants(s->record, owner) > before + 3);
+}
+
+static void end(struct storm *s)
+{
+    struct proc_reply r;
+
+    for (int i = 0; i < PUPPETS; i++)
+        works(s, s->member[i].owner);
+    for (int i = 0; i < THREADS; i++)
+        works(s, s->local[i].o.owner);
+    record_over(s->record);
+    for (int i = 0; i < PUPPETS; i++) {
+        conf_puppet_answer(&s->member[i].p, &r);
+        OK(r.rc);
+        assert_int_equal(proc_end(&s->member[i].p), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        conf_thread_join(&s->local[i].t);
+        OK(s->local[i].rc);
+    }
+    conf_free(s->lock);
+    OK(hf_close(s->c));
+    conf_check_record(s->record, &s->history, TTL_MS);
+    record_unmap(s->record);
+    history_fini(&s->history);
+    unlink(s->path);
+}
+
+static void kill_one(struct storm *s, struct member *m)
+{
+    int64_t before;
+
+    works(s, m->owner);
+    before = wait_now();
+    proc_kill(&m->p);
+    record_killed(s->record, &s->history, m->process, before);
+    join(s, m);
+}
+
+/* For longer than its lease lasts, where there is one. */
+static void stop_one(struct storm *s, struct member *m)
+{
+    int64_t before;
+
+    works(s, m->owner);
+    before = wait_now();
+    assert_int_equal(proc_stop(&m->p), 0);
+    record_stopped(&s->history, m->process, before);
+    COMES(wait_ms_since(before) > 2 * TTL_MS);
+    record_continued(&s->history, m->process);
+    assert_int_equal(proc_continue(&m->p), 0);
+}
+
+static void test_storm_of_deaths(void)
+{
+    struct storm s;
+
+    begin(&s);
+    for (int i = 0; i < FAULTS; i++)
+        kill_one(&s, &s.member[i % PUPPETS]);
+    end(&s);
+}
+
+static void test_storm_of_stops_and_deaths(void)
+{
+    struct storm s;
+
+    begin(&s);
+    for (int i = 0; i < FAULTS; i++) {
+        stop_one(&s, &s.member[i % PUPPETS]);
+        kill_one(&s, &s.member[(i + 1) % PUPPETS]);
+    }
+    end(&s);
+}
+
+const struct conf_case conf_storm[] = {
+    CONF_CASE(test_storm_of_deaths, CONF_EACH),
+    CONF_CASE(test_storm_of_stops_and_deaths, CONF_EACH),
+    {0},
+};

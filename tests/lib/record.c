@@ -1,0 +1,311 @@
+#include "record.h"
+
+#include "wait.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define EVENTS (1 << 16) /* of one owner; most of the file is never written */
+#define USES (1 << 18)
+#define MS ((int64_t)1000000)
+
+struct log {
+    uint64_t len;    /* atomic: what is below it is whole */
+    uint64_t grants; /* atomic */
+    struct history_event event[EVENTS];
+};
+
+struct record {
+    uint32_t ready;     /* atomic: 0, 1: somebody makes it, 2 */
+    uint32_t over;      /* atomic */
+    pthread_mutex_t mu; /* robust: of the resource */
+    uint64_t token, value;
+    uint64_t writes;
+    struct log log[RECORD_OWNERS];
+    uint64_t uses_len; /* atomic */
+    struct history_event uses[USES];
+};
+
+static void make_ready(struct record *r)
+{
+    pthread_mutexattr_t attr;
+    uint32_t none = 0;
+
+    if (!__atomic_compare_exchange_n(&r->ready, &none, 1, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        while (__atomic_load_n(&r->ready, __ATOMIC_ACQUIRE) != 2)
+            wait_tick();
+        return;
+    }
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&r->mu, &attr);
+    pthread_mutexattr_destroy(&attr);
+    __atomic_store_n(&r->ready, 2, __ATOMIC_RELEASE);
+}
+
+struct record *record_map(const char *path)
+{
+    struct record *r;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0 || ftruncate(fd, sizeof(*r))) {
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (r == MAP_FAILED)
+        return NULL;
+    make_ready(r);
+    return r;
+}
+
+void record_unmap(struct record *r)
+{
+    if (r)
+        munmap(r, sizeof(*r));
+}
+
+static void append(struct history_event *event, uint64_t room, uint64_t *len,
+                   const struct history_event *e)
+{
+    uint64_t at = __atomic_load_n(len, __ATOMIC_RELAXED);
+
+    if (at == room)
+        abort();
+    event[at] = *e;
+    __atomic_store_n(len, at + 1, __ATOMIC_RELEASE);
+}
+
+static void note(const struct record_owner *o, struct history_event e)
+{
+    struct log *log = &o->record->log[o->owner];
+
+    e.owner = o->owner;
+    e.process = o->process;
+    append(log->event, EVENTS, &log->len, &e);
+    if (e.kind == HISTORY_RETURN && !e.result)
+        __atomic_add_fetch(&log->grants, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- the resource ------------------------------------------------------ */
+
+/* A process that was killed in here has written its event, or has not: the
+ * value is that of the last one. */
+static void enter(struct record *r)
+{
+    if (pthread_mutex_lock(&r->mu) != EOWNERDEAD)
+        return;
+    r->value = r->writes = r->token = 0;
+    for (uint64_t i = 0; i < r->uses_len; i++) {
+        const struct history_event *e = &r->uses[i];
+
+        r->token = e->token > r->token ? e->token : r->token;
+        if (e->kind == HISTORY_WRITE && !e->result) {
+            r->value = e->value;
+            r->writes++;
+        }
+    }
+    pthread_mutex_consistent(&r->mu);
+}
+
+/* 0, or ELOST: somebody with a higher token was here. */
+static int use(const struct record_owner *o, int kind, uint64_t token,
+               uint64_t *value)
+{
+    struct record *r = o->record;
+    struct history_event e = {.kind = (uint8_t)kind,
+                              .token = token,
+                              .owner = o->owner,
+                              .process = o->process};
+
+    enter(r);
+    e.result = token < r->token ? HF_ELOST : 0;
+    if (!e.result && kind == HISTORY_READ)
+        *value = r->value;
+    e.value = *value;
+    e.at = wait_now();
+    append(r->uses, USES, &r->uses_len, &e);
+    if (!e.result) {
+        r->token = token;
+        r->value = *value;
+        r->writes += kind == HISTORY_WRITE;
+    }
+    pthread_mutex_unlock(&r->mu);
+    return e.result;
+}
+
+uint64_t record_writes(const struct record *r)
+{
+    return r->writes;
+}
+
+/* ---- a round ----------------------------------------------------------- */
+
+static int64_t after(int64_t now, int64_t ms)
+{
+    return ms < 0 ? HISTORY_NEVER : now + ms * MS;
+}
+
+static int take(const struct record_owner *o, const hf_acquire_options *opt,
+                uint64_t *token)
+{
+    int64_t called = wait_now(), until = HISTORY_NEVER, now;
+    int rc, seen;
+
+    note(o, (struct history_event){.kind = HISTORY_CALL,
+                                   .at = called,
+                                   .until = after(called, opt->wait_ms)});
+    seen = rc = hf_lock_acquire(o->lock, opt, NULL);
+    if (!rc &&
+        (hf_lock_token(o->lock, token) || hf_lock_deadline(o->lock, &until)))
+        seen = HF_ELOST; /* before one could look at it */
+    now = wait_now();
+    note(o,
+         (struct history_event){.kind = HISTORY_RETURN,
+                                .at = now,
+                                .result = seen,
+                                .token = *token,
+                                .until = until,
+                                .cap = opt->lease_ms ? after(now, opt->lease_ms)
+                                                     : HISTORY_NEVER});
+    return rc;
+}
+
+static int give(const struct record_owner *o)
+{
+    int64_t called = wait_now();
+    int rc;
+
+    note(o, (struct history_event){.kind = HISTORY_RELEASE,
+                                   .at = called,
+                                   .until = after(called, o->op_timeout_ms)});
+    rc = hf_lock_release(o->lock, NULL);
+    note(o, (struct history_event){
+                .kind = HISTORY_RELEASED, .at = wait_now(), .result = rc});
+    return rc;
+}
+
+int record_round(const struct record_owner *o, const hf_acquire_options *opt)
+{
+    uint64_t token = 0, value = 0;
+    int rc = take(o, opt, &token);
+
+    if (rc == HF_EBUSY || rc == HF_ETIMEDOUT)
+        return 0;
+    if (rc)
+        return rc;
+    if (token && !use(o, HISTORY_READ, token, &value)) {
+        value++;
+        if (value % 8 == 0)
+            sched_yield(); /* with the lock held: somebody else may try */
+        use(o, HISTORY_WRITE, token, &value);
+    }
+    rc = give(o);
+    return rc == HF_ELOST ? 0 : rc;
+}
+
+int record_any_round(const struct record_owner *o, unsigned number)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    switch (number % 8) {
+    case 0:
+        opt.wait_ms = 0;
+        break;
+    case 1:
+        opt.wait_ms = 1 + number % 5;
+        break;
+    case 2:
+        opt.lease_ms = 500;
+        break;
+    default:
+        break;
+    }
+    return record_round(o, &opt);
+}
+
+int record_rounds(const struct record_owner *o)
+{
+    struct record *r = o->record;
+    int rc = 0;
+
+    for (unsigned i = o->owner; !rc; i++) {
+        if (__atomic_load_n(&r->over, __ATOMIC_ACQUIRE) ||
+            r->log[o->owner].len + 8 > EVENTS)
+            break;
+        rc = record_any_round(o, i);
+        wait_tick(); /* there is more to do than this */
+    }
+    return rc;
+}
+
+void record_over(struct record *r)
+{
+    __atomic_store_n(&r->over, 1, __ATOMIC_RELEASE);
+}
+
+uint64_t record_grants(const struct record *r, uint32_t owner)
+{
+    return __atomic_load_n(&r->log[owner].grants, __ATOMIC_ACQUIRE);
+}
+
+/* ---- gathering --------------------------------------------------------- */
+
+/* It lived when it wrote last, and others may have had what it held as soon as
+ * it did not. */
+void record_killed(struct record *r, struct history *h, uint32_t process,
+                   int64_t before)
+{
+    struct history_event e = {
+        .kind = HISTORY_KILLED, .process = process, .at = before};
+
+    for (int i = 0; i < RECORD_OWNERS; i++) {
+        const struct log *log = &r->log[i];
+        uint64_t len = __atomic_load_n(&log->len, __ATOMIC_ACQUIRE);
+
+        if (len && log->event[len - 1].process == process &&
+            log->event[len - 1].at > e.at)
+            e.at = log->event[len - 1].at;
+    }
+    history_add(h, &e);
+}
+
+void record_stopped(struct history *h, uint32_t process, int64_t before)
+{
+    history_add(h, &(struct history_event){.kind = HISTORY_STOPPED,
+                                           .process = process,
+                                           .at = before});
+}
+
+void record_continued(struct history *h, uint32_t process)
+{
+    history_add(h, &(struct history_event){.kind = HISTORY_CONTINUED,
+                                           .process = process,
+                                           .at = wait_now()});
+}
+
+static void gather(const struct history_event *event, const uint64_t *len,
+                   struct history *h)
+{
+    uint64_t n = __atomic_load_n(len, __ATOMIC_ACQUIRE);
+
+    for (uint64_t i = 0; i < n; i++)
+        history_add(h, &event[i]);
+}
+
+void record_gather(struct record *r, struct history *h)
+{
+    for (int i = 0; i < RECORD_OWNERS; i++)
+        gather(r->log[i].event, &r->log[i].len, h);
+    gather(r->uses, &r->uses_len, h);
+    history_add(h,
+                &(struct history_event){.kind = HISTORY_END, .at = wait_now()});
+    history_sort(h);
+}

@@ -315,6 +315,63 @@ static void test_far_late_grants_are_given_back(void)
     given_up_with_delay(8, true);
 }
 
+/* Cancelled while the question is on its way, and asked again at once: what
+ * comes later is the answer to an older question. */
+static void cancel_in_flight(struct far *f, hf_lock *const *lock, int n,
+                             int round)
+{
+    struct call call[4] = {{0, 0}};
+
+    for (int i = 0; i < n; i++)
+        OK(hf_lock_acquire_async(lock[i], NULL, note, &call[i], E));
+    for (int i = 0; i < round % 4; i++, wait_tick())
+        hf_client_dispatch(f->client);
+    for (int i = 0; i < n; i++)
+        OK(hf_lock_cancel(lock[(i + round) % n]));
+    for (int i = 0; i < n; i++) {
+        COMES(called(f, &call[i]));
+        assert_int_equal(call[i].called, 1);
+        assert_true(call[i].result == 0 || call[i].result == HF_ECANCELED);
+        if (!call[i].result)
+            OK(hf_lock_release_nowait(lock[i], E));
+    }
+}
+
+static void cancelled_with_delay(long delay_ms)
+{
+    enum { N = 4 };
+    const char *name = conf_name();
+    hf_client *near = conf_open();
+    hf_lock *other = conf_lock(near, name), *lock[N];
+    struct far f;
+
+    far_open(&f, 5000);
+    for (int i = 0; i < N; i++)
+        lock[i] = conf_lock_flags(f.client, name, HF_OWNER_HANDLE);
+    proxy_set(f.proxy, PROXY_DELAY, delay_ms);
+    for (int round = 0; round < 60; round++) {
+        if (round % 8 == 0) /* free half of the time */
+            OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+        cancel_in_flight(&f, lock, N, round);
+        if (round % 8 == 4)
+            OK(hf_lock_release(other, E));
+    }
+    OK(hf_lock_release(other, E));
+    proxy_set(f.proxy, PROXY_PASS, 0);
+    nothing_is_left(other, lock[0]);
+    for (int i = 0; i < N; i++)
+        conf_free(lock[i]);
+    far_close(&f);
+    conf_free(other);
+    OK(hf_close(near));
+}
+
+static void test_far_cancelled_questions_leave_nothing(void)
+{
+    cancelled_with_delay(1);
+    cancelled_with_delay(20);
+}
+
 const struct conf_case conf_far[] = {
     CONF_CASE(test_far_release_async_answered_late, CONF_EACH | CONF_FAR),
     CONF_CASE(test_far_release_async_answered_too_late_is_unknown,
@@ -330,5 +387,6 @@ const struct conf_case conf_far[] = {
               CONF_EACH | CONF_FAR | CONF_INSPECT),
     CONF_CASE(test_far_waits_given_up_leave_nothing, CONF_EACH | CONF_FAR),
     CONF_CASE(test_far_late_grants_are_given_back, CONF_EACH | CONF_FAR),
+    CONF_CASE(test_far_cancelled_questions_leave_nothing, CONF_EACH | CONF_FAR),
     {0},
 };

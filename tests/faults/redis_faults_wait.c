@@ -68,7 +68,7 @@ static void ghosts_wait(struct world *w, int first, int last)
     for (int i = first; i <= last; i++) {
         redis_server_do(&w->server, "RPUSH " WAITERS " " GHOST ":%d", i);
         redis_server_do(&w->server, "HSET " CROWD " " GHOST ":%d %s", i,
-                        "9999999999999 30000 1");
+                        "9999999999999 0 30000 1");
     }
 }
 
@@ -81,7 +81,7 @@ static void ghosts_wait_fair(struct world *w, int first, int last)
         redis_server_do(&w->server, "ZADD " DEADLINES " %lld " GHOST ":%d",
                         ms + 600000, i);
         redis_server_do(&w->server, "HSET " SEEN " " GHOST ":%d %s", i,
-                        "9999999999999 1 30000 1");
+                        "9999999999999 0 1 30000 1");
     }
 }
 
@@ -148,6 +148,42 @@ static void test_told_fair_one_that_does_not_come(void **state)
     taker_end(t);
     redisFree(ear);
     world_is_clean(w);
+}
+
+/* One that has just come gets it in the same script, also if it came too far
+ * behind to look often. */
+static void handed_over(struct world *w, enum hf_fairness fair)
+{
+    hf_lock *a = world_lock(w, w->server.url, 30000, 5000, fair);
+    redisContext *ear = ghost_listens(w);
+    redisReply *reply = NULL;
+    char alive[64];
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    ghosts_wait(w, 1, fair == HF_FAIR ? 0 : 1);
+    ghosts_wait_fair(w, 1, fair == HF_FAIR ? 1 : 0);
+    snprintf(alive, sizeof(alive), "9999999999999 %lld %s30000 1", server_ms(w),
+             fair == HF_FAIR ? "1 " : "");
+    redis_server_do(&w->server, "HSET %s " GHOST ":1 %s",
+                    fair == HF_FAIR ? SEEN : CROWD, alive);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_int_equal(redisGetReply(ear, (void **)&reply), REDIS_OK);
+    assert_true(atoll(reply->element[2]->str + strlen("u1 ")) > 0);
+    freeReplyObject(reply);
+    assert_int_equal(redis_server_do(&w->server, "HEXISTS n " GHOST ":1"), 1);
+    redis_server_do(&w->server, "DEL n holdfast:info:{n}");
+    redisFree(ear);
+    world_is_clean(w);
+}
+
+static void test_handed_to_one_that_has_just_come(void **state)
+{
+    handed_over(*state, HF_UNFAIR);
+}
+
+static void test_handed_to_a_fair_one_that_has_just_come(void **state)
+{
+    handed_over(*state, HF_FAIR);
 }
 
 /* The lease of a holder that died ends: everybody who looked knows when. */
@@ -287,6 +323,8 @@ int run_wait_faults(void)
     const struct CMUnitTest tests[] = {
         T(test_told_one_that_does_not_come),
         T(test_told_fair_one_that_does_not_come),
+        T(test_handed_to_one_that_has_just_come),
+        T(test_handed_to_a_fair_one_that_has_just_come),
         T(test_expiry_is_not_missed),
         T(test_fair_holder_wakes_unfair_waiter),
         T(test_unfair_holder_wakes_fair_waiter),

@@ -159,8 +159,8 @@ static void add_info(hf_party *p, hf_info *info, const struct rd_node *text)
     add_about(p, at, end);
 }
 
-/* Owner, then "until hand_ms about", of a fair one "until ear hand_ms about",
- * or nothing, of Redisson's. */
+/* Owner, then "until seen hand_ms about", of a fair one "until seen ear hand_ms
+ * about", or nothing, of Redisson's. */
 static int add_waiters(struct redis *r, struct hf__query *q,
                        const struct rd_node *list, int numbers)
 {
@@ -229,8 +229,8 @@ static int inspected(struct redis *r, struct hf__query *q,
     if (queue->first)
         q->info->fairness = HF_FAIR;
     if (!rc)
-        rc = add_waiters(r, q, queue, 3);
-    return rc ? rc : add_waiters(r, q, waiters, 2);
+        rc = add_waiters(r, q, queue, 4);
+    return rc ? rc : add_waiters(r, q, waiters, 3);
 }
 
 /* ---- list -------------------------------------------------------------- */

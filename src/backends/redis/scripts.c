@@ -94,7 +94,7 @@
     "if has then return {2,now,has} end\n"
 
 /*
- * Unfair. W: list of waiters. C: hash of them, owner -> "until hand_ms about";
+ * Unfair. W: list of waiters. C: hash of them, owner -> "until seen hand_ms about";
  * who is in W and not in C has left. The longest waiting one that listens gets
  * it, or is told, alone; it is out of both then, and comes back if somebody was
  * faster. It gets it only if it has shown life just now: one that looks rarely
@@ -114,15 +114,14 @@
     "  local s=redis.call('hget',C,w)\n"                                       \
     "  if s then\n"                                                            \
     "    redis.call('hdel',C,w)\n"                                             \
-    "    local til,hand,about=string.match(s,'^(%d+) (%d+) (.*)')\n"           \
+    "    local til,seen,hand,about=string.match(s,\n"                          \
+    "      '^(%d+) (%d+) (%d+) (.*)')\n"                                       \
     "    local to=" WAKE_CHANNEL "\n"                                          \
     "    local t=redis.call('time')\n"                                         \
     "    local now=t[1]*1000000+t[2]\n"                                        \
-    "    local left=til-now/1000\n"                                            \
-    "    if shared or hand=='0' or left<0 or left>" RD_TEXT(RD_ALIVE_MS)        \
-    " then\n"                                                                  \
+    "    if shared or hand=='0' or " NOT_SEEN_LATELY " then\n"                 \
     "      told=redis.call('publish',to,'u'..string.sub(w,38)..' 0 '\n"        \
-    "        ..KEYS[1])>0 and left>=0\n"                                       \
+    "        ..KEYS[1])>0 and til*1000>now\n"                                  \
     "    else\n"                                                               \
     MINT                                                                       \
     "      told=redis.call('publish',to,'u'..string.sub(w,38)..\n"             \
@@ -175,12 +174,14 @@
     "local Q,D,S,CH,MARK=KEYS[6],KEYS[7],KEYS[8],ARGV[2],ARGV[3]\n"            \
     "local now,given\n"
 
-/* Of q who wait, near or not: until when, in ms, it looks again if it lives.
- * The client's side of this is look_at() in mutex.c. */
+/* Of q who wait, near or not: until when, in ms, it looks again if it lives,
+ * and the time now. The client's side of this is look_at() in mutex.c. */
 #define ALIVE_UNTIL                                                            \
-    "local til=math.floor(now/1000)+" RD_TEXT(RD_LATE_MS) "+(near and "        \
-    RD_TEXT(RD_LOOK_MS) " or math.min(math.max(q*" RD_TEXT(RD_LOOK_EACH_MS)    \
-    "," RD_TEXT(RD_LOOK_MS) ")," RD_TEXT(RD_LOOK_MAX_MS) "))\n"
+    "local ms=math.floor(now/1000)\n"                                          \
+    "local alive=string.format('%.0f %.0f ',ms+" RD_TEXT(RD_LATE_MS)           \
+    "+(near and " RD_TEXT(RD_LOOK_MS) " or math.min(math.max(q*"               \
+    RD_TEXT(RD_LOOK_EACH_MS) "," RD_TEXT(RD_LOOK_MS) "),"                      \
+    RD_TEXT(RD_LOOK_MAX_MS) ")),ms)\n"
 /* Is ARGV[1], which is in the list already, near its head? */
 #define NEAR(list)                                                             \
     "for _,w in ipairs(redis.call('lrange'," list ",0,"                        \
@@ -199,8 +200,7 @@
     NEAR("W")                                                                  \
     "end\n"                                                                    \
     ALIVE_UNTIL                                                                \
-    "redis.call('hset',C,ARGV[1],\n"                                           \
-    "  string.format('%.0f ',til)..ARGV[7]..' '..ARGV[5])\n"                   \
+    "redis.call('hset',C,ARGV[1],alive..ARGV[7]..' '..ARGV[5])\n"              \
     "if q==1 or ARGV[6]=='2' then\n"                                           \
     "  redis.call('pexpire',W," RD_TEXT(RD_KEEP_MS) ")\n"                      \
     "  redis.call('pexpire',C," RD_TEXT(RD_KEEP_MS) ")\n"                      \

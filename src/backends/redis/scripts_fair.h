@@ -13,9 +13,9 @@
 
 /*
  * Q: list of owners. D: zset, owner -> deadline in
- * ms, by which Redisson drops the dead. S: hash of ours, owner -> "until ear
- * hand_ms about": until when, in ms, it counts as alive (it looks again
- * before that), whether it was listening, hand_ms and about of its TAKE. Not
+ * ms, by which Redisson drops the dead. S: hash of ours, owner -> "until seen
+ * ear hand_ms about": until when, in ms, it counts as alive (it looks again
+ * before that), when it looked last, whether it was listening, hand_ms and about of its TAKE. Not
  * in S is Redisson's, and D counts. head is the first that lives; for another
  * one of ours also what S has.
  */
@@ -35,9 +35,12 @@
     "    end\n"                                                                \
     "    local s=redis.call('hget',S,w)\n"                                     \
     "    if s then\n"                                                          \
-    "      local til,ear,hand,about=string.match(s,'^(%d+) (%d) (%d+) (.*)')\n" \
+    "      local til,seen,ear,hand,about=string.match(s,\n"                    \
+    "        '^(%d+) (%d+) (%d) (%d+) (.*)')\n"                                \
     "      til=tonumber(til)\n"                                                \
-    "      if til and til*1000>now then return w,til,ear,hand,about end\n"     \
+    "      if til and til*1000>now then\n"                                     \
+    "        return w,til,seen,ear,hand,about\n"                               \
+    "      end\n"                                                              \
     "    else\n"                                                               \
     "      local d=tonumber(redis.call('zscore',D,w))\n"                       \
     "      if d and d*1000>now then return w end\n"                            \
@@ -77,23 +80,24 @@
     "end\n"                                                                    \
     "redis.call('hdel',S,ARGV[1])\n"
 
-/* Who has looked just now counts as alive until before this. */
-#define SOON "now/1000+" RD_TEXT(RD_ALIVE_MS)
+/* One that looks rarely may be stopped, and nobody knows. */
+#define NOT_SEEN_LATELY "seen+" RD_TEXT(RD_ALIVE_MS) "<now/1000"
 
 /* The first is told; says until when it counts as alive, if it is ours: one
  * that looks rarely has to come now. */
 #define TELL                                                                   \
     "local function tell()\n"                                                  \
     "  while true do\n"                                                        \
-    "    local w,til,ear,hand,about=head()\n"                                  \
+    "    local w,til,seen,ear,hand,about=head()\n"                             \
     "    if not w or w==ARGV[1] then return end\n"                             \
     "    if not til then redis.call('publish',CH..':'..w,'0') return end\n"    \
     "    if redis.call('publish'," WAKE_CHANNEL ",'f'..string.sub(w,38)..\n"   \
     "      ' 0 '..KEYS[1])>0 or ear=='0' then\n"                               \
-    "      if til>" SOON " then\n"                                             \
-    "        til=math.floor(" SOON ")\n"                                       \
-    "        redis.call('hset',S,w,string.format('%.0f ',til)..ear..' '..\n"   \
-    "          hand..' '..about)\n"                                            \
+    "      local soon=math.floor(now/1000)+" RD_TEXT(RD_ALIVE_MS) "\n"         \
+    "      if til>soon then\n"                                                 \
+    "        til=soon\n"                                                       \
+    "        redis.call('hset',S,w,string.format('%.0f ',til)..seen..' '..\n"  \
+    "          ear..' '..hand..' '..about)\n"                                  \
     "      end\n"                                                              \
     "      return til\n"                                                       \
     "    end\n"                                                                \
@@ -105,9 +109,12 @@
  * says so. */
 #define HAND_OVER                                                              \
     "while true do\n"                                                          \
-    "  local w,til,ear,hand,about=head()\n"                                    \
+    "  local w,til,seen,ear,hand,about=head()\n"                               \
     "  if not w then break end\n"                                              \
-    "  if not til or hand=='0' or til>" SOON " then tell() break end\n"        \
+    "  if not til or hand=='0' or " NOT_SEEN_LATELY " then\n"                  \
+    "    tell()\n"                                                             \
+    "    break\n"                                                              \
+    "  end\n"                                                                  \
     MINT                                                                       \
     "  given=redis.call('publish'," WAKE_CHANNEL ",'f'..string.sub(w,38)..\n"  \
     "    string.format(' %.0f ',n)..KEYS[1])>0\n"                              \
@@ -154,8 +161,8 @@
     "  redis.call('zadd',D,ms+" WAIT ",ARGV[1])\n"                             \
     "end\n"                                                                    \
     ALIVE_UNTIL                                                                \
-    "redis.call('hset',S,ARGV[1],string.format('%.0f ',til)..ARGV[9]..' '\n"   \
-    "  ..ARGV[7]..' '..ARGV[5])\n"                                             \
+    "redis.call('hset',S,ARGV[1],alive..ARGV[9]..' '..ARGV[7]..' '..\n"        \
+    "  ARGV[5])\n"                                                             \
     "if q==1 or ARGV[6]=='2' then\n"                                           \
     "  local keep=foreign and 86400000 or " RD_TEXT(RD_KEEP_MS)        \
     "\n"                                                                       \

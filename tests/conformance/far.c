@@ -337,7 +337,9 @@ static void cancel_in_flight(struct far *f, hf_lock *const *lock, int n,
     }
 }
 
-static void cancelled_with_delay(long delay_ms)
+/* With lost connections, what gives a question up is itself said again: while
+ * the next question is on its way. */
+static void cancelled_with_delay(long delay_ms, bool cuts)
 {
     enum { N = 4 };
     const char *name = conf_name();
@@ -353,6 +355,8 @@ static void cancelled_with_delay(long delay_ms)
         if (round % 8 == 0) /* free half of the time */
             OK(hf_lock_timed(other, WAIT_LONG_MS, E));
         cancel_in_flight(&f, lock, N, round);
+        if (cuts && round % 3 == 0)
+            proxy_cut(f.proxy);
         if (round % 8 == 4)
             OK(hf_lock_release(other, E));
     }
@@ -368,8 +372,14 @@ static void cancelled_with_delay(long delay_ms)
 
 static void test_far_cancelled_questions_leave_nothing(void)
 {
-    cancelled_with_delay(1);
-    cancelled_with_delay(20);
+    cancelled_with_delay(1, false);
+    cancelled_with_delay(20, false);
+}
+
+static void test_far_cancelled_questions_over_lost_connections(void)
+{
+    cancelled_with_delay(1, true);
+    cancelled_with_delay(20, true);
 }
 
 const struct conf_case conf_far[] = {
@@ -388,5 +398,7 @@ const struct conf_case conf_far[] = {
     CONF_CASE(test_far_waits_given_up_leave_nothing, CONF_EACH | CONF_FAR),
     CONF_CASE(test_far_late_grants_are_given_back, CONF_EACH | CONF_FAR),
     CONF_CASE(test_far_cancelled_questions_leave_nothing, CONF_EACH | CONF_FAR),
+    CONF_CASE(test_far_cancelled_questions_over_lost_connections,
+              CONF_EACH | CONF_FAR),
     {0},
 };

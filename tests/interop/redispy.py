@@ -53,9 +53,9 @@ class Peer:
         self.timeout = int(timeout_ms) / 1000
         self.held = None
 
-    # It looks in intervals; by default, of 100 ms.
+    # It looks every 100 ms, its default.
     def lock(self, name, timeout, wait_ms=-1):
-        return Lock(self.client, name, timeout=timeout, sleep=0.001,
+        return Lock(self.client, name, timeout=timeout,
                     blocking_timeout=wait_ms / 1000 if wait_ms >= 0 else None)
 
     def contend(self, _kind, name, file, total, stay_us, _limit):

@@ -145,8 +145,10 @@
     "if shared or not told then\n"                                             \
     "  redis.call('publish',CH,told and '00' or '0')\n"                        \
     "end\n"
+/* Who else looks for a string is not known: if ours handed it over among
+ * themselves, others would never find it free. */
 #define WAKE_S                                                                 \
-    "local told,given,shared\n"                                                \
+    "local told,given,shared=nil,nil,true\n"                                   \
     NEXT(STRING)
 
 /* The lock is free: who is to know of it. */

@@ -22,7 +22,7 @@ def cast(world, *sides):
 def wait_for(world, peer, kind, name, wait_ms=FOREVER):
     """Makes it wait, and returns when it does as far as the server knows."""
     before = world.server.waiting(kind, name)
-    peer.tell('hold', kind, name, 0, wait_ms)
+    peer.tell('hold', kind, name, 0, wait_ms, 1)
     wait_until(f'{peer.side} waits',
                lambda: world.server.waiting(kind, name) > before)
 
@@ -33,14 +33,20 @@ def granted(peer):
     return time.monotonic() - start
 
 
-def killed_holder(world, kind, dies, waits):
+def killed_holder(world, kind, dies, waits, wanted=None):
+    """Held as kind, waited for as the same or as what is wanted."""
     holder, waiter = cast(world, dies, waits)
+    wanted = wanted or kind
     name = world.name()
-    holder.expect('held', 'hold', kind, name, 0, FOREVER)
+    if kind == 'semaphore':
+        world.pool('redisson', 1)[0].expect('set', 'permits', kind, name, 1)
+    # Redisson's permits have no watchdog.
+    lease_ms = LEASE_MS if kind == 'semaphore' and dies == 'redisson' else 0
+    holder.expect('held', 'hold', kind, name, lease_ms, FOREVER, 1)
     if 'redis-py' in (dies, waits):
-        waiter.tell('hold', kind, name, 0, FOREVER)
+        waiter.tell('hold', wanted, name, 0, FOREVER)
     else:
-        wait_for(world, waiter, kind, name)
+        wait_for(world, waiter, wanted, name)
     check(not waiter.has_answered(), 'two hold it')
     holder.kill()
     seconds = granted(waiter)
@@ -159,15 +165,21 @@ def of(run, *args):
     return lambda world: run(world, *args)
 
 
-def both_ways(title, run, *args):
+def both_ways(title, run, *args, ours='mutex', more=()):
     """One for each side that something may happen to."""
-    return [('mutex', title.format(one), of(run, *args, one, other))
+    return [(ours, title.format(one), of(run, *args, one, other, *more))
             for one, other in [('redisson', 'ours'), ('ours', 'redisson')]]
 
 
 CASES = [
     *both_ways('killed: {} while it holds an rlock', killed_holder, 'unfair'),
     *both_ways('killed: {} while it holds an rfairlock', killed_holder, 'fair'),
+    *both_ways('killed: {} while it reads', killed_holder, 'read',
+               ours='rwlock', more=['write']),
+    *both_ways('killed: {} while it writes', killed_holder, 'write',
+               ours='rwlock', more=['read']),
+    *both_ways('killed: {} while it has a permit', killed_holder, 'semaphore',
+               ours='semaphore'),
     ('mutex', 'killed: redis-py while it holds',
      of(killed_holder, 'unfair', 'redis-py', 'ours, string')),
     ('mutex', 'killed: ours while it holds, redis-py waits',

@@ -10,12 +10,13 @@ import time
 
 import contention
 import faults
+import figures
 import kinds
 from peers import Failure, Peers, Server
 
 WARM_MS = 500  # Java is slow until it has seen some of its code run
 
-CASES = [*contention.CASES, *faults.CASES, *kinds.CASES]
+CASES = [*contention.CASES, *faults.CASES, *kinds.CASES, *figures.CASES]
 
 
 def say(text):

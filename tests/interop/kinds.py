@@ -1,6 +1,8 @@
 """Which kinds are tried, and what becomes of a name that is used as two."""
 
-from peers import check
+import time
+
+from peers import check, wait_until
 
 # The kinds that ours has; cases of another one are left out.
 OURS = {'mutex': True, 'rwlock': False, 'semaphore': False, 'latch': False}
@@ -14,27 +16,83 @@ def declared(world):
               f'of kinds.py {tried}')
 
 
-def refused(world, kind):
-    """Redisson uses the name as kind; our mutex is refused, and harms nothing."""
+def refused(world, kind, *wanted):
+    """Redisson uses the name as kind; what of ours is wanted is refused, and
+    harms nothing."""
     [redisson], [ours] = world.pool('redisson', 1), world.pool('ours', 1)
     name = world.name()
     if kind in ('semaphore', 'plain'):
         redisson.expect('set', 'permits', kind, name, 1)
     redisson.expect('held', 'hold', kind, name, 0, -1)
-    for ours_kind in 'unfair', 'fair':
-        ours.expect('failed HF_EMISMATCH', 'hold', ours_kind, name, 0, 0)
-        ours.expect('failed HF_EMISMATCH', 'hold', ours_kind, name, 0, 5000)
+    for one in wanted:
+        ours.expect('failed HF_EMISMATCH', 'hold', one, name, 0, 0, 1)
+        ours.expect('failed HF_EMISMATCH', 'hold', one, name, 0, 5000, 1)
     redisson.expect('dropped', 'drop')
     redisson.expect('held', 'hold', kind, name, 0, 0)
     redisson.expect('dropped', 'drop')
 
 
+def plain_semaphore(world):
+    """Redisson's semaphore without owners, on the name of ours: they count
+    the same permits, or ours is refused."""
+    [redisson], [ours] = world.pool('redisson', 1), world.pool('ours', 1)
+    name = world.name()
+    redisson.expect('set', 'permits', 'plain', name, 1)
+    redisson.expect('held', 'hold', 'plain', name, 0, -1)
+    answer = ours.ask('hold', 'semaphore', name, 0, 0, 1)
+    check(answer == 'busy' or answer.startswith('failed HF_EMISMATCH'), answer)
+    redisson.expect('dropped', 'drop')
+    answer = ours.ask('hold', 'semaphore', name, 0, 0, 1)
+    world.note(f'ours, on a plain semaphore with a free permit: {answer}')
+    if answer.startswith('held'):
+        redisson.expect('busy', 'hold', 'plain', name, 0, 0)
+        ours.expect('dropped', 'drop')
+    redisson.expect('held', 'hold', 'plain', name, 0, 0)
+    redisson.expect('dropped', 'drop')
+
+
+def latch(world, sets):
+    sides = {side: world.pool(side, 2) for side in ('redisson', 'ours')}
+    name = world.name()
+    for side, (_, waiter) in sides.items():
+        waiter.expect('zero', 'latch', 'wait', name, 0)
+    sides[sets][0].expect('set', 'latch', 'set', name, 3)
+    for side, (counter, waiter) in sides.items():
+        counter.expect('busy', 'latch', 'set', name, 5)
+        waiter.tell('latch', 'wait', name, 20000)
+    wait_until('both wait', lambda: world.server.waiting('latch', name) == 2)
+    for left, side in (2, 'ours'), (1, 'redisson'), (0, sets):
+        for _, waiter in sides.values():
+            check(not waiter.has_answered(), f'{waiter.side} went on too soon')
+        sides[side][0].expect('down', 'latch', 'down', name)
+        for counter, _ in sides.values():
+            counter.expect(f'count {left}', 'latch', 'get', name)
+    start = time.monotonic()
+    for _, waiter in sides.values():
+        waiter.expect('zero')
+    check(time.monotonic() - start < 1, 'nobody told them')
+
+
+def on(what, ours, case, *args):
+    return ours, f'kinds: {what}', lambda world: case(world, *args)
+
+
 CASES = [
-    ('mutex', 'kinds: what ours declares is tried', declared),
-    *[('mutex', f'kinds: our mutex on a name that is a {what} of Redisson',
-       lambda world, kind=kind: refused(world, kind))
-      for kind, what in [('read', 'rreadwritelock, read'),
-                         ('write', 'rreadwritelock, written'),
-                         ('semaphore', 'rpermitexpirablesemaphore'),
-                         ('plain', 'rsemaphore')]],
+    on('what ours declares is tried', 'mutex', declared),
+    on('our mutex where redisson reads', 'mutex', refused, 'read', 'unfair',
+       'fair'),
+    on('our mutex where redisson writes', 'mutex', refused, 'write', 'unfair',
+       'fair'),
+    on('our mutex on an rpermitexpirablesemaphore', 'mutex', refused,
+       'semaphore', 'unfair', 'fair'),
+    on('our mutex on an rsemaphore', 'mutex', refused, 'plain', 'unfair',
+       'fair'),
+    on('our rwlock on an rlock', 'rwlock', refused, 'unfair', 'read', 'write'),
+    on('our rwlock on an rpermitexpirablesemaphore', 'rwlock', refused,
+       'semaphore', 'read', 'write'),
+    on('our semaphore on an rlock', 'semaphore', refused, 'unfair',
+       'semaphore'),
+    on('our semaphore on an rsemaphore', 'semaphore', plain_semaphore),
+    on('rcountdownlatch, set by redisson', 'latch', latch, 'redisson'),
+    on('rcountdownlatch, set by ours', 'latch', latch, 'ours'),
 ]

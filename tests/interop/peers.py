@@ -13,8 +13,8 @@ another. A process obeys commands, one a line, and answers each with a line:
   drop        lets go of it                                        dropped
   check       ours: whether it is still held            HF_OK, HF_ELOST ...
   force - NAME    breaks the mutex                          forced, or free
-  permits KIND NAME N        Redisson: the size of a semaphore
-                                                               set, or busy
+  permits KIND NAME N
+              Redisson: the size of a semaphore (ours: LIMIT)  set, or busy
   latch set NAME N | down NAME | get NAME | wait NAME MS
                           set, busy | down | count N | zero, timeout
   caps KIND   ours: hf_client_caps                                  caps N
@@ -35,6 +35,9 @@ import threading
 import time
 
 PATIENCE_S = 100
+CHANNELS = {'read': 'redisson_rwlock:', 'write': 'redisson_rwlock:',
+            'semaphore': 'redisson_sc:', 'plain': 'redisson_sc:',
+            'latch': 'redisson_countdownlatch__channel__'}
 
 
 class Failure(Exception):
@@ -91,11 +94,11 @@ class Server:
         return self.client.execute_command(*command)
 
     def waiting(self, kind, name):
-        """How many wait for a mutex, as far as the server knows."""
+        """How many wait, as far as the server knows."""
         if kind == 'fair':
             return self.ask('LLEN', f'redisson_lock_queue:{{{name}}}')
-        channel = f'redisson_lock__channel:{{{name}}}'
-        return self.ask('PUBSUB', 'NUMSUB', channel)[1]
+        channel = CHANNELS.get(kind, 'redisson_lock__channel:')
+        return self.ask('PUBSUB', 'NUMSUB', f'{channel}{{{name}}}')[1]
 
     def end(self):
         self.client.close()

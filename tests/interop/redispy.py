@@ -71,7 +71,7 @@ class Peer:
         return (f'done entered={region.entered} overlaps={region.overlaps} '
                 f'stale=0 longest_us={longest * 1e6:.0f}')
 
-    def hold(self, _kind, name, lease_ms, wait_ms):
+    def hold(self, _kind, name, lease_ms, wait_ms, *_limit):
         lock = self.lock(name, int(lease_ms) / 1000 or self.timeout,
                          int(wait_ms))
         before = time.monotonic()

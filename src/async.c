@@ -2,7 +2,8 @@
 #include "core.h"
 
 /* Claims the handle for one verb; name->mu is held. */
-static int begin_async(hf_lock *lock, hf_done_fn done, void *arg, hf_error *err)
+static int begin_async(hf_lock *lock, union hf__done done, void *arg,
+                       hf_error *err)
 {
     hf_client *c = lock->name->client;
     struct hf__async *a = lock->async;
@@ -41,7 +42,7 @@ static int check_async(hf_lock *lock, hf_done_fn done, hf_error *err)
         return rc;
     if (!done)
         return hf__fail(err, HF_EINVAL, "done is NULL");
-    if (!(lock->flags & HF_OWNER_HANDLE))
+    if (!lock->owner)
         return hf__fail(err, HF_EINVAL,
                         "asynchronous verbs need HF_OWNER_HANDLE");
     return 0;
@@ -56,26 +57,23 @@ static void finish_async(hf_client *c, struct hf__async *a, int result)
 }
 
 static void enter_async(hf_lock *lock, struct hf__async *a,
-                        const hf_acquire_options *opt)
+                        const hf_acquire_options *opt, hf__time now)
 {
     hf_client *c = lock->name->client;
-    hf__time now = hf__now();
     int rc;
 
-    a->waiter = (struct hf__waiter){.is_async = true};
-    hf__acquire_fill(lock, opt, &a->waiter);
     a->grace = now + HF__GRACE_MS * HF__MS;
     hf__mutex_lock(&c->mu);
     c->async_waits++;
     if (opt->wait_ms != HF_FOREVER)
         hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
     hf__mutex_unlock(&c->mu);
-    rc = hf__gate_enter(&lock->name->gate, &a->waiter, now);
+    rc = hf__gate_enter(&a->line->gate, &a->waiter, now);
     if (rc == HF__PENDING) {
-        hf__name_run(lock->name, now); /* finishes it through hf__name_wake */
+        hf__name_run(a->line, now); /* finishes it through hf__name_wake */
     } else {
         if (rc == HF__GRANTED)
-            hf__name_own(lock->name, &a->waiter);
+            hf__name_own(a->line, &a->waiter);
         a->waiter.state = HF__W_FINISHED;
         hf__mutex_lock(&c->mu);
         c->async_waits--;
@@ -86,6 +84,31 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
     hf__mutex_lock(&c->mu);
     hf__keeper_due_locked(c, c->outer_fd < 0 ? 0 : hf__timers_next(&c->timers));
     hf__mutex_unlock(&c->mu);
+}
+
+int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
+                      union hf__done done, void *arg, hf_error *err)
+{
+    hf__time now = hf__now();
+    struct hf__waiter w = {.is_async = true};
+    struct hf__name *line;
+    int rc = begin_async(lock, done, arg, err);
+
+    if (rc)
+        return rc;
+    hf__acquire_fill(lock, opt, &w);
+    rc = hf__line_for(lock, &w, opt->mode, now, &line, err);
+    if (rc) {
+        lock->async->busy = false;
+        lock->waits--;
+        return rc;
+    }
+    lock->async->waiter = w;
+    lock->async->line = line;
+    enter_async(lock, lock->async, opt, now);
+    if (line->kin)
+        hf__line_rest(line);
+    return 0;
 }
 
 int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
@@ -103,9 +126,7 @@ int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
     if (rc)
         return rc;
     lock->told = false;
-    rc = begin_async(lock, done, arg, err);
-    if (!rc)
-        enter_async(lock, lock->async, opt);
+    rc = hf__acquire_async(lock, opt, (union hf__done){done}, arg, err);
     hf__name_unlock(lock->name);
     return rc;
 }
@@ -133,12 +154,13 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
     if (rc)
         return rc;
     lock->told = false;
-    rc = begin_async(lock, done, arg, err);
+    rc = begin_async(lock, (union hf__done){done}, arg, err);
     if (!rc) {
         a = lock->async;
         a->releaser = (struct hf__releaser){.async = a};
         a->waiter.state = HF__W_FINISHED;
-        a->result = hf__release(lock->name, lock->owner, &a->releaser);
+        a->line = hf__line_held(lock->name, lock->owner);
+        a->result = hf__release(a->line, lock->owner, &a->releaser);
         if (a->result == HF__PENDING) {
             arm_release(lock->name->client, a);
         } else if (!a->releaser.settled) {
@@ -163,9 +185,8 @@ int hf_lock_cancel(hf_lock *lock)
         return rc;
     a = lock->async;
     if (a && a->busy && a->waiter.state != HF__W_FINISHED) {
-        hf__gate_leave(&lock->name->gate, &a->waiter, HF_ECANCELED,
-                       hf__name_wake);
-        hf__name_run(lock->name, hf__now());
+        hf__gate_leave(&a->line->gate, &a->waiter, HF_ECANCELED, hf__name_wake);
+        hf__name_run(a->line, hf__now());
         hf__mutex_lock(&lock->name->client->mu);
         lock->name->client->async_waits--;
         hf__timers_set(&lock->name->client->timers, &a->timer, HF__NEVER);

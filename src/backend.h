@@ -123,8 +123,8 @@ struct hf__batch {
  *
  * DOWNGRADE: `line` has the write hold req.hold_id; from this call on it is
  * the read hold of that id of `into`, and `line` is free for the next
- * question, whatever the answer will be. DONE; ENOTOWNER: it was gone. Said
- * again it is DONE again.
+ * question, whatever the answer will be. Both are looked at during this call
+ * alone. DONE; ENOTOWNER: it was gone.
  *
  * LATCH_SET: DONE; EBUSY: it is set already (count: what is left). LATCH_DOWN:
  * one less, at 0 it stays. Both count once for one `request`, however often

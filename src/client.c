@@ -412,7 +412,7 @@ static void each_name(hf_client *c, void (*fn)(struct hf__name *))
             n->refs++;
         hf__mutex_unlock(&c->mu);
         for (; n; n = next) {
-            hf__mutex_lock(&n->mu);
+            hf__name_lock(n);
             fn(n);
             hf__name_unlock(n);
             hf__mutex_lock(&c->mu);

@@ -1,7 +1,7 @@
 /*
  * The core's own types. Who may touch what:
  *
- *   name->mu     its gate, its remote's requests, its waiters
+ *   name->mu     its gates, its remotes' requests, its waiters
  *   client->mu   the backend (a networked one), the driver's role, the table of
  *                names, references, timers, news, callbacks
  *
@@ -43,10 +43,23 @@ struct hf__exchange {
     struct hf__exchange *next; /* in client->exchanges */
 };
 
-/* One per client and name, shared by the handles on it. */
+/*
+ * The lines of a client to one name, where there may be several: the reads of
+ * a read-write lock beside its writes, the holds of a semaphore, the waits for
+ * a latch. The first is the one that handles and the table of names know; its
+ * mutex guards all. Those in use come first, newest first.
+ */
+struct hf__kin {
+    struct hf__name *first;
+    struct hf__name *next, *prev;
+    struct hf__name *head, *tail; /* of the first */
+    struct hf__reader *spare;     /* of the first: entries to be used again */
+};
+
+/* One per client and name, shared by the handles on it; or a further line. */
 struct hf__name {
-    struct hf__mutex mu;
-    uint32_t refs; /* handles, and requests under way; client->mu */
+    struct hf__mutex mu; /* use hf__name_lock() unless it is a handle's */
+    uint32_t refs;       /* handles, and requests under way; client->mu */
     struct hf__gate gate;
     struct hf__remote remote;
     struct hf__exchange *exchange;   /* or NULL */
@@ -56,14 +69,22 @@ struct hf__name {
     struct hf__releaser *releasers;
     struct hf__name *next_in_bucket, *next_news;
     hf_client *client;
-    hf_lock *watchers; /* handles with a descriptor that tells of loss */
-    uint32_t *to_wake; /* a futex to wake after mu is free; or NULL */
-    uint32_t handles;  /* of refs; client->mu */
-    bool parker : 1;   /* direct: a thread sleeps in park for this name */
-    bool orphaned : 1; /* its owner has exited; reported */
+    struct hf__kin *kin; /* NULL: a mutex, which has one line */
+    hf_lock *watchers;   /* handles with a descriptor that tells of loss */
+    uint32_t *to_wake;   /* a futex to wake after mu is free; or NULL */
+    uint32_t handles;    /* of refs; client->mu */
+    uint32_t permits;    /* that the present hold has */
+    bool parker : 1;     /* direct: a thread sleeps in park for this name */
+    bool orphaned : 1;   /* its owner has exited; reported */
     /* client->mu: */
     bool in_news, ask_ready, let_go_ready, rang, session_lost;
     char text[]; /* the name, terminated, with the client's prefix */
+};
+
+/* Who is told: by the kind of the handle. */
+union hf__done {
+    hf_done_fn lock;
+    hf_latch_done_fn latch;
 };
 
 /* An asynchronous verb; made at the handle's first. */
@@ -74,7 +95,8 @@ struct hf__async {
     struct hf__releaser releaser;
     struct hf__async *next; /* in client->callbacks */
     hf_lock *lock;
-    hf_done_fn done;
+    struct hf__name *line; /* where it waits */
+    union hf__done done;
     void *arg;
     int result;
     bool busy;   /* from the call until its callback; name->mu */
@@ -86,7 +108,7 @@ struct hf_lock {
     struct hf__async *async;
     hf_lock *next_watcher; /* name->mu */
     int64_t max_hold_ms;
-    uint64_t owner; /* of HF_OWNER_HANDLE */
+    uint64_t owner; /* 0: the thread */
     uint32_t ttl_ms;
     uint32_t flags : 2; /* hf_lock_flag */
     uint32_t handoff : 30;
@@ -253,10 +275,17 @@ void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
  * is not the caller's any more. */
 struct hf__flight *hf__flight_new(hf_client *, size_t extra);
 bool hf__flight_wait(hf_client *, struct hf__flight *);
+/* The two halves of it; the first may be done with a name's mutex held. */
+void hf__flight_begin(hf_client *, struct hf__flight *, struct hf__sleeper *);
+bool hf__flight_end(hf_client *, struct hf__flight *);
 void hf__flight_submit(hf_client *, struct hf__flight *);
 void hf__flight_free(hf_client *, struct hf__flight *);
 
 /* inspect.c */
+/* A question about a name, which is put behind the client's prefix; NULL: out
+ * of memory, and err says so. */
+struct hf__flight *hf__query_new(hf_client *, enum hf__op, const void *name,
+                                 size_t len, hf_error *);
 void hf__query_free(hf_client *, struct hf__query *);
 
 /* keeper.c: the helper thread */
@@ -272,13 +301,27 @@ void hf__keeper_due_locked(hf_client *, hf__time at);
 /* name.c */
 int hf__name_get(hf_client *, const void *name, size_t len,
                  const hf_lock_options *, struct hf__name **, hf_error *);
+/* One more line to the name of this one, whose mutex is held; not in its list
+ * of lines yet. */
+int hf__name_line(struct hf__name *first, enum hf_mode, struct hf__name **,
+                  hf_error *);
+static inline struct hf__name *hf__name_first(struct hf__name *n)
+{
+    return n->kin ? n->kin->first : n;
+}
+static inline void hf__name_lock(struct hf__name *n)
+{
+    hf__mutex_lock(&hf__name_first(n)->mu);
+}
 void hf__name_put(struct hf__name *); /* one handle less */
 void hf__name_unref_locked(struct hf__name *);
 /* Whoever was woken under the mutex wants it next: they are told afterwards. */
 static inline void hf__name_unlock(struct hf__name *n)
 {
-    uint32_t *word = n->to_wake;
+    uint32_t *word;
 
+    n = hf__name_first(n);
+    word = n->to_wake;
     n->to_wake = NULL;
     hf__mutex_unlock(&n->mu);
     if (word)
@@ -297,10 +340,43 @@ hf__wake_fn hf__name_wake;
 void hf__name_own(struct hf__name *, const struct hf__waiter *);
 /* Tells those who wait for the release of that hold id, or (0) of any. */
 void hf__name_settle(struct hf__name *, uint64_t hold_id, int result);
-/* Sets the descriptors that tell of the hold's loss: HF__NEVER is no hold. */
+/* Sets the descriptors that tell of loss: the hold of this line has been lost,
+ * or some have another end now. */
+void hf__name_arm(struct hf__name *, bool lost);
+/* One of them. HF__NEVER: there is no hold, or it has no end. */
 #define HF__ALREADY ((hf__time)1)
-void hf__name_arm(struct hf__name *, hf__time at);
-void hf__lock_arm(hf_lock *, hf__time at); /* one of them */
+void hf__lock_arm(hf_lock *, hf__time at);
+
+/* line.c: which line a verb is about; name->mu is held */
+/* The line through which w is to be acquired: that of the owner's hold, one
+ * that it can share, or one that is free. */
+int hf__line_for(const hf_lock *, struct hf__waiter *, enum hf_mode,
+                 hf__time now, struct hf__name **, hf_error *);
+/* The line of this owner's newest hold, lost ones last; the first one if it
+ * has none. */
+struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner);
+/* The owner's write hold goes to a line for reading. */
+int hf__line_downgrade(struct hf__name *first, struct hf__thread *,
+                       hf__time now, struct hf__name **into, hf_error *);
+/* Takes back entries that are not needed any more; a line that is not in use
+ * any more goes to the end. */
+void hf__line_rest(struct hf__name *);
+/* The next of the same name; NULL. */
+static inline struct hf__name *hf__line_after(const struct hf__name *n)
+{
+    return n->kin ? n->kin->next : NULL;
+}
+static inline struct hf__name *hf__line_newest(struct hf__name *first)
+{
+    return first->kin ? first->kin->head : first;
+}
+/* Takes all but the first out of their list; linked by kin->next. */
+struct hf__name *hf__line_all_but(struct hf__name *first);
+void hf__line_free(struct hf__name *); /* the entries it has */
+
+/* handle.c: a handle, of checked options. */
+int hf__lock_make(hf_client *, const void *name, size_t name_len,
+                  const hf_lock_options *, hf_lock **, hf_error *);
 
 /* lock.c: what the synchronous and the asynchronous verbs share */
 /* Every call returns by its deadline plus a second; the server's first answer
@@ -318,6 +394,9 @@ static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
 /* A lease or TTL: EINVAL, with a text that says what 0 would mean. */
 int hf__lease_valid(const char *field, int64_t ms, const char *zero,
                     hf_error *);
+/* With name->mu held. */
+int hf__acquire_async(hf_lock *, const hf_acquire_options *, union hf__done,
+                      void *arg, hf_error *);
 int hf__acquire_check_options(const hf_lock *, const hf_acquire_options *,
                               hf_error *);
 /* Takes name->mu for a verb. ECLOSED, and not taken, if hf_close() has been
@@ -336,7 +415,7 @@ static inline uint64_t hf__owner_of(const hf_lock *lock,
                                     struct hf__thread **thread)
 {
     *thread = NULL;
-    if (lock->flags & HF_OWNER_HANDLE)
+    if (lock->owner)
         return lock->owner;
     *thread = hf__thread_me();
     return *thread ? (*thread)->number : 0;
@@ -350,7 +429,8 @@ static inline void hf__acquire_fill(const hf_lock *lock,
     w->fixed = opt->lease_ms != 0;
     w->lease_ms = w->fixed ? (uint32_t)opt->lease_ms : lock->ttl_ms;
     w->is_try = opt->wait_ms == 0;
-    w->reentrant = !(lock->flags & (HF_OWNER_HANDLE | HF_NOT_REENTRANT));
+    w->permits = opt->permits ? opt->permits : 1;
+    w->reentrant = !lock->owner && !(lock->flags & HF_NOT_REENTRANT);
     w->owner = hf__owner_of(lock, &w->thread);
     w->handle = (hf_lock *)(uintptr_t)lock;
 }

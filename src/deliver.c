@@ -21,11 +21,11 @@ static void release_over(struct hf__name *n, struct hf__async *a)
  * as `firing` is set: its callback waits for that. */
 static void async_over(struct hf__async *a, hf__time now)
 {
-    struct hf__name *n = a->lock->name;
+    struct hf__name *n = a->line;
     struct hf__lease *l = &n->gate.lease;
     hf_client *c = n->client;
 
-    hf__mutex_lock(&n->mu);
+    hf__name_lock(n);
     if (a->waiter.state == HF__W_FINISHED) {
         release_over(n, a); /* or it was quicker */
     } else if (l->state == HF__ASKING && !l->heard && now < a->grace) {

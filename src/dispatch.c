@@ -107,7 +107,7 @@ static struct hf__event_item *next_event(hf_client *c)
 void hf__engine_call_back(struct hf__async *a)
 {
     hf_lock *lock = a->lock;
-    hf_done_fn done = a->done;
+    union hf__done done = a->done;
     void *arg = a->arg;
     int result = a->result;
 
@@ -116,7 +116,10 @@ void hf__engine_call_back(struct hf__async *a)
     a->busy = false;
     lock->waits--;
     hf__name_unlock(lock->name);
-    done(arg, lock, result);
+    if (lock->name->remote.kind == HF_LATCH)
+        done.latch(arg, (hf_latch *)lock, result);
+    else
+        done.lock(arg, lock, result);
 }
 
 static int dispatch(hf_client *c)

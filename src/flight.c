@@ -66,21 +66,32 @@ static bool flight_ready(void *arg, hf__time now, hf__time *until)
     return over || now >= w->until;
 }
 
-bool hf__flight_wait(hf_client *c, struct hf__flight *f)
+void hf__flight_begin(hf_client *c, struct hf__flight *f, struct hf__sleeper *s)
 {
-    struct hf__sleeper s;
+    hf__sleeper_init(s, NULL);
+    f->sleeper = s;
+    hf__flight_submit(c, f);
+}
+
+bool hf__flight_end(hf_client *c, struct hf__flight *f)
+{
     struct flight_wait w = {c, f,
                             hf__now() + (hf__time)c->op_timeout_ms * HF__MS};
     bool over;
 
-    hf__sleeper_init(&s, NULL);
-    f->sleeper = &s;
-    hf__flight_submit(c, f);
     hf__engine_deliver(c, hf__now());
-    hf__engine_wait(c, &s, flight_ready, &w);
+    hf__engine_wait(c, f->sleeper, flight_ready, &w);
     hf__mutex_lock(&c->mu);
     over = f->delivered;
     f->sleeper = NULL; /* delivery frees it from now on */
     hf__mutex_unlock(&c->mu);
     return over;
+}
+
+bool hf__flight_wait(hf_client *c, struct hf__flight *f)
+{
+    struct hf__sleeper s;
+
+    hf__flight_begin(c, f, &s);
+    return hf__flight_end(c, f);
 }

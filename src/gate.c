@@ -41,10 +41,21 @@ static void rethink(struct hf__gate *g)
         hf__lease_drop(&g->lease); /* a free turn that nobody took */
 }
 
+/* An entry that w did not need. */
+static void return_entry(struct hf__gate *g, struct hf__waiter *w)
+{
+    if (!w->reader)
+        return;
+    *w->reader = (struct hf__reader){.next = g->left};
+    g->left = w->reader;
+    w->reader = NULL;
+}
+
 static void finish(struct hf__gate *g, struct hf__waiter *w, int result,
                    hf__wake_fn *wake)
 {
     take_out(g, w);
+    return_entry(g, w);
     if (w->roused)
         g->waking = false;
     w->result = (int16_t)result;
@@ -58,24 +69,27 @@ static void own(struct hf__gate *g, uint64_t owner)
     g->count = 1;
 }
 
-static struct hf__lost *find_lost(struct hf__gate *g, uint64_t owner)
+static struct hf__lost *find_lost(const struct hf__gate *g, uint64_t owner)
 {
     for (int i = 0; i < HF__LOST_MAX; i++)
         if (g->lost[i].count && g->lost[i].owner == owner)
-            return &g->lost[i];
+            return (struct hf__lost *)&g->lost[i];
     return NULL;
 }
 
-void hf__gate_lose(struct hf__gate *g, bool gone)
+static struct hf__reader *find_reader(const struct hf__gate *g, uint64_t owner)
+{
+    struct hf__reader *r = g->readers;
+
+    while (r && r->owner != owner)
+        r = r->next;
+    return r;
+}
+
+static void lose_owner(struct hf__gate *g)
 {
     int i;
 
-    if (gone)
-        g->lease.state = HF__IDLE;
-    else
-        hf__lease_drop(&g->lease);
-    if (!g->owner)
-        return;
     /* If all are in use the oldest record makes room: that owner will hear
      * ENOTOWNER. */
     for (i = 0; i < HF__LOST_MAX - 1 && g->lost[i].count; i++)
@@ -83,6 +97,21 @@ void hf__gate_lose(struct hf__gate *g, bool gone)
     for (; i > 0; i--)
         g->lost[i] = g->lost[i - 1];
     g->lost[0] = (struct hf__lost){g->owner, g->count};
+}
+
+void hf__gate_lose(struct hf__gate *g, bool gone)
+{
+    if (gone)
+        g->lease.state = HF__IDLE;
+    else
+        hf__lease_drop(&g->lease);
+    if (!g->owner)
+        return;
+    if (!g->shared)
+        lose_owner(g);
+    else
+        for (struct hf__reader *r = g->readers; r; r = r->next)
+            r->lost = true;
     g->owner = 0;
     g->count = 0;
     g->was_lost = true;
@@ -122,7 +151,65 @@ static void take_turn(struct hf__gate *g, struct hf__waiter *w, hf__time now)
     w->state = HF__W_FINISHED;
 }
 
-int hf__gate_enter(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+/* A hold of its own: with an end that is not that of others. */
+static bool alone(const struct hf__waiter *w)
+{
+    return w->fixed || w->max_hold_ms;
+}
+
+static void add_reader(struct hf__gate *g, struct hf__waiter *w)
+{
+    struct hf__reader *r = w->reader;
+
+    w->reader = NULL;
+    *r = (struct hf__reader){
+        .next = g->readers, .thread = w->thread, .owner = w->owner, .count = 1};
+    g->readers = r;
+    g->owner = HF__READERS;
+    g->count++;
+}
+
+static void remove_reader(struct hf__gate *g, struct hf__reader *gone)
+{
+    struct hf__reader **p = &g->readers;
+
+    while (*p != gone)
+        p = &(*p)->next;
+    *p = gone->next;
+    gone->next = g->left;
+    g->left = gone;
+}
+
+static bool open_to(const struct hf__gate *g, const struct hf__waiter *w,
+                    hf__time now)
+{
+    const struct hf__lease *l = &g->lease;
+
+    return g->shared && g->owner && now < g->join_until && !l->drop &&
+           !l->fixed && l->max_until == HF__NEVER && !alone(w) &&
+           !hf__lease_expired(l, now);
+}
+
+static int enter_shared(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+{
+    struct hf__reader *r = find_reader(g, w->owner);
+
+    if (r) {
+        if (r->lost || !holds(g, now))
+            return HF_ELOST;
+        if (!w->reentrant)
+            return HF_EDEADLK;
+        r->count++;
+        return HF__GRANTED;
+    }
+    if (!open_to(g, w, now))
+        return HF__PENDING;
+    add_reader(g, w);
+    return HF__GRANTED;
+}
+
+static int enter_exclusive(struct hf__gate *g, struct hf__waiter *w,
+                           hf__time now)
 {
     if (g->owner == w->owner) {
         if (!holds(g, now))
@@ -138,8 +225,21 @@ int hf__gate_enter(struct hf__gate *g, struct hf__waiter *w, hf__time now)
         take_turn(g, w, now);
         return HF__GRANTED;
     }
-    if (w->is_try && (g->head || g->owner || g->lease.state != HF__IDLE))
+    return HF__PENDING;
+}
+
+int hf__gate_enter(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+{
+    int rc = g->shared ? enter_shared(g, w, now) : enter_exclusive(g, w, now);
+
+    if (rc != HF__PENDING) {
+        return_entry(g, w);
+        return rc;
+    }
+    if (w->is_try && (g->head || g->owner || g->lease.state != HF__IDLE)) {
+        return_entry(g, w);
         return HF_EBUSY;
+    }
     append(g, w);
     if (g->head == w) /* a question that others gave up may be under way */
         hf__lease_listen(&g->lease, now);
@@ -190,6 +290,7 @@ int hf__gate_leave(struct hf__gate *g, struct hf__waiter *w, int code,
     if (w->state == HF__W_FINISHED)
         return w->result;
     take_out(g, w);
+    return_entry(g, w);
     w->result = (int16_t)code;
     w->state = HF__W_FINISHED;
     if (w->roused)
@@ -221,11 +322,34 @@ static bool hand_over(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
     return true;
 }
 
+static int release_shared(struct hf__gate *g, uint64_t owner, hf__time now)
+{
+    struct hf__reader *r = find_reader(g, owner);
+
+    if (!r)
+        return HF_ENOTOWNER;
+    if (!r->lost)
+        (void)holds(g, now);
+    if (--r->count)
+        return r->lost ? HF_ELOST : HF__PENDING;
+    remove_reader(g, r);
+    if (r->lost)
+        return HF_ELOST;
+    if (--g->count)
+        return HF__PENDING;
+    g->owner = 0;
+    hf__lease_drop(&g->lease);
+    rethink(g);
+    return HF__DONE;
+}
+
 int hf__gate_release(struct hf__gate *g, uint64_t owner, hf__time now,
                      hf__wake_fn *wake)
 {
     struct hf__lost *lost;
 
+    if (g->shared)
+        return release_shared(g, owner, now);
     if (g->owner == owner && holds(g, now)) {
         if (--g->count)
             return HF__PENDING;
@@ -245,9 +369,25 @@ int hf__gate_release(struct hf__gate *g, uint64_t owner, hf__time now,
 
 int hf__gate_check(struct hf__gate *g, uint64_t owner, hf__time now)
 {
+    if (g->shared) {
+        const struct hf__reader *r = find_reader(g, owner);
+
+        if (!r)
+            return HF_ENOTOWNER;
+        return !r->lost && holds(g, now) ? HF__DONE : HF_ELOST;
+    }
     if (g->owner == owner && holds(g, now))
         return HF__DONE;
     return find_lost(g, owner) ? HF_ELOST : HF_ENOTOWNER;
+}
+
+uint32_t hf__gate_count(const struct hf__gate *g, uint64_t owner)
+{
+    const struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
+
+    if (g->shared)
+        return r ? r->count : 0;
+    return g->owner == owner ? g->count : 0;
 }
 
 static bool may_queue(const struct hf__gate *g)
@@ -292,10 +432,37 @@ static void refuse_tries(struct hf__gate *g, hf__wake_fn *wake)
     rethink(g);
 }
 
-static void granted(struct hf__gate *g, hf__wake_fn *wake)
+static void granted_to_all(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
+{
+    bool just_one = alone(g->head);
+
+    g->join_until = now + HF__JOIN;
+    do {
+        add_reader(g, g->head);
+        finish(g, g->head, HF__GRANTED, wake);
+    } while (g->head && !just_one);
+}
+
+static void let_through(struct hf__gate *g, hf__wake_fn *wake)
+{
+    g->lease.state = HF__IDLE;
+    g->lease.until = HF__NEVER;
+    while (g->head)
+        finish(g, g->head, HF__GRANTED, wake);
+}
+
+static void granted(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
 {
     struct hf__waiter *w = g->head;
 
+    if (g->latch) {
+        let_through(g, wake);
+        return;
+    }
+    if (g->shared) {
+        granted_to_all(g, now, wake);
+        return;
+    }
     g->turns = w->handoff ? w->handoff - 1 : 0; /* the first is w's own */
     own(g, w->owner);
     finish(g, w, HF__GRANTED, wake);
@@ -308,7 +475,7 @@ void hf__gate_answered(struct hf__gate *g, const struct hf__req *req,
     int rc = hf__lease_answered(&g->lease, req, now, max_hold_ms);
 
     if (rc == HF__GRANTED) {
-        granted(g, wake);
+        granted(g, now, wake);
     } else if (rc == HF__BUSY || (req->result == HF__QUEUED &&
                                   req->hold_id == g->lease.hold_id)) {
         refuse_tries(g, wake);
@@ -352,4 +519,44 @@ bool hf__gate_renewable(const struct hf__gate *g, hf__time now)
 bool hf__gate_idle(const struct hf__gate *g)
 {
     return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head;
+}
+
+bool hf__gate_unused(const struct hf__gate *g)
+{
+    if (!hf__gate_idle(g))
+        return false;
+    return g->shared ? !g->readers : !g->lost[0].count && !g->lost[1].count;
+}
+
+bool hf__gate_knows(const struct hf__gate *g, uint64_t owner)
+{
+    if (g->shared)
+        return find_reader(g, owner) != NULL;
+    return g->owner == owner || find_lost(g, owner) != NULL;
+}
+
+bool hf__gate_joinable(const struct hf__gate *g, const struct hf__waiter *w,
+                       hf__time now)
+{
+    if (open_to(g, w, now))
+        return true;
+    /* A latch may have been set again since an answer under way was given. */
+    return g->head && !w->is_try && !alone(w) && !alone(g->head) &&
+           (g->lease.state == HF__WAITING ||
+            (g->shared && g->lease.state == HF__ASKING)) &&
+           !g->lease.drop;
+}
+
+void hf__gate_downgrade(struct hf__gate *from, struct hf__gate *to,
+                        struct hf__reader *r, hf__time now)
+{
+    struct hf__waiter w = {.owner = from->owner, .reader = r};
+
+    hf__lease_move(&to->lease, &from->lease, now);
+    add_reader(to, &w);
+    r->count = from->count;
+    to->join_until = now + HF__JOIN;
+    from->owner = 0;
+    from->count = 0;
+    rethink(from);
 }

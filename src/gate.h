@@ -9,6 +9,13 @@
  * handle's. They are apart: a hold may be without an owner for a moment (free
  * for the taking by local ones, while turns are left), and an owner may have
  * lost its hold (then it is in `lost` until it has released what it had).
+ *
+ * Three characters. An *exclusive* gate has one owner at a time: a mutex, the
+ * writers of a read-write lock, one hold of a semaphore. A *shared* one has
+ * readers: whoever waits when the hold is granted has it, and others may join
+ * for a short time, so that a process with many readers asks seldom and a
+ * writer elsewhere is not kept waiting for long. A *latch* has waiters only:
+ * they are let through together, and nothing is held afterwards.
  */
 #ifndef HF_GATE_H
 #define HF_GATE_H
@@ -22,7 +29,24 @@
  * it holds. */
 #define HF__LOST_MAX 2
 
+/* For how long a read hold may be joined. */
+#define HF__JOIN (20 * HF__MS)
+
+/* The owner of a shared gate that is held. */
+#define HF__READERS UINT64_MAX
+
 enum hf__waiter_state { HF__W_WAITING, HF__W_FINISHED };
+
+/* One of those who share a hold, or have lost it and not released it yet. The
+ * caller's memory: comes with the waiter, goes back through gate.left. */
+struct hf__reader {
+    struct hf__reader *next;
+    struct hf__thread *thread; /* as in the waiter */
+    uint64_t owner;
+    uint32_t count; /* reentry */
+    bool lost : 1;
+    bool orphaned : 1; /* the caller's: its thread has exited; reported */
+};
 
 /* A wish for the lock: on the stack of the thread that waits, or in the handle
  * for an asynchronous acquire. The caller's; the gate links it. */
@@ -31,9 +55,11 @@ struct hf__waiter {
     struct hf__sleeper *sleeper; /* the caller's: whom to wake, */
     struct hf__thread *thread;   /* who will own it; NULL: the handle */
     hf_lock *handle;             /* through which it wants it */
+    struct hf__reader *reader;   /* shared: its entry, if it is granted */
     uint64_t owner;
     uint32_t lease_ms;   /* to ask for: fixed, or the TTL */
     uint32_t handoff;    /* local owners that its grant allows; 0 is 1 */
+    uint32_t permits;    /* of a semaphore; else 1 */
     int64_t max_hold_ms; /* 0: none */
     int16_t result;      /* FINISHED: HF__GRANTED or a code */
     uint8_t state;
@@ -49,16 +75,25 @@ struct hf__gate {
     struct hf__waiter *head, *tail;
     uint64_t owner; /* 0: none */
     uint64_t ids;   /* the last hold id; starts at a base of its own */
-    struct __attribute__((packed, aligned(4))) hf__lost {
-        uint64_t owner;
-        uint32_t count;
-    } lost[HF__LOST_MAX];
-    uint32_t count; /* reentry of the owner */
+    union {
+        struct __attribute__((packed, aligned(4))) hf__lost {
+            uint64_t owner;
+            uint32_t count;
+        } lost[HF__LOST_MAX];
+        struct { /* shared */
+            struct hf__reader *readers;
+            struct hf__reader *left; /* done with: for the caller to take */
+            hf__time join_until;
+        };
+    };
+    uint32_t count; /* reentry of the owner; shared: how many readers */
     uint32_t turns; /* local hand-overs left on this hold */
     bool fair : 1;
     bool queueing : 1; /* the question was asked with leave to queue */
     bool waking : 1;   /* unfair: a roused waiter is on its way */
     bool was_lost : 1; /* for the caller to report and clear */
+    bool shared : 1;
+    bool latch : 1;
 };
 
 /* Called by the gate for each waiter that finished or was roused, so that the
@@ -92,6 +127,9 @@ void hf__gate_fail(struct hf__gate *, int code, hf__wake_fn *);
 int hf__gate_release(struct hf__gate *, uint64_t owner, hf__time now,
                      hf__wake_fn *);
 
+/* How often the owner has acquired what it holds. */
+uint32_t hf__gate_count(const struct hf__gate *, uint64_t owner);
+
 /* Does this owner hold it? 0, ELOST, ENOTOWNER. */
 int hf__gate_check(struct hf__gate *, uint64_t owner, hf__time now);
 
@@ -117,6 +155,21 @@ bool hf__gate_renewable(const struct hf__gate *, hf__time now);
 
 /* Nothing is held, waited for or under way. */
 bool hf__gate_idle(const struct hf__gate *);
+
+/* And nobody has something to release: fit for any new waiter. */
+bool hf__gate_unused(const struct hf__gate *);
+
+/* Does that owner hold it, or has lost it and not released it yet? */
+bool hf__gate_knows(const struct hf__gate *, uint64_t owner);
+
+/* Would w be granted, or be granted with those who wait already? */
+bool hf__gate_joinable(const struct hf__gate *, const struct hf__waiter *,
+                       hf__time now);
+
+/* The owner's write hold of `from` becomes its read hold of `to`, which is
+ * unused; r is for its entry. The owner holds it: the caller has checked. */
+void hf__gate_downgrade(struct hf__gate *from, struct hf__gate *to,
+                        struct hf__reader *r, hf__time now);
 
 /*
  * The short way, for backends that answer at once and whose holds need no

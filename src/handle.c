@@ -89,7 +89,6 @@ int hf__name_valid(const void *name, size_t *len, hf_error *err)
 int hf_lock_new(hf_client *c, const void *name, size_t name_len,
                 const hf_lock_options *opt, hf_lock **out, hf_error *err)
 {
-    hf_lock *lock;
     int rc;
 
     if (!c || !out)
@@ -102,9 +101,15 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
     rc = hf__name_valid(name, &name_len, err);
     if (!rc)
         rc = check_options(c, opt, err);
-    if (rc)
-        return rc;
-    lock = hf__alloc(c, sizeof(*lock));
+    return rc ? rc : hf__lock_make(c, name, name_len, opt, out, err);
+}
+
+int hf__lock_make(hf_client *c, const void *name, size_t name_len,
+                  const hf_lock_options *opt, hf_lock **out, hf_error *err)
+{
+    hf_lock *lock = hf__alloc(c, sizeof(*lock));
+    int rc;
+
     if (!lock)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     lock->loss_fd = -1;
@@ -112,7 +117,7 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
     lock->handoff = opt->handoff & ((1u << 30) - 1);
     lock->max_hold_ms = opt->max_hold_ms;
     lock->ttl_ms = opt->ttl_ms ? (uint32_t)opt->ttl_ms : c->ttl_ms;
-    if (lock->flags & HF_OWNER_HANDLE)
+    if (lock->flags & HF_OWNER_HANDLE || opt->kind == HF_SEMAPHORE)
         lock->owner = hf__owner_number();
     rc = hf__name_get(c, name, name_len, opt, &lock->name, err);
     if (rc) {
@@ -128,17 +133,26 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
 
 /* name->mu and client->mu are held. A hold of a thread may be released through
  * any handle on the name, so only the last one keeps it from being freed. */
+static bool keeps_locked(const hf_lock *lock, const struct hf__name *n)
+{
+    const struct hf__gate *g = &n->gate;
+
+    if (!g->owner || g->lease.state != HF__HELD || g->lease.drop)
+        return false;
+    if (lock->owner)
+        return hf__gate_knows(g, lock->owner);
+    return lock->name->handles == 1 && (g->shared || n->owner_thread);
+}
+
 static bool in_use_locked(const hf_lock *lock)
 {
-    const struct hf__name *n = lock->name;
-
     if (lock->waits)
         return true;
-    if (!n->gate.owner || n->gate.lease.state != HF__HELD || n->gate.lease.drop)
-        return false;
-    if (lock->flags & HF_OWNER_HANDLE)
-        return n->gate.owner == lock->owner;
-    return n->owner_thread && n->handles == 1;
+    for (struct hf__name *n = hf__line_newest(lock->name); n;
+         n = hf__line_after(n))
+        if (keeps_locked(lock, n))
+            return true;
+    return false;
 }
 
 static void unwatch(hf_lock *lock)
@@ -184,7 +198,7 @@ int hf_lock_free(hf_lock *lock)
 /* ---- what a holder may ask --------------------------------------------- */
 
 /* Begins a look at the caller's hold: on success name->mu is held. */
-static int look(hf_lock *lock)
+static int look(hf_lock *lock, struct hf__name **line)
 {
     struct hf__thread *thread;
     uint64_t owner;
@@ -198,17 +212,19 @@ static int look(hf_lock *lock)
     rc = hf__lock_enter(lock, NULL);
     if (rc)
         return rc;
-    rc = hf__gate_check(&lock->name->gate, owner, hf__now());
+    *line = hf__line_held(lock->name, owner);
+    rc = hf__gate_check(&(*line)->gate, owner, hf__now());
     if (!rc)
         return 0;
-    hf__name_run(lock->name, hf__now());
+    hf__name_run(*line, hf__now());
     hf__name_unlock(lock->name);
     return rc;
 }
 
 int hf_lock_check(hf_lock *lock)
 {
-    int rc = look(lock);
+    struct hf__name *line;
+    int rc = look(lock, &line);
 
     if (!rc)
         hf__name_unlock(lock->name);
@@ -217,33 +233,49 @@ int hf_lock_check(hf_lock *lock)
 
 int hf_lock_token(hf_lock *lock, uint64_t *token)
 {
-    int rc = token ? look(lock) : HF_EINVAL;
+    struct hf__name *line;
+    int rc = token ? look(lock, &line) : HF_EINVAL;
 
     if (rc)
         return rc;
-    *token = lock->name->gate.lease.token;
+    *token = line->gate.lease.token;
     hf__name_unlock(lock->name);
     return 0;
 }
 
 int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns)
 {
-    int rc = boottime_ns ? look(lock) : HF_EINVAL;
+    struct hf__name *line;
+    int rc = boottime_ns ? look(lock, &line) : HF_EINVAL;
 
     if (rc)
         return rc;
-    *boottime_ns = lock->name->gate.lease.deadline;
+    *boottime_ns = line->gate.lease.deadline;
     hf__name_unlock(lock->name);
     return 0;
 }
 
+static unsigned permits_held(const hf_lock *lock)
+{
+    unsigned sum = 0;
+
+    for (struct hf__name *n = hf__line_newest(lock->name); n;
+         n = hf__line_after(n))
+        sum += n->gate.owner == lock->owner ? n->permits : 0;
+    return sum;
+}
+
 int hf_lock_count(hf_lock *lock, unsigned *count)
 {
-    int rc = count ? look(lock) : HF_EINVAL;
+    struct hf__thread *thread;
+    struct hf__name *line;
+    int rc = count ? look(lock, &line) : HF_EINVAL;
 
     if (rc)
         return rc;
-    *count = lock->name->gate.count;
+    *count = lock->name->remote.kind == HF_SEMAPHORE
+                 ? permits_held(lock)
+                 : hf__gate_count(&line->gate, hf__owner_of(lock, &thread));
     hf__name_unlock(lock->name);
     return 0;
 }
@@ -268,10 +300,11 @@ int hf_lock_fd(hf_lock *lock)
         if (lock->loss_fd >= 0) {
             lock->next_watcher = n->watchers;
             n->watchers = lock;
-            if (hf__gate_check(&n->gate, owner, hf__now()) == HF_ELOST)
+            if (hf__gate_check(&hf__line_held(n, owner)->gate, owner,
+                               hf__now()) == HF_ELOST)
                 hf__lock_arm(lock, HF__ALREADY);
-            else if (n->gate.owner && n->gate.lease.state == HF__HELD)
-                hf__name_arm(n, n->gate.lease.deadline);
+            else
+                hf__name_arm(n, false);
         }
     }
     fd = lock->loss_fd;
@@ -281,7 +314,8 @@ int hf_lock_fd(hf_lock *lock)
 
 int hf_lock_upgrade(hf_lock *lock, hf_error *err)
 {
-    int rc = look(lock);
+    struct hf__name *line;
+    int rc = look(lock, &line);
 
     if (rc)
         return hf__fail(err, rc, "%s", hf_error_text(rc));
@@ -289,18 +323,6 @@ int hf_lock_upgrade(hf_lock *lock, hf_error *err)
     return hf__fail(err, HF_ENOTSUP,
                     "a read hold cannot become a write hold: two that try "
                     "would wait for each other for ever; release it first");
-}
-
-int hf_lock_downgrade(hf_lock *lock, hf_error *err)
-{
-    int rc = look(lock);
-
-    if (rc)
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
-    hf__name_unlock(lock->name);
-    return hf__fail(err, HF_ENOTSUP,
-                    "only the write hold of a read-write lock can be "
-                    "downgraded");
 }
 
 /* ---- HF_SYNCHRONIZED --------------------------------------------------- */

@@ -23,9 +23,8 @@ static int enter(hf_client *c, hf_error *err)
                     c->be->name);
 }
 
-/* A query about name, which is put behind the client's prefix. */
-static struct hf__flight *prepare(hf_client *c, enum hf__op op,
-                                  const void *name, size_t len, hf_error *err)
+struct hf__flight *hf__query_new(hf_client *c, enum hf__op op, const void *name,
+                                 size_t len, hf_error *err)
 {
     size_t prefix = strlen(c->prefix);
     struct hf__flight *f = hf__flight_new(c, prefix + len + 1);
@@ -93,7 +92,7 @@ static int inspect(hf_client *c, const void *name, size_t name_len,
 
     if (rc)
         return rc;
-    f = prepare(c, HF__INSPECT, name, name_len, err);
+    f = hf__query_new(c, HF__INSPECT, name, name_len, err);
     if (!f)
         return HF_ENOMEM;
     f->query.info = hf__alloc(c, sizeof(hf_info));
@@ -138,7 +137,7 @@ static int list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     int rc;
 
     prefix = prefix ? prefix : "";
-    f = prepare(c, HF__LIST, prefix, strlen(prefix), err);
+    f = hf__query_new(c, HF__LIST, prefix, strlen(prefix), err);
     if (!f)
         return HF_ENOMEM;
     f->query.names = hf__alloc(c, sizeof(hf_names));
@@ -186,7 +185,7 @@ static int take_away(hf_client *c, const void *name, size_t name_len,
     if (rc)
         return rc;
     memcpy(text, name, name_len);
-    f = prepare(c, HF__BREAK, name, name_len, err);
+    f = hf__query_new(c, HF__BREAK, name, name_len, err);
     if (!f)
         return HF_ENOMEM;
     rc = ask(c, f, err);

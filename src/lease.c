@@ -237,6 +237,23 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     return HF__DONE;
 }
 
+void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
+{
+    to->state = HF__HELD;
+    to->hold_id = from->hold_id;
+    to->token = from->token;
+    to->lease_ms = from->lease_ms;
+    to->fixed = from->fixed;
+    to->deadline = from->deadline;
+    to->until = from->until;
+    to->max_until = from->max_until;
+    to->renew_at = from->renew_at == HF__NEVER ? HF__NEVER : now;
+    to->renewing = 0; /* those under way are of the other line */
+    to->drop = false;
+    from->state = HF__IDLE;
+    from->until = HF__NEVER;
+}
+
 hf__time hf__lease_timer(const struct hf__lease *l)
 {
     hf__time at = l->letting_go ? l->resend_at : HF__NEVER;

@@ -111,6 +111,10 @@ static inline bool hf__lease_stuck(const struct hf__lease *l)
     return l->state == HF__IDLE && l->letting_go && l->unsure;
 }
 
+/* The hold goes from one line to another, which is idle. It is renewed at the
+ * next opportunity. */
+void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now);
+
 /* Not held any more, by the clock. The caller drops it then. */
 static inline bool hf__lease_expired(const struct hf__lease *l, hf__time now)
 {

@@ -37,6 +37,7 @@ struct acquire {
     struct hf__waiter w;
     struct hf__sleeper s;
     hf_lock *lock;
+    struct hf__name *line;
     hf_cancel *cancel;
     hf__time until; /* the caller's */
     hf__time grace; /* for the first answer */
@@ -79,6 +80,9 @@ int hf__acquire_check_options(const hf_lock *lock,
         return hf__fail(err, HF_EINVAL,
                         "%u permits of a lock that is no semaphore",
                         opt->permits);
+    if (opt->permits > lock->name->remote.permits && kind == HF_SEMAPHORE)
+        return hf__fail(err, HF_EINVAL, "%u permits of a semaphore that has %u",
+                        opt->permits, lock->name->remote.permits);
     return check_times(opt, err);
 }
 
@@ -88,7 +92,7 @@ static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
     int rc = hf__gate_enter(&n->gate, w, now);
 
     if (rc == HF__GRANTED) {
-        if (n->gate.count == 1)
+        if (hf__gate_count(&n->gate, w->owner) == 1)
             hf__name_own(n, w);
         return rc;
     }
@@ -125,7 +129,7 @@ static inline bool release_quickly(struct hf__name *n, uint64_t owner, int *rc)
         return false;
     req.hold_id = n->gate.lease.hold_id;
     if (n->watchers)
-        hf__name_arm(n, HF__NEVER);
+        hf__name_arm(n, false);
     *rc = n->client->be->release(n->client->self, &req) == HF_ENOTOWNER
               ? HF_ELOST
               : 0;
@@ -146,13 +150,15 @@ static void begin_wait(hf_lock *lock)
     hf__name_unlock(lock->name);
 }
 
-static void end_wait(hf_lock *lock)
+static void end_wait(hf_lock *lock, struct hf__name *line)
 {
     struct hf__name *n = lock->name;
     hf_client *c = n->client;
 
     hf__mutex_lock(&n->mu);
     lock->waits--;
+    if (line->kin)
+        hf__line_rest(line);
     hf__name_unlock(n);
     hf__mutex_lock(&c->mu);
     hf__name_unref_locked(n);
@@ -185,10 +191,10 @@ static int wait_over(const struct acquire *a, const struct hf__lease *l,
 static bool acquire_ready(void *arg, hf__time now, hf__time *until)
 {
     struct acquire *a = arg;
-    struct hf__name *n = a->lock->name;
+    struct hf__name *n = a->line;
     int rc = HF__PENDING;
 
-    hf__mutex_lock(&n->mu);
+    hf__name_lock(n);
     if (hf__gate_claim(&n->gate, &a->w, now))
         hf__name_own(n, &a->w);
     if (a->w.state != HF__W_FINISHED)
@@ -205,11 +211,11 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
 /* Sleeps at the backend for everybody who waits for this name here. */
 static bool park(struct acquire *a, uint32_t seen, hf__time until)
 {
-    struct hf__name *n = a->lock->name;
+    struct hf__name *n = a->line;
     hf_client *c = n->client;
     hf__time look_at;
 
-    hf__mutex_lock(&n->mu);
+    hf__name_lock(n);
     if (n->parker || n->gate.lease.state != HF__WAITING ||
         a->w.state == HF__W_FINISHED) {
         hf__name_unlock(n);
@@ -221,7 +227,7 @@ static bool park(struct acquire *a, uint32_t seen, hf__time until)
     c->be->park(c->self, &n->remote, a->s.word, seen,
                 until < look_at ? until : look_at);
     __atomic_store_n(&a->s.posture, HF__AWAKE, __ATOMIC_SEQ_CST);
-    hf__mutex_lock(&n->mu);
+    hf__name_lock(n);
     n->parker = false;
     hf__lease_bell(&n->gate.lease, hf__now());
     hf__name_run(n, hf__now());
@@ -306,6 +312,35 @@ static int wait_for(struct acquire *a, const hf_acquire_options *opt)
 
 const hf_acquire_options hf__acquire_default = HF_ACQUIRE_OPTIONS_INIT;
 
+/* name->mu is held, and free afterwards. */
+static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
+                          hf_error *err)
+{
+    hf_lock *lock = a->lock;
+    struct hf__waiter *w = &a->w;
+    hf__time now =
+        clock_for(lock->name, lock->name->kin || w->fixed || w->max_hold_ms);
+    int rc = hf__line_for(lock, w, opt->mode, now, &a->line, err);
+
+    if (rc) {
+        hf__name_unlock(lock->name);
+        return rc == HF_ELOST ? tell(a, opt, rc, err) : rc;
+    }
+    hf__sleeper_init(&a->s, opt->cancel);
+    rc = enter(a->line, w, now);
+    if (rc != HF__PENDING && a->line->kin)
+        hf__line_rest(a->line);
+    if (rc != HF__PENDING) {
+        hf__name_unlock(lock->name);
+        return rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
+    }
+    begin_wait(lock);
+    rc = wait_for(a, opt);
+    rc = rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
+    end_wait(lock, a->line);
+    return rc;
+}
+
 int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
 {
     struct acquire a;
@@ -329,21 +364,11 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
     if (rc)
         return rc;
     lock->told = false;
-    if (n->client->direct && acquire_quickly(n, &a.w)) {
+    if (n->client->direct && !n->kin && acquire_quickly(n, &a.w)) {
         hf__name_unlock(n);
         return 0;
     }
-    hf__sleeper_init(&a.s, opt->cancel);
-    rc = enter(n, &a.w, clock_for(n, a.w.fixed || a.w.max_hold_ms));
-    if (rc != HF__PENDING) {
-        hf__name_unlock(n);
-        return rc == HF__GRANTED ? 0 : tell(&a, opt, rc, err);
-    }
-    begin_wait(lock);
-    rc = wait_for(&a, opt);
-    rc = rc == HF__GRANTED ? 0 : tell(&a, opt, rc, err);
-    end_wait(lock);
-    return rc;
+    return acquire_slowly(&a, opt, err);
 }
 
 int hf_lock_try(hf_lock *lock, hf_error *err)
@@ -393,7 +418,7 @@ static bool release_ready(void *arg, hf__time now, hf__time *until)
     struct release_wait *w = arg;
     bool settled;
 
-    hf__mutex_lock(&w->name->mu);
+    hf__name_lock(w->name);
     settled = w->releaser->settled;
     hf__name_unlock(w->name);
     *until = w->until;
@@ -417,7 +442,7 @@ static int release_wait(hf_client *c, struct hf__name *n,
                              hf__now() + (hf__time)c->op_timeout_ms * HF__MS};
 
     hf__engine_wait(c, r->sleeper, release_ready, &w);
-    hf__mutex_lock(&n->mu);
+    hf__name_lock(n);
     hf__releaser_forget(n, r);
     hf__name_unlock(n);
     if (r->settled)
@@ -437,10 +462,12 @@ int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
     if (r)
         r->hold_id = n->gate.lease.hold_id;
     rc = hf__gate_release(&n->gate, owner, now, hf__name_wake);
+    if (n->kin)
+        hf__line_rest(n);
     if (rc == HF__PENDING)
         return 0; /* somebody local has it still, or again */
-    if (rc == HF__DONE && n->watchers)
-        hf__name_arm(n, HF__NEVER);
+    if (rc == HF__DONE && hf__name_first(n)->watchers)
+        hf__name_arm(n, false);
     if (rc == HF__DONE && r) {
         r->next = n->releasers;
         n->releasers = r;
@@ -470,6 +497,7 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     struct hf__sleeper s;
     struct hf__releaser r;
     struct hf__thread *thread;
+    struct hf__name *line;
     uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
@@ -482,19 +510,21 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     if (rc)
         return rc;
     lock->told = false;
-    if (!release_quickly(lock->name, owner, &rc)) {
+    line = lock->name;
+    if (line->kin || !release_quickly(line, owner, &rc)) {
+        line = hf__line_held(line, owner);
         hf__sleeper_init(&s, NULL);
         r = (struct hf__releaser){.sleeper = &s};
-        rc = hf__release(lock->name, owner, &r);
+        rc = hf__release(line, owner, &r);
     }
     if (rc != HF__PENDING) {
         hf__name_unlock(lock->name);
         return rc ? release_failed(lock, rc, err) : 0;
     }
     begin_wait(lock);
-    rc = release_wait(lock->name->client, lock->name, &r, err);
+    rc = release_wait(lock->name->client, line, &r, err);
     rc = rc ? release_failed(lock, rc, err) : 0;
-    end_wait(lock);
+    end_wait(lock, line);
     return rc;
 }
 
@@ -523,8 +553,8 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
     if (rc)
         return rc;
     lock->told = false;
-    if (!release_quickly(lock->name, owner, &rc))
-        rc = hf__release(lock->name, owner, NULL);
+    if (lock->name->kin || !release_quickly(lock->name, owner, &rc))
+        rc = hf__release(hf__line_held(lock->name, owner), owner, NULL);
     hf__name_unlock(lock->name);
     hf__see_to_it(lock->name->client);
     return rc ? release_failed(lock, rc, err) : 0;

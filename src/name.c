@@ -25,7 +25,8 @@ static struct hf__name *find_locked(hf_client *c, const char *text, size_t len,
     if (!c->buckets_len)
         return NULL;
     n = c->buckets[hash & (c->buckets_len - 1)];
-    while (n && (n->remote.name_len != len || memcmp(n->text, text, len) != 0))
+    while (n && (n->remote.name_len != len || hf__name_first(n) != n ||
+                 memcmp(n->text, text, len) != 0))
         n = n->next_in_bucket;
     return n;
 }
@@ -74,6 +75,14 @@ static struct hf__name *make(hf_client *c, const char *text, size_t len,
     n->remote.name = n->text;
     n->remote.name_len = (uint16_t)len;
     n->remote.kind = (uint8_t)opt->kind;
+    if (opt->kind != HF_MUTEX) {
+        n->kin = hf__alloc(c, sizeof(*n->kin));
+        if (!n->kin) {
+            hf__free(c, n);
+            return NULL;
+        }
+        n->kin->first = n->kin->head = n->kin->tail = n;
+    }
     n->remote.fair = fair;
     n->remote.permits = opt->permits;
     n->remote.label = c->label;
@@ -83,7 +92,16 @@ static struct hf__name *make(hf_client *c, const char *text, size_t len,
      * stays positive for formats that know no unsigned numbers. */
     hf__gate_init(&n->gate, fair, c->endless,
                   (uint64_t)(++c->serial & 0x7fffffff) << 32);
+    n->gate.latch = opt->kind == HF_LATCH;
     return n;
+}
+
+static void free_name(hf_client *c, struct hf__name *n)
+{
+    if (n->kin)
+        hf__line_free(n);
+    hf__free(c, n->kin);
+    hf__free(c, n);
 }
 
 static int add_locked(hf_client *c, struct hf__name *n, uint32_t hash,
@@ -133,9 +151,39 @@ static int get_locked(hf_client *c, const char *text, size_t len,
         return hf__fail(err, HF_ENOMEM, "out of memory");
     rc = add_locked(c, n, hash, err);
     if (rc)
-        hf__free(c, n);
+        free_name(c, n);
     else
         *out = n;
+    return rc;
+}
+
+int hf__name_line(struct hf__name *first, enum hf_mode mode,
+                  struct hf__name **out, hf_error *err)
+{
+    hf_client *c = first->client;
+    hf_lock_options opt = {.kind = first->remote.kind,
+                           .permits = first->remote.permits};
+    struct hf__name *n;
+    int rc;
+
+    hf__mutex_lock(&c->mu);
+    n = make(c, first->text, first->remote.name_len, &opt, first->remote.fair);
+    rc = n ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
+    if (n) {
+        n->handles = 0;
+        n->kin->first = first;
+        n->remote.label = first->remote.label;
+        n->remote.mode = (uint8_t)mode;
+        n->gate.shared = mode == HF_READ;
+        rc = add_locked(c, n, hash_of(n->text, n->remote.name_len), err);
+        if (rc)
+            free_name(c, n);
+    }
+    if (!rc) {
+        first->refs++;
+        *out = n;
+    }
+    hf__mutex_unlock(&c->mu);
     return rc;
 }
 
@@ -168,6 +216,7 @@ int hf__name_get(hf_client *c, const void *name, size_t len,
 void hf__name_unref_locked(struct hf__name *n)
 {
     hf_client *c = n->client;
+    struct hf__name *first = hf__name_first(n);
     struct hf__name **p;
 
     if (--n->refs)
@@ -184,15 +233,27 @@ void hf__name_unref_locked(struct hf__name *n)
         c->be->detach(c->self, &n->remote);
     hf__thread_unref(n->owner_thread);
     hf__free(c, n->exchange);
-    hf__free(c, n);
+    free_name(c, n);
+    if (first != n)
+        hf__name_unref_locked(first);
 }
 
 void hf__name_put(struct hf__name *n)
 {
     hf_client *c = n->client;
+    struct hf__name *lines = NULL, *line;
 
+    hf__name_lock(n);
     hf__mutex_lock(&c->mu);
-    n->handles--;
+    if (!--n->handles && n->kin)
+        lines = hf__line_all_but(n);
+    hf__mutex_unlock(&c->mu);
+    hf__name_unlock(n);
+    hf__mutex_lock(&c->mu);
+    while ((line = lines)) {
+        lines = line->kin->next;
+        hf__name_unref_locked(line);
+    }
     hf__name_unref_locked(n);
     hf__mutex_unlock(&c->mu);
 }
@@ -204,6 +265,7 @@ static void wake(struct hf__name *n, struct hf__sleeper *s)
 {
     uint32_t *word = hf__sleeper_tell(n->client, s);
 
+    n = hf__name_first(n);
     if (word && n->to_wake)
         hf__futex_wake(n->to_wake, 1);
     if (word)
@@ -216,15 +278,19 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
     struct hf__thread *t = w->thread;
 
     n->orphaned = false;
+    n->permits = w->permits;
     w->handle->told = false;
-    if (n->owner_thread != t) {
+    if (n->gate.shared) {
+        if (t)
+            hf__thread_ref(t); /* the reader's */
+    } else if (n->owner_thread != t) {
         if (t)
             hf__thread_ref(t);
         hf__thread_unref(n->owner_thread);
         n->owner_thread = t;
     }
-    if (n->watchers)
-        hf__name_arm(n, n->gate.lease.deadline);
+    if (hf__name_first(n)->watchers)
+        hf__name_arm(n, false);
 }
 
 void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
@@ -362,6 +428,7 @@ static void ask(struct hf__name *n, const struct hf__waiter *first, bool queue,
                             .hold_id = n->gate.lease.hold_id,
                             .lease_ms = first->lease_ms,
                             .fixed = first->fixed,
+                            .permits = first->permits,
                             .may_queue = queue,
                             .is_async = c->direct && nobody_parks(&n->gate)};
     hf__lease_asked(&n->gate.lease, now, (hf__time)c->op_timeout_ms * HF__MS);
@@ -435,7 +502,7 @@ static void report_loss(struct hf__name *n)
     hf__mutex_lock(&c->mu);
     hf__engine_event_locked(c, HF_EVENT_LOST, n, n->gate.lease.token);
     hf__mutex_unlock(&c->mu);
-    hf__name_arm(n, HF__ALREADY);
+    hf__name_arm(n, true);
 }
 
 static void set_timer(struct hf__name *n)
@@ -503,7 +570,7 @@ void hf__name_news(struct hf__name *n, hf__time now)
     struct hf__exchange talk = {0};
     bool ask_ready, let_go_ready, rang, lost;
 
-    hf__mutex_lock(&n->mu);
+    hf__name_lock(n);
     hf__mutex_lock(&c->mu);
     if (n->exchange)
         talk = *n->exchange;
@@ -525,18 +592,53 @@ void hf__name_news(struct hf__name *n, hf__time now)
     hf__name_unlock(n);
 }
 
-static void orphan(struct hf__name *n, hf__time now)
+static void report_orphan(struct hf__name *n)
 {
-    struct hf__lease *l = &n->gate.lease;
     hf_client *c = n->client;
 
+    hf__mutex_lock(&c->mu);
+    hf__engine_event_locked(c, HF_EVENT_ORPHANED, n, n->gate.lease.token);
+    hf__mutex_unlock(&c->mu);
+}
+
+static bool is_gone(const struct hf__thread *t)
+{
+    return t && __atomic_load_n(&t->gone, __ATOMIC_ACQUIRE);
+}
+
+/* Whoever exited while holding is reported. True: there is nobody else. */
+static bool deserted(struct hf__name *n)
+{
+    bool all = true;
+
+    if (!n->gate.shared) {
+        if (!is_gone(n->owner_thread))
+            return false;
+        report_orphan(n);
+        return true;
+    }
+    for (struct hf__reader *r = n->gate.readers; r; r = r->next) {
+        if (!is_gone(r->thread)) {
+            all = all && r->lost;
+        } else if (!r->orphaned) {
+            r->orphaned = true;
+            report_orphan(n);
+        }
+    }
+    return all;
+}
+
+/* A hold that nobody can release any more is not renewed. */
+static void find_orphans(struct hf__name *n, hf__time now)
+{
+    struct hf__lease *l = &n->gate.lease;
+
+    if (n->orphaned || !deserted(n))
+        return;
     n->orphaned = true;
     l->renew_at = HF__NEVER;
     if (l->deadline == HF__NEVER) /* nothing else would ever end it */
-        l->deadline = now + (hf__time)c->ttl_ms * HF__MS;
-    hf__mutex_lock(&c->mu);
-    hf__engine_event_locked(c, HF_EVENT_ORPHANED, n, l->token);
-    hf__mutex_unlock(&c->mu);
+        l->deadline = now + (hf__time)n->client->ttl_ms * HF__MS;
 }
 
 int hf__name_silence(struct hf__name *n)
@@ -546,14 +648,12 @@ int hf__name_silence(struct hf__name *n)
 
 bool hf__name_timer(struct hf__name *n, hf__time now)
 {
-    struct hf__thread *t;
     bool renew;
 
-    hf__mutex_lock(&n->mu);
+    hf__name_lock(n);
     n->timer_at = HF__NEVER;
-    t = n->gate.owner ? n->owner_thread : NULL;
-    if (t && !n->orphaned && __atomic_load_n(&t->gone, __ATOMIC_ACQUIRE))
-        orphan(n, now);
+    if (n->gate.owner)
+        find_orphans(n, now);
     if (n->gate.lease.state == HF__ASKING && now >= n->gate.lease.look_at)
         hf__name_silence(n);
     hf__gate_tick(&n->gate, now, hf__name_wake);
@@ -578,15 +678,31 @@ void hf__lock_arm(hf_lock *lock, hf__time at)
     timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
-/* A handle that owns by itself hears of its own holds alone. */
-void hf__name_arm(struct hf__name *n, hf__time at)
+/* When the first of the holds that concern the handle ends: one that owns by
+ * itself hears of its own holds alone. */
+static hf__time first_end(const hf_lock *lock)
 {
-    bool lost = at == HF__ALREADY;
-    uint64_t whose = lost ? n->gate.lost[0].owner : n->gate.owner;
+    hf__time at = HF__NEVER;
 
-    for (hf_lock *lock = n->watchers; lock; lock = lock->next_watcher)
-        if (!(lock->flags & HF_OWNER_HANDLE) || lock->owner == whose)
-            hf__lock_arm(lock, at);
-        else if (!lost)
-            hf__lock_arm(lock, HF__NEVER);
+    for (struct hf__name *n = hf__line_newest(lock->name); n;
+         n = hf__line_after(n)) {
+        const struct hf__gate *g = &n->gate;
+
+        if (g->owner && g->lease.state == HF__HELD && !g->lease.drop &&
+            g->lease.deadline < at &&
+            (!lock->owner || hf__gate_knows(g, lock->owner)))
+            at = g->lease.deadline;
+    }
+    return at;
+}
+
+void hf__name_arm(struct hf__name *n, bool lost)
+{
+    hf_lock *lock = hf__name_first(n)->watchers;
+
+    for (; lock; lock = lock->next_watcher)
+        if (!lost)
+            hf__lock_arm(lock, first_end(lock));
+        else if (!lock->owner || hf__gate_knows(&n->gate, lock->owner))
+            hf__lock_arm(lock, HF__ALREADY);
 }

@@ -14,7 +14,7 @@ static void fill(hf_client *c, struct hf__batch *b, struct hf__name **names,
         struct hf__lease *l = &n->gate.lease;
         bool held;
 
-        hf__mutex_lock(&n->mu);
+        hf__name_lock(n);
         held = hf__gate_renewable(&n->gate, now);
         if (held) {
             b->item[b->len++] = (struct hf__renewal){.remote = &n->remote,
@@ -64,11 +64,11 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f, hf__time now)
         struct hf__renewal *r = &f->batch.item[i];
         struct hf__name *n = hf__container(r->remote, struct hf__name, remote);
 
-        hf__mutex_lock(&n->mu);
+        hf__name_lock(n);
         hf__gate_renewed(&n->gate, r->hold_id, r->result, f->req.sent_at,
                          r->lease_ms, now);
-        if (n->watchers && n->gate.owner)
-            hf__name_arm(n, n->gate.lease.deadline);
+        if (hf__name_first(n)->watchers && n->gate.owner)
+            hf__name_arm(n, false);
         hf__name_run(n, now);
         hf__name_unlock(n);
         hf__mutex_lock(&c->mu);
@@ -95,15 +95,17 @@ static struct hf__shown shown(const hf_lock *lock)
 static int prepare(hf_lock *lock, int64_t lease_ms, struct hf__flight *f,
                    hf_error *err)
 {
-    struct hf__name *n = lock->name;
-    struct hf__lease *l = &n->gate.lease;
     struct hf__thread *thread;
     uint64_t owner = hf__owner_of(lock, &thread);
+    struct hf__name *n;
+    struct hf__lease *l;
     uint32_t ms;
     int rc = hf__lock_enter(lock, err);
 
     if (rc)
         return rc;
+    n = hf__line_held(lock->name, owner);
+    l = &n->gate.lease;
     rc = owner ? hf__gate_check(&n->gate, owner, hf__now()) : HF_ENOTOWNER;
     if (rc) {
         hf__name_run(n, hf__now());

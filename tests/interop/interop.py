@@ -72,6 +72,9 @@ def run(world, number, title, case):
         why = None
     except Failure as e:
         why = str(e)
+    except Exception as e:  # a process that has died under its command, say
+        why = repr(e)
+    if why:
         world.start_anew()
     say(f'{"not ok" if why else "ok"} {number} - {title}')
     say(f'# {time.monotonic() - start:.1f} s')

@@ -23,6 +23,7 @@ or "failed TEXT". Kinds: unfair, fair, fenced, rwlock (of four entries one
 writes), read, write, semaphore, plain (a semaphore without owners), latch.
 """
 
+import contextlib
 import ctypes
 import os
 import queue
@@ -156,7 +157,8 @@ class Peer:
     def end(self):
         if self.process.poll() is None:
             self.kill()
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # what nobody has read
+            self.process.stdin.close()
 
 
 class Peers:

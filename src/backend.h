@@ -93,9 +93,9 @@ struct hf__req {
 struct hf__remote {
     const char *name; /* terminated too; with the client's prefix in front */
     uint16_t name_len;
-    uint8_t kind; /* enum hf_kind */
-    uint8_t mode; /* enum hf_mode; HF_WRITE but for the lines for reading */
-    bool fair;
+    uint8_t kind;     /* enum hf_kind */
+    uint8_t mode : 1; /* enum hf_mode; HF_WRITE but for the lines for reading */
+    bool fair : 1;
     uint32_t permits;    /* size of a semaphore */
     const char *label;   /* of the present or next holder; "" if none */
     void *impl;          /* the backend's, set by attach, released by detach */

@@ -54,6 +54,7 @@ struct hf__kin {
     struct hf__name *next, *prev;
     struct hf__name *head, *tail; /* of the first */
     struct hf__reader *spare;     /* of the first: entries to be used again */
+    uint32_t permits;             /* of the present hold */
 };
 
 /* One per client and name, shared by the handles on it; or a further line. */
@@ -73,11 +74,13 @@ struct hf__name {
     hf_lock *watchers;   /* handles with a descriptor that tells of loss */
     uint32_t *to_wake;   /* a futex to wake after mu is free; or NULL */
     uint32_t handles;    /* of refs; client->mu */
-    uint32_t permits;    /* that the present hold has */
     bool parker : 1;     /* direct: a thread sleeps in park for this name */
     bool orphaned : 1;   /* its owner has exited; reported */
     /* client->mu: */
-    bool in_news, ask_ready, let_go_ready, rang, session_lost;
+    struct {
+        bool in_news : 1, ask_ready : 1, let_go_ready : 1, rang : 1;
+        bool session_lost : 1;
+    };
     char text[]; /* the name, terminated, with the client's prefix */
 };
 

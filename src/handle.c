@@ -261,7 +261,7 @@ static unsigned permits_held(const hf_lock *lock)
 
     for (struct hf__name *n = hf__line_newest(lock->name); n;
          n = hf__line_after(n))
-        sum += n->gate.owner == lock->owner ? n->permits : 0;
+        sum += n->gate.owner == lock->owner ? n->kin->permits : 0;
     return sum;
 }
 

@@ -92,16 +92,16 @@ enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
     return HF__TODO_NOTHING;
 }
 
-void hf__lease_asked(struct hf__lease *l, hf__time now, hf__time op_timeout)
+void hf__lease_asked(struct hf__lease *l, hf__time now, uint32_t op_timeout_ms)
 {
-    l->patience = op_timeout;
-    l->look_at = now + op_timeout;
+    l->patience = op_timeout_ms;
+    l->look_at = now + (hf__time)op_timeout_ms * HF__MS;
 }
 
 void hf__lease_listen(struct hf__lease *l, hf__time now)
 {
     if (l->state == HF__ASKING || hf__lease_stuck(l))
-        l->look_at = now + l->patience;
+        l->look_at = now + (hf__time)l->patience * HF__MS;
 }
 
 void hf__lease_cap(struct hf__lease *l, hf__time now, int64_t max_hold_ms)
@@ -183,7 +183,7 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
         /* A lost answer is asked for again at once (on a new connection); a
          * refusal may be one again, so not that soon. */
         if (!l->unsure && l->state == HF__IDLE)
-            l->look_at = now + l->patience;
+            l->look_at = now + (hf__time)l->patience * HF__MS;
         l->unsure = true;
         l->resend_at = result == HF_EUNKNOWN ? now : now + 200 * HF__MS;
         return false;

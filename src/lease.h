@@ -41,8 +41,8 @@ struct hf__lease {
     hf__time gone_at;   /* let_go: the server has forgotten it by then */
     hf__time resend_at; /* let_go: it failed, send it again; HF__NEVER */
     uint64_t let_go_id; /* let_go: the hold id that is let go */
-    hf__time patience;  /* ASKING: how long silence may last */
     uint32_t lease_ms;  /* asked for */
+    uint32_t patience;  /* ASKING: how many ms silence may last */
     uint16_t renewing;  /* HELD: renewals under way */
     uint8_t state;
     uint8_t let_go_op;   /* RELEASE or ABANDON */
@@ -75,7 +75,7 @@ void hf__lease_drop(struct hf__lease *);
 enum hf__todo hf__lease_next(struct hf__lease *, hf__time now, uint64_t *ids);
 
 /* It was sent: silence after op_timeout. */
-void hf__lease_asked(struct hf__lease *, hf__time now, hf__time op_timeout);
+void hf__lease_asked(struct hf__lease *, hf__time now, uint32_t op_timeout_ms);
 
 /* Somebody new waits for the answer: silence counts from now. */
 void hf__lease_listen(struct hf__lease *, hf__time now);

@@ -173,7 +173,7 @@ int hf__name_line(struct hf__name *first, enum hf_mode mode,
         n->handles = 0;
         n->kin->first = first;
         n->remote.label = first->remote.label;
-        n->remote.mode = (uint8_t)mode;
+        n->remote.mode = mode == HF_READ;
         n->gate.shared = mode == HF_READ;
         rc = add_locked(c, n, hash_of(n->text, n->remote.name_len), err);
         if (rc)
@@ -185,6 +185,18 @@ int hf__name_line(struct hf__name *first, enum hf_mode mode,
     }
     hf__mutex_unlock(&c->mu);
     return rc;
+}
+
+/* What the lock's options say, else the URL, else the backend's own; of the
+ * last two, only where there is a choice. */
+static bool is_fair(const hf_client *c, const hf_lock_options *opt)
+{
+    int caps = c->caps[opt->kind];
+    bool fair = c->be->fair_by_default;
+
+    if (opt->fairness || c->fairness)
+        fair = (opt->fairness ? (int)opt->fairness : c->fairness) == HF_FAIR;
+    return fair ? caps & HF_CAP_FAIR : !(caps & HF_CAP_UNFAIR);
 }
 
 int hf__name_get(hf_client *c, const void *name, size_t len,
@@ -204,9 +216,7 @@ int hf__name_get(hf_client *c, const void *name, size_t len,
     memcpy(text, c->prefix, prefix);
     memcpy(text + prefix, name, len);
     text[prefix + len] = '\0';
-    fair = opt->fairness == HF_FAIR ||
-           (opt->fairness == HF_FAIR_DEFAULT &&
-            (c->fairness ? c->fairness == HF_FAIR : c->be->fair_by_default));
+    fair = is_fair(c, opt);
     hf__mutex_lock(&c->mu);
     rc = get_locked(c, text, prefix + len, opt, fair, out, err);
     hf__mutex_unlock(&c->mu);
@@ -278,7 +288,8 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
     struct hf__thread *t = w->thread;
 
     n->orphaned = false;
-    n->permits = w->permits;
+    if (n->kin)
+        n->kin->permits = w->permits;
     w->handle->told = false;
     if (n->gate.shared) {
         if (t)
@@ -431,7 +442,7 @@ static void ask(struct hf__name *n, const struct hf__waiter *first, bool queue,
                             .permits = first->permits,
                             .may_queue = queue,
                             .is_async = c->direct && nobody_parks(&n->gate)};
-    hf__lease_asked(&n->gate.lease, now, (hf__time)c->op_timeout_ms * HF__MS);
+    hf__lease_asked(&n->gate.lease, now, c->op_timeout_ms);
     if (!rc)
         rc = submit(n, req, c->be->attempt);
     if (rc == HF__PENDING)

@@ -97,7 +97,7 @@ static void ask(struct name *n, const struct hf__waiter *first, bool queue)
         world_fail(p->world, "SIM", "two questions at a time");
     n->ask = m;
     hf__lease_asked(&n->gate.lease, process_now(p),
-                    p->world->cfg.op_timeout_ms * MS);
+                    p->world->cfg.op_timeout_ms);
     net_send(p, m);
 }
 

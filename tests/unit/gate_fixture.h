@@ -71,7 +71,7 @@ static inline const char *run(struct hf__gate *g, int64_t ms)
             break;
         if (todo == HF__TODO_ATTEMPT) {
             assert_non_null(first);
-            hf__lease_asked(&g->lease, at(ms), OP_TIMEOUT * HF__MS);
+            hf__lease_asked(&g->lease, at(ms), OP_TIMEOUT);
             sent[n++] = 'A';
         } else {
             sent[n++] = g->lease.let_go_op == HF__RELEASE ? 'R' : 'B';

@@ -46,7 +46,7 @@ static inline struct hf__lease asking(bool endless, bool fixed)
     assert_int_equal(next(&l, 0), HF__TODO_ATTEMPT);
     l.lease_ms = TTL;
     l.fixed = fixed;
-    hf__lease_asked(&l, at(0), OP_TIMEOUT);
+    hf__lease_asked(&l, at(0), OP_TIMEOUT / HF__MS);
     return l;
 }
 

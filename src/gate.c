@@ -440,12 +440,14 @@ static void granted_to_all(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
     do {
         add_reader(g, g->head);
         finish(g, g->head, HF__GRANTED, wake);
-    } while (g->head && !just_one);
+    } while (g->head && !just_one && !alone(g->head));
 }
 
+/* Nothing is held, so nothing is let go, and no lease makes it late. */
 static void let_through(struct hf__gate *g, hf__wake_fn *wake)
 {
     g->lease.state = HF__IDLE;
+    g->lease.drop = false;
     g->lease.until = HF__NEVER;
     while (g->head)
         finish(g, g->head, HF__GRANTED, wake);
@@ -455,10 +457,6 @@ static void granted(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
 {
     struct hf__waiter *w = g->head;
 
-    if (g->latch) {
-        let_through(g, wake);
-        return;
-    }
     if (g->shared) {
         granted_to_all(g, now, wake);
         return;
@@ -474,7 +472,9 @@ void hf__gate_answered(struct hf__gate *g, const struct hf__req *req,
     int64_t max_hold_ms = g->head ? g->head->max_hold_ms : 0;
     int rc = hf__lease_answered(&g->lease, req, now, max_hold_ms);
 
-    if (rc == HF__GRANTED) {
+    if (g->latch && g->lease.state == HF__HELD) {
+        let_through(g, wake);
+    } else if (rc == HF__GRANTED) {
         granted(g, now, wake);
     } else if (rc == HF__BUSY || (req->result == HF__QUEUED &&
                                   req->hold_id == g->lease.hold_id)) {

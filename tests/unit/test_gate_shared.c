@@ -1,0 +1,788 @@
+/* The gates that more than one may pass: readers who share a hold, those who
+ * wait for a latch, and a write hold that becomes a read hold. Every entry of a
+ * reader ends in gate.readers or in gate.left, exactly once. */
+#include "gate_fixture.h"
+
+#define ENTRIES 16
+#define JOIN_MS (HF__JOIN / HF__MS)
+
+static struct hf__reader entry[ENTRIES];
+static size_t entries; /* given out */
+
+static struct hf__gate shared_gate(void)
+{
+    struct hf__gate g = gate(true);
+
+    g.shared = true;
+    entries = 0;
+    return g;
+}
+
+static struct hf__gate latch_gate(void)
+{
+    struct hf__gate g = gate(true);
+
+    g.latch = true;
+    return g;
+}
+
+static struct hf__waiter reads(uint64_t owner)
+{
+    struct hf__waiter w = want(owner);
+
+    assert_true(entries < ENTRIES);
+    entry[entries] = (struct hf__reader){0};
+    w.reader = &entry[entries++];
+    return w;
+}
+
+static size_t occurs(const struct hf__reader *list, const struct hf__reader *r)
+{
+    size_t n = 0;
+
+    for (; list; list = list->next)
+        n += list == r;
+    return n;
+}
+
+/* Of those given out, so many are readers', the waiters have so many, and the
+ * rest is to be taken back. */
+static void assert_entries(const struct hf__gate *g, size_t readers,
+                           size_t waiting)
+{
+    size_t in_use = 0, left = 0;
+
+    for (size_t i = 0; i < entries; i++) {
+        size_t r = occurs(g->readers, &entry[i]);
+        size_t l = occurs(g->left, &entry[i]);
+
+        assert_true(r + l <= 1);
+        in_use += r;
+        left += l;
+    }
+    assert_int_equal(in_use, readers);
+    assert_int_equal(left, entries - readers - waiting);
+}
+
+static void assert_reads(struct hf__gate *g, uint64_t owner, int64_t ms)
+{
+    assert_int_equal(hf__gate_check(g, owner, at(ms)), HF__DONE);
+}
+
+static void test_shared_grant_is_for_all_who_wait(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    assert_true(hf__gate_joinable(&g, &b, at(1)));
+    line_up(&g, &b, 1);
+    line_up(&g, &c, 1);
+    assert_entries(&g, 0, 3);
+    answer(&g, HF__GRANTED, 2);
+    assert_int_equal(woken_len, 3);
+    for (uint64_t owner = 1; owner <= 3; owner++)
+        assert_reads(&g, owner, 3);
+    assert_int_equal(hf__gate_check(&g, 4, at(3)), HF_ENOTOWNER);
+    assert_string_equal(run(&g, 3), "");
+    assert_entries(&g, 3, 0);
+}
+
+static void test_shared_hold_goes_with_its_last_reader(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2);
+
+    (void)state;
+    grant(&g, &a, 0);
+    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__GRANTED);
+    assert_int_equal(release(&g, 1, 2), HF__PENDING);
+    assert_int_equal(hf__gate_check(&g, 1, at(2)), HF_ENOTOWNER);
+    assert_reads(&g, 2, 2);
+    assert_string_equal(run(&g, 2), "");
+    assert_entries(&g, 1, 0);
+    assert_int_equal(release(&g, 2, 3), HF__DONE);
+    assert_string_equal(run(&g, 3), "R");
+    assert_int_equal(g.lease.let_go_id, 101);
+    assert_false(hf__gate_unused(&g)); /* it is being let go */
+    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(4)));
+    assert_true(hf__gate_unused(&g));
+    assert_int_equal(release(&g, 2, 5), HF_ENOTOWNER);
+    assert_entries(&g, 0, 0);
+}
+
+static void test_shared_hold_may_be_joined_while_it_is_young(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
+
+    (void)state;
+    grant(&g, &a, 0);
+    assert_true(hf__gate_joinable(&g, &b, at(JOIN_MS) - 1));
+    assert_int_equal(hf__gate_enter(&g, &b, at(JOIN_MS) - 1), HF__GRANTED);
+    assert_false(hf__gate_joinable(&g, &c, at(JOIN_MS)));
+    assert_int_equal(hf__gate_enter(&g, &c, at(JOIN_MS)), HF__PENDING);
+    assert_int_equal(hf__gate_leave(&g, &c, HF_ECANCELED, wake), HF_ECANCELED);
+    assert_entries(&g, 2, 0);
+}
+
+/* Joining does not keep it young: a writer elsewhere gets its turn. */
+static void test_shared_joining_does_not_extend_the_time_to_join(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
+
+    (void)state;
+    grant(&g, &a, 0);
+    assert_int_equal(hf__gate_enter(&g, &b, at(JOIN_MS - 1)), HF__GRANTED);
+    assert_int_equal(release(&g, 1, JOIN_MS - 1), HF__PENDING);
+    assert_false(hf__gate_joinable(&g, &c, at(JOIN_MS)));
+}
+
+static void test_shared_hold_that_is_let_go_is_not_joined(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2);
+
+    (void)state;
+    grant(&g, &a, 0);
+    assert_int_equal(release(&g, 1, 1), HF__DONE);
+    assert_false(hf__gate_joinable(&g, &b, at(1))); /* not even before it is
+                                                       said so */
+    assert_string_equal(run(&g, 1), "R");
+    assert_false(hf__gate_joinable(&g, &b, at(1)));
+}
+
+static void test_shared_hold_that_is_over_is_not_joined(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2);
+
+    (void)state;
+    a.lease_ms = 15;
+    grant(&g, &a, 0);
+    assert_true(hf__gate_joinable(&g, &b, at(5)));
+    assert_false(hf__gate_joinable(&g, &b, g.lease.deadline));
+}
+
+static void test_shared_ends_of_its_own_are_not_shared(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct hf__gate g = shared_gate();
+        struct hf__waiter a = reads(1), b = reads(2);
+        struct hf__waiter *special = i % 2 ? &a : &b;
+
+        special->fixed = i < 2;
+        special->max_hold_ms = i < 2 ? 0 : 1000;
+        assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+        assert_string_equal(run(&g, 0), "A");
+        assert_false(hf__gate_joinable(&g, &b, at(0)));
+        answer(&g, HF__QUEUED, 1);
+        assert_false(hf__gate_joinable(&g, &b, at(1)));
+        hf__lease_bell(&g.lease, at(2));
+        assert_string_equal(run(&g, 2), "A");
+        answer(&g, HF__GRANTED, 2);
+        assert_reads(&g, 1, 3);
+        assert_false(hf__gate_joinable(&g, &b, at(3)));
+        assert_int_equal(hf__gate_enter(&g, &b, at(3)), HF__PENDING);
+        assert_int_equal(release(&g, 1, 4), HF__DONE);
+        assert_string_equal(run(&g, 4), "RA");
+        answer(&g, HF__GRANTED, 5);
+        assert_int_equal(b.result, HF__GRANTED);
+        assert_int_equal(g.lease.fixed, b.fixed);
+        assert_int_equal(g.lease.max_until,
+                         b.max_hold_ms ? at(1005) : HF__NEVER);
+    }
+}
+
+/* Whoever wants an end of its own waits for a hold of its own. */
+static void test_shared_grant_is_not_for_those_with_an_end(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), capped = reads(2);
+
+    (void)state;
+    capped.max_hold_ms = 1000;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    line_up(&g, &capped, 1);
+    answer(&g, HF__GRANTED, 2);
+    assert_int_equal(capped.state, HF__W_WAITING);
+    assert_entries(&g, 1, 1);
+    assert_int_equal(release(&g, 1, 3), HF__DONE);
+    assert_string_equal(run(&g, 3), "RA");
+    answer(&g, HF__GRANTED, 4);
+    assert_int_equal(capped.result, HF__GRANTED);
+    assert_int_equal(g.lease.deadline, at(1004));
+}
+
+static void test_shared_reentry_is_counted_by_reader(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2), again = reads(1);
+
+    (void)state;
+    grant(&g, &a, 0);
+    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__GRANTED);
+    assert_int_equal(hf__gate_enter(&g, &again, at(JOIN_MS * 2)), HF__GRANTED);
+    assert_entries(&g, 2, 0);
+    assert_int_equal(hf__gate_count(&g, 1), 2);
+    assert_int_equal(hf__gate_count(&g, 2), 1);
+    assert_int_equal(hf__gate_count(&g, 3), 0);
+    assert_int_equal(release(&g, 2, 50), HF__PENDING);
+    assert_int_equal(release(&g, 1, 51), HF__PENDING);
+    assert_reads(&g, 1, 51);
+    assert_int_equal(release(&g, 1, 52), HF__DONE);
+    assert_entries(&g, 0, 0);
+}
+
+static void test_shared_reentry_may_be_refused(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), again = reads(1);
+
+    (void)state;
+    again.reentrant = false;
+    grant(&g, &a, 0);
+    assert_int_equal(hf__gate_enter(&g, &again, at(1)), HF_EDEADLK);
+    assert_null(again.reader);
+    assert_entries(&g, 1, 0);
+    assert_int_equal(release(&g, 1, 2), HF__DONE);
+}
+
+static void lose_by(struct hf__gate *g, int how, int64_t ms)
+{
+    if (how == 0)
+        hf__gate_lose(g, true);
+    else if (how == 1)
+        hf__gate_renewed(g, g->lease.hold_id, HF_ENOTOWNER, at(ms), TTL,
+                         at(ms));
+    else if (how == 2)
+        hf__gate_tick(g, g->lease.deadline, wake);
+    else
+        hf__gate_lose(g, false);
+}
+
+static void test_shared_loss_is_every_readers(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        struct hf__gate g = shared_gate();
+        struct hf__waiter a = reads(1), b = reads(2), again = reads(2),
+                          late = reads(2), other = reads(3);
+
+        grant(&g, &a, 0);
+        assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__GRANTED);
+        assert_int_equal(hf__gate_enter(&g, &again, at(1)), HF__GRANTED);
+        lose_by(&g, how, 2);
+        assert_true(g.was_lost);
+        assert_string_equal(run(&g, 2), how < 2 ? "" : "R");
+        assert_int_equal(hf__gate_check(&g, 1, at(3)), HF_ELOST);
+        assert_int_equal(hf__gate_check(&g, 2, at(3)), HF_ELOST);
+        assert_int_equal(hf__gate_check(&g, 3, at(3)), HF_ENOTOWNER);
+        assert_false(hf__gate_joinable(&g, &other, at(3)));
+        assert_int_equal(hf__gate_enter(&g, &late, at(3)), HF_ELOST);
+        assert_false(hf__gate_unused(&g));
+        assert_true(hf__gate_knows(&g, 1));
+        assert_int_equal(release(&g, 1, 4), HF_ELOST);
+        assert_int_equal(release(&g, 1, 4), HF_ENOTOWNER);
+        assert_false(hf__gate_knows(&g, 1));
+        assert_int_equal(release(&g, 2, 5), HF_ELOST);
+        assert_int_equal(hf__gate_check(&g, 2, at(5)), HF_ELOST);
+        assert_int_equal(release(&g, 2, 5), HF_ELOST);
+        assert_int_equal(hf__gate_check(&g, 2, at(5)), HF_ENOTOWNER);
+        if (how >= 2)
+            assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(6)));
+        assert_true(hf__gate_unused(&g));
+        assert_entries(&g, 0, 1);
+    }
+}
+
+/* The clock alone says so, to whoever asks first. */
+static void test_shared_deadline_needs_no_network(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2);
+    int64_t over;
+
+    (void)state;
+    grant(&g, &a, 0);
+    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__GRANTED);
+    over = (g.lease.deadline - at(0)) / HF__MS;
+    assert_int_equal(release(&g, 1, over), HF_ELOST);
+    assert_int_equal(release(&g, 2, over), HF_ELOST);
+    assert_string_equal(run(&g, over), "R");
+    assert_entries(&g, 0, 0);
+}
+
+static void test_shared_hold_after_a_loss_is_apart_from_it(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2);
+
+    (void)state;
+    grant(&g, &a, 0);
+    hf__gate_lose(&g, true);
+    grant(&g, &b, 1);
+    assert_int_equal(hf__gate_check(&g, 1, at(2)), HF_ELOST);
+    assert_reads(&g, 2, 2);
+    assert_int_equal(release(&g, 1, 3), HF_ELOST);
+    assert_reads(&g, 2, 3);
+    assert_int_equal(release(&g, 2, 4), HF__DONE);
+    assert_entries(&g, 0, 0);
+}
+
+static void test_shared_try_does_not_wait(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
+
+    (void)state;
+    a.is_try = b.is_try = c.is_try = true;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    assert_false(may_queue);
+    assert_false(hf__gate_joinable(&g, &b, at(0)));
+    assert_int_equal(hf__gate_enter(&g, &b, at(0)), HF_EBUSY);
+    answer(&g, HF__BUSY, 1);
+    assert_int_equal(a.result, HF_EBUSY);
+    assert_entries(&g, 0, 1);
+    assert_string_equal(run(&g, 1), "");
+    assert_true(hf__gate_unused(&g));
+    assert_int_equal(hf__gate_enter(&g, &c, at(2)), HF__PENDING);
+    assert_string_equal(run(&g, 2), "A");
+    answer(&g, HF__GRANTED, 2);
+    assert_reads(&g, 3, 3);
+    assert_entries(&g, 1, 0);
+}
+
+static void test_shared_try_joins_what_is_held(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
+
+    (void)state;
+    b.is_try = c.is_try = true;
+    grant(&g, &a, 0);
+    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__GRANTED);
+    assert_int_equal(hf__gate_enter(&g, &c, at(JOIN_MS)), HF_EBUSY);
+    assert_entries(&g, 2, 0);
+}
+
+/* The question was a try's; whoever came along waits and asks anew. */
+static void test_shared_waiter_outlasts_a_try(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2);
+
+    (void)state;
+    a.is_try = true;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    assert_true(hf__gate_joinable(&g, &b, at(0)));
+    line_up(&g, &b, 0);
+    answer(&g, HF__BUSY, 1);
+    assert_int_equal(a.result, HF_EBUSY);
+    assert_int_equal(b.state, HF__W_WAITING);
+    assert_string_equal(run(&g, 1), "A");
+    assert_true(may_queue);
+}
+
+static void test_shared_leaving_does_not_end_the_others_question(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    line_up(&g, &b, 1);
+    line_up(&g, &c, 1);
+    assert_int_equal(hf__gate_leave(&g, &a, HF_ECANCELED, wake), HF_ECANCELED);
+    assert_string_equal(run(&g, 2), "");
+    assert_int_equal(hf__gate_leave(&g, &c, HF_ETIMEDOUT, wake), HF_ETIMEDOUT);
+    assert_string_equal(run(&g, 2), "");
+    assert_entries(&g, 0, 1);
+    answer(&g, HF__GRANTED, 3);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_int_equal(hf__gate_check(&g, 1, at(3)), HF_ENOTOWNER);
+    assert_entries(&g, 1, 0);
+    /* Too late to leave: it has it. */
+    assert_int_equal(hf__gate_leave(&g, &b, HF_ECANCELED, wake), HF__GRANTED);
+    assert_reads(&g, 2, 4);
+}
+
+static void test_shared_question_ends_when_all_have_left(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    line_up(&g, &b, 1);
+    hf__gate_leave(&g, &a, HF_ECANCELED, wake);
+    hf__gate_leave(&g, &b, HF_ECANCELED, wake);
+    assert_false(hf__gate_joinable(&g, &c, at(2)));
+    assert_string_equal(run(&g, 2), "B");
+    answer(&g, HF__GRANTED, 3); /* of the question that was given up */
+    assert_int_equal(g.owner, 0);
+    assert_string_equal(run(&g, 3), "");
+    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(4)));
+    assert_true(hf__gate_unused(&g));
+    assert_entries(&g, 0, 1);
+}
+
+/* Another let_go is under way: the question cannot be given up yet. */
+static void test_shared_grant_that_nobody_wants_goes_back(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2);
+
+    (void)state;
+    grant(&g, &a, 0);
+    assert_int_equal(release(&g, 1, 1), HF__DONE);
+    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__PENDING);
+    assert_string_equal(run(&g, 1), "RA");
+    hf__gate_leave(&g, &b, HF_ECANCELED, wake);
+    assert_string_equal(run(&g, 2), "");
+    answer(&g, HF__GRANTED, 3);
+    assert_int_equal(g.owner, 0);
+    assert_int_equal(hf__gate_check(&g, 2, at(3)), HF_ENOTOWNER);
+    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(4)));
+    assert_string_equal(run(&g, 4), "R");
+    assert_int_equal(g.lease.let_go_id, 102);
+    assert_entries(&g, 0, 0);
+}
+
+static void test_shared_failure_is_everybodys(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    line_up(&g, &b, 1);
+    answer(&g, HF_EMISMATCH, 2);
+    assert_int_equal(a.result, HF_EMISMATCH);
+    assert_int_equal(b.result, HF_EMISMATCH);
+    assert_entries(&g, 0, 0);
+    assert_true(hf__gate_unused(&g));
+}
+
+static void test_shared_hold_is_renewed(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2);
+    hf__time before;
+
+    (void)state;
+    grant(&g, &a, 0);
+    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__GRANTED);
+    before = g.lease.deadline;
+    assert_false(hf__gate_renewable(&g, at(1)));
+    assert_true(hf__gate_renewable(&g, g.lease.renew_at));
+    assert_int_equal(release(&g, 1, 2), HF__PENDING); /* the other one reads */
+    hf__lease_renewing(&g.lease, TTL, at(3333));
+    hf__gate_renewed(&g, 101, HF__DONE, at(3333), TTL, at(3340));
+    assert_int_equal(g.lease.deadline, before + 3333 * HF__MS);
+    assert_reads(&g, 2, 9999);
+    assert_int_equal(release(&g, 2, 9999), HF__DONE);
+}
+
+/* ---- latches ------------------------------------------------------------ */
+
+static void assert_nothing_is_held(struct hf__gate *g, int64_t ms)
+{
+    assert_int_equal(g->owner, 0);
+    assert_string_equal(run(g, ms), "");
+    assert_true(hf__gate_unused(g));
+    assert_int_equal(hf__lease_timer(&g->lease), HF__NEVER);
+}
+
+static void test_latch_lets_all_through_and_holds_nothing(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    answer(&g, HF__QUEUED, 1);
+    assert_true(hf__gate_joinable(&g, &b, at(2)));
+    line_up(&g, &b, 2);
+    hf__lease_bell(&g.lease, at(3));
+    assert_string_equal(run(&g, 3), "A");
+    answer(&g, HF__GRANTED, 4);
+    assert_int_equal(a.result, HF__GRANTED);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_nothing_is_held(&g, 4);
+    assert_int_equal(hf__gate_check(&g, 1, at(4)), HF_ENOTOWNER);
+    assert_int_equal(release(&g, 1, 4), HF_ENOTOWNER);
+    /* And again: it is asked again. */
+    assert_int_equal(hf__gate_enter(&g, &a, at(5)), HF__PENDING);
+    assert_string_equal(run(&g, 5), "A");
+    assert_int_equal(g.lease.hold_id, 102);
+}
+
+/* The latch may have been set after the answer under way was given: whoever
+ * comes now asks through another line. */
+static void test_latch_answer_is_for_those_who_were_there(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    assert_false(hf__gate_joinable(&g, &b, at(1)));
+    answer(&g, HF__QUEUED, 2);
+    assert_true(hf__gate_joinable(&g, &b, at(2)));
+    hf__lease_bell(&g.lease, at(3));
+    assert_string_equal(run(&g, 3), "A");
+    assert_false(hf__gate_joinable(&g, &b, at(3)));
+}
+
+static void test_latch_try_is_answered_at_once(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    a.is_try = b.is_try = true;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    assert_false(may_queue);
+    answer(&g, HF__BUSY, 1);
+    assert_int_equal(a.result, HF_EBUSY);
+    assert_nothing_is_held(&g, 1);
+    assert_int_equal(hf__gate_enter(&g, &b, at(2)), HF__PENDING);
+    assert_string_equal(run(&g, 2), "A");
+    answer(&g, HF__GRANTED, 3);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_nothing_is_held(&g, 3);
+}
+
+/* It has no lease: what was true after they came is true for them. */
+static void test_latch_answer_is_never_too_late(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1);
+    struct hf__req req = {.result = HF__GRANTED, .sent_at = at(0)};
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    req.hold_id = g.lease.hold_id;
+    hf__gate_answered(&g, &req, at(2 * TTL), wake);
+    assert_int_equal(a.state, HF__W_FINISHED);
+    assert_int_equal(a.result, HF__GRANTED);
+    assert_nothing_is_held(&g, 2 * TTL);
+}
+
+static void test_latch_answer_that_nobody_wants_leaves_nothing(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    hf__gate_leave(&g, &a, HF_ECANCELED, wake);
+    assert_string_equal(run(&g, 1), "B");
+    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__PENDING);
+    assert_string_equal(run(&g, 1), "A");
+    hf__gate_leave(&g, &b, HF_ECANCELED, wake);
+    answer(&g, HF__GRANTED, 2); /* before the first was given up for sure */
+    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(3)));
+    assert_nothing_is_held(&g, 3);
+}
+
+/* ---- downgrade ---------------------------------------------------------- */
+
+static struct hf__reader *an_entry(void)
+{
+    entry[entries] = (struct hf__reader){0};
+    return &entry[entries++];
+}
+
+static void test_downgrade_moves_the_hold(void **state)
+{
+    struct hf__gate to = shared_gate(), from = gate(true);
+    struct hf__waiter a = want(1), again = want(1), b = want(2), c = reads(3);
+    hf__time deadline;
+
+    (void)state;
+    grant(&from, &a, 0);
+    assert_int_equal(hf__gate_enter(&from, &again, at(1)), HF__GRANTED);
+    line_up(&from, &b, 1);
+    deadline = from.lease.deadline;
+    hf__gate_downgrade(&from, &to, an_entry(), at(10));
+    assert_int_equal(hf__gate_check(&from, 1, at(10)), HF_ENOTOWNER);
+    assert_int_equal(hf__gate_check(&to, 1, at(10)), HF__DONE);
+    assert_int_equal(hf__gate_count(&to, 1), 2);
+    assert_int_equal(to.lease.hold_id, 101);
+    assert_int_equal(to.lease.token, 1);
+    assert_int_equal(to.lease.deadline, deadline);
+    /* The next writer asks under an id of its own, and nothing is let go. */
+    assert_string_equal(run(&from, 10), "A");
+    assert_int_equal(from.lease.hold_id, 102);
+    assert_string_equal(run(&to, 10), "");
+    /* It can be joined, for as long as any other. */
+    assert_true(hf__gate_joinable(&to, &c, at(9 + JOIN_MS)));
+    assert_false(hf__gate_joinable(&to, &c, at(10 + JOIN_MS)));
+    assert_int_equal(release(&to, 1, 40), HF__PENDING);
+    assert_int_equal(release(&to, 1, 41), HF__DONE);
+    assert_string_equal(run(&to, 41), "R");
+    assert_int_equal(to.lease.let_go_id, 101);
+    assert_entries(&to, 0, 1);
+}
+
+static void test_downgrade_is_told_by_the_next_renewal(void **state)
+{
+    struct hf__gate to = shared_gate(), from = gate(true);
+    struct hf__waiter a = want(1);
+
+    (void)state;
+    grant(&from, &a, 0);
+    hf__lease_renewing(&from.lease, TTL, at(5));
+    assert_false(hf__gate_renewable(&to, at(10)));
+    hf__gate_downgrade(&from, &to, an_entry(), at(10));
+    assert_int_equal(hf__lease_timer(&to.lease), at(10));
+    assert_true(hf__gate_renewable(&to, at(10)));
+    assert_false(hf__gate_renewable(&from, at(5000)));
+    /* One that was under way for the write hold changes neither. */
+    hf__gate_renewed(&from, 101, HF_ENOTOWNER, at(5), TTL, at(11));
+    assert_false(from.was_lost);
+    hf__lease_renewing(&to.lease, TTL, at(11));
+    hf__gate_renewed(&to, 101, HF__DONE, at(11), TTL, at(12));
+    assert_int_equal(to.lease.deadline, at(11 + TTL) - hf__lease_margin(TTL));
+    assert_int_equal(hf__lease_timer(&from.lease), HF__NEVER);
+}
+
+static void test_downgrade_keeps_a_fixed_end(void **state)
+{
+    (void)state;
+    for (int fixed = 0; fixed < 2; fixed++) {
+        struct hf__gate to = shared_gate(), from = gate(true);
+        struct hf__waiter a = want(1), b = reads(2);
+        hf__time deadline;
+
+        a.fixed = fixed;
+        a.max_hold_ms = fixed ? 0 : 500;
+        grant(&from, &a, 0);
+        deadline = from.lease.deadline;
+        hf__gate_downgrade(&from, &to, an_entry(), at(1));
+        assert_int_equal(to.lease.deadline, deadline);
+        assert_int_equal(hf__gate_renewable(&to, at(1)), !fixed);
+        assert_false(hf__gate_joinable(&to, &b, at(1)));
+        assert_int_equal(hf__gate_check(&to, 1, deadline), HF_ELOST);
+        assert_int_equal(hf__gate_release(&to, 1, deadline, wake), HF_ELOST);
+    }
+}
+
+static void test_downgrade_of_what_is_gone_is_a_loss(void **state)
+{
+    struct hf__gate to = shared_gate(), from = gate(true);
+    struct hf__waiter a = want(1), b = reads(2);
+
+    (void)state;
+    grant(&from, &a, 0);
+    hf__gate_downgrade(&from, &to, an_entry(), at(1));
+    assert_int_equal(hf__gate_enter(&to, &b, at(2)), HF__GRANTED);
+    hf__gate_lose(&to, true);
+    assert_int_equal(hf__gate_check(&to, 1, at(3)), HF_ELOST);
+    assert_int_equal(hf__gate_check(&to, 2, at(3)), HF_ELOST);
+    assert_int_equal(release(&to, 1, 4), HF_ELOST);
+    assert_int_equal(release(&to, 2, 4), HF_ELOST);
+    assert_true(hf__gate_unused(&to));
+    assert_true(hf__gate_unused(&from));
+    assert_entries(&to, 0, 0);
+}
+
+/* A write hold that is let go still: the line it came from is in use, the one
+ * it went to does not know of that. */
+static void test_downgrade_leaves_a_let_go_where_it_was(void **state)
+{
+    struct hf__gate to = shared_gate(), from = gate(true);
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    grant(&from, &a, 0);
+    assert_int_equal(release(&from, 1, 1), HF__DONE);
+    assert_int_equal(hf__gate_enter(&from, &b, at(1)), HF__PENDING);
+    assert_string_equal(run(&from, 1), "RA");
+    answer(&from, HF__GRANTED, 2);
+    hf__gate_downgrade(&from, &to, an_entry(), at(3));
+    assert_false(hf__gate_idle(&from));
+    assert_int_equal(release(&to, 2, 4), HF__DONE);
+    assert_string_equal(run(&to, 4), "R");
+    assert_int_equal(to.lease.let_go_id, 102);
+    assert_false(hf__lease_let_go(&from.lease, HF_EUNKNOWN, at(5)));
+    assert_string_equal(run(&from, 5), "R");
+    assert_int_equal(from.lease.let_go_id, 101);
+}
+
+/* A roused waiter that was not quick enough asks for a hold of its own. */
+static void test_downgrade_leaves_no_turn_behind(void **state)
+{
+    struct hf__gate to = shared_gate(), from = gate(false);
+    struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
+
+    (void)state;
+    grant(&from, &a, 0);
+    line_up(&from, &b, 1);
+    assert_int_equal(release(&from, 1, 2), HF__PENDING);
+    assert_true(b.roused);
+    assert_int_equal(hf__gate_enter(&from, &c, at(3)), HF__GRANTED);
+    hf__gate_downgrade(&from, &to, an_entry(), at(4));
+    assert_false(hf__gate_claim(&from, &b, at(5)));
+    assert_string_equal(run(&from, 5), "A");
+    answer(&from, HF__GRANTED, 6);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_reads(&to, 3, 6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shared_grant_is_for_all_who_wait),
+        cmocka_unit_test(test_shared_hold_goes_with_its_last_reader),
+        cmocka_unit_test(test_shared_hold_may_be_joined_while_it_is_young),
+        cmocka_unit_test(test_shared_joining_does_not_extend_the_time_to_join),
+        cmocka_unit_test(test_shared_hold_that_is_let_go_is_not_joined),
+        cmocka_unit_test(test_shared_hold_that_is_over_is_not_joined),
+        cmocka_unit_test(test_shared_ends_of_its_own_are_not_shared),
+        cmocka_unit_test(test_shared_grant_is_not_for_those_with_an_end),
+        cmocka_unit_test(test_shared_reentry_is_counted_by_reader),
+        cmocka_unit_test(test_shared_reentry_may_be_refused),
+        cmocka_unit_test(test_shared_loss_is_every_readers),
+        cmocka_unit_test(test_shared_deadline_needs_no_network),
+        cmocka_unit_test(test_shared_hold_after_a_loss_is_apart_from_it),
+        cmocka_unit_test(test_shared_try_does_not_wait),
+        cmocka_unit_test(test_shared_try_joins_what_is_held),
+        cmocka_unit_test(test_shared_waiter_outlasts_a_try),
+        cmocka_unit_test(test_shared_leaving_does_not_end_the_others_question),
+        cmocka_unit_test(test_shared_question_ends_when_all_have_left),
+        cmocka_unit_test(test_shared_grant_that_nobody_wants_goes_back),
+        cmocka_unit_test(test_shared_failure_is_everybodys),
+        cmocka_unit_test(test_shared_hold_is_renewed),
+        cmocka_unit_test(test_latch_lets_all_through_and_holds_nothing),
+        cmocka_unit_test(test_latch_answer_is_for_those_who_were_there),
+        cmocka_unit_test(test_latch_try_is_answered_at_once),
+        cmocka_unit_test(test_latch_answer_is_never_too_late),
+        cmocka_unit_test(test_latch_answer_that_nobody_wants_leaves_nothing),
+        cmocka_unit_test(test_downgrade_moves_the_hold),
+        cmocka_unit_test(test_downgrade_is_told_by_the_next_renewal),
+        cmocka_unit_test(test_downgrade_keeps_a_fixed_end),
+        cmocka_unit_test(test_downgrade_of_what_is_gone_is_a_loss),
+        cmocka_unit_test(test_downgrade_leaves_a_let_go_where_it_was),
+        cmocka_unit_test(test_downgrade_leaves_no_turn_behind),
+    };
+
+    return cmocka_run_group_tests_name("gate-shared", tests, NULL, NULL);
+}

@@ -12,7 +12,7 @@
 #ifndef HF_CORE_H
 #define HF_CORE_H
 
-#include "gate.h"
+#include "lines.h"
 #include "owner.h"
 #include "text.h"
 #include "timer.h"
@@ -43,18 +43,14 @@ struct hf__exchange {
     struct hf__exchange *next; /* in client->exchanges */
 };
 
-/*
- * The lines of a client to one name, where there may be several: the reads of
- * a read-write lock beside its writes, the holds of a semaphore, the waits for
- * a latch. The first is the one that handles and the table of names know; its
- * mutex guards all. Those in use come first, newest first.
- */
+/* A name of which there may be several lines. The first is the one that
+ * handles and the table of names know; its mutex guards all. */
 struct hf__kin {
+    struct hf__line line;
     struct hf__name *first;
-    struct hf__name *next, *prev;
-    struct hf__name *head, *tail; /* of the first */
-    struct hf__reader *spare;     /* of the first: entries to be used again */
-    uint32_t permits;             /* of the present hold */
+    struct hf__lines lines;   /* of the first */
+    struct hf__reader *spare; /* of the first: entries to be used again */
+    uint32_t permits;         /* of the present hold */
 };
 
 /* One per client and name, shared by the handles on it; or a further line. */
@@ -365,15 +361,9 @@ int hf__line_downgrade(struct hf__name *first, struct hf__thread *,
  * any more goes to the end. */
 void hf__line_rest(struct hf__name *);
 /* The next of the same name; NULL. */
-static inline struct hf__name *hf__line_after(const struct hf__name *n)
-{
-    return n->kin ? n->kin->next : NULL;
-}
-static inline struct hf__name *hf__line_newest(struct hf__name *first)
-{
-    return first->kin ? first->kin->head : first;
-}
-/* Takes all but the first out of their list; linked by kin->next. */
+struct hf__name *hf__line_after(const struct hf__name *);
+struct hf__name *hf__line_newest(struct hf__name *first);
+/* Takes all but the first out of their list; see hf__line_after(). */
 struct hf__name *hf__line_all_but(struct hf__name *first);
 void hf__line_free(struct hf__name *); /* the entries it has */
 

@@ -324,7 +324,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
 
     if (rc) {
         hf__name_unlock(lock->name);
-        return rc == HF_ELOST ? tell(a, opt, rc, err) : rc;
+        return rc;
     }
     hf__sleeper_init(&a->s, opt->cancel);
     rc = enter(a->line, w, now);
@@ -464,10 +464,11 @@ int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
     rc = hf__gate_release(&n->gate, owner, now, hf__name_wake);
     if (n->kin)
         hf__line_rest(n);
+    if ((rc == HF__DONE || (rc == HF__PENDING && n->gate.shared)) &&
+        hf__name_first(n)->watchers)
+        hf__name_arm(n, false); /* of one who has left others may have it */
     if (rc == HF__PENDING)
         return 0; /* somebody local has it still, or again */
-    if (rc == HF__DONE && hf__name_first(n)->watchers)
-        hf__name_arm(n, false);
     if (rc == HF__DONE && r) {
         r->next = n->releasers;
         n->releasers = r;

@@ -81,7 +81,9 @@ static struct hf__name *make(hf_client *c, const char *text, size_t len,
             hf__free(c, n);
             return NULL;
         }
-        n->kin->first = n->kin->head = n->kin->tail = n;
+        n->kin->first = n;
+        n->kin->line.gate = &n->gate;
+        hf__lines_init(&n->kin->lines, opt->kind, &n->kin->line);
     }
     n->remote.fair = fair;
     n->remote.permits = opt->permits;
@@ -167,6 +169,11 @@ int hf__name_line(struct hf__name *first, enum hf_mode mode,
     int rc;
 
     hf__mutex_lock(&c->mu);
+    /* hf_close() looks at every line, and may have been at this name. */
+    if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE)) {
+        hf__mutex_unlock(&c->mu);
+        return hf__fail(err, HF_ECLOSED, "the client was closed");
+    }
     n = make(c, first->text, first->remote.name_len, &opt, first->remote.fair);
     rc = n ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
     if (n) {
@@ -261,7 +268,7 @@ void hf__name_put(struct hf__name *n)
     hf__name_unlock(n);
     hf__mutex_lock(&c->mu);
     while ((line = lines)) {
-        lines = line->kin->next;
+        lines = hf__line_after(line);
         hf__name_unref_locked(line);
     }
     hf__name_unref_locked(n);
@@ -648,6 +655,8 @@ static void find_orphans(struct hf__name *n, hf__time now)
         return;
     n->orphaned = true;
     l->renew_at = HF__NEVER;
+    if (n->gate.shared)
+        n->gate.join_until = now; /* it has an end now */
     if (l->deadline == HF__NEVER) /* nothing else would ever end it */
         l->deadline = now + (hf__time)n->client->ttl_ms * HF__MS;
 }

@@ -72,6 +72,7 @@ struct hf__name {
     uint32_t handles;    /* of refs; client->mu */
     bool parker : 1;     /* direct: a thread sleeps in park for this name */
     bool orphaned : 1;   /* its owner has exited; reported */
+    bool rings : 1;      /* direct: it was asked for those who never park */
     /* client->mu: */
     struct {
         bool in_news : 1, ask_ready : 1, let_go_ready : 1, rang : 1;

@@ -449,6 +449,7 @@ static void ask(struct hf__name *n, const struct hf__waiter *first, bool queue,
                             .permits = first->permits,
                             .may_queue = queue,
                             .is_async = c->direct && nobody_parks(&n->gate)};
+    n->rings = req->is_async;
     hf__lease_asked(&n->gate.lease, now, c->op_timeout_ms);
     if (!rc)
         rc = submit(n, req, c->be->attempt);
@@ -553,6 +554,14 @@ static void find_parker(struct hf__name *n)
         wake(n, w->sleeper);
 }
 
+/* Direct: the last thread that could have parked has left. Those who stay are
+ * told through the keeper, if it is asked for. */
+static bool is_deaf(const struct hf__name *n)
+{
+    return n->client->direct && n->gate.lease.state == HF__WAITING &&
+           !n->rings && n->gate.head && nobody_parks(&n->gate);
+}
+
 void hf__name_run(struct hf__name *n, hf__time now)
 {
     struct hf__waiter *first;
@@ -560,6 +569,8 @@ void hf__name_run(struct hf__name *n, hf__time now)
 
     if (__builtin_expect(n->gate.was_lost, 0))
         report_loss(n); /* before anything is granted anew */
+    if (is_deaf(n))
+        hf__lease_bell(&n->gate.lease, now);
     for (;;) {
         switch (hf__gate_next(&n->gate, now, &first, &queue)) {
         case HF__TODO_ATTEMPT:

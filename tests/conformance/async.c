@@ -413,6 +413,37 @@ static void test_async_beside_threads(void)
     OK(hf_close(c));
 }
 
+/* The thread had the question asked for both; then it has no time left. */
+static void test_async_waits_on_when_a_thread_gives_up(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name), *mine = conf_lock(b, name);
+    hf_lock *lock = conf_lock_flags(b, name, HF_OWNER_HANDLE);
+    struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
+    struct loop l;
+    struct call call;
+
+    loop_open(&l, b);
+    OK(hf_lock_acquire(held, NULL, E));
+    t.opt.wait_ms = 300;
+    conf_taker_start(&t, mine);
+    conf_thread_asleep(&t.t);
+    take(lock, &call, HF_FOREVER);
+    conf_taker_end(&t);
+    EXPECT(HF_ETIMEDOUT, t.rc);
+    OK(hf_lock_release(held, E));
+    LOOP_UNTIL(&l, call.called);
+    OK(call.result);
+    OK(hf_lock_release(lock, E));
+    loop_close(&l);
+    conf_free(held);
+    conf_free(mine);
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
 static void test_async_waits_end_with_the_client(void)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -451,6 +482,7 @@ const struct conf_case conf_async[] = {
     CONF_CASE(test_async_thousand_names, CONF_EACH),
     CONF_CASE(test_async_callback_may_call_holdfast, CONF_EACH),
     CONF_CASE(test_async_beside_threads, CONF_EACH),
+    CONF_CASE(test_async_waits_on_when_a_thread_gives_up, CONF_EACH),
     CONF_CASE(test_async_waits_end_with_the_client, CONF_EACH),
     {0},
 };

@@ -70,7 +70,6 @@ struct hf__name {
     hf_lock *watchers;   /* handles with a descriptor that tells of loss */
     uint32_t *to_wake;   /* a futex to wake after mu is free; or NULL */
     uint32_t handles;    /* of refs; client->mu */
-    uint8_t pace;        /* atomic: hand-overs before one is forewarned */
     bool parker : 1;     /* direct: a thread sleeps in park for this name */
     bool orphaned : 1;   /* its owner has exited; reported */
     bool rings : 1;      /* direct: it was asked for those who never park */
@@ -337,8 +336,6 @@ bool hf__name_timer(struct hf__name *, hf__time now);
 /* EBACKEND, with its text: nobody answers. */
 int hf__name_silence(struct hf__name *);
 hf__wake_fn hf__name_wake;
-/* The hold has just been handed over: who is next after that may come soon. */
-void hf__name_forewarn(struct hf__name *);
 /* The gate has a new owner: w. */
 void hf__name_own(struct hf__name *, const struct hf__waiter *);
 /* Tells those who wait for the release of that hold id, or (0) of any. */

@@ -207,8 +207,6 @@ void hf__engine_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
         until = HF__NEVER;
         if (ready(arg, hf__now(), &until))
             break;
-        if (!leading && hf__sleeper_watch(s, seen))
-            continue;
         if (!leading)
             leading = lead_or_follow(c, s);
         if (!leading) {

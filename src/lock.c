@@ -243,8 +243,6 @@ static void direct_wait(struct acquire *a)
 
         if (acquire_ready(a, hf__now(), &until))
             break;
-        if (hf__sleeper_watch(&a->s, seen))
-            continue;
         __atomic_store_n(&a->s.posture, HF__PARKED, __ATOMIC_SEQ_CST);
         if (!park(a, seen, until))
             hf__futex_wait(a->s.word, seen, until);
@@ -469,9 +467,6 @@ int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
     if ((rc == HF__DONE || (rc == HF__PENDING && n->gate.shared)) &&
         hf__name_first(n)->watchers)
         hf__name_arm(n, false); /* of one who has left others may have it */
-    if (rc == HF__PENDING && n->gate.fair && !n->gate.shared &&
-        n->gate.owner != owner)
-        hf__name_forewarn(n);
     if (rc == HF__PENDING)
         return 0; /* somebody local has it still, or again */
     if (rc == HF__DONE && r) {

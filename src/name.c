@@ -333,32 +333,6 @@ void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
     hf__mutex_unlock(&n->client->mu);
 }
 
-/*
- * Threads that take turns in strict order, each for a moment, would spend most
- * of the time waking each other: a processor that has gone idle takes longer to
- * wake than the turn takes. So whoever comes two turns later is woken ahead,
- * and watches for its turn for some microseconds before it sleeps again
- * (hf__sleeper_watch). Where that is in vain, because turns are longer, it is
- * not tried again for a while.
- */
-void hf__name_forewarn(struct hf__name *n)
-{
-    const struct hf__waiter *w = n->gate.head;
-    uint8_t pace = __atomic_load_n(&n->pace, __ATOMIC_RELAXED);
-
-    if (!w)
-        return;
-    w = w->next ? w->next : w;
-    if (w->is_async)
-        return;
-    if (pace) {
-        __atomic_store_n(&n->pace, pace - 1, __ATOMIC_RELAXED);
-        return;
-    }
-    __atomic_store_n(&w->sleeper->alert, &n->pace, __ATOMIC_RELAXED);
-    wake(n, w->sleeper);
-}
-
 void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
 {
     struct hf__releaser **p = &n->releasers, *r;

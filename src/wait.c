@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,27 +66,4 @@ void hf__sleeper_init(struct hf__sleeper *s, hf_cancel *cancel)
 {
     *s = (struct hf__sleeper){.posture = HF__AWAKE};
     s->word = cancel ? &cancel->word : &s->own_word;
-}
-
-static bool watch(const uint32_t *word, uint32_t seen)
-{
-    for (int i = 0; i < 20; i++) {
-        for (int k = 0; k < 200; k++)
-            if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != seen)
-                return true;
-        sched_yield(); /* whoever is before us may want this processor */
-    }
-    return false;
-}
-
-bool hf__sleeper_watch(struct hf__sleeper *s, uint32_t seen)
-{
-    uint8_t *alert = __atomic_exchange_n(&s->alert, NULL, __ATOMIC_RELAXED);
-
-    if (!alert)
-        return false;
-    if (watch(s->word, seen))
-        return true;
-    __atomic_store_n(alert, 60, __ATOMIC_RELAXED); /* turns until the next */
-    return false;
 }

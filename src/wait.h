@@ -52,17 +52,11 @@ struct hf__sleeper {
     uint32_t *word;                  /* own_word, or that of an hf_cancel */
     uint32_t own_word;
     uint32_t posture; /* enum hf__posture */
-    uint8_t *alert;   /* atomic: word may come within microseconds; where to
-                         note that it did not */
     bool following;
 };
 
 enum hf__posture { HF__AWAKE, HF__PARKED, HF__DRIVING };
 
 void hf__sleeper_init(struct hf__sleeper *, hf_cancel *);
-
-/* One that is alert watches for word for some microseconds, before it sleeps.
- * True: there is. */
-bool hf__sleeper_watch(struct hf__sleeper *, uint32_t seen);
 
 #endif

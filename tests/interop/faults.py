@@ -9,6 +9,7 @@ LEASE_MS = 3000
 LEASE_S = LEASE_MS / 1000
 SLACK_S = 1      # the server's tick, and two cores for all of us
 LOOK_S = 2       # how often ours looks, in case nobody tells
+ALIVE_S = 3  # for how long a waiter of ours counts as alive after a look
 FOREVER = -1
 
 
@@ -101,6 +102,9 @@ def killed_fair_waiter_of_ours(world):
     seconds = killed_waiter(world, 'fair', 'redisson', 'ours', 'redisson',
                             'ours')
     check(seconds < LEASE_S + LOOK_S, 'late')
+    # And where nobody of ours lives: it was the first, with a near deadline.
+    seconds = killed_waiter(world, 'fair', 'redisson', 'ours', 'redisson')
+    check(seconds < ALIVE_S + LOOK_S + SLACK_S, 'late')
 
 
 def deadline_ms(world, side):

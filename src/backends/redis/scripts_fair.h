@@ -130,7 +130,8 @@
 
 /*
  * Into the queue, or still there: then with a sign of life, and with a
- * deadline that no Redisson client would take for past. A look is worth it
+ * deadline that no Redisson client would take for past. The first, whom nobody
+ * can lower, looks often, and has one that is past soon after it died. A look is worth it
  * when the lease ends, or when the first is given up, if it was its turn
  * (passed). Who dies here leaves the keys behind: they
  * expire, late where Redisson uses them too.
@@ -143,6 +144,7 @@
     "end\n"                                                                    \
     "local q,ms=redis.call('llen',Q),math.floor(now/1000)\n"                   \
     "local foreign=q>redis.call('hlen',S)\n"                                   \
+    "local first=q==0 or d and redis.call('lindex',Q,0)==ARGV[1]\n"            \
     "local near=not d and q<" RD_TEXT(RD_LOOK_FIRST) "\n"                      \
     "if d then\n"                                                              \
     NEAR("Q")                                                                  \
@@ -150,13 +152,17 @@
     "local ttl=redis.call('pttl',KEYS[1])\n"                                   \
     "if not d then\n"                                                          \
     "  d=ms+math.max(ttl,0)+" WAIT "*(q+1)\n"                                  \
-    "  if foreign then\n"                                                      \
+    "  if first then\n"                                                        \
+    "    d=ms+" RD_TEXT(RD_ALIVE_MS) "\n"                                      \
+    "  elseif foreign then\n"                                                  \
     "    local l=redis.call('zscore',D,redis.call('lindex',Q,-1))\n"           \
     "    d=math.max(tonumber(l) or 0,ms)+" WAIT "\n"                           \
     "  end\n"                                                                  \
     "  redis.call('zadd',D,d,ARGV[1])\n"                                       \
     "  redis.call('rpush',Q,ARGV[1])\n"                                        \
     "  q=q+1\n"                                                                \
+    "elseif first then\n"                                                      \
+    "  redis.call('zadd',D,ms+" RD_TEXT(RD_ALIVE_MS) ",ARGV[1])\n"             \
     "elseif d<ms+" WAIT " then\n"                                              \
     "  redis.call('zadd',D,ms+" WAIT ",ARGV[1])\n"                             \
     "end\n"                                                                    \

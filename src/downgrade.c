@@ -53,7 +53,7 @@ static int downgrade(hf_lock *lock, hf_error *err)
     hf_client *c = lock->name->client;
     struct hf__flight *f = hf__flight_new(c, 0);
     struct hf__sleeper s;
-    struct hf__name *into;
+    struct hf__name *into = NULL;
     int rc;
 
     if (!f)

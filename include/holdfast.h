@@ -179,6 +179,20 @@ enum hf_cap {
     HF_CAP_WANTED = 1 << 6,  /* holders are told of waiters */
 };
 
+/*
+ * A name is used as one kind at a time; another one is EMISMATCH.
+ *
+ * - HF_MUTEX: one holder.
+ * - HF_RWLOCK: one writer, or any number of readers. A read within the caller's
+ *   own read or write is granted at once, a write within its write too. A write
+ *   within a read is ENOTSUP: two that try would wait for each other for ever.
+ *   Readers of one process share what they have at the server for a moment
+ *   (20 ms) after it was granted, if they have neither a fixed lease nor
+ *   max_hold_ms; a writer of the process that waits ends that.
+ * - HF_SEMAPHORE: of n permits. Each acquire takes some more, all that it asks
+ *   for or none. They belong to the handle: any thread may release, which lets
+ *   go of the newest acquire. Those of a process that dies come back.
+ */
 enum hf_kind {
     HF_MUTEX = 1,
     HF_RWLOCK = 2,
@@ -329,13 +343,21 @@ HF_API int hf_lock_release_nowait(hf_lock *lock, hf_error *err);
  */
 HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
 
-/* Write hold to read hold, without a gap. ENOTSUP where the kind has none. */
+/*
+ * The caller's write hold becomes a read hold, with all its acquires and with
+ * nobody between: readers that wait come in. Waits for the answer. 0;
+ * ENOTOWNER: the caller does not write; ENOTSUP: not a read-write lock; ELOST;
+ * EUNKNOWN: no answer in op_timeout. The caller reads then, but others may be
+ * kept out until the next renewal. Else the codes of hf_lock_renew().
+ */
 HF_API int hf_lock_downgrade(hf_lock *lock, hf_error *err);
 /* Always ENOTSUP: two readers that upgrade wait for each other for ever. */
 HF_API int hf_lock_upgrade(hf_lock *lock, hf_error *err);
 
 /* 0 if the caller holds it now; ELOST, ENOTOWNER, EINVAL, ECLOSED, EFORK. Never
- * asks the network, nor do the next three, which return the same codes. */
+ * asks the network, nor do the next three, which return the same codes. Of a
+ * semaphore they are about the newest acquire through the handle, and count is
+ * the number of permits that the handle has. */
 HF_API int hf_lock_check(hf_lock *lock);
 HF_API int hf_lock_token(hf_lock *lock, uint64_t *token);
 HF_API int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns);

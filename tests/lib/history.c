@@ -23,9 +23,17 @@ struct table history_table_new(const struct history *h)
     t.place = zeroed(h->locks, sizeof(*t.place));
     t.resumed = zeroed(h->processes, sizeof(*t.resumed));
     t.away = zeroed(h->processes, sizeof(*t.away));
+    t.lists = zeroed(2 * (size_t)h->locks * h->owners, sizeof(*t.lists));
+    for (uint32_t l = 0; l < h->locks; l++) {
+        t.place[l].whole = 1;
+        t.place[l].holder = t.lists + 2 * (size_t)l * h->owners;
+        t.place[l].waiter = t.place[l].holder + h->owners;
+        t.place[l].free_at = HISTORY_NEVER;
+    }
     for (size_t i = 0; i < (size_t)h->locks * h->owners; i++) {
         t.stand[i].back_by = HISTORY_NEVER;
         t.stand[i].process = UINT32_MAX;
+        t.stand[i].wish = 1;
     }
     return t;
 }
@@ -36,6 +44,7 @@ bool history_table_free(struct table *t, bool ok)
     free(t->place);
     free(t->resumed);
     free(t->away);
+    free(t->lists);
     return ok;
 }
 
@@ -117,6 +126,29 @@ bool history_against(struct history_verdict *v, const char *check,
     return false;
 }
 
+static void begin_hold(struct table *t, const struct history_event *e)
+{
+    struct place *p = &t->place[e->lock];
+    struct stand *s = stand_of(t, e);
+
+    s->share = s->wish;
+    s->cap = e->cap;
+    s->place = p->holders;
+    p->holder[p->holders++] = e->owner;
+}
+
+static void end_hold(struct table *t, uint32_t owner, uint32_t lock)
+{
+    struct place *p = &t->place[lock];
+    struct stand *s = stand_at(t, owner, lock);
+
+    if (!s->count)
+        return;
+    s->count = 0;
+    p->holder[s->place] = p->holder[--p->holders];
+    stand_at(t, p->holder[s->place], lock)->place = s->place;
+}
+
 /* Ends whatever the owners of a process had. */
 static void process_ends(struct table *t, const struct history *h,
                          const struct history_event *e)
@@ -126,7 +158,7 @@ static void process_ends(struct table *t, const struct history *h,
     for (size_t i = 0; i < n; i++) {
         if (t->stand[i].process != e->process)
             continue;
-        t->stand[i].count = 0;
+        end_hold(t, (uint32_t)(i / t->locks), (uint32_t)(i % t->locks));
         t->stand[i].pending = false;
         t->stand[i].back_by = HISTORY_NEVER;
     }
@@ -141,12 +173,16 @@ void history_follow(struct table *t, const struct history *h,
     switch (e->kind) {
     case HISTORY_CALL:
         s->process = e->process;
+        s->wish = e->share ? e->share : 1;
+        if (e->whole)
+            t->place[e->lock].whole = e->whole;
         break;
     case HISTORY_RETURN:
         if (e->result)
             break;
-        if (!s->count++)
-            s->cap = e->cap;
+        if (!s->count)
+            begin_hold(t, e);
+        s->count++;
         s->until = e->until;
         s->token = e->token;
         break;
@@ -156,12 +192,17 @@ void history_follow(struct table *t, const struct history *h,
     case HISTORY_RENEW:
         s->cap = e->until;
         break;
+    case HISTORY_DOWNGRADE:
+        s->share = 1;
+        break;
     case HISTORY_RELEASE:
-        if (s->count)
+        if (s->count > 1)
             s->count--;
+        else
+            end_hold(t, e->owner, e->lock);
         break;
     case HISTORY_LOST:
-        s->count = 0;
+        end_hold(t, e->owner, e->lock);
         break;
     case HISTORY_KILLED:
         process_ends(t, h, e);
@@ -174,16 +215,16 @@ void history_follow(struct table *t, const struct history *h,
 void history_print(const struct history_event *e, char *buf, size_t len)
 {
     static const char *const kinds[] = {
-        "call",     "return", "deadline", "renew",   "release",
-        "released", "lost",   "killed",   "stopped", "continued",
-        "fault",    "read",   "write",    "left",    "end"};
+        "call",     "return", "deadline", "renew",   "downgrade", "release",
+        "released", "lost",   "killed",   "stopped", "continued", "fault",
+        "read",     "write",  "left",     "end"};
     char until[32] = "never";
 
     if (e->until != HISTORY_NEVER)
         snprintf(until, sizeof(until), "%.6f", (double)e->until / 1e9);
     snprintf(buf, len,
-             "%12.6f %-9s lock %u owner %u process %u result %d token %" PRIu64
-             " value %" PRIu64 " until %s",
+             "%12.6f %-9s lock %u owner %u process %u share %u result %d token "
+             "%" PRIu64 " value %" PRIu64 " until %s",
              (double)e->at / 1e9, kinds[e->kind], e->lock, e->owner, e->process,
-             e->result, e->token, e->value, until);
+             e->share, e->result, e->token, e->value, until);
 }

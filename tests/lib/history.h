@@ -9,10 +9,12 @@
  *
  *   ME     the resource accepts no token lower than the highest it saw, and
  *          its counter ends at the number of accepted writes
- *   CLAIM  two owners never say "held" at one time
- *   TOK    tokens are unique to a process, and rise from holder to holder
+ *   CLAIM  owners who exclude each other never say "held" at one time, and no
+ *          more permits are out than there are
+ *   TOK    tokens of exclusive holds are unique to a process, and rise from
+ *          holder to holder; those of shared holds do not fall
  *   BOUND  after a death the next acquire succeeds within TTL + tick + 1 s
- *   WAKE   never free with a waiter pending for longer than wake_ns
+ *   WAKE   never free for all who wait for longer than wake_ns
  *   RET    every call is back by its deadline + 1 s
  *   LEAK   nothing is left behind
  *   CAP    no hold outlasts its fixed lease or max_hold
@@ -20,6 +22,9 @@
  *
  * An acquire that did not return 0 is no hold; a release ends the hold where it
  * was called, whatever it returned. Reentry: the acquires of one owner count.
+ *
+ * A hold takes a share of the lock: k of the n permits of a semaphore, one of
+ * HISTORY_MANY to read, all of them to write. 0 of 0 is all there is: a mutex.
  */
 #ifndef HISTORY_H
 #define HISTORY_H
@@ -29,12 +34,15 @@
 #include <stdint.h>
 
 #define HISTORY_NEVER INT64_MAX
+#define HISTORY_MANY UINT32_MAX
 
 enum history_kind {
-    HISTORY_CALL,      /* acquire called; until: its own deadline, or NEVER */
+    HISTORY_CALL,      /* acquire called, of a share of the whole; until: its
+                          own deadline, or NEVER */
     HISTORY_RETURN,    /* result; 0: held, token, until: deadline, cap */
     HISTORY_DEADLINE,  /* the owner's deadline is now until */
     HISTORY_RENEW,     /* the owner asked for more: cap is now until */
+    HISTORY_DOWNGRADE, /* the owner has one share left, of those it had */
     HISTORY_RELEASE,   /* called; until: its own deadline */
     HISTORY_RELEASED,  /* result */
     HISTORY_LOST,      /* the owner knows that its hold is gone */
@@ -57,6 +65,7 @@ struct history_event {
     uint64_t token;
     uint64_t value;
     uint32_t lock, owner, process;
+    uint32_t share, whole; /* CALL */
     int32_t result;
     uint8_t kind;
 };

@@ -35,21 +35,30 @@ bool history_check_me(const struct history *h, const struct history_rules *r,
     return history_table_free(&t, ok);
 }
 
-/* The owner claims from here on: does the one before it, still? */
+/* The owner claims from here on: is there room beside the others? */
 static bool claim_begins(struct table *t, const struct history *h, size_t i,
                          struct history_verdict *v)
 {
     const struct history_event *e = &h->event[i];
     struct place *p = &t->place[e->lock];
-    uint32_t before = p->claimant;
+    uint64_t sum = 0;
+    uint32_t other = 0;
 
-    p->claimant = e->owner + 1;
-    if (!before || before == e->owner + 1)
+    for (uint32_t j = 0; j < p->holders; j++) {
+        const struct stand *s = stand_at(t, p->holder[j], e->lock);
+
+        if (!claims(s, e->at))
+            continue;
+        sum += s->share;
+        if (p->holder[j] != e->owner)
+            other = p->holder[j];
+    }
+    if (sum <= p->whole)
         return true;
-    if (!claims(&t->stand[(size_t)(before - 1) * t->locks + e->lock], e->at))
-        return true;
-    return history_against(v, "CLAIM", h, i, "lock %u: owner %u and owner %u",
-                           e->lock, before - 1, e->owner);
+    return history_against(v, "CLAIM", h, i,
+                           "lock %u: owner %u and owner %u; %" PRIu64
+                           " of %u are out",
+                           e->lock, other, e->owner, sum, p->whole);
 }
 
 bool history_check_claim(const struct history *h, const struct history_rules *r,
@@ -86,7 +95,8 @@ static bool tok_returned(struct table *t, const struct history *h, size_t i,
                                "owner %u: reentry changed the token", e->owner);
     if (!s->count && !known &&
         (e->token < s->floor ||
-         (e->token == s->floor && s->floor_process != e->process)))
+         (e->token == s->floor && s->floor_process != e->process &&
+          is_exclusive(t, e->lock, s->wish))))
         return history_against(v, "TOK", h, i,
                                "lock %u: token %" PRIu64 " after %" PRIu64,
                                e->lock, e->token, s->floor);
@@ -109,18 +119,35 @@ static int by_token(const void *a, const void *b)
     return 0;
 }
 
+/* Those that were granted to one alone. */
+static size_t exclusive_ones(const struct history *h,
+                             const struct history_event **out)
+{
+    struct table t = history_table_new(h);
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->len; i++) {
+        const struct history_event *e = &h->event[i];
+
+        history_follow(&t, h, e);
+        if (e->kind == HISTORY_RETURN && !e->result &&
+            is_exclusive(&t, e->lock, stand_of(&t, e)->share))
+            out[n++] = e;
+    }
+    history_table_free(&t, true);
+    return n;
+}
+
 /* No two processes ever have one token. */
 static bool tok_unique(const struct history *h, struct history_verdict *v)
 {
     const struct history_event **e = calloc(h->len + 1, sizeof(*e));
-    size_t n = 0;
+    size_t n;
     bool ok = true;
 
     if (!e)
         abort();
-    for (size_t i = 0; i < h->len; i++)
-        if (h->event[i].kind == HISTORY_RETURN && !h->event[i].result)
-            e[n++] = &h->event[i];
+    n = exclusive_ones(h, e);
     qsort(e, n, sizeof(*e), by_token);
     for (size_t i = 1; ok && i < n; i++)
         if (!by_token(&e[i - 1], &e[i]) && e[i - 1]->process != e[i]->process)
@@ -169,7 +196,8 @@ bool history_check_turn(const struct history *h, const struct history_rules *r,
         struct place *p = &t.place[e->lock];
 
         if (e->kind == HISTORY_RETURN && !e->result &&
-            !stand_of(&t, e)->count) {
+            !stand_of(&t, e)->count &&
+            is_exclusive(&t, e->lock, stand_of(&t, e)->wish)) {
             if (e->token != p->token)
                 p->value = 0;
             p->token = e->token;

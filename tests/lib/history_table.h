@@ -19,6 +19,9 @@ struct stand {
     uint32_t floor_process;
     uint32_t count;   /* acquires less releases */
     uint32_t process; /* of the owner */
+    uint32_t share;   /* of the hold */
+    uint32_t wish;    /* of the call under way */
+    uint32_t place;   /* in the list of holders */
     bool pending;     /* an acquire is under way */
 };
 
@@ -26,10 +29,12 @@ struct place { /* of one lock */
     uint64_t token;
     uint64_t value;
     uint64_t writes;
-    int64_t free_at, pending_at, excused, killed;
+    int64_t free_at, excused, killed;
     uint32_t token_process;
-    uint32_t claimant; /* the last owner that began to claim, + 1 */
-    uint32_t pending;
+    uint32_t whole;
+    uint32_t *holder; /* owners with a count */
+    uint32_t *waiter; /* owners with a call under way, of processes that run */
+    uint32_t holders, waiters;
 };
 
 enum presence { PRESENT, STOPPED, DEAD };
@@ -41,6 +46,7 @@ struct table {
     uint8_t *away;    /* by process: enum presence */
     uint32_t stopped; /* how many processes are */
     uint32_t locks;
+    uint32_t *lists;
 };
 
 struct table history_table_new(const struct history *);
@@ -63,6 +69,18 @@ static inline struct stand *stand_of(struct table *t,
 static inline bool claims(const struct stand *s, int64_t at)
 {
     return s->count && s->until > at;
+}
+
+static inline struct stand *stand_at(const struct table *t, uint32_t owner,
+                                     uint32_t lock)
+{
+    return &t->stand[(size_t)owner * t->locks + lock];
+}
+
+static inline bool is_exclusive(const struct table *t, uint32_t lock,
+                                uint32_t share)
+{
+    return share == t->place[lock].whole;
 }
 
 static inline int64_t later(int64_t a, int64_t b)

@@ -10,20 +10,29 @@
  */
 #include "history_table.h"
 
+static void add_waiter(struct place *p, uint32_t owner)
+{
+    p->waiter[p->waiters++] = owner;
+}
+
+static void remove_waiter(struct place *p, uint32_t owner)
+{
+    for (uint32_t i = 0; i < p->waiters; i++)
+        if (p->waiter[i] == owner)
+            p->waiter[i--] = p->waiter[--p->waiters];
+}
+
 /* Deaths and stops change who waits: counted anew. */
-static void recount(struct table *t, const struct history *h, int64_t at)
+static void recount(struct table *t, const struct history *h)
 {
     for (uint32_t l = 0; l < t->locks; l++) {
-        uint32_t n = 0;
-
+        t->place[l].waiters = 0;
         for (uint32_t o = 0; o < h->owners; o++) {
-            const struct stand *s = &t->stand[(size_t)o * t->locks + l];
+            const struct stand *s = stand_at(t, o, l);
 
-            n += s->pending && !t->away[s->process];
+            if (s->pending && !t->away[s->process])
+                add_waiter(&t->place[l], o);
         }
-        if (n && !t->place[l].pending)
-            t->place[l].pending_at = at;
-        t->place[l].pending = n;
     }
 }
 
@@ -43,33 +52,63 @@ static void excuse_all(struct table *t, const struct history_event *e,
     }
 }
 
-static void release_claimant(struct table *t, const struct history_event *e,
-                             uint32_t lock)
+/* What is claimed at that time, and when the first of it ends. */
+static uint64_t claimed(const struct table *t, uint32_t lock, int64_t at,
+                        int64_t *ends)
+{
+    const struct place *p = &t->place[lock];
+    uint64_t sum = 0;
+
+    *ends = HISTORY_NEVER;
+    for (uint32_t i = 0; i < p->holders; i++) {
+        const struct stand *s = stand_at(t, p->holder[i], lock);
+
+        if (!claims(s, at))
+            continue;
+        sum += s->share;
+        *ends = s->until < *ends ? s->until : *ends;
+    }
+    return sum;
+}
+
+/* From when on each of those who wait could have it, as things stand. */
+static int64_t fits_from(const struct table *t, uint32_t lock, int64_t at)
+{
+    const struct place *p = &t->place[lock];
+    uint64_t most = 0;
+    int64_t ends;
+
+    for (uint32_t i = 0; i < p->waiters; i++) {
+        uint32_t wish = stand_at(t, p->waiter[i], lock)->wish;
+
+        most = wish > most ? wish : most;
+    }
+    if (!most)
+        return HISTORY_NEVER;
+    while (at != HISTORY_NEVER && claimed(t, lock, at, &ends) + most > p->whole)
+        at = ends;
+    return at;
+}
+
+/* A grant begins the time anew; else it goes on while it is free for all. */
+static void look_again(struct table *t, uint32_t lock, int64_t at, bool granted)
 {
     struct place *p = &t->place[lock];
-    const struct stand *s;
+    int64_t from = fits_from(t, lock, at);
 
-    if (!p->claimant)
-        return;
-    s = &t->stand[(size_t)(p->claimant - 1) * t->locks + lock];
-    if (s->count)
-        return;
-    p->free_at = s->until < e->at ? s->until : e->at;
-    p->claimant = 0;
+    if (granted || from > at || p->free_at > at)
+        p->free_at = from;
 }
 
 static int64_t due(const struct table *t, uint32_t lock,
                    const struct history_rules *r, const char **check)
 {
     const struct place *p = &t->place[lock];
-    int64_t free_at = p->free_at, wake, bound;
+    int64_t wake, bound;
 
-    if (p->claimant)
-        free_at = t->stand[(size_t)(p->claimant - 1) * t->locks + lock].until;
-    if (!p->pending || free_at == HISTORY_NEVER ||
-        (r->stop_keeps && t->stopped))
+    if (p->free_at == HISTORY_NEVER || (r->stop_keeps && t->stopped))
         return HISTORY_NEVER;
-    wake = later(later(free_at, p->pending_at), p->excused) + r->wake_ns;
+    wake = later(p->free_at, p->excused) + r->wake_ns;
     bound = p->killed ? p->killed + SECOND : 0;
     *check = bound > wake ? "BOUND" : "WAKE";
     return later(bound, wake) + r->grace_ns;
@@ -85,18 +124,11 @@ static void waits_follow(struct table *t, const struct history *h,
     switch (e->kind) {
     case HISTORY_CALL:
         s->pending = true;
-        if (!p->pending++)
-            p->pending_at = e->at;
+        add_waiter(p, e->owner);
         break;
     case HISTORY_RETURN:
-        if (s->pending && p->pending)
-            p->pending--;
         s->pending = false;
-        if (e->result)
-            break;
-        /* One that comes back after its own deadline holds nothing. */
-        if (claims(s, e->at) || !p->claimant)
-            p->claimant = e->owner + 1;
+        remove_waiter(p, e->owner);
         break;
     case HISTORY_KILLED:
     case HISTORY_STOPPED:
@@ -107,9 +139,9 @@ static void waits_follow(struct table *t, const struct history *h,
                               : e->kind == HISTORY_STOPPED ? STOPPED
                                                            : PRESENT;
         excuse_all(t, e, r);
-        recount(t, h, e->at);
+        recount(t, h);
         for (uint32_t l = 0; l < t->locks; l++)
-            release_claimant(t, e, l);
+            look_again(t, l, e->at, false);
         break;
     case HISTORY_FAULT:
         excuse_all(t, e, r);
@@ -117,7 +149,9 @@ static void waits_follow(struct table *t, const struct history *h,
     default:
         break;
     }
-    release_claimant(t, e, e->lock);
+    /* One that comes back after its own deadline holds nothing. */
+    look_again(t, e->lock, e->at,
+               e->kind == HISTORY_RETURN && !e->result && claims(s, e->at));
 }
 
 bool history_check_waits(const struct history *h, const struct history_rules *r,

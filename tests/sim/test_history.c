@@ -319,6 +319,111 @@ static void test_turn_catches_too_many_owners_on_one_grant(void **state)
                         "TURN");
 }
 
+/* ---- shares ------------------------------------------------------------- */
+
+static struct history_event part(int64_t at_ms, uint32_t owner, uint32_t share,
+                                 uint32_t whole)
+{
+    struct history_event e = call(at_ms, owner, -1);
+
+    e.share = share;
+    e.whole = whole;
+    return e;
+}
+
+static struct history_event reads(int64_t at_ms, uint32_t owner)
+{
+    return part(at_ms, owner, 1, HISTORY_MANY);
+}
+
+static struct history_event writes(int64_t at_ms, uint32_t owner)
+{
+    return part(at_ms, owner, HISTORY_MANY, HISTORY_MANY);
+}
+
+static void test_claim_lets_readers_share_and_no_writer(void **state)
+{
+    (void)state;
+    EXPECT("fine", reads(0, 1), got(1, 1, 5, 100), reads(2, 2),
+           got(3, 2, 5, 100), reads(4, 3), got(5, 3, 5, 100));
+    EXPECT("CLAIM", reads(0, 1), got(1, 1, 5, 100), writes(2, 2),
+           got(3, 2, 6, 100));
+    EXPECT("CLAIM", writes(0, 1), got(1, 1, 5, 100), reads(2, 2),
+           got(3, 2, 5, 100));
+    /* The last of several counts, too. */
+    EXPECT("CLAIM", reads(0, 1), got(1, 1, 5, 100), reads(0, 2),
+           got(2, 2, 5, 50), reads(0, 3), got(3, 3, 5, 50), writes(4, 4),
+           got(60, 4, 6, 100));
+    EXPECT("fine", reads(0, 1), got(1, 1, 5, 50), reads(0, 2), got(2, 2, 5, 50),
+           of(HISTORY_RELEASE, 3, 2), writes(4, 4), got(60, 4, 6, 100));
+}
+
+static void test_claim_counts_permits(void **state)
+{
+    (void)state;
+    EXPECT("fine", part(0, 1, 1, 3), got(1, 1, 5, 100), part(2, 2, 2, 3),
+           got(3, 2, 5, 100));
+    EXPECT("CLAIM", part(0, 1, 2, 3), got(1, 1, 5, 100), part(2, 2, 2, 3),
+           got(3, 2, 5, 100));
+    EXPECT("fine", part(0, 1, 2, 3), got(1, 1, 5, 100), part(2, 2, 2, 3),
+           of(HISTORY_KILLED, 3, 1), got(4, 2, 5, 100));
+}
+
+static void test_claim_follows_a_downgrade(void **state)
+{
+    (void)state;
+    EXPECT("fine", writes(0, 1), got(1, 1, 5, 100), reads(2, 2),
+           of(HISTORY_DOWNGRADE, 3, 1), got(4, 2, 5, 100));
+    EXPECT("CLAIM", writes(0, 1), got(1, 1, 5, 100), writes(2, 2),
+           of(HISTORY_DOWNGRADE, 3, 1), got(4, 2, 6, 100));
+}
+
+static void test_tok_of_shared_holds_does_not_fall(void **state)
+{
+    (void)state;
+    EXPECT("fine", writes(0, 1), got(1, 1, 5, 2), reads(3, 2), got(4, 2, 5, 9),
+           reads(3, 3), got(4, 3, 5, 9), writes(10, 4), got(11, 4, 6, 12));
+    EXPECT("TOK", writes(0, 1), got(1, 1, 5, 2), reads(3, 2), got(4, 2, 4, 9));
+    /* The next writer is above what readers showed to the resource. */
+    EXPECT("TOK", reads(0, 1), got(1, 1, 5, 2), writes(3, 2), got(4, 2, 5, 9));
+}
+
+static void test_turn_does_not_count_those_who_share(void **state)
+{
+    struct history_event second = got(2, 2, 5, -1), third = got(3, 3, 5, -1);
+
+    (void)state;
+    second.process = third.process = 1;
+    EXPECT("fine", reads(0, 1), reads(0, 2), reads(0, 3), got(1, 1, 5, -1),
+           second, third);
+}
+
+static void test_wake_wants_room_for_each_who_waits(void **state)
+{
+    (void)state;
+    EXPECT("WAKE", part(0, 1, 1, 3), got(1, 1, 5, -1), part(2, 2, 2, 3),
+           got(2100, 2, 5, -1));
+    EXPECT("fine", part(0, 1, 2, 3), got(1, 1, 5, -1), part(2, 2, 2, 3),
+           of(HISTORY_RELEASE, 3000, 1), got(4900, 2, 5, -1));
+    EXPECT("WAKE", reads(0, 1), got(1, 1, 5, -1), reads(2, 2), end(60000));
+    /* A writer that waits may be before the reader. */
+    EXPECT("fine", reads(0, 1), got(1, 1, 5, -1), reads(2, 2), writes(2, 3),
+           end(60000));
+    EXPECT("WAKE", reads(0, 1), got(1, 1, 5, 3000), reads(2, 2), writes(2, 3),
+           end(60000));
+    EXPECT("WAKE", writes(0, 1), got(1, 1, 5, -1), reads(2, 2),
+           of(HISTORY_DOWNGRADE, 3, 1), end(60000));
+}
+
+/* Others who come along do not begin the time anew; a grant does. */
+static void test_wake_is_not_put_off_by_those_who_come(void **state)
+{
+    (void)state;
+    EXPECT("WAKE", reads(0, 1), reads(1500, 2), got(2100, 1, 5, -1));
+    EXPECT("fine", reads(0, 1), reads(100, 2), got(1500, 1, 5, -1),
+           got(3400, 2, 5, -1));
+}
+
 static void test_history_sorts_by_time_and_keeps_order(void **state)
 {
     struct history h;
@@ -365,6 +470,13 @@ int main(void)
         cmocka_unit_test(test_leak_catches_what_is_left),
         cmocka_unit_test(test_cap_catches_a_hold_that_outlasts_its_lease),
         cmocka_unit_test(test_turn_catches_too_many_owners_on_one_grant),
+        cmocka_unit_test(test_claim_lets_readers_share_and_no_writer),
+        cmocka_unit_test(test_claim_counts_permits),
+        cmocka_unit_test(test_claim_follows_a_downgrade),
+        cmocka_unit_test(test_tok_of_shared_holds_does_not_fall),
+        cmocka_unit_test(test_turn_does_not_count_those_who_share),
+        cmocka_unit_test(test_wake_wants_room_for_each_who_waits),
+        cmocka_unit_test(test_wake_is_not_put_off_by_those_who_come),
         cmocka_unit_test(test_history_sorts_by_time_and_keeps_order),
     };
 

@@ -521,11 +521,19 @@ bool hf__gate_idle(const struct hf__gate *g)
     return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head;
 }
 
+static bool owes_nothing(const struct hf__gate *g)
+{
+    return g->shared ? !g->readers : !g->lost[0].count && !g->lost[1].count;
+}
+
 bool hf__gate_unused(const struct hf__gate *g)
 {
-    if (!hf__gate_idle(g))
-        return false;
-    return g->shared ? !g->readers : !g->lost[0].count && !g->lost[1].count;
+    return hf__gate_idle(g) && owes_nothing(g);
+}
+
+bool hf__gate_stuck(const struct hf__gate *g)
+{
+    return hf__lease_stuck(&g->lease) && !g->head && owes_nothing(g);
 }
 
 bool hf__gate_knows(const struct hf__gate *g, uint64_t owner)

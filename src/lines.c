@@ -48,19 +48,42 @@ void hf__lines_rest(struct hf__lines *s, struct hf__line *n)
     put_at_end(s, n);
 }
 
+static bool is_for(const struct hf__line *n, enum hf_mode mode)
+{
+    return n->gate->shared == (mode == HF_READ);
+}
+
+static struct hf__line *use(struct hf__lines *s, struct hf__line *n)
+{
+    if (!n)
+        return NULL;
+    take_out(s, n);
+    hf__lines_add(s, n);
+    return n;
+}
+
 /* Those that are not in use are at the end; the last few may be letting go. */
 struct hf__line *hf__lines_unused(struct hf__lines *s, enum hf_mode mode)
 {
     struct hf__line *n = s->tail;
 
-    for (int i = 0; n && i < 4; i++, n = n->prev) {
-        if (n->gate->shared != (mode == HF_READ) || !hf__gate_unused(n->gate))
-            continue;
-        take_out(s, n);
-        hf__lines_add(s, n);
+    while (n && !(is_for(n, mode) && hf__gate_unused(n->gate)))
+        n = n->prev;
+    return use(s, n);
+}
+
+/* A server that does not answer is not asked through ever more lines: whoever
+ * comes waits for one that is not let go yet, and fails with it. */
+static struct hf__line *unused_or_stuck(struct hf__lines *s, enum hf_mode mode)
+{
+    struct hf__line *n = hf__lines_unused(s, mode);
+
+    if (n)
         return n;
-    }
-    return NULL;
+    n = s->tail;
+    while (n && !(is_for(n, mode) && hf__gate_stuck(n->gate)))
+        n = n->prev;
+    return use(s, n);
 }
 
 static struct hf__line *joinable(const struct hf__lines *s,
@@ -68,8 +91,7 @@ static struct hf__line *joinable(const struct hf__lines *s,
                                  hf__time now)
 {
     for (struct hf__line *n = s->head; n; n = n->next)
-        if (n->gate->shared == (mode == HF_READ) &&
-            hf__gate_joinable(n->gate, w, now))
+        if (is_for(n, mode) && hf__gate_joinable(n->gate, w, now))
             return n;
     return NULL;
 }
@@ -92,7 +114,7 @@ static int for_reading(struct hf__lines *s, const struct hf__waiter *w,
     if (!*out && !s->first->gate->head) /* else a writer here is before us */
         *out = joinable(s, w, HF_READ, now);
     if (!*out)
-        *out = hf__lines_unused(s, HF_READ);
+        *out = unused_or_stuck(s, HF_READ);
     return 0;
 }
 
@@ -117,7 +139,7 @@ int hf__lines_for(struct hf__lines *s, const struct hf__waiter *w,
     if (s->kind == HF_LATCH)
         *out = joinable(s, w, mode, now);
     if (!*out)
-        *out = hf__lines_unused(s, mode);
+        *out = unused_or_stuck(s, mode);
     return 0;
 }
 

@@ -35,11 +35,13 @@
 
 #define HISTORY_NEVER INT64_MAX
 #define HISTORY_MANY UINT32_MAX
+#define HISTORY_THROUGH 1
 
 enum history_kind {
     HISTORY_CALL,      /* acquire called, of a share of the whole; until: its
                           own deadline, or NEVER */
-    HISTORY_RETURN,    /* result; 0: held, token, until: deadline, cap */
+    HISTORY_RETURN,    /* result; 0: held, token, until: deadline, cap; THROUGH:
+                          let through a latch */
     HISTORY_DEADLINE,  /* the owner's deadline is now until */
     HISTORY_RENEW,     /* the owner asked for more: cap is now until */
     HISTORY_DOWNGRADE, /* the owner has one share left, of those it had */

@@ -176,7 +176,10 @@ bool history_check_tok(const struct history *h, const struct history_rules *r,
             s->floor = t.place[e->lock].token;
             s->floor_process = t.place[e->lock].token_process;
         } else if (e->kind == HISTORY_RETURN && !e->result) {
-            ok = tok_returned(&t, h, i, r->lossy && *mine == e->token, v);
+            bool known = *mine == e->token ||
+                         !is_exclusive(&t, e->lock, s->wish); /* or joined */
+
+            ok = tok_returned(&t, h, i, r->lossy && known, v);
             *mine = e->token;
         }
         history_follow(&t, h, e);

@@ -45,6 +45,8 @@ static const struct config calm = {
     .async = 200,
     .nested = 100,
     .waited = 500,
+    .reads = 700,
+    .downgrades = 150,
     .drift_ppm = 5000,
 };
 
@@ -176,9 +178,58 @@ static void prompt(struct config *c)
     c->wake = 100 * MS;
 }
 
+/* Many readers, and writers that turn to reading: what is not told by the
+ * answer has to be told by a renewal, long before one would be due. */
+static void downgrading(struct config *c)
+{
+    c->profile = "downgrading";
+    c->ttl_ms = 30000;
+    c->names = 1;
+    c->kind[0] = HF_RWLOCK;
+    c->whole[0] = HISTORY_MANY;
+    c->reads = 900;
+    c->downgrades = 700;
+    c->nested = c->fixed = c->capped = c->tries = 20;
+    c->hold_hi = 10 * SEC;
+    c->reset = 10;
+    c->refuse = 100;
+    c->twice = 30;
+}
+
+/* Readers and permits without pause. */
+static void shared(struct config *c)
+{
+    c->profile = "shared";
+    c->kind[0] = HF_RWLOCK;
+    c->whole[0] = HISTORY_MANY;
+    c->names = 1;
+    c->threads = THREADS_MAX;
+    c->think_hi = 5 * MS;
+    c->reset = 10;
+    c->kill = 300;
+    c->fault_every = 3 * SEC;
+}
+
 static void (*const profiles[])(struct config *) = {
-    crowded, torn,     late,   deadly, slow,   forgetful,
-    endless, longheld, sparse, prompt, grumpy, NULL};
+    crowded,  torn,   late,   deadly, slow,        forgetful, endless,
+    longheld, sparse, prompt, grumpy, downgrading, shared,    NULL};
+
+/* Half of the runs are of mutexes alone. */
+static void draw_kinds(struct config *c, struct rng *r)
+{
+    static const uint8_t kinds[] = {HF_RWLOCK, HF_RWLOCK, HF_SEMAPHORE,
+                                    HF_LATCH, HF_MUTEX};
+    bool mixed = rng_chance(r, 500);
+
+    for (uint16_t l = 0; l < NAMES_MAX; l++) {
+        c->kind[l] = mixed ? kinds[rng_between(r, 0, 4)] : HF_MUTEX;
+        c->whole[l] = 1;
+        if (c->kind[l] == HF_RWLOCK)
+            c->whole[l] = HISTORY_MANY;
+        else if (c->kind[l] == HF_SEMAPHORE)
+            c->whole[l] = (uint32_t)rng_between(r, 2, 6);
+    }
+}
 
 void config_draw(struct config *c, struct history_rules *rules, struct rng *r,
                  uint64_t seed)
@@ -198,6 +249,7 @@ void config_draw(struct config *c, struct history_rules *rules, struct rng *r,
     c->fair = rng_chance(r, 500);
     c->hands_over = c->fair && rng_chance(r, 500);
     c->renew_sets = rng_chance(r, 500);
+    draw_kinds(c, r);
     if (profiles[seed % n])
         profiles[seed % n](c);
     place = c->ttl_ms * MS > LOOK ? c->ttl_ms * MS : LOOK;

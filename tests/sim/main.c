@@ -26,6 +26,10 @@ static const struct {
     {"abandon-half", BREAK_ABANDON_HALF},
     {"token-hold-id", BREAK_TOKEN_HOLD},
     {"no-bell", BREAK_NO_BELL},
+    {"read-freely", BREAK_READ_FREELY},
+    {"count-holds", BREAK_COUNT_HOLDS},
+    {"token-shared", BREAK_TOKEN_SHARED},
+    {"ask-for-one", BREAK_ASK_FOR_ONE},
 };
 
 struct options {
@@ -99,6 +103,12 @@ static void print_tally(const struct tally *t, uint64_t runs)
            (unsigned long long)runs, (unsigned long long)t->calls,
            (unsigned long long)t->grants, (unsigned long long)t->reentries,
            (unsigned long long)t->events);
+    printf(
+        "# of them %llu to read (%llu of these joined), %llu of permits, %llu "
+        "let through; %llu downgrades\n",
+        (unsigned long long)t->shared, (unsigned long long)t->joined,
+        (unsigned long long)t->permits, (unsigned long long)t->through,
+        (unsigned long long)t->downgrades);
     printf("# faults: %llu kills, %llu stops, %llu server stops, %llu server "
            "refusals, %llu restarts, %llu resets, %llu late requests, %llu "
            "repeated "

@@ -2,15 +2,15 @@
 """Breaks the core on purpose.
 
     mutate.py --list
-    mutate.py NAME lease.c gate.c out-lease.c out-gate.c
+    mutate.py NAME lease.c gate.c lines.c out-lease.c out-gate.c out-lines.c
 
-Writes lease.c and gate.c with one thing wrong. Every text to be replaced must
+Writes lease.c, gate.c and lines.c with one thing wrong. Every text to be replaced must
 be there exactly once: a change of the core that moves it away ends the build,
 and is to be followed here. Each mutant has to be caught by the simulation.
 """
 import sys
 
-LEASE, GATE = 0, 1
+LEASE, GATE, LINES = 0, 1, 2
 
 # name: [(file, right, wrong), ...]
 MUTANTS = {
@@ -107,6 +107,77 @@ MUTANTS = {
          "           holds"),
         (GATE, "if (!w || !g->turns || g->lease.fixed || w->fixed)",
          "if (!w || !g->turns || g->lease.fixed)")],
+    # readers
+    "joined-after-its-time": [
+        (GATE, "g->owner && now < g->join_until && !l->drop",
+         "g->owner && !l->drop")],
+    "joined-while-it-goes": [
+        (GATE, "g->shared && g->owner && now < g->join_until && !l->drop &&",
+         "g->shared && g->lease.state != HF__IDLE && now < g->join_until &&"),
+        (GATE, "    g->owner = 0;\n    hf__lease_drop(&g->lease);\n"
+         "    rethink(g);\n    return HF__DONE;",
+         "    g->owner = 0;\n    if (!g->lease.letting_go)\n"
+         "        hf__lease_drop(&g->lease);\n    return HF__DONE;")],
+    "joined-for-a-fixed-lease": [
+        (GATE, "l->max_until == HF__NEVER && !alone(w) &&",
+         "l->max_until == HF__NEVER &&")],
+    "shared-by-those-with-an-end": [
+        (GATE, "while (g->head && !just_one && !alone(g->head));",
+         "while (g->head && !just_one);"),
+        (GATE, "g->head && !w->is_try && !alone(w) && !alone(g->head) &&",
+         "g->head && !w->is_try && !alone(g->head) &&")],
+    "lost-reader-not-told": [
+        (GATE, "            r->lost = true;\n", "            r->lost = r->lost;\n")],
+    "first-reader-takes-it-away": [
+        (GATE, "    if (--g->count)\n        return HF__PENDING;\n"
+         "    g->owner = 0;\n    hf__lease_drop", "    g->count--;\n"
+         "    g->owner = 0;\n    hf__lease_drop")],
+    "last-reader-keeps-it": [
+        (GATE, "    g->owner = 0;\n    hf__lease_drop(&g->lease);\n"
+         "    rethink(g);\n    return HF__DONE;",
+         "    g->owner = 0;\n    return HF__DONE;")],
+    "reentry-of-readers-not-counted": [
+        (GATE, "        r->count++;\n", "")],
+    "entry-forgotten": [
+        (GATE, "    g->left = w->reader;\n", "")],
+    # latches
+    "latch-held": [
+        (GATE, "    g->lease.state = HF__IDLE;\n    g->lease.drop = false;\n",
+         "    g->lease.drop = false;\n")],
+    "latch-joined-while-asking": [
+        (GATE, "(g->shared && g->lease.state == HF__ASKING)) &&",
+         "g->lease.state == HF__ASKING) &&")],
+    "latch-let-go": [
+        (GATE, "if (g->latch && g->lease.state == HF__HELD) {",
+         "if (g->latch && rc == HF__GRANTED) {")],
+    # downgrade
+    "downgrade-not-renewed": [
+        (LEASE, "from->renew_at == HF__NEVER ? HF__NEVER : now;",
+         "from->renew_at;")],
+    "downgrade-in-two-places": [
+        (LEASE, "    from->state = HF__IDLE;\n    from->until = HF__NEVER;\n",
+         "")],
+    "downgrade-forgets-the-end": [
+        (LEASE, "    to->max_until = from->max_until;\n",
+         "    to->max_until = HF__NEVER;\n"),
+        (LEASE, "    to->fixed = from->fixed;\n", "    to->fixed = false;\n")],
+    "downgrade-not-counted": [
+        (GATE, "    r->count = from->count;\n", "")],
+    # which line
+    "upgrade-waits-for-itself": [
+        (LINES, "    *out = n ? n : s->first;\n    if (!n)\n",
+         "    *out = s->first;\n    if (s)\n")],
+    "read-within-a-write-apart": [
+        (LINES, "    if (hf__gate_knows(s->first->gate, w->owner))\n",
+         "    if (!s)\n")],
+    "readers-line-forgotten": [
+        (LINES, "    *out = of_reader(s, w->owner);\n", "    *out = NULL;\n")],
+    "line-in-use-taken": [
+        (LINES, "is_for(n, mode) && hf__gate_unused(n->gate)",
+         "is_for(n, mode) && !n->gate->head")],
+    "ever-more-lines": [
+        (LINES, "is_for(n, mode) && hf__gate_stuck(n->gate)",
+         "is_for(n, mode) && !n->gate")],
 }
 
 
@@ -114,7 +185,7 @@ def main(argv):
     if argv[1:] == ["--list"]:
         print("\n".join(MUTANTS))
         return 0
-    name, sources, outs = argv[1], argv[2:4], argv[4:6]
+    name, sources, outs = argv[1], argv[2:5], argv[5:8]
     text = []
     for path in sources:
         with open(path, encoding="utf-8") as f:

@@ -10,6 +10,7 @@
 #include "sim.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct message *message_new(struct process *p, int op, uint16_t lock)
 {
@@ -22,11 +23,12 @@ struct message *message_new(struct process *p, int op, uint16_t lock)
         m = malloc(sizeof(*m));
     if (!m)
         abort();
-    *m = (struct message){.refs = 1,
-                          .serial = p->serial,
-                          .proc = p->index,
-                          .lock = lock,
-                          .op = (uint8_t)op};
+    memset(m, 0, offsetof(struct message, item));
+    m->refs = 1;
+    m->serial = p->serial;
+    m->proc = p->index;
+    m->lock = lock;
+    m->op = (uint8_t)op;
     return m;
 }
 
@@ -219,8 +221,8 @@ void net_reset(struct process *p)
     while ((m = flight)) {
         flight = m->next;
         m->result = HF_EUNKNOWN;
-        for (uint16_t l = 0; l < NAMES_MAX; l++)
-            m->item[l].result = HF_EUNKNOWN;
+        for (uint32_t i = 0; i < m->items; i++)
+            m->item[i].result = HF_EUNKNOWN;
         process_deliver(p, m);
         message_put(w, m);
     }

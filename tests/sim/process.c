@@ -17,6 +17,68 @@ static void clock_draw(struct world *w, struct clock *c)
     c->ppm = rng_between(&w->rng, -w->cfg.drift_ppm, w->cfg.drift_ppm);
 }
 
+/* ---- lines -------------------------------------------------------------- */
+
+struct name *process_line(struct process *p, uint16_t lock, bool reads)
+{
+    struct world *w = p->world;
+    struct lock *k = &p->lock[lock];
+    struct name *n = &p->line[p->lines];
+
+    /* The run ends before there are so many more. */
+    if (p->lines > LINES_MAX - 8)
+        world_fail(w, "LEAK", "lines without end");
+    *n = (struct name){
+        .process = p, .lock = lock, .index = p->lines++, .timer_at = HF__NEVER};
+    n->line.gate = &n->gate;
+    hf__gate_init(&n->gate, w->cfg.fair, w->cfg.endless,
+                  (uint64_t)(n->index + 1) << 32);
+    n->gate.shared = reads;
+    n->gate.latch = w->cfg.kind[lock] == HF_LATCH;
+    if (k->lines.first)
+        hf__lines_add(&k->lines, &n->line);
+    else
+        hf__lines_init(&k->lines, w->cfg.kind[lock], &n->line);
+    return n;
+}
+
+struct hf__reader *process_entry(struct process *p, uint16_t lock)
+{
+    struct lock *k = &p->lock[lock];
+    struct hf__reader *r = k->spare;
+
+    if (r) {
+        k->spare = r->next;
+        return r;
+    }
+    if (k->entries > ENTRIES_MAX - 8)
+        world_fail(p->world, "LEAK", "entries without end");
+    return &k->entry[k->entries++];
+}
+
+void process_rest(struct name *n)
+{
+    struct lock *k = &n->process->lock[n->lock];
+    struct hf__reader *r;
+
+    while (n->gate.shared && (r = n->gate.left)) {
+        n->gate.left = r->next;
+        r->next = k->spare;
+        k->spare = r;
+    }
+    hf__lines_rest(&k->lines, &n->line);
+}
+
+bool process_owns(const struct name *n, uint64_t owner)
+{
+    if (!n->gate.shared)
+        return n->gate.owner == owner;
+    for (const struct hf__reader *r = n->gate.readers; r; r = r->next)
+        if (r->owner == owner)
+            return !r->lost;
+    return false;
+}
+
 void process_spawn(struct process *p)
 {
     struct world *w = p->world;
@@ -30,15 +92,10 @@ void process_spawn(struct process *p)
     p->flight_end = &p->flight;
     p->unsent_end = &p->unsent;
     clock_draw(w, &p->clock);
+    p->line = w->line[index];
     for (uint16_t l = 0; l < w->cfg.names; l++) {
-        struct name *n = &p->name[l];
-
-        *n = (struct name){.process = p,
-                           .lock = l,
-                           .timer_at = HF__NEVER,
-                           .told_until = HF__NEVER};
-        hf__gate_init(&n->gate, w->cfg.fair, w->cfg.endless,
-                      (uint64_t)(l + 1) << 32);
+        p->lock[l].entry = w->entry[index][l];
+        process_line(p, l, false);
     }
     for (uint16_t t = 0; t < w->cfg.threads; t++) {
         p->thread[t] =
@@ -88,7 +145,12 @@ static void ask(struct name *n, const struct hf__waiter *first, bool queue)
 {
     struct process *p = n->process;
     struct message *m = message_new(p, HF__ATTEMPT, n->lock);
+    uint32_t whole = p->world->cfg.whole[n->lock];
 
+    m->line = n->index;
+    m->share = n->gate.shared ? 1 : whole;
+    if (p->world->cfg.kind[n->lock] == HF_SEMAPHORE)
+        m->share = p->world->broken & BREAK_ASK_FOR_ONE ? 1 : first->permits;
     m->hold_id = n->gate.lease.hold_id;
     m->lease_ms = first->lease_ms;
     m->fixed = first->fixed;
@@ -106,7 +168,10 @@ static void let_go(struct name *n)
     struct process *p = n->process;
     struct message *m = message_new(p, n->gate.lease.let_go_op, n->lock);
 
+    m->line = n->index;
     m->hold_id = n->gate.lease.let_go_id;
+    if (m->op == HF__RELEASE && n->gate.latch)
+        world_fail(p->world, "SIM", "nobody holds a latch");
     if (m->op == HF__ABANDON && n->ask && n->ask->hold_id == m->hold_id) {
         n->ask->cancelled = true; /* an abandoned question is not reported */
         n->ask = NULL;
@@ -125,7 +190,7 @@ static void set_timer(struct name *n)
     n->timer_at = at;
     real = clock_real(&p->clock, at);
     at_process(p, real > p->world->now ? real : p->world->now, EV_TIMER,
-               n->lock, (uint64_t)at);
+               n->index, (uint64_t)at);
 }
 
 static struct thread *owner_of(struct name *n, uint64_t owner)
@@ -148,35 +213,47 @@ static void loses(struct name *n, struct thread *t)
     for (uint16_t i = 0; i < p->world->cfg.threads; i++) {
         struct thread *o = &p->thread[i];
 
-        if (o->lock != n->lock || !o->lost || o->forgotten)
+        if (o->line != n || !o->lost || o->forgotten)
             continue;
         known++;
         if (!oldest || o->lost_at < oldest->lost_at)
             oldest = o;
     }
-    if (known > HF__LOST_MAX)
+    if (known > HF__LOST_MAX && !n->gate.shared)
         oldest->forgotten = true;
 }
 
-/* What the holder can know goes into the history: its deadline, its loss. */
-void process_told(struct name *n)
+static void told_loss(struct name *n, struct thread *t)
+{
+    loses(n, t);
+    note(n->process->world,
+         (struct history_event){.kind = HISTORY_LOST,
+                                .lock = n->lock,
+                                .owner = t->owner,
+                                .process = n->process->serial});
+}
+
+static void told_losses(struct name *n)
+{
+    if (!n->gate.was_lost)
+        return;
+    n->gate.was_lost = false;
+    if (!n->gate.shared) {
+        told_loss(n, owner_of(n, n->gate.lost[0].owner));
+        return;
+    }
+    for (struct hf__reader *r = n->gate.readers; r; r = r->next)
+        if (r->lost && !owner_of(n, r->owner)->lost)
+            told_loss(n, owner_of(n, r->owner));
+}
+
+static void told_deadline(struct name *n, struct thread *t)
 {
     struct process *p = n->process;
-    struct thread *t = owner_of(n, n->gate.owner);
 
-    if (n->gate.was_lost) {
-        n->gate.was_lost = false;
-        t = owner_of(n, n->gate.lost[0].owner);
-        loses(n, t);
-        note(p->world, (struct history_event){.kind = HISTORY_LOST,
-                                              .lock = n->lock,
-                                              .owner = t->owner,
-                                              .process = p->serial});
-        t = owner_of(n, n->gate.owner);
-    }
-    if (!t || n->gate.lease.deadline == n->told_until)
+    if (n->gate.lease.deadline == t->told_until)
         return;
-    n->told_until = n->gate.lease.deadline;
+    t->told_until = n->gate.lease.deadline;
     if (t->phase == T_WAITING)
         return; /* it will be told when it returns */
     note(p->world,
@@ -184,7 +261,22 @@ void process_told(struct name *n)
                                 .lock = n->lock,
                                 .owner = t->owner,
                                 .process = p->serial,
-                                .until = clock_real(&p->clock, n->told_until)});
+                                .until = clock_real(&p->clock, t->told_until)});
+}
+
+/* What the holders can know goes into the history: deadline, loss. */
+void process_told(struct name *n)
+{
+    told_losses(n);
+    if (!n->gate.owner)
+        return;
+    if (!n->gate.shared) {
+        told_deadline(n, owner_of(n, n->gate.owner));
+        return;
+    }
+    for (struct hf__reader *r = n->gate.readers; r; r = r->next)
+        if (!r->lost)
+            told_deadline(n, owner_of(n, r->owner));
 }
 
 void process_run(struct name *n)
@@ -220,17 +312,26 @@ static void renew(struct process *p)
     struct message *m = NULL;
     int64_t now = process_now(p);
 
-    for (uint16_t l = 0; l < p->world->cfg.names; l++) {
-        struct hf__lease *lease = &p->name[l].gate.lease;
+    for (uint16_t l = 0; l < p->lines; l++) {
+        struct name *n = &p->line[l];
+        struct hf__lease *lease = &n->gate.lease;
 
-        if (!hf__gate_renewable(&p->name[l].gate, now))
+        if (!hf__gate_renewable(&n->gate, now))
             continue;
+        if (m && m->items == ITEMS_MAX) {
+            net_send(p, m);
+            m = NULL;
+        }
         if (!m)
-            m = message_new(p, HF__RENEW, l);
-        m->item[l] = (struct renewal){lease->hold_id, lease->lease_ms, 0};
+            m = message_new(p, HF__RENEW, n->lock);
+        m->item[m->items++] = (struct renewal){.hold_id = lease->hold_id,
+                                               .lease_ms = lease->lease_ms,
+                                               .lock = n->lock,
+                                               .line = l,
+                                               .reads = n->gate.shared};
         hf__lease_renewing(lease, lease->lease_ms, now);
-        process_told(&p->name[l]);
-        set_timer(&p->name[l]);
+        process_told(n);
+        set_timer(n);
     }
     if (m)
         net_send(p, m);
@@ -264,6 +365,8 @@ static void attempt_answered(struct name *n, const struct message *m)
 
     n->ask = NULL;
     if (m->result == HF__GRANTED)
+        n->granted_at = now;
+    if (m->result == HF__GRANTED)
         req.token = m->token;
     else
         req.look_at =
@@ -285,35 +388,54 @@ static void let_go_answered(struct name *n, const struct message *m)
     for (uint16_t i = 0; i < p->world->cfg.threads; i++) {
         struct thread *t = &p->thread[i];
 
-        if (t->phase == T_RELEASING && t->lock == n->lock &&
-            t->release_id == id)
+        if (t->phase == T_RELEASING && t->line == n && t->release_id == id)
             thread_released(t, 0);
     }
 }
 
 static void renewals_answered(struct process *p, const struct message *m)
 {
-    for (uint16_t l = 0; l < p->world->cfg.names; l++) {
-        const struct renewal *r = &m->item[l];
-        struct name *n = &p->name[l];
+    for (uint32_t j = 0; j < m->items; j++) {
+        const struct renewal *r = &m->item[j];
+        struct name *n = &p->line[r->line];
 
-        if (!r->hold_id)
-            continue;
         hf__gate_renewed(&n->gate, r->hold_id, r->result, m->sent_at,
                          r->lease_ms, process_now(p));
         if (r->result == HF_ENOTOWNER && n->gate.lease.state == HF__HELD &&
             n->gate.lease.hold_id == r->hold_id && !n->gate.lease.drop)
             world_fail(p->world, "CLAIM", "the server said that it is gone");
         for (uint16_t i = 0; i < p->world->cfg.threads; i++)
-            if (p->thread[i].phase == T_RENEWING && p->thread[i].lock == l)
+            if (p->thread[i].phase == T_RENEWING && p->thread[i].line == n)
                 thread_renewed(&p->thread[i]);
         process_run(n);
     }
 }
 
+/* The hold is a read hold whatever the answer; a renewal tells it, too, unless
+ * there is none: then it is told again. */
+static void downgrade_answered(struct name *n, const struct message *m)
+{
+    struct process *p = n->process;
+    struct hf__lease *l = &n->gate.lease;
+    struct message *again;
+
+    if (l->hold_id != m->hold_id || !n->gate.owner || m->result == HF__DONE)
+        return;
+    if (m->result == HF_ENOTOWNER) {
+        hf__gate_lose(&n->gate, true);
+        return;
+    }
+    if (l->renew_at != HF__NEVER)
+        return;
+    again = message_new(p, HF__DOWNGRADE, n->lock);
+    again->line = n->index;
+    again->hold_id = m->hold_id;
+    net_send(p, again);
+}
+
 void process_deliver(struct process *p, struct message *m)
 {
-    struct name *n = &p->name[m->lock];
+    struct name *n = &p->line[m->line];
 
     if (m->cancelled)
         return;
@@ -325,6 +447,8 @@ void process_deliver(struct process *p, struct message *m)
     }
     if (m->op == HF__ATTEMPT)
         attempt_answered(n, m);
+    else if (m->op == HF__DOWNGRADE)
+        downgrade_answered(n, m);
     else
         let_go_answered(n, m);
     process_run(n);

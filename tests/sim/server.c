@@ -7,8 +7,13 @@
  *   counts from when the *second* question was sent.
  * - A lease runs by the server's own clock. A place in the queue too; it is
  *   kept by asking again.
- * - A release rings the next one's bell (fair), or everybody's (unfair). A
- *   lease that ends rings nobody's: waiters are told when to look.
+ * - A release rings the bell of those who may go now (fair), or everybody's
+ *   (unfair). A lease that ends rings nobody's: waiters are told when to look.
+ *
+ * What a lock is comes down to shares: a hold takes one of many to read, all of
+ * them to write, so many permits of a semaphore. It goes when what is held, and
+ * where that is fair also what is ahead of it, leaves enough. A latch is open
+ * when its count is 0, and nobody holds it.
  */
 #include "sim.h"
 
@@ -40,22 +45,34 @@ static uint32_t find(const struct slot *s, const struct message *m)
     return i;
 }
 
+static struct entry *find_hold(struct slot *s, const struct message *m)
+{
+    for (uint32_t i = 0; i < s->holds; i++)
+        if (is_of(&s->hold[i], m))
+            return &s->hold[i];
+    return NULL;
+}
+
 /* Above all that were given out, restarts included, without memory of them:
  * the server's time is, if tokens are not given faster than it runs. */
-static uint64_t next_token(struct world *w, uint16_t lock, uint64_t hold_id)
+static uint64_t next_token(struct world *w, uint16_t lock, uint64_t hold_id,
+                           uint32_t share)
 {
     struct slot *s = &w->slot[lock];
     uint64_t by_time = (uint64_t)server_now(w) / 1000;
 
     if (w->broken & BREAK_TOKEN_HOLD)
         return hold_id;
+    /* Those who share do not raise it. */
+    if (share != w->cfg.whole[lock] && s->last_token)
+        return s->last_token - !!(w->broken & BREAK_TOKEN_SHARED);
     s->last_token++;
     if (!(w->broken & BREAK_TOKEN_RESTARTS) && s->last_token < by_time)
         s->last_token = by_time;
     return s->last_token;
 }
 
-static void ring(struct world *w, const struct entry *e, uint16_t lock)
+static void ring(struct world *w, const struct entry *e)
 {
     struct process *p = &w->proc[e->proc];
 
@@ -67,44 +84,100 @@ static void ring(struct world *w, const struct entry *e, uint16_t lock)
         w->tally.bells++;
         return;
     }
-    at_process(p, w->now + net_delay(w), EV_BELL, lock, 0);
+    at_process(p, w->now + net_delay(w), EV_BELL, e->line, 0);
 }
 
-/* The lock is free: who is next? */
-static void freed(struct world *w, uint16_t lock)
+/* May a wish for that share go, with so many ahead of it in the queue? */
+static bool may_go(const struct world *w, uint16_t lock, uint32_t ahead,
+                   uint32_t share)
+{
+    const struct slot *s = &w->slot[lock];
+    uint64_t sum = share;
+
+    if (w->cfg.kind[lock] == HF_LATCH)
+        return !s->count;
+    if ((w->broken & BREAK_COUNT_HOLDS) && w->cfg.kind[lock] == HF_SEMAPHORE)
+        return s->holds < w->cfg.whole[lock];
+    if ((w->broken & BREAK_READ_FREELY) && share == 1 &&
+        w->cfg.kind[lock] == HF_RWLOCK)
+        return true;
+    for (uint32_t i = 0; i < s->holds; i++)
+        sum += s->hold[i].share;
+    for (uint32_t i = 0; w->cfg.fair && i < ahead; i++)
+        sum += s->queue[i].share;
+    return sum <= w->cfg.whole[lock];
+}
+
+static struct entry *add_hold(struct world *w, uint16_t lock,
+                              const struct entry *e)
 {
     struct slot *s = &w->slot[lock];
 
-    s->holder.serial = 0;
-    if (!s->queue_len)
-        return;
-    if (!w->cfg.fair) {
+    if (s->holds == HOLDS_MAX) {
+        world_fail(w, "SIM", "too many holds");
+        s->holds--;
+    }
+    s->hold[s->holds] = *e;
+    return &s->hold[s->holds++];
+}
+
+/* Something has been let go or given up: who is next? */
+static void freed(struct world *w, uint16_t lock)
+{
+    struct slot *s = &w->slot[lock];
+    struct entry *e;
+
+    if (!w->cfg.fair || w->cfg.kind[lock] == HF_LATCH) {
         for (uint32_t i = 0; i < s->queue_len; i++)
-            ring(w, &s->queue[i], lock);
+            ring(w, &s->queue[i]);
         return;
     }
-    ring(w, &s->queue[0], lock);
-    if (!w->cfg.hands_over)
-        return;
-    /* It is granted before it knows; until it asks, its place in the queue is
-     * all that keeps it. */
-    s->holder = s->queue[0];
-    s->holder.placed = true;
-    s->holder.token = next_token(w, lock, s->holder.hold_id);
-    unqueue(s, 0);
+    for (uint32_t i = 0; i < s->queue_len;) {
+        if (!may_go(w, lock, i, s->queue[i].share))
+            return;
+        ring(w, &s->queue[i]);
+        if (!w->cfg.hands_over) {
+            i++;
+            continue;
+        }
+        /* It is granted before it knows; until it asks, its place in the queue
+         * is all that keeps it. */
+        e = add_hold(w, lock, &s->queue[i]);
+        e->placed = true;
+        e->token = next_token(w, lock, e->hold_id, e->share);
+        unqueue(s, i);
+    }
+}
+
+static void remove_hold(struct world *w, uint16_t lock, struct entry *e)
+{
+    struct slot *s = &w->slot[lock];
+
+    *e = s->hold[--s->holds];
+    freed(w, lock);
 }
 
 static void purge(struct world *w, uint16_t lock)
 {
     struct slot *s = &w->slot[lock];
     int64_t now = server_now(w);
+    bool any = false;
 
     for (uint32_t i = 0; i < s->queue_len;)
-        if (s->queue[i].expiry <= now)
+        if (s->queue[i].expiry <= now) {
             unqueue(s, i);
-        else
+            any = true;
+        } else {
             i++;
-    if (s->holder.serial && s->holder.expiry <= now)
+        }
+    for (uint32_t i = 0; i < s->holds;)
+        if (s->hold[i].expiry <= now) {
+            s->hold[i] = s->hold[--s->holds];
+            any = true;
+        } else {
+            i++;
+        }
+    if (any)
         freed(w, lock);
 }
 
@@ -121,27 +194,37 @@ static int64_t place_end(const struct world *w)
     return w->cfg.endless ? HF__NEVER : server_now(w) + keep + SEC;
 }
 
+static struct entry entry_of(const struct message *m, bool late)
+{
+    return (struct entry){.serial = m->serial,
+                          .proc = m->proc,
+                          .line = m->line,
+                          .share = m->share,
+                          .ghost = late,
+                          .hold_id = m->hold_id,
+                          .lease_ms = m->lease_ms,
+                          .fixed = m->fixed};
+}
+
 static int grant(struct world *w, struct message *m, bool late)
 {
     struct slot *s = &w->slot[m->lock];
+    struct entry e = entry_of(m, late);
     uint32_t i = find(s, m);
 
     if (i < s->queue_len)
         unqueue(s, i);
-    s->holder = (struct entry){.serial = m->serial,
-                               .proc = m->proc,
-                               .ghost = late,
-                               .hold_id = m->hold_id,
-                               .lease_ms = m->lease_ms,
-                               .fixed = m->fixed};
-    s->holder.expiry = lease_end(w, m->lease_ms, m->fixed);
-    s->holder.token = m->token = next_token(w, m->lock, m->hold_id);
+    m->token = next_token(w, m->lock, m->hold_id, m->share);
+    if (w->cfg.kind[m->lock] == HF_LATCH)
+        return HF__GRANTED; /* and nothing stays */
+    e.expiry = lease_end(w, m->lease_ms, m->fixed);
+    e.token = m->token;
+    add_hold(w, m->lock, &e);
     return HF__GRANTED;
 }
 
-static int again(struct world *w, struct message *m, bool late)
+static int again(struct world *w, struct entry *e, struct message *m, bool late)
 {
-    struct entry *e = &w->slot[m->lock].holder;
     int64_t end = lease_end(w, m->lease_ms, m->fixed);
 
     if (!late)
@@ -155,33 +238,40 @@ static int again(struct world *w, struct message *m, bool late)
     return HF__GRANTED;
 }
 
+static int64_t first_end(const struct slot *s)
+{
+    int64_t end = s->holds ? HF__NEVER : s->queue[0].expiry;
+
+    for (uint32_t i = 0; i < s->holds; i++)
+        if (s->hold[i].expiry < end)
+            end = s->hold[i].expiry;
+    return end;
+}
+
 static int attempt(struct world *w, struct message *m, bool late)
 {
     struct slot *s = &w->slot[m->lock];
+    struct entry *held = find_hold(s, m);
     uint32_t i = find(s, m);
-    int64_t first_end;
+    int64_t end;
 
-    if (s->holder.serial && is_of(&s->holder, m) &&
-        !(w->broken & BREAK_ATTEMPT_TWICE))
-        return again(w, m, late);
-    if (!s->holder.serial && (!w->cfg.fair || !s->queue_len || i == 0))
+    if (held && !(w->broken & BREAK_ATTEMPT_TWICE))
+        return again(w, held, m, late);
+    if (may_go(w, m->lock, i, m->share))
         return grant(w, m, late);
     if (!m->may_queue)
         return HF__BUSY; /* and a place it had before, it keeps */
     if (i == s->queue_len) {
         if (i == QUEUE_MAX)
             return HF_EBACKEND;
-        s->queue[s->queue_len++] = (struct entry){.serial = m->serial,
-                                                  .proc = m->proc,
-                                                  .ghost = late,
-                                                  .hold_id = m->hold_id};
+        s->queue[s->queue_len++] = entry_of(m, late);
     }
     s->queue[i].ghost &= late;
     s->queue[i].lease_ms = m->lease_ms;
     s->queue[i].fixed = m->fixed;
     s->queue[i].expiry = place_end(w);
-    first_end = s->holder.serial ? s->holder.expiry : s->queue[0].expiry;
-    m->look_in = first_end == HF__NEVER ? LOOK : first_end - server_now(w) + MS;
+    end = first_end(s);
+    m->look_in = end == HF__NEVER ? LOOK : end - server_now(w) + MS;
     if (m->look_in > LOOK)
         m->look_in = LOOK;
     return HF__QUEUED;
@@ -190,64 +280,90 @@ static int attempt(struct world *w, struct message *m, bool late)
 static int release(struct world *w, struct message *m)
 {
     struct slot *s = &w->slot[m->lock];
+    struct entry *e = find_hold(s, m);
 
-    if (!s->holder.serial ||
-        (!is_of(&s->holder, m) && !(w->broken & BREAK_RELEASE_ANY)))
+    if (!e && s->holds && (w->broken & BREAK_RELEASE_ANY))
+        e = &s->hold[0];
+    if (!e)
         return HF_ENOTOWNER;
-    freed(w, m->lock);
+    remove_hold(w, m->lock, e);
     return HF__DONE;
 }
 
 static int abandon(struct world *w, struct message *m)
 {
     struct slot *s = &w->slot[m->lock];
+    struct entry *e = find_hold(s, m);
     uint32_t i = find(s, m);
 
     if (i < s->queue_len) {
         unqueue(s, i);
-        if (!i && !s->holder.serial)
+        if (w->cfg.fair)
             freed(w, m->lock);
     }
-    if (s->holder.serial && is_of(&s->holder, m) &&
-        !(w->broken & BREAK_ABANDON_HALF))
-        freed(w, m->lock);
+    if (e && !(w->broken & BREAK_ABANDON_HALF))
+        remove_hold(w, m->lock, e);
     return HF__DONE;
 }
 
-static int renew(struct world *w, const struct message *m, uint16_t lock)
+static void make_shared(struct world *w, uint16_t lock, struct entry *e)
 {
-    const struct renewal *r = &m->item[lock];
-    struct message of = {.serial = m->serial, .hold_id = r->hold_id};
-    struct entry *e = &w->slot[lock].holder;
+    if (e->share == 1)
+        return;
+    e->share = 1;
+    freed(w, lock);
+}
+
+static int downgrade(struct world *w, struct message *m)
+{
+    struct entry *e = find_hold(&w->slot[m->lock], m);
+
+    if (!e)
+        return HF_ENOTOWNER;
+    make_shared(w, m->lock, e);
+    return HF__DONE;
+}
+
+static int renew(struct world *w, const struct message *m,
+                 const struct renewal *r)
+{
+    struct slot *s = &w->slot[r->lock];
+    struct message of = {.serial = m->serial,
+                         .proc = m->proc,
+                         .hold_id = r->hold_id,
+                         .lock = r->lock,
+                         .line = r->line,
+                         .lease_ms = r->lease_ms,
+                         .share = w->cfg.whole[r->lock]};
+    struct entry *e = find_hold(s, &of);
     int64_t end;
 
-    if (!e->serial && (w->broken & BREAK_RENEW_REVIVES)) {
-        of = *m;
-        of.hold_id = r->hold_id;
-        of.lock = lock;
-        of.lease_ms = r->lease_ms;
+    if (!e && !s->holds && (w->broken & BREAK_RENEW_REVIVES)) {
         grant(w, &of, false);
+        e = find_hold(s, &of);
     }
-    if (!e->serial || !is_of(e, &of))
+    if (!e)
         return HF_ENOTOWNER;
     end = lease_end(w, r->lease_ms, e->fixed);
     if (end > e->expiry || w->cfg.renew_sets)
         e->expiry = end;
+    if (r->reads) /* the downgrade may not have come this far */
+        make_shared(w, r->lock, e);
     return HF__DONE;
 }
 
 /* It is loading, or has no memory left: it answers, and does nothing. */
-static void refuse(struct world *w, struct message *m)
+static void refuse(struct message *m)
 {
     m->result = HF_EBACKEND;
-    for (uint16_t l = 0; l < w->cfg.names; l++)
-        m->item[l].result = HF_EBACKEND;
+    for (uint32_t i = 0; i < m->items; i++)
+        m->item[i].result = HF_EBACKEND;
 }
 
 void server_execute(struct world *w, struct message *m, bool late)
 {
     if (w->now < w->server_ill_until || rng_chance(&w->rng, w->cfg.refuse)) {
-        refuse(w, m);
+        refuse(m);
         return;
     }
     purge(w, m->lock);
@@ -265,24 +381,79 @@ void server_execute(struct world *w, struct message *m, bool late)
     case HF__ABANDON:
         m->result = abandon(w, m);
         break;
+    case HF__DOWNGRADE:
+        m->result = downgrade(w, m);
+        break;
     default:
-        for (uint16_t l = 0; l < w->cfg.names; l++) {
-            if (!m->item[l].hold_id)
-                continue;
-            purge(w, l);
-            m->item[l].result = renew(w, m, l);
+        for (uint32_t i = 0; i < m->items; i++) {
+            purge(w, m->item[i].lock);
+            m->item[i].result = renew(w, m, &m->item[i]);
         }
         m->result = HF__DONE;
     }
-    trace(w, "server: %s op %d of %u:%llu -> %d%s", late ? "late" : "", m->op,
+    trace(w, "server: %s op %d of %u:%llx -> %d%s", late ? "late" : "", m->op,
           m->serial, (unsigned long long)m->hold_id, m->result,
           m->copy ? " (copy)" : "");
 }
 
+/* ---- latches ------------------------------------------------------------ */
+
+static void latch_note(struct world *w, uint16_t lock, int kind)
+{
+    note(w, (struct history_event){.kind = (uint8_t)kind,
+                                   .lock = lock,
+                                   .owner = w->latch[lock].owner,
+                                   .until = HF__NEVER,
+                                   .cap = HF__NEVER,
+                                   .token = w->latch[lock].sets});
+}
+
+static void latch_opens(struct world *w, uint16_t lock)
+{
+    w->slot[lock].count = 0;
+    latch_note(w, lock, HISTORY_RELEASE);
+    latch_note(w, lock, HISTORY_RELEASED);
+    freed(w, lock);
+}
+
+/* Set or counted down by somebody, now and then; open at the end. */
+void server_latch(struct world *w, uint16_t lock)
+{
+    struct slot *s = &w->slot[lock];
+
+    if (s->count > 1) {
+        s->count--;
+    } else if (s->count) {
+        latch_opens(w, lock);
+    } else if (w->quota) {
+        s->count = (uint32_t)rng_between(&w->rng, 1, 3);
+        w->latch[lock].sets++;
+        w->latch[lock].shut_at = w->now;
+        latch_note(w, lock, HISTORY_CALL);
+        latch_note(w, lock, HISTORY_RETURN);
+    }
+    if (w->quota || s->count)
+        heap_push(&w->heap,
+                  (struct event){.at = w->now + rng_skewed(&w->rng, 100000,
+                                                           w->cfg.hold_hi),
+                                 .kind = EV_LATCH,
+                                 .a = lock});
+}
+
+bool server_was_open(const struct world *w, uint16_t lock, int64_t since)
+{
+    return !w->slot[lock].count || w->latch[lock].shut_at >= since;
+}
+
+/* ---- deaths, and the end ------------------------------------------------ */
+
 void server_restart(struct world *w)
 {
-    for (uint16_t l = 0; l < w->cfg.names; l++)
+    for (uint16_t l = 0; l < w->cfg.names; l++) {
+        if (w->slot[l].count)
+            latch_opens(w, l);
         w->slot[l] = (struct slot){0};
+    }
 }
 
 /* The kernel, or the session's end, tells that a process is gone. */
@@ -290,15 +461,18 @@ void server_reap(struct world *w, uint32_t serial)
 {
     for (uint16_t l = 0; l < w->cfg.names; l++) {
         struct slot *s = &w->slot[l];
-        bool first = s->queue_len && s->queue[0].serial == serial;
 
         for (uint32_t i = 0; i < s->queue_len;)
             if (s->queue[i].serial == serial)
                 unqueue(s, i);
             else
                 i++;
-        if (s->holder.serial == serial || (first && !s->holder.serial))
-            freed(w, l);
+        for (uint32_t i = 0; i < s->holds;)
+            if (s->hold[i].serial == serial)
+                s->hold[i] = s->hold[--s->holds];
+            else
+                i++;
+        freed(w, l);
     }
 }
 
@@ -316,8 +490,10 @@ void server_left(struct world *w)
 {
     for (uint16_t l = 0; l < w->cfg.names; l++) {
         const struct slot *s = &w->slot[l];
-        uint32_t n = is_left(w, &s->holder);
+        uint32_t n = 0;
 
+        for (uint32_t i = 0; i < s->holds; i++)
+            n += is_left(w, &s->hold[i]);
         for (uint32_t i = 0; i < s->queue_len; i++)
             n += is_left(w, &s->queue[i]);
         if (n)

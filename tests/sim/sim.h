@@ -7,9 +7,10 @@
  * and the lease are the real ones; process.c does around them what
  * src/name.c does, thread.c what src/lock.c does. What callers see is written
  * into a history (tests/lib/history.h), and judged after the run. The
- * simulation itself sees three things more: OWN (an owner is told that it is
- * none, or the other way round), SPIN (time does not move on), SIM (it is
- * itself wrong, or the core asks for what backend.h does not allow).
+ * simulation itself sees more: OWN (an owner is told that it is none, or the
+ * other way round), JOIN (a read hold is shared by one who came too late), SPIN
+ * (time does not move on), SIM (it is itself wrong, or the core asks for what
+ * backend.h does not allow).
  *
  * Real time is `world.now`; a process or the server sees it through a clock of
  * its own that runs a little faster or slower.
@@ -18,14 +19,18 @@
 #define SIM_H
 
 #include "../lib/history.h"
-#include "gate.h"
+#include "lines.h"
 
 #define MS HF__MS
 #define SEC (1000 * MS)
 #define NAMES_MAX 3
 #define THREADS_MAX 5
 #define PROCS_MAX 4
-#define QUEUE_MAX 16
+#define QUEUE_MAX 64
+#define HOLDS_MAX 64  /* of one name, at the server */
+#define LINES_MAX 160 /* of a process: with this many, something is wrong */
+#define ENTRIES_MAX 32
+#define ITEMS_MAX 16
 #define LOOK (2 * SEC) /* C6: a look at most every 2 s */
 
 /* Ways to break what surrounds the core. Those of the core itself are patches
@@ -39,6 +44,10 @@ enum break_it {
     BREAK_ABANDON_HALF = 1 << 5,   /* abandon leaves a grant standing */
     BREAK_TOKEN_HOLD = 1 << 6,     /* the token is the client's hold id */
     BREAK_NO_BELL = 1 << 7,        /* nobody is told, and nobody looks */
+    BREAK_READ_FREELY = 1 << 8,    /* readers do not look for writers */
+    BREAK_COUNT_HOLDS = 1 << 9,    /* a hold is a permit, whatever it wants */
+    BREAK_TOKEN_SHARED = 1 << 10,  /* readers have old tokens */
+    BREAK_ASK_FOR_ONE = 1 << 11,   /* the line forgets how many permits */
 };
 
 struct rng {
@@ -48,6 +57,8 @@ struct rng {
 struct config {
     const char *profile;
     uint16_t procs, threads, names;
+    uint8_t kind[NAMES_MAX];   /* enum hf_kind */
+    uint32_t whole[NAMES_MAX]; /* see tests/lib/history.h */
     bool fair, hands_over, endless, renew_sets, lossy, unhurried;
     uint32_t ttl_ms, op_timeout_ms;
     uint32_t handoff;
@@ -57,7 +68,8 @@ struct config {
     /* per mille */
     uint32_t spike, reset, late, twice, deaf, lag,
         refuse; /* network, machine */
-    uint32_t fixed, capped, tries, timed, cancels, async, nested, waited;
+    uint32_t fixed, capped, tries, timed, cancels, async, nested, waited, reads,
+        downgrades;
     uint32_t kill, stop, freeze, ill, restart; /* of faults; else a reset */
     int32_t drift_ppm;                         /* at most, either way */
 };
@@ -72,10 +84,10 @@ enum event_kind {
     EV_TIMEOUT, /* the same: its wait is over */
     EV_CANCEL,
     EV_WAKE,
-    EV_TIMER,  /* a: name */
+    EV_TIMER,  /* a: line */
     EV_ARRIVE, /* message reaches the server */
     EV_ANSWER, /* message's answer reaches the process */
-    EV_BELL,   /* a: name */
+    EV_BELL,   /* a: line */
     EV_RESET,  /* b: epoch */
     EV_UP,     /* b: epoch */
     EV_CONTINUE,
@@ -83,7 +95,8 @@ enum event_kind {
     EV_WRITE, /* message-like: a write reaches the resource */
     EV_FAULT,
     EV_THAW,
-    EV_REAP, /* b: serial: the kernel tells of a death */
+    EV_REAP,  /* b: serial: the kernel tells of a death */
+    EV_LATCH, /* a: name: it is set, or counted down */
 };
 
 struct message;
@@ -109,7 +122,7 @@ struct message {
     struct message *next; /* in flight, or unsent, in order */
     uint32_t refs;
     uint32_t serial; /* who asks */
-    uint16_t proc, lock;
+    uint16_t proc, lock, line, thread;
     uint8_t op;
     bool fixed, may_queue, cancelled, dropped, copy, late, executed;
     uint32_t epoch;
@@ -117,13 +130,16 @@ struct message {
     int64_t sent_at; /* by the sender's clock */
     int64_t look_in; /* QUEUED: look again after this */
     uint32_t lease_ms;
+    uint32_t share; /* ATTEMPT */
     int result;
     uint32_t items;
     struct renewal {
         uint64_t hold_id;
         uint32_t lease_ms;
+        uint16_t lock, line;
+        bool reads; /* of a line for reading */
         int result;
-    } item[NAMES_MAX]; /* RENEW: by lock; hold_id 0: none */
+    } item[ITEMS_MAX]; /* RENEW; the last: not all of it is used */
 };
 
 enum phase {
@@ -139,6 +155,7 @@ enum phase {
 struct thread {
     struct hf__waiter waiter; /* first: wake() finds the thread by it */
     struct process *process;
+    struct name *line;   /* where it waits or holds */
     uint64_t generation; /* events of an older one are void */
     uint64_t release_id; /* RELEASING: the hold that is let go */
     uint64_t value;      /* read from the resource */
@@ -148,19 +165,30 @@ struct thread {
     int64_t hard_cap; /* of its hold: when max_hold ends it */
     uint32_t owner;   /* in the history */
     uint16_t index, lock, depth;
-    uint8_t phase;
-    int64_t lost_at;
+    uint8_t phase, mode;
+    int64_t lost_at, called_at;
+    int64_t told_until; /* deadline that the history knows */
     bool written, lost;
     bool forgotten; /* lost, and the gate does not know it any more */
 };
 
+/* A line to a name. */
 struct name {
     struct hf__gate gate;
+    struct hf__line line;
     struct process *process;
     struct message *ask; /* under way */
     int64_t timer_at;    /* armed; HF__NEVER */
-    int64_t told_until;  /* deadline that the history knows */
-    uint16_t lock;
+    int64_t granted_at;  /* by the process's clock */
+    uint16_t lock, index;
+};
+
+/* The lines of a process to one name. */
+struct lock {
+    struct hf__lines lines;
+    struct hf__reader *spare;
+    struct hf__reader *entry; /* ENTRIES_MAX of them, of the world */
+    uint32_t entries;         /* in circulation */
 };
 
 struct process {
@@ -170,7 +198,9 @@ struct process {
     bool alive;
     int64_t stopped_until;
     struct clock clock;
-    struct name name[NAMES_MAX];
+    struct lock lock[NAMES_MAX];
+    struct name *line; /* LINES_MAX of them, of the world */
+    uint16_t lines;
     struct thread thread[THREADS_MAX];
     /* connection */
     bool up;
@@ -181,7 +211,8 @@ struct process {
 
 struct entry {
     uint32_t serial; /* 0: none */
-    uint16_t proc;
+    uint16_t proc, line;
+    uint32_t share;
     bool ghost; /* made by a request that its sender had given up */
     uint64_t hold_id, token;
     int64_t expiry; /* server's clock; HF__NEVER */
@@ -191,10 +222,19 @@ struct entry {
 };
 
 struct slot {
-    struct entry holder;
+    struct entry hold[HOLDS_MAX];
     struct entry queue[QUEUE_MAX];
-    uint32_t queue_len;
+    uint32_t holds, queue_len;
     uint64_t last_token;
+    uint32_t count; /* of a latch */
+};
+
+/* What the world knows of a latch; to a history it is a lock that somebody
+ * holds while its count is not 0. */
+struct latch {
+    uint32_t owner;
+    uint64_t sets;
+    int64_t shut_at; /* when it was 0 for the last time, if it is not */
 };
 
 struct resource {
@@ -203,6 +243,7 @@ struct resource {
 
 struct tally {
     uint64_t calls, grants, reentries, events;
+    uint64_t shared, joined, permits, through, downgrades;
     uint64_t kills, stops, freezes, ills, restarts, resets, lates, copies,
         bells;
 };
@@ -216,6 +257,9 @@ struct world {
     struct history_verdict verdict; /* what the simulation itself saw */
     struct process proc[PROCS_MAX];
     struct slot slot[NAMES_MAX];
+    struct latch latch[NAMES_MAX];
+    struct name line[PROCS_MAX][LINES_MAX];
+    struct hf__reader entry[PROCS_MAX][NAMES_MAX][ENTRIES_MAX];
     struct resource resource[NAMES_MAX];
     struct clock server_clock;
     struct tally tally;
@@ -262,6 +306,12 @@ void process_timer(struct name *);
 void process_deliver(struct process *, struct message *);
 void process_bell(struct name *);
 void process_told(struct name *);
+/* One more line, in use. */
+struct name *process_line(struct process *, uint16_t lock, bool reads);
+struct hf__reader *process_entry(struct process *, uint16_t lock);
+void process_rest(struct name *);
+/* Has the owner something there that is not lost? */
+bool process_owns(const struct name *, uint64_t owner);
 
 /* thread.c */
 void thread_step(struct thread *);
@@ -291,5 +341,7 @@ void server_restart(struct world *);
 void server_reap(struct world *, uint32_t serial);
 void server_left(struct world *);
 int64_t server_now(const struct world *);
+void server_latch(struct world *, uint16_t lock);
+bool server_was_open(const struct world *, uint16_t lock, int64_t since);
 
 #endif

@@ -7,9 +7,9 @@
 
 #define GRACE (800 * MS) /* of src/lock.c: for the server's first answer */
 
-static struct name *name_of(struct thread *t)
+static int kind_of(const struct thread *t)
 {
-    return &t->process->name[t->lock];
+    return t->process->world->cfg.kind[t->lock];
 }
 
 static uint64_t owner_id(const struct thread *t)
@@ -63,13 +63,40 @@ static void touch(struct thread *t)
                                    .result = refused});
 }
 
+static void count_kind(const struct thread *t)
+{
+    struct tally *y = &t->process->world->tally;
+
+    y->permits += kind_of(t) == HF_SEMAPHORE;
+    y->shared += t->line->gate.shared;
+    y->joined += t->line->gate.shared && t->line->gate.count > 1;
+}
+
+static void let_through(struct thread *t)
+{
+    struct world *w = t->process->world;
+
+    if (!server_was_open(w, t->lock, t->called_at))
+        world_fail(w, "CLAIM", "let through a latch that was not open");
+    w->tally.grants++;
+    w->tally.through++;
+    tell(t, (struct history_event){.kind = HISTORY_RETURN,
+                                   .result = HISTORY_THROUGH});
+    idle(t);
+}
+
 static void returned(struct thread *t, int result)
 {
     struct world *w = t->process->world;
-    struct name *n = name_of(t);
+    struct name *n = t->line;
     struct history_event e = {.kind = HISTORY_RETURN, .result = result};
 
     t->generation++;
+    process_rest(n);
+    if (result == HF__GRANTED && kind_of(t) == HF_LATCH) {
+        let_through(t);
+        return;
+    }
     if (result != HF__GRANTED) {
         tell(t, e);
         if (t->depth) /* of a reentry: the hold goes on, or is lost */
@@ -84,19 +111,19 @@ static void returned(struct thread *t, int result)
     e.cap = t->cap;
     if (e.cap != HF__NEVER)
         e.cap += w->now;
-    if (n->gate.owner == owner_id(t)) {
+    t->lost = !process_owns(n, owner_id(t));
+    if (!t->lost) {
         t->token = n->gate.lease.token;
-        n->told_until = n->gate.lease.deadline;
-        e.until = clock_real(&t->process->clock, n->told_until);
+        t->told_until = n->gate.lease.deadline;
+        e.until = clock_real(&t->process->clock, t->told_until);
     } /* else it was lost before the thread woke: until 0 */
     e.token = t->token;
-    t->lost = n->gate.owner != owner_id(t);
     t->forgotten &= t->lost;
     if (t->lost)
         e.result = HF_ELOST;
     tell(t, e);
     t->phase = T_HOLDING;
-    if (t->lost || n->gate.count == 1)
+    if (t->lost || hf__gate_count(&n->gate, owner_id(t)) == 1)
         t->depth = 0; /* a new hold, whatever there was before */
     if (t->depth++) {
         w->tally.reentries++;
@@ -104,7 +131,8 @@ static void returned(struct thread *t, int result)
         return;
     }
     w->tally.grants++;
-    t->written = false;
+    count_kind(t);
+    t->written = n->gate.shared || kind_of(t) == HF_SEMAPHORE;
     t->hard_cap = HF__NEVER;
     if (t->waiter.max_hold_ms)
         t->hard_cap = w->now + t->waiter.max_hold_ms * MS * 1006 / 1000;
@@ -136,7 +164,7 @@ void thread_wake(struct hf__gate *g, struct hf__waiter *waiter)
 
 void thread_woken(struct thread *t)
 {
-    struct name *n = name_of(t);
+    struct name *n = t->line;
 
     if (t->phase != T_WAITING)
         return;
@@ -149,7 +177,7 @@ void thread_woken(struct thread *t)
 
 static void leave(struct thread *t, int code)
 {
-    struct name *n = name_of(t);
+    struct name *n = t->line;
     int rc;
 
     if (code == HF_EBACKEND && t->waiter.state != HF__W_FINISHED &&
@@ -164,7 +192,7 @@ static void leave(struct thread *t, int code)
 void thread_timeout(struct thread *t)
 {
     struct world *w = t->process->world;
-    const struct hf__lease *l = &name_of(t)->gate.lease;
+    const struct hf__lease *l = &t->line->gate.lease;
 
     if (t->phase == T_RELEASING)
         thread_released(t, HF_EUNKNOWN);
@@ -184,6 +212,25 @@ void thread_cancel(struct thread *t)
         leave(t, HF_ECANCELED);
 }
 
+/* Mostly few. */
+static uint32_t draw_permits(struct thread *t)
+{
+    struct world *w = t->process->world;
+
+    if (kind_of(t) != HF_SEMAPHORE)
+        return 1;
+    return (uint32_t)rng_skewed(&w->rng, 1, w->cfg.whole[t->lock]);
+}
+
+static void draw_mode(struct thread *t)
+{
+    struct world *w = t->process->world;
+
+    t->mode = HF_WRITE;
+    if (kind_of(t) == HF_RWLOCK && rng_chance(&w->rng, w->cfg.reads))
+        t->mode = HF_READ;
+}
+
 /* How it is wanted this time; returns how long the wait may last. */
 static int64_t draw_wish(struct thread *t)
 {
@@ -195,15 +242,16 @@ static int64_t draw_wish(struct thread *t)
     *q = (struct hf__waiter){.owner = owner_id(t),
                              .lease_ms = c->ttl_ms,
                              .handoff = c->handoff,
+                             .permits = draw_permits(t),
                              .reentrant = !rng_chance(&w->rng, 100)};
     t->cap = HF__NEVER;
     q->is_async = rng_chance(&w->rng, c->async);
-    if (rng_chance(&w->rng, c->fixed)) {
+    if (kind_of(t) != HF_LATCH && rng_chance(&w->rng, c->fixed)) {
         q->fixed = true;
         q->lease_ms = (uint32_t)rng_between(&w->rng, c->ttl_ms / 2, c->ttl_ms);
         t->cap = q->lease_ms * MS * 1006 / 1000;
     }
-    if (rng_chance(&w->rng, c->capped)) {
+    if (kind_of(t) != HF_LATCH && rng_chance(&w->rng, c->capped)) {
         q->max_hold_ms = rng_between(&w->rng, 2, c->ttl_ms * 2);
         if (q->max_hold_ms * MS * 1006 / 1000 < t->cap)
             t->cap = q->max_hold_ms * MS * 1006 / 1000;
@@ -216,26 +264,64 @@ static int64_t draw_wish(struct thread *t)
                                          : HF__NEVER;
 }
 
+/* What src/line.c does. GRANTED, PENDING or a code. */
+static int enter(struct thread *t)
+{
+    struct process *p = t->process;
+    struct lock *k = &p->lock[t->lock];
+    struct hf__line *line = k->lines.first;
+    int rc = 0;
+
+    if (kind_of(t) != HF_MUTEX)
+        rc = hf__lines_for(&k->lines, &t->waiter, t->mode, process_now(p),
+                           &line);
+    if (rc)
+        return rc;
+    t->line = line ? (struct name *)line->gate
+                   : process_line(p, t->lock, t->mode == HF_READ);
+    if (t->line->gate.shared)
+        t->waiter.reader = process_entry(p, t->lock);
+    rc = hf__gate_enter(&t->line->gate, &t->waiter, process_now(p));
+    if (rc == HF__GRANTED && t->line->gate.shared && !t->depth &&
+        process_now(p) >= t->line->granted_at + HF__JOIN)
+        world_fail(p->world, "JOIN", "a reader joined an old hold");
+    return rc;
+}
+
+static void call(struct thread *t, int64_t until)
+{
+    const struct config *c = &t->process->world->cfg;
+    uint32_t share = t->mode == HF_READ ? 1 : c->whole[t->lock];
+
+    if (kind_of(t) == HF_SEMAPHORE)
+        share = t->waiter.permits;
+    t->called_at = t->process->world->now;
+    tell(t, (struct history_event){.kind = HISTORY_CALL,
+                                   .until = until,
+                                   .share = share,
+                                   .whole = c->whole[t->lock]});
+}
+
 static void acquire(struct thread *t)
 {
     struct world *w = t->process->world;
-    struct name *n = name_of(t);
     int64_t wait = draw_wish(t), until = HF__NEVER;
     int rc;
 
+    draw_mode(t);
     if (wait != HF__NEVER)
         until = w->now + wait;
     t->grace =
         w->now +
         (GRACE < w->cfg.op_timeout_ms * MS ? GRACE : w->cfg.op_timeout_ms * MS);
-    tell(t, (struct history_event){.kind = HISTORY_CALL, .until = until});
+    call(t, until);
     t->phase = T_WAITING;
     t->generation++;
     w->tally.calls++;
     w->called_at = w->now;
-    rc = hf__gate_enter(&n->gate, &t->waiter, process_now(t->process));
+    rc = enter(t);
     if (rc != HF__PENDING) {
-        process_told(n);
+        process_told(t->line);
         returned(t, rc);
     } else {
         if (until != HF__NEVER)
@@ -245,7 +331,7 @@ static void acquire(struct thread *t)
                        w->now + rng_skewed(&w->rng, 0, w->cfg.ttl_ms * MS),
                        EV_CANCEL, t->index, t->generation);
     }
-    process_run(n);
+    process_run(t->line);
 }
 
 /* ---- while it is held --------------------------------------------------- */
@@ -263,7 +349,7 @@ static void write_it(struct thread *t)
     m->token = t->token;
     m->hold_id = t->value + 1;
     m->epoch = t->owner;
-    m->items = t->index;
+    m->thread = t->index;
     heap_push(
         &w->heap,
         (struct event){.at = w->now + after, .kind = EV_WRITE, .message = m});
@@ -280,14 +366,19 @@ void thread_wrote(struct thread *t)
 static void renew_it(struct thread *t)
 {
     struct world *w = t->process->world;
-    struct hf__lease *l = &name_of(t)->gate.lease;
+    struct hf__lease *l = &t->line->gate.lease;
     struct message *m = message_new(t->process, HF__RENEW, t->lock);
     uint32_t ms =
         (uint32_t)rng_between(&w->rng, w->cfg.ttl_ms / 3, w->cfg.ttl_ms);
 
     int64_t cap = w->now + SEC + (ms + w->cfg.op_timeout_ms) * MS;
 
-    m->item[t->lock] = (struct renewal){l->hold_id, ms, 0};
+    m->items = 1;
+    m->item[0] = (struct renewal){.hold_id = l->hold_id,
+                                  .lease_ms = ms,
+                                  .lock = t->lock,
+                                  .line = t->line->index,
+                                  .reads = t->line->gate.shared};
     tell(t, (struct history_event){.kind = HISTORY_RENEW,
                                    .until =
                                        cap < t->hard_cap ? cap : t->hard_cap});
@@ -297,7 +388,7 @@ static void renew_it(struct thread *t)
     at_process(t->process, w->now + w->cfg.op_timeout_ms * MS, EV_TIMEOUT,
                t->index, t->generation);
     net_send(t->process, m);
-    process_run(name_of(t));
+    process_run(t->line);
 }
 
 void thread_renewed(struct thread *t)
@@ -324,11 +415,15 @@ void thread_released(struct thread *t, int result)
 static void release(struct thread *t)
 {
     struct world *w = t->process->world;
-    struct name *n = name_of(t);
+    struct hf__line *held =
+        hf__lines_held(&t->process->lock[t->lock].lines, owner_id(t));
+    struct name *n = t->line;
     int64_t until = w->now + w->cfg.op_timeout_ms * MS;
     bool was_lost = t->lost;
     int rc;
 
+    if (held != &n->line && !t->forgotten)
+        world_fail(w, "OWN", "the owner's line was not found");
     tell(t, (struct history_event){.kind = HISTORY_RELEASE, .until = until});
     t->release_id = n->gate.lease.hold_id;
     rc = hf__gate_release(&n->gate, owner_id(t), process_now(t->process),
@@ -337,6 +432,7 @@ static void release(struct thread *t)
     t->phase = T_RELEASING;
     t->generation++;
     process_told(n);
+    process_rest(n);
     if (rc == HF_ENOTOWNER && !t->forgotten)
         world_fail(w, "OWN", "an owner was told that it is none");
     if (was_lost && (rc == HF__DONE || rc == HF__PENDING))
@@ -348,16 +444,52 @@ static void release(struct thread *t)
     process_run(n);
 }
 
+/* What src/downgrade.c does, but for waiting. */
+static void downgrade(struct thread *t)
+{
+    struct process *p = t->process;
+    struct name *from = t->line;
+    struct hf__line *line = hf__lines_unused(&p->lock[t->lock].lines, HF_READ);
+    struct message *m;
+
+    p->world->tally.downgrades++;
+    tell(t, (struct history_event){.kind = HISTORY_DOWNGRADE});
+    t->line = line ? (struct name *)line->gate : process_line(p, t->lock, true);
+    hf__gate_downgrade(&from->gate, &t->line->gate, process_entry(p, t->lock),
+                       process_now(p));
+    t->line->granted_at = process_now(p);
+    m = message_new(p, HF__DOWNGRADE, t->lock);
+    m->line = t->line->index;
+    m->hold_id = t->line->gate.lease.hold_id;
+    net_send(p, m);
+    process_run(from);
+    process_run(t->line);
+    step_after(t, 1000);
+}
+
+static bool may_downgrade(struct thread *t)
+{
+    return kind_of(t) == HF_RWLOCK && !t->line->gate.shared &&
+           rng_chance(&t->process->world->rng,
+                      t->process->world->cfg.downgrades) &&
+           !hf__gate_check(&t->line->gate, owner_id(t),
+                           process_now(t->process));
+}
+
 static void hold(struct thread *t)
 {
     struct world *w = t->process->world;
-    struct name *n = name_of(t);
+    struct name *n = t->line;
 
     if (w->now >= t->hold_until || t->depth > 2) {
         release(t);
         return;
     }
-    if (rng_chance(&w->rng, w->cfg.nested)) {
+    if (may_downgrade(t)) {
+        downgrade(t);
+        return;
+    }
+    if (kind_of(t) != HF_SEMAPHORE && rng_chance(&w->rng, w->cfg.nested)) {
         acquire(t);
         return;
     }
@@ -390,5 +522,6 @@ void thread_step(struct thread *t)
     }
     w->quota--;
     t->lock = (uint16_t)rng_between(&w->rng, 0, w->cfg.names - 1);
+    t->line = &t->process->line[t->lock];
     acquire(t);
 }

@@ -166,7 +166,7 @@ static void resource_write(struct world *w, struct message *m)
                                    .value = m->hold_id,
                                    .result = refused});
     if (p->alive && p->serial == m->serial)
-        at_process(p, w->now + 1000, EV_WRITE, m->items, 0);
+        at_process(p, w->now + 1000, EV_WRITE, m->thread, 0);
     message_put(w, m);
 }
 
@@ -192,11 +192,11 @@ static void process_event(struct process *p, const struct event *e)
             thread_woken(t);
         break;
     case EV_TIMER:
-        if (p->name[e->a].timer_at == (int64_t)e->b)
-            process_timer(&p->name[e->a]);
+        if (p->line[e->a].timer_at == (int64_t)e->b)
+            process_timer(&p->line[e->a]);
         break;
     case EV_BELL:
-        process_bell(&p->name[e->a]);
+        process_bell(&p->line[e->a]);
         break;
     case EV_RESET:
         if (p->epoch == e->b && p->up)
@@ -235,6 +235,9 @@ static void world_event(struct world *w, struct event *e)
     case EV_REAP:
         server_reap(w, (uint32_t)e->b);
         break;
+    case EV_LATCH:
+        server_latch(w, e->a);
+        break;
     case EV_FAULT:
         if (w->quota)
             fault(w);
@@ -268,15 +271,32 @@ static void event(struct world *w, struct event *e)
     }
 }
 
+static void left_by(struct process *p, uint16_t lock)
+{
+    struct lock *k = &p->lock[lock];
+    uint64_t n = 0;
+
+    for (uint16_t i = 0; i < p->lines; i++)
+        if (p->line[i].lock == lock) {
+            process_rest(&p->line[i]);
+            n += !hf__gate_idle(&p->line[i].gate);
+        }
+    n += k->entries;
+    for (struct hf__reader *r = k->spare; r; r = r->next)
+        n--;
+    if (n)
+        note(p->world, (struct history_event){.kind = HISTORY_LEFT,
+                                              .lock = lock,
+                                              .process = p->serial,
+                                              .value = n});
+}
+
 static void finish(struct world *w)
 {
     for (uint16_t i = 0; i < w->cfg.procs; i++)
         for (uint16_t l = 0; l < w->cfg.names; l++)
-            if (w->proc[i].alive && !hf__gate_idle(&w->proc[i].name[l].gate))
-                note(w, (struct history_event){.kind = HISTORY_LEFT,
-                                               .lock = l,
-                                               .process = w->proc[i].serial,
-                                               .value = 1});
+            if (w->proc[i].alive)
+                left_by(&w->proc[i], l);
     server_left(w);
     w->now += 3600 * SEC;
     note(w, (struct history_event){.kind = HISTORY_END});
@@ -294,7 +314,6 @@ void world_run(struct world *w, uint64_t seed, uint64_t quota)
     w->heap.len = 0;
     w->heap.seq = 0;
     history_clear(&w->history);
-    server_restart(w);
     w->quota = (uint64_t)rng_between(&w->rng, 20, (int64_t)quota);
     config_draw(&w->cfg, &w->rules, &w->rng, seed);
     w->server_clock.base = 1000 * SEC;
@@ -303,6 +322,11 @@ void world_run(struct world *w, uint64_t seed, uint64_t quota)
     for (uint16_t l = 0; l < NAMES_MAX; l++) {
         w->slot[l] = (struct slot){0};
         w->resource[l] = (struct resource){0};
+        w->latch[l] = (struct latch){0};
+        if (l >= w->cfg.names || w->cfg.kind[l] != HF_LATCH)
+            continue;
+        w->latch[l].owner = w->owners++;
+        heap_push(&w->heap, (struct event){.kind = EV_LATCH, .a = l});
     }
     for (uint16_t i = 0; i < w->cfg.procs; i++) {
         w->proc[i] = (struct process){.world = w, .index = i};

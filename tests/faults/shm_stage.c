@@ -355,8 +355,7 @@ int queued(void)
     int n = 0;
 
     for (unsigned i = 0; i < SHM_MAP_LEN; i++)
-        n +=
-            __builtin_popcountll(atomic_load(&stage_file->entry[0].waiting[i]));
+        n += __builtin_popcountll(atomic_load(&stage_file->entry[0].cells[i]));
     return n;
 }
 

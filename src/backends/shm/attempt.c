@@ -1,5 +1,5 @@
 /*
- * What the core asks of one name: attempt, abandon, release, renew, off the
+ * What the core asks of a mutex: attempt, abandon, release, renew, off the
  * fast path (which is in shm.c).
  *
  * An attempt is a look, again and again with the same hold id: is the word in
@@ -23,9 +23,18 @@ int hf__shm_release_slow(struct shm *s, struct shm_link *l)
     return HF__DONE;
 }
 
+int hf__shm_release_other(struct shm *s, struct hf__req *req)
+{
+    const struct shm_link *l = req->remote->impl;
+
+    return l->state == SHM_SHARED ? hf__shm_line_release(s, req) : HF_ENOTOWNER;
+}
+
 void hf__shm_let_go(struct shm *s, struct shm_link *l)
 {
-    if (l->state == SHM_HELD)
+    if (l->state == SHM_SHARED)
+        hf__shm_line_let_go(s, (struct shm_line *)l);
+    else if (l->state == SHM_HELD)
         hf__shm_release_slow(s, l);
     else if (l->state == SHM_QUEUED)
         hf__shm_leave(s, l);
@@ -110,15 +119,10 @@ static int wait_behind(struct shm *s, struct shm_link *l, struct hf__req *req,
     wait->announced = true;
     atomic_store(&c->settled, 1);
     if (r.before != SHM_NO_CELL && r.before_owner != owner)
-        hf__shm_watch(s, wait, r.before_owner, HF__NEVER);
+        hf__shm_watch(s, wait, &r.before_owner, 1, HF__NEVER);
     else
-        hf__shm_watch(s, wait, owner, hf__shm_lease_end(l->entry, word));
-    req->look_at = HF__NEVER; /* park knows when */
-    if (req->is_async)
-        req->look_at = hf__shm_async_add(s, wait);
-    else
-        hf__shm_async_remove(s, wait);
-    return HF__QUEUED;
+        hf__shm_watch(s, wait, &owner, 1, hf__shm_lease_end(l->entry, word));
+    return hf__shm_line_sleep(s, wait, req);
 }
 
 /* Passes the lock on if its holder is dead or its lease is over. */
@@ -189,6 +193,8 @@ int hf__shm_attempt_slow(struct shm *s, struct hf__req *req)
     uint32_t dead = 0;
     int rc;
 
+    if (l->state == SHM_SHARED)
+        return hf__shm_line_attempt(s, req);
     if (atomic_load(&l->hold_id) != req->hold_id)
         hf__shm_let_go(s, l);
     else if (l->state == SHM_HELD) {
@@ -214,6 +220,8 @@ static int renew_one(struct shm *s, const struct hf__renewal *item,
     struct shm_link *l = item->remote->impl;
     uint64_t mine = atomic_load(&l->mine), w;
 
+    if (item->remote->kind != HF_MUTEX)
+        return hf__shm_line_renew(s, item, now);
     if (atomic_load(&l->hold_id) != item->hold_id)
         return HF_ENOTOWNER;
     w = atomic_load(&l->entry->word);

@@ -43,6 +43,18 @@ int hf__shm_find_locked(struct shm *s, const char *name, size_t len)
     return -1;
 }
 
+int hf__shm_find_attached(struct shm *s, const char *name, size_t len)
+{
+    struct shm_file *f = s->file;
+    uint32_t high = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
+
+    for (uint32_t i = 0; s->lines && i < high; i++)
+        if (s->lines[i] && f->entry[i].name_len == len &&
+            !memcmp(f->entry[i].name, name, len))
+            return (int)i;
+    return -1;
+}
+
 static uint64_t first_token(struct shm *s)
 {
     uint64_t floor = atomic_load(&s->file->header.floor);
@@ -70,6 +82,14 @@ void hf__shm_label_grant(struct shm_entry *e, const char *label, uint64_t word)
                           memory_order_relaxed);
 }
 
+/* As it is in the entry. */
+static uint16_t kind_of(const struct hf__remote *remote)
+{
+    bool fair = remote->fair || remote->kind == HF_LATCH; /* has no order */
+
+    return (uint16_t)(remote->kind | (fair ? 256 : 0));
+}
+
 static void make_locked(struct shm *s, unsigned index,
                         const struct hf__remote *remote)
 {
@@ -78,9 +98,13 @@ static void make_locked(struct shm *s, unsigned index,
     uint64_t token = first_token(s);
 
     memset(e, 0, sizeof(*e));
-    atomic_store(&e->epoch, token >> SHM_EPOCH_SHIFT);
-    atomic_store(&e->word, token << 40);
-    atomic_store(&e->kind, (uint16_t)(remote->kind | (remote->fair ? 256 : 0)));
+    if (remote->kind == HF_MUTEX) {
+        atomic_store(&e->epoch, token >> SHM_EPOCH_SHIFT);
+        atomic_store(&e->word, token << 40);
+    } else {
+        atomic_store(&e->epoch, token);
+    }
+    atomic_store(&e->kind, kind_of(remote));
     atomic_store(&e->permits, remote->permits);
     atomic_store(&e->name_len, remote->name_len);
     memcpy(e->name, remote->name, remote->name_len);
@@ -99,15 +123,25 @@ static bool is_any(shm_u64 *map)
     return false;
 }
 
+/* Held, or a latch that is set. (Who holds what is shared has a cell.) */
+static bool is_taken(struct shm_entry *e)
+{
+    uint64_t word = atomic_load(&e->word);
+    unsigned kind = e->kind & 0xff;
+
+    return kind == HF_LATCH ? shm_left(word)
+                            : kind == HF_MUTEX && shm_owner(word);
+}
+
 bool hf__shm_reclaim_locked(struct shm *s, unsigned index)
 {
     struct shm_file *f = s->file;
     struct shm_entry *e = &f->entry[index];
-    uint64_t word = atomic_load(&e->word), token;
+    uint64_t token;
 
-    if (shm_owner(word) || is_any(e->attached) || is_any(e->waiting))
+    if (is_taken(e) || is_any(e->attached) || is_any(e->cells))
         return false;
-    token = shm_token(atomic_load(&e->epoch), word);
+    token = shm_entry_token(e);
     SHM_POINT();
     if (token > atomic_load(&f->header.floor))
         atomic_store(&f->header.floor, token);
@@ -158,6 +192,13 @@ static int mismatch(struct shm *s, const struct shm_entry *e)
                                         "semaphore", "latch"};
     unsigned kind = e->kind & 0xff;
 
+    if (kind == HF_SEMAPHORE)
+        return s->core->why(s->client, HF_EMISMATCH,
+                            "the name is in use as a semaphore of %u",
+                            e->permits);
+    if (kind == HF_RWLOCK || kind == HF_LATCH)
+        return s->core->why(s->client, HF_EMISMATCH,
+                            "the name is in use as a %s", kinds[kind]);
     return s->core->why(s->client, HF_EMISMATCH, "the name is in use as %s %s",
                         e->kind & 256 ? "a fair" : "an unfair",
                         kinds[kind < 5 ? kind : 0]);
@@ -167,7 +208,7 @@ static int mismatch(struct shm *s, const struct shm_entry *e)
  * another kind and nobody uses it. */
 static int find_or_make_locked(struct shm *s, const struct hf__remote *remote)
 {
-    uint16_t kind = (uint16_t)(remote->kind | (remote->fair ? 256 : 0));
+    uint16_t kind = kind_of(remote);
     int index = hf__shm_find_locked(s, remote->name, remote->name_len);
 
     if (index >= 0) {
@@ -186,51 +227,93 @@ static int find_or_make_locked(struct shm *s, const struct hf__remote *remote)
     return index;
 }
 
-int hf__shm_attach(void *self, struct hf__remote *remote)
+static void attach_link(struct shm *s, const struct hf__remote *remote,
+                        struct shm_link *link, unsigned index)
 {
-    struct shm *s = self;
-    struct shm_link *link;
-    uint32_t slot = s->me & SHM_SLOT_MASK;
-    int index;
-
-    if (!hf__shm_file_there(s))
-        return HF_EBACKEND;
-    link = s->core->alloc(s->client, sizeof(*link));
-    if (!link)
-        return s->core->why(s->client, HF_ENOMEM, "out of memory");
-    index = hf__shm_lock(s, SHM_TABLES_NS);
-    if (!index) {
-        hf__shm_sweep_locked(s);
-        index = find_or_make_locked(s, remote);
-        if (index >= 0)
-            atomic_fetch_or(&s->file->entry[index].attached[slot / 64],
-                            1ULL << slot % 64);
-        hf__shm_unlock(s);
-    }
-    if (index < 0) {
-        s->core->free(s->client, link);
-        return index;
-    }
     link->entry = &s->file->entry[index];
     link->index = (uint16_t)index;
     link->fair = remote->fair;
     link->take_mask =
         (uint32_t)(SHM_OWNER_MASK | (remote->fair ? SHM_FLAGS : 0));
+}
+
+static void attach_line(struct shm *s, const struct hf__remote *remote,
+                        struct shm_line *line, unsigned index)
+{
+    attach_link(s, remote, &line->link, index);
+    s->lines[index]++;
+    line->link.state = SHM_SHARED;
+    line->kind = remote->kind;
+    line->size = (uint16_t)shm_size(line->link.entry);
+    atomic_store(&line->cell, SHM_NO_CELL);
+}
+
+/* The first of ours to that name: others see that we have one. */
+static int attach_first(struct shm *s, const struct hf__remote *remote)
+{
+    uint32_t slot = s->me & SHM_SLOT_MASK;
+    int index = hf__shm_lock(s, SHM_TABLES_NS);
+
+    if (index)
+        return index;
+    hf__shm_sweep_locked(s);
+    index = find_or_make_locked(s, remote);
+    if (index >= 0)
+        atomic_fetch_or(&s->file->entry[index].attached[slot / 64],
+                        1ULL << slot % 64);
+    hf__shm_unlock(s);
+    return index;
+}
+
+/* What other kinds than the mutex need. */
+static int prepare_lines(struct shm *s, const struct hf__remote *remote)
+{
+    if (remote->kind == HF_SEMAPHORE && remote->permits > SHM_PERMITS_MAX)
+        return s->core->why(s->client, HF_EINVAL,
+                            "a semaphore of %u: at most %u are possible",
+                            remote->permits, SHM_PERMITS_MAX);
+    if (!s->lines)
+        s->lines = s->core->alloc(s->client, SHM_NAMES * sizeof(*s->lines));
+    return s->lines ? 0 : s->core->why(s->client, HF_ENOMEM, "out of memory");
+}
+
+int hf__shm_attach(void *self, struct hf__remote *remote)
+{
+    struct shm *s = self;
+    bool is_mutex = remote->kind == HF_MUTEX;
+    void *link;
+    int index = -1, rc;
+
+    if (!hf__shm_file_there(s))
+        return HF_EBACKEND;
+    if (!is_mutex && (rc = prepare_lines(s, remote)))
+        return rc;
+    link = s->core->alloc(s->client, is_mutex ? sizeof(struct shm_link)
+                                              : sizeof(struct shm_line));
+    if (!link)
+        return s->core->why(s->client, HF_ENOMEM, "out of memory");
+    if (!is_mutex)
+        index = hf__shm_find_attached(s, remote->name, remote->name_len);
+    if (index < 0)
+        index = attach_first(s, remote);
+    if (index < 0) {
+        s->core->free(s->client, link);
+        return index;
+    }
+    if (is_mutex)
+        attach_link(s, remote, link, (unsigned)index);
+    else
+        attach_line(s, remote, link, (unsigned)index);
     remote->impl = link;
     return 0;
 }
 
-void hf__shm_detach(void *self, struct hf__remote *remote)
+/* The last of ours to that name. */
+static void detach_last(struct shm *s, struct shm_link *link)
 {
-    struct shm *s = self;
-    struct shm_link *link = remote->impl;
     uint32_t slot = s->me & SHM_SLOT_MASK;
-    bool locked;
+    bool locked = hf__shm_trylock(s);
 
-    if (!link)
-        return;
-    hf__shm_let_go(s, link);
-    locked = hf__shm_trylock(s);
     SHM_POINT();
     atomic_fetch_and(&link->entry->attached[slot / 64], ~(1ULL << slot % 64));
     SHM_POINT();
@@ -240,6 +323,21 @@ void hf__shm_detach(void *self, struct hf__remote *remote)
     } else {
         hf__shm_leave_unswept(s);
     }
+}
+
+void hf__shm_detach(void *self, struct hf__remote *remote)
+{
+    struct shm *s = self;
+    struct shm_link *link = remote->impl;
+
+    if (!link)
+        return;
+    if (link->state == SHM_SHARED)
+        hf__shm_line_detach(s, (struct shm_line *)link);
+    else
+        hf__shm_let_go(s, link);
+    if (link->state != SHM_SHARED || !--s->lines[link->index])
+        detach_last(s, link);
     s->core->free(s->client, atomic_load(&link->wait));
     s->core->free(s->client, link);
     remote->impl = NULL;

@@ -295,8 +295,8 @@ static int initialise(struct shm *s, const struct place *p)
     uint64_t floor = atomic_load(&h->floor);
 
     for (unsigned i = 0; i < SHM_NAMES; i++) {
-        uint64_t token = shm_token(atomic_load(&f->entry[i].epoch),
-                                   atomic_load(&f->entry[i].word));
+        uint64_t token = shm_entry_token(&f->entry[i]);
+
         if (atomic_load(&f->hash[i]) && token > floor)
             floor = token;
     }

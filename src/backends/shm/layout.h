@@ -28,19 +28,47 @@
  * that bit differs the count has moved on by half its range since the epoch
  * was written, and whoever is granted next raises the epoch. So a token costs
  * no write, and its order is the order of the words.
+ *
+ * A read-write lock and a semaphore are one thing: a number of permits, of
+ * which a reader takes one and a writer all. Each hold or wait has a cell. The
+ * truth about all of them together is again one word:
+ *
+ *     bits  0-11  cell that the last change was about
+ *          12-23  permits that this cell has since
+ *          24-35  permits that all cells have together
+ *          36     NAMED    bits 0-23 mean something
+ *          37     QUEUE    somebody is, or was, in the queue
+ *          38-63  count of changes
+ *
+ * What a cell has is in the word if that names it, else in the cell's `hold`.
+ * Who wants to name another cell first *writes down*, into the `hold` of the
+ * one that is named, what the word says of it: with a version that makes
+ * everybody fail who is late with the same. So every change is one swap, and
+ * whoever is killed between two leaves nothing half done. The two rules hold
+ * here, too: a change raises the count, and who enters or leaves the queue or
+ * prolongs a lease stirs (raises the count, the rest as it was) afterwards.
+ * A cell waits while it has a ticket and no permits. The token is `epoch`.
+ *
+ * A latch:
+ *
+ *     bits  0-31  what is left
+ *          32     QUEUE
+ *          33-63  round: how often it has come down to 0
  */
 #ifndef HF_SHM_LAYOUT_H
 #define HF_SHM_LAYOUT_H
 
+#include <holdfast.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define SHM_MAGIC 0x0a747366646c6f68ULL /* "holdfst\n" */
-#define SHM_VERSION 2u
+#define SHM_VERSION 3u
 
 #define SHM_NAMES 4096u
 #define SHM_CELLS 4096u
@@ -62,6 +90,18 @@
 /* What tells one grant from another. */
 #define SHM_GRANT_MASK (SHM_OWNER_MASK | SHM_COUNT_MASK)
 #define SHM_EPOCH_SHIFT 23
+
+#define SHM_PERMITS_MAX 0xfffu
+#define SHM_NAMED (1ULL << 36)
+#define SHM_QUEUE (1ULL << 37)
+#define SHM_CHANGE_ONE (1ULL << 38)
+#define SHM_CHANGE_MASK (~0ULL << 38)
+
+#define SHM_LEFT_MASK 0xffffffffULL
+#define SHM_LATCH_QUEUE (1ULL << 32)
+#define SHM_ROUND_ONE (1ULL << 33)
+
+#define SHM_WATCHED 6u /* deaths that one cell watches for */
 
 typedef _Atomic uint8_t shm_u8;
 typedef _Atomic uint16_t shm_u16;
@@ -88,19 +128,24 @@ struct shm_slot {
 };
 
 /*
- * One client waiting for one name. Taken by a swap of `owner` from 0; given
- * back by its owner, or by who buries that owner.
+ * One client waiting for one name, or, of a shared kind, holding it. Taken by
+ * a swap of `owner` from 0; given back by its owner, or by who buries that
+ * owner.
  */
 struct shm_cell {
     _Alignas(64) shm_u32 owner; /* slot and generation as in a word; 0: free */
     shm_u32 bell;               /* futex: look at the word */
     shm_u64 ticket;             /* its place in the queue */
     shm_u64 since;              /* wall clock, ms */
-    shm_u32 lease_ms;           /* fixed lease that it wants; 0: none */
-    shm_u16 name;               /* index of the entry */
-    shm_u8 is_async;            /* ring the owner's doorbell as well */
-    shm_u8 settled;             /* who is behind it knows of it */
-    shm_u16 watching;           /* slot whose death concerns it; 0: none */
+    shm_u64 hold;     /* permits, 12 bits; version, which is never reset */
+    shm_u64 lease;    /* until, as of an entry; 0: none; ticket, 24 bits */
+    shm_u32 lease_ms; /* fixed lease that it wants; 0: none */
+    shm_u16 name;     /* index of the entry */
+    shm_u16 want;     /* permits */
+    shm_u16 watching[SHM_WATCHED]; /* slots whose death concerns it; 0: none */
+    shm_u8 is_async;               /* ring the owner's doorbell as well */
+    shm_u8 settled;                /* who is behind it knows of it */
+    shm_u8 told; /* shared: rung for the grant of that ticket, 8 bits */
     shm_u64 label[SHM_LABEL / 8];
 };
 
@@ -119,7 +164,7 @@ struct shm_entry {
     shm_u64 label[SHM_LABEL / 8];
     char name[SHM_NAME_MAX];
     shm_u64 attached[SHM_MAP_LEN]; /* slots that have a handle on it */
-    shm_u64 waiting[SHM_MAP_LEN];  /* cells in its queue */
+    shm_u64 cells[SHM_MAP_LEN];    /* in its queue; shared: or holding, idle */
 };
 
 struct shm_header {
@@ -150,8 +195,9 @@ _Static_assert(sizeof(shm_u64) == 8 && sizeof(shm_u32) == 4 &&
                    sizeof(shm_u16) == 2,
                "atomics are lock-free and as wide as their values");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit words without a lock");
-_Static_assert(offsetof(struct shm_entry, label) == 64,
-               "the hot part of an entry is one cache line");
+_Static_assert(offsetof(struct shm_entry, label) == 64 &&
+                   offsetof(struct shm_cell, label) == 64,
+               "the hot part of an entry or a cell is one cache line");
 
 static inline uint32_t shm_owner(uint64_t word)
 {
@@ -173,6 +219,60 @@ static inline uint64_t shm_token(uint64_t epoch, uint64_t word)
 {
     epoch += (epoch ^ word >> 63) & 1;
     return epoch << SHM_EPOCH_SHIFT | (word >> 40 & 0x7fffff);
+}
+
+/* The last one that was given. */
+static inline uint64_t shm_entry_token(struct shm_entry *e)
+{
+    uint64_t epoch = atomic_load(&e->epoch);
+
+    return (e->kind & 0xff) == HF_MUTEX
+               ? shm_token(epoch, atomic_load(&e->word))
+               : epoch;
+}
+
+/* ---- words of shared kinds ---------------------------------------------- */
+
+static inline unsigned shm_named(uint64_t word)
+{
+    return (unsigned)(word & 0xfff);
+}
+
+static inline bool shm_names(uint64_t word, unsigned cell)
+{
+    return (word & (SHM_NAMED | 0xfff)) == (SHM_NAMED | cell);
+}
+
+static inline unsigned shm_named_has(uint64_t word)
+{
+    return (unsigned)(word >> 12 & 0xfff);
+}
+
+static inline unsigned shm_used(uint64_t word)
+{
+    return (unsigned)(word >> 24 & 0xfff);
+}
+
+/* After a change: that cell has so many, and all together `used`. */
+static inline uint64_t shm_changed(uint64_t word, unsigned cell, unsigned has,
+                                   unsigned used)
+{
+    return ((word & (SHM_CHANGE_MASK | SHM_QUEUE)) + SHM_CHANGE_ONE) |
+           SHM_NAMED | (uint64_t)(used & 0xfff) << 24 | (uint64_t)has << 12 |
+           cell;
+}
+
+/* What the cell has, as of that word. */
+static inline unsigned shm_has(struct shm_file *f, uint64_t word, unsigned cell)
+{
+    if (shm_names(word, cell))
+        return shm_named_has(word);
+    return (unsigned)(atomic_load(&f->cell[cell].hold) & 0xfff);
+}
+
+static inline uint32_t shm_left(uint64_t word)
+{
+    return (uint32_t)(word & SHM_LEFT_MASK);
 }
 
 #endif

@@ -42,22 +42,93 @@ static int add_holder(struct shm *s, struct hf__query *q, struct shm_entry *e,
     return 0;
 }
 
-static bool is_waiting(struct shm *s, unsigned index, unsigned cell)
+static bool is_shared(struct shm_entry *e)
+{
+    unsigned kind = e->kind & 0xff;
+
+    return kind == HF_RWLOCK || kind == HF_SEMAPHORE;
+}
+
+static bool is_waiting(struct shm *s, unsigned index, uint64_t word,
+                       unsigned cell)
 {
     struct shm_entry *e = &s->file->entry[index];
+    struct shm_cell *c = &s->file->cell[cell];
+    uint32_t owner = atomic_load(&c->owner);
 
-    return (atomic_load(&e->waiting[cell / 64]) >> cell % 64 & 1) &&
-           hf__shm_alive(s, atomic_load(&s->file->cell[cell].owner));
+    if ((e->kind & 0xff) == HF_MUTEX) /* the holder's: it is not awake yet */
+        return owner != shm_owner(word) && hf__shm_alive(s, owner);
+    return atomic_load(&c->ticket) &&
+           !(is_shared(e) && shm_has(s->file, word, cell)) &&
+           hf__shm_alive(s, owner);
 }
 
 static bool is_waited_for(struct shm *s, unsigned index)
 {
-    for (unsigned i = 0; i < SHM_CELLS; i++)
-        if (!atomic_load(&s->file->entry[index].waiting[i / 64]))
-            i |= 63; /* on to the next word */
-        else if (is_waiting(s, index, i))
+    uint64_t word = atomic_load(&s->file->entry[index].word);
+    unsigned n = 0;
+
+    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
+        if (is_waiting(s, index, word, n))
             return true;
     return false;
+}
+
+/* The permits of a cell as they are shown. */
+static void show_permits(struct shm_entry *e, hf_party *party, unsigned permits)
+{
+    if ((e->kind & 0xff) == HF_RWLOCK)
+        party->mode = permits == SHM_PERMITS_MAX ? HF_WRITE : HF_READ;
+    else if ((e->kind & 0xff) == HF_SEMAPHORE)
+        party->permits = permits;
+}
+
+static void show_label(struct shm_cell *c, hf_party *party)
+{
+    char label[SHM_LABEL];
+
+    shm_label_get(label, c->label);
+    if (label[0])
+        memcpy(party->label, label, sizeof(label));
+}
+
+static int add_cell_holder(struct shm *s, struct hf__query *q,
+                           struct shm_entry *e, uint64_t word, unsigned cell)
+{
+    struct shm_cell *c = &s->file->cell[cell];
+    hf__time end = shm_cell_lease_end(c), now;
+    hf_party *party = s->core->add_holder(s->client, q);
+
+    if (!party)
+        return HF_ENOMEM;
+    describe(s, party, atomic_load(&c->owner));
+    show_label(c, party);
+    show_permits(e, party, shm_has(s->file, word, cell));
+    party->since_unix_ms = (int64_t)atomic_load(&c->since);
+    party->token = atomic_load(&e->epoch);
+    if (end != HF__NEVER) {
+        now = s->core->now();
+        party->left_ms = end > now ? (end - now) / HF__MS : 0;
+    }
+    return 0;
+}
+
+static bool is_held_by(struct shm *s, uint64_t word, unsigned cell)
+{
+    return shm_has(s->file, word, cell) &&
+           !hf__shm_gone(s, atomic_load(&s->file->cell[cell].owner));
+}
+
+static int add_cell_holders(struct shm *s, struct hf__query *q, unsigned index,
+                            uint64_t word)
+{
+    unsigned n = 0;
+    int rc = 0;
+
+    for (; !rc && (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
+        if (is_held_by(s, word, n))
+            rc = add_cell_holder(s, q, &s->file->entry[index], word, n);
+    return rc;
 }
 
 struct place {
@@ -73,49 +144,56 @@ static int by_ticket(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int add_waiter(struct shm *s, struct hf__query *q, unsigned cell)
+static int add_waiter(struct shm *s, struct hf__query *q, struct shm_entry *e,
+                      unsigned cell)
 {
     struct shm_cell *c = &s->file->cell[cell];
     hf_party *party = s->core->add_waiter(s->client, q);
-    char label[SHM_LABEL];
 
     if (!party)
         return HF_ENOMEM;
     describe(s, party, atomic_load(&c->owner));
-    shm_label_get(label, c->label);
-    if (label[0])
-        memcpy(party->label, label, sizeof(label));
+    show_label(c, party);
+    show_permits(e, party, atomic_load(&c->want));
     party->since_unix_ms = (int64_t)atomic_load(&c->since);
     return 0;
 }
 
 static int add_waiters(struct shm *s, struct hf__query *q, unsigned index,
-                       uint32_t holder)
+                       uint64_t word)
 {
     struct place *queue =
         s->core->alloc(s->client, SHM_CELLS * sizeof(struct place));
-    unsigned len = 0;
+    unsigned len = 0, n = 0;
     int rc = 0;
 
     if (!queue)
         return HF_ENOMEM;
-    for (unsigned i = 0; i < SHM_CELLS; i++)
-        /* The holder's: granted, and not awake yet. */
-        if (is_waiting(s, index, i) &&
-            atomic_load(&s->file->cell[i].owner) != holder)
+    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
+        if (is_waiting(s, index, word, n))
             queue[len++] =
-                (struct place){atomic_load(&s->file->cell[i].ticket), i};
+                (struct place){atomic_load(&s->file->cell[n].ticket), n};
     qsort(queue, len, sizeof(*queue), by_ticket);
     for (unsigned i = 0; i < len && !rc; i++)
-        rc = add_waiter(s, q, queue[i].cell);
+        rc = add_waiter(s, q, &s->file->entry[index], queue[i].cell);
     s->core->free(s->client, queue);
     return rc;
 }
 
-/* Held by somebody who is not dead. */
-static bool is_held(struct shm *s, uint64_t word)
+/* Held by somebody who is not dead; or a latch that is set. */
+static bool is_held(struct shm *s, unsigned index, uint64_t word)
 {
-    return shm_owner(word) && !hf__shm_gone(s, shm_owner(word));
+    struct shm_entry *e = &s->file->entry[index];
+    unsigned n = 0;
+
+    if ((e->kind & 0xff) == HF_LATCH)
+        return shm_left(word);
+    if (!is_shared(e))
+        return shm_owner(word) && !hf__shm_gone(s, shm_owner(word));
+    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
+        if (is_held_by(s, word, n))
+            return true;
+    return false;
 }
 
 static int inspect(struct shm *s, struct hf__query *q)
@@ -131,10 +209,15 @@ static int inspect(struct shm *s, struct hf__query *q)
     word = atomic_load(&e->word);
     q->info->kind = (enum hf_kind)(e->kind & 0xff);
     q->info->fairness = e->kind & 256 ? HF_FAIR : HF_UNFAIR;
-    q->info->token = shm_token(atomic_load(&e->epoch), word);
-    if (is_held(s, word))
+    q->info->token = shm_entry_token(e);
+    if (q->info->kind == HF_LATCH)
+        q->info->count = shm_left(word);
+    else if (is_shared(e))
+        rc = add_cell_holders(s, q, (unsigned)index, word);
+    else if (is_held(s, (unsigned)index, word))
         rc = add_holder(s, q, e, word);
-    return rc ? rc : add_waiters(s, q, (unsigned)index, shm_owner(word));
+    q->info->permits = e->permits;
+    return rc ? rc : add_waiters(s, q, (unsigned)index, word);
 }
 
 static int list(struct shm *s, struct hf__query *q)
@@ -148,7 +231,7 @@ static int list(struct shm *s, struct hf__query *q)
         if (!atomic_load(&f->hash[i]) || len > SHM_NAME_MAX ||
             len < q->name_len || memcmp(e->name, q->name, q->name_len) != 0)
             continue;
-        if (!is_held(s, atomic_load(&e->word)) && !is_waited_for(s, i))
+        if (!is_held(s, i, atomic_load(&e->word)) && !is_waited_for(s, i))
             continue;
         if (s->core->add_name(s->client, q, e->name, len))
             return HF_ENOMEM;
@@ -158,14 +241,22 @@ static int list(struct shm *s, struct hf__query *q)
 
 static int take_away(struct shm *s, const struct hf__query *q)
 {
-    int index = hf__shm_find_locked(s, q->name, q->name_len);
+    int found = hf__shm_find_locked(s, q->name, q->name_len);
+    unsigned index = (unsigned)found;
+    struct shm_entry *e = &s->file->entry[index % SHM_NAMES];
     uint64_t word;
 
+    if (found < 0)
+        return HF_ENOTOWNER;
+    if ((e->kind & 0xff) == HF_LATCH)
+        return hf__shm_latch_open(s, index) ? 0 : HF_ENOTOWNER;
+    if (is_shared(e))
+        return hf__shm_share_break(s, index) ? 0 : HF_ENOTOWNER;
     do {
-        word = index < 0 ? 0 : atomic_load(&s->file->entry[index].word);
-        if (!is_held(s, word))
+        word = atomic_load(&e->word);
+        if (!is_held(s, index, word))
             return HF_ENOTOWNER;
-    } while (!hf__shm_pass(s, (unsigned)index, word));
+    } while (!hf__shm_pass(s, index, word));
     return 0;
 }
 
@@ -174,9 +265,16 @@ int hf__shm_query(void *self, struct hf__query *q)
     struct shm *s = self;
     int rc;
 
-    if (q->req.op != HF__INSPECT && q->req.op != HF__LIST &&
-        q->req.op != HF__BREAK)
-        return HF_ENOTSUP;
+    switch (q->req.op) {
+    case HF__DOWNGRADE:
+        return hf__shm_line_downgrade(s, q);
+    case HF__LATCH_SET:
+    case HF__LATCH_DOWN:
+    case HF__LATCH_GET:
+        return hf__shm_latch_query(s, q);
+    default:
+        break;
+    }
     rc = hf__shm_lock(s, SHM_TABLES_NS);
     if (rc)
         return rc;

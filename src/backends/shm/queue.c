@@ -1,6 +1,6 @@
 /*
- * The word and its queue. layout.h has the two rules: a grant changes the
- * count, and who changes what others decide by stirs the word afterwards.
+ * A mutex: its word and its queue. layout.h has the two rules: a grant changes
+ * the count, and who changes what others decide by stirs the word afterwards.
  *
  * In the queue each waiter watches one liveness word: that of the waiter
  * before it, or the holder's if it is the first. So when a client dies, the
@@ -54,7 +54,7 @@ static void scan_once(struct shm *s, unsigned index, uint32_t except,
     *r = (struct shm_scan){
         .first = SHM_NO_CELL, .before = SHM_NO_CELL, .behind = SHM_NO_CELL};
     for (unsigned i = 0; i < SHM_MAP_LEN && i * 64 < high; i++) {
-        uint64_t bits = atomic_load(&f->entry[index].waiting[i]);
+        uint64_t bits = atomic_load(&f->entry[index].cells[i]);
 
         for (; bits; bits &= bits - 1) {
             unsigned n = i * 64 + (unsigned)__builtin_ctzll(bits);
@@ -88,11 +88,6 @@ void hf__shm_scan(struct shm *s, unsigned index, uint32_t except, uint64_t mine,
         scan_once(s, index, except, mine, true, r);
 }
 
-static uint64_t to_ms(hf__time at)
-{
-    return (uint64_t)(at / HF__MS) + 1;
-}
-
 hf__time hf__shm_lease_end(struct shm_entry *e, uint64_t word)
 {
     uint64_t lease = atomic_load(&e->lease);
@@ -111,7 +106,7 @@ bool hf__shm_lease_write(struct shm *s, unsigned index, uint64_t word,
                          hf__time until, bool mine)
 {
     struct shm_entry *e = &s->file->entry[index];
-    uint64_t new = shm_lease(to_ms(until), word);
+    uint64_t new = shm_lease(shm_to_ms(until), word);
     uint64_t old = atomic_load(&e->lease), w;
     struct shm_scan r;
 
@@ -200,102 +195,18 @@ void hf__shm_stir(struct shm_entry *e)
         ;
 }
 
-void hf__shm_cell_drop(struct shm *s, unsigned cell)
-{
-    struct shm_cell *c = &s->file->cell[cell];
-    struct shm_entry *e = &s->file->entry[atomic_load(&c->name) % SHM_NAMES];
-    uint64_t bit = 1ULL << cell % 64;
-
-    SHM_POINT();
-    if (atomic_load(&e->waiting[cell / 64]) & bit) {
-        atomic_fetch_and(&e->waiting[cell / 64], ~bit);
-        SHM_POINT();
-        hf__shm_stir(e);
-    }
-    hf__shm_unwatch(s, c);
-    SHM_POINT();
-    atomic_store(&c->owner, 0);
-}
-
-/* Up to where cells are looked for. Before one is taken, lest it be lost. */
-static void raise_high(struct shm_file *f, uint32_t high)
-{
-    uint32_t old = atomic_load(&f->header.cells_high);
-
-    while (old < high &&
-           !atomic_compare_exchange_weak(&f->header.cells_high, &old, high))
-        ;
-}
-
-static int cell_take(struct shm *s)
-{
-    struct shm_file *f = s->file;
-    unsigned start = (s->me & SHM_SLOT_MASK) - 1;
-
-    for (unsigned round = 0; round < 2; round++) {
-        for (unsigned i = 0; i < SHM_CELLS; i++) {
-            unsigned n = (start + i) % SHM_CELLS;
-            uint32_t free_cell = 0;
-
-            if (atomic_load_explicit(&f->cell[n].owner, memory_order_relaxed))
-                continue;
-            raise_high(f, n + 1);
-            SHM_POINT();
-            if (atomic_compare_exchange_strong(&f->cell[n].owner, &free_cell,
-                                               s->me))
-                return (int)n;
-        }
-        if (round || hf__shm_lock(s, SHM_TABLES_NS))
-            break;
-        hf__shm_bury_all_locked(s);
-        hf__shm_unlock(s);
-    }
-    return s->core->why(s->client, HF_EBACKEND,
-                        "%s: %u waits are under way already, the limit",
-                        s->path, SHM_CELLS);
-}
-
-static struct shm_wait *wait_of(struct shm *s, struct shm_link *l,
-                                struct hf__remote *remote)
-{
-    struct shm_wait *wait = atomic_load(&l->wait);
-
-    if (wait)
-        return wait;
-    wait = s->core->alloc(s->client, sizeof(*wait));
-    if (!wait) {
-        s->core->why(s->client, HF_ENOMEM, "out of memory");
-        return NULL;
-    }
-    atomic_init(&wait->cell, SHM_NO_CELL);
-    wait->remote = remote;
-    atomic_store(&l->wait, wait);
-    return wait;
-}
-
-/* Asks the kernel now and then only: a wait may be over in a microsecond. */
-static bool still_there(struct shm *s)
-{
-    uint64_t now = shm_wall_ms() / 64;
-
-    if (atomic_load_explicit(&s->there_at, memory_order_relaxed) == now)
-        return !atomic_load(&s->lost);
-    atomic_store_explicit(&s->there_at, now, memory_order_relaxed);
-    return hf__shm_file_there(s);
-}
-
 int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
 {
     struct shm_file *f = s->file;
-    struct shm_wait *wait = wait_of(s, l, req->remote);
+    struct shm_wait *wait = hf__shm_wait_of(s, l, req->remote);
     struct shm_cell *c;
     int n;
 
     if (!wait)
         return HF_ENOMEM;
-    if (!still_there(s))
+    if (!hf__shm_still_there(s))
         return HF_EBACKEND;
-    n = cell_take(s);
+    n = hf__shm_cell_take(s);
     if (n < 0)
         return n;
     SHM_POINT();
@@ -304,17 +215,16 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
     atomic_store(&c->lease_ms, req->fixed ? req->lease_ms : 0);
     atomic_store(&c->is_async, req->is_async);
     atomic_store(&c->settled, 0);
-    atomic_store(&c->watching, 0);
     atomic_store(&c->since, shm_wall_ms());
     shm_label_put(c->label, req->remote->label);
     SHM_POINT();
     atomic_store(&c->ticket, atomic_fetch_add(&l->entry->next_ticket, 1) + 1);
     SHM_POINT();
-    atomic_fetch_or(&l->entry->waiting[n / 64], 1ULL << n % 64);
+    atomic_fetch_or(&l->entry->cells[n / 64], 1ULL << n % 64);
     SHM_POINT();
     wait->announced = false;
     wait->dying = 0;
-    atomic_store(&wait->watch.slot, 0);
+    atomic_store(&wait->watch.slot[0], 0);
     atomic_store(&wait->cell, (uint16_t)n);
     l->state = SHM_QUEUED;
     return 0;
@@ -330,7 +240,7 @@ void hf__shm_dequeue(struct shm *s, struct shm_link *l)
     hf__shm_async_remove(s, wait);
     atomic_store(&wait->cell, SHM_NO_CELL);
     SHM_POINT();
-    atomic_fetch_and(&l->entry->waiting[n / 64], ~(1ULL << n % 64));
+    atomic_fetch_and(&l->entry->cells[n / 64], ~(1ULL << n % 64));
     SHM_POINT();
     hf__shm_unwatch(s, &s->file->cell[n]);
     atomic_store(&s->file->cell[n].owner, 0);
@@ -351,7 +261,7 @@ void hf__shm_leave(struct shm *s, struct shm_link *l)
     atomic_store(&wait->cell, SHM_NO_CELL);
     l->state = SHM_IDLE;
     SHM_POINT();
-    atomic_fetch_and(&e->waiting[n / 64], ~(1ULL << n % 64));
+    atomic_fetch_and(&e->cells[n / 64], ~(1ULL << n % 64));
     for (;;) {
         uint64_t w = atomic_load(&e->word);
 

@@ -1,9 +1,9 @@
 /*
  * Shared memory, for locks between the processes of one machine: one mapped
  * file, no server, nothing to renew. What the table promises is in backend.h;
- * the way through it that counts, an acquire and a release that nobody else
- * contends, is two swaps of one word and is here, in two functions. Everything
- * else is in queue.c.
+ * the way through it that counts, an acquire and a release of a mutex that
+ * nobody else contends, is two swaps of one word and is here, in two functions.
+ * Everything else is in queue.c, and in share.c for the other kinds.
  *
  * A hold without a lease lasts for as long as its process lives (HF__ENDLESS).
  */
@@ -12,6 +12,7 @@
 static void shm_free(struct shm *s)
 {
     pthread_mutex_destroy(&s->async_mutex);
+    s->core->free(s->client, s->lines);
     s->core->free(s->client, s);
 }
 
@@ -93,7 +94,7 @@ static int shm_release(void *self, struct hf__req *req)
 
     if (l->state != SHM_HELD ||
         atomic_load_explicit(&l->hold_id, memory_order_relaxed) != req->hold_id)
-        return HF_ENOTOWNER;
+        return hf__shm_release_other(self, req);
     SHM_POINT();
     /* Nobody waits; or one who does is on the way, and may be late. */
     if ((!flags || (flags == (SHM_WAITERS | SHM_WAKING) && !l->fair)) &&
@@ -107,12 +108,18 @@ static int shm_release(void *self, struct hf__req *req)
     return hf__shm_release_slow(self, l);
 }
 
+#define SHARED_CAPS                                                            \
+    (HF_CAP_FAIR | HF_CAP_LEASE | HF_CAP_EVENTS | HF_CAP_INSPECT)
+
 const struct hf__backend hf__shm_backend = {
     .abi = HF__ABI,
     .name = "shm",
     .flags = HF__DIRECT | HF__ENDLESS,
     .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
-                          HF_CAP_EVENTS | HF_CAP_INSPECT},
+                          HF_CAP_EVENTS | HF_CAP_INSPECT,
+             [HF_RWLOCK] = SHARED_CAPS,
+             [HF_SEMAPHORE] = SHARED_CAPS,
+             [HF_LATCH] = HF_CAP_EVENTS | HF_CAP_INSPECT},
     .fair_by_default = true,
     .options = "mode, group, waitv",
     .open = shm_open,

@@ -5,8 +5,12 @@
  *   file.c   opens, checks, makes and maps the file
  *   slot.c   clients: registration, life and death, the tables' mutex
  *   entry.c  names: finding, making, taking back; tokens
- *   queue.c  the word and its queue: entering, leaving, passing on, leases
+ *   cell.c   cells: taking and giving back
+ *   queue.c  a mutex's word and queue: entering, leaving, passing on, leases
  *   attempt.c  what the core asks: looking, waiting, releasing, renewing
+ *   share.c  the word of a shared kind: changing it, passing on, taking back
+ *   line.c   what the core asks of a line of such a kind
+ *   latch.c  the latch
  *   wait.c   futexes: ringing, sleeping, the keeper's share
  *   query.c  inspect, list, break
  *   shm.c    the backend's table
@@ -30,6 +34,11 @@
 #define SHM_WATCHED_MAX 100u         /* by the keeper, in one sleep */
 #define SHM_NO_CELL 0xffffu
 
+/* Cells that idle lines keep for the next time: so many of a client, and never
+ * the last quarter of all. */
+#define SHM_KEPT_MAX 64u
+#define SHM_KEPT_BELOW (SHM_CELLS / 4 * 3)
+
 /* A place at which a test may end the process: between any two steps that
  * others can see. */
 #ifdef HF__SHM_POINTS
@@ -52,12 +61,19 @@ struct shm {
     atomic_bool lost;       /* the file was deleted under us */
     shm_u64 there_at;       /* when we last looked, in 64 ms */
     uint32_t doorbell_seen; /* the keeper's */
+    shm_u32 cells;          /* that lines of ours have */
+    uint16_t *lines;        /* to each entry, of kinds that have several */
 
     pthread_mutex_t async_mutex; /* a leaf: nothing is taken under it */
     struct shm_wait *async;      /* those that the keeper watches for */
 };
 
-enum shm_state { SHM_IDLE, SHM_QUEUED, SHM_HELD };
+enum shm_state {
+    SHM_IDLE,
+    SHM_QUEUED,
+    SHM_HELD,
+    SHM_SHARED, /* a shm_line: see its phase */
+};
 
 /*
  * What a link needs to wait: made at its first wait, freed with it. `watch` is
@@ -66,9 +82,9 @@ enum shm_state { SHM_IDLE, SHM_QUEUED, SHM_HELD };
 struct shm_wait {
     struct shm_watch {
         shm_u32 bell; /* value of its cell's bell before the look */
-        shm_u32 slot; /* of the client whose death concerns it; 0: none */
-        shm_u32 word; /* value of that slot's liveness word */
-        _Atomic hf__time until; /* look again then at the latest */
+        shm_u32 slot[SHM_WATCHED]; /* of clients whose death concerns it; 0 */
+        shm_u32 word[SHM_WATCHED]; /* values of their liveness words */
+        _Atomic hf__time until;    /* look again then at the latest */
     } watch;
     shm_u16 cell; /* while QUEUED, else SHM_NO_CELL */
     bool announced;
@@ -88,6 +104,18 @@ struct shm_link {
     uint16_t index;     /* of the entry */
     uint8_t state;
     bool fair;
+};
+
+/* One of the lines to a name of another kind. Its cell stays with it when it
+ * is idle, if there are enough. */
+struct shm_line {
+    struct shm_link link; /* state: SHM_SHARED */
+    shm_u16 cell;         /* or SHM_NO_CELL; renew reads it */
+    uint16_t size;        /* permits that there are */
+    uint8_t kind;
+    uint8_t phase;  /* SHM_IDLE, SHM_QUEUED, SHM_HELD */
+    bool leased;    /* the cell's lease may have an end */
+    uint32_t round; /* latch: when the wait began */
 };
 
 /* file.c */
@@ -115,6 +143,8 @@ int hf__shm_attach(void *, struct hf__remote *);
 void hf__shm_detach(void *, struct hf__remote *);
 /* -1: there is none. Tables locked, like the next. */
 int hf__shm_find_locked(struct shm *, const char *name, size_t len);
+/* The same among those that we have lines to: needs no tables. */
+int hf__shm_find_attached(struct shm *, const char *name, size_t len);
 /* Frees the entry if nobody has it, holds it or waits for it. */
 bool hf__shm_reclaim_locked(struct shm *, unsigned index);
 /* The tables are not to be had: names that nobody uses stay, until somebody
@@ -125,9 +155,25 @@ void hf__shm_raise_epoch(struct shm_entry *, uint64_t epoch);
 /* The label of that grant, where it is not its client's. */
 void hf__shm_label_grant(struct shm_entry *, const char *, uint64_t word);
 
+/* cell.c */
+/* One of ours, in nobody's queue; or a code. */
+int hf__shm_cell_take(struct shm *);
+/* Gives it back, with whatever it has. */
+void hf__shm_cell_drop(struct shm *, unsigned cell);
+/* NULL: out of memory. */
+struct shm_wait *hf__shm_wait_of(struct shm *, struct shm_link *,
+                                 struct hf__remote *);
+/* Like hf__shm_file_there, but asks the kernel now and then only. */
+bool hf__shm_still_there(struct shm *);
+/* The next cell of an entry from that number on, if it is somebody's;
+ * SHM_NO_CELL. */
+unsigned hf__shm_cell_next(struct shm *, unsigned index, unsigned from);
+
 /* attempt.c */
 int hf__shm_attempt_slow(struct shm *, struct hf__req *);
 int hf__shm_release_slow(struct shm *, struct shm_link *);
+/* Not of a mutex that is held. */
+int hf__shm_release_other(struct shm *, struct hf__req *);
 int hf__shm_abandon(void *, struct hf__req *);
 int hf__shm_renew(void *, struct hf__batch *);
 /* Ends whatever the link has: a hold or a wait. */
@@ -159,18 +205,75 @@ bool hf__shm_lease_write(struct shm *, unsigned index, uint64_t word,
 bool hf__shm_pass(struct shm *, unsigned index, uint64_t word);
 /* Makes decisions fail that were made on what has changed. */
 void hf__shm_stir(struct shm_entry *);
-/* Takes a cell out of its queue. */
-void hf__shm_cell_drop(struct shm *, unsigned cell);
 /* When the lease of the word's holder ends; HF__NEVER if it has none. */
 hf__time hf__shm_lease_end(struct shm_entry *, uint64_t word);
+
+/* share.c */
+/*
+ * One change, of a word as it was read: the cell has that many permits then.
+ * False: the word has changed. The next is of a cell that somebody else has:
+ * if that waits, it does not any more.
+ */
+bool hf__shm_change(struct shm *, struct shm_entry *, uint64_t *word,
+                    unsigned cell, unsigned permits);
+bool hf__shm_take_back(struct shm *, struct shm_entry *, uint64_t *word,
+                       unsigned cell);
+void hf__shm_share_stir(struct shm_entry *, uint64_t flags);
+/* Grants to those who are first in the queue, as many as fit, and rings them;
+ * but not `self`. False: nothing was to be done. */
+bool hf__shm_share_pass(struct shm *, unsigned index, unsigned self);
+/* In case that who granted to the cell is not there any more to go on. */
+void hf__shm_share_pass_on(struct shm *, unsigned index, unsigned cell,
+                           uint64_t ticket);
+/* All that the cell has, and its place; the word does not name it then. */
+void hf__shm_share_clear(struct shm *, unsigned index, unsigned cell);
+/* Takes it from all who hold it. False: nobody did. */
+bool hf__shm_share_break(struct shm *, unsigned index);
+static inline unsigned shm_size(struct shm_entry *e)
+{
+    return (e->kind & 0xff) == HF_RWLOCK ? SHM_PERMITS_MAX : e->permits;
+}
+static inline hf__time shm_cell_lease_end(struct shm_cell *c)
+{
+    uint64_t until = atomic_load(&c->lease) >> 24;
+
+    return until ? (hf__time)until * HF__MS : HF__NEVER;
+}
+static inline uint64_t shm_to_ms(hf__time at)
+{
+    return (uint64_t)(at / HF__MS) + 1;
+}
+
+/* line.c */
+int hf__shm_line_attempt(struct shm *, struct hf__req *);
+int hf__shm_line_release(struct shm *, struct hf__req *);
+int hf__shm_line_renew(struct shm *, const struct hf__renewal *, hf__time now);
+int hf__shm_line_downgrade(struct shm *, const struct hf__query *);
+/* Ends whatever the line has. */
+int hf__shm_line_let_go(struct shm *, struct shm_line *);
+void hf__shm_line_detach(struct shm *, struct shm_line *);
+/* A cell of that entry, for the line to hold or wait with. */
+int hf__shm_line_cell(struct shm *, struct shm_line *,
+                      const struct hf__remote *);
+/* Into the queue: the cell has a ticket. */
+int hf__shm_line_queue(struct shm *, struct shm_line *, struct hf__req *);
+void hf__shm_line_unqueue(struct shm *, struct shm_line *);
+int hf__shm_line_sleep(struct shm *, struct shm_wait *, struct hf__req *);
+
+/* latch.c */
+int hf__shm_latch_attempt(struct shm *, struct hf__req *);
+int hf__shm_latch_query(struct shm *, struct hf__query *);
+/* Lets everybody go. False: it was at 0. */
+bool hf__shm_latch_open(struct shm *, unsigned index);
 
 /* wait.c */
 void hf__shm_ring(struct shm *, unsigned cell);
 void hf__shm_wake(shm_u32 *word, int how_many);
 void hf__shm_tell_death(struct shm *, uint32_t owner);
-/* To look again when the owner dies, and at that time at the latest. */
-void hf__shm_watch(struct shm *, struct shm_wait *, uint32_t owner,
-                   hf__time until);
+/* To look again when one of the owners dies, and at that time at the latest.
+ * At most SHM_WATCHED. */
+void hf__shm_watch(struct shm *, struct shm_wait *, const uint32_t *owners,
+                   unsigned len, hf__time until);
 /* Its cell watches nobody any more. */
 void hf__shm_unwatch(struct shm *, struct shm_cell *);
 /* If whom it watches is dead: tells those who sleep on the same word. */

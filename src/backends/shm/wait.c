@@ -1,9 +1,9 @@
 /*
  * Sleeping and being woken. A waiter's thread sleeps in futex_waitv(2) on
- * three words at once: its cell's bell, the liveness word of the client that
- * it waits behind, and the private word by which its own process gets it out.
- * Where that call is missing (before Linux 5.16) or forbidden, it sleeps on
- * the bell alone and looks at the rest every 50 ms.
+ * some words at once: its cell's bell, the liveness words of the clients that
+ * it waits behind (mostly one), and the private word by which its own process
+ * gets it out. Where that call is missing (before Linux 5.16) or forbidden, it
+ * sleeps on the bell alone and looks at the rest every 50 ms.
  *
  * Nothing can be missed: the bell was read before the lock's word was looked
  * at, and the liveness word as it was when its owner was seen alive; if either
@@ -100,62 +100,105 @@ static void count_watcher(struct shm *s, unsigned slot, bool comes)
         ;
 }
 
-void hf__shm_unwatch(struct shm *s, struct shm_cell *c)
+static void unwatch(struct shm *s, struct shm_cell *c, unsigned from)
 {
-    unsigned slot = atomic_exchange(&c->watching, 0);
+    for (unsigned i = from; i < SHM_WATCHED; i++) {
+        unsigned slot =
+            atomic_load_explicit(&c->watching[i], memory_order_relaxed);
 
-    if (slot)
-        count_watcher(s, slot, false);
+        if (slot && (slot = atomic_exchange(&c->watching[i], 0)))
+            count_watcher(s, slot, false);
+    }
 }
 
-/* How long to sleep beside the others who watch that slot. */
-static hf__time patience(struct shm *s, struct shm_wait *w, unsigned slot)
+void hf__shm_unwatch(struct shm *s, struct shm_cell *c)
+{
+    unwatch(s, c, 0);
+}
+
+/* The cell's watched slots are those of w. How long to sleep beside the others
+ * who watch them. */
+static hf__time patience(struct shm *s, struct shm_wait *w)
 {
     struct shm_cell *c = &s->file->cell[atomic_load(&w->cell)];
-    hf__time crowd;
+    hf__time nap = SHM_LOOK_NS, crowd;
+    unsigned i, slot;
 
-    if (atomic_load(&c->watching) != slot) {
-        hf__shm_unwatch(s, c);
-        atomic_store(&c->watching, (uint16_t)slot);
-        count_watcher(s, slot, true);
+    for (i = 0; i < SHM_WATCHED; i++) {
+        slot = atomic_load(&w->watch.slot[i]);
+        if (!slot)
+            break;
+        if (atomic_load(&c->watching[i]) != slot) {
+            unwatch(s, c, i);
+            atomic_store(&c->watching[i], (uint16_t)slot);
+            count_watcher(s, slot, true);
+        }
+        crowd = atomic_load(&s->file->slot[slot].watchers);
+        if (crowd > 1)
+            nap = least(nap, crowd * SHM_POLL_NS / 2);
     }
-    crowd = atomic_load(&s->file->slot[slot].watchers);
-    return crowd > 1 ? least(SHM_LOOK_NS, crowd * SHM_POLL_NS / 2)
-                     : SHM_LOOK_NS;
+    unwatch(s, c, i);
+    return nap;
+}
+
+/* The slot that w watches at that place, if its client has died since. */
+static uint32_t died(struct shm *s, struct shm_wait *w, unsigned i)
+{
+    uint32_t slot = atomic_load(&w->watch.slot[i]) % SHM_SLOTS;
+
+    if (!slot || atomic_load((shm_u32 *)&s->file->slot[slot].alive) ==
+                     atomic_load(&w->watch.word[i]))
+        return 0;
+    return slot;
 }
 
 /* Others may sleep on the word that woke us. */
 void hf__shm_pass_on_death(struct shm *s, struct shm_wait *w)
 {
-    uint32_t slot = atomic_load(&w->watch.slot);
+    uint32_t slot;
 
-    if (slot && atomic_load((shm_u32 *)&s->file->slot[slot].alive) !=
-                    atomic_load(&w->watch.word))
-        hf__shm_tell_death(s, slot);
+    for (unsigned i = 0; i < SHM_WATCHED; i++)
+        if ((slot = died(s, w, i)))
+            hf__shm_tell_death(s, slot);
 }
 
-void hf__shm_watch(struct shm *s, struct shm_wait *w, uint32_t owner,
-                   hf__time until)
+/* The liveness word of one who is alive, made ready to be slept on; 0: it is
+ * not. */
+static uint32_t watch_word(struct shm *s, uint32_t owner)
 {
     shm_u32 *alive = (shm_u32 *)&s->file->slot[owner & SHM_SLOT_MASK].alive;
     uint32_t word = atomic_load(alive);
-    hf__time latest;
 
     while ((word & FUTEX_TID_MASK) && !(word & FUTEX_WAITERS) &&
            !(word & FUTEX_OWNER_DIED) &&
            !atomic_compare_exchange_weak(alive, &word, word | FUTEX_WAITERS))
         ;
     SHM_POINT();
-    if (!hf__shm_alive(s, owner)) {
-        atomic_store(&w->watch.slot, 0);
-        latest = soon(s, w);
-    } else {
-        w->dying = 0;
-        latest = s->core->now() + patience(s, w, owner & SHM_SLOT_MASK);
-        atomic_store(&w->watch.word, word | FUTEX_WAITERS);
-        atomic_store(&w->watch.slot, owner & SHM_SLOT_MASK);
+    return hf__shm_alive(s, owner) ? word | FUTEX_WAITERS : 0;
+}
+
+void hf__shm_watch(struct shm *s, struct shm_wait *w, const uint32_t *owners,
+                   unsigned len, hf__time until)
+{
+    unsigned n = 0;
+    hf__time latest;
+
+    for (unsigned i = 0; i < len; i++) {
+        uint32_t word = watch_word(s, owners[i]);
+
+        if (!word)
+            continue;
+        atomic_store(&w->watch.word[n], word);
+        atomic_store(&w->watch.slot[n++], owners[i] & SHM_SLOT_MASK);
     }
-    atomic_store(&w->watch.until, until < latest ? until : latest);
+    for (unsigned i = n; i < SHM_WATCHED; i++)
+        atomic_store(&w->watch.slot[i], 0);
+    latest = s->core->now() + patience(s, w);
+    if (n < len)
+        latest = least(latest, soon(s, w));
+    else
+        w->dying = 0;
+    atomic_store(&w->watch.until, least(until, latest));
 }
 
 static struct timespec monotonic(hf__time from_now)
@@ -219,17 +262,19 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
              false);
     pthread_mutex_lock(&s->async_mutex);
     for (struct shm_wait *w = s->async; w; w = w->next) {
-        uint32_t slot = atomic_load(&w->watch.slot);
-
         until = least(until, atomic_load(&w->watch.until));
-        if (!slot || (seen[slot / 64] >> slot % 64 & 1))
-            continue;
-        seen[slot / 64] |= 1ULL << slot % 64;
-        if (len < 2 + SHM_WATCHED_MAX)
-            wait_for(&on[len++], &slots[slot].alive,
-                     atomic_load(&w->watch.word), false);
-        else
-            until = least(until, s->core->now() + SHM_POLL_NS);
+        for (unsigned i = 0; i < SHM_WATCHED; i++) {
+            uint32_t slot = atomic_load(&w->watch.slot[i]);
+
+            if (!slot || (seen[slot / 64] >> slot % 64 & 1))
+                continue;
+            seen[slot / 64] |= 1ULL << slot % 64;
+            if (len < 2 + SHM_WATCHED_MAX)
+                wait_for(&on[len++], &slots[slot].alive,
+                         atomic_load(&w->watch.word[i]), false);
+            else
+                until = least(until, s->core->now() + SHM_POLL_NS);
+        }
     }
     left = least(until - s->core->now(), SHM_NAP_NS);
     pthread_mutex_unlock(&s->async_mutex);
@@ -244,7 +289,8 @@ void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
     struct shm_link *l = remote ? remote->impl : NULL;
     struct shm_wait *w = l ? atomic_load(&l->wait) : NULL;
     unsigned cell = w ? atomic_load(&w->cell) : SHM_NO_CELL;
-    struct wait_on on[3];
+    struct wait_on on[2 + SHM_WATCHED];
+    unsigned len = 2;
     uint32_t slot, bell;
     hf__time left;
 
@@ -254,14 +300,15 @@ void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
     }
     if (cell == SHM_NO_CELL)
         return;
-    slot = atomic_load(&w->watch.slot);
     bell = atomic_load(&w->watch.bell);
     wait_for(&on[0], &s->file->cell[cell].bell, bell, false);
     wait_for(&on[1], word, expect, true);
-    wait_for(&on[2], &s->file->slot[slot].alive, atomic_load(&w->watch.word),
-             false);
+    for (unsigned i = 0; i < SHM_WATCHED; i++)
+        if ((slot = atomic_load(&w->watch.slot[i])))
+            wait_for(&on[len++], &s->file->slot[slot].alive,
+                     atomic_load(&w->watch.word[i]), false);
     left = least(until, atomic_load(&w->watch.until)) - s->core->now();
-    if (left > 0 && !sleep_on(s, on, slot ? 3 : 2, left) &&
+    if (left > 0 && !sleep_on(s, on, len, left) &&
         __atomic_load_n(word, __ATOMIC_ACQUIRE) == expect)
         sleep_on_one(&s->file->cell[cell].bell, bell, false,
                      least(left, SHM_POLL_NS));
@@ -312,7 +359,6 @@ void hf__shm_async_remove(struct shm *s, struct shm_wait *w)
 static bool is_due(struct shm *s, struct shm_wait *w, hf__time now)
 {
     unsigned cell = atomic_load(&w->cell);
-    uint32_t slot = atomic_load(&w->watch.slot);
 
     if (cell == SHM_NO_CELL)
         return false;
@@ -320,8 +366,10 @@ static bool is_due(struct shm *s, struct shm_wait *w, hf__time now)
         return true;
     if (now >= atomic_load(&w->watch.until))
         return true;
-    return slot && atomic_load((shm_u32 *)&s->file->slot[slot].alive) !=
-                       atomic_load(&w->watch.word);
+    for (unsigned i = 0; i < SHM_WATCHED; i++)
+        if (died(s, w, i))
+            return true;
+    return false;
 }
 
 void hf__shm_advance(void *self, hf__time now)

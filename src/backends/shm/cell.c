@@ -1,0 +1,126 @@
+/*
+ * Cells. A free one is taken by whoever needs it, without the tables' mutex:
+ * near the number of its slot, so that clients do not all try the same. It is
+ * given back when it is in no queue, has no permits and no word names it.
+ */
+#include "shm.h"
+
+/* Up to where cells are looked for. Before one is taken, lest it be lost. */
+static void raise_high(struct shm_file *f, uint32_t high)
+{
+    uint32_t old = atomic_load(&f->header.cells_high);
+
+    while (old < high &&
+           !atomic_compare_exchange_weak(&f->header.cells_high, &old, high))
+        ;
+}
+
+int hf__shm_cell_take(struct shm *s)
+{
+    struct shm_file *f = s->file;
+    unsigned start = (s->me & SHM_SLOT_MASK) - 1;
+
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < SHM_CELLS; i++) {
+            unsigned n = (start + i) % SHM_CELLS;
+            uint32_t free_cell = 0;
+
+            if (atomic_load_explicit(&f->cell[n].owner, memory_order_relaxed))
+                continue;
+            raise_high(f, n + 1);
+            SHM_POINT();
+            if (atomic_compare_exchange_strong(&f->cell[n].owner, &free_cell,
+                                               s->me))
+                return (int)n;
+        }
+        if (round || hf__shm_lock(s, SHM_TABLES_NS))
+            break;
+        hf__shm_bury_all_locked(s);
+        hf__shm_unlock(s);
+    }
+    return s->core->why(s->client, HF_EBACKEND,
+                        "%s: %u waits and shared holds are there already, the "
+                        "limit",
+                        s->path, SHM_CELLS);
+}
+
+struct shm_wait *hf__shm_wait_of(struct shm *s, struct shm_link *l,
+                                 struct hf__remote *remote)
+{
+    struct shm_wait *wait = atomic_load(&l->wait);
+
+    if (wait)
+        return wait;
+    wait = s->core->alloc(s->client, sizeof(*wait));
+    if (!wait) {
+        s->core->why(s->client, HF_ENOMEM, "out of memory");
+        return NULL;
+    }
+    atomic_init(&wait->cell, SHM_NO_CELL);
+    wait->remote = remote;
+    atomic_store(&l->wait, wait);
+    return wait;
+}
+
+/* A wait may be over in a microsecond. */
+bool hf__shm_still_there(struct shm *s)
+{
+    uint64_t now = shm_wall_ms() / 64;
+
+    if (atomic_load_explicit(&s->there_at, memory_order_relaxed) == now)
+        return !atomic_load(&s->lost);
+    atomic_store_explicit(&s->there_at, now, memory_order_relaxed);
+    return hf__shm_file_there(s);
+}
+
+unsigned hf__shm_cell_next(struct shm *s, unsigned index, unsigned from)
+{
+    struct shm_file *f = s->file;
+    unsigned high = atomic_load(&f->header.cells_high) % (SHM_CELLS + 1);
+
+    while (from < high) {
+        uint64_t bits =
+            atomic_load(&f->entry[index].cells[from / 64]) >> from % 64;
+
+        if (!bits) {
+            from = (from / 64 + 1) * 64;
+            continue;
+        }
+        from += (unsigned)__builtin_ctzll(bits);
+        if (atomic_load(&f->cell[from].owner) &&
+            atomic_load(&f->cell[from].name) == index)
+            return from;
+        from++;
+    }
+    return SHM_NO_CELL;
+}
+
+/* Out of the entry's list, whatever it is there for. */
+static void leave_entry(struct shm *s, unsigned index, unsigned cell)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    unsigned kind = e->kind & 0xff;
+
+    if (kind == HF_RWLOCK || kind == HF_SEMAPHORE)
+        hf__shm_share_clear(s, index, cell);
+    SHM_POINT();
+    atomic_fetch_and(&e->cells[cell / 64], ~(1ULL << cell % 64));
+    SHM_POINT();
+    if (kind == HF_MUTEX)
+        hf__shm_stir(e);
+    else if (kind != HF_LATCH)
+        hf__shm_share_stir(e, 0);
+}
+
+void hf__shm_cell_drop(struct shm *s, unsigned cell)
+{
+    struct shm_cell *c = &s->file->cell[cell];
+    unsigned index = atomic_load(&c->name) % SHM_NAMES;
+
+    SHM_POINT();
+    if (atomic_load(&s->file->entry[index].cells[cell / 64]) >> cell % 64 & 1)
+        leave_entry(s, index, cell);
+    hf__shm_unwatch(s, c);
+    SHM_POINT();
+    atomic_store(&c->owner, 0);
+}

@@ -1,0 +1,163 @@
+/*
+ * The latch: a count in a word that everybody swaps, and cells of those who
+ * wait for it to come to 0. There is no order among them and nobody to watch:
+ * each sleeps on its bell, and is let through when the count is 0, or has been
+ * since it came (the round is another): who sets it again at once keeps nobody
+ * of those who waited for the last one.
+ *
+ * A latch is in use until it has come down to 0, whoever lives. One who is
+ * killed between the last count and the last bell leaves the rest to their
+ * next look.
+ */
+#include "shm.h"
+
+static uint32_t round_of(uint64_t word)
+{
+    return (uint32_t)(word >> 33);
+}
+
+/* Where we cannot be overlooked any more. False: look again. */
+static bool announce(struct shm_entry *e, uint64_t word)
+{
+    if (word & SHM_LATCH_QUEUE)
+        return true;
+    SHM_POINT();
+    return atomic_compare_exchange_strong(&e->word, &word,
+                                          word | SHM_LATCH_QUEUE);
+}
+
+static int look(struct shm *s, struct shm_line *l, struct hf__req *req)
+{
+    struct shm_cell *cells = s->file->cell;
+
+    for (;;) {
+        struct shm_wait *wait = atomic_load(&l->link.wait);
+        uint64_t w;
+        int rc;
+
+        if (l->phase == SHM_QUEUED)
+            atomic_store(&wait->watch.bell,
+                         atomic_load(&cells[atomic_load(&l->cell)].bell));
+        w = atomic_load(&l->link.entry->word);
+        if (!shm_left(w) ||
+            (l->phase == SHM_QUEUED && round_of(w) != l->round)) {
+            hf__shm_line_let_go(s, l);
+            return HF__GRANTED;
+        }
+        if (l->phase == SHM_QUEUED) {
+            if (!announce(l->link.entry, w))
+                continue;
+            hf__shm_watch(s, wait, NULL, 0, HF__NEVER);
+            return hf__shm_line_sleep(s, wait, req);
+        }
+        if (!req->may_queue)
+            return HF__BUSY;
+        l->round = round_of(w);
+        if ((rc = hf__shm_line_cell(s, l, req->remote)) ||
+            (rc = hf__shm_line_queue(s, l, req)))
+            return rc;
+    }
+}
+
+int hf__shm_latch_attempt(struct shm *s, struct hf__req *req)
+{
+    struct shm_line *l = req->remote->impl;
+
+    if (atomic_load(&l->link.hold_id) != req->hold_id)
+        hf__shm_line_let_go(s, l);
+    atomic_store(&l->link.hold_id, req->hold_id);
+    if (l->phase == SHM_QUEUED)
+        atomic_store(&s->file->cell[atomic_load(&l->cell)].is_async,
+                     req->is_async);
+    req->token = 0;
+    return look(s, l, req);
+}
+
+static void ring_all(struct shm *s, unsigned index)
+{
+    unsigned n = 0;
+
+    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
+        if (atomic_load(&s->file->cell[n].ticket))
+            hf__shm_ring(s, n);
+}
+
+/* One less, or all; what is left. False: it was at 0. */
+static bool count_down(struct shm *s, unsigned index, bool all, uint32_t *left)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    uint64_t w = atomic_load(&e->word), new;
+
+    do {
+        *left = 0;
+        if (!shm_left(w))
+            return false;
+        *left = all ? 0 : shm_left(w) - 1;
+        new = w - 1;
+        if (!*left)
+            new = (w & ~(SHM_LEFT_MASK | SHM_LATCH_QUEUE)) + SHM_ROUND_ONE;
+        SHM_POINT();
+    } while (!atomic_compare_exchange_weak(&e->word, &w, new));
+    SHM_POINT();
+    if (!*left && (w & SHM_LATCH_QUEUE))
+        ring_all(s, index);
+    return true;
+}
+
+bool hf__shm_latch_open(struct shm *s, unsigned index)
+{
+    uint32_t left;
+
+    return count_down(s, index, true, &left);
+}
+
+static int set(struct shm_entry *e, uint64_t *count)
+{
+    uint64_t w = atomic_load(&e->word);
+
+    do {
+        if (shm_left(w)) {
+            *count = shm_left(w);
+            return HF_EBUSY;
+        }
+        SHM_POINT();
+    } while (
+        !atomic_compare_exchange_weak(&e->word, &w, w | (*count & INT32_MAX)));
+    SHM_POINT();
+    return HF__DONE;
+}
+
+static int ask(struct shm *s, struct hf__query *q, unsigned index)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    uint32_t left;
+
+    if (q->req.op == HF__LATCH_SET)
+        return set(e, &q->count);
+    if (q->req.op == HF__LATCH_DOWN)
+        count_down(s, index, false, &left);
+    else
+        left = shm_left(atomic_load(&e->word));
+    q->count = left;
+    return HF__DONE;
+}
+
+/* No answer gets lost here, so nothing is ever sent again: the number of the
+ * request need not be kept. */
+int hf__shm_latch_query(struct shm *s, struct hf__query *q)
+{
+    struct hf__remote remote = {.name = q->name,
+                                .name_len = (uint16_t)q->name_len,
+                                .kind = HF_LATCH,
+                                .label = s->label};
+    int index = hf__shm_find_attached(s, q->name, q->name_len), rc;
+
+    if (index >= 0)
+        return ask(s, q, (unsigned)index);
+    rc = hf__shm_attach(s, &remote);
+    if (rc)
+        return rc;
+    rc = ask(s, q, ((struct shm_line *)remote.impl)->link.index);
+    hf__shm_detach(s, &remote);
+    return rc;
+}

@@ -1,0 +1,590 @@
+/*
+ * What the core asks of a line to a read-write lock or a semaphore: attempt,
+ * release, downgrade, renew.
+ *
+ * An attempt is a look, as for a mutex (attempt.c): has our cell got what it
+ * wants, is there enough and nobody waits, or is there somebody whose permits
+ * can be taken back? If none of these we wait, and the look ends with the
+ * choice of what to sleep on.
+ */
+#include "shm.h"
+
+static struct shm_cell *cell_of(struct shm *s, struct shm_line *l)
+{
+    return &s->file->cell[atomic_load_explicit(&l->cell, memory_order_relaxed) %
+                          SHM_CELLS];
+}
+
+static unsigned wanted(const struct shm_line *l, const struct hf__req *req)
+{
+    if (l->kind == HF_RWLOCK)
+        return req->remote->mode == HF_READ ? 1 : SHM_PERMITS_MAX;
+    return req->permits ? req->permits : 1;
+}
+
+static bool has_now(struct shm *s, struct shm_line *l)
+{
+    return shm_has(s->file, atomic_load(&l->link.entry->word),
+                   atomic_load_explicit(&l->cell, memory_order_relaxed));
+}
+
+int hf__shm_line_cell(struct shm *s, struct shm_line *l,
+                      const struct hf__remote *remote)
+{
+    struct shm_cell *c;
+    int n;
+
+    if (atomic_load(&l->cell) != SHM_NO_CELL)
+        return 0;
+    if (!hf__shm_still_there(s))
+        return HF_EBACKEND;
+    n = hf__shm_cell_take(s);
+    if (n < 0)
+        return n;
+    SHM_POINT();
+    c = &s->file->cell[n];
+    atomic_store(&c->name, l->link.index);
+    atomic_store(&c->ticket, 0);
+    atomic_store(&c->lease, 0);
+    shm_label_put(c->label, remote->label);
+    SHM_POINT();
+    atomic_fetch_or(&l->link.entry->cells[n / 64], 1ULL << n % 64);
+    SHM_POINT();
+    atomic_store(&l->cell, (uint16_t)n);
+    l->leased = false;
+    atomic_fetch_add(&s->cells, 1);
+    return 0;
+}
+
+static void give_cell(struct shm *s, struct shm_line *l)
+{
+    unsigned cell = atomic_exchange(&l->cell, SHM_NO_CELL);
+
+    if (cell == SHM_NO_CELL)
+        return;
+    hf__shm_cell_drop(s, cell);
+    atomic_fetch_sub(&s->cells, 1);
+}
+
+/* The line is idle: others may need its cell. */
+static void rest(struct shm *s, struct shm_line *l)
+{
+    if (__builtin_expect(
+            atomic_load_explicit(&s->cells, memory_order_relaxed) >
+                    SHM_KEPT_MAX ||
+                atomic_load_explicit(&l->cell, memory_order_relaxed) >=
+                    SHM_KEPT_BELOW,
+            0))
+        give_cell(s, l);
+}
+
+/* ---- in the queue -------------------------------------------------------- */
+
+int hf__shm_line_queue(struct shm *s, struct shm_line *l, struct hf__req *req)
+{
+    struct shm_wait *wait = hf__shm_wait_of(s, &l->link, req->remote);
+    struct shm_cell *c = cell_of(s, l);
+    uint64_t ticket;
+
+    if (!wait)
+        return HF_ENOMEM;
+    if (!hf__shm_still_there(s))
+        return HF_EBACKEND;
+    ticket = atomic_fetch_add(&l->link.entry->next_ticket, 1) + 1;
+    atomic_store(&c->want, (uint16_t)wanted(l, req));
+    atomic_store(&c->lease_ms, req->fixed ? req->lease_ms : 0);
+    atomic_store(&c->lease, ticket & 0xffffff);
+    atomic_store(&c->is_async, req->is_async);
+    atomic_store(&c->settled, 0);
+    atomic_store(&c->told, (uint8_t)~ticket);
+    atomic_store(&c->since, shm_wall_ms());
+    wait->announced = false;
+    wait->dying = 0;
+    for (unsigned i = 0; i < SHM_WATCHED; i++)
+        atomic_store(&wait->watch.slot[i], 0);
+    atomic_store(&wait->cell, atomic_load(&l->cell));
+    l->leased = req->fixed;
+    l->phase = SHM_QUEUED;
+    SHM_POINT();
+    atomic_store(&c->ticket, ticket);
+    SHM_POINT();
+    return 0;
+}
+
+void hf__shm_line_unqueue(struct shm *s, struct shm_line *l)
+{
+    struct shm_wait *wait = atomic_load(&l->link.wait);
+    struct shm_cell *c = cell_of(s, l);
+
+    hf__shm_async_remove(s, wait);
+    atomic_store(&wait->cell, SHM_NO_CELL);
+    l->phase = SHM_IDLE;
+    SHM_POINT();
+    atomic_store(&c->ticket, 0);
+    SHM_POINT();
+    hf__shm_unwatch(s, c);
+}
+
+struct neighbours {
+    unsigned behind;       /* the next of those who wait; SHM_NO_CELL */
+    uint32_t before_owner; /* of the one before; 0: none is */
+};
+
+/* Those who wait and are alive, as of that word. */
+static void find_neighbours(struct shm *s, const struct shm_line *l,
+                            uint64_t word, uint64_t mine, struct neighbours *r)
+{
+    struct shm_file *f = s->file;
+    uint64_t before = 0, behind = UINT64_MAX;
+    unsigned n = 0;
+
+    *r = (struct neighbours){SHM_NO_CELL, 0};
+    for (; (n = hf__shm_cell_next(s, l->link.index, n)) != SHM_NO_CELL; n++) {
+        uint64_t ticket = atomic_load(&f->cell[n].ticket);
+        uint32_t owner = atomic_load(&f->cell[n].owner);
+
+        if (ticket <= before || ticket >= behind || ticket == mine ||
+            shm_has(f, word, n) || !hf__shm_alive(s, owner))
+            continue;
+        if (ticket < mine) {
+            before = ticket;
+            r->before_owner = owner;
+        } else {
+            behind = ticket;
+            r->behind = n;
+        }
+    }
+}
+
+static void leave(struct shm *s, struct shm_line *l)
+{
+    struct shm_entry *e = l->link.entry;
+    unsigned cell = atomic_load(&l->cell);
+    uint64_t ticket = atomic_load(&s->file->cell[cell].ticket), w;
+    struct neighbours r;
+
+    hf__shm_pass_on_death(s, atomic_load(&l->link.wait));
+    hf__shm_line_unqueue(s, l);
+    hf__shm_share_stir(e, 0);
+    SHM_POINT();
+    do /* it was granted after all */
+        w = atomic_load(&e->word);
+    while (shm_has(s->file, w, cell) && !hf__shm_change(s, e, &w, cell, 0));
+    hf__shm_share_pass(s, l->link.index, SHM_NO_CELL);
+    SHM_POINT();
+    find_neighbours(s, l, atomic_load(&e->word), ticket, &r);
+    if (r.behind != SHM_NO_CELL)
+        hf__shm_ring(s, r.behind);
+    rest(s, l);
+}
+
+int hf__shm_line_sleep(struct shm *s, struct shm_wait *wait,
+                       struct hf__req *req)
+{
+    req->look_at = HF__NEVER; /* park knows when */
+    if (req->is_async)
+        req->look_at = hf__shm_async_add(s, wait);
+    else
+        hf__shm_async_remove(s, wait);
+    return HF__QUEUED;
+}
+
+static unsigned add_owner(uint32_t *owners, unsigned len, uint32_t owner)
+{
+    for (unsigned i = 0; i < len; i++)
+        if (owners[i] == owner)
+            return len;
+    if (len < SHM_WATCHED)
+        owners[len] = owner;
+    return len + 1;
+}
+
+/* False: the word has changed, and with it who holds. */
+static bool watch_holders(struct shm *s, struct shm_line *l, uint64_t word)
+{
+    struct shm_file *f = s->file;
+    uint32_t owners[SHM_WATCHED];
+    unsigned len = 0, n = 0;
+    hf__time until = HF__NEVER, end;
+
+    for (; (n = hf__shm_cell_next(s, l->link.index, n)) != SHM_NO_CELL; n++) {
+        if (!shm_has(f, word, n))
+            continue;
+        end = shm_cell_lease_end(&f->cell[n]);
+        until = end < until ? end : until;
+        if (len <= SHM_WATCHED && atomic_load(&f->cell[n].owner) != s->me)
+            len = add_owner(owners, len, atomic_load(&f->cell[n].owner));
+    }
+    if (len > SHM_WATCHED) { /* too many to watch */
+        len = SHM_WATCHED;
+        end = s->core->now() + SHM_POLL_NS;
+        until = end < until ? end : until;
+    }
+    hf__shm_watch(s, atomic_load(&l->link.wait), owners, len, until);
+    return atomic_load(&l->link.entry->word) == word;
+}
+
+/* Chooses whose death would concern us, and when to look again. False: look at
+ * once. */
+static bool wait_behind(struct shm *s, struct shm_line *l, uint64_t word,
+                        const struct neighbours *r)
+{
+    struct shm_wait *wait = atomic_load(&l->link.wait);
+
+    SHM_POINT();
+    if (!wait->announced && r->behind != SHM_NO_CELL)
+        hf__shm_ring(s, r->behind);
+    SHM_POINT();
+    wait->announced = true;
+    atomic_store(&cell_of(s, l)->settled, 1);
+    if (!r->before_owner)
+        return watch_holders(s, l, word);
+    hf__shm_watch(s, wait, &r->before_owner, 1, HF__NEVER);
+    return true;
+}
+
+/* ---- having it ----------------------------------------------------------- */
+
+/* The lease ends no earlier than that; it is never made shorter than its holder
+ * thinks. False: the cell has nothing any more, or somebody else was at it. */
+static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
+                    uint64_t old, hf__time until)
+{
+    shm_u64 *lease = &s->file->cell[cell].lease;
+    uint64_t new = shm_to_ms(until) << 24 | (old & 0xffffff), w;
+
+    SHM_POINT();
+    if (new > old && !atomic_compare_exchange_strong(lease, &old, new))
+        return false;
+    SHM_POINT();
+    w = atomic_load(&e->word);
+    do {
+        if (!shm_has(s->file, w, cell))
+            return false;
+    } while (!atomic_compare_exchange_weak(&e->word, &w, w + SHM_CHANGE_ONE));
+    return true;
+}
+
+/* The cell has it: the rest of the grant. False: it was taken away in the
+ * meantime; then the token might be a wrong one, too. */
+static inline bool settle(struct shm *s, struct shm_line *l,
+                          struct hf__req *req)
+{
+    struct shm_entry *e = l->link.entry;
+    uint64_t token;
+
+    if (l->kind == HF_RWLOCK && req->remote->mode != HF_READ)
+        token = atomic_fetch_add(&e->epoch, 1) + 1;
+    else
+        token = atomic_load(&e->epoch);
+    SHM_POINT();
+    if (__builtin_expect(!has_now(s, l), 0))
+        return false;
+    atomic_store_explicit(&cell_of(s, l)->since, (uint64_t)time(NULL) * 1000,
+                          memory_order_relaxed);
+    req->token = token;
+    l->phase = SHM_HELD;
+    atomic_store_explicit(&l->link.mine, token, memory_order_relaxed);
+    atomic_store_explicit(&l->link.hold_id, req->hold_id, memory_order_relaxed);
+    return true;
+}
+
+/* One try at what is free. */
+static bool take(struct shm *s, struct shm_line *l, struct hf__req *req,
+                 uint64_t word)
+{
+    struct shm_cell *c = cell_of(s, l);
+
+    if (req->fixed) {
+        req->sent_at = s->core->now();
+        atomic_store(&c->lease, shm_to_ms(req->sent_at + req->lease_ms * HF__MS)
+                                    << 24);
+    } else if (l->leased) {
+        atomic_store(&c->lease, 0);
+    }
+    l->leased = req->fixed;
+    SHM_POINT();
+    return hf__shm_change(s, l->link.entry, &word, atomic_load(&l->cell),
+                          wanted(l, req)) &&
+           settle(s, l, req);
+}
+
+/* Our cell was granted it. */
+static bool granted(struct shm *s, struct shm_line *l, struct hf__req *req)
+{
+    struct shm_cell *c = cell_of(s, l);
+    uint64_t ticket = atomic_load(&c->ticket);
+    bool ok = true;
+
+    if (l->phase == SHM_QUEUED)
+        hf__shm_line_unqueue(s, l);
+    if (req->fixed) {
+        req->sent_at = s->core->now();
+        ok = prolong(s, l->link.entry, atomic_load(&l->cell),
+                     atomic_load(&c->lease),
+                     req->sent_at + req->lease_ms * HF__MS);
+    }
+    ok = ok && settle(s, l, req);
+    if (ticket)
+        hf__shm_share_pass_on(s, l->link.index, atomic_load(&l->cell), ticket);
+    return ok;
+}
+
+/* Gone, or its lease is over. */
+static bool is_over(struct shm *s, struct shm_cell *c, uint32_t *dead)
+{
+    uint32_t owner = atomic_load(&c->owner);
+    hf__time end;
+
+    if (!hf__shm_alive(s, owner)) {
+        hf__shm_tell_death(s, owner);
+        if (hf__shm_gone(s, owner)) {
+            *dead = owner;
+            return true;
+        }
+    }
+    end = shm_cell_lease_end(c);
+    return end != HF__NEVER && end <= s->core->now();
+}
+
+/* Takes back what can be. False: nothing. */
+static bool help(struct shm *s, const struct shm_line *l, uint64_t word,
+                 uint32_t *dead)
+{
+    struct shm_file *f = s->file;
+    unsigned n = 0;
+    bool helped = false;
+
+    for (; (n = hf__shm_cell_next(s, l->link.index, n)) != SHM_NO_CELL; n++) {
+        if (!shm_has(f, word, n) || !is_over(s, &f->cell[n], dead))
+            continue;
+        helped = true;
+        if (!hf__shm_take_back(s, l->link.entry, &word, n))
+            break;
+    }
+    return helped;
+}
+
+/* For who comes, or is first: is there anything that would bring it on? */
+static bool bring_on(struct shm *s, struct shm_line *l, uint64_t word,
+                     uint32_t *dead)
+{
+    if (help(s, l, word, dead))
+        return true;
+    return (word & SHM_QUEUE) &&
+           hf__shm_share_pass(s, l->link.index, atomic_load(&l->cell));
+}
+
+/* A look of who waits. False: look again. */
+static bool look_queued(struct shm *s, struct shm_line *l, uint64_t word,
+                        uint32_t *dead)
+{
+    uint64_t ticket = atomic_load(&cell_of(s, l)->ticket);
+    struct neighbours r;
+
+    if (!ticket) { /* we had it, and lost it before we knew */
+        hf__shm_line_unqueue(s, l);
+        return false;
+    }
+    find_neighbours(s, l, word, ticket, &r);
+    if (!r.before_owner && bring_on(s, l, word, dead))
+        return false;
+    return wait_behind(s, l, word, &r);
+}
+
+static int look(struct shm *s, struct shm_line *l, struct hf__req *req,
+                uint32_t *dead)
+{
+    struct shm_entry *e = l->link.entry;
+    unsigned want = wanted(l, req);
+    int rc;
+
+    for (;;) {
+        struct shm_wait *wait = atomic_load(&l->link.wait);
+        uint64_t w;
+
+        if (l->phase == SHM_QUEUED)
+            atomic_store(&wait->watch.bell, atomic_load(&cell_of(s, l)->bell));
+        w = atomic_load(&e->word);
+        if (shm_has(s->file, w, atomic_load(&l->cell))) {
+            if (granted(s, l, req))
+                return HF__GRANTED;
+        } else if (l->phase == SHM_QUEUED) {
+            if (look_queued(s, l, w, dead))
+                return hf__shm_line_sleep(s, wait, req);
+        } else if (!(w & SHM_QUEUE) && shm_used(w) + want <= l->size) {
+            if (take(s, l, req, w))
+                return HF__GRANTED;
+        } else if (!bring_on(s, l, w, dead)) {
+            if (!req->may_queue)
+                return HF__BUSY;
+            if ((rc = hf__shm_line_queue(s, l, req)))
+                return rc;
+            hf__shm_share_stir(e, SHM_QUEUE);
+        }
+    }
+}
+
+static int attempt_slow(struct shm *s, struct shm_line *l, struct hf__req *req)
+{
+    uint32_t dead = 0;
+    int rc;
+
+    if (atomic_load(&l->link.hold_id) != req->hold_id)
+        hf__shm_line_let_go(s, l);
+    else if (l->phase == SHM_HELD && has_now(s, l)) {
+        req->token = atomic_load(&l->link.mine);
+        return HF__GRANTED;
+    }
+    atomic_store(&l->link.hold_id, req->hold_id);
+    rc = hf__shm_line_cell(s, l, req->remote);
+    if (rc)
+        return rc;
+    if (l->phase == SHM_QUEUED) {
+        hf__shm_pass_on_death(s, atomic_load(&l->link.wait));
+        atomic_store(&cell_of(s, l)->is_async, req->is_async);
+    }
+    rc = look(s, l, req, &dead);
+    if (rc != HF__GRANTED && rc != HF__QUEUED)
+        rest(s, l);
+    if (dead)
+        hf__shm_bury(s, dead);
+    return rc;
+}
+
+int hf__shm_line_attempt(struct shm *s, struct hf__req *req)
+{
+    struct shm_line *l = req->remote->impl;
+    unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
+    unsigned want = wanted(l, req);
+    uint64_t w;
+
+    if (l->kind == HF_LATCH)
+        return hf__shm_latch_attempt(s, req);
+    if (__builtin_expect(l->phase == SHM_IDLE && cell != SHM_NO_CELL &&
+                             !req->fixed && !l->leased,
+                         1)) {
+        w = atomic_load_explicit(&l->link.entry->word, memory_order_relaxed);
+        if (!(w & SHM_QUEUE) && shm_used(w) + want <= l->size &&
+            hf__shm_change(s, l->link.entry, &w, cell, want) &&
+            settle(s, l, req))
+            return HF__GRANTED;
+    }
+    return attempt_slow(s, l, req);
+}
+
+/* ---- and letting it go --------------------------------------------------- */
+
+static int give(struct shm *s, struct shm_line *l)
+{
+    struct shm_entry *e = l->link.entry;
+    unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
+    int rc = HF__DONE;
+    uint64_t w;
+
+    l->phase = SHM_IDLE;
+    do {
+        w = atomic_load(&e->word);
+        if (!shm_has(s->file, w, cell)) {
+            rc = HF_ENOTOWNER;
+            break;
+        }
+    } while (!hf__shm_change(s, e, &w, cell, 0));
+    if (!rc && (w & SHM_QUEUE))
+        hf__shm_share_pass(s, l->link.index, SHM_NO_CELL);
+    rest(s, l);
+    return rc;
+}
+
+int hf__shm_line_let_go(struct shm *s, struct shm_line *l)
+{
+    if (l->phase == SHM_HELD)
+        return give(s, l);
+    if (l->phase == SHM_QUEUED && l->kind == HF_LATCH) {
+        hf__shm_line_unqueue(s, l);
+        rest(s, l);
+    } else if (l->phase == SHM_QUEUED) {
+        leave(s, l);
+    }
+    return HF__DONE;
+}
+
+int hf__shm_line_release(struct shm *s, struct hf__req *req)
+{
+    struct shm_line *l = req->remote->impl;
+
+    if (l->kind == HF_LATCH)
+        return HF__DONE;
+    if (l->phase != SHM_HELD ||
+        atomic_load_explicit(&l->link.hold_id, memory_order_relaxed) !=
+            req->hold_id)
+        return HF_ENOTOWNER;
+    return give(s, l);
+}
+
+void hf__shm_line_detach(struct shm *s, struct shm_line *l)
+{
+    hf__shm_line_let_go(s, l);
+    give_cell(s, l);
+}
+
+/* The cell goes over to the other line, with what it has. */
+static void move(struct shm_line *from, struct shm_line *to, uint64_t hold_id)
+{
+    unsigned cell = atomic_load(&from->cell);
+    bool leased = from->leased;
+
+    atomic_store(&from->cell, atomic_load(&to->cell));
+    from->leased = to->leased;
+    from->phase = SHM_IDLE;
+    atomic_store(&to->cell, (uint16_t)cell);
+    to->leased = leased;
+    to->phase = SHM_HELD;
+    atomic_store(&to->link.mine, atomic_load(&from->link.mine));
+    atomic_store(&to->link.hold_id, hold_id);
+}
+
+int hf__shm_line_downgrade(struct shm *s, const struct hf__query *q)
+{
+    struct shm_line *from = q->line->impl, *to = q->into->impl;
+    struct shm_entry *e = from->link.entry;
+    unsigned cell;
+    uint64_t w;
+
+    if (from->phase != SHM_HELD || to->phase != SHM_IDLE ||
+        atomic_load(&from->link.hold_id) != q->req.hold_id)
+        return HF_ENOTOWNER;
+    move(from, to, q->req.hold_id);
+    cell = atomic_load(&to->cell);
+    do {
+        w = atomic_load(&e->word);
+        if (!shm_has(s->file, w, cell))
+            return HF_ENOTOWNER;
+    } while (!hf__shm_change(s, e, &w, cell, 1));
+    if (w & SHM_QUEUE)
+        hf__shm_share_pass(s, to->link.index, SHM_NO_CELL);
+    return HF__DONE;
+}
+
+/* Others may be at the line meanwhile: what is read first is believed if the
+ * hold is still the same. */
+int hf__shm_line_renew(struct shm *s, const struct hf__renewal *item,
+                       hf__time now)
+{
+    struct shm_line *l = item->remote->impl;
+    struct shm_entry *e = l->link.entry;
+    unsigned cell;
+    uint64_t lease;
+
+    do {
+        cell = atomic_load(&l->cell);
+        if (cell == SHM_NO_CELL)
+            return HF_ENOTOWNER;
+        lease = atomic_load(&s->file->cell[cell].lease);
+        if (atomic_load(&l->link.hold_id) != item->hold_id ||
+            !shm_has(s->file, atomic_load(&e->word), cell))
+            return HF_ENOTOWNER;
+    } while (lease >> 24 &&
+             !prolong(s, e, cell, lease, now + item->lease_ms * HF__MS));
+    return HF__DONE;
+}

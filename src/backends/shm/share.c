@@ -1,0 +1,355 @@
+/*
+ * The word of a read-write lock or a semaphore, see layout.h: what a cell has
+ * is changed here, for its owner, by its owner or by who has to.
+ *
+ * In the queue each waiter watches the one before it, as for a mutex; the
+ * first watches all holders. While somebody is first the holders only become
+ * fewer, so what it watches stays enough. When one dies, or the lease of one
+ * ends, whoever sees it takes back what it had and passes on.
+ *
+ * To *pass* is to grant to those who are first, in their order, as long as
+ * they fit; nobody overtakes. Then they are rung, the last of them first, the
+ * first last: it is the one who watches who passed. If that one dies before it
+ * has rung everybody, the first wakes, sees that it was not told, and goes on.
+ * Before them the first of those who go on waiting is rung: it has holders to
+ * watch now. Unless there is only the one before it, whom it watches already.
+ */
+#include "shm.h"
+
+/* Writes down what the word says of the cell that it names. False: the word
+ * has changed. The swap is needed even where it changes no more than the
+ * version: it makes those fail who are late. */
+static bool write_down(struct shm *s, struct shm_entry *e, uint64_t word)
+{
+    shm_u64 *hold = &s->file->cell[shm_named(word)].hold;
+    uint64_t old = atomic_load(hold);
+    uint64_t new = (old & ~0xfffULL) + 0x1000 + shm_named_has(word);
+
+    if (atomic_load(&e->word) != word)
+        return false;
+    SHM_POINT();
+    return atomic_compare_exchange_strong(hold, &old, new);
+}
+
+bool hf__shm_change(struct shm *s, struct shm_entry *e, uint64_t *word,
+                    unsigned cell, unsigned permits)
+{
+    uint64_t old = *word, new;
+
+    if ((old & SHM_NAMED) && shm_named(old) != cell && !write_down(s, e, old))
+        return false;
+    new = shm_changed(old, cell, permits,
+                      shm_used(old) - shm_has(s->file, old, cell) + permits);
+    SHM_POINT();
+    if (!atomic_compare_exchange_strong(&e->word, &old, new))
+        return false;
+    SHM_POINT();
+    *word = new;
+    return true;
+}
+
+/* A ticket that is there while the cell has permits is of the wait that these
+ * have ended: without it, it would wait again for what it lost. */
+bool hf__shm_take_back(struct shm *s, struct shm_entry *e, uint64_t *word,
+                       unsigned cell)
+{
+    shm_u64 *place = &s->file->cell[cell].ticket;
+    uint64_t ticket = atomic_load(place);
+
+    if (ticket) {
+        if (atomic_load(&e->word) != *word)
+            return false;
+        SHM_POINT();
+        atomic_compare_exchange_strong(place, &ticket, 0);
+    }
+    return hf__shm_change(s, e, word, cell, 0);
+}
+
+void hf__shm_share_stir(struct shm_entry *e, uint64_t flags)
+{
+    uint64_t w = atomic_load(&e->word);
+
+    while (!atomic_compare_exchange_weak(&e->word, &w,
+                                         (w + SHM_CHANGE_ONE) | flags))
+        ;
+}
+
+/* ---- passing on --------------------------------------------------------- */
+
+struct place {
+    uint64_t ticket;
+    unsigned cell;
+};
+
+#define LINE_UP 64u
+
+/* The first of those who wait, in their order. */
+struct line_up {
+    unsigned total, len;
+    struct place at[LINE_UP];
+};
+
+static void line_up_add(struct line_up *up, uint64_t ticket, unsigned cell)
+{
+    unsigned i = up->len;
+
+    up->total++;
+    if (i == LINE_UP && up->at[i - 1].ticket < ticket)
+        return;
+    if (i < LINE_UP)
+        up->len++;
+    else
+        i--;
+    for (; i && up->at[i - 1].ticket > ticket; i--)
+        up->at[i] = up->at[i - 1];
+    up->at[i] = (struct place){ticket, cell};
+}
+
+/* As of that word. */
+static void line_up(struct shm *s, unsigned index, uint64_t word,
+                    struct line_up *up)
+{
+    struct shm_file *f = s->file;
+    unsigned n = 0;
+
+    up->total = up->len = 0;
+    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++) {
+        struct shm_cell *c = &f->cell[n];
+        uint64_t ticket = atomic_load(&c->ticket);
+
+        if (ticket && !shm_has(f, word, n) &&
+            hf__shm_alive(s, atomic_load(&c->owner)))
+            line_up_add(up, ticket, n);
+    }
+}
+
+/* What one pass did. */
+struct passed {
+    unsigned len, self;
+    unsigned first_left;       /* who waits on; SHM_NO_CELL */
+    uint32_t granted[LINE_UP]; /* cell; from bit 12 on: its ticket, 8 bits */
+};
+
+static void tell(struct shm *s, unsigned cell, uint64_t ticket, bool is_self)
+{
+    struct shm_cell *c = &s->file->cell[cell];
+
+    if ((uint8_t)atomic_load(&c->ticket) != (uint8_t)ticket)
+        return; /* knows already */
+    SHM_POINT();
+    atomic_store(&c->told, (uint8_t)ticket);
+    if (!is_self)
+        hf__shm_ring(s, cell);
+}
+
+/* Those from that one on, the last of them first. */
+static void tell_from(struct shm *s, struct passed *p, unsigned from)
+{
+    while (p->len > from) {
+        uint32_t last = p->granted[--p->len];
+
+        tell(s, last & 0xfff, last >> 12, (last & 0xfff) == p->self);
+    }
+}
+
+/* The lease begins with the grant. False: the word has changed, or somebody
+ * else is at it. */
+static bool begin_lease(struct shm *s, struct shm_entry *e, uint64_t word,
+                        const struct place *at)
+{
+    struct shm_cell *c = &s->file->cell[at->cell];
+    uint32_t lease_ms = atomic_load(&c->lease_ms);
+    uint64_t old = atomic_load(&c->lease), new;
+
+    if (!lease_ms)
+        return true;
+    if (atomic_load(&e->word) != word)
+        return false;
+    new = shm_to_ms(s->core->now() + lease_ms * HF__MS) << 24;
+    SHM_POINT();
+    return atomic_compare_exchange_strong(&c->lease, &old,
+                                          new | (at->ticket & 0xffffff));
+}
+
+static unsigned wanted(struct shm_cell *c)
+{
+    unsigned want = atomic_load(&c->want);
+
+    return want ? want : 1; /* who knows what is in the file */
+}
+
+/* False: the word has changed. */
+static bool grant(struct shm *s, unsigned index, uint64_t *word,
+                  const struct line_up *up, struct passed *p)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    unsigned size = shm_size(e);
+
+    for (unsigned i = 0; i < up->len; i++) {
+        const struct place *at = &up->at[i];
+        unsigned want = wanted(&s->file->cell[at->cell]);
+
+        p->first_left = at->cell;
+        if (shm_used(*word) + want > size)
+            return true;
+        if (p->len == LINE_UP) /* but the first, who would go on for us */
+            tell_from(s, p, 1);
+        if (!begin_lease(s, e, *word, at) ||
+            !hf__shm_change(s, e, word, at->cell, want))
+            return false;
+        p->granted[p->len++] = at->cell | (uint32_t)(at->ticket & 0xff) << 12;
+    }
+    p->first_left = SHM_NO_CELL;
+    return true;
+}
+
+/* Does the one behind watch all that it has to? */
+static bool is_watched(struct shm *s, uint64_t word, unsigned last)
+{
+    struct shm_cell *c = &s->file->cell[last];
+
+    return shm_used(word) == atomic_load(&c->want) &&
+           atomic_load(&c->settled) && hf__shm_alive(s, atomic_load(&c->owner));
+}
+
+static void ring(struct shm *s, uint64_t word, struct passed *p)
+{
+    if (p->first_left != SHM_NO_CELL &&
+        !is_watched(s, word, p->granted[p->len - 1] & 0xfff))
+        hf__shm_ring(s, p->first_left);
+    tell_from(s, p, 0);
+}
+
+bool hf__shm_share_pass(struct shm *s, unsigned index, unsigned self)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    struct line_up up;
+    struct passed p;
+    bool moved = false;
+    uint64_t w;
+
+    p.len = 0;
+    p.self = self;
+    p.first_left = SHM_NO_CELL;
+    for (;;) {
+        w = atomic_load(&e->word);
+        if (!(w & SHM_QUEUE))
+            break;
+        line_up(s, index, w, &up);
+        if (!grant(s, index, &w, &up, &p)) {
+            moved = true;
+            continue;
+        }
+        if (p.first_left != SHM_NO_CELL)
+            break; /* does not fit */
+        if (up.total > up.len)
+            continue;
+        SHM_POINT();
+        moved = true;
+        if (atomic_compare_exchange_strong(&e->word, &w,
+                                           (w + SHM_CHANGE_ONE) & ~SHM_QUEUE))
+            break;
+    }
+    moved = moved || p.len;
+    if (p.len)
+        ring(s, w, &p);
+    return moved;
+}
+
+/* The highest ticket, below that one, of those who have been granted it and
+ * have not been told. */
+static bool untold(struct shm *s, unsigned index, uint64_t below,
+                   struct place *at)
+{
+    struct shm_file *f = s->file;
+    uint64_t w = atomic_load(&f->entry[index].word);
+    unsigned n = 0;
+
+    at->ticket = 0;
+    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++) {
+        struct shm_cell *c = &f->cell[n];
+        uint64_t ticket = atomic_load(&c->ticket);
+
+        if (ticket > at->ticket && ticket < below && shm_has(f, w, n) &&
+            atomic_load(&c->told) != (uint8_t)ticket)
+            *at = (struct place){ticket, n};
+    }
+    return at->ticket;
+}
+
+void hf__shm_share_pass_on(struct shm *s, unsigned index, unsigned cell,
+                           uint64_t ticket)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    struct place at = {UINT64_MAX, 0};
+    struct line_up up;
+
+    if (atomic_load(&s->file->cell[cell].told) == (uint8_t)ticket)
+        return;
+    hf__shm_share_pass(s, index, cell);
+    line_up(s, index, atomic_load(&e->word), &up);
+    if (up.len)
+        hf__shm_ring(s, up.at[0].cell);
+    while (untold(s, index, at.ticket, &at))
+        tell(s, at.cell, at.ticket, at.cell == cell);
+}
+
+/* ---- taking away --------------------------------------------------------- */
+
+void hf__shm_share_clear(struct shm *s, unsigned index, unsigned cell)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    uint64_t w;
+
+    if (atomic_load(&s->file->cell[cell].ticket)) {
+        SHM_POINT();
+        atomic_store(&s->file->cell[cell].ticket, 0);
+        SHM_POINT();
+        hf__shm_share_stir(e, 0);
+    }
+    for (;;) {
+        w = atomic_load(&e->word);
+        if (shm_has(s->file, w, cell)) {
+            if (hf__shm_take_back(s, e, &w, cell))
+                hf__shm_share_pass(s, index, SHM_NO_CELL);
+            continue;
+        }
+        if (!shm_names(w, cell))
+            return;
+        SHM_POINT();
+        if (write_down(s, e, w) &&
+            atomic_compare_exchange_strong(&e->word, &w,
+                                           (w + SHM_CHANGE_ONE) &
+                                               ~(SHM_NAMED | 0xffffffULL)))
+            return;
+    }
+}
+
+static bool is_held_by(struct shm *s, uint64_t word, unsigned cell)
+{
+    return shm_has(s->file, word, cell) &&
+           !hf__shm_gone(s, atomic_load(&s->file->cell[cell].owner));
+}
+
+bool hf__shm_share_break(struct shm *s, unsigned index)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    uint64_t w = atomic_load(&e->word), held[SHM_MAP_LEN] = {0};
+    unsigned n = 0;
+    bool any = false;
+
+    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
+        if (is_held_by(s, w, n)) {
+            held[n / 64] |= 1ULL << n % 64;
+            any = true;
+        }
+    for (n = 0; n < SHM_CELLS; n++) {
+        if (!(held[n / 64] >> n % 64 & 1))
+            continue;
+        do
+            w = atomic_load(&e->word);
+        while (shm_has(s->file, w, n) && !hf__shm_take_back(s, e, &w, n));
+    }
+    hf__shm_share_pass(s, index, SHM_NO_CELL);
+    return any;
+}

@@ -201,6 +201,79 @@ static void test_exclusion_between_threads_clients_and_processes(void)
     end(&crew, 2UL * ROUNDS + 6UL * (ROUNDS / 2));
 }
 
+/* ---- readers, writers, permits ------------------------------------------ */
+
+struct mixed {
+    struct worker w;
+    unsigned number;
+};
+
+static void work_mixed(void *arg)
+{
+    struct mixed *m = arg;
+
+    for (int i = 0; i < m->w.rounds && !m->w.rc; i++)
+        m->w.rc = record_any_round(&m->w.o, m->number++);
+}
+
+/* Two clients with three threads each, and a process. */
+static void mix(enum hf_kind kind, uint32_t size)
+{
+    struct crew crew;
+    const char *name = conf_name();
+    hf_client *c[2] = {conf_open(), conf_open()};
+    hf_lock *lock[6]; /* a semaphore's handle is the owner */
+    struct mixed m[6];
+    struct proc p;
+    struct proc_cmd cmd = {.op = PROC_LOOP,
+                           .kind = kind,
+                           .permits = size,
+                           .process = 2,
+                           .wait_ms = 5000};
+    struct proc_reply r;
+
+    begin(&crew);
+    for (uint32_t i = 0; i < 6; i++) {
+        lock[i] = conf_lock_of(c[i % 2], name, kind, size, 0);
+        m[i] = (struct mixed){.number = 7 * i, .w.rounds = ROUNDS};
+        m[i].w.o = (struct record_owner){.record = crew.record,
+                                         .lock = lock[i],
+                                         .owner = crew.owners++,
+                                         .process = i % 2,
+                                         .op_timeout_ms = 5000,
+                                         .kind = kind,
+                                         .size = size};
+        conf_thread_start(&m[i].w.t, work_mixed, &m[i]);
+    }
+    cmd.owner = crew.owners++;
+    conf_puppet_of(&p, name, 0, kind, size);
+    snprintf(cmd.text, sizeof(cmd.text), "%s", crew.path);
+    assert_int_equal(proc_send(&p, &cmd), 0);
+    COMES(record_grants(crew.record, cmd.owner) > ROUNDS / 4);
+    for (int i = 0; i < 6; i++)
+        finish(&m[i].w);
+    record_over(crew.record);
+    conf_puppet_answer(&p, &r);
+    OK(r.rc);
+    assert_int_equal(proc_end(&p), 0);
+    for (int i = 0; i < 6; i++)
+        conf_free(lock[i]);
+    for (int i = 0; i < 2; i++)
+        OK(hf_close(c[i]));
+    assert_true(kind == HF_SEMAPHORE || record_writes(crew.record) > 0);
+    end(&crew, record_writes(crew.record));
+}
+
+static void test_exclusion_of_readers_and_writers(void)
+{
+    mix(HF_RWLOCK, 0);
+}
+
+static void test_exclusion_by_permits(void)
+{
+    mix(HF_SEMAPHORE, 3);
+}
+
 /* ---- tokens ------------------------------------------------------------ */
 
 static uint64_t take_token(hf_lock *lock)
@@ -290,6 +363,8 @@ const struct conf_case conf_exclusion[] = {
     CONF_CASE(test_exclusion_between_clients, CONF_EACH),
     CONF_CASE(test_exclusion_between_processes, CONF_EACH),
     CONF_CASE(test_exclusion_between_threads_clients_and_processes, CONF_EACH),
+    CONF_CASE(test_exclusion_of_readers_and_writers, CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_exclusion_by_permits, CONF_EACH | CONF_SEMAPHORE),
     CONF_CASE(test_exclusion_tokens_rise_from_holder_to_holder, CONF_EACH),
     CONF_CASE(test_exclusion_tokens_rise_when_nobody_is_left, CONF_EACH),
     CONF_CASE(test_exclusion_tokens_rise_across_a_crash, CONF_EACH),

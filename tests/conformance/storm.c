@@ -25,8 +25,9 @@ struct storm {
     struct history history;
     char path[256];
     const char *name;
+    enum hf_kind kind;
+    uint32_t size;
     hf_client *c;
-    hf_lock *lock;
     uint32_t owners, processes;
     struct local local[THREADS];
     struct member member[PUPPETS];
@@ -41,32 +42,35 @@ static void run_local(void *arg)
 
 static void join(struct storm *s, struct member *m)
 {
-    struct proc_cmd cmd = {.op = PROC_LOOP, .wait_ms = 5000};
+    struct proc_cmd cmd = {
+        .op = PROC_LOOP, .kind = s->kind, .permits = s->size, .wait_ms = 5000};
 
     m->owner = cmd.owner = s->owners++;
     m->process = cmd.process = s->processes++;
-    conf_puppet(&m->p, s->name, TTL_MS);
+    conf_puppet_of(&m->p, s->name, TTL_MS, s->kind, s->size);
     snprintf(cmd.text, sizeof(cmd.text), "%s", s->path);
     assert_int_equal(proc_send(&m->p, &cmd), 0);
 }
 
-static void begin(struct storm *s)
+static void begin(struct storm *s, enum hf_kind kind, uint32_t size)
 {
-    *s = (struct storm){.name = conf_name()};
+    *s = (struct storm){.name = conf_name(), .kind = kind, .size = size};
     snprintf(s->path, sizeof(s->path), "%s/%s", conf.dir, conf_name());
     s->record = record_map(s->path);
     assert_non_null(s->record);
     history_init(&s->history);
     s->c = conf_open();
-    s->lock = conf_lock(s->c, s->name);
     s->processes = 1; /* this one */
     for (int i = 0; i < THREADS; i++) {
         struct local *l = &s->local[i];
 
-        l->o = (struct record_owner){.record = s->record,
-                                     .lock = s->lock,
-                                     .owner = s->owners++,
-                                     .op_timeout_ms = 5000};
+        l->o = (struct record_owner){
+            .record = s->record,
+            .lock = conf_lock_of(s->c, s->name, kind, size, 0),
+            .owner = s->owners++,
+            .op_timeout_ms = 5000,
+            .kind = kind,
+            .size = size};
         conf_thread_start(&l->t, run_local, l);
     }
     for (int i = 0; i < PUPPETS; i++)
@@ -98,8 +102,8 @@ static void end(struct storm *s)
     for (int i = 0; i < THREADS; i++) {
         conf_thread_join(&s->local[i].t);
         OK(s->local[i].rc);
+        conf_free(s->local[i].o.lock);
     }
-    conf_free(s->lock);
     OK(hf_close(s->c));
     conf_check_record(s->record, &s->history, TTL_MS);
     record_unmap(s->record);
@@ -132,21 +136,21 @@ static void stop_one(struct storm *s, struct member *m)
     assert_int_equal(proc_continue(&m->p), 0);
 }
 
-static void test_storm_of_deaths(void)
+static void deaths(enum hf_kind kind, uint32_t size)
 {
     struct storm s;
 
-    begin(&s);
+    begin(&s, kind, size);
     for (int i = 0; i < FAULTS; i++)
         kill_one(&s, &s.member[i % PUPPETS]);
     end(&s);
 }
 
-static void test_storm_of_stops_and_deaths(void)
+static void stops_and_deaths(enum hf_kind kind, uint32_t size)
 {
     struct storm s;
 
-    begin(&s);
+    begin(&s, kind, size);
     for (int i = 0; i < FAULTS; i++) {
         stop_one(&s, &s.member[i % PUPPETS]);
         kill_one(&s, &s.member[(i + 1) % PUPPETS]);
@@ -154,8 +158,45 @@ static void test_storm_of_stops_and_deaths(void)
     end(&s);
 }
 
+static void test_storm_of_deaths(void)
+{
+    deaths(HF_MUTEX, 0);
+}
+
+static void test_storm_of_stops_and_deaths(void)
+{
+    stops_and_deaths(HF_MUTEX, 0);
+}
+
+static void test_storm_of_deaths_among_readers_and_writers(void)
+{
+    deaths(HF_RWLOCK, 0);
+}
+
+static void test_storm_of_stops_and_deaths_among_readers_and_writers(void)
+{
+    stops_and_deaths(HF_RWLOCK, 0);
+}
+
+static void test_storm_of_deaths_with_permits(void)
+{
+    deaths(HF_SEMAPHORE, 4);
+}
+
+static void test_storm_of_stops_and_deaths_with_permits(void)
+{
+    stops_and_deaths(HF_SEMAPHORE, 4);
+}
+
 const struct conf_case conf_storm[] = {
     CONF_CASE(test_storm_of_deaths, CONF_EACH),
     CONF_CASE(test_storm_of_stops_and_deaths, CONF_EACH),
+    CONF_CASE(test_storm_of_deaths_among_readers_and_writers,
+              CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_storm_of_stops_and_deaths_among_readers_and_writers,
+              CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_storm_of_deaths_with_permits, CONF_EACH | CONF_SEMAPHORE),
+    CONF_CASE(test_storm_of_stops_and_deaths_with_permits,
+              CONF_EACH | CONF_SEMAPHORE),
     {0},
 };

@@ -224,7 +224,9 @@ static int puppet_loop(struct puppet *p, const struct proc_cmd *c,
                              .lock = p->lock[c->slot],
                              .owner = c->owner,
                              .process = c->process,
-                             .op_timeout_ms = c->wait_ms};
+                             .op_timeout_ms = c->wait_ms,
+                             .kind = c->kind,
+                             .size = c->permits};
     int rc = o.record ? 0 : HF_EBACKEND;
 
     if (!rc && !c->times)

@@ -153,15 +153,29 @@ static int64_t after(int64_t now, int64_t ms)
     return ms < 0 ? HISTORY_NEVER : now + ms * MS;
 }
 
+static void call(const struct record_owner *o, const hf_acquire_options *opt)
+{
+    int64_t now = wait_now();
+    struct history_event e = {
+        .kind = HISTORY_CALL, .at = now, .until = after(now, opt->wait_ms)};
+
+    if (o->kind == HF_RWLOCK) {
+        e.whole = HISTORY_MANY;
+        e.share = opt->mode == HF_READ ? 1 : HISTORY_MANY;
+    } else if (o->kind == HF_SEMAPHORE) {
+        e.whole = o->size;
+        e.share = opt->permits ? opt->permits : 1;
+    }
+    note(o, e);
+}
+
 static int take(const struct record_owner *o, const hf_acquire_options *opt,
                 uint64_t *token)
 {
-    int64_t called = wait_now(), until = HISTORY_NEVER, now;
+    int64_t until = HISTORY_NEVER, now;
     int rc, seen;
 
-    note(o, (struct history_event){.kind = HISTORY_CALL,
-                                   .at = called,
-                                   .until = after(called, opt->wait_ms)});
+    call(o, opt);
     seen = rc = hf_lock_acquire(o->lock, opt, NULL);
     if (!rc &&
         (hf_lock_token(o->lock, token) || hf_lock_deadline(o->lock, &until)))
@@ -192,7 +206,25 @@ static int give(const struct record_owner *o)
     return rc;
 }
 
-int record_round(const struct record_owner *o, const hf_acquire_options *opt)
+static bool is_shared(const struct record_owner *o,
+                      const hf_acquire_options *opt)
+{
+    return o->kind == HF_SEMAPHORE || opt->mode == HF_READ;
+}
+
+/* From the call on others may read. */
+static int turn_to_reading(const struct record_owner *o)
+{
+    int rc;
+
+    note(o,
+         (struct history_event){.kind = HISTORY_DOWNGRADE, .at = wait_now()});
+    rc = hf_lock_downgrade(o->lock, NULL);
+    return rc == HF_ELOST || rc == HF_EUNKNOWN ? 0 : rc;
+}
+
+static int round_of(const struct record_owner *o, const hf_acquire_options *opt,
+                    bool downgrades)
 {
     uint64_t token = 0, value = 0;
     int rc = take(o, opt, &token);
@@ -201,14 +233,23 @@ int record_round(const struct record_owner *o, const hf_acquire_options *opt)
         return 0;
     if (rc)
         return rc;
-    if (token && !use(o, HISTORY_READ, token, &value)) {
+    if (token && !use(o, HISTORY_READ, token, &value) && !is_shared(o, opt)) {
         value++;
         if (value % 8 == 0)
             sched_yield(); /* with the lock held: somebody else may try */
         use(o, HISTORY_WRITE, token, &value);
     }
+    if (downgrades)
+        rc = turn_to_reading(o);
+    if (rc)
+        return rc;
     rc = give(o);
     return rc == HF_ELOST ? 0 : rc;
+}
+
+int record_round(const struct record_owner *o, const hf_acquire_options *opt)
+{
+    return round_of(o, opt, false);
 }
 
 int record_any_round(const struct record_owner *o, unsigned number)
@@ -228,7 +269,12 @@ int record_any_round(const struct record_owner *o, unsigned number)
     default:
         break;
     }
-    return record_round(o, &opt);
+    if (o->kind == HF_RWLOCK && number % 5)
+        opt.mode = HF_READ;
+    if (o->kind == HF_SEMAPHORE) /* never all: they would be exclusive */
+        opt.permits = 1 + number % (o->size - 1);
+    return round_of(o, &opt,
+                    o->kind == HF_RWLOCK && opt.mode == HF_WRITE && number % 2);
 }
 
 int record_rounds(const struct record_owner *o)

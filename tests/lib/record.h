@@ -27,14 +27,18 @@ struct record_owner {
     hf_lock *lock;
     uint32_t owner, process;
     int64_t op_timeout_ms; /* a release is back by then */
+    enum hf_kind kind;     /* 0: a mutex */
+    uint32_t size;         /* of a semaphore */
 };
 
 /*
- * Takes the lock, reads and writes the resource, lets go. Not granted in time
- * or lost is a round like another: 0; else what the verb said.
+ * Takes the lock, reads the resource, writes it if nobody else has the lock,
+ * lets go. Not granted in time or lost is a round like another: 0; else what
+ * the verb said.
  */
 int record_round(const struct record_owner *, const hf_acquire_options *);
-/* The same with waits and leases of all sorts, chosen by number. */
+/* The same with waits, leases, modes and permits of all sorts, chosen by
+ * number; of those who write, some go on to read. */
 int record_any_round(const struct record_owner *, unsigned number);
 /* Any rounds until somebody says that it is over. */
 int record_rounds(const struct record_owner *);

@@ -2,6 +2,8 @@
  * answer ECLOSED until they are freed. */
 #include "conf.h"
 
+#include <sched.h>
+
 static void test_close_releases_what_is_held(void)
 {
     const char *name = conf_name();
@@ -153,6 +155,7 @@ static void test_close_handles_answer_so_afterwards(void)
 struct user {
     struct conf_thread t;
     hf_lock *lock;
+    int (*const *ways)(hf_lock *);
     int number, rc;
     long rounds;
 };
@@ -201,30 +204,62 @@ static int use_by_trying(hf_lock *lock)
     return rc ? rc : hf_lock_release_nowait(lock, NULL);
 }
 
+static int use_to_read(hf_lock *lock)
+{
+    int rc = conf_take(lock, HF_READ, 0, HF_FOREVER);
+
+    return rc ? rc : hf_lock_release(lock, NULL);
+}
+
+static int use_to_write_and_read(hf_lock *lock)
+{
+    int rc = hf_lock_acquire(lock, NULL, NULL);
+
+    if (!rc)
+        rc = hf_lock_downgrade(lock, NULL);
+    return rc ? rc : hf_lock_release_nowait(lock, NULL);
+}
+
+/* Each is a hold more: lines are made until the end. */
+static int use_by_hoarding(hf_lock *lock)
+{
+    int rc = hf_lock_acquire(lock, NULL, NULL);
+
+    sched_yield();
+    return rc;
+}
+
+static int (*const as_mutex[])(hf_lock *) = {use_plainly, use_with_renewal,
+                                             use_with_lease, use_by_trying};
+static int (*const as_rwlock[])(hf_lock *) = {
+    use_to_read, use_to_write_and_read, use_to_read, use_by_trying};
+static int (*const as_semaphore[])(hf_lock *) = {
+    use_by_hoarding, use_by_hoarding, use_plainly, use_with_lease};
+
 static void use(void *arg)
 {
-    static int (*const ways[])(hf_lock *) = {use_plainly, use_with_renewal,
-                                             use_with_lease, use_by_trying};
     struct user *u = arg;
 
     while (!u->rc) {
-        u->rc = ways[u->number % 4](u->lock);
+        u->rc = u->ways[u->number % 4](u->lock);
         __atomic_add_fetch(&u->rounds, 1, __ATOMIC_RELAXED);
     }
 }
 
 /* Half of them on names of their own, so that nothing slows them down. */
-static void close_under_use(void)
+static void close_under_use(enum hf_kind kind, uint32_t size,
+                            int (*const *ways)(hf_lock *))
 {
     enum { N = 8 };
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
-    hf_lock *other = conf_lock(b, name);
+    hf_lock *other = conf_lock_of(b, name, kind, size, 0);
     struct user u[N];
 
     for (int i = 0; i < N; i++) {
-        u[i] = (struct user){.number = i};
-        u[i].lock = conf_lock(a, i < N / 2 ? name : conf_name());
+        u[i] = (struct user){.number = i, .ways = ways};
+        u[i].lock =
+            conf_lock_of(a, i < N / 2 ? name : conf_name(), kind, size, 0);
     }
     for (int i = 0; i < N; i++)
         conf_thread_start(&u[i].t, use, &u[i]);
@@ -236,7 +271,7 @@ static void close_under_use(void)
         EXPECT(HF_ECLOSED, u[i].rc);
         conf_free(u[i].lock);
     }
-    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
+    OK(conf_take(other, HF_WRITE, size, WAIT_LONG_MS)); /* all of it */
     OK(hf_lock_release(other, E));
     conf_free(other);
     OK(hf_close(b));
@@ -245,7 +280,19 @@ static void close_under_use(void)
 static void test_close_under_use(void)
 {
     for (int round = 0; round < 10; round++)
-        close_under_use();
+        close_under_use(HF_MUTEX, 0, as_mutex);
+}
+
+static void test_close_under_use_by_readers_and_writers(void)
+{
+    for (int round = 0; round < 10; round++)
+        close_under_use(HF_RWLOCK, 0, as_rwlock);
+}
+
+static void test_close_under_use_of_permits(void)
+{
+    for (int round = 0; round < 10; round++)
+        close_under_use(HF_SEMAPHORE, 4000, as_semaphore);
 }
 
 static void test_close_in_any_order_of_freeing(void)
@@ -289,6 +336,9 @@ const struct conf_case conf_close[] = {
     CONF_CASE(test_close_ends_waits_for_a_hold_of_its_own, CONF_EACH),
     CONF_CASE(test_close_handles_answer_so_afterwards, CONF_EACH),
     CONF_CASE(test_close_under_use, CONF_EACH),
+    CONF_CASE(test_close_under_use_by_readers_and_writers,
+              CONF_EACH | CONF_RWLOCK),
+    CONF_CASE(test_close_under_use_of_permits, CONF_EACH | CONF_SEMAPHORE),
     CONF_CASE(test_close_in_any_order_of_freeing, CONF_EACH),
     CONF_CASE(test_close_leaves_nothing_at_the_server, CONF_FRESH),
     {0},

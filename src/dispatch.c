@@ -110,15 +110,17 @@ void hf__engine_call_back(struct hf__async *a)
     union hf__done done = a->done;
     void *arg = a->arg;
     int result = a->result;
+    bool is_latch = lock->name->remote.kind == HF_LATCH;
 
-    /* From here on the handle may be used again, in the callback too. */
+    /* From here on the handle may be used again, in the callback too, or be
+     * freed. */
     hf__mutex_lock(&lock->name->mu);
     a->busy = false;
     lock->waits--;
     if (a->line->kin)
         hf__line_rest(a->line);
     hf__name_unlock(lock->name);
-    if (lock->name->remote.kind == HF_LATCH)
+    if (is_latch)
         done.latch(arg, (hf_latch *)lock, result);
     else
         done.lock(arg, lock, result);

@@ -206,8 +206,11 @@ static int use_by_trying(hf_lock *lock)
 
 static int use_to_read(hf_lock *lock)
 {
-    int rc = conf_take(lock, HF_READ, 0, HF_FOREVER);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    int rc;
 
+    opt.mode = HF_READ;
+    rc = hf_lock_acquire(lock, &opt, NULL);
     return rc ? rc : hf_lock_release(lock, NULL);
 }
 

@@ -301,6 +301,9 @@ void hf__keeper_due_locked(hf_client *, hf__time at);
 /* name.c */
 int hf__name_get(hf_client *, const void *name, size_t len,
                  const hf_lock_options *, struct hf__name **, hf_error *);
+/* What it needs to talk to a networked backend, made if it has none; NULL: out
+ * of memory. */
+struct hf__exchange *hf__name_exchange(struct hf__name *);
 /* One more line to the name of this one, whose mutex is held; not in its list
  * of lines yet. */
 int hf__name_line(struct hf__name *first, enum hf_mode, struct hf__name **,

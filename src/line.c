@@ -149,6 +149,9 @@ int hf__line_downgrade(struct hf__name *first, struct hf__thread *thread,
         rc = add(first, HF_READ, into, err);
     if (rc)
         return rc;
+    /* It may never have asked for anything, and will have to let go. */
+    if (!first->client->direct && !hf__name_exchange(*into))
+        return hf__fail(err, HF_ENOMEM, "out of memory");
     r = take_entry(first);
     hf__gate_downgrade(&first->gate, &(*into)->gate, r, now);
     r->thread = thread;

@@ -390,8 +390,7 @@ static int submit(struct hf__name *n, struct hf__req *req,
     return rc;
 }
 
-/* NULL: out of memory. */
-static struct hf__exchange *begin_exchange(struct hf__name *n)
+struct hf__exchange *hf__name_exchange(struct hf__name *n)
 {
     hf_client *c = n->client;
     struct hf__exchange *x = n->exchange;
@@ -437,7 +436,7 @@ static void ask(struct hf__name *n, const struct hf__waiter *first, bool queue,
     int rc = 0;
 
     if (!c->direct) {
-        x = begin_exchange(n);
+        x = hf__name_exchange(n);
         rc = x ? 0 : HF_ENOMEM;
         req = x ? &x->ask : &here;
     }

@@ -1,5 +1,73 @@
-/* The gate of those who read: they share a hold while it is young. */
-#include "reader_fixture.h"
+/* The gates that more than one may pass: readers who share a hold, those who
+ * wait for a latch, and a write hold that becomes a read hold. Every entry of a
+ * reader ends in gate.readers or in gate.left, exactly once. */
+#include "gate_fixture.h"
+
+#define ENTRIES 16
+#define JOIN_MS (HF__JOIN / HF__MS)
+
+static struct hf__reader entry[ENTRIES];
+static size_t entries; /* given out */
+
+static struct hf__gate shared_gate(void)
+{
+    struct hf__gate g = gate(true);
+
+    g.shared = true;
+    entries = 0;
+    return g;
+}
+
+static struct hf__gate latch_gate(void)
+{
+    struct hf__gate g = gate(true);
+
+    g.latch = true;
+    return g;
+}
+
+static struct hf__waiter reads(uint64_t owner)
+{
+    struct hf__waiter w = want(owner);
+
+    assert_true(entries < ENTRIES);
+    entry[entries] = (struct hf__reader){0};
+    w.reader = &entry[entries++];
+    return w;
+}
+
+static size_t occurs(const struct hf__reader *list, const struct hf__reader *r)
+{
+    size_t n = 0;
+
+    for (; list; list = list->next)
+        n += list == r;
+    return n;
+}
+
+/* Of those given out, so many are readers', the waiters have so many, and the
+ * rest is to be taken back. */
+static void assert_entries(const struct hf__gate *g, size_t readers,
+                           size_t waiting)
+{
+    size_t in_use = 0, left = 0;
+
+    for (size_t i = 0; i < entries; i++) {
+        size_t r = occurs(g->readers, &entry[i]);
+        size_t l = occurs(g->left, &entry[i]);
+
+        assert_true(r + l <= 1);
+        in_use += r;
+        left += l;
+    }
+    assert_int_equal(in_use, readers);
+    assert_int_equal(left, entries - readers - waiting);
+}
+
+static void assert_reads(struct hf__gate *g, uint64_t owner, int64_t ms)
+{
+    assert_int_equal(hf__gate_check(g, owner, at(ms)), HF__DONE);
+}
 
 static void test_shared_grant_is_for_all_who_wait(void **state)
 {
@@ -426,6 +494,259 @@ static void test_shared_hold_is_renewed(void **state)
     assert_int_equal(release(&g, 2, 9999), HF__DONE);
 }
 
+/* ---- latches ------------------------------------------------------------ */
+
+static void assert_nothing_is_held(struct hf__gate *g, int64_t ms)
+{
+    assert_int_equal(g->owner, 0);
+    assert_string_equal(run(g, ms), "");
+    assert_true(hf__gate_unused(g));
+    assert_int_equal(hf__lease_timer(&g->lease), HF__NEVER);
+}
+
+static void test_latch_lets_all_through_and_holds_nothing(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    answer(&g, HF__QUEUED, 1);
+    assert_true(hf__gate_joinable(&g, &b, at(2)));
+    line_up(&g, &b, 2);
+    hf__lease_bell(&g.lease, at(3));
+    assert_string_equal(run(&g, 3), "A");
+    answer(&g, HF__GRANTED, 4);
+    assert_int_equal(a.result, HF__GRANTED);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_nothing_is_held(&g, 4);
+    assert_int_equal(hf__gate_check(&g, 1, at(4)), HF_ENOTOWNER);
+    assert_int_equal(release(&g, 1, 4), HF_ENOTOWNER);
+    /* And again: it is asked again. */
+    assert_int_equal(hf__gate_enter(&g, &a, at(5)), HF__PENDING);
+    assert_string_equal(run(&g, 5), "A");
+    assert_int_equal(g.lease.hold_id, 102);
+}
+
+/* The latch may have been set after the answer under way was given: whoever
+ * comes now asks through another line. */
+static void test_latch_answer_is_for_those_who_were_there(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    assert_false(hf__gate_joinable(&g, &b, at(1)));
+    answer(&g, HF__QUEUED, 2);
+    assert_true(hf__gate_joinable(&g, &b, at(2)));
+    hf__lease_bell(&g.lease, at(3));
+    assert_string_equal(run(&g, 3), "A");
+    assert_false(hf__gate_joinable(&g, &b, at(3)));
+}
+
+static void test_latch_try_is_answered_at_once(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    a.is_try = b.is_try = true;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    assert_false(may_queue);
+    answer(&g, HF__BUSY, 1);
+    assert_int_equal(a.result, HF_EBUSY);
+    assert_nothing_is_held(&g, 1);
+    assert_int_equal(hf__gate_enter(&g, &b, at(2)), HF__PENDING);
+    assert_string_equal(run(&g, 2), "A");
+    answer(&g, HF__GRANTED, 3);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_nothing_is_held(&g, 3);
+}
+
+/* It has no lease: what was true after they came is true for them. */
+static void test_latch_answer_is_never_too_late(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1);
+    struct hf__req req = {.result = HF__GRANTED, .sent_at = at(0)};
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    req.hold_id = g.lease.hold_id;
+    hf__gate_answered(&g, &req, at(2 * TTL), wake);
+    assert_int_equal(a.state, HF__W_FINISHED);
+    assert_int_equal(a.result, HF__GRANTED);
+    assert_nothing_is_held(&g, 2 * TTL);
+}
+
+static void test_latch_answer_that_nobody_wants_leaves_nothing(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    hf__gate_leave(&g, &a, HF_ECANCELED, wake);
+    assert_string_equal(run(&g, 1), "B");
+    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__PENDING);
+    assert_string_equal(run(&g, 1), "A");
+    hf__gate_leave(&g, &b, HF_ECANCELED, wake);
+    answer(&g, HF__GRANTED, 2); /* before the first was given up for sure */
+    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(3)));
+    assert_nothing_is_held(&g, 3);
+}
+
+/* ---- downgrade ---------------------------------------------------------- */
+
+static struct hf__reader *an_entry(void)
+{
+    entry[entries] = (struct hf__reader){0};
+    return &entry[entries++];
+}
+
+static void test_downgrade_moves_the_hold(void **state)
+{
+    struct hf__gate to = shared_gate(), from = gate(true);
+    struct hf__waiter a = want(1), again = want(1), b = want(2), c = reads(3);
+    hf__time deadline;
+
+    (void)state;
+    grant(&from, &a, 0);
+    assert_int_equal(hf__gate_enter(&from, &again, at(1)), HF__GRANTED);
+    line_up(&from, &b, 1);
+    deadline = from.lease.deadline;
+    hf__gate_downgrade(&from, &to, an_entry(), at(10));
+    assert_int_equal(hf__gate_check(&from, 1, at(10)), HF_ENOTOWNER);
+    assert_int_equal(hf__gate_check(&to, 1, at(10)), HF__DONE);
+    assert_int_equal(hf__gate_count(&to, 1), 2);
+    assert_int_equal(to.lease.hold_id, 101);
+    assert_int_equal(to.lease.token, 1);
+    assert_int_equal(to.lease.deadline, deadline);
+    /* The next writer asks under an id of its own, and nothing is let go. */
+    assert_string_equal(run(&from, 10), "A");
+    assert_int_equal(from.lease.hold_id, 102);
+    assert_string_equal(run(&to, 10), "");
+    /* It can be joined, for as long as any other. */
+    assert_true(hf__gate_joinable(&to, &c, at(9 + JOIN_MS)));
+    assert_false(hf__gate_joinable(&to, &c, at(10 + JOIN_MS)));
+    assert_int_equal(release(&to, 1, 40), HF__PENDING);
+    assert_int_equal(release(&to, 1, 41), HF__DONE);
+    assert_string_equal(run(&to, 41), "R");
+    assert_int_equal(to.lease.let_go_id, 101);
+    assert_entries(&to, 0, 1);
+}
+
+static void test_downgrade_is_told_by_the_next_renewal(void **state)
+{
+    struct hf__gate to = shared_gate(), from = gate(true);
+    struct hf__waiter a = want(1);
+
+    (void)state;
+    grant(&from, &a, 0);
+    hf__lease_renewing(&from.lease, TTL, at(5));
+    assert_false(hf__gate_renewable(&to, at(10)));
+    hf__gate_downgrade(&from, &to, an_entry(), at(10));
+    assert_int_equal(hf__lease_timer(&to.lease), at(10));
+    assert_true(hf__gate_renewable(&to, at(10)));
+    assert_false(hf__gate_renewable(&from, at(5000)));
+    /* One that was under way for the write hold changes neither. */
+    hf__gate_renewed(&from, 101, HF_ENOTOWNER, at(5), TTL, at(11));
+    assert_false(from.was_lost);
+    hf__lease_renewing(&to.lease, TTL, at(11));
+    hf__gate_renewed(&to, 101, HF__DONE, at(11), TTL, at(12));
+    assert_int_equal(to.lease.deadline, at(11 + TTL) - hf__lease_margin(TTL));
+    assert_int_equal(hf__lease_timer(&from.lease), HF__NEVER);
+}
+
+static void test_downgrade_keeps_a_fixed_end(void **state)
+{
+    (void)state;
+    for (int fixed = 0; fixed < 2; fixed++) {
+        struct hf__gate to = shared_gate(), from = gate(true);
+        struct hf__waiter a = want(1), b = reads(2);
+        hf__time deadline;
+
+        a.fixed = fixed;
+        a.max_hold_ms = fixed ? 0 : 500;
+        grant(&from, &a, 0);
+        deadline = from.lease.deadline;
+        hf__gate_downgrade(&from, &to, an_entry(), at(1));
+        assert_int_equal(to.lease.deadline, deadline);
+        assert_int_equal(hf__gate_renewable(&to, at(1)), !fixed);
+        assert_false(hf__gate_joinable(&to, &b, at(1)));
+        assert_int_equal(hf__gate_check(&to, 1, deadline), HF_ELOST);
+        assert_int_equal(hf__gate_release(&to, 1, deadline, wake), HF_ELOST);
+    }
+}
+
+static void test_downgrade_of_what_is_gone_is_a_loss(void **state)
+{
+    struct hf__gate to = shared_gate(), from = gate(true);
+    struct hf__waiter a = want(1), b = reads(2);
+
+    (void)state;
+    grant(&from, &a, 0);
+    hf__gate_downgrade(&from, &to, an_entry(), at(1));
+    assert_int_equal(hf__gate_enter(&to, &b, at(2)), HF__GRANTED);
+    hf__gate_lose(&to, true);
+    assert_int_equal(hf__gate_check(&to, 1, at(3)), HF_ELOST);
+    assert_int_equal(hf__gate_check(&to, 2, at(3)), HF_ELOST);
+    assert_int_equal(release(&to, 1, 4), HF_ELOST);
+    assert_int_equal(release(&to, 2, 4), HF_ELOST);
+    assert_true(hf__gate_unused(&to));
+    assert_true(hf__gate_unused(&from));
+    assert_entries(&to, 0, 0);
+}
+
+/* A write hold that is let go still: the line it came from is in use, the one
+ * it went to does not know of that. */
+static void test_downgrade_leaves_a_let_go_where_it_was(void **state)
+{
+    struct hf__gate to = shared_gate(), from = gate(true);
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    grant(&from, &a, 0);
+    assert_int_equal(release(&from, 1, 1), HF__DONE);
+    assert_int_equal(hf__gate_enter(&from, &b, at(1)), HF__PENDING);
+    assert_string_equal(run(&from, 1), "RA");
+    answer(&from, HF__GRANTED, 2);
+    hf__gate_downgrade(&from, &to, an_entry(), at(3));
+    assert_false(hf__gate_idle(&from));
+    assert_int_equal(release(&to, 2, 4), HF__DONE);
+    assert_string_equal(run(&to, 4), "R");
+    assert_int_equal(to.lease.let_go_id, 102);
+    assert_false(hf__lease_let_go(&from.lease, HF_EUNKNOWN, at(5)));
+    assert_string_equal(run(&from, 5), "R");
+    assert_int_equal(from.lease.let_go_id, 101);
+}
+
+/* A roused waiter that was not quick enough asks for a hold of its own. */
+static void test_downgrade_leaves_no_turn_behind(void **state)
+{
+    struct hf__gate to = shared_gate(), from = gate(false);
+    struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
+
+    (void)state;
+    grant(&from, &a, 0);
+    line_up(&from, &b, 1);
+    assert_int_equal(release(&from, 1, 2), HF__PENDING);
+    assert_true(b.roused);
+    assert_int_equal(hf__gate_enter(&from, &c, at(3)), HF__GRANTED);
+    hf__gate_downgrade(&from, &to, an_entry(), at(4));
+    assert_false(hf__gate_claim(&from, &b, at(5)));
+    assert_string_equal(run(&from, 5), "A");
+    answer(&from, HF__GRANTED, 6);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_reads(&to, 3, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +771,17 @@ int main(void)
         cmocka_unit_test(test_shared_grant_that_nobody_wants_goes_back),
         cmocka_unit_test(test_shared_failure_is_everybodys),
         cmocka_unit_test(test_shared_hold_is_renewed),
+        cmocka_unit_test(test_latch_lets_all_through_and_holds_nothing),
+        cmocka_unit_test(test_latch_answer_is_for_those_who_were_there),
+        cmocka_unit_test(test_latch_try_is_answered_at_once),
+        cmocka_unit_test(test_latch_answer_is_never_too_late),
+        cmocka_unit_test(test_latch_answer_that_nobody_wants_leaves_nothing),
+        cmocka_unit_test(test_downgrade_moves_the_hold),
+        cmocka_unit_test(test_downgrade_is_told_by_the_next_renewal),
+        cmocka_unit_test(test_downgrade_keeps_a_fixed_end),
+        cmocka_unit_test(test_downgrade_of_what_is_gone_is_a_loss),
+        cmocka_unit_test(test_downgrade_leaves_a_let_go_where_it_was),
+        cmocka_unit_test(test_downgrade_leaves_no_turn_behind),
     };
 
     return cmocka_run_group_tests_name("gate-shared", tests, NULL, NULL);

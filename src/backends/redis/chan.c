@@ -1,14 +1,16 @@
 /*
  * The table of names that somebody of ours waits for, or did a moment ago, by
- * name and fairness; and the list of those that linger, the oldest first.
+ * name, kind and (of a mutex) fairness; and the list of those that linger, the
+ * oldest first.
  */
 #include "redis.h"
 
 #include <string.h>
 
-static uint32_t hash_of(const char *name, size_t len, bool fair)
+static uint32_t hash_of(const char *name, size_t len, enum hf_kind kind,
+                        bool fair)
 {
-    uint32_t h = 2166136261u ^ fair;
+    uint32_t h = 2166136261u ^ (uint32_t)kind << 1 ^ fair;
 
     for (size_t i = 0; i < len; i++)
         h = (h ^ (unsigned char)name[i]) * 16777619u;
@@ -16,14 +18,14 @@ static uint32_t hash_of(const char *name, size_t len, bool fair)
 }
 
 struct rd_chan *hf__rd_chan_find(const struct redis *r, const char *name,
-                                 size_t len, bool fair)
+                                 size_t len, enum hf_kind kind, bool fair)
 {
-    uint32_t hash = hash_of(name, len, fair);
+    uint32_t hash = hash_of(name, len, kind, fair);
     struct rd_chan *c =
         r->chans.cap ? r->chans.buckets[hash & (r->chans.cap - 1)] : NULL;
 
-    while (c && (c->hash != hash || c->fair != fair || c->name_len != len ||
-                 memcmp(c->name, name, len) != 0))
+    while (c && (c->hash != hash || c->kind != kind || c->fair != fair ||
+                 c->name_len != len || memcmp(c->name, name, len) != 0))
         c = c->next_in_bucket;
     return c;
 }
@@ -63,8 +65,9 @@ struct rd_chan *hf__rd_chan_add(struct redis *r, const struct hf__remote *m)
         return NULL;
     memcpy(c->name, m->name, m->name_len);
     c->name_len = m->name_len;
-    c->fair = m->fair;
-    c->hash = hash_of(m->name, m->name_len, m->fair);
+    c->kind = m->kind;
+    c->fair = m->fair && m->kind == HF_MUTEX;
+    c->hash = hash_of(m->name, m->name_len, m->kind, c->fair);
     c->next_in_bucket = t->buckets[c->hash & (t->cap - 1)];
     t->buckets[c->hash & (t->cap - 1)] = c;
     t->len++;
@@ -96,6 +99,28 @@ void hf__rd_chan_unlinger(struct redis *r, struct rd_chan *c)
     c->next = c->prev = NULL;
 }
 
+void hf__rd_chan_link(struct rd_chan *c, struct rd_link *link)
+{
+    link->chan = c;
+    link->prev = NULL;
+    link->next = c->links;
+    if (link->next)
+        link->next->prev = link;
+    c->links = link;
+}
+
+void hf__rd_chan_unlink(struct rd_link *link)
+{
+    if (link->prev)
+        link->prev->next = link->next;
+    else
+        link->chan->links = link->next;
+    if (link->next)
+        link->next->prev = link->prev;
+    link->next = link->prev = NULL;
+    link->chan = NULL;
+}
+
 /* It lingers, and nobody is subscribed by it any more. */
 void hf__rd_chan_forget(struct redis *r, struct rd_chan *c)
 {
@@ -105,8 +130,8 @@ void hf__rd_chan_forget(struct redis *r, struct rd_chan *c)
         at = &(*at)->next_in_bucket;
     *at = c->next_in_bucket;
     hf__rd_chan_unlinger(r, c);
-    if (c->link)
-        c->link->chan = NULL;
+    while (c->links)
+        hf__rd_chan_unlink(c->links);
     r->chans.len--;
     r->core->free(r->client, c);
 }

@@ -23,6 +23,8 @@ void hf__rd_finish(struct redis *r, struct hf__req *req, int result)
         ((struct rd_link *)req->remote->impl)->asking = false;
     else if (req->op == HF__RENEW)
         r->renewing--;
+    else if (req->op == HF__DOWNGRADE)
+        hf__rd_downgrade_end(r, (struct hf__query *)req);
     req->result = (int16_t)result;
     r->core->done(r->client, req);
 }
@@ -160,7 +162,7 @@ static int encode(struct redis *r, struct hf__req *req)
     case HF__ATTEMPT:
     case HF__RELEASE:
     case HF__ABANDON:
-        return hf__rd_mutex_encode(r, req);
+        return hf__rd_verb_encode(r, req);
     default:
         return hf__rd_query_encode(r, (struct hf__query *)req);
     }
@@ -274,7 +276,7 @@ int hf__rd_cmd_reply(struct redis *r, const struct rd_node *reply, hf__time now)
     if (f.op == HF__RENEW)
         rc = hf__rd_renew_reply(r, &f, reply);
     else if (f.op <= HF__ABANDON)
-        rc = hf__rd_mutex_reply(r, &f, reply, now);
+        rc = hf__rd_verb_reply(r, &f, reply, now);
     else if (f.req)
         rc = hf__rd_query_reply(r, (struct hf__query *)f.req, reply);
     if (rc) {

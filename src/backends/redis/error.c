@@ -26,7 +26,7 @@ int hf__rd_error(struct redis *r, const struct rd_node *reply, uint8_t op)
     int code = hf__rd_error_code(reply->text);
 
     if (begins(reply->text, "WRONGTYPE")) {
-        if (op == HF__RELEASE)
+        if (op == HF__RELEASE || op == HF__DOWNGRADE)
             return HF_ENOTOWNER; /* whatever is there, it is not ours */
         if (op == HF__ABANDON)
             return HF__DONE;

@@ -2,8 +2,9 @@
  * From a name to keys and channels. Redisson's P(x,n) is x:{n}, or x:n where n
  * has a brace of its own, so that n = "{m}" and n = "m" come to the same
  * P(x,n). A shared channel or token does no harm (one too many looks, one
- * token skipped); a shared queue would: there, and in the keys of ours, the
- * two stay apart. The price: a fair lock named "{m}" is not Redisson's.
+ * token skipped); a shared queue or set of permits would: there, and in the
+ * keys of ours, the two stay apart. The price: a fair lock or a semaphore named
+ * "{m}" is not Redisson's. S(n,x) is {n}:x, or n:x in that case.
  */
 #include "redis.h"
 
@@ -19,14 +20,31 @@ static const char *const prefixes[] = {
     [RD_KEY_CROWD] = "holdfast:crowd:",
     [RD_KEY_SEEN] = "holdfast:seen:",
     [RD_KEY_TOKEN_S] = "holdfast:token:",
+    [RD_KEY_HOLDS] = "holdfast:holds:",
+    [RD_KEY_LINE] = "holdfast:line:",
+    [RD_KEY_PARTY] = "holdfast:party:",
+    [RD_KEY_KIND] = "holdfast:kind:",
+    [RD_KEY_DID] = "holdfast:did:",
+    [RD_KEY_PERMITS] = "",
+    [RD_KEY_BASE] = "",
     [RD_CHANNEL] = "redisson_lock__channel:",
     [RD_MARK] = "holdfast:mark:",
+    [RD_CHANNEL_RW] = "redisson_rwlock:",
+    [RD_MARK_RW] = "holdfast:rwmark:",
+    [RD_CHANNEL_SEM] = "redisson_sc:",
+    [RD_MARK_SEM] = "holdfast:scmark:",
+    [RD_CHANNEL_LATCH] = "redisson_countdownlatch__channel__",
 };
 
 static bool is_redissons(enum rd_key key)
 {
-    return key == RD_KEY_LOCK || key == RD_KEY_TOKEN || key == RD_KEY_QUEUE ||
-           key == RD_KEY_TIMEOUT || key == RD_CHANNEL;
+    return strncmp(prefixes[key], "holdfast:", 9) != 0;
+}
+
+/* What stands behind the name. */
+static const char *suffix_of(enum rd_key key)
+{
+    return key == RD_KEY_PERMITS ? ":timeout" : "";
 }
 
 /* Before a name that has a brace. Ours have one colon more, which no wrapped
@@ -40,6 +58,8 @@ static char *put_prefix(char *to, enum rd_key key, const char *name, size_t len)
         return stpcpy(to, "holdfast:queue:");
     if (twin && key == RD_KEY_TIMEOUT)
         return stpcpy(to, "holdfast:timeout:");
+    if (twin && key == RD_KEY_PERMITS)
+        return stpcpy(to, "holdfast:permits:");
     to = stpcpy(to, prefixes[key]);
     return is_redissons(key) ? to : stpcpy(to, ":");
 }
@@ -48,7 +68,8 @@ size_t hf__rd_key(char *to, enum rd_key key, const char *name, size_t len)
 {
     char *p;
 
-    if (key == RD_KEY_LOCK || memchr(name, '{', len)) {
+    if (key == RD_KEY_LOCK ||
+        (memchr(name, '{', len) && key != RD_CHANNEL_LATCH)) {
         p = mempcpy(put_prefix(to, key, name, len), name, len);
     } else {
         p = stpcpy(to, prefixes[key]);
@@ -56,15 +77,31 @@ size_t hf__rd_key(char *to, enum rd_key key, const char *name, size_t len)
         p = mempcpy(p, name, len);
         *p++ = '}';
     }
-    return (size_t)(p - to);
+    return (size_t)(stpcpy(p, suffix_of(key)) - to);
 }
 
 void hf__rd_put_key(struct rd_out *o, enum rd_key key, const char *name,
                     size_t len)
 {
-    char text[RD_KEY_MAX];
+    char text[RD_KEY_MAX + 1];
 
     hf__rd_put(o, text, hf__rd_key(text, key, name, len));
+}
+
+enum rd_key hf__rd_channel(enum hf_kind kind)
+{
+    return kind == HF_RWLOCK      ? RD_CHANNEL_RW
+           : kind == HF_SEMAPHORE ? RD_CHANNEL_SEM
+           : kind == HF_LATCH     ? RD_CHANNEL_LATCH
+                                  : RD_CHANNEL;
+}
+
+enum rd_key hf__rd_mark(enum hf_kind kind)
+{
+    return kind == HF_RWLOCK      ? RD_MARK_RW
+           : kind == HF_SEMAPHORE ? RD_MARK_SEM
+           : kind == HF_LATCH     ? 0
+                                  : RD_MARK;
 }
 
 bool hf__rd_reserved(const char *name, size_t len)

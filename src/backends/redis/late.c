@@ -18,6 +18,9 @@ struct rd_late {
     hf__time at; /* the old question is refused from here on */
     bool over;   /* it was let go: at that time once more */
     bool fair;
+    uint8_t kind;
+    uint8_t mode : 1;
+    uint32_t permits;
     uint16_t name_len;
     char name[];
 };
@@ -28,7 +31,7 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
     hf__time at = f->sent_at + (r->op_timeout_ms + MARGIN_MS) * HF__MS;
     struct rd_late *l;
 
-    if (at <= now)
+    if (at <= now || m->kind == HF_LATCH)
         return;
     l = r->core->alloc(r->client, sizeof(*l) + m->name_len);
     if (!l)
@@ -37,6 +40,9 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
     l->at = at;
     l->over = !f->req;
     l->fair = m->fair;
+    l->kind = m->kind;
+    l->mode = m->mode;
+    l->permits = m->permits;
     l->name_len = m->name_len;
     memcpy(l->name, m->name, m->name_len);
     l->next = r->late;
@@ -53,16 +59,18 @@ void hf__rd_late_over(struct redis *r, uint64_t hold_id)
 
 static void let_go(struct redis *r, const struct rd_late *l)
 {
-    struct hf__remote remote = {
-        .name = l->name, .name_len = l->name_len, .fair = l->fair};
+    struct hf__remote remote = {.name = l->name,
+                                .name_len = l->name_len,
+                                .kind = l->kind,
+                                .mode = l->mode,
+                                .permits = l->permits,
+                                .fair = l->fair};
     struct hf__req req = {
         .remote = &remote, .hold_id = l->hold_id, .op = HF__ABANDON};
 
     /* Nobody will be there to send it again. */
-    r->by_text[r->string_dialect ? RD_LEAVE_S
-               : l->fair         ? RD_LEAVE_FAIR
-                                 : RD_LEAVE] = true;
-    if (hf__rd_mutex_encode(r, &req) == 0)
+    r->by_text[hf__rd_leave_script(r, &remote)] = true;
+    if (hf__rd_verb_encode(r, &req) == 0)
         hf__rd_forget(r, &req);
 }
 

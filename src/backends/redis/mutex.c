@@ -1,125 +1,7 @@
-/*
- * The verbs of the mutex: from a request to the command of its script, and
- * from the answer to an outcome. Batches of renewals are in renew.c.
- */
+/* The commands of the mutex, in both dialects; their texts are in scripts.c. */
 #include "redis.h"
 
 #include <string.h>
-
-#define POLL_MIN_MS 100
-#define POLL_MAX_MS 1000
-
-size_t hf__rd_owner(const struct redis *r, uint64_t hold_id,
-                    char to[RD_OWNER_MAX])
-{
-    memcpy(to, r->uuid, RD_UUID_LEN);
-    to[RD_UUID_LEN] = ':';
-    return RD_UUID_LEN + 1 + hf__rd_decimal(to + RD_UUID_LEN + 1, hold_id);
-}
-
-int hf__rd_attach(void *self, struct hf__remote *remote)
-{
-    struct redis *r = self;
-
-    if (remote->kind != HF_MUTEX)
-        return HF_ENOTSUP;
-    if (remote->name_len > HF_NAME_MAX)
-        return HF_EINVAL;
-    if (remote->fair && r->string_dialect)
-        return r->core->why(r->client, HF_ENOTSUP,
-                            "the string dialect has no fair mutex");
-    if (hf__rd_reserved(remote->name, remote->name_len))
-        return r->core->why(r->client, HF_EINVAL,
-                            "a name may not begin as our own keys do "
-                            "(holdfast:, redisson_lock_ ...)");
-    remote->impl = r->core->alloc(r->client, sizeof(struct rd_link));
-    return remote->impl ? 0 : HF_ENOMEM;
-}
-
-void hf__rd_detach(void *self, struct hf__remote *remote)
-{
-    struct redis *r = self;
-
-    if (!remote->impl)
-        return;
-    hf__rd_chan_drop(r, remote);
-    r->core->free(r->client, remote->impl);
-    remote->impl = NULL;
-}
-
-/* ---- sending ---------------------------------------------------------- */
-
-/* It may be ours already: handed over by whoever let go (scripts.c). The
- * message answers the question by which we were last told to wait. */
-static bool handed_over(struct redis *r, struct hf__req *req)
-{
-    struct rd_link *link = req->remote->impl;
-    struct rd_chan *c = link->chan;
-    hf__time now;
-
-    if (!c || !c->token || link->asked_id != req->hold_id)
-        return false;
-    now = r->core->now();
-    req->token = c->token;
-    req->sent_at = c->sent_at;
-    c->token = 0;
-    if (now - c->sent_at > req->lease_ms * HF__MS / 2)
-        return false; /* ask: that makes it last longer */
-    hf__rd_wait_end(r, req->remote, now);
-    return true;
-}
-
-int hf__rd_attempt(void *self, struct hf__req *req)
-{
-    struct rd_link *link = req->remote->impl;
-    int rc;
-
-    if (handed_over(self, req))
-        return HF__GRANTED;
-    if (link->asked_id != req->hold_id)
-        link->sent = false;
-    link->asked_id = req->hold_id;
-    link->asking = true;
-    if (link->chan)
-        link->chan->rang = false;
-    rc = hf__rd_submit(self, req);
-    if (rc != HF__PENDING)
-        link->asking = false;
-    return rc;
-}
-
-int hf__rd_release(void *self, struct hf__req *req)
-{
-    hf__rd_late_over(self, req->hold_id);
-    return hf__rd_submit(self, req);
-}
-
-int hf__rd_abandon(void *self, struct hf__req *req)
-{
-    struct redis *r = self;
-    struct rd_link *link = req->remote->impl;
-
-    hf__rd_late_over(r, req->hold_id);
-    /* Sent again, it may be about an earlier hold id than the ask now is. */
-    if (link->asked_id != req->hold_id)
-        return hf__rd_submit(r, req);
-    if (req->remote->ask)
-        hf__rd_forget(r, req->remote->ask);
-    link->asking = false;
-    hf__rd_wait_end(r, req->remote, r->core->now());
-    if (!link->sent)
-        return HF__DONE; /* the server has never heard of it */
-    return hf__rd_submit(r, req);
-}
-
-/* The server's clock until which a question that is sent now is meant. */
-static int64_t valid_until(const struct redis *r, hf__time now)
-{
-    if (!r->server_us)
-        return 0;
-    return r->server_us + (now - r->server_at) / 1000 +
-           (int64_t)r->op_timeout_ms * 1000;
-}
 
 static int64_t token_ttl(uint32_t lease_ms)
 {
@@ -155,24 +37,37 @@ static int64_t hand_ms(const struct hf__req *req)
     return req->fixed || req->lease_ms < RD_HAND_MIN_MS ? 0 : req->lease_ms;
 }
 
-static void put_owner(const struct redis *r, struct rd_out *o, uint64_t id)
+void hf__rd_put_owner(const struct redis *r, struct rd_out *o, uint64_t id)
 {
     char owner[RD_OWNER_MAX];
 
     hf__rd_put(o, owner, hf__rd_owner(r, id, owner));
 }
 
-static int encode_take(struct redis *r, struct hf__req *req)
+void hf__rd_put_terms(const struct redis *r, struct rd_out *o,
+                      const struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
     struct rd_link *link = m->impl;
-    size_t label = strlen(m->label);
+
+    hf__rd_put_owner(r, o, req->hold_id);
+    hf__rd_put_num(o, req->lease_ms);
+    hf__rd_put_num(o, hf__rd_valid_until(r, req->sent_at));
+    hf__rd_put_num(o, token_ttl(req->lease_ms));
+    hf__rd_put_two(o, r->about, r->about_len, m->label, strlen(m->label));
+    hf__rd_put(o, !req->may_queue ? "0" : link->sent ? "2" : "1", 1);
+    link->sent = true;
+}
+
+static int encode_take(struct redis *r, struct hf__req *req)
+{
+    const struct hf__remote *m = req->remote;
     enum rd_script s = r->string_dialect ? RD_TAKE_S
                        : m->fair         ? RD_TAKE_FAIR
                                          : RD_TAKE;
-    struct rd_out *o =
-        hf__rd_call(r, req, s, m->fair ? 6 : 5, m->fair ? 9 : 7,
-                    8 * (RD_KEY_MAX + 16) + 512 + sizeof(r->about) + label);
+    struct rd_out *o = hf__rd_call(r, req, s, m->fair ? 6 : 5, m->fair ? 9 : 7,
+                                   8 * (RD_KEY_MAX + 16) + 512 +
+                                       sizeof(r->about) + strlen(m->label));
 
     if (!o)
         return HF_ENOMEM;
@@ -184,19 +79,23 @@ static int encode_take(struct redis *r, struct hf__req *req)
     } else {
         put_unfair_keys(r, o, m);
     }
-    put_owner(r, o, req->hold_id);
-    hf__rd_put_num(o, req->lease_ms);
-    hf__rd_put_num(o, valid_until(r, req->sent_at));
-    hf__rd_put_num(o, token_ttl(req->lease_ms));
-    hf__rd_put_two(o, r->about, r->about_len, m->label, label);
-    hf__rd_put(o, !req->may_queue ? "0" : link->sent ? "2" : "1", 1);
+    hf__rd_put_terms(r, o, req);
     hf__rd_put_num(o, hand_ms(req));
     if (m->fair) {
         put_key(o, RD_CHANNEL, m);
         hf__rd_put(o, r->chans.live ? "1" : "0", 1);
     }
-    link->sent = true;
     return 0;
+}
+
+enum rd_script hf__rd_leave_script(const struct redis *r,
+                                   const struct hf__remote *m)
+{
+    return r->string_dialect         ? RD_LEAVE_S
+           : m->kind == HF_RWLOCK    ? RD_LEAVE_RW
+           : m->kind == HF_SEMAPHORE ? RD_LEAVE_SEM
+           : m->fair                 ? RD_LEAVE_FAIR
+                                     : RD_LEAVE;
 }
 
 /* RELEASE and ABANDON. */
@@ -204,9 +103,10 @@ static int encode_drop(struct redis *r, struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
     bool leave = req->op == HF__ABANDON;
-    enum rd_script s = r->string_dialect ? (leave ? RD_LEAVE_S : RD_DROP_S)
-                       : m->fair ? (leave ? RD_LEAVE_FAIR : RD_DROP_FAIR)
-                                 : (leave ? RD_LEAVE : RD_DROP);
+    enum rd_script s = leave               ? hf__rd_leave_script(r, m)
+                       : r->string_dialect ? RD_DROP_S
+                       : m->fair           ? RD_DROP_FAIR
+                                           : RD_DROP;
     bool both = !r->string_dialect; /* kinds of waiters */
     struct rd_out *o = hf__rd_call(r, req, s, both ? 8 : 5, both ? 3 : 1,
                                    10 * (RD_KEY_MAX + 16) + 128);
@@ -218,7 +118,7 @@ static int encode_drop(struct redis *r, struct hf__req *req)
     put_unfair_keys(r, o, m);
     if (both)
         put_fair_keys(o, m);
-    put_owner(r, o, req->hold_id);
+    hf__rd_put_owner(r, o, req->hold_id);
     if (both) {
         put_key(o, RD_CHANNEL, m);
         put_key(o, RD_MARK, m);
@@ -226,184 +126,9 @@ static int encode_drop(struct redis *r, struct hf__req *req)
     return 0;
 }
 
-int hf__rd_mutex_encode(struct redis *r, struct hf__req *req)
+int hf__rd_verb_encode(struct redis *r, struct hf__req *req)
 {
+    if (req->remote->kind != HF_MUTEX)
+        return hf__rd_kind_encode(r, req);
     return req->op == HF__ATTEMPT ? encode_take(r, req) : encode_drop(r, req);
-}
-
-/* ---- answers ---------------------------------------------------------- */
-
-static int64_t clamp(int64_t n, int64_t low, int64_t high)
-{
-    return n < low ? low : n > high ? high : n;
-}
-
-/* What an answer says about our place in the queue. */
-struct place {
-    int64_t ttl_ms;  /* until the lease of the holder ends; -1: unknown */
-    int64_t foreign; /* the holder is not one of us */
-    int64_t waiting; /* how many */
-    int64_t near;    /* among the first */
-};
-
-static bool read_place(const struct rd_node *reply, struct place *p)
-{
-    return hf__rd_int(hf__rd_at(reply, 2), &p->ttl_ms) &&
-           hf__rd_int(hf__rd_at(reply, 3), &p->foreign) &&
-           hf__rd_int(hf__rd_at(reply, 4), &p->waiting) &&
-           hf__rd_int(hf__rd_at(reply, 5), &p->near);
-}
-
-/* ms until the safety look: see redis.h. Those behind at random: so they never
- * come together, even if they came together, and some come soon. */
-static int64_t safety_look(struct redis *r, const struct place *p)
-{
-    int64_t most =
-        clamp(p->waiting * RD_LOOK_EACH_MS, RD_LOOK_MS, RD_LOOK_MAX_MS);
-
-    if (p->near || most == RD_LOOK_MS)
-        return RD_LOOK_MS - hf__rd_jitter(r, RD_LOOK_MS / RD_LOOK_JITTER);
-    return RD_LOOK_MS + hf__rd_jitter(r, (uint32_t)(most - RD_LOOK_MS));
-}
-
-/* Where we are not told (a foreign holder in the string dialect publishes
- * nothing; a server that forbids our channels), every 100 ms at first, then
- * ever less often up to 1 s. */
-static int64_t poll_look(struct redis *r, struct rd_chan *chan)
-{
-    uint32_t poll = chan->poll_ms ? chan->poll_ms : POLL_MIN_MS;
-    uint32_t next = poll + poll / 2;
-
-    chan->poll_ms = (uint16_t)(next < POLL_MAX_MS ? next : POLL_MAX_MS);
-    return poll / 2 + hf__rd_jitter(r, poll);
-}
-
-/* When to ask again although nobody rang. */
-static hf__time look_at(struct redis *r, struct rd_chan *chan,
-                        const struct place *p, hf__time now)
-{
-    int64_t spread = p->near ? RD_EXPIRY_MIN_MS
-                             : clamp(p->waiting * RD_EXPIRY_EACH_MS,
-                                     RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
-    int64_t end =
-        p->ttl_ms + RD_EXPIRY_SLACK_MS + hf__rd_jitter(r, (uint32_t)spread);
-    int64_t ms = r->chans.refused || (p->foreign && r->string_dialect)
-                     ? poll_look(r, chan)
-                     : safety_look(r, p);
-
-    if (p->ttl_ms >= 0 && end < ms)
-        ms = end;
-    return now + ms * HF__MS;
-}
-
-static int grant(struct redis *r, struct hf__req *req, uint64_t token,
-                 hf__time now)
-{
-    hf__rd_wait_end(r, req->remote, now);
-    req->token = token;
-    hf__rd_finish(r, req, HF__GRANTED);
-    return 0;
-}
-
-static int queued(struct redis *r, struct hf__req *req,
-                  const struct rd_node *reply, hf__time now)
-{
-    struct rd_link *link = req->remote->impl;
-    struct rd_chan *chan;
-    struct place place;
-    bool rang;
-
-    if (!read_place(reply, &place) || !req->may_queue)
-        return HF_EPROTO;
-    if (hf__rd_wait(r, req->remote, req->hold_id, place.foreign != 0)) {
-        hf__rd_finish(r, req, HF_ENOMEM);
-        return 0;
-    }
-    chan = link->chan;
-    chan->sent_at = req->sent_at;
-    hf__rd_was_called(r, chan, req->hold_id);
-    if (chan->token)
-        return grant(r, req, chan->token, now);
-    rang = chan->rang;
-    chan->rang = false;
-    req->look_at = look_at(r, chan, &place, now);
-    hf__rd_finish(r, req, HF__QUEUED);
-    if (rang)
-        r->core->bell(r->client, req->remote);
-    return 0;
-}
-
-static int granted(struct redis *r, struct hf__req *req,
-                   const struct rd_node *reply, hf__time now)
-{
-    int64_t token;
-
-    if (!hf__rd_int(hf__rd_at(reply, 2), &token) || token <= 0)
-        return HF_EPROTO;
-    return grant(r, req, (uint64_t)token, now);
-}
-
-static int taken(struct redis *r, struct hf__req *req, int64_t what,
-                 const struct rd_node *reply, hf__time now)
-{
-    int rc;
-
-    switch (what) {
-    case RD_GRANTED:
-        return granted(r, req, reply, now);
-    case RD_QUEUED:
-        return queued(r, req, reply, now);
-    case RD_BUSY:
-        hf__rd_wait_end(r, req->remote, now);
-        hf__rd_finish(r, req, HF__BUSY);
-        return 0;
-    case RD_STALE:
-        /* Nothing was done, and now we know the server's time better. */
-        rc = encode_take(r, req);
-        if (rc)
-            hf__rd_finish(r, req, rc);
-        return 0;
-    case RD_MISMATCH:
-        hf__rd_wait_end(r, req->remote, now);
-        r->core->why(r->client, HF_EMISMATCH,
-                     "the name is a read-write lock's");
-        hf__rd_finish(r, req, HF_EMISMATCH);
-        return 0;
-    default:
-        return HF_EPROTO;
-    }
-}
-
-static int take_reply(struct redis *r, const struct rd_flight *f,
-                      const struct rd_node *reply, hf__time now)
-{
-    int64_t what, server_us;
-
-    if (!hf__rd_int(hf__rd_at(reply, 0), &what) ||
-        !hf__rd_int(hf__rd_at(reply, 1), &server_us) || server_us <= 0 ||
-        server_us > INT64_MAX / 2)
-        return HF_EPROTO;
-    if (!f->req)
-        return 0; /* given up meanwhile; the abandon follows */
-    /* By the time of sending: rather too late a time than too early, so that
-     * a question that is meant is never refused. */
-    r->server_us = server_us;
-    r->server_at = f->req->sent_at;
-    return taken(r, f->req, what, reply, now);
-}
-
-int hf__rd_mutex_reply(struct redis *r, const struct rd_flight *f,
-                       const struct rd_node *reply, hf__time now)
-{
-    int64_t was_ours;
-
-    if (f->op == HF__ATTEMPT)
-        return take_reply(r, f, reply, now);
-    if (!hf__rd_int(reply, &was_ours) || was_ours < 0 || was_ours > 1)
-        return HF_EPROTO;
-    if (f->req)
-        hf__rd_finish(r, f->req,
-                      was_ours || f->op == HF__ABANDON ? HF__DONE
-                                                       : HF_ENOTOWNER);
-    return 0;
 }

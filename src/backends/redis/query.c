@@ -1,5 +1,9 @@
-/* Questions about a name, and breaking a lock. A list is a walk over the whole
- * keyspace, a thousand keys at a time; its cursor is kept in query->count. */
+/*
+ * Questions about a name, and breaking a lock. A list is a walk over the whole
+ * keyspace, a thousand keys at a time; its cursor is kept in query->count. The
+ * others ask as if it was a mutex, and again if the answer is that it is of
+ * another kind: which, is kept there.
+ */
 #include "redis.h"
 
 #include <stdio.h>
@@ -10,14 +14,31 @@
 
 int hf__rd_query(void *self, struct hf__query *q)
 {
-    if (q->req.op != HF__INSPECT && q->req.op != HF__LIST &&
-        q->req.op != HF__BREAK)
+    int rc = 0;
+
+    switch (q->req.op) {
+    case HF__DOWNGRADE:
+        rc = hf__rd_downgrade_begin(self, q);
+        break;
+    case HF__INSPECT:
+    case HF__LIST:
+    case HF__BREAK:
+        q->count = 0;
+        break;
+    case HF__LATCH_SET:
+    case HF__LATCH_DOWN:
+    case HF__LATCH_GET:
+        break;
+    default:
         return HF_ENOTSUP;
+    }
     if (q->name_len > HF_NAME_MAX)
         return HF_EINVAL;
-    if (q->req.op == HF__LIST)
-        q->count = 0;
-    return hf__rd_submit(self, &q->req);
+    if (!rc)
+        rc = hf__rd_submit(self, &q->req);
+    if (rc != HF__PENDING && q->req.op == HF__DOWNGRADE)
+        hf__rd_downgrade_end(self, q);
+    return rc;
 }
 
 /* ---- sending ----------------------------------------------------------- */
@@ -28,6 +49,11 @@ static void put_keys(struct rd_out *o, const struct hf__query *q,
     for (size_t i = 0; i < len; i++)
         hf__rd_put_key(o, keys[i], q->name, q->name_len);
 }
+
+/* Of all kinds but the mutex. */
+static const enum rd_key other_keys[] = {
+    RD_KEY_LOCK,  RD_KEY_HOLDS,   RD_KEY_TOKEN, RD_KEY_LINE,
+    RD_KEY_PARTY, RD_KEY_PERMITS, RD_KEY_KIND};
 
 static int encode_inspect(struct redis *r, struct hf__query *q)
 {
@@ -63,6 +89,37 @@ static int encode_break(struct redis *r, struct hf__query *q)
     hf__rd_put(o, "", 0);
     hf__rd_put_key(o, RD_CHANNEL, q->name, q->name_len);
     hf__rd_put_key(o, RD_MARK, q->name, q->name_len);
+    return 0;
+}
+
+static int encode_inspect_other(struct redis *r, struct hf__query *q)
+{
+    struct rd_out *o = hf__rd_call(
+        r, &q->req, q->count == HF_RWLOCK ? RD_INSPECT_RW : RD_INSPECT_STRING,
+        7, 1, 8 * (RD_KEY_MAX + 16));
+
+    if (!o)
+        return HF_ENOMEM;
+    put_keys(o, q, other_keys, 7);
+    hf__rd_put_key(o, RD_KEY_BASE, q->name, q->name_len);
+    return 0;
+}
+
+static int encode_break_other(struct redis *r, struct hf__query *q)
+{
+    static const enum rd_key rw[] = {RD_CHANNEL_RW, RD_MARK_RW, RD_KEY_BASE};
+    static const enum rd_key string[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
+                                         RD_CHANNEL_LATCH};
+    bool is_rw = q->count == HF_RWLOCK;
+    struct rd_out *o =
+        hf__rd_call(r, &q->req, is_rw ? RD_BREAK_RW : RD_BREAK_STRING, 7, 4,
+                    11 * (RD_KEY_MAX + 16));
+
+    if (!o)
+        return HF_ENOMEM;
+    put_keys(o, q, other_keys, 7);
+    hf__rd_put(o, "", 0);
+    put_keys(o, q, is_rw ? rw : string, 3);
     return 0;
 }
 
@@ -103,9 +160,15 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
 {
     switch (q->req.op) {
     case HF__INSPECT:
-        return encode_inspect(r, q);
+        return q->count ? encode_inspect_other(r, q) : encode_inspect(r, q);
     case HF__BREAK:
-        return encode_break(r, q);
+        return q->count ? encode_break_other(r, q) : encode_break(r, q);
+    case HF__DOWNGRADE:
+        return hf__rd_downgrade_encode(r, q);
+    case HF__LATCH_SET:
+    case HF__LATCH_DOWN:
+    case HF__LATCH_GET:
+        return hf__rd_count_encode(r, q);
     default:
         return encode_list(r, q);
     }
@@ -159,8 +222,56 @@ static void add_info(hf_party *p, hf_info *info, const struct rd_node *text)
     add_about(p, at, end);
 }
 
+/* What scripts_line.h has: "u|f\nwant\ntoken\nsince\nabout". */
+static void add_note(hf_party *p, hf_info *info, const struct rd_node *text)
+{
+    const char *at = text->text, *end = at + text->len, *s;
+    size_t len;
+
+    if (!text->len)
+        return; /* none of ours */
+    s = cut(&at, end, '\n', &len);
+    info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
+    cut(&at, end, '\n', &len);
+    p->token = strtoull(cut(&at, end, '\n', &len), NULL, 10);
+    p->since_unix_ms = strtoll(cut(&at, end, '\n', &len), NULL, 10);
+    add_about(p, at, end);
+}
+
+/* "r" and "w", or how many permits. */
+static void add_want(hf_party *p, const char *want)
+{
+    p->mode = *want == 'r' ? HF_READ : HF_WRITE;
+    p->permits = (uint32_t)strtoul(want, NULL, 10);
+}
+
+/* Each is owner, want, ms left, note. */
+static int add_others(struct redis *r, struct hf__query *q,
+                      const struct rd_node *list)
+{
+    for (const struct rd_node *n = list->first; n; n = n->next) {
+        const struct rd_node *owner = hf__rd_at(n, 0), *want = hf__rd_at(n, 1);
+        const struct rd_node *note = hf__rd_at(n, 3);
+        hf_party *p;
+
+        if (!note || !note->text || !owner->text || !want->text ||
+            !hf__rd_int(hf__rd_at(n, 2), &(int64_t){0}))
+            return HF_EPROTO;
+        p = r->core->add_holder(r->client, q);
+        if (!p)
+            return HF_ENOMEM;
+        copy_text(p->owner, sizeof(p->owner), owner->text, owner->len);
+        add_want(p, want->text);
+        hf__rd_int(hf__rd_at(n, 2), &p->left_ms);
+        p->left_ms = p->left_ms < 0 ? -1 : p->left_ms;
+        add_note(p, q->info, note);
+    }
+    return 0;
+}
+
 /* Owner, then "until seen hand_ms about", of a fair one "until seen ear hand_ms
- * about", or nothing, of Redisson's. */
+ * about", or nothing, of Redisson's. Of the other kinds "until seen ear fair
+ * want about". */
 static int add_waiters(struct redis *r, struct hf__query *q,
                        const struct rd_node *list, int numbers)
 {
@@ -181,8 +292,12 @@ static int add_waiters(struct redis *r, struct hf__query *q,
         p->left_ms = -1;
         at = about->text;
         end = at + about->len;
-        for (int i = 0; i < numbers; i++)
-            cut(&at, end, ' ', &len);
+        for (int i = 0; i < numbers; i++) {
+            const char *word = cut(&at, end, ' ', &len);
+
+            if (i == 4)
+                add_want(p, word);
+        }
         add_about(p, at, end);
     }
     return 0;
@@ -204,6 +319,53 @@ static int add_holder(struct redis *r, struct hf__query *q,
     return 0;
 }
 
+static int unknown(struct redis *r)
+{
+    return r->core->why(r->client, HF_EMISMATCH,
+                        "the key is no lock of a kind we know");
+}
+
+/* {kind, token, size, count, holders, waiters} */
+static int inspected_other(struct redis *r, struct hf__query *q,
+                           const struct rd_node *reply)
+{
+    const struct rd_node *kind = hf__rd_at(reply, 0);
+    const struct rd_node *holders = hf__rd_at(reply, 4);
+    const struct rd_node *waiters = hf__rd_at(reply, 5);
+    int64_t token, size, count;
+    int rc;
+
+    if (!hf__rd_int(hf__rd_at(reply, 1), &token) ||
+        !hf__rd_int(hf__rd_at(reply, 2), &size) ||
+        !hf__rd_int(hf__rd_at(reply, 3), &count) || !waiters || !kind->text ||
+        holders->type != REDIS_REPLY_ARRAY ||
+        waiters->type != REDIS_REPLY_ARRAY || token < 0 || size < 0)
+        return HF_EPROTO;
+    if (kind->len != 1)
+        return unknown(r);
+    q->info->kind = *kind->text == 'r'   ? HF_RWLOCK
+                    : *kind->text == 's' ? HF_SEMAPHORE
+                                         : HF_LATCH;
+    if (q->info->kind == HF_LATCH)
+        q->info->count = count > 0 ? (uint64_t)count : 0;
+    q->info->token = (uint64_t)token;
+    q->info->permits = (uint32_t)size;
+    rc = add_others(r, q, holders);
+    return rc ? rc : add_waiters(r, q, waiters, 5);
+}
+
+/* PENDING: it is asked for again, as what it is. */
+static int again_as(struct redis *r, struct hf__query *q, int64_t kind)
+{
+    int rc;
+
+    if (q->count || (kind != HF_RWLOCK && kind != HF_SEMAPHORE))
+        return unknown(r);
+    q->count = (uint64_t)kind;
+    rc = hf__rd_query_encode(r, q);
+    return rc ? rc : HF__PENDING;
+}
+
 static int inspected(struct redis *r, struct hf__query *q,
                      const struct rd_node *reply)
 {
@@ -218,9 +380,8 @@ static int inspected(struct redis *r, struct hf__query *q,
         queue->type != REDIS_REPLY_ARRAY ||
         waiters->type != REDIS_REPLY_ARRAY || (kind == 1 && !owner->text))
         return HF_EPROTO;
-    if (kind == 2)
-        return r->core->why(r->client, HF_EMISMATCH,
-                            "the key is no lock of a kind we know");
+    if (kind > 1)
+        return again_as(r, q, kind - RD_OTHER);
     hf__rd_int(hf__rd_at(reply, 3), &token);
     q->info->token = token > 0 ? (uint64_t)token : 0;
     if (kind == 1 || queue->first || waiters->first)
@@ -298,31 +459,51 @@ static int listed(struct redis *r, struct hf__query *q,
 
 /* ---- answers ----------------------------------------------------------- */
 
-static int broken(struct redis *r, const struct rd_node *reply)
+static int broken(struct redis *r, struct hf__query *q,
+                  const struct rd_node *reply)
 {
     int64_t was_held;
 
     if (!hf__rd_int(reply, &was_held))
         return HF_EPROTO;
-    if (was_held == RD_MISMATCH)
-        return r->core->why(r->client, HF_EMISMATCH,
-                            "the name is a read-write lock's");
+    if (was_held > 1)
+        return again_as(r, q, was_held - RD_OTHER);
     if (was_held == 0)
         return r->core->why(r->client, HF_ENOTOWNER, "nobody holds it");
     return was_held == 1 ? 0 : HF_EPROTO;
 }
 
+static int gone_down(const struct rd_node *reply)
+{
+    int64_t was_ours;
+
+    if (!hf__rd_int(reply, &was_ours))
+        return HF_EPROTO;
+    return was_ours ? 0 : HF_ENOTOWNER;
+}
+
+static int answered(struct redis *r, struct hf__query *q,
+                    const struct rd_node *reply)
+{
+    switch (q->req.op) {
+    case HF__INSPECT:
+        return q->count ? inspected_other(r, q, reply) : inspected(r, q, reply);
+    case HF__LIST:
+        return listed(r, q, reply);
+    case HF__BREAK:
+        return broken(r, q, reply);
+    case HF__DOWNGRADE:
+        return gone_down(reply);
+    default:
+        return hf__rd_count_reply(r, q, reply);
+    }
+}
+
 int hf__rd_query_reply(struct redis *r, struct hf__query *q,
                        const struct rd_node *reply)
 {
-    int rc;
+    int rc = answered(r, q, reply);
 
-    if (q->req.op == HF__INSPECT)
-        rc = inspected(r, q, reply);
-    else if (q->req.op == HF__LIST)
-        rc = listed(r, q, reply);
-    else
-        rc = broken(r, reply);
     if (rc == HF_EPROTO || rc == HF__PENDING)
         return rc == HF_EPROTO ? rc : 0;
     hf__rd_finish(r, &q->req, rc);

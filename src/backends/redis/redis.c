@@ -3,8 +3,10 @@
  *
  *   redis://[user[:password]@]host[:6379][/db]
  *   redis+unix:///path[?db=n]
- *   dialect=redisson (default: Redisson's RLock, RFencedLock and RFairLock)
- *   dialect=string   (redsync, node-redlock, redis-py; unfair only)
+ *   dialect=redisson (default: Redisson's RLock, RFencedLock, RFairLock,
+ *                    RReadWriteLock, RPermitExpirableSemaphore and
+ *                    RCountDownLatch)
+ *   dialect=string   (redsync, node-redlock, redis-py; the unfair mutex only)
  */
 #include "redis.h"
 
@@ -45,6 +47,7 @@ static void free_all(struct redis *r)
     hf__rd_conn_fini(&r->sub);
     hf__rd_cmd_fini(r);
     hf__rd_late_fini(r);
+    hf__rd_downgrade_fini(r);
     hf__rd_sub_fini(r);
     wipe(r, r->password);
     r->core->free(r->client, r->user);
@@ -79,8 +82,12 @@ static int parse_dialect(struct redis *r, const struct hf__config *config)
         return r->core->why(r->client, HF_EINVAL,
                             "fair=yes: dialect=string has unfair locks only; "
                             "dialect=redisson has fair ones");
-    if (r->string_dialect)
+    if (r->string_dialect) {
         config->caps[HF_MUTEX] &= ~HF_CAP_FAIR;
+        config->caps[HF_RWLOCK] = 0;
+        config->caps[HF_SEMAPHORE] = 0;
+        config->caps[HF_LATCH] = 0;
+    }
     if (!dialect || r->string_dialect || strcmp(dialect, "redisson") == 0)
         return 0;
     return r->core->why(r->client, HF_EINVAL,
@@ -141,6 +148,19 @@ static int parse(struct redis *r, const struct hf__config *config)
     return r->user && r->password ? 0 : HF_ENOMEM;
 }
 
+/* What lets go goes out as text the first time: if the server did not know it,
+ * the question that follows it would be answered before it. */
+static void expect_unknown(struct redis *r)
+{
+    static const enum rd_script scripts[] = {
+        RD_DROP,      RD_LEAVE,    RD_DROP_FAIR, RD_LEAVE_FAIR,
+        RD_DROP_S,    RD_LEAVE_S,  RD_DROP_RW,   RD_LEAVE_RW,
+        RD_DOWNGRADE, RD_DROP_SEM, RD_LEAVE_SEM};
+
+    for (size_t i = 0; i < sizeof(scripts) / sizeof(*scripts); i++)
+        r->by_text[scripts[i]] = true;
+}
+
 /* Who we are: to the server a random uuid, to people host and pid. */
 static int introduce(struct redis *r)
 {
@@ -169,6 +189,7 @@ static int introduce(struct redis *r)
         r->script_len[i] = strlen(hf__rd_script[i]);
         hf__rd_sha1_hex(hf__rd_script[i], r->script_len[i], r->sha[i]);
     }
+    expect_unknown(r);
     return 0;
 }
 
@@ -293,7 +314,12 @@ static const struct hf__backend backend = {
     .abi = HF__ABI,
     .name = "redis",
     .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
-                          HF_CAP_EVENTS | HF_CAP_INSPECT},
+                          HF_CAP_EVENTS | HF_CAP_INSPECT,
+             [HF_RWLOCK] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
+                           HF_CAP_EVENTS | HF_CAP_INSPECT,
+             [HF_SEMAPHORE] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
+                              HF_CAP_EVENTS | HF_CAP_INSPECT,
+             [HF_LATCH] = HF_CAP_UNFAIR | HF_CAP_EVENTS | HF_CAP_INSPECT},
     .fair_by_default = false,
     .options = "dialect, db",
     .open = redis_open,

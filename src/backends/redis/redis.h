@@ -10,9 +10,13 @@
  * Files: redis.c the table, the URL; conn.c a socket, from lookup to loss;
  * addr.c the lookup; wire.c the out buffer; reply.c answers; cmd.c requests,
  * sent and unsent; late.c those that were lost; keys.c names; scripts.c the
- * Lua (scripts_fair.h its fair part); mutex.c the verbs, renew.c renewals;
- * sub.c channels and bells, chan.c who waits for them; query.c inspect, list,
- * break; error.c what the server's errors mean; sha1.c how a script is called.
+ * Lua (scripts_fair.h the fair mutex, scripts_line.h the queue of the other
+ * kinds, scripts_rw.h, scripts_semaphore.h, scripts_latch.h each of them);
+ * verbs.c what is asked of a lock and answered, mutex.c and kinds.c how it is
+ * put into commands, renew.c renewals, downgrade.c from write to read; sub.c
+ * channels and bells, chan.c who waits for them; query.c inspect, list, break;
+ * latch.c what is asked of a latch; error.c what the server's errors mean;
+ * sha1.c how a script is called.
  */
 #ifndef HF_REDIS_H
 #define HF_REDIS_H
@@ -130,14 +134,30 @@ enum rd_key {
     RD_KEY_CROWD,   /* ours: what those say of themselves */
     RD_KEY_SEEN,    /* ours: fair waiters, and until when they live */
     RD_KEY_TOKEN_S, /* ours: the token of the string dialect */
+    RD_KEY_HOLDS,   /* ours, not of the mutex: who holds it */
+    RD_KEY_LINE,    /* ours, not of the mutex: waiters, as they came */
+    RD_KEY_PARTY,   /* ours, not of the mutex: what those say of themselves */
+    RD_KEY_KIND,    /* ours: what the string n is */
+    RD_KEY_DID,     /* ours: the beginning; what was counted already */
+    RD_KEY_PERMITS, /* {n}:timeout */
+    RD_KEY_BASE,    /* {n}: the beginning of {n}:owner:rwlock_timeout:1 */
     RD_CHANNEL,     /* redisson_lock__channel:{n} */
     RD_MARK,        /* ours: subscribed together with RD_CHANNEL */
+    RD_CHANNEL_RW,  /* redisson_rwlock:{n}, and so on */
+    RD_MARK_RW,
+    RD_CHANNEL_SEM, /* redisson_sc:{n} */
+    RD_MARK_SEM,
+    RD_CHANNEL_LATCH, /* redisson_countdownlatch__channel__{n} */
 };
 
-/* Writes the key, not terminated; returns its length, at most RD_KEY_MAX. */
+/* Writes the key, which may be terminated; returns its length, at most
+ * RD_KEY_MAX. There has to be room for one more. */
 size_t hf__rd_key(char *to, enum rd_key, const char *name, size_t len);
 void hf__rd_put_key(struct rd_out *, enum rd_key, const char *name, size_t len);
 bool hf__rd_reserved(const char *name, size_t len);
+/* What a kind's waiters listen to; 0: there is no mark. */
+enum rd_key hf__rd_channel(enum hf_kind);
+enum rd_key hf__rd_mark(enum hf_kind);
 
 /* ---- scripts.c -------------------------------------------------------- */
 
@@ -152,6 +172,21 @@ enum rd_script {
     RD_INSPECT,
     RD_LIST,
     RD_BREAK,
+    RD_TAKE_RW,
+    RD_DROP_RW,
+    RD_LEAVE_RW,
+    RD_RENEW_RW,
+    RD_DOWNGRADE,
+    RD_INSPECT_RW,
+    RD_BREAK_RW,
+    RD_TAKE_SEM,
+    RD_DROP_SEM,
+    RD_LEAVE_SEM,
+    RD_RENEW_SEM,
+    RD_INSPECT_STRING, /* a semaphore, or a latch */
+    RD_BREAK_STRING,
+    RD_WAIT_LATCH,
+    RD_LATCH,
     RD_TAKE_S, /* the string dialect */
     RD_DROP_S,
     RD_LEAVE_S,
@@ -171,6 +206,10 @@ enum rd_take {
     RD_STALE = 5,   /* now: the question came too late to be meant */
     RD_MISMATCH = 6,
 };
+
+/* INSPECT, BREAK: the name is of another kind: this and its hf_kind, or this
+ * alone. */
+#define RD_OTHER 10
 
 extern const char *const hf__rd_script[RD_SCRIPTS];
 void hf__rd_sha1_hex(const char *text, size_t len, char hex[41]);
@@ -299,14 +338,22 @@ int hf__rd_error(struct redis *, const struct rd_node *, uint8_t op);
 /* The same by the first word alone, without a text. */
 int hf__rd_error_code(const char *text);
 
-/* ---- mutex.c ---------------------------------------------------------- */
+/* ---- verbs.c ---------------------------------------------------------- */
 
-/* What we keep of each name (remote->impl). */
+/* What we keep of each line (remote->impl). */
 struct rd_link {
-    struct rd_chan *chan; /* NULL: has not waited lately */
-    uint64_t asked_id;    /* the last hold id that was asked for */
-    bool sent;            /* something of it went out */
-    bool asking;          /* remote->ask is with us */
+    struct hf__remote *remote;
+    struct rd_chan *chan;        /* NULL: has not waited lately */
+    struct rd_link *next, *prev; /* of the same chan */
+    uint64_t asked_id;           /* the last hold id that was asked for */
+    uint64_t owner_id; /* fair mutex: whose own channel is subscribed */
+    uint64_t token;    /* it was handed to us; 0: it was not */
+    hf__time sent_at;  /* of the question that was answered last */
+    uint16_t poll_ms;  /* string dialect: the present interval */
+    bool sent;         /* something of it went out */
+    bool asking;       /* remote->ask is with us */
+    bool waits;
+    bool rang; /* while the question was under way */
 };
 
 int hf__rd_attach(void *, struct hf__remote *);
@@ -314,9 +361,29 @@ void hf__rd_detach(void *, struct hf__remote *);
 int hf__rd_attempt(void *, struct hf__req *);
 int hf__rd_release(void *, struct hf__req *);
 int hf__rd_abandon(void *, struct hf__req *);
-int hf__rd_renew(void *, struct hf__batch *);
+/* The answers: 0, or HF_EPROTO. */
+int hf__rd_verb_reply(struct redis *, const struct rd_flight *,
+                      const struct rd_node *, hf__time now);
+/* Remembers what an answer says about the server's clock. */
+bool hf__rd_clock(struct redis *, const struct rd_node *, hf__time sent_at);
+/* The server's clock until which a question that is sent now is meant. */
+int64_t hf__rd_valid_until(const struct redis *, hf__time now);
+
+/* ---- mutex.c, kinds.c -------------------------------------------------- */
+
 /* Encode into the out buffer: 0 or HF_ENOMEM. */
-int hf__rd_mutex_encode(struct redis *, struct hf__req *);
+int hf__rd_verb_encode(struct redis *, struct hf__req *);
+int hf__rd_kind_encode(struct redis *, struct hf__req *);
+enum rd_script hf__rd_leave_script(const struct redis *,
+                                   const struct hf__remote *);
+/* What every TAKE has from ARGV[1] to ARGV[6]. */
+void hf__rd_put_terms(const struct redis *, struct rd_out *,
+                      const struct hf__req *);
+void hf__rd_put_owner(const struct redis *, struct rd_out *, uint64_t hold_id);
+
+/* ---- renew.c ----------------------------------------------------------- */
+
+int hf__rd_renew(void *, struct hf__batch *);
 /* Encodes the next chunk; 1: there is more. */
 int hf__rd_renew_encode(struct redis *, struct hf__batch *);
 /* How long a server may be silent before its connection is given up. */
@@ -328,9 +395,7 @@ void hf__rd_renew_hurry(struct redis *, hf__time now);
 void hf__rd_renew_cut(struct redis *, struct hf__batch *);
 int hf__rd_renew_chunk(struct redis *, struct hf__batch *, uint32_t first,
                        uint32_t len);
-/* The answers: 0, or HF_EPROTO. */
-int hf__rd_mutex_reply(struct redis *, const struct rd_flight *,
-                       const struct rd_node *, hf__time now);
+/* The answer: 0, or HF_EPROTO. */
 int hf__rd_renew_reply(struct redis *, const struct rd_flight *,
                        const struct rd_node *);
 /* No answer will come for these items. */
@@ -342,17 +407,14 @@ void hf__rd_renew_failed(struct redis *, const struct rd_flight *, int code);
 struct rd_chan {
     struct rd_chan *next_in_bucket;
     struct rd_chan *next, *prev; /* while it lingers */
-    struct rd_link *link;        /* whose chan we are; NULL: detached */
-    struct hf__remote *remote;   /* who waits; NULL: lingers */
+    struct rd_link *links;       /* who waits, or did a moment ago */
+    size_t waiting;              /* 0: it lingers */
     hf__time until;              /* lingers until */
-    uint64_t owner_id;           /* fair: whose own channel is subscribed */
-    uint64_t token;              /* fair: it was handed to us; 0: it was not */
-    hf__time sent_at;            /* of the question that was answered last */
+    hf__time confirmed_at;       /* its channels; 0: not */
     uint32_t hash;
     uint16_t name_len;
-    uint16_t poll_ms; /* string dialect: the present interval */
-    bool fair;
-    bool rang;   /* while the question was under way */
+    uint8_t kind;
+    bool fair;   /* of the mutex: the others have one channel for both */
     bool joined; /* its channels were asked for */
     bool look;   /* ring when they are confirmed */
     char name[];
@@ -372,7 +434,8 @@ struct rd_chans {
     size_t cap, len, waiting;
     struct rd_chan *oldest, *newest; /* of those that linger */
     hf__time pinged_at;              /* 0: no answer is outstanding */
-    bool live;                       /* our own channel is confirmed */
+    hf__time live_at;                /* when our own channel was confirmed */
+    bool live;                       /* it is */
     bool refused;                    /* the server forbids a channel */
     unsigned early_at;               /* the next place */
     struct rd_early early[RD_EARLY];
@@ -380,19 +443,21 @@ struct rd_chans {
 
 /* chan.c; NULL: there is none, out of memory. */
 struct rd_chan *hf__rd_chan_find(const struct redis *, const char *name,
-                                 size_t len, bool fair);
+                                 size_t len, enum hf_kind, bool fair);
 struct rd_chan *hf__rd_chan_add(struct redis *, const struct hf__remote *);
 void hf__rd_chan_linger(struct redis *, struct rd_chan *, hf__time until);
 void hf__rd_chan_unlinger(struct redis *, struct rd_chan *);
 /* It lingers, and nobody is subscribed by it any more: frees it. */
 void hf__rd_chan_forget(struct redis *, struct rd_chan *);
+void hf__rd_chan_link(struct rd_chan *, struct rd_link *);
+void hf__rd_chan_unlink(struct rd_link *);
 
 /* The remote waits (again). HF_ENOMEM. */
 int hf__rd_wait(struct redis *, struct hf__remote *, uint64_t hold_id,
                 bool foreign);
 void hf__rd_wait_end(struct redis *, struct hf__remote *, hf__time now);
-/* Was this one called already? Then its chan says so: token, rang. */
-void hf__rd_was_called(struct redis *, struct rd_chan *, uint64_t hold_id);
+/* Was this one called already? Then it says so: token, rang. */
+void hf__rd_was_called(struct redis *, struct rd_link *, uint64_t hold_id);
 void hf__rd_chan_drop(struct redis *, struct hf__remote *);
 void hf__rd_sub_up(struct redis *, hf__time now);
 int hf__rd_sub_reply(struct redis *, const struct rd_node *, hf__time now);
@@ -407,6 +472,26 @@ int hf__rd_query(void *, struct hf__query *);
 int hf__rd_query_encode(struct redis *, struct hf__query *);
 int hf__rd_query_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);
+
+/* ---- latch.c ----------------------------------------------------------- */
+
+/* ATTEMPT. */
+int hf__rd_latch_encode(struct redis *, struct hf__req *);
+/* LATCH_SET, LATCH_DOWN, LATCH_GET. The answer: a code, HF__PENDING if it was
+ * sent again, or HF_EPROTO. */
+int hf__rd_count_encode(struct redis *, struct hf__query *);
+int hf__rd_count_reply(struct redis *, struct hf__query *,
+                       const struct rd_node *);
+
+/* ---- downgrade.c ------------------------------------------------------- */
+
+struct rd_copy;
+/* Keeps of the lines what has to be sent. 0, HF_ENOMEM. */
+int hf__rd_downgrade_begin(struct redis *, struct hf__query *);
+int hf__rd_downgrade_encode(struct redis *, struct hf__query *);
+/* It is reported. */
+void hf__rd_downgrade_end(struct redis *, const struct hf__query *);
+void hf__rd_downgrade_fini(struct redis *);
 
 /* ---- all of it -------------------------------------------------------- */
 
@@ -440,6 +525,7 @@ struct redis {
     struct hf__req *queue, *queue_tail; /* not sent yet */
     struct rd_flights flights;
     struct rd_late *late;
+    struct rd_copy *copies;  /* of what goes down */
     unsigned renewing;       /* batches that are not reported yet */
     uint32_t renew_lease_ms; /* and their shortest lease */
     int64_t server_us;       /* the server's clock at server_at; 0: not known */

@@ -85,48 +85,89 @@ int hf__rd_renew(void *self, struct hf__batch *b)
     return rc;
 }
 
+/* Items of one kind go together. */
+static enum rd_script script_of(const struct redis *r,
+                                const struct hf__renewal *item)
+{
+    return r->string_dialect                    ? RD_RENEW_S
+           : item->remote->kind == HF_RWLOCK    ? RD_RENEW_RW
+           : item->remote->kind == HF_SEMAPHORE ? RD_RENEW_SEM
+                                                : RD_RENEW;
+}
+
+static uint32_t chunk_len(const struct redis *r, const struct hf__batch *b,
+                          uint32_t first)
+{
+    enum rd_script s = script_of(r, &b->item[first]);
+    uint32_t len = 1;
+
+    while (first + len < b->len && len < RD_RENEW_CHUNK &&
+           script_of(r, &b->item[first + len]) == s)
+        len++;
+    return len;
+}
+
+static void put_item_keys(struct rd_out *o, const struct hf__remote *m)
+{
+    hf__rd_put_key(o, RD_KEY_LOCK, m->name, m->name_len);
+    hf__rd_put_key(o, m->kind == HF_MUTEX ? RD_KEY_INFO : RD_KEY_HOLDS, m->name,
+                   m->name_len);
+    if (m->kind != HF_SEMAPHORE)
+        return;
+    hf__rd_put_key(o, RD_KEY_PERMITS, m->name, m->name_len);
+    hf__rd_put_key(o, RD_KEY_KIND, m->name, m->name_len);
+}
+
+static void put_item(struct rd_out *o, const struct hf__renewal *item)
+{
+    const struct hf__remote *m = item->remote;
+    char id[21];
+
+    hf__rd_put(o, id, hf__rd_decimal(id, item->hold_id));
+    hf__rd_put_num(o, item->lease_ms);
+    if (m->kind != HF_RWLOCK)
+        return;
+    hf__rd_put_key(o, RD_KEY_BASE, m->name, m->name_len);
+    if (m->mode == HF_READ) /* it may have gone down, and nobody knows */
+        hf__rd_put_key(o, RD_CHANNEL_RW, m->name, m->name_len);
+    else
+        hf__rd_put(o, "", 0);
+}
+
 int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
                        uint32_t len)
 {
     struct rd_flights *f = &r->flights;
     hf__time sent_at = b->req.sent_at;
+    enum rd_script s = script_of(r, &b->item[first]);
+    size_t keys = s == RD_RENEW_SEM ? 4 : 2;
+    size_t args = s == RD_RENEW_RW ? 4 : 2, size = 0;
     char uuid[RD_UUID_LEN + 1];
     struct rd_out *o;
-    size_t size = 0;
 
     for (uint32_t i = first; i < first + len; i++)
-        size += 2u * b->item[i].remote->name_len + 192;
-    o = hf__rd_call(r, &b->req, r->string_dialect ? RD_RENEW_S : RD_RENEW,
-                    2 * (size_t)len, 1 + 2 * (size_t)len, size + 64);
+        size += (keys + args) * (b->item[i].remote->name_len + 64u);
+    o = hf__rd_call(r, &b->req, s, keys * len, 1 + args * len, size + 64);
     if (!o)
         return HF_ENOMEM;
     if (first)
         b->req.sent_at = sent_at; /* the leases count from the first */
     f->at[(f->head + f->len - 1) & (f->cap - 1)].first = first;
     f->at[(f->head + f->len - 1) & (f->cap - 1)].len = len;
-    for (uint32_t i = first; i < first + len; i++) {
-        const struct hf__remote *m = b->item[i].remote;
-
-        hf__rd_put_key(o, RD_KEY_LOCK, m->name, m->name_len);
-        hf__rd_put_key(o, RD_KEY_INFO, m->name, m->name_len);
-    }
+    for (uint32_t i = first; i < first + len; i++)
+        put_item_keys(o, b->item[i].remote);
     memcpy(uuid, r->uuid, RD_UUID_LEN);
     uuid[RD_UUID_LEN] = ':';
     hf__rd_put(o, uuid, sizeof(uuid));
-    for (uint32_t i = first; i < first + len; i++) {
-        char id[21];
-
-        hf__rd_put(o, id, hf__rd_decimal(id, b->item[i].hold_id));
-        hf__rd_put_num(o, b->item[i].lease_ms);
-    }
+    for (uint32_t i = first; i < first + len; i++)
+        put_item(o, &b->item[i]);
     return 0;
 }
 
 int hf__rd_renew_encode(struct redis *r, struct hf__batch *b)
 {
     struct progress p = get(b);
-    size_t left = b->len - p.sent;
-    uint32_t len = left < RD_RENEW_CHUNK ? (uint32_t)left : RD_RENEW_CHUNK;
+    uint32_t len = chunk_len(r, b, p.sent);
     int rc = hf__rd_renew_chunk(r, b, p.sent, len);
 
     if (rc)

@@ -40,15 +40,23 @@
  * next is told instead. RENEW...   KEYS lock info ...  ARGV "uuid:" hold_id
  * lease_ms ... one character for each lock, 1: ours, 0: not INSPECT... KEYS
  * lock info waiters token crowd queue seen {kind, owner, pttl, token, info,
- * queue, crowd}; kind 0: free, 1: held, 2: of another kind. Each waiter is two
- * texts: the owner, and what seen or crowd have of it. At most 1000. LIST...
- * ARGV cursor pattern count {next cursor, keys ...} BREAK      as DROP, without
- * an owner 1: was held. 0: was not. 6: of another kind.
+ * queue, crowd}; kind 0: free, 1: held, more: of another kind, and which. Each
+ * waiter is two texts: the owner, and what seen or crowd have of it. At most
+ * 1000. LIST... ARGV cursor pattern count {next cursor, keys ...} BREAK      as
+ * DROP, without an owner 1: was held. 0: was not. More: of another kind, and
+ * which.
  */
 #include "redis.h"
 #include "scripts_fair.h"
+#include "scripts_latch.h"
+#include "scripts_line.h"
+#include "scripts_rw.h"
+#include "scripts_semaphore.h"
 
 /* clang-format off */
+
+#define OTHER_RW RD_TEXT(RD_OTHER) "+2" /* HF_RWLOCK */
+#define OTHER_STRING RD_TEXT(RD_OTHER) "+3" /* HF_SEMAPHORE, or HF_LATCH */
 
 /* now: microseconds */
 #define CLOCK                                                                  \
@@ -337,33 +345,51 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     [RD_INSPECT] =
     "local kind,owner,ty=0,false,redis.call('type',KEYS[1]).ok\n"
     "if ty=='hash' then\n"
-    "  local f=redis.call('hkeys',KEYS[1])\n"
-    "  owner=f[1]\n"
-    "  kind=#f==1 and owner~='mode' and 1 or 2\n"
+    "  if redis.call('hexists',KEYS[1],'mode')==1 then\n"
+    "    kind=" OTHER_RW "\n"
+    "  else\n"
+    "    local f=redis.call('hkeys',KEYS[1])\n"
+    "    owner=f[1]\n"
+    "    kind=#f==1 and 1 or " RD_TEXT(RD_OTHER) "\n"
+    "  end\n"
     "elseif ty~='none' then\n"
-    "  kind=2\n"
+    "  kind=ty=='string' and " OTHER_STRING " or " RD_TEXT(RD_OTHER) "\n"
     "end\n"
     INSPECTED("two(KEYS[6],KEYS[7])"),
 
+    /* Of the strings those that ours or an RPermitExpirableSemaphore use. */
     [RD_LIST] =
-    "local s=redis.call('scan',ARGV[1],'match',ARGV[2],'count',ARGV[3],\n"
-    "  'type','hash')\n"
+    "local s=redis.call('scan',ARGV[1],'match',ARGV[2],'count',ARGV[3])\n"
     "local r={s[1]}\n"
     "for _,k in ipairs(s[2]) do\n"
-    "  local f=redis.pcall('hlen',k)==1 and redis.call('hkeys',k)[1]\n"
-    "  if f and string.find(f,'^%x+%-%x+%-%x+%-%x+%-%x+:%d+$') then\n"
-    "    r[#r+1]=k\n"
+    "  local ty,is=redis.call('type',k).ok\n"
+    "  if ty=='hash' then\n"
+    "    local f=redis.call('hlen',k)==1 and redis.call('hkeys',k)[1]\n"
+    "    is=f and string.find(f,'^%x+%-%x+%-%x+%-%x+%-%x+:%d+$') or\n"
+    "      redis.call('hexists',k,'mode')==1\n"
+    "  elseif ty=='string' then\n"
+    "    local own=string.find(k,'{',1,true)\n"
+    "    is=redis.call('exists','holdfast:kind:'..(own and ':'..k or\n"
+    "      '{'..k..'}'),own and k..':timeout' or '{'..k..'}:timeout')>0\n"
     "  end\n"
+    "  if is then r[#r+1]=k end\n"
     "end\n"
     "return r",
 
     [RD_BREAK] =
     ENDS
-    "if redis.call('hlen',KEYS[1])==0 then return 0 end\n"
-    "if redis.call('hexists',KEYS[1],'mode')==1 then return 6 end\n"
+    "local ty=redis.call('type',KEYS[1]).ok\n"
+    "if ty=='none' then return 0 end\n"
+    "if ty=='string' then return " OTHER_STRING " end\n"
+    "if ty~='hash' then return " RD_TEXT(RD_OTHER) " end\n"
+    "if redis.call('hexists',KEYS[1],'mode')==1 then return " OTHER_RW " end\n"
     "redis.call('del',KEYS[1],KEYS[2])\n"
     NEXT_UNFAIR
     "return 1",
+
+    SCRIPTS_RW,
+    SCRIPTS_SEMAPHORE,
+    SCRIPTS_LATCH,
 
     [RD_TAKE_S] =
     CLOCK
@@ -406,7 +432,7 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     "if ty=='string' then\n"
     "  kind,owner=1,redis.call('get',KEYS[1])\n"
     "elseif ty~='none' then\n"
-    "  kind=2\n"
+    "  kind=" RD_TEXT(RD_OTHER) "\n"
     "end\n"
     INSPECTED("{}"),
 

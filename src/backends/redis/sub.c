@@ -6,6 +6,9 @@
  *   redisson_lock__channel:{n}    unfair: Redisson has let go of n; together
  *   + holdfast:mark:{n}           with a mark, by which ours can be counted
  *   redisson_lock__channel:{n}:<owner>   fair, with Redisson in the queue
+ *   redisson_rwlock:{n}, redisson_sc:{n}, redisson_countdownlatch__channel__{n}
+ *                                 the other kinds; but for the latch with a
+ *                                 mark of their own
  *
  * No event may be lost between asking and listening: whoever asked before the
  * subscription was confirmed is rung when it is. After a reconnect that is
@@ -17,12 +20,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void ring_one(struct redis *r, struct rd_link *link)
+{
+    if (link->asking)
+        link->rang = true; /* the answer may be older than this */
+    else if (link->waits)
+        r->core->bell(r->client, link->remote);
+}
+
 static void ring(struct redis *r, struct rd_chan *c)
 {
-    if (c->link && c->link->asking)
-        c->rang = true; /* the answer may be older than this */
-    else if (c->remote)
-        r->core->bell(r->client, c->remote);
+    for (struct rd_link *link = c->links; link; link = link->next)
+        ring_one(r, link);
 }
 
 static void ring_all(struct redis *r)
@@ -53,12 +62,14 @@ static struct rd_out *begin(struct redis *r, const char *verb, size_t args)
 /* Both channels in one command, so that nobody ever sees one alone. */
 static void pair(struct redis *r, const struct rd_chan *c, const char *verb)
 {
-    struct rd_out *o = begin(r, verb, 2);
+    enum rd_key mark = hf__rd_mark(c->kind);
+    struct rd_out *o = begin(r, verb, mark ? 2 : 1);
 
     if (!o)
         return;
-    hf__rd_put_key(o, RD_CHANNEL, c->name, c->name_len);
-    hf__rd_put_key(o, RD_MARK, c->name, c->name_len);
+    hf__rd_put_key(o, hf__rd_channel(c->kind), c->name, c->name_len);
+    if (mark)
+        hf__rd_put_key(o, mark, c->name, c->name_len);
 }
 
 static void own(struct redis *r, const struct rd_chan *c, uint64_t hold_id,
@@ -85,13 +96,13 @@ static void join(struct redis *r, struct rd_chan *c, bool foreign)
     c->look = foreign;
 }
 
-static void join_own(struct redis *r, struct rd_chan *c, uint64_t hold_id)
+static void join_own(struct redis *r, struct rd_link *link, uint64_t hold_id)
 {
-    if (c->owner_id && c->owner_id != hold_id)
-        own(r, c, c->owner_id, "UNSUBSCRIBE");
-    if (c->owner_id != hold_id)
-        own(r, c, hold_id, "SUBSCRIBE");
-    c->owner_id = hold_id;
+    if (link->owner_id && link->owner_id != hold_id)
+        own(r, link->chan, link->owner_id, "UNSUBSCRIBE");
+    if (link->owner_id != hold_id)
+        own(r, link->chan, hold_id, "SUBSCRIBE");
+    link->owner_id = hold_id;
 }
 
 /* "m" and "{m}" share Redisson's channel (keys.c). Our marks differ, so that
@@ -101,13 +112,16 @@ static bool is_shared(const struct redis *r, const struct rd_chan *c)
     char wrapped[HF_NAME_MAX + 2];
     const struct rd_chan *twin;
 
+    if (c->kind == HF_LATCH)
+        return false; /* those always have braces */
     if (c->name_len > 2 && c->name[0] == '{') {
-        twin = hf__rd_chan_find(r, c->name + 1, c->name_len - 2u, false);
+        twin =
+            hf__rd_chan_find(r, c->name + 1, c->name_len - 2u, c->kind, false);
     } else {
         wrapped[0] = '{';
         memcpy(wrapped + 1, c->name, c->name_len);
         wrapped[c->name_len + 1] = '}';
-        twin = hf__rd_chan_find(r, wrapped, c->name_len + 2u, false);
+        twin = hf__rd_chan_find(r, wrapped, c->name_len + 2u, c->kind, false);
     }
     return twin && twin->joined;
 }
@@ -121,35 +135,43 @@ static void part(struct redis *r, struct rd_chan *c)
     } else if (c->joined) {
         o = begin(r, "UNSUBSCRIBE", 1);
         if (o)
-            hf__rd_put_key(o, RD_MARK, c->name, c->name_len);
+            hf__rd_put_key(o, hf__rd_mark(c->kind), c->name, c->name_len);
     }
     c->joined = false;
 }
 
 /* ---- waiting ----------------------------------------------------------- */
 
-int hf__rd_wait(struct redis *r, struct hf__remote *m, uint64_t hold_id,
-                bool foreign)
+/* The chan of this line; it does not linger any more. */
+static struct rd_chan *chan_of(struct redis *r, struct hf__remote *m)
 {
     struct rd_link *link = m->impl;
     struct rd_chan *c = link->chan;
 
-    if (!c) {
-        c = hf__rd_chan_find(r, m->name, m->name_len, m->fair);
-        if (c && !c->link)
-            hf__rd_chan_unlinger(r, c);
-        else
-            c = hf__rd_chan_add(r, m);
-        if (!c)
-            return HF_ENOMEM;
-        link->chan = c;
-        c->link = link;
-    } else if (!c->remote) {
+    if (!c)
+        c = hf__rd_chan_find(r, m->name, m->name_len, m->kind,
+                             m->fair && m->kind == HF_MUTEX);
+    if (c && !c->waiting)
         hf__rd_chan_unlinger(r, c);
-    }
-    if (!c->remote) {
-        c->remote = m;
-        c->poll_ms = 0;
+    else if (!c)
+        c = hf__rd_chan_add(r, m);
+    if (c && !link->chan)
+        hf__rd_chan_link(c, link);
+    return c;
+}
+
+int hf__rd_wait(struct redis *r, struct hf__remote *m, uint64_t hold_id,
+                bool foreign)
+{
+    struct rd_link *link = m->impl;
+    struct rd_chan *c = link->waits ? link->chan : chan_of(r, m);
+
+    if (!c)
+        return HF_ENOMEM;
+    if (!link->waits) {
+        link->waits = true;
+        link->poll_ms = 0;
+        c->waiting++;
         r->chans.waiting++;
     }
     if (r->sub.state == RD_OFF)
@@ -157,28 +179,30 @@ int hf__rd_wait(struct redis *r, struct hf__remote *m, uint64_t hold_id,
     if (r->sub.state != RD_UP)
         return 0; /* all of it when it is up */
     join(r, c, foreign);
-    if (m->fair && foreign)
-        join_own(r, c, hold_id);
+    if (c->fair && foreign)
+        join_own(r, link, hold_id);
     hf__rd_conn_flush(&r->sub);
     return 0;
 }
 
 void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
 {
-    struct rd_chan *c = ((struct rd_link *)m->impl)->chan;
+    struct rd_link *link = m->impl;
+    struct rd_chan *c = link->chan;
 
-    if (!c || !c->remote)
+    if (!link->waits)
         return;
-    if (c->owner_id) {
-        own(r, c, c->owner_id, "UNSUBSCRIBE");
-        c->owner_id = 0;
+    if (link->owner_id) {
+        own(r, c, link->owner_id, "UNSUBSCRIBE");
+        link->owner_id = 0;
         hf__rd_conn_flush(&r->sub);
     }
-    c->remote = NULL;
-    c->rang = false;
-    c->token = 0;
+    link->waits = false;
+    link->rang = false;
+    link->token = 0;
     r->chans.waiting--;
-    hf__rd_chan_linger(r, c, now + RD_LINGER_MS * HF__MS);
+    if (--c->waiting == 0)
+        hf__rd_chan_linger(r, c, now + RD_LINGER_MS * HF__MS);
 }
 
 void hf__rd_chan_drop(struct redis *r, struct hf__remote *m)
@@ -187,8 +211,7 @@ void hf__rd_chan_drop(struct redis *r, struct hf__remote *m)
 
     hf__rd_wait_end(r, m, r->core->now());
     if (link->chan)
-        link->chan->link = NULL;
-    link->chan = NULL;
+        hf__rd_chan_unlink(link);
 }
 
 /* ---- the connection ---------------------------------------------------- */
@@ -204,7 +227,7 @@ void hf__rd_sub_up(struct redis *r, hf__time now)
              c = c->next_in_bucket) {
             /* Who else is in the queue, and so whether we need a channel of
              * our own there, the look that follows will tell. */
-            if (c->remote)
+            if (c->waiting)
                 join(r, c, false);
         }
     /* Our own comes last: when it is confirmed all of them are. */
@@ -225,7 +248,9 @@ void hf__rd_sub_down(struct redis *r, int code, hf__time now)
         for (struct rd_chan *c = r->chans.buckets[i]; c;
              c = c->next_in_bucket) {
             c->joined = false;
-            c->owner_id = 0;
+            c->confirmed_at = 0;
+            for (struct rd_link *link = c->links; link; link = link->next)
+                link->owner_id = 0;
         }
     if (code == HF_EAUTH)
         r->chans.refused = true;
@@ -278,8 +303,8 @@ void hf__rd_sub_fini(struct redis *r)
             struct rd_chan *c = r->chans.buckets[i];
 
             r->chans.buckets[i] = c->next_in_bucket;
-            if (c->link)
-                c->link->chan = NULL;
+            while (c->links)
+                hf__rd_chan_unlink(c->links);
             r->core->free(r->client, c);
         }
     r->core->free(r->client, r->chans.buckets);
@@ -290,83 +315,123 @@ void hf__rd_sub_fini(struct redis *r)
 
 /* The name in a channel of Redisson's: without the braces it may have got, and
  * as it is, if it has some of its own. */
-static void each_name(struct redis *r, const char *text, size_t len, bool fair,
+static void each_name(struct redis *r, const char *text, size_t len,
+                      enum hf_kind kind, bool fair,
                       void (*fn)(struct redis *, struct rd_chan *))
 {
     struct rd_chan *c;
 
     if (len > 2 && text[0] == '{' && text[len - 1] == '}' &&
-        !memchr(text + 1, '{', len - 1)) {
-        c = hf__rd_chan_find(r, text + 1, len - 2, fair);
+        (kind == HF_LATCH || !memchr(text + 1, '{', len - 1))) {
+        c = hf__rd_chan_find(r, text + 1, len - 2, kind, fair);
         if (c)
             fn(r, c);
     }
-    c = memchr(text, '{', len) ? hf__rd_chan_find(r, text, len, fair) : NULL;
+    if (kind == HF_LATCH || !memchr(text, '{', len))
+        return;
+    c = hf__rd_chan_find(r, text, len, kind, fair);
     if (c)
         fn(r, c);
+}
+
+/* What a channel's name has before that of the lock; 0: it is none of them. */
+static size_t prefix_of(const struct rd_node *channel, enum hf_kind *kind)
+{
+    static const struct {
+        enum hf_kind kind;
+        const char *text;
+    } prefixes[] = {{HF_MUTEX, "redisson_lock__channel:"},
+                    {HF_RWLOCK, "redisson_rwlock:"},
+                    {HF_SEMAPHORE, "redisson_sc:"},
+                    {HF_LATCH, "redisson_countdownlatch__channel__"}};
+
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
+        size_t len = strlen(prefixes[i].text);
+
+        *kind = prefixes[i].kind;
+        if (channel->len > len &&
+            memcmp(channel->text, prefixes[i].text, len) == 0)
+            return len;
+    }
+    return 0;
 }
 
 static void each_chan(struct redis *r, const struct rd_node *channel,
                       void (*fn)(struct redis *, struct rd_chan *))
 {
-    static const char prefix[] = "redisson_lock__channel:";
-    const char *text = channel->text;
-    size_t len = channel->len, i;
+    enum hf_kind kind;
+    size_t skip = prefix_of(channel, &kind), len = channel->len - skip, i;
+    const char *text = channel->text + skip;
 
-    if (len < sizeof(prefix) || memcmp(text, prefix, sizeof(prefix) - 1) != 0)
+    if (!skip)
         return;
-    text += sizeof(prefix) - 1;
-    len -= sizeof(prefix) - 1;
-    each_name(r, text, len, false, fn);
+    each_name(r, text, len, kind, false, fn);
+    if (kind != HF_MUTEX)
+        return;
     /* ...:<uuid>:<hold id> */
     for (i = len; i && text[i - 1] >= '0' && text[i - 1] <= '9';)
         i--;
     if (i < len && i > RD_UUID_LEN + 2 && text[i - 1] == ':' &&
         text[i - RD_UUID_LEN - 2] == ':' &&
         memcmp(text + i - RD_UUID_LEN - 1, r->uuid, RD_UUID_LEN) == 0)
-        each_name(r, text, i - RD_UUID_LEN - 2, true, fn);
+        each_name(r, text, i - RD_UUID_LEN - 2, HF_MUTEX, true, fn);
 }
 
 static void confirmed(struct redis *r, struct rd_chan *c)
 {
+    c->confirmed_at = r->core->now();
     if (c->fair || c->look)
         ring(r, c);
     c->look = false;
 }
 
-/* "u|f<hold id> <token> <name>": it is ours, or with token 0: try. If nobody
- * wants it any more it is being let go already. */
+/* "u|f|r|s<hold id> <token> <name>": it is ours, or with token 0: try. If
+ * nobody wants it any more it is being let go already. */
 static void called(struct redis *r, const char *text, const char *end)
 {
+    enum hf_kind kind = *text == 'r'   ? HF_RWLOCK
+                        : *text == 's' ? HF_SEMAPHORE
+                                       : HF_MUTEX;
     bool fair = *text == 'f';
     char *at;
     uint64_t hold_id = strtoull(text + 1, &at, 10), token;
     struct rd_chan *c;
+    struct rd_link *link;
 
     token = strtoull(at, &at, 10);
     if (!hold_id || *at++ != ' ' || at >= end)
         return;
-    c = hf__rd_chan_find(r, at, (size_t)(end - at), fair);
-    if (c && c->remote && c->link->asked_id == hold_id) {
-        c->token = token;
-        ring(r, c);
+    c = hf__rd_chan_find(r, at, (size_t)(end - at), kind, fair);
+    link = c ? c->links : NULL;
+    while (link && (!link->waits || link->asked_id != hold_id))
+        link = link->next;
+    if (link) {
+        link->token = token;
+        ring_one(r, link);
     } else {
         r->chans.early[r->chans.early_at++ % RD_EARLY] =
             (struct rd_early){hold_id, token};
     }
 }
 
-void hf__rd_was_called(struct redis *r, struct rd_chan *c, uint64_t hold_id)
+void hf__rd_was_called(struct redis *r, struct rd_link *link, uint64_t hold_id)
 {
     for (int i = 0; i < RD_EARLY; i++) {
         struct rd_early *e = &r->chans.early[i];
 
         if (e->hold_id != hold_id)
             continue;
-        c->token = e->token;
-        c->rang = true;
+        link->token = e->token;
+        link->rang = true;
         e->hold_id = 0;
     }
+}
+
+/* What ours publish to those of Redisson's alone is a number with a 0 too much
+ * in front: our own have been told, each by itself. */
+static bool not_for_us(const struct rd_node *payload)
+{
+    return payload->len > 1 && payload->text[0] == '0';
 }
 
 static void heard(struct redis *r, const struct rd_node *channel,
@@ -374,7 +439,7 @@ static void heard(struct redis *r, const struct rd_node *channel,
 {
     if (hf__rd_is(channel, r->wake)) {
         called(r, payload->text, payload->text + payload->len);
-    } else if (!hf__rd_is(payload, "00")) {
+    } else if (!not_for_us(payload)) {
         each_chan(r, channel, ring);
     }
 }
@@ -385,7 +450,6 @@ int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
     const struct rd_node *channel = hf__rd_at(reply, 1);
     const struct rd_node *payload = hf__rd_at(reply, 2);
 
-    (void)now;
     if (reply->type == REDIS_REPLY_ERROR) {
         r->core->log(r->client, "redis: subscribe: %.120s; looking instead",
                      reply->text);
@@ -406,6 +470,7 @@ int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
         return HF_EPROTO;
     if (hf__rd_is(channel, r->wake)) {
         r->chans.live = true;
+        r->chans.live_at = now;
         r->chans.refused = false;
         ring_all(r);
     } else {

@@ -1,0 +1,149 @@
+/*
+ * The queue of the kinds that are not a mutex: pieces of Lua that are put
+ * together in scripts_rw.h and scripts_semaphore.h. One queue for fair and
+ * unfair waiters:
+ *
+ *   L  list of owners, as they came
+ *   P  hash, owner -> "until seen ear fair want about": until when, in ms, it
+ *      counts as alive (it looks again before that), when it looked last,
+ *      whether it was listening, whether it is fair, what it wants, ARGV[5] of
+ *      its TAKE
+ *
+ * Nothing is handed over here: whoever may go is told, and asks. A fair one
+ * keeps its place until it comes, or is late; an unfair one gives it up when it
+ * is told, and comes back if somebody was faster.
+ *
+ *   TAKE   KEYS lock holds token line party ...
+ *          ARGV owner lease_ms valid_until_us token_ttl_ms about queue fair
+ *               listening want ...
+ *   DROP, LEAVE  the same keys; ARGV owner channel mark ...
+ * Redisson's waiters listen to the channel. Ours do as well, together with the
+ * mark, to hear Redisson; and since ours are told one by one, what we publish
+ * there is for Redisson alone: it has a 0 in front (sub.c), and is left out
+ * where nobody but ours would hear it.
+ */
+#ifndef HF_REDIS_SCRIPTS_LINE_H
+#define HF_REDIS_SCRIPTS_LINE_H
+
+/* clang-format off */
+
+/*
+ * walk: visits who waits, in order, without the dead, until visit says 2; who
+ * is visited leaves if it says 1. tell: was it told, and what visit is to say.
+ */
+#define LINE(letter)                                                           \
+    "local dropped\n"                                                          \
+    "local function forget(w)\n"                                               \
+    "  redis.call('lrem',L,1,w)\n"                                             \
+    "  redis.call('hdel',P,w)\n"                                               \
+    "end\n"                                                                    \
+    "local function walk(visit)\n"                                             \
+    "  local i=0\n"                                                            \
+    "  while true do\n"                                                        \
+    "    local ws=redis.call('lrange',L,i,i+99)\n"                             \
+    "    if #ws==0 then return end\n"                                          \
+    "    local ps=redis.call('hmget',P,unpack(ws))\n"                          \
+    "    i=i+#ws\n"                                                            \
+    "    for j,w in ipairs(ws) do\n"                                           \
+    "      local til,seen,ear,fair,want,about=string.match(ps[j] or '',\n"     \
+    "        '^(%d+) (%d+) (%d) (%d) (%w+) (.*)')\n"                           \
+    "      local what=1\n"                                                     \
+    "      if til and (w==ARGV[1] or til*1000>now) then\n"                     \
+    "        what=visit(w,til,seen,ear,fair,want,about)\n"                     \
+    "      else\n"                                                             \
+    "        dropped=true\n"                                                   \
+    "      end\n"                                                              \
+    "      if what==1 then\n"                                                  \
+    "        forget(w)\n"                                                      \
+    "        i=i-1\n"                                                          \
+    "      elseif what==2 then\n"                                              \
+    "        return\n"                                                         \
+    "      end\n"                                                              \
+    "    end\n"                                                                \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "local function tell(w,til,seen,ear,fair,want,about)\n"                    \
+    "  local heard=redis.call('publish'," WAKE_CHANNEL ",'" letter "'..\n"     \
+    "    string.sub(w,38)..' 0 '..KEYS[1])>0\n"                                \
+    "  if fair=='0' then return heard,1 end\n"                                 \
+    "  if not heard and ear=='1' then return false,1 end\n"                    \
+    "  local soon=math.floor(now/1000)+" RD_TEXT(RD_ALIVE_MS) "\n"             \
+    "  if tonumber(til)>soon then\n"                                           \
+    "    redis.call('hset',P,w,string.format('%.0f ',soon)..seen..' '..ear..\n"\
+    "      ' '..fair..' '..want..' '..about)\n"                                \
+    "  end\n"                                                                  \
+    "  return true\n"                                                          \
+    "end\n"
+
+/* One that stands in our way: is it there still? Nobody tells of a death. */
+#define GONE                                                                   \
+    "local function gone(w,ear)\n"                                             \
+    "  local s=ear=='1' and redis.pcall('pubsub','numsub'," WAKE_CHANNEL ")\n" \
+    "  return s and not s.err and s[2]==0\n"                                    \
+    "end\n"
+
+/* It is not for us, now. passed: ms, it would be if somebody was not before us,
+ * and how long that one has. foreign: is it held by others than ours? */
+#define STAND(ttl, foreign)                                                    \
+    "if ARGV[6]=='0' then return {4,now} end\n"                                \
+    "local q,near\n"                                                           \
+    "if ARGV[6]=='1' or redis.call('hexists',P,ARGV[1])==0 then\n"             \
+    "  q=redis.call('rpush',L,ARGV[1])\n"                                      \
+    "  near=q<=" RD_TEXT(RD_LOOK_FIRST) "\n"                                   \
+    "else\n"                                                                   \
+    "  q=redis.call('llen',L)\n"                                               \
+    NEAR("L")                                                                  \
+    "end\n"                                                                    \
+    ALIVE_UNTIL                                                                \
+    "redis.call('hset',P,ARGV[1],alive..ARGV[8]..' '..ARGV[7]..' '..ARGV[9]..\n"\
+    "  ' '..ARGV[5])\n"                                                        \
+    "redis.call('pexpire',L," RD_TEXT(RD_KEEP_MS) ")\n"                        \
+    "redis.call('pexpire',P," RD_TEXT(RD_KEEP_MS) ")\n"                        \
+    "return {3,now,passed and (near and math.min(passed,1000) or passed) or\n" \
+    "  " ttl "," foreign " and 1 or 0,q,near and 1 or 0}"
+
+/* The name is of another kind. */
+#define NOT_HERE                                                               \
+    "if ARGV[6]=='2' then\n"                                                   \
+    "  redis.call('lrem',L,1,ARGV[1])\n"                                       \
+    "  redis.call('hdel',P,ARGV[1])\n"                                         \
+    "end\n"                                                                    \
+    "return {6,now}\n"
+
+/* A token that is not below any exclusive one, and that the next exclusive one
+ * will be above. */
+#define SHARED                                                                 \
+    "local n=redis.call('get',TOKEN)\n"                                        \
+    "if not n then\n"                                                          \
+    "  n=string.format('%.0f',now)\n"                                          \
+    "  redis.call('set',TOKEN,n,'px',ARGV[4])\n"                               \
+    "end\n"
+
+/* Who we are, for people. */
+#define NOTE                                                                   \
+    "redis.call('hset',KEYS[2],ARGV[1],(ARGV[7]=='1' and 'f' or 'u')..'\\n'..\n"\
+    "  ARGV[9]..'\\n'..n..'\\n'..string.format('%.0f',math.floor(now/1000))..\n"\
+    "  '\\n'..ARGV[5])\n"
+
+/* For DROP and the like: the time, and Redisson's ears. */
+#define AFTER                                                                  \
+    "local t=redis.call('time')\n"                                             \
+    "local now=t[1]*1000000+t[2]\n"                                            \
+    "local function announce(text)\n"                                          \
+    "  local s=redis.pcall('pubsub','numsub',CH,MARK)\n"                       \
+    "  local ears=s.err or s[2]>s[4]\n"                                        \
+    "  if ears then redis.call('publish',CH,'0'..text) end\n"                  \
+    "  return ears\n"                                                          \
+    "end\n"
+
+/* The i-th to the last of a text, each a newline apart, are for query.c. */
+/* Of INSPECT: owner, what P has of it, and so on. */
+#define WAITERS                                                                \
+    "local waiters={}\n"                                                       \
+    "for _,w in ipairs(redis.call('lrange',KEYS[4],0,999)) do\n"               \
+    "  waiters[#waiters+1]=w\n"                                                \
+    "  waiters[#waiters+1]=redis.call('hget',KEYS[5],w) or ''\n"               \
+    "end\n"
+
+/* clang-format on */
+#endif

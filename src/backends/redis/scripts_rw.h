@@ -1,0 +1,272 @@
+/*
+ * The read-write lock, in Redisson's layout: a hash with "mode", owner -> 1 for
+ * each read hold, "owner:write" -> 1 for the write hold, and a key for each read
+ * hold that lives as long as its lease: {n}:owner:rwlock_timeout:1. The hash
+ * lives as long as the longest of them. Here want is r or w, and ARGV[10], of
+ * the others ARGV[4], is {n}.
+ *
+ * A reader of ours whose key is gone is dead, though its field is there. Of
+ * Redisson's nobody knows: it does not renew those keys reliably (3.52 renews
+ * those of the wrong lock where a client reads several), so that they count as
+ * long as the hash lives.
+ */
+#ifndef HF_REDIS_SCRIPTS_RW_H
+#define HF_REDIS_SCRIPTS_RW_H
+
+/* clang-format off */
+
+/* Who reads: how many, and for how long the hash has to live. */
+#define READERS                                                                \
+    "local function readers()\n"                                               \
+    "  local all,alive,longest=redis.call('hgetall',KEYS[1]),0,0\n"            \
+    "  for i=1,#all,2 do\n"                                                    \
+    "    local f,ms=all[i],-2\n"                                               \
+    "    if f~='mode' then\n"                                                  \
+    "      for k=1,tonumber(all[i+1]) or 0 do\n"                               \
+    "        ms=math.max(ms,redis.call('pttl',BASE..':'..f..':rwlock_timeout:'..k))\n"\
+    "      end\n"                                                              \
+    "      if ms<0 and redis.call('hexists',KEYS[2],f)==1 then\n"              \
+    "        redis.call('hdel',KEYS[1],f)\n"                                   \
+    "        redis.call('hdel',KEYS[2],f)\n"                                   \
+    "      else\n"                                                             \
+    "        if ms<0 then ms=redis.call('pttl',KEYS[1]) end\n"                 \
+    "        alive,longest=alive+1,math.max(longest,ms)\n"                     \
+    "      end\n"                                                              \
+    "    end\n"                                                                \
+    "  end\n"                                                                  \
+    "  return alive,longest\n"                                                 \
+    "end\n"
+
+/* Those are told who may go: the readers that stand together, or one writer. */
+#define CALL_RW                                                                \
+    "local function call(mode)\n"                                              \
+    "  if mode=='write' then return end\n"                                     \
+    "  local read=mode=='read'\n"                                              \
+    "  walk(function(w,til,seen,ear,fair,want,about)\n"                        \
+    "    if want=='w' and read then return fair=='1' and 2 or nil end\n"       \
+    "    if w==ARGV[1] then return want=='w' and 2 or nil end\n"               \
+    "    local told,what=tell(w,til,seen,ear,fair,want,about)\n"               \
+    "    if told and want=='w' then\n"                                         \
+    "      if what==1 then forget(w) end\n"                                    \
+    "      return 2\n"                                                         \
+    "    end\n"                                                                \
+    "    read=read or told\n"                                                  \
+    "    return what\n"                                                        \
+    "  end)\n"                                                                 \
+    "end\n"
+
+/* Ours is out of the hash: what is left of it. freed: for writers, or (after a
+ * write) for readers. */
+#define REST_RW                                                                \
+    "local left=redis.call('pttl',KEY)\n"                                      \
+    "redis.call('del',KEY)\n"                                                  \
+    "redis.call('hdel',KEYS[2],ARGV[1])\n"                                     \
+    "local freed=redis.call('hlen',KEYS[1])==1\n"                              \
+    "if not freed and mode=='write' then\n"                                    \
+    "  redis.call('hset',KEYS[1],'mode','read')\n"                             \
+    "  freed='read'\n"                                                         \
+    "end\n"                                                                    \
+    "if freed~=true and left+1>=redis.call('pttl',KEYS[1]) then\n"             \
+    "  local alive,longest=readers()\n"                                        \
+    "  if alive==0 then\n"                                                     \
+    "    freed=true\n"                                                         \
+    "  elseif longest>0 then\n"                                                \
+    "    redis.call('pexpire',KEYS[1],longest)\n"                              \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "if freed==true then redis.call('del',KEYS[1],KEYS[2]) end\n"              \
+    "if freed then\n"                                                          \
+    "  announce(mode=='write' and '1' or '0')\n"                               \
+    "  mode=freed=='read' and freed\n"                                         \
+    "end\n"
+
+#define ENDS_RW                                                                \
+    "local L,P,CH,MARK,BASE=KEYS[4],KEYS[5],ARGV[2],ARGV[3],ARGV[4]\n"         \
+    "local KEY=BASE..':'..ARGV[1]..':rwlock_timeout:1'\n"                      \
+    AFTER
+
+/* A write hold of the owner o in the hash at k becomes a read hold. */
+#define GO_DOWN(k, holds, o, base, ms)                                         \
+    "redis.call('set'," base "..':'.." o "..':rwlock_timeout:1',1,'px',\n"     \
+    "  math.max(" ms ",redis.call('pttl'," k ")))\n"                           \
+    "redis.call('hset'," k "," o ",1,'mode','read')\n"                         \
+    "redis.call('hdel'," k "," o "..':write')\n"                               \
+    "local h=redis.call('hget'," holds "," o ")\n"                             \
+    "if h then\n"                                                              \
+    "  redis.call('hset'," holds "," o ",(string.gsub(h,'^(.)\\nw\\n','%1\\nr\\n')))\n"\
+    "end\n"
+
+#define SCRIPTS_RW                                                             \
+    [RD_TAKE_RW] =                                                             \
+    CLOCK                                                                      \
+    "local TOKEN,L,P,BASE=KEYS[3],KEYS[4],KEYS[5],ARGV[10]\n"                  \
+    "local KEY=BASE..':'..ARGV[1]..':rwlock_timeout:1'\n"                      \
+    "local f=redis.call('hmget',KEYS[1],'mode',ARGV[1],ARGV[1]..':write')\n"   \
+    "local mode=f[1]\n"                                                        \
+    "if not mode and redis.call('exists',KEYS[1])==1 then\n"                   \
+    NOT_HERE                                                                   \
+    "end\n"                                                                    \
+    "if f[2] or f[3] then\n"                                                   \
+    "  if f[2] then redis.call('set',KEY,1,'px',ARGV[2]) end\n"                \
+    AGAIN                                                                      \
+    SHARED                                                                     \
+    "  return {2,now,n}\n"                                                     \
+    "end\n"                                                                    \
+    LINE("r")                                                                  \
+    GONE                                                                       \
+    READERS                                                                    \
+    CALL_RW                                                                    \
+    "if ARGV[9]=='w' and mode=='read' and readers()==0 then\n"                 \
+    "  redis.call('del',KEYS[1],KEYS[2])\n"                                    \
+    "  mode=false\n"                                                           \
+    "end\n"                                                                    \
+    "local fits,passed=not mode or mode=='read' and ARGV[9]=='r'\n"            \
+    "if fits and ARGV[7]=='1' then\n"                                          \
+    "  walk(function(w,til,seen,ear,fair,want)\n"                              \
+    "    if w==ARGV[1] then return 2 end\n"                                    \
+    "    if ARGV[9]=='w' or want=='w' then\n"                                  \
+    "      if gone(w,ear) then dropped=true return 1 end\n"                    \
+    "      fits,passed=false,til-math.floor(now/1000)\n"                       \
+    "      return 2\n"                                                         \
+    "    end\n"                                                                \
+    "  end)\n"                                                                 \
+    "  if not fits and ARGV[6]=='2' then call(mode) end\n"                     \
+    "end\n"                                                                    \
+    "if fits then\n"                                                           \
+    "  if ARGV[6]=='2' then forget(ARGV[1]) end\n"                             \
+    "  local token\n"                                                          \
+    "  if ARGV[9]=='w' then\n"                                                 \
+    MINT                                                                       \
+    "    token=string.format('%.0f',n)\n"                                      \
+    "    redis.call('set',TOKEN,token,'px',ARGV[4])\n"                         \
+    "  else\n"                                                                 \
+    SHARED                                                                     \
+    "    token=n\n"                                                            \
+    "  end\n"                                                                  \
+    "  local n=token\n"                                                        \
+    NOTE                                                                       \
+    "  if redis.call('pttl',KEYS[2])<tonumber(ARGV[2]) then\n"                 \
+    "    redis.call('pexpire',KEYS[2],ARGV[2])\n"                              \
+    "  end\n"                                                                  \
+    "  if ARGV[9]=='w' then\n"                                                 \
+    "    redis.call('hset',KEYS[1],'mode','write',ARGV[1]..':write',1)\n"      \
+    "  else\n"                                                                 \
+    "    redis.call('set',KEY,1,'px',ARGV[2])\n"                               \
+    "    redis.call('hset',KEYS[1],'mode','read',ARGV[1],1)\n"                 \
+    "  end\n"                                                                  \
+    "  if redis.call('pttl',KEYS[1])<tonumber(ARGV[2]) then\n"                 \
+    "    redis.call('pexpire',KEYS[1],ARGV[2])\n"                              \
+    "  end\n"                                                                  \
+    "  if ARGV[9]=='r' and (dropped or not mode and ARGV[7]=='0') then\n"      \
+    "    call('read')\n"                                                       \
+    "  end\n"                                                                  \
+    "  return {2,now,n}\n"                                                     \
+    "end\n"                                                                    \
+    STAND("redis.call('pttl',KEYS[1])",                              \
+          "redis.call('hlen',KEYS[1])-1>redis.call('hlen',KEYS[2])"),          \
+    [RD_DROP_RW] =                                                             \
+    ENDS_RW                                                                    \
+    LINE("r")                                                                  \
+    READERS                                                                    \
+    CALL_RW                                                                    \
+    "local mode=redis.call('hget',KEYS[1],'mode')\n"                           \
+    "if not mode or redis.call('hdel',KEYS[1],ARGV[1],ARGV[1]..':write')==0 then\n"\
+    "  return 0\n"                                                             \
+    "end\n"                                                                    \
+    REST_RW                                                                    \
+    "if freed and redis.call('exists',L)==1 then call(mode) end\n"             \
+    "return 1",                                                                \
+    [RD_LEAVE_RW] =                                                            \
+    ENDS_RW                                                                    \
+    LINE("r")                                                                  \
+    READERS                                                                    \
+    CALL_RW                                                                    \
+    "forget(ARGV[1])\n"                                                        \
+    "local mode=redis.call('hget',KEYS[1],'mode')\n"                           \
+    "local ours=mode and redis.call('hdel',KEYS[1],ARGV[1],ARGV[1]..':write') or 0\n"\
+    "if ours>0 then\n"                                                         \
+    REST_RW                                                                    \
+    "end\n"                                                                    \
+    "if redis.call('exists',L)==1 then call(mode) end\n"                       \
+    "return ours",                                                             \
+    [RD_RENEW_RW] =                                                            \
+    "local r={}\n"                                                             \
+    "for i=1,#KEYS,2 do\n"                                                     \
+    "  local a=2*i\n"                                                          \
+    "  local owner,ms,base=ARGV[1]..ARGV[a],ARGV[a+1],ARGV[a+2]\n"             \
+    "  local f=redis.pcall('hmget',KEYS[i],owner,owner..':write')\n"           \
+    "  if f.err then f={} end\n"                                               \
+    "  if f[2] and ARGV[a+3]~='' then\n"                                       \
+    GO_DOWN("KEYS[i]", "KEYS[i+1]", "owner", "base", "ms")                     \
+    "    redis.call('publish',ARGV[a+3],'1')\n"                                \
+    "  elseif f[1] then\n"                                                     \
+    "    local key=base..':'..owner..':rwlock_timeout:1'\n"                    \
+    "    if redis.call('pttl',key)<tonumber(ms) then\n"                        \
+    "      redis.call('set',key,1,'px',ms)\n"                                  \
+    "    end\n"                                                                \
+    "  end\n"                                                                  \
+    "  if f[1] or f[2] then\n"                                                 \
+    "    if redis.call('pttl',KEYS[i])<tonumber(ms) then\n"                    \
+    "      redis.call('pexpire',KEYS[i],ms)\n"                                 \
+    "      redis.call('pexpire',KEYS[i+1],ms)\n"                               \
+    "    end\n"                                                                \
+    "    r[#r+1]='1'\n"                                                        \
+    "  else\n"                                                                 \
+    "    r[#r+1]='0'\n"                                                        \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "return table.concat(r)",                                                  \
+    [RD_DOWNGRADE] =                                                           \
+    ENDS_RW                                                                    \
+    LINE("r")                                                                  \
+    CALL_RW                                                                    \
+    "local f=redis.call('hmget',KEYS[1],ARGV[1],ARGV[1]..':write')\n"          \
+    "if f[1] then return 1 end\n"                                              \
+    "if not f[2] then return 0 end\n"                                          \
+    GO_DOWN("KEYS[1]", "KEYS[2]", "ARGV[1]", "BASE", "ARGV[5]")                \
+    "if redis.call('pttl',KEYS[1])<tonumber(ARGV[5]) then\n"                   \
+    "  redis.call('pexpire',KEYS[1],ARGV[5])\n"                                \
+    "end\n"                                                                    \
+    "announce('1')\n"                                                          \
+    "if redis.call('exists',L)==1 then call('read') end\n"                     \
+    "return 1",                                                                \
+    [RD_INSPECT_RW] =                                                          \
+    "local BASE,holders=ARGV[1],{}\n"                                          \
+    WAITERS                                                                    \
+    READERS                                                                    \
+    "if redis.call('hget',KEYS[1],'mode')=='read' then readers() end\n"        \
+    "local all=redis.call('hgetall',KEYS[1])\n"                                \
+    "for i=1,#all,2 do\n"                                                      \
+    "  local f,ms=all[i],-2\n"                                                 \
+    "  if f~='mode' then\n"                                                    \
+    "    local o=string.match(f,'^(.*):write$')\n"                             \
+    "    if o then\n"                                                          \
+    "      ms=redis.call('pttl',KEYS[1])\n"                                    \
+    "    else\n"                                                               \
+    "      for k=1,tonumber(all[i+1]) or 0 do\n"                               \
+    "        ms=math.max(ms,redis.call('pttl',BASE..':'..f..':rwlock_timeout:'..k))\n"\
+    "      end\n"                                                              \
+    "    end\n"                                                                \
+    "    holders[#holders+1]={o or f,o and 'w' or 'r',ms,\n"                   \
+    "      redis.call('hget',KEYS[2],o or f) or ''}\n"                         \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "return {'r',redis.call('get',KEYS[3]) or 0,0,0,holders,waiters}",         \
+    [RD_BREAK_RW] =                                                            \
+    ENDS_RW                                                                    \
+    LINE("r")                                                                  \
+    CALL_RW                                                                    \
+    "if redis.call('hexists',KEYS[1],'mode')==0 then return 0 end\n"           \
+    "local all=redis.call('hgetall',KEYS[1])\n"                                \
+    "for i=1,#all,2 do\n"                                                      \
+    "  for k=1,tonumber(all[i+1]) or 0 do\n"                                   \
+    "    redis.call('del',BASE..':'..all[i]..':rwlock_timeout:'..k)\n"         \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "redis.call('del',KEYS[1],KEYS[2])\n"                                      \
+    "announce('1')\n"                                                          \
+    "call(false)\n"                                                            \
+    "return 1"
+
+/* clang-format on */
+#endif

@@ -1,0 +1,244 @@
+/*
+ * The semaphore, in the layout of Redisson's RPermitExpirableSemaphore: a string
+ * with what is left, and Z, a sorted set of permits that are out -> when each
+ * comes back by itself (wall-clock ms). Ours are "owner:1" to "owner:k" for a
+ * hold of k. Whoever looks takes back what is due.
+ *
+ * KIND tells what the string is: "s <size>" made by us, in which case it goes
+ * when all permits are back; "r" made by Redisson, where the size is what is
+ * left and what is out, and which stays; "l" a latch.
+ *
+ *   TAKE         KEYS ... permits kind  ARGV ... size; want is how many
+ *   DROP, LEAVE  the same keys; ARGV owner channel mark
+ */
+#ifndef HF_REDIS_SCRIPTS_SEMAPHORE_H
+#define HF_REDIS_SCRIPTS_SEMAPHORE_H
+
+/* clang-format off */
+
+/* At ms: the permits of the dead come back; how many. */
+#define RECLAIM                                                                \
+    "local function reclaim(ms)\n"                                             \
+    "  local due=redis.call('zrangebyscore',Z,'-inf',string.format('%.0f',ms))\n"\
+    "  for i=1,#due,500 do\n"                                                  \
+    "    redis.call('zrem',Z,unpack(due,i,math.min(i+499,#due)))\n"            \
+    "  end\n"                                                                  \
+    "  if #due>0 then redis.call('incrby',KEYS[1],#due) end\n"                 \
+    "  return #due\n"                                                          \
+    "end\n"
+
+/* Those are told who can have what they want of v permits. */
+#define CALL_SEM                                                               \
+    "local function call(v)\n"                                                 \
+    "  walk(function(w,til,seen,ear,fair,want,about)\n"                        \
+    "    if w==ARGV[1] then return ARGV[7]=='1' and 2 or nil end\n"            \
+    "    if tonumber(want)>v then return fair=='1' and 2 or nil end\n"         \
+    "    local told,what=tell(w,til,seen,ear,fair,want,about)\n"               \
+    "    if told then v=v-want end\n"                                          \
+    "    return what\n"                                                        \
+    "  end)\n"                                                                 \
+    "end\n"
+
+/* The keys outlive the last permit by a day: long enough for one that Redisson
+ * has taken meanwhile, and nothing piles up. */
+#define KEEP(n, holds, z, kind, what, ms, lease)                               \
+    "if redis.call('pttl'," kind ")<" lease "+43200000 then\n"                 \
+    "  local last=redis.call('zrange'," z ",-1,-1,'withscores')[2] or " ms "\n"\
+    "  last=string.format('%.0f',math.min(math.max(last-" ms ",0),3e12)+86400000)\n"\
+    "  redis.call('pexpire'," kind ",last)\n"                                  \
+    "  redis.call('pexpire'," holds ",last)\n"                                 \
+    "  if string.sub(" what " or 'r',1,1)=='s' then\n"                         \
+    "    redis.call('pexpire'," n ",last)\n"                                   \
+    "    redis.call('pexpire'," z ",last)\n"                                   \
+    "  end\n"                                                                  \
+    "end\n"
+
+/* What we have is given back: v is left then, freed says that it was. */
+#define REST_SEM                                                               \
+    "local v,k=redis.call('get',KEYS[1]),0\n"                                  \
+    "while redis.call('zrem',Z,ARGV[1]..':'..string.format('%.0f',k+1))==1 do\n"\
+    "  k=k+1\n"                                                                \
+    "end\n"                                                                    \
+    "if k>0 then redis.call('hdel',KEYS[2],ARGV[1]) end\n"                     \
+    "local freed=k>0 and v\n"                                                  \
+    "if freed then\n"                                                          \
+    "  v=redis.call('incrby',KEYS[1],k)\n"                                     \
+    END_SEM                                                                    \
+    "end\n"
+
+/* All permits are back, and Redisson does not listen: as if it had never been. */
+#define END_SEM                                                                \
+    "local kind=redis.call('get',KIND)\n"                                      \
+    "if not announce(string.format('%.0f',v)) and\n"                           \
+    "  kind=='s '..string.format('%.0f',v) and redis.call('exists',Z)==0 then\n"\
+    "  redis.call('del',KEYS[1],KEYS[2],KIND)\n"                               \
+    "end\n"
+
+#define ENDS_SEM                                                               \
+    "local L,P,CH,MARK,Z,KIND=KEYS[4],KEYS[5],ARGV[2],ARGV[3],KEYS[6],\n"      \
+    "  KEYS[7]\n"                                                              \
+    AFTER                                                                      \
+    LINE("s")                                                                  \
+    CALL_SEM
+
+#define SCRIPTS_SEMAPHORE                                                      \
+    [RD_TAKE_SEM] =                                                            \
+    CLOCK                                                                      \
+    "local TOKEN,L,P,Z,KIND=KEYS[3],KEYS[4],KEYS[5],KEYS[6],KEYS[7]\n"         \
+    "local ms,k,size=math.floor(now/1000),tonumber(ARGV[9]),tonumber(ARGV[10])\n"\
+    "local v,kind,back=redis.call('get',KEYS[1]),redis.call('get',KIND),0\n"   \
+    RECLAIM                                                                    \
+    "if v then\n"                                                              \
+    "  back=reclaim(ms)\n"                                                     \
+    "  v=(tonumber(v) or -1e9)+back\n"                                         \
+    "  local s=kind and string.match(kind,'^s (%d+)$')\n"                      \
+    "  local out=redis.call('zcard',Z)\n"                                      \
+    "  if kind=='l' and out==0 or (tonumber(s) or v+out)~=size then\n"         \
+    NOT_HERE                                                                   \
+    "  end\n"                                                                  \
+    "else\n"                                                                   \
+    "  redis.call('del',Z,KEYS[2],KIND)\n"                                     \
+    "  kind=false\n"                                                           \
+    "end\n"                                                                    \
+    "local due=string.format('%.0f',ms+ARGV[2])\n"                             \
+    "if redis.call('zscore',Z,ARGV[1]..':1') then\n"                           \
+    "  for i=1,k do\n"                                                         \
+    "    redis.call('zadd',Z,due,ARGV[1]..':'..string.format('%.0f',i))\n"     \
+    "  end\n"                                                                  \
+    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "ARGV[2]")           \
+    SHARED                                                                     \
+    "  return {2,now,n}\n"                                                     \
+    "end\n"                                                                    \
+    LINE("s")                                                                  \
+    GONE                                                                       \
+    CALL_SEM                                                                   \
+    "local free=v or size\n"                                                   \
+    "local fits,passed,sum,i=free>=k,nil,0,0\n"                                \
+    "if fits and ARGV[7]=='1' then\n"                                          \
+    "  walk(function(w,til,seen,ear,fair,want)\n"                              \
+    "    if w==ARGV[1] then return 2 end\n"                                    \
+    "    i=i+1\n"                                                              \
+    "    if i<=8 and gone(w,ear) then\n"                                       \
+    "      dropped=true\n"                                                     \
+    "      return 1\n"                                                         \
+    "    end\n"                                                                \
+    "    sum=sum+want\n"                                                       \
+    "    if sum+k>free then\n"                                                 \
+    "      fits,passed=false,til-ms\n"                                         \
+    "      return 2\n"                                                         \
+    "    end\n"                                                                \
+    "  end)\n"                                                                 \
+    "end\n"                                                                    \
+    "if fits then\n"                                                           \
+    "  if ARGV[6]=='2' then forget(ARGV[1]) end\n"                             \
+    SHARED                                                                     \
+    NOTE                                                                       \
+    "  if v then\n"                                                            \
+    "    redis.call('decrby',KEYS[1],k)\n"                                     \
+    "  else\n"                                                                 \
+    "    redis.call('set',KEYS[1],size-k)\n"                                   \
+    "  end\n"                                                                  \
+    "  if not kind or kind=='l' then\n"                                        \
+    "    kind=v and 'r' or 's '..ARGV[10]\n"                                   \
+    "    redis.call('set',KIND,kind)\n"                                        \
+    "  end\n"                                                                  \
+    "  for i=1,k do\n"                                                         \
+    "    redis.call('zadd',Z,due,ARGV[1]..':'..string.format('%.0f',i))\n"     \
+    "  end\n"                                                                  \
+    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "ARGV[2]")           \
+    "  if back>0 or dropped then call(free-k) end\n"                           \
+    "  return {2,now,n}\n"                                                     \
+    "end\n"                                                                    \
+    "if back>0 or passed and ARGV[6]=='2' then call(free) end\n"               \
+    "local first=redis.call('zrange',Z,0,0,'withscores')[2]\n"                 \
+    "local out=redis.call('zcard',Z)\n"                                        \
+    STAND("first and math.max(first-ms,0) or -1",                              \
+          "out>redis.call('hlen',KEYS[2])"),                                   \
+    [RD_DROP_SEM] =                                                            \
+    ENDS_SEM                                                                   \
+    REST_SEM                                                                   \
+    "if not freed then return k>0 and 1 or 0 end\n"                            \
+    "if redis.call('exists',L)==1 then call(v) end\n"                          \
+    "return 1",                                                                \
+    [RD_LEAVE_SEM] =                                                           \
+    ENDS_SEM                                                                   \
+    "forget(ARGV[1])\n"                                                        \
+    REST_SEM                                                                   \
+    "if redis.call('exists',L)==1 then call(tonumber(v) or 1e9) end\n"         \
+    "return k>0 and 1 or 0",                                                   \
+    [RD_RENEW_SEM] =                                                           \
+    "local r,t={},redis.call('time')\n"                                        \
+    "local ms=t[1]*1000+math.floor(t[2]/1000)\n"                               \
+    "for i=1,#KEYS,4 do\n"                                                     \
+    "  local Z,KIND,a=KEYS[i+2],KEYS[i+3],(i+1)/2\n"                           \
+    "  local owner,lease=ARGV[1]..ARGV[a+1]..':',ARGV[a+2]\n"                  \
+    "  local kind=redis.call('get',KIND)\n"                                    \
+    "  local has=redis.pcall('zscore',Z,owner..'1')\n"                         \
+    "  if type(has)=='string' and redis.call('exists',KEYS[i])==1 then\n"      \
+    "    if tonumber(has)<ms+lease then\n"                                     \
+    "      local k=1\n"                                                        \
+    "      repeat\n"                                                           \
+    "        redis.call('zadd',Z,string.format('%.0f',ms+lease),\n"            \
+    "          owner..string.format('%.0f',k))\n"                              \
+    "        k=k+1\n"                                                          \
+    "      until not redis.call('zscore',Z,owner..string.format('%.0f',k))\n"  \
+    KEEP("KEYS[i]", "KEYS[i+1]", "Z", "KIND", "kind", "ms", "lease")           \
+    "    end\n"                                                                \
+    "    r[#r+1]='1'\n"                                                        \
+    "  else\n"                                                                 \
+    "    r[#r+1]='0'\n"                                                        \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "return table.concat(r)",                                                  \
+    [RD_INSPECT_STRING] =                                                      \
+    "local Z,kind,holders=KEYS[6],redis.call('get',KEYS[7]) or '',{}\n"        \
+    "local v,of=tonumber(redis.call('get',KEYS[1])) or 0,{}\n"                 \
+    "local t=redis.call('time')\n"                                             \
+    "local ms=t[1]*1000+math.floor(t[2]/1000)\n"                               \
+    WAITERS                                                                    \
+    RECLAIM                                                                    \
+    "local size=v+reclaim(ms)+redis.call('zcard',Z)\n"                         \
+    "if kind=='l' and redis.call('exists',Z)==0 then\n"                        \
+    "  return {'l',0,0,v,holders,waiters}\n"                                   \
+    "end\n"                                                                    \
+    "if kind=='' and redis.call('exists',Z)==0 then return {'',0,0,0,{},{}} end\n"\
+    "local all=redis.call('zrange',Z,0,9999,'withscores')\n"                   \
+    "for i=1,#all,2 do\n"                                                      \
+    "  local o=string.match(all[i],'^(%x+%-%x+%-%x+%-%x+%-%x+:%d+):%d+$')\n"   \
+    "  local h=o and of[o]\n"                                                  \
+    "  if h then\n"                                                            \
+    "    h[2]=h[2]+1\n"                                                        \
+    "  else\n"                                                                 \
+    "    h={o or string.gsub(all[i],'.',function(c)\n"                         \
+    "      return string.format('%02x',string.byte(c)) end),1,\n"              \
+    "      all[i+1]-ms>3e12 and -1 or all[i+1]-ms,\n"                          \
+    "      o and redis.call('hget',KEYS[2],o) or ''}\n"                        \
+    "    holders[#holders+1]=h\n"                                              \
+    "    if o then of[o]=h end\n"                                              \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "for _,h in ipairs(holders) do h[2]=string.format('%.0f',h[2]) end\n"      \
+    "return {'s',redis.call('get',KEYS[3]) or 0,\n"                            \
+    "  string.match(kind,'^s (%d+)') or size,v,holders,waiters}",              \
+    [RD_BREAK_STRING] =                                                        \
+    ENDS_SEM                                                                   \
+    RECLAIM                                                                    \
+    "local kind=redis.call('get',KIND)\n"                                      \
+    "if redis.call('exists',KEYS[1])==0 then return 0 end\n"                   \
+    "if kind=='l' and redis.call('exists',Z)==0 then\n"                        \
+    "  redis.call('del',KEYS[1],KIND)\n"                                       \
+    "  redis.call('publish',ARGV[4],'0')\n"                                    \
+    "  return 1\n"                                                             \
+    "end\n"                                                                    \
+    "if not kind and redis.call('exists',Z)==0 then return " RD_TEXT(RD_OTHER) " end\n"           \
+    "reclaim(math.floor(now/1000))\n"                                          \
+    "local out=redis.call('zcard',Z)\n"                                        \
+    "local v=redis.call('incrby',KEYS[1],out)\n"                               \
+    "redis.call('del',Z,KEYS[2])\n"                                            \
+    END_SEM                                                                    \
+    "if out==0 then return 0 end\n"                                            \
+    "call(v)\n"                                                                \
+    "return 1"
+
+/* clang-format on */
+#endif

@@ -1,0 +1,319 @@
+/*
+ * The verbs, of every kind: from a request to what is sent (mutex.c, kinds.c),
+ * and from the answer to an outcome. Batches of renewals are in renew.c.
+ */
+#include "redis.h"
+
+#include <string.h>
+
+#define POLL_MIN_MS 100
+#define POLL_MAX_MS 1000
+
+size_t hf__rd_owner(const struct redis *r, uint64_t hold_id,
+                    char to[RD_OWNER_MAX])
+{
+    memcpy(to, r->uuid, RD_UUID_LEN);
+    to[RD_UUID_LEN] = ':';
+    return RD_UUID_LEN + 1 + hf__rd_decimal(to + RD_UUID_LEN + 1, hold_id);
+}
+
+int hf__rd_attach(void *self, struct hf__remote *remote)
+{
+    struct redis *r = self;
+    struct rd_link *link;
+
+    if (remote->name_len > HF_NAME_MAX)
+        return HF_EINVAL;
+    if ((remote->fair || remote->kind != HF_MUTEX) && r->string_dialect)
+        return r->core->why(r->client, HF_ENOTSUP,
+                            "the string dialect has the unfair mutex alone");
+    if (hf__rd_reserved(remote->name, remote->name_len))
+        return r->core->why(r->client, HF_EINVAL,
+                            "a name may not begin as our own keys do "
+                            "(holdfast:, redisson_lock_ ...)");
+    link = r->core->alloc(r->client, sizeof(*link));
+    if (!link)
+        return HF_ENOMEM;
+    link->remote = remote;
+    remote->impl = link;
+    return 0;
+}
+
+void hf__rd_detach(void *self, struct hf__remote *remote)
+{
+    struct redis *r = self;
+
+    if (!remote->impl)
+        return;
+    hf__rd_chan_drop(r, remote);
+    r->core->free(r->client, remote->impl);
+    remote->impl = NULL;
+}
+
+/* ---- sending ---------------------------------------------------------- */
+
+/* It may be ours already: handed over by whoever let go (scripts.c). The
+ * message answers the question by which we were last told to wait. */
+static bool handed_over(struct redis *r, struct hf__req *req)
+{
+    struct rd_link *link = req->remote->impl;
+    hf__time now;
+
+    if (!link->token || link->asked_id != req->hold_id)
+        return false;
+    now = r->core->now();
+    req->token = link->token;
+    req->sent_at = link->sent_at;
+    link->token = 0;
+    if (now - link->sent_at > req->lease_ms * HF__MS / 2)
+        return false; /* ask: that makes it last longer */
+    hf__rd_wait_end(r, req->remote, now);
+    return true;
+}
+
+int hf__rd_attempt(void *self, struct hf__req *req)
+{
+    struct rd_link *link = req->remote->impl;
+    int rc;
+
+    if (handed_over(self, req))
+        return HF__GRANTED;
+    if (link->asked_id != req->hold_id)
+        link->sent = false;
+    link->asked_id = req->hold_id;
+    link->asking = true;
+    link->rang = false;
+    rc = hf__rd_submit(self, req);
+    if (rc != HF__PENDING)
+        link->asking = false;
+    return rc;
+}
+
+int hf__rd_release(void *self, struct hf__req *req)
+{
+    if (req->remote->kind == HF_LATCH)
+        return HF__DONE; /* nothing is held */
+    hf__rd_late_over(self, req->hold_id);
+    return hf__rd_submit(self, req);
+}
+
+int hf__rd_abandon(void *self, struct hf__req *req)
+{
+    struct redis *r = self;
+    struct rd_link *link = req->remote->impl;
+
+    hf__rd_late_over(r, req->hold_id);
+    /* Sent again, it may be about an earlier hold id than the ask now is. */
+    if (link->asked_id != req->hold_id)
+        return req->remote->kind == HF_LATCH ? HF__DONE : hf__rd_submit(r, req);
+    if (req->remote->ask)
+        hf__rd_forget(r, req->remote->ask);
+    link->asking = false;
+    hf__rd_wait_end(r, req->remote, r->core->now());
+    if (!link->sent || req->remote->kind == HF_LATCH)
+        return HF__DONE; /* the server has never heard of it */
+    return hf__rd_submit(r, req);
+}
+
+int64_t hf__rd_valid_until(const struct redis *r, hf__time now)
+{
+    if (!r->server_us)
+        return 0;
+    return r->server_us + (now - r->server_at) / 1000 +
+           (int64_t)r->op_timeout_ms * 1000;
+}
+
+/* ---- answers ---------------------------------------------------------- */
+
+static int64_t clamp(int64_t n, int64_t low, int64_t high)
+{
+    return n < low ? low : n > high ? high : n;
+}
+
+/* What an answer says about our place in the queue. */
+struct place {
+    int64_t ttl_ms;  /* until the lease of the holder ends; -1: unknown */
+    int64_t foreign; /* the holder is not one of us */
+    int64_t waiting; /* how many */
+    int64_t near;    /* among the first */
+};
+
+static bool read_place(const struct rd_node *reply, struct place *p)
+{
+    return hf__rd_int(hf__rd_at(reply, 2), &p->ttl_ms) &&
+           hf__rd_int(hf__rd_at(reply, 3), &p->foreign) &&
+           hf__rd_int(hf__rd_at(reply, 4), &p->waiting) &&
+           hf__rd_int(hf__rd_at(reply, 5), &p->near);
+}
+
+/* ms until the safety look: see redis.h. Those behind at random: so they never
+ * come together, even if they came together, and some come soon. */
+static int64_t safety_look(struct redis *r, const struct place *p)
+{
+    int64_t most =
+        clamp(p->waiting * RD_LOOK_EACH_MS, RD_LOOK_MS, RD_LOOK_MAX_MS);
+
+    if (p->near || most == RD_LOOK_MS)
+        return RD_LOOK_MS - hf__rd_jitter(r, RD_LOOK_MS / RD_LOOK_JITTER);
+    return RD_LOOK_MS + hf__rd_jitter(r, (uint32_t)(most - RD_LOOK_MS));
+}
+
+/* Where we are not told (a foreign holder in the string dialect publishes
+ * nothing; a server that forbids our channels), every 100 ms at first, then
+ * ever less often up to 1 s. */
+static int64_t poll_look(struct redis *r, struct rd_link *link)
+{
+    uint32_t poll = link->poll_ms ? link->poll_ms : POLL_MIN_MS;
+    uint32_t next = poll + poll / 2;
+
+    link->poll_ms = (uint16_t)(next < POLL_MAX_MS ? next : POLL_MAX_MS);
+    return poll / 2 + hf__rd_jitter(r, poll);
+}
+
+/* When to ask again although nobody rang. */
+static hf__time look_at(struct redis *r, struct rd_link *link,
+                        const struct place *p, hf__time now)
+{
+    int64_t spread = p->near ? RD_EXPIRY_MIN_MS
+                             : clamp(p->waiting * RD_EXPIRY_EACH_MS,
+                                     RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
+    int64_t end =
+        p->ttl_ms + RD_EXPIRY_SLACK_MS + hf__rd_jitter(r, (uint32_t)spread);
+    int64_t ms = r->chans.refused || (p->foreign && r->string_dialect)
+                     ? poll_look(r, link)
+                     : safety_look(r, p);
+
+    if (p->ttl_ms >= 0 && end < ms)
+        ms = end;
+    return now + ms * HF__MS;
+}
+
+static int grant(struct redis *r, struct hf__req *req, uint64_t token,
+                 hf__time now)
+{
+    hf__rd_wait_end(r, req->remote, now);
+    req->token = token;
+    hf__rd_finish(r, req, HF__GRANTED);
+    return 0;
+}
+
+/* The question was on its way when others of ours began to listen: they were
+ * told to look then, and it was not among them yet. */
+static bool missed_something(const struct redis *r, const struct rd_link *link)
+{
+    return (r->chans.live && r->chans.live_at > link->sent_at) ||
+           (link->chan->joined && link->chan->confirmed_at > link->sent_at);
+}
+
+static int queued(struct redis *r, struct hf__req *req,
+                  const struct rd_node *reply, hf__time now)
+{
+    struct rd_link *link = req->remote->impl;
+    struct place place;
+    bool rang;
+
+    if (!read_place(reply, &place) || !req->may_queue)
+        return HF_EPROTO;
+    if (hf__rd_wait(r, req->remote, req->hold_id, place.foreign != 0)) {
+        hf__rd_finish(r, req, HF_ENOMEM);
+        return 0;
+    }
+    link->sent_at = req->sent_at;
+    hf__rd_was_called(r, link, req->hold_id);
+    if (link->token)
+        return grant(r, req, link->token, now);
+    rang = link->rang || missed_something(r, link);
+    link->rang = false;
+    req->look_at = look_at(r, link, &place, now);
+    hf__rd_finish(r, req, HF__QUEUED);
+    if (rang)
+        r->core->bell(r->client, req->remote);
+    return 0;
+}
+
+static int granted(struct redis *r, struct hf__req *req,
+                   const struct rd_node *reply, hf__time now)
+{
+    int64_t token;
+
+    if (!hf__rd_int(hf__rd_at(reply, 2), &token) || token <= 0)
+        return HF_EPROTO;
+    return grant(r, req, (uint64_t)token, now);
+}
+
+static int taken(struct redis *r, struct hf__req *req, int64_t what,
+                 const struct rd_node *reply, hf__time now)
+{
+    int rc;
+
+    switch (what) {
+    case RD_GRANTED:
+        return granted(r, req, reply, now);
+    case RD_QUEUED:
+        return queued(r, req, reply, now);
+    case RD_BUSY:
+        hf__rd_wait_end(r, req->remote, now);
+        hf__rd_finish(r, req, HF__BUSY);
+        return 0;
+    case RD_STALE:
+        /* Nothing was done, and now we know the server's time better. */
+        rc = hf__rd_verb_encode(r, req);
+        if (rc)
+            hf__rd_finish(r, req, rc);
+        return 0;
+    case RD_MISMATCH:
+        hf__rd_wait_end(r, req->remote, now);
+        r->core->why(r->client, HF_EMISMATCH,
+                     req->remote->kind == HF_SEMAPHORE
+                         ? "the name is used as something else, or as a "
+                           "semaphore of another size"
+                         : "the name is used as another kind of lock");
+        hf__rd_finish(r, req, HF_EMISMATCH);
+        return 0;
+    default:
+        return HF_EPROTO;
+    }
+}
+
+bool hf__rd_clock(struct redis *r, const struct rd_node *node, hf__time sent_at)
+{
+    int64_t server_us;
+
+    if (!hf__rd_int(node, &server_us) || server_us <= 0 ||
+        server_us > INT64_MAX / 2)
+        return false;
+    /* By the time of sending: rather too late a time than too early, so that
+     * a question that is meant is never refused. */
+    r->server_us = server_us;
+    r->server_at = sent_at;
+    return true;
+}
+
+static int take_reply(struct redis *r, const struct rd_flight *f,
+                      const struct rd_node *reply, hf__time now)
+{
+    int64_t what;
+
+    if (!hf__rd_int(hf__rd_at(reply, 0), &what) ||
+        !hf__rd_clock(r, hf__rd_at(reply, 1), f->sent_at))
+        return HF_EPROTO;
+    if (!f->req)
+        return 0; /* given up meanwhile; the abandon follows */
+    return taken(r, f->req, what, reply, now);
+}
+
+int hf__rd_verb_reply(struct redis *r, const struct rd_flight *f,
+                      const struct rd_node *reply, hf__time now)
+{
+    int64_t was_ours;
+
+    if (f->op == HF__ATTEMPT)
+        return take_reply(r, f, reply, now);
+    if (!hf__rd_int(reply, &was_ours) || was_ours < 0 || was_ours > 1)
+        return HF_EPROTO;
+    if (f->req)
+        hf__rd_finish(r, f->req,
+                      was_ours || f->op == HF__ABANDON ? HF__DONE
+                                                       : HF_ENOTOWNER);
+    return 0;
+}

@@ -12,6 +12,7 @@ void complain(const char *what, int code, const hf_error *err)
 
 struct pairing {
     hf_lock *lock;
+    hf_acquire_options options;
     bool nowait;
 };
 
@@ -22,7 +23,7 @@ static int step(void *arg)
     int rc = HF_OK;
 
     for (int i = 0; i < 1000 && rc == HF_OK; i++) {
-        rc = hf_lock_acquire(pairing->lock, NULL, &err);
+        rc = hf_lock_acquire(pairing->lock, &pairing->options, &err);
         if (rc == HF_OK)
             rc = pairing->nowait ? hf_lock_release_nowait(pairing->lock, &err)
                                  : hf_lock_release(pairing->lock, &err);
@@ -32,18 +33,25 @@ static int step(void *arg)
     return rc == HF_OK ? 0 : -1;
 }
 
-static double alone(const char *url, bool nowait)
+static double alone(const char *url, enum hf_kind kind, enum hf_mode mode,
+                    bool nowait)
 {
-    hf_lock_options unfair = HF_LOCK_OPTIONS_INIT;
-    struct pairing pairing = {.nowait = nowait};
+    hf_lock_options options = HF_LOCK_OPTIONS_INIT;
+    struct pairing pairing = {.options = HF_ACQUIRE_OPTIONS_INIT,
+                              .nowait = nowait};
     hf_error err = HF_ERROR_INIT;
     hf_client *client = NULL;
     double ns = -1;
     int rc = hf_open(url, NULL, &client, &err);
 
-    unfair.fairness = HF_UNFAIR;
+    options.kind = kind;
+    if (kind == HF_MUTEX)
+        options.fairness = HF_UNFAIR;
+    if (kind == HF_SEMAPHORE)
+        options.permits = 10;
+    pairing.options.mode = mode;
     if (rc == HF_OK)
-        rc = hf_lock_new(client, "holdfast-ratios", HF_CSTRING, &unfair,
+        rc = hf_lock_new(client, "holdfast-ratios", HF_CSTRING, &options,
                          &pairing.lock, &err);
     if (rc == HF_OK)
         ns = ns_per_pair(step, &pairing);
@@ -56,12 +64,27 @@ static double alone(const char *url, bool nowait)
 
 double ours_pair(const char *url)
 {
-    return alone(url, false);
+    return alone(url, HF_MUTEX, HF_WRITE, false);
+}
+
+double ours_pair_read(const char *url)
+{
+    return alone(url, HF_RWLOCK, HF_READ, false);
+}
+
+double ours_pair_write(const char *url)
+{
+    return alone(url, HF_RWLOCK, HF_WRITE, false);
+}
+
+double ours_pair_semaphore(const char *url)
+{
+    return alone(url, HF_SEMAPHORE, HF_WRITE, false);
 }
 
 double ours_pair_nowait(const char *url)
 {
-    return alone(url, true);
+    return alone(url, HF_MUTEX, HF_WRITE, true);
 }
 
 static int together(const char *url, enum hf_fairness fairness, unsigned procs,
@@ -110,6 +133,25 @@ double ours_threads_fair(const char *url)
 double ours_threads_unfair(const char *url)
 {
     return pairs_per_second(url, HF_UNFAIR, 1, 16);
+}
+
+double ours_threads_reading(const char *url)
+{
+    struct contend contend = {.url = url,
+                              .kind = HF_RWLOCK,
+                              .mode = HF_READ,
+                              .procs = 1,
+                              .threads = 16,
+                              .names = 1,
+                              .run_ms = RUN_MS};
+    struct contend_result r;
+    int rc = contend_run(&contend, &r);
+
+    if (rc != HF_OK) {
+        complain("reading", rc, &r.error);
+        return -1;
+    }
+    return (double)r.pairs / r.seconds;
 }
 
 double ours_handover_two(const char *url)

@@ -27,11 +27,13 @@ measure_fn floor_redis_two_trips, floor_redis_one_trip, floor_redis_acquire,
     floor_redis_handover;
 
 /* ours.c */
-measure_fn ours_pair, ours_pair_nowait;            /* nanoseconds */
+measure_fn ours_pair, ours_pair_nowait; /* nanoseconds */
+measure_fn ours_pair_read, ours_pair_write, ours_pair_semaphore;
 measure_fn ours_four_unfair;                       /* pairs a second */
 measure_fn ours_handover_two;                      /* nanoseconds */
 measure_fn ours_eight_fair, ours_eight_unfair;     /* nanoseconds a pair */
 measure_fn ours_threads_fair, ours_threads_unfair; /* pairs a second */
+measure_fn ours_threads_reading;
 
 /* scale.c */
 measure_fn scale_handle_bytes; /* bytes of an idle handle */

@@ -300,9 +300,24 @@ misuse_is_64() {
 }
 
 what_is_not_supported_is_64_and_says_so() {
-    equal "$(status_of "$hf" run -s a -- true)" 64 '-s'
+    equal "$(status_of "$hf" run -b "$redis?dialect=string" -s a -- true)" 64 -s
     contains err 'no locks of this kind' || die "$(cat err)"
-    equal "$(status_of "$hf" run -x a -- true)" 64 '-x'
+    equal "$(status_of "$hf" run --unfair -x a -- true)" 64 --unfair
+    contains err unfair || die "$(cat err)"
+}
+
+readers_share_and_a_writer_does_not() {
+    hold -s a
+    equal "$(status_of "$hf" run -s -n a -- true)" 0 'another reader'
+    equal "$(status_of "$hf" run -x -n a -- true)" 75 'a writer'
+    contains err 'a: held by process' || die "does not say who: $(cat err)"
+    equal "$(status_of "$hf" run -n a -- true)" 64 'a mutex'
+    contains err 'in use as a read-write lock' || die "$(cat err)"
+    let_go
+    rm end held
+    hold -x a
+    equal "$(status_of "$hf" run -s -n a -- true)" 75 'a reader'
+    let_go
 }
 
 a_forgotten_b_is_seen() {
@@ -504,7 +519,8 @@ run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
     a_waiter_gets_it_when_the_holder_is_done a_signal_ends_the_wait \
     only_one_is_inside_fair only_one_is_inside_unfair \
     only_one_is_inside_redis misuse_is_64 \
-    what_is_not_supported_is_64_and_says_so a_forgotten_b_is_seen \
+    what_is_not_supported_is_64_and_says_so \
+    readers_share_and_a_writer_does_not a_forgotten_b_is_seen \
     what_is_wrong_with_a_url_is_said a_missing_password_is_said \
     an_unreachable_backend_is_69 \
     without_renewal_the_group_gets_term_then_kill_and_we_exit_79 \

@@ -4,7 +4,7 @@
  * once. Two must never be inside, tokens must rise, nobody may be forgotten,
  * and nothing may be left in the file.
  *
- *     shm_pauses [what the victim does [what happens meanwhile]]
+ *     shm_pauses mutex|shared [what the victim does [what happens meanwhile]]
  *
  * `holder` has the lock, or had; `waiter` waits for it, before the victim or
  * behind it; `prober` comes from outside.
@@ -71,12 +71,25 @@ static void hand_over(struct seat *s)
     leave(s, NULL);
 }
 
+static void go_down_and_leave(struct seat *s)
+{
+    int start = 0;
+
+    if (enter(s, 3000, 0, NULL))
+        return;
+    atomic_compare_exchange_strong(&stage->phase, &start, 1);
+    while (atomic_load(&stage->phase) != 2)
+        nap_us(20);
+    go_down(s, NULL);
+    leave(s, NULL);
+}
+
 static void open_close(struct seat *s)
 {
     struct seat other;
 
     (void)s;
-    if (!sit(&other, NULL))
+    if (!sit(&other, VICTIM, NULL))
         stand_up(&other);
 }
 
@@ -102,9 +115,22 @@ static const struct part {
     {"lease, free", with_lease, FREE},
     {"lease, queue", with_lease, HELD_AND_WAITED_FOR},
     {"hand over", hand_over, WAITED_FOR_LATER},
+    {"go down", go_down_and_leave, WAITED_FOR_LATER},
     {"open and close", open_close, HELD_AND_WAITED_FOR},
     {"break", break_it, HELD_AND_WAITED_FOR},
 };
+
+/* Does it come about with this cast? */
+static bool is_playable(const struct part *part)
+{
+    if (part->before == HELD_AND_WAITED_FOR && stage_is_shared(HOLDER, WAITER))
+        return false;
+    if (part->before == WAITED_FOR_LATER && stage_is_shared(VICTIM, WAITER))
+        return false;
+    return part->play != go_down_and_leave ||
+           (stage_cast->kind == HF_RWLOCK &&
+            stage_permits(VICTIM) == stage_cast->size);
+}
 
 /* ---- meanwhile ------------------------------------------------------------
  */
@@ -219,9 +245,9 @@ static void set_scene(const struct part *part)
     holder_holds = waiter_waits = false;
     may_break = part->play == break_it;
     if (!holder.pid)
-        actor_begin(&holder);
+        actor_begin(&holder, HOLDER);
     if (!waiter.pid)
-        actor_begin(&waiter);
+        actor_begin(&waiter, WAITER);
     if (part->before == FREE || part->before == WAITED_FOR_LATER)
         return;
     actor_ask(&holder, 'a', 3000, 0);
@@ -292,7 +318,7 @@ static void end_scene(pid_t pid)
     since = now_ns();
     actor_tell(&prober, 'a', 3000, 0);
     actor_hear(&prober, &a, 4000);
-    check_grant(&a, since, STAGE_LIMIT_MS, "prober");
+    check_grant(&prober, &a, since, STAGE_LIMIT_MS, "prober");
     actor_ask(&prober, 'r', 0, 0);
     if (atomic_load(&stage->overlaps) && !may_break)
         stage_blame("two held it at once");
@@ -304,9 +330,9 @@ static void end_scene(pid_t pid)
 
 static void victim_main(const struct part *part, int n)
 {
-    struct seat s = {NULL, NULL};
+    struct seat s = {NULL, NULL, VICTIM};
 
-    if (sit(&s, NULL))
+    if (sit(&s, VICTIM, NULL))
         _exit(3);
     stage_arm(n);
     part->play(&s);
@@ -329,7 +355,7 @@ static bool run(const struct part *part, const struct meanwhile *m, int n)
     atomic_store(&stage->phase, 0);
     atomic_store(&stage->paused, 0);
     atomic_store(&stage->go, 0);
-    atomic_store(&stage->inside, 0);
+    stage_nobody_inside();
     atomic_store(&stage->overlaps, 0);
     set_scene(part);
     pid = fork();
@@ -361,8 +387,8 @@ static int walk(const struct part *part, const struct meanwhile *m, int *runs)
         *runs += was_paused;
         if (stage_fault[0]) {
             printf("# %s, %s; at %s:%d (%d) %s: %s\n", part->name,
-                   stage_fair ? "fair" : "unfair", stage->at.file,
-                   stage->at.line, n, m->name, stage_fault);
+                   stage_cast->name, stage->at.file, stage->at.line, n, m->name,
+                   stage_fault);
             faults++;
         }
         if (!was_paused)
@@ -382,25 +408,27 @@ static void play_part(const struct part *part, const char *during, int *runs)
     if (*runs == before)
         faults++; /* a test that pauses nobody tests nothing */
     stage_case(faults, "%s, %s: paused at each step, %d times in all",
-               part->name, stage_fair ? "fair" : "unfair", *runs - before);
+               part->name, stage_cast->name, *runs - before);
 }
 
 int main(int argc, char **argv)
 {
-    const char *only = argc > 1 ? argv[1] : NULL;
-    const char *during = argc > 2 ? argv[2] : NULL;
+    bool is_shared = argc > 1 && !strcmp(argv[1], "shared");
+    const char *only = argc > 2 ? argv[2] : NULL;
+    const char *during = argc > 3 ? argv[3] : NULL;
     int64_t start = now_ns();
     int runs = 0;
 
     stage_build("shm_pauses");
     stage_at_point = pause_here;
-    for (int fair = 0; fair < 2; fair++) {
-        stage_fair = fair;
-        actor_begin(&prober);
+    for (int i = 0; i < (is_shared ? stage_shared_len : 2); i++) {
+        stage_cast = is_shared ? &stage_shared[i] : &stage_mutex[i];
+        actor_begin(&prober, PROBER);
         stage_map();
-        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-            if (!only || !strcmp(only, parts[i].name))
-                play_part(&parts[i], during, &runs);
+        for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+            if ((!only || !strcmp(only, parts[k].name)) &&
+                is_playable(&parts[k]))
+                play_part(&parts[k], during, &runs);
         if (holder.pid)
             actor_end(&holder, 0);
         if (waiter.pid)

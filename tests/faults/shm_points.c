@@ -8,7 +8,7 @@
  * third, the prober, must get the lock within 100 ms, with rising tokens, and
  * nothing may be left in the file but what the living have.
  *
- *     shm_points [scenario [n]]
+ *     shm_points mutex|shared [scenario [n]]
  */
 #include "shm_stage.h"
 
@@ -30,6 +30,12 @@ struct scenario {
     void (*drive)(pid_t victim);
     bool early;
     bool waiter_waits; /* it is told to acquire by prepare or drive */
+    enum alone {
+        VICTIM_AND_WAITER = 1,
+        HOLDER_AND_WAITER = 2,
+        HOLDER_AND_DEAD = 4,
+        VICTIM_WRITES = 8, /* a read-write lock */
+    } alone;               /* who must not be able to hold it together */
 };
 
 static void v_acquire_release(struct seat *s)
@@ -48,7 +54,7 @@ static void v_acquire_later(struct seat *s)
 
 static void v_everything(struct seat *s)
 {
-    if (!sit(s, NULL)) {
+    if (!sit(s, VICTIM, NULL)) {
         v_acquire_release(s);
         stand_up(s);
     }
@@ -56,7 +62,7 @@ static void v_everything(struct seat *s)
 
 static void v_open_close(struct seat *s)
 {
-    if (!sit(s, NULL))
+    if (!sit(s, VICTIM, NULL))
         stand_up(s);
 }
 
@@ -97,13 +103,23 @@ static void v_break(struct seat *s)
     hf_break(s->client, "x", 1, NULL);
 }
 
+static void v_go_down(struct seat *s)
+{
+    enter(s, 10000, 0, NULL);
+    atomic_store(&stage->phase, 1);
+    while (atomic_load(&stage->phase) != 2)
+        nap_us(20);
+    go_down(s, NULL);
+    leave(s, NULL);
+}
+
 static void v_close_held(struct seat *s)
 {
     enter(s, 10000, 0, NULL);
     atomic_store(&stage->phase, 1);
     while (atomic_load(&stage->phase) != 2)
         nap_us(20);
-    atomic_store(&stage->inside, 0);
+    stage_nobody_inside();
     hf_close(s->client);
 }
 
@@ -121,15 +137,59 @@ static void p_held(void)
     actor_ask(&holder, 'a', 10000, 0);
 }
 
-/* The waiter queues up once the victim has the lock. */
-static void d_wait_for_victim(pid_t victim)
+static void waiter_waits_for(pid_t victim)
 {
     while (!atomic_load(&stage->phase) && !has_ended(victim))
         nap_us(20);
     actor_tell(&waiter, 'a', 10000, 0);
+}
+
+/* The waiter queues up once the victim has the lock. */
+static void d_wait_for_victim(pid_t victim)
+{
+    waiter_waits_for(victim);
     if (!has_ended(victim))
         await_queue(1, victim);
     atomic_store(&stage->phase, 2);
+}
+
+static void p_another_waiter(void)
+{
+    actor_begin(&dead, DEAD);
+}
+
+/* Two queue up; together or not, both have it when the victim is through. */
+static void d_two_wait_for_victim(pid_t victim)
+{
+    struct answer a = {-1, 0, 0, "not granted"};
+    int64_t since;
+    bool is_early;
+
+    waiter_waits_for(victim);
+    await_queue(1, victim);
+    is_early = has_ended(victim); /* then the two would race each other */
+    if (!is_early) {
+        actor_tell(&dead, 'a', 10000, 0);
+        await_queue(2, victim);
+    }
+    atomic_store(&stage->phase, 2);
+    while (!has_ended(victim))
+        nap_us(50);
+    since = now_ns();
+    actor_hear(&waiter, &a, 10000);
+    check_grant(&waiter, &a, since, STAGE_LIMIT_MS, "waiter");
+    if (!stage_is_shared(WAITER, DEAD)) {
+        actor_ask(&waiter, 'r', 0, 0);
+        since = now_ns();
+    }
+    if (!is_early) {
+        actor_hear(&dead, &a, 10000);
+        check_grant(&dead, &a, since, STAGE_LIMIT_MS, "other waiter");
+        actor_ask(&dead, 'r', 0, 0);
+    }
+    if (stage_is_shared(WAITER, DEAD))
+        actor_ask(&waiter, 'r', 0, 0);
+    actor_end(&dead, 0);
 }
 
 /* Victim, then waiter queue up behind the holder, who lets go. */
@@ -151,7 +211,7 @@ static void d_victim_behind(pid_t victim)
     since = now_ns();
     actor_ask(&holder, 'r', 0, 0);
     actor_hear(&waiter, &a, 10000);
-    check_grant(&a, since, STAGE_LIMIT_MS, "waiter");
+    check_grant(&waiter, &a, since, STAGE_LIMIT_MS, "waiter");
     actor_ask(&waiter, 'r', 0, 0);
 }
 
@@ -183,7 +243,7 @@ static void d_gives_up_behind(pid_t victim)
 /* The holder dies, the victim is the first to notice. */
 static void p_dead_holds(void)
 {
-    actor_begin(&dead);
+    actor_begin(&dead, DEAD);
     actor_ask(&dead, 'a', 10000, 0);
 }
 
@@ -206,7 +266,7 @@ static void d_kill_unnoticed(pid_t victim)
 
 static void p_dead_held(void)
 {
-    actor_begin(&dead);
+    actor_begin(&dead, DEAD);
     actor_ask(&dead, 'a', 10000, 0);
     actor_end(&dead, SIGKILL);
 }
@@ -215,7 +275,7 @@ static void p_dead_held(void)
 static void p_dead_waits(void)
 {
     p_held();
-    actor_begin(&dead);
+    actor_begin(&dead, DEAD);
     actor_tell(&dead, 'a', 10000, 0);
     await_queue(1, 0);
 }
@@ -239,7 +299,7 @@ static void d_kill_the_waiter(pid_t victim)
 /* The holder is stopped, its lease ends, the victim takes the lock. */
 static void p_lease_ends(void)
 {
-    actor_begin(&dead);
+    actor_begin(&dead, DEAD);
     actor_ask(&dead, 'a', 10000, 30);
     kill(dead.pid, SIGSTOP);
 }
@@ -264,9 +324,9 @@ static void d_no_file(pid_t victim)
 {
     while (!has_ended(victim))
         nap_us(100);
-    actor_begin(&holder);
-    actor_begin(&waiter);
-    actor_begin(&prober);
+    actor_begin(&holder, HOLDER);
+    actor_begin(&waiter, WAITER);
+    actor_begin(&prober, PROBER);
     stage_map();
 }
 
@@ -288,41 +348,67 @@ static void d_release(pid_t victim)
 }
 
 static const struct scenario scenarios[] = {
-    {"open to close", v_everything, p_nothing, d_nothing, true, false},
-    {"make the file", v_everything, p_no_file, d_no_file, true, false},
-    {"alone", v_acquire_release, p_nothing, d_nothing, false, false},
-    {"hand over", v_hand_over, p_nothing, d_wait_for_victim, false, true},
-    {"wait, first", v_acquire_release, p_held, d_victim_in_front, false, true},
+    {"open to close", v_everything, p_nothing, d_nothing, true, false, 0},
+    {"make the file", v_everything, p_no_file, d_no_file, true, false, 0},
+    {"alone", v_acquire_release, p_nothing, d_nothing, false, false, 0},
+    {"hand over", v_hand_over, p_nothing, d_wait_for_victim, false, true,
+     VICTIM_AND_WAITER},
+    {"hand over to two", v_hand_over, p_another_waiter, d_two_wait_for_victim,
+     false, false, VICTIM_AND_WAITER},
+    {"go down", v_go_down, p_nothing, d_wait_for_victim, false, true,
+     VICTIM_WRITES},
+    {"go down before two", v_go_down, p_another_waiter, d_two_wait_for_victim,
+     false, false, VICTIM_WRITES},
+    {"wait, first", v_acquire_release, p_held, d_victim_in_front, false, true,
+     0},
     {"wait, second", v_acquire_release, p_held_and_waited_for, d_victim_behind,
-     false, false},
-    {"give up, first", v_give_up, p_held, d_gives_up_in_front, false, true},
+     false, false, HOLDER_AND_WAITER},
+    {"give up, first", v_give_up, p_held, d_gives_up_in_front, false, true, 0},
     {"give up, second", v_give_up, p_held_and_waited_for, d_gives_up_behind,
-     false, true},
+     false, true, HOLDER_AND_WAITER},
     {"give up at the grant", v_give_up_at_grant, p_held, d_give_up_race, false,
-     true},
+     true, 0},
     {"holder dies", v_acquire_release, p_dead_holds, d_kill_the_holder, false,
-     true},
+     true, 0},
     {"holder is dead", v_acquire_later, p_dead_holds, d_kill_unnoticed, false,
-     false},
-    {"open beside the dead", v_everything, p_dead_held, d_nothing, true, false},
+     false, 0},
+    {"open beside the dead", v_everything, p_dead_held, d_nothing, true, false,
+     0},
     {"open beside a dead waiter", v_open_close, p_dead_waited, d_release, true,
-     false},
+     false, HOLDER_AND_DEAD},
     {"one before it dies", v_acquire_release, p_dead_waits, d_kill_the_waiter,
-     false, true},
-    {"lease", v_lease, p_nothing, d_wait_for_victim, false, true},
-    {"lease ends", v_acquire_release, p_lease_ends, d_lease_ends, false, true},
-    {"break", v_break, p_held_and_waited_for, d_release, false, true},
+     false, true, HOLDER_AND_DEAD},
+    {"lease", v_lease, p_nothing, d_wait_for_victim, false, true,
+     VICTIM_AND_WAITER},
+    {"lease ends", v_acquire_release, p_lease_ends, d_lease_ends, false, true,
+     0},
+    {"break", v_break, p_held_and_waited_for, d_release, false, true,
+     HOLDER_AND_WAITER},
     {"close while held", v_close_held, p_nothing, d_wait_for_victim, false,
-     true},
+     true, VICTIM_AND_WAITER},
 };
+
+/* Does the scenario come about with this cast? */
+static bool is_playable(const struct scenario *sc)
+{
+    if ((sc->alone & VICTIM_AND_WAITER) && stage_is_shared(VICTIM, WAITER))
+        return false;
+    if ((sc->alone & HOLDER_AND_WAITER) && stage_is_shared(HOLDER, WAITER))
+        return false;
+    if ((sc->alone & HOLDER_AND_DEAD) && stage_is_shared(HOLDER, DEAD))
+        return false;
+    return !(sc->alone & VICTIM_WRITES) ||
+           (stage_cast->kind == HF_RWLOCK &&
+            stage_permits(VICTIM) == stage_cast->size);
+}
 
 /* ---- one run ------------------------------------------------------------ */
 
 static void victim_main(const struct scenario *sc, int n)
 {
-    struct seat s = {NULL, NULL};
+    struct seat s = {NULL, NULL, VICTIM};
 
-    if (!sc->early && sit(&s, NULL))
+    if (!sc->early && sit(&s, VICTIM, NULL))
         _exit(3);
     stage_arm(n);
     sc->victim(&s);
@@ -339,14 +425,14 @@ static void aftermath(const struct scenario *sc, int64_t since)
 
     if (sc->waiter_waits) {
         actor_hear(&waiter, &a, 10000);
-        check_grant(&a, since, limit, "waiter");
+        check_grant(&waiter, &a, since, limit, "waiter");
         actor_ask(&waiter, 'r', 0, 0);
     }
     since = now_ns();
     actor_tell(&prober, 'a', 10000, 0);
     a.rc = -1;
     actor_hear(&prober, &a, 12000);
-    check_grant(&a, since, STAGE_LIMIT_MS, "prober");
+    check_grant(&prober, &a, since, STAGE_LIMIT_MS, "prober");
     actor_ask(&prober, 'r', 0, 0);
     actor_ask(&prober, 'o', 0, 0); /* who opens buries */
     check_leaks(3);
@@ -361,7 +447,7 @@ static bool run(const struct scenario *sc, int n)
 
     memset(&stage->at, 0, sizeof(stage->at));
     atomic_store(&stage->phase, 0);
-    atomic_store(&stage->inside, 0);
+    stage_nobody_inside();
     atomic_store(&stage->overlaps, 0);
     sc->prepare();
     pid = fork();
@@ -395,8 +481,8 @@ static void run_scenario(const struct scenario *sc, int only, int *kills)
         *kills += was_killed;
         if (stage_fault[0]) {
             printf("# %s, %s, killed at %s:%d (%d): %s\n", sc->name,
-                   stage_fair ? "fair" : "unfair", stage->at.file,
-                   stage->at.line, n, stage_fault);
+                   stage_cast->name, stage->at.file, stage->at.line, n,
+                   stage_fault);
             faults++;
         }
         if (!was_killed || only)
@@ -405,17 +491,20 @@ static void run_scenario(const struct scenario *sc, int only, int *kills)
     if (*kills == before)
         faults++; /* a test that kills nobody tests nothing */
     stage_case(faults, "%s, %s: killed at each of %d steps", sc->name,
-               stage_fair ? "fair" : "unfair", *kills - before);
+               stage_cast->name, *kills - before);
 }
 
-static void run_all(const char *only, int n, int *kills)
+static void run_all(const struct stage_cast *cast, const char *only, int n,
+                    int *kills)
 {
-    actor_begin(&holder);
-    actor_begin(&waiter);
-    actor_begin(&prober);
+    stage_cast = cast;
+    actor_begin(&holder, HOLDER);
+    actor_begin(&waiter, WAITER);
+    actor_begin(&prober, PROBER);
     stage_map();
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
-        if (!only || !strcmp(only, scenarios[i].name))
+        if ((!only || !strcmp(only, scenarios[i].name)) &&
+            is_playable(&scenarios[i]))
             run_scenario(&scenarios[i], n, kills);
     actor_end(&holder, 0);
     actor_end(&waiter, 0);
@@ -424,15 +513,16 @@ static void run_all(const char *only, int n, int *kills)
 
 int main(int argc, char **argv)
 {
-    const char *only = argc > 1 ? argv[1] : NULL;
-    int n = argc > 2 ? atoi(argv[2]) : 0, kills = 0;
+    bool is_shared = argc > 1 && !strcmp(argv[1], "shared");
+    const char *only = argc > 2 ? argv[2] : NULL;
+    int n = argc > 3 ? atoi(argv[3]) : 0, kills = 0;
     int64_t start = now_ns();
 
     stage_build("shm_points");
-    for (int fair = 0; fair < 2; fair++) {
-        stage_fair = fair;
-        run_all(only, n, &kills);
-    }
+    for (int i = 0; i < 2 && !is_shared; i++)
+        run_all(&stage_mutex[i], only, n, &kills);
+    for (int i = 0; i < stage_shared_len && is_shared; i++)
+        run_all(&stage_shared[i], only, n, &kills);
     stage_clear();
     printf("# %d kills at %d places in %.1f s, worst wait %.2f ms\n", kills,
            stage_count_places(getenv("SHM_POINTS_SHOW")),

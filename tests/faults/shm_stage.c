@@ -16,7 +16,7 @@
 
 struct stage *stage;
 struct shm_file *stage_file;
-bool stage_fair;
+const struct stage_cast *stage_cast;
 char stage_fault[200], stage_path[96], stage_url[80];
 int64_t stage_worst_ns;
 uint64_t stage_last_token;
@@ -154,14 +154,49 @@ void hf__shm_point(const char *path, int line)
         pause();
 }
 
+/* ---- the cast ----------------------------------------------------------- */
+
+const struct stage_cast stage_mutex[2] = {
+    {"unfair", HF_MUTEX, HF_UNFAIR, 1, {0}},
+    {"fair", HF_MUTEX, HF_FAIR, 1, {0}},
+};
+
+/* Victim, holder, waiter, prober, dead. */
+const struct stage_cast stage_shared[] = {
+    {"all write", HF_RWLOCK, HF_FAIR, 4095, {0}},
+    {"the victim reads", HF_RWLOCK, HF_FAIR, 4095, {1, 0, 0, 0, 0}},
+    {"the waiters read", HF_RWLOCK, HF_FAIR, 4095, {1, 0, 1, 0, 0}},
+    {"the holders read", HF_RWLOCK, HF_FAIR, 4095, {0, 1, 0, 0, 1}},
+    {"all but the victim read", HF_RWLOCK, HF_FAIR, 4095, {0, 1, 1, 0, 1}},
+    {"2 of 3 each", HF_SEMAPHORE, HF_FAIR, 3, {2, 2, 2, 3, 2}},
+    {"1 and 2 of 3 wait", HF_SEMAPHORE, HF_FAIR, 3, {1, 3, 2, 3, 3}},
+    {"1 waits behind 2 of 3", HF_SEMAPHORE, HF_FAIR, 3, {2, 2, 1, 3, 2}},
+};
+const int stage_shared_len = sizeof(stage_shared) / sizeof(stage_shared[0]);
+
+uint32_t stage_permits(enum stage_role role)
+{
+    uint32_t permits = stage_cast->permits[role];
+
+    return permits ? permits : stage_cast->size;
+}
+
+bool stage_is_shared(enum stage_role a, enum stage_role b)
+{
+    return stage_permits(a) + stage_permits(b) <= stage_cast->size;
+}
+
 /* ---- a seat -------------------------------------------------------------- */
 
-int sit(struct seat *s, hf_error *err)
+int sit(struct seat *s, enum stage_role role, hf_error *err)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     int rc = hf_open(stage_url, NULL, &s->client, err);
 
-    opt.fairness = stage_fair ? HF_FAIR : HF_UNFAIR;
+    s->role = role;
+    opt.kind = stage_cast->kind;
+    opt.fairness = stage_cast->fairness;
+    opt.permits = opt.kind == HF_SEMAPHORE ? stage_cast->size : 0;
     if (!rc)
         rc = hf_lock_new(s->client, "x", 1, &opt, &s->lock, err);
     return rc;
@@ -188,6 +223,7 @@ static bool is_gone(pid_t pid)
 }
 
 static hf_cancel cancel = HF_CANCEL_INIT;
+static int64_t entered_at; /* the last call of enter had its answer */
 
 static void on_signal(int sig)
 {
@@ -195,30 +231,97 @@ static void on_signal(int sig)
     hf_cancel_fire(&cancel); /* made for it: NOLINT(bugprone-signal-handler) */
 }
 
+static struct stage_hold *take_hold(int pid)
+{
+    for (int i = 0; i < STAGE_HOLDS; i++) {
+        int nobody = 0;
+
+        if (atomic_compare_exchange_strong(&stage->inside[i].pid, &nobody, pid))
+            return &stage->inside[i];
+    }
+    abort();
+}
+
+void stage_nobody_inside(void)
+{
+    for (int i = 0; i < STAGE_HOLDS; i++) {
+        atomic_store(&stage->inside[i].permits, 0);
+        atomic_store(&stage->inside[i].pid, 0);
+    }
+}
+
+static void go_out(int pid)
+{
+    for (int i = 0; i < STAGE_HOLDS; i++)
+        if (atomic_load(&stage->inside[i].pid) == pid) {
+            atomic_store(&stage->inside[i].permits, 0);
+            atomic_store(&stage->inside[i].pid, 0);
+        }
+}
+
+/* Those who are inside have more than there are. */
+static bool is_too_much(void)
+{
+    uint32_t sum = 0;
+
+    for (int i = 0; i < STAGE_HOLDS; i++)
+        sum += (uint32_t)atomic_load(&stage->inside[i].permits);
+    return sum > stage_cast->size;
+}
+
+static void carry_out_the_dead(void)
+{
+    for (int i = 0; i < STAGE_HOLDS; i++) {
+        int pid = atomic_load(&stage->inside[i].pid);
+
+        if (pid && pid != getpid() && is_gone(pid))
+            go_out(pid);
+    }
+}
+
+static struct stage_hold *my_hold; /* the last one */
+
+static void go_in(const struct seat *s)
+{
+    my_hold = take_hold(getpid());
+    atomic_store(&my_hold->permits, (int)stage_permits(s->role));
+    if (!is_too_much())
+        return;
+    carry_out_the_dead();
+    if (is_too_much())
+        atomic_fetch_add(&stage->overlaps, 1);
+}
+
 int enter(struct seat *s, int64_t wait_ms, int64_t lease_ms, hf_error *err)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    int rc, other;
+    int rc;
 
     hf_cancel_init(&cancel);
     opt.cancel = &cancel;
     opt.wait_ms = wait_ms;
     opt.lease_ms = lease_ms;
+    if (stage_cast->kind == HF_SEMAPHORE)
+        opt.permits = stage_permits(s->role);
+    else if (stage_permits(s->role) < stage_cast->size)
+        opt.mode = HF_READ;
     rc = hf_lock_acquire(s->lock, &opt, err);
-    if (rc)
-        return rc;
-    other = atomic_exchange(&stage->inside, getpid());
-    if (other && !is_gone(other))
-        atomic_fetch_add(&stage->overlaps, 1);
-    return 0;
+    entered_at = now_ns();
+    if (!rc)
+        go_in(s);
+    return rc;
 }
 
 int leave(struct seat *s, hf_error *err)
 {
-    int me = getpid();
-
-    atomic_compare_exchange_strong(&stage->inside, &me, 0);
+    go_out(getpid());
     return hf_lock_release(s->lock, err);
+}
+
+int go_down(struct seat *s, hf_error *err)
+{
+    atomic_store(&my_hold->permits, 1);
+    return hf_lock_downgrade(s->lock, err);
 }
 
 /* ---- actors -------------------------------------------------------------- */
@@ -239,23 +342,23 @@ static int obey(struct seat *s, const struct order *o, hf_error *err)
         return hf_break(s->client, "x", 1, err);
     case 'o':
         stand_up(s);
-        return sit(s, err);
+        return sit(s, s->role, err);
     default:
         stand_up(s);
         _exit(0);
     }
 }
 
-static void actor_main(int fd)
+static void actor_main(int fd, enum stage_role role)
 {
-    struct seat s = {NULL, NULL};
+    struct seat s = {NULL, NULL, role};
     hf_error err = HF_ERROR_INIT;
     struct order o;
-    int rc = sit(&s, &err);
+    int rc = sit(&s, role, &err);
 
     signal(SIGUSR1, on_signal);
     for (;;) {
-        struct answer a = {rc, 0, now_ns(), {0}};
+        struct answer a = {rc, 0, entered_at, {0}};
 
         snprintf(a.text, sizeof(a.text), "%s", err.text);
         if (!rc)
@@ -267,7 +370,7 @@ static void actor_main(int fd)
     }
 }
 
-void actor_begin(struct actor *a)
+void actor_begin(struct actor *a, enum stage_role role)
 {
     struct answer answer;
     int fds[2];
@@ -277,10 +380,11 @@ void actor_begin(struct actor *a)
         exit(2);
     }
     a->fd = fds[0];
+    a->role = role;
     a->pid = fork();
     if (!a->pid) {
         close(fds[0]);
-        actor_main(fds[1]);
+        actor_main(fds[1], role);
     }
     close(fds[1]);
     if (!actor_hear(a, &answer, 12000) || answer.rc)
@@ -314,6 +418,17 @@ bool actor_hear(struct actor *a, struct answer *answer, int timeout_ms)
            read(a->fd, answer, sizeof(*answer)) == sizeof(*answer);
 }
 
+/* Shared grants do not raise it. */
+static void check_token(const struct actor *a, uint64_t token)
+{
+    bool is_shared = stage_cast->kind == HF_SEMAPHORE ||
+                     stage_permits(a->role) < stage_cast->size;
+
+    if (is_shared ? token < stage_last_token : token <= stage_last_token)
+        stage_blame("a token did not rise");
+    stage_last_token = token;
+}
+
 struct answer actor_ask(struct actor *a, char verb, int64_t wait_ms,
                         int64_t lease_ms)
 {
@@ -322,15 +437,13 @@ struct answer actor_ask(struct actor *a, char verb, int64_t wait_ms,
     actor_tell(a, verb, wait_ms, lease_ms);
     if (!actor_hear(a, &answer, 12000) || answer.rc)
         stage_blame(answer.text);
-    else if (verb == 'a' && answer.token <= stage_last_token)
-        stage_blame("a token did not rise");
-    if (!answer.rc && verb == 'a')
-        stage_last_token = answer.token;
+    else if (verb == 'a')
+        check_token(a, answer.token);
     return answer;
 }
 
-void check_grant(const struct answer *a, int64_t since, int limit_ms,
-                 const char *who)
+void check_grant(const struct actor *actor, const struct answer *a,
+                 int64_t since, int limit_ms, const char *who)
 {
     char text[100];
 
@@ -342,21 +455,44 @@ void check_grant(const struct answer *a, int64_t since, int limit_ms,
     }
     if (a->at - since > stage_worst_ns && limit_ms == STAGE_LIMIT_MS)
         stage_worst_ns = a->at - since;
-    if (a->token <= stage_last_token)
-        stage_blame("the token did not rise");
-    stage_last_token = a->token;
+    check_token(actor, a->token);
 }
 
 /* ---- what is in the file --------------------------------------------------
  */
 
+/* What a cell of a shared kind has. */
+static unsigned has(unsigned cell)
+{
+    struct shm_entry *e = &stage_file->entry[0];
+
+    if (stage_cast->kind == HF_MUTEX)
+        return 0;
+    return shm_has(stage_file, atomic_load(&e->word), cell);
+}
+
 int queued(void)
 {
+    struct shm_entry *e = &stage_file->entry[0];
     int n = 0;
 
-    for (unsigned i = 0; i < SHM_MAP_LEN; i++)
-        n += __builtin_popcountll(atomic_load(&stage_file->entry[0].cells[i]));
+    for (unsigned i = 0; i < SHM_CELLS; i++)
+        n += (atomic_load(&e->cells[i / 64]) >> i % 64 & 1) &&
+             atomic_load(&stage_file->cell[i].ticket) && !has(i);
     return n;
+}
+
+/* In use; but who lives may keep one for the next time. */
+static bool is_left(unsigned cell)
+{
+    struct shm_cell *c = &stage_file->cell[cell];
+    unsigned slot = atomic_load(&c->owner) & SHM_SLOT_MASK;
+
+    if (!slot)
+        return false;
+    return stage_cast->kind == HF_MUTEX || atomic_load(&c->ticket) ||
+           has(cell) ||
+           atomic_load(&stage_file->slot[slot].state) == SHM_SLOT_FREE;
 }
 
 bool has_ended(pid_t pid)
@@ -384,16 +520,20 @@ void check_leaks(int clients)
 {
     struct shm_file *f = stage_file;
     int cells = 0, slots = 0, names = 0;
+    unsigned used = 0;
     char text[100];
 
     for (unsigned i = 0; i < SHM_CELLS; i++)
-        cells += atomic_load(&f->cell[i].owner) != 0;
+        cells += is_left(i);
     for (unsigned i = 0; i < SHM_SLOTS; i++)
         slots += atomic_load(&f->slot[i].state) != SHM_SLOT_FREE;
     for (unsigned i = 0; i < SHM_NAMES; i++)
         names += atomic_load(&f->hash[i]) != 0;
-    snprintf(text, sizeof(text), "left behind: %d cells, %d slots, %d names",
-             cells, slots - clients, names - 1);
-    if (cells || slots != clients || names != 1 || queued())
+    if (stage_cast->kind != HF_MUTEX)
+        used = shm_used(atomic_load(&f->entry[0].word));
+    snprintf(text, sizeof(text),
+             "left behind: %d cells, %d slots, %d names, %u permits", cells,
+             slots - clients, names - 1, used);
+    if (cells || slots != clients || names != 1 || queued() || used)
         stage_blame(text);
 }

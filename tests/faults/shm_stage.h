@@ -20,7 +20,7 @@ enum { STAGE_LIMIT_MS = 2000 };
 #else
 enum { STAGE_LIMIT_MS = 100 };
 #endif
-enum { STAGE_PLACES = 512 };
+enum { STAGE_PLACES = 512, STAGE_HOLDS = 16 };
 
 struct stage_place {
     char file[24];
@@ -34,8 +34,22 @@ struct stage {
     struct stage_place place[STAGE_PLACES];
     _Atomic int phase;      /* of the scenario */
     _Atomic int paused, go; /* the victim's */
-    _Atomic int inside;     /* pid of who holds the lock */
+    struct stage_hold {
+        _Atomic int pid, permits;
+    } inside[STAGE_HOLDS]; /* who holds the lock; pid 0: nobody */
     _Atomic int overlaps;
+};
+
+/* Who plays, and what each takes: all of a mutex, one or all of a read-write
+ * lock, some of a semaphore. */
+enum stage_role { VICTIM, HOLDER, WAITER, PROBER, DEAD, ROLES };
+
+struct stage_cast {
+    const char *name;
+    enum hf_kind kind;
+    enum hf_fairness fairness;
+    uint32_t size;           /* permits that there are; more: never together */
+    uint32_t permits[ROLES]; /* 0: all, to write */
 };
 
 struct answer {
@@ -48,18 +62,22 @@ struct answer {
 struct actor {
     pid_t pid;
     int fd;
+    enum stage_role role;
 };
 
 struct seat { /* a client and its lock */
     hf_client *client;
     hf_lock *lock;
+    enum stage_role role;
 };
 
 extern struct stage *stage;
 extern struct shm_file *stage_file; /* read-only */
-extern bool stage_fair;             /* the lock that actors make */
-extern char stage_fault[200];       /* the first that was found, or "" */
-extern char stage_path[96];         /* of the file */
+extern const struct stage_cast *stage_cast;
+extern const struct stage_cast stage_mutex[2], stage_shared[];
+extern const int stage_shared_len;
+extern char stage_fault[200]; /* the first that was found, or "" */
+extern char stage_path[96];   /* of the file */
 extern char stage_url[80];
 extern int64_t stage_worst_ns; /* wait for a grant */
 extern uint64_t stage_last_token;
@@ -86,13 +104,20 @@ void nap_us(long us);
 /* Arms the countdown to the n-th point; 0 disarms it. In the victim. */
 void stage_arm(int n);
 
-int sit(struct seat *, hf_error *);
+/* What that role takes. */
+uint32_t stage_permits(enum stage_role);
+/* Can the two hold it together? */
+bool stage_is_shared(enum stage_role, enum stage_role);
+void stage_nobody_inside(void);
+
+int sit(struct seat *, enum stage_role, hf_error *);
 void stand_up(struct seat *);
 /* Acquire and release, with a look at who else is inside. */
 int enter(struct seat *, int64_t wait_ms, int64_t lease_ms, hf_error *);
 int leave(struct seat *, hf_error *);
+int go_down(struct seat *, hf_error *); /* from writing to reading */
 
-void actor_begin(struct actor *);
+void actor_begin(struct actor *, enum stage_role);
 void actor_end(struct actor *, int sig); /* 0: it closes and exits */
 /* a acquire (ended by SIGUSR1), r release, o open anew, b break, q quit */
 void actor_tell(struct actor *, char verb, int64_t wait_ms, int64_t lease_ms);
@@ -101,8 +126,8 @@ bool actor_hear(struct actor *, struct answer *, int timeout_ms);
 struct answer actor_ask(struct actor *, char verb, int64_t wait_ms,
                         int64_t lease_ms);
 /* A grant that was awaited since then: in time, with a higher token? */
-void check_grant(const struct answer *, int64_t since, int limit_ms,
-                 const char *who);
+void check_grant(const struct actor *, const struct answer *, int64_t since,
+                 int limit_ms, const char *who);
 
 int queued(void);
 bool has_ended(pid_t);

@@ -40,7 +40,7 @@ static pid_t stop_one_in_the_tables(void)
         struct seat s;
         hf_lock *more;
 
-        if (sit(&s, NULL))
+        if (sit(&s, VICTIM, NULL))
             _exit(3);
         stage_arm(1);
         if (hf_lock_new(s.client, "more", 4, NULL, &more, NULL))
@@ -168,7 +168,7 @@ static void afterwards(pid_t culprit, int sig, const char *what)
     else
         hf_lock_free(lock);
     stand_up(&here);
-    expect(!sit(&here, &err), err.text); /* who opens buries */
+    expect(!sit(&here, HOLDER, &err), err.text); /* who opens buries */
     check_leaks(1);
     end(WAIT_MS, what);
 }
@@ -193,8 +193,8 @@ int main(void)
 {
     stage_build("shm_stopped");
     stage_at_point = stop_here;
-    stage_fair = true;
-    if (sit(&here, NULL)) {
+    stage_cast = &stage_mutex[1];
+    if (sit(&here, HOLDER, NULL)) {
         perror(stage_url);
         return 2;
     }

@@ -172,7 +172,7 @@ static void resource_write(struct world *w, struct message *m)
 
 static void process_event(struct process *p, const struct event *e)
 {
-    struct thread *t = &p->thread[e->a];
+    struct thread *t = e->a < THREADS_MAX ? &p->thread[e->a] : NULL;
 
     switch (e->kind) {
     case EV_THREAD:

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -266,13 +267,28 @@ static void test_bad_headers_are_refused(void **state)
     atomic_store(&f->header.magic, 1234);
     assert_refused(p->url, HF_EBACKEND, "wrong magic");
     atomic_store(&f->header.magic, SHM_MAGIC);
-    f->header.version = 77;
-    assert_refused(p->url, HF_EBACKEND, "version 77");
-    f->header.version = SHM_VERSION;
     f->header.size--;
     assert_refused(p->url, HF_EBACKEND, "another size");
     assert_refused(p->url, HF_EBACKEND, p->file);
     munmap(f, sizeof(*f));
+}
+
+static void test_file_of_another_version_starts_anew_if_unused(void **state)
+{
+    struct place *p = *state;
+    uint64_t token = token_once(p->url, "x");
+    int fd = open(p->file, O_RDWR | O_CLOEXEC);
+    uint32_t version = 77;
+
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, &version, sizeof(version),
+                            offsetof(struct shm_header, version)),
+                     sizeof(version));
+    assert_int_equal(ftruncate(fd, 8192), 0); /* its layout was another, too */
+    assert_int_equal(flock(fd, LOCK_SH), 0);
+    assert_refused(p->url, HF_EBACKEND, "layout 77");
+    close(fd);
+    assert_true(token_once(p->url, "x") > token);
 }
 
 static void test_file_of_an_earlier_boot_starts_anew(void **state)
@@ -1255,6 +1271,7 @@ int main(void)
         TEST(test_a_stranger_s_directory_is_refused),
         TEST(test_bad_files_are_refused),
         TEST(test_bad_headers_are_refused),
+        TEST(test_file_of_another_version_starts_anew_if_unused),
         TEST(test_file_of_an_earlier_boot_starts_anew),
         TEST(test_another_pid_namespace_is_refused_while_in_use),
         TEST(test_many_open_a_new_file_at_once),

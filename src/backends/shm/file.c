@@ -201,6 +201,11 @@ static int check_file(struct shm *s, const struct place *p, struct stat *st)
                             (unsigned)st->st_mode & 07777, (unsigned)p->mode);
     if (st->st_nlink > 1)
         return refuse(s, s->path, "has a second name (hard link)");
+    return 0;
+}
+
+static int check_size(struct shm *s, const struct stat *st)
+{
     if (st->st_size != 0 && st->st_size != (off_t)sizeof(struct shm_file))
         return s->core->why(s->client, HF_EBACKEND,
                             "%s: has %lld bytes instead of %zu: truncated, or "
@@ -247,6 +252,40 @@ static int map_file(struct shm *s)
     return 0;
 }
 
+/* Of another version of holdfast: told by what every version begins with. 0:
+ * it is not. */
+static uint32_t other_version(const struct shm *s)
+{
+    struct {
+        uint64_t magic;
+        uint32_t version;
+    } begin = {0, 0};
+
+    return pread(s->fd, &begin, sizeof(begin), 0) == sizeof(begin) &&
+                   begin.magic == SHM_MAGIC && begin.version != SHM_VERSION
+               ? begin.version
+               : 0;
+}
+
+/* A file that another version left behind is begun anew, if nobody uses it: its
+ * tokens start from the wall clock, as those of a new file. HF__PENDING: try
+ * again. */
+static int begin_anew(struct shm *s)
+{
+    uint32_t version = other_version(s);
+    int rc = HF__PENDING;
+
+    if (flock(s->fd, LOCK_EX | LOCK_NB))
+        rc = s->core->why(s->client, HF_EBACKEND,
+                          "%s: is in use by another version of holdfast "
+                          "(layout %u, ours is %u)",
+                          s->path, version, SHM_VERSION);
+    else if (other_version(s) && ftruncate(s->fd, 0))
+        rc = refuse_errno(s, s->path, "begin it anew");
+    flock(s->fd, LOCK_UN);
+    return rc;
+}
+
 /* HF__DONE: good as it is. HF__PENDING: to be initialised, by who is alone. */
 static int check_header(struct shm *s, const struct place *p)
 {
@@ -257,11 +296,6 @@ static int check_header(struct shm *s, const struct place *p)
         return HF__PENDING;
     if (magic != SHM_MAGIC)
         return refuse(s, s->path, "wrong magic: not a file of ours");
-    if (h->version != SHM_VERSION)
-        return s->core->why(s->client, HF_EBACKEND,
-                            "%s: has layout version %u, this library knows %u; "
-                            "remove the file when nobody uses it",
-                            s->path, h->version, SHM_VERSION);
     if (h->size != sizeof(struct shm_file))
         return refuse(s, s->path, "its header states another size");
     if (memcmp(h->boot, p->boot, sizeof(h->boot)) != 0 ||
@@ -343,6 +377,8 @@ static int settle_alone(struct shm *s, const struct place *p)
     struct stat st;
     int rc = check_file(s, p, &st);
 
+    if (!rc)
+        rc = check_size(s, &st);
     if (!rc && !st.st_size)
         rc = allocate(s, p, &st);
     SHM_POINT();
@@ -368,6 +404,11 @@ static int settle(struct shm *s, const struct place *p)
                    ? HF__PENDING
                    : refuse_errno(s, s->path, "lock it");
     rc = check_file(s, p, &st);
+    if (rc)
+        return rc;
+    if (other_version(s))
+        return begin_anew(s);
+    rc = check_size(s, &st);
     if (rc)
         return rc;
     if (!st.st_nlink) {

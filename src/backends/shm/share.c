@@ -136,10 +136,10 @@ static void tell(struct shm *s, unsigned cell, uint64_t ticket, bool is_self)
 
     if ((uint8_t)atomic_load(&c->ticket) != (uint8_t)ticket)
         return; /* knows already */
-    SHM_POINT();
-    atomic_store(&c->told, (uint8_t)ticket);
     if (!is_self)
         hf__shm_ring(s, cell);
+    atomic_store(&c->told, (uint8_t)ticket); /* and not before */
+    SHM_POINT();
 }
 
 /* Those from that one on, the last of them first. */

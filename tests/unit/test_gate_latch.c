@@ -1,0 +1,130 @@
+/* The gate of those who wait for a latch: they are let through together, and
+ * nothing is held. */
+#include "gate_fixture.h"
+
+static struct hf__gate latch_gate(void)
+{
+    struct hf__gate g = gate(true);
+
+    g.latch = true;
+    return g;
+}
+
+static void assert_nothing_is_held(struct hf__gate *g, int64_t ms)
+{
+    assert_int_equal(g->owner, 0);
+    assert_string_equal(run(g, ms), "");
+    assert_true(hf__gate_unused(g));
+    assert_int_equal(hf__lease_timer(&g->lease), HF__NEVER);
+}
+
+static void test_latch_lets_all_through_and_holds_nothing(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    answer(&g, HF__QUEUED, 1);
+    assert_true(hf__gate_joinable(&g, &b, at(2)));
+    line_up(&g, &b, 2);
+    hf__lease_bell(&g.lease, at(3));
+    assert_string_equal(run(&g, 3), "A");
+    answer(&g, HF__GRANTED, 4);
+    assert_int_equal(a.result, HF__GRANTED);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_nothing_is_held(&g, 4);
+    assert_int_equal(hf__gate_check(&g, 1, at(4)), HF_ENOTOWNER);
+    assert_int_equal(release(&g, 1, 4), HF_ENOTOWNER);
+    /* And again: it is asked again. */
+    assert_int_equal(hf__gate_enter(&g, &a, at(5)), HF__PENDING);
+    assert_string_equal(run(&g, 5), "A");
+    assert_int_equal(g.lease.hold_id, 102);
+}
+
+/* The latch may have been set after the answer under way was given: whoever
+ * comes now asks through another line. */
+static void test_latch_answer_is_for_those_who_were_there(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    assert_false(hf__gate_joinable(&g, &b, at(1)));
+    answer(&g, HF__QUEUED, 2);
+    assert_true(hf__gate_joinable(&g, &b, at(2)));
+    hf__lease_bell(&g.lease, at(3));
+    assert_string_equal(run(&g, 3), "A");
+    assert_false(hf__gate_joinable(&g, &b, at(3)));
+}
+
+static void test_latch_try_is_answered_at_once(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    a.is_try = b.is_try = true;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    assert_false(may_queue);
+    answer(&g, HF__BUSY, 1);
+    assert_int_equal(a.result, HF_EBUSY);
+    assert_nothing_is_held(&g, 1);
+    assert_int_equal(hf__gate_enter(&g, &b, at(2)), HF__PENDING);
+    assert_string_equal(run(&g, 2), "A");
+    answer(&g, HF__GRANTED, 3);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_nothing_is_held(&g, 3);
+}
+
+/* It has no lease: what was true after they came is true for them. */
+static void test_latch_answer_is_never_too_late(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1);
+    struct hf__req req = {.result = HF__GRANTED, .sent_at = at(0)};
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    req.hold_id = g.lease.hold_id;
+    hf__gate_answered(&g, &req, at(2 * TTL), wake);
+    assert_int_equal(a.state, HF__W_FINISHED);
+    assert_int_equal(a.result, HF__GRANTED);
+    assert_nothing_is_held(&g, 2 * TTL);
+}
+
+static void test_latch_answer_that_nobody_wants_leaves_nothing(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    hf__gate_leave(&g, &a, HF_ECANCELED, wake);
+    assert_string_equal(run(&g, 1), "B");
+    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__PENDING);
+    assert_string_equal(run(&g, 1), "A");
+    hf__gate_leave(&g, &b, HF_ECANCELED, wake);
+    answer(&g, HF__GRANTED, 2); /* before the first was given up for sure */
+    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(3)));
+    assert_nothing_is_held(&g, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_latch_lets_all_through_and_holds_nothing),
+        cmocka_unit_test(test_latch_answer_is_for_those_who_were_there),
+        cmocka_unit_test(test_latch_try_is_answered_at_once),
+        cmocka_unit_test(test_latch_answer_is_never_too_late),
+        cmocka_unit_test(test_latch_answer_that_nobody_wants_leaves_nothing),
+    };
+
+    return cmocka_run_group_tests_name("gate-latch", tests, NULL, NULL);
+}

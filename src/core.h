@@ -440,6 +440,8 @@ void hf__releaser_forget(struct hf__name *, struct hf__releaser *);
 void hf__see_to_it(hf_client *);
 
 /* renew.c */
+/* hf_lock_renew() by somebody who is inside the client. */
+int hf__renew(hf_lock *, int64_t lease_ms, hf_error *);
 void hf__renew_names(hf_client *, struct hf__name **, size_t, hf__time now);
 void hf__renew_landed(hf_client *, struct hf__flight *, hf__time now);
 

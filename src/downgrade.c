@@ -23,11 +23,25 @@ static int begin(hf_lock *lock, struct hf__name **into, hf_error *err)
     return hf__line_downgrade(first, thread, now, into, err);
 }
 
-/* The hold's own state is settled: it is `into`'s. The server is told, again
- * if its answer is lost; a renewal would tell it, too. */
-static int tell(hf_client *c, struct hf__flight *f, struct hf__name *into,
+/* The answer was lost. A renewal tells the server the same; that of a fixed
+ * lease leaves its end where it is. */
+static int tell_again(hf_lock *lock, struct hf__name *into, hf_error *err)
+{
+    int64_t left_ms = 0;
+
+    hf__name_lock(into);
+    if (into->gate.lease.fixed)
+        left_ms = (into->gate.lease.until - hf__now()) / HF__MS;
+    hf__name_unlock(into);
+    return left_ms < 0 ? hf__fail(err, HF_ELOST, "the lease is over")
+                       : hf__renew(lock, left_ms, err);
+}
+
+/* The hold is `into`'s, whatever the server will say. */
+static int tell(hf_lock *lock, struct hf__flight *f, struct hf__name *into,
                 hf_error *err)
 {
+    hf_client *c = lock->name->client;
     uint64_t hold_id = f->req.hold_id;
     int rc;
 
@@ -38,6 +52,8 @@ static int tell(hf_client *c, struct hf__flight *f, struct hf__name *into,
                         c->be->name, c->op_timeout_ms);
     rc = f->req.result;
     hf__flight_free(c, f);
+    if (rc == HF_EUNKNOWN)
+        return tell_again(lock, into, err);
     if (rc != HF_ENOTOWNER)
         return rc ? hf__fail_why(c, err, rc) : 0;
     hf__name_lock(into);
@@ -77,7 +93,7 @@ static int downgrade(hf_lock *lock, hf_error *err)
     hf__name_run(lock->name, hf__now()); /* the next writer asks after it */
     hf__name_run(into, hf__now());
     hf__name_unlock(lock->name);
-    return tell(c, f, into, err);
+    return tell(lock, f, into, err);
 }
 
 int hf_lock_downgrade(hf_lock *lock, hf_error *err)

@@ -134,7 +134,7 @@ static int prepare(hf_lock *lock, int64_t lease_ms, struct hf__flight *f,
     return 0;
 }
 
-static int renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
+int hf__renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
 {
     hf_client *c = lock->name->client;
     struct hf__flight *f = hf__flight_new(c, sizeof(struct hf__renewal));
@@ -170,7 +170,7 @@ int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
         return rc;
     if (!hf__client_enter(lock->name->client))
         return hf__fail(err, HF_ECLOSED, "the client of this lock was closed");
-    rc = renew(lock, lease_ms, err);
+    rc = hf__renew(lock, lease_ms, err);
     hf__client_leave(lock->name->client);
     return rc;
 }

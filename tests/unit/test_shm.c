@@ -3,6 +3,7 @@
  * deaths, and the ways of waiting. What every backend must do is tested by the
  * conformance suite; killing at random and at every step, in tests/faults.
  */
+#include "../lib/sanitized.h"
 #include "layout.h"
 
 #include <errno.h>
@@ -26,6 +27,9 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+/* Within which a death is noticed. */
+#define DEATH_MS (SANITIZED ? 2000 : 100)
 
 struct place {
     char dir[64], file[80], url[128];
@@ -649,11 +653,11 @@ static void test_killed_holder_is_noticed(void **state)
     struct place *p = *state;
     char url[200];
 
-    assert_in_range(death_noticed_after(p->url, true), 0, 100);
-    assert_in_range(death_noticed_after(p->url, false), 0, 100);
+    assert_in_range(death_noticed_after(p->url, true), 0, DEATH_MS);
+    assert_in_range(death_noticed_after(p->url, false), 0, DEATH_MS);
     snprintf(url, sizeof(url), "%s?waitv=no", p->url);
-    assert_in_range(death_noticed_after(url, true), 0, 100);
-    assert_in_range(death_noticed_after(url, false), 0, 100);
+    assert_in_range(death_noticed_after(url, true), 0, DEATH_MS);
+    assert_in_range(death_noticed_after(url, false), 0, DEATH_MS);
 }
 
 /* Holds y0, y1 ... and then x, or waits for that. */
@@ -709,7 +713,7 @@ static void test_one_death_is_told_to_all(void **state)
     for (int i = 0; i < MANY; i++) {
         pthread_join(threads[i], NULL);
         assert_int_equal(w[i].rc, 0);
-        assert_in_range(w[i].granted_at - at, 0, 100);
+        assert_in_range(w[i].granted_at - at, 0, DEATH_MS);
         hf_lock_free(w[i].lock);
         hf_close(clients[i]);
     }
@@ -740,12 +744,12 @@ static void test_death_of_a_waiter_that_holds_another(void **state)
     kill(pid, SIGKILL);
     pthread_join(threads[1], NULL);
     assert_int_equal(w[1].rc, 0);
-    assert_in_range(w[1].granted_at - at, 0, 100);
+    assert_in_range(w[1].granted_at - at, 0, DEATH_MS);
     at = now_ms();
     assert_int_equal(hf_lock_release(x, NULL), 0);
     pthread_join(threads[0], NULL);
     assert_int_equal(w[0].rc, 0);
-    assert_in_range(w[0].granted_at - at, 0, 100);
+    assert_in_range(w[0].granted_at - at, 0, DEATH_MS);
     waitpid(pid, NULL, 0);
     for (int i = 0; i < 2; i++) {
         hf_lock_free(w[i].lock);
@@ -787,7 +791,7 @@ static void death_beside_a_stopped_one(const char *url, int many)
     for (int i = 0; i < many; i++) {
         pthread_join(threads[i], NULL);
         assert_int_equal(w[i].rc, 0);
-        assert_in_range(w[i].granted_at - at, 0, 100);
+        assert_in_range(w[i].granted_at - at, 0, DEATH_MS);
         hf_lock_free(w[i].lock);
         hf_close(clients[i]);
     }
@@ -832,7 +836,7 @@ static void test_death_after_the_one_before_gave_up(void **state)
     kill(pid, SIGKILL);
     pthread_join(thread, NULL);
     assert_int_equal(w.rc, 0);
-    assert_in_range(w.granted_at - at, 0, 100);
+    assert_in_range(w.granted_at - at, 0, DEATH_MS);
     waitpid(pid, NULL, 0);
     hf_lock_free(w.lock);
     hf_lock_free(first);
@@ -1024,7 +1028,7 @@ static void async_wait(const char *url)
     nap_ms(30);
     assert_int_equal(a.calls, 0);
     kill(pid, SIGKILL);
-    assert_in_range(dispatch_until(client, &a, 1), 0, 100);
+    assert_in_range(dispatch_until(client, &a, 1), 0, DEATH_MS);
     waitpid(pid, NULL, 0);
     assert_int_equal(a.result, 0);
     assert_int_equal(hf_lock_release(lock, &err), 0);
@@ -1034,7 +1038,7 @@ static void async_wait(const char *url)
     assert_int_equal(hf_lock_acquire_async(lock, NULL, on_done, &a, &err), 0);
     nap_ms(30);
     assert_int_equal(hf_lock_release(held, NULL), 0);
-    assert_in_range(dispatch_until(client, &a, 2), 0, 100);
+    assert_in_range(dispatch_until(client, &a, 2), 0, DEATH_MS);
     assert_int_equal(a.result, 0);
     assert_int_equal(hf_lock_release(lock, &err), 0);
     hf_lock_free(held);

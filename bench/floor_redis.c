@@ -56,15 +56,16 @@ static int load(redisContext *conn, const char *script, char digest[41])
     return ok ? 0 : -1;
 }
 
-static int open_hand(struct hand *hand, const char *url, int number)
+static int open_hand(struct hand *hand, const char *url, int number,
+                     enum rd_script take, enum rd_script drop)
 {
     hand->conn = connect_to(url);
     if (!hand->conn)
         return -1;
     snprintf(hand->owner, sizeof hand->owner,
              "00000000-0000-4000-8000-000000000000:%d", number);
-    if (load(hand->conn, hf__rd_script[RD_TAKE], hand->take) < 0 ||
-        load(hand->conn, hf__rd_script[RD_DROP], hand->drop) < 0)
+    if (load(hand->conn, hf__rd_script[take], hand->take) < 0 ||
+        load(hand->conn, hf__rd_script[drop], hand->drop) < 0)
         return -1;
     return 0;
 }
@@ -184,7 +185,7 @@ static double floor_of(const char *url, int (*step)(void *arg))
     struct hand hand = {0};
     double ns = -1;
 
-    if (open_hand(&hand, url, 1) == 0)
+    if (open_hand(&hand, url, 1, RD_TAKE, RD_DROP) == 0)
         ns = ns_per_pair(step, &hand);
     ask_drop(&hand);
     if (hand.conn) {
@@ -248,7 +249,7 @@ static _Noreturn void play(struct game *game, const char *url, int me,
 {
     redisContext *ear = listen_to(url, channels[me]);
     struct hand hand = {.channel = channels[1 - me]};
-    int rc = open_hand(&hand, url, me);
+    int rc = open_hand(&hand, url, me, RD_TAKE, RD_DROP);
     char byte;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -270,33 +271,104 @@ static _Noreturn void play(struct game *game, const char *url, int me,
     _exit(rc == 0 ? 0 : 1);
 }
 
-static double umpire(struct game *game, const char *url)
+/* ---- reading ------------------------------------------------------------- */
+
+static void ask_read(const struct hand *hand)
+{
+    const char *argv[] = {"EVALSHA",
+                          hand->take,
+                          "5",
+                          NAME "-rw",
+                          "holdfast:holds:{" NAME "-rw}",
+                          "redisson_lock_token:{" NAME "-rw}",
+                          "holdfast:line:{" NAME "-rw}",
+                          "holdfast:party:{" NAME "-rw}",
+                          hand->owner,
+                          "30000",
+                          "0",
+                          "86400000",
+                          "1\nhost\nlabel",
+                          "1",
+                          "0",
+                          "0",
+                          "r",
+                          "{" NAME "-rw}"};
+
+    redisAppendCommandArgv(hand->conn, sizeof argv / sizeof *argv, argv, NULL);
+}
+
+static void ask_read_no_more(const struct hand *hand)
+{
+    const char *argv[] = {"EVALSHA",
+                          hand->drop,
+                          "5",
+                          NAME "-rw",
+                          "holdfast:holds:{" NAME "-rw}",
+                          "redisson_lock_token:{" NAME "-rw}",
+                          "holdfast:line:{" NAME "-rw}",
+                          "holdfast:party:{" NAME "-rw}",
+                          hand->owner,
+                          "redisson_rwlock:{" NAME "-rw}",
+                          "holdfast:mark_rw:{" NAME "-rw}",
+                          "{" NAME "-rw}"};
+
+    redisAppendCommandArgv(hand->conn, sizeof argv / sizeof *argv, argv, NULL);
+}
+
+static _Noreturn void read_on(struct game *game, const char *url, int me,
+                              int ready, int go)
+{
+    struct hand hand = {0};
+    int rc = open_hand(&hand, url, me, RD_TAKE_RW, RD_DROP_RW);
+    char byte;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (rc < 0 || write(ready, "", 1) != 1 || read(go, &byte, 1) < 0)
+        _exit(1);
+    while (rc == 0 && !atomic_load(&game->over)) {
+        ask_read(&hand);
+        rc = expect(&hand, RD_GRANTED);
+        ask_read_no_more(&hand);
+        rc |= expect(&hand, 1);
+        atomic_fetch_add(&game->handovers, 1);
+    }
+    _exit(rc == 0 ? 0 : 1);
+}
+
+/* ---- the time ------------------------------------------------------------ */
+
+typedef void play_fn(struct game *, const char *url, int me, int ready, int go);
+
+enum { PLAYERS = 8 };
+
+static double umpire(struct game *game, const char *url, play_fn *player,
+                     int players)
 {
     struct timespec nap = {0, RUN_MS * 1000000L};
     int ready[2], go[2], bad = 0, status;
-    pid_t pids[2];
+    pid_t pids[PLAYERS];
     int64_t start;
     char byte;
 
     if (pipe2(ready, O_CLOEXEC) < 0 || pipe2(go, O_CLOEXEC) < 0)
         return -1;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < players; i++) {
         pids[i] = fork();
         if (pids[i] == 0) {
             close(go[1]);
             close(ready[0]);
-            play(game, url, i, ready[1], go[0]);
+            player(game, url, i, ready[1], go[0]);
         }
     }
     close(ready[1]);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < players; i++)
         bad |= read(ready[0], &byte, 1) != 1;
     start = cli_now_ns(CLOCK_MONOTONIC);
     close(go[1]);
     clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
     atomic_store(&game->over, true);
     start = cli_now_ns(CLOCK_MONOTONIC) - start;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < players; i++) {
         waitpid(pids[i], &status, 0);
         bad |= status != 0;
     }
@@ -305,7 +377,7 @@ static double umpire(struct game *game, const char *url)
     return bad ? -1 : (double)start / (double)atomic_load(&game->handovers);
 }
 
-double floor_redis_handover(const char *url)
+static double nanoseconds(const char *url, play_fn *player, int players)
 {
     struct game *game = mmap(NULL, sizeof *game, PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -313,7 +385,17 @@ double floor_redis_handover(const char *url)
 
     if (game == MAP_FAILED)
         return -1;
-    ns = umpire(game, url);
+    ns = umpire(game, url, player, players);
     munmap(game, sizeof *game);
     return ns;
+}
+
+double floor_redis_handover(const char *url)
+{
+    return nanoseconds(url, play, 2);
+}
+
+double floor_redis_reading(const char *url)
+{
+    return nanoseconds(url, read_on, PLAYERS);
 }

@@ -135,13 +135,13 @@ double ours_threads_unfair(const char *url)
     return pairs_per_second(url, HF_UNFAIR, 1, 16);
 }
 
-double ours_threads_reading(const char *url)
+static double reading(const char *url, unsigned procs, unsigned threads)
 {
     struct contend contend = {.url = url,
                               .kind = HF_RWLOCK,
                               .mode = HF_READ,
-                              .procs = 1,
-                              .threads = 16,
+                              .procs = procs,
+                              .threads = threads,
                               .names = 1,
                               .run_ms = RUN_MS};
     struct contend_result r;
@@ -152,6 +152,16 @@ double ours_threads_reading(const char *url)
         return -1;
     }
     return (double)r.pairs / r.seconds;
+}
+
+double ours_threads_reading(const char *url)
+{
+    return reading(url, 1, 16);
+}
+
+double ours_eight_reading(const char *url)
+{
+    return 1e9 / reading(url, 8, 1);
 }
 
 double ours_handover_two(const char *url)

@@ -24,7 +24,7 @@ measure_fn floor_robust_mutex, floor_flock, floor_flock_four, floor_futex;
 
 /* floor_redis.c: the same requests by hand; nanoseconds */
 measure_fn floor_redis_two_trips, floor_redis_one_trip, floor_redis_acquire,
-    floor_redis_handover;
+    floor_redis_handover, floor_redis_reading;
 
 /* ours.c */
 measure_fn ours_pair, ours_pair_nowait; /* nanoseconds */
@@ -34,6 +34,7 @@ measure_fn ours_handover_two;                      /* nanoseconds */
 measure_fn ours_eight_fair, ours_eight_unfair;     /* nanoseconds a pair */
 measure_fn ours_threads_fair, ours_threads_unfair; /* pairs a second */
 measure_fn ours_threads_reading;
+measure_fn ours_eight_reading; /* nanoseconds a pair */
 
 /* scale.c */
 measure_fn scale_handle_bytes; /* bytes of an idle handle */

@@ -355,6 +355,12 @@ void hf__lock_arm(hf_lock *, hf__time at);
  * that it can share, or one that is free. */
 int hf__line_for(const hf_lock *, struct hf__waiter *, enum hf_mode,
                  hf__time now, struct hf__name **, hf_error *);
+/* One through which it can be had the short way, see hf__gate_quiet(), with an
+ * entry for w if it reads; or NULL. */
+struct hf__name *hf__line_quiet(struct hf__name *first, struct hf__waiter *,
+                                enum hf_mode);
+/* It was had: the line is in use. Or not: then the entry is taken back. */
+void hf__line_went(struct hf__name *, struct hf__waiter *, bool had);
 /* The line of this owner's newest hold, lost ones last; the first one if it
  * has none. */
 struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner);

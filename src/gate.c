@@ -204,6 +204,8 @@ static int enter_shared(struct hf__gate *g, struct hf__waiter *w, hf__time now)
     }
     if (!open_to(g, w, now))
         return HF__PENDING;
+    if (g->join_until == HF__NEVER)
+        g->join_until = now + HF__JOIN;
     add_reader(g, w);
     return HF__GRANTED;
 }

@@ -83,7 +83,7 @@ struct hf__gate {
         struct { /* shared */
             struct hf__reader *readers;
             struct hf__reader *left; /* done with: for the caller to take */
-            hf__time join_until;
+            hf__time join_until;     /* NEVER: nobody has joined yet */
         };
     };
     uint32_t count; /* reentry of the owner; shared: how many readers */
@@ -185,8 +185,9 @@ static inline bool hf__gate_quiet(const struct hf__gate *g,
                                   const struct hf__waiter *w)
 {
     return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head &&
-           !g->owner && !g->lost[0].count && !g->lost[1].count && !w->fixed &&
-           !w->max_hold_ms && g->lease.endless;
+           !g->owner &&
+           (g->shared ? !g->readers : !g->lost[0].count && !g->lost[1].count) &&
+           !w->fixed && !w->max_hold_ms && g->lease.endless;
 }
 
 static inline void hf__gate_quick_grant(struct hf__gate *g,
@@ -207,13 +208,41 @@ static inline void hf__gate_quick_grant(struct hf__gate *g,
     g->turns = w->handoff ? w->handoff - 1 : 0; /* the first is w's own */
 }
 
+/* A shared one: w has an entry. No clock is read, so the time for others to
+ * join begins when the first of them comes. */
+static inline void hf__gate_quick_share(struct hf__gate *g,
+                                        struct hf__waiter *w, uint64_t hold_id,
+                                        uint64_t token)
+{
+    hf__gate_quick_grant(g, w, hold_id, token);
+    *w->reader =
+        (struct hf__reader){.thread = w->thread, .owner = w->owner, .count = 1};
+    g->readers = w->reader;
+    w->reader = NULL;
+    g->owner = HF__READERS;
+    g->join_until = HF__NEVER;
+}
+
 /* The same for a release: the caller lets go of lease.hold_id. */
 static inline bool hf__gate_quick_release(struct hf__gate *g, uint64_t owner)
 {
+    struct hf__reader *r = NULL;
+
+    if (g->owner == HF__READERS && g->count == 1) { /* not those who lost it */
+        r = g->readers;
+        if (r->owner != owner || r->count != 1 || r->next)
+            return false;
+        owner = HF__READERS;
+    }
     if (g->owner != owner || g->count != 1 || g->head ||
         g->lease.state != HF__HELD || g->lease.deadline != HF__NEVER ||
         g->lease.drop || g->lease.letting_go)
         return false;
+    if (r) {
+        g->readers = NULL;
+        r->next = g->left;
+        g->left = r;
+    }
     g->owner = 0;
     g->count = 0;
     g->lease.state = HF__IDLE;

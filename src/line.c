@@ -96,6 +96,31 @@ static struct hf__reader *take_entry(struct hf__name *first)
     return r;
 }
 
+struct hf__name *hf__line_quiet(struct hf__name *first, struct hf__waiter *w,
+                                enum hf_mode mode)
+{
+    struct hf__line *line = hf__lines_quiet(&first->kin->lines, mode);
+
+    if (!line || (line->gate->shared && !first->kin->spare))
+        return NULL;
+    if (line->gate->shared)
+        w->reader = take_entry(first);
+    return name_of(line);
+}
+
+void hf__line_went(struct hf__name *n, struct hf__waiter *w, bool had)
+{
+    struct hf__kin *f = n->kin->first->kin;
+
+    if (had)
+        hf__lines_use(&f->lines, &n->kin->line);
+    if (w->reader) {
+        w->reader->next = f->spare;
+        f->spare = w->reader;
+        w->reader = NULL;
+    }
+}
+
 static int refused(int rc, hf_error *err)
 {
     if (rc == HF_ELOST)

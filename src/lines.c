@@ -53,13 +53,36 @@ static bool is_for(const struct hf__line *n, enum hf_mode mode)
     return n->gate->shared == (mode == HF_READ);
 }
 
-static struct hf__line *use(struct hf__lines *s, struct hf__line *n)
+void hf__lines_use(struct hf__lines *s, struct hf__line *n)
 {
-    if (!n)
-        return NULL;
+    if (n == s->head)
+        return;
     take_out(s, n);
     hf__lines_add(s, n);
+}
+
+static struct hf__line *use(struct hf__lines *s, struct hf__line *n)
+{
+    if (n)
+        hf__lines_use(s, n);
     return n;
+}
+
+struct hf__line *hf__lines_quiet(const struct hf__lines *s, enum hf_mode mode)
+{
+    struct hf__line *found = NULL;
+
+    if (s->kind == HF_SEMAPHORE)
+        return s->tail;
+    if (s->kind != HF_RWLOCK)
+        return NULL;
+    for (struct hf__line *n = s->head; n; n = n->next) {
+        if (!hf__gate_unused(n->gate))
+            return NULL;
+        if (is_for(n, mode))
+            found = n;
+    }
+    return found;
 }
 
 /* Those that are not in use are at the end; the last few may be letting go. */

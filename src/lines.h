@@ -34,6 +34,11 @@ void hf__lines_init(struct hf__lines *, enum hf_kind, struct hf__line *first);
 int hf__lines_for(struct hf__lines *, const struct hf__waiter *, enum hf_mode,
                   hf__time now, struct hf__line **);
 
+/* One for which w need not look at the others, because nobody is in their way:
+ * none of a read-write lock is in use. Or NULL. It is not in use yet. */
+struct hf__line *hf__lines_quiet(const struct hf__lines *, enum hf_mode);
+void hf__lines_use(struct hf__lines *, struct hf__line *);
+
 /* One that is free, which is in use from now on; or NULL. */
 struct hf__line *hf__lines_unused(struct hf__lines *, enum hf_mode);
 void hf__lines_add(struct hf__lines *, struct hf__line *);

@@ -103,22 +103,39 @@ static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
 }
 
 /* See hf__gate_quiet(); name->mu is held. */
-static inline bool acquire_quickly(struct hf__name *n, struct hf__waiter *w)
+static inline bool acquire_quickly(struct hf__name *n, struct hf__waiter *w,
+                                   bool shared)
 {
     uint64_t id = n->gate.ids + 1;
     struct hf__req req = {.remote = &n->remote,
                           .op = HF__ATTEMPT,
                           .hold_id = id,
-                          .lease_ms = w->lease_ms};
+                          .lease_ms = w->lease_ms,
+                          .permits = w->permits};
 
     if (!hf__gate_quiet(&n->gate, w))
         return false;
     n->gate.ids = id;
     if (n->client->be->attempt(n->client->self, &req) != HF__GRANTED)
         return false;
-    hf__gate_quick_grant(&n->gate, w, id, req.token);
+    if (shared)
+        hf__gate_quick_share(&n->gate, w, id, req.token);
+    else
+        hf__gate_quick_grant(&n->gate, w, id, req.token);
     hf__name_own(n, w);
     return true;
+}
+
+/* One of several lines to the name. */
+static bool acquire_line_quickly(struct hf__name *first, struct hf__waiter *w,
+                                 enum hf_mode mode)
+{
+    struct hf__name *n = hf__line_quiet(first, w, mode);
+    bool had = n && acquire_quickly(n, w, n->gate.shared);
+
+    if (n)
+        hf__line_went(n, w, had);
+    return had;
 }
 
 static inline bool release_quickly(struct hf__name *n, uint64_t owner, int *rc)
@@ -128,7 +145,9 @@ static inline bool release_quickly(struct hf__name *n, uint64_t owner, int *rc)
     if (!n->client->direct || !hf__gate_quick_release(&n->gate, owner))
         return false;
     req.hold_id = n->gate.lease.hold_id;
-    if (n->watchers)
+    if (n->kin)
+        hf__line_rest(n);
+    if (hf__name_first(n)->watchers)
         hf__name_arm(n, false);
     *rc = n->client->be->release(n->client->self, &req) == HF_ENOTOWNER
               ? HF_ELOST
@@ -364,7 +383,8 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
     if (rc)
         return rc;
     lock->told = false;
-    if (n->client->direct && !n->kin && acquire_quickly(n, &a.w)) {
+    if (n->client->direct && (n->kin ? acquire_line_quickly(n, &a.w, opt->mode)
+                                     : acquire_quickly(n, &a.w, false))) {
         hf__name_unlock(n);
         return 0;
     }
@@ -512,8 +532,9 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
         return rc;
     lock->told = false;
     line = lock->name;
-    if (line->kin || !release_quickly(line, owner, &rc)) {
+    if (line->kin)
         line = hf__line_held(line, owner);
+    if (!release_quickly(line, owner, &rc)) {
         hf__sleeper_init(&s, NULL);
         r = (struct hf__releaser){.sleeper = &s};
         rc = hf__release(line, owner, &r);
@@ -542,6 +563,7 @@ void hf__see_to_it(hf_client *c)
 int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
 {
     struct hf__thread *thread;
+    struct hf__name *line;
     uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
@@ -554,8 +576,11 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
     if (rc)
         return rc;
     lock->told = false;
-    if (lock->name->kin || !release_quickly(lock->name, owner, &rc))
-        rc = hf__release(hf__line_held(lock->name, owner), owner, NULL);
+    line = lock->name;
+    if (line->kin)
+        line = hf__line_held(line, owner);
+    if (!release_quickly(line, owner, &rc))
+        rc = hf__release(line, owner, NULL);
     hf__name_unlock(lock->name);
     hf__see_to_it(lock->name->client);
     return rc ? release_failed(lock, rc, err) : 0;

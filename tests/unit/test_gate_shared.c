@@ -61,6 +61,37 @@ static void test_shared_hold_may_be_joined_while_it_is_young(void **state)
 }
 
 /* Joining does not keep it young: a writer elsewhere gets its turn. */
+/* The short way reads no clock: the time to join begins with the first. */
+static void test_shared_quick_way_is_the_same_hold(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2), c = reads(3), d = reads(4);
+
+    (void)state;
+    hf__gate_init(&g, true, true, 100);
+    g.shared = true;
+    assert_true(hf__gate_quiet(&g, &a));
+    hf__gate_quick_share(&g, &a, 101, 7);
+    assert_false(hf__gate_quiet(&g, &b));
+    assert_reads(&g, 1, 0);
+    assert_int_equal(g.lease.token, 7);
+    assert_int_equal(hf__gate_enter(&g, &b, at(1000)), HF__GRANTED);
+    assert_true(hf__gate_joinable(&g, &c, at(1000 + JOIN_MS - 1)));
+    assert_false(hf__gate_joinable(&g, &c, at(1000 + JOIN_MS)));
+    assert_false(hf__gate_quick_release(&g, 1)); /* two read */
+    assert_int_equal(release(&g, 1, 1001), HF__PENDING);
+    assert_false(hf__gate_quick_release(&g, 1));
+    assert_true(hf__gate_quick_release(&g, 2));
+    assert_true(hf__gate_unused(&g));
+    assert_entries(&g, 0, 2);
+    hf__gate_quick_share(&g, &c, 102, 8);
+    hf__gate_lose(&g, true);
+    assert_false(hf__gate_quiet(&g, &d)); /* it has not released it yet */
+    assert_false(hf__gate_quick_release(&g, 3));
+    assert_int_equal(release(&g, 3, 1002), HF_ELOST);
+    assert_entries(&g, 0, 1);
+}
+
 static void test_shared_joining_does_not_extend_the_time_to_join(void **state)
 {
     struct hf__gate g = shared_gate();
@@ -432,6 +463,7 @@ int main(void)
         cmocka_unit_test(test_shared_grant_is_for_all_who_wait),
         cmocka_unit_test(test_shared_hold_goes_with_its_last_reader),
         cmocka_unit_test(test_shared_hold_may_be_joined_while_it_is_young),
+        cmocka_unit_test(test_shared_quick_way_is_the_same_hold),
         cmocka_unit_test(test_shared_joining_does_not_extend_the_time_to_join),
         cmocka_unit_test(test_shared_hold_that_is_let_go_is_not_joined),
         cmocka_unit_test(test_shared_hold_that_is_over_is_not_joined),

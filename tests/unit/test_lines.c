@@ -216,6 +216,28 @@ static void test_lines_stuck_one_is_waited_for(void **state)
     assert_null(hf__lines_unused(&s, HF_WRITE));
 }
 
+/* The short way is for those who have nobody beside them. */
+static void test_lines_quiet_while_none_is_in_use(void **state)
+{
+    struct hf__lines s = lines_of(HF_RWLOCK, 3);
+    struct hf__waiter a = want(1), b = want(2);
+    struct hf__gate *g;
+
+    (void)state;
+    assert_ptr_equal(hf__lines_quiet(&s, HF_WRITE), &line[0]);
+    assert_true(hf__lines_quiet(&s, HF_READ)->gate->shared);
+    g = take(&s, &a, HF_READ, 0);
+    assert_null(hf__lines_quiet(&s, HF_READ));
+    assert_null(hf__lines_quiet(&s, HF_WRITE));
+    hf__gate_lose(g, true);
+    assert_null(hf__lines_quiet(&s, HF_WRITE)); /* it is not released yet */
+    release(g, 1, 1);
+    hf__lines_rest(&s, hf__lines_held(&s, 9));
+    assert_ptr_equal(hf__lines_quiet(&s, HF_WRITE), &line[0]);
+    take(&s, &b, HF_WRITE, 2);
+    assert_null(hf__lines_quiet(&s, HF_READ));
+}
+
 static void test_lines_latch_waits_together(void **state)
 {
     struct hf__lines s = lines_of(HF_LATCH, 2);
@@ -261,6 +283,7 @@ int main(void)
         cmocka_unit_test(test_lines_lost_holds_come_last),
         cmocka_unit_test(test_lines_lost_hold_keeps_its_line),
         cmocka_unit_test(test_lines_stuck_one_is_waited_for),
+        cmocka_unit_test(test_lines_quiet_while_none_is_in_use),
         cmocka_unit_test(test_lines_latch_waits_together),
         cmocka_unit_test(test_lines_all_but_the_first),
     };

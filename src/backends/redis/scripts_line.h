@@ -6,8 +6,8 @@
  *   L  list of owners, as they came
  *   P  hash, owner -> "until seen ear fair want about": until when, in ms, it
  *      counts as alive (it looks again before that), when it looked last,
- *      whether it was listening, whether it is fair, what it wants, ARGV[5] of
- *      its TAKE
+ *      whether it was listening (2: and has been told), whether it is fair,
+ *      what it wants, ARGV[5] of its TAKE
  *
  * Nothing is handed over here: whoever may go is told, and asks. A fair one
  * keeps its place until it comes, or is late; an unfair one gives it up when it
@@ -66,20 +66,30 @@
     "  local heard=redis.call('publish'," WAKE_CHANNEL ",'" letter "'..\n"     \
     "    string.sub(w,38)..' 0 '..KEYS[1])>0\n"                                \
     "  if fair=='0' then return heard,1 end\n"                                 \
-    "  if not heard and ear=='1' then return false,1 end\n"                    \
+    "  if not heard and ear~='0' then return false,1 end\n"                    \
     "  local soon=math.floor(now/1000)+" RD_TEXT(RD_ALIVE_MS) "\n"             \
-    "  if tonumber(til)>soon then\n"                                           \
-    "    redis.call('hset',P,w,string.format('%.0f ',soon)..seen..' '..ear..\n"\
-    "      ' '..fair..' '..want..' '..about)\n"                                \
-    "  end\n"                                                                  \
+    "  if tonumber(til)>soon then til=string.format('%.0f',soon) end\n"        \
+    "  if ear=='1' then ear='2' end\n"                                         \
+    "  redis.call('hset',P,w,til..' '..seen..' '..ear..' '..fair..' '..want..\n"\
+    "    ' '..about)\n"                                                        \
     "  return true\n"                                                          \
     "end\n"
 
 /* One that stands in our way: is it there still? Nobody tells of a death. */
 #define GONE                                                                   \
     "local function gone(w,ear)\n"                                             \
-    "  local s=ear=='1' and redis.pcall('pubsub','numsub'," WAKE_CHANNEL ")\n" \
+    "  local s=ear~='0' and redis.pcall('pubsub','numsub'," WAKE_CHANNEL ")\n" \
     "  return s and not s.err and s[2]==0\n"                                    \
+    "end\n"
+
+/* It is for us: out of the line, if we stood there. by_chance: nobody had told
+ * us, so that others may not have been told either. */
+#define COME                                                                   \
+    "local by_chance=dropped\n"                                                \
+    "if ARGV[6]=='2' then\n"                                                   \
+    "  local p=redis.call('hget',P,ARGV[1])\n"                                 \
+    "  by_chance=dropped or p and string.match(p,'^%d+ %d+ (%d)')~='2'\n"      \
+    "  if p then forget(ARGV[1]) end\n"                                        \
     "end\n"
 
 /* It is not for us, now. passed: ms, it would be if somebody was not before us,

@@ -56,12 +56,13 @@
     "end\n"
 
 /* Ours is out of the hash: what is left of it. freed: for writers, or (after a
- * write) for readers. */
+ * write) for readers. sooner: if the others die, it is free sooner than who
+ * waits knows. */
 #define REST_RW                                                                \
     "local left=redis.call('pttl',KEY)\n"                                      \
     "redis.call('del',KEY)\n"                                                  \
     "redis.call('hdel',KEYS[2],ARGV[1])\n"                                     \
-    "local freed=redis.call('hlen',KEYS[1])==1\n"                              \
+    "local freed,sooner=redis.call('hlen',KEYS[1])==1\n"                       \
     "if not freed and mode=='write' then\n"                                    \
     "  redis.call('hset',KEYS[1],'mode','read')\n"                             \
     "  freed='read'\n"                                                         \
@@ -72,6 +73,7 @@
     "    freed=true\n"                                                         \
     "  elseif longest>0 then\n"                                                \
     "    redis.call('pexpire',KEYS[1],longest)\n"                              \
+    "    sooner=left-longest>500\n"                                            \
     "  end\n"                                                                  \
     "end\n"                                                                    \
     "if freed==true then redis.call('del',KEYS[1],KEYS[2]) end\n"              \
@@ -133,7 +135,7 @@
     "  if not fits and ARGV[6]=='2' then call(mode) end\n"                     \
     "end\n"                                                                    \
     "if fits then\n"                                                           \
-    "  if ARGV[6]=='2' then forget(ARGV[1]) end\n"                             \
+    COME                                                                       \
     "  local token\n"                                                          \
     "  if ARGV[9]=='w' then\n"                                                 \
     MINT                                                                       \
@@ -157,7 +159,8 @@
     "  if redis.call('pttl',KEYS[1])<tonumber(ARGV[2]) then\n"                 \
     "    redis.call('pexpire',KEYS[1],ARGV[2])\n"                              \
     "  end\n"                                                                  \
-    "  if ARGV[9]=='r' and (dropped or not mode and ARGV[7]=='0') then\n"      \
+    "  if ARGV[9]=='r' and (by_chance or not mode and ARGV[7]=='0') and\n"     \
+    "    redis.call('exists',L)==1 then\n"                                     \
     "    call('read')\n"                                                       \
     "  end\n"                                                                  \
     "  return {2,now,n}\n"                                                     \
@@ -175,6 +178,7 @@
     "end\n"                                                                    \
     REST_RW                                                                    \
     "if freed and redis.call('exists',L)==1 then call(mode) end\n"             \
+    "if sooner then call(false) end\n"                                         \
     "return 1",                                                                \
     [RD_LEAVE_RW] =                                                            \
     ENDS_RW                                                                    \
@@ -206,9 +210,10 @@
     "    end\n"                                                                \
     "  end\n"                                                                  \
     "  if f[1] or f[2] then\n"                                                 \
-    "    if redis.call('pttl',KEYS[i])<tonumber(ms) then\n"                    \
-    "      redis.call('pexpire',KEYS[i],ms)\n"                                 \
-    "      redis.call('pexpire',KEYS[i+1],ms)\n"                               \
+    "    for k=i,i+1 do\n"                                                     \
+    "      if redis.call('pttl',KEYS[k])<tonumber(ms) then\n"                  \
+    "        redis.call('pexpire',KEYS[k],ms)\n"                               \
+    "      end\n"                                                              \
     "    end\n"                                                                \
     "    r[#r+1]='1'\n"                                                        \
     "  else\n"                                                                 \

@@ -103,7 +103,7 @@
     "local due=string.format('%.0f',ms+ARGV[2])\n"                             \
     "if redis.call('zscore',Z,ARGV[1]..':1') then\n"                           \
     "  for i=1,k do\n"                                                         \
-    "    redis.call('zadd',Z,due,ARGV[1]..':'..string.format('%.0f',i))\n"     \
+    "    redis.call('zadd',Z,'xx',due,ARGV[1]..':'..string.format('%.0f',i))\n"\
     "  end\n"                                                                  \
     KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "ARGV[2]")           \
     SHARED                                                                     \
@@ -130,7 +130,7 @@
     "  end)\n"                                                                 \
     "end\n"                                                                    \
     "if fits then\n"                                                           \
-    "  if ARGV[6]=='2' then forget(ARGV[1]) end\n"                             \
+    COME                                                                       \
     SHARED                                                                     \
     NOTE                                                                       \
     "  if v then\n"                                                            \
@@ -146,7 +146,7 @@
     "    redis.call('zadd',Z,due,ARGV[1]..':'..string.format('%.0f',i))\n"     \
     "  end\n"                                                                  \
     KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "ARGV[2]")           \
-    "  if back>0 or dropped then call(free-k) end\n"                           \
+    "  if back>0 or by_chance then call(free-k) end\n"                         \
     "  return {2,now,n}\n"                                                     \
     "end\n"                                                                    \
     "if back>0 or passed and ARGV[6]=='2' then call(free) end\n"               \
@@ -178,7 +178,7 @@
     "    if tonumber(has)<ms+lease then\n"                                     \
     "      local k=1\n"                                                        \
     "      repeat\n"                                                           \
-    "        redis.call('zadd',Z,string.format('%.0f',ms+lease),\n"            \
+    "        redis.call('zadd',Z,'xx',string.format('%.0f',ms+lease),\n"       \
     "          owner..string.format('%.0f',k))\n"                              \
     "        k=k+1\n"                                                          \
     "      until not redis.call('zscore',Z,owner..string.format('%.0f',k))\n"  \

@@ -1,5 +1,7 @@
 #include "redis_faults.h"
 
+#include "../lib/proc.h"
+
 #include <dirent.h>
 
 static size_t count_entries(const char *dir)
@@ -144,8 +146,13 @@ void world_is_clean(struct world *w)
 static void *taker_main(void *arg)
 {
     struct taker *t = arg;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
 
-    t->rc = take_lease(t->lock, t->wait_ms, t->lease_ms, &t->err);
+    opt.wait_ms = t->wait_ms;
+    opt.lease_ms = t->lease_ms;
+    opt.mode = t->mode;
+    opt.permits = t->permits;
+    t->rc = hf_lock_acquire(t->lock, &opt, &t->err);
     __atomic_store_n(&t->returned, wait_now(), __ATOMIC_RELEASE);
     while (!__atomic_load_n(&t->done, __ATOMIC_ACQUIRE))
         wait_tick();
@@ -154,18 +161,33 @@ static void *taker_main(void *arg)
     return NULL;
 }
 
-struct taker *taker_start(struct world *w, hf_lock *lock, int64_t wait_ms,
-                          int64_t lease_ms)
+static struct taker *start_taker(struct world *w, struct taker as)
 {
     struct taker *t = &w->taker;
 
     assert_false(t->started);
-    *t = (struct taker){.lock = lock,
-                        .wait_ms = wait_ms,
-                        .lease_ms = lease_ms,
-                        .started = true};
+    *t = as;
+    t->started = true;
     assert_int_equal(pthread_create(&t->thread, NULL, taker_main, t), 0);
     return t;
+}
+
+struct taker *taker_start(struct world *w, hf_lock *lock, int64_t wait_ms,
+                          int64_t lease_ms)
+{
+    return start_taker(w, (struct taker){.lock = lock,
+                                         .mode = HF_WRITE,
+                                         .wait_ms = wait_ms,
+                                         .lease_ms = lease_ms});
+}
+
+struct taker *taker_start_as(struct world *w, hf_lock *lock, enum hf_mode mode,
+                             uint32_t permits, int64_t wait_ms)
+{
+    return start_taker(w, (struct taker){.lock = lock,
+                                         .mode = mode,
+                                         .permits = permits,
+                                         .wait_ms = wait_ms});
 }
 
 bool taker_back(struct taker *t)
@@ -197,6 +219,8 @@ int main(int argc, char **argv)
     int failed = 0;
     pthread_t thread;
 
+    if (proc_is_puppet(argc, argv))
+        return proc_puppet();
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
     /* A sanitizer's own thread comes with the first: it is no leak. */
@@ -209,5 +233,6 @@ int main(int argc, char **argv)
     failed += run_hostile_faults();
     failed += run_auth_faults();
     failed += run_wait_faults();
+    failed += run_kinds_faults();
     return failed ? 1 : 0;
 }

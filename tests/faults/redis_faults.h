@@ -28,6 +28,8 @@ struct taker {
     pthread_t thread;
     hf_lock *lock;
     int64_t wait_ms, lease_ms;
+    enum hf_mode mode;
+    uint32_t permits;
     int rc;
     int64_t returned; /* atomic; wait_now(), 0: not yet */
     hf_error err;
@@ -68,6 +70,8 @@ void world_is_clean(struct world *);
 /* It ends with the case at the latest. lease_ms 0: renewed. */
 struct taker *taker_start(struct world *, hf_lock *, int64_t wait_ms,
                           int64_t lease_ms);
+struct taker *taker_start_as(struct world *, hf_lock *, enum hf_mode,
+                             uint32_t permits, int64_t wait_ms);
 bool taker_back(struct taker *);
 void taker_end(struct taker *); /* releases if held, joins */
 /* It is in the queue at the server. */
@@ -78,5 +82,6 @@ int run_net_faults(void);
 int run_hostile_faults(void);
 int run_auth_faults(void);
 int run_wait_faults(void);
+int run_kinds_faults(void);
 
 #endif

@@ -6,14 +6,17 @@
 /* The list of the manual. Channels: what is published and listened to. */
 #define ACL_COMMANDS                                                           \
     "+auth +select +ping +eval +evalsha +time +get +set +del +exists +type "   \
-    "+hlen +hget +hset +hmget +hdel +hexists +hkeys +pexpire +pttl +zadd "     \
-    "+zrem +zscore +zrange +zincrby +rpush +lpop +lrem +lindex +llen "         \
-    "+lrange +publish +subscribe +unsubscribe +pubsub|numsub +scan"
+    "+hlen +hget +hset +hmget +hdel +hexists +hkeys +hgetall +pexpire +pttl "  \
+    "+zadd +zrem +zscore +zcard +zrange +zrangebyscore +zincrby +incrby "      \
+    "+decrby +decr +rpush +lpop +lrem +lindex +llen +lrange +publish "         \
+    "+subscribe +unsubscribe +pubsub|numsub +scan"
 #define ACL_KEYS                                                               \
-    "~lk:* ~redisson_lock_token:{lk:* ~redisson_lock_queue:{lk:* "             \
+    "~lk:* ~{lk:* ~redisson_lock_token:{lk:* ~redisson_lock_queue:{lk:* "      \
     "~redisson_lock_timeout:{lk:* ~holdfast:*:{lk:*"
 #define ACL_CHANNELS                                                           \
-    "&redisson_lock__channel:{lk:* &holdfast:mark:{lk:* &holdfast:wake:*"
+    "&redisson_lock__channel:{lk:* &redisson_rwlock:{lk:* "                    \
+    "&redisson_sc:{lk:* &redisson_countdownlatch__channel__{lk:* "             \
+    "&holdfast:*mark:{lk:* &holdfast:wake:*"
 
 static void expect_open(struct world *w, const char *userinfo,
                         const char *password, int code)
@@ -67,10 +70,9 @@ static void add_user(struct world *w, const char *rules)
     freeReplyObject(reply);
 }
 
-static hf_lock *worker(struct world *w, enum hf_fairness fairness)
+static hf_lock *worker_of(struct world *w, hf_lock_options *lopt)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_lock_options lopt = HF_LOCK_OPTIONS_INIT;
     size_t i = w->len;
     char url[128];
 
@@ -78,27 +80,34 @@ static hf_lock *worker(struct world *w, enum hf_fairness fairness)
              "redis://worker@127.0.0.1:%d?prefix=lk:", w->server.port);
     opt.password = "secret-of-worker";
     opt.ttl_ms = 900;
-    lopt.fairness = fairness;
     if (hf_open(url, &opt, &w->clients[i], &w->err))
         fail_msg("%s", w->err.text);
     assert_int_equal(
-        hf_lock_new(w->clients[i], "n", 1, &lopt, &w->locks[i], NULL), 0);
+        hf_lock_new(w->clients[i], "n", 1, lopt, &w->locks[i], NULL), 0);
     w->len++;
     return w->locks[i];
 }
 
-/* Waits, renewals, a look from outside: everything, under that user. */
-static void all_of_it(struct world *w, enum hf_fairness fairness)
+static hf_lock *worker(struct world *w, enum hf_fairness fairness)
 {
-    hf_lock *a = worker(w, fairness), *b = worker(w, fairness);
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.fairness = fairness;
+    return worker_of(w, &opt);
+}
+
+/* Waits, renewals, a look from outside: everything, under that user. */
+static void held_and_waited_for(struct world *w, hf_lock *a, hf_lock *b,
+                                const char *waiters)
+{
     struct taker *t;
     hf_info *info = NULL;
     hf_names *names = NULL;
 
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    if (hf_lock_acquire(a, NULL, &w->err))
+        fail_msg("%s", w->err.text);
     t = taker_start(w, b, 10000, 0);
-    world_has_waiter(w, fairness == HF_FAIR ? "holdfast:seen:{lk:n}"
-                                            : "holdfast:waiters:{lk:n}");
+    world_has_waiter(w, waiters);
     assert_false(WAIT_FOR_MS(hf_lock_check(a) != 0, 1200));
     if (hf_inspect(w->clients[0], "n", 1, &info, &w->err))
         fail_msg("%s", w->err.text);
@@ -117,17 +126,82 @@ static void all_of_it(struct world *w, enum hf_fairness fairness)
     world_is_clean(w);
 }
 
+static void all_of_it(struct world *w, enum hf_fairness fairness)
+{
+    held_and_waited_for(w, worker(w, fairness), worker(w, fairness),
+                        fairness == HF_FAIR ? "holdfast:seen:{lk:n}"
+                                            : "holdfast:waiters:{lk:n}");
+}
+
+static void nothing_was_denied(struct world *w)
+{
+    redisReply *reply = redis_server_ask(&w->server, "ACL LOG");
+    size_t denied = reply->elements;
+
+    freeReplyObject(reply);
+    assert_int_equal(denied, 0);
+}
+
 static void test_limited_user_suffices(void **state)
 {
     struct world *w = *state;
-    long long denied;
 
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     all_of_it(w, HF_UNFAIR);
-    redisReply *reply = redis_server_ask(&w->server, "ACL LOG");
-    denied = (long long)reply->elements;
-    freeReplyObject(reply);
-    assert_int_equal(denied, 0);
+    nothing_was_denied(w);
+}
+
+static void limited_user_of(struct world *w, enum hf_kind kind)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *a, *b;
+
+    add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
+    opt.kind = kind;
+    opt.permits = kind == HF_SEMAPHORE ? 1 : 0;
+    opt.fairness = HF_FAIR;
+    a = worker_of(w, &opt);
+    b = worker_of(w, &opt);
+    held_and_waited_for(w, a, b, "holdfast:line:{lk:n}");
+    if (kind == HF_RWLOCK) {
+        assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+        assert_int_equal(hf_lock_downgrade(a, &w->err), 0);
+        assert_int_equal(hf_lock_release(a, NULL), 0);
+    }
+    nothing_was_denied(w);
+}
+
+static void test_limited_user_suffices_for_rwlock(void **state)
+{
+    limited_user_of(*state, HF_RWLOCK);
+}
+
+static void test_limited_user_suffices_for_semaphore(void **state)
+{
+    limited_user_of(*state, HF_SEMAPHORE);
+}
+
+static void test_limited_user_suffices_for_latch(void **state)
+{
+    struct world *w = *state;
+    hf_latch *latch = NULL;
+    hf_names *names = NULL;
+    uint64_t left = 9;
+
+    add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
+    worker(w, HF_UNFAIR);
+    assert_int_equal(hf_latch_new(w->clients[0], "l", 1, &latch, NULL), 0);
+    assert_int_equal(hf_latch_set(latch, 2, &w->err), 0);
+    assert_int_equal(hf_latch_wait(latch, 50, NULL, &w->err), HF_ETIMEDOUT);
+    assert_int_equal(hf_list(w->clients[0], NULL, &names, &w->err), 0);
+    assert_int_equal(names->len, 1);
+    hf_names_free(w->clients[0], names);
+    assert_int_equal(hf_latch_down(latch, &left, &w->err), 0);
+    assert_int_equal(left, 1);
+    assert_int_equal(hf_break(w->clients[0], "l", 1, &w->err), 0);
+    assert_int_equal(hf_latch_wait(latch, 1000, NULL, &w->err), 0);
+    assert_int_equal(hf_latch_free(latch), 0);
+    nothing_was_denied(w);
 }
 
 static void test_limited_user_suffices_for_fair(void **state)
@@ -206,6 +280,9 @@ int run_auth_faults(void)
         T(test_password_right_and_wrong),
         T(test_limited_user_suffices),
         T(test_limited_user_suffices_for_fair),
+        T(test_limited_user_suffices_for_rwlock),
+        T(test_limited_user_suffices_for_semaphore),
+        T(test_limited_user_suffices_for_latch),
         T(test_user_without_pubsub),
         T(test_user_without_channels),
         T(test_forbidden_keys_are_eauth),

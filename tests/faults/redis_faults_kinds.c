@@ -1,0 +1,555 @@
+/* Read-write locks, semaphores and latches: killed, stopped, cut off, answers
+ * lost at every request. */
+#include "redis_faults.h"
+
+#include "../lib/proc.h"
+
+#define OP_MS 400
+#define TTL_MS 1200
+#define SIZE 3
+
+/* A way to hold something, and one that is not possible beside it. */
+struct side {
+    enum hf_kind kind;
+    enum hf_mode mode, other_mode;
+    uint32_t permits, other_permits;
+};
+
+static const struct side reads = {HF_RWLOCK, HF_READ, HF_WRITE, 0, 0};
+static const struct side writes = {HF_RWLOCK, HF_WRITE, HF_READ, 0, 0};
+static const struct side permits = {HF_SEMAPHORE, HF_WRITE, HF_WRITE, 2, SIZE};
+
+/* The i-th client of the case, with a lock of that kind. */
+static hf_lock *lock_of(struct world *w, const char *url, int64_t ttl_ms,
+                        int64_t op_ms, enum hf_kind kind)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock **lock;
+
+    world_lock(w, url, ttl_ms, op_ms, HF_FAIR_DEFAULT);
+    lock = &w->locks[w->len - 1];
+    hf_lock_free(*lock);
+    opt.kind = kind;
+    opt.permits = kind == HF_SEMAPHORE ? SIZE : 0;
+    if (hf_lock_new(w->clients[w->len - 1], "n", 1, &opt, lock, &w->err))
+        fail_msg("hf_lock_new: %s", w->err.text);
+    return *lock;
+}
+
+static hf_lock *far_of(struct world *w, const struct side *s, int64_t ttl_ms,
+                       int64_t op_ms)
+{
+    return lock_of(w, proxy_url(w->proxy), ttl_ms, op_ms, s->kind);
+}
+
+static hf_lock *near_of(struct world *w, const struct side *s)
+{
+    return lock_of(w, w->server.url, 30000, 5000, s->kind);
+}
+
+static int take_as(hf_lock *lock, enum hf_mode mode, uint32_t count,
+                   int64_t wait_ms, hf_error *err)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.mode = mode;
+    opt.permits = count;
+    opt.wait_ms = wait_ms;
+    return hf_lock_acquire(lock, &opt, err);
+}
+
+static int take(hf_lock *lock, const struct side *s, int64_t wait_ms,
+                hf_error *err)
+{
+    return take_as(lock, s->mode, s->permits, wait_ms, err);
+}
+
+static int take_other(hf_lock *lock, const struct side *s, int64_t wait_ms,
+                      hf_error *err)
+{
+    return take_as(lock, s->other_mode, s->other_permits, wait_ms, err);
+}
+
+static void heal(struct world *w)
+{
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    proxy_cut(w->proxy);
+}
+
+/* Nothing is left that keeps anybody out. */
+static void all_of_it_is_free(struct world *w, const struct side *s,
+                              hf_lock *lock)
+{
+    uint32_t all = s->kind == HF_SEMAPHORE ? SIZE : 0;
+
+    if (take_as(lock, HF_WRITE, all, 3000, &w->err)) {
+        redis_server_print_keys(&w->server);
+        fail_msg("somebody has it still: %s", w->err.text);
+    }
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    world_is_clean(w);
+}
+
+/* ---- processes ---------------------------------------------------------- */
+
+static int puppet_do(struct proc *p, struct proc_cmd *cmd)
+{
+    struct proc_reply reply;
+
+    assert_int_equal(proc_do(p, cmd, &reply), 0);
+    return reply.rc;
+}
+
+static void puppet_opens(struct world *w, struct proc *p, enum hf_kind kind)
+{
+    struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = TTL_MS};
+
+    assert_int_equal(proc_start(p), 0);
+    snprintf(cmd.text, sizeof(cmd.text), "%s", w->server.url);
+    assert_int_equal(puppet_do(p, &cmd), 0);
+    cmd.op = kind == HF_LATCH ? PROC_LATCH : PROC_NEW;
+    cmd.kind = kind;
+    cmd.permits = kind == HF_SEMAPHORE ? SIZE : 0;
+    cmd.name_len = 1;
+    cmd.name[0] = 'n';
+    assert_int_equal(puppet_do(p, &cmd), 0);
+}
+
+static void puppet_takes(struct world *w, struct proc *p, const struct side *s)
+{
+    struct proc_cmd cmd = {.op = PROC_TAKE,
+                           .mode = s->mode,
+                           .permits = s->permits,
+                           .wait_ms = 1000};
+
+    puppet_opens(w, p, s->kind);
+    assert_int_equal(puppet_do(p, &cmd), 0);
+}
+
+/* Free within its lease and a second; whoever waits gets it. */
+static void killed(struct world *w, const struct side *s)
+{
+    hf_lock *a = near_of(w, s);
+    struct proc p;
+    int64_t began;
+
+    puppet_takes(w, &p, s);
+    assert_int_equal(take_other(a, s, 0, NULL), HF_EBUSY);
+    proc_kill(&p);
+    began = wait_now();
+    assert_int_equal(take_other(a, s, 5000, &w->err), 0);
+    assert_true(wait_ms_since(began) < TTL_MS + 1000);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    all_of_it_is_free(w, s, a);
+}
+
+static void test_reader_killed(void **state)
+{
+    killed(*state, &reads);
+}
+
+static void test_writer_killed(void **state)
+{
+    killed(*state, &writes);
+}
+
+static void test_permit_holder_killed(void **state)
+{
+    killed(*state, &permits);
+}
+
+/* It is continued after its lease: it knows, and takes nothing from others. */
+static void stopped(struct world *w, const struct side *s)
+{
+    hf_lock *a = near_of(w, s);
+    struct proc_cmd check = {.op = PROC_CHECK}, give = {.op = PROC_GIVE};
+    struct proc p;
+
+    puppet_takes(w, &p, s);
+    assert_int_equal(proc_stop(&p), 0);
+    assert_int_equal(take_other(a, s, 5000, &w->err), 0);
+    assert_int_equal(proc_continue(&p), 0);
+    assert_int_equal(puppet_do(&p, &check), HF_ELOST);
+    assert_int_equal(puppet_do(&p, &give), HF_ELOST);
+    assert_int_equal(hf_lock_renew(a, 0, NULL), 0);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_int_equal(proc_end(&p), 0);
+    all_of_it_is_free(w, s, a);
+}
+
+static void test_reader_stopped_past_its_lease(void **state)
+{
+    stopped(*state, &reads);
+}
+
+static void test_writer_stopped_past_its_lease(void **state)
+{
+    stopped(*state, &writes);
+}
+
+static void test_permit_holder_stopped_past_its_lease(void **state)
+{
+    stopped(*state, &permits);
+}
+
+/* A short lease ends although a longer one is let go beside it meanwhile: who
+ * waits hears of the new end. */
+static void test_dead_reader_behind_a_longer_lease(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = near_of(w, &reads), *b = near_of(w, &reads);
+    struct taker *t;
+    struct proc p;
+
+    assert_int_equal(take(a, &reads, 0, NULL), 0);
+    puppet_takes(w, &p, &reads);
+    t = taker_start(w, b, 10000, 0);
+    world_has_waiter(w, "holdfast:line:{n}");
+    proc_kill(&p);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), TTL_MS + 1000));
+    assert_int_equal(t->rc, 0);
+    taker_end(t);
+    world_is_clean(w);
+}
+
+/* By a client that has nothing else of that name. */
+static hf_latch *latch_of(struct world *w, const char *url)
+{
+    hf_latch *latch = NULL;
+
+    lock_of(w, url, 30000, 3000, HF_MUTEX);
+    hf_lock_free(w->locks[w->len - 1]);
+    w->locks[w->len - 1] = NULL;
+    if (hf_latch_new(w->clients[w->len - 1], "n", 1, &latch, &w->err))
+        fail_msg("hf_latch_new: %s", w->err.text);
+    return latch;
+}
+
+static void test_latch_setter_killed(void **state)
+{
+    struct world *w = *state;
+    struct proc_cmd set = {.op = PROC_SET, .times = 1};
+    hf_latch *latch = latch_of(w, w->server.url);
+    uint64_t left = 0;
+    struct proc p;
+
+    puppet_opens(w, &p, HF_LATCH);
+    assert_int_equal(puppet_do(&p, &set), 0);
+    proc_kill(&p);
+    assert_int_equal(hf_latch_wait(latch, 2 * TTL_MS, NULL, NULL),
+                     HF_ETIMEDOUT);
+    assert_int_equal(hf_latch_down(latch, &left, &w->err), 0);
+    assert_int_equal(left, 0);
+    assert_int_equal(hf_latch_wait(latch, 0, NULL, NULL), 0);
+    assert_int_equal(hf_latch_free(latch), 0);
+    assert_int_equal(redis_server_do(&w->server, "EXISTS n holdfast:kind:{n}"),
+                     0);
+}
+
+/* ---- the answer goes nowhere --------------------------------------------- */
+
+static void lost_attempt(struct world *w, const struct side *s,
+                         enum proxy_mode mode)
+{
+    hf_lock *a = far_of(w, s, 30000, OP_MS), *b = near_of(w, s);
+    int64_t began;
+
+    assert_int_equal(take(a, s, 0, NULL), 0);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    proxy_set(w->proxy, mode, 0);
+    began = wait_now();
+    assert_int_not_equal(take(a, s, 300, &w->err), 0);
+    assert_true(wait_ms_since(began) < 1300);
+    heal(w);
+    all_of_it_is_free(w, s, b);
+    all_of_it_is_free(w, s, a);
+}
+
+static void lost_release(struct world *w, const struct side *s)
+{
+    hf_lock *a = far_of(w, s, 30000, OP_MS), *b = near_of(w, s);
+
+    assert_int_equal(take(a, s, 0, NULL), 0);
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
+    /* It was executed. Somebody else is in; the retry must not free that. */
+    assert_int_equal(take_other(b, s, 1000, &w->err), 0);
+    heal(w);
+    assert_int_equal(take(a, s, 300, &w->err), HF_ETIMEDOUT);
+    assert_int_equal(hf_lock_renew(b, 0, NULL), 0);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    assert_int_equal(take(a, s, 1000, &w->err), 0);
+    proxy_set(w->proxy, PROXY_DEAF, 0);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
+    assert_int_equal(take_other(b, s, 0, NULL), HF_EBUSY);
+    heal(w);
+    all_of_it_is_free(w, s, b);
+}
+
+static void lost_renewal(struct world *w, const struct side *s)
+{
+    hf_lock *a = far_of(w, s, 2000, OP_MS), *b = near_of(w, s);
+    uint64_t before;
+
+    assert_int_equal(take(a, s, 0, NULL), 0);
+    before = proxy_sent(w->proxy);
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+    assert_true(WAIT_FOR(proxy_sent(w->proxy) > before));
+    heal(w);
+    assert_false(WAIT_FOR_MS(hf_lock_check(a) != 0, 2500));
+    assert_int_equal(take_other(b, s, 0, NULL), HF_EBUSY);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    all_of_it_is_free(w, s, b);
+}
+
+static void lost_abandon(struct world *w, const struct side *s)
+{
+    hf_lock *a = near_of(w, s), *b = far_of(w, s, 30000, OP_MS);
+    struct taker *t;
+
+    assert_int_equal(take_other(a, s, 0, NULL), 0);
+    t = taker_start_as(w, b, s->mode, s->permits, 500);
+    world_has_waiter(w, "holdfast:line:{n}");
+    proxy_set(w->proxy, PROXY_DEAF, 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), 1500));
+    assert_int_not_equal(t->rc, 0);
+    taker_end(t);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    heal(w);
+    all_of_it_is_free(w, s, a);
+    all_of_it_is_free(w, s, b);
+}
+
+/* The reply of each request of a hold is cut after so many bytes. */
+static void cut_answers(struct world *w, const struct side *s)
+{
+    hf_lock *a = far_of(w, s, 30000, 3000), *b = near_of(w, s);
+    int rc;
+
+    all_of_it_is_free(w, s, a);
+    for (long n = 0; n < 48; n += 3) {
+        proxy_set(w->proxy, PROXY_RESET, n);
+        if (take(a, s, 5000, &w->err))
+            fail_msg("after %ld bytes: %s", n, w->err.text);
+        proxy_set(w->proxy, PROXY_RESET, n);
+        rc = hf_lock_renew(a, 0, &w->err); /* which is not repeated */
+        assert_true(rc == 0 || rc == HF_EUNKNOWN);
+        assert_int_equal(hf_lock_check(a), 0);
+        assert_int_equal(take_other(b, s, 0, NULL), HF_EBUSY);
+        proxy_set(w->proxy, PROXY_RESET, n);
+        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        all_of_it_is_free(w, s, b);
+    }
+    proxy_set(w->proxy, PROXY_PASS, 0);
+}
+
+static void partition(struct world *w, const struct side *s)
+{
+    hf_lock *a = far_of(w, s, 1000, OP_MS), *b = near_of(w, s);
+
+    assert_int_equal(take(a, s, 0, NULL), 0);
+    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
+    assert_int_equal(take_other(b, s, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_check(a), HF_ELOST);
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    heal(w);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    all_of_it_is_free(w, s, b);
+}
+
+#define EACH(name, call)                                                       \
+    static void test_reader_##name(void **state)                               \
+    {                                                                          \
+        const struct side *s = &reads;                                         \
+        call;                                                                  \
+    }                                                                          \
+    static void test_writer_##name(void **state)                               \
+    {                                                                          \
+        const struct side *s = &writes;                                        \
+        call;                                                                  \
+    }                                                                          \
+    static void test_permits_##name(void **state)                              \
+    {                                                                          \
+        const struct side *s = &permits;                                       \
+        call;                                                                  \
+    }
+
+EACH(attempt_answer_swallowed, lost_attempt(*state, s, PROXY_SWALLOW))
+EACH(attempt_swallowed, lost_attempt(*state, s, PROXY_DEAF))
+EACH(release_lost, lost_release(*state, s))
+EACH(renewal_lost, lost_renewal(*state, s))
+EACH(abandon_lost, lost_abandon(*state, s))
+EACH(answers_cut, cut_answers(*state, s))
+EACH(claim_ends_in_a_partition, partition(*state, s))
+
+/* ---- down ---------------------------------------------------------------- */
+
+/* It did not get there: the next renewal tells the server. */
+static void test_downgrade_lost_is_made_good(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far_of(w, &writes, 2000, OP_MS), *b = near_of(w, &reads);
+    struct taker *t;
+
+    assert_int_equal(take(a, &writes, 0, NULL), 0);
+    t = taker_start_as(w, b, HF_READ, 0, 10000);
+    world_has_waiter(w, "holdfast:line:{n}");
+    proxy_set(w->proxy, PROXY_DEAF, 0);
+    assert_int_equal(hf_lock_downgrade(a, &w->err), HF_EUNKNOWN);
+    assert_false(taker_back(t));
+    heal(w);
+    assert_true(WAIT_FOR_MS(taker_back(t), 1500));
+    assert_int_equal(t->rc, 0);
+    assert_int_equal(hf_lock_check(a), 0);
+    assert_int_equal(take_as(b, HF_WRITE, 0, 0, NULL), HF_EBUSY);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    all_of_it_is_free(w, &reads, b);
+}
+
+/* It got there, and nobody heard: the same. Then it is let go at once. */
+static void test_downgrade_answer_lost(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far_of(w, &writes, 2000, OP_MS), *b = near_of(w, &reads);
+
+    assert_int_equal(take(a, &writes, 0, NULL), 0);
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+    assert_int_equal(hf_lock_downgrade(a, &w->err), HF_EUNKNOWN);
+    assert_int_equal(take(b, &reads, 1000, &w->err), 0);
+    heal(w);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(hf_lock_renew(b, 0, NULL), 0);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    all_of_it_is_free(w, &reads, b);
+}
+
+/* It did not get there, and was released as a read hold before any renewal. */
+static void test_downgrade_lost_then_released(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far_of(w, &writes, 30000, OP_MS), *b = near_of(w, &reads);
+
+    assert_int_equal(take(a, &writes, 0, NULL), 0);
+    proxy_set(w->proxy, PROXY_DEAF, 0);
+    assert_int_equal(hf_lock_downgrade(a, &w->err), HF_EUNKNOWN);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
+    heal(w);
+    all_of_it_is_free(w, &reads, b);
+}
+
+/* ---- the latch ----------------------------------------------------------- */
+
+static uint64_t left_of(hf_latch *latch)
+{
+    uint64_t left = 0;
+
+    assert_int_equal(hf_latch_get(latch, &left, NULL), 0);
+    return left;
+}
+
+/* Asked again after a lost answer, set and down have counted once. */
+static void test_latch_answers_cut(void **state)
+{
+    struct world *w = *state;
+    hf_latch *far = latch_of(w, proxy_url(w->proxy));
+    hf_latch *near = latch_of(w, w->server.url);
+    uint64_t left;
+
+    for (long n = 0; n < 40; n += 2) {
+        proxy_set(w->proxy, PROXY_RESET, n);
+        assert_int_equal(hf_latch_set(far, 2, &w->err), 0);
+        assert_int_equal(left_of(near), 2);
+        proxy_set(w->proxy, PROXY_RESET, n);
+        assert_int_equal(hf_latch_down(far, &left, &w->err), 0);
+        assert_int_equal(left, 1);
+        assert_int_equal(left_of(near), 1);
+        proxy_set(w->proxy, PROXY_RESET, n);
+        assert_int_equal(left_of(far), 1);
+        proxy_set(w->proxy, PROXY_RESET, n);
+        assert_int_equal(hf_latch_wait(far, 50, NULL, NULL), HF_ETIMEDOUT);
+        assert_int_equal(hf_latch_down(near, NULL, NULL), 0);
+        proxy_set(w->proxy, PROXY_RESET, n);
+        assert_int_equal(hf_latch_wait(far, 2000, NULL, &w->err), 0);
+    }
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    assert_int_equal(hf_latch_free(far), 0);
+    assert_int_equal(hf_latch_free(near), 0);
+}
+
+static long long ears(struct world *w)
+{
+    redisReply *reply = redis_server_ask(
+        &w->server, "PUBSUB NUMSUB redisson_countdownlatch__channel__{n}");
+    long long n = reply->element[1]->integer;
+
+    freeReplyObject(reply);
+    return n;
+}
+
+static void *wait_for_latch(void *arg)
+{
+    return (void *)(intptr_t)hf_latch_wait(arg, 20000, NULL, NULL);
+}
+
+/* The message that it is 0 was lost with the connection. */
+static void test_latch_waiter_cut_off(void **state)
+{
+    struct world *w = *state;
+    hf_latch *far = latch_of(w, proxy_url(w->proxy));
+    hf_latch *near = latch_of(w, w->server.url);
+    pthread_t thread;
+    int64_t began;
+    void *rc;
+
+    assert_int_equal(hf_latch_set(near, 1, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_latch, far), 0);
+    assert_true(WAIT_FOR(ears(w) == 1));
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_cut(w->proxy);
+    assert_int_equal(hf_latch_down(near, NULL, NULL), 0);
+    began = wait_now();
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    assert_int_equal(pthread_join(thread, &rc), 0);
+    assert_null(rc);
+    assert_true(wait_ms_since(began) < 2500);
+    assert_int_equal(hf_latch_free(far), 0);
+    assert_int_equal(hf_latch_free(near), 0);
+}
+
+#define FAULT(name)                                                            \
+    cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+#define FAULTS(name)                                                           \
+    FAULT(test_reader_##name), FAULT(test_writer_##name),                      \
+        FAULT(test_permits_##name)
+
+int run_kinds_faults(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT(test_reader_killed),
+        FAULT(test_writer_killed),
+        FAULT(test_permit_holder_killed),
+        FAULT(test_reader_stopped_past_its_lease),
+        FAULT(test_writer_stopped_past_its_lease),
+        FAULT(test_permit_holder_stopped_past_its_lease),
+        FAULT(test_dead_reader_behind_a_longer_lease),
+        FAULT(test_latch_setter_killed),
+        FAULTS(attempt_answer_swallowed),
+        FAULTS(attempt_swallowed),
+        FAULTS(release_lost),
+        FAULTS(renewal_lost),
+        FAULTS(abandon_lost),
+        FAULTS(answers_cut),
+        FAULTS(claim_ends_in_a_partition),
+        FAULT(test_downgrade_lost_is_made_good),
+        FAULT(test_downgrade_answer_lost),
+        FAULT(test_downgrade_lost_then_released),
+        FAULT(test_latch_answers_cut),
+        FAULT(test_latch_waiter_cut_off),
+    };
+
+    return cmocka_run_group_tests_name("redis: kinds", tests, NULL, NULL);
+}

@@ -433,3 +433,18 @@ size_t conf_count_entries(const char *dir)
     closedir(d);
     return n;
 }
+
+void conf_note(void *arg, hf_lock *lock, int result)
+{
+    struct conf_call *call = arg;
+
+    (void)lock;
+    call->called++;
+    call->result = result;
+}
+
+bool conf_called(hf_client *c, const struct conf_call *call)
+{
+    assert_true(hf_client_dispatch(c) >= 0);
+    return call->called;
+}

@@ -196,4 +196,13 @@ void conf_check_record(struct record *, struct history *, int64_t ttl_ms);
 
 size_t conf_count_entries(const char *dir);
 
+/* What an asynchronous verb came to. */
+struct conf_call {
+    int called, result;
+};
+
+void conf_note(void *call, hf_lock *, int result); /* as its callback */
+/* Dispatches; has the callback been called? */
+bool conf_called(hf_client *, const struct conf_call *);
+
 #endif

@@ -51,29 +51,10 @@ static void far_close(struct far *f)
 
 /* ---- releases ---------------------------------------------------------- */
 
-struct call {
-    int called, result;
-};
-
-static void note(void *arg, hf_lock *lock, int result)
-{
-    struct call *call = arg;
-
-    (void)lock;
-    call->called++;
-    call->result = result;
-}
-
-static bool called(struct far *f, const struct call *call)
-{
-    assert_true(hf_client_dispatch(f->client) >= 0);
-    return call->called;
-}
-
 /* The answer to a release is kept back; what then becomes of the release. */
 static void release_async(enum proxy_mode mode, long value, int result)
 {
-    struct call call = {0, 0};
+    struct conf_call call = {0, 0};
     const char *name = conf_name();
     hf_client *near = conf_open();
     hf_lock *other = conf_lock(near, name), *lock;
@@ -85,10 +66,10 @@ static void release_async(enum proxy_mode mode, long value, int result)
     OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
     proxy_set(f.proxy, mode, value);
     began = wait_now();
-    OK(hf_lock_release_async(lock, note, &call, E));
+    OK(hf_lock_release_async(lock, conf_note, &call, E));
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
-    EXPECT(HF_EBUSY, hf_lock_release_async(lock, note, &call, E));
-    COMES(called(&f, &call));
+    EXPECT(HF_EBUSY, hf_lock_release_async(lock, conf_note, &call, E));
+    COMES(conf_called(f.client, &call));
     EXPECT(result, call.result);
     assert_true(wait_ms_since(began) < OP_MS + 1000);
     if (mode == PROXY_DELAY)
@@ -131,7 +112,7 @@ static void test_far_release_async_unsent_is_unknown(void)
 /* It is under way when the client is closed. */
 static void test_far_release_async_is_answered_by_the_closing(void)
 {
-    struct call call = {0, 0};
+    struct conf_call call = {0, 0};
     hf_lock *lock;
     struct far f;
     int64_t began;
@@ -140,7 +121,7 @@ static void test_far_release_async_is_answered_by_the_closing(void)
     lock = conf_lock_flags(f.client, conf_name(), HF_OWNER_HANDLE);
     OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
     proxy_set(f.proxy, PROXY_SWALLOW, 0);
-    OK(hf_lock_release_async(lock, note, &call, E));
+    OK(hf_lock_release_async(lock, conf_note, &call, E));
     began = wait_now();
     EXPECT(HF_EUNKNOWN, hf_close(f.client));
     assert_true(wait_ms_since(began) < OP_MS + 1000);
@@ -320,16 +301,16 @@ static void test_far_late_grants_are_given_back(void)
 static void cancel_in_flight(struct far *f, hf_lock *const *lock, int n,
                              int round)
 {
-    struct call call[4] = {{0, 0}};
+    struct conf_call call[4] = {{0, 0}};
 
     for (int i = 0; i < n; i++)
-        OK(hf_lock_acquire_async(lock[i], NULL, note, &call[i], E));
+        OK(hf_lock_acquire_async(lock[i], NULL, conf_note, &call[i], E));
     for (int i = 0; i < round % 4; i++, wait_tick())
         hf_client_dispatch(f->client);
     for (int i = 0; i < n; i++)
         OK(hf_lock_cancel(lock[(i + round) % n]));
     for (int i = 0; i < n; i++) {
-        COMES(called(f, &call[i]));
+        COMES(conf_called(f->client, &call[i]));
         assert_int_equal(call[i].called, 1);
         assert_true(call[i].result == 0 || call[i].result == HF_ECANCELED);
         if (!call[i].result)

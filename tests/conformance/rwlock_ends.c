@@ -4,32 +4,13 @@
 
 #define TTL_MS 900
 
-struct call {
-    int called, result;
-};
-
-static void note(void *arg, hf_lock *lock, int result)
-{
-    struct call *call = arg;
-
-    (void)lock;
-    call->called++;
-    call->result = result;
-}
-
-static bool called(hf_client *c, const struct call *call)
-{
-    assert_true(hf_client_dispatch(c) >= 0);
-    return call->called;
-}
-
-static void take_async(hf_lock *lock, enum hf_mode mode, struct call *call)
+static void take_async(hf_lock *lock, enum hf_mode mode, struct conf_call *call)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
 
-    *call = (struct call){0, 0};
+    *call = (struct conf_call){0, 0};
     opt.mode = mode;
-    OK(hf_lock_acquire_async(lock, &opt, note, call, E));
+    OK(hf_lock_acquire_async(lock, &opt, conf_note, call, E));
 }
 
 /* ---- death ------------------------------------------------------------- */
@@ -137,20 +118,20 @@ static void test_rwlock_down_is_renewed(void)
 static void test_rwlock_async(void)
 {
     struct conf_group g;
-    struct call one, two, write;
+    struct conf_call one, two, write;
 
     conf_group_open(&g, HF_RWLOCK, 0, HF_OWNER_HANDLE);
     take_async(g.l[0], HF_READ, &one);
-    COMES(called(g.c[0], &one));
+    COMES(conf_called(g.c[0], &one));
     take_async(g.l[1], HF_READ, &two);
-    COMES(called(g.c[1], &two));
+    COMES(conf_called(g.c[1], &two));
     OK(one.result);
     OK(two.result);
     take_async(g.l[2], HF_WRITE, &write);
     OK(hf_lock_release(g.l[0], E));
-    assert_false(called(g.c[2], &write));
-    OK(hf_lock_release_async(g.l[1], note, &two, E));
-    COMES(called(g.c[1], &two) && called(g.c[2], &write));
+    assert_false(conf_called(g.c[2], &write));
+    OK(hf_lock_release_async(g.l[1], conf_note, &two, E));
+    COMES(conf_called(g.c[1], &two) && conf_called(g.c[2], &write));
     OK(write.result);
     EXPECT(HF_EBUSY, conf_take(g.l[0], HF_READ, 0, 0));
     OK(hf_lock_downgrade(g.l[2], E));
@@ -163,7 +144,7 @@ static void test_rwlock_async(void)
 static void test_rwlock_async_cancel(void)
 {
     struct conf_group g;
-    struct call call;
+    struct conf_call call;
 
     conf_group_open(&g, HF_RWLOCK, 0, HF_OWNER_HANDLE);
     for (int held = HF_WRITE; held <= HF_READ; held++)
@@ -172,9 +153,9 @@ static void test_rwlock_async_cancel(void)
                 continue; /* does not wait */
             OK(conf_take(g.l[0], (enum hf_mode)held, 0, WAIT_LONG_MS));
             take_async(g.l[1], (enum hf_mode)wanted, &call);
-            assert_false(called(g.c[1], &call));
+            assert_false(conf_called(g.c[1], &call));
             OK(hf_lock_cancel(g.l[1]));
-            COMES(called(g.c[1], &call));
+            COMES(conf_called(g.c[1], &call));
             EXPECT(HF_ECANCELED, call.result);
             OK(hf_lock_release(g.l[0], E));
         }

@@ -264,48 +264,29 @@ static void test_semaphore_permits_of_the_dead_come_back(void)
 
 /* ---- the rest ---------------------------------------------------------- */
 
-struct call {
-    int called, result;
-};
-
-static void note(void *arg, hf_lock *lock, int result)
-{
-    struct call *call = arg;
-
-    (void)lock;
-    call->called++;
-    call->result = result;
-}
-
-static bool called(hf_client *c, const struct call *call)
-{
-    assert_true(hf_client_dispatch(c) >= 0);
-    return call->called;
-}
-
 static void test_semaphore_async_and_cancel(void)
 {
     struct conf_group g;
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    struct call call = {0, 0};
+    struct conf_call call = {0, 0};
 
     conf_group_open(&g, HF_SEMAPHORE, SIZE, HF_OWNER_HANDLE);
     opt.permits = 2;
     OK(try_for(g.l[0], 2));
-    OK(hf_lock_acquire_async(g.l[1], &opt, note, &call, E));
-    assert_false(called(g.c[1], &call));
+    OK(hf_lock_acquire_async(g.l[1], &opt, conf_note, &call, E));
+    assert_false(conf_called(g.c[1], &call));
     OK(hf_lock_cancel(g.l[1]));
-    COMES(called(g.c[1], &call));
+    COMES(conf_called(g.c[1], &call));
     EXPECT(HF_ECANCELED, call.result);
-    call = (struct call){0, 0};
-    OK(hf_lock_acquire_async(g.l[1], &opt, note, &call, E));
+    call = (struct conf_call){0, 0};
+    OK(hf_lock_acquire_async(g.l[1], &opt, conf_note, &call, E));
     OK(hf_lock_release(g.l[0], E));
-    COMES(called(g.c[1], &call));
+    COMES(conf_called(g.c[1], &call));
     OK(call.result);
     EXPECT(HF_EBUSY, try_for(g.l[2], 2));
-    call = (struct call){0, 0};
-    OK(hf_lock_release_async(g.l[1], note, &call, E));
-    COMES(called(g.c[1], &call));
+    call = (struct conf_call){0, 0};
+    OK(hf_lock_release_async(g.l[1], conf_note, &call, E));
+    COMES(conf_called(g.c[1], &call));
     OK(call.result);
     all_are_back(&g);
     conf_group_close(&g);

@@ -120,20 +120,7 @@ static bool try_held(struct stage *s, long n)
 
 /* ---- asynchronous ------------------------------------------------------ */
 
-struct call {
-    int called, result;
-};
-
-static void note(void *arg, hf_lock *lock, int result)
-{
-    struct call *call = arg;
-
-    (void)lock;
-    call->called++;
-    call->result = result;
-}
-
-static bool dispatched(struct stage *s, struct call *call)
+static bool dispatched(struct stage *s, struct conf_call *call)
 {
     int rc = hf_client_dispatch(s->c);
 
@@ -142,13 +129,13 @@ static bool dispatched(struct stage *s, struct call *call)
 
 static bool async(struct stage *s, long n)
 {
-    struct call call = {0, 0};
+    struct conf_call call = {0, 0};
     bool hit;
     int rc;
 
     OK(hf_lock_acquire(s->theirs, NULL, E));
     arm(n);
-    rc = hf_lock_acquire_async(s->lock, NULL, note, &call, E);
+    rc = hf_lock_acquire_async(s->lock, NULL, conf_note, &call, E);
     check_code(rc, "hf_lock_acquire_async", n);
     for (int i = 0; i < 10; i++, wait_tick())
         hf_client_dispatch(s->c);
@@ -159,8 +146,8 @@ static bool async(struct stage *s, long n)
         check_code(call.result, "an asynchronous acquire", n);
     }
     if (!rc && !call.result) {
-        call = (struct call){0, 0};
-        rc = hf_lock_release_async(s->lock, note, &call, E);
+        call = (struct conf_call){0, 0};
+        rc = hf_lock_release_async(s->lock, conf_note, &call, E);
         check_code(rc, "hf_lock_release_async", n);
         if (rc)
             OK(hf_lock_release(s->lock, E));
@@ -175,13 +162,13 @@ static bool async(struct stage *s, long n)
 
 static bool async_cancel(struct stage *s, long n)
 {
-    struct call call = {0, 0};
+    struct conf_call call = {0, 0};
     bool hit;
     int rc;
 
     OK(hf_lock_acquire(s->theirs, NULL, E));
     arm(n);
-    rc = hf_lock_acquire_async(s->lock, NULL, note, &call, E);
+    rc = hf_lock_acquire_async(s->lock, NULL, conf_note, &call, E);
     check_code(rc, "hf_lock_acquire_async", n);
     for (int i = 0; i < 5; i++, wait_tick())
         hf_client_dispatch(s->c);
@@ -328,7 +315,7 @@ static bool several(struct stage *s, long n)
 static bool close_busy(struct stage *s, long n)
 {
     hf_lock *busy[3];
-    struct call call = {0, 0};
+    struct conf_call call = {0, 0};
     struct conf_taker t = {0};
     hf_client *c = NULL;
     bool hit;
@@ -340,7 +327,7 @@ static bool close_busy(struct stage *s, long n)
     busy[2] = conf_lock_flags(c, s->name, HF_OWNER_HANDLE);
     OK(hf_lock_acquire(s->theirs, NULL, E));
     OK(hf_lock_acquire(busy[0], NULL, E));
-    OK(hf_lock_acquire_async(busy[2], NULL, note, &call, E));
+    OK(hf_lock_acquire_async(busy[2], NULL, conf_note, &call, E));
     conf_taker_start(&t, busy[1]);
     conf_thread_asleep(&t.t);
     arm(n);

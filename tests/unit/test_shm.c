@@ -961,6 +961,48 @@ static void test_stopped_waiter_with_lease_holds_nobody_up(void **state)
     munmap(f, sizeof(*f));
 }
 
+/* Nor those who stand behind it already. */
+static void test_stopped_waiter_with_lease_before_another(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url), *other = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    struct waiter w = {make_lock(other, "x", true), 0, -1};
+    struct shm_file *f = map(p);
+    pthread_t thread;
+    int64_t at;
+    pid_t pid;
+
+    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
+    pid = fork();
+    if (!pid) {
+        hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+        hf_lock *mine = make_lock(open_client(p->url), "x", true);
+
+        opt.lease_ms = 300;
+        hf_lock_acquire(mine, &opt, NULL);
+        wait_for_ever();
+    }
+    while (!(atomic_load(&f->entry[0].word) & SHM_WAITERS))
+        nap_ms(1);
+    nap_ms(20);
+    kill(pid, SIGSTOP);
+    pthread_create(&thread, NULL, wait_for_lock, &w);
+    nap_ms(50);
+    at = now_ms();
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(w.rc, 0);
+    assert_in_range(w.granted_at - at, 250, 1000);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    hf_lock_free(lock);
+    hf_lock_free(w.lock);
+    hf_close(client);
+    hf_close(other);
+    munmap(f, sizeof(*f));
+}
+
 /* ---- waiting ------------------------------------------------------------ */
 
 static void *lock_often(void *arg)
@@ -1296,6 +1338,7 @@ int main(void)
         TEST(test_stopped_holder_keeps_it_unless_its_lease_ends),
         TEST(test_a_renewal_never_shortens_the_lease),
         TEST(test_stopped_waiter_with_lease_holds_nobody_up),
+        TEST(test_stopped_waiter_with_lease_before_another),
         TEST(test_contended_with_waitv_and_without),
         TEST(test_async_waits_with_waitv_and_without),
         TEST(test_many_async_waits),

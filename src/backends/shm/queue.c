@@ -139,13 +139,16 @@ bool hf__shm_lease_write(struct shm *s, unsigned index, uint64_t word,
 }
 
 /* If it has not come so far as to ring the one behind it, and dies now, nobody
- * would notice: so that one is rung, too. */
-static void ring_first(struct shm *s, unsigned index, const struct shm_scan *r)
+ * would notice; and if it has a lease now, nobody knows when that ends. So the
+ * one behind is rung, too. */
+static void ring_first(struct shm *s, unsigned index, const struct shm_scan *r,
+                       bool leased)
 {
     struct shm_scan rest;
 
     hf__shm_ring(s, r->first);
-    if (r->len < 2 || atomic_load(&s->file->cell[r->first].settled))
+    if (r->len < 2 ||
+        (atomic_load(&s->file->cell[r->first].settled) && !leased))
         return;
     SHM_POINT();
     hf__shm_scan(s, index, r->first_owner, r->first_ticket, &rest);
@@ -183,7 +186,7 @@ bool hf__shm_pass(struct shm *s, unsigned index, uint64_t word)
     /* Somebody is on the way: the holder, who lets go often, need not ring.
      * Others who pass it on do. */
     if (fair || owner != s->me || !(word & SHM_WAKING))
-        ring_first(s, index, &r);
+        ring_first(s, index, &r, lease_ms);
     return true;
 }
 

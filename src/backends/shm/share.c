@@ -203,13 +203,14 @@ static bool grant(struct shm *s, unsigned index, uint64_t *word,
     return true;
 }
 
-/* Does the one behind watch all that it has to? */
+/* Does the one behind watch all that it has to? It does not know of a lease. */
 static bool is_watched(struct shm *s, uint64_t word, unsigned last)
 {
     struct shm_cell *c = &s->file->cell[last];
 
     return shm_used(word) == atomic_load(&c->want) &&
-           atomic_load(&c->settled) && hf__shm_alive(s, atomic_load(&c->owner));
+           !atomic_load(&c->lease_ms) && atomic_load(&c->settled) &&
+           hf__shm_alive(s, atomic_load(&c->owner));
 }
 
 static void ring(struct shm *s, uint64_t word, struct passed *p)

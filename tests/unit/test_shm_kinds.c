@@ -1,0 +1,583 @@
+/*
+ * Read-write locks, semaphores and latches in shared memory: limits, many at
+ * a time, deaths and stops among them. What every backend must do is tested by
+ * the conformance suite; killing and pausing at every step, in tests/faults.
+ */
+#include "layout.h"
+
+#include "../lib/wait.h"
+
+#include <fcntl.h>
+#include <holdfast.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define OK(call) assert_int_equal(call, 0)
+
+/* Instrumented code is not held to the bound of the contract. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LIMIT_MS 2000
+#else
+#define LIMIT_MS 100
+#endif
+
+struct place {
+    char dir[64], file[80], url[128];
+};
+
+static int setup(void **state)
+{
+    struct place *p = calloc(1, sizeof(*p));
+    const char *tmp = getenv("TMPDIR");
+
+    snprintf(p->dir, sizeof(p->dir), "%s/shm_kinds.XXXXXX",
+             tmp && strlen(tmp) < 40 ? tmp : "/tmp");
+    if (!mkdtemp(p->dir)) {
+        free(p);
+        return -1;
+    }
+    snprintf(p->file, sizeof(p->file), "%s/locks", p->dir);
+    snprintf(p->url, sizeof(p->url), "shm://%s", p->dir);
+    *state = p;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct place *p = *state;
+
+    unlink(p->file);
+    rmdir(p->dir);
+    free(p);
+    return 0;
+}
+
+static hf_client *open_client(const char *url)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_client *client;
+
+    if (hf_open(url, NULL, &client, &err))
+        fail_msg("%s: %s", url, err.text);
+    return client;
+}
+
+static hf_lock *make_lock(hf_client *client, enum hf_kind kind, uint32_t size)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock;
+
+    opt.kind = kind;
+    opt.permits = size;
+    if (hf_lock_new(client, "x", 1, &opt, &lock, &err))
+        fail_msg("%s", err.text);
+    return lock;
+}
+
+static int take(hf_lock *lock, enum hf_mode mode, int64_t wait_ms,
+                int64_t lease_ms, hf_error *err)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.mode = mode;
+    opt.wait_ms = wait_ms;
+    opt.lease_ms = lease_ms;
+    return hf_lock_acquire(lock, &opt, err);
+}
+
+static struct shm_file *map(const struct place *p)
+{
+    int fd = open(p->file, O_RDWR | O_CLOEXEC);
+    struct shm_file *f =
+        mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    close(fd);
+    assert_true(f != MAP_FAILED);
+    return f;
+}
+
+static size_t waiters(hf_client *client)
+{
+    hf_info *info;
+    size_t n;
+
+    OK(hf_inspect(client, "x", 1, &info, NULL));
+    n = info->waiters_len;
+    hf_info_free(client, info);
+    return n;
+}
+
+static void await_waiters(hf_client *client, size_t n)
+{
+    int64_t until = wait_now() + 5000000000;
+
+    while (waiters(client) != n && wait_now() < until)
+        poll(NULL, 0, 1);
+    assert_int_equal(waiters(client), n);
+}
+
+/* A process that reads, or waits to, until it is killed. */
+static pid_t child_reads(const char *url, int64_t lease_ms, bool waits)
+{
+    int fds[2];
+    char byte;
+    pid_t pid;
+
+    OK(pipe(fds));
+    pid = fork();
+    if (!pid) {
+        hf_lock *lock = make_lock(open_client(url), HF_RWLOCK, 0);
+
+        if (waits && write(fds[1], "", 1) != 1)
+            _exit(1);
+        if (take(lock, HF_READ, HF_FOREVER, lease_ms, NULL))
+            _exit(1);
+        if (!waits && write(fds[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(fds[0], &byte, 1), 1);
+    close(fds[0]);
+    close(fds[1]);
+    return pid;
+}
+
+struct writer {
+    pthread_t thread;
+    hf_lock *lock;
+    int64_t granted_at; /* 0: not yet */
+    int rc;
+};
+
+static void *write_once(void *arg)
+{
+    struct writer *w = arg;
+
+    w->rc = take(w->lock, HF_WRITE, 20000, 0, NULL);
+    __atomic_store_n(&w->granted_at, wait_now(), __ATOMIC_RELEASE);
+    if (!w->rc)
+        w->rc = hf_lock_release(w->lock, NULL);
+    return NULL;
+}
+
+static void start_writer(struct writer *w, hf_client *client)
+{
+    *w = (struct writer){.lock = make_lock(client, HF_RWLOCK, 0)};
+    OK(pthread_create(&w->thread, NULL, write_once, w));
+    await_waiters(client, 1);
+}
+
+/* How long after that time it was granted. */
+static int64_t end_writer(struct writer *w, int64_t since)
+{
+    pthread_join(w->thread, NULL);
+    OK(w->rc);
+    OK(hf_lock_free(w->lock));
+    return (w->granted_at - since) / 1000000;
+}
+
+/* ---- deaths -------------------------------------------------------------- */
+
+/* More than the first in the queue can watch. */
+static void readers_die(const char *url, int n)
+{
+    hf_client *client = open_client(url);
+    struct writer w;
+    pid_t pid[64];
+    int64_t at = 0;
+
+    for (int i = 0; i < n; i++)
+        pid[i] = child_reads(url, 0, false);
+    start_writer(&w, client);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(__atomic_load_n(&w.granted_at, __ATOMIC_ACQUIRE), 0);
+        at = wait_now();
+        kill(pid[i], SIGKILL);
+        waitpid(pid[i], NULL, 0);
+    }
+    assert_in_range(end_writer(&w, at), 0, LIMIT_MS);
+    OK(hf_close(client));
+}
+
+static void test_many_readers_die_before_a_writer(void **state)
+{
+    struct place *p = *state;
+    char url[160];
+
+    readers_die(p->url, 3);
+    readers_die(p->url, 9);
+    readers_die(p->url, 40);
+    snprintf(url, sizeof(url), "%s?waitv=no", p->url);
+    readers_die(url, 3);
+}
+
+/* Each permit comes back, whoever had it. */
+static void test_permits_of_many_dead_come_back(void **state)
+{
+    enum { N = 20 };
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, HF_SEMAPHORE, N);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct shm_file *f = map(p);
+    pid_t pid[N];
+
+    for (int i = 0; i < N; i++) {
+        pid[i] = fork();
+        if (!pid[i]) {
+            take(make_lock(open_client(p->url), HF_SEMAPHORE, N), HF_WRITE, 0,
+                 0, NULL);
+            for (;;)
+                pause();
+        }
+    }
+    while (shm_used(atomic_load(&f->entry[0].word)) < N)
+        poll(NULL, 0, 1);
+    assert_int_equal(take(lock, HF_WRITE, 0, 0, NULL), HF_EBUSY);
+    for (int i = 0; i < N; i++) {
+        kill(pid[i], SIGKILL);
+        waitpid(pid[i], NULL, 0);
+    }
+    opt.permits = N;
+    opt.wait_ms = LIMIT_MS;
+    OK(hf_lock_acquire(lock, &opt, NULL));
+    OK(hf_lock_release(lock, NULL));
+    assert_int_equal(shm_used(atomic_load(&f->entry[0].word)), 0);
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+/* ---- stops --------------------------------------------------------------- */
+
+static void test_stopped_reader_loses_its_lease(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    pid_t pid = child_reads(p->url, 300, false);
+    int64_t at = wait_now();
+    struct writer w;
+
+    kill(pid, SIGSTOP);
+    start_writer(&w, client);
+    assert_in_range(end_writer(&w, at), 150, 300 + LIMIT_MS);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    OK(hf_close(client));
+}
+
+/* It is granted what it waits for while it is stopped, and loses it for good:
+ * it does not stand in the queue again. */
+static void test_stopped_waiter_with_a_lease_holds_nobody_up(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url), *other = open_client(p->url);
+    hf_lock *lock = make_lock(client, HF_RWLOCK, 0);
+    struct writer w;
+    int64_t at;
+    pid_t pid;
+
+    OK(take(lock, HF_WRITE, 0, 0, NULL));
+    pid = child_reads(p->url, 300, true);
+    await_waiters(client, 1);
+    kill(pid, SIGSTOP);
+    w = (struct writer){.lock = make_lock(other, HF_RWLOCK, 0)};
+    OK(pthread_create(&w.thread, NULL, write_once, &w));
+    await_waiters(client, 2);
+    at = wait_now();
+    OK(hf_lock_release(lock, NULL));
+    assert_in_range(end_writer(&w, at), 250, 300 + LIMIT_MS);
+    kill(pid, SIGCONT); /* it comes again, as if nothing had been */
+    for (;;) {
+        hf_info *info;
+        size_t holders;
+
+        OK(hf_inspect(client, "x", 1, &info, NULL));
+        holders = info->holders_len;
+        hf_info_free(client, info);
+        if (holders)
+            break;
+        poll(NULL, 0, 1);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    OK(hf_close(other));
+}
+
+/* ---- many ---------------------------------------------------------------- */
+
+enum { MANY = 500 };
+
+struct many {
+    hf_client *client;
+    hf_lock *lock[MANY];
+    int granted, failed;
+};
+
+static void count(void *arg, hf_lock *lock, int result)
+{
+    struct many *m = arg;
+
+    (void)lock;
+    m->granted += !result;
+    m->failed += result != 0;
+}
+
+/* A hold with an end is not shared: each has a cell of its own. */
+static void many_wait(struct many *m, const char *url)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_acquire_options reads = HF_ACQUIRE_OPTIONS_INIT;
+
+    *m = (struct many){.client = open_client(url)};
+    opt.kind = HF_RWLOCK;
+    opt.flags = HF_OWNER_HANDLE;
+    opt.max_hold_ms = 60000;
+    reads.mode = HF_READ;
+    for (int i = 0; i < MANY; i++) {
+        OK(hf_lock_new(m->client, "x", 1, &opt, &m->lock[i], NULL));
+        OK(hf_lock_acquire_async(m->lock[i], &reads, count, m, NULL));
+    }
+}
+
+static void dispatch_until(struct many *m, int granted)
+{
+    struct pollfd fd = {hf_client_fd(m->client), POLLIN, 0};
+    int64_t until = wait_now() + 10000000000;
+
+    while (m->granted < granted && wait_now() < until) {
+        poll(&fd, 1, 100);
+        hf_client_dispatch(m->client);
+    }
+    assert_int_equal(m->granted, granted);
+    assert_int_equal(m->failed, 0);
+}
+
+static void test_waiting_readers_are_let_in_in_one_go(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, HF_RWLOCK, 0);
+    struct shm_file *f;
+    struct many m;
+    struct writer w;
+
+    OK(take(lock, HF_WRITE, 0, 0, NULL));
+    many_wait(&m, p->url);
+    assert_int_equal(waiters(client), MANY);
+    f = map(p);
+    OK(hf_lock_release(lock, NULL));
+    /* All of them have it, before one of them is awake. */
+    assert_int_equal(shm_used(atomic_load(&f->entry[0].word)), MANY);
+    dispatch_until(&m, MANY);
+    start_writer(&w, client);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(__atomic_load_n(&w.granted_at, __ATOMIC_ACQUIRE), 0);
+        OK(hf_lock_release(m.lock[i], NULL));
+    }
+    end_writer(&w, 0);
+    for (int i = 0; i < MANY; i++)
+        OK(hf_lock_free(m.lock[i]));
+    OK(hf_close(m.client));
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+/* ---- limits -------------------------------------------------------------- */
+
+static unsigned cells_taken(struct shm_file *f)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < SHM_CELLS; i++)
+        n += atomic_load(&f->cell[i].owner) != 0;
+    return n;
+}
+
+/* Idle lines keep few of them, and none when the handle is gone. */
+static void test_cells_are_given_back(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, HF_SEMAPHORE, 300);
+    struct shm_file *f = map(p);
+
+    for (int i = 0; i < 300; i++)
+        OK(take(lock, HF_WRITE, 0, 0, NULL));
+    assert_int_equal(cells_taken(f), 300);
+    assert_int_equal(take(lock, HF_WRITE, 0, 0, NULL), HF_EBUSY);
+    for (int i = 0; i < 300; i++)
+        OK(hf_lock_release(lock, NULL));
+    assert_in_range(cells_taken(f), 1, 64);
+    OK(hf_lock_free(lock));
+    assert_int_equal(cells_taken(f), 0);
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+static void test_4096_shared_holds_and_no_more(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, HF_SEMAPHORE, 4095);
+    struct shm_file *f = map(p);
+    hf_error err = HF_ERROR_INIT;
+
+    for (unsigned i = 0; i < SHM_CELLS; i++) /* somebody's, who lives */
+        atomic_store(&f->cell[i].owner,
+                     1 | (atomic_load(&f->slot[1].gen) & 0xff) << 12);
+    assert_int_equal(take(lock, HF_WRITE, 100, 0, &err), HF_EBACKEND);
+    assert_non_null(strstr(err.text, "4096 waits"));
+    for (unsigned i = 0; i < SHM_CELLS; i++)
+        atomic_store(&f->cell[i].owner, 0);
+    OK(take(lock, HF_WRITE, 100, 0, &err));
+    OK(hf_lock_release(lock, NULL));
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+static void test_a_semaphore_of_more_than_4095_is_refused(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock;
+
+    opt.kind = HF_SEMAPHORE;
+    opt.permits = 4096;
+    assert_int_equal(hf_lock_new(client, "x", 1, &opt, &lock, &err), HF_EINVAL);
+    assert_non_null(strstr(err.text, "4095"));
+    opt.permits = 4095;
+    OK(hf_lock_new(client, "x", 1, &opt, &lock, &err));
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+}
+
+/* Of all kinds, one after the other, on one name. */
+static void test_tokens_rise_from_kind_to_kind(void **state)
+{
+    static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    uint64_t last = 0, token;
+
+    for (int i = 0; i < 60; i++) {
+        enum hf_kind kind = kinds[i % 3];
+        hf_lock *lock = make_lock(client, kind, kind == HF_SEMAPHORE ? 2 : 0);
+
+        for (int k = 0; k < 100; k++) {
+            OK(take(lock, HF_WRITE, 0, 0, NULL));
+            OK(hf_lock_token(lock, &token));
+            assert_true(kind == HF_SEMAPHORE ? token >= last : token > last);
+            last = token;
+            OK(hf_lock_release(lock, NULL));
+        }
+        OK(hf_lock_free(lock));
+    }
+    OK(hf_close(client));
+}
+
+/* ---- the latch ----------------------------------------------------------- */
+
+static void *wait_for_latch(void *arg)
+{
+    return (void *)(intptr_t)hf_latch_wait(arg, 10000, NULL, NULL);
+}
+
+/* Who waited for the last round is not kept by the next. */
+static void test_latch_that_is_set_again_keeps_nobody(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url), *other = open_client(p->url);
+    hf_latch *latch, *waited;
+    pthread_t thread;
+    void *rc;
+
+    OK(hf_latch_new(client, "x", 1, &latch, NULL));
+    OK(hf_latch_new(other, "x", 1, &waited, NULL));
+    for (int i = 0; i < 200; i++) {
+        OK(hf_latch_set(latch, 1, NULL));
+        OK(pthread_create(&thread, NULL, wait_for_latch, waited));
+        await_waiters(client, 1);
+        OK(hf_latch_down(latch, NULL, NULL));
+        OK(hf_latch_set(latch, 1, NULL));
+        pthread_join(thread, &rc);
+        assert_null(rc);
+        OK(hf_latch_down(latch, NULL, NULL));
+    }
+    OK(hf_latch_free(latch));
+    OK(hf_latch_free(waited));
+    OK(hf_close(client));
+    OK(hf_close(other));
+}
+
+/* It is in use while it is set, though nobody has it open; then no more. */
+static void test_latch_outlives_its_clients(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_latch *latch;
+    hf_lock *lock;
+    uint64_t left;
+
+    OK(hf_latch_new(client, "x", 1, &latch, NULL));
+    OK(hf_latch_set(latch, 7, NULL));
+    OK(hf_latch_free(latch));
+    OK(hf_close(client));
+    client = open_client(p->url);
+    assert_int_equal(hf_lock_new(client, "x", 1, &opt, &lock, &err),
+                     HF_EMISMATCH);
+    assert_non_null(strstr(err.text, "latch"));
+    OK(hf_latch_new(client, "x", 1, &latch, NULL));
+    OK(hf_latch_get(latch, &left, NULL));
+    assert_int_equal(left, 7);
+    OK(hf_break(client, "x", 1, NULL));
+    OK(hf_latch_get(latch, &left, NULL));
+    assert_int_equal(left, 0);
+    OK(hf_latch_free(latch));
+    OK(hf_lock_new(client, "x", 1, &opt, &lock, &err));
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_many_readers_die_before_a_writer),
+        TEST(test_permits_of_many_dead_come_back),
+        TEST(test_stopped_reader_loses_its_lease),
+        TEST(test_stopped_waiter_with_a_lease_holds_nobody_up),
+        TEST(test_waiting_readers_are_let_in_in_one_go),
+        TEST(test_cells_are_given_back),
+        TEST(test_4096_shared_holds_and_no_more),
+        TEST(test_a_semaphore_of_more_than_4095_is_refused),
+        TEST(test_tokens_rise_from_kind_to_kind),
+        TEST(test_latch_that_is_set_again_keeps_nobody),
+        TEST(test_latch_outlives_its_clients),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -421,8 +421,7 @@ bool actor_hear(struct actor *a, struct answer *answer, int timeout_ms)
 /* Shared grants do not raise it. */
 static void check_token(const struct actor *a, uint64_t token)
 {
-    bool is_shared = stage_cast->kind == HF_SEMAPHORE ||
-                     stage_permits(a->role) < stage_cast->size;
+    bool is_shared = stage_permits(a->role) < stage_cast->size;
 
     if (is_shared ? token < stage_last_token : token <= stage_last_token)
         stage_blame("a token did not rise");

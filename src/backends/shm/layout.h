@@ -47,7 +47,8 @@
  * whoever is killed between two leaves nothing half done. The two rules hold
  * here, too: a change raises the count, and who enters or leaves the queue or
  * prolongs a lease stirs (raises the count, the rest as it was) afterwards.
- * A cell waits while it has a ticket and no permits. The token is `epoch`.
+ * A cell waits while it has a ticket and no permits. The token is `epoch`,
+ * which those raise who have all permits.
  *
  * A latch:
  *

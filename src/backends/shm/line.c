@@ -273,7 +273,7 @@ static inline bool settle(struct shm *s, struct shm_line *l,
     struct shm_entry *e = l->link.entry;
     uint64_t token;
 
-    if (l->kind == HF_RWLOCK && req->remote->mode != HF_READ)
+    if (wanted(l, req) == l->size) /* all: nobody else has it */
         token = atomic_fetch_add(&e->epoch, 1) + 1;
     else
         token = atomic_load(&e->epoch);

@@ -21,6 +21,13 @@ enum { LIMIT_MS = 100 };
 #endif
 enum { WORKERS = 8, PROBER = WORKERS, SEATS, NAMES = 4, LOG_ROOM = 1 << 18 };
 
+/* The locks, by number. */
+struct kill_lock {
+    int kind, fairness;
+    uint32_t size; /* of a semaphore */
+};
+extern const struct kill_lock kill_locks[NAMES];
+
 /* What the lock of that number guards; plain on purpose. */
 struct guarded {
     volatile uint64_t counter, token;

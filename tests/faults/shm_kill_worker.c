@@ -5,6 +5,13 @@
 #include <holdfast.h>
 #include <stdlib.h>
 
+const struct kill_lock kill_locks[NAMES] = {
+    {HF_MUTEX, HF_FAIR, 0},
+    {HF_MUTEX, HF_UNFAIR, 0},
+    {HF_RWLOCK, HF_FAIR, 0},
+    {HF_SEMAPHORE, HF_FAIR, 3},
+};
+
 struct worker_self {
     struct worker *seat;
     uint32_t process;
@@ -53,6 +60,27 @@ static void tell_simple(struct worker_self *me, int kind, int name, int result,
     tell(me);
 }
 
+static bool is_shared(int name, const hf_acquire_options *opt)
+{
+    return kill_locks[name].kind == HF_SEMAPHORE || opt->mode == HF_READ;
+}
+
+static void tell_call(struct worker_self *me, int name,
+                      const hf_acquire_options *opt, int64_t until)
+{
+    struct history_event *e = next(me, HISTORY_CALL, name);
+
+    e->until = until;
+    if (kill_locks[name].kind == HF_SEMAPHORE) {
+        e->share = opt->permits;
+        e->whole = kill_locks[name].size;
+    } else if (kill_locks[name].kind == HF_RWLOCK) {
+        e->share = opt->mode == HF_READ ? 1 : HISTORY_MANY;
+        e->whole = HISTORY_MANY;
+    }
+    tell(me);
+}
+
 static void tell_return(struct worker_self *me, int name, int result,
                         const hf_acquire_options *opt)
 {
@@ -70,8 +98,9 @@ static void tell_return(struct worker_self *me, int name, int result,
 
 /* ---- the work ----------------------------------------------------------- */
 
-/* What a holder does: shows its token, counts. */
-static void work(struct worker_self *me, int name, long spin)
+/* What a holder does: shows its token, counts if it is alone. */
+static void work(struct worker_self *me, int name,
+                 const hf_acquire_options *opt, long spin)
 {
     struct guarded *g = &shared->guarded[name];
     struct history_event *e;
@@ -86,13 +115,25 @@ static void work(struct worker_self *me, int name, long spin)
     tell(me);
     for (volatile long i = 0; i < spin; i++)
         ;
+    atomic_fetch_add(&shared->grants, 1);
+    if (is_shared(name, opt))
+        return;
     e = next(me, HISTORY_WRITE, name);
     e->token = token;
     e->value = value + 1;
     atomic_store(&me->seat->about_to, atomic_load(&me->seat->len) + 1);
     g->counter = value + 1;
     tell(me);
-    atomic_fetch_add(&shared->grants, 1);
+}
+
+/* From writing to reading: others may come before it is back. */
+static void go_down(struct worker_self *me, int name)
+{
+    hf_error err = HF_ERROR_INIT;
+
+    tell_simple(me, HISTORY_DOWNGRADE, name, 0, HISTORY_NEVER);
+    if (hf_lock_downgrade(me->lock[name], &err))
+        die("downgrade", &err);
 }
 
 static int acquire(struct worker_self *me, int name,
@@ -105,7 +146,7 @@ static int acquire(struct worker_self *me, int name,
 
     atomic_store(&me->seat->busy_with, name);
     atomic_store(&me->seat->doing, ACQUIRING);
-    tell_simple(me, HISTORY_CALL, name, 0, until);
+    tell_call(me, name, opt, until);
     rc = hf_lock_acquire(me->lock[name], opt, err);
     tell_return(me, name, rc, opt);
     atomic_store(&me->seat->doing, rc ? IDLE : HOLDING);
@@ -136,7 +177,9 @@ static void open_all(struct worker_self *me)
         char name[16];
 
         snprintf(name, sizeof(name), "name-%d", i);
-        opt.fairness = i % 2 ? HF_UNFAIR : HF_FAIR;
+        opt.kind = (enum hf_kind)kill_locks[i].kind;
+        opt.fairness = (enum hf_fairness)kill_locks[i].fairness;
+        opt.permits = kill_locks[i].size;
         if (hf_lock_new(me->client, name, HF_CSTRING, &opt, &me->lock[i], &err))
             die("new", &err);
     }
@@ -167,6 +210,10 @@ static void one_lock(struct worker_self *me, uint64_t *seed)
         opt.lease_ms = 5000; /* longer than any stall here */
         break;
     }
+    if (kill_locks[name].kind == HF_SEMAPHORE)
+        opt.permits = 1 + chance(seed) % kill_locks[name].size;
+    else if (kill_locks[name].kind == HF_RWLOCK && chance(seed) % 3)
+        opt.mode = HF_READ;
     rc = acquire(me, name, &opt, &err);
     if (rc == HF_EBUSY || rc == HF_ETIMEDOUT) {
         atomic_fetch_add(&shared->given_up, 1);
@@ -174,7 +221,10 @@ static void one_lock(struct worker_self *me, uint64_t *seed)
     }
     if (rc)
         die("acquire", &err);
-    work(me, name, chance(seed) % 4000);
+    work(me, name, &opt, chance(seed) % 4000);
+    if (kill_locks[name].kind == HF_RWLOCK && opt.mode == HF_WRITE &&
+        chance(seed) % 2)
+        go_down(me, name);
     if (chance(seed) % 4 == 0)
         nap_us(chance(seed) % 200);
     release(me, name);
@@ -210,11 +260,12 @@ void prober_main(uint32_t process, int in, int out)
         hf_error err = HF_ERROR_INIT;
         int64_t at = -1;
 
+        opt.permits = kill_locks[name].size;
         if (acquire(&me, name, &opt, &err)) {
             printf("# prober: %s\n", err.text);
         } else {
             at = wait_now();
-            work(&me, name, 10);
+            work(&me, name, &opt, 10);
             release(&me, name);
         }
         if (write(out, &at, sizeof(at)) != sizeof(at))

@@ -151,9 +151,8 @@ static void waits_follow(struct table *t, const struct history *h,
     }
     /* One that comes back after its own deadline holds nothing. */
     look_again(t, e->lock, e->at,
-               e->kind == HISTORY_RETURN &&
-                   (e->result == HISTORY_THROUGH ||
-                    (!e->result && claims(s, e->at))));
+               e->kind == HISTORY_RETURN && (e->result == HISTORY_THROUGH ||
+                                             (!e->result && claims(s, e->at))));
 }
 
 bool history_check_waits(const struct history *h, const struct history_rules *r,

@@ -111,6 +111,8 @@ void hf__rd_chan_link(struct rd_chan *c, struct rd_link *link)
 
 void hf__rd_chan_unlink(struct rd_link *link)
 {
+    if (!link->chan)
+        return;
     if (link->prev)
         link->prev->next = link->next;
     else

@@ -1,9 +1,9 @@
 /*
  * The read-write lock, in Redisson's layout: a hash with "mode", owner -> 1 for
- * each read hold, "owner:write" -> 1 for the write hold, and a key for each read
- * hold that lives as long as its lease: {n}:owner:rwlock_timeout:1. The hash
- * lives as long as the longest of them. Here want is r or w, and ARGV[10], of
- * the others ARGV[4], is {n}.
+ * each read hold, "owner:write" -> 1 for the write hold, and a key for each
+ * read hold that lives as long as its lease: {n}:owner:rwlock_timeout:1. The
+ * hash lives as long as the longest of them. Here want is r or w, and ARGV[10],
+ * of the others ARGV[4], is {n}.
  *
  * A reader of ours whose key is gone is dead, though its field is there. Of
  * Redisson's nobody knows: it does not renew those keys reliably (3.52 renews

@@ -1,8 +1,8 @@
 /*
- * The semaphore, in the layout of Redisson's RPermitExpirableSemaphore: a string
- * with what is left, and Z, a sorted set of permits that are out -> when each
- * comes back by itself (wall-clock ms). Ours are "owner:1" to "owner:k" for a
- * hold of k. Whoever looks takes back what is due.
+ * The semaphore, in the layout of Redisson's RPermitExpirableSemaphore: a
+ * string with what is left, and Z, a sorted set of permits that are out -> when
+ * each comes back by itself (wall-clock ms). Ours are "owner:1" to "owner:k"
+ * for a hold of k. Whoever looks takes back what is due.
  *
  * KIND tells what the string is: "s <size>" made by us, in which case it goes
  * when all permits are back; "r" made by Redisson, where the size is what is

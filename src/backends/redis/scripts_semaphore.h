@@ -5,8 +5,9 @@
  * for a hold of k. Whoever looks takes back what is due.
  *
  * KIND tells what the string is: "s <size>" made by us, in which case it goes
- * when all permits are back; "r" made by Redisson, where the size is what is
- * left and what is out, and which stays; "l" a latch.
+ * when all permits are back; "r <size>" made by Redisson, which stays; "l" a
+ * latch. Of one that Redisson made the size is what is left and what is out. If
+ * that is less than it was once, an RSemaphore has the rest.
  *
  *   TAKE         KEYS ... permits kind  ARGV ... size; want is how many
  *   DROP, LEAVE  the same keys; ARGV owner channel mark
@@ -87,15 +88,18 @@
     "local TOKEN,L,P,Z,KIND=KEYS[3],KEYS[4],KEYS[5],KEYS[6],KEYS[7]\n"         \
     "local ms,k,size=math.floor(now/1000),tonumber(ARGV[9]),tonumber(ARGV[10])\n"\
     "local v,kind,back=redis.call('get',KEYS[1]),redis.call('get',KIND),0\n"   \
+    "local made,met='s '..ARGV[10],'r '..ARGV[10]\n"                           \
     RECLAIM                                                                    \
     "if v then\n"                                                              \
     "  back=reclaim(ms)\n"                                                     \
     "  v=(tonumber(v) or -1e9)+back\n"                                         \
-    "  local s=kind and string.match(kind,'^s (%d+)$')\n"                      \
     "  local out=redis.call('zcard',Z)\n"                                      \
-    "  if kind=='l' and out==0 or (tonumber(s) or v+out)~=size then\n"         \
+    "  local known=kind==made or kind==met and v+out<=size\n"                  \
+    "  if not known and (v+out~=size or kind=='l' and out==0 or\n"             \
+    "    kind and string.sub(kind,1,1)=='s') then\n"                           \
     NOT_HERE                                                                   \
     "  end\n"                                                                  \
+    "  if not known then kind=false end\n"                                     \
     "else\n"                                                                   \
     "  redis.call('del',Z,KEYS[2],KIND)\n"                                     \
     "  kind=false\n"                                                           \
@@ -138,8 +142,8 @@
     "  else\n"                                                                 \
     "    redis.call('set',KEYS[1],size-k)\n"                                   \
     "  end\n"                                                                  \
-    "  if not kind or kind=='l' then\n"                                        \
-    "    kind=v and 'r' or 's '..ARGV[10]\n"                                   \
+    "  if not kind then\n"                                                     \
+    "    kind=v and met or made\n"                                             \
     "    redis.call('set',KIND,kind)\n"                                        \
     "  end\n"                                                                  \
     "  for i=1,k do\n"                                                         \
@@ -219,7 +223,7 @@
     "end\n"                                                                    \
     "for _,h in ipairs(holders) do h[2]=string.format('%.0f',h[2]) end\n"      \
     "return {'s',redis.call('get',KEYS[3]) or 0,\n"                            \
-    "  string.match(kind,'^s (%d+)') or size,v,holders,waiters}",              \
+    "  string.match(kind,'^%a (%d+)') or size,v,holders,waiters}",              \
     [RD_BREAK_STRING] =                                                        \
     ENDS_SEM                                                                   \
     RECLAIM                                                                    \

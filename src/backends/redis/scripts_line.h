@@ -82,6 +82,10 @@
     "  return s and not s.err and s[2]==0\n"                                    \
     "end\n"
 
+/* Nobody waits, neither do we: the short way. Pieces for it are not functions,
+ * because making one costs the server as much as calling a command. */
+#define ALONE "ARGV[6]~='2' and redis.call('exists',L)==0"
+
 /* It is for us: out of the line, if we stood there. by_chance: nobody had told
  * us, so that others may not have been told either. */
 #define COME                                                                   \
@@ -135,18 +139,17 @@
     "  ARGV[9]..'\\n'..n..'\\n'..string.format('%.0f',math.floor(now/1000))..\n"\
     "  '\\n'..ARGV[5])\n"
 
-/* For DROP and the like: the time, and Redisson's ears. */
-#define AFTER                                                                  \
+/* Of DROP and the like, where somebody waits. */
+#define NOW                                                                    \
     "local t=redis.call('time')\n"                                             \
-    "local now=t[1]*1000000+t[2]\n"                                            \
-    "local function announce(text)\n"                                          \
-    "  local s=redis.pcall('pubsub','numsub',CH,MARK)\n"                       \
-    "  local ears=s.err or s[2]>s[4]\n"                                        \
-    "  if ears then redis.call('publish',CH,'0'..text) end\n"                  \
-    "  return ears\n"                                                          \
-    "end\n"
+    "local now=t[1]*1000000+t[2]\n"
 
-/* The i-th to the last of a text, each a newline apart, are for query.c. */
+/* For Redisson's ears, if there are some. */
+#define ANNOUNCE(text)                                                         \
+    "local s=redis.pcall('pubsub','numsub',CH,MARK)\n"                         \
+    "local ears=s.err or s[2]>s[4]\n"                                          \
+    "if ears then redis.call('publish',CH," text ") end\n"
+
 /* Of INSPECT: owner, what P has of it, and so on. */
 #define WAITERS                                                                \
     "local waiters={}\n"                                                       \

@@ -78,14 +78,39 @@
     "end\n"                                                                    \
     "if freed==true then redis.call('del',KEYS[1],KEYS[2]) end\n"              \
     "if freed then\n"                                                          \
-    "  announce(mode=='write' and '1' or '0')\n"                               \
+    ANNOUNCE("mode=='write' and '01' or '00'")                                 \
     "  mode=freed=='read' and freed\n"                                         \
+    "end\n"
+
+/* The hold goes to us; n is its token. */
+#define GRANT_RW                                                               \
+    "local token\n"                                                            \
+    "if ARGV[9]=='w' then\n"                                                   \
+    MINT                                                                       \
+    "  token=string.format('%.0f',n)\n"                                        \
+    "  redis.call('set',TOKEN,token,'px',ARGV[4])\n"                           \
+    "else\n"                                                                   \
+    SHARED                                                                     \
+    "  token=n\n"                                                              \
+    "end\n"                                                                    \
+    "local n=token\n"                                                          \
+    NOTE                                                                       \
+    "if redis.call('pttl',KEYS[2])<tonumber(ARGV[2]) then\n"                   \
+    "  redis.call('pexpire',KEYS[2],ARGV[2])\n"                                \
+    "end\n"                                                                    \
+    "if ARGV[9]=='w' then\n"                                                   \
+    "  redis.call('hset',KEYS[1],'mode','write',ARGV[1]..':write',1)\n"        \
+    "else\n"                                                                   \
+    "  redis.call('set',KEY,1,'px',ARGV[2])\n"                                 \
+    "  redis.call('hset',KEYS[1],'mode','read',ARGV[1],1)\n"                   \
+    "end\n"                                                                    \
+    "if redis.call('pttl',KEYS[1])<tonumber(ARGV[2]) then\n"                   \
+    "  redis.call('pexpire',KEYS[1],ARGV[2])\n"                                \
     "end\n"
 
 #define ENDS_RW                                                                \
     "local L,P,CH,MARK,BASE=KEYS[4],KEYS[5],ARGV[2],ARGV[3],ARGV[4]\n"         \
-    "local KEY=BASE..':'..ARGV[1]..':rwlock_timeout:1'\n"                      \
-    AFTER
+    "local KEY=BASE..':'..ARGV[1]..':rwlock_timeout:1'\n"
 
 /* A write hold of the owner o in the hash at k becomes a read hold. */
 #define GO_DOWN(k, holds, o, base, ms)                                         \
@@ -114,6 +139,10 @@
     SHARED                                                                     \
     "  return {2,now,n}\n"                                                     \
     "end\n"                                                                    \
+    "if (not mode or mode=='read' and ARGV[9]=='r') and " ALONE " then\n"      \
+    GRANT_RW                                                                   \
+    "  return {2,now,n}\n"                                                     \
+    "end\n"                                                                    \
     LINE("r")                                                                  \
     GONE                                                                       \
     READERS                                                                    \
@@ -136,29 +165,7 @@
     "end\n"                                                                    \
     "if fits then\n"                                                           \
     COME                                                                       \
-    "  local token\n"                                                          \
-    "  if ARGV[9]=='w' then\n"                                                 \
-    MINT                                                                       \
-    "    token=string.format('%.0f',n)\n"                                      \
-    "    redis.call('set',TOKEN,token,'px',ARGV[4])\n"                         \
-    "  else\n"                                                                 \
-    SHARED                                                                     \
-    "    token=n\n"                                                            \
-    "  end\n"                                                                  \
-    "  local n=token\n"                                                        \
-    NOTE                                                                       \
-    "  if redis.call('pttl',KEYS[2])<tonumber(ARGV[2]) then\n"                 \
-    "    redis.call('pexpire',KEYS[2],ARGV[2])\n"                              \
-    "  end\n"                                                                  \
-    "  if ARGV[9]=='w' then\n"                                                 \
-    "    redis.call('hset',KEYS[1],'mode','write',ARGV[1]..':write',1)\n"      \
-    "  else\n"                                                                 \
-    "    redis.call('set',KEY,1,'px',ARGV[2])\n"                               \
-    "    redis.call('hset',KEYS[1],'mode','read',ARGV[1],1)\n"                 \
-    "  end\n"                                                                  \
-    "  if redis.call('pttl',KEYS[1])<tonumber(ARGV[2]) then\n"                 \
-    "    redis.call('pexpire',KEYS[1],ARGV[2])\n"                              \
-    "  end\n"                                                                  \
+    GRANT_RW                                                                   \
     "  if ARGV[9]=='r' and (by_chance or not mode and ARGV[7]=='0') and\n"     \
     "    redis.call('exists',L)==1 then\n"                                     \
     "    call('read')\n"                                                       \
@@ -169,19 +176,26 @@
           "redis.call('hlen',KEYS[1])-1>redis.call('hlen',KEYS[2])"),          \
     [RD_DROP_RW] =                                                             \
     ENDS_RW                                                                    \
-    LINE("r")                                                                  \
-    READERS                                                                    \
-    CALL_RW                                                                    \
     "local mode=redis.call('hget',KEYS[1],'mode')\n"                           \
     "if not mode or redis.call('hdel',KEYS[1],ARGV[1],ARGV[1]..':write')==0 then\n"\
     "  return 0\n"                                                             \
     "end\n"                                                                    \
+    "if redis.call('hlen',KEYS[1])==1 and redis.call('exists',L)==0 then\n"    \
+    "  redis.call('del',KEYS[1],KEYS[2],KEY)\n"                                \
+    ANNOUNCE("mode=='write' and '01' or '00'")                                 \
+    "  return 1\n"                                                             \
+    "end\n"                                                                    \
+    NOW                                                                        \
+    LINE("r")                                                                  \
+    READERS                                                                    \
+    CALL_RW                                                                    \
     REST_RW                                                                    \
     "if freed and redis.call('exists',L)==1 then call(mode) end\n"             \
     "if sooner then call(false) end\n"                                         \
     "return 1",                                                                \
     [RD_LEAVE_RW] =                                                            \
     ENDS_RW                                                                    \
+    NOW                                                                        \
     LINE("r")                                                                  \
     READERS                                                                    \
     CALL_RW                                                                    \
@@ -223,8 +237,6 @@
     "return table.concat(r)",                                                  \
     [RD_DOWNGRADE] =                                                           \
     ENDS_RW                                                                    \
-    LINE("r")                                                                  \
-    CALL_RW                                                                    \
     "local f=redis.call('hmget',KEYS[1],ARGV[1],ARGV[1]..':write')\n"          \
     "if f[1] then return 1 end\n"                                              \
     "if not f[2] then return 0 end\n"                                          \
@@ -232,8 +244,12 @@
     "if redis.call('pttl',KEYS[1])<tonumber(ARGV[5]) then\n"                   \
     "  redis.call('pexpire',KEYS[1],ARGV[5])\n"                                \
     "end\n"                                                                    \
-    "announce('1')\n"                                                          \
-    "if redis.call('exists',L)==1 then call('read') end\n"                     \
+    ANNOUNCE("'01'")                                                           \
+    "if redis.call('exists',L)==0 then return 1 end\n"                         \
+    NOW                                                                        \
+    LINE("r")                                                                  \
+    CALL_RW                                                                    \
+    "call('read')\n"                                                           \
     "return 1",                                                                \
     [RD_INSPECT_RW] =                                                          \
     "local BASE,holders=ARGV[1],{}\n"                                          \
@@ -259,6 +275,7 @@
     "return {'r',redis.call('get',KEYS[3]) or 0,0,0,holders,waiters}",         \
     [RD_BREAK_RW] =                                                            \
     ENDS_RW                                                                    \
+    NOW                                                                        \
     LINE("r")                                                                  \
     CALL_RW                                                                    \
     "if redis.call('hexists',KEYS[1],'mode')==0 then return 0 end\n"           \
@@ -269,7 +286,7 @@
     "  end\n"                                                                  \
     "end\n"                                                                    \
     "redis.call('del',KEYS[1],KEYS[2])\n"                                      \
-    "announce('1')\n"                                                          \
+    ANNOUNCE("'01'")                                                           \
     "call(false)\n"                                                            \
     "return 1"
 

@@ -19,14 +19,12 @@
 
 /* At ms: the permits of the dead come back; how many. */
 #define RECLAIM                                                                \
-    "local function reclaim(ms)\n"                                             \
-    "  local due=redis.call('zrangebyscore',Z,'-inf',string.format('%.0f',ms))\n"\
-    "  for i=1,#due,500 do\n"                                                  \
-    "    redis.call('zrem',Z,unpack(due,i,math.min(i+499,#due)))\n"            \
-    "  end\n"                                                                  \
-    "  if #due>0 then redis.call('incrby',KEYS[1],#due) end\n"                 \
-    "  return #due\n"                                                          \
-    "end\n"
+    "local due=redis.call('zrangebyscore',Z,'-inf',string.format('%.0f',ms))\n"\
+    "for i=1,#due,500 do\n"                                                    \
+    "  redis.call('zrem',Z,unpack(due,i,math.min(i+499,#due)))\n"              \
+    "end\n"                                                                    \
+    "local back=#due\n"                                                        \
+    "if back>0 then redis.call('incrby',KEYS[1],back) end\n"
 
 /* Those are told who can have what they want of v permits. */
 #define CALL_SEM                                                               \
@@ -70,28 +68,45 @@
 /* All permits are back, and Redisson does not listen: as if it had never been. */
 #define END_SEM                                                                \
     "local kind=redis.call('get',KIND)\n"                                      \
-    "if not announce(string.format('%.0f',v)) and\n"                           \
-    "  kind=='s '..string.format('%.0f',v) and redis.call('exists',Z)==0 then\n"\
+    ANNOUNCE("'0'..string.format('%.0f',v)")                                   \
+    "if not ears and kind=='s '..string.format('%.0f',v) and\n"                \
+    "  redis.call('exists',Z)==0 then\n"                                       \
     "  redis.call('del',KEYS[1],KEYS[2],KIND)\n"                               \
     "end\n"
 
+/* The hold goes to us; n is its token. */
+#define GRANT_SEM                                                              \
+    SHARED                                                                     \
+    NOTE                                                                       \
+    "if v then\n"                                                              \
+    "  redis.call('decrby',KEYS[1],k)\n"                                       \
+    "else\n"                                                                   \
+    "  redis.call('set',KEYS[1],size-k)\n"                                     \
+    "end\n"                                                                    \
+    "if not kind then\n"                                                       \
+    "  kind=v and met or made\n"                                               \
+    "  redis.call('set',KIND,kind)\n"                                          \
+    "end\n"                                                                    \
+    "for i=1,k do\n"                                                           \
+    "  redis.call('zadd',Z,due,ARGV[1]..':'..string.format('%.0f',i))\n"       \
+    "end\n"                                                                    \
+    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "ARGV[2]")
+
 #define ENDS_SEM                                                               \
     "local L,P,CH,MARK,Z,KIND=KEYS[4],KEYS[5],ARGV[2],ARGV[3],KEYS[6],\n"      \
-    "  KEYS[7]\n"                                                              \
-    AFTER                                                                      \
-    LINE("s")                                                                  \
-    CALL_SEM
+    "  KEYS[7]\n"
+
 
 #define SCRIPTS_SEMAPHORE                                                      \
     [RD_TAKE_SEM] =                                                            \
     CLOCK                                                                      \
     "local TOKEN,L,P,Z,KIND=KEYS[3],KEYS[4],KEYS[5],KEYS[6],KEYS[7]\n"         \
     "local ms,k,size=math.floor(now/1000),tonumber(ARGV[9]),tonumber(ARGV[10])\n"\
-    "local v,kind,back=redis.call('get',KEYS[1]),redis.call('get',KIND),0\n"   \
+    "local v,kind,came=redis.call('get',KEYS[1]),redis.call('get',KIND),0\n"   \
     "local made,met='s '..ARGV[10],'r '..ARGV[10]\n"                           \
-    RECLAIM                                                                    \
     "if v then\n"                                                              \
-    "  back=reclaim(ms)\n"                                                     \
+    RECLAIM                                                                    \
+    "  came=back\n"                                                            \
     "  v=(tonumber(v) or -1e9)+back\n"                                         \
     "  local out=redis.call('zcard',Z)\n"                                      \
     "  local known=kind==made or kind==met and v+out<=size\n"                  \
@@ -113,10 +128,14 @@
     SHARED                                                                     \
     "  return {2,now,n}\n"                                                     \
     "end\n"                                                                    \
+    "local free=v or size\n"                                                   \
+    "if free>=k and came==0 and " ALONE " then\n"                              \
+    GRANT_SEM                                                                  \
+    "  return {2,now,n}\n"                                                     \
+    "end\n"                                                                    \
     LINE("s")                                                                  \
     GONE                                                                       \
     CALL_SEM                                                                   \
-    "local free=v or size\n"                                                   \
     "local fits,passed,sum,i=free>=k,nil,0,0\n"                                \
     "if fits and ARGV[7]=='1' then\n"                                          \
     "  walk(function(w,til,seen,ear,fair,want)\n"                              \
@@ -135,25 +154,11 @@
     "end\n"                                                                    \
     "if fits then\n"                                                           \
     COME                                                                       \
-    SHARED                                                                     \
-    NOTE                                                                       \
-    "  if v then\n"                                                            \
-    "    redis.call('decrby',KEYS[1],k)\n"                                     \
-    "  else\n"                                                                 \
-    "    redis.call('set',KEYS[1],size-k)\n"                                   \
-    "  end\n"                                                                  \
-    "  if not kind then\n"                                                     \
-    "    kind=v and met or made\n"                                             \
-    "    redis.call('set',KIND,kind)\n"                                        \
-    "  end\n"                                                                  \
-    "  for i=1,k do\n"                                                         \
-    "    redis.call('zadd',Z,due,ARGV[1]..':'..string.format('%.0f',i))\n"     \
-    "  end\n"                                                                  \
-    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "ARGV[2]")           \
-    "  if back>0 or by_chance then call(free-k) end\n"                         \
+    GRANT_SEM                                                                  \
+    "  if came>0 or by_chance then call(free-k) end\n"                         \
     "  return {2,now,n}\n"                                                     \
     "end\n"                                                                    \
-    "if back>0 or passed and ARGV[6]=='2' then call(free) end\n"               \
+    "if came>0 or passed and ARGV[6]=='2' then call(free) end\n"               \
     "local first=redis.call('zrange',Z,0,0,'withscores')[2]\n"                 \
     "local out=redis.call('zcard',Z)\n"                                        \
     STAND("first and math.max(first-ms,0) or -1",                              \
@@ -162,10 +167,17 @@
     ENDS_SEM                                                                   \
     REST_SEM                                                                   \
     "if not freed then return k>0 and 1 or 0 end\n"                            \
-    "if redis.call('exists',L)==1 then call(v) end\n"                          \
+    "if redis.call('exists',L)==0 then return 1 end\n"                         \
+    NOW                                                                        \
+    LINE("s")                                                                  \
+    CALL_SEM                                                                   \
+    "call(v)\n"                                                                \
     "return 1",                                                                \
     [RD_LEAVE_SEM] =                                                           \
     ENDS_SEM                                                                   \
+    NOW                                                                        \
+    LINE("s")                                                                  \
+    CALL_SEM                                                                   \
     "forget(ARGV[1])\n"                                                        \
     REST_SEM                                                                   \
     "if redis.call('exists',L)==1 then call(tonumber(v) or 1e9) end\n"         \
@@ -201,7 +213,8 @@
     "local ms=t[1]*1000+math.floor(t[2]/1000)\n"                               \
     WAITERS                                                                    \
     RECLAIM                                                                    \
-    "local size=v+reclaim(ms)+redis.call('zcard',Z)\n"                         \
+    "v=v+back\n"                                                               \
+    "local size=v+redis.call('zcard',Z)\n"                                     \
     "if kind=='l' and redis.call('exists',Z)==0 then\n"                        \
     "  return {'l',0,0,v,holders,waiters}\n"                                   \
     "end\n"                                                                    \
@@ -226,8 +239,10 @@
     "  string.match(kind,'^%a (%d+)') or size,v,holders,waiters}",              \
     [RD_BREAK_STRING] =                                                        \
     ENDS_SEM                                                                   \
-    RECLAIM                                                                    \
-    "local kind=redis.call('get',KIND)\n"                                      \
+    NOW                                                                        \
+    LINE("s")                                                                  \
+    CALL_SEM                                                                   \
+    "local kind,ms=redis.call('get',KIND),math.floor(now/1000)\n"              \
     "if redis.call('exists',KEYS[1])==0 then return 0 end\n"                   \
     "if kind=='l' and redis.call('exists',Z)==0 then\n"                        \
     "  redis.call('del',KEYS[1],KIND)\n"                                       \
@@ -235,7 +250,7 @@
     "  return 1\n"                                                             \
     "end\n"                                                                    \
     "if not kind and redis.call('exists',Z)==0 then return " RD_TEXT(RD_OTHER) " end\n"           \
-    "reclaim(math.floor(now/1000))\n"                                          \
+    RECLAIM                                                                    \
     "local out=redis.call('zcard',Z)\n"                                        \
     "local v=redis.call('incrby',KEYS[1],out)\n"                               \
     "redis.call('del',Z,KEYS[2])\n"                                            \

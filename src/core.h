@@ -319,16 +319,18 @@ static inline void hf__name_lock(struct hf__name *n)
 void hf__name_put(struct hf__name *); /* one handle less */
 void hf__name_unref_locked(struct hf__name *);
 /* Whoever was woken under the mutex wants it next: they are told afterwards. */
-static inline void hf__name_unlock(struct hf__name *n)
+static inline void hf__first_unlock(struct hf__name *n)
 {
-    uint32_t *word;
+    uint32_t *word = n->to_wake;
 
-    n = hf__name_first(n);
-    word = n->to_wake;
     n->to_wake = NULL;
     hf__mutex_unlock(&n->mu);
     if (word)
         hf__futex_wake(word, 1);
+}
+static inline void hf__name_unlock(struct hf__name *n)
+{
+    hf__first_unlock(hf__name_first(n));
 }
 /* Sends what the gate wants sent and sets the timer; name->mu is held. */
 void hf__name_run(struct hf__name *, hf__time now);

@@ -570,3 +570,15 @@ void hf__gate_downgrade(struct hf__gate *from, struct hf__gate *to,
     from->count = 0;
     rethink(from);
 }
+
+bool hf__gate_quick_unshare(struct hf__gate *g, uint64_t owner)
+{
+    struct hf__reader *r = g->owner == HF__READERS ? g->readers : NULL;
+
+    if (!r || r->owner != owner || r->count != 1 || r->next)
+        return false;
+    g->readers = NULL;
+    r->next = g->left;
+    g->left = r;
+    return true;
+}

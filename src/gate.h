@@ -223,26 +223,19 @@ static inline void hf__gate_quick_share(struct hf__gate *g,
     g->join_until = HF__NEVER;
 }
 
+/* Is that owner, and nobody else, one who reads, and once? Its entry goes back
+ * then. (Not those who have lost it.) */
+bool hf__gate_quick_unshare(struct hf__gate *, uint64_t owner);
+
 /* The same for a release: the caller lets go of lease.hold_id. */
 static inline bool hf__gate_quick_release(struct hf__gate *g, uint64_t owner)
 {
-    struct hf__reader *r = NULL;
-
-    if (g->owner == HF__READERS && g->count == 1) { /* not those who lost it */
-        r = g->readers;
-        if (r->owner != owner || r->count != 1 || r->next)
-            return false;
-        owner = HF__READERS;
-    }
-    if (g->owner != owner || g->count != 1 || g->head ||
-        g->lease.state != HF__HELD || g->lease.deadline != HF__NEVER ||
-        g->lease.drop || g->lease.letting_go)
+    if (g->count != 1 || g->head || g->lease.state != HF__HELD ||
+        g->lease.deadline != HF__NEVER || g->lease.drop || g->lease.letting_go)
         return false;
-    if (r) {
-        g->readers = NULL;
-        r->next = g->left;
-        g->left = r;
-    }
+    if (__builtin_expect(g->owner != owner, 0) &&
+        !hf__gate_quick_unshare(g, owner))
+        return false;
     g->owner = 0;
     g->count = 0;
     g->lease.state = HF__IDLE;

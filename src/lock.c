@@ -122,7 +122,10 @@ static inline bool acquire_quickly(struct hf__name *n, struct hf__waiter *w,
         hf__gate_quick_share(&n->gate, w, id, req.token);
     else
         hf__gate_quick_grant(&n->gate, w, id, req.token);
-    hf__name_own(n, w);
+    if (shared || n->kin || n->owner_thread != w->thread || n->watchers)
+        hf__name_own(n, w);
+    else
+        n->orphaned = false; /* the same thread again */
     return true;
 }
 
@@ -138,21 +141,30 @@ static bool acquire_line_quickly(struct hf__name *first, struct hf__waiter *w,
     return had;
 }
 
-static inline bool release_quickly(struct hf__name *n, uint64_t owner, int *rc)
+static inline bool release_quickly(struct hf__name *n, uint64_t owner,
+                                   bool has_kin, int *rc)
 {
     struct hf__req req = {.remote = &n->remote, .op = HF__RELEASE};
 
     if (!n->client->direct || !hf__gate_quick_release(&n->gate, owner))
         return false;
     req.hold_id = n->gate.lease.hold_id;
-    if (n->kin)
+    if (has_kin)
         hf__line_rest(n);
-    if (hf__name_first(n)->watchers)
+    if ((has_kin ? n->kin->first : n)->watchers)
         hf__name_arm(n, false);
     *rc = n->client->be->release(n->client->self, &req) == HF_ENOTOWNER
               ? HF_ELOST
               : 0;
     return true;
+}
+
+/* Of the line that the owner holds; name->mu is held. */
+static bool release_line_quickly(struct hf__name *first, uint64_t owner,
+                                 struct hf__name **line, int *rc)
+{
+    *line = hf__line_held(first, owner);
+    return release_quickly(*line, owner, true, rc);
 }
 
 /* From here on, until end_wait, neither handle nor name nor client go away.
@@ -385,7 +397,7 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
     lock->told = false;
     if (n->client->direct && (n->kin ? acquire_line_quickly(n, &a.w, opt->mode)
                                      : acquire_quickly(n, &a.w, false))) {
-        hf__name_unlock(n);
+        hf__first_unlock(n);
         return 0;
     }
     return acquire_slowly(&a, opt, err);
@@ -532,15 +544,14 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
         return rc;
     lock->told = false;
     line = lock->name;
-    if (line->kin)
-        line = hf__line_held(line, owner);
-    if (!release_quickly(line, owner, &rc)) {
+    if (line->kin ? !release_line_quickly(lock->name, owner, &line, &rc)
+                  : !release_quickly(line, owner, false, &rc)) {
         hf__sleeper_init(&s, NULL);
         r = (struct hf__releaser){.sleeper = &s};
         rc = hf__release(line, owner, &r);
     }
     if (rc != HF__PENDING) {
-        hf__name_unlock(lock->name);
+        hf__first_unlock(lock->name);
         return rc ? release_failed(lock, rc, err) : 0;
     }
     begin_wait(lock);
@@ -577,9 +588,8 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
         return rc;
     lock->told = false;
     line = lock->name;
-    if (line->kin)
-        line = hf__line_held(line, owner);
-    if (!release_quickly(line, owner, &rc))
+    if (line->kin ? !release_line_quickly(lock->name, owner, &line, &rc)
+                  : !release_quickly(line, owner, false, &rc))
         rc = hf__release(line, owner, NULL);
     hf__name_unlock(lock->name);
     hf__see_to_it(lock->name->client);

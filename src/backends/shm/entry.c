@@ -104,6 +104,9 @@ static void make_locked(struct shm *s, unsigned index,
     } else {
         atomic_store(&e->epoch, token);
     }
+    /* Tickets of two entries do not meet: who is late with the lease of a cell
+     * that has gone to another entry tells it by the ticket. */
+    atomic_store(&e->next_ticket, token);
     atomic_store(&e->kind, kind_of(remote));
     atomic_store(&e->permits, remote->permits);
     atomic_store(&e->name_len, remote->name_len);

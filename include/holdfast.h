@@ -346,12 +346,14 @@ HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
 /*
  * The caller's write hold becomes a read hold, with all its acquires and with
  * nobody between: readers that wait come in. Waits for the answer. 0;
- * ENOTOWNER: the caller does not write; ENOTSUP: not a read-write lock; ELOST;
+ * ENOTOWNER: the caller does not write; ENOTSUP: what it holds is not a
+ * read-write lock; ELOST;
  * EUNKNOWN: no answer in op_timeout. The caller reads then, but others may be
  * kept out until the next renewal. Else the codes of hf_lock_renew().
  */
 HF_API int hf_lock_downgrade(hf_lock *lock, hf_error *err);
-/* Always ENOTSUP: two readers that upgrade wait for each other for ever. */
+/* Never done: ENOTSUP for whoever holds it, else the codes of hf_lock_check().
+ * Two readers that upgrade would wait for each other for ever. */
 HF_API int hf_lock_upgrade(hf_lock *lock, hf_error *err);
 
 /* 0 if the caller holds it now; ELOST, ENOTOWNER, EINVAL, ECLOSED, EFORK. Never
@@ -399,7 +401,9 @@ typedef struct hf_part {
  * taken in one order everywhere, whatever the order given, so that two
  * programs with the same locks never wait for each other for ever. opt is for
  * each, but for mode and permits, which are the parts' own; wait_ms is for all
- * together. release_all lets go of all and returns the first failure.
+ * together. release_all lets go of all and returns the first failure. A lock
+ * may be there twice if the caller may acquire it twice, a semaphore may not:
+ * EINVAL.
  */
 HF_API int hf_lock_acquire_all(const hf_part *parts, size_t n,
                                const hf_acquire_options *opt, hf_error *err);
@@ -457,8 +461,9 @@ HF_API int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err);
 HF_API int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err);
 HF_API int hf_latch_get(hf_latch *latch, uint64_t *left, hf_error *err);
 
-/* Waits until the count is 0: 0; or ETIMEDOUT, ECANCELED, ECLOSED and what
- * hf_lock_acquire() says of the backend. cancel may be NULL. */
+/* Waits until the count is 0: 0; or EBUSY (wait_ms 0: it is not), ETIMEDOUT,
+ * ECANCELED, ECLOSED and what hf_lock_acquire() says of the backend. cancel may
+ * be NULL. */
 HF_API int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
                          hf_error *err);
 

@@ -292,7 +292,11 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
     case HF__GRANTED:
         return 0;
     case HF_EBUSY:
-        return hf__fail(err, rc, "\"%s\" is held by somebody else", name);
+        return hf__fail(err, rc,
+                        a->lock->name->remote.kind == HF_LATCH
+                            ? "\"%s\" has not come to 0"
+                            : "\"%s\" is held by somebody else",
+                        name);
     case HF_ETIMEDOUT:
         return hf__fail(err, rc, "\"%s\" was not granted within %lld ms", name,
                         (long long)opt->wait_ms);

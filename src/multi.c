@@ -1,7 +1,8 @@
 /*
  * Several locks at once. They are taken one after the other in one order that
  * every process finds by itself (by name, then kind, then the place), and
- * given back in the other; nobody who follows it can be part of a circle.
+ * given back in the other; nobody who follows it can be part of a circle. Of
+ * one lock the write comes first: a read within it is possible.
  */
 #include "core.h"
 
@@ -23,6 +24,28 @@ static int by_name(const void *a, const void *b)
     if (!rc)
         rc = strcmp(x->name->client->place, y->name->client->place);
     return rc;
+}
+
+static int by_turn(const void *a, const void *b)
+{
+    int rc = by_name(a, b);
+
+    return rc ? rc
+              : (int)((const hf_part *)a)->mode -
+                    (int)((const hf_part *)b)->mode;
+}
+
+/* Two who take some permits each, and then some more, may wait for each other.
+ */
+static int check_sorted(const hf_part *parts, size_t n, hf_error *err)
+{
+    for (size_t i = 1; i < n; i++)
+        if (parts[i].lock->name->remote.kind == HF_SEMAPHORE &&
+            !by_name(&parts[i - 1], &parts[i]))
+            return hf__fail(err, HF_EINVAL,
+                            "a semaphore is there twice; one part with all "
+                            "the permits would be right");
+    return 0;
 }
 
 static int check(const hf_part *parts, size_t n, hf_error *err)
@@ -77,13 +100,28 @@ static int still_held(const hf_part *parts, size_t n, hf_error *err)
     return 0;
 }
 
+static int take_all(const hf_part *sorted, size_t n,
+                    const hf_acquire_options *opt, hf__time until,
+                    hf_error *err)
+{
+    size_t got = 0;
+    int rc = 0;
+
+    while (got < n && !(rc = take(&sorted[got], opt, until, err)))
+        got++;
+    if (!rc)
+        rc = still_held(sorted, n, err);
+    if (rc)
+        give_back(sorted, got);
+    return rc;
+}
+
 int hf_lock_acquire_all(const hf_part *parts, size_t n,
                         const hf_acquire_options *opt, hf_error *err)
 {
     hf__time until = HF__NEVER;
     hf_client *c;
     hf_part *sorted;
-    size_t got;
     int rc = check(parts, n, err);
 
     if (rc)
@@ -100,15 +138,10 @@ int hf_lock_acquire_all(const hf_part *parts, size_t n,
     if (!sorted)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     memcpy(sorted, parts, n * sizeof(*sorted));
-    qsort(sorted, n, sizeof(*sorted), by_name);
-    for (got = 0; !rc && got < n; got++)
-        rc = take(&sorted[got], opt, until, err);
-    if (rc)
-        got--; /* the last one failed */
-    else
-        rc = still_held(sorted, n, err);
-    if (rc)
-        give_back(sorted, got);
+    qsort(sorted, n, sizeof(*sorted), by_turn);
+    rc = check_sorted(sorted, n, err);
+    if (!rc)
+        rc = take_all(sorted, n, opt, until, err);
     hf__free(c, sorted);
     return rc;
 }

@@ -301,6 +301,37 @@ static void test_multi_opposite_orders_in_processes(void)
     end(&s);
 }
 
+/* Two who take some permits, and then more, might wait for each other. */
+static void test_multi_semaphore_is_there_once(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *one = conf_lock_of(c, name, HF_SEMAPHORE, 5, 0);
+    hf_lock *two = conf_lock_of(c, name, HF_SEMAPHORE, 5, 0);
+    hf_part parts[] = {{one, HF_WRITE, 2}, {two, HF_WRITE, 3}};
+
+    EXPECT(HF_EINVAL, hf_lock_acquire_all(parts, 2, NULL, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_check(one));
+    OK(hf_lock_acquire_all(parts, 1, NULL, E));
+    OK(hf_lock_release_all(parts, 1, E));
+    conf_free(one);
+    conf_free(two);
+    OK(hf_close(c));
+}
+
+static void test_multi_writes_before_it_reads(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
+    hf_part parts[] = {{lock, HF_READ, 0}, {lock, HF_WRITE, 0}};
+
+    OK(hf_lock_acquire_all(parts, 2, NULL, E));
+    OK(hf_lock_release_all(parts, 2, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
 const struct conf_case conf_multi[] = {
     CONF_CASE(test_multi_takes_all_and_releases_all, CONF_EACH),
     CONF_CASE(test_multi_takes_none_if_one_is_busy, CONF_EACH),
@@ -310,6 +341,8 @@ const struct conf_case conf_multi[] = {
     CONF_CASE(test_multi_takes_none_if_one_is_lost_meanwhile,
               CONF_EACH | CONF_LEASE),
     CONF_CASE(test_multi_bad_arguments, CONF_EACH),
+    CONF_CASE(test_multi_semaphore_is_there_once, CONF_SEMAPHORE),
+    CONF_CASE(test_multi_writes_before_it_reads, CONF_RWLOCK),
     CONF_CASE(test_multi_opposite_orders_in_threads, CONF_EACH),
     CONF_CASE(test_multi_opposite_orders_in_processes, CONF_EACH),
     {0},

@@ -139,9 +139,24 @@ static bool keeps_locked(const hf_lock *lock, const struct hf__name *n)
 
     if (!g->owner || g->lease.state != HF__HELD || g->lease.drop)
         return false;
-    if (lock->owner)
-        return hf__gate_knows(g, lock->owner);
+    if (lock->owner && hf__gate_knows(g, lock->owner))
+        return true;
     return lock->name->handles == 1 && (g->shared || n->owner_thread);
+}
+
+/* Nobody will release through this handle what it has lost. */
+static void forget_lost(const hf_lock *lock)
+{
+    struct hf__name *n, *next;
+
+    for (n = hf__line_newest(lock->name); lock->owner && n; n = next) {
+        next = hf__line_after(n);
+        if (!hf__gate_knows(&n->gate, lock->owner))
+            continue;
+        hf__gate_forget(&n->gate, lock->owner);
+        if (n->kin)
+            hf__line_rest(n);
+    }
 }
 
 static bool in_use_locked(const hf_lock *lock)
@@ -183,8 +198,10 @@ int hf_lock_free(hf_lock *lock)
     if (!in_use && lock->async)
         hf__timers_unreserve(&c->timers);
     hf__mutex_unlock(&c->mu);
-    if (!in_use)
+    if (!in_use) {
+        forget_lost(lock);
         unwatch(lock);
+    }
     hf__name_unlock(lock->name);
     if (in_use)
         return HF_EBUSY;
@@ -257,11 +274,14 @@ int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns)
 
 static unsigned permits_held(const hf_lock *lock)
 {
+    hf__time now = hf__now();
     unsigned sum = 0;
 
     for (struct hf__name *n = hf__line_newest(lock->name); n;
          n = hf__line_after(n))
-        sum += n->gate.owner == lock->owner ? n->kin->permits : 0;
+        if (n->gate.owner == lock->owner &&
+            !hf__lease_expired(&n->gate.lease, now))
+            sum += n->kin->permits;
     return sum;
 }
 

@@ -132,6 +132,42 @@ static int refused(int rc, hf_error *err)
                     "because two that try would wait for each other for ever");
 }
 
+/* Threads that have exited release nothing: what they lost is forgotten, so
+ * that their lines are free for others. True: something was. */
+static bool forget_the_gone(struct hf__name *first)
+{
+    struct hf__name *n, *next;
+    bool any = false;
+
+    for (n = hf__line_newest(first); n; n = next) {
+        struct hf__reader *r = n->gate.shared ? n->gate.readers : NULL;
+
+        next = hf__line_after(n);
+        while (r && !(r->lost && hf__thread_gone(r->thread)))
+            r = r->next;
+        if (!r)
+            continue;
+        hf__gate_forget(&n->gate, r->owner);
+        hf__line_rest(n);
+        any = true;
+    }
+    return any;
+}
+
+/* Who joins others that wait for a latch is let through with them, though it
+ * may have been 0, and set again, before it came. So they look first. (A
+ * networked backend only tells of what is 0 when it is asked.) */
+static void look_at_latch(struct hf__name *first, hf__time now)
+{
+    if (first->remote.kind != HF_LATCH || !first->client->direct)
+        return;
+    for (struct hf__name *n = hf__line_newest(first); n; n = hf__line_after(n))
+        if (n->gate.lease.state == HF__WAITING) {
+            hf__lease_bell(&n->gate.lease, now);
+            hf__name_run(n, now);
+        }
+}
+
 int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
                  hf__time now, struct hf__name **out, hf_error *err)
 {
@@ -146,9 +182,12 @@ int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         rc = reserve_entry(first, err);
     if (rc)
         return rc;
+    look_at_latch(first, now);
     rc = hf__lines_for(&first->kin->lines, w, mode, now, &line);
     if (rc)
         return refused(rc, err);
+    if (!line && forget_the_gone(first))
+        line = hf__lines_unused(&first->kin->lines, mode);
     if (line)
         *out = name_of(line);
     else

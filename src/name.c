@@ -629,24 +629,19 @@ static void report_orphan(struct hf__name *n)
     hf__mutex_unlock(&c->mu);
 }
 
-static bool is_gone(const struct hf__thread *t)
-{
-    return t && __atomic_load_n(&t->gone, __ATOMIC_ACQUIRE);
-}
-
 /* Whoever exited while holding is reported. True: there is nobody else. */
 static bool deserted(struct hf__name *n)
 {
     bool all = true;
 
     if (!n->gate.shared) {
-        if (!is_gone(n->owner_thread))
+        if (!hf__thread_gone(n->owner_thread))
             return false;
         report_orphan(n);
         return true;
     }
     for (struct hf__reader *r = n->gate.readers; r; r = r->next) {
-        if (!is_gone(r->thread)) {
+        if (!hf__thread_gone(r->thread)) {
             all = all && r->lost;
         } else if (!r->orphaned) {
             r->orphaned = true;

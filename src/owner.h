@@ -28,6 +28,12 @@ static inline struct hf__thread *hf__thread_me(void)
                                                         : hf__thread_make();
 }
 
+/* Has it exited? NULL: a handle, which has not. */
+static inline bool hf__thread_gone(const struct hf__thread *t)
+{
+    return t && __atomic_load_n(&t->gone, __ATOMIC_ACQUIRE);
+}
+
 void hf__thread_ref(struct hf__thread *);
 void hf__thread_unref(struct hf__thread *); /* NULL is fine */
 

@@ -132,6 +132,29 @@ static void test_latch_lets_all_go_at_zero(void)
     end(&s);
 }
 
+/* Who comes after it was set again waits, whoever waits here still for the last
+ * time. */
+static void test_latch_set_again_is_another_wait(void)
+{
+    struct latches s;
+    struct waiter w;
+
+    begin(&s);
+    for (int i = 0; i < 5; i++) {
+        OK(hf_latch_set(s.l[0], 1, E));
+        start(&w, s.l[0]);
+        OK(hf_latch_down(s.l[0], NULL, E));
+        OK(hf_latch_set(s.l[0], 1, E));
+        EXPECT(HF_ETIMEDOUT, hf_latch_wait(s.l[0], 20, NULL, E));
+        EXPECT(HF_EBUSY, hf_latch_wait(s.l[1], 0, NULL, E));
+        OK(hf_latch_down(s.l[0], NULL, E));
+        COMES(conf_thread_ended(&w.t));
+        conf_thread_join(&w.t);
+        assert_int_equal(w.rc, 0);
+    }
+    end(&s);
+}
+
 static void test_latch_wait_ends_early(void)
 {
     struct latches s;
@@ -366,6 +389,7 @@ const struct conf_case conf_latch[] = {
     CONF_CASE(test_latch_is_set_once, CONF_LATCH),
     CONF_CASE(test_latch_stays_at_zero, CONF_LATCH),
     CONF_CASE(test_latch_lets_all_go_at_zero, CONF_LATCH),
+    CONF_CASE(test_latch_set_again_is_another_wait, CONF_LATCH),
     CONF_CASE(test_latch_wait_ends_early, CONF_LATCH),
     CONF_CASE(test_latch_wait_ends_with_the_client, CONF_LATCH),
     CONF_CASE(test_latch_async, CONF_LATCH),

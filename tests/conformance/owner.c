@@ -287,6 +287,25 @@ static void test_owner_thread_that_exits_is_reported_and_not_renewed(void)
     OK(hf_close(b));
 }
 
+/* No handle is left through which it could be released. */
+static void test_owner_last_handle_keeps_the_hold_of_a_thread(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(c, name);
+    hf_lock *other = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_free(lock));
+    EXPECT(HF_EBUSY, hf_lock_free(other));
+    lock = conf_lock(c, name);
+    OK(hf_lock_check(lock));
+    OK(hf_lock_release(lock, E));
+    OK(hf_lock_free(lock));
+    OK(hf_lock_free(other));
+    OK(hf_close(c));
+}
+
 const struct conf_case conf_owner[] = {
     CONF_CASE(test_owner_reentry_keeps_the_token_and_counts, CONF_EACH),
     CONF_CASE(test_owner_reentry_through_another_handle, CONF_EACH),
@@ -296,6 +315,7 @@ const struct conf_case conf_owner[] = {
     CONF_CASE(test_owner_handle_is_released_by_any_thread, CONF_EACH),
     CONF_CASE(test_owner_handles_exclude_each_other, CONF_EACH),
     CONF_CASE(test_owner_handle_outlives_the_thread, CONF_EACH),
+    CONF_CASE(test_owner_last_handle_keeps_the_hold_of_a_thread, CONF_EACH),
     CONF_CASE(test_owner_thread_that_exits_is_reported_and_not_renewed,
               CONF_EACH),
     {0},

@@ -90,6 +90,76 @@ static void test_rwlock_lease_of_a_reader_is_its_own(void)
     conf_group_close(&g);
 }
 
+struct room {
+    size_t used; /* atomic */
+};
+
+static void *give(void *ctx, size_t size)
+{
+    struct room *room = ctx;
+
+    __atomic_add_fetch(&room->used, 1, __ATOMIC_RELAXED);
+    return malloc(size);
+}
+
+static void take_back(void *ctx, void *p)
+{
+    struct room *room = ctx;
+
+    __atomic_sub_fetch(&room->used, 1, __ATOMIC_RELAXED);
+    free(p);
+}
+
+/* Reads with a lease, and ends without a release. */
+static void lose_in_thread(void *arg)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.mode = HF_READ;
+    opt.lease_ms = HF_LEASE_MIN_MS;
+    if (!hf_lock_acquire(arg, &opt, NULL))
+        WAIT_FOR(hf_lock_check(arg) == HF_ELOST);
+}
+
+static void lose_in_handle(hf_client *c, const char *name)
+{
+    hf_lock *lock = conf_lock_of(c, name, HF_RWLOCK, 0, HF_OWNER_HANDLE);
+
+    lose_in_thread(lock);
+    EXPECT(HF_ELOST, hf_lock_check(lock));
+    OK(hf_lock_free(lock));
+}
+
+/* What nobody will release any more takes no room. */
+static void test_rwlock_lost_holds_of_the_gone_are_forgotten(void)
+{
+    struct room room = {0};
+    hf_hooks hooks = {.ctx = &room, .alloc = give, .free = take_back};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    const char *name = conf_name();
+    size_t used = 0;
+    hf_client *c;
+    hf_lock *lock;
+
+    opt.hooks = &hooks;
+    c = conf_open_with(&opt);
+    lock = conf_lock_of(c, name, HF_RWLOCK, 0, 0);
+    for (int i = 0; i < 20; i++) {
+        struct conf_thread t;
+
+        conf_thread_start(&t, lose_in_thread, lock);
+        conf_thread_join(&t);
+        lose_in_handle(c, name);
+        if (i == 4)
+            used = __atomic_load_n(&room.used, __ATOMIC_RELAXED);
+    }
+    /* Each would keep a line, of some pieces. */
+    assert_true(__atomic_load_n(&room.used, __ATOMIC_RELAXED) < used + 15);
+    OK(hf_lock_free(lock));
+    OK(hf_close(c));
+    assert_int_equal(room.used, 0);
+}
+
 /* Going down keeps the hold, and its renewal. */
 static void test_rwlock_down_is_renewed(void)
 {
@@ -223,6 +293,8 @@ const struct conf_case conf_rwlock_ends[] = {
     CONF_CASE(test_rwlock_dead_waiting_writer_holds_nobody_up,
               CONF_FAIR | CONF_RWLOCK),
     CONF_CASE(test_rwlock_lease_of_a_reader_is_its_own,
+              CONF_EACH | CONF_RWLOCK | CONF_LEASE),
+    CONF_CASE(test_rwlock_lost_holds_of_the_gone_are_forgotten,
               CONF_EACH | CONF_RWLOCK | CONF_LEASE),
     CONF_CASE(test_rwlock_down_is_renewed, CONF_EACH | CONF_RWLOCK),
     CONF_CASE(test_rwlock_async, CONF_EACH | CONF_RWLOCK),

@@ -262,9 +262,10 @@ HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
 
 /*
  * Frees the handle. EBUSY, and nothing freed, while an acquire or release
- * through it is under way, while it is held by this handle (HF_OWNER_HANDLE),
- * or while a thread holds the lock and this is the client's last handle on its
- * name: a thread may release through any of them. A hold that was lost does
+ * through it is under way, while it is held by this handle (HF_OWNER_HANDLE, a
+ * semaphore), or while a thread holds the lock and this is the client's last
+ * handle on its name: a thread may release through any of those without
+ * HF_OWNER_HANDLE. A hold that was lost does
  * not count. EFORK in a child. NULL is 0.
  */
 HF_API int hf_lock_free(hf_lock *lock);
@@ -368,8 +369,9 @@ HF_API int hf_lock_count(hf_lock *lock, unsigned *count);
 /*
  * A descriptor that becomes readable when the hold of this handle's lock is
  * lost, without any thread having to be on time (a timer set to the
- * deadline). The library's; valid until hf_lock_free(). Negative code on
- * failure.
+ * deadline). It may be cleared by the next acquire or release through the
+ * handle, on any thread: a thread that relies on it has a handle of its own.
+ * The library's; valid until hf_lock_free(). Negative code on failure.
  */
 HF_API int hf_lock_fd(hf_lock *lock);
 

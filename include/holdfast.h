@@ -229,7 +229,8 @@ enum hf_fairness {
 
 enum hf_lock_flag {
     HF_OWNER_HANDLE = 1 << 0,  /* owned by the handle, not by the thread */
-    HF_NOT_REENTRANT = 1 << 1, /* a second acquire is EDEADLK */
+    HF_NOT_REENTRANT = 1 << 1, /* a second acquire is EDEADLK; a
+                                  semaphore gives what it has all the same */
 };
 
 typedef struct hf_lock_options {

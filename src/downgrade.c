@@ -27,14 +27,17 @@ static int begin(hf_lock *lock, struct hf__name **into, hf_error *err)
  * lease leaves its end where it is. */
 static int tell_again(hf_lock *lock, struct hf__name *into, hf_error *err)
 {
-    int64_t left_ms = 0;
+    int64_t left_ms = 0; /* of a renewed one: as long as before */
+    bool over = false;
 
     hf__name_lock(into);
-    if (into->gate.lease.fixed)
+    if (into->gate.lease.fixed) {
         left_ms = (into->gate.lease.until - hf__now()) / HF__MS;
+        over = left_ms <= 0;
+    }
     hf__name_unlock(into);
-    return left_ms < 0 ? hf__fail(err, HF_ELOST, "the lease is over")
-                       : hf__renew(lock, left_ms, err);
+    return over ? hf__fail(err, HF_ELOST, "the lease is over")
+                : hf__renew(lock, left_ms, err);
 }
 
 /* The hold is `into`'s, whatever the server will say. */

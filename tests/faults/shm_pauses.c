@@ -330,7 +330,7 @@ static void end_scene(pid_t pid)
 
 static void victim_main(const struct part *part, int n)
 {
-    struct seat s = {NULL, NULL, VICTIM};
+    struct seat s = {NULL, NULL, VICTIM, NULL};
 
     if (sit(&s, VICTIM, NULL))
         _exit(3);

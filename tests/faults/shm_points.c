@@ -406,7 +406,7 @@ static bool is_playable(const struct scenario *sc)
 
 static void victim_main(const struct scenario *sc, int n)
 {
-    struct seat s = {NULL, NULL, VICTIM};
+    struct seat s = {NULL, NULL, VICTIM, NULL};
 
     if (!sc->early && sit(&s, VICTIM, NULL))
         _exit(3);

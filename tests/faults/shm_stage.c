@@ -168,10 +168,14 @@ const struct stage_cast stage_shared[] = {
     {"the waiters read", HF_RWLOCK, HF_FAIR, 4095, {1, 0, 1, 0, 0}},
     {"the holders read", HF_RWLOCK, HF_FAIR, 4095, {0, 1, 0, 0, 1}},
     {"all but the victim read", HF_RWLOCK, HF_FAIR, 4095, {0, 1, 1, 0, 1}},
+    {"all but the prober read", HF_RWLOCK, HF_FAIR, 4095, {1, 1, 1, 0, 1}},
+    {"1 of 5 each", HF_SEMAPHORE, HF_FAIR, 5, {1, 1, 1, 5, 1}},
     {"2 of 3 each", HF_SEMAPHORE, HF_FAIR, 3, {2, 2, 2, 3, 2}},
     {"1 and 2 of 3 wait", HF_SEMAPHORE, HF_FAIR, 3, {1, 3, 2, 3, 3}},
     {"1 waits behind 2 of 3", HF_SEMAPHORE, HF_FAIR, 3, {2, 2, 1, 3, 2}},
 };
+const struct stage_cast stage_latch = {
+    "latch", HF_LATCH, HF_FAIR_DEFAULT, 0, {0}};
 const int stage_shared_len = sizeof(stage_shared) / sizeof(stage_shared[0]);
 
 uint32_t stage_permits(enum stage_role role)
@@ -197,6 +201,8 @@ int sit(struct seat *s, enum stage_role role, hf_error *err)
     opt.kind = stage_cast->kind;
     opt.fairness = stage_cast->fairness;
     opt.permits = opt.kind == HF_SEMAPHORE ? stage_cast->size : 0;
+    if (!rc && opt.kind == HF_LATCH)
+        return hf_latch_new(s->client, "x", 1, &s->latch, err);
     if (!rc)
         rc = hf_lock_new(s->client, "x", 1, &opt, &s->lock, err);
     return rc;
@@ -205,6 +211,7 @@ int sit(struct seat *s, enum stage_role role, hf_error *err)
 void stand_up(struct seat *s)
 {
     hf_lock_free(s->lock);
+    hf_latch_free(s->latch);
     hf_close(s->client);
 }
 
@@ -305,9 +312,12 @@ int enter(struct seat *s, int64_t wait_ms, int64_t lease_ms, hf_error *err)
         opt.permits = stage_permits(s->role);
     else if (stage_permits(s->role) < stage_cast->size)
         opt.mode = HF_READ;
-    rc = hf_lock_acquire(s->lock, &opt, err);
+    if (s->latch)
+        rc = hf_latch_wait(s->latch, wait_ms, &cancel, err);
+    else
+        rc = hf_lock_acquire(s->lock, &opt, err);
     entered_at = now_ns();
-    if (!rc)
+    if (!rc && s->lock)
         go_in(s);
     return rc;
 }
@@ -338,6 +348,10 @@ static int obey(struct seat *s, const struct order *o, hf_error *err)
         return enter(s, o->wait_ms, o->lease_ms, err);
     case 'r':
         return leave(s, err);
+    case 's':
+        return hf_latch_set(s->latch, (uint64_t)o->lease_ms, err);
+    case 'd':
+        return hf_latch_down(s->latch, NULL, err);
     case 'b':
         return hf_break(s->client, "x", 1, err);
     case 'o':
@@ -351,7 +365,7 @@ static int obey(struct seat *s, const struct order *o, hf_error *err)
 
 static void actor_main(int fd, enum stage_role role)
 {
-    struct seat s = {NULL, NULL, role};
+    struct seat s = {NULL, NULL, role, NULL};
     hf_error err = HF_ERROR_INIT;
     struct order o;
     int rc = sit(&s, role, &err);
@@ -361,7 +375,7 @@ static void actor_main(int fd, enum stage_role role)
         struct answer a = {rc, 0, entered_at, {0}};
 
         snprintf(a.text, sizeof(a.text), "%s", err.text);
-        if (!rc)
+        if (!rc && s.lock)
             hf_lock_token(s.lock, &a.token);
         if (write(fd, &a, sizeof(a)) != sizeof(a) ||
             read(fd, &o, sizeof(o)) != sizeof(o))
@@ -418,12 +432,13 @@ bool actor_hear(struct actor *a, struct answer *answer, int timeout_ms)
            read(a->fd, answer, sizeof(*answer)) == sizeof(*answer);
 }
 
-/* Shared grants do not raise it. */
+/* Shared grants do not raise it, and a latch has none. */
 static void check_token(const struct actor *a, uint64_t token)
 {
-    bool is_shared = stage_permits(a->role) < stage_cast->size;
+    bool is_alone = stage_permits(a->role) == stage_cast->size &&
+                    stage_cast->kind != HF_LATCH;
 
-    if (is_shared ? token < stage_last_token : token <= stage_last_token)
+    if (is_alone ? token <= stage_last_token : token < stage_last_token)
         stage_blame("a token did not rise");
     stage_last_token = token;
 }
@@ -460,12 +475,17 @@ void check_grant(const struct actor *actor, const struct answer *a,
 /* ---- what is in the file --------------------------------------------------
  */
 
+static bool is_shared(void)
+{
+    return stage_cast->kind == HF_RWLOCK || stage_cast->kind == HF_SEMAPHORE;
+}
+
 /* What a cell of a shared kind has. */
 static unsigned has(unsigned cell)
 {
     struct shm_entry *e = &stage_file->entry[0];
 
-    if (stage_cast->kind == HF_MUTEX)
+    if (!is_shared())
         return 0;
     return shm_has(stage_file, atomic_load(&e->word), cell);
 }
@@ -528,7 +548,7 @@ void check_leaks(int clients)
         slots += atomic_load(&f->slot[i].state) != SHM_SLOT_FREE;
     for (unsigned i = 0; i < SHM_NAMES; i++)
         names += atomic_load(&f->hash[i]) != 0;
-    if (stage_cast->kind != HF_MUTEX)
+    if (is_shared())
         used = shm_used(atomic_load(&f->entry[0].word));
     snprintf(text, sizeof(text),
              "left behind: %d cells, %d slots, %d names, %u permits", cells,

@@ -65,16 +65,17 @@ struct actor {
     enum stage_role role;
 };
 
-struct seat { /* a client and its lock */
+struct seat { /* a client and its lock, or its latch */
     hf_client *client;
     hf_lock *lock;
     enum stage_role role;
+    hf_latch *latch;
 };
 
 extern struct stage *stage;
 extern struct shm_file *stage_file; /* read-only */
 extern const struct stage_cast *stage_cast;
-extern const struct stage_cast stage_mutex[2], stage_shared[];
+extern const struct stage_cast stage_mutex[2], stage_shared[], stage_latch;
 extern const int stage_shared_len;
 extern char stage_fault[200]; /* the first that was found, or "" */
 extern char stage_path[96];   /* of the file */
@@ -119,7 +120,8 @@ int go_down(struct seat *, hf_error *); /* from writing to reading */
 
 void actor_begin(struct actor *, enum stage_role);
 void actor_end(struct actor *, int sig); /* 0: it closes and exits */
-/* a acquire (ended by SIGUSR1), r release, o open anew, b break, q quit */
+/* a acquire or wait for the latch (ended by SIGUSR1), r release, o open anew,
+ * b break, q quit; of a latch: s set to that lease, d count down */
 void actor_tell(struct actor *, char verb, int64_t wait_ms, int64_t lease_ms);
 bool actor_hear(struct actor *, struct answer *, int timeout_ms);
 /* Tells and hears; what is not 0 is a fault. */

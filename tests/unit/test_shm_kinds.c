@@ -262,6 +262,55 @@ static void test_permits_of_many_dead_come_back(void **state)
     munmap(f, sizeof(*f));
 }
 
+/* Takes one permit of two, or waits to. */
+static pid_t child_takes(const char *url)
+{
+    pid_t pid = fork();
+
+    if (!pid) {
+        take(make_lock(open_client(url), HF_SEMAPHORE, 2), HF_WRITE, HF_FOREVER,
+             0, NULL);
+        for (;;)
+            pause();
+    }
+    return pid;
+}
+
+/* Whoever becomes the first in the queue has other holders to watch than the
+ * one before it, who holds it now. */
+static void test_next_in_the_queue_watches_all_holders(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url), *other = open_client(p->url);
+    hf_lock *lock = make_lock(client, HF_SEMAPHORE, 2);
+    struct shm_file *f = map(p);
+    struct writer w = {.lock = make_lock(other, HF_SEMAPHORE, 2)};
+    pid_t holds = child_takes(p->url), waits;
+    int64_t at;
+
+    while (shm_used(atomic_load(&f->entry[0].word)) < 1)
+        poll(NULL, 0, 1);
+    OK(take(lock, HF_WRITE, 0, 0, NULL));
+    waits = child_takes(p->url);
+    await_waiters(client, 1);
+    OK(pthread_create(&w.thread, NULL, write_once, &w));
+    await_waiters(client, 2);
+    poll(NULL, 0, 50);
+    OK(hf_lock_release(lock, NULL));
+    await_waiters(client, 1);
+    poll(NULL, 0, 50);
+    at = wait_now();
+    kill(holds, SIGKILL);
+    assert_in_range(end_writer(&w, at), 0, LIMIT_MS);
+    kill(waits, SIGKILL);
+    waitpid(holds, NULL, 0);
+    waitpid(waits, NULL, 0);
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    OK(hf_close(other));
+    munmap(f, sizeof(*f));
+}
+
 /* ---- stops --------------------------------------------------------------- */
 
 static void test_stopped_reader_loses_its_lease(void **state)
@@ -568,6 +617,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_many_readers_die_before_a_writer),
         TEST(test_permits_of_many_dead_come_back),
+        TEST(test_next_in_the_queue_watches_all_holders),
         TEST(test_stopped_reader_loses_its_lease),
         TEST(test_stopped_waiter_with_a_lease_holds_nobody_up),
         TEST(test_waiting_readers_are_let_in_in_one_go),

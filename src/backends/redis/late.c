@@ -19,8 +19,6 @@ struct rd_late {
     bool over;   /* it was let go: at that time once more */
     bool fair;
     uint8_t kind;
-    uint8_t mode : 1;
-    uint32_t permits;
     uint16_t name_len;
     char name[];
 };
@@ -41,8 +39,6 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
     l->over = !f->req;
     l->fair = m->fair;
     l->kind = m->kind;
-    l->mode = m->mode;
-    l->permits = m->permits;
     l->name_len = m->name_len;
     memcpy(l->name, m->name, m->name_len);
     l->next = r->late;
@@ -62,8 +58,6 @@ static void let_go(struct redis *r, const struct rd_late *l)
     struct hf__remote remote = {.name = l->name,
                                 .name_len = l->name_len,
                                 .kind = l->kind,
-                                .mode = l->mode,
-                                .permits = l->permits,
                                 .fair = l->fair};
     struct hf__req req = {
         .remote = &remote, .hold_id = l->hold_id, .op = HF__ABANDON};

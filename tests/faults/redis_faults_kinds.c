@@ -441,6 +441,22 @@ static void test_downgrade_lost_then_released(void **state)
     all_of_it_is_free(w, &reads, b);
 }
 
+/* A fixed lease ends when it was said to. */
+static void test_downgrade_keeps_the_end(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = near_of(w, &writes);
+    long long before;
+
+    assert_int_equal(take_lease(a, 0, 20000, NULL), 0);
+    assert_true(WAIT_FOR(redis_server_do(&w->server, "PTTL n") < 20000 - 200));
+    before = redis_server_do(&w->server, "PTTL n");
+    assert_int_equal(hf_lock_downgrade(a, &w->err), 0);
+    assert_true(redis_server_do(&w->server, "PTTL n") <= before);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    all_of_it_is_free(w, &reads, a);
+}
+
 /* ---- the latch ----------------------------------------------------------- */
 
 static uint64_t left_of(hf_latch *latch)
@@ -547,6 +563,7 @@ int run_kinds_faults(void)
         FAULT(test_downgrade_lost_is_made_good),
         FAULT(test_downgrade_answer_lost),
         FAULT(test_downgrade_lost_then_released),
+        FAULT(test_downgrade_keeps_the_end),
         FAULT(test_latch_answers_cut),
         FAULT(test_latch_waiter_cut_off),
     };

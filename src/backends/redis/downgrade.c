@@ -1,6 +1,7 @@
 /*
  * From write to read. The lines may be used for something else, or be gone, by
- * the time the question is sent, so that it carries a copy of the name.
+ * the time the question is sent, so that it carries a copy of the name. The
+ * lease ends when it would have: one that is renewed is so at once.
  */
 #include "redis.h"
 
@@ -56,7 +57,7 @@ int hf__rd_downgrade_encode(struct redis *r, struct hf__query *q)
     static const enum rd_key keys[] = {RD_KEY_LOCK, RD_KEY_HOLDS, RD_KEY_TOKEN,
                                        RD_KEY_LINE, RD_KEY_PARTY};
     static const enum rd_key args[] = {RD_CHANNEL_RW, RD_MARK_RW, RD_KEY_BASE};
-    struct rd_out *o = hf__rd_call(r, &q->req, RD_DOWNGRADE, 5, 5,
+    struct rd_out *o = hf__rd_call(r, &q->req, RD_DOWNGRADE, 5, 4,
                                    8 * (RD_KEY_MAX + 16) + 128);
 
     if (!o)
@@ -66,6 +67,5 @@ int hf__rd_downgrade_encode(struct redis *r, struct hf__query *q)
     hf__rd_put_owner(r, o, q->req.hold_id);
     for (size_t i = 0; i < 3; i++)
         hf__rd_put_key(o, args[i], q->name, q->name_len);
-    hf__rd_put_num(o, q->req.lease_ms);
     return 0;
 }

@@ -133,6 +133,19 @@
     "  redis.call('set',TOKEN,n,'px',ARGV[4])\n"                               \
     "end\n"
 
+/* n: of a new hold, exclusive or shared. */
+#define TOKEN_OF(is_exclusive)                                                 \
+    "local token\n"                                                            \
+    "if " is_exclusive " then\n"                                               \
+    MINT                                                                       \
+    "  token=string.format('%.0f',n)\n"                                        \
+    "  redis.call('set',TOKEN,token,'px',ARGV[4])\n"                           \
+    "else\n"                                                                   \
+    SHARED                                                                     \
+    "  token=n\n"                                                              \
+    "end\n"                                                                    \
+    "local n=token\n"
+
 /* Who we are, for people. */
 #define NOTE                                                                   \
     "redis.call('hset',KEYS[2],ARGV[1],(ARGV[7]=='1' and 'f' or 'u')..'\\n'..\n"\

@@ -84,16 +84,7 @@
 
 /* The hold goes to us; n is its token. */
 #define GRANT_RW                                                               \
-    "local token\n"                                                            \
-    "if ARGV[9]=='w' then\n"                                                   \
-    MINT                                                                       \
-    "  token=string.format('%.0f',n)\n"                                        \
-    "  redis.call('set',TOKEN,token,'px',ARGV[4])\n"                           \
-    "else\n"                                                                   \
-    SHARED                                                                     \
-    "  token=n\n"                                                              \
-    "end\n"                                                                    \
-    "local n=token\n"                                                          \
+    TOKEN_OF("ARGV[9]=='w'")                                                   \
     NOTE                                                                       \
     "if redis.call('pttl',KEYS[2])<tonumber(ARGV[2]) then\n"                   \
     "  redis.call('pexpire',KEYS[2],ARGV[2])\n"                                \
@@ -112,7 +103,8 @@
     "local L,P,CH,MARK,BASE=KEYS[4],KEYS[5],ARGV[2],ARGV[3],ARGV[4]\n"         \
     "local KEY=BASE..':'..ARGV[1]..':rwlock_timeout:1'\n"
 
-/* A write hold of the owner o in the hash at k becomes a read hold. */
+/* A write hold of the owner o in the hash at k becomes a read hold, with the same
+ * end, or ms from now. */
 #define GO_DOWN(k, holds, o, base, ms)                                         \
     "redis.call('set'," base "..':'.." o "..':rwlock_timeout:1',1,'px',\n"     \
     "  math.max(" ms ",redis.call('pttl'," k ")))\n"                           \
@@ -240,10 +232,7 @@
     "local f=redis.call('hmget',KEYS[1],ARGV[1],ARGV[1]..':write')\n"          \
     "if f[1] then return 1 end\n"                                              \
     "if not f[2] then return 0 end\n"                                          \
-    GO_DOWN("KEYS[1]", "KEYS[2]", "ARGV[1]", "BASE", "ARGV[5]")                \
-    "if redis.call('pttl',KEYS[1])<tonumber(ARGV[5]) then\n"                   \
-    "  redis.call('pexpire',KEYS[1],ARGV[5])\n"                                \
-    "end\n"                                                                    \
+    GO_DOWN("KEYS[1]", "KEYS[2]", "ARGV[1]", "BASE", "1")                      \
     ANNOUNCE("'01'")                                                           \
     "if redis.call('exists',L)==0 then return 1 end\n"                         \
     NOW                                                                        \

@@ -74,9 +74,9 @@
     "  redis.call('del',KEYS[1],KEYS[2],KIND)\n"                               \
     "end\n"
 
-/* The hold goes to us; n is its token. */
+/* The hold goes to us; n is its token. With all permits it is exclusive. */
 #define GRANT_SEM                                                              \
-    SHARED                                                                     \
+    TOKEN_OF("k==size")                                                        \
     NOTE                                                                       \
     "if v then\n"                                                              \
     "  redis.call('decrby',KEYS[1],k)\n"                                       \

@@ -8,9 +8,12 @@
 
 #include <string.h>
 
+/* Room for any one request with its script: what is let go needs no memory. */
+#define FIRST_SIZE 16384
+
 int hf__rd_out_reserve(struct redis *r, struct rd_out *o, size_t more)
 {
-    size_t used = o->len - o->from, cap = o->cap ? o->cap : 4096;
+    size_t used = o->len - o->from, cap = o->cap ? o->cap : FIRST_SIZE;
     char *data;
 
     if (o->cap - o->len >= more)

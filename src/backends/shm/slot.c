@@ -77,10 +77,14 @@ static unsigned process_of(unsigned tid)
     return at ? (unsigned)strtoul(at + 6, NULL, 10) : tid;
 }
 
+static unsigned owner_of(pthread_mutex_t *mutex)
+{
+    return atomic_load((shm_u32 *)mutex) & FUTEX_TID_MASK;
+}
+
 static int not_to_be_had(struct shm *s)
 {
-    pthread_mutex_t *mutex = &s->file->header.mutex;
-    unsigned tid = atomic_load((shm_u32 *)mutex) & FUTEX_TID_MASK;
+    unsigned tid = owner_of(&s->file->header.mutex);
 
     if (!tid)
         return s->core->why(s->client, HF_EBACKEND,
@@ -96,8 +100,15 @@ int hf__shm_lock(struct shm *s, hf__time within)
     pthread_mutex_t *mutex = &s->file->header.mutex;
     int rc = pthread_mutex_trylock(mutex);
 
-    if (rc == EBUSY)
+    /* As long as it goes from one to the next nobody is stopped in it: there
+     * are only many. */
+    for (int i = 0; i < 10 && (rc == EBUSY || rc == ETIMEDOUT); i++) {
+        unsigned owner = owner_of(mutex);
+
         rc = lock_within(mutex, within);
+        if (rc == ETIMEDOUT && owner_of(mutex) == owner)
+            break;
+    }
     if (rc == EOWNERDEAD)
         rc = pthread_mutex_consistent(mutex);
     if (rc == ETIMEDOUT)

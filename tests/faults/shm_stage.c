@@ -198,6 +198,8 @@ int sit(struct seat *s, enum stage_role role, hf_error *err)
     int rc = hf_open(stage_url, NULL, &s->client, err);
 
     s->role = role;
+    s->lock = NULL;
+    s->latch = NULL;
     opt.kind = stage_cast->kind;
     opt.fairness = stage_cast->fairness;
     opt.permits = opt.kind == HF_SEMAPHORE ? stage_cast->size : 0;

@@ -83,7 +83,7 @@ static int downgrade(hf_lock *lock, hf_error *err)
         if (rc)
             hf__name_unlock(lock->name);
     }
-    if (rc) {
+    if (rc || !into) {
         hf__flight_free(c, f);
         return rc;
     }

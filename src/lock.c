@@ -548,12 +548,14 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
         return rc;
     lock->told = false;
     line = lock->name;
-    if (line->kin ? !release_line_quickly(lock->name, owner, &line, &rc)
-                  : !release_quickly(line, owner, false, &rc)) {
-        hf__sleeper_init(&s, NULL);
-        r = (struct hf__releaser){.sleeper = &s};
-        rc = hf__release(line, owner, &r);
+    if (line->kin ? release_line_quickly(lock->name, owner, &line, &rc)
+                  : release_quickly(line, owner, false, &rc)) {
+        hf__first_unlock(lock->name);
+        return rc ? release_failed(lock, rc, err) : 0;
     }
+    hf__sleeper_init(&s, NULL);
+    r = (struct hf__releaser){.sleeper = &s};
+    rc = hf__release(line, owner, &r);
     if (rc != HF__PENDING) {
         hf__first_unlock(lock->name);
         return rc ? release_failed(lock, rc, err) : 0;

@@ -858,7 +858,7 @@ static void test_a_mark_alone_is_not_a_death(void **state)
     assert_int_equal(hf_lock_try(lock, NULL), HF_EBUSY);
     assert_int_equal(hf_lock_timed(lock, 50, NULL), HF_ETIMEDOUT);
     kill(pid, SIGKILL);
-    assert_int_equal(hf_lock_timed(lock, 100, NULL), 0);
+    assert_int_equal(hf_lock_timed(lock, DEATH_MS, NULL), 0);
     waitpid(pid, NULL, 0);
     hf_lock_release(lock, NULL);
     hf_lock_free(lock);

@@ -172,7 +172,7 @@ static void resource_write(struct world *w, struct message *m)
 
 static void process_event(struct process *p, const struct event *e)
 {
-    struct thread *t = e->a < THREADS_MAX ? &p->thread[e->a] : NULL;
+    struct thread *t = &p->thread[e->a < THREADS_MAX ? e->a : 0];
 
     switch (e->kind) {
     case EV_THREAD:

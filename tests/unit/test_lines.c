@@ -10,7 +10,7 @@ static size_t entries;
 /* The first is for writing, as in a client. */
 static struct hf__lines lines_of(enum hf_kind kind, size_t n)
 {
-    struct hf__lines s;
+    struct hf__lines s = {0};
 
     woken_len = 0;
     entries = 0;

@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ABI 2
+#define HF__ABI 3
 
 typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
 #define HF__NEVER INT64_MAX
@@ -79,7 +79,9 @@ struct hf__req {
                            through the keeper */
     bool flying : 1;    /* the core's: submitted, not yet processed */
     uint32_t lease_ms;  /* attempt, renew: lease to ask for, never 0 */
-    uint32_t permits;   /* attempt: of a semaphore, how many; else 1 */
+    uint32_t session_ms; /* HF__SESSION, out, of GRANTED: from sent_at on the
+                           server keeps the session for that long */
+    uint32_t permits;    /* attempt: of a semaphore, how many; else 1 */
 };
 
 /*
@@ -113,7 +115,8 @@ struct hf__batch {
     struct hf__renewal {
         struct hf__remote *remote;
         uint64_t hold_id;
-        uint32_t lease_ms;
+        uint32_t lease_ms;   /* HF__SESSION: of no meaning */
+        uint32_t session_ms; /* HF__SESSION, out, of DONE */
         int16_t result;
     } * item;
 };
@@ -189,6 +192,9 @@ struct hf__core {
     /* What a QUEUED attempt waits for may have happened. Only marks. From
      * advance() only. */
     void (*bell)(hf_client *, struct hf__remote *);
+    /* The hold of that id is gone: taken away, or its session is over. Only
+     * marks. From advance() only. */
+    void (*lost)(hf_client *, struct hf__remote *, uint64_t hold_id);
     /* HF_EVENT_DOWN, HF_EVENT_UP; HF_EVENT_LOST: every hold is lost (this one
      * from anywhere, the others with the client's mutex held). */
     void (*session)(hf_client *, int event);
@@ -214,6 +220,12 @@ struct hf__core {
 enum hf__backend_flag {
     HF__DIRECT = 1 << 0,
     HF__ENDLESS = 1 << 1, /* a hold without a fixed lease needs no renewal */
+    /* Holds and places live as long as a session that all of a client share:
+     * nothing ends by itself before it. A fixed lease is kept by the core,
+     * which renews it like any other and lets go at its end. When a session is
+     * over the backend reports its holds as lost, what was to be let go as
+     * DONE, pending attempts as EUNKNOWN, and rings for those who queue. */
+    HF__SESSION = 1 << 2,
 };
 
 struct hf__backend {

@@ -305,6 +305,7 @@ static int configure(hf_client *c, const char *text,
     config->caps = c->caps;
     c->direct = c->be->flags & HF__DIRECT;
     c->endless = c->be->flags & HF__ENDLESS;
+    c->session = c->be->flags & HF__SESSION;
     return 0;
 }
 

@@ -74,6 +74,7 @@ struct hf__name {
     bool orphaned : 1;   /* its owner has exited; reported */
     bool rings : 1;      /* direct: it was asked for those who never park */
     /* client->mu: */
+    uint64_t lost_id; /* a hold that is gone; 0: none */
     struct {
         bool in_news : 1, ask_ready : 1, let_go_ready : 1, rang : 1;
         bool session_lost : 1;
@@ -152,7 +153,7 @@ struct hf_client {
     char *place; /* the URL without user, password and options */
     uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
     int fairness; /* of the URL; 0: the backend's */
-    bool direct, endless;
+    bool direct, endless, session;
     int caps[HF_LATCH + 1];
     int epfd;               /* the backend's descriptors, and wake_fd */
     int wake_fd;            /* ends the driver's sleep */

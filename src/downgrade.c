@@ -27,12 +27,14 @@ static int begin(hf_lock *lock, struct hf__name **into, hf_error *err)
  * lease leaves its end where it is. */
 static int tell_again(hf_lock *lock, struct hf__name *into, hf_error *err)
 {
+    const struct hf__lease *l = &into->gate.lease;
     int64_t left_ms = 0; /* of a renewed one: as long as before */
     bool over = false;
 
     hf__name_lock(into);
-    if (into->gate.lease.fixed) {
-        left_ms = (into->gate.lease.until - hf__now()) / HF__MS;
+    if (l->fixed) {
+        left_ms =
+            ((l->session ? l->kept_until : l->until) - hf__now()) / HF__MS;
         over = left_ms <= 0;
     }
     hf__name_unlock(into);

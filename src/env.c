@@ -130,6 +130,14 @@ static void core_bell(hf_client *c, struct hf__remote *remote)
     news(c, n);
 }
 
+static void core_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id)
+{
+    struct hf__name *n = hf__container(remote, struct hf__name, remote);
+
+    n->lost_id = hold_id;
+    news(c, n);
+}
+
 /* May come from a direct backend on any thread: the keeper spreads it. */
 static void core_session(hf_client *c, int event)
 {
@@ -235,6 +243,7 @@ const struct hf__core hf__core = {
     .why = core_why,
     .done = core_done,
     .bell = core_bell,
+    .lost = core_lost,
     .session = core_session,
     .watch = core_watch,
     .need_background = core_need_background,

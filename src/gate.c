@@ -509,13 +509,14 @@ void hf__gate_tick(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
 bool hf__gate_renewable(const struct hf__gate *g, hf__time now)
 {
     const struct hf__lease *l = &g->lease;
+    uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
 
     if (l->state != HF__HELD || l->drop || l->renewing)
         return false;
     if (l->endless && !l->fixed)
         return true; /* whenever somebody looks: it may have been broken */
     return l->renew_at != HF__NEVER &&
-           now >= l->renew_at - (hf__time)l->lease_ms * HF__MS / 12;
+           now >= l->renew_at - term_ms * HF__MS / 12;
 }
 
 bool hf__gate_idle(const struct hf__gate *g)

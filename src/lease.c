@@ -22,6 +22,7 @@ void hf__lease_init(struct hf__lease *l, bool endless)
                             .renew_at = HF__NEVER,
                             .look_at = HF__NEVER,
                             .max_until = HF__NEVER,
+                            .kept_until = HF__NEVER,
                             .resend_at = HF__NEVER};
 }
 
@@ -58,12 +59,13 @@ static enum hf__todo let_go(struct hf__lease *l, hf__time now)
     l->unsure = false;
     l->resend_at = HF__NEVER;
     /* A hold that needs no renewal is never forgotten by itself, nor is a
-     * place in such a queue. Elsewhere a place is forgotten when no looks come
-     * any more, not with the lease. */
+     * place in such a queue, nor what a session keeps. Elsewhere a place is
+     * forgotten when no looks come any more, not with the lease. */
     l->gone_at = now + (hf__time)l->lease_ms * HF__MS;
     if (l->let_go_op == HF__ABANDON)
         l->gone_at += PLACE;
-    if (l->endless && (!l->fixed || l->let_go_op == HF__ABANDON))
+    if (l->session ||
+        (l->endless && (!l->fixed || l->let_go_op == HF__ABANDON)))
         l->gone_at = HF__NEVER;
     return HF__TODO_LET_GO;
 }
@@ -104,27 +106,48 @@ void hf__lease_listen(struct hf__lease *l, hf__time now)
         l->look_at = now + (hf__time)l->patience * HF__MS;
 }
 
+static void set_deadline(struct hf__lease *l)
+{
+    l->deadline = min_time(l->until, min_time(l->max_until, l->kept_until));
+}
+
+/* The server has promised that much, counted from then. */
+static void extend(struct hf__lease *l, hf__time sent_at, uint32_t ms)
+{
+    l->until = sent_at + (hf__time)ms * HF__MS - hf__lease_margin(ms);
+    set_deadline(l);
+}
+
+static void keep(struct hf__lease *l, hf__time sent_at)
+{
+    l->kept_until = sent_at + (hf__time)l->lease_ms * HF__MS -
+                    hf__lease_margin(l->lease_ms);
+}
+
 void hf__lease_cap(struct hf__lease *l, hf__time now, int64_t max_hold_ms)
 {
     l->max_until = max_hold_ms ? now + max_hold_ms * HF__MS : HF__NEVER;
-    l->deadline = min_time(l->until, l->max_until);
+    set_deadline(l);
 }
 
 static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
                    int64_t max_hold_ms)
 {
-    hf__time length = (hf__time)l->lease_ms * HF__MS;
+    uint32_t term_ms = l->session ? req->session_ms : l->lease_ms;
     bool ends = !l->endless || l->fixed;
 
+    l->session_ms = req->session_ms;
     l->state = HF__HELD;
     l->token = req->token;
     l->renewing = 0;
     l->renew_at = HF__NEVER;
-    l->until = HF__NEVER;
+    l->until = l->kept_until = HF__NEVER;
     if (ends)
-        l->until = req->sent_at + length - hf__lease_margin(l->lease_ms);
-    if (ends && !l->fixed)
-        l->renew_at = req->sent_at + length / 3;
+        extend(l, req->sent_at, term_ms);
+    if (ends && (!l->fixed || l->session))
+        l->renew_at = req->sent_at + term_ms * HF__MS / 3;
+    if (l->fixed && l->session)
+        keep(l, req->sent_at);
     hf__lease_cap(l, now, max_hold_ms);
     if (!hf__lease_expired(l, now))
         return HF__GRANTED;
@@ -196,6 +219,8 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
 void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
     l->renewing++;
+    if (l->session)
+        return; /* a session is never made shorter */
     if (lease_ms > l->lease_ms)
         l->lease_ms = lease_ms; /* the server may remember it for that long */
     if (l->until == HF__NEVER)
@@ -205,10 +230,28 @@ void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
     l->deadline = min_time(l->deadline, l->until);
 }
 
+/* What the session is good for, and a fixed lease that the program made
+ * longer. An older answer may come after a newer one. */
+static void session_renewed(struct hf__lease *l, hf__time sent_at,
+                            uint32_t lease_ms)
+{
+    if (l->fixed && lease_ms) {
+        l->lease_ms = lease_ms;
+        keep(l, sent_at);
+    }
+    if (sent_at + l->session_ms * HF__MS - hf__lease_margin(l->session_ms) >
+        l->until)
+        extend(l, sent_at, l->session_ms);
+    set_deadline(l);
+    if (l->renew_at != HF__NEVER)
+        l->renew_at = sent_at + l->session_ms * HF__MS / 3;
+}
+
 int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now)
 {
-    hf__time length = (hf__time)lease_ms * HF__MS;
+    hf__time length =
+        (hf__time)(l->session ? l->session_ms : lease_ms) * HF__MS;
 
     if (l->state != HF__HELD || l->hold_id != hold_id || l->drop)
         return HF__DONE; /* let go meanwhile */
@@ -225,13 +268,16 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
             l->renew_at = now + length / 20 + 10 * HF__MS;
         return HF__DONE;
     }
+    if (l->session) {
+        session_renewed(l, sent_at, lease_ms);
+        return HF__DONE;
+    }
     /* A later one is under way that may have made it shorter: its answer, or
      * none, decides. */
     if ((l->endless && !l->fixed) || l->renewing)
         return HF__DONE;
     l->lease_ms = lease_ms;
-    l->until = sent_at + length - hf__lease_margin(lease_ms);
-    l->deadline = min_time(l->until, l->max_until);
+    extend(l, sent_at, lease_ms);
     if (l->renew_at != HF__NEVER)
         l->renew_at = sent_at + length / 3;
     return HF__DONE;
@@ -247,6 +293,8 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
     to->deadline = from->deadline;
     to->until = from->until;
     to->max_until = from->max_until;
+    to->kept_until = from->kept_until;
+    to->session_ms = from->session_ms;
     to->renew_at = from->renew_at == HF__NEVER ? HF__NEVER : now;
     to->renewing = 0; /* those under way are of the other line */
     to->drop = false;

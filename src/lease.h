@@ -38,18 +38,22 @@ struct hf__lease {
                            then is silence */
     hf__time until;     /* HELD: the deadline, but for max_hold */
     hf__time max_until; /* HELD: no renewal goes beyond; HF__NEVER */
+    hf__time
+        kept_until;     /* HELD, session: the end of a fixed lease; HF__NEVER */
     hf__time gone_at;   /* let_go: the server has forgotten it by then */
     hf__time resend_at; /* let_go: it failed, send it again; HF__NEVER */
     uint64_t let_go_id; /* let_go: the hold id that is let go */
     uint32_t lease_ms;  /* asked for */
-    uint32_t patience;  /* ASKING: how many ms silence may last */
-    uint16_t renewing;  /* HELD: renewals under way */
+    uint32_t session_ms; /* session: for how long an answer is good */
+    uint32_t patience;   /* ASKING: how many ms silence may last */
+    uint16_t renewing;   /* HELD: renewals under way */
     uint8_t state;
     uint8_t let_go_op;   /* RELEASE or ABANDON */
     bool wanted : 1;     /* somebody waits for it */
     bool drop : 1;       /* the present hold id is to be let go */
     bool fixed : 1;      /* the lease is fixed: never renewed by itself */
     bool endless : 1;    /* the backend's holds need no renewal */
+    bool session : 1;    /* they live as long as the client's session */
     bool heard : 1;      /* the server has answered about this hold id */
     bool rang : 1;       /* ASKING: the bell rang meanwhile */
     bool letting_go : 1; /* a let_go is under way */
@@ -101,7 +105,9 @@ bool hf__lease_let_go(struct hf__lease *, int result, hf__time now);
  * the answer may be lost: believe the shorter of both from now on. */
 void hf__lease_renewing(struct hf__lease *, uint32_t lease_ms, hf__time now);
 
-/* The answer to a renewal. ELOST: the hold is gone; the state is IDLE then. */
+/* The answer to a renewal. lease_ms: of one that the program asked for (else 0
+ * for a fixed lease that the session keeps). ELOST: the hold is gone; the state
+ * is IDLE then. */
 int hf__lease_renewed(struct hf__lease *, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now);
 

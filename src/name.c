@@ -94,6 +94,7 @@ static struct hf__name *make(hf_client *c, const char *text, size_t len,
      * stays positive for formats that know no unsigned numbers. */
     hf__gate_init(&n->gate, fair, c->endless,
                   (uint64_t)(++c->serial & 0x7fffffff) << 32);
+    n->gate.lease.session = c->session;
     n->gate.latch = opt->kind == HF_LATCH;
     return n;
 }
@@ -597,6 +598,7 @@ void hf__name_news(struct hf__name *n, hf__time now)
     hf_client *c = n->client;
     struct hf__exchange talk = {0};
     bool ask_ready, let_go_ready, rang, lost;
+    uint64_t lost_id;
 
     hf__name_lock(n);
     hf__mutex_lock(&c->mu);
@@ -606,6 +608,8 @@ void hf__name_news(struct hf__name *n, hf__time now)
     let_go_ready = n->let_go_ready;
     rang = n->rang;
     lost = n->session_lost;
+    lost_id = n->lost_id;
+    n->lost_id = 0;
     n->ask_ready = n->let_go_ready = n->rang = n->session_lost = false;
     hf__mutex_unlock(&c->mu);
     if (lost && n->gate.lease.state == HF__HELD)
@@ -614,6 +618,8 @@ void hf__name_news(struct hf__name *n, hf__time now)
         let_go_answered(n, talk.let_go.result, now);
     if (ask_ready)
         hf__gate_answered(&n->gate, &talk.ask, now, hf__name_wake);
+    if (lost_id)
+        hf__gate_renewed(&n->gate, lost_id, HF_ENOTOWNER, now, 0, now);
     if (rang)
         hf__lease_bell(&n->gate.lease, now);
     hf__name_run(n, now);

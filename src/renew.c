@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+/* A fixed lease that a session keeps stays as long as it is. */
+static uint32_t asked_for(const struct hf__lease *l)
+{
+    return l->session && l->fixed ? 0 : l->lease_ms;
+}
+
 /* Notes the names' holds in the batch; each name's reference goes along. One
  * that was let go since it was looked at stays out. */
 static void fill(hf_client *c, struct hf__batch *b, struct hf__name **names,
@@ -19,7 +25,7 @@ static void fill(hf_client *c, struct hf__batch *b, struct hf__name **names,
         if (held) {
             b->item[b->len++] = (struct hf__renewal){.remote = &n->remote,
                                                      .hold_id = l->hold_id,
-                                                     .lease_ms = l->lease_ms,
+                                                     .lease_ms = asked_for(l),
                                                      .result = HF_EUNKNOWN};
             hf__lease_renewing(l, l->lease_ms, now);
         }
@@ -65,6 +71,8 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f, hf__time now)
         struct hf__name *n = hf__container(r->remote, struct hf__name, remote);
 
         hf__name_lock(n);
+        if (r->session_ms)
+            n->gate.lease.session_ms = r->session_ms;
         hf__gate_renewed(&n->gate, r->hold_id, r->result, f->req.sent_at,
                          r->lease_ms, now);
         if (hf__name_first(n)->watchers && n->gate.owner)
@@ -122,8 +130,10 @@ static int prepare(hf_lock *lock, int64_t lease_ms, struct hf__flight *f,
     }
     ms = lease_ms ? (uint32_t)lease_ms : l->lease_ms;
     f->batch.item = (struct hf__renewal *)(f + 1);
-    f->batch.item[0] =
-        (struct hf__renewal){&n->remote, l->hold_id, ms, HF_EUNKNOWN};
+    f->batch.item[0] = (struct hf__renewal){.remote = &n->remote,
+                                            .hold_id = l->hold_id,
+                                            .lease_ms = ms,
+                                            .result = HF_EUNKNOWN};
     f->batch.len = 1;
     f->req.op = HF__RENEW;
     hf__lease_renewing(l, ms, hf__now());

@@ -239,7 +239,8 @@ static int fill(struct scene *s)
     s->ask[2].flying = false;
     sent += send_req(&s->let_go[2], hf__rd_abandon(s->r, &s->let_go[2])) - 1;
     for (int i = 0; i < BATCH; i++)
-        s->items[i] = (struct hf__renewal){&s->remote[0], 1, 30000, 0};
+        s->items[i] = (struct hf__renewal){
+            .remote = &s->remote[0], .hold_id = 1, .lease_ms = 30000};
     s->batch = (struct hf__batch){.req = {.op = HF__RENEW, .flying = true},
                                   .len = BATCH,
                                   .item = s->items};

@@ -16,8 +16,8 @@ LEASE, GATE, LINES = 0, 1, 2
 MUTANTS = {
     # the lease
     "deadline-from-receipt": [
-        (LEASE, "l->until = req->sent_at + length - hf",
-         "l->until = now + length - hf")],
+        (LEASE, "extend(l, req->sent_at, term_ms);",
+         "extend(l, now, term_ms);")],
     "no-margin": [
         (LEASE, "return (hf__time)lease_ms * HF__MS / 100 + 2 * HF__MS;",
          "return (void)lease_ms, 0;")],
@@ -46,7 +46,7 @@ MUTANTS = {
          "    if (!wanted && l->state == HF__WAITING)\n"
          "        l->state = HF__IDLE;\n    else\n        l->drop = !wanted;")],
     "fixed-lease-renewed": [
-        (LEASE, "    if (ends && !l->fixed)", "    if (ends)")],
+        (LEASE, "    if (ends && (!l->fixed || l->session))", "    if (ends)")],
     "max-hold-ignored": [
         (LEASE, "l->max_until = max_hold_ms ?",
          "l->max_until = max_hold_ms && !now ?")],
@@ -68,8 +68,8 @@ MUTANTS = {
          "    if (result == HF_ENOTOWNER)\n        result = HF__DONE;\n"
          "    if (result == HF_EBUSY) {\n")],
     "renewal-from-receipt": [
-        (LEASE, "l->until = sent_at + length - hf",
-         "l->until = now + length - hf")],
+        (LEASE, "    extend(l, sent_at, lease_ms);",
+         "    extend(l, now, lease_ms);")],
     # the gate
     "reentry-not-counted": [
         (GATE, "        if (--g->count)\n", "        if (--g->count > 9)\n")],

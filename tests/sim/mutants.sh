@@ -1,9 +1,11 @@
 #!/bin/sh
-# mutants.sh DIR: runs every sim-* in DIR, and sim with each way to break what
-# surrounds the core. Every one must be caught, by a checker that has a name.
-# TAP; the table is in the comments.
+# mutants.sh SIM SIM-MUTANTS MUTATE.PY: runs every mutant, and sim with each way
+# to break what surrounds the core. Every one must be caught, by a checker that
+# has a name. TAP; the table is in the comments.
 set -u
-dir=$1
+sim=$1
+mutants=$2
+mutate=$3
 n=0
 bad=0
 
@@ -27,13 +29,11 @@ check() { # name command...
 }
 
 echo "# mutant, caught by, after so many grants"
-for b in $("$dir/sim" --breaks); do
-    check "$b" "$dir/sim" --break "$b"
+for b in $("$sim" --breaks); do
+    check "$b" "$sim" --break "$b"
 done
-for m in "$dir"/sim-*; do
-    [ -x "$m" ] && [ -f "$m" ] || continue
-    name=${m##*/sim-}
-    check "$name" "$m"
+for m in $(python3 "$mutate" --list); do
+    check "$m" env SIM_MUTANT="$m" "$mutants"
 done
 echo "1..$n"
 [ $n -ge 20 ] || { echo "# too few mutants: $n"; exit 1; }

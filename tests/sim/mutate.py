@@ -2,12 +2,15 @@
 """Breaks the core on purpose.
 
     mutate.py --list
-    mutate.py NAME lease.c gate.c lines.c out-lease.c out-gate.c out-lines.c
+    mutate.py lease.c gate.c lines.c out-lease.c out-gate.c out-lines.c
 
-Writes lease.c, gate.c and lines.c with one thing wrong. Every text to be replaced must
+Writes lease.c, gate.c and lines.c with every mutant in them, each a copy of the
+functions in which it has something wrong; the environment's SIM_MUTANT says
+which of them runs, and without it none does. Every text to be replaced must
 be there exactly once: a change of the core that moves it away ends the build,
 and is to be followed here. Each mutant has to be caught by the simulation.
 """
+import re
 import sys
 
 LEASE, GATE, LINES = 0, 1, 2
@@ -181,23 +184,91 @@ MUTANTS = {
 }
 
 
+# In each file, before what it has: which mutant is chosen.
+CHOICE = """#include <stdlib.h>
+#include <string.h>
+
+static int mutant = -1;
+
+__attribute__((constructor)) static void choose_mutant(void)
+{
+    static const char *const names[] = {%s};
+    const char *name = getenv("SIM_MUTANT");
+
+    for (size_t i = 0; name && i < sizeof(names) / sizeof(*names); i++)
+        if (!strcmp(name, names[i]))
+            mutant = (int)i;
+}
+
+""" % ", ".join('"%s"' % name for name in MUTANTS)
+
+FUNCTION = re.compile(r"^(\w[^\n;{}]*\([^;{}]*\))\n\{\n.*?^\}\n", re.M | re.S)
+
+
+def function_around(text, at, end):
+    for found in FUNCTION.finditer(text):
+        if found.start() <= at and end <= found.end():
+            return found
+    return None
+
+
+def variant(signature, name, n):
+    """The head of the n-th variant of a function, and a call of it."""
+    parameters = signature[signature.index("(") + 1:-1]
+    names = [re.findall(r"\w+", p)[-1] for p in parameters.split(",")]
+    if names == ["void"]:
+        names = []
+    head = re.sub(r"^(static )?(inline )?", "static ", signature)
+    head = head.replace(name + "(", "%s_mutant_%d(" % (name, n), 1)
+    call = "%s_mutant_%d(%s);" % (name, n, ", ".join(names))
+    if head.startswith("static void "):
+        return head, call + " return;"
+    return head, "return " + call
+
+
+def broken(source, changes):
+    """Of one file: changes is [{function: its body, wrong}, ...] by mutant."""
+    def with_variants(found):
+        whole, signature = found.group(0), found.group(1)
+        body = whole[len(signature):]
+        name = re.search(r"(\w+)\(", signature).group(1)
+        before, calls = signature + ";\n", ""
+        for n, bodies in enumerate(changes):
+            if found.start() not in bodies:
+                continue
+            head, call = variant(signature, name, n)
+            before += head + bodies[found.start()] + "\n"
+            calls += "    if (mutant == %d) { %s }\n" % (n, call)
+        if not calls:
+            return whole
+        return before + signature + body.replace("{\n", "{\n" + calls, 1)
+    return CHOICE + FUNCTION.sub(with_variants, source)
+
+
+def bodies_of(mutant, which, source, path):
+    """The functions of a file that a mutant changes, by where they begin."""
+    bodies = {}
+    for right, wrong in [m[1:] for m in MUTANTS[mutant] if m[0] == which]:
+        at = source.find(right)
+        found = function_around(source, at, at + len(right))
+        if source.count(right) != 1 or not found:
+            sys.exit("mutate.py: %s: this is not exactly once in a function of"
+                     " %s, follow the change here:\n%s" % (mutant, path, right))
+        body = bodies.get(found.start(), found.group(0)[len(found.group(1)):])
+        bodies[found.start()] = body.replace(right, wrong)
+    return bodies
+
+
 def main(argv):
     if argv[1:] == ["--list"]:
         print("\n".join(MUTANTS))
         return 0
-    name, sources, outs = argv[1], argv[2:5], argv[5:8]
-    text = []
-    for path in sources:
+    for which, path in enumerate(argv[1:4]):
         with open(path, encoding="utf-8") as f:
-            text.append(f.read())
-    for which, right, wrong in MUTANTS[name]:
-        if text[which].count(right) != 1:
-            sys.exit("mutate.py: %s: this is not exactly once in %s, follow "
-                     "the change here:\n%s" % (name, sources[which], right))
-        text[which] = text[which].replace(right, wrong)
-    for path, content in zip(outs, text):
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(content)
+            source = f.read()
+        changes = [bodies_of(m, which, source, path) for m in MUTANTS]
+        with open(argv[4 + which], "w", encoding="utf-8") as f:
+            f.write(broken(source, changes))
     return 0
 
 

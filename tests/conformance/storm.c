@@ -85,6 +85,38 @@ static void works(struct storm *s, uint32_t owner)
     COMES(record_grants(s->record, owner) > before + 3);
 }
 
+static void kill_one(struct storm *s, struct member *m)
+{
+    int64_t before;
+
+    works(s, m->owner);
+    before = wait_now();
+    proc_kill(&m->p);
+    record_killed(s->record, &s->history, m->process, before);
+}
+
+static void replace_one(struct storm *s, struct member *m)
+{
+    kill_one(s, m);
+    join(s, m);
+}
+
+/* All of it comes back, whatever the dead had. */
+static void take_all(struct storm *s)
+{
+    struct record_owner o = s->local[0].o;
+    hf_acquire_options all = HF_ACQUIRE_OPTIONS_INIT;
+
+    o.owner = s->owners++;
+    o.lock = conf_lock_of(s->c, s->name, s->kind, s->size, 0);
+    all.permits = s->size;
+    all.wait_ms = WAIT_LONG_MS;
+    OK(record_round(&o, &all));
+    assert_int_equal(record_grants(s->record, o.owner), 1);
+    conf_free(o.lock);
+}
+
+/* One dies at the very end, with nobody behind it but the last owner. */
 static void end(struct storm *s)
 {
     struct proc_reply r;
@@ -93,8 +125,9 @@ static void end(struct storm *s)
         works(s, s->member[i].owner);
     for (int i = 0; i < THREADS; i++)
         works(s, s->local[i].o.owner);
+    kill_one(s, &s->member[0]);
     record_over(s->record);
-    for (int i = 0; i < PUPPETS; i++) {
+    for (int i = 1; i < PUPPETS; i++) {
         conf_puppet_answer(&s->member[i].p, &r);
         OK(r.rc);
         assert_int_equal(proc_end(&s->member[i].p), 0);
@@ -104,22 +137,12 @@ static void end(struct storm *s)
         OK(s->local[i].rc);
         conf_free(s->local[i].o.lock);
     }
+    take_all(s);
     OK(hf_close(s->c));
     conf_check_record(s->record, &s->history, TTL_MS);
     record_unmap(s->record);
     history_fini(&s->history);
     unlink(s->path);
-}
-
-static void kill_one(struct storm *s, struct member *m)
-{
-    int64_t before;
-
-    works(s, m->owner);
-    before = wait_now();
-    proc_kill(&m->p);
-    record_killed(s->record, &s->history, m->process, before);
-    join(s, m);
 }
 
 /* For longer than its lease lasts, where there is one. */
@@ -142,7 +165,7 @@ static void deaths(enum hf_kind kind, uint32_t size)
 
     begin(&s, kind, size);
     for (int i = 0; i < FAULTS; i++)
-        kill_one(&s, &s.member[i % PUPPETS]);
+        replace_one(&s, &s.member[i % PUPPETS]);
     end(&s);
 }
 
@@ -153,7 +176,7 @@ static void stops_and_deaths(enum hf_kind kind, uint32_t size)
     begin(&s, kind, size);
     for (int i = 0; i < FAULTS; i++) {
         stop_one(&s, &s.member[i % PUPPETS]);
-        kill_one(&s, &s.member[(i + 1) % PUPPETS]);
+        replace_one(&s, &s.member[(i + 1) % PUPPETS]);
     }
     end(&s);
 }

@@ -158,6 +158,44 @@ static void test_permit_holder_killed(void **state)
     killed(*state, &permits);
 }
 
+/* The permits of one that was killed are due, and nobody has looked since. */
+static void permits_are_due(struct world *w, long long out)
+{
+    struct proc p;
+    int64_t began;
+
+    puppet_takes(w, &p, &permits);
+    proc_kill(&p);
+    began = wait_now();
+    assert_true(WAIT_FOR(wait_ms_since(began) > TTL_MS + 50));
+    assert_int_equal(redis_server_do(&w->server, "ZCARD {n}:timeout"), out);
+}
+
+static void test_last_release_takes_back_what_is_due(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = near_of(w, &permits);
+
+    assert_int_equal(take_as(a, HF_WRITE, 1, 0, NULL), 0);
+    permits_are_due(w, 3);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_is_clean(w);
+}
+
+static void test_inspect_takes_back_what_is_due(void **state)
+{
+    struct world *w = *state;
+    hf_info *info = NULL;
+
+    near_of(w, &permits);
+    permits_are_due(w, 2);
+    assert_int_equal(hf_inspect(w->clients[0], "n", 1, &info, &w->err), 0);
+    assert_int_equal(info->kind, 0);
+    assert_int_equal(info->holders_len, 0);
+    hf_info_free(w->clients[0], info);
+    world_is_clean(w);
+}
+
 /* It is continued after its lease: it knows, and takes nothing from others. */
 static void stopped(struct world *w, const struct side *s)
 {
@@ -548,6 +586,8 @@ int run_kinds_faults(void)
         FAULT(test_reader_killed),
         FAULT(test_writer_killed),
         FAULT(test_permit_holder_killed),
+        FAULT(test_last_release_takes_back_what_is_due),
+        FAULT(test_inspect_takes_back_what_is_due),
         FAULT(test_reader_stopped_past_its_lease),
         FAULT(test_writer_stopped_past_its_lease),
         FAULT(test_permit_holder_stopped_past_its_lease),

@@ -92,34 +92,23 @@ static int encode_break(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-static int encode_inspect_other(struct redis *r, struct hf__query *q)
+/* Both have what DROP has, without an owner. */
+static int encode_other(struct redis *r, struct hf__query *q, enum rd_script rw,
+                        enum rd_script string)
 {
-    struct rd_out *o = hf__rd_call(
-        r, &q->req, q->count == HF_RWLOCK ? RD_INSPECT_RW : RD_INSPECT_STRING,
-        7, 1, 8 * (RD_KEY_MAX + 16));
-
-    if (!o)
-        return HF_ENOMEM;
-    put_keys(o, q, other_keys, 7);
-    hf__rd_put_key(o, RD_KEY_BASE, q->name, q->name_len);
-    return 0;
-}
-
-static int encode_break_other(struct redis *r, struct hf__query *q)
-{
-    static const enum rd_key rw[] = {RD_CHANNEL_RW, RD_MARK_RW, RD_KEY_BASE};
-    static const enum rd_key string[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
-                                         RD_CHANNEL_LATCH};
+    static const enum rd_key rw_args[] = {RD_CHANNEL_RW, RD_MARK_RW,
+                                          RD_KEY_BASE};
+    static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
+                                              RD_CHANNEL_LATCH};
     bool is_rw = q->count == HF_RWLOCK;
-    struct rd_out *o =
-        hf__rd_call(r, &q->req, is_rw ? RD_BREAK_RW : RD_BREAK_STRING, 7, 4,
-                    11 * (RD_KEY_MAX + 16));
+    struct rd_out *o = hf__rd_call(r, &q->req, is_rw ? rw : string, 7, 4,
+                                   11 * (RD_KEY_MAX + 16));
 
     if (!o)
         return HF_ENOMEM;
     put_keys(o, q, other_keys, 7);
     hf__rd_put(o, "", 0);
-    put_keys(o, q, is_rw ? rw : string, 3);
+    put_keys(o, q, is_rw ? rw_args : string_args, 3);
     return 0;
 }
 
@@ -160,9 +149,11 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
 {
     switch (q->req.op) {
     case HF__INSPECT:
-        return q->count ? encode_inspect_other(r, q) : encode_inspect(r, q);
+        return q->count ? encode_other(r, q, RD_INSPECT_RW, RD_INSPECT_STRING)
+                        : encode_inspect(r, q);
     case HF__BREAK:
-        return q->count ? encode_break_other(r, q) : encode_break(r, q);
+        return q->count ? encode_other(r, q, RD_BREAK_RW, RD_BREAK_STRING)
+                        : encode_break(r, q);
     case HF__DOWNGRADE:
         return hf__rd_downgrade_encode(r, q);
     case HF__LATCH_SET:
@@ -325,6 +316,14 @@ static int unknown(struct redis *r)
                         "the key is no lock of a kind we know");
 }
 
+static enum hf_kind kind_of(char c)
+{
+    return c == 'r'   ? HF_RWLOCK
+           : c == 's' ? HF_SEMAPHORE
+           : c == 'l' ? HF_LATCH
+                      : 0; /* nobody uses it */
+}
+
 /* {kind, token, size, count, holders, waiters} */
 static int inspected_other(struct redis *r, struct hf__query *q,
                            const struct rd_node *reply)
@@ -343,9 +342,7 @@ static int inspected_other(struct redis *r, struct hf__query *q,
         return HF_EPROTO;
     if (kind->len != 1)
         return unknown(r);
-    q->info->kind = *kind->text == 'r'   ? HF_RWLOCK
-                    : *kind->text == 's' ? HF_SEMAPHORE
-                                         : HF_LATCH;
+    q->info->kind = kind_of(*kind->text);
     if (q->info->kind == HF_LATCH)
         q->info->count = count > 0 ? (uint64_t)count : 0;
     q->info->token = (uint64_t)token;

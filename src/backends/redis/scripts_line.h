@@ -171,5 +171,11 @@
     "  waiters[#waiters+1]=redis.call('hget',KEYS[5],w) or ''\n"               \
     "end\n"
 
+/* It was let go before, or by this look. */
+#define NOBODY                                                                 \
+    "if redis.call('exists',KEYS[1])==0 and #waiters==0 then\n"                \
+    "  return {'-',redis.call('get',KEYS[3]) or 0,0,0,{},{}}\n"                \
+    "end\n"
+
 /* clang-format on */
 #endif

@@ -241,8 +241,10 @@
     "call('read')\n"                                                           \
     "return 1",                                                                \
     [RD_INSPECT_RW] =                                                          \
-    "local BASE,holders=ARGV[1],{}\n"                                          \
+    ENDS_RW                                                                    \
+    "local holders={}\n"                                                       \
     WAITERS                                                                    \
+    NOBODY                                                                     \
     READERS                                                                    \
     "if redis.call('hget',KEYS[1],'mode')=='read' then readers() end\n"        \
     "local all=redis.call('hgetall',KEYS[1])\n"                                \

@@ -20,10 +20,11 @@
 /* At ms: the permits of the dead come back; how many. */
 #define RECLAIM                                                                \
     "local due=redis.call('zrangebyscore',Z,'-inf',string.format('%.0f',ms))\n"\
-    "for i=1,#due,500 do\n"                                                    \
-    "  redis.call('zrem',Z,unpack(due,i,math.min(i+499,#due)))\n"              \
-    "end\n"                                                                    \
     "local back=#due\n"                                                        \
+    "for _,id in ipairs(due) do\n"                                             \
+    "  redis.call('zrem',Z,id)\n"                                              \
+    "  redis.call('hdel',KEYS[2],(string.gsub(id,':%d+$','')))\n"              \
+    "end\n"                                                                    \
     "if back>0 then redis.call('incrby',KEYS[1],back) end\n"
 
 /* Those are told who can have what they want of v permits. */
@@ -52,14 +53,23 @@
     "  end\n"                                                                  \
     "end\n"
 
-/* What we have is given back: v is left then, freed says that it was. */
+/* What we have is given back, and what is due: v is left then, freed says that
+ * something was. */
 #define REST_SEM                                                               \
-    "local v,k=redis.call('get',KEYS[1]),0\n"                                  \
+    "local v,k,freed=redis.call('get',KEYS[1]),0\n"                            \
     "while redis.call('zrem',Z,ARGV[1]..':'..string.format('%.0f',k+1))==1 do\n"\
     "  k=k+1\n"                                                                \
     "end\n"                                                                    \
     "if k>0 then redis.call('hdel',KEYS[2],ARGV[1]) end\n"                     \
-    "local freed=k>0 and v\n"                                                  \
+    "if v then\n"                                                              \
+    "  freed=k>0\n"                                                            \
+    "  if redis.call('exists',Z)==1 then\n"                                    \
+    NOW                                                                        \
+    "    local ms=math.floor(now/1000)\n"                                      \
+    RECLAIM                                                                    \
+    "    freed=freed or back>0\n"                                              \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
     "if freed then\n"                                                          \
     "  v=redis.call('incrby',KEYS[1],k)\n"                                     \
     END_SEM                                                                    \
@@ -166,13 +176,13 @@
     [RD_DROP_SEM] =                                                            \
     ENDS_SEM                                                                   \
     REST_SEM                                                                   \
-    "if not freed then return k>0 and 1 or 0 end\n"                            \
-    "if redis.call('exists',L)==0 then return 1 end\n"                         \
+    "if freed and redis.call('exists',L)==1 then\n"                            \
     NOW                                                                        \
     LINE("s")                                                                  \
     CALL_SEM                                                                   \
-    "call(v)\n"                                                                \
-    "return 1",                                                                \
+    "  call(v)\n"                                                              \
+    "end\n"                                                                    \
+    "return k>0 and 1 or 0",                                                   \
     [RD_LEAVE_SEM] =                                                           \
     ENDS_SEM                                                                   \
     NOW                                                                        \
@@ -207,13 +217,23 @@
     "end\n"                                                                    \
     "return table.concat(r)",                                                  \
     [RD_INSPECT_STRING] =                                                      \
-    "local Z,kind,holders=KEYS[6],redis.call('get',KEYS[7]) or '',{}\n"        \
+    ENDS_SEM                                                                   \
+    "local kind,holders=redis.call('get',KIND) or '',{}\n"                     \
     "local v,of=tonumber(redis.call('get',KEYS[1])) or 0,{}\n"                 \
-    "local t=redis.call('time')\n"                                             \
-    "local ms=t[1]*1000+math.floor(t[2]/1000)\n"                               \
-    WAITERS                                                                    \
+    NOW                                                                        \
+    "local ms=math.floor(now/1000)\n"                                          \
+    "if redis.call('exists',KEYS[1])==1 then\n"                                \
     RECLAIM                                                                    \
-    "v=v+back\n"                                                               \
+    "  if back>0 then\n"                                                       \
+    LINE("s")                                                                  \
+    CALL_SEM                                                                   \
+    "    v=v+back\n"                                                           \
+    END_SEM                                                                    \
+    "    call(v)\n"                                                            \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    WAITERS                                                                    \
+    NOBODY                                                                     \
     "local size=v+redis.call('zcard',Z)\n"                                     \
     "if kind=='l' and redis.call('exists',Z)==0 then\n"                        \
     "  return {'l',0,0,v,holders,waiters}\n"                                   \

@@ -262,8 +262,8 @@ HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
                        hf_error *err);
 
 /*
- * Frees the handle. EBUSY, and nothing freed, while an acquire or release
- * through it is under way, while it is held by this handle (HF_OWNER_HANDLE, a
+ * Frees the handle. EBUSY, and nothing freed, while a verb through it is
+ * under way, while it is held by this handle (HF_OWNER_HANDLE, a
  * semaphore), or while a thread holds the lock and this is the client's last
  * handle on its name: a thread may release through any of those without
  * HF_OWNER_HANDLE. A hold that was lost does
@@ -384,12 +384,18 @@ typedef void (*hf_done_fn)(void *arg, hf_lock *lock, int result);
  * that done will be called exactly once, a code that it never will be.
  * EBUSY: a verb of this handle is under way already. opt->cancel is not used;
  * hf_lock_cancel() cancels a pending acquire: its result is then 0 or
- * ECANCELED. hf_lock_cancel is not for signal handlers.
+ * ECANCELED. The others cannot be taken back: cancelled, they end at once as
+ * they would after op_timeout, with EUNKNOWN if the answer is not there yet.
+ * hf_lock_cancel is not for signal handlers.
  */
 HF_API int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
                                  hf_done_fn done, void *arg, hf_error *err);
 HF_API int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
                                  hf_error *err);
+HF_API int hf_lock_renew_async(hf_lock *lock, int64_t lease_ms, hf_done_fn done,
+                               void *arg, hf_error *err);
+HF_API int hf_lock_downgrade_async(hf_lock *lock, hf_done_fn done, void *arg,
+                                   hf_error *err);
 HF_API int hf_lock_cancel(hf_lock *lock);
 
 /* One of several locks that are taken together. */
@@ -447,7 +453,7 @@ HF_API int hf_synchronized_result(void);
  * set counts 0.
  *
  * EINVAL (name), ENOTSUP, EMISMATCH, ENOMEM, EBACKEND, ECLOSED, EFORK. Freed
- * by hf_latch_free(), which says EBUSY while somebody waits through it.
+ * by hf_latch_free(), which says EBUSY while a verb through it is under way.
  */
 HF_API int hf_latch_new(hf_client *client, const void *name, size_t name_len,
                         hf_latch **out, hf_error *err);
@@ -472,8 +478,16 @@ HF_API int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
 
 typedef void (*hf_latch_done_fn)(void *arg, hf_latch *latch, int result);
 
-/* The wait without blocking, as hf_lock_acquire_async(); one at a time for
- * each handle. */
+/* The same without blocking, as hf_lock_acquire_async(): one at a time for
+ * each handle. What left points to is set before done is called, and must be
+ * there until then. hf_latch_cancel() ends a wait with 0 or ECANCELED; the
+ * others with EUNKNOWN if the answer is not there yet. */
+HF_API int hf_latch_set_async(hf_latch *latch, uint64_t count,
+                              hf_latch_done_fn done, void *arg, hf_error *err);
+HF_API int hf_latch_down_async(hf_latch *latch, uint64_t *left,
+                               hf_latch_done_fn done, void *arg, hf_error *err);
+HF_API int hf_latch_get_async(hf_latch *latch, uint64_t *left,
+                              hf_latch_done_fn done, void *arg, hf_error *err);
 HF_API int hf_latch_wait_async(hf_latch *latch, int64_t wait_ms,
                                hf_latch_done_fn done, void *arg, hf_error *err);
 HF_API int hf_latch_cancel(hf_latch *latch);

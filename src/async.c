@@ -1,9 +1,8 @@
 /* The verbs of a lock for programs with a loop of their own. */
 #include "core.h"
 
-/* Claims the handle for one verb; name->mu is held. */
-static int begin_async(hf_lock *lock, union hf__done done, void *arg,
-                       hf_error *err)
+int hf__async_begin(hf_lock *lock, union hf__done done, void *arg,
+                    hf_error *err)
 {
     hf_client *c = lock->name->client;
     struct hf__async *a = lock->async;
@@ -34,13 +33,19 @@ static int begin_async(hf_lock *lock, union hf__done done, void *arg,
     return 0;
 }
 
-static int check_async(hf_lock *lock, hf_done_fn done, hf_error *err)
+void hf__async_undo(hf_lock *lock)
+{
+    lock->async->busy = false;
+    lock->waits--;
+}
+
+int hf__async_check(hf_lock *lock, bool have_done, hf_error *err)
 {
     int rc = hf__lock_check(lock, err);
 
     if (rc)
         return rc;
-    if (!done)
+    if (!have_done)
         return hf__fail(err, HF_EINVAL, "done is NULL");
     if (!lock->owner)
         return hf__fail(err, HF_EINVAL,
@@ -92,15 +97,14 @@ int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
     hf__time now = hf__now();
     struct hf__waiter w = {.is_async = true};
     struct hf__name *line;
-    int rc = begin_async(lock, done, arg, err);
+    int rc = hf__async_begin(lock, done, arg, err);
 
     if (rc)
         return rc;
     hf__acquire_fill(lock, opt, &w);
     rc = hf__line_for(lock, &w, opt->mode, now, &line, err);
     if (rc) {
-        lock->async->busy = false;
-        lock->waits--;
+        hf__async_undo(lock);
         return rc;
     }
     lock->async->waiter = w;
@@ -114,7 +118,7 @@ int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
 int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
                           hf_done_fn done, void *arg, hf_error *err)
 {
-    int rc = check_async(lock, done, err);
+    int rc = hf__async_check(lock, done != NULL, err);
 
     if (!opt)
         opt = &hf__acquire_default;
@@ -146,7 +150,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
                           hf_error *err)
 {
     struct hf__async *a;
-    int rc = check_async(lock, done, err);
+    int rc = hf__async_check(lock, done != NULL, err);
 
     if (rc)
         return rc;
@@ -154,7 +158,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
     if (rc)
         return rc;
     lock->told = false;
-    rc = begin_async(lock, (union hf__done){done}, arg, err);
+    rc = hf__async_begin(lock, (union hf__done){done}, arg, err);
     if (!rc) {
         a = lock->async;
         a->releaser = (struct hf__releaser){.async = a};
@@ -168,9 +172,44 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
             finish_async(lock->name->client, a, a->result);
         }
     }
+    hf__see_to_it(lock->name->client); /* once unlocked, it may be gone */
     hf__name_unlock(lock->name);
-    hf__see_to_it(lock->name->client);
     return rc;
+}
+
+void hf__async_give_up(struct hf__async *a)
+{
+    hf_client *c = a->lock->name->client;
+    bool waits = a->releaser.async && !a->releaser.settled;
+
+    if (waits) {
+        hf__releaser_forget(a->line, &a->releaser);
+        a->releaser.settled = true;
+    }
+    hf__mutex_lock(&c->mu);
+    if (a->talk.flight && !a->talk.flight->delivered) {
+        a->talk.flight->async = NULL; /* delivery frees it from now on */
+        a->talk.flight = NULL;
+        waits = true;
+    }
+    if (waits) {
+        a->result = HF_EUNKNOWN;
+        hf__timers_set(&c->timers, &a->timer, HF__NEVER);
+        hf__engine_callback_locked(c, a);
+    }
+    hf__mutex_unlock(&c->mu);
+}
+
+/* The wait in the gate, not over yet; name->mu is held. */
+static void leave_gate(hf_client *c, struct hf__async *a)
+{
+    hf__gate_leave(&a->line->gate, &a->waiter, HF_ECANCELED, hf__name_wake);
+    hf__name_run(a->line, hf__now());
+    hf__mutex_lock(&c->mu);
+    c->async_waits--;
+    hf__timers_set(&c->timers, &a->timer, HF__NEVER);
+    hf__mutex_unlock(&c->mu);
+    finish_async(c, a, HF_ECANCELED);
 }
 
 int hf_lock_cancel(hf_lock *lock)
@@ -184,16 +223,11 @@ int hf_lock_cancel(hf_lock *lock)
     if (rc)
         return rc;
     a = lock->async;
-    if (a && a->busy && a->waiter.state != HF__W_FINISHED) {
-        hf__gate_leave(&a->line->gate, &a->waiter, HF_ECANCELED, hf__name_wake);
-        hf__name_run(a->line, hf__now());
-        hf__mutex_lock(&lock->name->client->mu);
-        lock->name->client->async_waits--;
-        hf__timers_set(&lock->name->client->timers, &a->timer, HF__NEVER);
-        hf__mutex_unlock(&lock->name->client->mu);
-        finish_async(lock->name->client, a, HF_ECANCELED);
-    }
+    if (a && a->busy && a->waiter.state != HF__W_FINISHED)
+        leave_gate(lock->name->client, a);
+    else if (a && a->busy)
+        hf__async_give_up(a);
+    hf__see_to_it(lock->name->client); /* once unlocked, it may be gone */
     hf__name_unlock(lock->name);
-    hf__see_to_it(lock->name->client);
     return 0;
 }

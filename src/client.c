@@ -485,19 +485,43 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
     return alone && (w->result != HF__PENDING || now >= w->until);
 }
 
-static void drop_flights(hf_client *c)
+/* It will not be answered. */
+static void drop_flight_locked(hf_client *c, struct hf__flight *f)
 {
-    while (c->flights) {
-        struct hf__flight *f = c->flights;
+    struct hf__async *a = f->async;
 
-        if (f->req.op == HF__RENEW)
-            for (size_t i = 0; i < f->batch.len; i++)
-                hf__name_unref_locked(hf__container(f->batch.item[i].remote,
-                                                    struct hf__name, remote));
-        else
-            hf__query_free(c, &f->query);
-        c->flights = f->next;
-        hf__free(c, f);
+    if (a) {
+        a->talk.flight = NULL;
+        a->result = HF_EUNKNOWN;
+        hf__timers_set(&c->timers, &a->timer, HF__NEVER);
+        hf__engine_callback_locked(c, a);
+    }
+    if (f->req.op == HF__RENEW)
+        for (size_t i = 0; i < f->batch.len; i++)
+            hf__name_unref_locked(hf__container(f->batch.item[i].remote,
+                                                struct hf__name, remote));
+    else
+        hf__query_free(c, &f->query);
+    hf__free(c, f);
+}
+
+/* Those that are delivered wait for their callbacks. */
+static void drop_flights_locked(hf_client *c)
+{
+    struct hf__flight *f = c->flights, *next;
+
+    c->flights = NULL;
+    for (; f; f = next) {
+        next = f->next;
+        if (!f->delivered) {
+            drop_flight_locked(c, f);
+            continue;
+        }
+        f->prev = NULL;
+        f->next = c->flights;
+        if (f->next)
+            f->next->prev = f;
+        c->flights = f;
     }
 }
 
@@ -506,7 +530,7 @@ static void tidy(hf_client *c)
 {
     hf__mutex_lock(&c->mu);
     c->landed = c->landed_tail = NULL;
-    drop_flights(c);
+    drop_flights_locked(c);
     while (c->news) {
         struct hf__name *n = c->news;
 

@@ -36,6 +36,9 @@ struct hf__releaser {
     bool settled;
 };
 
+struct hf__flight;
+struct hf__talk;
+
 /* What a name needs while it talks to a networked backend; idle names have
  * none. (A direct one answers at once: its requests live on the stack.) */
 struct hf__exchange {
@@ -88,12 +91,41 @@ union hf__done {
     hf_latch_done_fn latch;
 };
 
+/* A verb that asks the server something and is over with the answer, beside
+ * acquire and release: renew, downgrade, those of a latch. */
+struct hf__verb {
+    const char *what; /* "the renewal": for people, if it is not answered */
+    /* Sends the question (hf__talk_ask), or says why not; name->mu is held. */
+    int (*begin)(hf_lock *, struct hf__talk *, hf_error *);
+    /* What the answer means; PENDING: it asks once more, name->mu is held. */
+    int (*answered)(hf_lock *, struct hf__talk *, const struct hf__flight *,
+                    hf_error *);
+};
+
+/* One such verb, under way: on the stack of the thread that waits, or in the
+ * handle. Its steps are taken by that thread, or by whoever dispatches. */
+struct hf__talk {
+    const struct hf__verb *verb;
+    struct hf__flight *flight;   /* the question; client->mu. NULL: given up */
+    struct hf__sleeper *sleeper; /* the thread's, or NULL: */
+    struct hf__async *async;
+    hf__time until;        /* all questions together */
+    struct hf__name *line; /* with the hold that it is about */
+    uint64_t hold_id;
+    int64_t lease_ms; /* renew: what the caller wants */
+    /* of a latch: */
+    uint64_t count, request;
+    uint64_t *left; /* the caller's, or NULL */
+    uint8_t op;
+};
+
 /* An asynchronous verb; made at the handle's first. */
 struct hf__async {
     struct hf__waiter waiter;
     struct hf__timer timer; /* when the wait is over */
     hf__time grace;         /* but the first answer is waited for until here */
     struct hf__releaser releaser;
+    struct hf__talk talk;
     struct hf__async *next; /* in client->callbacks */
     hf_lock *lock;
     struct hf__name *line; /* where it waits */
@@ -132,7 +164,8 @@ struct hf__event_item {
 struct hf__flight {
     struct hf__flight *next, *prev; /* client->flights */
     struct hf__flight *next_landed;
-    struct hf__sleeper *sleeper; /* NULL: nobody waits */
+    struct hf__sleeper *sleeper; /* a thread waits; or NULL: */
+    struct hf__async *async;     /* an asynchronous verb; or NULL: nobody */
     bool landed;                 /* reported by the backend */
     bool delivered;
     union {
@@ -264,7 +297,8 @@ void hf__fd_post(int fd); /* of an eventfd */
 void hf__fd_drain(int fd);
 void hf__engine_callback_locked(hf_client *, struct hf__async *);
 struct hf__async *hf__engine_next_callback(hf_client *);
-void hf__engine_call_back(struct hf__async *);
+/* False: its verb is not over, it has asked once more. */
+bool hf__engine_call_back(struct hf__async *);
 void hf__engine_event_locked(hf_client *, int type, const struct hf__name *,
                              uint64_t token);
 /* Leaves word for a sleeper. What is returned, if anything, is to be given to
@@ -277,9 +311,8 @@ void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
 struct hf__flight *hf__flight_new(hf_client *, size_t extra);
 bool hf__flight_wait(hf_client *, struct hf__flight *);
 /* The two halves of it; the first may be done with a name's mutex held. */
-void hf__flight_begin(hf_client *, struct hf__flight *, struct hf__sleeper *);
-bool hf__flight_end(hf_client *, struct hf__flight *);
 void hf__flight_submit(hf_client *, struct hf__flight *);
+bool hf__flight_end(hf_client *, struct hf__flight *, hf__time until);
 void hf__flight_free(hf_client *, struct hf__flight *);
 
 /* inspect.c */
@@ -443,14 +476,42 @@ static inline void hf__acquire_fill(const hf_lock *lock,
 /* One acquire less, with name->mu held. PENDING: the releaser, if there is one,
  * will be told. */
 int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *);
+/* From the one to the other, neither handle nor name nor client go away.
+ * begin: name->mu is held, and free afterwards. */
+void hf__wait_begin(hf_lock *);
+void hf__wait_end(hf_lock *, struct hf__name *line);
 /* Does not want to hear of it any more; name->mu is held. */
 void hf__releaser_forget(struct hf__name *, struct hf__releaser *);
 /* The keeper shall look after what is under way, if nobody else does. */
 void hf__see_to_it(hf_client *);
 
+/* async.c */
+/* Is the handle fit for asynchronous verbs? */
+int hf__async_check(hf_lock *, bool have_done, hf_error *);
+/* Claims the handle for one; name->mu is held. */
+int hf__async_begin(hf_lock *, union hf__done, void *arg, hf_error *);
+void hf__async_undo(hf_lock *); /* it did not begin after all */
+/* Ends the wait for an answer; what was sent goes its way. name->mu is held. */
+void hf__async_give_up(struct hf__async *);
+
+/* talk.c: verbs that are a question and its answer */
+/* The whole verb, for the calling thread. */
+int hf__talk(hf_lock *, const struct hf__talk *, hf_error *);
+int hf__talk_async(hf_lock *, const struct hf__talk *, union hf__done,
+                   void *arg, hf_error *);
+/* Sends a question for it; name->mu is held. */
+void hf__talk_ask(hf_client *, struct hf__talk *, struct hf__flight *);
+/* There is time for one more, and somebody to ask. */
+bool hf__talk_may_go_on(const hf_lock *, const struct hf__talk *);
+/* The question that was under way has landed. PENDING: another one is. */
+int hf__talk_answered(hf_lock *, struct hf__talk *, hf_error *);
+
 /* renew.c */
-/* hf_lock_renew() by somebody who is inside the client. */
-int hf__renew(hf_lock *, int64_t lease_ms, hf_error *);
+/* Asks for one renewal of the hold of t->line; name->mu is held. */
+int hf__renew_ask(hf_client *, struct hf__talk *, uint32_t ms, hf_error *);
+/* What it came to; name->mu is held. */
+int hf__renew_answered(hf_lock *, struct hf__talk *, const struct hf__flight *,
+                       hf_error *);
 void hf__renew_names(hf_client *, struct hf__name **, size_t, hf__time now);
 void hf__renew_landed(hf_client *, struct hf__flight *, hf__time now);
 

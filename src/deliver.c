@@ -4,19 +4,6 @@
  */
 #include "core.h"
 
-/* A release that nobody answered: what was sent goes on in the background. */
-static void release_over(struct hf__name *n, struct hf__async *a)
-{
-    if (!a->releaser.async || a->releaser.settled)
-        return;
-    hf__releaser_forget(n, &a->releaser);
-    a->releaser.settled = true;
-    a->result = HF_EUNKNOWN;
-    hf__mutex_lock(&n->client->mu);
-    hf__engine_callback_locked(n->client, a);
-    hf__mutex_unlock(&n->client->mu);
-}
-
 /* The time of an asynchronous wait is over. The handle cannot go away as long
  * as `firing` is set: its callback waits for that. */
 static void async_over(struct hf__async *a, hf__time now)
@@ -27,7 +14,7 @@ static void async_over(struct hf__async *a, hf__time now)
 
     hf__name_lock(n);
     if (a->waiter.state == HF__W_FINISHED) {
-        release_over(n, a); /* or it was quicker */
+        hf__async_give_up(a); /* or it was quicker */
     } else if (l->state == HF__ASKING && !l->heard && now < a->grace) {
         hf__mutex_lock(&c->mu);
         hf__timers_set(&c->timers, &a->timer, a->grace);
@@ -118,9 +105,23 @@ static void deliver_timers(hf_client *c, hf__time now)
     }
 }
 
+/* Tells whoever waits for it, if anybody does. */
+static bool land_locked(hf_client *c, struct hf__flight *f)
+{
+    f->delivered = true;
+    if (f->sleeper) {
+        hf__sleeper_wake(c, f->sleeper);
+    } else if (f->async) {
+        hf__timers_set(&c->timers, &f->async->timer, HF__NEVER);
+        hf__engine_callback_locked(c, f->async);
+    }
+    return f->sleeper || f->async;
+}
+
 static void deliver_landed(hf_client *c, hf__time now)
 {
     struct hf__flight *f;
+    bool wanted;
 
     for (;;) {
         hf__mutex_lock(&c->mu);
@@ -135,13 +136,9 @@ static void deliver_landed(hf_client *c, hf__time now)
         if (f->req.op == HF__RENEW)
             hf__renew_landed(c, f, now);
         hf__mutex_lock(&c->mu);
-        f->delivered = true;
-        if (f->sleeper) {
-            hf__sleeper_wake(c, f->sleeper);
-            f = NULL;
-        }
+        wanted = land_locked(c, f);
         hf__mutex_unlock(&c->mu);
-        if (f)
+        if (!wanted)
             hf__flight_free(c, f);
     }
 }

@@ -104,14 +104,24 @@ static struct hf__event_item *next_event(hf_client *c)
     return e;
 }
 
-void hf__engine_call_back(struct hf__async *a)
+bool hf__engine_call_back(struct hf__async *a)
 {
     hf_lock *lock = a->lock;
     union hf__done done = a->done;
     void *arg = a->arg;
-    int result = a->result;
+    int result;
     bool is_latch = lock->name->remote.kind == HF_LATCH;
+    hf_client *c = lock->name->client;
 
+    if (a->talk.flight)
+        a->result = hf__talk_answered(lock, &a->talk, NULL);
+    result = a->result;
+    if (result == HF__PENDING) {
+        /* Another thread may dispatch as well: the handle may be gone. */
+        hf__engine_deliver(c, hf__now());
+        hf__see_to_it(c);
+        return false;
+    }
     /* From here on the handle may be used again, in the callback too, or be
      * freed. */
     hf__mutex_lock(&lock->name->mu);
@@ -124,6 +134,7 @@ void hf__engine_call_back(struct hf__async *a)
         done.latch(arg, (hf_latch *)lock, result);
     else
         done.lock(arg, lock, result);
+    return true;
 }
 
 static int dispatch(hf_client *c)
@@ -139,8 +150,8 @@ static int dispatch(hf_client *c)
         hf__engine_round(c, NULL, 0);
         hf__engine_give(c);
     }
-    for (; (a = hf__engine_next_callback(c)); called++)
-        hf__engine_call_back(a);
+    while ((a = hf__engine_next_callback(c)))
+        called += hf__engine_call_back(a);
     for (; (e = next_event(c)); called++) {
         hf_event event = {e->type, e->name, e->name_len, e->token};
 

@@ -1,13 +1,11 @@
 /* A write hold becomes a read hold, with nobody between. */
 #include "core.h"
 
-/* What is sent, and where from and to; name->mu is held. */
-static int begin(hf_lock *lock, struct hf__name **into, hf_error *err)
+/* Does the caller write? */
+static int check(const hf_lock *lock, uint64_t owner, hf__time now,
+                 hf_error *err)
 {
-    struct hf__thread *thread;
-    uint64_t owner = hf__owner_of(lock, &thread);
     struct hf__name *first = lock->name;
-    hf__time now = hf__now();
     int rc =
         owner ? hf__gate_check(&hf__line_held(first, owner)->gate, owner, now)
               : HF_ENOTOWNER;
@@ -20,96 +18,100 @@ static int begin(hf_lock *lock, struct hf__name **into, hf_error *err)
                         "downgraded");
     if (first->gate.owner != owner)
         return hf__fail(err, HF_ENOTOWNER, "the caller reads already");
-    return hf__line_downgrade(first, thread, now, into, err);
+    return 0;
+}
+
+/* The hold is that of another line from here on, whatever the server will
+ * say. */
+static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
+{
+    hf_client *c = lock->name->client;
+    struct hf__thread *thread;
+    uint64_t owner = hf__owner_of(lock, &thread);
+    hf__time now = hf__now();
+    struct hf__flight *f;
+    int rc = check(lock, owner, now, err);
+
+    if (rc)
+        return rc;
+    f = hf__flight_new(c, 0);
+    if (!f)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    rc = hf__line_downgrade(lock->name, thread, now, &t->line, err);
+    if (rc) {
+        hf__flight_free(c, f);
+        return rc;
+    }
+    t->hold_id = t->line->gate.lease.hold_id;
+    f->req.op = HF__DOWNGRADE;
+    f->req.hold_id = t->hold_id;
+    f->req.lease_ms = t->line->gate.lease.lease_ms;
+    f->query.line = &lock->name->remote;
+    f->query.into = &t->line->remote;
+    hf__talk_ask(c, t, f);
+    hf__name_run(lock->name, now); /* the next writer asks after it */
+    hf__name_run(t->line, now);
+    return 0;
 }
 
 /* The answer was lost. A renewal tells the server the same; that of a fixed
  * lease leaves its end where it is. */
-static int tell_again(hf_lock *lock, struct hf__name *into, hf_error *err)
+static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
-    const struct hf__lease *l = &into->gate.lease;
-    int64_t left_ms = 0; /* of a renewed one: as long as before */
-    bool over = false;
-
-    hf__name_lock(into);
-    if (l->fixed) {
-        left_ms =
-            ((l->session ? l->kept_until : l->until) - hf__now()) / HF__MS;
-        over = left_ms <= 0;
-    }
-    hf__name_unlock(into);
-    return over ? hf__fail(err, HF_ELOST, "the lease is over")
-                : hf__renew(lock, left_ms, err);
-}
-
-/* The hold is `into`'s, whatever the server will say. */
-static int tell(hf_lock *lock, struct hf__flight *f, struct hf__name *into,
-                hf_error *err)
-{
-    hf_client *c = lock->name->client;
-    uint64_t hold_id = f->req.hold_id;
+    const struct hf__lease *l = &t->line->gate.lease;
+    hf__time now = hf__now();
+    hf__time end = l->session ? l->kept_until : l->until;
+    int64_t left_ms = l->fixed ? (end - now) / HF__MS : l->lease_ms;
+    struct hf__thread *thread;
     int rc;
 
-    if (!hf__flight_end(c, f))
-        return hf__fail(err, HF_EUNKNOWN,
-                        "%s: no answer to the downgrade within %u ms; the hold "
-                        "is a read hold, but others may not be let in yet",
-                        c->be->name, c->op_timeout_ms);
-    rc = f->req.result;
-    hf__flight_free(c, f);
+    if (!hf__talk_may_go_on(lock, t))
+        return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
+    rc = hf__gate_check(&t->line->gate, hf__owner_of(lock, &thread), now);
+    if (!rc && l->hold_id != t->hold_id)
+        rc = HF_ENOTOWNER; /* released by another thread, and taken again */
+    if (!rc && left_ms <= 0)
+        rc = HF_ELOST;
+    if (rc)
+        return hf__fail(err, rc, "%s", hf_error_text(rc));
+    rc = hf__renew_ask(lock->name->client, t, (uint32_t)left_ms, err);
+    return rc ? rc : HF__PENDING;
+}
+
+static int answered(hf_lock *lock, struct hf__talk *t,
+                    const struct hf__flight *f, hf_error *err)
+{
+    struct hf__gate *g = &t->line->gate;
+    int rc = f->req.result;
+
+    if (f->req.op == HF__RENEW)
+        return hf__renew_answered(lock, t, f, err);
     if (rc == HF_EUNKNOWN)
-        return tell_again(lock, into, err);
+        return tell_again(lock, t, err);
     if (rc != HF_ENOTOWNER)
-        return rc ? hf__fail_why(c, err, rc) : 0;
-    hf__name_lock(into);
-    if (into->gate.lease.hold_id == hold_id && into->gate.owner)
-        hf__gate_lose(&into->gate, true);
-    hf__name_run(into, hf__now());
-    hf__name_unlock(into);
+        return rc ? hf__fail_why(lock->name->client, err, rc) : 0;
+    if (g->lease.hold_id == t->hold_id && g->owner)
+        hf__gate_lose(g, true);
+    if (!hf__client_check(lock->name->client))
+        hf__name_run(t->line, hf__now());
     return hf__fail(err, HF_ELOST, "the hold was lost");
 }
 
-static int downgrade(hf_lock *lock, hf_error *err)
-{
-    hf_client *c = lock->name->client;
-    struct hf__flight *f = hf__flight_new(c, 0);
-    struct hf__sleeper s;
-    struct hf__name *into = NULL;
-    int rc;
-
-    if (!f)
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    rc = hf__lock_enter(lock, err);
-    if (!rc) {
-        rc = begin(lock, &into, err);
-        if (rc)
-            hf__name_unlock(lock->name);
-    }
-    if (rc || !into) {
-        hf__flight_free(c, f);
-        return rc;
-    }
-    f->req.op = HF__DOWNGRADE;
-    f->req.hold_id = into->gate.lease.hold_id;
-    f->req.lease_ms = into->gate.lease.lease_ms;
-    f->query.line = &lock->name->remote;
-    f->query.into = &into->remote;
-    hf__flight_begin(c, f, &s);
-    hf__name_run(lock->name, hf__now()); /* the next writer asks after it */
-    hf__name_run(into, hf__now());
-    hf__name_unlock(lock->name);
-    return tell(lock, f, into, err);
-}
+static const struct hf__verb downgrade = {"the downgrade", begin, answered};
+static const struct hf__talk what = {.verb = &downgrade};
 
 int hf_lock_downgrade(hf_lock *lock, hf_error *err)
 {
     int rc = hf__lock_check(lock, err);
 
-    if (rc)
-        return rc;
-    if (!hf__client_enter(lock->name->client))
-        return hf__fail(err, HF_ECLOSED, "the client of this lock was closed");
-    rc = downgrade(lock, err);
-    hf__client_leave(lock->name->client);
-    return rc;
+    return rc ? rc : hf__talk(lock, &what, err);
+}
+
+int hf_lock_downgrade_async(hf_lock *lock, hf_done_fn done, void *arg,
+                            hf_error *err)
+{
+    int rc = hf__async_check(lock, done != NULL, err);
+
+    return rc ? rc
+              : hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
 }

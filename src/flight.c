@@ -66,17 +66,9 @@ static bool flight_ready(void *arg, hf__time now, hf__time *until)
     return over || now >= w->until;
 }
 
-void hf__flight_begin(hf_client *c, struct hf__flight *f, struct hf__sleeper *s)
+bool hf__flight_end(hf_client *c, struct hf__flight *f, hf__time until)
 {
-    hf__sleeper_init(s, NULL);
-    f->sleeper = s;
-    hf__flight_submit(c, f);
-}
-
-bool hf__flight_end(hf_client *c, struct hf__flight *f)
-{
-    struct flight_wait w = {c, f,
-                            hf__now() + (hf__time)c->op_timeout_ms * HF__MS};
+    struct flight_wait w = {c, f, until};
     bool over;
 
     hf__engine_deliver(c, hf__now());
@@ -92,6 +84,9 @@ bool hf__flight_wait(hf_client *c, struct hf__flight *f)
 {
     struct hf__sleeper s;
 
-    hf__flight_begin(c, f, &s);
-    return hf__flight_end(c, f);
+    hf__sleeper_init(&s, NULL);
+    f->sleeper = &s;
+    hf__flight_submit(c, f);
+    return hf__flight_end(c, f,
+                          hf__now() + (hf__time)c->op_timeout_ms * HF__MS);
 }

@@ -48,88 +48,136 @@ static int no_latch(hf_error *err)
     return hf__fail(err, HF_EINVAL, "the latch is NULL");
 }
 
-/* One answer about the latch. A lost one is asked for again under the same
- * request id, for as long as a single one would have been waited for. */
-static int converse(hf_client *c, struct hf__name *n, enum hf__op op,
-                    uint64_t *count, hf_error *err)
+/* A lost answer is asked for again under the same request id. */
+static int ask(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
-    hf__time until = hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+    hf_client *c = lock->name->client;
     size_t prefix = strlen(c->prefix);
-    uint64_t request = hf__owner_number();
-    int rc;
+    struct hf__flight *f =
+        hf__query_new(c, t->op, lock->name->text + prefix,
+                      lock->name->remote.name_len - prefix, err);
 
-    do {
-        struct hf__flight *f = hf__query_new(c, op, n->text + prefix,
-                                             n->remote.name_len - prefix, err);
-
-        if (!f)
-            return HF_ENOMEM;
-        f->query.count = *count;
-        f->query.request = request;
-        if (!hf__flight_wait(c, f))
-            return hf__fail(err, HF_EUNKNOWN, "%s: no answer within %u ms",
-                            c->be->name, c->op_timeout_ms);
-        rc = f->req.result;
-        if (rc == HF__DONE || rc == HF_EBUSY)
-            *count = f->query.count;
-        hf__flight_free(c, f);
-    } while (rc == HF_EUNKNOWN && hf__now() < until);
-    return rc && rc != HF_EBUSY ? hf__fail_why(c, err, rc) : rc;
+    if (!f)
+        return HF_ENOMEM;
+    f->query.count = t->count;
+    f->query.request = t->request;
+    hf__talk_ask(c, t, f);
+    return 0;
 }
 
-static int ask(hf_latch *latch, enum hf__op op, uint64_t *count, hf_error *err)
+static int answered(hf_lock *lock, struct hf__talk *t,
+                    const struct hf__flight *f, hf_error *err)
 {
-    hf_client *c;
-    int rc;
+    int rc = f->req.result;
 
+    if (rc == HF_EUNKNOWN && hf__talk_may_go_on(lock, t)) {
+        rc = ask(lock, t, err);
+        return rc ? rc : HF__PENDING;
+    }
+    if (rc == HF_EBUSY)
+        return hf__fail(err, rc, "the latch is set already: %llu are left",
+                        (unsigned long long)f->query.count);
+    if (rc)
+        return hf__fail_why(lock->name->client, err, rc);
+    if (t->left)
+        *t->left = f->query.count;
+    return 0;
+}
+
+static const struct hf__verb set = {"the setting", ask, answered};
+static const struct hf__verb down = {"the count-down", ask, answered};
+static const struct hf__verb get = {"the question", ask, answered};
+
+static struct hf__talk to_set(uint64_t count)
+{
+    return (struct hf__talk){.verb = &set,
+                             .op = HF__LATCH_SET,
+                             .count = count,
+                             .request = hf__owner_number()};
+}
+
+static struct hf__talk to_down(uint64_t *left)
+{
+    return (struct hf__talk){.verb = &down,
+                             .op = HF__LATCH_DOWN,
+                             .left = left,
+                             .request = hf__owner_number()};
+}
+
+static struct hf__talk to_get(uint64_t *left)
+{
+    return (struct hf__talk){.verb = &get,
+                             .op = HF__LATCH_GET,
+                             .left = left,
+                             .request = hf__owner_number()};
+}
+
+static int check_args(const hf_latch *latch, const struct hf__talk *what,
+                      hf_error *err)
+{
     if (!latch)
         return no_latch(err);
-    rc = hf__lock_check(lock_of(latch), err);
-    if (rc)
-        return rc;
-    c = lock_of(latch)->name->client;
-    if (!hf__client_enter(c))
-        return hf__fail(err, HF_ECLOSED, "the client was closed");
-    rc = converse(c, lock_of(latch)->name, op, count, err);
-    hf__client_leave(c);
-    return rc;
+    if (what->op == HF__LATCH_SET &&
+        (what->count < 1 || what->count > INT32_MAX))
+        return hf__fail(err, HF_EINVAL, "count is %llu; 1 to %d would be right",
+                        (unsigned long long)what->count, INT32_MAX);
+    if (what->op == HF__LATCH_GET && !what->left)
+        return hf__fail(err, HF_EINVAL, "left is NULL");
+    return 0;
+}
+
+static int talk(hf_latch *latch, struct hf__talk what, hf_error *err)
+{
+    int rc = check_args(latch, &what, err);
+
+    if (!rc)
+        rc = hf__lock_check(lock_of(latch), err);
+    return rc ? rc : hf__talk(lock_of(latch), &what, err);
+}
+
+static int talk_async(hf_latch *latch, struct hf__talk what,
+                      hf_latch_done_fn done, void *arg, hf_error *err)
+{
+    int rc = check_args(latch, &what, err);
+
+    if (!rc)
+        rc = hf__async_check(lock_of(latch), done != NULL, err);
+    return rc ? rc
+              : hf__talk_async(lock_of(latch), &what,
+                               (union hf__done){.latch = done}, arg, err);
 }
 
 int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err)
 {
-    int rc;
-
-    if (latch && (count < 1 || count > INT32_MAX))
-        return hf__fail(err, HF_EINVAL, "count is %llu; 1 to %d would be right",
-                        (unsigned long long)count, INT32_MAX);
-    rc = ask(latch, HF__LATCH_SET, &count, err);
-    if (rc == HF_EBUSY)
-        return hf__fail(err, rc, "the latch is set already: %llu are left",
-                        (unsigned long long)count);
-    return rc;
+    return talk(latch, to_set(count), err);
 }
 
 int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err)
 {
-    uint64_t count = 0;
-    int rc = ask(latch, HF__LATCH_DOWN, &count, err);
-
-    if (!rc && left)
-        *left = count;
-    return rc;
+    return talk(latch, to_down(left), err);
 }
 
 int hf_latch_get(hf_latch *latch, uint64_t *left, hf_error *err)
 {
-    uint64_t count = 0;
-    int rc;
+    return talk(latch, to_get(left), err);
+}
 
-    if (latch && !left)
-        return hf__fail(err, HF_EINVAL, "left is NULL");
-    rc = ask(latch, HF__LATCH_GET, &count, err);
-    if (!rc)
-        *left = count;
-    return rc;
+int hf_latch_set_async(hf_latch *latch, uint64_t count, hf_latch_done_fn done,
+                       void *arg, hf_error *err)
+{
+    return talk_async(latch, to_set(count), done, arg, err);
+}
+
+int hf_latch_down_async(hf_latch *latch, uint64_t *left, hf_latch_done_fn done,
+                        void *arg, hf_error *err)
+{
+    return talk_async(latch, to_down(left), done, arg, err);
+}
+
+int hf_latch_get_async(hf_latch *latch, uint64_t *left, hf_latch_done_fn done,
+                       void *arg, hf_error *err)
+{
+    return talk_async(latch, to_get(left), done, arg, err);
 }
 
 int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,

@@ -167,9 +167,7 @@ static bool release_line_quickly(struct hf__name *first, uint64_t owner,
     return release_quickly(*line, owner, true, rc);
 }
 
-/* From here on, until end_wait, neither handle nor name nor client go away.
- * name->mu is held, and free afterwards. */
-static void begin_wait(hf_lock *lock)
+void hf__wait_begin(hf_lock *lock)
 {
     hf_client *c = lock->name->client;
 
@@ -181,7 +179,7 @@ static void begin_wait(hf_lock *lock)
     hf__name_unlock(lock->name);
 }
 
-static void end_wait(hf_lock *lock, struct hf__name *line)
+void hf__wait_end(hf_lock *lock, struct hf__name *line)
 {
     struct hf__name *n = lock->name;
     hf_client *c = n->client;
@@ -369,10 +367,10 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
         hf__name_unlock(lock->name);
         return rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
     }
-    begin_wait(lock);
+    hf__wait_begin(lock);
     rc = wait_for(a, opt);
     rc = rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
-    end_wait(lock, a->line);
+    hf__wait_end(lock, a->line);
     return rc;
 }
 
@@ -560,10 +558,10 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
         hf__first_unlock(lock->name);
         return rc ? release_failed(lock, rc, err) : 0;
     }
-    begin_wait(lock);
+    hf__wait_begin(lock);
     rc = release_wait(lock->name->client, line, &r, err);
     rc = rc ? release_failed(lock, rc, err) : 0;
-    end_wait(lock, line);
+    hf__wait_end(lock, line);
     return rc;
 }
 

@@ -85,102 +85,95 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f, hf__time now)
     }
 }
 
-static int check(hf_lock *lock, int64_t lease_ms, hf_error *err)
-{
-    int rc = hf__lock_check(lock, err);
-
-    if (rc)
-        return rc;
-    return hf__lease_valid("lease_ms", lease_ms, "as long as before", err);
-}
-
 static struct hf__shown shown(const hf_lock *lock)
 {
     return hf__show(lock->name->text + strlen(lock->name->client->prefix));
 }
 
-/* One renewal of the caller's hold, as a flight of its own. */
-static int prepare(hf_lock *lock, int64_t lease_ms, struct hf__flight *f,
-                   hf_error *err)
+int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, hf_error *err)
+{
+    struct hf__flight *f = hf__flight_new(c, sizeof(struct hf__renewal));
+    struct hf__name *n = t->line;
+
+    if (!f)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    f->req.op = HF__RENEW;
+    f->batch.item = (struct hf__renewal *)(f + 1);
+    f->batch.item[0] = (struct hf__renewal){.remote = &n->remote,
+                                            .hold_id = n->gate.lease.hold_id,
+                                            .lease_ms = ms,
+                                            .result = HF_EUNKNOWN};
+    f->batch.len = 1;
+    hf__lease_renewing(&n->gate.lease, ms, hf__now());
+    hf__mutex_lock(&c->mu);
+    n->refs++; /* the flight's */
+    hf__mutex_unlock(&c->mu);
+    hf__talk_ask(c, t, f);
+    return 0;
+}
+
+static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
     struct hf__thread *thread;
     uint64_t owner = hf__owner_of(lock, &thread);
-    struct hf__name *n;
-    struct hf__lease *l;
-    uint32_t ms;
-    int rc = hf__lock_enter(lock, err);
+    struct hf__name *n = hf__line_held(lock->name, owner);
+    const struct hf__lease *l = &n->gate.lease;
+    int rc = owner ? hf__gate_check(&n->gate, owner, hf__now()) : HF_ENOTOWNER;
 
-    if (rc)
-        return rc;
-    n = hf__line_held(lock->name, owner);
-    l = &n->gate.lease;
-    rc = owner ? hf__gate_check(&n->gate, owner, hf__now()) : HF_ENOTOWNER;
     if (rc) {
         hf__name_run(n, hf__now());
-        hf__name_unlock(n);
         return hf__fail(err, rc, "\"%s\": %s", shown(lock).text,
                         hf_error_text(rc));
     }
-    if (lease_ms && !l->fixed) {
-        hf__name_unlock(n);
+    if (t->lease_ms && !l->fixed)
         return hf__fail(err, HF_EINVAL,
                         "the hold of \"%s\" is renewed by itself: lease_ms "
                         "must be 0",
                         shown(lock).text);
-    }
-    ms = lease_ms ? (uint32_t)lease_ms : l->lease_ms;
-    f->batch.item = (struct hf__renewal *)(f + 1);
-    f->batch.item[0] = (struct hf__renewal){.remote = &n->remote,
-                                            .hold_id = l->hold_id,
-                                            .lease_ms = ms,
-                                            .result = HF_EUNKNOWN};
-    f->batch.len = 1;
-    f->req.op = HF__RENEW;
-    hf__lease_renewing(l, ms, hf__now());
-    hf__name_unlock(n);
-    hf__mutex_lock(&n->client->mu);
-    n->refs++;
-    hf__mutex_unlock(&n->client->mu);
-    return 0;
+    t->line = n;
+    return hf__renew_ask(lock->name->client, t,
+                         t->lease_ms ? (uint32_t)t->lease_ms : l->lease_ms,
+                         err);
 }
 
-int hf__renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
+int hf__renew_answered(hf_lock *lock, struct hf__talk *t,
+                       const struct hf__flight *f, hf_error *err)
 {
     hf_client *c = lock->name->client;
-    struct hf__flight *f = hf__flight_new(c, sizeof(struct hf__renewal));
-    int rc, now;
+    int rc = f->batch.item[0].result, now;
+    struct hf__thread *thread;
 
-    if (!f)
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    rc = prepare(lock, lease_ms, f, err);
-    if (rc) {
-        hf__flight_free(c, f);
-        return rc;
-    }
-    if (!hf__flight_wait(c, f))
-        return hf__fail(err, HF_EUNKNOWN,
-                        "%s: no answer to the renewal of \"%s\" within %u ms",
-                        c->be->name, shown(lock).text, c->op_timeout_ms);
-    rc = f->batch.item[0].result;
-    hf__flight_free(c, f);
-    now = hf_lock_check(lock);
-    if (now == HF_ECLOSED)
-        return hf__fail(err, now, "the client was closed meanwhile");
+    if (hf__client_check(c))
+        return hf__fail(err, HF_ECLOSED, "the client was closed meanwhile");
+    now =
+        hf__gate_check(&t->line->gate, hf__owner_of(lock, &thread), hf__now());
+    hf__name_run(t->line, hf__now());
     if (rc == HF_ENOTOWNER || now == HF_ELOST)
         return hf__fail(err, HF_ELOST, "the hold of \"%s\" was lost",
                         shown(lock).text);
     return rc ? hf__fail_why(c, err, rc) : 0;
 }
 
+static const struct hf__verb renew = {"the renewal", begin, hf__renew_answered};
+
 int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
 {
-    int rc = check(lock, lease_ms, err);
+    struct hf__talk what = {.verb = &renew, .lease_ms = lease_ms};
+    int rc = hf__lock_check(lock, err);
 
-    if (rc)
-        return rc;
-    if (!hf__client_enter(lock->name->client))
-        return hf__fail(err, HF_ECLOSED, "the client of this lock was closed");
-    rc = hf__renew(lock, lease_ms, err);
-    hf__client_leave(lock->name->client);
-    return rc;
+    if (!rc)
+        rc = hf__lease_valid("lease_ms", lease_ms, "as long as before", err);
+    return rc ? rc : hf__talk(lock, &what, err);
+}
+
+int hf_lock_renew_async(hf_lock *lock, int64_t lease_ms, hf_done_fn done,
+                        void *arg, hf_error *err)
+{
+    struct hf__talk what = {.verb = &renew, .lease_ms = lease_ms};
+    int rc = hf__async_check(lock, done != NULL, err);
+
+    if (!rc)
+        rc = hf__lease_valid("lease_ms", lease_ms, "as long as before", err);
+    return rc ? rc
+              : hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
 }

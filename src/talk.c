@@ -1,0 +1,124 @@
+/*
+ * Verbs that are a question and its answer: renew, downgrade, those of a latch.
+ * Both forms take the same steps; only who waits is another.
+ */
+#include "core.h"
+
+#include <string.h>
+
+void hf__talk_ask(hf_client *c, struct hf__talk *t, struct hf__flight *f)
+{
+    hf__mutex_lock(&c->mu);
+    t->flight = f;
+    f->sleeper = t->sleeper;
+    f->async = t->async;
+    if (t->async) {
+        hf__timers_set(&c->timers, &t->async->timer, t->until);
+        hf__keeper_due_locked(c, t->until);
+    }
+    hf__mutex_unlock(&c->mu);
+    hf__flight_submit(c, f);
+}
+
+int hf__talk_answered(hf_lock *lock, struct hf__talk *t, hf_error *err)
+{
+    hf_client *c = lock->name->client;
+    struct hf__flight *f = t->flight;
+    int rc;
+
+    hf__mutex_lock(&lock->name->mu);
+    hf__mutex_lock(&c->mu);
+    t->flight = NULL;
+    hf__mutex_unlock(&c->mu);
+    rc = t->verb->answered(lock, t, f, err);
+    hf__name_unlock(lock->name);
+    hf__flight_free(c, f);
+    return rc;
+}
+
+bool hf__talk_may_go_on(const hf_lock *lock, const struct hf__talk *t)
+{
+    return hf__now() < t->until && !hf__client_check(lock->name->client);
+}
+
+static int unanswered(const hf_lock *lock, const struct hf__talk *t,
+                      hf_error *err)
+{
+    const hf_client *c = lock->name->client;
+    struct hf__shown shown = hf__show(lock->name->text + strlen(c->prefix));
+
+    return hf__fail(err, HF_EUNKNOWN, "%s: \"%s\": no answer to %s in %u ms",
+                    c->be->name, shown.text, t->verb->what, c->op_timeout_ms);
+}
+
+static hf__time patience(const hf_client *c)
+{
+    return hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+}
+
+int hf__talk(hf_lock *lock, const struct hf__talk *what, hf_error *err)
+{
+    hf_client *c = lock->name->client;
+    struct hf__talk t = *what;
+    struct hf__sleeper s;
+    int rc = hf__lock_enter(lock, err);
+
+    if (rc)
+        return rc;
+    hf__sleeper_init(&s, NULL);
+    t.sleeper = &s;
+    t.line = lock->name;
+    t.until = patience(c);
+    rc = t.verb->begin(lock, &t, err);
+    if (rc) {
+        hf__name_unlock(lock->name);
+        return rc;
+    }
+    hf__wait_begin(lock);
+    do
+        rc = hf__flight_end(c, t.flight, t.until)
+                 ? hf__talk_answered(lock, &t, err)
+                 : unanswered(lock, &t, err);
+    while (rc == HF__PENDING);
+    hf__wait_end(lock, t.line);
+    return rc;
+}
+
+/* name->mu is held. */
+static int begin_async(hf_lock *lock, const struct hf__talk *what,
+                       union hf__done done, void *arg, hf_error *err)
+{
+    int rc = hf__async_begin(lock, done, arg, err);
+    struct hf__async *a = lock->async;
+
+    if (rc)
+        return rc;
+    a->line = lock->name;
+    a->talk = *what;
+    a->talk.async = a;
+    a->talk.line = lock->name;
+    a->talk.until = patience(lock->name->client);
+    rc = what->verb->begin(lock, &a->talk, err);
+    if (rc)
+        hf__async_undo(lock);
+    return rc;
+}
+
+int hf__talk_async(hf_lock *lock, const struct hf__talk *what,
+                   union hf__done done, void *arg, hf_error *err)
+{
+    hf_client *c = lock->name->client;
+    int rc;
+
+    if (!hf__client_enter(c))
+        return hf__fail(err, HF_ECLOSED, "the client was closed");
+    rc = hf__lock_enter(lock, err);
+    if (!rc) {
+        rc = begin_async(lock, what, done, arg, err);
+        hf__name_unlock(lock->name);
+    }
+    hf__engine_deliver(c, hf__now()); /* it may have its answer at once */
+    hf__see_to_it(c);
+    hf__client_leave(c);
+    return rc;
+}

@@ -1,0 +1,591 @@
+/* The verbs that are a question and its answer, in both forms: renew,
+ * downgrade, and those of a latch. Also with a way to the server on which
+ * answers are late or lost. */
+#include "conf.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#define OP_MS 400
+#define LEASE_MS 60000
+#define COUNT 5
+
+enum verb { RENEW, DOWNGRADE, SET, DOWN, GET, VERBS };
+
+/* What a verb is done to: a lock or a latch, fit for it. */
+struct subject {
+    enum verb verb;
+    const char *name;
+    hf_client *client;
+    struct proxy *proxy; /* or NULL: none stands in between */
+    hf_lock *lock;
+    hf_latch *latch;
+    uint64_t left;
+    struct conf_call call;
+};
+
+static bool is_latch(enum verb verb)
+{
+    return verb >= SET;
+}
+
+/* The backend has what it is about. */
+static bool there_is(enum verb verb)
+{
+    if (verb == DOWNGRADE)
+        return conf.kind_caps[HF_RWLOCK];
+    return is_latch(verb) ? conf.kind_caps[HF_LATCH] != 0
+                          : (conf.caps & HF_CAP_LEASE) != 0;
+}
+
+static void open_client(struct subject *s, bool far, int64_t op_timeout_ms)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+
+    if (!far) {
+        s->client = conf_open();
+        return;
+    }
+    s->proxy = proxy_start(conf.port);
+    assert_non_null(s->proxy);
+    opt.op_timeout_ms = op_timeout_ms;
+    OK(hf_open(conf.url_at(proxy_port(s->proxy)), &opt, &s->client, E));
+}
+
+static void begin_with(struct subject *s, enum verb verb, bool far,
+                       int64_t op_timeout_ms)
+{
+    *s = (struct subject){.verb = verb, .name = conf_name(), .left = 99};
+    open_client(s, far, op_timeout_ms);
+    if (is_latch(verb)) {
+        OK(hf_latch_new(s->client, s->name, HF_CSTRING, &s->latch, E));
+        if (verb != SET)
+            OK(hf_latch_set(s->latch, COUNT, E));
+        return;
+    }
+    s->lock =
+        conf_lock_of(s->client, s->name, verb == RENEW ? HF_MUTEX : HF_RWLOCK,
+                     0, HF_OWNER_HANDLE);
+    if (verb == RENEW)
+        OK(conf_take_lease(s->lock, WAIT_LONG_MS, LEASE_MS));
+    else
+        OK(hf_lock_timed(s->lock, WAIT_LONG_MS, E));
+}
+
+static void begin(struct subject *s, enum verb verb)
+{
+    begin_with(s, verb, false, 0);
+}
+
+static void begin_far(struct subject *s, enum verb verb)
+{
+    begin_with(s, verb, true, OP_MS);
+}
+
+/* What was lost comes no more; what is said from now on is heard. */
+static void heal(struct subject *s)
+{
+    proxy_set(s->proxy, PROXY_PASS, 0);
+    proxy_cut(s->proxy);
+}
+
+/* Nothing is left of it for whoever comes next. */
+static void end(struct subject *s)
+{
+    uint64_t left = 1;
+
+    if (s->latch) {
+        for (int i = 0; i < 2 * COUNT && left; i++)
+            OK(hf_latch_down(s->latch, &left, E));
+        OK(hf_latch_free(s->latch));
+    } else {
+        int rc = hf_lock_release(s->lock, NULL);
+
+        assert_true(rc == 0 || rc == HF_ENOTOWNER);
+        conf_free(s->lock);
+    }
+    OK(hf_close(s->client));
+    if (s->proxy)
+        proxy_end(s->proxy);
+}
+
+static int do_sync(struct subject *s)
+{
+    switch (s->verb) {
+    case RENEW:
+        return hf_lock_renew(s->lock, 2 * LEASE_MS, NULL);
+    case DOWNGRADE:
+        return hf_lock_downgrade(s->lock, NULL);
+    case SET:
+        return hf_latch_set(s->latch, COUNT, NULL);
+    case DOWN:
+        return hf_latch_down(s->latch, &s->left, NULL);
+    default:
+        return hf_latch_get(s->latch, &s->left, NULL);
+    }
+}
+
+static void note_latch(void *arg, hf_latch *latch, int result)
+{
+    (void)latch;
+    conf_note(arg, NULL, result);
+}
+
+static int do_async(struct subject *s)
+{
+    struct conf_call *call = &s->call;
+
+    switch (s->verb) {
+    case RENEW:
+        return hf_lock_renew_async(s->lock, 2 * LEASE_MS, conf_note, call, E);
+    case DOWNGRADE:
+        return hf_lock_downgrade_async(s->lock, conf_note, call, E);
+    case SET:
+        return hf_latch_set_async(s->latch, COUNT, note_latch, call, E);
+    case DOWN:
+        return hf_latch_down_async(s->latch, &s->left, note_latch, call, E);
+    default:
+        return hf_latch_get_async(s->latch, &s->left, note_latch, call, E);
+    }
+}
+
+static int free_it(struct subject *s)
+{
+    return s->latch ? hf_latch_free(s->latch) : hf_lock_free(s->lock);
+}
+
+static int cancel_it(struct subject *s)
+{
+    return s->latch ? hf_latch_cancel(s->latch) : hf_lock_cancel(s->lock);
+}
+
+/* The verb was done, once, as everybody can see. */
+static void was_done(struct subject *s)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock;
+    hf_latch *latch;
+    uint64_t left;
+
+    if (s->verb == RENEW) {
+        assert_true(conf_deadline(s->lock) >
+                    wait_now() + 1000000LL * LEASE_MS * 3 / 2);
+    } else if (s->verb == DOWNGRADE) {
+        lock = conf_lock_of(c, s->name, HF_RWLOCK, 0, 0);
+        OK(conf_take(lock, HF_READ, 0, WAIT_LONG_MS));
+        OK(hf_lock_release(lock, E));
+        EXPECT(HF_EBUSY, conf_take(lock, HF_WRITE, 0, 0));
+        conf_free(lock);
+    } else {
+        OK(hf_latch_new(c, s->name, HF_CSTRING, &latch, E));
+        OK(hf_latch_get(latch, &left, E));
+        assert_int_equal(left, s->verb == DOWN ? COUNT - 1 : COUNT);
+        assert_int_equal(s->left, s->verb == SET ? 99 : left);
+        OK(hf_latch_free(latch));
+    }
+    OK(hf_close(c));
+}
+
+/* ---- without blocking -------------------------------------------------- */
+
+static void test_answers_async(void)
+{
+    for (enum verb verb = 0; verb < VERBS; verb++) {
+        struct subject s;
+
+        if (!there_is(verb))
+            continue;
+        begin(&s, verb);
+        OK(do_async(&s));
+        assert_int_equal(s.call.called, 0); /* from dispatch only */
+        assert_int_equal(s.left, 99);
+        EXPECT(HF_EBUSY, do_async(&s));
+        EXPECT(HF_EBUSY, free_it(&s));
+        COMES(conf_called(s.client, &s.call));
+        OK(s.call.result);
+        assert_int_equal(s.call.called, 1);
+        OK(cancel_it(&s)); /* nothing to cancel */
+        was_done(&s);
+        end(&s);
+    }
+}
+
+/* A program with a loop: the descriptor tells. */
+static void test_answers_wake_the_loop(void)
+{
+    for (enum verb verb = 0; verb < VERBS; verb++) {
+        struct pollfd p = {.events = POLLIN};
+        struct subject s;
+
+        if (!there_is(verb))
+            continue;
+        begin(&s, verb);
+        p.fd = hf_client_fd(s.client);
+        assert_true(p.fd >= 0);
+        OK(do_async(&s));
+        COMES(poll(&p, 1, 0) == 1 && conf_called(s.client, &s.call));
+        OK(s.call.result);
+        was_done(&s);
+        end(&s);
+    }
+}
+
+/* What needs no server to be known is the call's own result. */
+static void test_answers_async_known_at_once(void)
+{
+    struct conf_call never = {0, 0};
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
+    hf_lock *threads = conf_lock(c, conf_name());
+
+    EXPECT(HF_ENOTOWNER, hf_lock_renew_async(lock, 0, conf_note, &never, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_downgrade_async(lock, conf_note, &never, E));
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_acquire(threads, NULL, E));
+    EXPECT(HF_EINVAL, hf_lock_renew_async(lock, 1, conf_note, &never, E));
+    EXPECT(HF_EINVAL, hf_lock_renew_async(lock, 1000, conf_note, &never, E));
+    EXPECT(HF_EINVAL, hf_lock_renew_async(lock, 0, NULL, NULL, E));
+    EXPECT(HF_EINVAL, hf_lock_renew_async(threads, 0, conf_note, &never, E));
+    EXPECT(HF_EINVAL, hf_lock_renew_async(NULL, 0, conf_note, &never, E));
+    EXPECT(HF_ENOTSUP, hf_lock_downgrade_async(lock, conf_note, &never, E));
+    EXPECT(HF_EINVAL, hf_lock_downgrade_async(threads, conf_note, &never, E));
+    EXPECT(HF_EINVAL, hf_lock_downgrade_async(lock, NULL, NULL, E));
+    assert_true(hf_client_dispatch(c) >= 0);
+    assert_int_equal(never.called, 0);
+    OK(hf_lock_release(lock, E));
+    OK(hf_lock_release(threads, E));
+    conf_free(lock);
+    conf_free(threads);
+    OK(hf_close(c));
+}
+
+static void test_answers_async_of_a_latch_known_at_once(void)
+{
+    struct conf_call call = {0, 0};
+    hf_client *c = conf_open();
+    hf_latch *latch;
+
+    OK(hf_latch_new(c, conf_name(), HF_CSTRING, &latch, E));
+    EXPECT(HF_EINVAL, hf_latch_set_async(NULL, 1, note_latch, &call, E));
+    EXPECT(HF_EINVAL, hf_latch_set_async(latch, 0, note_latch, &call, E));
+    EXPECT(HF_EINVAL, hf_latch_set_async(latch, 1, NULL, NULL, E));
+    EXPECT(HF_EINVAL, hf_latch_down_async(NULL, NULL, note_latch, &call, E));
+    EXPECT(HF_EINVAL, hf_latch_down_async(latch, NULL, NULL, NULL, E));
+    EXPECT(HF_EINVAL, hf_latch_get_async(latch, NULL, note_latch, &call, E));
+    OK(hf_latch_set(latch, 1, E));
+    OK(hf_latch_set_async(latch, 1, note_latch, &call, E));
+    COMES(conf_called(c, &call));
+    EXPECT(HF_EBUSY, call.result); /* it is set already */
+    OK(hf_latch_down_async(latch, NULL, note_latch, &call, E));
+    COMES(conf_called(c, &call) && call.called == 2);
+    OK(call.result);
+    OK(hf_latch_free(latch));
+    OK(hf_close(c));
+}
+
+static void test_answers_end_with_the_client(void)
+{
+    for (enum verb verb = 0; verb < VERBS; verb++) {
+        struct subject s;
+
+        if (!there_is(verb))
+            continue;
+        begin(&s, verb);
+        OK(do_async(&s));
+        OK(hf_close(s.client));
+        assert_int_equal(s.call.called, 1); /* exactly once, even so */
+        assert_true(s.call.result == 0 || s.call.result == HF_ECLOSED);
+        EXPECT(HF_ECLOSED, do_async(&s));
+        EXPECT(HF_ECLOSED, cancel_it(&s));
+        OK(free_it(&s));
+    }
+}
+
+/* ---- far ---------------------------------------------------------------- */
+
+static void test_answers_that_do_not_come(void)
+{
+    for (enum verb verb = 0; verb < VERBS; verb++) {
+        struct subject s;
+        int64_t began;
+
+        if (!there_is(verb))
+            continue;
+        begin_far(&s, verb);
+        proxy_set(s.proxy, PROXY_SWALLOW, 0);
+        began = wait_now();
+        OK(do_async(&s));
+        EXPECT(HF_EBUSY, free_it(&s));
+        COMES(conf_called(s.client, &s.call));
+        EXPECT(HF_EUNKNOWN, s.call.result);
+        assert_true(wait_ms_since(began) < OP_MS + 1000);
+        assert_int_equal(s.left, 99);
+        heal(&s);
+        /* The handle is free for the next; the late answer is nobody's. */
+        COMES(do_sync(&s) != HF_EUNKNOWN);
+        assert_true(hf_client_dispatch(s.client) >= 0);
+        assert_int_equal(s.call.called, 1);
+        end(&s);
+    }
+}
+
+/* What was sent is not taken back, but nobody waits for it. */
+static void test_answers_given_up(void)
+{
+    for (enum verb verb = 0; verb < VERBS; verb++) {
+        struct subject s;
+
+        if (!there_is(verb))
+            continue;
+        begin_with(&s, verb, true, WAIT_LONG_MS);
+        proxy_set(s.proxy, PROXY_DELAY, 300);
+        OK(do_async(&s));
+        OK(cancel_it(&s));
+        OK(cancel_it(&s));
+        COMES_MS(conf_called(s.client, &s.call), 250);
+        EXPECT(HF_EUNKNOWN, s.call.result);
+        OK(cancel_it(&s));
+        proxy_set(s.proxy, PROXY_PASS, 0);
+        assert_true(do_sync(&s) != HF_EUNKNOWN); /* after the late answer */
+        assert_true(hf_client_dispatch(s.client) >= 0);
+        assert_int_equal(s.call.called, 1);
+        end(&s);
+    }
+}
+
+static void test_answers_to_a_release_given_up(void)
+{
+    struct subject s;
+
+    begin_with(&s, RENEW, true, WAIT_LONG_MS);
+    proxy_set(s.proxy, PROXY_DELAY, 300);
+    OK(hf_lock_release_async(s.lock, conf_note, &s.call, E));
+    OK(hf_lock_cancel(s.lock));
+    COMES_MS(conf_called(s.client, &s.call), 250);
+    EXPECT(HF_EUNKNOWN, s.call.result);
+    EXPECT(HF_ENOTOWNER, hf_lock_check(s.lock));
+    proxy_set(s.proxy, PROXY_PASS, 0);
+    OK(hf_lock_timed(s.lock, WAIT_LONG_MS, E)); /* it has gone its way */
+    assert_int_equal(s.call.called, 1);
+    end(&s);
+}
+
+/* The connection breaks after the server has heard it: it is asked again, and
+ * done once. */
+static void lose_answer(enum verb verb, bool async)
+{
+    struct subject s;
+    uint64_t answered;
+    int rc;
+
+    begin_with(&s, verb, true, 5000);
+    answered = proxy_answered(s.proxy);
+    proxy_set(s.proxy, PROXY_RESET, 0);
+    if (async) {
+        OK(do_async(&s));
+        COMES(conf_called(s.client, &s.call));
+        rc = s.call.result;
+    } else {
+        rc = do_sync(&s);
+    }
+    assert_true(proxy_answered(s.proxy) > answered);
+    /* Of a renewal that is the caller's to know. */
+    if (verb != RENEW || rc != HF_EUNKNOWN)
+        OK(rc);
+    if (verb == RENEW)
+        OK(do_sync(&s));
+    was_done(&s);
+    end(&s);
+}
+
+static void test_answers_that_are_lost(void)
+{
+    for (enum verb verb = 0; verb < VERBS; verb++)
+        if (there_is(verb)) {
+            lose_answer(verb, false);
+            lose_answer(verb, true);
+        }
+}
+
+static void test_answers_end_with_a_far_client(void)
+{
+    for (enum verb verb = 0; verb < VERBS; verb++) {
+        struct subject s;
+
+        if (!there_is(verb))
+            continue;
+        begin_far(&s, verb);
+        proxy_set(s.proxy, PROXY_SWALLOW, 0);
+        OK(do_async(&s));
+        EXPECT(HF_EUNKNOWN, hf_close(s.client));
+        assert_int_equal(s.call.called, 1);
+        EXPECT(HF_EUNKNOWN, s.call.result);
+        OK(free_it(&s));
+        proxy_end(s.proxy);
+    }
+}
+
+/* ---- the handle of a verb under way ------------------------------------- */
+
+struct asker {
+    struct conf_thread t;
+    struct subject *s;
+    int rc;
+    int64_t took_ms;
+};
+
+static void ask(void *arg)
+{
+    struct asker *a = arg;
+    int64_t began = wait_now();
+
+    a->rc = do_sync(a->s);
+    a->took_ms = wait_ms_since(began);
+}
+
+static void test_answers_keep_a_latch(void)
+{
+    for (enum verb verb = SET; verb < VERBS; verb++) {
+        struct asker a = {.rc = 0};
+        struct subject s;
+
+        begin_far(&s, verb);
+        a.s = &s;
+        proxy_set(s.proxy, PROXY_SWALLOW, 0);
+        conf_thread_start(&a.t, ask, &a);
+        conf_thread_asleep(&a.t);
+        EXPECT(HF_EBUSY, free_it(&s));
+        conf_thread_join(&a.t);
+        EXPECT(HF_EUNKNOWN, a.rc);
+        heal(&s);
+        end(&s);
+    }
+}
+
+/* Frees a handle while another thread sleeps. */
+struct freer {
+    struct conf_thread t;
+    pid_t sleeper;
+    hf_lock *lock;
+    int rc;
+};
+
+static void free_under_it(void *arg)
+{
+    struct freer *f = arg;
+
+    f->rc = wait_asleep(getpid(), f->sleeper) ? hf_lock_free(f->lock) : 99;
+}
+
+/* A thread may hold it through one handle and renew through another, which
+ * nothing else keeps. */
+static void keep_handle(enum verb verb)
+{
+    enum hf_kind kind = verb == RENEW ? HF_MUTEX : HF_RWLOCK;
+    struct subject s = {.verb = verb, .name = conf_name()};
+    struct freer f = {.sleeper = gettid()};
+    hf_lock *held;
+
+    open_client(&s, true, OP_MS);
+    s.lock = f.lock = conf_lock_of(s.client, s.name, kind, 0, 0);
+    held = conf_lock_of(s.client, s.name, kind, 0, 0);
+    OK(verb == RENEW ? conf_take_lease(held, WAIT_LONG_MS, LEASE_MS)
+                     : hf_lock_timed(held, WAIT_LONG_MS, E));
+    proxy_set(s.proxy, PROXY_SWALLOW, 0);
+    conf_thread_start(&f.t, free_under_it, &f);
+    EXPECT(HF_EUNKNOWN, do_sync(&s));
+    conf_thread_join(&f.t);
+    EXPECT(HF_EBUSY, f.rc);
+    heal(&s);
+    conf_free(s.lock);
+    OK(hf_lock_release(held, E));
+    conf_free(held);
+    OK(hf_close(s.client));
+    proxy_end(s.proxy);
+}
+
+static void test_answers_keep_a_handle(void)
+{
+    keep_handle(RENEW);
+    if (there_is(DOWNGRADE))
+        keep_handle(DOWNGRADE);
+}
+
+/* ---- a downgrade that is told twice ------------------------------------- */
+
+/* The first question dies with its connection, the second is not answered:
+ * both have one time together. */
+static void test_answers_downgrade_returns_in_time(void)
+{
+    enum { PATIENCE_MS = 3000 };
+    struct asker a = {.rc = 0};
+    struct subject s;
+    int64_t began;
+
+    begin_with(&s, DOWNGRADE, true, PATIENCE_MS);
+    a.s = &s;
+    proxy_set(s.proxy, PROXY_SWALLOW, 0);
+    began = wait_now();
+    conf_thread_start(&a.t, ask, &a);
+    COMES(wait_ms_since(began) > PATIENCE_MS * 3 / 4);
+    proxy_cut(s.proxy);
+    conf_thread_join(&a.t);
+    EXPECT(HF_EUNKNOWN, a.rc);
+    assert_true(a.took_ms <= PATIENCE_MS + 1000);
+    heal(&s);
+    end(&s);
+}
+
+/* The server never hears the first: the second says the same, and the lease
+ * ends when it would have. */
+static void test_answers_downgrade_of_a_fixed_lease_is_told_again(void)
+{
+    hf_client *near = conf_open();
+    struct subject s = {.verb = DOWNGRADE, .name = conf_name()};
+    hf_lock *other = conf_lock_of(near, s.name, HF_RWLOCK, 0, 0);
+    int64_t deadline;
+
+    open_client(&s, true, 5000);
+    s.lock = conf_lock_of(s.client, s.name, HF_RWLOCK, 0, HF_OWNER_HANDLE);
+    OK(conf_take_lease(s.lock, WAIT_LONG_MS, 3000));
+    deadline = conf_deadline(s.lock);
+    proxy_hoard(s.proxy);
+    OK(do_async(&s));
+    COMES((hf_client_dispatch(s.client), proxy_hoarded(s.proxy) > 0));
+    proxy_cut(s.proxy); /* what is kept back is not delivered */
+    COMES(conf_called(s.client, &s.call));
+    OK(s.call.result);
+    assert_true(conf_deadline(s.lock) <= deadline);
+    assert_true(conf_deadline(s.lock) > deadline - 500 * 1000000LL);
+    OK(conf_take(other, HF_READ, 0, WAIT_LONG_MS));
+    OK(hf_lock_check(s.lock)); /* not because the lease was over */
+    OK(hf_lock_release(other, E));
+    EXPECT(HF_EBUSY, conf_take(other, HF_WRITE, 0, 0));
+    OK(conf_take(other, HF_WRITE, 0, WAIT_LONG_MS)); /* now it is */
+    EXPECT(HF_ELOST, hf_lock_release(s.lock, E));
+    OK(hf_lock_release(other, E));
+    conf_free(s.lock);
+    conf_free(other);
+    OK(hf_close(s.client));
+    OK(hf_close(near));
+    proxy_end(s.proxy);
+}
+
+const struct conf_case conf_answers[] = {
+    CONF_CASE(test_answers_async, 0),
+    CONF_CASE(test_answers_wake_the_loop, 0),
+    CONF_CASE(test_answers_async_known_at_once, 0),
+    CONF_CASE(test_answers_async_of_a_latch_known_at_once, CONF_LATCH),
+    CONF_CASE(test_answers_end_with_the_client, 0),
+    CONF_CASE(test_answers_that_do_not_come, CONF_FAR),
+    CONF_CASE(test_answers_given_up, CONF_FAR),
+    CONF_CASE(test_answers_to_a_release_given_up, CONF_FAR | CONF_LEASE),
+    CONF_CASE(test_answers_that_are_lost, CONF_FAR),
+    CONF_CASE(test_answers_end_with_a_far_client, CONF_FAR),
+    CONF_CASE(test_answers_keep_a_latch, CONF_FAR | CONF_LATCH),
+    CONF_CASE(test_answers_keep_a_handle, CONF_FAR | CONF_LEASE),
+    CONF_CASE(test_answers_downgrade_returns_in_time, CONF_FAR | CONF_RWLOCK),
+    CONF_CASE(test_answers_downgrade_of_a_fixed_lease_is_told_again,
+              CONF_FAR | CONF_RWLOCK | CONF_LEASE),
+    {0},
+};

@@ -219,8 +219,14 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
 void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
     l->renewing++;
-    if (l->session)
-        return; /* a session is never made shorter */
+    if (l->session) { /* which is never made shorter */
+        if (l->fixed && lease_ms) {
+            l->lease_ms = lease_ms;
+            keep(l, now);
+            set_deadline(l);
+        }
+        return;
+    }
     if (lease_ms > l->lease_ms)
         l->lease_ms = lease_ms; /* the server may remember it for that long */
     if (l->until == HF__NEVER)
@@ -230,19 +236,12 @@ void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
     l->deadline = min_time(l->deadline, l->until);
 }
 
-/* What the session is good for, and a fixed lease that the program made
- * longer. An older answer may come after a newer one. */
-static void session_renewed(struct hf__lease *l, hf__time sent_at,
-                            uint32_t lease_ms)
+/* What the session is good for; an older answer may come after a newer one. */
+static void session_renewed(struct hf__lease *l, hf__time sent_at)
 {
-    if (l->fixed && lease_ms) {
-        l->lease_ms = lease_ms;
-        keep(l, sent_at);
-    }
     if (sent_at + l->session_ms * HF__MS - hf__lease_margin(l->session_ms) >
         l->until)
         extend(l, sent_at, l->session_ms);
-    set_deadline(l);
     if (l->renew_at != HF__NEVER)
         l->renew_at = sent_at + l->session_ms * HF__MS / 3;
 }
@@ -269,7 +268,7 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
         return HF__DONE;
     }
     if (l->session) {
-        session_renewed(l, sent_at, lease_ms);
+        session_renewed(l, sent_at);
         return HF__DONE;
     }
     /* A later one is under way that may have made it shorter: its answer, or

@@ -101,12 +101,12 @@ void hf__lease_bell(struct hf__lease *, hf__time now);
 /* The answer to a LET_GO. True: it is settled; else it will be sent again. */
 bool hf__lease_let_go(struct hf__lease *, int result, hf__time now);
 
-/* A renewal is about to be sent. The server may shorten the lease by it and
- * the answer may be lost: believe the shorter of both from now on. */
+/* A renewal is about to be sent; of a fixed lease that the session keeps with
+ * its new length, or 0: it stays as it is. The server may shorten the lease by
+ * it and the answer may be lost: believe the shorter of both from now on. */
 void hf__lease_renewing(struct hf__lease *, uint32_t lease_ms, hf__time now);
 
-/* The answer to a renewal. lease_ms: of one that the program asked for (else 0
- * for a fixed lease that the session keeps). ELOST: the hold is gone; the state
+/* The answer to a renewal. ELOST: the hold is gone; the state
  * is IDLE then. */
 int hf__lease_renewed(struct hf__lease *, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now);

@@ -27,7 +27,7 @@ static void fill(hf_client *c, struct hf__batch *b, struct hf__name **names,
                                                      .hold_id = l->hold_id,
                                                      .lease_ms = asked_for(l),
                                                      .result = HF_EUNKNOWN};
-            hf__lease_renewing(l, l->lease_ms, now);
+            hf__lease_renewing(l, asked_for(l), now);
         }
         hf__name_unlock(n);
         if (held)

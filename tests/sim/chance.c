@@ -127,6 +127,24 @@ static void endless(struct config *c)
     c->hold_hi = SEC;
 }
 
+static void session(struct config *c)
+{
+    c->profile = "session";
+    c->session = true;
+    c->fault_every = 6 * SEC;
+    c->kill = 150;
+    c->stop = 300;
+    c->freeze = 100;
+    c->ill = 100;
+    c->reset = 10;
+    c->late = 400;
+    c->refuse = 60;
+    c->twice = 30;
+    c->fixed = 300;
+    c->capped = 100;
+    c->hold_hi = 3 * c->ttl_ms * MS;
+}
+
 static void longheld(struct config *c)
 {
     c->profile = "longheld";
@@ -211,7 +229,7 @@ static void shared(struct config *c)
 }
 
 static void (*const profiles[])(struct config *) = {
-    crowded,  torn,   late,   deadly, slow,        forgetful, endless,
+    crowded,  torn,   late,   deadly, slow,        forgetful, endless, session,
     longheld, sparse, prompt, grumpy, downgrading, shared,    NULL};
 
 /* Half of the runs are of mutexes alone. */

@@ -73,6 +73,14 @@ MUTANTS = {
     "renewal-from-receipt": [
         (LEASE, "    extend(l, sent_at, lease_ms);",
          "    extend(l, now, lease_ms);")],
+    "session-takes-the-lease-for-its-own": [
+        (LEASE, "term_ms = l->session ? req->session_ms : l->lease_ms;",
+         "term_ms = l->lease_ms;")],
+    "session-keeps-a-fixed-lease-for-ever": [
+        (LEASE, "    if (l->fixed && l->session)\n",
+         "    if (l->fixed && l->session && !now)\n")],
+    "session-forgets-what-is-let-go": [
+        (LEASE, "    if (l->session ||\n        (l->endless", "    if ((l->endless")],
     # the gate
     "reentry-not-counted": [
         (GATE, "        if (--g->count)\n", "        if (--g->count > 9)\n")],

@@ -72,6 +72,7 @@ void net_send(struct process *p, struct message *m)
     }
     m->sent_at = process_now(p);
     m->epoch = p->epoch;
+    m->session = p->session;
     append(&p->flight_end, m);
     at = w->now + net_delay(w);
     if (at < p->last_arrival)
@@ -102,10 +103,10 @@ static void copy_of(struct world *w, const struct message *m, int64_t after,
 }
 
 /* Late renewals where renewing can shorten a lease: nobody could survive
- * those. */
+ * those. Within a session nothing comes late but from an older connection. */
 static bool may_be_late(struct world *w, const struct message *m)
 {
-    return rng_chance(&w->rng, w->cfg.late) &&
+    return !w->cfg.session && rng_chance(&w->rng, w->cfg.late) &&
            (m->op != HF__RENEW || !w->cfg.renew_sets);
 }
 
@@ -238,6 +239,40 @@ void net_up(struct process *p)
     for (; m; m = next) {
         next = m->next;
         net_send(p, m);
+    }
+}
+
+static void settle(struct process *p, struct message *m)
+{
+    bool lets_go = m->op == HF__RELEASE || m->op == HF__ABANDON;
+
+    m->result = lets_go                ? HF__DONE
+                : m->op == HF__ATTEMPT ? HF_EUNKNOWN
+                                       : HF_ENOTOWNER;
+    for (uint32_t i = 0; i < m->items; i++)
+        m->item[i].result = HF_ENOTOWNER;
+    process_deliver(p, m);
+    message_put(p->world, m);
+}
+
+void net_session_over(struct process *p)
+{
+    struct message *flight = p->flight, *unsent = p->unsent, *m;
+
+    p->session++;
+    p->epoch++;
+    p->flight = p->unsent = NULL;
+    p->flight_end = &p->flight;
+    p->unsent_end = &p->unsent;
+    p->last_arrival = p->last_answer = 0;
+    scatter(p->world, flight);
+    while ((m = flight)) {
+        flight = m->next;
+        settle(p, m);
+    }
+    while ((m = unsent)) {
+        unsent = m->next;
+        settle(p, m);
     }
 }
 

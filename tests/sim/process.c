@@ -33,6 +33,7 @@ struct name *process_line(struct process *p, uint16_t lock, bool reads)
     n->line.gate = &n->gate;
     hf__gate_init(&n->gate, w->cfg.fair, w->cfg.endless,
                   (uint64_t)(n->index + 1) << 32);
+    n->gate.lease.session = w->cfg.session;
     n->gate.shared = reads;
     n->gate.latch = w->cfg.kind[lock] == HF_LATCH;
     if (k->lines.first)
@@ -306,6 +307,12 @@ void process_run(struct name *n)
 
 /* ---- what happens ------------------------------------------------------ */
 
+/* A fixed lease that a session keeps stays as long as it is. */
+static uint32_t asked_for(const struct hf__lease *l)
+{
+    return l->session && l->fixed ? 0 : l->lease_ms;
+}
+
 /* All that are to be renewed soon go together. */
 static void renew(struct process *p)
 {
@@ -325,11 +332,11 @@ static void renew(struct process *p)
         if (!m)
             m = message_new(p, HF__RENEW, n->lock);
         m->item[m->items++] = (struct renewal){.hold_id = lease->hold_id,
-                                               .lease_ms = lease->lease_ms,
+                                               .lease_ms = asked_for(lease),
                                                .lock = n->lock,
                                                .line = l,
                                                .reads = n->gate.shared};
-        hf__lease_renewing(lease, lease->lease_ms, now);
+        hf__lease_renewing(lease, asked_for(lease), now);
         process_told(n);
         set_timer(n);
     }
@@ -360,6 +367,7 @@ static void attempt_answered(struct name *n, const struct message *m)
     int64_t now = process_now(p);
     struct hf__req req = {.hold_id = m->hold_id,
                           .sent_at = m->sent_at,
+                          .session_ms = p->world->cfg.ttl_ms,
                           .result = (int16_t)m->result,
                           .op = HF__ATTEMPT};
 
@@ -433,6 +441,24 @@ static void downgrade_answered(struct name *n, const struct message *m)
     net_send(p, again);
 }
 
+/* What it had is gone, and who waits asks anew. */
+void process_session_over(struct process *p)
+{
+    int64_t now = process_now(p);
+
+    trace(p->world, "process %u: its session is over", p->serial);
+    for (uint16_t l = 0; l < p->lines; l++) {
+        struct name *n = &p->line[l];
+
+        hf__gate_renewed(&n->gate, n->gate.lease.hold_id, HF_ENOTOWNER, now, 0,
+                         now);
+        process_run(n);
+    }
+    net_session_over(p);
+    for (uint16_t l = 0; l < p->lines; l++)
+        process_bell(&p->line[l]);
+}
+
 void process_deliver(struct process *p, struct message *m)
 {
     struct name *n = &p->line[m->line];
@@ -441,6 +467,11 @@ void process_deliver(struct process *p, struct message *m)
         return;
     trace(p->world, "process %u: answer %d to op %d of %llu", p->serial,
           m->result, m->op, (unsigned long long)m->hold_id);
+    if (m->result == SESSION_OVER) {
+        if (m->session == p->session)
+            process_session_over(p);
+        m->result = HF_EUNKNOWN;
+    }
     if (m->op == HF__RENEW) {
         renewals_answered(p, m);
         return;

@@ -183,6 +183,8 @@ static void purge(struct world *w, uint16_t lock)
 
 static int64_t lease_end(const struct world *w, uint32_t lease_ms, bool fixed)
 {
+    if (w->cfg.session)
+        return server_now(w) + w->cfg.ttl_ms * MS; /* the session's */
     return w->cfg.endless && !fixed ? HF__NEVER : server_now(w) + lease_ms * MS;
 }
 
@@ -191,6 +193,8 @@ static int64_t place_end(const struct world *w)
 {
     int64_t keep = w->cfg.ttl_ms * MS > LOOK ? w->cfg.ttl_ms * MS : LOOK;
 
+    if (w->cfg.session)
+        return lease_end(w, 0, false);
     return w->cfg.endless ? HF__NEVER : server_now(w) + keep + SEC;
 }
 
@@ -362,6 +366,8 @@ static void refuse(struct message *m)
 
 void server_execute(struct world *w, struct message *m, bool late)
 {
+    if (w->cfg.session && !session_admits(w, m))
+        return;
     if (w->now < w->server_ill_until || rng_chance(&w->rng, w->cfg.refuse)) {
         refuse(m);
         return;
@@ -482,8 +488,8 @@ static bool is_left(const struct world *w, const struct entry *e)
 {
     const struct process *p = &w->proc[e->proc];
 
-    return e->serial && (!e->ghost || w->cfg.endless) && p->alive &&
-           p->serial == e->serial && e->expiry > server_now(w);
+    return e->serial && (!e->ghost || w->cfg.endless || w->cfg.session) &&
+           p->alive && p->serial == e->serial && e->expiry > server_now(w);
 }
 
 void server_left(struct world *w)

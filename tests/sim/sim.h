@@ -31,7 +31,8 @@
 #define LINES_MAX 160 /* of a process: with this many, something is wrong */
 #define ENTRIES_MAX 32
 #define ITEMS_MAX 16
-#define LOOK (2 * SEC) /* C6: a look at most every 2 s */
+#define SESSION_OVER (-1000) /* an answer: there is no such session */
+#define LOOK (2 * SEC)       /* C6: a look at most every 2 s */
 
 /* Ways to break what surrounds the core. Those of the core itself are patches
  * (mutate.py). */
@@ -59,7 +60,7 @@ struct config {
     uint16_t procs, threads, names;
     uint8_t kind[NAMES_MAX];   /* enum hf_kind */
     uint32_t whole[NAMES_MAX]; /* see tests/lib/history.h */
-    bool fair, hands_over, endless, renew_sets, lossy, unhurried;
+    bool fair, hands_over, endless, session, renew_sets, lossy, unhurried;
     uint32_t ttl_ms, op_timeout_ms;
     uint32_t handoff;
     int64_t delay_lo, delay_hi, hold_hi, think_hi, lag_hi;
@@ -126,6 +127,7 @@ struct message {
     uint8_t op;
     bool fixed, may_queue, cancelled, dropped, copy, late, executed;
     uint32_t epoch;
+    uint32_t session; /* of the sender */
     uint64_t hold_id, token;
     int64_t sent_at; /* by the sender's clock */
     int64_t look_in; /* QUEUED: look again after this */
@@ -204,6 +206,7 @@ struct process {
     struct thread thread[THREADS_MAX];
     /* connection */
     bool up;
+    uint32_t session; /* counts them */
     uint32_t epoch;
     int64_t last_arrival, last_answer;
     struct message *flight, **flight_end, *unsent, **unsent_end;
@@ -237,6 +240,14 @@ struct latch {
     int64_t shut_at; /* when it was 0 for the last time, if it is not */
 };
 
+/* What all that a process has at the server lives by, where there are sessions:
+ * the last one of each. */
+struct session {
+    uint32_t serial, number;
+    uint32_t epoch; /* what comes over an older connection is refused */
+    int64_t expiry; /* server's clock */
+};
+
 struct resource {
     uint64_t token, value;
 };
@@ -258,6 +269,7 @@ struct world {
     struct process proc[PROCS_MAX];
     struct slot slot[NAMES_MAX];
     struct latch latch[NAMES_MAX];
+    struct session session[PROCS_MAX];
     struct name line[PROCS_MAX][LINES_MAX];
     struct hf__reader entry[PROCS_MAX][NAMES_MAX][ENTRIES_MAX];
     struct resource resource[NAMES_MAX];
@@ -306,6 +318,7 @@ void process_timer(struct name *);
 void process_deliver(struct process *, struct message *);
 void process_bell(struct name *);
 void process_told(struct name *);
+void process_session_over(struct process *);
 /* One more line, in use. */
 struct name *process_line(struct process *, uint16_t lock, bool reads);
 struct hf__reader *process_entry(struct process *, uint16_t lock);
@@ -333,7 +346,14 @@ void net_answer(struct world *, struct message *);
 void net_reset(struct process *);
 void net_up(struct process *);
 void net_forget(struct process *); /* it is dead */
+/* Its session is over: everything unanswered is settled by that. */
+void net_session_over(struct process *);
 int64_t net_delay(struct world *);
+
+/* session.c */
+/* May the server do it? It counts as a sign of life then. Else the result is
+ * set. */
+bool session_admits(struct world *, struct message *);
 
 /* server.c */
 void server_execute(struct world *, struct message *, bool late);

@@ -248,7 +248,10 @@ static int64_t draw_wish(struct thread *t)
     q->is_async = rng_chance(&w->rng, c->async);
     if (kind_of(t) != HF_LATCH && rng_chance(&w->rng, c->fixed)) {
         q->fixed = true;
-        q->lease_ms = (uint32_t)rng_between(&w->rng, c->ttl_ms / 2, c->ttl_ms);
+        q->lease_ms =
+            (uint32_t)(c->session
+                           ? rng_between(&w->rng, c->ttl_ms / 50, 3 * c->ttl_ms)
+                           : rng_between(&w->rng, c->ttl_ms / 2, c->ttl_ms));
         t->cap = q->lease_ms * MS * 1006 / 1000;
     }
     if (kind_of(t) != HF_LATCH && rng_chance(&w->rng, c->capped)) {

@@ -330,6 +330,7 @@ void world_run(struct world *w, uint64_t seed, uint64_t quota)
     }
     for (uint16_t i = 0; i < w->cfg.procs; i++) {
         w->proc[i] = (struct process){.world = w, .index = i};
+        w->session[i] = (struct session){0};
         process_spawn(&w->proc[i]);
     }
     if (w->cfg.fault_every)

@@ -84,6 +84,7 @@ static void test_session_fixed_lease_is_made_longer_by_the_program(void **state)
 
     (void)state;
     hf__lease_renewing(&l, 2 * TTL, at(1000));
+    assert_int_equal(l.deadline, promised(0));
     renewed(&l, 41, HF__DONE, 1000, 2 * TTL, 1001);
     assert_int_equal(l.kept_until,
                      at(1000) + 2 * LENGTH - hf__lease_margin(2 * TTL));

@@ -1,0 +1,299 @@
+#include "entry.h"
+#include "path.h"
+
+#include <string.h>
+
+/* ---- forms ----------------------------------------------------- */
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
+           (c >= 'A' && c <= 'F');
+}
+
+static bool is_uuid(const char *s)
+{
+    for (size_t i = 0; i < 36; i++)
+        if (i == 8 || i == 13 || i == 18 || i == 23 ? s[i] != '-'
+                                                    : !is_hex(s[i]))
+            return false;
+    return true;
+}
+
+static bool is_bare_uuid(const char *s)
+{
+    for (size_t i = 0; i < 32; i++)
+        if (!is_hex(s[i]))
+            return false;
+    return true;
+}
+
+/* %010d of the server: ten places at least, of which one may be the sign. */
+static bool read_seq(const char *s, int64_t *seq)
+{
+    bool negative = *s == '-';
+    size_t len = strlen(s);
+    int64_t n = 0;
+
+    if (len < 10 || len > 11 || (len == 11 && !negative))
+        return false;
+    for (s += negative; *s; s++) {
+        if (*s < '0' || *s > '9')
+            return false;
+        n = n * 10 + (*s - '0');
+    }
+    *seq = negative ? -n : n;
+    return true;
+}
+
+static bool read_number(const char *s)
+{
+    return *s && strspn(s, "0123456789") == strlen(s);
+}
+
+struct stem {
+    const char *text;
+    enum zk_form form;
+};
+
+static const struct stem curators[] = {
+    {"lock-", ZK_FORM_LOCK},     {"__READ__", ZK_FORM_READ},
+    {"__WRIT__", ZK_FORM_WRITE}, {"lease-", ZK_FORM_LEASE},
+    {"latch-", ZK_FORM_LEADER},
+};
+
+static const struct stem kazoos[] = {
+    {"__lock__", ZK_FORM_KAZOO_LOCK},
+    {"__rlock__", ZK_FORM_KAZOO_READ},
+};
+
+static bool read_stem(const struct stem *stems, size_t len, const char *s,
+                      struct zk_entry *e)
+{
+    for (size_t i = 0; i < len; i++) {
+        size_t n = strlen(stems[i].text);
+
+        if (strncmp(s, stems[i].text, n) == 0 && read_seq(s + n, &e->seq)) {
+            e->form = stems[i].form;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_curators(const char *s, struct zk_entry *e)
+{
+    if (strncmp(s, "_c_", 3) == 0 && is_uuid(s + 3) && s[39] == '-') {
+        e->uuid = s + 3;
+        e->uuid_len = 36;
+        s += 40;
+    }
+    return read_stem(curators, sizeof(curators) / sizeof(*curators), s, e);
+}
+
+static bool read_kazoos(const char *s, struct zk_entry *e)
+{
+    if (!is_bare_uuid(s))
+        return false;
+    e->uuid = s;
+    e->uuid_len = 32;
+    return read_stem(kazoos, sizeof(kazoos) / sizeof(*kazoos), s + 32, e);
+}
+
+static bool read_mark(const char *s, struct zk_entry *e)
+{
+    if (strncmp(s, "_d_", 3) != 0 || !is_uuid(s + 3) || s[39] != '-' ||
+        !read_number(s + 40))
+        return false;
+    e->uuid = s + 3;
+    e->uuid_len = 36;
+    e->form = ZK_FORM_MARK;
+    return true;
+}
+
+static bool read_word(const char *s, struct zk_entry *e)
+{
+    static const struct stem words[] = {
+        {ZK_UNFAIR, ZK_FORM_UNFAIR},
+        {ZK_LOCKS, ZK_FORM_SEMAPHORE},
+        {ZK_LEASES, ZK_FORM_SEMAPHORE},
+        {ZK_LATCH, ZK_FORM_LATCH},
+    };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (strcmp(s, words[i].text) == 0) {
+            e->form = words[i].form;
+            return true;
+        }
+    return false;
+}
+
+bool hf__zk_entry_parse(const char *child, struct zk_entry *e)
+{
+    static bool (*const readers[])(const char *, struct zk_entry *) = {
+        read_curators, read_kazoos, read_word, read_mark};
+
+    for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++) {
+        *e = (struct zk_entry){.name = child, .uuid = ""};
+        if (readers[i](child, e))
+            return true;
+    }
+    *e = (struct zk_entry){.name = child, .uuid = ""};
+    return false;
+}
+
+/* ---- names of ours --------------------------------------------- */
+
+void hf__zk_uuid(const uint8_t random[16], char out[ZK_UUID_MAX])
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < 16; i++) {
+        uint8_t byte = random[i];
+
+        byte = i == 6   ? (byte & 0x0f) | 0x40
+               : i == 8 ? (byte & 0x3f) | 0x80
+                        : byte;
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *out++ = '-';
+        *out++ = digits[byte >> 4];
+        *out++ = digits[byte & 15];
+    }
+    *out = '\0';
+}
+
+static char *put_bare(char *to, const char *uuid)
+{
+    for (; *uuid; uuid++)
+        if (*uuid != '-')
+            *to++ = *uuid;
+    return to;
+}
+
+void hf__zk_entry_prefix(enum zk_form form, const char *uuid,
+                         char out[ZK_PREFIX_MAX])
+{
+    bool kazoo = form == ZK_FORM_KAZOO_LOCK || form == ZK_FORM_KAZOO_READ;
+    const struct stem *stem = kazoo ? kazoos : curators;
+
+    if (kazoo)
+        out = put_bare(out, uuid);
+    else
+        out = stpcpy(stpcpy(stpcpy(out, "_c_"), uuid), "-");
+    while (stem->form != form)
+        stem++;
+    stpcpy(out, stem->text);
+}
+
+bool hf__zk_entry_is(const struct zk_entry *e, const char *uuid)
+{
+    char bare[ZK_UUID_MAX];
+
+    if (e->uuid_len == 36)
+        return memcmp(e->uuid, uuid, 36) == 0;
+    *put_bare(bare, uuid) = '\0';
+    return e->uuid_len == 32 && memcmp(e->uuid, bare, 32) == 0;
+}
+
+/* ---- the queue -------------------------------------------------- */
+
+int hf__zk_entry_order(const struct zk_entry *a, const struct zk_entry *b)
+{
+    if (a->seq != b->seq)
+        return a->seq < b->seq ? -1 : 1;
+    if (!a->czxid || !b->czxid || a->czxid == b->czxid)
+        return 0;
+    return a->czxid < b->czxid ? -1 : 1;
+}
+
+enum effect {
+    FREE,    /* goes together with ours, or does not matter */
+    BLOCKS,  /* whoever came first goes first */
+    DIFFERS, /* another kind, if it came first */
+    CLASHES, /* another kind, whenever it came */
+};
+
+static enum effect effect_of(enum zk_form form, enum zk_rule rule)
+{
+    switch (form) {
+    case ZK_FORM_LOCK:
+        return rule == ZK_RULE_MUTEX ? BLOCKS : DIFFERS;
+    case ZK_FORM_KAZOO_LOCK: /* a mutex or a writer: nobody can tell */
+        return rule == ZK_RULE_UNFAIR ? DIFFERS : BLOCKS;
+    case ZK_FORM_WRITE:
+        return rule == ZK_RULE_WRITE || rule == ZK_RULE_READ ? BLOCKS : DIFFERS;
+    case ZK_FORM_READ:
+    case ZK_FORM_KAZOO_READ:
+        return rule == ZK_RULE_READ    ? FREE
+               : rule == ZK_RULE_WRITE ? BLOCKS
+                                       : DIFFERS;
+    case ZK_FORM_LEASE:
+    case ZK_FORM_LEADER:
+        return DIFFERS;
+    case ZK_FORM_UNFAIR:
+        return rule == ZK_RULE_UNFAIR ? FREE : CLASHES;
+    case ZK_FORM_SEMAPHORE:
+    case ZK_FORM_LATCH:
+        return CLASHES;
+    case ZK_FORM_MARK:
+    case ZK_FORM_NONE:
+        break;
+    }
+    return FREE;
+}
+
+static void note(size_t *which, size_t i)
+{
+    if (*which == ZK_NOBODY)
+        *which = i;
+}
+
+/* Is e before mine? All are before who has no place yet. */
+static bool is_before(const struct zk_entry *e, const struct zk_entry *mine,
+                      bool *tied)
+{
+    int order = mine->name ? hf__zk_entry_order(e, mine) : -1;
+
+    *tied = order == 0;
+    return order <= 0;
+}
+
+void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
+                  const struct zk_entry *mine, enum zk_rule rule,
+                  struct zk_place *p)
+{
+    struct zk_entry last = {0};
+
+    *p = (struct zk_place){.watch = ZK_NOBODY,
+                           .mismatch = ZK_NOBODY,
+                           .stranger = ZK_NOBODY,
+                           .tied = ZK_NOBODY};
+    for (size_t i = 0; i < len; i++) {
+        struct zk_entry e;
+        enum effect effect;
+        bool tied;
+
+        if (mine->name && strcmp(child[i], mine->name) == 0) {
+            p->here = true;
+            continue;
+        }
+        if (!hf__zk_entry_parse(child[i], &e))
+            note(&p->stranger, i);
+        e.czxid = czxid ? czxid[i] : 0;
+        effect = effect_of(e.form, rule);
+        if (effect == CLASHES)
+            note(&p->mismatch, i);
+        if (effect == FREE || effect == CLASHES || !is_before(&e, mine, &tied))
+            continue;
+        if (tied)
+            note(&p->tied, i);
+        if (effect == DIFFERS) {
+            note(&p->mismatch, i);
+            continue;
+        }
+        if (!p->ahead++ || hf__zk_entry_order(&e, &last) >= 0) {
+            last = e;
+            p->watch = i;
+        }
+    }
+}

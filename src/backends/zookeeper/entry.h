@@ -1,0 +1,104 @@
+/*
+ * What a child of a lock's node is, by its name: Curator's forms, kazoo's and
+ * ours; who is before whom, and whom to watch. Pure.
+ *
+ *     _c_<uuid>-lock-<seq>      Curator's mutex; its prefix may be missing in
+ *     _c_<uuid>-__READ__<seq>   this and the next ones
+ *     _c_<uuid>-__WRIT__<seq>
+ *     _c_<uuid>-lease-<seq>     below leases
+ *     _c_<uuid>-latch-<seq>     LeaderLatch
+ *     <32 hex>__lock__<seq>     kazoo's Lock and WriteLock
+ *     <32 hex>__rlock__<seq>    kazoo's ReadLock
+ *     lock                      the unfair mutex
+ *     locks, leases             of a semaphore
+ *     latch                     the count of a latch
+ *     _d_<uuid>-<request>       who counted a latch down
+ *
+ * Sequences are of 10 digits, as the server writes an int32, with a minus
+ * where it went round. They are compared as numbers: at 2^31-1 the server
+ * stays there, and czxid breaks the tie. A lease of kazoo's semaphore is 32
+ * digits and nothing else, which may as well be the name of another lock: it
+ * is a stranger.
+ */
+#ifndef HF_ZK_ENTRY_H
+#define HF_ZK_ENTRY_H
+
+#include <holdfast.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum zk_form {
+    ZK_FORM_NONE = 0, /* not an entry: another lock's node, or a stranger's */
+    ZK_FORM_LOCK,
+    ZK_FORM_READ,
+    ZK_FORM_WRITE,
+    ZK_FORM_LEASE,
+    ZK_FORM_LEADER,
+    ZK_FORM_KAZOO_LOCK,
+    ZK_FORM_KAZOO_READ,
+    ZK_FORM_UNFAIR,
+    ZK_FORM_SEMAPHORE, /* one of the nodes below which a semaphore is kept */
+    ZK_FORM_LATCH,
+    ZK_FORM_MARK,
+};
+
+struct zk_entry {
+    enum zk_form form;
+    int64_t seq; /* 0 where the form has none */
+    int64_t czxid;
+    const char *name; /* all of it, as it was given */
+    const char *uuid; /* within name, not terminated; "" if none */
+    size_t uuid_len;  /* 36 Curator's and ours, 32 kazoo's, or 0 */
+};
+
+/* Keeps the pointer. False: of no known form. czxid is 0 then, which stands
+ * for not known. */
+bool hf__zk_entry_parse(const char *child, struct zk_entry *);
+
+/* By sequence, then by czxid where both are known; 0: cannot tell. */
+int hf__zk_entry_order(const struct zk_entry *, const struct zk_entry *);
+
+#define ZK_UUID_MAX 37 /* with its NUL */
+#define ZK_PREFIX_MAX 64
+
+/* From 16 random bytes, of version 4. */
+void hf__zk_uuid(const uint8_t random[16], char out[ZK_UUID_MAX]);
+/* What an entry is created with: all but its sequence. The uuid is of
+ * hf__zk_uuid; kazoo's forms leave its hyphens out. */
+void hf__zk_entry_prefix(enum zk_form, const char *uuid,
+                         char out[ZK_PREFIX_MAX]);
+/* It has this uuid, with hyphens or without. */
+bool hf__zk_entry_is(const struct zk_entry *, const char *uuid);
+
+/* Who wants to know. */
+enum zk_rule {
+    ZK_RULE_MUTEX,
+    ZK_RULE_WRITE,
+    ZK_RULE_READ,
+    ZK_RULE_UNFAIR, /* nobody is before it; others are another kind */
+};
+
+/* Which of the children, or none. */
+#define ZK_NOBODY SIZE_MAX
+
+struct zk_place {
+    size_t ahead;    /* how many keep us waiting; 0: ours */
+    size_t watch;    /* the last of them */
+    size_t mismatch; /* one of another kind */
+    size_t stranger; /* the first of no known form: if it is ephemeral, EPROTO;
+                        else it is the node of another lock. More may follow */
+    size_t tied;     /* the first with our own sequence, where czxid does not
+                        tell who was first: counted as ahead of us */
+    bool here;       /* our own is among them */
+};
+
+/*
+ * The place of `mine` among the children of its node. czxid has one number for
+ * each child, 0 where it is not known; or is NULL. mine->name is NULL for
+ * ZK_RULE_UNFAIR, and for who asks whether it would have to wait at the end.
+ */
+void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
+                  const struct zk_entry *mine, enum zk_rule, struct zk_place *);
+
+#endif

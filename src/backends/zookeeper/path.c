@@ -1,0 +1,197 @@
+#include "path.h"
+#include "entry.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+struct sink {
+    char *to;
+    size_t len, cap;
+};
+
+static void put(struct sink *s, const char *text, size_t len)
+{
+    if (len < s->cap && s->len < s->cap - len)
+        memcpy(s->to + s->len, text, len);
+    s->len += len;
+}
+
+static void put_hex(struct sink *s, unsigned char byte)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    char text[3] = {'%', digits[byte >> 4], digits[byte & 15]};
+
+    put(s, text, sizeof(text));
+}
+
+/* The digits that we write, and no others. */
+static int digit_of(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+static int hex_at(const char *s, size_t len)
+{
+    if (len < 3 || *s != '%' || digit_of(s[1]) < 0 || digit_of(s[2]) < 0)
+        return -1;
+    return digit_of(s[1]) << 4 | digit_of(s[2]);
+}
+
+/* ---- what the server takes ----------------------------------------------- */
+
+/* Of what begins with that byte; 0: nothing that the server would take. Those
+ * of four bytes are surrogates to it, which it refuses. */
+static size_t length_of(unsigned char first)
+{
+    return first < 0x80                    ? 1
+           : first >= 0xc2 && first < 0xe0 ? 2
+           : (first & 0xf0) == 0xe0        ? 3
+                                           : 0;
+}
+
+static bool is_taken(uint32_t c, size_t len)
+{
+    static const uint32_t least[] = {0, 0x20, 0xa0, 0x800};
+
+    return c >= least[len] && c != 0x7f && !(c >= 0xd800 && c <= 0xf8ff) &&
+           c < 0xfff0;
+}
+
+/* How many bytes may stand as they are: one character; 0: not this one. */
+static size_t plain(const char *s, size_t left)
+{
+    unsigned char first = (unsigned char)*s;
+    size_t len = length_of(first);
+    uint32_t c = len == 1 ? first : first & (0x7fu >> len);
+
+    if (!len || len > left)
+        return 0;
+    for (size_t i = 1; i < len; i++) {
+        unsigned char next = (unsigned char)s[i];
+
+        if ((next & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | (next & 0x3f);
+    }
+    return is_taken(c, len) && hex_at(s, left) < 0 ? len : 0;
+}
+
+/* ---- there ----------------------------------------------------------------
+ */
+
+static bool is(const char *s, size_t len, const char *text)
+{
+    return len == strlen(text) && memcmp(s, text, len) == 0;
+}
+
+static bool is_entry(const char *s, size_t len)
+{
+    char text[HF_NAME_MAX + 1];
+    struct zk_entry e;
+
+    if (len >= sizeof(text))
+        return false;
+    memcpy(text, s, len);
+    text[len] = '\0';
+    return hf__zk_entry_parse(text, &e);
+}
+
+static void put_component(struct sink *o, const char *s, size_t len)
+{
+    bool dots = is(s, len, ".") || is(s, len, "..");
+
+    put(o, "/", 1);
+    if (!len)
+        put_hex(o, 0);
+    for (size_t i = 0, n; i < len; i += n) {
+        n = dots ? 0 : plain(s + i, len - i);
+        if (n)
+            put(o, s + i, n);
+        else
+            put_hex(o, (unsigned char)s[i]);
+        n = n ? n : 1;
+    }
+}
+
+/* top: the first component is below the server's own root. */
+static bool encode(struct sink *o, const char *name, size_t len, bool top)
+{
+    const char *end = name + len, *s = name;
+
+    for (;;) {
+        const char *slash = memchr(s, '/', (size_t)(end - s));
+        size_t n = (size_t)((slash ? slash : end) - s);
+
+        if (s == name ? top && is(s, n, "zookeeper") : is_entry(s, n))
+            return false;
+        put_component(o, s, n);
+        if (!slash)
+            return true;
+        s = slash + 1;
+    }
+}
+
+int hf__zk_path(const char *name, size_t len, const char *root, char *out,
+                size_t cap)
+{
+    struct sink o = {.to = out, .cap = cap};
+
+    put(&o, root, strlen(root));
+    if (len > HF_NAME_MAX || !encode(&o, name, len, !*root) || o.len >= cap)
+        return HF_EINVAL;
+    out[o.len] = '\0';
+    return (int)o.len;
+}
+
+/* ---- and back ------------------------------------------------------------ */
+
+static void take_component(struct sink *o, const char *s, size_t len)
+{
+    if (is(s, len, "%00"))
+        return;
+    for (size_t i = 0; i < len; i++) {
+        int byte = hex_at(s + i, len - i);
+        char c = byte < 0 ? s[i] : (char)byte;
+
+        put(o, &c, 1);
+        i += byte < 0 ? 0 : 2;
+    }
+}
+
+/* Of all that would read as this name, only one is its path. */
+static bool leads_to(const char *name, size_t len, bool top, const char *path)
+{
+    char text[ZK_PATH_MAX];
+    struct sink o = {.to = text, .cap = sizeof(text)};
+
+    return len <= HF_NAME_MAX && !memchr(name, 0, len) &&
+           encode(&o, name, len, top) && strlen(path) == o.len &&
+           memcmp(path, text, o.len) == 0;
+}
+
+int hf__zk_name(const char *path, const char *root, char *out, size_t cap)
+{
+    struct sink o = {.to = out, .cap = cap};
+    const char *below;
+
+    if (strncmp(path, root, strlen(root)) != 0)
+        return HF_EINVAL;
+    below = path + strlen(root);
+    if (*below != '/')
+        return HF_EINVAL;
+    for (const char *s = below; *s;) {
+        size_t n = strcspn(++s, "/");
+
+        if (s - 1 != below)
+            put(&o, "/", 1);
+        take_component(&o, s, n);
+        s += n;
+    }
+    if (!o.len || o.len >= cap || !leads_to(out, o.len, !*root, below))
+        return HF_EINVAL;
+    out[o.len] = '\0';
+    return (int)o.len;
+}

@@ -110,7 +110,7 @@ enum hf_event_type {
     HF_EVENT_ORPHANED, /* a thread exited while holding; not renewed any more */
     HF_EVENT_DOWN,     /* the connection is gone; holds live until deadline */
     HF_EVENT_UP,       /* it is back */
-    HF_EVENT_WANTED,   /* reserved: somebody else waits for what we hold */
+    HF_EVENT_WANTED,   /* somebody asks for what we hold: hf_ask */
 };
 
 typedef struct hf_event {
@@ -176,7 +176,8 @@ enum hf_cap {
     HF_CAP_EVENTS = 1 << 3,  /* waiters are told, nobody polls */
     HF_CAP_DURABLE = 1 << 4, /* holds survive a restart of the server */
     HF_CAP_INSPECT = 1 << 5, /* inspect, list and break */
-    HF_CAP_WANTED = 1 << 6,  /* holders are told of waiters */
+    HF_CAP_WANTED = 1 << 6,  /* ask: holders hear HF_EVENT_WANTED */
+    HF_CAP_PUT = 1 << 7,     /* hf_lock_put: the server writes for holders */
 };
 
 /*
@@ -357,6 +358,21 @@ HF_API int hf_lock_downgrade(hf_lock *lock, hf_error *err);
 /* Never done: ENOTSUP for whoever holds it, else the codes of hf_lock_check().
  * Two readers that upgrade would wait for each other for ever. */
 HF_API int hf_lock_upgrade(hf_lock *lock, hf_error *err);
+
+/*
+ * A guarded write: the server sets the value of key if, at that moment, it
+ * still has the caller's hold; one step, so that nobody who has the lock later
+ * is written over, whatever was delayed where. It needs no token, but data that
+ * is kept by the server that keeps the lock. key is bytes like a name (the
+ * prefix= of the URL is not put in front), value up to HF_PUT_MAX bytes. Waits
+ * for the answer. 0; ELOST: the hold is gone, nothing was written; EUNKNOWN: no
+ * answer, and it may have been written, or be written yet for as long as nobody
+ * else holds the lock; ENOTSUP (HF_CAP_PUT), ENOTOWNER, EINVAL (no such key),
+ * EBACKEND, EAUTH, EPROTO, ENOMEM, ECLOSED, EFORK.
+ */
+#define HF_PUT_MAX (1 << 19)
+HF_API int hf_lock_put(hf_lock *lock, const void *key, size_t key_len,
+                       const void *value, size_t value_len, hf_error *err);
 
 /* 0 if the caller holds it now; ELOST, ENOTOWNER, EINVAL, ECLOSED, EFORK. Never
  * asks the network, nor do the next three, which return the same codes. Of a
@@ -544,6 +560,12 @@ HF_API void hf_names_free(hf_client *client, hf_names *names);
  * renewal at the latest. ENOTOWNER: nobody holds it. */
 HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
                     hf_error *err);
+
+/* Asks whoever holds the lock to let go. Those who listen hear HF_EVENT_WANTED,
+ * and do as they please; nothing else changes. 0 says that they were asked, not
+ * that they heard it. ENOTOWNER: nobody holds it. ENOTSUP: HF_CAP_WANTED. */
+HF_API int hf_ask(hf_client *client, const void *name, size_t name_len,
+                  hf_error *err);
 
 #ifdef __cplusplus
 }

@@ -55,6 +55,8 @@ enum hf__op {
     HF__LATCH_SET,
     HF__LATCH_DOWN,
     HF__LATCH_GET,
+    HF__ASK, /* the holders of a name are told that it is wanted */
+    HF__PUT, /* a value is written, if the hold is still there */
 };
 
 struct hf__remote;
@@ -122,12 +124,20 @@ struct hf__batch {
 };
 
 /*
- * Everything else. All but DOWNGRADE are about a name and not about a hold.
+ * Everything else. All but DOWNGRADE and PUT are about a name and not about a
+ * hold.
  *
  * DOWNGRADE: `line` has the write hold req.hold_id; from this call on it is
  * the read hold of that id of `into`, and `line` is free for the next
  * question, whatever the answer will be. Both are looked at during this call
  * alone. DONE; ENOTOWNER: it was gone.
+ *
+ * PUT: `line` has the hold req.hold_id; it is looked at during this call
+ * alone. The value of the key `name` (without the client's prefix) becomes
+ * `value`, in one step with the look at the hold. DONE; ENOTOWNER: it was gone;
+ * EINVAL: no such key can be. key and value live as long as the query.
+ *
+ * ASK: DONE; ENOTOWNER: nobody holds it.
  *
  * LATCH_SET: DONE; EBUSY: it is set already (count: what is left). LATCH_DOWN:
  * one less, at 0 it stays. Both count once for one `request`, however often
@@ -138,11 +148,13 @@ struct hf__query {
     struct hf__req req;
     const char *name; /* or the prefix to list; with the client's prefix */
     size_t name_len;
-    struct hf__remote *line, *into; /* DOWNGRADE; req.remote is NULL */
-    uint64_t count;                 /* latch: SET in, all out */
-    uint64_t request;               /* latch: unique in this client */
-    hf_info *info;                  /* INSPECT, out: filled by add_holder ... */
-    hf_names *names;                /* LIST, out: filled by add_name */
+    struct hf__remote *line, *into; /* DOWNGRADE, PUT; req.remote is NULL */
+    const char *value;              /* PUT */
+    size_t value_len;
+    uint64_t count;   /* latch: SET in, all out */
+    uint64_t request; /* latch: unique in this client */
+    hf_info *info;    /* INSPECT, out: filled by add_holder ... */
+    hf_names *names;  /* LIST, out: filled by add_name */
 };
 
 /* A URL, taken apart. Values are decoded and terminated. */
@@ -169,6 +181,7 @@ struct hf__config {
     const char *label;
     uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
     int *caps; /* of this client, indexed by hf_kind: open may take some away */
+    bool listens; /* the program wants to hear of events */
 };
 
 /* What the core does for a backend. Passed in, so that a module needs no
@@ -195,6 +208,9 @@ struct hf__core {
     /* The hold of that id is gone: taken away, or its session is over. Only
      * marks. From advance() only. */
     void (*lost)(hf_client *, struct hf__remote *, uint64_t hold_id);
+    /* Somebody asks for the hold of that token: HF_EVENT_WANTED. With the
+     * client's mutex held. */
+    void (*wanted)(hf_client *, struct hf__remote *, uint64_t token);
     /* HF_EVENT_DOWN, HF_EVENT_UP; HF_EVENT_LOST: every hold is lost (this one
      * from anywhere, the others with the client's mutex held). */
     void (*session)(hf_client *, int event);

@@ -303,6 +303,7 @@ static int configure(hf_client *c, const char *text,
     config->op_timeout_ms = c->op_timeout_ms;
     memcpy(c->caps, c->be->caps, sizeof(c->caps));
     config->caps = c->caps;
+    config->listens = c->on_event != NULL;
     c->direct = c->be->flags & HF__DIRECT;
     c->endless = c->be->flags & HF__ENDLESS;
     c->session = c->be->flags & HF__SESSION;

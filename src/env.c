@@ -138,6 +138,13 @@ static void core_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id)
     news(c, n);
 }
 
+static void core_wanted(hf_client *c, struct hf__remote *remote, uint64_t token)
+{
+    hf__engine_event_locked(c, HF_EVENT_WANTED,
+                            hf__container(remote, struct hf__name, remote),
+                            token);
+}
+
 /* May come from a direct backend on any thread: the keeper spreads it. */
 static void core_session(hf_client *c, int event)
 {
@@ -244,6 +251,7 @@ const struct hf__core hf__core = {
     .done = core_done,
     .bell = core_bell,
     .lost = core_lost,
+    .wanted = core_wanted,
     .session = core_session,
     .watch = core_watch,
     .need_background = core_need_background,

@@ -1,11 +1,13 @@
-/* Who holds, who waits, which names there are; and taking a lock away. */
+/* Who holds, who waits, which names there are; asking for a lock, and taking it
+ * away. */
 #include "core.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The caller is inside the client afterwards, and has to leave it. */
-static int enter(hf_client *c, hf_error *err)
+/* For what the backend can do with that capability. The caller is inside the
+ * client afterwards, and has to leave it. */
+static int enter(hf_client *c, int cap, const char *what, hf_error *err)
 {
     int rc;
 
@@ -15,12 +17,12 @@ static int enter(hf_client *c, hf_error *err)
     if (rc)
         return hf__fail(err, rc, "%s", hf_error_text(rc));
     for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
-        if (c->caps[kind] & HF_CAP_INSPECT)
+        if (c->caps[kind] & cap)
             return hf__client_enter(c)
                        ? 0
                        : hf__fail(err, HF_ECLOSED, "the client was closed");
-    return hf__fail(err, HF_ENOTSUP, "the %s backend cannot be inspected",
-                    c->be->name);
+    return hf__fail(err, HF_ENOTSUP, "the %s backend cannot %s", c->be->name,
+                    what);
 }
 
 struct hf__flight *hf__query_new(hf_client *c, enum hf__op op, const void *name,
@@ -117,7 +119,7 @@ int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
     if (!out)
         return hf__fail(err, HF_EINVAL, "out is NULL");
     *out = NULL;
-    rc = enter(c, err);
+    rc = enter(c, HF_CAP_INSPECT, "be inspected", err);
     if (rc)
         return rc;
     rc = inspect(c, name, name_len, out, err);
@@ -161,7 +163,7 @@ int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     if (!out)
         return hf__fail(err, HF_EINVAL, "out is NULL");
     *out = NULL;
-    rc = enter(c, err);
+    rc = enter(c, HF_CAP_INSPECT, "be inspected", err);
     if (rc)
         return rc;
     rc = list(c, prefix, out, err);
@@ -175,8 +177,9 @@ void hf_names_free(hf_client *c, hf_names *names)
         free_names(c, names);
 }
 
-static int take_away(hf_client *c, const void *name, size_t name_len,
-                     hf_error *err)
+/* BREAK or ASK: something is done to whoever holds it. */
+static int to_holder(hf_client *c, enum hf__op op, const void *name,
+                     size_t name_len, hf_error *err)
 {
     struct hf__flight *f;
     char text[HF_NAME_MAX + 1] = "";
@@ -185,7 +188,7 @@ static int take_away(hf_client *c, const void *name, size_t name_len,
     if (rc)
         return rc;
     memcpy(text, name, name_len);
-    f = hf__query_new(c, HF__BREAK, name, name_len, err);
+    f = hf__query_new(c, op, name, name_len, err);
     if (!f)
         return HF_ENOMEM;
     rc = ask(c, f, err);
@@ -198,11 +201,22 @@ static int take_away(hf_client *c, const void *name, size_t name_len,
 
 int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
 {
-    int rc = enter(c, err);
+    int rc = enter(c, HF_CAP_INSPECT, "be inspected", err);
 
     if (rc)
         return rc;
-    rc = take_away(c, name, name_len, err);
+    rc = to_holder(c, HF__BREAK, name, name_len, err);
+    hf__client_leave(c);
+    return rc;
+}
+
+int hf_ask(hf_client *c, const void *name, size_t name_len, hf_error *err)
+{
+    int rc = enter(c, HF_CAP_WANTED, "tell a holder", err);
+
+    if (rc)
+        return rc;
+    rc = to_holder(c, HF__ASK, name, name_len, err);
     hf__client_leave(c);
     return rc;
 }

@@ -328,6 +328,8 @@ static void test_bad_null_handles(void)
     EXPECT(HF_EINVAL, hf_list(NULL, NULL, &names, E));
     EXPECT(HF_EINVAL, hf_list(c, NULL, NULL, E));
     EXPECT(HF_EINVAL, hf_break(NULL, "a", 1, E));
+    EXPECT(HF_EINVAL, hf_ask(NULL, "a", 1, E));
+    EXPECT(HF_EINVAL, hf_lock_put(NULL, "a", 1, "b", 1, E));
     conf_free(good);
     OK(hf_close(c));
 }

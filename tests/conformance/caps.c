@@ -113,6 +113,32 @@ static void test_caps_inspection_is_as_declared(void)
     OK(hf_close(c));
 }
 
+static void test_caps_ask_is_as_declared(void)
+{
+    hf_client *c = conf_open();
+    bool has = conf.caps & HF_CAP_WANTED;
+
+    EXPECT(has ? HF_ENOTOWNER : HF_ENOTSUP,
+           hf_ask(c, conf_name(), HF_CSTRING, E));
+    OK(hf_close(c));
+}
+
+static void test_caps_put_is_as_declared(void)
+{
+    hf_client *c = conf_open();
+    bool has = conf.caps & HF_CAP_PUT;
+    hf_lock *lock = conf_lock(c, conf_name());
+    const char *key = conf_name();
+
+    EXPECT(has ? HF_ENOTOWNER : HF_ENOTSUP,
+           hf_lock_put(lock, key, HF_CSTRING, "1", 1, E));
+    OK(hf_lock_acquire(lock, NULL, E));
+    EXPECT(has ? 0 : HF_ENOTSUP, hf_lock_put(lock, key, HF_CSTRING, "1", 1, E));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
 /* A mutex has one mode: nothing to go down to, and nothing goes up. */
 static void test_caps_mutex_has_no_downgrade_and_no_upgrade(void)
 {
@@ -136,6 +162,8 @@ const struct conf_case conf_caps[] = {
     CONF_CASE(test_caps_fairness_of_the_url_is_the_default, 0),
     CONF_CASE(test_caps_latch_is_as_declared, 0),
     CONF_CASE(test_caps_inspection_is_as_declared, 0),
+    CONF_CASE(test_caps_ask_is_as_declared, 0),
+    CONF_CASE(test_caps_put_is_as_declared, 0),
     CONF_CASE(test_caps_mutex_has_no_downgrade_and_no_upgrade, CONF_EACH),
     {0},
 };

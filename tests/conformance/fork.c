@@ -53,6 +53,7 @@ static int try_verbs(hf_lock *held, hf_lock *handle)
     CHECK(true, err.text[0] != '\0');
     CHECK(HF_EFORK, hf_lock_try(handle, NULL));
     CHECK(HF_EFORK, hf_lock_timed(handle, 10, NULL));
+    CHECK(HF_EFORK, hf_lock_put(held, "k", 1, "v", 1, &err));
     CHECK(HF_EFORK, hf_lock_release(held, &err));
     CHECK(HF_EFORK, hf_lock_release_nowait(held, &err));
     CHECK(HF_EFORK, hf_lock_renew(held, 0, &err));
@@ -95,6 +96,7 @@ static int try_client(hf_client *c, const char *name)
     CHECK(HF_EFORK, hf_inspect(c, name, HF_CSTRING, &info, &err));
     CHECK(HF_EFORK, hf_list(c, NULL, &names, &err));
     CHECK(HF_EFORK, hf_break(c, name, HF_CSTRING, &err));
+    CHECK(HF_EFORK, hf_ask(c, name, HF_CSTRING, &err));
     return 0;
 }
 

@@ -35,9 +35,13 @@ static int digit_of(char c)
 
 static int hex_at(const char *s, size_t len)
 {
-    if (len < 3 || *s != '%' || digit_of(s[1]) < 0 || digit_of(s[2]) < 0)
+    int high, low;
+
+    if (len < 3 || *s != '%')
         return -1;
-    return digit_of(s[1]) << 4 | digit_of(s[2]);
+    high = digit_of(s[1]);
+    low = digit_of(s[2]);
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
 /* ---- what the server takes ----------------------------------------------- */

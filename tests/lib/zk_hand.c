@@ -1,0 +1,302 @@
+#include "zk_hand.h"
+
+#include "wait.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#define BEGUN 8 /* at once */
+#define PATIENCE_MS 20000
+
+/* A question, and where its answer goes. */
+struct question {
+    struct zk_hand *hand;
+    bool used;
+    char *out;
+    size_t size;
+    struct Stat *stat;
+    struct String_vector *names;
+};
+
+struct zk_hand {
+    zhandle_t *zh;
+    unsigned under_way;
+    int failed; /* of those begun together */
+    unsigned long events;
+    struct question question[BEGUN];
+};
+
+static void quiet(const char *message)
+{
+    (void)message;
+}
+
+static void watcher(zhandle_t *zh, int type, int state, const char *path,
+                    void *ctx)
+{
+    struct zk_hand *h = ctx;
+
+    (void)zh, (void)state, (void)path;
+    h->events += type != ZOO_SESSION_EVENT;
+}
+
+/* ---- driving ------------------------------------------------------------ */
+
+static void turn(struct zk_hand *h, int most_ms)
+{
+    struct pollfd pfd = {.fd = -1};
+    struct timeval tv = {0};
+    int interest = 0, events, ms;
+
+    zookeeper_interest(h->zh, &pfd.fd, &interest, &tv);
+    pfd.events = (short)((interest & ZOOKEEPER_READ ? POLLIN : 0) |
+                         (interest & ZOOKEEPER_WRITE ? POLLOUT : 0));
+    ms = (int)(tv.tv_sec * 1000 + tv.tv_usec / 1000);
+    poll(&pfd, 1, ms < most_ms ? ms : most_ms);
+    events = (pfd.revents & (POLLIN | POLLHUP | POLLERR) ? ZOOKEEPER_READ : 0) |
+             (pfd.revents & POLLOUT ? ZOOKEEPER_WRITE : 0);
+    zookeeper_process(h->zh, events);
+}
+
+#define DRIVE_UNTIL(h, cond, ms)                                               \
+    ({                                                                         \
+        int64_t drive_end = wait_now() + (int64_t)(ms)*1000000;                \
+        bool drive_met;                                                        \
+                                                                               \
+        while (!(drive_met = (cond)) && wait_now() < drive_end)                \
+            turn(h, 100);                                                      \
+        drive_met;                                                             \
+    })
+
+int zk_hand_await(struct zk_hand *h)
+{
+    int failed;
+
+    if (!DRIVE_UNTIL(h, h->under_way == 0, PATIENCE_MS))
+        return ZOPERATIONTIMEOUT;
+    failed = h->failed;
+    h->failed = 0;
+    return failed;
+}
+
+int zk_hand_await_event(struct zk_hand *h, unsigned long since, int ms)
+{
+    return DRIVE_UNTIL(h, h->events > since, ms) ? 0 : -1;
+}
+
+/* ---- a session ---------------------------------------------------------- */
+
+struct zk_hand *zk_hand_open(const char *hosts, int session_ms)
+{
+    struct zk_hand *h = calloc(1, sizeof(*h));
+
+    if (!h)
+        return NULL;
+    h->zh = zookeeper_init2(hosts, watcher, session_ms, NULL, h, 0, quiet);
+    if (h->zh &&
+        DRIVE_UNTIL(h, zoo_state(h->zh) == ZOO_CONNECTED_STATE, PATIENCE_MS))
+        return h;
+    zk_hand_close(h);
+    return NULL;
+}
+
+void zk_hand_close(struct zk_hand *h)
+{
+    if (!h)
+        return;
+    if (h->zh)
+        zookeeper_close(h->zh);
+    free(h);
+}
+
+bool zk_hand_alive(struct zk_hand *h)
+{
+    turn(h, 0);
+    return !is_unrecoverable(h->zh);
+}
+
+zhandle_t *zk_hand_handle(struct zk_hand *h)
+{
+    return h->zh;
+}
+
+unsigned long zk_hand_events(const struct zk_hand *h)
+{
+    return h->events;
+}
+
+/* ---- questions ---------------------------------------------------------- */
+
+static struct question *begin(struct zk_hand *h, struct question as)
+{
+    struct question *q = h->question;
+
+    while (q->used)
+        if (++q == h->question + BEGUN)
+            abort();
+    *q = as;
+    q->hand = h;
+    q->used = true;
+    h->under_way++;
+    return q;
+}
+
+static void over(struct question *q, int rc)
+{
+    struct zk_hand *h = q->hand;
+
+    if (rc && !h->failed)
+        h->failed = rc;
+    h->under_way--;
+    q->used = false;
+}
+
+static int begun(struct question *q, int rc)
+{
+    if (rc)
+        over(q, rc);
+    return rc;
+}
+
+static void on_void(int rc, const void *data)
+{
+    over((struct question *)data, rc);
+}
+
+static void on_string(int rc, const char *value, const struct Stat *stat,
+                      const void *data)
+{
+    struct question *q = (struct question *)data;
+
+    if (!rc && q->out)
+        snprintf(q->out, q->size, "%s", value);
+    if (!rc && q->stat)
+        *q->stat = *stat;
+    over(q, rc);
+}
+
+static void on_stat(int rc, const struct Stat *stat, const void *data)
+{
+    struct question *q = (struct question *)data;
+
+    if (!rc && q->stat)
+        *q->stat = *stat;
+    over(q, rc);
+}
+
+static void on_data(int rc, const char *value, int len, const struct Stat *stat,
+                    const void *data)
+{
+    struct question *q = (struct question *)data;
+
+    (void)stat;
+    if (!rc && q->size)
+        snprintf(q->out, q->size, "%.*s", len < 0 ? 0 : len, value);
+    over(q, rc);
+}
+
+static void on_names(int rc, const struct String_vector *names,
+                     const void *data)
+{
+    struct question *q = (struct question *)data;
+
+    if (!rc && q->names) {
+        allocate_String_vector(q->names, names->count);
+        for (int i = 0; i < names->count; i++)
+            q->names->data[i] = strdup(names->data[i]);
+    }
+    over(q, rc);
+}
+
+static int begin_create(struct zk_hand *h, const char *path, const char *data,
+                        int mode, struct question as)
+{
+    struct question *q = begin(h, as);
+
+    return begun(q,
+                 zoo_acreate2(h->zh, path, data, data ? (int)strlen(data) : -1,
+                              &ZOO_OPEN_ACL_UNSAFE, mode, on_string, q));
+}
+
+int zk_hand_begin_create(struct zk_hand *h, const char *path, const char *data,
+                         int mode, char *out, size_t size)
+{
+    return begin_create(h, path, data, mode,
+                        (struct question){.out = out, .size = size});
+}
+
+int zk_hand_begin_children(struct zk_hand *h, const char *path,
+                           struct String_vector *names)
+{
+    struct question *q = begin(h, (struct question){.names = names});
+
+    return begun(q, zoo_aget_children(h->zh, path, 0, on_names, q));
+}
+
+int zk_hand_begin_delete(struct zk_hand *h, const char *path)
+{
+    struct question *q = begin(h, (struct question){0});
+
+    return begun(q, zoo_adelete(h->zh, path, -1, on_void, q));
+}
+
+int zk_hand_create(struct zk_hand *h, const char *path, const char *data,
+                   int mode, char *out, size_t size, struct Stat *stat)
+{
+    begin_create(h, path, data, mode,
+                 (struct question){.out = out, .size = size, .stat = stat});
+    return zk_hand_await(h);
+}
+
+int zk_hand_delete(struct zk_hand *h, const char *path)
+{
+    zk_hand_begin_delete(h, path);
+    return zk_hand_await(h);
+}
+
+int zk_hand_set(struct zk_hand *h, const char *path, const char *data)
+{
+    struct question *q = begin(h, (struct question){0});
+
+    begun(q, zoo_aset(h->zh, path, data, (int)strlen(data), -1, on_stat, q));
+    return zk_hand_await(h);
+}
+
+int zk_hand_get(struct zk_hand *h, const char *path, char *data, size_t size,
+                bool watch)
+{
+    struct question *q = begin(h, (struct question){.out = data, .size = size});
+
+    begun(q, zoo_awget(h->zh, path, watch ? watcher : NULL, h, on_data, q));
+    return zk_hand_await(h);
+}
+
+int zk_hand_stat(struct zk_hand *h, const char *path, struct Stat *stat)
+{
+    struct question *q = begin(h, (struct question){.stat = stat});
+
+    begun(q, zoo_aexists(h->zh, path, 0, on_stat, q));
+    return zk_hand_await(h);
+}
+
+static void on_path(int rc, const char *path, const void *data)
+{
+    (void)path;
+    over((struct question *)data, rc);
+}
+
+int zk_hand_sync(struct zk_hand *h)
+{
+    struct question *q = begin(h, (struct question){0});
+
+    begun(q, zoo_async(h->zh, "/", on_path, q));
+    return zk_hand_await(h);
+}
+
+int zk_hand_children(struct zk_hand *h, const char *path,
+                     struct String_vector *names)
+{
+    zk_hand_begin_children(h, path, names);
+    return zk_hand_await(h);
+}

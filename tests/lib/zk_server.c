@@ -1,0 +1,442 @@
+#include "zk_server.h"
+
+#include "wait.h"
+#include "zk_hand.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define STARTS 20 /* a port may be taken between looking and using it */
+#define SERVES_MS 60000
+#define CLASSPATH                                                              \
+    "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar"
+
+/* ---- one server --------------------------------------------------------- */
+
+static int bound(int *port)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(in);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&in, len) &&
+        !getsockname(fd, (struct sockaddr *)&in, &len))
+        *port = ntohs(in.sin_port);
+    return fd;
+}
+
+/* All held until all are known, so that none is given twice. */
+static void choose_ports(struct zk_server *s, size_t n)
+{
+    int fd[3 * ZK_ENSEMBLE];
+
+    for (size_t i = 0; i < n; i++) {
+        fd[3 * i] = bound(&s[i].port);
+        fd[3 * i + 1] = bound(&s[i].peer_port);
+        fd[3 * i + 2] = bound(&s[i].election_port);
+        snprintf(s[i].url, sizeof(s[i].url), "zk://127.0.0.1:%d", s[i].port);
+    }
+    for (size_t i = 0; i < 3 * n; i++)
+        if (fd[i] >= 0)
+            close(fd[i]);
+}
+
+static FILE *create(const struct zk_server *s, const char *name)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/%s", s->dir, name);
+    return fopen(path, "we");
+}
+
+/* first: of those it knows, n of them. */
+static int write_config(const struct zk_server *s,
+                        const struct zk_server *first, size_t n)
+{
+    FILE *f = create(s, "config");
+
+    if (!f)
+        return -1;
+    fprintf(f,
+            "tickTime=%d\ninitLimit=100\nsyncLimit=50\ndataDir=%s\n"
+            "clientPort=%d\nclientPortAddress=127.0.0.1\n"
+            "minSessionTimeout=%d\nmaxSessionTimeout=60000\n"
+            "maxClientCnxns=0\nadmin.enableServer=false\n"
+            "4lw.commands.whitelist=*\n%s\n",
+            ZK_TICK_MS, s->dir, s->port, 2 * ZK_TICK_MS,
+            s->more ? s->more : "");
+    for (size_t i = 0; n > 1 && i < n; i++)
+        fprintf(f, "server.%d=127.0.0.1:%d:%d\n", first[i].id,
+                first[i].peer_port, first[i].election_port);
+    if (fclose(f))
+        return -1;
+    f = create(s, "myid");
+    if (!f)
+        return -1;
+    fprintf(f, "%d\n", s->id);
+    return fclose(f);
+}
+
+static int make(struct zk_server *s)
+{
+    strcpy(s->dir, "/tmp/holdfast-zk-XXXXXX");
+    return mkdtemp(s->dir) ? 0 : -1;
+}
+
+static void redirect(const struct zk_server *s)
+{
+    FILE *f = create(s, "log");
+
+    if (!f)
+        _exit(127);
+    dup2(fileno(f), 1);
+    dup2(fileno(f), 2);
+}
+
+static void run(const struct zk_server *s, pid_t parent)
+{
+    char config[96];
+    const char *argv[24 + ZK_SERVER_FLAGS] = {
+        "java",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",
+        "-Xms48m",
+        "-Xmx192m",
+        "-Dzookeeper.jmx.log4j.disable=true",
+        "-Dzookeeper.preAllocSize=1024",
+        "-Dznode.container.checkIntervalMs=300",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-Dorg.slf4j.simpleLogger.showDateTime=true",
+        s->durable ? "-Dzookeeper.forceSync=yes" : "-Dzookeeper.forceSync=no",
+        "-cp",
+        CLASSPATH,
+    };
+    size_t n = 0;
+    sigset_t none;
+
+    while (argv[n])
+        n++;
+    for (size_t i = 0; i < ZK_SERVER_FLAGS && s->flags[i]; i++)
+        argv[n++] = s->flags[i];
+    argv[n++] = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
+    argv[n++] = config;
+    snprintf(config, sizeof(config), "%s/config", s->dir);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    redirect(s);
+    if (getppid() == parent)
+        execvp(argv[0], (char *const *)argv);
+    _exit(127);
+}
+
+static void forget_admin(struct zk_server *s)
+{
+    zk_hand_close(s->admin);
+    s->admin = NULL;
+}
+
+static int spawn(struct zk_server *s)
+{
+    pid_t parent = getpid();
+
+    s->pid = fork();
+    if (s->pid == 0)
+        run(s, parent);
+    return s->pid < 0 ? -1 : 0;
+}
+
+/* Reaps the server if it has ended. */
+static bool ended(struct zk_server *s)
+{
+    if (s->pid > 0 && waitpid(s->pid, NULL, WNOHANG) != s->pid)
+        return false;
+    s->pid = 0;
+    return true;
+}
+
+static int await(struct zk_server *s)
+{
+    if (WAIT_FOR_MS(ended(s) || zk_server_serves(s), SERVES_MS) && s->pid)
+        return 0;
+    return -1;
+}
+
+int zk_server_again(struct zk_server *s)
+{
+    return spawn(s) || await(s) ? -1 : 0;
+}
+
+static int complain(const struct zk_server *s)
+{
+    fprintf(stderr, "zookeeper does not start; see %s/log\n", s->dir);
+    return -1;
+}
+
+int zk_server_start(struct zk_server *s)
+{
+    if (make(s))
+        return -1;
+    for (int i = 0; i < STARTS; i++) {
+        choose_ports(s, 1);
+        if (!write_config(s, s, 1) && !zk_server_again(s))
+            return 0;
+    }
+    return complain(s);
+}
+
+void zk_server_kill(struct zk_server *s)
+{
+    forget_admin(s);
+    if (s->pid <= 0)
+        return;
+    kill(s->pid, SIGKILL);
+    while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    s->pid = 0;
+}
+
+int zk_server_stop(struct zk_server *s)
+{
+    if (kill(s->pid, SIGSTOP))
+        return -1;
+    return WAIT_FOR(wait_state(s->pid, s->pid) == 'T') ? 0 : -1;
+}
+
+int zk_server_continue(struct zk_server *s)
+{
+    return kill(s->pid, SIGCONT);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type,
+                      struct FTW *ftw)
+{
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+void zk_server_end(struct zk_server *s)
+{
+    zk_server_kill(s);
+    if (s->dir[0])
+        nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    s->dir[0] = '\0';
+}
+
+/* ---- what it says ------------------------------------------------------- */
+
+static int connect_to(int port)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct timeval patience = {.tv_sec = 2};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    if (fd >= 0 && !connect(fd, (struct sockaddr *)&in, sizeof(in)))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+void zk_server_ask(const struct zk_server *s, const char *word, char *text,
+                   size_t size)
+{
+    int fd = connect_to(s->port);
+    size_t len = 0;
+    ssize_t n = 1;
+
+    if (fd >= 0 && send(fd, word, 4, MSG_NOSIGNAL) == 4)
+        for (; n > 0 && len + 1 < size; len += n > 0 ? (size_t)n : 0)
+            n = read(fd, text + len, size - 1 - len);
+    text[len] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+long zk_server_number(const struct zk_server *s, const char *name)
+{
+    char text[16384], line[64], *at;
+
+    zk_server_ask(s, "mntr", text, sizeof(text));
+    snprintf(line, sizeof(line), "\n%s\t", name);
+    at = strstr(text, line);
+    return at ? atol(at + strlen(line)) : -1;
+}
+
+static bool has_mode(const struct zk_server *s, const char *mode)
+{
+    char text[1024];
+
+    zk_server_ask(s, "srvr", text, sizeof(text));
+    return strstr(text, mode) != NULL;
+}
+
+bool zk_server_serves(const struct zk_server *s)
+{
+    return has_mode(s, "Mode: ");
+}
+
+struct zk_hand *zk_server_hand(struct zk_server *s)
+{
+    char host[32];
+
+    if (s->admin && !zk_hand_alive(s->admin))
+        forget_admin(s);
+    snprintf(host, sizeof(host), "127.0.0.1:%d", s->port);
+    if (!s->admin)
+        s->admin = zk_hand_open(host, 10000);
+    if (!s->admin) {
+        fprintf(stderr, "zookeeper at %s does not answer\n", host);
+        abort();
+    }
+    return s->admin;
+}
+
+static long count(struct zk_hand *h, const char *path, bool print);
+
+static long count_children(struct zk_hand *h, const char *path, bool print)
+{
+    struct String_vector names = {0};
+    char child[1024];
+    long n = 0;
+
+    if (zk_hand_children(h, path, &names))
+        return 0;
+    for (int i = 0; i < names.count; i++) {
+        snprintf(child, sizeof(child), "%s/%s", path[1] ? path : "",
+                 names.data[i]);
+        if (strcmp(child, "/zookeeper") != 0)
+            n += count(h, child, print);
+    }
+    deallocate_String_vector(&names);
+    return n;
+}
+
+static long count(struct zk_hand *h, const char *path, bool print)
+{
+    if (print)
+        fprintf(stderr, "left behind: %s\n", path);
+    return 1 + count_children(h, path, print);
+}
+
+static long count_all(struct zk_server *s, bool print)
+{
+    struct zk_hand *h = zk_server_hand(s);
+
+    zk_hand_sync(h);
+    return count_children(h, "/", print);
+}
+
+long zk_server_nodes(struct zk_server *s)
+{
+    return count_all(s, false);
+}
+
+void zk_server_print_nodes(struct zk_server *s)
+{
+    count_all(s, true);
+}
+
+long zk_server_children(struct zk_server *s, const char *path)
+{
+    struct String_vector names = {0};
+    long n;
+
+    if (zk_hand_children(zk_server_hand(s), path, &names))
+        return 0;
+    n = names.count;
+    deallocate_String_vector(&names);
+    return n;
+}
+
+/* ---- an ensemble -------------------------------------------------------- */
+
+static int spawn_all(struct zk_ensemble *e)
+{
+    for (int i = 0; i < ZK_ENSEMBLE; i++)
+        if (!e->server[i].pid && spawn(&e->server[i]))
+            return -1;
+    return zk_ensemble_serves(e);
+}
+
+static int configure_all(struct zk_ensemble *e)
+{
+    struct zk_server *s = e->server;
+
+    choose_ports(s, ZK_ENSEMBLE);
+    for (int i = 0; i < ZK_ENSEMBLE; i++)
+        if (write_config(&s[i], s, ZK_ENSEMBLE))
+            return -1;
+    snprintf(e->hosts, sizeof(e->hosts),
+             "127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", s[0].port, s[1].port,
+             s[2].port);
+    snprintf(e->url, sizeof(e->url), "zk://%s", e->hosts);
+    return 0;
+}
+
+int zk_ensemble_start(struct zk_ensemble *e)
+{
+    for (int i = 0; i < ZK_ENSEMBLE; i++) {
+        e->server[i].id = i + 1;
+        if (make(&e->server[i]))
+            return -1;
+    }
+    for (int i = 0; i < STARTS; i++) {
+        if (!configure_all(e) && !spawn_all(e))
+            return 0;
+        for (int j = 0; j < ZK_ENSEMBLE; j++)
+            zk_server_kill(&e->server[j]);
+    }
+    return complain(&e->server[0]);
+}
+
+int zk_ensemble_serves(struct zk_ensemble *e)
+{
+    for (int i = 0; i < ZK_ENSEMBLE; i++)
+        if (e->server[i].pid && await(&e->server[i]))
+            return -1;
+    return 0;
+}
+
+static struct zk_server *find_mode(struct zk_ensemble *e, const char *mode)
+{
+    for (int i = 0; i < ZK_ENSEMBLE; i++)
+        if (e->server[i].pid && has_mode(&e->server[i], mode))
+            return &e->server[i];
+    return NULL;
+}
+
+struct zk_server *zk_ensemble_leader(struct zk_ensemble *e)
+{
+    return find_mode(e, "Mode: leader");
+}
+
+struct zk_server *zk_ensemble_follower(struct zk_ensemble *e)
+{
+    return find_mode(e, "Mode: follower");
+}
+
+int zk_ensemble_restart(struct zk_ensemble *e)
+{
+    for (int i = 0; i < ZK_ENSEMBLE; i++)
+        zk_server_kill(&e->server[i]);
+    return spawn_all(e);
+}
+
+void zk_ensemble_end(struct zk_ensemble *e)
+{
+    for (int i = 0; i < ZK_ENSEMBLE; i++)
+        zk_server_end(&e->server[i]);
+}

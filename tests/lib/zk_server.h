@@ -1,0 +1,76 @@
+/*
+ * Real ZooKeeper servers for a test, one or an ensemble of three: on free
+ * loopback ports, in a directory of their own, with short ticks so that
+ * sessions may be short, and empty containers swept all the time, so that what
+ * is left is garbage. They die with the thread that started them, and readiness
+ * is an answer to `srvr`, never a sleep.
+ */
+#ifndef TESTS_ZK_SERVER_H
+#define TESTS_ZK_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define ZK_SERVER_FLAGS 8
+#define ZK_TICK_MS 100
+#define ZK_ENSEMBLE 3
+
+struct zk_hand;
+
+struct zk_server {
+    pid_t pid; /* of the JVM; 0: not running */
+    int port, peer_port, election_port;
+    int id;       /* in an ensemble, from 1; 0: alone */
+    bool durable; /* syncs its log as servers do; else as fast as can be */
+    const char *flags[ZK_SERVER_FLAGS]; /* for java, NULL at the end */
+    const char *more; /* lines for its configuration, or NULL */
+    char dir[64];
+    char url[64];          /* zk://127.0.0.1:port */
+    struct zk_hand *admin; /* for zk_server_hand; connects when needed */
+};
+
+/* All return 0, or -1 with a text on stderr. */
+int zk_server_start(struct zk_server *); /* durable, flags, more: set before */
+/* SIGKILL, and gone for sure; the directory stays. */
+void zk_server_kill(struct zk_server *);
+/* Again, on the same port. */
+int zk_server_again(struct zk_server *);
+int zk_server_stop(struct zk_server *); /* SIGSTOP, stopped for sure */
+int zk_server_continue(struct zk_server *);
+/* Killed, and the directory removed. */
+void zk_server_end(struct zk_server *);
+
+/* What it says to one of the words of four letters, "" if it says nothing. */
+void zk_server_ask(const struct zk_server *, const char *word, char *text,
+                   size_t size);
+/* A number of `mntr`, -1 if it is not there: "zk_watch_count". */
+long zk_server_number(const struct zk_server *, const char *name);
+/* Serves requests: it is alone, or knows a leader that has a quorum. */
+bool zk_server_serves(const struct zk_server *);
+
+/* A session of the administrator; fails the test if there is none. */
+struct zk_hand *zk_server_hand(struct zk_server *);
+/* Nodes that are there, but for ZooKeeper's own. Containers go by themselves
+ * soon after their last child. */
+long zk_server_nodes(struct zk_server *);
+void zk_server_print_nodes(struct zk_server *);
+/* How many children of the path, 0 if there is no such node. */
+long zk_server_children(struct zk_server *, const char *path);
+
+struct zk_ensemble {
+    struct zk_server server[ZK_ENSEMBLE];
+    char hosts[96]; /* 127.0.0.1:port,... */
+    char url[112];
+};
+
+int zk_ensemble_start(struct zk_ensemble *); /* what is set before: the same */
+/* Until all that run serve. */
+int zk_ensemble_serves(struct zk_ensemble *);
+struct zk_server *zk_ensemble_leader(struct zk_ensemble *);   /* or NULL */
+struct zk_server *zk_ensemble_follower(struct zk_ensemble *); /* or NULL */
+/* All killed, and all again. */
+int zk_ensemble_restart(struct zk_ensemble *);
+void zk_ensemble_end(struct zk_ensemble *);
+
+#endif

@@ -204,7 +204,7 @@ void conf_group_close(struct conf_group *g)
 
 int64_t conf_death_ms(int64_t ttl_ms)
 {
-    return conf.local ? 100 : ttl_ms + 1000;
+    return conf.local ? 100 : ttl_ms + conf.tick_ms + 1000;
 }
 
 /* ---- threads ----------------------------------------------------------- */
@@ -398,7 +398,7 @@ void conf_check_record(struct record *r, struct history *h, int64_t ttl_ms)
     const int64_t ms = 1000000;
     const struct history_rules rules = {
         .ttl_ns = (conf.local ? 100 : ttl_ms) * ms,
-        .tick_ns = 100 * ms,
+        .tick_ns = (conf.tick_ms ? conf.tick_ms : 100) * ms,
         .wake_ns = 2000 * ms,
         .grace_ns = 2000 * ms, /* of a loaded machine */
         .stop_keeps = conf.local,

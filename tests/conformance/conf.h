@@ -35,6 +35,9 @@ struct conf {
     int port;                    /* its own */
     bool fresh;                  /* nobody else uses it, or did */
     bool local;                  /* shared memory: deaths show at once */
+    bool session;                /* holds last as long as their client's session
+                                    does at the server, which knows no leases */
+    int64_t tick_ms;             /* the server's: so late may it see a death */
     int caps;                    /* of the mutex */
     int kind_caps[HF_LATCH + 1]; /* of each kind; 0: there is none */
     enum hf_fairness fairness;   /* that this run of the case is about */

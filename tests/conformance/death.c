@@ -211,10 +211,10 @@ static void test_death_stopped_past_its_lease_is_lost(void)
     struct proc p;
     struct proc_reply r;
 
-    conf_puppet(&p, name, 0);
+    conf_puppet(&p, name, conf.session ? 700 : 0);
     OK(conf_puppet_take(&p, WAIT_LONG_MS, 700, &r));
     assert_int_equal(proc_stop(&p), 0);
-    OK(hf_lock_timed(lock, 700 + 1000, E));
+    OK(hf_lock_timed(lock, 700 + conf.tick_ms + 1000, E));
     assert_true(conf_token(lock) > r.token);
     stopped_says_lost(&p);
     EXPECT(HF_EBUSY, hf_lock_try(third, E)); /* its release freed nothing */
@@ -248,7 +248,7 @@ static void test_death_stopped_without_a_lease(void)
         OK(conf_puppet_do(&p, PROC_GIVE, NULL));
         OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
     } else {
-        OK(hf_lock_timed(lock, 700 + 1000, E));
+        OK(hf_lock_timed(lock, conf_death_ms(700), E));
         stopped_says_lost(&p);
     }
     OK(hf_lock_check(lock));

@@ -1,8 +1,8 @@
 /*
  * conformance NAME|URL [PATTERN]
  *
- * NAME is shm, redis or redis-string: the server is started, or the directory
- * made, here. PATTERN, with * and ?, chooses cases by name.
+ * NAME is one that servers.c knows, shm or redis: the server is started, or the
+ * directory made, here. PATTERN, with * and ?, chooses cases by name.
  */
 #include "conf.h"
 

@@ -9,6 +9,10 @@
 #include "../lib/redis_server.h"
 #endif
 
+#ifdef HAVE_ZOOKEEPER
+#include "../lib/zk_server.h"
+#endif
+
 static char dir[64], url[512];
 
 static int remove_entry(const char *path, const struct stat *st, int type,
@@ -117,6 +121,72 @@ static void stop_redis(void)
 
 #endif
 
+#ifdef HAVE_ZOOKEEPER
+
+/* The server, or those of the ensemble; the first is asked. */
+static struct zk_ensemble zk;
+
+static const char *const zk_reserved[] = {
+    "zookeeper", "zookeeper/quota",
+    "a/locks",   "a/leases",
+    "a/lock",    "a/_c_01234567-89ab-cdef-0123-456789abcdef-lock-0000000001",
+    NULL,
+};
+
+static long zk_left(void)
+{
+    long n = zk_server_nodes(&zk.server[0]);
+
+    if (n)
+        zk_server_print_nodes(&zk.server[0]);
+    return n;
+}
+
+static const char *zk_url_at(int port)
+{
+    static char at[64];
+
+    snprintf(at, sizeof(at), "zk://127.0.0.1:%d", port);
+    return at;
+}
+
+static int start_zk(bool three)
+{
+    struct zk_server *first = &zk.server[0];
+
+    if (three ? zk_ensemble_start(&zk) : zk_server_start(first))
+        return -1;
+    snprintf(url, sizeof(url), "%s", three ? zk.url : first->url);
+    conf.url = url;
+    conf.port = first->port;
+    conf.url_at = zk_url_at;
+    conf.session = true;
+    conf.tick_ms = ZK_TICK_MS;
+    conf.reserved = zk_reserved;
+    conf.left = zk_left;
+    return 0;
+}
+
+static void stop_zk(void)
+{
+    zk_ensemble_end(&zk);
+}
+
+#else
+
+static int start_zk(bool three)
+{
+    (void)three;
+    fprintf(stderr, "conformance: built without ZooKeeper\n");
+    return -1;
+}
+
+static void stop_zk(void)
+{
+}
+
+#endif
+
 int servers_start(const char *name)
 {
     if (make_dir())
@@ -127,15 +197,18 @@ int servers_start(const char *name)
     if (!strcmp(name, "redis") || !strcmp(name, "redis-string") ||
         !strcmp(name, "redis-unix"))
         return start_redis(name + strlen("redis"));
+    if (!strcmp(name, "zk") || !strcmp(name, "zk-ensemble"))
+        return start_zk(name[2] != '\0');
     conf.fresh = false;
     if (strchr(name, ':')) {
         conf.url = name;
         conf.local = !strncmp(name, "shm:", 4);
+        conf.session = !strncmp(name, "zk:", 3);
         return 0;
     }
     fprintf(stderr,
-            "conformance: \"%s\" is neither a URL nor shm, redis, redis-unix "
-            "or redis-string\n",
+            "conformance: \"%s\" is neither a URL nor shm, redis, redis-unix, "
+            "redis-string, zk or zk-ensemble\n",
             name);
     return -1;
 }
@@ -143,6 +216,7 @@ int servers_start(const char *name)
 void servers_stop(void)
 {
     stop_redis();
+    stop_zk();
     if (conf.dir)
         nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }

@@ -21,10 +21,14 @@ struct scheme {
 static const struct scheme schemes[] = {
     {"redis", "redis", "libhiredis0.14"},
     {"redis+unix", "redis", "libhiredis0.14"},
+    {"zk", "zookeeper", "libzookeeper-st2"},
 };
 
 #ifdef HF_STATIC_REDIS
 extern hf__module_fn hf_module;
+#endif
+#ifdef HF_STATIC_ZOOKEEPER
+extern hf__module_fn hf_module_zookeeper;
 #endif
 
 /* Where this library lies, so that a copy that was moved finds its modules. */
@@ -97,6 +101,10 @@ static const struct hf__backend *enter_module(const struct scheme *s,
     if (!strcmp(s->module, "redis"))
         return hf_module(HF__ABI);
 #endif
+#ifdef HF_STATIC_ZOOKEEPER
+    if (!strcmp(s->module, "zookeeper"))
+        return hf_module_zookeeper(HF__ABI);
+#endif
     void *handle = find_module(s->module);
     const char *why = dlerror();
 
@@ -135,6 +143,6 @@ int hf__backend_find(const char *scheme, const struct hf__backend **out,
     }
     return hf__fail(err, HF_EINVAL,
                     "holdfast %s has no backend for %.40s: URLs; it has shm:, "
-                    "redis:// and redis+unix://",
+                    "redis://, redis+unix:// and zk://",
                     hf_version(), scheme);
 }

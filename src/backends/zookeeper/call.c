@@ -1,0 +1,272 @@
+/*
+ * Requests and their completions. The library promises one completion for each
+ * request that it took, whatever happens: an answer, a lost connection, the
+ * handle's end. So a call's memory is its own from sending to completion, and
+ * goes back to a list of spare ones then.
+ */
+#include "zookeeper.h"
+
+#include <string.h>
+
+struct zk_call {
+    struct zk_call *next, *prev;
+    struct zk *z;
+    zk_done_fn *done; /* NULL: nobody cares */
+    void *owner;
+    zoo_op_result_t *results; /* of a multi */
+    hf__time sent_at;
+    bool is_write;
+};
+
+bool hf__zk_lost(int rc)
+{
+    return (rc < 0 && rc > ZAPIERROR) || rc == ZSESSIONEXPIRED ||
+           rc == ZCLOSING || rc == ZSESSIONMOVED || rc == ZTHROTTLEDOP;
+}
+
+/* The leader has taken it to a quorum, as what it is or as a refusal. */
+static bool proves(int rc)
+{
+    return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZNOTEMPTY ||
+           rc == ZBADVERSION || rc == ZNOAUTH;
+}
+
+static struct zk_call *begin(struct zk *z, zk_done_fn *done, void *owner,
+                             bool is_write)
+{
+    struct zk_call *call = z->spare;
+
+    if (call)
+        z->spare = call->next;
+    else
+        call = z->core->alloc(z->client, sizeof(*call));
+    if (!call)
+        return NULL;
+    *call = (struct zk_call){.z = z,
+                             .done = done,
+                             .owner = owner,
+                             .is_write = is_write,
+                             .sent_at = z->core->now(),
+                             .next = z->calls};
+    if (z->calls)
+        z->calls->prev = call;
+    z->calls = call;
+    z->calls_len++;
+    hf__zk_speak_for(z);
+    return call;
+}
+
+static void put_back(struct zk *z, struct zk_call *call)
+{
+    if (call->prev)
+        call->prev->next = call->next;
+    else
+        z->calls = call->next;
+    if (call->next)
+        call->next->prev = call->prev;
+    z->calls_len--;
+    z->core->free(z->client, call->results);
+    call->next = z->spare;
+    z->spare = call;
+}
+
+/* The library's own word on whether it took the request. */
+static int begun(struct zk *z, struct zk_call *call, int rc)
+{
+    if (rc == ZOK) {
+        hf__zk_session_sent(z);
+        return 0;
+    }
+    if (rc == ZMARSHALLINGERROR) { /* out of memory; it may complete yet */
+        call->done = NULL;
+        return HF_ENOMEM;
+    }
+    put_back(z, call);
+    return rc == ZBADARGUMENTS ? HF_EINVAL : HF_EUNKNOWN;
+}
+
+static void complete(const void *data, int rc, const struct zk_reply *reply)
+{
+    struct zk_call *call = (struct zk_call *)data;
+    struct zk *z = call->z;
+
+    if (call->is_write && proves(rc) && call->sent_at > z->proved)
+        z->proved = call->sent_at;
+    if (call->done && !z->closing)
+        call->done(z, call->owner, rc, reply);
+    put_back(z, call);
+}
+
+static void on_void(int rc, const void *data)
+{
+    const struct zk_call *call = data;
+
+    complete(data, rc, &(struct zk_reply){.results = call->results});
+}
+
+static void on_string(int rc, const char *text, const void *data)
+{
+    complete(data, rc, &(struct zk_reply){.text = text});
+}
+
+static void on_string_stat(int rc, const char *text, const struct Stat *stat,
+                           const void *data)
+{
+    complete(data, rc, &(struct zk_reply){.text = text, .stat = stat});
+}
+
+static void on_stat(int rc, const struct Stat *stat, const void *data)
+{
+    complete(data, rc, &(struct zk_reply){.stat = stat});
+}
+
+static void on_data(int rc, const char *text, int len, const struct Stat *stat,
+                    const void *data)
+{
+    complete(data, rc,
+             &(struct zk_reply){.text = text, .len = len, .stat = stat});
+}
+
+static void on_strings(int rc, const struct String_vector *children,
+                       const void *data)
+{
+    complete(data, rc, &(struct zk_reply){.children = children});
+}
+
+static bool connected(const struct zk *z)
+{
+    return z->zh && zoo_state(z->zh) == ZOO_CONNECTED_STATE;
+}
+
+/* What every one of them begins with. */
+#define BEGIN(is_write)                                                        \
+    struct zk_call *call;                                                      \
+    if (!connected(z))                                                         \
+        return HF_EUNKNOWN;                                                    \
+    call = begin(z, done, owner, is_write);                                    \
+    if (!call)                                                                 \
+    return HF_ENOMEM
+
+int hf__zk_create(struct zk *z, const char *path, const char *data, int len,
+                  int mode, zk_done_fn *done, void *owner)
+{
+    BEGIN(true);
+    return begun(z, call,
+                 zoo_acreate2(z->zh, path, data, len, z->acl, mode,
+                              on_string_stat, call));
+}
+
+int hf__zk_delete(struct zk *z, const char *path, zk_done_fn *done, void *owner)
+{
+    BEGIN(true);
+    return begun(z, call, zoo_adelete(z->zh, path, -1, on_void, call));
+}
+
+int hf__zk_set(struct zk *z, const char *path, const char *data, int len,
+               int version, zk_done_fn *done, void *owner)
+{
+    BEGIN(true);
+    return begun(z, call,
+                 zoo_aset(z->zh, path, data, len, version, on_stat, call));
+}
+
+int hf__zk_list(struct zk *z, const char *path, zk_done_fn *done, void *owner)
+{
+    BEGIN(false);
+    return begun(z, call, zoo_aget_children(z->zh, path, 0, on_strings, call));
+}
+
+int hf__zk_get(struct zk *z, const char *path, zk_done_fn *done, void *owner)
+{
+    BEGIN(false);
+    return begun(z, call, zoo_aget(z->zh, path, 0, on_data, call));
+}
+
+int hf__zk_get_watched(struct zk *z, const char *path, watcher_fn watcher,
+                       void *arg, zk_done_fn *done, void *owner)
+{
+    BEGIN(false);
+    return begun(z, call, zoo_awget(z->zh, path, watcher, arg, on_data, call));
+}
+
+int hf__zk_list_watched(struct zk *z, const char *path, watcher_fn watcher,
+                        void *arg, zk_done_fn *done, void *owner)
+{
+    BEGIN(false);
+    return begun(
+        z, call,
+        zoo_awget_children(z->zh, path, watcher, arg, on_strings, call));
+}
+
+int hf__zk_exists(struct zk *z, const char *path, zk_done_fn *done, void *owner)
+{
+    BEGIN(false);
+    return begun(z, call, zoo_aexists(z->zh, path, 0, on_stat, call));
+}
+
+int hf__zk_sync(struct zk *z, zk_done_fn *done, void *owner)
+{
+    BEGIN(false);
+    return begun(z, call, zoo_async(z->zh, "/", on_string, call));
+}
+
+int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
+                 void *owner)
+{
+    BEGIN(true);
+    call->results = z->core->alloc(z->client, len * sizeof(*call->results));
+    if (!call->results) {
+        put_back(z, call);
+        return HF_ENOMEM;
+    }
+    return begun(z, call,
+                 zoo_amulti(z->zh, (int)len, op, call->results, on_void, call));
+}
+
+static void on_parent(struct zk *z, void *owner, int rc,
+                      const struct zk_reply *reply)
+{
+    (void)owner;
+    (void)reply;
+    if (rc != ZOK && rc != ZNODEEXISTS)
+        z->parents_refused = rc;
+}
+
+int hf__zk_make_parents(struct zk *z, const char *path)
+{
+    char part[ZK_WHOLE_MAX];
+    const char *slash = path;
+    int rc = 0;
+
+    z->parents_refused = ZOK;
+    while (!rc && *slash) {
+        slash += 1 + strcspn(slash + 1, "/");
+        memcpy(part, path, (size_t)(slash - path));
+        part[slash - path] = '\0';
+        rc = hf__zk_create(z, part, "", 0, ZOO_CONTAINER, on_parent, NULL);
+    }
+    return rc;
+}
+
+int hf__zk_code(struct zk *z, int rc, const char *path)
+{
+    int code = HF_EBACKEND;
+
+    if (rc == ZNOAUTH || rc == ZINVALIDACL || rc == ZAUTHFAILED)
+        code = HF_EAUTH;
+    if (rc == ZNOCHILDRENFOREPHEMERALS)
+        code = HF_EMISMATCH;
+    return z->core->why(z->client, code, "%.100s: %s", path, zerror(rc));
+}
+
+void hf__zk_calls_fini(struct zk *z)
+{
+    struct zk_call *call;
+
+    while ((call = z->calls))
+        put_back(z, call);
+    while ((call = z->spare)) {
+        z->spare = call->next;
+        z->core->free(z->client, call);
+    }
+}

@@ -1,0 +1,135 @@
+/*
+ * The unfair mutex: one node, <path>/lock, and whoever can create it has the
+ * lock. All others watch it, and when it goes all of them try.
+ */
+#include "zookeeper.h"
+
+#include "entry.h"
+#include "path.h"
+
+#include <string.h>
+
+static zk_done_fn listed;
+
+/* The siblings are looked at for those of a fair mutex of the same name. */
+static int enter(struct zk_node *node, bool parents)
+{
+    int rc = hf__zk_node_create(node, parents);
+
+    if (!rc)
+        rc = hf__zk_node_list(node, listed);
+    if (rc)
+        hf__zk_node_drop(node, NULL);
+    return rc ? rc : HF__PENDING;
+}
+
+static int herd_ask(struct zk_line *line, struct hf__req *req)
+{
+    struct zk_node *node = line->node;
+    int rc;
+
+    if (node && node->hold_id != req->hold_id) {
+        hf__zk_node_drop(node, NULL);
+        node = NULL;
+    }
+    if (!node) {
+        node = hf__zk_node_new(line, NULL, ZK_FORM_UNFAIR, req->hold_id);
+        return node ? enter(node, false) : HF_ENOMEM;
+    }
+    if (!hf__zk_proved(line->z))
+        hf__zk_beat(line->z);
+    rc = hf__zk_node_check(node);
+    if (!rc)
+        rc = hf__zk_node_list(node, listed);
+    return rc ? rc : HF__PENDING;
+}
+
+static void refuse(struct zk_line *line, int result)
+{
+    struct hf__req *req = line->ask;
+
+    hf__zk_stop_waiting(line);
+    if (line->node)
+        hf__zk_node_drop(line->node, NULL);
+    hf__zk_finish(line->z, req, result);
+}
+
+static void enter_again(struct zk_line *line, bool parents)
+{
+    int rc = enter(line->node, parents);
+
+    if (rc != HF__PENDING)
+        hf__zk_finish(line->z, line->ask, rc);
+}
+
+static void is_taken(struct zk_line *line)
+{
+    char path[ZK_WHOLE_MAX];
+    int rc;
+
+    strcpy(path, line->node->path);
+    hf__zk_node_vanished(line->node);
+    if (!line->ask->may_queue) {
+        refuse(line, HF__BUSY);
+        return;
+    }
+    rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE, path);
+    hf__zk_finish(line->z, line->ask, rc ? rc : hf__zk_queued(line, line->ask));
+}
+
+static void not_created(struct zk_line *line, struct zk_node *node)
+{
+    struct zk *z = line->z;
+
+    if (node->refusal == ZNODEEXISTS)
+        is_taken(line);
+    else if (node->refusal == ZOK)
+        enter_again(line, false);
+    else if (node->refusal == ZNONODE && !node->parents)
+        enter_again(line, node->parents = true);
+    else
+        refuse(line, hf__zk_code(z,
+                                 node->refusal == ZNONODE && z->parents_refused
+                                     ? z->parents_refused
+                                     : node->refusal,
+                                 line->path));
+}
+
+static void judge(struct zk_line *line, const struct String_vector *children)
+{
+    struct zk *z = line->z;
+    struct zk_entry nobody = {0};
+    struct zk_place place;
+
+    hf__zk_place(children->data, NULL, (size_t)children->count, &nobody,
+                 ZK_RULE_UNFAIR, &place);
+    if (place.mismatch != ZK_NOBODY)
+        refuse(line, z->core->why(z->client, HF_EMISMATCH,
+                                  "the name is used as another kind of lock: "
+                                  "%.120s",
+                                  children->data[place.mismatch]));
+    else
+        hf__zk_finish(z, line->ask, hf__zk_granted(line, line->ask));
+}
+
+static void listed(struct zk *z, void *owner, int rc,
+                   const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+    struct zk_line *line = node->line;
+
+    if (!line->ask)
+        return;
+    if (hf__zk_lost(rc) || node->state == ZK_NODE_UNSURE)
+        hf__zk_finish(z, line->ask, HF_EUNKNOWN);
+    else if (node->state == ZK_NODE_GONE)
+        not_created(line, node);
+    else if (rc == ZNONODE) /* taken away at once */
+        enter_again(line, false);
+    else if (rc != ZOK)
+        refuse(line, hf__zk_code(z, rc, line->path));
+    else
+        judge(line, reply->children);
+}
+
+const struct zk_kind hf__zk_herd = {.ask = herd_ask, .let_go = hf__zk_let_go};

@@ -1,0 +1,401 @@
+/*
+ * Entries. A node is made for one hold id of one line and has its uuid, so that
+ * it is found again whatever answer was lost. From the moment its create is
+ * sent until it is known to be gone, or the session is over, it is in zk.nodes:
+ * what nobody wants is deleted as soon as that can be said to the server, and
+ * again after each loss of the connection.
+ *
+ * The uuid is of this session (zk.salt): what is found by it was created by
+ * this session, and not by one of ours that has ended.
+ */
+#include "zookeeper.h"
+
+#include "entry.h"
+#include "path.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SEQUENCE_MAX 12 /* of an int32, with its sign, and the NUL */
+#define DATA_MAX 512
+
+static void uuid_of(const struct zk *z, uint64_t hold_id, char out[ZK_UUID_MAX])
+{
+    uint8_t bytes[16];
+
+    /* Into those bytes of which the uuid keeps every bit. */
+    memcpy(bytes, z->salt, sizeof(bytes));
+    for (int i = 0; i < 4; i++)
+        bytes[i] ^= (uint8_t)(hold_id >> (8 * i));
+    for (int i = 4; i < 8; i++)
+        bytes[8 + i] ^= (uint8_t)(hold_id >> (8 * i));
+    hf__zk_uuid(bytes, out);
+}
+
+void hf__zk_nowhere(struct zk *z)
+{
+    char uuid[ZK_UUID_MAX];
+
+    uuid_of(z, 0, uuid);
+    snprintf(z->nowhere, sizeof(z->nowhere), "/holdfast-%s", uuid);
+}
+
+static void link_in(struct zk *z, struct zk_node *node)
+{
+    node->prev = NULL;
+    node->next = z->nodes;
+    if (z->nodes)
+        z->nodes->prev = node;
+    z->nodes = node;
+}
+
+static void destroy(struct zk_node *node)
+{
+    struct zk *z = node->z;
+
+    if (node->prev)
+        node->prev->next = node->next;
+    else
+        z->nodes = node->next;
+    if (node->next)
+        node->next->prev = node->prev;
+    z->core->free(z->client, node);
+}
+
+struct zk_node *hf__zk_node_new(struct zk_line *line, const char *dir,
+                                uint8_t form, uint64_t hold_id)
+{
+    struct zk *z = line->z;
+    size_t dir_len = dir ? strlen(dir) : line->path_len;
+    char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX] = ZK_UNFAIR;
+    struct zk_node *node = z->core->alloc(
+        z->client, sizeof(*node) + dir_len + 1 + ZK_PREFIX_MAX + SEQUENCE_MAX);
+
+    if (!node)
+        return NULL;
+    uuid_of(z, hold_id, uuid);
+    if (form != ZK_FORM_UNFAIR)
+        hf__zk_entry_prefix(form, uuid, stem);
+    node->z = z;
+    node->line = line;
+    node->hold_id = hold_id;
+    node->form = form;
+    node->state = ZK_NODE_GONE;
+    memcpy(node->path, dir ? dir : line->path, dir_len);
+    node->path[dir_len] = '/';
+    strcpy(node->path + dir_len + 1, stem);
+    node->dir_len = (uint16_t)dir_len;
+    node->stem_len = (uint16_t)(dir_len + 1 + strlen(stem));
+    link_in(z, node);
+    line->node = node;
+    return node;
+}
+
+const char *hf__zk_node_name(const struct zk_node *node)
+{
+    return node->path + node->dir_len + 1;
+}
+
+/* False: longer than the server's sequences are. */
+static bool set_name(struct zk_node *node, const char *name)
+{
+    size_t len = strlen(name);
+
+    if (len >= node->stem_len - node->dir_len - 1U + SEQUENCE_MAX)
+        return false;
+    memcpy(node->path + node->dir_len + 1, name, len + 1);
+    return true;
+}
+
+/* ---- what nobody wants --------------------------------------------------- */
+
+static void sweep(struct zk_node *);
+static void settle(struct zk_node *);
+
+static void on_delete(struct zk *z, void *owner, int rc,
+                      const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+    struct hf__req *let_go = node->let_go;
+
+    (void)reply;
+    node->calls--;
+    node->state = rc == ZOK || rc == ZNONODE ? ZK_NODE_GONE : ZK_NODE_THERE;
+    if (node->state == ZK_NODE_THERE && !hf__zk_lost(rc) && let_go) {
+        node->let_go = NULL; /* it will be asked for again */
+        hf__zk_finish(z, let_go, hf__zk_code(z, rc, node->path));
+    }
+    if (node->state == ZK_NODE_GONE)
+        settle(node);
+}
+
+static bool same_stem(const struct zk_node *node, const char *name)
+{
+    size_t len = node->stem_len - node->dir_len - 1U;
+
+    return strncmp(name, hf__zk_node_name(node), len) == 0;
+}
+
+static void look_among(struct zk_node *node,
+                       const struct String_vector *children)
+{
+    for (int32_t i = 0; i < children->count; i++)
+        if (same_stem(node, children->data[i]) &&
+            set_name(node, children->data[i])) {
+            node->state = ZK_NODE_THERE;
+            return;
+        }
+    node->state = ZK_NODE_GONE;
+}
+
+static void on_look(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+
+    node->calls--;
+    if (rc == ZNONODE)
+        node->state = ZK_NODE_GONE;
+    else if (rc == ZOK && reply->children)
+        look_among(node, reply->children);
+    else if (rc == ZOK)
+        node->state = reply->stat->ephemeralOwner == z->session_id
+                          ? ZK_NODE_THERE
+                          : ZK_NODE_GONE;
+    else if (!hf__zk_lost(rc))
+        hf__zk_code(z, rc, node->path); /* it stays; the session ends it */
+    if (node->state != ZK_NODE_UNSURE)
+        sweep(node);
+}
+
+static const char *dir_of(const struct zk_node *node, char out[ZK_WHOLE_MAX])
+{
+    memcpy(out, node->path, node->dir_len);
+    out[node->dir_len] = '\0';
+    return out;
+}
+
+static int look_for(struct zk_node *node)
+{
+    char dir[ZK_WHOLE_MAX];
+
+    if (node->form == ZK_FORM_UNFAIR)
+        return hf__zk_exists(node->z, node->path, on_look, node);
+    return hf__zk_list(node->z, dir_of(node, dir), on_look, node);
+}
+
+/* The one answer that is waited for comes after this one. */
+static void delete_unlowered(struct zk_node *node)
+{
+    char path[ZK_WHOLE_MAX];
+
+    hf__zk_unlowered(node, path);
+    hf__zk_delete(node->z, path, NULL, NULL);
+}
+
+/* The next step towards its end, if one can be made now. */
+static void sweep(struct zk_node *node)
+{
+    if (node->state == ZK_NODE_GONE) {
+        settle(node);
+    } else if (node->state == ZK_NODE_UNSURE && !node->calls) {
+        if (look_for(node) == 0)
+            node->calls++;
+    } else if (node->state == ZK_NODE_THERE) {
+        if (node->lowered)
+            delete_unlowered(node);
+        if (hf__zk_delete(node->z, node->path, on_delete, node) == 0) {
+            node->calls++;
+            node->state = ZK_NODE_DELETING;
+        }
+    }
+}
+
+static void settle(struct zk_node *node)
+{
+    struct hf__req *let_go = node->let_go;
+
+    if (node->line) /* the line knows, or will be told */
+        return;
+    if (node->state != ZK_NODE_GONE) {
+        sweep(node);
+        return;
+    }
+    node->let_go = NULL;
+    if (let_go)
+        hf__zk_finish(node->z, let_go, HF__DONE);
+    if (!node->calls)
+        destroy(node);
+}
+
+void hf__zk_node_drop(struct zk_node *node, struct hf__req *let_go)
+{
+    if (node->line && node->line->node == node)
+        node->line->node = NULL;
+    node->line = NULL;
+    node->let_go = let_go;
+    sweep(node);
+}
+
+void hf__zk_node_vanished(struct zk_node *node)
+{
+    node->state = ZK_NODE_GONE;
+    hf__zk_node_drop(node, NULL);
+}
+
+struct zk_node *hf__zk_node_of(struct zk *z, uint64_t hold_id)
+{
+    struct zk_node *node = z->nodes;
+
+    while (node && node->hold_id != hold_id)
+        node = node->next;
+    return node;
+}
+
+void hf__zk_nodes_up(struct zk *z)
+{
+    struct zk_node *next;
+
+    for (struct zk_node *node = z->nodes; node; node = next) {
+        next = node->next;
+        if (!node->line)
+            sweep(node);
+    }
+}
+
+void hf__zk_nodes_lost(struct zk *z)
+{
+    while (z->nodes) {
+        struct zk_node *node = z->nodes;
+        struct zk_line *line = node->line;
+
+        if (line && line->node == node)
+            line->node = NULL;
+        if (line && node->held)
+            z->core->lost(z->client, line->remote, node->hold_id);
+        if (node->let_go)
+            hf__zk_finish(z, node->let_go, HF__DONE);
+        destroy(node);
+    }
+}
+
+void hf__zk_nodes_fini(struct zk *z)
+{
+    while (z->nodes)
+        destroy(z->nodes);
+}
+
+/* ---- making one ---------------------------------------------------------- */
+
+static void on_create(struct zk *z, void *owner, int rc,
+                      const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+
+    (void)z;
+    node->calls--;
+    node->state = rc == ZOK         ? ZK_NODE_THERE
+                  : hf__zk_lost(rc) ? ZK_NODE_UNSURE
+                                    : ZK_NODE_GONE;
+    node->refusal = rc;
+    if (rc == ZOK) {
+        node->czxid = reply->stat->czxid;
+        if (!set_name(node, reply->text + node->dir_len + 1))
+            node->state = ZK_NODE_UNSURE;
+    }
+    if (node->state != ZK_NODE_UNSURE)
+        settle(node);
+}
+
+int hf__zk_node_create(struct zk_node *node, bool parents)
+{
+    const struct zk_line *line = node->line;
+    struct zk *z = node->z;
+    char data[DATA_MAX], dir[ZK_WHOLE_MAX];
+    int len = snprintf(data, sizeof(data), "%s%.*s", z->about, DATA_MAX - 128,
+                       line->remote->label);
+    int rc = parents ? hf__zk_make_parents(z, dir_of(node, dir)) : 0;
+
+    node->path[node->stem_len] = '\0';
+    node->sent_at = z->core->now();
+    if (!rc)
+        rc = hf__zk_create(z, node->path, data, len,
+                           node->form == ZK_FORM_UNFAIR
+                               ? ZOO_EPHEMERAL
+                               : ZOO_EPHEMERAL_SEQUENTIAL,
+                           on_create, node);
+    if (rc)
+        return rc;
+    node->calls++;
+    node->state = ZK_NODE_CREATING;
+    return 0;
+}
+
+/* ---- among its siblings ---------------------------------------------------
+ */
+
+static void on_list(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+
+    node->calls--;
+    node->lists--;
+    if (!node->line)
+        settle(node);
+    else if (!node->lists)
+        node->listed(z, node, rc, reply);
+}
+
+int hf__zk_node_list(struct zk_node *node, zk_done_fn *listed)
+{
+    char dir[ZK_WHOLE_MAX];
+    int rc = hf__zk_list(node->z, dir_of(node, dir), on_list, node);
+
+    if (rc)
+        return rc;
+    node->listed = listed;
+    node->calls++;
+    node->lists++;
+    return 0;
+}
+
+static void on_stat(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+
+    node->calls--;
+    node->refusal = ZOK;
+    if (rc == ZOK && reply->stat->ephemeralOwner == z->session_id) {
+        node->czxid = reply->stat->czxid;
+        node->state = ZK_NODE_THERE;
+    } else if (rc == ZOK || rc == ZNONODE) {
+        node->state = ZK_NODE_GONE;
+    }
+    if (!node->line)
+        settle(node);
+}
+
+int hf__zk_node_check(struct zk_node *node)
+{
+    int rc = hf__zk_exists(node->z, node->path, on_stat, node);
+
+    if (rc)
+        return rc;
+    node->calls++;
+    node->state = ZK_NODE_UNSURE;
+    return 0;
+}
+
+bool hf__zk_node_find(struct zk_node *node,
+                      const struct String_vector *children)
+{
+    look_among(node, children);
+    node->refusal = ZOK;
+    if (node->state == ZK_NODE_GONE)
+        return false;
+    node->state = ZK_NODE_UNSURE;
+    hf__zk_node_check(node);
+    return true;
+}

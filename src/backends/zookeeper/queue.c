@@ -1,0 +1,209 @@
+/*
+ * The queue: a fair mutex, and both sides of a read-write lock. An entry is
+ * created and the queue listed in one go; whoever has nothing before it that it
+ * must not overtake has the lock. Else it watches the last of those before it,
+ * and nobody else does, so that a release wakes one (a release by a writer, the
+ * readers behind it).
+ *
+ * A question that is asked again finds the entry that the first one made, by
+ * its uuid, or makes it anew if there is none.
+ */
+#include "zookeeper.h"
+
+#include "entry.h"
+
+#include <string.h>
+
+static zk_done_fn listed;
+
+static enum zk_rule rule_of(const struct zk_line *line)
+{
+    if (line->remote->kind == HF_MUTEX)
+        return ZK_RULE_MUTEX;
+    return line->remote->mode == HF_READ ? ZK_RULE_READ : ZK_RULE_WRITE;
+}
+
+static enum zk_form form_of(const struct zk_line *line)
+{
+    bool kazoo = line->z->kazoo;
+
+    switch (rule_of(line)) {
+    case ZK_RULE_READ:
+        return kazoo ? ZK_FORM_KAZOO_READ : ZK_FORM_READ;
+    case ZK_RULE_WRITE:
+        return kazoo ? ZK_FORM_KAZOO_LOCK : ZK_FORM_WRITE;
+    default:
+        return kazoo ? ZK_FORM_KAZOO_LOCK : ZK_FORM_LOCK;
+    }
+}
+
+/* An entry and a look at the queue, in one go. */
+static int enter(struct zk_node *node, bool parents)
+{
+    int rc = hf__zk_node_create(node, parents);
+
+    if (!rc)
+        rc = hf__zk_node_list(node, listed);
+    if (rc)
+        hf__zk_node_drop(node, NULL);
+    return rc ? rc : HF__PENDING;
+}
+
+static int begin(struct zk_line *line, const struct hf__req *req)
+{
+    struct zk_node *node =
+        hf__zk_node_new(line, NULL, form_of(line), req->hold_id);
+
+    return node ? enter(node, false) : HF_ENOMEM;
+}
+
+/* We were second, and the first has gone: nobody can have come between. Only a
+ * writer of Curator's that goes on reading takes a place before others, so not
+ * where there are readers. */
+static bool is_next(const struct zk_line *line, const struct zk_node *node)
+{
+    return node->state == ZK_NODE_THERE && node->czxid && node->second &&
+           line->deleted && hf__zk_proved(line->z);
+}
+
+static int queue_ask(struct zk_line *line, struct hf__req *req)
+{
+    struct zk_node *node = line->node;
+    int rc;
+
+    if (node && node->hold_id != req->hold_id) {
+        hf__zk_node_drop(node, NULL);
+        node = NULL;
+    }
+    if (!node)
+        return begin(line, req);
+    if (is_next(line, node))
+        return hf__zk_granted(line, req);
+    /* What a list shows may be old news by the time of a grant. */
+    if (!hf__zk_proved(line->z))
+        hf__zk_beat(line->z);
+    rc = hf__zk_node_list(node, listed);
+    return rc ? rc : HF__PENDING;
+}
+
+/* ---- answers ------------------------------------------------------------- */
+
+/* The line's ask is over, and its entry is not wanted. */
+static void refuse(struct zk_line *line, int result)
+{
+    struct hf__req *req = line->ask;
+
+    hf__zk_stop_waiting(line);
+    if (line->node)
+        hf__zk_node_drop(line->node, NULL);
+    hf__zk_finish(line->z, req, result);
+}
+
+/* It is not there (any more, or yet): create it. */
+static void enter_again(struct zk_line *line, bool parents)
+{
+    int rc = enter(line->node, parents);
+
+    if (rc != HF__PENDING)
+        hf__zk_finish(line->z, line->ask, rc);
+}
+
+static void not_created(struct zk_line *line, struct zk_node *node)
+{
+    struct zk *z = line->z;
+
+    if (node->refusal == ZOK)
+        enter_again(line, false);
+    else if (node->refusal == ZNONODE && !node->parents)
+        enter_again(line, node->parents = true);
+    else
+        refuse(line, hf__zk_code(z,
+                                 node->refusal == ZNONODE && z->parents_refused
+                                     ? z->parents_refused
+                                     : node->refusal,
+                                 line->path));
+}
+
+static void mismatch(struct zk_line *line, const char *child)
+{
+    struct zk *z = line->z;
+
+    refuse(line, z->core->why(z->client, HF_EMISMATCH,
+                              "the name is used as another kind of lock: "
+                              "%.120s",
+                              child));
+}
+
+/* Somebody is before us. */
+static void wait_for(struct zk_line *line, const char *child, bool second)
+{
+    struct zk *z = line->z;
+    char path[ZK_WHOLE_MAX];
+    int rc;
+
+    if (!line->ask->may_queue) {
+        refuse(line, HF__BUSY);
+        return;
+    }
+    memcpy(path, line->path, line->path_len);
+    path[line->path_len] = '/';
+    strcpy(path + line->path_len + 1, child);
+    line->node->second = second && !line->blind;
+    if (line->blind)
+        path[line->path_len] = '\0';
+    rc = hf__zk_watch(z, line, line->blind ? ZK_WATCH_CHILDREN : ZK_WATCH_NODE,
+                      path);
+    hf__zk_finish(z, line->ask, rc ? rc : hf__zk_queued(line, line->ask));
+}
+
+static void judge(struct zk_line *line, struct zk_node *node,
+                  const struct String_vector *children)
+{
+    enum zk_rule rule = rule_of(line);
+    struct zk_entry mine;
+    struct zk_place place;
+
+    hf__zk_entry_parse(hf__zk_node_name(node), &mine);
+    hf__zk_place(children->data, NULL, (size_t)children->count, &mine, rule,
+                 &place);
+    if (!place.here) {
+        node->refusal = ZOK;
+        enter_again(line, false);
+    } else if (place.mismatch != ZK_NOBODY) {
+        mismatch(line, children->data[place.mismatch]);
+    } else if (place.ahead) {
+        wait_for(line, children->data[place.watch],
+                 rule == ZK_RULE_MUTEX && place.ahead == 1);
+    } else {
+        hf__zk_finish(line->z, line->ask, hf__zk_granted(line, line->ask));
+    }
+}
+
+static void listed(struct zk *z, void *owner, int rc,
+                   const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+    struct zk_line *line = node->line;
+
+    if (!line->ask)
+        return;
+    if (hf__zk_lost(rc)) {
+        hf__zk_finish(z, line->ask, HF_EUNKNOWN);
+    } else if (node->state == ZK_NODE_GONE) {
+        not_created(line, node);
+    } else if (rc == ZNONODE) { /* with its parent, it has gone */
+        node->refusal = ZOK;
+        enter_again(line, false);
+    } else if (rc != ZOK) {
+        refuse(line, hf__zk_code(z, rc, line->path));
+    } else if (node->state == ZK_NODE_UNSURE) {
+        if (!hf__zk_node_find(node, reply->children))
+            enter_again(line, false);
+        else if (hf__zk_node_list(node, listed) != 0)
+            hf__zk_finish(z, line->ask, HF_EUNKNOWN);
+    } else {
+        judge(line, node, reply->children);
+    }
+}
+
+const struct zk_kind hf__zk_queue = {.ask = queue_ask, .let_go = hf__zk_let_go};

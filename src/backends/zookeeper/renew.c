@@ -1,0 +1,226 @@
+/*
+ * Renewals. The session keeps all holds: that it lives is proved by a write
+ * that the leader has acknowledged, and one is enough for all. It is made of
+ * checks that each entry is still there, in one transaction, so that a hold
+ * that somebody has taken away is noticed as well. If one is not, the
+ * transaction is refused, and sent again without that one.
+ */
+#include "zookeeper.h"
+
+#include <string.h>
+
+#define CHUNK_LEN 256
+#define CHUNK_SIZE (256u << 10) /* bytes of paths: the server takes 1 MB */
+
+struct zk_chunk {
+    struct zk_chunk *next, *prev;
+    struct hf__batch *batch;
+    size_t len;
+    size_t item[CHUNK_LEN];
+};
+
+/* How far a batch has come is kept in the room for a token, which it does not
+ * have: chunks under way. */
+static void landed(struct zk *z, struct hf__batch *b)
+{
+    if (--b->req.token == 0)
+        hf__zk_finish(z, &b->req, HF__DONE);
+}
+
+static struct zk_chunk *chunk_new(struct zk *z, struct hf__batch *b)
+{
+    struct zk_chunk *c = z->core->alloc(z->client, sizeof(*c));
+
+    if (!c)
+        return NULL;
+    c->batch = b;
+    c->next = z->chunks;
+    if (z->chunks)
+        z->chunks->prev = c;
+    z->chunks = c;
+    return c;
+}
+
+static void chunk_free(struct zk *z, struct zk_chunk *c)
+{
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        z->chunks = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    z->core->free(z->client, c);
+}
+
+void hf__zk_renew_fini(struct zk *z)
+{
+    while (z->chunks)
+        chunk_free(z, z->chunks);
+}
+
+static struct zk_node *node_of(const struct hf__renewal *item)
+{
+    const struct zk_line *line = item->remote->impl;
+    struct zk_node *node = line->node;
+
+    return node && node->hold_id == item->hold_id && node->held &&
+                   node->state == ZK_NODE_THERE
+               ? node
+               : NULL;
+}
+
+static void settle(struct zk *z, struct zk_chunk *c, int result)
+{
+    for (size_t i = 0; i < c->len; i++) {
+        struct hf__renewal *item = &c->batch->item[c->item[i]];
+
+        item->result = (int16_t)result;
+        item->session_ms = hf__zk_session_ms(z);
+    }
+}
+
+static void over(struct zk *z, struct zk_chunk *c, int result)
+{
+    struct hf__batch *b = c->batch;
+
+    settle(z, c, result);
+    chunk_free(z, c);
+    landed(z, b);
+}
+
+/* The first that was refused is not ours any more. */
+static void leave_out(struct zk *z, struct zk_chunk *c,
+                      const zoo_op_result_t *result)
+{
+    struct hf__renewal *item;
+    struct zk_node *node;
+    size_t i = 0;
+
+    while (i < c->len - 1 &&
+           (result[i].err == ZOK || result[i].err == ZRUNTIMEINCONSISTENCY))
+        i++;
+    item = &c->batch->item[c->item[i]];
+    item->result = HF_ENOTOWNER;
+    if (result[i].err != ZNONODE)
+        item->result =
+            (int16_t)hf__zk_code(z, result[i].err, item->remote->name);
+    node = node_of(item);
+    if (node && result[i].err == ZNONODE)
+        hf__zk_node_vanished(node);
+    c->len--;
+    memmove(&c->item[i], &c->item[i + 1], (c->len - i) * sizeof(*c->item));
+}
+
+static int check_all(struct zk *, struct zk_chunk *);
+
+static void on_checked(struct zk *z, void *owner, int rc,
+                       const struct zk_reply *reply)
+{
+    struct zk_chunk *c = owner;
+
+    if (rc == ZOK) {
+        over(z, c, HF__DONE);
+    } else if (hf__zk_lost(rc)) {
+        over(z, c, HF_EUNKNOWN);
+    } else {
+        leave_out(z, c, reply->results);
+        if (!c->len || check_all(z, c) != 0)
+            over(z, c, HF_EUNKNOWN);
+    }
+}
+
+/* Those that were let go meanwhile stay out. */
+static int check_all(struct zk *z, struct zk_chunk *c)
+{
+    zoo_op_t op[CHUNK_LEN];
+    size_t len = 0;
+
+    for (size_t i = 0; i < c->len; i++) {
+        const struct zk_node *node = node_of(&c->batch->item[c->item[i]]);
+
+        if (!node)
+            continue;
+        c->item[len] = c->item[i];
+        zoo_check_op_init(&op[len++], node->path, -1);
+    }
+    c->len = len;
+    return len ? hf__zk_multi(z, len, op, on_checked, c) : HF_EUNKNOWN;
+}
+
+static void on_lower(struct zk *z, void *owner, int rc,
+                     const struct zk_reply *reply)
+{
+    struct zk_chunk *c = owner;
+    struct zk_node *node = node_of(&c->batch->item[c->item[0]]);
+
+    (void)reply;
+    over(z, c, node ? hf__zk_lower_result(node, rc) : HF_EUNKNOWN);
+}
+
+/* One that may still be known as a write hold: telling it is a write, too. */
+static int lower(struct zk *z, struct hf__batch *b, size_t i)
+{
+    struct zk_chunk *c = chunk_new(z, b);
+    int rc;
+
+    if (!c)
+        return HF_ENOMEM;
+    c->item[c->len++] = i;
+    rc = hf__zk_lower(node_of(&b->item[i]), on_lower, c);
+    if (rc)
+        chunk_free(z, c);
+    else
+        b->req.token++;
+    return rc;
+}
+
+static int begin(struct zk *z, struct zk_chunk *c)
+{
+    struct hf__batch *b = c->batch;
+    int rc = check_all(z, c);
+
+    if (rc)
+        chunk_free(z, c);
+    else
+        b->req.token++;
+    return rc;
+}
+
+/* Sends from item i on; where the next chunk begins. */
+static size_t send_some(struct zk *z, struct hf__batch *b, size_t i)
+{
+    struct zk_chunk *c = chunk_new(z, b);
+    size_t size = 0;
+
+    if (!c)
+        return b->len; /* the rest stays unknown */
+    for (; i < b->len && c->len < CHUNK_LEN && size < CHUNK_SIZE; i++) {
+        struct zk_node *node = node_of(&b->item[i]);
+
+        if (!node) {
+            b->item[i].result = HF_ENOTOWNER;
+        } else if (node->lowered) {
+            lower(z, b, i);
+        } else {
+            c->item[c->len++] = i;
+            size += strlen(node->path) + 16;
+        }
+    }
+    begin(z, c);
+    return i;
+}
+
+int hf__zk_renew(void *self, struct hf__batch *b)
+{
+    struct zk *z = self;
+
+    b->req.sent_at = z->core->now();
+    b->req.result = HF__DONE;
+    b->req.token = 1; /* while it is being sent */
+    for (size_t i = 0; i < b->len; i++)
+        b->item[i].result = HF_EUNKNOWN;
+    if (z->up)
+        for (size_t i = 0; i < b->len;)
+            i = send_some(z, b, i);
+    return --b->req.token ? HF__PENDING : HF__DONE;
+}

@@ -1,0 +1,119 @@
+/*
+ * From write to read. The entry for reading gets the sequence of the one for
+ * writing, as a writer of Curator's that goes on reading does it, so that it
+ * stays before all who wait; both change in one transaction. If the answer is
+ * lost the same is sent again, with the next renewal: the new name tells
+ * whether it was done.
+ */
+#include "zookeeper.h"
+
+#include "entry.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct rename {
+    const char *from, *to;
+    uint8_t form, becomes;
+};
+
+static const struct rename renames[] = {
+    {"__WRIT__", "__READ__", ZK_FORM_WRITE, ZK_FORM_READ},
+    {"__lock__", "__rlock__", ZK_FORM_KAZOO_LOCK, ZK_FORM_KAZOO_READ},
+};
+
+/* Both names have a uuid in front, which has no underscores. */
+static void rename_last(const char *path, const char *from, const char *to,
+                        char out[ZK_WHOLE_MAX])
+{
+    const char *at = strrchr(path, '/');
+
+    at = at ? strstr(at, from) : NULL;
+    if (at)
+        snprintf(out, ZK_WHOLE_MAX, "%.*s%s%s", (int)(at - path), path, to,
+                 at + strlen(from));
+    else
+        snprintf(out, ZK_WHOLE_MAX, "%s", path);
+}
+
+void hf__zk_unlowered(const struct zk_node *node, char out[ZK_WHOLE_MAX])
+{
+    const struct rename *r = renames;
+
+    while (r->becomes != node->form)
+        r++;
+    rename_last(node->path, r->to, r->from, out);
+}
+
+/* What it is called from now on. */
+static void rename_node(struct zk_node *node)
+{
+    const struct rename *r = renames;
+    char path[ZK_WHOLE_MAX];
+
+    while (r->form != node->form)
+        r++;
+    rename_last(node->path, r->from, r->to, path);
+    strcpy(node->path, path);
+    node->form = r->becomes;
+    node->lowered = true;
+}
+
+int hf__zk_lower(struct zk_node *node, zk_done_fn *done, void *owner)
+{
+    struct zk *z = node->z;
+    char old[ZK_WHOLE_MAX];
+    zoo_op_t op[2];
+
+    hf__zk_unlowered(node, old);
+    zoo_create_op_init(&op[0], node->path, z->about, (int)z->about_len, z->acl,
+                       ZOO_EPHEMERAL, NULL, 0);
+    zoo_delete_op_init(&op[1], old, -1);
+    return hf__zk_multi(z, 2, op, done, owner);
+}
+
+int hf__zk_lower_result(struct zk_node *node, int rc)
+{
+    if (hf__zk_lost(rc))
+        return HF_EUNKNOWN;
+    node->lowered = false;
+    if (rc == ZOK || rc == ZNODEEXISTS)
+        return HF__DONE;
+    if (rc != ZNONODE)
+        return hf__zk_code(node->z, rc, node->path);
+    if (node->line)
+        hf__zk_node_vanished(node);
+    return HF_ENOTOWNER;
+}
+
+static void on_lower(struct zk *z, void *owner, int rc,
+                     const struct zk_reply *reply)
+{
+    struct hf__query *q = owner;
+    struct zk_node *node = hf__zk_node_of(z, q->req.hold_id);
+
+    (void)reply;
+    hf__zk_finish(z, &q->req,
+                  node              ? hf__zk_lower_result(node, rc)
+                  : hf__zk_lost(rc) ? HF_EUNKNOWN
+                                    : HF_ENOTOWNER);
+}
+
+int hf__zk_downgrade(struct zk *z, struct hf__query *q)
+{
+    struct zk_line *from = q->line->impl, *into = q->into->impl;
+    struct zk_node *node = from->node;
+
+    (void)z;
+    if (!node || node->hold_id != q->req.hold_id || !node->held)
+        return HF_ENOTOWNER;
+    from->node = NULL;
+    if (into->node)
+        hf__zk_node_drop(into->node, NULL);
+    into->node = node;
+    node->line = into;
+    rename_node(node);
+    if (hf__zk_lower(node, on_lower, q) != 0)
+        return HF_EUNKNOWN; /* the next renewal tells it */
+    return HF__PENDING;
+}

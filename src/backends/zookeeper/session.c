@@ -1,0 +1,400 @@
+/*
+ * The session: a handle of the library, driven by us. The library reconnects by
+ * itself and keeps the session as long as the server does; when the server has
+ * ended it, the handle is of no use any more and a new one is made, on the
+ * keeper, since that looks names up.
+ *
+ * The library never ends a session by itself, however long nobody answers: a
+ * hold's end is the core's business, by its deadline.
+ */
+#include "zookeeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/time.h>
+
+#define PACKETS_MAX 256  /* in one go */
+#define CONNECTS_MAX 4   /* in one go */
+#define RETRY_MS 1000    /* a lookup that failed */
+#define BEAT_PART 4      /* of what a write is good for */
+#define FOLLOWER_MS 1000 /* half of the usual tick */
+
+/* ---- the library's words ------------------------------------------------ */
+
+static __thread struct zk *speaking;
+
+void hf__zk_speak_for(struct zk *z)
+{
+    speaking = z;
+}
+
+/* "Socket 127.0.0.1:1 zk retcode=-4, errno=111(Connection refused): server
+ * refused to accept the client" -> "127.0.0.1:1: Connection refused" */
+static void shorten(const char *text, char *out, size_t size)
+{
+    const char *error = strstr(text, "errno="), *open, *close;
+
+    open = error ? strchr(error, '(') : NULL;
+    close = open ? strstr(open, "):") : NULL;
+    if (strncmp(text, "Socket ", 7) == 0 && close)
+        snprintf(out, size, "%.*s: %.*s", (int)strcspn(text + 7, " "), text + 7,
+                 (int)(close - open - 1), open + 1);
+    else
+        snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+/* A line with time, thread, level, function and text; no word of whose. */
+static void on_log(const char *line)
+{
+    struct zk *z = speaking;
+    const char *level = strstr(line, ":ZOO_"), *text;
+    char brief[sizeof(z->text)];
+
+    if (!z || !level || (level[5] != 'E' && level[5] != 'W'))
+        return;
+    text = strstr(level, ": ");
+    if (!text)
+        return;
+    shorten(text + 2, brief, sizeof(brief));
+    if (level[5] == 'E')
+        memcpy(z->text, brief, sizeof(brief));
+    z->core->log(z->client, "zookeeper: %s", brief);
+}
+
+/* ---- a handle ----------------------------------------------------------- */
+
+/* Session events are read off the handle's state where it is driven. */
+static void on_event(zhandle_t *zh, int type, int state, const char *path,
+                     void *arg)
+{
+    (void)zh;
+    (void)type;
+    (void)state;
+    (void)path;
+    (void)arg;
+}
+
+/* Looks names up. */
+static zhandle_t *make_handle(struct zk *z)
+{
+    zhandle_t *zh = zookeeper_init2(z->hosts, on_event, (int)z->ttl_ms, NULL, z,
+                                    ZOO_NO_LOG_CLIENTENV, on_log);
+
+    if (zh)
+        zoo_set_servers_resolution_delay(zh, -1);
+    return zh;
+}
+
+/* Who we are in this session. */
+static int take_handle(struct zk *z, zhandle_t *zh)
+{
+    int rc = z->core->random(z->salt, sizeof(z->salt));
+
+    z->zh = zh;
+    z->fd = -1;
+    z->timer = 0;
+    z->proved = 0;
+    z->beating = false;
+    hf__zk_nowhere(z);
+    return rc ? z->core->why(z->client, rc, "getrandom failed") : 0;
+}
+
+int hf__zk_session_open(struct zk *z)
+{
+    zhandle_t *zh;
+
+    z->parked_tail = &z->parked;
+    z->fd = -1;
+    hf__zk_speak_for(z);
+    /* Or it would seed the program's random(3), to shuffle the hosts. */
+    zoo_deterministic_conn_order(1);
+    errno = 0;
+    zh = make_handle(z);
+    if (zh)
+        return take_handle(z, zh);
+    if (errno == ENOMEM)
+        return HF_ENOMEM;
+    return z->core->why(z->client, HF_EBACKEND, "%s: %s", z->hosts,
+                        z->text[0] ? z->text : strerror(errno));
+}
+
+void hf__zk_session_close(struct zk *z)
+{
+    zhandle_t *fresh = __atomic_exchange_n(&z->fresh, NULL, __ATOMIC_ACQ_REL);
+
+    z->closing = true;
+    hf__zk_speak_for(NULL);
+    if (z->zh)
+        zookeeper_close(z->zh);
+    if (fresh)
+        zookeeper_close(fresh);
+    z->zh = NULL;
+}
+
+void hf__zk_session_background(struct zk *z)
+{
+    zhandle_t *zh;
+
+    if (!__atomic_exchange_n(&z->want_fresh, false, __ATOMIC_ACQ_REL))
+        return;
+    hf__zk_speak_for(NULL); /* z->text is guarded by the mutex */
+    zh = make_handle(z);
+    __atomic_store_n(&z->fresh, zh, __ATOMIC_RELEASE);
+}
+
+static void want_fresh(struct zk *z, hf__time now)
+{
+    z->timer = now + RETRY_MS * HF__MS;
+    __atomic_store_n(&z->want_fresh, true, __ATOMIC_RELEASE);
+    z->core->need_background(z->client);
+}
+
+/* ---- its state ---------------------------------------------------------- */
+
+static void went_up(struct zk *z)
+{
+    z->up = true;
+    z->timeout_ms = (uint32_t)zoo_recv_timeout(z->zh);
+    z->session_id = zoo_client_id(z->zh)->client_id;
+    if (z->opened)
+        z->core->session(z->client, HF_EVENT_UP);
+    z->opened = true;
+    /* What is listed from here on shows all that we sent before. (And if the
+     * library has kept requests of the last connection, whose answers will
+     * never come, it notices by the answer to this.) */
+    hf__zk_sync(z, NULL, NULL);
+    hf__zk_nodes_up(z);
+    hf__zk_ask_parked(z);
+}
+
+static void went_down(struct zk *z)
+{
+    z->up = false;
+    z->fd = -1;
+    z->core->session(z->client, HF_EVENT_DOWN);
+}
+
+/* Ephemeral nodes are gone, and with them all that we held or waited for. */
+static void lose(struct zk *z, hf__time now)
+{
+    z->core->log(z->client, "zookeeper: session 0x%llx has ended",
+                 (unsigned long long)z->session_id);
+    if (z->up)
+        went_down(z);
+    /* Not connected, it does not block. */
+    zookeeper_close(z->zh);
+    z->zh = NULL;
+    hf__zk_watches_lost(z);
+    hf__zk_nodes_lost(z);
+    want_fresh(z, now);
+}
+
+static void note_state(struct zk *z)
+{
+    bool up = zoo_state(z->zh) == ZOO_CONNECTED_STATE;
+
+    if (up && !z->up)
+        went_up(z);
+    else if (!up && z->up)
+        went_down(z);
+}
+
+static bool ended(struct zk *z, hf__time now)
+{
+    if (!is_unrecoverable(z->zh))
+        return false;
+    if (!z->opened && zoo_state(z->zh) == ZOO_AUTH_FAILED_STATE)
+        z->open_code = HF_EAUTH;
+    else if (z->opened)
+        lose(z, now);
+    return true;
+}
+
+/* ---- driving ------------------------------------------------------------ */
+
+/* A connection that is being made must not be asked before it can tell. */
+static int ready(const struct zk *z)
+{
+    struct pollfd p = {.fd = z->fd, .events = POLLIN};
+
+    if (z->up)
+        return ZOOKEEPER_READ | (z->interest & ZOOKEEPER_WRITE);
+    if (z->interest & ZOOKEEPER_WRITE)
+        p.events |= POLLOUT;
+    if (z->fd < 0 || poll(&p, 1, 0) <= 0)
+        return 0;
+    return (p.revents & (POLLIN | POLLHUP | POLLERR) ? ZOOKEEPER_READ : 0) |
+           (p.revents & (POLLOUT | POLLHUP | POLLERR)
+                ? z->interest & ZOOKEEPER_WRITE
+                : 0);
+}
+
+static void process(struct zk *z)
+{
+    for (int i = 0; i < PACKETS_MAX; i++) {
+        int events = ready(z);
+
+        if (!events || zookeeper_process(z->zh, events) != ZOK)
+            break;
+        note_state(z);
+        /* Nothing is expected: what comes nevertheless will be seen. */
+        if (z->up && !z->calls_len)
+            break;
+    }
+    note_state(z);
+}
+
+static void watch(struct zk *z, int fd, int interest)
+{
+    uint32_t events = (interest & ZOOKEEPER_READ ? EPOLLIN : 0) |
+                      (interest & ZOOKEEPER_WRITE ? EPOLLOUT : 0);
+
+    /* A new socket may have the number of the old one. */
+    if (z->up && fd == z->fd && interest == z->interest)
+        return;
+    if (fd >= 0 && fd != z->fd)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    z->fd = fd;
+    z->interest = interest;
+    if (fd >= 0)
+        z->core->watch(z->client, fd, events);
+}
+
+/* What the library wants next: a connection, a ping, nothing. */
+static void interest(struct zk *z, hf__time now)
+{
+    struct timeval tv = {0};
+    int fd = -1, wanted = 0, rc = ZCONNECTIONLOSS;
+
+    for (int i = 0; i < CONNECTS_MAX && rc != ZOK; i++) {
+        rc = zookeeper_interest(z->zh, &fd, &wanted, &tv);
+        if (is_unrecoverable(z->zh))
+            return;
+    }
+    note_state(z);
+    if (rc == ZOK)
+        watch(z, fd, wanted);
+    z->timer = now + tv.tv_sec * 1000 * HF__MS + tv.tv_usec * 1000;
+    if (rc != ZOK)
+        z->timer = now + 10 * HF__MS;
+    if (rc == ZOK && fd < 0 && !z->opened) /* all were tried */
+        z->open_code = HF_EBACKEND;
+}
+
+static hf__time beat_at(const struct zk *z)
+{
+    uint32_t part = hf__zk_session_ms(z) / BEAT_PART;
+
+    return z->up && z->waiting && !z->beating ? z->proved + part * HF__MS
+                                              : HF__NEVER;
+}
+
+static void on_beat(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    (void)owner;
+    (void)rc;
+    (void)reply;
+    z->beating = false;
+}
+
+int hf__zk_beat(struct zk *z)
+{
+    int rc;
+
+    if (z->beating)
+        return 0;
+    rc = hf__zk_delete(z, z->nowhere, on_beat, NULL);
+    z->beating = !rc;
+    return rc;
+}
+
+bool hf__zk_proved(const struct zk *z)
+{
+    hf__time age = z->core->now() - z->proved;
+
+    return z->proved && age < hf__zk_session_ms(z) * HF__MS / 2;
+}
+
+static bool have_handle(struct zk *z, hf__time now)
+{
+    zhandle_t *fresh;
+
+    if (z->zh)
+        return true;
+    fresh = __atomic_exchange_n(&z->fresh, NULL, __ATOMIC_ACQ_REL);
+    if (fresh && take_handle(z, fresh) == 0)
+        return true;
+    if (fresh)
+        zookeeper_close(fresh);
+    z->zh = NULL;
+    if (now >= z->timer)
+        want_fresh(z, now);
+    return false;
+}
+
+static void move(struct zk *z, hf__time now)
+{
+    if (!have_handle(z, now))
+        return;
+    process(z);
+    if (ended(z, now))
+        return;
+    interest(z, now);
+    if (ended(z, now))
+        return;
+    /* While somebody waits: what is granted by a word of the server then needs
+     * no question more. */
+    if (now >= beat_at(z))
+        hf__zk_beat(z);
+}
+
+void hf__zk_session_move(struct zk *z, hf__time now)
+{
+    hf__zk_speak_for(z);
+    z->moving = true;
+    move(z, now);
+    z->moving = false;
+}
+
+hf__time hf__zk_session_timeout(const struct zk *z)
+{
+    hf__time beat = beat_at(z);
+
+    return z->timer < beat ? z->timer : beat;
+}
+
+void hf__zk_session_sent(struct zk *z)
+{
+    struct timeval tv;
+    int fd, wanted;
+
+    /* The socket may be full, or broken: the library tells in interest(), but
+     * does other things there too when they are due. */
+    if (z->moving)
+        return;
+    if (zoo_state(z->zh) != ZOO_CONNECTED_STATE || z->core->now() >= z->timer) {
+        z->timer = 0;
+        z->core->need_background(z->client);
+        return;
+    }
+    if (zookeeper_interest(z->zh, &fd, &wanted, &tv) == ZOK)
+        watch(z, fd, wanted);
+}
+
+/*
+ * When the session ends is counted by the leader, from when it last heard of
+ * us. A follower tells it of its clients with its pings, twice a tick: so one
+ * that brings our write to the leader and is cut off at that moment has told of
+ * nothing later than the library's own ping before, a third of the timeout ago.
+ */
+uint32_t hf__zk_session_ms(const struct zk *z)
+{
+    uint32_t t = z->timeout_ms;
+
+    return t - t / 3 - (t / 4 < FOLLOWER_MS ? t / 4 : FOLLOWER_MS);
+}

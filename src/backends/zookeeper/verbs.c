@@ -1,0 +1,212 @@
+/*
+ * What the core asks of a line. How that is put into entries is the kind's
+ * (queue.c, herd.c ...); here is what they share: who is asking, what waits
+ * for the connection, what is let go.
+ */
+#include "zookeeper.h"
+
+#include "path.h"
+
+#include <string.h>
+
+static const struct zk_kind *kind_of(const struct hf__remote *remote)
+{
+    switch (remote->kind) {
+    case HF_MUTEX:
+        return remote->fair ? &hf__zk_queue : &hf__zk_herd;
+    case HF_RWLOCK:
+        return &hf__zk_queue;
+    default:
+        return NULL;
+    }
+}
+
+int hf__zk_attach(void *self, struct hf__remote *remote)
+{
+    struct zk *z = self;
+    char path[ZK_WHOLE_MAX];
+    int len = hf__zk_path(remote->name, remote->name_len, z->root, path,
+                          sizeof(path));
+    struct zk_line *line;
+
+    if (len < 0)
+        return z->core->why(z->client, len,
+                            "a part of the name is one of ZooKeeper's own or "
+                            "of those that locks are made of (lock, locks, "
+                            "leases, _c_... )");
+    line = z->core->alloc(z->client, sizeof(*line) + (size_t)len + 1);
+    if (!line)
+        return HF_ENOMEM;
+    line->remote = remote;
+    line->z = z;
+    line->kind = kind_of(remote);
+    line->path_len = (size_t)len;
+    memcpy(line->path, path, (size_t)len + 1);
+    remote->impl = line;
+    return 0;
+}
+
+void hf__zk_stop_waiting(struct zk_line *line)
+{
+    hf__zk_unwatch(line);
+    if (line->queued)
+        line->z->waiting--;
+    line->queued = false;
+}
+
+/* ---- waiting for the connection --------------------------------------------
+ */
+
+static void park(struct zk *z, struct hf__req *req)
+{
+    req->next = NULL;
+    *z->parked_tail = req;
+    z->parked_tail = &req->next;
+}
+
+static void unpark(struct zk *z, const struct hf__req *req)
+{
+    struct hf__req **at = &z->parked;
+
+    while (*at && *at != req)
+        at = &(*at)->next;
+    if (*at)
+        *at = req->next;
+    while (*at)
+        at = &(*at)->next;
+    z->parked_tail = at;
+}
+
+static int ask(struct zk_line *line, struct hf__req *req)
+{
+    int rc = HF_EUNKNOWN;
+
+    if (line->z->up)
+        rc = line->kind->ask(line, req);
+    if (rc != HF_EUNKNOWN)
+        return rc;
+    park(line->z, req);
+    return HF__PENDING;
+}
+
+void hf__zk_ask_parked(struct zk *z)
+{
+    struct hf__req *req = z->parked, *next;
+
+    z->parked = NULL;
+    z->parked_tail = &z->parked;
+    for (; req; req = next) {
+        int rc;
+
+        next = req->next;
+        rc = ask(req->remote->impl, req);
+        if (rc != HF__PENDING)
+            hf__zk_finish(z, req, rc);
+    }
+}
+
+/* ---- questions and answers --------------------------------------------------
+ */
+
+int hf__zk_attempt(void *self, struct hf__req *req)
+{
+    struct zk_line *line = req->remote->impl;
+    int rc;
+
+    (void)self;
+    if (!line->kind)
+        return HF_ENOTSUP;
+    line->ask = req;
+    rc = ask(line, req);
+    if (rc != HF__PENDING)
+        line->ask = NULL;
+    return rc;
+}
+
+void hf__zk_finish(struct zk *z, struct hf__req *req, int result)
+{
+    struct zk_line *line = req->remote ? req->remote->impl : NULL;
+
+    if (line && line->ask == req)
+        line->ask = NULL;
+    req->result = (int16_t)result;
+    z->core->done(z->client, req);
+}
+
+int hf__zk_granted(struct zk_line *line, struct hf__req *req)
+{
+    struct zk *z = line->z;
+    struct zk_node *node = line->node;
+
+    hf__zk_stop_waiting(line);
+    node->held = true;
+    req->token = (uint64_t)node->czxid;
+    req->sent_at = node->sent_at > z->proved ? node->sent_at : z->proved;
+    req->session_ms = hf__zk_session_ms(z);
+    return HF__GRANTED;
+}
+
+int hf__zk_queued(struct zk_line *line, struct hf__req *req)
+{
+    if (!line->queued)
+        line->z->waiting++;
+    line->queued = true;
+    req->look_at = HF__NEVER;
+    return HF__QUEUED;
+}
+
+/* ---- letting go
+ * -------------------------------------------------------------- */
+
+int hf__zk_let_go(struct zk_line *line, struct hf__req *req)
+{
+    struct zk_node *node = line->node;
+
+    if (!node || node->hold_id != req->hold_id)
+        node = hf__zk_node_of(line->z, req->hold_id);
+    if (!node)
+        return req->op == HF__ABANDON ? HF__DONE : HF_ENOTOWNER;
+    hf__zk_node_drop(node, req);
+    return HF__PENDING;
+}
+
+int hf__zk_release(void *self, struct hf__req *req)
+{
+    struct zk_line *line = req->remote->impl;
+
+    (void)self;
+    return line->kind->let_go(line, req);
+}
+
+int hf__zk_abandon(void *self, struct hf__req *req)
+{
+    struct zk *z = self;
+    struct zk_line *line = req->remote->impl;
+
+    /* Sent again, it may be about an earlier hold id than the ask now is. */
+    if (line->ask && line->ask->hold_id == req->hold_id) {
+        unpark(z, line->ask);
+        line->ask = NULL;
+    }
+    if (!line->ask)
+        hf__zk_stop_waiting(line);
+    return line->kind ? line->kind->let_go(line, req) : HF__DONE;
+}
+
+void hf__zk_detach(void *self, struct hf__remote *remote)
+{
+    struct zk *z = self;
+    struct zk_line *line = remote->impl;
+
+    if (!line)
+        return;
+    if (line->ask)
+        unpark(z, line->ask);
+    hf__zk_stop_waiting(line);
+    if (line->kind && line->kind->detach)
+        line->kind->detach(line);
+    if (line->node)
+        hf__zk_node_drop(line->node, NULL);
+    remote->impl = NULL;
+    z->core->free(z->client, line);
+}

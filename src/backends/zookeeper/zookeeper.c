@@ -1,0 +1,209 @@
+/*
+ * The backend's table, and a client's beginning and end.
+ *
+ *   zk://host[:2181][,host...][/path]
+ *   dialect=curator (default: Curator's recipes)
+ *   dialect=kazoo   (kazoo's names)
+ */
+#include "zookeeper.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PORT 2181
+
+static void free_all(struct zk *z)
+{
+    hf__zk_watches_fini(z);
+    hf__zk_nodes_fini(z);
+    hf__zk_renew_fini(z);
+    hf__zk_calls_fini(z);
+    z->core->free(z->client, z->hosts);
+    z->core->free(z->client, z->root);
+    z->core->free(z->client, z);
+}
+
+static int parse_dialect(struct zk *z, const struct hf__config *config)
+{
+    const char *dialect = z->core->option(config->url, "dialect");
+
+    z->kazoo = dialect && strcmp(dialect, "kazoo") == 0;
+    if (!dialect || z->kazoo || strcmp(dialect, "curator") == 0)
+        return 0;
+    return z->core->why(z->client, HF_EINVAL,
+                        "dialect=%.40s: curator or kazoo would be right",
+                        dialect);
+}
+
+static int parse_hosts(struct zk *z, const struct hf__url *url)
+{
+    size_t size = 1, len = 0;
+
+    if (!url->hosts_len || !url->hosts[0].name[0])
+        return z->core->why(z->client, HF_EINVAL,
+                            "hosts would be right, as in "
+                            "zk://host1:2181,host2:2181/path");
+    for (size_t i = 0; i < url->hosts_len; i++)
+        size += strlen(url->hosts[i].name) + sizeof("[]:65535,");
+    z->hosts = z->core->alloc(z->client, size);
+    if (!z->hosts)
+        return HF_ENOMEM;
+    for (size_t i = 0; i < url->hosts_len; i++) {
+        const struct hf__host *h = &url->hosts[i];
+
+        len +=
+            (size_t)snprintf(z->hosts + len, size - len,
+                             strchr(h->name, ':') ? "%s[%s]:%u" : "%s%s:%u",
+                             i ? "," : "", h->name, h->port ? h->port : PORT);
+    }
+    return 0;
+}
+
+/* Is it one that the server takes as it is? */
+static bool is_path(const char *path)
+{
+    while (*path == '/') {
+        size_t len = strcspn(++path, "/");
+
+        if (!len || (len == 1 && path[0] == '.') ||
+            (len == 2 && path[0] == '.' && path[1] == '.'))
+            return false;
+        for (; len; len--, path++)
+            if ((unsigned char)*path < 0x20 || *path == 0x7f)
+                return false;
+    }
+    return *path == '\0';
+}
+
+static int parse_root(struct zk *z, const struct hf__url *url)
+{
+    size_t len = strlen(url->path);
+
+    while (len && url->path[len - 1] == '/')
+        len--;
+    z->root = z->core->alloc(z->client, len + 1);
+    if (!z->root)
+        return HF_ENOMEM;
+    memcpy(z->root, url->path, len);
+    if (len < ZK_ROOT_MAX && is_path(z->root))
+        return 0;
+    return z->core->why(z->client, HF_EINVAL,
+                        "a path like /a/b would be right after the hosts");
+}
+
+static int parse(struct zk *z, const struct hf__config *config)
+{
+    int rc = parse_dialect(z, config);
+
+    if (!rc)
+        rc = parse_hosts(z, config->url);
+    if (!rc)
+        rc = parse_root(z, config->url);
+    z->ttl_ms = config->ttl_ms;
+    z->acl = &ZOO_OPEN_ACL_UNSAFE;
+    return rc;
+}
+
+/* Who we are, to people. */
+static void introduce(struct zk *z)
+{
+    char host[65] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    host[strcspn(host, "\n")] = '\0';
+    z->about_len = (size_t)snprintf(z->about, sizeof(z->about), "%ld\n%s\n",
+                                    (long)getpid(), host);
+}
+
+static int zk_open(hf_client *client, const struct hf__core *core,
+                   const struct hf__config *config, void **self)
+{
+    struct zk *z = core->alloc(client, sizeof(*z));
+    int rc;
+
+    if (!z)
+        return HF_ENOMEM;
+    z->core = core;
+    z->client = client;
+    rc = parse(z, config);
+    introduce(z);
+    if (!rc)
+        rc = hf__zk_session_open(z);
+    if (rc) {
+        hf__zk_session_close(z);
+        free_all(z);
+        return rc;
+    }
+    *self = z;
+    return 0;
+}
+
+static int zk_ready(void *self)
+{
+    struct zk *z = self;
+
+    if (z->opened)
+        return HF__DONE;
+    if (!z->open_code)
+        return HF__PENDING;
+    return z->core->why(z->client, z->open_code, "%s",
+                        z->text[0] ? z->text : z->hosts);
+}
+
+static void zk_close(void *self)
+{
+    hf__zk_session_close(self);
+    free_all(self);
+}
+
+static void zk_advance(void *self, hf__time now)
+{
+    hf__zk_session_move(self, now);
+}
+
+static hf__time zk_next_timeout(void *self)
+{
+    return hf__zk_session_timeout(self);
+}
+
+static void zk_background(void *self)
+{
+    hf__zk_session_background(self);
+}
+
+static const struct hf__backend backend = {
+    .abi = HF__ABI,
+    .name = "zookeeper",
+    .flags = HF__SESSION,
+    .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
+                          HF_CAP_EVENTS | HF_CAP_DURABLE,
+             [HF_RWLOCK] =
+                 HF_CAP_FAIR | HF_CAP_LEASE | HF_CAP_EVENTS | HF_CAP_DURABLE},
+    .fair_by_default = true,
+    .options = "dialect",
+    .open = zk_open,
+    .ready = zk_ready,
+    .close = zk_close,
+    .advance = zk_advance,
+    .next_timeout = zk_next_timeout,
+    .background = zk_background,
+    .attach = hf__zk_attach,
+    .detach = hf__zk_detach,
+    .attempt = hf__zk_attempt,
+    .release = hf__zk_release,
+    .abandon = hf__zk_abandon,
+    .renew = hf__zk_renew,
+    .query = hf__zk_query,
+};
+
+/* In a static build the modules' entries need names of their own. */
+#ifdef HF_STATIC_ZOOKEEPER
+#define hf_module hf_module_zookeeper
+#endif
+__attribute__((visibility("default"))) hf__module_fn hf_module;
+
+const struct hf__backend *hf_module(uint32_t abi)
+{
+    return abi == HF__ABI ? &backend : NULL;
+}

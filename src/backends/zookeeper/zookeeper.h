@@ -1,0 +1,306 @@
+/*
+ * The ZooKeeper backend, inside. One session per client, through the library's
+ * single-threaded form: it has no thread, we drive it.
+ *
+ * Everything here runs with the client's mutex held, except open(), close()
+ * and background(), which run on the keeper before, after or beside that. The
+ * library's callbacks run inside its own functions, so under the mutex too; in
+ * close() they only free what is theirs (zk.closing).
+ *
+ * The words: a *line* is the core's (hf__remote). A *node* is one entry of it
+ * at the server, made for one hold id: it outlives the line's interest in it
+ * until it is known to be gone, so that whatever was created or may have been
+ * is removed. A *call* is one request to the server; it is answered exactly
+ * once, and belongs to a node, or a query, never to a line: so what comes late
+ * finds the node of its time, and no newer one. A *watch* is on one path, for
+ * all lines that wait for it.
+ *
+ * Files: zookeeper.c the table, the URL; session.c the handle, from lookup to
+ * expiry; call.c requests and completions; node.c entries, and the garbage
+ * they become; watch.c watches; verbs.c what the core asks; queue.c the fair
+ * mutex and the read-write lock, herd.c the unfair mutex; rwlock.c downgrade;
+ * renew.c renewals; path.c names, entry.c children: both pure; error.c what
+ * the library's codes mean.
+ */
+#ifndef HF_ZOOKEEPER_H
+#define HF_ZOOKEEPER_H
+
+#include "../../backend.h"
+
+#include <zookeeper/zookeeper.h>
+
+/* A path of ours: the root, a name, an entry. */
+#define ZK_ROOT_MAX 512
+#define ZK_WHOLE_MAX (ZK_ROOT_MAX + 4 * HF_NAME_MAX + 128)
+
+struct zk;
+struct zk_call;
+struct zk_chunk;
+struct zk_line;
+struct zk_node;
+struct zk_watch;
+
+/* ---- call.c ----------------------------------------------------------- */
+
+/* What came with a ZOK; of the library, gone when the completion returns. */
+struct zk_reply {
+    const char *text;                     /* create: the path; get: the data */
+    int len;                              /* get; -1: no data */
+    const struct Stat *stat;              /* create, get, exists, set */
+    const struct String_vector *children; /* list */
+    const zoo_op_result_t *results;       /* multi, and if it was refused too:
+                                             .err of each */
+};
+
+/* Called once for a call that was sent, with the library's code; never in
+ * close(). Whatever was not answered has a code for which hf__zk_lost() is
+ * true. It may send further calls. */
+typedef void zk_done_fn(struct zk *, void *owner, int rc,
+                        const struct zk_reply *);
+
+/*
+ * Each sends one request; answers come in the order of sending. 0, or a code:
+ * then nothing was sent, and done is not called. To be sent only while
+ * zk.up. Paths are whole ones. `owner` has to live until done is called (or
+ * close()).
+ */
+int hf__zk_create(struct zk *, const char *path, const char *data, int len,
+                  int mode, zk_done_fn *, void *owner);
+int hf__zk_delete(struct zk *, const char *path, zk_done_fn *, void *owner);
+int hf__zk_set(struct zk *, const char *path, const char *data, int len,
+               int version, zk_done_fn *, void *owner);
+int hf__zk_list(struct zk *, const char *path, zk_done_fn *, void *owner);
+int hf__zk_get(struct zk *, const char *path, zk_done_fn *, void *owner);
+int hf__zk_exists(struct zk *, const char *path, zk_done_fn *, void *owner);
+int hf__zk_sync(struct zk *, zk_done_fn *, void *owner);
+/* All or none. (What the operations themselves point to for their results has
+ * to live as long as the owner.) */
+int hf__zk_multi(struct zk *, size_t len, const zoo_op_t *, zk_done_fn *,
+                 void *owner);
+/* Every missing node of the path, as containers: sent before what follows. If
+ * one is refused, what follows will say NONODE, and zk.parents_refused why. */
+int hf__zk_make_parents(struct zk *, const char *path);
+
+/* Not answered: it may have been done, or not. */
+bool hf__zk_lost(int rc);
+/* The code for a call that was refused, with its text. */
+int hf__zk_code(struct zk *, int rc, const char *path);
+
+/* For watch.c. */
+int hf__zk_get_watched(struct zk *, const char *path, watcher_fn, void *arg,
+                       zk_done_fn *, void *owner);
+int hf__zk_list_watched(struct zk *, const char *path, watcher_fn, void *arg,
+                        zk_done_fn *, void *owner);
+void hf__zk_calls_fini(struct zk *);
+
+/* ---- watch.c ---------------------------------------------------------- */
+
+enum zk_watch_kind { ZK_WATCH_NODE, ZK_WATCH_CHILDREN };
+
+/*
+ * The line's bell rings once when the node changes or goes, or its list of
+ * children does; at once if it is not there. A line has one watch at a time,
+ * and a path one of each kind, however many lines wait for it. When the session
+ * is lost all are forgotten.
+ */
+int hf__zk_watch(struct zk *, struct zk_line *, enum zk_watch_kind,
+                 const char *path);
+void hf__zk_unwatch(struct zk_line *);
+/* The session is over: everybody looks anew. */
+void hf__zk_watches_lost(struct zk *);
+void hf__zk_watches_fini(struct zk *);
+
+/* ---- node.c ----------------------------------------------------------- */
+
+enum zk_node_state {
+    ZK_NODE_CREATING, /* sent, not answered */
+    ZK_NODE_UNSURE,   /* the answer was lost: look for it */
+    ZK_NODE_THERE,
+    ZK_NODE_DELETING,
+    ZK_NODE_GONE,
+};
+
+struct zk_node {
+    struct zk_node *next, *prev; /* zk.nodes */
+    struct zk *z;
+    struct zk_line *line;   /* NULL: nobody wants it any more */
+    struct hf__req *let_go; /* to be reported when it is gone */
+    uint64_t hold_id;
+    int64_t czxid;    /* THERE: the token; 0: not known yet */
+    hf__time sent_at; /* of the create */
+    uint32_t calls;   /* under way, with this owner */
+    uint32_t lists;   /* of these: only the last one counts */
+    zk_done_fn *listed;
+    int refusal;   /* GONE: why it was not created; ZOK: it was taken away */
+    uint8_t state; /* enum zk_node_state */
+    uint8_t form;  /* enum zk_form */
+    bool held;     /* its line's ask was granted by it */
+    bool parents;  /* they were missing, and are made */
+    bool lowered;  /* sent from write to read, and not answered yet: it may be
+                      under either name */
+    bool second;   /* of a mutex: just one was before it, and it watches that */
+    uint16_t dir_len;  /* of the path: the lock's node */
+    uint16_t stem_len; /* of the path, without the sequence */
+    char path[];       /* CREATING, UNSURE: without the sequence */
+};
+
+/* An entry of the form below the line's node (or `dir`, if not NULL), for the
+ * hold id. It becomes line->node; nothing is sent yet. NULL: out of memory. */
+struct zk_node *hf__zk_node_new(struct zk_line *, const char *dir, uint8_t form,
+                                uint64_t hold_id);
+/* Sends the create; the parents before it, if asked to. Nobody is told of the
+ * answer: afterwards it is THERE, UNSURE or GONE, as a list that was sent after
+ * it will find it. */
+int hf__zk_node_create(struct zk_node *, bool parents);
+/* Sends a list of its siblings. done is called with the node, if it is the last
+ * list sent and the node is still wanted. */
+int hf__zk_node_list(struct zk_node *, zk_done_fn *);
+/* Its name below the lock's node. */
+const char *hf__zk_node_name(const struct zk_node *);
+/* Asks for its czxid: afterwards it is THERE, or GONE. */
+int hf__zk_node_check(struct zk_node *);
+/* UNSURE: looks for it in a list. True: found and THERE, its czxid is on the
+ * way; else GONE. */
+bool hf__zk_node_find(struct zk_node *, const struct String_vector *children);
+/* It is not there, or not ours. */
+void hf__zk_node_vanished(struct zk_node *);
+/* Takes it from its line: it is deleted, and let_go, if not NULL, reported when
+ * it is gone. */
+void hf__zk_node_drop(struct zk_node *, struct hf__req *let_go);
+/* The one of that hold id, if it is not gone yet. */
+struct zk_node *hf__zk_node_of(struct zk *, uint64_t hold_id);
+/* The connection is there again: sees to what nobody wants. */
+void hf__zk_nodes_up(struct zk *);
+/* The session is over. */
+void hf__zk_nodes_lost(struct zk *);
+void hf__zk_nodes_fini(struct zk *);
+/* Makes zk.nowhere, of this session. */
+void hf__zk_nowhere(struct zk *);
+
+/* ---- session.c -------------------------------------------------------- */
+
+struct zk {
+    const struct hf__core *core;
+    hf_client *client;
+    zhandle_t *zh;    /* NULL: lost, a new one is being made */
+    zhandle_t *fresh; /* made by background(), taken by advance(); atomic */
+    bool want_fresh;  /* for background(); atomic */
+    bool up;          /* connected: calls may be sent */
+    bool opened;      /* it was up once */
+    bool closing;     /* callbacks touch nothing */
+    bool moving;      /* within advance() */
+    int open_code;    /* why it never was */
+    int fd;           /* as it is watched; -1 */
+    int interest;
+    uint32_t timeout_ms; /* of the session, as negotiated */
+    int64_t session_id;
+    int parents_refused; /* why the last parent could not be made; ZOK */
+    hf__time timer;      /* the library's */
+    hf__time proved;     /* send time of the last write that was acknowledged */
+    bool beating;        /* a beat is under way */
+    unsigned waiting;    /* lines in a queue */
+
+    struct zk_call *calls, *spare; /* under way, and memory for more */
+    unsigned calls_len;
+    struct zk_node *nodes;     /* all of this session */
+    struct zk_chunk *chunks;   /* renewals under way */
+    struct zk_watch **watches; /* by path */
+    size_t watches_cap, watches_len;
+    struct hf__req *parked, **parked_tail; /* asked while it was down */
+
+    uint8_t salt[16]; /* of this session: hold ids become uuids by it */
+    char nowhere[64]; /* a path where nothing is, of this session */
+    char about[96];   /* what our entries say: "<pid>\n<host>\n", then the label
+                       */
+    size_t about_len;
+    char *hosts; /* "h1:2181,h2:2181" */
+    char *root;  /* "" or "/a/b": the URL's path */
+    const struct ACL_vector *acl;
+    uint32_t ttl_ms;
+    bool kazoo;     /* dialect */
+    char text[160]; /* the library's last word */
+};
+
+/* Before each call of the library on this thread, so that its words reach the
+ * right client. */
+void hf__zk_speak_for(struct zk *);
+
+int hf__zk_session_open(struct zk *);
+void hf__zk_session_close(struct zk *);
+void hf__zk_session_move(struct zk *, hf__time now);
+hf__time hf__zk_session_timeout(const struct zk *);
+void hf__zk_session_background(struct zk *);
+/* After something was sent outside of advance(). */
+void hf__zk_session_sent(struct zk *);
+/* For how long the session is sure to live after a write that was
+ * acknowledged, from its sending on. */
+uint32_t hf__zk_session_ms(const struct zk *);
+/* Sends a write that changes nothing: if it is answered, zk.proved moves. */
+int hf__zk_beat(struct zk *);
+/* zk.proved is good enough for a hold to begin. */
+bool hf__zk_proved(const struct zk *);
+
+/* ---- verbs.c ---------------------------------------------------------- */
+
+/* hf__remote.impl */
+struct zk_line {
+    struct hf__remote *remote;
+    struct zk *z;
+    const struct zk_kind *kind;
+    struct hf__req *ask;  /* the attempt under way, or parked */
+    struct zk_node *node; /* of the present question or hold */
+    struct zk_watch *watch;
+    struct zk_line *next_watcher, *prev_watcher;
+    bool queued;  /* counted in zk.waiting */
+    bool deleted; /* what it watched is gone */
+    bool blind;   /* it may not read what it wants to watch */
+    void *extra;  /* of its kind */
+    size_t path_len;
+    char path[]; /* of the lock's node */
+};
+
+/* How the lines of a kind are asked for and let go. */
+struct zk_kind {
+    /* An outcome; or PENDING: hf__zk_finish() will be called for line->ask;
+     * or EUNKNOWN: not connected, ask again when it is. */
+    int (*ask)(struct zk_line *, struct hf__req *);
+    /* RELEASE and ABANDON; the ask under way, if any, is forgotten already. */
+    int (*let_go)(struct zk_line *, struct hf__req *);
+    void (*detach)(struct zk_line *); /* frees extra; may be NULL */
+};
+
+extern const struct zk_kind hf__zk_queue; /* fair mutex, read-write lock */
+extern const struct zk_kind hf__zk_herd;  /* unfair mutex */
+
+int hf__zk_attach(void *self, struct hf__remote *);
+void hf__zk_detach(void *self, struct hf__remote *);
+int hf__zk_attempt(void *self, struct hf__req *);
+int hf__zk_release(void *self, struct hf__req *);
+int hf__zk_abandon(void *self, struct hf__req *);
+/* For kinds that have one node: drops it. */
+int hf__zk_let_go(struct zk_line *, struct hf__req *);
+/* What was asked while it was down. */
+void hf__zk_ask_parked(struct zk *);
+/* Of a line's ask, or any other request. */
+void hf__zk_finish(struct zk *, struct hf__req *, int result);
+/* Nothing shall ring for it any more. */
+void hf__zk_stop_waiting(struct zk_line *);
+/* The line's node is the hold: GRANTED, for finish() or to be returned. */
+int hf__zk_granted(struct zk_line *, struct hf__req *);
+/* The line's watch will ring: QUEUED. */
+int hf__zk_queued(struct zk_line *, struct hf__req *);
+
+/* ---- rwlock.c, renew.c, query.c ----------------------------------------- */
+
+int hf__zk_downgrade(struct zk *, struct hf__query *);
+/* Tells (again) that the node, which is `lowered`, is one for reading now. */
+int hf__zk_lower(struct zk_node *, zk_done_fn *, void *owner);
+/* What the answer means: DONE, ENOTOWNER, EUNKNOWN ... */
+int hf__zk_lower_result(struct zk_node *, int rc);
+/* The other name of a node that is `lowered`. */
+void hf__zk_unlowered(const struct zk_node *, char out[ZK_WHOLE_MAX]);
+void hf__zk_renew_fini(struct zk *);
+int hf__zk_renew(void *self, struct hf__batch *);
+int hf__zk_query(void *self, struct hf__query *);
+
+#endif

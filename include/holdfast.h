@@ -412,6 +412,10 @@ HF_API int hf_lock_renew_async(hf_lock *lock, int64_t lease_ms, hf_done_fn done,
                                void *arg, hf_error *err);
 HF_API int hf_lock_downgrade_async(hf_lock *lock, hf_done_fn done, void *arg,
                                    hf_error *err);
+/* key and value are copied. */
+HF_API int hf_lock_put_async(hf_lock *lock, const void *key, size_t key_len,
+                             const void *value, size_t value_len,
+                             hf_done_fn done, void *arg, hf_error *err);
 HF_API int hf_lock_cancel(hf_lock *lock);
 
 /* One of several locks that are taken together. */

@@ -102,6 +102,14 @@ struct hf__verb {
                     hf_error *);
 };
 
+/* What hf_lock_put() is to write. */
+struct hf__put {
+    const void *key;
+    size_t key_len;
+    const void *value;
+    size_t value_len;
+};
+
 /* One such verb, under way: on the stack of the thread that waits, or in the
  * handle. Its steps are taken by that thread, or by whoever dispatches. */
 struct hf__talk {
@@ -112,7 +120,8 @@ struct hf__talk {
     hf__time until;        /* all questions together */
     struct hf__name *line; /* with the hold that it is about */
     uint64_t hold_id;
-    int64_t lease_ms; /* renew: what the caller wants */
+    int64_t lease_ms;          /* renew: what the caller wants */
+    const struct hf__put *put; /* put: the caller's, until begin() is over */
     /* of a latch: */
     uint64_t count, request;
     uint64_t *left; /* the caller's, or NULL */
@@ -505,6 +514,8 @@ void hf__talk_ask(hf_client *, struct hf__talk *, struct hf__flight *);
 bool hf__talk_may_go_on(const hf_lock *, const struct hf__talk *);
 /* The question that was under way has landed. PENDING: another one is. */
 int hf__talk_answered(hf_lock *, struct hf__talk *, hf_error *);
+/* The server does not know the hold that it is about any more; ELOST. */
+int hf__talk_lost(hf_lock *, struct hf__talk *, hf_error *);
 
 /* renew.c */
 /* Asks for one renewal of the hold of t->line; name->mu is held. */

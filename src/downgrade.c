@@ -81,7 +81,6 @@ static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
 static int answered(hf_lock *lock, struct hf__talk *t,
                     const struct hf__flight *f, hf_error *err)
 {
-    struct hf__gate *g = &t->line->gate;
     int rc = f->req.result;
 
     if (f->req.op == HF__RENEW)
@@ -90,11 +89,7 @@ static int answered(hf_lock *lock, struct hf__talk *t,
         return tell_again(lock, t, err);
     if (rc != HF_ENOTOWNER)
         return rc ? hf__fail_why(lock->name->client, err, rc) : 0;
-    if (g->lease.hold_id == t->hold_id && g->owner)
-        hf__gate_lose(g, true);
-    if (!hf__client_check(lock->name->client))
-        hf__name_run(t->line, hf__now());
-    return hf__fail(err, HF_ELOST, "the hold was lost");
+    return hf__talk_lost(lock, t, err);
 }
 
 static const struct hf__verb downgrade = {"the downgrade", begin, answered};

@@ -1,6 +1,6 @@
 /*
- * Verbs that are a question and its answer: renew, downgrade, those of a latch.
- * Both forms take the same steps; only who waits is another.
+ * Verbs that are a question and its answer: renew, downgrade, put, those of a
+ * latch. Both forms take the same steps; only who waits is another.
  */
 #include "core.h"
 
@@ -34,6 +34,17 @@ int hf__talk_answered(hf_lock *lock, struct hf__talk *t, hf_error *err)
     hf__name_unlock(lock->name);
     hf__flight_free(c, f);
     return rc;
+}
+
+int hf__talk_lost(hf_lock *lock, struct hf__talk *t, hf_error *err)
+{
+    struct hf__gate *g = &t->line->gate;
+
+    if (g->lease.hold_id == t->hold_id && g->owner)
+        hf__gate_lose(g, true);
+    if (!hf__client_check(lock->name->client))
+        hf__name_run(t->line, hf__now());
+    return hf__fail(err, HF_ELOST, "the hold was lost");
 }
 
 bool hf__talk_may_go_on(const hf_lock *lock, const struct hf__talk *t)

@@ -142,7 +142,7 @@ struct hf__batch {
  * LATCH_SET: DONE; EBUSY: it is set already (count: what is left). LATCH_DOWN:
  * one less, at 0 it stays. Both count once for one `request`, however often
  * they are sent. All three set count to what is left; one that was never set
- * has 0.
+ * has 0. EUNKNOWN with `request` set to 0: sent again, it might count twice.
  */
 struct hf__query {
     struct hf__req req;

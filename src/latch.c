@@ -70,7 +70,7 @@ static int answered(hf_lock *lock, struct hf__talk *t,
 {
     int rc = f->req.result;
 
-    if (rc == HF_EUNKNOWN && hf__talk_may_go_on(lock, t)) {
+    if (rc == HF_EUNKNOWN && f->query.request && hf__talk_may_go_on(lock, t)) {
         rc = ask(lock, t, err);
         return rc ? rc : HF__PENDING;
     }

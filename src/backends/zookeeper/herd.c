@@ -103,6 +103,9 @@ static void judge(struct zk_line *line, const struct String_vector *children)
 
     hf__zk_place(children->data, NULL, (size_t)children->count, &nobody,
                  ZK_RULE_UNFAIR, &place);
+    if (place.mismatch != ZK_NOBODY &&
+        hf__zk_node_sweep(line->node, children->data[place.mismatch], listed))
+        return;
     if (place.mismatch != ZK_NOBODY)
         refuse(line, z->core->why(z->client, HF_EMISMATCH,
                                   "the name is used as another kind of lock: "

@@ -53,6 +53,7 @@ static void destroy(struct zk_node *node)
 {
     struct zk *z = node->z;
 
+    hf__zk_ear_close(node);
     if (node->prev)
         node->prev->next = node->next;
     else
@@ -91,6 +92,13 @@ struct zk_node *hf__zk_node_new(struct zk_line *line, const char *dir,
     return node;
 }
 
+void hf__zk_node_number(struct zk_node *node, uint32_t number)
+{
+    node->numbered = true;
+    node->stem_len += (uint16_t)snprintf(node->path + node->stem_len,
+                                         SEQUENCE_MAX, "%010u", number);
+}
+
 const char *hf__zk_node_name(const struct zk_node *node)
 {
     return node->path + node->dir_len + 1;
@@ -121,6 +129,8 @@ static void on_delete(struct zk *z, void *owner, int rc,
     (void)reply;
     node->calls--;
     node->state = rc == ZOK || rc == ZNONODE ? ZK_NODE_GONE : ZK_NODE_THERE;
+    node->taken = rc == ZNONODE && !node->unsure;
+    node->unsure = node->unsure || hf__zk_lost(rc);
     if (node->state == ZK_NODE_THERE && !hf__zk_lost(rc) && let_go) {
         node->let_go = NULL; /* it will be asked for again */
         hf__zk_finish(z, let_go, hf__zk_code(z, rc, node->path));
@@ -179,7 +189,7 @@ static int look_for(struct zk_node *node)
 {
     char dir[ZK_WHOLE_MAX];
 
-    if (node->form == ZK_FORM_UNFAIR)
+    if (node->form == ZK_FORM_UNFAIR || node->numbered)
         return hf__zk_exists(node->z, node->path, on_look, node);
     return hf__zk_list(node->z, dir_of(node, dir), on_look, node);
 }
@@ -223,13 +233,16 @@ static void settle(struct zk_node *node)
     }
     node->let_go = NULL;
     if (let_go)
-        hf__zk_finish(node->z, let_go, HF__DONE);
+        hf__zk_finish(node->z, let_go,
+                      node->taken && let_go->op == HF__RELEASE ? HF_ENOTOWNER
+                                                               : HF__DONE);
     if (!node->calls)
         destroy(node);
 }
 
 void hf__zk_node_drop(struct zk_node *node, struct hf__req *let_go)
 {
+    hf__zk_ear_close(node);
     if (node->line && node->line->node == node)
         node->line->node = NULL;
     node->line = NULL;
@@ -237,8 +250,18 @@ void hf__zk_node_drop(struct zk_node *node, struct hf__req *let_go)
     sweep(node);
 }
 
+/* Its line's kind knows it, too. */
+static void tell_kind(struct zk_node *node)
+{
+    struct zk_line *line = node->line;
+
+    if (line && line->kind && line->kind->gone)
+        line->kind->gone(line, node);
+}
+
 void hf__zk_node_vanished(struct zk_node *node)
 {
+    tell_kind(node);
     node->state = ZK_NODE_GONE;
     hf__zk_node_drop(node, NULL);
 }
@@ -260,6 +283,8 @@ void hf__zk_nodes_up(struct zk *z)
         next = node->next;
         if (!node->line)
             sweep(node);
+        else if (node->held)
+            hf__zk_listen(node); /* it may have been lost */
     }
 }
 
@@ -271,6 +296,7 @@ void hf__zk_nodes_lost(struct zk *z)
 
         if (line && line->node == node)
             line->node = NULL;
+        tell_kind(node);
         if (line && node->held)
             z->core->lost(z->client, line->remote, node->hold_id);
         if (node->let_go)
@@ -307,20 +333,41 @@ static void on_create(struct zk *z, void *owner, int rc,
         settle(node);
 }
 
+/* "<pid>\n<host>\n<label>"; a fixed lease, in ms, stands behind the pid. */
+static int describe(const struct zk_line *line, char data[DATA_MAX])
+{
+    const char *about = line->z->about;
+    int pid = (int)strcspn(about, "\n"), room = DATA_MAX - 128;
+    const char *label = line->remote->label;
+
+    if (!line->ask || !line->ask->fixed)
+        return snprintf(data, DATA_MAX, "%s%.*s", about, room, label);
+    return snprintf(data, DATA_MAX, "%.*s %u%s%.*s", pid, about,
+                    line->ask->lease_ms, about + pid, room, label);
+}
+
+/* The lease begins now, and not when it was created. */
+void hf__zk_node_date(const struct zk_node *node)
+{
+    char data[DATA_MAX];
+    int len = describe(node->line, data);
+
+    hf__zk_set(node->z, node->path, data, len, -1, NULL, NULL);
+}
+
 int hf__zk_node_create(struct zk_node *node, bool parents)
 {
     const struct zk_line *line = node->line;
     struct zk *z = node->z;
     char data[DATA_MAX], dir[ZK_WHOLE_MAX];
-    int len = snprintf(data, sizeof(data), "%s%.*s", z->about, DATA_MAX - 128,
-                       line->remote->label);
+    int len = describe(line, data);
     int rc = parents ? hf__zk_make_parents(z, dir_of(node, dir)) : 0;
 
     node->path[node->stem_len] = '\0';
     node->sent_at = z->core->now();
     if (!rc)
         rc = hf__zk_create(z, node->path, data, len,
-                           node->form == ZK_FORM_UNFAIR
+                           node->form == ZK_FORM_UNFAIR || node->numbered
                                ? ZOO_EPHEMERAL
                                : ZOO_EPHEMERAL_SEQUENTIAL,
                            on_create, node);

@@ -1,9 +1,312 @@
-/* What is asked about a name, and not by a holder. */
-#include "zookeeper.h"
+#include "query.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what all questions share
+ * ------------------------------------------------ */
+
+const char *hf__zk_join(char out[ZK_WHOLE_MAX], const char *path,
+                        const char *child)
+{
+    snprintf(out, ZK_WHOLE_MAX, "%s/%s", path, child);
+    return out;
+}
+
+static int path_of(struct zk *z, struct hf__query *q, char out[ZK_WHOLE_MAX])
+{
+    int len = hf__zk_path(q->name, q->name_len, z->root, out, ZK_WHOLE_MAX);
+
+    return len < 0
+               ? z->core->why(z->client, len, "no lock can have that name here")
+               : 0;
+}
+
+static void link_in(struct zk *z, struct zk_query *base)
+{
+    base->z = z;
+    base->next = z->queries;
+    if (base->next)
+        base->next->prev = base;
+    z->queries = base;
+}
+
+void *hf__zk_query_new(struct zk *z, struct hf__query *q, size_t size, int *rc)
+{
+    struct zk_query *base = z->core->alloc(z->client, size);
+
+    *rc = HF_ENOMEM;
+    if (!base)
+        return NULL;
+    *rc = q->req.op == HF__LIST ? 0 : path_of(z, q, base->path);
+    if (*rc) {
+        z->core->free(z->client, base);
+        return NULL;
+    }
+    base->q = q;
+    link_in(z, base);
+    return base;
+}
+
+void *hf__zk_query_of(struct zk_line *line, size_t size)
+{
+    struct zk *z = line->z;
+    struct zk_query *base = z->core->alloc(z->client, size);
+
+    if (!base)
+        return NULL;
+    memcpy(base->path, line->path, line->path_len + 1);
+    link_in(z, base);
+    return base;
+}
+
+static void fail(struct zk_query *base, int rc)
+{
+    if (!base->rc)
+        base->rc = rc;
+}
+
+void hf__zk_query_sent(struct zk_query *base, int rc)
+{
+    if (rc)
+        fail(base, rc);
+    else
+        base->calls++;
+}
+
+void hf__zk_query_back(struct zk_query *base, int rc)
+{
+    if (rc)
+        fail(base, rc);
+    if (--base->calls == 0)
+        base->step(base);
+}
+
+int hf__zk_query_wait(struct zk_query *base, void (*step)(struct zk_query *))
+{
+    base->step = step;
+    if (!base->calls)
+        step(base);
+    return HF__PENDING;
+}
+
+void hf__zk_query_free(struct zk_query *base)
+{
+    struct zk *z = base->z;
+
+    if (base->fini)
+        base->fini(base);
+    if (base->prev)
+        base->prev->next = base->next;
+    else
+        z->queries = base->next;
+    if (base->next)
+        base->next->prev = base->prev;
+    z->core->free(z->client, base);
+}
+
+void hf__zk_query_end(struct zk_query *base, int result)
+{
+    struct hf__query *q = base->q;
+    struct zk *z = base->z;
+
+    hf__zk_query_free(base);
+    hf__zk_finish(z, &q->req, result);
+}
+
+int hf__zk_query_code(struct zk_query *base, int rc, int but)
+{
+    if (rc == ZOK || rc == but)
+        return 0;
+    return hf__zk_lost(rc) ? HF_EUNKNOWN : hf__zk_code(base->z, rc, base->path);
+}
+
+void hf__zk_queries_fini(struct zk *z)
+{
+    while (z->queries)
+        hf__zk_query_free(z->queries);
+}
+
+/* ---- inspect
+ * ------------------------------------------------------------------ */
+
+static bool same_owner(const struct zk_seen *a, const struct zk_seen *b)
+{
+    return a->entry.uuid_len && a->entry.uuid_len == b->entry.uuid_len &&
+           memcmp(a->entry.uuid, b->entry.uuid, a->entry.uuid_len) == 0;
+}
+
+/* Who waits for permits has an entry in locks until it has seen that it may
+ * go: by its leases it is known as a holder. */
+static bool is_shown(const struct zk_look *look, const struct zk_seen *s)
+{
+    if (s->where == ZK_AT_LEASES)
+        return s->holds;
+    for (const struct zk_seen *o = look->first; o && s->where == ZK_AT_LOCKS;
+         o = o->next)
+        if (o->holds && same_owner(o, s))
+            return false;
+    return true;
+}
+
+static int show(struct zk_look *look, const struct zk_seen *s, hf_party **last)
+{
+    struct zk *z = look->base.z;
+    struct hf__query *q = look->base.q;
+    hf_party *p = s->holds ? z->core->add_holder(z->client, q)
+                           : z->core->add_waiter(z->client, q);
+
+    if (!p)
+        return HF_ENOMEM;
+    hf__zk_seen_party(s, p);
+    if (s->holds && p->mode == HF_WRITE && look->kind != HF_SEMAPHORE)
+        q->info->token = p->token;
+    *last = p;
+    return 0;
+}
+
+static void inspected(struct zk_look *look)
+{
+    hf_info *info = look->base.q->info;
+    const struct zk_seen *before = NULL;
+    hf_party *last = NULL;
+    int rc = 0;
+
+    info->kind = look->kind;
+    info->count = look->count;
+    info->permits = look->kind == HF_SEMAPHORE ? look->permits : 0;
+    info->fairness = look->unfair ? HF_UNFAIR : HF_FAIR;
+    for (const struct zk_seen *s = look->first; s && !rc; s = s->next) {
+        if (!is_shown(look, s))
+            continue;
+        if (s->where == ZK_AT_LEASES && before && same_owner(before, s)) {
+            last->permits++; /* one more of the same hold */
+            continue;
+        }
+        rc = show(look, s, &last);
+        before = s->where == ZK_AT_LEASES ? s : NULL;
+    }
+    hf__zk_query_end(&look->base, rc);
+}
+
+int hf__zk_inspect(struct zk *z, struct hf__query *q)
+{
+    return hf__zk_look(z, q, inspected);
+}
+
+/* ---- break, ask
+ * ---------------------------------------------------------------- */
+
+static void told(struct zk_query *base)
+{
+    struct zk *z = base->z;
+    int rc = base->rc;
+
+    if (!rc && !((struct zk_look *)base)->reached)
+        rc = z->core->why(z->client, HF_ENOTOWNER, "nobody holds it");
+    hf__zk_query_end(base, rc);
+}
+
+static void on_told(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct zk_look *look = owner;
+
+    (void)z;
+    (void)reply;
+    if (rc == ZBADVERSION) /* somebody else asks just now */
+        rc = ZOK;
+    if (rc == ZOK)
+        look->reached++;
+    hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc, ZNONODE));
+}
+
+static int take_away(const struct zk_seen *s, struct zk_look *look)
+{
+    char path[ZK_WHOLE_MAX];
+
+    return hf__zk_delete(look->base.z, hf__zk_seen_path(s, path), on_told,
+                         look);
+}
+
+/* Curator's holder looks for that word and nothing else; one of ours goes on
+ * saying who it is. */
+static int ask_for(const struct zk_seen *s, struct zk_look *look)
+{
+    char path[ZK_WHOLE_MAX], data[sizeof(ZK_REVOKE) + 1 + ZK_DATA_MAX];
+    int len = (int)strlen(ZK_REVOKE);
+
+    memcpy(data, ZK_REVOKE "\n", (size_t)len + 1);
+    if (hf__zk_data_is_ours(s->data, s->data_len)) {
+        memcpy(data + len + 1, s->data, (size_t)s->data_len);
+        len += 1 + s->data_len;
+    }
+    return hf__zk_set(look->base.z, hf__zk_seen_path(s, path), data, len,
+                      s->version, on_told, look);
+}
+
+/* Does something to all who hold it. */
+static void to_holders(struct zk_look *look,
+                       int (*send)(const struct zk_seen *, struct zk_look *))
+{
+    for (const struct zk_seen *s = look->first; s && !look->base.rc;
+         s = s->next)
+        if (s->holds)
+            hf__zk_query_sent(&look->base, send(s, look));
+    hf__zk_query_wait(&look->base, told);
+}
+
+static void take_from_all(struct zk_look *look)
+{
+    to_holders(look, take_away);
+}
+
+static void ask_all(struct zk_look *look)
+{
+    to_holders(look, ask_for);
+}
+
+int hf__zk_break(struct zk *z, struct hf__query *q)
+{
+    return hf__zk_look(z, q, take_from_all);
+}
+
+int hf__zk_tell(struct zk *z, struct hf__query *q)
+{
+    return hf__zk_look(z, q, ask_all);
+}
+
+/* ---- all of them
+ * ----------------------------------------------------------------- */
+
+static int ask(struct zk *z, struct hf__query *q)
+{
+    switch (q->req.op) {
+    case HF__INSPECT:
+        return hf__zk_inspect(z, q);
+    case HF__LIST:
+        return hf__zk_list_names(z, q);
+    case HF__BREAK:
+        return hf__zk_break(z, q);
+    case HF__ASK:
+        return hf__zk_tell(z, q);
+    case HF__PUT:
+        return hf__zk_put(z, q);
+    case HF__DOWNGRADE:
+        return hf__zk_downgrade(z, q);
+    default:
+        return hf__zk_latch(z, q);
+    }
+}
 
 int hf__zk_query(void *self, struct hf__query *q)
 {
-    if (q->req.op == HF__DOWNGRADE)
-        return hf__zk_downgrade(self, q);
-    return HF_ENOTSUP;
+    struct zk *z = self;
+
+    if (!z->up && q->req.op != HF__PUT && q->req.op != HF__DOWNGRADE) {
+        hf__zk_park(z, &q->req);
+        return HF__PENDING;
+    }
+    return ask(z, q);
 }

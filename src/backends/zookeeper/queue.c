@@ -128,6 +128,8 @@ static void mismatch(struct zk_line *line, const char *child)
 {
     struct zk *z = line->z;
 
+    if (hf__zk_node_sweep(line->node, child, listed))
+        return;
     refuse(line, z->core->why(z->client, HF_EMISMATCH,
                               "the name is used as another kind of lock: "
                               "%.120s",

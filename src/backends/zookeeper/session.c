@@ -84,8 +84,15 @@ static zhandle_t *make_handle(struct zk *z)
     zhandle_t *zh = zookeeper_init2(z->hosts, on_event, (int)z->ttl_ms, NULL, z,
                                     ZOO_NO_LOG_CLIENTENV, on_log);
 
-    if (zh)
-        zoo_set_servers_resolution_delay(zh, -1);
+    if (!zh)
+        return NULL;
+    zoo_set_servers_resolution_delay(zh, -1);
+    /* The library keeps it, and says it to each server it connects to. */
+    if (z->secret && zoo_add_auth(zh, "digest", z->secret,
+                                  (int)strlen(z->secret), NULL, NULL) != ZOK) {
+        zookeeper_close(zh);
+        return NULL;
+    }
     return zh;
 }
 
@@ -189,6 +196,7 @@ static void lose(struct zk *z, hf__time now)
     zookeeper_close(z->zh);
     z->zh = NULL;
     hf__zk_watches_lost(z);
+    hf__zk_ears_fini(z);
     hf__zk_nodes_lost(z);
     want_fresh(z, now);
 }

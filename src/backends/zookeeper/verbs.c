@@ -16,6 +16,10 @@ static const struct zk_kind *kind_of(const struct hf__remote *remote)
         return remote->fair ? &hf__zk_queue : &hf__zk_herd;
     case HF_RWLOCK:
         return &hf__zk_queue;
+    case HF_SEMAPHORE:
+        return &hf__zk_permits;
+    case HF_LATCH:
+        return &hf__zk_count;
     default:
         return NULL;
     }
@@ -57,7 +61,7 @@ void hf__zk_stop_waiting(struct zk_line *line)
 /* ---- waiting for the connection --------------------------------------------
  */
 
-static void park(struct zk *z, struct hf__req *req)
+void hf__zk_park(struct zk *z, struct hf__req *req)
 {
     req->next = NULL;
     *z->parked_tail = req;
@@ -85,7 +89,7 @@ static int ask(struct zk_line *line, struct hf__req *req)
         rc = line->kind->ask(line, req);
     if (rc != HF_EUNKNOWN)
         return rc;
-    park(line->z, req);
+    hf__zk_park(line->z, req);
     return HF__PENDING;
 }
 
@@ -99,7 +103,8 @@ void hf__zk_ask_parked(struct zk *z)
         int rc;
 
         next = req->next;
-        rc = ask(req->remote->impl, req);
+        rc = req->remote ? ask(req->remote->impl, req)
+                         : hf__zk_query(z, (struct hf__query *)req);
         if (rc != HF__PENDING)
             hf__zk_finish(z, req, rc);
     }
@@ -138,8 +143,11 @@ int hf__zk_granted(struct zk_line *line, struct hf__req *req)
     struct zk *z = line->z;
     struct zk_node *node = line->node;
 
+    if (line->queued && req->fixed)
+        hf__zk_node_date(node);
     hf__zk_stop_waiting(line);
     node->held = true;
+    hf__zk_listen(node);
     req->token = (uint64_t)node->czxid;
     req->sent_at = node->sent_at > z->proved ? node->sent_at : z->proved;
     req->session_ms = hf__zk_session_ms(z);

@@ -18,7 +18,12 @@ static void free_all(struct zk *z)
     hf__zk_watches_fini(z);
     hf__zk_nodes_fini(z);
     hf__zk_renew_fini(z);
+    hf__zk_queries_fini(z);
+    hf__zk_ears_fini(z);
     hf__zk_calls_fini(z);
+    if (z->secret)
+        explicit_bzero(z->secret, strlen(z->secret));
+    z->core->free(z->client, z->secret);
     z->core->free(z->client, z->hosts);
     z->core->free(z->client, z->root);
     z->core->free(z->client, z);
@@ -92,6 +97,27 @@ static int parse_root(struct zk *z, const struct hf__url *url)
                         "a path like /a/b would be right after the hosts");
 }
 
+/* Then what we make is ours, and nobody else's. */
+static int parse_secret(struct zk *z, const struct hf__config *config)
+{
+    const char *user = config->url->user, *password = config->password;
+    size_t size = strlen(user) + 1 + strlen(password) + 1;
+
+    z->acl = &ZOO_OPEN_ACL_UNSAFE;
+    if (!*user && !*password)
+        return 0;
+    if (!*user || !*password || strchr(user, ':'))
+        return z->core->why(z->client, HF_EINVAL,
+                            "a user (without a colon) and a password would be "
+                            "right, or neither");
+    z->secret = z->core->alloc(z->client, size);
+    if (!z->secret)
+        return HF_ENOMEM;
+    snprintf(z->secret, size, "%s:%s", user, password);
+    z->acl = &ZOO_CREATOR_ALL_ACL;
+    return 0;
+}
+
 static int parse(struct zk *z, const struct hf__config *config)
 {
     int rc = parse_dialect(z, config);
@@ -100,8 +126,10 @@ static int parse(struct zk *z, const struct hf__config *config)
         rc = parse_hosts(z, config->url);
     if (!rc)
         rc = parse_root(z, config->url);
+    if (!rc)
+        rc = parse_secret(z, config);
     z->ttl_ms = config->ttl_ms;
-    z->acl = &ZOO_OPEN_ACL_UNSAFE;
+    z->listens = config->listens;
     return rc;
 }
 
@@ -172,14 +200,18 @@ static void zk_background(void *self)
     hf__zk_session_background(self);
 }
 
+#define CAPS                                                                   \
+    (HF_CAP_LEASE | HF_CAP_EVENTS | HF_CAP_DURABLE | HF_CAP_INSPECT |          \
+     HF_CAP_WANTED | HF_CAP_PUT)
+
 static const struct hf__backend backend = {
     .abi = HF__ABI,
     .name = "zookeeper",
     .flags = HF__SESSION,
-    .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
-                          HF_CAP_EVENTS | HF_CAP_DURABLE,
-             [HF_RWLOCK] =
-                 HF_CAP_FAIR | HF_CAP_LEASE | HF_CAP_EVENTS | HF_CAP_DURABLE},
+    .caps = {[HF_MUTEX] = CAPS | HF_CAP_FAIR | HF_CAP_UNFAIR,
+             [HF_RWLOCK] = CAPS | HF_CAP_FAIR,
+             [HF_SEMAPHORE] = CAPS | HF_CAP_FAIR,
+             [HF_LATCH] = HF_CAP_EVENTS | HF_CAP_DURABLE | HF_CAP_INSPECT},
     .fair_by_default = true,
     .options = "dialect",
     .open = zk_open,

@@ -19,8 +19,9 @@
  * expiry; call.c requests and completions; node.c entries, and the garbage
  * they become; watch.c watches; verbs.c what the core asks; queue.c the fair
  * mutex and the read-write lock, herd.c the unfair mutex; rwlock.c downgrade;
- * renew.c renewals; path.c names, entry.c children: both pure; error.c what
- * the library's codes mean.
+ * renew.c renewals; semaphore.c, latch.c; query.c, look.c, names.c, put.c what
+ * is asked about names; ear.c holders that listen; path.c names, entry.c
+ * children: both pure; error.c what the library's codes mean.
  */
 #ifndef HF_ZOOKEEPER_H
 #define HF_ZOOKEEPER_H
@@ -36,8 +37,10 @@
 struct zk;
 struct zk_call;
 struct zk_chunk;
+struct zk_ear;
 struct zk_line;
 struct zk_node;
+struct zk_query;
 struct zk_watch;
 
 /* ---- call.c ----------------------------------------------------------- */
@@ -123,8 +126,10 @@ enum zk_node_state {
 struct zk_node {
     struct zk_node *next, *prev; /* zk.nodes */
     struct zk *z;
-    struct zk_line *line;   /* NULL: nobody wants it any more */
-    struct hf__req *let_go; /* to be reported when it is gone */
+    struct zk_line *line;    /* NULL: nobody wants it any more */
+    struct hf__req *let_go;  /* to be reported when it is gone */
+    struct zk_node *sibling; /* of the same hold; its kind's */
+    struct zk_ear *ear;      /* listens to it; or NULL */
     uint64_t hold_id;
     int64_t czxid;    /* THERE: the token; 0: not known yet */
     hf__time sent_at; /* of the create */
@@ -134,6 +139,10 @@ struct zk_node {
     int refusal;   /* GONE: why it was not created; ZOK: it was taken away */
     uint8_t state; /* enum zk_node_state */
     uint8_t form;  /* enum zk_form */
+    bool numbered; /* by us: its name is whole, not a sequence's */
+    bool taken;    /* by somebody else: it was not there to be deleted */
+    bool unsure;   /* an answer to its deletion was lost */
+    bool swept;    /* its siblings were, of what a semaphore has left */
     bool held;     /* its line's ask was granted by it */
     bool parents;  /* they were missing, and are made */
     bool lowered;  /* sent from write to read, and not answered yet: it may be
@@ -148,13 +157,20 @@ struct zk_node {
  * hold id. It becomes line->node; nothing is sent yet. NULL: out of memory. */
 struct zk_node *hf__zk_node_new(struct zk_line *, const char *dir, uint8_t form,
                                 uint64_t hold_id);
+/* Numbers it among those of its hold, instead of the server. */
+void hf__zk_node_number(struct zk_node *, uint32_t number);
 /* Sends the create; the parents before it, if asked to. Nobody is told of the
  * answer: afterwards it is THERE, UNSURE or GONE, as a list that was sent after
  * it will find it. */
 int hf__zk_node_create(struct zk_node *, bool parents);
+/* Its fixed lease begins now: for those who look. */
+void hf__zk_node_date(const struct zk_node *);
 /* Sends a list of its siblings. done is called with the node, if it is the last
  * list sent and the node is still wanted. */
 int hf__zk_node_list(struct zk_node *, zk_done_fn *);
+/* That child of its lock's node is what a semaphore has left: it is deleted, if
+ * it is idle, and the siblings listed again, once. False: it is not, or was. */
+bool hf__zk_node_sweep(struct zk_node *, const char *child, zk_done_fn *);
 /* Its name below the lock's node. */
 const char *hf__zk_node_name(const struct zk_node *);
 /* Asks for its czxid: afterwards it is THERE, or GONE. */
@@ -207,6 +223,11 @@ struct zk {
     struct zk_watch **watches; /* by path */
     size_t watches_cap, watches_len;
     struct hf__req *parked, **parked_tail; /* asked while it was down */
+    struct zk_query *queries;              /* under way */
+    struct zk_ear *ears;
+    /* Requests of latches: the last that was sent, and before this session. */
+    uint64_t latch_last, latch_before;
+    int64_t latch_session;
 
     uint8_t salt[16]; /* of this session: hold ids become uuids by it */
     char nowhere[64]; /* a path where nothing is, of this session */
@@ -218,6 +239,8 @@ struct zk {
     const struct ACL_vector *acl;
     uint32_t ttl_ms;
     bool kazoo;     /* dialect */
+    bool listens;   /* the program hears of events */
+    char *secret;   /* "user:password"; NULL: none */
     char text[160]; /* the library's last word */
 };
 
@@ -267,10 +290,15 @@ struct zk_kind {
     /* RELEASE and ABANDON; the ask under way, if any, is forgotten already. */
     int (*let_go)(struct zk_line *, struct hf__req *);
     void (*detach)(struct zk_line *); /* frees extra; may be NULL */
+    /* A node of the line was taken away, or is lost with the session. May be
+     * NULL. */
+    void (*gone)(struct zk_line *, struct zk_node *);
 };
 
-extern const struct zk_kind hf__zk_queue; /* fair mutex, read-write lock */
-extern const struct zk_kind hf__zk_herd;  /* unfair mutex */
+extern const struct zk_kind hf__zk_queue;   /* fair mutex, read-write lock */
+extern const struct zk_kind hf__zk_herd;    /* unfair mutex */
+extern const struct zk_kind hf__zk_permits; /* semaphore */
+extern const struct zk_kind hf__zk_count;   /* latch */
 
 int hf__zk_attach(void *self, struct hf__remote *);
 void hf__zk_detach(void *self, struct hf__remote *);
@@ -279,6 +307,8 @@ int hf__zk_release(void *self, struct hf__req *);
 int hf__zk_abandon(void *self, struct hf__req *);
 /* For kinds that have one node: drops it. */
 int hf__zk_let_go(struct zk_line *, struct hf__req *);
+/* Until it is up again. */
+void hf__zk_park(struct zk *, struct hf__req *);
 /* What was asked while it was down. */
 void hf__zk_ask_parked(struct zk *);
 /* Of a line's ask, or any other request. */
@@ -302,5 +332,15 @@ void hf__zk_unlowered(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 void hf__zk_renew_fini(struct zk *);
 int hf__zk_renew(void *self, struct hf__batch *);
 int hf__zk_query(void *self, struct hf__query *);
+void hf__zk_queries_fini(struct zk *);
+
+/* ---- ear.c ----------------------------------------------------------------
+ */
+
+/* The node is held: its holder wants to hear if it is asked for. */
+void hf__zk_listen(struct zk_node *);
+void hf__zk_ear_close(struct zk_node *);
+/* The session is over. */
+void hf__zk_ears_fini(struct zk *);
 
 #endif

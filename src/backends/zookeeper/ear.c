@@ -1,0 +1,130 @@
+/*
+ * Holders that listen: a watch on the hold's own entry. The word __REVOKE__ in
+ * its data, by Curator's Revoker or hf_ask(), asks for the lock; that it is
+ * gone says that somebody took the lock away. Costs a question more for each
+ * grant, so it is for programs that hear of events.
+ *
+ * An ear lives until its watch has fired, or the session is over; its node may
+ * be gone before.
+ */
+#include "query.h"
+
+#include <string.h>
+
+struct zk_ear {
+    struct zk_ear *next, *prev; /* zk.ears */
+    struct zk *z;
+    struct zk_node *node; /* NULL: nobody listens any more */
+    char path[];
+};
+
+static void ear_free(struct zk_ear *ear)
+{
+    struct zk *z = ear->z;
+
+    if (ear->node)
+        ear->node->ear = NULL;
+    if (ear->prev)
+        ear->prev->next = ear->next;
+    else
+        z->ears = ear->next;
+    if (ear->next)
+        ear->next->prev = ear->prev;
+    z->core->free(z->client, ear);
+}
+
+void hf__zk_ears_fini(struct zk *z)
+{
+    while (z->ears)
+        ear_free(z->ears);
+}
+
+void hf__zk_ear_close(struct zk_node *node)
+{
+    if (node->ear)
+        node->ear->node = NULL;
+    node->ear = NULL;
+}
+
+static bool is_asked(const struct zk_reply *reply)
+{
+    size_t len = strlen(ZK_REVOKE);
+
+    return reply->len >= (int)len && memcmp(reply->text, ZK_REVOKE, len) == 0;
+}
+
+/* The answer to the question that set the watch. */
+static void on_data(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct zk_ear *ear = owner;
+    const struct zk_node *node = ear->node;
+
+    if (rc != ZOK) {
+        ear_free(ear); /* no watch was set */
+        return;
+    }
+    if (node && node->line && is_asked(reply))
+        z->core->wanted(z->client, node->line->remote, (uint64_t)node->czxid);
+}
+
+static void is_gone(struct zk_node *node)
+{
+    struct zk_line *line = node->line;
+    struct zk *z = node->z;
+
+    z->core->lost(z->client, line->remote, node->hold_id);
+    hf__zk_node_vanished(node);
+}
+
+static void on_event(zhandle_t *zh, int type, int state, const char *path,
+                     void *arg);
+
+static int open_ear(struct zk_ear *ear)
+{
+    return hf__zk_get_watched(ear->z, ear->path, on_event, ear, on_data, ear);
+}
+
+static void on_event(zhandle_t *zh, int type, int state, const char *path,
+                     void *arg)
+{
+    struct zk_ear *ear = arg;
+    struct zk_node *node = ear->node;
+    bool renamed;
+
+    (void)zh;
+    (void)state;
+    (void)path;
+    if (type == ZOO_SESSION_EVENT) /* those reach every watcher */
+        return;
+    if (node && type == ZOO_CHANGED_EVENT && open_ear(ear) == 0)
+        return;
+    renamed = node && strcmp(node->path, ear->path) != 0;
+    ear_free(ear);
+    if (renamed)
+        hf__zk_listen(node);
+    else if (node && node->line && type == ZOO_DELETED_EVENT)
+        is_gone(node);
+}
+
+void hf__zk_listen(struct zk_node *node)
+{
+    struct zk *z = node->z;
+    struct zk_ear *ear;
+
+    if (!z->listens || node->ear)
+        return;
+    ear = z->core->alloc(z->client, sizeof(*ear) + strlen(node->path) + 1);
+    if (!ear)
+        return;
+    ear->z = z;
+    ear->node = node;
+    strcpy(ear->path, node->path);
+    ear->next = z->ears;
+    if (ear->next)
+        ear->next->prev = ear;
+    z->ears = ear;
+    node->ear = ear;
+    if (open_ear(ear) != 0)
+        ear_free(ear);
+}

@@ -1,0 +1,530 @@
+/*
+ * The latch: the node <path>/latch has the count as its data and one child, the
+ * round, which is made with it and goes with it. At 0 both go.
+ *
+ * - A set or down is one transaction with the creation of a mark, an ephemeral
+ *   node of this session and request. If the answer is lost and it is sent
+ *   again, the mark tells that it was counted. When it is answered the mark is
+ *   deleted. With the session the mark is gone: then nobody can tell.
+ * - The round is checked in the same transaction, so that a down never counts
+ * in a later round, whose versions begin anew.
+ * - Who waits watches the round, which never changes: it hears of the end, and
+ *   of nothing else, and it is not kept waiting by a round that began since.
+ */
+#include "query.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT_MAX 96 /* of the data */
+
+struct count {
+    struct zk_query base;
+    char latch[ZK_WHOLE_MAX], mark[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
+    char data[COUNT_MAX];
+    char other[ZK_CHILD_MAX]; /* of another kind of lock */
+    uint64_t left;
+    int32_t version;
+    int failed;    /* the first step that was refused, or -1 */
+    int refusal;   /* and why */
+    bool is_set;   /* the latch is there */
+    bool marked;   /* our mark is */
+    bool has_node; /* the name's node is */
+    bool swept;    /* what an idle semaphore has left */
+    bool was_sent; /* the transaction was */
+};
+
+bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
+                        char round[ZK_UUID_MAX])
+{
+    char text[COUNT_MAX];
+    int used = 0;
+
+    if (len <= 0 || len >= COUNT_MAX)
+        return false;
+    memcpy(text, data, (size_t)len);
+    text[len] = '\0';
+    return sscanf(text, ZK_COUNT "%" SCNu64 " %36[0-9a-f-]%n", count, round,
+                  &used) == 2 &&
+           used == len && strlen(round) == ZK_UUID_MAX - 1;
+}
+
+static void put_count(struct count *c, uint64_t count)
+{
+    const char *round = strrchr(c->round, '/') + 1;
+
+    snprintf(c->data, sizeof(c->data), ZK_COUNT "%" PRIu64 " %s", count, round);
+}
+
+/* ---- looking ----------------------------------------------------------------
+ */
+
+static void on_latch(struct zk *z, void *owner, int rc,
+                     const struct zk_reply *reply)
+{
+    struct count *c = owner;
+    char round[ZK_UUID_MAX];
+    int code = hf__zk_query_code(&c->base, rc, ZNONODE);
+
+    c->is_set = rc == ZOK;
+    c->left = 0;
+    if (rc == ZOK &&
+        !hf__zk_count_parse(reply->text, reply->len, &c->left, round)) {
+        code = z->core->why(z->client, HF_EMISMATCH,
+                            "%.120s is no latch of holdfast's", c->latch);
+    } else if (rc == ZOK) {
+        c->version = reply->stat->version;
+        hf__zk_join(c->round, c->latch, round);
+    }
+    hf__zk_query_back(&c->base, code);
+}
+
+static bool is_foreign(enum zk_form form)
+{
+    return form != ZK_FORM_NONE && form != ZK_FORM_LATCH &&
+           form != ZK_FORM_MARK;
+}
+
+static void on_siblings(struct zk *z, void *owner, int rc,
+                        const struct zk_reply *reply)
+{
+    struct count *c = owner;
+
+    (void)z;
+    c->has_node = rc == ZOK;
+    c->marked = false;
+    c->other[0] = '\0';
+    for (int32_t i = 0; rc == ZOK && i < reply->children->count; i++) {
+        const char *child = reply->children->data[i];
+        struct zk_entry e;
+
+        hf__zk_entry_parse(child, &e);
+        if (is_foreign(e.form))
+            snprintf(c->other, sizeof(c->other), "%s", child);
+        if (strcmp(child, strrchr(c->mark, '/') + 1) == 0)
+            c->marked = true;
+    }
+    hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc, ZNONODE));
+}
+
+static void look(struct count *c, void (*then)(struct zk_query *))
+{
+    struct zk *z = c->base.z;
+
+    hf__zk_sync(z, NULL, NULL);
+    if (c->base.q->req.op == HF__LATCH_SET)
+        hf__zk_query_sent(&c->base,
+                          hf__zk_list(z, c->base.path, on_siblings, c));
+    hf__zk_query_sent(&c->base, hf__zk_get(z, c->latch, on_latch, c));
+    hf__zk_query_wait(&c->base, then);
+}
+
+/* ---- ends
+ * --------------------------------------------------------------------- */
+
+static void finish(struct count *c, int rc, uint64_t left)
+{
+    struct zk *z = c->base.z;
+
+    if (c->was_sent && rc != HF_EUNKNOWN)
+        hf__zk_delete(z, c->mark, NULL, NULL);
+    c->base.q->count = left;
+    hf__zk_query_end(&c->base, rc);
+}
+
+/* True: it is over. */
+static bool failed(struct count *c)
+{
+    if (c->base.rc)
+        finish(c, c->base.rc, 0);
+    return c->base.rc;
+}
+
+static int mismatch(const struct count *c)
+{
+    struct zk *z = c->base.z;
+
+    return z->core->why(z->client, HF_EMISMATCH,
+                        "the name is used as another kind of lock: %s",
+                        c->other);
+}
+
+/* ---- the transaction
+ * ------------------------------------------------------------ */
+
+static void on_done(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct count *c = owner;
+
+    (void)z;
+    c->failed = -1;
+    for (int i = 2; rc != ZOK && !hf__zk_lost(rc) && i >= 0; i--)
+        if (reply->results[i].err != ZOK &&
+            reply->results[i].err != ZRUNTIMEINCONSISTENCY) {
+            c->failed = i;
+            c->refusal = reply->results[i].err;
+        }
+    /* What was refused because somebody was quicker is tried again. */
+    hf__zk_query_back(&c->base,
+                      c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
+                                         rc == ZBADVERSION || rc == ZNOTEMPTY)
+                          ? 0
+                          : hf__zk_query_code(&c->base, rc, ZOK));
+}
+
+/* It was counted before. */
+static bool is_marked(const struct count *c)
+{
+    return c->failed == 0 && c->refusal == ZNODEEXISTS;
+}
+
+static void commit(struct count *c, zoo_op_t op[3])
+{
+    struct zk *z = c->base.z;
+
+    zoo_create_op_init(&op[0], c->mark, "", 0, z->acl, ZOO_EPHEMERAL, NULL, 0);
+    c->was_sent = true;
+    hf__zk_query_sent(&c->base, hf__zk_multi(z, 3, op, on_done, c));
+}
+
+/* ---- down
+ * ----------------------------------------------------------------------- */
+
+static void down(struct zk_query *);
+
+static void was_down(struct zk_query *base)
+{
+    struct count *c = (struct count *)base;
+
+    if (failed(c))
+        return;
+    if (c->failed < 0)
+        finish(c, HF__DONE, c->left - 1);
+    else if (is_marked(c))
+        finish(c, HF__DONE, c->left);
+    else
+        look(c, down);
+}
+
+static void down(struct zk_query *base)
+{
+    struct count *c = (struct count *)base;
+    zoo_op_t op[3];
+
+    if (failed(c))
+        return;
+    if (!c->is_set) {
+        finish(c, HF__DONE, 0);
+        return;
+    }
+    put_count(c, c->left - 1);
+    if (c->left > 1) {
+        zoo_check_op_init(&op[1], c->round, -1);
+        zoo_set_op_init(&op[2], c->latch, c->data, (int)strlen(c->data),
+                        c->version, NULL);
+    } else {
+        zoo_delete_op_init(&op[1], c->round, -1);
+        zoo_delete_op_init(&op[2], c->latch, c->version);
+    }
+    commit(c, op);
+    hf__zk_query_wait(base, was_down);
+}
+
+/* ---- set
+ * ------------------------------------------------------------------------ */
+
+static void set(struct zk_query *);
+
+static void undone(struct zk_query *base)
+{
+    struct count *c = (struct count *)base;
+
+    if (!failed(c))
+        finish(c, mismatch(c), 0);
+}
+
+static void on_undone(struct zk *z, void *owner, int rc,
+                      const struct zk_reply *reply)
+{
+    struct count *c = owner;
+
+    (void)z;
+    (void)reply;
+    hf__zk_query_back(&c->base, hf__zk_lost(rc) ? HF_EUNKNOWN : 0);
+}
+
+/* Somebody took the name as a lock between our look and our set. */
+static void undo(struct count *c)
+{
+    zoo_op_t op[2];
+
+    zoo_delete_op_init(&op[0], c->round, -1);
+    zoo_delete_op_init(&op[1], c->latch, 0);
+    hf__zk_query_sent(&c->base, hf__zk_multi(c->base.z, 2, op, on_undone, c));
+    hf__zk_query_wait(&c->base, undone);
+}
+
+static void was_set(struct zk_query *base)
+{
+    struct count *c = (struct count *)base;
+
+    if (failed(c))
+        return;
+    if (c->failed < 0 && c->other[0])
+        undo(c);
+    else if (c->failed < 0 || is_marked(c))
+        finish(c, HF__DONE, base->q->count);
+    else if (c->refusal == ZNONODE && base->z->parents_refused)
+        finish(c, hf__zk_code(base->z, base->z->parents_refused, base->path),
+               0);
+    else
+        look(c, set);
+}
+
+static void send_set(struct count *c)
+{
+    struct zk *z = c->base.z;
+    char uuid[ZK_UUID_MAX];
+    uint8_t random[16];
+    zoo_op_t op[3];
+
+    if (z->core->random(random, sizeof(random))) {
+        finish(c, z->core->why(z->client, HF_EBACKEND, "getrandom failed"), 0);
+        return;
+    }
+    hf__zk_uuid(random, uuid);
+    hf__zk_join(c->round, c->latch, uuid);
+    put_count(c, c->base.q->count);
+    if (!c->has_node)
+        hf__zk_make_parents(z, c->base.path);
+    zoo_create_op_init(&op[1], c->latch, c->data, (int)strlen(c->data), z->acl,
+                       0, NULL, 0);
+    zoo_create_op_init(&op[2], c->round, "", 0, z->acl, 0, NULL, 0);
+    commit(c, op);
+    hf__zk_query_sent(&c->base, hf__zk_list(z, c->base.path, on_siblings, c));
+    hf__zk_query_wait(&c->base, was_set);
+}
+
+static void set(struct zk_query *base)
+{
+    struct count *c = (struct count *)base;
+    struct zk_entry e;
+
+    if (failed(c))
+        return;
+    hf__zk_entry_parse(c->other, &e);
+    if (c->is_set) {
+        finish(c, c->marked ? HF__DONE : HF_EBUSY, c->left);
+    } else if (e.form == ZK_FORM_SEMAPHORE && !c->swept) {
+        c->swept = true;
+        hf__zk_sweep(base->z, base->path);
+        look(c, set);
+    } else if (c->other[0]) {
+        finish(c, mismatch(c), 0);
+    } else {
+        send_set(c);
+    }
+}
+
+/* ---- all three
+ * -------------------------------------------------------------------- */
+
+static void got(struct zk_query *base)
+{
+    struct count *c = (struct count *)base;
+
+    if (!failed(c))
+        finish(c, HF__DONE, c->left);
+}
+
+/* What was sent in a session that has ended may have been counted: its mark is
+ * gone, and it must not be sent again. */
+static bool may_count_twice(struct zk *z, const struct hf__query *q)
+{
+    if (z->latch_session != z->session_id) {
+        z->latch_session = z->session_id;
+        z->latch_before = z->latch_last;
+    }
+    if (q->request <= z->latch_before)
+        return true;
+    if (q->request > z->latch_last)
+        z->latch_last = q->request;
+    return false;
+}
+
+int hf__zk_latch(struct zk *z, struct hf__query *q)
+{
+    char uuid[ZK_UUID_MAX], mark[ZK_CHILD_MAX];
+    struct count *c;
+    int rc;
+
+    if (q->req.op != HF__LATCH_GET && may_count_twice(z, q)) {
+        q->request = 0;
+        return z->core->why(z->client, HF_EUNKNOWN,
+                            "the session ended before the answer came");
+    }
+    c = hf__zk_query_new(z, q, sizeof(*c), &rc);
+    if (!c)
+        return rc;
+    hf__zk_uuid(z->salt, uuid);
+    snprintf(mark, sizeof(mark), "_d_%s-%" PRIu64, uuid, q->request);
+    hf__zk_join(c->mark, c->base.path, mark);
+    hf__zk_join(c->latch, c->base.path, ZK_LATCH);
+    look(c, q->req.op == HF__LATCH_SET    ? set
+            : q->req.op == HF__LATCH_DOWN ? down
+                                          : got);
+    return HF__PENDING;
+}
+
+/* ---- waiting
+ * ----------------------------------------------------------------------- */
+
+/* line->extra: what the present question waits for. */
+struct round {
+    struct zk_query *asking; /* under way; NULL: none */
+    uint64_t hold_id;
+    bool known; /* path is */
+    char path[ZK_WHOLE_MAX];
+};
+
+struct asking {
+    struct zk_query base;
+    struct zk_line *line; /* NULL: nobody wants to know */
+    int answer;           /* of the library */
+    uint64_t count;
+    char round[ZK_UUID_MAX];
+};
+
+static int is_zero(struct zk_line *line, struct hf__req *req)
+{
+    hf__zk_stop_waiting(line);
+    req->token = 0;
+    req->sent_at = line->z->core->now();
+    req->session_ms = hf__zk_session_ms(line->z);
+    return HF__GRANTED;
+}
+
+static int watch_round(struct zk_line *line, struct hf__req *req)
+{
+    const struct round *round = line->extra;
+    int rc;
+
+    if (!req->may_queue)
+        return HF__BUSY;
+    rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE, round->path);
+    req->look_at = HF__NEVER;
+    return rc ? rc : HF__QUEUED;
+}
+
+static int judge(struct zk_line *line, const struct asking *a)
+{
+    struct round *round = line->extra;
+    char latch[ZK_WHOLE_MAX];
+
+    if (a->answer == ZNONODE)
+        return is_zero(line, line->ask);
+    if (a->base.rc)
+        return a->base.rc;
+    hf__zk_join(latch, line->path, ZK_LATCH);
+    hf__zk_join(round->path, latch, a->round);
+    round->known = true;
+    return watch_round(line, line->ask);
+}
+
+static void asked(struct zk_query *base)
+{
+    struct asking *a = (struct asking *)base;
+    struct zk_line *line = a->line;
+    struct zk *z = base->z;
+
+    if (line) {
+        ((struct round *)line->extra)->asking = NULL;
+        hf__zk_finish(z, line->ask, judge(line, a));
+    }
+    hf__zk_query_free(base);
+}
+
+static void on_asked(struct zk *z, void *owner, int rc,
+                     const struct zk_reply *reply)
+{
+    struct asking *a = owner;
+    int code = hf__zk_query_code(&a->base, rc, ZNONODE);
+
+    a->answer = rc;
+    if (rc == ZOK &&
+        !hf__zk_count_parse(reply->text, reply->len, &a->count, a->round))
+        code = z->core->why(z->client, HF_EMISMATCH,
+                            "%.120s/" ZK_LATCH " is no latch of holdfast's",
+                            a->base.path);
+    hf__zk_query_back(&a->base, code);
+}
+
+static void forget(struct round *round)
+{
+    if (round->asking)
+        ((struct asking *)round->asking)->line = NULL;
+    round->asking = NULL;
+    round->known = false;
+}
+
+static int begin(struct zk_line *line, struct round *round)
+{
+    struct zk *z = line->z;
+    struct asking *a = hf__zk_query_of(line, sizeof(*a));
+    char latch[ZK_WHOLE_MAX];
+
+    if (!a)
+        return HF_ENOMEM;
+    a->line = line;
+    a->answer = ZOK;
+    round->asking = &a->base;
+    a->base.step = asked;
+    hf__zk_sync(z, NULL, NULL);
+    hf__zk_join(latch, line->path, ZK_LATCH);
+    hf__zk_query_sent(&a->base, hf__zk_get(z, latch, on_asked, a));
+    if (a->base.calls)
+        return HF__PENDING;
+    round->asking = NULL;
+    hf__zk_query_free(&a->base);
+    return HF_EUNKNOWN;
+}
+
+static int latch_ask(struct zk_line *line, struct hf__req *req)
+{
+    struct round *round = line->extra;
+
+    if (!round)
+        round = line->extra =
+            line->z->core->alloc(line->z->client, sizeof(*round));
+    if (!round)
+        return HF_ENOMEM;
+    if (round->hold_id != req->hold_id)
+        forget(round);
+    round->hold_id = req->hold_id;
+    if (!round->known)
+        return begin(line, round);
+    return line->deleted ? is_zero(line, req) : watch_round(line, req);
+}
+
+/* Nothing is held at the server. */
+static int latch_let_go(struct zk_line *line, struct hf__req *req)
+{
+    struct round *round = line->extra;
+
+    if (round && round->hold_id == req->hold_id)
+        forget(round);
+    return HF__DONE;
+}
+
+static void latch_detach(struct zk_line *line)
+{
+    if (line->extra)
+        forget(line->extra);
+    line->z->core->free(line->z->client, line->extra);
+}
+
+const struct zk_kind hf__zk_count = {
+    .ask = latch_ask, .let_go = latch_let_go, .detach = latch_detach};

@@ -1,0 +1,438 @@
+/*
+ * Who is there: everything below a name's node, in two trips. The first lists
+ * what there may be of any kind, the second asks each entry who it is.
+ */
+#include "query.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MANY 1000 /* entries of one list that are asked for more */
+
+/* ---- what each says --------------------------------------------------------
+ */
+
+static bool begins(const char *data, int len, const char *text)
+{
+    size_t n = strlen(text);
+
+    return len >= (int)n && memcmp(data, text, n) == 0;
+}
+
+static const char *end_of_line(const char *at, const char *end)
+{
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+
+    return newline ? newline : end;
+}
+
+bool hf__zk_data_is_ours(const char *data, int len)
+{
+    const char *end = data + (len > 0 ? len : 0), *pid = data, *host;
+
+    while (pid < end && *pid >= '0' && *pid <= '9')
+        pid++;
+    if (pid == data || pid == end || (*pid != '\n' && *pid != ' '))
+        return false;
+    pid = end_of_line(pid, end);
+    if (pid == end)
+        return false;
+    host = end_of_line(pid + 1, end);
+    return host < end;
+}
+
+static void copy(char *to, size_t cap, const char *from, const char *end)
+{
+    size_t len = (size_t)(end - from);
+
+    len = len < cap ? len : cap - 1;
+    memcpy(to, from, len);
+    to[len] = '\0';
+}
+
+/* What is left of a fixed lease that began then, by two machines' clocks. */
+static int64_t left_of(int64_t lease_ms, int64_t since_ms)
+{
+    struct timespec now;
+    int64_t left;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    left = since_ms + lease_ms -
+           ((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    return left < 0 ? 0 : left < lease_ms ? left : lease_ms;
+}
+
+static void read_ours(const struct zk_seen *s, const char *data,
+                      const char *end, hf_party *p)
+{
+    const char *pid = end_of_line(data, end);
+    const char *host = end_of_line(pid + 1, end);
+    char *lease;
+
+    p->pid = strtoll(data, &lease, 10);
+    if (*lease == ' ' && s->holds) {
+        p->left_ms = left_of(strtoll(lease, NULL, 10), s->mtime);
+        p->since_unix_ms = s->mtime;
+    }
+    copy(p->host, sizeof(p->host), pid + 1, host);
+    copy(p->label, sizeof(p->label), host + 1, end);
+}
+
+/* Curator's has its address there, kazoo's what its user called it. */
+static void read_data(const struct zk_seen *s, hf_party *p)
+{
+    const char *data = s->data, *end = data + s->data_len;
+    bool kazoo = s->entry.form == ZK_FORM_KAZOO_LOCK ||
+                 s->entry.form == ZK_FORM_KAZOO_READ;
+
+    if (begins(data, s->data_len, ZK_REVOKE))
+        data += strlen(ZK_REVOKE);
+    if (data < end && data != s->data && *data == '\n')
+        data++;
+    if (hf__zk_data_is_ours(data, (int)(end - data)))
+        read_ours(s, data, end, p);
+    else if (kazoo)
+        copy(p->label, sizeof(p->label), data, end);
+    else
+        copy(p->host, sizeof(p->host), data, end);
+}
+
+void hf__zk_seen_party(const struct zk_seen *s, hf_party *p)
+{
+    bool reads =
+        s->entry.form == ZK_FORM_READ || s->entry.form == ZK_FORM_KAZOO_READ;
+
+    if (s->entry.uuid_len)
+        copy(p->owner, sizeof(p->owner), s->entry.uuid,
+             s->entry.uuid + s->entry.uuid_len);
+    else
+        snprintf(p->owner, sizeof(p->owner), "session 0x%llx",
+                 (unsigned long long)s->session);
+    p->since_unix_ms = s->ctime;
+    p->left_ms = -1;
+    read_data(s, p);
+    p->token = (uint64_t)s->entry.czxid;
+    p->mode = reads ? HF_READ : HF_WRITE;
+    p->permits = s->where == ZK_AT_LEASES;
+}
+
+const char *hf__zk_seen_path(const struct zk_seen *s, char out[ZK_WHOLE_MAX])
+{
+    static const char *const below[] = {[ZK_AT_NODE] = "",
+                                        [ZK_AT_LOCKS] = ZK_LOCKS "/",
+                                        [ZK_AT_LEASES] = ZK_LEASES "/"};
+    char child[ZK_CHILD_MAX + 8];
+
+    snprintf(child, sizeof(child), "%s%s", below[s->where], s->name);
+    return hf__zk_join(out, s->look->base.path, child);
+}
+
+/* ---- order ------------------------------------------------------------------
+ */
+
+/* Leases have no queue: they were granted as they were made. */
+static bool is_after(const struct zk_seen *a, const struct zk_seen *b)
+{
+    int order;
+
+    if (a->where != b->where)
+        return a->where > b->where;
+    order =
+        a->where == ZK_AT_LEASES ? 0 : hf__zk_entry_order(&a->entry, &b->entry);
+    if (order == 0)
+        return a->entry.czxid > b->entry.czxid;
+    return order > 0;
+}
+
+static struct zk_seen *merge(struct zk_seen *a, struct zk_seen *b)
+{
+    struct zk_seen *first = NULL, **tail = &first;
+
+    while (a && b) {
+        struct zk_seen **from = is_after(a, b) ? &b : &a;
+
+        *tail = *from;
+        *from = (*from)->next;
+        tail = &(*tail)->next;
+    }
+    *tail = a ? a : b;
+    return first;
+}
+
+static struct zk_seen *sorted(struct zk_seen *list)
+{
+    struct zk_seen *half = list, *fast = list;
+
+    if (!list || !list->next)
+        return list;
+    while (fast->next && fast->next->next) {
+        half = half->next;
+        fast = fast->next->next;
+    }
+    fast = half->next;
+    half->next = NULL;
+    return merge(sorted(list), sorted(fast));
+}
+
+/* Those that went between the two trips are left out. */
+static void drop_gone(struct zk_look *look)
+{
+    struct zk *z = look->base.z;
+
+    for (struct zk_seen **at = &look->first; *at;) {
+        struct zk_seen *s = *at;
+
+        if (s->here) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        z->core->free(z->client, s);
+    }
+}
+
+/* ---- who holds --------------------------------------------------------------
+ */
+
+static void judge_queue(struct zk_look *look)
+{
+    bool writer = false, any = false;
+
+    for (struct zk_seen *s = look->first; s && s->where == ZK_AT_NODE;
+         s = s->next) {
+        bool reads = s->entry.form == ZK_FORM_READ ||
+                     s->entry.form == ZK_FORM_KAZOO_READ;
+
+        if (!any)
+            look->kind =
+                reads || s->entry.form == ZK_FORM_WRITE ? HF_RWLOCK : HF_MUTEX;
+        look->unfair = look->unfair || s->entry.form == ZK_FORM_UNFAIR;
+        s->holds = s->entry.form == ZK_FORM_UNFAIR || (reads ? !writer : !any);
+        writer = writer || !reads;
+        any = true;
+    }
+}
+
+/* Who waits for permits has the first place in locks, and has made its leases
+ * already: they are the last ones, and too many. */
+static void judge_leases(struct zk_look *look)
+{
+    struct zk_seen *last = NULL;
+    uint32_t out = 0;
+    bool queue = false;
+
+    for (struct zk_seen *s = look->first; s; s = s->next) {
+        queue = queue || s->where == ZK_AT_LOCKS;
+        if (s->where != ZK_AT_LEASES)
+            continue;
+        s->holds = true;
+        last = s;
+        out++;
+    }
+    if (look->first && !look->kind)
+        look->kind = HF_SEMAPHORE;
+    if (!queue || !look->permits || out <= look->permits)
+        return;
+    for (struct zk_seen *s = look->first; s; s = s->next)
+        if (s->where == ZK_AT_LEASES && s->session == last->session &&
+            s->entry.czxid == last->entry.czxid)
+            s->holds = false;
+}
+
+static void judge(struct zk_query *base)
+{
+    struct zk_look *look = (struct zk_look *)base;
+
+    if (base->rc) {
+        hf__zk_query_end(base, base->rc);
+        return;
+    }
+    drop_gone(look);
+    look->first = sorted(look->first);
+    judge_queue(look);
+    judge_leases(look);
+    if (look->is_latch)
+        look->kind = HF_LATCH;
+    look->then(look);
+}
+
+/* ---- the second trip
+ * --------------------------------------------------------- */
+
+static void on_entry(struct zk *z, void *owner, int rc,
+                     const struct zk_reply *reply)
+{
+    struct zk_seen *s = owner;
+
+    (void)z;
+    if (rc == ZOK) {
+        s->here = true;
+        s->entry.czxid = reply->stat->czxid;
+        s->ctime = reply->stat->ctime;
+        s->mtime = reply->stat->mtime;
+        s->session = reply->stat->ephemeralOwner;
+        s->version = reply->stat->version;
+        s->data_len = reply->len > ZK_DATA_MAX ? ZK_DATA_MAX : reply->len;
+        if (s->data_len > 0)
+            memcpy(s->data, reply->text, (size_t)s->data_len);
+        else
+            s->data_len = 0;
+    }
+    hf__zk_query_back(&s->look->base,
+                      hf__zk_query_code(&s->look->base, rc, ZNONODE));
+}
+
+static void ask_each(struct zk_query *base)
+{
+    struct zk_look *look = (struct zk_look *)base;
+    unsigned asked[ZK_AT_LEASES + 1] = {0};
+    char path[ZK_WHOLE_MAX];
+
+    look->first = sorted(look->first);
+    for (struct zk_seen *s = look->first; s && !base->rc; s = s->next)
+        if (asked[s->where]++ < MANY)
+            hf__zk_query_sent(
+                base,
+                hf__zk_get(base->z, hf__zk_seen_path(s, path), on_entry, s));
+    hf__zk_query_wait(base, judge);
+}
+
+/* ---- the first
+ * ---------------------------------------------------------------- */
+
+static bool belongs(enum zk_form form, enum zk_where where)
+{
+    switch (form) {
+    case ZK_FORM_LOCK:
+        return where != ZK_AT_LEASES;
+    case ZK_FORM_READ:
+    case ZK_FORM_WRITE:
+    case ZK_FORM_KAZOO_LOCK:
+    case ZK_FORM_KAZOO_READ:
+    case ZK_FORM_UNFAIR:
+        return where == ZK_AT_NODE;
+    case ZK_FORM_LEASE:
+        return where == ZK_AT_LEASES;
+    default:
+        return false;
+    }
+}
+
+static int add(struct zk_look *look, const char *name, enum zk_where where)
+{
+    struct zk *z = look->base.z;
+    struct zk_entry e;
+    struct zk_seen *s;
+
+    if (!hf__zk_entry_parse(name, &e))
+        return 0;
+    if (e.form == ZK_FORM_LEADER && where == ZK_AT_NODE)
+        return z->core->why(z->client, HF_EMISMATCH,
+                            "the name is a LeaderLatch: %s", name);
+    if (!belongs(e.form, where) || strlen(name) >= ZK_CHILD_MAX)
+        return 0;
+    s = z->core->alloc(z->client, sizeof(*s));
+    if (!s)
+        return HF_ENOMEM;
+    s->look = look;
+    s->where = (uint8_t)where;
+    strcpy(s->name, name);
+    hf__zk_entry_parse(s->name, &s->entry);
+    s->next = look->first;
+    look->first = s;
+    return 0;
+}
+
+static void listed(struct zk_look *look, int rc, const struct zk_reply *reply,
+                   enum zk_where where)
+{
+    int code = hf__zk_query_code(&look->base, rc, ZNONODE);
+
+    for (int32_t i = 0; rc == ZOK && !code && i < reply->children->count; i++)
+        code = add(look, reply->children->data[i], where);
+    hf__zk_query_back(&look->base, code);
+}
+
+static void on_children(struct zk *z, void *owner, int rc,
+                        const struct zk_reply *reply)
+{
+    (void)z;
+    listed(owner, rc, reply, ZK_AT_NODE);
+}
+
+static void on_locks(struct zk *z, void *owner, int rc,
+                     const struct zk_reply *reply)
+{
+    (void)z;
+    listed(owner, rc, reply, ZK_AT_LOCKS);
+}
+
+static void on_leases(struct zk *z, void *owner, int rc,
+                      const struct zk_reply *reply)
+{
+    (void)z;
+    listed(owner, rc, reply, ZK_AT_LEASES);
+}
+
+static void on_permits(struct zk *z, void *owner, int rc,
+                       const struct zk_reply *reply)
+{
+    struct zk_look *look = owner;
+
+    (void)z;
+    if (rc == ZOK)
+        look->permits = hf__zk_permits_parse(reply->text, reply->len);
+    hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc, ZNONODE));
+}
+
+static void on_latch(struct zk *z, void *owner, int rc,
+                     const struct zk_reply *reply)
+{
+    struct zk_look *look = owner;
+    char round[ZK_UUID_MAX];
+
+    (void)z;
+    look->is_latch = rc == ZOK && hf__zk_count_parse(reply->text, reply->len,
+                                                     &look->count, round);
+    hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc, ZNONODE));
+}
+
+static void free_seen(struct zk_query *base)
+{
+    struct zk_look *look = (struct zk_look *)base;
+
+    while (look->first) {
+        struct zk_seen *s = look->first;
+
+        look->first = s->next;
+        base->z->core->free(base->z->client, s);
+    }
+}
+
+int hf__zk_look(struct zk *z, struct hf__query *q,
+                void (*then)(struct zk_look *))
+{
+    char path[ZK_WHOLE_MAX];
+    struct zk_look *look;
+    struct zk_query *base;
+    int rc;
+
+    look = hf__zk_query_new(z, q, sizeof(*look), &rc);
+    if (!look)
+        return rc;
+    base = &look->base;
+    base->fini = free_seen;
+    look->then = then;
+    hf__zk_sync(z, NULL, NULL);
+    hf__zk_query_sent(base, hf__zk_list(z, base->path, on_children, look));
+    hf__zk_join(path, base->path, ZK_LOCKS);
+    hf__zk_query_sent(base, hf__zk_list(z, path, on_locks, look));
+    hf__zk_join(path, base->path, ZK_LEASES);
+    hf__zk_query_sent(base, hf__zk_list(z, path, on_leases, look));
+    hf__zk_query_sent(base, hf__zk_get(z, path, on_permits, look));
+    hf__zk_join(path, base->path, ZK_LATCH);
+    hf__zk_query_sent(base, hf__zk_get(z, path, on_latch, look));
+    return hf__zk_query_wait(base, ask_each);
+}

@@ -1,0 +1,204 @@
+/*
+ * The names that are in use: a walk over the nodes below the root, some at a
+ * time. A node with an entry below it is a lock, whatever else is there; what
+ * is no entry may be the node of another one.
+ */
+#include "query.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define AT_ONCE 64 /* lists under way */
+
+struct dir {
+    struct dir *next;
+    struct walk *walk;
+    size_t below; /* of the path: 0, or where a semaphore's own part begins */
+    char path[];
+};
+
+struct walk {
+    struct zk_query base;
+    struct dir *todo, *done;
+};
+
+static int push(struct walk *w, const char *path, size_t len, const char *child,
+                bool of_semaphore)
+{
+    struct zk *z = w->base.z;
+    struct dir *d =
+        z->core->alloc(z->client, sizeof(*d) + len + 1 + strlen(child) + 1);
+
+    if (!d)
+        return HF_ENOMEM;
+    d->walk = w;
+    memcpy(d->path, path, len);
+    if (*child) {
+        d->path[len] = '/';
+        strcpy(d->path + len + 1, child);
+    }
+    d->below = of_semaphore ? len : 0;
+    d->next = w->todo;
+    w->todo = d;
+    return 0;
+}
+
+static bool is_wanted(const struct hf__query *q, const char *name, size_t len)
+{
+    return len >= q->name_len && memcmp(name, q->name, q->name_len) == 0;
+}
+
+/* The node of that path is a lock. */
+static int found(struct walk *w, const char *path, size_t len)
+{
+    struct zk *z = w->base.z;
+    char name[HF_NAME_MAX + 1], whole[ZK_WHOLE_MAX];
+    int n;
+
+    if (len >= sizeof(whole))
+        return 0;
+    memcpy(whole, path, len);
+    whole[len] = '\0';
+    n = hf__zk_name(whole, z->root, name, sizeof(name));
+    if (n < 0 || !is_wanted(w->base.q, name, (size_t)n))
+        return 0;
+    return z->core->add_name(z->client, w->base.q, name, (size_t)n);
+}
+
+static int take(struct dir *d, const struct String_vector *children)
+{
+    struct walk *w = d->walk;
+    bool is_root = strlen(d->path) == strlen(w->base.z->root);
+    bool in_use = false;
+    int rc = 0;
+
+    if (d->below)
+        return children->count ? found(w, d->path, d->below) : 0;
+    for (int32_t i = 0; i < children->count && !rc; i++) {
+        const char *child = children->data[i];
+        struct zk_entry e;
+
+        if (!hf__zk_entry_parse(child, &e) || is_root)
+            rc = push(w, d->path, strlen(d->path), child, false);
+        else if (e.form == ZK_FORM_SEMAPHORE)
+            rc = push(w, d->path, strlen(d->path), child, true);
+        else
+            in_use = in_use || e.form != ZK_FORM_MARK;
+    }
+    return !rc && in_use ? found(w, d->path, strlen(d->path)) : rc;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct hf_name *x = a, *y = b;
+    size_t len = x->len < y->len ? x->len : y->len;
+    int order = memcmp(x->bytes, y->bytes, len);
+
+    return order ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+/* A semaphore is found twice. */
+static void sort_out(struct zk *z, hf_names *names)
+{
+    size_t len = 0;
+
+    if (!names->len)
+        return;
+    qsort(names->names, names->len, sizeof(*names->names), by_bytes);
+    for (size_t i = 1; i < names->len; i++) {
+        if (by_bytes(&names->names[len], &names->names[i]) != 0)
+            names->names[++len] = names->names[i];
+        else
+            z->core->free(z->client, names->names[i].bytes);
+    }
+    names->len = len + 1;
+}
+
+static void on_list(struct zk *, void *, int, const struct zk_reply *);
+
+/* As many as may be under way; the end, if there are none. */
+static void go_on(struct walk *w)
+{
+    struct zk_query *base = &w->base;
+
+    while (w->todo && base->calls < AT_ONCE && !base->rc) {
+        struct dir *d = w->todo;
+
+        w->todo = d->next;
+        d->next = w->done;
+        w->done = d;
+        hf__zk_query_sent(
+            base, hf__zk_list(base->z, *d->path ? d->path : "/", on_list, d));
+    }
+    if (base->calls)
+        return;
+    if (!base->rc)
+        sort_out(base->z, base->q->names);
+    hf__zk_query_end(base, base->rc);
+}
+
+/* What may not be looked into is not shown. */
+static void on_list(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct dir *d = owner;
+    struct walk *w = d->walk;
+    int code = 0;
+
+    (void)z;
+    w->base.calls--;
+    if (rc == ZOK)
+        code = take(d, reply->children);
+    else if (rc != ZNOAUTH)
+        code = hf__zk_query_code(&w->base, rc, ZNONODE);
+    if (code && !w->base.rc)
+        w->base.rc = code;
+    go_on(w);
+}
+
+static void free_dirs(struct zk_query *base)
+{
+    struct walk *w = (struct walk *)base;
+    struct dir *lists[] = {w->todo, w->done};
+
+    for (int i = 0; i < 2; i++)
+        while (lists[i]) {
+            struct dir *d = lists[i];
+
+            lists[i] = d->next;
+            base->z->core->free(base->z->client, d);
+        }
+}
+
+/* The last node that all wanted names are below: the prefix may end within a
+ * component. */
+static int start(struct walk *w)
+{
+    const struct hf__query *q = w->base.q;
+    struct zk *z = w->base.z;
+    char path[ZK_WHOLE_MAX];
+    size_t len = q->name_len;
+    int n;
+
+    while (len && q->name[len - 1] != '/')
+        len--;
+    if (!len)
+        return push(w, z->root, strlen(z->root), "", false);
+    n = hf__zk_path(q->name, len - 1, z->root, path, sizeof(path));
+    return n < 0 ? 0 : push(w, path, (size_t)n, "", false);
+}
+
+int hf__zk_list_names(struct zk *z, struct hf__query *q)
+{
+    struct walk *w;
+    int rc;
+
+    w = hf__zk_query_new(z, q, sizeof(*w), &rc);
+    if (!w)
+        return rc;
+    w->base.fini = free_dirs;
+    w->base.rc = start(w);
+    hf__zk_sync(z, NULL, NULL);
+    go_on(w);
+    return HF__PENDING;
+}

@@ -1,0 +1,91 @@
+/*
+ * A value for the holder alone: one transaction of a look at the hold's entry,
+ * whose name is never used again, and the write.
+ */
+#include "query.h"
+
+#include <string.h>
+
+struct put {
+    struct zk_query base;
+    bool makes;   /* the node was not there: it is created */
+    bool refused; /* by the entry: it is gone */
+    bool again;   /* by the node: it has come, or gone */
+    char entry[ZK_WHOLE_MAX];
+};
+
+static void written(struct zk_query *);
+
+static void on_put(struct zk *z, void *owner, int rc,
+                   const struct zk_reply *reply)
+{
+    struct put *p = owner;
+    int code = hf__zk_query_code(&p->base, rc, ZNONODE);
+
+    if (rc == ZNONODE || rc == ZNODEEXISTS) {
+        p->refused = reply->results[0].err == ZNONODE;
+        p->again = !p->refused && p->makes == (rc == ZNODEEXISTS);
+        code = 0;
+        if (!p->refused && !p->again)
+            code = z->core->why(z->client, HF_EINVAL,
+                                "%.120s: the node above it does not exist",
+                                p->base.path);
+    }
+    hf__zk_query_back(&p->base, code);
+}
+
+static void commit(struct put *p)
+{
+    struct hf__query *q = p->base.q;
+    struct zk *z = p->base.z;
+    zoo_op_t op[2];
+
+    zoo_check_op_init(&op[0], p->entry, -1);
+    if (p->makes)
+        zoo_create_op_init(&op[1], p->base.path, q->value, (int)q->value_len,
+                           z->acl, 0, NULL, 0);
+    else
+        zoo_set_op_init(&op[1], p->base.path, q->value, (int)q->value_len, -1,
+                        NULL);
+    hf__zk_query_sent(&p->base, hf__zk_multi(z, 2, op, on_put, p));
+    hf__zk_query_wait(&p->base, written);
+}
+
+static void written(struct zk_query *base)
+{
+    struct put *p = (struct put *)base;
+
+    if (base->rc || p->refused || !p->again) {
+        hf__zk_query_end(base, base->rc     ? base->rc
+                               : p->refused ? HF_ENOTOWNER
+                                            : HF__DONE);
+        return;
+    }
+    p->again = false;
+    p->makes = !p->makes;
+    commit(p);
+}
+
+int hf__zk_put(struct zk *z, struct hf__query *q)
+{
+    const struct zk_line *line = q->line->impl;
+    const struct zk_node *node = line->node;
+    struct put *p;
+    int rc;
+
+    if (!node || node->hold_id != q->req.hold_id || !node->held)
+        return HF_ENOTOWNER;
+    if (node->form == ZK_FORM_UNFAIR)
+        return z->core->why(z->client, HF_ENOTSUP,
+                            "all holders of an unfair lock have the same node: "
+                            "only a fair one can guard a write");
+    if (!z->up || node->lowered)
+        return z->core->why(z->client, HF_EBACKEND,
+                            "not connected; nothing was written");
+    p = hf__zk_query_new(z, q, sizeof(*p), &rc);
+    if (!p)
+        return rc;
+    strcpy(p->entry, node->path);
+    commit(p);
+    return HF__PENDING;
+}

@@ -1,0 +1,110 @@
+/*
+ * Questions about a name, which take several calls: all of a step are sent
+ * together, the next one follows when all are answered. The first failure
+ * counts, and ends the question after its step.
+ */
+#ifndef HF_ZK_QUERY_H
+#define HF_ZK_QUERY_H
+
+#include "entry.h"
+#include "path.h"
+#include "zookeeper.h"
+
+struct zk_query {
+    struct zk_query *next, *prev; /* zk.queries */
+    struct zk *z;
+    struct hf__query *q;
+    void (*step)(struct zk_query *); /* what follows */
+    void (*fini)(struct zk_query *); /* frees what it has; may be NULL */
+    unsigned calls;                  /* of this step, under way */
+    int rc;
+    char path[ZK_WHOLE_MAX]; /* of the name's node */
+};
+
+/* Of that size, zeroed, with its path; NULL and *rc: EINVAL or ENOMEM. */
+void *hf__zk_query_new(struct zk *, struct hf__query *, size_t size, int *rc);
+/* For what a line asks: no query, its path is the line's. NULL: ENOMEM. */
+void *hf__zk_query_of(struct zk_line *, size_t size);
+/* A call was sent, or not: the code of sending it. */
+void hf__zk_query_sent(struct zk_query *, int rc);
+/* One of its calls is answered: rc, a code of holdfast's, counts if it is the
+ * first failure. The last thing that a completion does. */
+void hf__zk_query_back(struct zk_query *, int rc);
+/* All of a step are sent. PENDING, or it is over and this is its result. */
+int hf__zk_query_wait(struct zk_query *, void (*step)(struct zk_query *));
+/* Reports it and frees it. */
+void hf__zk_query_end(struct zk_query *, int result);
+void hf__zk_query_free(struct zk_query *);
+/* 0, EUNKNOWN, or what the refusal means; `but` is fine, too. */
+int hf__zk_query_code(struct zk_query *, int rc, int but);
+
+/* "<path>/<child>", cut if it is too long, which no path of ours is. */
+const char *hf__zk_join(char out[ZK_WHOLE_MAX], const char *path,
+                        const char *child);
+
+/* ---- look.c: who is there ------------------------------------------------ */
+
+enum zk_where { ZK_AT_NODE, ZK_AT_LOCKS, ZK_AT_LEASES };
+
+#define ZK_DATA_MAX 256
+#define ZK_CHILD_MAX 64
+
+/* A holder, or somebody who waits. */
+struct zk_seen {
+    struct zk_seen *next;
+    struct zk_look *look;
+    struct zk_entry entry; /* of name */
+    int64_t ctime, mtime, session;
+    int32_t version;
+    uint8_t where;
+    bool here;  /* it was there when we looked for it */
+    bool holds; /* else it waits */
+    int data_len;
+    char name[ZK_CHILD_MAX];
+    char data[ZK_DATA_MAX];
+};
+
+struct zk_look {
+    struct zk_query base;
+    void (*then)(struct zk_look *);
+    struct zk_seen *first; /* in their order: node, locks, leases */
+    enum hf_kind kind;     /* 0: nobody */
+    bool unfair, is_latch;
+    uint32_t permits; /* 0: not known */
+    uint64_t count;   /* of a latch */
+    unsigned reached; /* holders that something was done to */
+};
+
+/* Looks, and calls then() with everything. An outcome. */
+int hf__zk_look(struct zk *, struct hf__query *,
+                void (*then)(struct zk_look *));
+/* The whole path of one. */
+const char *hf__zk_seen_path(const struct zk_seen *, char out[ZK_WHOLE_MAX]);
+void hf__zk_seen_party(const struct zk_seen *, hf_party *);
+/* What an entry of ours says of itself, and not a foreign one. */
+bool hf__zk_data_is_ours(const char *data, int len);
+
+/* ---- the rest --------------------------------------------------------------
+ */
+
+#define ZK_REVOKE "__REVOKE__"
+#define ZK_PERMITS "holdfast permits " /* data of leases: and how many */
+#define ZK_COUNT "holdfast latch "     /* of latch: the count, the round */
+
+/* 0: it does not say. */
+uint32_t hf__zk_permits_parse(const char *data, int len);
+/* What is left and which round it is; false: not one of ours. */
+bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
+                        char round[ZK_UUID_MAX]);
+
+/* Deletes what an idle semaphore has left below the node, if it is idle. */
+void hf__zk_sweep(struct zk *, const char *path);
+
+int hf__zk_inspect(struct zk *, struct hf__query *);
+int hf__zk_break(struct zk *, struct hf__query *);
+int hf__zk_tell(struct zk *, struct hf__query *); /* ASK */
+int hf__zk_list_names(struct zk *, struct hf__query *);
+int hf__zk_latch(struct zk *, struct hf__query *);
+int hf__zk_put(struct zk *, struct hf__query *);
+
+#endif

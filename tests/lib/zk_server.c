@@ -1,5 +1,6 @@
 #include "zk_server.h"
 
+#include "proxy.h"
 #include "wait.h"
 #include "zk_hand.h"
 
@@ -57,9 +58,20 @@ static FILE *create(const struct zk_server *s, const char *name)
     return fopen(path, "we");
 }
 
-/* first: of those it knows, n of them. */
-static int write_config(const struct zk_server *s,
-                        const struct zk_server *first, size_t n)
+static void write_peers(FILE *f, const struct zk_server *s,
+                        const struct zk_ensemble *e)
+{
+    for (int i = 0; e && i < ZK_ENSEMBLE; i++) {
+        const struct zk_server *other = &e->server[i];
+        int port = e->way[i] && s == &e->server[0] ? proxy_port(e->way[i])
+                                                   : other->peer_port;
+
+        fprintf(f, "server.%d=127.0.0.1:%d:%d\n", other->id, port,
+                other->election_port);
+    }
+}
+
+static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
 {
     FILE *f = create(s, "config");
 
@@ -70,12 +82,9 @@ static int write_config(const struct zk_server *s,
             "clientPort=%d\nclientPortAddress=127.0.0.1\n"
             "minSessionTimeout=%d\nmaxSessionTimeout=60000\n"
             "maxClientCnxns=0\nadmin.enableServer=false\n"
-            "4lw.commands.whitelist=*\n%s\n",
-            ZK_TICK_MS, s->dir, s->port, 2 * ZK_TICK_MS,
-            s->more ? s->more : "");
-    for (size_t i = 0; n > 1 && i < n; i++)
-        fprintf(f, "server.%d=127.0.0.1:%d:%d\n", first[i].id,
-                first[i].peer_port, first[i].election_port);
+            "4lw.commands.whitelist=*\n",
+            ZK_TICK_MS, s->dir, s->port, 2 * ZK_TICK_MS);
+    write_peers(f, s, e);
     if (fclose(f))
         return -1;
     f = create(s, "myid");
@@ -139,7 +148,7 @@ static void run(const struct zk_server *s, pid_t parent)
     _exit(127);
 }
 
-static void forget_admin(struct zk_server *s)
+void zk_server_leave(struct zk_server *s)
 {
     zk_hand_close(s->admin);
     s->admin = NULL;
@@ -188,7 +197,7 @@ int zk_server_start(struct zk_server *s)
         return -1;
     for (int i = 0; i < STARTS; i++) {
         choose_ports(s, 1);
-        if (!write_config(s, s, 1) && !zk_server_again(s))
+        if (!write_config(s, NULL) && !zk_server_again(s))
             return 0;
     }
     return complain(s);
@@ -196,7 +205,7 @@ int zk_server_start(struct zk_server *s)
 
 void zk_server_kill(struct zk_server *s)
 {
-    forget_admin(s);
+    zk_server_leave(s);
     if (s->pid <= 0)
         return;
     kill(s->pid, SIGKILL);
@@ -267,7 +276,7 @@ void zk_server_ask(const struct zk_server *s, const char *word, char *text,
 
 long zk_server_number(const struct zk_server *s, const char *name)
 {
-    char text[16384], line[64], *at;
+    char text[65536], line[64], *at;
 
     zk_server_ask(s, "mntr", text, sizeof(text));
     snprintf(line, sizeof(line), "\n%s\t", name);
@@ -293,7 +302,7 @@ struct zk_hand *zk_server_hand(struct zk_server *s)
     char host[32];
 
     if (s->admin && !zk_hand_alive(s->admin))
-        forget_admin(s);
+        zk_server_leave(s);
     snprintf(host, sizeof(host), "127.0.0.1:%d", s->port);
     if (!s->admin)
         s->admin = zk_hand_open(host, 10000);
@@ -371,13 +380,25 @@ static int spawn_all(struct zk_ensemble *e)
     return zk_ensemble_serves(e);
 }
 
+static void end_ways(struct zk_ensemble *e)
+{
+    for (int i = 0; i < ZK_ENSEMBLE; i++) {
+        if (e->way[i])
+            proxy_end(e->way[i]);
+        e->way[i] = NULL;
+    }
+}
+
 static int configure_all(struct zk_ensemble *e)
 {
     struct zk_server *s = e->server;
 
     choose_ports(s, ZK_ENSEMBLE);
+    end_ways(e);
+    for (int i = 1; e->can_be_cut && i < ZK_ENSEMBLE; i++)
+        e->way[i] = proxy_start(s[i].peer_port);
     for (int i = 0; i < ZK_ENSEMBLE; i++)
-        if (write_config(&s[i], s, ZK_ENSEMBLE))
+        if (write_config(&s[i], e))
             return -1;
     snprintf(e->hosts, sizeof(e->hosts),
              "127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", s[0].port, s[1].port,
@@ -439,4 +460,36 @@ void zk_ensemble_end(struct zk_ensemble *e)
 {
     for (int i = 0; i < ZK_ENSEMBLE; i++)
         zk_server_end(&e->server[i]);
+    end_ways(e);
+}
+
+int zk_ensemble_elect(struct zk_ensemble *e)
+{
+    struct zk_server *first = &e->server[0];
+
+    for (int i = 0; i < STARTS; i++) {
+        if (!WAIT_FOR(zk_ensemble_leader(e) != NULL))
+            return -1;
+        if (zk_ensemble_leader(e) != first)
+            return 0;
+        zk_server_kill(first);
+        if (!WAIT_FOR(zk_ensemble_leader(e) != NULL) || zk_server_again(first))
+            return -1;
+    }
+    return -1;
+}
+
+void zk_ensemble_cut(struct zk_ensemble *e)
+{
+    for (int i = 1; i < ZK_ENSEMBLE; i++)
+        proxy_set(e->way[i], PROXY_BLACK_HOLE, 0);
+}
+
+int zk_ensemble_heal(struct zk_ensemble *e)
+{
+    for (int i = 1; i < ZK_ENSEMBLE; i++) {
+        proxy_set(e->way[i], PROXY_PASS, 0);
+        proxy_cut(e->way[i]);
+    }
+    return zk_ensemble_serves(e);
 }

@@ -16,6 +16,7 @@
 #define ZK_TICK_MS 100
 #define ZK_ENSEMBLE 3
 
+struct proxy;
 struct zk_hand;
 
 struct zk_server {
@@ -24,14 +25,13 @@ struct zk_server {
     int id;       /* in an ensemble, from 1; 0: alone */
     bool durable; /* syncs its log as servers do; else as fast as can be */
     const char *flags[ZK_SERVER_FLAGS]; /* for java, NULL at the end */
-    const char *more; /* lines for its configuration, or NULL */
     char dir[64];
     char url[64];          /* zk://127.0.0.1:port */
     struct zk_hand *admin; /* for zk_server_hand; connects when needed */
 };
 
 /* All return 0, or -1 with a text on stderr. */
-int zk_server_start(struct zk_server *); /* durable, flags, more: set before */
+int zk_server_start(struct zk_server *); /* durable, flags: set before */
 /* SIGKILL, and gone for sure; the directory stays. */
 void zk_server_kill(struct zk_server *);
 /* Again, on the same port. */
@@ -51,6 +51,7 @@ bool zk_server_serves(const struct zk_server *);
 
 /* A session of the administrator; fails the test if there is none. */
 struct zk_hand *zk_server_hand(struct zk_server *);
+void zk_server_leave(struct zk_server *); /* ends it */
 /* Nodes that are there, but for ZooKeeper's own. Containers go by themselves
  * soon after their last child. */
 long zk_server_nodes(struct zk_server *);
@@ -60,6 +61,10 @@ long zk_server_children(struct zk_server *, const char *path);
 
 struct zk_ensemble {
     struct zk_server server[ZK_ENSEMBLE];
+    bool can_be_cut; /* set before */
+    /* The first one's ways to the others: as long as it follows, it hears of
+     * the others through these alone. */
+    struct proxy *way[ZK_ENSEMBLE];
     char hosts[96]; /* 127.0.0.1:port,... */
     char url[112];
 };
@@ -69,6 +74,12 @@ int zk_ensemble_start(struct zk_ensemble *); /* what is set before: the same */
 int zk_ensemble_serves(struct zk_ensemble *);
 struct zk_server *zk_ensemble_leader(struct zk_ensemble *);   /* or NULL */
 struct zk_server *zk_ensemble_follower(struct zk_ensemble *); /* or NULL */
+/* Until another than the first one leads. */
+int zk_ensemble_elect(struct zk_ensemble *);
+/* The first one, which follows, is cut off from the others, and does not know
+ * for some seconds; it is with them again. */
+void zk_ensemble_cut(struct zk_ensemble *);
+int zk_ensemble_heal(struct zk_ensemble *);
 /* All killed, and all again. */
 int zk_ensemble_restart(struct zk_ensemble *);
 void zk_ensemble_end(struct zk_ensemble *);

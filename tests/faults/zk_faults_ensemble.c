@@ -1,0 +1,243 @@
+/* An ensemble of three loses its leader, a follower, all of itself. */
+#include "zk_faults.h"
+
+/* A follower that is cut off: the first one; the others are a quorum. */
+
+static const char *majority_url(void)
+{
+    static char url[96];
+
+    snprintf(url, sizeof(url), "zk://127.0.0.1:%d,127.0.0.1:%d",
+             zk_three.server[1].port, zk_three.server[2].port);
+    return url;
+}
+
+/* The follower does not know that it is cut off, and answers our pings; the
+ * leader forgets our session. Our claim has to end before another's begins. */
+static void test_cut_off_follower_claim_ends_before_the_next(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 2000, 1000);
+    hf_lock *b = world_lock(w, majority_url(), 30000, 5000, HF_FAIR_DEFAULT);
+    struct taker *t;
+    uint64_t token, answered;
+    int64_t lost_at;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    token = token_of(a);
+    t = taker_start(w, b, 20000);
+    world_has_entries(w, 2);
+    zk_ensemble_cut(&zk_three);
+    answered = proxy_answered(w->proxy);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 2500));
+    lost_at = wait_now();
+    /* It was no silence that told us: the follower went on answering. */
+    assert_true(proxy_answered(w->proxy) > answered);
+    assert_true(WAIT_FOR_MS(taker_back(t), 2000 + ZK_TICK_MS + 1000));
+    assert_int_equal(t->rc, 0);
+    assert_true(t->returned > lost_at);
+    assert_true(t->token > token);
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    assert_int_equal(zk_ensemble_heal(&zk_three), 0);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+/* On the wrong side nobody gets anything, and every call returns. */
+static void test_cut_off_follower_grants_nothing(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 30000, 700);
+    int64_t began;
+
+    world_free_for_all(w, a);
+    zk_ensemble_cut(&zk_three);
+    began = wait_now();
+    assert_int_not_equal(hf_lock_timed(a, 500, &w->err), 0);
+    assert_true(wait_ms_since(began) < 1500);
+    began = wait_now();
+    assert_int_not_equal(hf_lock_try(a, &w->err), 0);
+    assert_true(wait_ms_since(began) < 1700);
+    assert_int_equal(zk_ensemble_heal(&zk_three), 0);
+    world_heal(w);
+    assert_true(WAIT_FOR_MS(hf_lock_timed(a, 3000, &w->err) == 0, 10000));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+/* The two others are stopped: no quorum, wherever one asks. */
+static void test_no_quorum_claim_ends_by_itself(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 2000, 1000);
+    int64_t deadline;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    for (int i = 1; i < ZK_ENSEMBLE; i++)
+        assert_int_equal(zk_server_stop(&zk_three.server[i]), 0);
+    deadline = deadline_of(a);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 4000));
+    assert_true(wait_now() < deadline + 2300 * MS);
+    for (int i = 1; i < ZK_ENSEMBLE; i++)
+        assert_int_equal(zk_server_continue(&zk_three.server[i]), 0);
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    assert_int_equal(zk_ensemble_serves(&zk_three), 0);
+    world_is_clean(w);
+}
+
+/* ---- the leader dies ------------------------------------------------------
+ */
+
+static void kill_leader(void)
+{
+    struct zk_server *leader;
+
+    assert_true(WAIT_FOR(zk_ensemble_leader(&zk_three) != NULL));
+    leader = zk_ensemble_leader(&zk_three);
+    zk_server_kill(leader);
+    assert_true(WAIT_FOR(zk_ensemble_leader(&zk_three) != NULL));
+    assert_int_equal(zk_server_again(leader), 0);
+}
+
+static void test_leader_killed_hold_and_waiter_survive(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, zk_three.url, 15000, 10000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_lock(w, zk_three.url, 15000, 10000, HF_FAIR_DEFAULT);
+    struct taker *t;
+    uint64_t token;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    token = token_of(a);
+    t = taker_start(w, b, 60000);
+    world_has_entries(w, 2);
+    for (int i = 0; i < 2; i++) {
+        kill_leader();
+        assert_int_equal(hf_lock_check(a), 0);
+        assert_false(taker_back(t));
+    }
+    assert_true(token_of(a) == token);
+    world_has_entries(w, 2);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, 5000);
+    world_is_clean(w);
+}
+
+struct worker {
+    hf_lock *lock;
+    uint32_t over; /* atomic */
+    uint32_t *inside;
+    uint64_t grants, doubles, last;
+    int bad; /* a code that no fault of the server explains */
+};
+
+static void enter(struct worker *k)
+{
+    uint64_t token;
+
+    if (__atomic_add_fetch(k->inside, 1, __ATOMIC_SEQ_CST) != 1)
+        k->doubles++;
+    if (!hf_lock_token(k->lock, &token)) {
+        k->doubles += token <= k->last;
+        k->last = token;
+    }
+    wait_tick();
+    /* One that was lost meanwhile does not count as being inside. */
+    k->grants += hf_lock_check(k->lock) == 0;
+    __atomic_sub_fetch(k->inside, 1, __ATOMIC_SEQ_CST);
+}
+
+static void *work(void *arg)
+{
+    struct worker *k = arg;
+    int rc;
+
+    while (!__atomic_load_n(&k->over, __ATOMIC_ACQUIRE)) {
+        rc = hf_lock_timed(k->lock, 3000, NULL);
+        if (!rc) {
+            enter(k);
+            rc = hf_lock_release(k->lock, NULL);
+        }
+        if (rc && rc != HF_ETIMEDOUT && rc != HF_EUNKNOWN &&
+            rc != HF_EBACKEND && rc != HF_ELOST)
+            k->bad = rc;
+    }
+    return NULL;
+}
+
+/* Leaders die while many want it: nobody is inside beside another, no token
+ * goes back, nothing is left. */
+static void test_leader_killed_under_load(void **state)
+{
+    struct world *w = *state;
+    struct worker k[3];
+    pthread_t thread[3];
+    uint32_t inside = 0;
+    uint64_t before;
+
+    for (int i = 0; i < 3; i++) {
+        k[i] = (struct worker){
+            .inside = &inside,
+            .lock = world_lock(w, zk_three.url, 15000, 5000, HF_FAIR_DEFAULT)};
+        assert_int_equal(pthread_create(&thread[i], NULL, work, &k[i]), 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        kill_leader();
+        before = __atomic_load_n(&k[0].grants, __ATOMIC_RELAXED);
+        /* It goes on afterwards. */
+        assert_true(WAIT_FOR(__atomic_load_n(&k[0].grants, __ATOMIC_RELAXED) >
+                             before + 3));
+    }
+    for (int i = 0; i < 3; i++) {
+        __atomic_store_n(&k[i].over, 1, __ATOMIC_RELEASE);
+    }
+    for (int i = 0; i < 3; i++) {
+        pthread_join(thread[i], NULL);
+        assert_int_equal(k[i].doubles, 0);
+        assert_int_equal(k[i].bad, 0);
+        assert_true(k[i].grants > 3);
+    }
+    world_is_clean(w);
+}
+
+/* ---- all of it ------------------------------------------------------------
+ */
+
+static void test_ensemble_restarted_hold_survives(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, zk_three.url, 30000, 20000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_lock(w, zk_three.url, 30000, 20000, HF_FAIR_DEFAULT);
+    struct taker *t;
+    uint64_t token;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    token = token_of(a);
+    t = taker_start(w, b, 60000);
+    world_has_entries(w, 2);
+    assert_int_equal(zk_ensemble_restart(&zk_three), 0);
+    assert_int_equal(hf_lock_renew(a, 0, &w->err), 0);
+    assert_true(token_of(a) == token);
+    assert_false(taker_back(t));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, 5000);
+    world_is_clean(w);
+}
+
+int run_ensemble_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_cut_off_follower_claim_ends_before_the_next),
+        T(test_cut_off_follower_grants_nothing),
+        T(test_no_quorum_claim_ends_by_itself),
+        T(test_leader_killed_hold_and_waiter_survive),
+        T(test_leader_killed_under_load),
+        T(test_ensemble_restarted_hold_survives),
+    };
+
+    return cmocka_run_group_tests_name("zookeeper: an ensemble", tests,
+                                       group_three, group_three_end);
+}

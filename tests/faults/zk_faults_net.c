@@ -1,0 +1,379 @@
+/* The way to the server: answers swallowed, late, cut in the middle. */
+#include "zk_faults.h"
+
+#define OP_MS 400
+
+/* ---- the answer goes nowhere -------------------------------------------- */
+
+static void lost_attempt(struct world *w, enum proxy_mode mode)
+{
+    hf_lock *a = world_far(w, 30000, OP_MS), *b = world_near(w);
+    int64_t began;
+
+    world_free_for_all(w, a);
+    proxy_set(w->proxy, mode, 0);
+    began = wait_now();
+    assert_int_not_equal(hf_lock_timed(a, 300, &w->err), 0);
+    assert_true(wait_ms_since(began) < 1300);
+    world_heal(w);
+    world_free_for_all(w, b);
+    world_is_clean(w);
+    world_free_for_all(w, a);
+}
+
+static void test_attempt_answer_swallowed(void **state)
+{
+    lost_attempt(*state, PROXY_SWALLOW);
+}
+
+static void test_attempt_swallowed(void **state)
+{
+    lost_attempt(*state, PROXY_DEAF);
+}
+
+static void test_attempt_into_a_black_hole(void **state)
+{
+    lost_attempt(*state, PROXY_BLACK_HOLE);
+}
+
+/* The connection gives way right after the create: the node that nobody told
+ * us of is found and is ours, and there is no second. */
+static void test_created_then_cut_is_adopted(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 30000, 5000);
+    struct taker *t;
+
+    world_free_for_all(w, a);
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+    t = taker_start(w, a, 10000);
+    world_has_entries(w, 1);
+    world_heal(w);
+    assert_true(WAIT_FOR_MS(taker_back(t), 4000));
+    assert_int_equal(t->rc, 0);
+    assert_int_equal(zk_server_children(w->server, NODE), 1);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    world_is_clean(w);
+}
+
+/* The same in a queue: it keeps the place that it did not know of. */
+static void test_queued_then_cut_keeps_its_place(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
+    char path[256], own[256];
+    struct taker *t;
+
+    world_free_for_all(w, b);
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    world_first_entry(w, path, sizeof(path));
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+    t = taker_start(w, b, 10000);
+    world_has_entries(w, 2);
+    world_heal(w);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), 4000));
+    assert_int_equal(t->rc, 0);
+    assert_int_equal(zk_server_children(w->server, NODE), 1);
+    world_first_entry(w, own, sizeof(own));
+    assert_string_not_equal(own, path);
+    taker_end(t);
+    world_is_clean(w);
+}
+
+static void test_release_answer_swallowed(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 30000, OP_MS), *b = world_near(w);
+    int64_t began;
+
+    world_free_for_all(w, a);
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+    began = wait_now();
+    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
+    assert_true(wait_ms_since(began) < OP_MS + 1000);
+    assert_int_equal(hf_lock_check(a), HF_ENOTOWNER);
+    /* It was executed. Somebody else is in; the retry must not free that. */
+    assert_int_equal(hf_lock_timed(b, 1000, &w->err), 0);
+    world_heal(w);
+    assert_int_not_equal(hf_lock_timed(a, 300, &w->err), 0);
+    assert_int_equal(hf_lock_check(b), 0);
+    assert_true(zk_server_children(w->server, NODE) >= 1);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    assert_int_equal(hf_lock_release(b, NULL), HF_ENOTOWNER);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+static void test_release_swallowed_is_sent_again(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 30000, OP_MS), *b = world_near(w);
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    proxy_set(w->proxy, PROXY_DEAF, 0);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
+    assert_int_equal(zk_server_children(w->server, NODE), 1);
+    world_heal(w);
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+/* Not waited for, and lost on its way. */
+static void test_release_nowait_swallowed_is_sent_again(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 30000, OP_MS), *b = world_near(w);
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    proxy_set(w->proxy, PROXY_DEAF, 0);
+    assert_int_equal(hf_lock_release_nowait(a, &w->err), 0);
+    assert_int_equal(hf_lock_try(b, NULL), HF_EBUSY);
+    world_heal(w);
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+static void test_abandon_swallowed(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_far(w, 30000, OP_MS);
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    t = taker_start(w, b, 500);
+    world_has_entries(w, 2);
+    proxy_set(w->proxy, PROXY_DEAF, 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), 1500));
+    assert_int_not_equal(t->rc, 0);
+    taker_end(t);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_heal(w);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+    world_free_for_all(w, b);
+}
+
+static void test_renewal_swallowed_is_retried(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 3000, OP_MS);
+    uint64_t before;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    before = proxy_sent(w->proxy);
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+    assert_true(WAIT_FOR(proxy_sent(w->proxy) > before));
+    world_heal(w);
+    assert_false(WAIT_FOR_MS(hf_lock_check(a) != 0, 4000));
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_is_clean(w);
+}
+
+/* The connection stays, and never answers again: nobody but us finds out. */
+static void test_silent_connection_is_given_up(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 6000, 5000);
+    uint64_t before;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    before = proxy_answered(w->proxy);
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+    assert_true(WAIT_FOR(proxy_answered(w->proxy) > before));
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    assert_false(WAIT_FOR_MS(hf_lock_check(a) != 0, 8000));
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_is_clean(w);
+}
+
+static void test_partition_claim_ends_by_itself(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 1000, OP_MS), *b = world_near(w);
+    int64_t began = wait_now();
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
+    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
+    /* Whoever gets it, the first one's claim is over before. */
+    assert_int_equal(hf_lock_check(a), HF_ELOST);
+    assert_true(wait_ms_since(began) < 1000 + ZK_TICK_MS + 1000 + 500);
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    world_heal(w);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    world_is_clean(w);
+}
+
+/* ---- cut in the middle --------------------------------------------------- */
+
+/* After each number of bytes that an answer may have. */
+static void cut_answers(struct world *w, enum proxy_mode mode)
+{
+    hf_lock *a = world_far(w, 30000, 5000);
+    uint64_t last = 0;
+
+    world_free_for_all(w, a);
+    for (long n = 0; n < 160; n += 7) {
+        proxy_set(w->proxy, mode, n);
+        if (hf_lock_timed(a, 8000, &w->err))
+            fail_msg("after %ld bytes: %s", n, w->err.text);
+        assert_int_equal(zk_server_children(w->server, NODE), 1);
+        assert_true(token_of(a) > last);
+        last = token_of(a);
+        proxy_set(w->proxy, mode, n % 40);
+        if (hf_lock_release(a, &w->err))
+            fail_msg("release, after %ld bytes: %s", n % 40, w->err.text);
+        world_has_entries(w, 0);
+    }
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    world_is_clean(w);
+}
+
+static void test_reset_in_the_middle_of_an_answer(void **state)
+{
+    cut_answers(*state, PROXY_RESET);
+}
+
+static void test_half_close_in_the_middle_of_an_answer(void **state)
+{
+    cut_answers(*state, PROXY_HALF_CLOSE);
+}
+
+static void test_dripping_answers(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 30000, 5000);
+
+    proxy_set(w->proxy, PROXY_DRIP, 500);
+    for (int i = 0; i < 5; i++)
+        world_free_for_all(w, a);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    world_is_clean(w);
+}
+
+static void test_connection_reset_while_waiting(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    t = taker_start(w, b, 20000);
+    world_has_entries(w, 2);
+    for (int i = 0; i < 5; i++) {
+        proxy_cut(w->proxy);
+        wait_tick();
+    }
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    taker_gets_it(t, 3000);
+    world_is_clean(w);
+}
+
+/* The one before us went while nobody could tell us. */
+static void test_release_while_the_waiter_is_away(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    t = taker_start(w, b, 20000);
+    world_has_entries(w, 2);
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_cut(w->proxy);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_false(WAIT_FOR_MS(taker_back(t), 300));
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    taker_gets_it(t, 3000);
+    world_is_clean(w);
+}
+
+static void test_refused_for_a_while(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 30000, 5000);
+    struct taker *t;
+
+    world_free_for_all(w, a);
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_cut(w->proxy);
+    t = taker_start(w, a, 10000);
+    assert_false(WAIT_FOR_MS(taker_back(t), 300));
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    taker_gets_it(t, 4000);
+    world_is_clean(w);
+}
+
+static void test_open_says_at_once_what_is_wrong(void **state)
+{
+    struct world *w = *state;
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+    int64_t began;
+
+    opt.connect_timeout_ms = 500;
+    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
+    began = wait_now();
+    assert_int_equal(hf_open(w->far_url, &opt, &c, &w->err), HF_EBACKEND);
+    assert_null(c);
+    assert_true(w->err.text[0] != '\0');
+    assert_true(wait_ms_since(began) < 1500);
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    began = wait_now();
+    assert_int_equal(hf_open(w->far_url, &opt, &c, &w->err), HF_EBACKEND);
+    assert_true(wait_ms_since(began) < 1500);
+}
+
+/* ---- hostile ------------------------------------------------------------- */
+
+/* hf_close ends the session even where the last words were lost: nothing stays
+ * for longer than the session would. */
+static void test_close_in_a_black_hole(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 1000, 500), *b = world_near(w);
+    int64_t began;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
+    began = wait_now();
+    assert_int_equal(hf_close(w->clients[0]), HF_EUNKNOWN);
+    w->clients[0] = NULL;
+    assert_true(wait_ms_since(began) < 1700);
+    assert_int_equal(hf_lock_timed(b, 1000 + ZK_TICK_MS + 1000, &w->err), 0);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    world_is_clean(w);
+}
+
+int run_net_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_attempt_answer_swallowed),
+        T(test_attempt_swallowed),
+        T(test_attempt_into_a_black_hole),
+        T(test_created_then_cut_is_adopted),
+        T(test_queued_then_cut_keeps_its_place),
+        T(test_release_answer_swallowed),
+        T(test_release_swallowed_is_sent_again),
+        T(test_release_nowait_swallowed_is_sent_again),
+        T(test_abandon_swallowed),
+        T(test_renewal_swallowed_is_retried),
+        T(test_silent_connection_is_given_up),
+        T(test_partition_claim_ends_by_itself),
+        T(test_reset_in_the_middle_of_an_answer),
+        T(test_half_close_in_the_middle_of_an_answer),
+        T(test_dripping_answers),
+        T(test_connection_reset_while_waiting),
+        T(test_release_while_the_waiter_is_away),
+        T(test_refused_for_a_while),
+        T(test_open_says_at_once_what_is_wrong),
+        T(test_close_in_a_black_hole),
+    };
+
+    return cmocka_run_group_tests_name("zookeeper: the network", tests,
+                                       group_one, group_one_end);
+}

@@ -1,0 +1,328 @@
+/* One server dies, stops, forgets sessions, is meddled with. */
+#include "zk_faults.h"
+
+/* ---- killed and started again ------------------------------------------- */
+
+static void test_restart_hold_survives(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server->url, 10000, 5000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_near(w);
+    uint64_t token;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    token = token_of(a);
+    zk_server_kill(w->server);
+    assert_int_equal(zk_server_again(w->server), 0);
+    /* Renewed over the new connection: still there after its first deadline. */
+    assert_false(WAIT_FOR_MS(hf_lock_check(a) != 0, 11000));
+    assert_true(token_of(a) == token);
+    assert_int_not_equal(hf_lock_try(b, NULL), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(hf_lock_timed(b, 3000, &w->err), 0);
+    assert_true(token_of(b) > token);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    world_is_clean(w);
+}
+
+static void waiter_survives_restart(struct world *w, enum hf_fairness fair)
+{
+    hf_lock *a = world_lock(w, w->server->url, 10000, 5000, fair);
+    hf_lock *b = world_lock(w, w->server->url, 10000, 5000, fair);
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    t = taker_start(w, b, 30000);
+    assert_true(WAIT_FOR(zk_server_number(w->server, "zk_watch_count") > 0));
+    zk_server_kill(w->server);
+    assert_int_equal(zk_server_again(w->server), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    /* It had to connect again, and is told. */
+    taker_gets_it(t, 4000);
+    world_is_clean(w);
+}
+
+static void test_restart_waiter_goes_on(void **state)
+{
+    waiter_survives_restart(*state, HF_FAIR);
+}
+
+static void test_restart_unfair_waiter_goes_on(void **state)
+{
+    waiter_survives_restart(*state, HF_UNFAIR);
+}
+
+/* Shorter than the wait and than op_timeout: nobody notices. */
+static void test_restart_during_timed_acquire(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server->url, 30000, 10000, HF_FAIR_DEFAULT);
+    struct taker *t;
+
+    world_free_for_all(w, a);
+    zk_server_kill(w->server);
+    t = taker_start(w, a, 20000);
+    assert_false(WAIT_FOR_MS(taker_back(t), 500));
+    assert_int_equal(zk_server_again(w->server), 0);
+    taker_gets_it(t, 4000);
+    world_is_clean(w);
+}
+
+/* ---- stopped ------------------------------------------------------------ */
+
+static void test_stopped_acquire_times_out_and_leaves_nothing(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server->url, 30000, 700, HF_FAIR_DEFAULT);
+    hf_lock *b = world_near(w);
+    int64_t began;
+
+    world_free_for_all(w, a);
+    assert_int_equal(zk_server_stop(w->server), 0);
+    began = wait_now();
+    assert_int_not_equal(hf_lock_timed(a, 500, &w->err), 0);
+    assert_true(wait_ms_since(began) < 1500);
+    began = wait_now();
+    assert_int_not_equal(hf_lock_try(a, &w->err), 0);
+    assert_true(wait_ms_since(began) < 1700);
+    assert_int_equal(zk_server_continue(w->server), 0);
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+static void test_stopped_claim_ends_at_its_deadline(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server->url, 1000, 300, HF_FAIR_DEFAULT);
+    int64_t deadline;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    assert_int_equal(zk_server_stop(w->server), 0);
+    deadline = deadline_of(a);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 3000));
+    /* A renewal may have been on its way back; then at the next deadline. */
+    assert_true(wait_now() < deadline + 1300 * MS);
+    assert_int_equal(zk_server_continue(w->server), 0);
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    world_is_clean(w);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+/* ---- the session is over ------------------------------------------------ */
+
+/* The server forgets us while nothing passes; then we learn it. */
+static void test_expired_session_is_replaced(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 1000, 500), *b = world_near(w);
+    uint64_t token;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    token = token_of(a);
+    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
+    assert_int_equal(hf_lock_timed(b, 4000, &w->err), 0);
+    assert_int_equal(hf_lock_check(a), HF_ELOST);
+    assert_true(token_of(b) > token);
+    world_heal(w);
+    assert_true(WAIT_FOR_MS(world_heard_loss(w, 0), 5000));
+    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
+    assert_int_equal(hf_lock_check(b), 0);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    world_free_for_all(w, a);
+    assert_int_equal(hf_lock_timed(a, 3000, &w->err), 0);
+    assert_true(token_of(a) > token);
+    /* The new session is kept like the old one. */
+    assert_false(WAIT_FOR_MS(hf_lock_check(a) != 0, 2500));
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_is_clean(w);
+}
+
+static void test_expired_session_of_a_waiter(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_far(w, 1000, 10000);
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    t = taker_start(w, b, 20000);
+    world_has_entries(w, 2);
+    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
+    world_has_entries(w, 1); /* its place is gone */
+    world_heal(w);
+    world_has_entries(w, 2); /* it has queued again, by itself */
+    assert_false(taker_back(t));
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    taker_gets_it(t, 2000);
+    world_is_clean(w);
+}
+
+/* ---- meddling ----------------------------------------------------------- */
+
+static void delete_hold(struct world *w)
+{
+    char path[256];
+
+    world_first_entry(w, path, sizeof(path));
+    assert_int_equal(zk_hand_delete(zk_server_hand(w->server), path), 0);
+}
+
+static void test_deleted_node_is_learned(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server->url, 1500, 1000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_near(w);
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    delete_hold(w);
+    assert_int_equal(hf_lock_timed(b, 3000, &w->err), 0);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 1500));
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    assert_int_equal(hf_lock_check(b), 0);
+    world_has_entries(w, 1);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    world_is_clean(w);
+}
+
+/* A waiter whose entry was deleted is no waiter any more, and queues again. */
+static void test_deleted_place_is_taken_again(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    struct String_vector names = {0};
+    char first[256], path[256];
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    t = taker_start(w, b, 20000);
+    world_has_entries(w, 2);
+    world_first_entry(w, first, sizeof(first));
+    assert_int_equal(zk_hand_children(zk_server_hand(w->server), NODE, &names),
+                     0);
+    for (int i = 0; i < names.count; i++) {
+        snprintf(path, sizeof(path), NODE "/%s", names.data[i]);
+        if (strcmp(path, first) != 0)
+            zk_hand_delete(zk_server_hand(w->server), path);
+    }
+    deallocate_String_vector(&names);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    taker_gets_it(t, 3000);
+    world_is_clean(w);
+}
+
+static void test_parent_swept_between(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w);
+
+    for (int i = 0; i < 3; i++) {
+        world_free_for_all(w, a);
+        world_is_clean(w); /* with its container */
+    }
+}
+
+struct sweeper {
+    struct zk_server *server;
+    uint32_t over; /* atomic */
+    long swept;
+};
+
+static void *sweep(void *arg)
+{
+    struct sweeper *s = arg;
+    char host[32];
+    struct zk_hand *h;
+
+    snprintf(host, sizeof(host), "127.0.0.1:%d", s->server->port);
+    h = zk_hand_open(host, 10000);
+    while (h && !__atomic_load_n(&s->over, __ATOMIC_ACQUIRE))
+        s->swept += zk_hand_delete(h, NODE) == 0;
+    zk_hand_close(h);
+    return NULL;
+}
+
+/* At every moment at which nobody is below it. */
+static void test_parent_swept_all_the_time(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    struct sweeper s = {.server = w->server};
+    pthread_t thread;
+    struct taker *t;
+    uint64_t last = 0;
+
+    assert_int_equal(pthread_create(&thread, NULL, sweep, &s), 0);
+    for (int i = 0; i < 150; i++) {
+        assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+        assert_true(token_of(a) > last);
+        last = token_of(a);
+        t = i % 10 ? NULL : taker_start(w, b, 5000);
+        if (t)
+            world_has_entries(w, 2);
+        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        if (t)
+            taker_gets_it(t, 3000);
+    }
+    __atomic_store_n(&s.over, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    assert_true(s.swept > 10);
+    world_is_clean(w);
+}
+
+/* An entry that nobody knows: we do not guess. */
+static void test_stranger_is_named(void **state)
+{
+    struct world *w = *state;
+    struct zk_hand *h = zk_server_hand(w->server);
+    hf_lock *a = world_near(w);
+
+    assert_int_equal(
+        zk_hand_create(h, NODE, NULL, ZOO_CONTAINER, NULL, 0, NULL), 0);
+    assert_int_equal(zk_hand_create(h, NODE "/what-is-this", NULL,
+                                    ZOO_EPHEMERAL, NULL, 0, NULL),
+                     0);
+    assert_int_equal(hf_lock_try(a, &w->err), HF_EPROTO);
+    assert_non_null(strstr(w->err.text, "what-is-this"));
+    assert_int_equal(zk_hand_delete(h, NODE "/what-is-this"), 0);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+/* Another lock's node below ours is none of our business. */
+static void test_deeper_names_are_other_locks(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *deep = NULL;
+
+    assert_int_equal(
+        hf_lock_new(w->clients[0], "n/deep", 6, NULL, &deep, &w->err), 0);
+    assert_int_equal(hf_lock_try(deep, &w->err), 0);
+    world_free_for_all(w, a);
+    assert_int_equal(hf_lock_release(deep, NULL), 0);
+    assert_int_equal(hf_lock_free(deep), 0);
+    world_is_clean(w);
+}
+
+int run_server_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_restart_hold_survives),
+        T(test_restart_waiter_goes_on),
+        T(test_restart_unfair_waiter_goes_on),
+        T(test_restart_during_timed_acquire),
+        T(test_stopped_acquire_times_out_and_leaves_nothing),
+        T(test_stopped_claim_ends_at_its_deadline),
+        T(test_expired_session_is_replaced),
+        T(test_expired_session_of_a_waiter),
+        T(test_deleted_node_is_learned),
+        T(test_deleted_place_is_taken_again),
+        T(test_parent_swept_between),
+        T(test_parent_swept_all_the_time),
+        T(test_stranger_is_named),
+        T(test_deeper_names_are_other_locks),
+    };
+
+    return cmocka_run_group_tests_name("zookeeper: the server", tests,
+                                       group_one, group_one_end);
+}

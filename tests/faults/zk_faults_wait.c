@@ -1,0 +1,231 @@
+/* Who is woken: one of a fair queue, the whole herd of an unfair one. */
+#include "zk_faults.h"
+
+#define WAITERS 100
+#define THREADS 16
+
+/* Clients of their own, in one process: each is a waiter at the server. */
+struct herd {
+    hf_client *holder, *client[WAITERS];
+    hf_lock *held, *lock[WAITERS];
+    int granted[WAITERS]; /* 1: has it; negative: a code */
+};
+
+static void note(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result ? result : 1;
+}
+
+static hf_lock *new_lock(hf_client *c, enum hf_fairness fairness)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+
+    opt.fairness = fairness;
+    opt.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_lock_new(c, "n", 1, &opt, &lock, NULL), 0);
+    return lock;
+}
+
+static void gather(struct herd *h, struct world *w, enum hf_fairness fairness)
+{
+    assert_int_equal(hf_open(w->server->url, NULL, &h->holder, &w->err), 0);
+    h->held = new_lock(h->holder, fairness);
+    assert_int_equal(hf_lock_timed(h->held, 5000, &w->err), 0);
+    for (int i = 0; i < WAITERS; i++) {
+        assert_int_equal(hf_open(w->server->url, NULL, &h->client[i], &w->err),
+                         0);
+        h->lock[i] = new_lock(h->client[i], fairness);
+        assert_int_equal(hf_lock_acquire_async(h->lock[i], NULL, note,
+                                               &h->granted[i], &w->err),
+                         0);
+    }
+    assert_true(
+        WAIT_FOR(zk_server_number(w->server, "zk_watch_count") >= WAITERS));
+}
+
+static int who_has_it(struct herd *h)
+{
+    for (int i = 0; i < WAITERS; i++) {
+        hf_client_dispatch(h->client[i]);
+        if (h->granted[i])
+            return i;
+    }
+    return -1;
+}
+
+static long woken(struct world *w)
+{
+    return zk_server_number(w->server, "zk_sum_node_deleted_watch_count") +
+           zk_server_number(w->server, "zk_sum_node_children_watch_count") +
+           zk_server_number(w->server, "zk_sum_node_changed_watch_count") +
+           zk_server_number(w->server, "zk_sum_node_created_watch_count");
+}
+
+static void scatter(struct herd *h)
+{
+    hf_close(h->holder);
+    hf_lock_free(h->held);
+    for (int i = 0; i < WAITERS; i++) {
+        hf_close(h->client[i]);
+        hf_lock_free(h->lock[i]);
+    }
+}
+
+/* Wake-ups of one release, and of the next. */
+static void release_twice(struct world *w, enum hf_fairness fairness,
+                          long first[2], long second[2])
+{
+    struct herd *h = calloc(1, sizeof(*h));
+    long before;
+    int one;
+
+    assert_non_null(h);
+    gather(h, w, fairness);
+    before = woken(w);
+    assert_int_equal(hf_lock_release(h->held, &w->err), 0);
+    assert_true(WAIT_FOR(who_has_it(h) >= 0));
+    one = who_has_it(h);
+    assert_int_equal(h->granted[one], 1);
+    first[1] = woken(w) - before;
+    first[0] = one;
+    /* Those who did not get it watch again. */
+    assert_true(
+        WAIT_FOR(zk_server_number(w->server, "zk_watch_count") >= WAITERS - 1));
+    before = woken(w);
+    h->granted[one] = 0;
+    assert_int_equal(hf_lock_release(h->lock[one], &w->err), 0);
+    assert_true(WAIT_FOR(who_has_it(h) >= 0));
+    second[0] = who_has_it(h);
+    second[1] = woken(w) - before;
+    scatter(h);
+    free(h);
+    world_is_clean(w);
+}
+
+static void test_fair_release_wakes_one(void **state)
+{
+    struct world *w = *state;
+    long first[2], second[2];
+
+    release_twice(w, HF_FAIR, first, second);
+    print_message("fair, %d waiters: %ld and %ld woken\n", WAITERS, first[1],
+                  second[1]);
+    assert_int_equal(first[1], 1);
+    assert_int_equal(second[1], 1);
+    /* In the order in which they came. */
+    assert_int_equal(first[0], 0);
+    assert_int_equal(second[0], 1);
+}
+
+static void test_unfair_release_wakes_the_herd(void **state)
+{
+    struct world *w = *state;
+    long first[2], second[2];
+
+    release_twice(w, HF_UNFAIR, first, second);
+    print_message("unfair, %d waiters: %ld and %ld woken\n", WAITERS, first[1],
+                  second[1]);
+    assert_true(first[1] >= WAITERS);
+    assert_true(second[1] >= WAITERS - 1);
+}
+
+/* ---- threads ------------------------------------------------------------- */
+
+struct crowd {
+    hf_lock *lock;
+    uint32_t waiting; /* atomic */
+    int failed;       /* atomic */
+};
+
+static void *take_and_give(void *arg)
+{
+    struct crowd *c = arg;
+
+    __atomic_add_fetch(&c->waiting, 1, __ATOMIC_RELAXED);
+    if (hf_lock_timed(c->lock, 20000, NULL) || hf_lock_release(c->lock, NULL))
+        __atomic_add_fetch(&c->failed, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+/* However many threads of a process wait, it has one node. */
+static void test_threads_of_a_process_are_one_waiter(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    struct crowd c = {.lock = b};
+    pthread_t thread[THREADS];
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, take_and_give, &c),
+                         0);
+    assert_true(
+        WAIT_FOR(__atomic_load_n(&c.waiting, __ATOMIC_RELAXED) == THREADS));
+    world_has_entries(w, 2);
+    assert_false(WAIT_FOR_MS(zk_server_children(w->server, NODE) != 2, 300));
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    assert_int_equal(c.failed, 0);
+    world_is_clean(w);
+}
+
+/* ---- to and fro ---------------------------------------------------------- */
+
+#define ROUNDS 200
+
+static void *play(void *arg)
+{
+    hf_lock *lock = arg;
+    intptr_t failed = 0;
+
+    for (int i = 0; i < ROUNDS; i++)
+        failed |=
+            hf_lock_acquire(lock, NULL, NULL) || hf_lock_release(lock, NULL);
+    return (void *)failed;
+}
+
+/* A watch that was set too late would cost a safety look, almost 2 s. */
+static void to_and_fro(struct world *w, enum hf_fairness fair)
+{
+    hf_lock *a = world_lock(w, w->server->url, 30000, 5000, fair);
+    hf_lock *b = world_lock(w, w->server->url, 30000, 5000, fair);
+    int64_t began = wait_now();
+    pthread_t thread;
+    void *failed;
+
+    assert_int_equal(pthread_create(&thread, NULL, play, a), 0);
+    assert_null(play(b));
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    if (wait_ms_since(began) > 20000)
+        fail_msg("%d ms", (int)wait_ms_since(began));
+    world_is_clean(w);
+}
+
+static void test_fair_hand_overs_are_heard(void **state)
+{
+    to_and_fro(*state, HF_FAIR);
+}
+
+static void test_unfair_hand_overs_are_heard(void **state)
+{
+    to_and_fro(*state, HF_UNFAIR);
+}
+
+int run_wait_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_fair_release_wakes_one),
+        T(test_unfair_release_wakes_the_herd),
+        T(test_threads_of_a_process_are_one_waiter),
+        T(test_fair_hand_overs_are_heard),
+        T(test_unfair_hand_overs_are_heard),
+    };
+
+    return cmocka_run_group_tests_name("zookeeper: waiters", tests, group_one,
+                                       group_one_end);
+}

@@ -94,6 +94,11 @@ hf_client *conf_open_ttl(int64_t ttl_ms)
     return conf_open_with(&opt);
 }
 
+hf_client *conf_open_long(void)
+{
+    return conf_open_ttl(conf.session ? 200000 : 0);
+}
+
 const char *conf_url_with(const char *option)
 {
     static char url[1024];
@@ -401,6 +406,7 @@ void conf_check_record(struct record *r, struct history *h, int64_t ttl_ms)
         .tick_ns = (conf.tick_ms ? conf.tick_ms : 100) * ms,
         .wake_ns = 2000 * ms,
         .grace_ns = 2000 * ms, /* of a loaded machine */
+        .mingled = conf.session,
         .stop_keeps = conf.local,
     };
     struct history_verdict v = {0};

@@ -135,11 +135,7 @@ static const char *const zk_reserved[] = {
 
 static long zk_left(void)
 {
-    long n = zk_server_nodes(&zk.server[0]);
-
-    if (n)
-        zk_server_print_nodes(&zk.server[0]);
-    return n;
+    return zk_server_nodes(&zk.server[0]);
 }
 
 static const char *zk_url_at(int port)
@@ -156,6 +152,7 @@ static int start_zk(bool three)
 
     if (three ? zk_ensemble_start(&zk) : zk_server_start(first))
         return -1;
+    zk_server_hand(first); /* its descriptor is none that a case leaves */
     snprintf(url, sizeof(url), "%s", three ? zk.url : first->url);
     conf.url = url;
     conf.port = first->port;

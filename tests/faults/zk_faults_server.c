@@ -253,7 +253,8 @@ static void test_parent_swept_all_the_time(void **state)
 
     assert_int_equal(pthread_create(&thread, NULL, sweep, &s), 0);
     for (int i = 0; i < 150; i++) {
-        assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+        if (hf_lock_timed(a, 5000, &w->err))
+            fail_msg("the %dth: %s", i, w->err.text);
         assert_true(token_of(a) > last);
         last = token_of(a);
         t = i % 10 ? NULL : taker_start(w, b, 5000);

@@ -7,12 +7,14 @@
  * for a verdict. A history knows nothing of holdfast's insides: it has calls,
  * what they returned, and the faults that were made.
  *
- *   ME     the resource accepts no token lower than the highest it saw, and
- *          its counter ends at the number of accepted writes
+ *   ME     the resource accepts no token lower than the highest it saw (that of
+ *          a shared hold: than the highest exclusive one), and its counter
+ *          ends at the number of accepted writes
  *   CLAIM  owners who exclude each other never say "held" at one time, and no
  *          more permits are out than there are
  *   TOK    tokens of exclusive holds are unique to a process, and rise from
- *          holder to holder; those of shared holds do not fall
+ *          holder to holder; those of shared holds do not fall, or are in no
+ *          order among themselves
  *   BOUND  after a death the next acquire succeeds within TTL + tick + 1 s
  *   WAKE   never free for all who wait for longer than wake_ns
  *   RET    every call is back by its deadline + 1 s
@@ -67,7 +69,7 @@ struct history_event {
     uint64_t token;
     uint64_t value;
     uint32_t lock, owner, process;
-    uint32_t share, whole; /* CALL */
+    uint32_t share, whole; /* CALL; READ, WRITE: share 1 if it is shared */
     int32_t result;
     uint8_t kind;
 };
@@ -86,7 +88,8 @@ struct history_rules {
     uint32_t turns;   /* hand-overs that one grant allows */
     bool lossy;       /* the server forgot holds: CLAIM cannot be asked for */
     bool unhurried;   /* nothing is asked about waiting: BOUND, WAKE */
-    bool stop_keeps;  /* a stopped process keeps what it holds (shm) */
+    bool mingled;    /* tokens of shared holds have no order among themselves */
+    bool stop_keeps; /* a stopped process keeps what it holds (shm) */
 };
 
 struct history_verdict {

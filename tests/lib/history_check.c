@@ -3,10 +3,19 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+static void raise_to(struct place *p, uint64_t token, bool exclusive)
+{
+    if (token > p->token)
+        p->token = token;
+    if (exclusive && token > p->exclusive)
+        p->exclusive = token;
+}
+
 bool history_check_me(const struct history *h, const struct history_rules *r,
                       struct history_verdict *v)
 {
     struct table t = history_table_new(h);
+    uint64_t bar;
     bool ok = true;
 
     (void)r;
@@ -16,11 +25,12 @@ bool history_check_me(const struct history *h, const struct history_rules *r,
 
         if ((e->kind != HISTORY_READ && e->kind != HISTORY_WRITE) || e->result)
             continue;
-        if (e->token < p->token)
+        bar = e->share ? p->exclusive : p->token;
+        if (e->token < bar)
             ok = history_against(v, "ME", h, i,
                                  "token %" PRIu64 " accepted after %" PRIu64,
-                                 e->token, p->token);
-        p->token = e->token;
+                                 e->token, bar);
+        raise_to(p, e->token, !e->share);
         if (e->kind == HISTORY_WRITE) {
             p->writes++;
             p->value = e->value;
@@ -100,10 +110,9 @@ static bool tok_returned(struct table *t, const struct history *h, size_t i,
         return history_against(v, "TOK", h, i,
                                "lock %u: token %" PRIu64 " after %" PRIu64,
                                e->lock, e->token, s->floor);
-    if (e->token > p->token) {
-        p->token = e->token;
+    if (e->token > p->token)
         p->token_process = e->process;
-    }
+    raise_to(p, e->token, is_exclusive(t, e->lock, s->wish));
     return true;
 }
 
@@ -173,7 +182,9 @@ bool history_check_tok(const struct history *h, const struct history_rules *r,
         struct stand *s = stand_of(&t, e);
 
         if (e->kind == HISTORY_CALL) {
-            s->floor = t.place[e->lock].token;
+            s->floor = r->mingled && e->share != e->whole
+                           ? t.place[e->lock].exclusive
+                           : t.place[e->lock].token;
             s->floor_process = t.place[e->lock].token_process;
         } else if (e->kind == HISTORY_RETURN && !e->result) {
             bool known = *mine == e->token ||

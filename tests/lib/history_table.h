@@ -27,6 +27,7 @@ struct stand {
 
 struct place { /* of one lock */
     uint64_t token;
+    uint64_t exclusive; /* the highest of these */
     uint64_t value;
     uint64_t writes;
     int64_t free_at, excused, killed;

@@ -19,11 +19,11 @@ struct log {
 };
 
 struct record {
-    uint32_t ready;     /* atomic: 0, 1: somebody makes it, 2 */
-    uint32_t over;      /* atomic */
-    pthread_mutex_t mu; /* robust: of the resource */
-    uint64_t token, value;
-    uint64_t writes;
+    uint32_t ready;            /* atomic: 0, 1: somebody makes it, 2 */
+    uint32_t over;             /* atomic */
+    pthread_mutex_t mu;        /* robust: of the resource */
+    uint64_t token, exclusive; /* the highest, of all and of these */
+    uint64_t value, writes;
     struct log log[RECORD_OWNERS];
     uint64_t uses_len; /* atomic */
     struct history_event uses[USES];
@@ -96,17 +96,28 @@ static void note(const struct record_owner *o, struct history_event e)
 
 /* ---- the resource ------------------------------------------------------ */
 
+/* Holders of an exclusive token come after all whom it saw; those who share
+ * came at one time, in any order, and after the last exclusive one. */
+static void raise_to(struct record *r, uint64_t token, bool exclusive)
+{
+    if (token > r->token)
+        r->token = token;
+    if (exclusive)
+        r->exclusive = token;
+}
+
 /* A process that was killed in here has written its event, or has not: the
  * value is that of the last one. */
 static void enter(struct record *r)
 {
     if (pthread_mutex_lock(&r->mu) != EOWNERDEAD)
         return;
-    r->value = r->writes = r->token = 0;
+    r->value = r->writes = r->token = r->exclusive = 0;
     for (uint64_t i = 0; i < r->uses_len; i++) {
         const struct history_event *e = &r->uses[i];
 
-        r->token = e->token > r->token ? e->token : r->token;
+        if (!e->result)
+            raise_to(r, e->token, !e->share);
         if (e->kind == HISTORY_WRITE && !e->result) {
             r->value = e->value;
             r->writes++;
@@ -117,23 +128,24 @@ static void enter(struct record *r)
 
 /* 0, or ELOST: somebody with a higher token was here. */
 static int use(const struct record_owner *o, int kind, uint64_t token,
-               uint64_t *value)
+               bool shared, uint64_t *value)
 {
     struct record *r = o->record;
     struct history_event e = {.kind = (uint8_t)kind,
                               .token = token,
+                              .share = shared,
                               .owner = o->owner,
                               .process = o->process};
 
     enter(r);
-    e.result = token < r->token ? HF_ELOST : 0;
+    e.result = token < (shared ? r->exclusive : r->token) ? HF_ELOST : 0;
     if (!e.result && kind == HISTORY_READ)
         *value = r->value;
     e.value = *value;
     e.at = wait_now();
     append(r->uses, USES, &r->uses_len, &e);
     if (!e.result) {
-        r->token = token;
+        raise_to(r, token, !shared);
         r->value = *value;
         r->writes += kind == HISTORY_WRITE;
     }
@@ -233,11 +245,12 @@ static int round_of(const struct record_owner *o, const hf_acquire_options *opt,
         return 0;
     if (rc)
         return rc;
-    if (token && !use(o, HISTORY_READ, token, &value) && !is_shared(o, opt)) {
+    if (token && !use(o, HISTORY_READ, token, is_shared(o, opt), &value) &&
+        !is_shared(o, opt)) {
         value++;
         if (value % 8 == 0)
             sched_yield(); /* with the lock held: somebody else may try */
-        use(o, HISTORY_WRITE, token, &value);
+        use(o, HISTORY_WRITE, token, false, &value);
     }
     if (downgrades)
         rc = turn_to_reading(o);

@@ -80,7 +80,7 @@ static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
     fprintf(f,
             "tickTime=%d\ninitLimit=100\nsyncLimit=50\ndataDir=%s\n"
             "clientPort=%d\nclientPortAddress=127.0.0.1\n"
-            "minSessionTimeout=%d\nmaxSessionTimeout=60000\n"
+            "minSessionTimeout=%d\nmaxSessionTimeout=400000\n"
             "maxClientCnxns=0\nadmin.enableServer=false\n"
             "4lw.commands.whitelist=*\n",
             ZK_TICK_MS, s->dir, s->port, 2 * ZK_TICK_MS);

@@ -111,6 +111,12 @@ static void test_inspect_shows_a_fixed_lease_and_a_label(void)
     OK(hf_close(c));
 }
 
+/* Who watches the one node of an unfair lock is known to ZooKeeper alone. */
+static bool shows_waiters(void)
+{
+    return !conf.session || conf.fairness == HF_FAIR;
+}
+
 /* A hundred threads that want one mutex are one waiter at the server. */
 static void test_inspect_a_client_is_one_waiter(void)
 {
@@ -128,7 +134,7 @@ static void test_inspect_a_client_is_one_waiter(void)
     }
     for (int i = 0; i < THREADS; i += 33)
         conf_thread_asleep(&t[i].t);
-    COMES(waiters(a, name) == 1);
+    COMES(waiters(a, name) == (shows_waiters() ? 1 : 0));
     for (int i = 0; i < THREADS; i++)
         __atomic_store_n(&t[i].let_go, 1, __ATOMIC_RELEASE);
     OK(hf_lock_release(held, E));

@@ -39,6 +39,7 @@ static void test_entry_forms(void **state)
     assert_form(BARE "__lock__0000000003", ZK_FORM_KAZOO_LOCK, 3, BARE);
     assert_form(BARE "__rlock__0000000003", ZK_FORM_KAZOO_READ, 3, BARE);
     assert_form("lock", ZK_FORM_UNFAIR, 0, "");
+    assert_form("_h_" UUID, ZK_FORM_HOLDER, 0, UUID);
     assert_form("locks", ZK_FORM_SEMAPHORE, 0, "");
     assert_form("leases", ZK_FORM_SEMAPHORE, 0, "");
     assert_form("latch", ZK_FORM_LATCH, 0, "");
@@ -71,6 +72,8 @@ static void test_entry_strangers(void **state)
         "x-00000000deadbeef-0000000001",
         "_d_" UUID "-",
         "_d_" UUID "-1x",
+        "_h_" UUID "-1",
+        "_h_" BARE,
         "Lock",
     };
     struct zk_entry e;
@@ -233,6 +236,7 @@ static void test_place_sees_other_kinds(void **state)
         {"latch-0000000001", true, true, true, true},
         {"lease-0000000001", true, true, true, true},
         {"lock", true, true, true, false},
+        {"_h_" UUID, true, true, true, false},
         {"locks", true, true, true, true},
         {"leases", true, true, true, true},
         {"latch", true, true, true, true},
@@ -260,6 +264,22 @@ static void test_place_sees_other_kinds(void **state)
                              ZK_NOBODY,
                          want[i].unfair);
     }
+}
+
+/* There is one holder, with lock and without. */
+static void test_place_beside_a_holder_of_an_unfair_mutex(void **state)
+{
+    char *child[] = {"lock", "_h_00000000-4b5a-4697-8877-665544332211",
+                     "_h_" UUID};
+    struct zk_place p = place_with(child, NULL, 2, child[1], ZK_RULE_UNFAIR);
+
+    (void)state;
+    assert_true(p.here);
+    assert_int_equal(p.ahead, 0);
+    p = PLACE(child, child[1], ZK_RULE_UNFAIR);
+    assert_int_equal(p.ahead, 1);
+    assert_int_equal(p.watch, 2);
+    assert_int_equal(p.mismatch, ZK_NOBODY);
 }
 
 /* They see us, and it is they who leave. */
@@ -309,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_place_of_readers_and_writers),
         cmocka_unit_test(test_place_behind_a_read_within_a_write),
         cmocka_unit_test(test_place_sees_other_kinds),
+        cmocka_unit_test(test_place_beside_a_holder_of_an_unfair_mutex),
         cmocka_unit_test(test_place_does_not_mind_other_kinds_behind),
         cmocka_unit_test(test_place_where_the_sequence_sticks),
     };

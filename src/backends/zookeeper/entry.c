@@ -111,6 +111,16 @@ static bool read_mark(const char *s, struct zk_entry *e)
     return true;
 }
 
+static bool read_holder(const char *s, struct zk_entry *e)
+{
+    if (strncmp(s, "_h_", 3) != 0 || !is_uuid(s + 3) || s[39])
+        return false;
+    e->uuid = s + 3;
+    e->uuid_len = 36;
+    e->form = ZK_FORM_HOLDER;
+    return true;
+}
+
 static bool read_word(const char *s, struct zk_entry *e)
 {
     static const struct stem words[] = {
@@ -131,7 +141,7 @@ static bool read_word(const char *s, struct zk_entry *e)
 bool hf__zk_entry_parse(const char *child, struct zk_entry *e)
 {
     static bool (*const readers[])(const char *, struct zk_entry *) = {
-        read_curators, read_kazoos, read_word, read_mark};
+        read_curators, read_kazoos, read_word, read_mark, read_holder};
 
     for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++) {
         *e = (struct zk_entry){.name = child, .uuid = ""};
@@ -176,6 +186,10 @@ void hf__zk_entry_prefix(enum zk_form form, const char *uuid,
     bool kazoo = form == ZK_FORM_KAZOO_LOCK || form == ZK_FORM_KAZOO_READ;
     const struct stem *stem = kazoo ? kazoos : curators;
 
+    if (form == ZK_FORM_HOLDER) {
+        stpcpy(stpcpy(out, "_h_"), uuid);
+        return;
+    }
     if (kazoo)
         out = put_bare(out, uuid);
     else
@@ -232,6 +246,8 @@ static enum effect effect_of(enum zk_form form, enum zk_rule rule)
         return DIFFERS;
     case ZK_FORM_UNFAIR:
         return rule == ZK_RULE_UNFAIR ? FREE : CLASHES;
+    case ZK_FORM_HOLDER:
+        return rule == ZK_RULE_UNFAIR ? BLOCKS : CLASHES;
     case ZK_FORM_SEMAPHORE:
     case ZK_FORM_LATCH:
         return CLASHES;
@@ -285,7 +301,7 @@ void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
             note(&p->mismatch, i);
         if (effect == FREE || effect == CLASHES || !is_before(&e, mine, &tied))
             continue;
-        if (tied)
+        if (tied && rule != ZK_RULE_UNFAIR)
             note(&p->tied, i);
         if (effect == DIFFERS) {
             note(&p->mismatch, i);

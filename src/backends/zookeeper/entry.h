@@ -10,6 +10,7 @@
  *     <32 hex>__lock__<seq>     kazoo's Lock and WriteLock
  *     <32 hex>__rlock__<seq>    kazoo's ReadLock
  *     lock                      the unfair mutex
+ *     _h_<uuid>                 who has it, if it is one of ours
  *     locks, leases             of a semaphore
  *     latch                     the count of a latch
  *     _d_<uuid>-<request>       who counted a latch down
@@ -38,6 +39,7 @@ enum zk_form {
     ZK_FORM_KAZOO_LOCK,
     ZK_FORM_KAZOO_READ,
     ZK_FORM_UNFAIR,
+    ZK_FORM_HOLDER,
     ZK_FORM_SEMAPHORE, /* one of the nodes below which a semaphore is kept */
     ZK_FORM_LATCH,
     ZK_FORM_MARK,
@@ -76,7 +78,7 @@ enum zk_rule {
     ZK_RULE_MUTEX,
     ZK_RULE_WRITE,
     ZK_RULE_READ,
-    ZK_RULE_UNFAIR, /* nobody is before it; others are another kind */
+    ZK_RULE_UNFAIR, /* whoever has it is before us; others are another kind */
 };
 
 /* Which of the children, or none. */
@@ -95,8 +97,8 @@ struct zk_place {
 
 /*
  * The place of `mine` among the children of its node. czxid has one number for
- * each child, 0 where it is not known; or is NULL. mine->name is NULL for
- * ZK_RULE_UNFAIR, and for who asks whether it would have to wait at the end.
+ * each child, 0 where it is not known; or is NULL. mine->name is NULL for who
+ * asks whether it would have to wait at the end.
  */
 void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
                   const struct zk_entry *mine, enum zk_rule, struct zk_place *);

@@ -1,12 +1,17 @@
 /*
  * The unfair mutex: one node, <path>/lock, and whoever can create it has the
  * lock. All others watch it, and when it goes all of them try.
+ *
+ * All who have had it have had the same node. So that nobody lets go of what
+ * is somebody else's by now (theirs was taken away), a second one of our own
+ * name is created and deleted with it, each time in one transaction.
  */
 #include "zookeeper.h"
 
 #include "entry.h"
 #include "path.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static zk_done_fn listed;
@@ -33,7 +38,7 @@ static int herd_ask(struct zk_line *line, struct hf__req *req)
         node = NULL;
     }
     if (!node) {
-        node = hf__zk_node_new(line, NULL, ZK_FORM_UNFAIR, req->hold_id);
+        node = hf__zk_node_new(line, NULL, ZK_FORM_HOLDER, req->hold_id);
         return node ? enter(node, false) : HF_ENOMEM;
     }
     if (!hf__zk_proved(line->z))
@@ -62,19 +67,33 @@ static void enter_again(struct zk_line *line, bool parents)
         hf__zk_finish(line->z, line->ask, rc);
 }
 
-static void is_taken(struct zk_line *line)
+/* Somebody has it: that child, when it goes, tells. */
+static void wait_for(struct zk_line *line, const char *child)
 {
     char path[ZK_WHOLE_MAX];
     int rc;
 
-    strcpy(path, line->node->path);
-    hf__zk_node_vanished(line->node);
     if (!line->ask->may_queue) {
         refuse(line, HF__BUSY);
         return;
     }
+    snprintf(path, sizeof(path), "%s/%s", line->path, child);
     rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE, path);
     hf__zk_finish(line->z, line->ask, rc ? rc : hf__zk_queued(line, line->ask));
+}
+
+static void is_taken(struct zk_line *line)
+{
+    hf__zk_node_vanished(line->node);
+    wait_for(line, ZK_UNFAIR);
+}
+
+/* We have what somebody else has not let go of: his lock was deleted, and he
+ * was not. */
+static void give_back(struct zk_line *line, const char *holder)
+{
+    hf__zk_node_drop(line->node, NULL);
+    wait_for(line, holder);
 }
 
 static void not_created(struct zk_line *line, struct zk_node *node)
@@ -98,10 +117,11 @@ static void not_created(struct zk_line *line, struct zk_node *node)
 static void judge(struct zk_line *line, const struct String_vector *children)
 {
     struct zk *z = line->z;
-    struct zk_entry nobody = {0};
+    struct zk_entry mine;
     struct zk_place place;
 
-    hf__zk_place(children->data, NULL, (size_t)children->count, &nobody,
+    hf__zk_entry_parse(hf__zk_node_name(line->node), &mine);
+    hf__zk_place(children->data, NULL, (size_t)children->count, &mine,
                  ZK_RULE_UNFAIR, &place);
     if (place.mismatch != ZK_NOBODY &&
         hf__zk_node_sweep(line->node, children->data[place.mismatch], listed))
@@ -111,6 +131,8 @@ static void judge(struct zk_line *line, const struct String_vector *children)
                                   "the name is used as another kind of lock: "
                                   "%.120s",
                                   children->data[place.mismatch]));
+    else if (place.ahead)
+        give_back(line, children->data[place.watch]);
     else
         hf__zk_finish(z, line->ask, hf__zk_granted(line, line->ask));
 }

@@ -58,8 +58,7 @@ static void put_count(struct count *c, uint64_t count)
     snprintf(c->data, sizeof(c->data), ZK_COUNT "%" PRIu64 " %s", count, round);
 }
 
-/* ---- looking ----------------------------------------------------------------
- */
+/* ---- looking ------------------------------------------------------------ */
 
 static void on_latch(struct zk *z, void *owner, int rc,
                      const struct zk_reply *reply)
@@ -121,8 +120,7 @@ static void look(struct count *c, void (*then)(struct zk_query *))
     hf__zk_query_wait(&c->base, then);
 }
 
-/* ---- ends
- * --------------------------------------------------------------------- */
+/* ---- ends --------------------------------------------------------------- */
 
 static void finish(struct count *c, int rc, uint64_t left)
 {
@@ -151,8 +149,7 @@ static int mismatch(const struct count *c)
                         c->other);
 }
 
-/* ---- the transaction
- * ------------------------------------------------------------ */
+/* ---- the transaction ---------------------------------------------------- */
 
 static void on_done(struct zk *z, void *owner, int rc,
                     const struct zk_reply *reply)
@@ -190,8 +187,7 @@ static void commit(struct count *c, zoo_op_t op[3])
     hf__zk_query_sent(&c->base, hf__zk_multi(z, 3, op, on_done, c));
 }
 
-/* ---- down
- * ----------------------------------------------------------------------- */
+/* ---- down --------------------------------------------------------------- */
 
 static void down(struct zk_query *);
 
@@ -233,8 +229,7 @@ static void down(struct zk_query *base)
     hf__zk_query_wait(base, was_down);
 }
 
-/* ---- set
- * ------------------------------------------------------------------------ */
+/* ---- set ---------------------------------------------------------------- */
 
 static void set(struct zk_query *);
 
@@ -329,8 +324,7 @@ static void set(struct zk_query *base)
     }
 }
 
-/* ---- all three
- * -------------------------------------------------------------------- */
+/* ---- all three ---------------------------------------------------------- */
 
 static void got(struct zk_query *base)
 {
@@ -379,8 +373,7 @@ int hf__zk_latch(struct zk *z, struct hf__query *q)
     return HF__PENDING;
 }
 
-/* ---- waiting
- * ----------------------------------------------------------------------- */
+/* ---- waiting ------------------------------------------------------------ */
 
 /* line->extra: what the present question waits for. */
 struct round {

@@ -11,8 +11,7 @@
 
 #define MANY 1000 /* entries of one list that are asked for more */
 
-/* ---- what each says --------------------------------------------------------
- */
+/* ---- what each says ----------------------------------------------------- */
 
 static bool begins(const char *data, int len, const char *text)
 {
@@ -129,8 +128,7 @@ const char *hf__zk_seen_path(const struct zk_seen *s, char out[ZK_WHOLE_MAX])
     return hf__zk_join(out, s->look->base.path, child);
 }
 
-/* ---- order ------------------------------------------------------------------
- */
+/* ---- order -------------------------------------------------------------- */
 
 /* Leases have no queue: they were granted as they were made. */
 static bool is_after(const struct zk_seen *a, const struct zk_seen *b)
@@ -193,8 +191,24 @@ static void drop_gone(struct zk_look *look)
     }
 }
 
-/* ---- who holds --------------------------------------------------------------
- */
+/* ---- who holds ---------------------------------------------------------- */
+
+static bool is_unfair(const struct zk_seen *s)
+{
+    return s->entry.form == ZK_FORM_UNFAIR || s->entry.form == ZK_FORM_HOLDER;
+}
+
+/* Where we know who has it, its lock is not another one. */
+static void drop_paired(struct zk_look *look)
+{
+    bool holder = false;
+
+    for (struct zk_seen *s = look->first; s; s = s->next)
+        holder = holder || (s->here && s->entry.form == ZK_FORM_HOLDER);
+    for (struct zk_seen *s = look->first; s && holder; s = s->next)
+        if (s->entry.form == ZK_FORM_UNFAIR)
+            s->here = false;
+}
 
 static void judge_queue(struct zk_look *look)
 {
@@ -208,8 +222,8 @@ static void judge_queue(struct zk_look *look)
         if (!any)
             look->kind =
                 reads || s->entry.form == ZK_FORM_WRITE ? HF_RWLOCK : HF_MUTEX;
-        look->unfair = look->unfair || s->entry.form == ZK_FORM_UNFAIR;
-        s->holds = s->entry.form == ZK_FORM_UNFAIR || (reads ? !writer : !any);
+        look->unfair = look->unfair || is_unfair(s);
+        s->holds = is_unfair(s) || (reads ? !writer : !any);
         writer = writer || !reads;
         any = true;
     }
@@ -249,6 +263,7 @@ static void judge(struct zk_query *base)
         hf__zk_query_end(base, base->rc);
         return;
     }
+    drop_paired(look);
     drop_gone(look);
     look->first = sorted(look->first);
     judge_queue(look);
@@ -258,8 +273,7 @@ static void judge(struct zk_query *base)
     look->then(look);
 }
 
-/* ---- the second trip
- * --------------------------------------------------------- */
+/* ---- the second trip ---------------------------------------------------- */
 
 static void on_entry(struct zk *z, void *owner, int rc,
                      const struct zk_reply *reply)
@@ -299,8 +313,7 @@ static void ask_each(struct zk_query *base)
     hf__zk_query_wait(base, judge);
 }
 
-/* ---- the first
- * ---------------------------------------------------------------- */
+/* ---- the first ---------------------------------------------------------- */
 
 static bool belongs(enum zk_form form, enum zk_where where)
 {
@@ -312,6 +325,7 @@ static bool belongs(enum zk_form form, enum zk_where where)
     case ZK_FORM_KAZOO_LOCK:
     case ZK_FORM_KAZOO_READ:
     case ZK_FORM_UNFAIR:
+    case ZK_FORM_HOLDER:
         return where == ZK_AT_NODE;
     case ZK_FORM_LEASE:
         return where == ZK_AT_LEASES;

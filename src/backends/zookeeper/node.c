@@ -68,19 +68,19 @@ struct zk_node *hf__zk_node_new(struct zk_line *line, const char *dir,
 {
     struct zk *z = line->z;
     size_t dir_len = dir ? strlen(dir) : line->path_len;
-    char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX] = ZK_UNFAIR;
+    char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX];
     struct zk_node *node = z->core->alloc(
         z->client, sizeof(*node) + dir_len + 1 + ZK_PREFIX_MAX + SEQUENCE_MAX);
 
     if (!node)
         return NULL;
     uuid_of(z, hold_id, uuid);
-    if (form != ZK_FORM_UNFAIR)
-        hf__zk_entry_prefix(form, uuid, stem);
+    hf__zk_entry_prefix(form, uuid, stem);
     node->z = z;
     node->line = line;
     node->hold_id = hold_id;
     node->form = form;
+    node->numbered = form == ZK_FORM_HOLDER;
     node->state = ZK_NODE_GONE;
     memcpy(node->path, dir ? dir : line->path, dir_len);
     node->path[dir_len] = '/';
@@ -189,7 +189,7 @@ static int look_for(struct zk_node *node)
 {
     char dir[ZK_WHOLE_MAX];
 
-    if (node->form == ZK_FORM_UNFAIR || node->numbered)
+    if (node->numbered)
         return hf__zk_exists(node->z, node->path, on_look, node);
     return hf__zk_list(node->z, dir_of(node, dir), on_look, node);
 }
@@ -203,6 +203,38 @@ static void delete_unlowered(struct zk_node *node)
     hf__zk_delete(node->z, path, NULL, NULL);
 }
 
+/* The node that all who want an unfair mutex try to create. */
+static const char *lock_of(const struct zk_node *node, char out[ZK_WHOLE_MAX])
+{
+    dir_of(node, out);
+    strcpy(out + node->dir_len, "/" ZK_UNFAIR);
+    return out;
+}
+
+/* Its lock goes with it: if that is not there, it goes alone. */
+static void on_pair_deleted(struct zk *z, void *owner, int rc,
+                            const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+
+    if (rc == ZNONODE && reply->results[0].err == ZOK &&
+        hf__zk_delete(z, node->path, on_delete, node) == 0)
+        return;
+    on_delete(z, owner, rc, reply);
+}
+
+static int delete_it(struct zk_node *node)
+{
+    char lock[ZK_WHOLE_MAX];
+    zoo_op_t op[2];
+
+    if (node->form != ZK_FORM_HOLDER)
+        return hf__zk_delete(node->z, node->path, on_delete, node);
+    zoo_delete_op_init(&op[0], node->path, -1);
+    zoo_delete_op_init(&op[1], lock_of(node, lock), -1);
+    return hf__zk_multi(node->z, 2, op, on_pair_deleted, node);
+}
+
 /* The next step towards its end, if one can be made now. */
 static void sweep(struct zk_node *node)
 {
@@ -214,7 +246,7 @@ static void sweep(struct zk_node *node)
     } else if (node->state == ZK_NODE_THERE) {
         if (node->lowered)
             delete_unlowered(node);
-        if (hf__zk_delete(node->z, node->path, on_delete, node) == 0) {
+        if (delete_it(node) == 0) {
             node->calls++;
             node->state = ZK_NODE_DELETING;
         }
@@ -355,6 +387,56 @@ void hf__zk_node_date(const struct zk_node *node)
     hf__zk_set(node->z, node->path, data, len, -1, NULL, NULL);
 }
 
+static void on_pair_created(struct zk *z, void *owner, int rc,
+                            const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+
+    (void)z;
+    (void)reply;
+    node->calls--;
+    node->state = rc == ZOK         ? ZK_NODE_THERE
+                  : hf__zk_lost(rc) ? ZK_NODE_UNSURE
+                                    : ZK_NODE_GONE;
+    node->refusal = rc;
+    if (!node->line && !node->calls)
+        settle(node);
+}
+
+/* With its lock, or not at all. The answer has no czxid: that is asked for in
+ * the same go, and tells as well whether it was there before. */
+static int create_pair(struct zk_node *node, const char *data, int len)
+{
+    struct zk *z = node->z;
+    char lock[ZK_WHOLE_MAX];
+    zoo_op_t op[2];
+    int rc;
+
+    zoo_create_op_init(&op[0], lock_of(node, lock), data, len, z->acl,
+                       ZOO_EPHEMERAL, NULL, 0);
+    zoo_create_op_init(&op[1], node->path, data, len, z->acl, ZOO_EPHEMERAL,
+                       NULL, 0);
+    rc = hf__zk_multi(z, 2, op, on_pair_created, node);
+    if (rc)
+        return rc;
+    node->calls++;
+    return hf__zk_node_check(node);
+}
+
+static int create_it(struct zk_node *node, const char *data, int len)
+{
+    int rc;
+
+    if (node->form == ZK_FORM_HOLDER)
+        return create_pair(node, data, len);
+    rc =
+        hf__zk_create(node->z, node->path, data, len,
+                      node->numbered ? ZOO_EPHEMERAL : ZOO_EPHEMERAL_SEQUENTIAL,
+                      on_create, node);
+    node->calls += rc == 0;
+    return rc;
+}
+
 int hf__zk_node_create(struct zk_node *node, bool parents)
 {
     const struct zk_line *line = node->line;
@@ -366,20 +448,13 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
     node->path[node->stem_len] = '\0';
     node->sent_at = z->core->now();
     if (!rc)
-        rc = hf__zk_create(z, node->path, data, len,
-                           node->form == ZK_FORM_UNFAIR || node->numbered
-                               ? ZOO_EPHEMERAL
-                               : ZOO_EPHEMERAL_SEQUENTIAL,
-                           on_create, node);
-    if (rc)
-        return rc;
-    node->calls++;
-    node->state = ZK_NODE_CREATING;
-    return 0;
+        rc = create_it(node, data, len);
+    if (!rc)
+        node->state = ZK_NODE_CREATING;
+    return rc;
 }
 
-/* ---- among its siblings ---------------------------------------------------
- */
+/* ---- among its siblings ------------------------------------------------- */
 
 static void on_list(struct zk *z, void *owner, int rc,
                     const struct zk_reply *reply)
@@ -413,7 +488,8 @@ static void on_stat(struct zk *z, void *owner, int rc,
     struct zk_node *node = owner;
 
     node->calls--;
-    node->refusal = ZOK;
+    if (node->state != ZK_NODE_GONE) /* or that is why */
+        node->refusal = ZOK;
     if (rc == ZOK && reply->stat->ephemeralOwner == z->session_id) {
         node->czxid = reply->stat->czxid;
         node->state = ZK_NODE_THERE;

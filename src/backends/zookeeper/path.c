@@ -83,8 +83,7 @@ static size_t plain(const char *s, size_t left)
     return is_taken(c, len) && hex_at(s, left) < 0 ? len : 0;
 }
 
-/* ---- there ----------------------------------------------------------------
- */
+/* ---- there -------------------------------------------------------------- */
 
 static bool is(const char *s, size_t len, const char *text)
 {

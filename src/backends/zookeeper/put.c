@@ -75,10 +75,6 @@ int hf__zk_put(struct zk *z, struct hf__query *q)
 
     if (!node || node->hold_id != q->req.hold_id || !node->held)
         return HF_ENOTOWNER;
-    if (node->form == ZK_FORM_UNFAIR)
-        return z->core->why(z->client, HF_ENOTSUP,
-                            "all holders of an unfair lock have the same node: "
-                            "only a fair one can guard a write");
     if (!z->up || node->lowered)
         return z->core->why(z->client, HF_EBACKEND,
                             "not connected; nothing was written");

@@ -4,13 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what all questions share
- * ------------------------------------------------ */
+/* ---- what all questions share ------------------------------------------- */
 
 const char *hf__zk_join(char out[ZK_WHOLE_MAX], const char *path,
                         const char *child)
 {
-    snprintf(out, ZK_WHOLE_MAX, "%s/%s", path, child);
+    size_t len = strnlen(path, ZK_WHOLE_MAX - 2);
+    size_t more = strnlen(child, ZK_WHOLE_MAX - 2 - len);
+
+    memcpy(out, path, len);
+    out[len++] = '/';
+    memcpy(out + len, child, more);
+    out[len + more] = '\0';
     return out;
 }
 
@@ -128,8 +133,7 @@ void hf__zk_queries_fini(struct zk *z)
         hf__zk_query_free(z->queries);
 }
 
-/* ---- inspect
- * ------------------------------------------------------------------ */
+/* ---- inspect ------------------------------------------------------------ */
 
 static bool same_owner(const struct zk_seen *a, const struct zk_seen *b)
 {
@@ -195,8 +199,7 @@ int hf__zk_inspect(struct zk *z, struct hf__query *q)
     return hf__zk_look(z, q, inspected);
 }
 
-/* ---- break, ask
- * ---------------------------------------------------------------- */
+/* ---- break, ask --------------------------------------------------------- */
 
 static void told(struct zk_query *base)
 {
@@ -222,10 +225,26 @@ static void on_told(struct zk *z, void *owner, int rc,
     hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc, ZNONODE));
 }
 
+/* With its lock; or alone, if that is not there. */
+static int take_pair(const struct zk_seen *s, struct zk_look *look)
+{
+    char path[ZK_WHOLE_MAX], lock[ZK_WHOLE_MAX];
+    zoo_op_t op[2];
+
+    zoo_delete_op_init(&op[0], hf__zk_seen_path(s, path), -1);
+    zoo_delete_op_init(&op[1], hf__zk_join(lock, look->base.path, ZK_UNFAIR),
+                       -1);
+    hf__zk_query_sent(&look->base,
+                      hf__zk_multi(look->base.z, 2, op, on_told, look));
+    return hf__zk_delete(look->base.z, path, on_told, look);
+}
+
 static int take_away(const struct zk_seen *s, struct zk_look *look)
 {
     char path[ZK_WHOLE_MAX];
 
+    if (s->entry.form == ZK_FORM_HOLDER)
+        return take_pair(s, look);
     return hf__zk_delete(look->base.z, hf__zk_seen_path(s, path), on_told,
                          look);
 }
@@ -277,8 +296,7 @@ int hf__zk_tell(struct zk *z, struct hf__query *q)
     return hf__zk_look(z, q, ask_all);
 }
 
-/* ---- all of them
- * ----------------------------------------------------------------- */
+/* ---- all of them -------------------------------------------------------- */
 
 static int ask(struct zk *z, struct hf__query *q)
 {

@@ -84,8 +84,7 @@ void hf__zk_seen_party(const struct zk_seen *, hf_party *);
 /* What an entry of ours says of itself, and not a foreign one. */
 bool hf__zk_data_is_ours(const char *data, int len);
 
-/* ---- the rest --------------------------------------------------------------
- */
+/* ---- the rest ----------------------------------------------------------- */
 
 #define ZK_REVOKE "__REVOKE__"
 #define ZK_PERMITS "holdfast permits " /* data of leases: and how many */

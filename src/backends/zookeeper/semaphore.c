@@ -79,8 +79,7 @@ bool hf__zk_node_sweep(struct zk_node *node, const char *child,
     return hf__zk_node_list(node, listed) == 0;
 }
 
-/* ---- what is let go
- * ---------------------------------------------------------- */
+/* ---- what is let go ----------------------------------------------------- */
 
 static void drop_turn(struct permits *p)
 {
@@ -172,8 +171,7 @@ static void permits_gone(struct zk_line *line, struct zk_node *node)
     p->len--;
 }
 
-/* ---- a look
- * ------------------------------------------------------------------- */
+/* ---- a look ------------------------------------------------------------- */
 
 static void keep(char to[ZK_CHILD_MAX], const char *name)
 {
@@ -299,8 +297,7 @@ static int look(struct zk_line *line)
     return HF_EUNKNOWN;
 }
 
-/* ---- entries
- * -------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------ */
 
 static struct zk_node *add(struct zk_line *line, const char *below,
                            enum zk_form form)
@@ -366,8 +363,7 @@ static int take_leases(struct zk_line *line, bool no_dir, uint32_t permits)
     return rc ? rc : look(line);
 }
 
-/* ---- what a look comes to
- * ---------------------------------------------------------- */
+/* ---- what a look comes to ----------------------------------------------- */
 
 /* The line's ask is over, and it keeps nothing. */
 static int refuse(struct zk_line *line, int result)

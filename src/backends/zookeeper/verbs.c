@@ -58,8 +58,7 @@ void hf__zk_stop_waiting(struct zk_line *line)
     line->queued = false;
 }
 
-/* ---- waiting for the connection --------------------------------------------
- */
+/* ---- waiting for the connection ----------------------------------------- */
 
 void hf__zk_park(struct zk *z, struct hf__req *req)
 {
@@ -110,8 +109,7 @@ void hf__zk_ask_parked(struct zk *z)
     }
 }
 
-/* ---- questions and answers --------------------------------------------------
- */
+/* ---- questions and answers ---------------------------------------------- */
 
 int hf__zk_attempt(void *self, struct hf__req *req)
 {
@@ -163,8 +161,7 @@ int hf__zk_queued(struct zk_line *line, struct hf__req *req)
     return HF__QUEUED;
 }
 
-/* ---- letting go
- * -------------------------------------------------------------- */
+/* ---- letting go --------------------------------------------------------- */
 
 int hf__zk_let_go(struct zk_line *line, struct hf__req *req)
 {

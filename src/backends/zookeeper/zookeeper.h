@@ -334,8 +334,7 @@ int hf__zk_renew(void *self, struct hf__batch *);
 int hf__zk_query(void *self, struct hf__query *);
 void hf__zk_queries_fini(struct zk *);
 
-/* ---- ear.c ----------------------------------------------------------------
- */
+/* ---- ear.c -------------------------------------------------------------- */
 
 /* The node is held: its holder wants to hear if it is asked for. */
 void hf__zk_listen(struct zk_node *);

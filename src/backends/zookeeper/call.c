@@ -51,6 +51,7 @@ static struct zk_call *begin(struct zk *z, zk_done_fn *done, void *owner,
     if (z->calls)
         z->calls->prev = call;
     z->calls = call;
+    z->sent = call->sent_at;
     z->calls_len++;
     hf__zk_speak_for(z);
     return call;
@@ -90,8 +91,8 @@ static void complete(const void *data, int rc, const struct zk_reply *reply)
     struct zk_call *call = (struct zk_call *)data;
     struct zk *z = call->z;
 
-    if (call->is_write && proves(rc) && call->sent_at > z->proved)
-        z->proved = call->sent_at;
+    if (!hf__zk_lost(rc))
+        hf__zk_session_heard(z, call->sent_at, call->is_write && proves(rc));
     if (call->done && !z->closing)
         call->done(z, call->owner, rc, reply);
     put_back(z, call);

@@ -16,18 +16,6 @@
 
 static zk_done_fn listed;
 
-/* The siblings are looked at for those of a fair mutex of the same name. */
-static int enter(struct zk_node *node, bool parents)
-{
-    int rc = hf__zk_node_create(node, parents);
-
-    if (!rc)
-        rc = hf__zk_node_list(node, listed);
-    if (rc)
-        hf__zk_node_drop(node, NULL);
-    return rc ? rc : HF__PENDING;
-}
-
 static int herd_ask(struct zk_line *line, struct hf__req *req)
 {
     struct zk_node *node = line->node;
@@ -39,7 +27,7 @@ static int herd_ask(struct zk_line *line, struct hf__req *req)
     }
     if (!node) {
         node = hf__zk_node_new(line, NULL, ZK_FORM_HOLDER, req->hold_id);
-        return node ? enter(node, false) : HF_ENOMEM;
+        return node ? hf__zk_node_enter(node, false, listed) : HF_ENOMEM;
     }
     if (!hf__zk_proved(line->z))
         hf__zk_beat(line->z);
@@ -49,24 +37,6 @@ static int herd_ask(struct zk_line *line, struct hf__req *req)
     return rc ? rc : HF__PENDING;
 }
 
-static void refuse(struct zk_line *line, int result)
-{
-    struct hf__req *req = line->ask;
-
-    hf__zk_stop_waiting(line);
-    if (line->node)
-        hf__zk_node_drop(line->node, NULL);
-    hf__zk_finish(line->z, req, result);
-}
-
-static void enter_again(struct zk_line *line, bool parents)
-{
-    int rc = enter(line->node, parents);
-
-    if (rc != HF__PENDING)
-        hf__zk_finish(line->z, line->ask, rc);
-}
-
 /* Somebody has it: that child, when it goes, tells. */
 static void wait_for(struct zk_line *line, const char *child)
 {
@@ -74,7 +44,7 @@ static void wait_for(struct zk_line *line, const char *child)
     int rc;
 
     if (!line->ask->may_queue) {
-        refuse(line, HF__BUSY);
+        hf__zk_refuse(line, HF__BUSY);
         return;
     }
     snprintf(path, sizeof(path), "%s/%s", line->path, child);
@@ -96,24 +66,6 @@ static void give_back(struct zk_line *line, const char *holder)
     wait_for(line, holder);
 }
 
-static void not_created(struct zk_line *line, struct zk_node *node)
-{
-    struct zk *z = line->z;
-
-    if (node->refusal == ZNODEEXISTS)
-        is_taken(line);
-    else if (node->refusal == ZOK)
-        enter_again(line, false);
-    else if (node->refusal == ZNONODE && !node->parents)
-        enter_again(line, node->parents = true);
-    else
-        refuse(line, hf__zk_code(z,
-                                 node->refusal == ZNONODE && z->parents_refused
-                                     ? z->parents_refused
-                                     : node->refusal,
-                                 line->path));
-}
-
 static void judge(struct zk_line *line, const struct String_vector *children)
 {
     struct zk *z = line->z;
@@ -127,10 +79,11 @@ static void judge(struct zk_line *line, const struct String_vector *children)
         hf__zk_node_sweep(line->node, children->data[place.mismatch], listed))
         return;
     if (place.mismatch != ZK_NOBODY)
-        refuse(line, z->core->why(z->client, HF_EMISMATCH,
-                                  "the name is used as another kind of lock: "
-                                  "%.120s",
-                                  children->data[place.mismatch]));
+        hf__zk_refuse(line,
+                      z->core->why(z->client, HF_EMISMATCH,
+                                   "the name is used as another kind of lock: "
+                                   "%.120s",
+                                   children->data[place.mismatch]));
     else if (place.ahead)
         give_back(line, children->data[place.watch]);
     else
@@ -147,12 +100,14 @@ static void listed(struct zk *z, void *owner, int rc,
         return;
     if (hf__zk_lost(rc) || node->state == ZK_NODE_UNSURE)
         hf__zk_finish(z, line->ask, HF_EUNKNOWN);
+    else if (node->state == ZK_NODE_GONE && node->refusal == ZNODEEXISTS)
+        is_taken(line);
     else if (node->state == ZK_NODE_GONE)
-        not_created(line, node);
+        hf__zk_not_created(line, listed);
     else if (rc == ZNONODE) /* taken away at once */
-        enter_again(line, false);
+        hf__zk_enter_again(line, false, listed);
     else if (rc != ZOK)
-        refuse(line, hf__zk_code(z, rc, line->path));
+        hf__zk_refuse(line, hf__zk_code(z, rc, line->path));
     else
         judge(line, reply->children);
 }

@@ -396,7 +396,7 @@ static int is_zero(struct zk_line *line, struct hf__req *req)
     hf__zk_stop_waiting(line);
     req->token = 0;
     req->sent_at = line->z->core->now();
-    req->session_ms = hf__zk_session_ms(line->z);
+    req->session_ms = hf__zk_session_ms(line->z, req->sent_at);
     return HF__GRANTED;
 }
 

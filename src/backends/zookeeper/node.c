@@ -446,7 +446,6 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
     int rc = parents ? hf__zk_make_parents(z, dir_of(node, dir)) : 0;
 
     node->path[node->stem_len] = '\0';
-    node->sent_at = z->core->now();
     if (!rc)
         rc = create_it(node, data, len);
     if (!rc)
@@ -480,6 +479,21 @@ int hf__zk_node_list(struct zk_node *node, zk_done_fn *listed)
     node->calls++;
     node->lists++;
     return 0;
+}
+
+int hf__zk_node_enter(struct zk_node *node, bool parents, zk_done_fn *listed)
+{
+    int rc = hf__zk_node_create(node, parents);
+
+    if (rc) {
+        hf__zk_node_drop(node, NULL);
+        return rc;
+    }
+    /* If the connection broke in between, it is looked for. */
+    rc = hf__zk_node_list(node, listed);
+    if (rc && rc != HF_EUNKNOWN)
+        hf__zk_node_drop(node, NULL);
+    return rc ? rc : HF__PENDING;
 }
 
 static void on_stat(struct zk *z, void *owner, int rc,

@@ -37,24 +37,12 @@ static enum zk_form form_of(const struct zk_line *line)
     }
 }
 
-/* An entry and a look at the queue, in one go. */
-static int enter(struct zk_node *node, bool parents)
-{
-    int rc = hf__zk_node_create(node, parents);
-
-    if (!rc)
-        rc = hf__zk_node_list(node, listed);
-    if (rc)
-        hf__zk_node_drop(node, NULL);
-    return rc ? rc : HF__PENDING;
-}
-
 static int begin(struct zk_line *line, const struct hf__req *req)
 {
     struct zk_node *node =
         hf__zk_node_new(line, NULL, form_of(line), req->hold_id);
 
-    return node ? enter(node, false) : HF_ENOMEM;
+    return node ? hf__zk_node_enter(node, false, listed) : HF_ENOMEM;
 }
 
 /* We were second, and the first has gone: nobody can have come between. Only a
@@ -88,52 +76,17 @@ static int queue_ask(struct zk_line *line, struct hf__req *req)
 
 /* ---- answers ------------------------------------------------------------- */
 
-/* The line's ask is over, and its entry is not wanted. */
-static void refuse(struct zk_line *line, int result)
-{
-    struct hf__req *req = line->ask;
-
-    hf__zk_stop_waiting(line);
-    if (line->node)
-        hf__zk_node_drop(line->node, NULL);
-    hf__zk_finish(line->z, req, result);
-}
-
-/* It is not there (any more, or yet): create it. */
-static void enter_again(struct zk_line *line, bool parents)
-{
-    int rc = enter(line->node, parents);
-
-    if (rc != HF__PENDING)
-        hf__zk_finish(line->z, line->ask, rc);
-}
-
-static void not_created(struct zk_line *line, struct zk_node *node)
-{
-    struct zk *z = line->z;
-
-    if (node->refusal == ZOK)
-        enter_again(line, false);
-    else if (node->refusal == ZNONODE && !node->parents)
-        enter_again(line, node->parents = true);
-    else
-        refuse(line, hf__zk_code(z,
-                                 node->refusal == ZNONODE && z->parents_refused
-                                     ? z->parents_refused
-                                     : node->refusal,
-                                 line->path));
-}
-
 static void mismatch(struct zk_line *line, const char *child)
 {
     struct zk *z = line->z;
 
     if (hf__zk_node_sweep(line->node, child, listed))
         return;
-    refuse(line, z->core->why(z->client, HF_EMISMATCH,
-                              "the name is used as another kind of lock: "
-                              "%.120s",
-                              child));
+    hf__zk_refuse(line,
+                  z->core->why(z->client, HF_EMISMATCH,
+                               "the name is used as another kind of lock: "
+                               "%.120s",
+                               child));
 }
 
 /* Somebody is before us. */
@@ -144,7 +97,7 @@ static void wait_for(struct zk_line *line, const char *child, bool second)
     int rc;
 
     if (!line->ask->may_queue) {
-        refuse(line, HF__BUSY);
+        hf__zk_refuse(line, HF__BUSY);
         return;
     }
     memcpy(path, line->path, line->path_len);
@@ -170,7 +123,7 @@ static void judge(struct zk_line *line, struct zk_node *node,
                  &place);
     if (!place.here) {
         node->refusal = ZOK;
-        enter_again(line, false);
+        hf__zk_enter_again(line, false, listed);
     } else if (place.mismatch != ZK_NOBODY) {
         mismatch(line, children->data[place.mismatch]);
     } else if (place.ahead) {
@@ -192,15 +145,15 @@ static void listed(struct zk *z, void *owner, int rc,
     if (hf__zk_lost(rc)) {
         hf__zk_finish(z, line->ask, HF_EUNKNOWN);
     } else if (node->state == ZK_NODE_GONE) {
-        not_created(line, node);
+        hf__zk_not_created(line, listed);
     } else if (rc == ZNONODE) { /* with its parent, it has gone */
         node->refusal = ZOK;
-        enter_again(line, false);
+        hf__zk_enter_again(line, false, listed);
     } else if (rc != ZOK) {
-        refuse(line, hf__zk_code(z, rc, line->path));
+        hf__zk_refuse(line, hf__zk_code(z, rc, line->path));
     } else if (node->state == ZK_NODE_UNSURE) {
         if (!hf__zk_node_find(node, reply->children))
-            enter_again(line, false);
+            hf__zk_enter_again(line, false, listed);
         else if (hf__zk_node_list(node, listed) != 0)
             hf__zk_finish(z, line->ask, HF_EUNKNOWN);
     } else {

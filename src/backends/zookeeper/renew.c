@@ -75,7 +75,7 @@ static void settle(struct zk *z, struct zk_chunk *c, int result)
         struct hf__renewal *item = &c->batch->item[c->item[i]];
 
         item->result = (int16_t)result;
-        item->session_ms = hf__zk_session_ms(z);
+        item->session_ms = hf__zk_session_ms(z, c->batch->req.sent_at);
     }
 }
 

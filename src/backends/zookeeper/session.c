@@ -20,8 +20,10 @@
 #define PACKETS_MAX 256  /* in one go */
 #define CONNECTS_MAX 4   /* in one go */
 #define RETRY_MS 1000    /* a lookup that failed */
-#define BEAT_PART 4      /* of what a write is good for */
 #define FOLLOWER_MS 1000 /* half of the usual tick */
+#define BEAT_PART 6      /* of the timeout: proofs, while somebody waits */
+#define FRESH_PART 4     /* a proof that is younger is as good as new */
+#define TOUCH_PART 4     /* a sign of life, at least */
 
 /* ---- the library's words ------------------------------------------------ */
 
@@ -40,11 +42,16 @@ static void shorten(const char *text, char *out, size_t size)
 
     open = error ? strchr(error, '(') : NULL;
     close = open ? strstr(open, "):") : NULL;
-    if (strncmp(text, "Socket ", 7) == 0 && close)
+    if (strncmp(text, "Socket ", 7) == 0 && close) {
+        /* At the end of a stream errno says nothing. */
+        const char *why = strncmp(error, "errno=11(", 9) ? open + 1 : close + 3;
+        int len = why == open + 1 ? (int)(close - why) : (int)strlen(why);
+
         snprintf(out, size, "%.*s: %.*s", (int)strcspn(text + 7, " "), text + 7,
-                 (int)(close - open - 1), open + 1);
-    else
+                 len, why);
+    } else {
         snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
+    }
 }
 
 /* A line with time, thread, level, function and text; no word of whose. */
@@ -104,7 +111,6 @@ static int take_handle(struct zk *z, zhandle_t *zh)
     z->zh = zh;
     z->fd = -1;
     z->timer = 0;
-    z->proved = 0;
     z->beating = false;
     hf__zk_nowhere(z);
     return rc ? z->core->why(z->client, rc, "getrandom failed") : 0;
@@ -160,12 +166,76 @@ static void want_fresh(struct zk *z, hf__time now)
     z->core->need_background(z->client);
 }
 
+/* ---- for how long it lives
+ * ---------------------------------------------------
+ *
+ * The session ends when the leader has not heard of us for the timeout. If we
+ * are connected to a follower, it tells the leader of its clients with its
+ * pings, twice a tick, and not with what it forwards. So a write that was
+ * acknowledged proves no more than this: all that the follower had heard of us
+ * half a tick before it was sent, the leader knows. From then on the timeout
+ * counts, even if the two cannot talk any more. We do not know the tick, but
+ * the timeout is two of them at least.
+ */
+
+static hf__time part(const struct zk *z, int of)
+{
+    return (hf__time)z->timeout_ms * HF__MS / of;
+}
+
+static hf__time half_tick(const struct zk *z)
+{
+    hf__time most = FOLLOWER_MS * HF__MS;
+
+    return part(z, 4) < most ? part(z, 4) : most;
+}
+
+void hf__zk_session_heard(struct zk *z, hf__time sent_at, bool by_leader)
+{
+    if (by_leader && sent_at > z->proved) {
+        hf__time known = z->touched <= sent_at - half_tick(z)
+                             ? z->touched
+                             : z->touched_before;
+
+        z->proved = sent_at;
+        z->good_until = known + part(z, 1);
+    }
+    if (sent_at >= z->touched + half_tick(z)) {
+        z->touched_before = z->touched;
+        z->touched = sent_at;
+    }
+}
+
+uint32_t hf__zk_session_ms(const struct zk *z, hf__time since)
+{
+    hf__time ms = (z->good_until - since) / HF__MS;
+
+    return ms > 1 ? (uint32_t)ms : 1;
+}
+
+bool hf__zk_proved(const struct zk *z)
+{
+    hf__time now = z->core->now();
+
+    return now - z->proved < part(z, FRESH_PART) &&
+           z->good_until - now > part(z, FRESH_PART);
+}
+
+/* The leader has opened the session, or heard of it, after we began to
+ * connect. */
+static void begin_life(struct zk *z)
+{
+    z->timeout_ms = (uint32_t)zoo_recv_timeout(z->zh);
+    z->touched = z->touched_before = z->proved = z->connect_at;
+    z->good_until = z->connect_at + part(z, 1);
+}
+
 /* ---- its state ---------------------------------------------------------- */
 
 static void went_up(struct zk *z)
 {
     z->up = true;
-    z->timeout_ms = (uint32_t)zoo_recv_timeout(z->zh);
+    begin_life(z);
     z->session_id = zoo_client_id(z->zh)->client_id;
     if (z->opened)
         z->core->session(z->client, HF_EVENT_UP);
@@ -264,7 +334,7 @@ static void watch(struct zk *z, int fd, int interest)
     /* A new socket may have the number of the old one. */
     if (z->up && fd == z->fd && interest == z->interest)
         return;
-    if (fd >= 0 && fd != z->fd)
+    if (fd >= 0 && (!z->up || fd != z->fd))
         fcntl(fd, F_SETFD, FD_CLOEXEC);
     z->fd = fd;
     z->interest = interest;
@@ -284,8 +354,12 @@ static void interest(struct zk *z, hf__time now)
             return;
     }
     note_state(z);
+    if (!z->up && z->fd < 0 && fd >= 0)
+        z->connect_at = now;
     if (rc == ZOK)
         watch(z, fd, wanted);
+    else
+        z->fd = -1;
     z->timer = now + tv.tv_sec * 1000 * HF__MS + tv.tv_usec * 1000;
     if (rc != ZOK)
         z->timer = now + 10 * HF__MS;
@@ -293,12 +367,18 @@ static void interest(struct zk *z, hf__time now)
         z->open_code = HF_EBACKEND;
 }
 
+/* While somebody waits: what is granted by a word of the server then needs no
+ * question more. */
 static hf__time beat_at(const struct zk *z)
 {
-    uint32_t part = hf__zk_session_ms(z) / BEAT_PART;
-
-    return z->up && z->waiting && !z->beating ? z->proved + part * HF__MS
+    return z->up && z->waiting && !z->beating ? z->proved + part(z, BEAT_PART)
                                               : HF__NEVER;
+}
+
+/* The library would ping, but does not tell when. */
+static hf__time touch_at(const struct zk *z)
+{
+    return z->up ? z->sent + part(z, TOUCH_PART) : HF__NEVER;
 }
 
 static void on_beat(struct zk *z, void *owner, int rc,
@@ -319,13 +399,6 @@ int hf__zk_beat(struct zk *z)
     rc = hf__zk_delete(z, z->nowhere, on_beat, NULL);
     z->beating = !rc;
     return rc;
-}
-
-bool hf__zk_proved(const struct zk *z)
-{
-    hf__time age = z->core->now() - z->proved;
-
-    return z->proved && age < hf__zk_session_ms(z) * HF__MS / 2;
 }
 
 static bool have_handle(struct zk *z, hf__time now)
@@ -355,10 +428,10 @@ static void move(struct zk *z, hf__time now)
     interest(z, now);
     if (ended(z, now))
         return;
-    /* While somebody waits: what is granted by a word of the server then needs
-     * no question more. */
     if (now >= beat_at(z))
         hf__zk_beat(z);
+    if (now >= touch_at(z))
+        hf__zk_exists(z, z->nowhere, NULL, NULL);
 }
 
 void hf__zk_session_move(struct zk *z, hf__time now)
@@ -371,9 +444,9 @@ void hf__zk_session_move(struct zk *z, hf__time now)
 
 hf__time hf__zk_session_timeout(const struct zk *z)
 {
-    hf__time beat = beat_at(z);
+    hf__time at = beat_at(z) < touch_at(z) ? beat_at(z) : touch_at(z);
 
-    return z->timer < beat ? z->timer : beat;
+    return z->timer < at ? z->timer : at;
 }
 
 void hf__zk_session_sent(struct zk *z)
@@ -392,17 +465,4 @@ void hf__zk_session_sent(struct zk *z)
     }
     if (zookeeper_interest(z->zh, &fd, &wanted, &tv) == ZOK)
         watch(z, fd, wanted);
-}
-
-/*
- * When the session ends is counted by the leader, from when it last heard of
- * us. A follower tells it of its clients with its pings, twice a tick: so one
- * that brings our write to the leader and is cut off at that moment has told of
- * nothing later than the library's own ping before, a third of the timeout ago.
- */
-uint32_t hf__zk_session_ms(const struct zk *z)
-{
-    uint32_t t = z->timeout_ms;
-
-    return t - t / 3 - (t / 4 < FOLLOWER_MS ? t / 4 : FOLLOWER_MS);
 }

@@ -136,6 +136,40 @@ void hf__zk_finish(struct zk *z, struct hf__req *req, int result)
     z->core->done(z->client, req);
 }
 
+void hf__zk_refuse(struct zk_line *line, int result)
+{
+    hf__zk_stop_waiting(line);
+    if (line->node)
+        hf__zk_node_drop(line->node, NULL);
+    hf__zk_finish(line->z, line->ask, result);
+}
+
+void hf__zk_enter_again(struct zk_line *line, bool parents, zk_done_fn *listed)
+{
+    int rc = hf__zk_node_enter(line->node, parents, listed);
+
+    if (rc != HF__PENDING)
+        hf__zk_finish(line->z, line->ask, rc);
+}
+
+void hf__zk_not_created(struct zk_line *line, zk_done_fn *listed)
+{
+    struct zk *z = line->z;
+    struct zk_node *node = line->node;
+    int why = node->refusal;
+
+    if (why == ZOK) {
+        hf__zk_enter_again(line, false, listed);
+    } else if (why == ZNONODE && !node->parents) {
+        node->parents = true;
+        hf__zk_enter_again(line, true, listed);
+    } else {
+        if (why == ZNONODE && z->parents_refused)
+            why = z->parents_refused;
+        hf__zk_refuse(line, hf__zk_code(z, why, line->path));
+    }
+}
+
 int hf__zk_granted(struct zk_line *line, struct hf__req *req)
 {
     struct zk *z = line->z;
@@ -147,8 +181,8 @@ int hf__zk_granted(struct zk_line *line, struct hf__req *req)
     node->held = true;
     hf__zk_listen(node);
     req->token = (uint64_t)node->czxid;
-    req->sent_at = node->sent_at > z->proved ? node->sent_at : z->proved;
-    req->session_ms = hf__zk_session_ms(z);
+    req->sent_at = z->proved;
+    req->session_ms = hf__zk_session_ms(z, z->proved);
     return HF__GRANTED;
 }
 

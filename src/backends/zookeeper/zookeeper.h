@@ -131,10 +131,9 @@ struct zk_node {
     struct zk_node *sibling; /* of the same hold; its kind's */
     struct zk_ear *ear;      /* listens to it; or NULL */
     uint64_t hold_id;
-    int64_t czxid;    /* THERE: the token; 0: not known yet */
-    hf__time sent_at; /* of the create */
-    uint32_t calls;   /* under way, with this owner */
-    uint32_t lists;   /* of these: only the last one counts */
+    int64_t czxid;  /* THERE: the token; 0: not known yet */
+    uint32_t calls; /* under way, with this owner */
+    uint32_t lists; /* of these: only the last one counts */
     zk_done_fn *listed;
     int refusal;   /* GONE: why it was not created; ZOK: it was taken away */
     uint8_t state; /* enum zk_node_state */
@@ -171,6 +170,9 @@ int hf__zk_node_list(struct zk_node *, zk_done_fn *);
 /* That child of its lock's node is what a semaphore has left: it is deleted, if
  * it is idle, and the siblings listed again, once. False: it is not, or was. */
 bool hf__zk_node_sweep(struct zk_node *, const char *child, zk_done_fn *);
+/* Both, in one go: PENDING, or why not. The node is dropped then, but for
+ * EUNKNOWN: one that may have been created is looked for. */
+int hf__zk_node_enter(struct zk_node *, bool parents, zk_done_fn *listed);
 /* Its name below the lock's node. */
 const char *hf__zk_node_name(const struct zk_node *);
 /* Asks for its czxid: afterwards it is THERE, or GONE. */
@@ -212,7 +214,12 @@ struct zk {
     int64_t session_id;
     int parents_refused; /* why the last parent could not be made; ZOK */
     hf__time timer;      /* the library's */
+    hf__time connect_at;
+    hf__time sent;    /* the last call of all */
+    hf__time touched; /* send times of two calls that were answered, half */
+    hf__time touched_before; /* a tick apart at least */
     hf__time proved;     /* send time of the last write that was acknowledged */
+    hf__time good_until; /* by that, the session lives */
     bool beating;        /* a beat is under way */
     unsigned waiting;    /* lines in a queue */
 
@@ -255,9 +262,10 @@ hf__time hf__zk_session_timeout(const struct zk *);
 void hf__zk_session_background(struct zk *);
 /* After something was sent outside of advance(). */
 void hf__zk_session_sent(struct zk *);
-/* For how long the session is sure to live after a write that was
- * acknowledged, from its sending on. */
-uint32_t hf__zk_session_ms(const struct zk *);
+/* A call that was sent then is answered; by the leader, if it was a write. */
+void hf__zk_session_heard(struct zk *, hf__time sent_at, bool by_leader);
+/* For how long the session is sure to live, from then on. */
+uint32_t hf__zk_session_ms(const struct zk *, hf__time since);
 /* Sends a write that changes nothing: if it is answered, zk.proved moves. */
 int hf__zk_beat(struct zk *);
 /* zk.proved is good enough for a hold to begin. */
@@ -313,6 +321,12 @@ void hf__zk_park(struct zk *, struct hf__req *);
 void hf__zk_ask_parked(struct zk *);
 /* Of a line's ask, or any other request. */
 void hf__zk_finish(struct zk *, struct hf__req *, int result);
+/* The line's ask is over, and its node is not wanted. */
+void hf__zk_refuse(struct zk_line *, int result);
+/* The line's node is not there (any more, or yet): created and listed. */
+void hf__zk_enter_again(struct zk_line *, bool parents, zk_done_fn *listed);
+/* The same for one that is GONE, unless it was refused for good. */
+void hf__zk_not_created(struct zk_line *, zk_done_fn *listed);
 /* Nothing shall ring for it any more. */
 void hf__zk_stop_waiting(struct zk_line *);
 /* The line's node is the hold: GRANTED, for finish() or to be returned. */

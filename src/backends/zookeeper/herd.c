@@ -75,6 +75,8 @@ static void judge(struct zk_line *line, const struct String_vector *children)
     hf__zk_entry_parse(hf__zk_node_name(line->node), &mine);
     hf__zk_place(children->data, NULL, (size_t)children->count, &mine,
                  ZK_RULE_UNFAIR, &place);
+    if (hf__zk_strangers(line, children, listed))
+        return;
     if (place.mismatch != ZK_NOBODY &&
         hf__zk_node_sweep(line->node, children->data[place.mismatch], listed))
         return;

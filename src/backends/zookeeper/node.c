@@ -453,6 +453,13 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
     return rc;
 }
 
+void hf__zk_node_called(struct zk_node *node)
+{
+    node->calls--;
+    if (!node->line)
+        settle(node);
+}
+
 /* ---- among its siblings ------------------------------------------------- */
 
 static void on_list(struct zk *z, void *owner, int rc,

@@ -124,6 +124,8 @@ static void judge(struct zk_line *line, struct zk_node *node,
     if (!place.here) {
         node->refusal = ZOK;
         hf__zk_enter_again(line, false, listed);
+    } else if (hf__zk_strangers(line, children, listed)) {
+        return;
     } else if (place.mismatch != ZK_NOBODY) {
         mismatch(line, children->data[place.mismatch]);
     } else if (place.ahead) {

@@ -23,6 +23,7 @@
 #define FOLLOWER_MS 1000 /* half of the usual tick */
 #define BEAT_PART 6      /* of the timeout: proofs, while somebody waits */
 #define FRESH_PART 4     /* a proof that is younger is as good as new */
+#define DOUBT_PART 20    /* less than that is left: not a good beginning */
 #define TOUCH_PART 4     /* a sign of life, at least */
 
 /* ---- the library's words ------------------------------------------------ */
@@ -219,6 +220,15 @@ bool hf__zk_proved(const struct zk *z)
 
     return now - z->proved < part(z, FRESH_PART) &&
            z->good_until - now > part(z, FRESH_PART);
+}
+
+/* We were silent for nearly as long as the timeout: a word of ours is to reach
+ * the leader before we rely on it. */
+hf__time hf__zk_session_doubt(const struct zk *z)
+{
+    if (z->good_until - z->core->now() > part(z, DOUBT_PART))
+        return 0;
+    return z->core->now() + half_tick(z) + HF__MS;
 }
 
 /* The leader has opened the session, or heard of it, after we began to

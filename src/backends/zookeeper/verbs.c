@@ -174,7 +174,14 @@ int hf__zk_granted(struct zk_line *line, struct hf__req *req)
 {
     struct zk *z = line->z;
     struct zk_node *node = line->node;
+    hf__time at = hf__zk_session_doubt(z);
 
+    if (at && req->may_queue) {
+        node->second = false;
+        hf__zk_queued(line, req);
+        req->look_at = at;
+        return HF__QUEUED;
+    }
     if (line->queued && req->fixed)
         hf__zk_node_date(node);
     hf__zk_stop_waiting(line);

@@ -19,9 +19,10 @@
  * expiry; call.c requests and completions; node.c entries, and the garbage
  * they become; watch.c watches; verbs.c what the core asks; queue.c the fair
  * mutex and the read-write lock, herd.c the unfair mutex; rwlock.c downgrade;
- * renew.c renewals; semaphore.c, latch.c; query.c, look.c, names.c, put.c what
- * is asked about names; ear.c holders that listen; path.c names, entry.c
- * children: both pure; error.c what the library's codes mean.
+ * stranger.c children of no known form; renew.c renewals; semaphore.c, latch.c;
+ * query.c, look.c, names.c, put.c what is asked about names; ear.c holders that
+ * listen; path.c names, entry.c children: both pure; error.c what the library's
+ * codes mean.
  */
 #ifndef HF_ZOOKEEPER_H
 #define HF_ZOOKEEPER_H
@@ -41,6 +42,7 @@ struct zk_ear;
 struct zk_line;
 struct zk_node;
 struct zk_query;
+struct zk_stranger;
 struct zk_watch;
 
 /* ---- call.c ----------------------------------------------------------- */
@@ -187,6 +189,8 @@ void hf__zk_node_vanished(struct zk_node *);
 void hf__zk_node_drop(struct zk_node *, struct hf__req *let_go);
 /* The one of that hold id, if it is not gone yet. */
 struct zk_node *hf__zk_node_of(struct zk *, uint64_t hold_id);
+/* A call is answered that was counted in its `calls`. */
+void hf__zk_node_called(struct zk_node *);
 /* The connection is there again: sees to what nobody wants. */
 void hf__zk_nodes_up(struct zk *);
 /* The session is over. */
@@ -232,6 +236,7 @@ struct zk {
     struct hf__req *parked, **parked_tail; /* asked while it was down */
     struct zk_query *queries;              /* under way */
     struct zk_ear *ears;
+    struct zk_stranger *strangers; /* asked for */
     /* Requests of latches: the last that was sent, and before this session. */
     uint64_t latch_last, latch_before;
     int64_t latch_session;
@@ -264,6 +269,8 @@ void hf__zk_session_background(struct zk *);
 void hf__zk_session_sent(struct zk *);
 /* A call that was sent then is answered; by the leader, if it was a write. */
 void hf__zk_session_heard(struct zk *, hf__time sent_at, bool by_leader);
+/* 0; or it is not sure to live long enough for a hold: when to look again. */
+hf__time hf__zk_session_doubt(const struct zk *);
 /* For how long the session is sure to live, from then on. */
 uint32_t hf__zk_session_ms(const struct zk *, hf__time since);
 /* Sends a write that changes nothing: if it is answered, zk.proved moves. */
@@ -285,7 +292,11 @@ struct zk_line {
     bool queued;  /* counted in zk.waiting */
     bool deleted; /* what it watched is gone */
     bool blind;   /* it may not read what it wants to watch */
-    void *extra;  /* of its kind */
+    /* Children of no known form: the sum of those that were asked for and
+     * found to be harmless, of those asked for now, and one that is not. */
+    uint64_t strangers, asked_for;
+    char odd[64];
+    void *extra; /* of its kind */
     size_t path_len;
     char path[]; /* of the lock's node */
 };
@@ -329,10 +340,19 @@ void hf__zk_enter_again(struct zk_line *, bool parents, zk_done_fn *listed);
 void hf__zk_not_created(struct zk_line *, zk_done_fn *listed);
 /* Nothing shall ring for it any more. */
 void hf__zk_stop_waiting(struct zk_line *);
-/* The line's node is the hold: GRANTED, for finish() or to be returned. */
+/* The line's node is the hold: GRANTED, for finish() or to be returned; QUEUED,
+ * if the session is in doubt. */
 int hf__zk_granted(struct zk_line *, struct hf__req *);
 /* The line's watch will ring: QUEUED. */
 int hf__zk_queued(struct zk_line *, struct hf__req *);
+
+/* ---- stranger.c ------------------------------------------------------- */
+
+/* Sees to the children of no known form. False: there are none that matter.
+ * Else the line's ask is refused, or will be listed() again. */
+bool hf__zk_strangers(struct zk_line *, const struct String_vector *children,
+                      zk_done_fn *listed);
+void hf__zk_strangers_fini(struct zk *);
 
 /* ---- rwlock.c, renew.c, query.c ----------------------------------------- */
 

@@ -284,6 +284,7 @@ int main(int argc, char **argv)
         {"server", run_server_faults},
         {"net", run_net_faults},
         {"wait", run_wait_faults},
+        {"kinds", run_kinds_faults},
         {"ensemble", run_ensemble_faults},
     };
     int failed = 0, ran = 0;

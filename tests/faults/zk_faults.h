@@ -95,6 +95,7 @@ void taker_gets_it(struct taker *, int64_t within_ms);
 int run_server_faults(void);
 int run_net_faults(void);
 int run_wait_faults(void);
+int run_kinds_faults(void);
 int run_ensemble_faults(void);
 
 #endif

@@ -135,6 +135,8 @@ static void test_caps_put_is_as_declared(void)
     OK(hf_lock_acquire(lock, NULL, E));
     EXPECT(has ? 0 : HF_ENOTSUP, hf_lock_put(lock, key, HF_CSTRING, "1", 1, E));
     OK(hf_lock_release(lock, E));
+    if (has && conf.unput)
+        conf.unput(key);
     conf_free(lock);
     OK(hf_close(c));
 }

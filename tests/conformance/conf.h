@@ -31,6 +31,7 @@ struct conf {
     const char *dir;             /* for files of the tests */
     const char *const *reserved; /* names that are the backend's own */
     long (*left)(void);          /* how many things the server has; NULL */
+    void (*unput)(const char *); /* removes what hf_lock_put wrote; NULL */
     const char *(*url_at)(int);  /* the same server behind a TCP port; NULL */
     int port;                    /* its own */
     bool fresh;                  /* nobody else uses it, or did */
@@ -57,6 +58,8 @@ enum conf_flag {
     CONF_RWLOCK = 1 << 7,
     CONF_SEMAPHORE = 1 << 8,
     CONF_LATCH = 1 << 9,
+    CONF_WANTED = 1 << 10, /* only where holders can be asked */
+    CONF_PUT = 1 << 11,    /* only where there are guarded writes */
 };
 
 struct conf_case {
@@ -75,7 +78,8 @@ extern const struct conf_case conf_caps[], conf_mutex[], conf_exclusion[],
     conf_multi[], conf_inspect[], conf_names[], conf_badinput[], conf_process[],
     conf_fork[], conf_death[], conf_fairness[], conf_waiting[], conf_inside[],
     conf_far[], conf_rwlock[], conf_rwlock_ends[], conf_semaphore[],
-    conf_latch[], conf_kinds[], conf_storm[], conf_close[], conf_answers[];
+    conf_latch[], conf_kinds[], conf_storm[], conf_close[], conf_answers[],
+    conf_wanted[];
 
 /* ---- asserting --------------------------------------------------------- */
 

@@ -27,7 +27,7 @@ static const struct conf_case *const subjects[] = {
     conf_names,       conf_badinput,  conf_process,   conf_fork,  conf_death,
     conf_fairness,    conf_waiting,   conf_inside,    conf_far,   conf_rwlock,
     conf_rwlock_ends, conf_semaphore, conf_latch,     conf_kinds, conf_storm,
-    conf_close,       conf_answers,
+    conf_close,       conf_answers,   conf_wanted,
 };
 
 /* A case and the fairness it runs with. */
@@ -94,6 +94,8 @@ static bool applies(const struct conf_case *c)
     return caps && (!(c->flags & CONF_INSPECT) || (caps & HF_CAP_INSPECT)) &&
            (!(c->flags & CONF_FAIR) || (caps & HF_CAP_FAIR)) &&
            (!(c->flags & CONF_LEASE) || (caps & HF_CAP_LEASE)) &&
+           (!(c->flags & CONF_WANTED) || (caps & HF_CAP_WANTED)) &&
+           (!(c->flags & CONF_PUT) || (caps & HF_CAP_PUT)) &&
            (!(c->flags & CONF_FRESH) || conf.fresh) &&
            (!(c->flags & CONF_SECRET) || conf.secret) &&
            (!(c->flags & CONF_FAR) || conf.url_at);

@@ -138,6 +138,14 @@ static long zk_left(void)
     return zk_server_nodes(&zk.server[0]);
 }
 
+static void zk_unput(const char *key)
+{
+    char path[HF_NAME_MAX + 2];
+
+    snprintf(path, sizeof(path), "/%s", key);
+    assert_int_equal(zk_hand_delete(zk_server_hand(&zk.server[0]), path), 0);
+}
+
 static const char *zk_url_at(int port)
 {
     static char at[64];
@@ -161,6 +169,7 @@ static int start_zk(bool three)
     conf.tick_ms = ZK_TICK_MS;
     conf.reserved = zk_reserved;
     conf.left = zk_left;
+    conf.unput = zk_unput;
     return 0;
 }
 

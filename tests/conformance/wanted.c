@@ -1,0 +1,218 @@
+/* Holders that are asked to let go, and writes that are for holders alone. */
+#include "conf.h"
+
+#include <stdio.h>
+
+struct ears {
+    unsigned wanted;
+    uint64_t token;
+    char name[128];
+};
+
+static void hear(void *arg, const hf_event *e)
+{
+    struct ears *ears = arg;
+
+    if (e->type != HF_EVENT_WANTED)
+        return;
+    ears->wanted++;
+    ears->token = e->token;
+    snprintf(ears->name, sizeof(ears->name), "%.*s", (int)e->name_len, e->name);
+}
+
+static hf_client *open_listening(struct ears *ears)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+
+    opt.on_event = hear;
+    opt.event_arg = ears;
+    opt.label = "listens";
+    return conf_open_with(&opt);
+}
+
+static bool heard(hf_client *c, const struct ears *ears)
+{
+    assert_true(hf_client_dispatch(c) >= 0);
+    return ears->wanted;
+}
+
+/* Those who are asked hear it, and nothing else happens. */
+static void test_wanted_is_heard_by_the_holder(void)
+{
+    struct ears ears = {0};
+    hf_client *a = open_listening(&ears), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+    hf_info *info;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_ask(b, name, HF_CSTRING, E));
+    COMES(heard(a, &ears));
+    assert_true(ears.token == conf_token(lock));
+    assert_string_equal(ears.name, name);
+    OK(hf_lock_check(lock));
+    OK(hf_lock_renew(lock, 0, E));
+    EXPECT(HF_EBUSY, hf_lock_try(other, E));
+    OK(hf_inspect(b, name, HF_CSTRING, &info, E));
+    assert_int_equal(info->holders_len, 1);
+    assert_string_equal(info->holders[0].label, "listens");
+    assert_int_equal(info->holders[0].pid, getpid());
+    hf_info_free(b, info);
+    OK(hf_lock_release(lock, E));
+    EXPECT(HF_ENOTOWNER, hf_ask(b, name, HF_CSTRING, E));
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* Each hold is asked for itself: the next one has not been. */
+static void test_wanted_is_about_one_hold(void)
+{
+    struct ears ears = {0};
+    hf_client *a = open_listening(&ears), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name);
+    uint64_t first;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    first = conf_token(lock);
+    OK(hf_ask(b, name, HF_CSTRING, E));
+    COMES(heard(a, &ears));
+    OK(hf_lock_release(lock, E));
+    OK(hf_lock_acquire(lock, NULL, E));
+    ears.wanted = 0;
+    OK(hf_ask(b, name, HF_CSTRING, E));
+    COMES(heard(a, &ears));
+    assert_true(ears.token == conf_token(lock));
+    assert_true(ears.token > first);
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* One who waits is not asked, until it holds. */
+static void test_wanted_is_not_for_those_who_wait(void)
+{
+    struct ears ears = {0};
+    hf_client *a = conf_open(), *b = open_listening(&ears);
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name), *lock = conf_lock(b, name);
+    struct conf_taker t = {0};
+
+    OK(hf_lock_acquire(held, NULL, E)); /* it does not listen, which is fine */
+    conf_taker_start(&t, lock);
+    conf_thread_asleep(&t.t);
+    OK(hf_ask(a, name, HF_CSTRING, E));
+    OK(hf_lock_check(held));
+    OK(hf_lock_release(held, E));
+    COMES(conf_taker_has(&t));
+    hf_client_dispatch(b);
+    assert_int_equal(ears.wanted, 0);
+    OK(hf_ask(a, name, HF_CSTRING, E));
+    COMES(heard(b, &ears));
+    conf_taker_end(&t);
+    assert_int_equal(t.release_rc, 0);
+    conf_free(held);
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* All who hold it are asked. */
+static void all_hear(enum hf_kind kind, uint32_t size, enum hf_mode mode)
+{
+    struct ears ears[2] = {{0}, {0}};
+    hf_client *c[2] = {open_listening(&ears[0]), open_listening(&ears[1])};
+    const char *name = conf_name();
+    hf_lock *lock[2];
+
+    for (int i = 0; i < 2; i++) {
+        lock[i] = conf_lock_of(c[i], name, kind, size, 0);
+        OK(conf_take(lock[i], mode, 0, WAIT_LONG_MS));
+    }
+    OK(hf_ask(c[0], name, HF_CSTRING, E));
+    for (int i = 0; i < 2; i++)
+        COMES(heard(c[i], &ears[i]));
+    for (int i = 0; i < 2; i++) {
+        OK(hf_lock_release(lock[i], E));
+        conf_free(lock[i]);
+        OK(hf_close(c[i]));
+    }
+}
+
+static void test_wanted_is_heard_by_all_readers(void)
+{
+    all_hear(HF_RWLOCK, 0, HF_READ);
+}
+
+static void test_wanted_is_heard_by_all_with_permits(void)
+{
+    all_hear(HF_SEMAPHORE, 2, HF_WRITE);
+}
+
+/* ---- put ----------------------------------------------------------------- */
+
+static void test_put_ends_with_the_hold(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name(), *key = conf_name();
+    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+
+    EXPECT(HF_ENOTOWNER, hf_lock_put(lock, key, HF_CSTRING, "1", 1, E));
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_put(lock, key, HF_CSTRING, "1", 1, E));
+    OK(hf_lock_put(lock, key, HF_CSTRING, NULL, 0, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_put(other, key, HF_CSTRING, "2", 1, E));
+    EXPECT(HF_EINVAL,
+           hf_lock_put(lock, key, HF_CSTRING, "2", (size_t)HF_PUT_MAX + 1, E));
+    EXPECT(HF_EINVAL, hf_lock_put(lock, key, HF_CSTRING, NULL, 1, E));
+    EXPECT(HF_EINVAL, hf_lock_put(lock, NULL, 1, "2", 1, E));
+    EXPECT(HF_EINVAL, hf_lock_put(lock, "", 0, "2", 1, E));
+    OK(hf_break(b, name, HF_CSTRING, E));
+    OK(hf_lock_acquire(other, NULL, E));
+    OK(hf_lock_put(other, key, HF_CSTRING, "3", 1, E));
+    EXPECT(HF_ELOST, hf_lock_put(lock, key, HF_CSTRING, "4", 1, E));
+    EXPECT(HF_ELOST, hf_lock_check(lock));
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    OK(hf_lock_put(other, key, HF_CSTRING, "5", 1, E));
+    OK(hf_lock_release(other, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_put(other, key, HF_CSTRING, "6", 1, E));
+    if (conf.unput)
+        conf.unput(key);
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_put_of_many_bytes(void)
+{
+    hf_client *c = conf_open();
+    const char *key = conf_name();
+    hf_lock *lock = conf_lock(c, conf_name());
+    char *value = calloc(1, HF_PUT_MAX);
+
+    assert_non_null(value);
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_put(lock, key, HF_CSTRING, value, HF_PUT_MAX, E));
+    OK(hf_lock_release(lock, E));
+    if (conf.unput)
+        conf.unput(key);
+    free(value);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+const struct conf_case conf_wanted[] = {
+    CONF_CASE(test_wanted_is_heard_by_the_holder, CONF_EACH | CONF_WANTED),
+    CONF_CASE(test_wanted_is_about_one_hold, CONF_EACH | CONF_WANTED),
+    CONF_CASE(test_wanted_is_not_for_those_who_wait, CONF_EACH | CONF_WANTED),
+    CONF_CASE(test_wanted_is_heard_by_all_readers, CONF_RWLOCK | CONF_WANTED),
+    CONF_CASE(test_wanted_is_heard_by_all_with_permits,
+              CONF_SEMAPHORE | CONF_WANTED),
+    CONF_CASE(test_put_ends_with_the_hold, CONF_EACH | CONF_PUT | CONF_INSPECT),
+    CONF_CASE(test_put_of_many_bytes, CONF_PUT),
+    {0},
+};

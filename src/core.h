@@ -403,12 +403,12 @@ struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner);
 /* The owner's write hold goes to a line for reading. */
 int hf__line_downgrade(struct hf__name *first, struct hf__thread *,
                        hf__time now, struct hf__name **into, hf_error *);
-/* Takes back entries that are not needed any more; a line that is not in use
- * any more goes to the end. */
+/* Takes back entries that are not needed any more, and the line if nobody uses
+ * it any more. hf__name_run() does it too. */
 void hf__line_rest(struct hf__name *);
-/* The next of the same name; NULL. */
-struct hf__name *hf__line_after(const struct hf__name *);
-struct hf__name *hf__line_newest(struct hf__name *first);
+/* Those that are taken, newest first. */
+struct hf__name *hf__line_newest(struct hf__name *first); /* or NULL */
+struct hf__name *hf__line_after(const struct hf__name *); /* or NULL */
 /* Takes all but the first out of their list; see hf__line_after(). */
 struct hf__name *hf__line_all_but(struct hf__name *first);
 void hf__line_free(struct hf__name *); /* the entries it has */

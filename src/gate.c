@@ -534,6 +534,12 @@ bool hf__gate_unused(const struct hf__gate *g)
     return hf__gate_idle(g) && owes_nothing(g);
 }
 
+bool hf__gate_leaving(const struct hf__gate *g)
+{
+    return g->lease.state == HF__IDLE && g->lease.letting_go && !g->head &&
+           owes_nothing(g);
+}
+
 bool hf__gate_stuck(const struct hf__gate *g)
 {
     return hf__lease_stuck(&g->lease) && !g->head && owes_nothing(g);

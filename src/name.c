@@ -588,6 +588,8 @@ void hf__name_run(struct hf__name *n, hf__time now)
         find_parker(n);
     else if (n->exchange && hf__gate_idle(&n->gate))
         end_exchange(n);
+    if (n->kin)
+        hf__line_rest(n);
     set_timer(n);
 }
 

@@ -90,7 +90,7 @@ static int left(void)
 static void aftermath(const struct scenario *sc, bool was_killed)
 {
     struct answer a = {-1, 0, INT64_MAX, ""};
-    int64_t since = now_ns();
+    struct moment since = moment_now();
     int limit = left() ? STAGE_LIMIT_MS : sc->limit_ms;
 
     if (left() < sc->low || left() > sc->high ||
@@ -100,7 +100,7 @@ static void aftermath(const struct scenario *sc, bool was_killed)
         actor_ask(&prober, 'd', 0, 0);
     if (sc->set) {
         actor_hear(&waiter, &a, 10000);
-        check_grant(&waiter, &a, since, limit, "waiter");
+        check_grant(&waiter, &a, &since, limit, "waiter");
     }
     actor_ask(&prober, 'a', 0, 0);
     actor_ask(&prober, 'o', 0, 0); /* who opens buries */
@@ -162,7 +162,7 @@ int main(void)
     int kills = 0;
 
     stage_build("shm_latch");
-    stage_cast = &stage_latch;
+    stage_cast = stage_next_cast("latch", NULL);
     actor_begin(&holder, HOLDER);
     actor_begin(&waiter, WAITER);
     actor_begin(&prober, PROBER);

@@ -8,7 +8,7 @@
  * third, the prober, must get the lock within 100 ms, with rising tokens, and
  * nothing may be left in the file but what the living have.
  *
- *     shm_points mutex|shared [scenario [n]]
+ *     shm_points mutex|rwlock|semaphore [scenario [n]]
  */
 #include "shm_stage.h"
 
@@ -162,7 +162,7 @@ static void p_another_waiter(void)
 static void d_two_wait_for_victim(pid_t victim)
 {
     struct answer a = {-1, 0, 0, "not granted"};
-    int64_t since;
+    struct moment since;
     bool is_early;
 
     waiter_waits_for(victim);
@@ -175,16 +175,16 @@ static void d_two_wait_for_victim(pid_t victim)
     atomic_store(&stage->phase, 2);
     while (!has_ended(victim))
         nap_us(50);
-    since = now_ns();
+    since = moment_now();
     actor_hear(&waiter, &a, 10000);
-    check_grant(&waiter, &a, since, STAGE_LIMIT_MS, "waiter");
+    check_grant(&waiter, &a, &since, STAGE_LIMIT_MS, "waiter");
     if (!stage_is_shared(WAITER, DEAD)) {
         actor_ask(&waiter, 'r', 0, 0);
-        since = now_ns();
+        since = moment_now();
     }
     if (!is_early) {
         actor_hear(&dead, &a, 10000);
-        check_grant(&dead, &a, since, STAGE_LIMIT_MS, "other waiter");
+        check_grant(&dead, &a, &since, STAGE_LIMIT_MS, "other waiter");
         actor_ask(&dead, 'r', 0, 0);
     }
     if (stage_is_shared(WAITER, DEAD))
@@ -204,14 +204,14 @@ static void d_victim_in_front(pid_t victim)
 static void d_victim_behind(pid_t victim)
 {
     struct answer a = {-1, 0, 0, "not granted"};
-    int64_t since;
+    struct moment since;
 
     await_queue(2, victim);
     nap_us(500);
-    since = now_ns();
+    since = moment_now();
     actor_ask(&holder, 'r', 0, 0);
     actor_hear(&waiter, &a, 10000);
-    check_grant(&waiter, &a, since, STAGE_LIMIT_MS, "waiter");
+    check_grant(&waiter, &a, &since, STAGE_LIMIT_MS, "waiter");
     actor_ask(&waiter, 'r', 0, 0);
 }
 
@@ -417,22 +417,23 @@ static void victim_main(const struct scenario *sc, int n)
 }
 
 /* Afterwards: waiter, prober, and then the file. */
-static void aftermath(const struct scenario *sc, int64_t since)
+static void aftermath(const struct scenario *sc)
 {
     /* Who breaks a lock and dies may leave it to the safety look. */
     int limit = sc->victim == v_break ? 2500 : STAGE_LIMIT_MS;
     struct answer a = {-1, 0, INT64_MAX, "not granted"};
+    struct moment since = moment_now();
 
     if (sc->waiter_waits) {
         actor_hear(&waiter, &a, 10000);
-        check_grant(&waiter, &a, since, limit, "waiter");
+        check_grant(&waiter, &a, &since, limit, "waiter");
         actor_ask(&waiter, 'r', 0, 0);
     }
-    since = now_ns();
+    since = moment_now();
     actor_tell(&prober, 'a', 10000, 0);
     a.rc = -1;
     actor_hear(&prober, &a, 12000);
-    check_grant(&prober, &a, since, STAGE_LIMIT_MS, "prober");
+    check_grant(&prober, &a, &since, STAGE_LIMIT_MS, "prober");
     actor_ask(&prober, 'r', 0, 0);
     actor_ask(&prober, 'o', 0, 0); /* who opens buries */
     check_leaks(3);
@@ -442,7 +443,6 @@ static void aftermath(const struct scenario *sc, int64_t since)
 static bool run(const struct scenario *sc, int n)
 {
     int status;
-    int64_t since;
     pid_t pid;
 
     memset(&stage->at, 0, sizeof(stage->at));
@@ -455,8 +455,7 @@ static bool run(const struct scenario *sc, int n)
         victim_main(sc, n);
     sc->drive(pid);
     waitpid(pid, &status, 0);
-    since = now_ns();
-    aftermath(sc, since);
+    aftermath(sc);
     if (atomic_load(&stage->overlaps) && sc->victim != v_break &&
         sc->prepare != p_lease_ends)
         stage_blame("two held it at once");
@@ -513,16 +512,15 @@ static void run_all(const struct stage_cast *cast, const char *only, int n,
 
 int main(int argc, char **argv)
 {
-    bool is_shared = argc > 1 && !strcmp(argv[1], "shared");
+    const char *kind = argc > 1 ? argv[1] : "mutex";
     const char *only = argc > 2 ? argv[2] : NULL;
+    const struct stage_cast *cast = NULL;
     int n = argc > 3 ? atoi(argv[3]) : 0, kills = 0;
     int64_t start = now_ns();
 
     stage_build("shm_points");
-    for (int i = 0; i < 2 && !is_shared; i++)
-        run_all(&stage_mutex[i], only, n, &kills);
-    for (int i = 0; i < stage_shared_len && is_shared; i++)
-        run_all(&stage_shared[i], only, n, &kills);
+    while ((cast = stage_next_cast(kind, cast)))
+        run_all(cast, only, n, &kills);
     stage_clear();
     printf("# %d kills at %d places in %.1f s, worst wait %.2f ms\n", kills,
            stage_count_places(getenv("SHM_POINTS_SHOW")),

@@ -193,7 +193,7 @@ int main(void)
 {
     stage_build("shm_stopped");
     stage_at_point = stop_here;
-    stage_cast = &stage_mutex[1];
+    stage_cast = stage_next_cast("mutex", NULL);
     if (sit(&here, HOLDER, NULL)) {
         perror(stage_url);
         return 2;

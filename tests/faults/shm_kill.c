@@ -147,17 +147,18 @@ static int find(uint64_t *seed, int doing, int name)
 static void read_cpu_waits(int64_t *waits)
 {
     for (int i = 0; i < SEATS; i++)
-        waits[i] = cpu_wait_of(atomic_load(&shared->worker[i].pid));
+        waits[i] = cpu_wait_of_first(atomic_load(&shared->worker[i].pid));
 }
 
+/* Before one is dead its helper thread has to end as well, which has waited
+ * about as long. */
 static int64_t cpu_waited(const int64_t *before, const bool *is_dead)
 {
     int64_t now[SEATS], sum = 0;
 
     read_cpu_waits(now);
     for (int i = 0; i < SEATS; i++)
-        if (!is_dead[i])
-            sum += now[i] - before[i];
+        sum += (now[i] - before[i]) * (is_dead[i] ? 2 : 1);
     return sum;
 }
 

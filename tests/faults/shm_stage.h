@@ -74,7 +74,7 @@ extern struct shm_file *stage_file; /* read-only */
 extern const struct stage_cast *stage_cast;
 extern char stage_fault[200]; /* the first that was found, or "" */
 extern char stage_path[96];   /* of the file */
-extern char stage_url[100];
+extern char stage_url[80];
 extern int64_t stage_worst_ns; /* wait for a grant */
 extern uint64_t stage_last_token;
 /* What the victim does at its point: dies, if NULL. */

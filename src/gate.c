@@ -197,7 +197,7 @@ static int enter_shared(struct hf__gate *g, struct hf__waiter *w, hf__time now)
     if (r) {
         if (r->lost || !holds(g, now))
             return HF_ELOST;
-        if (!w->reentrant)
+        if (!w->reentrant || r->count == UINT32_MAX)
             return HF_EDEADLK;
         r->count++;
         return HF__GRANTED;
@@ -216,7 +216,7 @@ static int enter_exclusive(struct hf__gate *g, struct hf__waiter *w,
     if (g->owner == w->owner) {
         if (!holds(g, now))
             return HF_ELOST;
-        if (!w->reentrant)
+        if (!w->reentrant || g->count == UINT32_MAX)
             return HF_EDEADLK;
         g->count++;
         return HF__GRANTED;

@@ -132,8 +132,9 @@ struct hf__async {
     union hf__done done;
     void *arg;
     int result;
-    bool busy;   /* from the call until its callback; name->mu */
-    bool firing; /* its timer is being seen to; client->mu */
+    bool busy;     /* from the call until its callback; name->mu */
+    bool acquires; /* the verb is an acquire; name->mu */
+    bool firing;   /* its timer is being seen to; client->mu */
 };
 
 struct hf_lock {
@@ -147,8 +148,10 @@ struct hf_lock {
     uint32_t handoff : 30;
     int loss_fd; /* -1: nobody asked; name->mu. Stands here so that bits that
                     are written are not beside bits that are only read. */
-    uint32_t waits : 31; /* through this handle, under way; name->mu */
-    uint32_t told : 1;   /* loss_fd tells of a loss; name->mu */
+    /* name->mu: */
+    uint32_t waits : 30;    /* through this handle, under way */
+    uint32_t acquiring : 1; /* one of them is an acquire; if it has an owner */
+    uint32_t told : 1;      /* loss_fd tells of a loss */
 };
 
 struct hf__event_item {
@@ -382,6 +385,14 @@ void hf__name_settle(struct hf__name *, uint64_t hold_id, int result);
 /* Sets the descriptors that tell of loss: the hold of this line has been lost,
  * or some have another end now. */
 void hf__name_arm(struct hf__name *, bool lost);
+/* Something was done through the handle: a loss that nobody has to release any
+ * more is told no more. */
+void hf__lock_unlearn(hf_lock *);
+static inline void hf__lock_heard(hf_lock *lock)
+{
+    if (__builtin_expect(lock->told, 0))
+        hf__lock_unlearn(lock);
+}
 /* One of them. HF__NEVER: there is no hold, or it has no end. */
 #define HF__ALREADY ((hf__time)1)
 void hf__lock_arm(hf_lock *, hf__time at);
@@ -480,6 +491,14 @@ int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *);
  * begin: name->mu is held, and free afterwards. */
 void hf__wait_begin(hf_lock *);
 void hf__wait_end(hf_lock *, struct hf__name *line);
+/* An acquire that has to wait: what a handle owns it acquires once, by one
+ * thread. */
+static inline void hf__acquire_pending(hf_lock *lock)
+{
+    int kind = lock->name->remote.kind;
+
+    lock->acquiring = lock->owner && (kind == HF_MUTEX || kind == HF_RWLOCK);
+}
 /* Does not want to hear of it any more; name->mu is held. */
 void hf__releaser_forget(struct hf__name *, struct hf__releaser *);
 /* The keeper shall look after what is under way, if nobody else does. */

@@ -184,6 +184,10 @@ int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
     struct hf__line *line;
     int rc = 0;
 
+    if (lock->acquiring)
+        return hf__fail(err, HF_EDEADLK,
+                        "another acquire through this handle, which is one "
+                        "owner, is under way");
     *out = first;
     if (!first->kin)
         return 0;

@@ -298,7 +298,8 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
     n->orphaned = false;
     if (n->kin)
         n->kin->permits = w->permits;
-    w->handle->told = false;
+    w->handle->acquiring = false;
+    hf__lock_heard(w->handle);
     if (n->gate.shared) {
         if (t)
             hf__thread_ref(t); /* the reader's */
@@ -522,6 +523,9 @@ static void report_loss(struct hf__name *n)
     hf__engine_event_locked(c, HF_EVENT_LOST, n, n->gate.lease.token);
     hf__mutex_unlock(&c->mu);
     hf__name_arm(n, true);
+    /* A thread that has exited will not release it. */
+    if (!n->gate.shared && hf__thread_gone(n->owner_thread))
+        hf__gate_forget(&n->gate, n->owner_thread->number);
 }
 
 static void set_timer(struct hf__name *n)
@@ -700,7 +704,7 @@ void hf__lock_arm(hf_lock *lock, hf__time at)
 {
     struct itimerspec spec = {0};
 
-    /* Whoever uses this handle next has to hear of its loss first. */
+    /* Whoever lost it has to hear of it first. */
     if (lock->told && at != HF__ALREADY)
         return;
     lock->told = at == HF__ALREADY;
@@ -727,6 +731,34 @@ static hf__time first_end(const hf_lock *lock)
             at = g->lease.deadline;
     }
     return at;
+}
+
+/* Has somebody still to release what was lost on this line? An owner that is
+ * not 0: has that one? */
+static bool to_be_released(const struct hf__gate *g, uint64_t owner)
+{
+    if (!g->shared) {
+        for (int i = 0; i < HF__LOST_MAX; i++)
+            if (g->lost[i].count && (!owner || g->lost[i].owner == owner))
+                return true;
+        return false;
+    }
+    for (const struct hf__reader *r = g->readers; r; r = r->next)
+        if (r->lost &&
+            (owner ? r->owner == owner : !hf__thread_gone(r->thread)))
+            return true;
+    return false;
+}
+
+void hf__lock_unlearn(hf_lock *lock)
+{
+    for (struct hf__name *n = hf__line_newest(lock->name); n;
+         n = hf__line_after(n))
+        if (to_be_released(&n->gate, lock->owner))
+            return;
+    lock->told = false;
+    if (lock->loss_fd >= 0)
+        hf__lock_arm(lock, first_end(lock));
 }
 
 void hf__name_arm(struct hf__name *n, bool lost)

@@ -60,27 +60,29 @@ static void with_lease(struct seat *s)
     }
 }
 
-static void hand_over(struct seat *s)
+/* Has it, and keeps it until somebody waits. */
+static bool hold_until_wanted(struct seat *s)
 {
     int start = 0;
 
     if (enter(s, 3000, 0, NULL))
-        return;
+        return false;
     atomic_compare_exchange_strong(&stage->phase, &start, 1);
     while (atomic_load(&stage->phase) != 2)
         nap_us(20);
-    leave(s, NULL);
+    return true;
+}
+
+static void hand_over(struct seat *s)
+{
+    if (hold_until_wanted(s))
+        leave(s, NULL);
 }
 
 static void go_down_and_leave(struct seat *s)
 {
-    int start = 0;
-
-    if (enter(s, 3000, 0, NULL))
+    if (!hold_until_wanted(s))
         return;
-    atomic_compare_exchange_strong(&stage->phase, &start, 1);
-    while (atomic_load(&stage->phase) != 2)
-        nap_us(20);
     go_down(s, NULL);
     leave(s, NULL);
 }

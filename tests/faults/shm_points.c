@@ -28,7 +28,7 @@ struct scenario {
     /* In us: before it starts, while it runs, and the waiter's part. */
     void (*prepare)(void);
     void (*drive)(pid_t victim);
-    bool early;
+    bool early;        /* it sits down as part of its play */
     bool waiter_waits; /* it is told to acquire by prepare or drive */
     enum alone {
         VICTIM_AND_WAITER = 1,
@@ -44,11 +44,16 @@ static void v_acquire_release(struct seat *s)
         leave(s, NULL);
 }
 
-static void v_acquire_later(struct seat *s)
+static void await_phase_2(void)
 {
     atomic_store(&stage->phase, 1);
     while (atomic_load(&stage->phase) != 2)
         nap_us(20);
+}
+
+static void v_acquire_later(struct seat *s)
+{
+    await_phase_2();
     v_acquire_release(s);
 }
 
@@ -69,9 +74,7 @@ static void v_open_close(struct seat *s)
 static void v_hand_over(struct seat *s)
 {
     enter(s, 10000, 0, NULL);
-    atomic_store(&stage->phase, 1);
-    while (atomic_load(&stage->phase) != 2)
-        nap_us(20);
+    await_phase_2();
     leave(s, NULL);
 }
 
@@ -91,9 +94,7 @@ static void v_lease(struct seat *s)
 {
     if (enter(s, 10000, 60000, NULL))
         return;
-    atomic_store(&stage->phase, 1);
-    while (atomic_load(&stage->phase) != 2)
-        nap_us(20);
+    await_phase_2();
     hf_lock_renew(s->lock, 50000, NULL);
     leave(s, NULL);
 }
@@ -106,9 +107,7 @@ static void v_break(struct seat *s)
 static void v_go_down(struct seat *s)
 {
     enter(s, 10000, 0, NULL);
-    atomic_store(&stage->phase, 1);
-    while (atomic_load(&stage->phase) != 2)
-        nap_us(20);
+    await_phase_2();
     go_down(s, NULL);
     leave(s, NULL);
 }
@@ -116,9 +115,7 @@ static void v_go_down(struct seat *s)
 static void v_close_held(struct seat *s)
 {
     enter(s, 10000, 0, NULL);
-    atomic_store(&stage->phase, 1);
-    while (atomic_load(&stage->phase) != 2)
-        nap_us(20);
+    await_phase_2();
     stage_nobody_inside();
     hf_close(s->client);
 }
@@ -404,18 +401,6 @@ static bool is_playable(const struct scenario *sc)
 
 /* ---- one run ------------------------------------------------------------ */
 
-static void victim_main(const struct scenario *sc, int n)
-{
-    struct seat s = {NULL, NULL, VICTIM, NULL};
-
-    if (!sc->early && sit(&s, VICTIM, NULL))
-        _exit(3);
-    stage_arm(n);
-    sc->victim(&s);
-    stage_arm(0);
-    _exit(0);
-}
-
 /* Afterwards: waiter, prober, and then the file. */
 static void aftermath(const struct scenario *sc)
 {
@@ -440,57 +425,24 @@ static void aftermath(const struct scenario *sc)
 }
 
 /* False: the victim came through. */
-static bool run(const struct scenario *sc, int n)
+static bool run(const void *scenario, int n)
 {
-    int status;
+    const struct scenario *sc = scenario;
+    bool was_killed;
     pid_t pid;
 
-    memset(&stage->at, 0, sizeof(stage->at));
     atomic_store(&stage->phase, 0);
     stage_nobody_inside();
     atomic_store(&stage->overlaps, 0);
     sc->prepare();
-    pid = fork();
-    if (!pid)
-        victim_main(sc, n);
+    pid = victim_begin(sc->victim, !sc->early, n);
     sc->drive(pid);
-    waitpid(pid, &status, 0);
+    was_killed = victim_was_killed(pid);
     aftermath(sc);
     if (atomic_load(&stage->overlaps) && sc->victim != v_break &&
         sc->prepare != p_lease_ends)
         stage_blame("two held it at once");
-    if (WIFSIGNALED(status)) {
-        stage_note_place();
-        return true;
-    }
-    if (WEXITSTATUS(status))
-        stage_blame("the victim failed by itself");
-    return false;
-}
-
-static void run_scenario(const struct scenario *sc, int only, int *kills)
-{
-    int faults = 0, before = *kills;
-
-    for (int n = only ? only : 1; n < 2000; n++) {
-        bool was_killed;
-
-        stage_fault[0] = '\0';
-        was_killed = run(sc, n);
-        *kills += was_killed;
-        if (stage_fault[0]) {
-            printf("# %s, %s, killed at %s:%d (%d): %s\n", sc->name,
-                   stage_cast->name, stage->at.file, stage->at.line, n,
-                   stage_fault);
-            faults++;
-        }
-        if (!was_killed || only)
-            break;
-    }
-    if (*kills == before)
-        faults++; /* a test that kills nobody tests nothing */
-    stage_case(faults, "%s, %s: killed at each of %d steps", sc->name,
-               stage_cast->name, *kills - before);
+    return was_killed;
 }
 
 static void run_all(const struct stage_cast *cast, const char *only, int n,
@@ -504,7 +456,8 @@ static void run_all(const struct stage_cast *cast, const char *only, int n,
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
         if ((!only || !strcmp(only, scenarios[i].name)) &&
             is_playable(&scenarios[i]))
-            run_scenario(&scenarios[i], n, kills);
+            *kills +=
+                stage_kill_at_each(scenarios[i].name, n, run, &scenarios[i]);
     actor_end(&holder, 0);
     actor_end(&waiter, 0);
     actor_end(&prober, 0);

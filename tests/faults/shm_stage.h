@@ -117,6 +117,17 @@ const struct stage_cast *stage_next_cast(const char *kind,
 /* Arms the countdown to the n-th point; 0 disarms it. In the victim. */
 void stage_arm(int n);
 
+/* Starts a victim, which plays that and at its n-th point dies. It has a seat
+ * already, unless it is to sit down itself. */
+pid_t victim_begin(void (*play)(struct seat *), bool sits, int n);
+/* Until it is gone. False: it came through. */
+bool victim_was_killed(pid_t);
+/* For n = 1, 2, 3 ... (or just the one) until `run` says that the victim came
+ * through; one case of the test. How many were killed. */
+int stage_kill_at_each(const char *name, int only,
+                       bool (*run)(const void *scenario, int n),
+                       const void *scenario);
+
 /* What that role takes. */
 uint32_t stage_permits(enum stage_role);
 /* Can the two hold it together? */

@@ -281,22 +281,17 @@ static void test_a_renewal_never_shortens_the_lease(void **state)
     hf_close(client);
 }
 
-/* Handed to a waiter that is stopped: its lease ends as well. */
-static void test_stopped_waiter_with_lease_holds_nobody_up(void **state)
+/* Waits for x, with a lease to come, and is stopped. */
+static pid_t stopped_waiter_with_lease(const struct place *p, int64_t lease_ms)
 {
-    struct place *p = *state;
-    hf_client *client = open_client(p->url);
-    hf_lock *lock = make_lock(client, "x", true);
     struct shm_file *f = map(p);
-    pid_t pid;
+    pid_t pid = fork();
 
-    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
-    pid = fork();
     if (!pid) {
         hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
         hf_lock *mine = make_lock(open_client(p->url), "x", true);
 
-        opt.lease_ms = 100;
+        opt.lease_ms = lease_ms;
         hf_lock_acquire(mine, &opt, NULL);
         wait_for_ever();
     }
@@ -304,14 +299,27 @@ static void test_stopped_waiter_with_lease_holds_nobody_up(void **state)
         nap_ms(1);
     nap_ms(20);
     kill(pid, SIGSTOP);
-    assert_int_equal(hf_lock_release(lock, NULL), 0);
-    assert_int_equal(hf_lock_timed(lock, 2000, NULL), 0);
-    hf_lock_release(lock, NULL);
+    munmap(f, sizeof(*f));
+    return pid;
+}
+
+/* Handed to a waiter that is stopped: its lease ends as well. */
+static void test_stopped_waiter_with_lease_holds_nobody_up(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    pid_t pid;
+
+    OK(hf_lock_acquire(lock, NULL, NULL));
+    pid = stopped_waiter_with_lease(p, 100);
+    OK(hf_lock_release(lock, NULL));
+    OK(hf_lock_timed(lock, 2000, NULL));
+    OK(hf_lock_release(lock, NULL));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    hf_lock_free(lock);
-    hf_close(client);
-    munmap(f, sizeof(*f));
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
 }
 
 /* Nor those who stand behind it already. */
@@ -320,36 +328,22 @@ static void test_stopped_waiter_with_lease_before_another(void **state)
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
-    struct shm_file *f = map(p);
     struct waiter w;
     int64_t at;
     pid_t pid;
 
-    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
-    pid = fork();
-    if (!pid) {
-        hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-        hf_lock *mine = make_lock(open_client(p->url), "x", true);
-
-        opt.lease_ms = 300;
-        hf_lock_acquire(mine, &opt, NULL);
-        wait_for_ever();
-    }
-    while (!(atomic_load(&f->entry[0].word) & SHM_WAITERS))
-        nap_ms(1);
-    nap_ms(20);
-    kill(pid, SIGSTOP);
+    OK(hf_lock_acquire(lock, NULL, NULL));
+    pid = stopped_waiter_with_lease(p, 300);
     waiter_start(&w, make_lock(other, "x", true));
     nap_ms(50);
     at = now_ms();
-    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    OK(hf_lock_release(lock, NULL));
     waiter_end(&w, at, 250, 1000);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    hf_lock_free(lock);
-    hf_close(client);
-    hf_close(other);
-    munmap(f, sizeof(*f));
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    OK(hf_close(other));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)

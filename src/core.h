@@ -335,16 +335,17 @@ void hf__keeper_stop(hf_client *);
 /* It shall be awake by then. */
 void hf__keeper_due_locked(hf_client *, hf__time at);
 
-/* name.c */
+/* names.c: the table of them */
 int hf__name_get(hf_client *, const void *name, size_t len,
                  const hf_lock_options *, struct hf__name **, hf_error *);
-/* What it needs to talk to a networked backend, made if it has none; NULL: out
- * of memory. */
-struct hf__exchange *hf__name_exchange(struct hf__name *);
 /* One more line to the name of this one, whose mutex is held; not in its list
  * of lines yet. */
 int hf__name_line(struct hf__name *first, enum hf_mode, struct hf__name **,
                   hf_error *);
+void hf__name_put(struct hf__name *); /* one handle less */
+void hf__name_unref_locked(struct hf__name *);
+
+/* name.c: a line to one */
 static inline struct hf__name *hf__name_first(struct hf__name *n)
 {
     return n->kin ? n->kin->first : n;
@@ -353,8 +354,6 @@ static inline void hf__name_lock(struct hf__name *n)
 {
     hf__mutex_lock(&hf__name_first(n)->mu);
 }
-void hf__name_put(struct hf__name *); /* one handle less */
-void hf__name_unref_locked(struct hf__name *);
 /* Whoever was woken under the mutex wants it next: they are told afterwards. */
 static inline void hf__first_unlock(struct hf__name *n)
 {
@@ -369,6 +368,9 @@ static inline void hf__name_unlock(struct hf__name *n)
 {
     hf__first_unlock(hf__name_first(n));
 }
+/* What it needs to talk to a networked backend, made if it has none; NULL: out
+ * of memory. */
+struct hf__exchange *hf__name_exchange(struct hf__name *);
 /* Sends what the gate wants sent and sets the timer; name->mu is held. */
 void hf__name_run(struct hf__name *, hf__time now);
 /* Takes the backend's news to the gate. */
@@ -382,6 +384,8 @@ hf__wake_fn hf__name_wake;
 void hf__name_own(struct hf__name *, const struct hf__waiter *);
 /* Tells those who wait for the release of that hold id, or (0) of any. */
 void hf__name_settle(struct hf__name *, uint64_t hold_id, int result);
+
+/* loss.c: name->mu is held */
 /* Sets the descriptors that tell of loss: the hold of this line has been lost,
  * or some have another end now. */
 void hf__name_arm(struct hf__name *, bool lost);
@@ -393,9 +397,7 @@ static inline void hf__lock_heard(hf_lock *lock)
     if (__builtin_expect(lock->told, 0))
         hf__lock_unlearn(lock);
 }
-/* One of them. HF__NEVER: there is no hold, or it has no end. */
-#define HF__ALREADY ((hf__time)1)
-void hf__lock_arm(hf_lock *, hf__time at);
+void hf__lock_unwatch(hf_lock *); /* it is about to be freed */
 
 /* line.c: which line a verb is about; name->mu is held */
 /* The line through which w is to be acquired: that of the owner's hold, one

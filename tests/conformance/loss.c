@@ -193,7 +193,7 @@ static void test_loss_descriptor_is_quiet_about_the_next_hold(void)
 struct loser {
     struct conf_thread t;
     hf_lock *lock;
-    uint32_t released, go; /* atomic */
+    uint32_t go; /* atomic */
     int rc, release_rc;
 };
 
@@ -206,14 +206,15 @@ static void lose(void *arg)
     l->rc = hf_lock_acquire(l->lock, &opt, NULL);
     WAIT_FOR(__atomic_load_n(&l->go, __ATOMIC_ACQUIRE));
     l->release_rc = hf_lock_release(l->lock, NULL);
-    __atomic_store_n(&l->released, 1, __ATOMIC_RELEASE);
 }
 
 static void test_loss_descriptor_waits_for_the_thread_that_lost(void)
 {
     hf_client *c = conf_open();
-    struct loser l = {.lock = conf_lock(c, conf_name())};
+    const char *name = conf_name();
+    struct loser l = {.lock = conf_lock(c, name)};
     int fd = hf_lock_fd(l.lock);
+    hf_lock *late;
 
     assert_true(fd >= 0);
     conf_thread_start(&l.t, lose, &l);
@@ -226,6 +227,9 @@ static void test_loss_descriptor_waits_for_the_thread_that_lost(void)
         OK(i ? hf_lock_release(l.lock, E) : hf_lock_release_nowait(l.lock, E));
         assert_true(readable(fd));
     }
+    late = conf_lock(c, name);
+    assert_true(readable(hf_lock_fd(late))); /* made after it was lost */
+    conf_free(late);
     __atomic_store_n(&l.go, 1, __ATOMIC_RELEASE);
     conf_thread_join(&l.t);
     assert_int_equal(l.rc, 0);

@@ -20,6 +20,17 @@
 #include <unistd.h>
 
 #define NAME "holdfast-floor"
+#define RW NAME "-rw"
+
+/* What the scripts have in front (scripts.c, scripts_line.h). */
+#define MUTEX_KEYS                                                             \
+    NAME, "holdfast:info:{" NAME "}", "holdfast:waiters:{" NAME "}",           \
+        "redisson_lock_token:{" NAME "}", "holdfast:crowd:{" NAME "}"
+#define RW_KEYS                                                                \
+    RW, "holdfast:holds:{" RW "}", "redisson_lock_token:{" RW "}",             \
+        "holdfast:line:{" RW "}", "holdfast:party:{" RW "}"
+/* Lease, always meant, the token's life, who we are, may queue. */
+#define TERMS "30000", "0", "86400000", "1\nhost\nlabel", "1"
 
 struct hand {
     redisContext *conn;
@@ -70,44 +81,29 @@ static int open_hand(struct hand *hand, const char *url, int number,
     return 0;
 }
 
+#define ASK(hand, ...) ask(hand, (const char *[]){"EVALSHA", __VA_ARGS__, NULL})
+
+static void ask(const struct hand *hand, const char **argv)
+{
+    int len = 0;
+
+    while (argv[len])
+        len++;
+    redisAppendCommandArgv(hand->conn, len, argv, NULL);
+}
+
 static void ask_take(const struct hand *hand)
 {
-    const char *argv[] = {"EVALSHA",
-                          hand->take,
-                          "4",
-                          NAME,
-                          "holdfast:info:{" NAME "}",
-                          "holdfast:waiters:{" NAME "}",
-                          "redisson_lock_token:{" NAME "}",
-                          hand->owner,
-                          "30000",
-                          "0",
-                          "86400000",
-                          "1\nhost\nlabel",
-                          "1"};
-
-    redisAppendCommandArgv(hand->conn, sizeof argv / sizeof *argv, argv, NULL);
+    ASK(hand, hand->take, "5", MUTEX_KEYS, hand->owner, TERMS, "30000");
 }
 
 static void ask_drop(const struct hand *hand)
 {
-    const char *argv[] = {"EVALSHA",
-                          hand->drop,
-                          "8",
-                          NAME,
-                          "holdfast:info:{" NAME "}",
-                          "holdfast:waiters:{" NAME "}",
-                          "redisson_lock_token:{" NAME "}",
-                          "holdfast:crowd:{" NAME "}",
-                          "redisson_lock_queue:{" NAME "}",
-                          "redisson_lock_timeout:{" NAME "}",
-                          "holdfast:seen:{" NAME "}",
-                          hand->owner,
-                          hand->channel ? hand->channel
-                                        : "redisson_lock__channel:{" NAME "}",
-                          "holdfast:mark:{" NAME "}"};
-
-    redisAppendCommandArgv(hand->conn, sizeof argv / sizeof *argv, argv, NULL);
+    ASK(hand, hand->drop, "8", MUTEX_KEYS, "redisson_lock_queue:{" NAME "}",
+        "redisson_lock_timeout:{" NAME "}", "holdfast:seen:{" NAME "}",
+        hand->owner,
+        hand->channel ? hand->channel : "redisson_lock__channel:{" NAME "}",
+        "holdfast:mark:{" NAME "}");
 }
 
 /* The next answer, which must be that number, or begin with it. */
@@ -213,8 +209,7 @@ double floor_redis_acquire(const char *url)
     return floor_of(url, acquire_step);
 }
 
-/* ---- to and fro
- * --------------------------------------------------------------- */
+/* ---- to and fro ---------------------------------------------------------- */
 
 struct game {
     _Atomic bool over;
@@ -275,44 +270,14 @@ static _Noreturn void play(struct game *game, const char *url, int me,
 
 static void ask_read(const struct hand *hand)
 {
-    const char *argv[] = {"EVALSHA",
-                          hand->take,
-                          "5",
-                          NAME "-rw",
-                          "holdfast:holds:{" NAME "-rw}",
-                          "redisson_lock_token:{" NAME "-rw}",
-                          "holdfast:line:{" NAME "-rw}",
-                          "holdfast:party:{" NAME "-rw}",
-                          hand->owner,
-                          "30000",
-                          "0",
-                          "86400000",
-                          "1\nhost\nlabel",
-                          "1",
-                          "0",
-                          "0",
-                          "r",
-                          "{" NAME "-rw}"};
-
-    redisAppendCommandArgv(hand->conn, sizeof argv / sizeof *argv, argv, NULL);
+    ASK(hand, hand->take, "5", RW_KEYS, hand->owner, TERMS, "0", "0", "r",
+        "{" RW "}");
 }
 
 static void ask_read_no_more(const struct hand *hand)
 {
-    const char *argv[] = {"EVALSHA",
-                          hand->drop,
-                          "5",
-                          NAME "-rw",
-                          "holdfast:holds:{" NAME "-rw}",
-                          "redisson_lock_token:{" NAME "-rw}",
-                          "holdfast:line:{" NAME "-rw}",
-                          "holdfast:party:{" NAME "-rw}",
-                          hand->owner,
-                          "redisson_rwlock:{" NAME "-rw}",
-                          "holdfast:mark_rw:{" NAME "-rw}",
-                          "{" NAME "-rw}"};
-
-    redisAppendCommandArgv(hand->conn, sizeof argv / sizeof *argv, argv, NULL);
+    ASK(hand, hand->drop, "5", RW_KEYS, hand->owner, "redisson_rwlock:{" RW "}",
+        "holdfast:rwmark:{" RW "}", "{" RW "}");
 }
 
 static _Noreturn void read_on(struct game *game, const char *url, int me,

@@ -229,7 +229,10 @@ enum hf_fairness {
 };
 
 enum hf_lock_flag {
-    HF_OWNER_HANDLE = 1 << 0,  /* owned by the handle, not by the thread */
+    HF_OWNER_HANDLE = 1 << 0,  /* owned by the handle, not by the thread: any
+                                  may release. Acquired once: an acquire while
+                                  it holds, or while another thread's acquire
+                                  through it waits, is EDEADLK */
     HF_NOT_REENTRANT = 1 << 1, /* a second acquire is EDEADLK; a
                                   semaphore gives what it has all the same */
 };
@@ -386,8 +389,9 @@ HF_API int hf_lock_count(hf_lock *lock, unsigned *count);
 /*
  * A descriptor that becomes readable when the hold of this handle's lock is
  * lost, without any thread having to be on time (a timer set to the
- * deadline). It may be cleared by the next acquire or release through the
- * handle, on any thread: a thread that relies on it has a handle of its own.
+ * deadline). It stays so until whoever lost it has released it, and then until
+ * the next acquire or release through the handle. If several threads use the
+ * handle it tells of each one's loss; hf_lock_check() tells whose it was.
  * The library's; valid until hf_lock_free(). Negative code on failure.
  */
 HF_API int hf_lock_fd(hf_lock *lock);

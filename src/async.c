@@ -29,6 +29,7 @@ int hf__async_begin(hf_lock *lock, union hf__done done, void *arg,
     a->done = done;
     a->arg = arg;
     a->busy = true;
+    a->acquires = false;
     lock->waits++;
     return 0;
 }
@@ -75,6 +76,7 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
     hf__mutex_unlock(&c->mu);
     rc = hf__gate_enter(&a->line->gate, &a->waiter, now);
     if (rc == HF__PENDING) {
+        hf__acquire_pending(lock);
         hf__name_run(a->line, now); /* finishes it through hf__name_wake */
     } else {
         if (rc == HF__GRANTED)
@@ -107,6 +109,7 @@ int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
         hf__async_undo(lock);
         return rc;
     }
+    lock->async->acquires = true;
     lock->async->waiter = w;
     lock->async->line = line;
     enter_async(lock, lock->async, opt, now);
@@ -129,7 +132,7 @@ int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    lock->told = false;
+    hf__lock_heard(lock);
     rc = hf__acquire_async(lock, opt, (union hf__done){done}, arg, err);
     hf__name_unlock(lock->name);
     return rc;
@@ -157,7 +160,6 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    lock->told = false;
     rc = hf__async_begin(lock, (union hf__done){done}, arg, err);
     if (!rc) {
         a = lock->async;
@@ -165,6 +167,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
         a->waiter.state = HF__W_FINISHED;
         a->line = hf__line_held(lock->name, lock->owner);
         a->result = hf__release(a->line, lock->owner, &a->releaser);
+        hf__lock_heard(lock);
         if (a->result == HF__PENDING) {
             arm_release(lock->name->client, a);
         } else if (!a->releaser.settled) {

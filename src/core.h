@@ -141,8 +141,9 @@ struct hf__async {
     union hf__done done;
     void *arg;
     int result;
-    bool busy;   /* from the call until its callback; name->mu */
-    bool firing; /* its timer is being seen to; client->mu */
+    bool busy;     /* from the call until its callback; name->mu */
+    bool acquires; /* the verb is an acquire; name->mu */
+    bool firing;   /* its timer is being seen to; client->mu */
 };
 
 struct hf_lock {
@@ -156,8 +157,10 @@ struct hf_lock {
     uint32_t handoff : 30;
     int loss_fd; /* -1: nobody asked; name->mu. Stands here so that bits that
                     are written are not beside bits that are only read. */
-    uint32_t waits : 31; /* through this handle, under way; name->mu */
-    uint32_t told : 1;   /* loss_fd tells of a loss; name->mu */
+    /* name->mu: */
+    uint32_t waits : 30;    /* through this handle, under way */
+    uint32_t acquiring : 1; /* one of them is an acquire; if it has an owner */
+    uint32_t told : 1;      /* loss_fd tells of a loss */
 };
 
 struct hf__event_item {
@@ -341,16 +344,17 @@ void hf__keeper_stop(hf_client *);
 /* It shall be awake by then. */
 void hf__keeper_due_locked(hf_client *, hf__time at);
 
-/* name.c */
+/* names.c: the table of them */
 int hf__name_get(hf_client *, const void *name, size_t len,
                  const hf_lock_options *, struct hf__name **, hf_error *);
-/* What it needs to talk to a networked backend, made if it has none; NULL: out
- * of memory. */
-struct hf__exchange *hf__name_exchange(struct hf__name *);
 /* One more line to the name of this one, whose mutex is held; not in its list
  * of lines yet. */
 int hf__name_line(struct hf__name *first, enum hf_mode, struct hf__name **,
                   hf_error *);
+void hf__name_put(struct hf__name *); /* one handle less */
+void hf__name_unref_locked(struct hf__name *);
+
+/* name.c: a line to one */
 static inline struct hf__name *hf__name_first(struct hf__name *n)
 {
     return n->kin ? n->kin->first : n;
@@ -359,8 +363,6 @@ static inline void hf__name_lock(struct hf__name *n)
 {
     hf__mutex_lock(&hf__name_first(n)->mu);
 }
-void hf__name_put(struct hf__name *); /* one handle less */
-void hf__name_unref_locked(struct hf__name *);
 /* Whoever was woken under the mutex wants it next: they are told afterwards. */
 static inline void hf__first_unlock(struct hf__name *n)
 {
@@ -375,6 +377,9 @@ static inline void hf__name_unlock(struct hf__name *n)
 {
     hf__first_unlock(hf__name_first(n));
 }
+/* What it needs to talk to a networked backend, made if it has none; NULL: out
+ * of memory. */
+struct hf__exchange *hf__name_exchange(struct hf__name *);
 /* Sends what the gate wants sent and sets the timer; name->mu is held. */
 void hf__name_run(struct hf__name *, hf__time now);
 /* Takes the backend's news to the gate. */
@@ -388,12 +393,20 @@ hf__wake_fn hf__name_wake;
 void hf__name_own(struct hf__name *, const struct hf__waiter *);
 /* Tells those who wait for the release of that hold id, or (0) of any. */
 void hf__name_settle(struct hf__name *, uint64_t hold_id, int result);
+
+/* loss.c: name->mu is held */
 /* Sets the descriptors that tell of loss: the hold of this line has been lost,
  * or some have another end now. */
 void hf__name_arm(struct hf__name *, bool lost);
-/* One of them. HF__NEVER: there is no hold, or it has no end. */
-#define HF__ALREADY ((hf__time)1)
-void hf__lock_arm(hf_lock *, hf__time at);
+/* Something was done through the handle: a loss that nobody has to release any
+ * more is told no more. */
+void hf__lock_unlearn(hf_lock *);
+static inline void hf__lock_heard(hf_lock *lock)
+{
+    if (__builtin_expect(lock->told, 0))
+        hf__lock_unlearn(lock);
+}
+void hf__lock_unwatch(hf_lock *); /* it is about to be freed */
 
 /* line.c: which line a verb is about; name->mu is held */
 /* The line through which w is to be acquired: that of the owner's hold, one
@@ -412,12 +425,12 @@ struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner);
 /* The owner's write hold goes to a line for reading. */
 int hf__line_downgrade(struct hf__name *first, struct hf__thread *,
                        hf__time now, struct hf__name **into, hf_error *);
-/* Takes back entries that are not needed any more; a line that is not in use
- * any more goes to the end. */
+/* Takes back entries that are not needed any more, and the line if nobody uses
+ * it any more. hf__name_run() does it too. */
 void hf__line_rest(struct hf__name *);
-/* The next of the same name; NULL. */
-struct hf__name *hf__line_after(const struct hf__name *);
-struct hf__name *hf__line_newest(struct hf__name *first);
+/* Those that are taken, newest first. */
+struct hf__name *hf__line_newest(struct hf__name *first); /* or NULL */
+struct hf__name *hf__line_after(const struct hf__name *); /* or NULL */
 /* Takes all but the first out of their list; see hf__line_after(). */
 struct hf__name *hf__line_all_but(struct hf__name *first);
 void hf__line_free(struct hf__name *); /* the entries it has */
@@ -489,6 +502,14 @@ int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *);
  * begin: name->mu is held, and free afterwards. */
 void hf__wait_begin(hf_lock *);
 void hf__wait_end(hf_lock *, struct hf__name *line);
+/* An acquire that has to wait: what a handle owns it acquires once, by one
+ * thread. */
+static inline void hf__acquire_pending(hf_lock *lock)
+{
+    int kind = lock->name->remote.kind;
+
+    lock->acquiring = lock->owner && (kind == HF_MUTEX || kind == HF_RWLOCK);
+}
 /* Does not want to hear of it any more; name->mu is held. */
 void hf__releaser_forget(struct hf__name *, struct hf__releaser *);
 /* The keeper shall look after what is under way, if nobody else does. */

@@ -197,7 +197,7 @@ static int enter_shared(struct hf__gate *g, struct hf__waiter *w, hf__time now)
     if (r) {
         if (r->lost || !holds(g, now))
             return HF_ELOST;
-        if (!w->reentrant)
+        if (!w->reentrant || r->count == UINT32_MAX)
             return HF_EDEADLK;
         r->count++;
         return HF__GRANTED;
@@ -216,7 +216,7 @@ static int enter_exclusive(struct hf__gate *g, struct hf__waiter *w,
     if (g->owner == w->owner) {
         if (!holds(g, now))
             return HF_ELOST;
-        if (!w->reentrant)
+        if (!w->reentrant || g->count == UINT32_MAX)
             return HF_EDEADLK;
         g->count++;
         return HF__GRANTED;
@@ -532,6 +532,12 @@ static bool owes_nothing(const struct hf__gate *g)
 bool hf__gate_unused(const struct hf__gate *g)
 {
     return hf__gate_idle(g) && owes_nothing(g);
+}
+
+bool hf__gate_leaving(const struct hf__gate *g)
+{
+    return g->lease.state == HF__IDLE && g->lease.letting_go && !g->head &&
+           owes_nothing(g);
 }
 
 bool hf__gate_stuck(const struct hf__gate *g)

@@ -159,6 +159,9 @@ bool hf__gate_idle(const struct hf__gate *);
 /* And nobody has something to release: fit for any new waiter. */
 bool hf__gate_unused(const struct hf__gate *);
 
+/* It will be, when it is let go. */
+bool hf__gate_leaving(const struct hf__gate *);
+
 /* It would be, but for a let_go that is unsure. */
 bool hf__gate_stuck(const struct hf__gate *);
 

@@ -3,8 +3,6 @@
 #include "core.h"
 
 #include <string.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
 
@@ -170,18 +168,6 @@ static bool in_use_locked(const hf_lock *lock)
     return false;
 }
 
-static void unwatch(hf_lock *lock)
-{
-    hf_lock **p = &lock->name->watchers;
-
-    if (lock->loss_fd < 0)
-        return;
-    while (*p != lock)
-        p = &(*p)->next_watcher;
-    *p = lock->next_watcher;
-    close(lock->loss_fd);
-}
-
 int hf_lock_free(hf_lock *lock)
 {
     hf_client *c;
@@ -200,7 +186,7 @@ int hf_lock_free(hf_lock *lock)
     hf__mutex_unlock(&c->mu);
     if (!in_use) {
         forget_lost(lock);
-        unwatch(lock);
+        hf__lock_unwatch(lock);
     }
     hf__name_unlock(lock->name);
     if (in_use)
@@ -298,38 +284,6 @@ int hf_lock_count(hf_lock *lock, unsigned *count)
                  : hf__gate_count(&line->gate, hf__owner_of(lock, &thread));
     hf__name_unlock(lock->name);
     return 0;
-}
-
-int hf_lock_fd(hf_lock *lock)
-{
-    struct hf__thread *thread;
-    struct hf__name *n;
-    uint64_t owner;
-    int rc = hf__lock_check(lock, NULL), fd;
-
-    if (rc)
-        return rc;
-    owner = hf__owner_of(lock, &thread);
-    rc = hf__lock_enter(lock, NULL);
-    if (rc)
-        return rc;
-    n = lock->name;
-    if (lock->loss_fd < 0) {
-        lock->loss_fd =
-            timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (lock->loss_fd >= 0) {
-            lock->next_watcher = n->watchers;
-            n->watchers = lock;
-            if (hf__gate_check(&hf__line_held(n, owner)->gate, owner,
-                               hf__now()) == HF_ELOST)
-                hf__lock_arm(lock, HF__ALREADY);
-            else
-                hf__name_arm(n, false);
-        }
-    }
-    fd = lock->loss_fd;
-    hf__name_unlock(n);
-    return fd < 0 ? HF_EBACKEND : fd;
 }
 
 int hf_lock_upgrade(hf_lock *lock, hf_error *err)

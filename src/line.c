@@ -18,7 +18,12 @@ struct hf__name *hf__line_after(const struct hf__name *n)
 
 struct hf__name *hf__line_newest(struct hf__name *first)
 {
-    return first->kin ? name_of(first->kin->lines.head) : first;
+    struct hf__line *newest;
+
+    if (!first->kin)
+        return first;
+    newest = first->kin->lines.at[HF__TAKEN];
+    return newest ? name_of(newest) : NULL;
 }
 
 struct hf__name *hf__line_all_but(struct hf__name *first)
@@ -113,7 +118,7 @@ void hf__line_went(struct hf__name *n, struct hf__waiter *w, bool had)
     struct hf__kin *f = n->kin->first->kin;
 
     if (had)
-        hf__lines_use(&f->lines, &n->kin->line);
+        hf__lines_take(&f->lines, &n->kin->line);
     if (w->reader) {
         w->reader->next = f->spare;
         f->spare = w->reader;
@@ -159,13 +164,17 @@ static bool forget_the_gone(struct hf__name *first)
  * networked backend only tells of what is 0 when it is asked.) */
 static void look_at_latch(struct hf__name *first, hf__time now)
 {
+    struct hf__name *n, *next;
+
     if (first->remote.kind != HF_LATCH || !first->client->direct)
         return;
-    for (struct hf__name *n = hf__line_newest(first); n; n = hf__line_after(n))
-        if (n->gate.lease.state == HF__WAITING) {
-            hf__lease_bell(&n->gate.lease, now);
-            hf__name_run(n, now);
-        }
+    for (n = hf__line_newest(first); n; n = next) {
+        next = hf__line_after(n); /* it may go to rest */
+        if (n->gate.lease.state != HF__WAITING)
+            continue;
+        hf__lease_bell(&n->gate.lease, now);
+        hf__name_run(n, now);
+    }
 }
 
 int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
@@ -175,6 +184,10 @@ int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
     struct hf__line *line;
     int rc = 0;
 
+    if (lock->acquiring)
+        return hf__fail(err, HF_EDEADLK,
+                        "another acquire through this handle, which is one "
+                        "owner, is under way");
     *out = first;
     if (!first->kin)
         return 0;
@@ -214,8 +227,10 @@ int hf__line_downgrade(struct hf__name *first, struct hf__thread *thread,
     if (rc)
         return rc;
     /* It may never have asked for anything, and will have to let go. */
-    if (!first->client->direct && !hf__name_exchange(*into))
+    if (!first->client->direct && !hf__name_exchange(*into)) {
+        hf__line_rest(*into);
         return hf__fail(err, HF_ENOMEM, "out of memory");
+    }
     r = take_entry(first);
     hf__gate_downgrade(&first->gate, &(*into)->gate, r, now);
     r->thread = thread;

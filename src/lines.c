@@ -1,98 +1,106 @@
 #include "lines.h"
 
+static void put(struct hf__lines *s, struct hf__line *n, enum hf__place place)
+{
+    n->place = (uint8_t)place;
+    n->prev = NULL;
+    n->next = s->at[place];
+    if (n->next)
+        n->next->prev = n;
+    s->at[place] = n;
+}
+
 static void take_out(struct hf__lines *s, struct hf__line *n)
 {
-    *(n->prev ? &n->prev->next : &s->head) = n->next;
-    *(n->next ? &n->next->prev : &s->tail) = n->prev;
+    *(n->prev ? &n->prev->next : &s->at[n->place]) = n->next;
+    if (n->next)
+        n->next->prev = n->prev;
     n->prev = n->next = NULL;
+    n->place = HF__PLACES;
 }
 
 void hf__lines_add(struct hf__lines *s, struct hf__line *n)
 {
-    n->prev = NULL;
-    n->next = s->head;
-    *(s->head ? &s->head->prev : &s->tail) = n;
-    s->head = n;
-}
-
-static void put_at_end(struct hf__lines *s, struct hf__line *n)
-{
-    n->next = NULL;
-    n->prev = s->tail;
-    *(s->tail ? &s->tail->next : &s->head) = n;
-    s->tail = n;
+    put(s, n, HF__TAKEN);
 }
 
 void hf__lines_init(struct hf__lines *s, enum hf_kind kind,
                     struct hf__line *first)
 {
     *s = (struct hf__lines){.first = first, .kind = (uint8_t)kind};
-    hf__lines_add(s, first);
+    put(s, first, HF__RESTING);
 }
 
 struct hf__line *hf__lines_all_but_first(struct hf__lines *s)
 {
-    struct hf__line *others;
+    struct hf__line *others = NULL, *n;
 
-    take_out(s, s->first);
-    others = s->head;
-    s->head = s->tail = s->first;
+    for (int place = 0; place < HF__PLACES; place++)
+        while ((n = s->at[place])) {
+            take_out(s, n);
+            if (n == s->first)
+                continue;
+            n->next = others;
+            others = n;
+        }
+    put(s, s->first, HF__TAKEN);
+    hf__lines_rest(s, s->first);
     return others;
+}
+
+static enum hf__place resting(enum hf_mode mode)
+{
+    return mode == HF_READ ? HF__READING : HF__RESTING;
+}
+
+static enum hf__place place_of(const struct hf__gate *g)
+{
+    if (hf__gate_unused(g))
+        return resting(g->shared ? HF_READ : HF_WRITE);
+    return hf__gate_leaving(g) ? HF__LEAVING : HF__TAKEN;
 }
 
 void hf__lines_rest(struct hf__lines *s, struct hf__line *n)
 {
-    if (n->gate->owner || n->gate->head || n == s->tail)
+    enum hf__place place = place_of(n->gate);
+
+    if (n->place == place || n->place == HF__PLACES)
         return;
     take_out(s, n);
-    put_at_end(s, n);
+    put(s, n, place);
 }
 
-static bool is_for(const struct hf__line *n, enum hf_mode mode)
+void hf__lines_take(struct hf__lines *s, struct hf__line *n)
 {
-    return n->gate->shared == (mode == HF_READ);
-}
-
-void hf__lines_use(struct hf__lines *s, struct hf__line *n)
-{
-    if (n == s->head)
+    if (n->place == HF__TAKEN)
         return;
     take_out(s, n);
-    hf__lines_add(s, n);
+    put(s, n, HF__TAKEN);
 }
 
-static struct hf__line *use(struct hf__lines *s, struct hf__line *n)
+static struct hf__line *take(struct hf__lines *s, struct hf__line *n)
 {
     if (n)
-        hf__lines_use(s, n);
+        hf__lines_take(s, n);
     return n;
 }
 
 struct hf__line *hf__lines_quiet(const struct hf__lines *s, enum hf_mode mode)
 {
-    struct hf__line *found = NULL;
-
-    if (s->kind == HF_SEMAPHORE)
-        return s->tail;
-    if (s->kind != HF_RWLOCK)
-        return NULL;
-    for (struct hf__line *n = s->head; n; n = n->next) {
-        if (!hf__gate_unused(n->gate))
-            return NULL;
-        if (is_for(n, mode))
-            found = n;
-    }
-    return found;
+    if (s->kind == HF_SEMAPHORE ||
+        (s->kind == HF_RWLOCK && !s->at[HF__TAKEN] && !s->at[HF__LEAVING]))
+        return s->at[resting(mode)];
+    return NULL;
 }
 
-/* Those that are not in use are at the end; the last few may be letting go. */
 struct hf__line *hf__lines_unused(struct hf__lines *s, enum hf_mode mode)
 {
-    struct hf__line *n = s->tail;
+    return take(s, s->at[resting(mode)]);
+}
 
-    while (n && !(is_for(n, mode) && hf__gate_unused(n->gate)))
-        n = n->prev;
-    return use(s, n);
+static bool is_for(const struct hf__line *n, enum hf_mode mode)
+{
+    return n->gate->shared == (mode == HF_READ);
 }
 
 /* A server that does not answer is not asked through ever more lines: whoever
@@ -103,17 +111,17 @@ static struct hf__line *unused_or_stuck(struct hf__lines *s, enum hf_mode mode)
 
     if (n)
         return n;
-    n = s->tail;
+    n = s->at[HF__LEAVING];
     while (n && !(is_for(n, mode) && hf__gate_stuck(n->gate)))
-        n = n->prev;
-    return use(s, n);
+        n = n->next;
+    return take(s, n);
 }
 
 static struct hf__line *joinable(const struct hf__lines *s,
                                  const struct hf__waiter *w, enum hf_mode mode,
                                  hf__time now)
 {
-    for (struct hf__line *n = s->head; n; n = n->next)
+    for (struct hf__line *n = s->at[HF__TAKEN]; n; n = n->next)
         if (is_for(n, mode) && hf__gate_joinable(n->gate, w, now))
             return n;
     return NULL;
@@ -121,7 +129,7 @@ static struct hf__line *joinable(const struct hf__lines *s,
 
 static struct hf__line *of_reader(const struct hf__lines *s, uint64_t owner)
 {
-    for (struct hf__line *n = s->head; n; n = n->next)
+    for (struct hf__line *n = s->at[HF__TAKEN]; n; n = n->next)
         if (n->gate->shared && hf__gate_knows(n->gate, owner))
             return n;
     return NULL;
@@ -146,7 +154,7 @@ static int for_writing(struct hf__lines *s, const struct hf__waiter *w,
 {
     struct hf__line *n = of_reader(s, w->owner);
 
-    *out = n ? n : s->first;
+    *out = n ? n : take(s, s->first);
     if (!n)
         return 0;
     return hf__gate_check(n->gate, w->owner, now) ? HF_ELOST : HF_ENOTSUP;
@@ -172,7 +180,7 @@ struct hf__line *hf__lines_held(const struct hf__lines *s, uint64_t owner)
 
     if (s->kind == HF_RWLOCK && hf__gate_knows(s->first->gate, owner))
         return s->first;
-    for (struct hf__line *n = s->head; n; n = n->next) {
+    for (struct hf__line *n = s->at[HF__TAKEN]; n; n = n->next) {
         if (!hf__gate_knows(n->gate, owner))
             continue;
         if (n->gate->owner)

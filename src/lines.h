@@ -12,15 +12,25 @@
 
 #include "gate.h"
 
+/* Lists apart, so that no verb looks at lines that nobody uses. */
+enum hf__place {
+    HF__TAKEN,   /* held, waited for, or somebody has to release it */
+    HF__LEAVING, /* it is being let go, and nobody wants it */
+    HF__RESTING, /* fit for any new waiter: those that write, */
+    HF__READING, /* and those that read */
+    HF__PLACES,
+};
+
 struct hf__line {
     struct hf__line *next, *prev;
     struct hf__gate *gate;
+    uint8_t place; /* HF__PLACES: in no list */
 };
 
 struct hf__lines {
-    struct hf__line *head, *tail; /* in use first, newest first */
-    struct hf__line *first;       /* the oldest; it writes */
-    uint8_t kind;                 /* enum hf_kind */
+    struct hf__line *at[HF__PLACES]; /* newest first */
+    struct hf__line *first;          /* the oldest; it writes */
+    uint8_t kind;                    /* enum hf_kind */
 };
 
 void hf__lines_init(struct hf__lines *, enum hf_kind, struct hf__line *first);
@@ -35,20 +45,20 @@ int hf__lines_for(struct hf__lines *, const struct hf__waiter *, enum hf_mode,
                   hf__time now, struct hf__line **);
 
 /* One for which w need not look at the others, because nobody is in their way:
- * none of a read-write lock is in use. Or NULL. It is not in use yet. */
+ * all lines of a read-write lock rest. Or NULL. It is not taken yet. */
 struct hf__line *hf__lines_quiet(const struct hf__lines *, enum hf_mode);
-void hf__lines_use(struct hf__lines *, struct hf__line *);
+void hf__lines_take(struct hf__lines *, struct hf__line *);
 
-/* One that is free, which is in use from now on; or NULL. */
+/* One that rests, which is taken from now on; or NULL. */
 struct hf__line *hf__lines_unused(struct hf__lines *, enum hf_mode);
-void hf__lines_add(struct hf__lines *, struct hf__line *);
+void hf__lines_add(struct hf__lines *, struct hf__line *); /* taken */
 
 /* The line of this owner's newest hold, lost ones last; the first one if it
  * has none. */
 struct hf__line *hf__lines_held(const struct hf__lines *, uint64_t owner);
 
-/* A line that is not in use any more goes to the end. To be called whenever
- * that may be so. */
+/* Puts a line where it belongs, by what its gate says. To be called whenever
+ * nobody may use it any more: when it was released, and when it is let go. */
 void hf__lines_rest(struct hf__lines *, struct hf__line *);
 
 /* Takes all but the first out; they stay linked by next. */

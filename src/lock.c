@@ -99,7 +99,10 @@ static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
     if (rc != HF__PENDING)
         return rc;
     hf__name_run(n, now);
-    return w->state == HF__W_FINISHED ? w->result : HF__PENDING;
+    if (w->state == HF__W_FINISHED)
+        return w->result;
+    hf__acquire_pending(w->handle);
+    return HF__PENDING;
 }
 
 /* See hf__gate_quiet(); name->mu is held. */
@@ -233,6 +236,8 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     if (rc != HF__PENDING || n->gate.was_lost)
         hf__name_run(n, now);
     rc = a->w.state == HF__W_FINISHED;
+    if (rc && a->w.result != HF__GRANTED)
+        a->lock->acquiring = false;
     hf__name_unlock(n);
     return rc;
 }
@@ -304,8 +309,11 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
         return hf__fail(err, rc, "the client was closed during the wait");
     case HF_EDEADLK:
         return hf__fail(err, rc,
-                        "the caller holds \"%s\" already, and the lock is not "
-                        "reentrant",
+                        a->w.reentrant
+                            ? "the caller holds \"%s\" already, as often as "
+                              "can be counted"
+                            : "the caller holds \"%s\" already, and the lock "
+                              "is not reentrant",
                         name);
     case HF_ELOST:
         return hf__fail(err, rc,
@@ -396,7 +404,7 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    lock->told = false;
+    hf__lock_heard(lock);
     if (n->client->direct && (n->kin ? acquire_line_quickly(n, &a.w, opt->mode)
                                      : acquire_quickly(n, &a.w, false))) {
         hf__first_unlock(n);
@@ -544,16 +552,17 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    lock->told = false;
     line = lock->name;
     if (line->kin ? release_line_quickly(lock->name, owner, &line, &rc)
                   : release_quickly(line, owner, false, &rc)) {
+        hf__lock_heard(lock);
         hf__first_unlock(lock->name);
         return rc ? release_failed(lock, rc, err) : 0;
     }
     hf__sleeper_init(&s, NULL);
     r = (struct hf__releaser){.sleeper = &s};
     rc = hf__release(line, owner, &r);
+    hf__lock_heard(lock);
     if (rc != HF__PENDING) {
         hf__first_unlock(lock->name);
         return rc ? release_failed(lock, rc, err) : 0;
@@ -590,11 +599,11 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    lock->told = false;
     line = lock->name;
     if (line->kin ? !release_line_quickly(lock->name, owner, &line, &rc)
                   : !release_quickly(line, owner, false, &rc))
         rc = hf__release(line, owner, NULL);
+    hf__lock_heard(lock);
     hf__name_unlock(lock->name);
     hf__see_to_it(lock->name->client);
     return rc ? release_failed(lock, rc, err) : 0;

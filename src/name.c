@@ -1,280 +1,8 @@
 /*
- * A name of a client: its gate, and the sending of what the gate wants sent.
- * The table of names is a plain hash with chains; a name lives as long as a
- * handle, a request under way or news refer to it.
+ * A line of a client to a name: its gate, and the sending of what the gate
+ * wants sent.
  */
 #include "core.h"
-
-#include <string.h>
-#include <sys/timerfd.h>
-
-static uint32_t hash_of(const char *s, size_t len)
-{
-    uint32_t h = 2166136261u; /* FNV-1a */
-
-    while (len--)
-        h = (h ^ (unsigned char)*s++) * 16777619u;
-    return h;
-}
-
-static struct hf__name *find_locked(hf_client *c, const char *text, size_t len,
-                                    uint32_t hash)
-{
-    struct hf__name *n;
-
-    if (!c->buckets_len)
-        return NULL;
-    n = c->buckets[hash & (c->buckets_len - 1)];
-    while (n && (n->remote.name_len != len || hf__name_first(n) != n ||
-                 memcmp(n->text, text, len) != 0))
-        n = n->next_in_bucket;
-    return n;
-}
-
-static int grow_table_locked(hf_client *c)
-{
-    size_t len = c->buckets_len ? c->buckets_len * 2 : 16;
-    struct hf__name **buckets;
-
-    if (c->names_len < c->buckets_len)
-        return 0;
-    buckets = hf__alloc(c, len * sizeof(*buckets));
-    if (!buckets)
-        return HF_ENOMEM;
-    for (size_t i = 0; i < c->buckets_len; i++) {
-        struct hf__name *n, *next;
-
-        for (n = c->buckets[i]; n; n = next) {
-            uint32_t hash = hash_of(n->text, n->remote.name_len);
-
-            next = n->next_in_bucket;
-            n->next_in_bucket = buckets[hash & (len - 1)];
-            buckets[hash & (len - 1)] = n;
-        }
-    }
-    hf__free(c, c->buckets);
-    c->buckets = buckets;
-    c->buckets_len = len;
-    return 0;
-}
-
-static struct hf__name *make(hf_client *c, const char *text, size_t len,
-                             const hf_lock_options *opt, bool fair)
-{
-    size_t label = opt->label ? strlen(opt->label) + 1 : 0;
-    struct hf__name *n =
-        hf__alloc(c, offsetof(struct hf__name, text) + len + 1 + label);
-
-    if (!n)
-        return NULL;
-    memcpy(n->text, text, len);
-    n->client = c;
-    n->refs = n->handles = 1;
-    n->timer.is_name = true;
-    n->timer_at = HF__NEVER;
-    n->remote.name = n->text;
-    n->remote.name_len = (uint16_t)len;
-    n->remote.kind = (uint8_t)opt->kind;
-    if (opt->kind != HF_MUTEX) {
-        n->kin = hf__alloc(c, sizeof(*n->kin));
-        if (!n->kin) {
-            hf__free(c, n);
-            return NULL;
-        }
-        n->kin->first = n;
-        n->kin->line.gate = &n->gate;
-        hf__lines_init(&n->kin->lines, opt->kind, &n->kin->line);
-    }
-    n->remote.fair = fair;
-    n->remote.permits = opt->permits;
-    n->remote.label = c->label;
-    if (label)
-        n->remote.label = memcpy(n->text + len + 1, opt->label, label);
-    /* Hold ids are unique in the client: a serial number, then a count. It
-     * stays positive for formats that know no unsigned numbers. */
-    hf__gate_init(&n->gate, fair, c->endless,
-                  (uint64_t)(++c->serial & 0x7fffffff) << 32);
-    n->gate.lease.session = c->session;
-    n->gate.latch = opt->kind == HF_LATCH;
-    return n;
-}
-
-static void free_name(hf_client *c, struct hf__name *n)
-{
-    if (n->kin)
-        hf__line_free(n);
-    hf__free(c, n->kin);
-    hf__free(c, n);
-}
-
-static int add_locked(hf_client *c, struct hf__name *n, uint32_t hash,
-                      hf_error *err)
-{
-    int rc = grow_table_locked(c);
-
-    if (!rc)
-        rc = hf__timers_reserve(c, &c->timers);
-    if (rc)
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
-    rc = c->be->attach(c->self, &n->remote);
-    if (rc) {
-        hf__timers_unreserve(&c->timers);
-        return hf__fail_why(c, err, rc);
-    }
-    n->next_in_bucket = c->buckets[hash & (c->buckets_len - 1)];
-    c->buckets[hash & (c->buckets_len - 1)] = n;
-    c->names_len++;
-    return 0;
-}
-
-static int get_locked(hf_client *c, const char *text, size_t len,
-                      const hf_lock_options *opt, bool fair,
-                      struct hf__name **out, hf_error *err)
-{
-    uint32_t hash = hash_of(text, len);
-    struct hf__name *n = find_locked(c, text, len, hash);
-    int rc;
-
-    if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
-        return hf__fail(err, HF_ECLOSED, "the client was closed");
-    if (n) {
-        if (n->remote.kind != opt->kind || n->remote.fair != fair ||
-            n->remote.permits != opt->permits)
-            return hf__fail(err, HF_EMISMATCH,
-                            "this client uses the name \"%s\" as another kind "
-                            "of lock, fairness or size",
-                            hf__show(text + strlen(c->prefix)).text);
-        n->refs++;
-        n->handles++;
-        *out = n;
-        return 0;
-    }
-    n = make(c, text, len, opt, fair);
-    if (!n)
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    rc = add_locked(c, n, hash, err);
-    if (rc)
-        free_name(c, n);
-    else
-        *out = n;
-    return rc;
-}
-
-int hf__name_line(struct hf__name *first, enum hf_mode mode,
-                  struct hf__name **out, hf_error *err)
-{
-    hf_client *c = first->client;
-    hf_lock_options opt = {.kind = first->remote.kind,
-                           .permits = first->remote.permits};
-    struct hf__name *n;
-    int rc;
-
-    hf__mutex_lock(&c->mu);
-    /* hf_close() looks at every line, and may have been at this name. */
-    if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE)) {
-        hf__mutex_unlock(&c->mu);
-        return hf__fail(err, HF_ECLOSED, "the client was closed");
-    }
-    n = make(c, first->text, first->remote.name_len, &opt, first->remote.fair);
-    rc = n ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
-    if (n) {
-        n->handles = 0;
-        n->kin->first = first;
-        n->remote.label = first->remote.label;
-        n->remote.mode = mode == HF_READ;
-        n->gate.shared = mode == HF_READ;
-        rc = add_locked(c, n, hash_of(n->text, n->remote.name_len), err);
-        if (rc)
-            free_name(c, n);
-    }
-    if (!rc) {
-        first->refs++;
-        *out = n;
-    }
-    hf__mutex_unlock(&c->mu);
-    return rc;
-}
-
-/* What the lock's options say, else the URL, else the backend's own; of the
- * last two, only where there is a choice. */
-static bool is_fair(const hf_client *c, const hf_lock_options *opt)
-{
-    int caps = c->caps[opt->kind];
-    bool fair = c->be->fair_by_default;
-
-    if (opt->fairness || c->fairness)
-        fair = (opt->fairness ? (int)opt->fairness : c->fairness) == HF_FAIR;
-    return fair ? caps & HF_CAP_FAIR : !(caps & HF_CAP_UNFAIR);
-}
-
-int hf__name_get(hf_client *c, const void *name, size_t len,
-                 const hf_lock_options *opt, struct hf__name **out,
-                 hf_error *err)
-{
-    size_t prefix = strlen(c->prefix);
-    char text[2 * HF_NAME_MAX + 1];
-    bool fair;
-    int rc;
-
-    if (prefix + len > HF_NAME_MAX)
-        return hf__fail(err, HF_EINVAL,
-                        "the name has %zu bytes with the client's prefix; at "
-                        "most %d are allowed",
-                        prefix + len, HF_NAME_MAX);
-    memcpy(text, c->prefix, prefix);
-    memcpy(text + prefix, name, len);
-    text[prefix + len] = '\0';
-    fair = is_fair(c, opt);
-    hf__mutex_lock(&c->mu);
-    rc = get_locked(c, text, prefix + len, opt, fair, out, err);
-    hf__mutex_unlock(&c->mu);
-    return rc;
-}
-
-void hf__name_unref_locked(struct hf__name *n)
-{
-    hf_client *c = n->client;
-    struct hf__name *first = hf__name_first(n);
-    struct hf__name **p;
-
-    if (--n->refs)
-        return;
-    hf__timers_set(&c->timers, &n->timer, HF__NEVER);
-    hf__timers_unreserve(&c->timers);
-    p = &c->buckets[hash_of(n->text, n->remote.name_len) &
-                    (c->buckets_len - 1)];
-    while (*p != n)
-        p = &(*p)->next_in_bucket;
-    *p = n->next_in_bucket;
-    c->names_len--;
-    if (c->self)
-        c->be->detach(c->self, &n->remote);
-    hf__thread_unref(n->owner_thread);
-    hf__free(c, n->exchange);
-    free_name(c, n);
-    if (first != n)
-        hf__name_unref_locked(first);
-}
-
-void hf__name_put(struct hf__name *n)
-{
-    hf_client *c = n->client;
-    struct hf__name *lines = NULL, *line;
-
-    hf__name_lock(n);
-    hf__mutex_lock(&c->mu);
-    if (!--n->handles && n->kin)
-        lines = hf__line_all_but(n);
-    hf__mutex_unlock(&c->mu);
-    hf__name_unlock(n);
-    hf__mutex_lock(&c->mu);
-    while ((line = lines)) {
-        lines = hf__line_after(line);
-        hf__name_unref_locked(line);
-    }
-    hf__name_unref_locked(n);
-    hf__mutex_unlock(&c->mu);
-}
 
 /* ---- waking ------------------------------------------------------------ */
 
@@ -298,7 +26,8 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
     n->orphaned = false;
     if (n->kin)
         n->kin->permits = w->permits;
-    w->handle->told = false;
+    w->handle->acquiring = false;
+    hf__lock_heard(w->handle);
     if (n->gate.shared) {
         if (t)
             hf__thread_ref(t); /* the reader's */
@@ -522,6 +251,9 @@ static void report_loss(struct hf__name *n)
     hf__engine_event_locked(c, HF_EVENT_LOST, n, n->gate.lease.token);
     hf__mutex_unlock(&c->mu);
     hf__name_arm(n, true);
+    /* A thread that has exited will not release it. */
+    if (!n->gate.shared && hf__thread_gone(n->owner_thread))
+        hf__gate_forget(&n->gate, n->owner_thread->number);
 }
 
 static void set_timer(struct hf__name *n)
@@ -588,6 +320,8 @@ void hf__name_run(struct hf__name *n, hf__time now)
         find_parker(n);
     else if (n->exchange && hf__gate_idle(&n->gate))
         end_exchange(n);
+    if (n->kin)
+        hf__line_rest(n);
     set_timer(n);
 }
 
@@ -692,48 +426,4 @@ bool hf__name_timer(struct hf__name *n, hf__time now)
     renew = hf__gate_renewable(&n->gate, now);
     hf__name_unlock(n);
     return renew;
-}
-
-void hf__lock_arm(hf_lock *lock, hf__time at)
-{
-    struct itimerspec spec = {0};
-
-    /* Whoever uses this handle next has to hear of its loss first. */
-    if (lock->told && at != HF__ALREADY)
-        return;
-    lock->told = at == HF__ALREADY;
-    if (at != HF__NEVER) {
-        spec.it_value.tv_sec = at / 1000000000;
-        spec.it_value.tv_nsec = at % 1000000000;
-    }
-    timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
-}
-
-/* When the first of the holds that concern the handle ends: one that owns by
- * itself hears of its own holds alone. */
-static hf__time first_end(const hf_lock *lock)
-{
-    hf__time at = HF__NEVER;
-
-    for (struct hf__name *n = hf__line_newest(lock->name); n;
-         n = hf__line_after(n)) {
-        const struct hf__gate *g = &n->gate;
-
-        if (g->owner && g->lease.state == HF__HELD && !g->lease.drop &&
-            g->lease.deadline < at &&
-            (!lock->owner || hf__gate_knows(g, lock->owner)))
-            at = g->lease.deadline;
-    }
-    return at;
-}
-
-void hf__name_arm(struct hf__name *n, bool lost)
-{
-    hf_lock *lock = hf__name_first(n)->watchers;
-
-    for (; lock; lock = lock->next_watcher)
-        if (!lost)
-            hf__lock_arm(lock, first_end(lock));
-        else if (!lock->owner || hf__gate_knows(&n->gate, lock->owner))
-            hf__lock_arm(lock, HF__ALREADY);
 }

@@ -85,8 +85,13 @@ static void begin_far(struct subject *s, enum verb verb)
 /* What was lost comes no more; what is said from now on is heard. */
 static void heal(struct subject *s)
 {
+    hf_lock *another = conf_lock(s->client, conf_name());
+
     proxy_set(s->proxy, PROXY_PASS, 0);
     proxy_cut(s->proxy);
+    COMES(hf_lock_timed(another, WAIT_LONG_MS, NULL) == 0);
+    OK(hf_lock_release(another, E));
+    conf_free(another);
 }
 
 /* Nothing is left of it for whoever comes next. */

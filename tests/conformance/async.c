@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 
 struct call {
-    int called, result;
+    int called, result, freed;
     hf_lock *lock;
     pthread_t thread;
     struct total *total;
@@ -382,6 +382,92 @@ static void test_async_callback_may_call_holdfast(void)
     OK(hf_close(c));
 }
 
+/* A callback may free its handle; there is nothing after it that needs it. */
+static void free_handle(void *arg, hf_lock *lock, int result)
+{
+    struct call *call = arg;
+
+    call->freed = hf_lock_free(lock);
+    note(arg, NULL, result);
+}
+
+static void test_async_callback_may_free_its_handle(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name);
+    struct call call[3] = {{0}};
+    hf_lock *lock[3];
+
+    for (int i = 0; i < 3; i++)
+        lock[i] = conf_lock_flags(b, name, HF_OWNER_HANDLE);
+    OK(hf_lock_acquire(lock[0], NULL, E));
+    OK(hf_lock_release_async(lock[0], free_handle, &call[0], E));
+    COMES((hf_client_dispatch(b), call[0].called));
+    OK(call[0].result);
+    OK(call[0].freed);
+    OK(hf_lock_timed(held, WAIT_LONG_MS, E));
+    for (int i = 1; i < 3; i++) /* the second is the last on the name */
+        OK(hf_lock_acquire_async(lock[i], NULL, free_handle, &call[i], E));
+    for (int i = 1; i < 3; i++) {
+        OK(hf_lock_cancel(lock[i]));
+        COMES((hf_client_dispatch(b), call[i].called));
+        EXPECT(HF_ECANCELED, call[i].result);
+        OK(call[i].freed);
+    }
+    OK(hf_lock_release(held, E));
+    conf_free(held);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+/* Another thread frees the handle while its callback runs. */
+struct stay {
+    struct conf_thread t;
+    hf_client *client;
+    uint32_t inside, go; /* atomic */
+    int result, dispatched;
+};
+
+static void stay(void *arg, hf_lock *lock, int result)
+{
+    struct stay *s = arg;
+
+    (void)lock;
+    s->result = result;
+    __atomic_store_n(&s->inside, 1, __ATOMIC_RELEASE);
+    WAIT_FOR(__atomic_load_n(&s->go, __ATOMIC_ACQUIRE));
+}
+
+static void dispatch_until_called(void *arg)
+{
+    struct stay *s = arg;
+
+    WAIT_FOR((s->dispatched = hf_client_dispatch(s->client)) != 0);
+}
+
+static void test_async_callback_outlives_its_handle(void)
+{
+    struct stay s = {.client = conf_open(), .result = 99};
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock_flags(s.client, name, HF_OWNER_HANDLE);
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_release_async(lock, stay, &s, E));
+    conf_thread_start(&s.t, dispatch_until_called, &s);
+    COMES(__atomic_load_n(&s.inside, __ATOMIC_ACQUIRE));
+    OK(hf_lock_free(lock)); /* the verb is over */
+    lock = conf_lock_flags(s.client, name, HF_OWNER_HANDLE);
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    __atomic_store_n(&s.go, 1, __ATOMIC_RELEASE);
+    conf_thread_join(&s.t);
+    OK(s.result);
+    assert_int_equal(s.dispatched, 1);
+    OK(hf_close(s.client));
+}
+
 /* Synchronous verbs of other threads and the loop share one client. */
 static void test_async_beside_threads(void)
 {
@@ -481,6 +567,8 @@ const struct conf_case conf_async[] = {
     CONF_CASE(test_async_thousand_waiters_of_one_name, CONF_EACH),
     CONF_CASE(test_async_thousand_names, CONF_EACH),
     CONF_CASE(test_async_callback_may_call_holdfast, CONF_EACH),
+    CONF_CASE(test_async_callback_may_free_its_handle, CONF_EACH),
+    CONF_CASE(test_async_callback_outlives_its_handle, CONF_EACH),
     CONF_CASE(test_async_beside_threads, CONF_EACH),
     CONF_CASE(test_async_waits_on_when_a_thread_gives_up, CONF_EACH),
     CONF_CASE(test_async_waits_end_with_the_client, CONF_EACH),

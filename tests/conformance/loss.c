@@ -2,6 +2,7 @@
 #include "conf.h"
 
 #include <poll.h>
+#include <sys/timerfd.h>
 
 static bool readable(int fd)
 {
@@ -187,6 +188,123 @@ static void test_loss_descriptor_is_quiet_about_the_next_hold(void)
     OK(hf_close(c));
 }
 
+/* One handle, two threads: what the one lost stays told until it has released
+ * it, whatever the other does. */
+struct loser {
+    struct conf_thread t;
+    hf_lock *lock;
+    uint32_t go; /* atomic */
+    int rc, release_rc;
+};
+
+static void lose(void *arg)
+{
+    struct loser *l = arg;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.lease_ms = 200;
+    l->rc = hf_lock_acquire(l->lock, &opt, NULL);
+    WAIT_FOR(__atomic_load_n(&l->go, __ATOMIC_ACQUIRE));
+    l->release_rc = hf_lock_release(l->lock, NULL);
+}
+
+static void test_loss_descriptor_waits_for_the_thread_that_lost(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    struct loser l = {.lock = conf_lock(c, name)};
+    int fd = hf_lock_fd(l.lock);
+    hf_lock *late;
+
+    assert_true(fd >= 0);
+    conf_thread_start(&l.t, lose, &l);
+    COMES(readable(fd));
+    for (int i = 0; i < 2; i++) {
+        OK(hf_lock_timed(l.lock, WAIT_LONG_MS, E));
+        assert_true(readable(fd)); /* the other has not heard of it yet */
+        OK(hf_lock_renew(l.lock, 0, E));
+        assert_true(readable(fd));
+        OK(i ? hf_lock_release(l.lock, E) : hf_lock_release_nowait(l.lock, E));
+        assert_true(readable(fd));
+    }
+    late = conf_lock(c, name);
+    assert_true(readable(hf_lock_fd(late))); /* made after it was lost */
+    conf_free(late);
+    __atomic_store_n(&l.go, 1, __ATOMIC_RELEASE);
+    conf_thread_join(&l.t);
+    assert_int_equal(l.rc, 0);
+    assert_int_equal(l.release_rc, HF_ELOST);
+    assert_false(readable(fd));
+    OK(hf_lock_timed(l.lock, WAIT_LONG_MS, E));
+    assert_false(readable(fd));
+    OK(hf_lock_release(l.lock, E));
+    conf_free(l.lock);
+    OK(hf_close(c));
+}
+
+static void take_and_exit(void *lock)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.lease_ms = 200;
+    (void)hf_lock_acquire(lock, &opt, NULL);
+}
+
+/* A thread that has exited will not: the next one is not kept waiting. */
+static void test_loss_of_a_thread_that_is_gone_is_told_once(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    int fd = hf_lock_fd(lock);
+    struct conf_thread t;
+
+    conf_thread_start(&t, take_and_exit, lock);
+    conf_thread_join(&t);
+    COMES(readable(fd));
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    assert_false(readable(fd));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* Readers share a hold, and one of them has left when it is lost. */
+static void test_loss_is_nothing_to_a_reader_that_left(void)
+{
+    hf_client *c = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock[3];
+    struct itimerspec left;
+    int fd[3];
+
+    for (int i = 0; i < 3; i++) {
+        lock[i] = conf_lock_of(c, name, HF_RWLOCK, 0, HF_OWNER_HANDLE);
+        fd[i] = hf_lock_fd(lock[i]);
+        assert_true(fd[i] >= 0);
+        OK(conf_take(lock[i], HF_READ, 0, WAIT_LONG_MS));
+    }
+    OK(hf_lock_release(lock[1], E));
+    assert_int_equal(timerfd_gettime(fd[1], &left), 0);
+    assert_int_equal(left.it_value.tv_sec, 0); /* it waits for nothing */
+    assert_int_equal(left.it_value.tv_nsec, 0);
+    OK(hf_break(b, name, HF_CSTRING, E));
+    EXPECT(HF_ELOST, hf_lock_renew(lock[0], 0, E));
+    if (hf_lock_check(lock[2]) == 0) /* it had a hold of its own */
+        EXPECT(HF_ELOST, hf_lock_renew(lock[2], 0, E));
+    assert_true(readable(fd[0]) && readable(fd[2]));
+    assert_false(readable(fd[1]));
+    EXPECT(HF_ELOST, hf_lock_release(lock[0], E));
+    assert_false(
+        readable(fd[0])); /* and of those who lost it, each by itself */
+    assert_true(readable(fd[2]));
+    EXPECT(HF_ELOST, hf_lock_release(lock[2], E));
+    assert_false(readable(fd[2]));
+    for (int i = 0; i < 3; i++)
+        conf_free(lock[i]);
+    OK(hf_close(c));
+    OK(hf_close(b));
+}
+
 /* The descriptor follows what renewal does to the deadline. */
 static void test_loss_descriptor_follows_renewal(void)
 {
@@ -312,6 +430,12 @@ const struct conf_case conf_loss[] = {
               CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_descriptor_is_quiet_about_the_next_hold,
               CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_loss_descriptor_waits_for_the_thread_that_lost,
+              CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_loss_of_a_thread_that_is_gone_is_told_once,
+              CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_loss_is_nothing_to_a_reader_that_left,
+              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
     CONF_CASE(test_loss_is_an_event, CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_is_an_event_without_the_descriptor,
               CONF_EACH | CONF_LEASE),

@@ -203,6 +203,46 @@ static void test_owner_handles_exclude_each_other(void)
 }
 
 /* The thread is gone and so is the handle's user, but the handle holds on. */
+/* Two threads, one handle, which is one owner: the second is told so whether
+ * the first has it or waits for it. */
+static void test_owner_handle_acquires_once(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name);
+    hf_lock *lock = conf_lock_flags(b, name, HF_OWNER_HANDLE);
+    struct conf_taker t = {0};
+    struct conf_call call = {0, 0};
+
+    OK(hf_lock_acquire(held, NULL, E));
+    conf_taker_wait(&t, lock, HF_WRITE, 0);
+    EXPECT(HF_EDEADLK, hf_lock_acquire(lock, NULL, E));
+    EXPECT(HF_EDEADLK, hf_lock_try(lock, E));
+    EXPECT(HF_EDEADLK, hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
+    OK(hf_lock_release(held, E));
+    COMES(conf_taker_has(&t));
+    EXPECT(HF_EDEADLK, hf_lock_acquire(lock, NULL, E));
+    conf_taker_end(&t);
+    assert_int_equal(t.release_rc, 0);
+    OK(hf_lock_timed(held, WAIT_LONG_MS, E));
+    /* One that came to nothing is not in the way. */
+    EXPECT(HF_ETIMEDOUT, hf_lock_timed(lock, 20, E));
+    EXPECT(HF_EBUSY, hf_lock_try(lock, E));
+    OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
+    EXPECT(HF_EDEADLK, hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_cancel(lock));
+    COMES(conf_called(b, &call));
+    EXPECT(HF_ECANCELED, call.result);
+    OK(hf_lock_release(held, E));
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    OK(hf_lock_release(lock, E));
+    assert_int_equal(call.called, 1);
+    conf_free(held);
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
 static void test_owner_handle_outlives_the_thread(void)
 {
     hf_client *c = conf_open_ttl(500);
@@ -314,6 +354,7 @@ const struct conf_case conf_owner[] = {
     CONF_CASE(test_owner_another_thread_is_a_stranger, CONF_EACH),
     CONF_CASE(test_owner_handle_is_released_by_any_thread, CONF_EACH),
     CONF_CASE(test_owner_handles_exclude_each_other, CONF_EACH),
+    CONF_CASE(test_owner_handle_acquires_once, CONF_EACH),
     CONF_CASE(test_owner_handle_outlives_the_thread, CONF_EACH),
     CONF_CASE(test_owner_last_handle_keeps_the_hold_of_a_thread, CONF_EACH),
     CONF_CASE(test_owner_thread_that_exits_is_reported_and_not_renewed,

@@ -311,7 +311,35 @@ static void test_rwlock_tokens_of_reads_do_not_raise(void)
     conf_group_close(&g);
 }
 
+/* Two threads, one handle, which is one owner: whatever they want. */
+static void test_rwlock_handle_acquires_once(void)
+{
+    struct conf_group g;
+
+    conf_group_open(&g, HF_RWLOCK, 0, HF_OWNER_HANDLE);
+    for (int first = HF_WRITE; first <= HF_READ; first++) {
+        struct conf_taker t = {0};
+
+        OK(conf_take(g.l[0], HF_WRITE, 0, WAIT_LONG_MS));
+        conf_taker_wait(&t, g.l[1], (enum hf_mode)first, 0);
+        EXPECT(HF_EDEADLK, conf_take(g.l[1], HF_READ, 0, HF_FOREVER));
+        EXPECT(HF_EDEADLK, conf_take(g.l[1], HF_WRITE, 0, HF_FOREVER));
+        OK(hf_lock_release(g.l[0], E));
+        COMES(conf_taker_has(&t));
+        EXPECT(HF_EDEADLK, conf_take(g.l[1], HF_READ, 0, HF_FOREVER));
+        EXPECT(first == HF_READ ? HF_ENOTSUP : HF_EDEADLK,
+               conf_take(g.l[1], HF_WRITE, 0, HF_FOREVER));
+        conf_taker_end(&t);
+        assert_int_equal(t.release_rc, 0);
+        EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[1], E)); /* it was one */
+    }
+    OK(conf_take(g.l[1], HF_WRITE, 0, WAIT_LONG_MS));
+    OK(hf_lock_release(g.l[1], E));
+    conf_group_close(&g);
+}
+
 const struct conf_case conf_rwlock[] = {
+    CONF_CASE(test_rwlock_handle_acquires_once, CONF_EACH | CONF_RWLOCK),
     CONF_CASE(test_rwlock_reads_share, CONF_EACH | CONF_RWLOCK),
     CONF_CASE(test_rwlock_reads_share_between_threads, CONF_EACH | CONF_RWLOCK),
     CONF_CASE(test_rwlock_writes_exclude, CONF_EACH | CONF_RWLOCK),

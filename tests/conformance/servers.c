@@ -1,5 +1,6 @@
 #include "servers.h"
 
+#include "../lib/shm_dir.h"
 #include "conf.h"
 
 #include <ftw.h>
@@ -10,6 +11,7 @@
 #endif
 
 #ifdef HAVE_ZOOKEEPER
+#include "../lib/zk_hand.h"
 #include "../lib/zk_server.h"
 #endif
 
@@ -26,8 +28,7 @@ static int remove_entry(const char *path, const struct stat *st, int type,
 
 static int make_dir(void)
 {
-    snprintf(dir, sizeof(dir), "/tmp/holdfast-conf-XXXXXX");
-    if (!mkdtemp(dir)) {
+    if (!shm_dir_make(dir, sizeof(dir), "holdfast-conf")) {
         perror("conformance: mkdtemp");
         return -1;
     }

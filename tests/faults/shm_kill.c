@@ -14,6 +14,8 @@
  */
 #include "shm_kill.h"
 
+#include "../lib/cpu_wait.h"
+#include "../lib/shm_dir.h"
 #include "../lib/wait.h"
 #include "layout.h"
 
@@ -142,35 +144,21 @@ static int find(uint64_t *seed, int doing, int name)
     return seat;
 }
 
-/* How long those that take part have waited for a processor so far: on a busy
- * machine that is no fault of ours. */
 static void read_cpu_waits(int64_t *waits)
 {
-    for (int i = 0; i < SEATS; i++) {
-        char path[40], text[100] = "";
-        long long ran, waited = 0;
-        int fd;
-
-        snprintf(path, sizeof(path), "/proc/%d/schedstat",
-                 (int)atomic_load(&shared->worker[i].pid));
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 &&
-            sscanf(text, "%lld %lld", &ran, &waited) != 2)
-            waited = 0;
-        if (fd >= 0)
-            close(fd);
-        waits[i] = waited;
-    }
+    for (int i = 0; i < SEATS; i++)
+        waits[i] = cpu_wait_of_first(atomic_load(&shared->worker[i].pid));
 }
 
+/* Before one is dead its helper thread has to end as well, which has waited
+ * about as long. */
 static int64_t cpu_waited(const int64_t *before, const bool *is_dead)
 {
     int64_t now[SEATS], sum = 0;
 
     read_cpu_waits(now);
     for (int i = 0; i < SEATS; i++)
-        if (!is_dead[i])
-            sum += now[i] - before[i];
+        sum += (now[i] - before[i]) * (is_dead[i] ? 2 : 1);
     return sum;
 }
 
@@ -395,17 +383,15 @@ int main(int argc, char **argv)
     int kills = argc > 1 ? atoi(argv[1]) : 2000;
     uint64_t seed =
         argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)wait_now();
-    const char *tmp = getenv("TMPDIR");
     int64_t *took = calloc((size_t)kills + 1, sizeof(*took));
     char path[96];
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("# seed %llu\n", (unsigned long long)seed);
-    snprintf(dir, sizeof(dir), "%s/shm_kill.XXXXXX",
-             tmp && strlen(tmp) < 40 ? tmp : "/tmp");
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (!mkdtemp(dir) || shared == MAP_FAILED || !took) {
+    if (!shm_dir_make(dir, sizeof(dir), "shm_kill") || shared == MAP_FAILED ||
+        !took) {
         perror("shm_kill");
         free(took);
         return 2;

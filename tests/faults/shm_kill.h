@@ -7,6 +7,7 @@
 #define SHM_KILL_H
 
 #include "../lib/history.h"
+#include "../lib/sanitized.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,11 +15,7 @@
 #include <sys/types.h>
 
 /* The bound of the contract; instrumented code is not held to it. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { LIMIT_MS = 2000 };
-#else
-enum { LIMIT_MS = 100 };
-#endif
+enum { LIMIT_MS = SANITIZED ? 2000 : 100 };
 enum { WORKERS = 8, PROBER = WORKERS, SEATS, NAMES = 4, LOG_ROOM = 1 << 18 };
 
 /* The locks, by number. */

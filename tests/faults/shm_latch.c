@@ -69,18 +69,6 @@ static const struct scenario {
     {"close", v_close, 1, false, 1, 1, 1, 1, STAGE_LIMIT_MS},
 };
 
-static void victim_main(const struct scenario *sc, int n)
-{
-    struct seat s = {NULL, NULL, VICTIM, NULL};
-
-    if (sit(&s, VICTIM, NULL))
-        _exit(3);
-    stage_arm(n);
-    sc->victim(&s);
-    stage_arm(0);
-    _exit(0);
-}
-
 static int left(void)
 {
     return (int)shm_left(atomic_load(&stage_file->entry[0].word));
@@ -90,7 +78,7 @@ static int left(void)
 static void aftermath(const struct scenario *sc, bool was_killed)
 {
     struct answer a = {-1, 0, INT64_MAX, ""};
-    int64_t since = now_ns();
+    struct moment since = moment_now();
     int limit = left() ? STAGE_LIMIT_MS : sc->limit_ms;
 
     if (left() < sc->low || left() > sc->high ||
@@ -100,7 +88,7 @@ static void aftermath(const struct scenario *sc, bool was_killed)
         actor_ask(&prober, 'd', 0, 0);
     if (sc->set) {
         actor_hear(&waiter, &a, 10000);
-        check_grant(&waiter, &a, since, limit, "waiter");
+        check_grant(&waiter, &a, &since, limit, "waiter");
     }
     actor_ask(&prober, 'a', 0, 0);
     actor_ask(&prober, 'o', 0, 0); /* who opens buries */
@@ -108,53 +96,25 @@ static void aftermath(const struct scenario *sc, bool was_killed)
 }
 
 /* False: the victim came through. */
-static bool run(const struct scenario *sc, int n)
+static bool run(const void *scenario, int n)
 {
-    int status;
+    const struct scenario *sc = scenario;
+    bool was_killed;
     pid_t pid;
 
-    memset(&stage->at, 0, sizeof(stage->at));
     if (sc->set) {
         actor_ask(&holder, 's', 0, sc->set);
         actor_tell(&waiter, 'a', 10000, 0);
         await_queue(1, 0);
     }
-    pid = fork();
-    if (!pid)
-        victim_main(sc, n);
+    pid = victim_begin(sc->victim, true, n);
     if (sc->waits) {
         await_queue(2, pid);
         actor_ask(&holder, 'd', 0, 0);
     }
-    waitpid(pid, &status, 0);
-    aftermath(sc, WIFSIGNALED(status));
-    if (WIFSIGNALED(status)) {
-        stage_note_place();
-        return true;
-    }
-    if (WEXITSTATUS(status))
-        stage_blame("the victim failed by itself");
-    return false;
-}
-
-static int run_scenario(const struct scenario *sc)
-{
-    int faults = 0, kills = 0;
-    bool was_killed = true;
-
-    for (int n = 1; n < 1000 && was_killed; n++) {
-        stage_fault[0] = '\0';
-        was_killed = run(sc, n);
-        kills += was_killed;
-        if (!stage_fault[0])
-            continue;
-        printf("# %s, killed at %s:%d (%d): %s\n", sc->name, stage->at.file,
-               stage->at.line, n, stage_fault);
-        faults++;
-    }
-    stage_case(faults || !kills, "%s: killed at each of %d steps", sc->name,
-               kills);
-    return kills;
+    was_killed = victim_was_killed(pid);
+    aftermath(sc, was_killed);
+    return was_killed;
 }
 
 int main(void)
@@ -162,13 +122,13 @@ int main(void)
     int kills = 0;
 
     stage_build("shm_latch");
-    stage_cast = &stage_latch;
+    stage_cast = stage_next_cast("latch", NULL);
     actor_begin(&holder, HOLDER);
     actor_begin(&waiter, WAITER);
     actor_begin(&prober, PROBER);
     stage_map();
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
-        kills += run_scenario(&scenarios[i]);
+        kills += stage_kill_at_each(scenarios[i].name, 0, run, &scenarios[i]);
     actor_end(&holder, 0);
     actor_end(&waiter, 0);
     actor_end(&prober, 0);

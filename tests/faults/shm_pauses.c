@@ -4,7 +4,8 @@
  * once. Two must never be inside, tokens must rise, nobody may be forgotten,
  * and nothing may be left in the file.
  *
- *     shm_pauses mutex|shared [what the victim does [what happens meanwhile]]
+ *     shm_pauses mutex|rwlock|semaphore [what the victim does [what happens
+ * meanwhile]]
  *
  * `holder` has the lock, or had; `waiter` waits for it, before the victim or
  * behind it; `prober` comes from outside.
@@ -59,27 +60,29 @@ static void with_lease(struct seat *s)
     }
 }
 
-static void hand_over(struct seat *s)
+/* Has it, and keeps it until somebody waits. */
+static bool hold_until_wanted(struct seat *s)
 {
     int start = 0;
 
     if (enter(s, 3000, 0, NULL))
-        return;
+        return false;
     atomic_compare_exchange_strong(&stage->phase, &start, 1);
     while (atomic_load(&stage->phase) != 2)
         nap_us(20);
-    leave(s, NULL);
+    return true;
+}
+
+static void hand_over(struct seat *s)
+{
+    if (hold_until_wanted(s))
+        leave(s, NULL);
 }
 
 static void go_down_and_leave(struct seat *s)
 {
-    int start = 0;
-
-    if (enter(s, 3000, 0, NULL))
+    if (!hold_until_wanted(s))
         return;
-    atomic_compare_exchange_strong(&stage->phase, &start, 1);
-    while (atomic_load(&stage->phase) != 2)
-        nap_us(20);
     go_down(s, NULL);
     leave(s, NULL);
 }
@@ -259,18 +262,17 @@ static void set_scene(const struct part *part)
 }
 
 /* The waiter has it at some time; lets it go, so that the victim can. */
-static void free_waiter(int64_t since)
+static void free_waiter(void)
 {
     struct answer a = {-1, 0, INT64_MAX, ""};
+    struct moment since = moment_now();
 
     if (!waiter_waits)
         return;
     if (!actor_hear(&waiter, &a, 3500))
         stage_blame("the waiter is stuck");
-    else if (a.rc)
-        stage_blame("the waiter did not get it");
-    else if (a.at - since > STAGE_LIMIT_MS * 1000000LL)
-        stage_blame("the waiter got it late");
+    else
+        check_in_time(&a, &since, STAGE_LIMIT_MS, "waiter");
     if (!a.rc)
         lets_go(&waiter);
     waiter_waits = false;
@@ -305,25 +307,27 @@ static void await_pause(const struct part *part, pid_t pid)
 static void end_scene(pid_t pid)
 {
     struct answer a = {-1, 0, INT64_MAX, ""};
-    int64_t since, until = now_ns() + 5000000000LL;
+    int64_t until = now_ns() + 5000000000LL;
+    struct moment since;
 
     holder_lets_go();
-    free_waiter(now_ns());
+    free_waiter();
     while (atomic_load(&stage->phase) != 3 && now_ns() < until)
         nap_us(20);
     if (atomic_load(&stage->phase) != 3) {
         stage_blame("the victim is stuck");
         kill(pid, SIGKILL);
     }
-    since = now_ns();
+    since = moment_now();
     actor_tell(&prober, 'a', 3000, 0);
     actor_hear(&prober, &a, 4000);
-    check_grant(&prober, &a, since, STAGE_LIMIT_MS, "prober");
+    check_grant(&prober, &a, &since, STAGE_LIMIT_MS, "prober");
     actor_ask(&prober, 'r', 0, 0);
     if (atomic_load(&stage->overlaps) && !may_break)
         stage_blame("two held it at once");
     atomic_store(&stage->go, 2);
     waitpid(pid, NULL, 0);
+    stage_victim_is(0);
     actor_ask(&prober, 'o', 0, 0); /* who opens buries */
     check_leaks(1 + !!holder.pid + !!waiter.pid);
 }
@@ -361,6 +365,7 @@ static bool run(const struct part *part, const struct meanwhile *m, int n)
     pid = fork();
     if (!pid)
         victim_main(part, n);
+    stage_victim_is(pid);
     await_pause(part, pid);
     was_paused = atomic_load(&stage->paused);
     if (was_paused) {
@@ -411,30 +416,35 @@ static void play_part(const struct part *part, const char *during, int *runs)
                part->name, stage_cast->name, *runs - before);
 }
 
+static void play_all(const struct stage_cast *cast, const char *only,
+                     const char *during, int *runs)
+{
+    stage_cast = cast;
+    actor_begin(&prober, PROBER);
+    stage_map();
+    for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+        if ((!only || !strcmp(only, parts[k].name)) && is_playable(&parts[k]))
+            play_part(&parts[k], during, runs);
+    if (holder.pid)
+        actor_end(&holder, 0);
+    if (waiter.pid)
+        actor_end(&waiter, 0);
+    actor_end(&prober, 0);
+}
+
 int main(int argc, char **argv)
 {
-    bool is_shared = argc > 1 && !strcmp(argv[1], "shared");
+    const char *kind = argc > 1 ? argv[1] : "mutex";
     const char *only = argc > 2 ? argv[2] : NULL;
     const char *during = argc > 3 ? argv[3] : NULL;
+    const struct stage_cast *cast = NULL;
     int64_t start = now_ns();
     int runs = 0;
 
     stage_build("shm_pauses");
     stage_at_point = pause_here;
-    for (int i = 0; i < (is_shared ? stage_shared_len : 2); i++) {
-        stage_cast = is_shared ? &stage_shared[i] : &stage_mutex[i];
-        actor_begin(&prober, PROBER);
-        stage_map();
-        for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
-            if ((!only || !strcmp(only, parts[k].name)) &&
-                is_playable(&parts[k]))
-                play_part(&parts[k], during, &runs);
-        if (holder.pid)
-            actor_end(&holder, 0);
-        if (waiter.pid)
-            actor_end(&waiter, 0);
-        actor_end(&prober, 0);
-    }
+    while ((cast = stage_next_cast(kind, cast)))
+        play_all(cast, only, during, &runs);
     stage_clear();
     printf("# %d pauses at %d places in %.1f s, worst wait %.2f ms\n", runs,
            stage_count_places(getenv("SHM_POINTS_SHOW")),

@@ -8,7 +8,7 @@
  * third, the prober, must get the lock within 100 ms, with rising tokens, and
  * nothing may be left in the file but what the living have.
  *
- *     shm_points mutex|shared [scenario [n]]
+ *     shm_points mutex|rwlock|semaphore [scenario [n]]
  */
 #include "shm_stage.h"
 
@@ -28,7 +28,7 @@ struct scenario {
     /* In us: before it starts, while it runs, and the waiter's part. */
     void (*prepare)(void);
     void (*drive)(pid_t victim);
-    bool early;
+    bool early;        /* it sits down as part of its play */
     bool waiter_waits; /* it is told to acquire by prepare or drive */
     enum alone {
         VICTIM_AND_WAITER = 1,
@@ -44,11 +44,16 @@ static void v_acquire_release(struct seat *s)
         leave(s, NULL);
 }
 
-static void v_acquire_later(struct seat *s)
+static void await_phase_2(void)
 {
     atomic_store(&stage->phase, 1);
     while (atomic_load(&stage->phase) != 2)
         nap_us(20);
+}
+
+static void v_acquire_later(struct seat *s)
+{
+    await_phase_2();
     v_acquire_release(s);
 }
 
@@ -69,9 +74,7 @@ static void v_open_close(struct seat *s)
 static void v_hand_over(struct seat *s)
 {
     enter(s, 10000, 0, NULL);
-    atomic_store(&stage->phase, 1);
-    while (atomic_load(&stage->phase) != 2)
-        nap_us(20);
+    await_phase_2();
     leave(s, NULL);
 }
 
@@ -91,9 +94,7 @@ static void v_lease(struct seat *s)
 {
     if (enter(s, 10000, 60000, NULL))
         return;
-    atomic_store(&stage->phase, 1);
-    while (atomic_load(&stage->phase) != 2)
-        nap_us(20);
+    await_phase_2();
     hf_lock_renew(s->lock, 50000, NULL);
     leave(s, NULL);
 }
@@ -106,9 +107,7 @@ static void v_break(struct seat *s)
 static void v_go_down(struct seat *s)
 {
     enter(s, 10000, 0, NULL);
-    atomic_store(&stage->phase, 1);
-    while (atomic_load(&stage->phase) != 2)
-        nap_us(20);
+    await_phase_2();
     go_down(s, NULL);
     leave(s, NULL);
 }
@@ -116,9 +115,7 @@ static void v_go_down(struct seat *s)
 static void v_close_held(struct seat *s)
 {
     enter(s, 10000, 0, NULL);
-    atomic_store(&stage->phase, 1);
-    while (atomic_load(&stage->phase) != 2)
-        nap_us(20);
+    await_phase_2();
     stage_nobody_inside();
     hf_close(s->client);
 }
@@ -162,7 +159,7 @@ static void p_another_waiter(void)
 static void d_two_wait_for_victim(pid_t victim)
 {
     struct answer a = {-1, 0, 0, "not granted"};
-    int64_t since;
+    struct moment since;
     bool is_early;
 
     waiter_waits_for(victim);
@@ -175,16 +172,16 @@ static void d_two_wait_for_victim(pid_t victim)
     atomic_store(&stage->phase, 2);
     while (!has_ended(victim))
         nap_us(50);
-    since = now_ns();
+    since = moment_now();
     actor_hear(&waiter, &a, 10000);
-    check_grant(&waiter, &a, since, STAGE_LIMIT_MS, "waiter");
+    check_grant(&waiter, &a, &since, STAGE_LIMIT_MS, "waiter");
     if (!stage_is_shared(WAITER, DEAD)) {
         actor_ask(&waiter, 'r', 0, 0);
-        since = now_ns();
+        since = moment_now();
     }
     if (!is_early) {
         actor_hear(&dead, &a, 10000);
-        check_grant(&dead, &a, since, STAGE_LIMIT_MS, "other waiter");
+        check_grant(&dead, &a, &since, STAGE_LIMIT_MS, "other waiter");
         actor_ask(&dead, 'r', 0, 0);
     }
     if (stage_is_shared(WAITER, DEAD))
@@ -204,14 +201,14 @@ static void d_victim_in_front(pid_t victim)
 static void d_victim_behind(pid_t victim)
 {
     struct answer a = {-1, 0, 0, "not granted"};
-    int64_t since;
+    struct moment since;
 
     await_queue(2, victim);
     nap_us(500);
-    since = now_ns();
+    since = moment_now();
     actor_ask(&holder, 'r', 0, 0);
     actor_hear(&waiter, &a, 10000);
-    check_grant(&waiter, &a, since, STAGE_LIMIT_MS, "waiter");
+    check_grant(&waiter, &a, &since, STAGE_LIMIT_MS, "waiter");
     actor_ask(&waiter, 'r', 0, 0);
 }
 
@@ -404,94 +401,48 @@ static bool is_playable(const struct scenario *sc)
 
 /* ---- one run ------------------------------------------------------------ */
 
-static void victim_main(const struct scenario *sc, int n)
-{
-    struct seat s = {NULL, NULL, VICTIM, NULL};
-
-    if (!sc->early && sit(&s, VICTIM, NULL))
-        _exit(3);
-    stage_arm(n);
-    sc->victim(&s);
-    stage_arm(0);
-    _exit(0);
-}
-
 /* Afterwards: waiter, prober, and then the file. */
-static void aftermath(const struct scenario *sc, int64_t since)
+static void aftermath(const struct scenario *sc)
 {
     /* Who breaks a lock and dies may leave it to the safety look. */
     int limit = sc->victim == v_break ? 2500 : STAGE_LIMIT_MS;
     struct answer a = {-1, 0, INT64_MAX, "not granted"};
+    struct moment since = moment_now();
 
     if (sc->waiter_waits) {
         actor_hear(&waiter, &a, 10000);
-        check_grant(&waiter, &a, since, limit, "waiter");
+        check_grant(&waiter, &a, &since, limit, "waiter");
         actor_ask(&waiter, 'r', 0, 0);
     }
-    since = now_ns();
+    since = moment_now();
     actor_tell(&prober, 'a', 10000, 0);
     a.rc = -1;
     actor_hear(&prober, &a, 12000);
-    check_grant(&prober, &a, since, STAGE_LIMIT_MS, "prober");
+    check_grant(&prober, &a, &since, STAGE_LIMIT_MS, "prober");
     actor_ask(&prober, 'r', 0, 0);
     actor_ask(&prober, 'o', 0, 0); /* who opens buries */
     check_leaks(3);
 }
 
 /* False: the victim came through. */
-static bool run(const struct scenario *sc, int n)
+static bool run(const void *scenario, int n)
 {
-    int status;
-    int64_t since;
+    const struct scenario *sc = scenario;
+    bool was_killed;
     pid_t pid;
 
-    memset(&stage->at, 0, sizeof(stage->at));
     atomic_store(&stage->phase, 0);
     stage_nobody_inside();
     atomic_store(&stage->overlaps, 0);
     sc->prepare();
-    pid = fork();
-    if (!pid)
-        victim_main(sc, n);
+    pid = victim_begin(sc->victim, !sc->early, n);
     sc->drive(pid);
-    waitpid(pid, &status, 0);
-    since = now_ns();
-    aftermath(sc, since);
+    was_killed = victim_was_killed(pid);
+    aftermath(sc);
     if (atomic_load(&stage->overlaps) && sc->victim != v_break &&
         sc->prepare != p_lease_ends)
         stage_blame("two held it at once");
-    if (WIFSIGNALED(status)) {
-        stage_note_place();
-        return true;
-    }
-    if (WEXITSTATUS(status))
-        stage_blame("the victim failed by itself");
-    return false;
-}
-
-static void run_scenario(const struct scenario *sc, int only, int *kills)
-{
-    int faults = 0, before = *kills;
-
-    for (int n = only ? only : 1; n < 2000; n++) {
-        bool was_killed;
-
-        stage_fault[0] = '\0';
-        was_killed = run(sc, n);
-        *kills += was_killed;
-        if (stage_fault[0]) {
-            printf("# %s, %s, killed at %s:%d (%d): %s\n", sc->name,
-                   stage_cast->name, stage->at.file, stage->at.line, n,
-                   stage_fault);
-            faults++;
-        }
-        if (!was_killed || only)
-            break;
-    }
-    if (*kills == before)
-        faults++; /* a test that kills nobody tests nothing */
-    stage_case(faults, "%s, %s: killed at each of %d steps", sc->name,
-               stage_cast->name, *kills - before);
+    return was_killed;
 }
 
 static void run_all(const struct stage_cast *cast, const char *only, int n,
@@ -505,7 +456,8 @@ static void run_all(const struct stage_cast *cast, const char *only, int n,
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
         if ((!only || !strcmp(only, scenarios[i].name)) &&
             is_playable(&scenarios[i]))
-            run_scenario(&scenarios[i], n, kills);
+            *kills +=
+                stage_kill_at_each(scenarios[i].name, n, run, &scenarios[i]);
     actor_end(&holder, 0);
     actor_end(&waiter, 0);
     actor_end(&prober, 0);
@@ -513,16 +465,15 @@ static void run_all(const struct stage_cast *cast, const char *only, int n,
 
 int main(int argc, char **argv)
 {
-    bool is_shared = argc > 1 && !strcmp(argv[1], "shared");
+    const char *kind = argc > 1 ? argv[1] : "mutex";
     const char *only = argc > 2 ? argv[2] : NULL;
+    const struct stage_cast *cast = NULL;
     int n = argc > 3 ? atoi(argv[3]) : 0, kills = 0;
     int64_t start = now_ns();
 
     stage_build("shm_points");
-    for (int i = 0; i < 2 && !is_shared; i++)
-        run_all(&stage_mutex[i], only, n, &kills);
-    for (int i = 0; i < stage_shared_len && is_shared; i++)
-        run_all(&stage_shared[i], only, n, &kills);
+    while ((cast = stage_next_cast(kind, cast)))
+        run_all(cast, only, n, &kills);
     stage_clear();
     printf("# %d kills at %d places in %.1f s, worst wait %.2f ms\n", kills,
            stage_count_places(getenv("SHM_POINTS_SHOW")),

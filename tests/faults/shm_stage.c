@@ -1,25 +1,21 @@
 #include "shm_stage.h"
 
+#include "../lib/shm_dir.h"
+
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 struct stage *stage;
 struct shm_file *stage_file;
-const struct stage_cast *stage_cast;
 char stage_fault[200], stage_path[96], stage_url[80];
-int64_t stage_worst_ns;
-uint64_t stage_last_token;
 void (*stage_at_point)(void);
 
 static char dir[64];
@@ -47,14 +43,10 @@ void nap_us(long us)
 
 void stage_build(const char *name)
 {
-    const char *tmp = getenv("TMPDIR");
-
     setvbuf(stdout, NULL, _IOLBF, 0);
-    snprintf(dir, sizeof(dir), "%s/%s.XXXXXX",
-             tmp && strlen(tmp) < 40 ? tmp : "/tmp", name);
     stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (stage == MAP_FAILED || !mkdtemp(dir)) {
+    if (stage == MAP_FAILED || !shm_dir_make(dir, sizeof(dir), name)) {
         perror(name);
         exit(2);
     }
@@ -103,7 +95,7 @@ void stage_case(int faults, const char *fmt, ...)
 int stage_plan(void)
 {
     printf("1..%d\n", cases);
-    return failed ? 1 : 0;
+    return failed || !cases ? 1 : 0;
 }
 
 void stage_note_place(void)
@@ -152,326 +144,6 @@ void hf__shm_point(const char *path, int line)
     kill(getpid(), SIGKILL);
     for (;;)
         pause();
-}
-
-/* ---- the cast ----------------------------------------------------------- */
-
-const struct stage_cast stage_mutex[2] = {
-    {"unfair", HF_MUTEX, HF_UNFAIR, 1, {0}},
-    {"fair", HF_MUTEX, HF_FAIR, 1, {0}},
-};
-
-/* Victim, holder, waiter, prober, dead. */
-const struct stage_cast stage_shared[] = {
-    {"all write", HF_RWLOCK, HF_FAIR, 4095, {0}},
-    {"the victim reads", HF_RWLOCK, HF_FAIR, 4095, {1, 0, 0, 0, 0}},
-    {"the waiters read", HF_RWLOCK, HF_FAIR, 4095, {1, 0, 1, 0, 0}},
-    {"the holders read", HF_RWLOCK, HF_FAIR, 4095, {0, 1, 0, 0, 1}},
-    {"all but the victim read", HF_RWLOCK, HF_FAIR, 4095, {0, 1, 1, 0, 1}},
-    {"all but the prober read", HF_RWLOCK, HF_FAIR, 4095, {1, 1, 1, 0, 1}},
-    {"1 of 5 each", HF_SEMAPHORE, HF_FAIR, 5, {1, 1, 1, 5, 1}},
-    {"2 of 3 each", HF_SEMAPHORE, HF_FAIR, 3, {2, 2, 2, 3, 2}},
-    {"1 and 2 of 3 wait", HF_SEMAPHORE, HF_FAIR, 3, {1, 3, 2, 3, 3}},
-    {"1 waits behind 2 of 3", HF_SEMAPHORE, HF_FAIR, 3, {2, 2, 1, 3, 2}},
-};
-const struct stage_cast stage_latch = {
-    "latch", HF_LATCH, HF_FAIR_DEFAULT, 0, {0}};
-const int stage_shared_len = sizeof(stage_shared) / sizeof(stage_shared[0]);
-
-uint32_t stage_permits(enum stage_role role)
-{
-    uint32_t permits = stage_cast->permits[role];
-
-    return permits ? permits : stage_cast->size;
-}
-
-bool stage_is_shared(enum stage_role a, enum stage_role b)
-{
-    return stage_permits(a) + stage_permits(b) <= stage_cast->size;
-}
-
-/* ---- a seat -------------------------------------------------------------- */
-
-int sit(struct seat *s, enum stage_role role, hf_error *err)
-{
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    int rc = hf_open(stage_url, NULL, &s->client, err);
-
-    s->role = role;
-    s->lock = NULL;
-    s->latch = NULL;
-    opt.kind = stage_cast->kind;
-    opt.fairness = stage_cast->fairness;
-    opt.permits = opt.kind == HF_SEMAPHORE ? stage_cast->size : 0;
-    if (!rc && opt.kind == HF_LATCH)
-        return hf_latch_new(s->client, "x", 1, &s->latch, err);
-    if (!rc)
-        rc = hf_lock_new(s->client, "x", 1, &opt, &s->lock, err);
-    return rc;
-}
-
-void stand_up(struct seat *s)
-{
-    hf_lock_free(s->lock);
-    hf_latch_free(s->latch);
-    hf_close(s->client);
-}
-
-/* Of a process that was killed the kernel has closed the files, and with them
- * the lock may be free, a moment before it says that the process is gone. */
-static bool is_gone(pid_t pid)
-{
-    struct pollfd p = {(int)syscall(SYS_pidfd_open, pid, 0), POLLIN, 0};
-    bool gone;
-
-    if (p.fd < 0)
-        return true;
-    gone = poll(&p, 1, 50) == 1;
-    close(p.fd);
-    return gone;
-}
-
-static hf_cancel cancel = HF_CANCEL_INIT;
-static int64_t entered_at; /* the last call of enter had its answer */
-
-static void on_signal(int sig)
-{
-    (void)sig;
-    hf_cancel_fire(&cancel); /* made for it: NOLINT(bugprone-signal-handler) */
-}
-
-static struct stage_hold *take_hold(int pid)
-{
-    for (int i = 0; i < STAGE_HOLDS; i++) {
-        int nobody = 0;
-
-        if (atomic_compare_exchange_strong(&stage->inside[i].pid, &nobody, pid))
-            return &stage->inside[i];
-    }
-    abort();
-}
-
-void stage_nobody_inside(void)
-{
-    for (int i = 0; i < STAGE_HOLDS; i++) {
-        atomic_store(&stage->inside[i].permits, 0);
-        atomic_store(&stage->inside[i].pid, 0);
-    }
-}
-
-static void go_out(int pid)
-{
-    for (int i = 0; i < STAGE_HOLDS; i++)
-        if (atomic_load(&stage->inside[i].pid) == pid) {
-            atomic_store(&stage->inside[i].permits, 0);
-            atomic_store(&stage->inside[i].pid, 0);
-        }
-}
-
-/* Those who are inside have more than there are. */
-static bool is_too_much(void)
-{
-    uint32_t sum = 0;
-
-    for (int i = 0; i < STAGE_HOLDS; i++)
-        sum += (uint32_t)atomic_load(&stage->inside[i].permits);
-    return sum > stage_cast->size;
-}
-
-static void carry_out_the_dead(void)
-{
-    for (int i = 0; i < STAGE_HOLDS; i++) {
-        int pid = atomic_load(&stage->inside[i].pid);
-
-        if (pid && pid != getpid() && is_gone(pid))
-            go_out(pid);
-    }
-}
-
-static struct stage_hold *my_hold; /* the last one */
-
-static void go_in(const struct seat *s)
-{
-    my_hold = take_hold(getpid());
-    atomic_store(&my_hold->permits, (int)stage_permits(s->role));
-    if (!is_too_much())
-        return;
-    carry_out_the_dead();
-    if (is_too_much())
-        atomic_fetch_add(&stage->overlaps, 1);
-}
-
-int enter(struct seat *s, int64_t wait_ms, int64_t lease_ms, hf_error *err)
-{
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    int rc;
-
-    hf_cancel_init(&cancel);
-    opt.cancel = &cancel;
-    opt.wait_ms = wait_ms;
-    opt.lease_ms = lease_ms;
-    if (stage_cast->kind == HF_SEMAPHORE)
-        opt.permits = stage_permits(s->role);
-    else if (stage_permits(s->role) < stage_cast->size)
-        opt.mode = HF_READ;
-    if (s->latch)
-        rc = hf_latch_wait(s->latch, wait_ms, &cancel, err);
-    else
-        rc = hf_lock_acquire(s->lock, &opt, err);
-    entered_at = now_ns();
-    if (!rc && s->lock)
-        go_in(s);
-    return rc;
-}
-
-int leave(struct seat *s, hf_error *err)
-{
-    go_out(getpid());
-    return hf_lock_release(s->lock, err);
-}
-
-int go_down(struct seat *s, hf_error *err)
-{
-    atomic_store(&my_hold->permits, 1);
-    return hf_lock_downgrade(s->lock, err);
-}
-
-/* ---- actors -------------------------------------------------------------- */
-
-struct order {
-    char verb;
-    int64_t wait_ms, lease_ms;
-};
-
-static int obey(struct seat *s, const struct order *o, hf_error *err)
-{
-    switch (o->verb) {
-    case 'a':
-        return enter(s, o->wait_ms, o->lease_ms, err);
-    case 'r':
-        return leave(s, err);
-    case 's':
-        return hf_latch_set(s->latch, (uint64_t)o->lease_ms, err);
-    case 'd':
-        return hf_latch_down(s->latch, NULL, err);
-    case 'b':
-        return hf_break(s->client, "x", 1, err);
-    case 'o':
-        stand_up(s);
-        return sit(s, s->role, err);
-    default:
-        stand_up(s);
-        _exit(0);
-    }
-}
-
-static void actor_main(int fd, enum stage_role role)
-{
-    struct seat s = {NULL, NULL, role, NULL};
-    hf_error err = HF_ERROR_INIT;
-    struct order o;
-    int rc = sit(&s, role, &err);
-
-    signal(SIGUSR1, on_signal);
-    for (;;) {
-        struct answer a = {rc, 0, entered_at, {0}};
-
-        snprintf(a.text, sizeof(a.text), "%s", err.text);
-        if (!rc && s.lock)
-            hf_lock_token(s.lock, &a.token);
-        if (write(fd, &a, sizeof(a)) != sizeof(a) ||
-            read(fd, &o, sizeof(o)) != sizeof(o))
-            _exit(0);
-        rc = obey(&s, &o, &err);
-    }
-}
-
-void actor_begin(struct actor *a, enum stage_role role)
-{
-    struct answer answer;
-    int fds[2];
-
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds)) {
-        perror("socketpair");
-        exit(2);
-    }
-    a->fd = fds[0];
-    a->role = role;
-    a->pid = fork();
-    if (!a->pid) {
-        close(fds[0]);
-        actor_main(fds[1], role);
-    }
-    close(fds[1]);
-    if (!actor_hear(a, &answer, 12000) || answer.rc)
-        stage_blame("an actor could not open");
-}
-
-void actor_end(struct actor *a, int sig)
-{
-    if (sig)
-        kill(a->pid, sig);
-    else
-        actor_tell(a, 'q', 0, 0);
-    waitpid(a->pid, NULL, 0);
-    close(a->fd);
-    a->pid = 0;
-}
-
-void actor_tell(struct actor *a, char verb, int64_t wait_ms, int64_t lease_ms)
-{
-    struct order o = {verb, wait_ms, lease_ms};
-
-    if (write(a->fd, &o, sizeof(o)) != sizeof(o))
-        perror("actor_tell");
-}
-
-bool actor_hear(struct actor *a, struct answer *answer, int timeout_ms)
-{
-    struct pollfd p = {a->fd, POLLIN, 0};
-
-    return poll(&p, 1, timeout_ms) == 1 &&
-           read(a->fd, answer, sizeof(*answer)) == sizeof(*answer);
-}
-
-/* Shared grants do not raise it, and a latch has none. */
-static void check_token(const struct actor *a, uint64_t token)
-{
-    bool is_alone = stage_permits(a->role) == stage_cast->size &&
-                    stage_cast->kind != HF_LATCH;
-
-    if (is_alone ? token <= stage_last_token : token < stage_last_token)
-        stage_blame("a token did not rise");
-    stage_last_token = token;
-}
-
-struct answer actor_ask(struct actor *a, char verb, int64_t wait_ms,
-                        int64_t lease_ms)
-{
-    struct answer answer = {-1, 0, 0, "no answer"};
-
-    actor_tell(a, verb, wait_ms, lease_ms);
-    if (!actor_hear(a, &answer, 12000) || answer.rc)
-        stage_blame(answer.text);
-    else if (verb == 'a')
-        check_token(a, answer.token);
-    return answer;
-}
-
-void check_grant(const struct actor *actor, const struct answer *a,
-                 int64_t since, int limit_ms, const char *who)
-{
-    char text[100];
-
-    if (a->rc || a->at - since > limit_ms * 1000000LL) {
-        snprintf(text, sizeof(text), "the %s got it after %.1f ms (%d)", who,
-                 (double)(a->at - since) / 1e6, a->rc);
-        stage_blame(text);
-        return;
-    }
-    if (a->at - since > stage_worst_ns && limit_ms == STAGE_LIMIT_MS)
-        stage_worst_ns = a->at - since;
-    check_token(actor, a->token);
 }
 
 /* ---- what is in the file --------------------------------------------------
@@ -557,4 +229,63 @@ void check_leaks(int clients)
              slots - clients, names - 1, used);
     if (cells || slots != clients || names != 1 || queued() || used)
         stage_blame(text);
+}
+
+/* ---- the victim ---------------------------------------------------------- */
+
+pid_t victim_begin(void (*play)(struct seat *), bool sits, int n)
+{
+    struct seat s = {NULL, NULL, VICTIM, NULL};
+    pid_t pid = fork();
+
+    if (pid)
+        return pid;
+    if (sits && sit(&s, VICTIM, NULL))
+        _exit(3);
+    stage_arm(n);
+    play(&s);
+    stage_arm(0);
+    _exit(0);
+}
+
+bool victim_was_killed(pid_t pid)
+{
+    int status;
+
+    waitpid(pid, &status, 0);
+    if (WIFSIGNALED(status)) {
+        stage_note_place();
+        return true;
+    }
+    if (WEXITSTATUS(status))
+        stage_blame("the victim failed by itself");
+    return false;
+}
+
+int stage_kill_at_each(const char *name, int only,
+                       bool (*run)(const void *scenario, int n),
+                       const void *scenario)
+{
+    int faults = 0, kills = 0;
+    bool was_killed = true;
+
+    for (int n = only ? only : 1; n < 2000 && was_killed; n++) {
+        stage_fault[0] = '\0';
+        memset(&stage->at, 0, sizeof(stage->at));
+        was_killed = run(scenario, n);
+        kills += was_killed;
+        if (stage_fault[0]) {
+            printf("# %s, %s, killed at %s:%d (%d): %s\n", name,
+                   stage_cast->name, stage->at.file, stage->at.line, n,
+                   stage_fault);
+            faults++;
+        }
+        if (only)
+            break;
+    }
+    if (!kills)
+        faults++; /* a test that kills nobody tests nothing */
+    stage_case(faults, "%s, %s: killed at each of %d steps", name,
+               stage_cast->name, kills);
+    return kills;
 }

@@ -8,6 +8,7 @@
 #ifndef SHM_STAGE_H
 #define SHM_STAGE_H
 
+#include "../lib/sanitized.h"
 #include "layout.h"
 
 #include <holdfast.h>
@@ -15,11 +16,7 @@
 #include <sys/types.h>
 
 /* The bound of the contract; instrumented code is not held to it. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { STAGE_LIMIT_MS = 2000 };
-#else
-enum { STAGE_LIMIT_MS = 100 };
-#endif
+enum { STAGE_LIMIT_MS = SANITIZED ? 2000 : 100 };
 enum { STAGE_PLACES = 512, STAGE_HOLDS = 16 };
 
 struct stage_place {
@@ -75,8 +72,6 @@ struct seat { /* a client and its lock, or its latch */
 extern struct stage *stage;
 extern struct shm_file *stage_file; /* read-only */
 extern const struct stage_cast *stage_cast;
-extern const struct stage_cast stage_mutex[2], stage_shared[], stage_latch;
-extern const int stage_shared_len;
 extern char stage_fault[200]; /* the first that was found, or "" */
 extern char stage_path[96];   /* of the file */
 extern char stage_url[80];
@@ -102,8 +97,36 @@ int stage_plan(void);
 int64_t now_ns(void);
 void nap_us(long us);
 
+/* A time, and how long each of those who play, and we, had waited for a
+ * processor until then. */
+struct moment {
+    int64_t at;
+    pid_t pid_of[ROLES];
+    int64_t cpu_waits[ROLES + 1];
+};
+struct moment moment_now(void);
+void stage_victim_is(pid_t); /* one who plays, too; 0: gone */
+/* How long that took, but for waiting for a processor. */
+int64_t moment_until(const struct moment *since, int64_t at);
+
+/* The next that plays that kind (mutex, rwlock, semaphore, latch) after that
+ * one, or the first. NULL: there is none. */
+const struct stage_cast *stage_next_cast(const char *kind,
+                                         const struct stage_cast *);
+
 /* Arms the countdown to the n-th point; 0 disarms it. In the victim. */
 void stage_arm(int n);
+
+/* Starts a victim, which plays that and at its n-th point dies. It has a seat
+ * already, unless it is to sit down itself. */
+pid_t victim_begin(void (*play)(struct seat *), bool sits, int n);
+/* Until it is gone. False: it came through. */
+bool victim_was_killed(pid_t);
+/* For n = 1, 2, 3 ... (or just the one) until `run` says that the victim came
+ * through; one case of the test. How many were killed. */
+int stage_kill_at_each(const char *name, int only,
+                       bool (*run)(const void *scenario, int n),
+                       const void *scenario);
 
 /* What that role takes. */
 uint32_t stage_permits(enum stage_role);
@@ -127,9 +150,12 @@ bool actor_hear(struct actor *, struct answer *, int timeout_ms);
 /* Tells and hears; what is not 0 is a fault. */
 struct answer actor_ask(struct actor *, char verb, int64_t wait_ms,
                         int64_t lease_ms);
-/* A grant that was awaited since then: in time, with a higher token? */
-void check_grant(const struct actor *, const struct answer *, int64_t since,
-                 int limit_ms, const char *who);
+/* A grant that was awaited since then: in time? */
+bool check_in_time(const struct answer *, const struct moment *since,
+                   int limit_ms, const char *who);
+/* And with a higher token? */
+void check_grant(const struct actor *, const struct answer *,
+                 const struct moment *since, int limit_ms, const char *who);
 
 int queued(void);
 bool has_ended(pid_t);

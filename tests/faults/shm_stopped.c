@@ -119,10 +119,10 @@ static void what_needs_the_tables(pid_t culprit)
     end(MOMENT_MS, "so is a look at a name");
 
     begin();
-    snprintf(url, sizeof(url), "%s?connect_timeout=1s", stage_url);
+    snprintf(url, sizeof(url), "%s?connect_timeout=2s", stage_url);
     expect(hf_open(url, NULL, &client, &err), "it worked");
     names_the_culprit(&err, culprit);
-    end(1000 + MOMENT_MS, "so is a new client, by its connect_timeout");
+    end(2000 + MOMENT_MS, "so is a new client, by its connect_timeout");
 }
 
 static void what_does_not(struct crowd *held, struct crowd *idle)
@@ -193,7 +193,7 @@ int main(void)
 {
     stage_build("shm_stopped");
     stage_at_point = stop_here;
-    stage_cast = &stage_mutex[1];
+    stage_cast = stage_next_cast("mutex", NULL);
     if (sit(&here, HOLDER, NULL)) {
         perror(stage_url);
         return 2;

@@ -30,19 +30,15 @@ class Tally:
         self.least = min(one['entered'] for one in seen)
 
 
-def contend(world, kind, sides, total=TOTAL, stay_us=STAY_US, limit=0,
-            name=None, split=False, quiet=False):
-    """sides: name -> processes. Tallies by side, and the seconds it took.
-    split: each side has a lock of its own, which protects nothing."""
-    name = name or world.name()
+def make_file(world, name):
     file = os.path.join(world.server.dir.name, name)
     with open(file, 'wb') as f:
         f.write(bytes(64))
-    start = time.monotonic()
-    for side, peers in sides.items():
-        lock = name + side.replace(' ', '') if split else name
-        for peer in peers:
-            peer.tell('contend', kind, lock, file, total, stay_us, limit)
+    return file
+
+
+def finish(world, file, total, sides, start, quiet=False):
+    """All answer, and what they answer is as it should be."""
     answers = {side: [peer.answer() for peer in peers]
                for side, peers in sides.items()}
     seconds = time.monotonic() - start
@@ -54,6 +50,44 @@ def contend(world, kind, sides, total=TOTAL, stay_us=STAY_US, limit=0,
         report(world, tallies, seconds)
     judge(file, total, tallies)
     return tallies, seconds
+
+
+def lock_of(name, side, split):
+    return name + side.replace(' ', '') if split else name
+
+
+def contend(world, kind, sides, total=TOTAL, stay_us=STAY_US, limit=0,
+            name=None, split=False, quiet=False):
+    """sides: name -> processes. Tallies by side, and the seconds it took.
+    split: each side has a lock of its own, which protects nothing."""
+    name = name or world.name()
+    file = make_file(world, name)
+    start = time.monotonic()
+    for side, peers in sides.items():
+        for peer in peers:
+            peer.tell('contend', kind, lock_of(name, side, split), file, total,
+                      stay_us, limit)
+    return finish(world, file, total, sides, start, quiet)
+
+
+def meet(world, sides, total=TOTAL, split=False):
+    """All count down a latch, and wait for it; total count-downs. split: each
+    side has a latch of its own, so that it does not wait for the other."""
+    name, everybody = world.name(), sum(map(len, sides.values()))
+    file, start = make_file(world, name), time.monotonic()
+    first = {lock_of(name, side, split): peers[0]
+             for side, peers in sides.items()}
+    count = everybody // len(first)
+    for latch, peer in first.items():
+        peer.expect('set', 'latch', 'set', f'{latch}-0', count)
+    for i, (side, peer) in enumerate(
+            (side, peer) for side, peers in sides.items() for peer in peers):
+        peer.tell('rounds', lock_of(name, side, split), file,
+                  total // everybody, STAY_US, i % count, count, everybody)
+    finish(world, file, total, sides, start)
+    for latch in first:
+        check(world.server.ask('EXISTS', *(f'{latch}-{i}' for i in range(3)))
+              == 0, 'a latch is not 0')
 
 
 def report(world, tallies, seconds):
@@ -128,8 +162,20 @@ def semaphore(world):
     contend(world, 'semaphore', sides, limit=PERMITS, name=name)
 
 
-def title(what, total=TOTAL):
-    return f'{what} {EACH}+{EACH} processes, {total} acquisitions'
+def latch(world):
+    meet(world, mixed(world))
+
+
+def latch_seen(world):
+    try:
+        meet(world, mixed(world), total=FEW, split=True)
+    except Violation:
+        return
+    raise Failure('two latches are as good as one')
+
+
+def title(what, total=TOTAL, done='acquisitions'):
+    return f'{what} {EACH}+{EACH} processes, {total} {done}'
 
 
 CASES = [
@@ -140,4 +186,8 @@ CASES = [
     ('mutex', title('redis-py: lock'), string),
     ('rwlock', title('redisson: rreadwritelock'), rwlock),
     ('semaphore', title('redisson: rpermitexpirablesemaphore'), semaphore),
+    ('latch', 'harness: a latch that waits for half of them is seen',
+     latch_seen),
+    ('latch', title('redisson: rcountdownlatch', done='count-downs and waits'),
+     latch),
 ]

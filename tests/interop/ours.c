@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = 8, RACERS = 64 };
+enum { WORDS = 8, RACERS = 64, LATCHES = 3, LATCH_MS = 20000 };
 
 struct command {
     const char *word[WORDS]; /* "" where there is none */
@@ -107,6 +107,14 @@ static int visit(struct command *command, hf_lock *lock, bool is_first,
     return rc == HF_OK ? more : rc;
 }
 
+static void print_region(const struct region *region, int64_t longest_us)
+{
+    printf("done entered=%llu overlaps=%llu stale=%llu longest_us=%lld\n",
+           (unsigned long long)region->entered,
+           (unsigned long long)region->overlaps,
+           (unsigned long long)region->stale, (long long)longest_us);
+}
+
 static int contend_in(struct command *command, struct region *region)
 {
     hf_lock *lock = NULL;
@@ -118,10 +126,7 @@ static int contend_in(struct command *command, struct region *region)
     for (int i = 0; rc == 1; i++)
         rc = visit(command, lock, i % 4 == 0, region, &longest_us);
     if (rc == HF_OK)
-        printf("done entered=%llu overlaps=%llu stale=%llu longest_us=%lld\n",
-               (unsigned long long)region->entered,
-               (unsigned long long)region->overlaps,
-               (unsigned long long)region->stale, (long long)longest_us);
+        print_region(region, longest_us);
     hf_lock_free(lock);
     return rc;
 }
@@ -311,14 +316,74 @@ static int latch(struct command *command)
     return rc;
 }
 
+/* One round. The latch of the next is set before this one can be 0, and of
+ * three that take turns it is one that nobody waits for any more. */
+static int latch_round(struct command *command, hf_latch **turn,
+                       struct region *region, int64_t round)
+{
+    int64_t rounds = number(command, 3), count = number(command, 6);
+    hf_error *err = &command->err;
+    int rc = HF_OK;
+
+    if (round + 1 < rounds && (round + 1) % count == number(command, 5))
+        rc = hf_latch_set(turn[(round + 1) % LATCHES], (uint64_t)count, err);
+    if (rc != HF_OK)
+        return rc;
+    region_down(region);
+    rc = hf_latch_down(turn[round % LATCHES], NULL, err);
+    if (rc == HF_OK)
+        rc = hf_latch_wait(turn[round % LATCHES], LATCH_MS, NULL, err);
+    if (rc == HF_OK)
+        region_pass(region, round);
+    return rc;
+}
+
+static int latch_rounds(struct command *command, hf_latch **turn,
+                        struct region *region)
+{
+    int64_t rounds = number(command, 3), longest_us = 0, before, took_us;
+    int rc = HF_OK;
+
+    for (int64_t i = 0; i < rounds && rc == HF_OK; i++) {
+        before = region_now_us();
+        rc = latch_round(command, turn, region, i);
+        took_us = region_now_us() - before;
+        longest_us = took_us > longest_us ? took_us : longest_us;
+    }
+    if (rc == HF_OK)
+        print_region(region, longest_us);
+    return rc;
+}
+
+static int rounds(struct command *command)
+{
+    struct region region = {.stay_us = number(command, 4),
+                            .limit = number(command, 7)};
+    hf_latch *turn[LATCHES] = {NULL};
+    char name[128];
+    int rc = region_open(&region, command->word[2]) ? HF_OK : HF_EINVAL;
+
+    for (int i = 0; i < LATCHES && rc == HF_OK; i++) {
+        snprintf(name, sizeof(name), "%s-%d", command->word[1], i);
+        rc = hf_latch_new(client, name, HF_CSTRING, &turn[i], &command->err);
+    }
+    if (rc == HF_OK)
+        rc = latch_rounds(command, turn, &region);
+    for (int i = 0; i < LATCHES; i++)
+        hf_latch_free(turn[i]);
+    region_close(&region);
+    return rc;
+}
+
 /* ---- commands --------------------------------------------------------- */
 
 static const struct {
     const char *name;
     int (*run)(struct command *); /* has answered if 0 */
 } verbs[] = {
-    {"contend", contend}, {"race", race},   {"hold", hold}, {"drop", drop},
-    {"check", check},     {"force", force}, {"caps", caps}, {"latch", latch},
+    {"contend", contend}, {"race", race},   {"hold", hold},
+    {"drop", drop},       {"check", check}, {"force", force},
+    {"caps", caps},       {"latch", latch}, {"rounds", rounds},
 };
 
 static void obey(char *line)

@@ -17,6 +17,11 @@ another. A process obeys commands, one a line, and answers each with a line:
               Redisson: the size of a semaphore (ours: LIMIT)  set, or busy
   latch set NAME N | down NAME | get NAME | wait NAME MS
                           set, busy | down | count N | zero, timeout
+  rounds NAME FILE ROUNDS STAY_US ME COUNT ALL
+              counts a latch of COUNT down and waits for it, ROUNDS times, as the
+              ME-th of COUNT who do; by three latches NAME-0, NAME-1, NAME-2 in
+              turns, of which the first is set. ALL do so in FILE together.
+                  done entered=N overlaps=N stale=0 longest_us=N
   caps KIND   ours: hf_client_caps                                  caps N
 
 or "failed TEXT". Kinds: unfair, fair, fenced, rwlock (of four entries one

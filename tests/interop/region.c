@@ -96,3 +96,19 @@ bool region_shared(struct region *region)
     region->entered++;
     return true;
 }
+
+void region_down(struct region *region)
+{
+    stay(region);
+    __atomic_add_fetch(&region->words->shared, 1, __ATOMIC_SEQ_CST);
+}
+
+void region_pass(struct region *region, int64_t round)
+{
+    int64_t downs = __atomic_load_n(&region->words->shared, __ATOMIC_SEQ_CST);
+
+    if (downs < region->limit * (round + 1) ||
+        downs >= region->limit * (round + 2))
+        region->overlaps++;
+    region->entered++;
+}

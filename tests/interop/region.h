@@ -17,7 +17,8 @@ struct region_words {
     int64_t entries; /* of those who were alone; written by them only */
     int64_t token;   /* the highest so far; the same */
     int64_t inside;  /* how many are inside together; atomic */
-    int64_t shared;  /* entries of those; atomic */
+    int64_t shared;  /* entries of those, or times a latch was counted down;
+                        atomic */
     int64_t spare[3];
 };
 
@@ -36,6 +37,12 @@ void region_close(struct region *);
  * none; stale counts those that are not above the one before. */
 bool region_exclusive(struct region *, uint64_t token);
 bool region_shared(struct region *);
+
+/* A latch, round by round, that limit processes count down and wait for: who
+ * counts says so before, and who goes on must find that all had, and nobody
+ * in the next round but one. */
+void region_down(struct region *);
+void region_pass(struct region *, int64_t round);
 
 int64_t region_now_us(void);
 

@@ -176,16 +176,16 @@ MUTANTS = {
         (GATE, "    r->count = from->count;\n", "")],
     # which line
     "upgrade-waits-for-itself": [
-        (LINES, "    *out = n ? n : s->first;\n    if (!n)\n",
-         "    *out = s->first;\n    if (s)\n")],
+        (LINES, "    *out = n ? n : take(s, s->first);\n    if (!n)\n",
+         "    *out = take(s, s->first);\n    if (s)\n")],
     "read-within-a-write-apart": [
         (LINES, "    if (hf__gate_knows(s->first->gate, w->owner))\n",
          "    if (!s)\n")],
     "readers-line-forgotten": [
         (LINES, "    *out = of_reader(s, w->owner);\n", "    *out = NULL;\n")],
     "line-in-use-taken": [
-        (LINES, "is_for(n, mode) && hf__gate_unused(n->gate)",
-         "is_for(n, mode) && !n->gate->head")],
+        (LINES, "    if (hf__gate_unused(g))\n",
+         "    if (!g->head)\n")],
     "ever-more-lines": [
         (LINES, "is_for(n, mode) && hf__gate_stuck(n->gate)",
          "is_for(n, mode) && !n->gate")],

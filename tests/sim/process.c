@@ -302,6 +302,7 @@ void process_run(struct name *n)
             let_go(n);
     }
     process_told(n);
+    process_rest(n);
     set_timer(n);
 }
 

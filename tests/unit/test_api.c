@@ -1,5 +1,7 @@
 /* Odds and ends of the interface that no backend has a part in: numbers that
  * never change, hooks, sizes, modules, where a password may come from. */
+#include "../lib/shm_dir.h"
+
 #include <holdfast.h>
 
 #include <fcntl.h>
@@ -19,8 +21,7 @@ static char dir[64], url[128];
 static int setup(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof(dir), "/tmp/holdfast-api-XXXXXX");
-    if (!mkdtemp(dir))
+    if (!shm_dir_make(dir, sizeof(dir), "holdfast-api"))
         return -1;
     snprintf(url, sizeof(url), "shm://%s/shm", dir);
     return 0;

@@ -71,6 +71,22 @@ static void test_gate_not_reentrant_is_a_deadlock(void **state)
     assert_int_equal(g.count, 1);
 }
 
+/* More than can be counted would be released too early. */
+static void test_gate_reentry_has_an_end(void **state)
+{
+    struct hf__gate g = gate(true);
+    struct hf__waiter a = want(1), again = want(1);
+
+    (void)state;
+    grant(&g, &a, 0);
+    g.count = UINT32_MAX - 1;
+    assert_int_equal(hf__gate_enter(&g, &again, at(1)), HF__GRANTED);
+    assert_int_equal(hf__gate_enter(&g, &again, at(1)), HF_EDEADLK);
+    assert_true(g.count == UINT32_MAX);
+    assert_int_equal(release(&g, 1, 2), HF__PENDING);
+    assert_int_equal(hf__gate_check(&g, 1, at(2)), HF__DONE);
+}
+
 static void test_gate_release_by_a_stranger_touches_nothing(void **state)
 {
     struct hf__gate g = gate(true);
@@ -336,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_gate_release_goes_out_and_the_next_asks),
         cmocka_unit_test(test_gate_counts_reentry),
         cmocka_unit_test(test_gate_not_reentrant_is_a_deadlock),
+        cmocka_unit_test(test_gate_reentry_has_an_end),
         cmocka_unit_test(test_gate_release_by_a_stranger_touches_nothing),
         cmocka_unit_test(test_gate_try_asks_without_queueing),
         cmocka_unit_test(test_gate_try_is_busy_when_others_are_about),

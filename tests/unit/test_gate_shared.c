@@ -202,6 +202,20 @@ static void test_shared_reentry_is_counted_by_reader(void **state)
     assert_entries(&g, 0, 0);
 }
 
+static void test_shared_reentry_has_an_end(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), again = reads(1), more = reads(1);
+
+    (void)state;
+    grant(&g, &a, 0);
+    g.readers->count = UINT32_MAX - 1;
+    assert_int_equal(hf__gate_enter(&g, &again, at(1)), HF__GRANTED);
+    assert_int_equal(hf__gate_enter(&g, &more, at(1)), HF_EDEADLK);
+    assert_true(g.readers->count == UINT32_MAX);
+    assert_entries(&g, 1, 0);
+}
+
 static void test_shared_reentry_may_be_refused(void **state)
 {
     struct hf__gate g = shared_gate();
@@ -470,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_shared_ends_of_its_own_are_not_shared),
         cmocka_unit_test(test_shared_grant_is_not_for_those_with_an_end),
         cmocka_unit_test(test_shared_reentry_is_counted_by_reader),
+        cmocka_unit_test(test_shared_reentry_has_an_end),
         cmocka_unit_test(test_shared_reentry_may_be_refused),
         cmocka_unit_test(test_shared_loss_is_every_readers),
         cmocka_unit_test(test_shared_deadline_needs_no_network),

@@ -162,6 +162,7 @@ static void test_lines_semaphore_has_one_for_each_hold(void **state)
     assert_ptr_equal(held(&s, 1), older);
     assert_null(led(&s, &c, HF_WRITE, 4)); /* it is being let go */
     assert_true(hf__lease_let_go(&newer->lease, HF__DONE, at(5)));
+    hf__lines_rest(&s, &line[newer - gates]);
     assert_ptr_equal(led(&s, &c, HF_WRITE, 5), newer);
 }
 
@@ -196,6 +197,7 @@ static void test_lines_lost_hold_keeps_its_line(void **state)
     hf__lines_rest(&s, &line[0]);
     assert_null(led(&s, &b, HF_WRITE, 1));
     assert_int_equal(release(g, 1, 2), HF_ELOST);
+    hf__lines_rest(&s, &line[0]);
     assert_ptr_equal(led(&s, &b, HF_WRITE, 3), g);
 }
 
@@ -232,10 +234,49 @@ static void test_lines_quiet_while_none_is_in_use(void **state)
     hf__gate_lose(g, true);
     assert_null(hf__lines_quiet(&s, HF_WRITE)); /* it is not released yet */
     release(g, 1, 1);
-    hf__lines_rest(&s, hf__lines_held(&s, 9));
+    hf__lines_rest(&s, &line[g - gates]);
     assert_ptr_equal(hf__lines_quiet(&s, HF_WRITE), &line[0]);
     take(&s, &b, HF_WRITE, 2);
     assert_null(hf__lines_quiet(&s, HF_READ));
+}
+
+/* A verb looks at lines that somebody uses, and at no others. */
+static size_t taken(const struct hf__lines *s)
+{
+    size_t n = 0;
+
+    for (const struct hf__line *l = s->at[HF__TAKEN]; l; l = l->next)
+        n++;
+    return n;
+}
+
+static void test_lines_at_rest_are_apart(void **state)
+{
+    struct hf__lines s = lines_of(HF_RWLOCK, 4);
+    struct hf__waiter a = want(1), b = want(2), writer = want(3);
+    struct hf__gate *g, *other;
+
+    (void)state;
+    assert_int_equal(taken(&s), 0);
+    g = take(&s, &a, HF_READ, 0);
+    other = take(&s, &b, HF_READ, 100);
+    assert_int_equal(taken(&s), 2);
+    let_go(&s, g, 1, 101);
+    assert_int_equal(taken(&s), 1);
+    assert_ptr_equal(s.at[HF__LEAVING], &line[g - gates]);
+    assert_true(hf__lease_let_go(&g->lease, HF__DONE, at(102)));
+    hf__lines_rest(&s, &line[g - gates]);
+    assert_null(s.at[HF__LEAVING]);
+    hf__gate_lose(other, true);
+    hf__lines_rest(&s, &line[other - gates]);
+    assert_int_equal(taken(&s), 1); /* its reader has to release it */
+    assert_int_equal(release(other, 2, 103), HF_ELOST);
+    hf__lines_rest(&s, &line[other - gates]);
+    assert_int_equal(taken(&s), 0);
+    assert_ptr_equal(led(&s, &writer, HF_WRITE, 104), &gates[0]);
+    assert_int_equal(taken(&s), 1); /* a writer may be about to come */
+    hf__lines_rest(&s, &line[0]);
+    assert_int_equal(taken(&s), 0); /* it did not */
 }
 
 static void test_lines_latch_waits_together(void **state)
@@ -264,8 +305,12 @@ static void test_lines_all_but_the_first(void **state)
         others++;
     }
     assert_int_equal(others, 2);
-    assert_ptr_equal(s.head, &line[0]);
-    assert_ptr_equal(s.tail, &line[0]);
+    assert_ptr_equal(s.at[HF__RESTING], &line[0]);
+    assert_null(line[0].next);
+    assert_null(s.at[HF__TAKEN]);
+    /* What becomes of them does not concern the list any more. */
+    hf__lines_rest(&s, &line[1]);
+    assert_ptr_equal(s.at[HF__RESTING], &line[0]);
     assert_null(line[0].next);
     assert_null(hf__lines_all_but_first(&s));
 }
@@ -284,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_lines_lost_hold_keeps_its_line),
         cmocka_unit_test(test_lines_stuck_one_is_waited_for),
         cmocka_unit_test(test_lines_quiet_while_none_is_in_use),
+        cmocka_unit_test(test_lines_at_rest_are_apart),
         cmocka_unit_test(test_lines_latch_waits_together),
         cmocka_unit_test(test_lines_all_but_the_first),
     };

@@ -3,88 +3,16 @@
  * a time, deaths and stops among them. What every backend must do is tested by
  * the conformance suite; killing and pausing at every step, in tests/faults.
  */
-#include "layout.h"
+#include "shm_fixture.h"
 
-#include "../lib/wait.h"
-
-#include <fcntl.h>
-#include <holdfast.h>
-#include <poll.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#define OK(call) assert_int_equal(call, 0)
-
-/* Instrumented code is not held to the bound of the contract. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LIMIT_MS 2000
-#else
-#define LIMIT_MS 100
-#endif
-
-struct place {
-    char dir[64], file[80], url[128];
-};
-
-static int setup(void **state)
-{
-    struct place *p = calloc(1, sizeof(*p));
-    const char *tmp = getenv("TMPDIR");
-
-    snprintf(p->dir, sizeof(p->dir), "%s/shm_kinds.XXXXXX",
-             tmp && strlen(tmp) < 40 ? tmp : "/tmp");
-    if (!mkdtemp(p->dir)) {
-        free(p);
-        return -1;
-    }
-    snprintf(p->file, sizeof(p->file), "%s/locks", p->dir);
-    snprintf(p->url, sizeof(p->url), "shm://%s", p->dir);
-    *state = p;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct place *p = *state;
-
-    unlink(p->file);
-    rmdir(p->dir);
-    free(p);
-    return 0;
-}
-
-static hf_client *open_client(const char *url)
-{
-    hf_error err = HF_ERROR_INIT;
-    hf_client *client;
-
-    if (hf_open(url, NULL, &client, &err))
-        fail_msg("%s: %s", url, err.text);
-    return client;
-}
-
-static hf_lock *make_lock(hf_client *client, enum hf_kind kind, uint32_t size)
+/* The lock x. */
+static hf_lock *make_kind(hf_client *client, enum hf_kind kind, uint32_t size)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_error err = HF_ERROR_INIT;
-    hf_lock *lock;
 
     opt.kind = kind;
     opt.permits = size;
-    if (hf_lock_new(client, "x", 1, &opt, &lock, &err))
-        fail_msg("%s", err.text);
-    return lock;
+    return make_lock_of(client, "x", &opt);
 }
 
 static int take(hf_lock *lock, enum hf_mode mode, int64_t wait_ms,
@@ -96,17 +24,6 @@ static int take(hf_lock *lock, enum hf_mode mode, int64_t wait_ms,
     opt.wait_ms = wait_ms;
     opt.lease_ms = lease_ms;
     return hf_lock_acquire(lock, &opt, err);
-}
-
-static struct shm_file *map(const struct place *p)
-{
-    int fd = open(p->file, O_RDWR | O_CLOEXEC);
-    struct shm_file *f =
-        mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-    close(fd);
-    assert_true(f != MAP_FAILED);
-    return f;
 }
 
 static size_t waiters(hf_client *client)
@@ -139,7 +56,7 @@ static pid_t child_reads(const char *url, int64_t lease_ms, bool waits)
     OK(pipe(fds));
     pid = fork();
     if (!pid) {
-        hf_lock *lock = make_lock(open_client(url), HF_RWLOCK, 0);
+        hf_lock *lock = make_kind(open_client(url), HF_RWLOCK, 0);
 
         if (waits && write(fds[1], "", 1) != 1)
             _exit(1);
@@ -156,38 +73,12 @@ static pid_t child_reads(const char *url, int64_t lease_ms, bool waits)
     return pid;
 }
 
-struct writer {
-    pthread_t thread;
-    hf_lock *lock;
-    int64_t granted_at; /* 0: not yet */
-    int rc;
-};
-
-static void *write_once(void *arg)
+/* It waits to write, or for a permit. */
+static void start_waiter(struct waiter *w, hf_client *client, hf_lock *lock,
+                         size_t waiting)
 {
-    struct writer *w = arg;
-
-    w->rc = take(w->lock, HF_WRITE, 20000, 0, NULL);
-    __atomic_store_n(&w->granted_at, wait_now(), __ATOMIC_RELEASE);
-    if (!w->rc)
-        w->rc = hf_lock_release(w->lock, NULL);
-    return NULL;
-}
-
-static void start_writer(struct writer *w, hf_client *client)
-{
-    *w = (struct writer){.lock = make_lock(client, HF_RWLOCK, 0)};
-    OK(pthread_create(&w->thread, NULL, write_once, w));
-    await_waiters(client, 1);
-}
-
-/* How long after that time it was granted. */
-static int64_t end_writer(struct writer *w, int64_t since)
-{
-    pthread_join(w->thread, NULL);
-    OK(w->rc);
-    OK(hf_lock_free(w->lock));
-    return (w->granted_at - since) / 1000000;
+    waiter_start(w, lock);
+    await_waiters(client, waiting);
 }
 
 /* ---- deaths -------------------------------------------------------------- */
@@ -196,20 +87,20 @@ static int64_t end_writer(struct writer *w, int64_t since)
 static void readers_die(const char *url, int n)
 {
     hf_client *client = open_client(url);
-    struct writer w;
+    struct waiter w;
     pid_t pid[64];
     int64_t at = 0;
 
     for (int i = 0; i < n; i++)
         pid[i] = child_reads(url, 0, false);
-    start_writer(&w, client);
+    start_waiter(&w, client, make_kind(client, HF_RWLOCK, 0), 1);
     for (int i = 0; i < n; i++) {
-        assert_int_equal(__atomic_load_n(&w.granted_at, __ATOMIC_ACQUIRE), 0);
-        at = wait_now();
+        assert_false(waiter_has_it(&w));
+        at = now_ms();
         kill(pid[i], SIGKILL);
         waitpid(pid[i], NULL, 0);
     }
-    assert_in_range(end_writer(&w, at), 0, LIMIT_MS);
+    waiter_end(&w, at, 0, DEATH_MS);
     OK(hf_close(client));
 }
 
@@ -231,7 +122,7 @@ static void test_permits_of_many_dead_come_back(void **state)
     enum { N = 20 };
     struct place *p = *state;
     hf_client *client = open_client(p->url);
-    hf_lock *lock = make_lock(client, HF_SEMAPHORE, N);
+    hf_lock *lock = make_kind(client, HF_SEMAPHORE, N);
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     struct shm_file *f = map(p);
     pid_t pid[N];
@@ -239,7 +130,7 @@ static void test_permits_of_many_dead_come_back(void **state)
     for (int i = 0; i < N; i++) {
         pid[i] = fork();
         if (!pid[i]) {
-            take(make_lock(open_client(p->url), HF_SEMAPHORE, N), HF_WRITE, 0,
+            take(make_kind(open_client(p->url), HF_SEMAPHORE, N), HF_WRITE, 0,
                  0, NULL);
             for (;;)
                 pause();
@@ -253,8 +144,7 @@ static void test_permits_of_many_dead_come_back(void **state)
         waitpid(pid[i], NULL, 0);
     }
     opt.permits = N;
-    opt.wait_ms = LIMIT_MS;
-    OK(hf_lock_acquire(lock, &opt, NULL));
+    takes_it_soon(lock, &opt);
     OK(hf_lock_release(lock, NULL));
     assert_int_equal(shm_used(atomic_load(&f->entry[0].word)), 0);
     OK(hf_lock_free(lock));
@@ -268,7 +158,7 @@ static pid_t child_takes(const char *url)
     pid_t pid = fork();
 
     if (!pid) {
-        take(make_lock(open_client(url), HF_SEMAPHORE, 2), HF_WRITE, HF_FOREVER,
+        take(make_kind(open_client(url), HF_SEMAPHORE, 2), HF_WRITE, HF_FOREVER,
              0, NULL);
         for (;;)
             pause();
@@ -282,9 +172,9 @@ static void test_next_in_the_queue_watches_all_holders(void **state)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
-    hf_lock *lock = make_lock(client, HF_SEMAPHORE, 2);
+    hf_lock *lock = make_kind(client, HF_SEMAPHORE, 2);
     struct shm_file *f = map(p);
-    struct writer w = {.lock = make_lock(other, HF_SEMAPHORE, 2)};
+    struct waiter w;
     pid_t holds = child_takes(p->url), waits;
     int64_t at;
 
@@ -293,15 +183,14 @@ static void test_next_in_the_queue_watches_all_holders(void **state)
     OK(take(lock, HF_WRITE, 0, 0, NULL));
     waits = child_takes(p->url);
     await_waiters(client, 1);
-    OK(pthread_create(&w.thread, NULL, write_once, &w));
-    await_waiters(client, 2);
+    start_waiter(&w, client, make_kind(other, HF_SEMAPHORE, 2), 2);
     poll(NULL, 0, 50);
     OK(hf_lock_release(lock, NULL));
     await_waiters(client, 1);
     poll(NULL, 0, 50);
-    at = wait_now();
+    at = now_ms();
     kill(holds, SIGKILL);
-    assert_in_range(end_writer(&w, at), 0, LIMIT_MS);
+    waiter_end(&w, at, 0, DEATH_MS);
     kill(waits, SIGKILL);
     waitpid(holds, NULL, 0);
     waitpid(waits, NULL, 0);
@@ -318,12 +207,12 @@ static void test_stopped_reader_loses_its_lease(void **state)
     struct place *p = *state;
     hf_client *client = open_client(p->url);
     pid_t pid = child_reads(p->url, 300, false);
-    int64_t at = wait_now();
-    struct writer w;
+    int64_t at = now_ms();
+    struct waiter w;
 
     kill(pid, SIGSTOP);
-    start_writer(&w, client);
-    assert_in_range(end_writer(&w, at), 150, 300 + LIMIT_MS);
+    start_waiter(&w, client, make_kind(client, HF_RWLOCK, 0), 1);
+    waiter_end(&w, at, 150, 300 + DEATH_MS);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     OK(hf_close(client));
@@ -335,8 +224,8 @@ static void test_stopped_waiter_with_a_lease_holds_nobody_up(void **state)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
-    hf_lock *lock = make_lock(client, HF_RWLOCK, 0);
-    struct writer w;
+    hf_lock *lock = make_kind(client, HF_RWLOCK, 0);
+    struct waiter w;
     int64_t at;
     pid_t pid;
 
@@ -344,12 +233,10 @@ static void test_stopped_waiter_with_a_lease_holds_nobody_up(void **state)
     pid = child_reads(p->url, 300, true);
     await_waiters(client, 1);
     kill(pid, SIGSTOP);
-    w = (struct writer){.lock = make_lock(other, HF_RWLOCK, 0)};
-    OK(pthread_create(&w.thread, NULL, write_once, &w));
-    await_waiters(client, 2);
-    at = wait_now();
+    start_waiter(&w, client, make_kind(other, HF_RWLOCK, 0), 2);
+    at = now_ms();
     OK(hf_lock_release(lock, NULL));
-    assert_in_range(end_writer(&w, at), 250, 300 + LIMIT_MS);
+    waiter_end(&w, at, 250, 300 + DEATH_MS);
     kill(pid, SIGCONT); /* it comes again, as if nothing had been */
     for (;;) {
         hf_info *info;
@@ -405,7 +292,7 @@ static void many_wait(struct many *m, const char *url)
     }
 }
 
-static void dispatch_until(struct many *m, int granted)
+static void dispatch_many(struct many *m, int granted)
 {
     struct pollfd fd = {hf_client_fd(m->client), POLLIN, 0};
     int64_t until = wait_now() + 10000000000;
@@ -422,10 +309,10 @@ static void test_waiting_readers_are_let_in_in_one_go(void **state)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
-    hf_lock *lock = make_lock(client, HF_RWLOCK, 0);
+    hf_lock *lock = make_kind(client, HF_RWLOCK, 0);
     struct shm_file *f;
     struct many m;
-    struct writer w;
+    struct waiter w;
 
     OK(take(lock, HF_WRITE, 0, 0, NULL));
     many_wait(&m, p->url);
@@ -434,13 +321,13 @@ static void test_waiting_readers_are_let_in_in_one_go(void **state)
     OK(hf_lock_release(lock, NULL));
     /* All of them have it, before one of them is awake. */
     assert_int_equal(shm_used(atomic_load(&f->entry[0].word)), MANY);
-    dispatch_until(&m, MANY);
-    start_writer(&w, client);
+    dispatch_many(&m, MANY);
+    start_waiter(&w, client, make_kind(client, HF_RWLOCK, 0), 1);
     for (int i = 0; i < MANY; i++) {
-        assert_int_equal(__atomic_load_n(&w.granted_at, __ATOMIC_ACQUIRE), 0);
+        assert_false(waiter_has_it(&w));
         OK(hf_lock_release(m.lock[i], NULL));
     }
-    end_writer(&w, 0);
+    waiter_end(&w, 0, 0, INT64_MAX / 2);
     for (int i = 0; i < MANY; i++)
         OK(hf_lock_free(m.lock[i]));
     OK(hf_close(m.client));
@@ -465,7 +352,7 @@ static void test_cells_are_given_back(void **state)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
-    hf_lock *lock = make_lock(client, HF_SEMAPHORE, 300);
+    hf_lock *lock = make_kind(client, HF_SEMAPHORE, 300);
     struct shm_file *f = map(p);
 
     for (int i = 0; i < 300; i++)
@@ -485,7 +372,7 @@ static void test_4096_shared_holds_and_no_more(void **state)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
-    hf_lock *lock = make_lock(client, HF_SEMAPHORE, 4095);
+    hf_lock *lock = make_kind(client, HF_SEMAPHORE, 4095);
     struct shm_file *f = map(p);
     hf_error err = HF_ERROR_INIT;
 
@@ -531,7 +418,7 @@ static void test_tokens_rise_from_kind_to_kind(void **state)
 
     for (int i = 0; i < 60; i++) {
         enum hf_kind kind = kinds[i % 3];
-        hf_lock *lock = make_lock(client, kind, kind == HF_SEMAPHORE ? 2 : 0);
+        hf_lock *lock = make_kind(client, kind, kind == HF_SEMAPHORE ? 2 : 0);
 
         for (int k = 0; k < 100; k++) {
             OK(take(lock, HF_WRITE, 0, 0, NULL));
@@ -610,7 +497,7 @@ static void test_latch_outlives_its_clients(void **state)
     OK(hf_close(client));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
 
 int main(void)
 {

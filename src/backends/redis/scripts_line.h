@@ -158,9 +158,11 @@
     "local now=t[1]*1000000+t[2]\n"
 
 /* For Redisson's ears, if there are some. */
-#define ANNOUNCE(text)                                                         \
+#define EARS                                                                   \
     "local s=redis.pcall('pubsub','numsub',CH,MARK)\n"                         \
-    "local ears=s.err or s[2]>s[4]\n"                                          \
+    "local ears=s.err or s[2]>s[4]\n"
+#define ANNOUNCE(text)                                                         \
+    EARS                                                                       \
     "if ears then redis.call('publish',CH," text ") end\n"
 
 /* Of INSPECT: owner, what P has of it, and so on. */

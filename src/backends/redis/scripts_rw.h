@@ -55,6 +55,14 @@
     "  end)\n"                                                                 \
     "end\n"
 
+/* After a write all of Redisson's that sleep are woken by a 1. One that is just
+ * about to sleep does not keep it, and would sleep until the lease it has seen
+ * ends; a 0 it keeps. */
+#define ANNOUNCE_RW(was_write)                                                 \
+    EARS                                                                       \
+    "if ears and " was_write " then redis.call('publish',CH,'01') end\n"       \
+    "if ears then redis.call('publish',CH,'00') end\n"
+
 /* Ours is out of the hash: what is left of it. freed: for writers, or (after a
  * write) for readers. sooner: if the others die, it is free sooner than who
  * waits knows. */
@@ -78,7 +86,7 @@
     "end\n"                                                                    \
     "if freed==true then redis.call('del',KEYS[1],KEYS[2]) end\n"              \
     "if freed then\n"                                                          \
-    ANNOUNCE("mode=='write' and '01' or '00'")                                 \
+    ANNOUNCE_RW("mode=='write'")                                               \
     "  mode=freed=='read' and freed\n"                                         \
     "end\n"
 
@@ -174,7 +182,7 @@
     "end\n"                                                                    \
     "if redis.call('hlen',KEYS[1])==1 and redis.call('exists',L)==0 then\n"    \
     "  redis.call('del',KEYS[1],KEYS[2],KEY)\n"                                \
-    ANNOUNCE("mode=='write' and '01' or '00'")                                 \
+    ANNOUNCE_RW("mode=='write'")                                               \
     "  return 1\n"                                                             \
     "end\n"                                                                    \
     NOW                                                                        \
@@ -233,7 +241,7 @@
     "if f[1] then return 1 end\n"                                              \
     "if not f[2] then return 0 end\n"                                          \
     GO_DOWN("KEYS[1]", "KEYS[2]", "ARGV[1]", "BASE", "1")                      \
-    ANNOUNCE("'01'")                                                           \
+    ANNOUNCE_RW("true")                                                        \
     "if redis.call('exists',L)==0 then return 1 end\n"                         \
     NOW                                                                        \
     LINE("r")                                                                  \
@@ -277,7 +285,7 @@
     "  end\n"                                                                  \
     "end\n"                                                                    \
     "redis.call('del',KEYS[1],KEYS[2])\n"                                      \
-    ANNOUNCE("'01'")                                                           \
+    ANNOUNCE_RW("true")                                                        \
     "call(false)\n"                                                            \
     "return 1"
 

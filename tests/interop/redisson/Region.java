@@ -95,4 +95,24 @@ final class Region {
         entered++;
         return true;
     }
+
+    /** Before a latch is counted down. */
+    void down() {
+        stay();
+        add(SHARED, 1);
+    }
+
+    /** After a wait for it: all of limit had counted down. */
+    void pass(long round) {
+        long downs = (long) WORD.getVolatile(words, SHARED);
+        if (downs < limit * (round + 1) || downs >= limit * (round + 2))
+            overlaps++;
+        entered++;
+    }
+
+    /** The answer of who has been there. */
+    String done(long longestNs) {
+        return String.format("done entered=%d overlaps=%d stale=%d longest_us=%d",
+            entered, overlaps, stale, longestNs / 1000);
+    }
 }

@@ -1,0 +1,368 @@
+/*
+ * Shared memory when processes die or are stopped: who waits is told, within
+ * the time of the contract, and nobody is held up. Killing at random and at
+ * every step is in tests/faults.
+ */
+#include "shm_fixture.h"
+
+static void become_another_program(void)
+{
+    nap_ms(50);
+    execlp("sleep", "sleep", "20", (char *)NULL);
+}
+
+static void death_is_noticed(const char *url, bool fair)
+{
+    pid_t pid = child_with_lock(url, fair, 0, wait_for_ever);
+    hf_client *client = open_client(url);
+    struct waiter w;
+    int64_t at;
+
+    waiter_start(&w, make_lock(client, "x", fair));
+    nap_ms(120);
+    at = now_ms();
+    kill(pid, SIGKILL); /* and not waited for: a zombie */
+    waiter_end(&w, at, 0, DEATH_MS);
+    waitpid(pid, NULL, 0);
+    hf_close(client);
+}
+
+static void test_killed_holder_is_noticed(void **state)
+{
+    struct place *p = *state;
+    char url[200];
+
+    death_is_noticed(p->url, true);
+    death_is_noticed(p->url, false);
+    snprintf(url, sizeof(url), "%s?waitv=no", p->url);
+    death_is_noticed(url, true);
+    death_is_noticed(url, false);
+}
+
+/* Holds y0, y1 ... and then x, or waits for that. */
+static pid_t child_with_many(const char *url, int many)
+{
+    int fds[2];
+    char byte, name[16];
+    pid_t pid;
+
+    assert_int_equal(pipe(fds), 0);
+    pid = fork();
+    if (!pid) {
+        hf_client *client = open_client(url);
+
+        for (int i = 0; i < many; i++) {
+            snprintf(name, sizeof(name), "y%d", i);
+            if (hf_lock_acquire(make_lock(client, name, true), NULL, NULL))
+                _exit(1);
+        }
+        if (write(fds[1], "", 1) != 1)
+            _exit(1);
+        hf_lock_acquire(make_lock(client, "x", true), NULL, NULL);
+        wait_for_ever();
+    }
+    assert_int_equal(read(fds[0], &byte, 1), 1);
+    close(fds[0]);
+    close(fds[1]);
+    nap_ms(30);
+    return pid;
+}
+
+/* The kernel wakes one of those who wait for the dead: he tells the others. */
+static void test_one_death_is_told_to_all(void **state)
+{
+    enum { MANY = 24 };
+    struct place *p = *state;
+    pid_t pid = child_with_many(p->url, MANY);
+    hf_client *clients[MANY];
+    struct waiter w[MANY];
+    char name[16];
+    int64_t at;
+
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "y%d", i);
+        clients[i] = open_client(p->url);
+        waiter_start(&w[i], make_lock(clients[i], name, true));
+    }
+    nap_ms(100);
+    at = now_ms();
+    kill(pid, SIGKILL);
+    waiters_end(w, MANY, at, 0, DEATH_MS);
+    for (int i = 0; i < MANY; i++)
+        hf_close(clients[i]);
+    waitpid(pid, NULL, 0);
+}
+
+/* It waited for x, and one is behind it; it held y, and one waits for that. */
+static void test_death_of_a_waiter_that_holds_another(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url), *clients[2];
+    hf_lock *x = make_lock(client, "x", true);
+    struct waiter w[2];
+    int64_t at;
+    pid_t pid;
+
+    assert_int_equal(hf_lock_acquire(x, NULL, NULL), 0);
+    pid = child_with_many(p->url, 1);
+    for (int i = 0; i < 2; i++) {
+        clients[i] = open_client(p->url);
+        waiter_start(&w[i], make_lock(clients[i], i ? "y0" : "x", true));
+        nap_ms(20);
+    }
+    at = now_ms();
+    kill(pid, SIGKILL);
+    waiter_end(&w[1], at, 0, DEATH_MS);
+    at = now_ms();
+    assert_int_equal(hf_lock_release(x, NULL), 0);
+    waiter_end(&w[0], at, 0, DEATH_MS);
+    waitpid(pid, NULL, 0);
+    for (int i = 0; i < 2; i++)
+        hf_close(clients[i]);
+    hf_lock_free(x);
+    hf_close(client);
+}
+
+/* The one whom the kernel wakes is stopped: the others look for themselves, and
+ * not all at the same moment. */
+static void death_beside_a_stopped_one(const char *url, int many)
+{
+    pid_t pid = child_with_many(url, many), stopped;
+    hf_client *clients[16];
+    struct waiter w[16];
+    char name[16];
+    int64_t at;
+
+    stopped = fork();
+    if (!stopped) {
+        hf_lock_acquire(make_lock(open_client(url), "x", true), NULL, NULL);
+        wait_for_ever();
+    }
+    nap_ms(50);
+    for (int i = 0; i < many; i++) {
+        snprintf(name, sizeof(name), "y%d", i);
+        clients[i] = open_client(url);
+        waiter_start(&w[i], make_lock(clients[i], name, true));
+    }
+    nap_ms(50);
+    kill(stopped, SIGSTOP);
+    nap_ms(450); /* so that all others have looked, and are behind it */
+    at = now_ms();
+    kill(pid, SIGKILL);
+    waiters_end(w, many, at, 0, DEATH_MS);
+    for (int i = 0; i < many; i++)
+        hf_close(clients[i]);
+    kill(stopped, SIGKILL);
+    waitpid(stopped, NULL, 0);
+    waitpid(pid, NULL, 0);
+}
+
+static void test_death_while_a_waiter_is_stopped(void **state)
+{
+    struct place *p = *state;
+
+    death_beside_a_stopped_one(p->url, 1);
+    death_beside_a_stopped_one(p->url, 16);
+}
+
+/* The one before us has left the queue: we watch the holder from then on. */
+static void test_death_after_the_one_before_gave_up(void **state)
+{
+    struct place *p = *state;
+    pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
+    hf_client *client = open_client(p->url), *other = open_client(p->url);
+    hf_lock_options how = HF_LOCK_OPTIONS_INIT;
+    struct async a = {0, -1};
+    struct waiter w;
+    hf_lock *first;
+    int64_t at;
+
+    how.flags = HF_OWNER_HANDLE;
+    how.fairness = HF_FAIR;
+    assert_int_equal(hf_lock_new(other, "x", 1, &how, &first, NULL), 0);
+    assert_int_equal(hf_lock_acquire_async(first, NULL, on_done, &a, NULL), 0);
+    nap_ms(30);
+    waiter_start(&w, make_lock(client, "x", true));
+    nap_ms(30);
+    assert_int_equal(hf_lock_cancel(first), 0);
+    dispatch_until(other, &a, 1);
+    assert_int_equal(a.result, HF_ECANCELED);
+    nap_ms(30);
+    at = now_ms();
+    kill(pid, SIGKILL);
+    waiter_end(&w, at, 0, DEATH_MS);
+    waitpid(pid, NULL, 0);
+    hf_lock_free(first);
+    hf_close(client);
+    hf_close(other);
+}
+
+/* The helper thread is gone, the process is not: it may still be writing. */
+static void test_a_mark_alone_is_not_a_death(void **state)
+{
+    struct place *p = *state;
+    pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    struct shm_file *f = map(p);
+    unsigned slot = atomic_load(&f->entry[0].word) & SHM_SLOT_MASK;
+
+    atomic_fetch_or((shm_u32 *)&f->slot[slot].alive, FUTEX_OWNER_DIED);
+    assert_int_equal(hf_lock_try(lock, NULL), HF_EBUSY);
+    assert_int_equal(hf_lock_timed(lock, 50, NULL), HF_ETIMEDOUT);
+    kill(pid, SIGKILL);
+    takes_it_soon(lock, NULL);
+    waitpid(pid, NULL, 0);
+    hf_lock_release(lock, NULL);
+    hf_lock_free(lock);
+    hf_close(client);
+    munmap(f, sizeof(*f));
+}
+
+static void test_exec_lets_go(void **state)
+{
+    struct place *p = *state;
+    pid_t pid = child_with_lock(p->url, true, 0, become_another_program);
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+
+    assert_int_equal(hf_lock_try(lock, NULL), HF_EBUSY);
+    assert_int_equal(hf_lock_timed(lock, 5000, NULL), 0);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    waitpid(pid, NULL, 0);
+    hf_lock_release(lock, NULL);
+    hf_lock_free(lock);
+    hf_close(client);
+}
+
+static void test_stopped_holder_keeps_it_unless_its_lease_ends(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+
+    for (int leased = 0; leased < 2; leased++) {
+        pid_t pid =
+            child_with_lock(p->url, true, leased ? 200 : 0, wait_for_ever);
+
+        kill(pid, SIGSTOP);
+        assert_int_equal(hf_lock_timed(lock, 50, NULL), HF_ETIMEDOUT);
+        assert_int_equal(hf_lock_timed(lock, 1000, NULL),
+                         leased ? 0 : HF_ETIMEDOUT);
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        if (leased)
+            hf_lock_release(lock, NULL);
+    }
+    hf_lock_free(lock);
+    hf_close(client);
+}
+
+static void test_a_renewal_never_shortens_the_lease(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_info *info;
+
+    opt.lease_ms = 20000;
+    assert_int_equal(hf_lock_acquire(lock, &opt, NULL), 0);
+    assert_int_equal(hf_lock_renew(lock, 40000, NULL), 0);
+    assert_int_equal(hf_inspect(client, "x", 1, &info, NULL), 0);
+    assert_in_range(info->holders[0].left_ms, 39000, 40001);
+    hf_info_free(client, info);
+    assert_int_equal(hf_lock_renew(lock, 10000, NULL), 0);
+    assert_int_equal(hf_inspect(client, "x", 1, &info, NULL), 0);
+    assert_in_range(info->holders[0].left_ms, 39000, 40001);
+    hf_info_free(client, info);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    hf_lock_free(lock);
+    hf_close(client);
+}
+
+/* Waits for x, with a lease to come, and is stopped. */
+static pid_t stopped_waiter_with_lease(const struct place *p, int64_t lease_ms)
+{
+    struct shm_file *f = map(p);
+    pid_t pid = fork();
+
+    if (!pid) {
+        hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+        hf_lock *mine = make_lock(open_client(p->url), "x", true);
+
+        opt.lease_ms = lease_ms;
+        hf_lock_acquire(mine, &opt, NULL);
+        wait_for_ever();
+    }
+    while (!(atomic_load(&f->entry[0].word) & SHM_WAITERS))
+        nap_ms(1);
+    nap_ms(20);
+    kill(pid, SIGSTOP);
+    munmap(f, sizeof(*f));
+    return pid;
+}
+
+/* Handed to a waiter that is stopped: its lease ends as well. */
+static void test_stopped_waiter_with_lease_holds_nobody_up(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    pid_t pid;
+
+    OK(hf_lock_acquire(lock, NULL, NULL));
+    pid = stopped_waiter_with_lease(p, 100);
+    OK(hf_lock_release(lock, NULL));
+    OK(hf_lock_timed(lock, 2000, NULL));
+    OK(hf_lock_release(lock, NULL));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+}
+
+/* Nor those who stand behind it already. */
+static void test_stopped_waiter_with_lease_before_another(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url), *other = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    struct waiter w;
+    int64_t at;
+    pid_t pid;
+
+    OK(hf_lock_acquire(lock, NULL, NULL));
+    pid = stopped_waiter_with_lease(p, 300);
+    waiter_start(&w, make_lock(other, "x", true));
+    nap_ms(50);
+    at = now_ms();
+    OK(hf_lock_release(lock, NULL));
+    waiter_end(&w, at, 250, 1000);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    OK(hf_close(other));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_killed_holder_is_noticed),
+        TEST(test_one_death_is_told_to_all),
+        TEST(test_death_of_a_waiter_that_holds_another),
+        TEST(test_death_while_a_waiter_is_stopped),
+        TEST(test_death_after_the_one_before_gave_up),
+        TEST(test_a_mark_alone_is_not_a_death),
+        TEST(test_exec_lets_go),
+        TEST(test_stopped_holder_keeps_it_unless_its_lease_ends),
+        TEST(test_a_renewal_never_shortens_the_lease),
+        TEST(test_stopped_waiter_with_lease_holds_nobody_up),
+        TEST(test_stopped_waiter_with_lease_before_another),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

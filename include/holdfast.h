@@ -1,6 +1,6 @@
 /*
- * holdfast: distributed locks over Redis and shared memory, with a fencing
- * token on every grant and a deadline one can trust.
+ * holdfast: distributed locks over Redis, ZooKeeper and shared memory, with a
+ * fencing token on every grant and a deadline one can trust.
  *
  * Read this before the functions:
  *

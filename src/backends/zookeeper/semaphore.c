@@ -420,10 +420,15 @@ static void set_size(const struct zk_line *line)
 static int grant(struct zk_line *line)
 {
     struct permits *p = line->extra;
+    int rc;
 
-    drop_turn(p);
     line->node = p->leases;
-    return hf__zk_granted(line, line->ask);
+    rc = hf__zk_granted(line, line->ask);
+    if (rc == HF__GRANTED)
+        drop_turn(p);
+    else
+        line->node = NULL; /* it is looked at once more */
+    return rc;
 }
 
 static bool are_there(const struct permits *p)

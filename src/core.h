@@ -343,6 +343,8 @@ void hf__keeper_stop(hf_client *);
 #define HF__PATIENCE (100 * HF__MS)
 /* It shall be awake by then. */
 void hf__keeper_due_locked(hf_client *, hf__time at);
+/* It shall call the backend's background(), which nobody else does. */
+void hf__keeper_background_locked(hf_client *);
 
 /* names.c: the table of them */
 int hf__name_get(hf_client *, const void *name, size_t len,

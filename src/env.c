@@ -181,8 +181,7 @@ static int core_watch(hf_client *c, int fd, uint32_t events)
 
 static void core_need_background(hf_client *c)
 {
-    c->keeper_lookup = true;
-    hf__keeper_due_locked(c, 0);
+    hf__keeper_background_locked(c);
 }
 
 static void *grow(hf_client *c, void *old, size_t len, size_t size)

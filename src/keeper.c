@@ -10,6 +10,15 @@
 #include <signal.h>
 #include <stdio.h>
 
+static void wake_locked(hf_client *c, hf__time at)
+{
+    c->keeper_until = at;
+    __atomic_add_fetch(&c->keeper_word, 1, __ATOMIC_RELEASE);
+    hf__futex_wake(&c->keeper_word, 1);
+    if (c->keeper_drives)
+        hf__engine_interrupt(c);
+}
+
 void hf__keeper_due_locked(hf_client *c, hf__time at)
 {
     if (at >= c->keeper_until)
@@ -17,11 +26,14 @@ void hf__keeper_due_locked(hf_client *c, hf__time at)
     if (c->driven && !c->keeper_drives &&
         pthread_equal(c->driver, pthread_self()))
         return; /* the driver sees to it, or says so when it leaves */
-    c->keeper_until = at;
-    __atomic_add_fetch(&c->keeper_word, 1, __ATOMIC_RELEASE);
-    hf__futex_wake(&c->keeper_word, 1);
-    if (c->keeper_drives)
-        hf__engine_interrupt(c);
+    wake_locked(c, at);
+}
+
+void hf__keeper_background_locked(hf_client *c)
+{
+    c->keeper_lookup = true;
+    if (c->keeper_until > 0) /* not awake; and no driver sees to it */
+        wake_locked(c, 0);
 }
 
 static hf__time min_time(hf__time a, hf__time b)

@@ -29,8 +29,7 @@ static int herd_ask(struct zk_line *line, struct hf__req *req)
         node = hf__zk_node_new(line, NULL, ZK_FORM_HOLDER, req->hold_id);
         return node ? hf__zk_node_enter(node, false, listed) : HF_ENOMEM;
     }
-    if (!hf__zk_proved(line->z))
-        hf__zk_beat(line->z);
+    hf__zk_prove(line->z, req);
     rc = hf__zk_node_check(node);
     if (!rc)
         rc = hf__zk_node_list(node, listed);

@@ -65,11 +65,10 @@ static int queue_ask(struct zk_line *line, struct hf__req *req)
     }
     if (!node)
         return begin(line, req);
-    if (is_next(line, node))
+    if (!req->fixed && is_next(line, node))
         return hf__zk_granted(line, req);
     /* What a list shows may be old news by the time of a grant. */
-    if (!hf__zk_proved(line->z))
-        hf__zk_beat(line->z);
+    hf__zk_prove(line->z, req);
     rc = hf__zk_node_list(node, listed);
     return rc ? rc : HF__PENDING;
 }

@@ -555,8 +555,7 @@ static int permits_ask(struct zk_line *line, struct hf__req *req)
     p->hold_id = req->hold_id;
     if (line->node && line->node->held)
         return hf__zk_granted(line, req);
-    if (!hf__zk_proved(line->z))
-        hf__zk_beat(line->z);
+    hf__zk_prove(line->z, req);
     return p->turn ? look(line) : take_turn(line, false);
 }
 

@@ -23,6 +23,7 @@
 #define FOLLOWER_MS 1000 /* half of the usual tick */
 #define BEAT_PART 6      /* of the timeout: proofs, while somebody waits */
 #define FRESH_PART 4     /* a proof that is younger is as good as new */
+#define TOUCHES 8        /* the last of them span two half ticks */
 #define DOUBT_PART 20    /* less than that is left: not a good beginning */
 #define TOUCH_PART 4     /* a sign of life, at least */
 
@@ -191,20 +192,27 @@ static hf__time half_tick(const struct zk *z)
     return part(z, 4) < most ? part(z, 4) : most;
 }
 
+/* The newest sign of life that the leader knew of when this was sent. */
+static hf__time known(const struct zk *z, hf__time sent_at)
+{
+    unsigned at = z->touched_at;
+
+    for (unsigned i = 1; i < TOUCHES; i++, at = (at + TOUCHES - 1) % TOUCHES)
+        if (z->touched[at] <= sent_at - half_tick(z))
+            break;
+    return z->touched[at];
+}
+
 void hf__zk_session_heard(struct zk *z, hf__time sent_at, bool by_leader)
 {
     if (by_leader && sent_at > z->proved) {
-        hf__time known = z->touched <= sent_at - half_tick(z)
-                             ? z->touched
-                             : z->touched_before;
-
         z->proved = sent_at;
-        z->good_until = known + part(z, 1);
+        z->good_until = known(z, sent_at) + part(z, 1);
     }
-    if (sent_at >= z->touched + half_tick(z)) {
-        z->touched_before = z->touched;
-        z->touched = sent_at;
-    }
+    if (sent_at < z->touched[z->touched_at] + half_tick(z) / (TOUCHES / 2))
+        return;
+    z->touched_at = (z->touched_at + 1) % TOUCHES;
+    z->touched[z->touched_at] = sent_at;
 }
 
 uint32_t hf__zk_session_ms(const struct zk *z, hf__time since)
@@ -236,7 +244,9 @@ hf__time hf__zk_session_doubt(const struct zk *z)
 static void begin_life(struct zk *z)
 {
     z->timeout_ms = (uint32_t)zoo_recv_timeout(z->zh);
-    z->touched = z->touched_before = z->proved = z->connect_at;
+    for (unsigned i = 0; i < TOUCHES; i++)
+        z->touched[i] = z->connect_at;
+    z->proved = z->connect_at;
     z->good_until = z->connect_at + part(z, 1);
 }
 
@@ -409,6 +419,12 @@ int hf__zk_beat(struct zk *z)
     rc = hf__zk_delete(z, z->nowhere, on_beat, NULL);
     z->beating = !rc;
     return rc;
+}
+
+void hf__zk_prove(struct zk *z, const struct hf__req *req)
+{
+    if (req->fixed || !hf__zk_proved(z))
+        hf__zk_beat(z);
 }
 
 static bool have_handle(struct zk *z, hf__time now)

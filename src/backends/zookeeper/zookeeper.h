@@ -219,9 +219,9 @@ struct zk {
     int parents_refused; /* why the last parent could not be made; ZOK */
     hf__time timer;      /* the library's */
     hf__time connect_at;
-    hf__time sent;    /* the last call of all */
-    hf__time touched; /* send times of two calls that were answered, half */
-    hf__time touched_before; /* a tick apart at least */
+    hf__time sent;       /* the last call of all */
+    hf__time touched[8]; /* send times of calls that were answered */
+    unsigned touched_at; /* of them, the newest */
     hf__time proved;     /* send time of the last write that was acknowledged */
     hf__time good_until; /* by that, the session lives */
     bool beating;        /* a beat is under way */
@@ -277,6 +277,8 @@ uint32_t hf__zk_session_ms(const struct zk *, hf__time since);
 int hf__zk_beat(struct zk *);
 /* zk.proved is good enough for a hold to begin. */
 bool hf__zk_proved(const struct zk *);
+/* Makes it so, if it is not; a fixed lease shall begin now. */
+void hf__zk_prove(struct zk *, const struct hf__req *);
 
 /* ---- verbs.c ---------------------------------------------------------- */
 

@@ -109,6 +109,8 @@ static void listed(struct zk *z, void *owner, int rc,
         hf__zk_enter_again(line, false, listed);
     else if (rc != ZOK)
         hf__zk_refuse(line, hf__zk_code(z, rc, line->path));
+    else if (!node->czxid) /* it was not asked for */
+        hf__zk_finish(z, line->ask, HF_EUNKNOWN);
     else
         judge(line, reply->children);
 }

@@ -123,6 +123,7 @@ static void run(const struct zk_server *s, pid_t parent)
         "-Dzookeeper.jmx.log4j.disable=true",
         "-Dzookeeper.preAllocSize=1024",
         "-Dznode.container.checkIntervalMs=300",
+        "-Dzookeeper.fastleader.maxNotificationInterval=400",
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
         "-Dorg.slf4j.simpleLogger.showDateTime=true",
         s->durable ? "-Dzookeeper.forceSync=yes" : "-Dzookeeper.forceSync=no",
@@ -481,15 +482,33 @@ int zk_ensemble_elect(struct zk_ensemble *e)
 
 void zk_ensemble_cut(struct zk_ensemble *e)
 {
+    e->is_cut = true;
     for (int i = 1; i < ZK_ENSEMBLE; i++)
         proxy_set(e->way[i], PROXY_BLACK_HOLE, 0);
 }
 
+/* What it answers has come from the leader. */
+static bool follows(const struct zk_server *s)
+{
+    char host[32];
+    struct zk_hand *h;
+    bool ok;
+
+    snprintf(host, sizeof(host), "127.0.0.1:%d", s->port);
+    h = zk_server_serves(s) ? zk_hand_open(host, 10000) : NULL;
+    ok = h && !zk_hand_sync(h);
+    zk_hand_close(h);
+    return ok;
+}
+
 int zk_ensemble_heal(struct zk_ensemble *e)
 {
+    if (!e->is_cut)
+        return 0;
+    e->is_cut = false;
     for (int i = 1; i < ZK_ENSEMBLE; i++) {
         proxy_set(e->way[i], PROXY_PASS, 0);
         proxy_cut(e->way[i]);
     }
-    return zk_ensemble_serves(e);
+    return WAIT_FOR_MS(follows(&e->server[0]), SERVES_MS) ? 0 : -1;
 }

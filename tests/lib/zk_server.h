@@ -62,6 +62,7 @@ long zk_server_children(struct zk_server *, const char *path);
 struct zk_ensemble {
     struct zk_server server[ZK_ENSEMBLE];
     bool can_be_cut; /* set before */
+    bool is_cut;
     /* The first one's ways to the others: as long as it follows, it hears of
      * the others through these alone. */
     struct proxy *way[ZK_ENSEMBLE];

@@ -103,8 +103,8 @@ static void kill_leader(void)
 static void test_leader_killed_hold_and_waiter_survive(void **state)
 {
     struct world *w = *state;
-    hf_lock *a = world_lock(w, zk_three.url, 15000, 10000, HF_FAIR_DEFAULT);
-    hf_lock *b = world_lock(w, zk_three.url, 15000, 10000, HF_FAIR_DEFAULT);
+    hf_lock *a = world_lock(w, zk_three.url, 60000, 30000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_lock(w, zk_three.url, 60000, 30000, HF_FAIR_DEFAULT);
     struct taker *t;
     uint64_t token;
 
@@ -179,7 +179,7 @@ static void test_leader_killed_under_load(void **state)
     for (int i = 0; i < 3; i++) {
         k[i] = (struct worker){
             .inside = &inside,
-            .lock = world_lock(w, zk_three.url, 15000, 5000, HF_FAIR_DEFAULT)};
+            .lock = world_lock(w, zk_three.url, 60000, 5000, HF_FAIR_DEFAULT)};
         assert_int_equal(pthread_create(&thread[i], NULL, work, &k[i]), 0);
     }
     for (int i = 0; i < 3; i++) {
@@ -207,8 +207,8 @@ static void test_leader_killed_under_load(void **state)
 static void test_ensemble_restarted_hold_survives(void **state)
 {
     struct world *w = *state;
-    hf_lock *a = world_lock(w, zk_three.url, 30000, 20000, HF_FAIR_DEFAULT);
-    hf_lock *b = world_lock(w, zk_three.url, 30000, 20000, HF_FAIR_DEFAULT);
+    hf_lock *a = world_lock(w, zk_three.url, 60000, 30000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_lock(w, zk_three.url, 60000, 30000, HF_FAIR_DEFAULT);
     struct taker *t;
     uint64_t token;
 

@@ -23,8 +23,20 @@ rm -rf "$out/classes"
 javac --release 17 -Xlint:all -Werror -cp "$out/lib/*" -d "$out/classes" \
     "$here"/redisson/*.java
 
+if [ "$(cat "$out/curator-lib.sum" 2>/dev/null)" != "$(sum "$here/curator/pom.xml")" ]; then
+    echo 'fetching Curator' >&2
+    rm -rf "$out/curator-lib"
+    mvn -q -B -Dstyle.color=never -f "$here/curator/pom.xml" dependency:copy-dependencies \
+        "-DoutputDirectory=$out/curator-lib" >&2
+    sum "$here/curator/pom.xml" >"$out/curator-lib.sum"
+fi
+
+rm -rf "$out/curator-classes"
+javac --release 17 -Xlint:all,-classfile -Werror -cp "$out/curator-lib/*" \
+    -d "$out/curator-classes" "$here"/curator/*.java "$here"/redisson/Region.java
+
 if [ "$(cat "$out/venv.sum" 2>/dev/null)" != "$(sum "$here/requirements.txt")" ]; then
-    echo 'fetching redis-py' >&2
+    echo 'fetching redis-py and kazoo' >&2
     rm -rf "$out/venv"
     python3 -m venv "$out/venv"
     "$out/venv/bin/pip" install -q -r "$here/requirements.txt" >&2

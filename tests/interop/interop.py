@@ -1,4 +1,5 @@
-"""Ours beside Redisson and redis-py, on one server: TAP on stdout.
+"""Ours beside Redisson and redis-py on one server, beside Curator and kazoo on
+another: TAP on stdout.
 
 interop.py BUILD_DIRECTORY [PATTERN]
 """
@@ -12,11 +13,13 @@ import contention
 import faults
 import figures
 import kinds
+import zookeeper
 from peers import Failure, Peers, Server
 
 WARM_MS = 500  # Java is slow until it has seen some of its code run
 
-CASES = [*contention.CASES, *faults.CASES, *kinds.CASES, *figures.CASES]
+CASES = [*contention.CASES, *faults.CASES, *kinds.CASES, *figures.CASES,
+         *zookeeper.CASES]
 
 
 def say(text):
@@ -95,6 +98,7 @@ def main(build, pattern='.'):
             else:
                 failed += 1
     finally:
+        zookeeper.end()
         world.end()
     say(f'1..{len(chosen)}')
     if not chosen:

@@ -7,6 +7,7 @@
 #include "region.h"
 
 #include <holdfast.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ struct command {
 
 static hf_client *client;
 static hf_lock *held;
+static bool is_wanted;
 
 static int64_t number(const struct command *command, int at)
 {
@@ -261,6 +263,50 @@ static int force(struct command *command)
     return rc == HF_ENOTOWNER ? HF_OK : rc;
 }
 
+static int ask(struct command *command)
+{
+    int rc = hf_ask(client, command->word[2], HF_CSTRING, &command->err);
+
+    if (rc == HF_OK)
+        puts("asked");
+    return rc;
+}
+
+static void note_event(void *arg, const hf_event *event)
+{
+    *(bool *)arg |= event->type == HF_EVENT_WANTED;
+}
+
+/* Whether somebody has asked for what is held, or does so in that time. */
+static int wanted(struct command *command)
+{
+    int64_t end = region_now_us() + number(command, 1) * 1000;
+    struct pollfd pfd = {hf_client_fd(client), POLLIN, 0};
+
+    do {
+        poll(&pfd, 1, 1);
+        hf_client_dispatch(client);
+    } while (!is_wanted && region_now_us() < end);
+    puts(is_wanted ? "wanted" : "quiet");
+    is_wanted = false;
+    return HF_OK;
+}
+
+static int who(struct command *command)
+{
+    hf_info *info = NULL;
+    int rc =
+        hf_inspect(client, command->word[2], HF_CSTRING, &info, &command->err);
+
+    if (rc != HF_OK)
+        return rc;
+    printf("who holders=%zu waiters=%zu host=%s owner=%s\n", info->holders_len,
+           info->waiters_len, info->holders_len ? info->holders[0].host : "-",
+           info->holders_len ? info->holders[0].owner : "-");
+    hf_info_free(client, info);
+    return HF_OK;
+}
+
 static int caps(struct command *command)
 {
     int bits = hf_client_caps(client, kind_of(command)->kind);
@@ -381,9 +427,10 @@ static const struct {
     const char *name;
     int (*run)(struct command *); /* has answered if 0 */
 } verbs[] = {
-    {"contend", contend}, {"race", race},   {"hold", hold},
-    {"drop", drop},       {"check", check}, {"force", force},
-    {"caps", caps},       {"latch", latch}, {"rounds", rounds},
+    {"contend", contend}, {"race", race},     {"hold", hold},
+    {"drop", drop},       {"check", check},   {"force", force},
+    {"caps", caps},       {"latch", latch},   {"rounds", rounds},
+    {"ask", ask},         {"wanted", wanted}, {"who", who},
 };
 
 static void obey(char *line)
@@ -413,6 +460,8 @@ int main(int argc, char **argv)
     if (argc != 3)
         return 2;
     opt.ttl_ms = strtoll(argv[2], NULL, 10);
+    opt.on_event = note_event;
+    opt.event_arg = &is_wanted;
     if (hf_open(argv[1], &opt, &client, &err) != HF_OK) {
         printf("failed %s\n", err.text);
         return 1;

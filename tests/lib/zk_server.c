@@ -78,7 +78,7 @@ static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
     if (!f)
         return -1;
     fprintf(f,
-            "tickTime=%d\ninitLimit=100\nsyncLimit=50\ndataDir=%s\n"
+            "tickTime=%d\ninitLimit=30\nsyncLimit=50\ndataDir=%s\n"
             "clientPort=%d\nclientPortAddress=127.0.0.1\n"
             "minSessionTimeout=%d\nmaxSessionTimeout=400000\n"
             "maxClientCnxns=0\nadmin.enableServer=false\n"

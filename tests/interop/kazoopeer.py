@@ -1,0 +1,45 @@
+"""A process that locks with kazoo, and does what it is told: one command a
+line, one answer a line. peers.py lists the commands.
+
+kazoopeer.py HOSTS SESSION_MS
+"""
+
+import sys
+import time
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import LockTimeout
+
+client = KazooClient(sys.argv[1], timeout=int(sys.argv[2]) / 1000)
+KINDS = {'fair': client.Lock, 'read': client.ReadLock,
+         'write': client.WriteLock}
+held = []
+
+
+def hold(kind, name, _lease_ms, wait_ms, *_limit):
+    lock = KINDS[kind](f'/{name}', 'kazoo')
+    before = time.monotonic()
+    try:
+        lock.acquire(timeout=int(wait_ms) / 1000 if int(wait_ms) >= 0 else None)
+    except LockTimeout:
+        return 'busy'
+    held.append(lock)
+    return f'held token=0 waited_us={(time.monotonic() - before) * 1e6:.0f}'
+
+
+def drop():
+    held.pop().release()
+    return 'dropped'
+
+
+def obey(verb, *args):
+    try:
+        return {'hold': hold, 'drop': drop}[verb](*args)
+    except Exception as e:
+        return f'failed {e!r}'
+
+
+client.start(timeout=30)
+print('ready', flush=True)
+for command in sys.stdin:
+    print(obey(*command.split()), flush=True)

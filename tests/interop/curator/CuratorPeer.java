@@ -1,5 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.net.InetAddress;
+import java.nio.charset.StandardCharsets;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -75,9 +77,14 @@ public final class CuratorPeer {
     private CountDownLatch wanted;
 
     private CuratorPeer(String[] args) throws InterruptedException {
-        client = CuratorFrameworkFactory.newClient(args[0],
-            Integer.parseInt(args[1]), 10000,
-            new ExponentialBackoffRetry(50, 10));
+        // What it writes into its nodes by default, where a machine knows its
+        // own name.
+        byte[] address = InetAddress.getLoopbackAddress().getHostAddress()
+            .getBytes(StandardCharsets.UTF_8);
+        client = CuratorFrameworkFactory.builder().connectString(args[0])
+            .sessionTimeoutMs(Integer.parseInt(args[1]))
+            .connectionTimeoutMs(10000).defaultData(address)
+            .retryPolicy(new ExponentialBackoffRetry(50, 10)).build();
         semaphoresAreMutexes = args.length > 2 && args[2].equals("mutex");
         client.start();
         client.blockUntilConnected();

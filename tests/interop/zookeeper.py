@@ -7,7 +7,8 @@ lists:
   who - NAME    ours: who holds it, how many wait
                                   who holders=N waiters=N host=TEXT owner=TEXT
 
-Kinds: fair, rwlock, read, write, semaphore.
+Kinds: fair, revocable (Curator: a mutex that can be asked for), rwlock, read,
+write, semaphore.
 """
 
 import logging
@@ -198,7 +199,8 @@ def who(world):
 def revoked(world, holds, asks):
     holder, other = world.pool(holds, 1)[0], world.pool(asks, 1)[0]
     name = world.name()
-    holder.expect('held', 'hold', 'fair', name, 0, FOREVER)
+    kind = 'revocable' if holds == 'curator' else 'fair'
+    holder.expect('held', 'hold', kind, name, 0, FOREVER)
     holder.expect('quiet', 'wanted', 200)
     other.expect('asked', 'ask', '-', name)
     holder.expect('wanted', 'wanted', 3000)

@@ -94,6 +94,7 @@ public final class CuratorPeer {
         String path = "/" + name;
         switch (kind) {
         case "fair":
+        case "revocable":
             return new Lock(new InterProcessMutex(client, path), false);
         case "read":
             return new Lock(new InterProcessReadWriteLock(client, path)
@@ -167,8 +168,10 @@ public final class CuratorPeer {
         Hold hold = of(word[1], word[2], limit);
         long before = System.nanoTime();
         CountDownLatch latch = new CountDownLatch(1);
-        if (hold instanceof Lock one && one.lock instanceof InterProcessMutex m)
-            m.makeRevocable(lock -> latch.countDown());
+        // Its node has no data then.
+        if (word[1].equals("revocable") && hold instanceof Lock one
+            && one.lock instanceof InterProcessMutex mutex)
+            mutex.makeRevocable(lock -> latch.countDown());
         if (!hold.take(Long.parseLong(word[4])))
             return "busy";
         held = hold;

@@ -74,7 +74,11 @@ struct zk_node *hf__zk_node_new(struct zk_line *line, const char *dir,
 
     if (!node)
         return NULL;
-    uuid_of(z, hold_id, uuid);
+    /* The server numbers the others. A holder of an unfair mutex that is not
+     * wanted any more may be about to be deleted when the same is asked for
+     * again: they must not be one. */
+    uuid_of(z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id,
+            uuid);
     hf__zk_entry_prefix(form, uuid, stem);
     node->z = z;
     node->line = line;

@@ -40,6 +40,7 @@ struct permits {
     struct zk_node *turn;
     struct zk_node *leases; /* by sibling; the first is line->node if held */
     uint32_t len;           /* of them */
+    uint32_t made;          /* so far: no name is used again */
     unsigned looks;
     bool first; /* our turn was the first: leases are what we wait for */
 };
@@ -334,7 +335,8 @@ static int add_lease(struct zk_line *line)
 
     if (!node)
         return HF_ENOMEM;
-    hf__zk_node_number(node, p->len++);
+    hf__zk_node_number(node, p->made++);
+    p->len++;
     node->sibling = p->leases;
     p->leases = node;
     return 0;

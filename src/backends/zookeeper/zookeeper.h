@@ -236,6 +236,7 @@ struct zk {
     struct hf__req *parked, **parked_tail; /* asked while it was down */
     struct zk_query *queries;              /* under way */
     struct zk_ear *ears;
+    uint64_t holders; /* of unfair mutexes, so far: each has its own name */
     struct zk_stranger *strangers; /* asked for */
     /* Requests of latches: the last that was sent, and before this session. */
     uint64_t latch_last, latch_before;

@@ -33,8 +33,8 @@ static int step(void *arg)
     return rc == HF_OK ? 0 : -1;
 }
 
-static double alone(const char *url, enum hf_kind kind, enum hf_mode mode,
-                    bool nowait)
+static double alone(const char *url, enum hf_kind kind,
+                    enum hf_fairness fairness, enum hf_mode mode, bool nowait)
 {
     hf_lock_options options = HF_LOCK_OPTIONS_INIT;
     struct pairing pairing = {.options = HF_ACQUIRE_OPTIONS_INIT,
@@ -45,8 +45,7 @@ static double alone(const char *url, enum hf_kind kind, enum hf_mode mode,
     int rc = hf_open(url, NULL, &client, &err);
 
     options.kind = kind;
-    if (kind == HF_MUTEX)
-        options.fairness = HF_UNFAIR;
+    options.fairness = fairness;
     if (kind == HF_SEMAPHORE)
         options.permits = 10;
     pairing.options.mode = mode;
@@ -64,27 +63,37 @@ static double alone(const char *url, enum hf_kind kind, enum hf_mode mode,
 
 double ours_pair(const char *url)
 {
-    return alone(url, HF_MUTEX, HF_WRITE, false);
+    return alone(url, HF_MUTEX, HF_UNFAIR, HF_WRITE, false);
+}
+
+double ours_pair_fair(const char *url)
+{
+    return alone(url, HF_MUTEX, HF_FAIR, HF_WRITE, false);
+}
+
+double ours_pair_fair_nowait(const char *url)
+{
+    return alone(url, HF_MUTEX, HF_FAIR, HF_WRITE, true);
 }
 
 double ours_pair_read(const char *url)
 {
-    return alone(url, HF_RWLOCK, HF_READ, false);
+    return alone(url, HF_RWLOCK, HF_FAIR_DEFAULT, HF_READ, false);
 }
 
 double ours_pair_write(const char *url)
 {
-    return alone(url, HF_RWLOCK, HF_WRITE, false);
+    return alone(url, HF_RWLOCK, HF_FAIR_DEFAULT, HF_WRITE, false);
 }
 
 double ours_pair_semaphore(const char *url)
 {
-    return alone(url, HF_SEMAPHORE, HF_WRITE, false);
+    return alone(url, HF_SEMAPHORE, HF_FAIR_DEFAULT, HF_WRITE, false);
 }
 
 double ours_pair_nowait(const char *url)
 {
-    return alone(url, HF_MUTEX, HF_WRITE, true);
+    return alone(url, HF_MUTEX, HF_UNFAIR, HF_WRITE, true);
 }
 
 static int together(const char *url, enum hf_fairness fairness, unsigned procs,

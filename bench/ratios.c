@@ -1,11 +1,14 @@
 /*
  * The speed that we promise, as ratios: each line measures holdfast and its
- * floor side by side, five times, and shows the medians. Starts a redis-server
- * of its own. Exit status 1 if a target was missed, 2 if something could not
+ * floor side by side, five times, and shows the medians. Starts servers of its
+ * own. Exit status 1 if a target was missed, 2 if something could not
  * be measured.
  */
 #include "ratios.h"
 #include "../tests/lib/redis_server.h"
+#ifdef HAVE_ZOOKEEPER
+#include "../tests/lib/zk_server.h"
+#endif
 
 #include <ftw.h>
 #include <stdio.h>
@@ -14,7 +17,7 @@
 #include <time.h>
 
 enum rule { AT_MOST, AT_LEAST };
-enum place { SHM, REDIS, PLACES };
+enum place { SHM, REDIS, ZK, PLACES };
 
 struct line {
     const char *what;
@@ -75,6 +78,18 @@ static const struct line lines[] = {
      AT_MOST, 5, 1},
     {"redis: 1000 waiting processes", REDIS, scale_waiters_cpu, NULL, "%",
      AT_MOST, 1, 1},
+#ifdef HAVE_ZOOKEEPER
+    {"zk: pair / create, list, delete", ZK, ours_pair_fair, floor_zk_waited,
+     "ns", AT_MOST, 1.15, ROUNDS},
+    {"zk: pair, no wait / by hand", ZK, ours_pair_fair_nowait, floor_zk_nowait,
+     "ns", AT_MOST, 1.15, ROUNDS},
+    {"zk: Curator / pair, no wait", ZK, floor_curator_pair,
+     ours_pair_fair_nowait, "ns", AT_LEAST, 1.3, ROUNDS},
+    {"zk: Curator / 8 processes, fair", ZK, floor_curator_eight,
+     ours_eight_fair, "ns", AT_LEAST, 1.5, ROUNDS},
+    {"zk: nodes of 16 threads that wait", ZK, zk_waiting_nodes, NULL, "",
+     AT_MOST, 1, 1},
+#endif
 };
 
 double ns_per_pair(int (*step)(void *arg), void *arg)
@@ -200,21 +215,56 @@ static int remove_one(const char *path, const struct stat *about, int type,
     return remove(path);
 }
 
+#ifdef HAVE_ZOOKEEPER
+
+/* As a server is that nobody has told anything. */
+static struct zk_server zk = {
+    .durable = true,
+    .flags = {"-Dznode.container.checkIntervalMs=60000",
+              "-XX:TieredStopAtLevel=4"}};
+
+static int start_zk(const char **url)
+{
+    *url = zk.url;
+    return zk_server_start(&zk);
+}
+
+static void end_zk(void)
+{
+    zk_server_end(&zk);
+}
+
+#else
+
+static int start_zk(const char **url)
+{
+    *url = NULL;
+    return 0;
+}
+
+static void end_zk(void)
+{
+}
+
+#endif
+
 /* ratios [TEXT]: only the lines that contain it. */
 int main(int argc, char **argv)
 {
     static struct redis_server server;
     char directory[] = "/dev/shm/holdfast-ratios.XXXXXX", shm[64];
-    const char *urls[PLACES] = {shm, server.url};
+    const char *urls[PLACES] = {shm, server.url, NULL};
     int status;
 
-    if (!mkdtemp(directory) || redis_server_start(&server) < 0) {
+    if (!mkdtemp(directory) || redis_server_start(&server) < 0 ||
+        start_zk(&urls[ZK]) < 0) {
         perror("ratios: cannot set up");
         return 2;
     }
     snprintf(shm, sizeof shm, "shm://%s", directory);
     status = run_all(urls, argc > 1 ? argv[1] : NULL);
     redis_server_end(&server);
+    end_zk();
     nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return status;
 }

@@ -26,8 +26,13 @@ measure_fn floor_robust_mutex, floor_flock, floor_flock_four, floor_futex;
 measure_fn floor_redis_two_trips, floor_redis_one_trip, floor_redis_acquire,
     floor_redis_handover, floor_redis_reading;
 
+/* floor_zk.c: the same; Curator, and its eight processes; nodes */
+measure_fn floor_zk_waited, floor_zk_nowait, floor_curator_pair,
+    floor_curator_eight, zk_waiting_nodes;
+
 /* ours.c */
 measure_fn ours_pair, ours_pair_nowait; /* nanoseconds */
+measure_fn ours_pair_fair, ours_pair_fair_nowait;
 measure_fn ours_pair_read, ours_pair_write, ours_pair_semaphore;
 measure_fn ours_four_unfair;                       /* pairs a second */
 measure_fn ours_handover_two;                      /* nanoseconds */

@@ -282,10 +282,8 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(void);
     } groups[] = {
-        {"server", run_server_faults},
-        {"net", run_net_faults},
-        {"wait", run_wait_faults},
-        {"kinds", run_kinds_faults},
+        {"server", run_server_faults},     {"net", run_net_faults},
+        {"wait", run_wait_faults},         {"kinds", run_kinds_faults},
         {"ensemble", run_ensemble_faults},
     };
     int failed = 0, ran = 0;

@@ -214,13 +214,16 @@ int hf__zk_renew(void *self, struct hf__batch *b)
 {
     struct zk *z = self;
 
+    if (!z->up) {
+        hf__zk_park(z, &b->req);
+        return HF__PENDING;
+    }
     b->req.sent_at = z->core->now();
     b->req.result = HF__DONE;
     b->req.token = 1; /* while it is being sent */
     for (size_t i = 0; i < b->len; i++)
         b->item[i].result = HF_EUNKNOWN;
-    if (z->up)
-        for (size_t i = 0; i < b->len;)
-            i = send_some(z, b, i);
+    for (size_t i = 0; i < b->len;)
+        i = send_some(z, b, i);
     return --b->req.token ? HF__PENDING : HF__DONE;
 }

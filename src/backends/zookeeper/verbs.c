@@ -92,6 +92,15 @@ static int ask(struct zk_line *line, struct hf__req *req)
     return HF__PENDING;
 }
 
+static int ask_again(struct zk *z, struct hf__req *req)
+{
+    if (req->remote)
+        return ask(req->remote->impl, req);
+    if (req->op == HF__RENEW)
+        return hf__zk_renew(z, (struct hf__batch *)req);
+    return hf__zk_query(z, (struct hf__query *)req);
+}
+
 void hf__zk_ask_parked(struct zk *z)
 {
     struct hf__req *req = z->parked, *next;
@@ -102,8 +111,7 @@ void hf__zk_ask_parked(struct zk *z)
         int rc;
 
         next = req->next;
-        rc = req->remote ? ask(req->remote->impl, req)
-                         : hf__zk_query(z, (struct hf__query *)req);
+        rc = ask_again(z, req);
         if (rc != HF__PENDING)
             hf__zk_finish(z, req, rc);
     }

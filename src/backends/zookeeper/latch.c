@@ -135,9 +135,11 @@ static void finish(struct count *c, int rc, uint64_t left)
 /* True: it is over. */
 static bool failed(struct count *c)
 {
-    if (c->base.rc)
-        finish(c, c->base.rc, 0);
-    return c->base.rc;
+    int rc = c->base.rc;
+
+    if (rc)
+        finish(c, rc, 0);
+    return rc;
 }
 
 static int mismatch(const struct count *c)

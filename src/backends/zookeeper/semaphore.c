@@ -528,6 +528,14 @@ static int decide(struct zk_line *line, const struct visit *v)
     return line->ask->may_queue ? wait_for(line, v) : pass(line, v);
 }
 
+/* What failed for good keeps nothing. */
+static int or_nothing(struct zk_line *line, int rc)
+{
+    if (rc < 0 && rc != HF_EUNKNOWN)
+        forget(line->extra);
+    return rc;
+}
+
 static void judge(struct zk_query *base)
 {
     struct visit *v = (struct visit *)base;
@@ -537,7 +545,7 @@ static void judge(struct zk_query *base)
 
     if (line) {
         ((struct permits *)line->extra)->visit = NULL;
-        rc = decide(line, v);
+        rc = or_nothing(line, decide(line, v));
     }
     hf__zk_query_free(base);
     if (rc != HF__PENDING)
@@ -558,7 +566,7 @@ static int permits_ask(struct zk_line *line, struct hf__req *req)
     if (line->node && line->node->held)
         return hf__zk_granted(line, req);
     hf__zk_prove(line->z, req);
-    return p->turn ? look(line) : take_turn(line, false);
+    return or_nothing(line, p->turn ? look(line) : take_turn(line, false));
 }
 
 const struct zk_kind hf__zk_permits = {.ask = permits_ask,

@@ -74,8 +74,9 @@ static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
         rc = HF_ELOST;
     if (rc)
         return hf__fail(err, rc, "%s", hf_error_text(rc));
-    rc = hf__renew_ask(lock->name->client, t, (uint32_t)left_ms, err);
-    return rc ? rc : HF__PENDING;
+    if (hf__renew_ask(lock->name->client, t, (uint32_t)left_ms, NULL))
+        return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
+    return HF__PENDING;
 }
 
 static int answered(hf_lock *lock, struct hf__talk *t,

@@ -112,6 +112,7 @@ struct hf__talk {
     hf__time until;        /* all questions together */
     struct hf__name *line; /* with the hold that it is about */
     uint64_t hold_id;
+    hf__time end;     /* downgrade: that of a fixed lease */
     int64_t lease_ms; /* renew: what the caller wants */
     /* of a latch: */
     uint64_t count, request;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """distinct-commands.py BUILD OUT: of the commands by which BUILD compiles what
-is in the source tree, those that differ in file or macros, in
-OUT/compile_commands.json. Several programs are made of the same files; to look
-at one of them once is enough.
+is in the source tree, those that differ in file or in macros that are defined
+or not, in OUT/compile_commands.json; and the files, one a line. Several programs
+are made of the same files; to look at one of them once is enough.
 """
 import json
 import os
@@ -11,7 +11,8 @@ import sys
 
 
 def key(entry):
-    macros = [a for a in shlex.split(entry["command"]) if a.startswith("-D")]
+    macros = [a for a in shlex.split(entry["command"])
+              if a.startswith("-D") and "=" not in a]
     return entry["file"], tuple(sorted(macros))
 
 

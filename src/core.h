@@ -120,6 +120,7 @@ struct hf__talk {
     hf__time until;        /* all questions together */
     struct hf__name *line; /* with the hold that it is about */
     uint64_t hold_id;
+    hf__time end;              /* downgrade: that of a fixed lease */
     int64_t lease_ms;          /* renew: what the caller wants */
     const struct hf__put *put; /* put: the caller's, until begin() is over */
     /* of a latch: */

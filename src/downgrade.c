@@ -54,14 +54,20 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
     return 0;
 }
 
-/* The answer was lost. A renewal tells the server the same; that of a fixed
- * lease leaves its end where it is. */
+/* For how long a renewal shall be that changes nothing. */
+static int64_t as_before_ms(const struct hf__lease *l, hf__time now)
+{
+    if (l->fixed && l->session)
+        return 0; /* as it is */
+    return l->fixed ? (l->until - now) / HF__MS : l->lease_ms;
+}
+
+/* The answer was lost. A renewal tells the server the same. */
 static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
     const struct hf__lease *l = &t->line->gate.lease;
     hf__time now = hf__now();
-    hf__time end = l->session ? l->kept_until : l->until;
-    int64_t left_ms = l->fixed ? (end - now) / HF__MS : l->lease_ms;
+    int64_t ms = as_before_ms(l, now);
     struct hf__thread *thread;
     int rc;
 
@@ -70,12 +76,28 @@ static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
     rc = hf__gate_check(&t->line->gate, hf__owner_of(lock, &thread), now);
     if (!rc && l->hold_id != t->hold_id)
         rc = HF_ENOTOWNER; /* released by another thread, and taken again */
-    if (!rc && left_ms <= 0)
+    if (!rc && !ms && !l->session)
         rc = HF_ELOST;
     if (rc)
         return hf__fail(err, rc, "%s", hf_error_text(rc));
-    rc = hf__renew_ask(lock->name->client, t, (uint32_t)left_ms, err);
-    return rc ? rc : HF__PENDING;
+    t->end = l->fixed && !l->session ? l->until : HF__NEVER;
+    if (hf__renew_ask(lock->name->client, t, (uint32_t)ms, NULL))
+        return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
+    return HF__PENDING;
+}
+
+/* It may have been sent later than it was asked: a fixed lease ends where it
+ * did all the same. */
+static int told_again(hf_lock *lock, struct hf__talk *t,
+                      const struct hf__flight *f, hf_error *err)
+{
+    struct hf__lease *l = &t->line->gate.lease;
+
+    if (l->state == HF__HELD && l->hold_id == t->hold_id) {
+        hf__lease_no_later(l, t->end);
+        hf__name_arm(t->line, false);
+    }
+    return hf__renew_answered(lock, t, f, err);
 }
 
 static int answered(hf_lock *lock, struct hf__talk *t,
@@ -84,7 +106,7 @@ static int answered(hf_lock *lock, struct hf__talk *t,
     int rc = f->req.result;
 
     if (f->req.op == HF__RENEW)
-        return hf__renew_answered(lock, t, f, err);
+        return told_again(lock, t, f, err);
     if (rc == HF_EUNKNOWN)
         return tell_again(lock, t, err);
     if (rc != HF_ENOTOWNER)

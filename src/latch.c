@@ -70,10 +70,9 @@ static int answered(hf_lock *lock, struct hf__talk *t,
 {
     int rc = f->req.result;
 
-    if (rc == HF_EUNKNOWN && f->query.request && hf__talk_may_go_on(lock, t)) {
-        rc = ask(lock, t, err);
-        return rc ? rc : HF__PENDING;
-    }
+    if (rc == HF_EUNKNOWN && f->query.request && hf__talk_may_go_on(lock, t) &&
+        !ask(lock, t, NULL))
+        return HF__PENDING;
     if (rc == HF_EBUSY)
         return hf__fail(err, rc, "the latch is set already: %llu are left",
                         (unsigned long long)f->query.count);

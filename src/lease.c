@@ -282,6 +282,12 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     return HF__DONE;
 }
 
+void hf__lease_no_later(struct hf__lease *l, hf__time until)
+{
+    l->until = min_time(l->until, until);
+    set_deadline(l);
+}
+
 void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
 {
     to->state = HF__HELD;

@@ -111,6 +111,9 @@ void hf__lease_renewing(struct hf__lease *, uint32_t lease_ms, hf__time now);
 int hf__lease_renewed(struct hf__lease *, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now);
 
+/* It has been renewed, but was not to become longer by it. */
+void hf__lease_no_later(struct hf__lease *, hf__time until);
+
 /* Nothing can be asked before the server has answered a let_go. */
 static inline bool hf__lease_stuck(const struct hf__lease *l)
 {

@@ -548,16 +548,21 @@ static void test_answers_downgrade_of_a_fixed_lease_is_told_again(void)
     hf_client *near = conf_open();
     struct subject s = {.verb = DOWNGRADE, .name = conf_name()};
     hf_lock *other = conf_lock_of(near, s.name, HF_RWLOCK, 0, 0);
-    int64_t deadline;
+    int64_t deadline, cut;
 
     open_client(&s, true, 5000);
     s.lock = conf_lock_of(s.client, s.name, HF_RWLOCK, 0, HF_OWNER_HANDLE);
-    OK(conf_take_lease(s.lock, WAIT_LONG_MS, 3000));
+    OK(conf_take_lease(s.lock, WAIT_LONG_MS, 5000));
     deadline = conf_deadline(s.lock);
     proxy_hoard(s.proxy);
     OK(do_async(&s));
     COMES((hf_client_dispatch(s.client), proxy_hoarded(s.proxy) > 0));
+    proxy_set(s.proxy, PROXY_REFUSE, 0);
     proxy_cut(s.proxy); /* what is kept back is not delivered */
+    cut = wait_now();
+    COMES((hf_client_dispatch(s.client), wait_ms_since(cut) > 500));
+    assert_int_equal(s.call.called, 0);
+    proxy_set(s.proxy, PROXY_PASS, 0); /* it was asked long before it is sent */
     COMES(conf_called(s.client, &s.call));
     OK(s.call.result);
     assert_true(conf_deadline(s.lock) <= deadline);

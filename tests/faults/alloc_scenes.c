@@ -311,6 +311,80 @@ static bool several(struct stage *s, long n)
     return hit;
 }
 
+/* ---- a question and its answer ------------------------------------------ */
+
+/* What the call returned, or then its callback was told. */
+static int outcome(struct stage *s, int rc, struct conf_call *call)
+{
+    if (rc)
+        return rc;
+    COMES(dispatched(s, call));
+    assert_int_equal(call->called, 1);
+    return call->result;
+}
+
+/* It holds as before, or reads. */
+static bool downgrade(struct stage *s, long n)
+{
+    hf_lock *lock =
+        conf_lock_of(s->c, conf_name(), HF_RWLOCK, 0, HF_OWNER_HANDLE);
+    struct conf_call call = {0, 0};
+    bool hit;
+    int rc;
+
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    arm(n);
+    if (n % 2)
+        rc = hf_lock_downgrade(lock, E);
+    else
+        rc = outcome(s, hf_lock_downgrade_async(lock, conf_note, &call, E),
+                     &call);
+    hit = disarm();
+    check_code(rc == HF_EUNKNOWN ? 0 : rc, "hf_lock_downgrade", n);
+    OK(hf_lock_check(lock));
+    if (!rc)
+        EXPECT(HF_ENOTOWNER, hf_lock_downgrade(lock, E));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    return hit;
+}
+
+static void note_latch(void *call, hf_latch *latch, int result)
+{
+    (void)latch;
+    conf_note(call, NULL, result);
+}
+
+/* It was counted down, or it was not and says so. */
+static bool latch_down(struct stage *s, long n)
+{
+    struct conf_call call = {0, 0};
+    uint64_t left = 99;
+    hf_latch *latch;
+    bool hit;
+    int rc;
+
+    OK(hf_latch_new(s->c, conf_name(), HF_CSTRING, &latch, E));
+    OK(hf_latch_set(latch, 2, E));
+    arm(n);
+    if (n % 2)
+        rc = hf_latch_down(latch, NULL, E);
+    else
+        rc = outcome(s, hf_latch_down_async(latch, NULL, note_latch, &call, E),
+                     &call);
+    hit = disarm();
+    check_code(rc == HF_EUNKNOWN ? 0 : rc, "hf_latch_down", n);
+    OK(hf_latch_get(latch, &left, E));
+    if (rc != HF_EUNKNOWN)
+        assert_int_equal(left, rc ? 2 : 1);
+    while (left)
+        OK(hf_latch_down(latch, &left, E));
+    OK(hf_latch_free(latch));
+    return hit;
+}
+
+/* ---- closing ------------------------------------------------------------ */
+
 /* With a hold, a wait and an asynchronous one under way. */
 static bool close_busy(struct stage *s, long n)
 {
@@ -361,6 +435,8 @@ const struct scene scenes[] = {
     {"test_alloc_inspect_and_list", queries, SCENE_INSPECTS},
     {"test_alloc_break", break_it, SCENE_INSPECTS},
     {"test_alloc_acquire_all", several, 0},
+    {"test_alloc_downgrade", downgrade, SCENE_SURELY | SCENE_TWICE},
+    {"test_alloc_latch_down", latch_down, SCENE_SURELY | SCENE_TWICE},
     {"test_alloc_close_of_a_busy_client", close_busy, 0},
     {0},
 };

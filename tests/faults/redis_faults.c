@@ -220,6 +220,7 @@ static const struct group {
     {"server", run_server_faults},   {"net", run_net_faults},
     {"hostile", run_hostile_faults}, {"auth", run_auth_faults},
     {"wait", run_wait_faults},       {"kinds", run_kinds_faults},
+    {"hand", run_hand_faults},
 };
 
 /* One group, or the cases of all whose names match a pattern, or everything. */

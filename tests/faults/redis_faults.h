@@ -83,5 +83,6 @@ int run_hostile_faults(void);
 int run_auth_faults(void);
 int run_wait_faults(void);
 int run_kinds_faults(void);
+int run_hand_faults(void);
 
 #endif

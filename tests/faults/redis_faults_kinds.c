@@ -1,130 +1,8 @@
 /* Read-write locks, semaphores and latches: killed, stopped, cut off, answers
  * lost at every request. */
-#include "redis_faults.h"
-
-#include "../lib/proc.h"
-
-#define OP_MS 400
-#define TTL_MS 1200
-#define SIZE 3
-
-/* A way to hold something, and one that is not possible beside it. */
-struct side {
-    enum hf_kind kind;
-    enum hf_mode mode, other_mode;
-    uint32_t permits, other_permits;
-};
-
-static const struct side reads = {HF_RWLOCK, HF_READ, HF_WRITE, 0, 0};
-static const struct side writes = {HF_RWLOCK, HF_WRITE, HF_READ, 0, 0};
-static const struct side permits = {HF_SEMAPHORE, HF_WRITE, HF_WRITE, 2, SIZE};
-
-/* The i-th client of the case, with a lock of that kind. */
-static hf_lock *lock_of(struct world *w, const char *url, int64_t ttl_ms,
-                        int64_t op_ms, enum hf_kind kind)
-{
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_lock **lock;
-
-    world_lock(w, url, ttl_ms, op_ms, HF_FAIR_DEFAULT);
-    lock = &w->locks[w->len - 1];
-    hf_lock_free(*lock);
-    opt.kind = kind;
-    opt.permits = kind == HF_SEMAPHORE ? SIZE : 0;
-    if (hf_lock_new(w->clients[w->len - 1], "n", 1, &opt, lock, &w->err))
-        fail_msg("hf_lock_new: %s", w->err.text);
-    return *lock;
-}
-
-static hf_lock *far_of(struct world *w, const struct side *s, int64_t ttl_ms,
-                       int64_t op_ms)
-{
-    return lock_of(w, proxy_url(w->proxy), ttl_ms, op_ms, s->kind);
-}
-
-static hf_lock *near_of(struct world *w, const struct side *s)
-{
-    return lock_of(w, w->server.url, 30000, 5000, s->kind);
-}
-
-static int take_as(hf_lock *lock, enum hf_mode mode, uint32_t count,
-                   int64_t wait_ms, hf_error *err)
-{
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-
-    opt.mode = mode;
-    opt.permits = count;
-    opt.wait_ms = wait_ms;
-    return hf_lock_acquire(lock, &opt, err);
-}
-
-static int take(hf_lock *lock, const struct side *s, int64_t wait_ms,
-                hf_error *err)
-{
-    return take_as(lock, s->mode, s->permits, wait_ms, err);
-}
-
-static int take_other(hf_lock *lock, const struct side *s, int64_t wait_ms,
-                      hf_error *err)
-{
-    return take_as(lock, s->other_mode, s->other_permits, wait_ms, err);
-}
-
-static void heal(struct world *w)
-{
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    proxy_cut(w->proxy);
-}
-
-/* Nothing is left that keeps anybody out. */
-static void all_of_it_is_free(struct world *w, const struct side *s,
-                              hf_lock *lock)
-{
-    uint32_t all = s->kind == HF_SEMAPHORE ? SIZE : 0;
-
-    if (take_as(lock, HF_WRITE, all, 3000, &w->err)) {
-        redis_server_print_keys(&w->server);
-        fail_msg("somebody has it still: %s", w->err.text);
-    }
-    assert_int_equal(hf_lock_release(lock, NULL), 0);
-    world_is_clean(w);
-}
+#include "redis_faults_side.h"
 
 /* ---- processes ---------------------------------------------------------- */
-
-static int puppet_do(struct proc *p, struct proc_cmd *cmd)
-{
-    struct proc_reply reply;
-
-    assert_int_equal(proc_do(p, cmd, &reply), 0);
-    return reply.rc;
-}
-
-static void puppet_opens(struct world *w, struct proc *p, enum hf_kind kind)
-{
-    struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = TTL_MS};
-
-    assert_int_equal(proc_start(p), 0);
-    snprintf(cmd.text, sizeof(cmd.text), "%s", w->server.url);
-    assert_int_equal(puppet_do(p, &cmd), 0);
-    cmd.op = kind == HF_LATCH ? PROC_LATCH : PROC_NEW;
-    cmd.kind = kind;
-    cmd.permits = kind == HF_SEMAPHORE ? SIZE : 0;
-    cmd.name_len = 1;
-    cmd.name[0] = 'n';
-    assert_int_equal(puppet_do(p, &cmd), 0);
-}
-
-static void puppet_takes(struct world *w, struct proc *p, const struct side *s)
-{
-    struct proc_cmd cmd = {.op = PROC_TAKE,
-                           .mode = s->mode,
-                           .permits = s->permits,
-                           .wait_ms = 1000};
-
-    puppet_opens(w, p, s->kind);
-    assert_int_equal(puppet_do(p, &cmd), 0);
-}
 
 /* Free within its lease and a second; whoever waits gets it. */
 static void killed(struct world *w, const struct side *s)
@@ -272,7 +150,7 @@ static void test_latch_setter_killed(void **state)
     uint64_t left = 0;
     struct proc p;
 
-    puppet_opens(w, &p, HF_LATCH);
+    puppet_opens(w, &p, HF_LATCH, TTL_MS);
     assert_int_equal(puppet_do(&p, &set), 0);
     proc_kill(&p);
     assert_int_equal(hf_latch_wait(latch, 2 * TTL_MS, NULL, NULL),

@@ -27,7 +27,7 @@ static int encode_take(struct redis *r, struct hf__req *req)
     const struct hf__remote *m = req->remote;
     bool permits = m->kind == HF_SEMAPHORE;
     struct rd_out *o = hf__rd_call(
-        r, req, permits ? RD_TAKE_SEM : RD_TAKE_RW, keys_len(m), 10,
+        r, req, permits ? RD_TAKE_SEM : RD_TAKE_RW, keys_len(m), 11,
         9 * (RD_KEY_MAX + 16) + 512 + sizeof(r->about) + strlen(m->label));
 
     if (!o)
@@ -43,6 +43,7 @@ static int encode_take(struct redis *r, struct hf__req *req)
         hf__rd_put(o, m->mode == HF_READ ? "r" : "w", 1);
         hf__rd_put_key(o, RD_KEY_BASE, m->name, m->name_len);
     }
+    hf__rd_put_num(o, hf__rd_hand_ms(req));
     return 0;
 }
 

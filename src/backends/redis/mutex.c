@@ -31,8 +31,7 @@ static void put_fair_keys(struct rd_out *o, const struct hf__remote *m)
     put_key(o, RD_KEY_SEEN, m);
 }
 
-/* The lease with which it may be handed to us. */
-static int64_t hand_ms(const struct hf__req *req)
+int64_t hf__rd_hand_ms(const struct hf__req *req)
 {
     return req->fixed || req->lease_ms < RD_HAND_MIN_MS ? 0 : req->lease_ms;
 }
@@ -80,7 +79,7 @@ static int encode_take(struct redis *r, struct hf__req *req)
         put_unfair_keys(r, o, m);
     }
     hf__rd_put_terms(r, o, req);
-    hf__rd_put_num(o, hand_ms(req));
+    hf__rd_put_num(o, hf__rd_hand_ms(req));
     if (m->fair) {
         put_key(o, RD_CHANNEL, m);
         hf__rd_put(o, r->chans.live ? "1" : "0", 1);

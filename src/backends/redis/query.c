@@ -262,7 +262,7 @@ static int add_others(struct redis *r, struct hf__query *q,
 
 /* Owner, then "until seen hand_ms about", of a fair one "until seen ear hand_ms
  * about", or nothing, of Redisson's. Of the other kinds "until seen ear fair
- * want about". */
+ * want hand_ms size about". */
 static int add_waiters(struct redis *r, struct hf__query *q,
                        const struct rd_node *list, int numbers)
 {
@@ -348,7 +348,7 @@ static int inspected_other(struct redis *r, struct hf__query *q,
     q->info->token = (uint64_t)token;
     q->info->permits = (uint32_t)size;
     rc = add_others(r, q, holders);
-    return rc ? rc : add_waiters(r, q, waiters, 5);
+    return rc ? rc : add_waiters(r, q, waiters, 7);
 }
 
 /* PENDING: it is asked for again, as what it is. */

@@ -376,6 +376,8 @@ int hf__rd_verb_encode(struct redis *, struct hf__req *);
 int hf__rd_kind_encode(struct redis *, struct hf__req *);
 enum rd_script hf__rd_leave_script(const struct redis *,
                                    const struct hf__remote *);
+/* The lease with which it may be handed to us; 0: we have to ask. */
+int64_t hf__rd_hand_ms(const struct hf__req *);
 /* What every TAKE has from ARGV[1] to ARGV[6]. */
 void hf__rd_put_terms(const struct redis *, struct rd_out *,
                       const struct hf__req *);

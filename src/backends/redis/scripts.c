@@ -16,6 +16,7 @@
  *   f<hold id> 0 <name>        fair: the same
  *   u<hold id> <token> <name>  unfair: it is yours already
  *   f<hold id> <token> <name>  fair: the same
+ * with r and s instead of u and f for a read-write lock and a semaphore.
  * PUBLISH tells how many heard it, so that the dead are passed over at once.
  * "Yours already" saves a round trip of each hand-over: the lock goes over in
  * the script of the release, and the message is the answer to the question by

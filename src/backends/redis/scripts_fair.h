@@ -170,14 +170,14 @@
     "redis.call('hset',S,ARGV[1],alive..ARGV[9]..' '..ARGV[7]..' '..\n"        \
     "  ARGV[5])\n"                                                             \
     "if q==1 or ARGV[6]=='2' then\n"                                           \
-    "  local keep=foreign and 86400000 or " RD_TEXT(RD_KEEP_MS)        \
+    "  local keep=foreign and 86400000 or " RD_TEXT(RD_KEEP_MS)                \
     "\n"                                                                       \
     "  redis.call('pexpire',Q,keep)\n"                                         \
     "  redis.call('pexpire',D,keep)\n"                                         \
     "  redis.call('pexpire',S,keep)\n"                                         \
     "end\n"                                                                    \
     "foreign=foreign or held and redis.call('exists',KEYS[2])==0\n"            \
-    "return {3,now,passed or ttl,foreign and 1 or 0,q,\n"            \
+    "return {3,now,passed or ttl,foreign and 1 or 0,q,\n"                      \
     "  near and 1 or 0}"
 
 /* clang-format on */

@@ -4,18 +4,21 @@
  * unfair waiters:
  *
  *   L  list of owners, as they came
- *   P  hash, owner -> "until seen ear fair want about": until when, in ms, it
- *      counts as alive (it looks again before that), when it looked last,
- *      whether it was listening (2: and has been told), whether it is fair,
- *      what it wants, ARGV[5] of its TAKE
+ *   P  hash, owner -> "until seen ear fair want hand size about": until when,
+ *      in ms, it counts as alive (it looks again before that), when it looked
+ *      last, whether it was listening (2: and has been told), whether it is
+ *      fair, what it wants, the lease with which it may be handed to it (0: it
+ *      has to ask), the size of a semaphore, ARGV[5] of its TAKE
  *
- * Nothing is handed over here: whoever may go is told, and asks. A fair one
- * keeps its place until it comes, or is late; an unfair one gives it up when it
- * is told, and comes back if somebody was faster.
+ * Who may go, and has shown life just now, gets it in the script that lets go,
+ * and the message says so (scripts.c): if Redisson's wait as well, nobody does.
+ * Who does not get it is told, and asks. A fair one keeps its place until it
+ * comes, or is late; an unfair one gives it up when it is told, and comes back
+ * if somebody was faster.
  *
  *   TAKE   KEYS lock holds token line party ...
  *          ARGV owner lease_ms valid_until_us token_ttl_ms about queue fair
- *               listening want ...
+ *               listening want ... hand_ms
  *   DROP, LEAVE  the same keys; ARGV owner channel mark ...
  * Redisson's waiters listen to the channel. Ours do as well, together with the
  * mark, to hear Redisson; and since ours are told one by one, what we publish
@@ -30,8 +33,10 @@
 /*
  * walk: visits who waits, in order, without the dead, until visit says 2; who
  * is visited leaves if it says 1. tell: was it told, and what visit is to say.
+ * on: whether it may be handed to w, where Redisson does not wait (alone);
+ * token: of that hold, in n; give: makes it w's.
  */
-#define LINE(letter)                                                           \
+#define LINE(letter, on, token, give)                                          \
     "local dropped\n"                                                          \
     "local function forget(w)\n"                                               \
     "  redis.call('lrem',L,1,w)\n"                                             \
@@ -45,11 +50,11 @@
     "    local ps=redis.call('hmget',P,unpack(ws))\n"                          \
     "    i=i+#ws\n"                                                            \
     "    for j,w in ipairs(ws) do\n"                                           \
-    "      local til,seen,ear,fair,want,about=string.match(ps[j] or '',\n"     \
-    "        '^(%d+) (%d+) (%d) (%d) (%w+) (.*)')\n"                           \
+    "      local til,seen,ear,fair,want,hand,size,about=string.match(\n"       \
+    "        ps[j] or '','^(%d+) (%d+) (%d) (%d) (%w+) (%d+) (%d+) (.*)')\n"   \
     "      local what=1\n"                                                     \
     "      if til and (w==ARGV[1] or til*1000>now) then\n"                     \
-    "        what=visit(w,til,seen,ear,fair,want,about)\n"                     \
+    "        what=visit(w,til,seen,ear,fair,want,hand,size,about)\n"           \
     "      else\n"                                                             \
     "        dropped=true\n"                                                   \
     "      end\n"                                                              \
@@ -62,16 +67,28 @@
     "    end\n"                                                                \
     "  end\n"                                                                  \
     "end\n"                                                                    \
-    "local function tell(w,til,seen,ear,fair,want,about)\n"                    \
+    "local function tell(w,til,seen,ear,fair,want,hand,size,about)\n"          \
+    "  local has='0'\n"                                                        \
+    "  local on=alone and hand~='0' and not (" NOT_SEEN_LATELY ") and\n"       \
+    "    " on "\n"                                                             \
+    "  if on then\n"                                                           \
+    token                                                                      \
+    "    has=n\n"                                                              \
+    "  end\n"                                                                  \
     "  local heard=redis.call('publish'," WAKE_CHANNEL ",'" letter "'..\n"     \
-    "    string.sub(w,38)..' 0 '..KEYS[1])>0\n"                                \
+    "    string.sub(w,38)..' '..has..' '..KEYS[1])>0\n"                        \
+    "  if on and heard then\n"                                                 \
+    "    local n=has\n"                                                        \
+    give                                                                       \
+    "    return true,1\n"                                                      \
+    "  end\n"                                                                  \
     "  if fair=='0' then return heard,1 end\n"                                 \
     "  if not heard and ear~='0' then return false,1 end\n"                    \
     "  local soon=math.floor(now/1000)+" RD_TEXT(RD_ALIVE_MS) "\n"             \
     "  if tonumber(til)>soon then til=string.format('%.0f',soon) end\n"        \
     "  if ear=='1' then ear='2' end\n"                                         \
     "  redis.call('hset',P,w,til..' '..seen..' '..ear..' '..fair..' '..want..\n"\
-    "    ' '..about)\n"                                                        \
+    "    ' '..hand..' '..size..' '..about)\n"                                  \
     "  return true\n"                                                          \
     "end\n"
 
@@ -79,7 +96,7 @@
 #define GONE                                                                   \
     "local function gone(w,ear)\n"                                             \
     "  local s=ear~='0' and redis.pcall('pubsub','numsub'," WAKE_CHANNEL ")\n" \
-    "  return s and not s.err and s[2]==0\n"                                    \
+    "  return s and not s.err and s[2]==0\n"                                   \
     "end\n"
 
 /* Nobody waits, neither do we: the short way. Pieces for it are not functions,
@@ -98,7 +115,7 @@
 
 /* It is not for us, now. passed: ms, it would be if somebody was not before us,
  * and how long that one has. foreign: is it held by others than ours? */
-#define STAND(ttl, foreign)                                                    \
+#define STAND(ttl, foreign, size)                                              \
     "if ARGV[6]=='0' then return {4,now} end\n"                                \
     "local q,near\n"                                                           \
     "if ARGV[6]=='1' or redis.call('hexists',P,ARGV[1])==0 then\n"             \
@@ -110,7 +127,7 @@
     "end\n"                                                                    \
     ALIVE_UNTIL                                                                \
     "redis.call('hset',P,ARGV[1],alive..ARGV[8]..' '..ARGV[7]..' '..ARGV[9]..\n"\
-    "  ' '..ARGV[5])\n"                                                        \
+    "  ' '..ARGV[11]..' '.." size "..' '..ARGV[5])\n"                          \
     "redis.call('pexpire',L," RD_TEXT(RD_KEEP_MS) ")\n"                        \
     "redis.call('pexpire',P," RD_TEXT(RD_KEEP_MS) ")\n"                        \
     "return {3,now,passed and (near and math.min(passed,1000) or passed) or\n" \
@@ -125,42 +142,45 @@
     "return {6,now}\n"
 
 /* A token that is not below any exclusive one, and that the next exclusive one
- * will be above. */
-#define SHARED                                                                 \
+ * will be above; it is kept so long. */
+#define SHARED(keep)                                                           \
     "local n=redis.call('get',TOKEN)\n"                                        \
     "if not n then\n"                                                          \
     "  n=string.format('%.0f',now)\n"                                          \
-    "  redis.call('set',TOKEN,n,'px',ARGV[4])\n"                               \
+    "  redis.call('set',TOKEN,n,'px'," keep ")\n"                              \
     "end\n"
 
 /* n: of a new hold, exclusive or shared. */
-#define TOKEN_OF(is_exclusive)                                                 \
+#define TOKEN_OF(is_exclusive, keep)                                           \
     "local token\n"                                                            \
     "if " is_exclusive " then\n"                                               \
     MINT                                                                       \
     "  token=string.format('%.0f',n)\n"                                        \
-    "  redis.call('set',TOKEN,token,'px',ARGV[4])\n"                           \
+    "  redis.call('set',TOKEN,token,'px'," keep ")\n"                          \
     "else\n"                                                                   \
-    SHARED                                                                     \
+    SHARED(keep)                                                               \
     "  token=n\n"                                                              \
     "end\n"                                                                    \
     "local n=token\n"
 
-/* Who we are, for people. */
-#define NOTE                                                                   \
-    "redis.call('hset',KEYS[2],ARGV[1],(ARGV[7]=='1' and 'f' or 'u')..'\\n'..\n"\
-    "  ARGV[9]..'\\n'..n..'\\n'..string.format('%.0f',math.floor(now/1000))..\n"\
-    "  '\\n'..ARGV[5])\n"
+/* Who holds it, for people. */
+#define NOTE(owner, fair, want, about)                                         \
+    "redis.call('hset',KEYS[2]," owner ",(" fair "=='1' and 'f' or 'u')..\n"   \
+    "  '\\n'.." want "..'\\n'..n..'\\n'..string.format('%.0f',math.floor(now/1000))..\n"\
+    "  '\\n'.." about ")\n"
+
+/* How long a token is kept that is handed over. */
+#define KEEP_OF_HAND "math.max(86400000,10*hand)"
 
 /* Of DROP and the like, where somebody waits. */
 #define NOW                                                                    \
     "local t=redis.call('time')\n"                                             \
     "local now=t[1]*1000000+t[2]\n"
 
-/* For Redisson's ears, if there are some. */
+/* For Redisson's ears, if there are some; ears and alone are the script's. */
 #define EARS                                                                   \
     "local s=redis.pcall('pubsub','numsub',CH,MARK)\n"                         \
-    "local ears=s.err or s[2]>s[4]\n"
+    "ears=s.err or s[2]>s[4]\n"
 #define ANNOUNCE(text)                                                         \
     EARS                                                                       \
     "if ears then redis.call('publish',CH," text ") end\n"

@@ -42,10 +42,10 @@
     "local function call(mode)\n"                                              \
     "  if mode=='write' then return end\n"                                     \
     "  local read=mode=='read'\n"                                              \
-    "  walk(function(w,til,seen,ear,fair,want,about)\n"                        \
+    "  walk(function(w,til,seen,ear,fair,want,...)\n"                          \
     "    if want=='w' and read then return fair=='1' and 2 or nil end\n"       \
     "    if w==ARGV[1] then return want=='w' and 2 or nil end\n"               \
-    "    local told,what=tell(w,til,seen,ear,fair,want,about)\n"               \
+    "    local told,what=tell(w,til,seen,ear,fair,want,...)\n"                 \
     "    if told and want=='w' then\n"                                         \
     "      if what==1 then forget(w) end\n"                                    \
     "      return 2\n"                                                         \
@@ -87,28 +87,38 @@
     "if freed==true then redis.call('del',KEYS[1],KEYS[2]) end\n"              \
     "if freed then\n"                                                          \
     ANNOUNCE_RW("mode=='write'")                                               \
+    "  alone=not ears\n"                                                       \
     "  mode=freed=='read' and freed\n"                                         \
     "end\n"
 
-/* The hold goes to us; n is its token. */
-#define GRANT_RW                                                               \
-    TOKEN_OF("ARGV[9]=='w'")                                                   \
-    NOTE                                                                       \
-    "if redis.call('pttl',KEYS[2])<tonumber(ARGV[2]) then\n"                   \
-    "  redis.call('pexpire',KEYS[2],ARGV[2])\n"                                \
+/* The hold with the token n is the owner's. */
+#define PUT_RW(owner, ms, fair, want, about)                                   \
+    NOTE(owner, fair, want, about)                                             \
+    "if redis.call('pttl',KEYS[2])<tonumber(" ms ") then\n"                    \
+    "  redis.call('pexpire',KEYS[2]," ms ")\n"                                 \
     "end\n"                                                                    \
-    "if ARGV[9]=='w' then\n"                                                   \
-    "  redis.call('hset',KEYS[1],'mode','write',ARGV[1]..':write',1)\n"        \
+    "if " want "=='w' then\n"                                                  \
+    "  redis.call('hset',KEYS[1],'mode','write'," owner "..':write',1)\n"      \
     "else\n"                                                                   \
-    "  redis.call('set',KEY,1,'px',ARGV[2])\n"                                 \
-    "  redis.call('hset',KEYS[1],'mode','read',ARGV[1],1)\n"                   \
+    "  redis.call('set',BASE..':'.." owner "..':rwlock_timeout:1',1,'px'," ms ")\n"\
+    "  redis.call('hset',KEYS[1],'mode','read'," owner ",1)\n"                 \
     "end\n"                                                                    \
-    "if redis.call('pttl',KEYS[1])<tonumber(ARGV[2]) then\n"                   \
-    "  redis.call('pexpire',KEYS[1],ARGV[2])\n"                                \
+    "if redis.call('pttl',KEYS[1])<tonumber(" ms ") then\n"                    \
+    "  redis.call('pexpire',KEYS[1]," ms ")\n"                                 \
     "end\n"
 
+#define GRANT_RW                                                               \
+    TOKEN_OF("ARGV[9]=='w'", "ARGV[4]")                                        \
+    PUT_RW("ARGV[1]", "ARGV[2]", "ARGV[7]", "ARGV[9]", "ARGV[5]")
+
+#define LINE_RW                                                                \
+    LINE("r", "true", TOKEN_OF("want=='w'", KEEP_OF_HAND),                     \
+         PUT_RW("w", "hand", "fair", "want", "about"))
+
 #define ENDS_RW                                                                \
-    "local L,P,CH,MARK,BASE=KEYS[4],KEYS[5],ARGV[2],ARGV[3],ARGV[4]\n"         \
+    "local TOKEN,L,P,CH,MARK,BASE=KEYS[3],KEYS[4],KEYS[5],ARGV[2],ARGV[3],\n"  \
+    "  ARGV[4]\n"                                                              \
+    "local ears,alone\n"                                                       \
     "local KEY=BASE..':'..ARGV[1]..':rwlock_timeout:1'\n"
 
 /* A write hold of the owner o in the hash at k becomes a read hold, with the same
@@ -126,7 +136,7 @@
 #define SCRIPTS_RW                                                             \
     [RD_TAKE_RW] =                                                             \
     CLOCK                                                                      \
-    "local TOKEN,L,P,BASE=KEYS[3],KEYS[4],KEYS[5],ARGV[10]\n"                  \
+    "local TOKEN,L,P,BASE,alone=KEYS[3],KEYS[4],KEYS[5],ARGV[10]\n"            \
     "local KEY=BASE..':'..ARGV[1]..':rwlock_timeout:1'\n"                      \
     "local f=redis.call('hmget',KEYS[1],'mode',ARGV[1],ARGV[1]..':write')\n"   \
     "local mode=f[1]\n"                                                        \
@@ -136,14 +146,14 @@
     "if f[2] or f[3] then\n"                                                   \
     "  if f[2] then redis.call('set',KEY,1,'px',ARGV[2]) end\n"                \
     AGAIN                                                                      \
-    SHARED                                                                     \
+    SHARED("ARGV[4]")                                                          \
     "  return {2,now,n}\n"                                                     \
     "end\n"                                                                    \
     "if (not mode or mode=='read' and ARGV[9]=='r') and " ALONE " then\n"      \
     GRANT_RW                                                                   \
     "  return {2,now,n}\n"                                                     \
     "end\n"                                                                    \
-    LINE("r")                                                                  \
+    LINE_RW                                                                    \
     GONE                                                                       \
     READERS                                                                    \
     CALL_RW                                                                    \
@@ -172,8 +182,8 @@
     "  end\n"                                                                  \
     "  return {2,now,n}\n"                                                     \
     "end\n"                                                                    \
-    STAND("redis.call('pttl',KEYS[1])",                              \
-          "redis.call('hlen',KEYS[1])-1>redis.call('hlen',KEYS[2])"),          \
+    STAND("redis.call('pttl',KEYS[1])",                                        \
+          "redis.call('hlen',KEYS[1])-1>redis.call('hlen',KEYS[2])", "'0'"),   \
     [RD_DROP_RW] =                                                             \
     ENDS_RW                                                                    \
     "local mode=redis.call('hget',KEYS[1],'mode')\n"                           \
@@ -186,17 +196,18 @@
     "  return 1\n"                                                             \
     "end\n"                                                                    \
     NOW                                                                        \
-    LINE("r")                                                                  \
+    LINE_RW                                                                    \
     READERS                                                                    \
     CALL_RW                                                                    \
     REST_RW                                                                    \
     "if freed and redis.call('exists',L)==1 then call(mode) end\n"             \
+    "alone=false\n"                                                            \
     "if sooner then call(false) end\n"                                         \
     "return 1",                                                                \
     [RD_LEAVE_RW] =                                                            \
     ENDS_RW                                                                    \
     NOW                                                                        \
-    LINE("r")                                                                  \
+    LINE_RW                                                                    \
     READERS                                                                    \
     CALL_RW                                                                    \
     "forget(ARGV[1])\n"                                                        \
@@ -244,8 +255,9 @@
     ANNOUNCE_RW("true")                                                        \
     "if redis.call('exists',L)==0 then return 1 end\n"                         \
     NOW                                                                        \
-    LINE("r")                                                                  \
+    LINE_RW                                                                    \
     CALL_RW                                                                    \
+    "alone=not ears\n"                                                         \
     "call('read')\n"                                                           \
     "return 1",                                                                \
     [RD_INSPECT_RW] =                                                          \
@@ -275,7 +287,7 @@
     [RD_BREAK_RW] =                                                            \
     ENDS_RW                                                                    \
     NOW                                                                        \
-    LINE("r")                                                                  \
+    LINE_RW                                                                    \
     CALL_RW                                                                    \
     "if redis.call('hexists',KEYS[1],'mode')==0 then return 0 end\n"           \
     "local all=redis.call('hgetall',KEYS[1])\n"                                \

@@ -30,10 +30,10 @@
 /* Those are told who can have what they want of v permits. */
 #define CALL_SEM                                                               \
     "local function call(v)\n"                                                 \
-    "  walk(function(w,til,seen,ear,fair,want,about)\n"                        \
+    "  walk(function(w,til,seen,ear,fair,want,...)\n"                          \
     "    if w==ARGV[1] then return ARGV[7]=='1' and 2 or nil end\n"            \
     "    if tonumber(want)>v then return fair=='1' and 2 or nil end\n"         \
-    "    local told,what=tell(w,til,seen,ear,fair,want,about)\n"               \
+    "    local told,what=tell(w,til,seen,ear,fair,want,...)\n"                 \
     "    if told then v=v-want end\n"                                          \
     "    return what\n"                                                        \
     "  end)\n"                                                                 \
@@ -56,7 +56,7 @@
 /* What we have is given back, and what is due: v is left then, freed says that
  * something was. */
 #define REST_SEM                                                               \
-    "local v,k,freed=redis.call('get',KEYS[1]),0\n"                            \
+    "local v,k,freed,kind=redis.call('get',KEYS[1]),0\n"                       \
     "while redis.call('zrem',Z,ARGV[1]..':'..string.format('%.0f',k+1))==1 do\n"\
     "  k=k+1\n"                                                                \
     "end\n"                                                                    \
@@ -72,22 +72,30 @@
     "end\n"                                                                    \
     "if freed then\n"                                                          \
     "  v=redis.call('incrby',KEYS[1],k)\n"                                     \
-    END_SEM                                                                    \
+    "  kind=redis.call('get',KIND)\n"                                          \
+    ANNOUNCE_SEM                                                               \
     "end\n"
+
+#define ANNOUNCE_SEM                                                           \
+    ANNOUNCE("'0'..string.format('%.0f',v)")
 
 /* All permits are back, and Redisson does not listen: as if it had never been. */
 #define END_SEM                                                                \
-    "local kind=redis.call('get',KIND)\n"                                      \
-    ANNOUNCE("'0'..string.format('%.0f',v)")                                   \
-    "if not ears and kind=='s '..string.format('%.0f',v) and\n"                \
-    "  redis.call('exists',Z)==0 then\n"                                       \
+    "if not ears and redis.call('exists',Z)==0 and\n"                          \
+    "  kind=='s '..string.format('%.0f',v) then\n"                             \
     "  redis.call('del',KEYS[1],KEYS[2],KIND)\n"                               \
+    "end\n"
+
+/* The hold with the token n is the owner's, who wants k. */
+#define PUT_SEM(owner, k, due)                                                 \
+    "for i=1," k " do\n"                                                       \
+    "  redis.call('zadd',Z," due "," owner "..':'..string.format('%.0f',i))\n" \
     "end\n"
 
 /* The hold goes to us; n is its token. With all permits it is exclusive. */
 #define GRANT_SEM                                                              \
-    TOKEN_OF("k==size")                                                        \
-    NOTE                                                                       \
+    TOKEN_OF("k==size", "ARGV[4]")                                             \
+    NOTE("ARGV[1]", "ARGV[7]", "ARGV[9]", "ARGV[5]")                           \
     "if v then\n"                                                              \
     "  redis.call('decrby',KEYS[1],k)\n"                                       \
     "else\n"                                                                   \
@@ -97,20 +105,31 @@
     "  kind=v and met or made\n"                                               \
     "  redis.call('set',KIND,kind)\n"                                          \
     "end\n"                                                                    \
-    "for i=1,k do\n"                                                           \
-    "  redis.call('zadd',Z,due,ARGV[1]..':'..string.format('%.0f',i))\n"       \
-    "end\n"                                                                    \
+    PUT_SEM("ARGV[1]", "k", "due")                                             \
     KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "ARGV[2]")
 
+/* It goes to w, if it is the one that w asked for, and we made it. */
+#define GIVE_SEM                                                               \
+    "local ms=math.floor(now/1000)\n"                                          \
+    "local due=string.format('%.0f',ms+hand)\n"                                \
+    NOTE("w", "fair", "want", "about")                                         \
+    "redis.call('decrby',KEYS[1],want)\n"                                      \
+    PUT_SEM("w", "tonumber(want)", "due")                                      \
+    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "hand")
+#define LINE_SEM                                                               \
+    LINE("s", "kind=='s '..size", TOKEN_OF("want==size", KEEP_OF_HAND),        \
+         GIVE_SEM)
+
 #define ENDS_SEM                                                               \
-    "local L,P,CH,MARK,Z,KIND=KEYS[4],KEYS[5],ARGV[2],ARGV[3],KEYS[6],\n"      \
-    "  KEYS[7]\n"
+    "local TOKEN,L,P,Z,KIND,CH,MARK=KEYS[3],KEYS[4],KEYS[5],KEYS[6],KEYS[7],\n"\
+    "  ARGV[2],ARGV[3]\n"                                                      \
+    "local ears,alone\n"
 
 
 #define SCRIPTS_SEMAPHORE                                                      \
     [RD_TAKE_SEM] =                                                            \
     CLOCK                                                                      \
-    "local TOKEN,L,P,Z,KIND=KEYS[3],KEYS[4],KEYS[5],KEYS[6],KEYS[7]\n"         \
+    "local TOKEN,L,P,Z,KIND,alone=KEYS[3],KEYS[4],KEYS[5],KEYS[6],KEYS[7]\n"   \
     "local ms,k,size=math.floor(now/1000),tonumber(ARGV[9]),tonumber(ARGV[10])\n"\
     "local v,kind,came=redis.call('get',KEYS[1]),redis.call('get',KIND),0\n"   \
     "local made,met='s '..ARGV[10],'r '..ARGV[10]\n"                           \
@@ -135,7 +154,7 @@
     "    redis.call('zadd',Z,'xx',due,ARGV[1]..':'..string.format('%.0f',i))\n"\
     "  end\n"                                                                  \
     KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "ARGV[2]")           \
-    SHARED                                                                     \
+    SHARED("ARGV[4]")                                                          \
     "  return {2,now,n}\n"                                                     \
     "end\n"                                                                    \
     "local free=v or size\n"                                                   \
@@ -143,7 +162,7 @@
     GRANT_SEM                                                                  \
     "  return {2,now,n}\n"                                                     \
     "end\n"                                                                    \
-    LINE("s")                                                                  \
+    LINE_SEM                                                                   \
     GONE                                                                       \
     CALL_SEM                                                                   \
     "local fits,passed,sum,i=free>=k,nil,0,0\n"                                \
@@ -172,25 +191,35 @@
     "local first=redis.call('zrange',Z,0,0,'withscores')[2]\n"                 \
     "local out=redis.call('zcard',Z)\n"                                        \
     STAND("first and math.max(first-ms,0) or -1",                              \
-          "out>redis.call('hlen',KEYS[2])"),                                   \
+          "out>redis.call('hlen',KEYS[2])", "ARGV[10]"),                       \
     [RD_DROP_SEM] =                                                            \
     ENDS_SEM                                                                   \
     REST_SEM                                                                   \
-    "if freed and redis.call('exists',L)==1 then\n"                            \
+    "if freed then\n"                                                          \
+    "  if redis.call('exists',L)==1 then\n"                                    \
     NOW                                                                        \
-    LINE("s")                                                                  \
+    LINE_SEM                                                                   \
     CALL_SEM                                                                   \
-    "  call(v)\n"                                                              \
+    "    alone=not ears\n"                                                     \
+    "    call(v)\n"                                                            \
+    "  end\n"                                                                  \
+    END_SEM                                                                    \
     "end\n"                                                                    \
     "return k>0 and 1 or 0",                                                   \
     [RD_LEAVE_SEM] =                                                           \
     ENDS_SEM                                                                   \
     NOW                                                                        \
-    LINE("s")                                                                  \
+    REST_SEM                                                                   \
+    LINE_SEM                                                                   \
     CALL_SEM                                                                   \
     "forget(ARGV[1])\n"                                                        \
-    REST_SEM                                                                   \
-    "if redis.call('exists',L)==1 then call(tonumber(v) or 1e9) end\n"         \
+    "if redis.call('exists',L)==1 then\n"                                      \
+    "  alone=freed and not ears\n"                                             \
+    "  call(tonumber(v) or 1e9)\n"                                             \
+    "end\n"                                                                    \
+    "if freed then\n"                                                          \
+    END_SEM                                                                    \
+    "end\n"                                                                    \
     "return k>0 and 1 or 0",                                                   \
     [RD_RENEW_SEM] =                                                           \
     "local r,t={},redis.call('time')\n"                                        \
@@ -225,11 +254,12 @@
     "if redis.call('exists',KEYS[1])==1 then\n"                                \
     RECLAIM                                                                    \
     "  if back>0 then\n"                                                       \
-    LINE("s")                                                                  \
+    LINE_SEM                                                                   \
     CALL_SEM                                                                   \
     "    v=v+back\n"                                                           \
-    END_SEM                                                                    \
+    ANNOUNCE_SEM                                                               \
     "    call(v)\n"                                                            \
+    END_SEM                                                                    \
     "  end\n"                                                                  \
     "end\n"                                                                    \
     WAITERS                                                                    \
@@ -256,28 +286,28 @@
     "end\n"                                                                    \
     "for _,h in ipairs(holders) do h[2]=string.format('%.0f',h[2]) end\n"      \
     "return {'s',redis.call('get',KEYS[3]) or 0,\n"                            \
-    "  string.match(kind,'^%a (%d+)') or size,v,holders,waiters}",              \
+    "  string.match(kind,'^%a (%d+)') or size,v,holders,waiters}",             \
     [RD_BREAK_STRING] =                                                        \
     ENDS_SEM                                                                   \
     NOW                                                                        \
-    LINE("s")                                                                  \
-    CALL_SEM                                                                   \
     "local kind,ms=redis.call('get',KIND),math.floor(now/1000)\n"              \
+    LINE_SEM                                                                   \
+    CALL_SEM                                                                   \
     "if redis.call('exists',KEYS[1])==0 then return 0 end\n"                   \
     "if kind=='l' and redis.call('exists',Z)==0 then\n"                        \
     "  redis.call('del',KEYS[1],KIND)\n"                                       \
     "  redis.call('publish',ARGV[4],'0')\n"                                    \
     "  return 1\n"                                                             \
     "end\n"                                                                    \
-    "if not kind and redis.call('exists',Z)==0 then return " RD_TEXT(RD_OTHER) " end\n"           \
+    "if not kind and redis.call('exists',Z)==0 then return " RD_TEXT(RD_OTHER) " end\n"\
     RECLAIM                                                                    \
     "local out=redis.call('zcard',Z)\n"                                        \
     "local v=redis.call('incrby',KEYS[1],out)\n"                               \
     "redis.call('del',Z,KEYS[2])\n"                                            \
-    END_SEM                                                                    \
-    "if out==0 then return 0 end\n"                                            \
+    ANNOUNCE_SEM                                                               \
     "call(v)\n"                                                                \
-    "return 1"
+    END_SEM                                                                    \
+    "return out>0 and 1 or 0"
 
 /* clang-format on */
 #endif

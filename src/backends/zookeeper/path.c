@@ -167,7 +167,7 @@ static void take_component(struct sink *o, const char *s, size_t len)
 /* Of all that would read as this name, only one is its path. */
 static bool leads_to(const char *name, size_t len, bool top, const char *path)
 {
-    char text[ZK_PATH_MAX];
+    char text[ZK_PATH_MAX] = "";
     struct sink o = {.to = text, .cap = sizeof(text)};
 
     return len <= HF_NAME_MAX && !memchr(name, 0, len) &&

@@ -110,12 +110,6 @@ void zk_hand_close(struct zk_hand *h)
     free(h);
 }
 
-bool zk_hand_alive(struct zk_hand *h)
-{
-    turn(h, 0);
-    return !is_unrecoverable(h->zh);
-}
-
 zhandle_t *zk_hand_handle(struct zk_hand *h)
 {
     return h->zh;

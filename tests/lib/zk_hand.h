@@ -18,7 +18,6 @@ struct zk_hand;
 /* Connected, or NULL. */
 struct zk_hand *zk_hand_open(const char *hosts, int session_ms);
 void zk_hand_close(struct zk_hand *);
-bool zk_hand_alive(struct zk_hand *);
 zhandle_t *zk_hand_handle(struct zk_hand *);
 /* Watches that have fired, but for those of the session. */
 unsigned long zk_hand_events(const struct zk_hand *);

@@ -16,6 +16,7 @@
 
 #define STARTS 20 /* a port may be taken between looking and using it */
 #define SERVES_MS 60000
+#define ADMIN_MS 300000 /* nobody drives it between two questions */
 #define CLASSPATH                                                              \
     "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar"
 
@@ -298,17 +299,23 @@ bool zk_server_serves(const struct zk_server *s)
     return has_mode(s, "Mode: ");
 }
 
-struct zk_hand *zk_server_hand(struct zk_server *s)
+static bool reached(struct zk_server *s)
 {
     char host[32];
 
-    if (s->admin && !zk_hand_alive(s->admin))
-        zk_server_leave(s);
     snprintf(host, sizeof(host), "127.0.0.1:%d", s->port);
     if (!s->admin)
-        s->admin = zk_hand_open(host, 10000);
-    if (!s->admin) {
-        fprintf(stderr, "zookeeper at %s does not answer\n", host);
+        s->admin = zk_hand_open(host, ADMIN_MS);
+    if (s->admin && !zk_hand_sync(s->admin))
+        return true;
+    zk_server_leave(s);
+    return false;
+}
+
+struct zk_hand *zk_server_hand(struct zk_server *s)
+{
+    if (!WAIT_FOR(reached(s))) {
+        fprintf(stderr, "zookeeper at port %d does not answer\n", s->port);
         abort();
     }
     return s->admin;
@@ -343,10 +350,7 @@ static long count(struct zk_hand *h, const char *path, bool print)
 
 static long count_all(struct zk_server *s, bool print)
 {
-    struct zk_hand *h = zk_server_hand(s);
-
-    zk_hand_sync(h);
-    return count_children(h, "/", print);
+    return count_children(zk_server_hand(s), "/", print);
 }
 
 long zk_server_nodes(struct zk_server *s)

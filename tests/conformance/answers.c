@@ -43,12 +43,13 @@ static void open_client(struct subject *s, bool far, int64_t op_timeout_ms)
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
 
     if (!far) {
-        s->client = conf_open();
+        s->client = conf_open_long();
         return;
     }
     s->proxy = proxy_start(conf.port);
     assert_non_null(s->proxy);
     opt.op_timeout_ms = op_timeout_ms;
+    opt.ttl_ms = conf_long_ms();
     OK(hf_open(conf.url_at(proxy_port(s->proxy)), &opt, &s->client, E));
 }
 

@@ -94,9 +94,14 @@ hf_client *conf_open_ttl(int64_t ttl_ms)
     return conf_open_with(&opt);
 }
 
+int64_t conf_long_ms(void)
+{
+    return conf.session ? 200000 : 0;
+}
+
 hf_client *conf_open_long(void)
 {
-    return conf_open_ttl(conf.session ? 200000 : 0);
+    return conf_open_ttl(conf_long_ms());
 }
 
 const char *conf_url_with(const char *option)

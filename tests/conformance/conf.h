@@ -108,8 +108,10 @@ const char *conf_name(void);
 
 hf_client *conf_open(void);
 hf_client *conf_open_ttl(int64_t ttl_ms);
-/* Its session, where there is one, is longer than any lease of a test. */
+/* Its session, where there is one, is longer than any lease of a test; its
+ * TTL, 0 where the usual one will do. */
 hf_client *conf_open_long(void);
+int64_t conf_long_ms(void);
 hf_client *conf_open_with(const hf_client_options *);
 /* The URL with one more option: valid until the next call. */
 const char *conf_url_with(const char *option);

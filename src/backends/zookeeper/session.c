@@ -339,8 +339,9 @@ static void process(struct zk *z)
         if (!events || zookeeper_process(z->zh, events) != ZOK)
             break;
         note_state(z);
-        /* Nothing is expected: what comes nevertheless will be seen. */
-        if (z->up && !z->calls_len)
+        /* Nothing is expected: what comes nevertheless will be seen. And what
+         * a new connection waits for next is the library's to say. */
+        if (!z->up || !z->calls_len)
             break;
     }
     note_state(z);

@@ -250,6 +250,7 @@ static void test_place_sees_other_kinds(void **state)
         char *reads[] = {"__READ__0000000002", want[i].other};
         char *writes[] = {"__WRIT__0000000002", want[i].other};
         char *alone[] = {"lock", want[i].other};
+        char *holds[] = {"_h_" UUID, "lock", want[i].other};
 
         assert_int_equal(PLACE(child, child[0], ZK_RULE_MUTEX).mismatch !=
                              ZK_NOBODY,
@@ -261,6 +262,9 @@ static void test_place_sees_other_kinds(void **state)
                              ZK_NOBODY,
                          want[i].read);
         assert_int_equal(PLACE(alone, NULL, ZK_RULE_UNFAIR).mismatch !=
+                             ZK_NOBODY,
+                         want[i].unfair);
+        assert_int_equal(PLACE(holds, holds[0], ZK_RULE_UNFAIR).mismatch !=
                              ZK_NOBODY,
                          want[i].unfair);
     }

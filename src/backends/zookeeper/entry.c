@@ -264,11 +264,12 @@ static void note(size_t *which, size_t i)
         *which = i;
 }
 
-/* Is e before mine? All are before who has no place yet. */
+/* Is e before mine? All are before who has no place (yet). */
 static bool is_before(const struct zk_entry *e, const struct zk_entry *mine,
-                      bool *tied)
+                      enum zk_rule rule, bool *tied)
 {
-    int order = mine->name ? hf__zk_entry_order(e, mine) : -1;
+    bool placed = mine->name && rule != ZK_RULE_UNFAIR;
+    int order = placed ? hf__zk_entry_order(e, mine) : -1;
 
     *tied = order == 0;
     return order <= 0;
@@ -299,9 +300,10 @@ void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
         effect = effect_of(e.form, rule);
         if (effect == CLASHES)
             note(&p->mismatch, i);
-        if (effect == FREE || effect == CLASHES || !is_before(&e, mine, &tied))
+        if (effect == FREE || effect == CLASHES ||
+            !is_before(&e, mine, rule, &tied))
             continue;
-        if (tied && rule != ZK_RULE_UNFAIR)
+        if (tied)
             note(&p->tied, i);
         if (effect == DIFFERS) {
             note(&p->mismatch, i);

@@ -307,6 +307,64 @@ static void test_answers_end_with_the_client(void)
     }
 }
 
+/* Another thread dispatches, while this one asks and gives up. */
+struct dispatcher {
+    struct conf_thread t;
+    hf_client *client;
+    uint32_t stop, called, done; /* atomic */
+    int odd;                     /* a result that cannot be */
+};
+
+static void dispatch_on(void *arg)
+{
+    struct dispatcher *d = arg;
+
+    while (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE))
+        hf_client_dispatch(d->client);
+}
+
+static void count(void *arg, hf_latch *latch, int result)
+{
+    struct dispatcher *d = arg;
+
+    (void)latch;
+    if (result == 0)
+        __atomic_add_fetch(&d->done, 1, __ATOMIC_RELAXED);
+    else if (result != HF_EUNKNOWN)
+        d->odd = result;
+    __atomic_add_fetch(&d->called, 1, __ATOMIC_RELEASE);
+}
+
+static void test_answers_given_up_as_they_come(void)
+{
+    enum { ROUNDS = 400 };
+    struct dispatcher d = {.client = conf_open()};
+    hf_latch *latch;
+    uint64_t left;
+
+    OK(hf_latch_new(d.client, conf_name(), HF_CSTRING, &latch, E));
+    OK(hf_latch_set(latch, ROUNDS + 1, E));
+    conf_thread_start(&d.t, dispatch_on, &d);
+    for (uint32_t i = 1; i <= ROUNDS; i++) {
+        OK(hf_latch_down_async(latch, NULL, count, &d, E));
+        for (uint32_t turn = 0; turn < i % 8 * 200; turn++)
+            __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        if (i % 8)
+            OK(hf_latch_cancel(latch));
+        COMES(__atomic_load_n(&d.called, __ATOMIC_ACQUIRE) == i);
+    }
+    __atomic_store_n(&d.stop, 1, __ATOMIC_RELEASE);
+    conf_thread_join(&d.t);
+    OK(d.odd);
+    /* What was sent has come before this. */
+    OK(hf_latch_get(latch, &left, E));
+    assert_int_equal(left, 1);
+    assert_true(d.done >= ROUNDS / 8);
+    OK(hf_latch_down(latch, NULL, E));
+    OK(hf_latch_free(latch));
+    OK(hf_close(d.client));
+}
+
 /* ---- far ---------------------------------------------------------------- */
 
 static void test_answers_that_do_not_come(void)
@@ -588,6 +646,7 @@ const struct conf_case conf_answers[] = {
     CONF_CASE(test_answers_async_known_at_once, 0),
     CONF_CASE(test_answers_async_of_a_latch_known_at_once, CONF_LATCH),
     CONF_CASE(test_answers_end_with_the_client, 0),
+    CONF_CASE(test_answers_given_up_as_they_come, CONF_LATCH),
     CONF_CASE(test_answers_that_do_not_come, CONF_FAR),
     CONF_CASE(test_answers_given_up, CONF_FAR),
     CONF_CASE(test_answers_to_a_release_given_up, CONF_FAR | CONF_LEASE),

@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+#define SEQUENCE_LATE (INT32_MAX - (1 << 27))
+
 static zk_done_fn listed;
 
 static enum zk_rule rule_of(const struct zk_line *line)
@@ -110,6 +112,21 @@ static void wait_for(struct zk_line *line, const char *child, bool second)
     hf__zk_finish(z, line->ask, rc ? rc : hf__zk_queued(line, line->ask));
 }
 
+/* At its end the server gives the same number to all, and who came first is
+ * not to be seen. It begins anew when nobody has used the lock for a while. */
+static void mind_sequence(struct zk_line *line, int64_t seq)
+{
+    struct zk *z = line->z;
+
+    if (seq < SEQUENCE_LATE || z->warned)
+        return;
+    z->warned = true;
+    z->core->log(z->client,
+                 "zookeeper: %.100s: the sequence is at %lld and ends at %d; "
+                 "let the lock rest for a minute",
+                 line->path, (long long)seq, INT32_MAX);
+}
+
 static void judge(struct zk_line *line, struct zk_node *node,
                   const struct String_vector *children)
 {
@@ -118,6 +135,7 @@ static void judge(struct zk_line *line, struct zk_node *node,
     struct zk_place place;
 
     hf__zk_entry_parse(hf__zk_node_name(node), &mine);
+    mind_sequence(line, mine.seq);
     hf__zk_place(children->data, NULL, (size_t)children->count, &mine, rule,
                  &place);
     if (!place.here) {

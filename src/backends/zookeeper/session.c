@@ -278,6 +278,8 @@ static void went_down(struct zk *z)
 /* Ephemeral nodes are gone, and with them all that we held or waited for. */
 static void lose(struct zk *z, hf__time now)
 {
+    bool refused = zoo_state(z->zh) == ZOO_AUTH_FAILED_STATE;
+
     z->core->log(z->client, "zookeeper: session 0x%llx has ended",
                  (unsigned long long)z->session_id);
     if (z->up)
@@ -288,7 +290,10 @@ static void lose(struct zk *z, hf__time now)
     hf__zk_watches_lost(z);
     hf__zk_ears_fini(z);
     hf__zk_nodes_lost(z);
-    want_fresh(z, now);
+    if (refused)
+        z->timer = now + RETRY_MS * HF__MS; /* it may be so again */
+    else
+        want_fresh(z, now);
 }
 
 static void note_state(struct zk *z)

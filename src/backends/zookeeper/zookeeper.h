@@ -21,8 +21,7 @@
  * mutex and the read-write lock, herd.c the unfair mutex; rwlock.c downgrade;
  * stranger.c children of no known form; renew.c renewals; semaphore.c, latch.c;
  * query.c, look.c, names.c, put.c what is asked about names; ear.c holders that
- * listen; path.c names, entry.c children: both pure; error.c what the library's
- * codes mean.
+ * listen; path.c names, entry.c children: both pure.
  */
 #ifndef HF_ZOOKEEPER_H
 #define HF_ZOOKEEPER_H
@@ -211,6 +210,7 @@ struct zk {
     bool opened;      /* it was up once */
     bool closing;     /* callbacks touch nothing */
     bool moving;      /* within advance() */
+    bool warned;      /* of a sequence that nears its end */
     int open_code;    /* why it never was */
     int fd;           /* as it is watched; -1 */
     int interest;

@@ -322,7 +322,6 @@ static int take_turn(struct zk_line *line, bool parents)
         p->turn = add(line, ZK_LOCKS, ZK_FORM_LOCK);
     if (!p->turn)
         return HF_ENOMEM;
-    p->turn->parents = parents;
     p->first = false;
     rc = hf__zk_node_create(p->turn, parents);
     return rc ? rc : look(line);
@@ -503,7 +502,7 @@ static int turn_missing(struct zk_line *line)
     if (p->turn->state == ZK_NODE_UNSURE)
         return look(line);
     if (p->turn->state != ZK_NODE_GONE || why == ZOK ||
-        (why == ZNONODE && !p->turn->parents))
+        (why == ZNONODE && hf__zk_parents_again(p->turn)))
         return take_turn(line, why == ZNONODE);
     if (why == ZNONODE && z->parents_refused)
         why = z->parents_refused;

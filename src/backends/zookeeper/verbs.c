@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define PARENTS_MAX 100 /* who sweeps faster than that is no sweeper */
+
 static const struct zk_kind *kind_of(const struct hf__remote *remote)
 {
     switch (remote->kind) {
@@ -160,6 +162,16 @@ void hf__zk_enter_again(struct zk_line *line, bool parents, zk_done_fn *listed)
         hf__zk_finish(line->z, line->ask, rc);
 }
 
+/* A parent without children may be swept between its creation and the next. */
+bool hf__zk_parents_again(struct zk_node *node)
+{
+    if (node->parents == PARENTS_MAX ||
+        (node->parents && node->z->parents_refused))
+        return false;
+    node->parents++;
+    return true;
+}
+
 void hf__zk_not_created(struct zk_line *line, zk_done_fn *listed)
 {
     struct zk *z = line->z;
@@ -168,8 +180,7 @@ void hf__zk_not_created(struct zk_line *line, zk_done_fn *listed)
 
     if (why == ZOK) {
         hf__zk_enter_again(line, false, listed);
-    } else if (why == ZNONODE && !node->parents) {
-        node->parents = true;
+    } else if (why == ZNONODE && hf__zk_parents_again(node)) {
         hf__zk_enter_again(line, true, listed);
     } else {
         if (why == ZNONODE && z->parents_refused)

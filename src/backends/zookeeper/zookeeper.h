@@ -136,18 +136,18 @@ struct zk_node {
     uint32_t calls; /* under way, with this owner */
     uint32_t lists; /* of these: only the last one counts */
     zk_done_fn *listed;
-    int refusal;   /* GONE: why it was not created; ZOK: it was taken away */
-    uint8_t state; /* enum zk_node_state */
-    uint8_t form;  /* enum zk_form */
-    bool numbered; /* by us: its name is whole, not a sequence's */
-    bool taken;    /* by somebody else: it was not there to be deleted */
-    bool unsure;   /* an answer to its deletion was lost */
-    bool swept;    /* its siblings were, of what a semaphore has left */
-    bool held;     /* its line's ask was granted by it */
-    bool parents;  /* they were missing, and are made */
-    bool lowered;  /* sent from write to read, and not answered yet: it may be
-                      under either name */
-    bool second;   /* of a mutex: just one was before it, and it watches that */
+    int refusal;     /* GONE: why it was not created; ZOK: it was taken away */
+    uint8_t state;   /* enum zk_node_state */
+    uint8_t form;    /* enum zk_form */
+    bool numbered;   /* by us: its name is whole, not a sequence's */
+    bool taken;      /* by somebody else: it was not there to be deleted */
+    bool unsure;     /* an answer to its deletion was lost */
+    bool swept;      /* its siblings were, of what a semaphore has left */
+    bool held;       /* its line's ask was granted by it */
+    uint8_t parents; /* how often they were missing, and were made */
+    bool lowered;    /* sent from write to read, and not answered yet: it may be
+                        under either name */
+    bool second; /* of a mutex: just one was before it, and it watches that */
     uint16_t dir_len;  /* of the path: the lock's node */
     uint16_t stem_len; /* of the path, without the sequence */
     char path[];       /* CREATING, UNSURE: without the sequence */
@@ -339,6 +339,9 @@ void hf__zk_finish(struct zk *, struct hf__req *, int result);
 void hf__zk_refuse(struct zk_line *, int result);
 /* The line's node is not there (any more, or yet): created and listed. */
 void hf__zk_enter_again(struct zk_line *, bool parents, zk_done_fn *listed);
+/* Its parents, which the server sweeps when they are empty, are missing: they
+ * are to be made once more. */
+bool hf__zk_parents_again(struct zk_node *);
 /* The same for one that is GONE, unless it was refused for good. */
 void hf__zk_not_created(struct zk_line *, zk_done_fn *listed);
 /* Nothing shall ring for it any more. */

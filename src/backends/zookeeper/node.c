@@ -133,7 +133,7 @@ static void on_delete(struct zk *z, void *owner, int rc,
     (void)reply;
     node->calls--;
     node->state = rc == ZOK || rc == ZNONODE ? ZK_NODE_GONE : ZK_NODE_THERE;
-    node->taken = rc == ZNONODE && !node->unsure;
+    node->taken = rc == ZNONODE && !node->unsure && !node->lowered;
     node->unsure = node->unsure || hf__zk_lost(rc);
     if (node->state == ZK_NODE_THERE && !hf__zk_lost(rc) && let_go) {
         node->let_go = NULL; /* it will be asked for again */

@@ -174,16 +174,17 @@ static int lower(struct zk *z, struct hf__batch *b, size_t i)
     return rc;
 }
 
-static int begin(struct zk *z, struct zk_chunk *c)
+static void begin(struct zk *z, struct zk_chunk *c)
 {
     struct hf__batch *b = c->batch;
     int rc = check_all(z, c);
 
-    if (rc)
-        chunk_free(z, c);
-    else
+    if (!rc) {
         b->req.token++;
-    return rc;
+        return;
+    }
+    settle(z, c, rc);
+    chunk_free(z, c);
 }
 
 /* Sends from item i on; where the next chunk begins. */
@@ -191,16 +192,21 @@ static size_t send_some(struct zk *z, struct hf__batch *b, size_t i)
 {
     struct zk_chunk *c = chunk_new(z, b);
     size_t size = 0;
+    int rc;
 
+    for (; !c && i < b->len; i++)
+        b->item[i].result = HF_ENOMEM;
     if (!c)
-        return b->len; /* the rest stays unknown */
+        return i;
     for (; i < b->len && c->len < CHUNK_LEN && size < CHUNK_SIZE; i++) {
         struct zk_node *node = node_of(&b->item[i]);
 
         if (!node) {
             b->item[i].result = HF_ENOTOWNER;
         } else if (node->lowered) {
-            lower(z, b, i);
+            rc = lower(z, b, i);
+            if (rc)
+                b->item[i].result = (int16_t)rc;
         } else {
             c->item[c->len++] = i;
             size += strlen(node->path) + 16;

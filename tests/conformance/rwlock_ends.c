@@ -200,6 +200,7 @@ static void test_rwlock_async(void)
     take_async(g.l[2], HF_WRITE, &write);
     OK(hf_lock_release(g.l[0], E));
     assert_false(conf_called(g.c[2], &write));
+    two = (struct conf_call){0};
     OK(hf_lock_release_async(g.l[1], conf_note, &two, E));
     COMES(conf_called(g.c[1], &two) && conf_called(g.c[2], &write));
     OK(write.result);

@@ -41,7 +41,7 @@
 #define RD_LOOK_FIRST 4
 #define RD_LOOK_MS 1900
 #define RD_LOOK_JITTER 6 /* a sixth */
-#define RD_LOOK_EACH_MS 480
+#define RD_LOOK_EACH_MS 300
 #define RD_LOOK_MAX_MS 50000
 #define RD_EXPIRY_SLACK_MS 2
 #define RD_EXPIRY_EACH_MS 2

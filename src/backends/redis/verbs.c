@@ -146,8 +146,9 @@ static bool read_place(const struct rd_node *reply, struct place *p)
            hf__rd_int(hf__rd_at(reply, 5), &p->near);
 }
 
-/* ms until the safety look: see redis.h. Those behind at random: so they never
- * come together, even if they came together, and some come soon. */
+/* ms until the safety look: see redis.h. Those behind at random, from now on:
+ * so they never come together, even if they came together, and of those who
+ * have just come some come soon. */
 static int64_t safety_look(struct redis *r, const struct place *p)
 {
     int64_t most =
@@ -155,7 +156,7 @@ static int64_t safety_look(struct redis *r, const struct place *p)
 
     if (p->near || most == RD_LOOK_MS)
         return RD_LOOK_MS - hf__rd_jitter(r, RD_LOOK_MS / RD_LOOK_JITTER);
-    return RD_LOOK_MS + hf__rd_jitter(r, (uint32_t)(most - RD_LOOK_MS));
+    return 1 + hf__rd_jitter(r, (uint32_t)most);
 }
 
 /* Where we are not told (a foreign holder in the string dialect publishes

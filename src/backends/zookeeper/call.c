@@ -229,7 +229,7 @@ static void on_parent(struct zk *z, void *owner, int rc,
 {
     (void)owner;
     (void)reply;
-    if (rc != ZOK && rc != ZNODEEXISTS)
+    if (rc != ZOK && rc != ZNODEEXISTS && rc != ZNONODE)
         z->parents_refused = rc;
 }
 

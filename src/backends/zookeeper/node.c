@@ -53,6 +53,7 @@ static void destroy(struct zk_node *node)
 {
     struct zk *z = node->z;
 
+    hf__zk_ties_forget(z, node);
     hf__zk_ear_close(node);
     if (node->prev)
         node->prev->next = node->next;

@@ -127,20 +127,37 @@ static void mind_sequence(struct zk_line *line, int64_t seq)
                  line->path, (long long)seq, INT32_MAX);
 }
 
+static void look_around(struct zk_node *node,
+                        const struct String_vector *children, enum zk_rule rule,
+                        struct zk_place *place)
+{
+    struct zk *z = node->z;
+    int64_t *czxid = hf__zk_ties_known(node, children);
+    struct zk_entry mine;
+
+    hf__zk_entry_parse(hf__zk_node_name(node), &mine);
+    mine.czxid = node->czxid;
+    mind_sequence(node->line, mine.seq);
+    hf__zk_place(children->data, czxid, (size_t)children->count, &mine, rule,
+                 place);
+    z->core->free(z->client, czxid);
+}
+
 static void judge(struct zk_line *line, struct zk_node *node,
                   const struct String_vector *children)
 {
     enum zk_rule rule = rule_of(line);
-    struct zk_entry mine;
     struct zk_place place;
+    int rc;
 
-    hf__zk_entry_parse(hf__zk_node_name(node), &mine);
-    mind_sequence(line, mine.seq);
-    hf__zk_place(children->data, NULL, (size_t)children->count, &mine, rule,
-                 &place);
+    look_around(node, children, rule, &place);
     if (!place.here) {
         node->refusal = ZOK;
         hf__zk_enter_again(line, false, listed);
+    } else if (place.tied != ZK_NOBODY) {
+        rc = hf__zk_ties_ask(node, children, listed);
+        if (rc)
+            hf__zk_finish(line->z, line->ask, rc);
     } else if (hf__zk_strangers(line, children, listed)) {
         return;
     } else if (place.mismatch != ZK_NOBODY) {

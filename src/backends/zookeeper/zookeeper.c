@@ -16,6 +16,7 @@
 static void free_all(struct zk *z)
 {
     hf__zk_watches_fini(z);
+    hf__zk_ties_forget(z, NULL);
     hf__zk_nodes_fini(z);
     hf__zk_renew_fini(z);
     hf__zk_queries_fini(z);

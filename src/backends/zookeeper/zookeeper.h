@@ -19,9 +19,10 @@
  * expiry; call.c requests and completions; node.c entries, and the garbage
  * they become; watch.c watches; verbs.c what the core asks; queue.c the fair
  * mutex and the read-write lock, herd.c the unfair mutex; rwlock.c downgrade;
- * stranger.c children of no known form; renew.c renewals; semaphore.c, latch.c;
- * query.c, look.c, names.c, put.c what is asked about names; ear.c holders that
- * listen; path.c names, entry.c children: both pure.
+ * stranger.c children of no known form; tie.c those of one number; renew.c
+ * renewals; semaphore.c, latch.c; query.c, look.c, names.c, put.c what is asked
+ * about names; ear.c holders that listen; path.c names, entry.c children: both
+ * pure.
  */
 #ifndef HF_ZOOKEEPER_H
 #define HF_ZOOKEEPER_H
@@ -42,6 +43,7 @@ struct zk_line;
 struct zk_node;
 struct zk_query;
 struct zk_stranger;
+struct zk_tie;
 struct zk_watch;
 
 /* ---- call.c ----------------------------------------------------------- */
@@ -238,6 +240,7 @@ struct zk {
     struct zk_ear *ears;
     uint64_t holders; /* of unfair mutexes, so far: each has its own name */
     struct zk_stranger *strangers; /* asked for */
+    struct zk_tie *ties;
     /* Requests of latches: the last that was sent, and before this session. */
     uint64_t latch_last, latch_before;
     int64_t latch_session;
@@ -359,6 +362,17 @@ int hf__zk_queued(struct zk_line *, struct hf__req *);
 bool hf__zk_strangers(struct zk_line *, const struct String_vector *children,
                       zk_done_fn *listed);
 void hf__zk_strangers_fini(struct zk *);
+
+/* ---- tie.c ------------------------------------------------------------ */
+
+/* Asks for all with the node's own sequence, and lists again. */
+int hf__zk_ties_ask(struct zk_node *, const struct String_vector *children,
+                    zk_done_fn *listed);
+/* What is known of the children, 0 for the others; NULL: nothing. To be
+ * freed. */
+int64_t *hf__zk_ties_known(const struct zk_node *,
+                           const struct String_vector *children);
+void hf__zk_ties_forget(struct zk *, const struct zk_node *);
 
 /* ---- rwlock.c, renew.c, query.c ----------------------------------------- */
 

@@ -309,6 +309,39 @@ static void test_deeper_names_are_other_locks(void **state)
     world_is_clean(w);
 }
 
+#define ENTRY(n)                                                               \
+    NODE "/_c_00000000-0000-4000-8000-00000000000" n "-lock-000000000"
+
+/* Where the server's numbers end, all get the same: who came first goes first.
+ * (By hand, a number that is about to be given.) */
+static void test_one_number_is_ordered_by_creation(void **state)
+{
+    struct world *w = *state;
+    struct zk_hand *h = zk_server_hand(w->server);
+    hf_lock *a = world_near(w), *b = world_near(w);
+    struct taker *t;
+
+    assert_int_equal(
+        zk_hand_create(h, NODE, NULL, ZOO_CONTAINER, NULL, 0, NULL), 0);
+    assert_int_equal(
+        zk_hand_create(h, ENTRY("1") "1", NULL, ZOO_EPHEMERAL, NULL, 0, NULL),
+        0);
+    assert_int_equal(hf_lock_try(a, &w->err), HF_EBUSY); /* is 1, too */
+    assert_int_equal(
+        zk_hand_create(h, ENTRY("2") "2", NULL, ZOO_EPHEMERAL, NULL, 0, NULL),
+        0);
+    t = taker_start(w, b, WAIT_LONG_MS); /* is 3 */
+    world_has_entries(w, 3);
+    assert_int_equal(
+        zk_hand_create(h, ENTRY("3") "3", NULL, ZOO_EPHEMERAL, NULL, 0, NULL),
+        0);
+    assert_int_equal(zk_hand_delete(h, ENTRY("2") "2"), 0);
+    assert_int_equal(zk_hand_delete(h, ENTRY("1") "1"), 0);
+    taker_gets_it(t, 3000);
+    assert_int_equal(zk_hand_delete(h, ENTRY("3") "3"), 0);
+    world_is_clean(w);
+}
+
 int run_server_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
@@ -327,6 +360,7 @@ int run_server_faults(void)
         T(test_parent_swept_all_the_time),
         T(test_stranger_is_named),
         T(test_deeper_names_are_other_locks),
+        T(test_one_number_is_ordered_by_creation),
     };
 
     return cmocka_run_group_tests_name("zookeeper: the server", tests,

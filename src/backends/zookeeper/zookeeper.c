@@ -43,8 +43,25 @@ static int parse_dialect(struct zk *z, const struct hf__config *config)
                         dialect);
 }
 
+/* So that the clients spread over the servers. (The library would do it, but
+ * seeds the program's random(3) for it.) */
+static int shuffle(struct zk *z, uint8_t order[], size_t len)
+{
+    uint8_t chance[16];
+    int rc = z->core->random(chance, sizeof(chance));
+
+    for (size_t i = 0; i < len; i++) {
+        size_t other = chance[i] % (i + 1);
+
+        order[i] = order[other];
+        order[other] = (uint8_t)i;
+    }
+    return rc ? z->core->why(z->client, rc, "getrandom failed") : 0;
+}
+
 static int parse_hosts(struct zk *z, const struct hf__url *url)
 {
+    uint8_t order[16];
     size_t size = 1, len = 0;
 
     if (!url->hosts_len || !url->hosts[0].name[0])
@@ -56,8 +73,10 @@ static int parse_hosts(struct zk *z, const struct hf__url *url)
     z->hosts = z->core->alloc(z->client, size);
     if (!z->hosts)
         return HF_ENOMEM;
+    if (shuffle(z, order, url->hosts_len) != 0)
+        return HF_EBACKEND;
     for (size_t i = 0; i < url->hosts_len; i++) {
-        const struct hf__host *h = &url->hosts[i];
+        const struct hf__host *h = &url->hosts[order[i]];
 
         len +=
             (size_t)snprintf(z->hosts + len, size - len,

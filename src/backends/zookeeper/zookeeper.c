@@ -69,7 +69,7 @@ static int parse_hosts(struct zk *z, const struct hf__url *url)
                             "hosts would be right, as in "
                             "zk://host1:2181,host2:2181/path");
     for (size_t i = 0; i < url->hosts_len; i++)
-        size += strlen(url->hosts[i].name) + sizeof("[]:65535,");
+        size += strlen(url->hosts[i].name) + sizeof(":65535,");
     z->hosts = z->core->alloc(z->client, size);
     if (!z->hosts)
         return HF_ENOMEM;
@@ -78,9 +78,10 @@ static int parse_hosts(struct zk *z, const struct hf__url *url)
     for (size_t i = 0; i < url->hosts_len; i++) {
         const struct hf__host *h = &url->hosts[order[i]];
 
+        /* It takes what is behind the last colon for the port, and wants no
+         * brackets. */
         len +=
-            (size_t)snprintf(z->hosts + len, size - len,
-                             strchr(h->name, ':') ? "%s[%s]:%u" : "%s%s:%u",
+            (size_t)snprintf(z->hosts + len, size - len, "%s%s:%u",
                              i ? "," : "", h->name, h->port ? h->port : PORT);
     }
     return 0;

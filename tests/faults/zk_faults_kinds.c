@@ -119,6 +119,27 @@ static void test_semaphore_answer_swallowed(void **state)
     world_is_clean(w);
 }
 
+/* kazoo's semaphore has other nodes: beside ours, both would count to n. */
+static void test_kazoo_has_no_semaphore(void **state)
+{
+    struct world *w = *state;
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+    hf_client *c;
+    char url[128];
+
+    snprintf(url, sizeof(url), "%s?dialect=kazoo", w->server->url);
+    assert_int_equal(hf_open(url, NULL, &c, &w->err), 0);
+    assert_int_equal(hf_client_caps(c, HF_SEMAPHORE), 0);
+    opt.kind = HF_SEMAPHORE;
+    opt.permits = 2;
+    assert_int_equal(hf_lock_new(c, "n", 1, &opt, &lock, &w->err), HF_ENOTSUP);
+    opt = (hf_lock_options)HF_LOCK_OPTIONS_INIT;
+    assert_int_equal(hf_lock_new(c, "n", 1, &opt, &lock, &w->err), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
 /* ---- latch -----------------------------------------------------------------
  */
 
@@ -437,6 +458,7 @@ int run_kinds_faults(void)
         T(test_semaphore_has_curators_layout),
         T(test_semaphore_beside_curators_leases),
         T(test_semaphore_answer_swallowed),
+        T(test_kazoo_has_no_semaphore),
         T(test_latch_leaves_no_marks),
         T(test_latch_answer_swallowed_counts_once),
         T(test_latch_session_lost_is_unknown),

@@ -3,7 +3,7 @@
  *
  *   zk://host[:2181][,host...][/path]
  *   dialect=curator (default: Curator's recipes)
- *   dialect=kazoo   (kazoo's names)
+ *   dialect=kazoo   (kazoo's names; no semaphore)
  */
 #include "zookeeper.h"
 
@@ -36,6 +36,8 @@ static int parse_dialect(struct zk *z, const struct hf__config *config)
     const char *dialect = z->core->option(config->url, "dialect");
 
     z->kazoo = dialect && strcmp(dialect, "kazoo") == 0;
+    if (z->kazoo) /* its own would not be counted with ours */
+        config->caps[HF_SEMAPHORE] = 0;
     if (!dialect || z->kazoo || strcmp(dialect, "curator") == 0)
         return 0;
     return z->core->why(z->client, HF_EINVAL,

@@ -26,6 +26,7 @@
 #define TOUCHES 8        /* the last of them span two half ticks */
 #define DOUBT_PART 20    /* less than that is left: not a good beginning */
 #define TOUCH_PART 4     /* a sign of life, at least */
+#define NUDGE (200 * HF__MS)
 
 /* ---- the library's words ------------------------------------------------ */
 
@@ -205,6 +206,7 @@ static hf__time known(const struct zk *z, hf__time sent_at)
 
 void hf__zk_session_heard(struct zk *z, hf__time sent_at, bool by_leader)
 {
+    z->nudged = false;
     if (by_leader && sent_at > z->proved) {
         z->proved = sent_at;
         z->good_until = known(z, sent_at) + part(z, 1);
@@ -401,10 +403,24 @@ static hf__time beat_at(const struct zk *z)
                                               : HF__NEVER;
 }
 
-/* The library would ping, but does not tell when. */
+/* The library would ping, but does not tell when. And a follower of 3.8 may
+ * fall asleep over a commit that it has received, if nobody asks it anything
+ * else: one question more wakes it. */
 static hf__time touch_at(const struct zk *z)
 {
-    return z->up ? z->sent + part(z, TOUCH_PART) : HF__NEVER;
+    hf__time at = z->sent + part(z, TOUCH_PART);
+
+    if (!z->up)
+        return HF__NEVER;
+    if (z->calls_len && !z->nudged && z->sent + NUDGE < at)
+        at = z->sent + NUDGE;
+    return at;
+}
+
+static void touch(struct zk *z)
+{
+    z->nudged = true;
+    hf__zk_exists(z, z->nowhere, NULL, NULL);
 }
 
 static void on_beat(struct zk *z, void *owner, int rc,
@@ -463,7 +479,7 @@ static void move(struct zk *z, hf__time now)
     if (now >= beat_at(z))
         hf__zk_beat(z);
     if (now >= touch_at(z))
-        hf__zk_exists(z, z->nowhere, NULL, NULL);
+        touch(z);
 }
 
 void hf__zk_session_move(struct zk *z, hf__time now)

@@ -17,21 +17,29 @@ static redisContext *listen_to(struct world *w, const char *channel)
     return ear;
 }
 
-/* One of ours that waits for it and has just looked. */
+static long long server_ms(struct world *w)
+{
+    redisReply *reply = redis_server_ask(&w->server, "TIME");
+    long long ms = atoll(reply->element[0]->str) * 1000 +
+                   atoll(reply->element[1]->str) / 1000;
+
+    freeReplyObject(reply);
+    return ms;
+}
+
+/* One of ours that waits for it and has looked a second ago. */
 static void ghost_waits(struct world *w, const struct side *s)
 {
-    redisReply *now = redis_server_ask(&w->server, "TIME");
     bool is_rw = s->kind == HF_RWLOCK;
     char about[96], want[16];
 
     snprintf(want, sizeof(want), "%u", s->permits);
-    snprintf(about, sizeof(about), "9999999999999 %s000 1 0 %s 30000 %d 1",
-             now->element[0]->str,
+    snprintf(about, sizeof(about), "9999999999999 %lld 1 0 %s 30000 %d 1",
+             server_ms(w) - 1000,
              !is_rw               ? want
              : s->mode == HF_READ ? "r"
                                   : "w",
              is_rw ? 0 : SIZE);
-    freeReplyObject(now);
     redis_server_do(&w->server, "RPUSH " LINE " " GHOST ":1");
     redis_server_do(&w->server, "HSET " PARTY " " GHOST ":1 %s", about);
 }
@@ -55,6 +63,20 @@ static bool is_held(struct world *w, const struct side *s)
                : redis_server_do(&w->server, "HLEN n") == 2;
 }
 
+/* How long, if nobody renews it. */
+static long long left_ms(struct world *w, const struct side *s)
+{
+    redisReply *due;
+    long long ms;
+
+    if (s->kind == HF_RWLOCK)
+        return redis_server_do(&w->server, "PTTL n");
+    due = redis_server_ask(&w->server, "ZSCORE {n}:timeout " GHOST ":1:1");
+    ms = atoll(due->str) - server_ms(w);
+    freeReplyObject(due);
+    return ms;
+}
+
 static void forget_ghost(struct world *w)
 {
     redis_server_do(&w->server, "DEL n {n}:timeout holdfast:kind:{n} "
@@ -73,6 +95,7 @@ static void handed(struct world *w, const struct side *s)
     assert_int_equal(hf_lock_release(a, NULL), 0);
     assert_true(token_told(ear) > 0);
     assert_true(is_held(w, s));
+    assert_true(left_ms(w, s) <= 29000); /* from its look */
     assert_int_equal(redis_server_do(&w->server, "EXISTS " LINE), 0);
     assert_int_equal(take_other(a, s, 0, NULL), HF_EBUSY);
     redisFree(ear);

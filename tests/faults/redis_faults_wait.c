@@ -151,7 +151,7 @@ static void test_told_fair_one_that_does_not_come(void **state)
 }
 
 /* One that has just come gets it in the same script, also if it came too far
- * behind to look often. */
+ * behind to look often. Its lease counts from then. */
 static void handed_over(struct world *w, enum hf_fairness fair)
 {
     hf_lock *a = world_lock(w, w->server.url, 30000, 5000, fair);
@@ -162,8 +162,8 @@ static void handed_over(struct world *w, enum hf_fairness fair)
     assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
     ghosts_wait(w, 1, fair == HF_FAIR ? 0 : 1);
     ghosts_wait_fair(w, 1, fair == HF_FAIR ? 1 : 0);
-    snprintf(alive, sizeof(alive), "9999999999999 %lld %s30000 1", server_ms(w),
-             fair == HF_FAIR ? "1 " : "");
+    snprintf(alive, sizeof(alive), "9999999999999 %lld %s30000 1",
+             server_ms(w) - 1000, fair == HF_FAIR ? "1 " : "");
     redis_server_do(&w->server, "HSET %s " GHOST ":1 %s",
                     fair == HF_FAIR ? SEEN : CROWD, alive);
     assert_int_equal(hf_lock_release(a, NULL), 0);
@@ -171,6 +171,7 @@ static void handed_over(struct world *w, enum hf_fairness fair)
     assert_true(atoll(reply->element[2]->str + strlen("u1 ")) > 0);
     freeReplyObject(reply);
     assert_int_equal(redis_server_do(&w->server, "HEXISTS n " GHOST ":1"), 1);
+    assert_true(redis_server_do(&w->server, "PTTL n") <= 29000);
     redis_server_do(&w->server, "DEL n holdfast:info:{n}");
     redisFree(ear);
     world_is_clean(w);

@@ -21,7 +21,8 @@
  * "Yours already" saves a round trip of each hand-over: the lock goes over in
  * the script of the release, and the message is the answer to the question by
  * which its new holder came into the queue, or last looked. Its lease counts
- * from there.
+ * from there, here too: if it has died since it keeps it no longer than if it
+ * had held it then.
  *
  *   TAKE       KEYS lock info waiters token crowd
  *   TAKE_FAIR  KEYS lock info token queue timeout seen
@@ -91,7 +92,7 @@
     MINT GIVE(kind, lock, "ARGV[1]", "ARGV[2]", "ARGV[5]", "ARGV[4]")          \
     "return {2,now,n}\n"
 #define GIVE_TO_W(kind, lock)                                                  \
-    GIVE(kind, lock, "w", "hand", "about", "math.max(86400000,10*hand)")
+    GIVE(kind, lock, "w", LEFT_OF_HAND, "about", KEEP_OF_HAND)
 
 /* We hold it already: an answer was lost. */
 #define AGAIN                                                                  \

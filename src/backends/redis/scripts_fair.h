@@ -83,6 +83,11 @@
 /* One that looks rarely may be stopped, and nobody knows. */
 #define NOT_SEEN_LATELY "seen+" RD_TEXT(RD_ALIVE_MS) "<now/1000"
 
+/* With the lease hand, handed over now: how long it is left, and how long a
+ * token is kept. */
+#define LEFT_OF_HAND "math.min(hand,hand-math.floor(now/1000)+seen)"
+#define KEEP_OF_HAND "math.max(86400000,10*hand)"
+
 /* The first is told; says until when it counts as alive, if it is ours: one
  * that looks rarely has to come now. */
 #define TELL                                                                   \

@@ -78,7 +78,7 @@
     "  local heard=redis.call('publish'," WAKE_CHANNEL ",'" letter "'..\n"     \
     "    string.sub(w,38)..' '..has..' '..KEYS[1])>0\n"                        \
     "  if on and heard then\n"                                                 \
-    "    local n=has\n"                                                        \
+    "    local n,left=has," LEFT_OF_HAND "\n"                                  \
     give                                                                       \
     "    return true,1\n"                                                      \
     "  end\n"                                                                  \
@@ -168,9 +168,6 @@
     "redis.call('hset',KEYS[2]," owner ",(" fair "=='1' and 'f' or 'u')..\n"   \
     "  '\\n'.." want "..'\\n'..n..'\\n'..string.format('%.0f',math.floor(now/1000))..\n"\
     "  '\\n'.." about ")\n"
-
-/* How long a token is kept that is handed over. */
-#define KEEP_OF_HAND "math.max(86400000,10*hand)"
 
 /* Of DROP and the like, where somebody waits. */
 #define NOW                                                                    \

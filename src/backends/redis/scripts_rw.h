@@ -113,7 +113,7 @@
 
 #define LINE_RW                                                                \
     LINE("r", "true", TOKEN_OF("want=='w'", KEEP_OF_HAND),                     \
-         PUT_RW("w", "hand", "fair", "want", "about"))
+         PUT_RW("w", "left", "fair", "want", "about"))
 
 #define ENDS_RW                                                                \
     "local TOKEN,L,P,CH,MARK,BASE=KEYS[3],KEYS[4],KEYS[5],ARGV[2],ARGV[3],\n"  \

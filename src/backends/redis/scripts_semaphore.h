@@ -111,7 +111,7 @@
 /* It goes to w, if it is the one that w asked for, and we made it. */
 #define GIVE_SEM                                                               \
     "local ms=math.floor(now/1000)\n"                                          \
-    "local due=string.format('%.0f',ms+hand)\n"                                \
+    "local due=string.format('%.0f',ms+left)\n"                                \
     NOTE("w", "fair", "want", "about")                                         \
     "redis.call('decrby',KEYS[1],want)\n"                                      \
     PUT_SEM("w", "tonumber(want)", "due")                                      \

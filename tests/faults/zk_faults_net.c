@@ -348,6 +348,35 @@ static void test_close_in_a_black_hole(void **state)
     world_is_clean(w);
 }
 
+/* What was not done in time is not done to those who hold the lock later. */
+static void test_break_in_an_outage_is_not_done_later(void **state)
+{
+    struct world *w = *state;
+    hf_lock *b;
+    hf_info *info = NULL;
+
+    world_far(w, 30000, OP_MS);
+    b = world_near(w);
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_cut(w->proxy);
+    /* The first notices that the connection is gone. */
+    assert_int_equal(hf_break(w->clients[0], "m", 1, &w->err), HF_EUNKNOWN);
+    assert_int_equal(hf_break(w->clients[0], "n", 1, &w->err), HF_EUNKNOWN);
+    /* When the last is over, the time of that one surely is. */
+    assert_int_equal(hf_break(w->clients[0], "m", 1, &w->err), HF_EUNKNOWN);
+    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    assert_true(
+        WAIT_FOR_MS(!hf_inspect(w->clients[0], "n", 1, &info, NULL), 4000));
+    assert_int_equal(info->holders_len, 1);
+    hf_info_free(w->clients[0], info);
+    assert_int_equal(hf_inspect(w->clients[0], "n", 1, &info, &w->err), 0);
+    assert_int_equal(info->holders_len, 1);
+    hf_info_free(w->clients[0], info);
+    assert_int_equal(hf_lock_release(b, &w->err), 0);
+    world_is_clean(w);
+}
+
 int run_net_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
@@ -372,6 +401,7 @@ int run_net_faults(void)
         T(test_refused_for_a_while),
         T(test_open_says_at_once_what_is_wrong),
         T(test_close_in_a_black_hole),
+        T(test_break_in_an_outage_is_not_done_later),
     };
 
     return cmocka_run_group_tests_name("zookeeper: the network", tests,

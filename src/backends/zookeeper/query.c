@@ -323,6 +323,7 @@ int hf__zk_query(void *self, struct hf__query *q)
     struct zk *z = self;
 
     if (!z->up && q->req.op != HF__PUT && q->req.op != HF__DOWNGRADE) {
+        q->req.sent_at = z->core->now();
         hf__zk_park(z, &q->req);
         return HF__PENDING;
     }

@@ -82,6 +82,36 @@ static void unpark(struct zk *z, const struct hf__req *req)
     z->parked_tail = at;
 }
 
+static bool is_late(const struct zk *z, const struct hf__req *req, hf__time now)
+{
+    bool is_query = !req->remote && req->op != HF__RENEW;
+
+    return is_query &&
+           now - req->sent_at >= (hf__time)z->op_timeout_ms * HF__MS;
+}
+
+void hf__zk_parked_late(struct zk *z, hf__time now)
+{
+    struct hf__req *req, *next;
+
+    for (req = z->parked; req; req = next) {
+        next = req->next;
+        if (!is_late(z, req, now))
+            continue;
+        unpark(z, req);
+        hf__zk_finish(z, req,
+                      z->core->why(z->client, HF_EUNKNOWN, "not connected"));
+    }
+}
+
+hf__time hf__zk_parked_timeout(const struct zk *z)
+{
+    for (const struct hf__req *req = z->parked; req; req = req->next)
+        if (is_late(z, req, HF__NEVER)) /* the first is the oldest */
+            return req->sent_at + (hf__time)z->op_timeout_ms * HF__MS;
+    return HF__NEVER;
+}
+
 static int ask(struct zk_line *line, struct hf__req *req)
 {
     int rc = HF_EUNKNOWN;

@@ -153,6 +153,7 @@ static int parse(struct zk *z, const struct hf__config *config)
     if (!rc)
         rc = parse_secret(z, config);
     z->ttl_ms = config->ttl_ms;
+    z->op_timeout_ms = config->op_timeout_ms;
     z->listens = config->listens;
     return rc;
 }
@@ -211,12 +212,16 @@ static void zk_close(void *self)
 
 static void zk_advance(void *self, hf__time now)
 {
+    hf__zk_parked_late(self, now);
     hf__zk_session_move(self, now);
 }
 
 static hf__time zk_next_timeout(void *self)
 {
-    return hf__zk_session_timeout(self);
+    hf__time session = hf__zk_session_timeout(self);
+    hf__time parked = hf__zk_parked_timeout(self);
+
+    return session < parked ? session : parked;
 }
 
 static void zk_background(void *self)

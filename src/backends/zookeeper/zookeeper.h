@@ -254,7 +254,7 @@ struct zk {
     char *hosts; /* "h1:2181,h2:2181" */
     char *root;  /* "" or "/a/b": the URL's path */
     const struct ACL_vector *acl;
-    uint32_t ttl_ms;
+    uint32_t ttl_ms, op_timeout_ms;
     bool kazoo;     /* dialect */
     bool listens;   /* the program hears of events */
     char *secret;   /* "user:password"; NULL: none */
@@ -337,6 +337,11 @@ int hf__zk_let_go(struct zk_line *, struct hf__req *);
 void hf__zk_park(struct zk *, struct hf__req *);
 /* What was asked while it was down. */
 void hf__zk_ask_parked(struct zk *);
+/* Queries that waited for op_timeout are over: whoever asked has gone, and what
+ * they would do (a break, say) must not be done to those who come later. */
+void hf__zk_parked_late(struct zk *, hf__time now);
+/* When that is to be called. */
+hf__time hf__zk_parked_timeout(const struct zk *);
 /* Of a line's ask, or any other request. */
 void hf__zk_finish(struct zk *, struct hf__req *, int result);
 /* The line's ask is over, and its node is not wanted. */

@@ -41,17 +41,23 @@ static void test_attempt_into_a_black_hole(void **state)
 static void test_created_then_cut_is_adopted(void **state)
 {
     struct world *w = *state;
+    struct zk_hand *h = zk_server_hand(w->server);
     hf_lock *a = world_far(w, 30000, 5000);
     struct taker *t;
 
     world_free_for_all(w, a);
+    /* Another lock's node below keeps the parent from being swept. */
+    zk_hand_create(h, NODE, NULL, ZOO_CONTAINER, NULL, 0, NULL);
+    assert_int_equal(
+        zk_hand_create(h, NODE "/x", NULL, ZOO_CONTAINER, NULL, 0, NULL), 0);
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     t = taker_start(w, a, 10000);
-    world_has_entries(w, 1);
+    world_has_entries(w, 2);
     world_heal(w);
     assert_true(WAIT_FOR_MS(taker_back(t), 4000));
     assert_int_equal(t->rc, 0);
-    assert_int_equal(zk_server_children(w->server, NODE), 1);
+    assert_int_equal(zk_server_children(w->server, NODE), 2);
+    assert_int_equal(zk_hand_delete(zk_server_hand(w->server), NODE "/x"), 0);
     taker_end(t);
     assert_int_equal(t->release_rc, 0);
     world_is_clean(w);

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define UUID "00000000-0000-4000-8000-000000000001"
 #define FOREIGN NODE "/_c_" UUID "-lock-"
@@ -439,6 +440,49 @@ static void test_users_have_their_own(void **state)
     world_is_clean(w);
 }
 
+static bool is_quiet(struct world *w)
+{
+    uint64_t before = proxy_sent(w->proxy);
+
+    usleep(300000);
+    return proxy_sent(w->proxy) == before;
+}
+
+/* The name's node is everybody's, the holder's entry is not: who waits does not
+ * ask without end, and is told. */
+static void waits_behind_another_user(struct world *w,
+                                      enum hf_fairness fairness)
+{
+    char ann[128], bob[128];
+    hf_lock *a, *b;
+    struct taker *t;
+
+    snprintf(ann, sizeof(ann), "zk://ann:x@127.0.0.1:%d", w->server->port);
+    snprintf(bob, sizeof(bob), "zk://bob:y@127.0.0.1:%d", proxy_port(w->proxy));
+    assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
+    a = world_lock(w, ann, 30000, 5000, fairness);
+    b = world_lock(w, bob, 30000, 5000, fairness);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    t = taker_start(w, b, 20000);
+    assert_true(WAIT_FOR(proxy_sent(w->proxy) > 200));
+    assert_true(WAIT_FOR_MS(is_quiet(w), 3000));
+    assert_false(taker_back(t));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, 4000);
+    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE)));
+    world_is_clean(w);
+}
+
+static void test_users_wait_behind_each_other(void **state)
+{
+    waits_behind_another_user(*state, HF_FAIR);
+}
+
+static void test_users_wait_behind_each_other_unfair(void **state)
+{
+    waits_behind_another_user(*state, HF_UNFAIR);
+}
+
 static void test_users_need_a_password(void **state)
 {
     struct world *w = *state;
@@ -467,6 +511,8 @@ int run_kinds_faults(void)
         T(test_put_is_for_the_holder),
         T(test_put_by_every_kind),
         T(test_users_have_their_own),
+        T(test_users_wait_behind_each_other),
+        T(test_users_wait_behind_each_other_unfair),
         T(test_users_need_a_password),
     };
 

@@ -101,6 +101,8 @@ static void listed(struct zk *z, void *owner, int rc,
         return;
     if (hf__zk_lost(rc) || node->state == ZK_NODE_UNSURE)
         hf__zk_finish(z, line->ask, HF_EUNKNOWN);
+    else if (rc == ZNOAUTH) /* nor could its end be watched */
+        hf__zk_refuse(line, hf__zk_code(z, rc, line->path));
     else if (node->state == ZK_NODE_GONE && node->refusal == ZNODEEXISTS)
         is_taken(line);
     else if (node->state == ZK_NODE_GONE)

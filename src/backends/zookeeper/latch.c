@@ -409,6 +409,8 @@ static int watch_round(struct zk_line *line, struct hf__req *req)
 
     if (!req->may_queue)
         return HF__BUSY;
+    if (line->blind)
+        return hf__zk_code(line->z, ZNOAUTH, line->path);
     rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE, round->path);
     req->look_at = HF__NEVER;
     return rc ? rc : HF__QUEUED;

@@ -98,12 +98,11 @@ static void take_out(struct zk *z, struct zk_watch *w)
     z->watches_len--;
 }
 
-/* It is over; deleted: because what it watched is gone. */
-static void fire(struct zk_watch *w, bool deleted)
+/* deleted: what it watches is gone. */
+static void ring(struct zk_watch *w, bool deleted)
 {
     struct zk *z = w->z;
 
-    take_out(z, w);
     while (w->lines) {
         struct zk_line *line = w->lines;
 
@@ -111,7 +110,14 @@ static void fire(struct zk_watch *w, bool deleted)
         line->deleted = deleted;
         z->core->bell(z->client, line->remote);
     }
-    z->core->free(z->client, w);
+}
+
+/* It is over. */
+static void fire(struct zk_watch *w, bool deleted)
+{
+    take_out(w->z, w);
+    ring(w, deleted);
+    w->z->core->free(w->z->client, w);
 }
 
 static void on_event(zhandle_t *zh, int type, int state, const char *path,
@@ -124,6 +130,46 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
         fire(arg, type == ZOO_DELETED_EVENT);
 }
 
+static bool is_listed(const struct zk_watch *w,
+                      const struct String_vector *children)
+{
+    const char *name = strrchr(w->path, '/') + 1;
+
+    for (int32_t i = 0; i < children->count; i++)
+        if (strcmp(children->data[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Of its siblings, in its place. */
+static void on_siblings(struct zk *z, void *owner, int rc,
+                        const struct zk_reply *reply)
+{
+    struct zk_watch *w = owner;
+
+    (void)z;
+    if (rc == ZOK) { /* on_event() will be called */
+        if (!is_listed(w, reply->children))
+            ring(w, true);
+        return;
+    }
+    if (rc == ZNOAUTH)
+        for (struct zk_line *line = w->lines; line; line = line->next_watcher)
+            line->blind = true;
+    fire(w, rc == ZNONODE);
+}
+
+/* It may not be read: whatever comes or goes beside it rings as well. (That it
+ * exists could be asked for, but later servers do not tell of its end.) */
+static int watch_siblings(struct zk_watch *w)
+{
+    char dir[ZK_WHOLE_MAX];
+
+    strcpy(dir, w->path);
+    *strrchr(dir, '/') = '\0';
+    return hf__zk_list_watched(w->z, dir, on_event, w, on_siblings, w);
+}
+
 static void on_set(struct zk *z, void *owner, int rc,
                    const struct zk_reply *reply)
 {
@@ -133,9 +179,8 @@ static void on_set(struct zk *z, void *owner, int rc,
     (void)reply;
     if (rc == ZOK)
         return; /* on_event() will be called */
-    if (rc == ZNOAUTH)
-        for (struct zk_line *line = w->lines; line; line = line->next_watcher)
-            line->blind = true;
+    if (rc == ZNOAUTH && w->kind == ZK_WATCH_NODE && watch_siblings(w) == 0)
+        return;
     fire(w, rc == ZNONODE);
 }
 

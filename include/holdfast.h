@@ -354,8 +354,9 @@ HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
  * nobody between: readers that wait come in. Waits for the answer. 0;
  * ENOTOWNER: the caller does not write; ENOTSUP: what it holds is not a
  * read-write lock; ELOST;
- * EUNKNOWN: no answer in op_timeout. The caller reads then, but others may be
- * kept out until the next renewal. Else the codes of hf_lock_renew().
+ * EUNKNOWN: no answer in op_timeout, or it was refused. The caller reads then,
+ * but others may be kept out until the next renewal (of a fixed lease: until
+ * its end). ENOMEM, ECLOSED, EFORK: nothing has changed.
  */
 HF_API int hf_lock_downgrade(hf_lock *lock, hf_error *err);
 /* Never done: ENOTSUP for whoever holds it, else the codes of hf_lock_check().

@@ -113,9 +113,9 @@ bool hf__engine_call_back(struct hf__async *a)
     bool is_latch = lock->name->remote.kind == HF_LATCH;
     hf_client *c = lock->name->client;
 
-    if (a->talk.flight)
-        a->result = hf__talk_answered(lock, &a->talk, NULL);
-    result = a->result;
+    /* If it asks once more, a is not ours any more. */
+    result = a->talk.flight ? hf__talk_answered(lock, &a->talk, NULL)
+                            : a->result;
     if (result == HF__PENDING) {
         /* Another thread may dispatch as well: the handle may be gone. */
         hf__engine_deliver(c, hf__now());

@@ -100,8 +100,8 @@ static int told_again(hf_lock *lock, struct hf__talk *t,
     return hf__renew_answered(lock, t, f, err);
 }
 
-static int answered(hf_lock *lock, struct hf__talk *t,
-                    const struct hf__flight *f, hf_error *err)
+static int judge(hf_lock *lock, struct hf__talk *t, const struct hf__flight *f,
+                 hf_error *err)
 {
     int rc = f->req.result;
 
@@ -112,6 +112,20 @@ static int answered(hf_lock *lock, struct hf__talk *t,
     if (rc != HF_ENOTOWNER)
         return rc ? hf__fail_why(lock->name->client, err, rc) : 0;
     return hf__talk_lost(lock, t, err);
+}
+
+/* The caller reads, whatever went wrong: no code may leave that open. */
+static int answered(hf_lock *lock, struct hf__talk *t,
+                    const struct hf__flight *f, hf_error *err)
+{
+    int rc = judge(lock, t, f, err);
+
+    if (rc == HF__DONE || rc == HF__PENDING || rc == HF_ELOST ||
+        rc == HF_ENOTOWNER || rc == HF_ECLOSED)
+        return rc;
+    if (err)
+        err->code = HF_EUNKNOWN;
+    return HF_EUNKNOWN;
 }
 
 static const struct hf__verb downgrade = {"the downgrade", begin, answered};

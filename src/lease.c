@@ -295,6 +295,7 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
     to->token = from->token;
     to->lease_ms = from->lease_ms;
     to->fixed = from->fixed;
+    to->patience = from->patience;
     to->deadline = from->deadline;
     to->until = from->until;
     to->max_until = from->max_until;

@@ -55,6 +55,8 @@ void hf__rd_put_terms(const struct redis *r, struct rd_out *o,
     hf__rd_put_num(o, token_ttl(req->lease_ms));
     hf__rd_put_two(o, r->about, r->about_len, m->label, strlen(m->label));
     hf__rd_put(o, !req->may_queue ? "0" : link->sent ? "2" : "1", 1);
+    if (!link->sent || req->lease_ms < link->lease_ms)
+        link->lease_ms = req->lease_ms;
     link->sent = true;
 }
 

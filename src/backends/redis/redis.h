@@ -349,6 +349,7 @@ struct rd_link {
     uint64_t owner_id; /* fair mutex: whose own channel is subscribed */
     uint64_t token;    /* it was handed to us; 0: it was not */
     hf__time sent_at;  /* of the question that was answered last */
+    uint32_t lease_ms; /* the shortest that was asked for under asked_id */
     uint16_t poll_ms;  /* string dialect: the present interval */
     bool sent;         /* something of it went out */
     bool asking;       /* remote->ask is with us */

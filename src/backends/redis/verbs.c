@@ -65,7 +65,8 @@ static bool handed_over(struct redis *r, struct hf__req *req)
     req->token = link->token;
     req->sent_at = link->sent_at;
     link->token = 0;
-    if (now - link->sent_at > req->lease_ms * HF__MS / 2)
+    if (req->lease_ms > link->lease_ms ||
+        now - link->sent_at > link->lease_ms * HF__MS / 2)
         return false; /* ask: that makes it last longer */
     hf__rd_wait_end(r, req->remote, now);
     return true;

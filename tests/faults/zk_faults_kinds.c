@@ -120,6 +120,39 @@ static void test_semaphore_answer_swallowed(void **state)
     world_is_clean(w);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Whichever is taken away: the hold is lost, and nothing of it stays out. */
+static void test_semaphore_one_of_its_leases_is_deleted(void **state)
+{
+    struct world *w = *state;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock *a;
+
+    opt.permits = 2;
+    world_lock(w, w->server->url, 1000, 5000, HF_FAIR);
+    a = lock_of(w, 0, HF_SEMAPHORE, 3);
+    for (int i = 0; i < 2; i++) {
+        struct String_vector names = {0};
+        char path[256];
+
+        assert_int_equal(hf_lock_acquire(a, &opt, &w->err), 0);
+        assert_int_equal(zk_hand_children(hand(w), NODE "/leases", &names), 0);
+        assert_int_equal(names.count, 2);
+        qsort(names.data, 2, sizeof(*names.data), by_name);
+        snprintf(path, sizeof(path), NODE "/leases/%s", names.data[i]);
+        deallocate_String_vector(&names);
+        assert_int_equal(zk_hand_delete(hand(w), path), 0);
+        assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
+        assert_true(WAIT_FOR(!zk_server_children(w->server, NODE "/leases")));
+        assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    }
+    world_is_clean(w);
+}
+
 /* kazoo's semaphore has other nodes: beside ours, both would count to n. */
 static void test_kazoo_has_no_semaphore(void **state)
 {
@@ -502,6 +535,7 @@ int run_kinds_faults(void)
         T(test_semaphore_has_curators_layout),
         T(test_semaphore_beside_curators_leases),
         T(test_semaphore_answer_swallowed),
+        T(test_semaphore_one_of_its_leases_is_deleted),
         T(test_kazoo_has_no_semaphore),
         T(test_latch_leaves_no_marks),
         T(test_latch_answer_swallowed_counts_once),

@@ -74,7 +74,10 @@ static void is_gone(struct zk_node *node)
     struct zk *z = node->z;
 
     z->core->lost(z->client, line->remote, node->hold_id);
-    hf__zk_node_vanished(node);
+    if (line->node == node)
+        hf__zk_taken_away(line);
+    else
+        hf__zk_node_vanished(node);
 }
 
 static void on_event(zhandle_t *zh, int type, int state, const char *path,

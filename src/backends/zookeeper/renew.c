@@ -17,6 +17,8 @@ struct zk_chunk {
     struct hf__batch *batch;
     size_t len;
     size_t item[CHUNK_LEN];
+    size_t checks;                /* that were sent */
+    uint16_t check_of[CHUNK_LEN]; /* for each: an index of item */
 };
 
 /* How far a batch has come is kept in the room for a token, which it does not
@@ -93,22 +95,21 @@ static void leave_out(struct zk *z, struct zk_chunk *c,
                       const zoo_op_result_t *result)
 {
     struct hf__renewal *item;
-    struct zk_node *node;
-    size_t i = 0;
+    size_t i = 0, at;
 
-    while (i < c->len - 1 &&
+    while (i < c->checks - 1 &&
            (result[i].err == ZOK || result[i].err == ZRUNTIMEINCONSISTENCY))
         i++;
-    item = &c->batch->item[c->item[i]];
+    at = c->check_of[i];
+    item = &c->batch->item[c->item[at]];
     item->result = HF_ENOTOWNER;
     if (result[i].err != ZNONODE)
         item->result =
             (int16_t)hf__zk_code(z, result[i].err, item->remote->name);
-    node = node_of(item);
-    if (node && result[i].err == ZNONODE)
-        hf__zk_node_vanished(node);
+    if (node_of(item) && result[i].err == ZNONODE)
+        hf__zk_taken_away(item->remote->impl);
     c->len--;
-    memmove(&c->item[i], &c->item[i + 1], (c->len - i) * sizeof(*c->item));
+    memmove(&c->item[at], &c->item[at + 1], (c->len - at) * sizeof(*c->item));
 }
 
 static int check_all(struct zk *, struct zk_chunk *);
@@ -133,18 +134,22 @@ static void on_checked(struct zk *z, void *owner, int rc,
 static int check_all(struct zk *z, struct zk_chunk *c)
 {
     zoo_op_t op[CHUNK_LEN];
-    size_t len = 0;
+    size_t len = 0, checks = 0;
 
     for (size_t i = 0; i < c->len; i++) {
         const struct zk_node *node = node_of(&c->batch->item[c->item[i]]);
 
         if (!node)
             continue;
-        c->item[len] = c->item[i];
-        zoo_check_op_init(&op[len++], node->path, -1);
+        for (; node && checks < CHUNK_LEN; node = node->sibling) {
+            c->check_of[checks] = (uint16_t)len;
+            zoo_check_op_init(&op[checks++], node->path, -1);
+        }
+        c->item[len++] = c->item[i];
     }
     c->len = len;
-    return len ? hf__zk_multi(z, len, op, on_checked, c) : HF_EUNKNOWN;
+    c->checks = checks;
+    return len ? hf__zk_multi(z, checks, op, on_checked, c) : HF_EUNKNOWN;
 }
 
 static void on_lower(struct zk *z, void *owner, int rc,
@@ -187,20 +192,33 @@ static void begin(struct zk *z, struct zk_chunk *c)
     chunk_free(z, c);
 }
 
+/* Of a hold of so many permits that they do not fit, the first are checked. */
+static size_t checks_of(const struct zk_node *node)
+{
+    size_t len = 0;
+
+    for (; node && len < CHUNK_LEN; node = node->sibling)
+        len++;
+    return len;
+}
+
 /* Sends from item i on; where the next chunk begins. */
 static size_t send_some(struct zk *z, struct hf__batch *b, size_t i)
 {
     struct zk_chunk *c = chunk_new(z, b);
-    size_t size = 0;
+    size_t size = 0, checks = 0;
     int rc;
 
     for (; !c && i < b->len; i++)
         b->item[i].result = HF_ENOMEM;
     if (!c)
         return i;
-    for (; i < b->len && c->len < CHUNK_LEN && size < CHUNK_SIZE; i++) {
+    for (; i < b->len && size < CHUNK_SIZE; i++) {
         struct zk_node *node = node_of(&b->item[i]);
+        size_t more = checks_of(node);
 
+        if (checks + more > CHUNK_LEN)
+            break;
         if (!node) {
             b->item[i].result = HF_ENOTOWNER;
         } else if (node->lowered) {
@@ -209,7 +227,8 @@ static size_t send_some(struct zk *z, struct hf__batch *b, size_t i)
                 b->item[i].result = (int16_t)rc;
         } else {
             c->item[c->len++] = i;
-            size += strlen(node->path) + 16;
+            checks += more;
+            size += more * (strlen(node->path) + 16);
         }
     }
     begin(z, c);

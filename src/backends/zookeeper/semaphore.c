@@ -151,6 +151,12 @@ static void permits_detach(struct zk_line *line)
     line->extra = NULL;
 }
 
+/* Which one it was does not matter: all are deleted. */
+static void permits_taken_away(struct zk_line *line)
+{
+    drop_leases(line->extra, NULL);
+}
+
 /* It was taken away, or its session is over: so is the rest. */
 static void permits_gone(struct zk_line *line, struct zk_node *node)
 {
@@ -571,4 +577,5 @@ static int permits_ask(struct zk_line *line, struct hf__req *req)
 const struct zk_kind hf__zk_permits = {.ask = permits_ask,
                                        .let_go = permits_let_go,
                                        .detach = permits_detach,
-                                       .gone = permits_gone};
+                                       .gone = permits_gone,
+                                       .taken_away = permits_taken_away};

@@ -265,6 +265,14 @@ int hf__zk_let_go(struct zk_line *line, struct hf__req *req)
     return HF__PENDING;
 }
 
+void hf__zk_taken_away(struct zk_line *line)
+{
+    if (line->kind->taken_away)
+        line->kind->taken_away(line);
+    else
+        hf__zk_node_vanished(line->node);
+}
+
 int hf__zk_release(void *self, struct hf__req *req)
 {
     struct zk_line *line = req->remote->impl;

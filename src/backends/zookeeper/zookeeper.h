@@ -319,6 +319,9 @@ struct zk_kind {
     /* A node of the line was taken away, or is lost with the session. May be
      * NULL. */
     void (*gone)(struct zk_line *, struct zk_node *);
+    /* One of the nodes of its hold was taken away: the others are let go. NULL:
+     * there are no others. */
+    void (*taken_away)(struct zk_line *);
 };
 
 extern const struct zk_kind hf__zk_queue;   /* fair mutex, read-write lock */
@@ -333,6 +336,8 @@ int hf__zk_release(void *self, struct hf__req *);
 int hf__zk_abandon(void *self, struct hf__req *);
 /* For kinds that have one node: drops it. */
 int hf__zk_let_go(struct zk_line *, struct hf__req *);
+/* Of its hold something is not there any more: there is nothing left of it. */
+void hf__zk_taken_away(struct zk_line *);
 /* Until it is up again. */
 void hf__zk_park(struct zk *, struct hf__req *);
 /* What was asked while it was down. */

@@ -252,6 +252,35 @@ static void test_latch_answer_swallowed_counts_once(void **state)
     world_is_clean(w);
 }
 
+static bool is_zero(struct world *w)
+{
+    char text[128];
+
+    return zk_hand_get(hand(w), "/l/latch", text, sizeof(text), false) ==
+           ZNONODE;
+}
+
+/* It was the last: asked again, it finds no latch. Its mark goes too. */
+static void test_latch_last_answer_swallowed_leaves_no_mark(void **state)
+{
+    struct world *w = *state;
+    struct downer d = {0};
+
+    world_far(w, 30000, 8000);
+    d.latch = latch_of(w, 0);
+    assert_int_equal(hf_latch_set(d.latch, 1, &w->err), 0);
+    proxy_set(w->proxy, PROXY_DELAY, 200);
+    assert_int_equal(pthread_create(&d.thread, NULL, down, &d), 0);
+    assert_true(WAIT_FOR(is_zero(w)));
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+    world_heal(w);
+    pthread_join(d.thread, NULL);
+    assert_int_equal(d.rc, 0);
+    assert_true(WAIT_FOR(zk_server_children(w->server, "/l") <= 0));
+    assert_int_equal(hf_latch_free(d.latch), 0);
+    world_is_clean(w);
+}
+
 /* With the session the mark is gone: nobody can tell, and nothing counts
  * twice. */
 static void test_latch_session_lost_is_unknown(void **state)
@@ -539,6 +568,7 @@ int run_kinds_faults(void)
         T(test_kazoo_has_no_semaphore),
         T(test_latch_leaves_no_marks),
         T(test_latch_answer_swallowed_counts_once),
+        T(test_latch_last_answer_swallowed_leaves_no_mark),
         T(test_latch_session_lost_is_unknown),
         T(test_ask_reaches_curators_holder),
         T(test_curators_revoker_is_heard),

@@ -33,7 +33,7 @@ struct count {
     bool marked;   /* our mark is */
     bool has_node; /* the name's node is */
     bool swept;    /* what an idle semaphore has left */
-    bool was_sent; /* the transaction was */
+    bool was_sent; /* the transaction was, or may have been before */
 };
 
 bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
@@ -354,10 +354,12 @@ static bool may_count_twice(struct zk *z, const struct hf__query *q)
 int hf__zk_latch(struct zk *z, struct hf__query *q)
 {
     char uuid[ZK_UUID_MAX], mark[ZK_CHILD_MAX];
+    bool counts = q->req.op != HF__LATCH_GET;
+    bool again = counts && q->request <= z->latch_last;
     struct count *c;
     int rc;
 
-    if (q->req.op != HF__LATCH_GET && may_count_twice(z, q)) {
+    if (counts && may_count_twice(z, q)) {
         q->request = 0;
         return z->core->why(z->client, HF_EUNKNOWN,
                             "the session ended before the answer came");
@@ -365,6 +367,7 @@ int hf__zk_latch(struct zk *z, struct hf__query *q)
     c = hf__zk_query_new(z, q, sizeof(*c), &rc);
     if (!c)
         return rc;
+    c->was_sent = again;
     hf__zk_uuid(z->salt, uuid);
     snprintf(mark, sizeof(mark), "_d_%s-%" PRIu64, uuid, q->request);
     hf__zk_join(c->mark, c->base.path, mark);

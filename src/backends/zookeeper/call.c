@@ -20,6 +20,8 @@ struct zk_call {
 
 bool hf__zk_lost(int rc)
 {
+    if (rc == ZUNIMPLEMENTED || rc == ZBADARGUMENTS)
+        return false;
     return (rc < 0 && rc > ZAPIERROR) || rc == ZSESSIONEXPIRED ||
            rc == ZCLOSING || rc == ZSESSIONMOVED || rc == ZTHROTTLEDOP;
 }

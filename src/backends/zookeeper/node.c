@@ -363,7 +363,9 @@ static void on_create(struct zk *z, void *owner, int rc,
     node->refusal = rc;
     if (rc == ZOK) {
         node->czxid = reply->stat->czxid;
-        if (!set_name(node, reply->text + node->dir_len + 1))
+        if (!reply->text ||
+            strncmp(reply->text, node->path, node->stem_len) != 0 ||
+            !set_name(node, reply->text + node->dir_len + 1))
             node->state = ZK_NODE_UNSURE;
     }
     if (node->state != ZK_NODE_UNSURE)

@@ -17,16 +17,16 @@
 #include <sys/epoll.h>
 #include <sys/time.h>
 
-#define PACKETS_MAX 256  /* in one go */
-#define CONNECTS_MAX 4   /* in one go */
-#define RETRY_MS 1000    /* a lookup that failed */
-#define FOLLOWER_MS 1000 /* half of the usual tick */
-#define BEAT_PART 6      /* of the timeout: proofs, while somebody waits */
-#define FRESH_PART 4     /* a proof that is younger is as good as new */
-#define TOUCHES 8        /* the last of them span two half ticks */
-#define DOUBT_PART 20    /* less than that is left: not a good beginning */
-#define TOUCH_PART 4     /* a sign of life, at least */
+#define PACKETS_MAX 256 /* in one go */
+#define CONNECTS_MAX 4  /* in one go */
+#define RETRY_MS 1000   /* a lookup that failed */
+#define BEAT_PART 6     /* of the timeout: proofs, while somebody waits */
+#define FRESH_PART 4    /* a proof that is younger is as good as new */
+#define TOUCHES 8       /* the last of them span two half ticks */
+#define DOUBT_PART 20   /* less than that is left: not a good beginning */
+#define TOUCH_PART 4    /* a sign of life, at least */
 #define NUDGE (200 * HF__MS)
+#define SLACK (10 * HF__MS) /* the library rounds its timeouts */
 
 /* ---- the library's words ------------------------------------------------ */
 
@@ -159,7 +159,9 @@ void hf__zk_session_background(struct zk *z)
         return;
     hf__zk_speak_for(NULL); /* z->text is guarded by the mutex */
     zh = make_handle(z);
-    __atomic_store_n(&z->fresh, zh, __ATOMIC_RELEASE);
+    zh = __atomic_exchange_n(&z->fresh, zh, __ATOMIC_ACQ_REL);
+    if (zh) /* nobody came for the last one */
+        zookeeper_close(zh);
 }
 
 static void want_fresh(struct zk *z, hf__time now)
@@ -186,11 +188,10 @@ static hf__time part(const struct zk *z, int of)
     return (hf__time)z->timeout_ms * HF__MS / of;
 }
 
+/* At most: a session lasts for two ticks at least. */
 static hf__time half_tick(const struct zk *z)
 {
-    hf__time most = FOLLOWER_MS * HF__MS;
-
-    return part(z, 4) < most ? part(z, 4) : most;
+    return part(z, 4);
 }
 
 /* The newest sign of life that the leader knew of when this was sent. */
@@ -506,7 +507,8 @@ void hf__zk_session_sent(struct zk *z)
      * does other things there too when they are due. */
     if (z->moving)
         return;
-    if (zoo_state(z->zh) != ZOO_CONNECTED_STATE || z->core->now() >= z->timer) {
+    if (zoo_state(z->zh) != ZOO_CONNECTED_STATE ||
+        z->core->now() + SLACK >= z->timer) {
         z->timer = 0;
         z->core->need_background(z->client);
         return;

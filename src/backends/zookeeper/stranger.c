@@ -71,6 +71,8 @@ static void on_stranger(struct zk *z, void *owner, int rc,
 
     if (line && rc == ZOK && reply->stat->ephemeralOwner)
         snprintf(line->odd, sizeof(line->odd), "%s", s->name);
+    if (line && rc != ZOK && rc != ZNONODE)
+        line->asked_for = 0; /* not told: ask again */
     hf__zk_node_called(s->node);
     destroy(z, s);
 }
@@ -135,7 +137,9 @@ bool hf__zk_strangers(struct zk_line *line,
         return false;
     line->asked_for = sum;
     rc = ask_for_all(line->node, children, listed);
-    if (rc)
+    if (rc) {
+        line->asked_for = 0;
         hf__zk_finish(z, line->ask, rc);
+    }
     return true;
 }

@@ -25,7 +25,7 @@ static void overview(FILE *out)
     fputs("  help     this, or what VERB does: holdfast help VERB\n\n"
           "Locks live where -b URL or HOLDFAST_URL says, else in this "
           "machine's\nshared memory: shm: shm:///dir redis://host:6379/0 "
-          "redis+unix:///path\n",
+          "redis+unix:///path\nzk://host1,host2,host3/root\n",
           out);
 }
 

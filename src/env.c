@@ -100,6 +100,10 @@ static void core_done(hf_client *c, struct hf__req *req)
     struct hf__name *n;
     struct hf__flight *f;
 
+    /* A question that is being abandoned: its answer came before the backend
+     * heard of that (forget_ask), and it has been counted. */
+    if (req->remote && !req->flying)
+        return;
     c->under_way--;
     req->flying = false;
     if (!req->remote) {

@@ -53,21 +53,6 @@ static bool is_asked(const struct zk_reply *reply)
     return reply->len >= (int)len && memcmp(reply->text, ZK_REVOKE, len) == 0;
 }
 
-/* The answer to the question that set the watch. */
-static void on_data(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
-{
-    struct zk_ear *ear = owner;
-    const struct zk_node *node = ear->node;
-
-    if (rc != ZOK) {
-        ear_free(ear); /* no watch was set */
-        return;
-    }
-    if (node && node->line && is_asked(reply))
-        z->core->wanted(z->client, node->line->remote, (uint64_t)node->czxid);
-}
-
 static void is_gone(struct zk_node *node)
 {
     struct zk_line *line = node->line;
@@ -78,6 +63,34 @@ static void is_gone(struct zk_node *node)
         hf__zk_taken_away(line);
     else
         hf__zk_node_vanished(node);
+}
+
+/* deleted: there is no such node any more. */
+static void hear_no_more(struct zk_ear *ear, bool deleted)
+{
+    struct zk_node *node = ear->node;
+    bool renamed = node && strcmp(node->path, ear->path) != 0;
+
+    ear_free(ear);
+    if (renamed)
+        hf__zk_listen(node);
+    else if (node && node->line && deleted)
+        is_gone(node);
+}
+
+/* The answer to the question that set the watch. */
+static void on_data(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct zk_ear *ear = owner;
+    const struct zk_node *node = ear->node;
+
+    if (rc == ZNONODE) /* it went between the grant and this */
+        hear_no_more(ear, true);
+    else if (rc != ZOK)
+        ear_free(ear); /* no watch was set */
+    else if (node && node->line && is_asked(reply))
+        z->core->wanted(z->client, node->line->remote, (uint64_t)node->czxid);
 }
 
 static void on_event(zhandle_t *zh, int type, int state, const char *path,
@@ -92,22 +105,15 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
                      void *arg)
 {
     struct zk_ear *ear = arg;
-    struct zk_node *node = ear->node;
-    bool renamed;
 
     (void)zh;
     (void)state;
     (void)path;
     if (type == ZOO_SESSION_EVENT) /* those reach every watcher */
         return;
-    if (node && type == ZOO_CHANGED_EVENT && open_ear(ear) == 0)
+    if (ear->node && type == ZOO_CHANGED_EVENT && open_ear(ear) == 0)
         return;
-    renamed = node && strcmp(node->path, ear->path) != 0;
-    ear_free(ear);
-    if (renamed)
-        hf__zk_listen(node);
-    else if (node && node->line && type == ZOO_DELETED_EVENT)
-        is_gone(node);
+    hear_no_more(ear, type == ZOO_DELETED_EVENT);
 }
 
 void hf__zk_listen(struct zk_node *node)

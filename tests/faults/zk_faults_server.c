@@ -1,6 +1,12 @@
 /* One server dies, stops, forgets sessions, is meddled with. */
 #include "zk_faults.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
 /* ---- killed and started again ------------------------------------------- */
 
 static void test_restart_hold_survives(void **state)
@@ -66,6 +72,45 @@ static void test_restart_during_timed_acquire(void **state)
     assert_false(WAIT_FOR_MS(taker_back(t), 500));
     assert_int_equal(zk_server_again(w->server), 0);
     taker_gets_it(t, 5000 + 4000);
+    world_is_clean(w);
+}
+
+static int64_t cpu_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* A child that was forked has the connection's descriptor, too: when the
+ * connection is over, a waiter is not told of that again and again. */
+static void test_restart_while_a_child_lives(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->server->url, 30000, 10000, HF_FAIR_DEFAULT);
+    int64_t began, cpu;
+    struct taker *t;
+    pid_t child;
+
+    world_free_for_all(w, a);
+    child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    zk_server_kill(w->server);
+    t = taker_start(w, a, 20000);
+    began = wait_now();
+    cpu = cpu_ms();
+    assert_true(WAIT_FOR(wait_ms_since(began) > 1000));
+    assert_true(cpu_ms() - cpu < 500);
+    assert_int_equal(zk_server_again(w->server), 0);
+    taker_gets_it(t, 5000 + 4000);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
     world_is_clean(w);
 }
 
@@ -351,6 +396,7 @@ int run_server_faults(void)
         T(test_restart_waiter_goes_on),
         T(test_restart_unfair_waiter_goes_on),
         T(test_restart_during_timed_acquire),
+        T(test_restart_while_a_child_lives),
         T(test_stopped_acquire_times_out_and_leaves_nothing),
         T(test_stopped_claim_ends_at_its_deadline),
         T(test_expired_session_is_replaced),

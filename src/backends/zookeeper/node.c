@@ -391,7 +391,7 @@ void hf__zk_node_date(const struct zk_node *node)
     char data[DATA_MAX];
     int len = describe(node->line, data);
 
-    hf__zk_set(node->z, node->path, data, len, -1, NULL, NULL);
+    hf__zk_set(node->z, node->path, data, len, 0, NULL, NULL);
 }
 
 static void on_pair_created(struct zk *z, void *owner, int rc,

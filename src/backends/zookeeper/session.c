@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #define PACKETS_MAX 256 /* in one go */
 #define CONNECTS_MAX 4  /* in one go */
@@ -106,13 +107,26 @@ static zhandle_t *make_handle(struct zk *z)
     return zh;
 }
 
+/* The library closes its socket when it likes. A child that was forked may
+ * have it open still, and then epoll(7) would tell of it for ever: so what is
+ * watched is a descriptor of our own. */
+static void unwatch(struct zk *z)
+{
+    z->fd = -1;
+    if (z->own_fd < 0)
+        return;
+    z->core->watch(z->client, z->own_fd, 0);
+    close(z->own_fd);
+    z->own_fd = -1;
+}
+
 /* Who we are in this session. */
 static int take_handle(struct zk *z, zhandle_t *zh)
 {
     int rc = z->core->random(z->salt, sizeof(z->salt));
 
     z->zh = zh;
-    z->fd = -1;
+    unwatch(z);
     z->timer = 0;
     z->beating = false;
     hf__zk_nowhere(z);
@@ -124,7 +138,6 @@ int hf__zk_session_open(struct zk *z)
     zhandle_t *zh;
 
     z->parked_tail = &z->parked;
-    z->fd = -1;
     hf__zk_speak_for(z);
     /* Or it would seed the program's random(3), to shuffle the hosts. */
     zoo_deterministic_conn_order(1);
@@ -149,6 +162,7 @@ void hf__zk_session_close(struct zk *z)
     if (fresh)
         zookeeper_close(fresh);
     z->zh = NULL;
+    unwatch(z);
 }
 
 void hf__zk_session_background(struct zk *z)
@@ -274,7 +288,7 @@ static void went_up(struct zk *z)
 static void went_down(struct zk *z)
 {
     z->up = false;
-    z->fd = -1;
+    unwatch(z);
     z->core->session(z->client, HF_EVENT_DOWN);
 }
 
@@ -363,12 +377,17 @@ static void watch(struct zk *z, int fd, int interest)
     /* A new socket may have the number of the old one. */
     if (z->up && fd == z->fd && interest == z->interest)
         return;
-    if (fd >= 0 && (!z->up || fd != z->fd))
-        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    if (!z->up || fd != z->fd) {
+        unwatch(z);
+        if (fd >= 0)
+            fcntl(fd, F_SETFD, FD_CLOEXEC);
+        if (fd >= 0)
+            z->own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    }
     z->fd = fd;
     z->interest = interest;
-    if (fd >= 0)
-        z->core->watch(z->client, fd, events);
+    if (z->own_fd >= 0)
+        z->core->watch(z->client, z->own_fd, events);
 }
 
 /* What the library wants next: a connection, a ping, nothing. */
@@ -388,7 +407,7 @@ static void interest(struct zk *z, hf__time now)
     if (rc == ZOK)
         watch(z, fd, wanted);
     else
-        z->fd = -1;
+        unwatch(z);
     z->timer = now + tv.tv_sec * 1000 * HF__MS + tv.tv_usec * 1000;
     if (rc != ZOK)
         z->timer = now + 10 * HF__MS;

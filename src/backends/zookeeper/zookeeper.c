@@ -179,6 +179,7 @@ static int zk_open(hf_client *client, const struct hf__core *core,
         return HF_ENOMEM;
     z->core = core;
     z->client = client;
+    z->fd = z->own_fd = -1;
     rc = parse(z, config);
     introduce(z);
     if (!rc)

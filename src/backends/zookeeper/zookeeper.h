@@ -214,7 +214,8 @@ struct zk {
     bool moving;      /* within advance() */
     bool warned;      /* of a sequence that nears its end */
     int open_code;    /* why it never was */
-    int fd;           /* as it is watched; -1 */
+    int fd;           /* the library's, which closes it; -1 */
+    int own_fd;       /* ours for the same: what is watched; -1 */
     int interest;
     uint32_t timeout_ms; /* of the session, as negotiated */
     int64_t session_id;

@@ -342,8 +342,8 @@ opening() {
 }
 
 what_is_wrong_with_a_url_is_said() {
-    for scheme in rediss redlock zk etcd mysql; do
-        opening "$scheme://h" "$scheme" shm: redis:// redis+unix://
+    for scheme in rediss redlock etcd mysql; do
+        opening "$scheme://h" "$scheme" shm: redis:// redis+unix:// zk://
     done
     opening 'shm:?ttl=9ms' 'ttl=9ms' 10ms
     opening "$redis?dialect=string&fair=yes" 'fair=yes' 'dialect=string'

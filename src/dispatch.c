@@ -114,8 +114,8 @@ bool hf__engine_call_back(struct hf__async *a)
     hf_client *c = lock->name->client;
 
     /* If it asks once more, a is not ours any more. */
-    result = a->talk.flight ? hf__talk_answered(lock, &a->talk, NULL)
-                            : a->result;
+    result =
+        a->talk.flight ? hf__talk_answered(lock, &a->talk, NULL) : a->result;
     if (result == HF__PENDING) {
         /* Another thread may dispatch as well: the handle may be gone. */
         hf__engine_deliver(c, hf__now());

@@ -142,7 +142,7 @@ static struct zk_place place_with(char *const *child, const int64_t *czxid,
 
     if (mine)
         assert_true(hf__zk_entry_parse(mine, &e));
-    for (size_t i = 0; czxid && i < len; i++)
+    for (size_t i = 0; mine && czxid && i < len; i++)
         if (strcmp(child[i], mine) == 0)
             e.czxid = czxid[i];
     hf__zk_place(child, czxid, len, &e, rule, &p);

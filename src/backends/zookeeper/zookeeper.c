@@ -49,7 +49,7 @@ static int parse_dialect(struct zk *z, const struct hf__config *config)
  * seeds the program's random(3) for it.) */
 static int shuffle(struct zk *z, uint8_t order[], size_t len)
 {
-    uint8_t chance[16];
+    uint8_t chance[16] = {0};
     int rc = z->core->random(chance, sizeof(chance));
 
     for (size_t i = 0; i < len; i++) {
@@ -63,7 +63,7 @@ static int shuffle(struct zk *z, uint8_t order[], size_t len)
 
 static int parse_hosts(struct zk *z, const struct hf__url *url)
 {
-    uint8_t order[16];
+    uint8_t order[16] = {0};
     size_t size = 1, len = 0;
 
     if (!url->hosts_len || !url->hosts[0].name[0])
@@ -83,7 +83,7 @@ static int parse_hosts(struct zk *z, const struct hf__url *url)
         /* It takes what is behind the last colon for the port, and wants no
          * brackets. */
         len +=
-            (size_t)snprintf(z->hosts + len, size - len, "%s%s:%u",
+            (size_t)snprintf(z->hosts + len, size - len, "%s%s:%d",
                              i ? "," : "", h->name, h->port ? h->port : PORT);
     }
     return 0;

@@ -70,33 +70,35 @@ typedef void zk_done_fn(struct zk *, void *owner, int rc,
  * zk.up. Paths are whole ones. `owner` has to live until done is called (or
  * close()).
  */
-int hf__zk_create(struct zk *, const char *path, const char *data, int len,
-                  int mode, zk_done_fn *, void *owner);
-int hf__zk_delete(struct zk *, const char *path, zk_done_fn *, void *owner);
-int hf__zk_set(struct zk *, const char *path, const char *data, int len,
-               int version, zk_done_fn *, void *owner);
-int hf__zk_list(struct zk *, const char *path, zk_done_fn *, void *owner);
-int hf__zk_get(struct zk *, const char *path, zk_done_fn *, void *owner);
-int hf__zk_exists(struct zk *, const char *path, zk_done_fn *, void *owner);
-int hf__zk_sync(struct zk *, zk_done_fn *, void *owner);
+int hf__zk_create(struct zk *z, const char *path, const char *data, int len,
+                  int mode, zk_done_fn *done, void *owner);
+int hf__zk_delete(struct zk *z, const char *path, zk_done_fn *done,
+                  void *owner);
+int hf__zk_set(struct zk *z, const char *path, const char *data, int len,
+               int version, zk_done_fn *done, void *owner);
+int hf__zk_list(struct zk *z, const char *path, zk_done_fn *done, void *owner);
+int hf__zk_get(struct zk *z, const char *path, zk_done_fn *done, void *owner);
+int hf__zk_exists(struct zk *z, const char *path, zk_done_fn *done,
+                  void *owner);
+int hf__zk_sync(struct zk *z, zk_done_fn *done, void *owner);
 /* All or none. (What the operations themselves point to for their results has
  * to live as long as the owner.) */
-int hf__zk_multi(struct zk *, size_t len, const zoo_op_t *, zk_done_fn *,
+int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
                  void *owner);
 /* Every missing node of the path, as containers: sent before what follows. If
  * one is refused, what follows will say NONODE, and zk.parents_refused why. */
-int hf__zk_make_parents(struct zk *, const char *path);
+int hf__zk_make_parents(struct zk *z, const char *path);
 
 /* Not answered: it may have been done, or not. */
 bool hf__zk_lost(int rc);
 /* The code for a call that was refused, with its text. */
-int hf__zk_code(struct zk *, int rc, const char *path);
+int hf__zk_code(struct zk *z, int rc, const char *path);
 
 /* For watch.c. */
-int hf__zk_get_watched(struct zk *, const char *path, watcher_fn, void *arg,
-                       zk_done_fn *, void *owner);
-int hf__zk_list_watched(struct zk *, const char *path, watcher_fn, void *arg,
-                        zk_done_fn *, void *owner);
+int hf__zk_get_watched(struct zk *z, const char *path, watcher_fn watcher,
+                       void *arg, zk_done_fn *done, void *owner);
+int hf__zk_list_watched(struct zk *z, const char *path, watcher_fn watcher,
+                        void *arg, zk_done_fn *done, void *owner);
 void hf__zk_calls_fini(struct zk *);
 
 /* ---- watch.c ---------------------------------------------------------- */
@@ -390,7 +392,7 @@ void hf__zk_ties_forget(struct zk *, const struct zk_node *);
 
 int hf__zk_downgrade(struct zk *, struct hf__query *);
 /* Tells (again) that the node, which is `lowered`, is one for reading now. */
-int hf__zk_lower(struct zk_node *, zk_done_fn *, void *owner);
+int hf__zk_lower(struct zk_node *node, zk_done_fn *done, void *owner);
 /* What the answer means: DONE, ENOTOWNER, EUNKNOWN ... */
 int hf__zk_lower_result(struct zk_node *, int rc);
 /* The other name of a node that is `lowered`. */

@@ -18,6 +18,7 @@
 
 #define SEQUENCE_MAX 12 /* of an int32, with its sign, and the NUL */
 #define DATA_MAX 512
+#define SWEEP_AGAIN (200 * HF__MS)
 
 static void uuid_of(const struct zk *z, uint64_t hold_id, char out[ZK_UUID_MAX])
 {
@@ -125,6 +126,17 @@ static bool set_name(struct zk_node *node, const char *name)
 static void sweep(struct zk_node *);
 static void settle(struct zk_node *);
 
+/* A step was refused, or there was no memory for it: once more, soon. (While
+ * it is down: when it is up again.) */
+static void sweep_later(struct zk *z)
+{
+    if (!z->up || z->sweep_at)
+        return;
+    z->sweep_at = z->core->now() + SWEEP_AGAIN;
+    if (!z->moving)
+        z->core->need_background(z->client);
+}
+
 static void on_delete(struct zk *z, void *owner, int rc,
                       const struct zk_reply *reply)
 {
@@ -142,6 +154,8 @@ static void on_delete(struct zk *z, void *owner, int rc,
     }
     if (node->state == ZK_NODE_GONE)
         settle(node);
+    else
+        sweep_later(z);
 }
 
 static bool same_stem(const struct zk_node *node, const char *name)
@@ -181,6 +195,8 @@ static void on_look(struct zk *z, void *owner, int rc,
         hf__zk_code(z, rc, node->path); /* it stays; the session ends it */
     if (node->state != ZK_NODE_UNSURE)
         sweep(node);
+    else
+        sweep_later(z);
 }
 
 static const char *dir_of(const struct zk_node *node, char out[ZK_WHOLE_MAX])
@@ -248,12 +264,16 @@ static void sweep(struct zk_node *node)
     } else if (node->state == ZK_NODE_UNSURE && !node->calls) {
         if (look_for(node) == 0)
             node->calls++;
+        else
+            sweep_later(node->z);
     } else if (node->state == ZK_NODE_THERE) {
         if (node->lowered)
             delete_unlowered(node);
         if (delete_it(node) == 0) {
             node->calls++;
             node->state = ZK_NODE_DELETING;
+        } else {
+            sweep_later(node->z);
         }
     }
 }
@@ -325,8 +345,23 @@ void hf__zk_nodes_up(struct zk *z)
     }
 }
 
+void hf__zk_nodes_sweep(struct zk *z, hf__time now)
+{
+    struct zk_node *next;
+
+    if (!z->sweep_at || now < z->sweep_at)
+        return;
+    z->sweep_at = 0;
+    for (struct zk_node *node = z->nodes; node; node = next) {
+        next = node->next;
+        if (!node->line)
+            sweep(node);
+    }
+}
+
 void hf__zk_nodes_lost(struct zk *z)
 {
+    z->sweep_at = 0;
     while (z->nodes) {
         struct zk_node *node = z->nodes;
         struct zk_line *line = node->line;

@@ -500,6 +500,7 @@ static void move(struct zk *z, hf__time now)
         hf__zk_beat(z);
     if (now >= touch_at(z))
         touch(z);
+    hf__zk_nodes_sweep(z, now);
 }
 
 void hf__zk_session_move(struct zk *z, hf__time now)
@@ -514,6 +515,8 @@ hf__time hf__zk_session_timeout(const struct zk *z)
 {
     hf__time at = beat_at(z) < touch_at(z) ? beat_at(z) : touch_at(z);
 
+    if (z->sweep_at && z->sweep_at < at)
+        at = z->sweep_at;
     return z->timer < at ? z->timer : at;
 }
 

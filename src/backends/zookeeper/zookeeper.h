@@ -196,6 +196,8 @@ struct zk_node *hf__zk_node_of(struct zk *, uint64_t hold_id);
 void hf__zk_node_called(struct zk_node *);
 /* The connection is there again: sees to what nobody wants. */
 void hf__zk_nodes_up(struct zk *);
+/* Once more, if a step could not be made then. */
+void hf__zk_nodes_sweep(struct zk *, hf__time now);
 /* The session is over. */
 void hf__zk_nodes_lost(struct zk *);
 void hf__zk_nodes_fini(struct zk *);
@@ -223,6 +225,7 @@ struct zk {
     int64_t session_id;
     int parents_refused; /* why the last parent could not be made; ZOK */
     hf__time timer;      /* the library's */
+    hf__time sweep_at;   /* what nobody wants is seen to again; 0: no need */
     hf__time connect_at;
     hf__time sent;       /* the last call of all */
     hf__time touched[8]; /* send times of calls that were answered */

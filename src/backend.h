@@ -154,7 +154,7 @@ struct hf__query {
     uint64_t count;   /* latch: SET in, all out */
     uint64_t request; /* latch: unique in this client */
     hf_info *info;    /* INSPECT, out: filled by add_holder ... */
-    hf_names *names;  /* LIST, out: filled by add_name */
+    hf_names *names;  /* LIST, out: by add_name, in any order */
 };
 
 /* A URL, taken apart. Values are decoded and terminated. */

@@ -179,7 +179,6 @@ struct hf__flight {
     struct hf__flight *next_landed;
     struct hf__sleeper *sleeper; /* a thread waits; or NULL: */
     struct hf__async *async;     /* an asynchronous verb; or NULL: nobody */
-    bool landed;                 /* reported by the backend */
     bool delivered;
     union {
         struct hf__req req;

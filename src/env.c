@@ -108,7 +108,6 @@ static void core_done(hf_client *c, struct hf__req *req)
     req->flying = false;
     if (!req->remote) {
         f = hf__container(req, struct hf__flight, req);
-        f->landed = true;
         f->next_landed = NULL;
         if (c->landed_tail)
             c->landed_tail->next_landed = f;

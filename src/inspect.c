@@ -3,6 +3,7 @@
 #include "core.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* For what the backend can do with that capability. The caller is inside the
@@ -133,6 +134,31 @@ void hf_info_free(hf_client *c, hf_info *info)
         free_info(c, info);
 }
 
+static int by_bytes(const void *a, const void *b)
+{
+    const struct hf_name *x = a, *y = b;
+    int order = memcmp(x->bytes, y->bytes, x->len < y->len ? x->len : y->len);
+
+    return order ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+/* A backend may find a name twice. */
+static void sort_names(hf_client *c, hf_names *names)
+{
+    size_t len = 0;
+
+    if (!names->len)
+        return;
+    qsort(names->names, names->len, sizeof(*names->names), by_bytes);
+    for (size_t i = 1; i < names->len; i++) {
+        if (by_bytes(&names->names[len], &names->names[i]) != 0)
+            names->names[++len] = names->names[i];
+        else
+            hf__free(c, names->names[i].bytes);
+    }
+    names->len = len + 1;
+}
+
 static int list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
 {
     struct hf__flight *f;
@@ -150,6 +176,7 @@ static int list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     rc = ask(c, f, err);
     if (rc)
         return rc;
+    sort_names(c, f->query.names);
     *out = f->query.names;
     f->query.names = NULL;
     hf__flight_free(c, f);

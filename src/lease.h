@@ -106,6 +106,13 @@ bool hf__lease_let_go(struct hf__lease *, int result, hf__time now);
  * it and the answer may be lost: believe the shorter of both from now on. */
 void hf__lease_renewing(struct hf__lease *, uint32_t lease_ms, hf__time now);
 
+/* What a renewal by itself asks for: a fixed lease that the session keeps stays
+ * as long as it is. */
+static inline uint32_t hf__lease_renew_ms(const struct hf__lease *l)
+{
+    return l->session && l->fixed ? 0 : l->lease_ms;
+}
+
 /* The answer to a renewal. ELOST: the hold is gone; the state
  * is IDLE then. */
 int hf__lease_renewed(struct hf__lease *, uint64_t hold_id, int result,

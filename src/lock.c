@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 int hf__lock_unusable(const hf_lock *lock, hf_error *err)

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-/* A fixed lease that a session keeps stays as long as it is. */
-static uint32_t asked_for(const struct hf__lease *l)
-{
-    return l->session && l->fixed ? 0 : l->lease_ms;
-}
-
 /* Notes the names' holds in the batch; each name's reference goes along. One
  * that was let go since it was looked at stays out. */
 static void fill(hf_client *c, struct hf__batch *b, struct hf__name **names,
@@ -23,11 +17,12 @@ static void fill(hf_client *c, struct hf__batch *b, struct hf__name **names,
         hf__name_lock(n);
         held = hf__gate_renewable(&n->gate, now);
         if (held) {
-            b->item[b->len++] = (struct hf__renewal){.remote = &n->remote,
-                                                     .hold_id = l->hold_id,
-                                                     .lease_ms = asked_for(l),
-                                                     .result = HF_EUNKNOWN};
-            hf__lease_renewing(l, asked_for(l), now);
+            b->item[b->len++] =
+                (struct hf__renewal){.remote = &n->remote,
+                                     .hold_id = l->hold_id,
+                                     .lease_ms = hf__lease_renew_ms(l),
+                                     .result = HF_EUNKNOWN};
+            hf__lease_renewing(l, hf__lease_renew_ms(l), now);
         }
         hf__name_unlock(n);
         if (held)

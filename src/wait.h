@@ -48,7 +48,6 @@ hf__time hf__now(void);
  */
 struct hf__sleeper {
     struct hf__sleeper *next, *prev; /* followers of the engine's driver */
-    struct hf__sleeper *also;        /* others who wait for the same */
     uint32_t *word;                  /* own_word, or that of an hf_cancel */
     uint32_t own_word;
     uint32_t posture; /* enum hf__posture */

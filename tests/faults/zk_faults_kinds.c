@@ -506,8 +506,7 @@ static bool is_quiet(struct world *w)
 {
     uint64_t before = proxy_sent(w->proxy);
 
-    usleep(300000);
-    return proxy_sent(w->proxy) == before;
+    return !WAIT_FOR_MS(proxy_sent(w->proxy) != before, 300);
 }
 
 /* The name's node is everybody's, the holder's entry is not: who waits does not

@@ -308,12 +308,6 @@ void process_run(struct name *n)
 
 /* ---- what happens ------------------------------------------------------ */
 
-/* A fixed lease that a session keeps stays as long as it is. */
-static uint32_t asked_for(const struct hf__lease *l)
-{
-    return l->session && l->fixed ? 0 : l->lease_ms;
-}
-
 /* All that are to be renewed soon go together. */
 static void renew(struct process *p)
 {
@@ -332,12 +326,13 @@ static void renew(struct process *p)
         }
         if (!m)
             m = message_new(p, HF__RENEW, n->lock);
-        m->item[m->items++] = (struct renewal){.hold_id = lease->hold_id,
-                                               .lease_ms = asked_for(lease),
-                                               .lock = n->lock,
-                                               .line = l,
-                                               .reads = n->gate.shared};
-        hf__lease_renewing(lease, asked_for(lease), now);
+        m->item[m->items++] =
+            (struct renewal){.hold_id = lease->hold_id,
+                             .lease_ms = hf__lease_renew_ms(lease),
+                             .lock = n->lock,
+                             .line = l,
+                             .reads = n->gate.shared};
+        hf__lease_renewing(lease, hf__lease_renew_ms(lease), now);
         process_told(n);
         set_timer(n);
     }

@@ -393,31 +393,6 @@ static int inspected(struct redis *r, struct hf__query *q,
 
 /* ---- list -------------------------------------------------------------- */
 
-static int by_bytes(const void *a, const void *b)
-{
-    const struct hf_name *x = a, *y = b;
-    int order = memcmp(x->bytes, y->bytes, x->len < y->len ? x->len : y->len);
-
-    return order ? order : (x->len > y->len) - (x->len < y->len);
-}
-
-/* SCAN may say a key twice. */
-static void sort_names(struct redis *r, hf_names *names)
-{
-    size_t len = 0;
-
-    if (!names->len)
-        return;
-    qsort(names->names, names->len, sizeof(*names->names), by_bytes);
-    for (size_t i = 1; i < names->len; i++) {
-        if (by_bytes(&names->names[len], &names->names[i]) != 0)
-            names->names[++len] = names->names[i];
-        else
-            r->core->free(r->client, names->names[i].bytes);
-    }
-    names->len = len + 1;
-}
-
 static int add_name(struct redis *r, struct hf__query *q, const char *key,
                     size_t len)
 {
@@ -450,7 +425,6 @@ static int listed(struct redis *r, struct hf__query *q,
     q->count = strtoull(cursor->text, NULL, 10);
     if (q->count)
         return (rc = encode_list(r, q)) ? rc : HF__PENDING;
-    sort_names(r, q->names);
     return 0;
 }
 

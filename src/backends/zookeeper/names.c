@@ -88,32 +88,6 @@ static int take(struct dir *d, const struct String_vector *children)
     return !rc && in_use ? found(w, d->path, strlen(d->path)) : rc;
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    const struct hf_name *x = a, *y = b;
-    size_t len = x->len < y->len ? x->len : y->len;
-    int order = memcmp(x->bytes, y->bytes, len);
-
-    return order ? order : (x->len > y->len) - (x->len < y->len);
-}
-
-/* A semaphore is found twice. */
-static void sort_out(struct zk *z, hf_names *names)
-{
-    size_t len = 0;
-
-    if (!names->len)
-        return;
-    qsort(names->names, names->len, sizeof(*names->names), by_bytes);
-    for (size_t i = 1; i < names->len; i++) {
-        if (by_bytes(&names->names[len], &names->names[i]) != 0)
-            names->names[++len] = names->names[i];
-        else
-            z->core->free(z->client, names->names[i].bytes);
-    }
-    names->len = len + 1;
-}
-
 static void on_list(struct zk *, void *, int, const struct zk_reply *);
 
 /* As many as may be under way; the end, if there are none. */
@@ -132,8 +106,6 @@ static void go_on(struct walk *w)
     }
     if (base->calls)
         return;
-    if (!base->rc)
-        sort_out(base->z, base->q->names);
     hf__zk_query_end(base, base->rc);
 }
 

@@ -1,7 +1,7 @@
 /* The way to the server: answers swallowed, late, cut in the middle. */
 #include "zk_faults.h"
 
-#define OP_MS 400
+#define OP_MS 1000
 
 /* ---- the answer goes nowhere -------------------------------------------- */
 

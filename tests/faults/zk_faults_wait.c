@@ -108,7 +108,7 @@ static void test_fair_release_wakes_one(void **state)
     long first, second;
 
     release_twice(w, HF_FAIR, &first, &second);
-    print_message("fair, %d waiters: %ld and %ld woken\n", WAITERS, first,
+    print_message("# fair, %d waiters: %ld and %ld woken\n", WAITERS, first,
                   second);
     assert_int_equal(first, 1);
     assert_int_equal(second, 1);
@@ -120,7 +120,7 @@ static void test_unfair_release_wakes_the_herd(void **state)
     long first, second;
 
     release_twice(w, HF_UNFAIR, &first, &second);
-    print_message("unfair, %d waiters: %ld and %ld woken\n", WAITERS, first,
+    print_message("# unfair, %d waiters: %ld and %ld woken\n", WAITERS, first,
                   second);
     assert_true(first >= WAITERS);
     assert_true(second >= WAITERS - 1);

@@ -17,6 +17,9 @@
 #define STARTS 20 /* a port may be taken between looking and using it */
 #define SERVES_MS 60000
 #define ADMIN_MS 300000 /* nobody drives it between two questions */
+#define WARM_TIMES 20
+#define WARM_QUICK_MS 25
+#define WARM_MS 10000
 #define CLASSPATH                                                              \
     "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar"
 
@@ -187,6 +190,39 @@ int zk_server_again(struct zk_server *s)
     return spawn(s) || await(s) ? -1 : 0;
 }
 
+/* What a lock does, once. */
+static void use(const struct zk_server *s)
+{
+    struct zk_hand *h = zk_hand_open(s->url + strlen("zk://"), ADMIN_MS);
+    struct String_vector names = {0};
+    char path[64] = "";
+
+    if (!h)
+        return;
+    zk_hand_create(h, "/warm", NULL, ZOO_CONTAINER, NULL, 0, NULL);
+    zk_hand_create(h, "/warm/x-", "x", ZOO_EPHEMERAL_SEQUENTIAL, path,
+                   sizeof(path), NULL);
+    zk_hand_children(h, "/warm", &names);
+    deallocate_String_vector(&names);
+    zk_hand_delete(h, path);
+    zk_hand_delete(h, "/warm");
+    zk_hand_close(h);
+}
+
+/* A JVM that has just begun takes half a second for its first answers, which
+ * is more than some tests are ready to wait. */
+static void warm_up(const struct zk_server *s)
+{
+    int64_t until = wait_now() + (int64_t)WARM_MS * 1000000;
+
+    for (int quick = 0; quick < WARM_TIMES && wait_now() < until;) {
+        int64_t began = wait_now();
+
+        use(s);
+        quick = wait_ms_since(began) < WARM_QUICK_MS ? quick + 1 : 0;
+    }
+}
+
 static int complain(const struct zk_server *s)
 {
     fprintf(stderr, "zookeeper does not start; see %s/log\n", s->dir);
@@ -199,8 +235,10 @@ int zk_server_start(struct zk_server *s)
         return -1;
     for (int i = 0; i < STARTS; i++) {
         choose_ports(s, 1);
-        if (!write_config(s, NULL) && !zk_server_again(s))
+        if (!write_config(s, NULL) && !zk_server_again(s)) {
+            warm_up(s);
             return 0;
+        }
     }
     return complain(s);
 }
@@ -420,8 +458,11 @@ int zk_ensemble_start(struct zk_ensemble *e)
             return -1;
     }
     for (int i = 0; i < STARTS; i++) {
-        if (!configure_all(e) && !spawn_all(e))
+        if (!configure_all(e) && !spawn_all(e)) {
+            for (int j = 0; j < ZK_ENSEMBLE; j++)
+                warm_up(&e->server[j]);
             return 0;
+        }
         for (int j = 0; j < ZK_ENSEMBLE; j++)
             zk_server_kill(&e->server[j]);
     }

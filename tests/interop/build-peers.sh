@@ -21,7 +21,7 @@ fi
 
 rm -rf "$out/classes"
 javac --release 17 -Xlint:all -Werror -cp "$out/lib/*" -d "$out/classes" \
-    "$here"/redisson/*.java
+    "$here"/peer/*.java "$here"/redisson/*.java
 
 if [ "$(cat "$out/curator-lib.sum" 2>/dev/null)" != "$(sum "$here/curator/pom.xml")" ]; then
     echo 'fetching Curator' >&2
@@ -33,7 +33,7 @@ fi
 
 rm -rf "$out/curator-classes"
 javac --release 17 -Xlint:all,-classfile -Werror -cp "$out/curator-lib/*" \
-    -d "$out/curator-classes" "$here"/curator/*.java "$here"/redisson/Region.java
+    -d "$out/curator-classes" "$here"/peer/*.java "$here"/curator/*.java
 
 if [ "$(cat "$out/venv.sum" 2>/dev/null)" != "$(sum "$here/requirements.txt")" ]; then
     echo 'fetching redis-py and kazoo' >&2

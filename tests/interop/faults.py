@@ -3,7 +3,7 @@ library: it goes on as soon as it would among its own."""
 
 import time
 
-from peers import check, wait_until
+from peers import Watch, check, wait_until
 
 LEASE_MS = 3000
 LEASE_S = LEASE_MS / 1000
@@ -29,9 +29,9 @@ def wait_for(world, peer, kind, name, wait_ms=FOREVER):
 
 
 def granted(peer):
-    start = time.monotonic()
+    watch = Watch()
     peer.expect('held')
-    return time.monotonic() - start
+    return watch.stop()
 
 
 def killed_holder(world, kind, dies, waits, wanted=None):
@@ -50,12 +50,13 @@ def killed_holder(world, kind, dies, waits, wanted=None):
         wait_for(world, waiter, wanted, name)
     check(not waiter.has_answered(), 'two hold it')
     holder.kill()
-    seconds = granted(waiter)
+    took = granted(waiter)
     waiter.expect('dropped', 'drop')
-    world.note(f'granted after {seconds:.2f} s, of a lease of {LEASE_S:.0f} s')
+    world.note(f'granted after {took.seconds:.2f} s, of a lease of '
+               f'{LEASE_S:.0f} s')
     # Renewed at a third: two are left at the least.
-    check(seconds > LEASE_S / 2, 'before the lease was over')
-    check(seconds < LEASE_S + SLACK_S, 'late')
+    check(took.seconds > LEASE_S / 2, 'before the lease was over')
+    check(took.fair_s < LEASE_S + SLACK_S, 'late')
 
 
 def killed_waiter(world, kind, holds, dies, *behind, wait_ms=FOREVER):
@@ -68,7 +69,7 @@ def killed_waiter(world, kind, holds, dies, *behind, wait_ms=FOREVER):
         wait_for(world, peer, kind, name)
     waiter.kill()
     holder.expect('dropped', 'drop')
-    seconds = granted(second)
+    seconds = granted(second).fair_s
     world.note(f'{holds} lets go, a waiter of {dies} is dead, {behind[0]} has '
                f'it after {seconds:.2f} s')
     for peer in others:
@@ -137,7 +138,7 @@ def gives_up(world, kind, holds, leaves, behind):
     waiter.expect('busy')
     check(not second.has_answered(), 'two hold it')
     holder.expect('dropped', 'drop')
-    seconds = granted(second)
+    seconds = granted(second).fair_s
     second.expect('dropped', 'drop')
     check(seconds < SLACK_S, f'{seconds:.2f} s')
 
@@ -160,7 +161,7 @@ def redisson_is_robbed(world):
     redisson.expect('held', 'hold', 'unfair', name, 0, FOREVER)
     wait_for(world, waiter, 'unfair', name)
     ours.expect('forced', 'force', '-', name)
-    check(granted(waiter) < SLACK_S, 'late')
+    check(granted(waiter).fair_s < SLACK_S, 'late')
     redisson.expect('failed java.lang.IllegalMonitorStateException', 'drop')
     waiter.expect('dropped', 'drop')
 

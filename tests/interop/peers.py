@@ -55,6 +55,29 @@ def check(condition, text):
         raise Failure(text)
 
 
+def stalled():
+    """For how many seconds, since it was started, somebody on this machine has
+    waited for a processor; 0 where the kernel does not say."""
+    try:
+        with open('/proc/pressure/cpu', encoding='ascii') as f:
+            return int(re.search(r'total=(\d+)', f.readline())[1]) / 1e6
+    except OSError:
+        return 0
+
+
+class Watch:
+    """How long something takes: by the clock, and but for the time in which
+    somebody waited for a processor, which is nobody's fault."""
+
+    def __init__(self):
+        self.start, self.stalled = time.monotonic(), stalled()
+
+    def stop(self):
+        self.seconds = time.monotonic() - self.start
+        self.fair_s = self.seconds - (stalled() - self.stalled)
+        return self
+
+
 def wait_until(what, condition, seconds=10):
     end = time.monotonic() + seconds
     while not condition():
@@ -179,8 +202,8 @@ class Peers:
         url = f'redis://127.0.0.1:{self.server.port}'
         if side == 'redisson':
             return ['java', '-XX:+UseSerialGC', '-Xmx256m', '-XX:-UsePerfData',
-                    '-cp', f'{out}/classes:{out}/lib/*', 'Peer', url,
-                    str(lease_ms)]
+                    '-cp', f'{out}/classes:{out}/lib/*', 'RedissonPeer',
+                    url, str(lease_ms)]
         if side == 'redis-py':
             return [f'{out}/venv/bin/python', os.path.join(here, 'redispy.py'),
                     str(self.server.port), str(lease_ms)]

@@ -6,23 +6,12 @@ import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 
-/** One thing to hold, of any of the kinds that both sides know. */
-interface Kind {
-    long NOT_GOT = -1;
-
-    /**
-     * Waits (for ever: negative) and takes it, with a watchdog (lease 0) or
-     * without. The token, 0 where there is none, or NOT_GOT.
-     */
-    long take(long waitMs, long leaseMs) throws InterruptedException;
-
-    void drop();
-
-    default boolean isShared() {
-        return false;
+/** What Redisson has, of the kinds that both sides know. */
+final class Kinds {
+    private Kinds() {
     }
 
-    static Kind of(RedissonClient client, String kind, String name) {
+    static Hold of(RedissonClient client, String kind, String name) {
         switch (kind) {
         case "unfair":
             return new Lock(client.getLock(name), false);
@@ -43,7 +32,7 @@ interface Kind {
         }
     }
 
-    record Lock(RLock lock, boolean isShared) implements Kind {
+    private record Lock(RLock lock, boolean isShared) implements Hold {
         public long take(long waitMs, long leaseMs)
             throws InterruptedException {
             long lease = leaseMs > 0 ? leaseMs : -1;
@@ -59,7 +48,7 @@ interface Kind {
         }
     }
 
-    record Fenced(RFencedLock lock) implements Kind {
+    private record Fenced(RFencedLock lock) implements Hold {
         public long take(long waitMs, long leaseMs) {
             long lease = leaseMs > 0 ? leaseMs : -1;
             Long token = waitMs < 0
@@ -74,7 +63,7 @@ interface Kind {
     }
 
     /** Its permits have no watchdog: a lease of 30 s where none is given. */
-    final class Permit implements Kind {
+    private static final class Permit implements Hold {
         private final RPermitExpirableSemaphore semaphore;
         private String id;
 
@@ -100,7 +89,7 @@ interface Kind {
         }
     }
 
-    record Plain(RSemaphore semaphore) implements Kind {
+    private record Plain(RSemaphore semaphore) implements Hold {
         public long take(long waitMs, long leaseMs)
             throws InterruptedException {
             if (waitMs < 0)

@@ -162,19 +162,18 @@ static void test_async_try_and_timed(void)
     hf_lock *lock = conf_lock_flags(b, name, HF_OWNER_HANDLE);
     struct loop l;
     struct call call;
-    int64_t begun;
+    struct wait_mark begun;
 
     loop_open(&l, b);
     OK(hf_lock_acquire(held, NULL, E));
     take(lock, &call, 0);
     LOOP_UNTIL(&l, call.called);
     EXPECT(HF_EBUSY, call.result);
-    begun = wait_now();
+    begun = wait_mark();
     take(lock, &call, 200);
     LOOP_UNTIL(&l, call.called);
     EXPECT(HF_ETIMEDOUT, call.result);
-    assert_true(wait_ms_since(begun) >= 200);
-    assert_true(wait_ms_since(begun) <= 1200);
+    assert_true(wait_took(begun, 200, 1200));
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
     OK(hf_lock_release(held, E));
     take(lock, &call, WAIT_LONG_MS);

@@ -194,6 +194,15 @@ int conf_take(hf_lock *lock, enum hf_mode mode, uint32_t permits,
     return hf_lock_acquire(lock, &opt, E);
 }
 
+int conf_take_within(hf_lock *lock, enum hf_mode mode, uint32_t permits,
+                     int64_t ms)
+{
+    int64_t began = wait_fair();
+    int rc = conf_take(lock, mode, permits, WAIT_LONG_MS);
+
+    return !rc && !wait_within(began, ms) ? HF_ETIMEDOUT : rc;
+}
+
 void conf_group_open(struct conf_group *g, enum hf_kind kind, uint32_t size,
                      unsigned flags)
 {
@@ -257,7 +266,6 @@ static void taker_body(void *arg)
     struct conf_taker *t = arg;
 
     t->rc = hf_lock_acquire(t->lock, &t->opt, NULL);
-    t->returned = wait_now();
     if (t->rc)
         return;
     hf_lock_token(t->lock, &t->token);
@@ -394,11 +402,12 @@ void conf_puppet_answer(struct proc *p, struct proc_reply *reply)
 static void add_left(struct history *h)
 {
     struct history_event e = {.kind = HISTORY_LEFT};
+    long left;
 
     if (!conf.fresh || !conf.left)
         return;
-    WAIT_FOR(conf.left() == 0);
-    e.value = (uint64_t)conf.left();
+    WAIT_FOR((left = conf.left()) == 0);
+    e.value = (uint64_t)left;
     e.at = wait_now();
     history_add(h, &e);
 }

@@ -131,6 +131,9 @@ int conf_take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms);
 /* A mode of a read-write lock, or so many permits of a semaphore. */
 int conf_take(hf_lock *, enum hf_mode, uint32_t permits, int64_t wait_ms);
 
+/* The same, granted within so many ms of the fair clock. */
+int conf_take_within(hf_lock *, enum hf_mode, uint32_t permits, int64_t ms);
+
 /* How long a dead holder with that TTL may keep others out, in ms. */
 int64_t conf_death_ms(int64_t ttl_ms);
 
@@ -168,7 +171,6 @@ struct conf_taker {
     hf_acquire_options opt;
     int rc, release_rc; /* after join */
     uint64_t token;
-    int64_t returned;
     uint32_t granted; /* atomic */
     uint32_t let_go;  /* atomic: set by the main thread */
     bool keep;        /* exit without release */

@@ -139,7 +139,8 @@ static void test_lease_fixed_ends_by_itself(void)
     deadline = conf_deadline(lock);
     assert_true(deadline < wait_now() + 500 * MS);
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
-    OK(hf_lock_timed(other, 500 + 1000, E)); /* though a lives, and waits */
+    OK(conf_take_within(other, HF_WRITE, 0,
+                        500 + 1000)); /* though a lives, and waits */
     assert_true(wait_now() >= deadline);
     EXPECT(HF_ELOST, hf_lock_check(lock));
     OK(hf_lock_release(other, E));
@@ -228,7 +229,7 @@ static void test_lease_renewed_fixed_one_is_kept_by_the_server(void)
     COMES(wait_now() > first + 1000 * MS);
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
     OK(hf_lock_renew(lock, 300, E));
-    OK(hf_lock_timed(other, 300 + 1000, E));
+    OK(conf_take_within(other, HF_WRITE, 0, 300 + 1000));
     EXPECT(HF_ELOST, hf_lock_renew(lock, 60000, E));
     OK(hf_lock_release(other, E));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
@@ -274,7 +275,7 @@ static void test_lease_max_hold_caps_a_renewed_hold(void)
     OK(hf_lock_renew(lock, 0, E));
     assert_true(conf_deadline(lock) <= wait_now() + 1300 * MS);
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
-    OK(hf_lock_timed(other, 1300 + 600 + 1000, E));
+    OK(conf_take_within(other, HF_WRITE, 0, 1300 + 600 + 1000));
     assert_true(wait_now() >= taken + 1300 * MS);
     EXPECT(HF_ELOST, hf_lock_check(lock));
     OK(hf_lock_release(other, E));

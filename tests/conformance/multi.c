@@ -67,17 +67,16 @@ static void test_multi_takes_all_and_releases_all(void)
 static void test_multi_takes_none_if_one_is_busy(void)
 {
     struct set s;
-    int64_t begun;
+    struct wait_mark begun;
 
     begin(&s);
     for (int busy = 0; busy < N; busy++) {
         OK(hf_lock_timed(s.other[busy].lock, WAIT_LONG_MS, E));
         EXPECT(HF_EBUSY, take_all(s.mine, 0));
         all_are(s.mine, HF_ENOTOWNER);
-        begun = wait_now();
+        begun = wait_mark();
         EXPECT(HF_ETIMEDOUT, take_all(s.mine, 120));
-        assert_true(wait_ms_since(begun) >= 120);
-        assert_true(wait_ms_since(begun) <= 1120);
+        assert_true(wait_took(begun, 120, 1120));
         all_are(s.mine, HF_ENOTOWNER);
         for (int i = 0; i < N; i++)
             if (i != busy) {

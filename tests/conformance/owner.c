@@ -314,7 +314,7 @@ static void test_owner_thread_that_exits_is_reported_and_not_renewed(void)
     assert_int_equal(h.orphaned, 1);
     assert_true(h.orphaned_token == t.token);
     assert_string_equal(h.name, name);
-    OK(hf_lock_timed(other, 3 * 600 + 1000, E));
+    OK(conf_take_within(other, HF_WRITE, 0, 3 * 600 + 1000));
     COMES(dispatch_until(a, &h.lost));
     assert_true(h.lost_token == t.token);
     assert_int_equal(h.orphaned, 1);

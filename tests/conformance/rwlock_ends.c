@@ -29,7 +29,7 @@ static void test_rwlock_dead_reader_lets_go(void)
     EXPECT(HF_ETIMEDOUT, conf_take(g.l[1], HF_WRITE, 0, conf_death_ms(TTL_MS)));
     OK(hf_lock_check(g.l[0]));
     OK(hf_lock_release(g.l[0], E));
-    OK(conf_take(g.l[1], HF_WRITE, 0, 1000));
+    OK(conf_take_within(g.l[1], HF_WRITE, 0, 1000));
     OK(hf_lock_release(g.l[1], E));
     conf_group_close(&g);
 }
@@ -43,8 +43,8 @@ static void test_rwlock_dead_writer_lets_go(void)
     conf_puppet_of(&p, g.name, TTL_MS, HF_RWLOCK, 0);
     OK(conf_puppet_take_as(&p, HF_WRITE, 0, WAIT_LONG_MS));
     proc_kill(&p);
-    OK(conf_take(g.l[0], HF_READ, 0, conf_death_ms(TTL_MS)));
-    OK(conf_take(g.l[1], HF_READ, 0, 1000));
+    OK(conf_take_within(g.l[0], HF_READ, 0, conf_death_ms(TTL_MS)));
+    OK(conf_take_within(g.l[1], HF_READ, 0, 1000));
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
     conf_group_close(&g);
@@ -62,7 +62,7 @@ static void test_rwlock_dead_waiting_writer_holds_nobody_up(void)
     conf_puppet_wait_as(&p, HF_WRITE, 0);
     EXPECT(HF_EBUSY, conf_take(g.l[1], HF_READ, 0, 0));
     proc_kill(&p);
-    OK(conf_take(g.l[1], HF_READ, 0, conf_death_ms(TTL_MS)));
+    OK(conf_take_within(g.l[1], HF_READ, 0, conf_death_ms(TTL_MS)));
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
     conf_group_close(&g);

@@ -253,7 +253,7 @@ static void test_semaphore_permits_of_the_dead_come_back(void)
     OK(try_for(g.l[0], 1));
     EXPECT(HF_EBUSY, try_for(g.l[1], 1));
     proc_kill(&p);
-    OK(conf_take(g.l[1], HF_WRITE, 2, conf_death_ms(TTL_MS)));
+    OK(conf_take_within(g.l[1], HF_WRITE, 2, conf_death_ms(TTL_MS)));
     EXPECT(HF_EBUSY, try_for(g.l[2], 1));
     OK(hf_lock_check(g.l[0])); /* the living keep theirs */
     OK(hf_lock_release(g.l[0], E));

@@ -7,28 +7,19 @@ const struct side permits = {HF_SEMAPHORE, HF_WRITE, HF_WRITE, 2, SIZE};
 hf_lock *lock_of(struct world *w, const char *url, int64_t ttl_ms,
                  int64_t op_ms, enum hf_kind kind)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_lock **lock;
-
     world_lock(w, url, ttl_ms, op_ms, HF_FAIR_DEFAULT);
-    lock = &w->locks[w->len - 1];
-    hf_lock_free(*lock);
-    opt.kind = kind;
-    opt.permits = kind == HF_SEMAPHORE ? SIZE : 0;
-    if (hf_lock_new(w->clients[w->len - 1], "n", 1, &opt, lock, &w->err))
-        fail_msg("hf_lock_new: %s", w->err.text);
-    return *lock;
+    return world_change(w, w->len - 1, kind, kind == HF_SEMAPHORE ? SIZE : 0);
 }
 
 hf_lock *far_of(struct world *w, const struct side *s, int64_t ttl_ms,
                 int64_t op_ms)
 {
-    return lock_of(w, proxy_url(w->proxy), ttl_ms, op_ms, s->kind);
+    return lock_of(w, w->far_url, ttl_ms, op_ms, s->kind);
 }
 
 hf_lock *near_of(struct world *w, const struct side *s)
 {
-    return lock_of(w, w->server.url, 30000, 5000, s->kind);
+    return lock_of(w, w->redis->url, 30000, 5000, s->kind);
 }
 
 int take_as(hf_lock *lock, enum hf_mode mode, uint32_t count, int64_t wait_ms,
@@ -53,18 +44,12 @@ int take_other(hf_lock *lock, const struct side *s, int64_t wait_ms,
     return take_as(lock, s->other_mode, s->other_permits, wait_ms, err);
 }
 
-void heal(struct world *w)
-{
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    proxy_cut(w->proxy);
-}
-
 void all_of_it_is_free(struct world *w, const struct side *s, hf_lock *lock)
 {
     uint32_t all = s->kind == HF_SEMAPHORE ? SIZE : 0;
 
-    if (take_as(lock, HF_WRITE, all, 3000, &w->err)) {
-        redis_server_print_keys(&w->server);
+    if (take_as(lock, HF_WRITE, all, 10000, &w->err)) {
+        redis_server_print_keys(w->redis);
         fail_msg("somebody has it still: %s", w->err.text);
     }
     assert_int_equal(hf_lock_release(lock, NULL), 0);
@@ -85,7 +70,7 @@ void puppet_opens(struct world *w, struct proc *p, enum hf_kind kind,
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = ttl_ms};
 
     assert_int_equal(proc_start(p), 0);
-    snprintf(cmd.text, sizeof(cmd.text), "%s", w->server.url);
+    snprintf(cmd.text, sizeof(cmd.text), "%s", w->redis->url);
     assert_int_equal(puppet_do(p, &cmd), 0);
     cmd.op = kind == HF_LATCH ? PROC_LATCH : PROC_NEW;
     cmd.kind = kind;

@@ -32,8 +32,6 @@ int take_as(hf_lock *, enum hf_mode, uint32_t count, int64_t wait_ms,
 int take(hf_lock *, const struct side *, int64_t wait_ms, hf_error *);
 int take_other(hf_lock *, const struct side *, int64_t wait_ms, hf_error *);
 
-/* The way is free again, by new connections. */
-void heal(struct world *);
 /* Nothing is left that keeps anybody out. */
 void all_of_it_is_free(struct world *, const struct side *, hf_lock *);
 

@@ -3,6 +3,7 @@
 #include "shm_stage.h"
 
 #include "../lib/cpu_wait.h"
+#include "../lib/wait.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -42,21 +43,23 @@ struct moment moment_now(void)
 
     memcpy(m.pid_of, pid_of, sizeof(pid_of));
     read_cpu_waits(m.cpu_waits);
+    m.stalled = wait_stalled();
     m.at = now_ns();
     return m;
 }
 
 int64_t moment_until(const struct moment *since, int64_t at)
 {
-    int64_t waits[ROLES + 1], took = at - since->at;
+    int64_t waits[ROLES + 1], took = at - since->at, waited = 0, stalled;
 
     if (took < 10000000) /* not worth a look */
         return took;
     read_cpu_waits(waits);
     for (int i = 0; i <= ROLES; i++)
         if (i == ROLES || since->pid_of[i] == pid_of[i])
-            took -= waits[i] - since->cpu_waits[i];
-    return took;
+            waited += waits[i] - since->cpu_waits[i];
+    stalled = wait_stalled() - since->stalled;
+    return took - (waited > stalled ? waited : stalled);
 }
 
 /* ---- the cast ----------------------------------------------------------- */

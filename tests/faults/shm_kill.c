@@ -184,7 +184,7 @@ static int64_t probe(const struct prober *p, int name)
 static int64_t kill_some(enum victim victim, uint64_t *seed,
                          const struct prober *prober, int *late)
 {
-    int64_t waits[SEATS], waited, at, granted, took;
+    int64_t waits[SEATS], stalled = wait_stalled(), waited, at, granted, took;
     int first, second = -1, name;
     bool is_dead[SEATS] = {false};
 
@@ -204,6 +204,8 @@ static int64_t kill_some(enum victim victim, uint64_t *seed,
     }
     granted = probe(prober, name);
     waited = cpu_waited(waits, is_dead);
+    stalled = wait_stalled() - stalled;
+    waited = waited > stalled ? waited : stalled;
     for (int i = 0; i < WORKERS; i++)
         if (is_dead[i]) {
             bury(i, at);

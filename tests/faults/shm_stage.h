@@ -98,9 +98,9 @@ int64_t now_ns(void);
 void nap_us(long us);
 
 /* A time, and how long each of those who play, and we, had waited for a
- * processor until then. */
+ * processor until then; and how long anybody had. */
 struct moment {
-    int64_t at;
+    int64_t at, stalled;
     pid_t pid_of[ROLES];
     int64_t cpu_waits[ROLES + 1];
 };

@@ -13,7 +13,7 @@
 
 static struct zk_hand *hand(struct world *w)
 {
-    return zk_server_hand(w->server);
+    return zk_server_hand(w->zk);
 }
 
 static void is_there(struct world *w, const char *path, const char *data)
@@ -22,23 +22,6 @@ static void is_there(struct world *w, const char *path, const char *data)
 
     assert_int_equal(zk_hand_get(hand(w), path, text, sizeof(text), false), 0);
     assert_string_equal(text, data);
-}
-
-/* A lock "n" of that kind beside the one that the world made. */
-static hf_lock *lock_of(struct world *w, size_t client, enum hf_kind kind,
-                        uint32_t permits)
-{
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_lock *lock = NULL;
-
-    opt.kind = kind;
-    opt.permits = permits;
-    assert_int_equal(hf_lock_free(w->locks[client]), 0);
-    w->locks[client] = NULL;
-    if (hf_lock_new(w->clients[client], "n", 1, &opt, &lock, &w->err))
-        fail_msg("hf_lock_new: %s", w->err.text);
-    w->locks[client] = lock;
-    return lock;
 }
 
 /* ---- semaphore ------------------------------------------------------------
@@ -51,13 +34,13 @@ static void test_semaphore_has_curators_layout(void **state)
     hf_lock *a;
 
     world_near(w);
-    a = lock_of(w, 0, HF_SEMAPHORE, 3);
+    a = world_change(w, 0, HF_SEMAPHORE, 3);
     opt.permits = 2;
     assert_int_equal(hf_lock_acquire(a, &opt, &w->err), 0);
-    assert_int_equal(zk_server_children(w->server, NODE "/leases"), 2);
-    assert_true(WAIT_FOR(!zk_server_children(w->server, NODE "/locks")));
+    assert_int_equal(zk_server_children(w->zk, NODE "/leases"), 2);
+    assert_true(WAIT_FOR(!zk_server_children(w->zk, NODE "/locks")));
     assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_int_equal(zk_server_children(w->server, NODE "/leases"), 0);
+    assert_int_equal(zk_server_children(w->zk, NODE "/leases"), 0);
     world_is_clean(w);
 }
 
@@ -71,7 +54,7 @@ static void test_semaphore_beside_curators_leases(void **state)
     hf_lock *a;
 
     world_near(w);
-    a = lock_of(w, 0, HF_SEMAPHORE, 1);
+    a = world_change(w, 0, HF_SEMAPHORE, 1);
     assert_int_equal(hf_lock_try(a, NULL), 0); /* makes the nodes */
     assert_int_equal(hf_lock_release(a, NULL), 0);
     zk_hand_create(h, NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
@@ -87,7 +70,7 @@ static void test_semaphore_beside_curators_leases(void **state)
                                     sizeof(turn), NULL),
                      0);
     t = taker_start(w, a, 20000);
-    assert_true(WAIT_FOR(zk_server_children(w->server, NODE "/locks") == 2));
+    assert_true(WAIT_FOR(zk_server_children(w->zk, NODE "/locks") == 2));
     assert_int_equal(zk_hand_delete(h, lease), 0);
     assert_false(taker_back(t)); /* it is not our turn */
     assert_int_equal(zk_hand_delete(h, turn), 0);
@@ -102,18 +85,18 @@ static void test_semaphore_answer_swallowed(void **state)
     hf_lock *a;
 
     world_far(w, 30000, 5000);
-    a = lock_of(w, 0, HF_SEMAPHORE, 2);
+    a = world_change(w, 0, HF_SEMAPHORE, 2);
     /* No container, so that it stays. */
     zk_hand_create(hand(w), NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
     assert_int_equal(
         zk_hand_create(hand(w), NODE "/locks", "", 0, NULL, 0, NULL), 0);
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     t = taker_start(w, a, 10000);
-    assert_true(WAIT_FOR(zk_server_children(w->server, NODE "/locks") == 1));
+    assert_true(WAIT_FOR(zk_server_children(w->zk, NODE "/locks") == 1));
     world_heal(w);
     assert_true(WAIT_FOR_MS(taker_back(t), 4000));
     assert_int_equal(t->rc, 0);
-    assert_int_equal(zk_server_children(w->server, NODE "/leases"), 1);
+    assert_int_equal(zk_server_children(w->zk, NODE "/leases"), 1);
     taker_end(t);
     assert_int_equal(t->release_rc, 0);
     assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE "/locks")));
@@ -133,8 +116,8 @@ static void test_semaphore_one_of_its_leases_is_deleted(void **state)
     hf_lock *a;
 
     opt.permits = 2;
-    world_lock(w, w->server->url, 1000, 5000, HF_FAIR);
-    a = lock_of(w, 0, HF_SEMAPHORE, 3);
+    world_lock(w, w->zk->url, 1000, 5000, HF_FAIR);
+    a = world_change(w, 0, HF_SEMAPHORE, 3);
     for (int i = 0; i < 2; i++) {
         struct String_vector names = {0};
         char path[256];
@@ -147,7 +130,7 @@ static void test_semaphore_one_of_its_leases_is_deleted(void **state)
         deallocate_String_vector(&names);
         assert_int_equal(zk_hand_delete(hand(w), path), 0);
         assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
-        assert_true(WAIT_FOR(!zk_server_children(w->server, NODE "/leases")));
+        assert_true(WAIT_FOR(!zk_server_children(w->zk, NODE "/leases")));
         assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
     }
     world_is_clean(w);
@@ -162,7 +145,7 @@ static void test_kazoo_has_no_semaphore(void **state)
     hf_client *c;
     char url[128];
 
-    snprintf(url, sizeof(url), "%s?dialect=kazoo", w->server->url);
+    snprintf(url, sizeof(url), "%s?dialect=kazoo", w->zk->url);
     assert_int_equal(hf_open(url, NULL, &c, &w->err), 0);
     assert_int_equal(hf_client_caps(c, HF_SEMAPHORE), 0);
     opt.kind = HF_SEMAPHORE;
@@ -221,8 +204,8 @@ static void test_latch_leaves_no_marks(void **state)
     assert_int_equal(hf_latch_set(l, 2, &w->err), 0);
     assert_int_equal(hf_latch_down(l, NULL, &w->err), 0);
     assert_true(counts(w, 1));
-    assert_true(WAIT_FOR(zk_server_children(w->server, "/l") == 1));
-    assert_int_equal(zk_server_children(w->server, "/l/latch"), 1);
+    assert_true(WAIT_FOR(zk_server_children(w->zk, "/l") == 1));
+    assert_int_equal(zk_server_children(w->zk, "/l/latch"), 1);
     assert_int_equal(hf_latch_down(l, NULL, &w->err), 0);
     assert_int_equal(hf_latch_free(l), 0);
     world_is_clean(w);
@@ -276,7 +259,7 @@ static void test_latch_last_answer_swallowed_leaves_no_mark(void **state)
     world_heal(w);
     pthread_join(d.thread, NULL);
     assert_int_equal(d.rc, 0);
-    assert_true(WAIT_FOR(zk_server_children(w->server, "/l") <= 0));
+    assert_true(WAIT_FOR(zk_server_children(w->zk, "/l") <= 0));
     assert_int_equal(hf_latch_free(d.latch), 0);
     world_is_clean(w);
 }
@@ -296,7 +279,7 @@ static void test_latch_session_lost_is_unknown(void **state)
     assert_int_equal(pthread_create(&d.thread, NULL, down, &d), 0);
     assert_true(WAIT_FOR(counts(w, 4)));
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
-    assert_true(WAIT_FOR(zk_server_children(w->server, "/l") == 1));
+    assert_true(WAIT_FOR(zk_server_children(w->zk, "/l") == 1));
     world_heal(w);
     pthread_join(d.thread, NULL);
     assert_int_equal(d.rc, HF_EUNKNOWN);
@@ -364,7 +347,7 @@ static void test_curators_revoker_is_heard(void **state)
 
     opt.on_event = hear;
     opt.event_arg = &ears;
-    assert_int_equal(hf_open(w->server->url, &opt, &c, &w->err), 0);
+    assert_int_equal(hf_open(w->zk->url, &opt, &c, &w->err), 0);
     assert_int_equal(hf_lock_new(c, "n", 1, NULL, &lock, &w->err), 0);
     assert_int_equal(hf_lock_acquire(lock, NULL, &w->err), 0);
     world_first_entry(w, path, sizeof(path));
@@ -454,7 +437,7 @@ static hf_client *open_as(struct world *w, const char *user)
     hf_client *c = NULL;
     char url[128];
 
-    snprintf(url, sizeof(url), "zk://%s@127.0.0.1:%d", user, w->server->port);
+    snprintf(url, sizeof(url), "zk://%s@127.0.0.1:%d", user, w->zk->port);
     if (hf_open(url, NULL, &c, &w->err))
         fail_msg("%s", w->err.text);
     return c;
@@ -481,7 +464,7 @@ static void test_users_have_their_own(void **state)
               *bob = open_as(w, "bob:Geheimnis-2"), *none;
     hf_lock *lock;
 
-    assert_int_equal(hf_open(w->server->url, NULL, &none, &w->err), 0);
+    assert_int_equal(hf_open(w->zk->url, NULL, &none, &w->err), 0);
     assert_int_equal(hf_lock_new(ann, "t/n", 3, NULL, &lock, &w->err), 0);
     assert_int_equal(hf_lock_acquire(lock, NULL, &w->err), 0);
     assert_int_equal(try_as(w, bob, "t/n"), HF_EAUTH);
@@ -506,7 +489,7 @@ static bool is_quiet(struct world *w)
 {
     uint64_t before = proxy_sent(w->proxy);
 
-    return !WAIT_FOR_MS(proxy_sent(w->proxy) != before, 300);
+    return NEVER_MS(proxy_sent(w->proxy) != before, 300);
 }
 
 /* The name's node is everybody's, the holder's entry is not: who waits does not
@@ -518,7 +501,7 @@ static void waits_behind_another_user(struct world *w,
     hf_lock *a, *b;
     struct taker *t;
 
-    snprintf(ann, sizeof(ann), "zk://ann:x@127.0.0.1:%d", w->server->port);
+    snprintf(ann, sizeof(ann), "zk://ann:x@127.0.0.1:%d", w->zk->port);
     snprintf(bob, sizeof(bob), "zk://bob:y@127.0.0.1:%d", proxy_port(w->proxy));
     assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
     a = world_lock(w, ann, 30000, 5000, fairness);
@@ -550,15 +533,15 @@ static void test_users_need_a_password(void **state)
     hf_client *c = NULL;
     char url[128];
 
-    snprintf(url, sizeof(url), "zk://ann@127.0.0.1:%d", w->server->port);
+    snprintf(url, sizeof(url), "zk://ann@127.0.0.1:%d", w->zk->port);
     assert_int_equal(hf_open(url, NULL, &c, &w->err), HF_EINVAL);
-    snprintf(url, sizeof(url), "zk://:x@127.0.0.1:%d", w->server->port);
+    snprintf(url, sizeof(url), "zk://:x@127.0.0.1:%d", w->zk->port);
     assert_int_equal(hf_open(url, NULL, &c, &w->err), HF_EINVAL);
 }
 
 int run_kinds_faults(void)
 {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
+#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
         T(test_semaphore_has_curators_layout),
         T(test_semaphore_beside_curators_leases),

@@ -30,7 +30,6 @@ struct proxy {
     pthread_mutex_t mu; /* all below; the thread lets go while it sleeps */
     pthread_cond_t turned;
     int listener, wake, port, to;
-    char url[64];
     enum proxy_mode mode;
     long value;
     bool stop, cut, deliver;
@@ -315,18 +314,12 @@ struct proxy *proxy_start(int port)
         pthread_create(&x->thread, NULL, proxy_main, x))
         abort();
     x->port = ntohs(in.sin_port);
-    snprintf(x->url, sizeof(x->url), "redis://127.0.0.1:%d", x->port);
     return x;
 }
 
 int proxy_port(const struct proxy *x)
 {
     return x->port;
-}
-
-const char *proxy_url(const struct proxy *x)
-{
-    return x->url;
 }
 
 void proxy_set(struct proxy *x, enum proxy_mode mode, long value)

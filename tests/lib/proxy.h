@@ -26,7 +26,6 @@ struct proxy;
 /* To 127.0.0.1:port. NULL on failure. */
 struct proxy *proxy_start(int port);
 int proxy_port(const struct proxy *);
-const char *proxy_url(const struct proxy *); /* redis://127.0.0.1:port */
 /* In force when it returns. */
 void proxy_set(struct proxy *, enum proxy_mode, long value);
 /* Resets every connection there is, both sides. */

@@ -1,14 +1,21 @@
 /*
  * Waiting for a condition, never for a time. A wait looks every millisecond
- * and gives up after `ms`; what is asserted is that the condition came true.
+ * and gives up after `ms`; what is asserted is that the condition came true, or
+ * that it never did.
+ *
+ * A bound of time is what the contract says, by a fair clock: it stands while
+ * somebody on this machine waits for a processor, which is nobody's fault.
  */
 #ifndef TESTS_WAIT_H
 #define TESTS_WAIT_H
+
+#include "sanitized.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <time.h>
@@ -17,6 +24,9 @@
 /* Long enough for a loaded machine under a sanitizer; nobody waits that long
  * unless something is wrong. */
 #define WAIT_LONG_MS 20000
+
+/* What every bound of time allows beyond itself. */
+#define WAIT_SLACK_MS (SANITIZED ? 1000 : 0)
 
 static inline int64_t wait_now(void)
 {
@@ -36,15 +46,95 @@ static inline void wait_tick(void)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
+/* For how long, since it was started, somebody on this machine has waited for a
+ * processor, in ns; 0 where the kernel does not say. */
+static inline int64_t wait_stalled(void)
+{
+    char text[256] = "", *total;
+    int fd = open("/proc/pressure/cpu", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return 0;
+    if (read(fd, text, sizeof(text) - 1) < 0)
+        text[0] = '\0';
+    close(fd);
+    total = strstr(text, "total=");
+    return total ? strtoll(total + strlen("total="), NULL, 10) * 1000 : 0;
+}
+
+/* The fair clock. */
+static inline int64_t wait_fair(void)
+{
+    return wait_now() - wait_stalled();
+}
+
+/* Not more than that has passed since the fair clock said so. */
+static inline bool wait_within(int64_t fair, int64_t ms)
+{
+    return wait_fair() - fair <= (ms + WAIT_SLACK_MS) * 1000000;
+}
+
+/* A moment by both clocks, for what must take some time and not more. */
+struct wait_mark {
+    int64_t now, fair;
+};
+
+static inline struct wait_mark wait_mark(void)
+{
+    return (struct wait_mark){wait_now(), wait_fair()};
+}
+
+static inline bool wait_took(struct wait_mark since, int64_t least_ms,
+                             int64_t most_ms)
+{
+    return wait_now() - since.now >= least_ms * 1000000 &&
+           wait_within(since.fair, most_ms);
+}
+
+struct wait_bound {
+    int64_t fair, ms;
+    int64_t soonest, latest; /* by the real clock */
+};
+
+static inline struct wait_bound wait_begin(int64_t ms)
+{
+    int64_t soonest = wait_now() + ms * 1000000;
+
+    return (struct wait_bound){.fair = wait_fair(),
+                               .ms = ms,
+                               .soonest = soonest,
+                               .latest =
+                                   soonest + WAIT_LONG_MS * INT64_C(1000000)};
+}
+
+static inline bool wait_over(const struct wait_bound *b)
+{
+    int64_t now = wait_now();
+
+    return now >= b->latest ||
+           (now >= b->soonest && !wait_within(b->fair, b->ms));
+}
+
 /* True as soon as cond is; false when it was not for that many ms. */
 #define WAIT_FOR_MS(cond, ms)                                                  \
+    ({                                                                         \
+        struct wait_bound wait_bound = wait_begin(ms);                         \
+        bool wait_met;                                                         \
+                                                                               \
+        while (!(wait_met = (cond)) && !wait_over(&wait_bound))                \
+            wait_tick();                                                       \
+        wait_met;                                                              \
+    })
+
+/* False as soon as cond is true; true when it was not for that many ms. */
+#define NEVER_MS(cond, ms)                                                     \
     ({                                                                         \
         int64_t wait_end = wait_now() + (int64_t)(ms)*1000000;                 \
         bool wait_met;                                                         \
                                                                                \
         while (!(wait_met = (cond)) && wait_now() < wait_end)                  \
             wait_tick();                                                       \
-        wait_met;                                                              \
+        !wait_met;                                                             \
     })
 
 #define WAIT_FOR(cond) WAIT_FOR_MS(cond, WAIT_LONG_MS)
@@ -69,17 +159,24 @@ static inline char wait_state(pid_t pid, pid_t tid)
 }
 
 /* It sleeps, and did so at each of many looks in a row: whoever is on its way
- * into a wait has arrived there. */
+ * into a wait has arrived there. Not all looks count for which somebody waited
+ * for a processor: maybe who should have answered it. */
 static inline bool wait_asleep(pid_t pid, pid_t tid)
 {
+    enum { ENOUGH = 20, BUSY = 5 };
     int64_t end = wait_now() + WAIT_LONG_MS * (int64_t)1000000;
+    int64_t stalled = wait_stalled(), now;
     int looks = 0;
 
-    while (looks < 20 && wait_now() < end) {
-        looks = wait_state(pid, tid) == 'S' ? looks + 1 : 0;
+    while (looks < BUSY * ENOUGH && wait_now() < end) {
+        now = wait_stalled();
+        looks += now == stalled ? BUSY : 1;
+        stalled = now;
+        if (wait_state(pid, tid) != 'S')
+            looks = 0;
         wait_tick();
     }
-    return looks == 20;
+    return looks >= BUSY * ENOUGH;
 }
 
 #endif

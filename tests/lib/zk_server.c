@@ -366,9 +366,10 @@ static long count_children(struct zk_hand *h, const char *path, bool print)
     struct String_vector names = {0};
     char child[1024];
     long n = 0;
+    int rc = zk_hand_children(h, path, &names);
 
-    if (zk_hand_children(h, path, &names))
-        return 0;
+    if (rc) /* it has gone meanwhile; or nobody knows, and it is not nothing */
+        return rc == ZNONODE ? 0 : 1;
     for (int i = 0; i < names.count; i++) {
         snprintf(child, sizeof(child), "%s/%s", path[1] ? path : "",
                  names.data[i]);
@@ -405,9 +406,11 @@ long zk_server_children(struct zk_server *s, const char *path)
 {
     struct String_vector names = {0};
     long n;
+    int rc;
 
-    if (zk_hand_children(zk_server_hand(s), path, &names))
-        return 0;
+    do
+        rc = zk_hand_children(zk_server_hand(s), path, &names);
+    while (rc && rc != ZNONODE);
     n = names.count;
     deallocate_String_vector(&names);
     return n;

@@ -148,23 +148,45 @@ static inline pid_t child_with_lock(const char *url, bool fair,
     return pid;
 }
 
+/* What is no fault of ours: waiting for a processor, of a thread or a process
+ * and of anybody on the machine. */
+struct lateness {
+    int64_t own, all;
+};
+
+static inline struct lateness lateness_of_thread(void)
+{
+    return (struct lateness){cpu_wait_of_thread(), wait_stalled()};
+}
+
+static inline struct lateness lateness_since(struct lateness then,
+                                             struct lateness now)
+{
+    return (struct lateness){now.own - then.own, now.all - then.all};
+}
+
+static inline int64_t late_ms(struct lateness l)
+{
+    return (l.own > l.all ? l.own : l.all) / 1000000;
+}
+
 /* A thread that takes a lock once. */
 struct waiter {
     pthread_t thread;
     hf_lock *lock;
-    int64_t granted_at; /* atomic, ms; 0: not yet */
-    int64_t cpu_waited; /* ms, of the call */
+    int64_t granted_at;   /* atomic, ms; 0: not yet */
+    struct lateness late; /* of the call */
     int rc;
 };
 
 static inline void *waiter_main(void *arg)
 {
     struct waiter *w = arg;
-    int64_t before = cpu_wait_of_thread();
+    struct lateness before = lateness_of_thread();
 
     w->rc = hf_lock_timed(w->lock, 20000, NULL);
     __atomic_store_n(&w->granted_at, now_ms(), __ATOMIC_RELEASE);
-    w->cpu_waited = (cpu_wait_of_thread() - before) / 1000000;
+    w->late = lateness_since(before, lateness_of_thread());
     if (!w->rc)
         w->rc = hf_lock_release(w->lock, NULL);
     return NULL;
@@ -186,10 +208,14 @@ static inline bool waiter_has_it(struct waiter *w)
 static inline void waiters_end(struct waiter *w, int len, int64_t since,
                                int64_t least, int64_t most)
 {
+    struct lateness late = {0, 0};
+
     for (int i = 0; i < len; i++) {
         pthread_join(w[i].thread, NULL);
-        most += w[i].cpu_waited;
+        late.own += w[i].late.own;
+        late.all = w[i].late.all > late.all ? w[i].late.all : late.all;
     }
+    most += late_ms(late);
     for (int i = 0; i < len; i++) {
         OK(w[i].rc);
         assert_in_range(w[i].granted_at - since, least, most);
@@ -206,11 +232,25 @@ static inline void waiter_end(struct waiter *w, int64_t since, int64_t least,
 /* This thread has it soon. */
 static inline void takes_it_soon(hf_lock *lock, const hf_acquire_options *opt)
 {
-    int64_t since = now_ms(), before = cpu_wait_of_thread();
+    struct lateness before = lateness_of_thread();
+    int64_t since = now_ms();
 
     OK(hf_lock_acquire(lock, opt, NULL));
     assert_in_range(now_ms() - since, 0,
-                    DEATH_MS + (cpu_wait_of_thread() - before) / 1000000);
+                    DEATH_MS +
+                        late_ms(lateness_since(before, lateness_of_thread())));
+}
+
+/* How many wait for x. */
+static inline size_t waiters(hf_client *client)
+{
+    hf_info *info;
+    size_t n;
+
+    OK(hf_inspect(client, "x", 1, &info, NULL));
+    n = info->waiters_len;
+    hf_info_free(client, info);
+    return n;
 }
 
 struct async {
@@ -231,13 +271,15 @@ static inline int64_t dispatch_until(hf_client *client, struct async *a,
                                      int calls)
 {
     struct pollfd poll_fd = {hf_client_fd(client), POLLIN, 0};
-    int64_t start = now_ms(), before = cpu_wait_of(getpid()), took;
+    struct lateness before = {cpu_wait_of(getpid()), wait_stalled()}, after;
+    int64_t start = now_ms(), took;
 
     while (a->calls < calls && now_ms() - start < 5000) {
         poll(&poll_fd, 1, 100);
         hf_client_dispatch(client);
     }
-    took = now_ms() - start - (cpu_wait_of(getpid()) - before) / 1000000;
+    after = (struct lateness){cpu_wait_of(getpid()), wait_stalled()};
+    took = now_ms() - start - late_ms(lateness_since(before, after));
     return took > 0 ? took : 0;
 }
 

@@ -297,7 +297,7 @@ static pid_t stopped_waiter_with_lease(const struct place *p, int64_t lease_ms)
     }
     while (!(atomic_load(&f->entry[0].word) & SHM_WAITERS))
         nap_ms(1);
-    nap_ms(20);
+    assert_true(wait_asleep(pid, pid));
     kill(pid, SIGSTOP);
     munmap(f, sizeof(*f));
     return pid;

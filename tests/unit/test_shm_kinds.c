@@ -26,24 +26,9 @@ static int take(hf_lock *lock, enum hf_mode mode, int64_t wait_ms,
     return hf_lock_acquire(lock, &opt, err);
 }
 
-static size_t waiters(hf_client *client)
-{
-    hf_info *info;
-    size_t n;
-
-    OK(hf_inspect(client, "x", 1, &info, NULL));
-    n = info->waiters_len;
-    hf_info_free(client, info);
-    return n;
-}
-
 static void await_waiters(hf_client *client, size_t n)
 {
-    int64_t until = wait_now() + 5000000000;
-
-    while (waiters(client) != n && wait_now() < until)
-        poll(NULL, 0, 1);
-    assert_int_equal(waiters(client), n);
+    assert_true(WAIT_FOR(waiters(client) == n));
 }
 
 /* A process that reads, or waits to, until it is killed. */
@@ -295,7 +280,7 @@ static void many_wait(struct many *m, const char *url)
 static void dispatch_many(struct many *m, int granted)
 {
     struct pollfd fd = {hf_client_fd(m->client), POLLIN, 0};
-    int64_t until = wait_now() + 10000000000;
+    int64_t until = wait_now() + WAIT_LONG_MS * INT64_C(1000000);
 
     while (m->granted < granted && wait_now() < until) {
         poll(&fd, 1, 100);

@@ -154,7 +154,6 @@ static void test_1000_waiting_processes(void **state)
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     int fds[2], status, bad = 0;
-    hf_info *info = NULL;
     char byte;
 
     assert_int_equal(pipe(fds), 0);
@@ -164,15 +163,7 @@ static void test_1000_waiting_processes(void **state)
             crowd_member(p->url, fds[1]);
     for (int i = 0; i < CROWD; i++)
         assert_int_equal(read(fds[0], &byte, 1), 1);
-    for (int tries = 0; tries < 500; tries++) {
-        nap_ms(10);
-        hf_info_free(client, info);
-        assert_int_equal(hf_inspect(client, "x", 1, &info, NULL), 0);
-        if (info->waiters_len == CROWD)
-            break;
-    }
-    assert_int_equal(info->waiters_len, CROWD);
-    hf_info_free(client, info);
+    assert_true(WAIT_FOR(waiters(client) == CROWD));
     assert_int_equal(hf_lock_release(lock, NULL), 0);
     while (wait(&status) > 0)
         bad += status != 0;

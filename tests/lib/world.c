@@ -1,0 +1,288 @@
+#include "world.h"
+
+#include "proc.h"
+
+#include <dirent.h>
+
+static size_t count_entries(const char *dir)
+{
+    DIR *d = opendir(dir);
+    size_t n = 0;
+
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static size_t entries(void)
+{
+    return count_entries("/proc/self/fd") + count_entries("/proc/self/task");
+}
+
+int world_begin(void **state, const struct world_server *server)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    *state = w;
+    if (!w)
+        return -1;
+    w->server = server;
+    w->entries = entries();
+    if (server->begin(w))
+        return -1;
+    w->proxy = proxy_start(w->port);
+    if (!w->proxy)
+        return -1;
+    snprintf(w->far_url, sizeof(w->far_url), "%s://127.0.0.1:%d",
+             server->scheme, proxy_port(w->proxy));
+    return 0;
+}
+
+int world_end(void **state)
+{
+    struct world *w = *state;
+    bool clean;
+
+    __atomic_store_n(&w->taker.done, 1, __ATOMIC_RELEASE);
+    for (size_t i = 0; i < w->len; i++)
+        hf_close(w->clients[i]);
+    taker_end(&w->taker);
+    for (size_t i = 0; i < w->len; i++)
+        hf_lock_free(w->locks[i]);
+    proxy_end(w->proxy);
+    clean = !w->server->end(w) && WAIT_FOR(entries() <= w->entries);
+    free(w);
+    if (!clean)
+        fprintf(stderr, "descriptors or threads are left\n");
+    return clean ? 0 : -1;
+}
+
+/* ---- clients --------------------------------------------------------------
+ */
+
+static void show(void *ctx, const char *text)
+{
+    (void)ctx;
+    fprintf(stderr, "%lld: %s\n", (long long)(wait_now() / 1000), text);
+}
+
+static void note_event(void *arg, const hf_event *event)
+{
+    if (event->type == HF_EVENT_LOST)
+        __atomic_add_fetch((uint32_t *)arg, 1, __ATOMIC_RELAXED);
+}
+
+bool world_heard_loss(struct world *w, size_t i)
+{
+    hf_client_dispatch(w->clients[i]);
+    return __atomic_load_n(&w->lost[i], __ATOMIC_RELAXED) > 0;
+}
+
+static void make_lock(struct world *w, size_t i, const hf_lock_options *opt)
+{
+    if (hf_lock_new(w->clients[i], "n", 1, opt, &w->locks[i], &w->err))
+        fail_msg("hf_lock_new: %s", w->err.text);
+}
+
+hf_lock *world_lock(struct world *w, const char *url, int64_t ttl_ms,
+                    int64_t op_timeout_ms, enum hf_fairness fairness)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_lock_options lopt = HF_LOCK_OPTIONS_INIT;
+    hf_hooks hooks = {.log = getenv("FAULTS_LOG") ? show : NULL};
+    size_t i = w->len;
+
+    assert_true(i < WORLD_CLIENTS);
+    opt.hooks = &hooks;
+    opt.ttl_ms = ttl_ms;
+    opt.op_timeout_ms = op_timeout_ms;
+    opt.on_event = note_event;
+    opt.event_arg = &w->lost[i];
+    lopt.fairness = fairness;
+    if (hf_open(url, &opt, &w->clients[i], &w->err))
+        fail_msg("hf_open: %s", w->err.text);
+    w->len++;
+    make_lock(w, i, &lopt);
+    return w->locks[i];
+}
+
+hf_lock *world_far(struct world *w, int64_t ttl_ms, int64_t op_timeout_ms)
+{
+    return world_lock(w, w->far_url, ttl_ms, op_timeout_ms, HF_FAIR_DEFAULT);
+}
+
+hf_lock *world_near(struct world *w)
+{
+    return world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
+}
+
+hf_lock *world_change(struct world *w, size_t i, enum hf_kind kind,
+                      uint32_t size)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.kind = kind;
+    opt.permits = size;
+    assert_int_equal(hf_lock_free(w->locks[i]), 0);
+    w->locks[i] = NULL;
+    make_lock(w, i, &opt);
+    return w->locks[i];
+}
+
+void world_heal(struct world *w)
+{
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    proxy_cut(w->proxy);
+}
+
+void world_takes(struct world *w, hf_lock *lock, int64_t within_ms)
+{
+    int64_t began = wait_fair();
+
+    if (!hf_lock_timed(lock, WAIT_LONG_MS, &w->err) &&
+        wait_within(began, within_ms))
+        return;
+    w->server->print_left(w);
+    fail_msg("not in %d ms: %s", (int)within_ms, w->err.text);
+}
+
+void world_free_for_all(struct world *w, hf_lock *lock)
+{
+    world_takes(w, lock, 3000);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+}
+
+void world_is_clean(struct world *w)
+{
+    if (WAIT_FOR_MS(w->server->left(w) == 0, 12000))
+        return;
+    w->server->print_left(w);
+    fail_msg("something is left");
+}
+
+uint64_t token_of(hf_lock *lock)
+{
+    uint64_t token = 0;
+
+    assert_int_equal(hf_lock_token(lock, &token), 0);
+    return token;
+}
+
+int64_t deadline_of(hf_lock *lock)
+{
+    int64_t deadline = 0;
+
+    assert_int_equal(hf_lock_deadline(lock, &deadline), 0);
+    return deadline;
+}
+
+/* ---- takers ---------------------------------------------------------------
+ */
+
+static void *taker_main(void *arg)
+{
+    struct taker *t = arg;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.wait_ms = t->wait_ms;
+    opt.lease_ms = t->lease_ms;
+    opt.mode = t->mode;
+    opt.permits = t->permits;
+    t->rc = hf_lock_acquire(t->lock, &opt, &t->err);
+    hf_lock_token(t->lock, &t->token);
+    __atomic_store_n(&t->returned, wait_now(), __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&t->done, __ATOMIC_ACQUIRE))
+        wait_tick();
+    if (!t->rc)
+        t->release_rc = hf_lock_release(t->lock, NULL);
+    return NULL;
+}
+
+static struct taker *start_taker(struct world *w, struct taker as)
+{
+    struct taker *t = &w->taker;
+
+    assert_false(t->started);
+    *t = as;
+    t->started = true;
+    assert_int_equal(pthread_create(&t->thread, NULL, taker_main, t), 0);
+    return t;
+}
+
+struct taker *taker_start(struct world *w, hf_lock *lock, int64_t wait_ms)
+{
+    return taker_start_lease(w, lock, wait_ms, 0);
+}
+
+struct taker *taker_start_lease(struct world *w, hf_lock *lock, int64_t wait_ms,
+                                int64_t lease_ms)
+{
+    return start_taker(w, (struct taker){.lock = lock,
+                                         .mode = HF_WRITE,
+                                         .wait_ms = wait_ms,
+                                         .lease_ms = lease_ms});
+}
+
+struct taker *taker_start_as(struct world *w, hf_lock *lock, enum hf_mode mode,
+                             uint32_t permits, int64_t wait_ms)
+{
+    return start_taker(w, (struct taker){.lock = lock,
+                                         .mode = mode,
+                                         .permits = permits,
+                                         .wait_ms = wait_ms});
+}
+
+bool taker_back(struct taker *t)
+{
+    return __atomic_load_n(&t->returned, __ATOMIC_ACQUIRE) != 0;
+}
+
+void taker_end(struct taker *t)
+{
+    __atomic_store_n(&t->done, 1, __ATOMIC_RELEASE);
+    if (t->started)
+        pthread_join(t->thread, NULL);
+    t->started = false;
+}
+
+void taker_gets_it(struct taker *t, int64_t within_ms)
+{
+    if (!WAIT_FOR_MS(taker_back(t), within_ms))
+        fail_msg("not back in %d ms", (int)within_ms);
+    if (t->rc)
+        fail_msg("%s", t->err.text);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+}
+
+/* ---- the program ----------------------------------------------------------
+ */
+
+static void *nothing(void *arg)
+{
+    return arg;
+}
+
+int world_main(int argc, char **argv, const struct world_group *groups,
+               size_t len)
+{
+    int failed = 0, ran = 0;
+    pthread_t thread;
+
+    if (proc_is_puppet(argc, argv))
+        return proc_puppet();
+    if (argc > 2)
+        cmocka_set_test_filter(argv[2]);
+    /* A sanitizer's own thread comes with the first: it is no leak. */
+    if (pthread_create(&thread, NULL, nothing, NULL) ||
+        pthread_join(thread, NULL))
+        return 1;
+    for (size_t i = 0; i < len; i++)
+        if (argc < 2 || !strcmp(argv[1], groups[i].name)) {
+            failed += groups[i].run();
+            ran++;
+        }
+    return failed || !ran;
+}

@@ -16,7 +16,7 @@ static const char usage[] =
     "  -b, --backend URL   where the locks live (else HOLDFAST_URL, else "
     "shm:)\n"
     "      --kind KIND     mutex (default), read, write or semaphore\n"
-    "      --permits N     of a semaphore (2)\n"
+    "      --permits N     size of the semaphore, of no other kind (2)\n"
     "      --fair, --unfair\n"
     "      --procs N       processes (1)\n"
     "      --threads N     threads in each (1)\n"
@@ -33,6 +33,7 @@ static const char usage[] =
 struct options {
     struct contend contend;
     const char *kind;
+    bool fair, unfair; /* was said */
     bool json, help;
 };
 
@@ -91,13 +92,15 @@ static int take_kind(struct options *o, const char *text)
                       text);
 }
 
-static int take_count(const char *text, uint64_t min, uint32_t *out)
+static int take_count(const char *option, const char *text, uint64_t min,
+                      uint32_t *out)
 {
     uint64_t number;
 
     if (cli_number(text, min, 100000, &number) < 0)
-        return cli_misuse(&cli_bench, "`%s' is not a number from %d to 100000",
-                          text, (int)min);
+        return cli_misuse(&cli_bench,
+                          "%s takes a number from %d to 100000, not `%s'",
+                          option, (int)min, text);
     *out = (uint32_t)number;
     return CLI_OK;
 }
@@ -121,23 +124,23 @@ static int take_option(struct options *o, int option, const char *value)
     case OPT_KIND:
         return take_kind(o, value);
     case OPT_PERMITS:
-        return take_count(value, 1, &o->contend.permits);
+        return take_count("--permits", value, 1, &o->contend.permits);
     case OPT_FAIR:
-        o->contend.fairness = HF_FAIR;
+        o->fair = true;
         return CLI_OK;
     case OPT_UNFAIR:
-        o->contend.fairness = HF_UNFAIR;
+        o->unfair = true;
         return CLI_OK;
     case OPT_PROCS:
-        return take_count(value, 1, &o->contend.procs);
+        return take_count("--procs", value, 1, &o->contend.procs);
     case OPT_THREADS:
-        return take_count(value, 1, &o->contend.threads);
+        return take_count("--threads", value, 1, &o->contend.threads);
     case OPT_NAMES:
-        return take_count(value, 1, &o->contend.names);
+        return take_count("--names", value, 1, &o->contend.names);
     case OPT_SECONDS:
         return take_seconds(o, value);
     case OPT_HANDOFF:
-        return take_count(value, 0, &o->contend.handoff);
+        return take_count("--handoff", value, 0, &o->contend.handoff);
     case OPT_NOWAIT:
         o->contend.nowait = true;
         return CLI_OK;
@@ -150,6 +153,24 @@ static int take_option(struct options *o, int option, const char *value)
     default:
         return cli_try_help(&cli_bench);
     }
+}
+
+/* What belongs together, and what does not. */
+static int take_together(struct options *o)
+{
+    struct contend *c = &o->contend;
+
+    if (o->fair && o->unfair)
+        return cli_misuse(&cli_bench, "--fair and --unfair: one of them");
+    if (o->fair || o->unfair)
+        c->fairness = o->fair ? HF_FAIR : HF_UNFAIR;
+    if (c->permits != 0 && c->kind != HF_SEMAPHORE)
+        return cli_misuse(&cli_bench,
+                          "--permits is for --kind semaphore, not for %s",
+                          o->kind);
+    if (c->permits == 0 && c->kind == HF_SEMAPHORE)
+        c->permits = 2;
+    return CLI_OK;
 }
 
 static void print_json(const struct options *o, const struct contend_result *r)
@@ -206,11 +227,11 @@ static int bench_main(int argc, char **argv)
     if (o.help)
         return cli_help(&cli_bench);
     if (optind < argc)
-        return cli_misuse(&cli_bench, "what is `%s'?", argv[optind]);
-    if (o.contend.kind != HF_SEMAPHORE)
-        o.contend.permits = 0;
-    else if (o.contend.permits == 0)
-        o.contend.permits = 2;
+        return cli_misuse(&cli_bench, "`%s': bench takes options alone",
+                          argv[optind]);
+    status = take_together(&o);
+    if (status != CLI_OK)
+        return status;
     o.contend.url = cli_url(o.contend.url);
     rc = contend_run(&o.contend, &result);
     if (rc != HF_OK)

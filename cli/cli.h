@@ -17,6 +17,7 @@ enum cli_exit {
     CLI_UNAVAILABLE = 69, /* the backend cannot be used */
     CLI_OSERR = 71,       /* this machine is out of something */
     CLI_BUSY = 75,        /* not acquired */
+    CLI_NOPERM = 77,      /* the backend refused our credentials */
     CLI_LOST = 79,
     CLI_CANNOT_RUN = 126, /* as shells do */
     CLI_NOT_FOUND = 127,

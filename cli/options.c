@@ -36,8 +36,8 @@ const char run_usage[] =
     "\n"
     "Exit status: the command's, 128+n if signal n ended it, 126 if it cannot "
     "be run,\n127 if it is not found; 75 not acquired, 79 lost while the "
-    "command ran,\n69 the backend cannot be used, 64 usage, 71 this machine is "
-    "out of something.\n";
+    "command ran,\n69 the backend cannot be used, 77 it refused our "
+    "credentials, 64 usage,\n71 this machine is out of something.\n";
 
 enum { OPT_FAIR = 256, OPT_UNFAIR, OPT_ON_LOST, OPT_LABEL };
 
@@ -147,11 +147,13 @@ static int take_option(struct run_options *o, int option, char *value)
 static int take_together(struct run_options *o)
 {
     if (o->shared && o->exclusive)
-        return cli_misuse(&cli_run, "-s and -x: shared or exclusive?");
+        return cli_misuse(&cli_run,
+                          "-s is shared and -x exclusive: one of them");
     if (o->fair && o->unfair)
-        return cli_misuse(&cli_run, "--fair and --unfair: which?");
+        return cli_misuse(&cli_run, "--fair and --unfair: one of them");
     if (o->nonblock && o->wait_ms > 0)
-        return cli_misuse(&cli_run, "-n does not wait and -w does: which?");
+        return cli_misuse(&cli_run,
+                          "-n does not wait and -w does: one of them");
     if (o->nonblock)
         o->wait_ms = 0;
     if (o->shared || o->exclusive)
@@ -166,7 +168,7 @@ static int take_together(struct run_options *o)
 static bool is_our_url(const char *name)
 {
     static const char *const begins[] = {"shm:", "redis://", "rediss://",
-                                         "redis+unix://"};
+                                         "redis+unix://", "zk://"};
 
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
         if (strncasecmp(name, begins[i], strlen(begins[i])) == 0)

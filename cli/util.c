@@ -80,6 +80,8 @@ int cli_exit_of(int code)
     case HF_EMISMATCH:
     case HF_EDEADLK:
         return CLI_USAGE;
+    case HF_EAUTH:
+        return CLI_NOPERM;
     case HF_ENOMEM:
         return CLI_OSERR;
     default:

@@ -57,7 +57,9 @@ static int64_t at_most(int64_t value, int64_t limit)
 
 static int64_t grace(const struct watch *watch)
 {
-    return at_most(watch->span / 4, GRACE_MAX);
+    /* Just before a renewal a third is left on ZooKeeper, two on Redis: half
+     * of the less is for a renewal that is late. */
+    return at_most(watch->span / 6, GRACE_MAX);
 }
 
 static int64_t early(const struct watch *watch)

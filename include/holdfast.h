@@ -55,13 +55,13 @@ HF_API const char *hf_version(void);
 /* Name, number, text. Numbers never change. */
 #define HF_ERRORS(X)                                                           \
     X(EBUSY, -1, "somebody else holds it")                                     \
-    X(ETIMEDOUT, -2, "not granted in time")                                    \
+    X(ETIMEDOUT, -2, "the time to wait is over")                               \
     X(ECANCELED, -3, "the wait was cancelled")                                 \
     X(ELOST, -4, "the hold was lost")                                          \
     X(ENOTOWNER, -5, "the caller does not hold it")                            \
     X(EUNKNOWN, -6, "sent, but not answered")                                  \
     X(EBACKEND, -7, "the server cannot be used")                               \
-    X(EAUTH, -8, "the server refused our credentials")                         \
+    X(EAUTH, -8, "the server refused our credentials, or what they may do")    \
     X(EINVAL, -9, "invalid argument")                                          \
     X(ENOTSUP, -10, "not supported by this backend")                           \
     X(EMISMATCH, -11, "the name is in use as another kind of lock")            \
@@ -134,7 +134,8 @@ typedef struct hf_client_options {
     size_t size; /* set by HF_CLIENT_OPTIONS_INIT */
     /* Each of the times overrides the URL's option of that name; 0 does not. */
     int64_t ttl_ms;             /* default 30 000: leases, renewed at a third;
-                                   at least HF_LEASE_MIN_MS */
+                                   at least HF_LEASE_MIN_MS. On ZooKeeper the
+                                   session's timeout, as the server allows */
     int64_t connect_timeout_ms; /* default 5 000: hf_open and each reconnect */
     int64_t op_timeout_ms;      /* default 5 000: one answer of the server */
     const char *password;       /* overrides the URL's; copied, then wiped */
@@ -172,7 +173,7 @@ HF_API int hf_close(hf_client *client);
 enum hf_cap {
     HF_CAP_FAIR = 1 << 0,
     HF_CAP_UNFAIR = 1 << 1,
-    HF_CAP_LEASE = 1 << 2,   /* a fixed lease is kept by the server */
+    HF_CAP_LEASE = 1 << 2,   /* lease_ms: a hold that ends by itself */
     HF_CAP_EVENTS = 1 << 3,  /* waiters are told, nobody polls */
     HF_CAP_DURABLE = 1 << 4, /* holds survive a restart of the server */
     HF_CAP_INSPECT = 1 << 5, /* inspect, list and break */
@@ -244,7 +245,8 @@ typedef struct hf_lock_options {
     unsigned flags;      /* hf_lock_flag */
     uint32_t permits;    /* size of a semaphore; 0 for other kinds */
     uint32_t handoff;    /* local owners that may take turns on one grant */
-    int64_t ttl_ms;      /* 0: the client's; else HF_LEASE_MIN_MS or more */
+    int64_t ttl_ms;      /* 0: the client's; else HF_LEASE_MIN_MS or more. Of
+                            no effect on ZooKeeper, see the client's */
     int64_t max_hold_ms; /* 0: none. No hold lasts longer, renewed or not */
     const char *label;   /* shown to others by hf_inspect; copied */
 } hf_lock_options;
@@ -255,8 +257,8 @@ typedef struct hf_lock_options {
 /* clang-format on */
 
 /*
- * Makes a handle on the lock of that name. Asks nobody; cheap (under 512
- * bytes). opt may be NULL: a mutex. EINVAL (name, options), ENOTSUP (kind or
+ * Makes a handle on the lock of that name. Asks nobody; cheap (about half a
+ * kilobyte). opt may be NULL: a mutex. EINVAL (name, options), ENOTSUP (kind or
  * fairness), EMISMATCH (this client uses the name as another kind), ENOMEM,
  * EBACKEND (a limit of the backend is reached), ECLOSED, EFORK.
  * Freed by hf_lock_free().
@@ -475,7 +477,8 @@ HF_API int hf_synchronized_result(void);
  * A count that is set once and counted down; whoever waits goes on when it is
  * 0. It has no holder: it survives the death of whoever set it, and is gone
  * when it has reached 0 (so that it may be set again). A latch that was never
- * set counts 0.
+ * set counts 0, and does not keep anybody: set it before those who are to wait
+ * for it can come (examples/rounds.c).
  *
  * EINVAL (name), ENOTSUP, EMISMATCH, ENOMEM, EBACKEND, ECLOSED, EFORK. Freed
  * by hf_latch_free(), which says EBUSY while a verb through it is under way.
@@ -560,7 +563,8 @@ typedef struct hf_names {
     } * names;
 } hf_names;
 
-/* The names that are held or waited for and begin with prefix (NULL: all). */
+/* The names that are held or waited for and begin with prefix (NULL: all), in
+ * the order of their bytes. */
 HF_API int hf_list(hf_client *client, const char *prefix, hf_names **out,
                    hf_error *err);
 HF_API void hf_names_free(hf_client *client, hf_names *names);

@@ -329,7 +329,8 @@ static int oversell_main(int argc, char **argv)
     if (setting.help)
         return cli_help(&lab_oversell);
     if (optind < argc)
-        return cli_misuse(&lab_oversell, "what is `%s'?", argv[optind]);
+        return cli_misuse(&lab_oversell, "`%s': it takes options alone",
+                          argv[optind]);
     setting.url = cli_url(setting.url);
     snprintf(setting.lock_name, sizeof setting.lock_name,
              "holdfast-lab-oversell-%d", (int)getpid());

@@ -437,7 +437,11 @@ struct hf__name *hf__line_after(const struct hf__name *); /* or NULL */
 struct hf__name *hf__line_all_but(struct hf__name *first);
 void hf__line_free(struct hf__name *); /* the entries it has */
 
-/* handle.c: a handle, of checked options. */
+/* handle.c */
+const char *hf__kind_name(int kind); /* for people */
+/* ENOTSUP, with what there is instead. */
+int hf__kind_missing(const hf_client *, int kind, hf_error *);
+/* A handle, of checked options. */
 int hf__lock_make(hf_client *, const void *name, size_t name_len,
                   const hf_lock_options *, hf_lock **, hf_error *);
 

@@ -2,9 +2,32 @@
  * network. */
 #include "core.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
+
+const char *hf__kind_name(int kind)
+{
+    static const char *const names[] = {"?", "mutex", "read-write lock",
+                                        "semaphore", "latch"};
+
+    return names[kind >= HF_MUTEX && kind <= HF_LATCH ? kind : 0];
+}
+
+/* By the URL: a dialect may have fewer kinds than the backend. */
+int hf__kind_missing(const hf_client *c, int kind, hf_error *err)
+{
+    char has[64] = "";
+
+    for (int i = HF_MUTEX; i <= HF_LATCH; i++)
+        if (c->caps[i])
+            snprintf(has + strlen(has), sizeof(has) - strlen(has), "%s%s",
+                     *has ? ", " : "", hf__kind_name(i));
+    return hf__fail(err, HF_ENOTSUP,
+                    "the %s backend has no %s with this URL; it has: %s",
+                    c->be->name, hf__kind_name(kind), has);
+}
 
 static int check_kind(const hf_client *c, const hf_lock_options *opt,
                       hf_error *err)
@@ -19,13 +42,11 @@ static int check_kind(const hf_client *c, const hf_lock_options *opt,
                         (int)opt->kind);
     caps = c->caps[opt->kind];
     if (!caps)
-        return hf__fail(err, HF_ENOTSUP,
-                        "the %s backend has no locks of this kind",
-                        c->be->name);
+        return hf__kind_missing(c, opt->kind, err);
     if ((opt->kind == HF_SEMAPHORE) != (opt->permits != 0))
         return hf__fail(err, HF_EINVAL,
-                        "permits is %u; a semaphore has at least 1, any other "
-                        "lock 0",
+                        "permits is %u; 1 or more for a semaphore, 0 for any "
+                        "other lock would be right",
                         opt->permits);
     if ((unsigned)opt->fairness > HF_UNFAIR)
         return hf__fail(err, HF_EINVAL,
@@ -34,9 +55,12 @@ static int check_kind(const hf_client *c, const hf_lock_options *opt,
                         (int)opt->fairness);
     if ((opt->fairness == HF_FAIR && !(caps & HF_CAP_FAIR)) ||
         (opt->fairness == HF_UNFAIR && !(caps & HF_CAP_UNFAIR)))
-        return hf__fail(err, HF_ENOTSUP, "the %s backend has no %s one",
-                        c->be->name,
-                        opt->fairness == HF_FAIR ? "fair" : "unfair");
+        return hf__fail(
+            err, HF_ENOTSUP,
+            "the %s backend has no %s %s with this URL, only %s", c->be->name,
+            opt->fairness == HF_FAIR ? "fair" : "unfair",
+            hf__kind_name(opt->kind),
+            opt->fairness == HF_FAIR ? "an unfair one" : "a fair one");
     return 0;
 }
 
@@ -80,7 +104,8 @@ int hf__name_valid(const void *name, size_t *len, hf_error *err)
                         "the name has %zu bytes; at most %d are allowed", *len,
                         HF_NAME_MAX);
     if (memchr(name, 0, *len))
-        return hf__fail(err, HF_EINVAL, "the name has a NUL in it");
+        return hf__fail(err, HF_EINVAL,
+                        "the name has a NUL in it; any other byte is allowed");
     return 0;
 }
 

@@ -120,7 +120,7 @@ int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
     if (!out)
         return hf__fail(err, HF_EINVAL, "out is NULL");
     *out = NULL;
-    rc = enter(c, HF_CAP_INSPECT, "be inspected", err);
+    rc = enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
     if (rc)
         return rc;
     rc = inspect(c, name, name_len, out, err);
@@ -190,7 +190,7 @@ int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     if (!out)
         return hf__fail(err, HF_EINVAL, "out is NULL");
     *out = NULL;
-    rc = enter(c, HF_CAP_INSPECT, "be inspected", err);
+    rc = enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
     if (rc)
         return rc;
     rc = list(c, prefix, out, err);
@@ -228,7 +228,7 @@ static int to_holder(hf_client *c, enum hf__op op, const void *name,
 
 int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
 {
-    int rc = enter(c, HF_CAP_INSPECT, "be inspected", err);
+    int rc = enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
 
     if (rc)
         return rc;
@@ -239,7 +239,8 @@ int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
 
 int hf_ask(hf_client *c, const void *name, size_t name_len, hf_error *err)
 {
-    int rc = enter(c, HF_CAP_WANTED, "tell a holder", err);
+    int rc =
+        enter(c, HF_CAP_WANTED, "ask a holder to let go (HF_CAP_WANTED)", err);
 
     if (rc)
         return rc;

@@ -30,8 +30,7 @@ int hf_latch_new(hf_client *c, const void *name, size_t name_len,
     if (rc)
         return rc;
     if (!c->caps[HF_LATCH])
-        return hf__fail(err, HF_ENOTSUP, "the %s backend has no latches",
-                        c->be->name);
+        return hf__kind_missing(c, HF_LATCH, err);
     rc = hf__lock_make(c, name, name_len, &opt, &lock, err);
     if (!rc)
         *out = (hf_latch *)lock;
@@ -74,7 +73,7 @@ static int answered(hf_lock *lock, struct hf__talk *t,
         !ask(lock, t, NULL))
         return HF__PENDING;
     if (rc == HF_EBUSY)
-        return hf__fail(err, rc, "the latch is set already: %llu are left",
+        return hf__fail(err, rc, "the latch is set already: %llu left",
                         (unsigned long long)f->query.count);
     if (rc)
         return hf__fail_why(lock->name->client, err, rc);

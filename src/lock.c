@@ -77,10 +77,13 @@ int hf__acquire_check_options(const hf_lock *lock,
                         (int)opt->mode);
     if (opt->permits > 1 && kind != HF_SEMAPHORE)
         return hf__fail(err, HF_EINVAL,
-                        "%u permits of a lock that is no semaphore",
+                        "permits is %u, and the lock is no semaphore; 0 would "
+                        "be right",
                         opt->permits);
     if (opt->permits > lock->name->remote.permits && kind == HF_SEMAPHORE)
-        return hf__fail(err, HF_EINVAL, "%u permits of a semaphore that has %u",
+        return hf__fail(err, HF_EINVAL,
+                        "permits is %u; up to %u, which the semaphore has, "
+                        "would be right",
                         opt->permits, lock->name->remote.permits);
     return check_times(opt, err);
 }
@@ -300,8 +303,11 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
                             : "\"%s\" is held by somebody else",
                         name);
     case HF_ETIMEDOUT:
-        return hf__fail(err, rc, "\"%s\" was not granted within %lld ms", name,
-                        (long long)opt->wait_ms);
+        return hf__fail(err, rc,
+                        a->lock->name->remote.kind == HF_LATCH
+                            ? "\"%s\" has not come to 0 within %lld ms"
+                            : "\"%s\" was not granted within %lld ms",
+                        name, (long long)opt->wait_ms);
     case HF_ECANCELED:
         return hf__fail(err, rc, "the wait for \"%s\" was cancelled", name);
     case HF_ECLOSED:

@@ -48,10 +48,16 @@ static int check_sorted(const hf_part *parts, size_t n, hf_error *err)
     return 0;
 }
 
+static struct hf__shown shown(const hf_lock *lock)
+{
+    return hf__show(lock->name->text + strlen(lock->name->client->prefix));
+}
+
 static int check(const hf_part *parts, size_t n, hf_error *err)
 {
     if (!parts || !n)
-        return hf__fail(err, HF_EINVAL, "no locks were given");
+        return hf__fail(err, HF_EINVAL,
+                        "no locks were given; one part or more would be right");
     for (size_t i = 0; i < n; i++)
         if (!parts[i].lock)
             return hf__fail(err, HF_EINVAL, "lock %zu is NULL", i);
@@ -75,8 +81,10 @@ static int take(const hf_part *part, const hf_acquire_options *opt,
     }
     rc = hf_lock_acquire(part->lock, &one, err);
     if (rc == HF_EBUSY && opt->wait_ms)
-        rc = hf__fail(err, HF_ETIMEDOUT, "not granted within %lld ms",
-                      (long long)opt->wait_ms);
+        rc = hf__fail(err, HF_ETIMEDOUT,
+                      "\"%s\" was not granted within %lld ms, which are for "
+                      "all together",
+                      shown(part->lock).text, (long long)opt->wait_ms);
     return rc;
 }
 
@@ -94,8 +102,9 @@ static int still_held(const hf_part *parts, size_t n, hf_error *err)
 
         if (rc)
             return hf__fail(err, rc,
-                            "one of the locks was lost while the others were "
-                            "waited for");
+                            "\"%s\" was lost while the others were waited "
+                            "for",
+                            shown(parts[i].lock).text);
     }
     return 0;
 }

@@ -4,6 +4,7 @@
  */
 #include "core.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static uint32_t hash_of(const char *s, size_t len)
@@ -125,6 +126,20 @@ static int add_locked(hf_client *c, struct hf__name *n, uint32_t hash,
     return 0;
 }
 
+static int mismatch(const struct hf__name *n, hf_error *err)
+{
+    const char *text = n->text + strlen(n->client->prefix);
+    char size[24] = "";
+
+    if (n->remote.permits)
+        snprintf(size, sizeof(size), " of %u permits", n->remote.permits);
+    return hf__fail(err, HF_EMISMATCH,
+                    "this client uses the name \"%s\" as %s %s%s already",
+                    hf__show(text).text,
+                    n->remote.fair ? "a fair" : "an unfair",
+                    hf__kind_name(n->remote.kind), size);
+}
+
 static int get_locked(hf_client *c, const char *text, size_t len,
                       const hf_lock_options *opt, bool fair,
                       struct hf__name **out, hf_error *err)
@@ -138,10 +153,7 @@ static int get_locked(hf_client *c, const char *text, size_t len,
     if (n) {
         if (n->remote.kind != opt->kind || n->remote.fair != fair ||
             n->remote.permits != opt->permits)
-            return hf__fail(err, HF_EMISMATCH,
-                            "this client uses the name \"%s\" as another kind "
-                            "of lock, fairness or size",
-                            hf__show(text + strlen(c->prefix)).text);
+            return mismatch(n, err);
         n->refs++;
         n->handles++;
         *out = n;

@@ -69,13 +69,17 @@ static int check(const hf_lock *lock, struct hf__put *p, hf_error *err)
 
     if (rc)
         return rc;
-    if (p->value_len > HF_PUT_MAX || (p->value_len && !p->value))
+    if (p->value_len && !p->value)
+        return hf__fail(err, HF_EINVAL,
+                        "value is NULL, and value_len is %zu; 0 would be right",
+                        p->value_len);
+    if (p->value_len > HF_PUT_MAX)
         return hf__fail(err, HF_EINVAL,
                         "value has %zu bytes; up to %d would be right",
                         p->value_len, HF_PUT_MAX);
     if (!(c->caps[lock->name->remote.kind] & HF_CAP_PUT))
         return hf__fail(err, HF_ENOTSUP,
-                        "the %s backend writes nothing for holders",
+                        "the %s backend has no guarded writes (HF_CAP_PUT)",
                         c->be->name);
     return 0;
 }

@@ -44,7 +44,9 @@ int hf__talk_lost(hf_lock *lock, struct hf__talk *t, hf_error *err)
         hf__gate_lose(g, true);
     if (!hf__client_check(lock->name->client))
         hf__name_run(t->line, hf__now());
-    return hf__fail(err, HF_ELOST, "the hold was lost");
+    return hf__fail(
+        err, HF_ELOST, "the hold of \"%s\" was lost",
+        hf__show(lock->name->text + strlen(lock->name->client->prefix)).text);
 }
 
 bool hf__talk_may_go_on(const hf_lock *lock, const struct hf__talk *t)

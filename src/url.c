@@ -138,7 +138,8 @@ static int parse_options(struct hf__url *url, char *text, hf_error *err)
         o->value = cut(text, '=');
         if (!o->value || decode(o->key) || decode(o->value) || !*o->key)
             return hf__fail(err, HF_EINVAL,
-                            "the URL has an option that is not key=value");
+                            "the URL has an option that is not key=value, or "
+                            "has a bad %%xx");
         for (size_t i = 0; i < url->options_len; i++)
             if (!strcmp(url->options[i].key, o->key))
                 return hf__fail(err, HF_EINVAL,
@@ -158,7 +159,7 @@ static int parse_scheme(struct hf__url *url, char **rest, hf_error *err)
     if (!*rest || !*s || strspn(s, "abcdefghijklmnopqrstuvwxyz+") != strlen(s))
         return hf__fail(err, HF_EINVAL,
                         "not a URL: a scheme and a colon are missing, as in "
-                        "shm: or redis://host");
+                        "shm:, redis://host or zk://host");
     url->scheme = s;
     return 0;
 }

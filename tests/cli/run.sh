@@ -301,9 +301,10 @@ misuse_is_64() {
 
 what_is_not_supported_is_64_and_says_so() {
     equal "$(status_of "$hf" run -b "$redis?dialect=string" -s a -- true)" 64 -s
-    contains err 'no locks of this kind' || die "$(cat err)"
+    contains err 'no read-write lock .*; it has: mutex$' || die "$(cat err)"
     equal "$(status_of "$hf" run --unfair -x a -- true)" 64 --unfair
-    contains err unfair || die "$(cat err)"
+    contains err 'no unfair read-write lock .* only a fair one' ||
+        die "$(cat err)"
 }
 
 readers_share_and_a_writer_does_not() {
@@ -321,7 +322,7 @@ readers_share_and_a_writer_does_not() {
 }
 
 a_forgotten_b_is_seen() {
-    for url in redis://:s3cret@h shm: SHM:///tmp; do
+    for url in redis://:s3cret@h shm: SHM:///tmp zk://a,b/root; do
         equal "$(status_of "$hf" run "$url" -- touch ran)" 64 "$url"
         contains err '-b missing' || die "$(cat err)"
         not contains err s3cret || die "$(cat err)"
@@ -352,12 +353,17 @@ what_is_wrong_with_a_url_is_said() {
 
 a_missing_password_is_said() {
     redis_cli config set requirepass s3cret >/dev/null
-    equal "$(status_of "$hf" run -b "$redis" a -- true)" 69 'without'
+    equal "$(status_of "$hf" run -b "$redis" a -- true)" 77 'without'
     cp err without
+    equal "$(HOLDFAST_PASSWORD=wr0ng status_of "$hf" run -b "$redis" a true)" 77 \
+        'a wrong one'
+    cp err wrong
     equal "$(HOLDFAST_PASSWORD=s3cret status_of "$hf" run -b "$redis" a true)" 0 \
         HOLDFAST_PASSWORD
     redis_cli -a s3cret --no-auth-warning config set requirepass '' >/dev/null
     contains without HOLDFAST_PASSWORD || die "$(cat without)"
+    contains wrong password || die "$(cat wrong)"
+    not contains wrong wr0ng || die "$(cat wrong)"
 }
 
 an_unreachable_backend_is_69() {

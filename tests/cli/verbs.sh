@@ -61,6 +61,14 @@ bench_redis() {
     contains json '"backend":"redis+unix"' || die "$(cat json)"
 }
 
+bench_kinds() {
+    for kind in read write semaphore; do
+        check_json --procs 2 --threads 2 --kind $kind
+        contains json "\"kind\":\"$kind\"" || die "$(cat json)"
+    done
+    check_json --procs 3 --permits 2 --kind semaphore
+}
+
 bench_in_words() {
     "$hf" bench --seconds 0.1 >words || die "$?"
     contains words 'pairs per second' || die "$(cat words)"
@@ -72,6 +80,13 @@ bench_misused() {
     equal "$(status_of "$hf" bench --procs 0)" 64 --procs
     equal "$(status_of "$hf" bench --seconds 0)" 64 --seconds
     equal "$(status_of "$hf" bench nonsense)" 64 operand
+    equal "$(status_of "$hf" bench --fair --unfair)" 64 'two orders'
+    for kind in mutex read write; do
+        equal "$(status_of "$hf" bench --permits 3 --kind $kind)" 64 "$kind"
+        contains err "--permits is for --kind semaphore, not for $kind" ||
+            die "$(cat err)"
+    done
+    equal "$(status_of "$hf" bench --permits 3)" 64 'permits of a mutex'
     equal "$(status_of "$hf" bench -b redis://127.0.0.1:1)" 69 unreachable
 }
 
@@ -117,6 +132,7 @@ lab_misused() {
 
 start_redis
 run_cases version_and_help bench_alone bench_processes \
-    bench_threads_hand_over bench_redis bench_in_words bench_misused \
+    bench_threads_hand_over bench_redis bench_kinds bench_in_words \
+    bench_misused \
     lab_oversell lab_oversell_redis lab_says_when_the_race_did_not_show \
     lab_misused

@@ -31,7 +31,8 @@ int hf__rd_error(struct redis *r, const struct rd_node *reply, uint8_t op)
         if (op == HF__ABANDON)
             return HF__DONE;
         return r->core->why(r->client, HF_EMISMATCH,
-                            "the key is no lock of this kind");
+                            "the key has another type: the name is used as "
+                            "another kind of lock, or by another program");
     }
     return r->core->why(r->client, code, "%.150s", reply->text);
 }

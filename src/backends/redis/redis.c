@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define QUIET_MAX 4 /* reads of cmd before sub gets its turn in any case */
@@ -65,8 +66,8 @@ static int parse_db(struct redis *r, const char *text)
 
     if (*text < '0' || *text > '9' || *end || db > 65535)
         return r->core->why(r->client, HF_EINVAL,
-                            "database \"%.40s\": a number like 0 would be "
-                            "right",
+                            "database \"%.40s\": a number from 0 to 65535 "
+                            "would be right",
                             text);
     r->db = (uint32_t)db;
     return 0;
@@ -108,7 +109,10 @@ static int parse_unix(struct redis *r, const struct hf__url *url)
     if (hf__rd_unix_addr(url->path, &r->addrs) == 0)
         return 0;
     return r->core->why(r->client, HF_EINVAL,
-                        "the socket's path is longer than the system allows");
+                        "the socket's path has %zu bytes; less than %zu would "
+                        "be right",
+                        strlen(url->path),
+                        sizeof(((struct sockaddr_un *)0)->sun_path));
 }
 
 static int parse_host(struct redis *r, const struct hf__url *url)

@@ -47,6 +47,10 @@ static void unmap(struct shm *s)
     s->fd = -1;
 }
 
+#define NOT_OURS                                                               \
+    "%s: belongs to user %u, not to us (%u) or root; mode=0660&group= in the " \
+    "URL is for sharing it"
+
 static int refuse(struct shm *s, const char *what, const char *why)
 {
     return s->core->why(s->client, HF_EBACKEND, "%s: %s", what, why);
@@ -70,7 +74,9 @@ static int find_group(struct shm *s, struct place *p, const char *name)
         return 0;
     }
     if (getgrnam_r(name, &group, buf, sizeof(buf), &found) || !found)
-        return s->core->why(s->client, HF_EINVAL, "group=%s: no such group",
+        return s->core->why(s->client, HF_EINVAL,
+                            "group=%s: no such group; a name of getent group, "
+                            "or a number, would be right",
                             name);
     p->group = group.gr_gid;
     return 0;
@@ -173,8 +179,7 @@ static int open_dir(struct shm *s, const struct place *p)
             return refuse_errno(s, p->dir, "set its mode");
     }
     if (!owner_is_good(p, &st))
-        return s->core->why(s->client, HF_EBACKEND,
-                            "%s: belongs to user %u, not to us (%u)", p->dir,
+        return s->core->why(s->client, HF_EBACKEND, NOT_OURS, p->dir,
                             (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & 02)
         return refuse(s, p->dir, "others may write to the directory");
@@ -192,13 +197,14 @@ static int check_file(struct shm *s, const struct place *p, struct stat *st)
     if (!S_ISREG(st->st_mode))
         return refuse(s, s->path, "is not a regular file");
     if (!owner_is_good(p, st))
-        return s->core->why(s->client, HF_EBACKEND,
-                            "%s: belongs to user %u, not to us (%u)", s->path,
+        return s->core->why(s->client, HF_EBACKEND, NOT_OURS, s->path,
                             (unsigned)st->st_uid, (unsigned)geteuid());
     if (st->st_mode & 07777 & ~p->mode)
         return s->core->why(s->client, HF_EBACKEND,
-                            "%s: has mode %04o, more than %04o", s->path,
-                            (unsigned)st->st_mode & 07777, (unsigned)p->mode);
+                            "%s: has mode %04o, more than the %04o of mode= in "
+                            "the URL (default 0600)",
+                            s->path, (unsigned)st->st_mode & 07777,
+                            (unsigned)p->mode);
     if (st->st_nlink > 1)
         return refuse(s, s->path, "has a second name (hard link)");
     return 0;

@@ -88,7 +88,8 @@ static int not_to_be_had(struct shm *s)
 
     if (!tid)
         return s->core->why(s->client, HF_EBACKEND,
-                            "%s: too many want its tables", s->path);
+                            "%s: too many want its tables at once; try again",
+                            s->path);
     return s->core->why(s->client, HF_EBACKEND,
                         "%s: process %u holds its tables and does not let go "
                         "(is it stopped?)",

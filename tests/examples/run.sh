@@ -1,0 +1,99 @@
+#!/bin/sh
+# run.sh shm|redis|zk HOLDFAST EXAMPLE...: each example, on shared memory in a
+# directory of its own, on a Redis server that listens there and nowhere else,
+# or on the ZooKeeper server ZK_URL. Each has to succeed, and to say what it is
+# for; what a backend does not have has to be said as well.
+set -u
+
+backend=$1
+hf=$(realpath "$2")
+shift 2
+dir=$(mktemp -d)
+server=
+
+finish() {
+    status=$?
+    if [ -n "$server" ]; then
+        kill "$server" && wait "$server"
+    fi
+    rm -rf "$dir"
+    exit "$status"
+}
+trap finish EXIT
+
+start_redis() {
+    redis-server --port 0 --unixsocket "$dir/socket" --save '' \
+        --dir "$dir" >"$dir/log" 2>&1 &
+    server=$!
+    until redis-cli -s "$dir/socket" ping >/dev/null 2>&1; do
+        if ! kill -0 "$server" 2>/dev/null; then
+            cat "$dir/log" >&2
+            exit 1
+        fi
+    done
+}
+
+case $backend in
+shm) url=shm://$dir/locks ;;
+redis)
+    start_redis
+    url=redis+unix://$dir/socket
+    ;;
+zk) url=$ZK_URL ;;
+esac
+
+# What it says at its end, and the status it ends with.
+expect() {
+    status=0
+    case $1 in
+    ask) words='got it' ;;
+    cancel) words=HF_ECANCELED ;;
+    epoll) words='worker 2 has it' ;;
+    fencing) words=refused ;;
+    inspect) words='held by somebody, process [1-9]' ;;
+    many) words='anna 1000, account/ben 1000' ;;
+    mixed) words='40 reports' ;;
+    mutex) words='token [1-9]' ;;
+    put) words='a late write: HF_ELOST' ;;
+    rounds) words='round 3: all done' ;;
+    rwlock) words='never torn' ;;
+    workers) words='all 8 are done' ;;
+    *) words='there is nothing to expect of it in run.sh' ;;
+    esac
+    case $backend-$1 in
+    shm-ask | redis-ask | shm-put | redis-put)
+        status=1
+        words=HF_ENOTSUP
+        ;;
+    esac
+}
+
+# run NAME PROGRAM, in a place of its own
+run() {
+    cd "$dir" || exit 1
+    case $1 in
+    inspect) "$hf" run -b "$url" --label somebody held -- "$2" "$url" ;;
+    *) "$2" "$url" ;;
+    esac
+}
+
+number=0
+failures=0
+echo "1..$#"
+for program; do
+    number=$((number + 1))
+    name=${program##*/example-}
+    got=0
+    program=$(realpath "$program")
+    (run "$name" "$program") >"$dir/out" 2>&1 || got=$?
+    expect "$name"
+    if [ "$got" -eq "$status" ] && grep -q -e "$words" "$dir/out"; then
+        echo "ok $number - $name"
+    else
+        failures=$((failures + 1))
+        echo "not ok $number - $name"
+        echo "# status $got, not $status; or it did not say '$words':"
+        sed 's/^/# /' "$dir/out"
+    fi
+done
+[ "$failures" -eq 0 ]

@@ -1,0 +1,154 @@
+"""The manual beside the code: manual.py ROOT COMMAND SCHEME...
+
+What the code knows (options of a URL and of the command, exit statuses, error
+codes, events) has to be in it, and what it points to has to be there.
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+
+import cases
+
+root, command = (os.path.abspath(path) for path in sys.argv[1:3])
+schemes = sys.argv[3:]
+
+
+def read(*path):
+    with open(os.path.join(root, *path), encoding='utf-8') as f:
+        return f.read()
+
+
+pages = {os.path.basename(path): read(path)
+         for path in glob.glob(os.path.join(root, 'docs', 'man', '*.[137]'))}
+header = read('include', 'holdfast.h')
+
+
+def section(page, title):
+    """What stands below a heading, up to the next of its rank."""
+    begin = re.search(r'^\.(S[hs]) %s$' % re.escape(title), pages[page],
+                      re.MULTILINE)
+    assert begin, (page, title)
+    ends = r'^\.Sh ' if begin[1] == 'Sh' else r'^\.S[hs] '
+    rest = pages[page][begin.end():]
+    end = re.search(ends, rest, re.MULTILINE)
+    return rest[:end.start()] if end else rest
+
+
+def known_options(url):
+    """An unknown one is refused, and those that exist are listed."""
+    done = subprocess.run([command, 'run', '-b', url + '?nonsense=1', 'a',
+                           'true'], stderr=subprocess.PIPE, check=False,
+                          encoding='utf-8')
+    assert done.returncode == 64, done.stderr
+    found = re.search(r'unknown option "nonsense"; \w+ has (.*)', done.stderr)
+    assert found, done.stderr
+    return set(found[1].split(', '))
+
+
+def documented_options(title):
+    items = re.findall(r'^\.It Cm (.*)$', section('holdfast-url.7', title),
+                       re.MULTILINE)
+    return {word for item in items for word in item.split(' , ')}
+
+
+def every_option_of_a_url_is_documented():
+    common = documented_options('Options of all')
+    assert common
+    for scheme in schemes:
+        url = scheme + (':' if scheme == 'shm' else '://localhost')
+        known = known_options(url)
+        documented = common | documented_options('Options of ' + scheme)
+        assert known == documented, (scheme, known ^ documented)
+
+
+def every_option_of_the_command_is_documented():
+    for verb, page in (('run', 'holdfast-run.1'), ('bench', 'holdfast-bench.1'),
+                       ('lab oversell', 'holdfast-lab.1')):
+        usage = subprocess.run([command, 'help', *verb.split()], check=True,
+                               stdout=subprocess.PIPE, encoding='utf-8').stdout
+        options = set(re.findall(r'(?<![\w-])--([a-z-]+)', usage))
+        # .Fl x , -long and .Fl -long are both --long
+        there = set(re.findall(r'[ ,]-([a-z][a-z-]+)', pages[page]))
+        assert options and options - there <= {'help'}, options - there
+
+
+def every_exit_status_is_documented():
+    codes = set(re.findall(r'CLI_\w+ = (\d+)', read('cli', 'cli.h')))
+    assert len(codes) > 5
+    text = section('holdfast-run.1', 'EXIT STATUS')
+    there = set(re.findall(r'\b(\d+)\b', text))
+    # 0 and 1 are those of the command that is run.
+    assert codes - there == {'0', '1'}, codes - there
+    usage = subprocess.run([command, 'help', 'run'], check=True,
+                           stdout=subprocess.PIPE, encoding='utf-8').stdout
+    assert not codes - {'0', '1'} - set(re.findall(r'\d+', usage))
+
+
+def every_error_code_is_documented():
+    codes = re.findall(r'^    X\((\w+), -\d+,', header, re.MULTILINE)
+    assert len(codes) > 10
+    text = section('holdfast.3', 'ERRORS')
+    for code in codes:
+        assert '.It Dv HF_%s\n' % code in text, code
+
+
+def every_event_and_capability_is_documented():
+    words = set(re.findall(r'^    (HF_(?:EVENT|CAP)_\w+)', header,
+                           re.MULTILINE))
+    assert len(words) > 10
+    text = ''.join(pages.values())
+    for word in words:
+        assert re.search(r'\b%s\b' % word, text), word
+
+
+def documented_names():
+    names = set(pages)
+    for page, text in pages.items():
+        names |= {name + page[-2:]
+                  for name in re.findall(r'^\.Nm (\w[\w-]*)', text,
+                                         re.MULTILINE)}
+    return names
+
+
+def references_lead_somewhere():
+    names = documented_names()
+    for page, text in pages.items():
+        for name, number in re.findall(r'\.?\bXr (\S+) (\d)', text):
+            if re.match(r'hf_|holdfast|HF_', name):
+                assert f'{name}.{number}' in names, (page, name, number)
+
+
+def every_page_can_be_found_from_another():
+    for page in pages:
+        name, number = page.rsplit('.', 1)
+        reference = f'.Xr {name} {number}'
+        others = [other for other in pages if other != page and
+                  reference in section(other, 'SEE ALSO')]
+        assert others, page
+
+
+def every_example_is_shown():
+    readme = read('README.md')
+    built = read('examples', 'meson.build')
+    for path in glob.glob(os.path.join(root, 'examples', '*.c')):
+        name = os.path.basename(path)
+        assert f'(examples/{name})' in readme, name
+        assert f"'{name[:-2]}'" in built, name
+    for page, text in pages.items():
+        for name in re.findall(r'examples/\w+\.c', text):
+            assert os.path.exists(os.path.join(root, name)), (page, name)
+
+
+sys.exit(cases.run([
+    every_option_of_a_url_is_documented,
+    every_option_of_the_command_is_documented,
+    every_exit_status_is_documented,
+    every_error_code_is_documented,
+    every_event_and_capability_is_documented,
+    references_lead_somewhere,
+    every_page_can_be_found_from_another,
+    every_example_is_shown,
+]))

@@ -457,6 +457,12 @@ static int try_as(struct world *w, hf_client *c, const char *name)
     return rc;
 }
 
+static void says(const struct world *w, const char *text)
+{
+    if (!strstr(w->err.text, text))
+        fail_msg("\"%s\" says nothing of \"%s\"", w->err.text, text);
+}
+
 static void test_users_have_their_own(void **state)
 {
     struct world *w = *state;
@@ -469,10 +475,14 @@ static void test_users_have_their_own(void **state)
     assert_int_equal(hf_lock_acquire(lock, NULL, &w->err), 0);
     assert_int_equal(try_as(w, bob, "t/n"), HF_EAUTH);
     assert_null(strstr(w->err.text, "Geheimnis"));
+    says(w, "CREATE below /t/n as user bob");
     assert_int_equal(try_as(w, none, "t/n"), HF_EAUTH);
+    says(w, "CREATE below /t/n without a user");
     assert_int_equal(try_as(w, bob, "t/m"), HF_EAUTH); /* below ann's */
+    says(w, "CREATE above /t/m as user bob");
     assert_int_equal(try_as(w, bob, "u"), 0);
     assert_int_equal(hf_break(bob, "t/n", 3, &w->err), HF_EAUTH);
+    says(w, "READ /t/n as user bob");
     assert_int_equal(hf_inspect(bob, "t/n", 3, &(hf_info *){NULL}, &w->err),
                      HF_EAUTH);
     assert_int_equal(hf_lock_check(lock), 0);

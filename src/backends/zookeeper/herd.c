@@ -102,7 +102,7 @@ static void listed(struct zk *z, void *owner, int rc,
     if (hf__zk_lost(rc) || node->state == ZK_NODE_UNSURE)
         hf__zk_finish(z, line->ask, HF_EUNKNOWN);
     else if (rc == ZNOAUTH) /* nor could its end be watched */
-        hf__zk_refuse(line, hf__zk_code(z, rc, line->path));
+        hf__zk_refuse(line, hf__zk_denied(z, rc, "READ", line->path));
     else if (node->state == ZK_NODE_GONE && node->refusal == ZNODEEXISTS)
         is_taken(line);
     else if (node->state == ZK_NODE_GONE)
@@ -110,7 +110,7 @@ static void listed(struct zk *z, void *owner, int rc,
     else if (rc == ZNONODE) /* taken away at once */
         hf__zk_enter_again(line, false, listed);
     else if (rc != ZOK)
-        hf__zk_refuse(line, hf__zk_code(z, rc, line->path));
+        hf__zk_refuse(line, hf__zk_denied(z, rc, "READ", line->path));
     else if (!node->czxid) /* it was not asked for */
         hf__zk_finish(z, line->ask, HF_EUNKNOWN);
     else

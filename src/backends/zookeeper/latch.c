@@ -153,6 +153,13 @@ static int mismatch(const struct count *c)
 
 /* ---- the transaction ---------------------------------------------------- */
 
+static const char *rights_of(const struct count *c)
+{
+    return c->base.q->req.op == HF__LATCH_SET
+               ? "CREATE below"
+               : "CREATE, WRITE and DELETE below";
+}
+
 static void on_done(struct zk *z, void *owner, int rc,
                     const struct zk_reply *reply)
 {
@@ -167,11 +174,11 @@ static void on_done(struct zk *z, void *owner, int rc,
             c->refusal = reply->results[i].err;
         }
     /* What was refused because somebody was quicker is tried again. */
-    hf__zk_query_back(&c->base,
-                      c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
-                                         rc == ZBADVERSION || rc == ZNOTEMPTY)
-                          ? 0
-                          : hf__zk_query_code(&c->base, rc, ZOK));
+    hf__zk_query_back(
+        &c->base, c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
+                                     rc == ZBADVERSION || rc == ZNOTEMPTY)
+                      ? 0
+                      : hf__zk_query_refusal(&c->base, rc, ZOK, rights_of(c)));
 }
 
 /* It was counted before. */
@@ -275,7 +282,9 @@ static void was_set(struct zk_query *base)
     else if (c->failed < 0 || is_marked(c))
         finish(c, HF__DONE, base->q->count);
     else if (c->refusal == ZNONODE && base->z->parents_refused)
-        finish(c, hf__zk_code(base->z, base->z->parents_refused, base->path),
+        finish(c,
+               hf__zk_denied(base->z, base->z->parents_refused, "CREATE above",
+                             base->path),
                0);
     else
         look(c, set);
@@ -413,7 +422,7 @@ static int watch_round(struct zk_line *line, struct hf__req *req)
     if (!req->may_queue)
         return HF__BUSY;
     if (line->blind)
-        return hf__zk_code(line->z, ZNOAUTH, line->path);
+        return hf__zk_denied(line->z, ZNOAUTH, "READ", round->path);
     rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE, round->path);
     req->look_at = HF__NEVER;
     return rc ? rc : HF__QUEUED;

@@ -120,11 +120,18 @@ void hf__zk_query_end(struct zk_query *base, int result)
     hf__zk_finish(z, &q->req, result);
 }
 
-int hf__zk_query_code(struct zk_query *base, int rc, int but)
+int hf__zk_query_refusal(struct zk_query *base, int rc, int but,
+                         const char *right)
 {
     if (rc == ZOK || rc == but)
         return 0;
-    return hf__zk_lost(rc) ? HF_EUNKNOWN : hf__zk_code(base->z, rc, base->path);
+    return hf__zk_lost(rc) ? HF_EUNKNOWN
+                           : hf__zk_denied(base->z, rc, right, base->path);
+}
+
+int hf__zk_query_code(struct zk_query *base, int rc, int but)
+{
+    return hf__zk_query_refusal(base, rc, but, "READ");
 }
 
 void hf__zk_queries_fini(struct zk *z)
@@ -215,6 +222,8 @@ static void on_told(struct zk *z, void *owner, int rc,
                     const struct zk_reply *reply)
 {
     struct zk_look *look = owner;
+    const char *right =
+        look->base.q->req.op == HF__ASK ? "WRITE below" : "DELETE below";
 
     (void)z;
     (void)reply;
@@ -222,7 +231,8 @@ static void on_told(struct zk *z, void *owner, int rc,
         rc = ZOK;
     if (rc == ZOK)
         look->reached++;
-    hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc, ZNONODE));
+    hf__zk_query_back(&look->base,
+                      hf__zk_query_refusal(&look->base, rc, ZNONODE, right));
 }
 
 /* With its lock; or alone, if that is not there. */

@@ -35,8 +35,10 @@ int hf__zk_query_wait(struct zk_query *, void (*step)(struct zk_query *));
 /* Reports it and frees it. */
 void hf__zk_query_end(struct zk_query *, int result);
 void hf__zk_query_free(struct zk_query *);
-/* 0, EUNKNOWN, or what the refusal means; `but` is fine, too. */
+/* 0, EUNKNOWN, or what the refusal means; `but` is fine, too. Of a question, or
+ * of a call that needs that right (hf__zk_denied). */
 int hf__zk_query_code(struct zk_query *, int rc, int but);
+int hf__zk_query_refusal(struct zk_query *, int rc, int but, const char *right);
 
 /* "<path>/<child>", cut if it is too long, which no path of ours is. */
 const char *hf__zk_join(char out[ZK_WHOLE_MAX], const char *path,

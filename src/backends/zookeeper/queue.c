@@ -186,7 +186,7 @@ static void listed(struct zk *z, void *owner, int rc,
         node->refusal = ZOK;
         hf__zk_enter_again(line, false, listed);
     } else if (rc != ZOK) {
-        hf__zk_refuse(line, hf__zk_code(z, rc, line->path));
+        hf__zk_refuse(line, hf__zk_denied(z, rc, "READ", line->path));
     } else if (node->state == ZK_NODE_UNSURE) {
         if (!hf__zk_node_find(node, reply->children))
             hf__zk_enter_again(line, false, listed);

@@ -80,7 +80,8 @@ int hf__zk_lower_result(struct zk_node *node, int rc)
     if (rc == ZOK || rc == ZNODEEXISTS)
         return HF__DONE;
     if (rc != ZNONODE)
-        return hf__zk_code(node->z, rc, node->path);
+        return hf__zk_denied(node->z, rc, "CREATE and DELETE beside",
+                             node->path);
     if (node->line)
         hf__zk_node_vanished(node);
     return HF_ENOTOWNER;

@@ -446,22 +446,19 @@ static bool are_there(const struct permits *p)
     return true;
 }
 
-/* Why a lease was not made, if that is for good. */
+/* Why a lease was not made, if that is for good; or 0. */
 static int lease_refusal(const struct zk_line *line)
 {
     const struct permits *p = line->extra;
-    struct zk *z = line->z;
+    char dir[ZK_WHOLE_MAX];
 
-    for (const struct zk_node *node = p->leases; node; node = node->sibling) {
-        if (node->state != ZK_NODE_GONE || node->refusal == ZOK ||
-            node->refusal == ZNODEEXISTS)
-            continue;
-        if (node->refusal != ZNONODE)
-            return node->refusal;
-        if (z->parents_refused)
-            return z->parents_refused;
-    }
-    return ZOK;
+    hf__zk_join(dir, line->path, ZK_LEASES);
+    for (struct zk_node *node = p->leases; node; node = node->sibling)
+        if (node->state == ZK_NODE_GONE && node->refusal != ZOK &&
+            node->refusal != ZNODEEXISTS &&
+            (node->refusal != ZNONODE || line->z->parents_refused))
+            return hf__zk_not_made(node, dir);
+    return 0;
 }
 
 /* It is our turn. */
@@ -473,8 +470,8 @@ static int serve(struct zk_line *line, const struct visit *v)
     bool enough = v->others + wanted <= size;
     int rc = lease_refusal(line);
 
-    if (rc != ZOK)
-        return refuse(line, hf__zk_code(line->z, rc, line->path));
+    if (rc)
+        return refuse(line, rc);
     if (!enough) {
         drop_leases(p, NULL);
         return line->ask->may_queue ? wait_for(line, v)
@@ -502,17 +499,16 @@ static int pass(struct zk_line *line, const struct visit *v)
 static int turn_missing(struct zk_line *line)
 {
     struct permits *p = line->extra;
-    struct zk *z = line->z;
     int why = p->turn->refusal;
+    char dir[ZK_WHOLE_MAX];
 
     if (p->turn->state == ZK_NODE_UNSURE)
         return look(line);
     if (p->turn->state != ZK_NODE_GONE || why == ZOK ||
         (why == ZNONODE && hf__zk_parents_again(p->turn)))
         return take_turn(line, why == ZNONODE);
-    if (why == ZNONODE && z->parents_refused)
-        why = z->parents_refused;
-    return refuse(line, hf__zk_code(z, why, line->path));
+    return refuse(
+        line, hf__zk_not_made(p->turn, hf__zk_join(dir, line->path, ZK_LOCKS)));
 }
 
 static int decide(struct zk_line *line, const struct visit *v)

@@ -149,6 +149,35 @@ void hf__zk_ask_parked(struct zk *z)
     }
 }
 
+/* ---- refusals ------------------------------------------------------------ */
+
+int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
+{
+    int user = z->secret ? (int)strcspn(z->secret, ":") : 0;
+
+    if (rc != ZNOAUTH)
+        return hf__zk_code(z, rc, path);
+    if (!user)
+        return z->core->why(z->client, HF_EAUTH,
+                            "no right to %s %.80s without a user (getAcl shows "
+                            "whose it is): name one in the URL, or use another "
+                            "path",
+                            right, path);
+    return z->core->why(z->client, HF_EAUTH,
+                        "no right to %s %.80s as user %.*s (getAcl shows whose "
+                        "it is): have it granted, or use another path",
+                        right, path, user < 30 ? user : 30, z->secret);
+}
+
+int hf__zk_not_made(struct zk_node *node, const char *dir)
+{
+    struct zk *z = node->z;
+
+    if (node->refusal == ZNONODE && z->parents_refused)
+        return hf__zk_denied(z, z->parents_refused, "CREATE above", dir);
+    return hf__zk_denied(z, node->refusal, "CREATE below", dir);
+}
+
 /* ---- questions and answers ---------------------------------------------- */
 
 int hf__zk_attempt(void *self, struct hf__req *req)
@@ -204,19 +233,14 @@ bool hf__zk_parents_again(struct zk_node *node)
 
 void hf__zk_not_created(struct zk_line *line, zk_done_fn *listed)
 {
-    struct zk *z = line->z;
     struct zk_node *node = line->node;
-    int why = node->refusal;
 
-    if (why == ZOK) {
+    if (node->refusal == ZOK)
         hf__zk_enter_again(line, false, listed);
-    } else if (why == ZNONODE && hf__zk_parents_again(node)) {
+    else if (node->refusal == ZNONODE && hf__zk_parents_again(node))
         hf__zk_enter_again(line, true, listed);
-    } else {
-        if (why == ZNONODE && z->parents_refused)
-            why = z->parents_refused;
-        hf__zk_refuse(line, hf__zk_code(z, why, line->path));
-    }
+    else
+        hf__zk_refuse(line, hf__zk_not_made(node, line->path));
 }
 
 int hf__zk_granted(struct zk_line *line, struct hf__req *req)

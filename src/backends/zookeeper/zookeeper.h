@@ -353,6 +353,11 @@ void hf__zk_ask_parked(struct zk *);
 void hf__zk_parked_late(struct zk *, hf__time now);
 /* When that is to be called. */
 hf__time hf__zk_parked_timeout(const struct zk *);
+/* The code for a call that was refused, as hf__zk_code(); that right is needed
+ * for it: "READ", "CREATE below" ... the path. */
+int hf__zk_denied(struct zk *, int rc, const char *right, const char *path);
+/* The code for a node that could not be made in that directory. */
+int hf__zk_not_made(struct zk_node *, const char *dir);
 /* Of a line's ask, or any other request. */
 void hf__zk_finish(struct zk *, struct hf__req *, int result);
 /* The line's ask is over, and its node is not wanted. */

@@ -62,10 +62,22 @@ static int answered(hf_lock *lock, struct hf__talk *t,
 
 static const struct hf__verb put = {"the write", begin, answered};
 
+static int check_key(struct hf__put *p, hf_error *err)
+{
+    int rc = hf__name_valid(p->key, &p->key_len, NULL);
+
+    if (!p->key)
+        return hf__fail(err, rc, "key is NULL");
+    if (rc && (!p->key_len || p->key_len > HF_NAME_MAX))
+        return hf__fail(err, rc, "key has %zu bytes; 1 to %d would be right",
+                        p->key_len, HF_NAME_MAX);
+    return rc ? hf__fail(err, rc, "key has a NUL in it") : 0;
+}
+
 static int check(const hf_lock *lock, struct hf__put *p, hf_error *err)
 {
     const hf_client *c = lock->name->client;
-    int rc = hf__name_valid(p->key, &p->key_len, err);
+    int rc = check_key(p, err);
 
     if (rc)
         return rc;

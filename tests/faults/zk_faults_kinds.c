@@ -390,6 +390,42 @@ static void test_put_is_for_the_holder(void **state)
     world_is_clean(w);
 }
 
+/* What is wrong with it is said of what the caller calls key and value. */
+static void test_put_says_what_is_wrong(void **state)
+{
+    static const struct {
+        const char *key;
+        size_t key_len;
+        const char *value;
+        const char *text;
+    } each[] = {
+        {NULL, 1, "x", "key is NULL"},
+        {"", 0, "x", "key has 0 bytes"},
+        {"v", (size_t)1 << 20, "x", "key has 1048576 bytes"},
+        {"a\0b", 3, "x", "key has a NUL"},
+        {"/v", 2, "x", "key begins with a slash"},
+        {"a//v", 4, "x", "key has an empty part"},
+        {"v/", 2, "x", "key has an empty part"},
+        {"n/lock", 6, "x", "key: a part of it"},
+        {"w/v", 3, "x", "key: the node above /w/v"},
+        {"v", 1, NULL, "value is NULL"},
+    };
+    struct world *w = *state;
+    hf_lock *a = world_near(w);
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    for (size_t i = 0; i < sizeof(each) / sizeof(*each); i++) {
+        w->err.text[0] = '\0';
+        assert_int_equal(hf_lock_put(a, each[i].key, each[i].key_len,
+                                     each[i].value, 1, &w->err),
+                         HF_EINVAL);
+        if (!strstr(w->err.text, each[i].text))
+            fail_msg("\"%s\" instead of \"%s\"", w->err.text, each[i].text);
+    }
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_is_clean(w);
+}
+
 /* Any hold will do: the unfair one too, whose node is that of all. */
 static void test_put_by_every_kind(void **state)
 {
@@ -565,6 +601,7 @@ int run_kinds_faults(void)
         T(test_ask_reaches_curators_holder),
         T(test_curators_revoker_is_heard),
         T(test_put_is_for_the_holder),
+        T(test_put_says_what_is_wrong),
         T(test_put_by_every_kind),
         T(test_users_have_their_own),
         T(test_users_wait_behind_each_other),

@@ -20,7 +20,8 @@ static void on_put(struct zk *z, void *owner, int rc,
                    const struct zk_reply *reply)
 {
     struct put *p = owner;
-    int code = hf__zk_query_code(&p->base, rc, ZNONODE);
+    int code = hf__zk_query_refusal(&p->base, rc, ZNONODE,
+                                    p->makes ? "CREATE" : "WRITE");
 
     if (rc == ZNONODE || rc == ZNODEEXISTS) {
         p->refused = reply->results[0].err == ZNONODE;
@@ -28,7 +29,8 @@ static void on_put(struct zk *z, void *owner, int rc,
         code = 0;
         if (!p->refused && !p->again)
             code = z->core->why(z->client, HF_EINVAL,
-                                "%.120s: the node above it does not exist",
+                                "key: the node above %.120s does not exist, "
+                                "and is not made",
                                 p->base.path);
     }
     hf__zk_query_back(&p->base, code);
@@ -66,6 +68,25 @@ static void written(struct zk_query *base)
     commit(p);
 }
 
+/* Its parts are those of a path below the URL's. */
+static int check_key(struct zk *z, const struct hf__query *q)
+{
+    const char *key = q->name;
+    size_t len = q->name_len;
+
+    if (key[0] == '/')
+        return z->core->why(z->client, HF_EINVAL,
+                            "key begins with a slash; it is a path below %s, "
+                            "like a/b",
+                            *z->root ? z->root : "the server's root");
+    for (size_t i = 0; i < len; i++)
+        if (key[i] == '/' && (i + 1 == len || key[i + 1] == '/'))
+            return z->core->why(z->client, HF_EINVAL,
+                                "key has an empty part; a path like a/b would "
+                                "be right");
+    return 0;
+}
+
 int hf__zk_put(struct zk *z, struct hf__query *q)
 {
     const struct zk_line *line = q->line->impl;
@@ -75,9 +96,13 @@ int hf__zk_put(struct zk *z, struct hf__query *q)
 
     if (!node || node->hold_id != q->req.hold_id || !node->held)
         return HF_ENOTOWNER;
+    rc = check_key(z, q);
+    if (rc)
+        return rc;
     if (!z->up || node->lowered)
-        return z->core->why(z->client, HF_EBACKEND,
-                            "not connected; nothing was written");
+        return z->core->why(z->client, HF_EBACKEND, "%s; nothing was written",
+                            z->up ? "the downgrade is not answered yet"
+                                  : "not connected");
     p = hf__zk_query_new(z, q, sizeof(*p), &rc);
     if (!p)
         return rc;

@@ -23,9 +23,13 @@ static int path_of(struct zk *z, struct hf__query *q, char out[ZK_WHOLE_MAX])
 {
     int len = hf__zk_path(q->name, q->name_len, z->root, out, ZK_WHOLE_MAX);
 
-    return len < 0
-               ? z->core->why(z->client, len, "no lock can have that name here")
-               : 0;
+    if (len >= 0)
+        return 0;
+    return z->core->why(z->client, len,
+                        q->req.op == HF__PUT
+                            ? "key: a part of it is one of ZooKeeper's own or "
+                              "of those that locks are made of"
+                            : "no lock can have that name here");
 }
 
 static void link_in(struct zk *z, struct zk_query *base)

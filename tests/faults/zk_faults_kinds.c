@@ -108,32 +108,77 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Whichever is taken away: the hold is lost, and nothing of it stays out. */
-static void test_semaphore_one_of_its_leases_is_deleted(void **state)
+static void delete_lease(struct world *w, int permits, int which)
 {
-    struct world *w = *state;
+    struct String_vector names = {0};
+    char path[256];
+
+    assert_int_equal(zk_hand_children(hand(w), NODE "/leases", &names), 0);
+    assert_int_equal(names.count, permits);
+    qsort(names.data, (size_t)permits, sizeof(*names.data), by_name);
+    snprintf(path, sizeof(path), NODE "/leases/%s", names.data[which]);
+    deallocate_String_vector(&names);
+    assert_int_equal(zk_hand_delete(hand(w), path), 0);
+}
+
+static bool is_lost(struct world *w, hf_lock *lock)
+{
+    hf_client_dispatch(w->clients[0]);
+    return hf_lock_check(lock) == HF_ELOST;
+}
+
+/* Whichever is taken away: the hold is lost, and nothing of it stays out. */
+static void loses_any_lease(struct world *w, hf_lock *a, int permits,
+                            int64_t within_ms)
+{
+    const int which[] = {0, permits / 2, permits - 1};
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    hf_lock *a;
 
-    opt.permits = 2;
-    world_lock(w, w->zk->url, 1000, 5000, HF_FAIR);
-    a = world_change(w, 0, HF_SEMAPHORE, 3);
-    for (int i = 0; i < 2; i++) {
-        struct String_vector names = {0};
-        char path[256];
-
+    opt.permits = (uint32_t)permits;
+    for (int i = 0; i < 3; i++) {
         assert_int_equal(hf_lock_acquire(a, &opt, &w->err), 0);
-        assert_int_equal(zk_hand_children(hand(w), NODE "/leases", &names), 0);
-        assert_int_equal(names.count, 2);
-        qsort(names.data, 2, sizeof(*names.data), by_name);
-        snprintf(path, sizeof(path), NODE "/leases/%s", names.data[i]);
-        deallocate_String_vector(&names);
-        assert_int_equal(zk_hand_delete(hand(w), path), 0);
-        assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
-        assert_true(WAIT_FOR(!zk_server_children(w->zk, NODE "/leases")));
+        delete_lease(w, permits, which[i]);
+        if (!WAIT_FOR_MS(is_lost(w, a), within_ms))
+            fail_msg("lease %d of %d is not missed", which[i], permits);
+        assert_true(
+            WAIT_FOR_MS(!zk_server_children(w->zk, NODE "/leases"), 10000));
         assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
     }
     world_is_clean(w);
+}
+
+static hf_lock *deaf_semaphore(struct world *w, int64_t ttl_ms, uint32_t size)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+
+    opt.ttl_ms = ttl_ms;
+    assert_int_equal(hf_open(w->zk->url, &opt, &w->clients[0], &w->err), 0);
+    w->len = 1;
+    return world_change(w, 0, HF_SEMAPHORE, size);
+}
+
+static void test_semaphore_one_of_its_leases_is_deleted(void **state)
+{
+    struct world *w = *state;
+
+    loses_any_lease(w, deaf_semaphore(w, 1500, 3), 2, 5000);
+}
+
+/* More than one transaction has room for. */
+static void test_semaphore_one_of_many_leases_is_deleted(void **state)
+{
+    struct world *w = *state;
+
+    loses_any_lease(w, deaf_semaphore(w, 3000, 700), 600, 8000);
+}
+
+/* Who listens hears of it long before its renewal. */
+static void test_semaphore_deleted_lease_is_heard_of(void **state)
+{
+    struct world *w = *state;
+
+    world_lock(w, w->zk->url, 60000, 5000, HF_FAIR);
+    loses_any_lease(w, world_change(w, 0, HF_SEMAPHORE, 4), 3, 4000);
 }
 
 /* kazoo's semaphore has other nodes: beside ours, both would count to n. */
@@ -593,6 +638,8 @@ int run_kinds_faults(void)
         T(test_semaphore_beside_curators_leases),
         T(test_semaphore_answer_swallowed),
         T(test_semaphore_one_of_its_leases_is_deleted),
+        T(test_semaphore_one_of_many_leases_is_deleted),
+        T(test_semaphore_deleted_lease_is_heard_of),
         T(test_kazoo_has_no_semaphore),
         T(test_latch_leaves_no_marks),
         T(test_latch_answer_swallowed_counts_once),

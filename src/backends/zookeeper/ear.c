@@ -4,8 +4,9 @@
  * gone says that somebody took the lock away. Costs a question more for each
  * grant, so it is for programs that hear of events.
  *
- * An ear lives until its watch has fired, or the session is over; its node may
- * be gone before.
+ * A hold of several permits has an ear on each of its leases, of which the
+ * first is the one that is asked. An ear lives until its watch has fired, or
+ * the session is over; its node may be gone before.
  */
 #include "query.h"
 
@@ -46,6 +47,8 @@ void hf__zk_ear_close(struct zk_node *node)
     node->ear = NULL;
 }
 
+static void listen_to(struct zk_node *);
+
 static bool is_asked(const struct zk_reply *reply)
 {
     size_t len = strlen(ZK_REVOKE);
@@ -56,10 +59,8 @@ static bool is_asked(const struct zk_reply *reply)
 static void is_gone(struct zk_node *node)
 {
     struct zk_line *line = node->line;
-    struct zk *z = node->z;
 
-    z->core->lost(z->client, line->remote, node->hold_id);
-    if (line->node == node)
+    if (line->node && line->node->hold_id == node->hold_id)
         hf__zk_taken_away(line);
     else
         hf__zk_node_vanished(node);
@@ -73,7 +74,7 @@ static void hear_no_more(struct zk_ear *ear, bool deleted)
 
     ear_free(ear);
     if (renamed)
-        hf__zk_listen(node);
+        listen_to(node);
     else if (node && node->line && deleted)
         is_gone(node);
 }
@@ -89,7 +90,7 @@ static void on_data(struct zk *z, void *owner, int rc,
         hear_no_more(ear, true);
     else if (rc != ZOK)
         ear_free(ear); /* no watch was set */
-    else if (node && node->line && is_asked(reply))
+    else if (node && node->line && node->line->node == node && is_asked(reply))
         z->core->wanted(z->client, node->line->remote, (uint64_t)node->czxid);
 }
 
@@ -116,7 +117,7 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
     hear_no_more(ear, type == ZOO_DELETED_EVENT);
 }
 
-void hf__zk_listen(struct zk_node *node)
+static void listen_to(struct zk_node *node)
 {
     struct zk *z = node->z;
     struct zk_ear *ear;
@@ -136,4 +137,33 @@ void hf__zk_listen(struct zk_node *node)
     node->ear = ear;
     if (open_ear(ear) != 0)
         ear_free(ear);
+}
+
+void hf__zk_listen(struct zk_node *node)
+{
+    for (; node; node = node->sibling)
+        listen_to(node);
+}
+
+static void on_confirmed(struct zk *z, void *owner, int rc,
+                         const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+
+    (void)z;
+    (void)reply;
+    if (rc == ZNONODE && node->line && node->held) {
+        node->calls--;
+        is_gone(node);
+    } else {
+        hf__zk_node_called(node);
+    }
+}
+
+void hf__zk_confirm(struct zk_node *node)
+{
+    if (node->ear) /* the question that opened it says the same */
+        return;
+    if (hf__zk_exists(node->z, node->path, on_confirmed, node) == 0)
+        node->calls++;
 }

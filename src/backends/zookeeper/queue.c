@@ -49,7 +49,8 @@ static int begin(struct zk_line *line, const struct hf__req *req)
 
 /* We were second, and the first has gone: nobody can have come between. Only a
  * writer of Curator's that goes on reading takes a place before others, so not
- * where there are readers. */
+ * where there are readers. (If somebody has deleted our own entry meanwhile,
+ * the next one was told the same: so it is looked for afterwards.) */
 static bool is_next(const struct zk_line *line, const struct zk_node *node)
 {
     return node->state == ZK_NODE_THERE && node->czxid && node->second &&
@@ -67,8 +68,12 @@ static int queue_ask(struct zk_line *line, struct hf__req *req)
     }
     if (!node)
         return begin(line, req);
-    if (!req->fixed && is_next(line, node))
-        return hf__zk_granted(line, req);
+    if (!req->fixed && is_next(line, node)) {
+        rc = hf__zk_granted(line, req);
+        if (rc == HF__GRANTED)
+            hf__zk_confirm(node);
+        return rc;
+    }
     /* What a list shows may be old news by the time of a grant. */
     hf__zk_prove(line->z, req);
     rc = hf__zk_node_list(node, listed);
@@ -104,11 +109,8 @@ static void wait_for(struct zk_line *line, const char *child, bool second)
     memcpy(path, line->path, line->path_len);
     path[line->path_len] = '/';
     strcpy(path + line->path_len + 1, child);
-    line->node->second = second && !line->blind;
-    if (line->blind)
-        path[line->path_len] = '\0';
-    rc = hf__zk_watch(z, line, line->blind ? ZK_WATCH_CHILDREN : ZK_WATCH_NODE,
-                      path);
+    line->node->second = second;
+    rc = hf__zk_watch(z, line, ZK_WATCH_NODE, path);
     hf__zk_finish(z, line->ask, rc ? rc : hf__zk_queued(line, line->ask));
 }
 

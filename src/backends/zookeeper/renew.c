@@ -3,7 +3,8 @@
  * that the leader has acknowledged, and one is enough for all. It is made of
  * checks that each entry is still there, in one transaction, so that a hold
  * that somebody has taken away is noticed as well. If one is not, the
- * transaction is refused, and sent again without that one.
+ * transaction is refused, and sent again without that one. A hold of more
+ * permits than fit into one transaction has several for itself.
  */
 #include "zookeeper.h"
 
@@ -17,6 +18,7 @@ struct zk_chunk {
     struct hf__batch *batch;
     size_t len;
     size_t item[CHUNK_LEN];
+    size_t from;                  /* of the entries of its hold: the first */
     size_t checks;                /* that were sent */
     uint16_t check_of[CHUNK_LEN]; /* for each: an index of item */
 };
@@ -71,12 +73,20 @@ static struct zk_node *node_of(const struct hf__renewal *item)
                : NULL;
 }
 
+/* Of a hold in several chunks the worst counts. */
+static void tell(struct hf__renewal *item, int result)
+{
+    if (item->result == HF__PENDING || item->result == HF__DONE ||
+        result == HF_ENOTOWNER)
+        item->result = (int16_t)result;
+}
+
 static void settle(struct zk *z, struct zk_chunk *c, int result)
 {
     for (size_t i = 0; i < c->len; i++) {
         struct hf__renewal *item = &c->batch->item[c->item[i]];
 
-        item->result = (int16_t)result;
+        tell(item, result);
         item->session_ms = hf__zk_session_ms(z, c->batch->req.sent_at);
     }
 }
@@ -102,10 +112,11 @@ static void leave_out(struct zk *z, struct zk_chunk *c,
         i++;
     at = c->check_of[i];
     item = &c->batch->item[c->item[at]];
-    item->result = HF_ENOTOWNER;
-    if (result[i].err != ZNONODE)
-        item->result =
-            (int16_t)hf__zk_code(z, result[i].err, item->remote->name);
+    tell(item,
+         result[i].err == ZNONODE
+             ? HF_ENOTOWNER
+             : hf__zk_denied(z, result[i].err, "READ below",
+                             ((struct zk_line *)item->remote->impl)->path));
     if (node_of(item) && result[i].err == ZNONODE)
         hf__zk_taken_away(item->remote->impl);
     c->len--;
@@ -137,10 +148,15 @@ static int check_all(struct zk *z, struct zk_chunk *c)
     size_t len = 0, checks = 0;
 
     for (size_t i = 0; i < c->len; i++) {
-        const struct zk_node *node = node_of(&c->batch->item[c->item[i]]);
+        struct hf__renewal *item = &c->batch->item[c->item[i]];
+        const struct zk_node *node = node_of(item);
 
-        if (!node)
+        for (size_t skip = c->from; node && skip; skip--)
+            node = node->sibling;
+        if (!node) {
+            tell(item, HF_EUNKNOWN);
             continue;
+        }
         for (; node && checks < CHUNK_LEN; node = node->sibling) {
             c->check_of[checks] = (uint16_t)len;
             zoo_check_op_init(&op[checks++], node->path, -1);
@@ -192,14 +208,28 @@ static void begin(struct zk *z, struct zk_chunk *c)
     chunk_free(z, c);
 }
 
-/* Of a hold of so many permits that they do not fit, the first are checked. */
 static size_t checks_of(const struct zk_node *node)
 {
     size_t len = 0;
 
-    for (; node && len < CHUNK_LEN; node = node->sibling)
+    for (; node; node = node->sibling)
         len++;
     return len;
+}
+
+static void send_parts(struct zk *z, struct hf__batch *b, size_t i, size_t len)
+{
+    for (size_t from = 0; from < len; from += CHUNK_LEN) {
+        struct zk_chunk *c = chunk_new(z, b);
+
+        if (!c) {
+            tell(&b->item[i], HF_ENOMEM);
+            return;
+        }
+        c->item[c->len++] = i;
+        c->from = from;
+        begin(z, c);
+    }
 }
 
 /* Sends from item i on; where the next chunk begins. */
@@ -210,21 +240,23 @@ static size_t send_some(struct zk *z, struct hf__batch *b, size_t i)
     int rc;
 
     for (; !c && i < b->len; i++)
-        b->item[i].result = HF_ENOMEM;
+        tell(&b->item[i], HF_ENOMEM);
     if (!c)
         return i;
     for (; i < b->len && size < CHUNK_SIZE; i++) {
         struct zk_node *node = node_of(&b->item[i]);
         size_t more = checks_of(node);
 
-        if (checks + more > CHUNK_LEN)
-            break;
         if (!node) {
-            b->item[i].result = HF_ENOTOWNER;
+            tell(&b->item[i], HF_ENOTOWNER);
         } else if (node->lowered) {
             rc = lower(z, b, i);
             if (rc)
-                b->item[i].result = (int16_t)rc;
+                tell(&b->item[i], rc);
+        } else if (more > CHUNK_LEN) {
+            send_parts(z, b, i, more);
+        } else if (checks + more > CHUNK_LEN) {
+            break;
         } else {
             c->item[c->len++] = i;
             checks += more;
@@ -247,7 +279,7 @@ int hf__zk_renew(void *self, struct hf__batch *b)
     b->req.result = HF__DONE;
     b->req.token = 1; /* while it is being sent */
     for (size_t i = 0; i < b->len; i++)
-        b->item[i].result = HF_EUNKNOWN;
+        b->item[i].result = HF__PENDING;
     for (size_t i = 0; i < b->len;)
         i = send_some(z, b, i);
     return --b->req.token ? HF__PENDING : HF__DONE;

@@ -291,6 +291,10 @@ int hf__zk_let_go(struct zk_line *line, struct hf__req *req)
 
 void hf__zk_taken_away(struct zk_line *line)
 {
+    struct zk *z = line->z;
+
+    /* Before anybody else can have it, if that is ours to say. */
+    z->core->lost(z->client, line->remote, line->node->hold_id);
     if (line->kind->taken_away)
         line->kind->taken_away(line);
     else

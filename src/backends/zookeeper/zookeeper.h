@@ -304,7 +304,7 @@ struct zk_line {
     struct zk_line *next_watcher, *prev_watcher;
     bool queued;  /* counted in zk.waiting */
     bool deleted; /* what it watched is gone */
-    bool blind;   /* it may not read what it wants to watch */
+    bool blind;   /* of a latch: what it wants to watch may not be read */
     /* Children of no known form: the sum of those that were asked for and
      * found to be harmless, of those asked for now, and one that is not. */
     uint64_t strangers, asked_for;
@@ -342,7 +342,8 @@ int hf__zk_release(void *self, struct hf__req *);
 int hf__zk_abandon(void *self, struct hf__req *);
 /* For kinds that have one node: drops it. */
 int hf__zk_let_go(struct zk_line *, struct hf__req *);
-/* Of its hold something is not there any more: there is nothing left of it. */
+/* Of its hold something is not there any more: nothing of it is left, and the
+ * core is told. From advance() only. */
 void hf__zk_taken_away(struct zk_line *);
 /* Until it is up again. */
 void hf__zk_park(struct zk *, struct hf__req *);
@@ -412,8 +413,11 @@ void hf__zk_queries_fini(struct zk *);
 
 /* ---- ear.c -------------------------------------------------------------- */
 
-/* The node is held: its holder wants to hear if it is asked for. */
+/* The node is held: its holder wants to hear if it is asked for, or if one of
+ * its siblings goes. */
 void hf__zk_listen(struct zk_node *);
+/* It was granted unseen: is it there? If not, its holder is told. */
+void hf__zk_confirm(struct zk_node *);
 void hf__zk_ear_close(struct zk_node *);
 /* The session is over. */
 void hf__zk_ears_fini(struct zk *);

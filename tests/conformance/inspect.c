@@ -197,6 +197,59 @@ static void test_inspect_shows_waiters_in_their_order(void)
     OK(hf_close(c));
 }
 
+/* A write hold that became a read hold is the same hold. */
+static void is_shown_as_before(hf_client *c, const char *name,
+                               const hf_info *before, uint64_t token)
+{
+    const hf_party *was = before->holders, *is;
+    hf_info *info = look(c, name);
+
+    assert_int_equal(info->kind, HF_RWLOCK);
+    assert_true(info->token == token);
+    assert_int_equal(info->holders_len, 1);
+    is = info->holders;
+    assert_int_equal(is->mode, HF_READ);
+    assert_true(is->token == token);
+    assert_int_equal(is->pid, was->pid);
+    assert_string_equal(is->host, was->host);
+    assert_string_equal(is->label, was->label);
+    assert_string_equal(is->owner, was->owner);
+    assert_true(llabs(is->since_unix_ms - was->since_unix_ms) < 2000);
+    assert_true(is->left_ms <= was->left_ms + 20000); /* renewed, maybe */
+    assert_int_equal(is->left_ms < 0, was->left_ms < 0);
+    hf_info_free(c, info);
+}
+
+static void test_inspect_downgrade_changes_the_mode_alone(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const int64_t leases[] = {0, 50000};
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.kind = HF_RWLOCK;
+    opt.label = "nightly";
+    for (int i = 0; i < 2; i++) {
+        const char *name = conf_name();
+        hf_lock *lock = conf_lock_with(a, name, &opt);
+        uint64_t token;
+        hf_info *info;
+
+        OK(conf_take_lease(lock, HF_FOREVER, leases[i]));
+        token = conf_token(lock);
+        info = look(b, name);
+        assert_int_equal(info->holders_len, 1);
+        assert_int_equal(info->holders[0].mode, HF_WRITE);
+        assert_string_equal(info->holders[0].label, opt.label);
+        OK(hf_lock_downgrade(lock, E));
+        is_shown_as_before(b, name, info, token);
+        hf_info_free(b, info);
+        OK(hf_lock_release(lock, E));
+        conf_free(lock);
+    }
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
 /* ---- list -------------------------------------------------------------- */
 
 static bool listed(hf_client *c, const char *prefix, const char *name)
@@ -377,6 +430,8 @@ const struct conf_case conf_inspect[] = {
     CONF_CASE(test_inspect_a_client_is_one_waiter, CONF_EACH | CONF_INSPECT),
     CONF_CASE(test_inspect_shows_waiters_in_their_order,
               CONF_FAIR | CONF_INSPECT),
+    CONF_CASE(test_inspect_downgrade_changes_the_mode_alone,
+              CONF_EACH | CONF_RWLOCK | CONF_INSPECT | CONF_LEASE),
     CONF_CASE(test_inspect_list_shows_what_is_in_use, CONF_EACH | CONF_INSPECT),
     CONF_CASE(test_inspect_list_of_many, CONF_EACH | CONF_INSPECT),
     CONF_CASE(test_inspect_break_takes_it_away, CONF_EACH | CONF_INSPECT),

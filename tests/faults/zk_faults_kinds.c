@@ -202,6 +202,41 @@ static void test_kazoo_has_no_semaphore(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
+/* ---- unfair ---------------------------------------------------------------
+ */
+
+/* Only who has it is deleted, and not the lock, which is of a session that goes
+ * on. */
+static void delete_holder(struct world *w)
+{
+    struct String_vector names = {0};
+    char path[256] = "";
+
+    assert_int_equal(zk_hand_children(hand(w), NODE, &names), 0);
+    for (int i = 0; i < names.count; i++)
+        if (strncmp(names.data[i], "_h_", 3) == 0)
+            snprintf(path, sizeof(path), NODE "/%s", names.data[i]);
+    deallocate_String_vector(&names);
+    assert_int_equal(zk_hand_delete(hand(w), path), 0);
+}
+
+static void test_unfair_holder_is_deleted_alone(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->zk->url, 1500, 5000, HF_UNFAIR);
+    hf_lock *b = world_lock(w, w->zk->url, 30000, 5000, HF_UNFAIR);
+
+    for (int renewed = 0; renewed < 2; renewed++) {
+        assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+        delete_holder(w);
+        if (renewed)
+            assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
+        assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+        world_free_for_all(w, b);
+    }
+    world_is_clean(w);
+}
+
 /* ---- latch -----------------------------------------------------------------
  */
 
@@ -641,6 +676,7 @@ int run_kinds_faults(void)
         T(test_semaphore_one_of_many_leases_is_deleted),
         T(test_semaphore_deleted_lease_is_heard_of),
         T(test_kazoo_has_no_semaphore),
+        T(test_unfair_holder_is_deleted_alone),
         T(test_latch_leaves_no_marks),
         T(test_latch_answer_swallowed_counts_once),
         T(test_latch_last_answer_swallowed_leaves_no_mark),

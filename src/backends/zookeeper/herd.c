@@ -117,4 +117,11 @@ static void listed(struct zk *z, void *owner, int rc,
         judge(line, reply->children);
 }
 
-const struct zk_kind hf__zk_herd = {.ask = herd_ask, .let_go = hf__zk_let_go};
+/* What is left of the two goes as well. */
+static void herd_taken_away(struct zk_line *line)
+{
+    hf__zk_node_drop(line->node, NULL);
+}
+
+const struct zk_kind hf__zk_herd = {
+    .ask = herd_ask, .let_go = hf__zk_let_go, .taken_away = herd_taken_away};

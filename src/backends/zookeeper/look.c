@@ -51,16 +51,40 @@ static void copy(char *to, size_t cap, const char *from, const char *end)
     to[len] = '\0';
 }
 
+int64_t hf__zk_wall_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 /* What is left of a fixed lease that began then, by two machines' clocks. */
 static int64_t left_of(int64_t lease_ms, int64_t since_ms)
 {
-    struct timespec now;
-    int64_t left;
+    int64_t left = since_ms + lease_ms - hf__zk_wall_ms();
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    left = since_ms + lease_ms -
-           ((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
     return left < 0 ? 0 : left < lease_ms ? left : lease_ms;
+}
+
+/* "<pid>[ <lease>[ <token> <since>]]" */
+static void read_numbers(const struct zk_seen *s, const char *text, hf_party *p)
+{
+    int64_t lease = 0, since = s->mtime;
+    char *more;
+
+    p->pid = strtoll(text, &more, 10);
+    if (*more == ' ')
+        lease = strtoll(more, &more, 10);
+    if (*more == ' ') { /* of what was a write hold before */
+        p->token = strtoull(more, &more, 10);
+        since = strtoll(more, &more, 10);
+        p->since_unix_ms = since;
+    }
+    if (lease > 0 && s->holds) {
+        p->left_ms = left_of(lease, since);
+        p->since_unix_ms = since;
+    }
 }
 
 static void read_ours(const struct zk_seen *s, const char *data,
@@ -68,13 +92,8 @@ static void read_ours(const struct zk_seen *s, const char *data,
 {
     const char *pid = end_of_line(data, end);
     const char *host = end_of_line(pid + 1, end);
-    char *lease;
 
-    p->pid = strtoll(data, &lease, 10);
-    if (*lease == ' ' && s->holds) {
-        p->left_ms = left_of(strtoll(lease, NULL, 10), s->mtime);
-        p->since_unix_ms = s->mtime;
-    }
+    read_numbers(s, data, p);
     copy(p->host, sizeof(p->host), pid + 1, host);
     copy(p->label, sizeof(p->label), host + 1, end);
 }
@@ -111,8 +130,8 @@ void hf__zk_seen_party(const struct zk_seen *s, hf_party *p)
                  (unsigned long long)s->session);
     p->since_unix_ms = s->ctime;
     p->left_ms = -1;
-    read_data(s, p);
     p->token = (uint64_t)s->entry.czxid;
+    read_data(s, p);
     p->mode = reads ? HF_READ : HF_WRITE;
     p->permits = s->where == ZK_AT_LEASES;
 }

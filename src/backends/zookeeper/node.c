@@ -13,12 +13,13 @@
 #include "entry.h"
 #include "path.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define SEQUENCE_MAX 12 /* of an int32, with its sign, and the NUL */
-#define DATA_MAX 512
-#define SWEEP_AGAIN (200 * HF__MS)
+#define SEQUENCE_MAX 12            /* of an int32, with its sign, and the NUL */
+#define PAUSE (200 * HF__MS)       /* after a step that could not be made, */
+#define PAUSE_MAX (30000 * HF__MS) /* and after one that never can */
 
 static void uuid_of(const struct zk *z, uint64_t hold_id, char out[ZK_UUID_MAX])
 {
@@ -128,13 +129,49 @@ static void settle(struct zk_node *);
 
 /* A step was refused, or there was no memory for it: once more, soon. (While
  * it is down: when it is up again.) */
-static void sweep_later(struct zk *z)
+static void sweep_later(struct zk_node *node)
 {
-    if (!z->up || z->sweep_at)
+    struct zk *z = node->z;
+
+    if (!z->up)
         return;
-    z->sweep_at = z->core->now() + SWEEP_AGAIN;
+    node->again_at = z->core->now() + (node->pause ? node->pause : PAUSE);
+    if (z->sweep_at && z->sweep_at <= node->again_at)
+        return;
+    z->sweep_at = node->again_at;
     if (!z->moving)
         z->core->need_background(z->client);
+}
+
+static const char *dir_of(const struct zk_node *node, char out[ZK_WHOLE_MAX])
+{
+    memcpy(out, node->path, node->dir_len);
+    out[node->dir_len] = '\0';
+    return out;
+}
+
+int hf__zk_node_denied(const struct zk_node *node)
+{
+    char dir[ZK_WHOLE_MAX];
+
+    return hf__zk_denied(node->z, node->denied, "DELETE below",
+                         dir_of(node, dir));
+}
+
+/* And it may be so for good: somebody has changed the ACL. */
+static void refused(struct zk_node *node, int rc)
+{
+    struct zk *z = node->z;
+
+    if (!node->pause)
+        z->core->log(z->client,
+                     "zookeeper: %.200s cannot be deleted: %s; trying again, "
+                     "less and less often, until the session ends",
+                     node->path, zerror(rc));
+    node->denied = rc;
+    node->pause = node->pause ? node->pause * 2 : PAUSE;
+    if (node->pause > PAUSE_MAX)
+        node->pause = PAUSE_MAX;
 }
 
 static void on_delete(struct zk *z, void *owner, int rc,
@@ -148,14 +185,17 @@ static void on_delete(struct zk *z, void *owner, int rc,
     node->state = rc == ZOK || rc == ZNONODE ? ZK_NODE_GONE : ZK_NODE_THERE;
     node->taken = rc == ZNONODE && !node->unsure && !node->lowered;
     node->unsure = node->unsure || hf__zk_lost(rc);
-    if (node->state == ZK_NODE_THERE && !hf__zk_lost(rc) && let_go) {
-        node->let_go = NULL; /* it will be asked for again */
-        hf__zk_finish(z, let_go, hf__zk_code(z, rc, node->path));
-    }
-    if (node->state == ZK_NODE_GONE)
+    if (node->state == ZK_NODE_GONE) {
         settle(node);
-    else
-        sweep_later(z);
+        return;
+    }
+    if (!hf__zk_lost(rc))
+        refused(node, rc);
+    if (!hf__zk_lost(rc) && let_go) {
+        node->let_go = NULL; /* it will be asked for again */
+        hf__zk_finish(z, let_go, hf__zk_node_denied(node));
+    }
+    sweep_later(node);
 }
 
 static bool same_stem(const struct zk_node *node, const char *name)
@@ -192,18 +232,11 @@ static void on_look(struct zk *z, void *owner, int rc,
                           ? ZK_NODE_THERE
                           : ZK_NODE_GONE;
     else if (!hf__zk_lost(rc))
-        hf__zk_code(z, rc, node->path); /* it stays; the session ends it */
+        refused(node, rc);
     if (node->state != ZK_NODE_UNSURE)
         sweep(node);
     else
-        sweep_later(z);
-}
-
-static const char *dir_of(const struct zk_node *node, char out[ZK_WHOLE_MAX])
-{
-    memcpy(out, node->path, node->dir_len);
-    out[node->dir_len] = '\0';
-    return out;
+        sweep_later(node);
 }
 
 static int look_for(struct zk_node *node)
@@ -232,16 +265,50 @@ static const char *lock_of(const struct zk_node *node, char out[ZK_WHOLE_MAX])
     return out;
 }
 
-/* Its lock goes with it: if that is not there, it goes alone. */
+static void on_lock_deleted(struct zk *z, void *owner, int rc,
+                            const struct zk_reply *reply)
+{
+    on_delete(z, owner, rc == ZOK ? ZNONODE : rc, reply);
+}
+
+/* Made by one transaction, the two have one czxid. */
+static void on_lock(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+    bool ours = rc == ZOK && reply->stat->czxid == node->czxid;
+    char lock[ZK_WHOLE_MAX];
+
+    if (ours &&
+        hf__zk_delete(z, lock_of(node, lock), on_lock_deleted, node) == 0)
+        return;
+    on_delete(z, owner,
+              ours        ? ZCONNECTIONLOSS
+              : rc == ZOK ? ZNONODE
+                          : rc,
+              reply);
+}
+
+/* Its lock goes with it. If that is not there, it goes alone. If it is not
+ * there itself, somebody has deleted it, and its lock may be there: of our
+ * session, which would keep it. (If it were another's by the time it is
+ * deleted, that one is still known by its own.) */
 static void on_pair_deleted(struct zk *z, void *owner, int rc,
                             const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
+    bool alone = rc == ZNONODE && reply->results[0].err == ZOK;
+    char lock[ZK_WHOLE_MAX];
+    int sent;
 
-    if (rc == ZNONODE && reply->results[0].err == ZOK &&
-        hf__zk_delete(z, node->path, on_delete, node) == 0)
+    if (rc != ZNONODE || (!alone && !node->czxid)) {
+        on_delete(z, owner, rc, reply);
         return;
-    on_delete(z, owner, rc, reply);
+    }
+    sent = alone ? hf__zk_delete(z, node->path, on_delete, node)
+                 : hf__zk_exists(z, lock_of(node, lock), on_lock, node);
+    if (sent != 0)
+        on_delete(z, owner, ZCONNECTIONLOSS, reply);
 }
 
 static int delete_it(struct zk_node *node)
@@ -259,13 +326,14 @@ static int delete_it(struct zk_node *node)
 /* The next step towards its end, if one can be made now. */
 static void sweep(struct zk_node *node)
 {
+    node->again_at = 0;
     if (node->state == ZK_NODE_GONE) {
         settle(node);
     } else if (node->state == ZK_NODE_UNSURE && !node->calls) {
         if (look_for(node) == 0)
             node->calls++;
         else
-            sweep_later(node->z);
+            sweep_later(node);
     } else if (node->state == ZK_NODE_THERE) {
         if (node->lowered)
             delete_unlowered(node);
@@ -273,7 +341,7 @@ static void sweep(struct zk_node *node)
             node->calls++;
             node->state = ZK_NODE_DELETING;
         } else {
-            sweep_later(node->z);
+            sweep_later(node);
         }
     }
 }
@@ -354,8 +422,12 @@ void hf__zk_nodes_sweep(struct zk *z, hf__time now)
     z->sweep_at = 0;
     for (struct zk_node *node = z->nodes; node; node = next) {
         next = node->next;
-        if (!node->line)
+        if (!node->again_at)
+            continue;
+        if (node->again_at <= now)
             sweep(node);
+        else if (!z->sweep_at || node->again_at < z->sweep_at)
+            z->sweep_at = node->again_at;
     }
 }
 
@@ -407,24 +479,29 @@ static void on_create(struct zk *z, void *owner, int rc,
         settle(node);
 }
 
-/* "<pid>\n<host>\n<label>"; a fixed lease, in ms, stands behind the pid. */
-static int describe(const struct zk_line *line, char data[DATA_MAX])
+/* "<pid>\n<host>\n<label>"; a fixed lease, in ms, stands behind the pid. Of a
+ * hold that was one for writing there are more: the lease or 0, the token, and
+ * since when. */
+int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
 {
-    const char *about = line->z->about;
-    int pid = (int)strcspn(about, "\n"), room = DATA_MAX - 128;
-    const char *label = line->remote->label;
+    const char *about = node->z->about, *label = node->line->remote->label;
+    int pid = (int)strcspn(about, "\n"), room = ZK_ABOUT_MAX - 160;
+    char more[64] = "";
 
-    if (!line->ask || !line->ask->fixed)
-        return snprintf(data, DATA_MAX, "%s%.*s", about, room, label);
-    return snprintf(data, DATA_MAX, "%.*s %u%s%.*s", pid, about,
-                    line->ask->lease_ms, about + pid, room, label);
+    if (node->was_writer)
+        snprintf(more, sizeof(more), " %u %" PRId64 " %" PRId64, node->lease_ms,
+                 node->czxid, node->granted_ms);
+    else if (node->lease_ms)
+        snprintf(more, sizeof(more), " %u", node->lease_ms);
+    return snprintf(data, ZK_ABOUT_MAX, "%.*s%s%s%.*s", pid, about, more,
+                    about + pid, room, label);
 }
 
 /* The lease begins now, and not when it was created. */
 void hf__zk_node_date(const struct zk_node *node)
 {
-    char data[DATA_MAX];
-    int len = describe(node->line, data);
+    char data[ZK_ABOUT_MAX];
+    int len = hf__zk_node_describe(node, data);
 
     hf__zk_set(node->z, node->path, data, len, 0, NULL, NULL);
 }
@@ -482,12 +559,13 @@ static int create_it(struct zk_node *node, const char *data, int len)
 
 int hf__zk_node_create(struct zk_node *node, bool parents)
 {
-    const struct zk_line *line = node->line;
+    const struct hf__req *ask = node->line->ask;
     struct zk *z = node->z;
-    char data[DATA_MAX], dir[ZK_WHOLE_MAX];
-    int len = describe(line, data);
-    int rc = parents ? hf__zk_make_parents(z, dir_of(node, dir)) : 0;
+    char data[ZK_ABOUT_MAX], dir[ZK_WHOLE_MAX];
+    int len, rc = parents ? hf__zk_make_parents(z, dir_of(node, dir)) : 0;
 
+    node->lease_ms = ask && ask->fixed ? ask->lease_ms : 0;
+    len = hf__zk_node_describe(node, data);
     node->path[node->stem_len] = '\0';
     if (!rc)
         rc = create_it(node, data, len);

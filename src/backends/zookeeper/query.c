@@ -175,7 +175,9 @@ static int show(struct zk_look *look, const struct zk_seen *s, hf_party **last)
     if (!p)
         return HF_ENOMEM;
     hf__zk_seen_party(s, p);
-    if (s->holds && p->mode == HF_WRITE && look->kind != HF_SEMAPHORE)
+    /* A hold that has another token than its entry had it when it wrote. */
+    if (s->holds && look->kind != HF_SEMAPHORE &&
+        (p->mode == HF_WRITE || p->token != (uint64_t)s->entry.czxid))
         q->info->token = p->token;
     *last = p;
     return 0;

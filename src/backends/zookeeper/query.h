@@ -63,7 +63,7 @@ struct zk_seen {
     bool holds; /* else it waits */
     int data_len;
     char name[ZK_CHILD_MAX];
-    char data[ZK_DATA_MAX];
+    char data[ZK_DATA_MAX + 1]; /* terminated */
 };
 
 struct zk_look {

@@ -56,18 +56,19 @@ static void rename_node(struct zk_node *node)
     rename_last(node->path, r->from, r->to, path);
     strcpy(node->path, path);
     node->form = r->becomes;
-    node->lowered = true;
+    node->lowered = node->was_writer = true;
 }
 
 int hf__zk_lower(struct zk_node *node, zk_done_fn *done, void *owner)
 {
     struct zk *z = node->z;
-    char old[ZK_WHOLE_MAX];
+    char old[ZK_WHOLE_MAX], data[ZK_ABOUT_MAX];
+    int len = hf__zk_node_describe(node, data);
     zoo_op_t op[2];
 
     hf__zk_unlowered(node, old);
-    zoo_create_op_init(&op[0], node->path, z->about, (int)z->about_len, z->acl,
-                       ZOO_EPHEMERAL, NULL, 0);
+    zoo_create_op_init(&op[0], node->path, data, len, z->acl, ZOO_EPHEMERAL,
+                       NULL, 0);
     zoo_delete_op_init(&op[1], old, -1);
     return hf__zk_multi(z, 2, op, done, owner);
 }

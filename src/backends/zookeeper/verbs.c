@@ -259,6 +259,7 @@ int hf__zk_granted(struct zk_line *line, struct hf__req *req)
         hf__zk_node_date(node);
     hf__zk_stop_waiting(line);
     node->held = true;
+    node->granted_ms = hf__zk_wall_ms();
     hf__zk_listen(node);
     req->token = (uint64_t)node->czxid;
     req->sent_at = z->proved;
@@ -285,6 +286,8 @@ int hf__zk_let_go(struct zk_line *line, struct hf__req *req)
         node = hf__zk_node_of(line->z, req->hold_id);
     if (!node)
         return req->op == HF__ABANDON ? HF__DONE : HF_ENOTOWNER;
+    if (node->denied && node->again_at) /* it is for node.c to try again */
+        return hf__zk_node_denied(node);
     hf__zk_node_drop(node, req);
     return HF__PENDING;
 }

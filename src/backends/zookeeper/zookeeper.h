@@ -31,6 +31,8 @@
 
 #include <zookeeper/zookeeper.h>
 
+#define ZK_ABOUT_MAX 512 /* bytes of what an entry says of its owner */
+
 /* A path of ours: the root, a name, an entry. */
 #define ZK_ROOT_MAX 512
 #define ZK_WHOLE_MAX (ZK_ROOT_MAX + 4 * HF_NAME_MAX + 128)
@@ -140,6 +142,11 @@ struct zk_node {
     uint32_t calls; /* under way, with this owner */
     uint32_t lists; /* of these: only the last one counts */
     zk_done_fn *listed;
+    hf__time again_at;  /* its next step could not be made: tried again; 0 */
+    hf__time pause;     /* before that, if it was refused; 0 */
+    int denied;         /* and why */
+    uint32_t lease_ms;  /* a fixed one; 0: none */
+    int64_t granted_ms; /* by the wall clock */
     int refusal;     /* GONE: why it was not created; ZOK: it was taken away */
     uint8_t state;   /* enum zk_node_state */
     uint8_t form;    /* enum zk_form */
@@ -151,6 +158,7 @@ struct zk_node {
     uint8_t parents; /* how often they were missing, and were made */
     bool lowered;    /* sent from write to read, and not answered yet: it may be
                         under either name */
+    bool was_writer; /* it was */
     bool second; /* of a mutex: just one was before it, and it watches that */
     uint16_t dir_len;  /* of the path: the lock's node */
     uint16_t stem_len; /* of the path, without the sequence */
@@ -167,6 +175,8 @@ void hf__zk_node_number(struct zk_node *, uint32_t number);
  * answer: afterwards it is THERE, UNSURE or GONE, as a list that was sent after
  * it will find it. */
 int hf__zk_node_create(struct zk_node *, bool parents);
+/* What it says of its owner, for those who look; the length. */
+int hf__zk_node_describe(const struct zk_node *, char data[ZK_ABOUT_MAX]);
 /* Its fixed lease begins now: for those who look. */
 void hf__zk_node_date(const struct zk_node *);
 /* Sends a list of its siblings. done is called with the node, if it is the last
@@ -196,6 +206,8 @@ struct zk_node *hf__zk_node_of(struct zk *, uint64_t hold_id);
 void hf__zk_node_called(struct zk_node *);
 /* The connection is there again: sees to what nobody wants. */
 void hf__zk_nodes_up(struct zk *);
+/* Why its deletion was refused. */
+int hf__zk_node_denied(const struct zk_node *);
 /* Once more, if a step could not be made then. */
 void hf__zk_nodes_sweep(struct zk *, hf__time now);
 /* The session is over. */
@@ -397,8 +409,9 @@ int64_t *hf__zk_ties_known(const struct zk_node *,
                            const struct String_vector *children);
 void hf__zk_ties_forget(struct zk *, const struct zk_node *);
 
-/* ---- rwlock.c, renew.c, query.c ----------------------------------------- */
+/* ---- rwlock.c, renew.c, query.c, look.c --------------------------------- */
 
+int64_t hf__zk_wall_ms(void);
 int hf__zk_downgrade(struct zk *, struct hf__query *);
 /* Tells (again) that the node, which is `lowered`, is one for reading now. */
 int hf__zk_lower(struct zk_node *node, zk_done_fn *done, void *owner);

@@ -529,7 +529,10 @@ typedef struct hf_party {
     char label[64];
     int64_t pid;
     int64_t since_unix_ms; /* granted; wall-clock time of the holder */
-    int64_t left_ms;       /* of its lease; -1: no end */
+    int64_t left_ms;       /* of its lease; -1: none that others know of. In
+                              shared memory it lasts as long as its process, on
+                              ZooKeeper as its client's session: how long that
+                              lasts is between it and the server. */
     uint64_t token;
     enum hf_mode mode;
     uint32_t permits; /* of a semaphore */
@@ -543,7 +546,10 @@ typedef struct hf_info {
     uint32_t permits; /* size of a semaphore */
     size_t holders_len, waiters_len;
     hf_party *holders;
-    hf_party *waiters; /* in the order in which they will get it, if fair */
+    hf_party *waiters;   /* in the order in which they will get it, if fair */
+    int waiters_unknown; /* 1: the backend cannot tell who waits, so that there
+                            are none in waiters: of an unfair mutex on
+                            ZooKeeper, of a latch there and on Redis */
 } hf_info;
 
 /* Who holds the name, who waits. Waits for the answer. Freed by hf_info_free,
@@ -570,7 +576,8 @@ HF_API int hf_list(hf_client *client, const char *prefix, hf_names **out,
 HF_API void hf_names_free(hf_client *client, hf_names *names);
 
 /* Takes the lock away from whoever holds it. They learn it at their next
- * renewal at the latest. ENOTOWNER: nobody holds it. */
+ * renewal at the latest. Of a latch it makes the count 0. ENOTOWNER: nobody
+ * holds it, or the latch is not set. */
 HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
                     hf_error *err);
 

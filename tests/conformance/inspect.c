@@ -111,10 +111,17 @@ static void test_inspect_shows_a_fixed_lease_and_a_label(void)
     OK(hf_close(c));
 }
 
-/* Who watches the one node of an unfair lock is known to ZooKeeper alone. */
-static bool shows_waiters(void)
+/* Who watches the one node of an unfair lock is known to ZooKeeper alone: it
+ * says so, instead of nobody. */
+static bool shows_one_waiter(hf_client *c, const char *name)
 {
-    return !conf.session || conf.fairness == HF_FAIR;
+    bool unknown = conf.session && conf.fairness == HF_UNFAIR;
+    hf_info *info = look(c, name);
+    size_t n = info->waiters_len;
+
+    assert_int_equal(info->waiters_unknown, unknown);
+    hf_info_free(c, info);
+    return n == (unknown ? 0 : 1);
 }
 
 /* A hundred threads that want one mutex are one waiter at the server. */
@@ -134,7 +141,7 @@ static void test_inspect_a_client_is_one_waiter(void)
     }
     for (int i = 0; i < THREADS; i += 33)
         conf_thread_asleep(&t[i].t);
-    COMES(waiters(a, name) == (shows_waiters() ? 1 : 0));
+    COMES(shows_one_waiter(a, name));
     for (int i = 0; i < THREADS; i++)
         __atomic_store_n(&t[i].let_go, 1, __ATOMIC_RELEASE);
     OK(hf_lock_release(held, E));

@@ -278,17 +278,48 @@ static void test_latch_async_ends_with_the_client(void)
 static void test_latch_is_seen(void)
 {
     struct latches s;
+    struct waiter w;
     hf_info *info;
 
     begin(&s);
     OK(hf_latch_set(s.l[0], 3, E));
+    start(&w, s.l[0]);
     OK(hf_inspect(s.c[1], s.name, HF_CSTRING, &info, E));
     assert_int_equal(info->kind, HF_LATCH);
     assert_int_equal(info->count, 3);
     assert_int_equal(info->holders_len, 0);
+    assert_int_equal(info->waiters_unknown, !conf.local);
+    assert_int_equal(info->waiters_len, conf.local ? 1 : 0);
     hf_info_free(s.c[1], info);
     for (int i = 0; i < 3; i++)
         OK(hf_latch_down(s.l[0], NULL, E));
+    conf_thread_join(&w.t);
+    assert_int_equal(w.rc, 0);
+    end(&s);
+}
+
+/* Nobody holds it, but it keeps people waiting: broken, it is at 0. */
+static void test_latch_break_lets_all_go(void)
+{
+    struct latches s;
+    struct waiter w[2];
+
+    begin(&s);
+    EXPECT(HF_ENOTOWNER, hf_break(s.c[1], s.name, HF_CSTRING, E));
+    for (int round = 0; round < 2; round++) {
+        OK(hf_latch_set(s.l[0], 3, E));
+        for (int i = 0; i < 2; i++)
+            start(&w[i], s.l[i]);
+        OK(hf_latch_down(s.l[0], NULL, E));
+        OK(hf_break(s.c[1], s.name, HF_CSTRING, E));
+        is_at(s.l[0], 0);
+        for (int i = 0; i < 2; i++) {
+            COMES(conf_thread_ended(&w[i].t));
+            conf_thread_join(&w[i].t);
+            assert_int_equal(w[i].rc, 0);
+        }
+        EXPECT(HF_ENOTOWNER, hf_break(s.c[1], s.name, HF_CSTRING, E));
+    }
     end(&s);
 }
 
@@ -394,6 +425,7 @@ const struct conf_case conf_latch[] = {
     CONF_CASE(test_latch_async, CONF_LATCH),
     CONF_CASE(test_latch_async_ends_with_the_client, CONF_LATCH),
     CONF_CASE(test_latch_is_seen, CONF_LATCH | CONF_INSPECT),
+    CONF_CASE(test_latch_break_lets_all_go, CONF_LATCH | CONF_INSPECT),
     CONF_CASE(test_latch_survives_whoever_set_it, CONF_LATCH),
     CONF_CASE(test_latch_counts_each_once, CONF_LATCH),
     CONF_CASE(test_latch_bad_arguments, CONF_LATCH),

@@ -343,6 +343,7 @@ static int inspected_other(struct redis *r, struct hf__query *q,
     if (kind->len != 1)
         return unknown(r);
     q->info->kind = kind_of(*kind->text);
+    q->info->waiters_unknown = q->info->kind == HF_LATCH;
     if (q->info->kind == HF_LATCH)
         q->info->count = count > 0 ? (uint64_t)count : 0;
     q->info->token = (uint64_t)token;

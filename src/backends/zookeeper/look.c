@@ -424,11 +424,10 @@ static void on_latch(struct zk *z, void *owner, int rc,
                      const struct zk_reply *reply)
 {
     struct zk_look *look = owner;
-    char round[ZK_UUID_MAX];
 
     (void)z;
     look->is_latch = rc == ZOK && hf__zk_count_parse(reply->text, reply->len,
-                                                     &look->count, round);
+                                                     &look->count, look->round);
     hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc, ZNONODE));
 }
 

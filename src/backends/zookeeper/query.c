@@ -194,6 +194,8 @@ static void inspected(struct zk_look *look)
     info->count = look->count;
     info->permits = look->kind == HF_SEMAPHORE ? look->permits : 0;
     info->fairness = look->unfair ? HF_UNFAIR : HF_FAIR;
+    /* Who waits for these has a watch, and nothing that others could see. */
+    info->waiters_unknown = look->unfair || look->is_latch;
     for (const struct zk_seen *s = look->first; s && !rc; s = s->next) {
         if (!is_shown(look, s))
             continue;
@@ -292,9 +294,26 @@ static void to_holders(struct zk_look *look,
     hf__zk_query_wait(&look->base, told);
 }
 
+/* Its round, and no other: somebody may count it down to 0 just now. */
+static void open_latch(struct zk_look *look)
+{
+    char latch[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
+    zoo_op_t op[2];
+
+    hf__zk_join(latch, look->base.path, ZK_LATCH);
+    zoo_delete_op_init(&op[0], hf__zk_join(round, latch, look->round), -1);
+    zoo_delete_op_init(&op[1], latch, -1);
+    hf__zk_query_sent(&look->base,
+                      hf__zk_multi(look->base.z, 2, op, on_told, look));
+    hf__zk_query_wait(&look->base, told);
+}
+
 static void take_from_all(struct zk_look *look)
 {
-    to_holders(look, take_away);
+    if (look->is_latch)
+        open_latch(look);
+    else
+        to_holders(look, take_away);
 }
 
 static void ask_all(struct zk_look *look)

@@ -74,6 +74,7 @@ struct zk_look {
     bool unfair, is_latch;
     uint32_t permits; /* 0: not known */
     uint64_t count;   /* of a latch */
+    char round[ZK_UUID_MAX];
     unsigned reached; /* holders that something was done to */
 };
 

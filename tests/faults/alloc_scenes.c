@@ -201,6 +201,39 @@ static bool release(struct stage *s, long n)
     return hit;
 }
 
+/* More at once than there was memory for before: what cannot be sent for want
+ * of it is sent later. */
+static bool release_many(struct stage *s, long n)
+{
+    enum { MANY = 12 };
+    hf_lock *lock[MANY], *theirs[MANY];
+    bool hit;
+
+    for (int i = 0; i < MANY; i++) {
+        const char *name = conf_name();
+
+        conf.fairness = i % 2 ? HF_UNFAIR : HF_FAIR_DEFAULT;
+        lock[i] = conf_lock_flags(s->c, name, HF_OWNER_HANDLE);
+        theirs[i] = conf_lock(s->other, name);
+        OK(hf_lock_timed(lock[i], WAIT_LONG_MS, E));
+    }
+    conf.fairness = HF_FAIR_DEFAULT;
+    arm(n);
+    for (int i = 0; i < MANY; i++)
+        check_code(hf_lock_release_nowait(lock[i], E), "hf_lock_release_nowait",
+                   n);
+    hit = disarm();
+    if (n == 1 && conf.session)
+        assert_true(hit); /* each is a call of its own there */
+    for (int i = 0; i < MANY; i++) {
+        OK(hf_lock_timed(theirs[i], WAIT_LONG_MS, E));
+        OK(hf_lock_release(theirs[i], E));
+        conf_free(theirs[i]);
+        conf_free(lock[i]);
+    }
+    return hit;
+}
+
 static bool renew(struct stage *s, long n)
 {
     bool hit;
@@ -429,6 +462,7 @@ const struct scene scenes[] = {
     {"test_alloc_async", async, SCENE_SURELY},
     {"test_alloc_async_cancel", async_cancel, 0},
     {"test_alloc_release", release, SCENE_TWICE},
+    {"test_alloc_release_many", release_many, 0},
     {"test_alloc_renew", renew, 0},
     {"test_alloc_watchdog", watchdog, SCENE_ONCE},
     {"test_alloc_loss", loss, 0},

@@ -548,15 +548,21 @@ static void test_put_by_every_kind(void **state)
 /* ---- users
  * ---------------------------------------------------------------------- */
 
-static hf_client *open_as(struct world *w, const char *user)
+static hf_client *open_at(struct world *w, const char *user, const char *path)
 {
     hf_client *c = NULL;
     char url[128];
 
-    snprintf(url, sizeof(url), "zk://%s@127.0.0.1:%d", user, w->zk->port);
+    snprintf(url, sizeof(url), "zk://%s@127.0.0.1:%d%s", user, w->zk->port,
+             path);
     if (hf_open(url, NULL, &c, &w->err))
         fail_msg("%s", w->err.text);
     return c;
+}
+
+static hf_client *open_as(struct world *w, const char *user)
+{
+    return open_at(w, user, "");
 }
 
 static int try_as(struct world *w, hf_client *c, const char *name)
@@ -653,6 +659,99 @@ static void test_users_wait_behind_each_other_unfair(void **state)
     waits_behind_another_user(*state, HF_UNFAIR);
 }
 
+/* ---- rights that go
+ * ------------------------------------------------------------- */
+
+static void note_rc(int rc, const void *data)
+{
+    *(int *)(uintptr_t)data = rc;
+}
+
+static void set_rights(struct world *w, const char *path, int rights)
+{
+    struct ACL one = {rights, ZOO_ANYONE_ID_UNSAFE};
+    struct ACL_vector acl = {1, &one};
+    int rc = 1;
+
+    assert_int_equal(
+        zoo_aset_acl(zk_hand_handle(hand(w)), path, -1, &acl, note_rc, &rc), 0);
+    assert_int_equal(zk_hand_sync(hand(w)), 0); /* answered after it */
+    assert_int_equal(rc, 0);
+}
+
+static void count_refusals(void *count, const char *text)
+{
+    if (strstr(text, "cannot be deleted"))
+        __atomic_add_fetch((int *)count, 1, __ATOMIC_RELAXED);
+}
+
+/* Nobody may delete it: that is said once, and tried seldom; and when it is
+ * allowed again all goes on. */
+static void test_rights_to_delete_are_taken_away(void **state)
+{
+    struct world *w = *state;
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    int refusals = 0;
+    hf_hooks hooks = {.ctx = &refusals, .log = count_refusals};
+    hf_lock *a;
+
+    opt.hooks = &hooks;
+    opt.op_timeout_ms = 500;
+    assert_int_equal(hf_open(w->far_url, &opt, &w->clients[0], &w->err), 0);
+    w->len = 1;
+    a = world_change(w, 0, HF_MUTEX, 0);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    set_rights(w, NODE, ZOO_PERM_ALL & ~ZOO_PERM_DELETE);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
+    assert_true(WAIT_FOR_MS(is_quiet(w), 5000));
+    assert_true(is_quiet(w));
+    assert_int_equal(__atomic_load_n(&refusals, __ATOMIC_RELAXED), 1);
+    set_rights(w, NODE, ZOO_PERM_ALL);
+    assert_true(WAIT_FOR_MS(!zk_server_children(w->zk, NODE), 12000));
+    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, &w->err) == 0));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(hf_close(w->clients[0]), 0); /* before its log goes */
+    w->clients[0] = NULL;
+    world_is_clean(w);
+}
+
+/* ---- the root
+ * ------------------------------------------------------------- */
+
+static bool is_gone(struct world *w, const char *path)
+{
+    return zk_hand_stat(hand(w), path, NULL) == ZNONODE;
+}
+
+/* What the URL names lasts, and is its user's, when no lock is in use below it.
+ * Otherwise it would be whoever's who comes next. */
+static void test_root_stays(void **state)
+{
+    struct world *w = *state;
+    struct zk_hand *h = hand(w);
+    hf_client *ann = open_at(w, "ann:x", "/teams/a"), *bob;
+
+    assert_int_equal(try_as(w, ann, "d/n"), 0);
+    assert_true(WAIT_FOR(is_gone(w, "/teams/a/d")));
+    /* And whatever else could have been swept by then. */
+    zk_hand_create(h, "/mark", "", ZOO_CONTAINER, NULL, 0, NULL);
+    zk_hand_create(h, "/mark/x", "", 0, NULL, 0, NULL);
+    zk_hand_delete(h, "/mark/x");
+    assert_true(WAIT_FOR(is_gone(w, "/mark")));
+    assert_false(is_gone(w, "/teams/a"));
+    bob = open_at(w, "bob:y", "/teams/a");
+    assert_int_equal(try_as(w, bob, "n"), HF_EAUTH);
+    says(w, "CREATE above /teams/a/n as user bob");
+    assert_int_equal(try_as(w, ann, "n"), 0);
+    assert_int_equal(hf_close(ann), 0);
+    assert_int_equal(hf_close(bob), 0);
+    assert_int_equal(
+        zoo_add_auth(zk_hand_handle(h), "digest", "ann:x", 5, NULL, NULL), 0);
+    assert_true(WAIT_FOR(!zk_hand_delete(h, "/teams/a")));
+    assert_int_equal(zk_hand_delete(h, "/teams"), 0);
+    world_is_clean(w);
+}
+
 static void test_users_need_a_password(void **state)
 {
     struct world *w = *state;
@@ -690,6 +789,8 @@ int run_kinds_faults(void)
         T(test_users_wait_behind_each_other),
         T(test_users_wait_behind_each_other_unfair),
         T(test_users_need_a_password),
+        T(test_rights_to_delete_are_taken_away),
+        T(test_root_stays),
     };
 
     return cmocka_run_group_tests_name("zk-kinds", tests, group_one,

@@ -238,7 +238,7 @@ static void on_parent(struct zk *z, void *owner, int rc,
 int hf__zk_make_parents(struct zk *z, const char *path)
 {
     char part[ZK_WHOLE_MAX];
-    const char *slash = path;
+    const char *slash = path, *below = path + strlen(z->root);
     int rc = 0;
 
     z->parents_refused = ZOK;
@@ -246,7 +246,8 @@ int hf__zk_make_parents(struct zk *z, const char *path)
         slash += 1 + strcspn(slash + 1, "/");
         memcpy(part, path, (size_t)(slash - path));
         part[slash - path] = '\0';
-        rc = hf__zk_create(z, part, "", 0, ZOO_CONTAINER, on_parent, NULL);
+        rc = hf__zk_create(z, part, "", 0, slash > below ? ZOO_CONTAINER : 0,
+                           on_parent, NULL);
     }
     return rc;
 }

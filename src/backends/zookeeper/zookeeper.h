@@ -87,8 +87,9 @@ int hf__zk_sync(struct zk *z, zk_done_fn *done, void *owner);
  * to live as long as the owner.) */
 int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
                  void *owner);
-/* Every missing node of the path, as containers: sent before what follows. If
- * one is refused, what follows will say NONODE, and zk.parents_refused why. */
+/* Every missing node of the path, as containers; those of the root stay. Sent
+ * before what follows. If one is refused, what follows will say NONODE, and
+ * zk.parents_refused why. */
 int hf__zk_make_parents(struct zk *z, const char *path);
 
 /* Not answered: it may have been done, or not. */

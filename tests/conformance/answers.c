@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#define OP_MS 400
+#define OP_MS CONF_SHORT_OP_MS
 #define LEASE_MS 60000
 #define COUNT 5
 

@@ -128,6 +128,10 @@ void conf_close_client(hf_client *);
 uint64_t conf_token(hf_lock *);
 int64_t conf_deadline(hf_lock *);
 int conf_take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms);
+/* An op_timeout that a test can wait for, and that a server which answers on a
+ * busy machine keeps. */
+#define CONF_SHORT_OP_MS (conf.session || SANITIZED ? 1000 : 400)
+
 /* A mode of a read-write lock, or so many permits of a semaphore. */
 int conf_take(hf_lock *, enum hf_mode, uint32_t permits, int64_t wait_ms);
 

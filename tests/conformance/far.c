@@ -1,7 +1,7 @@
 /* A way to the server that delays answers and loses them. */
 #include "conf.h"
 
-#define OP_MS 400
+#define OP_MS CONF_SHORT_OP_MS
 
 /* A client that the proxy stands before; its memory is counted. */
 struct far {

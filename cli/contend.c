@@ -67,7 +67,8 @@ static unsigned start_crews(struct arena *arena, pid_t *pids)
         if (pids[n] == 0)
             crew_main(arena, n);
         if (pids[n] < 0) {
-            crew_fail(arena, HF_ENOMEM, NULL);
+            crew_fail(arena, HF_ENOMEM,
+                      &(hf_error){0, "no more processes can be started"});
             break;
         }
     }

@@ -239,7 +239,8 @@ static int run_threads(struct crew *crew)
             break;
     }
     if (started < n) /* stops the others */
-        crew_fail(crew->arena, HF_ENOMEM, NULL);
+        crew_fail(crew->arena, HF_ENOMEM,
+                  &(hf_error){0, "no more threads can be started"});
     for (unsigned i = 0; i < started; i++)
         pthread_join(contenders[i].thread, NULL);
     free(contenders);

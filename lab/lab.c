@@ -18,14 +18,15 @@ static const struct cli_verb *const scenarios[] = {&lab_oversell};
 static int lab_main(int argc, char **argv)
 {
     if (argc < 2)
-        return cli_misuse(&cli_lab, "which scenario?");
+        return cli_misuse(&cli_lab, "which scenario? There is oversell");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return cli_help(&cli_lab);
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
         if (strcmp(scenarios[i]->name + strlen("lab "), argv[1]) == 0)
             return cli_call(scenarios[i], argc - 1, argv + 1);
     }
-    return cli_misuse(&cli_lab, "no scenario is called `%s'", argv[1]);
+    return cli_misuse(&cli_lab, "no scenario is called `%s'; there is oversell",
+                      argv[1]);
 }
 
 const struct cli_verb cli_lab = {"lab", "shows what a lock is worth", usage,

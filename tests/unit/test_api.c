@@ -334,6 +334,104 @@ static void test_api_events_have_a_limit(void **state)
     assert_int_equal(m.blocks, 0);
 }
 
+/* ---- texts -------------------------------------------------------------- */
+
+/* What was wrong, and what would be right. */
+static void says(int rc, int code, const hf_error *err, const char *text)
+{
+    assert_int_equal(rc, code);
+    assert_int_equal(err->code, code);
+    assert_string_equal(err->text, text);
+}
+
+static void test_api_texts_of_kinds(void **state)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock = NULL, *other = NULL;
+    hf_client *c;
+
+    (void)state;
+    assert_int_equal(hf_open(url, NULL, &c, &err), 0);
+    opt.kind = HF_RWLOCK;
+    opt.fairness = HF_UNFAIR;
+    says(hf_lock_new(c, "a", 1, &opt, &lock, &err), HF_ENOTSUP, &err,
+         "the shm backend has no unfair read-write lock with this URL, only a "
+         "fair one");
+    opt.kind = HF_SEMAPHORE;
+    opt.fairness = HF_FAIR_DEFAULT;
+    says(hf_lock_new(c, "a", 1, &opt, &lock, &err), HF_EINVAL, &err,
+         "permits is 0; 1 or more for a semaphore, 0 for any other lock would "
+         "be right");
+    opt.permits = 3;
+    assert_int_equal(hf_lock_new(c, "a", 1, &opt, &lock, &err), 0);
+    says(hf_lock_new(c, "a", 1, NULL, &other, &err), HF_EMISMATCH, &err,
+         "this client uses the name \"a\" as a fair semaphore of 3 permits "
+         "already");
+    says(hf_ask(c, "a", 1, &err), HF_ENOTSUP, &err,
+         "the shm backend cannot ask a holder to let go (HF_CAP_WANTED)");
+    says(hf_lock_put(lock, "k", 1, "v", 1, &err), HF_ENOTSUP, &err,
+         "the shm backend has no guarded writes (HF_CAP_PUT)");
+    says(hf_lock_put(lock, "k", 1, NULL, 1, &err), HF_EINVAL, &err,
+         "value is NULL, and value_len is 1; 0 would be right");
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void test_api_texts_of_a_latch(void **state)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_latch *latch;
+    hf_client *c;
+
+    (void)state;
+    assert_int_equal(hf_open(url, NULL, &c, &err), 0);
+    assert_int_equal(hf_latch_new(c, "l", 1, &latch, &err), 0);
+    assert_int_equal(hf_latch_set(latch, 2, &err), 0);
+    says(hf_latch_set(latch, 2, &err), HF_EBUSY, &err,
+         "the latch is set already: 2 left");
+    says(hf_latch_wait(latch, 0, NULL, &err), HF_EBUSY, &err,
+         "\"l\" has not come to 0");
+    says(hf_latch_wait(latch, 1, NULL, &err), HF_ETIMEDOUT, &err,
+         "\"l\" has not come to 0 within 1 ms");
+    assert_int_equal(hf_break(c, "l", 1, &err), 0);
+    assert_int_equal(hf_latch_wait(latch, 0, NULL, &err), 0);
+    assert_int_equal(hf_latch_free(latch), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void test_api_texts_of_several(void **state)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock_options by_handle = HF_LOCK_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_part parts[2] = {{NULL}, {NULL}};
+    hf_lock *held;
+    hf_client *c;
+
+    (void)state;
+    by_handle.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_open(url, NULL, &c, &err), 0);
+    assert_int_equal(hf_lock_new(c, "b", 1, &by_handle, &held, &err), 0);
+    assert_int_equal(hf_lock_acquire(held, NULL, &err), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(
+            hf_lock_new(c, i ? "b" : "a", 1, NULL, &parts[i].lock, &err), 0);
+    opt.wait_ms = 0;
+    says(hf_lock_acquire_all(parts, 2, &opt, &err), HF_EBUSY, &err,
+         "\"b\" is held by somebody else");
+    says(hf_lock_acquire_all(parts, 0, &opt, &err), HF_EINVAL, &err,
+         "no locks were given; one part or more would be right");
+    opt.permits = 2;
+    says(hf_lock_acquire(parts[0].lock, &opt, &err), HF_EINVAL, &err,
+         "permits is 2, and the lock is no semaphore; 0 would be right");
+    assert_int_equal(hf_lock_release(held, &err), 0);
+    assert_int_equal(hf_lock_free(held), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(hf_lock_free(parts[i].lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +446,9 @@ int main(void)
         cmocka_unit_test(test_api_module_that_is_none),
         cmocka_unit_test(test_api_the_least_lease_can_be_held),
         cmocka_unit_test(test_api_events_have_a_limit),
+        cmocka_unit_test(test_api_texts_of_kinds),
+        cmocka_unit_test(test_api_texts_of_a_latch),
+        cmocka_unit_test(test_api_texts_of_several),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

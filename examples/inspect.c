@@ -34,6 +34,8 @@ static int show(hf_client *client, const struct hf_name *name, hf_error *err)
         show_party("held by", &info->holders[i]);
     for (size_t i = 0; i < info->waiters_len; i++)
         show_party("wanted by", &info->waiters[i]);
+    if (info->waiters_unknown)
+        puts("    who waits the backend cannot tell");
     hf_info_free(client, info);
     return 0;
 }

@@ -440,6 +440,7 @@ struct rd_chans {
     hf__time live_at;                /* when our own channel was confirmed */
     bool live;                       /* it is */
     bool refused;                    /* the server forbids a channel */
+    hf__time early_lost_at;          /* one of these had to make room */
     unsigned early_at;               /* the next place */
     struct rd_early early[RD_EARLY];
 };

@@ -187,7 +187,7 @@
     "local now,given\n"
 
 /* Of q who wait, near or not: until when, in ms, it looks again if it lives,
- * and the time now. The client's side of this is look_at() in mutex.c. */
+ * and the time now. The client's side of this is look_at() in verbs.c. */
 #define ALIVE_UNTIL                                                            \
     "local ms=math.floor(now/1000)\n"                                          \
     "local alive=string.format('%.0f %.0f ',ms+" RD_TEXT(RD_LATE_MS)           \

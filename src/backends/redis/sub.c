@@ -385,6 +385,15 @@ static void confirmed(struct redis *r, struct rd_chan *c)
     c->look = false;
 }
 
+static void came_early(struct redis *r, uint64_t hold_id, uint64_t token)
+{
+    struct rd_early *e = &r->chans.early[r->chans.early_at++ % RD_EARLY];
+
+    if (e->hold_id)
+        r->chans.early_lost_at = r->core->now();
+    *e = (struct rd_early){hold_id, token};
+}
+
 /* "u|f|r|s<hold id> <token> <name>": it is ours, or with token 0: try. If
  * nobody wants it any more it is being let go already. */
 static void called(struct redis *r, const char *text, const char *end)
@@ -409,8 +418,7 @@ static void called(struct redis *r, const char *text, const char *end)
         link->token = token;
         ring_one(r, link);
     } else {
-        r->chans.early[r->chans.early_at++ % RD_EARLY] =
-            (struct rd_early){hold_id, token};
+        came_early(r, hold_id, token);
     }
 }
 

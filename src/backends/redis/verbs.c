@@ -200,11 +200,13 @@ static int grant(struct redis *r, struct hf__req *req, uint64_t token,
 }
 
 /* The question was on its way when others of ours began to listen: they were
- * told to look then, and it was not among them yet. */
+ * told to look then, and it was not among them yet. Or when so many messages
+ * came before their answers that one was forgotten: it may have been for us. */
 static bool missed_something(const struct redis *r, const struct rd_link *link)
 {
     return (r->chans.live && r->chans.live_at > link->sent_at) ||
-           (link->chan->joined && link->chan->confirmed_at > link->sent_at);
+           (link->chan->joined && link->chan->confirmed_at > link->sent_at) ||
+           r->chans.early_lost_at >= link->sent_at;
 }
 
 static int queued(struct redis *r, struct hf__req *req,

@@ -1,0 +1,343 @@
+/*
+ * Moments that no server can be made to choose: a backend of our own answers
+ * when the test says so, and the program's free() stops a thread where it is.
+ */
+#include "core.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../lib/wait.h"
+
+/* ---- a server that is a list of questions ------------------------------- */
+
+static struct {
+    const struct hf__core *core;
+    hf_client *client;
+    struct hf__req *asked; /* not answered yet */
+    int answers;           /* how many advance() is to answer, and with */
+    int16_t answer;
+    bool answers_late; /* the answer comes while it is being abandoned */
+} server;
+
+static int server_open(hf_client *c, const struct hf__core *core,
+                       const struct hf__config *config, void **self)
+{
+    (void)config;
+    server.core = core;
+    server.client = c;
+    *self = &server;
+    return 0;
+}
+
+static int server_ready(void *self)
+{
+    (void)self;
+    return HF__DONE;
+}
+
+static void server_close(void *self)
+{
+    (void)self;
+}
+
+static void answer_one(void)
+{
+    struct hf__req *req = server.asked;
+
+    server.asked = req->next;
+    req->result = server.answer;
+    req->sent_at = server.core->now();
+    server.core->done(server.client, req);
+}
+
+static void server_advance(void *self, hf__time now)
+{
+    (void)self;
+    (void)now;
+    for (; server.asked && server.answers; server.answers--)
+        answer_one();
+}
+
+static hf__time server_timeout(void *self)
+{
+    (void)self;
+    return HF__NEVER;
+}
+
+static int server_attach(void *self, struct hf__remote *remote)
+{
+    (void)self;
+    (void)remote;
+    return 0;
+}
+
+static void server_detach(void *self, struct hf__remote *remote)
+{
+    (void)self;
+    (void)remote;
+}
+
+static int server_ask(void *self, struct hf__req *req)
+{
+    (void)self;
+    req->next = server.asked;
+    server.asked = req;
+    return HF__PENDING;
+}
+
+/* As if whoever drives had read the answer after the core had made up its mind
+ * and before the backend heard of it. */
+static int server_abandon(void *self, struct hf__req *req)
+{
+    (void)self;
+    (void)req;
+    while (server.asked && server.answers_late)
+        answer_one();
+    server.asked = NULL;
+    return HF__DONE;
+}
+
+static int server_release(void *self, struct hf__req *req)
+{
+    (void)self;
+    (void)req;
+    return HF__DONE;
+}
+
+static int server_renew(void *self, struct hf__batch *batch)
+{
+    return server_ask(self, &batch->req);
+}
+
+static int server_query(void *self, struct hf__query *query)
+{
+    return server_ask(self, &query->req);
+}
+
+static const struct hf__backend backend = {
+    .abi = HF__ABI,
+    .name = "test",
+    .caps = {[HF_MUTEX] = HF_CAP_UNFAIR, [HF_LATCH] = HF_CAP_UNFAIR},
+    .open = server_open,
+    .ready = server_ready,
+    .close = server_close,
+    .advance = server_advance,
+    .next_timeout = server_timeout,
+    .attach = server_attach,
+    .detach = server_detach,
+    .attempt = server_ask,
+    .release = server_release,
+    .abandon = server_abandon,
+    .renew = server_renew,
+    .query = server_query,
+};
+
+/* Instead of that of module.c. */
+int hf__backend_find(const char *scheme, const struct hf__backend **out,
+                     hf_error *err)
+{
+    (void)scheme;
+    (void)err;
+    *out = &backend;
+    return 0;
+}
+
+/* ---- the program --------------------------------------------------------- */
+
+enum { PASSES, STOPS, STOPPED, GOES_ON };
+
+static pthread_t stops; /* the thread that stops, at its next free() */
+static uint32_t where;  /* atomic */
+
+static void *take(void *ctx, size_t size)
+{
+    (void)ctx;
+    return malloc(size);
+}
+
+static void give(void *ctx, void *p)
+{
+    uint32_t now = STOPS;
+
+    (void)ctx;
+    free(p);
+    if (pthread_equal(stops, pthread_self()) &&
+        __atomic_compare_exchange_n(&where, &now, STOPPED, false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        WAIT_FOR(__atomic_load_n(&where, __ATOMIC_SEQ_CST) == GOES_ON);
+}
+
+static hf_client *open_client(void)
+{
+    hf_hooks hooks = {.alloc = take, .free = give};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c;
+
+    memset(&server, 0, sizeof(server));
+    where = PASSES;
+    opt.hooks = &hooks;
+    opt.op_timeout_ms = WAIT_LONG_MS;
+    assert_int_equal(hf_open("test://", &opt, &c, NULL), 0);
+    return c;
+}
+
+struct call {
+    int called, result;
+};
+
+static void note(struct call *call, int result)
+{
+    call->called++;
+    call->result = result;
+}
+
+static void note_lock(void *call, hf_lock *lock, int result)
+{
+    (void)lock;
+    note(call, result);
+}
+
+static void note_latch(void *call, hf_latch *latch, int result)
+{
+    (void)latch;
+    note(call, result);
+}
+
+static void let_answer(hf_client *c, int answers, int16_t answer)
+{
+    hf__mutex_lock(&c->mu);
+    server.answers = answers;
+    server.answer = answer;
+    hf__mutex_unlock(&c->mu);
+}
+
+static bool is_called(hf_client *c, const struct call *call)
+{
+    assert_true(hf_client_dispatch(c) >= 0);
+    return call->called;
+}
+
+/* ---- a question that is abandoned as it is answered ---------------------- */
+
+static void abandon(int16_t answer)
+{
+    hf_client *c = open_client();
+    struct call call = {0, 0};
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock;
+    int64_t began;
+
+    opt.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
+    assert_int_equal(hf_lock_acquire_async(lock, NULL, note_lock, &call, NULL),
+                     0);
+    assert_non_null(server.asked);
+    server.answer = answer;
+    server.answers_late = true;
+    assert_int_equal(hf_lock_cancel(lock), 0);
+    assert_true(WAIT_FOR(is_called(c, &call)));
+    assert_int_equal(call.result, HF_ECANCELED);
+    assert_int_equal(c->under_way, 0);
+    assert_int_equal(lock->name->refs, 1);
+    assert_int_equal(hf_lock_check(lock), HF_ENOTOWNER);
+    assert_int_equal(hf_lock_free(lock), 0);
+    began = wait_now();
+    assert_int_equal(hf_close(c), 0);
+    assert_true(wait_ms_since(began) < WAIT_LONG_MS / 2);
+}
+
+static void test_races_answer_between_giving_up_and_saying_so(void **state)
+{
+    (void)state;
+    abandon(HF__GRANTED);
+    abandon(HF__QUEUED);
+    abandon(HF_EUNKNOWN);
+}
+
+/* ---- a verb that asks again ---------------------------------------------- */
+
+/* A thread that dispatches: it has been told that the answer was lost, has
+ * asked again, and stops there. */
+struct asker {
+    hf_client *client;
+    hf_latch *latch;
+    struct call call;
+    pthread_t thread;
+};
+
+static void *dispatch_until_stopped(void *arg)
+{
+    struct asker *a = arg;
+
+    stops = pthread_self();
+    __atomic_store_n(&where, STOPS, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&where, __ATOMIC_SEQ_CST) == STOPS)
+        hf_client_dispatch(a->client);
+    return NULL;
+}
+
+static void ask_again(struct asker *a)
+{
+    *a = (struct asker){.client = open_client()};
+    assert_int_equal(hf_latch_new(a->client, "n", HF_CSTRING, &a->latch, NULL),
+                     0);
+    assert_int_equal(
+        hf_latch_down_async(a->latch, NULL, note_latch, &a->call, NULL), 0);
+    let_answer(a->client, 1, HF_EUNKNOWN);
+    assert_int_equal(
+        pthread_create(&a->thread, NULL, dispatch_until_stopped, a), 0);
+    assert_true(WAIT_FOR(__atomic_load_n(&where, __ATOMIC_SEQ_CST) == STOPPED));
+    assert_int_equal(a->call.called, 0);
+}
+
+static void go_on(struct asker *a)
+{
+    __atomic_store_n(&where, GOES_ON, __ATOMIC_SEQ_CST);
+    pthread_join(a->thread, NULL);
+}
+
+static void test_races_given_up_while_it_asks_again(void **state)
+{
+    struct asker a;
+
+    (void)state;
+    ask_again(&a);
+    assert_int_equal(hf_latch_cancel(a.latch), 0);
+    go_on(&a);
+    let_answer(a.client, 1, HF__DONE); /* which nobody waits for any more */
+    assert_true(WAIT_FOR(is_called(a.client, &a.call)));
+    assert_int_equal(a.call.result, HF_EUNKNOWN);
+    assert_int_equal(hf_latch_free(a.latch), 0);
+    assert_int_equal(hf_close(a.client), 0);
+}
+
+static void test_races_answered_and_freed_while_it_asks_again(void **state)
+{
+    struct asker a;
+
+    (void)state;
+    ask_again(&a);
+    let_answer(a.client, 1, HF__DONE);
+    assert_true(WAIT_FOR(is_called(a.client, &a.call)));
+    assert_int_equal(a.call.result, 0);
+    assert_int_equal(hf_latch_free(a.latch), 0);
+    go_on(&a);
+    assert_int_equal(a.call.called, 1);
+    assert_int_equal(hf_close(a.client), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_races_answer_between_giving_up_and_saying_so),
+        cmocka_unit_test(test_races_given_up_while_it_asks_again),
+        cmocka_unit_test(test_races_answered_and_freed_while_it_asks_again),
+    };
+
+    return cmocka_run_group_tests_name("races", tests, NULL, NULL);
+}

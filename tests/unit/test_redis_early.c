@@ -1,0 +1,218 @@
+/*
+ * The Redis module, without a server: messages that come before the answer to
+ * the question that they are about, by a connection of their own.
+ */
+#include "../../src/backends/redis/redis.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NAME "n"
+#define TOKEN 77
+
+static hf__time clock_ns;
+static unsigned bells;
+
+static hf__time test_now(void)
+{
+    return ++clock_ns;
+}
+
+static void *test_take(hf_client *client, size_t size)
+{
+    (void)client;
+    return calloc(1, size);
+}
+
+static void test_give(hf_client *client, void *p)
+{
+    (void)client;
+    free(p);
+}
+
+static void test_done(hf_client *client, struct hf__req *req)
+{
+    (void)client;
+    (void)req;
+}
+
+static void test_bell(hf_client *client, struct hf__remote *remote)
+{
+    (void)client;
+    (void)remote;
+    bells++;
+}
+
+static const struct hf__core core = {.now = test_now,
+                                     .alloc = test_take,
+                                     .free = test_give,
+                                     .done = test_done,
+                                     .bell = test_bell};
+
+/* A line to the semaphore, and its question, which is sent. */
+struct line {
+    struct hf__remote remote;
+    struct hf__req ask;
+    struct rd_flight flight;
+};
+
+static void ask(struct redis *r, struct line *l, uint64_t hold_id)
+{
+    struct rd_link *link;
+
+    *l = (struct line){.remote = {.name = NAME,
+                                  .name_len = strlen(NAME),
+                                  .kind = HF_SEMAPHORE,
+                                  .permits = 1,
+                                  .label = ""}};
+    assert_int_equal(hf__rd_attach(r, &l->remote), 0);
+    l->ask = (struct hf__req){.remote = &l->remote,
+                              .op = HF__ATTEMPT,
+                              .hold_id = hold_id,
+                              .sent_at = test_now(),
+                              .lease_ms = 30000,
+                              .may_queue = true,
+                              .permits = 1};
+    l->flight = (struct rd_flight){.req = &l->ask,
+                                   .remote = &l->remote,
+                                   .hold_id = hold_id,
+                                   .sent_at = l->ask.sent_at,
+                                   .op = HF__ATTEMPT};
+    link = l->remote.impl;
+    link->asked_id = hold_id;
+    link->asking = link->sent = true;
+    link->lease_ms = l->ask.lease_ms;
+}
+
+/* "It is yours", to that one. */
+static void call(struct redis *r, uint64_t hold_id)
+{
+    char text[64];
+    int len = snprintf(text, sizeof(text), "s%llu %d " NAME,
+                       (unsigned long long)hold_id, TOKEN);
+    struct rd_node payload = {
+        .type = REDIS_REPLY_STRING, .text = text, .len = (size_t)len};
+    struct rd_node channel = {.next = &payload,
+                              .type = REDIS_REPLY_STRING,
+                              .text = r->wake,
+                              .len = r->wake_len};
+    struct rd_node what = {.next = &channel,
+                           .type = REDIS_REPLY_STRING,
+                           .text = "message",
+                           .len = strlen("message")};
+    struct rd_node message = {.first = &what,
+                              .last = &payload,
+                              .type = REDIS_REPLY_ARRAY,
+                              .number = 3};
+
+    assert_int_equal(hf__rd_sub_reply(r, &message, test_now()), 0);
+}
+
+/* "Not yet": what it came to. */
+static int answer_queued(struct redis *r, struct line *l)
+{
+    int64_t numbers[] = {RD_QUEUED, 1700000000000000, 30000, 0, 500, 0};
+    enum { N = sizeof(numbers) / sizeof(*numbers) };
+    struct rd_node at[N] = {0};
+    struct rd_node reply = {.first = &at[0],
+                            .last = &at[N - 1],
+                            .type = REDIS_REPLY_ARRAY,
+                            .number = N};
+
+    for (int i = 0; i < N; i++) {
+        at[i].type = REDIS_REPLY_INTEGER;
+        at[i].number = numbers[i];
+        at[i].next = i + 1 < N ? &at[i + 1] : NULL;
+    }
+    bells = 0;
+    assert_int_equal(hf__rd_verb_reply(r, &l->flight, &reply, test_now()), 0);
+    return l->ask.result;
+}
+
+static struct redis *make(void)
+{
+    struct redis *r = calloc(1, sizeof(*r));
+
+    assert_non_null(r);
+    r->core = &core;
+    r->op_timeout_ms = 5000;
+    strcpy(r->wake, "holdfast:wake:test");
+    r->wake_len = strlen(r->wake);
+    r->sub.state = RD_WAIT; /* nothing is sent */
+    r->chance = 1;
+    return r;
+}
+
+static void end(struct redis *r, struct line *lines, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        hf__rd_detach(r, &lines[i].remote);
+    hf__rd_sub_fini(r);
+    free(r);
+}
+
+static void test_early_message_is_the_answer(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    ask(r, &line, 1);
+    call(r, 1);
+    assert_int_equal(answer_queued(r, &line), HF__GRANTED);
+    assert_int_equal(line.ask.token, TOKEN);
+    end(r, &line, 1);
+}
+
+/* More than are kept: whoever asks may have missed one, and looks again. */
+static void test_early_messages_of_many(void **state)
+{
+    enum { MANY = RD_EARLY + 8 };
+    static struct line line[MANY];
+    struct redis *r = make();
+
+    (void)state;
+    for (uint64_t i = 0; i < MANY; i++)
+        ask(r, &line[i], i + 1);
+    for (uint64_t i = 0; i < MANY; i++)
+        call(r, i + 1);
+    for (int i = 0; i < MANY; i++) {
+        bool is_forgotten = i < MANY - RD_EARLY;
+
+        assert_int_equal(answer_queued(r, &line[i]),
+                         is_forgotten ? HF__QUEUED : HF__GRANTED);
+        assert_int_equal(bells, is_forgotten);
+    }
+    end(r, line, MANY);
+}
+
+/* Who asks after that has missed nothing. */
+static void test_early_messages_are_nothing_to_later_questions(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    for (uint64_t i = 0; i < 2 * RD_EARLY; i++)
+        call(r, 100 + i);
+    ask(r, &line, 1);
+    assert_int_equal(answer_queued(r, &line), HF__QUEUED);
+    assert_int_equal(bells, 0);
+    end(r, &line, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_early_message_is_the_answer),
+        cmocka_unit_test(test_early_messages_of_many),
+        cmocka_unit_test(test_early_messages_are_nothing_to_later_questions),
+    };
+
+    return cmocka_run_group_tests_name("early", tests, NULL, NULL);
+}

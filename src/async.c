@@ -29,7 +29,6 @@ int hf__async_begin(hf_lock *lock, union hf__done done, void *arg,
     a->done = done;
     a->arg = arg;
     a->busy = true;
-    a->acquires = false;
     lock->waits++;
     return 0;
 }
@@ -109,7 +108,6 @@ int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
         hf__async_undo(lock);
         return rc;
     }
-    lock->async->acquires = true;
     lock->async->waiter = w;
     lock->async->line = line;
     enter_async(lock, lock->async, opt, now);
@@ -167,7 +165,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
         a->waiter.state = HF__W_FINISHED;
         a->line = hf__line_held(lock->name, lock->owner);
         a->result = hf__release(a->line, lock->owner, &a->releaser);
-        hf__lock_heard(lock);
+        hf__lock_released(lock, a->result);
         if (a->result == HF__PENDING) {
             arm_release(lock->name->client, a);
         } else if (!a->releaser.settled) {
@@ -207,6 +205,7 @@ void hf__async_give_up(struct hf__async *a)
 static void leave_gate(hf_client *c, struct hf__async *a)
 {
     hf__gate_leave(&a->line->gate, &a->waiter, HF_ECANCELED, hf__name_wake);
+    a->lock->acquiring = false;
     hf__name_run(a->line, hf__now());
     hf__mutex_lock(&c->mu);
     c->async_waits--;

@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ABI 3
+#define HF__ABI 4
 
 typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
 #define HF__NEVER INT64_MAX
@@ -120,6 +120,7 @@ struct hf__batch {
         uint32_t lease_ms;   /* HF__SESSION: of no meaning */
         uint32_t session_ms; /* HF__SESSION, out, of DONE */
         int16_t result;
+        bool no_longer; /* the core's: the lease ends when it would have */
     } * item;
 };
 

@@ -92,7 +92,7 @@ union hf__done {
 };
 
 /* A verb that asks the server something and is over with the answer, beside
- * acquire and release: renew, downgrade, those of a latch. */
+ * acquire and release: renew, put, downgrade, those of a latch. */
 struct hf__verb {
     const char *what; /* "the renewal": for people, if it is not answered */
     /* Sends the question (hf__talk_ask), or says why not; name->mu is held. */
@@ -120,7 +120,6 @@ struct hf__talk {
     hf__time until;        /* all questions together */
     struct hf__name *line; /* with the hold that it is about */
     uint64_t hold_id;
-    hf__time end;              /* downgrade: that of a fixed lease */
     int64_t lease_ms;          /* renew: what the caller wants */
     const struct hf__put *put; /* put: the caller's, until begin() is over */
     /* of a latch: */
@@ -142,9 +141,8 @@ struct hf__async {
     union hf__done done;
     void *arg;
     int result;
-    bool busy;     /* from the call until its callback; name->mu */
-    bool acquires; /* the verb is an acquire; name->mu */
-    bool firing;   /* its timer is being seen to; client->mu */
+    bool busy;   /* from the call until its callback; name->mu */
+    bool firing; /* its timer is being seen to; client->mu */
 };
 
 struct hf_lock {
@@ -160,7 +158,8 @@ struct hf_lock {
                     are written are not beside bits that are only read. */
     /* name->mu: */
     uint32_t waits : 30;    /* through this handle, under way */
-    uint32_t acquiring : 1; /* one of them is an acquire; if it has an owner */
+    uint32_t acquiring : 1; /* one of them waits in the gate; if it has an
+                               owner */
     uint32_t told : 1;      /* loss_fd tells of a loss */
 };
 
@@ -408,6 +407,13 @@ static inline void hf__lock_heard(hf_lock *lock)
     if (__builtin_expect(lock->told, 0))
         hf__lock_unlearn(lock);
 }
+/* The release may have found the loss before anybody was told of it; but the
+ * descriptor, which is a timer, tells by itself. */
+static inline void hf__lock_released(hf_lock *lock, int result)
+{
+    if (__builtin_expect(lock->told || result == HF_ELOST, 0))
+        hf__lock_unlearn(lock);
+}
 void hf__lock_unwatch(hf_lock *); /* it is about to be freed */
 
 /* line.c: which line a verb is about; name->mu is held */
@@ -545,8 +551,10 @@ int hf__talk_answered(hf_lock *, struct hf__talk *, hf_error *);
 int hf__talk_lost(hf_lock *, struct hf__talk *, hf_error *);
 
 /* renew.c */
-/* Asks for one renewal of the hold of t->line; name->mu is held. */
-int hf__renew_ask(hf_client *, struct hf__talk *, uint32_t ms, hf_error *);
+/* Asks for one renewal of the hold of t->line; no_longer: it is told for how
+ * long it lasts, and shall not last longer by it. name->mu is held. */
+int hf__renew_ask(hf_client *, struct hf__talk *, uint32_t ms, bool no_longer,
+                  hf_error *);
 /* What it came to; name->mu is held. */
 int hf__renew_answered(hf_lock *, struct hf__talk *, const struct hf__flight *,
                        hf_error *);

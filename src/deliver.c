@@ -5,37 +5,40 @@
 #include "core.h"
 
 /* The time of an asynchronous wait is over. The handle cannot go away as long
- * as `firing` is set: its callback waits for that. */
+ * as `firing` is set: its callback waits for that, and then for the name. The
+ * timer is set again together with it, or this would be done twice at once. */
 static void async_over(struct hf__async *a, hf__time now)
 {
     struct hf__name *n = a->line;
     struct hf__lease *l = &n->gate.lease;
     hf_client *c = n->client;
+    bool not_yet = false;
 
     hf__name_lock(n);
     if (a->waiter.state == HF__W_FINISHED) {
         hf__async_give_up(a); /* or it was quicker */
     } else if (l->state == HF__ASKING && !l->heard && now < a->grace) {
-        hf__mutex_lock(&c->mu);
-        hf__timers_set(&c->timers, &a->timer, a->grace);
-        hf__mutex_unlock(&c->mu);
+        not_yet = true;
     } else {
         a->result = hf__gate_leave(&n->gate, &a->waiter,
                                    a->waiter.is_try ? hf__name_silence(n)
                                                     : HF_ETIMEDOUT,
                                    hf__name_wake);
+        a->lock->acquiring = false;
         hf__name_run(n, now);
         hf__mutex_lock(&c->mu);
         c->async_waits--;
         hf__engine_callback_locked(c, a);
         hf__mutex_unlock(&c->mu);
     }
-    hf__name_unlock(n);
     hf__mutex_lock(&c->mu);
     a->firing = false;
+    if (not_yet)
+        hf__timers_set(&c->timers, &a->timer, a->grace);
     if (c->callbacks)
         hf__fd_post(c->ready_fd);
     hf__mutex_unlock(&c->mu);
+    hf__name_unlock(n);
 }
 
 #define MANY 256

@@ -127,8 +127,6 @@ bool hf__engine_call_back(struct hf__async *a)
     hf__mutex_lock(&lock->name->mu);
     a->busy = false;
     lock->waits--;
-    if (a->acquires && result)
-        lock->acquiring = false;
     if (a->line->kin)
         hf__line_rest(a->line);
     hf__name_unlock(lock->name);

@@ -5,13 +5,13 @@
 static int check(const hf_lock *lock, uint64_t owner, hf__time now,
                  hf_error *err)
 {
-    struct hf__name *first = lock->name;
-    int rc =
-        owner ? hf__gate_check(&hf__line_held(first, owner)->gate, owner, now)
-              : HF_ENOTOWNER;
+    struct hf__name *first = lock->name, *held = hf__line_held(first, owner);
+    int rc = owner ? hf__gate_check(&held->gate, owner, now) : HF_ENOTOWNER;
 
-    if (rc)
+    if (rc) {
+        hf__name_run(held, now); /* it may be lost since just now */
         return hf__fail(err, rc, "%s", hf_error_text(rc));
+    }
     if (first->remote.kind != HF_RWLOCK)
         return hf__fail(err, HF_ENOTSUP,
                         "only the write hold of a read-write lock can be "
@@ -78,26 +78,14 @@ static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
         rc = HF_ENOTOWNER; /* released by another thread, and taken again */
     if (!rc && !ms && !l->session)
         rc = HF_ELOST;
-    if (rc)
+    if (rc) {
+        hf__name_run(t->line, now);
         return hf__fail(err, rc, "%s", hf_error_text(rc));
-    t->end = l->fixed && !l->session ? l->until : HF__NEVER;
-    if (hf__renew_ask(lock->name->client, t, (uint32_t)ms, NULL))
+    }
+    if (hf__renew_ask(lock->name->client, t, (uint32_t)ms,
+                      l->fixed && !l->session, NULL))
         return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
     return HF__PENDING;
-}
-
-/* It may have been sent later than it was asked: a fixed lease ends where it
- * did all the same. */
-static int told_again(hf_lock *lock, struct hf__talk *t,
-                      const struct hf__flight *f, hf_error *err)
-{
-    struct hf__lease *l = &t->line->gate.lease;
-
-    if (l->state == HF__HELD && l->hold_id == t->hold_id) {
-        hf__lease_no_later(l, t->end);
-        hf__name_arm(t->line, false);
-    }
-    return hf__renew_answered(lock, t, f, err);
 }
 
 static int judge(hf_lock *lock, struct hf__talk *t, const struct hf__flight *f,
@@ -106,7 +94,7 @@ static int judge(hf_lock *lock, struct hf__talk *t, const struct hf__flight *f,
     int rc = f->req.result;
 
     if (f->req.op == HF__RENEW)
-        return told_again(lock, t, f, err);
+        return hf__renew_answered(lock, t, f, err);
     if (rc == HF_EUNKNOWN)
         return tell_again(lock, t, err);
     if (rc != HF_ENOTOWNER)

@@ -450,7 +450,6 @@ static void let_through(struct hf__gate *g, hf__wake_fn *wake)
 {
     g->lease.state = HF__IDLE;
     g->lease.drop = false;
-    g->lease.until = HF__NEVER;
     while (g->head)
         finish(g, g->head, HF__GRANTED, wake);
 }

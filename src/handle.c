@@ -141,7 +141,7 @@ int hf__lock_make(hf_client *c, const void *name, size_t name_len,
     lock->max_hold_ms = opt->max_hold_ms;
     lock->ttl_ms = opt->ttl_ms ? (uint32_t)opt->ttl_ms : c->ttl_ms;
     if (lock->flags & HF_OWNER_HANDLE || opt->kind == HF_SEMAPHORE)
-        lock->owner = hf__owner_number();
+        lock->owner = hf__owner_number() | HF__HANDLE_OWNS;
     rc = hf__name_get(c, name, name_len, opt, &lock->name, err);
     if (rc) {
         hf__free(c, lock);

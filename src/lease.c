@@ -54,7 +54,6 @@ static enum hf__todo let_go(struct hf__lease *l, hf__time now)
     l->let_go_id = l->hold_id;
     l->drop = false;
     l->state = HF__IDLE;
-    l->until = HF__NEVER;
     l->letting_go = true;
     l->unsure = false;
     l->resend_at = HF__NEVER;
@@ -258,7 +257,6 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
         l->renewing--;
     if (result == HF_ENOTOWNER) {
         l->state = HF__IDLE;
-        l->until = HF__NEVER;
         return HF_ELOST;
     }
     if (result != HF__DONE) {
@@ -273,19 +271,13 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     }
     /* A later one is under way that may have made it shorter: its answer, or
      * none, decides. */
-    if ((l->endless && !l->fixed) || l->renewing)
+    if ((l->endless && !l->fixed) || l->renewing || !lease_ms)
         return HF__DONE;
     l->lease_ms = lease_ms;
     extend(l, sent_at, lease_ms);
     if (l->renew_at != HF__NEVER)
         l->renew_at = sent_at + length / 3;
     return HF__DONE;
-}
-
-void hf__lease_no_later(struct hf__lease *l, hf__time until)
-{
-    l->until = min_time(l->until, until);
-    set_deadline(l);
 }
 
 void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
@@ -305,7 +297,6 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
     to->renewing = 0; /* those under way are of the other line */
     to->drop = false;
     from->state = HF__IDLE;
-    from->until = HF__NEVER;
 }
 
 hf__time hf__lease_timer(const struct hf__lease *l)

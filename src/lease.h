@@ -113,13 +113,10 @@ static inline uint32_t hf__lease_renew_ms(const struct hf__lease *l)
     return l->session && l->fixed ? 0 : l->lease_ms;
 }
 
-/* The answer to a renewal. ELOST: the hold is gone; the state
- * is IDLE then. */
+/* The answer to a renewal; lease_ms 0: of a fixed lease that was to end when it
+ * does. ELOST: the hold is gone; the state is IDLE then. */
 int hf__lease_renewed(struct hf__lease *, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now);
-
-/* It has been renewed, but was not to become longer by it. */
-void hf__lease_no_later(struct hf__lease *, hf__time until);
 
 /* Nothing can be asked before the server has answered a let_go. */
 static inline bool hf__lease_stuck(const struct hf__lease *l)

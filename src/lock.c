@@ -227,19 +227,21 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     struct acquire *a = arg;
     struct hf__name *n = a->line;
     int rc = HF__PENDING;
+    bool claimed;
 
     hf__name_lock(n);
-    if (hf__gate_claim(&n->gate, &a->w, now))
+    claimed = hf__gate_claim(&n->gate, &a->w, now);
+    if (claimed)
         hf__name_own(n, &a->w);
     if (a->w.state != HF__W_FINISHED)
         rc = wait_over(a, &n->gate.lease, now, until);
     if (rc != HF__PENDING)
         hf__gate_leave(&n->gate, &a->w, rc, hf__name_wake);
+    if (claimed || rc != HF__PENDING) /* else whoever ended it has said so */
+        a->lock->acquiring = false;
     if (rc != HF__PENDING || n->gate.was_lost)
         hf__name_run(n, now);
     rc = a->w.state == HF__W_FINISHED;
-    if (rc && a->w.result != HF__GRANTED)
-        a->lock->acquiring = false;
     hf__name_unlock(n);
     return rc;
 }
@@ -377,8 +379,10 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     if (rc != HF__PENDING && a->line->kin)
         hf__line_rest(a->line);
     if (rc != HF__PENDING) {
+        /* Once unlocked, it may be gone. */
+        rc = rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
         hf__name_unlock(lock->name);
-        return rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
+        return rc;
     }
     hf__wait_begin(lock);
     rc = wait_for(a, opt);
@@ -560,17 +564,19 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     line = lock->name;
     if (line->kin ? release_line_quickly(lock->name, owner, &line, &rc)
                   : release_quickly(line, owner, false, &rc)) {
-        hf__lock_heard(lock);
-        hf__first_unlock(lock->name);
-        return rc ? release_failed(lock, rc, err) : 0;
+        hf__lock_released(lock, rc);
+        rc = rc ? release_failed(lock, rc, err) : 0;
+        hf__first_unlock(lock->name); /* and it may be gone */
+        return rc;
     }
     hf__sleeper_init(&s, NULL);
     r = (struct hf__releaser){.sleeper = &s};
     rc = hf__release(line, owner, &r);
-    hf__lock_heard(lock);
+    hf__lock_released(lock, rc);
     if (rc != HF__PENDING) {
+        rc = rc ? release_failed(lock, rc, err) : 0;
         hf__first_unlock(lock->name);
-        return rc ? release_failed(lock, rc, err) : 0;
+        return rc;
     }
     hf__wait_begin(lock);
     rc = release_wait(lock->name->client, line, &r, err);
@@ -608,8 +614,9 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
     if (line->kin ? !release_line_quickly(lock->name, owner, &line, &rc)
                   : !release_quickly(line, owner, false, &rc))
         rc = hf__release(line, owner, NULL);
-    hf__lock_heard(lock);
-    hf__name_unlock(lock->name);
+    hf__lock_released(lock, rc);
+    rc = rc ? release_failed(lock, rc, err) : 0;
     hf__see_to_it(lock->name->client);
-    return rc ? release_failed(lock, rc, err) : 0;
+    hf__name_unlock(lock->name); /* and it may be gone */
+    return rc;
 }

@@ -23,8 +23,24 @@ static void arm(hf_lock *lock, hf__time at)
     timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
-/* When the first of the holds that concern the handle ends: one that owns by
- * itself hears of its own holds alone. */
+/* A handle that owns by itself hears of its own holds alone, all others of
+ * those of threads. */
+static bool is_about(const hf_lock *lock, uint64_t owner)
+{
+    return lock->owner ? owner == lock->owner : hf__owner_is_thread(owner);
+}
+
+static bool concerns(const struct hf__gate *g, const hf_lock *lock)
+{
+    if (!g->shared)
+        return is_about(lock, g->owner);
+    for (const struct hf__reader *r = g->readers; r; r = r->next)
+        if (!r->lost && is_about(lock, r->owner))
+            return true;
+    return false;
+}
+
+/* When the first of the holds that concern the handle ends. */
 static hf__time first_end(const hf_lock *lock)
 {
     hf__time at = HF__NEVER;
@@ -34,26 +50,23 @@ static hf__time first_end(const hf_lock *lock)
         const struct hf__gate *g = &n->gate;
 
         if (g->owner && g->lease.state == HF__HELD && !g->lease.drop &&
-            g->lease.deadline < at &&
-            (!lock->owner || hf__gate_knows(g, lock->owner)))
+            g->lease.deadline < at && concerns(g, lock))
             at = g->lease.deadline;
     }
     return at;
 }
 
-/* Has somebody still to release what was lost on this line? An owner that is
- * not 0: has that one? */
-static bool to_be_released(const struct hf__gate *g, uint64_t owner)
+/* Has somebody still to release what was lost on this line? */
+static bool to_be_released(const struct hf__gate *g, const hf_lock *lock)
 {
     if (!g->shared) {
         for (int i = 0; i < HF__LOST_MAX; i++)
-            if (g->lost[i].count && (!owner || g->lost[i].owner == owner))
+            if (g->lost[i].count && is_about(lock, g->lost[i].owner))
                 return true;
         return false;
     }
     for (const struct hf__reader *r = g->readers; r; r = r->next)
-        if (r->lost &&
-            (owner ? r->owner == owner : !hf__thread_gone(r->thread)))
+        if (r->lost && is_about(lock, r->owner) && !hf__thread_gone(r->thread))
             return true;
     return false;
 }
@@ -62,7 +75,20 @@ static bool has_news(const hf_lock *lock)
 {
     for (struct hf__name *n = hf__line_newest(lock->name); n;
          n = hf__line_after(n))
-        if (to_be_released(&n->gate, lock->owner))
+        if (to_be_released(&n->gate, lock))
+            return true;
+    return false;
+}
+
+/* The hold of this line has been lost: by somebody whose loss it tells of? Who
+ * found it out by its release has nothing to release any more. */
+static bool was_about(const struct hf__name *n, const hf_lock *lock)
+{
+    if (!n->gate.shared)
+        return lock->owner ? hf__gate_knows(&n->gate, lock->owner)
+                           : n->owner_thread != NULL;
+    for (const struct hf__reader *r = n->gate.readers; r; r = r->next)
+        if (r->lost && is_about(lock, r->owner))
             return true;
     return false;
 }
@@ -83,7 +109,7 @@ void hf__name_arm(struct hf__name *n, bool lost)
     for (; lock; lock = lock->next_watcher)
         if (!lost)
             arm(lock, first_end(lock));
-        else if (!lock->owner || hf__gate_knows(&n->gate, lock->owner))
+        else if (was_about(n, lock))
             arm(lock, ALREADY);
 }
 
@@ -107,8 +133,9 @@ int hf_lock_fd(hf_lock *lock)
         if (lock->loss_fd >= 0) {
             lock->next_watcher = n->watchers;
             n->watchers = lock;
-            (void)hf__gate_check(&hf__line_held(n, owner)->gate, owner,
-                                 hf__now());
+            if (hf__gate_check(&hf__line_held(n, owner)->gate, owner,
+                               hf__now()) == HF_ELOST)
+                hf__name_run(hf__line_held(n, owner), hf__now());
             if (has_news(lock))
                 arm(lock, ALREADY);
             else

@@ -26,7 +26,6 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
     n->orphaned = false;
     if (n->kin)
         n->kin->permits = w->permits;
-    w->handle->acquiring = false;
     hf__lock_heard(w->handle);
     if (n->gate.shared) {
         if (t)
@@ -46,6 +45,8 @@ void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
     struct hf__name *n = hf__container(g, struct hf__name, gate);
     struct hf__async *a;
 
+    if (w->state == HF__W_FINISHED)
+        w->handle->acquiring = false;
     if (w->state == HF__W_FINISHED && w->result == HF__GRANTED)
         hf__name_own(n, w);
     if (!w->is_async) {

@@ -37,7 +37,15 @@ static inline bool hf__thread_gone(const struct hf__thread *t)
 void hf__thread_ref(struct hf__thread *);
 void hf__thread_unref(struct hf__thread *); /* NULL is fine */
 
-/* A number that no thread has. */
+/* One that nobody has had. */
 uint64_t hf__owner_number(void);
+
+/* The number of a handle that owns by itself has this bit. */
+#define HF__HANDLE_OWNS (1ull << 62)
+
+static inline bool hf__owner_is_thread(uint64_t owner)
+{
+    return !(owner & HF__HANDLE_OWNS);
+}
 
 #endif

@@ -69,7 +69,7 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f, hf__time now)
         if (r->session_ms)
             n->gate.lease.session_ms = r->session_ms;
         hf__gate_renewed(&n->gate, r->hold_id, r->result, f->req.sent_at,
-                         r->lease_ms, now);
+                         r->no_longer ? 0 : r->lease_ms, now);
         if (hf__name_first(n)->watchers && n->gate.owner)
             hf__name_arm(n, false);
         hf__name_run(n, now);
@@ -85,7 +85,8 @@ static struct hf__shown shown(const hf_lock *lock)
     return hf__show(lock->name->text + strlen(lock->name->client->prefix));
 }
 
-int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, hf_error *err)
+int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
+                  hf_error *err)
 {
     struct hf__flight *f = hf__flight_new(c, sizeof(struct hf__renewal));
     struct hf__name *n = t->line;
@@ -97,6 +98,7 @@ int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, hf_error *err)
     f->batch.item[0] = (struct hf__renewal){.remote = &n->remote,
                                             .hold_id = n->gate.lease.hold_id,
                                             .lease_ms = ms,
+                                            .no_longer = no_longer,
                                             .result = HF_EUNKNOWN};
     f->batch.len = 1;
     hf__lease_renewing(&n->gate.lease, ms, hf__now());
@@ -128,7 +130,7 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
     t->line = n;
     return hf__renew_ask(lock->name->client, t,
                          t->lease_ms ? (uint32_t)t->lease_ms : l->lease_ms,
-                         err);
+                         false, err);
 }
 
 int hf__renew_answered(hf_lock *lock, struct hf__talk *t,

@@ -599,28 +599,38 @@ static void test_answers_downgrade_returns_in_time(void)
     end(&s);
 }
 
-/* The server never hears the first: the second says the same, and the lease
- * ends when it would have. */
+/* Takes it with a fixed lease and downgrades it. The server never hears the
+ * first question: the second is asked long before it can be sent. */
+static void tell_twice(struct subject *s, int64_t lease_ms, int64_t *deadline)
+{
+    int64_t cut;
+
+    *s = (struct subject){.verb = DOWNGRADE, .name = conf_name()};
+    open_client(s, true, 5000);
+    s->lock = conf_lock_of(s->client, s->name, HF_RWLOCK, 0, HF_OWNER_HANDLE);
+    OK(conf_take_lease(s->lock, WAIT_LONG_MS, lease_ms));
+    *deadline = conf_deadline(s->lock);
+    proxy_hoard(s->proxy);
+    OK(do_async(s));
+    COMES((hf_client_dispatch(s->client), proxy_hoarded(s->proxy) > 0));
+    proxy_set(s->proxy, PROXY_REFUSE, 0);
+    proxy_cut(s->proxy); /* what is kept back is not delivered */
+    cut = wait_now();
+    COMES((hf_client_dispatch(s->client), wait_ms_since(cut) > 500));
+    assert_int_equal(s->call.called, 0);
+    proxy_set(s->proxy, PROXY_PASS, 0);
+}
+
+/* The second says the same, and the lease ends when it would have. */
 static void test_answers_downgrade_of_a_fixed_lease_is_told_again(void)
 {
     hf_client *near = conf_open();
-    struct subject s = {.verb = DOWNGRADE, .name = conf_name()};
-    hf_lock *other = conf_lock_of(near, s.name, HF_RWLOCK, 0, 0);
-    int64_t deadline, cut;
+    struct subject s;
+    hf_lock *other;
+    int64_t deadline;
 
-    open_client(&s, true, 5000);
-    s.lock = conf_lock_of(s.client, s.name, HF_RWLOCK, 0, HF_OWNER_HANDLE);
-    OK(conf_take_lease(s.lock, WAIT_LONG_MS, 5000));
-    deadline = conf_deadline(s.lock);
-    proxy_hoard(s.proxy);
-    OK(do_async(&s));
-    COMES((hf_client_dispatch(s.client), proxy_hoarded(s.proxy) > 0));
-    proxy_set(s.proxy, PROXY_REFUSE, 0);
-    proxy_cut(s.proxy); /* what is kept back is not delivered */
-    cut = wait_now();
-    COMES((hf_client_dispatch(s.client), wait_ms_since(cut) > 500));
-    assert_int_equal(s.call.called, 0);
-    proxy_set(s.proxy, PROXY_PASS, 0); /* it was asked long before it is sent */
+    tell_twice(&s, 5000, &deadline);
+    other = conf_lock_of(near, s.name, HF_RWLOCK, 0, 0);
     COMES(conf_called(s.client, &s.call));
     OK(s.call.result);
     assert_true(conf_deadline(s.lock) <= deadline);
@@ -639,6 +649,28 @@ static void test_answers_downgrade_of_a_fixed_lease_is_told_again(void)
     proxy_end(s.proxy);
 }
 
+/* And when it is renewed it is as long as it was, whoever heard the answer. */
+static void test_answers_downgrade_told_again_is_as_long(void)
+{
+    for (int heard = 0; heard < 2; heard++) {
+        struct subject s;
+        int64_t deadline, before;
+
+        tell_twice(&s, LEASE_MS, &deadline);
+        if (!heard)
+            OK(hf_lock_cancel(s.lock));
+        COMES(conf_called(s.client, &s.call));
+        EXPECT(heard ? 0 : HF_EUNKNOWN, s.call.result);
+        heal(&s); /* it has been sent */
+        assert_true(conf_deadline(s.lock) <= deadline);
+        before = wait_now();
+        OK(hf_lock_renew(s.lock, 0, E));
+        assert_true(conf_deadline(s.lock) >
+                    before + LEASE_MS * 1000000LL * 989 / 1000);
+        end(&s);
+    }
+}
+
 const struct conf_case conf_answers[] = {
     CONF_CASE(test_answers_async, 0),
     CONF_CASE(test_answers_wake_the_loop, 0),
@@ -655,6 +687,8 @@ const struct conf_case conf_answers[] = {
     CONF_CASE(test_answers_keep_a_handle, CONF_FAR | CONF_LEASE),
     CONF_CASE(test_answers_downgrade_returns_in_time, CONF_FAR | CONF_RWLOCK),
     CONF_CASE(test_answers_downgrade_of_a_fixed_lease_is_told_again,
+              CONF_FAR | CONF_RWLOCK | CONF_LEASE),
+    CONF_CASE(test_answers_downgrade_told_again_is_as_long,
               CONF_FAR | CONF_RWLOCK | CONF_LEASE),
     {0},
 };

@@ -267,6 +267,40 @@ static void test_async_cancel(void)
     OK(hf_close(b));
 }
 
+/* The handle's wait is over when it is cancelled, not when that is told: the
+ * next one may wait, and then no other. */
+static void test_async_cancelled_wait_is_over_at_once(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name);
+    hf_lock *lock = conf_lock_flags(b, name, HF_OWNER_HANDLE);
+    struct conf_call call = {0, 0};
+    struct conf_taker t = {0};
+
+    OK(hf_lock_acquire(held, NULL, E));
+    OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
+    EXPECT(HF_EDEADLK, hf_lock_timed(lock, 10, E));
+    OK(hf_lock_cancel(lock));
+    EXPECT(HF_ETIMEDOUT, hf_lock_timed(lock, 10, E));
+    conf_taker_start(&t, lock);
+    conf_thread_asleep(&t.t);
+    EXPECT(HF_EDEADLK, hf_lock_timed(lock, 10, E));
+    assert_int_equal(call.called, 0);
+    COMES(conf_called(b, &call));
+    EXPECT(HF_ECANCELED, call.result);
+    EXPECT(HF_EDEADLK, hf_lock_timed(lock, 10, E));
+    OK(hf_lock_release(held, E));
+    COMES(conf_taker_has(&t));
+    conf_taker_end(&t);
+    OK(t.rc);
+    OK(t.release_rc);
+    conf_free(held);
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
 /* ---- many -------------------------------------------------------------- */
 
 #define MANY 1000
@@ -563,6 +597,7 @@ const struct conf_case conf_async[] = {
     CONF_CASE(test_async_try_and_timed, CONF_EACH),
     CONF_CASE(test_async_one_verb_at_a_time, CONF_EACH),
     CONF_CASE(test_async_cancel, CONF_EACH),
+    CONF_CASE(test_async_cancelled_wait_is_over_at_once, CONF_EACH),
     CONF_CASE(test_async_thousand_waiters_of_one_name, CONF_EACH),
     CONF_CASE(test_async_thousand_names, CONF_EACH),
     CONF_CASE(test_async_callback_may_call_holdfast, CONF_EACH),

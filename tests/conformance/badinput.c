@@ -362,6 +362,47 @@ static void test_bad_free_while_held_or_waited_for(void)
     OK(hf_close(b));
 }
 
+/* It can be freed as soon as it is released, by whoever looks, while the one
+ * who releases it is not back yet. */
+struct releaser {
+    struct conf_thread t;
+    hf_lock *lock;
+    uint32_t has_it; /* atomic */
+    int how, rc;
+};
+
+static void take_and_release(void *arg)
+{
+    struct releaser *r = arg;
+
+    r->rc = hf_lock_acquire(r->lock, NULL, NULL);
+    __atomic_store_n(&r->has_it, 1, __ATOMIC_RELEASE);
+    if (!r->rc)
+        r->rc = r->how ? hf_lock_release(r->lock, NULL)
+                       : hf_lock_release_nowait(r->lock, NULL);
+}
+
+static void test_bad_free_as_it_is_released(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+
+    for (int i = 0; i < 200; i++) {
+        struct releaser r = {.lock = conf_lock(c, name), .how = i % 2};
+        int rc;
+
+        conf_thread_start(&r.t, take_and_release, &r);
+        COMES(__atomic_load_n(&r.has_it, __ATOMIC_ACQUIRE));
+        do
+            rc = hf_lock_free(r.lock);
+        while (rc == HF_EBUSY);
+        OK(rc);
+        conf_thread_join(&r.t);
+        OK(r.rc);
+    }
+    OK(hf_close(c));
+}
+
 /* A lost hold does not keep its handle from being freed. */
 static void test_bad_free_after_loss(void)
 {
@@ -398,6 +439,7 @@ const struct conf_case conf_badinput[] = {
     CONF_CASE(test_bad_acquire_options, CONF_EACH),
     CONF_CASE(test_bad_null_handles, 0),
     CONF_CASE(test_bad_free_while_held_or_waited_for, CONF_EACH),
+    CONF_CASE(test_bad_free_as_it_is_released, 0),
     CONF_CASE(test_bad_free_after_loss, CONF_EACH | CONF_LEASE),
     CONF_CASE(test_bad_texts_of_codes, 0),
     {0},

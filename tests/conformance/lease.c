@@ -53,6 +53,65 @@ static void test_lease_of_a_waiter_counts_from_its_grant(void)
     OK(hf_close(c));
 }
 
+/* Two handles of one client wait behind each other, with leases of different
+ * lengths; the first gives up. What the second gets is what the server has, not
+ * what the second believes to have asked for. */
+static void grant_after_another(enum hf_kind kind)
+{
+    hf_client *a = conf_open(), *b = conf_open_long();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock_of(a, name, kind, 0, 0);
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    struct conf_taker first = {0}, second = {0};
+    hf_cancel cancel = HF_CANCEL_INIT;
+    hf_lock *brief, *lasting;
+    hf_info *info;
+    int64_t deadline;
+
+    opt.kind = kind;
+    opt.flags = HF_OWNER_HANDLE;
+    opt.ttl_ms = 6000;
+    brief = conf_lock_with(b, name, &opt);
+    opt.ttl_ms = 60000;
+    lasting = conf_lock_with(b, name, &opt);
+    OK(hf_lock_acquire(held, NULL, E));
+    first.opt = (hf_acquire_options)HF_ACQUIRE_OPTIONS_INIT;
+    first.opt.cancel = &cancel;
+    conf_taker_start(&first, brief);
+    conf_thread_asleep(&first.t);
+    conf_taker_start(&second, lasting);
+    conf_thread_asleep(&second.t);
+    hf_cancel_fire(&cancel);
+    conf_taker_end(&first);
+    EXPECT(HF_ECANCELED, first.rc);
+    OK(hf_lock_release(held, E));
+    COMES(conf_taker_has(&second));
+    deadline = conf_deadline(lasting);
+    OK(hf_inspect(a, name, HF_CSTRING, &info, E));
+    assert_int_equal(info->holders_len, 1);
+    if (info->holders[0].left_ms >= 0)
+        assert_true(deadline <
+                    wait_now() + (info->holders[0].left_ms + 1) * MS);
+    hf_info_free(a, info);
+    conf_taker_end(&second);
+    OK(second.release_rc);
+    conf_free(held);
+    conf_free(brief);
+    conf_free(lasting);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_lease_is_that_of_whoever_has_it(void)
+{
+    grant_after_another(HF_MUTEX);
+}
+
+static void test_lease_is_that_of_whoever_writes(void)
+{
+    grant_after_another(HF_RWLOCK);
+}
+
 /* A renewed hold either has no end or one that moves on. */
 static bool moved_past(hf_lock *lock, int64_t then)
 {
@@ -308,6 +367,9 @@ static void test_lease_max_hold_caps_a_fixed_one(void)
 }
 
 const struct conf_case conf_lease[] = {
+    CONF_CASE(test_lease_is_that_of_whoever_has_it, CONF_EACH | CONF_INSPECT),
+    CONF_CASE(test_lease_is_that_of_whoever_writes,
+              CONF_EACH | CONF_INSPECT | CONF_RWLOCK),
     CONF_CASE(test_lease_deadline_counts_from_the_sending,
               CONF_EACH | CONF_LEASE),
     CONF_CASE(test_lease_of_a_waiter_counts_from_its_grant,

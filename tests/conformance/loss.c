@@ -268,6 +268,72 @@ static void test_loss_of_a_thread_that_is_gone_is_told_once(void)
     OK(hf_close(c));
 }
 
+/* A handle that owns by itself, beside threads: what it has not released yet is
+ * nothing to those, who hear of their own losses. */
+static void lose_beside_threads(enum hf_kind kind, enum hf_mode mode)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *handle = conf_lock_of(c, name, kind, 0, HF_OWNER_HANDLE);
+    hf_lock *thread = conf_lock_of(c, name, kind, 0, 0);
+    int fd = hf_lock_fd(thread), fd_handle = hf_lock_fd(handle);
+
+    opt.mode = mode;
+    opt.lease_ms = 200;
+    opt.wait_ms = WAIT_LONG_MS;
+    OK(hf_lock_acquire(handle, &opt, E));
+    COMES(hf_lock_check(handle) == HF_ELOST && readable(fd_handle));
+    assert_false(readable(fd));
+    for (int i = 0; i < 2; i++) {
+        OK(hf_lock_acquire(thread, &opt, E));
+        assert_false(readable(fd));
+        COMES(readable(fd));
+        EXPECT(HF_ELOST, hf_lock_release(thread, E));
+        assert_false(readable(fd));
+    }
+    assert_true(readable(fd_handle));
+    EXPECT(HF_ELOST, hf_lock_release(handle, E));
+    assert_false(readable(fd_handle));
+    conf_free(handle);
+    conf_free(thread);
+    OK(hf_close(c));
+}
+
+static void test_loss_of_a_handle_is_nothing_to_threads(void)
+{
+    lose_beside_threads(HF_MUTEX, HF_WRITE);
+}
+
+static void test_loss_of_a_handle_is_nothing_to_readers(void)
+{
+    lose_beside_threads(HF_RWLOCK, HF_WRITE);
+    lose_beside_threads(HF_RWLOCK, HF_READ);
+}
+
+/* The release is there as soon as the descriptor tells, maybe before anybody
+ * else has looked. */
+static void test_loss_is_over_with_the_release_that_finds_it(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+
+    for (int i = 0; i < 8; i++) {
+        hf_lock *lock = conf_lock_flags(c, name, i % 2 ? HF_OWNER_HANDLE : 0);
+        int fd = hf_lock_fd(lock);
+        int64_t end;
+
+        OK(conf_take_lease(lock, WAIT_LONG_MS, 150));
+        end = conf_deadline(lock);
+        while (!readable(fd) && wait_now() < end + 1000000000LL)
+            ;
+        EXPECT(HF_ELOST, hf_lock_release(lock, E));
+        assert_false(readable(fd));
+        conf_free(lock);
+    }
+    OK(hf_close(c));
+}
+
 /* Readers share a hold, and one of them has left when it is lost. */
 static void test_loss_is_nothing_to_a_reader_that_left(void)
 {
@@ -434,6 +500,11 @@ const struct conf_case conf_loss[] = {
               CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_of_a_thread_that_is_gone_is_told_once,
               CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_loss_of_a_handle_is_nothing_to_threads,
+              CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_loss_of_a_handle_is_nothing_to_readers,
+              CONF_EACH | CONF_RWLOCK | CONF_LEASE),
+    CONF_CASE(test_loss_is_over_with_the_release_that_finds_it, CONF_LEASE),
     CONF_CASE(test_loss_is_nothing_to_a_reader_that_left,
               CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
     CONF_CASE(test_loss_is_an_event, CONF_EACH | CONF_LEASE),

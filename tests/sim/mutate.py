@@ -166,8 +166,7 @@ MUTANTS = {
         (LEASE, "from->renew_at == HF__NEVER ? HF__NEVER : now;",
          "from->renew_at;")],
     "downgrade-in-two-places": [
-        (LEASE, "    from->state = HF__IDLE;\n    from->until = HF__NEVER;\n",
-         "")],
+        (LEASE, "    from->state = HF__IDLE;\n", "")],
     "downgrade-forgets-the-end": [
         (LEASE, "    to->max_until = from->max_until;\n",
          "    to->max_until = HF__NEVER;\n"),

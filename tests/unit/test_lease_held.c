@@ -191,6 +191,25 @@ static void test_lease_renewal_of_another_hold_is_nothing(void **state)
     assert_int_equal(next(&l, 3100), HF__TODO_LET_GO);
 }
 
+/* A fixed lease that is told to the server again, without being made longer: it
+ * may have been sent long after it was asked. */
+static void test_lease_renewal_that_changes_nothing(void **state)
+{
+    struct hf__lease l = held(false, true);
+    hf__time before = l.deadline;
+
+    (void)state;
+    hf__lease_renewing(&l, TTL / 2, at(TTL / 2 - 500));
+    assert_true(l.deadline < before);
+    assert_true(l.deadline > before - 1000 * HF__MS);
+    before = l.deadline;
+    assert_int_equal(renewed(&l, 41, HF__DONE, TTL / 2 + 400, 0, TTL / 2 + 500),
+                     HF__DONE);
+    assert_int_equal(l.deadline, before);
+    assert_int_equal(l.lease_ms, TTL); /* that it had, when it is renewed */
+    assert_int_equal(l.renewing, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +229,7 @@ int main(void)
         cmocka_unit_test(test_lease_unanswered_renewal_is_tried_again),
         cmocka_unit_test(test_lease_renewal_that_is_refused_is_a_loss),
         cmocka_unit_test(test_lease_renewal_of_another_hold_is_nothing),
+        cmocka_unit_test(test_lease_renewal_that_changes_nothing),
     };
 
     return cmocka_run_group_tests_name("lease held", tests, NULL, NULL);

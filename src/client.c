@@ -442,12 +442,13 @@ static void end_name(struct hf__name *n)
 static void forget_name(struct hf__name *n)
 {
     hf_client *c = n->client;
+    struct hf__exchange *x = hf__name_talks(n);
 
     hf__name_settle(n, 0, HF_EUNKNOWN);
     hf__mutex_lock(&c->mu);
-    if (n->exchange) {
-        n->refs -= n->exchange->ask.flying + n->exchange->let_go.flying;
-        n->exchange->ask.flying = n->exchange->let_go.flying = false;
+    if (x) {
+        n->refs -= x->ask.flying + x->let_go.flying;
+        x->ask.flying = x->let_go.flying = false;
     }
     hf__mutex_unlock(&c->mu);
 }

@@ -39,10 +39,13 @@ struct hf__releaser {
 struct hf__flight;
 struct hf__talk;
 
-/* What a name needs while it talks to a networked backend; idle names have
- * none. (A direct one answers at once: its requests live on the stack.) */
+/* What a name needs while it talks to a networked backend, or holds what is
+ * there; idle names have none. (A direct one answers at once: its requests live
+ * on the stack.) */
 struct hf__exchange {
-    struct hf__req ask, let_go;
+    struct hf__req ask; /* the first: by it the name has the whole */
+    struct hf__req let_go;
+    uint64_t lost_id;          /* a hold that is gone; 0: none. client->mu */
     struct hf__exchange *next; /* in client->exchanges */
 };
 
@@ -62,9 +65,7 @@ struct hf__name {
     uint32_t refs;       /* handles, and requests under way; client->mu */
     struct hf__gate gate;
     struct hf__remote remote;
-    struct hf__exchange *exchange;   /* or NULL */
     struct hf__timer timer;          /* client->mu */
-    hf__time timer_at;               /* what it was last set to */
     struct hf__thread *owner_thread; /* the last owner, NULL: a handle */
     struct hf__releaser *releasers;
     struct hf__name *next_in_bucket, *next_news;
@@ -73,12 +74,12 @@ struct hf__name {
     hf_lock *watchers;   /* handles with a descriptor that tells of loss */
     uint32_t *to_wake;   /* a futex to wake after mu is free; or NULL */
     uint32_t handles;    /* of refs; client->mu */
-    bool parker : 1;     /* direct: a thread sleeps in park for this name */
-    bool orphaned : 1;   /* its owner has exited; reported */
-    bool rings : 1;      /* direct: it was asked for those who never park */
-    /* client->mu: */
-    uint64_t lost_id; /* a hold that is gone; 0: none */
     struct {
+        bool parker : 1;   /* direct: a thread sleeps in park for this name */
+        bool orphaned : 1; /* its owner has exited; reported */
+        bool rings : 1;    /* direct: it was asked for those who never park */
+    };
+    struct { /* client->mu */
         bool in_news : 1, ask_ready : 1, let_go_ready : 1, rang : 1;
         bool session_lost : 1;
     };
@@ -378,8 +379,12 @@ static inline void hf__name_unlock(struct hf__name *n)
 {
     hf__first_unlock(hf__name_first(n));
 }
-/* What it needs to talk to a networked backend, made if it has none; NULL: out
- * of memory. */
+/* What it talks to a networked backend with; or NULL. */
+static inline struct hf__exchange *hf__name_talks(const struct hf__name *n)
+{
+    return (struct hf__exchange *)n->remote.ask;
+}
+/* The same, made if it has none; NULL: out of memory. */
 struct hf__exchange *hf__name_exchange(struct hf__name *);
 /* Sends what the gate wants sent and sets the timer; name->mu is held. */
 void hf__name_run(struct hf__name *, hf__time now);

@@ -56,6 +56,7 @@ static size_t due_names(hf_client *c, hf__time before, hf__time now,
         hf__mutex_lock(&c->mu);
         t = hf__timers_pop(&c->timers, before);
         if (t && t->is_name) {
+            hf__timers_set(&c->timers, t, HF__NEVER);
             names[len] = hf__container(t, struct hf__name, timer);
             names[len++]->refs++;
         } else if (t && t->at > now) {

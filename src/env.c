@@ -136,8 +136,11 @@ static void core_bell(hf_client *c, struct hf__remote *remote)
 static void core_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id)
 {
     struct hf__name *n = hf__container(remote, struct hf__name, remote);
+    struct hf__exchange *x = hf__name_talks(n);
 
-    n->lost_id = hold_id;
+    if (!x)
+        return; /* it holds nothing any more */
+    x->lost_id = hold_id;
     news(c, n);
 }
 

@@ -99,10 +99,10 @@ static void lose_owner(struct hf__gate *g)
     g->lost[0] = (struct hf__lost){g->owner, g->count};
 }
 
-void hf__gate_lose(struct hf__gate *g, bool gone)
+void hf__gate_lose(struct hf__gate *g, bool gone, hf__time now)
 {
     if (gone)
-        g->lease.state = HF__IDLE;
+        hf__lease_gone(&g->lease, now);
     else
         hf__lease_drop(&g->lease);
     if (!g->owner)
@@ -124,7 +124,7 @@ static bool holds(struct hf__gate *g, hf__time now)
         return false;
     if (!hf__lease_expired(&g->lease, now))
         return true;
-    hf__gate_lose(g, false);
+    hf__gate_lose(g, false, now);
     return false;
 }
 
@@ -493,7 +493,7 @@ void hf__gate_renewed(struct hf__gate *g, uint64_t hold_id, int result,
         return;
     if (hf__lease_renewed(&g->lease, hold_id, result, sent_at, lease_ms, now) ==
         HF_ELOST)
-        hf__gate_lose(g, true);
+        hf__gate_lose(g, true, now);
 }
 
 void hf__gate_tick(struct hf__gate *g, hf__time now, hf__wake_fn *wake)

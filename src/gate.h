@@ -135,7 +135,7 @@ int hf__gate_check(struct hf__gate *, uint64_t owner, hf__time now);
 
 /* Takes the hold away from its owner; gone: the server has taken it, else it
  * is to be let go. */
-void hf__gate_lose(struct hf__gate *, bool gone);
+void hf__gate_lose(struct hf__gate *, bool gone, hf__time now);
 
 /* What to send now. For an ATTEMPT lease_ms, fixed and may_queue are those of
  * the waiter it is for: *first. */

@@ -20,7 +20,6 @@ void hf__lease_init(struct hf__lease *l, bool endless)
                             .deadline = HF__NEVER,
                             .until = HF__NEVER,
                             .renew_at = HF__NEVER,
-                            .look_at = HF__NEVER,
                             .max_until = HF__NEVER,
                             .kept_until = HF__NEVER,
                             .resend_at = HF__NEVER};
@@ -103,6 +102,12 @@ void hf__lease_listen(struct hf__lease *l, hf__time now)
 {
     if (l->state == HF__ASKING || hf__lease_stuck(l))
         l->look_at = now + (hf__time)l->patience * HF__MS;
+}
+
+void hf__lease_gone(struct hf__lease *l, hf__time now)
+{
+    l->state = HF__IDLE;
+    hf__lease_listen(l, now); /* who waits may be stuck */
 }
 
 static void set_deadline(struct hf__lease *l)
@@ -256,7 +261,7 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     if (l->renewing)
         l->renewing--;
     if (result == HF_ENOTOWNER) {
-        l->state = HF__IDLE;
+        hf__lease_gone(l, now);
         return HF_ELOST;
     }
     if (result != HF__DONE) {
@@ -296,7 +301,7 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
     to->renew_at = from->renew_at == HF__NEVER ? HF__NEVER : now;
     to->renewing = 0; /* those under way are of the other line */
     to->drop = false;
-    from->state = HF__IDLE;
+    hf__lease_gone(from, now);
 }
 
 hf__time hf__lease_timer(const struct hf__lease *l)

@@ -30,13 +30,15 @@ enum hf__lease_state { HF__IDLE, HF__ASKING, HF__WAITING, HF__HELD };
 enum hf__todo { HF__TODO_NOTHING, HF__TODO_ATTEMPT, HF__TODO_LET_GO };
 
 struct hf__lease {
-    uint64_t hold_id;   /* of this question or hold */
-    uint64_t token;     /* HELD */
-    hf__time deadline;  /* HELD: not ours from here on; HF__NEVER */
-    hf__time renew_at;  /* HELD: HF__NEVER if it is not renewed */
-    hf__time look_at;   /* WAITING: ask again; ASKING, stuck: no answer by
-                           then is silence */
-    hf__time until;     /* HELD: the deadline, but for max_hold */
+    uint64_t hold_id;  /* of this question or hold */
+    uint64_t token;    /* HELD */
+    hf__time deadline; /* HELD: not ours from here on; HF__NEVER */
+    hf__time renew_at; /* HELD: HF__NEVER if it is not renewed */
+    union {
+        hf__time until;   /* HELD: the deadline, but for max_hold */
+        hf__time look_at; /* WAITING: ask again; ASKING, stuck: no answer by
+                             then is silence */
+    };
     hf__time max_until; /* HELD: no renewal goes beyond; HF__NEVER */
     hf__time
         kept_until;     /* HELD, session: the end of a fixed lease; HF__NEVER */
@@ -47,17 +49,17 @@ struct hf__lease {
     uint32_t session_ms; /* session: for how long an answer is good */
     uint32_t patience;   /* ASKING: how many ms silence may last */
     uint16_t renewing;   /* HELD: renewals under way */
-    uint8_t state;
-    uint8_t let_go_op;   /* RELEASE or ABANDON */
-    bool wanted : 1;     /* somebody waits for it */
-    bool drop : 1;       /* the present hold id is to be let go */
-    bool fixed : 1;      /* the lease is fixed: never renewed by itself */
-    bool endless : 1;    /* the backend's holds need no renewal */
-    bool session : 1;    /* they live as long as the client's session */
-    bool heard : 1;      /* the server has answered about this hold id */
-    bool rang : 1;       /* ASKING: the bell rang meanwhile */
-    bool letting_go : 1; /* a let_go is under way */
-    bool unsure : 1;     /* and its answer was lost once */
+    uint8_t state : 2;
+    uint8_t let_go_op : 2; /* RELEASE or ABANDON */
+    bool wanted : 1;       /* somebody waits for it */
+    bool drop : 1;         /* the present hold id is to be let go */
+    bool fixed : 1;        /* the lease is fixed: never renewed by itself */
+    bool endless : 1;      /* the backend's holds need no renewal */
+    bool session : 1;      /* they live as long as the client's session */
+    bool heard : 1;        /* the server has answered about this hold id */
+    bool rang : 1;         /* ASKING: the bell rang meanwhile */
+    bool letting_go : 1;   /* a let_go is under way */
+    bool unsure : 1;       /* and its answer was lost once */
 };
 
 /* How much earlier than the server we stop believing: clocks that run at
@@ -112,6 +114,9 @@ static inline uint32_t hf__lease_renew_ms(const struct hf__lease *l)
 {
     return l->session && l->fixed ? 0 : l->lease_ms;
 }
+
+/* The server has forgotten the hold. */
+void hf__lease_gone(struct hf__lease *, hf__time now);
 
 /* The answer to a renewal; lease_ms 0: of a fixed lease that was to end when it
  * does. ELOST: the hold is gone; the state is IDLE then. */

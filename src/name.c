@@ -124,7 +124,7 @@ static int submit(struct hf__name *n, struct hf__req *req,
 struct hf__exchange *hf__name_exchange(struct hf__name *n)
 {
     hf_client *c = n->client;
-    struct hf__exchange *x = n->exchange;
+    struct hf__exchange *x = hf__name_talks(n);
 
     if (x)
         return x;
@@ -132,27 +132,24 @@ struct hf__exchange *hf__name_exchange(struct hf__name *n)
     x = c->exchanges;
     if (x)
         c->exchanges = x->next;
-    hf__mutex_unlock(&c->mu);
-    if (!x)
+    else
         x = hf__alloc(c, sizeof(*x));
-    if (!x)
-        return NULL;
-    n->exchange = x;
-    n->remote.ask = &x->ask;
+    n->remote.ask = x ? &x->ask : NULL;
+    hf__mutex_unlock(&c->mu);
     return x;
 }
 
 static void end_exchange(struct hf__name *n)
 {
     hf_client *c = n->client;
-    struct hf__exchange *x = n->exchange;
+    struct hf__exchange *x = hf__name_talks(n);
 
     hf__mutex_lock(&c->mu);
     if (!x->ask.flying && !x->let_go.flying && !n->ask_ready &&
         !n->let_go_ready) {
+        x->lost_id = 0;
         x->next = c->exchanges;
         c->exchanges = x;
-        n->exchange = NULL;
         n->remote.ask = NULL;
     }
     hf__mutex_unlock(&c->mu);
@@ -194,13 +191,14 @@ static void ask(struct hf__name *n, const struct hf__waiter *first, bool queue,
 static void forget_ask(struct hf__name *n)
 {
     hf_client *c = n->client;
+    struct hf__req *ask = n->remote.ask;
 
-    if (n->exchange->ask.hold_id != n->gate.lease.let_go_id)
+    if (ask->hold_id != n->gate.lease.let_go_id)
         return;
     hf__mutex_lock(&c->mu);
     n->ask_ready = false;
-    if (n->exchange->ask.flying) {
-        n->exchange->ask.flying = false;
+    if (ask->flying) {
+        ask->flying = false;
         n->refs--; /* the caller has one */
         c->under_way--;
     }
@@ -229,8 +227,8 @@ static void let_go(struct hf__name *n, hf__time now)
     struct hf__req here, *req = direct ? &here : NULL;
     int rc = HF__DONE; /* if no question could be sent for want of memory */
 
-    if (!direct && n->exchange)
-        req = &n->exchange->let_go;
+    if (!direct && n->remote.ask)
+        req = &hf__name_talks(n)->let_go;
     if (req) {
         *req = (struct hf__req){.remote = &n->remote,
                                 .op = n->gate.lease.let_go_op,
@@ -261,13 +259,12 @@ static void set_timer(struct hf__name *n)
 {
     hf_client *c = n->client;
     hf__time at = hf__lease_timer(&n->gate.lease);
+    hf__time set_to = hf__timer_at(&n->timer);
 
     /* A timer that fires too early costs a look; moving it at every grant
      * would cost more. Who waits has time for it, and shall sleep on. */
-    if (n->gate.lease.state == HF__WAITING ? at == n->timer_at
-                                           : at >= n->timer_at)
+    if (n->gate.lease.state == HF__WAITING ? at == set_to : at >= set_to)
         return;
-    n->timer_at = at;
     hf__mutex_lock(&c->mu);
     hf__timers_set(&c->timers, &n->timer, at);
     hf__keeper_due_locked(c, at);
@@ -319,7 +316,7 @@ void hf__name_run(struct hf__name *n, hf__time now)
     }
     if (n->client->direct)
         find_parker(n);
-    else if (n->exchange && hf__gate_idle(&n->gate))
+    else if (n->remote.ask && hf__gate_idle(&n->gate))
         end_exchange(n);
     if (n->kin)
         hf__line_rest(n);
@@ -331,30 +328,30 @@ void hf__name_run(struct hf__name *n, hf__time now)
 void hf__name_news(struct hf__name *n, hf__time now)
 {
     hf_client *c = n->client;
-    struct hf__exchange talk = {0};
+    struct hf__exchange talk = {0}, *x;
     bool ask_ready, let_go_ready, rang, lost;
-    uint64_t lost_id;
 
     hf__name_lock(n);
     hf__mutex_lock(&c->mu);
-    if (n->exchange)
-        talk = *n->exchange;
+    x = hf__name_talks(n);
+    if (x) {
+        talk = *x;
+        x->lost_id = 0;
+    }
     ask_ready = n->ask_ready;
     let_go_ready = n->let_go_ready;
     rang = n->rang;
     lost = n->session_lost;
-    lost_id = n->lost_id;
-    n->lost_id = 0;
     n->ask_ready = n->let_go_ready = n->rang = n->session_lost = false;
     hf__mutex_unlock(&c->mu);
     if (lost && n->gate.lease.state == HF__HELD)
-        hf__gate_lose(&n->gate, false);
+        hf__gate_lose(&n->gate, false, now);
     if (let_go_ready)
         let_go_answered(n, talk.let_go.result, now);
     if (ask_ready)
         hf__gate_answered(&n->gate, &talk.ask, now, hf__name_wake);
-    if (lost_id)
-        hf__gate_renewed(&n->gate, lost_id, HF_ENOTOWNER, now, 0, now);
+    if (talk.lost_id)
+        hf__gate_renewed(&n->gate, talk.lost_id, HF_ENOTOWNER, now, 0, now);
     if (rang)
         hf__lease_bell(&n->gate.lease, now);
     hf__name_run(n, now);
@@ -417,7 +414,6 @@ bool hf__name_timer(struct hf__name *n, hf__time now)
     bool renew;
 
     hf__name_lock(n);
-    n->timer_at = HF__NEVER;
     if (n->gate.owner)
         find_orphans(n, now);
     if (n->gate.lease.state == HF__ASKING && now >= n->gate.lease.look_at)

@@ -70,7 +70,7 @@ static struct hf__name *make(hf_client *c, const char *text, size_t len,
     n->client = c;
     n->refs = n->handles = 1;
     n->timer.is_name = true;
-    n->timer_at = HF__NEVER;
+    n->timer.at = HF__NEVER;
     n->remote.name = n->text;
     n->remote.name_len = (uint16_t)len;
     n->remote.kind = (uint8_t)opt->kind;
@@ -260,7 +260,7 @@ void hf__name_unref_locked(struct hf__name *n)
     if (c->self)
         c->be->detach(c->self, &n->remote);
     hf__thread_unref(n->owner_thread);
-    hf__free(c, n->exchange);
+    hf__free(c, hf__name_talks(n));
     free_name(c, n);
     if (first != n)
         hf__name_unref_locked(first);

@@ -41,7 +41,7 @@ int hf__talk_lost(hf_lock *lock, struct hf__talk *t, hf_error *err)
     struct hf__gate *g = &t->line->gate;
 
     if (g->lease.hold_id == t->hold_id && g->owner)
-        hf__gate_lose(g, true);
+        hf__gate_lose(g, true, hf__now());
     if (!hf__client_check(lock->name->client))
         hf__name_run(t->line, hf__now());
     return hf__fail(

@@ -73,7 +73,7 @@ void hf__timers_set(struct hf__timers *t, struct hf__timer *timer, hf__time at)
 {
     if (timer->place)
         take_out(t, timer);
-    timer->at = at;
+    __atomic_store_n(&timer->at, at, __ATOMIC_RELAXED);
     if (at != HF__NEVER)
         rise(t, ++t->len, timer);
 }

@@ -6,7 +6,7 @@
 #include "backend.h"
 
 struct hf__timer {
-    hf__time at;
+    hf__time at;    /* what it was set to; HF__NEVER */
     uint32_t place; /* in the heap, from 1; 0: not in it */
     bool is_name;   /* of a hf__name, else of a hf__async */
 };
@@ -21,8 +21,13 @@ int hf__timers_reserve(hf_client *, struct hf__timers *);
 void hf__timers_unreserve(struct hf__timers *);
 /* Adds it, or moves it. HF__NEVER removes it. */
 void hf__timers_set(struct hf__timers *, struct hf__timer *, hf__time at);
-/* The earliest, if it is due; taken out. */
+/* The earliest, if it is due; taken out, and keeps its time. */
 struct hf__timer *hf__timers_pop(struct hf__timers *, hf__time now);
 hf__time hf__timers_next(const struct hf__timers *);
+/* Without client->mu; what is set meanwhile is seen, or not. */
+static inline hf__time hf__timer_at(const struct hf__timer *timer)
+{
+    return __atomic_load_n(&timer->at, __ATOMIC_RELAXED);
+}
 
 #endif

@@ -166,7 +166,7 @@ MUTANTS = {
         (LEASE, "from->renew_at == HF__NEVER ? HF__NEVER : now;",
          "from->renew_at;")],
     "downgrade-in-two-places": [
-        (LEASE, "    from->state = HF__IDLE;\n", "")],
+        (LEASE, "    hf__lease_gone(from, now);\n", "")],
     "downgrade-forgets-the-end": [
         (LEASE, "    to->max_until = from->max_until;\n",
          "    to->max_until = HF__NEVER;\n"),

@@ -102,24 +102,20 @@ void hf__rd_chan_unlinger(struct redis *r, struct rd_chan *c)
 void hf__rd_chan_link(struct rd_chan *c, struct rd_link *link)
 {
     link->chan = c;
-    link->prev = NULL;
     link->next = c->links;
-    if (link->next)
-        link->next->prev = link;
     c->links = link;
 }
 
 void hf__rd_chan_unlink(struct rd_link *link)
 {
+    struct rd_link **at;
+
     if (!link->chan)
         return;
-    if (link->prev)
-        link->prev->next = link->next;
-    else
-        link->chan->links = link->next;
-    if (link->next)
-        link->next->prev = link->prev;
-    link->next = link->prev = NULL;
+    for (at = &link->chan->links; *at != link; at = &(*at)->next)
+        ;
+    *at = link->next;
+    link->next = NULL;
     link->chan = NULL;
 }
 

@@ -343,18 +343,18 @@ int hf__rd_error_code(const char *text);
 /* What we keep of each line (remote->impl). */
 struct rd_link {
     struct hf__remote *remote;
-    struct rd_chan *chan;        /* NULL: has not waited lately */
-    struct rd_link *next, *prev; /* of the same chan */
-    uint64_t asked_id;           /* the last hold id that was asked for */
-    uint64_t owner_id; /* fair mutex: whose own channel is subscribed */
-    uint64_t token;    /* it was handed to us; 0: it was not */
-    hf__time sent_at;  /* of the question that was answered last */
-    uint32_t lease_ms; /* the shortest that was asked for under asked_id */
-    uint16_t poll_ms;  /* string dialect: the present interval */
-    bool sent;         /* something of it went out */
-    bool asking;       /* remote->ask is with us */
-    bool waits;
-    bool rang; /* while the question was under way */
+    struct rd_chan *chan; /* NULL: has not waited lately */
+    struct rd_link *next; /* of the same chan */
+    uint64_t asked_id;    /* the last hold id that was asked for */
+    uint64_t token;       /* it was handed to us; 0: it was not */
+    hf__time sent_at;     /* of the question that was answered last */
+    uint32_t lease_ms;    /* the shortest that was asked for under asked_id */
+    uint16_t poll_ms;     /* string dialect: the present interval */
+    bool sent : 1;        /* something of it went out */
+    bool asking : 1;      /* remote->ask is with us */
+    bool waits : 1;
+    bool rang : 1; /* while the question was under way */
+    bool own : 1;  /* fair mutex: its own channel is subscribed */
 };
 
 int hf__rd_attach(void *, struct hf__remote *);
@@ -457,8 +457,7 @@ void hf__rd_chan_link(struct rd_chan *, struct rd_link *);
 void hf__rd_chan_unlink(struct rd_link *);
 
 /* The remote waits (again). HF_ENOMEM. */
-int hf__rd_wait(struct redis *, struct hf__remote *, uint64_t hold_id,
-                bool foreign);
+int hf__rd_wait(struct redis *, struct hf__remote *, bool foreign);
 void hf__rd_wait_end(struct redis *, struct hf__remote *, hf__time now);
 /* Was this one called already? Then it says so: token, rang. */
 void hf__rd_was_called(struct redis *, struct rd_link *, uint64_t hold_id);

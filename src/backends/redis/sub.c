@@ -96,13 +96,11 @@ static void join(struct redis *r, struct rd_chan *c, bool foreign)
     c->look = foreign;
 }
 
-static void join_own(struct redis *r, struct rd_link *link, uint64_t hold_id)
+static void join_own(struct redis *r, struct rd_link *link)
 {
-    if (link->owner_id && link->owner_id != hold_id)
-        own(r, link->chan, link->owner_id, "UNSUBSCRIBE");
-    if (link->owner_id != hold_id)
-        own(r, link->chan, hold_id, "SUBSCRIBE");
-    link->owner_id = hold_id;
+    if (!link->own)
+        own(r, link->chan, link->asked_id, "SUBSCRIBE");
+    link->own = true;
 }
 
 /* "m" and "{m}" share Redisson's channel (keys.c). Our marks differ, so that
@@ -160,8 +158,7 @@ static struct rd_chan *chan_of(struct redis *r, struct hf__remote *m)
     return c;
 }
 
-int hf__rd_wait(struct redis *r, struct hf__remote *m, uint64_t hold_id,
-                bool foreign)
+int hf__rd_wait(struct redis *r, struct hf__remote *m, bool foreign)
 {
     struct rd_link *link = m->impl;
     struct rd_chan *c = link->waits ? link->chan : chan_of(r, m);
@@ -180,7 +177,7 @@ int hf__rd_wait(struct redis *r, struct hf__remote *m, uint64_t hold_id,
         return 0; /* all of it when it is up */
     join(r, c, foreign);
     if (c->fair && foreign)
-        join_own(r, link, hold_id);
+        join_own(r, link);
     hf__rd_conn_flush(&r->sub);
     return 0;
 }
@@ -192,9 +189,9 @@ void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
 
     if (!link->waits)
         return;
-    if (link->owner_id) {
-        own(r, c, link->owner_id, "UNSUBSCRIBE");
-        link->owner_id = 0;
+    if (link->own) {
+        own(r, c, link->asked_id, "UNSUBSCRIBE");
+        link->own = false;
         hf__rd_conn_flush(&r->sub);
     }
     link->waits = false;
@@ -250,7 +247,7 @@ void hf__rd_sub_down(struct redis *r, int code, hf__time now)
             c->joined = false;
             c->confirmed_at = 0;
             for (struct rd_link *link = c->links; link; link = link->next)
-                link->owner_id = 0;
+                link->own = false;
         }
     if (code == HF_EAUTH)
         r->chans.refused = true;

@@ -74,17 +74,21 @@ static bool handed_over(struct redis *r, struct hf__req *req)
 
 int hf__rd_attempt(void *self, struct hf__req *req)
 {
+    struct redis *r = self;
     struct rd_link *link = req->remote->impl;
     int rc;
 
-    if (handed_over(self, req))
+    if (handed_over(r, req))
         return HF__GRANTED;
-    if (link->asked_id != req->hold_id)
+    if (link->asked_id != req->hold_id) {
+        if (link->waits) /* the last one was refused */
+            hf__rd_wait_end(r, req->remote, r->core->now());
         link->sent = false;
+    }
     link->asked_id = req->hold_id;
     link->asking = true;
     link->rang = false;
-    rc = hf__rd_submit(self, req);
+    rc = hf__rd_submit(r, req);
     if (rc != HF__PENDING)
         link->asking = false;
     return rc;
@@ -218,7 +222,7 @@ static int queued(struct redis *r, struct hf__req *req,
 
     if (!read_place(reply, &place) || !req->may_queue)
         return HF_EPROTO;
-    if (hf__rd_wait(r, req->remote, req->hold_id, place.foreign != 0)) {
+    if (hf__rd_wait(r, req->remote, place.foreign != 0)) {
         hf__rd_finish(r, req, HF_ENOMEM);
         return 0;
     }

@@ -356,12 +356,29 @@ static int renew(struct world *w, const struct message *m,
     return HF__DONE;
 }
 
-/* It is loading, or has no memory left: it answers, and does nothing. */
-static void refuse(struct message *m)
+/* When it is said again that others may go; 0: it does not say so. */
+static int64_t said_again(const struct world *w, const struct message *m)
 {
+    bool reads = m->op == HF__DOWNGRADE;
+
+    if (m->op == HF__RELEASE || m->op == HF__ABANDON)
+        return w->now + 200 * MS;
+    for (uint32_t i = 0; i < m->items; i++)
+        reads = reads || m->item[i].reads;
+    return reads ? w->now + w->cfg.ttl_ms * MS / 20 + 10 * MS : 0;
+}
+
+/* It is loading, or has no memory left: it answers, and does nothing. Until it
+ * is asked again nobody knows that others may go. */
+static void refuse(struct world *w, struct message *m)
+{
+    int64_t until = said_again(w, m);
+
     m->result = HF_EBACKEND;
     for (uint32_t i = 0; i < m->items; i++)
         m->item[i].result = HF_EBACKEND;
+    if (until)
+        note(w, (struct history_event){.kind = HISTORY_FAULT, .until = until});
 }
 
 void server_execute(struct world *w, struct message *m, bool late)
@@ -369,7 +386,7 @@ void server_execute(struct world *w, struct message *m, bool late)
     if (w->cfg.session && !session_admits(w, m))
         return;
     if (w->now < w->server_ill_until || rng_chance(&w->rng, w->cfg.refuse)) {
-        refuse(m);
+        refuse(w, m);
         return;
     }
     purge(w, m->lock);

@@ -8,55 +8,49 @@
 #include <holdfast.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-enum { CATALOGUE, PROCESSORS, REPORT, PARTS };
 enum { REPORTS = 20 };
 
+static hf_client *client;
 static int reports; /* elsewhere a file: the mutex is for it */
 
-struct clerk {
-    hf_client *client;
-    int backwards;
-    int result;
-    hf_error err;
-};
-
-static int make(struct clerk *c, hf_part parts[PARTS])
+static void must(int rc, const hf_error *err)
 {
-    static const char *const names[PARTS] = {"catalogue", "cpus", "report"};
-    hf_lock_options opt[PARTS] = {HF_LOCK_OPTIONS_INIT, HF_LOCK_OPTIONS_INIT,
-                                  HF_LOCK_OPTIONS_INIT};
-    int rc = 0;
-
-    opt[CATALOGUE].kind = HF_RWLOCK;
-    opt[PROCESSORS].kind = HF_SEMAPHORE;
-    opt[PROCESSORS].permits = 4;
-    for (int i = 0; !rc && i < PARTS; i++) {
-        hf_part *part = &parts[c->backwards ? PARTS - 1 - i : i];
-
-        part->mode = i == CATALOGUE ? HF_READ : HF_WRITE;
-        part->permits = i == PROCESSORS ? 2 : 0;
-        rc = hf_lock_new(c->client, names[i], HF_CSTRING, &opt[i], &part->lock,
-                         &c->err);
+    if (rc) {
+        fprintf(stderr, "%s: %s\n", hf_error_name(rc), err->text);
+        exit(1);
     }
-    return rc;
 }
 
-static void *work(void *arg)
+static hf_lock *make(const char *name, enum hf_kind kind, uint32_t permits)
 {
-    hf_part parts[PARTS] = {{NULL}};
-    struct clerk *c = arg;
-    int rc = make(c, parts);
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock;
 
-    for (int i = 0; !rc && i < REPORTS; i++) {
-        rc = hf_lock_acquire_all(parts, PARTS, NULL, &c->err);
-        if (rc)
-            break;
+    opt.kind = kind;
+    opt.permits = permits;
+    must(hf_lock_new(client, name, HF_CSTRING, &opt, &lock, &err), &err);
+    return lock;
+}
+
+static void *work(void *is_second)
+{
+    hf_part catalogue = {make("catalogue", HF_RWLOCK, 0), HF_READ, 0};
+    hf_part processors = {make("cpus", HF_SEMAPHORE, 4), HF_WRITE, 2};
+    hf_part report = {make("report", HF_MUTEX, 0), HF_WRITE, 0};
+    const hf_part orders[2][3] = {{catalogue, processors, report},
+                                  {report, processors, catalogue}};
+    const hf_part *parts = orders[is_second ? 1 : 0];
+    hf_error err = HF_ERROR_INIT;
+
+    for (int i = 0; i < REPORTS; i++) {
+        must(hf_lock_acquire_all(parts, 3, NULL, &err), &err);
         reports++;
-        rc = hf_lock_release_all(parts, PARTS, &c->err);
+        must(hf_lock_release_all(parts, 3, &err), &err);
     }
-    c->result = rc;
-    for (int i = 0; i < PARTS; i++)
+    for (int i = 0; i < 3; i++)
         hf_lock_free(parts[i].lock);
     return NULL;
 }
@@ -64,23 +58,14 @@ static void *work(void *arg)
 int main(int argc, char **argv)
 {
     const char *url = argc > 1 ? argv[1] : "shm:";
-    struct clerk clerks[2] = {{.backwards = 0}, {.backwards = 1}};
     hf_error err = HF_ERROR_INIT;
-    hf_client *client;
-    pthread_t thread;
+    pthread_t second;
 
-    if (hf_open(url, NULL, &client, &err)) {
-        fprintf(stderr, "%s\n", err.text);
+    must(hf_open(url, NULL, &client, &err), &err);
+    if (pthread_create(&second, NULL, work, "second"))
         return 1;
-    }
-    clerks[0].client = clerks[1].client = client;
-    if (pthread_create(&thread, NULL, work, &clerks[1]))
-        return 1;
-    work(&clerks[0]);
-    pthread_join(thread, NULL);
-    for (int i = 0; i < 2; i++)
-        if (clerks[i].result)
-            fprintf(stderr, "%s\n", clerks[i].err.text);
+    work(NULL);
+    pthread_join(second, NULL);
     hf_close(client);
     printf("%d reports\n", reports);
     return reports != 2 * REPORTS;

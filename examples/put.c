@@ -8,63 +8,55 @@
  */
 #include <holdfast.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-struct seller {
-    hf_client *client;
-    hf_lock *lock;
-};
+static hf_error err = HF_ERROR_INIT;
 
-static int enter(struct seller *s, const char *url, hf_error *err)
+static void must(int rc)
 {
-    int rc = hf_open(url, NULL, &s->client, err);
-
-    return rc ? rc
-              : hf_lock_new(s->client, "shop", HF_CSTRING, NULL, &s->lock, err);
+    if (rc) {
+        fprintf(stderr, "%s: %s\n", hf_error_name(rc), err.text);
+        exit(1);
+    }
 }
 
-static int write_stock(const struct seller *s, const char *stock, hf_error *err)
+static int write_stock(hf_lock *lock, const char *stock)
 {
-    return hf_lock_put(s->lock, "shop-stock", HF_CSTRING, stock, 1, err);
-}
-
-static void leave(struct seller *s)
-{
-    hf_close(s->client); /* lets go of what it holds */
-    hf_lock_free(s->lock);
-}
-
-/* The lock goes from the first to the second, and the first does not know. */
-static int take_over(struct seller *second, hf_error *err)
-{
-    int rc = hf_break(second->client, "shop", HF_CSTRING, err);
-
-    return rc ? rc : hf_lock_timed(second->lock, 10000, err);
+    return hf_lock_put(lock, "shop-stock", HF_CSTRING, stock, 1, &err);
 }
 
 int main(int argc, char **argv)
 {
     const char *url = argc > 1 ? argv[1] : "zk://localhost";
-    struct seller first = {NULL}, second = {NULL};
-    hf_error err = HF_ERROR_INIT;
-    int rc = enter(&first, url, &err), late = 0;
+    hf_client *a, *b;
+    hf_lock *first, *second;
+    int rc;
 
-    if (!rc)
-        rc = enter(&second, url, &err);
-    if (!rc)
-        rc = hf_lock_timed(first.lock, 10000, &err);
-    if (!rc)
-        rc = write_stock(&first, "3", &err);
-    if (!rc)
-        rc = take_over(&second, &err);
-    if (!rc)
-        rc = write_stock(&second, "2", &err);
-    if (!rc) {
-        late = write_stock(&first, "9", &err);
-        printf("a late write: %s, %s\n", hf_error_name(late), err.text);
-    } else {
-        fprintf(stderr, "%s: %s\n", hf_error_name(rc), err.text);
+    must(hf_open(url, NULL, &a, &err));
+    if (!(hf_client_caps(a, HF_MUTEX) & HF_CAP_PUT)) {
+        fputs("there are no guarded writes here\n", stderr);
+        hf_close(a);
+        return 1;
     }
-    leave(&first);
-    leave(&second);
-    return rc || late != HF_ELOST;
+    must(hf_lock_new(a, "shop", HF_CSTRING, NULL, &first, &err));
+    must(hf_open(url, NULL, &b, &err));
+    must(hf_lock_new(b, "shop", HF_CSTRING, NULL, &second, &err));
+
+    must(hf_lock_timed(first, 10000, &err));
+    must(write_stock(first, "3"));
+    /* The first is stopped, its session ends, the second gets the lock. Here
+     * the lock is taken away, which the first does not know either. */
+    must(hf_break(b, "shop", HF_CSTRING, &err));
+    must(hf_lock_timed(second, 10000, &err));
+    must(write_stock(second, "2"));
+    rc = write_stock(first, "9"); /* the first goes on */
+    printf("a late write: %s, %s\n", hf_error_name(rc), err.text);
+
+    hf_lock_release(first, NULL); /* HF_ELOST, too */
+    must(hf_lock_release(second, &err));
+    hf_lock_free(first);
+    hf_lock_free(second);
+    hf_close(a);
+    hf_close(b);
+    return rc != HF_ELOST;
 }

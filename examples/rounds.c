@@ -11,85 +11,72 @@
  */
 #include <holdfast.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { WORKERS = 3, ROUNDS = 4 };
 
-struct latches {
-    hf_client *client;
-    hf_latch *start[2], *done;
-};
+static hf_client *client;
+static hf_latch *start[2], *done;
+static hf_error err = HF_ERROR_INIT;
 
-static int open_latches(struct latches *l, const char *url, hf_error *err)
+static void must(int rc)
 {
-    int rc = hf_open(url, NULL, &l->client, err);
-
-    if (!rc)
-        rc = hf_latch_new(l->client, "even", HF_CSTRING, &l->start[0], err);
-    if (!rc)
-        rc = hf_latch_new(l->client, "odd", HF_CSTRING, &l->start[1], err);
-    if (!rc)
-        rc = hf_latch_new(l->client, "done", HF_CSTRING, &l->done, err);
-    return rc;
-}
-
-static int finish(struct latches *l, int rc, const hf_error *err)
-{
-    if (rc)
-        fprintf(stderr, "%s: %s\n", hf_error_name(rc), err->text);
-    hf_latch_free(l->start[0]);
-    hf_latch_free(l->start[1]);
-    hf_latch_free(l->done);
-    hf_close(l->client);
-    return rc ? 1 : 0;
-}
-
-static int worker(const char *url)
-{
-    hf_error err = HF_ERROR_INIT;
-    struct latches l = {NULL};
-    int rc = open_latches(&l, url, &err);
-
-    for (int round = 0; !rc && round < ROUNDS; round++) {
-        rc = hf_latch_wait(l.start[round % 2], 30000, NULL, &err);
-        /* the work of this round */
-        if (!rc)
-            rc = hf_latch_down(l.done, NULL, &err);
+    if (rc) {
+        fprintf(stderr, "%s: %s\n", hf_error_name(rc), err.text);
+        exit(1);
     }
-    return finish(&l, rc, &err);
 }
 
-static int lead(const struct latches *l, int round, hf_error *err)
+static void open_latches(const char *url)
 {
-    int rc = hf_latch_set(l->done, WORKERS, err);
+    must(hf_open(url, NULL, &client, &err));
+    must(hf_latch_new(client, "even", HF_CSTRING, &start[0], &err));
+    must(hf_latch_new(client, "odd", HF_CSTRING, &start[1], &err));
+    must(hf_latch_new(client, "done", HF_CSTRING, &done, &err));
+}
 
-    if (!rc && round + 1 < ROUNDS)
-        rc = hf_latch_set(l->start[(round + 1) % 2], 1, err);
-    if (!rc)
-        rc = hf_latch_down(l->start[round % 2], NULL, err); /* they go */
-    return rc ? rc : hf_latch_wait(l->done, 30000, NULL, err);
+static void close_latches(void)
+{
+    hf_latch_free(start[0]);
+    hf_latch_free(start[1]);
+    hf_latch_free(done);
+    hf_close(client);
+}
+
+static void work(const char *url)
+{
+    open_latches(url); /* those of the parent are of no use here */
+    for (int i = 0; i < ROUNDS; i++) {
+        must(hf_latch_wait(start[i % 2], 30000, NULL, &err));
+        /* the work of this round */
+        must(hf_latch_down(done, NULL, &err));
+    }
+    close_latches();
+    _exit(0);
 }
 
 int main(int argc, char **argv)
 {
     const char *url = argc > 1 ? argv[1] : "shm:";
-    hf_error err = HF_ERROR_INIT;
-    struct latches l = {NULL};
-    int rc = open_latches(&l, url, &err), status;
+    int status, failed = 0;
 
-    if (!rc)
-        rc = hf_latch_set(l.start[0], 1, &err);
-    for (int i = 0; !rc && i < WORKERS; i++) {
+    open_latches(url);
+    must(hf_latch_set(start[0], 1, &err));
+    for (int i = 0; i < WORKERS; i++)
         if (fork() == 0)
-            _exit(worker(url)); /* it opens a client of its own */
+            work(url);
+    for (int i = 0; i < ROUNDS; i++) {
+        must(hf_latch_set(done, WORKERS, &err));
+        if (i + 1 < ROUNDS)
+            must(hf_latch_set(start[(i + 1) % 2], 1, &err));
+        must(hf_latch_down(start[i % 2], NULL, &err)); /* they go */
+        must(hf_latch_wait(done, 30000, NULL, &err));
+        printf("round %d: all done\n", i);
     }
-    for (int round = 0; !rc && round < ROUNDS; round++) {
-        rc = lead(&l, round, &err);
-        printf("round %d: %s\n", round, rc ? "failed" : "all done");
-    }
-    rc = finish(&l, rc, &err);
+    close_latches();
     while (wait(&status) > 0)
-        rc |= status;
-    return rc ? 1 : 0;
+        failed |= status;
+    return failed ? 1 : 0;
 }

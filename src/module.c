@@ -120,11 +120,10 @@ static const struct hf__backend *enter_module(const struct scheme *s,
     entry = (hf__module_fn *)dlsym(handle, HF__MODULE_SYMBOL);
     be = entry ? entry(HF__ABI) : NULL;
     if (!be || be->abi != HF__ABI) {
-        hf__fail(
-            err, HF_EBACKEND,
-            "the module holdfast/%s.so is not of this version of holdfast; "
-            "install that of %s",
-            s->module, hf_version());
+        hf__fail(err, HF_EBACKEND,
+                 "the module holdfast/%s.so is of another version of holdfast; "
+                 "install that of %s",
+                 s->module, hf_version());
         return NULL;
     }
     return be;

@@ -89,8 +89,12 @@ static int parse_host(struct hf__host *host, char *text, hf_error *err)
         return hf__fail(err, HF_EINVAL,
                         "the URL has a port that is none; 1 to 65535 would be "
                         "right");
-    if (!*text || decode(text))
-        return hf__fail(err, HF_EINVAL, "the URL has an empty or bad host");
+    if (!*text)
+        return hf__fail(err, HF_EINVAL,
+                        "the URL has an empty host; host[:port][,host...] "
+                        "would be right");
+    if (decode(text))
+        return hf__fail(err, HF_EINVAL, "the URL has a host with a bad %%xx");
     host->name = text;
     return 0;
 }
@@ -111,7 +115,8 @@ static int parse_authority(struct hf__url *url, char *text, hf_error *err)
             return hf__fail(err, HF_EINVAL,
                             "the URL's user or password has a bad %%xx");
     }
-    for (; !rc && text && *text; text = next) {
+    next = *text ? text : NULL;
+    while (!rc && (text = next)) {
         size_t max = sizeof(url->hosts) / sizeof(*url->hosts);
 
         next = cut(text, ',');

@@ -201,6 +201,11 @@ struct hf__core {
     int (*why)(hf_client *, int code, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 
+    /* Why the server cannot be reached, for the texts of those who wait in
+     * vain: "host:port: Connection refused". NULL: it can. With the client's
+     * mutex held. */
+    void (*trouble)(hf_client *, const char *text);
+
     /* A pending request is finished: its result is set. Only marks it. */
     void (*done)(hf_client *, struct hf__req *);
     /* What a QUEUED attempt waits for may have happened. Only marks. From

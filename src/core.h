@@ -230,7 +230,8 @@ struct hf_client {
     unsigned events_len;
 
     struct hf__mutex why_mu;
-    hf_error why; /* the backend's last word; why_mu */
+    hf_error why;      /* the backend's last word; why_mu */
+    char trouble[128]; /* why it is not connected, or ""; why_mu */
 
     uint32_t session_lost; /* atomic: for the keeper to spread */
     pthread_t keeper;
@@ -261,6 +262,11 @@ int hf__fail(hf_error *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The code, with the backend's last word as text if it spoke of that code. */
 int hf__fail_why(hf_client *, hf_error *, int code);
+/* To be put behind "no answer": "; not connected to ...", or "". */
+struct hf__trouble {
+    char text[128 + sizeof("; not connected to ")];
+};
+struct hf__trouble hf__trouble(hf_client *);
 
 /* url.c */
 int hf__url_parse(hf_client *, const char *text, struct hf__url *, hf_error *);

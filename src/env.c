@@ -81,6 +81,13 @@ static int core_why(hf_client *c, int code, const char *fmt, ...)
     return code;
 }
 
+static void core_trouble(hf_client *c, const char *text)
+{
+    hf__mutex_lock(&c->why_mu);
+    snprintf(c->trouble, sizeof(c->trouble), "%s", text ? text : "");
+    hf__mutex_unlock(&c->why_mu);
+}
+
 static void news(hf_client *c, struct hf__name *n)
 {
     if (n->in_news)
@@ -253,6 +260,7 @@ const struct hf__core hf__core = {
     .free = hf__free,
     .log = hf__log,
     .why = core_why,
+    .trouble = core_trouble,
     .done = core_done,
     .bell = core_bell,
     .lost = core_lost,

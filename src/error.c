@@ -68,3 +68,14 @@ int hf__fail_why(hf_client *c, hf_error *err, int code)
     hf__mutex_unlock(&c->why_mu);
     return code;
 }
+
+struct hf__trouble hf__trouble(hf_client *c)
+{
+    struct hf__trouble t = {""};
+
+    hf__mutex_lock(&c->why_mu);
+    if (c->trouble[0])
+        snprintf(t.text, sizeof(t.text), "; not connected to %s", c->trouble);
+    hf__mutex_unlock(&c->why_mu);
+    return t;
+}

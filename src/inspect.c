@@ -77,8 +77,8 @@ static int ask(hf_client *c, struct hf__flight *f, hf_error *err)
     int rc;
 
     if (!hf__flight_wait(c, f))
-        return hf__fail(err, HF_EUNKNOWN, "%s: no answer within %u ms",
-                        c->be->name, c->op_timeout_ms);
+        return hf__fail(err, HF_EUNKNOWN, "%s: no answer within %u ms%s",
+                        c->be->name, c->op_timeout_ms, hf__trouble(c).text);
     rc = f->req.result;
     if (rc) {
         hf__flight_free(c, f);

@@ -500,8 +500,8 @@ static int release_wait(hf_client *c, struct hf__name *n,
         return r->result;
     return hf__fail(err, HF_EUNKNOWN,
                     "%s: no answer to the release within %u ms; it is tried "
-                    "again in the background",
-                    c->be->name, c->op_timeout_ms);
+                    "again in the background%s",
+                    c->be->name, c->op_timeout_ms, hf__trouble(c).text);
 }
 
 /* Through the gate, with name->mu held. PENDING: r will be settled. */

@@ -406,7 +406,8 @@ static void find_orphans(struct hf__name *n, hf__time now)
 
 int hf__name_silence(struct hf__name *n)
 {
-    return hf__core.why(n->client, HF_EBACKEND, "no answer to the request");
+    return hf__core.why(n->client, HF_EBACKEND, "no answer to the request%s",
+                        hf__trouble(n->client).text);
 }
 
 bool hf__name_timer(struct hf__name *n, hf__time now)

@@ -57,11 +57,12 @@ bool hf__talk_may_go_on(const hf_lock *lock, const struct hf__talk *t)
 static int unanswered(const hf_lock *lock, const struct hf__talk *t,
                       hf_error *err)
 {
-    const hf_client *c = lock->name->client;
+    hf_client *c = lock->name->client;
     struct hf__shown shown = hf__show(lock->name->text + strlen(c->prefix));
 
-    return hf__fail(err, HF_EUNKNOWN, "%s: \"%s\": no answer to %s in %u ms",
-                    c->be->name, shown.text, t->verb->what, c->op_timeout_ms);
+    return hf__fail(err, HF_EUNKNOWN, "%s: \"%s\": no answer to %s in %u ms%s",
+                    c->be->name, shown.text, t->verb->what, c->op_timeout_ms,
+                    hf__trouble(c).text);
 }
 
 static hf__time patience(const hf_client *c)

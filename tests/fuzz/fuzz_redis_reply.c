@@ -112,6 +112,11 @@ static int fake_watch(hf_client *c, int fd, uint32_t events)
     return 0;
 }
 
+static void fake_trouble(hf_client *c, const char *text)
+{
+    (void)c, (void)text;
+}
+
 static void fake_background(hf_client *c)
 {
     (void)c;
@@ -139,6 +144,7 @@ static const struct hf__core fake = {
     .free = fake_free,
     .log = fake_log,
     .why = fake_why,
+    .trouble = fake_trouble,
     .done = fake_done,
     .bell = fake_bell,
     .session = fake_session,

@@ -296,6 +296,7 @@ void hf__rd_cmd_up(struct redis *r, hf__time now)
         r->core->session(r->client, HF_EVENT_UP);
     r->opened = true;
     r->is_up = true;
+    r->core->trouble(r->client, NULL);
     hf__rd_pump(r);
 }
 
@@ -331,6 +332,7 @@ void hf__rd_cmd_down(struct redis *r, int code, hf__time now)
     if (r->is_up)
         r->core->session(r->client, HF_EVENT_DOWN);
     r->is_up = false;
+    r->core->trouble(r->client, r->text);
     if (f->len)
         r->core->why(r->client, HF_EUNKNOWN, "%s", r->text);
     while (f->len && flight_at(f, 0)->start < r->cmd.written) {

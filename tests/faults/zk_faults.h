@@ -26,6 +26,7 @@ void world_first_entry(struct world *, char *path, size_t size);
 
 int run_server_faults(void);
 int run_net_faults(void);
+int run_session_faults(void);
 int run_wait_faults(void);
 int run_kinds_faults(void);
 int run_ensemble_faults(void);

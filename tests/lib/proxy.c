@@ -296,8 +296,14 @@ static void nudge(struct proxy *x)
 
 struct proxy *proxy_start(int port)
 {
+    return proxy_start_at(1, port);
+}
+
+struct proxy *proxy_start_at(int host, int port)
+{
     struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+                             .sin_addr.s_addr =
+                                 htonl(INADDR_LOOPBACK - 1 + (in_addr_t)host)};
     socklen_t len = sizeof(in);
     struct proxy *x = calloc(1, sizeof(*x));
 

@@ -25,6 +25,7 @@ struct proxy;
 
 /* To 127.0.0.1:port. NULL on failure. */
 struct proxy *proxy_start(int port);
+struct proxy *proxy_start_at(int host, int port); /* listens at 127.0.0.host */
 int proxy_port(const struct proxy *);
 /* In force when it returns. */
 void proxy_set(struct proxy *, enum proxy_mode, long value);

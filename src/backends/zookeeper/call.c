@@ -263,6 +263,15 @@ int hf__zk_code(struct zk *z, int rc, const char *path)
     return z->core->why(z->client, code, "%.100s: %s", path, zerror(rc));
 }
 
+hf__time hf__zk_calls_since(const struct zk *z)
+{
+    const struct zk_call *oldest = z->calls;
+
+    while (oldest && oldest->next)
+        oldest = oldest->next;
+    return oldest ? oldest->sent_at : HF__NEVER;
+}
+
 void hf__zk_calls_fini(struct zk *z)
 {
     struct zk_call *call;

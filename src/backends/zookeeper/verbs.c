@@ -93,6 +93,7 @@ static bool is_late(const struct zk *z, const struct hf__req *req, hf__time now)
 void hf__zk_parked_late(struct zk *z, hf__time now)
 {
     struct hf__req *req, *next;
+    char why[200];
 
     for (req = z->parked; req; req = next) {
         next = req->next;
@@ -100,7 +101,9 @@ void hf__zk_parked_late(struct zk *z, hf__time now)
             continue;
         unpark(z, req);
         hf__zk_finish(z, req,
-                      z->core->why(z->client, HF_EUNKNOWN, "not connected"));
+                      z->core->why(z->client, HF_EUNKNOWN,
+                                   "not connected to %s",
+                                   hf__zk_why_down(z, why, sizeof(why))));
     }
 }
 

@@ -153,6 +153,7 @@ static int parse(struct zk *z, const struct hf__config *config)
     if (!rc)
         rc = parse_secret(z, config);
     z->ttl_ms = config->ttl_ms;
+    z->connect_timeout_ms = config->connect_timeout_ms;
     z->op_timeout_ms = config->op_timeout_ms;
     z->listens = config->listens;
     return rc;
@@ -196,13 +197,14 @@ static int zk_open(hf_client *client, const struct hf__core *core,
 static int zk_ready(void *self)
 {
     struct zk *z = self;
+    char why[200];
 
     if (z->opened)
         return HF__DONE;
     if (!z->open_code)
         return HF__PENDING;
     return z->core->why(z->client, z->open_code, "%s",
-                        z->text[0] ? z->text : z->hosts);
+                        hf__zk_why_down(z, why, sizeof(why)));
 }
 
 static void zk_close(void *self)

@@ -15,14 +15,15 @@
  * finds the node of its time, and no newer one. A *watch* is on one path, for
  * all lines that wait for it.
  *
- * Files: zookeeper.c the table, the URL; session.c the handle, from lookup to
- * expiry; call.c requests and completions; node.c entries, and the garbage
- * they become; watch.c watches; verbs.c what the core asks; queue.c the fair
- * mutex and the read-write lock, herd.c the unfair mutex; rwlock.c downgrade;
- * stranger.c children of no known form; tie.c those of one number; renew.c
- * renewals; semaphore.c, latch.c; query.c, look.c, names.c, put.c what is asked
- * about names; ear.c holders that listen; path.c names, entry.c children: both
- * pure.
+ * Files: zookeeper.c the table, the URL; session.c the handle, from its making
+ * to expiry; connect.c, life.c how it begins and how long it lasts; addr.c host
+ * names; words.c what the library says; call.c requests and completions; node.c
+ * entries, and the garbage they become; watch.c watches; verbs.c what the core
+ * asks; queue.c the fair mutex and the read-write lock, herd.c the unfair
+ * mutex; rwlock.c downgrade; stranger.c children of no known form; tie.c those
+ * of one number; renew.c renewals; semaphore.c, latch.c; query.c, look.c,
+ * names.c, put.c what is asked about names; ear.c holders that listen; path.c
+ * names, entry.c children: both pure.
  */
 #ifndef HF_ZOOKEEPER_H
 #define HF_ZOOKEEPER_H
@@ -102,6 +103,8 @@ int hf__zk_get_watched(struct zk *z, const char *path, watcher_fn watcher,
                        void *arg, zk_done_fn *done, void *owner);
 int hf__zk_list_watched(struct zk *z, const char *path, watcher_fn watcher,
                         void *arg, zk_done_fn *done, void *owner);
+/* Since when an answer has not come; HF__NEVER: nothing was asked. */
+hf__time hf__zk_calls_since(const struct zk *);
 void hf__zk_calls_fini(struct zk *);
 
 /* ---- watch.c ---------------------------------------------------------- */
@@ -217,27 +220,70 @@ void hf__zk_nodes_fini(struct zk *);
 /* Makes zk.nowhere, of this session. */
 void hf__zk_nowhere(struct zk *);
 
+/* ---- addr.c ------------------------------------------------------------ */
+
+struct zk_addrs {
+    size_t len;      /* how many */
+    char text[4096]; /* "10.0.0.1:2181,::1:2181" */
+    char why[120];   /* one that could not be found */
+};
+
+/* Of "h1:2181,h2:2181", those that are found; 0 if any is. Blocks. */
+int hf__zk_lookup(const char *hosts, struct zk_addrs *);
+
+/* ---- words.c ----------------------------------------------------------- */
+
+/* Before each call of the library on this thread, so that its words reach the
+ * right client; NULL: nobody's. */
+void hf__zk_speak_for(struct zk *);
+/* For the library. */
+void hf__zk_on_log(const char *line);
+/* Whereto and why there is no connection. */
+const char *hf__zk_why_down(struct zk *, char *out, size_t size);
+
+/* ---- connect.c --------------------------------------------------------- */
+
+/* In the background, soon. */
+void hf__zk_want_lookup(struct zk *, hf__time now);
+/* If it is down until then. */
+void hf__zk_lookup_later(struct zk *, hf__time now);
+/* When an attempt to connect has lasted for too long; and ends it then. */
+hf__time hf__zk_late_at(const struct zk *);
+void hf__zk_give_up_late(struct zk *, hf__time now);
+/* Ends it if somebody else answers. */
+void hf__zk_refuse_foreign(struct zk *);
+
 /* ---- session.c -------------------------------------------------------- */
 
 struct zk {
     const struct hf__core *core;
     hf_client *client;
-    zhandle_t *zh;    /* NULL: lost, a new one is being made */
-    zhandle_t *fresh; /* made by background(), taken by advance(); atomic */
-    bool want_fresh;  /* for background(); atomic */
-    bool up;          /* connected: calls may be sent */
-    bool opened;      /* it was up once */
-    bool closing;     /* callbacks touch nothing */
-    bool moving;      /* within advance() */
-    bool warned;      /* of a sequence that nears its end */
-    int open_code;    /* why it never was */
+    zhandle_t *zh;          /* NULL: lost, a new one waits for addresses */
+    struct zk_addrs *found; /* by background(), for advance(); atomic */
+    bool want_lookup;       /* for background(); atomic */
+    bool numeric;           /* there are no names to be looked up again */
+    bool up;                /* connected, and let in: calls may be sent */
+    bool greeting;          /* connected; the first word is under way */
+    bool greeted;           /* and was answered */
+    bool opened;            /* it was up once */
+    bool closing;           /* callbacks touch nothing */
+    bool moving;            /* within advance() */
+    bool warned;            /* of a sequence that nears its end */
+    bool said;              /* text is new */
+    bool unwatched;   /* there was no room for own_fd: looked at by time */
+    bool first_words; /* of this connection have been looked at */
+    int open_code;    /* why it never was up */
+    size_t untried;   /* while opening: addresses */
+    int refusal;      /* while opening: what is worse than no answer */
     int fd;           /* the library's, which closes it; -1 */
     int own_fd;       /* ours for the same: what is watched; -1 */
     int interest;
-    uint32_t timeout_ms; /* of the session, as negotiated */
+    uint32_t patience_ms; /* with an attempt to connect */
+    uint32_t timeout_ms;  /* of the session, as negotiated */
     int64_t session_id;
     int parents_refused; /* why the last parent could not be made; ZOK */
     hf__time timer;      /* the library's */
+    hf__time lookup_at;  /* not up: names are looked up again */
     hf__time sweep_at;   /* what nobody wants is seen to again; 0: no need */
     hf__time connect_at;
     hf__time sent;       /* the last call of all */
@@ -273,16 +319,13 @@ struct zk {
     char *hosts; /* "h1:2181,h2:2181" */
     char *root;  /* "" or "/a/b": the URL's path */
     const struct ACL_vector *acl;
-    uint32_t ttl_ms, op_timeout_ms;
+    uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
     bool kazoo;     /* dialect */
     bool listens;   /* the program hears of events */
     char *secret;   /* "user:password"; NULL: none */
-    char text[160]; /* the library's last word */
+    char text[120]; /* the library's last word: "host:port: why" */
+    char cause[64]; /* why we end a connection: the library does not know */
 };
-
-/* Before each call of the library on this thread, so that its words reach the
- * right client. */
-void hf__zk_speak_for(struct zk *);
 
 int hf__zk_session_open(struct zk *);
 void hf__zk_session_close(struct zk *);
@@ -291,6 +334,14 @@ hf__time hf__zk_session_timeout(const struct zk *);
 void hf__zk_session_background(struct zk *);
 /* After something was sent outside of advance(). */
 void hf__zk_session_sent(struct zk *);
+
+/* ---- life.c ------------------------------------------------------------ */
+
+/* It is connected: the leader has opened the session, or heard of it, after we
+ * began to connect. */
+void hf__zk_life_begin(struct zk *);
+void hf__zk_life_move(struct zk *, hf__time now);
+hf__time hf__zk_life_timeout(const struct zk *);
 /* A call that was sent then is answered; by the leader, if it was a write. */
 void hf__zk_session_heard(struct zk *, hf__time sent_at, bool by_leader);
 /* 0; or it is not sure to live long enough for a hold: when to look again. */

@@ -1,0 +1,105 @@
+/*
+ * A connection that is being made: whereto, for how long, and with whom. The
+ * library is patient with servers that take a connection and say nothing, for
+ * most of the session's timeout, takes any answer for ZooKeeper's, and asks
+ * nobody whether a server has moved.
+ */
+#include "zookeeper.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+
+#define RETRY_MS 1000 /* to find servers at all */
+#define LOOKUP_PART 3 /* of the timeout: how often, while it is down */
+#define LOOKUP_MIN_MS 1000
+#define LOOKUP_MAX_MS 10000
+#define ANSWER_MIN 36 /* bytes, of a server's first words */
+#define ANSWER_MAX 37
+
+/* So that the session may be found again before it is over. */
+void hf__zk_lookup_later(struct zk *z, hf__time now)
+{
+    hf__time ms = (hf__time)z->timeout_ms / LOOKUP_PART;
+
+    ms = ms < LOOKUP_MIN_MS ? LOOKUP_MIN_MS : ms;
+    ms = ms > LOOKUP_MAX_MS ? LOOKUP_MAX_MS : ms;
+    z->lookup_at = z->numeric ? HF__NEVER : now + ms * HF__MS;
+}
+
+void hf__zk_want_lookup(struct zk *z, hf__time now)
+{
+    hf__zk_lookup_later(z, now);
+    if (!z->zh)
+        z->lookup_at = now + RETRY_MS * HF__MS;
+    __atomic_store_n(&z->want_lookup, true, __ATOMIC_RELEASE);
+    z->core->need_background(z->client);
+}
+
+/* On the keeper, no lock held: reads only what never changes after open. */
+void hf__zk_session_background(struct zk *z)
+{
+    struct zk_addrs *addrs;
+
+    if (!__atomic_exchange_n(&z->want_lookup, false, __ATOMIC_ACQ_REL))
+        return;
+    addrs = z->core->alloc(z->client, sizeof(*addrs));
+    if (!addrs)
+        return;
+    hf__zk_lookup(z->hosts, addrs);
+    addrs = __atomic_exchange_n(&z->found, addrs, __ATOMIC_ACQ_REL);
+    z->core->free(z->client, addrs); /* nobody came for the last ones */
+}
+
+/* The library notices, and tries the next server. */
+static void hang_up(struct zk *z)
+{
+    struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+
+    connect(z->fd, &nobody, sizeof(nobody));
+}
+
+hf__time hf__zk_late_at(const struct zk *z)
+{
+    if (z->up || z->fd < 0 || z->cause[0])
+        return HF__NEVER;
+    return z->connect_at + z->patience_ms * HF__MS;
+}
+
+/* A server that starts, say, may take a connection and forget it. */
+void hf__zk_give_up_late(struct zk *z, hf__time now)
+{
+    bool is_heard = zoo_state(z->zh) == ZOO_ASSOCIATING_STATE;
+
+    if (now < hf__zk_late_at(z))
+        return;
+    snprintf(z->cause, sizeof(z->cause), "no answer in %u ms%s", z->patience_ms,
+             is_heard && !z->opened ? "; is it ZooKeeper?" : "");
+    hang_up(z);
+    if (z->opened && z->patience_ms < z->timeout_ms)
+        z->patience_ms *= 2;
+}
+
+/* The first word of an answer is its length. */
+static bool is_foreign(struct zk *z)
+{
+    uint8_t head[4];
+    ssize_t n;
+
+    if (z->first_words || zoo_state(z->zh) != ZOO_ASSOCIATING_STATE)
+        return false;
+    n = recv(z->fd, head, sizeof(head), MSG_PEEK | MSG_DONTWAIT);
+    z->first_words = n > 0;
+    return n == (ssize_t)sizeof(head) &&
+           (head[0] || head[1] || head[2] || head[3] < ANSWER_MIN ||
+            head[3] > ANSWER_MAX);
+}
+
+/* The library would take anything for an answer. */
+void hf__zk_refuse_foreign(struct zk *z)
+{
+    if (!is_foreign(z))
+        return;
+    snprintf(z->cause, sizeof(z->cause), "it answers, but not as ZooKeeper");
+    z->refusal = HF_EPROTO;
+    hang_up(z);
+}

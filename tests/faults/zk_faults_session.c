@@ -1,0 +1,560 @@
+/* How a session begins, is kept and ends: who is asked, who answers, what is
+ * said of it, and how soon. */
+#include "zk_faults.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netdb.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#define NO_DIGEST "-Dzookeeper.DigestAuthenticationProvider.enabled=false"
+
+static int64_t cpu_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- a client that we hear ----------------------------------------------- */
+
+struct words {
+    uint32_t lines; /* atomic */
+};
+
+static void hear(void *ctx, const char *text)
+{
+    struct words *heard = ctx;
+
+    if (getenv("FAULTS_LOG"))
+        fprintf(stderr, "%lld: %s\n", (long long)(wait_now() / 1000), text);
+    __atomic_add_fetch(&heard->lines, 1, __ATOMIC_RELAXED);
+}
+
+static uint32_t lines_of(const struct words *heard)
+{
+    return __atomic_load_n(&heard->lines, __ATOMIC_RELAXED);
+}
+
+static hf_lock *open_heard(struct world *w, const char *url, int64_t op_ms,
+                           struct words *heard)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_hooks hooks = {.ctx = heard, .log = hear};
+    size_t i = w->len;
+
+    opt.hooks = &hooks;
+    opt.op_timeout_ms = op_ms;
+    if (hf_open(url, &opt, &w->clients[i], &w->err))
+        fail_msg("hf_open: %s", w->err.text);
+    w->len++;
+    assert_int_equal(
+        hf_lock_new(w->clients[i], "n", 1, NULL, &w->locks[i], &w->err), 0);
+    return w->locks[i];
+}
+
+/* ---- what is said of a server that is gone ------------------------------- */
+
+static void names_server(struct world *w, const char *why)
+{
+    char where[32];
+
+    snprintf(where, sizeof(where), "127.0.0.1:%d: %s", w->port, why);
+    if (!strstr(w->err.text, where))
+        fail_msg("\"%s\" does not name %s", w->err.text, where);
+}
+
+static void test_dead_server_is_named(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->near_url, 30000, 500, HF_FAIR_DEFAULT);
+    hf_info *info = NULL;
+
+    world_takes(w, a, 5000);
+    zk_server_kill(w->zk);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
+    names_server(w, "Connection refused");
+    assert_int_equal(hf_inspect(w->clients[0], "n", 1, &info, &w->err),
+                     HF_EUNKNOWN);
+    names_server(w, "Connection refused");
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EBACKEND);
+    names_server(w, "Connection refused");
+    assert_int_equal(zk_server_again(w->zk), 0);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+static void test_outage_is_two_lines(void **state)
+{
+    struct world *w = *state;
+    struct words heard = {0};
+    hf_lock *a = open_heard(w, w->near_url, 300, &heard);
+
+    world_free_for_all(w, a);
+    assert_int_equal(lines_of(&heard), 0);
+    zk_server_kill(w->zk);
+    for (int i = 0; i < 5; i++) /* attempts to connect, each of them */
+        assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EBACKEND);
+    assert_int_equal(lines_of(&heard), 1);
+    assert_int_equal(zk_server_again(w->zk), 0);
+    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, NULL) == 0));
+    assert_int_equal(lines_of(&heard), 2);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_is_clean(w);
+}
+
+/* ---- who is no ZooKeeper --------------------------------------------------
+ */
+
+struct stranger {
+    pthread_t thread;
+    int fd, port;
+    const char *says; /* NULL: nothing, ever */
+};
+
+static void *speak(void *arg)
+{
+    struct stranger *s = arg;
+    char heard[64];
+    int fd;
+
+    while ((fd = accept(s->fd, NULL, NULL)) >= 0) {
+        if (read(fd, heard, sizeof(heard)) > 0 && s->says)
+            send(fd, s->says, strlen(s->says), MSG_NOSIGNAL);
+        while (read(fd, heard, sizeof(heard)) > 0)
+            ;
+        close(fd);
+    }
+    return NULL;
+}
+
+static void stranger_begin(struct stranger *s, const char *says)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(in);
+
+    s->says = says;
+    s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(s->fd, (struct sockaddr *)&in, len), 0);
+    assert_int_equal(listen(s->fd, 8), 0);
+    assert_int_equal(getsockname(s->fd, (struct sockaddr *)&in, &len), 0);
+    s->port = ntohs(in.sin_port);
+    assert_int_equal(pthread_create(&s->thread, NULL, speak, s), 0);
+}
+
+static void stranger_end(struct stranger *s)
+{
+    shutdown(s->fd, SHUT_RDWR);
+    pthread_join(s->thread, NULL);
+    close(s->fd);
+}
+
+static void open_stranger(struct world *w, const char *says, int code)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    struct stranger s;
+    hf_client *c = NULL;
+    char url[64], where[32];
+    int64_t began = wait_now();
+
+    stranger_begin(&s, says);
+    opt.connect_timeout_ms = 1000;
+    snprintf(url, sizeof(url), "zk://127.0.0.1:%d", s.port);
+    snprintf(where, sizeof(where), "127.0.0.1:%d: ", s.port);
+    assert_int_equal(hf_open(url, &opt, &c, &w->err), code);
+    assert_true(wait_ms_since(began) < 2000);
+    stranger_end(&s);
+    if (!strstr(w->err.text, where) || !strstr(w->err.text, "ZooKeeper"))
+        fail_msg("%s", w->err.text);
+}
+
+static void test_open_where_somebody_else_answers(void **state)
+{
+    open_stranger(*state,
+                  "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
+                  HF_EPROTO);
+    open_stranger(*state, "-ERR unknown command\r\n", HF_EPROTO);
+}
+
+static void test_open_where_nobody_speaks(void **state)
+{
+    open_stranger(*state, NULL, HF_EBACKEND);
+}
+
+/* Of several, one that answers is enough; whatever the others are. */
+static void test_open_beside_strangers(void **state)
+{
+    struct world *w = *state;
+    struct stranger s[2];
+    char url[128];
+
+    stranger_begin(&s[0], "220 mail ESMTP, who is there?\r\n");
+    stranger_begin(&s[1], NULL);
+    snprintf(url, sizeof(url), "zk://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
+             s[0].port, s[1].port, w->port);
+    for (int i = 0; i < 3; i++) /* in any order */
+        world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
+    world_free_for_all(w, w->locks[0]);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(hf_close(w->clients[i]), 0);
+        w->clients[i] = NULL;
+    }
+    stranger_end(&s[0]);
+    stranger_end(&s[1]);
+    world_is_clean(w);
+}
+
+/* ---- users that are refused -----------------------------------------------
+ */
+
+static void test_refused_user_is_told_by_open(void **state)
+{
+    struct world *w = *state;
+    struct zk_server s = {.flags = {NO_DIGEST}};
+    hf_client *c = NULL;
+    char url[64];
+
+    assert_int_equal(zk_server_start(&s), 0);
+    snprintf(url, sizeof(url), "zk://ann:Geheimnis@127.0.0.1:%d", s.port);
+    assert_int_equal(hf_open(url, NULL, &c, &w->err), HF_EAUTH);
+    assert_null(c);
+    assert_non_null(strstr(w->err.text, "127.0.0.1"));
+    assert_non_null(strstr(w->err.text, "refuses the user"));
+    assert_null(strstr(w->err.text, "Geheimnis"));
+    zk_server_end(&s);
+}
+
+/* The server has changed its mind: asked again now and then, not all the
+ * time. */
+static void test_user_refused_later(void **state)
+{
+    struct world *w = *state;
+    struct zk_server s = {.flags = {NULL}};
+    struct words heard = {0};
+    int64_t cpu;
+    char url[64];
+    hf_lock *a;
+
+    assert_int_equal(zk_server_start(&s), 0);
+    snprintf(url, sizeof(url), "zk://ann:Geheimnis@127.0.0.1:%d", s.port);
+    a = open_heard(w, url, 1000, &heard);
+    world_free_for_all(w, a);
+    zk_server_kill(&s);
+    s.flags[0] = NO_DIGEST;
+    assert_int_equal(zk_server_again(&s), 0);
+    cpu = cpu_ms();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EBACKEND);
+    assert_non_null(strstr(w->err.text, "refuses the user"));
+    assert_true(lines_of(&heard) <= 2); /* lost; its session */
+    assert_true(cpu_ms() - cpu < 500);
+    zk_server_kill(&s);
+    s.flags[0] = NULL;
+    assert_int_equal(zk_server_again(&s), 0);
+    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, NULL) == 0));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(hf_close(w->clients[0]), 0);
+    w->clients[0] = NULL;
+    zk_server_end(&s);
+}
+
+/* ---- names ----------------------------------------------------------------
+ */
+
+#define NAME "moves.test"
+
+/* It is there, says a resolver of our own: 127.0.0.host. */
+static struct {
+    int host, port; /* atomic */
+    bool hangs;     /* atomic; but not for ever */
+    uint32_t asked; /* atomic */
+} resolver;
+
+typedef int lookup_fn(const char *, const char *, const struct addrinfo *,
+                      struct addrinfo **);
+
+__attribute__((visibility("default"))) int
+getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+            struct addrinfo **list)
+{
+    lookup_fn *real = (lookup_fn *)dlsym(RTLD_NEXT, "getaddrinfo");
+    char host[16], port[8];
+
+    if (!node || strcmp(node, NAME) != 0)
+        return real(node, service, hints, list);
+    __atomic_add_fetch(&resolver.asked, 1, __ATOMIC_RELAXED);
+    if (!WAIT_FOR_MS(!__atomic_load_n(&resolver.hangs, __ATOMIC_RELAXED), 6000))
+        return EAI_AGAIN;
+    snprintf(host, sizeof(host), "127.0.0.%d",
+             __atomic_load_n(&resolver.host, __ATOMIC_RELAXED));
+    snprintf(port, sizeof(port), "%d",
+             __atomic_load_n(&resolver.port, __ATOMIC_RELAXED));
+    return real(host, port, hints, list);
+}
+
+static uint32_t asked(void)
+{
+    return __atomic_load_n(&resolver.asked, __ATOMIC_RELAXED);
+}
+
+static void resolve_to(int host, const struct proxy *proxy)
+{
+    __atomic_store_n(&resolver.host, host, __ATOMIC_RELAXED);
+    __atomic_store_n(&resolver.port, proxy_port(proxy), __ATOMIC_RELAXED);
+}
+
+static void resolver_hangs(bool hangs)
+{
+    __atomic_store_n(&resolver.hangs, hangs, __ATOMIC_RELAXED);
+}
+
+static void proxy_gone(struct proxy *proxy)
+{
+    proxy_set(proxy, PROXY_REFUSE, 0);
+    proxy_cut(proxy);
+}
+
+/* The name is looked up again while the session still lives. */
+static void test_server_that_moves_is_found(void **state)
+{
+    struct world *w = *state;
+    struct proxy *elsewhere = proxy_start_at(2, w->port);
+    hf_lock *a;
+
+    assert_non_null(elsewhere);
+    resolve_to(1, w->proxy);
+    a = world_lock(w, "zk://" NAME, 4000, 2000, HF_FAIR_DEFAULT);
+    world_takes(w, a, 5000);
+    resolve_to(2, elsewhere);
+    proxy_gone(w->proxy);
+    assert_false(WAIT_FOR_MS(hf_lock_check(a) != 0, 6000));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    proxy_end(elsewhere);
+    world_is_clean(w);
+}
+
+/* And when it has ended before. */
+static void test_server_that_moved_long_ago_is_found(void **state)
+{
+    struct world *w = *state;
+    struct proxy *elsewhere = proxy_start_at(2, w->port);
+    hf_lock *a;
+
+    assert_non_null(elsewhere);
+    resolve_to(1, w->proxy);
+    a = world_lock(w, "zk://" NAME, 1000, 500, HF_FAIR_DEFAULT);
+    world_takes(w, a, 5000);
+    proxy_gone(w->proxy);
+    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
+    world_is_clean(w);
+    resolve_to(2, elsewhere);
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, NULL) == 0));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    proxy_end(elsewhere);
+    world_is_clean(w);
+}
+
+/* Nobody who has a deadline waits for a resolver. */
+static void test_lookup_that_hangs_keeps_nobody(void **state)
+{
+    struct world *w = *state;
+    uint32_t before;
+    int64_t began;
+    hf_lock *a;
+
+    resolve_to(1, w->proxy);
+    a = world_lock(w, "zk://" NAME, 6000, 500, HF_FAIR_DEFAULT);
+    world_free_for_all(w, a);
+    resolver_hangs(true);
+    before = asked();
+    proxy_gone(w->proxy);
+    while (asked() == before) {
+        began = wait_now();
+        assert_int_not_equal(hf_lock_timed(a, 100, &w->err), 0);
+        assert_true(wait_ms_since(began) < 1100);
+    }
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    began = wait_now();
+    world_takes(w, a, 2000);
+    assert_true(wait_ms_since(began) < 2000);
+    resolver_hangs(false);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+/* ---- soon again -----------------------------------------------------------
+ */
+
+static void back_soon(struct world *w, enum hf_fairness fair)
+{
+    hf_lock *a = world_lock(w, w->near_url, 30000, 20000, fair);
+    hf_lock *b = world_lock(w, w->near_url, 30000, 20000, fair);
+    struct taker *t;
+
+    world_takes(w, a, 5000);
+    t = taker_start(w, b, 30000);
+    assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") > 0));
+    zk_server_kill(w->zk);
+    assert_int_equal(zk_server_again(w->zk), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    /* It serves since then. One that starts may take a connection and forget
+     * it: that costs our patience with it, which is a second. */
+    taker_gets_it(t, 2000);
+    world_is_clean(w);
+}
+
+static void test_back_soon_after_a_restart(void **state)
+{
+    for (int i = 0; i < 3; i++) {
+        back_soon(*state, i % 2 ? HF_UNFAIR : HF_FAIR);
+        for (size_t k = 0; k < 2; k++) {
+            struct world *w = *state;
+
+            assert_int_equal(hf_lock_free(w->locks[k]), 0);
+            assert_int_equal(hf_close(w->clients[k]), 0);
+            w->clients[k] = NULL;
+            w->locks[k] = NULL;
+            w->len = 0;
+        }
+    }
+}
+
+/* A session of minutes: the library would pause for a sixtieth of it. */
+static void test_long_session_is_back_soon(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 300000, 20000);
+    struct taker *t;
+
+    world_free_for_all(w, a);
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_cut(w->proxy);
+    t = taker_start(w, a, 20000);
+    assert_false(WAIT_FOR_MS(taker_back(t), 1500));
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    taker_gets_it(t, 1500);
+    world_is_clean(w);
+}
+
+/* The connection is taken, and nothing ever comes of it. */
+static void test_forgotten_connection_is_given_up(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 60000, 20000);
+    struct taker *t;
+
+    world_free_for_all(w, a);
+    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
+    proxy_cut(w->proxy);
+    t = taker_start(w, a, 20000);
+    assert_false(WAIT_FOR_MS(taker_back(t), 500));
+    proxy_set(w->proxy, PROXY_PASS, 0); /* what was lost stays lost */
+    taker_gets_it(t, 2500);
+    world_is_clean(w);
+}
+
+/* ---- the end ---------------------------------------------------------------
+ */
+
+static void test_close_beside_a_stopped_server(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->near_url, 2000, 500, HF_FAIR_DEFAULT);
+    int64_t began;
+
+    world_takes(w, a, 5000);
+    assert_int_equal(zk_server_stop(w->zk), 0);
+    began = wait_now();
+    assert_int_equal(hf_close(w->clients[0]), HF_EUNKNOWN);
+    w->clients[0] = NULL;
+    assert_true(wait_ms_since(began) < 500 + 1000);
+    assert_int_equal(zk_server_continue(w->zk), 0);
+    world_is_clean(w);
+}
+
+/* ---- descriptors ------------------------------------------------------------
+ */
+
+/* Those of connections to the server. */
+static int find_sockets(int port, int fd[], int max)
+{
+    int n = 0;
+
+    for (int i = 0; i < 1024; i++) {
+        struct sockaddr_in in = {0};
+        socklen_t len = sizeof(in);
+
+        if (getpeername(i, (struct sockaddr *)&in, &len) ||
+            in.sin_family != AF_INET || ntohs(in.sin_port) != port)
+            continue;
+        if (n < max)
+            fd[n] = i;
+        n++;
+    }
+    return n;
+}
+
+/* There is a descriptor for the library's socket, and none for ours: nobody
+ * tells us of answers, and they are looked for. */
+static void test_no_descriptor_to_watch(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
+    struct rlimit old, less;
+    int fd[2], hog[1024], hogs = 0;
+    int64_t cpu;
+
+    world_free_for_all(w, a);
+    world_is_clean(w);
+    zk_server_leave(w->zk);
+    assert_int_equal(find_sockets(w->port, fd, 2), 2);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    less = old;
+    less.rlim_cur = (rlim_t)fd[1];
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
+    while (hogs < 1024 && (hog[hogs] = dup(fd[0])) >= 0)
+        hogs++;
+    for (int i = 0; i < hogs; i++) /* not of the connection: it would live on */
+        dup2(2, hog[i]);
+    shutdown(fd[0], SHUT_RDWR);
+    cpu = cpu_ms();
+    for (int i = 0; i < 20; i++)
+        world_free_for_all(w, a);
+    assert_int_equal(find_sockets(w->port, fd, 2), 1);
+    assert_true(cpu_ms() - cpu < 1000);
+    while (hogs)
+        close(hog[--hogs]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    world_free_for_all(w, a);
+    assert_true(WAIT_FOR(find_sockets(w->port, fd, 2) >= 2));
+    world_is_clean(w);
+}
+
+int run_session_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
+    const struct CMUnitTest tests[] = {
+        T(test_dead_server_is_named),
+        T(test_outage_is_two_lines),
+        T(test_open_where_somebody_else_answers),
+        T(test_open_where_nobody_speaks),
+        T(test_open_beside_strangers),
+        T(test_refused_user_is_told_by_open),
+        T(test_user_refused_later),
+        T(test_server_that_moves_is_found),
+        T(test_server_that_moved_long_ago_is_found),
+        T(test_lookup_that_hangs_keeps_nobody),
+        T(test_back_soon_after_a_restart),
+        T(test_long_session_is_back_soon),
+        T(test_forgotten_connection_is_given_up),
+        T(test_close_beside_a_stopped_server),
+        T(test_no_descriptor_to_watch),
+    };
+
+    return cmocka_run_group_tests_name("zookeeper: the session", tests,
+                                       group_one, group_one_end);
+}

@@ -56,6 +56,35 @@ static void test_restart_fair_waiter_goes_on(void **state)
     waiter_survives_restart(*state, HF_FAIR);
 }
 
+static void names_server(struct world *w)
+{
+    char where[64];
+
+    snprintf(where, sizeof(where), "127.0.0.1:%d: Connection refused", w->port);
+    if (!strstr(w->err.text, where))
+        fail_msg("\"%s\" does not name %s", w->err.text, where);
+}
+
+static void test_dead_server_is_named(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->redis->url, 30000, 300, HF_FAIR_DEFAULT);
+    hf_info *info = NULL;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    redis_server_kill(w->redis);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
+    names_server(w);
+    assert_int_equal(hf_inspect(w->clients[0], "n", 1, &info, &w->err),
+                     HF_EUNKNOWN);
+    names_server(w);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EBACKEND);
+    names_server(w);
+    assert_int_equal(redis_server_again(w->redis), 0);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
 static void test_restart_with_persistence_hold_survives(void **state)
 {
     struct world *w = *state;
@@ -451,6 +480,7 @@ int run_server_faults(void)
         T(test_restart_holder_learns_its_loss),
         T(test_restart_waiter_goes_on),
         T(test_restart_fair_waiter_goes_on),
+        T(test_dead_server_is_named),
         T(test_restart_with_persistence_hold_survives),
         T(test_stopped_acquire_times_out_and_leaves_nothing),
         T(test_stopped_for_long_leaves_nothing),

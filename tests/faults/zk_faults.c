@@ -108,9 +108,10 @@ void world_first_entry(struct world *w, char *path, size_t size)
 int main(int argc, char **argv)
 {
     static const struct world_group groups[] = {
-        {"server", run_server_faults},   {"net", run_net_faults},
-        {"session", run_session_faults}, {"wait", run_wait_faults},
-        {"kinds", run_kinds_faults},     {"ensemble", run_ensemble_faults},
+        {"server", run_server_faults},     {"net", run_net_faults},
+        {"session", run_session_faults},   {"wait", run_wait_faults},
+        {"kinds", run_kinds_faults},       {"hand", run_hand_faults},
+        {"ensemble", run_ensemble_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

@@ -29,6 +29,7 @@ int run_net_faults(void);
 int run_session_faults(void);
 int run_wait_faults(void);
 int run_kinds_faults(void);
+int run_hand_faults(void);
 int run_ensemble_faults(void);
 
 #endif

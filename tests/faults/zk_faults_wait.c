@@ -207,63 +207,6 @@ static void test_unfair_hand_overs_are_heard(void **state)
     to_and_fro(*state, HF_UNFAIR);
 }
 
-/* ---- granted unseen ------------------------------------------------------ */
-
-/* The last of the queue, deleted by somebody. */
-static void delete_last_entry(struct world *w)
-{
-    struct zk_hand *h = zk_server_hand(w->zk);
-    struct String_vector names = {0};
-    const char *last = NULL;
-    char path[256];
-
-    assert_int_equal(zk_hand_children(h, NODE, &names), 0);
-    for (int i = 0; i < names.count; i++)
-        if (!last ||
-            strcmp(strrchr(names.data[i], '-'), strrchr(last, '-')) > 0)
-            last = names.data[i];
-    assert_non_null(last);
-    snprintf(path, sizeof(path), NODE "/%s", last);
-    deallocate_String_vector(&names);
-    assert_int_equal(zk_hand_delete(h, path), 0);
-}
-
-/* One that hears of no events, and does not ask for them. */
-static hf_lock *deaf_lock(struct world *w)
-{
-    size_t i = w->len;
-
-    assert_int_equal(hf_open(w->zk->url, NULL, &w->clients[i], &w->err), 0);
-    w->locks[i] = new_lock(w->clients[i], HF_FAIR);
-    w->len++;
-    return w->locks[i];
-}
-
-/* The second of two is granted when the first has gone, by that alone. If it
- * had lost its place meanwhile it hears of it, long before its renewal. */
-static void test_second_without_an_entry_is_told(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = deaf_lock(w), *b = deaf_lock(w), *c = deaf_lock(w);
-    struct taker *t;
-
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    t = taker_start(w, b, 20000);
-    world_has_entries(w, 2);
-    assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") >= 1));
-    delete_last_entry(w);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_true(WAIT_FOR(taker_back(t)));
-    assert_int_equal(t->rc, 0);
-    assert_int_equal(hf_lock_timed(c, 5000, &w->err), 0);
-    assert_true(WAIT_FOR_MS(hf_lock_check(b) == HF_ELOST, 3000));
-    assert_int_equal(hf_lock_check(c), 0);
-    taker_end(t);
-    assert_int_equal(t->release_rc, HF_ELOST);
-    assert_int_equal(hf_lock_release(c, &w->err), 0);
-    world_is_clean(w);
-}
-
 int run_wait_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
@@ -273,7 +216,6 @@ int run_wait_faults(void)
         T(test_threads_of_a_process_are_one_waiter),
         T(test_fair_hand_overs_are_heard),
         T(test_unfair_hand_overs_are_heard),
-        T(test_second_without_an_entry_is_told),
     };
 
     return cmocka_run_group_tests_name("zookeeper: waiters", tests, group_one,

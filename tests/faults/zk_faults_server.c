@@ -320,6 +320,57 @@ static void test_parent_swept_all_the_time(void **state)
     world_is_clean(w);
 }
 
+struct refused {
+    hf_lock *lock;
+    uint32_t over; /* atomic */
+    long others;   /* results that are not HF_EAUTH */
+};
+
+static void *be_refused(void *arg)
+{
+    struct refused *r = arg;
+
+    while (!__atomic_load_n(&r->over, __ATOMIC_ACQUIRE))
+        r->others += hf_lock_try(r->lock, NULL) != HF_EAUTH;
+    return NULL;
+}
+
+/* Another name's parent may not be made: that is nothing to us. */
+static void test_parent_swept_while_another_is_refused(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *anns;
+    struct sweeper s = {.server = w->zk};
+    struct refused r = {0};
+    pthread_t sweeper, other;
+    hf_client *ann = NULL;
+    char url[64];
+
+    snprintf(url, sizeof(url), "zk://ann:secret@127.0.0.1:%d", w->port);
+    assert_int_equal(hf_open(url, NULL, &ann, &w->err), 0);
+    assert_int_equal(hf_lock_new(ann, "t", 1, NULL, &anns, &w->err), 0);
+    assert_int_equal(hf_lock_acquire(anns, NULL, &w->err), 0);
+    assert_int_equal(
+        hf_lock_new(w->clients[0], "t/m", 3, NULL, &r.lock, &w->err), 0);
+    assert_int_equal(pthread_create(&sweeper, NULL, sweep, &s), 0);
+    assert_int_equal(pthread_create(&other, NULL, be_refused, &r), 0);
+    for (int i = 0; i < 200; i++) {
+        if (hf_lock_timed(a, 5000, &w->err))
+            fail_msg("the %dth: %s", i, w->err.text);
+        assert_int_equal(hf_lock_release(a, &w->err), 0);
+    }
+    __atomic_store_n(&s.over, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&r.over, 1, __ATOMIC_RELEASE);
+    pthread_join(sweeper, NULL);
+    pthread_join(other, NULL);
+    assert_int_equal(r.others, 0);
+    assert_int_equal(hf_lock_free(r.lock), 0);
+    assert_int_equal(hf_lock_release(anns, &w->err), 0);
+    assert_int_equal(hf_lock_free(anns), 0);
+    assert_int_equal(hf_close(ann), 0);
+    world_is_clean(w);
+}
+
 /* An entry that nobody knows: we do not guess. */
 static void test_stranger_is_named(void **state)
 {
@@ -404,6 +455,7 @@ int run_server_faults(void)
         T(test_deleted_place_is_learned),
         T(test_parent_swept_between),
         T(test_parent_swept_all_the_time),
+        T(test_parent_swept_while_another_is_refused),
         T(test_stranger_is_named),
         T(test_deeper_names_are_other_locks),
         T(test_one_number_is_ordered_by_creation),

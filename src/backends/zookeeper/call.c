@@ -226,13 +226,41 @@ int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
                  zoo_amulti(z->zh, (int)len, op, call->results, on_void, call));
 }
 
+static uintptr_t hash_of(const char *path, const char *end)
+{
+    uint64_t hash = 14695981039346656037U;
+
+    for (; path < end; path++)
+        hash = (hash ^ (uint8_t)*path) * 1099511628211U;
+    return (uintptr_t)hash;
+}
+
+static const char *next_slash(const char *slash)
+{
+    return slash + 1 + strcspn(slash + 1, "/");
+}
+
+/* The owner is no pointer, but tells which one: there is nothing to free. */
 static void on_parent(struct zk *z, void *owner, int rc,
                       const struct zk_reply *reply)
 {
-    (void)owner;
     (void)reply;
-    if (rc != ZOK && rc != ZNODEEXISTS && rc != ZNONODE)
-        z->parents_refused = rc;
+    if (rc == ZOK || rc == ZNODEEXISTS || rc == ZNONODE)
+        return;
+    z->refused_parent = (uintptr_t)owner;
+    z->parent_refusal = rc;
+}
+
+int hf__zk_parents_refused(const struct zk *z, const char *path)
+{
+    const char *slash = path;
+
+    while (z->parent_refusal && *slash) {
+        slash = next_slash(slash);
+        if (hash_of(path, slash) == z->refused_parent)
+            return z->parent_refusal;
+    }
+    return ZOK;
 }
 
 int hf__zk_make_parents(struct zk *z, const char *path)
@@ -241,13 +269,14 @@ int hf__zk_make_parents(struct zk *z, const char *path)
     const char *slash = path, *below = path + strlen(z->root);
     int rc = 0;
 
-    z->parents_refused = ZOK;
+    if (hf__zk_parents_refused(z, path))
+        z->parent_refusal = ZOK;
     while (!rc && *slash) {
-        slash += 1 + strcspn(slash + 1, "/");
+        slash = next_slash(slash);
         memcpy(part, path, (size_t)(slash - path));
         part[slash - path] = '\0';
         rc = hf__zk_create(z, part, "", 0, slash > below ? ZOO_CONTAINER : 0,
-                           on_parent, NULL);
+                           on_parent, (void *)hash_of(path, slash));
     }
     return rc;
 }

@@ -274,6 +274,7 @@ static void undo(struct count *c)
 static void was_set(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
+    int above = hf__zk_parents_refused(base->z, base->path);
 
     if (failed(c))
         return;
@@ -281,11 +282,8 @@ static void was_set(struct zk_query *base)
         undo(c);
     else if (c->failed < 0 || is_marked(c))
         finish(c, HF__DONE, base->q->count);
-    else if (c->refusal == ZNONODE && base->z->parents_refused)
-        finish(c,
-               hf__zk_denied(base->z, base->z->parents_refused, "CREATE above",
-                             base->path),
-               0);
+    else if (c->refusal == ZNONODE && above)
+        finish(c, hf__zk_denied(base->z, above, "CREATE above", base->path), 0);
     else
         look(c, set);
 }

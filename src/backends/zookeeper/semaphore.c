@@ -456,7 +456,7 @@ static int lease_refusal(const struct zk_line *line)
     for (struct zk_node *node = p->leases; node; node = node->sibling)
         if (node->state == ZK_NODE_GONE && node->refusal != ZOK &&
             node->refusal != ZNODEEXISTS &&
-            (node->refusal != ZNONODE || line->z->parents_refused))
+            (node->refusal != ZNONODE || hf__zk_parents_refused(line->z, dir)))
             return hf__zk_not_made(node, dir);
     return 0;
 }

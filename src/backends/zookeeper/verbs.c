@@ -175,9 +175,10 @@ int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
 int hf__zk_not_made(struct zk_node *node, const char *dir)
 {
     struct zk *z = node->z;
+    int above = hf__zk_parents_refused(z, dir);
 
-    if (node->refusal == ZNONODE && z->parents_refused)
-        return hf__zk_denied(z, z->parents_refused, "CREATE above", dir);
+    if (node->refusal == ZNONODE && above)
+        return hf__zk_denied(z, above, "CREATE above", dir);
     return hf__zk_denied(z, node->refusal, "CREATE below", dir);
 }
 
@@ -228,7 +229,7 @@ void hf__zk_enter_again(struct zk_line *line, bool parents, zk_done_fn *listed)
 bool hf__zk_parents_again(struct zk_node *node)
 {
     if (node->parents == PARENTS_MAX ||
-        (node->parents && node->z->parents_refused))
+        (node->parents && hf__zk_parents_refused(node->z, node->path)))
         return false;
     node->parents++;
     return true;

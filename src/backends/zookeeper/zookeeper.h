@@ -89,9 +89,10 @@ int hf__zk_sync(struct zk *z, zk_done_fn *done, void *owner);
 int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
                  void *owner);
 /* Every missing node of the path, as containers; those of the root stay. Sent
- * before what follows. If one is refused, what follows will say NONODE, and
- * zk.parents_refused why. */
+ * before what follows. If one is refused, what follows will say NONODE. */
 int hf__zk_make_parents(struct zk *z, const char *path);
+/* Why one of them was refused, the last time; ZOK: none was. */
+int hf__zk_parents_refused(const struct zk *z, const char *path);
 
 /* Not answered: it may have been done, or not. */
 bool hf__zk_lost(int rc);
@@ -281,10 +282,11 @@ struct zk {
     uint32_t patience_ms; /* with an attempt to connect */
     uint32_t timeout_ms;  /* of the session, as negotiated */
     int64_t session_id;
-    int parents_refused; /* why the last parent could not be made; ZOK */
-    hf__time timer;      /* the library's */
-    hf__time lookup_at;  /* not up: names are looked up again */
-    hf__time sweep_at;   /* what nobody wants is seen to again; 0: no need */
+    int parent_refusal;       /* why the last one was not made; or ZOK */
+    uintptr_t refused_parent; /* which one: a hash of its path */
+    hf__time timer;           /* the library's */
+    hf__time lookup_at;       /* not up: names are looked up again */
+    hf__time sweep_at; /* what nobody wants is seen to again; 0: no need */
     hf__time connect_at;
     hf__time sent;       /* the last call of all */
     hf__time touched[8]; /* send times of calls that were answered */

@@ -142,6 +142,32 @@ def every_example_is_shown():
             assert os.path.exists(os.path.join(root, name)), (page, name)
 
 
+def sources():
+    """The names of all files of the code, and what stands in them."""
+    names, texts = set(), [read('dev')]
+    for top in ('include', 'src', 'cli', 'lab', 'bench', 'examples', 'tests'):
+        for path, _, files in os.walk(os.path.join(root, top)):
+            names |= set(files)
+            texts += [read(path, name) for name in files
+                      if re.search(r'\.(c|h|in|map|build)$', name)]
+    return names, set(re.findall(r'\w+', ''.join(texts)))
+
+
+def what_documents_name_is_in_the_code():
+    names, words = sources()
+    for pattern in ('docs/*.md', 'src/backends/*/README.md'):
+        for path in glob.glob(os.path.join(root, pattern)):
+            text = re.sub(r'^```.*?^```$', '', read(path),
+                          flags=re.MULTILINE | re.DOTALL)
+            for quoted in re.findall(r'`([^`\n]+)`', text):
+                file = re.fullmatch(r'[\w/.-]*?([\w-]+\.(?:c|h|py|sh))', quoted)
+                if file:
+                    assert file[1] in names, (path, quoted)
+                    continue
+                for word in re.findall(r'\b(?:hf|HF)_\w*[a-zA-Z]\b', quoted):
+                    assert word in words, (path, quoted)
+
+
 sys.exit(cases.run([
     every_option_of_a_url_is_documented,
     every_option_of_the_command_is_documented,
@@ -151,4 +177,5 @@ sys.exit(cases.run([
     references_lead_somewhere,
     every_page_can_be_found_from_another,
     every_example_is_shown,
+    what_documents_name_is_in_the_code,
 ]))

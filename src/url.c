@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What would be right instead of a bad %xx. */
+#define ESCAPES "; two hex digits (not 00) would be right, and %%25 for a %%"
+
 static int hex(int ch)
 {
     if (ch >= '0' && ch <= '9')
@@ -94,7 +97,8 @@ static int parse_host(struct hf__host *host, char *text, hf_error *err)
                         "the URL has an empty host; host[:port][,host...] "
                         "would be right");
     if (decode(text))
-        return hf__fail(err, HF_EINVAL, "the URL has a host with a bad %%xx");
+        return hf__fail(err, HF_EINVAL,
+                        "the URL has a host with a bad %%xx" ESCAPES);
     host->name = text;
     return 0;
 }
@@ -112,8 +116,9 @@ static int parse_authority(struct hf__url *url, char *text, hf_error *err)
         if (!url->password)
             url->password = at;
         if (decode(url->user) || decode(url->password))
-            return hf__fail(err, HF_EINVAL,
-                            "the URL's user or password has a bad %%xx");
+            return hf__fail(
+                err, HF_EINVAL,
+                "the URL's user or password has a bad %%xx" ESCAPES);
     }
     next = *text ? text : NULL;
     while (!rc && (text = next)) {
@@ -144,7 +149,7 @@ static int parse_options(struct hf__url *url, char *text, hf_error *err)
         if (!o->value || decode(o->key) || decode(o->value) || !*o->key)
             return hf__fail(err, HF_EINVAL,
                             "the URL has an option that is not key=value, or "
-                            "has a bad %%xx");
+                            "has a bad %%xx" ESCAPES);
         for (size_t i = 0; i < url->options_len; i++)
             if (!strcmp(url->options[i].key, o->key))
                 return hf__fail(err, HF_EINVAL,
@@ -200,7 +205,8 @@ int hf__url_parse(hf_client *c, const char *text, struct hf__url *url,
     else if (!authority)
         url->path = rest;
     if (decode(url->path))
-        return hf__fail(err, HF_EINVAL, "the URL's path has a bad %%xx");
+        return hf__fail(err, HF_EINVAL,
+                        "the URL's path has a bad %%xx" ESCAPES);
     rc = authority ? parse_authority(url, authority, err) : 0;
     return rc ? rc : parse_options(url, options, err);
 }

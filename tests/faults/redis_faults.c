@@ -1,6 +1,8 @@
 /* redis_faults [GROUP [PATTERN]] */
 #include "redis_faults.h"
 
+#include "any_faults.h"
+
 static int start(struct world *w, const char *password)
 {
     w->redis = calloc(1, sizeof(*w->redis));
@@ -76,13 +78,45 @@ void world_has_waiter(struct world *w, const char *key)
     assert_true(WAIT_FOR(redis_server_do(w->redis, "EXISTS %s", key) == 1));
 }
 
+static bool is_held(struct world *w)
+{
+    return redis_server_do(w->redis, "EXISTS n") == 1;
+}
+
+static bool is_waited_for(struct world *w)
+{
+    return redis_server_do(w->redis, "EXISTS holdfast:waiters:{n}") == 1;
+}
+
+static int stop(struct world *w)
+{
+    return redis_server_stop(w->redis);
+}
+
+static int go_on(struct world *w)
+{
+    return redis_server_continue(w->redis);
+}
+
+const struct any_faults any_faults = {
+    .setup = world_setup,
+    .op_ms = 400,
+    .ttl_ms = 2000,
+    .tick_ms = 500,
+    .rounds = 500,
+    .is_held = is_held,
+    .is_waited_for = is_waited_for,
+    .stop = stop,
+    .go_on = go_on,
+};
+
 int main(int argc, char **argv)
 {
     static const struct world_group groups[] = {
         {"server", run_server_faults},   {"net", run_net_faults},
         {"hostile", run_hostile_faults}, {"auth", run_auth_faults},
         {"wait", run_wait_faults},       {"kinds", run_kinds_faults},
-        {"hand", run_hand_faults},
+        {"hand", run_hand_faults},       {"any", run_any_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

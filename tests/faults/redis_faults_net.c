@@ -1,40 +1,7 @@
 /* The way to the server: answers swallowed, late, cut in the middle. */
 #include "redis_faults.h"
 
-#define OP_MS 400
-
 /* ---- the answer goes nowhere -------------------------------------------- */
-
-static void lost_attempt(struct world *w, enum proxy_mode mode)
-{
-    hf_lock *a = world_far(w, 30000, OP_MS), *b = world_near(w);
-    int64_t began;
-
-    world_free_for_all(w, a);
-    proxy_set(w->proxy, mode, 0);
-    began = wait_fair();
-    assert_int_not_equal(hf_lock_timed(a, 300, &w->err), 0);
-    assert_true(wait_within(began, 1300));
-    world_heal(w);
-    world_free_for_all(w, b);
-    world_is_clean(w);
-    world_free_for_all(w, a);
-}
-
-static void test_attempt_answer_swallowed(void **state)
-{
-    lost_attempt(*state, PROXY_SWALLOW);
-}
-
-static void test_attempt_swallowed(void **state)
-{
-    lost_attempt(*state, PROXY_DEAF);
-}
-
-static void test_attempt_into_a_black_hole(void **state)
-{
-    lost_attempt(*state, PROXY_BLACK_HOLE);
-}
 
 /* The connection gives way in time: the grant that was lost is adopted. */
 static void test_attempt_answer_swallowed_then_adopted(void **state)
@@ -53,116 +20,6 @@ static void test_attempt_answer_swallowed_then_adopted(void **state)
     assert_int_equal(redis_server_do(w->redis, "HLEN n"), 1);
     taker_end(t);
     assert_int_equal(t->release_rc, 0);
-    world_is_clean(w);
-}
-
-static void test_release_answer_swallowed(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 30000, OP_MS), *b = world_near(w);
-    int64_t began;
-
-    world_free_for_all(w, a);
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    proxy_set(w->proxy, PROXY_SWALLOW, 0);
-    began = wait_fair();
-    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
-    assert_true(wait_within(began, OP_MS + 1000));
-    assert_int_equal(hf_lock_check(a), HF_ENOTOWNER);
-    /* It was executed. Somebody else is in; the retry must not free that. */
-    world_takes(w, b, 1000);
-    world_heal(w);
-    assert_int_equal(hf_lock_timed(a, 300, &w->err), HF_ETIMEDOUT);
-    assert_int_equal(hf_lock_check(b), 0);
-    assert_int_equal(redis_server_do(w->redis, "EXISTS n"), 1);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
-    assert_int_equal(hf_lock_release(b, NULL), HF_ENOTOWNER);
-    world_free_for_all(w, a);
-    world_is_clean(w);
-}
-
-static void test_release_swallowed_is_sent_again(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 30000, OP_MS), *b = world_near(w);
-
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    proxy_set(w->proxy, PROXY_DEAF, 0);
-    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
-    assert_int_equal(redis_server_do(w->redis, "EXISTS n"), 1);
-    world_heal(w);
-    world_free_for_all(w, b);
-    world_is_clean(w);
-}
-
-static void test_abandon_answer_swallowed(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_near(w), *b = world_far(w, 30000, OP_MS);
-    struct taker *t;
-
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    t = taker_start(w, b, 500);
-    world_has_waiter(w, "holdfast:waiters:{n}");
-    proxy_set(w->proxy, PROXY_DEAF, 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 1500));
-    assert_int_not_equal(t->rc, 0);
-    taker_end(t);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    world_heal(w);
-    world_free_for_all(w, a);
-    world_is_clean(w);
-    world_free_for_all(w, b);
-}
-
-static void test_renewal_swallowed_is_retried(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 2000, OP_MS);
-    uint64_t before;
-
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    before = proxy_sent(w->proxy);
-    proxy_set(w->proxy, PROXY_SWALLOW, 0);
-    assert_true(WAIT_FOR(proxy_sent(w->proxy) > before));
-    world_heal(w);
-    assert_true(NEVER_MS(hf_lock_check(a) != 0, 3000));
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    world_is_clean(w);
-}
-
-/* The connection stays, and never answers again: nobody but us finds out. */
-static void test_renewal_swallowed_on_a_connection_that_stays(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 3000, 5000);
-    uint64_t before;
-
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    before = proxy_answered(w->proxy);
-    proxy_set(w->proxy, PROXY_SWALLOW, 0);
-    assert_true(WAIT_FOR(proxy_answered(w->proxy) > before));
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_true(NEVER_MS(hf_lock_check(a) != 0, 6000));
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    world_is_clean(w);
-}
-
-static void test_partition_claim_ends_by_itself(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 1000, OP_MS), *b = world_near(w);
-    int64_t began = wait_fair();
-
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
-    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
-    /* Whoever gets it, the first one's claim is over before. */
-    assert_int_equal(hf_lock_check(a), HF_ELOST);
-    assert_true(wait_within(began, 3000));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
-    world_heal(w);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
     world_is_clean(w);
 }
 
@@ -197,17 +54,6 @@ static void test_reset_in_the_middle_of_an_answer(void **state)
 static void test_half_close_in_the_middle_of_an_answer(void **state)
 {
     cut_answers(*state, PROXY_HALF_CLOSE);
-}
-
-static void test_dripping_answers(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 30000, 5000);
-
-    proxy_set(w->proxy, PROXY_DRIP, 500);
-    for (int i = 0; i < 5; i++)
-        world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
 static void test_both_connections_reset_while_waiting(void **state)
@@ -268,59 +114,6 @@ static void test_question_that_is_late(void **state)
     late_question(*state, 0);
 }
 
-/* ---- to and fro ---------------------------------------------------------- */
-
-#define ROUNDS 500
-
-static void *play(void *arg)
-{
-    hf_lock *lock = arg;
-    intptr_t failed = 0;
-
-    for (int i = 0; i < ROUNDS; i++)
-        failed |=
-            hf_lock_acquire(lock, NULL, NULL) || hf_lock_release(lock, NULL);
-    return (void *)failed;
-}
-
-/* A message and an answer come by two connections: whichever is first, none
- * is lost. A lost one would cost a safety look, almost 2 s. */
-static void to_and_fro(struct world *w, enum hf_fairness fair, int64_t ttl_ms)
-{
-    hf_lock *a = world_lock(w, w->redis->url, ttl_ms, 5000, fair);
-    hf_lock *b = world_lock(w, w->redis->url, ttl_ms, 5000, fair);
-    int64_t began = wait_fair();
-    pthread_t thread;
-    void *failed;
-
-    assert_int_equal(pthread_create(&thread, NULL, play, a), 0);
-    assert_null(play(b));
-    pthread_join(thread, &failed);
-    assert_null(failed);
-    assert_true(wait_within(began, 10000));
-    world_is_clean(w);
-}
-
-static void test_fair_hand_overs_are_heard(void **state)
-{
-    to_and_fro(*state, HF_FAIR, 30000);
-}
-
-static void test_unfair_hand_overs_are_heard(void **state)
-{
-    to_and_fro(*state, HF_UNFAIR, 30000);
-}
-
-static void test_fair_calls_are_heard(void **state)
-{
-    to_and_fro(*state, HF_FAIR, 3000);
-}
-
-static void test_unfair_calls_are_heard(void **state)
-{
-    to_and_fro(*state, HF_UNFAIR, 3000);
-}
-
 /* ---- slow, refused --------------------------------------------------------
  */
 
@@ -333,25 +126,6 @@ static void test_lease_shorter_than_the_way(void **state)
     assert_int_not_equal(take_lease(a, 1500, 300, &w->err), 0);
     proxy_set(w->proxy, PROXY_PASS, 0);
     world_free_for_all(w, b);
-    world_is_clean(w);
-}
-
-static void test_refused_for_a_while(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 30000, 3000);
-    struct taker *t;
-    int64_t began = wait_fair();
-
-    proxy_set(w->proxy, PROXY_REFUSE, 0);
-    proxy_cut(w->proxy);
-    t = taker_start(w, a, 10000);
-    assert_true(NEVER_MS(taker_back(t), 300));
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 4000));
-    assert_true(wait_within(began, 5000));
-    assert_int_equal(t->rc, 0);
-    taker_end(t);
     world_is_clean(w);
 }
 
@@ -380,28 +154,13 @@ int run_net_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
-        T(test_attempt_answer_swallowed),
-        T(test_attempt_swallowed),
-        T(test_attempt_into_a_black_hole),
         T(test_attempt_answer_swallowed_then_adopted),
-        T(test_release_answer_swallowed),
-        T(test_release_swallowed_is_sent_again),
-        T(test_abandon_answer_swallowed),
-        T(test_renewal_swallowed_is_retried),
-        T(test_renewal_swallowed_on_a_connection_that_stays),
-        T(test_partition_claim_ends_by_itself),
         T(test_reset_in_the_middle_of_an_answer),
         T(test_half_close_in_the_middle_of_an_answer),
-        T(test_dripping_answers),
         T(test_both_connections_reset_while_waiting),
-        T(test_fair_hand_overs_are_heard),
-        T(test_unfair_hand_overs_are_heard),
-        T(test_fair_calls_are_heard),
-        T(test_unfair_calls_are_heard),
         T(test_question_that_is_too_late),
         T(test_question_that_is_late),
         T(test_lease_shorter_than_the_way),
-        T(test_refused_for_a_while),
         T(test_open_says_at_once_what_is_wrong),
     };
 

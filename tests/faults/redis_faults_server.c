@@ -105,25 +105,6 @@ static void test_restart_with_persistence_hold_survives(void **state)
 
 /* ---- stopped ------------------------------------------------------------ */
 
-static void test_stopped_acquire_times_out_and_leaves_nothing(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_lock(w, w->redis->url, 30000, 700, HF_FAIR_DEFAULT);
-    hf_lock *b = world_near(w);
-    int64_t began;
-
-    assert_int_equal(redis_server_stop(w->redis), 0);
-    began = wait_fair();
-    assert_int_not_equal(hf_lock_timed(a, 500, &w->err), 0);
-    assert_true(wait_within(began, 1500));
-    began = wait_fair();
-    assert_int_not_equal(hf_lock_try(a, &w->err), 0);
-    assert_true(wait_within(began, 1700));
-    assert_int_equal(redis_server_continue(w->redis), 0);
-    world_free_for_all(w, b);
-    world_is_clean(w);
-}
-
 /* Long enough for the connection to be given up. */
 static void test_stopped_for_long_leaves_nothing(void **state)
 {
@@ -137,23 +118,6 @@ static void test_stopped_for_long_leaves_nothing(void **state)
     assert_int_equal(redis_server_continue(w->redis), 0);
     assert_true(WAIT_FOR_MS(hf_lock_timed(a, 1000, &w->err) == 0, 5000));
     assert_int_equal(hf_lock_release(a, NULL), 0);
-    world_is_clean(w);
-}
-
-static void test_stopped_claim_ends_at_its_deadline(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_lock(w, w->redis->url, 1000, 300, HF_FAIR_DEFAULT);
-    int64_t deadline;
-
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    assert_int_equal(redis_server_stop(w->redis), 0);
-    assert_int_equal(hf_lock_deadline(a, &deadline), 0);
-    /* A renewal may have been on its way back; then at the next deadline. */
-    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST,
-                            (deadline - wait_now()) / 1000000 + 1300));
-    assert_int_equal(redis_server_continue(w->redis), 0);
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
     world_is_clean(w);
 }
 
@@ -482,9 +446,7 @@ int run_server_faults(void)
         T(test_restart_fair_waiter_goes_on),
         T(test_dead_server_is_named),
         T(test_restart_with_persistence_hold_survives),
-        T(test_stopped_acquire_times_out_and_leaves_nothing),
         T(test_stopped_for_long_leaves_nothing),
-        T(test_stopped_claim_ends_at_its_deadline),
         T(test_stopped_answer_after_its_lease_is_no_grant),
         T(test_deleted_key_is_learned),
         T(test_flushed_database_is_learned),

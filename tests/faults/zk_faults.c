@@ -1,6 +1,8 @@
 /* zk_faults [GROUP [PATTERN]] */
 #include "zk_faults.h"
 
+#include "any_faults.h"
+
 struct zk_ensemble zk_three;
 
 static struct zk_server one;
@@ -105,13 +107,47 @@ void world_first_entry(struct world *w, char *path, size_t size)
     deallocate_String_vector(&names);
 }
 
+static bool is_held(struct world *w)
+{
+    return zk_server_children(w->zk, NODE) >= 1;
+}
+
+static bool is_waited_for(struct world *w)
+{
+    return zk_server_children(w->zk, NODE) == 2;
+}
+
+static int stop(struct world *w)
+{
+    return zk_server_stop(w->zk);
+}
+
+static int go_on(struct world *w)
+{
+    return zk_server_continue(w->zk);
+}
+
+const struct any_faults any_faults = {
+    .setup = world_setup,
+    .begin = group_one,
+    .end = group_one_end,
+    .op_ms = 1000,
+    .ttl_ms = 3000,
+    .tick_ms = ZK_TICK_MS,
+    .rounds = 200,
+    .is_held = is_held,
+    .is_waited_for = is_waited_for,
+    .stop = stop,
+    .go_on = go_on,
+};
+
 int main(int argc, char **argv)
 {
     static const struct world_group groups[] = {
         {"server", run_server_faults},     {"net", run_net_faults},
         {"session", run_session_faults},   {"wait", run_wait_faults},
         {"kinds", run_kinds_faults},       {"hand", run_hand_faults},
-        {"ensemble", run_ensemble_faults},
+        {"ensemble", run_ensemble_faults}, {"any", run_any_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

@@ -5,37 +5,6 @@
 
 /* ---- the answer goes nowhere -------------------------------------------- */
 
-static void lost_attempt(struct world *w, enum proxy_mode mode)
-{
-    hf_lock *a = world_far(w, 30000, OP_MS), *b = world_near(w);
-    int64_t began;
-
-    world_free_for_all(w, a);
-    proxy_set(w->proxy, mode, 0);
-    began = wait_fair();
-    assert_int_not_equal(hf_lock_timed(a, 300, &w->err), 0);
-    assert_true(wait_within(began, 1300));
-    world_heal(w);
-    world_free_for_all(w, b);
-    world_is_clean(w);
-    world_free_for_all(w, a);
-}
-
-static void test_attempt_answer_swallowed(void **state)
-{
-    lost_attempt(*state, PROXY_SWALLOW);
-}
-
-static void test_attempt_swallowed(void **state)
-{
-    lost_attempt(*state, PROXY_DEAF);
-}
-
-static void test_attempt_into_a_black_hole(void **state)
-{
-    lost_attempt(*state, PROXY_BLACK_HOLE);
-}
-
 /* The connection gives way right after the create: the node that nobody told
  * us of is found and is ours, and there is no second. */
 static void test_created_then_cut_is_adopted(void **state)
@@ -88,131 +57,6 @@ static void test_queued_then_cut_keeps_its_place(void **state)
     world_is_clean(w);
 }
 
-static void test_release_answer_swallowed(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 30000, OP_MS), *b = world_near(w);
-    int64_t began;
-
-    world_free_for_all(w, a);
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
-    proxy_set(w->proxy, PROXY_SWALLOW, 0);
-    began = wait_fair();
-    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
-    assert_true(wait_within(began, OP_MS + 1000));
-    assert_int_equal(hf_lock_check(a), HF_ENOTOWNER);
-    /* It was executed. Somebody else is in; the retry must not free that. */
-    world_takes(w, b, 1000);
-    world_heal(w);
-    assert_int_not_equal(hf_lock_timed(a, 300, &w->err), 0);
-    assert_int_equal(hf_lock_check(b), 0);
-    assert_true(zk_server_children(w->zk, NODE) >= 1);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
-    assert_int_equal(hf_lock_release(b, NULL), HF_ENOTOWNER);
-    world_free_for_all(w, a);
-    world_is_clean(w);
-}
-
-static void test_release_swallowed_is_sent_again(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 30000, OP_MS), *b = world_near(w);
-
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
-    proxy_set(w->proxy, PROXY_DEAF, 0);
-    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
-    assert_int_equal(zk_server_children(w->zk, NODE), 1);
-    world_heal(w);
-    world_free_for_all(w, b);
-    world_is_clean(w);
-}
-
-/* Not waited for, and lost on its way. */
-static void test_release_nowait_swallowed_is_sent_again(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 30000, OP_MS), *b = world_near(w);
-
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
-    proxy_set(w->proxy, PROXY_DEAF, 0);
-    assert_int_equal(hf_lock_release_nowait(a, &w->err), 0);
-    assert_int_equal(hf_lock_try(b, NULL), HF_EBUSY);
-    world_heal(w);
-    world_free_for_all(w, b);
-    world_is_clean(w);
-}
-
-static void test_abandon_swallowed(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_near(w), *b = world_far(w, 30000, OP_MS);
-    struct taker *t;
-
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
-    t = taker_start(w, b, 500);
-    world_has_entries(w, 2);
-    proxy_set(w->proxy, PROXY_DEAF, 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 1500));
-    assert_int_not_equal(t->rc, 0);
-    taker_end(t);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    world_heal(w);
-    world_free_for_all(w, a);
-    world_is_clean(w);
-    world_free_for_all(w, b);
-}
-
-static void test_renewal_swallowed_is_retried(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 3000, OP_MS);
-    uint64_t before;
-
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
-    before = proxy_sent(w->proxy);
-    proxy_set(w->proxy, PROXY_SWALLOW, 0);
-    assert_true(WAIT_FOR(proxy_sent(w->proxy) > before));
-    world_heal(w);
-    assert_true(NEVER_MS(hf_lock_check(a) != 0, 4000));
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    world_is_clean(w);
-}
-
-/* The connection stays, and never answers again: nobody but us finds out. */
-static void test_silent_connection_is_given_up(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 6000, 5000);
-    uint64_t before;
-
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
-    before = proxy_answered(w->proxy);
-    proxy_set(w->proxy, PROXY_SWALLOW, 0);
-    assert_true(WAIT_FOR(proxy_answered(w->proxy) > before));
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_true(NEVER_MS(hf_lock_check(a) != 0, 8000));
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    world_is_clean(w);
-}
-
-static void test_partition_claim_ends_by_itself(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 1000, OP_MS), *b = world_near(w);
-    int64_t began = wait_fair();
-
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
-    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
-    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
-    /* Whoever gets it, the first one's claim is over before. */
-    assert_int_equal(hf_lock_check(a), HF_ELOST);
-    assert_true(wait_within(began, 1000 + ZK_TICK_MS + 1000 + 500));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
-    world_heal(w);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
-    world_is_clean(w);
-}
-
 /* ---- cut in the middle --------------------------------------------------- */
 
 /* After each number of bytes that an answer may have. */
@@ -246,18 +90,6 @@ static void test_reset_in_the_middle_of_an_answer(void **state)
 static void test_half_close_in_the_middle_of_an_answer(void **state)
 {
     cut_answers(*state, PROXY_HALF_CLOSE);
-}
-
-static void test_dripping_answers(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 30000, 5000);
-
-    proxy_set(w->proxy, PROXY_DRIP, 500);
-    for (int i = 0; i < 5; i++)
-        world_free_for_all(w, a);
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    world_is_clean(w);
 }
 
 static void test_connection_reset_while_waiting(void **state)
@@ -294,22 +126,6 @@ static void test_release_while_the_waiter_is_away(void **state)
     assert_true(NEVER_MS(taker_back(t), 300));
     proxy_set(w->proxy, PROXY_PASS, 0);
     taker_gets_it(t, 3000);
-    world_is_clean(w);
-}
-
-static void test_refused_for_a_while(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 30000, 5000);
-    struct taker *t;
-
-    world_free_for_all(w, a);
-    proxy_set(w->proxy, PROXY_REFUSE, 0);
-    proxy_cut(w->proxy);
-    t = taker_start(w, a, 10000);
-    assert_true(NEVER_MS(taker_back(t), 300));
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    taker_gets_it(t, 4000);
     world_is_clean(w);
 }
 
@@ -387,24 +203,12 @@ int run_net_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
-        T(test_attempt_answer_swallowed),
-        T(test_attempt_swallowed),
-        T(test_attempt_into_a_black_hole),
         T(test_created_then_cut_is_adopted),
         T(test_queued_then_cut_keeps_its_place),
-        T(test_release_answer_swallowed),
-        T(test_release_swallowed_is_sent_again),
-        T(test_release_nowait_swallowed_is_sent_again),
-        T(test_abandon_swallowed),
-        T(test_renewal_swallowed_is_retried),
-        T(test_silent_connection_is_given_up),
-        T(test_partition_claim_ends_by_itself),
         T(test_reset_in_the_middle_of_an_answer),
         T(test_half_close_in_the_middle_of_an_answer),
-        T(test_dripping_answers),
         T(test_connection_reset_while_waiting),
         T(test_release_while_the_waiter_is_away),
-        T(test_refused_for_a_while),
         T(test_open_says_at_once_what_is_wrong),
         T(test_close_in_a_black_hole),
         T(test_break_in_an_outage_is_not_done_later),

@@ -114,47 +114,6 @@ static void test_restart_while_a_child_lives(void **state)
     world_is_clean(w);
 }
 
-/* ---- stopped ------------------------------------------------------------ */
-
-static void test_stopped_acquire_times_out_and_leaves_nothing(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_lock(w, w->zk->url, 30000, 700, HF_FAIR_DEFAULT);
-    hf_lock *b = world_near(w);
-    int64_t began;
-
-    world_free_for_all(w, a);
-    assert_int_equal(zk_server_stop(w->zk), 0);
-    began = wait_fair();
-    assert_int_not_equal(hf_lock_timed(a, 500, &w->err), 0);
-    assert_true(wait_within(began, 1500));
-    began = wait_fair();
-    assert_int_not_equal(hf_lock_try(a, &w->err), 0);
-    assert_true(wait_within(began, 1700));
-    assert_int_equal(zk_server_continue(w->zk), 0);
-    world_free_for_all(w, b);
-    world_is_clean(w);
-}
-
-static void test_stopped_claim_ends_at_its_deadline(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_lock(w, w->zk->url, 1000, 300, HF_FAIR_DEFAULT);
-    int64_t deadline;
-
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
-    assert_int_equal(zk_server_stop(w->zk), 0);
-    deadline = deadline_of(a);
-    /* A renewal may have been on its way back; then at the next deadline. */
-    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST,
-                            (deadline - wait_now()) / MS + 1300));
-    assert_int_equal(zk_server_continue(w->zk), 0);
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
-    world_is_clean(w);
-    world_free_for_all(w, a);
-    world_is_clean(w);
-}
-
 /* ---- the session is over ------------------------------------------------ */
 
 /* The server forgets us while nothing passes; then we learn it. */
@@ -447,8 +406,6 @@ int run_server_faults(void)
         T(test_restart_unfair_waiter_goes_on),
         T(test_restart_during_timed_acquire),
         T(test_restart_while_a_child_lives),
-        T(test_stopped_acquire_times_out_and_leaves_nothing),
-        T(test_stopped_claim_ends_at_its_deadline),
         T(test_expired_session_is_replaced),
         T(test_expired_session_of_a_waiter),
         T(test_deleted_node_is_learned),

@@ -165,48 +165,6 @@ static void test_threads_of_a_process_are_one_waiter(void **state)
     world_is_clean(w);
 }
 
-/* ---- to and fro ---------------------------------------------------------- */
-
-#define ROUNDS 200
-
-static void *play(void *arg)
-{
-    hf_lock *lock = arg;
-    intptr_t failed = 0;
-
-    for (int i = 0; i < ROUNDS; i++)
-        failed |=
-            hf_lock_acquire(lock, NULL, NULL) || hf_lock_release(lock, NULL);
-    return (void *)failed;
-}
-
-/* A watch that was set too late would cost a safety look, almost 2 s. */
-static void to_and_fro(struct world *w, enum hf_fairness fair)
-{
-    hf_lock *a = world_lock(w, w->zk->url, 30000, 5000, fair);
-    hf_lock *b = world_lock(w, w->zk->url, 30000, 5000, fair);
-    int64_t began = wait_fair();
-    pthread_t thread;
-    void *failed;
-
-    assert_int_equal(pthread_create(&thread, NULL, play, a), 0);
-    assert_null(play(b));
-    pthread_join(thread, &failed);
-    assert_null(failed);
-    assert_true(wait_within(began, 20000));
-    world_is_clean(w);
-}
-
-static void test_fair_hand_overs_are_heard(void **state)
-{
-    to_and_fro(*state, HF_FAIR);
-}
-
-static void test_unfair_hand_overs_are_heard(void **state)
-{
-    to_and_fro(*state, HF_UNFAIR);
-}
-
 int run_wait_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
@@ -214,8 +172,6 @@ int run_wait_faults(void)
         T(test_fair_release_wakes_one),
         T(test_unfair_release_wakes_the_herd),
         T(test_threads_of_a_process_are_one_waiter),
-        T(test_fair_hand_overs_are_heard),
-        T(test_unfair_hand_overs_are_heard),
     };
 
     return cmocka_run_group_tests_name("zookeeper: waiters", tests, group_one,

@@ -1,0 +1,26 @@
+/* What has to go well with any server: cases of a mutex in its world. */
+#ifndef ANY_FAULTS_H
+#define ANY_FAULTS_H
+
+#include "../lib/world.h"
+
+/* What the program that runs them has. */
+extern const struct any_faults {
+    int (*setup)(void **state); /* of a case */
+    /* Of all of them, or NULL. */
+    int (*begin)(void **state);
+    int (*end)(void **state);
+    int64_t op_ms;  /* an op_timeout that the server keeps, and no more */
+    int64_t ttl_ms; /* a lease that a lost answer does not end */
+    int64_t tick_ms;
+    int rounds; /* of two who take turns */
+    /* Somebody has it, or waits for it, as far as the server knows. */
+    bool (*is_held)(struct world *);
+    bool (*is_waited_for)(struct world *);
+    int (*stop)(struct world *);
+    int (*go_on)(struct world *);
+} any_faults;
+
+int run_any_faults(void);
+
+#endif

@@ -11,7 +11,7 @@ static void append(struct hf__gate *g, struct hf__waiter *w)
     w->next = NULL;
     w->prev = g->tail;
     w->state = HF__W_WAITING;
-    w->roused = false;
+    w->roused = w->known = false;
     if (g->tail)
         g->tail->next = w;
     else
@@ -445,13 +445,28 @@ static void granted_to_all(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
     } while (g->head && !just_one && !alone(g->head));
 }
 
-/* Nothing is held, so nothing is let go, and no lease makes it late. */
+static void are_known(struct hf__gate *g)
+{
+    for (struct hf__waiter *w = g->head; w; w = w->next)
+        w->known = true;
+}
+
+/* Nothing is held, so nothing is let go, and no lease makes it late. If it had
+ * to be waited for, it may have been 0 before the last of them came, and be set
+ * again. */
 static void let_through(struct hf__gate *g, hf__wake_fn *wake)
 {
+    bool all = !g->lease.heard;
+    struct hf__waiter *w, *next;
+
     g->lease.state = HF__IDLE;
     g->lease.drop = false;
-    while (g->head)
-        finish(g, g->head, HF__GRANTED, wake);
+    for (w = g->head; w; w = next) {
+        next = w->next;
+        if (all || w->known)
+            finish(g, w, HF__GRANTED, wake);
+    }
+    rethink(g);
 }
 
 static void granted(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
@@ -479,6 +494,8 @@ void hf__gate_answered(struct hf__gate *g, const struct hf__req *req,
         granted(g, now, wake);
     } else if (rc == HF__BUSY || (req->result == HF__QUEUED &&
                                   req->hold_id == g->lease.hold_id)) {
+        if (g->latch)
+            are_known(g);
         refuse_tries(g, wake);
     } else if (rc != HF__PENDING) {
         hf__gate_fail(g, rc, wake);

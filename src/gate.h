@@ -15,7 +15,8 @@
  * readers: whoever waits when the hold is granted has it, and others may join
  * for a short time, so that a process with many readers asks seldom and a
  * writer elsewhere is not kept waiting for long. A *latch* has waiters only:
- * they are let through together, and nothing is held afterwards.
+ * they are let through together, and nothing is held afterwards. It may be set
+ * again: who has come since the server was last asked asks anew then.
  */
 #ifndef HF_GATE_H
 #define HF_GATE_H
@@ -68,6 +69,7 @@ struct hf__waiter {
     bool reentrant : 1;
     bool is_async : 1;
     bool roused : 1; /* look again: a turn is free, or nobody parks */
+    bool known : 1;  /* latch: it waited when the server said "not yet" */
 };
 
 struct hf__gate {

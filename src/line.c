@@ -159,24 +159,6 @@ static bool forget_the_gone(struct hf__name *first)
     return any;
 }
 
-/* Who joins others that wait for a latch is let through with them, though it
- * may have been 0, and set again, before it came. So they look first. (A
- * networked backend only tells of what is 0 when it is asked.) */
-static void look_at_latch(struct hf__name *first, hf__time now)
-{
-    struct hf__name *n, *next;
-
-    if (first->remote.kind != HF_LATCH || !first->client->direct)
-        return;
-    for (n = hf__line_newest(first); n; n = next) {
-        next = hf__line_after(n); /* it may go to rest */
-        if (n->gate.lease.state != HF__WAITING)
-            continue;
-        hf__lease_bell(&n->gate.lease, now);
-        hf__name_run(n, now);
-    }
-}
-
 int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
                  hf__time now, struct hf__name **out, hf_error *err)
 {
@@ -195,7 +177,6 @@ int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         rc = reserve_entry(first, err);
     if (rc)
         return rc;
-    look_at_latch(first, now);
     rc = hf__lines_for(&first->kin->lines, w, mode, now, &line);
     if (rc)
         return refused(rc, err);
@@ -207,6 +188,10 @@ int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         rc = add(first, mode, out, err);
     if (!rc && (*out)->gate.shared)
         w->reader = take_entry(first);
+    /* Who joins others that wait for a latch has to be known to the server: it
+     * may be 0 and be set again before they look. */
+    if (!rc && (*out)->gate.latch)
+        hf__lease_bell(&(*out)->gate.lease, now);
     return rc;
 }
 

@@ -155,6 +155,31 @@ static void test_latch_set_again_is_another_wait(void)
     end(&s);
 }
 
+/* Whoever waited has waited for long enough, even if it is set again before it
+ * can look. */
+static void test_latch_set_again_at_once_keeps_nobody(void)
+{
+    struct latches s;
+    struct waiter w[4];
+
+    begin(&s);
+    for (int i = 0; i < 15; i++) {
+        OK(hf_latch_set(s.l[0], 1, E));
+        for (int j = 0; j < 4; j++)
+            start(&w[j], s.l[j % 2]);
+        OK(hf_latch_down(s.l[0], NULL, E));
+        OK(hf_latch_set(s.l[0], 1, E));
+        for (int j = 0; j < 4; j++) {
+            COMES(conf_thread_ended(&w[j].t));
+            conf_thread_join(&w[j].t);
+            assert_int_equal(w[j].rc, 0);
+        }
+        EXPECT(HF_EBUSY, hf_latch_wait(s.l[1], 0, NULL, E));
+        OK(hf_latch_down(s.l[0], NULL, E));
+    }
+    end(&s);
+}
+
 static void test_latch_wait_ends_early(void)
 {
     struct latches s;
@@ -420,6 +445,7 @@ const struct conf_case conf_latch[] = {
     CONF_CASE(test_latch_stays_at_zero, CONF_LATCH),
     CONF_CASE(test_latch_lets_all_go_at_zero, CONF_LATCH),
     CONF_CASE(test_latch_set_again_is_another_wait, CONF_LATCH),
+    CONF_CASE(test_latch_set_again_at_once_keeps_nobody, CONF_LATCH),
     CONF_CASE(test_latch_wait_ends_early, CONF_LATCH),
     CONF_CASE(test_latch_wait_ends_with_the_client, CONF_LATCH),
     CONF_CASE(test_latch_async, CONF_LATCH),

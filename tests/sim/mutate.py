@@ -158,6 +158,8 @@ MUTANTS = {
     "latch-joined-while-asking": [
         (GATE, "(g->shared && g->lease.state == HF__ASKING)) &&",
          "g->lease.state == HF__ASKING) &&")],
+    "latch-lets-late-comers-through": [
+        (GATE, "        if (all || w->known)\n", "        if (all || w)\n")],
     "latch-let-go": [
         (GATE, "if (g->latch && g->lease.state == HF__HELD) {",
          "if (g->latch && rc == HF__GRANTED) {")],

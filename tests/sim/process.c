@@ -156,6 +156,7 @@ static void ask(struct name *n, const struct hf__waiter *first, bool queue)
     m->lease_ms = first->lease_ms;
     m->fixed = first->fixed;
     m->may_queue = queue;
+    m->round = n->round_of == m->hold_id ? n->round : 0;
     if (n->ask)
         world_fail(p->world, "SIM", "two questions at a time");
     n->ask = m;
@@ -368,6 +369,10 @@ static void attempt_answered(struct name *n, const struct message *m)
                           .op = HF__ATTEMPT};
 
     n->ask = NULL;
+    if (m->result == HF__QUEUED) {
+        n->round = m->round;
+        n->round_of = m->hold_id;
+    }
     if (m->result == HF__GRANTED)
         n->granted_at = now;
     if (m->result == HF__GRANTED)

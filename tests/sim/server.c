@@ -13,7 +13,7 @@
  * What a lock is comes down to shares: a hold takes one of many to read, all of
  * them to write, so many permits of a semaphore. It goes when what is held, and
  * where that is fair also what is ahead of it, leaves enough. A latch is open
- * when its count is 0, and nobody holds it.
+ * when its count is 0, and for who waits for an earlier round; nobody holds it.
  */
 #include "sim.h"
 
@@ -252,6 +252,13 @@ static int64_t first_end(const struct slot *s)
     return end;
 }
 
+/* A latch that was waited for has been 0, and is set again. */
+static bool has_passed(const struct world *w, const struct message *m)
+{
+    return w->cfg.kind[m->lock] == HF_LATCH && m->round &&
+           m->round != w->latch[m->lock].sets;
+}
+
 static int attempt(struct world *w, struct message *m, bool late)
 {
     struct slot *s = &w->slot[m->lock];
@@ -261,8 +268,9 @@ static int attempt(struct world *w, struct message *m, bool late)
 
     if (held && !(w->broken & BREAK_ATTEMPT_TWICE))
         return again(w, held, m, late);
-    if (may_go(w, m->lock, i, m->share))
+    if (may_go(w, m->lock, i, m->share) || has_passed(w, m))
         return grant(w, m, late);
+    m->round = w->latch[m->lock].sets;
     if (!m->may_queue)
         return HF__BUSY; /* and a place it had before, it keeps */
     if (i == s->queue_len) {

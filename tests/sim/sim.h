@@ -131,6 +131,7 @@ struct message {
     uint64_t hold_id, token;
     int64_t sent_at; /* by the sender's clock */
     int64_t look_in; /* QUEUED: look again after this */
+    uint64_t round;  /* of a latch: that is waited for; in an answer: it is */
     uint32_t lease_ms;
     uint32_t share; /* ATTEMPT */
     int result;
@@ -179,9 +180,11 @@ struct name {
     struct hf__gate gate;
     struct hf__line line;
     struct process *process;
-    struct message *ask; /* under way */
-    int64_t timer_at;    /* armed; HF__NEVER */
-    int64_t granted_at;  /* by the process's clock */
+    struct message *ask;      /* under way */
+    int64_t timer_at;         /* armed; HF__NEVER */
+    int64_t granted_at;       /* by the process's clock */
+    uint64_t round, round_of; /* of a latch, as the server said, to which hold
+                                 id */
     uint16_t lock, index;
 };
 

@@ -284,6 +284,8 @@ static int enter(struct thread *t)
                    : process_line(p, t->lock, t->mode == HF_READ);
     if (t->line->gate.shared)
         t->waiter.reader = process_entry(p, t->lock);
+    if (t->line->gate.latch)
+        hf__lease_bell(&t->line->gate.lease, process_now(p));
     rc = hf__gate_enter(&t->line->gate, &t->waiter, process_now(p));
     if (rc == HF__GRANTED && t->line->gate.shared && !t->depth &&
         process_now(p) >= t->line->granted_at + HF__JOIN)

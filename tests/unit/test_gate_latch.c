@@ -29,6 +29,9 @@ static void test_latch_lets_all_through_and_holds_nothing(void **state)
     answer(&g, HF__QUEUED, 1);
     assert_true(hf__gate_joinable(&g, &b, at(2)));
     line_up(&g, &b, 2);
+    hf__lease_bell(&g.lease, at(2));
+    assert_string_equal(run(&g, 2), "A");
+    answer(&g, HF__QUEUED, 3);
     hf__lease_bell(&g.lease, at(3));
     assert_string_equal(run(&g, 3), "A");
     answer(&g, HF__GRANTED, 4);
@@ -59,6 +62,33 @@ static void test_latch_answer_is_for_those_who_were_there(void **state)
     hf__lease_bell(&g.lease, at(3));
     assert_string_equal(run(&g, 3), "A");
     assert_false(hf__gate_joinable(&g, &b, at(3)));
+}
+
+/* It may be set again since it was 0 for those who waited: who has come since
+ * the server was asked last asks anew. */
+static void test_latch_late_comer_asks_anew(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2), c = want(3);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    answer(&g, HF__QUEUED, 1);
+    line_up(&g, &b, 2);
+    line_up(&g, &c, 2);
+    hf__lease_bell(&g.lease, at(2));
+    assert_string_equal(run(&g, 2), "A");
+    answer(&g, HF__GRANTED, 3);
+    assert_int_equal(a.result, HF__GRANTED);
+    assert_int_equal(b.state, HF__W_WAITING);
+    assert_int_equal(c.state, HF__W_WAITING);
+    assert_string_equal(run(&g, 3), "A");
+    assert_int_equal(g.lease.hold_id, 102);
+    answer(&g, HF__GRANTED, 4);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_int_equal(c.result, HF__GRANTED);
+    assert_nothing_is_held(&g, 4);
 }
 
 static void test_latch_try_is_answered_at_once(void **state)
@@ -121,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_latch_lets_all_through_and_holds_nothing),
         cmocka_unit_test(test_latch_answer_is_for_those_who_were_there),
+        cmocka_unit_test(test_latch_late_comer_asks_anew),
         cmocka_unit_test(test_latch_try_is_answered_at_once),
         cmocka_unit_test(test_latch_answer_is_never_too_late),
         cmocka_unit_test(test_latch_answer_that_nobody_wants_leaves_nothing),

@@ -16,7 +16,7 @@ int hf__rd_latch_encode(struct redis *r, struct hf__req *req)
     const struct hf__remote *m = req->remote;
     struct rd_link *link = m->impl;
     struct rd_out *o =
-        hf__rd_call(r, req, RD_WAIT_LATCH, 3, 4, 3 * (RD_KEY_MAX + 16) + 128);
+        hf__rd_call(r, req, RD_WAIT_LATCH, 3, 5, 3 * (RD_KEY_MAX + 16) + 160);
 
     if (!o)
         return HF_ENOMEM;
@@ -25,6 +25,7 @@ int hf__rd_latch_encode(struct redis *r, struct hf__req *req)
     hf__rd_put(o, "", 0);
     hf__rd_put_num(o, hf__rd_valid_until(r, req->sent_at));
     hf__rd_put(o, req->may_queue ? "1" : "0", 1);
+    hf__rd_put_num(o, link->waits ? (int64_t)link->round : 0);
     link->sent = true;
     return 0;
 }

@@ -346,12 +346,15 @@ struct rd_link {
     struct rd_chan *chan; /* NULL: has not waited lately */
     struct rd_link *next; /* of the same chan */
     uint64_t asked_id;    /* the last hold id that was asked for */
-    uint64_t token;       /* it was handed to us; 0: it was not */
-    hf__time sent_at;     /* of the question that was answered last */
-    uint32_t lease_ms;    /* the shortest that was asked for under asked_id */
-    uint16_t poll_ms;     /* string dialect: the present interval */
-    bool sent : 1;        /* something of it went out */
-    bool asking : 1;      /* remote->ask is with us */
+    union {
+        uint64_t token; /* it was handed to us; 0: it was not */
+        uint64_t round; /* latch: which one is waited for; 0: not known */
+    };
+    hf__time sent_at;  /* of the question that was answered last */
+    uint32_t lease_ms; /* the shortest that was asked for under asked_id */
+    uint16_t poll_ms;  /* string dialect: the present interval */
+    bool sent : 1;     /* something of it went out */
+    bool asking : 1;   /* remote->ask is with us */
     bool waits : 1;
     bool rang : 1; /* while the question was under way */
     bool own : 1;  /* fair mutex: its own channel is subscribed */

@@ -2,10 +2,12 @@
  * The latch, in the layout of Redisson's RCountDownLatch: a string with what is
  * left, gone at 0; a message 1 when it is set and 0 when it is 0. What was
  * counted is noted for a while under the client and its request, so that asked
- * again it counts once.
+ * again it counts once. Each time it is set by ours it has another number (kind):
+ * who waits for an earlier one has waited for long enough.
  *
- *   WAIT   KEYS latch kind permits  ARGV - - valid_until_us queue
- *          as a TAKE: granted at 0
+ *   WAIT   KEYS latch kind permits  ARGV - - valid_until_us queue round
+ *          as a TAKE: granted at 0, and where the round is not 0 and another;
+ *          queued: behind the rest the round, 0: not known
  *   LATCH  KEYS latch kind permits did
  *          ARGV s|d|g count valid_until_us did_ttl_ms channel
  *          {0, now, left}; {4, now, left}: it was set; {5, now}; {6, now}
@@ -18,14 +20,14 @@
 /* v: what is left. */
 #define COUNT                                                                  \
     "local v,kind=redis.call('get',KEYS[1]),redis.call('get',KEYS[2])\n"       \
-    "if v and (not tonumber(v) or kind and kind~='l' or\n"                     \
+    "if v and (not tonumber(v) or kind and string.sub(kind,1,1)~='l' or\n"     \
     "  redis.call('exists',KEYS[3])==1) then\n"                                \
     "  return {6,now}\n"                                                       \
     "end\n"                                                                    \
     "v=math.max(tonumber(v) or 0,0)\n"                                         \
     "local function mark()\n"                                                  \
     "  if not kind or redis.call('pttl',KEYS[2])<43200000 then\n"              \
-    "    redis.call('set',KEYS[2],'l','px',86400000)\n"                        \
+    "    redis.call('set',KEYS[2],kind or 'l','px',86400000)\n"                \
     "  end\n"                                                                  \
     "end\n"
 
@@ -35,8 +37,12 @@
     COUNT                                                                      \
     "if v==0 then return {2,now,1} end\n"                                      \
     "mark()\n"                                                                 \
+    "local round=tonumber(string.sub(kind or 'l',2)) or 0\n"                   \
+    "if ARGV[5]~='0' and round>0 and tonumber(ARGV[5])~=round then\n"          \
+    "  return {2,now,1}\n"                                                     \
+    "end\n"                                                                    \
     "if ARGV[4]=='0' then return {4,now} end\n"                                \
-    "return {3,now,-1,1,1,1}",                                                 \
+    "return {3,now,-1,1,1,1,round}",                                           \
     [RD_LATCH] =                                                               \
     CLOCK                                                                      \
     "local did=redis.call('get',KEYS[4])\n"                                    \
@@ -45,8 +51,7 @@
     "if ARGV[1]=='g' then return {0,now,v} end\n"                              \
     "if ARGV[1]=='s' then\n"                                                   \
     "  if v>0 then return {4,now,v} end\n"                                     \
-    "  kind=nil\n"                                                             \
-    "  mark()\n"                                                               \
+    "  redis.call('set',KEYS[2],'l'..string.format('%.0f',now),'px',86400000)\n"\
     "  redis.call('set',KEYS[1],ARGV[2])\n"                                    \
     "  redis.call('publish',ARGV[5],'1')\n"                                    \
     "  v=tonumber(ARGV[2])\n"                                                  \

@@ -139,8 +139,8 @@
     "  v=(tonumber(v) or -1e9)+back\n"                                         \
     "  local out=redis.call('zcard',Z)\n"                                      \
     "  local known=kind==made or kind==met and v+out<=size\n"                  \
-    "  if not known and (v+out~=size or kind=='l' and out==0 or\n"             \
-    "    kind and string.sub(kind,1,1)=='s') then\n"                           \
+    "  local is=string.sub(kind or '',1,1)\n"                                  \
+    "  if not known and (v+out~=size or is=='l' and out==0 or is=='s') then\n" \
     NOT_HERE                                                                   \
     "  end\n"                                                                  \
     "  if not known then kind=false end\n"                                     \
@@ -265,7 +265,7 @@
     WAITERS                                                                    \
     NOBODY                                                                     \
     "local size=v+redis.call('zcard',Z)\n"                                     \
-    "if kind=='l' and redis.call('exists',Z)==0 then\n"                        \
+    "if string.sub(kind,1,1)=='l' and redis.call('exists',Z)==0 then\n"        \
     "  return {'l',0,0,v,holders,waiters}\n"                                   \
     "end\n"                                                                    \
     "if kind=='' and redis.call('exists',Z)==0 then return {'',0,0,0,{},{}} end\n"\
@@ -294,7 +294,7 @@
     LINE_SEM                                                                   \
     CALL_SEM                                                                   \
     "if redis.call('exists',KEYS[1])==0 then return 0 end\n"                   \
-    "if kind=='l' and redis.call('exists',Z)==0 then\n"                        \
+    "if string.sub(kind or '',1,1)=='l' and redis.call('exists',Z)==0 then\n"  \
     "  redis.call('del',KEYS[1],KIND)\n"                                       \
     "  redis.call('publish',ARGV[4],'0')\n"                                    \
     "  return 1\n"                                                             \

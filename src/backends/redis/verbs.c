@@ -59,7 +59,8 @@ static bool handed_over(struct redis *r, struct hf__req *req)
     struct rd_link *link = req->remote->impl;
     hf__time now;
 
-    if (!link->token || link->asked_id != req->hold_id)
+    if (!link->token || link->asked_id != req->hold_id ||
+        req->remote->kind == HF_LATCH)
         return false;
     now = r->core->now();
     req->token = link->token;
@@ -213,6 +214,15 @@ static bool missed_something(const struct redis *r, const struct rd_link *link)
            r->chans.early_lost_at >= link->sent_at;
 }
 
+static uint64_t round_of(const struct rd_node *reply)
+{
+    int64_t round;
+
+    return hf__rd_int(hf__rd_at(reply, 6), &round) && round > 0
+               ? (uint64_t)round
+               : 0;
+}
+
 static int queued(struct redis *r, struct hf__req *req,
                   const struct rd_node *reply, hf__time now)
 {
@@ -227,8 +237,11 @@ static int queued(struct redis *r, struct hf__req *req,
         return 0;
     }
     link->sent_at = req->sent_at;
-    hf__rd_was_called(r, link, req->hold_id);
-    if (link->token)
+    if (req->remote->kind == HF_LATCH)
+        link->round = round_of(reply);
+    else
+        hf__rd_was_called(r, link, req->hold_id);
+    if (link->token && req->remote->kind != HF_LATCH)
         return grant(r, req, link->token, now);
     rang = link->rang || missed_something(r, link);
     link->rang = false;

@@ -55,7 +55,7 @@ static void hang_up(struct zk *z)
 {
     struct sockaddr nobody = {.sa_family = AF_UNSPEC};
 
-    connect(z->fd, &nobody, sizeof(nobody));
+    (void)connect(z->fd, &nobody, sizeof(nobody));
 }
 
 hf__time hf__zk_late_at(const struct zk *z)
@@ -76,7 +76,7 @@ void hf__zk_give_up_late(struct zk *z, hf__time now)
              is_heard && !z->opened ? "; is it ZooKeeper?" : "");
     hang_up(z);
     if (z->opened && z->patience_ms < z->timeout_ms)
-        z->patience_ms *= 2;
+        z->patience_ms += z->patience_ms / 2;
 }
 
 /* The first word of an answer is its length. */

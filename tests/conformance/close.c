@@ -327,8 +327,7 @@ static void test_close_leaves_nothing_at_the_server(void)
         hf_names_free(c, names);
     }
     OK(hf_close(c));
-    if (conf.left)
-        COMES(conf.left() == 0);
+    COMES(conf_left() == 0);
 }
 
 const struct conf_case conf_close[] = {

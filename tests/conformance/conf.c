@@ -398,6 +398,13 @@ void conf_puppet_answer(struct proc *p, struct proc_reply *reply)
     assert_int_equal(proc_recv(p, reply, WAIT_LONG_MS), 0);
 }
 
+long conf_left(void)
+{
+    long left = conf.fresh && conf.left ? conf.left() - conf.failed_left : 0;
+
+    return left > 0 ? left : 0;
+}
+
 /* Everybody has ended; what the dead had goes by itself. */
 static void add_left(struct history *h)
 {
@@ -406,7 +413,7 @@ static void add_left(struct history *h)
 
     if (!conf.fresh || !conf.left)
         return;
-    WAIT_FOR((left = conf.left()) == 0);
+    WAIT_FOR((left = conf_left()) == 0);
     e.value = (uint64_t)left;
     e.at = wait_now();
     history_add(h, &e);

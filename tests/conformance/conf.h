@@ -31,6 +31,7 @@ struct conf {
     const char *dir;             /* for files of the tests */
     const char *const *reserved; /* names that are the backend's own */
     long (*left)(void);          /* how many things the server has; NULL */
+    long failed_left;            /* of those, by cases that have failed */
     void (*unput)(const char *); /* removes what hf_lock_put wrote; NULL */
     const char *(*url_at)(int);  /* the same server behind a TCP port; NULL */
     int port;                    /* its own */
@@ -128,6 +129,9 @@ void conf_close_client(hf_client *);
 uint64_t conf_token(hf_lock *);
 int64_t conf_deadline(hf_lock *);
 int conf_take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms);
+/* A TTL that a hold outlives by its renewals on a busy machine as well; cases
+ * wait for two of them. */
+#define CONF_KEPT_TTL_MS (conf.session ? 2000 : 900)
 /* An op_timeout that a test can wait for, and that a server which answers on a
  * busy machine keeps. */
 #define CONF_SHORT_OP_MS (conf.session || SANITIZED ? 1000 : 400)
@@ -205,6 +209,8 @@ void conf_puppet_wait_as(struct proc *, enum hf_mode, uint32_t permits);
 /* Its answer to that; fails if there is none in time. */
 void conf_puppet_answer(struct proc *, struct proc_reply *);
 
+/* How many things the server has; 0 where nobody can tell. */
+long conf_left(void);
 /* Gathers what was recorded, adds what is left at the server, and fails unless
  * all of it may have happened; ttl_ms: of those who died or were stopped. */
 void conf_check_record(struct record *, struct history *, int64_t ttl_ms);

@@ -213,7 +213,7 @@ static void test_fork_child_says_so_and_parent_holds_on(void)
     uint64_t token;
     int64_t forked_at;
 
-    f.c = conf_open_ttl(900);
+    f.c = conf_open_ttl(CONF_KEPT_TTL_MS);
     f.held = conf_lock(f.c, f.name);
     f.handle = conf_lock_flags(f.c, conf_name(), HF_OWNER_HANDLE);
     if (conf.kind_caps[HF_LATCH])
@@ -224,7 +224,7 @@ static void test_fork_child_says_so_and_parent_holds_on(void)
     assert_int_equal(in_child(child, &f), 0);
     OK(hf_lock_check(f.held)); /* the child's end has ended nothing */
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
-    COMES(wait_ms_since(forked_at) > 2 * 900); /* and it is renewed */
+    COMES(wait_ms_since(forked_at) > 2 * CONF_KEPT_TTL_MS); /* renewed */
     OK(hf_lock_check(f.held));
     assert_true(conf_token(f.held) == token);
     EXPECT(HF_EBUSY, hf_lock_try(other, E));

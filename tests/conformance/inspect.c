@@ -342,7 +342,7 @@ static void test_inspect_list_of_many(void)
 
 static void test_inspect_break_takes_it_away(void)
 {
-    hf_client *a = conf_open_ttl(600), *b = conf_open();
+    hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
     uint64_t token;
@@ -369,13 +369,13 @@ static void test_inspect_break_takes_it_away(void)
 
 static void test_inspect_break_is_learned_without_asking(void)
 {
-    hf_client *a = conf_open_ttl(600), *b = conf_open();
+    hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
 
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_break(b, name, HF_CSTRING, E));
-    COMES_MS(hf_lock_check(lock) == HF_ELOST, 600 + 1000);
+    COMES_MS(hf_lock_check(lock) == HF_ELOST, CONF_KEPT_TTL_MS + 1000);
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
     OK(hf_lock_timed(other, WAIT_LONG_MS, E));
     OK(hf_lock_release(other, E));

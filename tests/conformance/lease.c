@@ -122,7 +122,7 @@ static bool moved_past(hf_lock *lock, int64_t then)
 
 static void test_lease_watchdog_keeps_the_hold_past_its_ttl(void)
 {
-    hf_client *a = conf_open_ttl(900), *b = conf_open();
+    hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
     int64_t taken = wait_now();
@@ -130,8 +130,8 @@ static void test_lease_watchdog_keeps_the_hold_past_its_ttl(void)
 
     OK(hf_lock_acquire(lock, NULL, E));
     token = conf_token(lock);
-    COMES(moved_past(lock, taken + 2 * 900 * MS));
-    COMES(wait_now() > taken + 2 * 900 * MS);
+    COMES(moved_past(lock, taken + 2 * CONF_KEPT_TTL_MS * MS));
+    COMES(wait_now() > taken + 2 * CONF_KEPT_TTL_MS * MS);
     OK(hf_lock_check(lock));
     assert_true(conf_token(lock) == token);
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
@@ -188,7 +188,7 @@ static void test_lease_watchdog_keeps_many_holds(void)
 
 static void test_lease_fixed_ends_by_itself(void)
 {
-    hf_client *a = conf_open_ttl(200), *b = conf_open();
+    hf_client *a = conf_open_ttl(conf.session ? 2000 : 200), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
     int64_t deadline;
@@ -320,22 +320,23 @@ static void test_lease_renew_of_a_renewed_one(void)
 
 static void test_lease_max_hold_caps_a_renewed_hold(void)
 {
-    hf_client *a = conf_open_ttl(600), *b = conf_open();
+    const int64_t ttl_ms = conf.session ? 1500 : 600, most_ms = 2 * ttl_ms;
+    hf_client *a = conf_open_ttl(ttl_ms), *b = conf_open();
     const char *name = conf_name();
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_lock *lock, *other = conf_lock(b, name);
     int64_t taken;
 
-    opt.max_hold_ms = 1300;
+    opt.max_hold_ms = most_ms;
     lock = conf_lock_with(a, name, &opt);
     taken = wait_now();
     OK(hf_lock_acquire(lock, NULL, E));
-    assert_true(conf_deadline(lock) <= wait_now() + 1300 * MS);
+    assert_true(conf_deadline(lock) <= wait_now() + most_ms * MS);
     OK(hf_lock_renew(lock, 0, E));
-    assert_true(conf_deadline(lock) <= wait_now() + 1300 * MS);
+    assert_true(conf_deadline(lock) <= wait_now() + most_ms * MS);
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
-    OK(conf_take_within(other, HF_WRITE, 0, 1300 + 600 + 1000));
-    assert_true(wait_now() >= taken + 1300 * MS);
+    OK(conf_take_within(other, HF_WRITE, 0, most_ms + ttl_ms + 1000));
+    assert_true(wait_now() >= taken + most_ms * MS);
     EXPECT(HF_ELOST, hf_lock_check(lock));
     OK(hf_lock_release(other, E));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));

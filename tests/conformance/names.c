@@ -201,7 +201,7 @@ static void test_names_never_meet(void)
 /* Waiting, being told and renewing go through other keys and channels. */
 static void test_names_hostile_ones_can_be_waited_for(void)
 {
-    hf_client *a = conf_open_ttl(900), *b = conf_open();
+    hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
 
     hostile_names();
     for (size_t i = 0; i < names_len; i += 7) {

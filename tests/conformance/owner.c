@@ -245,7 +245,7 @@ static void test_owner_handle_acquires_once(void)
 
 static void test_owner_handle_outlives_the_thread(void)
 {
-    hf_client *c = conf_open_ttl(500);
+    hf_client *c = conf_open_ttl(CONF_KEPT_TTL_MS);
     hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
     struct conf_taker t = {.keep = true};
     int64_t begun;
@@ -254,7 +254,7 @@ static void test_owner_handle_outlives_the_thread(void)
     COMES(conf_taker_has(&t));
     conf_taker_end(&t);
     begun = wait_now();
-    COMES(hf_lock_check(lock) || wait_ms_since(begun) > 1500);
+    COMES(hf_lock_check(lock) || wait_ms_since(begun) > 2 * CONF_KEPT_TTL_MS);
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
     conf_free(lock);

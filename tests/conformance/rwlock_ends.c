@@ -163,7 +163,7 @@ static void test_rwlock_lost_holds_of_the_gone_are_forgotten(void)
 /* Going down keeps the hold, and its renewal. */
 static void test_rwlock_down_is_renewed(void)
 {
-    hf_client *c = conf_open_ttl(TTL_MS), *b = conf_open();
+    hf_client *c = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock_of(c, name, HF_RWLOCK, 0, 0);
     hf_lock *other = conf_lock_of(b, name, HF_RWLOCK, 0, 0);
@@ -172,7 +172,7 @@ static void test_rwlock_down_is_renewed(void)
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_lock_downgrade(lock, E));
     began = wait_now();
-    COMES(wait_ms_since(began) > 2 * TTL_MS);
+    COMES(wait_ms_since(began) > 2 * CONF_KEPT_TTL_MS);
     OK(hf_lock_check(lock));
     EXPECT(HF_EBUSY, conf_take(other, HF_WRITE, 0, 0));
     OK(hf_lock_renew(lock, 0, E));

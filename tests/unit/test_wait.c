@@ -1,0 +1,105 @@
+/* The clock and the waits that other tests stand on: they fail when they
+ * should. */
+#include "../lib/wait.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define MS 1000000LL
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * MS}, NULL);
+}
+
+static void test_fair_clock_never_runs_ahead(void **state)
+{
+    int64_t fair, now;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        now = wait_now();
+        fair = wait_fair();
+        sleep_ms(5);
+        fair = wait_fair() - fair;
+        assert_true(fair <= wait_now() - now);
+    }
+}
+
+/* On the busiest machine there is a moment at which everybody has a processor;
+ * then it goes as the other one. */
+static void test_fair_clock_goes(void **state)
+{
+    int64_t began = wait_fair();
+
+    (void)state;
+    for (int i = 0; i < 4000 && wait_within(began, 200); i++)
+        sleep_ms(5);
+    assert_false(wait_within(began, 200));
+}
+
+static void test_wait_that_is_not_met_ends(void **state)
+{
+    int64_t began = wait_now();
+
+    (void)state;
+    assert_false(WAIT_FOR_MS(false, 50));
+    assert_true(wait_now() - began >= 50 * MS);
+    assert_true(wait_now() - began < (50 + 2 * WAIT_LONG_MS) * MS);
+}
+
+static void test_wait_that_is_met_ends_at_once(void **state)
+{
+    int looks = 0;
+
+    (void)state;
+    assert_true(WAIT_FOR(++looks == 3));
+    assert_int_equal(looks, 3);
+}
+
+static void test_never_lasts_and_notices(void **state)
+{
+    int64_t began = wait_now();
+    int looks = 0;
+
+    (void)state;
+    assert_true(NEVER_MS(false, 50));
+    assert_true(wait_now() - began >= 50 * MS);
+    assert_false(NEVER_MS(++looks == 3, WAIT_LONG_MS));
+    assert_int_equal(looks, 3);
+}
+
+static void test_too_soon_is_noticed(void **state)
+{
+    struct wait_mark began = wait_mark();
+
+    (void)state;
+    sleep_ms(20);
+    assert_true(wait_took(began, 20, WAIT_LONG_MS));
+    assert_false(wait_took(began, 10 * WAIT_LONG_MS, 20 * WAIT_LONG_MS));
+}
+
+static void test_who_runs_is_not_asleep(void **state)
+{
+    (void)state;
+    assert_int_equal(wait_state(getpid(), getpid()), 'R');
+    assert_int_equal(wait_state(getpid(), 1), getpid() == 1 ? 'R' : 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fair_clock_never_runs_ahead),
+        cmocka_unit_test(test_fair_clock_goes),
+        cmocka_unit_test(test_wait_that_is_not_met_ends),
+        cmocka_unit_test(test_wait_that_is_met_ends_at_once),
+        cmocka_unit_test(test_never_lasts_and_notices),
+        cmocka_unit_test(test_too_soon_is_noticed),
+        cmocka_unit_test(test_who_runs_is_not_asleep),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -204,6 +204,42 @@ static void test_inspect_shows_waiters_in_their_order(void)
     OK(hf_close(c));
 }
 
+static int64_t left_ms(hf_client *c, const char *name)
+{
+    hf_info *info = look(c, name);
+    int64_t left;
+
+    assert_int_equal(info->holders_len, 1);
+    left = info->holders[0].left_ms;
+    hf_info_free(c, info);
+    return left;
+}
+
+static void test_inspect_shows_a_renewed_lease(void)
+{
+    hf_client *a = conf_open_long(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name);
+    int64_t since;
+    hf_info *info;
+
+    OK(conf_take_lease(lock, HF_FOREVER, 20000));
+    info = look(b, name);
+    since = info->holders[0].since_unix_ms;
+    hf_info_free(b, info);
+    OK(hf_lock_renew(lock, 90000, E));
+    COMES(left_ms(b, name) > 80000);
+    assert_true(left_ms(b, name) <= 90000);
+    info = look(b, name);
+    assert_true(info->holders[0].token == conf_token(lock));
+    assert_true(llabs(info->holders[0].since_unix_ms - since) < 2000);
+    hf_info_free(b, info);
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
 /* A write hold that became a read hold is the same hold. */
 static void is_shown_as_before(hf_client *c, const char *name,
                                const hf_info *before, uint64_t token)
@@ -437,6 +473,8 @@ const struct conf_case conf_inspect[] = {
     CONF_CASE(test_inspect_a_client_is_one_waiter, CONF_EACH | CONF_INSPECT),
     CONF_CASE(test_inspect_shows_waiters_in_their_order,
               CONF_FAIR | CONF_INSPECT),
+    CONF_CASE(test_inspect_shows_a_renewed_lease,
+              CONF_EACH | CONF_INSPECT | CONF_LEASE),
     CONF_CASE(test_inspect_downgrade_changes_the_mode_alone,
               CONF_EACH | CONF_RWLOCK | CONF_INSPECT | CONF_LEASE),
     CONF_CASE(test_inspect_list_shows_what_is_in_use, CONF_EACH | CONF_INSPECT),

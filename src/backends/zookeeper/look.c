@@ -70,20 +70,19 @@ static int64_t left_of(int64_t lease_ms, int64_t since_ms)
 /* "<pid>[ <lease>[ <token> <since>]]" */
 static void read_numbers(const struct zk_seen *s, const char *text, hf_party *p)
 {
-    int64_t lease = 0, since = s->mtime;
+    int64_t lease = 0;
     char *more;
 
     p->pid = strtoll(text, &more, 10);
     if (*more == ' ')
         lease = strtoll(more, &more, 10);
-    if (*more == ' ') { /* of what was a write hold before */
-        p->token = strtoull(more, &more, 10);
-        since = strtoll(more, &more, 10);
-        p->since_unix_ms = since;
-    }
     if (lease > 0 && s->holds) {
-        p->left_ms = left_of(lease, since);
-        p->since_unix_ms = since;
+        p->left_ms = left_of(lease, s->mtime);
+        p->since_unix_ms = s->mtime;
+    }
+    if (*more == ' ') {
+        p->token = strtoull(more, &more, 10);
+        p->since_unix_ms = strtoll(more, &more, 10);
     }
 }
 

@@ -479,8 +479,20 @@ static void on_create(struct zk *z, void *owner, int rc,
         settle(node);
 }
 
-/* "<pid>\n<host>\n<label>"; a fixed lease, in ms, stands behind the pid. Of a
- * hold that was one for writing there are more: the lease or 0, the token, and
+/* What is left of its fixed lease; 0: it has none. */
+static uint32_t left_of(const struct zk_node *node)
+{
+    int64_t left = node->lease_ms;
+
+    if (node->restated)
+        left -= hf__zk_wall_ms() - node->leased_ms;
+    return !node->lease_ms || left > node->lease_ms ? node->lease_ms
+           : left < 1                               ? 1
+                                                    : (uint32_t)left;
+}
+
+/* "<pid>\n<host>\n<label>"; a fixed lease, in ms, stands behind the pid. Where
+ * the entry does not show it there are more: the lease or 0, the token, and
  * since when. */
 int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
 {
@@ -488,8 +500,8 @@ int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
     int pid = (int)strcspn(about, "\n"), room = ZK_ABOUT_MAX - 160;
     char more[64] = "";
 
-    if (node->was_writer)
-        snprintf(more, sizeof(more), " %u %" PRId64 " %" PRId64, node->lease_ms,
+    if (node->restated)
+        snprintf(more, sizeof(more), " %u %" PRId64 " %" PRId64, left_of(node),
                  node->czxid, node->granted_ms);
     else if (node->lease_ms)
         snprintf(more, sizeof(more), " %u", node->lease_ms);
@@ -497,13 +509,39 @@ int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
                     about + pid, room, label);
 }
 
-/* The lease begins now, and not when it was created. */
-void hf__zk_node_date(const struct zk_node *node)
+static void on_said(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+
+    (void)z;
+    if (rc == ZOK)
+        node->version = reply->stat->version;
+    hf__zk_node_called(node);
+}
+
+/* If somebody has asked for it meanwhile, that word stays. */
+void hf__zk_node_date(struct zk_node *node)
 {
     char data[ZK_ABOUT_MAX];
     int len = hf__zk_node_describe(node, data);
 
-    hf__zk_set(node->z, node->path, data, len, 0, NULL, NULL);
+    if (hf__zk_set(node->z, node->path, data, len, node->version, on_said,
+                   node) == 0)
+        node->calls++;
+}
+
+void hf__zk_node_lease(struct zk_node *node, uint32_t lease_ms)
+{
+    int64_t now = hf__zk_wall_ms(), granted_ms = node->granted_ms;
+
+    for (; node; node = node->sibling) {
+        node->lease_ms = lease_ms;
+        node->leased_ms = now;
+        node->granted_ms = granted_ms;
+        node->restated = true;
+        hf__zk_node_date(node);
+    }
 }
 
 static void on_pair_created(struct zk *z, void *owner, int rc,

@@ -123,6 +123,18 @@ static void leave_out(struct zk *z, struct zk_chunk *c,
     memmove(&c->item[at], &c->item[at + 1], (c->len - at) * sizeof(*c->item));
 }
 
+/* Fixed leases that the program asked to begin anew: for those who look. */
+static void date_leases(const struct zk_chunk *c)
+{
+    for (size_t i = 0; i < c->len && !c->from; i++) {
+        const struct hf__renewal *item = &c->batch->item[c->item[i]];
+        struct zk_node *node = node_of(item);
+
+        if (node && node->lease_ms && item->lease_ms)
+            hf__zk_node_lease(node, item->lease_ms);
+    }
+}
+
 static int check_all(struct zk *, struct zk_chunk *);
 
 static void on_checked(struct zk *z, void *owner, int rc,
@@ -131,6 +143,7 @@ static void on_checked(struct zk *z, void *owner, int rc,
     struct zk_chunk *c = owner;
 
     if (rc == ZOK) {
+        date_leases(c);
         over(z, c, HF__DONE);
     } else if (hf__zk_lost(rc)) {
         over(z, c, HF_EUNKNOWN);

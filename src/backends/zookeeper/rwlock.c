@@ -56,7 +56,8 @@ static void rename_node(struct zk_node *node)
     rename_last(node->path, r->from, r->to, path);
     strcpy(node->path, path);
     node->form = r->becomes;
-    node->lowered = node->was_writer = true;
+    node->lowered = node->restated = true;
+    node->version = 0;
 }
 
 int hf__zk_lower(struct zk_node *node, zk_done_fn *done, void *owner)

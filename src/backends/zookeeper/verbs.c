@@ -263,7 +263,7 @@ int hf__zk_granted(struct zk_line *line, struct hf__req *req)
         hf__zk_node_date(node);
     hf__zk_stop_waiting(line);
     node->held = true;
-    node->granted_ms = hf__zk_wall_ms();
+    node->granted_ms = node->leased_ms = hf__zk_wall_ms();
     hf__zk_listen(node);
     req->token = (uint64_t)node->czxid;
     req->sent_at = z->proved;

@@ -151,7 +151,9 @@ struct zk_node {
     hf__time pause;     /* before that, if it was refused; 0 */
     int denied;         /* and why */
     uint32_t lease_ms;  /* a fixed one; 0: none */
-    int64_t granted_ms; /* by the wall clock */
+    int64_t granted_ms; /* by the wall clock; */
+    int64_t leased_ms;  /* and when its fixed lease began */
+    int32_t version;    /* of what it says, if nobody else has changed it */
     int refusal;     /* GONE: why it was not created; ZOK: it was taken away */
     uint8_t state;   /* enum zk_node_state */
     uint8_t form;    /* enum zk_form */
@@ -163,8 +165,9 @@ struct zk_node {
     uint8_t parents; /* how often they were missing, and were made */
     bool lowered;    /* sent from write to read, and not answered yet: it may be
                         under either name */
-    bool was_writer; /* it was */
-    bool second; /* of a mutex: just one was before it, and it watches that */
+    bool restated; /* it says what its entry does not show any more: its token,
+                      and when it was granted */
+    bool second;   /* of a mutex: just one was before it, and it watches that */
     uint16_t dir_len;  /* of the path: the lock's node */
     uint16_t stem_len; /* of the path, without the sequence */
     char path[];       /* CREATING, UNSURE: without the sequence */
@@ -183,7 +186,9 @@ int hf__zk_node_create(struct zk_node *, bool parents);
 /* What it says of its owner, for those who look; the length. */
 int hf__zk_node_describe(const struct zk_node *, char data[ZK_ABOUT_MAX]);
 /* Its fixed lease begins now: for those who look. */
-void hf__zk_node_date(const struct zk_node *);
+void hf__zk_node_date(struct zk_node *);
+/* And anew, for that long: of all entries of the hold. */
+void hf__zk_node_lease(struct zk_node *, uint32_t lease_ms);
 /* Sends a list of its siblings. done is called with the node, if it is the last
  * list sent and the node is still wanted. */
 int hf__zk_node_list(struct zk_node *, zk_done_fn *);

@@ -85,6 +85,24 @@ static void test_dead_server_is_named(void **state)
     world_is_clean(w);
 }
 
+static void test_outage_is_two_lines(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->redis->url, 30000, 300, HF_FAIR_DEFAULT);
+
+    world_free_for_all(w, a);
+    assert_int_equal(world_lines(w, 0), 0);
+    redis_server_kill(w->redis);
+    for (int i = 0; i < 5; i++) /* attempts to connect, each of them */
+        assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EBACKEND);
+    assert_int_equal(world_lines(w, 0), 1);
+    assert_int_equal(redis_server_again(w->redis), 0);
+    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, NULL) == 0));
+    assert_int_equal(world_lines(w, 0), 2);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_is_clean(w);
+}
+
 static void test_restart_with_persistence_hold_survives(void **state)
 {
     struct world *w = *state;
@@ -445,6 +463,7 @@ int run_server_faults(void)
         T(test_restart_waiter_goes_on),
         T(test_restart_fair_waiter_goes_on),
         T(test_dead_server_is_named),
+        T(test_outage_is_two_lines),
         T(test_restart_with_persistence_hold_survives),
         T(test_stopped_for_long_leaves_nothing),
         T(test_stopped_answer_after_its_lease_is_no_grant),

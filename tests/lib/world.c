@@ -62,16 +62,22 @@ int world_end(void **state)
 /* ---- clients --------------------------------------------------------------
  */
 
-static void show(void *ctx, const char *text)
+static void note_line(void *ctx, const char *text)
 {
-    (void)ctx;
-    fprintf(stderr, "%lld: %s\n", (long long)(wait_now() / 1000), text);
+    __atomic_add_fetch((uint32_t *)ctx, 1, __ATOMIC_RELAXED);
+    if (getenv("FAULTS_LOG"))
+        fprintf(stderr, "%lld: %s\n", (long long)(wait_now() / 1000), text);
 }
 
 static void note_event(void *arg, const hf_event *event)
 {
     if (event->type == HF_EVENT_LOST)
         __atomic_add_fetch((uint32_t *)arg, 1, __ATOMIC_RELAXED);
+}
+
+uint32_t world_lines(const struct world *w, size_t i)
+{
+    return __atomic_load_n(&w->lines[i], __ATOMIC_RELAXED);
 }
 
 bool world_heard_loss(struct world *w, size_t i)
@@ -91,8 +97,8 @@ hf_lock *world_lock(struct world *w, const char *url, int64_t ttl_ms,
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_lock_options lopt = HF_LOCK_OPTIONS_INIT;
-    hf_hooks hooks = {.log = getenv("FAULTS_LOG") ? show : NULL};
     size_t i = w->len;
+    hf_hooks hooks = {.ctx = &w->lines[i], .log = note_line};
 
     assert_true(i < WORLD_CLIENTS);
     opt.hooks = &hooks;

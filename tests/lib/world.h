@@ -61,7 +61,8 @@ struct world {
     char far_url[64]; /* through it */
     hf_client *clients[WORLD_CLIENTS];
     hf_lock *locks[WORLD_CLIENTS];
-    uint32_t lost[WORLD_CLIENTS]; /* atomic: events of that client */
+    uint32_t lost[WORLD_CLIENTS];  /* atomic: events of that client */
+    uint32_t lines[WORLD_CLIENTS]; /* atomic: of its log */
     size_t len;
     struct taker taker;
     size_t entries; /* descriptors and threads before */
@@ -81,6 +82,8 @@ hf_lock *world_far(struct world *, int64_t ttl_ms, int64_t op_timeout_ms);
 hf_lock *world_near(struct world *);
 /* In the place of the i-th client's lock "n", one of another kind. */
 hf_lock *world_change(struct world *, size_t i, enum hf_kind, uint32_t size);
+/* How much the i-th client has logged. */
+uint32_t world_lines(const struct world *, size_t i);
 /* Has the i-th client said HF_EVENT_LOST? Dispatches. */
 bool world_heard_loss(struct world *, size_t i);
 /* From now on everything passes again, over new connections. */

@@ -292,8 +292,10 @@ int hf__rd_cmd_reply(struct redis *r, const struct rd_node *reply, hf__time now)
 void hf__rd_cmd_up(struct redis *r, hf__time now)
 {
     (void)now;
-    if (r->opened && !r->is_up)
+    if (r->opened && !r->is_up) {
+        r->core->log(r->client, "redis: connected again to %s", r->where);
         r->core->session(r->client, HF_EVENT_UP);
+    }
     r->opened = true;
     r->is_up = true;
     r->core->trouble(r->client, NULL);

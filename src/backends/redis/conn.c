@@ -106,7 +106,8 @@ void hf__rd_conn_fail(struct rd_conn *c, hf__time now, int code,
     va_start(ap, fmt);
     vsnprintf(r->text, sizeof(r->text), fmt, ap);
     va_end(ap);
-    r->core->log(r->client, "redis: %s", r->text);
+    if (was_up) /* not of each attempt, as long as it is down */
+        r->core->log(r->client, "redis: lost the connection to %s", r->text);
     hf__rd_conn_stop(c);
     c->state = RD_WAIT;
     if (was_up && now - c->up_at >= LIVED_MS * HF__MS) {
@@ -208,7 +209,7 @@ static void connected(struct rd_conn *c, hf__time now)
     }
     c->reader = hf__rd_reader_new(&c->arena);
     if (!c->reader || say_hello(c)) {
-        hf__rd_conn_fail(c, now, HF_ENOMEM, "out of memory");
+        hf__rd_conn_fail(c, now, HF_ENOMEM, "%s: out of memory", c->r->where);
         return;
     }
     c->state = RD_HELLO;
@@ -310,7 +311,8 @@ void hf__rd_conn_start(struct rd_conn *c, hf__time now)
         hf__rd_renew_hurry(r, now);
     c->fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (c->fd < 0) {
-        hf__rd_conn_fail(c, now, HF_EBACKEND, "socket: %s", strerror(errno));
+        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: socket: %s", r->where,
+                         strerror(errno));
         return;
     }
     if (connect(c->fd, (const struct sockaddr *)&a->sa, a->len) == 0)
@@ -387,7 +389,7 @@ static bool digest(struct rd_conn *c, hf__time now)
                          c->r->where, c->reader->err ? ": " : "",
                          c->reader->err ? c->reader->errstr : "");
     else if (rc)
-        hf__rd_conn_fail(c, now, rc, "out of memory");
+        hf__rd_conn_fail(c, now, rc, "%s: out of memory", c->r->where);
     return rc == 0;
 }
 
@@ -406,7 +408,8 @@ bool hf__rd_conn_read(struct rd_conn *c, hf__time now)
             any = true;
             c->heard_at = now;
             if (redisReaderFeed(c->reader, buf, (size_t)n) != REDIS_OK)
-                hf__rd_conn_fail(c, now, HF_ENOMEM, "out of memory");
+                hf__rd_conn_fail(c, now, HF_ENOMEM, "%s: out of memory",
+                                 c->r->where);
             else if (!digest(c, now))
                 return true;
         } else if (n == 0) {

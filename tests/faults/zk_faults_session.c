@@ -18,43 +18,6 @@ static int64_t cpu_ms(void)
     return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* ---- a client that we hear ----------------------------------------------- */
-
-struct words {
-    uint32_t lines; /* atomic */
-};
-
-static void hear(void *ctx, const char *text)
-{
-    struct words *heard = ctx;
-
-    if (getenv("FAULTS_LOG"))
-        fprintf(stderr, "%lld: %s\n", (long long)(wait_now() / 1000), text);
-    __atomic_add_fetch(&heard->lines, 1, __ATOMIC_RELAXED);
-}
-
-static uint32_t lines_of(const struct words *heard)
-{
-    return __atomic_load_n(&heard->lines, __ATOMIC_RELAXED);
-}
-
-static hf_lock *open_heard(struct world *w, const char *url, int64_t op_ms,
-                           struct words *heard)
-{
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_hooks hooks = {.ctx = heard, .log = hear};
-    size_t i = w->len;
-
-    opt.hooks = &hooks;
-    opt.op_timeout_ms = op_ms;
-    if (hf_open(url, &opt, &w->clients[i], &w->err))
-        fail_msg("hf_open: %s", w->err.text);
-    w->len++;
-    assert_int_equal(
-        hf_lock_new(w->clients[i], "n", 1, NULL, &w->locks[i], &w->err), 0);
-    return w->locks[i];
-}
-
 /* ---- what is said of a server that is gone ------------------------------- */
 
 static void names_server(struct world *w, const char *why)
@@ -89,18 +52,17 @@ static void test_dead_server_is_named(void **state)
 static void test_outage_is_two_lines(void **state)
 {
     struct world *w = *state;
-    struct words heard = {0};
-    hf_lock *a = open_heard(w, w->near_url, 300, &heard);
+    hf_lock *a = world_lock(w, w->near_url, 30000, 300, HF_FAIR_DEFAULT);
 
     world_free_for_all(w, a);
-    assert_int_equal(lines_of(&heard), 0);
+    assert_int_equal(world_lines(w, 0), 0);
     zk_server_kill(w->zk);
     for (int i = 0; i < 5; i++) /* attempts to connect, each of them */
         assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EBACKEND);
-    assert_int_equal(lines_of(&heard), 1);
+    assert_int_equal(world_lines(w, 0), 1);
     assert_int_equal(zk_server_again(w->zk), 0);
     assert_true(WAIT_FOR(hf_lock_timed(a, 1000, NULL) == 0));
-    assert_int_equal(lines_of(&heard), 2);
+    assert_int_equal(world_lines(w, 0), 2);
     assert_int_equal(hf_lock_release(a, NULL), 0);
     world_is_clean(w);
 }
@@ -233,14 +195,13 @@ static void test_user_refused_later(void **state)
 {
     struct world *w = *state;
     struct zk_server s = {.flags = {NULL}};
-    struct words heard = {0};
     int64_t cpu;
     char url[64];
     hf_lock *a;
 
     assert_int_equal(zk_server_start(&s), 0);
     snprintf(url, sizeof(url), "zk://ann:Geheimnis@127.0.0.1:%d", s.port);
-    a = open_heard(w, url, 1000, &heard);
+    a = world_lock(w, url, 30000, 1000, HF_FAIR_DEFAULT);
     world_free_for_all(w, a);
     zk_server_kill(&s);
     s.flags[0] = NO_DIGEST;
@@ -249,7 +210,7 @@ static void test_user_refused_later(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EBACKEND);
     assert_non_null(strstr(w->err.text, "refuses the user"));
-    assert_true(lines_of(&heard) <= 2); /* lost; its session */
+    assert_true(world_lines(w, 0) <= 2); /* lost; its session */
     assert_true(cpu_ms() - cpu < 500);
     zk_server_kill(&s);
     s.flags[0] = NULL;
@@ -389,10 +350,10 @@ static void test_lookup_that_hangs_keeps_nobody(void **state)
 /* ---- soon again -----------------------------------------------------------
  */
 
-static void back_soon(struct world *w, enum hf_fairness fair)
+static void back_soon(struct world *w, int64_t ttl_ms, enum hf_fairness fair)
 {
-    hf_lock *a = world_lock(w, w->near_url, 30000, 20000, fair);
-    hf_lock *b = world_lock(w, w->near_url, 30000, 20000, fair);
+    hf_lock *a = world_lock(w, w->near_url, ttl_ms, 20000, fair);
+    hf_lock *b = world_lock(w, w->near_url, ttl_ms, 20000, fair);
     struct taker *t;
 
     world_takes(w, a, 5000);
@@ -407,20 +368,14 @@ static void back_soon(struct world *w, enum hf_fairness fair)
     world_is_clean(w);
 }
 
-static void test_back_soon_after_a_restart(void **state)
+static void test_waiter_is_back_soon(void **state)
 {
-    for (int i = 0; i < 3; i++) {
-        back_soon(*state, i % 2 ? HF_UNFAIR : HF_FAIR);
-        for (size_t k = 0; k < 2; k++) {
-            struct world *w = *state;
+    back_soon(*state, 30000, HF_FAIR);
+}
 
-            assert_int_equal(hf_lock_free(w->locks[k]), 0);
-            assert_int_equal(hf_close(w->clients[k]), 0);
-            w->clients[k] = NULL;
-            w->locks[k] = NULL;
-            w->len = 0;
-        }
-    }
+static void test_unfair_waiter_is_back_soon(void **state)
+{
+    back_soon(*state, 10000, HF_UNFAIR);
 }
 
 /* A session of minutes: the library would pause for a sixtieth of it. */
@@ -548,7 +503,8 @@ int run_session_faults(void)
         T(test_server_that_moves_is_found),
         T(test_server_that_moved_long_ago_is_found),
         T(test_lookup_that_hangs_keeps_nobody),
-        T(test_back_soon_after_a_restart),
+        T(test_waiter_is_back_soon),
+        T(test_unfair_waiter_is_back_soon),
         T(test_long_session_is_back_soon),
         T(test_forgotten_connection_is_given_up),
         T(test_close_beside_a_stopped_server),

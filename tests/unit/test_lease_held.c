@@ -210,6 +210,30 @@ static void test_lease_renewal_that_changes_nothing(void **state)
     assert_int_equal(l.renewing, 0);
 }
 
+/* Let go and taken again; that the first was let go is not sure, when the
+ * second is gone. Who waits then has its whole time for an answer. */
+static void test_lease_gone_while_another_is_let_go(void **state)
+{
+    struct hf__lease l = held(false, false);
+
+    (void)state;
+    hf__lease_drop(&l);
+    assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
+    hf__lease_want(&l, true);
+    assert_int_equal(next(&l, 1000), HF__TODO_ATTEMPT);
+    hf__lease_asked(&l, at(1000), OP_TIMEOUT / HF__MS);
+    assert_int_equal(answer(&l, HF__GRANTED, 1001), HF__GRANTED);
+    assert_false(hf__lease_let_go(&l, HF_EUNKNOWN, at(1100)));
+    assert_int_equal(l.state, HF__HELD);
+    hf__lease_gone(&l, at(2000));
+    hf__lease_want(&l, true);
+    assert_true(hf__lease_stuck(&l));
+    assert_int_equal(l.look_at, at(2000) + OP_TIMEOUT);
+    assert_int_equal(next(&l, 2000), HF__TODO_LET_GO); /* and nothing else */
+    assert_int_equal(next(&l, 2000), HF__TODO_NOTHING);
+    assert_int_equal(hf__lease_timer(&l), at(2000) + OP_TIMEOUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_lease_renewal_that_is_refused_is_a_loss),
         cmocka_unit_test(test_lease_renewal_of_another_hold_is_nothing),
         cmocka_unit_test(test_lease_renewal_that_changes_nothing),
+        cmocka_unit_test(test_lease_gone_while_another_is_let_go),
     };
 
     return cmocka_run_group_tests_name("lease held", tests, NULL, NULL);

@@ -2,8 +2,8 @@
  * The latch, in the layout of Redisson's RCountDownLatch: a string with what is
  * left, gone at 0; a message 1 when it is set and 0 when it is 0. What was
  * counted is noted for a while under the client and its request, so that asked
- * again it counts once. Each time it is set by ours it has another number (kind):
- * who waits for an earlier one has waited for long enough.
+ * again it counts once. Each time it is set by ours it has another number
+ * (kind): who waits for an earlier one has waited for long enough.
  *
  *   WAIT   KEYS latch kind permits  ARGV - - valid_until_us queue round
  *          as a TAKE: granted at 0, and where the round is not 0 and another;

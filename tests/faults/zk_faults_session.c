@@ -169,6 +169,26 @@ static void test_open_beside_strangers(void **state)
     world_is_clean(w);
 }
 
+/* Nobody answers at once, and all would, given time. */
+static void test_open_where_all_are_slow(void **state)
+{
+    struct world *w = *state;
+    struct proxy *other = proxy_start(w->port);
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+    char url[64];
+
+    proxy_set(w->proxy, PROXY_DELAY, 800);
+    proxy_set(other, PROXY_DELAY, 800);
+    opt.connect_timeout_ms = 3000; /* 675 ms each, then 1350 for one of them */
+    snprintf(url, sizeof(url), "zk://127.0.0.1:%d,127.0.0.1:%d",
+             proxy_port(w->proxy), proxy_port(other));
+    if (hf_open(url, &opt, &c, &w->err))
+        fail_msg("%s", w->err.text);
+    assert_int_equal(hf_close(c), 0);
+    proxy_end(other);
+}
+
 /* ---- users that are refused -----------------------------------------------
  */
 
@@ -498,6 +518,7 @@ int run_session_faults(void)
         T(test_open_where_somebody_else_answers),
         T(test_open_where_nobody_speaks),
         T(test_open_beside_strangers),
+        T(test_open_where_all_are_slow),
         T(test_refused_user_is_told_by_open),
         T(test_user_refused_later),
         T(test_server_that_moves_is_found),

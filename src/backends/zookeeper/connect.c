@@ -58,10 +58,32 @@ static void hang_up(struct zk *z)
     (void)connect(z->fd, &nobody, sizeof(nobody));
 }
 
+/* All are asked before the caller's time is over, and those who are slow have
+ * half of it for a second chance. */
+void hf__zk_first_round(struct zk *z, size_t addresses)
+{
+    uint32_t ms = z->connect_timeout_ms - z->connect_timeout_ms / 10;
+
+    z->open_until = z->core->now() + ms * HF__MS;
+    z->untried = addresses;
+    z->patience_ms = addresses > 1 ? ms / 2 / (uint32_t)addresses + 1 : ms;
+}
+
+/* The library's first round goes through all of them. */
+bool hf__zk_may_try_again(struct zk *z)
+{
+    if (!z->untried)
+        return false;
+    z->untried--;
+    return z->untried || (z->was_late && z->core->now() < z->open_until);
+}
+
 hf__time hf__zk_late_at(const struct zk *z)
 {
     if (z->up || z->fd < 0 || z->cause[0])
         return HF__NEVER;
+    if (!z->opened && !z->untried)
+        return z->open_until;
     return z->connect_at + z->patience_ms * HF__MS;
 }
 
@@ -72,8 +94,10 @@ void hf__zk_give_up_late(struct zk *z, hf__time now)
 
     if (now < hf__zk_late_at(z))
         return;
-    snprintf(z->cause, sizeof(z->cause), "no answer in %u ms%s", z->patience_ms,
+    snprintf(z->cause, sizeof(z->cause), "no answer in %u ms%s",
+             (uint32_t)((now - z->connect_at) / HF__MS),
              is_heard && !z->opened ? "; is it ZooKeeper?" : "");
+    z->was_late = true;
     hang_up(z);
     if (z->opened && z->patience_ms < z->timeout_ms)
         z->patience_ms += z->patience_ms / 2;

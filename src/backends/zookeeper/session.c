@@ -112,10 +112,7 @@ int hf__zk_session_open(struct zk *z)
         z->core->why(z->client, rc, "%s", addrs->why);
     if (!rc) {
         z->numeric = strcmp(addrs->text, z->hosts) == 0;
-        /* All of them have their turn before the caller's time is over. */
-        z->patience_ms = z->connect_timeout_ms - z->connect_timeout_ms / 10;
-        z->patience_ms = z->patience_ms / (uint32_t)addrs->len + 1;
-        z->untried = addrs->len;
+        hf__zk_first_round(z, addrs->len);
         rc = make_handle(z, addrs);
     }
     z->core->free(z->client, addrs);
@@ -148,13 +145,22 @@ void hf__zk_session_close(struct zk *z)
                   __atomic_exchange_n(&z->found, NULL, __ATOMIC_ACQ_REL));
 }
 
+/* Has the library closed its socket? It may fail otherwise, out of memory. */
+static bool is_closed(const struct zk *z)
+{
+    int state = zoo_state(z->zh);
+
+    return state != ZOO_CONNECTING_STATE && state != ZOO_ASSOCIATING_STATE &&
+           state != ZOO_CONNECTED_STATE;
+}
+
 /* Between two attempts to connect: of an attempt that goes on it must stay
  * known when it began. */
 static void take_found(struct zk *z)
 {
     struct zk_addrs *found;
 
-    if (z->zh && z->fd >= 0 && !z->up)
+    if (z->zh && !z->up && !is_closed(z))
         return;
     found = __atomic_exchange_n(&z->found, NULL, __ATOMIC_ACQ_REL);
     if (found && found->len && !z->zh) {
@@ -300,13 +306,13 @@ static int ready(const struct zk *z)
                 : 0);
 }
 
-/* The library's first round goes through all of them. */
 static void failed(struct zk *z)
 {
-    no_socket(z);
-    if (z->opened || !z->untried || --z->untried)
+    if (!is_closed(z))
         return;
-    z->open_code = z->refusal ? z->refusal : HF_EBACKEND;
+    no_socket(z);
+    if (!z->opened && !hf__zk_may_try_again(z))
+        z->open_code = z->refusal ? z->refusal : HF_EBACKEND;
 }
 
 static void process(struct zk *z)

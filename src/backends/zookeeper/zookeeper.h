@@ -253,6 +253,10 @@ const char *hf__zk_why_down(struct zk *, char *out, size_t size);
 void hf__zk_want_lookup(struct zk *, hf__time now);
 /* If it is down until then. */
 void hf__zk_lookup_later(struct zk *, hf__time now);
+/* It is being opened: at how many addresses. */
+void hf__zk_first_round(struct zk *, size_t addresses);
+/* Then: an attempt has failed; is it worth another one? */
+bool hf__zk_may_try_again(struct zk *);
 /* When an attempt to connect has lasted for too long; and ends it then. */
 hf__time hf__zk_late_at(const struct zk *);
 void hf__zk_give_up_late(struct zk *, hf__time now);
@@ -279,10 +283,12 @@ struct zk {
     bool unwatched;   /* there was no room for own_fd: looked at by time */
     bool first_words; /* of this connection have been looked at */
     int open_code;    /* why it never was up */
+    bool was_late;    /* while opening: one who might have answered */
     size_t untried;   /* while opening: addresses */
-    int refusal;      /* while opening: what is worse than no answer */
-    int fd;           /* the library's, which closes it; -1 */
-    int own_fd;       /* ours for the same: what is watched; -1 */
+    hf__time open_until;
+    int refusal; /* while opening: what is worse than no answer */
+    int fd;      /* the library's, which closes it; -1 */
+    int own_fd;  /* ours for the same: what is watched; -1 */
     int interest;
     uint32_t patience_ms; /* with an attempt to connect */
     uint32_t timeout_ms;  /* of the session, as negotiated */

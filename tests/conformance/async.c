@@ -545,7 +545,7 @@ static void test_async_waits_on_when_a_thread_gives_up(void)
 
     loop_open(&l, b);
     OK(hf_lock_acquire(held, NULL, E));
-    t.opt.wait_ms = 300;
+    t.opt.wait_ms = 1000;
     conf_taker_start(&t, mine);
     conf_thread_asleep(&t.t);
     take(lock, &call, HF_FOREVER);

@@ -245,7 +245,7 @@ static void cut_answers(struct world *w, const struct side *s)
     int rc;
 
     all_of_it_is_free(w, s, a);
-    for (long n = 0; n < 48; n += 3) {
+    for (long n = 0; n < 48; n += 5) {
         proxy_set(w->proxy, PROXY_RESET, n);
         if (take(a, s, 5000, &w->err))
             fail_msg("after %ld bytes: %s", n, w->err.text);

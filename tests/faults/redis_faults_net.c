@@ -32,7 +32,7 @@ static void cut_answers(struct world *w, enum proxy_mode mode)
     uint64_t last = 0;
 
     world_free_for_all(w, a); /* the scripts are known: no answers but ours */
-    for (long n = 0; n < 64; n++) {
+    for (long n = 0; n < 64; n += 3) {
         proxy_set(w->proxy, mode, n);
         if (hf_lock_timed(a, 5000, &w->err))
             fail_msg("after %ld bytes: %s", n, w->err.text);

@@ -163,7 +163,7 @@ static inline char wait_state(pid_t pid, pid_t tid)
  * for a processor: maybe who should have answered it. */
 static inline bool wait_asleep(pid_t pid, pid_t tid)
 {
-    enum { ENOUGH = 20, BUSY = 5 };
+    enum { ENOUGH = 20, BUSY = 3 };
     int64_t end = wait_now() + WAIT_LONG_MS * (int64_t)1000000;
     int64_t stalled = wait_stalled(), now;
     int looks = 0;

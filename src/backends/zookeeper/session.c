@@ -376,7 +376,7 @@ static void interest(struct zk *z, hf__time now)
     struct timeval tv = {0};
     int fd = -1, wanted = 0, rc = ZCONNECTIONLOSS;
 
-    for (int i = 0; i < CONNECTS_MAX && rc != ZOK; i++) {
+    for (int i = 0; i < CONNECTS_MAX && rc != ZOK && !z->open_code; i++) {
         rc = zookeeper_interest(z->zh, &fd, &wanted, &tv);
         if (is_unrecoverable(z->zh))
             return;
@@ -412,6 +412,8 @@ static void move(struct zk *z, hf__time now)
         if (ended(z, now))
             return;
     }
+    if (z->open_code)
+        return;
     take_found(z);
     if (!z->up && now >= z->lookup_at)
         hf__zk_want_lookup(z, now);
@@ -426,6 +428,8 @@ static void move(struct zk *z, hf__time now)
 
 void hf__zk_session_move(struct zk *z, hf__time now)
 {
+    if (z->open_code) /* it was given up: its text stays */
+        return;
     hf__zk_speak_for(z);
     z->moving = true;
     move(z, now);
@@ -437,6 +441,8 @@ hf__time hf__zk_session_timeout(const struct zk *z)
 {
     hf__time at = min_time(hf__zk_life_timeout(z), z->timer);
 
+    if (z->open_code)
+        return HF__NEVER;
     if (z->sweep_at)
         at = min_time(at, z->sweep_at);
     if (!z->up)

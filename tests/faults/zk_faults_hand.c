@@ -351,6 +351,28 @@ static void test_rights_to_delete_are_taken_away(void **state)
     world_is_clean(w);
 }
 
+/* A writer that may not become a reader at the server stays a writer there, and
+ * is gone when it is released. */
+static void test_rights_to_downgrade_are_taken_away(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a, *b;
+
+    world_far(w, 30000, 1000);
+    world_near(w);
+    a = world_change(w, 0, HF_RWLOCK, 0);
+    b = world_change(w, 1, HF_RWLOCK, 0);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    set_rights(w, NODE, ZOO_PERM_ALL & ~ZOO_PERM_CREATE);
+    assert_int_equal(hf_lock_downgrade(a, &w->err), HF_EUNKNOWN);
+    assert_int_equal(hf_lock_check(a), 0);
+    set_rights(w, NODE, ZOO_PERM_ALL);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_release(b, &w->err), 0);
+    world_is_clean(w);
+}
+
 /* ---- the root ---------------------------------------------------------- */
 
 static bool is_gone(struct world *w, const char *path)
@@ -412,6 +434,7 @@ int run_hand_faults(void)
         T(test_users_wait_behind_each_other),
         T(test_users_wait_behind_each_other_unfair),
         T(test_rights_to_delete_are_taken_away),
+        T(test_rights_to_downgrade_are_taken_away),
         T(test_root_stays),
         T(test_users_need_a_password),
     };

@@ -103,6 +103,54 @@ static void test_semaphore_answer_swallowed(void **state)
     world_is_clean(w);
 }
 
+/* The first question about a name never comes to the server, or it does and
+ * what makes the parents then does not. */
+static void requests_lost(struct world *w, enum hf_kind kind, bool parents)
+{
+    struct taker *t;
+    uint64_t before;
+    hf_lock *a;
+
+    world_far(w, 30000, 5000);
+    a = world_change(w, 0, kind, kind == HF_SEMAPHORE ? 2 : 0);
+    if (parents)
+        proxy_set(w->proxy, PROXY_DELAY, 300);
+    else
+        proxy_hoard(w->proxy);
+    before = proxy_sent(w->proxy);
+    t = taker_start(w, a, 10000);
+    if (parents) {
+        assert_true(WAIT_FOR(proxy_sent(w->proxy) > before));
+        proxy_hoard(w->proxy);
+    }
+    assert_true(WAIT_FOR(proxy_hoarded(w->proxy) > 0));
+    world_heal(w);
+    taker_gets_it(t, 4000);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    world_is_clean(w);
+}
+
+static void test_mutex_first_request_lost(void **state)
+{
+    requests_lost(*state, HF_MUTEX, false);
+}
+
+static void test_mutex_parents_lost(void **state)
+{
+    requests_lost(*state, HF_MUTEX, true);
+}
+
+static void test_semaphore_first_request_lost(void **state)
+{
+    requests_lost(*state, HF_SEMAPHORE, false);
+}
+
+static void test_semaphore_parents_lost(void **state)
+{
+    requests_lost(*state, HF_SEMAPHORE, true);
+}
+
 /* kazoo's semaphore has other nodes: beside ours, both would count to n. */
 static void test_kazoo_has_no_semaphore(void **state)
 {
@@ -439,6 +487,10 @@ int run_kinds_faults(void)
         T(test_semaphore_has_curators_layout),
         T(test_semaphore_beside_curators_leases),
         T(test_semaphore_answer_swallowed),
+        T(test_mutex_first_request_lost),
+        T(test_mutex_parents_lost),
+        T(test_semaphore_first_request_lost),
+        T(test_semaphore_parents_lost),
         T(test_kazoo_has_no_semaphore),
         T(test_latch_leaves_no_marks),
         T(test_latch_answer_swallowed_counts_once),

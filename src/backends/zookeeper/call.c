@@ -245,7 +245,10 @@ static void on_parent(struct zk *z, void *owner, int rc,
                       const struct zk_reply *reply)
 {
     (void)reply;
-    if (rc == ZOK || rc == ZNODEEXISTS || rc == ZNONODE)
+    if ((rc == ZOK || rc == ZNODEEXISTS) &&
+        z->refused_parent == (uintptr_t)owner)
+        z->parent_refusal = 0;
+    if (rc == ZOK || rc == ZNODEEXISTS || rc == ZNONODE || hf__zk_lost(rc))
         return;
     z->refused_parent = (uintptr_t)owner;
     z->parent_refusal = rc;

@@ -508,8 +508,10 @@ static int latch_ask(struct zk_line *line, struct hf__req *req)
             line->z->core->alloc(line->z->client, sizeof(*round));
     if (!round)
         return HF_ENOMEM;
-    if (round->hold_id != req->hold_id)
+    if (round->hold_id != req->hold_id) {
         forget(round);
+        line->blind = false;
+    }
     round->hold_id = req->hold_id;
     if (!round->known)
         return begin(line, round);

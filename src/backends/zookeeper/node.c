@@ -183,7 +183,7 @@ static void on_delete(struct zk *z, void *owner, int rc,
     (void)reply;
     node->calls--;
     node->state = rc == ZOK || rc == ZNONODE ? ZK_NODE_GONE : ZK_NODE_THERE;
-    node->taken = rc == ZNONODE && !node->unsure && !node->lowered;
+    node->taken = rc == ZNONODE && !node->unsure;
     node->unsure = node->unsure || hf__zk_lost(rc);
     if (node->state == ZK_NODE_GONE) {
         settle(node);
@@ -248,13 +248,20 @@ static int look_for(struct zk_node *node)
     return hf__zk_list(node->z, dir_of(node, dir), on_look, node);
 }
 
-/* The one answer that is waited for comes after this one. */
-static void delete_unlowered(struct zk_node *node)
+static void on_unlowered_deleted(struct zk *z, void *owner, int rc,
+                                 const struct zk_reply *reply)
 {
-    char path[ZK_WHOLE_MAX];
+    struct zk_node *node = owner;
 
-    hf__zk_unlowered(node, path);
-    hf__zk_delete(node->z, path, NULL, NULL);
+    if (rc != ZOK && rc != ZNONODE) {
+        on_delete(z, owner, rc, reply);
+        return;
+    }
+    node->calls--;
+    node->state = ZK_NODE_THERE;
+    node->lowered = false;
+    node->unsure = true; /* it was under one of the two names */
+    sweep(node);
 }
 
 /* The node that all who want an unfair mutex try to create. */
@@ -313,9 +320,13 @@ static void on_pair_deleted(struct zk *z, void *owner, int rc,
 
 static int delete_it(struct zk_node *node)
 {
-    char lock[ZK_WHOLE_MAX];
+    char lock[ZK_WHOLE_MAX], unlowered[ZK_WHOLE_MAX];
     zoo_op_t op[2];
 
+    if (node->lowered) {
+        hf__zk_unlowered(node, unlowered);
+        return hf__zk_delete(node->z, unlowered, on_unlowered_deleted, node);
+    }
     if (node->form != ZK_FORM_HOLDER)
         return hf__zk_delete(node->z, node->path, on_delete, node);
     zoo_delete_op_init(&op[0], node->path, -1);
@@ -335,8 +346,6 @@ static void sweep(struct zk_node *node)
         else
             sweep_later(node);
     } else if (node->state == ZK_NODE_THERE) {
-        if (node->lowered)
-            delete_unlowered(node);
         if (delete_it(node) == 0) {
             node->calls++;
             node->state = ZK_NODE_DELETING;
@@ -477,6 +486,8 @@ static void on_create(struct zk *z, void *owner, int rc,
     }
     if (node->state != ZK_NODE_UNSURE)
         settle(node);
+    else if (!node->line)
+        sweep_later(node);
 }
 
 /* What is left of its fixed lease; 0: it has none. */
@@ -515,7 +526,7 @@ static void on_said(struct zk *z, void *owner, int rc,
     struct zk_node *node = owner;
 
     (void)z;
-    if (rc == ZOK)
+    if (rc == ZOK && !node->lowered) /* that was the entry before */
         node->version = reply->stat->version;
     hf__zk_node_called(node);
 }

@@ -78,12 +78,14 @@ int hf__zk_lower_result(struct zk_node *node, int rc)
 {
     if (hf__zk_lost(rc))
         return HF_EUNKNOWN;
-    node->lowered = false;
-    if (rc == ZOK || rc == ZNODEEXISTS)
-        return HF__DONE;
-    if (rc != ZNONODE)
+    /* If it was refused, the next renewal tries it again, and a release
+     * deletes what is there under either name. */
+    if (rc != ZOK && rc != ZNODEEXISTS && rc != ZNONODE)
         return hf__zk_denied(node->z, rc, "CREATE and DELETE beside",
                              node->path);
+    node->lowered = false;
+    if (rc != ZNONODE)
+        return HF__DONE;
     if (node->line)
         hf__zk_node_vanished(node);
     return HF_ENOTOWNER;

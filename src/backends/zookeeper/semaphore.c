@@ -217,6 +217,10 @@ static void on_locks(struct zk *z, void *owner, int rc,
     struct zk_place place;
 
     (void)z;
+    if (rc == ZNONODE && p && p->turn && p->turn->state == ZK_NODE_UNSURE) {
+        p->turn->state = ZK_NODE_GONE; /* it was never made */
+        p->turn->refusal = ZNONODE;
+    }
     if (rc == ZOK && p && p->turn) {
         if (p->turn->state == ZK_NODE_UNSURE)
             hf__zk_node_find(p->turn, children);
@@ -477,6 +481,8 @@ static int serve(struct zk_line *line, const struct visit *v)
         return line->ask->may_queue ? wait_for(line, v)
                                     : refuse(line, HF__BUSY);
     }
+    if (v->ours < p->len && are_there(p))
+        drop_leases(p, NULL); /* somebody has taken one away: all anew */
     if (!p->leases || v->ours < p->len || !are_there(p))
         return take_leases(line, v->no_leases, wanted);
     if (v->unnumbered || (v->size != size && v->size))

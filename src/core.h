@@ -401,6 +401,9 @@ bool hf__name_timer(struct hf__name *, hf__time now);
 /* EBACKEND, with its text: nobody answers. */
 int hf__name_silence(struct hf__name *);
 hf__wake_fn hf__name_wake;
+/* A thread that has exited releases nothing: what the last owner lost is
+ * forgotten if it has. True: it was. Of readers see line.c. */
+bool hf__name_forget_the_gone(struct hf__name *);
 /* The gate has a new owner: w. */
 void hf__name_own(struct hf__name *, const struct hf__waiter *);
 /* Tells those who wait for the release of that hold id, or (0) of any. */

@@ -568,15 +568,19 @@ bool hf__gate_knows(const struct hf__gate *g, uint64_t owner)
     return g->owner == owner || find_lost(g, owner) != NULL;
 }
 
-void hf__gate_forget(struct hf__gate *g, uint64_t owner)
+bool hf__gate_forget(struct hf__gate *g, uint64_t owner)
 {
     struct hf__lost *lost = g->shared ? NULL : find_lost(g, owner);
     struct hf__reader *r;
+    bool any = lost != NULL;
 
     if (lost)
         lost->count = 0;
-    while (g->shared && (r = find_reader(g, owner)) && r->lost)
+    while (g->shared && (r = find_reader(g, owner)) && r->lost) {
         remove_reader(g, r);
+        any = true;
+    }
+    return any;
 }
 
 bool hf__gate_joinable(const struct hf__gate *g, const struct hf__waiter *w,

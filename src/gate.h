@@ -170,8 +170,8 @@ bool hf__gate_stuck(const struct hf__gate *);
 /* Does that owner hold it, or has lost it and not released it yet? */
 bool hf__gate_knows(const struct hf__gate *, uint64_t owner);
 
-/* That owner will not release what it has lost. */
-void hf__gate_forget(struct hf__gate *, uint64_t owner);
+/* That owner will not release what it has lost. True: it had. */
+bool hf__gate_forget(struct hf__gate *, uint64_t owner);
 
 /* Would w be granted, or be granted with those who wait already? */
 bool hf__gate_joinable(const struct hf__gate *, const struct hf__waiter *,

@@ -57,11 +57,16 @@ static hf__time first_end(const hf_lock *lock)
 }
 
 /* Has somebody still to release what was lost on this line? */
-static bool to_be_released(const struct hf__gate *g, const hf_lock *lock)
+static bool to_be_released(const struct hf__name *n, const hf_lock *lock)
 {
+    const struct hf__gate *g = &n->gate;
+    uint64_t gone =
+        hf__thread_gone(n->owner_thread) ? n->owner_thread->number : 0;
+
     if (!g->shared) {
         for (int i = 0; i < HF__LOST_MAX; i++)
-            if (g->lost[i].count && is_about(lock, g->lost[i].owner))
+            if (g->lost[i].count && g->lost[i].owner != gone &&
+                is_about(lock, g->lost[i].owner))
                 return true;
         return false;
     }
@@ -75,7 +80,7 @@ static bool has_news(const hf_lock *lock)
 {
     for (struct hf__name *n = hf__line_newest(lock->name); n;
          n = hf__line_after(n))
-        if (to_be_released(&n->gate, lock))
+        if (to_be_released(n, lock))
             return true;
     return false;
 }
@@ -116,7 +121,7 @@ void hf__name_arm(struct hf__name *n, bool lost)
 int hf_lock_fd(hf_lock *lock)
 {
     struct hf__thread *thread;
-    struct hf__name *n;
+    struct hf__name *n, *held;
     uint64_t owner;
     int rc = hf__lock_check(lock, NULL), fd;
 
@@ -133,9 +138,9 @@ int hf_lock_fd(hf_lock *lock)
         if (lock->loss_fd >= 0) {
             lock->next_watcher = n->watchers;
             n->watchers = lock;
-            if (hf__gate_check(&hf__line_held(n, owner)->gate, owner,
-                               hf__now()) == HF_ELOST)
-                hf__name_run(hf__line_held(n, owner), hf__now());
+            held = hf__line_held(n, owner);
+            if (hf__gate_check(&held->gate, owner, hf__now()) == HF_ELOST)
+                hf__name_run(held, hf__now());
             if (has_news(lock))
                 arm(lock, ALREADY);
             else

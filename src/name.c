@@ -18,6 +18,13 @@ static void wake(struct hf__name *n, struct hf__sleeper *s)
         n->to_wake = word;
 }
 
+bool hf__name_forget_the_gone(struct hf__name *n)
+{
+    const struct hf__thread *last = n->gate.shared ? NULL : n->owner_thread;
+
+    return hf__thread_gone(last) && hf__gate_forget(&n->gate, last->number);
+}
+
 /* Whoever owns it now is remembered, so that the end of that thread shows. */
 void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
 {
@@ -31,6 +38,7 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
         if (t)
             hf__thread_ref(t); /* the reader's */
     } else if (n->owner_thread != t) {
+        hf__name_forget_the_gone(n); /* nobody knows later that it is */
         if (t)
             hf__thread_ref(t);
         hf__thread_unref(n->owner_thread);
@@ -250,9 +258,7 @@ static void report_loss(struct hf__name *n)
     hf__engine_event_locked(c, HF_EVENT_LOST, n, n->gate.lease.token);
     hf__mutex_unlock(&c->mu);
     hf__name_arm(n, true);
-    /* A thread that has exited will not release it. */
-    if (!n->gate.shared && hf__thread_gone(n->owner_thread))
-        hf__gate_forget(&n->gate, n->owner_thread->number);
+    hf__name_forget_the_gone(n);
 }
 
 static void set_timer(struct hf__name *n)

@@ -268,6 +268,54 @@ static void test_loss_of_a_thread_that_is_gone_is_told_once(void)
     OK(hf_close(c));
 }
 
+static void take_lose_and_exit(void *arg)
+{
+    struct loser *l = arg;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.lease_ms = 200;
+    l->rc = hf_lock_acquire(l->lock, &opt, NULL);
+    WAIT_FOR(hf_lock_check(l->lock) == HF_ELOST);
+}
+
+/* It had heard of it, and exited without a release: nobody can end the news. */
+static void lose_and_exit(enum hf_kind kind)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    struct loser l = {.lock = conf_lock_of(c, name, kind, 0, 0)};
+    hf_lock *next = conf_lock_of(c, name, kind, 0, 0);
+    int fd = hf_lock_fd(l.lock), fd_next = hf_lock_fd(next);
+
+    assert_true(fd >= 0 && fd_next >= 0);
+    conf_thread_start(&l.t, take_lose_and_exit, &l);
+    conf_thread_join(&l.t);
+    assert_int_equal(l.rc, 0);
+    COMES(readable(fd) && readable(fd_next));
+    OK(hf_lock_timed(next, WAIT_LONG_MS, E));
+    assert_false(readable(fd_next));
+    OK(hf_lock_release(next, E));
+    /* And so it can tell of the next one. */
+    OK(conf_take_lease(next, WAIT_LONG_MS, 200));
+    assert_false(readable(fd_next));
+    COMES(readable(fd_next));
+    EXPECT(HF_ELOST, hf_lock_release(next, E));
+    assert_false(readable(fd_next));
+    conf_free(l.lock);
+    conf_free(next);
+    OK(hf_close(c));
+}
+
+static void test_loss_of_a_thread_that_exits_later_is_forgotten(void)
+{
+    lose_and_exit(HF_MUTEX);
+}
+
+static void test_loss_of_a_writer_that_exits_later_is_forgotten(void)
+{
+    lose_and_exit(HF_RWLOCK);
+}
+
 /* A handle that owns by itself, beside threads: what it has not released yet is
  * nothing to those, who hear of their own losses. */
 static void lose_beside_threads(enum hf_kind kind, enum hf_mode mode)
@@ -500,6 +548,10 @@ const struct conf_case conf_loss[] = {
               CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_of_a_thread_that_is_gone_is_told_once,
               CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_loss_of_a_thread_that_exits_later_is_forgotten,
+              CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_loss_of_a_writer_that_exits_later_is_forgotten,
+              CONF_EACH | CONF_RWLOCK | CONF_LEASE),
     CONF_CASE(test_loss_of_a_handle_is_nothing_to_threads,
               CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_of_a_handle_is_nothing_to_readers,

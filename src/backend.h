@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ABI 4
+#define HF__ABI 5
 
 typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
 #define HF__NEVER INT64_MAX
@@ -80,6 +80,9 @@ struct hf__req {
     bool is_async : 1;  /* direct, attempt: no thread will park for it; ring
                            through the keeper */
     bool flying : 1;    /* the core's: submitted, not yet processed */
+    bool is_zero : 1;   /* latch, out, of GRANTED: it was 0 when it was asked;
+                           else those who waited when it was last QUEUED may
+                           go, and nobody else */
     uint32_t lease_ms;  /* attempt, renew: lease to ask for, never 0 */
     uint32_t session_ms; /* HF__SESSION, out, of GRANTED: from sent_at on the
                            server keeps the session for that long */
@@ -91,8 +94,9 @@ struct hf__req {
  * core, alive from attach to detach. A mutex has one in each client, a
  * read-write lock one for writing and some for reading, a semaphore one for
  * each hold; they are independent of each other, with hold ids of their own.
- * A line to a latch asks whether its count is 0: GRANTED says so and leaves
- * nothing to be held or released.
+ * A line to a latch asks whether its count is 0: GRANTED says that it is, or
+ * has been since it was QUEUED (is_zero), and leaves nothing to be held or
+ * released.
  */
 struct hf__remote {
     const char *name; /* terminated too; with the client's prefix in front */
@@ -103,7 +107,8 @@ struct hf__remote {
     uint32_t permits;    /* size of a semaphore */
     const char *label;   /* of the present or next holder; "" if none */
     void *impl;          /* the backend's, set by attach, released by detach */
-    struct hf__req *ask; /* the attempt that is pending, if one is */
+    struct hf__req *ask; /* the attempt, pending or answered; NULL where
+                            nothing is asked or held */
 };
 
 /* Renewal of many holds in one go: req.op == HF__RENEW, req.remote == NULL.

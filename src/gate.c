@@ -451,15 +451,16 @@ static void are_known(struct hf__gate *g)
         w->known = true;
 }
 
-/* Nothing is held, so nothing is let go, and no lease makes it late. If it had
- * to be waited for, it may have been 0 before the last of them came, and be set
- * again. */
-static void let_through(struct hf__gate *g, hf__wake_fn *wake)
+/* Nothing is held, so nothing is let go, and no lease makes it late. Unless it
+ * is known to be 0, or nobody was told to wait, it may have been 0 before the
+ * last of them came, and be set again. */
+static void let_through(struct hf__gate *g, bool is_zero, hf__time now,
+                        hf__wake_fn *wake)
 {
-    bool all = !g->lease.heard;
+    bool all = is_zero || !g->lease.heard;
     struct hf__waiter *w, *next;
 
-    g->lease.state = HF__IDLE;
+    hf__lease_gone(&g->lease, now);
     g->lease.drop = false;
     for (w = g->head; w; w = next) {
         next = w->next;
@@ -489,7 +490,7 @@ void hf__gate_answered(struct hf__gate *g, const struct hf__req *req,
     int rc = hf__lease_answered(&g->lease, req, now, max_hold_ms);
 
     if (g->latch && g->lease.state == HF__HELD) {
-        let_through(g, wake);
+        let_through(g, req->is_zero, now, wake);
     } else if (rc == HF__GRANTED) {
         granted(g, now, wake);
     } else if (rc == HF__BUSY || (req->result == HF__QUEUED &&

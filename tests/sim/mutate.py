@@ -153,13 +153,15 @@ MUTANTS = {
         (GATE, "    g->left = w->reader;\n", "")],
     # latches
     "latch-held": [
-        (GATE, "    g->lease.state = HF__IDLE;\n    g->lease.drop = false;\n",
-         "    g->lease.drop = false;\n")],
+        (GATE, "    hf__lease_gone(&g->lease, now);\n    g->lease.drop = false;\n",
+         "    (void)now;\n    g->lease.drop = false;\n")],
     "latch-joined-while-asking": [
         (GATE, "(g->shared && g->lease.state == HF__ASKING)) &&",
          "g->lease.state == HF__ASKING) &&")],
     "latch-lets-late-comers-through": [
         (GATE, "        if (all || w->known)\n", "        if (all || w)\n")],
+    "latch-at-0-keeps-late-comers": [
+        (GATE, "is_zero || !g->lease.heard;", "!g->lease.heard;")],
     "latch-let-go": [
         (GATE, "if (g->latch && g->lease.state == HF__HELD) {",
          "if (g->latch && rc == HF__GRANTED) {")],

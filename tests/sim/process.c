@@ -366,7 +366,8 @@ static void attempt_answered(struct name *n, const struct message *m)
                           .sent_at = m->sent_at,
                           .session_ms = p->world->cfg.ttl_ms,
                           .result = (int16_t)m->result,
-                          .op = HF__ATTEMPT};
+                          .op = HF__ATTEMPT,
+                          .is_zero = m->is_zero};
 
     n->ask = NULL;
     if (m->result == HF__QUEUED) {
@@ -381,6 +382,8 @@ static void attempt_answered(struct name *n, const struct message *m)
         req.look_at =
             p->world->broken & BREAK_NO_BELL ? HF__NEVER : now + m->look_in;
     hf__gate_answered(&n->gate, &req, now, thread_wake);
+    if (m->result == HF__GRANTED && m->is_zero && n->gate.head)
+        world_fail(p->world, "CLAIM", "kept waiting for a latch that is open");
     if (n->gate.owner && hf__lease_expired(&n->gate.lease, now) &&
         m->result == HF__GRANTED)
         world_fail(p->world, "CLAIM", "a grant that was over when it came");

@@ -259,6 +259,13 @@ static bool has_passed(const struct world *w, const struct message *m)
            m->round != w->latch[m->lock].sets;
 }
 
+/* Where sessions are, a server cannot tell: it looks at the round alone. */
+static bool says_zero(const struct world *w, const struct message *m)
+{
+    return w->cfg.kind[m->lock] == HF_LATCH && !w->slot[m->lock].count &&
+           !w->cfg.session;
+}
+
 static int attempt(struct world *w, struct message *m, bool late)
 {
     struct slot *s = &w->slot[m->lock];
@@ -268,6 +275,7 @@ static int attempt(struct world *w, struct message *m, bool late)
 
     if (held && !(w->broken & BREAK_ATTEMPT_TWICE))
         return again(w, held, m, late);
+    m->is_zero = says_zero(w, m);
     if (may_go(w, m->lock, i, m->share) || has_passed(w, m))
         return grant(w, m, late);
     m->round = w->latch[m->lock].sets;

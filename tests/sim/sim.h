@@ -126,6 +126,7 @@ struct message {
     uint16_t proc, lock, line, thread;
     uint8_t op;
     bool fixed, may_queue, cancelled, dropped, copy, late, executed;
+    bool is_zero; /* GRANTED, of a latch: not for the sake of the round */
     uint32_t epoch;
     uint32_t session; /* of the sender */
     uint64_t hold_id, token;

@@ -91,6 +91,56 @@ static void test_latch_late_comer_asks_anew(void **state)
     assert_nothing_is_held(&g, 4);
 }
 
+/* Asked after all of them had come, it is 0: for all of them. */
+static void test_latch_at_zero_keeps_no_late_comer(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2);
+    struct hf__req req = {.result = HF__GRANTED, .is_zero = true};
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    answer(&g, HF__QUEUED, 1);
+    line_up(&g, &b, 2);
+    hf__lease_bell(&g.lease, at(2));
+    assert_string_equal(run(&g, 2), "A");
+    req.hold_id = g.lease.hold_id;
+    hf__gate_answered(&g, &req, at(3), wake);
+    assert_int_equal(a.result, HF__GRANTED);
+    assert_int_equal(b.state, HF__W_FINISHED);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_nothing_is_held(&g, 3);
+}
+
+/* Who is to ask anew cannot before something else is let go for sure: it waits
+ * for that as long as for any answer. */
+static void test_latch_late_comer_that_is_stuck_hears_of_silence(void **state)
+{
+    struct hf__gate g = latch_gate();
+    struct hf__waiter a = want(1), b = want(2), c = want(3);
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    hf__gate_leave(&g, &a, HF_ECANCELED, wake);
+    assert_string_equal(run(&g, 1), "B");
+    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__PENDING);
+    assert_string_equal(run(&g, 1), "A");
+    answer(&g, HF__QUEUED, 2);
+    line_up(&g, &c, 3);
+    hf__lease_bell(&g.lease, at(3));
+    assert_string_equal(run(&g, 3), "A");
+    assert_false(hf__lease_let_go(&g.lease, HF_EBACKEND, at(4)));
+    answer(&g, HF__GRANTED, 5);
+    assert_int_equal(b.result, HF__GRANTED);
+    assert_int_equal(c.state, HF__W_WAITING);
+    hf__gate_tick(&g, at(4 + OP_TIMEOUT), wake);
+    assert_int_equal(c.state, HF__W_WAITING);
+    hf__gate_tick(&g, at(5 + OP_TIMEOUT), wake);
+    assert_int_equal(c.result, HF_EBACKEND);
+}
+
 static void test_latch_try_is_answered_at_once(void **state)
 {
     struct hf__gate g = latch_gate();
@@ -152,6 +202,8 @@ int main(void)
         cmocka_unit_test(test_latch_lets_all_through_and_holds_nothing),
         cmocka_unit_test(test_latch_answer_is_for_those_who_were_there),
         cmocka_unit_test(test_latch_late_comer_asks_anew),
+        cmocka_unit_test(test_latch_at_zero_keeps_no_late_comer),
+        cmocka_unit_test(test_latch_late_comer_that_is_stuck_hears_of_silence),
         cmocka_unit_test(test_latch_try_is_answered_at_once),
         cmocka_unit_test(test_latch_answer_is_never_too_late),
         cmocka_unit_test(test_latch_answer_that_nobody_wants_leaves_nothing),

@@ -6,8 +6,8 @@
  * (kind): who waits for an earlier one has waited for long enough.
  *
  *   WAIT   KEYS latch kind permits  ARGV - - valid_until_us queue round
- *          as a TAKE: granted at 0, and where the round is not 0 and another;
- *          queued: behind the rest the round, 0: not known
+ *          as a TAKE: granted at 0, token 1, and where the round is not 0 and
+ *          another, token 2; queued: behind the rest the round, 0: not known
  *   LATCH  KEYS latch kind permits did
  *          ARGV s|d|g count valid_until_us did_ttl_ms channel
  *          {0, now, left}; {4, now, left}: it was set; {5, now}; {6, now}
@@ -39,7 +39,7 @@
     "mark()\n"                                                                 \
     "local round=tonumber(string.sub(kind or 'l',2)) or 0\n"                   \
     "if ARGV[5]~='0' and round>0 and tonumber(ARGV[5])~=round then\n"          \
-    "  return {2,now,1}\n"                                                     \
+    "  return {2,now,2}\n"                                                     \
     "end\n"                                                                    \
     "if ARGV[4]=='0' then return {4,now} end\n"                                \
     "return {3,now,-1,1,1,1,round}",                                           \

@@ -259,6 +259,7 @@ static int granted(struct redis *r, struct hf__req *req,
 
     if (!hf__rd_int(hf__rd_at(reply, 2), &token) || token <= 0)
         return HF_EPROTO;
+    req->is_zero = req->remote->kind == HF_LATCH && token == 1;
     return grant(r, req, (uint64_t)token, now);
 }
 

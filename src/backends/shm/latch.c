@@ -42,6 +42,7 @@ static int look(struct shm *s, struct shm_line *l, struct hf__req *req)
         if (!shm_left(w) ||
             (l->phase == SHM_QUEUED && round_of(w) != l->round)) {
             hf__shm_line_let_go(s, l);
+            req->is_zero = !shm_left(w);
             return HF__GRANTED;
         }
         if (l->phase == SHM_QUEUED) {

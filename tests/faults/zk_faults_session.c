@@ -509,6 +509,55 @@ static void test_no_descriptor_to_watch(void **state)
     world_is_clean(w);
 }
 
+/* ---- memory -----------------------------------------------------------------
+ */
+
+static bool no_memory; /* atomic */
+
+static void *give(void *ctx, size_t size)
+{
+    (void)ctx;
+    return __atomic_load_n(&no_memory, __ATOMIC_RELAXED) ? NULL : malloc(size);
+}
+
+static void take_back(void *ctx, void *p)
+{
+    (void)ctx;
+    free(p);
+}
+
+/* What keeps the session alive cannot be sent: it is tried now and then, not
+ * all the time. */
+static void test_no_memory_to_stay_alive(void **state)
+{
+    struct world *w = *state;
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_hooks hooks = {.alloc = give, .free = take_back};
+    int64_t cpu, began;
+
+    opt.hooks = &hooks;
+    opt.ttl_ms = 6000;
+    opt.op_timeout_ms = 50;
+    assert_int_equal(hf_open(w->far_url, &opt, &w->clients[0], &w->err), 0);
+    w->len = 1;
+    assert_int_equal(
+        hf_lock_new(w->clients[0], "n", 1, NULL, &w->locks[0], &w->err), 0);
+    /* What it has in reserve is under way, and stays so. */
+    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
+    for (int i = 0; i < 10; i++)
+        assert_int_not_equal(hf_lock_try(w->locks[0], NULL), 0);
+    __atomic_store_n(&no_memory, true, __ATOMIC_RELAXED);
+    began = wait_now();
+    cpu = cpu_ms();
+    assert_true(WAIT_FOR(wait_ms_since(began) > 3500));
+    assert_true(cpu_ms() - cpu < 700);
+    __atomic_store_n(&no_memory, false, __ATOMIC_RELAXED);
+    world_heal(w);
+    assert_true(WAIT_FOR(hf_lock_timed(w->locks[0], 1000, NULL) == 0));
+    hf_lock_release(w->locks[0], NULL); /* its time may be too short */
+    world_is_clean(w);
+}
+
 int run_session_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
@@ -530,6 +579,7 @@ int run_session_faults(void)
         T(test_forgotten_connection_is_given_up),
         T(test_close_beside_a_stopped_server),
         T(test_no_descriptor_to_watch),
+        T(test_no_memory_to_stay_alive),
     };
 
     return cmocka_run_group_tests_name("zookeeper: the session", tests,

@@ -17,6 +17,7 @@
 #define DOUBT_PART 20 /* less than that is left: not a good beginning */
 #define TOUCH_PART 4  /* a sign of life, at least */
 #define NUDGE (200 * HF__MS)
+#define STARVED (10 * HF__MS)
 
 static hf__time part(const struct zk *z, int of)
 {
@@ -88,12 +89,19 @@ void hf__zk_life_begin(struct zk *z)
     z->good_until = z->connect_at + part(z, 1);
 }
 
+/* What could not be sent is not tried again all the time. */
+static hf__time not_starved(const struct zk *z, hf__time at)
+{
+    return at > z->starved_until ? at : z->starved_until;
+}
+
 /* While somebody waits: what is granted by a word of the server then needs no
  * question more. */
 static hf__time beat_at(const struct zk *z)
 {
-    return z->up && z->waiting && !z->beating ? z->proved + part(z, BEAT_PART)
-                                              : HF__NEVER;
+    return z->up && z->waiting && !z->beating
+               ? not_starved(z, z->proved + part(z, BEAT_PART))
+               : HF__NEVER;
 }
 
 /* The library would ping, but does not tell when. And a follower of 3.8 may
@@ -107,13 +115,18 @@ static hf__time touch_at(const struct zk *z)
         return HF__NEVER;
     if (z->calls_len && !z->nudged && z->sent + NUDGE < at)
         at = z->sent + NUDGE;
-    return at;
+    return not_starved(z, at);
 }
 
-static void touch(struct zk *z)
+static int touch(struct zk *z)
 {
+    int rc;
+
     z->nudged = true;
-    hf__zk_exists(z, z->nowhere, NULL, NULL);
+    rc = hf__zk_exists(z, z->nowhere, NULL, NULL);
+    if (rc)
+        z->nudged = false;
+    return rc;
 }
 
 static void on_beat(struct zk *z, void *owner, int rc,
@@ -144,10 +157,12 @@ void hf__zk_prove(struct zk *z, const struct hf__req *req)
 
 void hf__zk_life_move(struct zk *z, hf__time now)
 {
-    if (now >= beat_at(z))
-        hf__zk_beat(z);
-    if (now >= touch_at(z))
-        touch(z);
+    bool sent = now < beat_at(z) || hf__zk_beat(z) == 0;
+
+    if (now >= touch_at(z) && touch(z) != 0)
+        sent = false;
+    if (!sent)
+        z->starved_until = now + STARVED;
 }
 
 hf__time hf__zk_life_timeout(const struct zk *z)

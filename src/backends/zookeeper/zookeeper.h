@@ -297,6 +297,7 @@ struct zk {
     uintptr_t refused_parent; /* which one: a hash of its path */
     hf__time timer;           /* the library's */
     hf__time lookup_at;       /* not up: names are looked up again */
+    hf__time starved_until;   /* no memory: nothing is sent to stay alive */
     hf__time sweep_at; /* what nobody wants is seen to again; 0: no need */
     hf__time connect_at;
     hf__time sent;       /* the last call of all */

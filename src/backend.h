@@ -122,7 +122,7 @@ struct hf__batch {
     struct hf__renewal {
         struct hf__remote *remote;
         uint64_t hold_id;
-        uint32_t lease_ms;   /* HF__SESSION: of no meaning */
+        uint32_t lease_ms;   /* HF__SESSION, 0: a fixed one stays as it is */
         uint32_t session_ms; /* HF__SESSION, out, of DONE */
         int16_t result;
         bool no_longer; /* the core's: the lease ends when it would have */

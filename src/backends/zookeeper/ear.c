@@ -2,7 +2,8 @@
  * Holders that listen: a watch on the hold's own entry. The word __REVOKE__ in
  * its data, by Curator's Revoker or hf_ask(), asks for the lock; that it is
  * gone says that somebody took the lock away. Costs a question more for each
- * grant, so it is for programs that hear of events.
+ * grant, so it is for programs that hear of events. (Whoever was granted a lock
+ * unseen asks one in any case: hf__zk_confirm().)
  *
  * A hold of several permits has an ear on each of its leases, of which the
  * first is the one that is asked. An ear lives until its watch has fired, or

@@ -252,6 +252,7 @@ static struct {
     int host, port; /* atomic */
     bool hangs;     /* atomic; but not for ever */
     uint32_t asked; /* atomic */
+    uint32_t busy;  /* atomic: who waits for it */
 } resolver;
 
 typedef int lookup_fn(const char *, const char *, const struct addrinfo *,
@@ -263,11 +264,16 @@ getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
 {
     lookup_fn *real = (lookup_fn *)dlsym(RTLD_NEXT, "getaddrinfo");
     char host[16], port[8];
+    bool answers;
 
     if (!node || strcmp(node, NAME) != 0)
         return real(node, service, hints, list);
+    __atomic_add_fetch(&resolver.busy, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&resolver.asked, 1, __ATOMIC_RELAXED);
-    if (!WAIT_FOR_MS(!__atomic_load_n(&resolver.hangs, __ATOMIC_RELAXED), 6000))
+    answers =
+        WAIT_FOR_MS(!__atomic_load_n(&resolver.hangs, __ATOMIC_RELAXED), 6000);
+    __atomic_sub_fetch(&resolver.busy, 1, __ATOMIC_RELAXED);
+    if (!answers)
         return EAI_AGAIN;
     snprintf(host, sizeof(host), "127.0.0.%d",
              __atomic_load_n(&resolver.host, __ATOMIC_RELAXED));
@@ -281,10 +287,16 @@ static uint32_t asked(void)
     return __atomic_load_n(&resolver.asked, __ATOMIC_RELAXED);
 }
 
+static bool is_looking_up(void)
+{
+    return __atomic_load_n(&resolver.busy, __ATOMIC_RELAXED) > 0;
+}
+
 static void resolve_to(int host, const struct proxy *proxy)
 {
     __atomic_store_n(&resolver.host, host, __ATOMIC_RELAXED);
     __atomic_store_n(&resolver.port, proxy_port(proxy), __ATOMIC_RELAXED);
+    __atomic_store_n(&resolver.hangs, false, __ATOMIC_RELAXED);
 }
 
 static void resolver_hangs(bool hangs)
@@ -365,6 +377,130 @@ static void test_lookup_that_hangs_keeps_nobody(void **state)
     resolver_hangs(false);
     assert_int_equal(hf_lock_release(a, &w->err), 0);
     world_is_clean(w);
+}
+
+/* Nobody calls: the hold is renewed although a lookup hangs. */
+static void test_lookup_that_hangs_costs_no_hold(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a;
+
+    resolve_to(1, w->proxy);
+    a = world_lock(w, "zk://" NAME, 6000, 500, HF_FAIR_DEFAULT);
+    world_takes(w, a, 5000);
+    resolver_hangs(true);
+    proxy_gone(w->proxy);
+    assert_true(WAIT_FOR(is_looking_up()));
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    assert_true(NEVER_MS(hf_lock_check(a) != 0, 5000));
+    resolver_hangs(false);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+/* The session is over: the servers are where they were. */
+static void test_lookup_that_hangs_keeps_no_session(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a;
+
+    resolve_to(1, w->proxy);
+    a = world_lock(w, "zk://" NAME, 1000, 500, HF_FAIR_DEFAULT);
+    world_takes(w, a, 5000);
+    resolver_hangs(true);
+    proxy_gone(w->proxy);
+    assert_true(WAIT_FOR(is_looking_up() && hf_lock_check(a) == HF_ELOST));
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    world_is_clean(w);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    assert_true(WAIT_FOR(hf_lock_timed(a, 500, NULL) == 0));
+    assert_true(is_looking_up());
+    resolver_hangs(false);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+/* It is left alone with what it finds. */
+static void test_lookup_that_hangs_keeps_no_close(void **state)
+{
+    struct world *w = *state;
+    int64_t began;
+    hf_lock *a;
+
+    resolve_to(1, w->proxy);
+    a = world_lock(w, "zk://" NAME, 4000, 500, HF_FAIR_DEFAULT);
+    world_free_for_all(w, a);
+    resolver_hangs(true);
+    proxy_gone(w->proxy);
+    assert_true(WAIT_FOR(is_looking_up()));
+    began = wait_fair();
+    hf_close(w->clients[0]);
+    w->clients[0] = NULL;
+    assert_true(wait_within(began, 1500));
+    assert_true(is_looking_up());
+    resolver_hangs(false);
+    world_is_clean(w);
+}
+
+/* ---- some of several ------------------------------------------------------
+ */
+
+/* A port at which nobody listens. */
+static int dead_port(int *fd)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(in);
+
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(*fd, (struct sockaddr *)&in, len), 0);
+    assert_int_equal(getsockname(*fd, (struct sockaddr *)&in, &len), 0);
+    return ntohs(in.sin_port);
+}
+
+/* The proxy, and so many that are dead, in an order of chance: it is found
+ * again each time; and while it is gone, there are pauses. */
+static void found_among_dead(struct world *w, int dead)
+{
+    int fd, port = dead_port(&fd), len;
+    struct taker *t;
+    int64_t cpu;
+    char url[128];
+    hf_lock *a;
+
+    len = snprintf(url, sizeof(url), "%s", w->far_url);
+    for (int i = 0; i < dead; i++)
+        len += snprintf(url + len, sizeof(url) - (size_t)len, ",127.0.0.1:%d",
+                        port);
+    a = world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
+    world_free_for_all(w, a);
+    for (int i = 0; i < 3; i++) {
+        proxy_cut(w->proxy);
+        world_takes(w, a, 4000);
+        assert_int_equal(hf_lock_release(a, &w->err), 0);
+    }
+    proxy_gone(w->proxy);
+    t = taker_start(w, a, 20000);
+    cpu = cpu_ms();
+    assert_true(NEVER_MS(taker_back(t), 1000));
+    assert_true(cpu_ms() - cpu < 500);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    taker_gets_it(t, 4000);
+    close(fd);
+}
+
+static void test_one_of_two_is_found_again(void **state)
+{
+    for (int i = 0; i < 3; i++)
+        found_among_dead(*state, 1);
+    world_is_clean(*state);
+}
+
+static void test_one_of_many_is_found_again(void **state)
+{
+    for (int dead = 2; dead <= 5; dead++)
+        found_among_dead(*state, dead);
+    world_is_clean(*state);
 }
 
 /* ---- soon again -----------------------------------------------------------
@@ -573,6 +709,11 @@ int run_session_faults(void)
         T(test_server_that_moves_is_found),
         T(test_server_that_moved_long_ago_is_found),
         T(test_lookup_that_hangs_keeps_nobody),
+        T(test_lookup_that_hangs_costs_no_hold),
+        T(test_lookup_that_hangs_keeps_no_session),
+        T(test_lookup_that_hangs_keeps_no_close),
+        T(test_one_of_two_is_found_again),
+        T(test_one_of_many_is_found_again),
         T(test_waiter_is_back_soon),
         T(test_unfair_waiter_is_back_soon),
         T(test_long_session_is_back_soon),

@@ -7,12 +7,13 @@
 #include "zookeeper.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
-#define RETRY_MS 1000 /* to find servers at all */
 #define LOOKUP_PART 3 /* of the timeout: how often, while it is down */
 #define LOOKUP_MIN_MS 1000
 #define LOOKUP_MAX_MS 10000
+#define FOUND_MS 100  /* how often it is asked whether one is over */
 #define ANSWER_MIN 36 /* bytes, of a server's first words */
 #define ANSWER_MAX 37
 
@@ -26,28 +27,49 @@ void hf__zk_lookup_later(struct zk *z, hf__time now)
     z->lookup_at = z->numeric ? HF__NEVER : now + ms * HF__MS;
 }
 
-void hf__zk_want_lookup(struct zk *z, hf__time now)
+void hf__zk_lookup_again(struct zk *z, hf__time now)
 {
+    if (z->up || now < z->lookup_at)
+        return;
     hf__zk_lookup_later(z, now);
-    if (!z->zh)
-        z->lookup_at = now + RETRY_MS * HF__MS;
-    __atomic_store_n(&z->want_lookup, true, __ATOMIC_RELEASE);
-    z->core->need_background(z->client);
+    if (!z->job)
+        z->job = hf__zk_lookup_begin(z->hosts);
 }
 
-/* On the keeper, no lock held: reads only what never changes after open. */
-void hf__zk_session_background(struct zk *z)
+/* Has the library closed its socket? It may fail otherwise, out of memory. */
+bool hf__zk_is_closed(const struct zk *z)
 {
-    struct zk_addrs *addrs;
+    int state = zoo_state(z->zh);
 
-    if (!__atomic_exchange_n(&z->want_lookup, false, __ATOMIC_ACQ_REL))
+    return state != ZOO_CONNECTING_STATE && state != ZOO_ASSOCIATING_STATE &&
+           state != ZOO_CONNECTED_STATE;
+}
+
+/* Between two attempts to connect: of an attempt that goes on it must stay
+ * known when it began. What is known already is not worth the library's trouble
+ * (it asks drand48(3), which is the program's). */
+void hf__zk_take_found(struct zk *z)
+{
+    const struct zk_addrs *found = hf__zk_lookup_found(z->job);
+
+    if (!found || (z->zh && !z->up && !hf__zk_is_closed(z)))
         return;
-    addrs = z->core->alloc(z->client, sizeof(*addrs));
-    if (!addrs)
-        return;
-    hf__zk_lookup(z->hosts, addrs);
-    addrs = __atomic_exchange_n(&z->found, addrs, __ATOMIC_ACQ_REL);
-    z->core->free(z->client, addrs); /* nobody came for the last ones */
+    if (found->len && !z->up && strcmp(found->text, z->addrs->text) != 0 &&
+        (!z->zh || zoo_set_servers(z->zh, found->text) == ZOK))
+        *z->addrs = *found;
+    hf__zk_lookup_leave(z->job);
+    z->job = NULL;
+}
+
+hf__time hf__zk_lookup_timeout(const struct zk *z)
+{
+    hf__time at = z->lookup_at;
+
+    if (z->up)
+        return HF__NEVER;
+    if (z->job && at > z->core->now() + FOUND_MS * HF__MS)
+        at = z->core->now() + FOUND_MS * HF__MS;
+    return at;
 }
 
 /* The library notices, and tries the next server. */

@@ -68,7 +68,7 @@ static void no_socket(struct zk *z)
 }
 
 /* A session that is not there yet. */
-static int make_handle(struct zk *z, const struct zk_addrs *addrs)
+static int make_handle(struct zk *z)
 {
     int rc = z->core->random(z->salt, sizeof(z->salt));
     zhandle_t *zh;
@@ -77,7 +77,7 @@ static int make_handle(struct zk *z, const struct zk_addrs *addrs)
         return z->core->why(z->client, rc, "getrandom failed");
     hf__zk_speak_for(z);
     errno = 0;
-    zh = zookeeper_init2(addrs->text, on_event, (int)z->ttl_ms, NULL, z,
+    zh = zookeeper_init2(z->addrs->text, on_event, (int)z->ttl_ms, NULL, z,
                          ZOO_NO_LOG_CLIENTENV, hf__zk_on_log);
     if (!zh && errno == ENOMEM)
         return HF_ENOMEM;
@@ -101,21 +101,21 @@ static int make_handle(struct zk *z, const struct zk_addrs *addrs)
 
 int hf__zk_session_open(struct zk *z)
 {
-    struct zk_addrs *addrs = z->core->alloc(z->client, sizeof(*addrs));
-    int rc = addrs ? hf__zk_lookup(z->hosts, addrs) : HF_ENOMEM;
+    int rc;
 
+    z->addrs = z->core->alloc(z->client, sizeof(*z->addrs));
+    rc = z->addrs ? hf__zk_lookup(z->hosts, z->addrs) : HF_ENOMEM;
     z->parked_tail = &z->parked;
     z->lookup_at = HF__NEVER;
     /* Or it would seed the program's random(3), to shuffle the hosts. */
     zoo_deterministic_conn_order(1);
     if (rc == HF_EBACKEND)
-        z->core->why(z->client, rc, "%s", addrs->why);
+        z->core->why(z->client, rc, "%s", z->addrs->why);
     if (!rc) {
-        z->numeric = strcmp(addrs->text, z->hosts) == 0;
-        hf__zk_first_round(z, addrs->len);
-        rc = make_handle(z, addrs);
+        z->numeric = strncmp(z->addrs->text, z->hosts, strlen(z->hosts)) == 0;
+        hf__zk_first_round(z, z->addrs->len);
+        rc = make_handle(z);
     }
-    z->core->free(z->client, addrs);
     return rc;
 }
 
@@ -141,37 +141,8 @@ void hf__zk_session_close(struct zk *z)
         zookeeper_close(z->zh);
     z->zh = NULL;
     no_socket(z);
-    z->core->free(z->client,
-                  __atomic_exchange_n(&z->found, NULL, __ATOMIC_ACQ_REL));
-}
-
-/* Has the library closed its socket? It may fail otherwise, out of memory. */
-static bool is_closed(const struct zk *z)
-{
-    int state = zoo_state(z->zh);
-
-    return state != ZOO_CONNECTING_STATE && state != ZOO_ASSOCIATING_STATE &&
-           state != ZOO_CONNECTED_STATE;
-}
-
-/* Between two attempts to connect: of an attempt that goes on it must stay
- * known when it began. */
-static void take_found(struct zk *z)
-{
-    struct zk_addrs *found;
-
-    if (z->zh && !z->up && !is_closed(z))
-        return;
-    found = __atomic_exchange_n(&z->found, NULL, __ATOMIC_ACQ_REL);
-    if (found && found->len && !z->zh) {
-        make_handle(z, found);
-    } else if (found && found->len && !z->up) {
-        zoo_set_servers(z->zh, found->text);
-    } else if (found && !z->zh) {
-        snprintf(z->text, sizeof(z->text), "%s", found->why);
-        z->said = true;
-    }
-    z->core->free(z->client, found);
+    hf__zk_lookup_leave(z->job);
+    z->core->free(z->client, z->addrs);
 }
 
 /* ---- its state ---------------------------------------------------------- */
@@ -248,10 +219,11 @@ static void note_state(struct zk *z)
 static void lose(struct zk *z, hf__time now)
 {
     bool refused = zoo_state(z->zh) == ZOO_AUTH_FAILED_STATE;
+    bool had_one = z->session_id != 0;
 
     if (z->up)
         went_down(z);
-    if (z->session_id)
+    if (had_one)
         z->core->log(z->client, "zookeeper: session 0x%llx has ended",
                      (unsigned long long)z->session_id);
     z->session_id = 0;
@@ -263,10 +235,17 @@ static void lose(struct zk *z, hf__time now)
     hf__zk_watches_lost(z);
     hf__zk_ears_fini(z);
     hf__zk_nodes_lost(z);
-    if (refused)
-        z->lookup_at = now + RETRY_MS * HF__MS; /* it may be so again */
-    else
-        hf__zk_want_lookup(z, now);
+    z->again_at = now;
+    if (refused || !had_one) /* it may be so again */
+        z->again_at += RETRY_MS * HF__MS;
+}
+
+/* The servers are where they were, for all we know. */
+static void begin_again(struct zk *z, hf__time now)
+{
+    if (now < z->again_at || make_handle(z) == 0)
+        return;
+    z->again_at = now + RETRY_MS * HF__MS;
 }
 
 static bool ended(struct zk *z, hf__time now)
@@ -308,7 +287,7 @@ static int ready(const struct zk *z)
 
 static void failed(struct zk *z)
 {
-    if (!is_closed(z))
+    if (!hf__zk_is_closed(z))
         return;
     no_socket(z);
     if (!z->opened && !hf__zk_may_try_again(z))
@@ -414,9 +393,10 @@ static void move(struct zk *z, hf__time now)
     }
     if (z->open_code)
         return;
-    take_found(z);
-    if (!z->up && now >= z->lookup_at)
-        hf__zk_want_lookup(z, now);
+    hf__zk_take_found(z);
+    hf__zk_lookup_again(z, now);
+    if (!z->zh)
+        begin_again(z, now);
     if (!z->zh)
         return;
     interest(z, now);
@@ -445,9 +425,9 @@ hf__time hf__zk_session_timeout(const struct zk *z)
         return HF__NEVER;
     if (z->sweep_at)
         at = min_time(at, z->sweep_at);
-    if (!z->up)
-        at = min_time(at, min_time(hf__zk_late_at(z), z->lookup_at));
-    return at;
+    if (!z->zh)
+        at = min_time(at, z->again_at);
+    return min_time(at, min_time(hf__zk_late_at(z), hf__zk_lookup_timeout(z)));
 }
 
 void hf__zk_session_sent(struct zk *z)

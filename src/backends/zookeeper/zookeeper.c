@@ -227,11 +227,6 @@ static hf__time zk_next_timeout(void *self)
     return session < parked ? session : parked;
 }
 
-static void zk_background(void *self)
-{
-    hf__zk_session_background(self);
-}
-
 #define CAPS                                                                   \
     (HF_CAP_LEASE | HF_CAP_EVENTS | HF_CAP_DURABLE | HF_CAP_INSPECT |          \
      HF_CAP_WANTED | HF_CAP_PUT)
@@ -251,7 +246,6 @@ static const struct hf__backend backend = {
     .close = zk_close,
     .advance = zk_advance,
     .next_timeout = zk_next_timeout,
-    .background = zk_background,
     .attach = hf__zk_attach,
     .detach = hf__zk_detach,
     .attempt = hf__zk_attempt,

@@ -229,13 +229,20 @@ void hf__zk_nowhere(struct zk *);
 /* ---- addr.c ------------------------------------------------------------ */
 
 struct zk_addrs {
-    size_t len;      /* how many */
+    size_t len;      /* how many; in the text the first may be there twice */
     char text[4096]; /* "10.0.0.1:2181,::1:2181" */
     char why[120];   /* one that could not be found */
 };
 
 /* Of "h1:2181,h2:2181", those that are found; 0 if any is. Blocks. */
 int hf__zk_lookup(const char *hosts, struct zk_addrs *);
+/* The same on a thread for which nobody waits. NULL: there is none to be had.
+ */
+struct zk_job *hf__zk_lookup_begin(const char *hosts);
+/* When it is over: valid until the job is left. Else, or without one, NULL. */
+const struct zk_addrs *hf__zk_lookup_found(const struct zk_job *);
+/* Nobody wants it any more; or NULL. */
+void hf__zk_lookup_leave(struct zk_job *);
 
 /* ---- words.c ----------------------------------------------------------- */
 
@@ -249,10 +256,16 @@ const char *hf__zk_why_down(struct zk *, char *out, size_t size);
 
 /* ---- connect.c --------------------------------------------------------- */
 
-/* In the background, soon. */
-void hf__zk_want_lookup(struct zk *, hf__time now);
-/* If it is down until then. */
+/* It went down: names are looked up again, if it stays so for a while. */
 void hf__zk_lookup_later(struct zk *, hf__time now);
+/* If it is time for that. */
+void hf__zk_lookup_again(struct zk *, hf__time now);
+/* What was found is used, if it is of any use. */
+void hf__zk_take_found(struct zk *);
+/* When to call these two. */
+hf__time hf__zk_lookup_timeout(const struct zk *);
+/* The library has no connection, nor is it making one. */
+bool hf__zk_is_closed(const struct zk *);
 /* It is being opened: at how many addresses. */
 void hf__zk_first_round(struct zk *, size_t addresses);
 /* Then: an attempt has failed; is it worth another one? */
@@ -268,9 +281,9 @@ void hf__zk_refuse_foreign(struct zk *);
 struct zk {
     const struct hf__core *core;
     hf_client *client;
-    zhandle_t *zh;          /* NULL: lost, a new one waits for addresses */
-    struct zk_addrs *found; /* by background(), for advance(); atomic */
-    bool want_lookup;       /* for background(); atomic */
+    zhandle_t *zh;          /* NULL: lost, a new one is made at again_at */
+    struct zk_addrs *addrs; /* the last that were found */
+    struct zk_job *job;     /* a lookup under way, or over; NULL */
     bool numeric;           /* there are no names to be looked up again */
     bool up;                /* connected, and let in: calls may be sent */
     bool greeting;          /* connected; the first word is under way */
@@ -297,6 +310,7 @@ struct zk {
     uintptr_t refused_parent; /* which one: a hash of its path */
     hf__time timer;           /* the library's */
     hf__time lookup_at;       /* not up: names are looked up again */
+    hf__time again_at;        /* without a handle: the next attempt */
     hf__time starved_until;   /* no memory: nothing is sent to stay alive */
     hf__time sweep_at; /* what nobody wants is seen to again; 0: no need */
     hf__time connect_at;
@@ -345,7 +359,6 @@ int hf__zk_session_open(struct zk *);
 void hf__zk_session_close(struct zk *);
 void hf__zk_session_move(struct zk *, hf__time now);
 hf__time hf__zk_session_timeout(const struct zk *);
-void hf__zk_session_background(struct zk *);
 /* After something was sent outside of advance(). */
 void hf__zk_session_sent(struct zk *);
 

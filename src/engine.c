@@ -202,10 +202,10 @@ void hf__engine_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
     hf__time until;
 
     for (;;) {
-        uint32_t seen = __atomic_load_n(s->word, __ATOMIC_SEQ_CST);
+        uint32_t seen;
 
         until = HF__NEVER;
-        if (ready(arg, hf__now(), &until))
+        if (hf__sleeper_looks(s, &seen) && ready(arg, hf__now(), &until))
             break;
         if (!leading)
             leading = lead_or_follow(c, s);

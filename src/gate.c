@@ -46,7 +46,8 @@ static void return_entry(struct hf__gate *g, struct hf__waiter *w)
 {
     if (!w->reader)
         return;
-    *w->reader = (struct hf__reader){.next = g->left};
+    *w->reader =
+        (struct hf__reader){.next = g->left, .thread = w->reader->thread};
     g->left = w->reader;
     w->reader = NULL;
 }

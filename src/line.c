@@ -40,7 +40,6 @@ void hf__line_rest(struct hf__name *n)
 
     while (n->gate.shared && (r = n->gate.left)) {
         n->gate.left = r->next;
-        hf__thread_unref(r->thread);
         r->next = f->spare;
         f->spare = r;
     }
@@ -68,6 +67,7 @@ void hf__line_free(struct hf__name *n)
         struct hf__reader *r = n->kin->spare;
 
         n->kin->spare = r->next;
+        hf__thread_unref(r->thread);
         hf__free(n->client, r);
     }
 }
@@ -93,11 +93,20 @@ static int reserve_entry(struct hf__name *first, hf_error *err)
     return k->spare ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
 }
 
-static struct hf__reader *take_entry(struct hf__name *first)
+/* Entries keep their thread (a reference) when they are not in use: it is
+ * likely to be the next one, too. */
+static struct hf__reader *take_entry(struct hf__name *first,
+                                     struct hf__thread *thread)
 {
     struct hf__reader *r = first->kin->spare;
 
     first->kin->spare = r->next;
+    if (r->thread == thread)
+        return r;
+    hf__thread_unref(r->thread);
+    r->thread = thread;
+    if (thread)
+        hf__thread_ref(thread);
     return r;
 }
 
@@ -109,7 +118,7 @@ struct hf__name *hf__line_quiet(struct hf__name *first, struct hf__waiter *w,
     if (!line || (line->gate->shared && !first->kin->spare))
         return NULL;
     if (line->gate->shared)
-        w->reader = take_entry(first);
+        w->reader = take_entry(first, w->thread);
     return name_of(line);
 }
 
@@ -191,7 +200,7 @@ int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
     else
         rc = add(first, mode, out, err);
     if (!rc && (*out)->gate.shared)
-        w->reader = take_entry(first);
+        w->reader = take_entry(first, w->thread);
     /* Who joins others that wait for a latch has to be known to the server: it
      * may be 0 and be set again before they look. */
     if (!rc && (*out)->gate.latch)
@@ -220,11 +229,9 @@ int hf__line_downgrade(struct hf__name *first, struct hf__thread *thread,
         hf__line_rest(*into);
         return hf__fail(err, HF_ENOMEM, "out of memory");
     }
-    r = take_entry(first);
+    r = take_entry(first, thread);
     hf__gate_downgrade(&first->gate, &(*into)->gate, r, now);
     r->thread = thread;
-    if (thread)
-        hf__thread_ref(thread);
     (*into)->orphaned = false;
     if (first->watchers)
         hf__name_arm(*into, false);

@@ -20,14 +20,31 @@ int hf__lock_unusable(const hf_lock *lock, hf_error *err)
 
 /* Reading the clock costs as much as the rest of an acquire in shared memory:
  * only where the hold, this caller or the next one has an end. */
-static hf__time clock_for(const struct hf__name *n, bool timed)
+static hf__time clock_for(const struct hf__name *n, bool timed, hf__time early)
 {
     const struct hf__gate *g = &n->gate;
 
-    return timed || !n->client->endless || g->lease.deadline != HF__NEVER ||
-                   (g->head && g->head->max_hold_ms)
+    if (!timed && n->client->endless && g->lease.deadline == HF__NEVER &&
+        !(g->head && g->head->max_hold_ms))
+        return 0;
+    return early ? early : hf__now();
+}
+
+/* Where the time will be needed it is read before name->mu is taken, so that
+ * others have it meanwhile; else 0. */
+static hf__time early_clock(const struct hf__name *n)
+{
+    return !n->client->endless || (n->kin && __atomic_load_n(&n->kin->crowded,
+                                                             __ATOMIC_RELAXED))
                ? hf__now()
                : 0;
+}
+
+/* name->mu is held. */
+static void set_crowded(struct hf__name *n, bool crowded)
+{
+    if (n->kin->crowded != crowded)
+        __atomic_store_n(&n->kin->crowded, crowded, __ATOMIC_RELAXED);
 }
 
 /* ---- acquire ----------------------------------------------------------- */
@@ -40,6 +57,8 @@ struct acquire {
     hf_cancel *cancel;
     hf__time until; /* the caller's */
     hf__time grace; /* for the first answer */
+    hf__time early; /* see early_clock() */
+    bool parks;     /* direct: it may have to sleep at the backend for all */
 };
 
 int hf__lease_valid(const char *field, int64_t ms, const char *zero,
@@ -91,10 +110,12 @@ int hf__acquire_check_options(const hf_lock *lock,
 /* Enters the gate; name->mu is held. GRANTED, PENDING or a code. */
 static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
 {
+    const struct hf__reader *entry = w->reader;
     int rc = hf__gate_enter(&n->gate, w, now);
 
     if (rc == HF__GRANTED) {
-        if (hf__gate_count(&n->gate, w->owner) == 1)
+        if (entry ? n->gate.readers == entry
+                  : hf__gate_count(&n->gate, w->owner) == 1)
             hf__name_own(n, w);
         return rc;
     }
@@ -143,6 +164,7 @@ static bool acquire_line_quickly(struct hf__name *first, struct hf__waiter *w,
 
     if (n)
         hf__line_went(n, w, had);
+    set_crowded(first, !had);
     return had;
 }
 
@@ -184,20 +206,33 @@ void hf__wait_begin(hf_lock *lock)
     hf__name_unlock(lock->name);
 }
 
-void hf__wait_end(hf_lock *lock, struct hf__name *line)
+/* The first half of its end, for who has name->mu: the handle may go. */
+static void wait_leave(hf_lock *lock, struct hf__name *line)
 {
-    struct hf__name *n = lock->name;
-    hf_client *c = n->client;
-
-    hf__mutex_lock(&n->mu);
     lock->waits--;
     if (line->kin)
         hf__line_rest(line);
-    hf__name_unlock(n);
+}
+
+/* The second. */
+static void wait_left(struct hf__name *n)
+{
+    hf_client *c = n->client;
+
     hf__mutex_lock(&c->mu);
     hf__name_unref_locked(n);
     c->inside--;
     hf__mutex_unlock(&c->mu);
+}
+
+void hf__wait_end(hf_lock *lock, struct hf__name *line)
+{
+    struct hf__name *n = lock->name;
+
+    hf__mutex_lock(&n->mu);
+    wait_leave(lock, line);
+    hf__name_unlock(n);
+    wait_left(n);
 }
 
 static bool cancelled(const struct acquire *a)
@@ -222,6 +257,12 @@ static int wait_over(const struct acquire *a, const struct hf__lease *l,
     return a->w.is_try ? hf__name_silence(a->lock->name) : HF_ETIMEDOUT;
 }
 
+/* Direct: somebody has to sleep at the backend. */
+static bool is_parkable(const struct hf__name *n)
+{
+    return !n->parker && n->gate.lease.state == HF__WAITING;
+}
+
 static bool acquire_ready(void *arg, hf__time now, hf__time *until)
 {
     struct acquire *a = arg;
@@ -242,6 +283,9 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     if (rc != HF__PENDING || n->gate.was_lost)
         hf__name_run(n, now);
     rc = a->w.state == HF__W_FINISHED;
+    if (rc && a->w.result == HF__GRANTED)
+        wait_leave(a->lock, a->line);
+    a->parks = true;
     hf__name_unlock(n);
     return rc;
 }
@@ -254,8 +298,7 @@ static bool park(struct acquire *a, uint32_t seen, hf__time until)
     hf__time look_at;
 
     hf__name_lock(n);
-    if (n->parker || n->gate.lease.state != HF__WAITING ||
-        a->w.state == HF__W_FINISHED) {
+    if (!is_parkable(n) || a->w.state == HF__W_FINISHED) {
         hf__name_unlock(n);
         return false;
     }
@@ -276,13 +319,14 @@ static bool park(struct acquire *a, uint32_t seen, hf__time until)
 static void direct_wait(struct acquire *a)
 {
     for (;;) {
-        uint32_t seen = __atomic_load_n(a->s.word, __ATOMIC_SEQ_CST);
+        uint32_t seen;
         hf__time until = HF__NEVER;
 
-        if (acquire_ready(a, hf__now(), &until))
+        if (hf__sleeper_looks(&a->s, &seen) &&
+            acquire_ready(a, hf__now(), &until))
             break;
         __atomic_store_n(&a->s.posture, HF__PARKED, __ATOMIC_SEQ_CST);
-        if (!park(a, seen, until))
+        if (!a->parks || !park(a, seen, until))
             hf__futex_wait(a->s.word, seen, until);
         __atomic_store_n(&a->s.posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     }
@@ -366,8 +410,8 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
 {
     hf_lock *lock = a->lock;
     struct hf__waiter *w = &a->w;
-    hf__time now =
-        clock_for(lock->name, lock->name->kin || w->fixed || w->max_hold_ms);
+    hf__time now = clock_for(
+        lock->name, lock->name->kin || w->fixed || w->max_hold_ms, a->early);
     int rc = hf__line_for(lock, w, opt->mode, now, &a->line, err);
 
     if (rc) {
@@ -384,9 +428,15 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
         hf__name_unlock(lock->name);
         return rc;
     }
+    a->parks = is_parkable(a->line);
+    a->s.fresh = !opt->cancel && opt->wait_ms == HF_FOREVER;
     hf__wait_begin(lock);
     rc = wait_for(a, opt);
-    rc = rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
+    if (rc == HF__GRANTED) {
+        wait_left(hf__name_first(a->line));
+        return 0;
+    }
+    rc = tell(a, opt, rc, err);
     hf__wait_end(lock, a->line);
     return rc;
 }
@@ -410,6 +460,7 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
     hf__acquire_fill(lock, opt, &a.w);
     if (!a.w.owner)
         return hf__fail(err, HF_ENOMEM, "out of memory");
+    a.early = early_clock(n);
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
@@ -505,9 +556,10 @@ static int release_wait(hf_client *c, struct hf__name *n,
 }
 
 /* Through the gate, with name->mu held. PENDING: r will be settled. */
-int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
+int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r,
+                hf__time early)
 {
-    hf__time now = clock_for(n, false);
+    hf__time now = clock_for(n, false, early);
     int rc;
 
     if (r)
@@ -550,6 +602,7 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     struct hf__releaser r;
     struct hf__thread *thread;
     struct hf__name *line;
+    hf__time early;
     uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
@@ -558,6 +611,7 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     owner = hf__owner_of(lock, &thread);
     if (!owner) /* out of memory: it has never acquired anything */
         return release_failed(lock, HF_ENOTOWNER, err);
+    early = lock->name->client->endless ? 0 : hf__now();
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
@@ -571,7 +625,7 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     }
     hf__sleeper_init(&s, NULL);
     r = (struct hf__releaser){.sleeper = &s};
-    rc = hf__release(line, owner, &r);
+    rc = hf__release(line, owner, &r, early);
     hf__lock_released(lock, rc);
     if (rc != HF__PENDING) {
         rc = rc ? release_failed(lock, rc, err) : 0;
@@ -599,6 +653,7 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
 {
     struct hf__thread *thread;
     struct hf__name *line;
+    hf__time early;
     uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
@@ -607,13 +662,14 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
     owner = hf__owner_of(lock, &thread);
     if (!owner) /* out of memory: it has never acquired anything */
         return release_failed(lock, HF_ENOTOWNER, err);
+    early = lock->name->client->endless ? 0 : hf__now();
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
     line = lock->name;
     if (line->kin ? !release_line_quickly(lock->name, owner, &line, &rc)
                   : !release_quickly(line, owner, false, &rc))
-        rc = hf__release(line, owner, NULL);
+        rc = hf__release(line, owner, NULL, early);
     hf__lock_released(lock, rc);
     rc = rc ? release_failed(lock, rc, err) : 0;
     hf__see_to_it(lock->name->client);

@@ -34,10 +34,7 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
     if (n->kin)
         n->kin->permits = w->permits;
     hf__lock_heard(w->handle);
-    if (n->gate.shared) {
-        if (t)
-            hf__thread_ref(t); /* the reader's */
-    } else if (n->owner_thread != t) {
+    if (!n->gate.shared && n->owner_thread != t) { /* a reader has its own */
         hf__name_forget_the_gone(n); /* nobody knows later that it is */
         if (t)
             hf__thread_ref(t);

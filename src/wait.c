@@ -38,20 +38,30 @@ void hf__futex_wake(uint32_t *word, int how_many)
     errno = saved;
 }
 
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Each look takes the line of the cache from whoever has the mutex, which can
+ * do much in the meantime: so they become fewer. */
+enum { PAUSES_MAX = 64 };
+
 void hf__mutex_lock_slow(struct hf__mutex *m)
 {
-    for (int i = 0; i < 100; i++) {
+    for (int pauses = 1; pauses <= PAUSES_MAX; pauses *= 2) {
         uint32_t free_word = 0;
 
         if (__atomic_load_n(&m->word, __ATOMIC_RELAXED) == 0 &&
             __atomic_compare_exchange_n(&m->word, &free_word, 1, false,
                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return;
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#elif defined(__aarch64__)
-        __asm__ volatile("yield");
-#endif
+        for (int i = 0; i < pauses; i++)
+            relax();
     }
     while (__atomic_exchange_n(&m->word, 2, __ATOMIC_ACQUIRE) != 0)
         hf__futex_wait(&m->word, 2, HF__NEVER);

@@ -351,9 +351,9 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
     case HF_ETIMEDOUT:
         return hf__fail(err, rc,
                         a->lock->name->remote.kind == HF_LATCH
-                            ? "\"%s\" has not come to 0 within %lld ms"
-                            : "\"%s\" was not granted within %lld ms",
-                        name, (long long)opt->wait_ms);
+                            ? "\"%s\" has not come to 0 within %lld ms%s"
+                            : "\"%s\" was not granted within %lld ms%s",
+                        name, (long long)opt->wait_ms, hf__trouble(c).text);
     case HF_ECANCELED:
         return hf__fail(err, rc, "the wait for \"%s\" was cancelled", name);
     case HF_ECLOSED:

@@ -83,8 +83,9 @@ static int take(const hf_part *part, const hf_acquire_options *opt,
     if (rc == HF_EBUSY && opt->wait_ms)
         rc = hf__fail(err, HF_ETIMEDOUT,
                       "\"%s\" was not granted within %lld ms, which are for "
-                      "all together",
-                      shown(part->lock).text, (long long)opt->wait_ms);
+                      "all together%s",
+                      shown(part->lock).text, (long long)opt->wait_ms,
+                      hf__trouble(part->lock->name->client).text);
     return rc;
 }
 

@@ -186,7 +186,9 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     case HF_EMISMATCH:
     case HF_EINVAL:
     case HF_ENOTSUP:
-        l->state = HF__IDLE; /* certainly nothing there */
+        /* Certainly nothing is held. If it was QUEUED before, the backend has
+         * ended that; a place that it could not leave is one of the dead. */
+        l->state = HF__IDLE;
         l->drop = false;
         return req->result;
     default:

@@ -2,6 +2,7 @@
 #include "redis_faults.h"
 
 #define WAITERS "holdfast:waiters:{n}"
+#define CHANNEL "redisson_lock__channel:{n}"
 #define SEEN "holdfast:seen:{n}"
 
 /* ---- killed and started again, without persistence ---------------------- */
@@ -79,6 +80,8 @@ static void test_dead_server_is_named(void **state)
                      HF_EUNKNOWN);
     names_server(w);
     assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EBACKEND);
+    names_server(w);
+    assert_true(WAIT_FOR(hf_lock_timed(a, 150, &w->err) == HF_ETIMEDOUT));
     names_server(w);
     assert_int_equal(redis_server_again(w->redis), 0);
     world_free_for_all(w, a);
@@ -288,6 +291,39 @@ static void test_wrong_types_are_mismatches(void **state)
     world_is_clean(w);
 }
 
+static bool is_listened_to(struct world *w)
+{
+    redisReply *reply = redis_server_ask(w->redis, "PUBSUB NUMSUB " CHANNEL);
+    bool yes;
+
+    assert_int_equal(reply->elements, 2);
+    yes = reply->element[1]->integer > 0;
+    freeReplyObject(reply);
+    return yes;
+}
+
+/* Who waited in the queue, and is refused then, does not listen for ever. */
+static void test_wrong_type_ends_the_wait(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    struct taker *t;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    t = taker_start(w, b, 20000);
+    world_has_waiter(w, WAITERS);
+    assert_true(WAIT_FOR(is_listened_to(w)));
+    redis_server_do(w->redis, "SET n 1");
+    assert_true(WAIT_FOR(taker_back(t)));
+    taker_end(t);
+    assert_int_equal(t->rc, HF_EMISMATCH);
+    assert_true(WAIT_FOR(!is_listened_to(w)));
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    redis_server_do(w->redis, "FLUSHDB");
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
 static void test_refusals_have_a_text(void **state)
 {
     struct world *w = *state;
@@ -329,7 +365,6 @@ static void test_waiter_without_subscription_looks(void **state)
 /* ---- beside a Redisson client ------------------------------------------- */
 
 #define STRANGER "11111111-2222-3333-4444-555555555555:7"
-#define CHANNEL "redisson_lock__channel:{n}"
 
 /* Listens, as its waiters do. */
 static redisContext *listen_to(struct world *w, const char *channel)
@@ -475,6 +510,7 @@ int run_server_faults(void)
         T(test_connections_killed_fair_waiter_is_woken),
         T(test_idle_connection_closed_by_server),
         T(test_wrong_types_are_mismatches),
+        T(test_wrong_type_ends_the_wait),
         T(test_refusals_have_a_text),
         T(test_waiter_without_subscription_looks),
         T(test_stranger_lets_go_and_is_heard),

@@ -17,10 +17,17 @@
 
 #define IDLE_MS 500
 
+static void attempt_over(struct redis *r, struct hf__remote *remote, int result)
+{
+    ((struct rd_link *)remote->impl)->asking = false;
+    if (result == HF_EMISMATCH) /* the core does not abandon it */
+        hf__rd_wait_end(r, remote, r->core->now());
+}
+
 void hf__rd_finish(struct redis *r, struct hf__req *req, int result)
 {
     if (req->op == HF__ATTEMPT)
-        ((struct rd_link *)req->remote->impl)->asking = false;
+        attempt_over(r, req->remote, result);
     else if (req->op == HF__RENEW)
         r->renewing--;
     else if (req->op == HF__DOWNGRADE)

@@ -107,7 +107,9 @@ void hf__rd_conn_fail(struct rd_conn *c, hf__time now, int code,
     vsnprintf(r->text, sizeof(r->text), fmt, ap);
     va_end(ap);
     if (was_up) /* not of each attempt, as long as it is down */
-        r->core->log(r->client, "redis: lost the connection to %s", r->text);
+        r->core->log(r->client, "redis: lost the %s to %s",
+                     c == &r->cmd ? "connection" : "connection for messages",
+                     r->text);
     hf__rd_conn_stop(c);
     c->state = RD_WAIT;
     if (was_up && now - c->up_at >= LIVED_MS * HF__MS) {

@@ -81,11 +81,8 @@ int hf__rd_attempt(void *self, struct hf__req *req)
 
     if (handed_over(r, req))
         return HF__GRANTED;
-    if (link->asked_id != req->hold_id) {
-        if (link->waits) /* the last one was refused */
-            hf__rd_wait_end(r, req->remote, r->core->now());
+    if (link->asked_id != req->hold_id)
         link->sent = false;
-    }
     link->asked_id = req->hold_id;
     link->asking = true;
     link->rang = false;
@@ -284,7 +281,6 @@ static int taken(struct redis *r, struct hf__req *req, int64_t what,
             hf__rd_finish(r, req, rc);
         return 0;
     case RD_MISMATCH:
-        hf__rd_wait_end(r, req->remote, now);
         r->core->why(r->client, HF_EMISMATCH,
                      req->remote->kind == HF_SEMAPHORE
                          ? "the name is used as something else, or as a "

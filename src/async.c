@@ -164,7 +164,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
         a->releaser = (struct hf__releaser){.async = a};
         a->waiter.state = HF__W_FINISHED;
         a->line = hf__line_held(lock->name, lock->owner);
-        a->result = hf__release(a->line, lock->owner, &a->releaser, 0);
+        a->result = hf__release(a->line, lock->owner, &a->releaser);
         hf__lock_released(lock, a->result);
         if (a->result == HF__PENDING) {
             arm_release(lock->name->client, a);

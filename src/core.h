@@ -57,7 +57,6 @@ struct hf__kin {
     struct hf__lines lines;   /* of the first */
     struct hf__reader *spare; /* of the first: entries to be used again */
     uint32_t permits;         /* of the present hold */
-    bool crowded; /* atomic, of the first: the last acquire was no quick one */
 };
 
 /* One per client and name, shared by the handles on it; or a further line. */
@@ -524,9 +523,8 @@ static inline void hf__acquire_fill(const hf_lock *lock,
     w->handle = (hf_lock *)(uintptr_t)lock;
 }
 /* One acquire less, with name->mu held. PENDING: the releaser, if there is one,
- * will be told. early: the time, if it has been read already, or 0. */
-int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *,
-                hf__time early);
+ * will be told. */
+int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *);
 /* From the one to the other, neither handle nor name nor client go away.
  * begin: name->mu is held, and free afterwards. */
 void hf__wait_begin(hf_lock *);

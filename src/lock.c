@@ -20,31 +20,14 @@ int hf__lock_unusable(const hf_lock *lock, hf_error *err)
 
 /* Reading the clock costs as much as the rest of an acquire in shared memory:
  * only where the hold, this caller or the next one has an end. */
-static hf__time clock_for(const struct hf__name *n, bool timed, hf__time early)
+static hf__time clock_for(const struct hf__name *n, bool timed)
 {
     const struct hf__gate *g = &n->gate;
 
-    if (!timed && n->client->endless && g->lease.deadline == HF__NEVER &&
-        !(g->head && g->head->max_hold_ms))
-        return 0;
-    return early ? early : hf__now();
-}
-
-/* Where the time will be needed it is read before name->mu is taken, so that
- * others have it meanwhile; else 0. */
-static hf__time early_clock(const struct hf__name *n)
-{
-    return !n->client->endless || (n->kin && __atomic_load_n(&n->kin->crowded,
-                                                             __ATOMIC_RELAXED))
+    return timed || !n->client->endless || g->lease.deadline != HF__NEVER ||
+                   (g->head && g->head->max_hold_ms)
                ? hf__now()
                : 0;
-}
-
-/* name->mu is held. */
-static void set_crowded(struct hf__name *n, bool crowded)
-{
-    if (n->kin->crowded != crowded)
-        __atomic_store_n(&n->kin->crowded, crowded, __ATOMIC_RELAXED);
 }
 
 /* ---- acquire ----------------------------------------------------------- */
@@ -57,7 +40,6 @@ struct acquire {
     hf_cancel *cancel;
     hf__time until; /* the caller's */
     hf__time grace; /* for the first answer */
-    hf__time early; /* see early_clock() */
     bool parks;     /* direct: it may have to sleep at the backend for all */
 };
 
@@ -164,7 +146,6 @@ static bool acquire_line_quickly(struct hf__name *first, struct hf__waiter *w,
 
     if (n)
         hf__line_went(n, w, had);
-    set_crowded(first, !had);
     return had;
 }
 
@@ -409,9 +390,10 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
                           hf_error *err)
 {
     hf_lock *lock = a->lock;
+    struct hf__name *first = lock->name; /* kept while it waits */
     struct hf__waiter *w = &a->w;
-    hf__time now = clock_for(
-        lock->name, lock->name->kin || w->fixed || w->max_hold_ms, a->early);
+    hf__time now =
+        clock_for(lock->name, lock->name->kin || w->fixed || w->max_hold_ms);
     int rc = hf__line_for(lock, w, opt->mode, now, &a->line, err);
 
     if (rc) {
@@ -433,7 +415,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     hf__wait_begin(lock);
     rc = wait_for(a, opt);
     if (rc == HF__GRANTED) {
-        wait_left(hf__name_first(a->line));
+        wait_left(first); /* handle and line may be gone */
         return 0;
     }
     rc = tell(a, opt, rc, err);
@@ -460,7 +442,6 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
     hf__acquire_fill(lock, opt, &a.w);
     if (!a.w.owner)
         return hf__fail(err, HF_ENOMEM, "out of memory");
-    a.early = early_clock(n);
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
@@ -556,10 +537,9 @@ static int release_wait(hf_client *c, struct hf__name *n,
 }
 
 /* Through the gate, with name->mu held. PENDING: r will be settled. */
-int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r,
-                hf__time early)
+int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
 {
-    hf__time now = clock_for(n, false, early);
+    hf__time now = clock_for(n, false);
     int rc;
 
     if (r)
@@ -602,7 +582,6 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     struct hf__releaser r;
     struct hf__thread *thread;
     struct hf__name *line;
-    hf__time early;
     uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
@@ -611,7 +590,6 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     owner = hf__owner_of(lock, &thread);
     if (!owner) /* out of memory: it has never acquired anything */
         return release_failed(lock, HF_ENOTOWNER, err);
-    early = lock->name->client->endless ? 0 : hf__now();
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
@@ -625,7 +603,7 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     }
     hf__sleeper_init(&s, NULL);
     r = (struct hf__releaser){.sleeper = &s};
-    rc = hf__release(line, owner, &r, early);
+    rc = hf__release(line, owner, &r);
     hf__lock_released(lock, rc);
     if (rc != HF__PENDING) {
         rc = rc ? release_failed(lock, rc, err) : 0;
@@ -653,7 +631,6 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
 {
     struct hf__thread *thread;
     struct hf__name *line;
-    hf__time early;
     uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
@@ -662,14 +639,13 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
     owner = hf__owner_of(lock, &thread);
     if (!owner) /* out of memory: it has never acquired anything */
         return release_failed(lock, HF_ENOTOWNER, err);
-    early = lock->name->client->endless ? 0 : hf__now();
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
     line = lock->name;
     if (line->kin ? !release_line_quickly(lock->name, owner, &line, &rc)
                   : !release_quickly(line, owner, false, &rc))
-        rc = hf__release(line, owner, NULL, early);
+        rc = hf__release(line, owner, NULL);
     hf__lock_released(lock, rc);
     rc = rc ? release_failed(lock, rc, err) : 0;
     hf__see_to_it(lock->name->client);

@@ -61,7 +61,7 @@ static void test_death_of_a_holder_frees_the_lock_in_time(void)
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, name);
     const int64_t ttl_ms = conf.session ? 1000 : 600;
-    int64_t took[DEATHS];
+    int64_t took[DEATHS] = {0};
 
     for (int i = 0; i < deaths(); i++)
         took[i] = killed_holder(lock, name, ttl_ms);
@@ -142,7 +142,7 @@ static void test_death_of_a_waiter_holds_nobody_up(void)
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
     hf_lock *held = conf_lock(a, name), *wanted = conf_lock(b, name);
-    int64_t took[DEATHS];
+    int64_t took[DEATHS] = {0};
 
     for (int i = 0; i < deaths(); i++)
         took[i] = killed_waiters(name, held, wanted, 1);

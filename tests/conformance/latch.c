@@ -134,6 +134,28 @@ static void test_latch_lets_all_go_at_zero(void)
 
 /* Who comes after it was set again waits, whoever waits here still for the last
  * time. */
+/* Whoever counts to 0 may free it under those who are just on their way out. */
+static void test_latch_is_freed_when_the_last_wait_is_over(void)
+{
+    struct latches s;
+    struct waiter w;
+    int rc;
+
+    begin(&s);
+    for (int i = 0; i < 20; i++) {
+        OK(hf_latch_set(s.l[0], 1, E));
+        start(&w, s.l[1]);
+        OK(hf_latch_down(s.l[0], NULL, E));
+        while ((rc = hf_latch_free(s.l[1])) == HF_EBUSY)
+            ;
+        OK(rc);
+        conf_thread_join(&w.t);
+        OK(w.rc);
+        OK(hf_latch_new(s.c[1], s.name, HF_CSTRING, &s.l[1], E));
+    }
+    end(&s);
+}
+
 static void test_latch_set_again_is_another_wait(void)
 {
     struct latches s;
@@ -444,6 +466,7 @@ const struct conf_case conf_latch[] = {
     CONF_CASE(test_latch_is_set_once, CONF_LATCH),
     CONF_CASE(test_latch_stays_at_zero, CONF_LATCH),
     CONF_CASE(test_latch_lets_all_go_at_zero, CONF_LATCH),
+    CONF_CASE(test_latch_is_freed_when_the_last_wait_is_over, CONF_LATCH),
     CONF_CASE(test_latch_set_again_is_another_wait, CONF_LATCH),
     CONF_CASE(test_latch_set_again_at_once_keeps_nobody, CONF_LATCH),
     CONF_CASE(test_latch_wait_ends_early, CONF_LATCH),

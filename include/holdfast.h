@@ -25,7 +25,8 @@
  *   nanoseconds of CLOCK_BOOTTIME.
  * - Names are bytes: 1 to HF_NAME_MAX of them, without NUL.
  * - A client has one helper thread, named "hf-keeper", which renews leases.
- *   It never runs code of yours. It is joined by hf_close().
+ *   It never runs code of yours. It is joined by hf_close(). (On ZooKeeper a
+ *   second one, "hf-lookup", is there while names are looked up again.)
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H

@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ABI 5
+#define HF__ABI 6
 
 typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
 #define HF__NEVER INT64_MAX
@@ -231,6 +231,9 @@ struct hf__core {
     int (*watch)(hf_client *, int fd, uint32_t events);
     /* The keeper shall call background() soon. */
     void (*need_background)(hf_client *);
+    /* advance() is to be called then at the latest: for what is due sooner, by
+     * something else than advance(), than next_timeout() has said. */
+    void (*due)(hf_client *, hf__time at);
 
     /* Options of the URL: NULL if not given. Marks it as known. */
     const char *(*option)(struct hf__url *, const char *key);

@@ -236,6 +236,7 @@ struct hf_client {
     uint32_t session_lost; /* atomic: for the keeper to spread */
     pthread_t keeper;
     hf__time keeper_until;
+    hf__time driver_until; /* it sleeps; 0: it looks before it does */
     uint32_t keeper_word; /* futex: it shall look again */
     bool keeper_stop, keeper_lookup, keeper_drives;
     uint32_t open_word; /* futex: open_result is there */
@@ -311,6 +312,8 @@ void hf__engine_round(hf_client *, struct hf__sleeper *, hf__time until);
 /* Takes news, landed flights and due timers to where they belong. */
 void hf__engine_deliver(hf_client *, hf__time now);
 void hf__engine_interrupt(hf_client *);
+/* Somebody is to be awake then. */
+void hf__engine_due_locked(hf_client *, hf__time at);
 void hf__fd_post(int fd); /* of an eventfd */
 void hf__fd_drain(int fd);
 void hf__engine_callback_locked(hf_client *, struct hf__async *);

@@ -89,6 +89,7 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     busy = c->news || c->landed;
     until = min_time(until, hf__timers_next(&c->timers));
     until = min_time(until, c->be->next_timeout(c->self));
+    c->driver_until = until;
     hf__mutex_unlock(&c->mu);
     n = epoll_wait(c->epfd, ev, 4, busy ? 0 : timeout_ms(until));
     if (s)
@@ -98,10 +99,21 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
             hf__fd_drain(c->wake_fd);
     until = hf__now();
     hf__mutex_lock(&c->mu);
+    c->driver_until = 0;
     if (!c->direct) /* the keeper moves that one, and sleeps in it */
         c->be->advance(c->self, until);
     hf__mutex_unlock(&c->mu);
     hf__engine_deliver(c, until);
+}
+
+void hf__engine_due_locked(hf_client *c, hf__time at)
+{
+    if (!c->driven || c->keeper_drives) {
+        hf__keeper_due_locked(c, at);
+    } else if (at < c->driver_until) {
+        c->driver_until = at;
+        hf__engine_interrupt(c);
+    }
 }
 
 static void unfollow_locked(hf_client *c, struct hf__sleeper *s)

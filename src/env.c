@@ -197,6 +197,11 @@ static void core_need_background(hf_client *c)
     hf__keeper_background_locked(c);
 }
 
+static void core_due(hf_client *c, hf__time at)
+{
+    hf__engine_due_locked(c, at);
+}
+
 static void *grow(hf_client *c, void *old, size_t len, size_t size)
 {
     void *p;
@@ -268,6 +273,7 @@ const struct hf__core hf__core = {
     .session = core_session,
     .watch = core_watch,
     .need_background = core_need_background,
+    .due = core_due,
     .option = hf__url_option,
     .parse_ms = hf__parse_ms,
     .add_holder = core_add_holder,

@@ -694,6 +694,36 @@ static void test_no_memory_to_stay_alive(void **state)
     world_is_clean(w);
 }
 
+/* Whoever drives may have gone to sleep for long before another thread sends
+ * something: it is awake in time to ask again. */
+static void test_silence_is_noticed_by_who_sleeps(void **state)
+{
+    struct world *w = *state;
+    hf_lock *waits = world_far(w, 30000, 5000), *b = world_near(w), *a;
+    struct taker *t;
+    uint64_t sent;
+
+    assert_int_equal(hf_lock_new(w->clients[0], "m", 1, NULL, &a, &w->err), 0);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
+    t = taker_start(w, waits, 20000);
+    world_has_entries(w, 2);
+    do
+        sent = proxy_sent(w->proxy);
+    while (!NEVER_MS(proxy_sent(w->proxy) != sent, 1500));
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+    assert_int_equal(hf_lock_release_nowait(a, &w->err), 0);
+    assert_true(WAIT_FOR(proxy_sent(w->proxy) != sent));
+    sent = proxy_sent(w->proxy);
+    assert_true(WAIT_FOR_MS(proxy_sent(w->proxy) != sent, 1000));
+    world_heal(w);
+    assert_int_equal(hf_lock_release(b, &w->err), 0);
+    taker_gets_it(t, 4000);
+    taker_end(t);
+    assert_true(WAIT_FOR(hf_lock_free(a) == 0));
+    world_is_clean(w);
+}
+
 int run_session_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
@@ -721,6 +751,7 @@ int run_session_faults(void)
         T(test_close_beside_a_stopped_server),
         T(test_no_descriptor_to_watch),
         T(test_no_memory_to_stay_alive),
+        T(test_silence_is_noticed_by_who_sleeps),
     };
 
     return cmocka_run_group_tests_name("zookeeper: the session", tests,

@@ -17,6 +17,8 @@
 #define DOUBT_PART 20 /* less than that is left: not a good beginning */
 #define TOUCH_PART 4  /* a sign of life, at least */
 #define NUDGE (200 * HF__MS)
+#define NUDGES_MAX 5           /* each after twice the time */
+#define IN_USE (1000 * HF__MS) /* since something was sent */
 #define STARVED (10 * HF__MS)
 
 static hf__time part(const struct zk *z, int of)
@@ -43,7 +45,7 @@ static hf__time known(const struct zk *z, hf__time sent_at)
 
 void hf__zk_session_heard(struct zk *z, hf__time sent_at, bool by_leader)
 {
-    z->nudged = false;
+    z->nudges = 0;
     if (by_leader && sent_at > z->proved) {
         z->proved = sent_at;
         z->good_until = known(z, sent_at) + part(z, 1);
@@ -110,23 +112,20 @@ static hf__time beat_at(const struct zk *z)
 static hf__time touch_at(const struct zk *z)
 {
     hf__time at = z->sent + part(z, TOUCH_PART);
+    hf__time nudge_at = z->sent + (NUDGE << z->nudges);
 
     if (!z->up)
         return HF__NEVER;
-    if (z->calls_len && !z->nudged && z->sent + NUDGE < at)
-        at = z->sent + NUDGE;
+    if (z->calls_len && nudge_at < at)
+        at = nudge_at;
     return not_starved(z, at);
 }
 
 static int touch(struct zk *z)
 {
-    int rc;
-
-    z->nudged = true;
-    rc = hf__zk_exists(z, z->nowhere, NULL, NULL);
-    if (rc)
-        z->nudged = false;
-    return rc;
+    if (z->calls_len && z->nudges < NUDGES_MAX)
+        z->nudges++;
+    return hf__zk_exists(z, z->nowhere, NULL, NULL);
 }
 
 static void on_beat(struct zk *z, void *owner, int rc,
@@ -165,7 +164,20 @@ void hf__zk_life_move(struct zk *z, hf__time now)
         z->starved_until = now + STARVED;
 }
 
+/* Whoever drives may sleep for long while others send something, and has to be
+ * awake when the answer does not come. If that happens often, it is awake often
+ * enough without being told. */
 hf__time hf__zk_life_timeout(const struct zk *z)
 {
-    return beat_at(z) < touch_at(z) ? beat_at(z) : touch_at(z);
+    hf__time at = beat_at(z) < touch_at(z) ? beat_at(z) : touch_at(z);
+    hf__time now = z->core->now();
+
+    if (z->up && z->waiting && now - z->sent < IN_USE && at > now + NUDGE)
+        at = now + NUDGE;
+    return at;
+}
+
+void hf__zk_life_sent(struct zk *z)
+{
+    z->core->due(z->client, z->sent + NUDGE);
 }

@@ -140,7 +140,7 @@ static void sweep_later(struct zk_node *node)
         return;
     z->sweep_at = node->again_at;
     if (!z->moving)
-        z->core->need_background(z->client);
+        z->core->due(z->client, z->sweep_at);
 }
 
 static const char *dir_of(const struct zk_node *node, char out[ZK_WHOLE_MAX])

@@ -449,4 +449,5 @@ void hf__zk_session_sent(struct zk *z)
         watch(z, fd, wanted);
     if (z->unwatched)
         z->timer = 0;
+    hf__zk_life_sent(z);
 }

@@ -320,7 +320,7 @@ struct zk {
     hf__time proved;     /* send time of the last write that was acknowledged */
     hf__time good_until; /* by that, the session lives */
     bool beating;        /* a beat is under way */
-    bool nudged;         /* a question was sent because answers did not come */
+    uint8_t nudges; /* questions sent because answers did not come */
     unsigned waiting;    /* lines in a queue */
 
     struct zk_call *calls, *spare; /* under way, and memory for more */
@@ -368,6 +368,8 @@ void hf__zk_session_sent(struct zk *);
  * began to connect. */
 void hf__zk_life_begin(struct zk *);
 void hf__zk_life_move(struct zk *, hf__time now);
+/* Something was, outside of advance(). */
+void hf__zk_life_sent(struct zk *);
 hf__time hf__zk_life_timeout(const struct zk *);
 /* A call that was sent then is answered; by the leader, if it was a write. */
 void hf__zk_session_heard(struct zk *, hf__time sent_at, bool by_leader);

@@ -237,7 +237,7 @@ struct hf_client {
     pthread_t keeper;
     hf__time keeper_until;
     hf__time driver_until; /* it sleeps; 0: it looks before it does */
-    uint32_t keeper_word; /* futex: it shall look again */
+    uint32_t keeper_word;  /* futex: it shall look again */
     bool keeper_stop, keeper_lookup, keeper_drives;
     uint32_t open_word; /* futex: open_result is there */
     int open_result;

@@ -320,7 +320,7 @@ struct zk {
     hf__time proved;     /* send time of the last write that was acknowledged */
     hf__time good_until; /* by that, the session lives */
     bool beating;        /* a beat is under way */
-    uint8_t nudges; /* questions sent because answers did not come */
+    uint8_t nudges;      /* questions sent because answers did not come */
     unsigned waiting;    /* lines in a queue */
 
     struct zk_call *calls, *spare; /* under way, and memory for more */

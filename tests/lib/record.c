@@ -317,23 +317,28 @@ uint64_t record_grants(const struct record *r, uint32_t owner)
 
 /* ---- gathering --------------------------------------------------------- */
 
+/* After the last thing that a process wrote, if that is later than "then". */
+static int64_t after_last(const struct history_event *event,
+                          const uint64_t *len, uint32_t process, int64_t then)
+{
+    uint64_t i = __atomic_load_n(len, __ATOMIC_ACQUIRE);
+
+    while (i && event[i - 1].process != process)
+        i--;
+    return i && event[i - 1].at >= then ? event[i - 1].at + 1 : then;
+}
+
 /* It lived when it wrote last, and others may have had what it held as soon as
  * it did not. */
 void record_killed(struct record *r, struct history *h, uint32_t process,
                    int64_t before)
 {
-    struct history_event e = {
-        .kind = HISTORY_KILLED, .process = process, .at = before};
+    int64_t at = after_last(r->uses, &r->uses_len, process, before);
 
-    for (int i = 0; i < RECORD_OWNERS; i++) {
-        const struct log *log = &r->log[i];
-        uint64_t len = __atomic_load_n(&log->len, __ATOMIC_ACQUIRE);
-
-        if (len && log->event[len - 1].process == process &&
-            log->event[len - 1].at > e.at)
-            e.at = log->event[len - 1].at;
-    }
-    history_add(h, &e);
+    for (int i = 0; i < RECORD_OWNERS; i++)
+        at = after_last(r->log[i].event, &r->log[i].len, process, at);
+    history_add(h, &(struct history_event){
+                       .kind = HISTORY_KILLED, .process = process, .at = at});
 }
 
 void record_stopped(struct history *h, uint32_t process, int64_t before)

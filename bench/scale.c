@@ -176,7 +176,7 @@ static int wait_for_queue(hf_client *client, size_t wanted)
             HF_OK)
             continue;
         waiting = info->waiters_len;
-        hf_info_free(client, info);
+        hf_info_free(info);
     }
     if (waiting < wanted)
         fprintf(stderr, "ratios: only %zu of %zu wait\n", waiting, wanted);

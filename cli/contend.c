@@ -178,7 +178,7 @@ static int probe(struct arena *arena, struct contend_result *result)
         if (contend->fairness == HF_FAIR_DEFAULT &&
             hf_inspect(crew.client, name, HF_CSTRING, &info, NULL) == HF_OK) {
             result->fair = info->fairness == HF_FAIR;
-            hf_info_free(crew.client, info);
+            hf_info_free(info);
         }
         rc = hf_lock_release(crew.locks[0], err);
     }

@@ -79,7 +79,7 @@ static void describe_holder(hf_client *client, const char *name, char *out,
         else if (p->owner[0])
             snprintf(out, size, "%s", hf__show(p->owner).text);
     }
-    hf_info_free(client, info);
+    hf_info_free(info);
 }
 
 static int not_acquired(hf_client *client, const struct run_options *o, int rc,

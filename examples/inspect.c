@@ -36,7 +36,7 @@ static int show(hf_client *client, const struct hf_name *name, hf_error *err)
         show_party("wanted by", &info->waiters[i]);
     if (info->waiters_unknown)
         puts("    who waits the backend cannot tell");
-    hf_info_free(client, info);
+    hf_info_free(info);
     return 0;
 }
 
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
         rc = show(client, &names->names[i], &err);
     if (rc)
         fprintf(stderr, "%s: %s\n", hf_error_name(rc), err.text);
-    hf_names_free(client, names);
+    hf_names_free(names);
     hf_close(client);
     return rc ? 1 : 0;
 }

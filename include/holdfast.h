@@ -554,13 +554,13 @@ typedef struct hf_info {
 } hf_info;
 
 /* Who holds the name, who waits. Waits for the answer. Freed by hf_info_free,
- * before the client is closed. This and the next two: ENOTSUP (the backend
- * cannot tell), EMISMATCH (the name is something else there), EUNKNOWN (no
- * answer within op_timeout), EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED,
- * EFORK. */
+ * which may be after the client is closed. This and the next two: ENOTSUP (the
+ * backend cannot tell), EMISMATCH (the name is something else there), EUNKNOWN
+ * (no answer within op_timeout), EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM,
+ * ECLOSED, EFORK. */
 HF_API int hf_inspect(hf_client *client, const void *name, size_t name_len,
                       hf_info **out, hf_error *err);
-HF_API void hf_info_free(hf_client *client, hf_info *info);
+HF_API void hf_info_free(hf_info *info);
 
 typedef struct hf_names {
     size_t len;
@@ -574,7 +574,7 @@ typedef struct hf_names {
  * the order of their bytes. */
 HF_API int hf_list(hf_client *client, const char *prefix, hf_names **out,
                    hf_error *err);
-HF_API void hf_names_free(hf_client *client, hf_names *names);
+HF_API void hf_names_free(hf_names *names);
 
 /* Takes the lock away from whoever holds it. They learn it at their next
  * renewal at the latest. Of a latch it makes the count 0. ENOTOWNER: nobody

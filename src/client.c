@@ -503,7 +503,7 @@ static void drop_flight_locked(hf_client *c, struct hf__flight *f)
             hf__name_unref_locked(hf__container(f->batch.item[i].remote,
                                                 struct hf__name, remote));
     else
-        hf__query_free(c, &f->query);
+        hf__query_free(&f->query);
     hf__free(c, f);
 }
 

@@ -251,6 +251,7 @@ struct hf_client {
 /* env.c: memory, log, chance, the table for the backends */
 void *hf__alloc(hf_client *, size_t); /* zeroed */
 void hf__free(hf_client *, void *);   /* NULL is fine */
+void hf__free_by(const hf_hooks *, void *);
 char *hf__strdup(hf_client *, const char *);
 int hf__random(void *buf, size_t len);
 void hf__log(hf_client *, const char *fmt, ...)
@@ -341,7 +342,7 @@ void hf__flight_free(hf_client *, struct hf__flight *);
  * of memory, and err says so. */
 struct hf__flight *hf__query_new(hf_client *, enum hf__op, const void *name,
                                  size_t len, hf_error *);
-void hf__query_free(hf_client *, struct hf__query *);
+void hf__query_free(struct hf__query *);
 
 /* keeper.c: the helper thread */
 /* Starts it and opens the backend. *given_up: that took too long, and the

@@ -19,14 +19,19 @@ void *hf__alloc(hf_client *c, size_t size)
     return p ? memset(p, 0, size) : NULL;
 }
 
-void hf__free(hf_client *c, void *p)
+void hf__free_by(const hf_hooks *hooks, void *p)
 {
     if (!p)
         return;
-    if (c->hooks.free)
-        c->hooks.free(c->hooks.ctx, p);
+    if (hooks->free)
+        hooks->free(hooks->ctx, p);
     else
         free(p);
+}
+
+void hf__free(hf_client *c, void *p)
+{
+    hf__free_by(&c->hooks, p);
 }
 
 char *hf__strdup(hf_client *c, const char *s)

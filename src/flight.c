@@ -28,7 +28,7 @@ void hf__flight_free(hf_client *c, struct hf__flight *f)
         f->next->prev = f->prev;
     hf__mutex_unlock(&c->mu);
     if (f->req.op != HF__RENEW)
-        hf__query_free(c, &f->query);
+        hf__query_free(&f->query);
     hf__free(c, f);
 }
 

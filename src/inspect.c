@@ -46,29 +46,46 @@ struct hf__flight *hf__query_new(hf_client *c, enum hf__op op, const void *name,
     return f;
 }
 
-static void free_info(hf_client *c, hf_info *info)
+/* What a program is given may outlive the client: the hooks of its memory are
+ * kept beside it. */
+struct given_info {
+    hf_info info;
+    hf_hooks hooks;
+};
+struct given_names {
+    hf_names names;
+    hf_hooks hooks;
+};
+
+void hf_info_free(hf_info *info)
 {
+    hf_hooks hooks;
+
     if (!info)
         return;
-    hf__free(c, info->holders);
-    hf__free(c, info->waiters);
-    hf__free(c, info);
+    hooks = ((struct given_info *)info)->hooks;
+    hf__free_by(&hooks, info->holders);
+    hf__free_by(&hooks, info->waiters);
+    hf__free_by(&hooks, info);
 }
 
-static void free_names(hf_client *c, hf_names *names)
+void hf_names_free(hf_names *names)
 {
+    hf_hooks hooks;
+
     if (!names)
         return;
+    hooks = ((struct given_names *)names)->hooks;
     for (size_t i = 0; i < names->len; i++)
-        hf__free(c, names->names[i].bytes);
-    hf__free(c, names->names);
-    hf__free(c, names);
+        hf__free_by(&hooks, names->names[i].bytes);
+    hf__free_by(&hooks, names->names);
+    hf__free_by(&hooks, names);
 }
 
-void hf__query_free(hf_client *c, struct hf__query *q)
+void hf__query_free(struct hf__query *q)
 {
-    free_info(c, q->info);
-    free_names(c, q->names);
+    hf_info_free(q->info);
+    hf_names_free(q->names);
 }
 
 /* Sends it and waits. On success the flight is still the caller's. */
@@ -90,6 +107,7 @@ static int ask(hf_client *c, struct hf__flight *f, hf_error *err)
 static int inspect(hf_client *c, const void *name, size_t name_len,
                    hf_info **out, hf_error *err)
 {
+    struct given_info *given;
     struct hf__flight *f;
     int rc = hf__name_valid(name, &name_len, err);
 
@@ -98,11 +116,13 @@ static int inspect(hf_client *c, const void *name, size_t name_len,
     f = hf__query_new(c, HF__INSPECT, name, name_len, err);
     if (!f)
         return HF_ENOMEM;
-    f->query.info = hf__alloc(c, sizeof(hf_info));
-    if (!f->query.info) {
+    given = hf__alloc(c, sizeof(*given));
+    if (!given) {
         hf__flight_free(c, f);
         return hf__fail(err, HF_ENOMEM, "out of memory");
     }
+    given->hooks = c->hooks;
+    f->query.info = &given->info;
     rc = ask(c, f, err);
     if (rc)
         return rc;
@@ -126,12 +146,6 @@ int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
     rc = inspect(c, name, name_len, out, err);
     hf__client_leave(c);
     return rc;
-}
-
-void hf_info_free(hf_client *c, hf_info *info)
-{
-    if (c)
-        free_info(c, info);
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -161,6 +175,7 @@ static void sort_names(hf_client *c, hf_names *names)
 
 static int list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
 {
+    struct given_names *given;
     struct hf__flight *f;
     int rc;
 
@@ -168,11 +183,13 @@ static int list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     f = hf__query_new(c, HF__LIST, prefix, strlen(prefix), err);
     if (!f)
         return HF_ENOMEM;
-    f->query.names = hf__alloc(c, sizeof(hf_names));
-    if (!f->query.names) {
+    given = hf__alloc(c, sizeof(*given));
+    if (!given) {
         hf__flight_free(c, f);
         return hf__fail(err, HF_ENOMEM, "out of memory");
     }
+    given->hooks = c->hooks;
+    f->query.names = &given->names;
     rc = ask(c, f, err);
     if (rc)
         return rc;
@@ -196,12 +213,6 @@ int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     rc = list(c, prefix, out, err);
     hf__client_leave(c);
     return rc;
-}
-
-void hf_names_free(hf_client *c, hf_names *names)
-{
-    if (c)
-        free_names(c, names);
 }
 
 /* BREAK or ASK: something is done to whoever holds it. */

@@ -91,9 +91,9 @@ int hf_inspect(hf_client *client, const void *name, size_t name_len,
     return HF_ENOTSUP;
 }
 
-void hf_info_free(hf_client *client, hf_info *info)
+void hf_info_free(hf_info *info)
 {
-    (void)client, (void)info;
+    (void)info;
 }
 
 const char *hf_error_text(int code)

@@ -290,8 +290,8 @@ static void test_bad_null_handles(void)
     OK(hf_close(NULL));
     OK(hf_lock_free(NULL));
     OK(hf_latch_free(NULL));
-    hf_info_free(c, NULL);
-    hf_names_free(c, NULL);
+    hf_info_free(NULL);
+    hf_names_free(NULL);
     EXPECT(HF_EINVAL, hf_client_caps(NULL, HF_MUTEX));
     EXPECT(HF_EINVAL, hf_client_caps(c, (enum hf_kind)0));
     EXPECT(HF_EINVAL, hf_client_caps(c, (enum hf_kind)5));

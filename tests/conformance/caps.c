@@ -108,8 +108,8 @@ static void test_caps_inspection_is_as_declared(void)
     EXPECT(has ? 0 : HF_ENOTSUP, hf_inspect(c, name, HF_CSTRING, &info, E));
     EXPECT(has ? 0 : HF_ENOTSUP, hf_list(c, NULL, &names, E));
     EXPECT(has ? HF_ENOTOWNER : HF_ENOTSUP, hf_break(c, name, HF_CSTRING, E));
-    hf_info_free(c, info);
-    hf_names_free(c, names);
+    hf_info_free(info);
+    hf_names_free(names);
     OK(hf_close(c));
 }
 

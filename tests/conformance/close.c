@@ -324,7 +324,7 @@ static void test_close_leaves_nothing_at_the_server(void)
         for (size_t i = 0; i < names->len; i++)
             print_error("in use: %s\n", names->names[i].bytes);
         assert_int_equal(names->len, 0);
-        hf_names_free(c, names);
+        hf_names_free(names);
     }
     OK(hf_close(c));
     COMES(conf_left() == 0);

@@ -153,14 +153,12 @@ static void inspect(void *arg)
 static void close_around_a_question(enum proxy_mode mode, long value)
 {
     struct asker a = {.name = conf_name()};
-    hf_lock *stays;
     struct far f;
     uint64_t sent;
     int64_t began;
 
     far_open(&f, OP_MS);
     a.client = f.client;
-    stays = conf_lock(f.client, a.name);
     proxy_set(f.proxy, mode, value);
     sent = proxy_sent(f.proxy);
     conf_thread_start(&a.t, inspect, &a);
@@ -171,8 +169,7 @@ static void close_around_a_question(enum proxy_mode mode, long value)
     conf_thread_join(&a.t);
     assert_true(a.rc == 0 || a.rc == HF_EUNKNOWN || a.rc == HF_ECLOSED);
     if (a.rc == 0)
-        hf_info_free(f.client, a.info); /* a handle keeps the client */
-    conf_free(stays);
+        hf_info_free(a.info);
     assert_int_equal(f.blocks, 0);
     proxy_end(f.proxy);
 }

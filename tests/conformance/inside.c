@@ -33,7 +33,7 @@ static int visit_inspect(struct visitor *v)
     hf_info *info = NULL;
     int rc = hf_inspect(v->client, v->name, HF_CSTRING, &info, NULL);
 
-    hf_info_free(v->client, info);
+    hf_info_free(info);
     return rc;
 }
 
@@ -42,7 +42,7 @@ static int visit_list(struct visitor *v)
     hf_names *names = NULL;
     int rc = hf_list(v->client, v->name, &names, NULL);
 
-    hf_names_free(v->client, names);
+    hf_names_free(names);
     return rc;
 }
 

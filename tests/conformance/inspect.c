@@ -17,7 +17,7 @@ static size_t holders(hf_client *c, const char *name)
     hf_info *info = look(c, name);
     size_t n = info->holders_len;
 
-    hf_info_free(c, info);
+    hf_info_free(info);
     return n;
 }
 
@@ -26,7 +26,7 @@ static size_t waiters(hf_client *c, const char *name)
     hf_info *info = look(c, name);
     size_t n = info->waiters_len;
 
-    hf_info_free(c, info);
+    hf_info_free(info);
     return n;
 }
 
@@ -38,8 +38,30 @@ static void test_inspect_of_an_unused_name_is_empty(void)
     assert_int_equal(info->kind, 0);
     assert_int_equal(info->holders_len, 0);
     assert_int_equal(info->waiters_len, 0);
-    hf_info_free(c, info);
+    hf_info_free(info);
     OK(hf_close(c));
+}
+
+static void test_inspect_what_it_found_outlives_the_client(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(c, name);
+    hf_names *names = NULL;
+    hf_info *info;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    info = look(c, name);
+    OK(hf_list(c, name, &names, E));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+    assert_int_equal(info->holders_len, 1);
+    assert_int_equal(info->holders[0].pid, getpid());
+    assert_int_equal(names->len, 1);
+    assert_string_equal(names->names[0].bytes, name);
+    hf_info_free(info);
+    hf_names_free(names);
 }
 
 static int64_t unix_ms(void)
@@ -81,7 +103,7 @@ static void test_inspect_shows_the_holder(void)
     assert_true(
         info->holders[0].left_ms == -1 ||
         (info->holders[0].left_ms > 0 && info->holders[0].left_ms <= 20000));
-    hf_info_free(a, info);
+    hf_info_free(info);
     OK(conf_puppet_do(&p, PROC_GIVE, NULL));
     assert_int_equal(holders(a, name), 0);
     assert_int_equal(proc_end(&p), 0);
@@ -105,7 +127,7 @@ static void test_inspect_shows_a_fixed_lease_and_a_label(void)
     assert_true(info->holders[0].left_ms <= 50000);
     assert_int_equal(info->holders[0].pid, getpid());
     assert_string_equal(info->holders[0].label, opt.label);
-    hf_info_free(c, info);
+    hf_info_free(info);
     OK(hf_lock_release(lock, E));
     conf_free(lock);
     OK(hf_close(c));
@@ -120,7 +142,7 @@ static bool shows_one_waiter(hf_client *c, const char *name)
     size_t n = info->waiters_len;
 
     assert_int_equal(info->waiters_unknown, unknown);
-    hf_info_free(c, info);
+    hf_info_free(info);
     return n == (unknown ? 0 : 1);
 }
 
@@ -183,7 +205,7 @@ static void test_inspect_shows_waiters_in_their_order(void)
         if (info->waiters[i].pid)
             assert_int_equal(info->waiters[i].pid, pid[i]);
     }
-    hf_info_free(c, info);
+    hf_info_free(info);
     for (size_t i = 0; i < 4; i++) {
         struct proc_reply r;
 
@@ -196,7 +218,7 @@ static void test_inspect_shows_waiters_in_their_order(void)
         assert_int_equal(info->holders_len, 1);
         assert_int_equal(info->holders[0].pid, pid[i]);
         assert_true(info->holders[0].token == r.token);
-        hf_info_free(c, info);
+        hf_info_free(info);
     }
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(proc_end(&p[i]), 0);
@@ -211,7 +233,7 @@ static int64_t left_ms(hf_client *c, const char *name)
 
     assert_int_equal(info->holders_len, 1);
     left = info->holders[0].left_ms;
-    hf_info_free(c, info);
+    hf_info_free(info);
     return left;
 }
 
@@ -226,14 +248,14 @@ static void test_inspect_shows_a_renewed_lease(void)
     OK(conf_take_lease(lock, HF_FOREVER, 20000));
     info = look(b, name);
     since = info->holders[0].since_unix_ms;
-    hf_info_free(b, info);
+    hf_info_free(info);
     OK(hf_lock_renew(lock, 90000, E));
     COMES(left_ms(b, name) > 80000);
     assert_true(left_ms(b, name) <= 90000);
     info = look(b, name);
     assert_true(info->holders[0].token == conf_token(lock));
     assert_true(llabs(info->holders[0].since_unix_ms - since) < 2000);
-    hf_info_free(b, info);
+    hf_info_free(info);
     OK(hf_lock_release(lock, E));
     conf_free(lock);
     OK(hf_close(a));
@@ -260,7 +282,7 @@ static void is_shown_as_before(hf_client *c, const char *name,
     assert_true(llabs(is->since_unix_ms - was->since_unix_ms) < 2000);
     assert_true(is->left_ms <= was->left_ms + 20000); /* renewed, maybe */
     assert_int_equal(is->left_ms < 0, was->left_ms < 0);
-    hf_info_free(c, info);
+    hf_info_free(info);
 }
 
 static void test_inspect_downgrade_changes_the_mode_alone(void)
@@ -285,7 +307,7 @@ static void test_inspect_downgrade_changes_the_mode_alone(void)
         assert_string_equal(info->holders[0].label, opt.label);
         OK(hf_lock_downgrade(lock, E));
         is_shown_as_before(b, name, info, token);
-        hf_info_free(b, info);
+        hf_info_free(info);
         OK(hf_lock_release(lock, E));
         conf_free(lock);
     }
@@ -311,7 +333,7 @@ static bool listed(hf_client *c, const char *prefix, const char *name)
         found = found ||
                 (n->len == strlen(name) && memcmp(n->bytes, name, n->len) == 0);
     }
-    hf_names_free(c, names);
+    hf_names_free(names);
     return found;
 }
 
@@ -366,7 +388,7 @@ static void test_inspect_list_of_many(void)
     }
     OK(hf_list(c, base, &names, E));
     assert_int_equal(names->len, MANY);
-    hf_names_free(c, names);
+    hf_names_free(names);
     for (int i = 0; i < MANY; i++) {
         OK(hf_lock_release_nowait(lock[i], E));
         conf_free(lock[i]);
@@ -467,6 +489,8 @@ static void test_inspect_break_wakes_a_waiter(void)
 
 const struct conf_case conf_inspect[] = {
     CONF_CASE(test_inspect_of_an_unused_name_is_empty, CONF_INSPECT),
+    CONF_CASE(test_inspect_what_it_found_outlives_the_client,
+              CONF_EACH | CONF_INSPECT),
     CONF_CASE(test_inspect_shows_the_holder, CONF_EACH | CONF_INSPECT),
     CONF_CASE(test_inspect_shows_a_fixed_lease_and_a_label,
               CONF_EACH | CONF_INSPECT | CONF_LEASE),

@@ -337,7 +337,7 @@ static void test_latch_is_seen(void)
     assert_int_equal(info->holders_len, 0);
     assert_int_equal(info->waiters_unknown, !conf.local);
     assert_int_equal(info->waiters_len, conf.local ? 1 : 0);
-    hf_info_free(s.c[1], info);
+    hf_info_free(info);
     for (int i = 0; i < 3; i++)
         OK(hf_latch_down(s.l[0], NULL, E));
     conf_thread_join(&w.t);

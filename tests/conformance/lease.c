@@ -92,7 +92,7 @@ static void grant_after_another(enum hf_kind kind)
     if (info->holders[0].left_ms >= 0)
         assert_true(deadline <
                     wait_now() + (info->holders[0].left_ms + 1) * MS);
-    hf_info_free(a, info);
+    hf_info_free(info);
     conf_taker_end(&second);
     OK(second.release_rc);
     conf_free(held);

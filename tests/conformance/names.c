@@ -233,7 +233,7 @@ static bool listed(hf_client *c, const struct name *n)
     for (size_t i = 0; i < list->len; i++)
         found = found || (list->names[i].len == n->len &&
                           !memcmp(list->names[i].bytes, n->bytes, n->len));
-    hf_names_free(c, list);
+    hf_names_free(list);
     return found;
 }
 
@@ -250,7 +250,7 @@ static void test_names_hostile_ones_can_be_inspected(void)
         OK(hf_inspect(c, names[i].bytes, names[i].len, &info, E));
         assert_int_equal(info->holders_len, 1);
         assert_true(info->token == conf_token(lock));
-        hf_info_free(c, info);
+        hf_info_free(info);
         assert_true(listed(c, &names[i]));
         OK(hf_break(c, names[i].bytes, names[i].len, E));
         EXPECT(HF_ELOST, hf_lock_release(lock, E));
@@ -338,7 +338,7 @@ static void test_names_prefix_does_not_show(void)
     assert_false(listed(b, &n));
     OK(hf_inspect(a, name, HF_CSTRING, &info, E));
     assert_int_equal(info->holders_len, 1);
-    hf_info_free(a, info);
+    hf_info_free(info);
     OK(hf_break(a, name, HF_CSTRING, E));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
     conf_free(lock);

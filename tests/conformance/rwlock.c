@@ -306,8 +306,8 @@ static void test_rwlock_tokens_of_reads_do_not_raise(void)
     OK(hf_inspect(g.c[2], g.name, HF_CSTRING, &after, E));
     assert_true(after->token == before->token);
     OK(hf_lock_release(g.l[0], E));
-    hf_info_free(g.c[2], before);
-    hf_info_free(g.c[2], after);
+    hf_info_free(before);
+    hf_info_free(after);
     conf_group_close(&g);
 }
 

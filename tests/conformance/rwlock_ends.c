@@ -248,7 +248,7 @@ static void sees(struct conf_group *g, size_t holders, enum hf_mode mode)
         assert_int_equal(info->holders[i].pid, getpid());
         assert_int_equal(info->holders[i].mode, mode);
     }
-    hf_info_free(g->c[2], info);
+    hf_info_free(info);
 }
 
 static void test_rwlock_inspect_shows_all_readers(void)

@@ -305,7 +305,7 @@ static void test_semaphore_inspect_and_break(void)
     assert_int_equal(info->permits, SIZE);
     assert_int_equal(info->holders_len, 2);
     assert_int_equal(info->holders[0].permits + info->holders[1].permits, SIZE);
-    hf_info_free(g.c[2], info);
+    hf_info_free(info);
     OK(hf_break(g.c[2], g.name, HF_CSTRING, E));
     OK(conf_take(g.l[2], HF_WRITE, SIZE, WAIT_LONG_MS));
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));

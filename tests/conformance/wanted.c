@@ -57,7 +57,7 @@ static void test_wanted_is_heard_by_the_holder(void)
     assert_int_equal(info->holders_len, 1);
     assert_string_equal(info->holders[0].label, "listens");
     assert_int_equal(info->holders[0].pid, getpid());
-    hf_info_free(b, info);
+    hf_info_free(info);
     OK(hf_lock_release(lock, E));
     EXPECT(HF_ENOTOWNER, hf_ask(b, name, HF_CSTRING, E));
     conf_free(lock);

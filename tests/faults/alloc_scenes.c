@@ -300,8 +300,8 @@ static bool queries(struct stage *s, long n)
     check_code(rc, "hf_list", n);
     assert_int_equal(names == NULL, rc != 0);
     hit = disarm();
-    hf_info_free(s->c, info);
-    hf_names_free(s->c, names);
+    hf_info_free(info);
+    hf_names_free(names);
     OK(hf_lock_release(s->theirs, E));
     return hit;
 }

@@ -113,11 +113,11 @@ static void held_and_waited_for(struct world *w, hf_lock *a, hf_lock *b,
         fail_msg("%s", w->err.text);
     assert_int_equal(info->holders_len, 1);
     assert_int_equal(info->waiters_len, 1);
-    hf_info_free(w->clients[0], info);
+    hf_info_free(info);
     if (hf_list(w->clients[0], NULL, &names, &w->err))
         fail_msg("%s", w->err.text);
     assert_int_equal(names->len, 1);
-    hf_names_free(w->clients[0], names);
+    hf_names_free(names);
     assert_int_equal(hf_lock_release(a, &w->err), 0);
     assert_true(WAIT_FOR_MS(taker_back(t), 500));
     assert_int_equal(t->rc, 0);
@@ -195,7 +195,7 @@ static void test_limited_user_suffices_for_latch(void **state)
     assert_int_equal(hf_latch_wait(latch, 50, NULL, &w->err), HF_ETIMEDOUT);
     assert_int_equal(hf_list(w->clients[0], NULL, &names, &w->err), 0);
     assert_int_equal(names->len, 1);
-    hf_names_free(w->clients[0], names);
+    hf_names_free(names);
     assert_int_equal(hf_latch_down(latch, &left, &w->err), 0);
     assert_int_equal(left, 1);
     assert_int_equal(hf_break(w->clients[0], "l", 1, &w->err), 0);

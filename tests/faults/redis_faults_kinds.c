@@ -70,7 +70,7 @@ static void test_inspect_takes_back_what_is_due(void **state)
     assert_int_equal(hf_inspect(w->clients[0], "n", 1, &info, &w->err), 0);
     assert_int_equal(info->kind, 0);
     assert_int_equal(info->holders_len, 0);
-    hf_info_free(w->clients[0], info);
+    hf_info_free(info);
     world_is_clean(w);
 }
 

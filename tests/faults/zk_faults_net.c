@@ -191,10 +191,10 @@ static void test_break_in_an_outage_is_not_done_later(void **state)
     assert_true(
         WAIT_FOR_MS(!hf_inspect(w->clients[0], "n", 1, &info, NULL), 4000));
     assert_int_equal(info->holders_len, 1);
-    hf_info_free(w->clients[0], info);
+    hf_info_free(info);
     assert_int_equal(hf_inspect(w->clients[0], "n", 1, &info, &w->err), 0);
     assert_int_equal(info->holders_len, 1);
-    hf_info_free(w->clients[0], info);
+    hf_info_free(info);
     assert_int_equal(hf_lock_release(b, &w->err), 0);
     world_is_clean(w);
 }

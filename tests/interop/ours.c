@@ -303,7 +303,7 @@ static int who(struct command *command)
     printf("who holders=%zu waiters=%zu host=%s owner=%s\n", info->holders_len,
            info->waiters_len, info->holders_len ? info->holders[0].host : "-",
            info->holders_len ? info->holders[0].owner : "-");
-    hf_info_free(client, info);
+    hf_info_free(info);
     return HF_OK;
 }
 

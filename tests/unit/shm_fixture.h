@@ -249,7 +249,7 @@ static inline size_t waiters(hf_client *client)
 
     OK(hf_inspect(client, "x", 1, &info, NULL));
     n = info->waiters_len;
-    hf_info_free(client, info);
+    hf_info_free(info);
     return n;
 }
 

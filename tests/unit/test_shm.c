@@ -485,13 +485,13 @@ static void test_inspect_list_break(void **state)
     assert_int_equal(info->holders[0].left_ms, -1);
     assert_true(llabs(info->holders[0].since_unix_ms - time(NULL) * 1000LL) <
                 5000);
-    hf_info_free(other, info);
+    hf_info_free(info);
     assert_int_equal(hf_list(other, "dir/", &names, NULL), 0);
     assert_int_equal(names->len, 1);
-    hf_names_free(other, names);
+    hf_names_free(names);
     assert_int_equal(hf_list(other, "rid", &names, NULL), 0);
     assert_int_equal(names->len, 0);
-    hf_names_free(other, names);
+    hf_names_free(names);
     assert_int_equal(hf_break(other, "dir/x", 5, NULL), 0);
     assert_int_equal(hf_break(other, "dir/x", 5, NULL), HF_ENOTOWNER);
     assert_int_equal(hf_lock_try(second, NULL), 0);
@@ -541,9 +541,9 @@ static void test_garbage_in_the_tables_does_no_harm(void **state)
         if (!hf_lock_timed(theirs, 0, NULL))
             hf_lock_release(theirs, NULL);
         if (!hf_inspect(client, "x", 1, &info, NULL))
-            hf_info_free(client, info);
+            hf_info_free(info);
         if (!hf_list(client, "", &names, NULL))
-            hf_names_free(client, names);
+            hf_names_free(names);
         hf_break(client, "x", 1, NULL);
     }
     hf_lock_free(lock);

@@ -229,7 +229,7 @@ static void test_stopped_waiter_with_a_lease_holds_nobody_up(void **state)
 
         OK(hf_inspect(client, "x", 1, &info, NULL));
         holders = info->holders_len;
-        hf_info_free(client, info);
+        hf_info_free(info);
         if (holders)
             break;
         poll(NULL, 0, 1);

@@ -1,12 +1,12 @@
 /*
- * Entries. A node is made for one hold id of one line and has its uuid, so that
- * it is found again whatever answer was lost. From the moment its create is
- * sent until it is known to be gone, or the session is over, it is in zk.nodes:
- * what nobody wants is deleted as soon as that can be said to the server, and
- * again after each loss of the connection.
+ * Entries: how one is made, named and found again. A node is made for one hold
+ * id of one line and has its uuid, so that it is found whatever answer was
+ * lost. The uuid is of this session (zk.salt): what is found by it was created
+ * by this session, and not by one of ours that has ended.
  *
- * The uuid is of this session (zk.salt): what is found by it was created by
- * this session, and not by one of ours that has ended.
+ * From the moment its create is sent until it is known to be gone, or the
+ * session is over, it is in zk.nodes. How it ends is garbage.c's: an answer
+ * that comes when nobody wants the node any more is for settle() there.
  */
 #include "zookeeper.h"
 
@@ -17,9 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SEQUENCE_MAX 12            /* of an int32, with its sign, and the NUL */
-#define PAUSE (200 * HF__MS)       /* after a step that could not be made, */
-#define PAUSE_MAX (30000 * HF__MS) /* and after one that never can */
+#define SEQUENCE_MAX 12 /* of an int32, with its sign, and the NUL */
 
 static void uuid_of(const struct zk *z, uint64_t hold_id, char out[ZK_UUID_MAX])
 {
@@ -51,7 +49,7 @@ static void link_in(struct zk *z, struct zk_node *node)
     z->nodes = node;
 }
 
-static void destroy(struct zk_node *node)
+void hf__zk_node_free(struct zk_node *node)
 {
     struct zk *z = node->z;
 
@@ -122,282 +120,18 @@ static bool set_name(struct zk_node *node, const char *name)
     return true;
 }
 
-/* ---- what nobody wants --------------------------------------------------- */
-
-static void sweep(struct zk_node *);
-static void settle(struct zk_node *);
-
-/* A step was refused, or there was no memory for it: once more, soon. (While
- * it is down: when it is up again.) */
-static void sweep_later(struct zk_node *node)
-{
-    struct zk *z = node->z;
-
-    if (!z->up)
-        return;
-    node->again_at = z->core->now() + (node->pause ? node->pause : PAUSE);
-    if (z->sweep_at && z->sweep_at <= node->again_at)
-        return;
-    z->sweep_at = node->again_at;
-    if (!z->moving)
-        z->core->due(z->client, z->sweep_at);
-}
-
-static const char *dir_of(const struct zk_node *node, char out[ZK_WHOLE_MAX])
+const char *hf__zk_node_dir(const struct zk_node *node, char out[ZK_WHOLE_MAX])
 {
     memcpy(out, node->path, node->dir_len);
     out[node->dir_len] = '\0';
     return out;
 }
 
-int hf__zk_node_denied(const struct zk_node *node)
+const char *hf__zk_node_lock(const struct zk_node *node, char out[ZK_WHOLE_MAX])
 {
-    char dir[ZK_WHOLE_MAX];
-
-    return hf__zk_denied(node->z, node->denied, "DELETE below",
-                         dir_of(node, dir));
-}
-
-/* And it may be so for good: somebody has changed the ACL. */
-static void refused(struct zk_node *node, int rc)
-{
-    struct zk *z = node->z;
-
-    if (!node->pause)
-        z->core->log(z->client,
-                     "zookeeper: %.200s cannot be deleted: %s; trying again, "
-                     "less and less often, until the session ends",
-                     node->path, zerror(rc));
-    node->denied = rc;
-    node->pause = node->pause ? node->pause * 2 : PAUSE;
-    if (node->pause > PAUSE_MAX)
-        node->pause = PAUSE_MAX;
-}
-
-static void on_delete(struct zk *z, void *owner, int rc,
-                      const struct zk_reply *reply)
-{
-    struct zk_node *node = owner;
-    struct hf__req *let_go = node->let_go;
-
-    (void)reply;
-    node->calls--;
-    node->state = rc == ZOK || rc == ZNONODE ? ZK_NODE_GONE : ZK_NODE_THERE;
-    node->taken = rc == ZNONODE && !node->unsure;
-    node->unsure = node->unsure || hf__zk_lost(rc);
-    if (node->state == ZK_NODE_GONE) {
-        settle(node);
-        return;
-    }
-    if (!hf__zk_lost(rc))
-        refused(node, rc);
-    if (!hf__zk_lost(rc) && let_go) {
-        node->let_go = NULL; /* it will be asked for again */
-        hf__zk_finish(z, let_go, hf__zk_node_denied(node));
-    }
-    sweep_later(node);
-}
-
-static bool same_stem(const struct zk_node *node, const char *name)
-{
-    size_t len = node->stem_len - node->dir_len - 1U;
-
-    return strncmp(name, hf__zk_node_name(node), len) == 0;
-}
-
-static void look_among(struct zk_node *node,
-                       const struct String_vector *children)
-{
-    for (int32_t i = 0; i < children->count; i++)
-        if (same_stem(node, children->data[i]) &&
-            set_name(node, children->data[i])) {
-            node->state = ZK_NODE_THERE;
-            return;
-        }
-    node->state = ZK_NODE_GONE;
-}
-
-static void on_look(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
-{
-    struct zk_node *node = owner;
-
-    node->calls--;
-    if (rc == ZNONODE)
-        node->state = ZK_NODE_GONE;
-    else if (rc == ZOK && reply->children)
-        look_among(node, reply->children);
-    else if (rc == ZOK)
-        node->state = reply->stat->ephemeralOwner == z->session_id
-                          ? ZK_NODE_THERE
-                          : ZK_NODE_GONE;
-    else if (!hf__zk_lost(rc))
-        refused(node, rc);
-    if (node->state != ZK_NODE_UNSURE)
-        sweep(node);
-    else
-        sweep_later(node);
-}
-
-static int look_for(struct zk_node *node)
-{
-    char dir[ZK_WHOLE_MAX];
-
-    if (node->numbered)
-        return hf__zk_exists(node->z, node->path, on_look, node);
-    return hf__zk_list(node->z, dir_of(node, dir), on_look, node);
-}
-
-static void on_unlowered_deleted(struct zk *z, void *owner, int rc,
-                                 const struct zk_reply *reply)
-{
-    struct zk_node *node = owner;
-
-    if (rc != ZOK && rc != ZNONODE) {
-        on_delete(z, owner, rc, reply);
-        return;
-    }
-    node->calls--;
-    node->state = ZK_NODE_THERE;
-    node->lowered = false;
-    node->unsure = true; /* it was under one of the two names */
-    sweep(node);
-}
-
-/* The node that all who want an unfair mutex try to create. */
-static const char *lock_of(const struct zk_node *node, char out[ZK_WHOLE_MAX])
-{
-    dir_of(node, out);
+    hf__zk_node_dir(node, out);
     strcpy(out + node->dir_len, "/" ZK_UNFAIR);
     return out;
-}
-
-static void on_lock_deleted(struct zk *z, void *owner, int rc,
-                            const struct zk_reply *reply)
-{
-    on_delete(z, owner, rc == ZOK ? ZNONODE : rc, reply);
-}
-
-/* Made by one transaction, the two have one czxid. */
-static void on_lock(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
-{
-    struct zk_node *node = owner;
-    bool ours = rc == ZOK && reply->stat->czxid == node->czxid;
-    char lock[ZK_WHOLE_MAX];
-
-    if (ours &&
-        hf__zk_delete(z, lock_of(node, lock), on_lock_deleted, node) == 0)
-        return;
-    on_delete(z, owner,
-              ours        ? ZCONNECTIONLOSS
-              : rc == ZOK ? ZNONODE
-                          : rc,
-              reply);
-}
-
-/* Its lock goes with it. If that is not there, it goes alone. If it is not
- * there itself, somebody has deleted it, and its lock may be there: of our
- * session, which would keep it. (If it were another's by the time it is
- * deleted, that one is still known by its own.) */
-static void on_pair_deleted(struct zk *z, void *owner, int rc,
-                            const struct zk_reply *reply)
-{
-    struct zk_node *node = owner;
-    bool alone = rc == ZNONODE && reply->results[0].err == ZOK;
-    char lock[ZK_WHOLE_MAX];
-    int sent;
-
-    if (rc != ZNONODE || (!alone && !node->czxid)) {
-        on_delete(z, owner, rc, reply);
-        return;
-    }
-    sent = alone ? hf__zk_delete(z, node->path, on_delete, node)
-                 : hf__zk_exists(z, lock_of(node, lock), on_lock, node);
-    if (sent != 0)
-        on_delete(z, owner, ZCONNECTIONLOSS, reply);
-}
-
-static int delete_it(struct zk_node *node)
-{
-    char lock[ZK_WHOLE_MAX], unlowered[ZK_WHOLE_MAX];
-    zoo_op_t op[2];
-
-    if (node->lowered) {
-        hf__zk_unlowered(node, unlowered);
-        return hf__zk_delete(node->z, unlowered, on_unlowered_deleted, node);
-    }
-    if (node->form != ZK_FORM_HOLDER)
-        return hf__zk_delete(node->z, node->path, on_delete, node);
-    zoo_delete_op_init(&op[0], node->path, -1);
-    zoo_delete_op_init(&op[1], lock_of(node, lock), -1);
-    return hf__zk_multi(node->z, 2, op, on_pair_deleted, node);
-}
-
-/* The next step towards its end, if one can be made now. */
-static void sweep(struct zk_node *node)
-{
-    node->again_at = 0;
-    if (node->state == ZK_NODE_GONE) {
-        settle(node);
-    } else if (node->state == ZK_NODE_UNSURE && !node->calls) {
-        if (look_for(node) == 0)
-            node->calls++;
-        else
-            sweep_later(node);
-    } else if (node->state == ZK_NODE_THERE) {
-        if (delete_it(node) == 0) {
-            node->calls++;
-            node->state = ZK_NODE_DELETING;
-        } else {
-            sweep_later(node);
-        }
-    }
-}
-
-static void settle(struct zk_node *node)
-{
-    struct hf__req *let_go = node->let_go;
-
-    if (node->line) /* the line knows, or will be told */
-        return;
-    if (node->state != ZK_NODE_GONE) {
-        sweep(node);
-        return;
-    }
-    node->let_go = NULL;
-    if (let_go)
-        hf__zk_finish(node->z, let_go,
-                      node->taken && let_go->op == HF__RELEASE ? HF_ENOTOWNER
-                                                               : HF__DONE);
-    if (!node->calls)
-        destroy(node);
-}
-
-void hf__zk_node_drop(struct zk_node *node, struct hf__req *let_go)
-{
-    hf__zk_ear_close(node);
-    if (node->line && node->line->node == node)
-        node->line->node = NULL;
-    node->line = NULL;
-    node->let_go = let_go;
-    sweep(node);
-}
-
-/* Its line's kind knows it, too. */
-static void tell_kind(struct zk_node *node)
-{
-    struct zk_line *line = node->line;
-
-    if (line && line->kind && line->kind->gone)
-        line->kind->gone(line, node);
-}
-
-void hf__zk_node_vanished(struct zk_node *node)
-{
-    tell_kind(node);
-    node->state = ZK_NODE_GONE;
-    hf__zk_node_drop(node, NULL);
 }
 
 struct zk_node *hf__zk_node_of(struct zk *z, uint64_t hold_id)
@@ -407,61 +141,6 @@ struct zk_node *hf__zk_node_of(struct zk *z, uint64_t hold_id)
     while (node && node->hold_id != hold_id)
         node = node->next;
     return node;
-}
-
-void hf__zk_nodes_up(struct zk *z)
-{
-    struct zk_node *next;
-
-    for (struct zk_node *node = z->nodes; node; node = next) {
-        next = node->next;
-        if (!node->line)
-            sweep(node);
-        else if (node->held)
-            hf__zk_listen(node); /* it may have been lost */
-    }
-}
-
-void hf__zk_nodes_sweep(struct zk *z, hf__time now)
-{
-    struct zk_node *next;
-
-    if (!z->sweep_at || now < z->sweep_at)
-        return;
-    z->sweep_at = 0;
-    for (struct zk_node *node = z->nodes; node; node = next) {
-        next = node->next;
-        if (!node->again_at)
-            continue;
-        if (node->again_at <= now)
-            sweep(node);
-        else if (!z->sweep_at || node->again_at < z->sweep_at)
-            z->sweep_at = node->again_at;
-    }
-}
-
-void hf__zk_nodes_lost(struct zk *z)
-{
-    z->sweep_at = 0;
-    while (z->nodes) {
-        struct zk_node *node = z->nodes;
-        struct zk_line *line = node->line;
-
-        if (line && line->node == node)
-            line->node = NULL;
-        tell_kind(node);
-        if (line && node->held)
-            z->core->lost(z->client, line->remote, node->hold_id);
-        if (node->let_go)
-            hf__zk_finish(z, node->let_go, HF__DONE);
-        destroy(node);
-    }
-}
-
-void hf__zk_nodes_fini(struct zk *z)
-{
-    while (z->nodes)
-        destroy(z->nodes);
 }
 
 /* ---- making one ---------------------------------------------------------- */
@@ -485,9 +164,9 @@ static void on_create(struct zk *z, void *owner, int rc,
             node->state = ZK_NODE_UNSURE;
     }
     if (node->state != ZK_NODE_UNSURE)
-        settle(node);
+        hf__zk_node_settle(node);
     else if (!node->line)
-        sweep_later(node);
+        hf__zk_node_sweep_later(node);
 }
 
 /* What is left of its fixed lease; 0: it has none. */
@@ -568,7 +247,7 @@ static void on_pair_created(struct zk *z, void *owner, int rc,
                                     : ZK_NODE_GONE;
     node->refusal = rc;
     if (!node->line && !node->calls)
-        settle(node);
+        hf__zk_node_settle(node);
 }
 
 /* With its lock, or not at all. The answer has no czxid: that is asked for in
@@ -580,7 +259,7 @@ static int create_pair(struct zk_node *node, const char *data, int len)
     zoo_op_t op[2];
     int rc;
 
-    zoo_create_op_init(&op[0], lock_of(node, lock), data, len, z->acl,
+    zoo_create_op_init(&op[0], hf__zk_node_lock(node, lock), data, len, z->acl,
                        ZOO_EPHEMERAL, NULL, 0);
     zoo_create_op_init(&op[1], node->path, data, len, z->acl, ZOO_EPHEMERAL,
                        NULL, 0);
@@ -611,8 +290,10 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
     const struct hf__req *ask = node->line->ask;
     struct zk *z = node->z;
     char data[ZK_ABOUT_MAX], dir[ZK_WHOLE_MAX];
-    int len, rc = parents ? hf__zk_make_parents(z, dir_of(node, dir)) : 0;
+    int len, rc = 0;
 
+    if (parents)
+        rc = hf__zk_make_parents(z, hf__zk_node_dir(node, dir));
     node->lease_ms = ask && ask->fixed ? ask->lease_ms : 0;
     len = hf__zk_node_describe(node, data);
     node->path[node->stem_len] = '\0';
@@ -621,13 +302,6 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
     if (!rc)
         node->state = ZK_NODE_CREATING;
     return rc;
-}
-
-void hf__zk_node_called(struct zk_node *node)
-{
-    node->calls--;
-    if (!node->line)
-        settle(node);
 }
 
 /* ---- among its siblings ------------------------------------------------- */
@@ -640,7 +314,7 @@ static void on_list(struct zk *z, void *owner, int rc,
     node->calls--;
     node->lists--;
     if (!node->line)
-        settle(node);
+        hf__zk_node_settle(node);
     else if (!node->lists)
         node->listed(z, node, rc, reply);
 }
@@ -648,7 +322,7 @@ static void on_list(struct zk *z, void *owner, int rc,
 int hf__zk_node_list(struct zk_node *node, zk_done_fn *listed)
 {
     char dir[ZK_WHOLE_MAX];
-    int rc = hf__zk_list(node->z, dir_of(node, dir), on_list, node);
+    int rc = hf__zk_list(node->z, hf__zk_node_dir(node, dir), on_list, node);
 
     if (rc)
         return rc;
@@ -688,7 +362,7 @@ static void on_stat(struct zk *z, void *owner, int rc,
         node->state = ZK_NODE_GONE;
     }
     if (!node->line)
-        settle(node);
+        hf__zk_node_settle(node);
 }
 
 int hf__zk_node_check(struct zk_node *node)
@@ -702,10 +376,29 @@ int hf__zk_node_check(struct zk_node *node)
     return 0;
 }
 
+static bool same_stem(const struct zk_node *node, const char *name)
+{
+    size_t len = node->stem_len - node->dir_len - 1U;
+
+    return strncmp(name, hf__zk_node_name(node), len) == 0;
+}
+
+void hf__zk_node_look_among(struct zk_node *node,
+                            const struct String_vector *children)
+{
+    for (int32_t i = 0; i < children->count; i++)
+        if (same_stem(node, children->data[i]) &&
+            set_name(node, children->data[i])) {
+            node->state = ZK_NODE_THERE;
+            return;
+        }
+    node->state = ZK_NODE_GONE;
+}
+
 bool hf__zk_node_find(struct zk_node *node,
                       const struct String_vector *children)
 {
-    look_among(node, children);
+    hf__zk_node_look_among(node, children);
     node->refusal = ZOK;
     if (node->state == ZK_NODE_GONE)
         return false;

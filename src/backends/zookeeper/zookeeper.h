@@ -18,8 +18,8 @@
  * Files: zookeeper.c the table, the URL; session.c the handle, from its making
  * to expiry; connect.c, life.c how it begins and how long it lasts; addr.c host
  * names; words.c what the library says; call.c requests and completions; node.c
- * entries, and the garbage they become; watch.c watches; verbs.c what the core
- * asks; queue.c the fair mutex and the read-write lock, herd.c the unfair
+ * entries, garbage.c their end; watch.c watches; verbs.c what the core asks;
+ * queue.c the fair mutex and the read-write lock, herd.c the unfair
  * mutex; rwlock.c downgrade; stranger.c children of no known form; tie.c those
  * of one number; renew.c renewals; semaphore.c, latch.c; query.c, look.c,
  * names.c, put.c what is asked about names; ear.c holders that listen; path.c
@@ -200,31 +200,48 @@ bool hf__zk_node_sweep(struct zk_node *, const char *child, zk_done_fn *);
 int hf__zk_node_enter(struct zk_node *, bool parents, zk_done_fn *listed);
 /* Its name below the lock's node. */
 const char *hf__zk_node_name(const struct zk_node *);
+/* Its lock's node; and the node there that all who want an unfair mutex try to
+ * create. */
+const char *hf__zk_node_dir(const struct zk_node *, char out[ZK_WHOLE_MAX]);
+const char *hf__zk_node_lock(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 /* Asks for its czxid: afterwards it is THERE, or GONE. */
 int hf__zk_node_check(struct zk_node *);
 /* UNSURE: looks for it in a list. True: found and THERE, its czxid is on the
  * way; else GONE. */
 bool hf__zk_node_find(struct zk_node *, const struct String_vector *children);
-/* It is not there, or not ours. */
-void hf__zk_node_vanished(struct zk_node *);
+/* The one of that hold id, if it is not gone yet. */
+struct zk_node *hf__zk_node_of(struct zk *, uint64_t hold_id);
+/* For garbage.c: whether it is in the list, THERE or GONE. */
+void hf__zk_node_look_among(struct zk_node *,
+                            const struct String_vector *children);
+/* Forgets it; nothing is said to the server. */
+void hf__zk_node_free(struct zk_node *);
+/* Makes zk.nowhere, of this session. */
+void hf__zk_nowhere(struct zk *);
+
+/* ---- garbage.c --------------------------------------------------------- */
+
 /* Takes it from its line: it is deleted, and let_go, if not NULL, reported when
  * it is gone. */
 void hf__zk_node_drop(struct zk_node *, struct hf__req *let_go);
-/* The one of that hold id, if it is not gone yet. */
-struct zk_node *hf__zk_node_of(struct zk *, uint64_t hold_id);
+/* It is not there, or not ours. */
+void hf__zk_node_vanished(struct zk_node *);
 /* A call is answered that was counted in its `calls`. */
 void hf__zk_node_called(struct zk_node *);
-/* The connection is there again: sees to what nobody wants. */
-void hf__zk_nodes_up(struct zk *);
+/* The same, counted already: if nobody wants it, the next step towards its end
+ * is made, and it may be freed. */
+void hf__zk_node_settle(struct zk_node *);
+/* That step is made later. */
+void hf__zk_node_sweep_later(struct zk_node *);
 /* Why its deletion was refused. */
 int hf__zk_node_denied(const struct zk_node *);
+/* The connection is there again: sees to what nobody wants. */
+void hf__zk_nodes_up(struct zk *);
 /* Once more, if a step could not be made then. */
 void hf__zk_nodes_sweep(struct zk *, hf__time now);
 /* The session is over. */
 void hf__zk_nodes_lost(struct zk *);
 void hf__zk_nodes_fini(struct zk *);
-/* Makes zk.nowhere, of this session. */
-void hf__zk_nowhere(struct zk *);
 
 /* ---- addr.c ------------------------------------------------------------ */
 

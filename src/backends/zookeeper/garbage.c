@@ -1,0 +1,329 @@
+/*
+ * How an entry ends. A node that nobody wants any more (it has no line) is
+ * deleted as soon as that can be said to the server, and again after each loss
+ * of the connection, until the server says that it is gone or the session is
+ * over. Step by step: one that is UNSURE is looked for, one that is THERE is
+ * deleted, one that is GONE is reported to who let go of it, and freed when the
+ * last call that it owns is answered.
+ *
+ * A step that cannot be made now (no memory, no right) is made later
+ * (zk.sweep_at); while the connection is down, when it is up again.
+ */
+#include "zookeeper.h"
+
+#include "entry.h"
+
+#define PAUSE (200 * HF__MS)       /* after a step that could not be made, */
+#define PAUSE_MAX (30000 * HF__MS) /* and after one that never can */
+
+static void sweep(struct zk_node *);
+
+/* ---- steps that cannot be made ----------------------------------------- */
+
+/* A step was refused, or there was no memory for it: once more, soon. (While
+ * it is down: when it is up again.) */
+void hf__zk_node_sweep_later(struct zk_node *node)
+{
+    struct zk *z = node->z;
+
+    if (!z->up)
+        return;
+    node->again_at = z->core->now() + (node->pause ? node->pause : PAUSE);
+    if (z->sweep_at && z->sweep_at <= node->again_at)
+        return;
+    z->sweep_at = node->again_at;
+    if (!z->moving)
+        z->core->due(z->client, z->sweep_at);
+}
+
+int hf__zk_node_denied(const struct zk_node *node)
+{
+    char dir[ZK_WHOLE_MAX];
+
+    return hf__zk_denied(node->z, node->denied, "DELETE below",
+                         hf__zk_node_dir(node, dir));
+}
+
+/* And it may be so for good: somebody has changed the ACL. */
+static void refused(struct zk_node *node, int rc)
+{
+    struct zk *z = node->z;
+
+    if (!node->pause)
+        z->core->log(z->client,
+                     "zookeeper: %.200s cannot be deleted: %s; trying again, "
+                     "less and less often, until the session ends",
+                     node->path, zerror(rc));
+    node->denied = rc;
+    node->pause = node->pause ? node->pause * 2 : PAUSE;
+    if (node->pause > PAUSE_MAX)
+        node->pause = PAUSE_MAX;
+}
+
+/* ---- looking for it, deleting it ---------------------------------------- */
+
+static void on_delete(struct zk *z, void *owner, int rc,
+                      const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+    struct hf__req *let_go = node->let_go;
+
+    (void)reply;
+    node->calls--;
+    node->state = rc == ZOK || rc == ZNONODE ? ZK_NODE_GONE : ZK_NODE_THERE;
+    node->taken = rc == ZNONODE && !node->unsure;
+    node->unsure = node->unsure || hf__zk_lost(rc);
+    if (node->state == ZK_NODE_GONE) {
+        hf__zk_node_settle(node);
+        return;
+    }
+    if (!hf__zk_lost(rc))
+        refused(node, rc);
+    if (!hf__zk_lost(rc) && let_go) {
+        node->let_go = NULL; /* it will be asked for again */
+        hf__zk_finish(z, let_go, hf__zk_node_denied(node));
+    }
+    hf__zk_node_sweep_later(node);
+}
+
+static void on_look(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+
+    node->calls--;
+    if (rc == ZNONODE)
+        node->state = ZK_NODE_GONE;
+    else if (rc == ZOK && reply->children)
+        hf__zk_node_look_among(node, reply->children);
+    else if (rc == ZOK)
+        node->state = reply->stat->ephemeralOwner == z->session_id
+                          ? ZK_NODE_THERE
+                          : ZK_NODE_GONE;
+    else if (!hf__zk_lost(rc))
+        refused(node, rc);
+    if (node->state != ZK_NODE_UNSURE)
+        sweep(node);
+    else
+        hf__zk_node_sweep_later(node);
+}
+
+static int look_for(struct zk_node *node)
+{
+    char dir[ZK_WHOLE_MAX];
+
+    if (node->numbered)
+        return hf__zk_exists(node->z, node->path, on_look, node);
+    return hf__zk_list(node->z, hf__zk_node_dir(node, dir), on_look, node);
+}
+
+static void on_unlowered_deleted(struct zk *z, void *owner, int rc,
+                                 const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+
+    if (rc != ZOK && rc != ZNONODE) {
+        on_delete(z, owner, rc, reply);
+        return;
+    }
+    node->calls--;
+    node->state = ZK_NODE_THERE;
+    node->lowered = false;
+    node->unsure = true; /* it was under one of the two names */
+    sweep(node);
+}
+
+static void on_lock_deleted(struct zk *z, void *owner, int rc,
+                            const struct zk_reply *reply)
+{
+    on_delete(z, owner, rc == ZOK ? ZNONODE : rc, reply);
+}
+
+/* Made by one transaction, the two have one czxid. */
+static void on_lock(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+    bool ours = rc == ZOK && reply->stat->czxid == node->czxid;
+    char lock[ZK_WHOLE_MAX];
+
+    if (ours && hf__zk_delete(z, hf__zk_node_lock(node, lock), on_lock_deleted,
+                              node) == 0)
+        return;
+    on_delete(z, owner,
+              ours        ? ZCONNECTIONLOSS
+              : rc == ZOK ? ZNONODE
+                          : rc,
+              reply);
+}
+
+/* Its lock goes with it. If that is not there, it goes alone. If it is not
+ * there itself, somebody has deleted it, and its lock may be there: of our
+ * session, which would keep it. (If it were another's by the time it is
+ * deleted, that one is still known by its own.) */
+static void on_pair_deleted(struct zk *z, void *owner, int rc,
+                            const struct zk_reply *reply)
+{
+    struct zk_node *node = owner;
+    bool alone = rc == ZNONODE && reply->results[0].err == ZOK;
+    char lock[ZK_WHOLE_MAX];
+    int sent;
+
+    if (rc != ZNONODE || (!alone && !node->czxid)) {
+        on_delete(z, owner, rc, reply);
+        return;
+    }
+    sent = alone
+               ? hf__zk_delete(z, node->path, on_delete, node)
+               : hf__zk_exists(z, hf__zk_node_lock(node, lock), on_lock, node);
+    if (sent != 0)
+        on_delete(z, owner, ZCONNECTIONLOSS, reply);
+}
+
+static int delete_it(struct zk_node *node)
+{
+    char lock[ZK_WHOLE_MAX], unlowered[ZK_WHOLE_MAX];
+    zoo_op_t op[2];
+
+    if (node->lowered) {
+        hf__zk_unlowered(node, unlowered);
+        return hf__zk_delete(node->z, unlowered, on_unlowered_deleted, node);
+    }
+    if (node->form != ZK_FORM_HOLDER)
+        return hf__zk_delete(node->z, node->path, on_delete, node);
+    zoo_delete_op_init(&op[0], node->path, -1);
+    zoo_delete_op_init(&op[1], hf__zk_node_lock(node, lock), -1);
+    return hf__zk_multi(node->z, 2, op, on_pair_deleted, node);
+}
+
+/* ---- what comes next ----------------------------------------------------- */
+
+/* The next step towards its end, if one can be made now. */
+static void sweep(struct zk_node *node)
+{
+    node->again_at = 0;
+    if (node->state == ZK_NODE_GONE) {
+        hf__zk_node_settle(node);
+    } else if (node->state == ZK_NODE_UNSURE && !node->calls) {
+        if (look_for(node) == 0)
+            node->calls++;
+        else
+            hf__zk_node_sweep_later(node);
+    } else if (node->state == ZK_NODE_THERE) {
+        if (delete_it(node) == 0) {
+            node->calls++;
+            node->state = ZK_NODE_DELETING;
+        } else {
+            hf__zk_node_sweep_later(node);
+        }
+    }
+}
+
+void hf__zk_node_settle(struct zk_node *node)
+{
+    struct hf__req *let_go = node->let_go;
+
+    if (node->line) /* the line knows, or will be told */
+        return;
+    if (node->state != ZK_NODE_GONE) {
+        sweep(node);
+        return;
+    }
+    node->let_go = NULL;
+    if (let_go)
+        hf__zk_finish(node->z, let_go,
+                      node->taken && let_go->op == HF__RELEASE ? HF_ENOTOWNER
+                                                               : HF__DONE);
+    if (!node->calls)
+        hf__zk_node_free(node);
+}
+
+void hf__zk_node_called(struct zk_node *node)
+{
+    node->calls--;
+    if (!node->line)
+        hf__zk_node_settle(node);
+}
+
+void hf__zk_node_drop(struct zk_node *node, struct hf__req *let_go)
+{
+    hf__zk_ear_close(node);
+    if (node->line && node->line->node == node)
+        node->line->node = NULL;
+    node->line = NULL;
+    node->let_go = let_go;
+    sweep(node);
+}
+
+/* Its line's kind knows it, too. */
+static void tell_kind(struct zk_node *node)
+{
+    struct zk_line *line = node->line;
+
+    if (line && line->kind && line->kind->gone)
+        line->kind->gone(line, node);
+}
+
+void hf__zk_node_vanished(struct zk_node *node)
+{
+    tell_kind(node);
+    node->state = ZK_NODE_GONE;
+    hf__zk_node_drop(node, NULL);
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+void hf__zk_nodes_up(struct zk *z)
+{
+    struct zk_node *next;
+
+    for (struct zk_node *node = z->nodes; node; node = next) {
+        next = node->next;
+        if (!node->line)
+            sweep(node);
+        else if (node->held)
+            hf__zk_listen(node); /* it may have been lost */
+    }
+}
+
+void hf__zk_nodes_sweep(struct zk *z, hf__time now)
+{
+    struct zk_node *next;
+
+    if (!z->sweep_at || now < z->sweep_at)
+        return;
+    z->sweep_at = 0;
+    for (struct zk_node *node = z->nodes; node; node = next) {
+        next = node->next;
+        if (!node->again_at)
+            continue;
+        if (node->again_at <= now)
+            sweep(node);
+        else if (!z->sweep_at || node->again_at < z->sweep_at)
+            z->sweep_at = node->again_at;
+    }
+}
+
+void hf__zk_nodes_lost(struct zk *z)
+{
+    z->sweep_at = 0;
+    while (z->nodes) {
+        struct zk_node *node = z->nodes;
+        struct zk_line *line = node->line;
+
+        if (line && line->node == node)
+            line->node = NULL;
+        tell_kind(node);
+        if (line && node->held)
+            z->core->lost(z->client, line->remote, node->hold_id);
+        if (node->let_go)
+            hf__zk_finish(z, node->let_go, HF__DONE);
+        hf__zk_node_free(node);
+    }
+}
+
+void hf__zk_nodes_fini(struct zk *z)
+{
+    while (z->nodes)
+        hf__zk_node_free(z->nodes);
+}

@@ -183,20 +183,25 @@ static void test_dripping_answers(void **state)
     world_is_clean(w);
 }
 
-static void test_refused_for_a_while(void **state)
+void any_gone_for(struct world *w, enum proxy_mode how, int64_t ttl_ms,
+                  int64_t ms, int64_t within_ms)
 {
-    struct world *w = *state;
-    hf_lock *a = world_far(w, 30000, 5000);
+    hf_lock *a = world_far(w, ttl_ms, 5000);
     struct taker *t;
 
     world_free_for_all(w, a);
-    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_set(w->proxy, how, 0);
     proxy_cut(w->proxy);
     t = taker_start(w, a, 10000);
-    assert_true(NEVER_MS(taker_back(t), 300));
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    taker_gets_it(t, 4000);
+    assert_true(NEVER_MS(taker_back(t), ms));
+    proxy_set(w->proxy, PROXY_PASS, 0); /* what was lost stays lost */
+    taker_gets_it(t, within_ms);
     world_is_clean(w);
+}
+
+static void test_refused_for_a_while(void **state)
+{
+    any_gone_for(*state, PROXY_REFUSE, 30000, 300, 4000);
 }
 
 /* ---- stopped ------------------------------------------------------------- */

@@ -23,4 +23,9 @@ extern const struct any_faults {
 
 int run_any_faults(void);
 
+/* The connection is cut, and for so many ms there is no other: who wants the
+ * lock meanwhile has it within that time after. */
+void any_gone_for(struct world *, enum proxy_mode, int64_t ttl_ms, int64_t ms,
+                  int64_t within_ms);
+
 #endif

@@ -107,6 +107,14 @@ void world_first_entry(struct world *w, char *path, size_t size)
     deallocate_String_vector(&names);
 }
 
+int64_t cpu_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 static bool is_held(struct world *w)
 {
     return zk_server_children(w->zk, NODE) >= 1;
@@ -144,10 +152,11 @@ const struct any_faults any_faults = {
 int main(int argc, char **argv)
 {
     static const struct world_group groups[] = {
-        {"server", run_server_faults},     {"net", run_net_faults},
-        {"session", run_session_faults},   {"wait", run_wait_faults},
-        {"kinds", run_kinds_faults},       {"hand", run_hand_faults},
-        {"ensemble", run_ensemble_faults}, {"any", run_any_faults},
+        {"server", run_server_faults}, {"net", run_net_faults},
+        {"find", run_find_faults},     {"session", run_session_faults},
+        {"wait", run_wait_faults},     {"kinds", run_kinds_faults},
+        {"hand", run_hand_faults},     {"ensemble", run_ensemble_faults},
+        {"any", run_any_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

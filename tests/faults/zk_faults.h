@@ -24,8 +24,12 @@ void world_has_entries(struct world *, long n);
 /* The first of them, by its name; its path. */
 void world_first_entry(struct world *, char *path, size_t size);
 
+/* What this process has had of the processors. */
+int64_t cpu_ms(void);
+
 int run_server_faults(void);
 int run_net_faults(void);
+int run_find_faults(void);
 int run_session_faults(void);
 int run_wait_faults(void);
 int run_kinds_faults(void);

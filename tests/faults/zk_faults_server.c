@@ -47,14 +47,6 @@ static void test_restart_during_timed_acquire(void **state)
     world_is_clean(w);
 }
 
-static int64_t cpu_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* A child that was forked has the connection's descriptor, too: when the
  * connection is over, a waiter is not told of that again and again. */
 static void test_restart_while_a_child_lives(void **state)

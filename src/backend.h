@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ABI 6
+#define HF__ABI 7
 
 typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
 #define HF__NEVER INT64_MAX
@@ -163,6 +163,8 @@ struct hf__query {
     hf_names *names;  /* LIST, out: by add_name, in any order */
 };
 
+#define HF__HOSTS 16 /* of one client */
+
 /* A URL, taken apart. Values are decoded and terminated. */
 struct hf__url {
     char *scheme, *user, *password, *path; /* "" where there is none */
@@ -170,7 +172,7 @@ struct hf__url {
     struct hf__host {
         char *name;
         uint16_t port; /* 0: not given */
-    } hosts[16];
+    } hosts[HF__HOSTS];
     size_t options_len;
     struct hf__option {
         char *key, *value;
@@ -188,6 +190,15 @@ struct hf__config {
     uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
     int *caps; /* of this client, indexed by hf_kind: open may take some away */
     bool listens; /* the program wants to hear of events */
+};
+
+/* The addresses of "host:port,host:port", one list for each host, NULL where
+ * none were found. */
+struct hf__lookup {
+    int code;      /* 0: of any host; EBACKEND, ENOMEM */
+    char why[160]; /* of a host without: "name: Name or service not known" */
+    size_t len;
+    struct addrinfo *list[HF__HOSTS];
 };
 
 /* What the core does for a backend. Passed in, so that a module needs no
@@ -229,11 +240,17 @@ struct hf__core {
     /* Poll fd for EPOLLIN, EPOLLOUT (level-triggered); 0 for events removes
      * it. advance() is called when something is ready. ENOMEM, EBACKEND. */
     int (*watch)(hf_client *, int fd, uint32_t events);
-    /* The keeper shall call background() soon. */
-    void (*need_background)(hf_client *);
     /* advance() is to be called then at the latest: for what is due sooner, by
      * something else than advance(), than next_timeout() has said. */
     void (*due)(hf_client *, hf__time at);
+
+    /* Looks names up: here (in open() only, because it blocks), or else on a
+     * thread for which nobody waits. NULL: no memory, or no thread. */
+    struct hf__lookup *(*lookup)(const char *hosts, bool here);
+    /* Then, and until it is left, it can be read. */
+    bool (*lookup_over)(const struct hf__lookup *);
+    /* Over or not, nobody wants it any more; NULL is fine. */
+    void (*lookup_leave)(struct hf__lookup *);
 
     /* Options of the URL: NULL if not given. Marks it as known. */
     const char *(*option)(struct hf__url *, const char *key);
@@ -282,9 +299,6 @@ struct hf__backend {
      * direct backend it is called by the keeper alone. */
     void (*advance)(void *self, hf__time now);
     hf__time (*next_timeout)(void *self); /* HF__NEVER */
-    /* On the keeper, no lock held: what may block (name lookups). May be
-     * NULL. */
-    void (*background)(void *self);
 
     /* Direct only. Sleeps until *word != expect (a private futex), remote's
      * bell rings or the one it waits for dies, or the time is over; may return

@@ -238,7 +238,7 @@ struct hf_client {
     hf__time keeper_until;
     hf__time driver_until; /* it sleeps; 0: it looks before it does */
     uint32_t keeper_word;  /* futex: it shall look again */
-    bool keeper_stop, keeper_lookup, keeper_drives;
+    bool keeper_stop, keeper_drives;
     uint32_t open_word; /* futex: open_result is there */
     int open_result;
     bool open_given_up;
@@ -353,8 +353,11 @@ void hf__keeper_stop(hf_client *);
 #define HF__PATIENCE (100 * HF__MS)
 /* It shall be awake by then. */
 void hf__keeper_due_locked(hf_client *, hf__time at);
-/* It shall call the backend's background(), which nobody else does. */
-void hf__keeper_background_locked(hf_client *);
+
+/* lookup.c: host names to addresses, see hf__core */
+struct hf__lookup *hf__lookup(const char *hosts, bool here);
+bool hf__lookup_over(const struct hf__lookup *);
+void hf__lookup_leave(struct hf__lookup *);
 
 /* names.c: the table of them */
 int hf__name_get(hf_client *, const void *name, size_t len,

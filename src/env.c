@@ -197,11 +197,6 @@ static int core_watch(hf_client *c, int fd, uint32_t events)
     return errno == ENOMEM ? HF_ENOMEM : HF_EBACKEND;
 }
 
-static void core_need_background(hf_client *c)
-{
-    hf__keeper_background_locked(c);
-}
-
 static void core_due(hf_client *c, hf__time at)
 {
     hf__engine_due_locked(c, at);
@@ -277,8 +272,10 @@ const struct hf__core hf__core = {
     .wanted = core_wanted,
     .session = core_session,
     .watch = core_watch,
-    .need_background = core_need_background,
     .due = core_due,
+    .lookup = hf__lookup,
+    .lookup_over = hf__lookup_over,
+    .lookup_leave = hf__lookup_leave,
     .option = hf__url_option,
     .parse_ms = hf__parse_ms,
     .add_holder = core_add_holder,

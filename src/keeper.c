@@ -29,13 +29,6 @@ void hf__keeper_due_locked(hf_client *c, hf__time at)
     wake_locked(c, at);
 }
 
-void hf__keeper_background_locked(hf_client *c)
-{
-    c->keeper_lookup = true;
-    if (c->keeper_until > 0) /* not awake; and no driver sees to it */
-        wake_locked(c, 0);
-}
-
 static hf__time min_time(hf__time a, hf__time b)
 {
     return a < b ? a : b;
@@ -45,7 +38,7 @@ struct turn {
     hf__time now, until;
     uint32_t word; /* as it was before we looked */
     uint32_t rounds;
-    bool stop, lookup, drive;
+    bool stop, drive;
     bool in_vain; /* the time came, but somebody drives and sees to it */
 };
 
@@ -62,8 +55,6 @@ static void look_at_all_locked(hf_client *c, hf__time now)
 static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
 {
     t->stop = c->keeper_stop;
-    t->lookup = c->keeper_lookup;
-    c->keeper_lookup = false;
     t->until = hf__timers_next(&c->timers);
     if (c->endless)
         t->until = min_time(t->until, look_at);
@@ -98,11 +89,9 @@ static void drive(hf_client *c, struct turn *t)
 
 static void act(hf_client *c, struct turn *t)
 {
-    if (t->lookup && c->be->background)
-        c->be->background(c->self);
     if (t->drive) {
         drive(c, t);
-    } else if (t->until > t->now && !t->lookup) {
+    } else if (t->until > t->now) {
         if (c->direct)
             c->be->park(c->self, NULL, &c->keeper_word, t->word, t->until);
         else

@@ -117,9 +117,9 @@ static void fake_trouble(hf_client *c, const char *text)
     (void)c, (void)text;
 }
 
-static void fake_background(hf_client *c)
+static void fake_due(hf_client *c, hf__time at)
 {
-    (void)c;
+    (void)c, (void)at;
 }
 
 static hf_party *fake_party(hf_client *c, struct hf__query *q)
@@ -149,7 +149,7 @@ static const struct hf__core fake = {
     .bell = fake_bell,
     .session = fake_session,
     .watch = fake_watch,
-    .need_background = fake_background,
+    .due = fake_due,
     .add_holder = fake_party,
     .add_waiter = fake_party,
     .add_name = fake_name,
@@ -185,11 +185,10 @@ static struct redis *make_redis(void)
     struct redis *r = calloc(1, sizeof(*r));
 
     r->core = &fake;
-    r->is_unix = r->opened = r->is_up = true;
+    r->opened = r->is_up = true;
     r->op_timeout_ms = r->connect_timeout_ms = 1000;
     r->user = calloc(1, 1);
     r->password = calloc(1, 1);
-    r->host = calloc(1, 1);
     r->chance = 1;
     memset(r->uuid, '0', RD_UUID_LEN);
     r->wake_len =
@@ -320,7 +319,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     hf__rd_sub_fini(s->r);
     free(s->r->user);
     free(s->r->password);
-    free(s->r->host);
     free(s->r);
     close(s->cmd);
     close(s->sub);

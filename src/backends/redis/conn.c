@@ -124,10 +124,8 @@ void hf__rd_conn_fail(struct rd_conn *c, hf__time now, int code,
         c->timer = now + backoff(c);
         if (!r->opened && c == &r->cmd)
             r->open_code = code;
-        if (!r->is_unix && c->failures % 4 == 2) {
-            __atomic_store_n(&r->look_up, true, __ATOMIC_RELEASE);
-            r->core->need_background(r->client);
-        }
+        if (r->hosts && !r->job && c->failures % 4 == 2)
+            r->job = r->core->lookup(r->hosts, false);
     }
     c->on_down(r, code, now);
 }
@@ -194,10 +192,15 @@ static int say_hello(struct rd_conn *c)
 
 static void up(struct rd_conn *c, hf__time now)
 {
+    struct redis *r = c->r;
+
     c->state = RD_UP;
     c->timer = HF__NEVER;
     c->up_at = now;
-    c->on_up(c->r, now);
+    if (r->job) /* what it finds would be old when it is needed */
+        r->core->lookup_leave(r->job);
+    r->job = NULL;
+    c->on_up(r, now);
 }
 
 /* The socket is connected. */
@@ -205,7 +208,7 @@ static void connected(struct rd_conn *c, hf__time now)
 {
     int one = 1;
 
-    if (!c->r->is_unix) {
+    if (c->r->hosts) {
         setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
         setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
     }
@@ -286,13 +289,15 @@ static bool hello_reply(struct rd_conn *c, const struct rd_node *reply,
 
 static void take_found(struct redis *r)
 {
-    struct rd_addrs *found =
-        __atomic_exchange_n(&r->found, NULL, __ATOMIC_ACQUIRE);
+    struct rd_addrs addrs;
 
-    if (!found)
+    if (!r->job || !r->core->lookup_over(r->job))
         return;
-    r->addrs = *found;
-    r->core->free(r->client, found);
+    hf__rd_addrs(r->job, &addrs);
+    if (addrs.len)
+        r->addrs = addrs;
+    r->core->lookup_leave(r->job);
+    r->job = NULL;
 }
 
 void hf__rd_conn_start(struct rd_conn *c, hf__time now)

@@ -43,8 +43,7 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
     memcpy(l->name, m->name, m->name_len);
     l->next = r->late;
     r->late = l;
-    /* Nobody may be driving by then: the keeper shall know of the time. */
-    r->core->need_background(r->client);
+    r->core->due(r->client, at); /* nobody may be driving by then */
 }
 
 void hf__rd_late_over(struct redis *r, uint64_t hold_id)

@@ -52,8 +52,8 @@ static void free_all(struct redis *r)
     hf__rd_sub_fini(r);
     wipe(r, r->password);
     r->core->free(r->client, r->user);
-    r->core->free(r->client, r->host);
-    r->core->free(r->client, r->found);
+    r->core->free(r->client, r->hosts);
+    r->core->lookup_leave(r->job);
     r->core->free(r->client, r);
 }
 
@@ -101,11 +101,7 @@ static int parse_unix(struct redis *r, const struct hf__url *url)
     if (url->hosts_len || !url->path[0])
         return r->core->why(r->client, HF_EINVAL,
                             "redis+unix:///path/to/socket would be right");
-    r->is_unix = true;
-    r->host = copy(r, url->path);
-    if (!r->host)
-        return HF_ENOMEM;
-    snprintf(r->where, sizeof(r->where), "%s", r->host);
+    snprintf(r->where, sizeof(r->where), "%s", url->path);
     if (hf__rd_unix_addr(url->path, &r->addrs) == 0)
         return 0;
     return r->core->why(r->client, HF_EINVAL,
@@ -117,17 +113,23 @@ static int parse_unix(struct redis *r, const struct hf__url *url)
 
 static int parse_host(struct redis *r, const struct hf__url *url)
 {
-    if (url->hosts_len != 1 || !url->hosts[0].name[0])
+    const struct hf__host *host = &url->hosts[0];
+    unsigned port;
+    size_t size;
+
+    if (url->hosts_len != 1 || !host->name[0])
         return r->core->why(r->client, HF_EINVAL,
                             "one host would be right, as in "
                             "redis://host:6379/0");
-    r->port = url->hosts[0].port ? url->hosts[0].port : 6379;
-    r->host = copy(r, url->hosts[0].name);
-    if (!r->host)
+    port = host->port ? host->port : 6379;
+    size = strlen(host->name) + sizeof(":65535");
+    r->hosts = r->core->alloc(r->client, size);
+    if (!r->hosts)
         return HF_ENOMEM;
+    snprintf(r->hosts, size, "%s:%u", host->name, port);
     snprintf(r->where, sizeof(r->where),
-             strchr(r->host, ':') ? "[%.64s]:%u" : "%.64s:%u", r->host,
-             r->port);
+             strchr(host->name, ':') ? "[%.64s]:%u" : "%.64s:%u", host->name,
+             port);
     return url->path[0] && url->path[1] ? parse_db(r, url->path + 1) : 0;
 }
 
@@ -197,14 +199,28 @@ static int introduce(struct redis *r)
     return 0;
 }
 
+static int first_lookup(struct redis *r)
+{
+    struct hf__lookup *found = r->core->lookup(r->hosts, true);
+    int rc = found ? found->code : HF_ENOMEM;
+
+    if (rc == HF_EBACKEND)
+        r->core->why(r->client, rc, "%s", found->why);
+    if (!rc)
+        hf__rd_addrs(found, &r->addrs);
+    r->core->lookup_leave(found);
+    if (rc || r->addrs.len)
+        return rc;
+    return r->core->why(r->client, HF_EBACKEND, "%s: no usable address",
+                        r->where);
+}
+
 static int start(struct redis *r)
 {
-    int rc = r->is_unix ? 0
-                        : hf__rd_lookup(r->host, r->port, &r->addrs, r->text,
-                                        sizeof(r->text));
+    int rc = r->hosts ? first_lookup(r) : 0;
 
     if (rc)
-        return r->core->why(r->client, rc, "%s", r->text);
+        return rc;
     hf__rd_conn_start(&r->cmd, r->core->now());
     return 0;
 }
@@ -297,23 +313,6 @@ static hf__time redis_next_timeout(void *self)
     return r->late ? hf__rd_min(at, hf__rd_late_timeout(r)) : at;
 }
 
-/* On the keeper, no lock held: reads only what never changes after open. */
-static void redis_background(void *self)
-{
-    struct redis *r = self;
-    struct rd_addrs *addrs;
-    char text[160];
-
-    if (!__atomic_exchange_n(&r->look_up, false, __ATOMIC_ACQ_REL))
-        return;
-    addrs = r->core->alloc(r->client, sizeof(*addrs));
-    if (!addrs)
-        return;
-    if (hf__rd_lookup(r->host, r->port, addrs, text, sizeof(text)) == 0)
-        addrs = __atomic_exchange_n(&r->found, addrs, __ATOMIC_ACQ_REL);
-    r->core->free(r->client, addrs);
-}
-
 static const struct hf__backend backend = {
     .abi = HF__ABI,
     .name = "redis",
@@ -331,7 +330,6 @@ static const struct hf__backend backend = {
     .close = redis_close,
     .advance = redis_advance,
     .next_timeout = redis_next_timeout,
-    .background = redis_background,
     .attach = hf__rd_attach,
     .detach = hf__rd_detach,
     .attempt = hf__rd_attempt,

@@ -4,11 +4,11 @@
  *   cmd   every request, in order of submission; answers come in that order
  *   sub   opened when somebody first has to wait; only ever told things
  *
- * Everything here runs with the client's mutex held, except open() and
- * background(), which run on the keeper before or beside that.
+ * Everything here runs with the client's mutex held, except open(), which runs
+ * on the keeper before that.
  *
  * Files: redis.c the table, the URL; conn.c a socket, from lookup to loss;
- * addr.c the lookup; wire.c the out buffer; reply.c answers; cmd.c requests,
+ * addr.c addresses; wire.c the out buffer; reply.c answers; cmd.c requests,
  * sent and unsent; late.c those that were lost; keys.c names; scripts.c the
  * Lua (scripts_fair.h the fair mutex, scripts_line.h the queue of the other
  * kinds, scripts_rw.h, scripts_semaphore.h, scripts_latch.h each of them);
@@ -229,9 +229,7 @@ struct rd_addrs {
     struct rd_addr at[RD_ADDRS];
 };
 
-/* May block. EBACKEND and a text, or 0. */
-int hf__rd_lookup(const char *host, uint16_t port, struct rd_addrs *,
-                  char *text, size_t size);
+void hf__rd_addrs(const struct hf__lookup *, struct rd_addrs *);
 int hf__rd_unix_addr(const char *path, struct rd_addrs *);
 
 /* ---- conn.c ----------------------------------------------------------- */
@@ -505,14 +503,13 @@ struct redis {
     const struct hf__core *core;
     hf_client *client;
     bool string_dialect;
-    bool is_unix;
     bool opened;   /* has been up once */
     int open_code; /* why not */
     uint32_t connect_timeout_ms, op_timeout_ms;
     uint32_t db;
-    char *user, *password, *host;
-    char where[80]; /* host:port or path, for texts */
-    uint16_t port;
+    char *user, *password;
+    char *hosts;     /* to be looked up, "host:port"; NULL: it is a path */
+    char where[80];  /* host:port or path, for texts */
     char about[128]; /* "pid\nhost\n" */
     size_t about_len;
     char uuid[RD_UUID_LEN + 1];
@@ -521,8 +518,7 @@ struct redis {
     char text[200];  /* why the connection is not there */
     uint64_t chance; /* state of the jitter */
     struct rd_addrs addrs;
-    bool look_up;           /* atomic: background() shall */
-    struct rd_addrs *found; /* atomic: left by background() for advance() */
+    struct hf__lookup *job; /* under way, or over; NULL */
     char sha[RD_SCRIPTS][41];
     size_t script_len[RD_SCRIPTS];
     bool by_text[RD_SCRIPTS]; /* the server has forgotten it: send the text */

@@ -33,7 +33,7 @@ void hf__zk_lookup_again(struct zk *z, hf__time now)
         return;
     hf__zk_lookup_later(z, now);
     if (!z->job)
-        z->job = hf__zk_lookup_begin(z->hosts);
+        z->job = z->core->lookup(z->hosts, false);
 }
 
 /* Has the library closed its socket? It may fail otherwise, out of memory. */
@@ -50,15 +50,17 @@ bool hf__zk_is_closed(const struct zk *z)
  * (it asks drand48(3), which is the program's). */
 void hf__zk_take_found(struct zk *z)
 {
-    const struct zk_addrs *found = hf__zk_lookup_found(z->job);
+    struct zk_addrs addrs;
 
-    if (!found || (z->zh && !z->up && !hf__zk_is_closed(z)))
+    if (!z->job || !z->core->lookup_over(z->job) ||
+        (z->zh && !z->up && !hf__zk_is_closed(z)))
         return;
-    if (found->len && !z->up && strcmp(found->text, z->addrs->text) != 0 &&
-        (!z->zh || zoo_set_servers(z->zh, found->text) == ZOK))
-        *z->addrs = *found;
-    hf__zk_lookup_leave(z->job);
+    hf__zk_addrs(z->job, &addrs);
+    z->core->lookup_leave(z->job);
     z->job = NULL;
+    if (addrs.len && !z->up && strcmp(addrs.text, z->addrs->text) != 0 &&
+        (!z->zh || zoo_set_servers(z->zh, addrs.text) == ZOK))
+        *z->addrs = addrs;
 }
 
 hf__time hf__zk_lookup_timeout(const struct zk *z)

@@ -99,18 +99,31 @@ static int make_handle(struct zk *z)
     return 0;
 }
 
+static int first_lookup(struct zk *z)
+{
+    struct hf__lookup *found = z->core->lookup(z->hosts, true);
+    int rc = found ? found->code : HF_ENOMEM;
+
+    if (rc == HF_EBACKEND)
+        z->core->why(z->client, rc, "%s", found->why);
+    if (!rc) {
+        hf__zk_addrs(found, z->addrs);
+        rc = z->addrs->len ? 0 : HF_EBACKEND;
+    }
+    z->core->lookup_leave(found);
+    return rc;
+}
+
 int hf__zk_session_open(struct zk *z)
 {
     int rc;
 
     z->addrs = z->core->alloc(z->client, sizeof(*z->addrs));
-    rc = z->addrs ? hf__zk_lookup(z->hosts, z->addrs) : HF_ENOMEM;
+    rc = z->addrs ? first_lookup(z) : HF_ENOMEM;
     z->parked_tail = &z->parked;
     z->lookup_at = HF__NEVER;
     /* Or it would seed the program's random(3), to shuffle the hosts. */
     zoo_deterministic_conn_order(1);
-    if (rc == HF_EBACKEND)
-        z->core->why(z->client, rc, "%s", z->addrs->why);
     if (!rc) {
         z->numeric = strncmp(z->addrs->text, z->hosts, strlen(z->hosts)) == 0;
         hf__zk_first_round(z, z->addrs->len);
@@ -141,7 +154,7 @@ void hf__zk_session_close(struct zk *z)
         zookeeper_close(z->zh);
     z->zh = NULL;
     no_socket(z);
-    hf__zk_lookup_leave(z->job);
+    z->core->lookup_leave(z->job);
     z->core->free(z->client, z->addrs);
 }
 
@@ -442,7 +455,7 @@ void hf__zk_session_sent(struct zk *z)
     if (zoo_state(z->zh) != ZOO_CONNECTED_STATE ||
         z->core->now() + SLACK >= z->timer) {
         z->timer = 0;
-        z->core->need_background(z->client);
+        z->core->due(z->client, 0);
         return;
     }
     if (zookeeper_interest(z->zh, &fd, &wanted, &tv) == ZOK)

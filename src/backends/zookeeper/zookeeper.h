@@ -2,10 +2,10 @@
  * The ZooKeeper backend, inside. One session per client, through the library's
  * single-threaded form: it has no thread, we drive it.
  *
- * Everything here runs with the client's mutex held, except open(), close()
- * and background(), which run on the keeper before, after or beside that. The
- * library's callbacks run inside its own functions, so under the mutex too; in
- * close() they only free what is theirs (zk.closing).
+ * Everything here runs with the client's mutex held, except open() and close(),
+ * which run on the keeper before and after that. The library's callbacks run
+ * inside its own functions, so under the mutex too; in close() they only free
+ * what is theirs (zk.closing).
  *
  * The words: a *line* is the core's (hf__remote). A *node* is one entry of it
  * at the server, made for one hold id: it outlives the line's interest in it
@@ -16,10 +16,10 @@
  * all lines that wait for it.
  *
  * Files: zookeeper.c the table, the URL; session.c the handle, from its making
- * to expiry; connect.c, life.c how it begins and how long it lasts; addr.c host
- * names; words.c what the library says; call.c requests and completions; node.c
- * entries, garbage.c their end; watch.c watches; verbs.c what the core asks;
- * queue.c the fair mutex and the read-write lock, herd.c the unfair
+ * to expiry; connect.c, life.c how it begins and how long it lasts; addr.c
+ * addresses; words.c what the library says; call.c requests and completions;
+ * node.c entries, garbage.c their end; watch.c watches; verbs.c what the core
+ * asks; queue.c the fair mutex and the read-write lock, herd.c the unfair
  * mutex; rwlock.c downgrade; stranger.c children of no known form; tie.c those
  * of one number; renew.c renewals; semaphore.c, latch.c; query.c, look.c,
  * names.c, put.c what is asked about names; ear.c holders that listen; path.c
@@ -248,18 +248,10 @@ void hf__zk_nodes_fini(struct zk *);
 struct zk_addrs {
     size_t len;      /* how many; in the text the first may be there twice */
     char text[4096]; /* "10.0.0.1:2181,::1:2181" */
-    char why[120];   /* one that could not be found */
 };
 
-/* Of "h1:2181,h2:2181", those that are found; 0 if any is. Blocks. */
-int hf__zk_lookup(const char *hosts, struct zk_addrs *);
-/* The same on a thread for which nobody waits. NULL: there is none to be had.
- */
-struct zk_job *hf__zk_lookup_begin(const char *hosts);
-/* When it is over: valid until the job is left. Else, or without one, NULL. */
-const struct zk_addrs *hf__zk_lookup_found(const struct zk_job *);
-/* Nobody wants it any more; or NULL. */
-void hf__zk_lookup_leave(struct zk_job *);
+/* What was found, as the library is to have it. */
+void hf__zk_addrs(const struct hf__lookup *, struct zk_addrs *);
 
 /* ---- words.c ----------------------------------------------------------- */
 
@@ -300,7 +292,7 @@ struct zk {
     hf_client *client;
     zhandle_t *zh;          /* NULL: lost, a new one is made at again_at */
     struct zk_addrs *addrs; /* the last that were found */
-    struct zk_job *job;     /* a lookup under way, or over; NULL */
+    struct hf__lookup *job; /* under way, or over; NULL */
     bool numeric;           /* there are no names to be looked up again */
     bool up;                /* connected, and let in: calls may be sent */
     bool greeting;          /* connected; the first word is under way */

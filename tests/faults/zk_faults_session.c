@@ -1,11 +1,13 @@
 /* How a session is kept through outages, and ends: what is said of it, how soon
- * it is back, what is missing for that. */
+ * it is back, what it is refused or lacks. */
 #include "any_faults.h"
 #include "zk_faults.h"
 
 #include <arpa/inet.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+
+#define NO_DIGEST "-Dzookeeper.DigestAuthenticationProvider.enabled=false"
 
 /* ---- what is said of a server that is gone ------------------------------- */
 
@@ -97,6 +99,59 @@ static void test_long_session_is_back_soon(void **state)
 static void test_forgotten_connection_is_given_up(void **state)
 {
     any_gone_for(*state, PROXY_BLACK_HOLE, 60000, 500, 2500);
+}
+
+/* ---- users that are refused -----------------------------------------------
+ */
+
+static void test_refused_user_is_told_by_open(void **state)
+{
+    struct world *w = *state;
+    struct zk_server s = {.flags = {NO_DIGEST}};
+    hf_client *c = NULL;
+    char url[64];
+
+    assert_int_equal(zk_server_start(&s), 0);
+    snprintf(url, sizeof(url), "zk://ann:Geheimnis@127.0.0.1:%d", s.port);
+    assert_int_equal(hf_open(url, NULL, &c, &w->err), HF_EAUTH);
+    assert_null(c);
+    assert_non_null(strstr(w->err.text, "127.0.0.1"));
+    assert_non_null(strstr(w->err.text, "refuses the user"));
+    assert_null(strstr(w->err.text, "Geheimnis"));
+    zk_server_end(&s);
+}
+
+/* The server has changed its mind: asked again now and then, not all the
+ * time. */
+static void test_user_refused_later(void **state)
+{
+    struct world *w = *state;
+    struct zk_server s = {.flags = {NULL}};
+    int64_t cpu;
+    char url[64];
+    hf_lock *a;
+
+    assert_int_equal(zk_server_start(&s), 0);
+    snprintf(url, sizeof(url), "zk://ann:Geheimnis@127.0.0.1:%d", s.port);
+    a = world_lock(w, url, 30000, 1000, HF_FAIR_DEFAULT);
+    world_free_for_all(w, a);
+    zk_server_kill(&s);
+    s.flags[0] = NO_DIGEST;
+    assert_int_equal(zk_server_again(&s), 0);
+    cpu = cpu_ms();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EBACKEND);
+    assert_non_null(strstr(w->err.text, "refuses the user"));
+    assert_true(world_lines(w, 0) <= 2); /* lost; its session */
+    assert_true(cpu_ms() - cpu < 500);
+    zk_server_kill(&s);
+    s.flags[0] = NULL;
+    assert_int_equal(zk_server_again(&s), 0);
+    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, NULL) == 0));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(hf_close(w->clients[0]), 0);
+    w->clients[0] = NULL;
+    zk_server_end(&s);
 }
 
 /* ---- the end ---------------------------------------------------------------
@@ -265,6 +320,8 @@ int run_session_faults(void)
         T(test_unfair_waiter_is_back_soon),
         T(test_long_session_is_back_soon),
         T(test_forgotten_connection_is_given_up),
+        T(test_refused_user_is_told_by_open),
+        T(test_user_refused_later),
         T(test_close_beside_a_stopped_server),
         T(test_no_descriptor_to_watch),
         T(test_no_memory_to_stay_alive),

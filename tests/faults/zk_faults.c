@@ -84,6 +84,11 @@ int world_setup(void **state)
     return world_begin(state, &server);
 }
 
+struct zk_hand *hand(struct world *w)
+{
+    return zk_server_hand(w->zk);
+}
+
 void world_has_entries(struct world *w, long n)
 {
     if (WAIT_FOR(zk_server_children(w->zk, NODE) == n))
@@ -152,11 +157,11 @@ const struct any_faults any_faults = {
 int main(int argc, char **argv)
 {
     static const struct world_group groups[] = {
-        {"server", run_server_faults}, {"net", run_net_faults},
-        {"find", run_find_faults},     {"session", run_session_faults},
-        {"wait", run_wait_faults},     {"kinds", run_kinds_faults},
-        {"hand", run_hand_faults},     {"ensemble", run_ensemble_faults},
-        {"any", run_any_faults},
+        {"server", run_server_faults},       {"net", run_net_faults},
+        {"find", run_find_faults},           {"session", run_session_faults},
+        {"wait", run_wait_faults},           {"kinds", run_kinds_faults},
+        {"semaphore", run_semaphore_faults}, {"hand", run_hand_faults},
+        {"ensemble", run_ensemble_faults},   {"any", run_any_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

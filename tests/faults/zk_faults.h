@@ -19,6 +19,8 @@ int group_three(void **state);
 int group_three_end(void **state);
 int world_setup(void **state);
 
+/* The administrator's session. */
+struct zk_hand *hand(struct world *);
 /* So many entries are below the lock's node: holders and waiters. */
 void world_has_entries(struct world *, long n);
 /* The first of them, by its name; its path. */
@@ -33,6 +35,7 @@ int run_find_faults(void);
 int run_session_faults(void);
 int run_wait_faults(void);
 int run_kinds_faults(void);
+int run_semaphore_faults(void);
 int run_hand_faults(void);
 int run_ensemble_faults(void);
 

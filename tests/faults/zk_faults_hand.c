@@ -6,11 +6,6 @@
 
 #include <stdio.h>
 
-static struct zk_hand *hand(struct world *w)
-{
-    return zk_server_hand(w->zk);
-}
-
 /* ---- granted unseen ---------------------------------------------------- */
 
 /* The last of the queue, deleted by somebody. */
@@ -68,86 +63,6 @@ static void test_second_without_an_entry_is_told(void **state)
     assert_int_equal(t->release_rc, HF_ELOST);
     assert_int_equal(hf_lock_release(c, &w->err), 0);
     world_is_clean(w);
-}
-
-/* ---- leases ------------------------------------------------------------ */
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void delete_lease(struct world *w, int permits, int which)
-{
-    struct String_vector names = {0};
-    char path[256];
-
-    assert_int_equal(zk_hand_children(hand(w), NODE "/leases", &names), 0);
-    assert_int_equal(names.count, permits);
-    qsort(names.data, (size_t)permits, sizeof(*names.data), by_name);
-    snprintf(path, sizeof(path), NODE "/leases/%s", names.data[which]);
-    deallocate_String_vector(&names);
-    assert_int_equal(zk_hand_delete(hand(w), path), 0);
-}
-
-static bool is_lost(struct world *w, hf_lock *lock)
-{
-    hf_client_dispatch(w->clients[0]);
-    return hf_lock_check(lock) == HF_ELOST;
-}
-
-/* Whichever is taken away: the hold is lost, and nothing of it stays out. */
-static void loses_any_lease(struct world *w, hf_lock *a, int permits,
-                            int64_t within_ms)
-{
-    const int which[] = {0, permits / 2, permits - 1};
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-
-    opt.permits = (uint32_t)permits;
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(hf_lock_acquire(a, &opt, &w->err), 0);
-        delete_lease(w, permits, which[i]);
-        if (!WAIT_FOR_MS(is_lost(w, a), within_ms))
-            fail_msg("lease %d of %d is not missed", which[i], permits);
-        assert_true(
-            WAIT_FOR_MS(!zk_server_children(w->zk, NODE "/leases"), 10000));
-        assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
-    }
-    world_is_clean(w);
-}
-
-static hf_lock *deaf_semaphore(struct world *w, int64_t ttl_ms, uint32_t size)
-{
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-
-    opt.ttl_ms = ttl_ms;
-    assert_int_equal(hf_open(w->zk->url, &opt, &w->clients[0], &w->err), 0);
-    w->len = 1;
-    return world_change(w, 0, HF_SEMAPHORE, size);
-}
-
-static void test_semaphore_one_of_its_leases_is_deleted(void **state)
-{
-    struct world *w = *state;
-
-    loses_any_lease(w, deaf_semaphore(w, 1500, 3), 2, 5000);
-}
-
-/* More than one transaction has room for. */
-static void test_semaphore_one_of_many_leases_is_deleted(void **state)
-{
-    struct world *w = *state;
-
-    loses_any_lease(w, deaf_semaphore(w, 3000, 700), 600, 8000);
-}
-
-/* Who listens hears of it long before its renewal. */
-static void test_semaphore_deleted_lease_is_heard_of(void **state)
-{
-    struct world *w = *state;
-
-    world_lock(w, w->zk->url, 60000, 5000, HF_FAIR);
-    loses_any_lease(w, world_change(w, 0, HF_SEMAPHORE, 4), 3, 4000);
 }
 
 /* ---- unfair ------------------------------------------------------------ */
@@ -426,9 +341,6 @@ int run_hand_faults(void)
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
         T(test_second_without_an_entry_is_told),
-        T(test_semaphore_one_of_its_leases_is_deleted),
-        T(test_semaphore_one_of_many_leases_is_deleted),
-        T(test_semaphore_deleted_lease_is_heard_of),
         T(test_unfair_holder_is_deleted_alone),
         T(test_users_have_their_own),
         T(test_users_wait_behind_each_other),

@@ -1,5 +1,5 @@
 /*
- * What only ZooKeeper shows: semaphores, latches, holders that are asked and
+ * What only ZooKeeper shows: fresh names, latches, holders that are asked and
  * guarded writes, as they are at the server; and their answers lost.
  */
 #include "zk_faults.h"
@@ -11,11 +11,6 @@
 #define UUID "00000000-0000-4000-8000-000000000001"
 #define FOREIGN NODE "/_c_" UUID "-lock-"
 
-static struct zk_hand *hand(struct world *w)
-{
-    return zk_server_hand(w->zk);
-}
-
 static void is_there(struct world *w, const char *path, const char *data)
 {
     char text[512] = "";
@@ -24,84 +19,8 @@ static void is_there(struct world *w, const char *path, const char *data)
     assert_string_equal(text, data);
 }
 
-/* ---- semaphore ------------------------------------------------------------
+/* ---- fresh names ----------------------------------------------------------
  */
-
-static void test_semaphore_has_curators_layout(void **state)
-{
-    struct world *w = *state;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    hf_lock *a;
-
-    world_near(w);
-    a = world_change(w, 0, HF_SEMAPHORE, 3);
-    opt.permits = 2;
-    assert_int_equal(hf_lock_acquire(a, &opt, &w->err), 0);
-    assert_int_equal(zk_server_children(w->zk, NODE "/leases"), 2);
-    assert_true(WAIT_FOR(!zk_server_children(w->zk, NODE "/locks")));
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_int_equal(zk_server_children(w->zk, NODE "/leases"), 0);
-    world_is_clean(w);
-}
-
-/* One of Curator's is one more that is out, and one that waits is before us. */
-static void test_semaphore_beside_curators_leases(void **state)
-{
-    struct world *w = *state;
-    struct zk_hand *h = hand(w);
-    char lease[256], turn[256];
-    struct taker *t;
-    hf_lock *a;
-
-    world_near(w);
-    a = world_change(w, 0, HF_SEMAPHORE, 1);
-    assert_int_equal(hf_lock_try(a, NULL), 0); /* makes the nodes */
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    zk_hand_create(h, NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
-    zk_hand_create(h, NODE "/leases", "", ZOO_CONTAINER, NULL, 0, NULL);
-    zk_hand_create(h, NODE "/locks", "", ZOO_CONTAINER, NULL, 0, NULL);
-    assert_int_equal(zk_hand_create(h, NODE "/leases/_c_" UUID "-lease-", "",
-                                    ZOO_EPHEMERAL_SEQUENTIAL, lease,
-                                    sizeof(lease), NULL),
-                     0);
-    assert_int_equal(hf_lock_try(a, NULL), HF_EBUSY);
-    assert_int_equal(zk_hand_create(h, NODE "/locks/_c_" UUID "-lock-", "",
-                                    ZOO_EPHEMERAL_SEQUENTIAL, turn,
-                                    sizeof(turn), NULL),
-                     0);
-    t = taker_start(w, a, 20000);
-    assert_true(WAIT_FOR(zk_server_children(w->zk, NODE "/locks") == 2));
-    assert_int_equal(zk_hand_delete(h, lease), 0);
-    assert_false(taker_back(t)); /* it is not our turn */
-    assert_int_equal(zk_hand_delete(h, turn), 0);
-    taker_gets_it(t, 4000);
-    world_is_clean(w);
-}
-
-static void test_semaphore_answer_swallowed(void **state)
-{
-    struct world *w = *state;
-    struct taker *t;
-    hf_lock *a;
-
-    world_far(w, 30000, 5000);
-    a = world_change(w, 0, HF_SEMAPHORE, 2);
-    /* No container, so that it stays. */
-    zk_hand_create(hand(w), NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
-    assert_int_equal(
-        zk_hand_create(hand(w), NODE "/locks", "", 0, NULL, 0, NULL), 0);
-    proxy_set(w->proxy, PROXY_SWALLOW, 0);
-    t = taker_start(w, a, 10000);
-    assert_true(WAIT_FOR(zk_server_children(w->zk, NODE "/locks") == 1));
-    world_heal(w);
-    assert_true(WAIT_FOR_MS(taker_back(t), 4000));
-    assert_int_equal(t->rc, 0);
-    assert_int_equal(zk_server_children(w->zk, NODE "/leases"), 1);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE "/locks")));
-    world_is_clean(w);
-}
 
 /* The first question about a name never comes to the server, or it does and
  * what makes the parents then does not. */
@@ -149,27 +68,6 @@ static void test_semaphore_first_request_lost(void **state)
 static void test_semaphore_parents_lost(void **state)
 {
     requests_lost(*state, HF_SEMAPHORE, true);
-}
-
-/* kazoo's semaphore has other nodes: beside ours, both would count to n. */
-static void test_kazoo_has_no_semaphore(void **state)
-{
-    struct world *w = *state;
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_lock *lock = NULL;
-    hf_client *c;
-    char url[128];
-
-    snprintf(url, sizeof(url), "%s?dialect=kazoo", w->zk->url);
-    assert_int_equal(hf_open(url, NULL, &c, &w->err), 0);
-    assert_int_equal(hf_client_caps(c, HF_SEMAPHORE), 0);
-    opt.kind = HF_SEMAPHORE;
-    opt.permits = 2;
-    assert_int_equal(hf_lock_new(c, "n", 1, &opt, &lock, &w->err), HF_ENOTSUP);
-    opt = (hf_lock_options)HF_LOCK_OPTIONS_INIT;
-    assert_int_equal(hf_lock_new(c, "n", 1, &opt, &lock, &w->err), 0);
-    assert_int_equal(hf_lock_free(lock), 0);
-    assert_int_equal(hf_close(c), 0);
 }
 
 /* ---- latch -----------------------------------------------------------------
@@ -484,14 +382,10 @@ int run_kinds_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
-        T(test_semaphore_has_curators_layout),
-        T(test_semaphore_beside_curators_leases),
-        T(test_semaphore_answer_swallowed),
         T(test_mutex_first_request_lost),
         T(test_mutex_parents_lost),
         T(test_semaphore_first_request_lost),
         T(test_semaphore_parents_lost),
-        T(test_kazoo_has_no_semaphore),
         T(test_latch_leaves_no_marks),
         T(test_latch_answer_swallowed_counts_once),
         T(test_latch_last_answer_swallowed_leaves_no_mark),

@@ -54,6 +54,9 @@ static const char *const redis_reserved[] = {
     "redisson_lock_token:{a}",
     "redisson_lock_queue:{a}",
     "redisson_lock_timeout:{a}",
+    "{a}:timeout",
+    "a{b}:timeout",
+    "{a}:x:1:rwlock_timeout:1",
     "redisson_unlock_latch:{a}:1",
     NULL,
 };

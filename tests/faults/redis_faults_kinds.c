@@ -373,6 +373,21 @@ static void test_downgrade_keeps_the_end(void **state)
     all_of_it_is_free(w, &reads, a);
 }
 
+/* ---- somebody else's keys ------------------------------------------------ */
+
+/* What we keep our permits in is there, and not ours: it stays as it is. */
+static void test_strangers_key_is_spared(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = near_of(w, &permits);
+
+    redis_server_do(w->redis, "HSET {n}:timeout x:1 1");
+    assert_int_equal(take(a, &permits, 0, &w->err), HF_EMISMATCH);
+    assert_int_equal(redis_server_do(w->redis, "HLEN {n}:timeout"), 1);
+    redis_server_do(w->redis, "DEL {n}:timeout");
+    all_of_it_is_free(w, &permits, a);
+}
+
 /* ---- the latch ----------------------------------------------------------- */
 
 static uint64_t left_of(hf_latch *latch)
@@ -482,6 +497,7 @@ int run_kinds_faults(void)
         FAULT(test_downgrade_answer_lost),
         FAULT(test_downgrade_lost_then_released),
         FAULT(test_downgrade_keeps_the_end),
+        FAULT(test_strangers_key_is_spared),
         FAULT(test_latch_answers_cut),
         FAULT(test_latch_waiter_cut_off),
     };

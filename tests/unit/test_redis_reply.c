@@ -245,6 +245,12 @@ static void test_reserved_names(void **state)
     assert_true(hf__rd_reserved("holdfast:info:{x}", 17));
     assert_true(hf__rd_reserved("redisson_lock_queue:{x}", 23));
     assert_true(hf__rd_reserved("redisson_lock__channel:{x}", 26));
+    assert_true(hf__rd_reserved("{x}:timeout", 11));
+    assert_true(hf__rd_reserved("a{x}:timeout", 12));
+    assert_true(hf__rd_reserved("{x}:o:1:rwlock_timeout:1", 24));
+    assert_false(hf__rd_reserved("x:timeout", 9));
+    assert_false(hf__rd_reserved("{x}:timeouts", 12));
+    assert_false(hf__rd_reserved("{x}:time", 8));
     assert_false(hf__rd_reserved("holdfast", 8));
     assert_false(hf__rd_reserved("redisson", 8));
     assert_false(hf__rd_reserved("x", 1));

@@ -104,6 +104,18 @@ enum rd_key hf__rd_mark(enum hf_kind kind)
                                   : RD_MARK;
 }
 
+/* Is it S(n,x) of some n: permits of a semaphore, or a read hold's time? */
+static bool is_kept_beside(const char *name, size_t len)
+{
+    static const char permits[] = ":timeout", read[] = ":rwlock_timeout:";
+    size_t n = sizeof(permits) - 1;
+
+    if (!memchr(name, '{', len))
+        return false;
+    return (len > n && memcmp(name + len - n, permits, n) == 0) ||
+           memmem(name, len, read, sizeof(read) - 1);
+}
+
 bool hf__rd_reserved(const char *name, size_t len)
 {
     static const char *const ours[] = {
@@ -115,5 +127,5 @@ bool hf__rd_reserved(const char *name, size_t len)
         if (len >= strlen(ours[i]) &&
             memcmp(name, ours[i], strlen(ours[i])) == 0)
             return true;
-    return false;
+    return is_kept_beside(name, len);
 }

@@ -132,7 +132,7 @@
     "local TOKEN,L,P,Z,KIND,alone=KEYS[3],KEYS[4],KEYS[5],KEYS[6],KEYS[7]\n"   \
     "local ms,k,size=math.floor(now/1000),tonumber(ARGV[9]),tonumber(ARGV[10])\n"\
     "local v,kind,came=redis.call('get',KEYS[1]),redis.call('get',KIND),0\n"   \
-    "local made,met='s '..ARGV[10],'r '..ARGV[10]\n"                           \
+    "local made,met,has='s '..ARGV[10],'r '..ARGV[10]\n"                       \
     "if v then\n"                                                              \
     RECLAIM                                                                    \
     "  came=back\n"                                                            \
@@ -144,12 +144,15 @@
     NOT_HERE                                                                   \
     "  end\n"                                                                  \
     "  if not known then kind=false end\n"                                     \
+    "  has=redis.call('zscore',Z,ARGV[1]..':1')\n"                             \
     "else\n"                                                                   \
+    /* A stranger's key, of another type, stops us here. */                    \
+    "  redis.call('zscore',Z,'')\n"                                            \
     "  redis.call('del',Z,KEYS[2],KIND)\n"                                     \
     "  kind=false\n"                                                           \
     "end\n"                                                                    \
     "local due=string.format('%.0f',ms+ARGV[2])\n"                             \
-    "if redis.call('zscore',Z,ARGV[1]..':1') then\n"                           \
+    "if has then\n"                                                            \
     "  for i=1,k do\n"                                                         \
     "    redis.call('zadd',Z,'xx',due,ARGV[1]..':'..string.format('%.0f',i))\n"\
     "  end\n"                                                                  \

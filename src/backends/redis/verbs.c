@@ -29,8 +29,8 @@ int hf__rd_attach(void *self, struct hf__remote *remote)
                             "the string dialect has the unfair mutex alone");
     if (hf__rd_reserved(remote->name, remote->name_len))
         return r->core->why(r->client, HF_EINVAL,
-                            "a name may not begin as our own keys do "
-                            "(holdfast:, redisson_lock_ ...)");
+                            "a name may not begin or end as our own keys do "
+                            "(holdfast:, redisson_lock_ ..., {...}:timeout)");
     link = r->core->alloc(r->client, sizeof(*link));
     if (!link)
         return HF_ENOMEM;

@@ -95,13 +95,20 @@ def dies_with_us():
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
+def reserve_port():
+    """A loopback port that nobody else is given as long as its socket, which
+    does not listen, is open; a server that sets SO_REUSEADDR can."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(('127.0.0.1', 0))
+    return s, s.getsockname()[1]
+
+
 class Server:
     def __init__(self):
         import redis
         self.dir = tempfile.TemporaryDirectory(prefix='holdfast-interop.')
-        with socket.socket() as s:
-            s.bind(('127.0.0.1', 0))
-            self.port = s.getsockname()[1]
+        self.reserved, self.port = reserve_port()
         self.process = subprocess.Popen(
             ['redis-server', '--port', str(self.port), '--bind', '127.0.0.1',
              '--save', '', '--dir', self.dir.name],
@@ -133,6 +140,7 @@ class Server:
         self.client.close()
         self.process.kill()
         self.process.wait()
+        self.reserved.close()
         self.dir.cleanup()
 
 

@@ -13,7 +13,6 @@ write, semaphore.
 
 import logging
 import os
-import socket
 import statistics
 import subprocess
 import tempfile
@@ -21,7 +20,8 @@ import tempfile
 import contention
 from contention import EACH, FEW, PERMITS, contend
 from faults import FOREVER, granted
-from peers import Failure, Peer, check, dies_with_us, wait_until
+from peers import (Failure, Peer, check, dies_with_us, reserve_port,
+                   wait_until)
 
 LEASE_MS = 3000
 TICK_MS = 100
@@ -38,9 +38,7 @@ class Server:
     def __init__(self):
         from kazoo.client import KazooClient
         self.dir = tempfile.TemporaryDirectory(prefix='holdfast-interop.')
-        with socket.socket() as s:
-            s.bind(('127.0.0.1', 0))
-            self.port = s.getsockname()[1]
+        self.reserved, self.port = reserve_port()
         self.hosts = f'127.0.0.1:{self.port}'
         config = os.path.join(self.dir.name, 'config')
         with open(config, 'w', encoding='utf-8') as f:
@@ -72,6 +70,7 @@ class Server:
         self.client.stop()
         self.process.kill()
         self.process.wait()
+        self.reserved.close()
         self.dir.cleanup()
 
 

@@ -1,33 +1,15 @@
 #include "redis_server.h"
+
+#include "port.h"
 #include "wait.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-
-#define STARTS 20 /* a port may be taken between looking and using it */
-
-static int free_port(void)
-{
-    struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(in);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int port = -1;
-
-    if (fd >= 0 && !bind(fd, (struct sockaddr *)&in, len) &&
-        !getsockname(fd, (struct sockaddr *)&in, &len))
-        port = ntohs(in.sin_port);
-    if (fd >= 0)
-        close(fd);
-    return port;
-}
 
 static void run(struct redis_server *s, pid_t parent)
 {
@@ -124,12 +106,10 @@ int redis_server_start(struct redis_server *s)
     strcpy(s->dir, text);
     snprintf(s->socket, sizeof(s->socket), "%s/socket", s->dir);
     snprintf(s->unix_url, sizeof(s->unix_url), "redis+unix://%s", s->socket);
-    for (int i = 0; i < STARTS; i++) {
-        s->port = free_port();
-        snprintf(s->url, sizeof(s->url), "redis://127.0.0.1:%d", s->port);
-        if (s->port > 0 && !redis_server_again(s))
-            return 0;
-    }
+    s->reserved = port_reserve(&s->port);
+    snprintf(s->url, sizeof(s->url), "redis://127.0.0.1:%d", s->port);
+    if (s->reserved >= 0 && !redis_server_again(s))
+        return 0;
     fprintf(stderr, "redis-server does not start; see %s/log\n", s->dir);
     return -1;
 }
@@ -167,6 +147,7 @@ static int remove_one(const char *path, const struct stat *st, int type,
 void redis_server_end(struct redis_server *s)
 {
     redis_server_kill(s);
+    port_give_back(&s->reserved);
     if (s->dir[0])
         nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     s->dir[0] = '\0';

@@ -15,6 +15,7 @@
 struct redis_server {
     pid_t pid; /* 0: not running */
     int port;
+    int reserved; /* a descriptor that keeps it ours; 0: none */
     bool persist; /* keeps an append-only file over a restart */
     char dir[64];
     char socket[96];

@@ -1,20 +1,19 @@
 #include "zk_server.h"
 
+#include "port.h"
 #include "proxy.h"
 #include "wait.h"
 #include "zk_hand.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define STARTS 20 /* a port may be taken between looking and using it */
+#define ELECTIONS 20
 #define SERVES_MS 60000
 #define ADMIN_MS 300000 /* nobody drives it between two questions */
 #define WARM_TIMES 20
@@ -25,33 +24,16 @@
 
 /* ---- one server --------------------------------------------------------- */
 
-static int bound(int *port)
+static int reserve_ports(struct zk_server *s)
 {
-    struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(in);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (fd >= 0 && !bind(fd, (struct sockaddr *)&in, len) &&
-        !getsockname(fd, (struct sockaddr *)&in, &len))
-        *port = ntohs(in.sin_port);
-    return fd;
-}
-
-/* All held until all are known, so that none is given twice. */
-static void choose_ports(struct zk_server *s, size_t n)
-{
-    int fd[3 * ZK_ENSEMBLE];
-
-    for (size_t i = 0; i < n; i++) {
-        fd[3 * i] = bound(&s[i].port);
-        fd[3 * i + 1] = bound(&s[i].peer_port);
-        fd[3 * i + 2] = bound(&s[i].election_port);
-        snprintf(s[i].url, sizeof(s[i].url), "zk://127.0.0.1:%d", s[i].port);
-    }
-    for (size_t i = 0; i < 3 * n; i++)
-        if (fd[i] >= 0)
-            close(fd[i]);
+    s->reserved[0] = port_reserve(&s->port);
+    s->reserved[1] = port_reserve(&s->peer_port);
+    s->reserved[2] = port_reserve(&s->election_port);
+    snprintf(s->url, sizeof(s->url), "zk://127.0.0.1:%d", s->port);
+    for (int i = 0; i < ZK_SERVER_PORTS; i++)
+        if (s->reserved[i] < 0)
+            return -1;
+    return 0;
 }
 
 static FILE *create(const struct zk_server *s, const char *name)
@@ -101,7 +83,7 @@ static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
 static int make(struct zk_server *s)
 {
     strcpy(s->dir, "/tmp/holdfast-zk-XXXXXX");
-    return mkdtemp(s->dir) ? 0 : -1;
+    return mkdtemp(s->dir) ? reserve_ports(s) : -1;
 }
 
 static void redirect(const struct zk_server *s)
@@ -233,14 +215,10 @@ int zk_server_start(struct zk_server *s)
 {
     if (make(s))
         return -1;
-    for (int i = 0; i < STARTS; i++) {
-        choose_ports(s, 1);
-        if (!write_config(s, NULL) && !zk_server_again(s)) {
-            warm_up(s);
-            return 0;
-        }
-    }
-    return complain(s);
+    if (write_config(s, NULL) || zk_server_again(s))
+        return complain(s);
+    warm_up(s);
+    return 0;
 }
 
 void zk_server_kill(struct zk_server *s)
@@ -276,6 +254,8 @@ static int remove_one(const char *path, const struct stat *st, int type,
 void zk_server_end(struct zk_server *s)
 {
     zk_server_kill(s);
+    for (int i = 0; i < ZK_SERVER_PORTS; i++)
+        port_give_back(&s->reserved[i]);
     if (s->dir[0])
         nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     s->dir[0] = '\0';
@@ -439,8 +419,6 @@ static int configure_all(struct zk_ensemble *e)
 {
     struct zk_server *s = e->server;
 
-    choose_ports(s, ZK_ENSEMBLE);
-    end_ways(e);
     for (int i = 1; e->can_be_cut && i < ZK_ENSEMBLE; i++)
         e->way[i] = proxy_start(s[i].peer_port);
     for (int i = 0; i < ZK_ENSEMBLE; i++)
@@ -460,16 +438,11 @@ int zk_ensemble_start(struct zk_ensemble *e)
         if (make(&e->server[i]))
             return -1;
     }
-    for (int i = 0; i < STARTS; i++) {
-        if (!configure_all(e) && !spawn_all(e)) {
-            for (int j = 0; j < ZK_ENSEMBLE; j++)
-                warm_up(&e->server[j]);
-            return 0;
-        }
-        for (int j = 0; j < ZK_ENSEMBLE; j++)
-            zk_server_kill(&e->server[j]);
-    }
-    return complain(&e->server[0]);
+    if (configure_all(e) || spawn_all(e))
+        return complain(&e->server[0]);
+    for (int i = 0; i < ZK_ENSEMBLE; i++)
+        warm_up(&e->server[i]);
+    return 0;
 }
 
 int zk_ensemble_serves(struct zk_ensemble *e)
@@ -516,7 +489,7 @@ int zk_ensemble_elect(struct zk_ensemble *e)
 {
     struct zk_server *first = &e->server[0];
 
-    for (int i = 0; i < STARTS; i++) {
+    for (int i = 0; i < ELECTIONS; i++) {
         if (!WAIT_FOR(zk_ensemble_leader(e) != NULL))
             return -1;
         if (zk_ensemble_leader(e) != first)

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #define ZK_SERVER_FLAGS 8
+#define ZK_SERVER_PORTS 3
 #define ZK_TICK_MS 100
 #define ZK_ENSEMBLE 3
 
@@ -22,7 +23,8 @@ struct zk_hand;
 struct zk_server {
     pid_t pid; /* of the JVM; 0: not running */
     int port, peer_port, election_port;
-    int id;       /* in an ensemble, from 1; 0: alone */
+    int reserved[ZK_SERVER_PORTS]; /* descriptors that keep these ours */
+    int id;                        /* in an ensemble, from 1; 0: alone */
     bool durable; /* syncs its log as servers do; else as fast as can be */
     const char *flags[ZK_SERVER_FLAGS]; /* for java, NULL at the end */
     char dir[64];

@@ -189,15 +189,18 @@ static void test_next_in_the_queue_watches_all_holders(void **state)
 
 static void test_stopped_reader_loses_its_lease(void **state)
 {
+    enum { LEASE_MS = 1500 };
     struct place *p = *state;
     hf_client *client = open_client(p->url);
-    pid_t pid = child_reads(p->url, 300, false);
-    int64_t at = now_ms();
+    int64_t before = now_ms(), at;
+    pid_t pid = child_reads(p->url, LEASE_MS, false);
     struct waiter w;
 
+    at = now_ms();
     kill(pid, SIGSTOP);
     start_waiter(&w, client, make_kind(client, HF_RWLOCK, 0), 1);
-    waiter_end(&w, at, 150, 300 + DEATH_MS);
+    waiter_end(&w, at, 0, LEASE_MS + DEATH_MS);
+    assert_true(w.granted_at - before >= LEASE_MS - 1);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     OK(hf_close(client));

@@ -4,6 +4,7 @@
  */
 #include "zk_faults.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 
 #define UUID "00000000-0000-4000-8000-000000000001"
@@ -187,6 +188,143 @@ static void test_semaphore_deleted_lease_is_heard_of(void **state)
     loses_any_lease(w, world_change(w, 0, HF_SEMAPHORE, 4), 3, 4000);
 }
 
+/* ---- leases that are deleted before they are seen ------------------------ */
+
+/* Somebody who deletes as many leases as soon as they are made: after the
+ * server has done so, and before the client looks. */
+static struct {
+    struct zk_hand *hand;
+    int times; /* atomic */
+    int made;  /* atomic: leases, deleted or not */
+} vandal;
+
+typedef int create_fn(zhandle_t *, const char *, const char *, int,
+                      const struct ACL_vector *, int, string_stat_completion_t,
+                      const void *);
+
+__attribute__((visibility("default"))) int
+zoo_acreate2(zhandle_t *zh, const char *path, const char *data, int len,
+             const struct ACL_vector *acl, int mode,
+             string_stat_completion_t done, const void *arg)
+{
+    create_fn *real = (create_fn *)dlsym(RTLD_NEXT, "zoo_acreate2");
+    int rc = real(zh, path, data, len, acl, mode, done, arg);
+
+    if (strncmp(path, LEASES "/", strlen(LEASES "/")) != 0)
+        return rc;
+    __atomic_add_fetch(&vandal.made, 1, __ATOMIC_RELAXED);
+    if (__atomic_fetch_sub(&vandal.times, 1, __ATOMIC_ACQUIRE) > 0 &&
+        !WAIT_FOR(!zk_hand_delete(vandal.hand, path)))
+        abort();
+    return rc;
+}
+
+/* No container, which would be swept: each create is to be done. */
+static void make_leases_node(struct world *w)
+{
+    zk_hand_create(hand(w), NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
+    assert_int_equal(zk_hand_create(hand(w), LEASES, "", 0, NULL, 0, NULL), 0);
+}
+
+static void drop_leases_node(struct world *w)
+{
+    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), LEASES)));
+}
+
+/* Nobody else uses the hand until then. */
+static void meddle(struct world *w, int times)
+{
+    vandal.hand = hand(w);
+    __atomic_store_n(&vandal.made, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&vandal.times, times, __ATOMIC_RELEASE);
+}
+
+/* Of two at a time: all are made anew, and that is all. */
+static void has_two_leases(struct world *w, int times)
+{
+    assert_int_equal(__atomic_load_n(&vandal.made, __ATOMIC_RELAXED),
+                     2 * ((times + 1) / 2 + 1));
+    assert_int_equal(zk_server_children(w->zk, LEASES), 2);
+}
+
+static void test_semaphore_lease_deleted_unseen(void **state)
+{
+    struct world *w = *state;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock *a;
+
+    world_near(w);
+    a = world_change(w, 0, HF_SEMAPHORE, 3);
+    opt.permits = 2;
+    opt.wait_ms = 0;
+    make_leases_node(w);
+    for (int times = 1; times <= 4; times++) {
+        meddle(w, times);
+        if (hf_lock_acquire(a, &opt, &w->err))
+            fail_msg("%s", w->err.text);
+        has_two_leases(w, times);
+        assert_int_equal(hf_lock_release(a, &w->err), 0);
+    }
+    drop_leases_node(w);
+    world_is_clean(w);
+}
+
+/* Of one that has waited for them, and hears of each that comes or goes. */
+static void test_semaphore_waiters_lease_deleted_unseen(void **state)
+{
+    struct world *w = *state;
+    struct taker *t;
+    hf_lock *a, *b;
+
+    world_near(w);
+    world_near(w);
+    a = world_change(w, 0, HF_SEMAPHORE, 2);
+    b = world_change(w, 1, HF_SEMAPHORE, 2);
+    make_leases_node(w);
+    for (int times = 1; times <= 4; times++) {
+        assert_int_equal(hf_lock_try(a, &w->err), 0);
+        t = taker_start_as(w, b, HF_WRITE, 2, WAIT_LONG_MS);
+        assert_true(WAIT_FOR(zk_server_children(w->zk, LOCKS) == 1));
+        assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") >= 2));
+        meddle(w, times);
+        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        assert_true(WAIT_FOR_MS(taker_back(t), 3000));
+        assert_int_equal(t->rc, 0);
+        has_two_leases(w, times);
+        taker_gets_it(t, 1000);
+    }
+    drop_leases_node(w);
+    world_is_clean(w);
+}
+
+/* The answer is on its way: it is granted, and lost as soon as it listens. (If
+ * it was deleted before its list was made, which is not likely, it is made
+ * anew.) */
+static void test_semaphore_lease_deleted_behind_its_answer(void **state)
+{
+    struct world *w = *state;
+    struct taker *t;
+    bool lost;
+    hf_lock *a;
+
+    world_far(w, 60000, 5000);
+    a = world_change(w, 0, HF_SEMAPHORE, 2);
+    proxy_set(w->proxy, PROXY_DELAY, 300);
+    t = taker_start(w, a, WAIT_LONG_MS);
+    assert_true(WAIT_FOR(zk_server_children(w->zk, LEASES) == 1));
+    delete_lease(w, 1, 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
+    assert_int_equal(t->rc, 0);
+    assert_true(WAIT_FOR_MS((lost = is_lost(w, a)) ||
+                                zk_server_children(w->zk, LEASES) == 1,
+                            3000));
+    taker_end(t);
+    assert_int_equal(t->release_rc, lost ? HF_ELOST : 0);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
 int run_semaphore_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
@@ -198,6 +336,9 @@ int run_semaphore_faults(void)
         T(test_semaphore_one_of_its_leases_is_deleted),
         T(test_semaphore_one_of_many_leases_is_deleted),
         T(test_semaphore_deleted_lease_is_heard_of),
+        T(test_semaphore_lease_deleted_unseen),
+        T(test_semaphore_waiters_lease_deleted_unseen),
+        T(test_semaphore_lease_deleted_behind_its_answer),
     };
 
     return cmocka_run_group_tests_name("zookeeper: semaphores", tests,

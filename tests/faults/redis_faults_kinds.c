@@ -300,6 +300,49 @@ EACH(abandon_lost, lost_abandon(*state, s))
 EACH(answers_cut, cut_answers(*state, s))
 EACH(claim_ends_in_a_partition, partition(*state, s))
 
+/* ---- questions in another order ------------------------------------------ */
+
+/* When the one who waits, alone, looked last. */
+static long long looked_at(struct world *w)
+{
+    redisReply *reply = redis_server_ask(w->redis, "HVALS holdfast:party:{n}");
+    long long at = -1;
+
+    if (reply->elements == 1)
+        assert_int_equal(sscanf(reply->element[0]->str, "%*d %lld", &at), 1);
+    freeReplyObject(reply);
+    return at;
+}
+
+/* The first question gets there after the second: it is one waiter, and is
+ * given what it wants once. */
+static void test_first_question_comes_second(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = near_of(w, &permits), *b = far_of(w, &permits, 30000, 3000);
+    struct taker *t;
+    long long at;
+
+    all_of_it_is_free(w, &permits, b);
+    assert_int_equal(take_as(a, HF_WRITE, SIZE, 0, NULL), 0);
+    proxy_hoard(w->proxy);
+    t = taker_start_as(w, b, HF_WRITE, 1, 10000);
+    assert_true(WAIT_FOR(proxy_hoarded(w->proxy) > 0));
+    proxy_cut(w->proxy);
+    world_has_waiter(w, "holdfast:line:{n}");
+    at = looked_at(w);
+    proxy_deliver(w->proxy);
+    assert_true(WAIT_FOR(looked_at(w) != at));
+    assert_int_equal(redis_server_do(w->redis, "LLEN holdfast:line:{n}"), 1);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), 2000));
+    assert_int_equal(t->rc, 0);
+    assert_int_equal(redis_server_do(w->redis, "INCRBY n 0"), SIZE - 1);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    all_of_it_is_free(w, &permits, a);
+}
+
 /* ---- down ---------------------------------------------------------------- */
 
 /* It did not get there: the next renewal tells the server. */
@@ -493,6 +536,7 @@ int run_kinds_faults(void)
         FAULTS(abandon_lost),
         FAULTS(answers_cut),
         FAULTS(claim_ends_in_a_partition),
+        FAULT(test_first_question_comes_second),
         FAULT(test_downgrade_lost_is_made_good),
         FAULT(test_downgrade_answer_lost),
         FAULT(test_downgrade_lost_then_released),

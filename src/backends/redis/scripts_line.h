@@ -113,21 +113,24 @@
     "  if p then forget(ARGV[1]) end\n"                                        \
     "end\n"
 
-/* It is not for us, now. passed: ms, it would be if somebody was not before us,
- * and how long that one has. foreign: is it held by others than ours? */
+/* It is not for us, now. A first question may come after the second, by a
+ * connection that was lost: it is there once all the same. passed: ms, it would
+ * be if somebody was not before us, and how long that one has. foreign: is it
+ * held by others than ours? */
 #define STAND(ttl, foreign, size)                                              \
     "if ARGV[6]=='0' then return {4,now} end\n"                                \
-    "local q,near\n"                                                           \
+    "local q,near,joined\n"                                                    \
     "if ARGV[6]=='1' or redis.call('hexists',P,ARGV[1])==0 then\n"             \
-    "  q=redis.call('rpush',L,ARGV[1])\n"                                      \
+    "  q,joined=redis.call('rpush',L,ARGV[1]),true\n"                          \
     "  near=q<=" RD_TEXT(RD_LOOK_FIRST) "\n"                                   \
     "else\n"                                                                   \
     "  q=redis.call('llen',L)\n"                                               \
     NEAR("L")                                                                  \
     "end\n"                                                                    \
     ALIVE_UNTIL                                                                \
-    "redis.call('hset',P,ARGV[1],alive..ARGV[8]..' '..ARGV[7]..' '..ARGV[9]..\n"\
-    "  ' '..ARGV[11]..' '.." size "..' '..ARGV[5])\n"                          \
+    "local is_new=redis.call('hset',P,ARGV[1],alive..ARGV[8]..' '..ARGV[7]..\n"\
+    "  ' '..ARGV[9]..' '..ARGV[11]..' '.." size "..' '..ARGV[5])\n"            \
+    "if joined and is_new==0 then redis.call('lrem',L,-1,ARGV[1]) end\n"       \
     "redis.call('pexpire',L," RD_TEXT(RD_KEEP_MS) ")\n"                        \
     "redis.call('pexpire',P," RD_TEXT(RD_KEEP_MS) ")\n"                        \
     "return {3,now,passed and (near and math.min(passed,1000) or passed) or\n" \

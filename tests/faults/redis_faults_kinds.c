@@ -431,6 +431,45 @@ static void test_strangers_key_is_spared(void **state)
     all_of_it_is_free(w, &permits, a);
 }
 
+/* ---- the server is full -------------------------------------------------- */
+
+/* What is held goes on all the same. */
+static void held_without_memory(struct world *w, const struct side *s)
+{
+    hf_lock *a = near_of(w, s);
+
+    assert_int_equal(take(a, s, 0, NULL), 0);
+    redis_server_do(w->redis, "CONFIG SET maxmemory 1");
+    assert_int_equal(hf_lock_renew(a, 0, &w->err), 0);
+    if (s->mode == HF_READ)
+        redis_server_do(w->redis, "EVAL %s 0",
+                        "for _,k in ipairs(redis.call('keys','*rwlock_ti*'))"
+                        " do redis.call('del',k) end");
+    assert_int_equal(hf_lock_renew(a, 0, &w->err), 0);
+    if (s == &writes) {
+        assert_int_equal(hf_lock_downgrade(a, &w->err), 0);
+        assert_int_equal(hf_lock_renew(a, 0, &w->err), 0);
+    }
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    redis_server_do(w->redis, "CONFIG SET maxmemory 0");
+    all_of_it_is_free(w, s, a);
+}
+
+static void test_reader_without_memory(void **state)
+{
+    held_without_memory(*state, &reads);
+}
+
+static void test_writer_without_memory(void **state)
+{
+    held_without_memory(*state, &writes);
+}
+
+static void test_permits_without_memory(void **state)
+{
+    held_without_memory(*state, &permits);
+}
+
 /* ---- the latch ----------------------------------------------------------- */
 
 static uint64_t left_of(hf_latch *latch)
@@ -542,6 +581,7 @@ int run_kinds_faults(void)
         FAULT(test_downgrade_lost_then_released),
         FAULT(test_downgrade_keeps_the_end),
         FAULT(test_strangers_key_is_spared),
+        FAULTS(without_memory),
         FAULT(test_latch_answers_cut),
         FAULT(test_latch_waiter_cut_off),
     };

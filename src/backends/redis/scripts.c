@@ -5,6 +5,9 @@
  *   meant, so that one that was stuck in a dead connection grants nothing.
  * - The lock's key comes last when granting: what is written before it has an
  *   expiry and harms nobody if the rest fails.
+ * - A server without memory refuses what may need some as the first write of a
+ *   script, and nothing after it. What renews or lets go begins with a write
+ *   that needs none.
  * - Wrong types are not looked for: the command that stumbles on one answers
  *   WRONGTYPE, which error.c knows.
  * - KEYS and ARGV are bound, nothing is pasted in. The first keys are always

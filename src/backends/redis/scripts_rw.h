@@ -124,10 +124,10 @@
 /* A write hold of the owner o in the hash at k becomes a read hold, with the same
  * end, or ms from now. */
 #define GO_DOWN(k, holds, o, base, ms)                                         \
+    "redis.call('hdel'," k "," o "..':write')\n"                               \
     "redis.call('set'," base "..':'.." o "..':rwlock_timeout:1',1,'px',\n"     \
     "  math.max(" ms ",redis.call('pttl'," k ")))\n"                           \
     "redis.call('hset'," k "," o ",1,'mode','read')\n"                         \
-    "redis.call('hdel'," k "," o "..':write')\n"                               \
     "local h=redis.call('hget'," holds "," o ")\n"                             \
     "if h then\n"                                                              \
     "  redis.call('hset'," holds "," o ",(string.gsub(h,'^(.)\\nw\\n','%1\\nr\\n')))\n"\
@@ -230,7 +230,8 @@
     "    redis.call('publish',ARGV[a+3],'1')\n"                                \
     "  elseif f[1] then\n"                                                     \
     "    local key=base..':'..owner..':rwlock_timeout:1'\n"                    \
-    "    if redis.call('pttl',key)<tonumber(ms) then\n"                        \
+    "    if redis.call('pttl',key)<tonumber(ms) and\n"                         \
+    "      redis.call('pexpire',key,ms)==0 then\n"                             \
     "      redis.call('set',key,1,'px',ms)\n"                                  \
     "    end\n"                                                                \
     "  end\n"                                                                  \

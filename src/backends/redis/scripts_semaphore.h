@@ -225,7 +225,7 @@
     "end\n"                                                                    \
     "return k>0 and 1 or 0",                                                   \
     [RD_RENEW_SEM] =                                                           \
-    "local r,t={},redis.call('time')\n"                                        \
+    "local r,t,wrote={},redis.call('time')\n"                                  \
     "local ms=t[1]*1000+math.floor(t[2]/1000)\n"                               \
     "for i=1,#KEYS,4 do\n"                                                     \
     "  local Z,KIND,a=KEYS[i+2],KEYS[i+3],(i+1)/2\n"                           \
@@ -234,6 +234,8 @@
     "  local has=redis.pcall('zscore',Z,owner..'1')\n"                         \
     "  if type(has)=='string' and redis.call('exists',KEYS[i])==1 then\n"      \
     "    if tonumber(has)<ms+lease then\n"                                     \
+    /* ZADD may not come first where there is no memory (scripts.c). */        \
+    "      wrote=wrote or redis.call('zrem',Z,'')\n"                           \
     "      local k=1\n"                                                        \
     "      repeat\n"                                                           \
     "        redis.call('zadd',Z,'xx',string.format('%.0f',ms+lease),\n"       \

@@ -431,6 +431,26 @@ static void test_strangers_key_is_spared(void **state)
     all_of_it_is_free(w, &permits, a);
 }
 
+/* ---- many permits -------------------------------------------------------- */
+
+/* Each is an entry at the server, written by one script. */
+static void test_permits_of_one_hold_have_a_limit(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a;
+
+    near_of(w, &permits);
+    a = world_change(w, 0, HF_SEMAPHORE, UINT32_MAX);
+    assert_int_equal(take_as(a, HF_WRITE, 4096, 0, &w->err), HF_EINVAL);
+    assert_non_null(strstr(w->err.text, "4095"));
+    assert_int_equal(take_as(a, HF_WRITE, 4096, 1000, &w->err), HF_EINVAL);
+    assert_int_equal(redis_server_do(w->redis, "DBSIZE"), 0);
+    assert_int_equal(take_as(a, HF_WRITE, 4095, 0, &w->err), 0);
+    assert_int_equal(redis_server_do(w->redis, "ZCARD {n}:timeout"), 4095);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
 /* ---- the server is full -------------------------------------------------- */
 
 /* What is held goes on all the same. */
@@ -581,6 +601,7 @@ int run_kinds_faults(void)
         FAULT(test_downgrade_lost_then_released),
         FAULT(test_downgrade_keeps_the_end),
         FAULT(test_strangers_key_is_spared),
+        FAULT(test_permits_of_one_hold_have_a_limit),
         FAULTS(without_memory),
         FAULT(test_latch_answers_cut),
         FAULT(test_latch_waiter_cut_off),

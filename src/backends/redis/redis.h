@@ -65,6 +65,8 @@
 #define RD_SUB_PING_MS 30000
 #define RD_TOKEN_TTL_MS 86400000LL
 #define RD_RENEW_CHUNK 256
+/* Of one hold: each is a command in a script, for which everybody waits. */
+#define RD_PERMITS_MAX 4095
 /* Nothing we ask has a longer answer. */
 #define RD_REPLY_MAX (8u << 20)
 #define RD_OUT_HIGH (64u << 10)

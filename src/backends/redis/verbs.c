@@ -73,12 +73,22 @@ static bool handed_over(struct redis *r, struct hf__req *req)
     return true;
 }
 
+static int too_many(struct redis *r, const struct hf__req *req)
+{
+    return r->core->why(r->client, HF_EINVAL,
+                        "permits is %u; on Redis up to %d in one acquire "
+                        "would be right",
+                        req->permits, RD_PERMITS_MAX);
+}
+
 int hf__rd_attempt(void *self, struct hf__req *req)
 {
     struct redis *r = self;
     struct rd_link *link = req->remote->impl;
     int rc;
 
+    if (req->permits > RD_PERMITS_MAX)
+        return too_many(r, req);
     if (handed_over(r, req))
         return HF__GRANTED;
     if (link->asked_id != req->hold_id)

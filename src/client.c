@@ -402,9 +402,12 @@ int hf_client_caps(const hf_client *c, enum hf_kind kind)
 
 /* ---- close ------------------------------------------------------------- */
 
-/* Calls fn for every name, with name->mu held. New ones cannot come. */
-static void each_name(hf_client *c, void (*fn)(struct hf__name *))
+/* Calls fn for every name, with name->mu held; was it true of all? New ones
+ * cannot come. */
+static bool each_name(hf_client *c, bool (*fn)(struct hf__name *))
 {
+    bool all = true;
+
     for (size_t i = 0; i < c->buckets_len; i++) {
         struct hf__name *n, *next;
 
@@ -415,7 +418,7 @@ static void each_name(hf_client *c, void (*fn)(struct hf__name *))
         hf__mutex_unlock(&c->mu);
         for (; n; n = next) {
             hf__name_lock(n);
-            fn(n);
+            all = fn(n) && all;
             hf__name_unlock(n);
             hf__mutex_lock(&c->mu);
             next = n->next_in_bucket;
@@ -425,9 +428,16 @@ static void each_name(hf_client *c, void (*fn)(struct hf__name *))
             hf__mutex_unlock(&c->mu);
         }
     }
+    return all;
 }
 
-static void end_name(struct hf__name *n)
+/* Nothing is to be let go any more, now or after a pause. */
+static bool is_settled(struct hf__name *n)
+{
+    return hf__gate_idle(&n->gate);
+}
+
+static bool end_name(struct hf__name *n)
 {
     hf__time now = hf__now();
 
@@ -436,10 +446,11 @@ static void end_name(struct hf__name *n)
     n->gate.count = 0;
     hf__lease_drop(&n->gate.lease);
     hf__name_run(n, now);
+    return is_settled(n);
 }
 
 /* What no answer will come for any more. */
-static void forget_name(struct hf__name *n)
+static bool forget_name(struct hf__name *n)
 {
     hf_client *c = n->client;
     struct hf__exchange *x = hf__name_talks(n);
@@ -450,7 +461,10 @@ static void forget_name(struct hf__name *n)
         n->refs -= x->ask.flying + x->let_go.flying;
         x->ask.flying = x->let_go.flying = false;
     }
+    n->refs -= n->owes;
+    n->owes = false;
     hf__mutex_unlock(&c->mu);
+    return true;
 }
 
 bool hf__client_enter(hf_client *c)
@@ -483,6 +497,8 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
     w->result = w->client->under_way ? HF__PENDING : 0;
     alone = w->client->inside == 0;
     hf__mutex_unlock(&w->client->mu);
+    if (!w->result && !each_name(w->client, is_settled))
+        w->result = HF__PENDING; /* a refusal: it is sent again */
     *until = now + 20 * HF__MS;
     return alone && (w->result != HF__PENDING || now >= w->until);
 }

@@ -78,6 +78,8 @@ struct hf__name {
         bool parker : 1;   /* direct: a thread sleeps in park for this name */
         bool orphaned : 1; /* its owner has exited; reported */
         bool rings : 1;    /* direct: it was asked for those who never park */
+        bool owes : 1;     /* a let_go that was refused is sent again later: one
+                              of refs */
     };
     struct { /* client->mu */
         bool in_news : 1, ask_ready : 1, let_go_ready : 1, rang : 1;

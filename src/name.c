@@ -295,6 +295,24 @@ static bool is_deaf(const struct hf__name *n)
            !n->rings && n->gate.head && nobody_parks(&n->gate);
 }
 
+/* While nothing is under way, nobody else may refer to what is to be sent
+ * again. */
+static void keep_while_it_owes(struct hf__name *n)
+{
+    const struct hf__lease *l = &n->gate.lease;
+    bool owes = l->letting_go && l->resend_at != HF__NEVER;
+
+    if (owes == n->owes)
+        return;
+    n->owes = owes;
+    hf__mutex_lock(&n->client->mu);
+    if (owes)
+        n->refs++;
+    else
+        n->refs--; /* the caller has one */
+    hf__mutex_unlock(&n->client->mu);
+}
+
 void hf__name_run(struct hf__name *n, hf__time now)
 {
     struct hf__waiter *first;
@@ -319,7 +337,9 @@ void hf__name_run(struct hf__name *n, hf__time now)
     }
     if (n->client->direct)
         find_parker(n);
-    else if (n->remote.ask && hf__gate_idle(&n->gate))
+    else
+        keep_while_it_owes(n);
+    if (n->remote.ask && hf__gate_idle(&n->gate))
         end_exchange(n);
     if (n->kin)
         hf__line_rest(n);

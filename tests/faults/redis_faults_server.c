@@ -343,6 +343,28 @@ static void test_refusals_have_a_text(void **state)
     world_is_clean(w);
 }
 
+/* Nobody has the lock any more, and it is let go all the same. */
+static void test_refused_release_of_a_freed_handle(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *other;
+
+    assert_int_equal(
+        hf_lock_new(w->clients[0], "m", HF_CSTRING, NULL, &other, NULL), 0);
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    redis_server_do(w->redis, "REPLICAOF 127.0.0.1 1");
+    assert_int_equal(hf_lock_release_nowait(a, NULL), 0);
+    assert_int_equal(hf_lock_free(a), 0);
+    w->locks[0] = NULL;
+    /* Its answer comes after that to the release. */
+    assert_int_equal(hf_lock_try(other, NULL), HF_EBACKEND);
+    assert_int_equal(redis_server_do(w->redis, "EXISTS n"), 1);
+    redis_server_do(w->redis, "REPLICAOF NO ONE");
+    assert_true(WAIT_FOR_MS(redis_server_do(w->redis, "EXISTS n") == 0, 2000));
+    assert_int_equal(hf_lock_free(other), 0);
+    world_is_clean(w);
+}
+
 /* The server runs out of connections for the one that listens. */
 static void test_waiter_without_subscription_looks(void **state)
 {
@@ -512,6 +534,7 @@ int run_server_faults(void)
         T(test_wrong_types_are_mismatches),
         T(test_wrong_type_ends_the_wait),
         T(test_refusals_have_a_text),
+        T(test_refused_release_of_a_freed_handle),
         T(test_waiter_without_subscription_looks),
         T(test_stranger_lets_go_and_is_heard),
         T(test_stranger_waits_and_is_told),

@@ -22,6 +22,8 @@ static struct {
     int answers;           /* how many advance() is to answer, and with */
     int16_t answer;
     bool answers_late; /* the answer comes while it is being abandoned */
+    unsigned refusals; /* of releases, before one is done */
+    unsigned released;
 } server;
 
 static int server_open(hf_client *c, const struct hf__core *core,
@@ -50,7 +52,7 @@ static void answer_one(void)
     struct hf__req *req = server.asked;
 
     server.asked = req->next;
-    req->result = server.answer;
+    req->result = req->op == HF__RELEASE ? HF_EBACKEND : server.answer;
     req->sent_at = server.core->now();
     server.core->done(server.client, req);
 }
@@ -59,6 +61,8 @@ static void server_advance(void *self, hf__time now)
 {
     (void)self;
     (void)now;
+    while (server.asked && server.asked->op == HF__RELEASE)
+        answer_one();
     for (; server.asked && server.answers; server.answers--)
         answer_one();
 }
@@ -104,8 +108,11 @@ static int server_abandon(void *self, struct hf__req *req)
 
 static int server_release(void *self, struct hf__req *req)
 {
-    (void)self;
-    (void)req;
+    if (server.refusals) {
+        server.refusals--;
+        return server_ask(self, req);
+    }
+    server.released++;
     return HF__DONE;
 }
 
@@ -331,12 +338,84 @@ static void test_races_answered_and_freed_while_it_asks_again(void **state)
     assert_int_equal(hf_close(a.client), 0);
 }
 
+/* ---- a release that the server refuses ------------------------------------
+ */
+
+/* A hold, and what becomes of its release. */
+static hf_client *hold(unsigned refusals, hf_lock **lock)
+{
+    hf_client *c = open_client();
+
+    assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, NULL, lock, NULL), 0);
+    let_answer(c, 1, HF__GRANTED);
+    assert_int_equal(hf_lock_acquire(*lock, NULL, NULL), 0);
+    hf__mutex_lock(&c->mu);
+    server.refusals = refusals;
+    hf__mutex_unlock(&c->mu);
+    return c;
+}
+
+/* And nothing is kept for it any more. */
+static bool is_released(hf_client *c)
+{
+    bool released;
+
+    hf__mutex_lock(&c->mu);
+    released = server.released == 1 && c->names_len == 0;
+    hf__mutex_unlock(&c->mu);
+    return released;
+}
+
+static void test_races_refused_release_of_a_freed_handle(void **state)
+{
+    hf_lock *lock;
+    hf_client *c = hold(2, &lock);
+
+    (void)state;
+    assert_int_equal(hf_lock_release_nowait(lock, NULL), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_true(WAIT_FOR(is_released(c)));
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void test_races_refused_release_in_close(void **state)
+{
+    hf_lock *lock;
+    hf_client *c = hold(2, &lock);
+
+    (void)state;
+    assert_int_equal(hf_close(c), 0);
+    assert_int_equal(server.released, 1);
+    assert_int_equal(hf_lock_free(lock), 0);
+}
+
+static void test_races_close_says_what_was_not_released(void **state)
+{
+    hf_lock *lock;
+    hf_client *c = hold(1000, &lock);
+
+    (void)state;
+    c->op_timeout_ms = 500;
+    assert_int_equal(hf_close(c), HF_EUNKNOWN);
+    assert_int_equal(server.released, 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+
+    c = hold(1000, &lock); /* and freed before */
+    c->op_timeout_ms = 500;
+    assert_int_equal(hf_lock_release_nowait(lock, NULL), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), HF_EUNKNOWN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_races_answer_between_giving_up_and_saying_so),
         cmocka_unit_test(test_races_given_up_while_it_asks_again),
         cmocka_unit_test(test_races_answered_and_freed_while_it_asks_again),
+        cmocka_unit_test(test_races_refused_release_of_a_freed_handle),
+        cmocka_unit_test(test_races_refused_release_in_close),
+        cmocka_unit_test(test_races_close_says_what_was_not_released),
     };
 
     return cmocka_run_group_tests_name("races", tests, NULL, NULL);

@@ -398,6 +398,23 @@ void conf_puppet_answer(struct proc *p, struct proc_reply *reply)
     assert_int_equal(proc_recv(p, reply, WAIT_LONG_MS), 0);
 }
 
+static bool queue_is(hf_client *c, const char *name, size_t len)
+{
+    hf_info *info = NULL;
+    bool is;
+
+    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
+    is = info->waiters_unknown || info->waiters_len == len;
+    hf_info_free(info);
+    return is;
+}
+
+void conf_await_queue(hf_client *c, const char *name, size_t len)
+{
+    if (conf.caps & HF_CAP_INSPECT)
+        COMES(queue_is(c, name, len));
+}
+
 long conf_left(void)
 {
     long left = conf.fresh && conf.left ? conf.left() - conf.failed_left : 0;

@@ -129,9 +129,10 @@ void conf_close_client(hf_client *);
 uint64_t conf_token(hf_lock *);
 int64_t conf_deadline(hf_lock *);
 int conf_take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms);
-/* A TTL that a hold outlives by its renewals on a busy machine as well; cases
- * wait for two of them. */
-#define CONF_KEPT_TTL_MS (conf.session ? 2000 : 900)
+/* A TTL that a hold outlives by its renewals on a machine that stands still for
+ * more than a second, where there are any; and for how long cases look. */
+#define CONF_KEPT_TTL_MS (conf.local ? 900 : conf.session ? 4000 : 2500)
+#define CONF_KEPT_MS (CONF_KEPT_TTL_MS * 3 / 2)
 /* An op_timeout that a test can wait for, and that a server which answers on a
  * busy machine keeps. */
 #define CONF_SHORT_OP_MS (conf.session || SANITIZED ? 1000 : 400)
@@ -208,6 +209,10 @@ void conf_puppet_wait(struct proc *);
 void conf_puppet_wait_as(struct proc *, enum hf_mode, uint32_t permits);
 /* Its answer to that; fails if there is none in time. */
 void conf_puppet_answer(struct proc *, struct proc_reply *);
+
+/* So many wait for it, as the server sees it: whoever comes now comes after
+ * them. Where nobody can tell, those who sleep are there. */
+void conf_await_queue(hf_client *, const char *name, size_t len);
 
 /* How many things the server has; 0 where nobody can tell. */
 long conf_left(void);

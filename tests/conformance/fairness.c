@@ -16,8 +16,10 @@ static void test_fairness_processes_get_it_in_order(void)
     for (int i = 0; i < N; i++)
         conf_puppet(&p[i], name, 0);
     OK(hf_lock_acquire(lock, NULL, E));
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         conf_puppet_wait(&p[i]);
+        conf_await_queue(c, name, (size_t)i + 1);
+    }
     OK(hf_lock_release(lock, E));
     for (int i = 0; i < N; i++) {
         conf_puppet_answer(&p[i], &r);
@@ -46,6 +48,7 @@ static void test_fairness_try_does_not_jump_the_queue(void)
     for (int i = 0; i < 10; i++) {
         OK(hf_lock_timed(held, WAIT_LONG_MS, E));
         conf_puppet_wait(&p);
+        conf_await_queue(a, name, 1);
         OK(hf_lock_release(held, E));
         got += hf_lock_try(other, NULL) == 0;
         got += hf_lock_try(held, NULL) == 0;
@@ -254,6 +257,7 @@ static void test_fairness_handoff_ends_after_so_many(void)
     conf_puppet(&p, name, 0);
     OK(hf_lock_acquire(lock, NULL, E));
     conf_puppet_wait(&p);
+    conf_await_queue(c, name, 1);
     for (int i = 0; i < WAITING; i++) {
         t[i] = (struct conf_taker){0};
         conf_taker_start(&t[i], lock);

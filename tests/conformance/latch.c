@@ -373,6 +373,7 @@ static void test_latch_break_lets_all_go(void)
 /* It is nobody's: neither a death nor a closed client changes it. */
 static void test_latch_survives_whoever_set_it(void)
 {
+    const int64_t ttl_ms = conf.session ? 1500 : 300;
     struct proc_cmd set = {.op = PROC_SET, .times = 2};
     struct proc_cmd wait = {
         .op = PROC_WAIT, .wait_ms = HF_FOREVER, .announce = true};
@@ -382,15 +383,15 @@ static void test_latch_survives_whoever_set_it(void)
     int64_t killed;
 
     begin(&s);
-    conf_puppet_of(&setter, s.name, 300, HF_LATCH, 0);
+    conf_puppet_of(&setter, s.name, ttl_ms, HF_LATCH, 0);
     assert_int_equal(proc_do(&setter, &set, &r), 0);
     OK(r.rc);
     OK(conf_puppet_do(&setter, PROC_DOWN, NULL));
-    conf_puppet_of(&waiter, s.name, 300, HF_LATCH, 0);
+    conf_puppet_of(&waiter, s.name, ttl_ms, HF_LATCH, 0);
     assert_int_equal(proc_do(&waiter, &wait, &r), 0);
     proc_kill(&setter);
     killed = wait_now();
-    COMES(wait_ms_since(killed) > 3 * 300); /* longer than its TTL */
+    COMES(wait_ms_since(killed) > 2 * ttl_ms); /* than its session */
     is_at(s.l[0], 1);
     assert_false(proc_ready(&waiter, 0));
     OK(hf_latch_down(s.l[0], NULL, E));

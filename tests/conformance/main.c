@@ -71,12 +71,13 @@ static void run(void **state)
         forgive();
     has_failed = true;
     fds = conf_count_entries("/proc/self/fd");
+    /* One that was joined may be there still for a moment, and be counted. */
     tasks = conf_count_entries("/proc/self/task");
     conf.fairness = r->fairness;
     alarm(CASE_SECONDS);
     r->c->run();
     alarm(0);
-    COMES(conf_count_entries("/proc/self/task") == tasks);
+    COMES(conf_count_entries("/proc/self/task") <= tasks);
     assert_int_equal(conf_count_entries("/proc/self/fd"), fds);
     has_failed = false;
 }

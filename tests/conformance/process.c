@@ -83,11 +83,12 @@ static void test_process_leaves_nothing_behind(void)
         used(&u);
         if (i == 0) { /* what is made once may stay */
             fds = conf_count_entries("/proc/self/fd");
+            /* With some that were joined, and are there for a moment still. */
             tasks = conf_count_entries("/proc/self/task");
         }
     }
     assert_int_equal(conf_count_entries("/proc/self/fd"), fds);
-    COMES(conf_count_entries("/proc/self/task") == tasks);
+    COMES(conf_count_entries("/proc/self/task") <= tasks);
 }
 
 static void test_process_failed_open_leaves_nothing_behind(void)

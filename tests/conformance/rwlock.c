@@ -101,6 +101,7 @@ static void test_rwlock_fair_writer_is_not_starved(void)
     open_three(&g);
     OK(try_as(g.l[0], HF_READ));
     conf_taker_wait(&writer, g.l[1], HF_WRITE, 0);
+    conf_await_queue(g.c[0], g.name, 1);
     EXPECT(HF_EBUSY, try_as(g.l[2], HF_READ));
     conf_taker_wait(&reader, g.l[2], HF_READ, 0);
     OK(hf_lock_release(g.l[0], E));
@@ -125,6 +126,7 @@ static void test_rwlock_fair_writer_that_gives_up_holds_nobody_up(void)
     writer.opt.cancel = &cancel;
     conf_taker_start(&writer, g.l[1]);
     conf_thread_asleep(&writer.t);
+    conf_await_queue(g.c[0], g.name, 1);
     conf_taker_wait(&reader, g.l[2], HF_READ, 0);
     hf_cancel_fire(&cancel);
     conf_taker_end(&writer);
@@ -148,6 +150,7 @@ static void test_rwlock_down_lets_reads_in_and_no_write(void)
     OK(hf_lock_acquire(g.l[0], NULL, E));
     token = conf_token(g.l[0]);
     conf_taker_wait(&reader, g.l[1], HF_READ, 0);
+    conf_await_queue(g.c[0], g.name, 1);
     conf_taker_wait(&writer, g.l[2], HF_WRITE, 0);
     OK(hf_lock_downgrade(g.l[0], E));
     COMES(conf_taker_has(&reader));
@@ -236,6 +239,7 @@ static void test_rwlock_read_in_read_passes_a_waiting_writer(void)
     open_three(&g);
     OK(try_as(g.l[0], HF_READ));
     conf_taker_wait(&writer, g.l[1], HF_WRITE, 0);
+    conf_await_queue(g.c[0], g.name, 1);
     OK(conf_take(g.l[0], HF_READ, 0, HF_FOREVER));
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[0], E));

@@ -158,6 +158,7 @@ static void test_semaphore_fair_many_are_not_starved(void)
     open_three(&g);
     OK(try_for(g.l[0], 1));
     conf_taker_wait(&many, g.l[1], HF_WRITE, SIZE);
+    conf_await_queue(g.c[0], g.name, 1);
     EXPECT(HF_EBUSY, try_for(g.l[2], 1)); /* there are two, but not for it */
     conf_taker_wait(&few, g.l[2], HF_WRITE, 1);
     OK(hf_lock_release(g.l[0], E));

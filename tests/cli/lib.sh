@@ -31,9 +31,9 @@ equal() {
     [ "$1" = "$2" ] || die "$3: got '$1', wanted '$2'"
 }
 
-# until_true CONDITION...: a command; ten seconds are for ever.
+# until_true CONDITION...: a command; half a minute is for ever.
 until_true() {
-    tries=1000
+    tries=3000
     while ! "$@"; do
         tries=$((tries - 1))
         [ "$tries" -gt 0 ] || die "never came true: $*"

@@ -23,7 +23,7 @@
 /* The longest lease or timeout: they travel as 32 bits, with room to add. */
 #define HF__MS_MAX ((int64_t)(UINT32_MAX / 2))
 
-#define HF__CANCELLED 0x80000000u /* in hf_cancel.word */
+#define HF__CANCELLED 1u /* in hf_cancel.word; the rest of it counts */
 
 /* Somebody who wants to hear that a hold has been let go: a thread or an
  * asynchronous verb. On name->releasers, under name->mu. */
@@ -353,6 +353,13 @@ int hf__keeper_start(hf_client *, hf_error *, bool *given_up);
 void hf__keeper_stop(hf_client *);
 /* Requests under way that nobody has moved for this long are moved there. */
 #define HF__PATIENCE (100 * HF__MS)
+/* A driver is a thread of the program: a signal handler may keep it, or its
+ * priority. So long after the time it is not waited for any more; half of the
+ * TTL is left then. */
+static inline hf__time hf__driver_patience(const hf_client *c)
+{
+    return (hf__time)c->ttl_ms * HF__MS / 6;
+}
 /* It shall be awake by then. */
 void hf__keeper_due_locked(hf_client *, hf__time at);
 

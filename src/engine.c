@@ -40,7 +40,7 @@ uint32_t *hf__sleeper_tell(hf_client *c, struct hf__sleeper *s)
 {
     uint32_t *word = s->word;
 
-    __atomic_add_fetch(word, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(word, 2, __ATOMIC_SEQ_CST); /* not HF__CANCELLED */
     switch (__atomic_load_n(&s->posture, __ATOMIC_SEQ_CST)) {
     case HF__PARKED:
         return word;
@@ -145,7 +145,8 @@ static void follow_locked(hf_client *c, struct hf__sleeper *s)
     c->followers_tail = s;
 }
 
-/* To the first follower; if there is none, the keeper sees to what is due. */
+/* To the first follower; if there is none, or it is late, the keeper sees to
+ * what is due. */
 static void pass_on_locked(hf_client *c)
 {
     hf__time at;
@@ -154,10 +155,12 @@ static void pass_on_locked(hf_client *c)
         return;
     if (c->followers)
         hf__sleeper_wake(c, c->followers);
-    if (c->followers || c->direct)
+    if (c->direct)
         return;
     at = min_time(hf__timers_next(&c->timers), c->be->next_timeout(c->self));
-    if (c->under_way)
+    if (c->followers)
+        at = at == HF__NEVER ? at : at + hf__driver_patience(c);
+    else if (c->under_way)
         at = min_time(at, hf__now() + HF__PATIENCE);
     hf__keeper_due_locked(c, at);
 }

@@ -40,6 +40,7 @@ struct turn {
     uint32_t rounds;
     bool stop, drive;
     bool in_vain; /* the time came, but somebody drives and sees to it */
+    bool late;    /* who drives does not */
 };
 
 /* Holds that need no renewal are looked at all the same, as often: their
@@ -52,23 +53,39 @@ static void look_at_all_locked(hf_client *c, hf__time now)
                 hf__timers_set(&c->timers, &n->timer, now);
 }
 
+static hf__time due_locked(hf_client *c)
+{
+    return min_time(hf__timers_next(&c->timers), c->be->next_timeout(c->self));
+}
+
+/* Somebody drives. When there is something for us all the same: what has been
+ * set since it went to sleep, and is due before it wakes (0: it is awake, and
+ * looks before it sleeps); or it is late. When it leaves its role it says when
+ * to be awake. */
+static hf__time beside_driver_locked(hf_client *c)
+{
+    hf__time at = due_locked(c);
+
+    if (at < c->driver_until || at == HF__NEVER)
+        return at;
+    return at + hf__driver_patience(c);
+}
+
 static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
 {
     t->stop = c->keeper_stop;
-    t->until = hf__timers_next(&c->timers);
+    t->until = c->direct ? hf__timers_next(&c->timers) : due_locked(c);
     if (c->endless)
         t->until = min_time(t->until, look_at);
     if (!c->direct) {
-        t->until = min_time(t->until, c->be->next_timeout(c->self));
         if (c->under_way)
             t->until = min_time(t->until, t->now + HF__PATIENCE);
         t->drive = (c->async_waits && c->outer_fd < 0) ||
                    (c->under_way && c->rounds == t->rounds);
     }
     t->rounds = c->rounds;
-    /* Whoever leaves the driver's role says when to be awake again. */
-    if (t->in_vain && c->driven && !c->endless)
-        t->until = HF__NEVER;
+    if (t->in_vain && c->driven && !t->late)
+        t->until = beside_driver_locked(c);
     if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))
         t->until = 0;
     t->drive = t->drive && !c->driven && !t->stop;
@@ -100,6 +117,8 @@ static void act(hf_client *c, struct turn *t)
     t->now = hf__now();
     hf__mutex_lock(&c->mu);
     t->in_vain = !c->direct && c->driven && t->now >= c->keeper_until;
+    t->late = !c->direct && c->driven && c->rounds == t->rounds &&
+              (t->late || t->now - hf__driver_patience(c) >= due_locked(c));
     c->keeper_until = 0; /* awake: nobody needs to wake it */
     if (__atomic_exchange_n(&c->session_lost, 0, __ATOMIC_ACQ_REL)) {
         hf__engine_event_locked(c, HF_EVENT_LOST, NULL, 0);

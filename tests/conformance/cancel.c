@@ -37,6 +37,37 @@ static void start_cancellable(struct conf_taker *t, hf_lock *lock,
     conf_taker_start(t, lock);
 }
 
+static void wait_by_turns(struct pair *p, hf_cancel *cancel)
+{
+    struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
+
+    OK(hf_lock_timed(p->held, WAIT_LONG_MS, E));
+    t.opt.cancel = cancel;
+    conf_taker_start(&t, p->wanted);
+    conf_thread_asleep(&t.t);
+    OK(hf_lock_release(p->held, E));
+    COMES(conf_taker_has(&t));
+    conf_taker_end(&t);
+    OK(t.rc);
+}
+
+/* One that lives as long as its program, and is given to every wait: what is
+ * counted in its word comes round, and does not fire it. */
+static void test_cancel_that_never_fires(void)
+{
+    hf_cancel cancel = HF_CANCEL_INIT;
+    struct pair p;
+
+    begin(&p);
+    cancel.word = 0x7ffffffc;
+    for (int i = 0; i < 4; i++)
+        wait_by_turns(&p, &cancel);
+    cancel.word = 0xfffffffc;
+    for (int i = 0; i < 4; i++)
+        wait_by_turns(&p, &cancel);
+    end(&p);
+}
+
 /* The wait was for a lock of another client; nothing is left behind. */
 static void test_cancel_from_another_thread(void)
 {
@@ -277,6 +308,7 @@ static void test_cancel_signals_do_not_end_a_timed_wait(void)
 }
 
 const struct conf_case conf_cancel[] = {
+    CONF_CASE(test_cancel_that_never_fires, CONF_EACH),
     CONF_CASE(test_cancel_from_another_thread, CONF_EACH),
     CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH),
     CONF_CASE(test_cancel_before_the_wait, CONF_EACH),

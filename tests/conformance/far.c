@@ -132,6 +132,47 @@ static void test_far_release_async_is_answered_by_the_closing(void)
     proxy_end(f.proxy);
 }
 
+/* ---- silence ----------------------------------------------------------- */
+
+/* One thread drives and sleeps for long, because what it waits for is held by
+ * its own process, for long: what others ask for meanwhile has an end too. */
+static void test_far_silence_is_told_beside_a_sleeping_driver(void)
+{
+    struct conf_call call = {0, 0};
+    hf_acquire_options soon = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock *held, *wanted, *mine;
+    struct conf_taker driver;
+    struct far f;
+    int64_t began, taken;
+
+    far_open(&f, OP_MS);
+    held = conf_lock(f.client, conf_name());
+    wanted = conf_lock(f.client, conf_name());
+    mine = conf_lock_flags(f.client, conf_name(), HF_OWNER_HANDLE);
+    OK(conf_take_lease(held, WAIT_LONG_MS, 600000));
+    conf_taker_wait(&driver, held, HF_WRITE, 0);
+    taken = wait_now(); /* what was sent is over then, and has no timer */
+    COMES(wait_ms_since(taken) > 2 * OP_MS);
+    proxy_set(f.proxy, PROXY_SWALLOW, 0);
+    soon.wait_ms = OP_MS;
+    began = wait_fair();
+    OK(hf_lock_acquire_async(mine, &soon, conf_note, &call, E));
+    COMES(conf_called(f.client, &call));
+    assert_true(wait_within(began, OP_MS + 1000));
+    assert_true(call.result == HF_ETIMEDOUT || call.result == HF_EBACKEND);
+    began = wait_fair();
+    EXPECT(HF_EBACKEND, hf_lock_acquire(wanted, NULL, E));
+    assert_true(wait_within(began, OP_MS + 1000));
+    assert_false(conf_taker_has(&driver));
+    far_heal(&f);
+    hf_lock_release(held, NULL);
+    conf_taker_end(&driver);
+    conf_free(held);
+    conf_free(wanted);
+    conf_free(mine);
+    far_close(&f);
+}
+
 /* ---- closing ----------------------------------------------------------- */
 
 struct asker {
@@ -368,6 +409,8 @@ const struct conf_case conf_far[] = {
     CONF_CASE(test_far_release_async_unsent_is_unknown, CONF_EACH | CONF_FAR),
     CONF_CASE(test_far_release_async_is_answered_by_the_closing,
               CONF_EACH | CONF_FAR),
+    CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
+              CONF_EACH | CONF_FAR | CONF_LEASE),
     CONF_CASE(test_far_close_around_a_late_answer,
               CONF_EACH | CONF_FAR | CONF_INSPECT),
     CONF_CASE(test_far_close_around_a_lost_answer,

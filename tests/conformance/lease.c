@@ -1,6 +1,8 @@
 /* How long a hold lasts: the deadline, renewal, fixed leases, max_hold. */
 #include "conf.h"
 
+#include <signal.h>
+
 #define MS ((int64_t)1000000)
 
 static void test_lease_deadline_counts_from_the_sending(void)
@@ -162,6 +164,51 @@ static void test_lease_ttl_of_the_lock_overrides_the_client(void)
     OK(hf_lock_release(lock, E));
     conf_free(lock);
     OK(hf_close(c));
+}
+
+static uint32_t stuck, goes_on; /* atomic */
+
+static void stay(int signo)
+{
+    (void)signo;
+    __atomic_store_n(&stuck, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&goes_on, __ATOMIC_ACQUIRE))
+        wait_tick();
+}
+
+/* A thread that waits drives the client; then it does not run for a while,
+ * as one of low priority may not. Nobody else shall lose anything by it. */
+static void test_lease_is_renewed_beside_a_driver_that_stands(void)
+{
+    hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open_long();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, conf_name()), *wanted = conf_lock(a, name);
+    hf_lock *other = conf_lock(b, name);
+    struct sigaction stays = {.sa_handler = stay}, old;
+    struct conf_taker driver;
+    int64_t taken;
+
+    OK(hf_lock_acquire(other, NULL, E));
+    OK(hf_lock_acquire(lock, NULL, E));
+    conf_taker_wait(&driver, wanted, HF_WRITE, 0);
+    stuck = goes_on = 0;
+    sigaction(SIGUSR1, &stays, &old);
+    pthread_kill(driver.t.thread, SIGUSR1);
+    COMES(__atomic_load_n(&stuck, __ATOMIC_ACQUIRE));
+    taken = wait_now();
+    COMES(wait_now() > taken + 2 * CONF_KEPT_TTL_MS * MS);
+    OK(hf_lock_check(lock));
+    __atomic_store_n(&goes_on, 1, __ATOMIC_RELEASE);
+    OK(hf_lock_release(other, E));
+    COMES(conf_taker_has(&driver));
+    conf_taker_end(&driver);
+    sigaction(SIGUSR1, &old, NULL);
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    conf_free(wanted);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
 }
 
 /* Many holds of one client are renewed together; all live. The lease is long
@@ -378,6 +425,7 @@ const struct conf_case conf_lease[] = {
               CONF_EACH | CONF_LEASE),
     CONF_CASE(test_lease_watchdog_keeps_the_hold_past_its_ttl, CONF_EACH),
     CONF_CASE(test_lease_ttl_of_the_lock_overrides_the_client, CONF_EACH),
+    CONF_CASE(test_lease_is_renewed_beside_a_driver_that_stands, CONF_EACH),
     CONF_CASE(test_lease_watchdog_keeps_many_holds, CONF_EACH),
     CONF_CASE(test_lease_fixed_ends_by_itself, CONF_EACH | CONF_LEASE),
     CONF_CASE(test_lease_fixed_ends_for_a_thread_of_the_client,

@@ -437,6 +437,15 @@ a_hold_that_was_taken_away_ends_the_group_with_79() {
     gets_term is_taken_away
 }
 
+# As logind does it when the user's last session ends.
+the_lock_file_is_deleted_and_we_exit_79() {
+    start_beating -b "shm://$base/deleted" a
+    rm -r "$base/deleted"
+    wait_for "$pid"
+    equal "$status" 79 'exit status'
+    until_true both_are_gone
+}
+
 on_lost_warn_only_warns() {
     start "$hf" run -b "$redis" -t 3s --on-lost warn c -- \
         sh -c 'echo >ready
@@ -547,7 +556,8 @@ run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
     what_is_wrong_with_a_url_is_said a_missing_password_is_said \
     an_unreachable_backend_is_69 \
     without_renewal_the_group_gets_term_then_kill_and_we_exit_79 \
-    a_hold_that_was_taken_away_ends_the_group_with_79 on_lost_warn_only_warns \
+    a_hold_that_was_taken_away_ends_the_group_with_79 \
+    the_lock_file_is_deleted_and_we_exit_79 on_lost_warn_only_warns \
     stopped_past_its_deadline_the_group_is_ended_too renewals_keep_it \
     killed_with_9_the_group_ends_with_it killed_with_9_as_soon_as_it_started \
     killed_with_9_while_it_waits_nothing_is_left \

@@ -193,6 +193,10 @@ int hf__shm_attempt_slow(struct shm *s, struct hf__req *req)
     uint32_t dead = 0;
     int rc;
 
+    if (shm_is_lost(s)) {
+        hf__shm_let_go(s, l);
+        return hf__shm_lost(s);
+    }
     if (l->state == SHM_SHARED)
         return hf__shm_line_attempt(s, req);
     if (atomic_load(&l->hold_id) != req->hold_id)
@@ -220,6 +224,8 @@ static int renew_one(struct shm *s, const struct hf__renewal *item,
     struct shm_link *l = item->remote->impl;
     uint64_t mine = atomic_load(&l->mine), w;
 
+    if (shm_is_lost(s))
+        return HF_ENOTOWNER;
     if (item->remote->kind != HF_MUTEX)
         return hf__shm_line_renew(s, item, now);
     if (atomic_load(&l->hold_id) != item->hold_id)

@@ -67,8 +67,9 @@ bool hf__shm_still_there(struct shm *s)
 {
     uint64_t now = shm_wall_ms() / 64;
 
-    if (atomic_load_explicit(&s->there_at, memory_order_relaxed) == now)
-        return !atomic_load(&s->lost);
+    if (!shm_is_lost(s) &&
+        atomic_load_explicit(&s->there_at, memory_order_relaxed) == now)
+        return true;
     atomic_store_explicit(&s->there_at, now, memory_order_relaxed);
     return hf__shm_file_there(s);
 }

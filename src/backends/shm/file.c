@@ -491,6 +491,11 @@ void hf__shm_file_close(struct shm *s)
     s->dir_fd = -1;
 }
 
+int hf__shm_lost(struct shm *s)
+{
+    return refuse(s, s->path, "was deleted while in use; close and open again");
+}
+
 bool hf__shm_file_there(struct shm *s)
 {
     struct stat st;
@@ -499,7 +504,6 @@ bool hf__shm_file_there(struct shm *s)
         return true;
     if (!atomic_exchange(&s->lost, true))
         s->core->session(s->client, HF_EVENT_LOST);
-    s->core->why(s->client, HF_EBACKEND,
-                 "%s: was deleted while in use; close and open again", s->path);
+    hf__shm_lost(s);
     return false;
 }

@@ -265,9 +265,11 @@ int hf__shm_query(void *self, struct hf__query *q)
     struct shm *s = self;
     int rc;
 
-    switch (q->req.op) {
-    case HF__DOWNGRADE:
+    if (q->req.op == HF__DOWNGRADE)
         return hf__shm_line_downgrade(s, q);
+    if (!hf__shm_still_there(s))
+        return HF_EBACKEND;
+    switch (q->req.op) {
     case HF__LATCH_SET:
     case HF__LATCH_DOWN:
     case HF__LATCH_GET:

@@ -70,7 +70,8 @@ static int shm_attempt(void *self, struct hf__req *req)
     struct shm_link *l = req->remote->impl;
     uint64_t word, new;
 
-    if (__builtin_expect(l->state == SHM_IDLE && !req->fixed, 1)) {
+    if (__builtin_expect(l->state == SHM_IDLE && !req->fixed, 1) &&
+        !shm_is_lost(s)) {
         word = atomic_load_explicit(&l->entry->word, memory_order_relaxed);
         new = (word + SHM_COUNT_ONE) | s->me;
         SHM_POINT();

@@ -54,11 +54,11 @@ struct shm {
     hf_client *client;
     const struct hf__core *core;
     uint32_t me;       /* slot and generation, as in a word */
+    atomic_bool lost;  /* the file was deleted: nothing is granted any more */
     const char *label; /* the client's: who has this one need not write it */
     int fd, dir_fd;
     char path[256];         /* of the file, for texts */
     atomic_bool no_waitv;   /* futex_waitv is missing or forbidden */
-    atomic_bool lost;       /* the file was deleted under us */
     shm_u64 there_at;       /* when we last looked, in 64 ms */
     uint32_t doorbell_seen; /* the keeper's */
     shm_u32 cells;          /* that lines of ours have */
@@ -123,6 +123,7 @@ int hf__shm_file_open(struct shm *, const struct hf__config *);
 void hf__shm_file_close(struct shm *);
 /* False, and the client is told, when the file was deleted under us. */
 bool hf__shm_file_there(struct shm *);
+int hf__shm_lost(struct shm *); /* EBACKEND, with the text for that */
 
 /* slot.c */
 /* The tables. EBACKEND if they are not to be had for so long; the text says
@@ -163,7 +164,8 @@ void hf__shm_cell_drop(struct shm *, unsigned cell);
 /* NULL: out of memory. */
 struct shm_wait *hf__shm_wait_of(struct shm *, struct shm_link *,
                                  struct hf__remote *);
-/* Like hf__shm_file_there, but asks the kernel now and then only. */
+/* Like hf__shm_file_there, but asks the kernel now and then only, until it is
+ * gone. */
 bool hf__shm_still_there(struct shm *);
 /* The next cell of an entry from that number on, if it is somebody's;
  * SHM_NO_CELL. */
@@ -287,6 +289,12 @@ void hf__shm_async_remove(struct shm *, struct shm_wait *);
 
 /* query.c */
 int hf__shm_query(void *, struct hf__query *);
+
+static inline bool shm_is_lost(const struct shm *s)
+{
+    return __builtin_expect(
+        atomic_load_explicit(&s->lost, memory_order_relaxed), 0);
+}
 
 static inline bool shm_is_grant(uint64_t a, uint64_t b)
 {

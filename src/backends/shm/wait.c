@@ -257,6 +257,8 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
     unsigned len = 2;
     hf__time left;
 
+    if (!shm_is_lost(s)) /* who only holds does not ask */
+        hf__shm_still_there(s);
     wait_for(&on[0], word, expect, true);
     wait_for(&on[1], &slots[s->me & SHM_SLOT_MASK].doorbell, s->doorbell_seen,
              false);

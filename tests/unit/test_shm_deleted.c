@@ -1,0 +1,156 @@
+/*
+ * The file of shared memory is deleted under those who use it, as logind does
+ * when a user's last session ends. Who opens it then is in another world: the
+ * old one ends as soon as its own clients have seen it, whatever they do.
+ */
+#include "shm_fixture.h"
+
+enum { NOTICED_MS = 6000 };
+
+struct told {
+    int lost;
+};
+
+static void on_event(void *arg, const hf_event *event)
+{
+    if (event->type == HF_EVENT_LOST)
+        ((struct told *)arg)->lost++;
+}
+
+static hf_lock *make_kind(hf_client *client, const char *name, int kind)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.kind = (enum hf_kind)kind;
+    opt.permits = kind == HF_SEMAPHORE ? 4 : 0;
+    return make_lock_of(client, name, &opt);
+}
+
+/* A new name asks the kernel, so that it is known from then on. */
+static void find_out(hf_client *client)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock;
+
+    assert_int_equal(hf_lock_new(client, "new", 3, NULL, &lock, &err),
+                     HF_EBACKEND);
+    assert_non_null(strstr(err.text, "deleted"));
+}
+
+static void test_who_only_holds_is_told(void **state)
+{
+    struct place *p = *state;
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_acquire_options read = HF_ACQUIRE_OPTIONS_INIT;
+    struct told told = {0};
+    hf_client *client;
+    hf_lock *held[3];
+
+    opt.on_event = on_event;
+    opt.event_arg = &told;
+    OK(hf_open(p->url, &opt, &client, NULL));
+    held[0] = make_kind(client, "mutex", HF_MUTEX);
+    held[1] = make_kind(client, "rwlock", HF_RWLOCK);
+    held[2] = make_kind(client, "semaphore", HF_SEMAPHORE);
+    read.mode = HF_READ;
+    for (int i = 0; i < 3; i++)
+        OK(hf_lock_acquire(held[i], i == 1 ? &read : NULL, NULL));
+    OK(unlink(p->file));
+    for (int i = 0; i < 3; i++)
+        assert_true(
+            WAIT_FOR_MS(hf_lock_check(held[i]) == HF_ELOST, NOTICED_MS));
+    assert_true(
+        WAIT_FOR_MS((hf_client_dispatch(client), told.lost), NOTICED_MS));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(hf_lock_release(held[i], NULL), HF_ELOST);
+        OK(hf_lock_free(held[i]));
+    }
+    OK(hf_close(client));
+}
+
+static void test_nothing_is_granted_once_it_is_known(void **state)
+{
+    static const int kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
+    static const char *const names[] = {"mutex", "rwlock", "semaphore"};
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_acquire_options leased = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock *lock[3];
+
+    leased.lease_ms = 5000;
+    for (int i = 0; i < 3; i++) {
+        lock[i] = make_kind(client, names[i], kinds[i]);
+        OK(hf_lock_acquire(lock[i], NULL, NULL));
+        OK(hf_lock_release(lock[i], NULL));
+    }
+    OK(unlink(p->file));
+    find_out(client);
+    for (int i = 0; i < 3; i++) {
+        hf_error err = HF_ERROR_INIT;
+
+        assert_int_equal(hf_lock_acquire(lock[i], NULL, &err), HF_EBACKEND);
+        assert_non_null(strstr(err.text, "deleted"));
+        assert_int_equal(hf_lock_try(lock[i], NULL), HF_EBACKEND);
+        assert_int_equal(hf_lock_acquire(lock[i], &leased, NULL), HF_EBACKEND);
+        OK(hf_lock_free(lock[i]));
+    }
+    OK(hf_close(client));
+}
+
+static void test_no_latch_is_there_once_it_is_known(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_error err = HF_ERROR_INIT;
+    hf_latch *latch;
+    uint64_t left;
+    hf_info *info;
+
+    OK(hf_latch_new(client, "latch", 5, &latch, NULL));
+    OK(hf_latch_set(latch, 2, NULL));
+    OK(unlink(p->file));
+    find_out(client);
+    assert_int_equal(hf_latch_down(latch, &left, &err), HF_EBACKEND);
+    assert_non_null(strstr(err.text, "deleted"));
+    assert_int_equal(hf_latch_wait(latch, 0, NULL, NULL), HF_EBACKEND);
+    assert_int_equal(hf_inspect(client, "latch", 5, &info, NULL), HF_EBACKEND);
+    hf_latch_free(latch);
+    OK(hf_close(client));
+}
+
+/* It stands in the queue of the old world, where nobody lets go any more. */
+static void test_who_waits_is_told(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url), *other = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    struct waiter w;
+
+    OK(hf_lock_acquire(lock, NULL, NULL));
+    waiter_start(&w, make_lock(other, "x", true));
+    assert_true(WAIT_FOR_MS(waiters(client) == 1, 2000));
+    OK(unlink(p->file));
+    find_out(other);
+    assert_true(WAIT_FOR_MS(waiter_has_it(&w), NOTICED_MS));
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.rc, HF_EBACKEND);
+    OK(hf_lock_free(w.lock));
+    hf_lock_release(lock, NULL);
+    OK(hf_lock_free(lock));
+    OK(hf_close(other));
+    OK(hf_close(client));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_who_only_holds_is_told),
+        TEST(test_nothing_is_granted_once_it_is_known),
+        TEST(test_no_latch_is_there_once_it_is_known),
+        TEST(test_who_waits_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -26,18 +26,25 @@ static void delete_last_entry(struct world *w)
     assert_int_equal(zk_hand_delete(hand(w), path), 0);
 }
 
+static hf_lock *own_handle(struct world *w, size_t client)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+
+    opt.flags = HF_OWNER_HANDLE;
+    assert_int_equal(
+        hf_lock_new(w->clients[client], "n", 1, &opt, &lock, &w->err), 0);
+    return lock;
+}
+
 /* One that hears of no events, and does not ask for them. */
 static hf_lock *deaf_lock(struct world *w)
 {
     size_t i = w->len;
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
 
-    opt.flags = HF_OWNER_HANDLE;
     assert_int_equal(hf_open(w->zk->url, NULL, &w->clients[i], &w->err), 0);
-    assert_int_equal(
-        hf_lock_new(w->clients[i], "n", 1, &opt, &w->locks[i], &w->err), 0);
     w->len++;
-    return w->locks[i];
+    return w->locks[i] = own_handle(w, i);
 }
 
 /* The second of two is granted when the first has gone, by that alone. If it
@@ -266,6 +273,47 @@ static void test_rights_to_delete_are_taken_away(void **state)
     world_is_clean(w);
 }
 
+static void note_result(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result;
+}
+
+static bool became(hf_client *c, const int *result, int wanted)
+{
+    hf_client_dispatch(c);
+    return *result == wanted;
+}
+
+/* The place of who has given up cannot be deleted: that is tried again and
+ * again, while the next one of this process waits behind it. */
+static void test_given_up_place_stays_before_the_next(void **state)
+{
+    struct world *w = *state;
+    hf_lock *x = deaf_lock(w), *a = deaf_lock(w), *b = own_handle(w, 1);
+    hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
+    int first = 1, second = 1;
+
+    fixed.lease_ms = 60000; /* so that the question is another one */
+    assert_int_equal(hf_lock_timed(x, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_acquire_async(a, NULL, note_result, &first, NULL),
+                     0);
+    world_has_entries(w, 2);
+    assert_int_equal(
+        hf_lock_acquire_async(b, &fixed, note_result, &second, NULL), 0);
+    set_rights(w, NODE, ZOO_PERM_ALL & ~ZOO_PERM_DELETE);
+    assert_int_equal(hf_lock_cancel(a), 0);
+    assert_true(WAIT_FOR(became(w->clients[1], &first, HF_ECANCELED)));
+    world_has_entries(w, 3);
+    assert_true(NEVER_MS(became(w->clients[1], &second, 0), 1000));
+    set_rights(w, NODE, ZOO_PERM_ALL);
+    assert_int_equal(hf_lock_release(x, &w->err), 0);
+    assert_true(WAIT_FOR(became(w->clients[1], &second, 0)));
+    assert_int_equal(hf_lock_release(b, &w->err), 0);
+    assert_true(WAIT_FOR(hf_lock_free(b) == 0));
+    world_is_clean(w);
+}
+
 /* A writer that may not become a reader at the server stays a writer there, and
  * is gone when it is released. */
 static void test_rights_to_downgrade_are_taken_away(void **state)
@@ -346,6 +394,7 @@ int run_hand_faults(void)
         T(test_users_wait_behind_each_other),
         T(test_users_wait_behind_each_other_unfair),
         T(test_rights_to_delete_are_taken_away),
+        T(test_given_up_place_stays_before_the_next),
         T(test_rights_to_downgrade_are_taken_away),
         T(test_root_stays),
         T(test_users_need_a_password),

@@ -69,6 +69,7 @@ void hf__zk_park(struct zk *z, struct hf__req *req)
     z->parked_tail = &req->next;
 }
 
+/* If it is parked. */
 static void unpark(struct zk *z, const struct hf__req *req)
 {
     struct hf__req **at = &z->parked;
@@ -321,13 +322,13 @@ int hf__zk_abandon(void *self, struct hf__req *req)
     struct zk *z = self;
     struct zk_line *line = req->remote->impl;
 
-    /* Sent again, it may be about an earlier hold id than the ask now is. */
-    if (line->ask && line->ask->hold_id == req->hold_id) {
+    /* Sent again, it may be about an earlier hold id than what is asked for or
+     * waited for now. */
+    if (req->remote->ask->hold_id == req->hold_id) {
         unpark(z, line->ask);
         line->ask = NULL;
-    }
-    if (!line->ask)
         hf__zk_stop_waiting(line);
+    }
     return line->kind ? line->kind->let_go(line, req) : HF__DONE;
 }
 
@@ -338,8 +339,7 @@ void hf__zk_detach(void *self, struct hf__remote *remote)
 
     if (!line)
         return;
-    if (line->ask)
-        unpark(z, line->ask);
+    unpark(z, line->ask);
     hf__zk_stop_waiting(line);
     if (line->kind && line->kind->detach)
         line->kind->detach(line);

@@ -1,6 +1,7 @@
 /*
- * What only ZooKeeper shows: fresh names, latches, holders that are asked and
- * guarded writes, as they are at the server; and their answers lost.
+ * What only ZooKeeper shows: fresh names, latches, holders that are asked,
+ * downgrades and guarded writes, as they are at the server; and their answers
+ * lost.
  */
 #include "zk_faults.h"
 
@@ -273,6 +274,73 @@ static void test_curators_revoker_is_heard(void **state)
     world_is_clean(w);
 }
 
+/* ---- downgrade --------------------------------------------------------------
+ */
+
+static void note(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result;
+}
+
+static bool is_over(hf_client *c, const int *result)
+{
+    hf_client_dispatch(c);
+    return *result <= 0;
+}
+
+static bool has_reader(struct world *w)
+{
+    char path[256];
+
+    world_first_entry(w, path, sizeof(path));
+    return strstr(path, "__READ__") != NULL;
+}
+
+static hf_lock *handle_of(struct world *w, enum hf_kind kind)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+
+    opt.kind = kind;
+    opt.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_lock_new(w->clients[0], "n", 1, &opt, &lock, &w->err),
+                     0);
+    return lock;
+}
+
+/* It never came to the server, nor did what its holder listens by: the hold is
+ * there under its old name, and is not missed under the new one. */
+static void test_downgrade_lost_with_its_ear(void **state)
+{
+    struct world *w = *state;
+    int granted = 1, lowered = 1;
+    hf_lock *a;
+
+    world_far(w, 30000, 5000);
+    assert_int_equal(hf_lock_free(w->locks[0]), 0);
+    w->locks[0] = NULL;
+    a = handle_of(w, HF_RWLOCK);
+    assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
+    proxy_set(w->proxy, PROXY_DELAY, 300);
+    assert_int_equal(hf_lock_acquire_async(a, NULL, note, &granted, NULL), 0);
+    world_has_entries(w, 1);
+    proxy_hoard(w->proxy);
+    assert_true(WAIT_FOR(is_over(w->clients[0], &granted)));
+    assert_int_equal(granted, 0);
+    assert_int_equal(hf_lock_downgrade_async(a, note, &lowered, NULL), 0);
+    assert_true(WAIT_FOR(proxy_hoarded(w->proxy) > 0));
+    world_heal(w);
+    assert_true(WAIT_FOR(is_over(w->clients[0], &lowered)));
+    assert_true(WAIT_FOR(has_reader(w)));
+    assert_false(world_heard_loss(w, 0));
+    assert_int_equal(hf_lock_check(a), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(hf_lock_free(a), 0);
+    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE)));
+    world_is_clean(w);
+}
+
 /* ---- guarded writes
  * ------------------------------------------------------------ */
 
@@ -392,6 +460,7 @@ int run_kinds_faults(void)
         T(test_latch_session_lost_is_unknown),
         T(test_ask_reaches_curators_holder),
         T(test_curators_revoker_is_heard),
+        T(test_downgrade_lost_with_its_ear),
         T(test_put_is_for_the_holder),
         T(test_put_says_what_is_wrong),
         T(test_put_by_every_kind),

@@ -118,12 +118,14 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
     hear_no_more(ear, type == ZOO_DELETED_EVENT);
 }
 
+/* One that is lowered has no name to listen by: it may not have come to the
+ * server yet. When it has, hf__zk_lower_result() sees to it. */
 static void listen_to(struct zk_node *node)
 {
     struct zk *z = node->z;
     struct zk_ear *ear;
 
-    if (!z->listens || node->ear)
+    if (!z->listens || node->ear || node->lowered)
         return;
     ear = z->core->alloc(z->client, sizeof(*ear) + strlen(node->path) + 1);
     if (!ear)

@@ -84,11 +84,11 @@ int hf__zk_lower_result(struct zk_node *node, int rc)
         return hf__zk_denied(node->z, rc, "CREATE and DELETE beside",
                              node->path);
     node->lowered = false;
-    if (rc != ZNONODE)
-        return HF__DONE;
-    if (node->line)
+    if (node->line && rc == ZNONODE)
         hf__zk_node_vanished(node);
-    return HF_ENOTOWNER;
+    else if (node->line)
+        hf__zk_listen(node);
+    return rc == ZNONODE ? HF_ENOTOWNER : HF__DONE;
 }
 
 static void on_lower(struct zk *z, void *owner, int rc,

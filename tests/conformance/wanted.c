@@ -36,6 +36,19 @@ static bool heard(hf_client *c, const struct ears *ears)
     return ears->wanted;
 }
 
+/* Whoever looks sees who has it, as before. */
+static void shows_holder(hf_client *c, const char *name, hf_lock *lock)
+{
+    hf_info *info;
+
+    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
+    assert_int_equal(info->holders_len, 1);
+    assert_string_equal(info->holders[0].label, "listens");
+    assert_int_equal(info->holders[0].pid, getpid());
+    assert_true(info->holders[0].token == conf_token(lock));
+    hf_info_free(info);
+}
+
 /* Those who are asked hear it, and nothing else happens. */
 static void test_wanted_is_heard_by_the_holder(void)
 {
@@ -43,7 +56,6 @@ static void test_wanted_is_heard_by_the_holder(void)
     hf_client *a = open_listening(&ears), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
-    hf_info *info;
 
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_ask(b, name, HF_CSTRING, E));
@@ -53,11 +65,9 @@ static void test_wanted_is_heard_by_the_holder(void)
     OK(hf_lock_check(lock));
     OK(hf_lock_renew(lock, 0, E));
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
-    OK(hf_inspect(b, name, HF_CSTRING, &info, E));
-    assert_int_equal(info->holders_len, 1);
-    assert_string_equal(info->holders[0].label, "listens");
-    assert_int_equal(info->holders[0].pid, getpid());
-    hf_info_free(info);
+    shows_holder(b, name, lock);
+    OK(hf_ask(b, name, HF_CSTRING, E));
+    shows_holder(b, name, lock);
     OK(hf_lock_release(lock, E));
     EXPECT(HF_ENOTOWNER, hf_ask(b, name, HF_CSTRING, E));
     conf_free(lock);
@@ -152,6 +162,29 @@ static void test_wanted_is_heard_by_all_with_permits(void)
     all_hear(HF_SEMAPHORE, 2, HF_WRITE);
 }
 
+/* From write to read it is the same hold. */
+static void test_wanted_is_heard_after_a_downgrade(void)
+{
+    struct ears ears = {0};
+    hf_client *a = open_listening(&ears), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock_of(a, name, HF_RWLOCK, 0, 0);
+
+    OK(conf_take(lock, HF_WRITE, 0, WAIT_LONG_MS));
+    OK(hf_lock_downgrade(lock, E));
+    for (int i = 0; i < 2; i++) {
+        ears.wanted = 0;
+        OK(hf_ask(b, name, HF_CSTRING, E));
+        COMES(heard(a, &ears));
+        assert_true(ears.token == conf_token(lock));
+        shows_holder(b, name, lock);
+    }
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
 /* ---- put ----------------------------------------------------------------- */
 
 static void test_put_ends_with_the_hold(void)
@@ -212,6 +245,8 @@ const struct conf_case conf_wanted[] = {
     CONF_CASE(test_wanted_is_heard_by_all_readers, CONF_RWLOCK | CONF_WANTED),
     CONF_CASE(test_wanted_is_heard_by_all_with_permits,
               CONF_SEMAPHORE | CONF_WANTED),
+    CONF_CASE(test_wanted_is_heard_after_a_downgrade,
+              CONF_RWLOCK | CONF_WANTED),
     CONF_CASE(test_put_ends_with_the_hold, CONF_EACH | CONF_PUT | CONF_INSPECT),
     CONF_CASE(test_put_of_many_bytes, CONF_PUT),
     {0},

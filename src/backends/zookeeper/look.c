@@ -27,9 +27,9 @@ static const char *end_of_line(const char *at, const char *end)
     return newline ? newline : end;
 }
 
-bool hf__zk_data_is_ours(const char *data, int len)
+static bool is_ours(const char *data, const char *end)
 {
-    const char *end = data + (len > 0 ? len : 0), *pid = data, *host;
+    const char *pid = data, *host;
 
     while (pid < end && *pid >= '0' && *pid <= '9')
         pid++;
@@ -97,18 +97,30 @@ static void read_ours(const struct zk_seen *s, const char *data,
     copy(p->label, sizeof(p->label), host + 1, end);
 }
 
+const char *hf__zk_seen_words(const struct zk_seen *s)
+{
+    const char *words = s->data;
+
+    if (begins(s->data, s->data_len, ZK_REVOKE))
+        words += strlen(ZK_REVOKE);
+    return words > s->data && *words == '\n' ? words + 1 : words;
+}
+
+bool hf__zk_seen_is_ours(const struct zk_seen *s)
+{
+    const char *words = hf__zk_seen_words(s);
+
+    return is_ours(words, s->data + s->data_len);
+}
+
 /* Curator's has its address there, kazoo's what its user called it. */
 static void read_data(const struct zk_seen *s, hf_party *p)
 {
-    const char *data = s->data, *end = data + s->data_len;
+    const char *data = hf__zk_seen_words(s), *end = s->data + s->data_len;
     bool kazoo = s->entry.form == ZK_FORM_KAZOO_LOCK ||
                  s->entry.form == ZK_FORM_KAZOO_READ;
 
-    if (begins(data, s->data_len, ZK_REVOKE))
-        data += strlen(ZK_REVOKE);
-    if (data < end && data != s->data && *data == '\n')
-        data++;
-    if (hf__zk_data_is_ours(data, (int)(end - data)))
+    if (is_ours(data, end))
         read_ours(s, data, end, p);
     else if (kazoo)
         copy(p->label, sizeof(p->label), data, end);

@@ -272,13 +272,10 @@ static int take_away(const struct zk_seen *s, struct zk_look *look)
 static int ask_for(const struct zk_seen *s, struct zk_look *look)
 {
     char path[ZK_WHOLE_MAX], data[sizeof(ZK_REVOKE) + 1 + ZK_DATA_MAX];
-    int len = (int)strlen(ZK_REVOKE);
+    bool ours = hf__zk_seen_is_ours(s);
+    int len = snprintf(data, sizeof(data), ZK_REVOKE "%s%s", ours ? "\n" : "",
+                       ours ? hf__zk_seen_words(s) : "");
 
-    memcpy(data, ZK_REVOKE "\n", (size_t)len + 1);
-    if (hf__zk_data_is_ours(s->data, s->data_len)) {
-        memcpy(data + len + 1, s->data, (size_t)s->data_len);
-        len += 1 + s->data_len;
-    }
     return hf__zk_set(look->base.z, hf__zk_seen_path(s, path), data, len,
                       s->version, on_told, look);
 }

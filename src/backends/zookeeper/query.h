@@ -48,7 +48,7 @@ const char *hf__zk_join(char out[ZK_WHOLE_MAX], const char *path,
 
 enum zk_where { ZK_AT_NODE, ZK_AT_LOCKS, ZK_AT_LEASES };
 
-#define ZK_DATA_MAX 256
+#define ZK_DATA_MAX (ZK_ABOUT_MAX + 16) /* and a word that asks for it */
 #define ZK_CHILD_MAX 64
 
 /* A holder, or somebody who waits. */
@@ -84,8 +84,10 @@ int hf__zk_look(struct zk *, struct hf__query *,
 /* The whole path of one. */
 const char *hf__zk_seen_path(const struct zk_seen *, char out[ZK_WHOLE_MAX]);
 void hf__zk_seen_party(const struct zk_seen *, hf_party *);
-/* What an entry of ours says of itself, and not a foreign one. */
-bool hf__zk_data_is_ours(const char *data, int len);
+/* Its data, without the word that asks for it; and it is an entry of ours that
+ * says this of itself, and not a foreign one. */
+const char *hf__zk_seen_words(const struct zk_seen *);
+bool hf__zk_seen_is_ours(const struct zk_seen *);
 
 /* ---- the rest ----------------------------------------------------------- */
 

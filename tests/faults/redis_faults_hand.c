@@ -132,6 +132,71 @@ static bool is_waiting(struct world *w)
     return listens;
 }
 
+static bool somebody_listens(struct world *w)
+{
+    redisReply *reply =
+        redis_server_ask(w->redis, "PUBSUB CHANNELS holdfast:wake:*");
+    bool is_one = reply->elements == 1;
+
+    freeReplyObject(reply);
+    return is_one;
+}
+
+/* By the message alone, while what it says itself is kept back? */
+static bool gets_it_unasked(struct world *w, const struct side *s, hf_lock *a,
+                            hf_lock *b, const char *waiters)
+{
+    struct taker *t;
+    bool is_unasked;
+
+    assert_int_equal(take_other(a, s, 0, NULL), 0);
+    t = taker_start_as(w, b, s->mode, s->permits, 20000);
+    assert_true(WAIT_FOR(somebody_listens(w) &&
+                         redis_server_do(w->redis, "HLEN %s", waiters) == 1));
+    proxy_hoard(w->proxy);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_true(WAIT_FOR(taker_back(t) || proxy_hoarded(w->proxy)));
+    is_unasked = !proxy_hoarded(w->proxy);
+    proxy_deliver(w->proxy);
+    taker_gets_it(t, 3000);
+    return is_unasked;
+}
+
+/* It may look by itself just then, but not each time. */
+static void unasked(struct world *w, const struct side *s, hf_lock *a,
+                    hf_lock *b, const char *waiters)
+{
+    for (int tries = 1; !gets_it_unasked(w, s, a, b, waiters); tries++)
+        assert_true(tries < 10);
+    all_of_it_is_free(w, s, a);
+}
+
+static void needs_no_question(struct world *w, const struct side *s)
+{
+    hf_lock *a = near_of(w, s), *b = far_of(w, s, 30000, 5000);
+
+    unasked(w, s, a, b, PARTY);
+}
+
+static const struct side mutex = {HF_MUTEX, HF_WRITE, HF_WRITE, 0, 0};
+
+static void test_unfair_handed_needs_no_question(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
+
+    unasked(w, &mutex, a, b, "holdfast:crowd:{n}");
+}
+
+static void test_fair_handed_needs_no_question(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, HF_FAIR);
+    hf_lock *b = world_lock(w, w->far_url, 30000, 5000, HF_FAIR);
+
+    unasked(w, &mutex, a, b, "holdfast:seen:{n}");
+}
+
 /* It finds what it has when it looks. */
 static void message_lost(struct world *w, const struct side *s)
 {
@@ -226,6 +291,7 @@ static void dead_are_passed_over(struct world *w, const struct side *s)
 
 EACH(handed_to_one_that_has_just_come, handed)
 EACH(told_beside_redisson, told_beside_redisson)
+EACH(handed_needs_no_question, needs_no_question)
 EACH(handed_and_the_message_lost, message_lost)
 EACH(handed_and_given_up, given_up)
 EACH(handed_to_one_that_dies, died)
@@ -242,6 +308,9 @@ int run_hand_faults(void)
     const struct CMUnitTest tests[] = {
         FAULTS(handed_to_one_that_has_just_come),
         FAULTS(told_beside_redisson),
+        FAULTS(handed_needs_no_question),
+        FAULT(test_unfair_handed_needs_no_question),
+        FAULT(test_fair_handed_needs_no_question),
         FAULTS(handed_and_the_message_lost),
         FAULTS(handed_and_given_up),
         FAULTS(handed_to_one_that_dies),

@@ -109,7 +109,7 @@ static void test_told_one_that_does_not_come(void **state)
     ghosts_wait(w, 2, 100);
     await_look(w, WAITERS, CROWD, 1);
     assert_int_equal(hf_lock_release(a, NULL), 0);
-    expect_told(ear, "u1 0 n");
+    expect_told(ear, "u1 0 0 n");
     assert_true(WAIT_FOR_MS(taker_back(t), 2300));
     assert_int_equal(t->rc, 0);
     redis_server_do(w->redis, "DEL " WAITERS " " CROWD);
@@ -135,7 +135,7 @@ static void test_told_fair_one_that_does_not_come(void **state)
     await_look(w, QUEUE, SEEN, 1);
     began = wait_mark();
     assert_int_equal(hf_lock_release(a, NULL), 0);
-    expect_told(ear, "f1 0 n");
+    expect_told(ear, "f1 0 0 n");
     assert_true(WAIT_FOR(taker_back(t)));
     assert_true(wait_took(began, 2900, 3300));
     assert_int_equal(t->rc, 0);

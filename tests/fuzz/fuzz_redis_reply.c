@@ -340,7 +340,7 @@ static const char *const good[] = {
     "0000000000000\r\n:1\r\n",
     "\x01*3\r\n$7\r\nmessage\r\n$26\r\nredisson_lock__channel:{a}\r\n$1\r\n0"
     "\r\n*3\r\n$7\r\nmessage\r\n$50\r\nholdfast:wake:000000000000000000000000"
-    "000000000000\r\n$9\r\nu1 1700 a\r\n",
+    "000000000000\r\n$23\r\nu1 1700 1700000000000 a\r\n",
     "\x01*2\r\n$4\r\npong\r\n$0\r\n\r\n-NOPERM channel\r\n",
 };
 

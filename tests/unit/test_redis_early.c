@@ -14,6 +14,9 @@
 
 #define NAME "n"
 #define TOKEN 77
+/* The server's clock at a first look, in ms, and at the one after it. */
+#define LOOK 1700000000000
+#define NEXT_LOOK (LOOK + 40000)
 
 static hf__time clock_ns;
 static unsigned bells;
@@ -86,15 +89,25 @@ static void ask(struct redis *r, struct line *l, uint64_t hold_id)
     link = l->remote.impl;
     link->asked_id = hold_id;
     link->asking = link->sent = true;
-    link->lease_ms = l->ask.lease_ms;
+    link->lease_ms = l->ask.lease_ms & RD_LEASE_MOST;
 }
 
-/* "It is yours", to that one. */
-static void call(struct redis *r, uint64_t hold_id)
+/* The same once more. */
+static void ask_again(struct line *l)
+{
+    struct rd_link *link = l->remote.impl;
+
+    l->ask.sent_at = l->flight.sent_at = test_now();
+    l->ask.result = HF__PENDING;
+    link->asking = true;
+}
+
+/* "It is yours", to that one, by its look of that time. */
+static void call(struct redis *r, uint64_t hold_id, int64_t look)
 {
     char text[64];
-    int len = snprintf(text, sizeof(text), "s%llu %d " NAME,
-                       (unsigned long long)hold_id, TOKEN);
+    int len = snprintf(text, sizeof(text), "s%llu %d %lld " NAME,
+                       (unsigned long long)hold_id, TOKEN, (long long)look);
     struct rd_node payload = {
         .type = REDIS_REPLY_STRING, .text = text, .len = (size_t)len};
     struct rd_node channel = {.next = &payload,
@@ -113,10 +126,10 @@ static void call(struct redis *r, uint64_t hold_id)
     assert_int_equal(hf__rd_sub_reply(r, &message, test_now()), 0);
 }
 
-/* "Not yet": what it came to. */
-static int answer_queued(struct redis *r, struct line *l)
+/* "Not yet", said at that time: what it came to. */
+static int answer_queued(struct redis *r, struct line *l, int64_t look)
 {
-    int64_t numbers[] = {RD_QUEUED, 1700000000000000, 30000, 0, 500, 0};
+    int64_t numbers[] = {RD_QUEUED, look * 1000 + 999, 30000, 0, 500, 0};
     enum { N = sizeof(numbers) / sizeof(*numbers) };
     struct rd_node at[N] = {0};
     struct rd_node reply = {.first = &at[0],
@@ -150,8 +163,10 @@ static struct redis *make(void)
 
 static void end(struct redis *r, struct line *lines, size_t len)
 {
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = 0; i < len; i++) {
+        hf__rd_forget(r, &lines[i].ask);
         hf__rd_detach(r, &lines[i].remote);
+    }
     hf__rd_sub_fini(r);
     free(r);
 }
@@ -163,8 +178,8 @@ static void test_early_message_is_the_answer(void **state)
 
     (void)state;
     ask(r, &line, 1);
-    call(r, 1);
-    assert_int_equal(answer_queued(r, &line), HF__GRANTED);
+    call(r, 1, LOOK);
+    assert_int_equal(answer_queued(r, &line, LOOK), HF__GRANTED);
     assert_int_equal(line.ask.token, TOKEN);
     end(r, &line, 1);
 }
@@ -180,11 +195,11 @@ static void test_early_messages_of_many(void **state)
     for (uint64_t i = 0; i < MANY; i++)
         ask(r, &line[i], i + 1);
     for (uint64_t i = 0; i < MANY; i++)
-        call(r, i + 1);
+        call(r, i + 1, LOOK);
     for (int i = 0; i < MANY; i++) {
         bool is_forgotten = i < MANY - RD_EARLY;
 
-        assert_int_equal(answer_queued(r, &line[i]),
+        assert_int_equal(answer_queued(r, &line[i], LOOK),
                          is_forgotten ? HF__QUEUED : HF__GRANTED);
         assert_int_equal(bells, is_forgotten);
     }
@@ -199,10 +214,98 @@ static void test_early_messages_are_nothing_to_later_questions(void **state)
 
     (void)state;
     for (uint64_t i = 0; i < 2 * RD_EARLY; i++)
-        call(r, 100 + i);
+        call(r, 100 + i, LOOK);
     ask(r, &line, 1);
-    assert_int_equal(answer_queued(r, &line), HF__QUEUED);
+    assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 0);
+    end(r, &line, 1);
+}
+
+/* ---- which look a message belongs to ------------------------------------ */
+
+static void first_look(struct redis *r, struct line *line)
+{
+    ask(r, line, 1);
+    assert_int_equal(answer_queued(r, line, LOOK), HF__QUEUED);
+    bells = 0;
+}
+
+static void test_message_completes_the_look(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    first_look(r, &line);
+    call(r, 1, LOOK);
+    assert_int_equal(bells, 1);
+    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__GRANTED);
+    assert_int_equal(line.ask.token, TOKEN);
+    end(r, &line, 1);
+}
+
+/* It was handed over, and is over: a later look says that another one has it.
+ * The message of then comes when that look is answered. */
+static void test_message_of_an_earlier_look_is_none(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    first_look(r, &line);
+    ask_again(&line);
+    assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__QUEUED);
+    call(r, 1, LOOK);
+    assert_int_equal(bells, 1);
+    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__PENDING);
+    end(r, &line, 1);
+}
+
+/* The same, and the message comes before the answer. */
+static void test_earlier_message_before_the_answer(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    first_look(r, &line);
+    ask_again(&line);
+    call(r, 1, LOOK);
+    assert_int_equal(bells, 0);
+    assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__QUEUED);
+    assert_int_equal(bells, 1);
+    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__PENDING);
+    end(r, &line, 1);
+}
+
+/* The message before the answer of its own look, that is not the first. */
+static void test_message_before_the_answer_of_its_look(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    first_look(r, &line);
+    ask_again(&line);
+    call(r, 1, NEXT_LOOK);
+    assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__GRANTED);
+    assert_int_equal(line.ask.token, TOKEN);
+    end(r, &line, 1);
+}
+
+/* The look was answered by a grant. */
+static void test_message_that_was_not_needed_takes_no_room(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    first_look(r, &line);
+    ask_again(&line);
+    call(r, 1, NEXT_LOOK);
+    hf__rd_wait_end(r, &line.remote, test_now());
+    for (int i = 0; i < RD_EARLY; i++)
+        assert_int_equal(r->chans.early[i].hold_id, 0);
     end(r, &line, 1);
 }
 
@@ -212,6 +315,11 @@ int main(void)
         cmocka_unit_test(test_early_message_is_the_answer),
         cmocka_unit_test(test_early_messages_of_many),
         cmocka_unit_test(test_early_messages_are_nothing_to_later_questions),
+        cmocka_unit_test(test_message_completes_the_look),
+        cmocka_unit_test(test_message_of_an_earlier_look_is_none),
+        cmocka_unit_test(test_earlier_message_before_the_answer),
+        cmocka_unit_test(test_message_before_the_answer_of_its_look),
+        cmocka_unit_test(test_message_that_was_not_needed_takes_no_room),
     };
 
     return cmocka_run_group_tests_name("early", tests, NULL, NULL);

@@ -56,7 +56,9 @@ void hf__rd_put_terms(const struct redis *r, struct rd_out *o,
     hf__rd_put_two(o, r->about, r->about_len, m->label, strlen(m->label));
     hf__rd_put(o, !req->may_queue ? "0" : link->sent ? "2" : "1", 1);
     if (!link->sent || req->lease_ms < link->lease_ms)
-        link->lease_ms = req->lease_ms;
+        link->lease_ms = req->lease_ms < RD_LEASE_MOST
+                             ? req->lease_ms & RD_LEASE_MOST
+                             : RD_LEASE_MOST;
     link->sent = true;
 }
 

@@ -340,6 +340,9 @@ int hf__rd_error_code(const char *text);
 
 /* ---- verbs.c ---------------------------------------------------------- */
 
+#define RD_LEASE_BITS 24
+#define RD_LEASE_MOST ((1u << RD_LEASE_BITS) - 1)
+
 /* What we keep of each line (remote->impl). */
 struct rd_link {
     struct hf__remote *remote;
@@ -350,15 +353,19 @@ struct rd_link {
         uint64_t token; /* it was handed to us; 0: it was not */
         uint64_t round; /* latch: which one is waited for; 0: not known */
     };
-    hf__time sent_at;  /* of the question that was answered last */
-    uint32_t lease_ms; /* the shortest that was asked for under asked_id */
-    uint16_t poll_ms;  /* string dialect: the present interval */
-    bool sent : 1;     /* something of it went out */
-    bool asking : 1;   /* remote->ask is with us */
+    hf__time sent_at; /* of the question that was answered last */
+    uint32_t seen_ms; /* the low bits of the server's clock then */
+    /* The shortest that was asked for under asked_id, or less. */
+    uint32_t lease_ms : RD_LEASE_BITS;
+    uint32_t polls : 3; /* string dialect: how often, up to a bound */
+    bool sent : 1;      /* something of it went out */
+    bool asking : 1;    /* remote->ask is with us */
     bool waits : 1;
     bool rang : 1; /* while the question was under way */
     bool own : 1;  /* fair mutex: its own channel is subscribed */
 };
+/* Of a handle's 512 bytes. */
+_Static_assert(sizeof(struct rd_link) <= 56, "every name has one");
 
 int hf__rd_attach(void *, struct hf__remote *);
 void hf__rd_detach(void *, struct hf__remote *);
@@ -433,6 +440,7 @@ struct rd_chan {
 struct rd_early {
     uint64_t hold_id; /* 0: none */
     uint64_t token;   /* 0: try */
+    uint32_t seen_ms; /* the look by which it got it */
 };
 
 struct rd_chans {
@@ -462,7 +470,8 @@ void hf__rd_chan_unlink(struct rd_link *);
 /* The remote waits (again). HF_ENOMEM. */
 int hf__rd_wait(struct redis *, struct hf__remote *, bool foreign);
 void hf__rd_wait_end(struct redis *, struct hf__remote *, hf__time now);
-/* Was this one called already? Then it says so: token, rang. */
+/* Was this one called already? Then it says so: token, if the message is
+ * about the look that was answered last, and rang. */
 void hf__rd_was_called(struct redis *, struct rd_link *, uint64_t hold_id);
 void hf__rd_chan_drop(struct redis *, struct hf__remote *);
 void hf__rd_sub_up(struct redis *, hf__time now);

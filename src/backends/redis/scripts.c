@@ -15,17 +15,17 @@
  *
  * Waking: every client of ours listens to one channel of its own,
  * "holdfast:wake:<uuid>". A message there is
- *   u<hold id> 0 <name>        unfair: it was let go, try
- *   f<hold id> 0 <name>        fair: the same
- *   u<hold id> <token> <name>  unfair: it is yours already
- *   f<hold id> <token> <name>  fair: the same
+ *   u<hold id> 0 0 <name>             unfair: it was let go, try
+ *   f<hold id> 0 0 <name>             fair: the same
+ *   u<hold id> <token> <seen> <name>  unfair: it is yours already
+ *   f<hold id> <token> <seen> <name>  fair: the same
  * with r and s instead of u and f for a read-write lock and a semaphore.
  * PUBLISH tells how many heard it, so that the dead are passed over at once.
  * "Yours already" saves a round trip of each hand-over: the lock goes over in
  * the script of the release, and the message is the answer to the question by
- * which its new holder came into the queue, or last looked. Its lease counts
- * from there, here too: if it has died since it keeps it no longer than if it
- * had held it then.
+ * which its new holder came into the queue, or last looked; seen says which,
+ * the time, in ms, of that question's answer. Its lease counts from there, here
+ * too: if it has died since it keeps it no longer than if it had held it then.
  *
  *   TAKE       KEYS lock info waiters token crowd
  *   TAKE_FAIR  KEYS lock info token queue timeout seen
@@ -133,12 +133,12 @@
     "    local t=redis.call('time')\n"                                         \
     "    local now=t[1]*1000000+t[2]\n"                                        \
     "    if shared or hand=='0' or " NOT_SEEN_LATELY " then\n"                 \
-    "      told=redis.call('publish',to,'u'..string.sub(w,38)..' 0 '\n"        \
+    "      told=redis.call('publish',to,'u'..string.sub(w,38)..' 0 0 '\n"      \
     "        ..KEYS[1])>0 and til*1000>now\n"                                  \
     "    else\n"                                                               \
     MINT                                                                       \
     "      told=redis.call('publish',to,'u'..string.sub(w,38)..\n"             \
-    "        string.format(' %.0f ',n)..KEYS[1])>0\n"                          \
+    "        string.format(' %.0f ',n)..seen..' '..KEYS[1])>0\n"               \
     "      given=told\n"                                                       \
     "      if given then\n"                                                    \
     GIVE_TO_W("u", lock)                                                       \

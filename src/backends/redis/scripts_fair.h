@@ -97,7 +97,7 @@
     "    if not w or w==ARGV[1] then return end\n"                             \
     "    if not til then redis.call('publish',CH..':'..w,'0') return end\n"    \
     "    if redis.call('publish'," WAKE_CHANNEL ",'f'..string.sub(w,38)..\n"   \
-    "      ' 0 '..KEYS[1])>0 or ear=='0' then\n"                               \
+    "      ' 0 0 '..KEYS[1])>0 or ear=='0' then\n"                             \
     "      local soon=math.floor(now/1000)+" RD_TEXT(RD_ALIVE_MS) "\n"         \
     "      if til>soon then\n"                                                 \
     "        til=soon\n"                                                       \
@@ -122,7 +122,7 @@
     "  end\n"                                                                  \
     MINT                                                                       \
     "  given=redis.call('publish'," WAKE_CHANNEL ",'f'..string.sub(w,38)..\n"  \
-    "    string.format(' %.0f ',n)..KEYS[1])>0\n"                              \
+    "    string.format(' %.0f ',n)..seen..' '..KEYS[1])>0\n"                   \
     "  if given then\n"                                                        \
     "    drop(w)\n"                                                            \
     "    lower()\n"                                                            \

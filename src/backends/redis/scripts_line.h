@@ -76,7 +76,7 @@
     "    has=n\n"                                                              \
     "  end\n"                                                                  \
     "  local heard=redis.call('publish'," WAKE_CHANNEL ",'" letter "'..\n"     \
-    "    string.sub(w,38)..' '..has..' '..KEYS[1])>0\n"                        \
+    "    string.sub(w,38)..' '..has..' '..seen..' '..KEYS[1])>0\n"             \
     "  if on and heard then\n"                                                 \
     "    local n,left=has," LEFT_OF_HAND "\n"                                  \
     give                                                                       \

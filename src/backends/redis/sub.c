@@ -167,7 +167,7 @@ int hf__rd_wait(struct redis *r, struct hf__remote *m, bool foreign)
         return HF_ENOMEM;
     if (!link->waits) {
         link->waits = true;
-        link->poll_ms = 0;
+        link->polls = 0;
         c->waiting++;
         r->chans.waiting++;
     }
@@ -194,6 +194,8 @@ void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
         link->own = false;
         hf__rd_conn_flush(&r->sub);
     }
+    if (link->rang)
+        hf__rd_was_called(r, link, link->asked_id); /* nobody else will */
     link->waits = false;
     link->rang = false;
     link->token = 0;
@@ -382,17 +384,25 @@ static void confirmed(struct redis *r, struct rd_chan *c)
     c->look = false;
 }
 
-static void came_early(struct redis *r, uint64_t hold_id, uint64_t token)
+static void came_early(struct redis *r, struct rd_early early)
 {
     struct rd_early *e = &r->chans.early[r->chans.early_at++ % RD_EARLY];
 
     if (e->hold_id)
         r->chans.early_lost_at = r->core->now();
-    *e = (struct rd_early){hold_id, token};
+    *e = early;
 }
 
-/* "u|f|r|s<hold id> <token> <name>": it is ours, or with token 0: try. If
- * nobody wants it any more it is being let go already. */
+static void complete(struct rd_link *link, const struct rd_early *call)
+{
+    if (call->token && call->seen_ms == link->seen_ms)
+        link->token = call->token;
+}
+
+/* "u|f|r|s<hold id> <token> <seen> <name>": it is ours, or with token 0: try.
+ * If nobody wants it any more it is being let go already. It is ours by one
+ * look, and that one's answer is completed: if a later one was answered, what
+ * we were given may be over, and be somebody else's. Then we ask. */
 static void called(struct redis *r, const char *text, const char *end)
 {
     enum hf_kind kind = *text == 'r'   ? HF_RWLOCK
@@ -400,23 +410,24 @@ static void called(struct redis *r, const char *text, const char *end)
                                        : HF_MUTEX;
     bool fair = *text == 'f';
     char *at;
-    uint64_t hold_id = strtoull(text + 1, &at, 10), token;
+    struct rd_early call = {.hold_id = strtoull(text + 1, &at, 10)};
     struct rd_chan *c;
     struct rd_link *link;
 
-    token = strtoull(at, &at, 10);
-    if (!hold_id || *at++ != ' ' || at >= end)
+    call.token = strtoull(at, &at, 10);
+    call.seen_ms = (uint32_t)strtoull(at, &at, 10);
+    if (!call.hold_id || *at++ != ' ' || at >= end)
         return;
     c = hf__rd_chan_find(r, at, (size_t)(end - at), kind, fair);
     link = c ? c->links : NULL;
-    while (link && (!link->waits || link->asked_id != hold_id))
+    while (link && (!link->waits || link->asked_id != call.hold_id))
         link = link->next;
-    if (link) {
-        link->token = token;
+    if (!link || (link->asking && call.token))
+        came_early(r, call);
+    else
+        complete(link, &call);
+    if (link)
         ring_one(r, link);
-    } else {
-        came_early(r, hold_id, token);
-    }
 }
 
 void hf__rd_was_called(struct redis *r, struct rd_link *link, uint64_t hold_id)
@@ -426,7 +437,7 @@ void hf__rd_was_called(struct redis *r, struct rd_link *link, uint64_t hold_id)
 
         if (e->hold_id != hold_id)
             continue;
-        link->token = e->token;
+        complete(link, e);
         link->rang = true;
         e->hold_id = 0;
     }

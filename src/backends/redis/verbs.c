@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-#define POLL_MIN_MS 100
-#define POLL_MAX_MS 1000
-
 size_t hf__rd_owner(const struct redis *r, uint64_t hold_id,
                     char to[RD_OWNER_MAX])
 {
@@ -177,10 +174,12 @@ static int64_t safety_look(struct redis *r, const struct place *p)
  * ever less often up to 1 s. */
 static int64_t poll_look(struct redis *r, struct rd_link *link)
 {
-    uint32_t poll = link->poll_ms ? link->poll_ms : POLL_MIN_MS;
-    uint32_t next = poll + poll / 2;
+    static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};
+    enum { LAST = sizeof(poll_ms) / sizeof(*poll_ms) - 1 };
+    uint32_t poll = poll_ms[link->polls];
 
-    link->poll_ms = (uint16_t)(next < POLL_MAX_MS ? next : POLL_MAX_MS);
+    if (link->polls < LAST)
+        link->polls++;
     return poll / 2 + hf__rd_jitter(r, poll);
 }
 
@@ -221,6 +220,15 @@ static bool missed_something(const struct redis *r, const struct rd_link *link)
            r->chans.early_lost_at >= link->sent_at;
 }
 
+/* By it a message says which look it is about. */
+static uint32_t seen_of(const struct rd_node *reply)
+{
+    int64_t server_us = 0;
+
+    hf__rd_int(hf__rd_at(reply, 1), &server_us);
+    return (uint32_t)(server_us / 1000);
+}
+
 static uint64_t round_of(const struct rd_node *reply)
 {
     int64_t round;
@@ -244,6 +252,7 @@ static int queued(struct redis *r, struct hf__req *req,
         return 0;
     }
     link->sent_at = req->sent_at;
+    link->seen_ms = seen_of(reply);
     if (req->remote->kind == HF_LATCH)
         link->round = round_of(reply);
     else

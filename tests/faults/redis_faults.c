@@ -116,7 +116,8 @@ int main(int argc, char **argv)
         {"server", run_server_faults},   {"net", run_net_faults},
         {"hostile", run_hostile_faults}, {"auth", run_auth_faults},
         {"wait", run_wait_faults},       {"kinds", run_kinds_faults},
-        {"hand", run_hand_faults},       {"any", run_any_faults},
+        {"hand", run_hand_faults},       {"find", run_find_faults},
+        {"any", run_any_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

@@ -20,5 +20,6 @@ int run_auth_faults(void);
 int run_wait_faults(void);
 int run_kinds_faults(void);
 int run_hand_faults(void);
+int run_find_faults(void);
 
 #endif

@@ -16,6 +16,9 @@
 #include <string.h>
 
 #define IDLE_MS 500
+/* A replica is left once a connection is so old: not again and again, if its
+ * name leads nowhere else. */
+#define REPLICA_MS 2000
 
 static void attempt_over(struct redis *r, struct hf__remote *remote, int result)
 {
@@ -263,6 +266,34 @@ static void failed(struct redis *r, const struct rd_flight *f, int code)
         hf__rd_finish(r, f->req, code);
 }
 
+/* It was the master once, and does not close connections when it is not: they
+ * are no more worth than lost ones. The name may lead to the new one. */
+static bool leave_replica(struct redis *r, hf__time now)
+{
+    if (now - r->cmd.up_at < REPLICA_MS * HF__MS)
+        return false;
+    hf__rd_look_up(r, now);
+    if (r->sub.state > RD_WAIT)
+        hf__rd_conn_fail(&r->sub, now, HF_EBACKEND,
+                         "%s: it has become a replica", r->where);
+    return true;
+}
+
+/* A code: the connection is to end. */
+static int refused(struct redis *r, const struct rd_flight *f,
+                   const struct rd_node *reply, hf__time now)
+{
+    if (strncmp(reply->text, "NOSCRIPT", 8) == 0 && !f->by_text) {
+        r->by_text[f->script] = true;
+        send_again(r, f);
+    } else if (hf__rd_is_replica(reply->text) && leave_replica(r, now)) {
+        return HF_EBACKEND;
+    } else {
+        failed(r, f, hf__rd_error(r, reply, f->op));
+    }
+    return 0;
+}
+
 int hf__rd_cmd_reply(struct redis *r, const struct rd_node *reply, hf__time now)
 {
     struct rd_flight f;
@@ -271,16 +302,9 @@ int hf__rd_cmd_reply(struct redis *r, const struct rd_node *reply, hf__time now)
     if (!r->flights.len)
         return HF_EPROTO; /* nobody has asked */
     f = flight_pop(&r->flights);
-    if (reply->type == REDIS_REPLY_ERROR) {
-        if (strncmp(reply->text, "NOSCRIPT", 8) == 0 && !f.by_text) {
-            r->by_text[f.script] = true;
-            send_again(r, &f);
-        } else {
-            failed(r, &f, hf__rd_error(r, reply, f.op));
-        }
-        return 0;
-    }
-    if (f.op == HF__RENEW)
+    if (reply->type == REDIS_REPLY_ERROR)
+        rc = refused(r, &f, reply, now);
+    else if (f.op == HF__RENEW)
         rc = hf__rd_renew_reply(r, &f, reply);
     else if (f.op <= HF__ABANDON)
         rc = hf__rd_verb_reply(r, &f, reply, now);

@@ -24,6 +24,7 @@
 #define BACKOFF_MAX_MS 1000
 /* A connection that was up for so long was a good one. */
 #define LIVED_MS 1000
+#define LOOKUP_POLL_MS 10
 
 enum hello { HELLO_AUTH = 1, HELLO_SELECT, HELLO_CLOCK };
 
@@ -300,11 +301,31 @@ static void take_found(struct redis *r)
     r->job = NULL;
 }
 
+void hf__rd_look_up(struct redis *r, hf__time now)
+{
+    if (r->hosts && !r->job)
+        r->job = r->core->lookup(r->hosts, false);
+    r->job_until = now + r->connect_timeout_ms * HF__MS;
+}
+
+static bool waits_for_lookup(struct rd_conn *c, hf__time now)
+{
+    struct redis *r = c->r;
+
+    if (!r->job || r->core->lookup_over(r->job) || now >= r->job_until)
+        return false;
+    c->state = RD_WAIT;
+    c->timer = now + LOOKUP_POLL_MS * HF__MS;
+    return true;
+}
+
 void hf__rd_conn_start(struct rd_conn *c, hf__time now)
 {
     struct redis *r = c->r;
     const struct rd_addr *a;
 
+    if (waits_for_lookup(c, now))
+        return;
     if (c->addr == 0)
         take_found(r);
     if (c->addr >= r->addrs.len)
@@ -395,6 +416,9 @@ static bool digest(struct rd_conn *c, hf__time now)
         hf__rd_conn_fail(c, now, rc, "%s: an answer we do not understand%s%s",
                          c->r->where, c->reader->err ? ": " : "",
                          c->reader->err ? c->reader->errstr : "");
+    else if (rc == HF_EBACKEND)
+        hf__rd_conn_fail(c, now, rc, "%s: it has become a replica",
+                         c->r->where);
     else if (rc)
         hf__rd_conn_fail(c, now, rc, "%s: out of memory", c->r->where);
     return rc == 0;

@@ -21,6 +21,11 @@ int hf__rd_error_code(const char *text)
     return HF_EBACKEND; /* LOADING READONLY OOM BUSY MISCONF MOVED ERR ... */
 }
 
+bool hf__rd_is_replica(const char *text)
+{
+    return begins(text, "READONLY") || begins(text, "MASTERDOWN");
+}
+
 int hf__rd_error(struct redis *r, const struct rd_node *reply, uint8_t op)
 {
     int code = hf__rd_error_code(reply->text);

@@ -281,6 +281,8 @@ void hf__rd_conn_flush(struct rd_conn *);
 void hf__rd_conn_move(struct rd_conn *, hf__time now);
 bool hf__rd_conn_read(struct rd_conn *, hf__time now);
 hf__time hf__rd_conn_timeout(const struct rd_conn *);
+/* The name may lead elsewhere: the next connection waits for that, a while. */
+void hf__rd_look_up(struct redis *, hf__time now);
 
 /* ---- cmd.c ------------------------------------------------------------ */
 
@@ -337,6 +339,8 @@ void hf__rd_late_fini(struct redis *);
 int hf__rd_error(struct redis *, const struct rd_node *, uint8_t op);
 /* The same by the first word alone, without a text. */
 int hf__rd_error_code(const char *text);
+/* It refuses because it is not the master. */
+bool hf__rd_is_replica(const char *text);
 
 /* ---- verbs.c ---------------------------------------------------------- */
 
@@ -530,6 +534,7 @@ struct redis {
     uint64_t chance; /* state of the jitter */
     struct rd_addrs addrs;
     struct hf__lookup *job; /* under way, or over; NULL */
+    hf__time job_until;     /* connections wait for it; 0: they do not */
     char sha[RD_SCRIPTS][41];
     size_t script_len[RD_SCRIPTS];
     bool by_text[RD_SCRIPTS]; /* the server has forgotten it: send the text */

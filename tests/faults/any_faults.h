@@ -22,10 +22,20 @@ extern const struct any_faults {
 } any_faults;
 
 int run_any_faults(void);
+int run_any_names(void);
 
 /* The connection is cut, and for so many ms there is no other: who wants the
  * lock meanwhile has it within that time after. */
 void any_gone_for(struct world *, enum proxy_mode, int64_t ttl_ms, int64_t ms,
                   int64_t within_ms);
+
+/* any_names.c: the name that its resolver knows; the i-th of two addresses is
+ * 127.0.0.host, port 0: there is no more. */
+#define ANY_NAME "moves.test"
+void resolver_finds(int i, int host, int port);
+/* To one alone, at which the proxy listens. */
+void resolver_leads_to(int host, const struct proxy *);
+/* Nobody is at the proxy any more. */
+void any_proxy_gone(struct proxy *);
 
 #endif

@@ -117,7 +117,7 @@ int main(int argc, char **argv)
         {"hostile", run_hostile_faults}, {"auth", run_auth_faults},
         {"wait", run_wait_faults},       {"kinds", run_kinds_faults},
         {"hand", run_hand_faults},       {"find", run_find_faults},
-        {"any", run_any_faults},
+        {"any", run_any_faults},         {"names", run_any_names},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

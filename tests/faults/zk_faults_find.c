@@ -1,10 +1,9 @@
 /* How the servers are found: who is asked, who answers, names that lead
  * elsewhere or nowhere, some that are gone. */
+#include "any_faults.h"
 #include "zk_faults.h"
 
 #include <arpa/inet.h>
-#include <dlfcn.h>
-#include <netdb.h>
 #include <sys/socket.h>
 
 /* ---- who is no ZooKeeper --------------------------------------------------
@@ -146,141 +145,6 @@ static void test_open_where_all_are_slow(void **state)
 /* ---- names ----------------------------------------------------------------
  */
 
-#define NAME "moves.test"
-
-/* It is there, says a resolver of our own: 127.0.0.host. */
-static struct {
-    struct {
-        int host, port; /* atomic; port 0: no more */
-    } at[2];
-    bool hangs;     /* atomic; but not for ever */
-    uint32_t asked; /* atomic */
-    uint32_t busy;  /* atomic: who waits for it */
-} resolver;
-
-typedef int lookup_fn(const char *, const char *, const struct addrinfo *,
-                      struct addrinfo **);
-
-static int answer(lookup_fn *real, const struct addrinfo *hints,
-                  struct addrinfo **list)
-{
-    int rc = 0, number;
-
-    for (int i = 0; i < 2 && !rc; i++) {
-        char host[16], port[8];
-
-        snprintf(host, sizeof(host), "127.0.0.%d",
-                 __atomic_load_n(&resolver.at[i].host, __ATOMIC_RELAXED));
-        number = __atomic_load_n(&resolver.at[i].port, __ATOMIC_RELAXED);
-        snprintf(port, sizeof(port), "%d", number);
-        if (number)
-            rc = real(host, port, hints, list);
-        while (!rc && *list)
-            list = &(*list)->ai_next;
-    }
-    return rc;
-}
-
-__attribute__((visibility("default"))) int
-getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
-            struct addrinfo **list)
-{
-    lookup_fn *real = (lookup_fn *)dlsym(RTLD_NEXT, "getaddrinfo");
-    bool answers;
-
-    if (!node || strcmp(node, NAME) != 0)
-        return real(node, service, hints, list);
-    __atomic_add_fetch(&resolver.busy, 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&resolver.asked, 1, __ATOMIC_RELAXED);
-    answers =
-        WAIT_FOR_MS(!__atomic_load_n(&resolver.hangs, __ATOMIC_RELAXED), 6000);
-    __atomic_sub_fetch(&resolver.busy, 1, __ATOMIC_RELAXED);
-    if (!answers)
-        return EAI_AGAIN;
-    *list = NULL;
-    return answer(real, hints, list);
-}
-
-static uint32_t asked(void)
-{
-    return __atomic_load_n(&resolver.asked, __ATOMIC_RELAXED);
-}
-
-static bool is_looking_up(void)
-{
-    return __atomic_load_n(&resolver.busy, __ATOMIC_RELAXED) > 0;
-}
-
-static void set_answer(int i, int host, int port)
-{
-    __atomic_store_n(&resolver.at[i].host, host, __ATOMIC_RELAXED);
-    __atomic_store_n(&resolver.at[i].port, port, __ATOMIC_RELAXED);
-}
-
-static void resolve_to(int host, const struct proxy *proxy)
-{
-    set_answer(0, host, proxy_port(proxy));
-    set_answer(1, 0, 0);
-    __atomic_store_n(&resolver.hangs, false, __ATOMIC_RELAXED);
-}
-
-static void resolver_hangs(bool hangs)
-{
-    __atomic_store_n(&resolver.hangs, hangs, __ATOMIC_RELAXED);
-}
-
-static void proxy_gone(struct proxy *proxy)
-{
-    proxy_set(proxy, PROXY_REFUSE, 0);
-    proxy_cut(proxy);
-}
-
-/* A lock by name, its server where the proxy is. */
-static hf_lock *named_lock(struct world *w, int64_t ttl_ms)
-{
-    resolve_to(1, w->proxy);
-    return world_lock(w, "zk://" NAME, ttl_ms, 500, HF_FAIR_DEFAULT);
-}
-
-/* The name is looked up again while the session still lives. */
-static void test_server_that_moves_is_found(void **state)
-{
-    struct world *w = *state;
-    struct proxy *elsewhere = proxy_start_at(2, w->port);
-    hf_lock *a;
-
-    assert_non_null(elsewhere);
-    a = named_lock(w, 4000);
-    world_takes(w, a, 5000);
-    resolve_to(2, elsewhere);
-    proxy_gone(w->proxy);
-    assert_true(NEVER_MS(hf_lock_check(a) != 0, 6000));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    proxy_end(elsewhere);
-    world_is_clean(w);
-}
-
-/* And when it has ended before. */
-static void test_server_that_moved_long_ago_is_found(void **state)
-{
-    struct world *w = *state;
-    struct proxy *elsewhere = proxy_start_at(2, w->port);
-    hf_lock *a;
-
-    assert_non_null(elsewhere);
-    a = named_lock(w, 1000);
-    world_takes(w, a, 5000);
-    proxy_gone(w->proxy);
-    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
-    world_is_clean(w);
-    resolve_to(2, elsewhere);
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
-    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, NULL) == 0));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    proxy_end(elsewhere);
-    world_is_clean(w);
-}
-
 /* Of two that a later lookup has found, both are asked again and again: the
  * library alone would come back to one of them only. */
 static void test_each_of_two_found_later_is_asked(void **state)
@@ -290,111 +154,23 @@ static void test_each_of_two_found_later_is_asked(void **state)
     struct taker *t;
     hf_lock *a;
 
-    resolve_to(1, w->proxy);
-    a = world_lock(w, "zk://" NAME, 3000, WAIT_LONG_MS, HF_FAIR_DEFAULT);
+    resolver_leads_to(1, w->proxy);
+    a = world_lock(w, "zk://" ANY_NAME, 3000, WAIT_LONG_MS, HF_FAIR_DEFAULT);
     world_free_for_all(w, a);
     for (int i = 0; i < 2; i++) {
         stranger_begin(&s[i], "220 mail ESMTP, who is there?\r\n");
-        set_answer(i, 1, s[i].port);
+        resolver_finds(i, 1, s[i].port);
     }
-    proxy_gone(w->proxy);
+    any_proxy_gone(w->proxy);
     t = taker_start(w, a, WAIT_LONG_MS);
     WAIT_FOR(visits(&s[0]) + visits(&s[1]) >= 20);
-    resolve_to(1, w->proxy);
+    resolver_leads_to(1, w->proxy);
     proxy_set(w->proxy, PROXY_PASS, 0);
     stranger_end(&s[0]);
     stranger_end(&s[1]);
     if (visits(&s[0]) < 5 || visits(&s[1]) < 5)
         fail_msg("asked %u and %u times", visits(&s[0]), visits(&s[1]));
     taker_gets_it(t, 5000);
-    world_is_clean(w);
-}
-
-/* The server is gone, and the resolver does not say whereto. */
-static void nothing_is_found(struct world *w)
-{
-    resolver_hangs(true);
-    proxy_gone(w->proxy);
-}
-
-/* Held, and nobody calls, while a lookup hangs. */
-static hf_lock *held_without_a_server(struct world *w, int64_t ttl_ms)
-{
-    hf_lock *a = named_lock(w, ttl_ms);
-
-    world_takes(w, a, 5000);
-    nothing_is_found(w);
-    assert_true(WAIT_FOR(is_looking_up()));
-    return a;
-}
-
-/* Nobody who has a deadline waits for a resolver. */
-static void test_lookup_that_hangs_keeps_nobody(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = named_lock(w, 6000);
-    uint32_t before;
-    int64_t began;
-
-    world_free_for_all(w, a);
-    before = asked();
-    nothing_is_found(w);
-    while (asked() == before) {
-        began = wait_now();
-        assert_int_not_equal(hf_lock_timed(a, 100, &w->err), 0);
-        assert_true(wait_ms_since(began) < 1100);
-    }
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    world_takes(w, a, 2000);
-    assert_true(is_looking_up());
-    resolver_hangs(false);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
-}
-
-/* The hold is renewed although a lookup hangs. */
-static void test_lookup_that_hangs_costs_no_hold(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = held_without_a_server(w, 6000);
-
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_true(NEVER_MS(hf_lock_check(a) != 0, 5000));
-    resolver_hangs(false);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
-}
-
-/* The session is over: the servers are where they were. */
-static void test_lookup_that_hangs_keeps_no_session(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = held_without_a_server(w, 1000);
-
-    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
-    world_is_clean(w);
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_true(WAIT_FOR(hf_lock_timed(a, 500, NULL) == 0));
-    assert_true(is_looking_up());
-    resolver_hangs(false);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
-}
-
-/* It is left alone with what it finds. */
-static void test_lookup_that_hangs_keeps_no_close(void **state)
-{
-    struct world *w = *state;
-    int64_t began;
-
-    held_without_a_server(w, 2000);
-    began = wait_fair();
-    hf_close(w->clients[0]);
-    w->clients[0] = NULL;
-    assert_true(wait_within(began, 1500));
-    assert_true(is_looking_up());
-    resolver_hangs(false);
     world_is_clean(w);
 }
 
@@ -422,7 +198,7 @@ static void found_among_dead(struct world *w, int dead)
         world_takes(w, a, 4000);
         assert_int_equal(hf_lock_release(a, &w->err), 0);
     }
-    proxy_gone(w->proxy);
+    any_proxy_gone(w->proxy);
     t = taker_start(w, a, 20000);
     cpu = cpu_ms();
     assert_true(NEVER_MS(taker_back(t), 1000));
@@ -454,13 +230,7 @@ int run_find_faults(void)
         T(test_open_where_nobody_speaks),
         T(test_open_beside_strangers),
         T(test_open_where_all_are_slow),
-        T(test_server_that_moves_is_found),
-        T(test_server_that_moved_long_ago_is_found),
         T(test_each_of_two_found_later_is_asked),
-        T(test_lookup_that_hangs_keeps_nobody),
-        T(test_lookup_that_hangs_costs_no_hold),
-        T(test_lookup_that_hangs_keeps_no_session),
-        T(test_lookup_that_hangs_keeps_no_close),
         T(test_one_of_two_is_found_again),
         T(test_one_of_many_is_found_again),
     };

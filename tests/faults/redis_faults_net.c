@@ -114,6 +114,27 @@ static void test_question_that_is_late(void **state)
     late_question(*state, 0);
 }
 
+/* Who asked has gone, and the name with it: the connection breaks after that,
+ * while the question might be answered still. */
+static void test_question_outlives_its_name(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 30000, 5000);
+    hf_latch *latch = NULL;
+
+    assert_int_equal(hf_latch_new(w->clients[0], "l", 1, &latch, &w->err), 0);
+    world_free_for_all(w, a);
+    proxy_hoard(w->proxy);
+    assert_int_equal(hf_latch_wait(latch, 50, NULL, NULL), HF_ETIMEDOUT);
+    assert_true(proxy_hoarded(w->proxy) > 0);
+    assert_int_equal(hf_latch_free(latch), 0);
+    proxy_cut(w->proxy);
+    world_takes(w, a, 3000);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    proxy_deliver(w->proxy);
+    world_is_clean(w);
+}
+
 /* ---- slow, refused --------------------------------------------------------
  */
 
@@ -160,6 +181,7 @@ int run_net_faults(void)
         T(test_both_connections_reset_while_waiting),
         T(test_question_that_is_too_late),
         T(test_question_that_is_late),
+        T(test_question_outlives_its_name),
         T(test_lease_shorter_than_the_way),
         T(test_open_says_at_once_what_is_wrong),
     };

@@ -124,6 +124,13 @@ void hf__rd_forget(struct redis *r, struct hf__req *req)
         }
 }
 
+void hf__rd_forget_remote(struct redis *r, const struct hf__remote *remote)
+{
+    for (size_t i = 0; i < r->flights.len; i++)
+        if (flight_at(&r->flights, i)->remote == remote)
+            flight_at(&r->flights, i)->remote = NULL;
+}
+
 /* ---- sending ---------------------------------------------------------- */
 
 struct rd_out *hf__rd_call(struct redis *r, struct hf__req *req,
@@ -141,15 +148,15 @@ struct rd_out *hf__rd_call(struct redis *r, struct hf__req *req,
     req->sent_at = r->core->now();
     if (!f->len)
         c->heard_at = req->sent_at; /* silence begins here */
-    *flight_at(f, f->len++) =
-        (struct rd_flight){.req = req,
-                           .remote = req->remote,
-                           .hold_id = req->hold_id,
-                           .sent_at = req->sent_at,
-                           .start = c->written + (o->len - o->from),
-                           .op = req->op,
-                           .script = (uint8_t)s,
-                           .by_text = by_text};
+    *flight_at(f, f->len++) = (struct rd_flight){
+        .req = req,
+        .remote = req->op == HF__ATTEMPT ? req->remote : NULL,
+        .hold_id = req->hold_id,
+        .sent_at = req->sent_at,
+        .start = c->written + (o->len - o->from),
+        .op = req->op,
+        .script = (uint8_t)s,
+        .by_text = by_text};
     hf__rd_put_count(o, '*', 3 + keys + args);
     if (by_text) {
         hf__rd_put(o, "EVAL", 4);

@@ -29,7 +29,7 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
     hf__time at = f->sent_at + (r->op_timeout_ms + MARGIN_MS) * HF__MS;
     struct rd_late *l;
 
-    if (at <= now || m->kind == HF_LATCH)
+    if (!m || at <= now || m->kind == HF_LATCH)
         return;
     l = r->core->alloc(r->client, sizeof(*l) + m->name_len);
     if (!l)

@@ -289,7 +289,7 @@ void hf__rd_look_up(struct redis *, hf__time now);
 /* A command that is under way, in order. */
 struct rd_flight {
     struct hf__req *req; /* NULL: nobody wants the answer any more */
-    struct hf__remote *remote;
+    const struct hf__remote *remote; /* ATTEMPT; NULL: it is detached */
     uint64_t hold_id;
     hf__time sent_at;
     uint64_t start;      /* where it begins in conn.written */
@@ -310,6 +310,8 @@ int hf__rd_submit(struct redis *, struct hf__req *);
 void hf__rd_pump(struct redis *);
 /* Never mention this request again. */
 void hf__rd_forget(struct redis *, struct hf__req *);
+/* Nor this remote, whatever of it is under way. */
+void hf__rd_forget_remote(struct redis *, const struct hf__remote *);
 void hf__rd_finish(struct redis *, struct hf__req *, int result);
 /* Begins the command of a script; room for it and `more` is reserved. NULL:
  * out of memory. keys and args follow by hf__rd_put...(). */

@@ -42,6 +42,7 @@ void hf__rd_detach(void *self, struct hf__remote *remote)
 
     if (!remote->impl)
         return;
+    hf__rd_forget_remote(r, remote);
     hf__rd_chan_drop(r, remote);
     r->core->free(r->client, remote->impl);
     remote->impl = NULL;

@@ -89,6 +89,19 @@ struct zk_hand *hand(struct world *w)
     return zk_server_hand(w->zk);
 }
 
+void create_below(struct world *w, const char *container, const char *path,
+                  int mode, char *out, size_t size)
+{
+    int rc;
+
+    do {
+        zk_hand_create(hand(w), NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
+        zk_hand_create(hand(w), container, "", ZOO_CONTAINER, NULL, 0, NULL);
+        rc = zk_hand_create(hand(w), path, "", mode, out, size, NULL);
+    } while (rc == ZNONODE);
+    assert_int_equal(rc, 0);
+}
+
 void world_has_entries(struct world *w, long n)
 {
     if (WAIT_FOR(zk_server_children(w->zk, NODE) == n))

@@ -21,6 +21,10 @@ int world_setup(void **state);
 
 /* The administrator's session. */
 struct zk_hand *hand(struct world *);
+/* A child of the lock's node or of a container below it, which the server may
+ * sweep until it has one. */
+void create_below(struct world *, const char *container, const char *path,
+                  int mode, char *out, size_t size);
 /* So many entries are below the lock's node: holders and waiters. */
 void world_has_entries(struct world *, long n);
 /* The first of them, by its name; its path. */

@@ -186,10 +186,10 @@ static void test_latch_session_lost_is_unknown(void **state)
     struct downer d = {0};
     uint64_t left = 0;
 
-    world_far(w, 500, 8000);
+    world_far(w, 3000, 12000);
     d.latch = latch_of(w, 0);
     assert_int_equal(hf_latch_set(d.latch, 5, &w->err), 0);
-    proxy_set(w->proxy, PROXY_DELAY, 100);
+    proxy_set(w->proxy, PROXY_DELAY, 700);
     assert_int_equal(pthread_create(&d.thread, NULL, down, &d), 0);
     assert_true(WAIT_FOR(counts(w, 4)));
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);

@@ -10,15 +10,12 @@
 static void test_created_then_cut_is_adopted(void **state)
 {
     struct world *w = *state;
-    struct zk_hand *h = zk_server_hand(w->zk);
     hf_lock *a = world_far(w, 30000, 5000);
     struct taker *t;
 
     world_free_for_all(w, a);
     /* Another lock's node below keeps the parent from being swept. */
-    zk_hand_create(h, NODE, NULL, ZOO_CONTAINER, NULL, 0, NULL);
-    assert_int_equal(
-        zk_hand_create(h, NODE "/x", NULL, ZOO_CONTAINER, NULL, 0, NULL), 0);
+    create_below(w, NODE, NODE "/x", ZOO_CONTAINER, NULL, 0);
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     t = taker_start(w, a, 10000);
     world_has_entries(w, 2);

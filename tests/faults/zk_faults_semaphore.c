@@ -43,18 +43,11 @@ static void test_semaphore_beside_curators_leases(void **state)
     a = world_change(w, 0, HF_SEMAPHORE, 1);
     assert_int_equal(hf_lock_try(a, NULL), 0); /* makes the nodes */
     assert_int_equal(hf_lock_release(a, NULL), 0);
-    zk_hand_create(h, NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
-    zk_hand_create(h, LEASES, "", ZOO_CONTAINER, NULL, 0, NULL);
-    zk_hand_create(h, LOCKS, "", ZOO_CONTAINER, NULL, 0, NULL);
-    assert_int_equal(zk_hand_create(h, LEASES "/_c_" UUID "-lease-", "",
-                                    ZOO_EPHEMERAL_SEQUENTIAL, lease,
-                                    sizeof(lease), NULL),
-                     0);
+    create_below(w, LEASES, LEASES "/_c_" UUID "-lease-",
+                 ZOO_EPHEMERAL_SEQUENTIAL, lease, sizeof(lease));
     assert_int_equal(hf_lock_try(a, NULL), HF_EBUSY);
-    assert_int_equal(zk_hand_create(h, LOCKS "/_c_" UUID "-lock-", "",
-                                    ZOO_EPHEMERAL_SEQUENTIAL, turn,
-                                    sizeof(turn), NULL),
-                     0);
+    create_below(w, LOCKS, LOCKS "/_c_" UUID "-lock-", ZOO_EPHEMERAL_SEQUENTIAL,
+                 turn, sizeof(turn));
     t = taker_start(w, a, 20000);
     assert_true(WAIT_FOR(zk_server_children(w->zk, LOCKS) == 2));
     assert_int_equal(zk_hand_delete(h, lease), 0);

@@ -72,6 +72,48 @@ static void test_second_without_an_entry_is_told(void **state)
     world_is_clean(w);
 }
 
+/* One of Curator's, at the end of the queue. */
+static void join_queue(struct world *w, char *path, size_t size)
+{
+    static const char uuid[] = "00000000-0000-4000-8000-000000000001";
+    char prefix[128];
+
+    snprintf(prefix, sizeof(prefix), NODE "/_c_%s-lock-", uuid);
+    assert_int_equal(zk_hand_create(hand(w), prefix, "",
+                                    ZOO_EPHEMERAL_SEQUENTIAL, path, size, NULL),
+                     0);
+}
+
+/* The same, and by the time the first goes its proofs are old: it looks, finds
+ * its place gone, makes another, and hears no more than that this is done. It
+ * was second with the one before. */
+static void test_second_with_another_entry_is_not_second(void **state)
+{
+    enum { OTHERS = 40 }; /* enough for a list that is cut before its end */
+    struct world *w = *state;
+    char first[256], other[OTHERS][256];
+    struct taker *t;
+    hf_lock *b = world_far(w, 3000, 10000);
+
+    assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
+    join_queue(w, first, sizeof(first));
+    t = taker_start(w, b, 30000);
+    assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") >= 1));
+    delete_last_entry(w);
+    for (int i = 0; i < OTHERS; i++)
+        join_queue(w, other[i], sizeof(other[i]));
+    proxy_set(w->proxy, PROXY_DELAY, 1300);
+    assert_int_equal(zk_hand_delete(hand(w), first), 0);
+    world_has_entries(w, OTHERS + 1);
+    proxy_set(w->proxy, PROXY_HALF_CLOSE, 1000);
+    assert_true(NEVER_MS(taker_back(t), 1500));
+    for (int i = 0; i < OTHERS; i++)
+        assert_int_equal(zk_hand_delete(hand(w), other[i]), 0);
+    taker_gets_it(t, 4000);
+    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE)));
+    world_is_clean(w);
+}
+
 /* ---- unfair ------------------------------------------------------------ */
 
 /* Only who has it is deleted, and not the lock, which is of a session that goes
@@ -389,6 +431,7 @@ int run_hand_faults(void)
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
         T(test_second_without_an_entry_is_told),
+        T(test_second_with_another_entry_is_not_second),
         T(test_unfair_holder_is_deleted_alone),
         T(test_users_have_their_own),
         T(test_users_wait_behind_each_other),

@@ -44,8 +44,9 @@ static void test_entry_forms(void **state)
     assert_form("leases", ZK_FORM_SEMAPHORE, 0, "");
     assert_form("latch", ZK_FORM_LATCH, 0, "");
     assert_form("_d_" UUID "-12", ZK_FORM_MARK, 0, UUID);
-    assert_form("lock--000000001", ZK_FORM_LOCK, -1, "");
-    assert_form("lock--2147483648", ZK_FORM_LOCK, -2147483648LL, "");
+    assert_form("lock--000000001", ZK_FORM_LOCK, INT32_MAX, "");
+    assert_form("lock--2147483648", ZK_FORM_LOCK, INT32_MAX, "");
+    assert_form("lock-2147483648", ZK_FORM_LOCK, INT32_MAX, "");
 }
 
 static void test_entry_strangers(void **state)
@@ -93,9 +94,6 @@ static void test_entry_order_is_by_number_then_czxid(void **state)
     (void)state;
     assert_true(hf__zk_entry_order(&a, &b) < 0);
     assert_true(hf__zk_entry_order(&b, &a) > 0);
-    a.seq = -1;
-    b.seq = 0;
-    assert_true(hf__zk_entry_order(&a, &b) < 0);
     a.seq = b.seq = 2147483647;
     assert_int_equal(hf__zk_entry_order(&a, &b), 0);
     a.czxid = 5;
@@ -322,6 +320,25 @@ static void test_place_where_the_sequence_sticks(void **state)
     assert_int_equal(p.tied, 2);
 }
 
+/* What is in flight then goes round, and the next one is where it was. */
+static void test_place_where_the_sequence_goes_round(void **state)
+{
+    char *child[] = {"lock-2147483646", "lock-2147483647", "lock--2147483648",
+                     "lock--2147483647", BARE "__lock__2147483647"};
+    const int64_t czxid[] = {4, 5, 6, 7, 8};
+    struct zk_place p = PLACE(child, child[2], ZK_RULE_MUTEX);
+
+    (void)state;
+    assert_int_equal(p.ahead, 4);
+    assert_int_equal(p.tied, 1);
+    for (size_t i = 0; i < LEN(child); i++) {
+        p = place_with(child, czxid, LEN(child), child[i], ZK_RULE_MUTEX);
+        assert_int_equal(p.ahead, i);
+        assert_int_equal(p.watch, i ? i - 1 : ZK_NOBODY);
+        assert_int_equal(p.tied, ZK_NOBODY);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_place_beside_a_holder_of_an_unfair_mutex),
         cmocka_unit_test(test_place_does_not_mind_other_kinds_behind),
         cmocka_unit_test(test_place_where_the_sequence_sticks),
+        cmocka_unit_test(test_place_where_the_sequence_goes_round),
     };
 
     return cmocka_run_group_tests_name("zk-entry", tests, NULL, NULL);

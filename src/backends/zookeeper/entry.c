@@ -42,7 +42,7 @@ static bool read_seq(const char *s, int64_t *seq)
             return false;
         n = n * 10 + (*s - '0');
     }
-    *seq = negative ? -n : n;
+    *seq = negative || n > ZK_SEQ_LAST ? ZK_SEQ_LAST : n;
     return true;
 }
 

@@ -16,10 +16,11 @@
  *     _d_<uuid>-<request>       who counted a latch down
  *
  * Sequences are of 10 digits, as the server writes an int32, with a minus
- * where it went round. They are compared as numbers: at 2^31-1 the server
- * stays there, and czxid breaks the tie. A lease of kazoo's semaphore is 32
- * digits and nothing else, which may as well be the name of another lock: it
- * is a stranger.
+ * where it went round. They are compared as numbers. At 2^31-1 the server stays
+ * there, but for those that are in flight together: of them the first stays,
+ * and the others go round. So all with a minus count as that number, and czxid
+ * breaks the tie. A lease of kazoo's semaphore is 32 digits and nothing else,
+ * which may as well be the name of another lock: it is a stranger.
  */
 #ifndef HF_ZK_ENTRY_H
 #define HF_ZK_ENTRY_H
@@ -45,9 +46,11 @@ enum zk_form {
     ZK_FORM_MARK,
 };
 
+#define ZK_SEQ_LAST INT32_MAX
+
 struct zk_entry {
     enum zk_form form;
-    int64_t seq; /* 0 where the form has none */
+    int64_t seq; /* up to ZK_SEQ_LAST; 0 where the form has none */
     int64_t czxid;
     const char *name; /* all of it, as it was given */
     const char *uuid; /* within name, not terminated; "" if none */

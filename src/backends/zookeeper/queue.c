@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#define SEQUENCE_LATE (INT32_MAX - (1 << 27))
+#define SEQUENCE_LATE (ZK_SEQ_LAST - (1 << 27))
 
 static zk_done_fn listed;
 
@@ -126,7 +126,7 @@ static void mind_sequence(struct zk_line *line, int64_t seq)
     z->core->log(z->client,
                  "zookeeper: %.100s: the sequence is at %lld and ends at %d; "
                  "let the lock rest for a minute",
-                 line->path, (long long)seq, INT32_MAX);
+                 line->path, (long long)seq, ZK_SEQ_LAST);
 }
 
 static void look_around(struct zk_node *node,

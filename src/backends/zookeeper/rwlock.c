@@ -104,6 +104,17 @@ static void on_lower(struct zk *z, void *owner, int rc,
                                     : HF_ENOTOWNER);
 }
 
+/* At the end of the sequence czxid alone tells who was first: a new entry would
+ * be behind those who wait. Then the old one stays, and nobody reads beside
+ * it. */
+static bool can_be_renamed(const struct zk_node *node)
+{
+    struct zk_entry e;
+
+    hf__zk_entry_parse(hf__zk_node_name(node), &e);
+    return e.seq < ZK_SEQ_LAST;
+}
+
 int hf__zk_downgrade(struct zk *z, struct hf__query *q)
 {
     struct zk_line *from = q->line->impl, *into = q->into->impl;
@@ -117,6 +128,8 @@ int hf__zk_downgrade(struct zk *z, struct hf__query *q)
         hf__zk_node_drop(into->node, NULL);
     into->node = node;
     node->line = into;
+    if (!can_be_renamed(node))
+        return HF__DONE;
     rename_node(node);
     if (hf__zk_lower(node, on_lower, q) != 0)
         return HF_EUNKNOWN; /* the next renewal tells it */

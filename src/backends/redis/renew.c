@@ -150,8 +150,8 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     o = hf__rd_call(r, &b->req, s, keys * len, 1 + args * len, size + 64);
     if (!o)
         return HF_ENOMEM;
-    if (first)
-        b->req.sent_at = sent_at; /* the leases count from the first */
+    if (get(b).sent) /* the leases count from the first, sent again or not */
+        b->req.sent_at = sent_at;
     f->at[(f->head + f->len - 1) & (f->cap - 1)].first = first;
     f->at[(f->head + f->len - 1) & (f->cap - 1)].len = len;
     for (uint32_t i = first; i < first + len; i++)

@@ -21,5 +21,6 @@ int run_wait_faults(void);
 int run_kinds_faults(void);
 int run_hand_faults(void);
 int run_find_faults(void);
+int run_keys_faults(void);
 
 #endif

@@ -119,8 +119,115 @@ static void test_first_question_comes_second(void **state)
     all_of_it_is_free(w, &permits, a);
 }
 
+/* ---- the counter of tokens ----------------------------------------------- */
+
+#define TOKEN "redisson_lock_token:{n}"
+#define A_DAY_MS (86400000LL - 5000)
+
+static const struct side mutex = {HF_MUTEX, HF_WRITE, HF_WRITE, 0, 0};
+static const struct side whole = {HF_SEMAPHORE, HF_WRITE, HF_WRITE, SIZE, 1};
+
+static long long token_ttl(struct world *w)
+{
+    return redis_server_do(w->redis, "PTTL " TOKEN);
+}
+
+/* In microseconds, as tokens are. */
+static long long hours_ago(int hours)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (now.tv_sec - hours * 3600LL) * 1000000;
+}
+
+/* How long the counter lives after a hold. */
+static long long token_ttl_after(struct world *w, hf_lock *lock,
+                                 const struct side *s)
+{
+    assert_int_equal(take(lock, s, 0, &w->err), 0);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    return token_ttl(w);
+}
+
+/* Redisson's has no end, and gets none by us: its holders would begin anew. */
+static void counter_of_redisson_stays(struct world *w, const struct side *s)
+{
+    hf_lock *a = near_of(w, s);
+
+    redis_server_do(w->redis, "SET " TOKEN " 5");
+    assert_int_equal(token_ttl_after(w, a, s), -1);
+    assert_true(redis_server_do(w->redis, "INCR " TOKEN) > hours_ago(1));
+    assert_int_equal(token_ttl_after(w, a, s), -1);
+    redis_server_do(w->redis, "SET " TOKEN " %lld", hours_ago(100));
+    assert_int_equal(token_ttl_after(w, a, s), -1);
+}
+
+/* Ours outlives the last grant by a day. */
+static void counter_of_ours_ends(struct world *w, const struct side *s)
+{
+    hf_lock *a = near_of(w, s);
+
+    assert_true(token_ttl_after(w, a, s) >= A_DAY_MS);
+    assert_true(token_ttl_after(w, a, s) >= A_DAY_MS);
+    for (int ago = 12; ago < 40; ago += 4) {
+        redis_server_do(w->redis, "SET " TOKEN " %lld PX 50000",
+                        hours_ago(ago));
+        assert_true(token_ttl_after(w, a, s) >= A_DAY_MS);
+    }
+    /* The clock was set back. */
+    redis_server_do(w->redis, "SET " TOKEN " %lld PX 50000", hours_ago(-9));
+    assert_true(token_ttl_after(w, a, s) >= A_DAY_MS);
+}
+
+#define EACH_COUNTER(name, side)                                               \
+    static void test_##name##_counter_of_redisson_stays(void **state)          \
+    {                                                                          \
+        counter_of_redisson_stays(*state, side);                               \
+    }                                                                          \
+    static void test_##name##_counter_of_ours_ends(void **state)               \
+    {                                                                          \
+        counter_of_ours_ends(*state, side);                                    \
+    }
+
+EACH_COUNTER(mutex, &mutex)
+EACH_COUNTER(writer, &writes)
+EACH_COUNTER(permits, &whole)
+
+/* Handed over, it is no other. */
+static void test_handed_over_counter_stays(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    struct taker *t;
+
+    redis_server_do(w->redis, "SET " TOKEN " 5");
+    assert_int_equal(hf_lock_try(a, NULL), 0);
+    t = taker_start(w, b, 10000);
+    world_has_waiter(w, "holdfast:waiters:{n}");
+    redis_server_do(w->redis, "SET " TOKEN " 5");
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_true(WAIT_FOR(taker_back(t)));
+    taker_end(t);
+    assert_int_equal(token_ttl(w), -1);
+    world_is_clean(w);
+}
+
+/* Who reads needs one, too, and leaves one that there is as it was. */
+static void test_reader_makes_a_counter_that_ends(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = near_of(w, &reads);
+
+    assert_true(token_ttl_after(w, a, &reads) >= A_DAY_MS);
+    redis_server_do(w->redis, "SET " TOKEN " 5");
+    assert_int_equal(token_ttl_after(w, a, &reads), -1);
+}
+
 int run_keys_faults(void)
 {
+#define EACH(name)                                                             \
+    T(test_mutex_##name), T(test_writer_##name), T(test_permits_##name)
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
         T(test_strangers_key_is_spared),
@@ -129,6 +236,10 @@ int run_keys_faults(void)
         T(test_writer_without_memory),
         T(test_permits_without_memory),
         T(test_first_question_comes_second),
+        EACH(counter_of_redisson_stays),
+        EACH(counter_of_ours_ends),
+        T(test_handed_over_counter_stays),
+        T(test_reader_makes_a_counter_that_ends),
     };
 
     return cmocka_run_group_tests_name("redis: keys", tests, NULL, NULL);

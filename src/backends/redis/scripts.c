@@ -71,15 +71,25 @@
 
 /*
  * Puts a higher token than any before into n: one more than the counter, at
- * least the time, so that a lost counter does not matter. GIVE writes it, who
+ * least the time, so that a lost counter does not matter. COUNT_ON writes it.
+ * The counter outlives the last grant by so long (keep); one without an end is
+ * Redisson's, and stays so. Since it tells the time of the last grant, that has
+ * to be looked after in the first of each half day alone. GIVE writes it, who
  * holds the lock, and the lock. Pieces, not functions: making a function costs
  * the server as much as calling a command.
  */
 #define MINT                                                                   \
-    "local n=(tonumber(redis.call('get',TOKEN)) or 0)+1\n"                     \
-    "if n<now then n=now end\n"
+    "local last=tonumber(redis.call('get',TOKEN)) or 0\n"                      \
+    "local n=last<now and now or last+1\n"
+#define COUNT_ON(keep)                                                         \
+    "if last<now and last>=now-now%43200000000 and " keep "+0<=86400000 or\n"  \
+    "  last>0 and redis.call('pttl',TOKEN)==-1 then\n"                         \
+    "  redis.call('set',TOKEN,string.format('%.0f',n),'keepttl')\n"            \
+    "else\n"                                                                   \
+    "  redis.call('set',TOKEN,string.format('%.0f',n),'px'," keep "+43200000)\n"\
+    "end\n"
 #define GIVE(kind, lock, owner, ms, about, keep)                               \
-    "redis.call('set',TOKEN,string.format('%.0f',n),'px'," keep ")\n"          \
+    COUNT_ON(keep)                                                             \
     "redis.call('set',KEYS[2]," owner "..'\\n" kind "\\n'..\n"                  \
     "  string.format('%.0f',math.floor(now/1000))..'\\n'.." about ",\n"        \
     "  'px'," ms ")\n"                                                         \

@@ -150,7 +150,7 @@
     "local n=redis.call('get',TOKEN)\n"                                        \
     "if not n then\n"                                                          \
     "  n=string.format('%.0f',now)\n"                                          \
-    "  redis.call('set',TOKEN,n,'px'," keep ")\n"                              \
+    "  redis.call('set',TOKEN,n,'px'," keep "+43200000)\n"                     \
     "end\n"
 
 /* n: of a new hold, exclusive or shared. */
@@ -158,8 +158,8 @@
     "local token\n"                                                            \
     "if " is_exclusive " then\n"                                               \
     MINT                                                                       \
+    COUNT_ON(keep)                                                             \
     "  token=string.format('%.0f',n)\n"                                        \
-    "  redis.call('set',TOKEN,token,'px'," keep ")\n"                          \
     "else\n"                                                                   \
     SHARED(keep)                                                               \
     "  token=n\n"                                                              \

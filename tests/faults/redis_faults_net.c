@@ -114,6 +114,30 @@ static void test_question_that_is_late(void **state)
     late_question(*state, 0);
 }
 
+/* A try that was lost and, asked again, was not granted: then its first copy
+ * comes, and is. */
+static void test_late_try_of_one_who_was_refused(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 30000, 2000), *b = world_near(w);
+    struct taker *t;
+
+    world_free_for_all(w, a);
+    assert_int_equal(hf_lock_acquire(b, NULL, NULL), 0);
+    proxy_hoard(w->proxy);
+    t = taker_start_lease(w, a, 0, 20000);
+    assert_true(WAIT_FOR(proxy_hoarded(w->proxy) > 0));
+    proxy_cut(w->proxy);
+    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
+    assert_int_equal(t->rc, HF_EBUSY);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    proxy_deliver(w->proxy);
+    assert_true(WAIT_FOR(redis_server_do(w->redis, "EXISTS n") == 1));
+    assert_true(WAIT_FOR_MS(redis_server_do(w->redis, "EXISTS n") == 0, 4000));
+    taker_end(t);
+    world_is_clean(w);
+}
+
 /* Who asked has gone, and the name with it: the connection breaks after that,
  * while the question might be answered still. */
 static void test_question_outlives_its_name(void **state)
@@ -181,6 +205,7 @@ int run_net_faults(void)
         T(test_both_connections_reset_while_waiting),
         T(test_question_that_is_too_late),
         T(test_question_that_is_late),
+        T(test_late_try_of_one_who_was_refused),
         T(test_question_outlives_its_name),
         T(test_lease_shorter_than_the_way),
         T(test_open_says_at_once_what_is_wrong),

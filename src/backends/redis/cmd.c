@@ -20,17 +20,20 @@
  * name leads nowhere else. */
 #define REPLICA_MS 2000
 
-static void attempt_over(struct redis *r, struct hf__remote *remote, int result)
+static void attempt_over(struct redis *r, const struct hf__req *req, int result)
 {
-    ((struct rd_link *)remote->impl)->asking = false;
-    if (result == HF_EMISMATCH) /* the core does not abandon it */
-        hf__rd_wait_end(r, remote, r->core->now());
+    ((struct rd_link *)req->remote->impl)->asking = false;
+    if (result != HF__BUSY && result != HF_EMISMATCH)
+        return;
+    /* The core does not abandon it. */
+    hf__rd_wait_end(r, req->remote, r->core->now());
+    hf__rd_late_over(r, req->hold_id);
 }
 
 void hf__rd_finish(struct redis *r, struct hf__req *req, int result)
 {
     if (req->op == HF__ATTEMPT)
-        attempt_over(r, req->remote, result);
+        attempt_over(r, req, result);
     else if (req->op == HF__RENEW)
         r->renewing--;
     else if (req->op == HF__DOWNGRADE)

@@ -329,7 +329,7 @@ void hf__rd_cmd_fini(struct redis *);
 struct rd_late;
 /* This attempt was sent and is lost. */
 void hf__rd_late_add(struct redis *, const struct rd_flight *, hf__time now);
-/* The hold id is let go. */
+/* The hold id is let go, or was refused. */
 void hf__rd_late_over(struct redis *, uint64_t hold_id);
 void hf__rd_late_move(struct redis *, hf__time now);
 hf__time hf__rd_late_timeout(const struct redis *);

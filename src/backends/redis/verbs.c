@@ -291,7 +291,6 @@ static int taken(struct redis *r, struct hf__req *req, int64_t what,
     case RD_QUEUED:
         return queued(r, req, reply, now);
     case RD_BUSY:
-        hf__rd_wait_end(r, req->remote, now);
         hf__rd_finish(r, req, HF__BUSY);
         return 0;
     case RD_STALE:

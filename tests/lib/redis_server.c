@@ -1,6 +1,7 @@
 #include "redis_server.h"
 
 #include "port.h"
+#include "shm_dir.h"
 #include "wait.h"
 
 #include <errno.h>
@@ -99,11 +100,9 @@ int redis_server_again(struct redis_server *s)
 
 int redis_server_start(struct redis_server *s)
 {
-    char text[64] = "/tmp/holdfast-redis-XXXXXX";
-
-    if (!mkdtemp(text))
+    /* What it syncs has to wait for no disk. */
+    if (!shm_dir_make(s->dir, sizeof(s->dir), "holdfast-redis"))
         return -1;
-    strcpy(s->dir, text);
     snprintf(s->socket, sizeof(s->socket), "%s/socket", s->dir);
     snprintf(s->unix_url, sizeof(s->unix_url), "redis+unix://%s", s->socket);
     s->reserved = port_reserve(&s->port);

@@ -1,5 +1,6 @@
-/* A directory for a test's file of shared memory: where the backend itself has
- * its own. On a disk a store may have to wait until the page is written. */
+/* A directory in memory: for a test's file of shared memory, where the backend
+ * itself has its own. On a disk a store may have to wait until the page is
+ * written. */
 #ifndef SHM_DIR_H
 #define SHM_DIR_H
 

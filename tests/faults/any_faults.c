@@ -107,10 +107,10 @@ static void test_abandon_swallowed(void **state)
     struct taker *t;
 
     take(w, a);
-    t = taker_start(w, b, 500);
+    t = taker_start(w, b, 2000);
     assert_true(WAIT_FOR(any_faults.is_waited_for(w)));
     proxy_set(w->proxy, PROXY_DEAF, 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 500 + 1000));
+    assert_true(WAIT_FOR_MS(taker_back(t), 2000 + 1000));
     assert_int_not_equal(t->rc, 0);
     taker_end(t);
     assert_int_equal(hf_lock_release(a, NULL), 0);
@@ -131,7 +131,7 @@ static void test_renewal_swallowed_is_retried(void **state)
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     assert_true(WAIT_FOR(proxy_sent(w->proxy) > before));
     world_heal(w);
-    assert_true(NEVER_MS(hf_lock_check(a) != 0, any_faults.ttl_ms + 1000));
+    world_renews(a);
     assert_int_equal(hf_lock_release(a, NULL), 0);
     world_is_clean(w);
 }
@@ -148,7 +148,7 @@ static void test_silent_connection_is_given_up(void **state)
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     assert_true(WAIT_FOR(proxy_answered(w->proxy) > before));
     proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_true(NEVER_MS(hf_lock_check(a) != 0, 2 * any_faults.ttl_ms + 2000));
+    world_renews(a);
     assert_int_equal(hf_lock_release(a, NULL), 0);
     world_is_clean(w);
 }

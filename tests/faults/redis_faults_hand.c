@@ -226,12 +226,12 @@ static void given_up(struct world *w, const struct side *s)
     struct taker *t;
 
     assert_int_equal(take_other(a, s, 0, NULL), 0);
-    t = taker_start_as(w, b, s->mode, s->permits, 1000);
+    t = taker_start_as(w, b, s->mode, s->permits, 3000);
     assert_true(WAIT_FOR(is_waiting(w)));
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     assert_int_equal(hf_lock_release(a, NULL), 0);
     assert_true(is_held(w, s));
-    assert_true(WAIT_FOR_MS(taker_back(t), 2500));
+    assert_true(WAIT_FOR_MS(taker_back(t), 3000 + 1500));
     assert_int_not_equal(t->rc, 0);
     taker_end(t);
     world_heal(w);

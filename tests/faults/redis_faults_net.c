@@ -70,7 +70,7 @@ static void test_both_connections_reset_while_waiting(void **state)
         wait_tick();
     }
     assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 2200));
+    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
     assert_int_equal(t->rc, 0);
     taker_end(t);
     world_is_clean(w);

@@ -110,7 +110,7 @@ static void test_told_one_that_does_not_come(void **state)
     await_look(w, WAITERS, CROWD, 1);
     assert_int_equal(hf_lock_release(a, NULL), 0);
     expect_told(ear, "u1 0 0 n");
-    assert_true(WAIT_FOR_MS(taker_back(t), 2300));
+    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
     assert_int_equal(t->rc, 0);
     redis_server_do(w->redis, "DEL " WAITERS " " CROWD);
     taker_end(t);
@@ -137,7 +137,7 @@ static void test_told_fair_one_that_does_not_come(void **state)
     assert_int_equal(hf_lock_release(a, NULL), 0);
     expect_told(ear, "f1 0 0 n");
     assert_true(WAIT_FOR(taker_back(t)));
-    assert_true(wait_took(began, 2900, 3300));
+    assert_true(wait_took(began, 2900, 4400));
     assert_int_equal(t->rc, 0);
     redis_server_do(w->redis, "DEL " QUEUE " " DEADLINES " " SEEN);
     taker_end(t);
@@ -219,7 +219,7 @@ static void wakes_the_other_kind(struct world *w, enum hf_fairness holder,
     await_look(w, waiter == HF_FAIR ? QUEUE : WAITERS,
                waiter == HF_FAIR ? SEEN : CROWD, 0);
     assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 1000));
+    assert_true(WAIT_FOR_MS(taker_back(t), 1400));
     assert_int_equal(t->rc, 0);
     taker_end(t);
     assert_int_equal(t->release_rc, 0);

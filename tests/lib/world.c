@@ -184,6 +184,13 @@ int64_t deadline_of(hf_lock *lock)
     return deadline;
 }
 
+void world_renews(hf_lock *lock)
+{
+    int64_t before = deadline_of(lock);
+
+    assert_true(WAIT_FOR(deadline_of(lock) > before));
+}
+
 /* ---- takers ---------------------------------------------------------------
  */
 

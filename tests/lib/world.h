@@ -97,6 +97,8 @@ void world_is_clean(struct world *);
 
 uint64_t token_of(hf_lock *);
 int64_t deadline_of(hf_lock *);
+/* It is renewed once more, while it is held. */
+void world_renews(hf_lock *);
 
 /* It ends with the case at the latest. */
 struct taker *taker_start(struct world *, hf_lock *, int64_t wait_ms);

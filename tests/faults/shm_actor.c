@@ -379,8 +379,8 @@ struct answer actor_ask(struct actor *a, char verb, int64_t wait_ms,
     actor_tell(a, verb, wait_ms, lease_ms);
     if (!actor_hear(a, &answer, OPEN_MS + 2000) || answer.rc)
         stage_blame(answer.text);
-    else if (verb == 'a')
-        check_token(a, answer.token);
+    else if (verb == 'a' && (answer.token || !lease_ms))
+        check_token(a, answer.token); /* unless its lease was over by then */
     return answer;
 }
 

@@ -198,7 +198,7 @@ bool has_ended(pid_t pid)
 
 void await_queue(int n, pid_t victim)
 {
-    int64_t until = now_ns() + 2000000000LL;
+    int64_t until = now_ns() + 20000000000LL;
 
     while (queued() < n && now_ns() < until) {
         if (victim && (has_ended(victim) || atomic_load(&stage->paused)))

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define EVENTS (1 << 16) /* of one owner; most of the file is never written */
-#define USES (1 << 18)
+#define EVENTS (1 << 18) /* of one owner; most of the file is never written */
+#define USES (1 << 20)
 #define MS ((int64_t)1000000)
 
 struct log {

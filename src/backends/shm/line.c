@@ -365,7 +365,8 @@ static bool help(struct shm *s, const struct shm_line *l, uint64_t word,
     return helped;
 }
 
-/* For who comes, or is first: is there anything that would bring it on? */
+/* For who comes, is first, or has waited: is there anything that would bring it
+ * on? */
 static bool bring_on(struct shm *s, struct shm_line *l, uint64_t word,
                      uint32_t *dead)
 {
@@ -387,7 +388,10 @@ static bool look_queued(struct shm *s, struct shm_line *l, uint64_t word,
         return false;
     }
     find_neighbours(s, l, word, ticket, &r);
-    if (!r.before_owner && bring_on(s, l, word, dead))
+    /* The first does it at once; those behind it when they look again, for the
+     * first may be stopped. */
+    if ((!r.before_owner || atomic_load(&l->link.wait)->announced) &&
+        bring_on(s, l, word, dead))
         return false;
     return wait_behind(s, l, word, &r);
 }

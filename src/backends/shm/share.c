@@ -5,7 +5,8 @@
  * In the queue each waiter watches the one before it, as for a mutex; the
  * first watches all holders. While somebody is first the holders only become
  * fewer, so what it watches stays enough. When one dies, or the lease of one
- * ends, whoever sees it takes back what it had and passes on.
+ * ends, whoever sees it takes back what it had and passes on: the first, or,
+ * if that is stopped, one behind it at its next look.
  *
  * To *pass* is to grant to those who are first, in their order, as long as
  * they fit; nobody overtakes. Then they are rung, the last of them first, the

@@ -21,6 +21,7 @@
 
 static struct actor holder, waiter, prober;
 static bool holder_holds, waiter_waits, may_break;
+static bool waiter_is_doomed; /* has the lock, and dies with it afterwards */
 
 /* ---- the victim -----------------------------------------------------------
  */
@@ -219,6 +220,15 @@ static void holder_passes_to_waiter(void)
     waiter_comes();
 }
 
+/* Where the victim has it already the waiter does not get it, and lives. */
+static void waiter_has_it_and_dies_later(void)
+{
+    struct answer a = {-1, 0, 0, ""};
+
+    holder_lets_go();
+    waiter_is_doomed = waiter_waits && actor_hear(&waiter, &a, 30) && !a.rc;
+}
+
 static void nothing(void)
 {
     nap_us(5000);
@@ -238,6 +248,7 @@ static const struct meanwhile {
     {"prober visits", prober_visits},
     {"holder lets go, prober visits", holder_lets_go_prober_visits},
     {"holder passes to waiter", holder_passes_to_waiter},
+    {"waiter has it and dies later", waiter_has_it_and_dies_later},
 };
 
 /* ---- one run --------------------------------------------------------------
@@ -245,7 +256,7 @@ static const struct meanwhile {
 
 static void set_scene(const struct part *part)
 {
-    holder_holds = waiter_waits = false;
+    holder_holds = waiter_waits = waiter_is_doomed = false;
     may_break = part->play == break_it;
     if (!holder.pid)
         actor_begin(&holder, HOLDER);
@@ -276,6 +287,35 @@ static void free_waiter(void)
     if (!a.rc)
         lets_go(&waiter);
     waiter_waits = false;
+}
+
+static bool is_anybody_watched(void)
+{
+    unsigned high = atomic_load(&stage_file->header.cells_high) % SHM_CELLS;
+
+    for (unsigned i = 0; i <= high; i++)
+        if (atomic_load(&stage_file->cell[i].watching[0]))
+            return true;
+    return false;
+}
+
+/* It has the lock, and the victim sleeps; or does not come to that. */
+static void kill_waiter(void)
+{
+    int64_t until = now_ns() + 50000000LL;
+    struct moment since;
+    struct answer victim = {0, 0, INT64_MAX, ""};
+
+    while (!is_anybody_watched() && now_ns() < until)
+        nap_us(20);
+    nap_us(200);
+    since = moment_now();
+    waiter_dies();
+    until = now_ns() + 5000000000LL;
+    while (atomic_load(&stage->phase) != 3 && now_ns() < until)
+        nap_us(20);
+    victim.at = now_ns();
+    check_in_time(&victim, &since, STAGE_LIMIT_MS, "victim");
 }
 
 /* Until it is paused or through; those in its way get out of it. */
@@ -311,7 +351,10 @@ static void end_scene(pid_t pid)
     struct moment since;
 
     holder_lets_go();
-    free_waiter();
+    if (waiter_is_doomed)
+        kill_waiter();
+    else
+        free_waiter();
     while (atomic_load(&stage->phase) != 3 && now_ns() < until)
         nap_us(20);
     if (atomic_load(&stage->phase) != 3) {

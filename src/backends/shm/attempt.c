@@ -102,9 +102,9 @@ static bool announce(struct shm_link *l, const struct shm_wait *wait,
     return atomic_compare_exchange_strong(&l->entry->word, &word, new);
 }
 
-/* Chooses whose death would concern us, and when to look again. */
-static int wait_behind(struct shm *s, struct shm_link *l, struct hf__req *req,
-                       uint64_t word)
+/* Chooses whose death would concern us, and when to look again. False: it has
+ * been passed on meanwhile, and whom we watch is perhaps not the one. */
+static bool wait_behind(struct shm *s, struct shm_link *l, uint64_t word)
 {
     struct shm_wait *wait = atomic_load(&l->wait);
     struct shm_cell *c = cell_of(s, wait);
@@ -122,7 +122,7 @@ static int wait_behind(struct shm *s, struct shm_link *l, struct hf__req *req,
         hf__shm_watch(s, wait, &r.before_owner, 1, HF__NEVER);
     else
         hf__shm_watch(s, wait, &owner, 1, hf__shm_lease_end(l->entry, word));
-    return hf__shm_line_sleep(s, wait, req);
+    return shm_is_grant(atomic_load(&l->entry->word), word);
 }
 
 /* Passes the lock on if its holder is dead or its lease is over. */
@@ -150,6 +150,8 @@ static bool help(struct shm *s, struct shm_link *l, uint64_t word,
 static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
                 uint32_t *dead)
 {
+    bool again = false;
+
     for (;;) {
         struct shm_wait *wait = atomic_load(&l->wait);
         uint64_t w;
@@ -182,8 +184,13 @@ static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
                 return rc;
             continue;
         }
-        if (announce(l, wait, w))
-            return wait_behind(s, l, req, w);
+        if (!announce(l, wait, w))
+            continue;
+        /* Unfair, others may take it all the time: one more look is enough, for
+         * who is first is rung. */
+        if (wait_behind(s, l, w) || (again && !l->fair))
+            return hf__shm_line_sleep(s, wait, req);
+        again = true;
     }
 }
 

@@ -147,5 +147,5 @@ void guardian_stop(struct guardian *guardian)
     while (waitpid(guardian->pid, NULL, 0) < 0 && errno == EINTR) {
     }
     close(guardian->fd);
-    guardian->pid = -1;
+    guardian->fd = guardian->pid = -1;
 }

@@ -110,20 +110,27 @@ static int exit_status(const struct watch *watch)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static int export_hold(const struct run_options *o, hf_lock *lock)
+/* What the command finds in its environment is put there before the library has
+ * threads, which may be reading it; the token's digits follow. */
+static char token_variable[] = "HOLDFAST_TOKEN=00000000000000000000";
+
+static int export_name(const struct run_options *o)
 {
-    char text[24];
+    if (setenv("HOLDFAST_NAME", o->name, 1) == 0 && putenv(token_variable) == 0)
+        return CLI_OK;
+    cli_say(&cli_run, "%s", strerror(errno));
+    return CLI_OSERR;
+}
+
+static int export_token(const struct run_options *o, hf_lock *lock)
+{
     uint64_t token = 0;
     int rc = hf_lock_token(lock, &token);
 
     if (rc != HF_OK)
         return failed(o, rc, NULL);
-    snprintf(text, sizeof text, "%llu", (unsigned long long)token);
-    if (setenv("HOLDFAST_NAME", o->name, 1) < 0 ||
-        setenv("HOLDFAST_TOKEN", text, 1) < 0) {
-        cli_say(&cli_run, "%s", strerror(errno));
-        return CLI_OSERR;
-    }
+    snprintf(token_variable, sizeof token_variable, "HOLDFAST_TOKEN=%llu",
+             (unsigned long long)token);
     return CLI_OK;
 }
 
@@ -148,7 +155,7 @@ static int run_holding(hf_lock *lock, const struct run_options *o,
                           .only_warn = o->only_warn,
                           .signals = -1,
                           .timer = -1};
-    int status = export_hold(o, lock);
+    int status = export_token(o, lock);
 
     if (status == CLI_OK)
         status = watch_init(&watch);
@@ -166,6 +173,8 @@ static int run_holding(hf_lock *lock, const struct run_options *o,
         guardian_stop(&command->guardian);
         _exit(status);
     }
+    /* What it has left running goes on, however long the answer takes. */
+    guardian_stop(&command->guardian);
     return let_go(lock, o, status);
 }
 
@@ -250,8 +259,10 @@ static int run(const struct run_options *o, struct command *command)
     hf_client_options client_options = HF_CLIENT_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
     hf_client *client = NULL;
-    int rc, status;
+    int rc, status = export_name(o);
 
+    if (status != CLI_OK)
+        return status;
     client_options.ttl_ms = o->ttl_ms;
     client_options.label = o->label ? o->label : o->argv[0];
     client_options.connect_timeout_ms = connect_timeout(o, url);

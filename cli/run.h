@@ -86,6 +86,7 @@ struct watch {
     const char *name;
     bool only_warn; /* --on-lost warn */
 
+    bool ended;         /* the command, and was waited for */
     bool lost;          /* and said so */
     int64_t deadline;   /* as last seen */
     int64_t span;       /* a lease at its beginning */

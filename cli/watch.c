@@ -67,8 +67,12 @@ static int64_t early(const struct watch *watch)
     return at_most(watch->span / 20, EARLY_MAX);
 }
 
+/* The number means the group as long as the command, or the guardian who is in
+ * it, has not been waited for. */
 static void signal_group(const struct watch *watch, int signal_number)
 {
+    if (watch->ended && watch->command->guardian.pid < 0)
+        return;
     kill(-watch->command->pid, signal_number);
 }
 
@@ -180,6 +184,15 @@ static void stopped(struct watch *watch, int signal_number)
         stop_with_it(watch);
 }
 
+/* KILL has been sent, by us or by the guardian: what is still there cannot be
+ * ended. */
+static bool is_beyond_us(const struct watch *watch)
+{
+    return !watch->only_warn &&
+           ((watch->lost && watch->kill_at == HF_NO_DEADLINE) ||
+            cli_now_ns(CLOCK_BOOTTIME) >= watch->deadline - early(watch) / 2);
+}
+
 /* Another one, if somebody has killed it. */
 static void keep_guardian(struct watch *watch)
 {
@@ -188,9 +201,16 @@ static void keep_guardian(struct watch *watch)
     if (waitpid(guardian->pid, NULL, WNOHANG) != guardian->pid)
         return;
     close(guardian->fd);
+    guardian->fd = guardian->pid = -1;
+    if (is_beyond_us(watch)) {
+        signal_group(watch, SIGKILL);
+        return;
+    }
     if (guardian_start(guardian) < 0 ||
-        guardian_join(guardian, watch->command->pid) < 0)
+        guardian_join(guardian, watch->command->pid) < 0) {
         cli_say(&cli_run, "nothing guards the command: %s", strerror(errno));
+        guardian_stop(guardian);
+    }
     tell_guardian(watch);
 }
 
@@ -204,6 +224,7 @@ static bool reap(struct watch *watch)
            command->pid) {
         if (!WIFSTOPPED(status)) {
             command->status = status;
+            watch->ended = true;
             return true;
         }
         stopped(watch, WSTOPSIG(status));
@@ -259,8 +280,7 @@ static void loop(struct watch *watch)
     }
 }
 
-/* Whatever is left of the group must not go on without the lock. The guardian
- * is in it, so that the number still means it. */
+/* Whatever is left of the group must not go on without the lock. */
 static void end_group(struct watch *watch)
 {
     /* Or the guardian has ended it, in time: then that time was the last that
@@ -276,7 +296,7 @@ int watch_init(struct watch *watch)
 {
     sigset_t set;
 
-    watch->lost = false;
+    watch->ended = watch->lost = false;
     watch->kill_at = HF_NO_DEADLINE;
     watch->deadline = HF_NO_DEADLINE;
     hf_lock_deadline(watch->lock, &watch->deadline);

@@ -523,10 +523,47 @@ a_killed_guardian_is_replaced() {
     until_true both_are_gone
 }
 
+# Out of its group it survives KILL, as one that hangs in the kernel or is of
+# another user does. Guardians end themselves in vain, and are not replaced for
+# ever.
+a_command_that_cannot_be_ended_is_waited_for() {
+    start "$hf" run -b "$redis" -t 1s f -- perl -e '
+        setpgrp(0, getpgrp(getppid())); $SIG{TERM} = "IGNORE";
+        open my $f, ">", "ready"; print $f "$$\n"; close $f;
+        select(undef, undef, undef, 0.01) until -e "end"' 2>err
+    until_true test -s ready
+    guardian=$(guardian_of "$pid")
+    redis_cli del f >/dev/null
+    until_true gone "$guardian"
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        until_true not has_guardian "$pid"
+    done
+    kill -0 "$pid" || die 'does not wait for the command'
+    touch end
+    wait_for "$pid"
+    equal "$status" 79 'exit status'
+    equal "$(wc -l <err)" 1 'lines said'
+}
+
 # another_in_group GROUP GUARDIAN: a guardian sits in the group that it guards,
 # and not that one, which may be there still as a zombie.
 another_in_group() {
     pgrep -g "$1" hf-guardian | grep -q -v -x "$2"
+}
+
+# The answer to the release takes longer than the lease lasts.
+what_it_left_running_goes_on_while_we_let_go() {
+    start "$hf" run -b "$redis?op_timeout=4s" -t 2s g -- sh -c '
+        (until [ -e end ]; do sleep 0.01; done; echo >ended) &
+        echo >ready; until [ -e leave ]; do sleep 0.01; done' 2>err
+    until_true test -s ready
+    kill -STOP "$redis_pid"
+    touch leave
+    wait_for "$pid"
+    kill -CONT "$redis_pid"
+    equal "$status" 0 'exit status'
+    touch end
+    until_true test -s ended
 }
 
 nothing_is_left_when_all_went_well() {
@@ -561,4 +598,7 @@ run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
     stopped_past_its_deadline_the_group_is_ended_too renewals_keep_it \
     killed_with_9_the_group_ends_with_it killed_with_9_as_soon_as_it_started \
     killed_with_9_while_it_waits_nothing_is_left \
-    a_killed_guardian_is_replaced nothing_is_left_when_all_went_well
+    a_killed_guardian_is_replaced \
+    a_command_that_cannot_be_ended_is_waited_for \
+    what_it_left_running_goes_on_while_we_let_go \
+    nothing_is_left_when_all_went_well

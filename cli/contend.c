@@ -7,7 +7,6 @@
 #include "cli.h"
 #include "crew.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,7 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FINISH_MS = 60000 }; /* who does not end after that is stuck */
+enum {
+    LOOK_MS = 200,     /* for the dead, while nobody says anything */
+    FINISH_MS = 60000, /* who does not end after that is stuck */
+};
 
 static void close_pipe(int fds[2])
 {
@@ -78,20 +80,37 @@ static unsigned start_crews(struct arena *arena, pid_t *pids)
     return n;
 }
 
-/* Until each has said that it is ready, or somebody has failed. */
-static void wait_until_ready(struct arena *arena)
+/* Somebody is gone before it was let go. */
+static bool has_one_died(const pid_t *pids, unsigned n)
 {
+    siginfo_t gone = {0};
+
+    for (unsigned i = 0; i < n && !gone.si_pid; i++)
+        if (waitid(P_PID, (id_t)pids[i], &gone, WEXITED | WNOHANG | WNOWAIT))
+            return true;
+    return gone.si_pid;
+}
+
+/* Until each has said that it is ready, or somebody has failed: who fails says
+ * something, too, and who dies is looked for. */
+static void wait_until_ready(struct arena *arena, const pid_t *pids, unsigned n)
+{
+    struct pollfd polled = {arena->ready[0], POLLIN, 0};
     char bytes[256];
     size_t ready = 0;
-    ssize_t n;
+    ssize_t len;
+    int rc;
 
     while (ready < arena->contenders && !atomic_load(&arena->shared->failed)) {
-        n = read(arena->ready[0], bytes, sizeof bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
+        rc = poll(&polled, 1, LOOK_MS);
+        if (rc == 0 && has_one_died(pids, n))
             break;
-        ready += (size_t)n;
+        if (rc <= 0)
+            continue;
+        len = read(arena->ready[0], bytes, sizeof bytes);
+        if (len <= 0)
+            break;
+        ready += (size_t)len;
     }
     if (ready < arena->contenders)
         crew_fail(arena, HF_EBACKEND, &(hf_error){0, "a contender has died"});
@@ -194,7 +213,7 @@ static int run_in(struct arena *arena, pid_t *pids,
     unsigned n = start_crews(arena, pids);
     int rc;
 
-    wait_until_ready(arena);
+    wait_until_ready(arena, pids, n);
     start = cli_now_ns(CLOCK_MONOTONIC);
     close(arena->go[1]);
     arena->go[1] = -1;

@@ -41,6 +41,7 @@ void crew_fail(struct arena *arena, int code, const hf_error *err)
                  err && err->text[0] ? err->text : hf_error_text(code));
     }
     atomic_store(&shared->stop, true);
+    (void)!write(arena->ready[1], "", 1); /* who waits for it to be ready */
 }
 
 static void enter_exclusive(struct cell *cell, struct counts *counts,

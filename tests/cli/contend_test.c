@@ -5,20 +5,27 @@
  */
 #include "contend.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-enum fault { NONE, GRANTS_ALL, FAILS };
+enum fault { NONE, GRANTS_ALL, FAILS, LAST_FAILS, LAST_DIES };
 
 static struct stage {
     enum fault fault;
+    _Atomic unsigned acquires;
+    unsigned
+        last; /* acquire that somebody needs to be ready, the probe's too */
     pthread_mutex_t mutex; /* between processes */
 } * stage;
 
@@ -57,12 +64,25 @@ int hf_lock_free(hf_lock *lock)
     return HF_OK;
 }
 
+/* The others are ready, and wait for it. */
+static void be_the_last(void)
+{
+    poll(NULL, 0, 50);
+    if (stage->fault == LAST_DIES)
+        raise(SIGKILL);
+}
+
 int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
 {
     static _Thread_local int calls;
 
+    bool is_last = atomic_fetch_add(&stage->acquires, 1) == stage->last;
+
     (void)lock, (void)opt;
-    if (stage->fault == FAILS && ++calls > 100) {
+    if (stage->fault >= LAST_FAILS && is_last)
+        be_the_last();
+    if ((stage->fault == FAILS && ++calls > 100) ||
+        (stage->fault == LAST_FAILS && is_last)) {
         strcpy(err->text, "fake: no more");
         return HF_EBACKEND;
     }
@@ -113,6 +133,8 @@ static int contend(enum fault fault, unsigned procs, unsigned threads,
                           .run_ms = 200};
 
     stage->fault = fault;
+    stage->acquires = 0;
+    stage->last = procs * threads;
     return contend_run(&how, result);
 }
 
@@ -159,6 +181,33 @@ static void test_contend_reports_the_first_error(void **state)
     assert_string_equal(result.error.text, "fake: no more");
 }
 
+/* Until now all wait for the last to be ready. */
+static void test_contend_does_not_wait_for_who_failed(void **state)
+{
+    static const unsigned procs[] = {4, 1}, threads[] = {1, 4};
+    struct contend_result result;
+
+    (void)state;
+    alarm(30);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(contend(LAST_FAILS, procs[i], threads[i], &result),
+                         HF_EBACKEND);
+        assert_string_equal(result.error.text, "fake: no more");
+    }
+    alarm(0);
+}
+
+static void test_contend_does_not_wait_for_who_died(void **state)
+{
+    struct contend_result result;
+
+    (void)state;
+    alarm(30);
+    assert_int_equal(contend(LAST_DIES, 4, 1, &result), HF_EBACKEND);
+    assert_string_equal(result.error.text, "a contender has died");
+    alarm(0);
+}
+
 static void test_hist_quantiles(void **state)
 {
     struct hist *hist = calloc(1, sizeof *hist);
@@ -199,6 +248,8 @@ int main(void)
         cmocka_unit_test(test_contend_sees_processes_inside_together),
         cmocka_unit_test(test_contend_sees_threads_inside_together),
         cmocka_unit_test(test_contend_reports_the_first_error),
+        cmocka_unit_test(test_contend_does_not_wait_for_who_failed),
+        cmocka_unit_test(test_contend_does_not_wait_for_who_died),
         cmocka_unit_test(test_hist_quantiles),
     };
 

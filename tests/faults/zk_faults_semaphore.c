@@ -81,6 +81,35 @@ static void test_semaphore_answer_swallowed(void **state)
     world_is_clean(w);
 }
 
+/* Its first user says how many there are before it has one: a connection that
+ * breaks then does not lose that. */
+static void test_semaphore_size_is_there_with_the_lease(void **state)
+{
+    struct world *w = *state;
+    char text[64] = "";
+    struct taker *t;
+    hf_lock *a, *b;
+
+    world_far(w, 30000, 5000);
+    world_near(w);
+    a = world_change(w, 0, HF_SEMAPHORE, 3);
+    b = world_change(w, 1, HF_SEMAPHORE, 5);
+    proxy_set(w->proxy, PROXY_DELAY, 300);
+    t = taker_start(w, a, 20000);
+    assert_true(WAIT_FOR(zk_server_children(w->zk, LEASES) == 1));
+    proxy_hoard(w->proxy);
+    assert_true(WAIT_FOR(taker_back(t)));
+    assert_int_equal(t->rc, 0);
+    world_heal(w);
+    assert_int_equal(zk_hand_get(hand(w), LEASES, text, sizeof(text), false),
+                     0);
+    assert_string_equal(text, "holdfast permits 3");
+    assert_int_equal(hf_lock_try(b, &w->err), HF_EMISMATCH);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    world_is_clean(w);
+}
+
 /* kazoo's semaphore has other nodes: beside ours, both would count to n. */
 static void test_kazoo_has_no_semaphore(void **state)
 {
@@ -325,6 +354,7 @@ int run_semaphore_faults(void)
         T(test_semaphore_has_curators_layout),
         T(test_semaphore_beside_curators_leases),
         T(test_semaphore_answer_swallowed),
+        T(test_semaphore_size_is_there_with_the_lease),
         T(test_kazoo_has_no_semaphore),
         T(test_semaphore_one_of_its_leases_is_deleted),
         T(test_semaphore_one_of_many_leases_is_deleted),

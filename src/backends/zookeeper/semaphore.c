@@ -9,7 +9,8 @@
  * uuid of the hold id and a number of ours, so that they are found again
  * whatever answer was lost. The turn goes with the grant.
  *
- * The size is kept in the data of leases, by the first who finds none.
+ * The size is kept in the data of leases, by the first who finds none, or
+ * another and nobody who has a permit.
  */
 #include "query.h"
 
@@ -351,18 +352,42 @@ static int add_lease(struct zk_line *line)
     return 0;
 }
 
+static int set_size(const struct zk_line *line, const char *leases)
+{
+    char data[sizeof(ZK_PERMITS) + 10];
+    int len =
+        snprintf(data, sizeof(data), ZK_PERMITS "%u", line->remote->permits);
+
+    return hf__zk_set(line->z, leases, data, len, -1, NULL, NULL);
+}
+
+/* The node that they are made in, with its size. Sent before them: whoever has
+ * a lease knows that it was done. */
+static int prepare_leases(const struct zk_line *line, const struct visit *v)
+{
+    char dir[ZK_WHOLE_MAX];
+    int rc = 0;
+
+    hf__zk_join(dir, line->path, ZK_LEASES);
+    if (v->no_leases)
+        rc = hf__zk_make_parents(line->z, dir);
+    if (!rc && (v->no_leases || v->unnumbered ||
+                (v->size && v->size != line->remote->permits)))
+        rc = set_size(line, dir);
+    return rc;
+}
+
 /* All that are not there, and may be. */
-static int take_leases(struct zk_line *line, bool no_dir, uint32_t permits)
+static int take_leases(struct zk_line *line, const struct visit *v,
+                       uint32_t permits)
 {
     struct permits *p = line->extra;
-    char dir[ZK_WHOLE_MAX];
     int rc = 0;
 
     while (!rc && p->len < permits)
         rc = add_lease(line);
-    if (!rc && no_dir)
-        rc = hf__zk_make_parents(line->z,
-                                 hf__zk_join(dir, line->path, ZK_LEASES));
+    if (!rc)
+        rc = prepare_leases(line, v);
     for (struct zk_node *node = p->leases; node && !rc; node = node->sibling) {
         if (node->state == ZK_NODE_GONE && node->refusal == ZNODEEXISTS)
             rc = hf__zk_node_check(node); /* its answer was lost */
@@ -416,16 +441,6 @@ static int wait_for(struct zk_line *line, const struct visit *v)
     snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", line->path, v->before);
     rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE, path);
     return rc ? rc : hf__zk_queued(line, line->ask);
-}
-
-static void set_size(const struct zk_line *line)
-{
-    char dir[ZK_WHOLE_MAX], data[sizeof(ZK_PERMITS) + 10];
-    int len =
-        snprintf(data, sizeof(data), ZK_PERMITS "%u", line->remote->permits);
-
-    hf__zk_set(line->z, hf__zk_join(dir, line->path, ZK_LEASES), data, len, -1,
-               NULL, NULL);
 }
 
 static int grant(struct zk_line *line)
@@ -484,9 +499,7 @@ static int serve(struct zk_line *line, const struct visit *v)
     if (v->ours < p->len && are_there(p))
         drop_leases(p, NULL); /* somebody has taken one away: all anew */
     if (!p->leases || v->ours < p->len || !are_there(p))
-        return take_leases(line, v->no_leases, wanted);
-    if (v->unnumbered || (v->size != size && v->size))
-        set_size(line);
+        return take_leases(line, v, wanted);
     return grant(line);
 }
 

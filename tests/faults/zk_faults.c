@@ -125,6 +125,27 @@ void world_first_entry(struct world *w, char *path, size_t size)
     deallocate_String_vector(&names);
 }
 
+hf_lock *own_handle(struct world *w, size_t client, enum hf_kind kind)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+
+    opt.kind = kind;
+    opt.flags = HF_OWNER_HANDLE;
+    if (hf_lock_new(w->clients[client], "n", 1, &opt, &lock, &w->err))
+        fail_msg("hf_lock_new: %s", w->err.text);
+    return lock;
+}
+
+hf_lock *deaf_lock(struct world *w)
+{
+    size_t i = w->len;
+
+    assert_int_equal(hf_open(w->zk->url, NULL, &w->clients[i], &w->err), 0);
+    w->len++;
+    return w->locks[i] = own_handle(w, i, HF_MUTEX);
+}
+
 int64_t cpu_ms(void)
 {
     struct timespec t;
@@ -178,6 +199,7 @@ int main(int argc, char **argv)
         {"kinds", run_kinds_faults},
         {"semaphore", run_semaphore_faults},
         {"hand", run_hand_faults},
+        {"rights", run_rights_faults},
         {"ensemble", run_ensemble_faults},
         {"any", run_any_faults},
         {"names", run_any_names},

@@ -30,6 +30,12 @@ void world_has_entries(struct world *, long n);
 /* The first of them, by its name; its path. */
 void world_first_entry(struct world *, char *path, size_t size);
 
+/* One more handle of that client's, of the same name, that owns what it has. */
+hf_lock *own_handle(struct world *, size_t client, enum hf_kind);
+/* A client that hears of no events, and does not ask for them; with such a
+ * handle. */
+hf_lock *deaf_lock(struct world *);
+
 /* What this process has had of the processors. */
 int64_t cpu_ms(void);
 
@@ -41,6 +47,7 @@ int run_wait_faults(void);
 int run_kinds_faults(void);
 int run_semaphore_faults(void);
 int run_hand_faults(void);
+int run_rights_faults(void);
 int run_ensemble_faults(void);
 
 #endif

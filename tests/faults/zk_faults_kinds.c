@@ -297,18 +297,6 @@ static bool has_reader(struct world *w)
     return strstr(path, "__READ__") != NULL;
 }
 
-static hf_lock *handle_of(struct world *w, enum hf_kind kind)
-{
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_lock *lock = NULL;
-
-    opt.kind = kind;
-    opt.flags = HF_OWNER_HANDLE;
-    assert_int_equal(hf_lock_new(w->clients[0], "n", 1, &opt, &lock, &w->err),
-                     0);
-    return lock;
-}
-
 /* It never came to the server, nor did what its holder listens by: the hold is
  * there under its old name, and is not missed under the new one. */
 static void test_downgrade_lost_with_its_ear(void **state)
@@ -320,7 +308,7 @@ static void test_downgrade_lost_with_its_ear(void **state)
     world_far(w, 30000, 5000);
     assert_int_equal(hf_lock_free(w->locks[0]), 0);
     w->locks[0] = NULL;
-    a = handle_of(w, HF_RWLOCK);
+    a = own_handle(w, 0, HF_RWLOCK);
     assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
     proxy_set(w->proxy, PROXY_DELAY, 300);
     assert_int_equal(hf_lock_acquire_async(a, NULL, note, &granted, NULL), 0);

@@ -1,0 +1,301 @@
+/* Who may do what: users that are kept apart, rights that are taken away. */
+#include "zk_faults.h"
+
+#include <stdio.h>
+
+/* ---- users ------------------------------------------------------------- */
+
+static hf_client *open_at(struct world *w, const char *user, const char *path)
+{
+    hf_client *c = NULL;
+    char url[128];
+
+    snprintf(url, sizeof(url), "zk://%s@127.0.0.1:%d%s", user, w->zk->port,
+             path);
+    if (hf_open(url, NULL, &c, &w->err))
+        fail_msg("%s", w->err.text);
+    return c;
+}
+
+static hf_client *open_as(struct world *w, const char *user)
+{
+    return open_at(w, user, "");
+}
+
+static int try_as(struct world *w, hf_client *c, const char *name)
+{
+    hf_lock *lock;
+    int rc;
+
+    assert_int_equal(hf_lock_new(c, name, HF_CSTRING, NULL, &lock, &w->err), 0);
+    w->err.text[0] = '\0';
+    rc = hf_lock_try(lock, &w->err);
+    if (!rc)
+        rc = hf_lock_release(lock, &w->err);
+    assert_int_equal(hf_lock_free(lock), 0);
+    return rc;
+}
+
+static void says(const struct world *w, const char *text)
+{
+    if (!strstr(w->err.text, text))
+        fail_msg("\"%s\" says nothing of \"%s\"", w->err.text, text);
+}
+
+static void test_users_have_their_own(void **state)
+{
+    struct world *w = *state;
+    hf_client *ann = open_as(w, "ann:Geheimnis-1"),
+              *bob = open_as(w, "bob:Geheimnis-2"), *none;
+    hf_lock *lock;
+
+    assert_int_equal(hf_open(w->zk->url, NULL, &none, &w->err), 0);
+    assert_int_equal(hf_lock_new(ann, "t/n", 3, NULL, &lock, &w->err), 0);
+    assert_int_equal(hf_lock_acquire(lock, NULL, &w->err), 0);
+    assert_int_equal(try_as(w, bob, "t/n"), HF_EAUTH);
+    assert_null(strstr(w->err.text, "Geheimnis"));
+    says(w, "CREATE below /t/n as user bob");
+    assert_int_equal(try_as(w, none, "t/n"), HF_EAUTH);
+    says(w, "CREATE below /t/n without a user");
+    assert_int_equal(try_as(w, bob, "t/m"), HF_EAUTH); /* below ann's */
+    says(w, "CREATE above /t/m as user bob");
+    assert_int_equal(try_as(w, bob, "u"), 0);
+    assert_int_equal(hf_break(bob, "t/n", 3, &w->err), HF_EAUTH);
+    says(w, "READ /t/n as user bob");
+    assert_int_equal(hf_inspect(bob, "t/n", 3, &(hf_info *){NULL}, &w->err),
+                     HF_EAUTH);
+    assert_int_equal(hf_lock_check(lock), 0);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(try_as(w, ann, "t/m"), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(ann), 0);
+    assert_int_equal(hf_close(bob), 0);
+    assert_int_equal(hf_close(none), 0);
+    world_is_clean(w);
+}
+
+static bool is_quiet(struct world *w)
+{
+    uint64_t before = proxy_sent(w->proxy);
+
+    return NEVER_MS(proxy_sent(w->proxy) != before, 300);
+}
+
+/* The name's node is everybody's, the holder's entry is not: who waits does not
+ * ask without end, and is told. */
+static void waits_behind_another_user(struct world *w,
+                                      enum hf_fairness fairness)
+{
+    char ann[128], bob[128];
+    hf_lock *a, *b;
+    struct taker *t;
+
+    snprintf(ann, sizeof(ann), "zk://ann:x@127.0.0.1:%d", w->zk->port);
+    snprintf(bob, sizeof(bob), "zk://bob:y@127.0.0.1:%d", proxy_port(w->proxy));
+    assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
+    a = world_lock(w, ann, 30000, 5000, fairness);
+    b = world_lock(w, bob, 30000, 5000, fairness);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    t = taker_start(w, b, 20000);
+    assert_true(WAIT_FOR(proxy_sent(w->proxy) > 200));
+    assert_true(WAIT_FOR_MS(is_quiet(w), 3000));
+    assert_false(taker_back(t));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, 4000);
+    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE)));
+    world_is_clean(w);
+}
+
+static void test_users_wait_behind_each_other(void **state)
+{
+    waits_behind_another_user(*state, HF_FAIR);
+}
+
+static void test_users_wait_behind_each_other_unfair(void **state)
+{
+    waits_behind_another_user(*state, HF_UNFAIR);
+}
+
+/* ---- rights that go ---------------------------------------------------- */
+
+static void note_rc(int rc, const void *data)
+{
+    *(int *)(uintptr_t)data = rc;
+}
+
+static void set_rights(struct world *w, const char *path, int rights)
+{
+    struct ACL one = {rights, ZOO_ANYONE_ID_UNSAFE};
+    struct ACL_vector acl = {1, &one};
+    int rc = 1;
+
+    assert_int_equal(
+        zoo_aset_acl(zk_hand_handle(hand(w)), path, -1, &acl, note_rc, &rc), 0);
+    assert_int_equal(zk_hand_sync(hand(w)), 0); /* answered after it */
+    assert_int_equal(rc, 0);
+}
+
+static void count_refusals(void *count, const char *text)
+{
+    if (strstr(text, "cannot be deleted"))
+        __atomic_add_fetch((int *)count, 1, __ATOMIC_RELAXED);
+}
+
+/* Nobody may delete it: that is said once, and tried seldom; and when it is
+ * allowed again all goes on. */
+static void test_rights_to_delete_are_taken_away(void **state)
+{
+    struct world *w = *state;
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    int refusals = 0;
+    hf_hooks hooks = {.ctx = &refusals, .log = count_refusals};
+    hf_lock *a;
+
+    opt.hooks = &hooks;
+    opt.op_timeout_ms = 500;
+    assert_int_equal(hf_open(w->far_url, &opt, &w->clients[0], &w->err), 0);
+    w->len = 1;
+    a = world_change(w, 0, HF_MUTEX, 0);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    set_rights(w, NODE, ZOO_PERM_ALL & ~ZOO_PERM_DELETE);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
+    assert_true(WAIT_FOR_MS(is_quiet(w), 5000));
+    assert_int_equal(__atomic_load_n(&refusals, __ATOMIC_RELAXED), 1);
+    set_rights(w, NODE, ZOO_PERM_ALL);
+    assert_true(WAIT_FOR_MS(!zk_server_children(w->zk, NODE), 12000));
+    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, &w->err) == 0));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(hf_close(w->clients[0]), 0); /* before its log goes */
+    w->clients[0] = NULL;
+    world_is_clean(w);
+}
+
+static void note_result(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result;
+}
+
+static bool became(hf_client *c, const int *result, int wanted)
+{
+    hf_client_dispatch(c);
+    return *result == wanted;
+}
+
+/* The place of who has given up cannot be deleted: that is tried again and
+ * again, while the next one of this process waits behind it. */
+static void test_given_up_place_stays_before_the_next(void **state)
+{
+    struct world *w = *state;
+    hf_lock *x = deaf_lock(w), *a = deaf_lock(w),
+            *b = own_handle(w, 1, HF_MUTEX);
+    hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
+    int first = 1, second = 1;
+
+    fixed.lease_ms = 60000; /* so that the question is another one */
+    assert_int_equal(hf_lock_timed(x, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_acquire_async(a, NULL, note_result, &first, NULL),
+                     0);
+    world_has_entries(w, 2);
+    assert_int_equal(
+        hf_lock_acquire_async(b, &fixed, note_result, &second, NULL), 0);
+    set_rights(w, NODE, ZOO_PERM_ALL & ~ZOO_PERM_DELETE);
+    assert_int_equal(hf_lock_cancel(a), 0);
+    assert_true(WAIT_FOR(became(w->clients[1], &first, HF_ECANCELED)));
+    world_has_entries(w, 3);
+    assert_true(NEVER_MS(became(w->clients[1], &second, 0), 1000));
+    set_rights(w, NODE, ZOO_PERM_ALL);
+    assert_int_equal(hf_lock_release(x, &w->err), 0);
+    assert_true(WAIT_FOR(became(w->clients[1], &second, 0)));
+    assert_int_equal(hf_lock_release(b, &w->err), 0);
+    assert_true(WAIT_FOR(hf_lock_free(b) == 0));
+    world_is_clean(w);
+}
+
+/* A writer that may not become a reader at the server stays a writer there, and
+ * is gone when it is released. */
+static void test_rights_to_downgrade_are_taken_away(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a, *b;
+
+    world_far(w, 30000, 1000);
+    world_near(w);
+    a = world_change(w, 0, HF_RWLOCK, 0);
+    b = world_change(w, 1, HF_RWLOCK, 0);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    set_rights(w, NODE, ZOO_PERM_ALL & ~ZOO_PERM_CREATE);
+    assert_int_equal(hf_lock_downgrade(a, &w->err), HF_EUNKNOWN);
+    assert_int_equal(hf_lock_check(a), 0);
+    set_rights(w, NODE, ZOO_PERM_ALL);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_release(b, &w->err), 0);
+    world_is_clean(w);
+}
+
+/* ---- the root ---------------------------------------------------------- */
+
+static bool is_gone(struct world *w, const char *path)
+{
+    return zk_hand_stat(hand(w), path, NULL) == ZNONODE;
+}
+
+/* What the URL names lasts, and is its user's, when no lock is in use below it.
+ * Otherwise it would be whoever's who comes next. */
+static void test_root_stays(void **state)
+{
+    struct world *w = *state;
+    struct zk_hand *h = hand(w);
+    hf_client *ann = open_at(w, "ann:x", "/teams/a"), *bob;
+
+    assert_int_equal(try_as(w, ann, "d/n"), 0);
+    assert_true(WAIT_FOR(is_gone(w, "/teams/a/d")));
+    /* And whatever else could have been swept by then. */
+    zk_hand_create(h, "/mark", "", ZOO_CONTAINER, NULL, 0, NULL);
+    zk_hand_create(h, "/mark/x", "", 0, NULL, 0, NULL);
+    zk_hand_delete(h, "/mark/x");
+    assert_true(WAIT_FOR(is_gone(w, "/mark")));
+    assert_false(is_gone(w, "/teams/a"));
+    bob = open_at(w, "bob:y", "/teams/a");
+    assert_int_equal(try_as(w, bob, "n"), HF_EAUTH);
+    says(w, "CREATE above /teams/a/n as user bob");
+    assert_int_equal(try_as(w, ann, "n"), 0);
+    assert_int_equal(hf_close(ann), 0);
+    assert_int_equal(hf_close(bob), 0);
+    assert_int_equal(
+        zoo_add_auth(zk_hand_handle(h), "digest", "ann:x", 5, NULL, NULL), 0);
+    assert_true(WAIT_FOR(!zk_hand_delete(h, "/teams/a")));
+    assert_int_equal(zk_hand_delete(h, "/teams"), 0);
+    world_is_clean(w);
+}
+
+static void test_users_need_a_password(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = NULL;
+    char url[128];
+
+    snprintf(url, sizeof(url), "zk://ann@127.0.0.1:%d", w->zk->port);
+    assert_int_equal(hf_open(url, NULL, &c, &w->err), HF_EINVAL);
+    snprintf(url, sizeof(url), "zk://:x@127.0.0.1:%d", w->zk->port);
+    assert_int_equal(hf_open(url, NULL, &c, &w->err), HF_EINVAL);
+}
+
+int run_rights_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
+    const struct CMUnitTest tests[] = {
+        T(test_users_have_their_own),
+        T(test_users_wait_behind_each_other),
+        T(test_users_wait_behind_each_other_unfair),
+        T(test_rights_to_delete_are_taken_away),
+        T(test_given_up_place_stays_before_the_next),
+        T(test_rights_to_downgrade_are_taken_away),
+        T(test_root_stays),
+        T(test_users_need_a_password),
+    };
+
+    return cmocka_run_group_tests_name("zookeeper: rights", tests, group_one,
+                                       group_one_end);
+}

@@ -25,6 +25,22 @@ bool hf__name_forget_the_gone(struct hf__name *n)
     return hf__thread_gone(last) && hf__gate_forget(&n->gate, last->number);
 }
 
+static void set_timer(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    hf__time at = hf__lease_timer(&n->gate.lease);
+    hf__time set_to = hf__timer_at(&n->timer);
+
+    /* A timer that fires too early costs a look; moving it at every grant
+     * would cost more. Who waits has time for it, and shall sleep on. */
+    if (n->gate.lease.state == HF__WAITING ? at == set_to : at >= set_to)
+        return;
+    hf__mutex_lock(&c->mu);
+    hf__timers_set(&c->timers, &n->timer, at);
+    hf__keeper_due_locked(c, at);
+    hf__mutex_unlock(&c->mu);
+}
+
 /* Whoever owns it now is remembered, so that the end of that thread shows. */
 void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
 {
@@ -43,6 +59,8 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
     }
     if (hf__name_first(n)->watchers)
         hf__name_arm(n, false);
+    if (n->gate.lease.max_until != HF__NEVER)
+        set_timer(n); /* a hold that was handed over may end sooner now */
 }
 
 void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
@@ -256,22 +274,6 @@ static void report_loss(struct hf__name *n)
     hf__mutex_unlock(&c->mu);
     hf__name_arm(n, true);
     hf__name_forget_the_gone(n);
-}
-
-static void set_timer(struct hf__name *n)
-{
-    hf_client *c = n->client;
-    hf__time at = hf__lease_timer(&n->gate.lease);
-    hf__time set_to = hf__timer_at(&n->timer);
-
-    /* A timer that fires too early costs a look; moving it at every grant
-     * would cost more. Who waits has time for it, and shall sleep on. */
-    if (n->gate.lease.state == HF__WAITING ? at == set_to : at >= set_to)
-        return;
-    hf__mutex_lock(&c->mu);
-    hf__timers_set(&c->timers, &n->timer, at);
-    hf__keeper_due_locked(c, at);
-    hf__mutex_unlock(&c->mu);
 }
 
 /* Direct: somebody has to sleep at the backend for all who wait here. */

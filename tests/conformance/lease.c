@@ -415,6 +415,41 @@ static void test_lease_max_hold_caps_a_fixed_one(void)
     OK(hf_close(c));
 }
 
+/* The end of a hold that a thread of this client handed on: nobody calls
+ * anything, and others get it all the same. */
+static void test_lease_max_hold_ends_what_was_handed_over(void)
+{
+    const int64_t most_ms = 300;
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock, *limited, *other = conf_lock(b, name);
+    struct conf_taker inside, outside;
+    uint64_t token;
+
+    opt.handoff = 4;
+    lock = conf_lock_with(a, name, &opt);
+    opt.max_hold_ms = most_ms;
+    limited = conf_lock_with(a, name, &opt);
+    OK(hf_lock_acquire(lock, NULL, E));
+    token = conf_token(lock);
+    conf_taker_wait(&inside, limited, HF_WRITE, 0);
+    conf_taker_wait(&outside, other, HF_WRITE, 0);
+    OK(hf_lock_release(lock, E));
+    COMES(conf_taker_has(&inside));
+    assert_true(inside.token == token);
+    COMES_MS(conf_taker_has(&outside), most_ms + 1000);
+    conf_taker_end(&outside);
+    OK(outside.release_rc);
+    conf_taker_end(&inside);
+    EXPECT(HF_ELOST, inside.release_rc);
+    conf_free(lock);
+    conf_free(limited);
+    conf_free(other);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
 const struct conf_case conf_lease[] = {
     CONF_CASE(test_lease_is_that_of_whoever_has_it, CONF_EACH | CONF_INSPECT),
     CONF_CASE(test_lease_is_that_of_whoever_writes,
@@ -437,5 +472,6 @@ const struct conf_case conf_lease[] = {
     CONF_CASE(test_lease_renew_of_a_renewed_one, CONF_EACH),
     CONF_CASE(test_lease_max_hold_caps_a_renewed_hold, CONF_EACH),
     CONF_CASE(test_lease_max_hold_caps_a_fixed_one, CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_lease_max_hold_ends_what_was_handed_over, CONF_EACH),
     {0},
 };

@@ -585,6 +585,19 @@ bool hf__gate_forget(struct hf__gate *g, uint64_t owner)
     return any;
 }
 
+void hf__gate_forget_all(struct hf__gate *g)
+{
+    struct hf__reader *r, *next;
+
+    for (int i = 0; i < HF__LOST_MAX && !g->shared; i++)
+        g->lost[i].count = 0;
+    for (r = g->shared ? g->readers : NULL; r; r = next) {
+        next = r->next;
+        if (r->lost)
+            remove_reader(g, r);
+    }
+}
+
 bool hf__gate_joinable(const struct hf__gate *g, const struct hf__waiter *w,
                        hf__time now)
 {

@@ -172,6 +172,7 @@ bool hf__gate_knows(const struct hf__gate *, uint64_t owner);
 
 /* That owner will not release what it has lost. True: it had. */
 bool hf__gate_forget(struct hf__gate *, uint64_t owner);
+void hf__gate_forget_all(struct hf__gate *); /* nobody will */
 
 /* Would w be granted, or be granted with those who wait already? */
 bool hf__gate_joinable(const struct hf__gate *, const struct hf__waiter *,

@@ -167,18 +167,35 @@ static bool keeps_locked(const hf_lock *lock, const struct hf__name *n)
     return lock->name->handles == 1 && (g->shared || n->owner_thread);
 }
 
-/* Nobody will release through this handle what it has lost. */
-static void forget_lost(const hf_lock *lock)
+/* Nobody will release through this handle what it has lost; nor, if it is the
+ * last one, what threads have. */
+static void forget_lost(const hf_lock *lock, bool is_last)
 {
     struct hf__name *n, *next;
 
-    for (n = hf__line_newest(lock->name); lock->owner && n; n = next) {
+    for (n = hf__line_newest(lock->name); n; n = next) {
         next = hf__line_after(n);
-        if (!hf__gate_knows(&n->gate, lock->owner))
+        if (is_last)
+            hf__gate_forget_all(&n->gate);
+        else if (!lock->owner || !hf__gate_forget(&n->gate, lock->owner))
             continue;
-        hf__gate_forget(&n->gate, lock->owner);
         if (n->kin)
             hf__line_rest(n);
+    }
+}
+
+/* What the clock has ended is not held, even if nobody has looked yet. */
+static void notice_ends(struct hf__name *first)
+{
+    hf__time now = hf__now();
+    struct hf__name *n, *next;
+
+    for (n = hf__line_newest(first); n; n = next) {
+        next = hf__line_after(n);
+        if (!n->gate.owner || !hf__lease_expired(&n->gate.lease, now))
+            continue;
+        hf__gate_tick(&n->gate, now, hf__name_wake);
+        hf__name_run(n, now);
     }
 }
 
@@ -196,7 +213,7 @@ static bool in_use_locked(const hf_lock *lock)
 int hf_lock_free(hf_lock *lock)
 {
     hf_client *c;
-    bool in_use;
+    bool in_use, is_last;
 
     if (!lock)
         return 0;
@@ -204,13 +221,15 @@ int hf_lock_free(hf_lock *lock)
     if (hf__client_check(c) == HF_EFORK)
         return HF_EFORK;
     hf__mutex_lock(&lock->name->mu);
+    notice_ends(lock->name);
     hf__mutex_lock(&c->mu);
     in_use = in_use_locked(lock);
+    is_last = lock->name->handles == 1;
     if (!in_use && lock->async)
         hf__timers_unreserve(&c->timers);
     hf__mutex_unlock(&c->mu);
     if (!in_use) {
-        forget_lost(lock);
+        forget_lost(lock, is_last);
         hf__lock_unwatch(lock);
     }
     hf__name_unlock(lock->name);

@@ -60,6 +60,25 @@ static void test_loss_of_a_handle_is_its_own(void)
     OK(hf_close(c));
 }
 
+/* Whoever frees it is quicker than the library's own look at the clock. */
+static void test_loss_keeps_no_handle(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+
+    for (int i = 0; i < 5; i++) {
+        hf_lock *lock = conf_lock_flags(c, name, i & 1 ? HF_OWNER_HANDLE : 0);
+        int64_t deadline;
+
+        OK(conf_take_lease(lock, WAIT_LONG_MS, 100));
+        deadline = conf_deadline(lock);
+        while (wait_now() < deadline)
+            ;
+        OK(hf_lock_free(lock));
+    }
+    OK(hf_close(c));
+}
+
 /* The late release of what was lost frees nobody else. */
 static void test_loss_late_release_frees_nobody_else(void)
 {
@@ -536,6 +555,7 @@ static void test_loss_in_a_synchronized_block_is_its_result(void)
 const struct conf_case conf_loss[] = {
     CONF_CASE(test_loss_every_call_says_so, CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_of_a_handle_is_its_own, CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_loss_keeps_no_handle, CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_late_release_frees_nobody_else, CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_makes_the_descriptor_readable, CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_descriptor_is_made_late, CONF_EACH | CONF_LEASE),

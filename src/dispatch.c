@@ -137,11 +137,29 @@ bool hf__engine_call_back(struct hf__async *a)
     return true;
 }
 
+/* Those that wait now. One whose callback begins a verb that is over at once
+ * would never end; the descriptor tells of it. */
+static int call_back_all(hf_client *c)
+{
+    struct hf__async *a, *last;
+    bool was_last = false;
+    int called = 0;
+
+    hf__mutex_lock(&c->mu);
+    last = c->callbacks_tail;
+    hf__mutex_unlock(&c->mu);
+    while (last && !was_last && (a = hf__engine_next_callback(c))) {
+        was_last = a == last; /* it may be gone, or queued again, after this */
+        called += hf__engine_call_back(a);
+    }
+    return called;
+}
+
 static int dispatch(hf_client *c)
 {
-    struct hf__async *a;
     struct hf__event_item *e;
-    int called = 0;
+    unsigned left;
+    int called;
 
     hf__fd_drain(c->ready_fd);
     if (c->direct) {
@@ -150,9 +168,11 @@ static int dispatch(hf_client *c)
         hf__engine_round(c, NULL, 0);
         hf__engine_give(c);
     }
-    while ((a = hf__engine_next_callback(c)))
-        called += hf__engine_call_back(a);
-    for (; (e = next_event(c)); called++) {
+    called = call_back_all(c);
+    hf__mutex_lock(&c->mu);
+    left = c->events_len;
+    hf__mutex_unlock(&c->mu);
+    for (; left && (e = next_event(c)); left--, called++) {
         hf_event event = {e->type, e->name, e->name_len, e->token};
 
         c->on_event(c->event_arg, &event);

@@ -415,6 +415,46 @@ static void test_async_callback_may_call_holdfast(void)
     OK(hf_close(c));
 }
 
+/* What is over at once, again and again, leaves the loop its turn. */
+static void try_again(void *arg, hf_lock *lock, int result)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct chain *chain = arg;
+
+    opt.wait_ms = 0;
+    chain->steps++;
+    if (!result)
+        chain->other = lock; /* it has it */
+    else if (chain->steps < 1000)
+        chain->rc = hf_lock_acquire_async(lock, &opt, try_again, chain, NULL);
+}
+
+static void test_async_callback_that_tries_again(void)
+{
+    hf_client *c = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+    hf_lock *lock = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct chain chain = {0};
+    struct loop l;
+
+    loop_open(&l, c);
+    opt.wait_ms = 0;
+    OK(hf_lock_acquire(held, NULL, E));
+    OK(hf_lock_acquire_async(lock, &opt, try_again, &chain, E));
+    LOOP_UNTIL(&l, chain.steps >= 3);
+    assert_true(chain.steps < 100);
+    OK(hf_lock_release(held, E));
+    LOOP_UNTIL(&l, chain.other == lock);
+    OK(chain.rc);
+    OK(hf_lock_release(lock, E));
+    loop_close(&l);
+    conf_free(held);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
 /* A callback may free its handle; there is nothing after it that needs it. */
 static void free_handle(void *arg, hf_lock *lock, int result)
 {
@@ -601,6 +641,7 @@ const struct conf_case conf_async[] = {
     CONF_CASE(test_async_thousand_waiters_of_one_name, CONF_EACH),
     CONF_CASE(test_async_thousand_names, CONF_EACH),
     CONF_CASE(test_async_callback_may_call_holdfast, CONF_EACH),
+    CONF_CASE(test_async_callback_that_tries_again, CONF_EACH),
     CONF_CASE(test_async_callback_may_free_its_handle, CONF_EACH),
     CONF_CASE(test_async_callback_outlives_its_handle, CONF_EACH),
     CONF_CASE(test_async_beside_threads, CONF_EACH),

@@ -106,6 +106,9 @@ int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
     n->refs++; /* the flight's */
     hf__mutex_unlock(&c->mu);
     hf__talk_ask(c, t, f);
+    if (hf__name_first(n)->watchers)
+        hf__name_arm(n, false);
+    hf__name_run(n, hf__now()); /* it may end sooner now */
     return 0;
 }
 

@@ -1,6 +1,8 @@
 /* A way to the server that delays answers and loses them. */
 #include "conf.h"
 
+#include <poll.h>
+
 #define OP_MS CONF_SHORT_OP_MS
 
 /* A client that the proxy stands before; its memory is counted. */
@@ -47,6 +49,34 @@ static void far_close(struct far *f)
     OK(hf_close(f->client));
     assert_int_equal(f->blocks, 0);
     proxy_end(f->proxy);
+}
+
+/* ---- renewals ---------------------------------------------------------- */
+
+/* Whether the server has heard that it is to be shorter or not. */
+static void test_far_renewal_that_shortens_counts_at_once(void)
+{
+    struct far f;
+    hf_lock *lock, *other;
+    struct pollfd p = {.events = POLLIN};
+
+    far_open(&f, OP_MS);
+    other = conf_lock(f.client, conf_name());
+    lock = conf_lock(f.client, conf_name());
+    OK(conf_take_lease(lock, WAIT_LONG_MS, 30000));
+    p.fd = hf_lock_fd(lock);
+    assert_true(p.fd >= 0);
+    /* It knows that it has no connection: the renewal is not even sent. */
+    proxy_set(f.proxy, PROXY_REFUSE, 0);
+    proxy_cut(f.proxy);
+    EXPECT(HF_EBACKEND, hf_lock_try(other, E));
+    EXPECT(HF_EUNKNOWN, hf_lock_renew(lock, 2 * OP_MS, E));
+    COMES_MS(poll(&p, 1, 0) == 1, OP_MS + 1000);
+    far_heal(&f);
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    conf_free(lock);
+    conf_free(other);
+    far_close(&f);
 }
 
 /* ---- releases ---------------------------------------------------------- */
@@ -401,6 +431,8 @@ static void test_far_cancelled_questions_over_lost_connections(void)
 }
 
 const struct conf_case conf_far[] = {
+    CONF_CASE(test_far_renewal_that_shortens_counts_at_once,
+              CONF_EACH | CONF_FAR | CONF_LEASE),
     CONF_CASE(test_far_release_async_answered_late, CONF_EACH | CONF_FAR),
     CONF_CASE(test_far_release_async_answered_too_late_is_unknown,
               CONF_EACH | CONF_FAR),

@@ -80,6 +80,8 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
     } else {
         if (rc == HF__GRANTED)
             hf__name_own(a->line, &a->waiter);
+        else if (rc == HF_ELOST)
+            hf__name_run(a->line, now); /* that may be news */
         a->waiter.state = HF__W_FINISHED;
         hf__mutex_lock(&c->mu);
         c->async_waits--;

@@ -191,6 +191,8 @@ int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
     if (rc)
         return rc;
     rc = hf__lines_for(&first->kin->lines, w, mode, now, &line);
+    if (rc == HF_ELOST)
+        hf__name_run(name_of(line), now); /* that may be news */
     if (rc)
         return refused(rc, err);
     if (!line && forget_the_gone(first))

@@ -101,9 +101,10 @@ static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
             hf__name_own(n, w);
         return rc;
     }
+    if (rc == HF__PENDING || rc == HF_ELOST) /* that may be news */
+        hf__name_run(n, now);
     if (rc != HF__PENDING)
         return rc;
-    hf__name_run(n, now);
     if (w->state == HF__W_FINISHED)
         return w->result;
     hf__acquire_pending(w->handle);
@@ -261,7 +262,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
         hf__gate_leave(&n->gate, &a->w, rc, hf__name_wake);
     if (claimed || rc != HF__PENDING) /* else whoever ended it has said so */
         a->lock->acquiring = false;
-    if (rc != HF__PENDING || n->gate.was_lost)
+    if (rc != HF__PENDING || n->gate.was_lost || n->gate.lease.drop)
         hf__name_run(n, now);
     rc = a->w.state == HF__W_FINISHED;
     if (rc && a->w.result == HF__GRANTED)

@@ -129,7 +129,9 @@ static int server_query(void *self, struct hf__query *query)
 static const struct hf__backend backend = {
     .abi = HF__ABI,
     .name = "test",
-    .caps = {[HF_MUTEX] = HF_CAP_UNFAIR, [HF_LATCH] = HF_CAP_UNFAIR},
+    .caps = {[HF_MUTEX] = HF_CAP_UNFAIR,
+             [HF_RWLOCK] = HF_CAP_UNFAIR,
+             [HF_LATCH] = HF_CAP_UNFAIR},
     .open = server_open,
     .ready = server_ready,
     .close = server_close,
@@ -407,6 +409,108 @@ static void test_races_close_says_what_was_not_released(void **state)
     assert_int_equal(hf_close(c), HF_EUNKNOWN);
 }
 
+/* ---- whoever finds out that a hold is over says so ------------------------
+ */
+
+static void ignore_event(void *arg, const hf_event *event)
+{
+    (void)arg;
+    (void)event;
+}
+
+static hf_lock *limited(hf_client *c, enum hf_kind kind, unsigned flags)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock;
+
+    opt.kind = kind;
+    opt.flags = flags;
+    opt.max_hold_ms = 100;
+    assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
+    return lock;
+}
+
+static int take_as(hf_lock *lock, enum hf_mode mode)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.mode = mode;
+    return hf_lock_acquire(lock, &opt, NULL);
+}
+
+/* Takes it, and comes back at its end, before the keeper could look. */
+static void outlive(hf_lock *lock, enum hf_mode mode)
+{
+    int64_t deadline;
+
+    let_answer(lock->name->client, 1, HF__GRANTED);
+    assert_int_equal(take_as(lock, mode), 0);
+    assert_int_equal(hf_lock_deadline(lock, &deadline), 0);
+    while (wait_now() < deadline)
+        ;
+}
+
+static bool is_reported(hf_client *c)
+{
+    bool reported;
+
+    hf__mutex_lock(&c->mu);
+    reported = c->events_len == 1;
+    hf__mutex_unlock(&c->mu);
+    return reported;
+}
+
+static void end(hf_lock *lock)
+{
+    hf_client *c = lock->name->client;
+
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void test_races_reentry_after_the_end(void **state)
+{
+    hf_client *c = open_client();
+    hf_lock *lock = limited(c, HF_MUTEX, 0);
+
+    (void)state;
+    c->on_event = ignore_event;
+    outlive(lock, HF_WRITE);
+    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), HF_ELOST);
+    assert_true(is_reported(c));
+    end(lock);
+}
+
+static void test_races_asynchronous_reentry_after_the_end(void **state)
+{
+    hf_client *c = open_client();
+    hf_lock *lock = limited(c, HF_MUTEX, HF_OWNER_HANDLE);
+    struct call call = {0, 0};
+
+    (void)state;
+    c->on_event = ignore_event;
+    outlive(lock, HF_WRITE);
+    assert_int_equal(hf_lock_acquire_async(lock, NULL, note_lock, &call, NULL),
+                     0);
+    assert_true(is_reported(c));
+    assert_true(WAIT_FOR(is_called(c, &call)));
+    assert_int_equal(call.result, HF_ELOST);
+    end(lock);
+}
+
+static void test_races_write_after_the_end_of_a_read(void **state)
+{
+    hf_client *c = open_client();
+    hf_lock *lock = limited(c, HF_RWLOCK, 0);
+
+    (void)state;
+    c->on_event = ignore_event;
+    outlive(lock, HF_READ);
+    assert_int_equal(take_as(lock, HF_WRITE), HF_ELOST);
+    assert_true(is_reported(c));
+    end(lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +520,9 @@ int main(void)
         cmocka_unit_test(test_races_refused_release_of_a_freed_handle),
         cmocka_unit_test(test_races_refused_release_in_close),
         cmocka_unit_test(test_races_close_says_what_was_not_released),
+        cmocka_unit_test(test_races_reentry_after_the_end),
+        cmocka_unit_test(test_races_asynchronous_reentry_after_the_end),
+        cmocka_unit_test(test_races_write_after_the_end_of_a_read),
     };
 
     return cmocka_run_group_tests_name("races", tests, NULL, NULL);

@@ -119,6 +119,60 @@ static void test_first_question_comes_second(void **state)
     all_of_it_is_free(w, &permits, a);
 }
 
+/* ---- nothing stays for ever -----------------------------------------------
+ */
+
+/* Whoever has the permits, dies, and is the last one ever. */
+static void permits_expire(struct world *w)
+{
+    static const char *const keys[] = {"n", "{n}:timeout", "holdfast:kind:{n}",
+                                       "holdfast:holds:{n}"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+        if (redis_server_do(w->redis, "PTTL %s", keys[i]) <= 0)
+            fail_msg("%s stays", keys[i]);
+}
+
+static void test_permits_that_were_handed_over_expire(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = near_of(w, &permits), *b = near_of(w, &permits);
+    struct taker *t;
+
+    assert_int_equal(take(a, &permits, 0, NULL), 0);
+    t = taker_start_as(w, b, HF_WRITE, SIZE, 10000);
+    world_has_waiter(w, "holdfast:line:{n}");
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_true(WAIT_FOR(taker_back(t)));
+    assert_int_equal(t->rc, 0);
+    permits_expire(w);
+    taker_end(t);
+    world_is_clean(w);
+}
+
+/* All permits were back, and the semaphore stayed: Redisson was listening. */
+static void test_permits_of_one_that_stayed_expire(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = near_of(w, &permits);
+    redisContext *ear = redisConnectUnix(w->redis->socket);
+
+    assert_non_null(ear);
+    freeReplyObject(redisCommand(ear, "SUBSCRIBE redisson_sc:{n}"));
+    assert_int_equal(take(a, &permits, 0, NULL), 0);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_int_equal(redis_server_do(w->redis, "EXISTS n"), 1);
+    assert_int_equal(take(a, &permits, 0, NULL), 0);
+    permits_expire(w);
+    /* Redisson has taken back what it thought was due. */
+    redis_server_do(w->redis, "DEL {n}:timeout");
+    redis_server_do(w->redis, "SET n %d KEEPTTL", SIZE);
+    assert_int_equal(take(a, &permits, 0, &w->err), 0);
+    permits_expire(w);
+    redisFree(ear);
+    redis_server_do(w->redis, "FLUSHDB");
+}
+
 /* ---- the counter of tokens ----------------------------------------------- */
 
 #define TOKEN "redisson_lock_token:{n}"
@@ -236,6 +290,8 @@ int run_keys_faults(void)
         T(test_writer_without_memory),
         T(test_permits_without_memory),
         T(test_first_question_comes_second),
+        T(test_permits_that_were_handed_over_expire),
+        T(test_permits_of_one_that_stayed_expire),
         EACH(counter_of_redisson_stays),
         EACH(counter_of_ours_ends),
         T(test_handed_over_counter_stays),

@@ -40,9 +40,11 @@
     "end\n"
 
 /* The keys outlive the last permit by a day: long enough for one that Redisson
- * has taken meanwhile, and nothing piles up. */
-#define KEEP(n, holds, z, kind, what, ms, lease)                               \
-    "if redis.call('pttl'," kind ")<" lease "+43200000 then\n"                 \
+ * has taken meanwhile, and nothing piles up. holds goes with the last hold, and
+ * its end with it: so it tells whether there are new keys. But where Redisson
+ * took permits back, z may be new as well (is_new). */
+#define KEEP(n, holds, z, kind, what, ms, lease, is_new)                       \
+    "if redis.call('pttl'," holds ")<" lease "+43200000 or " is_new " then\n"  \
     "  local last=redis.call('zrange'," z ",-1,-1,'withscores')[2] or " ms "\n"\
     "  last=string.format('%.0f',math.min(math.max(last-" ms ",0),3e12)+86400000)\n"\
     "  redis.call('pexpire'," kind ",last)\n"                                  \
@@ -103,10 +105,10 @@
     "end\n"                                                                    \
     "if not kind then\n"                                                       \
     "  kind=v and met or made\n"                                               \
-    "  redis.call('set',KIND,kind)\n"                                          \
+    "  redis.call('set',KIND,kind,'px',ARGV[2]+86400000)\n"                    \
     "end\n"                                                                    \
     PUT_SEM("ARGV[1]", "k", "due")                                             \
-    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "ARGV[2]")
+    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "ARGV[2]", "out==0")
 
 /* It goes to w, if it is the one that w asked for, and we made it. */
 #define GIVE_SEM                                                               \
@@ -115,7 +117,7 @@
     NOTE("w", "fair", "want", "about")                                         \
     "redis.call('decrby',KEYS[1],want)\n"                                      \
     PUT_SEM("w", "tonumber(want)", "due")                                      \
-    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "hand")
+    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "hand", "false")
 #define LINE_SEM                                                               \
     LINE("s", "kind=='s '..size", TOKEN_OF("want==size", KEEP_OF_HAND),        \
          GIVE_SEM)
@@ -132,12 +134,12 @@
     "local TOKEN,L,P,Z,KIND,alone=KEYS[3],KEYS[4],KEYS[5],KEYS[6],KEYS[7]\n"   \
     "local ms,k,size=math.floor(now/1000),tonumber(ARGV[9]),tonumber(ARGV[10])\n"\
     "local v,kind,came=redis.call('get',KEYS[1]),redis.call('get',KIND),0\n"   \
-    "local made,met,has='s '..ARGV[10],'r '..ARGV[10]\n"                       \
+    "local made,met,out,has='s '..ARGV[10],'r '..ARGV[10],0\n"                 \
     "if v then\n"                                                              \
     RECLAIM                                                                    \
     "  came=back\n"                                                            \
     "  v=(tonumber(v) or -1e9)+back\n"                                         \
-    "  local out=redis.call('zcard',Z)\n"                                      \
+    "  out=redis.call('zcard',Z)\n"                                            \
     "  local known=kind==made or kind==met and v+out<=size\n"                  \
     "  local is=string.sub(kind or '',1,1)\n"                                  \
     "  if not known and (v+out~=size or is=='l' and out==0 or is=='s') then\n" \
@@ -156,7 +158,7 @@
     "  for i=1,k do\n"                                                         \
     "    redis.call('zadd',Z,'xx',due,ARGV[1]..':'..string.format('%.0f',i))\n"\
     "  end\n"                                                                  \
-    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "ARGV[2]")           \
+    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "ARGV[2]", "false")  \
     SHARED("ARGV[4]")                                                          \
     "  return {2,now,n}\n"                                                     \
     "end\n"                                                                    \
@@ -192,7 +194,7 @@
     "end\n"                                                                    \
     "if came>0 or passed and ARGV[6]=='2' then call(free) end\n"               \
     "local first=redis.call('zrange',Z,0,0,'withscores')[2]\n"                 \
-    "local out=redis.call('zcard',Z)\n"                                        \
+    "out=redis.call('zcard',Z)\n"                                              \
     STAND("first and math.max(first-ms,0) or -1",                              \
           "out>redis.call('hlen',KEYS[2])", "ARGV[10]"),                       \
     [RD_DROP_SEM] =                                                            \
@@ -242,7 +244,7 @@
     "          owner..string.format('%.0f',k))\n"                              \
     "        k=k+1\n"                                                          \
     "      until not redis.call('zscore',Z,owner..string.format('%.0f',k))\n"  \
-    KEEP("KEYS[i]", "KEYS[i+1]", "Z", "KIND", "kind", "ms", "lease")           \
+    KEEP("KEYS[i]", "KEYS[i+1]", "Z", "KIND", "kind", "ms", "lease", "false")  \
     "    end\n"                                                                \
     "    r[#r+1]='1'\n"                                                        \
     "  else\n"                                                                 \

@@ -2,56 +2,7 @@
  * The Redis module, without a server: a batch of renewals that goes out in
  * several commands.
  */
-#include "../../src/backends/redis/redis.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static hf__time clock_ns = 1000 * HF__MS;
-static unsigned reports;
-
-static hf__time test_now(void)
-{
-    return clock_ns;
-}
-
-static void *test_take(hf_client *client, size_t size)
-{
-    (void)client;
-    return calloc(1, size);
-}
-
-static void test_give(hf_client *client, void *p)
-{
-    (void)client;
-    free(p);
-}
-
-static void test_done(hf_client *client, struct hf__req *req)
-{
-    (void)client;
-    (void)req;
-    reports++;
-}
-
-static int test_watch(hf_client *client, int fd, uint32_t events)
-{
-    (void)client;
-    (void)fd;
-    (void)events;
-    return 0;
-}
-
-static const struct hf__core core = {.now = test_now,
-                                     .alloc = test_take,
-                                     .free = test_give,
-                                     .done = test_done,
-                                     .watch = test_watch};
+#include "redis_fixture.h"
 
 /* A mutex and a read hold: each kind has a script of its own. */
 struct scene {
@@ -65,19 +16,9 @@ struct scene {
 static struct scene *begin(void)
 {
     struct scene *s = calloc(1, sizeof(*s));
-    int fds[2];
 
     assert_non_null(s);
-    s->r = calloc(1, sizeof(*s->r));
-    assert_non_null(s->r);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds),
-                     0);
-    s->server = fds[1];
-    s->r->core = &core;
-    s->r->op_timeout_ms = 5000;
-    hf__rd_conn_init(s->r, &s->r->cmd);
-    s->r->cmd.fd = fds[0];
-    s->r->cmd.state = RD_UP;
+    s->r = redis_begin(&s->server);
     s->mutex =
         (struct hf__remote){.name = "m", .name_len = 1, .kind = HF_MUTEX};
     s->reads = (struct hf__remote){
@@ -88,24 +29,13 @@ static struct scene *begin(void)
         .remote = &s->reads, .hold_id = 2, .lease_ms = 30000};
     s->batch = (struct hf__batch){
         .req = {.op = HF__RENEW}, .len = 2, .item = s->items};
-    reports = 0;
     return s;
 }
 
 static void end(struct scene *s)
 {
-    hf__rd_conn_fini(&s->r->cmd);
-    hf__rd_cmd_fini(s->r);
-    close(s->server);
-    free(s->r);
+    redis_end(s->r, s->server);
     free(s);
-}
-
-static void answer(struct scene *s, int type, const char *text)
-{
-    struct rd_node reply = {.type = type, .text = text, .len = strlen(text)};
-
-    assert_int_equal(hf__rd_cmd_reply(s->r, &reply, test_now()), 0);
 }
 
 /* The server does not know the script of the first, and knows that of the
@@ -120,9 +50,9 @@ static void test_leases_count_from_what_was_sent_first(void **state)
     hf__rd_pump(s->r);
     assert_int_equal(s->r->flights.len, 2);
     clock_ns += 15000 * HF__MS;
-    answer(s, REDIS_REPLY_ERROR, "NOSCRIPT No matching script.");
-    answer(s, REDIS_REPLY_STRING, "1");
-    answer(s, REDIS_REPLY_STRING, "1");
+    answer(s->r, REDIS_REPLY_ERROR, "NOSCRIPT No matching script.");
+    answer(s->r, REDIS_REPLY_STRING, "1");
+    answer(s->r, REDIS_REPLY_STRING, "1");
     assert_int_equal(reports, 1);
     assert_int_equal(s->items[0].result, HF__DONE);
     assert_int_equal(s->items[1].result, HF__DONE);
@@ -142,8 +72,8 @@ static void test_leases_do_not_count_from_before(void **state)
     s->r->cmd.state = RD_UP;
     hf__rd_pump(s->r);
     assert_true(s->batch.req.sent_at == clock_ns);
-    answer(s, REDIS_REPLY_STRING, "1");
-    answer(s, REDIS_REPLY_STRING, "0");
+    answer(s->r, REDIS_REPLY_STRING, "1");
+    answer(s->r, REDIS_REPLY_STRING, "0");
     assert_int_equal(reports, 1);
     assert_int_equal(s->items[1].result, HF_ENOTOWNER);
     end(s);

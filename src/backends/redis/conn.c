@@ -237,6 +237,7 @@ static bool server_clock(struct redis *r, const struct rd_node *reply,
         return false;
     r->server_us = s * 1000000 + us;
     r->server_at = now;
+    r->server_ahead = 0;
     return true;
 }
 

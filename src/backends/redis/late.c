@@ -5,18 +5,24 @@
  * of that same hold id. An attempt is refused once it is too old (ARGV[3] of
  * the TAKE scripts), so the danger has an end: what was let go before that is
  * let go once more after it. Nobody waits for that answer.
+ *
+ * How old it is the server says by its own clock, and we know that from an
+ * answer: it was executed after it was sent, and before it was answered. By so
+ * much what we take for its clock may be ahead, and the question be refused
+ * later. Then it is let go at both ends of that time.
  */
 #include "redis.h"
 
 #include <string.h>
 
-#define MARGIN_MS 100 /* the server's clock is known by a round trip only */
+#define MARGIN (100 * HF__MS) /* the server's clock is known by that */
 
 struct rd_late {
     struct rd_late *next;
     uint64_t hold_id;
-    hf__time at; /* the old question is refused from here on */
-    bool over;   /* it was let go: at that time once more */
+    hf__time at;    /* the old question is refused from here on */
+    hf__time doubt; /* or so much later: who knows */
+    bool over;      /* it was let go: at that time once more */
     bool fair;
     uint8_t kind;
     uint16_t name_len;
@@ -26,16 +32,17 @@ struct rd_late {
 void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
 {
     const struct hf__remote *m = f->remote;
-    hf__time at = f->sent_at + (r->op_timeout_ms + MARGIN_MS) * HF__MS;
+    hf__time at = f->sent_at + r->op_timeout_ms * HF__MS + MARGIN;
     struct rd_late *l;
 
-    if (!m || at <= now || m->kind == HF_LATCH)
+    if (!m || at + f->ahead <= now || m->kind == HF_LATCH)
         return;
     l = r->core->alloc(r->client, sizeof(*l) + m->name_len);
     if (!l)
         return; /* then its lease ends it */
     l->hold_id = f->hold_id;
     l->at = at;
+    l->doubt = f->ahead > MARGIN ? f->ahead : 0;
     l->over = !f->req;
     l->fair = m->fair;
     l->kind = m->kind;
@@ -78,6 +85,12 @@ void hf__rd_late_move(struct redis *r, hf__time now)
         }
         if (l->over)
             let_go(r, l);
+        if (l->doubt) {
+            l->at += l->doubt;
+            l->doubt = 0;
+            r->core->due(r->client, l->at);
+            continue; /* maybe that is over, too */
+        }
         *at = l->next;
         r->core->free(r->client, l);
     }

@@ -292,6 +292,7 @@ struct rd_flight {
     const struct hf__remote *remote; /* ATTEMPT; NULL: it is detached */
     uint64_t hold_id;
     hf__time sent_at;
+    hf__time ahead;      /* server_ahead at that time */
     uint64_t start;      /* where it begins in conn.written */
     uint32_t first, len; /* RENEW: which items */
     uint8_t op;
@@ -550,6 +551,7 @@ struct redis {
     uint32_t renew_lease_ms; /* and their shortest lease */
     int64_t server_us;       /* the server's clock at server_at; 0: not known */
     hf__time server_at;
+    hf__time server_ahead; /* by how much that is ahead of it, at most */
     struct rd_chans chans;
     unsigned quiet; /* reads of cmd since sub was last read */
 };

@@ -323,6 +323,7 @@ bool hf__rd_clock(struct redis *r, const struct rd_node *node, hf__time sent_at)
      * a question that is meant is never refused. */
     r->server_us = server_us;
     r->server_at = sent_at;
+    r->server_ahead = r->core->now() - sent_at;
     return true;
 }
 

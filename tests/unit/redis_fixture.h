@@ -1,0 +1,117 @@
+/*
+ * The Redis module without a server: its command connection is up, what it
+ * says is read by nobody, and answers are given by hand.
+ */
+#ifndef REDIS_FIXTURE_H
+#define REDIS_FIXTURE_H
+
+#include "../../src/backends/redis/redis.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static hf__time clock_ns = 1000 * HF__MS;
+static unsigned reports;
+
+static inline hf__time test_now(void)
+{
+    return clock_ns;
+}
+
+static inline void *test_take(hf_client *client, size_t size)
+{
+    (void)client;
+    return calloc(1, size);
+}
+
+static inline void test_give(hf_client *client, void *p)
+{
+    (void)client;
+    free(p);
+}
+
+static inline void test_done(hf_client *client, struct hf__req *req)
+{
+    (void)client;
+    (void)req;
+    reports++;
+}
+
+static inline int test_watch(hf_client *client, int fd, uint32_t events)
+{
+    (void)client;
+    (void)fd;
+    (void)events;
+    return 0;
+}
+
+static inline void test_trouble(hf_client *client, const char *text)
+{
+    (void)client;
+    (void)text;
+}
+
+static inline int test_why(hf_client *client, int code, const char *fmt, ...)
+{
+    (void)client;
+    (void)fmt;
+    return code;
+}
+
+static inline void test_due(hf_client *client, hf__time at)
+{
+    (void)client;
+    (void)at;
+}
+
+static const struct hf__core core = {.now = test_now,
+                                     .alloc = test_take,
+                                     .free = test_give,
+                                     .done = test_done,
+                                     .watch = test_watch,
+                                     .due = test_due,
+                                     .trouble = test_trouble,
+                                     .why = test_why};
+
+static inline struct redis *redis_begin(int *server)
+{
+    struct redis *r = calloc(1, sizeof(*r));
+    int fds[2];
+
+    assert_non_null(r);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds),
+                     0);
+    *server = fds[1];
+    r->core = &core;
+    r->op_timeout_ms = 5000;
+    r->chance = 1;
+    hf__rd_conn_init(r, &r->cmd);
+    r->cmd.fd = fds[0];
+    r->cmd.state = RD_UP;
+    reports = 0;
+    return r;
+}
+
+static inline void redis_end(struct redis *r, int server)
+{
+    hf__rd_conn_fini(&r->cmd);
+    hf__rd_cmd_fini(r);
+    hf__rd_late_fini(r);
+    hf__rd_sub_fini(r);
+    close(server);
+    free(r);
+}
+
+static inline void answer(struct redis *r, int type, const char *text)
+{
+    struct rd_node reply = {.type = type, .text = text, .len = strlen(text)};
+
+    assert_int_equal(hf__rd_cmd_reply(r, &reply, test_now()), 0);
+}
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * The Redis module, without a server: a question that is lost, and how long it
+ * may be answered still.
+ */
+#include "redis_fixture.h"
+
+#define SERVER_US 1700000000000000
+#define OP (5000 * HF__MS)
+#define MARGIN (100 * HF__MS)
+
+struct scene {
+    struct redis *r;
+    int server;
+    struct hf__remote remote;
+    struct hf__req ask;
+};
+
+static struct scene *begin(void)
+{
+    struct scene *s = calloc(1, sizeof(*s));
+
+    assert_non_null(s);
+    s->r = redis_begin(&s->server);
+    s->remote = (struct hf__remote){
+        .name = "n", .name_len = 1, .kind = HF_MUTEX, .label = ""};
+    assert_int_equal(hf__rd_attach(s->r, &s->remote), 0);
+    return s;
+}
+
+static void end(struct scene *s)
+{
+    hf__rd_detach(s->r, &s->remote);
+    redis_end(s->r, s->server);
+    free(s);
+}
+
+static void try_it(struct scene *s, uint64_t hold_id)
+{
+    s->ask = (struct hf__req){.remote = &s->remote,
+                              .op = HF__ATTEMPT,
+                              .hold_id = hold_id,
+                              .lease_ms = 30000};
+    assert_int_equal(hf__rd_attempt(s->r, &s->ask), HF__PENDING);
+}
+
+static void answer_busy(struct scene *s)
+{
+    struct rd_node now = {.type = REDIS_REPLY_INTEGER, .number = SERVER_US};
+    struct rd_node what = {
+        .next = &now, .type = REDIS_REPLY_INTEGER, .number = RD_BUSY};
+    struct rd_node reply = {
+        .first = &what, .last = &now, .type = REDIS_REPLY_ARRAY, .number = 2};
+
+    assert_int_equal(hf__rd_cmd_reply(s->r, &reply, test_now()), 0);
+    assert_int_equal(s->ask.result, HF__BUSY);
+}
+
+/* A question is lost, after another whose answer took so long; nobody wants it
+ * any more. The connection is there again. */
+static struct scene *lost_after(hf__time way)
+{
+    struct scene *s = begin();
+
+    try_it(s, 1);
+    clock_ns += way;
+    answer_busy(s);
+    try_it(s, 2);
+    hf__rd_cmd_down(s->r, HF_EBACKEND, clock_ns);
+    assert_int_equal(s->ask.result, HF_EUNKNOWN);
+    hf__rd_late_over(s->r, 2);
+    return s;
+}
+
+/* It is let go when so much time has passed, and not before. */
+static void let_go_after(struct scene *s, hf__time time)
+{
+    size_t before = s->r->flights.len;
+
+    hf__rd_late_move(s->r, clock_ns + time - HF__MS);
+    assert_int_equal(s->r->flights.len, before);
+    assert_true(hf__rd_late_timeout(s->r) <= clock_ns + time);
+    hf__rd_late_move(s->r, clock_ns + time);
+    assert_int_equal(s->r->flights.len, before + 1);
+}
+
+static void test_lost_question_of_a_quick_server(void **state)
+{
+    struct scene *s = lost_after(2 * HF__MS);
+
+    (void)state;
+    let_go_after(s, OP + MARGIN);
+    assert_true(hf__rd_late_timeout(s->r) == HF__NEVER);
+    end(s);
+}
+
+/* Was the one before it executed when it was sent, or just before its answer
+ * came? Then the server's clock is behind what we take it for, and this one is
+ * valid for longer. */
+static void test_lost_question_of_a_slow_server(void **state)
+{
+    struct scene *s = lost_after(4000 * HF__MS);
+
+    (void)state;
+    let_go_after(s, OP + MARGIN);
+    let_go_after(s, OP + MARGIN + 4000 * HF__MS);
+    assert_true(hf__rd_late_timeout(s->r) == HF__NEVER);
+    end(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lost_question_of_a_quick_server),
+        cmocka_unit_test(test_lost_question_of_a_slow_server),
+    };
+
+    return cmocka_run_group_tests_name("late", tests, NULL, NULL);
+}

@@ -270,6 +270,117 @@ static void test_root_stays(void **state)
     world_is_clean(w);
 }
 
+/* What cannot be made is not tried without end. */
+static void test_semaphore_and_latch_may_not_be_made(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a;
+    hf_latch *l;
+
+    world_near(w);
+    a = world_change(w, 0, HF_SEMAPHORE, 2);
+    assert_int_equal(hf_latch_new(w->clients[0], "n/l", 3, &l, &w->err), 0);
+    assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
+    assert_int_equal(
+        zk_hand_create(hand(w), NODE "/locks", "", 0, NULL, 0, NULL), 0);
+    set_rights(w, NODE, ZOO_PERM_ALL & ~ZOO_PERM_CREATE);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EAUTH);
+    says(w, "CREATE above " NODE "/leases");
+    assert_int_equal(hf_latch_set(l, 1, &w->err), HF_EAUTH);
+    says(w, "CREATE above " NODE "/l");
+    assert_int_equal(hf_latch_free(l), 0);
+    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE "/locks")));
+    assert_int_equal(zk_hand_delete(hand(w), NODE), 0);
+    world_is_clean(w);
+}
+
+/* ---- a tenant's path ------------------------------------------------------
+ */
+
+#define TENANT "/top/team" /* whose parent is not ours to create in */
+
+/* A client of the tenant's, through the proxy, that knows of the latter. */
+static hf_client *open_tenant(struct world *w)
+{
+    char url[128];
+    hf_client *c = NULL;
+
+    zk_hand_create(hand(w), "/top", "", 0, NULL, 0, NULL);
+    assert_int_equal(zk_hand_create(hand(w), TENANT, "", 0, NULL, 0, NULL), 0);
+    set_rights(w, "/top", ZOO_PERM_ALL & ~ZOO_PERM_CREATE);
+    snprintf(url, sizeof(url), "%s" TENANT, w->far_url);
+    if (hf_open(url, NULL, &c, &w->err))
+        fail_msg("%s", w->err.text);
+    w->clients[w->len++] = c;
+    if (try_as(w, c, "m"))
+        fail_msg("%s", w->err.text);
+    return c;
+}
+
+static void tenant_is_clean(struct world *w)
+{
+    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), TENANT)));
+    assert_int_equal(zk_hand_delete(hand(w), "/top"), 0);
+    world_is_clean(w);
+}
+
+static void note_set(void *arg, hf_latch *latch, int result)
+{
+    (void)latch;
+    *(int *)arg = result;
+}
+
+/* The name's node is there when it looks, and is swept then: it is made anew,
+ * as any other. */
+static void test_tenants_latch_is_swept(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = open_tenant(w);
+    uint64_t answered;
+    hf_latch *l;
+    int set = 1;
+
+    assert_int_equal(hf_latch_new(c, "l", 1, &l, &w->err), 0);
+    assert_int_equal(zk_hand_create(hand(w), TENANT "/l", "", 0, NULL, 0, NULL),
+                     0);
+    proxy_set(w->proxy, PROXY_DELAY, 300);
+    answered = proxy_answered(w->proxy);
+    assert_int_equal(hf_latch_set_async(l, 1, note_set, &set, NULL), 0);
+    /* A sync, a list, and that there is no latch. */
+    assert_true(WAIT_FOR(proxy_answered(w->proxy) > answered + 60));
+    assert_int_equal(zk_hand_delete(hand(w), TENANT "/l"), 0);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    assert_true(WAIT_FOR(became(c, &set, 0) || set < 0));
+    assert_int_equal(set, 0);
+    assert_int_equal(hf_latch_down(l, NULL, &w->err), 0);
+    assert_int_equal(hf_latch_free(l), 0);
+    tenant_is_clean(w);
+}
+
+/* The same with what a semaphore that has rested keeps its leases in. */
+static void test_tenants_semaphore_is_swept(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = open_tenant(w);
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    struct taker *t;
+
+    opt.kind = HF_SEMAPHORE;
+    opt.permits = 2;
+    assert_int_equal(hf_lock_new(c, "s", 1, &opt, &w->locks[0], &w->err), 0);
+    assert_int_equal(zk_hand_create(hand(w), TENANT "/s", "", 0, NULL, 0, NULL),
+                     0);
+    assert_int_equal(
+        zk_hand_create(hand(w), TENANT "/s/leases", "", 0, NULL, 0, NULL), 0);
+    proxy_set(w->proxy, PROXY_DELAY, 300);
+    t = taker_start(w, w->locks[0], 10000);
+    assert_true(WAIT_FOR(zk_server_children(w->zk, TENANT "/s/locks") == 1));
+    assert_int_equal(zk_hand_delete(hand(w), TENANT "/s/leases"), 0);
+    taker_gets_it(t, 6000);
+    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), TENANT "/s")));
+    tenant_is_clean(w);
+}
+
 static void test_users_need_a_password(void **state)
 {
     struct world *w = *state;
@@ -293,6 +404,9 @@ int run_rights_faults(void)
         T(test_given_up_place_stays_before_the_next),
         T(test_rights_to_downgrade_are_taken_away),
         T(test_root_stays),
+        T(test_semaphore_and_latch_may_not_be_made),
+        T(test_tenants_latch_is_swept),
+        T(test_tenants_semaphore_is_swept),
         T(test_users_need_a_password),
     };
 

@@ -32,6 +32,7 @@ struct count {
     bool is_set;   /* the latch is there */
     bool marked;   /* our mark is */
     bool has_node; /* the name's node is */
+    bool made;     /* it was not, and was to be made first */
     bool swept;    /* what an idle semaphore has left */
     bool was_sent; /* the transaction was, or may have been before */
 };
@@ -282,7 +283,7 @@ static void was_set(struct zk_query *base)
         undo(c);
     else if (c->failed < 0 || is_marked(c))
         finish(c, HF__DONE, base->q->count);
-    else if (c->refusal == ZNONODE && above)
+    else if (c->refusal == ZNONODE && above && c->made)
         finish(c, hf__zk_denied(base->z, above, "CREATE above", base->path), 0);
     else
         look(c, set);
@@ -302,7 +303,8 @@ static void send_set(struct count *c)
     hf__zk_uuid(random, uuid);
     hf__zk_join(c->round, c->latch, uuid);
     put_count(c, c->base.q->count);
-    if (!c->has_node)
+    c->made = !c->has_node;
+    if (c->made)
         hf__zk_make_parents(z, c->base.path);
     zoo_create_op_init(&op[1], c->latch, c->data, (int)strlen(c->data), z->acl,
                        0, NULL, 0);

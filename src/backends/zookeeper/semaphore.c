@@ -395,6 +395,7 @@ static int take_leases(struct zk_line *line, const struct visit *v,
             rc = hf__zk_node_create(node, false);
         else if (node->state == ZK_NODE_UNSURE)
             rc = hf__zk_node_check(node);
+        node->parents = v->no_leases;
     }
     return rc ? rc : look(line);
 }
@@ -465,7 +466,8 @@ static bool are_there(const struct permits *p)
     return true;
 }
 
-/* Why a lease was not made, if that is for good; or 0. */
+/* Why a lease was not made, if that is for good; or 0. (What it was to be made
+ * in may have been swept: then it is made first.) */
 static int lease_refusal(const struct zk_line *line)
 {
     const struct permits *p = line->extra;
@@ -475,7 +477,8 @@ static int lease_refusal(const struct zk_line *line)
     for (struct zk_node *node = p->leases; node; node = node->sibling)
         if (node->state == ZK_NODE_GONE && node->refusal != ZOK &&
             node->refusal != ZNODEEXISTS &&
-            (node->refusal != ZNONODE || hf__zk_parents_refused(line->z, dir)))
+            (node->refusal != ZNONODE ||
+             (node->parents && hf__zk_parents_refused(line->z, dir))))
             return hf__zk_not_made(node, dir);
     return 0;
 }

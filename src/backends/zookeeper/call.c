@@ -26,11 +26,12 @@ bool hf__zk_lost(int rc)
            rc == ZCLOSING || rc == ZSESSIONMOVED || rc == ZTHROTTLEDOP;
 }
 
-/* The leader has taken it to a quorum, as what it is or as a refusal. */
+/* The leader has taken it to a quorum, as what it is or as a refusal. (That it
+ * is denied may be the word of a follower alone.) */
 static bool proves(int rc)
 {
     return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZNOTEMPTY ||
-           rc == ZBADVERSION || rc == ZNOAUTH;
+           rc == ZBADVERSION;
 }
 
 static struct zk_call *begin(struct zk *z, zk_done_fn *done, void *owner,

@@ -137,13 +137,18 @@ static void on_beat(struct zk *z, void *owner, int rc,
     z->beating = false;
 }
 
+/* The leader is asked whether something is there that never is. A transaction,
+ * because no server answers one by itself, which it may do to what is denied
+ * (enableEagerACLCheck). */
 int hf__zk_beat(struct zk *z)
 {
+    zoo_op_t op;
     int rc;
 
     if (z->beating)
         return 0;
-    rc = hf__zk_delete(z, z->nowhere, on_beat, NULL);
+    zoo_check_op_init(&op, z->nowhere, -1);
+    rc = hf__zk_multi(z, 1, &op, on_beat, NULL);
     z->beating = !rc;
     return rc;
 }

@@ -173,6 +173,58 @@ static void test_permits_of_one_that_stayed_expire(void **state)
     redis_server_do(w->redis, "FLUSHDB");
 }
 
+/* ---- Redisson's fair queue ------------------------------------------------
+ */
+
+#define STRANGER "11111111-2222-3333-4444-555555555555:7"
+#define DEAD "66666666-2222-3333-4444-555555555555:8"
+#define QUEUE "redisson_lock_queue:{n}"
+#define DEADLINES "redisson_lock_timeout:{n}"
+#define SEEN "holdfast:seen:{n}"
+
+static long long in_ms(long long ms)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * 1000LL + ms;
+}
+
+/* One of ours died in the queue, and Redisson has dropped it: it is in what
+ * we keep of our own still. One of Redisson's waits. */
+static void queue_without_the_dead(struct world *w)
+{
+    redis_server_do(w->redis, "HSET n " STRANGER "0 1");
+    redis_server_do(w->redis, "PEXPIRE n 30000");
+    redis_server_do(w->redis, "HSET " SEEN " " DEAD " %s", "1 1 1 0 x");
+    redis_server_do(w->redis, "RPUSH " QUEUE " " STRANGER);
+    redis_server_do(w->redis, "ZADD " DEADLINES " %lld " STRANGER,
+                    in_ms(300000));
+}
+
+/* Its place does not go when ours looks, or leaves. */
+static void test_redisson_stays_in_the_queue(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR);
+
+    queue_without_the_dead(w);
+    /* Looks once. */
+    assert_int_equal(hf_lock_timed(a, 2500, &w->err), HF_ETIMEDOUT);
+    assert_int_equal(redis_server_do(w->redis, "EXISTS " SEEN), 0);
+    assert_true(redis_server_do(w->redis, "PTTL " QUEUE) > 60000);
+    assert_true(redis_server_do(w->redis, "PTTL " DEADLINES) > 60000);
+    redis_server_do(w->redis, "FLUSHDB");
+    queue_without_the_dead(w);
+    redis_server_do(w->redis, "PEXPIRE " QUEUE " 50000");
+    /* Leaves at once. */
+    assert_int_equal(hf_lock_timed(a, 100, &w->err), HF_ETIMEDOUT);
+    assert_true(redis_server_do(w->redis, "PTTL " QUEUE) > 60000);
+    redis_server_do(w->redis, "FLUSHDB");
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
 /* ---- the counter of tokens ----------------------------------------------- */
 
 #define TOKEN "redisson_lock_token:{n}"
@@ -292,6 +344,7 @@ int run_keys_faults(void)
         T(test_first_question_comes_second),
         T(test_permits_that_were_handed_over_expire),
         T(test_permits_of_one_that_stayed_expire),
+        T(test_redisson_stays_in_the_queue),
         EACH(counter_of_redisson_stays),
         EACH(counter_of_ours_ends),
         T(test_handed_over_counter_stays),

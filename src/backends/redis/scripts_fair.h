@@ -66,7 +66,19 @@
     "  end\n"                                                                  \
     "end\n"
 
+/* Redisson drops a dead one of ours from Q and D, and knows nothing of S: there
+ * it would hide one of Redisson's. */
+#define TIDY                                                                   \
+    "local ws,ours=redis.call('lrange',Q,0,99),true\n"                         \
+    "for _,s in ipairs(#ws>0 and redis.call('hmget',S,unpack(ws)) or ws) do\n" \
+    "  ours=ours and s\n"                                                      \
+    "end\n"                                                                    \
+    "for _,w in ipairs(ours and {} or redis.call('hkeys',S)) do\n"             \
+    "  if not redis.call('zscore',D,w) then redis.call('hdel',S,w) end\n"      \
+    "end\n"
+
 #define LEAVE_QUEUE                                                            \
+    TIDY                                                                       \
     "if redis.call('zrem',D,ARGV[1])==1 then\n"                                \
     "  if " FOREIGN " then\n"                                                  \
     STAY                                                                       \
@@ -146,6 +158,7 @@
     "if ARGV[6]=='2' then\n"                                                   \
     "  d=tonumber(redis.call('zscore',D,ARGV[1]))\n"                           \
     "  if not d then redis.call('hdel',S,ARGV[1]) end\n"                       \
+    TIDY                                                                       \
     "end\n"                                                                    \
     "local q,ms=redis.call('llen',Q),math.floor(now/1000)\n"                   \
     "local foreign=q>redis.call('hlen',S)\n"                                   \

@@ -55,14 +55,21 @@ def check(condition, text):
         raise Failure(text)
 
 
+def stolen():
+    """How many seconds the host has taken from our processors."""
+    with open('/proc/stat', encoding='ascii') as f:
+        return int(f.readline().split()[8]) / os.sysconf('SC_CLK_TCK')
+
+
 def stalled():
     """For how many seconds, since it was started, somebody on this machine has
-    waited for a processor; 0 where the kernel does not say."""
+    waited for a processor, as far as the kernel says, or it for its host's."""
     try:
         with open('/proc/pressure/cpu', encoding='ascii') as f:
-            return int(re.search(r'total=(\d+)', f.readline())[1]) / 1e6
+            waited = int(re.search(r'total=(\d+)', f.readline())[1]) / 1e6
     except OSError:
-        return 0
+        waited = 0
+    return waited + stolen()
 
 
 class Watch:

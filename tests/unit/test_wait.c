@@ -2,9 +2,13 @@
  * should. */
 #include "../lib/wait.h"
 
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -98,6 +102,44 @@ static void test_who_runs_is_not_asleep(void **state)
     assert_int_equal(wait_state(getpid(), 1), getpid() == 1 ? 'R' : 0);
 }
 
+/* Wants that processor, and no other. */
+static pid_t spin_on(int cpu)
+{
+    cpu_set_t set;
+    pid_t pid = fork();
+
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof(set), &set);
+    for (;;)
+        ;
+}
+
+static void test_fair_clock_stands_while_somebody_waits(void **state)
+{
+    int64_t before = wait_stalled();
+    int cpu = sched_getcpu();
+    pid_t pid[] = {spin_on(cpu), spin_on(cpu)};
+    bool rises = WAIT_FOR(wait_stalled() - before > 50 * MS);
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        kill(pid[i], SIGKILL);
+        waitpid(pid[i], NULL, 0);
+    }
+    assert_true(rises || !wait_is_fair());
+}
+
+static void test_what_was_stolen_is_counted(void **state)
+{
+    (void)state;
+    assert_true(wait_stolen() >= 0);
+    assert_true(wait_stalled() >= wait_stolen());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,7 +151,11 @@ int main(void)
         cmocka_unit_test(test_never_lasts_and_notices),
         cmocka_unit_test(test_too_soon_is_noticed),
         cmocka_unit_test(test_who_runs_is_not_asleep),
+        cmocka_unit_test(test_fair_clock_stands_while_somebody_waits),
+        cmocka_unit_test(test_what_was_stolen_is_counted),
     };
 
+    if (!wait_is_fair())
+        fprintf(stderr, "no " WAIT_PRESSURE ": bounds have a second more\n");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

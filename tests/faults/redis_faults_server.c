@@ -123,6 +123,23 @@ static void test_restart_with_persistence_hold_survives(void **state)
     world_is_clean(w);
 }
 
+/* The server has forgotten how to let go, and knows how to take: what is let go
+ * has to be free for the question right behind it. */
+static void test_restart_release_is_not_overtaken(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR_DEFAULT);
+
+    world_free_for_all(w, a);
+    redis_server_kill(w->redis);
+    assert_int_equal(redis_server_again(w->redis), 0);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_release_nowait(a, NULL), 0);
+    assert_int_equal(hf_lock_try(a, &w->err), 0);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_is_clean(w);
+}
+
 /* ---- stopped ------------------------------------------------------------ */
 
 /* Long enough for the connection to be given up. */
@@ -520,6 +537,7 @@ int run_server_faults(void)
         T(test_dead_server_is_named),
         T(test_outage_is_two_lines),
         T(test_restart_with_persistence_hold_survives),
+        T(test_restart_release_is_not_overtaken),
         T(test_stopped_for_long_leaves_nothing),
         T(test_stopped_answer_after_its_lease_is_no_grant),
         T(test_deleted_key_is_learned),

@@ -331,9 +331,23 @@ int hf__rd_cmd_reply(struct redis *r, const struct rd_node *reply, hf__time now)
 
 /* ---- the connection comes and goes ------------------------------------ */
 
+/* What lets go goes out as text the first time: if the server did not know it,
+ * the question that follows it would be answered before it. */
+static void expect_unknown(struct redis *r)
+{
+    static const enum rd_script scripts[] = {
+        RD_DROP,      RD_LEAVE,    RD_DROP_FAIR, RD_LEAVE_FAIR,
+        RD_DROP_S,    RD_LEAVE_S,  RD_DROP_RW,   RD_LEAVE_RW,
+        RD_DOWNGRADE, RD_DROP_SEM, RD_LEAVE_SEM};
+
+    for (size_t i = 0; i < sizeof(scripts) / sizeof(*scripts); i++)
+        r->by_text[scripts[i]] = true;
+}
+
 void hf__rd_cmd_up(struct redis *r, hf__time now)
 {
     (void)now;
+    expect_unknown(r); /* it may be another server, or another life of it */
     if (r->opened && !r->is_up) {
         r->core->log(r->client, "redis: connected again to %s", r->where);
         r->core->session(r->client, HF_EVENT_UP);

@@ -154,19 +154,6 @@ static int parse(struct redis *r, const struct hf__config *config)
     return r->user && r->password ? 0 : HF_ENOMEM;
 }
 
-/* What lets go goes out as text the first time: if the server did not know it,
- * the question that follows it would be answered before it. */
-static void expect_unknown(struct redis *r)
-{
-    static const enum rd_script scripts[] = {
-        RD_DROP,      RD_LEAVE,    RD_DROP_FAIR, RD_LEAVE_FAIR,
-        RD_DROP_S,    RD_LEAVE_S,  RD_DROP_RW,   RD_LEAVE_RW,
-        RD_DOWNGRADE, RD_DROP_SEM, RD_LEAVE_SEM};
-
-    for (size_t i = 0; i < sizeof(scripts) / sizeof(*scripts); i++)
-        r->by_text[scripts[i]] = true;
-}
-
 /* Who we are: to the server a random uuid, to people host and pid. */
 static int introduce(struct redis *r)
 {
@@ -195,7 +182,6 @@ static int introduce(struct redis *r)
         r->script_len[i] = strlen(hf__rd_script[i]);
         hf__rd_sha1_hex(hf__rd_script[i], r->script_len[i], r->sha[i]);
     }
-    expect_unknown(r);
     return 0;
 }
 

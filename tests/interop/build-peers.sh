@@ -11,10 +11,20 @@ sum() {
     cat "$@" | sha256sum
 }
 
+# try COMMAND...: and again after a while, if it fails: the network may not be
+# there at once.
+try() {
+    for pause in 5 20 60; do
+        "$@" && return 0
+        sleep "$pause"
+    done
+    "$@"
+}
+
 if [ "$(cat "$out/lib.sum" 2>/dev/null)" != "$(sum "$here/redisson/pom.xml")" ]; then
     echo 'fetching Redisson' >&2
     rm -rf "$out/lib"
-    mvn -q -B -Dstyle.color=never -f "$here/redisson/pom.xml" dependency:copy-dependencies \
+    try mvn -q -B -Dstyle.color=never -f "$here/redisson/pom.xml" dependency:copy-dependencies \
         "-DoutputDirectory=$out/lib" >&2
     sum "$here/redisson/pom.xml" >"$out/lib.sum"
 fi
@@ -26,7 +36,7 @@ javac --release 17 -Xlint:all -Werror -cp "$out/lib/*" -d "$out/classes" \
 if [ "$(cat "$out/curator-lib.sum" 2>/dev/null)" != "$(sum "$here/curator/pom.xml")" ]; then
     echo 'fetching Curator' >&2
     rm -rf "$out/curator-lib"
-    mvn -q -B -Dstyle.color=never -f "$here/curator/pom.xml" dependency:copy-dependencies \
+    try mvn -q -B -Dstyle.color=never -f "$here/curator/pom.xml" dependency:copy-dependencies \
         "-DoutputDirectory=$out/curator-lib" >&2
     sum "$here/curator/pom.xml" >"$out/curator-lib.sum"
 fi
@@ -39,6 +49,6 @@ if [ "$(cat "$out/venv.sum" 2>/dev/null)" != "$(sum "$here/requirements.txt")" ]
     echo 'fetching redis-py and kazoo' >&2
     rm -rf "$out/venv"
     python3 -m venv "$out/venv"
-    "$out/venv/bin/pip" install -q -r "$here/requirements.txt" >&2
+    try "$out/venv/bin/pip" install -q -r "$here/requirements.txt" >&2
     sum "$here/requirements.txt" >"$out/venv.sum"
 fi

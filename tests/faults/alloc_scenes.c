@@ -354,6 +354,26 @@ static bool several(struct stage *s, long n)
     return hit;
 }
 
+static bool permits(struct stage *s, long n)
+{
+    hf_lock *lock =
+        conf_lock_of(s->c, conf_name(), HF_SEMAPHORE, 3, HF_OWNER_HANDLE);
+    bool hit;
+    int rc;
+
+    arm(n);
+    rc = conf_take(lock, HF_WRITE, 2, WAIT_LONG_MS);
+    hit = disarm();
+    check_code(rc, "hf_lock_acquire", n);
+    if (!rc)
+        OK(hf_lock_release(lock, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
+    COMES(conf_take(lock, HF_WRITE, 3, WAIT_LONG_MS) == 0);
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    return hit;
+}
+
 /* ---- a question and its answer ------------------------------------------ */
 
 /* What the call returned, or then its callback was told. */
@@ -426,6 +446,29 @@ static bool latch_down(struct stage *s, long n)
     return hit;
 }
 
+/* While another question is under way, which has what was in reserve. */
+static bool latch_wait(struct stage *s, long n)
+{
+    struct conf_call call = {0, 0};
+    hf_latch *latch, *other;
+    uint64_t left;
+    bool hit;
+    int rc;
+
+    OK(hf_latch_new(s->c, conf_name(), HF_CSTRING, &latch, E));
+    OK(hf_latch_new(s->c, conf_name(), HF_CSTRING, &other, E));
+    OK(hf_latch_get_async(other, &left, note_latch, &call, E));
+    arm(n);
+    rc = hf_latch_wait(latch, WAIT_LONG_MS, NULL, E);
+    hit = disarm();
+    check_code(rc, "hf_latch_wait", n);
+    check_code(outcome(s, 0, &call), "hf_latch_get_async", n);
+    COMES(hf_latch_wait(latch, WAIT_LONG_MS, NULL, NULL) == 0);
+    OK(hf_latch_free(latch));
+    OK(hf_latch_free(other));
+    return hit;
+}
+
 /* ---- closing ------------------------------------------------------------ */
 
 /* With a hold, a wait and an asynchronous one under way. */
@@ -479,8 +522,10 @@ const struct scene scenes[] = {
     {"test_alloc_inspect_and_list", queries, SCENE_INSPECTS},
     {"test_alloc_break", break_it, SCENE_INSPECTS},
     {"test_alloc_acquire_all", several, 0},
+    {"test_alloc_permits", permits, 0},
     {"test_alloc_downgrade", downgrade, SCENE_SURELY | SCENE_TWICE},
     {"test_alloc_latch_down", latch_down, SCENE_SURELY | SCENE_TWICE},
+    {"test_alloc_latch_wait", latch_wait, 0},
     {"test_alloc_close_of_a_busy_client", close_busy, 0},
     {0},
 };

@@ -484,6 +484,7 @@ static int begin(struct zk_line *line, struct round *round)
     struct zk *z = line->z;
     struct asking *a = hf__zk_query_of(line, sizeof(*a));
     char latch[ZK_WHOLE_MAX];
+    int rc;
 
     if (!a)
         return HF_ENOMEM;
@@ -497,8 +498,9 @@ static int begin(struct zk_line *line, struct round *round)
     if (a->base.calls)
         return HF__PENDING;
     round->asking = NULL;
+    rc = a->base.rc;
     hf__zk_query_free(&a->base);
-    return HF_EUNKNOWN;
+    return rc;
 }
 
 static int latch_ask(struct zk_line *line, struct hf__req *req)

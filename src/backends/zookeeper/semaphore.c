@@ -305,8 +305,9 @@ static int look(struct zk_line *line)
         p->visit = v;
         return HF__PENDING;
     }
+    rc = v->base.rc;
     hf__zk_query_free(&v->base);
-    return HF_EUNKNOWN;
+    return rc;
 }
 
 /* ---- entries ------------------------------------------------------------ */

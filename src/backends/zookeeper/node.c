@@ -143,6 +143,17 @@ struct zk_node *hf__zk_node_of(struct zk *z, uint64_t hold_id)
     return node;
 }
 
+struct zk_node *hf__zk_node_below(const struct zk_line *line, uint64_t hold_id)
+{
+    struct zk_node *node = line->z->nodes;
+
+    while (node && (node->hold_id != hold_id ||
+                    strncmp(node->path, line->path, line->path_len) != 0 ||
+                    node->path[line->path_len] != '/'))
+        node = node->next;
+    return node;
+}
+
 /* ---- making one ---------------------------------------------------------- */
 
 static void on_create(struct zk *z, void *owner, int rc,

@@ -288,7 +288,7 @@ int hf__zk_let_go(struct zk_line *line, struct hf__req *req)
     struct zk_node *node = line->node;
 
     if (!node || node->hold_id != req->hold_id)
-        node = hf__zk_node_of(line->z, req->hold_id);
+        node = hf__zk_node_below(line, req->hold_id);
     if (!node)
         return req->op == HF__ABANDON ? HF__DONE : HF_ENOTOWNER;
     if (node->denied && node->again_at) /* it is for garbage.c to try again */

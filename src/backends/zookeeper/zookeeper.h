@@ -209,8 +209,10 @@ int hf__zk_node_check(struct zk_node *);
 /* UNSURE: looks for it in a list. True: found and THERE, its czxid is on the
  * way; else GONE. */
 bool hf__zk_node_find(struct zk_node *, const struct String_vector *children);
-/* The one of that hold id, if it is not gone yet. */
+/* The one of that hold id, if it is not gone yet; and if it is below the line's
+ * node: after 2^31 lines their ids are used again, and a hold may last. */
 struct zk_node *hf__zk_node_of(struct zk *, uint64_t hold_id);
+struct zk_node *hf__zk_node_below(const struct zk_line *, uint64_t hold_id);
 /* For garbage.c: whether it is in the list, THERE or GONE. */
 void hf__zk_node_look_among(struct zk_node *,
                             const struct String_vector *children);

@@ -173,6 +173,45 @@ static void test_permits_of_one_that_stayed_expire(void **state)
     redis_server_do(w->redis, "FLUSHDB");
 }
 
+/* ---- a latch that rests ----------------------------------------------------
+ */
+
+/* It is not counted for a day, and what we noted of it is gone: no permits are
+ * taken of it, and it can be found still. */
+static void test_latch_that_rests_stays_one(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = near_of(w, &permits);
+    hf_latch *latch = NULL;
+    hf_names *names = NULL;
+    hf_info *info = NULL;
+    uint64_t left = 0;
+
+    hf_lock_free(a);
+    w->locks[0] = NULL;
+    assert_int_equal(hf_latch_new(w->clients[0], "n", 1, &latch, NULL), 0);
+    assert_int_equal(hf_latch_set(latch, SIZE, NULL), 0);
+    assert_int_equal(hf_latch_free(latch), 0);
+    redis_server_do(w->redis, "DEL holdfast:kind:{n}");
+    assert_int_equal(hf_list(w->clients[0], NULL, &names, &w->err), 0);
+    assert_int_equal(names->len, 1);
+    hf_names_free(names);
+    assert_int_equal(hf_inspect(w->clients[0], "n", 1, &info, &w->err), 0);
+    assert_int_equal(info->kind, HF_LATCH);
+    hf_info_free(info);
+    a = near_of(w, &permits);
+    assert_int_equal(take(a, &permits, 0, &w->err), HF_EMISMATCH);
+    assert_int_equal(hf_latch_new(w->clients[0], "n", 1, &latch, NULL), 0);
+    assert_int_equal(hf_latch_get(latch, &left, NULL), 0);
+    assert_int_equal(left, SIZE);
+    redis_server_do(w->redis, "DEL holdfast:kind:{n}");
+    assert_int_equal(hf_break(w->clients[0], "n", 1, &w->err), 0);
+    assert_int_equal(hf_latch_wait(latch, 0, NULL, NULL), 0);
+    assert_int_equal(hf_latch_free(latch), 0);
+    assert_int_equal(take_as(a, HF_WRITE, SIZE, 0, &w->err), 0);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+}
+
 /* ---- Redisson's fair queue ------------------------------------------------
  */
 
@@ -345,6 +384,7 @@ int run_keys_faults(void)
         T(test_permits_that_were_handed_over_expire),
         T(test_permits_of_one_that_stayed_expire),
         T(test_redisson_stays_in_the_queue),
+        T(test_latch_that_rests_stays_one),
         EACH(counter_of_redisson_stays),
         EACH(counter_of_ours_ends),
         T(test_handed_over_counter_stays),

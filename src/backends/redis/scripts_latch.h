@@ -3,7 +3,9 @@
  * left, gone at 0; a message 1 when it is set and 0 when it is 0. What was
  * counted is noted for a while under the client and its request, so that asked
  * again it counts once. Each time it is set by ours it has another number
- * (kind): who waits for an earlier one has waited for long enough.
+ * (kind): who waits for an earlier one has waited for long enough. It ends in
+ * two hundred years, as no semaphore does: that tells what it is when kind has
+ * gone (IS_LATCH).
  *
  *   WAIT   KEYS latch kind permits  ARGV - - valid_until_us queue round
  *          as a TAKE: granted at 0, token 1, and where the round is not 0 and
@@ -16,6 +18,8 @@
 #define HF_REDIS_SCRIPTS_LATCH_H
 
 /* clang-format off */
+
+#define IS_LATCH(key) "redis.call('pttl'," key ")>3.1e12"
 
 /* v: what is left. */
 #define COUNT                                                                  \
@@ -52,7 +56,7 @@
     "if ARGV[1]=='s' then\n"                                                   \
     "  if v>0 then return {4,now,v} end\n"                                     \
     "  redis.call('set',KEYS[2],'l'..string.format('%.0f',now),'px',86400000)\n"\
-    "  redis.call('set',KEYS[1],ARGV[2])\n"                                    \
+    "  redis.call('set',KEYS[1],ARGV[2],'px',6311520000000)\n"                 \
     "  redis.call('publish',ARGV[5],'1')\n"                                    \
     "  v=tonumber(ARGV[2])\n"                                                  \
     "elseif v>1 then\n"                                                        \

@@ -142,7 +142,8 @@
     "  out=redis.call('zcard',Z)\n"                                            \
     "  local known=kind==made or kind==met and v+out<=size\n"                  \
     "  local is=string.sub(kind or '',1,1)\n"                                  \
-    "  if not known and (v+out~=size or is=='l' and out==0 or is=='s') then\n" \
+    "  if not known and (v+out~=size or is=='l' and out==0 or is=='s' or\n"    \
+    "    not kind and " IS_LATCH("KEYS[1]") ") then\n"                         \
     NOT_HERE                                                                   \
     "  end\n"                                                                  \
     "  if not known then kind=false end\n"                                     \
@@ -254,7 +255,8 @@
     "return table.concat(r)",                                                  \
     [RD_INSPECT_STRING] =                                                      \
     ENDS_SEM                                                                   \
-    "local kind,holders=redis.call('get',KIND) or '',{}\n"                     \
+    "local kind,holders=redis.call('get',KIND),{}\n"                           \
+    "kind=kind or " IS_LATCH("KEYS[1]") " and 'l' or ''\n"                     \
     "local v,of=tonumber(redis.call('get',KEYS[1])) or 0,{}\n"                 \
     NOW                                                                        \
     "local ms=math.floor(now/1000)\n"                                          \
@@ -301,6 +303,7 @@
     LINE_SEM                                                                   \
     CALL_SEM                                                                   \
     "if redis.call('exists',KEYS[1])==0 then return 0 end\n"                   \
+    "kind=kind or " IS_LATCH("KEYS[1]") " and 'l'\n"                           \
     "if string.sub(kind or '',1,1)=='l' and redis.call('exists',Z)==0 then\n"  \
     "  redis.call('del',KEYS[1],KIND)\n"                                       \
     "  redis.call('publish',ARGV[4],'0')\n"                                    \

@@ -104,6 +104,23 @@ def every_event_and_capability_is_documented():
         assert re.search(r'\b%s\b' % word, text), word
 
 
+def fields(text):
+    """What a structure consists of, whatever is said of it."""
+    text = re.sub(r'/\*.*?\*/', '', text, flags=re.DOTALL)
+    return re.sub(r'\s+', '', text)
+
+
+def every_structure_is_shown_as_it_is():
+    shown = fields(''.join(pages.values()))
+    structures = re.findall(r'^typedef struct hf_\w+ \{.*?^\} \w+;', header,
+                            re.MULTILINE | re.DOTALL)
+    assert len(structures) > 10
+    for text in structures:
+        # What those two have is the library's own.
+        if not re.match(r'typedef struct hf_(cancel|guard) ', text):
+            assert fields(text) in shown, text
+
+
 def documented_names():
     names = set(pages)
     for page, text in pages.items():
@@ -174,6 +191,7 @@ sys.exit(cases.run([
     every_exit_status_is_documented,
     every_error_code_is_documented,
     every_event_and_capability_is_documented,
+    every_structure_is_shown_as_it_is,
     references_lead_somewhere,
     every_page_can_be_found_from_another,
     every_example_is_shown,

@@ -25,8 +25,9 @@
  *   nanoseconds of CLOCK_BOOTTIME.
  * - Names are bytes: 1 to HF_NAME_MAX of them, without NUL.
  * - A client has one helper thread, named "hf-keeper", which renews leases.
- *   It never runs code of yours. It is joined by hf_close(). (On ZooKeeper a
- *   second one, "hf-lookup", is there while names are looked up again.)
+ *   It never runs code of yours. It is joined by hf_close(). (A second one,
+ *   "hf-lookup", is there while the name of a server that cannot be reached is
+ *   looked up again.)
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -166,7 +167,8 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
  * what is held (waiting for at most op_timeout), joins the helper thread.
  * The client is gone then and may not be used again; handles of its locks stay
  * valid and answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that
- * a release was not answered; EFORK, ECLOSED: nothing was done.
+ * a release was not answered; EFORK, ECLOSED: nothing was done. Not from a
+ * callback: it would wait for that to return.
  */
 HF_API int hf_close(hf_client *client);
 
@@ -260,8 +262,9 @@ typedef struct hf_lock_options {
 /*
  * Makes a handle on the lock of that name. Asks nobody; cheap (about half a
  * kilobyte). opt may be NULL: a mutex. EINVAL (name, options), ENOTSUP (kind or
- * fairness), EMISMATCH (this client uses the name as another kind), ENOMEM,
- * EBACKEND (a limit of the backend is reached), ECLOSED, EFORK.
+ * fairness), EMISMATCH (this client, in shared memory anybody, uses the name as
+ * another kind, fair as unfair, or with other permits), ENOMEM, EBACKEND (a
+ * limit of the backend is reached), ECLOSED, EFORK.
  * Freed by hf_lock_free().
  */
 HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
@@ -272,9 +275,9 @@ HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
  * Frees the handle. EBUSY, and nothing freed, while a verb through it is
  * under way, while it is held by this handle (HF_OWNER_HANDLE, a
  * semaphore), or while a thread holds the lock and this is the client's last
- * handle on its name: a thread may release through any of those without
- * HF_OWNER_HANDLE. A hold that was lost does
- * not count. EFORK in a child. NULL is 0.
+ * handle on its name, with whatever flags: a thread may release through any of
+ * those without HF_OWNER_HANDLE, and through one that is made anew. A hold that
+ * was lost does not count. EFORK in a child. NULL is 0.
  */
 HF_API int hf_lock_free(hf_lock *lock);
 
@@ -320,9 +323,9 @@ typedef struct hf_acquire_options {
  * Takes the lock. opt may be NULL: write, for ever, renewed. Blocks as long as
  * opt says, and returns at the latest a second after that. 0: held. EBUSY (try
  * only), ETIMEDOUT, ECANCELED, EDEADLK, ELOST (a lost hold of this owner has
- * not been released yet), EMISMATCH, EBACKEND (no answer within op_timeout),
- * EUNKNOWN, EAUTH, EPROTO, EINVAL, ENOTSUP, ENOMEM, ECLOSED, EFORK: not held,
- * and nothing left behind.
+ * not been released yet; a semaphore does not mind), EMISMATCH, EBACKEND (no
+ * answer within op_timeout), EUNKNOWN, EAUTH, EPROTO, EINVAL, ENOTSUP, ENOMEM,
+ * ECLOSED, EFORK: not held, and nothing left behind.
  */
 HF_API int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt,
                            hf_error *err);
@@ -529,7 +532,9 @@ typedef struct hf_party {
     char host[64];
     char label[64];
     int64_t pid;
-    int64_t since_unix_ms; /* granted; wall-clock time of the holder */
+    int64_t since_unix_ms; /* when it was granted, or began to wait, by the wall
+                              clock of the server; in shared memory of the
+                              machine, a grant to the second */
     int64_t left_ms;       /* of its lease; -1: none that others know of. In
                               shared memory it lasts as long as its process, on
                               ZooKeeper as its client's session: how long that
@@ -570,8 +575,8 @@ typedef struct hf_names {
     } * names;
 } hf_names;
 
-/* The names that are held or waited for and begin with prefix (NULL: all), in
- * the order of their bytes. */
+/* The names that are held or waited for (on Redis: held) and begin with prefix
+ * (NULL: all), in the order of their bytes. */
 HF_API int hf_list(hf_client *client, const char *prefix, hf_names **out,
                    hf_error *err);
 HF_API void hf_names_free(hf_names *names);

@@ -1,8 +1,11 @@
 /* Who is woken: one of a fair queue, the whole herd of an unfair one. */
 #include "zk_faults.h"
 
+#include <sys/resource.h>
+
 #define WAITERS 100
 #define THREADS 16
+#define ROUNDS 500
 
 /* Clients of their own, in one process: each is a waiter at the server. */
 struct herd {
@@ -172,6 +175,75 @@ static void test_threads_of_a_process_are_one_waiter(void **state)
     world_is_clean(w);
 }
 
+/* ---- who drives ------------------------------------------------------------
+ */
+
+struct sleeper {
+    pthread_t thread;
+    hf_lock *lock;   /* waits for this, */
+    hf_latch *latch; /* or that */
+    int rc;
+    long sleeps;
+};
+
+static void *sleep_and_count(void *arg)
+{
+    struct sleeper *s = arg;
+    struct rusage before, after;
+
+    getrusage(RUSAGE_THREAD, &before);
+    s->rc = s->lock ? hf_lock_timed(s->lock, 60000, NULL)
+                    : hf_latch_wait(s->latch, 60000, NULL, NULL);
+    getrusage(RUSAGE_THREAD, &after);
+    s->sleeps = after.ru_nvcsw - before.ru_nvcsw;
+    if (s->lock && !s->rc)
+        hf_lock_release(s->lock, NULL);
+    return NULL;
+}
+
+/* It drives for another thread, whose questions have one answer each. */
+static void drive(struct world *w, struct sleeper *s)
+{
+    hf_lock *m;
+
+    assert_int_equal(hf_lock_new(w->clients[0], "m", 1, NULL, &m, &w->err), 0);
+    assert_int_equal(pthread_create(&s->thread, NULL, sleep_and_count, s), 0);
+    assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") >= 1));
+    assert_int_equal(hf_lock_timed(m, 5000, &w->err), 0);
+    for (int i = 0; i < ROUNDS; i++)
+        assert_int_equal(hf_lock_renew(m, 0, &w->err), 0);
+    assert_int_equal(hf_lock_release(m, &w->err), 0);
+    assert_int_equal(hf_lock_free(m), 0);
+}
+
+/* Who waits for a latch is woken for the answers to others, as who waits for a
+ * lock is, and not for their questions. */
+static void test_driver_is_woken_for_answers(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    struct sleeper locked = {.lock = a}, latched = {0};
+
+    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
+    drive(w, &locked);
+    assert_int_equal(hf_lock_release(b, &w->err), 0);
+    pthread_join(locked.thread, NULL);
+    assert_int_equal(locked.rc, 0);
+    assert_int_equal(
+        hf_latch_new(w->clients[0], "l", 1, &latched.latch, &w->err), 0);
+    assert_int_equal(hf_latch_set(latched.latch, 1, &w->err), 0);
+    drive(w, &latched);
+    assert_int_equal(hf_latch_down(latched.latch, NULL, &w->err), 0);
+    pthread_join(latched.thread, NULL);
+    assert_int_equal(latched.rc, 0);
+    print_message("# in %d rounds: %ld sleeps of who waits for a lock, %ld for "
+                  "a latch\n",
+                  ROUNDS, locked.sleeps, latched.sleeps);
+    assert_true(latched.sleeps < locked.sleeps * 3 / 2);
+    assert_int_equal(hf_latch_free(latched.latch), 0);
+    world_is_clean(w);
+}
+
 int run_wait_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
@@ -179,6 +251,7 @@ int run_wait_faults(void)
         T(test_fair_release_wakes_one),
         T(test_unfair_release_wakes_the_herd),
         T(test_threads_of_a_process_are_one_waiter),
+        T(test_driver_is_woken_for_answers),
     };
 
     return cmocka_run_group_tests_name("zookeeper: waiters", tests, group_one,

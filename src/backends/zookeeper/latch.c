@@ -424,8 +424,7 @@ static int watch_round(struct zk_line *line, struct hf__req *req)
     if (line->blind)
         return hf__zk_denied(line->z, ZNOAUTH, "READ", round->path);
     rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE, round->path);
-    req->look_at = HF__NEVER;
-    return rc ? rc : HF__QUEUED;
+    return rc ? rc : hf__zk_queued(line, req);
 }
 
 static int judge(struct zk_line *line, const struct asking *a)

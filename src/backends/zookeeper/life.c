@@ -176,8 +176,9 @@ hf__time hf__zk_life_timeout(const struct zk *z)
 {
     hf__time at = beat_at(z) < touch_at(z) ? beat_at(z) : touch_at(z);
     hf__time now = z->core->now();
+    bool waiting = z->waiting || z->waiting_latch;
 
-    if (z->up && z->waiting && now - z->sent < IN_USE && at > now + NUDGE)
+    if (z->up && waiting && now - z->sent < IN_USE && at > now + NUDGE)
         at = now + NUDGE;
     return at;
 }

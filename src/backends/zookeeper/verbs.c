@@ -52,11 +52,19 @@ int hf__zk_attach(void *self, struct hf__remote *remote)
     return 0;
 }
 
+/* Nothing is granted at the end of a latch: nothing has to be proved for it. */
+static unsigned *count_of(const struct zk_line *line)
+{
+    struct zk *z = line->z;
+
+    return line->kind == &hf__zk_count ? &z->waiting_latch : &z->waiting;
+}
+
 void hf__zk_stop_waiting(struct zk_line *line)
 {
     hf__zk_unwatch(line);
     if (line->queued)
-        line->z->waiting--;
+        --*count_of(line);
     line->queued = false;
 }
 
@@ -275,7 +283,7 @@ int hf__zk_granted(struct zk_line *line, struct hf__req *req)
 int hf__zk_queued(struct zk_line *line, struct hf__req *req)
 {
     if (!line->queued)
-        line->z->waiting++;
+        ++*count_of(line);
     line->queued = true;
     req->look_at = HF__NEVER;
     return HF__QUEUED;

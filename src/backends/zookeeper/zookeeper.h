@@ -332,7 +332,8 @@ struct zk {
     hf__time good_until; /* by that, the session lives */
     bool beating;        /* a beat is under way */
     uint8_t nudges;      /* questions sent because answers did not come */
-    unsigned waiting;    /* lines in a queue */
+    unsigned waiting;    /* lines in a queue, */
+    unsigned waiting_latch; /* and those that wait for a latch */
 
     struct zk_call *calls, *spare; /* under way, and memory for more */
     unsigned calls_len;
@@ -406,7 +407,7 @@ struct zk_line {
     struct zk_node *node; /* of the present question or hold */
     struct zk_watch *watch;
     struct zk_line *next_watcher, *prev_watcher;
-    bool queued;  /* counted in zk.waiting */
+    bool queued;  /* counted in zk.waiting, or waiting_latch */
     bool deleted; /* what it watched is gone */
     bool blind;   /* of a latch: what it wants to watch may not be read */
     /* Children of no known form: the sum of those that were asked for and

@@ -95,6 +95,16 @@ static void test_long_session_is_back_soon(void **state)
     any_gone_for(*state, PROXY_REFUSE, 300000, 1500, 1500);
 }
 
+/* The longest that there is: the server makes of it what it allows. */
+static void test_longest_session_is_opened(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->near_url, INT32_MAX, 5000, HF_FAIR_DEFAULT);
+
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
 /* The connection is taken, and nothing ever comes of it. */
 static void test_forgotten_connection_is_given_up(void **state)
 {
@@ -319,6 +329,7 @@ int run_session_faults(void)
         T(test_waiter_is_back_soon),
         T(test_unfair_waiter_is_back_soon),
         T(test_long_session_is_back_soon),
+        T(test_longest_session_is_opened),
         T(test_forgotten_connection_is_given_up),
         T(test_refused_user_is_told_by_open),
         T(test_user_refused_later),

@@ -27,6 +27,9 @@
 #define LOOK (10 * HF__MS) /* where nobody tells when to */
 #define SLACK (10 * HF__MS) /* the library rounds its timeouts */
 
+/* Of a session: the library has twice as much in an int. */
+#define TTL_MAX_MS (INT32_MAX / 2)
+
 static hf__time min_time(hf__time a, hf__time b)
 {
     return a < b ? a : b;
@@ -77,7 +80,8 @@ static int make_handle(struct zk *z)
         return z->core->why(z->client, rc, "getrandom failed");
     hf__zk_speak_for(z);
     errno = 0;
-    zh = zookeeper_init2(z->addrs->text, on_event, (int)z->ttl_ms, NULL, z,
+    zh = zookeeper_init2(z->addrs->text, on_event,
+                         (int)min_time(z->ttl_ms, TTL_MAX_MS), NULL, z,
                          ZOO_NO_LOG_CLIENTENV, hf__zk_on_log);
     if (!zh && errno == ENOMEM)
         return HF_ENOMEM;

@@ -498,6 +498,9 @@ static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
 /* A lease or TTL: EINVAL, with a text that says what 0 would mean. */
 int hf__lease_valid(const char *field, int64_t ms, const char *zero,
                     hf_error *);
+/* hf_lock_acquire(), but the first answer is not waited for beyond that. */
+int hf__acquire_by(hf_lock *, const hf_acquire_options *, hf__time latest,
+                   hf_error *);
 /* With name->mu held. */
 int hf__acquire_async(hf_lock *, const hf_acquire_options *, union hf__done,
                       void *arg, hf_error *);

@@ -358,7 +358,8 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
     }
 }
 
-static int wait_for(struct acquire *a, const hf_acquire_options *opt)
+static int wait_for(struct acquire *a, const hf_acquire_options *opt,
+                    hf__time latest)
 {
     hf_lock *lock = a->lock;
     hf_client *c = lock->name->client;
@@ -374,6 +375,8 @@ static int wait_for(struct acquire *a, const hf_acquire_options *opt)
 
         a->until = now + opt->wait_ms * HF__MS;
         a->grace = now + grace * HF__MS;
+        if (a->grace > latest)
+            a->grace = latest;
     }
     if (c->direct)
         direct_wait(a);
@@ -388,7 +391,7 @@ const hf_acquire_options hf__acquire_default = HF_ACQUIRE_OPTIONS_INIT;
 
 /* name->mu is held, and free afterwards. */
 static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
-                          hf_error *err)
+                          hf__time latest, hf_error *err)
 {
     hf_lock *lock = a->lock;
     struct hf__name *first = lock->name; /* kept while it waits */
@@ -414,13 +417,32 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     a->parks = is_parkable(a->line);
     a->s.fresh = !opt->cancel && opt->wait_ms == HF_FOREVER;
     hf__wait_begin(lock);
-    rc = wait_for(a, opt);
+    rc = wait_for(a, opt, latest);
     if (rc == HF__GRANTED) {
         wait_left(first); /* handle and line may be gone */
         return 0;
     }
     rc = tell(a, opt, rc, err);
     hf__wait_end(lock, a->line);
+    return rc;
+}
+
+/* The arguments are right and a is filled: name->mu is held. */
+static inline __attribute__((always_inline)) int
+begin(struct acquire *a, hf_lock *lock, const hf_acquire_options *opt,
+      hf_error *err)
+{
+    int rc;
+
+    a->w = (struct hf__waiter){.sleeper = &a->s};
+    a->lock = lock;
+    a->cancel = opt->cancel;
+    hf__acquire_fill(lock, opt, &a->w);
+    if (!a->w.owner)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    rc = hf__lock_enter(lock, err);
+    if (!rc)
+        hf__lock_heard(lock);
     return rc;
 }
 
@@ -436,23 +458,29 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
         rc = hf__acquire_check_options(lock, opt, err);
     if (rc)
         return rc;
-    n = lock->name;
-    a.w = (struct hf__waiter){.sleeper = &a.s};
-    a.lock = lock;
-    a.cancel = opt->cancel;
-    hf__acquire_fill(lock, opt, &a.w);
-    if (!a.w.owner)
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    rc = hf__lock_enter(lock, err);
+    rc = begin(&a, lock, opt, err);
     if (rc)
         return rc;
-    hf__lock_heard(lock);
+    n = lock->name;
     if (n->client->direct && (n->kin ? acquire_line_quickly(n, &a.w, opt->mode)
                                      : acquire_quickly(n, &a.w, false))) {
         hf__first_unlock(n);
         return 0;
     }
-    return acquire_slowly(&a, opt, err);
+    return acquire_slowly(&a, opt, HF__NEVER, err);
+}
+
+int hf__acquire_by(hf_lock *lock, const hf_acquire_options *opt,
+                   hf__time latest, hf_error *err)
+{
+    struct acquire a;
+    int rc = hf__lock_check(lock, err);
+
+    if (!rc)
+        rc = hf__acquire_check_options(lock, opt, err);
+    if (!rc)
+        rc = begin(&a, lock, opt, err);
+    return rc ? rc : acquire_slowly(&a, opt, latest, err);
 }
 
 int hf_lock_try(hf_lock *lock, hf_error *err)

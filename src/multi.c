@@ -68,6 +68,7 @@ static int take(const hf_part *part, const hf_acquire_options *opt,
                 hf__time until, hf_error *err)
 {
     hf_acquire_options one = *opt;
+    hf__time latest = HF__NEVER;
     int rc;
 
     one.mode = part->mode;
@@ -76,11 +77,14 @@ static int take(const hf_part *part, const hf_acquire_options *opt,
     if (until != HF__NEVER) {
         hf__time left = until - hf__now();
 
-        /* A look is always allowed: the first may have used the time up. */
+        /* A look is always allowed: the first may have used the time up. But
+         * the grace is for all together, too. */
         one.wait_ms = left > 0 ? (left + HF__MS - 1) / HF__MS : 0;
+        latest = until + HF__GRACE_MS * HF__MS;
     }
-    rc = hf_lock_acquire(part->lock, &one, err);
-    if (rc == HF_EBUSY && opt->wait_ms)
+    rc = hf__acquire_by(part->lock, &one, latest, err);
+    if (opt->wait_ms &&
+        (rc == HF_EBUSY || (rc == HF_EBACKEND && hf__now() >= latest)))
         rc = hf__fail(err, HF_ETIMEDOUT,
                       "\"%s\" was not granted within %lld ms, which are for "
                       "all together%s",

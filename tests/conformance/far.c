@@ -79,6 +79,56 @@ static void test_far_renewal_that_shortens_counts_at_once(void)
     far_close(&f);
 }
 
+/* ---- several locks ----------------------------------------------------- */
+
+enum { PARTS = 8 };
+
+/* Answers come, but take long: all of them together, and given back. */
+static void take_slowly(int64_t wait_ms, long delay_ms, int result)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_client *near = conf_open();
+    hf_part far_parts[PARTS] = {0}, near_parts[PARTS] = {0};
+    struct far f;
+    int64_t began;
+
+    far_open(&f, 5000);
+    for (int i = 0; i < PARTS; i++) {
+        const char *name = conf_name();
+
+        far_parts[i].lock = conf_lock(f.client, name);
+        near_parts[i].lock = conf_lock(near, name);
+    }
+    proxy_set(f.proxy, PROXY_DELAY, delay_ms);
+    opt.wait_ms = wait_ms;
+    began = wait_fair();
+    EXPECT(result, hf_lock_acquire_all(far_parts, PARTS, &opt, E));
+    assert_true(wait_within(began, wait_ms + 1000));
+    proxy_set(f.proxy, PROXY_PASS, 0);
+    opt.wait_ms = WAIT_LONG_MS;
+    if (result == 0)
+        OK(hf_lock_release_all(far_parts, PARTS, E));
+    OK(hf_lock_acquire_all(near_parts, PARTS, &opt, E));
+    OK(hf_lock_release_all(near_parts, PARTS, E));
+    for (int i = 0; i < PARTS; i++) {
+        conf_free(far_parts[i].lock);
+        conf_free(near_parts[i].lock);
+    }
+    far_close(&f);
+    OK(hf_close(near));
+}
+
+static void test_far_several_are_not_had_beyond_their_time(void)
+{
+    take_slowly(100, 300, HF_ETIMEDOUT);
+    take_slowly(0, 300, HF_EBACKEND);
+}
+
+static void test_far_several_are_tried_within_a_second(void)
+{
+    take_slowly(0, 5, 0);
+}
+
 /* ---- releases ---------------------------------------------------------- */
 
 /* The answer to a release is kept back; what then becomes of the release. */
@@ -433,6 +483,9 @@ static void test_far_cancelled_questions_over_lost_connections(void)
 const struct conf_case conf_far[] = {
     CONF_CASE(test_far_renewal_that_shortens_counts_at_once,
               CONF_EACH | CONF_FAR | CONF_LEASE),
+    CONF_CASE(test_far_several_are_not_had_beyond_their_time,
+              CONF_EACH | CONF_FAR),
+    CONF_CASE(test_far_several_are_tried_within_a_second, CONF_EACH | CONF_FAR),
     CONF_CASE(test_far_release_async_answered_late, CONF_EACH | CONF_FAR),
     CONF_CASE(test_far_release_async_answered_too_late_is_unknown,
               CONF_EACH | CONF_FAR),

@@ -155,11 +155,13 @@ static void pass_on_locked(hf_client *c)
         return;
     if (c->followers)
         hf__sleeper_wake(c, c->followers);
-    if (c->direct)
-        return;
-    at = min_time(hf__timers_next(&c->timers), c->be->next_timeout(c->self));
+    at = hf__timers_next(&c->timers);
+    if (!c->direct)
+        at = min_time(at, c->be->next_timeout(c->self));
     if (c->followers)
         at = at == HF__NEVER ? at : at + hf__driver_patience(c);
+    else if (c->async_waits && c->outer_fd < 0 && !c->direct)
+        at = 0; /* it is to drive */
     else if (c->under_way)
         at = min_time(at, hf__now() + HF__PATIENCE);
     hf__keeper_due_locked(c, at);

@@ -100,6 +100,7 @@ static void drive(hf_client *c, struct turn *t)
     hf__engine_round(c, NULL, t->until);
     hf__mutex_lock(&c->mu);
     c->keeper_drives = false;
+    c->keeper_until = 0; /* awake: nobody needs to wake it */
     hf__mutex_unlock(&c->mu);
     hf__engine_give(c);
 }

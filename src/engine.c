@@ -74,8 +74,9 @@ static int timeout_ms(hf__time until)
     left = until - hf__now();
     if (left <= 0)
         return 0;
-    left = (left + HF__MS - 1) / HF__MS;
-    return left > 60000 ? 60000 : (int)left;
+    if (left > HF__NAP)
+        left = HF__NAP;
+    return (int)((left + HF__MS - 1) / HF__MS);
 }
 
 void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)

@@ -23,6 +23,8 @@ void hf__futex_wait(uint32_t *word, uint32_t expect, hf__time until)
 
         if (left <= 0)
             return;
+        if (left > HF__NAP)
+            left = HF__NAP;
         ts.tv_sec = left / 1000000000;
         ts.tv_nsec = left % 1000000000;
         timeout = &ts;

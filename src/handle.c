@@ -143,15 +143,11 @@ int hf__lock_make(hf_client *c, const void *name, size_t name_len,
     if (lock->flags & HF_OWNER_HANDLE || opt->kind == HF_SEMAPHORE)
         lock->owner = hf__owner_number() | HF__HANDLE_OWNS;
     rc = hf__name_get(c, name, name_len, opt, &lock->name, err);
-    if (rc) {
+    if (rc)
         hf__free(c, lock);
-        return rc;
-    }
-    hf__mutex_lock(&c->mu);
-    c->handles++;
-    hf__mutex_unlock(&c->mu);
-    *out = lock;
-    return 0;
+    else
+        *out = lock;
+    return rc;
 }
 
 /* name->mu and client->mu are held. A hold of a thread may be released through

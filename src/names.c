@@ -156,6 +156,7 @@ static int get_locked(hf_client *c, const char *text, size_t len,
             return mismatch(n, err);
         n->refs++;
         n->handles++;
+        c->handles++;
         *out = n;
         return 0;
     }
@@ -163,11 +164,13 @@ static int get_locked(hf_client *c, const char *text, size_t len,
     if (!n)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     rc = add_locked(c, n, hash, err);
-    if (rc)
+    if (rc) {
         free_name(c, n);
-    else
-        *out = n;
-    return rc;
+        return rc;
+    }
+    c->handles++; /* together with the look at closed: it stays from now on */
+    *out = n;
+    return 0;
 }
 
 int hf__name_line(struct hf__name *first, enum hf_mode mode,

@@ -443,7 +443,8 @@ typedef struct hf_part {
  * each, but for mode and permits, which are the parts' own; wait_ms is for all
  * together. release_all lets go of all and returns the first failure. A lock
  * may be there twice if the caller may acquire it twice, a semaphore may not:
- * EINVAL.
+ * EINVAL. What is given back of a semaphore is the newest acquire through its
+ * handle: threads that take permits at the same time need a handle each.
  */
 HF_API int hf_lock_acquire_all(const hf_part *parts, size_t n,
                                const hf_acquire_options *opt, hf_error *err);

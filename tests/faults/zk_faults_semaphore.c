@@ -110,6 +110,32 @@ static void test_semaphore_size_is_there_with_the_lease(void **state)
     world_is_clean(w);
 }
 
+/* Nor does one of ours go on beside a lease of kazoo's, or whatever it is; but
+ * beside locks whose names go on below its own. */
+static void test_semaphore_minds_strangers(void **state)
+{
+    static const char lease[] = NODE "/00000000000040008000000000000001";
+    struct world *w = *state;
+    hf_lock *a, *below;
+
+    world_near(w);
+    a = world_change(w, 0, HF_SEMAPHORE, 2);
+    assert_int_equal(hf_lock_new(w->clients[0], "n/b", 3, NULL, &below, NULL),
+                     0);
+    assert_int_equal(hf_lock_timed(below, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(
+        zk_hand_create(hand(w), lease, "", ZOO_EPHEMERAL, NULL, 0, NULL), 0);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EPROTO);
+    assert_int_equal(zk_hand_delete(hand(w), lease), 0);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(hf_lock_release(below, &w->err), 0);
+    assert_int_equal(hf_lock_free(below), 0);
+    world_is_clean(w);
+}
+
 /* kazoo's semaphore has other nodes: beside ours, both would count to n. */
 static void test_kazoo_has_no_semaphore(void **state)
 {
@@ -355,6 +381,7 @@ int run_semaphore_faults(void)
         T(test_semaphore_beside_curators_leases),
         T(test_semaphore_answer_swallowed),
         T(test_semaphore_size_is_there_with_the_lease),
+        T(test_semaphore_minds_strangers),
         T(test_kazoo_has_no_semaphore),
         T(test_semaphore_one_of_its_leases_is_deleted),
         T(test_semaphore_one_of_many_leases_is_deleted),

@@ -27,6 +27,8 @@ struct visit {
     bool here;            /* our turn is in its list */
     bool no_leases;       /* there is no such node */
     bool unnumbered;      /* it has no size yet */
+    bool odd;             /* a child of no known form is ephemeral */
+    uint64_t strangers;   /* those children: their sum */
     uint32_t ahead;       /* before our turn */
     uint32_t others;      /* leases that are not ours, */
     uint32_t ours;        /* and those that are */
@@ -186,12 +188,44 @@ static void keep(char to[ZK_CHILD_MAX], const char *name)
     snprintf(to, ZK_CHILD_MAX, "%s", name);
 }
 
+static void on_stranger(struct zk *z, void *owner, int rc,
+                        const struct zk_reply *reply)
+{
+    struct visit *v = owner;
+
+    (void)z;
+    if (rc == ZOK && reply->stat->ephemeralOwner)
+        v->odd = true;
+    hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc, ZNONODE));
+}
+
+/* Children of no known form (stranger.c): within the same look, unless they are
+ * those that were found to be harmless. */
+static void ask_for_strangers(struct visit *v,
+                              const struct String_vector *children)
+{
+    char path[ZK_WHOLE_MAX];
+    struct zk_entry e;
+
+    v->strangers = hf__zk_strangers_sum(children);
+    if (!v->line || v->strangers == v->line->strangers)
+        return;
+    for (int32_t i = 0; i < children->count; i++)
+        if (!hf__zk_entry_parse(children->data[i], &e))
+            hf__zk_query_sent(
+                &v->base, hf__zk_exists(v->base.z,
+                                        hf__zk_join(path, v->base.path, e.name),
+                                        on_stranger, v));
+}
+
 static void on_siblings(struct zk *z, void *owner, int rc,
                         const struct zk_reply *reply)
 {
     struct visit *v = owner;
 
     (void)z;
+    if (rc == ZOK)
+        ask_for_strangers(v, reply->children);
     for (int32_t i = 0; rc == ZOK && i < reply->children->count; i++) {
         struct zk_entry e;
 
@@ -411,6 +445,16 @@ static int refuse(struct zk_line *line, int result)
     return result;
 }
 
+static int stranger(struct zk_line *line)
+{
+    struct zk *z = line->z;
+
+    return refuse(line, z->core->why(z->client, HF_EPROTO,
+                                     "%.100s has an ephemeral child of no "
+                                     "known form",
+                                     line->path));
+}
+
 static int mismatch(struct zk_line *line, const struct visit *v)
 {
     struct zk *z = line->z;
@@ -542,6 +586,9 @@ static int decide(struct zk_line *line, const struct visit *v)
         return HF_EUNKNOWN;
     if (v->base.rc)
         return refuse(line, v->base.rc);
+    if (v->odd)
+        return stranger(line);
+    line->strangers = v->strangers;
     if (!p->turn || !v->here)
         return p->turn ? turn_missing(line) : take_turn(line, false);
     if (v->other[0] ||

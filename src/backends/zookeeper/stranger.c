@@ -35,8 +35,7 @@ static bool is_stranger(const char *child)
     return !hf__zk_entry_parse(child, &e);
 }
 
-/* Whatever their order; 0: none. */
-static uint64_t sum_of(const struct String_vector *children)
+uint64_t hf__zk_strangers_sum(const struct String_vector *children)
 {
     uint64_t sum = 0;
 
@@ -118,7 +117,7 @@ bool hf__zk_strangers(struct zk_line *line,
                       const struct String_vector *children, zk_done_fn *listed)
 {
     struct zk *z = line->z;
-    uint64_t sum = sum_of(children);
+    uint64_t sum = hf__zk_strangers_sum(children);
     int rc;
 
     if (line->odd[0]) {

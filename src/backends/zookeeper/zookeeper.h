@@ -489,6 +489,8 @@ int hf__zk_queued(struct zk_line *, struct hf__req *);
  * Else the line's ask is refused, or will be listed() again. */
 bool hf__zk_strangers(struct zk_line *, const struct String_vector *children,
                       zk_done_fn *listed);
+/* Which there are, whatever their order; 0: none. */
+uint64_t hf__zk_strangers_sum(const struct String_vector *children);
 void hf__zk_strangers_fini(struct zk *);
 
 /* ---- tie.c ------------------------------------------------------------ */

@@ -327,7 +327,7 @@ static void test_close_leaves_nothing_at_the_server(void)
         hf_names_free(names);
     }
     OK(hf_close(c));
-    COMES(conf_left() == 0);
+    assert_int_equal(conf_left(), 0);
 }
 
 const struct conf_case conf_close[] = {

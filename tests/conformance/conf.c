@@ -417,21 +417,23 @@ void conf_await_queue(hf_client *c, const char *name, size_t len)
 
 long conf_left(void)
 {
-    long left = conf.fresh && conf.left ? conf.left() - conf.failed_left : 0;
+    long left = 0;
 
-    return left > 0 ? left : 0;
+    if (!conf.fresh || !conf.left ||
+        WAIT_FOR((left = conf.left() - conf.failed_left) <= 0))
+        return 0;
+    conf.print_left();
+    return left;
 }
 
-/* Everybody has ended; what the dead had goes by itself. */
+/* Everybody has ended. */
 static void add_left(struct history *h)
 {
     struct history_event e = {.kind = HISTORY_LEFT};
-    long left;
 
     if (!conf.fresh || !conf.left)
         return;
-    WAIT_FOR((left = conf_left()) == 0);
-    e.value = (uint64_t)left;
+    e.value = (uint64_t)conf_left();
     e.at = wait_now();
     history_add(h, &e);
 }

@@ -31,6 +31,7 @@ struct conf {
     const char *dir;             /* for files of the tests */
     const char *const *reserved; /* names that are the backend's own */
     long (*left)(void);          /* how many things the server has; NULL */
+    void (*print_left)(void);    /* says which; where there is the former */
     long failed_left;            /* of those, by cases that have failed */
     void (*unput)(const char *); /* removes what hf_lock_put wrote; NULL */
     const char *(*url_at)(int);  /* the same server behind a TCP port; NULL */
@@ -214,7 +215,8 @@ void conf_puppet_answer(struct proc *, struct proc_reply *);
  * them. Where nobody can tell, those who sleep are there. */
 void conf_await_queue(hf_client *, const char *name, size_t len);
 
-/* How many things the server has; 0 where nobody can tell. */
+/* How many things the server has when it should have none: what goes by itself
+ * is waited for, what does not is printed. 0 where nobody can tell. */
 long conf_left(void);
 /* Gathers what was recorded, adds what is left at the server, and fails unless
  * all of it may have happened; ttl_ms: of those who died or were stopped. */

@@ -366,7 +366,7 @@ static void nothing_is_left(hf_lock *other, hf_lock *lock)
     OK(hf_lock_release(other, E));
     OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
     OK(hf_lock_release(lock, E));
-    COMES(conf_left() == 0);
+    assert_int_equal(conf_left(), 0);
 }
 
 static void given_up_with_delay(long delay_ms, bool lets_go)

@@ -63,11 +63,12 @@ static const char *const redis_reserved[] = {
 
 static long redis_left(void)
 {
-    long n = (long)redis_server_keys(&redis);
+    return (long)redis_server_keys(&redis);
+}
 
-    if (n)
-        redis_server_print_keys(&redis);
-    return n;
+static void redis_print_left(void)
+{
+    redis_server_print_keys(&redis);
 }
 
 static const char *redis_options = "";
@@ -102,6 +103,7 @@ static int start_redis(const char *how)
     conf.url = url;
     conf.reserved = redis_reserved;
     conf.left = redis_left;
+    conf.print_left = redis_print_left;
     return 0;
 }
 
@@ -142,6 +144,11 @@ static long zk_left(void)
     return zk_server_nodes(&zk.server[0]);
 }
 
+static void zk_print_left(void)
+{
+    zk_server_print_nodes(&zk.server[0]);
+}
+
 static void zk_unput(const char *key)
 {
     char path[HF_NAME_MAX + 2];
@@ -177,6 +184,7 @@ static int start_zk(bool three)
     conf.tick_ms = ZK_TICK_MS;
     conf.reserved = zk_reserved;
     conf.left = zk_left;
+    conf.print_left = zk_print_left;
     conf.unput = zk_unput;
     return 0;
 }

@@ -55,9 +55,13 @@ static int failed(const struct run_options *o, int rc, const hf_error *err)
     char quoted[sizeof name.text + 2];
 
     snprintf(quoted, sizeof quoted, "\"%s\"", name.text);
-    if (!err || !strstr(err->text, quoted))
-        return cli_failed(&cli_run, name.text, rc, err);
-    cli_say(&cli_run, "%s", err->text);
+    if (err && strstr(err->text, quoted))
+        cli_say(&cli_run, "%s", err->text);
+    else
+        cli_failed(&cli_run, name.text, rc, err);
+    if (rc == HF_EMISMATCH)
+        cli_say(&cli_run, "all who use a name have to agree: one of -s and -x, "
+                          "or neither; --fair, --unfair, or neither");
     return cli_exit_of(rc);
 }
 
@@ -268,7 +272,11 @@ static int run(const struct run_options *o, struct command *command)
     client_options.connect_timeout_ms = connect_timeout(o, url);
     rc = hf_open(url, &client_options, &client, &err);
     if (rc != HF_OK)
-        return cli_failed(&cli_run, "cannot open the backend", rc, &err);
+        return cli_failed(&cli_run,
+                          url == getenv("HOLDFAST_URL")
+                              ? "cannot open the backend of HOLDFAST_URL"
+                              : "cannot open the backend",
+                          rc, &err);
     status = run_client(client, o, begun_at, command);
     hf_close(client);
     return status;

@@ -328,6 +328,8 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
         return hf__fail(err, rc,
                         a->lock->name->remote.kind == HF_LATCH
                             ? "\"%s\" has not come to 0"
+                        : a->lock->name->remote.kind == HF_SEMAPHORE
+                            ? "\"%s\" does not have that many permits free"
                             : "\"%s\" is held by somebody else",
                         name);
     case HF_ETIMEDOUT:
@@ -598,7 +600,8 @@ static int release_failed(const hf_lock *lock, int rc, hf_error *err)
     const char *name = shown.text;
 
     if (rc == HF_ENOTOWNER)
-        return hf__fail(err, rc, "the caller does not hold \"%s\"", name);
+        return hf__fail(err, rc, "this %s does not hold \"%s\"",
+                        lock->owner ? "handle" : "thread", name);
     if (rc == HF_ELOST)
         return hf__fail(err, rc, "the hold of \"%s\" had been lost before",
                         name);

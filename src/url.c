@@ -90,8 +90,7 @@ static int parse_host(struct hf__host *host, char *text, hf_error *err)
     }
     if (port && parse_port(port, &host->port))
         return hf__fail(err, HF_EINVAL,
-                        "the URL has a port that is none; 1 to 65535 would be "
-                        "right");
+                        "the URL has a port that is no number from 1 to 65535");
     if (!*text)
         return hf__fail(err, HF_EINVAL,
                         "the URL has an empty host; host[:port][,host...] "

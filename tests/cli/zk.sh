@@ -53,7 +53,7 @@ whose_node_it_is_is_told_by_77() {
 a_user_needs_a_password() {
     url=${ZK_URL%%//*}//anna@${ZK_URL#*//}
     equal "$(status_of "$hf" run -b "$url" e -- true)" 64 'without'
-    contains err 'user .* and a password' || die "$(cat err)"
+    contains err 'the user needs a password: in HOLDFAST_PASSWORD' || die "$(cat err)"
     equal "$(HOLDFAST_PASSWORD=s3cret status_of "$hf" run -b "$url" e true)" 0 \
         HOLDFAST_PASSWORD
 }

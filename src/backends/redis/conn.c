@@ -395,6 +395,14 @@ hf__time hf__rd_conn_timeout(const struct rd_conn *c)
 
 /* ---- read ------------------------------------------------------------- */
 
+/* Of one that has not said anything yet that Redis would say. */
+static const char *doubt(const struct rd_conn *c)
+{
+    return c->state == RD_HELLO && c->hello_at == 0
+               ? "; is it Redis, without TLS?"
+               : "";
+}
+
 /* Returns false if the connection is gone. */
 static bool digest(struct rd_conn *c, hf__time now)
 {
@@ -414,9 +422,9 @@ static bool digest(struct rd_conn *c, hf__time now)
             break;
     }
     if (rc == HF_EPROTO)
-        hf__rd_conn_fail(c, now, rc, "%s: an answer we do not understand%s%s",
+        hf__rd_conn_fail(c, now, rc, "%s: an answer we do not understand%s%s%s",
                          c->r->where, c->reader->err ? ": " : "",
-                         c->reader->err ? c->reader->errstr : "");
+                         c->reader->err ? c->reader->errstr : "", doubt(c));
     else if (rc == HF_EBACKEND)
         hf__rd_conn_fail(c, now, rc, "%s: it has become a replica",
                          c->r->where);
@@ -446,8 +454,8 @@ bool hf__rd_conn_read(struct rd_conn *c, hf__time now)
                 return true;
         } else if (n == 0) {
             hf__rd_conn_fail(c, now, HF_EBACKEND,
-                             "%s: the server closed the connection",
-                             c->r->where);
+                             "%s: the server closed the connection%s",
+                             c->r->where, doubt(c));
         } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
             hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->where,
                              strerror(errno));

@@ -119,7 +119,8 @@ static int find_place(struct shm *s, const struct hf__config *config,
                  (unsigned)geteuid());
     else if (path[0] != '/' || len >= sizeof(p->dir))
         return core->why(s->client, HF_EINVAL,
-                         "%s: must be an absolute path of less than %zu bytes",
+                         "%s: shm:///directory would be right, an absolute "
+                         "path of less than %zu bytes",
                          path, sizeof(p->dir));
     else
         snprintf(p->dir, sizeof(p->dir), "%.*s", (int)len, path);
@@ -165,6 +166,8 @@ static int open_dir(struct shm *s, const struct place *p)
 
     if (!mkdir(p->dir, mode & 0700))
         made = true;
+    else if (errno == ENOENT)
+        return refuse(s, p->dir, "its parent does not exist; make that first");
     else if (errno != EEXIST)
         return refuse_errno(s, p->dir, "make the directory");
     s->dir_fd = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -182,7 +185,9 @@ static int open_dir(struct shm *s, const struct place *p)
         return s->core->why(s->client, HF_EBACKEND, NOT_OURS, p->dir,
                             (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & 02)
-        return refuse(s, p->dir, "others may write to the directory");
+        return refuse(s, p->dir,
+                      "others may write to the directory; one that only its "
+                      "users may write to would be right");
     if ((st.st_mode & 020) && !(p->mode & 020))
         return refuse(s, p->dir,
                       "its group may write to the directory "

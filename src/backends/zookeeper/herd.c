@@ -82,8 +82,8 @@ static void judge(struct zk_line *line, const struct String_vector *children)
     if (place.mismatch != ZK_NOBODY)
         hf__zk_refuse(line,
                       z->core->why(z->client, HF_EMISMATCH,
-                                   "the name is used as another kind of lock: "
-                                   "%.120s",
+                                   "the name is used as another kind of lock, "
+                                   "or fair as unfair: %.120s",
                                    children->data[place.mismatch]));
     else if (place.ahead)
         give_back(line, children->data[place.watch]);

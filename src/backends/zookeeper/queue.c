@@ -90,8 +90,8 @@ static void mismatch(struct zk_line *line, const char *child)
         return;
     hf__zk_refuse(line,
                   z->core->why(z->client, HF_EMISMATCH,
-                               "the name is used as another kind of lock: "
-                               "%.120s",
+                               "the name is used as another kind of lock, "
+                               "or fair as unfair: %.120s",
                                child));
 }
 

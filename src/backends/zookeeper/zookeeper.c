@@ -130,10 +130,14 @@ static int parse_secret(struct zk *z, const struct hf__config *config)
     z->acl = &ZOO_OPEN_ACL_UNSAFE;
     if (!*user && !*password)
         return 0;
-    if (!*user || !*password || strchr(user, ':'))
+    if (!*password)
         return z->core->why(z->client, HF_EINVAL,
-                            "a user (without a colon) and a password would be "
-                            "right, or neither");
+                            "the user needs a password: in HOLDFAST_PASSWORD, "
+                            "by password_file=, or in the URL");
+    if (!*user || strchr(user, ':'))
+        return z->core->why(z->client, HF_EINVAL,
+                            "the password needs a user without a colon, as in "
+                            "zk://user@host");
     z->secret = z->core->alloc(z->client, size);
     if (!z->secret)
         return HF_ENOMEM;

@@ -14,7 +14,7 @@
     "~lk:* ~{lk:* ~redisson_lock_token:{lk:* ~redisson_lock_queue:{lk:* "      \
     "~redisson_lock_timeout:{lk:* ~holdfast:*:{lk:*"
 #define ACL_CHANNELS                                                           \
-    "&redisson_lock__channel:{lk:* &redisson_rwlock:{lk:* "                    \
+    "resetchannels &redisson_lock__channel:{lk:* &redisson_rwlock:{lk:* "      \
     "&redisson_sc:{lk:* &redisson_countdownlatch__channel__{lk:* "             \
     "&holdfast:*mark:{lk:* &holdfast:wake:*"
 

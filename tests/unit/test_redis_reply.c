@@ -306,8 +306,31 @@ static void test_errors_by_their_first_word(void **state)
     assert_int_equal(hf__rd_error_code("WRONGPASS invalid"), HF_EAUTH);
     assert_int_equal(hf__rd_error_code("NOPERM"), HF_EAUTH);
     assert_int_equal(hf__rd_error_code("NOPERMX"), HF_EBACKEND);
+    assert_int_equal(hf__rd_error_code("WRONGTYPE Operation"), HF_EMISMATCH);
     assert_int_equal(hf__rd_error_code("LOADING Redis"), HF_EBACKEND);
     assert_int_equal(hf__rd_error_code(""), HF_EBACKEND);
+}
+
+#define QUOTED "ERR Error running script (call to f_bed10a): @user_script:12: "
+
+/* As Redis 6 says them of scripts. */
+static void test_errors_that_are_quoted(void **state)
+{
+    (void)state;
+    assert_int_equal(hf__rd_error_code(QUOTED "WRONGTYPE Operation against"),
+                     HF_EMISMATCH);
+    assert_int_equal(hf__rd_error_code(QUOTED "@user_script: 12: The user "
+                                              "executing the script can't run"),
+                     HF_EAUTH);
+    assert_int_equal(
+        hf__rd_error_code(QUOTED "@user_script: 12: -OOM command not allowed"),
+        HF_EBACKEND);
+    assert_true(
+        hf__rd_is_replica(QUOTED "@user_script: 12: -READONLY You can't"));
+    assert_true(hf__rd_is_replica("READONLY You can't write"));
+    assert_false(hf__rd_is_replica(QUOTED "OOM READONLY"));
+    assert_false(hf__rd_is_replica("ERR Error running script"));
+    assert_false(hf__rd_is_replica("ERR @user_script:1: READONLY"));
 }
 
 int main(void)
@@ -324,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_commands_on_the_wire),
         cmocka_unit_test(test_scripts_have_the_servers_digests),
         cmocka_unit_test(test_errors_by_their_first_word),
+        cmocka_unit_test(test_errors_that_are_quoted),
     };
 
     return cmocka_run_group_tests_name("redis: below", tests, NULL, NULL);

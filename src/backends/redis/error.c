@@ -11,33 +11,58 @@ static bool begins(const char *text, const char *word)
            (text[len] == ' ' || text[len] == '\0');
 }
 
-int hf__rd_error_code(const char *text)
+/* Redis 6 quotes what went wrong inside a script: "ERR Error running script
+ * (call to f_...): @user_script:3: @user_script: 3: -READONLY ...". */
+static const char *inner(const char *text)
 {
-    static const char *const auth[] = {"NOAUTH", "WRONGPASS", "NOPERM"};
+    static const char place[] = "@user_script:";
+    const char *at =
+        begins(text, "ERR Error running script") ? strstr(text, place) : NULL;
+
+    if (!at)
+        return text;
+    while (strncmp(at, place, sizeof(place) - 1) == 0) {
+        at += sizeof(place) - 1;
+        at += strspn(at, " 0123456789:");
+    }
+    return at + (*at == '-');
+}
+
+static int code_of(const char *text)
+{
+    static const char *const auth[] = {"NOAUTH", "WRONGPASS", "NOPERM",
+                                       "The user executing the script can't"};
 
     for (size_t i = 0; i < sizeof(auth) / sizeof(*auth); i++)
         if (begins(text, auth[i]))
             return HF_EAUTH;
+    if (begins(text, "WRONGTYPE"))
+        return HF_EMISMATCH;
     return HF_EBACKEND; /* LOADING READONLY OOM BUSY MISCONF MOVED ERR ... */
+}
+
+int hf__rd_error_code(const char *text)
+{
+    return code_of(inner(text));
 }
 
 bool hf__rd_is_replica(const char *text)
 {
-    return begins(text, "READONLY") || begins(text, "MASTERDOWN");
+    return begins(inner(text), "READONLY") || begins(inner(text), "MASTERDOWN");
 }
 
 int hf__rd_error(struct redis *r, const struct rd_node *reply, uint8_t op)
 {
-    int code = hf__rd_error_code(reply->text);
+    const char *text = inner(reply->text);
+    int code = code_of(text);
 
-    if (begins(reply->text, "WRONGTYPE")) {
-        if (op == HF__RELEASE || op == HF__DOWNGRADE)
-            return HF_ENOTOWNER; /* whatever is there, it is not ours */
-        if (op == HF__ABANDON)
-            return HF__DONE;
-        return r->core->why(r->client, HF_EMISMATCH,
-                            "the key has another type: the name is used as "
-                            "another kind of lock, or by another program");
-    }
-    return r->core->why(r->client, code, "%.150s", reply->text);
+    if (code != HF_EMISMATCH)
+        return r->core->why(r->client, code, "%.150s", text);
+    if (op == HF__RELEASE || op == HF__DOWNGRADE)
+        return HF_ENOTOWNER; /* whatever is there, it is not ours */
+    if (op == HF__ABANDON)
+        return HF__DONE;
+    return r->core->why(r->client, code,
+                        "the key has another type: the name is used as another "
+                        "kind of lock, or by another program");
 }

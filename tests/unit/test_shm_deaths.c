@@ -360,112 +360,6 @@ static void test_stopped_waiter_with_lease_before_another(void **state)
     OK(hf_close(other));
 }
 
-/* A kind that several can hold at once, and what one alone takes of it. */
-struct sharing {
-    hf_lock_options lock;
-    hf_acquire_options all, some;
-};
-
-static struct sharing sharing_of(int kind)
-{
-    struct sharing k = {HF_LOCK_OPTIONS_INIT, HF_ACQUIRE_OPTIONS_INIT,
-                        HF_ACQUIRE_OPTIONS_INIT};
-
-    k.lock.kind = (enum hf_kind)kind;
-    if (kind == HF_SEMAPHORE) {
-        k.lock.permits = k.all.permits = 2;
-    } else {
-        k.some.mode = HF_READ;
-    }
-    return k;
-}
-
-static pid_t child_that_takes(const char *url, const struct sharing *k,
-                              const hf_acquire_options *how)
-{
-    pid_t pid = fork();
-
-    if (!pid) {
-        hf_lock_acquire(make_lock_of(open_client(url), "x", &k->lock), how,
-                        NULL);
-        wait_for_ever();
-    }
-    return pid;
-}
-
-struct sharer {
-    pthread_t thread;
-    hf_lock *lock;
-    hf_acquire_options how;
-    int rc, is_over; /* atomic */
-};
-
-static void *sharer_main(void *arg)
-{
-    struct sharer *s = arg;
-
-    s->rc = hf_lock_acquire(s->lock, &s->how, NULL);
-    if (!s->rc)
-        s->rc = hf_lock_release(s->lock, NULL);
-    __atomic_store_n(&s->is_over, 1, __ATOMIC_RELEASE);
-    return NULL;
-}
-
-static bool is_held(hf_client *client)
-{
-    hf_info *info;
-    size_t n;
-
-    OK(hf_inspect(client, "x", 1, &info, NULL));
-    n = info->holders_len;
-    hf_info_free(info);
-    return n > 0;
-}
-
-/* The first who waits is stopped, and the holder goes without a word: who
- * stands behind the first could share with it, and does not wait for it. */
-static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
-{
-    struct sharing k = sharing_of(kind);
-    hf_client *client = open_client(url), *other = open_client(url);
-    pid_t holder, first;
-    struct sharer s = {.how = k.some};
-
-    s.how.wait_ms = 20000;
-    k.all.lease_ms = lease_ms;
-    holder = child_that_takes(url, &k, &k.all);
-    assert_true(WAIT_FOR(is_held(other)));
-    first = child_that_takes(url, &k, &k.some);
-    assert_true(WAIT_FOR(waiters(other) == 1));
-    s.lock = make_lock_of(client, "x", &k.lock);
-    OK(pthread_create(&s.thread, NULL, sharer_main, &s));
-    assert_true(WAIT_FOR(waiters(other) == 2));
-    assert_true(wait_asleep(first, first));
-    kill(first, SIGSTOP);
-    nap_ms(50); /* so that the one behind it has looked, and sleeps */
-    kill(holder, lease_ms ? SIGSTOP : SIGKILL);
-    assert_true(WAIT_FOR_MS(__atomic_load_n(&s.is_over, __ATOMIC_ACQUIRE),
-                            lease_ms + 3000));
-    pthread_join(s.thread, NULL);
-    OK(s.rc);
-    kill(first, SIGKILL);
-    kill(holder, SIGKILL);
-    waitpid(first, NULL, 0);
-    waitpid(holder, NULL, 0);
-    OK(hf_lock_free(s.lock));
-    OK(hf_close(client));
-    OK(hf_close(other));
-}
-
-static void test_a_stopped_first_one_holds_nobody_up(void **state)
-{
-    struct place *p = *state;
-
-    a_stopped_first_one(p->url, HF_RWLOCK, 0);
-    a_stopped_first_one(p->url, HF_SEMAPHORE, 0);
-    a_stopped_first_one(p->url, HF_RWLOCK, 1500);
-}
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
 
 int main(void)
@@ -482,7 +376,6 @@ int main(void)
         TEST(test_a_renewal_never_shortens_the_lease),
         TEST(test_stopped_waiter_with_lease_holds_nobody_up),
         TEST(test_stopped_waiter_with_lease_before_another),
-        TEST(test_a_stopped_first_one_holds_nobody_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,8 @@ int hf__shm_slot_take(struct shm *, const char *label, hf__time by);
 void hf__shm_slot_give(struct shm *);
 bool hf__shm_alive(struct shm *, uint32_t owner);
 bool hf__shm_gone(struct shm *, uint32_t owner);
+/* Is the client of that slot dead after all? Then it is from now on. */
+void hf__shm_mark_unmarked(struct shm *, uint32_t slot);
 /* Takes back what the dead left. Tables locked. */
 void hf__shm_bury_all_locked(struct shm *);
 void hf__shm_bury(struct shm *, uint32_t owner); /* if the mutex is free */
@@ -278,7 +280,8 @@ void hf__shm_watch(struct shm *, struct shm_wait *, const uint32_t *owners,
                    unsigned len, hf__time until);
 /* Its cell watches nobody any more. */
 void hf__shm_unwatch(struct shm *, struct shm_cell *);
-/* If whom it watches is dead: tells those who sleep on the same word. */
+/* If whom it watches is dead: tells those who sleep on the same word. Asks the
+ * kernel if it has waited in vain. */
 void hf__shm_pass_on_death(struct shm *, struct shm_wait *);
 void hf__shm_park(void *, struct hf__remote *, uint32_t *word, uint32_t expect,
                   hf__time until);

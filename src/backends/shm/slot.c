@@ -13,6 +13,11 @@
  * The tables (slots, names) are changed under one robust mutex. Every change
  * is published by its last store and can be done again from the start, so a
  * mutex whose owner died needs no repair but being taken.
+ *
+ * The kernel finds what it is to mark by a list in the thread's own memory.
+ * Where that was taken away before (the reaper of out-of-memory kills,
+ * process_mrelease(2)) it marks nothing: whoever has waited in vain asks for
+ * the process, and marks on the kernel's behalf.
  */
 #include "shm.h"
 
@@ -82,6 +87,37 @@ static unsigned owner_of(pthread_mutex_t *mutex)
     return atomic_load((shm_u32 *)mutex) & FUTEX_TID_MASK;
 }
 
+/* As the kernel does it, when the process of `word` is gone. */
+static void mark_dead(shm_u32 *alive, uint32_t word)
+{
+    SHM_POINT();
+    if (atomic_compare_exchange_strong(
+            alive, &word, (word & FUTEX_WAITERS) | FUTEX_OWNER_DIED))
+        hf__shm_wake(alive, INT_MAX);
+}
+
+/* Both have to say so: with hidepid= we may not see the threads of others. */
+static bool is_thread_gone(uint32_t tid)
+{
+    char path[40];
+
+    snprintf(path, sizeof(path), "/proc/%u", tid);
+    return kill((pid_t)tid, 0) && errno == ESRCH && access(path, F_OK) &&
+           errno == ENOENT;
+}
+
+/* The tables are not to be had; perhaps their owner's death was not marked. */
+static int lock_of_the_unmarked(pthread_mutex_t *mutex)
+{
+    uint32_t word = atomic_load((shm_u32 *)mutex);
+    uint32_t tid = word & FUTEX_TID_MASK;
+
+    if (!tid || (word & FUTEX_OWNER_DIED) || !is_thread_gone(tid))
+        return ETIMEDOUT;
+    mark_dead((shm_u32 *)mutex, word);
+    return pthread_mutex_trylock(mutex);
+}
+
 static int not_to_be_had(struct shm *s)
 {
     unsigned tid = owner_of(&s->file->header.mutex);
@@ -110,9 +146,11 @@ int hf__shm_lock(struct shm *s, hf__time within)
         if (rc == ETIMEDOUT && owner_of(mutex) == owner)
             break;
     }
+    if (rc == ETIMEDOUT)
+        rc = lock_of_the_unmarked(mutex);
     if (rc == EOWNERDEAD)
         rc = pthread_mutex_consistent(mutex);
-    if (rc == ETIMEDOUT)
+    if (rc == ETIMEDOUT || rc == EBUSY)
         return not_to_be_had(s);
     if (rc)
         return s->core->why(s->client, HF_EBACKEND, "%s: lock its tables: %s",
@@ -199,17 +237,25 @@ static bool is_process_gone_by_proc(uint32_t pid, uint64_t start)
     return started != start || ((state == 'Z' || state == 'X') && threads <= 1);
 }
 
-static bool is_process_gone(uint32_t pid, uint64_t start)
+enum life { LIVES, EXITED, UNKNOWN };
+
+/* By pidfd_open(2). What lives may be another process of the same number. */
+static enum life life_of(uint32_t pid)
 {
     struct pollfd poll_fd = {-1, POLLIN, 0};
     bool gone;
 
     poll_fd.fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (poll_fd.fd < 0)
-        return errno == ESRCH || is_process_gone_by_proc(pid, start);
+        return errno == ESRCH ? EXITED : UNKNOWN;
     gone = poll(&poll_fd, 1, 0) == 1;
     close(poll_fd.fd);
-    return gone || is_process_gone_by_proc(pid, start);
+    return gone ? EXITED : LIVES;
+}
+
+static bool is_process_gone(uint32_t pid, uint64_t start)
+{
+    return life_of(pid) == EXITED || is_process_gone_by_proc(pid, start);
 }
 
 static struct flock byte_of(uint32_t slot)
@@ -238,6 +284,25 @@ bool hf__shm_gone(struct shm *s, uint32_t owner)
         return true;
     return is_file_closed(s, owner & SHM_SLOT_MASK) ||
            is_process_gone(atomic_load(&slot->pid), atomic_load(&slot->start));
+}
+
+/* The word is read before the process is asked about: if the slot has gone to
+ * somebody else since, it is another one. */
+void hf__shm_mark_unmarked(struct shm *s, uint32_t n)
+{
+    struct shm_slot *slot = &s->file->slot[n % SHM_SLOTS];
+    shm_u32 *alive = (shm_u32 *)&slot->alive;
+    uint32_t word = atomic_load(alive), pid = atomic_load(&slot->pid);
+    enum life life;
+
+    if (!(word & FUTEX_TID_MASK) || (word & FUTEX_OWNER_DIED) ||
+        atomic_load(&slot->state) != SHM_SLOT_USED)
+        return;
+    life = life_of(pid);
+    if (life == EXITED ||
+        (life == UNKNOWN &&
+         is_process_gone_by_proc(pid, atomic_load(&slot->start))))
+        mark_dead(alive, word);
 }
 
 /* Whatever says that this slot waits, holds or has a handle. */
@@ -288,8 +353,11 @@ void hf__shm_bury_all_locked(struct shm *s)
         struct shm_slot *slot = &s->file->slot[i];
         uint32_t owner = i | (atomic_load(&slot->gen) & 0xff) << 12;
 
-        if (atomic_load(&slot->state) == SHM_SLOT_USED &&
-            hf__shm_gone(s, owner))
+        if (atomic_load(&slot->state) != SHM_SLOT_USED)
+            continue;
+        if (kill((pid_t)atomic_load(&slot->pid), 0) && errno == ESRCH)
+            hf__shm_mark_unmarked(s, i);
+        if (hf__shm_gone(s, owner))
             bury_locked(s, i);
     }
 }

@@ -152,14 +152,29 @@ static uint32_t died(struct shm *s, struct shm_wait *w, unsigned i)
     return slot;
 }
 
-/* Others may sleep on the word that woke us. */
+/* Nothing has woken it. */
+static bool has_waited_in_vain(struct shm *s, struct shm_wait *w)
+{
+    unsigned cell = atomic_load(&w->cell) % SHM_CELLS;
+
+    return atomic_load(&s->file->cell[cell].bell) ==
+               atomic_load(&w->watch.bell) &&
+           s->core->now() >= atomic_load(&w->watch.until);
+}
+
+/* Others may sleep on the word that woke us; or there was a death, and nothing
+ * told us of it. */
 void hf__shm_pass_on_death(struct shm *s, struct shm_wait *w)
 {
+    bool in_vain = has_waited_in_vain(s, w);
     uint32_t slot;
 
-    for (unsigned i = 0; i < SHM_WATCHED; i++)
+    for (unsigned i = 0; i < SHM_WATCHED; i++) {
         if ((slot = died(s, w, i)))
             hf__shm_tell_death(s, slot);
+        else if (in_vain && (slot = atomic_load(&w->watch.slot[i])))
+            hf__shm_mark_unmarked(s, slot);
+    }
 }
 
 /* The liveness word of one who is alive, made ready to be slept on; 0: it is

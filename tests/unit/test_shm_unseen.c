@@ -1,0 +1,212 @@
+/*
+ * Deaths in shared memory that those who are to see them do not: the first who
+ * waits is stopped, or the kernel has not marked the dead. Others find them
+ * when they look by themselves, every 2 s.
+ */
+#include "shm_fixture.h"
+
+/* A kind that several can hold at once, and what one alone takes of it. */
+struct sharing {
+    hf_lock_options lock;
+    hf_acquire_options all, some;
+};
+
+static struct sharing sharing_of(int kind)
+{
+    struct sharing k = {HF_LOCK_OPTIONS_INIT, HF_ACQUIRE_OPTIONS_INIT,
+                        HF_ACQUIRE_OPTIONS_INIT};
+
+    k.lock.kind = (enum hf_kind)kind;
+    if (kind == HF_SEMAPHORE) {
+        k.lock.permits = k.all.permits = 2;
+    } else {
+        k.some.mode = HF_READ;
+    }
+    return k;
+}
+
+static pid_t child_that_takes(const char *url, const struct sharing *k,
+                              const hf_acquire_options *how)
+{
+    pid_t pid = fork();
+
+    if (!pid) {
+        hf_lock_acquire(make_lock_of(open_client(url), "x", &k->lock), how,
+                        NULL);
+        wait_for_ever();
+    }
+    return pid;
+}
+
+struct sharer {
+    pthread_t thread;
+    hf_lock *lock;
+    hf_acquire_options how;
+    int rc, is_over; /* atomic */
+};
+
+static void *sharer_main(void *arg)
+{
+    struct sharer *s = arg;
+
+    s->rc = hf_lock_acquire(s->lock, &s->how, NULL);
+    if (!s->rc)
+        s->rc = hf_lock_release(s->lock, NULL);
+    __atomic_store_n(&s->is_over, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static bool is_held(hf_client *client)
+{
+    hf_info *info;
+    size_t n;
+
+    OK(hf_inspect(client, "x", 1, &info, NULL));
+    n = info->holders_len;
+    hf_info_free(info);
+    return n > 0;
+}
+
+/* The first who waits is stopped, and the holder goes without a word: who
+ * stands behind the first could share with it, and does not wait for it. */
+static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
+{
+    struct sharing k = sharing_of(kind);
+    hf_client *client = open_client(url), *other = open_client(url);
+    pid_t holder, first;
+    struct sharer s = {.how = k.some};
+
+    s.how.wait_ms = 20000;
+    k.all.lease_ms = lease_ms;
+    holder = child_that_takes(url, &k, &k.all);
+    assert_true(WAIT_FOR(is_held(other)));
+    first = child_that_takes(url, &k, &k.some);
+    assert_true(WAIT_FOR(waiters(other) == 1));
+    s.lock = make_lock_of(client, "x", &k.lock);
+    OK(pthread_create(&s.thread, NULL, sharer_main, &s));
+    assert_true(WAIT_FOR(waiters(other) == 2));
+    assert_true(wait_asleep(first, first));
+    kill(first, SIGSTOP);
+    nap_ms(50); /* so that the one behind it has looked, and sleeps */
+    kill(holder, lease_ms ? SIGSTOP : SIGKILL);
+    assert_true(WAIT_FOR_MS(__atomic_load_n(&s.is_over, __ATOMIC_ACQUIRE),
+                            lease_ms + 3000));
+    pthread_join(s.thread, NULL);
+    OK(s.rc);
+    kill(first, SIGKILL);
+    kill(holder, SIGKILL);
+    waitpid(first, NULL, 0);
+    waitpid(holder, NULL, 0);
+    OK(hf_lock_free(s.lock));
+    OK(hf_close(client));
+    OK(hf_close(other));
+}
+
+static void test_a_stopped_first_one_holds_nobody_up(void **state)
+{
+    struct place *p = *state;
+
+    a_stopped_first_one(p->url, HF_RWLOCK, 0);
+    a_stopped_first_one(p->url, HF_SEMAPHORE, 0);
+    a_stopped_first_one(p->url, HF_RWLOCK, 1500);
+}
+
+/* The kernel does not mark the dead if it has taken their memory away before
+ * (out of memory): so it looks then. */
+static void kill_unmarked(struct shm_file *f, pid_t pid, unsigned slot)
+{
+    shm_u32 *alive = (shm_u32 *)&f->slot[slot].alive;
+    uint32_t tid = atomic_load(alive) & FUTEX_TID_MASK;
+
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    atomic_store(alive, tid);
+}
+
+static unsigned slot_of_process(struct shm_file *f, pid_t pid)
+{
+    for (unsigned i = 1; i < SHM_SLOTS; i++)
+        if (atomic_load(&f->slot[i].state) == SHM_SLOT_USED &&
+            atomic_load(&f->slot[i].pid) == (uint32_t)pid)
+            return i;
+    fail_msg("process %d has no slot", (int)pid);
+    return 0;
+}
+
+static void test_an_unmarked_death_is_found_by_who_waits(void **state)
+{
+    struct place *p = *state;
+    struct sharing k = sharing_of(HF_RWLOCK);
+    hf_client *client = open_client(p->url);
+    struct shm_file *f = map(p);
+    hf_lock *lock = make_lock(client, "x", true);
+    pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
+
+    kill_unmarked(f, pid, slot_of_process(f, pid));
+    OK(hf_lock_timed(lock, 4000, NULL));
+    OK(hf_lock_release(lock, NULL));
+    OK(hf_lock_free(lock));
+    pid = child_that_takes(p->url, &k, &k.all);
+    assert_true(WAIT_FOR(is_held(client)));
+    kill_unmarked(f, pid, slot_of_process(f, pid));
+    lock = make_lock_of(client, "x", &k.lock);
+    OK(hf_lock_timed(lock, 4000, NULL));
+    OK(hf_lock_release(lock, NULL));
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+static void test_an_unmarked_death_is_found_by_who_opens(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    struct shm_file *f = map(p);
+    pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
+    unsigned slot = slot_of_process(f, pid);
+    hf_lock *lock;
+
+    kill_unmarked(f, pid, slot);
+    OK(hf_close(open_client(p->url)));
+    assert_int_equal(atomic_load(&f->slot[slot].state), SHM_SLOT_FREE);
+    lock = make_lock(client, "x", true);
+    OK(hf_lock_try(lock, NULL));
+    OK(hf_lock_release(lock, NULL));
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+static void test_an_unmarked_death_in_the_tables_is_found(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    struct shm_file *f = map(p);
+    pid_t pid = fork();
+    hf_lock *lock;
+
+    if (!pid)
+        _exit(0);
+    waitpid(pid, NULL, 0);
+    atomic_store((shm_u32 *)&f->header.mutex, (uint32_t)pid);
+    lock = make_lock(client, "x", true);
+    OK(hf_lock_free(lock));
+    atomic_store((shm_u32 *)&f->header.mutex, (uint32_t)pid);
+    OK(hf_close(open_client(p->url)));
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_stopped_first_one_holds_nobody_up),
+        TEST(test_an_unmarked_death_is_found_by_who_waits),
+        TEST(test_an_unmarked_death_is_found_by_who_opens),
+        TEST(test_an_unmarked_death_in_the_tables_is_found),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

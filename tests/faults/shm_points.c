@@ -12,6 +12,7 @@
  */
 #include "shm_stage.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -317,6 +318,31 @@ static void p_no_file(void)
     unlink(stage_path);
 }
 
+/* The next is from the namespace that the file was of, or from another. */
+static void change_namespace(void)
+{
+    off_t at = offsetof(struct shm_header, pid_ns);
+    int fd = open(stage_path, O_RDWR | O_CLOEXEC);
+    uint64_t ns = 0;
+    bool ok = pread(fd, &ns, sizeof(ns), at) == sizeof(ns);
+
+    ns ^= 1;
+    if (!ok || pwrite(fd, &ns, sizeof(ns), at) != sizeof(ns))
+        stage_blame("the namespace cannot be changed");
+    close(fd);
+}
+
+static uint64_t our_namespace;
+
+static void p_other_namespace(void)
+{
+    our_namespace = stage_file->header.pid_ns;
+    actor_end(&holder, 0);
+    actor_end(&waiter, 0);
+    actor_end(&prober, 0);
+    change_namespace();
+}
+
 static void d_no_file(pid_t victim)
 {
     while (!has_ended(victim))
@@ -325,6 +351,18 @@ static void d_no_file(pid_t victim)
     actor_begin(&waiter, WAITER);
     actor_begin(&prober, PROBER);
     stage_map();
+}
+
+/* It died on the way: those of the old namespace are there again. */
+static void d_other_namespace(pid_t victim)
+{
+    while (!has_ended(victim))
+        nap_us(100);
+    if (stage_file->header.pid_ns != our_namespace)
+        change_namespace();
+    d_no_file(victim);
+    if (!stage_file->header.mutex.__data.__kind)
+        stage_blame("the tables' mutex is half made");
 }
 
 static void d_give_up_race(pid_t victim)
@@ -347,6 +385,8 @@ static void d_release(pid_t victim)
 static const struct scenario scenarios[] = {
     {"open to close", v_everything, p_nothing, d_nothing, true, false, 0},
     {"make the file", v_everything, p_no_file, d_no_file, true, false, 0},
+    {"file of another namespace", v_everything, p_other_namespace,
+     d_other_namespace, true, false, 0},
     {"alone", v_acquire_release, p_nothing, d_nothing, false, false, 0},
     {"hand over", v_hand_over, p_nothing, d_wait_for_victim, false, true,
      VICTIM_AND_WAITER},

@@ -345,6 +345,7 @@ static int initialise(struct shm *s, const struct place *p)
         if (atomic_load(&f->hash[i]) && token > floor)
             floor = token;
     }
+    memset(h->boot, 0, sizeof(h->boot)); /* good for nobody, until the end */
     atomic_store(&h->floor, floor);
     SHM_POINT();
     memset(f->hash, 0, sizeof(*f) - offsetof(struct shm_file, hash));
@@ -354,6 +355,7 @@ static int initialise(struct shm *s, const struct place *p)
     atomic_store(&h->cells_high, 0);
     atomic_store(&h->unswept, 0);
     memset(&h->mutex, 0, sizeof(h->mutex));
+    SHM_POINT();
     if (make_mutex(&h->mutex))
         return refuse(s, s->path, "cannot make a robust mutex in it");
     h->version = SHM_VERSION;

@@ -131,6 +131,62 @@ static void test_many_async_waits(void **state)
     hf_close(client);
 }
 
+static hf_lock *make_async(hf_client *client, const char *name)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.flags = HF_OWNER_HANDLE;
+    return make_lock_of(client, name, &opt);
+}
+
+static void cancel(hf_client *client, hf_lock *lock, struct async *a)
+{
+    int calls = a->calls;
+
+    OK(hf_lock_cancel(lock));
+    dispatch_until(client, a, calls + 1);
+    assert_int_equal(a->result, HF_ECANCELED);
+}
+
+/* A thread sleeps for all of its client who want x. When the first of them, who
+ * wanted a lease, gives up, the place in the queue is another. */
+static void
+test_who_sleeps_for_another_follows_it_to_another_place(void **state)
+{
+    struct place *p = *state;
+    hf_client *other = open_client(p->url), *third = open_client(p->url);
+    hf_client *client = open_client(p->url);
+    hf_lock *x = make_lock(other, "x", true), *y = make_lock(third, "y", true);
+    hf_lock *want_x = make_async(client, "x"),
+            *want_y = make_async(client, "y");
+    hf_acquire_options leased = HF_ACQUIRE_OPTIONS_INIT;
+    struct async a = {0, -1};
+    struct waiter w;
+    int64_t at;
+
+    leased.lease_ms = 5000;
+    OK(hf_lock_acquire(x, NULL, NULL));
+    OK(hf_lock_acquire(y, NULL, NULL));
+    OK(hf_lock_acquire_async(want_y, NULL, on_done, &a, NULL));
+    OK(hf_lock_acquire_async(want_x, &leased, on_done, &a, NULL));
+    waiter_start(&w, make_lock(client, "x", true));
+    nap_ms(50); /* it sleeps */
+    cancel(client, want_y, &a);
+    cancel(client, want_x, &a);
+    nap_ms(50);
+    at = now_ms();
+    OK(hf_lock_release(x, NULL));
+    waiter_end(&w, at, 0, DEATH_MS);
+    OK(hf_lock_release(y, NULL));
+    OK(hf_lock_free(want_x));
+    OK(hf_lock_free(want_y));
+    OK(hf_lock_free(x));
+    OK(hf_lock_free(y));
+    OK(hf_close(client));
+    OK(hf_close(third));
+    OK(hf_close(other));
+}
+
 static void crowd_member(const char *url, int ready)
 {
     hf_client *client = open_client(url);
@@ -182,6 +238,7 @@ int main(void)
         TEST(test_contended_with_waitv_and_without),
         TEST(test_async_waits_with_waitv_and_without),
         TEST(test_many_async_waits),
+        TEST(test_who_sleeps_for_another_follows_it_to_another_place),
         TEST(test_1000_waiting_processes),
     };
 

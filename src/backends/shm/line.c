@@ -175,6 +175,7 @@ static void leave(struct shm *s, struct shm_line *l)
     find_neighbours(s, l, atomic_load(&e->word), ticket, &r);
     if (r.behind != SHM_NO_CELL)
         hf__shm_ring(s, r.behind);
+    hf__shm_rouse(s, cell);
     rest(s, l);
 }
 

@@ -283,6 +283,6 @@ void hf__shm_leave(struct shm *s, struct shm_link *l)
     if (r.behind != SHM_NO_CELL)
         hf__shm_ring(s, r.behind);
     hf__shm_unwatch(s, c);
-    SHM_POINT();
+    hf__shm_rouse(s, n);
     atomic_store(&c->owner, 0);
 }

@@ -272,6 +272,9 @@ bool hf__shm_latch_open(struct shm *, unsigned index);
 
 /* wait.c */
 void hf__shm_ring(struct shm *, unsigned cell);
+/* A thread of ours may sleep there for another who has left: its place is not
+ * there any more. */
+void hf__shm_rouse(struct shm *, unsigned cell);
 void hf__shm_wake(shm_u32 *word, int how_many);
 void hf__shm_tell_death(struct shm *, uint32_t owner);
 /* To look again when one of the owners dies, and at that time at the latest.

@@ -64,6 +64,15 @@ void hf__shm_ring(struct shm *s, unsigned cell)
     SHM_POINT();
 }
 
+void hf__shm_rouse(struct shm *s, unsigned cell)
+{
+    shm_u32 *bell = &s->file->cell[cell].bell;
+
+    atomic_fetch_add(bell, 1);
+    hf__shm_wake(bell, INT_MAX);
+    SHM_POINT();
+}
+
 void hf__shm_tell_death(struct shm *s, uint32_t owner)
 {
     SHM_POINT();

@@ -321,7 +321,7 @@ static void p_no_file(void)
 /* The next is from the namespace that the file was of, or from another. */
 static void change_namespace(void)
 {
-    off_t at = offsetof(struct shm_header, pid_ns);
+    off_t at = offsetof(struct shm_header, world);
     int fd = open(stage_path, O_RDWR | O_CLOEXEC);
     uint64_t ns = 0;
     bool ok = pread(fd, &ns, sizeof(ns), at) == sizeof(ns);
@@ -336,7 +336,7 @@ static uint64_t our_namespace;
 
 static void p_other_namespace(void)
 {
-    our_namespace = stage_file->header.pid_ns;
+    our_namespace = stage_file->header.world;
     actor_end(&holder, 0);
     actor_end(&waiter, 0);
     actor_end(&prober, 0);
@@ -358,7 +358,7 @@ static void d_other_namespace(pid_t victim)
 {
     while (!has_ended(victim))
         nap_us(100);
-    if (stage_file->header.pid_ns != our_namespace)
+    if (stage_file->header.world != our_namespace)
         change_namespace();
     d_no_file(victim);
     if (!stage_file->header.mutex.__data.__kind)

@@ -173,10 +173,8 @@ static void test_bad_headers_are_refused(void **state)
     munmap(f, sizeof(*f));
 }
 
-static void test_file_of_another_version_starts_anew_if_unused(void **state)
+static void make_another_version(const struct place *p)
 {
-    struct place *p = *state;
-    uint64_t token = token_once(p->url, "x");
     int fd = open(p->file, O_RDWR | O_CLOEXEC);
     uint32_t version = 77;
 
@@ -185,6 +183,17 @@ static void test_file_of_another_version_starts_anew_if_unused(void **state)
                             offsetof(struct shm_header, version)),
                      sizeof(version));
     assert_int_equal(ftruncate(fd, 8192), 0); /* its layout was another, too */
+    close(fd);
+}
+
+static void test_file_of_another_version_starts_anew_if_unused(void **state)
+{
+    struct place *p = *state;
+    uint64_t token = token_once(p->url, "x");
+    int fd;
+
+    make_another_version(p);
+    fd = open(p->file, O_RDWR | O_CLOEXEC);
     assert_int_equal(flock(fd, LOCK_SH), 0);
     assert_refused(p->url, HF_EBACKEND, "layout 77");
     close(fd);
@@ -213,37 +222,96 @@ static void test_file_of_an_earlier_boot_starts_anew(void **state)
     free(copy);
 }
 
-static void test_another_pid_namespace_is_refused_while_in_use(void **state)
+/* Process ids are of the one, the ends of leases of the other. */
+static void another_namespace(const struct place *p, const char *path,
+                              unsigned shift)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     struct shm_file *f = map(p);
+    struct stat st;
 
-    f->header.pid_ns ^= 1;
-    assert_refused(p->url, HF_EBACKEND, "another pid namespace");
+    OK(stat(path, &st));
+    assert_int_equal((uint32_t)(f->header.world >> shift), st.st_ino);
+    f->header.world ^= 1ULL << shift;
+    assert_refused(p->url, HF_EBACKEND, "another pid or time namespace");
     hf_close(client);
     assert_true(token_once(p->url, "x") > 0);
     munmap(f, sizeof(*f));
 }
 
+static void test_another_namespace_is_refused_while_in_use(void **state)
+{
+    another_namespace(*state, "/proc/self/ns/pid", 0);
+    another_namespace(*state, "/proc/self/ns/time", 32);
+}
+
+/* How many of them cannot. */
+static int open_many_at_once(const struct place *p)
+{
+    int status, bad = 0, go[2];
+
+    OK(pipe(go));
+    for (int i = 0; i < 16; i++)
+        if (!fork()) {
+            hf_client *client;
+            char end;
+
+            close(go[1]);
+            if (read(go[0], &end, 1)) /* until all are there */
+                _exit(2);
+            _exit(hf_open(p->url, NULL, &client, NULL) ? 1 : hf_close(client));
+        }
+    close(go[0]);
+    close(go[1]);
+    while (wait(&status) > 0)
+        bad += status != 0;
+    return bad;
+}
+
 static void test_many_open_a_new_file_at_once(void **state)
 {
     struct place *p = *state;
-    int status, bad = 0;
 
     for (int round = 0; round < 5; round++) {
         unlink(p->file);
-        for (int i = 0; i < 16; i++)
-            if (!fork()) {
-                hf_client *client;
-
-                _exit(hf_open(p->url, NULL, &client, NULL) ? 1
-                                                           : hf_close(client));
-            }
-        while (wait(&status) > 0)
-            bad += status != 0;
+        assert_int_equal(open_many_at_once(p), 0);
     }
-    assert_int_equal(bad, 0);
+}
+
+static void test_many_open_a_file_of_another_version_at_once(void **state)
+{
+    struct place *p = *state;
+
+    for (int round = 0; round < 5; round++) {
+        make_file(p);
+        make_another_version(p);
+        assert_int_equal(open_many_at_once(p), 0);
+    }
+}
+
+/* Who comes at the same time has the shared lock for a moment, too. */
+static void test_file_of_another_version_is_waited_for(void **state)
+{
+    struct place *p = *state;
+    int fds[2];
+    char byte;
+
+    make_file(p);
+    make_another_version(p);
+    OK(pipe(fds));
+    if (!fork()) {
+        int fd = open(p->file, O_RDWR | O_CLOEXEC);
+
+        if (flock(fd, LOCK_SH) || write(fds[1], "", 1) != 1)
+            _exit(1);
+        nap_ms(100);
+        _exit(0);
+    }
+    assert_int_equal(read(fds[0], &byte, 1), 1);
+    OK(hf_close(open_client(p->url)));
+    wait(NULL);
+    close(fds[0]);
+    close(fds[1]);
 }
 
 static void test_deleted_file_is_noticed(void **state)
@@ -567,8 +635,10 @@ int main(void)
         TEST(test_bad_headers_are_refused),
         TEST(test_file_of_another_version_starts_anew_if_unused),
         TEST(test_file_of_an_earlier_boot_starts_anew),
-        TEST(test_another_pid_namespace_is_refused_while_in_use),
+        TEST(test_another_namespace_is_refused_while_in_use),
         TEST(test_many_open_a_new_file_at_once),
+        TEST(test_many_open_a_file_of_another_version_at_once),
+        TEST(test_file_of_another_version_is_waited_for),
         TEST(test_deleted_file_is_noticed),
         TEST(test_4096_names_and_no_more),
         TEST(test_names_of_the_dead_are_taken_back),

@@ -5,7 +5,7 @@
  *
  * Everybody who uses the file holds a shared flock(2) on it for life. So who
  * gets the exclusive one is alone, and may initialise a file that is new, or
- * of an earlier boot, or of a pid namespace in which nobody is left. The magic
+ * of an earlier boot, or of namespaces in which nobody is left. The magic
  * (new file) and the boot id (old file) are written last: an initialisation
  * that was killed is done again by the next.
  *
@@ -34,7 +34,10 @@ struct place {
     gid_t group;
     bool group_given;
     char boot[40];
-    uint64_t pid_ns;
+    uint64_t world;
+    /* What the last try found: */
+    uint32_t other_version; /* 0: it was ours */
+    bool other_world;
 };
 
 static void unmap(struct shm *s)
@@ -128,7 +131,8 @@ static int find_place(struct shm *s, const struct hf__config *config,
     return 0;
 }
 
-/* The boot and the pid namespace that process ids here belong to. */
+/* The boot, and the pid and time namespaces that process ids and times here
+ * belong to. */
 static int find_world(struct shm *s, struct place *p)
 {
     static const char boot[] = "/proc/sys/kernel/random/boot_id";
@@ -146,7 +150,9 @@ static int find_world(struct shm *s, struct place *p)
     p->boot[36] = '\0';
     if (stat(ns, &st))
         return refuse_errno(s, ns, "look at it");
-    p->pid_ns = (uint64_t)st.st_ino;
+    p->world = (uint32_t)st.st_ino;
+    if (!stat("/proc/self/ns/time", &st)) /* since Linux 5.6 */
+        p->world |= (uint64_t)st.st_ino << 32;
     return 0;
 }
 
@@ -281,18 +287,15 @@ static uint32_t other_version(const struct shm *s)
 /* A file that another version left behind is begun anew, if nobody uses it: its
  * tokens start from the wall clock, as those of a new file. HF__PENDING: try
  * again. */
-static int begin_anew(struct shm *s)
+static int begin_anew(struct shm *s, struct place *p)
 {
-    uint32_t version = other_version(s);
     int rc = HF__PENDING;
 
-    if (flock(s->fd, LOCK_EX | LOCK_NB))
-        rc = s->core->why(s->client, HF_EBACKEND,
-                          "%s: is in use by another version of holdfast "
-                          "(layout %u, ours is %u)",
-                          s->path, version, SHM_VERSION);
-    else if (other_version(s) && ftruncate(s->fd, 0))
-        rc = refuse_errno(s, s->path, "begin it anew");
+    if (!flock(s->fd, LOCK_EX | LOCK_NB)) {
+        p->other_version = 0;
+        if (other_version(s) && ftruncate(s->fd, 0))
+            rc = refuse_errno(s, s->path, "begin it anew");
+    }
     flock(s->fd, LOCK_UN);
     return rc;
 }
@@ -309,8 +312,7 @@ static int check_header(struct shm *s, const struct place *p)
         return refuse(s, s->path, "wrong magic: not a file of ours");
     if (h->size != sizeof(struct shm_file))
         return refuse(s, s->path, "its header states another size");
-    if (memcmp(h->boot, p->boot, sizeof(h->boot)) != 0 ||
-        h->pid_ns != p->pid_ns)
+    if (memcmp(h->boot, p->boot, sizeof(h->boot)) != 0 || h->world != p->world)
         return HF__PENDING;
     return HF__DONE;
 }
@@ -360,7 +362,7 @@ static int initialise(struct shm *s, const struct place *p)
         return refuse(s, s->path, "cannot make a robust mutex in it");
     h->version = SHM_VERSION;
     h->size = sizeof(struct shm_file);
-    h->pid_ns = p->pid_ns;
+    h->world = p->world;
     SHM_POINT();
     memcpy(h->boot, p->boot, sizeof(h->boot));
     SHM_POINT();
@@ -405,13 +407,24 @@ static int settle_alone(struct shm *s, const struct place *p)
     return rc;
 }
 
+/* In order, but for who is in another world. */
+static bool is_of_another_world(const struct shm *s, const struct place *p)
+{
+    const struct shm_header *h = &s->file->header;
+
+    return atomic_load(&h->magic) == SHM_MAGIC &&
+           !memcmp(h->boot, p->boot, sizeof(p->boot)) && h->world != p->world;
+}
+
 /* One try at having the file, shared and in order. HF__PENDING: somebody else
  * is at it, or it is another file by now; try again. */
-static int settle(struct shm *s, const struct place *p)
+static int settle(struct shm *s, struct place *p)
 {
     struct stat st;
     int rc;
 
+    p->other_version = 0;
+    p->other_world = false;
     if (flock(s->fd, LOCK_SH | LOCK_NB))
         return errno == EWOULDBLOCK || errno == EINTR
                    ? HF__PENDING
@@ -419,8 +432,8 @@ static int settle(struct shm *s, const struct place *p)
     rc = check_file(s, p, &st);
     if (rc)
         return rc;
-    if (other_version(s))
-        return begin_anew(s);
+    if ((p->other_version = other_version(s)))
+        return begin_anew(s, p);
     rc = check_size(s, &st);
     if (rc)
         return rc;
@@ -433,6 +446,7 @@ static int settle(struct shm *s, const struct place *p)
     rc = st.st_size ? check_header(s, p) : HF__PENDING;
     if (rc != HF__PENDING)
         return rc;
+    p->other_world = st.st_size && is_of_another_world(s, p);
     /* flock lets go of one lock before it takes the other, this way and back:
      * hence everything is checked again. */
     if (flock(s->fd, LOCK_EX | LOCK_NB)) {
@@ -444,19 +458,18 @@ static int settle(struct shm *s, const struct place *p)
     return rc == HF__DONE ? settle(s, p) : rc;
 }
 
-static bool other_namespace(const struct shm *s, const struct place *p)
-{
-    return s->file && atomic_load(&s->file->header.magic) == SHM_MAGIC &&
-           !memcmp(s->file->header.boot, p->boot, sizeof(p->boot)) &&
-           s->file->header.pid_ns != p->pid_ns;
-}
-
 static int not_in_time(struct shm *s, const struct place *p)
 {
-    if (other_namespace(s, p))
+    if (p->other_version)
+        return s->core->why(s->client, HF_EBACKEND,
+                            "%s: is in use by another version of holdfast "
+                            "(layout %u, ours is %u)",
+                            s->path, p->other_version, SHM_VERSION);
+    if (p->other_world)
         return refuse(s, s->path,
-                      "is in use in another pid namespace (container): share "
-                      "the namespace, or give each a directory of its own");
+                      "is in use in another pid or time namespace (container): "
+                      "share the namespace, or give each a directory of its "
+                      "own");
     return refuse(s, s->path,
                   "another process is initialising it and does not finish");
 }
@@ -464,7 +477,7 @@ static int not_in_time(struct shm *s, const struct place *p)
 int hf__shm_file_open(struct shm *s, const struct hf__config *config)
 {
     struct timespec nap = {0, 0};
-    struct place p = {{0}, 0, 0, false, {0}, 0};
+    struct place p = {0};
     hf__time start = s->core->now(), limit;
     uint8_t chance = 0;
     int rc = find_place(s, config, &p);
@@ -478,7 +491,7 @@ int hf__shm_file_open(struct shm *s, const struct hf__config *config)
         if (rc != HF__PENDING)
             return rc;
         limit = config->connect_timeout_ms * HF__MS * 9 / 10;
-        if (other_namespace(s, &p) && limit > 300 * HF__MS)
+        if ((p.other_version || p.other_world) && limit > 300 * HF__MS)
             limit = 300 * HF__MS; /* its users do not go away so soon */
         if (s->core->now() - start >= limit)
             return not_in_time(s, &p);

@@ -69,7 +69,7 @@
 #include <stdint.h>
 
 #define SHM_MAGIC 0x0a747366646c6f68ULL /* "holdfst\n" */
-#define SHM_VERSION 3u
+#define SHM_VERSION 4u
 
 #define SHM_NAMES 4096u
 #define SHM_CELLS 4096u
@@ -173,9 +173,9 @@ struct shm_header {
     uint32_t version;
     uint32_t reserved;
     uint64_t size;
-    char boot[40];   /* the kernel's boot id */
-    uint64_t pid_ns; /* inode of the pid namespace */
-    shm_u64 floor;   /* no entry that is made from now on starts lower */
+    char boot[40];  /* the kernel's boot id */
+    uint64_t world; /* inodes of the pid and, from bit 32 on, time namespace */
+    shm_u64 floor;  /* no entry that is made from now on starts lower */
     shm_u32 slots_high, names_high,
         cells_high;                     /* in use so far: scan to here */
     shm_u32 unswept;                    /* names left without a look, about */

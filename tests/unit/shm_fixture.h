@@ -115,6 +115,37 @@ static inline hf_lock *make_lock(hf_client *client, const char *name, bool fair)
     return make_lock_of(client, name, &opt);
 }
 
+static inline uint64_t token_once(const char *url, const char *name)
+{
+    hf_client *client = open_client(url);
+    hf_lock *lock = make_lock(client, name, true);
+    uint64_t token = 0;
+
+    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
+    assert_int_equal(hf_lock_token(lock, &token), 0);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(client), 0);
+    return token;
+}
+
+static inline void assert_refused(const char *url, int code, const char *text)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_client *client;
+
+    assert_int_equal(hf_open(url, NULL, &client, &err), code);
+    assert_null(client);
+    if (!strstr(err.text, text))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, text);
+}
+
+/* Opens it once, so that there is a good file. */
+static inline void make_file(const struct place *p)
+{
+    hf_close(open_client(p->url));
+}
+
 static inline void wait_for_ever(void)
 {
     for (;;)

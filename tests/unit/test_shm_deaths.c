@@ -248,6 +248,62 @@ static void test_exec_lets_go(void **state)
     hf_close(client);
 }
 
+static pid_t *grandchild; /* shared */
+
+static void become_another_program_beside_a_child(void)
+{
+    pid_t pid = fork();
+
+    if (!pid)
+        wait_for_ever();
+    __atomic_store_n(grandchild, pid, __ATOMIC_RELEASE);
+    become_another_program();
+}
+
+static bool is_another_program(pid_t pid)
+{
+    char path[40], name[16] = "";
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, name, sizeof(name) - 1) < 0)
+        name[0] = '\0';
+    close(fd);
+    return !strcmp(name, "sleep\n");
+}
+
+/* A child that was forked before has the descriptor, too: that is not closed
+ * before the child has ended. */
+static void test_exec_beside_a_child_lets_go_with_it(void **state)
+{
+    struct place *p = *state;
+    hf_client *client;
+    hf_lock *lock;
+    pid_t pid;
+
+    OK(pipe(may_exec));
+    grandchild = mmap(NULL, sizeof(*grandchild), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid =
+        child_with_lock(p->url, true, 0, become_another_program_beside_a_child);
+    client = open_client(p->url);
+    lock = make_lock(client, "x", true);
+    assert_int_equal(write(may_exec[1], "", 1), 1);
+    assert_true(WAIT_FOR(is_another_program(pid)));
+    assert_int_equal(hf_lock_timed(lock, 200, NULL), HF_ETIMEDOUT);
+    OK(kill(__atomic_load_n(grandchild, __ATOMIC_ACQUIRE), SIGKILL));
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, NULL));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    OK(hf_lock_release(lock, NULL));
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    close(may_exec[0]);
+    close(may_exec[1]);
+    munmap(grandchild, sizeof(*grandchild));
+}
+
 static void test_stopped_holder_keeps_it_unless_its_lease_ends(void **state)
 {
     struct place *p = *state;
@@ -372,6 +428,7 @@ int main(void)
         TEST(test_death_after_the_one_before_gave_up),
         TEST(test_a_mark_alone_is_not_a_death),
         TEST(test_exec_lets_go),
+        TEST(test_exec_beside_a_child_lets_go_with_it),
         TEST(test_stopped_holder_keeps_it_unless_its_lease_ends),
         TEST(test_a_renewal_never_shortens_the_lease),
         TEST(test_stopped_waiter_with_lease_holds_nobody_up),

@@ -68,6 +68,28 @@ static void test_who_only_holds_is_told(void **state)
     OK(hf_close(client));
 }
 
+static void test_deleted_file_is_noticed(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true), *other;
+    hf_error err = HF_ERROR_INIT;
+    uint64_t before = 0, after;
+
+    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
+    hf_lock_token(lock, &before);
+    assert_int_equal(unlink(p->file), 0);
+    after = token_once(p->url, "x");
+    assert_true(after > before);
+    assert_int_equal(hf_lock_new(client, "y", 1, NULL, &other, &err),
+                     HF_EBACKEND);
+    assert_non_null(strstr(err.text, "deleted"));
+    assert_true(WAIT_FOR_MS(hf_lock_check(lock) == HF_ELOST, 2000));
+    hf_lock_release(lock, NULL);
+    hf_lock_free(lock);
+    hf_close(client);
+}
+
 static void test_nothing_is_granted_once_it_is_known(void **state)
 {
     static const int kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
@@ -147,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_who_only_holds_is_told),
+        TEST(test_deleted_file_is_noticed),
         TEST(test_nothing_is_granted_once_it_is_known),
         TEST(test_no_latch_is_there_once_it_is_known),
         TEST(test_who_waits_is_told),

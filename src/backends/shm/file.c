@@ -164,6 +164,30 @@ static bool owner_is_good(const struct place *p, const struct stat *st)
     return p->group_given && (p->mode & 020) && st->st_gid == p->group;
 }
 
+/* Who makes something for a group gives it to the group a moment later: what
+ * may not be opened now may be opened soon. */
+static int open_soon(int at, const char *path, int flags, const struct place *p)
+{
+    struct timespec nap = {0, 10 * HF__MS};
+    int fd = openat(at, path, flags);
+
+    for (int i = 0; i < 10 && fd < 0 && errno == EACCES && (p->mode & 020);
+         i++) {
+        nanosleep(&nap, NULL);
+        fd = openat(at, path, flags);
+    }
+    return fd;
+}
+
+/* Whoever made it was killed before it gave it to the group. */
+static bool is_half_made(const struct shm *s, const struct place *p,
+                         const struct stat *st)
+{
+    return (p->mode & 020) && (st->st_mode & 07777) == 0700 &&
+           faccessat(s->dir_fd, FILE_NAME, F_OK, AT_SYMLINK_NOFOLLOW) &&
+           errno == ENOENT;
+}
+
 static int open_dir(struct shm *s, const struct place *p)
 {
     mode_t mode = p->mode | (p->mode & 0440) >> 2;
@@ -176,12 +200,13 @@ static int open_dir(struct shm *s, const struct place *p)
         return refuse(s, p->dir, "its parent does not exist; make that first");
     else if (errno != EEXIST)
         return refuse_errno(s, p->dir, "make the directory");
-    s->dir_fd = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    s->dir_fd = open_soon(AT_FDCWD, p->dir,
+                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, p);
     if (s->dir_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
         return refuse(s, p->dir, "is a symbolic link or not a directory");
     if (s->dir_fd < 0 || fstat(s->dir_fd, &st))
         return refuse_errno(s, p->dir, "open the directory");
-    if (made && st.st_uid == geteuid()) {
+    if (st.st_uid == geteuid() && (made || is_half_made(s, p, &st))) {
         if (p->group_given && fchown(s->dir_fd, (uid_t)-1, p->group))
             return refuse_errno(s, p->dir, "give it to the group");
         if (fchmod(s->dir_fd, mode) || fstat(s->dir_fd, &st))
@@ -245,13 +270,13 @@ static int open_file(struct shm *s, const struct place *p)
 {
     int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
 
-    s->fd = openat(s->dir_fd, FILE_NAME, flags);
+    s->fd = open_soon(s->dir_fd, FILE_NAME, flags, p);
     if (s->fd < 0 && errno == ENOENT) {
         s->fd = openat(s->dir_fd, FILE_NAME, flags | O_CREAT | O_EXCL, 0600);
         if (s->fd >= 0)
             return give_rights(s, p);
         if (errno == EEXIST)
-            s->fd = openat(s->dir_fd, FILE_NAME, flags);
+            s->fd = open_soon(s->dir_fd, FILE_NAME, flags, p);
     }
     if (s->fd < 0 && errno == ELOOP)
         return refuse(s, s->path, "is a symbolic link");

@@ -1,0 +1,353 @@
+/*
+ * The file of shared memory: what is refused, who may be there, and how it is
+ * begun anew.
+ */
+#include "shm_fixture.h"
+
+#include <sys/file.h>
+#include <sys/stat.h>
+
+static void test_file_is_private_by_default(void **state)
+{
+    struct place *p = *state;
+    struct stat st;
+
+    rmdir(p->dir);
+    make_file(p);
+    assert_int_equal(stat(p->dir, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+    assert_int_equal(stat(p->file, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    assert_int_equal(st.st_size, sizeof(struct shm_file));
+}
+
+static void test_file_is_a_groups_if_asked(void **state)
+{
+    struct place *p = *state;
+    char url[200];
+    struct stat st;
+    mode_t old = umask(077);
+
+    rmdir(p->dir);
+    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
+             (unsigned)getegid());
+    hf_close(open_client(url));
+    umask(old);
+    assert_int_equal(stat(p->dir, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0770);
+    assert_int_equal(stat(p->file, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0660);
+    hf_close(open_client(url));
+    assert_refused(p->url, HF_EBACKEND, "its group may write");
+}
+
+/* Who made it was killed before it gave it to the group. */
+static void test_a_half_made_directory_is_given_to_the_group(void **state)
+{
+    struct place *p = *state;
+    char url[200];
+    struct stat st;
+
+    OK(chmod(p->dir, 0700));
+    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
+             (unsigned)getegid());
+    OK(hf_close(open_client(url)));
+    OK(stat(p->dir, &st));
+    assert_int_equal(st.st_mode & 07777, 0770);
+    OK(chmod(p->dir, 0700)); /* somebody wants it so: there is a file in it */
+    OK(hf_close(open_client(url)));
+    OK(stat(p->dir, &st));
+    assert_int_equal(st.st_mode & 07777, 0700);
+}
+
+/* Or is about to. */
+static void test_a_directory_that_is_being_given_is_waited_for(void **state)
+{
+    enum { USER = 4242, GROUP = 4343 };
+    struct place *p = *state;
+    char url[200];
+    int status;
+    pid_t pid;
+
+    if (geteuid() != 0)
+        skip(); /* only root can be two */
+    OK(chmod(p->dir, 0700));
+    snprintf(url, sizeof(url), "%s?mode=0660&group=%d", p->url, GROUP);
+    pid = fork();
+    if (!pid) {
+        hf_client *client;
+
+        if (setgid(GROUP) || setuid(USER))
+            _exit(1);
+        _exit(hf_open(url, NULL, &client, NULL) ? 2 : 0);
+    }
+    nap_ms(30);
+    OK(chown(p->dir, (uid_t)-1, GROUP));
+    OK(chmod(p->dir, 0770));
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+}
+
+static void test_bad_options_are_refused(void **state)
+{
+    struct place *p = *state;
+    char url[200];
+
+    snprintf(url, sizeof(url), "%s?mode=0666", p->url);
+    assert_refused(url, HF_EINVAL, "mode=0666");
+    snprintf(url, sizeof(url), "%s?mode=6x", p->url);
+    assert_refused(url, HF_EINVAL, "mode=6x");
+    snprintf(url, sizeof(url), "%s?group=no-such-group", p->url);
+    assert_refused(url, HF_EINVAL, "no-such-group");
+    snprintf(url, sizeof(url), "%s?waitv=perhaps", p->url);
+    assert_refused(url, HF_EINVAL, "waitv=perhaps");
+    snprintf(url, sizeof(url), "%s?dialect=string", p->url);
+    assert_refused(url, HF_EINVAL, "dialect");
+    assert_refused("shm://host/directory", HF_EINVAL, "no host");
+}
+
+static void test_bad_directories_are_refused(void **state)
+{
+    struct place *p = *state;
+    char url[200], path[100];
+
+    chmod(p->dir, 0777);
+    assert_refused(p->url, HF_EBACKEND, "others may write");
+    chmod(p->dir, 01777);
+    assert_refused(p->url, HF_EBACKEND, "others may write");
+    chmod(p->dir, 0770);
+    assert_refused(p->url, HF_EBACKEND, "its group may write");
+    chmod(p->dir, 0700);
+    snprintf(path, sizeof(path), "%s.link", p->dir);
+    assert_int_equal(symlink(p->dir, path), 0);
+    snprintf(url, sizeof(url), "shm://%s", path);
+    assert_refused(url, HF_EBACKEND, "symbolic link");
+    snprintf(url, sizeof(url), "shm://%s/", path);
+    assert_refused(url, HF_EBACKEND, "symbolic link");
+    unlink(path);
+    close(creat(p->file, 0600));
+    snprintf(url, sizeof(url), "shm://%s", p->file);
+    assert_refused(url, HF_EBACKEND, "not a directory");
+    assert_refused("shm:///no/such/parent", HF_EBACKEND, "/no/such/parent");
+}
+
+static void test_a_stranger_s_directory_is_refused(void **state)
+{
+    struct place *p = *state;
+
+    if (geteuid() != 0)
+        skip(); /* only root can make one */
+    assert_int_equal(chown(p->dir, 4242, (gid_t)-1), 0);
+    assert_refused(p->url, HF_EBACKEND, "belongs to user 4242");
+    assert_int_equal(chown(p->dir, 0, (gid_t)-1), 0);
+    make_file(p);
+    assert_int_equal(chown(p->file, 4242, (gid_t)-1), 0);
+    assert_refused(p->url, HF_EBACKEND, "belongs to user 4242");
+    assert_refused(p->url, HF_EBACKEND, p->file);
+}
+
+static void test_bad_files_are_refused(void **state)
+{
+    struct place *p = *state;
+    char path[100];
+
+    assert_int_equal(symlink("/dev/null", p->file), 0);
+    assert_refused(p->url, HF_EBACKEND, "symbolic link");
+    unlink(p->file);
+    assert_int_equal(mkfifo(p->file, 0600), 0);
+    assert_refused(p->url, HF_EBACKEND, "not a regular file");
+    unlink(p->file);
+    make_file(p);
+    chmod(p->file, 0644);
+    assert_refused(p->url, HF_EBACKEND, "has mode 0644");
+    chmod(p->file, 0600);
+    snprintf(path, sizeof(path), "%s.second", p->dir);
+    assert_int_equal(link(p->file, path), 0);
+    assert_refused(p->url, HF_EBACKEND, "hard link");
+    unlink(path);
+    assert_int_equal(truncate(p->file, 4096), 0);
+    assert_refused(p->url, HF_EBACKEND, "truncated");
+    assert_refused(p->url, HF_EBACKEND, p->file);
+}
+
+static void test_bad_headers_are_refused(void **state)
+{
+    struct place *p = *state;
+    struct shm_file *f;
+
+    make_file(p);
+    f = map(p);
+    atomic_store(&f->header.magic, 1234);
+    assert_refused(p->url, HF_EBACKEND, "wrong magic");
+    atomic_store(&f->header.magic, SHM_MAGIC);
+    f->header.size--;
+    assert_refused(p->url, HF_EBACKEND, "another size");
+    assert_refused(p->url, HF_EBACKEND, p->file);
+    munmap(f, sizeof(*f));
+}
+
+static void make_another_version(const struct place *p)
+{
+    int fd = open(p->file, O_RDWR | O_CLOEXEC);
+    uint32_t version = 77;
+
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, &version, sizeof(version),
+                            offsetof(struct shm_header, version)),
+                     sizeof(version));
+    assert_int_equal(ftruncate(fd, 8192), 0); /* its layout was another, too */
+    close(fd);
+}
+
+static void test_file_of_another_version_starts_anew_if_unused(void **state)
+{
+    struct place *p = *state;
+    uint64_t token = token_once(p->url, "x");
+    int fd;
+
+    make_another_version(p);
+    fd = open(p->file, O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(fd, LOCK_SH), 0);
+    assert_refused(p->url, HF_EBACKEND, "layout 77");
+    close(fd);
+    assert_true(token_once(p->url, "x") > token);
+}
+
+static void test_file_of_an_earlier_boot_starts_anew(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    struct shm_file *f = map(p), *copy = malloc(sizeof(*f));
+    uint64_t token;
+
+    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
+    memcpy(copy, f, sizeof(*f)); /* as it would be after a crash: held */
+    hf_lock_release(lock, NULL);
+    hf_lock_free(lock);
+    hf_close(client);
+    memcpy(copy->header.boot, "another", 7);
+    atomic_store(&copy->entry[0].epoch, 1ULL << 30); /* ahead of the clock */
+    memcpy(f, copy, sizeof(*f));
+    token = token_once(p->url, "x");
+    assert_true(token >> SHM_EPOCH_SHIFT >= 1ULL << 30);
+    munmap(f, sizeof(*f));
+    free(copy);
+}
+
+/* Process ids are of the one, the ends of leases of the other. */
+static void another_namespace(const struct place *p, const char *path,
+                              unsigned shift)
+{
+    hf_client *client = open_client(p->url);
+    struct shm_file *f = map(p);
+    struct stat st;
+
+    OK(stat(path, &st));
+    assert_int_equal((uint32_t)(f->header.world >> shift), st.st_ino);
+    f->header.world ^= 1ULL << shift;
+    assert_refused(p->url, HF_EBACKEND, "another pid or time namespace");
+    hf_close(client);
+    assert_true(token_once(p->url, "x") > 0);
+    munmap(f, sizeof(*f));
+}
+
+static void test_another_namespace_is_refused_while_in_use(void **state)
+{
+    another_namespace(*state, "/proc/self/ns/pid", 0);
+    another_namespace(*state, "/proc/self/ns/time", 32);
+}
+
+/* How many of them cannot. */
+static int open_many_at_once(const struct place *p)
+{
+    int status, bad = 0, go[2];
+
+    OK(pipe(go));
+    for (int i = 0; i < 16; i++)
+        if (!fork()) {
+            hf_client *client;
+            char end;
+
+            close(go[1]);
+            if (read(go[0], &end, 1)) /* until all are there */
+                _exit(2);
+            _exit(hf_open(p->url, NULL, &client, NULL) ? 1 : hf_close(client));
+        }
+    close(go[0]);
+    close(go[1]);
+    while (wait(&status) > 0)
+        bad += status != 0;
+    return bad;
+}
+
+static void test_many_open_a_new_file_at_once(void **state)
+{
+    struct place *p = *state;
+
+    for (int round = 0; round < 5; round++) {
+        unlink(p->file);
+        assert_int_equal(open_many_at_once(p), 0);
+    }
+}
+
+static void test_many_open_a_file_of_another_version_at_once(void **state)
+{
+    struct place *p = *state;
+
+    for (int round = 0; round < 5; round++) {
+        make_file(p);
+        make_another_version(p);
+        assert_int_equal(open_many_at_once(p), 0);
+    }
+}
+
+/* Who comes at the same time has the shared lock for a moment, too. */
+static void test_file_of_another_version_is_waited_for(void **state)
+{
+    struct place *p = *state;
+    int fds[2];
+    char byte;
+
+    make_file(p);
+    make_another_version(p);
+    OK(pipe(fds));
+    if (!fork()) {
+        int fd = open(p->file, O_RDWR | O_CLOEXEC);
+
+        if (flock(fd, LOCK_SH) || write(fds[1], "", 1) != 1)
+            _exit(1);
+        nap_ms(100);
+        _exit(0);
+    }
+    assert_int_equal(read(fds[0], &byte, 1), 1);
+    OK(hf_close(open_client(p->url)));
+    wait(NULL);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_file_is_private_by_default),
+        TEST(test_file_is_a_groups_if_asked),
+        TEST(test_a_half_made_directory_is_given_to_the_group),
+        TEST(test_a_directory_that_is_being_given_is_waited_for),
+        TEST(test_bad_options_are_refused),
+        TEST(test_bad_directories_are_refused),
+        TEST(test_a_stranger_s_directory_is_refused),
+        TEST(test_bad_files_are_refused),
+        TEST(test_bad_headers_are_refused),
+        TEST(test_file_of_another_version_starts_anew_if_unused),
+        TEST(test_file_of_an_earlier_boot_starts_anew),
+        TEST(test_another_namespace_is_refused_while_in_use),
+        TEST(test_many_open_a_new_file_at_once),
+        TEST(test_many_open_a_file_of_another_version_at_once),
+        TEST(test_file_of_another_version_is_waited_for),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -214,6 +214,23 @@ static void keep_guardian(struct watch *watch)
     tell_guardian(watch);
 }
 
+/* We are process 1 of a container, or were a shell: others' children become
+ * ours, and zombies if nobody waits for them. */
+static void reap_others(const struct watch *watch)
+{
+    const struct command *command = watch->command;
+    siginfo_t gone;
+
+    for (;;) {
+        gone.si_pid = 0;
+        if (waitid(P_ALL, 0, &gone, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+            !gone.si_pid || gone.si_pid == command->pid ||
+            gone.si_pid == command->guardian.pid)
+            return;
+        waitpid(gone.si_pid, NULL, WNOHANG);
+    }
+}
+
 /* True when the command has ended. */
 static bool reap(struct watch *watch)
 {
@@ -231,6 +248,7 @@ static bool reap(struct watch *watch)
     }
     if (command->guardian.pid > 0)
         keep_guardian(watch);
+    reap_others(watch);
     return false;
 }
 

@@ -566,6 +566,19 @@ what_it_left_running_goes_on_while_we_let_go() {
     until_true test -s ended
 }
 
+# As process 1 of a container it gets them of everybody.
+children_that_are_not_its_own_are_waited_for() {
+    start sh -c '(until [ -e go ]; do sleep 0.01; done) & echo $! >adopted
+        exec "$0" run a -- sh -c "echo >ready
+            until [ -e end ]; do sleep 0.01; done"' "$hf"
+    until_true test -s ready
+    touch go
+    until_true test ! -e "/proc/$(cat adopted)"
+    touch end
+    wait_for "$pid"
+    equal "$status" 0 'exit status'
+}
+
 nothing_is_left_when_all_went_well() {
     start "$hf" run a -- sh -c 'until pgrep -g $$ hf-guardian; do :; done >guardian'
     wait_for "$pid"
@@ -601,4 +614,5 @@ run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
     a_killed_guardian_is_replaced \
     a_command_that_cannot_be_ended_is_waited_for \
     what_it_left_running_goes_on_while_we_let_go \
+    children_that_are_not_its_own_are_waited_for \
     nothing_is_left_when_all_went_well

@@ -27,6 +27,8 @@ int group_three(void **state)
     (void)state;
     three = true;
     zk_three.can_be_cut = true;
+    for (int i = 0; i < ZK_ENSEMBLE; i++) /* which is not the default */
+        zk_three.server[i].flags[0] = "-Dzookeeper.enableEagerACLCheck=true";
     return zk_ensemble_start(&zk_three);
 }
 
@@ -144,6 +146,23 @@ hf_lock *deaf_lock(struct world *w)
     assert_int_equal(hf_open(w->zk->url, NULL, &w->clients[i], &w->err), 0);
     w->len++;
     return w->locks[i] = own_handle(w, i, HF_MUTEX);
+}
+
+static void note_rc(int rc, const void *data)
+{
+    *(int *)(uintptr_t)data = rc;
+}
+
+void set_rights(struct world *w, const char *path, int rights)
+{
+    struct ACL all = {rights, ZOO_ANYONE_ID_UNSAFE};
+    struct ACL_vector acl = {1, &all};
+    int rc = 1;
+
+    assert_int_equal(
+        zoo_aset_acl(zk_hand_handle(hand(w)), path, -1, &acl, note_rc, &rc), 0);
+    assert_int_equal(zk_hand_sync(hand(w)), 0); /* answered after it */
+    assert_int_equal(rc, 0);
 }
 
 int64_t cpu_ms(void)

@@ -1,4 +1,5 @@
 /* An ensemble of three loses its leader, a follower, all of itself. */
+#include "../lib/proc.h"
 #include "zk_faults.h"
 
 /* A follower that is cut off: the first one; the others are a quorum. */
@@ -63,6 +64,68 @@ static void test_cut_off_follower_grants_nothing(void **state)
     world_heal(w);
     assert_true(WAIT_FOR_MS(hf_lock_timed(a, 3000, &w->err) == 0, 10000));
     assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+/* In a process of its own, at the first server alone: waits for the lock. */
+static void start_waiter(struct world *w, struct proc *p)
+{
+    struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = 2000};
+    struct proc_reply reply;
+
+    assert_int_equal(proc_start(p), 0);
+    snprintf(cmd.text, sizeof(cmd.text), "%s", w->zk->url);
+    assert_int_equal(proc_do(p, &cmd, &reply), 0);
+    assert_int_equal(reply.rc, 0);
+    cmd = (struct proc_cmd){.op = PROC_NEW, .name = "n", .name_len = 1};
+    assert_int_equal(proc_do(p, &cmd, &reply), 0);
+    assert_int_equal(reply.rc, 0);
+    cmd = (struct proc_cmd){.op = PROC_TAKE, .wait_ms = 60000};
+    assert_int_equal(proc_send(p, &cmd), 0);
+}
+
+static void ends_with_it(struct proc *p)
+{
+    struct proc_cmd give = {.op = PROC_GIVE};
+    struct proc_reply reply;
+
+    assert_int_equal(proc_recv(p, &reply, WAIT_LONG_MS), 0);
+    assert_int_equal(reply.rc, 0);
+    assert_int_equal(proc_do(p, &give, &reply), 0);
+    assert_int_equal(reply.rc, 0);
+    proc_end(p);
+}
+
+/* It was the next one's turn when the follower was cut off, and it slept until
+ * its session had ended. What the follower denies by itself, because it knows
+ * the rights, is no sign of life. */
+static void test_cut_off_follower_denies_and_proves_nothing(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, majority_url(), 30000, 5000, HF_FAIR_DEFAULT);
+    hf_lock *c = world_lock(w, majority_url(), 30000, 5000, HF_FAIR_DEFAULT);
+    struct proc b;
+    bool granted;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    start_waiter(w, &b);
+    world_has_entries(w, 2);
+    assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") >= 1));
+    set_rights(w, "/", ZOO_PERM_ALL & ~ZOO_PERM_DELETE);
+    assert_int_equal(proc_stop(&b), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_has_entries(w, 1);
+    zk_ensemble_cut(&zk_three);
+    assert_int_equal(hf_lock_timed(c, 10000, &w->err), 0);
+    assert_true(zk_server_serves(w->zk)); /* as far as it knows */
+    assert_int_equal(proc_continue(&b), 0);
+    granted = proc_ready(&b, 2000);
+    assert_int_equal(zk_ensemble_heal(&zk_three), 0);
+    zk_server_leave(w->zk);
+    set_rights(w, "/", ZOO_PERM_ALL);
+    assert_false(granted);
+    assert_int_equal(hf_lock_release(c, &w->err), 0);
+    ends_with_it(&b);
     world_is_clean(w);
 }
 
@@ -231,6 +294,7 @@ int run_ensemble_faults(void)
     const struct CMUnitTest tests[] = {
         T(test_cut_off_follower_claim_ends_before_the_next),
         T(test_cut_off_follower_grants_nothing),
+        T(test_cut_off_follower_denies_and_proves_nothing),
         T(test_no_quorum_claim_ends_by_itself),
         T(test_leader_killed_hold_and_waiter_survive),
         T(test_leader_killed_under_load),

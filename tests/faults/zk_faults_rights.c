@@ -118,23 +118,6 @@ static void test_users_wait_behind_each_other_unfair(void **state)
 
 /* ---- rights that go ---------------------------------------------------- */
 
-static void note_rc(int rc, const void *data)
-{
-    *(int *)(uintptr_t)data = rc;
-}
-
-static void set_rights(struct world *w, const char *path, int rights)
-{
-    struct ACL one = {rights, ZOO_ANYONE_ID_UNSAFE};
-    struct ACL_vector acl = {1, &one};
-    int rc = 1;
-
-    assert_int_equal(
-        zoo_aset_acl(zk_hand_handle(hand(w)), path, -1, &acl, note_rc, &rc), 0);
-    assert_int_equal(zk_hand_sync(hand(w)), 0); /* answered after it */
-    assert_int_equal(rc, 0);
-}
-
 static void count_refusals(void *count, const char *text)
 {
     if (strstr(text, "cannot be deleted"))

@@ -90,7 +90,9 @@ static struct hf__name *make(hf_client *c, const char *text, size_t len,
     if (label)
         n->remote.label = memcpy(n->text + len + 1, opt->label, label);
     /* Hold ids are unique in the client: a serial number, then a count. It
-     * stays positive for formats that know no unsigned numbers. */
+     * stays positive for formats that know no unsigned numbers. (For 2^31
+     * names and 2^32 questions of each; after that it takes two that are alive
+     * and meet in the same id.) */
     hf__gate_init(&n->gate, fair, c->endless,
                   (uint64_t)(++c->serial & 0x7fffffff) << 32);
     n->gate.lease.session = c->session;

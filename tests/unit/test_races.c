@@ -54,6 +54,8 @@ static void answer_one(void)
     server.asked = req->next;
     req->result = req->op == HF__RELEASE ? HF_EBACKEND : server.answer;
     req->sent_at = server.core->now();
+    if (req->result == HF__QUEUED)
+        req->look_at = req->sent_at + 60000 * HF__MS;
     server.core->done(server.client, req);
 }
 
@@ -340,6 +342,92 @@ static void test_races_answered_and_freed_while_it_asks_again(void **state)
     assert_int_equal(hf_close(a.client), 0);
 }
 
+/* ---- who drives after the driver ----------------------------------------- */
+
+struct waiter {
+    hf_lock *lock;
+    hf_cancel cancel;
+    int rc;
+};
+
+static void *wait_for_it(void *arg)
+{
+    struct waiter *w = arg;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.cancel = &w->cancel;
+    w->rc = hf_lock_acquire(w->lock, &opt, NULL);
+    return NULL;
+}
+
+static bool is_queued(const hf_lock *lock)
+{
+    bool queued;
+
+    hf__name_lock(lock->name);
+    queued = lock->name->gate.lease.state == HF__WAITING;
+    hf__name_unlock(lock->name);
+    return queued;
+}
+
+static bool keeper_drives(hf_client *c)
+{
+    bool drives;
+
+    hf__mutex_lock(&c->mu);
+    drives = c->keeper_drives;
+    hf__mutex_unlock(&c->mu);
+    return drives;
+}
+
+static bool keeper_sleeps_for(hf_client *c, int64_t ms)
+{
+    hf__time until;
+
+    hf__mutex_lock(&c->mu);
+    until = c->keeper_until;
+    hf__mutex_unlock(&c->mu);
+    return until > hf__now() + ms * HF__MS;
+}
+
+/* An asynchronous wait without a descriptor, while a thread drives; the keeper
+ * is to look before anything else is due. */
+static void test_races_driver_leaves_an_asynchronous_wait(void **state)
+{
+    hf_client *c = open_client();
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    struct waiter w = {.cancel = HF_CANCEL_INIT};
+    struct call call = {0, 0};
+    hf_lock *lock;
+    pthread_t t;
+
+    (void)state;
+    opt.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_lock_new(c, "m", HF_CSTRING, &opt, &w.lock, NULL), 0);
+    assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
+    let_answer(c, 2, HF__QUEUED);
+    assert_int_equal(pthread_create(&t, NULL, wait_for_it, &w), 0);
+    assert_true(WAIT_FOR(is_queued(w.lock)));
+    assert_int_equal(hf_lock_acquire_async(lock, NULL, note_lock, &call, NULL),
+                     0);
+    assert_true(WAIT_FOR(is_queued(lock)));
+    assert_true(WAIT_FOR(keeper_sleeps_for(c, 31000)));
+    hf__mutex_lock(&c->mu);
+    assert_true(c->driven);
+    hf__keeper_due_locked(c, hf__now() + 30000 * HF__MS);
+    hf__mutex_unlock(&c->mu);
+    assert_true(WAIT_FOR(keeper_sleeps_for(c, 31000)));
+    hf_cancel_fire(&w.cancel);
+    pthread_join(t, NULL);
+    assert_int_equal(w.rc, HF_ECANCELED);
+    assert_true(WAIT_FOR_MS(keeper_drives(c), 1000)); /* before it naps */
+    assert_int_equal(hf_lock_cancel(lock), 0);
+    assert_true(WAIT_FOR(is_called(c, &call)));
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_lock_free(w.lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
 /* ---- a release that the server refuses ------------------------------------
  */
 
@@ -517,6 +605,7 @@ int main(void)
         cmocka_unit_test(test_races_answer_between_giving_up_and_saying_so),
         cmocka_unit_test(test_races_given_up_while_it_asks_again),
         cmocka_unit_test(test_races_answered_and_freed_while_it_asks_again),
+        cmocka_unit_test(test_races_driver_leaves_an_asynchronous_wait),
         cmocka_unit_test(test_races_refused_release_of_a_freed_handle),
         cmocka_unit_test(test_races_refused_release_in_close),
         cmocka_unit_test(test_races_close_says_what_was_not_released),

@@ -26,6 +26,7 @@ const char run_usage[] =
     "      --fair, --unfair   first come, first served; or whoever is "
     "quickest\n"
     "  -E, --conflict-exit-code CODE   exit status when not acquired (75)\n"
+    "  -q, --quiet            say nothing when not acquired\n"
     "      --on-lost kill|warn  what to do when the lock is lost (kill)\n"
     "      --label TEXT       shown to those who ask who holds the lock\n"
     "  -c, --command STRING   run STRING by the shell\n"
@@ -53,6 +54,7 @@ static const struct option long_options[] = {
     {"fair", no_argument, NULL, OPT_FAIR},
     {"unfair", no_argument, NULL, OPT_UNFAIR},
     {"conflict-exit-code", required_argument, NULL, 'E'},
+    {"quiet", no_argument, NULL, 'q'},
     {"on-lost", required_argument, NULL, OPT_ON_LOST},
     {"label", required_argument, NULL, OPT_LABEL},
     {"command", required_argument, NULL, 'c'},
@@ -121,6 +123,9 @@ static int take_option(struct run_options *o, int option, char *value)
         return take_ttl(o, value);
     case 'E':
         return take_exit_code(o, value);
+    case 'q':
+        o->quiet = true;
+        return CLI_OK;
     case 'c':
         o->shell_command = value;
         return CLI_OK;
@@ -230,7 +235,7 @@ int run_parse(struct run_options *o, int argc, char **argv)
     int option, status = CLI_OK;
 
     while (status == CLI_OK &&
-           (option = getopt_long(argc, argv, "+b:sxenw:t:E:c:h", long_options,
+           (option = getopt_long(argc, argv, "+b:sxenw:t:E:qc:h", long_options,
                                  NULL)) != -1)
         status = take_option(o, option, optarg);
     if (status != CLI_OK || o->help)

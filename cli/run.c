@@ -96,6 +96,8 @@ static int not_acquired(hf_client *client, const struct run_options *o, int rc,
         return o->busy_exit;
     if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
         return failed(o, rc, err);
+    if (o->quiet)
+        return o->busy_exit;
     describe_holder(client, o->name, who, sizeof who);
     if (o->wait_ms > 0)
         cli_say(&cli_run, "%s: not got within %lld ms, held by %s", name.text,

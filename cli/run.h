@@ -27,7 +27,7 @@ struct run_options {
     enum hf_mode mode;
     enum hf_fairness fairness;
     int busy_exit;
-    bool only_warn, help;
+    bool only_warn, quiet, help;
     bool shared, exclusive, nonblock, fair, unfair; /* was said */
     char **argv;
     char *shell_argv[4];

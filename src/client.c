@@ -570,6 +570,8 @@ int hf_close(hf_client *c)
     if (!c)
         return 0;
     rc = hf__client_check(c);
+    if (!rc && hf__is_dispatching(c))
+        rc = HF_EBUSY;
     if (rc)
         return rc;
     hf__mutex_lock(&c->mu);

@@ -321,6 +321,8 @@ void hf__fd_post(int fd); /* of an eventfd */
 void hf__fd_drain(int fd);
 void hf__engine_callback_locked(hf_client *, struct hf__async *);
 struct hf__async *hf__engine_next_callback(hf_client *);
+/* By this thread, so that it is in a callback if it asks. */
+bool hf__is_dispatching(const hf_client *);
 /* False: its verb is not over, it has asked once more. */
 bool hf__engine_call_back(struct hf__async *);
 void hf__engine_event_locked(hf_client *, int type, const struct hf__name *,

@@ -6,6 +6,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+/* Whose callbacks this thread runs. */
+static __thread const hf_client *dispatching
+    __attribute__((tls_model("initial-exec")));
+
 #define EVENTS_MAX 1024 /* kept for a program that does not dispatch */
 
 void hf__engine_callback_locked(hf_client *c, struct hf__async *a)
@@ -155,6 +159,19 @@ static int call_back_all(hf_client *c)
     return called;
 }
 
+/* Whoever drives may not have come to it yet; the descriptor would be readable
+ * until then. */
+static void advance_beside_driver(hf_client *c)
+{
+    hf__time now = hf__now();
+
+    hf__mutex_lock(&c->mu);
+    c->be->advance(c->self, now);
+    hf__engine_due_locked(c, c->be->next_timeout(c->self));
+    hf__mutex_unlock(&c->mu);
+    hf__engine_deliver(c, now);
+}
+
 static int dispatch(hf_client *c)
 {
     struct hf__event_item *e;
@@ -167,6 +184,8 @@ static int dispatch(hf_client *c)
     } else if (hf__engine_take(c)) {
         hf__engine_round(c, NULL, 0);
         hf__engine_give(c);
+    } else {
+        advance_beside_driver(c);
     }
     called = call_back_all(c);
     hf__mutex_lock(&c->mu);
@@ -181,8 +200,14 @@ static int dispatch(hf_client *c)
     return called;
 }
 
+bool hf__is_dispatching(const hf_client *c)
+{
+    return dispatching == c;
+}
+
 int hf_client_dispatch(hf_client *c)
 {
+    const hf_client *outer = dispatching;
     int rc;
 
     if (!c)
@@ -192,7 +217,9 @@ int hf_client_dispatch(hf_client *c)
         return rc;
     if (!hf__client_enter(c))
         return HF_ECLOSED;
+    dispatching = c;
     rc = dispatch(c);
+    dispatching = outer;
     hf__client_leave(c);
     return rc;
 }

@@ -149,6 +149,8 @@ a_try_that_fails_is_75() {
     equal "$(status_of "$hf" run -n a -- true)" 75 '-n'
     contains err 'a: held by process' || die "does not say who: $(cat err)"
     equal "$(status_of "$hf" run -w 0 a -- true)" 75 '-w 0'
+    equal "$(status_of "$hf" run -n -q a -- true)" 75 '-q'
+    equal "$(cat err)" '' 'what -q says'
     equal "$(status_of "$hf" run -n b -- true)" 0 'another name'
     let_go
     equal "$(status_of "$hf" run -n a -- true)" 0 'afterwards'

@@ -379,6 +379,7 @@ static void test_async_thousand_names(void)
 /* ---- callbacks --------------------------------------------------------- */
 
 struct chain {
+    hf_client *client;
     hf_lock *other;
     int steps, rc;
 };
@@ -413,6 +414,66 @@ static void test_async_callback_may_call_holdfast(void)
     conf_free(lock);
     conf_free(other);
     OK(hf_close(c));
+}
+
+static void close_client(void *arg, hf_lock *lock, int result)
+{
+    struct chain *chain = arg;
+
+    (void)lock;
+    chain->steps++;
+    chain->rc = result ? result : hf_close(chain->client);
+}
+
+static void test_async_callback_may_not_close_its_client(void)
+{
+    hf_client *c = conf_open(), *other = conf_open();
+    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
+    struct chain chain = {.client = c};
+
+    OK(hf_lock_acquire_async(lock, NULL, close_client, &chain, E));
+    COMES((hf_client_dispatch(c), chain.steps));
+    EXPECT(HF_EBUSY, chain.rc);
+    chain = (struct chain){.client = other};
+    OK(hf_lock_release_async(lock, close_client, &chain, E));
+    COMES((hf_client_dispatch(c), chain.steps));
+    OK(chain.rc);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* A thread that waits drives the client, and then does not run: the program's
+ * loop goes on without it, and finds its descriptor readable for a reason. */
+static void test_async_beside_a_driver_that_stands(void)
+{
+    hf_client *a = conf_open_long(), *b = conf_open_long();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(b, name), *wanted = conf_lock(a, name);
+    hf_lock *lock = conf_lock_flags(a, conf_name(), HF_OWNER_HANDLE);
+    struct conf_taker driver;
+    struct call call;
+    struct loop l;
+
+    OK(hf_lock_acquire(held, NULL, E));
+    loop_open(&l, a);
+    conf_taker_wait(&driver, wanted, HF_WRITE, 0);
+    conf_thread_stand(&driver.t);
+    take(lock, &call, HF_FOREVER);
+    LOOP_UNTIL(&l, call.called);
+    OK(call.result);
+    give(lock, &call);
+    LOOP_UNTIL(&l, call.called);
+    OK(call.result);
+    conf_thread_go_on();
+    OK(hf_lock_release(held, E));
+    COMES(conf_taker_has(&driver));
+    conf_taker_end(&driver);
+    loop_close(&l);
+    conf_free(lock);
+    conf_free(wanted);
+    conf_free(held);
+    OK(hf_close(a));
+    OK(hf_close(b));
 }
 
 /* What is over at once, again and again, leaves the loop its turn. */
@@ -641,6 +702,8 @@ const struct conf_case conf_async[] = {
     CONF_CASE(test_async_thousand_waiters_of_one_name, CONF_EACH),
     CONF_CASE(test_async_thousand_names, CONF_EACH),
     CONF_CASE(test_async_callback_may_call_holdfast, CONF_EACH),
+    CONF_CASE(test_async_callback_may_not_close_its_client, CONF_EACH),
+    CONF_CASE(test_async_beside_a_driver_that_stands, CONF_EACH),
     CONF_CASE(test_async_callback_that_tries_again, CONF_EACH),
     CONF_CASE(test_async_callback_may_free_its_handle, CONF_EACH),
     CONF_CASE(test_async_callback_outlives_its_handle, CONF_EACH),

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 
@@ -252,6 +253,36 @@ void conf_thread_join(struct conf_thread *t)
 bool conf_thread_ended(struct conf_thread *t)
 {
     return __atomic_load_n(&t->ended, __ATOMIC_ACQUIRE);
+}
+
+static uint32_t stands, goes_on; /* atomic */
+
+static void stand(int signo)
+{
+    (void)signo;
+    __atomic_store_n(&stands, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&goes_on, __ATOMIC_ACQUIRE))
+        wait_tick();
+}
+
+static bool stands_by_now(void)
+{
+    return WAIT_FOR_MS(__atomic_load_n(&stands, __ATOMIC_ACQUIRE), 100);
+}
+
+void conf_thread_stand(struct conf_thread *t)
+{
+    struct sigaction sa = {.sa_handler = stand};
+
+    stands = goes_on = 0;
+    sigaction(SIGUSR1, &sa, NULL);
+    /* TSan keeps back one that comes right before a raw futex. */
+    COMES(!pthread_kill(t->thread, SIGUSR1) && stands_by_now());
+}
+
+void conf_thread_go_on(void)
+{
+    __atomic_store_n(&goes_on, 1, __ATOMIC_RELEASE);
 }
 
 void conf_thread_asleep(struct conf_thread *t)

@@ -173,6 +173,9 @@ void conf_thread_join(struct conf_thread *);
 /* Until the thread sleeps in whatever it waits for. */
 void conf_thread_asleep(struct conf_thread *);
 bool conf_thread_ended(struct conf_thread *);
+/* It does not run, wherever it is, until it goes on; one at a time. */
+void conf_thread_stand(struct conf_thread *);
+void conf_thread_go_on(void);
 
 /* A thread that takes a lock, and lets go when it is told. */
 struct conf_taker {

@@ -1,8 +1,6 @@
 /* How long a hold lasts: the deadline, renewal, fixed leases, max_hold. */
 #include "conf.h"
 
-#include <signal.h>
-
 #define MS ((int64_t)1000000)
 
 static void test_lease_deadline_counts_from_the_sending(void)
@@ -166,16 +164,6 @@ static void test_lease_ttl_of_the_lock_overrides_the_client(void)
     OK(hf_close(c));
 }
 
-static uint32_t stuck, goes_on; /* atomic */
-
-static void stay(int signo)
-{
-    (void)signo;
-    __atomic_store_n(&stuck, 1, __ATOMIC_RELEASE);
-    while (!__atomic_load_n(&goes_on, __ATOMIC_ACQUIRE))
-        wait_tick();
-}
-
 /* A thread that waits drives the client; then it does not run for a while,
  * as one of low priority may not. Nobody else shall lose anything by it. */
 static void test_lease_is_renewed_beside_a_driver_that_stands(void)
@@ -184,25 +172,20 @@ static void test_lease_is_renewed_beside_a_driver_that_stands(void)
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, conf_name()), *wanted = conf_lock(a, name);
     hf_lock *other = conf_lock(b, name);
-    struct sigaction stays = {.sa_handler = stay}, old;
     struct conf_taker driver;
     int64_t taken;
 
     OK(hf_lock_acquire(other, NULL, E));
     OK(hf_lock_acquire(lock, NULL, E));
     conf_taker_wait(&driver, wanted, HF_WRITE, 0);
-    stuck = goes_on = 0;
-    sigaction(SIGUSR1, &stays, &old);
-    pthread_kill(driver.t.thread, SIGUSR1);
-    COMES(__atomic_load_n(&stuck, __ATOMIC_ACQUIRE));
+    conf_thread_stand(&driver.t);
     taken = wait_now();
     COMES(wait_now() > taken + 2 * CONF_KEPT_TTL_MS * MS);
     OK(hf_lock_check(lock));
-    __atomic_store_n(&goes_on, 1, __ATOMIC_RELEASE);
+    conf_thread_go_on();
     OK(hf_lock_release(other, E));
     COMES(conf_taker_has(&driver));
     conf_taker_end(&driver);
-    sigaction(SIGUSR1, &old, NULL);
     OK(hf_lock_release(lock, E));
     conf_free(lock);
     conf_free(wanted);

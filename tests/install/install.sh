@@ -33,7 +33,7 @@ says() { # says TEXT COMMAND...: whatever it returns
     grep -q -e "$text" "$tmp/said"
 }
 
-echo 1..13
+echo 1..16
 check "installs" env DESTDIR="$root" meson install -C "$build" --no-rebuild
 pc=$(find "$root" -name holdfast.pc)
 lib=$(dirname "$(dirname "$pc")")
@@ -46,12 +46,14 @@ by_pkg_config() { # COMPILER OUT
     $1 "$program" -o "$2" $(pkg-config --cflags --libs holdfast)
 }
 
-by_cmake() {
+version=$(pkg-config --modversion holdfast)
+by_cmake() { # VERSION
+    rm -rf "$tmp/cmake"
     mkdir "$tmp/cmake" && cp "$program" "$tmp/cmake/program.c" || return 1
-    cat >"$tmp/cmake/CMakeLists.txt" <<'TEXT'
+    cat >"$tmp/cmake/CMakeLists.txt" <<TEXT
 cmake_minimum_required(VERSION 3.20)
 project(user C)
-find_package(holdfast REQUIRED CONFIG)
+find_package(holdfast $1 REQUIRED CONFIG)
 add_executable(program program.c)
 target_link_libraries(program holdfast::holdfast)
 TEXT
@@ -64,7 +66,10 @@ check "a C program finds it by pkg-config" by_pkg_config \
     "cc -Wall -Wextra -Werror" "$tmp/c"
 check "a C++ program finds it" by_pkg_config \
     "c++ -xc++ -Wall -Wextra -Werror" "$tmp/c++"
-check "a CMake program finds it" by_cmake
+check "a CMake program finds it" by_cmake ""
+check "by its version" by_cmake "$version"
+check "by that of its series" by_cmake "${version%.*}"
+check "a later version is not there" says 'not accepted' by_cmake 0.999
 check "the C program locks" says '^held$' "$tmp/c" "shm://$tmp/locks"
 check "the C++ program locks" says '^held$' "$tmp/c++" "shm://$tmp/locks"
 check "the module lies beside the library" says 'refused' \

@@ -391,7 +391,7 @@ static void test_latch_answers_cut(void **state)
     hf_latch *near = latch_of(w, w->redis->url);
     uint64_t left;
 
-    for (long n = 0; n < 40; n += 2) {
+    for (long n = 0; n < 40; n += 3) {
         proxy_set(w->proxy, PROXY_RESET, n);
         assert_int_equal(hf_latch_set(far, 2, &w->err), 0);
         assert_int_equal(left_of(near), 2);

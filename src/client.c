@@ -298,6 +298,7 @@ static int configure(hf_client *c, const char *text,
         return rc;
     config->password = secret;
     config->label = c->label;
+    c->least_ttl_ms = c->ttl_ms;
     config->ttl_ms = c->ttl_ms;
     config->connect_timeout_ms = c->connect_timeout_ms;
     config->op_timeout_ms = c->op_timeout_ms;

@@ -199,7 +199,8 @@ struct hf_client {
     char *prefix, *label;
     char *place; /* the URL without user, password and options */
     uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
-    int fairness; /* of the URL; 0: the backend's */
+    uint32_t least_ttl_ms; /* of it and of its handles so far */
+    int fairness;          /* of the URL; 0: the backend's */
     bool direct, endless, session;
     int caps[HF_LATCH + 1];
     int epfd;               /* the backend's descriptors, and wake_fd */
@@ -356,11 +357,13 @@ void hf__keeper_stop(hf_client *);
 /* Requests under way that nobody has moved for this long are moved there. */
 #define HF__PATIENCE (100 * HF__MS)
 /* A driver is a thread of the program: a signal handler may keep it, or its
- * priority. So long after the time it is not waited for any more; half of the
- * TTL is left then. */
+ * priority. So long after the time it is not waited for any more; half of any
+ * TTL is left then, and no verb is a second late. */
 static inline hf__time hf__driver_patience(const hf_client *c)
 {
-    return (hf__time)c->ttl_ms * HF__MS / 6;
+    uint32_t ms = c->least_ttl_ms / 6;
+
+    return (ms < 800 ? ms : 800) * HF__MS;
 }
 /* It shall be awake by then. */
 void hf__keeper_due_locked(hf_client *, hf__time at);

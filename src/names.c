@@ -142,6 +142,14 @@ static int mismatch(const struct hf__name *n, hf_error *err)
                     hf__kind_name(n->remote.kind), size);
 }
 
+/* Together with the look at closed: the client stays from now on. */
+static void count_handle_locked(hf_client *c, const hf_lock_options *opt)
+{
+    c->handles++;
+    if (opt->ttl_ms && opt->ttl_ms < c->least_ttl_ms)
+        c->least_ttl_ms = (uint32_t)opt->ttl_ms;
+}
+
 static int get_locked(hf_client *c, const char *text, size_t len,
                       const hf_lock_options *opt, bool fair,
                       struct hf__name **out, hf_error *err)
@@ -158,7 +166,7 @@ static int get_locked(hf_client *c, const char *text, size_t len,
             return mismatch(n, err);
         n->refs++;
         n->handles++;
-        c->handles++;
+        count_handle_locked(c, opt);
         *out = n;
         return 0;
     }
@@ -170,7 +178,7 @@ static int get_locked(hf_client *c, const char *text, size_t len,
         free_name(c, n);
         return rc;
     }
-    c->handles++; /* together with the look at closed: it stays from now on */
+    count_handle_locked(c, opt);
     *out = n;
     return 0;
 }

@@ -168,13 +168,16 @@ static void test_lease_ttl_of_the_lock_overrides_the_client(void)
  * as one of low priority may not. Nobody else shall lose anything by it. */
 static void test_lease_is_renewed_beside_a_driver_that_stands(void)
 {
-    hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open_long();
+    hf_client *a = conf_open_ttl(conf.session ? CONF_KEPT_TTL_MS : 60000);
+    hf_client *b = conf_open_long();
     const char *name = conf_name();
-    hf_lock *lock = conf_lock(a, conf_name()), *wanted = conf_lock(a, name);
-    hf_lock *other = conf_lock(b, name);
+    hf_lock *wanted = conf_lock(a, name), *other = conf_lock(b, name), *lock;
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     struct conf_taker driver;
     int64_t taken;
 
+    opt.ttl_ms = CONF_KEPT_TTL_MS;
+    lock = conf_lock_with(a, conf_name(), &opt);
     OK(hf_lock_acquire(other, NULL, E));
     OK(hf_lock_acquire(lock, NULL, E));
     conf_taker_wait(&driver, wanted, HF_WRITE, 0);

@@ -213,9 +213,14 @@ int hf__rd_renew_reply(struct redis *r, const struct rd_flight *f,
     if (reply->type != REDIS_REPLY_STRING || reply->len != f->len ||
         strspn(reply->text, "01") != f->len)
         return HF_EPROTO;
-    for (uint32_t i = 0; i < f->len; i++)
-        b->item[f->first + i].result =
-            reply->text[i] == '1' ? HF__DONE : HF_ENOTOWNER;
+    for (uint32_t i = 0; i < f->len; i++) {
+        struct hf__renewal *item = &b->item[f->first + i];
+        bool is_ours = reply->text[i] == '1';
+
+        item->result = is_ours ? HF__DONE : HF_ENOTOWNER;
+        if (!is_ours) /* an older copy of its question may still come */
+            hf__rd_late_over(r, item->hold_id);
+    }
     landed(r, b);
     return 0;
 }

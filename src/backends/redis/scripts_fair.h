@@ -187,7 +187,7 @@
     ALIVE_UNTIL                                                                \
     "redis.call('hset',S,ARGV[1],alive..ARGV[9]..' '..ARGV[7]..' '..\n"        \
     "  ARGV[5])\n"                                                             \
-    "if q==1 or ARGV[6]=='2' then\n"                                           \
+    "if q==1 or foreign or ARGV[6]=='2' then\n"                                \
     "  local keep=foreign and 86400000 or " RD_TEXT(RD_KEEP_MS)                \
     "\n"                                                                       \
     "  redis.call('pexpire',Q,keep)\n"                                         \

@@ -249,6 +249,21 @@ static void test_gate_remembers_the_last_who_lost(void **state)
     assert_int_equal(hf__gate_check(&g, 3, at(1)), HF_ELOST);
 }
 
+static void test_gate_forgets_all_who_lost(void **state)
+{
+    struct hf__gate g = gate(true);
+    struct hf__waiter anew = want(1);
+
+    (void)state;
+    lose_for(&g, 1);
+    lose_for(&g, 2);
+    assert_false(hf__gate_unused(&g));
+    hf__gate_forget_all(&g);
+    assert_true(hf__gate_unused(&g));
+    assert_int_equal(hf__gate_check(&g, 2, at(1)), HF_ENOTOWNER);
+    assert_int_equal(hf__gate_enter(&g, &anew, at(1)), HF__PENDING);
+}
+
 static void test_gate_renewable_a_little_before_its_time(void **state)
 {
     struct hf__gate g = gate(true);
@@ -447,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_gate_loss_without_waiters_asks_for_nobody),
         cmocka_unit_test(test_gate_lost_owner_must_release_before_it_asks),
         cmocka_unit_test(test_gate_remembers_the_last_who_lost),
+        cmocka_unit_test(test_gate_forgets_all_who_lost),
         cmocka_unit_test(test_gate_renewable_a_little_before_its_time),
         cmocka_unit_test(test_gate_fixed_is_not_renewable),
         cmocka_unit_test(test_gate_renewal_refused_is_a_loss),

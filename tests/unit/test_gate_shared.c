@@ -312,6 +312,25 @@ static void test_shared_hold_after_a_loss_is_apart_from_it(void **state)
     assert_entries(&g, 0, 0);
 }
 
+static void test_shared_losses_are_forgotten_and_not_who_reads(void **state)
+{
+    struct hf__gate g = shared_gate();
+    struct hf__waiter a = reads(1), b = reads(2), d = reads(3);
+
+    (void)state;
+    grant(&g, &a, 0);
+    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__GRANTED);
+    hf__gate_lose(&g, true, at(1));
+    grant(&g, &d, 2);
+    hf__gate_forget_all(&g);
+    assert_int_equal(hf__gate_check(&g, 1, at(3)), HF_ENOTOWNER);
+    assert_int_equal(hf__gate_check(&g, 2, at(3)), HF_ENOTOWNER);
+    assert_reads(&g, 3, 3);
+    assert_entries(&g, 1, 0);
+    assert_int_equal(release(&g, 3, 4), HF__DONE);
+    assert_entries(&g, 0, 0);
+}
+
 static void test_shared_try_does_not_wait(void **state)
 {
     struct hf__gate g = shared_gate();
@@ -489,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_shared_loss_is_every_readers),
         cmocka_unit_test(test_shared_deadline_needs_no_network),
         cmocka_unit_test(test_shared_hold_after_a_loss_is_apart_from_it),
+        cmocka_unit_test(test_shared_losses_are_forgotten_and_not_who_reads),
         cmocka_unit_test(test_shared_try_does_not_wait),
         cmocka_unit_test(test_shared_try_joins_what_is_held),
         cmocka_unit_test(test_shared_waiter_outlasts_a_try),

@@ -60,17 +60,15 @@ static void test_a_half_made_directory_is_given_to_the_group(void **state)
     assert_int_equal(st.st_mode & 07777, 0700);
 }
 
-/* Or is about to. */
-static void test_a_directory_that_is_being_given_is_waited_for(void **state)
+/* How somebody fares who opens it meanwhile. */
+static int opened_while_it_is_given(const struct place *p)
 {
     enum { USER = 4242, GROUP = 4343 };
-    struct place *p = *state;
     char url[200];
     int status;
     pid_t pid;
 
-    if (geteuid() != 0)
-        skip(); /* only root can be two */
+    OK(chown(p->dir, (uid_t)-1, 0));
     OK(chmod(p->dir, 0700));
     snprintf(url, sizeof(url), "%s?mode=0660&group=%d", p->url, GROUP);
     pid = fork();
@@ -85,6 +83,19 @@ static void test_a_directory_that_is_being_given_is_waited_for(void **state)
     OK(chown(p->dir, (uid_t)-1, GROUP));
     OK(chmod(p->dir, 0770));
     waitpid(pid, &status, 0);
+    unlink(p->file);
+    return status;
+}
+
+/* Or is about to: that takes it a moment, but on a busy machine. */
+static void test_a_directory_that_is_being_given_is_waited_for(void **state)
+{
+    int status = -1;
+
+    if (geteuid() != 0)
+        skip(); /* only root can be two */
+    for (int i = 0; i < 3 && status; i++)
+        status = opened_while_it_is_given(*state);
     assert_int_equal(status, 0);
 }
 
@@ -317,7 +328,8 @@ static void test_file_of_another_version_is_waited_for(void **state)
 
         if (flock(fd, LOCK_SH) || write(fds[1], "", 1) != 1)
             _exit(1);
-        nap_ms(100);
+        nap_ms(50);
+        close(fd);
         _exit(0);
     }
     assert_int_equal(read(fds[0], &byte, 1), 1);

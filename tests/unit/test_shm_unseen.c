@@ -108,7 +108,16 @@ static void test_a_stopped_first_one_holds_nobody_up(void **state)
 
     a_stopped_first_one(p->url, HF_RWLOCK, 0);
     a_stopped_first_one(p->url, HF_SEMAPHORE, 0);
-    a_stopped_first_one(p->url, HF_RWLOCK, 1500);
+    a_stopped_first_one(p->url, HF_RWLOCK, 4000);
+}
+
+static void takes_it_at_a_look(hf_lock *lock)
+{
+    int64_t began = wait_fair();
+
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, NULL));
+    assert_true(wait_within(began, 4000));
+    OK(hf_lock_release(lock, NULL));
 }
 
 /* The kernel does not mark the dead if it has taken their memory away before
@@ -143,15 +152,13 @@ static void test_an_unmarked_death_is_found_by_who_waits(void **state)
     pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
 
     kill_unmarked(f, pid, slot_of_process(f, pid));
-    OK(hf_lock_timed(lock, 4000, NULL));
-    OK(hf_lock_release(lock, NULL));
+    takes_it_at_a_look(lock);
     OK(hf_lock_free(lock));
     pid = child_that_takes(p->url, &k, &k.all);
     assert_true(WAIT_FOR(is_held(client)));
     kill_unmarked(f, pid, slot_of_process(f, pid));
     lock = make_lock_of(client, "x", &k.lock);
-    OK(hf_lock_timed(lock, 4000, NULL));
-    OK(hf_lock_release(lock, NULL));
+    takes_it_at_a_look(lock);
     OK(hf_lock_free(lock));
     OK(hf_close(client));
     munmap(f, sizeof(*f));

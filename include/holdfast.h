@@ -167,8 +167,8 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
  * what is held (waiting for at most op_timeout), joins the helper thread.
  * The client is gone then and may not be used again; handles of its locks stay
  * valid and answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that
- * a release was not answered; EFORK, ECLOSED, EBUSY (from a callback of its
- * own): nothing was done.
+ * a release was not answered, or refused; EFORK, ECLOSED, EBUSY (from a
+ * callback of its own): nothing was done.
  */
 HF_API int hf_close(hf_client *client);
 

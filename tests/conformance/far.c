@@ -245,6 +245,8 @@ static void test_far_silence_is_told_beside_a_sleeping_driver(void)
     assert_true(wait_within(began, OP_MS + 1000));
     assert_false(conf_taker_has(&driver));
     far_heal(&f);
+    COMES(hf_lock_timed(wanted, WAIT_LONG_MS, NULL) == 0);
+    OK(hf_lock_release(wanted, E));
     hf_lock_release(held, NULL);
     conf_taker_end(&driver);
     conf_free(held);

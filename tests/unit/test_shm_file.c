@@ -45,12 +45,19 @@ static void test_file_is_a_groups_if_asked(void **state)
 static void test_a_half_made_directory_is_given_to_the_group(void **state)
 {
     struct place *p = *state;
-    char url[200];
+    char url[200], private[80];
     struct stat st;
 
     OK(chmod(p->dir, 0700));
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
              (unsigned)getegid());
+    snprintf(private, sizeof(private), "%s/private", p->dir);
+    OK(mkdir(private, 0700));
+    OK(hf_close(open_client(url)));
+    OK(stat(p->dir, &st));
+    assert_int_equal(st.st_mode & 07777, 0700); /* not what we would make */
+    OK(rmdir(private));
+    OK(unlink(p->file));
     OK(hf_close(open_client(url)));
     OK(stat(p->dir, &st));
     assert_int_equal(st.st_mode & 07777, 0770);

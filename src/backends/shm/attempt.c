@@ -118,10 +118,11 @@ static bool wait_behind(struct shm *s, struct shm_link *l, uint64_t word)
     SHM_POINT();
     wait->announced = true;
     atomic_store(&c->settled, 1);
-    if (r.before != SHM_NO_CELL && r.before_owner != owner)
+    if (r.before != SHM_NO_CELL && r.before_owner != owner) {
         hf__shm_watch(s, wait, &r.before_owner, 1, HF__NEVER);
-    else
-        hf__shm_watch(s, wait, &owner, 1, hf__shm_lease_end(l->entry, word));
+        return true; /* whoever holds it by now: we come after that waiter */
+    }
+    hf__shm_watch(s, wait, &owner, 1, hf__shm_lease_end(l->entry, word));
     return shm_is_grant(atomic_load(&l->entry->word), word);
 }
 

@@ -14,6 +14,7 @@
  */
 #include "shm.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -179,13 +180,28 @@ static int open_soon(int at, const char *path, int flags, const struct place *p)
     return fd;
 }
 
+static bool is_empty(int dir_fd)
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *e;
+    bool empty = dir != NULL;
+
+    while (empty && (e = readdir(dir)))
+        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+    if (dir)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+    return empty;
+}
+
 /* Whoever made it was killed before it gave it to the group. */
 static bool is_half_made(const struct shm *s, const struct place *p,
                          const struct stat *st)
 {
     return (p->mode & 020) && (st->st_mode & 07777) == 0700 &&
-           faccessat(s->dir_fd, FILE_NAME, F_OK, AT_SYMLINK_NOFOLLOW) &&
-           errno == ENOENT;
+           is_empty(s->dir_fd);
 }
 
 static int open_dir(struct shm *s, const struct place *p)

@@ -89,6 +89,7 @@ struct shm_wait {
     shm_u16 cell; /* while QUEUED, else SHM_NO_CELL */
     bool announced;
     uint8_t dying;       /* looks at a process that is not quite gone */
+    hf__time ask_at;     /* not before: are those whom it watches alive? */
     bool in_async, rung; /* async_mutex */
     struct hf__remote *remote;
     struct shm_wait *next, **prev; /* async */

@@ -287,7 +287,8 @@ bool hf__shm_gone(struct shm *s, uint32_t owner)
 }
 
 /* The word is read before the process is asked about: if the slot has gone to
- * somebody else since, it is another one. */
+ * somebody else since, it is another one. /proc may be of another pid namespace
+ * than ours, and is believed only of who has closed the file. */
 void hf__shm_mark_unmarked(struct shm *s, uint32_t n)
 {
     struct shm_slot *slot = &s->file->slot[n % SHM_SLOTS];
@@ -296,11 +297,13 @@ void hf__shm_mark_unmarked(struct shm *s, uint32_t n)
     enum life life;
 
     if (!(word & FUTEX_TID_MASK) || (word & FUTEX_OWNER_DIED) ||
-        atomic_load(&slot->state) != SHM_SLOT_USED)
+        atomic_load(&slot->state) != SHM_SLOT_USED ||
+        n % SHM_SLOTS == (s->me & SHM_SLOT_MASK))
         return;
     life = life_of(pid);
     if (life == EXITED ||
-        (life == UNKNOWN &&
+        (life == UNKNOWN && kill((pid_t)pid, 0) && errno == ESRCH) ||
+        (is_file_closed(s, n % SHM_SLOTS) &&
          is_process_gone_by_proc(pid, atomic_load(&slot->start))))
         mark_dead(alive, word);
 }
@@ -355,7 +358,8 @@ void hf__shm_bury_all_locked(struct shm *s)
 
         if (atomic_load(&slot->state) != SHM_SLOT_USED)
             continue;
-        if (kill((pid_t)atomic_load(&slot->pid), 0) && errno == ESRCH)
+        if ((kill((pid_t)atomic_load(&slot->pid), 0) && errno == ESRCH) ||
+            is_file_closed(s, i))
             hf__shm_mark_unmarked(s, i);
         if (hf__shm_gone(s, owner))
             bury_locked(s, i);

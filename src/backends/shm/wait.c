@@ -161,14 +161,17 @@ static uint32_t died(struct shm *s, struct shm_wait *w, unsigned i)
     return slot;
 }
 
-/* Nothing has woken it. */
+/* Nothing has woken it, and it has not asked for a while. */
 static bool has_waited_in_vain(struct shm *s, struct shm_wait *w)
 {
     unsigned cell = atomic_load(&w->cell) % SHM_CELLS;
+    hf__time now = s->core->now();
 
-    return atomic_load(&s->file->cell[cell].bell) ==
-               atomic_load(&w->watch.bell) &&
-           s->core->now() >= atomic_load(&w->watch.until);
+    if (atomic_load(&s->file->cell[cell].bell) != atomic_load(&w->watch.bell) ||
+        now < atomic_load(&w->watch.until) || now < w->ask_at)
+        return false;
+    w->ask_at = now + SHM_LOOK_NS;
+    return true;
 }
 
 /* Others may sleep on the word that woke us; or there was a death, and nothing
@@ -327,6 +330,8 @@ void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
     if (cell == SHM_NO_CELL)
         return;
     bell = atomic_load(&w->watch.bell);
+    if (atomic_load(&w->cell) != cell)
+        return; /* it has another place by now, and that is its bell */
     wait_for(&on[0], &s->file->cell[cell].bell, bell, false);
     wait_for(&on[1], word, expect, true);
     for (unsigned i = 0; i < SHM_WATCHED; i++)

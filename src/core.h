@@ -229,6 +229,7 @@ struct hf_client {
     struct hf__exchange *exchanges; /* to be used again */
     struct hf__flight *flights, *landed, *landed_tail;
     struct hf__async *callbacks, *callbacks_tail;
+    size_t callbacks_len;
     struct hf__event_item *events, *events_tail;
     unsigned events_len;
 

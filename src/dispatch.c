@@ -6,8 +6,13 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Whose callbacks this thread runs. */
-static __thread const hf_client *dispatching
+/* Whose callbacks this thread runs; one may dispatch another client. */
+struct frame {
+    const hf_client *client;
+    const struct frame *outer;
+};
+
+static __thread const struct frame *dispatching
     __attribute__((tls_model("initial-exec")));
 
 #define EVENTS_MAX 1024 /* kept for a program that does not dispatch */
@@ -20,6 +25,7 @@ void hf__engine_callback_locked(hf_client *c, struct hf__async *a)
     else
         c->callbacks = a;
     c->callbacks_tail = a;
+    c->callbacks_len++;
     hf__fd_post(c->ready_fd);
 }
 
@@ -85,6 +91,7 @@ struct hf__async *hf__engine_next_callback(hf_client *c)
         a = NULL; /* not yet: ready_fd will tell */
     if (a) {
         c->callbacks = a->next;
+        c->callbacks_len--;
         if (!c->callbacks)
             c->callbacks_tail = NULL;
     }
@@ -145,17 +152,15 @@ bool hf__engine_call_back(struct hf__async *a)
  * would never end; the descriptor tells of it. */
 static int call_back_all(hf_client *c)
 {
-    struct hf__async *a, *last;
-    bool was_last = false;
+    struct hf__async *a;
+    size_t left;
     int called = 0;
 
     hf__mutex_lock(&c->mu);
-    last = c->callbacks_tail;
+    left = c->callbacks_len;
     hf__mutex_unlock(&c->mu);
-    while (last && !was_last && (a = hf__engine_next_callback(c))) {
-        was_last = a == last; /* it may be gone, or queued again, after this */
+    for (; left && (a = hf__engine_next_callback(c)); left--)
         called += hf__engine_call_back(a);
-    }
     return called;
 }
 
@@ -202,12 +207,16 @@ static int dispatch(hf_client *c)
 
 bool hf__is_dispatching(const hf_client *c)
 {
-    return dispatching == c;
+    const struct frame *f = dispatching;
+
+    while (f && f->client != c)
+        f = f->outer;
+    return f != NULL;
 }
 
 int hf_client_dispatch(hf_client *c)
 {
-    const hf_client *outer = dispatching;
+    struct frame here = {c, dispatching};
     int rc;
 
     if (!c)
@@ -217,9 +226,9 @@ int hf_client_dispatch(hf_client *c)
         return rc;
     if (!hf__client_enter(c))
         return HF_ECLOSED;
-    dispatching = c;
+    dispatching = &here;
     rc = dispatch(c);
-    dispatching = outer;
+    dispatching = here.outer;
     hf__client_leave(c);
     return rc;
 }

@@ -207,6 +207,8 @@ static bool lead_or_follow(hf_client *c, struct hf__sleeper *s)
         unfollow_locked(c, s);
     } else {
         follow_locked(c, s);
+        if (c->under_way && !c->direct) /* who drives may not run */
+            hf__keeper_due_locked(c, hf__now() + hf__driver_patience(c));
         __atomic_store_n(&s->posture, HF__PARKED, __ATOMIC_SEQ_CST);
     }
     hf__mutex_unlock(&c->mu);

@@ -379,7 +379,7 @@ static void test_async_thousand_names(void)
 /* ---- callbacks --------------------------------------------------------- */
 
 struct chain {
-    hf_client *client;
+    hf_client *client, *inner;
     hf_lock *other;
     int steps, rc;
 };
@@ -425,15 +425,39 @@ static void close_client(void *arg, hf_lock *lock, int result)
     chain->rc = result ? result : hf_close(chain->client);
 }
 
+/* From the callback of another client, which this one's callback dispatches. */
+static void dispatch_other(void *arg, hf_lock *lock, int result)
+{
+    struct chain *chain = arg, inner = {.client = chain->client};
+
+    (void)lock;
+    chain->rc = result ? result
+                       : hf_lock_acquire_async(chain->other, NULL, close_client,
+                                               &inner, NULL);
+    if (!chain->rc) {
+        WAIT_FOR((hf_client_dispatch(chain->inner), inner.steps));
+        chain->rc = inner.rc;
+    }
+    chain->steps++;
+}
+
 static void test_async_callback_may_not_close_its_client(void)
 {
     hf_client *c = conf_open(), *other = conf_open();
-    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
+    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE), *inner;
     struct chain chain = {.client = c};
 
     OK(hf_lock_acquire_async(lock, NULL, close_client, &chain, E));
     COMES((hf_client_dispatch(c), chain.steps));
     EXPECT(HF_EBUSY, chain.rc);
+    OK(hf_lock_release(lock, E));
+    inner = conf_lock_flags(other, conf_name(), HF_OWNER_HANDLE);
+    chain = (struct chain){.client = c, .inner = other, .other = inner};
+    OK(hf_lock_acquire_async(lock, NULL, dispatch_other, &chain, E));
+    COMES((hf_client_dispatch(c), chain.steps));
+    EXPECT(HF_EBUSY, chain.rc);
+    OK(hf_lock_release(inner, E));
+    conf_free(inner);
     chain = (struct chain){.client = other};
     OK(hf_lock_release_async(lock, close_client, &chain, E));
     COMES((hf_client_dispatch(c), chain.steps));
@@ -453,6 +477,7 @@ static void test_async_beside_a_driver_that_stands(void)
     struct conf_taker driver;
     struct call call;
     struct loop l;
+    int64_t quiet;
 
     OK(hf_lock_acquire(held, NULL, E));
     loop_open(&l, a);
@@ -464,6 +489,10 @@ static void test_async_beside_a_driver_that_stands(void)
     give(lock, &call);
     LOOP_UNTIL(&l, call.called);
     OK(call.result);
+    quiet = wait_now();
+    COMES(wait_ms_since(quiet) > 2000);
+    OK(hf_lock_timed(lock, 3000, E)); /* nor does who waits need it */
+    OK(hf_lock_release(lock, E));
     conf_thread_go_on();
     OK(hf_lock_release(held, E));
     COMES(conf_taker_has(&driver));

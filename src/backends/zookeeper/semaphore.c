@@ -23,16 +23,18 @@
 
 struct visit {
     struct zk_query base;
-    struct zk_line *line; /* NULL: nobody wants to know */
-    bool here;            /* our turn is in its list */
-    bool no_leases;       /* there is no such node */
-    bool unnumbered;      /* it has no size yet */
-    bool odd;             /* a child of no known form is ephemeral */
-    uint64_t strangers;   /* those children: their sum */
-    uint32_t ahead;       /* before our turn */
-    uint32_t others;      /* leases that are not ours, */
-    uint32_t ours;        /* and those that are */
-    uint32_t size;        /* as it is kept there; 0: it is not */
+    struct zk_line *line;   /* NULL: nobody wants to know */
+    bool here;              /* our turn is in its list */
+    bool no_leases;         /* there is no such node */
+    bool unnumbered;        /* it has no size yet */
+    uint64_t strangers;     /* children of no known form: their sum, */
+    char *asked;            /* the names of those that are asked about, */
+    char *answered;         /* and the next that is answered */
+    char odd[ZK_CHILD_MAX]; /* one that is ephemeral */
+    uint32_t ahead;         /* before our turn */
+    uint32_t others;        /* leases that are not ours, */
+    uint32_t ours;          /* and those that are */
+    uint32_t size;          /* as it is kept there; 0: it is not */
     char before[ZK_CHILD_MAX], other[ZK_CHILD_MAX];
 };
 
@@ -188,15 +190,23 @@ static void keep(char to[ZK_CHILD_MAX], const char *name)
     snprintf(to, ZK_CHILD_MAX, "%s", name);
 }
 
+/* Answers come in the order of the questions. */
 static void on_stranger(struct zk *z, void *owner, int rc,
                         const struct zk_reply *reply)
 {
     struct visit *v = owner;
+    const char *name = v->answered;
 
     (void)z;
+    v->answered += strlen(name) + 1;
     if (rc == ZOK && reply->stat->ephemeralOwner)
-        v->odd = true;
+        keep(v->odd, name);
     hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc, ZNONODE));
+}
+
+static void free_names(struct zk_query *base)
+{
+    base->z->core->free(base->z->client, ((struct visit *)base)->asked);
 }
 
 /* Children of no known form (stranger.c): within the same look, unless they are
@@ -204,18 +214,30 @@ static void on_stranger(struct zk *z, void *owner, int rc,
 static void ask_for_strangers(struct visit *v,
                               const struct String_vector *children)
 {
-    char path[ZK_WHOLE_MAX];
+    struct zk *z = v->base.z;
+    char path[ZK_WHOLE_MAX], *name;
     struct zk_entry e;
+    size_t size = 1;
+    int rc = 0;
 
     v->strangers = hf__zk_strangers_sum(children);
     if (!v->line || v->strangers == v->line->strangers)
         return;
     for (int32_t i = 0; i < children->count; i++)
         if (!hf__zk_entry_parse(children->data[i], &e))
-            hf__zk_query_sent(
-                &v->base, hf__zk_exists(v->base.z,
-                                        hf__zk_join(path, v->base.path, e.name),
-                                        on_stranger, v));
+            size += strlen(e.name) + 1;
+    v->asked = v->answered = name = z->core->alloc(z->client, size);
+    v->base.fini = free_names;
+    if (!name)
+        hf__zk_query_sent(&v->base, HF_ENOMEM);
+    for (int32_t i = 0; name && !rc && i < children->count; i++) {
+        if (hf__zk_entry_parse(children->data[i], &e))
+            continue;
+        name = stpcpy(name, e.name) + 1;
+        hf__zk_join(path, v->base.path, e.name);
+        rc = hf__zk_exists(z, path, on_stranger, v);
+        hf__zk_query_sent(&v->base, rc);
+    }
 }
 
 static void on_siblings(struct zk *z, void *owner, int rc,
@@ -445,14 +467,14 @@ static int refuse(struct zk_line *line, int result)
     return result;
 }
 
-static int stranger(struct zk_line *line)
+static int stranger(struct zk_line *line, const struct visit *v)
 {
     struct zk *z = line->z;
 
     return refuse(line, z->core->why(z->client, HF_EPROTO,
                                      "%.100s has an ephemeral child of no "
-                                     "known form",
-                                     line->path));
+                                     "known form: %.60s",
+                                     line->path, v->odd));
 }
 
 static int mismatch(struct zk_line *line, const struct visit *v)
@@ -586,8 +608,8 @@ static int decide(struct zk_line *line, const struct visit *v)
         return HF_EUNKNOWN;
     if (v->base.rc)
         return refuse(line, v->base.rc);
-    if (v->odd)
-        return stranger(line);
+    if (v->odd[0])
+        return stranger(line, v);
     line->strangers = v->strangers;
     if (!p->turn || !v->here)
         return p->turn ? turn_missing(line) : take_turn(line, false);

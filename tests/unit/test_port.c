@@ -75,7 +75,7 @@ static void test_port_is_its_servers(void **state)
 static void test_ports_differ(void **state)
 {
     enum { MANY = 200 };
-    int fd[MANY], port[MANY];
+    int fd[MANY], port[MANY] = {0};
 
     (void)state;
     for (int i = 0; i < MANY; i++) {

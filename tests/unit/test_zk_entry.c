@@ -323,8 +323,9 @@ static void test_place_where_the_sequence_sticks(void **state)
 /* What is in flight then goes round, and the next one is where it was. */
 static void test_place_where_the_sequence_goes_round(void **state)
 {
+    char kazoos[] = BARE "__lock__2147483647";
     char *child[] = {"lock-2147483646", "lock-2147483647", "lock--2147483648",
-                     "lock--2147483647", BARE "__lock__2147483647"};
+                     "lock--2147483647", kazoos};
     const int64_t czxid[] = {4, 5, 6, 7, 8};
     struct zk_place p = PLACE(child, child[2], ZK_RULE_MUTEX);
 

@@ -366,6 +366,13 @@ static inline hf__time hf__driver_patience(const hf_client *c)
 
     return (ms < 800 ? ms : 800) * HF__MS;
 }
+/* For who follows it, and has something under way. */
+static inline hf__time hf__follower_patience(const hf_client *c)
+{
+    hf__time at_least = HF__PATIENCE, time = hf__driver_patience(c);
+
+    return time < at_least ? at_least : time;
+}
 /* It shall be awake by then. */
 void hf__keeper_due_locked(hf_client *, hf__time at);
 

@@ -9,10 +9,10 @@
 /* Whose callbacks this thread runs; one may dispatch another client. */
 struct frame {
     const hf_client *client;
-    const struct frame *outer;
+    struct frame *outer;
 };
 
-static __thread const struct frame *dispatching
+static __thread struct frame *dispatching
     __attribute__((tls_model("initial-exec")));
 
 #define EVENTS_MAX 1024 /* kept for a program that does not dispatch */
@@ -216,7 +216,7 @@ bool hf__is_dispatching(const hf_client *c)
 
 int hf_client_dispatch(hf_client *c)
 {
-    struct frame here = {c, dispatching};
+    struct frame here = {c, dispatching}, **at;
     int rc;
 
     if (!c)
@@ -228,7 +228,10 @@ int hf_client_dispatch(hf_client *c)
         return HF_ECLOSED;
     dispatching = &here;
     rc = dispatch(c);
-    dispatching = here.outer;
+    /* Coroutines of one thread need not end in order. */
+    for (at = &dispatching; *at != &here; at = &(*at)->outer)
+        ;
+    *at = here.outer;
     hf__client_leave(c);
     return rc;
 }

@@ -159,12 +159,15 @@ static void pass_on_locked(hf_client *c)
     at = hf__timers_next(&c->timers);
     if (!c->direct)
         at = min_time(at, c->be->next_timeout(c->self));
-    if (c->followers)
+    if (c->followers) {
         at = at == HF__NEVER ? at : at + hf__driver_patience(c);
-    else if (c->async_waits && c->outer_fd < 0 && !c->direct)
+        if (c->under_way && !c->direct)
+            at = min_time(at, hf__now() + hf__follower_patience(c));
+    } else if (c->async_waits && c->outer_fd < 0 && !c->direct) {
         at = 0; /* it is to drive */
-    else if (c->under_way)
+    } else if (c->under_way) {
         at = min_time(at, hf__now() + HF__PATIENCE);
+    }
     hf__keeper_due_locked(c, at);
 }
 
@@ -207,8 +210,8 @@ static bool lead_or_follow(hf_client *c, struct hf__sleeper *s)
         unfollow_locked(c, s);
     } else {
         follow_locked(c, s);
-        if (c->under_way && !c->direct) /* who drives may not run */
-            hf__keeper_due_locked(c, hf__now() + hf__driver_patience(c));
+        if (c->under_way && !c->direct && !c->keeper_drives)
+            hf__keeper_due_locked(c, hf__now() + hf__follower_patience(c));
         __atomic_store_n(&s->posture, HF__PARKED, __ATOMIC_SEQ_CST);
     }
     hf__mutex_unlock(&c->mu);

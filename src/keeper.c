@@ -39,8 +39,8 @@ struct turn {
     uint32_t word; /* as it was before we looked */
     uint32_t rounds;
     bool stop, drive;
-    bool in_vain; /* the time came, but somebody drives and sees to it */
-    bool late;    /* who drives does not */
+    hf__time asked; /* when it was to be awake: not yet */
+    bool late;      /* somebody drives, and does not see to what is due */
 };
 
 /* Holds that need no renewal are looked at all the same, as often: their
@@ -60,15 +60,19 @@ static hf__time due_locked(hf_client *c)
 
 /* Somebody drives. When there is something for us all the same: what has been
  * set since it went to sleep, and is due before it wakes (0: it is awake, and
- * looks before it sleeps); or it is late. When it leaves its role it says when
- * to be awake. */
-static hf__time beside_driver_locked(hf_client *c)
+ * looks before it sleeps); or it is late; or it is late for who follows it.
+ * When it leaves its role it says when to be awake. */
+static hf__time beside_driver_locked(hf_client *c, const struct turn *t)
 {
     hf__time at = due_locked(c);
 
-    if (at < c->driver_until || at == HF__NEVER)
-        return at;
-    return at + hf__driver_patience(c);
+    if (at >= c->driver_until && at != HF__NEVER)
+        at += hf__driver_patience(c);
+    if (c->under_way)
+        at = min_time(at, t->now + hf__follower_patience(c));
+    if (t->asked > t->now)
+        at = min_time(at, t->asked);
+    return at;
 }
 
 static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
@@ -84,8 +88,8 @@ static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
                    (c->under_way && c->rounds == t->rounds);
     }
     t->rounds = c->rounds;
-    if (t->in_vain && c->driven && !t->late)
-        t->until = beside_driver_locked(c);
+    if (c->driven && !c->direct && !t->late)
+        t->until = beside_driver_locked(c, t);
     if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))
         t->until = 0;
     t->drive = t->drive && !c->driven && !t->stop;
@@ -117,7 +121,7 @@ static void act(hf_client *c, struct turn *t)
     }
     t->now = hf__now();
     hf__mutex_lock(&c->mu);
-    t->in_vain = !c->direct && c->driven && t->now >= c->keeper_until;
+    t->asked = c->keeper_until;
     t->late = !c->direct && c->driven && c->rounds == t->rounds &&
               (t->late || t->now - hf__driver_patience(c) >= due_locked(c));
     c->keeper_until = 0; /* awake: nobody needs to wake it */

@@ -36,7 +36,7 @@ static inline void hf__mutex_unlock(struct hf__mutex *m)
 
 /* No sleep that has an end is longer: the kernel measures it by a clock that
  * stands while the machine is suspended. */
-#define HF__NAP (5000 * HF__MS)
+#define HF__NAP (30000 * HF__MS)
 
 /* Sleeps while *word == expect, until then at the latest; may return early. */
 void hf__futex_wait(uint32_t *word, uint32_t expect, hf__time until);

@@ -255,6 +255,40 @@ static void test_far_silence_is_told_beside_a_sleeping_driver(void)
     far_close(&f);
 }
 
+/* Nor is who follows kept by a driver that does not run, however long the
+ * answers take. */
+static void test_far_slow_answers_beside_a_driver_that_stands(void)
+{
+    const char *name = conf_name();
+    hf_client *near = conf_open_long();
+    hf_lock *held = conf_lock(near, name), *wanted, *lock;
+    struct conf_taker driver;
+    struct far f;
+    int64_t began;
+
+    far_open(&f, 5000);
+    wanted = conf_lock(f.client, name);
+    lock = conf_lock(f.client, conf_name());
+    OK(hf_lock_acquire(held, NULL, E));
+    conf_taker_wait(&driver, wanted, HF_WRITE, 0);
+    conf_thread_stand(&driver.t);
+    proxy_set(f.proxy, PROXY_DELAY, 300);
+    began = wait_fair();
+    OK(hf_lock_timed(lock, 4000, E));
+    OK(hf_lock_release(lock, E));
+    assert_true(wait_within(began, 4000));
+    proxy_set(f.proxy, PROXY_PASS, 0);
+    conf_thread_go_on();
+    OK(hf_lock_release(held, E));
+    COMES(conf_taker_has(&driver));
+    conf_taker_end(&driver);
+    conf_free(wanted);
+    conf_free(lock);
+    far_close(&f);
+    conf_free(held);
+    OK(hf_close(near));
+}
+
 /* ---- closing ----------------------------------------------------------- */
 
 struct asker {
@@ -498,6 +532,8 @@ const struct conf_case conf_far[] = {
               CONF_EACH | CONF_FAR),
     CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
               CONF_EACH | CONF_FAR | CONF_LEASE),
+    CONF_CASE(test_far_slow_answers_beside_a_driver_that_stands,
+              CONF_EACH | CONF_FAR),
     CONF_CASE(test_far_close_around_a_late_answer,
               CONF_EACH | CONF_FAR | CONF_INSPECT),
     CONF_CASE(test_far_close_around_a_lost_answer,

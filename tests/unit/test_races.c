@@ -416,7 +416,7 @@ static void test_races_driver_leaves_an_asynchronous_wait(void **state)
     assert_true(c->driven);
     hf__keeper_due_locked(c, hf__now() + 30000 * HF__MS);
     hf__mutex_unlock(&c->mu);
-    assert_true(WAIT_FOR(keeper_sleeps_for(c, 31000)));
+    assert_true(WAIT_FOR(keeper_sleeps_for(c, 20000)));
     hf_cancel_fire(&w.cancel);
     pthread_join(t, NULL);
     assert_int_equal(w.rc, HF_ECANCELED);

@@ -348,6 +348,12 @@ static void bury_locked(struct shm *s, uint32_t n)
     atomic_store(&slot->state, SHM_SLOT_FREE);
 }
 
+/* The kernel goes through all bytes to find one: of many, some at a time. */
+static bool is_to_be_asked(uint32_t slot, uint32_t high)
+{
+    return high <= 64 || (slot ^ (uint32_t)getpid()) % 64 == 0;
+}
+
 void hf__shm_bury_all_locked(struct shm *s)
 {
     uint32_t high = atomic_load(&s->file->header.slots_high) % SHM_SLOTS;
@@ -359,7 +365,7 @@ void hf__shm_bury_all_locked(struct shm *s)
         if (atomic_load(&slot->state) != SHM_SLOT_USED)
             continue;
         if ((kill((pid_t)atomic_load(&slot->pid), 0) && errno == ESRCH) ||
-            is_file_closed(s, i))
+            (is_to_be_asked(i, high) && is_file_closed(s, i)))
             hf__shm_mark_unmarked(s, i);
         if (hf__shm_gone(s, owner))
             bury_locked(s, i);

@@ -20,8 +20,22 @@ static struct {
 typedef int lookup_fn(const char *, const char *, const struct addrinfo *,
                       struct addrinfo **);
 
-static int answer(lookup_fn *real, const struct addrinfo *hints,
-                  struct addrinfo **list)
+/* One at a time: of the locks in there TSan knows nothing, if it is not its own
+ * getaddrinfo that calls it. */
+static int ask_libc(const char *node, const char *service,
+                    const struct addrinfo *hints, struct addrinfo **list)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    lookup_fn *real = (lookup_fn *)dlsym(RTLD_NEXT, "getaddrinfo");
+    int rc;
+
+    pthread_mutex_lock(&mutex);
+    rc = real(node, service, hints, list);
+    pthread_mutex_unlock(&mutex);
+    return rc;
+}
+
+static int answer(const struct addrinfo *hints, struct addrinfo **list)
 {
     int rc = 0, number;
 
@@ -33,7 +47,7 @@ static int answer(lookup_fn *real, const struct addrinfo *hints,
         number = __atomic_load_n(&resolver.at[i].port, __ATOMIC_RELAXED);
         snprintf(port, sizeof(port), "%d", number);
         if (number)
-            rc = real(host, port, hints, list);
+            rc = ask_libc(host, port, hints, list);
         while (!rc && *list)
             list = &(*list)->ai_next;
     }
@@ -44,11 +58,10 @@ __attribute__((visibility("default"))) int
 getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
             struct addrinfo **list)
 {
-    lookup_fn *real = (lookup_fn *)dlsym(RTLD_NEXT, "getaddrinfo");
     bool answers;
 
     if (!node || strcmp(node, ANY_NAME) != 0)
-        return real(node, service, hints, list);
+        return ask_libc(node, service, hints, list);
     __atomic_add_fetch(&resolver.busy, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&resolver.asked, 1, __ATOMIC_RELAXED);
     answers =
@@ -57,7 +70,7 @@ getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
     if (!answers)
         return EAI_AGAIN;
     *list = NULL;
-    return answer(real, hints, list);
+    return answer(hints, list);
 }
 
 static uint32_t asked(void)

@@ -568,7 +568,7 @@ static int serve(struct zk_line *line, const struct visit *v)
     }
     if (v->ours < p->len && are_there(p))
         drop_leases(p, NULL); /* somebody has taken one away: all anew */
-    if (!p->leases || v->ours < p->len || !are_there(p))
+    if (!p->leases || !are_there(p))
         return take_leases(line, v, wanted);
     return grant(line);
 }

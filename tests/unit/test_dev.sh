@@ -34,6 +34,20 @@ expect() {
     fi
 }
 
+# tells TITLE TEXT LOG: that line, once.
+tells() {
+    said=$(LOG=$3 PATH=$dir/bin:$PATH \
+        "$root/dev" run-suites "$dir/build" .) || :
+    cases=$((cases + 1))
+    if [ "$(printf '%s\n' "$said" | grep -c -x -F "    $2")" -eq 1 ]; then
+        echo "ok $cases - $1"
+    else
+        failed=1
+        echo "not ok $cases - $1"
+        printf '%s\n' "$said" | sed 's/^/# /'
+    fi
+}
+
 # line NAME RESULT STDOUT, as meson writes it; for printf %b.
 line() {
     printf '{"name": "%s", "stdout": "%s", "result": "%s"}' "$1" "$3" "$2"
@@ -57,5 +71,10 @@ expect 'a suite that did not run has failed' '3 passed, 1 failed' 1 \
 expect 'a log that ends in the middle of a line' '3 passed, 1 failed' 1 \
     "$one\n$two\n{\"name\": \"three\", \"stdout"
 expect 'no log at all' '0 passed, 3 failed' 1 ''
+bad='ok 1 - a\\\\n# before\\\\nnot ok 2 - b\\\\n# after\\\\nok 3 - c\\\\n'
+tells 'what a case said before it failed' '# before' \
+    "$one\n$two\n$(line three FAIL "$bad")"
+tells 'what is said of a case that failed' '# after' \
+    "$one\n$two\n$(line three FAIL "$bad")"
 echo "1..$cases"
 exit "$failed"

@@ -200,13 +200,15 @@ void await_queue(int n, pid_t victim)
 {
     int64_t until = now_ns() + 20000000000LL;
 
-    while (queued() < n && now_ns() < until) {
+    while (queued() < n) {
         if (victim && (has_ended(victim) || atomic_load(&stage->paused)))
             return;
+        if (now_ns() > until) {
+            stage_blame("the queue did not fill");
+            return;
+        }
         nap_us(20);
     }
-    if (queued() < n)
-        stage_blame("the queue did not fill");
 }
 
 void check_leaks(int clients)

@@ -7,11 +7,12 @@ build=$1
 source=$2
 wrong=$3
 tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+server=
+trap '[ -z "$server" ] || kill "$server"; rm -rf "$tmp"' EXIT
 chmod 755 "$tmp"
 root=$tmp/root
 number=0
-unset HOLDFAST_MODULE_PATH
+unset HOLDFAST_MODULE_PATH HOLDFAST_PASSWORD
 
 check() { # check NAME COMMAND...
     name=$1
@@ -33,7 +34,7 @@ says() { # says TEXT COMMAND...: whatever it returns
     grep -q -e "$text" "$tmp/said"
 }
 
-echo 1..16
+echo 1..17
 check "installs" env DESTDIR="$root" meson install -C "$build" --no-rebuild
 pc=$(find "$root" -name holdfast.pc)
 lib=$(dirname "$(dirname "$pc")")
@@ -81,18 +82,54 @@ check "HOLDFAST_MODULE_PATH overrides, another version is refused" \
     "$tmp/c" redis://127.0.0.1:1
 
 # A set-user-id program does not believe its environment; nor does the loader,
-# so that the library has to be in its own run path.
-set_user_id() {
-    by_pkg_config "cc -Wl,-rpath,$lib" "$tmp/suid" || return 1
-    chmod 4755 "$tmp/suid"
-    says 'refused' setpriv --reuid 65534 --clear-groups \
-        env HOLDFAST_MODULE_PATH="$tmp/wrong" "$tmp/suid" redis://127.0.0.1:1
+# so that the library has to be in its own run path. Root makes one and is
+# somebody else when it runs; anybody else makes one of another group of theirs,
+# or has it made by root.
+make_set_id() {
+    by_pkg_config "cc -Wl,-rpath,$lib" "$tmp/set-id" || return 1
+    group=$(id -G | tr ' ' '\n' | grep -v -x "$(id -g)" | head -n 1)
+    if [ "$(id -u)" -eq 0 ]; then
+        chmod 4755 "$tmp/set-id"
+    elif [ -n "$group" ]; then
+        chgrp "$group" "$tmp/set-id" && chmod 2755 "$tmp/set-id"
+    else
+        sudo -n sh -c 'chown 0 "$1" && chmod 4755 "$1"' - "$tmp/set-id"
+    fi
 }
-if [ "$(id -u)" -eq 0 ]; then
-    check "a set-user-id program ignores it" set_user_id
-else
-    check "a set-user-id program ignores it (needs root)" false
-fi
+
+as_set_id() { # as_set_id VARIABLE URL
+    if [ "$(id -u)" -eq 0 ]; then
+        setpriv --reuid 65534 --clear-groups env "$1" "$tmp/set-id" "$2"
+    else
+        env "$1" "$tmp/set-id" "$2"
+    fi
+}
+
+no_module_path() {
+    make_set_id &&
+        says 'refused' as_set_id HOLDFAST_MODULE_PATH="$tmp/wrong" \
+            redis://127.0.0.1:1
+}
+check "a set-user-id program ignores it" no_module_path
+
+redis_answers() {
+    redis-cli -s "$tmp/socket" -a s3cret --no-auth-warning ping 2>/dev/null |
+        grep -q PONG
+}
+
+no_password() {
+    redis-server --port 0 --unixsocket "$tmp/socket" --unixsocketperm 777 \
+        --requirepass s3cret --save '' --dir "$tmp" >"$tmp/redis" 2>&1 &
+    server=$!
+    while ! redis_answers; do
+        kill -0 "$server" || { cat "$tmp/redis"; return 1; }
+    done
+    says '^held$' env HOLDFAST_PASSWORD=s3cret "$tmp/c" \
+        "redis+unix://$tmp/socket" &&
+        says 'wants a password' as_set_id HOLDFAST_PASSWORD=s3cret \
+            "redis+unix://$tmp/socket"
+}
+check "nor does it take HOLDFAST_PASSWORD" no_password
 rm "$(find "$root" -name redis.so)"
 check "a missing module says what to install" says 'libhiredis' \
     "$tmp/c" redis://127.0.0.1:1

@@ -95,14 +95,22 @@ def front_door_has_both_commands():
         assert re.search(r'^  %s\b' % command, done.stdout, re.MULTILINE)
 
 
-def install_lines_are_known_to_meson():
-    options = re.findall(r'-D(\w+)=', install)
+VALUES = {'feature': ('enabled', 'disabled', 'auto'),
+          'boolean': ('true', 'false')}
+
+
+def options_are_known_to_meson():
     with open(os.path.join(root, 'meson_options.txt'), encoding='utf-8') as f:
-        known = re.findall(r"option\('(\w+)'", f.read())
-    assert options and not set(options) - set(known)
+        known = dict(re.findall(r"option\('(\w+)', type: '(\w+)'", f.read()))
     with open(page, encoding='utf-8') as f:
-        shown = re.findall(r'^\| `-D(\w+)=', f.read(), re.MULTILINE)
+        text = f.read()
+    shown = re.findall(r'^\| `-D(\w+)=', text, re.MULTILINE)
     assert sorted(shown) == sorted(known), (shown, known)
+    with open(os.path.join(root, 'docs', 'hacking.md'), encoding='utf-8') as f:
+        text += f.read()
+    assert '-Dtests=' in install
+    for name, value in re.findall(r'-D([a-z]\w*)=(\w+)', text):
+        assert value in VALUES[known[name]], (name, value)
 
 
 def every_function_has_a_manual_page():
@@ -136,7 +144,7 @@ try:
         each_shell_line_runs_its_command,
         second_line_says_75_while_the_first_runs,
         front_door_has_both_commands,
-        install_lines_are_known_to_meson,
+        options_are_known_to_meson,
         every_function_has_a_manual_page,
         links_lead_somewhere,
     ])

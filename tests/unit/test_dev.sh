@@ -1,51 +1,88 @@
 #!/bin/sh
 # test_dev.sh SOURCE_DIRECTORY: what `./dev' makes of a run of suites, with a
-# meson that runs none and leaves the log that it is told to leave.
+# meson that runs none and leaves the log that it is told to leave. It is a copy
+# of `./dev', for all that is made where it lies.
 set -eu
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-mkdir -p "$dir/bin" "$dir/build/meson-logs"
+mkdir -p "$dir/bin" "$dir/tree/build/meson-logs"
+cp "$1/dev" "$dir/tree/dev"
 cat >"$dir/bin/meson" <<'TEXT'
 #!/bin/sh
+echo "meson $*" >&2
 case " $* " in
-*' --list '*) printf 'holdfast:unit / %s\n' one two three ;;
-*) [ -z "$LOG" ] || printf '%b\n' "$LOG" >"$3/meson-logs/testlog.json" ;;
+' setup '*) mkdir -p "$2/meson-logs" ;;
+*' --list '*) printf 'holdfast:unit / unit-%s\n' one two three ;;
+*)
+    [ -z "${HOLDFAST_URL-}${HOLDFAST_PASSWORD-}${HOLDFAST_MODULE_PATH-}" ] ||
+        exit 1
+    [ -z "$LOG" ] || printf '%b\n' "$LOG" >"$3/meson-logs/testlog.json"
+    ;;
 esac
 TEXT
-chmod 755 "$dir/bin/meson"
+printf '#!/bin/sh\n' >"$dir/bin/ninja"
+printf '#!/bin/sh\necho install ok installed\n' >"$dir/bin/dpkg-query"
+chmod 755 "$dir"/bin/*
 
 cases=0
 failed=0
 
-# expect TITLE LAST_LINE STATUS LOG: as `dev' says it, and how it exits.
-expect() {
-    status=0
-    said=$(LOG=$4 PATH=$dir/bin:$PATH \
-        "$root/dev" run-suites "$dir/build" .) || status=$?
+# verdict TITLE COMMAND...: and what was said, if it fails.
+verdict() {
+    title=$1
+    shift
     cases=$((cases + 1))
-    if [ "$(printf '%s\n' "$said" | tail -n 1)" = "$2" ] &&
-        [ "$status" -eq "$3" ]; then
-        echo "ok $cases - $1"
+    if "$@"; then
+        echo "ok $cases - $title"
     else
         failed=1
-        echo "not ok $cases - $1"
+        echo "not ok $cases - $title"
         printf '%s\n' "$said" | sed 's/^/# /'
     fi
 }
 
+# dev LOG ARGUMENT...: sets what it said, and how it exited.
+dev() {
+    log=$1
+    shift
+    status=0
+    said=$(cd "$dir" && LOG=$log PATH=$dir/bin:$PATH sh tree/dev "$@" 2>&1) ||
+        status=$?
+}
+
+# ends LINE STATUS
+ends() {
+    [ "$(printf '%s\n' "$said" | tail -n 1)" = "$1" ] && [ "$status" -eq "$2" ]
+}
+
+# has TIMES LINE
+has() {
+    [ "$(printf '%s\n' "$said" | grep -c -x -F -e "$2")" -eq "$1" ]
+}
+
+# demands_all DIRECTORY: when it is set up, what would be left out if it is not
+# there.
+demands_all() {
+    setup=$(printf '%s\n' "$said" | grep -F -e "meson setup $1 ") || return 1
+    for feature in redis zookeeper tests; do
+        case "$setup " in
+        *" -D$feature=enabled "*) ;;
+        *) return 1 ;;
+        esac
+    done
+}
+
+# expect TITLE LAST_LINE STATUS LOG: as `dev' says it, and how it exits.
+expect() {
+    dev "$4" run-suites build .
+    verdict "$1" ends "$2" "$3"
+}
+
 # tells TITLE TEXT LOG: that line, once.
 tells() {
-    said=$(LOG=$3 PATH=$dir/bin:$PATH \
-        "$root/dev" run-suites "$dir/build" .) || :
-    cases=$((cases + 1))
-    if [ "$(printf '%s\n' "$said" | grep -c -x -F "    $2")" -eq 1 ]; then
-        echo "ok $cases - $1"
-    else
-        failed=1
-        echo "not ok $cases - $1"
-        printf '%s\n' "$said" | sed 's/^/# /'
-    fi
+    dev "$3" run-suites build .
+    verdict "$1" has 1 "    $2"
 }
 
 # line NAME RESULT STDOUT, as meson writes it; for printf %b.
@@ -53,7 +90,6 @@ line() {
     printf '{"name": "%s", "stdout": "%s", "result": "%s"}' "$1" "$3" "$2"
 }
 
-root=$1
 one=$(line one OK 'ok 1 - a\\\\nok 2 - b\\\\n')
 two=$(line two OK '')
 three=$(line three OK 'ok 1 - a\\\\n')
@@ -76,5 +112,20 @@ tells 'what a case said before it failed' '# before' \
     "$one\n$two\n$(line three FAIL "$bad")"
 tells 'what is said of a case that failed' '# after' \
     "$one\n$two\n$(line three FAIL "$bad")"
+
+good="$one\n$two\n$three"
+export HOLDFAST_URL=redis://elsewhere HOLDFAST_PASSWORD=s3cret
+export HOLDFAST_MODULE_PATH=/elsewhere
+expect 'what the caller has set for holdfast is not for the tests' \
+    '4 passed, 0 failed' 0 "$good"
+
+dev "$good" san
+verdict 'both kinds of sanitizers run, wherever one is' ends \
+    '4 passed, 0 failed' 0
+verdict 'and each is counted' has 2 '4 passed, 0 failed'
+verdict 'of the one nothing is left out' demands_all build-asan
+verdict 'of the other neither' demands_all build-tsan
+dev "$good" test
+verdict 'nor of the tests themselves' demands_all build
 echo "1..$cases"
 exit "$failed"

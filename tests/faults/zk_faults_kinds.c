@@ -329,6 +329,41 @@ static void test_downgrade_lost_with_its_ear(void **state)
     world_is_clean(w);
 }
 
+static hf_lock *kazoo_lock(struct world *w)
+{
+    char url[128];
+
+    snprintf(url, sizeof(url), "%s?dialect=kazoo", w->zk->url);
+    return world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
+}
+
+/* In kazoo's form a writer looks like a mutex: one that waits behind it hears
+ * that it has gone, but it goes on reading. */
+static void test_mutex_behind_kazoos_writer_that_goes_on_reading(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a, *b[2];
+    struct taker *t;
+
+    kazoo_lock(w);
+    a = world_change(w, 0, HF_RWLOCK, 0);
+    b[0] = world_near(w);
+    b[1] = kazoo_lock(w);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+        t = taker_start(w, b[i], WAIT_LONG_MS);
+        world_has_entries(w, 2);
+        /* One is of the holder, who listens. */
+        assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") >= 2));
+        assert_int_equal(hf_lock_downgrade(a, &w->err), 0);
+        assert_true(WAIT_FOR(taker_back(t)));
+        assert_int_equal(t->rc, HF_EMISMATCH);
+        taker_end(t);
+        assert_int_equal(hf_lock_release(a, &w->err), 0);
+    }
+    world_is_clean(w);
+}
+
 /* ---- guarded writes
  * ------------------------------------------------------------ */
 
@@ -449,6 +484,7 @@ int run_kinds_faults(void)
         T(test_ask_reaches_curators_holder),
         T(test_curators_revoker_is_heard),
         T(test_downgrade_lost_with_its_ear),
+        T(test_mutex_behind_kazoos_writer_that_goes_on_reading),
         T(test_put_is_for_the_holder),
         T(test_put_says_what_is_wrong),
         T(test_put_by_every_kind),

@@ -48,9 +48,9 @@ static int begin(struct zk_line *line, const struct hf__req *req)
 }
 
 /* We were second, and the first has gone: nobody can have come between. Only a
- * writer of Curator's that goes on reading takes a place before others, so not
- * where there are readers. (If somebody has deleted our own entry meanwhile,
- * the next one was told the same: so it is looked for afterwards.) */
+ * writer that goes on reading takes a place before others, and the first was
+ * none. (If somebody has deleted our own entry meanwhile, the next one was told
+ * the same: so it is looked for afterwards.) */
 static bool is_next(const struct zk_line *line, const struct zk_node *node)
 {
     return node->state == ZK_NODE_THERE && node->czxid && node->second &&
@@ -145,6 +145,15 @@ static void look_around(struct zk_node *node,
     z->core->free(z->client, czxid);
 }
 
+/* And not a writer, as one in kazoo's form may be. */
+static bool is_mutex(const char *child)
+{
+    struct zk_entry e;
+
+    hf__zk_entry_parse(child, &e);
+    return e.form == ZK_FORM_LOCK;
+}
+
 static void judge(struct zk_line *line, struct zk_node *node,
                   const struct String_vector *children)
 {
@@ -166,7 +175,8 @@ static void judge(struct zk_line *line, struct zk_node *node,
         mismatch(line, children->data[place.mismatch]);
     } else if (place.ahead) {
         wait_for(line, children->data[place.watch],
-                 rule == ZK_RULE_MUTEX && place.ahead == 1);
+                 rule == ZK_RULE_MUTEX && place.ahead == 1 &&
+                     is_mutex(children->data[place.watch]));
     } else {
         hf__zk_finish(line->z, line->ask, hf__zk_granted(line, line->ask));
     }

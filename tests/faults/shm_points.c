@@ -147,7 +147,7 @@ static void d_wait_for_victim(pid_t victim)
 {
     waiter_waits_for(victim);
     if (!has_ended(victim))
-        await_queue(1, victim);
+        await_settled(1, victim);
     atomic_store(&stage->phase, 2);
 }
 
@@ -164,11 +164,11 @@ static void d_two_wait_for_victim(pid_t victim)
     bool is_early;
 
     waiter_waits_for(victim);
-    await_queue(1, victim);
+    await_settled(1, victim);
     is_early = has_ended(victim); /* then the two would race each other */
     if (!is_early) {
         actor_tell(&dead, 'a', 10000, 0);
-        await_queue(2, victim);
+        await_settled(2, victim); /* or it would race the first */
     }
     atomic_store(&stage->phase, 2);
     while (!has_ended(victim))
@@ -217,7 +217,7 @@ static void p_held_and_waited_for(void)
 {
     actor_ask(&holder, 'a', 10000, 0);
     actor_tell(&waiter, 'a', 10000, 0);
-    await_queue(1, 0);
+    await_settled(1, 0);
 }
 
 /* The holder lets go when the victim has given up, and the waiter is behind

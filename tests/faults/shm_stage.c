@@ -175,6 +175,19 @@ int queued(void)
     return n;
 }
 
+/* Who waits, and sleeps unless it is rung: it has looked at the queue since. */
+static int settled(void)
+{
+    struct shm_entry *e = &stage_file->entry[0];
+    int n = 0;
+
+    for (unsigned i = 0; i < SHM_CELLS; i++)
+        n += (atomic_load(&e->cells[i / 64]) >> i % 64 & 1) &&
+             atomic_load(&stage_file->cell[i].ticket) && !has(i) &&
+             atomic_load(&stage_file->cell[i].settled);
+    return n;
+}
+
 /* In use; but who lives may keep one for the next time. */
 static bool is_left(unsigned cell)
 {
@@ -196,11 +209,11 @@ bool has_ended(pid_t pid)
            info.si_pid;
 }
 
-void await_queue(int n, pid_t victim)
+static void await_count(int (*count)(void), int n, pid_t victim)
 {
     int64_t until = now_ns() + 20000000000LL;
 
-    while (queued() < n) {
+    while (count() < n) {
         if (victim && (has_ended(victim) || atomic_load(&stage->paused)))
             return;
         if (now_ns() > until) {
@@ -209,6 +222,16 @@ void await_queue(int n, pid_t victim)
         }
         nap_us(20);
     }
+}
+
+void await_queue(int n, pid_t victim)
+{
+    await_count(queued, n, victim);
+}
+
+void await_settled(int n, pid_t victim)
+{
+    await_count(settled, n, victim);
 }
 
 void check_leaks(int clients)

@@ -161,6 +161,8 @@ int queued(void);
 bool has_ended(pid_t);
 /* Until so many wait, or the victim is gone or paused. */
 void await_queue(int n, pid_t victim);
+/* And until each of them sleeps and takes nothing unless it is rung. */
+void await_settled(int n, pid_t victim);
 /* What is in the file is what so many clients have that do nothing. */
 void check_leaks(int clients);
 

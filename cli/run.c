@@ -48,6 +48,56 @@ static int acquire(hf_lock *lock, const struct run_options *o, int64_t wait_ms,
     return rc;
 }
 
+/* As if we had not caught it. */
+static void die_of(int number)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    raise(number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* ---- without the lock: the way out --------------------------------------- */
+
+/* What is still to be asked may never be answered: what we say then. */
+static struct {
+    char words[512];
+    int status;
+} last;
+
+static void leave(int number)
+{
+    (void)number;
+    if (write(STDERR_FILENO, last.words, strlen(last.words)) < 0) {
+        /* Then nobody hears it. */
+    }
+    if (caught)
+        die_of(caught);
+    _exit(last.status);
+}
+
+/* In a second we leave, with these words: be done before. */
+static void leave_soon(int status, const char *words)
+{
+    alarm(0);
+    last.status = status;
+    snprintf(last.words, sizeof last.words, "%s", words);
+    alarm(1);
+}
+
+/* Signals end us again, as there is nothing that has to be done before. */
+static void hear_signals(const struct command *command)
+{
+    struct sigaction end = {.sa_handler = leave};
+    sigset_t mask = command->mask;
+
+    sigaction(SIGALRM, &end, NULL);
+    sigdelset(&mask, SIGALRM);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
 /* Names the lock, once. */
 static int failed(const struct run_options *o, int rc, const hf_error *err)
 {
@@ -65,16 +115,17 @@ static int failed(const struct run_options *o, int rc, const hf_error *err)
     return cli_exit_of(rc);
 }
 
-/* The first who holds it, as far as that is known. */
-static void describe_holder(hf_client *client, const char *name, char *out,
+/* The first who holds it, as far as that is known. False if the server does not
+ * answer. */
+static bool describe_holder(hf_client *client, const char *name, char *out,
                             size_t size)
 {
     hf_info *info = NULL;
     const hf_party *p;
+    int rc = hf_inspect(client, name, HF_CSTRING, &info, NULL);
 
     snprintf(out, size, "somebody else");
-    if (hf_inspect(client, name, HF_CSTRING, &info, NULL) == HF_OK &&
-        info->holders_len > 0) {
+    if (rc == HF_OK && info->holders_len > 0) {
         p = info->holders;
         if (p->pid > 0)
             snprintf(out, size, "process %lld on %s%s%s%s", (long long)p->pid,
@@ -84,21 +135,31 @@ static void describe_holder(hf_client *client, const char *name, char *out,
             snprintf(out, size, "%s", hf__show(p->owner).text);
     }
     hf_info_free(info);
+    return rc != HF_EUNKNOWN && rc != HF_EBACKEND;
 }
 
+/* How a wait that ended without the lock is told of: whoever waits is not sent
+ * anything, so that the server may have gone silent meanwhile. */
 static int not_acquired(hf_client *client, const struct run_options *o, int rc,
                         const hf_error *err)
 {
     struct hf__shown name = hf__show(o->name);
-    char who[256];
+    char who[256], words[sizeof last.words];
 
     if (caught)
         return o->busy_exit;
     if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
         return failed(o, rc, err);
+    if (rc == HF_EBUSY && o->quiet)
+        return o->busy_exit;
+    snprintf(words, sizeof words, "holdfast run: %s%s\n", err->text,
+             rc == HF_EBUSY ? "" : "; the server does not say who holds it");
+    leave_soon(rc == HF_EBUSY ? o->busy_exit : CLI_UNAVAILABLE, words);
+    if (!describe_holder(client, o->name, who, sizeof who))
+        leave(0);
+    leave_soon(o->busy_exit, "");
     if (o->quiet)
         return o->busy_exit;
-    describe_holder(client, o->name, who, sizeof who);
     if (o->wait_ms > 0)
         cli_say(&cli_run, "%s: not got within %lld ms, held by %s", name.text,
                 (long long)o->wait_ms, who);
@@ -208,26 +269,17 @@ static int run_client(hf_client *client, const struct run_options *o,
     if (rc != HF_OK)
         return failed(o, rc, &err);
     rc = acquire(lock, o, wait_left(o, begun_at), &err);
-    if (rc != HF_OK) {
-        status = not_acquired(client, o, rc, &err);
-    } else if (caught) {
-        status = let_go(lock, o, CLI_BUSY);
-    } else {
+    if (rc == HF_OK && !caught) {
         status = run_holding(lock, o, command);
+    } else {
+        hear_signals(command);
+        leave_soon(CLI_BUSY, "");
+        status = rc == HF_OK ? let_go(lock, o, CLI_BUSY)
+                             : not_acquired(client, o, rc, &err);
+        leave_soon(status, "");
     }
     hf_lock_free(lock);
     return status;
-}
-
-/* As if we had not caught it. */
-static void die_of(int number)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, number);
-    raise(number);
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 /* Of the URL, or what the library does without it. */

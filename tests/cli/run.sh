@@ -213,6 +213,52 @@ the_wait_includes_connecting() {
     equal "$(cat "$base/took")" 69 'exit status'
 }
 
+is_waited_for() {
+    [ -n "$(redis_cli pubsub channels)" ]
+}
+
+# silent_waiter OPTION...: one that waits, at a server that does not answer from
+# now on, $begin; an answer would be waited for for a minute.
+silent_waiter() {
+    until_true not is_waited_for
+    start "$hf" run -b "$redis?op_timeout=60s" "$@" a -- true 2>err
+    waiter=$pid
+    until_true is_waited_for
+    kill -STOP "$redis_pid"
+    begin=$(uptime_ms)
+}
+
+# leaves_with STATUS: soon.
+leaves_with() {
+    wait_for "$waiter"
+    took=$(($(uptime_ms) - begin))
+    kill -CONT "$redis_pid"
+    equal "$status" "$1" 'exit status'
+    [ "$took" -lt 20000 ] || die "took $took ms"
+}
+
+times_out_in_silence() {
+    silent_waiter -w 1 -q -E 0
+    leaves_with 69
+    contains err '"a" was not granted within .* does not say who' ||
+        die "$(cat err)"
+}
+
+# On a busy machine the wait may be over before the server is stopped.
+a_wait_that_ends_in_silence_is_69() {
+    hold -b "$redis" a
+    (times_out_in_silence) || (times_out_in_silence) || times_out_in_silence
+    let_go
+}
+
+a_signal_ends_a_wait_in_silence() {
+    hold -b "$redis" a
+    silent_waiter
+    kill -TERM "$waiter"
+    leaves_with 143
+    let_go
+}
+
 the_exit_code_for_it_can_be_chosen() {
     hold a
     equal "$(status_of "$hf" run -n -E 9 a -- true)" 9 '-E 9'
@@ -599,6 +645,7 @@ run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
     in_a_script_it_gets_the_terminal_when_it_asks a_try_that_fails_is_75 \
     a_wait_that_ends_is_75 who_holds_it_is_said \
     a_long_name_is_cut_in_messages the_wait_includes_connecting \
+    a_wait_that_ends_in_silence_is_69 a_signal_ends_a_wait_in_silence \
     the_exit_code_for_it_can_be_chosen \
     a_waiter_gets_it_when_the_holder_is_done a_signal_ends_the_wait \
     only_one_is_inside_fair only_one_is_inside_unfair \

@@ -77,15 +77,19 @@ static _Noreturn void become(const struct command *command, pid_t parent,
     _exit(CLI_NOT_FOUND);
 }
 
+static void take_back(struct command *command)
+{
+    kill(command->pid, SIGKILL);
+    while (waitpid(command->pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    command->pid = -1;
+}
+
 static int give_up(struct command *command, const char *what, int why)
 {
     cli_say(&cli_run, "%s: %s", what, strerror(why));
-    if (command->pid > 0) {
-        kill(command->pid, SIGKILL);
-        while (waitpid(command->pid, NULL, 0) < 0 && errno == EINTR) {
-        }
-        command->pid = -1;
-    }
+    if (command->pid > 0)
+        take_back(command);
     return CLI_OSERR;
 }
 
@@ -107,7 +111,8 @@ static int let_go(struct command *command, int go, int failure)
     return why == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
 }
 
-static int start_between(struct command *command, int go[2], int failure[2])
+static int start_between(struct command *command, hf_lock *held, int go[2],
+                         int failure[2])
 {
     pid_t parent = getpid();
 
@@ -124,12 +129,20 @@ static int start_between(struct command *command, int go[2], int failure[2])
     setpgid(command->pid, command->pid);
     if (guardian_join(&command->guardian, command->pid) < 0)
         return give_up(command, "cannot guard the command", errno);
+    /* We may have been stopped for longer than the lease, and the guardian have
+     * gone before it had a group to end. */
+    if (hf_lock_check(held) != HF_OK) {
+        cli_say(&cli_run, "%s: not started, as the lock was lost",
+                command->argv[0]);
+        take_back(command);
+        return CLI_LOST;
+    }
     if (terminal_wanted_at_once(&command->terminal))
         terminal_give(&command->terminal, command->pid);
     return let_go(command, go[1], failure[0]);
 }
 
-int command_start(struct command *command)
+int command_start(struct command *command, hf_lock *held)
 {
     int go[2] = {-1, -1}, failure[2] = {-1, -1};
     int status;
@@ -138,7 +151,7 @@ int command_start(struct command *command)
     if (pipe2(go, O_CLOEXEC) < 0 || pipe2(failure, O_CLOEXEC) < 0)
         status = give_up(command, "cannot make a pipe", errno);
     else
-        status = start_between(command, go, failure);
+        status = start_between(command, held, go, failure);
     for (int i = 0; i < 2; i++) {
         if (go[i] >= 0)
             close(go[i]);

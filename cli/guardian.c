@@ -1,10 +1,11 @@
 /*
  * The guardian: a process that does nothing but wait for our end.
  *
- * It ignores every signal, holds no descriptor but its end of a socket, and
- * knows that we died when the kernel closes ours. KILL and not TERM: in shared
- * memory the lock of a dead process is free at once, so whatever goes on does
- * so without it.
+ * It ignores every signal and holds two descriptors: its end of a pipe, which
+ * tells that we died when the kernel closes ours, and a timer that we set, so
+ * that the newest deadline counts even if it was stopped and could not listen.
+ * KILL and not TERM: in shared memory the lock of a dead process is free at
+ * once, so whatever goes on does so without it.
  *
  * It may be forked while the library's threads run, so that it uses only what
  * is safe after a fork of such a process.
@@ -16,7 +17,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,37 +42,12 @@ static void keep_only(int fd, int timer)
     close_range(GUARD_OTHERS, ~0U, 0);
 }
 
-static void set_timer(int64_t at_ns)
-{
-    struct itimerspec when = {{0, 0}, {0, 0}}; /* off */
-
-    if (at_ns != HF_NO_DEADLINE) {
-        when.it_value.tv_sec = at_ns / 1000000000;
-        when.it_value.tv_nsec = at_ns % 1000000000;
-    }
-    timerfd_settime(GUARD_TIMER, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
-/* Returns when the group has to end. */
+/* Returns when the group has to end: they are dead, or their time is over. */
 static void stand_guard(void)
 {
     struct pollfd polled[2] = {{GUARD_FD, POLLIN, 0}, {GUARD_TIMER, POLLIN, 0}};
-    int64_t message;
-    ssize_t n;
 
-    for (;;) {
-        if (poll(polled, 2, -1) < 0)
-            continue;
-        if (polled[0].revents) {
-            n = recv(GUARD_FD, &message, sizeof message, MSG_DONTWAIT);
-            if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                continue;
-            if (n != (ssize_t)sizeof message)
-                return; /* they are dead */
-            set_timer(message);
-        } else if (polled[1].revents) {
-            return; /* their time is over */
-        }
+    while (poll(polled, 2, -1) < 0) {
     }
 }
 
@@ -95,34 +70,37 @@ static _Noreturn void guardian_main(pid_t home, int fd, int timer)
     _exit(0);
 }
 
+static void close_both(struct guardian *guardian)
+{
+    close(guardian->fd);
+    close(guardian->timer);
+    guardian->fd = guardian->timer = guardian->pid = -1;
+}
+
 int guardian_start(struct guardian *guardian)
 {
     pid_t home = getpgrp();
-    int fds[2], timer, saved;
+    int fds[2], saved;
 
-    guardian->pid = -1;
-    guardian->fd = -1;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+    guardian->fd = guardian->timer = guardian->pid = -1;
+    if (pipe2(fds, O_CLOEXEC) < 0)
         return -1;
-    timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-    if (timer >= 0)
+    guardian->fd = fds[1];
+    guardian->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    if (guardian->timer >= 0)
         guardian->pid = fork();
     if (guardian->pid == 0) {
         /* Else it would keep our end open for us. */
-        close(fds[0]);
-        guardian_main(home, fds[1], timer);
+        close(guardian->fd);
+        guardian_main(home, fds[0], guardian->timer);
     }
     saved = errno;
-    close(fds[1]);
-    if (timer >= 0)
-        close(timer);
-    if (guardian->pid < 0) {
-        close(fds[0]);
-        errno = saved;
-        return -1;
-    }
-    guardian->fd = fds[0];
-    return 0;
+    close(fds[0]);
+    if (guardian->pid > 0)
+        return 0;
+    close_both(guardian);
+    errno = saved;
+    return -1;
 }
 
 int guardian_join(const struct guardian *guardian, pid_t group)
@@ -132,20 +110,35 @@ int guardian_join(const struct guardian *guardian, pid_t group)
 
 void guardian_tell(const struct guardian *guardian, int64_t kill_at_ns)
 {
-    /* It is gone, or has not read the last 200 of these: watch.c sees the one,
-     * and the other errs on the side of ending the command. */
-    send(guardian->fd, &kill_at_ns, sizeof kill_at_ns,
-         MSG_NOSIGNAL | MSG_DONTWAIT);
+    timer_set(guardian->timer, kill_at_ns);
+}
+
+bool guardian_is_gone(struct guardian *guardian)
+{
+    if (waitpid(guardian->pid, NULL, WNOHANG) != guardian->pid)
+        return false;
+    close_both(guardian);
+    return true;
 }
 
 void guardian_stop(struct guardian *guardian)
 {
     if (guardian->pid < 0)
         return;
-    /* Before the socket closes, and so that it helps if it is stopped, too. */
+    /* Before the pipe closes, and so that it helps if it is stopped, too. */
     kill(guardian->pid, SIGKILL);
     while (waitpid(guardian->pid, NULL, 0) < 0 && errno == EINTR) {
     }
-    close(guardian->fd);
-    guardian->fd = guardian->pid = -1;
+    close_both(guardian);
+}
+
+void timer_set(int timer, int64_t at_ns)
+{
+    struct itimerspec when = {{0, 0}, {0, 0}}; /* off */
+
+    if (at_ns != HF_NO_DEADLINE) {
+        when.it_value.tv_sec = at_ns / 1000000000;
+        when.it_value.tv_nsec = at_ns % 1000000000;
+    }
+    timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL);
 }

@@ -227,7 +227,7 @@ static int run_holding(hf_lock *lock, const struct run_options *o,
     if (status == CLI_OK)
         status = watch_init(&watch);
     if (status == CLI_OK)
-        status = command_start(command);
+        status = command_start(command, lock);
     if (status == CLI_OK) {
         watch_run(&watch);
         status = exit_status(&watch);

@@ -40,7 +40,8 @@ int run_parse(struct run_options *options, int argc, char **argv);
 
 struct guardian {
     pid_t pid;
-    int fd; /* our end; the guardian takes its closing for our death */
+    int fd;    /* our end; the guardian takes its closing for our death */
+    int timer; /* shared with it */
 };
 
 /* 0 or -1 with errno. */
@@ -50,8 +51,13 @@ int guardian_join(const struct guardian *guardian, pid_t group);
 /* It ends the group at that time (CLOCK_BOOTTIME) unless told a later one;
  * HF_NO_DEADLINE: never. */
 void guardian_tell(const struct guardian *guardian, int64_t kill_at_ns);
+/* Somebody has killed it, or it has ended the group. */
+bool guardian_is_gone(struct guardian *guardian);
 /* Sends it away and waits until it is gone. */
 void guardian_stop(struct guardian *guardian);
+
+/* A timerfd of CLOCK_BOOTTIME; HF_NO_DEADLINE: off. */
+void timer_set(int timer, int64_t at_ns);
 
 /* Who may read from the terminal: our process group or the command's. */
 struct terminal {
@@ -76,9 +82,9 @@ struct command {
     sigset_t mask; /* what was blocked when we were started */
 };
 
-/* Starts it in a process group of its own, guarded. CLI_OK, or the exit code
- * after having said why. */
-int command_start(struct command *command);
+/* Starts it in a process group of its own, guarded, if the lock is still held
+ * then. CLI_OK, or the exit code after having said why. */
+int command_start(struct command *command, hf_lock *held);
 
 struct watch {
     struct command *command;

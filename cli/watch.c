@@ -78,18 +78,13 @@ static void signal_group(const struct watch *watch, int signal_number)
 
 static void set_timer(const struct watch *watch)
 {
-    struct itimerspec when = {{0, 0}, {0, 0}}; /* off */
     int64_t at = HF_NO_DEADLINE;
 
     if (watch->kill_at != HF_NO_DEADLINE)
         at = watch->kill_at;
     else if (!watch->lost && watch->deadline != HF_NO_DEADLINE)
         at = watch->deadline - (watch->only_warn ? 0 : grace(watch));
-    if (at != HF_NO_DEADLINE) {
-        when.it_value.tv_sec = at / 1000000000;
-        when.it_value.tv_nsec = at % 1000000000;
-    }
-    timerfd_settime(watch->timer, TFD_TIMER_ABSTIME, &when, NULL);
+    timer_set(watch->timer, at);
 }
 
 static void tell_guardian(const struct watch *watch)
@@ -198,10 +193,8 @@ static void keep_guardian(struct watch *watch)
 {
     struct guardian *guardian = &watch->command->guardian;
 
-    if (waitpid(guardian->pid, NULL, WNOHANG) != guardian->pid)
+    if (!guardian_is_gone(guardian))
         return;
-    close(guardian->fd);
-    guardian->fd = guardian->pid = -1;
     if (is_beyond_us(watch)) {
         signal_group(watch, SIGKILL);
         return;

@@ -1,0 +1,176 @@
+/*
+ * How `holdfast run` starts a command and guards it, at moments that real
+ * processes come to only if they are stopped between two instructions. This
+ * program has a lock of its own instead of the library's.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int hold; /* what hf_lock_check says of it */
+
+int hf_lock_check(hf_lock *lock)
+{
+    (void)lock;
+    return hold;
+}
+
+const char *hf_error_text(int code)
+{
+    (void)code;
+    return "fake";
+}
+
+const struct cli_verb cli_run = {"run", "", "", NULL};
+
+/* `echo`, writing into a pipe of ours; how many bytes came. */
+static ssize_t bytes_of_echo(int *status)
+{
+    struct command command = {.argv = (char *[]){"sh", "-c", "echo >&9", NULL},
+                              .terminal = {.fd = -1}};
+    char bytes[16];
+    int fds[2];
+    ssize_t n;
+
+    sigemptyset(&command.mask);
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    assert_int_equal(dup2(fds[1], 9), 9);
+    close(fds[1]);
+    assert_int_equal(guardian_start(&command.guardian), 0);
+    *status = command_start(&command, NULL);
+    if (*status == CLI_OK)
+        assert_int_equal(waitpid(command.pid, NULL, 0), command.pid);
+    assert_true(command.pid > 0 || waitpid(-1, NULL, WNOHANG) == 0);
+    guardian_stop(&command.guardian);
+    close(9);
+    n = read(fds[0], bytes, sizeof bytes); /* nobody else can write */
+    close(fds[0]);
+    return n;
+}
+
+static void test_a_command_is_started_with_its_lock(void **state)
+{
+    int status;
+
+    (void)state;
+    hold = HF_OK;
+    assert_int_equal(bytes_of_echo(&status), 1);
+    assert_int_equal(status, CLI_OK);
+}
+
+static void test_a_command_is_not_started_without_its_lock(void **state)
+{
+    int status;
+
+    (void)state;
+    hold = HF_ELOST;
+    assert_int_equal(bytes_of_echo(&status), 0);
+    assert_int_equal(status, CLI_LOST);
+}
+
+/* 'T' stopped, 'S' asleep, 'Z' dead. */
+static char state_of(pid_t pid)
+{
+    char path[32], text[512] = "";
+    const char *at;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    fclose(file);
+    at = strrchr(text, ')');
+    assert_non_null(at);
+    return at[2];
+}
+
+static char wait_for_one_of(const char *states, pid_t pid)
+{
+    char state;
+
+    while (!strchr(states, state = state_of(pid)))
+        poll(NULL, 0, 1);
+    return state;
+}
+
+/* One who sleeps, in a group of its own, with a guardian in it. */
+static pid_t guarded_sleeper(struct guardian *guardian)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        for (;;)
+            pause();
+    }
+    assert_true(pid > 0);
+    assert_int_equal(setpgid(pid, pid), 0);
+    assert_int_equal(guardian_start(guardian), 0);
+    assert_int_equal(guardian_join(guardian, pid), 0);
+    return pid;
+}
+
+static int status_of(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void test_a_guardian_ends_the_group_in_time(void **state)
+{
+    struct guardian guardian;
+    pid_t pid = guarded_sleeper(&guardian);
+
+    (void)state;
+    guardian_tell(&guardian, cli_now_ns(CLOCK_BOOTTIME) + 1);
+    assert_int_equal(WTERMSIG(status_of(pid)), SIGKILL);
+    guardian_stop(&guardian);
+}
+
+/* Their group was stopped for as long as a thousand renewals took. */
+static void test_a_stopped_guardian_keeps_to_the_newest_deadline(void **state)
+{
+    int64_t now = cli_now_ns(CLOCK_BOOTTIME);
+    struct guardian guardian;
+    pid_t pid = guarded_sleeper(&guardian);
+
+    (void)state;
+    wait_for_one_of("S", guardian.pid);
+    kill(guardian.pid, SIGSTOP);
+    wait_for_one_of("T", guardian.pid);
+    for (int i = 0; i < 1000; i++)
+        guardian_tell(&guardian, now + i);
+    guardian_tell(&guardian, now + 3600 * 1000000000LL);
+    kill(guardian.pid, SIGCONT);
+    assert_int_equal(wait_for_one_of("SZ", guardian.pid), 'S');
+    assert_int_equal(wait_for_one_of("SZ", pid), 'S');
+    guardian_stop(&guardian);
+    kill(pid, SIGTERM);
+    assert_int_equal(WTERMSIG(status_of(pid)), SIGTERM);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_command_is_started_with_its_lock),
+        cmocka_unit_test(test_a_command_is_not_started_without_its_lock),
+        cmocka_unit_test(test_a_guardian_ends_the_group_in_time),
+        cmocka_unit_test(test_a_stopped_guardian_keeps_to_the_newest_deadline),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

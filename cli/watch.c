@@ -294,10 +294,11 @@ static void loop(struct watch *watch)
 /* Whatever is left of the group must not go on without the lock. */
 static void end_group(struct watch *watch)
 {
-    /* Or the guardian has ended it, in time: then that time was the last that
-     * it was told. */
+    /* Or the guardian, who has a time to keep if we do not only warn, has ended
+     * it: then that time was the last that it was told. */
     if (hf_lock_check(watch->lock) != HF_OK ||
-        cli_now_ns(CLOCK_BOOTTIME) >= watch->deadline - early(watch))
+        (!watch->only_warn &&
+         cli_now_ns(CLOCK_BOOTTIME) >= watch->deadline - early(watch)))
         lose(watch, true);
     if (watch->lost && !watch->only_warn)
         signal_group(watch, SIGKILL);

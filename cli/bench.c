@@ -3,7 +3,6 @@
 #include "contend.h"
 #include "text.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -150,8 +149,8 @@ static int take_option(struct options *o, int option, const char *value)
     case 'h':
         o->help = true;
         return CLI_OK;
-    default:
-        return cli_try_help(&cli_bench);
+    default: /* cli_option has said what is wrong */
+        return CLI_USAGE;
     }
 }
 
@@ -220,7 +219,8 @@ static int bench_main(int argc, char **argv)
     int option, status = CLI_OK, rc;
 
     while (status == CLI_OK &&
-           (option = getopt_long(argc, argv, "b:h", long_options, NULL)) != -1)
+           (option =
+                cli_option(&cli_bench, argc, argv, ":b:h", long_options)) != -1)
         status = take_option(&o, option, optarg);
     if (status != CLI_OK)
         return status;

@@ -5,6 +5,7 @@
 #ifndef HF_CLI_H
 #define HF_CLI_H
 
+#include <getopt.h>
 #include <holdfast.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,18 +33,19 @@ struct cli_verb {
 
 extern const struct cli_verb cli_run, cli_bench, cli_lab;
 
-/* Runs it, with argv[0] telling getopt what to call itself. */
-int cli_call(const struct cli_verb *verb, int argc, char **argv);
-
 /* "holdfast VERB: text" on standard error. */
 void cli_say(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same and a word on how to get help. Is CLI_USAGE, for all to see. */
+/* The same and a word on how to get help. Is CLI_USAGE, for all to see. Of a
+ * word of the user's, quoted `so', nothing is shown after a colon: it may be a
+ * URL in the wrong place, with a password in it. */
 #define cli_misuse(...) (cli_misused(__VA_ARGS__), CLI_USAGE)
 void cli_misused(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* Only that word: getopt has said the rest. Returns CLI_USAGE. */
-int cli_try_help(const struct cli_verb *verb);
+/* getopt_long(), whose short options have to begin with a colon (after a +),
+ * but it is said here what is wrong with one; '?' then. */
+int cli_option(const struct cli_verb *verb, int argc, char **argv,
+               const char *brief, const struct option *options);
 /* The usage on standard output. Returns CLI_OK. */
 int cli_help(const struct cli_verb *verb);
 

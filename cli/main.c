@@ -46,7 +46,7 @@ static int help(int argc, char **argv)
     for (; n < argc - 1; n++)
         question[n] = argv[n + 1];
     question[n++] = (char *)"--help";
-    return cli_call(verb, n, question);
+    return verb->main(n, question);
 }
 
 static int finish(int status)
@@ -87,5 +87,5 @@ int main(int argc, char **argv)
     verb = find(argv[1]);
     if (!verb)
         return cli_misuse(NULL, "no verb is called `%s'", argv[1]);
-    return finish(cli_call(verb, argc - 1, argv + 1));
+    return finish(verb->main(argc - 1, argv + 1));
 }

@@ -2,7 +2,6 @@
 #include "run.h"
 #include "text.h"
 
-#include <getopt.h>
 #include <paths.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,8 +142,8 @@ static int take_option(struct run_options *o, int option, char *value)
     case 'h':
         o->help = true;
         return CLI_OK;
-    default: /* getopt has said what is wrong */
-        return cli_try_help(&cli_run);
+    default: /* cli_option has said what is wrong */
+        return CLI_USAGE;
     }
 }
 
@@ -235,8 +234,8 @@ int run_parse(struct run_options *o, int argc, char **argv)
     int option, status = CLI_OK;
 
     while (status == CLI_OK &&
-           (option = getopt_long(argc, argv, "+b:sxenw:t:E:qc:h", long_options,
-                                 NULL)) != -1)
+           (option = cli_option(&cli_run, argc, argv, "+:b:sxenw:t:E:qc:h",
+                                long_options)) != -1)
         status = take_option(o, option, optarg);
     if (status != CLI_OK || o->help)
         return status;

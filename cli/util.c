@@ -8,54 +8,82 @@
 #include <string.h>
 #include <time.h>
 
-static void say(const struct cli_verb *verb, const char *fmt, va_list args)
-    __attribute__((format(printf, 2, 0)));
+enum { LINE_MAX_LEN = 1024 };
 
-static void say(const struct cli_verb *verb, const char *fmt, va_list args)
+/* One write, so that lines of several processes do not mix. */
+static void say(const struct cli_verb *verb, const char *line)
 {
-    char line[1024];
-
-    /* One write, so that lines of several processes do not mix. */
-    vsnprintf(line, sizeof line, fmt, args);
     if (verb)
         fprintf(stderr, "holdfast %s: %s\n", verb->name, line);
     else
         fprintf(stderr, "holdfast: %s\n", line);
 }
 
-int cli_call(const struct cli_verb *verb, int argc, char **argv)
-{
-    char title[64];
-
-    snprintf(title, sizeof title, "holdfast %s", verb->name);
-    argv[0] = title;
-    return verb->main(argc, argv);
-}
-
 void cli_say(const struct cli_verb *verb, const char *fmt, ...)
 {
+    char line[LINE_MAX_LEN];
     va_list args;
 
     va_start(args, fmt);
-    say(verb, fmt, args);
+    vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
+    say(verb, line);
+}
+
+/* From the colon in the quoted word to its end. */
+static void hide_secret(char *line)
+{
+    char *colon = strchr(line + strcspn(line, "`"), ':');
+    const char *end = strrchr(line, '\'');
+
+    if (colon && !end)
+        colon[1] = '\0'; /* the line was too long */
+    else if (colon && colon < end)
+        memmove(colon + 1, end, strlen(end) + 1);
 }
 
 void cli_misused(const struct cli_verb *verb, const char *fmt, ...)
 {
+    char line[LINE_MAX_LEN];
     va_list args;
 
     va_start(args, fmt);
-    say(verb, fmt, args);
+    vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
-    cli_try_help(verb);
-}
-
-int cli_try_help(const struct cli_verb *verb)
-{
+    hide_secret(line);
+    say(verb, line);
     fprintf(stderr, "Try `holdfast help%s%s'.\n", verb ? " " : "",
             verb ? verb->name : "");
-    return CLI_USAGE;
+}
+
+static void bad_option(const struct cli_verb *verb, int answer,
+                       const char *word, const struct option *options)
+{
+    if (answer == ':') {
+        cli_misused(verb, "`%s' needs a value", word);
+    } else if (optopt == 0) {
+        cli_misused(verb, "no option is called `%s'", word);
+    } else {
+        while (options->name && options->val != optopt)
+            options++;
+        if (options->name)
+            cli_misused(verb, "--%s takes no value", options->name);
+        else
+            cli_misused(verb, "no option is called `-%c'", optopt);
+    }
+}
+
+int cli_option(const struct cli_verb *verb, int argc, char **argv,
+               const char *brief, const struct option *options)
+{
+    int answer;
+
+    opterr = 0; /* it quotes all of a word */
+    answer = getopt_long(argc, argv, brief, options, NULL);
+    if (answer != ':' && answer != '?')
+        return answer;
+    bad_option(verb, answer, argv[optind - 1], options);
+    return '?';
 }
 
 int cli_help(const struct cli_verb *verb)

@@ -23,7 +23,7 @@ static int lab_main(int argc, char **argv)
         return cli_help(&cli_lab);
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
         if (strcmp(scenarios[i]->name + strlen("lab "), argv[1]) == 0)
-            return cli_call(scenarios[i], argc - 1, argv + 1);
+            return scenarios[i]->main(argc - 1, argv + 1);
     }
     return cli_misuse(&cli_lab, "no scenario is called `%s'; there is oversell",
                       argv[1]);

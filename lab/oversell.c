@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -311,8 +310,8 @@ static int take_option(struct setting *setting, int option, const char *value)
     case 'h':
         setting->help = true;
         return CLI_OK;
-    default:
-        return cli_try_help(&lab_oversell);
+    default: /* cli_option has said what is wrong */
+        return CLI_USAGE;
     }
 }
 
@@ -322,7 +321,8 @@ static int oversell_main(int argc, char **argv)
     int option, status = CLI_OK;
 
     while (status == CLI_OK &&
-           (option = getopt_long(argc, argv, "b:h", long_options, NULL)) != -1)
+           (option = cli_option(&lab_oversell, argc, argv, ":b:h",
+                                long_options)) != -1)
         status = take_option(&setting, option, optarg);
     if (status != CLI_OK)
         return status;

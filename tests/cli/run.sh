@@ -380,6 +380,36 @@ a_forgotten_b_is_seen() {
     equal "$(status_of "$hf" run -b "$HOLDFAST_URL" shm: -- true)" 0 'with a -b'
 }
 
+# is_misuse WORDS ARGUMENT...: says those, and no password.
+is_misuse() {
+    words=$1
+    shift
+    equal "$(status_of "$hf" "$@")" 64 "$*"
+    contains err "$words" || die "$*: $(cat err)"
+    contains err 'holdfast help' || die "$*: $(cat err)"
+    not contains err s3cret || die "$*: $(cat err)"
+}
+
+a_misplaced_url_shows_no_password() {
+    url="redis://me:it's-s3cret@h"
+    is_misuse "\`redis:'" "$url"
+    is_misuse "\`redis:'" help "$url"
+    is_misuse "\`redis:'" bench "$url"
+    is_misuse "\`redis:'" lab "$url"
+    is_misuse "\`redis:'" lab oversell "$url"
+    is_misuse "\`redis:'" lab oversell --stock "$url"
+    is_misuse "\`redis:'" run -w "$url" a -- true
+    is_misuse "\`redis:'" run -c true a "$url"
+    is_misuse "\`--backend=redis:' after" run a "--backend=$url" -- true
+    is_misuse "\`-bredis:' after" run a "-b$url" -- true
+    is_misuse "called \`--backnd=redis:'" run "--backnd=$url" a -- true
+    is_misuse "called \`--backnd=redis:'" bench "--backnd=$url"
+    is_misuse 'quiet takes no value' run "--quiet=$url" a -- true
+    is_misuse "called \`-Z'" run "-qZ$url" a -- true
+    is_misuse "\`--backend' needs" run --backend
+    is_misuse "\`-qb' needs" run -qb
+}
+
 # opening URL WORD...: is refused with 64 and says each word.
 opening() {
     url=$1
@@ -663,6 +693,7 @@ run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
     only_one_is_inside_redis misuse_is_64 \
     what_is_not_supported_is_64_and_says_so \
     readers_share_and_a_writer_does_not a_forgotten_b_is_seen \
+    a_misplaced_url_shows_no_password \
     what_is_wrong_with_a_url_is_said a_missing_password_is_said \
     an_unreachable_backend_is_69 \
     without_renewal_the_group_gets_term_then_kill_and_we_exit_79 \

@@ -118,7 +118,7 @@ int main(int argc, char **argv)
         {"wait", run_wait_faults},       {"kinds", run_kinds_faults},
         {"hand", run_hand_faults},       {"find", run_find_faults},
         {"any", run_any_faults},         {"names", run_any_names},
-        {"keys", run_keys_faults},
+        {"keys", run_keys_faults},       {"beside", run_beside_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

@@ -22,5 +22,6 @@ int run_kinds_faults(void);
 int run_hand_faults(void);
 int run_find_faults(void);
 int run_keys_faults(void);
+int run_beside_faults(void);
 
 #endif

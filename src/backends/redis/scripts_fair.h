@@ -49,20 +49,30 @@
     "  end\n"                                                                  \
     "end\n"
 
-/* Is somebody of Redisson's in the queue? Then deadlines are kept as it does:
+/*
+ * Is somebody of Redisson's in the queue? Then deadlines are kept as it does:
  * each waits behind the one before, and who goes or leaves lowers those
- * behind by his own wait. And the keys stay, whoever of ours looks or not. */
+ * behind by his own wait. Who came when ours was the first, whose deadline is
+ * near, has not counted that wait, and is not lowered: the i-th behind has that
+ * of those between, and time to come. And the keys stay, whoever of ours looks
+ * or not.
+ */
 #define FOREIGN "redis.call('llen',Q)>redis.call('hlen',S)"
 #define WAIT "300000"
 #define STAY                                                                   \
     "redis.call('pexpire',Q,86400000)\n"                                       \
     "redis.call('pexpire',D,86400000)\n"
+#define LOWER_THE(i)                                                           \
+    "local d=tonumber(redis.call('zscore',D,w))\n"                             \
+    "if d and d-" WAIT "*(" i ")>now/1000+" RD_TEXT(RD_ALIVE_MS) " then\n"     \
+    "  redis.call('zincrby',D,-" WAIT ",w)\n"                                  \
+    "end\n"
 #define LOWER                                                                  \
     "local function lower()\n"                                                 \
     "  if not (" FOREIGN ") then return end\n"                                 \
     STAY                                                                       \
-    "  for _,o in ipairs(redis.call('zrange',D,0,-1)) do\n"                    \
-    "    redis.call('zincrby',D,-" WAIT ",o)\n"                                \
+    "  for i,w in ipairs(redis.call('lrange',Q,0,-1)) do\n"                    \
+    LOWER_THE("i")                                                             \
     "  end\n"                                                                  \
     "end\n"
 
@@ -82,9 +92,15 @@
     "if redis.call('zrem',D,ARGV[1])==1 then\n"                                \
     "  if " FOREIGN " then\n"                                                  \
     STAY                                                                       \
+    "    if not now then\n"                                                    \
+    "      local t=redis.call('time')\n"                                       \
+    "      now=t[1]*1000000+t[2]\n"                                            \
+    "    end\n"                                                                \
     "    local behind=false\n"                                                 \
-    "    for _,w in ipairs(redis.call('lrange',Q,0,-1)) do\n"                  \
-    "      if behind then redis.call('zincrby',D,-" WAIT ",w) end\n"           \
+    "    for i,w in ipairs(redis.call('lrange',Q,0,-1)) do\n"                  \
+    "      if behind then\n"                                                   \
+    LOWER_THE("i-1")                                                           \
+    "      end\n"                                                              \
     "      behind=behind or w==ARGV[1]\n"                                      \
     "    end\n"                                                                \
     "  end\n"                                                                  \

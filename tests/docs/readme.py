@@ -85,6 +85,22 @@ def second_line_says_75_while_the_first_runs():
         assert (status, out) == (75, ''), (status, out)
 
 
+def without_b_the_url_says_where_the_lock_is():
+    with workplace() as directory:
+        elsewhere = 'HOLDFAST_URL=redis+unix:///nowhere '
+        status, _, err = run(elsewhere + lines[0], directory)
+        assert status == 69 and 'HOLDFAST_URL' in err, (status, err)
+
+
+def exit_statuses_are_those_of_the_command():
+    usage = run('holdfast help run', root)[1]
+    with open(page, encoding='utf-8') as f:
+        text = f.read()
+    assert re.findall(r'exit\s+status (\d+)', text) == ['75', '79']
+    assert '75 not acquired, 79 lost' in usage
+    assert '--on-lost warn' in text and '--on-lost kill|warn' in usage
+
+
 def front_door_has_both_commands():
     done = subprocess.run([os.path.join(root, 'dev')], stdout=subprocess.PIPE,
                           check=True, encoding='utf-8')
@@ -143,6 +159,8 @@ try:
         c_program_gets_its_lock,
         each_shell_line_runs_its_command,
         second_line_says_75_while_the_first_runs,
+        without_b_the_url_says_where_the_lock_is,
+        exit_statuses_are_those_of_the_command,
         front_door_has_both_commands,
         options_are_known_to_meson,
         every_function_has_a_manual_page,

@@ -14,8 +14,9 @@ from snippet import snippets
 
 root = sys.argv[1]
 page = os.path.join(root, 'docs', 'fencing.md')
-table, contact, transaction = snippets(page, 'sql')
-(script,) = snippets(page, 'lua')
+(table, contact, transaction,
+ two_bars, exclusive_contact, shared_contact) = snippets(page, 'sql')
+script, two_bars_script = snippets(page, 'lua')
 
 # ---- SQL -------------------------------------------------------------------
 
@@ -171,6 +172,85 @@ def redis_bar_does_not_expire():
     assert redis.call('TTL', 'fence:{stock}') == '-1'
 
 
+# ---- holders that share -----------------------------------------------------
+
+
+class SharedShop(Shop):
+    """Its contacts, as (mode, token)."""
+
+    def __init__(self):
+        super().__init__()
+        self.db = self.connect()
+        self.db.executescript(two_bars)
+
+    def lets_in(self, mode, token):
+        check = shared_contact if mode == 'shared' else exclusive_contact
+        done = self.db.execute(check, {'token': token, 'lock_name': 'stock'})
+        return done.rowcount == 1
+
+    def bars(self):
+        return self.db.execute(
+            'SELECT token, shared_token FROM fence').fetchone()
+
+
+class SharedData:
+    """The same, in Redis."""
+
+    def __init__(self):
+        redis.fresh()
+
+    def lets_in(self, mode, token):
+        said = redis.call('EVAL', two_bars_script, '2', 'bars:{stock}',
+                          'amount:{stock}', str(token), mode, 'GET')
+        assert said == '10' or said.startswith('STALE token %d' % token), said
+        return said == '10'
+
+    def bars(self):
+        return tuple(int(redis.call('HGET', 'bars:{stock}', mode) or 0)
+                     for mode in ('exclusive', 'shared'))
+
+
+def in_both(contacts, bars):
+    """Each contact, and whether it is let in; and what is seen in the end."""
+    for resource in (SharedShop(), SharedData()):
+        for mode, token, wanted in contacts:
+            assert resource.lets_in(mode, token) == wanted, (
+                type(resource), mode, token)
+        assert resource.bars() == bars, (type(resource), resource.bars())
+
+
+def readers_do_not_refuse_each_other():
+    in_both([('shared', 21, True), ('shared', 9, True), ('shared', 21, True)],
+            (0, 21))
+
+
+def a_writer_refuses_readers_before_it():
+    in_both([('shared', 9, True), ('exclusive', 10, True),
+             ('shared', 9, False), ('shared', 10, True), ('shared', 11, True)],
+            (10, 11))
+
+
+def a_reader_refuses_the_writer_before_it():
+    in_both([('exclusive', 9, True), ('shared', 10, True),
+             ('exclusive', 9, False), ('exclusive', 11, True)], (11, 10))
+
+
+def a_reader_with_its_token_refuses_the_writer_too():
+    in_both([('exclusive', 33, True), ('shared', 33, True),
+             ('exclusive', 33, False), ('exclusive', 34, True)], (34, 33))
+
+
+def a_writer_comes_again_and_refuses_writers_before_it():
+    in_both([('exclusive', 9, True), ('exclusive', 10, True),
+             ('exclusive', 10, True), ('exclusive', 9, False)], (10, 0))
+
+
+def a_mode_that_is_misspelt_is_exclusive():
+    data = SharedData()
+    assert data.lets_in('Shared', 33)
+    assert data.bars() == (33, 0)
+
+
 # ---- the file --------------------------------------------------------------
 
 
@@ -195,6 +275,12 @@ status = cases.run([
     redis_read_raises_the_bar,
     redis_compares_tokens_as_numbers,
     redis_bar_does_not_expire,
+    readers_do_not_refuse_each_other,
+    a_writer_refuses_readers_before_it,
+    a_reader_refuses_the_writer_before_it,
+    a_reader_with_its_token_refuses_the_writer_too,
+    a_writer_comes_again_and_refuses_writers_before_it,
+    a_mode_that_is_misspelt_is_exclusive,
     the_example_has_the_function_of_the_page,
 ])
 redis.stop()

@@ -192,9 +192,10 @@
     "    local l=redis.call('zscore',D,redis.call('lindex',Q,-1))\n"           \
     "    d=math.max(tonumber(l) or 0,ms)+" WAIT "\n"                           \
     "  end\n"                                                                  \
-    "  redis.call('zadd',D,d,ARGV[1])\n"                                       \
-    "  redis.call('rpush',Q,ARGV[1])\n"                                        \
-    "  q=q+1\n"                                                                \
+    /* A first question may come after the second (scripts_line.h). */         \
+    "  if redis.call('zadd',D,'nx',d,ARGV[1])==1 then\n"                       \
+    "    q=redis.call('rpush',Q,ARGV[1])\n"                                    \
+    "  end\n"                                                                  \
     "elseif first then\n"                                                      \
     "  redis.call('zadd',D,ms+" RD_TEXT(RD_ALIVE_MS) ",ARGV[1])\n"             \
     "elseif d<ms+" WAIT " then\n"                                              \

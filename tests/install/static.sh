@@ -60,7 +60,7 @@ exports_the_api() {
 
 echo "1..$((3 + $#))"
 check "the tests are left out where cmocka is not" configure
-check "the library and the command build" ninja -C "$build" cli/holdfast
+check "the library and the command build" nice ninja -C "$build" cli/holdfast
 for scheme; do
     check "$scheme is in the library" knows "$scheme"
 done

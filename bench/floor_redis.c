@@ -183,10 +183,10 @@ static double floor_of(const char *url, int (*step)(void *arg))
 
     if (open_hand(&hand, url, 1, RD_TAKE, RD_DROP) == 0)
         ns = ns_per_pair(step, &hand);
-    ask_drop(&hand);
     if (hand.conn) {
         redisReply *reply = NULL;
 
+        ask_drop(&hand);
         if (redisGetReply(hand.conn, (void **)&reply) == REDIS_OK)
             freeReplyObject(reply);
         redisFree(hand.conn);

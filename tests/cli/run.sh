@@ -128,6 +128,76 @@ in_a_script_it_gets_the_terminal_when_it_asks() {
     contains typescript 'then two' || die "not given back: $(cat typescript)"
 }
 
+# An interactive shell, at a terminal where `types` types.
+at_a_shell() {
+    mkfifo keys
+    exec 8<>keys
+    start sh -c 'exec script -qec "sh -i" /dev/null <keys >typescript 8>&-'
+}
+
+types() {
+    # shellcheck disable=SC2059 # it has escapes
+    printf "$1" >&8
+}
+
+# A job of that shell, $job; $ours is the holdfast, $command what it runs.
+types_a_job() {
+    echo "'$hf' run a -- sh -c 'echo \$PPID \$\$ >ready; exec sleep 1000'
+        echo \$? >status" >job
+    types "$1 ./job\n"
+    until_true test -s ready
+    read -r ours command <ready
+    until_true contains "/proc/$command/comm" sleep
+}
+
+both_are() {
+    "$@" "$ours" && "$@" "$command"
+}
+
+neither_is() {
+    not "$@" "$ours" && not "$@" "$command"
+}
+
+ctrl_c_goes_to_the_command() {
+    echo "'$hf' run a -- sh -c 'trap \"echo INT >>got; exit 3\" INT
+        echo >ready; while :; do sleep 0.01; done'; echo \$? >status" >job
+    at_a_shell
+    types '. ./job\n'
+    until_true test -s ready
+    types '\003'
+    until_true test -s status
+    equal "$(cat status)" 3 'exit status'
+    equal "$(cat got)" INT 'what it got'
+}
+
+# ctrl_z HOW: the shell comes back, and the job goes on when told to.
+ctrl_z() {
+    at_a_shell
+    types_a_job "$1"
+    types '\032'
+    until_true both_are stopped
+    types 'echo >back\n'
+    until_true test -s back
+    equal "$(status_of "$hf" run -n a -- true)" 75 'the lock meanwhile'
+    types 'fg\n'
+    until_true neither_is stopped
+}
+
+ctrl_z_stops_a_job() {
+    ctrl_z .
+    types '\003'
+    until_true both_are gone
+    types 'echo >again\n'
+    until_true test -s again
+}
+
+ctrl_z_stops_a_script() {
+    ctrl_z sh
+    kill "$ours"
+    until_true test -s status
+    equal "$(cat status)" 143 'exit status'
+}
+
 # ---- not acquired --------------------------------------------------------------
 
 # Holds the lock until `let_go`.
@@ -691,7 +761,8 @@ run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
     a_string_is_run_by_the_shell signals_go_to_the_command \
     an_ignored_signal_stays_ignored a_signal_reaches_the_whole_group \
     it_stops_and_continues a_job_of_its_own_gets_the_terminal \
-    in_a_script_it_gets_the_terminal_when_it_asks a_try_that_fails_is_75 \
+    in_a_script_it_gets_the_terminal_when_it_asks ctrl_c_goes_to_the_command \
+    ctrl_z_stops_a_job ctrl_z_stops_a_script a_try_that_fails_is_75 \
     a_wait_that_ends_is_75 who_holds_it_is_said \
     a_long_name_is_cut_in_messages the_wait_includes_connecting \
     a_wait_that_ends_in_silence_is_69 a_signal_ends_a_wait_in_silence \

@@ -19,6 +19,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Nobody gives up before, whatever the machine does meanwhile; to be in time is
+ * checked apart from that. The victim's time is not, so it would rather be
+ * stuck. */
+enum {
+    PATIENCE_MS = 20000,
+    STUCK_MS = PATIENCE_MS + 5000,
+    VICTIM_MS = 2 * STUCK_MS
+};
+
 static struct actor holder, waiter, prober;
 static bool holder_holds, waiter_waits, may_break;
 static bool waiter_is_doomed; /* has the lock, and dies with it afterwards */
@@ -35,7 +44,7 @@ static void pause_here(void)
 
 static void acquire_release(struct seat *s)
 {
-    if (!enter(s, 3000, 0, NULL)) {
+    if (!enter(s, VICTIM_MS, 0, NULL)) {
         nap_us(200);
         leave(s, NULL);
     }
@@ -55,7 +64,7 @@ static void give_up(struct seat *s)
 
 static void with_lease(struct seat *s)
 {
-    if (!enter(s, 3000, 60000, NULL)) {
+    if (!enter(s, VICTIM_MS, 60000, NULL)) {
         hf_lock_renew(s->lock, 50000, NULL);
         leave(s, NULL);
     }
@@ -66,7 +75,7 @@ static bool hold_until_wanted(struct seat *s)
 {
     int start = 0;
 
-    if (enter(s, 3000, 0, NULL))
+    if (enter(s, VICTIM_MS, 0, NULL))
         return false;
     atomic_compare_exchange_strong(&stage->phase, &start, 1);
     while (atomic_load(&stage->phase) != 2)
@@ -144,7 +153,7 @@ static void lets_go(struct actor *actor)
     struct answer a = {-1, 0, 0, "no answer"};
 
     actor_tell(actor, 'r', 0, 0);
-    actor_hear(actor, &a, 8000);
+    actor_hear(actor, &a, STUCK_MS);
     if (a.rc && (a.rc != HF_ELOST || !may_break))
         stage_blame(a.text);
 }
@@ -165,7 +174,7 @@ static void holder_dies(void)
 static void waiter_comes(void)
 {
     if (!waiter_waits)
-        actor_tell(&waiter, 'a', 3000, 0);
+        actor_tell(&waiter, 'a', PATIENCE_MS, 0);
     waiter_waits = true;
     nap_us(500);
 }
@@ -178,7 +187,7 @@ static void waiter_gives_up(void)
         return;
     waiter_waits = false;
     kill(waiter.pid, SIGUSR1);
-    if (!actor_hear(&waiter, &a, 3500))
+    if (!actor_hear(&waiter, &a, STUCK_MS))
         stage_blame("the waiter cannot be cancelled");
     if (!a.rc)
         lets_go(&waiter);
@@ -202,7 +211,7 @@ static void prober_visits(void)
     struct answer a = {-1, 0, 0, ""};
 
     actor_tell(&prober, 'a', 3, 0);
-    if (!actor_hear(&prober, &a, 8000))
+    if (!actor_hear(&prober, &a, STUCK_MS))
         stage_blame("the prober is stuck");
     if (!a.rc)
         lets_go(&prober);
@@ -264,7 +273,7 @@ static void set_scene(const struct part *part)
         actor_begin(&waiter, WAITER);
     if (part->before == FREE || part->before == WAITED_FOR_LATER)
         return;
-    actor_ask(&holder, 'a', 3000, 0);
+    actor_ask(&holder, 'a', PATIENCE_MS, 0);
     holder_holds = true;
     if (part->before == HELD_AND_WAITED_FOR) {
         waiter_comes();
@@ -280,7 +289,7 @@ static void free_waiter(void)
 
     if (!waiter_waits)
         return;
-    if (!actor_hear(&waiter, &a, 3500))
+    if (!actor_hear(&waiter, &a, STUCK_MS))
         stage_blame("the waiter is stuck");
     else
         check_in_time(&a, &since, STAGE_LIMIT_MS, "waiter");
@@ -311,7 +320,7 @@ static void kill_waiter(void)
     nap_us(200);
     since = moment_now();
     waiter_dies();
-    until = now_ns() + 5000000000LL;
+    until = now_ns() + STUCK_MS * 1000000LL;
     while (atomic_load(&stage->phase) != 3 && now_ns() < until)
         nap_us(20);
     victim.at = now_ns();
@@ -321,11 +330,12 @@ static void kill_waiter(void)
 /* Until it is paused or through; those in its way get out of it. */
 static void await_pause(const struct part *part, pid_t pid)
 {
-    int64_t until = now_ns() + 1000000000LL;
+    int64_t began = now_ns();
     struct answer a;
 
     while (!atomic_load(&stage->paused) && !has_ended(pid) &&
-           atomic_load(&stage->phase) != 3 && now_ns() < until) {
+           atomic_load(&stage->phase) != 3 &&
+           now_ns() < began + PATIENCE_MS * 1000000LL) {
         if (part->before == WAITED_FOR_LATER &&
             atomic_load(&stage->phase) == 1) {
             waiter_comes();
@@ -333,7 +343,7 @@ static void await_pause(const struct part *part, pid_t pid)
         }
         /* It waits for us: then it is not going to be paused before. */
         if (holder_holds && queued() > waiter_waits &&
-            now_ns() > until - 997000000LL)
+            now_ns() > began + 3000000)
             holder_lets_go();
         if (!holder_holds && waiter_waits && part->before != WAITED_FOR_LATER &&
             actor_hear(&waiter, &a, 0)) {
@@ -347,7 +357,7 @@ static void await_pause(const struct part *part, pid_t pid)
 static void end_scene(pid_t pid)
 {
     struct answer a = {-1, 0, INT64_MAX, ""};
-    int64_t until = now_ns() + 5000000000LL;
+    int64_t until = now_ns() + STUCK_MS * 1000000LL;
     struct moment since;
 
     holder_lets_go();
@@ -362,8 +372,8 @@ static void end_scene(pid_t pid)
         kill(pid, SIGKILL);
     }
     since = moment_now();
-    actor_tell(&prober, 'a', 3000, 0);
-    actor_hear(&prober, &a, 4000);
+    actor_tell(&prober, 'a', PATIENCE_MS, 0);
+    actor_hear(&prober, &a, STUCK_MS);
     check_grant(&prober, &a, &since, STAGE_LIMIT_MS, "prober");
     actor_ask(&prober, 'r', 0, 0);
     if (atomic_load(&stage->overlaps) && !may_break)

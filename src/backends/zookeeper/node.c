@@ -347,8 +347,10 @@ int hf__zk_node_list(struct zk_node *node, zk_done_fn *listed)
 
 int hf__zk_node_enter(struct zk_node *node, bool parents, zk_done_fn *listed)
 {
-    int rc = hf__zk_node_create(node, parents);
+    int rc;
 
+    hf__zk_strangers_forget(node->line);
+    rc = hf__zk_node_create(node, parents);
     if (rc) {
         hf__zk_node_drop(node, NULL);
         return rc;

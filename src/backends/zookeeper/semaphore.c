@@ -23,13 +23,13 @@
 
 struct visit {
     struct zk_query base;
-    struct zk_line *line;   /* NULL: nobody wants to know */
-    bool here;              /* our turn is in its list */
-    bool no_leases;         /* there is no such node */
-    bool unnumbered;        /* it has no size yet */
-    uint64_t strangers;     /* children of no known form: their sum, */
-    char *asked;            /* the names of those that are asked about, */
-    char *answered;         /* and the next that is answered */
+    struct zk_line *line; /* NULL: nobody wants to know */
+    bool here;            /* our turn is in its list */
+    bool no_leases;       /* there is no such node */
+    bool unnumbered;      /* it has no size yet */
+    uint64_t strangers;   /* children of no known form that last: their sum, */
+    char *asked;          /* the paths of those that are asked about, */
+    char *answered;       /* and the next that is answered */
     char odd[ZK_CHILD_MAX]; /* one that is ephemeral */
     uint32_t ahead;         /* before our turn */
     uint32_t others;        /* leases that are not ours, */
@@ -195,49 +195,62 @@ static void on_stranger(struct zk *z, void *owner, int rc,
                         const struct zk_reply *reply)
 {
     struct visit *v = owner;
-    const char *name = v->answered;
+    const char *name = v->answered + strlen(v->base.path) + 1;
 
     (void)z;
-    v->answered += strlen(name) + 1;
+    v->answered += strlen(v->answered) + 1;
     if (rc == ZOK && reply->stat->ephemeralOwner)
         keep(v->odd, name);
+    else if (rc == ZOK)
+        v->strangers += hf__zk_stranger_hash(name);
     hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc, ZNONODE));
 }
 
-static void free_names(struct zk_query *base)
+static void free_paths(struct zk_query *base)
 {
     base->z->core->free(base->z->client, ((struct visit *)base)->asked);
 }
 
+static int ask_for(struct visit *v, const char *path)
+{
+    int rc = hf__zk_exists(v->base.z, path, on_stranger, v);
+
+    hf__zk_query_sent(&v->base, rc);
+    return rc;
+}
+
 /* Children of no known form (stranger.c): within the same look, unless they are
- * those that were found to be harmless. */
+ * those that are known to last. */
 static void ask_for_strangers(struct visit *v,
                               const struct String_vector *children)
 {
     struct zk *z = v->base.z;
-    char path[ZK_WHOLE_MAX], *name;
+    uint64_t sum = hf__zk_strangers_sum(children);
+    size_t size = 1, more = strlen(v->base.path) + 2;
     struct zk_entry e;
-    size_t size = 1;
+    char *path;
     int rc = 0;
 
-    v->strangers = hf__zk_strangers_sum(children);
-    if (!v->line || v->strangers == v->line->strangers)
+    if (!v->line || sum == v->line->strangers) {
+        v->strangers = sum;
         return;
+    }
     for (int32_t i = 0; i < children->count; i++)
         if (!hf__zk_entry_parse(children->data[i], &e))
-            size += strlen(e.name) + 1;
-    v->asked = v->answered = name = z->core->alloc(z->client, size);
-    v->base.fini = free_names;
-    if (!name)
+            size += strlen(e.name) + more;
+    v->asked = v->answered = path = z->core->alloc(z->client, size);
+    v->base.fini = free_paths;
+    if (!path)
         hf__zk_query_sent(&v->base, HF_ENOMEM);
-    for (int32_t i = 0; name && !rc && i < children->count; i++) {
-        if (hf__zk_entry_parse(children->data[i], &e))
-            continue;
-        name = stpcpy(name, e.name) + 1;
-        hf__zk_join(path, v->base.path, e.name);
-        rc = hf__zk_exists(z, path, on_stranger, v);
-        hf__zk_query_sent(&v->base, rc);
-    }
+    for (int32_t i = 0; path && !rc && i < children->count; i++)
+        if (!hf__zk_entry_parse(children->data[i], &e)) {
+            char *end = stpcpy(path, v->base.path);
+
+            *end = '/';
+            end = stpcpy(end + 1, e.name);
+            rc = ask_for(v, path);
+            path = end + 1;
+        }
 }
 
 static void on_siblings(struct zk *z, void *owner, int rc,

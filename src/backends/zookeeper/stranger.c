@@ -3,8 +3,12 @@
  * name goes on below ours, and does not matter. One that is ephemeral may be
  * the entry of somebody who locks in a way that we do not know: it would be
  * wrong to guess whether it excludes us. Nothing but asking for each of them
- * tells; so the sum of those that were asked for is remembered, and as long as
- * the strangers are the same they are not asked for again.
+ * tells; so the sum of those that were found to last is remembered, and as long
+ * as the strangers are the same they are not asked for again.
+ *
+ * They are asked for once in a look: whoever comes after its first list came
+ * behind us, as those do who come after a grant. (Names below ours may come and
+ * go all the time: there need not be two lists that are the same.)
  */
 #include "zookeeper.h"
 
@@ -16,10 +20,10 @@
 struct zk_stranger {
     struct zk_stranger *next, *prev;
     struct zk_node *node;
-    char name[];
+    char path[]; /* whose length nobody has limited */
 };
 
-static uint64_t hash_of(const char *name)
+uint64_t hf__zk_stranger_hash(const char *name)
 {
     uint64_t hash = 14695981039346656037ULL;
 
@@ -41,7 +45,7 @@ uint64_t hf__zk_strangers_sum(const struct String_vector *children)
 
     for (int32_t i = 0; i < children->count; i++)
         if (is_stranger(children->data[i]))
-            sum += hash_of(children->data[i]);
+            sum += hf__zk_stranger_hash(children->data[i]);
     return sum;
 }
 
@@ -67,11 +71,14 @@ static void on_stranger(struct zk *z, void *owner, int rc,
 {
     struct zk_stranger *s = owner;
     struct zk_line *line = s->node->line;
+    const char *name = s->path + s->node->dir_len + 1;
 
     if (line && rc == ZOK && reply->stat->ephemeralOwner)
-        snprintf(line->odd, sizeof(line->odd), "%s", s->name);
-    if (line && rc != ZOK && rc != ZNONODE)
-        line->asked_for = 0; /* not told: ask again */
+        snprintf(line->odd, sizeof(line->odd), "%s", name);
+    else if (line && rc == ZOK)
+        line->lasting += hf__zk_stranger_hash(name);
+    else if (line && rc != ZNONODE)
+        line->asked = false; /* not told: ask again */
     hf__zk_node_called(s->node);
     destroy(z, s);
 }
@@ -79,22 +86,22 @@ static void on_stranger(struct zk *z, void *owner, int rc,
 static int ask_for(struct zk_node *node, const char *name)
 {
     struct zk *z = node->z;
-    size_t len = strlen(name);
-    struct zk_stranger *s = z->core->alloc(z->client, sizeof(*s) + len + 1);
-    char path[ZK_WHOLE_MAX];
+    size_t dir_len = node->dir_len, len = strlen(name);
+    struct zk_stranger *s =
+        z->core->alloc(z->client, sizeof(*s) + dir_len + 1 + len + 1);
     int rc;
 
     if (!s)
         return HF_ENOMEM;
-    memcpy(s->name, name, len + 1);
+    memcpy(s->path, node->path, dir_len);
+    s->path[dir_len] = '/';
+    memcpy(s->path + dir_len + 1, name, len + 1);
     s->node = node;
     s->next = z->strangers;
     if (s->next)
         s->next->prev = s;
     z->strangers = s;
-    snprintf(path, sizeof(path), "%.*s/%s", (int)node->dir_len, node->path,
-             name);
-    rc = hf__zk_exists(z, path, on_stranger, s);
+    rc = hf__zk_exists(z, s->path, on_stranger, s);
     if (rc)
         destroy(z, s);
     else
@@ -129,16 +136,25 @@ bool hf__zk_strangers(struct zk_line *line,
         hf__zk_refuse(line, rc);
         return true;
     }
-    if (line->asked_for)
-        line->strangers = line->asked_for;
-    line->asked_for = 0;
+    if (line->asked) {
+        line->strangers = line->lasting;
+        line->asked = false;
+        return false;
+    }
     if (!sum || sum == line->strangers)
         return false;
-    line->asked_for = sum;
+    line->asked = true;
+    line->lasting = 0;
     rc = ask_for_all(line->node, children, listed);
     if (rc) {
-        line->asked_for = 0;
+        line->asked = false;
         hf__zk_finish(z, line->ask, rc);
     }
     return true;
+}
+
+void hf__zk_strangers_forget(struct zk_line *line)
+{
+    line->asked = false;
+    line->odd[0] = '\0';
 }

@@ -410,9 +410,12 @@ struct zk_line {
     bool queued;  /* counted in zk.waiting, or waiting_latch */
     bool deleted; /* what it watched is gone */
     bool blind;   /* of a latch: what it wants to watch may not be read */
-    /* Children of no known form: the sum of those that were asked for and
-     * found to be harmless, of those asked for now, and one that is not. */
-    uint64_t strangers, asked_for;
+    /* Children of no known form: the sum of those that are known to last, and
+     * are harmless. All were asked for since we came: the sum of those that
+     * last, so far; and one that does not. */
+    uint64_t strangers;
+    bool asked;
+    uint64_t lasting;
     char odd[64];
     void *extra; /* of its kind */
     size_t path_len;
@@ -489,8 +492,11 @@ int hf__zk_queued(struct zk_line *, struct hf__req *);
  * Else the line's ask is refused, or will be listed() again. */
 bool hf__zk_strangers(struct zk_line *, const struct String_vector *children,
                       zk_done_fn *listed);
-/* Which there are, whatever their order; 0: none. */
+/* A new place: whoever came since the one before came before it. */
+void hf__zk_strangers_forget(struct zk_line *);
+/* Which there are, whatever their order; 0: none. The hash of one. */
 uint64_t hf__zk_strangers_sum(const struct String_vector *children);
+uint64_t hf__zk_stranger_hash(const char *name);
 void hf__zk_strangers_fini(struct zk *);
 
 /* ---- tie.c ------------------------------------------------------------ */

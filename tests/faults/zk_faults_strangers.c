@@ -1,0 +1,302 @@
+/*
+ * Children of no known form, which are asked for: what becomes of that if they
+ * come and go meanwhile, or the question is given up.
+ */
+#include "zk_faults.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+/* A lease of kazoo's semaphore, whose name is the same each time. */
+#define STRANGER NODE "/00000000000040008000000000000001"
+
+/* ---- between two requests ------------------------------------------------ */
+
+/* What happens before a request is sent: called by the thread that drives the
+ * client, which nothing else may use the hand of the world beside. */
+static struct {
+    struct world *w; /* atomic; NULL: nothing happens */
+    void (*before_exists)(struct world *);
+    void (*before_list)(struct world *);
+    int times;
+} meddler;
+
+static void meddle(struct world *w, void (*before_exists)(struct world *),
+                   void (*before_list)(struct world *))
+{
+    meddler.before_exists = before_exists;
+    meddler.before_list = before_list;
+    meddler.times = 0;
+    __atomic_store_n(&meddler.w, w, __ATOMIC_RELEASE);
+}
+
+static void leave_alone(void)
+{
+    __atomic_store_n(&meddler.w, NULL, __ATOMIC_RELEASE);
+}
+
+static struct world *meddled_with(const zhandle_t *zh)
+{
+    struct world *w = __atomic_load_n(&meddler.w, __ATOMIC_ACQUIRE);
+
+    return w && zh != zk_hand_handle(hand(w)) ? w : NULL;
+}
+
+typedef int exists_fn(zhandle_t *, const char *, int, stat_completion_t,
+                      const void *);
+
+__attribute__((visibility("default"))) int
+zoo_aexists(zhandle_t *zh, const char *path, int watch, stat_completion_t done,
+            const void *arg)
+{
+    exists_fn *real = (exists_fn *)dlsym(RTLD_NEXT, "zoo_aexists");
+    struct world *w = meddled_with(zh);
+
+    if (w && meddler.before_exists && strcmp(path, STRANGER) == 0)
+        meddler.before_exists(w);
+    return real(zh, path, watch, done, arg);
+}
+
+typedef int list_fn(zhandle_t *, const char *, int, strings_completion_t,
+                    const void *);
+
+__attribute__((visibility("default"))) int
+zoo_aget_children(zhandle_t *zh, const char *path, int watch,
+                  strings_completion_t done, const void *arg)
+{
+    list_fn *real = (list_fn *)dlsym(RTLD_NEXT, "zoo_aget_children");
+    struct world *w = meddled_with(zh);
+
+    if (w && meddler.before_list && strcmp(path, NODE) == 0)
+        meddler.before_list(w);
+    return real(zh, path, watch, done, arg);
+}
+
+/* ---- the question is given up -------------------------------------------- */
+
+static void come(struct world *w)
+{
+    create_below(w, NODE, STRANGER, ZOO_EPHEMERAL, NULL, 0);
+}
+
+static void go(struct world *w)
+{
+    assert_int_equal(zk_hand_delete(hand(w), STRANGER), 0);
+}
+
+static void keep_back(struct world *w)
+{
+    proxy_hoard(w->proxy);
+}
+
+static uint64_t answered;
+
+static void is_asked_for(struct world *w)
+{
+    meddler.times++;
+    answered = proxy_answered(w->proxy);
+}
+
+/* When the answer is on its way. */
+static void keep_back_list(struct world *w)
+{
+    if (meddler.times && WAIT_FOR(proxy_answered(w->proxy) > answered))
+        proxy_hoard(w->proxy);
+}
+
+static void note(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result;
+}
+
+static bool is_over(hf_client *c, const int *result)
+{
+    hf_client_dispatch(c);
+    return *result <= 0;
+}
+
+static hf_lock *far_handle(struct world *w, enum hf_fairness fairness)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    world_far(w, 30000, 5000);
+    assert_int_equal(hf_lock_free(w->locks[0]), 0);
+    w->locks[0] = NULL;
+    opt.fairness = fairness;
+    opt.flags = HF_OWNER_HANDLE;
+    assert_int_equal(
+        hf_lock_new(w->clients[0], "n", 1, &opt, &w->locks[0], &w->err), 0);
+    return w->locks[0];
+}
+
+/* What it has asked for the server hears of when nobody wants to know. */
+static void gives_up(struct world *w, hf_lock *a)
+{
+    int result = 1;
+
+    assert_int_equal(hf_lock_acquire_async(a, NULL, note, &result, &w->err), 0);
+    assert_true(WAIT_FOR(proxy_hoarded(w->proxy) > 0));
+    leave_alone();
+    assert_int_equal(hf_lock_cancel(a), 0);
+    assert_true(WAIT_FOR(is_over(w->clients[0], &result)));
+    assert_int_equal(result, HF_ECANCELED);
+    proxy_deliver(w->proxy);
+}
+
+static void is_refused(struct world *w, hf_lock *a)
+{
+    assert_int_equal(hf_lock_timed(a, WAIT_LONG_MS, &w->err), HF_EPROTO);
+    assert_non_null(strstr(w->err.text, STRANGER + strlen(NODE) + 1));
+}
+
+static void minds_after_giving_up(struct world *w, enum hf_fairness fairness)
+{
+    hf_lock *a = far_handle(w, fairness);
+
+    come(w);
+    meddle(w, keep_back, NULL);
+    gives_up(w, a);
+    is_refused(w, a);
+    is_refused(w, a);
+    go(w);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+static void test_stranger_asked_for_in_vain(void **state)
+{
+    minds_after_giving_up(*state, HF_FAIR);
+}
+
+static void test_unfair_stranger_asked_for_in_vain(void **state)
+{
+    minds_after_giving_up(*state, HF_UNFAIR);
+}
+
+/* It was told, and then it gave up: that is old news by the next time. */
+static void test_stranger_of_an_earlier_question(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far_handle(w, HF_FAIR);
+
+    come(w);
+    meddle(w, is_asked_for, keep_back_list);
+    gives_up(w, a);
+    go(w);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+/* ---- they come and go ---------------------------------------------------- */
+
+static void come_again(struct world *w)
+{
+    zk_hand_create(hand(w), STRANGER, "", ZOO_EPHEMERAL, NULL, 0, NULL);
+}
+
+/* It goes whenever it is asked for, and comes behind us: the lock is ours. Next
+ * time it is before us, and not one of those that were found to be harmless. */
+static void minds_its_return(struct world *w, hf_lock *a)
+{
+    come(w);
+    meddle(w, go, come_again);
+    if (hf_lock_timed(a, WAIT_LONG_MS, &w->err))
+        fail_msg("%s", w->err.text);
+    leave_alone();
+    come_again(w);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    is_refused(w, a);
+    is_refused(w, a);
+    go(w);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+static void test_stranger_is_back(void **state)
+{
+    minds_its_return(*state, world_near(*state));
+}
+
+static void test_unfair_stranger_is_back(void **state)
+{
+    struct world *w = *state;
+
+    minds_its_return(w, world_lock(w, w->near_url, 30000, 5000, HF_UNFAIR));
+}
+
+static void test_semaphore_stranger_is_back(void **state)
+{
+    struct world *w = *state;
+
+    world_near(w);
+    minds_its_return(w, world_change(w, 0, HF_SEMAPHORE, 2));
+}
+
+static const char *lasting(int i, char path[32])
+{
+    snprintf(path, 32, NODE "/other-%d", i);
+    return path;
+}
+
+static void one_more(struct world *w)
+{
+    char path[32];
+
+    if (zk_hand_create(hand(w), lasting(meddler.times++, path), "", 0, NULL, 0,
+                       NULL))
+        abort();
+}
+
+/* Other locks, whose names go on below this one, are made all the time. */
+static void settles(struct world *w, hf_lock *a)
+{
+    char path[32];
+
+    assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        meddle(w, NULL, one_more);
+        if (hf_lock_timed(a, WAIT_LONG_MS, &w->err))
+            fail_msg("%s", w->err.text);
+        leave_alone();
+        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        assert_true(meddler.times > 0);
+        while (meddler.times)
+            assert_int_equal(
+                zk_hand_delete(hand(w), lasting(--meddler.times, path)), 0);
+    }
+    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE)));
+    world_is_clean(w);
+}
+
+static void test_strangers_all_the_time(void **state)
+{
+    struct world *w = *state;
+
+    settles(w, world_lock(w, w->near_url, 30000, 5000, HF_FAIR));
+}
+
+static void test_unfair_strangers_all_the_time(void **state)
+{
+    struct world *w = *state;
+
+    settles(w, world_lock(w, w->near_url, 30000, 5000, HF_UNFAIR));
+}
+
+int run_stranger_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
+    const struct CMUnitTest tests[] = {
+        T(test_stranger_asked_for_in_vain),
+        T(test_unfair_stranger_asked_for_in_vain),
+        T(test_stranger_of_an_earlier_question),
+        T(test_stranger_is_back),
+        T(test_unfair_stranger_is_back),
+        T(test_semaphore_stranger_is_back),
+        T(test_strangers_all_the_time),
+        T(test_unfair_strangers_all_the_time),
+    };
+
+    return cmocka_run_group_tests_name("zookeeper: strangers", tests, group_one,
+                                       group_one_end);
+}

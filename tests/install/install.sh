@@ -6,33 +6,9 @@ set -u
 build=$1
 source=$2
 wrong=$3
-tmp=$(mktemp -d)
-server=
-trap '[ -z "$server" ] || kill "$server"; rm -rf "$tmp"' EXIT
+. "$source/tests/install/tap.sh"
 chmod 755 "$tmp"
 root=$tmp/root
-number=0
-unset HOLDFAST_MODULE_PATH HOLDFAST_PASSWORD
-
-check() { # check NAME COMMAND...
-    name=$1
-    shift
-    number=$((number + 1))
-    if "$@" >"$tmp/out" 2>&1; then
-        echo "ok $number - $name"
-    else
-        sed 's/^/# /' "$tmp/out"
-        echo "not ok $number - $name"
-    fi
-}
-
-says() { # says TEXT COMMAND...: whatever it returns
-    text=$1
-    shift
-    "$@" >"$tmp/said" 2>&1
-    cat "$tmp/said"
-    grep -q -e "$text" "$tmp/said"
-}
 
 echo 1..17
 check "installs" env DESTDIR="$root" meson install -C "$build" --no-rebuild

@@ -44,22 +44,24 @@ struct moment moment_now(void)
     memcpy(m.pid_of, pid_of, sizeof(pid_of));
     read_cpu_waits(m.cpu_waits);
     m.stalled = wait_stalled();
+    m.stood = canary_stood(&stage_canary);
     m.at = now_ns();
     return m;
 }
 
 int64_t moment_until(const struct moment *since, int64_t at)
 {
-    int64_t waits[ROLES + 1], took = at - since->at, waited = 0, stalled;
+    int64_t waits[ROLES + 1], took = at - since->at, waited = 0, stalled, stood;
 
     if (took < 10000000) /* not worth a look */
         return took;
+    stood = canary_stood_by_now(&stage_canary) - since->stood;
     read_cpu_waits(waits);
     for (int i = 0; i <= ROLES; i++)
         if (i == ROLES || since->pid_of[i] == pid_of[i])
             waited += waits[i] - since->cpu_waits[i];
     stalled = wait_stalled() - since->stalled;
-    return took - (waited > stalled ? waited : stalled);
+    return took - stood - (waited > stalled ? waited : stalled);
 }
 
 /* ---- the cast ----------------------------------------------------------- */
@@ -393,7 +395,7 @@ bool check_in_time(const struct answer *a, const struct moment *since,
     if (a->rc || took > limit_ms * 1000000LL) {
         snprintf(text, sizeof(text),
                  "the %s got it after %.1f ms, of them %.1f of waiting for a "
-                 "processor (%d)",
+                 "processor or the machine (%d)",
                  who, (double)(a->at - since->at) / 1e6,
                  (double)(a->at - since->at - took) / 1e6, a->rc);
         stage_blame(text);

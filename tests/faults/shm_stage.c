@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 struct stage *stage;
+struct canary stage_canary;
 struct shm_file *stage_file;
 char stage_fault[200], stage_path[96], stage_url[80];
 void (*stage_at_point)(void);
@@ -46,7 +47,8 @@ void stage_build(const char *name)
     setvbuf(stdout, NULL, _IOLBF, 0);
     stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (stage == MAP_FAILED || !shm_dir_make(dir, sizeof(dir), name)) {
+    if (stage == MAP_FAILED || !canary_start(&stage_canary) ||
+        !shm_dir_make(dir, sizeof(dir), name)) {
         perror(name);
         exit(2);
     }
@@ -56,6 +58,7 @@ void stage_build(const char *name)
 
 void stage_clear(void)
 {
+    canary_stop(&stage_canary);
     unlink(stage_path);
     rmdir(dir);
 }

@@ -8,6 +8,7 @@
 #ifndef SHM_STAGE_H
 #define SHM_STAGE_H
 
+#include "../lib/canary.h"
 #include "../lib/sanitized.h"
 #include "layout.h"
 
@@ -70,6 +71,7 @@ struct seat { /* a client and its lock, or its latch */
 };
 
 extern struct stage *stage;
+extern struct canary stage_canary;
 extern struct shm_file *stage_file; /* read-only */
 extern const struct stage_cast *stage_cast;
 extern char stage_fault[200]; /* the first that was found, or "" */
@@ -98,15 +100,15 @@ int64_t now_ns(void);
 void nap_us(long us);
 
 /* A time, and how long each of those who play, and we, had waited for a
- * processor until then; and how long anybody had. */
+ * processor until then; how long anybody had, and the machine had stood. */
 struct moment {
-    int64_t at, stalled;
+    int64_t at, stalled, stood;
     pid_t pid_of[ROLES];
     int64_t cpu_waits[ROLES + 1];
 };
 struct moment moment_now(void);
 void stage_victim_is(pid_t); /* one who plays, too; 0: gone */
-/* How long that took, but for waiting for a processor. */
+/* How long that took, but for waiting for a processor, or the machine. */
 int64_t moment_until(const struct moment *since, int64_t at);
 
 /* The next that plays that kind (mutex, rwlock, semaphore, latch) after that

@@ -1,0 +1,85 @@
+/*
+ * A process that does nothing but nap, and notes by how much it came back too
+ * late though it did not wait for a processor: then the machine stood, which is
+ * nobody's fault and in none of the kernel's accounts.
+ */
+#ifndef CANARY_H
+#define CANARY_H
+
+#include "cpu_wait.h"
+#include "wait.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+struct canary {
+    pid_t pid;
+    struct canary_notes {
+        _Atomic int64_t stood; /* ns, all together */
+        _Atomic uint64_t naps;
+    } * notes;
+};
+
+static inline void canary_main(struct canary_notes *notes)
+{
+    enum { NAP_MS = 5, LATE_MS = 30 };
+    int64_t then = wait_now(), waited = cpu_wait_of_thread();
+
+    for (;;) {
+        int64_t now, waits, late;
+
+        nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000}, NULL);
+        now = wait_now();
+        waits = cpu_wait_of_thread();
+        late = now - then - NAP_MS * 1000000 - (waits - waited);
+        then = now;
+        waited = waits;
+        if (late > LATE_MS * 1000000)
+            atomic_fetch_add(&notes->stood, late);
+        atomic_fetch_add(&notes->naps, 1);
+    }
+}
+
+/* False: errno says why. It ends with us at the latest. */
+static inline bool canary_start(struct canary *c)
+{
+    c->notes = mmap(NULL, sizeof(*c->notes), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (c->notes == MAP_FAILED)
+        return false;
+    c->pid = fork();
+    if (!c->pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        canary_main(c->notes);
+    }
+    return c->pid > 0;
+}
+
+static inline void canary_stop(struct canary *c)
+{
+    kill(c->pid, SIGKILL);
+    waitpid(c->pid, NULL, 0);
+    munmap(c->notes, sizeof(*c->notes));
+}
+
+/* How long the machine has stood until now, in ns. What has just been may not
+ * be noted yet. */
+static inline int64_t canary_stood(const struct canary *c)
+{
+    return atomic_load(&c->notes->stood);
+}
+
+/* The same, with what has just been: the nap is over in which we are, and the
+ * one whose note is perhaps being written. */
+static inline int64_t canary_stood_by_now(const struct canary *c)
+{
+    uint64_t naps = atomic_load(&c->notes->naps);
+
+    WAIT_FOR(atomic_load(&c->notes->naps) > naps + 1);
+    return canary_stood(c);
+}
+
+#endif

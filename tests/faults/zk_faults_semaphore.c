@@ -243,9 +243,20 @@ static void test_semaphore_deleted_lease_is_heard_of(void **state)
  * server has done so, and before the client looks. */
 static struct {
     struct zk_hand *hand;
-    int times; /* atomic */
-    int made;  /* atomic: leases, deleted or not */
+    int times;        /* atomic */
+    int made;         /* atomic: leases, deleted or not */
+    const char *turn; /* atomic: or this, with the first that is made */
 } vandal;
+
+static void delete_turn(const char *lease)
+{
+    const char *turn =
+        __atomic_exchange_n(&vandal.turn, NULL, __ATOMIC_ACQ_REL);
+
+    if (turn && (!WAIT_FOR(!zk_hand_stat(vandal.hand, lease, NULL)) ||
+                 zk_hand_delete(vandal.hand, turn)))
+        abort();
+}
 
 typedef int create_fn(zhandle_t *, const char *, const char *, int,
                       const struct ACL_vector *, int, string_stat_completion_t,
@@ -265,6 +276,7 @@ zoo_acreate2(zhandle_t *zh, const char *path, const char *data, int len,
     if (__atomic_fetch_sub(&vandal.times, 1, __ATOMIC_ACQUIRE) > 0 &&
         !WAIT_FOR(!zk_hand_delete(vandal.hand, path)))
         abort();
+    delete_turn(path);
     return rc;
 }
 
@@ -346,6 +358,77 @@ static void test_semaphore_waiters_lease_deleted_unseen(void **state)
     world_is_clean(w);
 }
 
+static void note(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result;
+}
+
+static bool is_over(hf_client *c, const int *result)
+{
+    hf_client_dispatch(c);
+    return *result <= 0;
+}
+
+static hf_lock *owned_semaphore(struct world *w, size_t client, uint32_t size)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    assert_int_equal(hf_lock_free(w->locks[client]), 0);
+    w->locks[client] = NULL;
+    opt.kind = HF_SEMAPHORE;
+    opt.permits = size;
+    opt.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_lock_new(w->clients[client], "n", 1, &opt,
+                                 &w->locks[client], &w->err),
+                     0);
+    return w->locks[client];
+}
+
+static void only_turn(struct world *w, char *path, size_t size)
+{
+    struct String_vector names = {0};
+
+    assert_true(WAIT_FOR(zk_server_children(w->zk, LOCKS) == 1));
+    assert_int_equal(zk_hand_children(hand(w), LOCKS, &names), 0);
+    assert_int_equal(names.count, 1);
+    snprintf(path, size, LOCKS "/%s", names.data[0]);
+    deallocate_String_vector(&names);
+}
+
+/* Its turn is taken away when it has made its leases: the next one waits for
+ * these, and it must not wait for the next one's turn and keep them. */
+static void test_semaphore_turn_deleted_with_leases_out(void **state)
+{
+    struct world *w = *state;
+    char turn[256];
+    struct taker *t;
+    int granted = 1;
+    hf_lock *holder, *first, *second;
+
+    for (int i = 0; i < 3; i++)
+        world_near(w);
+    holder = world_change(w, 0, HF_SEMAPHORE, 1);
+    first = owned_semaphore(w, 1, 1);
+    second = world_change(w, 2, HF_SEMAPHORE, 1);
+    assert_int_equal(hf_lock_try(holder, &w->err), 0);
+    assert_true(WAIT_FOR(!zk_server_children(w->zk, LOCKS)));
+    assert_int_equal(hf_lock_acquire_async(first, NULL, note, &granted, NULL),
+                     0);
+    only_turn(w, turn, sizeof(turn));
+    t = taker_start(w, second, HF_FOREVER);
+    assert_true(WAIT_FOR(zk_server_children(w->zk, LOCKS) == 2));
+    meddle(w, 0);
+    __atomic_store_n(&vandal.turn, turn, __ATOMIC_RELEASE);
+    assert_int_equal(hf_lock_release(holder, &w->err), 0);
+    taker_gets_it(t, WAIT_LONG_MS);
+    assert_true(WAIT_FOR(is_over(w->clients[1], &granted)));
+    assert_int_equal(granted, 0);
+    assert_null(vandal.turn);
+    assert_int_equal(hf_lock_release(first, &w->err), 0);
+    world_is_clean(w);
+}
+
 /* The answer is on its way: it is granted, and lost as soon as it listens. (If
  * it was deleted before its list was made, which is not likely, it is made
  * anew.) */
@@ -389,6 +472,7 @@ int run_semaphore_faults(void)
         T(test_semaphore_deleted_lease_is_heard_of),
         T(test_semaphore_lease_deleted_unseen),
         T(test_semaphore_waiters_lease_deleted_unseen),
+        T(test_semaphore_turn_deleted_with_leases_out),
         T(test_semaphore_lease_deleted_behind_its_answer),
     };
 

@@ -399,6 +399,7 @@ static int take_turn(struct zk_line *line, bool parents)
     struct permits *p = line->extra;
     int rc;
 
+    drop_leases(p, NULL); /* who is before it now may wait for them */
     if (!p->turn)
         p->turn = add(line, ZK_LOCKS, ZK_FORM_LOCK);
     if (!p->turn)

@@ -128,7 +128,7 @@ static void finish(struct count *c, int rc, uint64_t left)
     struct zk *z = c->base.z;
 
     if (c->was_sent && rc != HF_EUNKNOWN)
-        hf__zk_delete(z, c->mark, NULL, NULL);
+        hf__zk_node_of_nobody(z, c->mark, ZK_FORM_MARK);
     c->base.q->count = left;
     hf__zk_query_end(&c->base, rc);
 }
@@ -258,17 +258,22 @@ static void on_undone(struct zk *z, void *owner, int rc,
 
     (void)z;
     (void)reply;
+    if (rc == ZOK)
+        c->was_sent = false;
     hf__zk_query_back(&c->base, hf__zk_lost(rc) ? HF_EUNKNOWN : 0);
 }
 
-/* Somebody took the name as a lock between our look and our set. */
+/* Somebody took the name as a lock between our look and our set. The round is
+ * ours, whatever the count is by now. With its mark: if the answer to this is
+ * lost, it does not count as set. */
 static void undo(struct count *c)
 {
-    zoo_op_t op[2];
+    zoo_op_t op[3];
 
     zoo_delete_op_init(&op[0], c->round, -1);
-    zoo_delete_op_init(&op[1], c->latch, 0);
-    hf__zk_query_sent(&c->base, hf__zk_multi(c->base.z, 2, op, on_undone, c));
+    zoo_delete_op_init(&op[1], c->latch, -1);
+    zoo_delete_op_init(&op[2], c->mark, -1);
+    hf__zk_query_sent(&c->base, hf__zk_multi(c->base.z, 3, op, on_undone, c));
     hf__zk_query_wait(&c->base, undone);
 }
 
@@ -322,7 +327,7 @@ static void set(struct zk_query *base)
     if (failed(c))
         return;
     hf__zk_entry_parse(c->other, &e);
-    if (c->is_set) {
+    if (c->is_set || c->marked) {
         finish(c, c->marked ? HF__DONE : HF_EBUSY, c->left);
     } else if (e.form == ZK_FORM_SEMAPHORE && !c->swept) {
         c->swept = true;

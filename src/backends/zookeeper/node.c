@@ -97,6 +97,26 @@ struct zk_node *hf__zk_node_new(struct zk_line *line, const char *dir,
     return node;
 }
 
+void hf__zk_node_of_nobody(struct zk *z, const char *path, uint8_t form)
+{
+    size_t len = strlen(path);
+    struct zk_node *node = z->core->alloc(z->client, sizeof(*node) + len + 1);
+
+    if (!node) {
+        hf__zk_delete(z, path, NULL, NULL);
+        return;
+    }
+    memcpy(node->path, path, len + 1);
+    node->z = z;
+    node->form = form;
+    node->numbered = true;
+    node->state = ZK_NODE_THERE;
+    node->dir_len = (uint16_t)(strrchr(path, '/') - path);
+    node->stem_len = (uint16_t)len;
+    link_in(z, node);
+    hf__zk_node_drop(node, NULL);
+}
+
 void hf__zk_node_number(struct zk_node *node, uint32_t number)
 {
     node->numbered = true;

@@ -177,6 +177,9 @@ struct zk_node {
  * hold id. It becomes line->node; nothing is sent yet. NULL: out of memory. */
 struct zk_node *hf__zk_node_new(struct zk_line *, const char *dir, uint8_t form,
                                 uint64_t hold_id);
+/* One that is no entry of a line's and that nobody wants any more: it is
+ * deleted as the others are. */
+void hf__zk_node_of_nobody(struct zk *, const char *path, uint8_t form);
 /* Numbers it among those of its hold, instead of the server. */
 void hf__zk_node_number(struct zk_node *, uint32_t number);
 /* Sends the create; the parents before it, if asked to. Nobody is told of the

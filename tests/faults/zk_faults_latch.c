@@ -1,0 +1,248 @@
+/* Latches: somebody who comes between two requests of one set or down, and
+ * answers that are lost just then. */
+#include "zk_faults.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#define NAME "/l"
+#define LATCH NAME "/latch"
+#define LOCK NAME "/_c_00000000-0000-4000-8000-000000000001-lock-0000000007"
+
+/* What happens beside a request of the client's: called by the thread that
+ * drives it, while the case waits for its verb. */
+static struct {
+    struct world *w; /* atomic; NULL: nothing happens */
+    const zhandle_t *hand;
+    void (*before_multi[2])(struct world *);
+    void (*after_multi[2])(struct world *);
+    void (*before_mark_deleted)(struct world *);
+    void (*after_mark_deleted)(struct world *); /* of the first */
+    unsigned multis, deletes;                   /* atomic */
+} meddler;
+
+static void meddle(struct world *w)
+{
+    if (w)
+        meddler.hand = zk_hand_handle(hand(w));
+    __atomic_store_n(&meddler.w, w, __ATOMIC_RELEASE);
+}
+
+static struct world *meddled_with(const zhandle_t *zh)
+{
+    struct world *w = __atomic_load_n(&meddler.w, __ATOMIC_ACQUIRE);
+
+    return w && zh != meddler.hand ? w : NULL;
+}
+
+static unsigned next(unsigned *number)
+{
+    return __atomic_fetch_add(number, 1, __ATOMIC_RELAXED);
+}
+
+static unsigned read_number(const unsigned *number)
+{
+    return __atomic_load_n(number, __ATOMIC_RELAXED);
+}
+
+typedef int multi_fn(zhandle_t *, int, const zoo_op_t *, zoo_op_result_t *,
+                     void_completion_t, const void *);
+
+__attribute__((visibility("default"))) int
+zoo_amulti(zhandle_t *zh, int count, const zoo_op_t *ops,
+           zoo_op_result_t *results, void_completion_t done, const void *arg)
+{
+    multi_fn *real = (multi_fn *)dlsym(RTLD_NEXT, "zoo_amulti");
+    struct world *w = meddled_with(zh);
+    unsigned i = w && count > 1 ? next(&meddler.multis) : 2;
+    int rc;
+
+    if (i < 2 && meddler.before_multi[i])
+        meddler.before_multi[i](w);
+    rc = real(zh, count, ops, results, done, arg);
+    if (i < 2 && meddler.after_multi[i])
+        meddler.after_multi[i](w);
+    return rc;
+}
+
+typedef int delete_fn(zhandle_t *, const char *, int, void_completion_t,
+                      const void *);
+
+__attribute__((visibility("default"))) int
+zoo_adelete(zhandle_t *zh, const char *path, int version,
+            void_completion_t done, const void *arg)
+{
+    delete_fn *real = (delete_fn *)dlsym(RTLD_NEXT, "zoo_adelete");
+    struct world *w = strstr(path, "/_d_") ? meddled_with(zh) : NULL;
+    int rc;
+
+    if (w && next(&meddler.deletes))
+        w = NULL;
+    if (w && meddler.before_mark_deleted)
+        meddler.before_mark_deleted(w);
+    rc = real(zh, path, version, done, arg);
+    if (w && meddler.after_mark_deleted)
+        meddler.after_mark_deleted(w);
+    return rc;
+}
+
+static int latch_begin(void **state)
+{
+    memset(&meddler, 0, sizeof(meddler));
+    return world_setup(state);
+}
+
+static int latch_end(void **state)
+{
+    meddle(NULL);
+    return world_end(state);
+}
+
+/* ---- what happens -------------------------------------------------------- */
+
+static void must(bool done)
+{
+    if (!done)
+        abort();
+}
+
+/* Somebody's lock. */
+static void lock(struct world *w)
+{
+    must(!zk_hand_create(hand(w), LOCK, "", ZOO_EPHEMERAL, NULL, 0, NULL));
+}
+
+static void unlock(struct world *w)
+{
+    must(!zk_hand_delete(hand(w), LOCK));
+}
+
+static bool is_set(struct world *w)
+{
+    return zk_hand_stat(hand(w), LATCH, NULL) == 0;
+}
+
+/* Its count is another, of the same round. */
+static void count_down(struct world *w)
+{
+    char data[128] = "", *five;
+
+    must(!zk_hand_get(hand(w), LATCH, data, sizeof(data), false));
+    five = strchr(data, '5');
+    must(five != NULL);
+    *five = '4';
+    must(!zk_hand_set(hand(w), LATCH, data));
+}
+
+static void swallow(struct world *w)
+{
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+}
+
+static void heal_when_undone(struct world *w)
+{
+    must(WAIT_FOR(!is_set(w)));
+    unlock(w);
+    world_heal(w);
+}
+
+static void go_deaf(struct world *w)
+{
+    proxy_set(w->proxy, PROXY_DEAF, 0);
+}
+
+/* What was said is lost for sure. */
+static void cut_and_heal(struct world *w)
+{
+    proxy_cut(w->proxy);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+}
+
+/* ---- the cases ----------------------------------------------------------- */
+
+static hf_latch *far_latch(struct world *w)
+{
+    hf_latch *latch = NULL;
+
+    world_far(w, 30000, 10000);
+    if (hf_latch_new(w->clients[0], "l", 1, &latch, &w->err))
+        fail_msg("hf_latch_new: %s", w->err.text);
+    /* No container, so that it stays. */
+    assert_int_equal(zk_hand_create(hand(w), NAME, "", 0, NULL, 0, NULL), 0);
+    return latch;
+}
+
+static void drop_latch(struct world *w, hf_latch *latch)
+{
+    meddle(NULL);
+    assert_int_equal(hf_latch_free(latch), 0);
+    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NAME)));
+    world_is_clean(w);
+}
+
+/* It is taken back when a lock is found beside it, and somebody has counted it
+ * down by then. */
+static void test_latch_counted_before_it_is_taken_back(void **state)
+{
+    struct world *w = *state;
+    hf_latch *latch = far_latch(w);
+
+    meddler.before_multi[0] = lock;
+    meddler.before_multi[1] = count_down;
+    meddle(w);
+    assert_int_equal(hf_latch_set(latch, 5, &w->err), HF_EMISMATCH);
+    assert_int_equal(read_number(&meddler.multis), 2);
+    assert_false(is_set(w));
+    unlock(w);
+    drop_latch(w, latch);
+}
+
+/* The answer to that is lost, and the lock has gone: asked again, it is set,
+ * and not said to be so because it was once. */
+static void test_latch_taken_back_unheard(void **state)
+{
+    struct world *w = *state;
+    hf_latch *latch = far_latch(w);
+
+    meddler.before_multi[0] = lock;
+    meddler.before_multi[1] = swallow;
+    meddler.after_multi[1] = heal_when_undone;
+    meddle(w);
+    assert_int_equal(hf_latch_set(latch, 1, &w->err), 0);
+    assert_true(read_number(&meddler.multis) > 1);
+    meddle(NULL);
+    assert_true(is_set(w));
+    assert_int_equal(hf_latch_down(latch, NULL, &w->err), 0);
+    assert_false(is_set(w));
+    drop_latch(w, latch);
+}
+
+/* The connection breaks when the mark is to go: it goes later. */
+static void test_latch_mark_is_deleted_at_last(void **state)
+{
+    struct world *w = *state;
+    hf_latch *latch = far_latch(w);
+
+    meddler.before_mark_deleted = go_deaf;
+    meddler.after_mark_deleted = cut_and_heal;
+    meddle(w);
+    assert_int_equal(hf_latch_set(latch, 1, &w->err), 0);
+    assert_true(WAIT_FOR(zk_server_children(w->zk, NAME) == 1));
+    assert_true(read_number(&meddler.deletes) > 1);
+    assert_true(is_set(w));
+    assert_int_equal(hf_latch_down(latch, NULL, &w->err), 0);
+    drop_latch(w, latch);
+}
+
+int run_latch_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, latch_begin, latch_end)
+    const struct CMUnitTest tests[] = {
+        T(test_latch_counted_before_it_is_taken_back),
+        T(test_latch_taken_back_unheard),
+        T(test_latch_mark_is_deleted_at_last),
+    };
+
+    return cmocka_run_group_tests_name("zookeeper: latches", tests, group_one,
+                                       group_one_end);
+}

@@ -309,6 +309,25 @@ static void test_message_that_was_not_needed_takes_no_room(void **state)
     end(r, &line, 1);
 }
 
+/* ---- who hears nothing ----------------------------------------------------
+ */
+
+/* As long as the connection for messages is not there, whatever keeps it. */
+static void test_deaf_one_looks_often(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    first_look(r, &line);
+    for (int i = 0; i < 20; i++) {
+        assert_in_range(line.ask.look_at - clock_ns, 1, 1500 * HF__MS);
+        ask_again(&line);
+        assert_int_equal(answer_queued(r, &line, LOOK + i), HF__QUEUED);
+    }
+    end(r, &line, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_earlier_message_before_the_answer),
         cmocka_unit_test(test_message_before_the_answer_of_its_look),
         cmocka_unit_test(test_message_that_was_not_needed_takes_no_room),
+        cmocka_unit_test(test_deaf_one_looks_often),
     };
 
     return cmocka_run_group_tests_name("early", tests, NULL, NULL);

@@ -171,8 +171,8 @@ static int64_t safety_look(struct redis *r, const struct place *p)
 }
 
 /* Where we are not told (a foreign holder in the string dialect publishes
- * nothing; a server that forbids our channels), every 100 ms at first, then
- * ever less often up to 1 s. */
+ * nothing; a server that forbids our channels; no second connection), every
+ * 100 ms at first, then ever less often up to 1 s. */
 static int64_t poll_look(struct redis *r, struct rd_link *link)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};
@@ -193,9 +193,9 @@ static hf__time look_at(struct redis *r, struct rd_link *link,
                                      RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
     int64_t end =
         p->ttl_ms + RD_EXPIRY_SLACK_MS + hf__rd_jitter(r, (uint32_t)spread);
-    int64_t ms = r->chans.refused || (p->foreign && r->string_dialect)
-                     ? poll_look(r, link)
-                     : safety_look(r, p);
+    bool is_told = r->chans.live && !r->chans.refused &&
+                   !(p->foreign && r->string_dialect);
+    int64_t ms = is_told ? safety_look(r, p) : poll_look(r, link);
 
     if (p->ttl_ms >= 0 && end < ms)
         ms = end;

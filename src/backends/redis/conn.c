@@ -226,8 +226,7 @@ static void connected(struct rd_conn *c, hf__time now)
         up(c, now);
 }
 
-static bool server_clock(struct redis *r, const struct rd_node *reply,
-                         hf__time now)
+static bool server_clock(struct redis *r, const struct rd_node *reply)
 {
     int64_t s, us;
 
@@ -236,7 +235,7 @@ static bool server_clock(struct redis *r, const struct rd_node *reply,
         s > UINT32_MAX * 2LL || us < 0)
         return false;
     r->server_us = s * 1000000 + us;
-    r->server_at = now;
+    r->server_at = r->core->now(); /* not before it was said */
     r->server_ahead = 0;
     return true;
 }
@@ -276,7 +275,7 @@ static bool hello_reply(struct rd_conn *c, const struct rd_node *reply,
         hello_refused(c, reply, step, now);
         return false;
     }
-    if (step == HELLO_CLOCK ? !server_clock(c->r, reply, now)
+    if (step == HELLO_CLOCK ? !server_clock(c->r, reply)
                             : !hf__rd_is(reply, "OK")) {
         hf__rd_conn_fail(c, now, HF_EPROTO, "%s: is this a Redis server?",
                          c->r->where);

@@ -47,12 +47,17 @@ static const char *suffix_of(enum rd_key key)
     return key == RD_KEY_PERMITS ? ":timeout" : "";
 }
 
+bool hf__rd_has_twin(const char *name, size_t len)
+{
+    return name[0] == '{' && name[len - 1] == '}' &&
+           !memchr(name + 1, '{', len - 1);
+}
+
 /* Before a name that has a brace. Ours have one colon more, which no wrapped
  * name can begin with. */
 static char *put_prefix(char *to, enum rd_key key, const char *name, size_t len)
 {
-    bool twin = name[0] == '{' && name[len - 1] == '}' &&
-                !memchr(name + 1, '{', len - 1);
+    bool twin = hf__rd_has_twin(name, len);
 
     if (twin && key == RD_KEY_QUEUE)
         return stpcpy(to, "holdfast:queue:");

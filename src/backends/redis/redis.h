@@ -157,6 +157,8 @@ enum rd_key {
 size_t hf__rd_key(char *to, enum rd_key, const char *name, size_t len);
 void hf__rd_put_key(struct rd_out *, enum rd_key, const char *name, size_t len);
 bool hf__rd_reserved(const char *name, size_t len);
+/* It is "{m}": there may be an "m". */
+bool hf__rd_has_twin(const char *name, size_t len);
 /* What a kind's waiters listen to; 0: there is no mark. */
 enum rd_key hf__rd_channel(enum hf_kind);
 enum rd_key hf__rd_mark(enum hf_kind);

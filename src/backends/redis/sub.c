@@ -89,6 +89,8 @@ static void own(struct redis *r, const struct rd_chan *c, uint64_t hold_id,
 
 static void join(struct redis *r, struct rd_chan *c, bool foreign)
 {
+    if (c->joined && !c->confirmed_at)
+        c->look |= foreign;
     if (c->fair || c->joined || r->string_dialect)
         return;
     pair(r, c, "SUBSCRIBE");
@@ -112,9 +114,11 @@ static bool is_shared(const struct redis *r, const struct rd_chan *c)
 
     if (c->kind == HF_LATCH)
         return false; /* those always have braces */
-    if (c->name_len > 2 && c->name[0] == '{') {
+    if (hf__rd_has_twin(c->name, c->name_len)) {
         twin =
             hf__rd_chan_find(r, c->name + 1, c->name_len - 2u, c->kind, false);
+    } else if (memchr(c->name, '{', c->name_len)) {
+        return false;
     } else {
         wrapped[0] = '{';
         memcpy(wrapped + 1, c->name, c->name_len);
@@ -466,6 +470,7 @@ int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
     const struct rd_node *channel = hf__rd_at(reply, 1);
     const struct rd_node *payload = hf__rd_at(reply, 2);
 
+    (void)now; /* it may be before a question that others have sent since */
     if (reply->type == REDIS_REPLY_ERROR) {
         r->core->log(r->client, "redis: subscribe: %.120s; looking instead",
                      reply->text);
@@ -486,7 +491,7 @@ int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
         return HF_EPROTO;
     if (hf__rd_is(channel, r->wake)) {
         r->chans.live = true;
-        r->chans.live_at = now;
+        r->chans.live_at = r->core->now();
         r->chans.refused = false;
         ring_all(r);
     } else {

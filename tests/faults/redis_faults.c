@@ -78,6 +78,36 @@ void world_has_waiter(struct world *w, const char *key)
     assert_true(WAIT_FOR(redis_server_do(w->redis, "EXISTS %s", key) == 1));
 }
 
+void redis_tell(struct world *w, const char *list, int place, char letter)
+{
+    redis_server_do(
+        w->redis, "EVAL %s 1 %s %d %s",
+        "local w=redis.call('lindex',KEYS[1],ARGV[1]) "
+        "if w then "
+        "  redis.call('publish','holdfast:wake:'..string.sub(w,1,36),"
+        "    ARGV[2]..string.sub(w,38)..' 0 0 n') "
+        "end",
+        list, place, (char[2]){letter});
+}
+
+long long redis_calls(struct world *w, const char *command)
+{
+    return redis_server_do(
+        w->redis, "EVAL %s 0 %s",
+        "local all=redis.call('info','commandstats') "
+        "local n=string.match(all,'cmdstat_'..ARGV[1]..':calls=(%d+)') "
+        "return tonumber(n) or 0",
+        command);
+}
+
+long long redis_connections(struct world *w)
+{
+    return redis_server_do(
+        w->redis, "EVAL %s 0",
+        "local all=redis.call('info','clients') "
+        "return tonumber(string.match(all,'connected_clients:(%d+)'))");
+}
+
 static bool is_held(struct world *w)
 {
     return redis_server_do(w->redis, "EXISTS n") == 1;
@@ -119,6 +149,7 @@ int main(int argc, char **argv)
         {"hand", run_hand_faults},       {"find", run_find_faults},
         {"any", run_any_faults},         {"names", run_any_names},
         {"keys", run_keys_faults},       {"beside", run_beside_faults},
+        {"cost", run_cost_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

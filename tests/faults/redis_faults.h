@@ -13,6 +13,13 @@ int take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms, hf_error *);
 /* It is in the queue at the server. */
 void world_has_waiter(struct world *, const char *key);
 
+/* Who of ours stands there in the list is told to look. letter: scripts.c. */
+void redis_tell(struct world *, const char *list, int place, char letter);
+/* How often the server has done that command. */
+long long redis_calls(struct world *, const char *command);
+/* How many it has, with the one by which we ask. */
+long long redis_connections(struct world *);
+
 int run_server_faults(void);
 int run_net_faults(void);
 int run_hostile_faults(void);
@@ -23,5 +30,6 @@ int run_hand_faults(void);
 int run_find_faults(void);
 int run_keys_faults(void);
 int run_beside_faults(void);
+int run_cost_faults(void);
 
 #endif

@@ -43,15 +43,19 @@ static void forget_redisson(struct world *w)
     world_is_clean(w);
 }
 
-static redisContext *redisson_listens(struct world *w)
+static redisContext *listens(struct world *w, const char *channel)
 {
     redisContext *ear = redisConnectUnix(w->redis->socket);
 
     assert_non_null(ear);
     redisSetTimeout(ear, (struct timeval){10, 0});
-    freeReplyObject(
-        redisCommand(ear, "SUBSCRIBE redisson_lock__channel:{n}:" REDISSON));
+    freeReplyObject(redisCommand(ear, "SUBSCRIBE %s", channel));
     return ear;
+}
+
+static redisContext *redisson_listens(struct world *w)
+{
+    return listens(w, "redisson_lock__channel:{n}:" REDISSON);
 }
 
 static void expect_told(redisContext *ear)
@@ -208,6 +212,105 @@ static void test_first_question_comes_second(void **state)
     world_is_clean(w);
 }
 
+/* ---- who goes before us -------------------------------------------------- */
+
+/* It looks because it is told to. */
+static void looks_now(struct world *w)
+{
+    long long at = looked_at(w);
+
+    redis_tell(w, QUEUE, -1, 'f');
+    assert_true(WAIT_FOR(looked_at(w) != at));
+}
+
+/* How long after its look Redisson would take it for dead. */
+static long long outlives_its_look_by(struct world *w, int place)
+{
+    redisReply *owner =
+        redis_server_ask(w->redis, "LINDEX " QUEUE " %d", place);
+    redisReply *until =
+        redis_server_ask(w->redis, "ZSCORE " DEADLINES " %s", owner->str);
+    long long ms = atoll(until->str) - looked_at(w);
+
+    freeReplyObject(owner);
+    freeReplyObject(until);
+    return ms;
+}
+
+/* Ours waits behind Redisson's for long. That one gets it, which takes its wait
+ * off ours, and lets go before ours looks again: ours is there still. */
+static void test_second_survives_a_quick_first(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = fair_of(w);
+    struct waiter b = {.lock = fair_of(w)};
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    comes_behind(w, REDISSON);
+    waiter_start(w, &b);
+    redis_server_do(w->redis, "ZREM " DEADLINES " " REDISSON);
+    redis_server_do(w->redis, "EVAL %s 1 " DEADLINES,
+                    "local w=redis.call('zrange',KEYS[1],0,0)[1] "
+                    "redis.call('zadd',KEYS[1],redis.call('time')[1]*1000,w)");
+    looks_now(w);
+    assert_true(outlives_its_look_by(w, 1) >= REDISSON_WAIT_MS + 3000);
+    waiter_gives_up(w, &b);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    forget_redisson(w);
+}
+
+/* ---- a long queue -------------------------------------------------------- */
+
+static void crowd_waits(struct world *w, int many)
+{
+    redis_server_do(
+        w->redis, "EVAL %s 3 " QUEUE " " DEADLINES " " SEEN " " ANOTHER " %d",
+        "for i=1,ARGV[2] do "
+        "  local w=ARGV[1]..i "
+        "  redis.call('rpush',KEYS[1],w) "
+        "  redis.call('zadd',KEYS[2],9999999999999,w) "
+        "  redis.call('hset',KEYS[3],w,'9999999999999 0 1 30000 x') "
+        "end",
+        many);
+}
+
+/* Redisson's before many of ours: who looks far behind does not go through all
+ * of them. */
+static void test_look_does_not_walk_the_queue(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = fair_of(w);
+    struct waiter b = {.lock = fair_of(w)};
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    comes_behind(w, REDISSON);
+    crowd_waits(w, 1000);
+    waiter_start(w, &b);
+    /* By its second question, when it listens. */
+    assert_true(WAIT_FOR(redis_calls(w, "llen") >= 2));
+    assert_true(redis_calls(w, "zscore") < 100);
+    redis_server_do(w->redis, "DEL " QUEUE " " DEADLINES " " SEEN);
+    waiter_gives_up(w, &b);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_is_clean(w);
+}
+
+/* ---- an RLock ------------------------------------------------------------ */
+
+/* Somebody waits for it as for an unfair one, and is told though nobody of ours
+ * waits. */
+static void test_fair_release_tells_an_rlock(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = fair_of(w);
+    redisContext *ear = listens(w, "redisson_lock__channel:{n}");
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    expect_told(ear);
+    world_is_clean(w);
+}
+
 int run_beside_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
@@ -216,6 +319,9 @@ int run_beside_faults(void)
         T(test_ours_gives_up),
         T(test_ours_in_between_gives_up),
         T(test_first_question_comes_second),
+        T(test_second_survives_a_quick_first),
+        T(test_look_does_not_walk_the_queue),
+        T(test_fair_release_tells_an_rlock),
     };
 
     return cmocka_run_group_tests_name("redis: beside Redisson", tests, NULL,

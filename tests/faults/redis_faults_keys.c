@@ -17,6 +17,64 @@ static void test_strangers_key_is_spared(void **state)
     all_of_it_is_free(w, &permits, a);
 }
 
+/* The lock goes, and something else is there: who waits leaves nothing behind
+ * to which the lock could be handed when it is one again. */
+static void stranger_comes(struct world *w, hf_lock *a, hf_lock *b,
+                           const char *list, char letter)
+{
+    struct taker *t;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, &w->err), 0);
+    t = taker_start(w, b, 30000);
+    world_has_waiter(w, list);
+    redis_server_do(w->redis, "EVAL %s 1 n",
+                    "redis.call('del',KEYS[1]) redis.call('rpush',KEYS[1],1)");
+    redis_tell(w, list, 0, letter);
+    assert_true(WAIT_FOR(taker_back(t)));
+    assert_int_equal(t->rc, HF_EMISMATCH);
+    assert_int_equal(redis_server_do(w->redis, "EXISTS %s", list), 0);
+    taker_end(t);
+    assert_int_equal(redis_server_do(w->redis, "LLEN n"), 1);
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    redis_server_do(w->redis, "FLUSHDB");
+}
+
+static void test_stranger_comes_to_a_mutex(void **state)
+{
+    struct world *w = *state;
+
+    stranger_comes(w, world_near(w), world_near(w), "holdfast:waiters:{n}",
+                   'u');
+}
+
+static void test_stranger_comes_to_a_fair_mutex(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, HF_FAIR);
+    hf_lock *b = world_lock(w, w->redis->url, 30000, 5000, HF_FAIR);
+
+    stranger_comes(w, a, b, "redisson_lock_queue:{n}", 'f');
+}
+
+static void test_stranger_comes_to_a_writer(void **state)
+{
+    struct world *w = *state;
+
+    stranger_comes(w, near_of(w, &writes), near_of(w, &writes),
+                   "holdfast:line:{n}", 'r');
+}
+
+static void test_stranger_comes_to_permits(void **state)
+{
+    static const struct side one = {HF_SEMAPHORE, HF_WRITE, HF_WRITE, 1, 1};
+    struct world *w = *state;
+    hf_lock *a = near_of(w, &one), *b = near_of(w, &one);
+
+    a = world_change(w, 0, HF_SEMAPHORE, 1);
+    b = world_change(w, 1, HF_SEMAPHORE, 1);
+    stranger_comes(w, a, b, "holdfast:line:{n}", 's');
+}
+
 /* ---- many permits -------------------------------------------------------- */
 
 /* Each is an entry at the server, written by one script. */
@@ -376,6 +434,10 @@ int run_keys_faults(void)
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
         T(test_strangers_key_is_spared),
+        T(test_stranger_comes_to_a_mutex),
+        T(test_stranger_comes_to_a_fair_mutex),
+        T(test_stranger_comes_to_a_writer),
+        T(test_stranger_comes_to_permits),
         T(test_permits_of_one_hold_have_a_limit),
         T(test_reader_without_memory),
         T(test_writer_without_memory),

@@ -190,6 +190,8 @@
     "  if not given and redis.call('exists',Q)==0 then\n"                      \
     WAKE                                                                       \
     "  end\n"                                                                  \
+    "else\n"                                                                   \
+    "  redis.call('publish',CH,'0')\n"                                         \
     "end\n"
 
 /* What DROP and LEAVE begin with. */
@@ -207,10 +209,10 @@
     "+(near and " RD_TEXT(RD_LOOK_MS) " or math.min(math.max(q*"               \
     RD_TEXT(RD_LOOK_EACH_MS) "," RD_TEXT(RD_LOOK_MS) "),"                      \
     RD_TEXT(RD_LOOK_MAX_MS) ")),ms)\n"
-/* Is ARGV[1], which is in the list already, near its head? */
+/* Is ARGV[1], which is in the list already, near its head? Its place there. */
 #define NEAR(list)                                                             \
-    "for _,w in ipairs(redis.call('lrange'," list ",0,"                        \
-    RD_TEXT(RD_LOOK_FIRST) "-1)) do near=near or w==ARGV[1] end\n"
+    "for i,w in ipairs(redis.call('lrange'," list ",0,"                        \
+    RD_TEXT(RD_LOOK_FIRST) "-1)) do near=near or w==ARGV[1] and i end\n"
 
 /* Comes into the list, if not there. It outlives its last visitor by a minute.
  * A holder without our information is not one of us. */
@@ -234,6 +236,17 @@
     "  1-redis.call('exists',KEYS[2]),q,near and 1 or 0}"
 #define DELIST                                                                 \
     "if redis.call('hdel',C,ARGV[1])==1 then redis.call('lrem',W,1,ARGV[1]) end\n"
+
+/* What the lock's key says to a command, in has. If that stumbles we do not wait
+ * for it any more, before it does again. */
+#define ASK(command, leave)                                                    \
+    "local has=redis.pcall(" command ")\n"                                     \
+    "if type(has)=='table' and has.err then\n"                                 \
+    "  if ARGV[6]=='2' then\n"                                                 \
+    leave                                                                      \
+    "  end\n"                                                                  \
+    "  has=redis.call(" command ")\n"                                          \
+    "end\n"
 
 /* The hash is there: a read-write lock, ours, or somebody else's. */
 #define HELD(kind, leave)                                                      \
@@ -280,7 +293,8 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     [RD_TAKE] =
     CLOCK
     "local W,TOKEN,C=KEYS[3],KEYS[4],KEYS[5]\n"
-    "if redis.call('hlen',KEYS[1])==0 then\n"
+    ASK("'hlen',KEYS[1]", DELIST)
+    "if has==0 then\n"
     "  if ARGV[6]=='2' then\n"
     DELIST
     "  end\n"
@@ -309,7 +323,8 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     [RD_TAKE_FAIR] =
     CLOCK
     "local TOKEN,Q,D,S,CH=KEYS[3],KEYS[4],KEYS[5],KEYS[6],ARGV[8]\n"
-    "local held,passed=redis.call('hlen',KEYS[1])>0\n"
+    ASK("'hlen',KEYS[1]", LEAVE_QUEUE)
+    "local held,passed=has>0\n"
     "if not held and ARGV[6]~='2' and redis.call('exists',Q)==0 then\n"
     GRANT("f", HASH)
     "end\n"
@@ -410,7 +425,8 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     [RD_TAKE_S] =
     CLOCK
     "local W,TOKEN,C=KEYS[3],KEYS[4],KEYS[5]\n"
-    "local f=redis.call('get',KEYS[1])\n"
+    ASK("'get',KEYS[1]", DELIST)
+    "local f=has\n"
     "if f==ARGV[1] then\n"
     AGAIN
     "  f=nil\n"

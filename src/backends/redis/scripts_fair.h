@@ -163,7 +163,8 @@
 
 /*
  * Into the queue, or still there: then with a sign of life, and with a
- * deadline that no Redisson client would take for past. The first, whom nobody
+ * deadline that no Redisson client would take for past, though all of those
+ * before lower it by their wait. The first, whom nobody
  * can lower, looks often, and has one that is past soon after it died. A look is worth it
  * when the lease ends, or when the first is given up, if it was its turn
  * (passed). Who dies here leaves the keys behind: they
@@ -174,15 +175,18 @@
     "if ARGV[6]=='2' then\n"                                                   \
     "  d=tonumber(redis.call('zscore',D,ARGV[1]))\n"                           \
     "  if not d then redis.call('hdel',S,ARGV[1]) end\n"                       \
-    TIDY                                                                       \
     "end\n"                                                                    \
     "local q,ms=redis.call('llen',Q),math.floor(now/1000)\n"                   \
-    "local foreign=q>redis.call('hlen',S)\n"                                   \
-    "local first=q==0 or d and redis.call('lindex',Q,0)==ARGV[1]\n"            \
-    "local near=not d and q<" RD_TEXT(RD_LOOK_FIRST) "\n"                      \
+    "local near=not d and q<" RD_TEXT(RD_LOOK_FIRST) " and q+1\n"              \
     "if d then\n"                                                              \
     NEAR("Q")                                                                  \
     "end\n"                                                                    \
+    /* In a long queue not all of it for each who looks. */                    \
+    "if ARGV[6]=='2' and (near or q<=100) then\n"                              \
+    TIDY                                                                       \
+    "end\n"                                                                    \
+    "local foreign=q>redis.call('hlen',S)\n"                                   \
+    "local first=near==1\n"                                                    \
     "local ttl=redis.call('pttl',KEYS[1])\n"                                   \
     "if not d then\n"                                                          \
     "  d=ms+math.max(ttl,0)+" WAIT "*(q+1)\n"                                  \
@@ -198,8 +202,9 @@
     "  end\n"                                                                  \
     "elseif first then\n"                                                      \
     "  redis.call('zadd',D,ms+" RD_TEXT(RD_ALIVE_MS) ",ARGV[1])\n"             \
-    "elseif d<ms+" WAIT " then\n"                                              \
-    "  redis.call('zadd',D,ms+" WAIT ",ARGV[1])\n"                             \
+    "else\n"                                                                   \
+    "  local least=ms+" RD_TEXT(RD_ALIVE_MS) "+" WAIT "*((near or 6)-1)\n"     \
+    "  if d<least then redis.call('zadd',D,least,ARGV[1]) end\n"               \
     "end\n"                                                                    \
     ALIVE_UNTIL                                                                \
     "redis.call('hset',S,ARGV[1],alive..ARGV[9]..' '..ARGV[7]..' '..\n"        \

@@ -136,11 +136,14 @@
     "return {3,now,passed and (near and math.min(passed,1000) or passed) or\n" \
     "  " ttl "," foreign " and 1 or 0,q,near and 1 or 0}"
 
+#define OUT_OF_LINE                                                            \
+    "redis.call('lrem',L,1,ARGV[1])\n"                                         \
+    "redis.call('hdel',P,ARGV[1])\n"
+
 /* The name is of another kind. */
 #define NOT_HERE                                                               \
     "if ARGV[6]=='2' then\n"                                                   \
-    "  redis.call('lrem',L,1,ARGV[1])\n"                                       \
-    "  redis.call('hdel',P,ARGV[1])\n"                                         \
+    OUT_OF_LINE                                                                \
     "end\n"                                                                    \
     "return {6,now}\n"
 

@@ -138,8 +138,8 @@
     CLOCK                                                                      \
     "local TOKEN,L,P,BASE,alone=KEYS[3],KEYS[4],KEYS[5],ARGV[10]\n"            \
     "local KEY=BASE..':'..ARGV[1]..':rwlock_timeout:1'\n"                      \
-    "local f=redis.call('hmget',KEYS[1],'mode',ARGV[1],ARGV[1]..':write')\n"   \
-    "local mode=f[1]\n"                                                        \
+    ASK("'hmget',KEYS[1],'mode',ARGV[1],ARGV[1]..':write'", OUT_OF_LINE)       \
+    "local f,mode=has,has[1]\n"                                                \
     "if not mode and redis.call('exists',KEYS[1])==1 then\n"                   \
     NOT_HERE                                                                   \
     "end\n"                                                                    \

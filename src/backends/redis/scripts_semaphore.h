@@ -27,14 +27,20 @@
     "end\n"                                                                    \
     "if back>0 then redis.call('incrby',KEYS[1],back) end\n"
 
-/* Those are told who can have what they want of v permits. */
+/* Those are told who can have what they want of v permits; without v of all. */
 #define CALL_SEM                                                               \
     "local function call(v)\n"                                                 \
-    "  walk(function(w,til,seen,ear,fair,want,...)\n"                          \
+    "  if v and v<1 then return end\n"                                         \
+    "  walk(function(w,til,seen,ear,fair,want,hand,size,...)\n"                \
+    "    v=v or tonumber(size)\n"                                              \
     "    if w==ARGV[1] then return ARGV[7]=='1' and 2 or nil end\n"            \
     "    if tonumber(want)>v then return fair=='1' and 2 or nil end\n"         \
-    "    local told,what=tell(w,til,seen,ear,fair,want,...)\n"                 \
+    "    local told,what=tell(w,til,seen,ear,fair,want,hand,size,...)\n"       \
     "    if told then v=v-want end\n"                                          \
+    "    if v<1 then\n"                                                        \
+    "      if what==1 then forget(w) end\n"                                    \
+    "      return 2\n"                                                         \
+    "    end\n"                                                                \
     "    return what\n"                                                        \
     "  end)\n"                                                                 \
     "end\n"
@@ -117,7 +123,8 @@
     NOTE("w", "fair", "want", "about")                                         \
     "redis.call('decrby',KEYS[1],want)\n"                                      \
     PUT_SEM("w", "tonumber(want)", "due")                                      \
-    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "hand", "false")
+    KEEP("KEYS[1]", "KEYS[2]", "Z", "KIND", "kind", "ms", "hand",              \
+         "redis.call('pttl',Z)==-1")
 #define LINE_SEM                                                               \
     LINE("s", "kind=='s '..size", TOKEN_OF("want==size", KEEP_OF_HAND),        \
          GIVE_SEM)
@@ -133,8 +140,10 @@
     CLOCK                                                                      \
     "local TOKEN,L,P,Z,KIND,alone=KEYS[3],KEYS[4],KEYS[5],KEYS[6],KEYS[7]\n"   \
     "local ms,k,size=math.floor(now/1000),tonumber(ARGV[9]),tonumber(ARGV[10])\n"\
-    "local v,kind,came=redis.call('get',KEYS[1]),redis.call('get',KIND),0\n"   \
-    "local made,met,out,has='s '..ARGV[10],'r '..ARGV[10],0\n"                 \
+    ASK("'get',KEYS[1]", OUT_OF_LINE)                                          \
+    "local v,kind,came=has,redis.call('get',KIND),0\n"                         \
+    "local made,met,out='s '..ARGV[10],'r '..ARGV[10],0\n"                     \
+    "has=nil\n"                                                                \
     "if v then\n"                                                              \
     RECLAIM                                                                    \
     "  came=back\n"                                                            \
@@ -221,7 +230,7 @@
     "forget(ARGV[1])\n"                                                        \
     "if redis.call('exists',L)==1 then\n"                                      \
     "  alone=freed and not ears\n"                                             \
-    "  call(tonumber(v) or 1e9)\n"                                             \
+    "  call(tonumber(v))\n"                                                    \
     "end\n"                                                                    \
     "if freed then\n"                                                          \
     END_SEM                                                                    \

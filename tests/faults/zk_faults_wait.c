@@ -244,6 +244,50 @@ static void test_driver_is_woken_for_answers(void **state)
     world_is_clean(w);
 }
 
+/* ---- while it is down ---------------------------------------------------- */
+
+/* Some who wait for the connection give up, wherever they are in the line: the
+ * others are asked for when it is back, and those who came since. */
+static void test_some_give_up_while_it_is_down(void **state)
+{
+    enum { ALL = 6, LATE = ALL - 1 };
+    static const bool gives_up[ALL] = {
+        [0] = true, [2] = true, [LATE - 1] = true};
+    struct world *w = *state;
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock[ALL];
+    int result[ALL] = {0};
+    uint32_t lines;
+
+    world_far(w, 30000, 20000);
+    opt.flags = HF_OWNER_HANDLE;
+    lines = world_lines(w, 0);
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_cut(w->proxy);
+    assert_true(WAIT_FOR(world_lines(w, 0) > lines));
+    for (int i = 0; i < ALL; i++) {
+        char name[] = {(char)('a' + i)};
+
+        assert_int_equal(
+            hf_lock_new(w->clients[0], name, 1, &opt, &lock[i], NULL), 0);
+        for (int j = 0; j < i && i == LATE; j++)
+            if (gives_up[j])
+                assert_int_equal(hf_lock_cancel(lock[j]), 0);
+        assert_int_equal(
+            hf_lock_acquire_async(lock[i], NULL, note, &result[i], NULL), 0);
+    }
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    for (int i = 0; i < ALL; i++) {
+        assert_true(
+            WAIT_FOR((hf_client_dispatch(w->clients[0]), result[i] != 0)));
+        assert_int_equal(result[i], gives_up[i] ? HF_ECANCELED : 1);
+        if (!gives_up[i])
+            assert_int_equal(hf_lock_release(lock[i], NULL), 0);
+        assert_int_equal(hf_lock_free(lock[i]), 0);
+    }
+    world_is_clean(w);
+}
+
 int run_wait_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
@@ -252,6 +296,7 @@ int run_wait_faults(void)
         T(test_unfair_release_wakes_the_herd),
         T(test_threads_of_a_process_are_one_waiter),
         T(test_driver_is_woken_for_answers),
+        T(test_some_give_up_while_it_is_down),
     };
 
     return cmocka_run_group_tests_name("zookeeper: waiters", tests, group_one,

@@ -125,6 +125,7 @@ int hf__zk_session_open(struct zk *z)
     z->addrs = z->core->alloc(z->client, sizeof(*z->addrs));
     rc = z->addrs ? first_lookup(z) : HF_ENOMEM;
     z->parked_tail = &z->parked;
+    z->parked_lines_tail = &z->parked_lines;
     z->lookup_at = HF__NEVER;
     /* Or it would seed the program's random(3), to shuffle the hosts. */
     zoo_deterministic_conn_order(1);

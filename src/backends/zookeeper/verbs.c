@@ -77,43 +77,52 @@ void hf__zk_park(struct zk *z, struct hf__req *req)
     z->parked_tail = &req->next;
 }
 
-/* If it is parked. */
-static void unpark(struct zk *z, const struct hf__req *req)
+static void park_line(struct zk_line *line)
 {
-    struct hf__req **at = &z->parked;
+    struct zk *z = line->z;
 
-    while (*at && *at != req)
-        at = &(*at)->next;
-    if (*at)
-        *at = req->next;
-    while (*at)
-        at = &(*at)->next;
-    z->parked_tail = at;
+    line->parked_at = z->parked_lines_tail;
+    line->next_parked = NULL;
+    *line->parked_at = line;
+    z->parked_lines_tail = &line->next_parked;
+}
+
+/* If it is parked. */
+static void unpark(struct zk_line *line)
+{
+    if (!line->parked_at)
+        return;
+    *line->parked_at = line->next_parked;
+    if (line->next_parked)
+        line->next_parked->parked_at = line->parked_at;
+    else
+        line->z->parked_lines_tail = line->parked_at;
+    line->parked_at = NULL;
 }
 
 static bool is_late(const struct zk *z, const struct hf__req *req, hf__time now)
 {
-    bool is_query = !req->remote && req->op != HF__RENEW;
-
-    return is_query &&
+    return req->op != HF__RENEW &&
            now - req->sent_at >= (hf__time)z->op_timeout_ms * HF__MS;
 }
 
 void hf__zk_parked_late(struct zk *z, hf__time now)
 {
-    struct hf__req *req, *next;
+    struct hf__req **at = &z->parked, *req;
     char why[200];
 
-    for (req = z->parked; req; req = next) {
-        next = req->next;
-        if (!is_late(z, req, now))
+    while ((req = *at)) {
+        if (!is_late(z, req, now)) {
+            at = &req->next;
             continue;
-        unpark(z, req);
+        }
+        *at = req->next;
         hf__zk_finish(z, req,
                       z->core->why(z->client, HF_EUNKNOWN,
                                    "not connected to %s",
                                    hf__zk_why_down(z, why, sizeof(why))));
     }
+    z->parked_tail = at;
 }
 
 hf__time hf__zk_parked_timeout(const struct zk *z)
@@ -132,17 +141,34 @@ static int ask(struct zk_line *line, struct hf__req *req)
         rc = line->kind->ask(line, req);
     if (rc != HF_EUNKNOWN)
         return rc;
-    hf__zk_park(line->z, req);
+    park_line(line);
     return HF__PENDING;
 }
 
 static int ask_again(struct zk *z, struct hf__req *req)
 {
-    if (req->remote)
-        return ask(req->remote->impl, req);
     if (req->op == HF__RENEW)
         return hf__zk_renew(z, (struct hf__batch *)req);
     return hf__zk_query(z, (struct hf__query *)req);
+}
+
+/* Whoever has to be parked once more, because the connection breaks, comes into
+ * the next list. */
+static void ask_parked_lines(struct zk *z)
+{
+    struct zk_line *line = z->parked_lines, *next;
+
+    z->parked_lines = NULL;
+    z->parked_lines_tail = &z->parked_lines;
+    for (; line; line = next) {
+        int rc;
+
+        next = line->next_parked;
+        line->parked_at = NULL;
+        rc = ask(line, line->ask);
+        if (rc != HF__PENDING)
+            hf__zk_finish(z, line->ask, rc);
+    }
 }
 
 void hf__zk_ask_parked(struct zk *z)
@@ -159,6 +185,7 @@ void hf__zk_ask_parked(struct zk *z)
         if (rc != HF__PENDING)
             hf__zk_finish(z, req, rc);
     }
+    ask_parked_lines(z);
 }
 
 /* ---- refusals ------------------------------------------------------------ */
@@ -327,13 +354,13 @@ int hf__zk_release(void *self, struct hf__req *req)
 
 int hf__zk_abandon(void *self, struct hf__req *req)
 {
-    struct zk *z = self;
     struct zk_line *line = req->remote->impl;
 
+    (void)self;
     /* Sent again, it may be about an earlier hold id than what is asked for or
      * waited for now. */
     if (req->remote->ask->hold_id == req->hold_id) {
-        unpark(z, line->ask);
+        unpark(line);
         line->ask = NULL;
         hf__zk_stop_waiting(line);
     }
@@ -347,7 +374,7 @@ void hf__zk_detach(void *self, struct hf__remote *remote)
 
     if (!line)
         return;
-    unpark(z, line->ask);
+    unpark(line);
     hf__zk_stop_waiting(line);
     if (line->kind && line->kind->detach)
         line->kind->detach(line);

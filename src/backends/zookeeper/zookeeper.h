@@ -344,8 +344,10 @@ struct zk {
     struct zk_chunk *chunks;   /* renewals under way */
     struct zk_watch **watches; /* by path */
     size_t watches_cap, watches_len;
-    struct hf__req *parked, **parked_tail; /* asked while it was down */
-    struct zk_query *queries;              /* under way */
+    /* What was asked while it was down: about names, and for lines. */
+    struct hf__req *parked, **parked_tail;
+    struct zk_line *parked_lines, **parked_lines_tail;
+    struct zk_query *queries; /* under way */
     struct zk_ear *ears;
     uint64_t holders; /* of unfair mutexes, so far: each has its own name */
     struct zk_stranger *strangers; /* asked for */
@@ -410,9 +412,11 @@ struct zk_line {
     struct zk_node *node; /* of the present question or hold */
     struct zk_watch *watch;
     struct zk_line *next_watcher, *prev_watcher;
-    bool queued;  /* counted in zk.waiting, or waiting_latch */
-    bool deleted; /* what it watched is gone */
-    bool blind;   /* of a latch: what it wants to watch may not be read */
+    struct zk_line *next_parked;
+    struct zk_line **parked_at; /* where it is pointed to; NULL: not parked */
+    bool queued;                /* counted in zk.waiting, or waiting_latch */
+    bool deleted;               /* what it watched is gone */
+    bool blind; /* of a latch: what it wants to watch may not be read */
     /* Children of no known form: the sum of those that are known to last, and
      * are harmless. All were asked for since we came: the sum of those that
      * last, so far; and one that does not. */
@@ -456,7 +460,7 @@ int hf__zk_let_go(struct zk_line *, struct hf__req *);
 /* Of its hold something is not there any more: nothing of it is left, and the
  * core is told. From advance() only. */
 void hf__zk_taken_away(struct zk_line *);
-/* Until it is up again. */
+/* A query or batch: until it is up again. */
 void hf__zk_park(struct zk *, struct hf__req *);
 /* What was asked while it was down. */
 void hf__zk_ask_parked(struct zk *);

@@ -5,6 +5,7 @@
 #include "../lib/cpu_wait.h"
 #include "../lib/wait.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -116,10 +117,20 @@ bool stage_is_shared(enum stage_role a, enum stage_role b)
 
 /* ---- a seat -------------------------------------------------------------- */
 
+static hf_lock_options stage_lock_options(void)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.kind = stage_cast->kind;
+    opt.fairness = stage_cast->fairness;
+    opt.permits = opt.kind == HF_SEMAPHORE ? stage_cast->size : 0;
+    return opt;
+}
+
 int sit(struct seat *s, enum stage_role role, hf_error *err)
 {
     hf_client_options how = HF_CLIENT_OPTIONS_INIT;
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = stage_lock_options();
     int rc;
 
     how.connect_timeout_ms = OPEN_MS;
@@ -127,9 +138,6 @@ int sit(struct seat *s, enum stage_role role, hf_error *err)
     s->role = role;
     s->lock = NULL;
     s->latch = NULL;
-    opt.kind = stage_cast->kind;
-    opt.fairness = stage_cast->fairness;
-    opt.permits = opt.kind == HF_SEMAPHORE ? stage_cast->size : 0;
     if (!rc && opt.kind == HF_LATCH)
         return hf_latch_new(s->client, "x", 1, &s->latch, err);
     if (!rc)
@@ -165,6 +173,11 @@ static void on_signal(int sig)
 {
     (void)sig;
     hf_cancel_fire(&cancel); /* made for it: NOLINT(bugprone-signal-handler) */
+}
+
+static void on_nudge(int sig)
+{
+    (void)sig;
 }
 
 static struct stage_hold *take_hold(int pid)
@@ -263,6 +276,42 @@ int go_down(struct seat *s, hf_error *err)
     return hf_lock_downgrade(s->lock, err);
 }
 
+/* ---- another name -------------------------------------------------------- */
+
+static hf_lock *more[8];
+static unsigned more_len;
+
+/* The least that it can take of y, by one handle more. */
+static int take_more(struct seat *s, int64_t wait_ms, int64_t lease_ms,
+                     hf_error *err)
+{
+    hf_lock_options how = stage_lock_options();
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    int rc;
+
+    opt.wait_ms = wait_ms;
+    opt.lease_ms = lease_ms;
+    if (more_len == sizeof(more) / sizeof(more[0]))
+        abort();
+    rc = hf_lock_new(s->client, "y", 1, &how, &more[more_len], err);
+    return rc ? rc : hf_lock_acquire(more[more_len++], &opt, err);
+}
+
+/* Lets go of all that; the first error. */
+static int drop_more(hf_error *err)
+{
+    int rc = 0;
+
+    while (more_len) {
+        hf_lock *lock = more[--more_len];
+
+        if (!rc)
+            rc = hf_lock_release(lock, err);
+        hf_lock_free(lock);
+    }
+    return rc;
+}
+
 /* ---- actors -------------------------------------------------------------- */
 
 struct order {
@@ -281,6 +330,10 @@ static int obey(struct seat *s, const struct order *o, hf_error *err)
         return hf_latch_set(s->latch, (uint64_t)o->lease_ms, err);
     case 'd':
         return hf_latch_down(s->latch, NULL, err);
+    case 'm':
+        return take_more(s, o->wait_ms, o->lease_ms, err);
+    case 'n':
+        return drop_more(err);
     case 'b':
         return hf_break(s->client, "x", 1, err);
     case 'o':
@@ -292,22 +345,33 @@ static int obey(struct seat *s, const struct order *o, hf_error *err)
     }
 }
 
+static bool hear_order(int fd, struct order *o)
+{
+    ssize_t n;
+
+    do
+        n = read(fd, o, sizeof(*o));
+    while (n < 0 && errno == EINTR); /* a nudge that came late */
+    return n == sizeof(*o);
+}
+
 static void actor_main(int fd, enum stage_role role)
 {
     struct seat s = {NULL, NULL, role, NULL};
     hf_error err = HF_ERROR_INIT;
+    struct sigaction nudge = {.sa_handler = on_nudge}; /* no SA_RESTART */
     struct order o;
     int rc = sit(&s, role, &err);
 
     signal(SIGUSR1, on_signal);
+    sigaction(SIGUSR2, &nudge, NULL);
     for (;;) {
         struct answer a = {rc, 0, entered_at, {0}};
 
         snprintf(a.text, sizeof(a.text), "%s", err.text);
         if (!rc && s.lock)
             hf_lock_token(s.lock, &a.token);
-        if (write(fd, &a, sizeof(a)) != sizeof(a) ||
-            read(fd, &o, sizeof(o)) != sizeof(o))
+        if (write(fd, &a, sizeof(a)) != sizeof(a) || !hear_order(fd, &o))
             _exit(0);
         rc = obey(&s, &o, &err);
     }

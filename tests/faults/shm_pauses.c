@@ -35,13 +35,6 @@ static bool waiter_is_doomed; /* has the lock, and dies with it afterwards */
 /* ---- the victim -----------------------------------------------------------
  */
 
-static void pause_here(void)
-{
-    atomic_store(&stage->paused, 1);
-    while (!atomic_load(&stage->go))
-        nap_us(20);
-}
-
 static void acquire_release(struct seat *s)
 {
     if (!enter(s, VICTIM_MS, 0, NULL)) {
@@ -495,7 +488,7 @@ int main(int argc, char **argv)
     int runs = 0;
 
     stage_build("shm_pauses");
-    stage_at_point = pause_here;
+    stage_at_point = stage_pause;
     while ((cast = stage_next_cast(kind, cast)))
         play_all(cast, only, during, &runs);
     stage_clear();

@@ -131,6 +131,13 @@ void stage_arm(int n)
     atomic_store(&countdown, n);
 }
 
+void stage_pause(void)
+{
+    atomic_store(&stage->paused, 1);
+    while (!atomic_load(&stage->go))
+        nap_us(20);
+}
+
 void hf__shm_point(const char *path, int line)
 {
     const char *name = strrchr(path, '/');

@@ -81,6 +81,7 @@ extern int64_t stage_worst_ns; /* wait for a grant */
 extern uint64_t stage_last_token;
 /* What the victim does at its point: dies, if NULL. */
 extern void (*stage_at_point)(void);
+void stage_pause(void); /* until `go` */
 
 void stage_build(const char *name);
 void stage_clear(void);
@@ -145,8 +146,10 @@ int go_down(struct seat *, hf_error *); /* from writing to reading */
 
 void actor_begin(struct actor *, enum stage_role);
 void actor_end(struct actor *, int sig); /* 0: it closes and exits */
-/* a acquire or wait for the latch (ended by SIGUSR1), r release, o open anew,
- * b break, q quit; of a latch: s set to that lease, d count down */
+/* a acquire or wait for the latch (ended by SIGUSR1; who waits looks again at
+ * SIGUSR2), r release, o open anew, b break, q quit; m take the least of "y",
+ * with one handle more each time, n let go of all that; of a latch: s set to
+ * that lease, d count down */
 void actor_tell(struct actor *, char verb, int64_t wait_ms, int64_t lease_ms);
 bool actor_hear(struct actor *, struct answer *, int timeout_ms);
 /* Tells and hears; what is not 0 is a fault. */

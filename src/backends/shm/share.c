@@ -333,6 +333,14 @@ static bool is_held_by(struct shm *s, uint64_t word, unsigned cell)
            !hf__shm_gone(s, atomic_load(&s->file->cell[cell].owner));
 }
 
+/* A cell that was found before belongs to another name perhaps. If it is looked
+ * at after the word was read, and is still here, then a swap of that word works
+ * only if it has stayed: who takes it away stirs before it is free. */
+static bool is_here(struct shm *s, unsigned index, unsigned cell)
+{
+    return hf__shm_cell_next(s, index, cell) == cell;
+}
+
 bool hf__shm_share_break(struct shm *s, unsigned index)
 {
     struct shm_entry *e = &s->file->entry[index];
@@ -345,12 +353,14 @@ bool hf__shm_share_break(struct shm *s, unsigned index)
             held[n / 64] |= 1ULL << n % 64;
             any = true;
         }
+    SHM_POINT();
     for (n = 0; n < SHM_CELLS; n++) {
         if (!(held[n / 64] >> n % 64 & 1))
             continue;
         do
             w = atomic_load(&e->word);
-        while (shm_has(s->file, w, n) && !hf__shm_take_back(s, e, &w, n));
+        while (is_here(s, index, n) && shm_has(s->file, w, n) &&
+               !hf__shm_take_back(s, e, &w, n));
     }
     hf__shm_share_pass(s, index, SHM_NO_CELL);
     return any;

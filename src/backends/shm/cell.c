@@ -44,6 +44,15 @@ int hf__shm_cell_take(struct shm *s)
                         s->path, SHM_CELLS);
 }
 
+/* Its name goes first: who has seen it in a queue before must not take it for
+ * the next owner's wait for the same. */
+void hf__shm_cell_free(struct shm_cell *c)
+{
+    atomic_store_explicit(&c->name, SHM_NO_NAME, memory_order_relaxed);
+    SHM_POINT();
+    atomic_store(&c->owner, 0);
+}
+
 struct shm_wait *hf__shm_wait_of(struct shm *s, struct shm_link *l,
                                  struct hf__remote *remote)
 {
@@ -123,5 +132,5 @@ void hf__shm_cell_drop(struct shm *s, unsigned cell)
         leave_entry(s, index, cell);
     hf__shm_unwatch(s, c);
     SHM_POINT();
-    atomic_store(&c->owner, 0);
+    hf__shm_cell_free(c);
 }

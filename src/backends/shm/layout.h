@@ -77,6 +77,7 @@
 #define SHM_MAP_LEN (4096u / 64u)
 #define SHM_LABEL 64u
 #define SHM_NAME_MAX 512u
+#define SHM_NO_NAME 0xffffu
 
 #define SHM_SLOT_MASK 0xfffu
 #define SHM_OWNER_MASK 0xfffffULL
@@ -141,7 +142,7 @@ struct shm_cell {
     shm_u64 hold;     /* permits, 12 bits; version, which is never reset */
     shm_u64 lease;    /* until, as of an entry; 0: none; ticket, 24 bits */
     shm_u32 lease_ms; /* fixed lease that it wants; 0: none */
-    shm_u16 name;     /* index of the entry */
+    shm_u16 name;     /* index of the entry; of a free one SHM_NO_NAME */
     shm_u16 want;     /* permits */
     shm_u16 watching[SHM_WATCHED]; /* slots whose death concerns it; 0: none */
     shm_u8 is_async;               /* ring the owner's doorbell as well */

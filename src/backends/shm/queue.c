@@ -233,7 +233,6 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
         return n;
     SHM_POINT();
     c = &f->cell[n];
-    atomic_store(&c->name, l->index);
     atomic_store(&c->lease_ms, req->fixed ? req->lease_ms : 0);
     atomic_store(&c->is_async, req->is_async);
     atomic_store(&c->settled, 0);
@@ -241,6 +240,10 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
     shm_label_put(c->label, req->remote->label);
     SHM_POINT();
     atomic_store(&c->ticket, atomic_fetch_add(&l->entry->next_ticket, 1) + 1);
+    SHM_POINT();
+    /* Last: who has read the map when the cell was in it for another believes
+     * the rest of it if it has this name. */
+    atomic_store(&c->name, l->index);
     SHM_POINT();
     atomic_fetch_or(&l->entry->cells[n / 64], 1ULL << n % 64);
     SHM_POINT();
@@ -253,7 +256,7 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
 }
 
 /* Out of the queue, with the lock: the word is in our name, so nobody decides
- * by our cell any more. */
+ * by our cell any more, and nothing has to be stirred. */
 void hf__shm_dequeue(struct shm *s, struct shm_link *l)
 {
     struct shm_wait *wait = atomic_load(&l->wait);
@@ -265,7 +268,7 @@ void hf__shm_dequeue(struct shm *s, struct shm_link *l)
     atomic_fetch_and(&l->entry->cells[n / 64], ~(1ULL << n % 64));
     SHM_POINT();
     hf__shm_unwatch(s, &s->file->cell[n]);
-    atomic_store(&s->file->cell[n].owner, 0);
+    hf__shm_cell_free(&s->file->cell[n]);
     SHM_POINT();
 }
 
@@ -303,5 +306,5 @@ void hf__shm_leave(struct shm *s, struct shm_link *l)
         hf__shm_ring(s, r.behind);
     hf__shm_unwatch(s, c);
     hf__shm_rouse(s, n);
-    atomic_store(&c->owner, 0);
+    hf__shm_cell_free(c);
 }

@@ -162,6 +162,8 @@ void hf__shm_label_grant(struct shm_entry *, const char *, uint64_t word);
 /* cell.c */
 /* One of ours, in nobody's queue; or a code. */
 int hf__shm_cell_take(struct shm *);
+/* It is in nobody's queue any more: anybody's. */
+void hf__shm_cell_free(struct shm_cell *);
 /* Gives it back, with whatever it has. */
 void hf__shm_cell_drop(struct shm *, unsigned cell);
 /* NULL: out of memory. */

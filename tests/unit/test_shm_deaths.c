@@ -5,6 +5,8 @@
  */
 #include "shm_fixture.h"
 
+#include <sys/file.h>
+
 static int may_exec[2]; /* a pipe */
 
 static void become_another_program(void)
@@ -223,9 +225,8 @@ static void test_a_mark_alone_is_not_a_death(void **state)
     munmap(f, sizeof(*f));
 }
 
-static void test_exec_lets_go(void **state)
+static void exec_lets_go(const struct place *p)
 {
-    struct place *p = *state;
     hf_client *client;
     hf_lock *lock;
     int status;
@@ -246,6 +247,11 @@ static void test_exec_lets_go(void **state)
     hf_lock_release(lock, NULL);
     hf_lock_free(lock);
     hf_close(client);
+}
+
+static void test_exec_lets_go(void **state)
+{
+    exec_lets_go(*state);
 }
 
 static pid_t *grandchild; /* shared */
@@ -301,6 +307,52 @@ static void test_exec_beside_a_child_lets_go_with_it(void **state)
     OK(hf_close(client));
     close(may_exec[0]);
     close(may_exec[1]);
+    munmap(grandchild, sizeof(*grandchild));
+}
+
+/* A child has the descriptor of a client that was closed. Whoever comes next
+ * has the client's slot, and no part in that. */
+static void test_exec_lets_go_beside_a_child_of_the_one_before(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    pid_t child = fork();
+    int fd;
+
+    if (!child)
+        wait_for_ever();
+    OK(hf_close(client));
+    fd = open(p->file, O_RDWR | O_CLOEXEC);
+    OK(flock(fd, LOCK_EX | LOCK_NB)); /* nobody uses it, as far as one sees */
+    close(fd);
+    exec_lets_go(p);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+static void have_a_child(void)
+{
+    pid_t pid = fork();
+
+    if (pid)
+        __atomic_store_n(grandchild, pid, __ATOMIC_RELEASE);
+    wait_for_ever();
+}
+
+/* The same of a client that was killed: its slot is not the next one's. */
+static void test_exec_lets_go_beside_a_child_of_the_dead(void **state)
+{
+    struct place *p = *state;
+    pid_t pid;
+
+    grandchild = mmap(NULL, sizeof(*grandchild), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid = child_with_lock(p->url, true, 0, have_a_child);
+    assert_true(WAIT_FOR(__atomic_load_n(grandchild, __ATOMIC_ACQUIRE) > 0));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    exec_lets_go(p);
+    kill(*grandchild, SIGKILL);
     munmap(grandchild, sizeof(*grandchild));
 }
 
@@ -429,6 +481,8 @@ int main(void)
         TEST(test_a_mark_alone_is_not_a_death),
         TEST(test_exec_lets_go),
         TEST(test_exec_beside_a_child_lets_go_with_it),
+        TEST(test_exec_lets_go_beside_a_child_of_the_one_before),
+        TEST(test_exec_lets_go_beside_a_child_of_the_dead),
         TEST(test_stopped_holder_keeps_it_unless_its_lease_ends),
         TEST(test_a_renewal_never_shortens_the_lease),
         TEST(test_stopped_waiter_with_lease_holds_nobody_up),

@@ -46,8 +46,10 @@ static void unmap(struct shm *s)
     if (s->file)
         munmap(s->file, sizeof(struct shm_file));
     s->file = NULL;
-    if (s->fd >= 0)
+    if (s->fd >= 0) {
+        flock(s->fd, LOCK_UN); /* children may have the descriptor for long */
         close(s->fd);
+    }
     s->fd = -1;
 }
 

@@ -265,13 +265,15 @@ static struct flock byte_of(uint32_t slot)
 }
 
 /* True if nobody has the client's descriptor any more. A child that it forked
- * may have it: then this cannot tell. */
+ * may have it: then this cannot tell. Who closes lets go of the byte before its
+ * slot: says so before, and is asked again after. */
 static bool is_file_closed(struct shm *s, uint32_t slot)
 {
+    shm_u32 *has_byte = &s->file->slot[slot].has_byte;
     struct flock byte = byte_of(slot);
 
-    return atomic_load(&s->file->slot[slot].has_byte) &&
-           !fcntl(s->fd, F_OFD_GETLK, &byte) && byte.l_type == F_UNLCK;
+    return atomic_load(has_byte) && !fcntl(s->fd, F_OFD_GETLK, &byte) &&
+           byte.l_type == F_UNLCK && atomic_load(has_byte);
 }
 
 bool hf__shm_gone(struct shm *s, uint32_t owner)
@@ -404,12 +406,12 @@ static int lock_alive(struct shm *s, struct shm_slot *slot)
     return 0;
 }
 
-static int take_locked(struct shm *s, uint32_t n, const char *label)
+static int take_locked(struct shm *s, uint32_t n, bool has_byte,
+                       const char *label)
 {
     struct shm_slot *slot = &s->file->slot[n];
     uint32_t gen = atomic_load(&slot->gen) + 1;
     uint32_t pid = (uint32_t)getpid();
-    struct flock byte = byte_of(n);
     uint64_t start = 0;
     long threads;
     char state;
@@ -424,7 +426,7 @@ static int take_locked(struct shm *s, uint32_t n, const char *label)
     atomic_store(&slot->start, start);
     atomic_store(&slot->doorbell, 0);
     atomic_store(&slot->watchers, 0);
-    atomic_store(&slot->has_byte, !fcntl(s->fd, F_OFD_SETLK, &byte));
+    atomic_store(&slot->has_byte, has_byte);
     shm_label_put(slot->label, label);
     SHM_POINT();
     if (lock_alive(s, slot))
@@ -435,24 +437,61 @@ static int take_locked(struct shm *s, uint32_t n, const char *label)
     return 0;
 }
 
+/* A free slot, and its byte. A child of whoever was killed there may have that
+ * still: then another slot is better, if there is one. 0: none is free. */
+static uint32_t find_slot_locked(struct shm *s, bool *has_byte)
+{
+    uint32_t found = 0;
+
+    *has_byte = false;
+    for (uint32_t i = 1; i < SHM_SLOTS; i++) {
+        struct flock byte = byte_of(i);
+
+        if (atomic_load(&s->file->slot[i].state) != SHM_SLOT_FREE)
+            continue;
+        if (!found)
+            found = i;
+        *has_byte = !fcntl(s->fd, F_OFD_SETLK, &byte);
+        if (*has_byte)
+            return i;
+        if (errno != EAGAIN && errno != EACCES)
+            break; /* not to be had in this file system */
+    }
+    return found;
+}
+
 int hf__shm_slot_take(struct shm *s, const char *label, hf__time by)
 {
     int rc = hf__shm_lock(s, by - s->core->now());
+    bool has_byte;
+    uint32_t n;
 
     if (rc)
         return rc;
     hf__shm_bury_all_locked(s);
     hf__shm_sweep_locked(s);
-    for (uint32_t i = 1; i < SHM_SLOTS; i++)
-        if (atomic_load(&s->file->slot[i].state) == SHM_SLOT_FREE) {
-            rc = take_locked(s, i, label);
-            hf__shm_unlock(s);
-            return rc;
-        }
+    n = find_slot_locked(s, &has_byte);
+    if (n)
+        rc = take_locked(s, n, has_byte, label);
     hf__shm_unlock(s);
+    if (n)
+        return rc;
     return s->core->why(s->client, HF_EBACKEND,
                         "%s: %u clients have it open already, the limit",
                         s->path, SHM_SLOTS - 1);
+}
+
+/* A child that was forked meanwhile may have the descriptor for long: whoever
+ * comes after us needs the byte. In this order, see is_file_closed. */
+static void give_byte(struct shm *s, uint32_t n)
+{
+    struct flock byte = byte_of(n);
+
+    atomic_store(&s->file->slot[n].has_byte, 0);
+    SHM_POINT();
+    byte.l_type = F_UNLCK;
+    fcntl(s->fd, F_OFD_SETLK, &byte);
+    SHM_POINT();
 }
 
 /* Needs no mutex: what is swept is our own, and the state is set last. Names
@@ -465,6 +504,7 @@ void hf__shm_slot_give(struct shm *s)
 
     sweep(s, n, locked);
     SHM_POINT();
+    give_byte(s, n);
     pthread_mutex_unlock(&slot->alive);
     SHM_POINT();
     atomic_store(&slot->state, SHM_SLOT_FREE);

@@ -2,6 +2,12 @@
  * many at a time. */
 #include "shm_fixture.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
 static void *lock_often(void *arg)
 {
     hf_lock *lock = arg;
@@ -187,6 +193,234 @@ test_who_sleeps_for_another_follows_it_to_another_place(void **state)
     OK(hf_close(other));
 }
 
+/* The same, if that has had it meanwhile; and it must wait for yet another. */
+static void
+test_who_sleeps_for_another_is_told_when_that_has_had_it(void **state)
+{
+    struct place *p = *state;
+    hf_client *other = open_client(p->url), *third = open_client(p->url);
+    hf_client *fourth = open_client(p->url), *client = open_client(p->url);
+    hf_lock *x = make_lock(other, "x", true), *y = make_lock(third, "y", true);
+    hf_lock *want_x = make_async(client, "x"),
+            *want_y = make_async(client, "y"), *next = make_async(fourth, "x");
+    hf_acquire_options leased = HF_ACQUIRE_OPTIONS_INIT;
+    struct async a = {0, -1}, b = {0, -1};
+    struct waiter w;
+    int64_t at;
+
+    leased.lease_ms = 60000;
+    OK(hf_lock_acquire(x, NULL, NULL));
+    OK(hf_lock_acquire(y, NULL, NULL));
+    OK(hf_lock_acquire_async(want_y, NULL, on_done, &a, NULL));
+    OK(hf_lock_acquire_async(want_x, &leased, on_done, &a, NULL));
+    OK(hf_lock_acquire_async(next, NULL, on_done, &b, NULL));
+    waiter_start(&w, make_lock(client, "x", true));
+    nap_ms(50);                 /* it sleeps */
+    cancel(client, want_y, &a); /* its place is the next one's */
+    OK(hf_lock_release(x, NULL));
+    dispatch_until(client, &a, 2);
+    OK(a.result);
+    OK(hf_lock_release(want_x, NULL));
+    dispatch_until(fourth, &b, 1);
+    OK(b.result);
+    assert_true(WAIT_FOR(waiters(other) == 1));
+    nap_ms(50);
+    at = now_ms();
+    OK(hf_lock_release(next, NULL));
+    waiter_end(&w, at, 0, DEATH_MS);
+    OK(hf_lock_release(y, NULL));
+    OK(hf_lock_free(want_x));
+    OK(hf_lock_free(want_y));
+    OK(hf_lock_free(next));
+    OK(hf_lock_free(x));
+    OK(hf_lock_free(y));
+    OK(hf_close(client));
+    OK(hf_close(fourth));
+    OK(hf_close(third));
+    OK(hf_close(other));
+}
+
+/* A thread that waits for a semaphore. */
+struct sleeper {
+    pthread_t thread;
+    hf_lock *lock;
+    pid_t tid; /* atomic; 0: not yet */
+    int rc;
+};
+
+static void *sleeper_main(void *arg)
+{
+    struct sleeper *s = arg;
+
+    __atomic_store_n(&s->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    s->rc = hf_lock_acquire(s->lock, NULL, NULL);
+    if (!s->rc)
+        s->rc = hf_lock_release(s->lock, NULL);
+    return NULL;
+}
+
+/* How often it has gone to sleep. */
+static long sleeps_of(const struct sleeper *s)
+{
+    static const char what[] = "\nvoluntary_ctxt_switches:";
+    char path[60], text[4096];
+    const char *at;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)s->tid);
+    wait_read(path, text, sizeof(text));
+    at = strstr(text, what);
+    assert_non_null(at);
+    return strtol(at + sizeof(what) - 1, NULL, 10);
+}
+
+/* Threads of one client stand behind each other in the queue: they have not
+ * each other's death to fear, and look every 2 s like everybody. */
+static void test_threads_that_wait_for_a_semaphore_sleep(void **state)
+{
+    enum { MANY = 3, MS = 700 };
+    struct place *p = *state;
+    hf_client *other = open_client(p->url), *client = open_client(p->url);
+    hf_lock_options how = HF_LOCK_OPTIONS_INIT;
+    struct sleeper s[MANY] = {{0}};
+    hf_lock *held;
+    long sleeps = 0;
+    int64_t at;
+
+    how.kind = HF_SEMAPHORE;
+    how.permits = 1;
+    held = make_lock_of(other, "x", &how);
+    OK(hf_lock_acquire(held, NULL, NULL));
+    for (size_t i = 0; i < MANY; i++) {
+        s[i].lock = make_lock_of(client, "x", &how);
+        OK(pthread_create(&s[i].thread, NULL, sleeper_main, &s[i]));
+        assert_true(WAIT_FOR(waiters(other) == i + 1));
+    }
+    for (int i = 0; i < MANY; i++) {
+        assert_true(wait_asleep(getpid(), s[i].tid));
+        sleeps -= sleeps_of(&s[i]);
+    }
+    at = now_ms();
+    nap_ms(MS);
+    for (int i = 0; i < MANY; i++)
+        sleeps += sleeps_of(&s[i]);
+    assert_in_range(sleeps, 0, MANY * 2 * (1 + (now_ms() - at) / 1000));
+    OK(hf_lock_release(held, NULL));
+    for (int i = 0; i < MANY; i++) {
+        pthread_join(s[i].thread, NULL);
+        OK(s[i].rc);
+        OK(hf_lock_free(s[i].lock));
+    }
+    OK(hf_lock_free(held));
+    OK(hf_close(client));
+    OK(hf_close(other));
+}
+
+enum { NO_FILTERS = 77 };
+
+/* As a filter does that is older than the call: with an error of its own. */
+static void forbid_waitv(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 449, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof(code) / sizeof(code[0]), code};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+                &filter))
+        _exit(NO_FILTERS);
+}
+
+static int64_t cpu_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* It does not get it, and does not work for that. */
+static void wait_in_vain(const char *url)
+{
+    hf_client *client = open_client(url);
+    hf_lock *lock = make_lock(client, "x", true);
+    int64_t before;
+    int rc;
+
+    forbid_waitv();
+    before = cpu_ms();
+    rc = hf_lock_timed(lock, 500, NULL);
+    _exit(rc != HF_ETIMEDOUT ? 1 : cpu_ms() - before > 100 ? 2 : 0);
+}
+
+/* It has it soon after it may. */
+static void wait_without_a_thread(const char *url)
+{
+    hf_client *client = open_client(url);
+    hf_lock *lock = make_async(client, "x");
+    struct pollfd poll_fd = {hf_client_fd(client), POLLIN, 0};
+    struct async a = {0, -1};
+
+    forbid_waitv();
+    if (hf_lock_acquire_async(lock, NULL, on_done, &a, NULL))
+        _exit(1);
+    while (!a.calls && poll(&poll_fd, 1, WAIT_LONG_MS) == 1)
+        hf_client_dispatch(client);
+    _exit(a.result ? 2 : 0);
+}
+
+static pid_t child_that(void (*waits)(const char *), const char *url)
+{
+    pid_t pid = fork();
+
+    if (!pid)
+        waits(url);
+    return pid;
+}
+
+static void ends_well(pid_t pid)
+{
+    int status;
+
+    waitpid(pid, &status, 0);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_FILTERS)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+
+    return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
+           info.si_pid;
+}
+
+static void test_waitv_that_a_filter_forbids(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    int64_t at;
+    pid_t pid;
+
+    OK(hf_lock_acquire(lock, NULL, NULL));
+    ends_well(child_that(wait_in_vain, p->url));
+    pid = child_that(wait_without_a_thread, p->url);
+    assert_true(WAIT_FOR(waiters(client) == 1 || has_ended(pid)));
+    nap_ms(30); /* its keeper has noticed that it is forbidden */
+    at = wait_fair();
+    OK(hf_lock_release(lock, NULL));
+    ends_well(pid);
+    assert_true(wait_within(at, 1000));
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+}
+
 static void crowd_member(const char *url, int ready)
 {
     hf_client *client = open_client(url);
@@ -239,6 +473,9 @@ int main(void)
         TEST(test_async_waits_with_waitv_and_without),
         TEST(test_many_async_waits),
         TEST(test_who_sleeps_for_another_follows_it_to_another_place),
+        TEST(test_who_sleeps_for_another_is_told_when_that_has_had_it),
+        TEST(test_threads_that_wait_for_a_semaphore_sleep),
+        TEST(test_waitv_that_a_filter_forbids),
         TEST(test_1000_waiting_processes),
     };
 

@@ -217,8 +217,8 @@ int hf__shm_attempt_slow(struct shm *s, struct hf__req *req)
     atomic_store(&l->hold_id, req->hold_id);
     if (l->state == SHM_QUEUED) {
         hf__shm_pass_on_death(s, atomic_load(&l->wait));
-        atomic_store(&cell_of(s, atomic_load(&l->wait))->is_async,
-                     req->is_async);
+        hf__shm_set_async(s, atomic_load(&atomic_load(&l->wait)->cell),
+                          req->is_async);
     }
     rc = look(s, l, req, &dead);
     if (dead)

@@ -68,8 +68,7 @@ int hf__shm_latch_attempt(struct shm *s, struct hf__req *req)
         hf__shm_line_let_go(s, l);
     atomic_store(&l->link.hold_id, req->hold_id);
     if (l->phase == SHM_QUEUED)
-        atomic_store(&s->file->cell[atomic_load(&l->cell)].is_async,
-                     req->is_async);
+        hf__shm_set_async(s, atomic_load(&l->cell), req->is_async);
     req->token = 0;
     return look(s, l, req);
 }

@@ -67,6 +67,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define SHM_MAGIC 0x0a747366646c6f68ULL /* "holdfst\n" */
 #define SHM_VERSION 4u
@@ -197,6 +198,8 @@ _Static_assert(sizeof(shm_u64) == 8 && sizeof(shm_u32) == 4 &&
                    sizeof(shm_u16) == 2,
                "atomics are lock-free and as wide as their values");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit words without a lock");
+_Static_assert(sizeof(long) == 8 && sizeof(time_t) == 8,
+               "a 64-bit machine: times for the kernel are of that size");
 _Static_assert(offsetof(struct shm_entry, label) == 64 &&
                    offsetof(struct shm_cell, label) == 64,
                "the hot part of an entry or a cell is one cache line");

@@ -240,7 +240,9 @@ static bool wait_behind(struct shm *s, struct shm_line *l, uint64_t word,
     atomic_store(&cell_of(s, l)->settled, 1);
     if (!r->before_owner)
         return watch_holders(s, l, word);
-    hf__shm_watch(s, wait, &r->before_owner, 1, HF__NEVER);
+    /* Our own death need not wake us. */
+    hf__shm_watch(s, wait, &r->before_owner, r->before_owner != s->me,
+                  HF__NEVER);
     return true;
 }
 
@@ -447,7 +449,7 @@ static int attempt_slow(struct shm *s, struct shm_line *l, struct hf__req *req)
         return rc;
     if (l->phase == SHM_QUEUED) {
         hf__shm_pass_on_death(s, atomic_load(&l->link.wait));
-        atomic_store(&cell_of(s, l)->is_async, req->is_async);
+        hf__shm_set_async(s, atomic_load(&l->cell), req->is_async);
     }
     rc = look(s, l, req, &dead);
     if (rc != HF__GRANTED && rc != HF__QUEUED)

@@ -278,6 +278,8 @@ void hf__shm_ring(struct shm *, unsigned cell);
 /* A thread of ours may sleep there for another who has left: its place is not
  * there any more. */
 void hf__shm_rouse(struct shm *, unsigned cell);
+/* Of a place in a queue: is it the keeper who waits there? */
+void hf__shm_set_async(struct shm *, unsigned cell, bool is_async);
 void hf__shm_wake(shm_u32 *word, int how_many);
 void hf__shm_tell_death(struct shm *, uint32_t owner);
 /* To look again when one of the owners dies, and at that time at the latest.

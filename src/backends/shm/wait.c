@@ -73,6 +73,15 @@ void hf__shm_rouse(struct shm *s, unsigned cell)
     SHM_POINT();
 }
 
+/* Where nothing but the doorbell was rung so far somebody may sleep all the
+ * same, by what an earlier look has found: the keeper does not watch for it any
+ * more. */
+void hf__shm_set_async(struct shm *s, unsigned cell, bool is_async)
+{
+    if (atomic_exchange(&s->file->cell[cell].is_async, is_async) && !is_async)
+        hf__shm_rouse(s, cell);
+}
+
 void hf__shm_tell_death(struct shm *s, uint32_t owner)
 {
     SHM_POINT();
@@ -249,7 +258,8 @@ static void wait_for(struct wait_on *on, const void *word, uint32_t value,
                            is_private ? 2 | 128 : 2, 0};
 }
 
-/* False: the kernel does not have the call. */
+/* False: it did not sleep. A filter may answer for the kernel, with whatever it
+ * likes. */
 static bool sleep_on(struct shm *s, struct wait_on *on, unsigned len,
                      hf__time from_now)
 {
@@ -257,12 +267,12 @@ static bool sleep_on(struct shm *s, struct wait_on *on, unsigned len,
 
     if (atomic_load_explicit(&s->no_waitv, memory_order_relaxed))
         return false;
-    if (syscall(SYS_futex_waitv, on, len, 0, &until, CLOCK_MONOTONIC) < 0 &&
-        (errno == ENOSYS || errno == EPERM)) {
+    if (syscall(SYS_futex_waitv, on, len, 0, &until, CLOCK_MONOTONIC) >= 0 ||
+        errno == EAGAIN || errno == ETIMEDOUT || errno == EINTR)
+        return true;
+    if (errno != ENOMEM)
         atomic_store(&s->no_waitv, true);
-        return false;
-    }
-    return true;
+    return false;
 }
 
 static void sleep_on_one(const void *word, uint32_t value, bool is_private,
@@ -275,12 +285,22 @@ static void sleep_on_one(const void *word, uint32_t value, bool is_private,
             value, &nap, NULL, 0);
 }
 
+/* The keeper, by its own word alone. It does not hear the doorbell then: those
+ * who wait asynchronously, and those who come before they know, rely on it. */
+static void sleep_deaf(const uint32_t *word, uint32_t expect, bool is_relied_on,
+                       hf__time left)
+{
+    sleep_on_one(word, expect, true,
+                 is_relied_on ? least(left, SHM_POLL_NS) : left);
+}
+
 static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
                         hf__time until)
 {
     struct shm_slot *slots = s->file->slot;
     struct wait_on on[2 + SHM_WATCHED_MAX];
     uint64_t seen[SHM_MAP_LEN] = {0};
+    bool is_relied_on = !atomic_load(&s->no_waitv);
     unsigned len = 2;
     hf__time left;
 
@@ -306,9 +326,10 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
         }
     }
     left = least(until - s->core->now(), SHM_NAP_NS);
+    is_relied_on = is_relied_on || s->async;
     pthread_mutex_unlock(&s->async_mutex);
     if (left > 0 && !sleep_on(s, on, len, left))
-        sleep_on_one(word, expect, true, left);
+        sleep_deaf(word, expect, is_relied_on, left);
 }
 
 void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,

@@ -2,161 +2,7 @@
  * Moments that no server can be made to choose: a backend of our own answers
  * when the test says so, and the program's free() stops a thread where it is.
  */
-#include "core.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "../lib/wait.h"
-
-/* ---- a server that is a list of questions ------------------------------- */
-
-static struct {
-    const struct hf__core *core;
-    hf_client *client;
-    struct hf__req *asked; /* not answered yet */
-    int answers;           /* how many advance() is to answer, and with */
-    int16_t answer;
-    bool answers_late; /* the answer comes while it is being abandoned */
-    unsigned refusals; /* of releases, before one is done */
-    unsigned released;
-} server;
-
-static int server_open(hf_client *c, const struct hf__core *core,
-                       const struct hf__config *config, void **self)
-{
-    (void)config;
-    server.core = core;
-    server.client = c;
-    *self = &server;
-    return 0;
-}
-
-static int server_ready(void *self)
-{
-    (void)self;
-    return HF__DONE;
-}
-
-static void server_close(void *self)
-{
-    (void)self;
-}
-
-static void answer_one(void)
-{
-    struct hf__req *req = server.asked;
-
-    server.asked = req->next;
-    req->result = req->op == HF__RELEASE ? HF_EBACKEND : server.answer;
-    req->sent_at = server.core->now();
-    if (req->result == HF__QUEUED)
-        req->look_at = req->sent_at + 60000 * HF__MS;
-    server.core->done(server.client, req);
-}
-
-static void server_advance(void *self, hf__time now)
-{
-    (void)self;
-    (void)now;
-    while (server.asked && server.asked->op == HF__RELEASE)
-        answer_one();
-    for (; server.asked && server.answers; server.answers--)
-        answer_one();
-}
-
-static hf__time server_timeout(void *self)
-{
-    (void)self;
-    return HF__NEVER;
-}
-
-static int server_attach(void *self, struct hf__remote *remote)
-{
-    (void)self;
-    (void)remote;
-    return 0;
-}
-
-static void server_detach(void *self, struct hf__remote *remote)
-{
-    (void)self;
-    (void)remote;
-}
-
-static int server_ask(void *self, struct hf__req *req)
-{
-    (void)self;
-    req->next = server.asked;
-    server.asked = req;
-    return HF__PENDING;
-}
-
-/* As if whoever drives had read the answer after the core had made up its mind
- * and before the backend heard of it. */
-static int server_abandon(void *self, struct hf__req *req)
-{
-    (void)self;
-    (void)req;
-    while (server.asked && server.answers_late)
-        answer_one();
-    server.asked = NULL;
-    return HF__DONE;
-}
-
-static int server_release(void *self, struct hf__req *req)
-{
-    if (server.refusals) {
-        server.refusals--;
-        return server_ask(self, req);
-    }
-    server.released++;
-    return HF__DONE;
-}
-
-static int server_renew(void *self, struct hf__batch *batch)
-{
-    return server_ask(self, &batch->req);
-}
-
-static int server_query(void *self, struct hf__query *query)
-{
-    return server_ask(self, &query->req);
-}
-
-static const struct hf__backend backend = {
-    .abi = HF__ABI,
-    .name = "test",
-    .caps = {[HF_MUTEX] = HF_CAP_UNFAIR,
-             [HF_RWLOCK] = HF_CAP_UNFAIR,
-             [HF_LATCH] = HF_CAP_UNFAIR},
-    .open = server_open,
-    .ready = server_ready,
-    .close = server_close,
-    .advance = server_advance,
-    .next_timeout = server_timeout,
-    .attach = server_attach,
-    .detach = server_detach,
-    .attempt = server_ask,
-    .release = server_release,
-    .abandon = server_abandon,
-    .renew = server_renew,
-    .query = server_query,
-};
-
-/* Instead of that of module.c. */
-int hf__backend_find(const char *scheme, const struct hf__backend **out,
-                     hf_error *err)
-{
-    (void)scheme;
-    (void)err;
-    *out = &backend;
-    return 0;
-}
+#include "server_fixture.h"
 
 /* ---- the program --------------------------------------------------------- */
 
@@ -185,52 +31,10 @@ static void give(void *ctx, void *p)
 
 static hf_client *open_client(void)
 {
-    hf_hooks hooks = {.alloc = take, .free = give};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_client *c;
+    static const hf_hooks hooks = {.alloc = take, .free = give};
 
-    memset(&server, 0, sizeof(server));
     where = PASSES;
-    opt.hooks = &hooks;
-    opt.op_timeout_ms = WAIT_LONG_MS;
-    assert_int_equal(hf_open("test://", &opt, &c, NULL), 0);
-    return c;
-}
-
-struct call {
-    int called, result;
-};
-
-static void note(struct call *call, int result)
-{
-    call->called++;
-    call->result = result;
-}
-
-static void note_lock(void *call, hf_lock *lock, int result)
-{
-    (void)lock;
-    note(call, result);
-}
-
-static void note_latch(void *call, hf_latch *latch, int result)
-{
-    (void)latch;
-    note(call, result);
-}
-
-static void let_answer(hf_client *c, int answers, int16_t answer)
-{
-    hf__mutex_lock(&c->mu);
-    server.answers = answers;
-    server.answer = answer;
-    hf__mutex_unlock(&c->mu);
-}
-
-static bool is_called(hf_client *c, const struct call *call)
-{
-    assert_true(hf_client_dispatch(c) >= 0);
-    return call->called;
+    return open_with(&hooks);
 }
 
 /* ---- a question that is abandoned as it is answered ---------------------- */
@@ -344,32 +148,6 @@ static void test_races_answered_and_freed_while_it_asks_again(void **state)
 
 /* ---- who drives after the driver ----------------------------------------- */
 
-struct waiter {
-    hf_lock *lock;
-    hf_cancel cancel;
-    int rc;
-};
-
-static void *wait_for_it(void *arg)
-{
-    struct waiter *w = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-
-    opt.cancel = &w->cancel;
-    w->rc = hf_lock_acquire(w->lock, &opt, NULL);
-    return NULL;
-}
-
-static bool is_queued(const hf_lock *lock)
-{
-    bool queued;
-
-    hf__name_lock(lock->name);
-    queued = lock->name->gate.lease.state == HF__WAITING;
-    hf__name_unlock(lock->name);
-    return queued;
-}
-
 static bool keeper_drives(hf_client *c)
 {
     bool drives;
@@ -411,16 +189,11 @@ static void test_races_driver_leaves_an_asynchronous_wait(void **state)
     assert_int_equal(hf_lock_acquire_async(lock, NULL, note_lock, &call, NULL),
                      0);
     assert_true(WAIT_FOR(is_queued(lock)));
-    assert_true(WAIT_FOR(keeper_sleeps_for(c, 31000)));
-    hf__mutex_lock(&c->mu);
-    assert_true(c->driven);
-    hf__keeper_due_locked(c, hf__now() + 30000 * HF__MS);
-    hf__mutex_unlock(&c->mu);
-    assert_true(WAIT_FOR(keeper_sleeps_for(c, 20000)));
+    assert_true(WAIT_FOR(keeper_sleeps_for(c, 1500)));
     hf_cancel_fire(&w.cancel);
     pthread_join(t, NULL);
     assert_int_equal(w.rc, HF_ECANCELED);
-    assert_true(WAIT_FOR_MS(keeper_drives(c), 1000)); /* before it naps */
+    assert_true(WAIT_FOR_MS(keeper_drives(c), 1000)); /* not by its next look */
     assert_int_equal(hf_lock_cancel(lock), 0);
     assert_true(WAIT_FOR(is_called(c, &call)));
     assert_int_equal(hf_lock_free(lock), 0);

@@ -1,0 +1,268 @@
+/*
+ * A backend of the tests' own: it answers when, and what, the test says. To be
+ * linked with the inside of the library.
+ */
+#ifndef TESTS_SERVER_FIXTURE_H
+#define TESTS_SERVER_FIXTURE_H
+
+#include "core.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../lib/wait.h"
+
+/* ---- a server that is a list of questions ------------------------------- */
+
+static struct {
+    const struct hf__core *core;
+    hf_client *client;
+    struct hf__req *asked; /* not answered yet */
+    int answers;           /* how many advance() is to answer, and with */
+    int16_t answer;
+    bool answers_late; /* the answer comes while it is being abandoned */
+    unsigned refusals; /* of releases, before one is done */
+    unsigned released;
+    bool at_once;        /* attempts are answered as they are made */
+    bool keeps_releases; /* they are answered as all else */
+    bool never_ready;
+    void (*in_open)(const struct hf__config *);
+    void (*in_advance)(hf__time now);
+} server;
+
+static int server_open(hf_client *c, const struct hf__core *core,
+                       const struct hf__config *config, void **self)
+{
+    server.core = core;
+    server.client = c;
+    *self = &server;
+    if (server.in_open)
+        server.in_open(config);
+    return 0;
+}
+
+static int server_ready(void *self)
+{
+    (void)self;
+    return server.never_ready ? HF__PENDING : HF__DONE;
+}
+
+static void server_close(void *self)
+{
+    (void)self;
+}
+
+static bool refuses(const struct hf__req *req)
+{
+    return req->op == HF__RELEASE && !server.keeps_releases;
+}
+
+static void answer_one(void)
+{
+    struct hf__req *req = server.asked;
+    struct hf__batch *batch = hf__container(req, struct hf__batch, req);
+
+    server.asked = req->next;
+    req->result = (int16_t)(refuses(req) ? HF_EBACKEND : server.answer);
+    for (size_t i = 0; req->op == HF__RENEW && i < batch->len; i++)
+        batch->item[i].result = req->result;
+    req->sent_at = server.core->now();
+    if (req->result == HF__QUEUED)
+        req->look_at = req->sent_at + 60000 * HF__MS;
+    server.core->done(server.client, req);
+}
+
+static void server_advance(void *self, hf__time now)
+{
+    (void)self;
+    if (server.in_advance)
+        server.in_advance(now);
+    while (server.asked && refuses(server.asked))
+        answer_one();
+    for (; server.asked && server.answers; server.answers--)
+        answer_one();
+}
+
+static hf__time server_timeout(void *self)
+{
+    (void)self;
+    return HF__NEVER;
+}
+
+static int server_attach(void *self, struct hf__remote *remote)
+{
+    (void)self;
+    (void)remote;
+    return 0;
+}
+
+static void server_detach(void *self, struct hf__remote *remote)
+{
+    (void)self;
+    (void)remote;
+}
+
+static int server_ask(void *self, struct hf__req *req)
+{
+    (void)self;
+    req->next = server.asked;
+    server.asked = req;
+    return HF__PENDING;
+}
+
+static int server_attempt(void *self, struct hf__req *req)
+{
+    if (!server.at_once)
+        return server_ask(self, req);
+    req->sent_at = server.core->now();
+    if (server.answer == HF__QUEUED)
+        req->look_at = req->sent_at + 60000 * HF__MS;
+    return server.answer;
+}
+
+/* As if whoever drives had read the answer after the core had made up its mind
+ * and before the backend heard of it. */
+static int server_abandon(void *self, struct hf__req *req)
+{
+    (void)self;
+    (void)req;
+    while (server.asked && server.answers_late)
+        answer_one();
+    server.asked = NULL;
+    return HF__DONE;
+}
+
+static int server_release(void *self, struct hf__req *req)
+{
+    if (server.keeps_releases)
+        return server_ask(self, req);
+    if (server.refusals) {
+        server.refusals--;
+        return server_ask(self, req);
+    }
+    server.released++;
+    return HF__DONE;
+}
+
+static int server_renew(void *self, struct hf__batch *batch)
+{
+    return server_ask(self, &batch->req);
+}
+
+static int server_query(void *self, struct hf__query *query)
+{
+    return server_ask(self, &query->req);
+}
+
+static const struct hf__backend backend = {
+    .abi = HF__ABI,
+    .name = "test",
+    .caps = {[HF_MUTEX] = HF_CAP_UNFAIR,
+             [HF_RWLOCK] = HF_CAP_UNFAIR,
+             [HF_SEMAPHORE] = HF_CAP_UNFAIR,
+             [HF_LATCH] = HF_CAP_UNFAIR},
+    .open = server_open,
+    .ready = server_ready,
+    .close = server_close,
+    .advance = server_advance,
+    .next_timeout = server_timeout,
+    .attach = server_attach,
+    .detach = server_detach,
+    .attempt = server_attempt,
+    .release = server_release,
+    .abandon = server_abandon,
+    .renew = server_renew,
+    .query = server_query,
+};
+
+/* Instead of that of module.c. */
+int hf__backend_find(const char *scheme, const struct hf__backend **out,
+                     hf_error *err)
+{
+    (void)scheme;
+    (void)err;
+    *out = &backend;
+    return 0;
+}
+
+/* ---- the program --------------------------------------------------------- */
+
+static inline hf_client *open_with(const hf_hooks *hooks)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c;
+
+    memset(&server, 0, sizeof(server));
+    opt.hooks = hooks;
+    opt.op_timeout_ms = WAIT_LONG_MS;
+    assert_int_equal(hf_open("test://", &opt, &c, NULL), 0);
+    return c;
+}
+
+struct call {
+    int called, result;
+};
+
+static inline void note(struct call *call, int result)
+{
+    call->called++;
+    call->result = result;
+}
+
+static inline void note_lock(void *call, hf_lock *lock, int result)
+{
+    (void)lock;
+    note(call, result);
+}
+
+static inline void note_latch(void *call, hf_latch *latch, int result)
+{
+    (void)latch;
+    note(call, result);
+}
+
+static inline void let_answer(hf_client *c, int answers, int16_t answer)
+{
+    hf__mutex_lock(&c->mu);
+    server.answers = answers;
+    server.answer = answer;
+    hf__mutex_unlock(&c->mu);
+}
+
+static inline bool is_called(hf_client *c, const struct call *call)
+{
+    assert_true(hf_client_dispatch(c) >= 0);
+    return call->called;
+}
+
+struct waiter {
+    hf_lock *lock;
+    hf_cancel cancel;
+    int rc;
+};
+
+static inline void *wait_for_it(void *arg)
+{
+    struct waiter *w = arg;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.cancel = &w->cancel;
+    w->rc = hf_lock_acquire(w->lock, &opt, NULL);
+    return NULL;
+}
+
+static inline bool is_queued(const hf_lock *lock)
+{
+    bool queued;
+
+    hf__name_lock(lock->name);
+    queued = lock->name->gate.lease.state == HF__WAITING;
+    hf__name_unlock(lock->name);
+    return queued;
+}
+
+#endif

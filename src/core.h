@@ -388,7 +388,8 @@ int hf__name_get(hf_client *, const void *name, size_t len,
  * of lines yet. */
 int hf__name_line(struct hf__name *first, enum hf_mode, struct hf__name **,
                   hf_error *);
-void hf__name_put(struct hf__name *); /* one handle less */
+/* What a handle that is not counted any more referred to. */
+void hf__name_put(struct hf__name *);
 void hf__name_unref_locked(struct hf__name *);
 
 /* name.c: a line to one */

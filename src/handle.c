@@ -221,6 +221,8 @@ int hf_lock_free(hf_lock *lock)
     hf__mutex_lock(&c->mu);
     in_use = in_use_locked(lock);
     is_last = lock->name->handles == 1;
+    if (!in_use)
+        lock->name->handles--; /* so that of two at once one is the last */
     if (!in_use && lock->async)
         hf__timers_unreserve(&c->timers);
     hf__mutex_unlock(&c->mu);

@@ -286,7 +286,7 @@ void hf__name_put(struct hf__name *n)
 
     hf__name_lock(n);
     hf__mutex_lock(&c->mu);
-    if (!--n->handles && n->kin)
+    if (!n->handles && n->kin) /* or somebody has made a new one */
         lines = hf__line_all_but(n);
     hf__mutex_unlock(&c->mu);
     hf__name_unlock(n);

@@ -16,18 +16,46 @@ static uint32_t hash_of(const char *s, size_t len)
     return h;
 }
 
-static struct hf__name *find_locked(hf_client *c, const char *text, size_t len,
-                                    uint32_t hash)
+/* The first line is found by its text; the others are found by nobody, and
+ * would make one long chain. */
+static size_t bucket_of(struct hf__name *n, size_t buckets_len)
 {
-    struct hf__name *n;
+    uint64_t at = (uintptr_t)n;
+
+    if (hf__name_first(n) == n)
+        return hash_of(n->text, n->remote.name_len) & (buckets_len - 1);
+    return (at * 0x9e3779b97f4a7c15u >> 32) & (buckets_len - 1);
+}
+
+static bool is_as(const struct hf__name *n, const hf_lock_options *opt,
+                  bool fair)
+{
+    return n->remote.kind == opt->kind && n->remote.fair == fair &&
+           n->remote.permits == opt->permits;
+}
+
+/* One that has no handle any more, and is there only because it has not been
+ * let go yet, does not say what the client uses the name as: for another kind
+ * there is a second one, unless the backend cannot have both (shared memory,
+ * where it is over in a moment). */
+static struct hf__name *find_locked(hf_client *c, const char *text, size_t len,
+                                    const hf_lock_options *opt, bool fair)
+{
+    struct hf__name *n, *left = NULL;
 
     if (!c->buckets_len)
         return NULL;
-    n = c->buckets[hash & (c->buckets_len - 1)];
-    while (n && (n->remote.name_len != len || hf__name_first(n) != n ||
-                 memcmp(n->text, text, len) != 0))
-        n = n->next_in_bucket;
-    return n;
+    n = c->buckets[hash_of(text, len) & (c->buckets_len - 1)];
+    for (; n; n = n->next_in_bucket) {
+        if (n->remote.name_len != len || hf__name_first(n) != n ||
+            memcmp(n->text, text, len) != 0)
+            continue;
+        if (n->handles || c->direct)
+            return n;
+        if (is_as(n, opt, fair))
+            left = n;
+    }
+    return left;
 }
 
 static int grow_table_locked(hf_client *c)
@@ -44,11 +72,11 @@ static int grow_table_locked(hf_client *c)
         struct hf__name *n, *next;
 
         for (n = c->buckets[i]; n; n = next) {
-            uint32_t hash = hash_of(n->text, n->remote.name_len);
+            size_t bucket = bucket_of(n, len);
 
             next = n->next_in_bucket;
-            n->next_in_bucket = buckets[hash & (len - 1)];
-            buckets[hash & (len - 1)] = n;
+            n->next_in_bucket = buckets[bucket];
+            buckets[bucket] = n;
         }
     }
     hf__free(c, c->buckets);
@@ -108,10 +136,10 @@ static void free_name(hf_client *c, struct hf__name *n)
     hf__free(c, n);
 }
 
-static int add_locked(hf_client *c, struct hf__name *n, uint32_t hash,
-                      hf_error *err)
+static int add_locked(hf_client *c, struct hf__name *n, hf_error *err)
 {
     int rc = grow_table_locked(c);
+    size_t bucket;
 
     if (!rc)
         rc = hf__timers_reserve(c, &c->timers);
@@ -122,8 +150,9 @@ static int add_locked(hf_client *c, struct hf__name *n, uint32_t hash,
         hf__timers_unreserve(&c->timers);
         return hf__fail_why(c, err, rc);
     }
-    n->next_in_bucket = c->buckets[hash & (c->buckets_len - 1)];
-    c->buckets[hash & (c->buckets_len - 1)] = n;
+    bucket = bucket_of(n, c->buckets_len);
+    n->next_in_bucket = c->buckets[bucket];
+    c->buckets[bucket] = n;
     c->names_len++;
     return 0;
 }
@@ -154,15 +183,13 @@ static int get_locked(hf_client *c, const char *text, size_t len,
                       const hf_lock_options *opt, bool fair,
                       struct hf__name **out, hf_error *err)
 {
-    uint32_t hash = hash_of(text, len);
-    struct hf__name *n = find_locked(c, text, len, hash);
+    struct hf__name *n = find_locked(c, text, len, opt, fair);
     int rc;
 
     if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
         return hf__fail(err, HF_ECLOSED, "the client was closed");
     if (n) {
-        if (n->remote.kind != opt->kind || n->remote.fair != fair ||
-            n->remote.permits != opt->permits)
+        if (!is_as(n, opt, fair))
             return mismatch(n, err);
         n->refs++;
         n->handles++;
@@ -173,7 +200,7 @@ static int get_locked(hf_client *c, const char *text, size_t len,
     n = make(c, text, len, opt, fair);
     if (!n)
         return hf__fail(err, HF_ENOMEM, "out of memory");
-    rc = add_locked(c, n, hash, err);
+    rc = add_locked(c, n, err);
     if (rc) {
         free_name(c, n);
         return rc;
@@ -206,7 +233,7 @@ int hf__name_line(struct hf__name *first, enum hf_mode mode,
         n->remote.label = first->remote.label;
         n->remote.mode = mode == HF_READ;
         n->gate.shared = mode == HF_READ;
-        rc = add_locked(c, n, hash_of(n->text, n->remote.name_len), err);
+        rc = add_locked(c, n, err);
         if (rc)
             free_name(c, n);
     }
@@ -264,8 +291,7 @@ void hf__name_unref_locked(struct hf__name *n)
         return;
     hf__timers_set(&c->timers, &n->timer, HF__NEVER);
     hf__timers_unreserve(&c->timers);
-    p = &c->buckets[hash_of(n->text, n->remote.name_len) &
-                    (c->buckets_len - 1)];
+    p = &c->buckets[bucket_of(n, c->buckets_len)];
     while (*p != n)
         p = &(*p)->next_in_bucket;
     *p = n->next_in_bucket;

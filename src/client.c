@@ -590,7 +590,7 @@ int hf_close(hf_client *c)
     rc = w.result == HF__PENDING ? HF_EUNKNOWN : 0;
     hf__keeper_stop(c);
     tidy(c);
-    while ((a = hf__engine_next_callback(c)))
+    while ((a = hf__engine_next_callback(c))) {
         hf__engine_call_back(a);
     hf__client_put(c);
     return rc;
@@ -607,3 +607,6 @@ void hf__client_put(hf_client *c)
     if (last)
         hf__client_free(c);
 }
+        if (hf__client_check(c) == HF_EFORK)
+            return HF_EFORK; /* the child of a callback that forked */
+    }

@@ -148,6 +148,13 @@ bool hf__engine_call_back(struct hf__async *a)
     return true;
 }
 
+/* A callback may have forked and returned in the child, too: there, nothing
+ * is touched any more. */
+static bool forked(const hf_client *c)
+{
+    return hf__client_check(c) == HF_EFORK;
+}
+
 /* Those that wait now. One whose callback begins a verb that is over at once
  * would never end; the descriptor tells of it. */
 static int call_back_all(hf_client *c)
@@ -159,8 +166,11 @@ static int call_back_all(hf_client *c)
     hf__mutex_lock(&c->mu);
     left = c->callbacks_len;
     hf__mutex_unlock(&c->mu);
-    for (; left && (a = hf__engine_next_callback(c)); left--)
+    for (; left && (a = hf__engine_next_callback(c)); left--) {
         called += hf__engine_call_back(a);
+        if (forked(c))
+            return HF_EFORK;
+    }
     return called;
 }
 
@@ -193,6 +203,8 @@ static int dispatch(hf_client *c)
         advance_beside_driver(c);
     }
     called = call_back_all(c);
+    if (called < 0)
+        return called;
     hf__mutex_lock(&c->mu);
     left = c->events_len;
     hf__mutex_unlock(&c->mu);
@@ -201,6 +213,8 @@ static int dispatch(hf_client *c)
 
         c->on_event(c->event_arg, &event);
         hf__free(c, e);
+        if (forked(c))
+            return HF_EFORK;
     }
     return called;
 }
@@ -232,6 +246,7 @@ int hf_client_dispatch(hf_client *c)
     for (at = &dispatching; *at != &here; at = &(*at)->outer)
         ;
     *at = here.outer;
-    hf__client_leave(c);
+    if (rc != HF_EFORK)
+        hf__client_leave(c);
     return rc;
 }

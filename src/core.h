@@ -444,6 +444,11 @@ void hf__name_settle(struct hf__name *, uint64_t hold_id, int result);
 /* Sets the descriptors that tell of loss: the hold of this line has been lost,
  * or some have another end now. */
 void hf__name_arm(struct hf__name *, bool lost);
+/* The same, where it can only concern some: those of one owner who came or
+ * left, or those who have the hold of this line, which has another end now.
+ * (There may be thousands, on as many lines.) */
+void hf__name_arm_of(struct hf__name *, uint64_t owner);
+void hf__name_moved(struct hf__name *);
 /* Something was done through the handle: a loss that nobody has to release any
  * more is told no more. */
 void hf__lock_unlearn(hf_lock *);

@@ -161,7 +161,7 @@ static inline bool release_quickly(struct hf__name *n, uint64_t owner,
     if (has_kin)
         hf__line_rest(n);
     if ((has_kin ? n->kin->first : n)->watchers)
-        hf__name_arm(n, false);
+        hf__name_arm_of(n, owner);
     *rc = n->client->be->release(n->client->self, &req) == HF_ENOTOWNER
               ? HF_ELOST
               : 0;
@@ -580,7 +580,7 @@ int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
         hf__line_rest(n);
     if ((rc == HF__DONE || (rc == HF__PENDING && n->gate.shared)) &&
         hf__name_first(n)->watchers)
-        hf__name_arm(n, false); /* of one who has left others may have it */
+        hf__name_arm_of(n, owner); /* who has left: others may have it still */
     if (rc == HF__PENDING)
         return 0; /* somebody local has it still, or again */
     if (rc == HF__DONE && r) {

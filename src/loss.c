@@ -118,6 +118,24 @@ void hf__name_arm(struct hf__name *n, bool lost)
             arm(lock, ALREADY);
 }
 
+void hf__name_arm_of(struct hf__name *n, uint64_t owner)
+{
+    hf_lock *lock = hf__name_first(n)->watchers;
+
+    for (; lock; lock = lock->next_watcher)
+        if (is_about(lock, owner))
+            arm(lock, first_end(lock));
+}
+
+void hf__name_moved(struct hf__name *n)
+{
+    hf_lock *lock = hf__name_first(n)->watchers;
+
+    for (; lock; lock = lock->next_watcher)
+        if (concerns(&n->gate, lock))
+            arm(lock, first_end(lock));
+}
+
 int hf_lock_fd(hf_lock *lock)
 {
     struct hf__thread *thread;

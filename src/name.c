@@ -57,8 +57,13 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
         hf__thread_unref(n->owner_thread);
         n->owner_thread = t;
     }
-    if (hf__name_first(n)->watchers)
-        hf__name_arm(n, false);
+    if (hf__name_first(n)->watchers) {
+        /* Where a hold is handed over, somebody else had it. */
+        if (n->gate.shared || n->remote.kind == HF_SEMAPHORE)
+            hf__name_arm_of(n, w->owner);
+        else
+            hf__name_arm(n, false);
+    }
     if (n->gate.lease.max_until != HF__NEVER)
         set_timer(n); /* a hold that was handed over may end sooner now */
 }

@@ -70,8 +70,8 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f, hf__time now)
             n->gate.lease.session_ms = r->session_ms;
         hf__gate_renewed(&n->gate, r->hold_id, r->result, f->req.sent_at,
                          r->no_longer ? 0 : r->lease_ms, now);
-        if (hf__name_first(n)->watchers && n->gate.owner)
-            hf__name_arm(n, false);
+        if (n->gate.owner)
+            hf__name_moved(n);
         hf__name_run(n, now);
         hf__name_unlock(n);
         hf__mutex_lock(&c->mu);
@@ -106,8 +106,7 @@ int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
     n->refs++; /* the flight's */
     hf__mutex_unlock(&c->mu);
     hf__talk_ask(c, t, f);
-    if (hf__name_first(n)->watchers)
-        hf__name_arm(n, false);
+    hf__name_moved(n);
     hf__name_run(n, hf__now()); /* it may end sooner now */
     return 0;
 }

@@ -142,7 +142,10 @@ typedef struct hf_client_options {
     int64_t op_timeout_ms;      /* default 5 000: one answer of the server */
     const char *password;       /* overrides the URL's; copied, then wiped */
     const char *label;          /* shown to others by hf_inspect; copied */
-    const hf_hooks *hooks;      /* copied; what ctx points to must outlive us */
+    const hf_hooks *hooks;      /* copied; what ctx points to must outlive us,
+                                   and an hf_open() that failed because a name
+                                   was not looked up in time: the lookup goes
+                                   on by itself, and then frees by them */
     void (*on_event)(void *arg, const hf_event *event); /* from dispatch only */
     void *event_arg;
 } hf_client_options;

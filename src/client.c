@@ -1,6 +1,7 @@
 /* A client: opened, closed, and what of it outlives the closing. */
 #include "core.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,21 +210,46 @@ static int texts(hf_client *c, struct hf__url *url,
     return 0;
 }
 
+#define PASSWORD_MAX 8191
+
+/* A line, without its end; a pipe may give it in parts. -1: errno says why. */
+static ssize_t read_line(int fd, char *text, size_t size)
+{
+    size_t len = 0;
+    ssize_t n = 1;
+
+    while (n && len < size - 1 && !memchr(text, '\n', len)) {
+        n = read(fd, text + len, size - 1 - len);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        if (n > 0)
+            len += (size_t)n;
+    }
+    text[len] = '\0';
+    len = strcspn(text, "\r\n");
+    text[len] = '\0';
+    return (ssize_t)len;
+}
+
 static int read_password(hf_client *c, const char *path, char **out,
                          hf_error *err)
 {
-    char text[1024];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    char text[PASSWORD_MAX + 2];
+    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+    ssize_t len = fd < 0 ? -1 : read_line(fd, text, sizeof(text));
 
-    close_fd(fd);
     if (len < 0)
-        return hf__fail(err, HF_EINVAL, "password_file=%s: %m", path);
-    text[len] = '\0';
-    text[strcspn(text, "\r\n")] = '\0';
-    *out = hf__strdup(c, text);
+        rc = hf__fail(err, HF_EINVAL, "password_file=%s: %m", path);
+    else if (len > PASSWORD_MAX)
+        rc = hf__fail(err, HF_EINVAL,
+                      "password_file=%s: its first line is longer than %d "
+                      "bytes",
+                      path, PASSWORD_MAX);
+    else if (!(*out = hf__strdup(c, text)))
+        rc = hf__fail(err, HF_ENOMEM, "out of memory");
     explicit_bzero(text, sizeof(text));
-    return *out ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
+    close_fd(fd);
+    return rc;
 }
 
 /* The options, the file, the URL, the environment: the first that has one. */
@@ -330,10 +356,9 @@ static bool open_ready(void *arg, hf__time now, hf__time *until)
     return w->result != HF__PENDING || now >= w->until;
 }
 
-static int connect_backend(hf_client *c, hf_error *err)
+static int connect_backend(hf_client *c, hf__time until, hf_error *err)
 {
-    struct open_wait w = {
-        c, hf__now() + (hf__time)c->connect_timeout_ms * HF__MS, HF__PENDING};
+    struct open_wait w = {c, until, HF__PENDING};
     struct hf__sleeper s;
 
     hf__sleeper_init(&s, NULL);
@@ -353,14 +378,16 @@ static int open_client(hf_client *c, const char *url,
                        bool *given_up)
 {
     int rc = check_resources(c, err);
+    hf__time until;
 
     if (!rc)
         rc = configure(c, url, opt, err);
+    until = hf__now() + (hf__time)c->connect_timeout_ms * HF__MS;
     if (!rc)
-        rc = hf__keeper_start(c, err, given_up);
+        rc = hf__keeper_start(c, until, err, given_up);
     if (rc)
         return rc;
-    rc = connect_backend(c, err);
+    rc = connect_backend(c, until, err);
     if (rc)
         hf__keeper_stop(c);
     return rc;
@@ -592,6 +619,9 @@ int hf_close(hf_client *c)
     tidy(c);
     while ((a = hf__engine_next_callback(c))) {
         hf__engine_call_back(a);
+        if (hf__client_check(c) == HF_EFORK)
+            return HF_EFORK; /* the child of a callback that forked */
+    }
     hf__client_put(c);
     return rc;
 }
@@ -607,6 +637,3 @@ void hf__client_put(hf_client *c)
     if (last)
         hf__client_free(c);
 }
-        if (hf__client_check(c) == HF_EFORK)
-            return HF_EFORK; /* the child of a callback that forked */
-    }

@@ -351,9 +351,9 @@ struct hf__flight *hf__query_new(hf_client *, enum hf__op, const void *name,
 void hf__query_free(struct hf__query *);
 
 /* keeper.c: the helper thread */
-/* Starts it and opens the backend. *given_up: that took too long, and the
+/* Starts it and opens the backend. *given_up: that is not over yet, and the
  * client is the thread's now. */
-int hf__keeper_start(hf_client *, hf_error *, bool *given_up);
+int hf__keeper_start(hf_client *, hf__time until, hf_error *, bool *given_up);
 void hf__keeper_stop(hf_client *);
 /* Requests under way that nobody has moved for this long are moved there. */
 #define HF__PATIENCE (100 * HF__MS)

@@ -207,9 +207,8 @@ static void *keeper_main(void *arg)
 
 /* Waits for the backend's open. A name lookup cannot be ended: one that takes
  * too long is left to the thread. */
-static int wait_open(hf_client *c, hf_error *err)
+static int wait_open(hf_client *c, hf__time until, hf_error *err)
 {
-    hf__time until = hf__now() + (hf__time)c->connect_timeout_ms * HF__MS;
     const struct hf__url *url = c->config->url;
     uint32_t ms = c->connect_timeout_ms;
     char what[80]; /* the client may be gone when it is needed */
@@ -238,7 +237,8 @@ static int wait_open(hf_client *c, hf_error *err)
     return hf__fail_why(c, err, c->open_result);
 }
 
-int hf__keeper_start(hf_client *c, hf_error *err, bool *given_up)
+int hf__keeper_start(hf_client *c, hf__time until, hf_error *err,
+                     bool *given_up)
 {
     sigset_t all, old;
     int rc;
@@ -250,7 +250,7 @@ int hf__keeper_start(hf_client *c, hf_error *err, bool *given_up)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc)
         return hf__fail(err, HF_ENOMEM, "no thread could be made");
-    rc = wait_open(c, err);
+    rc = wait_open(c, until, err);
     if (rc != HF_EUNKNOWN)
         return rc;
     *given_up = true; /* the thread frees the client */

@@ -146,6 +146,12 @@ static void follow_locked(hf_client *c, struct hf__sleeper *s)
     c->followers_tail = s;
 }
 
+/* An answer may be there, or only a bell. */
+static hf__time follower_patience_locked(const hf_client *c)
+{
+    return c->under_way ? hf__follower_patience(c) : HF__BELL_PATIENCE;
+}
+
 /* To the first follower; if there is none, or it is late, the keeper sees to
  * what is due. */
 static void pass_on_locked(hf_client *c)
@@ -161,8 +167,8 @@ static void pass_on_locked(hf_client *c)
         at = min_time(at, c->be->next_timeout(c->self));
     if (c->followers) {
         at = at == HF__NEVER ? at : at + hf__driver_patience(c);
-        if (c->under_way && !c->direct)
-            at = min_time(at, hf__now() + hf__follower_patience(c));
+        if (!c->direct)
+            at = min_time(at, hf__now() + follower_patience_locked(c));
     } else if (c->async_waits && c->outer_fd < 0 && !c->direct) {
         at = 0; /* it is to drive */
     } else if (c->under_way) {
@@ -210,8 +216,8 @@ static bool lead_or_follow(hf_client *c, struct hf__sleeper *s)
         unfollow_locked(c, s);
     } else {
         follow_locked(c, s);
-        if (c->under_way && !c->direct && !c->keeper_drives)
-            hf__keeper_due_locked(c, hf__now() + hf__follower_patience(c));
+        if (!c->direct && !c->keeper_drives)
+            hf__keeper_due_locked(c, hf__now() + follower_patience_locked(c));
         __atomic_store_n(&s->posture, HF__PARKED, __ATOMIC_SEQ_CST);
     }
     hf__mutex_unlock(&c->mu);

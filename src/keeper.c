@@ -90,9 +90,11 @@ static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
     t->rounds = c->rounds;
     if (c->driven && !c->direct && !t->late)
         t->until = beside_driver_locked(c, t);
+    t->drive = t->drive && !c->driven && !t->stop;
+    if (!t->drive && hf__bell_awaited_locked(c))
+        t->until = min_time(t->until, t->now + HF__BELL_PATIENCE);
     if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))
         t->until = 0;
-    t->drive = t->drive && !c->driven && !t->stop;
     if (t->drive)
         hf__engine_lead_locked(c);
     c->keeper_drives = t->drive;

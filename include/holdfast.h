@@ -445,10 +445,11 @@ typedef struct hf_part {
  * taken in one order everywhere, whatever the order given, so that two
  * programs with the same locks never wait for each other for ever. opt is for
  * each, but for mode and permits, which are the parts' own; wait_ms is for all
- * together. release_all lets go of all and returns the first failure. A lock
- * may be there twice if the caller may acquire it twice, a semaphore may not:
- * EINVAL. What is given back of a semaphore is the newest acquire through its
- * handle: threads that take permits at the same time need a handle each.
+ * together. release_all lets go of all, then waits for the answers, and returns
+ * the first failure. A lock may be there twice if the caller may acquire it
+ * twice, a semaphore may not: EINVAL. What is given back of a semaphore is the
+ * newest acquire through its handle: threads that take permits at the same
+ * time need a handle each.
  */
 HF_API int hf_lock_acquire_all(const hf_part *parts, size_t n,
                                const hf_acquire_options *opt, hf_error *err);

@@ -571,6 +571,18 @@ static inline void hf__acquire_fill(const hf_lock *lock,
 /* One acquire less, with name->mu held. PENDING: the releaser, if there is one,
  * will be told. */
 int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *);
+/* A release whose answer is waited for, in two halves. */
+struct hf__releasing {
+    struct hf__sleeper sleeper;
+    struct hf__releaser releaser;
+    hf_lock *lock;
+    struct hf__name *line;
+    hf__time until;
+};
+/* PENDING: it has been asked for, and the other half has to follow; in between
+ * it stays where it is. Else all is done. */
+int hf__release_begin(hf_lock *, struct hf__releasing *, hf_error *);
+int hf__release_end(struct hf__releasing *, hf_error *);
 /* From the one to the other, neither handle nor name nor client go away.
  * begin: name->mu is held, and free afterwards. */
 void hf__wait_begin(hf_lock *);

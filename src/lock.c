@@ -521,22 +521,16 @@ void hf_cancel_fire(hf_cancel *cancel)
 
 /* ---- release ----------------------------------------------------------- */
 
-struct release_wait {
-    struct hf__name *name;
-    struct hf__releaser *releaser;
-    hf__time until;
-};
-
 static bool release_ready(void *arg, hf__time now, hf__time *until)
 {
-    struct release_wait *w = arg;
+    const struct hf__releasing *r = arg;
     bool settled;
 
-    hf__name_lock(w->name);
-    settled = w->releaser->settled;
-    hf__name_unlock(w->name);
-    *until = w->until;
-    return settled || now >= w->until;
+    hf__name_lock(r->line);
+    settled = r->releaser.settled;
+    hf__name_unlock(r->line);
+    *until = r->until;
+    return settled || now >= r->until;
 }
 
 void hf__releaser_forget(struct hf__name *n, struct hf__releaser *r)
@@ -547,24 +541,6 @@ void hf__releaser_forget(struct hf__name *n, struct hf__releaser *r)
         p = &(*p)->next;
     if (*p)
         *p = r->next;
-}
-
-static int release_wait(hf_client *c, struct hf__name *n,
-                        struct hf__releaser *r, hf_error *err)
-{
-    struct release_wait w = {n, r,
-                             hf__now() + (hf__time)c->op_timeout_ms * HF__MS};
-
-    hf__engine_wait(c, r->sleeper, release_ready, &w);
-    hf__name_lock(n);
-    hf__releaser_forget(n, r);
-    hf__name_unlock(n);
-    if (r->settled)
-        return r->result;
-    return hf__fail(err, HF_EUNKNOWN,
-                    "%s: no answer to the release within %u ms; it is tried "
-                    "again in the background%s",
-                    c->be->name, c->op_timeout_ms, hf__trouble(c).text);
 }
 
 /* Through the gate, with name->mu held. PENDING: r will be settled. */
@@ -608,12 +584,10 @@ static int release_failed(const hf_lock *lock, int rc, hf_error *err)
     return rc;
 }
 
-int hf_lock_release(hf_lock *lock, hf_error *err)
+static inline __attribute__((always_inline)) int
+release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
 {
-    struct hf__sleeper s;
-    struct hf__releaser r;
     struct hf__thread *thread;
-    struct hf__name *line;
     uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
@@ -625,28 +599,60 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    line = lock->name;
-    if (line->kin ? release_line_quickly(lock->name, owner, &line, &rc)
-                  : release_quickly(line, owner, false, &rc)) {
+    r->line = lock->name;
+    if (r->line->kin ? release_line_quickly(lock->name, owner, &r->line, &rc)
+                     : release_quickly(r->line, owner, false, &rc)) {
         hf__lock_released(lock, rc);
         rc = rc ? release_failed(lock, rc, err) : 0;
         hf__first_unlock(lock->name); /* and it may be gone */
         return rc;
     }
-    hf__sleeper_init(&s, NULL);
-    r = (struct hf__releaser){.sleeper = &s};
-    rc = hf__release(line, owner, &r);
+    hf__sleeper_init(&r->sleeper, NULL);
+    r->releaser = (struct hf__releaser){.sleeper = &r->sleeper};
+    rc = hf__release(r->line, owner, &r->releaser);
     hf__lock_released(lock, rc);
     if (rc != HF__PENDING) {
         rc = rc ? release_failed(lock, rc, err) : 0;
         hf__first_unlock(lock->name);
         return rc;
     }
+    r->lock = lock;
+    r->until = hf__now() + (hf__time)lock->name->client->op_timeout_ms * HF__MS;
     hf__wait_begin(lock);
-    rc = release_wait(lock->name->client, line, &r, err);
-    rc = rc ? release_failed(lock, rc, err) : 0;
-    hf__wait_end(lock, line);
+    return HF__PENDING;
+}
+
+int hf__release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
+{
+    return release_begin(lock, r, err);
+}
+
+int hf__release_end(struct hf__releasing *r, hf_error *err)
+{
+    hf_client *c = r->lock->name->client;
+    int rc;
+
+    hf__engine_wait(c, &r->sleeper, release_ready, r);
+    hf__name_lock(r->line);
+    hf__releaser_forget(r->line, &r->releaser);
+    hf__name_unlock(r->line);
+    rc = r->releaser.settled
+             ? r->releaser.result
+             : hf__fail(err, HF_EUNKNOWN,
+                        "%s: no answer to the release within %u ms; it is "
+                        "tried again in the background%s",
+                        c->be->name, c->op_timeout_ms, hf__trouble(c).text);
+    rc = rc ? release_failed(r->lock, rc, err) : 0;
+    hf__wait_end(r->lock, r->line);
     return rc;
+}
+
+int hf_lock_release(hf_lock *lock, hf_error *err)
+{
+    struct hf__releasing r;
+    int rc = release_begin(lock, &r, err);
+
+    return rc == HF__PENDING ? hf__release_end(&r, err) : rc;
 }
 
 void hf__see_to_it(hf_client *c)

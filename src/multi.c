@@ -160,15 +160,83 @@ int hf_lock_acquire_all(const hf_part *parts, size_t n,
     return rc;
 }
 
-int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
+/* Whose time is over first; NULL: there is none left. So nobody who closes one
+ * client waits for the server of another for longer than for its own. */
+static struct hf__releasing *soonest(struct hf__releasing *all, size_t n)
 {
-    int rc = check(parts, n, err), first = rc;
+    struct hf__releasing *first = NULL;
 
-    if (rc)
-        return rc;
+    for (size_t i = 0; i < n; i++)
+        if (all[i].lock && (!first || all[i].until < first->until))
+            first = &all[i];
+    return first;
+}
+
+static int ask_all(const hf_part *parts, size_t n, struct hf__releasing *all,
+                   hf_error *err)
+{
+    int first = 0;
+
     while (n--) {
-        rc = hf_lock_release(parts[n].lock, first ? NULL : err);
+        int rc = hf__release_begin(parts[n].lock, &all[n], first ? NULL : err);
+
+        if (rc == HF__PENDING)
+            continue;
+        all[n].lock = NULL;
         first = first ? first : rc;
     }
     return first;
+}
+
+static int wait_for_all(struct hf__releasing *all, size_t n, hf_error *err)
+{
+    struct hf__releasing *r = soonest(all, n);
+    int first = 0;
+
+    /* While we drive one client nobody drives the others. */
+    for (size_t i = 0; r && i < n; i++)
+        if (all[i].lock && all[i].lock->name->client != r->lock->name->client)
+            hf__see_to_it(all[i].lock->name->client);
+    for (; r; r = soonest(all, n)) {
+        int rc = hf__release_end(r, first ? NULL : err);
+
+        r->lock = NULL;
+        first = first ? first : rc;
+    }
+    return first;
+}
+
+static int release_one_by_one(const hf_part *parts, size_t n, hf_error *err)
+{
+    int first = 0;
+
+    while (n--) {
+        int rc = hf_lock_release(parts[n].lock, first ? NULL : err);
+
+        first = first ? first : rc;
+    }
+    return first;
+}
+
+#define FEW 8
+
+int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
+{
+    struct hf__releasing few[FEW], *all = few;
+    hf_hooks hooks;
+    int rc = check(parts, n, err), later;
+
+    if (rc)
+        return rc;
+    /* What is released may be gone, with its client. */
+    hooks = parts[0].lock->name->client->hooks;
+    if (n > FEW)
+        all = hf__alloc(parts[0].lock->name->client, n * sizeof(*all));
+    if (!all)
+        return release_one_by_one(parts, n, err);
+    rc = ask_all(parts, n, all, err);
+    later = wait_for_all(all, n, rc ? NULL : err);
+    if (all != few)
+        hf__free_by(&hooks, all);
+    return rc ? rc : later;
 }

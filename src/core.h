@@ -434,7 +434,7 @@ struct hf__exchange *hf__name_exchange(struct hf__name *);
 /* Sends what the gate wants sent and sets the timer; name->mu is held. */
 void hf__name_run(struct hf__name *, hf__time now);
 /* Takes the backend's news to the gate. */
-void hf__name_news(struct hf__name *, hf__time now);
+void hf__name_news(struct hf__name *);
 /* The clock reached the name's timer. True: it is to be renewed. */
 bool hf__name_timer(struct hf__name *, hf__time now);
 /* EBACKEND, with its text: nobody answers. */

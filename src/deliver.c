@@ -164,7 +164,7 @@ void hf__engine_deliver(hf_client *c, hf__time now)
         hf__mutex_unlock(&c->mu);
         if (!n)
             break;
-        hf__name_news(n, now);
+        hf__name_news(n);
         hf__mutex_lock(&c->mu);
         hf__name_unref_locked(n);
         hf__mutex_unlock(&c->mu);

@@ -355,13 +355,14 @@ void hf__name_run(struct hf__name *n, hf__time now)
 
 /* ---- news -------------------------------------------------------------- */
 
-void hf__name_news(struct hf__name *n, hf__time now)
+/* With name->mu held. */
+static void take_news(struct hf__name *n)
 {
     hf_client *c = n->client;
+    hf__time now = hf__now(); /* not when it was read: a grant may be over */
     struct hf__exchange talk = {0}, *x;
     bool ask_ready, let_go_ready, rang, lost;
 
-    hf__name_lock(n);
     hf__mutex_lock(&c->mu);
     x = hf__name_talks(n);
     if (x) {
@@ -385,7 +386,29 @@ void hf__name_news(struct hf__name *n, hf__time now)
     if (rang)
         hf__lease_bell(&n->gate.lease, now);
     hf__name_run(n, now);
+}
+
+void hf__name_news(struct hf__name *n)
+{
+    hf__name_lock(n);
+    take_news(n);
     hf__name_unlock(n);
+}
+
+/* Has the server said yes, no or not yet? */
+static bool is_answered(struct hf__name *n)
+{
+    bool answered;
+
+    hf__mutex_lock(&n->client->mu);
+    answered = n->ask_ready && hf__name_talks(n)->ask.result > 0;
+    hf__mutex_unlock(&n->client->mu);
+    return answered;
+}
+
+static bool waits_in_vain(const struct hf__name *n, hf__time now)
+{
+    return n->gate.lease.state == HF__ASKING && now >= n->gate.lease.look_at;
 }
 
 static void report_orphan(struct hf__name *n)
@@ -447,7 +470,10 @@ bool hf__name_timer(struct hf__name *n, hf__time now)
     hf__name_lock(n);
     if (n->gate.owner)
         find_orphans(n, now);
-    if (n->gate.lease.state == HF__ASKING && now >= n->gate.lease.look_at)
+    /* Nobody ran for a while: the answer has been read, and is not late. */
+    if (waits_in_vain(n, now) && is_answered(n))
+        take_news(n);
+    if (waits_in_vain(n, now))
         hf__name_silence(n);
     hf__gate_tick(&n->gate, now, hf__name_wake);
     hf__name_run(n, now);

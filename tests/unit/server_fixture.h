@@ -111,6 +111,8 @@ static int server_ask(void *self, struct hf__req *req)
     (void)self;
     req->next = server.asked;
     server.asked = req;
+    if (server.answers)
+        server.core->due(server.client, server.core->now());
     return HF__PENDING;
 }
 
@@ -230,6 +232,8 @@ static inline void let_answer(hf_client *c, int answers, int16_t answer)
     hf__mutex_lock(&c->mu);
     server.answers = answers;
     server.answer = answer;
+    if (server.asked && answers)
+        server.core->due(c, server.core->now());
     hf__mutex_unlock(&c->mu);
 }
 

@@ -1,0 +1,672 @@
+/*
+ * The core by itself, with a backend of our own: what it does when two handles
+ * go at once, a callback forks, a driver is stopped, an answer is late.
+ */
+#include "server_fixture.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+
+static hf_lock *make_lock(hf_client *c, const char *name, enum hf_kind kind,
+                          unsigned flags, uint32_t permits)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock;
+
+    opt.kind = kind;
+    opt.flags = flags;
+    opt.permits = permits;
+    assert_int_equal(hf_lock_new(c, name, HF_CSTRING, &opt, &lock, NULL), 0);
+    return lock;
+}
+
+/* From now on it answers that at once. */
+static hf_client *open_at_once(int16_t answer)
+{
+    hf_client *c = open_with(NULL);
+
+    hf__mutex_lock(&c->mu);
+    server.at_once = true;
+    server.answer = answer;
+    hf__mutex_unlock(&c->mu);
+    return c;
+}
+
+static int acquire_as(hf_lock *lock, enum hf_mode mode)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.mode = mode;
+    return hf_lock_acquire(lock, &opt, NULL);
+}
+
+/* ---- two handles that are freed at once ---------------------------------- */
+
+/* The linker puts this before that of names.c. */
+void __real_hf__name_put(struct hf__name *);
+void __wrap_hf__name_put(struct hf__name *);
+
+static __thread bool stops_in_put;
+static uint32_t put_stopped, put_may_go_on; /* atomic */
+
+void __wrap_hf__name_put(struct hf__name *n)
+{
+    if (stops_in_put) {
+        __atomic_store_n(&put_stopped, 1, __ATOMIC_SEQ_CST);
+        WAIT_FOR(__atomic_load_n(&put_may_go_on, __ATOMIC_SEQ_CST));
+    }
+    __real_hf__name_put(n);
+}
+
+static void *free_and_stop(void *lock)
+{
+    stops_in_put = true;
+    return (void *)(intptr_t)hf_lock_free(lock);
+}
+
+static void free_at_once(enum hf_kind kind, enum hf_mode mode)
+{
+    hf_client *c = open_at_once(HF__GRANTED);
+    hf_lock *a = make_lock(c, "n", kind, 0, 0);
+    hf_lock *b = make_lock(c, "n", kind, 0, 0);
+    pthread_t t;
+    void *rc;
+
+    put_stopped = put_may_go_on = 0;
+    assert_int_equal(acquire_as(a, mode), 0);
+    assert_int_equal(pthread_create(&t, NULL, free_and_stop, a), 0);
+    assert_true(WAIT_FOR(__atomic_load_n(&put_stopped, __ATOMIC_SEQ_CST)));
+    assert_int_equal(hf_lock_free(b), HF_EBUSY); /* the last one of a holder */
+    __atomic_store_n(&put_may_go_on, 1, __ATOMIC_SEQ_CST);
+    pthread_join(t, &rc);
+    assert_null(rc);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    assert_int_equal(server.released, 1);
+    assert_int_equal(hf_lock_free(b), 0);
+    assert_int_equal(c->names_len, 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void test_core_of_two_handles_freed_at_once_one_is_the_last(void **state)
+{
+    (void)state;
+    free_at_once(HF_MUTEX, HF_WRITE);
+    free_at_once(HF_RWLOCK, HF_READ);
+}
+
+/* ---- fork in a callback ---------------------------------------------------
+ */
+
+struct forker {
+    int called;
+    pid_t child; /* 0: it is us */
+};
+
+static void fork_at_first(void *arg, hf_lock *lock, int result)
+{
+    struct forker *f = arg;
+
+    (void)lock;
+    (void)result;
+    if (!f->called++)
+        f->child = fork();
+}
+
+static void fork_at_event(void *arg, const hf_event *event)
+{
+    (void)event;
+    fork_at_first(arg, NULL, 0);
+}
+
+/* What was done is what dispatch or close did: the child leaves. */
+static void both_have_returned(const struct forker *f, int rc, int called)
+{
+    int status = -1;
+
+    if (!f->child)
+        _exit(rc == HF_EFORK && f->called == 1 ? 0 : 1);
+    assert_int_equal(rc, called);
+    assert_true(WAIT_FOR(waitpid(f->child, &status, WNOHANG) == f->child));
+    assert_int_equal(status, 0);
+}
+
+static bool has_callbacks(hf_client *c, size_t n)
+{
+    bool has;
+
+    hf__mutex_lock(&c->mu);
+    has = c->callbacks_len == n;
+    hf__mutex_unlock(&c->mu);
+    return has;
+}
+
+static void test_core_child_of_a_callback_runs_no_other(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_lock *m = make_lock(c, "m", HF_MUTEX, HF_OWNER_HANDLE, 0);
+    hf_lock *n = make_lock(c, "n", HF_MUTEX, HF_OWNER_HANDLE, 0);
+    struct forker f = {0, 0};
+
+    (void)state;
+    let_answer(c, 2, HF__GRANTED);
+    assert_int_equal(hf_lock_acquire_async(m, NULL, fork_at_first, &f, NULL),
+                     0);
+    assert_int_equal(hf_lock_acquire_async(n, NULL, fork_at_first, &f, NULL),
+                     0);
+    assert_true(WAIT_FOR(has_callbacks(c, 2)));
+    both_have_returned(&f, hf_client_dispatch(c), 2);
+    assert_int_equal(f.called, 2);
+    assert_int_equal(hf_lock_release(m, NULL), 0);
+    assert_int_equal(hf_lock_release(n, NULL), 0);
+    assert_int_equal(hf_lock_free(m), 0);
+    assert_int_equal(hf_lock_free(n), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void test_core_child_of_an_event_hears_no_other(void **state)
+{
+    hf_client *c = open_with(NULL);
+    struct forker f = {0, 0};
+
+    (void)state;
+    c->on_event = fork_at_event;
+    c->event_arg = &f;
+    hf__mutex_lock(&c->mu);
+    hf__engine_event_locked(c, HF_EVENT_DOWN, NULL, 0);
+    hf__engine_event_locked(c, HF_EVENT_UP, NULL, 0);
+    hf__mutex_unlock(&c->mu);
+    both_have_returned(&f, hf_client_dispatch(c), 2);
+    assert_int_equal(f.called, 2);
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void test_core_child_of_a_callback_of_close_closes_nothing(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_lock *m = make_lock(c, "m", HF_MUTEX, HF_OWNER_HANDLE, 0);
+    hf_lock *n = make_lock(c, "n", HF_MUTEX, HF_OWNER_HANDLE, 0);
+    struct forker f = {0, 0};
+
+    (void)state;
+    assert_int_equal(hf_lock_acquire_async(m, NULL, fork_at_first, &f, NULL),
+                     0);
+    assert_int_equal(hf_lock_acquire_async(n, NULL, fork_at_first, &f, NULL),
+                     0);
+    both_have_returned(&f, hf_close(c), 0);
+    assert_int_equal(f.called, 2);
+    assert_int_equal(hf_lock_free(m), 0);
+    assert_int_equal(hf_lock_free(n), 0);
+}
+
+/* ---- many lines to a name -------------------------------------------------
+ */
+
+#define LINES 256
+
+static size_t longest_chain(const hf_client *c)
+{
+    size_t longest = 0;
+
+    for (size_t i = 0; i < c->buckets_len; i++) {
+        size_t len = 0;
+
+        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+            len++;
+        longest = len > longest ? len : longest;
+    }
+    return longest;
+}
+
+static void test_core_lines_of_a_name_are_spread(void **state)
+{
+    hf_client *c = open_at_once(HF__GRANTED);
+    hf_lock *lock = make_lock(c, "n", HF_SEMAPHORE, 0, LINES);
+
+    (void)state;
+    for (int i = 0; i < LINES; i++)
+        assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
+    hf__mutex_lock(&c->mu);
+    assert_int_equal(c->names_len, LINES);
+    assert_true(longest_chain(c) < LINES / 8);
+    hf__mutex_unlock(&c->mu);
+    for (int i = 0; i < LINES; i++)
+        assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(c->names_len, 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* ---- descriptors that tell of loss ----------------------------------------
+ */
+
+int __real_timerfd_settime(int, int, const struct itimerspec *,
+                           struct itimerspec *);
+int __wrap_timerfd_settime(int, int, const struct itimerspec *,
+                           struct itimerspec *);
+
+static unsigned set; /* how often one was; atomic */
+
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *to,
+                           struct itimerspec *was)
+{
+    __atomic_add_fetch(&set, 1, __ATOMIC_SEQ_CST);
+    return __real_timerfd_settime(fd, flags, to, was);
+}
+
+static unsigned times_set(void)
+{
+    return __atomic_exchange_n(&set, 0, __ATOMIC_SEQ_CST);
+}
+
+static void renew(hf_client *c, hf_lock *lock)
+{
+    let_answer(c, 1, HF__DONE);
+    assert_int_equal(hf_lock_renew(lock, 0, NULL), 0);
+    let_answer(c, 0, HF__GRANTED);
+}
+
+static bool is_armed(hf_lock *lock)
+{
+    struct itimerspec spec;
+    int fd = hf_lock_fd(lock);
+
+    assert_int_equal(timerfd_gettime(fd, &spec), 0);
+    return spec.it_value.tv_sec || spec.it_value.tv_nsec;
+}
+
+/* Each of many handles is concerned by its own holds alone. */
+static void test_core_end_of_one_hold_sets_one_descriptor(void **state)
+{
+    hf_client *c = open_at_once(HF__GRANTED);
+    hf_lock *lock[8];
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        lock[i] = make_lock(c, "n", HF_SEMAPHORE, 0, 8);
+        assert_true(hf_lock_fd(lock[i]) >= 0);
+    }
+    times_set();
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(hf_lock_acquire(lock[i], NULL, NULL), 0);
+        assert_int_equal(times_set(), 1);
+        assert_true(is_armed(lock[i]));
+    }
+    renew(c, lock[3]);
+    assert_int_equal(times_set(), 2); /* it may end sooner, and did not */
+    for (int i = 0; i < 8; i++) {
+        assert_true(is_armed(lock[i]));
+        assert_int_equal(hf_lock_release(lock[i], NULL), 0);
+        assert_int_equal(times_set(), 1);
+        assert_false(is_armed(lock[i]));
+    }
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(hf_lock_free(lock[i]), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* ---- opening ---------------------------------------------------------------
+ */
+
+static uint32_t opened; /* atomic */
+
+static void open_slowly(const struct hf__config *config)
+{
+    (void)config;
+    usleep(700000);
+    __atomic_store_n(&opened, 1, __ATOMIC_SEQ_CST);
+}
+
+static void test_core_lookup_and_connecting_have_one_time(void **state)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    struct wait_mark began = wait_mark();
+    hf_client *c;
+
+    (void)state;
+    memset(&server, 0, sizeof(server));
+    server.in_open = open_slowly;
+    server.never_ready = true;
+    opt.connect_timeout_ms = 1000;
+    assert_int_equal(hf_open("test://", &opt, &c, NULL), HF_EBACKEND);
+    assert_true(wait_took(began, 1000, 1400));
+    assert_true(WAIT_FOR(__atomic_load_n(&opened, __ATOMIC_SEQ_CST)));
+}
+
+static char secret[16384];
+
+static void note_secret(const struct hf__config *config)
+{
+    snprintf(secret, sizeof(secret), "%s", config->password);
+}
+
+static int open_by_file(const char *path)
+{
+    char url[256];
+    hf_client *c;
+    int rc;
+
+    memset(&server, 0, sizeof(server));
+    server.in_open = note_secret;
+    snprintf(url, sizeof(url), "test://?password_file=%s", path);
+    rc = hf_open(url, NULL, &c, NULL);
+    if (!rc)
+        assert_int_equal(hf_close(c), 0);
+    return rc;
+}
+
+static void write_secret(const char *path, size_t len)
+{
+    static char text[16384];
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    memset(text, 'x', len);
+    text[len] = '\n';
+    assert_int_equal(write(fd, text, len + 1), len + 1);
+    close(fd);
+}
+
+/* In two parts, of which the reader gets the first by itself. */
+static void *write_in_parts(void *path)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC), left;
+
+    if (write(fd, "ab", 2) != 2)
+        abort();
+    WAIT_FOR(!ioctl(fd, FIONREAD, &left) && !left);
+    if (write(fd, "cd\nef\n", 6) != 6)
+        abort();
+    close(fd);
+    return NULL;
+}
+
+static void test_core_password_file_is_read_whole(void **state)
+{
+    char dir[] = "/tmp/holdfast-core-XXXXXX", path[64];
+    pthread_t t;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/secret", dir);
+    write_secret(path, 5000);
+    assert_int_equal(open_by_file(path), 0);
+    assert_int_equal(strlen(secret), 5000);
+    write_secret(path, 10000);
+    assert_int_equal(open_by_file(path), HF_EINVAL);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(pthread_create(&t, NULL, write_in_parts, path), 0);
+    assert_int_equal(open_by_file(path), 0);
+    pthread_join(t, NULL);
+    assert_string_equal(secret, "abcd");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+/* ---- who follows a driver that does not run --------------------------------
+ */
+
+static uint32_t in_handler, handler_may_return; /* atomic */
+
+static void stand(int sig)
+{
+    (void)sig;
+    __atomic_store_n(&in_handler, 1, __ATOMIC_SEQ_CST);
+    while (!__atomic_load_n(&handler_may_return, __ATOMIC_SEQ_CST))
+        wait_tick();
+}
+
+static struct hf__remote *to_ring; /* client->mu */
+
+static void ring_once(hf__time now)
+{
+    (void)now;
+    if (to_ring)
+        server.core->bell(server.client, to_ring);
+    to_ring = NULL;
+}
+
+static bool is_driven(hf_client *c, bool followed)
+{
+    bool driven;
+
+    hf__mutex_lock(&c->mu);
+    driven = c->driven && !c->keeper_drives && !c->under_way &&
+             (c->followers != NULL) == followed;
+    hf__mutex_unlock(&c->mu);
+    return driven;
+}
+
+static hf__time keeper_sleeps_until(hf_client *c)
+{
+    hf__time until;
+
+    hf__mutex_lock(&c->mu);
+    until = c->keeper_until;
+    hf__mutex_unlock(&c->mu);
+    return until;
+}
+
+static void keeper_looks(hf_client *c)
+{
+    hf__mutex_lock(&c->mu);
+    hf__keeper_due_locked(c, 0);
+    hf__mutex_unlock(&c->mu);
+    assert_true(WAIT_FOR(keeper_sleeps_until(c)));
+}
+
+static void wait_behind(hf_client *c, struct waiter *w, pthread_t *t,
+                        bool follows)
+{
+    assert_int_equal(pthread_create(t, NULL, wait_for_it, w), 0);
+    assert_true(WAIT_FOR(is_queued(w->lock)));
+    assert_true(WAIT_FOR(is_driven(c, follows)));
+}
+
+static void test_core_bell_is_heard_beside_a_stopped_driver(void **state)
+{
+    hf_client *c = open_at_once(HF__QUEUED);
+    struct waiter w[2] = {
+        {make_lock(c, "m", HF_MUTEX, HF_OWNER_HANDLE, 0), HF_CANCEL_INIT, 0},
+        {make_lock(c, "n", HF_MUTEX, HF_OWNER_HANDLE, 0), HF_CANCEL_INIT, 0}};
+    struct sigaction stop = {.sa_handler = stand}, old;
+    pthread_t t[2];
+
+    (void)state;
+    assert_int_equal(sigaction(SIGUSR1, &stop, &old), 0);
+    wait_behind(c, &w[0], &t[0], false);
+    wait_behind(c, &w[1], &t[1], true);
+    assert_int_equal(pthread_kill(t[0], SIGUSR1), 0);
+    assert_true(WAIT_FOR(__atomic_load_n(&in_handler, __ATOMIC_SEQ_CST)));
+    keeper_looks(c);
+    assert_true(keeper_sleeps_until(c) <= hf__now() + 2000 * HF__MS);
+    hf__mutex_lock(&c->mu); /* the bell, which only advance() hears */
+    server.answer = HF__GRANTED;
+    server.in_advance = ring_once;
+    to_ring = &w[1].lock->name->remote;
+    hf__mutex_unlock(&c->mu);
+    keeper_looks(c); /* as it will by itself */
+    pthread_join(t[1], NULL);
+    assert_int_equal(w[1].rc, 0);
+    __atomic_store_n(&handler_may_return, 1, __ATOMIC_SEQ_CST);
+    hf_cancel_fire(&w[0].cancel);
+    pthread_join(t[0], NULL);
+    assert_int_equal(w[0].rc, HF_ECANCELED);
+    sigaction(SIGUSR1, &old, NULL);
+    assert_int_equal(hf_lock_release(w[1].lock, NULL), 0);
+    assert_int_equal(hf_lock_free(w[0].lock), 0);
+    assert_int_equal(hf_lock_free(w[1].lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* ---- several at once --------------------------------------------------------
+ */
+
+static void *release_both(void *parts)
+{
+    return (void *)(intptr_t)hf_lock_release_all(parts, 2, NULL);
+}
+
+static bool are_asked(hf_client *c, int releases)
+{
+    hf__mutex_lock(&c->mu);
+    for (const struct hf__req *req = server.asked; req; req = req->next)
+        releases -= req->op == HF__RELEASE;
+    hf__mutex_unlock(&c->mu);
+    return !releases;
+}
+
+/* One that is not answered keeps no other from being let go. */
+static void test_core_release_all_asks_before_it_waits(void **state)
+{
+    hf_client *c = open_at_once(HF__GRANTED);
+    hf_part parts[2] = {
+        {.lock = make_lock(c, "m", HF_MUTEX, HF_OWNER_HANDLE, 0)},
+        {.lock = make_lock(c, "n", HF_MUTEX, HF_OWNER_HANDLE, 0)}};
+    pthread_t t;
+    void *rc;
+
+    (void)state;
+    assert_int_equal(hf_lock_acquire_all(parts, 2, NULL, NULL), 0);
+    hf__mutex_lock(&c->mu);
+    server.keeps_releases = true;
+    hf__mutex_unlock(&c->mu);
+    assert_int_equal(pthread_create(&t, NULL, release_both, parts), 0);
+    assert_true(WAIT_FOR_MS(are_asked(c, 2), 5000));
+    assert_int_equal(hf_lock_free(parts[0].lock), HF_EBUSY);
+    let_answer(c, 2, HF__DONE);
+    pthread_join(t, &rc);
+    assert_null(rc);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(hf_lock_free(parts[i].lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* ---- answers and the clock --------------------------------------------------
+ */
+
+/* The first grant is over when it has been read, though it was not when the
+ * driver looked at its clock. */
+static void answer_too_late(hf__time now)
+{
+    struct hf__req *req = server.asked;
+    hf__time end = now + 5 * HF__MS;
+
+    if (!req || req->op != HF__ATTEMPT)
+        return;
+    server.in_advance = NULL;
+    server.asked = req->next;
+    req->result = HF__GRANTED;
+    req->sent_at =
+        end + hf__lease_margin(req->lease_ms) - req->lease_ms * HF__MS;
+    server.core->done(server.client, req);
+    while (hf__now() <= end)
+        ;
+}
+
+static void test_core_grant_that_is_over_when_it_is_read_is_none(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_lock *lock = make_lock(c, "n", HF_MUTEX, 0, 0);
+
+    (void)state;
+    hf__mutex_lock(&c->mu);
+    server.in_advance = answer_too_late;
+    server.answers = 2;
+    server.answer = HF__GRANTED;
+    hf__mutex_unlock(&c->mu);
+    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
+    assert_int_equal(server.released, 1); /* the one that was over */
+    assert_int_equal(hf_lock_check(lock), 0);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+static hf__time answers_from; /* client->mu */
+
+static void answer_at_last(hf__time now)
+{
+    if (now < answers_from || !server.asked)
+        return;
+    server.answer = HF__GRANTED;
+    answer_one();
+}
+
+/* The answer is read in the same moment in which the wait for it is over. */
+static void test_core_answer_that_is_there_is_no_silence(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_lock *lock = make_lock(c, "n", HF_MUTEX, HF_OWNER_HANDLE, 0);
+    struct call call = {0, 0};
+
+    (void)state;
+    hf__mutex_lock(&c->mu);
+    c->op_timeout_ms = 300;
+    answers_from = HF__NEVER;
+    server.in_advance = answer_at_last;
+    hf__mutex_unlock(&c->mu);
+    assert_int_equal(hf_lock_acquire_async(lock, NULL, note_lock, &call, NULL),
+                     0);
+    hf__name_lock(lock->name);
+    hf__mutex_lock(&c->mu);
+    answers_from = lock->name->gate.lease.look_at;
+    hf__mutex_unlock(&c->mu);
+    hf__name_unlock(lock->name);
+    assert_true(WAIT_FOR(is_called(c, &call)));
+    assert_int_equal(call.result, 0);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* ---- kinds
+ * -------------------------------------------------------------------
+ */
+
+/* What is left of a name is not what the client uses it as. */
+static void test_core_name_without_handles_may_be_another_kind(void **state)
+{
+    hf_client *c = open_at_once(HF__GRANTED);
+    hf_lock *mutex = make_lock(c, "n", HF_MUTEX, 0, 0), *lock;
+
+    (void)state;
+    assert_int_equal(hf_lock_acquire(mutex, NULL, NULL), 0);
+    hf__mutex_lock(&c->mu);
+    server.keeps_releases = true;
+    hf__mutex_unlock(&c->mu);
+    assert_int_equal(hf_lock_release_nowait(mutex, NULL), 0);
+    assert_int_equal(hf_lock_free(mutex), 0);
+    lock = make_lock(c, "n", HF_RWLOCK, 0, 0);
+    assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, NULL, &mutex, NULL),
+                     HF_EMISMATCH);
+    let_answer(c, 1, HF__DONE);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            test_core_of_two_handles_freed_at_once_one_is_the_last),
+        cmocka_unit_test(test_core_child_of_a_callback_runs_no_other),
+        cmocka_unit_test(test_core_child_of_an_event_hears_no_other),
+        cmocka_unit_test(test_core_child_of_a_callback_of_close_closes_nothing),
+        cmocka_unit_test(test_core_lines_of_a_name_are_spread),
+        cmocka_unit_test(test_core_end_of_one_hold_sets_one_descriptor),
+        cmocka_unit_test(test_core_lookup_and_connecting_have_one_time),
+        cmocka_unit_test(test_core_password_file_is_read_whole),
+        cmocka_unit_test(test_core_bell_is_heard_beside_a_stopped_driver),
+        cmocka_unit_test(test_core_release_all_asks_before_it_waits),
+        cmocka_unit_test(test_core_grant_that_is_over_when_it_is_read_is_none),
+        cmocka_unit_test(test_core_answer_that_is_there_is_no_silence),
+        cmocka_unit_test(test_core_name_without_handles_may_be_another_kind),
+    };
+
+    return cmocka_run_group_tests_name("core", tests, NULL, NULL);
+}

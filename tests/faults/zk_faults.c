@@ -219,6 +219,7 @@ int main(int argc, char **argv)
         {"semaphore", run_semaphore_faults},
         {"hand", run_hand_faults},
         {"latch", run_latch_faults},
+        {"layout", run_layout_faults},
         {"strangers", run_stranger_faults},
         {"rights", run_rights_faults},
         {"ensemble", run_ensemble_faults},

@@ -131,17 +131,27 @@ int open_client(struct stage *s, hf_client **c)
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
 
     opt.hooks = hooks;
-    opt.ttl_ms = TTL_MS;
-    opt.op_timeout_ms = opt.connect_timeout_ms = 1500;
+    opt.ttl_ms = s->ttl_ms;
+    /* Where nothing has memory one often waits for all of it. */
+    opt.op_timeout_ms = opt.connect_timeout_ms = hooks ? 4000 : 2000;
     opt.label = "alloc";
     opt.on_event = hear;
     opt.event_arg = s;
     return hf_open(conf.url, &opt, c, E);
 }
 
-static void set(struct stage *s)
+/* A hold lasts through it on a machine that stands still for seconds, or one;
+ * of a session's a third may be all that is left when it is renewed. */
+static int64_t ttl_of(const struct scene *scene)
 {
-    *s = (struct stage){.name = conf_name()};
+    if (!(scene->flags & SCENE_RENEWS))
+        return 5000;
+    return conf.session ? 3000 : 2500;
+}
+
+static void set(struct stage *s, const struct scene *scene)
+{
+    *s = (struct stage){.name = conf_name(), .ttl_ms = ttl_of(scene)};
     s->other = conf_open();
     s->theirs = conf_lock(s->other, s->name);
     OK(open_client(s, &s->c));
@@ -199,7 +209,7 @@ static long play_until_it_comes_through(const struct scene *scene)
         struct stage s;
 
         assert_true(++n < MOST);
-        set(&s);
+        set(&s, scene);
         hit = scene->play(&s, n);
         hits += hit;
         theirs_again(&s);

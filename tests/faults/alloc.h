@@ -4,15 +4,12 @@
 
 #include "../conformance/conf.h"
 
-/* A hold lasts through it on a machine that stands still for a second;
- * of a session's a third may be all that is left when it is renewed. */
-#define TTL_MS (conf.session ? 3000 : 2000)
-
 struct stage {
     hf_client *c, *other; /* whose memory fails; whose does not */
     hf_lock *lock, *theirs;
     const char *name;
-    int lost; /* events */
+    int64_t ttl_ms; /* of c */
+    int lost;       /* events */
 };
 
 /* From now on the n-th allocation fails; or none any more, and did one? */
@@ -29,6 +26,7 @@ enum scene_flag {
     SCENE_ONCE = 1 << 1,     /* without memory for good all is lost, rightly */
     SCENE_TWICE = 1 << 2,    /* in two ways, so at least two times */
     SCENE_SURELY = 1 << 3,   /* it cannot do without memory */
+    SCENE_RENEWS = 1 << 4,   /* lasts for a lease */
 };
 
 struct scene {

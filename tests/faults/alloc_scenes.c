@@ -267,7 +267,7 @@ static bool watchdog(struct stage *s, long n)
     OK(hf_lock_timed(s->lock, WAIT_LONG_MS, E));
     begun = wait_now();
     arm(n);
-    COMES(any_failed() || wait_ms_since(begun) > TTL_MS * 5 / 6);
+    COMES(any_failed() || wait_ms_since(begun) > s->ttl_ms * 5 / 6);
     deadline = conf_deadline(s->lock);
     COMES(is_good_beyond(s->lock, deadline));
     hit = disarm();
@@ -517,7 +517,7 @@ const struct scene scenes[] = {
     {"test_alloc_release", release, SCENE_TWICE},
     {"test_alloc_release_many", release_many, 0},
     {"test_alloc_renew", renew, 0},
-    {"test_alloc_watchdog", watchdog, SCENE_ONCE},
+    {"test_alloc_watchdog", watchdog, SCENE_ONCE | SCENE_RENEWS},
     {"test_alloc_loss", loss, 0},
     {"test_alloc_inspect_and_list", queries, SCENE_INSPECTS},
     {"test_alloc_break", break_it, SCENE_INSPECTS},

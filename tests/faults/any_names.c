@@ -65,7 +65,7 @@ getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
     __atomic_add_fetch(&resolver.busy, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&resolver.asked, 1, __ATOMIC_RELAXED);
     answers =
-        WAIT_FOR_MS(!__atomic_load_n(&resolver.hangs, __ATOMIC_RELAXED), 6000);
+        WAIT_FOR_MS(!__atomic_load_n(&resolver.hangs, __ATOMIC_RELAXED), 15000);
     __atomic_sub_fetch(&resolver.busy, 1, __ATOMIC_RELAXED);
     if (!answers)
         return EAI_AGAIN;
@@ -114,7 +114,7 @@ static hf_lock *named_lock(struct world *w, int64_t ttl_ms)
 
     resolver_leads_to(1, w->proxy);
     snprintf(url, sizeof(url), "%s://" ANY_NAME, w->server->scheme);
-    return world_lock(w, url, ttl_ms, 500, HF_FAIR_DEFAULT);
+    return world_lock(w, url, ttl_ms, 1000, HF_FAIR_DEFAULT);
 }
 
 /* The name is looked up again while the session still lives. */

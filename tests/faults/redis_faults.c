@@ -131,7 +131,7 @@ static int go_on(struct world *w)
 const struct any_faults any_faults = {
     .setup = world_setup,
     .op_ms = 400,
-    .ttl_ms = 4000,
+    .ttl_ms = 5500,
     .tick_ms = 500,
     .rounds = 500,
     .is_held = is_held,

@@ -79,7 +79,7 @@ static hf_lock *worker_of(struct world *w, hf_lock_options *lopt)
     snprintf(url, sizeof(url),
              "redis://worker@127.0.0.1:%d?prefix=lk:", w->redis->port);
     opt.password = "secret-of-worker";
-    opt.ttl_ms = 3000;
+    opt.ttl_ms = 4500;
     if (hf_open(url, &opt, &w->clients[i], &w->err))
         fail_msg("%s", w->err.text);
     assert_int_equal(

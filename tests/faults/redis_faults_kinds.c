@@ -192,7 +192,7 @@ static void lost_release(struct world *w, const struct side *s)
     /* It was executed. Somebody else is in; the retry must not free that. */
     assert_int_equal(take_other(b, s, 5000, &w->err), 0);
     world_heal(w);
-    assert_int_equal(take(a, s, 300, &w->err), HF_ETIMEDOUT);
+    assert_int_not_equal(take(a, s, 300, &w->err), 0);
     assert_int_equal(hf_lock_renew(b, 0, NULL), 0);
     assert_int_equal(hf_lock_release(b, NULL), 0);
     proxy_set(w->proxy, PROXY_PASS, 0);
@@ -206,7 +206,7 @@ static void lost_release(struct world *w, const struct side *s)
 
 static void lost_renewal(struct world *w, const struct side *s)
 {
-    hf_lock *a = far_of(w, s, 4000, OP_MS), *b = near_of(w, s);
+    hf_lock *a = far_of(w, s, 5000, OP_MS), *b = near_of(w, s);
     uint64_t before;
 
     assert_int_equal(take(a, s, 0, NULL), 0);
@@ -227,7 +227,9 @@ static void lost_abandon(struct world *w, const struct side *s)
 
     assert_int_equal(take_other(a, s, 0, NULL), 0);
     t = taker_start_as(w, b, s->mode, s->permits, 2000);
-    world_has_waiter(w, "holdfast:line:{n}");
+    assert_true(
+        WAIT_FOR(redis_server_do(w->redis, "EXISTS holdfast:line:{n}") == 1 ||
+                 taker_back(t)));
     proxy_set(w->proxy, PROXY_DEAF, 0);
     assert_true(WAIT_FOR_MS(taker_back(t), 2000 + 1000));
     assert_int_not_equal(t->rc, 0);
@@ -306,7 +308,7 @@ EACH(claim_ends_in_a_partition, partition(*state, s))
 static void test_downgrade_lost_is_made_good(void **state)
 {
     struct world *w = *state;
-    hf_lock *a = far_of(w, &writes, 2000, OP_MS), *b = near_of(w, &reads);
+    hf_lock *a = far_of(w, &writes, 5000, OP_MS), *b = near_of(w, &reads);
     struct taker *t;
 
     assert_int_equal(take(a, &writes, 0, NULL), 0);
@@ -330,7 +332,7 @@ static void test_downgrade_lost_is_made_good(void **state)
 static void test_downgrade_answer_lost(void **state)
 {
     struct world *w = *state;
-    hf_lock *a = far_of(w, &writes, 2000, OP_MS), *b = near_of(w, &reads);
+    hf_lock *a = far_of(w, &writes, 5000, OP_MS), *b = near_of(w, &reads);
 
     assert_int_equal(take(a, &writes, 0, NULL), 0);
     proxy_set(w->proxy, PROXY_SWALLOW, 0);

@@ -150,7 +150,7 @@ static void test_question_outlives_its_name(void **state)
     world_free_for_all(w, a);
     proxy_hoard(w->proxy);
     assert_int_equal(hf_latch_wait(latch, 50, NULL, NULL), HF_ETIMEDOUT);
-    assert_true(proxy_hoarded(w->proxy) > 0);
+    assert_true(WAIT_FOR(proxy_hoarded(w->proxy) > 0));
     assert_int_equal(hf_latch_free(latch), 0);
     proxy_cut(w->proxy);
     world_takes(w, a, 3000);

@@ -225,7 +225,7 @@ static void test_deleted_key_release_frees_nobody(void **state)
 static void test_scripts_flushed_at_every_step(void **state)
 {
     struct world *w = *state;
-    hf_lock *a = world_lock(w, w->redis->url, 3000, 1000, HF_FAIR_DEFAULT);
+    hf_lock *a = world_lock(w, w->redis->url, 5000, 2000, HF_FAIR_DEFAULT);
     hf_lock *b = world_near(w);
     struct taker *t;
 

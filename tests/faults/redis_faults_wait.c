@@ -259,14 +259,14 @@ static void test_restart_during_timed_acquire(void **state)
 static void test_acquire_begun_in_a_long_silence(void **state)
 {
     struct world *w = *state;
-    hf_lock *a = world_lock(w, w->redis->url, 30000, 1500, HF_FAIR_DEFAULT);
+    hf_lock *a = world_lock(w, w->redis->url, 30000, 2500, HF_FAIR_DEFAULT);
     struct taker *t;
     int64_t began = wait_now();
 
     world_free_for_all(w, a);
     assert_int_equal(redis_server_stop(w->redis), 0);
     assert_int_not_equal(hf_lock_timed(a, 100, &w->err), 0);
-    while (wait_ms_since(began) < 3500)
+    while (wait_ms_since(began) < 5500)
         wait_tick();
     t = taker_start(w, a, 10000);
     assert_true(NEVER_MS(taker_back(t), 700));

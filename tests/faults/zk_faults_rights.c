@@ -135,7 +135,7 @@ static void test_rights_to_delete_are_taken_away(void **state)
     hf_lock *a;
 
     opt.hooks = &hooks;
-    opt.op_timeout_ms = 500;
+    opt.op_timeout_ms = 1000;
     assert_int_equal(hf_open(w->far_url, &opt, &w->clients[0], &w->err), 0);
     w->len = 1;
     a = world_change(w, 0, HF_MUTEX, 0);

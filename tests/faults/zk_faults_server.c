@@ -83,7 +83,7 @@ static void test_restart_while_a_child_lives(void **state)
 static void test_expired_session_is_replaced(void **state)
 {
     struct world *w = *state;
-    hf_lock *a = world_far(w, 3000, 500), *b = world_near(w);
+    hf_lock *a = world_far(w, 3000, 2000), *b = world_near(w);
     uint64_t token;
 
     assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);

@@ -56,12 +56,20 @@ static int who_has_it(struct herd *h)
     return -1;
 }
 
+static long sum_of(struct world *w, const char *name)
+{
+    long n;
+
+    assert_true(WAIT_FOR((n = zk_server_number(w->zk, name)) >= 0));
+    return n;
+}
+
 static long woken(struct world *w)
 {
-    return zk_server_number(w->zk, "zk_sum_node_deleted_watch_count") +
-           zk_server_number(w->zk, "zk_sum_node_children_watch_count") +
-           zk_server_number(w->zk, "zk_sum_node_changed_watch_count") +
-           zk_server_number(w->zk, "zk_sum_node_created_watch_count");
+    return sum_of(w, "zk_sum_node_deleted_watch_count") +
+           sum_of(w, "zk_sum_node_children_watch_count") +
+           sum_of(w, "zk_sum_node_changed_watch_count") +
+           sum_of(w, "zk_sum_node_created_watch_count");
 }
 
 /* At least so many, or how many it is: what has been sent is counted soon. */
@@ -223,6 +231,7 @@ static void test_driver_is_woken_for_answers(void **state)
     struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
     struct sleeper locked = {.lock = a}, latched = {0};
+    long most;
 
     assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
     drive(w, &locked);
@@ -239,7 +248,10 @@ static void test_driver_is_woken_for_answers(void **state)
     print_message("# in %d rounds: %ld sleeps of who waits for a lock, %ld for "
                   "a latch\n",
                   ROUNDS, locked.sleeps, latched.sleeps);
-    assert_true(latched.sleeps < locked.sleeps * 3 / 2);
+    most = locked.sleeps;
+    if (most < ROUNDS) /* it had answers before it slept, on a busy machine */
+        most = ROUNDS;
+    assert_true(latched.sleeps < most * 3 / 2);
     assert_int_equal(hf_latch_free(latched.latch), 0);
     world_is_clean(w);
 }

@@ -259,6 +259,11 @@ static void *sleeper_main(void *arg)
     return NULL;
 }
 
+static pid_t tid_of(const struct sleeper *s)
+{
+    return __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
+}
+
 /* How often it has gone to sleep. */
 static long sleeps_of(const struct sleeper *s)
 {
@@ -266,7 +271,7 @@ static long sleeps_of(const struct sleeper *s)
     char path[60], text[4096];
     const char *at;
 
-    snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)s->tid);
+    snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid_of(s));
     wait_read(path, text, sizeof(text));
     at = strstr(text, what);
     assert_non_null(at);
@@ -296,7 +301,7 @@ static void test_threads_that_wait_for_a_semaphore_sleep(void **state)
         assert_true(WAIT_FOR(waiters(other) == i + 1));
     }
     for (int i = 0; i < MANY; i++) {
-        assert_true(wait_asleep(getpid(), s[i].tid));
+        assert_true(wait_asleep(getpid(), tid_of(&s[i])));
         sleeps -= sleeps_of(&s[i]);
     }
     at = now_ms();

@@ -409,8 +409,9 @@ static void test_bad_free_after_loss(void)
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
 
-    OK(conf_take_lease(lock, HF_FOREVER, 200));
+    OK(conf_take_lease(lock, HF_FOREVER, 60000));
     EXPECT(HF_EBUSY, hf_lock_free(lock));
+    conf_shorten(lock, 200);
     COMES(hf_lock_check(lock) == HF_ELOST);
     conf_free(lock);
     OK(hf_close(c));

@@ -52,6 +52,20 @@ void conf_expect(int code, int rc, const char *call, const char *file, int line)
     _fail(file, line);
 }
 
+/* A lease is counted from its sending, less a margin. */
+bool conf_may_be_over(int64_t since, int64_t ms)
+{
+    return wait_ms_since(since) >= ms * 9 / 10;
+}
+
+void conf_held(int64_t since, int64_t ms, int rc, const char *call,
+               const char *file, int line)
+{
+    bool over = rc == HF_ELOST && conf_may_be_over(since, ms);
+
+    conf_expect(over ? HF_ELOST : 0, rc, call, file, line);
+}
+
 void conf_comes(bool met, const char *cond, const char *file, int line)
 {
     if (met)
@@ -184,6 +198,40 @@ int conf_take_lease(hf_lock *lock, int64_t wait_ms, int64_t lease_ms)
     return hf_lock_acquire(lock, &opt, E);
 }
 
+static bool take_and_extend(hf_lock *lock, int64_t lease_ms, int64_t *first)
+{
+    int64_t since = wait_now();
+
+    OK(conf_take_lease(lock, WAIT_LONG_MS, lease_ms));
+    if (!hf_lock_deadline(lock, first) && !hf_lock_renew(lock, 60000, NULL))
+        return true;
+    assert_true(conf_may_be_over(since, lease_ms));
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    return false;
+}
+
+int64_t conf_take_and_extend(hf_lock *lock, int64_t lease_ms)
+{
+    int64_t first;
+
+    COMES(take_and_extend(lock, lease_ms, &first));
+    return first;
+}
+
+void conf_shorten(hf_lock *lock, int64_t lease_ms)
+{
+    int64_t since = wait_now();
+
+    HELD(since, lease_ms, hf_lock_renew(lock, lease_ms, E));
+}
+
+void conf_release_impatiently(hf_lock *lock)
+{
+    int rc = hf_lock_release(lock, NULL);
+
+    assert_true(rc == 0 || rc == HF_EUNKNOWN);
+}
+
 int conf_take(hf_lock *lock, enum hf_mode mode, uint32_t permits,
               int64_t wait_ms)
 {
@@ -285,11 +333,15 @@ void conf_thread_go_on(void)
     __atomic_store_n(&goes_on, 1, __ATOMIC_RELEASE);
 }
 
-void conf_thread_asleep(struct conf_thread *t)
+bool conf_thread_sleeps(struct conf_thread *t)
 {
     COMES(__atomic_load_n(&t->tid, __ATOMIC_ACQUIRE) != 0);
-    assert_true(wait_asleep(getpid(), t->tid));
-    assert_false(conf_thread_ended(t));
+    return wait_asleep(getpid(), t->tid) && !conf_thread_ended(t);
+}
+
+void conf_thread_asleep(struct conf_thread *t)
+{
+    assert_true(conf_thread_sleeps(t));
 }
 
 static void taker_body(void *arg)
@@ -405,7 +457,7 @@ int conf_puppet_do(struct proc *p, enum proc_op op, struct proc_reply *reply)
     return reply->rc;
 }
 
-void conf_puppet_wait_as(struct proc *p, enum hf_mode mode, uint32_t permits)
+bool conf_puppet_waits(struct proc *p, enum hf_mode mode, uint32_t permits)
 {
     struct proc_cmd cmd = {.op = PROC_TAKE,
                            .mode = mode,
@@ -416,7 +468,12 @@ void conf_puppet_wait_as(struct proc *p, enum hf_mode mode, uint32_t permits)
 
     assert_int_equal(proc_do(p, &cmd, &reply), 0);
     assert_true(wait_asleep(p->pid, p->pid));
-    assert_false(proc_ready(p, 0));
+    return !proc_ready(p, 0);
+}
+
+void conf_puppet_wait_as(struct proc *p, enum hf_mode mode, uint32_t permits)
+{
+    assert_true(conf_puppet_waits(p, mode, permits));
 }
 
 void conf_puppet_wait(struct proc *p)
@@ -426,7 +483,8 @@ void conf_puppet_wait(struct proc *p)
 
 void conf_puppet_answer(struct proc *p, struct proc_reply *reply)
 {
-    assert_int_equal(proc_recv(p, reply, WAIT_LONG_MS), 0);
+    /* It may have much to do before. */
+    assert_int_equal(proc_recv(p, reply, 3 * WAIT_LONG_MS), 0);
 }
 
 static bool queue_is(hf_client *c, const char *name, size_t len)

@@ -97,6 +97,15 @@ void conf_no_error(void);
 void conf_expect(int code, int rc, const char *call, const char *file,
                  int line);
 
+/* A hold that was asked for at that time, for so many ms, is there; or is over,
+ * because the machine stood for as long. */
+#define HELD(since, ms, call)                                                  \
+    (conf_no_error(),                                                          \
+     conf_held((since), (ms), (call), #call, __FILE__, __LINE__))
+void conf_held(int64_t since, int64_t ms, int rc, const char *call,
+               const char *file, int line);
+bool conf_may_be_over(int64_t since, int64_t ms);
+
 /* The condition comes true, in time. */
 #define COMES(cond) conf_comes(WAIT_FOR(cond), #cond, __FILE__, __LINE__)
 #define COMES_MS(cond, ms)                                                     \
@@ -130,10 +139,17 @@ void conf_close_client(hf_client *);
 uint64_t conf_token(hf_lock *);
 int64_t conf_deadline(hf_lock *);
 int conf_take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms);
+/* Takes it for so long, and renews it for a minute before that is over; the
+ * deadline that it had first. */
+int64_t conf_take_and_extend(hf_lock *, int64_t lease_ms);
+/* A fixed lease ends so much later, which may be before this is back. */
+void conf_shorten(hf_lock *, int64_t lease_ms);
+/* Of a client with a short op_timeout: the answer may be too late for it. */
+void conf_release_impatiently(hf_lock *);
 /* A TTL that a hold outlives by its renewals on a machine that stands still for
- * more than a second, where there are any; and for how long cases look. */
-#define CONF_KEPT_TTL_MS (conf.local ? 900 : conf.session ? 4000 : 2500)
-#define CONF_KEPT_MS (CONF_KEPT_TTL_MS * 3 / 2)
+ * three seconds, where there are any; and for how long cases look. */
+#define CONF_KEPT_TTL_MS (conf.local ? 900 : 4500)
+#define CONF_KEPT_MS (CONF_KEPT_TTL_MS + 500)
 /* An op_timeout that a test can wait for, and that a server which answers on a
  * busy machine keeps. */
 #define CONF_SHORT_OP_MS (conf.session || SANITIZED ? 1000 : 400)
@@ -172,6 +188,8 @@ void conf_thread_start(struct conf_thread *, void (*body)(void *), void *arg);
 void conf_thread_join(struct conf_thread *);
 /* Until the thread sleeps in whatever it waits for. */
 void conf_thread_asleep(struct conf_thread *);
+/* The same, or until it has ended: false then. */
+bool conf_thread_sleeps(struct conf_thread *);
 bool conf_thread_ended(struct conf_thread *);
 /* It does not run, wherever it is, until it goes on; one at a time. */
 void conf_thread_stand(struct conf_thread *);
@@ -211,6 +229,8 @@ int conf_puppet_do(struct proc *, enum proc_op, struct proc_reply *);
 /* Begins to take, and comes back when it waits. */
 void conf_puppet_wait(struct proc *);
 void conf_puppet_wait_as(struct proc *, enum hf_mode, uint32_t permits);
+/* The same, or when it has it: false then. */
+bool conf_puppet_waits(struct proc *, enum hf_mode, uint32_t permits);
 /* Its answer to that; fails if there is none in time. */
 void conf_puppet_answer(struct proc *, struct proc_reply *);
 

@@ -294,6 +294,7 @@ static bool dispatch_until(hf_client *c, const int *heard)
 
 static void test_owner_thread_that_exits_is_reported_and_not_renewed(void)
 {
+    enum { TTL_MS = 1500 }; /* the thread has exited before it is over */
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     struct heard h = {0};
     hf_client *a, *b = conf_open();
@@ -301,7 +302,7 @@ static void test_owner_thread_that_exits_is_reported_and_not_renewed(void)
     hf_lock *lock, *other = conf_lock(b, name);
     struct conf_taker t = {.keep = true};
 
-    opt.ttl_ms = 600;
+    opt.ttl_ms = TTL_MS;
     opt.on_event = hear;
     opt.event_arg = &h;
     a = conf_open_with(&opt);
@@ -314,7 +315,7 @@ static void test_owner_thread_that_exits_is_reported_and_not_renewed(void)
     assert_int_equal(h.orphaned, 1);
     assert_true(h.orphaned_token == t.token);
     assert_string_equal(h.name, name);
-    OK(conf_take_within(other, HF_WRITE, 0, 3 * 600 + 1000));
+    OK(conf_take_within(other, HF_WRITE, 0, 3 * TTL_MS + 1000));
     COMES(dispatch_until(a, &h.lost));
     assert_true(h.lost_token == t.token);
     assert_int_equal(h.orphaned, 1);

@@ -53,17 +53,18 @@ static void test_rwlock_dead_writer_lets_go(void)
 /* It waited, and readers behind it. */
 static void test_rwlock_dead_waiting_writer_holds_nobody_up(void)
 {
+    enum { LONG_MS = 3000 }; /* it waits still when the reader comes */
     struct conf_group g;
     struct proc p;
 
     conf_group_open(&g, HF_RWLOCK, 0, 0);
-    conf_puppet_of(&p, g.name, TTL_MS, HF_RWLOCK, 0);
+    conf_puppet_of(&p, g.name, LONG_MS, HF_RWLOCK, 0);
     OK(conf_take(g.l[0], HF_READ, 0, 0));
     conf_puppet_wait_as(&p, HF_WRITE, 0);
     conf_await_queue(g.c[0], g.name, 1);
     EXPECT(HF_EBUSY, conf_take(g.l[1], HF_READ, 0, 0));
     proc_kill(&p);
-    OK(conf_take_within(g.l[1], HF_READ, 0, conf_death_ms(TTL_MS)));
+    OK(conf_take_within(g.l[1], HF_READ, 0, conf_death_ms(LONG_MS)));
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
     conf_group_close(&g);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define SIZE 3
-#define TTL_MS 900
+#define TTL_MS 1500
 
 static int try_for(hf_lock *lock, uint32_t permits)
 {

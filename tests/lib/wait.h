@@ -191,19 +191,21 @@ static inline char wait_state(pid_t pid, pid_t tid)
 
 /* It sleeps, and did so at each of many looks in a row: whoever is on its way
  * into a wait has arrived there. Not all looks count for which somebody waited
- * for a processor: maybe who should have answered it. */
+ * for a processor: maybe who should have answered it. False if it is gone. */
 static inline bool wait_asleep(pid_t pid, pid_t tid)
 {
     enum { ENOUGH = 20, BUSY = 3 };
     int64_t end = wait_now() + WAIT_LONG_MS * (int64_t)1000000;
     int64_t stalled = wait_stalled(), now;
+    char state = 'S';
     int looks = 0;
 
-    while (looks < BUSY * ENOUGH && wait_now() < end) {
+    while (looks < BUSY * ENOUGH && state && wait_now() < end) {
         now = wait_stalled();
         looks += now == stalled && wait_is_fair() ? BUSY : 1;
         stalled = now;
-        if (wait_state(pid, tid) != 'S')
+        state = wait_state(pid, tid);
+        if (state != 'S')
             looks = 0;
         wait_tick();
     }

@@ -31,6 +31,17 @@ static void await_waiters(hf_client *client, size_t n)
     assert_true(WAIT_FOR(waiters(client) == n));
 }
 
+static size_t holders(hf_client *client)
+{
+    hf_info *info;
+    size_t n;
+
+    OK(hf_inspect(client, "x", 1, &info, NULL));
+    n = info->holders_len;
+    hf_info_free(info);
+    return n;
+}
+
 /* A process that reads, or waits to, until it is killed. */
 static pid_t child_reads(const char *url, int64_t lease_ms, bool waits)
 {
@@ -192,14 +203,15 @@ static void test_stopped_reader_loses_its_lease(void **state)
     enum { LEASE_MS = 1500 };
     struct place *p = *state;
     hf_client *client = open_client(p->url);
-    int64_t before = now_ms(), at;
+    int64_t before = now_ms(), at, begun;
     pid_t pid = child_reads(p->url, LEASE_MS, false);
     struct waiter w;
 
     at = now_ms();
     kill(pid, SIGSTOP);
-    start_waiter(&w, client, make_kind(client, HF_RWLOCK, 0), 1);
-    waiter_end(&w, at, 0, LEASE_MS + DEATH_MS);
+    waiter_start(&w, make_kind(client, HF_RWLOCK, 0));
+    begun = now_ms();
+    waiter_end(&w, at, 0, begun - at + LEASE_MS + DEATH_MS);
     assert_true(w.granted_at - before >= LEASE_MS - 1);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -210,6 +222,7 @@ static void test_stopped_reader_loses_its_lease(void **state)
  * it does not stand in the queue again. */
 static void test_stopped_waiter_with_a_lease_holds_nobody_up(void **state)
 {
+    enum { LEASE_MS = 1500 }; /* it is seen that it has it */
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_RWLOCK, 0);
@@ -218,25 +231,15 @@ static void test_stopped_waiter_with_a_lease_holds_nobody_up(void **state)
     pid_t pid;
 
     OK(take(lock, HF_WRITE, 0, 0, NULL));
-    pid = child_reads(p->url, 300, true);
+    pid = child_reads(p->url, LEASE_MS, true);
     await_waiters(client, 1);
     kill(pid, SIGSTOP);
     start_waiter(&w, client, make_kind(other, HF_RWLOCK, 0), 2);
     at = now_ms();
     OK(hf_lock_release(lock, NULL));
-    waiter_end(&w, at, 250, 300 + DEATH_MS);
+    waiter_end(&w, at, LEASE_MS - 50, LEASE_MS + DEATH_MS);
     kill(pid, SIGCONT); /* it comes again, as if nothing had been */
-    for (;;) {
-        hf_info *info;
-        size_t holders;
-
-        OK(hf_inspect(client, "x", 1, &info, NULL));
-        holders = info->holders_len;
-        hf_info_free(info);
-        if (holders)
-            break;
-        poll(NULL, 0, 1);
-    }
+    assert_true(WAIT_FOR(holders(client) > 0));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     OK(hf_lock_free(lock));

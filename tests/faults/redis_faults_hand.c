@@ -27,15 +27,17 @@ static long long server_ms(struct world *w)
     return ms;
 }
 
-/* One of ours that waits for it and has looked a second ago. */
-static void ghost_waits(struct world *w, const struct side *s)
+/* One of ours that waits for it, has looked a second ago, and looks again so
+ * long after that. */
+static void ghost_waits(struct world *w, const struct side *s, int again_ms)
 {
+    long long seen = server_ms(w) - 1000;
     bool is_rw = s->kind == HF_RWLOCK;
     char about[96], want[16];
 
     snprintf(want, sizeof(want), "%u", s->permits);
-    snprintf(about, sizeof(about), "9999999999999 %lld 1 0 %s 30000 %d 1",
-             server_ms(w) - 1000,
+    snprintf(about, sizeof(about), "%lld %lld 1 0 %s 30000 %d 1",
+             seen + again_ms, seen,
              !is_rw               ? want
              : s->mode == HF_READ ? "r"
                                   : "w",
@@ -91,7 +93,7 @@ static void handed(struct world *w, const struct side *s)
     redisContext *ear = listen_to(w, "holdfast:wake:" GHOST);
 
     assert_int_equal(take_other(a, s, 0, NULL), 0);
-    ghost_waits(w, s);
+    ghost_waits(w, s, 3000);
     assert_int_equal(hf_lock_release(a, NULL), 0);
     assert_true(token_told(ear) > 0);
     assert_true(is_held(w, s));
@@ -111,11 +113,26 @@ static void told_beside_redisson(struct world *w, const struct side *s)
         w, s->kind == HF_SEMAPHORE ? "redisson_sc:{n}" : "redisson_rwlock:{n}");
 
     assert_int_equal(take_other(a, s, 0, NULL), 0);
-    ghost_waits(w, s);
+    ghost_waits(w, s, 3000);
     assert_int_equal(hf_lock_release(a, NULL), 0);
     assert_int_equal(token_told(ear), 0);
     assert_false(is_held(w, s));
     redisFree(redisson);
+    redisFree(ear);
+    forget_ghost(w);
+}
+
+/* One that looks rarely would not know what it has, if the message was lost. */
+static void told_if_rarely_seen(struct world *w, const struct side *s)
+{
+    hf_lock *a = near_of(w, s);
+    redisContext *ear = listen_to(w, "holdfast:wake:" GHOST);
+
+    assert_int_equal(take_other(a, s, 0, NULL), 0);
+    ghost_waits(w, s, 20000);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_int_equal(token_told(ear), 0);
+    assert_false(is_held(w, s));
     redisFree(ear);
     forget_ghost(w);
 }
@@ -270,7 +287,7 @@ static void dead_are_passed_over(struct world *w, const struct side *s)
     hf_lock *a = near_of(w, s);
 
     assert_int_equal(take_other(a, s, 0, NULL), 0);
-    ghost_waits(w, s);
+    ghost_waits(w, s, 3000);
     assert_int_equal(hf_lock_release(a, NULL), 0);
     all_of_it_is_free(w, s, a);
 }
@@ -290,6 +307,7 @@ static void dead_are_passed_over(struct world *w, const struct side *s)
     }
 
 EACH(handed_to_one_that_has_just_come, handed)
+EACH(told_if_it_looks_rarely, told_if_rarely_seen)
 EACH(told_beside_redisson, told_beside_redisson)
 EACH(handed_needs_no_question, needs_no_question)
 EACH(handed_and_the_message_lost, message_lost)
@@ -307,6 +325,7 @@ int run_hand_faults(void)
 {
     const struct CMUnitTest tests[] = {
         FAULTS(handed_to_one_that_has_just_come),
+        FAULTS(told_if_it_looks_rarely),
         FAULTS(told_beside_redisson),
         FAULTS(handed_needs_no_question),
         FAULT(test_unfair_handed_needs_no_question),

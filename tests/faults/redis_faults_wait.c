@@ -145,26 +145,44 @@ static void test_told_fair_one_that_does_not_come(void **state)
     world_is_clean(w);
 }
 
-/* One that has just come gets it in the same script, also if it came too far
- * behind to look often. Its lease counts from then. */
+/* One who waits, has looked a second ago, and looks again so long after that.
+ */
+static void ghost_looks(struct world *w, enum hf_fairness fair, int again_ms)
+{
+    long long seen = server_ms(w) - 1000;
+    char alive[64];
+
+    ghosts_wait(w, 1, fair == HF_FAIR ? 0 : 1);
+    ghosts_wait_fair(w, 1, fair == HF_FAIR ? 1 : 0);
+    snprintf(alive, sizeof(alive), "%lld %lld %s30000 1", seen + again_ms, seen,
+             fair == HF_FAIR ? "1 " : "");
+    redis_server_do(w->redis, "HSET %s " GHOST ":1 %s",
+                    fair == HF_FAIR ? SEEN : CROWD, alive);
+}
+
+/* What it is told; 0: to ask. */
+static long long token_told(redisContext *ear)
+{
+    redisReply *reply = NULL;
+    long long token;
+
+    assert_int_equal(redisGetReply(ear, (void **)&reply), REDIS_OK);
+    token = atoll(reply->element[2]->str + strlen("u1 "));
+    freeReplyObject(reply);
+    return token;
+}
+
+/* One that has just come gets it in the same script. Its lease counts from
+ * then. */
 static void handed_over(struct world *w, enum hf_fairness fair)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, fair);
     redisContext *ear = ghost_listens(w);
-    redisReply *reply = NULL;
-    char alive[64];
 
     assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    ghosts_wait(w, 1, fair == HF_FAIR ? 0 : 1);
-    ghosts_wait_fair(w, 1, fair == HF_FAIR ? 1 : 0);
-    snprintf(alive, sizeof(alive), "9999999999999 %lld %s30000 1",
-             server_ms(w) - 1000, fair == HF_FAIR ? "1 " : "");
-    redis_server_do(w->redis, "HSET %s " GHOST ":1 %s",
-                    fair == HF_FAIR ? SEEN : CROWD, alive);
+    ghost_looks(w, fair, 3000);
     assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_int_equal(redisGetReply(ear, (void **)&reply), REDIS_OK);
-    assert_true(atoll(reply->element[2]->str + strlen("u1 ")) > 0);
-    freeReplyObject(reply);
+    assert_true(token_told(ear) > 0);
     assert_int_equal(redis_server_do(w->redis, "HEXISTS n " GHOST ":1"), 1);
     assert_true(redis_server_do(w->redis, "PTTL n") <= 29000);
     redis_server_do(w->redis, "DEL n holdfast:info:{n}");
@@ -180,6 +198,115 @@ static void test_handed_to_one_that_has_just_come(void **state)
 static void test_handed_to_a_fair_one_that_has_just_come(void **state)
 {
     handed_over(*state, HF_FAIR);
+}
+
+/* One that will not look soon would not know what it has, if the message was
+ * lost. */
+static void not_handed_over(struct world *w, enum hf_fairness fair)
+{
+    hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, fair);
+    redisContext *ear = ghost_listens(w);
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    ghost_looks(w, fair, 20000);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_int_equal(token_told(ear), 0);
+    assert_int_equal(redis_server_do(w->redis, "EXISTS n"), 0);
+    redis_server_do(w->redis, "DEL " QUEUE " " DEADLINES " " SEEN);
+    redisFree(ear);
+    world_is_clean(w);
+}
+
+static void test_not_handed_to_one_that_looks_rarely(void **state)
+{
+    not_handed_over(*state, HF_UNFAIR);
+}
+
+static void test_not_handed_to_a_fair_one_that_looks_rarely(void **state)
+{
+    not_handed_over(*state, HF_FAIR);
+}
+
+/* ---- the last in line ---------------------------------------------------- */
+
+/* How soon ours, the only one that is no ghost, will have looked again. */
+static long long looks_within(struct world *w, const char *hash)
+{
+    return redis_server_do(w->redis, "EVAL %s 1 %s " GHOST,
+                           "local all=redis.call('hgetall',KEYS[1]) "
+                           "for i=1,#all,2 do "
+                           "  if string.sub(all[i],1,36)~=ARGV[1] then "
+                           "    local til,seen="
+                           "      string.match(all[i+1],'^(%d+) (%d+)') "
+                           "    return til-seen "
+                           "  end "
+                           "end "
+                           "return 0",
+                           hash);
+}
+
+struct crowd {
+    enum hf_fairness fair;
+    const char *list, *hash;
+    char letter;
+    void (*wait)(struct world *, int first, int last);
+};
+
+static const struct crowd unfair_crowd = {HF_UNFAIR, WAITERS, CROWD, 'u',
+                                          ghosts_wait};
+static const struct crowd fair_crowd = {HF_FAIR, QUEUE, SEEN, 'f',
+                                        ghosts_wait_fair};
+
+/* The one at that place, because it is told to. */
+static void looks_now(struct world *w, const struct crowd *c, int place)
+{
+    redisReply *owner =
+        redis_server_ask(w->redis, "LINDEX %s %d", c->list, place);
+    char *before = field(w, c->hash, owner->str);
+
+    assert_non_null(before);
+    redis_tell(w, c->list, place, c->letter);
+    assert_true(WAIT_FOR(has_changed(w, c->hash, owner->str, before)));
+    free(before);
+    freeReplyObject(owner);
+}
+
+/* Whoever is told, and the message is lost: the last is there still, and takes
+ * it. It looks often as long as it is among the last. */
+static void last_looks_often(struct world *w, const struct crowd *c)
+{
+    hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, c->fair);
+    hf_lock *b = world_lock(w, w->redis->url, 30000, 5000, c->fair);
+    redisContext *ear = ghost_listens(w);
+    struct taker *t;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    c->wait(w, 1, 100);
+    t = taker_start(w, b, 30000);
+    assert_true(WAIT_FOR(looks_within(w, c->hash) > 0));
+    assert_int_equal(looks_within(w, c->hash), 3000);
+    c->wait(w, 101, 103);
+    looks_now(w, c, 100);
+    assert_int_equal(looks_within(w, c->hash), 3000);
+    c->wait(w, 104, 104);
+    looks_now(w, c, 100);
+    assert_true(looks_within(w, c->hash) > 3000);
+    redis_server_do(w->redis, "LTRIM %s 100 100", c->list);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    taker_gets_it(t, 3000);
+    redisFree(ear);
+    redis_server_do(w->redis, "DEL %s " DEADLINES, c->hash);
+    world_is_clean(w);
+}
+
+static void test_last_looks_often(void **state)
+{
+    last_looks_often(*state, &unfair_crowd);
+}
+
+static void test_last_fair_one_looks_often(void **state)
+{
+    last_looks_often(*state, &fair_crowd);
 }
 
 /* The lease of a holder that died ends: everybody who looked knows when. */
@@ -307,6 +434,10 @@ int run_wait_faults(void)
         T(test_told_fair_one_that_does_not_come),
         T(test_handed_to_one_that_has_just_come),
         T(test_handed_to_a_fair_one_that_has_just_come),
+        T(test_not_handed_to_one_that_looks_rarely),
+        T(test_not_handed_to_a_fair_one_that_looks_rarely),
+        T(test_last_looks_often),
+        T(test_last_fair_one_looks_often),
         T(test_expiry_is_not_missed),
         T(test_fair_holder_wakes_unfair_waiter),
         T(test_unfair_holder_wakes_fair_waiter),

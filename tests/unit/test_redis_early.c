@@ -126,10 +126,11 @@ static void call(struct redis *r, uint64_t hold_id, int64_t look)
     assert_int_equal(hf__rd_sub_reply(r, &message, test_now()), 0);
 }
 
-/* "Not yet", said at that time: what it came to. */
-static int answer_queued(struct redis *r, struct line *l, int64_t look)
+/* "Not yet", said at that time, and whether it is near: what it came to. */
+static int answer_place(struct redis *r, struct line *l, int64_t look,
+                        int64_t near)
 {
-    int64_t numbers[] = {RD_QUEUED, look * 1000 + 999, 30000, 0, 500, 0};
+    int64_t numbers[] = {RD_QUEUED, look * 1000 + 999, 30000, 0, 500, near};
     enum { N = sizeof(numbers) / sizeof(*numbers) };
     struct rd_node at[N] = {0};
     struct rd_node reply = {.first = &at[0],
@@ -145,6 +146,11 @@ static int answer_queued(struct redis *r, struct line *l, int64_t look)
     bells = 0;
     assert_int_equal(hf__rd_verb_reply(r, &l->flight, &reply, test_now()), 0);
     return l->ask.result;
+}
+
+static int answer_queued(struct redis *r, struct line *l, int64_t look)
+{
+    return answer_place(r, l, look, 0);
 }
 
 static struct redis *make(void)
@@ -309,6 +315,36 @@ static void test_message_that_was_not_needed_takes_no_room(void **state)
     end(r, &line, 1);
 }
 
+/* ---- when to look again ---------------------------------------------------
+ */
+
+/* The longest of many, in ms. */
+static int64_t looks_within(int64_t near)
+{
+    struct redis *r = make();
+    struct line line;
+    hf__time most = 0;
+
+    r->chans.live = true;
+    first_look(r, &line);
+    for (int i = 0; i < 50; i++) {
+        ask_again(&line);
+        assert_int_equal(answer_place(r, &line, LOOK + i, near), HF__QUEUED);
+        if (line.ask.look_at - clock_ns > most)
+            most = line.ask.look_at - clock_ns;
+    }
+    end(r, &line, 1);
+    return most / HF__MS;
+}
+
+static void test_first_and_last_look_often(void **state)
+{
+    (void)state;
+    assert_in_range(looks_within(1), 1500, 1900);
+    assert_in_range(looks_within(2), 1500, 1900);
+    assert_in_range(looks_within(0), 10000, 50000);
+}
+
 /* ---- who hears nothing ----------------------------------------------------
  */
 
@@ -339,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_earlier_message_before_the_answer),
         cmocka_unit_test(test_message_before_the_answer_of_its_look),
         cmocka_unit_test(test_message_that_was_not_needed_takes_no_room),
+        cmocka_unit_test(test_first_and_last_look_often),
         cmocka_unit_test(test_deaf_one_looks_often),
     };
 

@@ -201,18 +201,26 @@
     "local Q,D,S,CH,MARK=KEYS[6],KEYS[7],KEYS[8],ARGV[2],ARGV[3]\n"            \
     "local now,given\n"
 
-/* Of q who wait, near or not: until when, in ms, it looks again if it lives,
- * and the time now. The client's side of this is look_at() in verbs.c. */
+/* near: the place of one of the first, LAST of one of the last, nil of those
+ * between. Of q who wait: until when, in ms, it looks again if it lives, and the
+ * time now. The client's side of this is look_at() in verbs.c. */
+#define LAST "9"
+#define IS_FIRST "(near or " LAST ")<" LAST
 #define ALIVE_UNTIL                                                            \
     "local ms=math.floor(now/1000)\n"                                          \
     "local alive=string.format('%.0f %.0f ',ms+" RD_TEXT(RD_LATE_MS)           \
     "+(near and " RD_TEXT(RD_LOOK_MS) " or math.min(math.max(q*"               \
     RD_TEXT(RD_LOOK_EACH_MS) "," RD_TEXT(RD_LOOK_MS) "),"                      \
     RD_TEXT(RD_LOOK_MAX_MS) ")),ms)\n"
-/* Is ARGV[1], which is in the list already, near its head? Its place there. */
+/* Of ARGV[1], which is the q-th of a list now, or is there already. */
+#define NEAR_NEW "near=q<=" RD_TEXT(RD_LOOK_FIRST) " and q or " LAST "\n"
 #define NEAR(list)                                                             \
     "for i,w in ipairs(redis.call('lrange'," list ",0,"                        \
-    RD_TEXT(RD_LOOK_FIRST) "-1)) do near=near or w==ARGV[1] and i end\n"
+    RD_TEXT(RD_LOOK_FIRST) "-1)) do near=near or w==ARGV[1] and i end\n"       \
+    "for _,w in ipairs(near and {} or redis.call('lrange'," list ",-"          \
+    RD_TEXT(RD_LOOK_LAST) ",-1)) do near=near or w==ARGV[1] and " LAST " end\n"
+/* In the answer. */
+#define NEARNESS "near and (" IS_FIRST " and 1 or 2) or 0"
 
 /* Comes into the list, if not there. It outlives its last visitor by a minute.
  * A holder without our information is not one of us. */
@@ -221,7 +229,7 @@
     "local q,near\n"                                                           \
     "if ARGV[6]=='1' or redis.call('hexists',C,ARGV[1])==0 then\n"             \
     "  q=redis.call('rpush',W,ARGV[1])\n"                                      \
-    "  near=q<=" RD_TEXT(RD_LOOK_FIRST) "\n"                                   \
+    NEAR_NEW                                                                   \
     "else\n"                                                                   \
     "  q=redis.call('llen',W)\n"                                               \
     NEAR("W")                                                                  \
@@ -233,7 +241,7 @@
     "  redis.call('pexpire',C," RD_TEXT(RD_KEEP_MS) ")\n"                      \
     "end\n"                                                                    \
     "return {3,now,redis.call('pttl',KEYS[1]),\n"                              \
-    "  1-redis.call('exists',KEYS[2]),q,near and 1 or 0}"
+    "  1-redis.call('exists',KEYS[2]),q," NEARNESS "}"
 #define DELIST                                                                 \
     "if redis.call('hdel',C,ARGV[1])==1 then redis.call('lrem',W,1,ARGV[1]) end\n"
 

@@ -108,8 +108,11 @@
     "end\n"                                                                    \
     "redis.call('hdel',S,ARGV[1])\n"
 
-/* One that looks rarely may be stopped, and nobody knows. */
-#define NOT_SEEN_LATELY "seen+" RD_TEXT(RD_ALIVE_MS) "<now/1000"
+/* One that looks rarely may be stopped, and nobody knows; and would not find what
+ * it was given for long, if the message was lost. */
+#define NOT_SEEN_LATELY                                                        \
+    "(til-seen>" RD_TEXT(RD_ALIVE_MS) " or\n"                                  \
+    "  seen+" RD_TEXT(RD_ALIVE_MS) "<now/1000)"
 
 /* With the lease hand, handed over now: how long it is left, and how long a
  * token is kept. */
@@ -177,12 +180,16 @@
     "  if not d then redis.call('hdel',S,ARGV[1]) end\n"                       \
     "end\n"                                                                    \
     "local q,ms=redis.call('llen',Q),math.floor(now/1000)\n"                   \
-    "local near=not d and q<" RD_TEXT(RD_LOOK_FIRST) " and q+1\n"              \
+    "local near\n"                                                             \
     "if d then\n"                                                              \
     NEAR("Q")                                                                  \
+    "else\n"                                                                   \
+    "  q=q+1\n"                                                                \
+    NEAR_NEW                                                                   \
+    "  q=q-1\n"                                                                \
     "end\n"                                                                    \
     /* In a long queue not all of it for each who looks. */                    \
-    "if ARGV[6]=='2' and (near or q<=100) then\n"                              \
+    "if ARGV[6]=='2' and (" IS_FIRST " or q<=100) then\n"                      \
     TIDY                                                                       \
     "end\n"                                                                    \
     "local foreign=q>redis.call('hlen',S)\n"                                   \
@@ -203,7 +210,8 @@
     "elseif first then\n"                                                      \
     "  redis.call('zadd',D,ms+" RD_TEXT(RD_ALIVE_MS) ",ARGV[1])\n"             \
     "else\n"                                                                   \
-    "  local least=ms+" RD_TEXT(RD_ALIVE_MS) "+" WAIT "*((near or 6)-1)\n"     \
+    "  local least=ms+" RD_TEXT(RD_ALIVE_MS) "+\n"                             \
+    "    " WAIT "*((" IS_FIRST " and near or 6)-1)\n"                          \
     "  if d<least then redis.call('zadd',D,least,ARGV[1]) end\n"               \
     "end\n"                                                                    \
     ALIVE_UNTIL                                                                \
@@ -217,8 +225,7 @@
     "  redis.call('pexpire',S,keep)\n"                                         \
     "end\n"                                                                    \
     "foreign=foreign or held and redis.call('exists',KEYS[2])==0\n"            \
-    "return {3,now,passed or ttl,foreign and 1 or 0,q,\n"                      \
-    "  near and 1 or 0}"
+    "return {3,now,passed or ttl,foreign and 1 or 0,q," NEARNESS "}"
 
 /* clang-format on */
 #endif

@@ -122,7 +122,7 @@
     "local q,near,joined\n"                                                    \
     "if ARGV[6]=='1' or redis.call('hexists',P,ARGV[1])==0 then\n"             \
     "  q,joined=redis.call('rpush',L,ARGV[1]),true\n"                          \
-    "  near=q<=" RD_TEXT(RD_LOOK_FIRST) "\n"                                   \
+    NEAR_NEW                                                                   \
     "else\n"                                                                   \
     "  q=redis.call('llen',L)\n"                                               \
     NEAR("L")                                                                  \
@@ -133,8 +133,8 @@
     "if joined and is_new==0 then redis.call('lrem',L,-1,ARGV[1]) end\n"       \
     "redis.call('pexpire',L," RD_TEXT(RD_KEEP_MS) ")\n"                        \
     "redis.call('pexpire',P," RD_TEXT(RD_KEEP_MS) ")\n"                        \
-    "return {3,now,passed and (near and math.min(passed,1000) or passed) or\n" \
-    "  " ttl "," foreign " and 1 or 0,q,near and 1 or 0}"
+    "return {3,now,passed and (" IS_FIRST " and math.min(passed,1000) or\n"    \
+    "  passed) or " ttl "," foreign " and 1 or 0,q," NEARNESS "}"
 
 #define OUT_OF_LINE                                                            \
     "redis.call('lrem',L,1,ARGV[1])\n"                                         \

@@ -146,7 +146,7 @@ struct place {
     int64_t ttl_ms;  /* until the lease of the holder ends; -1: unknown */
     int64_t foreign; /* the holder is not one of us */
     int64_t waiting; /* how many */
-    int64_t near;    /* among the first */
+    int64_t near;    /* 1: among the first, 2: among the last */
 };
 
 static bool read_place(const struct rd_node *reply, struct place *p)
@@ -157,7 +157,7 @@ static bool read_place(const struct rd_node *reply, struct place *p)
            hf__rd_int(hf__rd_at(reply, 5), &p->near);
 }
 
-/* ms until the safety look: see redis.h. Those behind at random, from now on:
+/* ms until the safety look: see redis.h. Those between at random, from now on:
  * so they never come together, even if they came together, and of those who
  * have just come some come soon. */
 static int64_t safety_look(struct redis *r, const struct place *p)
@@ -188,9 +188,9 @@ static int64_t poll_look(struct redis *r, struct rd_link *link)
 static hf__time look_at(struct redis *r, struct rd_link *link,
                         const struct place *p, hf__time now)
 {
-    int64_t spread = p->near ? RD_EXPIRY_MIN_MS
-                             : clamp(p->waiting * RD_EXPIRY_EACH_MS,
-                                     RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
+    int64_t spread = p->near == 1 ? RD_EXPIRY_MIN_MS
+                                  : clamp(p->waiting * RD_EXPIRY_EACH_MS,
+                                          RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
     int64_t end =
         p->ttl_ms + RD_EXPIRY_SLACK_MS + hf__rd_jitter(r, (uint32_t)spread);
     bool is_told = r->chans.live && !r->chans.refused &&

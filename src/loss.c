@@ -159,10 +159,7 @@ int hf_lock_fd(hf_lock *lock)
             held = hf__line_held(n, owner);
             if (hf__gate_check(&held->gate, owner, hf__now()) == HF_ELOST)
                 hf__name_run(held, hf__now());
-            if (has_news(lock))
-                arm(lock, ALREADY);
-            else
-                hf__name_arm(n, false);
+            arm(lock, has_news(lock) ? ALREADY : first_end(lock));
         }
     }
     fd = lock->loss_fd;

@@ -7,6 +7,7 @@ from peers import Watch, check, wait_until
 
 LEASE_MS = 3000
 LEASE_S = LEASE_MS / 1000
+PAUSE_S = 5      # a machine may stand for some seconds
 SLACK_S = 1      # the server's tick, and two cores for all of us
 LOOK_S = 2       # how often ours looks, in case nobody tells
 ALIVE_S = 3  # for how long a waiter of ours counts as alive after a look
@@ -158,7 +159,7 @@ def ours_is_robbed(world):
     redisson.expect('forced', 'force', '-', name)
     redisson.expect('held', 'hold', 'unfair', name, 0, 0)
     wait_until('ours has seen it', lambda: ours.ask('check') == 'HF_ELOST',
-               LEASE_S)
+               LEASE_S + PAUSE_S)
     ours.expect('failed HF_ELOST', 'drop')
     redisson.expect('dropped', 'drop')
 

@@ -72,17 +72,46 @@ def stalled():
     return waited + stolen()
 
 
+class Canary(threading.Thread):
+    """Naps, and notes when it comes back much too late: the machine stood,
+    which is in none of the kernel's accounts."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.stood_s = 0
+        self.start()
+
+    def run(self):
+        nap_s, late_s = 0.01, 0.2
+        while True:
+            begin = time.monotonic()
+            time.sleep(nap_s)
+            late = time.monotonic() - begin - nap_s
+            if late > late_s:
+                self.stood_s += late
+
+
+canary = Canary()
+
+
 class Watch:
     """How long something takes: by the clock, and but for the time in which
-    somebody waited for a processor, which is nobody's fault."""
+    somebody waited for a processor or the machine stood, which is nobody's
+    fault."""
 
     def __init__(self):
         self.start, self.stalled = time.monotonic(), stalled()
+        self.stood = canary.stood_s
 
     def stop(self):
         self.seconds = time.monotonic() - self.start
-        self.fair_s = self.seconds - (stalled() - self.stalled)
+        self.fair_s = self.seconds - (stalled() - self.stalled) - \
+            self.stood_s()
         return self
+
+    def stood_s(self):
+        time.sleep(0.05)  # what has just been is noted
+        return canary.stood_s - self.stood
 
 
 def wait_until(what, condition, seconds=10):

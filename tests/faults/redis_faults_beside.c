@@ -171,6 +171,25 @@ static void test_ours_in_between_gives_up(void **state)
     forget_redisson(w);
 }
 
+/* ---- it is dead -----------------------------------------------------------
+ */
+
+/* Its deadline is minutes away, but it does not listen: it is passed over soon,
+ * though the lock is free and nobody lets go of it any more. */
+static void test_dead_first_is_passed_over(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = fair_of(w), *b = fair_of(w);
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    comes_behind(w, REDISSON);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    assert_true(lives_for(w, REDISSON) < REDISSON_WAIT_MS / 2);
+    assert_int_equal(hf_lock_timed(b, 20000, &w->err), 0);
+    assert_int_equal(hf_lock_release(b, NULL), 0);
+    world_is_clean(w);
+}
+
 /* ---- a question of a connection that was lost ---------------------------- */
 
 /* When ours, who waits alone, looked last. */
@@ -318,6 +337,7 @@ int run_beside_faults(void)
         T(test_ours_gets_it),
         T(test_ours_gives_up),
         T(test_ours_in_between_gives_up),
+        T(test_dead_first_is_passed_over),
         T(test_first_question_comes_second),
         T(test_second_survives_a_quick_first),
         T(test_look_does_not_walk_the_queue),

@@ -120,13 +120,21 @@
 #define KEEP_OF_HAND "math.max(86400000,10*hand)"
 
 /* The first is told; says until when it counts as alive, if it is ours: one
- * that looks rarely has to come now. */
+ * that looks rarely has to come now. One of Redisson's that does not listen has
+ * just come and will ask again, or it is dead. */
 #define TELL                                                                   \
     "local function tell()\n"                                                  \
     "  while true do\n"                                                        \
     "    local w,til,seen,ear,hand,about=head()\n"                             \
     "    if not w or w==ARGV[1] then return end\n"                             \
-    "    if not til then redis.call('publish',CH..':'..w,'0') return end\n"    \
+    "    if not til then\n"                                                    \
+    "      local soon=math.floor(now/1000)+" RD_TEXT(RD_ALIVE_MS) "\n"         \
+    "      if redis.call('publish',CH..':'..w,'0')==0 and\n"                   \
+    "        tonumber(redis.call('zscore',D,w))>soon then\n"                   \
+    "        redis.call('zadd',D,soon,w)\n"                                    \
+    "      end\n"                                                              \
+    "      return\n"                                                           \
+    "    end\n"                                                                \
     "    if redis.call('publish'," WAKE_CHANNEL ",'f'..string.sub(w,38)..\n"   \
     "      ' 0 0 '..KEYS[1])>0 or ear=='0' then\n"                             \
     "      local soon=math.floor(now/1000)+" RD_TEXT(RD_ALIVE_MS) "\n"         \

@@ -224,10 +224,10 @@
     [RD_LEAVE_SEM] =                                                           \
     ENDS_SEM                                                                   \
     NOW                                                                        \
+    OUT_OF_LINE                                                                \
     REST_SEM                                                                   \
     LINE_SEM                                                                   \
     CALL_SEM                                                                   \
-    "forget(ARGV[1])\n"                                                        \
     "if redis.call('exists',L)==1 then\n"                                      \
     "  alone=freed and not ears\n"                                             \
     "  call(tonumber(v))\n"                                                    \

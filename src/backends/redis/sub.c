@@ -257,6 +257,8 @@ void hf__rd_sub_down(struct redis *r, int code, hf__time now)
         }
     if (code == HF_EAUTH)
         r->chans.refused = true;
+    if (r->sub.failures == 1 && r->cmd.state == RD_UP)
+        ring_all(r); /* nobody will tell them: they look from now on */
     if (!r->chans.waiting)
         hf__rd_conn_stop(&r->sub);
 }

@@ -62,6 +62,14 @@ static void refused(struct zk_node *node, int rc)
 
 /* ---- looking for it, deleting it ---------------------------------------- */
 
+/* Who may not delete its own marks leaves them: they are in nobody's way, and
+ * go with the session. */
+static bool is_over(const struct zk_node *node, int rc)
+{
+    return rc == ZOK || rc == ZNONODE ||
+           (node->form == ZK_FORM_MARK && !hf__zk_lost(rc));
+}
+
 static void on_delete(struct zk *z, void *owner, int rc,
                       const struct zk_reply *reply)
 {
@@ -70,7 +78,7 @@ static void on_delete(struct zk *z, void *owner, int rc,
 
     (void)reply;
     node->calls--;
-    node->state = rc == ZOK || rc == ZNONODE ? ZK_NODE_GONE : ZK_NODE_THERE;
+    node->state = is_over(node, rc) ? ZK_NODE_GONE : ZK_NODE_THERE;
     node->taken = rc == ZNONODE && !node->unsure;
     node->unsure = node->unsure || hf__zk_lost(rc);
     if (node->state == ZK_NODE_GONE) {

@@ -34,11 +34,11 @@
 /*
  * Safety looks, in case an event was lost. The first in the queue and the last
  * look after this, and sooner by up to the jitter: so a lock that is free while
- * they wait is taken within 2 s. A run of hand-overs takes away the first before
- * those behind know that they are; it does not come to the last, who know it
- * since they came. Those between look at random times, the more of them the
- * less often each, up to the bound. All look when the lease of the holder ends,
- * spread by so much for each who waits.
+ * they wait is taken within 2 s. A run of hand-overs takes away the first
+ * before those behind know that they are; it does not come to the last, who
+ * know it since they came. Those between look at random times, the more of them
+ * the less often each, up to the bound. All look when the lease of the holder
+ * ends, spread by so much for each who waits.
  */
 #define RD_LOOK_FIRST 4
 #define RD_LOOK_LAST 4

@@ -34,12 +34,12 @@ static void test_restart_hold_survives(void **state)
 static void test_restart_during_timed_acquire(void **state)
 {
     struct world *w = *state;
-    hf_lock *a = world_lock(w, w->zk->url, 30000, 10000, HF_FAIR_DEFAULT);
+    hf_lock *a = world_lock(w, w->zk->url, 30000, 60000, HF_FAIR_DEFAULT);
     struct taker *t;
 
     world_free_for_all(w, a);
     zk_server_kill(w->zk);
-    t = taker_start(w, a, 20000);
+    t = taker_start(w, a, 60000);
     assert_true(NEVER_MS(taker_back(t), 500));
     assert_int_equal(zk_server_again(w->zk), 0);
     taker_gets_it(t, 3000);
@@ -51,7 +51,7 @@ static void test_restart_during_timed_acquire(void **state)
 static void test_restart_while_a_child_lives(void **state)
 {
     struct world *w = *state;
-    hf_lock *a = world_lock(w, w->zk->url, 30000, 10000, HF_FAIR_DEFAULT);
+    hf_lock *a = world_lock(w, w->zk->url, 30000, 60000, HF_FAIR_DEFAULT);
     int64_t began, cpu;
     struct taker *t;
     pid_t child;
@@ -65,7 +65,7 @@ static void test_restart_while_a_child_lives(void **state)
             pause();
     }
     zk_server_kill(w->zk);
-    t = taker_start(w, a, 20000);
+    t = taker_start(w, a, 60000);
     began = wait_now();
     cpu = cpu_ms();
     assert_true(WAIT_FOR(wait_ms_since(began) > 1000));

@@ -90,6 +90,17 @@ void redis_tell(struct world *w, const char *list, int place, char letter)
         list, place, (char[2]){letter});
 }
 
+long long redis_looked_at(struct world *w, const char *parties)
+{
+    redisReply *reply = redis_server_ask(w->redis, "HVALS %s", parties);
+    long long at = -1;
+
+    if (reply->elements == 1)
+        assert_int_equal(sscanf(reply->element[0]->str, "%*d %lld", &at), 1);
+    freeReplyObject(reply);
+    return at;
+}
+
 long long redis_calls(struct world *w, const char *command)
 {
     return redis_server_do(

@@ -15,6 +15,8 @@ void world_has_waiter(struct world *, const char *key);
 
 /* Who of ours stands there in the list is told to look. letter: scripts.c. */
 void redis_tell(struct world *, const char *list, int place, char letter);
+/* When the one who waits, alone, looked last; -1: it has not come. */
+long long redis_looked_at(struct world *, const char *parties);
 /* How often the server has done that command. */
 long long redis_calls(struct world *, const char *command);
 /* How many it has, with the one by which we ask. */

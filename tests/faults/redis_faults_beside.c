@@ -192,18 +192,6 @@ static void test_dead_first_is_passed_over(void **state)
 
 /* ---- a question of a connection that was lost ---------------------------- */
 
-/* When ours, who waits alone, looked last. */
-static long long looked_at(struct world *w)
-{
-    redisReply *reply = redis_server_ask(w->redis, "HVALS " SEEN);
-    long long at = -1;
-
-    if (reply->elements == 1)
-        assert_int_equal(sscanf(reply->element[0]->str, "%*d %lld", &at), 1);
-    freeReplyObject(reply);
-    return at;
-}
-
 /* The first gets there after the second: it stands in the queue once. Twice, it
  * would be somebody of Redisson's when it is gone, of whom nobody knows until
  * when he lives. */
@@ -222,9 +210,9 @@ static void test_first_question_comes_second(void **state)
     assert_true(WAIT_FOR(proxy_hoarded(w->proxy) > 0));
     proxy_cut(w->proxy);
     world_has_waiter(w, SEEN);
-    at = looked_at(w);
+    at = redis_looked_at(w, SEEN);
     proxy_deliver(w->proxy);
-    assert_true(WAIT_FOR(looked_at(w) != at));
+    assert_true(WAIT_FOR(redis_looked_at(w, SEEN) != at));
     assert_int_equal(redis_server_do(w->redis, "LLEN " QUEUE), 1);
     assert_int_equal(hf_lock_release(a, NULL), 0);
     taker_gets_it(t, 3000);
@@ -236,10 +224,10 @@ static void test_first_question_comes_second(void **state)
 /* It looks because it is told to. */
 static void looks_now(struct world *w)
 {
-    long long at = looked_at(w);
+    long long at = redis_looked_at(w, SEEN);
 
     redis_tell(w, QUEUE, -1, 'f');
-    assert_true(WAIT_FOR(looked_at(w) != at));
+    assert_true(WAIT_FOR(redis_looked_at(w, SEEN) != at));
 }
 
 /* How long after its look Redisson would take it for dead. */
@@ -249,7 +237,7 @@ static long long outlives_its_look_by(struct world *w, int place)
         redis_server_ask(w->redis, "LINDEX " QUEUE " %d", place);
     redisReply *until =
         redis_server_ask(w->redis, "ZSCORE " DEADLINES " %s", owner->str);
-    long long ms = atoll(until->str) - looked_at(w);
+    long long ms = atoll(until->str) - redis_looked_at(w, SEEN);
 
     freeReplyObject(owner);
     freeReplyObject(until);

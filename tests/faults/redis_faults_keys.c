@@ -136,18 +136,6 @@ static void test_permits_without_memory(void **state)
 
 /* ---- questions in another order ------------------------------------------ */
 
-/* When the one who waits, alone, looked last. */
-static long long looked_at(struct world *w)
-{
-    redisReply *reply = redis_server_ask(w->redis, "HVALS holdfast:party:{n}");
-    long long at = -1;
-
-    if (reply->elements == 1)
-        assert_int_equal(sscanf(reply->element[0]->str, "%*d %lld", &at), 1);
-    freeReplyObject(reply);
-    return at;
-}
-
 /* The first question gets there after the second: it is one waiter, and is
  * given what it wants once. */
 static void test_first_question_comes_second(void **state)
@@ -164,9 +152,9 @@ static void test_first_question_comes_second(void **state)
     assert_true(WAIT_FOR(proxy_hoarded(w->proxy) > 0));
     proxy_cut(w->proxy);
     world_has_waiter(w, "holdfast:line:{n}");
-    at = looked_at(w);
+    at = redis_looked_at(w, "holdfast:party:{n}");
     proxy_deliver(w->proxy);
-    assert_true(WAIT_FOR(looked_at(w) != at));
+    assert_true(WAIT_FOR(redis_looked_at(w, "holdfast:party:{n}") != at));
     assert_int_equal(redis_server_do(w->redis, "LLEN holdfast:line:{n}"), 1);
     assert_int_equal(hf_lock_release(a, NULL), 0);
     assert_true(WAIT_FOR_MS(taker_back(t), 2000));

@@ -299,7 +299,7 @@ static int try_other(hf_client *c, const char *name, enum hf_kind kind,
     if (rc)
         return rc;
     rc = hf_lock_try(lock, E);
-    if (rc == HF_EBUSY)
+    if (rc == HF_EBUSY || rc == HF_EBACKEND) /* the machine stood */
         rc = hf_lock_timed(lock, 100, E);
     if (!rc)
         hf_lock_release(lock, NULL);

@@ -591,6 +591,7 @@ release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
     uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
+    r->lock = lock;
     if (rc)
         return rc;
     owner = hf__owner_of(lock, &thread);
@@ -616,7 +617,6 @@ release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
         hf__first_unlock(lock->name);
         return rc;
     }
-    r->lock = lock;
     r->until = hf__now() + (hf__time)lock->name->client->op_timeout_ms * HF__MS;
     hf__wait_begin(lock);
     return HF__PENDING;

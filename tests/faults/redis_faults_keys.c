@@ -68,8 +68,10 @@ static void test_stranger_comes_to_permits(void **state)
 {
     static const struct side one = {HF_SEMAPHORE, HF_WRITE, HF_WRITE, 1, 1};
     struct world *w = *state;
-    hf_lock *a = near_of(w, &one), *b = near_of(w, &one);
+    hf_lock *a, *b;
 
+    near_of(w, &one);
+    near_of(w, &one);
     a = world_change(w, 0, HF_SEMAPHORE, 1);
     b = world_change(w, 1, HF_SEMAPHORE, 1);
     stranger_comes(w, a, b, "holdfast:line:{n}", 's');

@@ -91,6 +91,23 @@ struct zk_hand *hand(struct world *w)
     return zk_server_hand(w->zk);
 }
 
+hf_lock *held_as(struct world *w, const char *name, const struct manner *m)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock *lock;
+
+    opt.kind = m->kind;
+    opt.fairness = m->fairness;
+    opt.permits = m->kind == HF_SEMAPHORE ? 2 : 0;
+    how.mode = m->mode;
+    assert_int_equal(
+        hf_lock_new(w->clients[0], name, HF_CSTRING, &opt, &lock, &w->err), 0);
+    if (hf_lock_acquire(lock, &how, &w->err))
+        fail_msg("%s", w->err.text);
+    return lock;
+}
+
 void create_below(struct world *w, const char *container, const char *path,
                   int mode, char *out, size_t size)
 {

@@ -34,6 +34,14 @@ void world_first_entry(struct world *, char *path, size_t size);
 void set_rights(struct world *, const char *path, int rights);
 /* One more handle of that client's, of the same name, that owns what it has. */
 hf_lock *own_handle(struct world *, size_t client, enum hf_kind);
+/* A kind of hold. */
+struct manner {
+    enum hf_kind kind;
+    enum hf_fairness fairness;
+    enum hf_mode mode;
+};
+/* A new handle of the first client's, which holds it in that manner. */
+hf_lock *held_as(struct world *, const char *name, const struct manner *);
 /* A client that hears of no events, and does not ask for them; with such a
  * handle. */
 hf_lock *deaf_lock(struct world *);

@@ -433,30 +433,16 @@ static void test_put_says_what_is_wrong(void **state)
 /* Any hold will do: the unfair one too, whose node is that of all. */
 static void test_put_by_every_kind(void **state)
 {
-    static const struct {
-        enum hf_kind kind;
-        enum hf_fairness fairness;
-        enum hf_mode mode;
-    } each[] = {{HF_MUTEX, HF_UNFAIR, HF_WRITE},
-                {HF_RWLOCK, HF_FAIR, HF_WRITE},
-                {HF_RWLOCK, HF_FAIR, HF_READ},
-                {HF_SEMAPHORE, HF_FAIR, HF_WRITE}};
+    static const struct manner each[] = {{HF_MUTEX, HF_UNFAIR, HF_WRITE},
+                                         {HF_RWLOCK, HF_FAIR, HF_WRITE},
+                                         {HF_RWLOCK, HF_FAIR, HF_READ},
+                                         {HF_SEMAPHORE, HF_FAIR, HF_WRITE}};
     struct world *w = *state;
 
     world_near(w);
     for (size_t i = 0; i < sizeof(each) / sizeof(*each); i++) {
-        hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-        hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
-        hf_lock *lock;
+        hf_lock *lock = held_as(w, "m", &each[i]);
 
-        opt.kind = each[i].kind;
-        opt.fairness = each[i].fairness;
-        opt.permits = each[i].kind == HF_SEMAPHORE ? 2 : 0;
-        how.mode = each[i].mode;
-        assert_int_equal(
-            hf_lock_new(w->clients[0], "m", 1, &opt, &lock, &w->err), 0);
-        if (hf_lock_acquire(lock, &how, &w->err))
-            fail_msg("%s", w->err.text);
         assert_int_equal(hf_lock_put(lock, "v", 1, "x", 1, &w->err), 0);
         is_there(w, "/v", "x");
         assert_int_equal(hf_break(w->clients[0], "m", 1, &w->err), 0);

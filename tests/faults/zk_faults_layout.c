@@ -27,33 +27,21 @@ static void token_is_czxid(struct world *w, hf_lock *lock, const char *dir)
 static void test_token_is_the_czxid(void **state)
 {
     static const struct {
-        enum hf_kind kind;
-        enum hf_fairness fairness;
-        enum hf_mode mode;
+        struct manner manner;
         const char *dir;
-    } each[] = {{HF_MUTEX, HF_FAIR, HF_WRITE, NODE},
-                {HF_MUTEX, HF_UNFAIR, HF_WRITE, NODE},
-                {HF_RWLOCK, HF_FAIR, HF_WRITE, NODE},
-                {HF_RWLOCK, HF_FAIR, HF_READ, NODE},
-                {HF_SEMAPHORE, HF_FAIR, HF_WRITE, NODE "/leases"}};
+    } each[] = {{{HF_MUTEX, HF_FAIR, HF_WRITE}, NODE},
+                {{HF_MUTEX, HF_UNFAIR, HF_WRITE}, NODE},
+                {{HF_RWLOCK, HF_FAIR, HF_WRITE}, NODE},
+                {{HF_RWLOCK, HF_FAIR, HF_READ}, NODE},
+                {{HF_SEMAPHORE, HF_FAIR, HF_WRITE}, NODE "/leases"}};
     struct world *w = *state;
 
     world_near(w);
     assert_int_equal(hf_lock_free(w->locks[0]), 0);
     w->locks[0] = NULL;
     for (size_t i = 0; i < sizeof(each) / sizeof(*each); i++) {
-        hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-        hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
-        hf_lock *lock;
+        hf_lock *lock = held_as(w, "n", &each[i].manner);
 
-        opt.kind = each[i].kind;
-        opt.fairness = each[i].fairness;
-        opt.permits = each[i].kind == HF_SEMAPHORE ? 2 : 0;
-        how.mode = each[i].mode;
-        assert_int_equal(
-            hf_lock_new(w->clients[0], "n", 1, &opt, &lock, &w->err), 0);
-        if (hf_lock_acquire(lock, &how, &w->err))
-            fail_msg("%s", w->err.text);
         token_is_czxid(w, lock, each[i].dir);
         assert_int_equal(hf_lock_release(lock, NULL), 0);
         assert_int_equal(hf_lock_free(lock), 0);

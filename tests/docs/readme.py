@@ -29,21 +29,30 @@ echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"
 
 
 locks = tempfile.TemporaryDirectory()
+os.chmod(locks.name, 0o755)  # the other user's way to the group's locks
 env = dict(os.environ)
 env['HOLDFAST_URL'] = 'shm://' + locks.name + '/locks'
 env['PATH'] = os.path.dirname(command) + ':' + env['PATH']
 redis = RedisServer()
 
 
-def start(line, directory):
+# Who is in our group, and is another user than the one who runs the test.
+STRANGER = ([] if os.geteuid() == 0 else ['sudo', '-n', '-E']) + [
+    'setpriv', '--reuid', '65534', '--regid', '65534',
+    '--groups', str(os.getgid())]
+
+
+def start(line, directory, user=(), env=env):
     line = line.replace('redis://db1', 'redis+unix://' + redis.socket)
-    return subprocess.Popen(['sh', '-c', line], cwd=directory, env=env,
+    line = line.replace('/run/app/locks', locks.name + '/group')
+    line = line.replace('group=app', 'group=%d' % os.getgid())
+    return subprocess.Popen([*user, 'sh', '-c', line], cwd=directory, env=env,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             encoding='utf-8')
 
 
-def run(line, directory):
-    process = start(line, directory)
+def run(line, directory, **how):
+    process = start(line, directory, **how)
     out, err = process.communicate(timeout=30)
     return process.returncode, out, err
 
@@ -65,24 +74,53 @@ def c_program_gets_its_lock():
 
 def each_shell_line_runs_its_command():
     with workplace() as directory:
-        assert len(lines) == 3
+        assert len(lines) == 4
         for line in lines:
             status, out, err = run(line, directory)
             assert status == 0, err
             assert re.fullmatch(r'nightly [1-9][0-9]*\n', out), out
 
 
-def second_line_says_75_while_the_first_runs():
+def while_it_runs(line, other, **how):
+    """What the other line comes to while the first one holds the lock."""
     with workplace() as directory:
         os.mkfifo(os.path.join(directory, 'gate'))
-        first = start(lines[0], directory)
-        assert first.stdout.readline().startswith('nightly ')
-        status, out, _ = run(lines[1], directory)
+        first = start(line, directory, env=how.get('env', env))
+        assert first.stdout.readline() != ''
+        status, out, err = run(other, '/', **how)
         with open(os.path.join(directory, 'gate'), 'w') as gate:
             gate.write('go\n')
         first.communicate(timeout=30)
         assert first.returncode == 0
-        assert (status, out) == (75, ''), (status, out)
+        return status, out, err
+
+
+def second_line_says_75_while_the_first_runs():
+    told = while_it_runs(lines[0], lines[1])
+    assert told[:2] == (75, ''), told
+
+
+def no_wait(line):
+    return line.replace(' run ', ' run -n ').replace('./backup', 'echo in')
+
+
+def without_b_each_user_has_locks_of_its_own():
+    without = {key: value for key, value in env.items()
+               if key != 'HOLDFAST_URL'}
+    line = lines[0].replace('nightly', 'readme-%d' % os.getpid())
+    told = while_it_runs(line, no_wait(line), env=without)
+    assert told[:2] == (75, ''), told
+    theirs = '/dev/shm/holdfast-65534'
+    was_there = os.path.exists(theirs)
+    told = while_it_runs(line, no_wait(line), env=without, user=STRANGER)
+    if not was_there:
+        subprocess.run([*STRANGER, 'rm', '-r', theirs], check=True)
+    assert told[:2] == (0, 'in\n'), told
+
+
+def users_of_a_group_exclude_each_other():
+    told = while_it_runs(lines[3], no_wait(lines[3]), user=STRANGER)
+    assert told[:2] == (75, ''), told
 
 
 def without_b_the_url_says_where_the_lock_is():
@@ -113,6 +151,8 @@ def front_door_has_both_commands():
 
 VALUES = {'feature': ('enabled', 'disabled', 'auto'),
           'boolean': ('true', 'false')}
+# Options that Meson itself has.
+BUILT_IN = {'default_library': ('shared', 'static', 'both')}
 
 
 def options_are_known_to_meson():
@@ -126,7 +166,8 @@ def options_are_known_to_meson():
         text += f.read()
     assert '-Dtests=' in install
     for name, value in re.findall(r'-D([a-z]\w*)=(\w+)', text):
-        assert value in VALUES[known[name]], (name, value)
+        values = BUILT_IN.get(name) or VALUES[known[name]]
+        assert value in values, (name, value)
 
 
 def every_function_has_a_manual_page():
@@ -159,6 +200,8 @@ try:
         c_program_gets_its_lock,
         each_shell_line_runs_its_command,
         second_line_says_75_while_the_first_runs,
+        without_b_each_user_has_locks_of_its_own,
+        users_of_a_group_exclude_each_other,
         without_b_the_url_says_where_the_lock_is,
         exit_statuses_are_those_of_the_command,
         front_door_has_both_commands,

@@ -10,7 +10,7 @@ wrong=$3
 chmod 755 "$tmp"
 root=$tmp/root
 
-echo 1..17
+echo 1..19
 check "installs" env DESTDIR="$root" meson install -C "$build" --no-rebuild
 pc=$(find "$root" -name holdfast.pc)
 lib=$(dirname "$(dirname "$pc")")
@@ -24,29 +24,22 @@ by_pkg_config() { # COMPILER OUT
 }
 
 version=$(pkg-config --modversion holdfast)
-by_cmake() { # VERSION
-    rm -rf "$tmp/cmake"
-    mkdir "$tmp/cmake" && cp "$program" "$tmp/cmake/program.c" || return 1
-    cat >"$tmp/cmake/CMakeLists.txt" <<TEXT
-cmake_minimum_required(VERSION 3.20)
-project(user C)
-find_package(holdfast $1 REQUIRED CONFIG)
-add_executable(program program.c)
-target_link_libraries(program holdfast::holdfast)
-TEXT
-    cmake -S "$tmp/cmake" -B "$tmp/cmake/build" \
-        -Dholdfast_DIR="$lib/cmake/holdfast" && cmake --build "$tmp/cmake/build"
-}
-
+# Before the library's directory is told to the loader.
+command=$(dirname "$(find "$root" -path '*/bin/holdfast')")/holdfast
+check "the command of a private prefix finds its library" says '^in$' \
+    env -u LD_LIBRARY_PATH "$command" run -b "shm://$tmp/locks" a -- echo in
+mv "$root" "$tmp/moved" && cp -al "$tmp/moved" "$root"
+check "and when that was moved" says '^in$' env -u LD_LIBRARY_PATH \
+    "$tmp/moved${command#"$root"}" run -b "shm://$tmp/locks" a -- echo in
 export LD_LIBRARY_PATH="$lib"
 check "a C program finds it by pkg-config" by_pkg_config \
     "cc -Wall -Wextra -Werror" "$tmp/c"
 check "a C++ program finds it" by_pkg_config \
     "c++ -xc++ -Wall -Wextra -Werror" "$tmp/c++"
-check "a CMake program finds it" by_cmake ""
-check "by its version" by_cmake "$version"
-check "by that of its series" by_cmake "${version%.*}"
-check "a later version is not there" says 'not accepted' by_cmake 0.999
+check "a CMake program finds it" by_cmake "$lib" ""
+check "by its version" by_cmake "$lib" "$version"
+check "by that of its series" by_cmake "$lib" "${version%.*}"
+check "a later version is not there" says 'not accepted' by_cmake "$lib" 0.999
 check "the C program locks" says '^held$' "$tmp/c" "shm://$tmp/locks"
 check "the C++ program locks" says '^held$' "$tmp/c++" "shm://$tmp/locks"
 check "the module lies beside the library" says 'refused' \

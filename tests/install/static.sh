@@ -1,9 +1,10 @@
 #!/bin/sh
-# A packager who links the modules into the library, on a machine without
-# cmocka.
+# A packager who links the modules into the library, shared or static, on a
+# machine without cmocka.
 # static.sh BUILD_DIRECTORY SOURCE_DIRECTORY WERROR SCHEME...
 set -u
 build=$1/static-modules
+static=$1/static-library
 source=$2
 werror=$3
 shift 3
@@ -20,12 +21,35 @@ TEXT
 chmod 755 "$tmp/pkg-config"
 
 # Where nothing is installed that could be found instead.
-configure() {
-    rm -rf "$build"
+configure() { # configure DIRECTORY LIBRARY
+    rm -rf "$1"
     says 'cmocka found: NO' env PKG_CONFIG="$tmp/pkg-config" CMAKE=false \
-        meson setup "$build" "$source" --prefix=/nowhere \
+        meson setup "$1" "$source" --prefix=/nowhere -Ddefault_library="$2" \
         -Dstatic_modules=true -Doptimization=0 -Dwerror="$werror" &&
-        [ -e "$build/build.ninja" ]
+        [ -e "$1/build.ninja" ]
+}
+
+install_static() {
+    configure "$static" static && nice ninja -C "$static" &&
+        DESTDIR="$tmp/root" meson install -C "$static" --no-rebuild &&
+        lib=$(dirname "$(find "$tmp/root" -name libholdfast.a)") &&
+        ! find "$tmp/root" -name '*.so*' | grep .
+}
+
+says_refused() { # says_refused PROGRAM: of each scheme, with its library in it
+    ! ldd "$1" | grep libholdfast || return 1
+    for scheme in $schemes; do
+        says 'Connection refused' "$1" "$scheme://127.0.0.1:1" || return 1
+    done
+    says '^held$' "$1" "shm://$tmp/locks"
+}
+
+by_pkg_config() {
+    # shellcheck disable=SC2046
+    PKG_CONFIG_PATH="$lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$tmp/root" \
+        pkg-config --cflags --libs --static holdfast >"$tmp/flags" &&
+        cc "$source/tests/install/program.c" -o "$tmp/program" \
+            $(cat "$tmp/flags")
 }
 
 knows() { # knows SCHEME: asks a server that is not there
@@ -42,10 +66,18 @@ exports_the_api() {
     exports "^hf_lock_acquire@" && ! exports "^hf_module" && ! exports "^hf__"
 }
 
-echo "1..$((3 + $#))"
-check "the tests are left out where cmocka is not" configure
+echo "1..$((7 + $#))"
+schemes=$*
+check "the tests are left out where cmocka is not" configure "$build" shared
 check "the library and the command build" nice ninja -C "$build" cli/holdfast
 for scheme; do
     check "$scheme is in the library" knows "$scheme"
 done
 check "no module is exported" exports_the_api
+check "a static library is installed without a shared one" install_static
+check "a CMake program finds it" by_cmake "$lib" ""
+check "and has the modules" says_refused "$tmp/cmake/build/program"
+by_pkg_config_too() {
+    by_pkg_config && says_refused "$tmp/program"
+}
+check "and so does one by pkg-config" by_pkg_config_too

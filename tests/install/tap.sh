@@ -25,3 +25,18 @@ says() { # says TEXT COMMAND...: whatever it returns
     cat "$tmp/said"
     grep -q -e "$text" "$tmp/said"
 }
+
+by_cmake() { # by_cmake LIBRARY_DIRECTORY VERSION: a program, $tmp/cmake/build
+    rm -rf "$tmp/cmake"
+    mkdir "$tmp/cmake" || return 1
+    cp "$source/tests/install/program.c" "$tmp/cmake/program.c" || return 1
+    cat >"$tmp/cmake/CMakeLists.txt" <<TEXT
+cmake_minimum_required(VERSION 3.20)
+project(user C)
+find_package(holdfast $2 REQUIRED CONFIG)
+add_executable(program program.c)
+target_link_libraries(program holdfast::holdfast)
+TEXT
+    cmake -S "$tmp/cmake" -B "$tmp/cmake/build" \
+        -Dholdfast_DIR="$1/cmake/holdfast" && cmake --build "$tmp/cmake/build"
+}

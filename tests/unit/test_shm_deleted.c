@@ -90,6 +90,39 @@ static void test_deleted_file_is_noticed(void **state)
     hf_close(client);
 }
 
+/* Deletes the file, takes a token in the new world, then one in the old: 0 if
+ * the old one's client has noticed before. */
+static uint64_t old_token_after(const struct place *p, uint64_t *fresh)
+{
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    uint64_t old = 0;
+    int rc;
+
+    OK(unlink(p->file));
+    *fresh = token_once(p->url, "x");
+    rc = hf_lock_try(lock, NULL);
+    assert_true(rc == 0 || rc == HF_EBACKEND);
+    if (!rc) {
+        OK(hf_lock_token(lock, &old));
+        hf_lock_release(lock, NULL);
+    }
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    return old;
+}
+
+/* So that the resource refuses the old world and not the new one. */
+static void test_a_late_grant_of_the_old_world_has_a_lower_token(void **state)
+{
+    uint64_t old = 0, fresh = 0;
+
+    for (int i = 0; i < 50 && !old; i++)
+        old = old_token_after(*state, &fresh);
+    assert_int_not_equal(old, 0);
+    assert_true(old < fresh);
+}
+
 static void test_nothing_is_granted_once_it_is_known(void **state)
 {
     static const int kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
@@ -170,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_who_only_holds_is_told),
         TEST(test_deleted_file_is_noticed),
+        TEST(test_a_late_grant_of_the_old_world_has_a_lower_token),
         TEST(test_nothing_is_granted_once_it_is_known),
         TEST(test_no_latch_is_there_once_it_is_known),
         TEST(test_who_waits_is_told),

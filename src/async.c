@@ -153,7 +153,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
                           hf_error *err)
 {
     struct hf__async *a;
-    int rc = hf__async_check(lock, done != NULL, err);
+    int rc = hf__async_check(lock, done != NULL, err), released;
 
     if (rc)
         return rc;
@@ -166,13 +166,14 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
         a->releaser = (struct hf__releaser){.async = a};
         a->waiter.state = HF__W_FINISHED;
         a->line = hf__line_held(lock->name, lock->owner);
-        a->result = hf__release(a->line, lock->owner, &a->releaser);
-        hf__lock_released(lock, a->result);
-        if (a->result == HF__PENDING) {
+        released = hf__release(a->line, lock->owner, &a->releaser);
+        hf__lock_released(lock, released);
+        if (released == HF__PENDING) {
             arm_release(lock->name->client, a);
         } else if (!a->releaser.settled) {
+            /* Otherwise the callback is queued, and a->result is being read. */
             a->releaser.settled = true;
-            finish_async(lock->name->client, a, a->result);
+            finish_async(lock->name->client, a, released);
         }
     }
     hf__see_to_it(lock->name->client); /* once unlocked, it may be gone */

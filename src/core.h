@@ -143,7 +143,8 @@ struct hf__async {
     struct hf__name *line; /* where it waits */
     union hf__done done;
     void *arg;
-    int result;
+    int result;  /* not written after the callback has been queued: the thread
+                    that dispatches reads it without a mutex */
     bool busy;   /* from the call until its callback; name->mu */
     bool firing; /* its timer is being seen to; client->mu */
 };

@@ -372,6 +372,118 @@ static void test_races_write_after_the_end_of_a_read(void **state)
     end(lock);
 }
 
+/* ---- what a callback is told stands there when it is queued ----------------
+ */
+
+void __real_hf__engine_callback_locked(hf_client *, struct hf__async *);
+void __wrap_hf__engine_callback_locked(hf_client *, struct hf__async *);
+
+#define MARK 1000
+
+static bool marks; /* client->mu */
+
+/* From now on another thread may read the result: what is written afterwards
+ * takes the mark away. */
+void __wrap_hf__engine_callback_locked(hf_client *c, struct hf__async *a)
+{
+    __real_hf__engine_callback_locked(c, a);
+    if (marks)
+        a->result += MARK;
+}
+
+static void set_marks(hf_client *c, bool on)
+{
+    hf__mutex_lock(&c->mu);
+    marks = on;
+    hf__mutex_unlock(&c->mu);
+}
+
+static void is_told(hf_client *c, struct call *call, int result)
+{
+    assert_true(WAIT_FOR(is_called(c, call)));
+    assert_int_equal(call->called, 1);
+    assert_int_equal(call->result, MARK + result);
+    *call = (struct call){0, 0};
+}
+
+static void acquire_async(hf_lock *lock, int64_t wait_ms, struct call *call)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.wait_ms = wait_ms;
+    assert_int_equal(hf_lock_acquire_async(lock, &opt, note_lock, call, NULL),
+                     0);
+}
+
+static void release_async(hf_lock *lock, struct call *call)
+{
+    assert_int_equal(hf_lock_release_async(lock, note_lock, call, NULL), 0);
+}
+
+/* How attempts are answered from now on. */
+static void let_try(hf_client *c, bool at_once, int16_t answer)
+{
+    hf__mutex_lock(&c->mu);
+    server.at_once = at_once;
+    server.answer = answer;
+    hf__mutex_unlock(&c->mu);
+}
+
+/* Each verb, answered at once and later, and each end that it may have. */
+static void run_verbs(hf_client *c, hf_lock *lock, struct call *call)
+{
+    let_try(c, true, HF__GRANTED);
+    acquire_async(lock, HF_FOREVER, call);
+    is_told(c, call, 0);
+    acquire_async(lock, HF_FOREVER, call); /* refused by the gate */
+    is_told(c, call, HF_EDEADLK);
+    release_async(lock, call);
+    is_told(c, call, 0);
+    release_async(lock, call); /* nothing is held */
+    is_told(c, call, HF_ENOTOWNER);
+    let_try(c, true, HF_EAUTH);
+    acquire_async(lock, HF_FOREVER, call);
+    is_told(c, call, HF_EAUTH);
+    let_try(c, true, HF__QUEUED);
+    acquire_async(lock, HF_FOREVER, call);
+    assert_int_equal(hf_lock_cancel(lock), 0);
+    is_told(c, call, HF_ECANCELED);
+    acquire_async(lock, 1, call);
+    is_told(c, call, HF_ETIMEDOUT);
+    let_try(c, false, 0);
+    let_answer(c, 1, HF__GRANTED);
+    acquire_async(lock, HF_FOREVER, call);
+    is_told(c, call, 0);
+    hf__mutex_lock(&c->mu);
+    server.keeps_releases = true;
+    hf__mutex_unlock(&c->mu);
+    release_async(lock, call);
+    assert_int_equal(hf_lock_cancel(lock), 0);
+    is_told(c, call, HF_EUNKNOWN);
+    let_answer(c, 2, HF__DONE);
+}
+
+static void test_races_result_stands_when_the_callback_is_queued(void **state)
+{
+    static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK};
+    struct call call = {0, 0};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        hf_client *c = open_client();
+        hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+        hf_lock *lock;
+
+        opt.kind = kinds[i];
+        opt.flags = HF_OWNER_HANDLE;
+        assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
+        set_marks(c, true);
+        run_verbs(c, lock, &call);
+        set_marks(c, false);
+        end(lock);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_races_reentry_after_the_end),
         cmocka_unit_test(test_races_asynchronous_reentry_after_the_end),
         cmocka_unit_test(test_races_write_after_the_end_of_a_read),
+        cmocka_unit_test(test_races_result_stands_when_the_callback_is_queued),
     };
 
     return cmocka_run_group_tests_name("races", tests, NULL, NULL);

@@ -412,6 +412,11 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **out,
     if (!c)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     rc = open_client(c, url, opt, err, &given_up);
+    if (rc == HF_EUNKNOWN) { /* nothing is left that could be settled */
+        rc = HF_EBACKEND;
+        if (err)
+            err->code = rc;
+    }
     if (!rc) {
         free_config(c);
         *out = c;

@@ -209,12 +209,12 @@ static void *keeper_main(void *arg)
 
 /* Waits for the backend's open. A name lookup cannot be ended: one that takes
  * too long is left to the thread. */
-static int wait_open(hf_client *c, hf__time until, hf_error *err)
+static int wait_open(hf_client *c, hf__time until, hf_error *err,
+                     bool *given_up)
 {
     const struct hf__url *url = c->config->url;
     uint32_t ms = c->connect_timeout_ms;
     char what[80]; /* the client may be gone when it is needed */
-    bool late;
 
     if (url->hosts_len)
         snprintf(what, sizeof(what), "looking up %.60s", url->hosts[0].name);
@@ -225,13 +225,13 @@ static int wait_open(hf_client *c, hf__time until, hf_error *err)
            hf__now() < until)
         hf__futex_wait(&c->open_word, 0, until);
     hf__mutex_lock(&c->mu);
-    late = !c->open_word;
-    c->open_given_up = late;
-    if (late)
+    *given_up = !c->open_word;
+    c->open_given_up = *given_up;
+    if (*given_up)
         pthread_detach(c->keeper);
     hf__mutex_unlock(&c->mu);
-    if (late)
-        return hf__fail(err, HF_EUNKNOWN, "%s took longer than %u ms", what,
+    if (*given_up)
+        return hf__fail(err, HF_EBACKEND, "%s took longer than %u ms", what,
                         ms);
     if (!c->open_result)
         return 0;
@@ -252,13 +252,7 @@ int hf__keeper_start(hf_client *c, hf__time until, hf_error *err,
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc)
         return hf__fail(err, HF_ENOMEM, "no thread could be made");
-    rc = wait_open(c, until, err);
-    if (rc != HF_EUNKNOWN)
-        return rc;
-    *given_up = true; /* the thread frees the client */
-    if (err)
-        err->code = HF_EBACKEND;
-    return HF_EBACKEND;
+    return wait_open(c, until, err, given_up);
 }
 
 void hf__keeper_stop(hf_client *c)

@@ -30,8 +30,11 @@ static struct {
     bool at_once;        /* attempts are answered as they are made */
     bool keeps_releases; /* they are answered as all else */
     bool never_ready;
+    int opens, gets_ready; /* what open() and ready() return */
+    unsigned closed;       /* atomic: calls of close() */
     void (*in_open)(const struct hf__config *);
     void (*in_advance)(hf__time now);
+    void (*in_renew)(const struct hf__batch *);
 } server;
 
 static int server_open(hf_client *c, const struct hf__core *core,
@@ -42,18 +45,19 @@ static int server_open(hf_client *c, const struct hf__core *core,
     *self = &server;
     if (server.in_open)
         server.in_open(config);
-    return 0;
+    return server.opens;
 }
 
 static int server_ready(void *self)
 {
     (void)self;
-    return server.never_ready ? HF__PENDING : HF__DONE;
+    return server.never_ready ? HF__PENDING : server.gets_ready;
 }
 
 static void server_close(void *self)
 {
     (void)self;
+    __atomic_add_fetch(&server.closed, 1, __ATOMIC_SEQ_CST);
 }
 
 static bool refuses(const struct hf__req *req)
@@ -152,6 +156,8 @@ static int server_release(void *self, struct hf__req *req)
 
 static int server_renew(void *self, struct hf__batch *batch)
 {
+    if (server.in_renew)
+        server.in_renew(batch);
     return server_ask(self, &batch->req);
 }
 
@@ -160,7 +166,8 @@ static int server_query(void *self, struct hf__query *query)
     return server_ask(self, &query->req);
 }
 
-static const struct hf__backend backend = {
+/* A test may change it before it opens a client. */
+static struct hf__backend backend = {
     .abi = HF__ABI,
     .name = "test",
     .caps = {[HF_MUTEX] = HF_CAP_UNFAIR,

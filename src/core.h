@@ -436,8 +436,9 @@ struct hf__exchange *hf__name_exchange(struct hf__name *);
 void hf__name_run(struct hf__name *, hf__time now);
 /* Takes the backend's news to the gate. */
 void hf__name_news(struct hf__name *);
-/* The clock reached the name's timer. True: it is to be renewed. */
-bool hf__name_timer(struct hf__name *, hf__time now);
+/* The clock reached the name's timer. Returns the hold id that the caller has
+ * to renew (it is marked as being renewed), or 0. */
+uint64_t hf__name_timer(struct hf__name *, hf__time now);
 /* EBACKEND, with its text: nobody answers. */
 int hf__name_silence(struct hf__name *);
 hf__wake_fn hf__name_wake;
@@ -632,7 +633,12 @@ int hf__renew_ask(hf_client *, struct hf__talk *, uint32_t ms, bool no_longer,
 /* What it came to; name->mu is held. */
 int hf__renew_answered(hf_lock *, struct hf__talk *, const struct hf__flight *,
                        hf_error *);
-void hf__renew_names(hf_client *, struct hf__name **, size_t, hf__time now);
+/* A hold that hf__name_timer() wants renewed, with a reference to its name. */
+struct hf__due {
+    struct hf__name *name;
+    uint64_t hold_id;
+};
+void hf__renew_due(hf_client *, const struct hf__due *, size_t, hf__time now);
 void hf__renew_landed(hf_client *, struct hf__flight *, hf__time now);
 
 #endif

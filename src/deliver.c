@@ -46,7 +46,7 @@ static void async_over(struct hf__async *a, hf__time now)
 /* Takes timers out that are due before then: names, of which each gets a
  * reference, and asynchronous waits, which are ended. */
 static size_t due_names(hf_client *c, hf__time before, hf__time now,
-                        struct hf__name **names, size_t room)
+                        struct hf__due *due, size_t room)
 {
     size_t len = 0;
 
@@ -57,8 +57,8 @@ static size_t due_names(hf_client *c, hf__time before, hf__time now,
         t = hf__timers_pop(&c->timers, before);
         if (t && t->is_name) {
             hf__timers_set(&c->timers, t, HF__NEVER);
-            names[len] = hf__container(t, struct hf__name, timer);
-            names[len++]->refs++;
+            due[len].name = hf__container(t, struct hf__name, timer);
+            due[len++].name->refs++;
         } else if (t && t->at > now) {
             hf__timers_set(&c->timers, t, t->at); /* a wait is not cut short */
             t = NULL;
@@ -75,18 +75,21 @@ static size_t due_names(hf_client *c, hf__time before, hf__time now,
 }
 
 /* Lets the names know; those to be renewed stay, at the front. */
-static size_t tell_names(hf_client *c, struct hf__name **names, size_t len,
+static size_t tell_names(hf_client *c, struct hf__due *due, size_t len,
                          hf__time now)
 {
     size_t renew = 0;
 
     for (size_t i = 0; i < len; i++) {
-        if (hf__name_timer(names[i], now)) {
-            names[renew++] = names[i];
+        struct hf__name *n = due[i].name;
+        uint64_t hold_id = hf__name_timer(n, now);
+
+        if (hold_id) {
+            due[renew++] = (struct hf__due){n, hold_id};
             continue;
         }
         hf__mutex_lock(&c->mu);
-        hf__name_unref_locked(names[i]);
+        hf__name_unref_locked(n);
         hf__mutex_unlock(&c->mu);
     }
     return renew;
@@ -94,18 +97,18 @@ static size_t tell_names(hf_client *c, struct hf__name **names, size_t len,
 
 static void deliver_timers(hf_client *c, hf__time now)
 {
-    struct hf__name *names[MANY];
+    struct hf__due due[MANY];
     size_t len, renew;
 
-    while ((len = due_names(c, now, now, names, MANY))) {
-        renew = tell_names(c, names, len, now);
+    while ((len = due_names(c, now, now, due, MANY))) {
+        renew = tell_names(c, due, len, now);
         if (!renew)
             continue;
         /* Renewals go together: those that are due soon come along. */
         len = due_names(c, now + (hf__time)c->ttl_ms * HF__MS / 12, now,
-                        names + renew, MANY - renew);
-        renew += tell_names(c, names + renew, len, now);
-        hf__renew_names(c, names, renew, now);
+                        due + renew, MANY - renew);
+        renew += tell_names(c, due + renew, len, now);
+        hf__renew_due(c, due, renew, now);
     }
 }
 

@@ -463,9 +463,10 @@ int hf__name_silence(struct hf__name *n)
                         hf__trouble(n->client).text);
 }
 
-bool hf__name_timer(struct hf__name *n, hf__time now)
+uint64_t hf__name_timer(struct hf__name *n, hf__time now)
 {
-    bool renew;
+    struct hf__lease *l = &n->gate.lease;
+    uint64_t renew = 0;
 
     hf__name_lock(n);
     if (n->gate.owner)
@@ -476,8 +477,13 @@ bool hf__name_timer(struct hf__name *n, hf__time now)
     if (waits_in_vain(n, now))
         hf__name_silence(n);
     hf__gate_tick(&n->gate, now, hf__name_wake);
+    /* Marked before the timer is set: else it would be set to renew_at, which
+     * is over, and the name would be found due again. */
+    if (hf__gate_renewable(&n->gate, now)) {
+        renew = l->hold_id;
+        hf__lease_renewing(l, hf__lease_renew_ms(l), now);
+    }
     hf__name_run(n, now);
-    renew = hf__gate_renewable(&n->gate, now);
     hf__name_unlock(n);
     return renew;
 }

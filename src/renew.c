@@ -3,52 +3,73 @@
 
 #include <string.h>
 
-/* Notes the names' holds in the batch; each name's reference goes along. One
- * that was let go since it was looked at stays out. */
-static void fill(hf_client *c, struct hf__batch *b, struct hf__name **names,
-                 size_t len, hf__time now)
+static void unref(hf_client *c, struct hf__name *n)
+{
+    hf__mutex_lock(&c->mu);
+    hf__name_unref_locked(n);
+    hf__mutex_unlock(&c->mu);
+}
+
+/* Notes the holds in the batch; each name's reference goes along. One that was
+ * let go since it was marked stays out. */
+static void fill(hf_client *c, struct hf__batch *b, const struct hf__due *due,
+                 size_t len)
 {
     b->req.op = HF__RENEW;
     for (size_t i = 0; i < len; i++) {
-        struct hf__name *n = names[i];
-        struct hf__lease *l = &n->gate.lease;
+        struct hf__name *n = due[i].name;
+        const struct hf__lease *l = &n->gate.lease;
         bool held;
 
         hf__name_lock(n);
-        held = hf__gate_renewable(&n->gate, now);
-        if (held) {
+        held = l->state == HF__HELD && l->hold_id == due[i].hold_id && !l->drop;
+        if (held)
             b->item[b->len++] =
                 (struct hf__renewal){.remote = &n->remote,
                                      .hold_id = l->hold_id,
                                      .lease_ms = hf__lease_renew_ms(l),
                                      .result = HF_EUNKNOWN};
-            hf__lease_renewing(l, hf__lease_renew_ms(l), now);
-        }
         hf__name_unlock(n);
-        if (held)
-            continue;
+        if (!held)
+            unref(c, n);
+    }
+}
+
+/* Out of memory: to the names it is a renewal that was not answered. Each is
+ * looked at again in a moment, one that needs no renewal too. */
+static void put_off(hf_client *c, const struct hf__due *due, size_t len,
+                    hf__time now)
+{
+    hf__time again = now + 100 * HF__MS;
+
+    for (size_t i = 0; i < len; i++) {
+        struct hf__name *n = due[i].name;
+
+        hf__name_lock(n);
+        hf__gate_renewed(&n->gate, due[i].hold_id, HF_ENOMEM, now,
+                         hf__lease_renew_ms(&n->gate.lease), now);
+        hf__name_run(n, now);
+        hf__name_unlock(n);
         hf__mutex_lock(&c->mu);
+        if (again < hf__timer_at(&n->timer))
+            hf__timers_set(&c->timers, &n->timer, again);
+        hf__keeper_due_locked(c, again);
         hf__name_unref_locked(n);
         hf__mutex_unlock(&c->mu);
     }
 }
 
-void hf__renew_names(hf_client *c, struct hf__name **names, size_t len,
-                     hf__time now)
+void hf__renew_due(hf_client *c, const struct hf__due *due, size_t len,
+                   hf__time now)
 {
     struct hf__flight *f = hf__flight_new(c, len * sizeof(struct hf__renewal));
 
-    if (!f) { /* out of memory: once more in a moment */
-        hf__mutex_lock(&c->mu);
-        for (size_t i = 0; i < len; i++) {
-            hf__timers_set(&c->timers, &names[i]->timer, now + 100 * HF__MS);
-            hf__name_unref_locked(names[i]);
-        }
-        hf__mutex_unlock(&c->mu);
+    if (!f) {
+        put_off(c, due, len, now);
         return;
     }
     f->batch.item = (struct hf__renewal *)(f + 1);
-    fill(c, &f->batch, names, len, now);
+    fill(c, &f->batch, due, len);
     if (!f->batch.len) {
         hf__flight_free(c, f);
         return;
@@ -74,9 +95,7 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f, hf__time now)
             hf__name_moved(n);
         hf__name_run(n, now);
         hf__name_unlock(n);
-        hf__mutex_lock(&c->mu);
-        hf__name_unref_locked(n);
-        hf__mutex_unlock(&c->mu);
+        unref(c, n);
     }
 }
 

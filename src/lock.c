@@ -273,14 +273,20 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
 }
 
 /* Sleeps at the backend for everybody who waits for this name here. */
-static bool park(struct acquire *a, uint32_t seen, hf__time until)
+static bool park(struct acquire *a, hf__time until)
 {
     struct hf__name *n = a->line;
     hf_client *c = n->client;
     hf__time look_at;
+    uint32_t seen;
 
     hf__name_lock(n);
-    if (!is_parkable(n) || a->w.state == HF__W_FINISHED) {
+    /* Up to here it may have been told to park (find_parker), as it does now:
+     * with an older word it would not sleep, and ask again for nothing. All
+     * else that it may have been told is looked at here. */
+    seen = __atomic_load_n(a->s.word, __ATOMIC_SEQ_CST);
+    if (!is_parkable(n) || a->w.state == HF__W_FINISHED || a->w.roused ||
+        (seen & HF__CANCELLED)) {
         hf__name_unlock(n);
         return false;
     }
@@ -308,7 +314,7 @@ static void direct_wait(struct acquire *a)
             acquire_ready(a, hf__now(), &until))
             break;
         __atomic_store_n(&a->s.posture, HF__PARKED, __ATOMIC_SEQ_CST);
-        if (!a->parks || !park(a, seen, until))
+        if (!a->parks || !park(a, until))
             hf__futex_wait(a->s.word, seen, until);
         __atomic_store_n(&a->s.posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     }

@@ -122,14 +122,17 @@ typedef struct hf_event {
     uint64_t token; /* of the hold that the event is about, or 0 */
 } hf_event;
 
-/* Memory and log of the program's choosing; any may be NULL. */
+/*
+ * Memory and log of the program's choosing; any may be NULL. alloc and free
+ * count only if both are given. Holdfast calls the hooks on any thread, several
+ * at a time, and with its locks held: a hook must not call holdfast, nor wait
+ * for a thread that may be in a call of holdfast.
+ */
 typedef struct hf_hooks {
     void *ctx;
-    void *(*alloc)(void *ctx, size_t size); /* need not be zeroed */
-    void (*free)(void *ctx, void *p);       /* p is never NULL */
-    /* Called on any thread, with locks held: do not call back into holdfast.
-     * Never sees a secret. */
-    void (*log)(void *ctx, const char *text);
+    void *(*alloc)(void *ctx, size_t size);   /* need not be zeroed */
+    void (*free)(void *ctx, void *p);         /* p is never NULL */
+    void (*log)(void *ctx, const char *text); /* never sees a secret */
 } hf_hooks;
 
 typedef struct hf_client_options {

@@ -193,28 +193,31 @@ struct hf__flight {
 struct hf_client {
     /* constant after open */
     const struct hf__backend *be;
-    void *self;
     hf_hooks hooks;
     void (*on_event)(void *, const hf_event *);
     void *event_arg;
     char *prefix, *label;
     char *place; /* the URL without user, password and options */
     uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
-    uint32_t least_ttl_ms; /* of it and of its handles so far */
-    int fairness;          /* of the URL; 0: the backend's */
+    int fairness; /* of the URL; 0: the backend's */
     bool direct, endless, session;
     int caps[HF_LATCH + 1];
     int epfd;               /* the backend's descriptors, and wake_fd */
     int wake_fd;            /* ends the driver's sleep */
     int ready_fd;           /* callbacks or events wait for dispatch */
-    int outer_fd;           /* epfd and ready_fd: hf_client_fd(); or -1 */
     const uint32_t *parent; /* 1; 0 in a child after fork */
 
+    /* The backend's state. Written with mu, on opening and on closing, while no
+     * verb uses the backend: verbs on a direct one read it without mu. NULL: it
+     * is not open, or not any more. */
+    void *self;
     uint32_t closed; /* atomic: 1 from the begin of hf_close */
 
     struct hf__mutex mu;
     /* all below: mu */
-    bool driven; /* somebody has the driver's role: */
+    int outer_fd; /* epfd and ready_fd, made by hf_client_fd(); or -1 */
+    uint32_t least_ttl_ms; /* of the client and of its handles so far */
+    bool driven;           /* somebody has the driver's role: */
     pthread_t driver;
     uint32_t rounds;      /* of driving, so far */
     uint32_t under_way;   /* requests that the backend has not reported */

@@ -70,7 +70,7 @@ static unsigned start_crews(struct arena *arena, pid_t *pids)
             crew_main(arena, n);
         if (pids[n] < 0) {
             crew_fail(arena, HF_ENOMEM,
-                      &(hf_error){0, "no more processes can be started"});
+                      &(hf_error){.text = "no more processes can be started"});
             break;
         }
     }
@@ -113,7 +113,8 @@ static void wait_until_ready(struct arena *arena, const pid_t *pids, unsigned n)
         ready += (size_t)len;
     }
     if (ready < arena->contenders)
-        crew_fail(arena, HF_EBACKEND, &(hf_error){0, "a contender has died"});
+        crew_fail(arena, HF_EBACKEND,
+                  &(hf_error){.text = "a contender has died"});
 }
 
 static void wait_until_ended(struct arena *arena, const pid_t *pids, unsigned n)
@@ -129,13 +130,13 @@ static void wait_until_ended(struct arena *arena, const pid_t *pids, unsigned n)
     } while (rc < 0 || (!stuck && read(arena->ready[0], &byte, 1) > 0));
     if (stuck)
         crew_fail(arena, HF_ETIMEDOUT,
-                  &(hf_error){0, "a contender does not come to its end"});
+                  &(hf_error){.text = "a contender does not come to its end"});
     for (unsigned i = 0; i < n; i++) {
         if (stuck)
             kill(pids[i], SIGKILL);
         if (waitpid(pids[i], &status, 0) != pids[i] || status != 0)
             crew_fail(arena, HF_EBACKEND,
-                      &(hf_error){0, "a contender has died"});
+                      &(hf_error){.text = "a contender has died"});
     }
 }
 

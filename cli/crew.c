@@ -241,7 +241,7 @@ static int run_threads(struct crew *crew)
     }
     if (started < n) /* stops the others */
         crew_fail(crew->arena, HF_ENOMEM,
-                  &(hf_error){0, "no more threads can be started"});
+                  &(hf_error){.text = "no more threads can be started"});
     for (unsigned i = 0; i < started; i++)
         pthread_join(contenders[i].thread, NULL);
     free(contenders);

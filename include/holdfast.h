@@ -82,11 +82,17 @@ enum hf_code {
 
 typedef struct hf_error {
     int code;
-    char text[240]; /* always terminated; cut if too long */
+    char text[239]; /* always terminated; cut if too long */
+    /* 1: an EBACKEND that may pass by itself, so that the same call may succeed
+     * later: connection refused or lost, no answer, a server that is starting
+     * or overloaded. 0: trying again is of no use before something was changed
+     * (unknown host, missing module, shared memory that cannot be used), and
+     * for every other code. */
+    unsigned char may_pass;
 } hf_error;
 
 /* clang-format off */
-#define HF_ERROR_INIT {0, {0}}
+#define HF_ERROR_INIT {0, {0}, 0}
 /* clang-format on */
 
 /* "HF_EBUSY", or "HF_E?" for a number that is none. Never NULL. */
@@ -161,9 +167,10 @@ typedef struct hf_client_options {
 /*
  * Opens a client and connects it. Blocks for at most connect_timeout. On
  * failure *out is NULL and the text says what is wrong and what would be
- * right: EINVAL (URL, options), EBACKEND (unreachable; module missing), EAUTH,
- * EPROTO (what answers is no such server), ENOMEM. opt may be NULL. The caller
- * closes the client by hf_close().
+ * right: EINVAL (URL, options), EBACKEND (unreachable; module missing; may_pass
+ * of the hf_error tells whether to try again), EAUTH, EPROTO (what answers is
+ * no such server), ENOMEM. opt may be NULL. The caller closes the client by
+ * hf_close().
  */
 HF_API int hf_open(const char *url, const hf_client_options *opt,
                    hf_client **out, hf_error *err);

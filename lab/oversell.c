@@ -137,7 +137,8 @@ static void open_shop(struct branch *branch)
            pthread_create(&clerks[started], NULL, clerk_main, branch) == 0)
         started++;
     if (started < CLERKS)
-        fail(branch->shop, HF_ENOMEM, &(hf_error){0, "cannot make a thread"});
+        fail(branch->shop, HF_ENOMEM,
+             &(hf_error){.text = "cannot make a thread"});
     for (int i = 0; i < started; i++)
         pthread_join(clerks[i], NULL);
 }

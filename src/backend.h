@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ABI 7
+#define HF__ABI 8
 
 typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
 #define HF__NEVER INT64_MAX
@@ -196,6 +196,7 @@ struct hf__config {
  * none were found. */
 struct hf__lookup {
     int code;      /* 0: of any host; EBACKEND, ENOMEM */
+    bool may_pass; /* of EBACKEND: a lookup may succeed later */
     char why[160]; /* of a host without: "name: Name or service not known" */
     size_t len;
     struct addrinfo *list[HF__HOSTS];
@@ -215,6 +216,10 @@ struct hf__core {
     /* The text for the failure that is about to be returned or reported. Puts
      * the backend's name in front. Returns code. */
     int (*why)(hf_client *, int code, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+    /* The same for an EBACKEND that does not pass by itself (hf_error.may_pass
+     * is 0): a host that does not exist, a server that cannot do it. */
+    int (*lasts)(hf_client *, int code, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 
     /* Why the server cannot be reached, for the texts of those who wait in

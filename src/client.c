@@ -363,14 +363,16 @@ static int connect_backend(hf_client *c, hf__time until, hf_error *err)
 
     hf__sleeper_init(&s, NULL);
     hf__engine_wait(c, &s, open_ready, &w);
-    if (w.result == HF__PENDING)
-        return hf__fail(err, HF_EBACKEND,
-                        "%s: no connection to %.80s within %u ms", c->be->name,
-                        c->config->url->hosts_len
-                            ? c->config->url->hosts[0].name
-                            : c->config->url->path,
-                        c->connect_timeout_ms);
-    return w.result ? hf__fail_why(c, err, w.result) : 0;
+    if (w.result != HF__PENDING)
+        return w.result ? hf__fail_why(c, err, w.result) : 0;
+    hf__fail(err, HF_EBACKEND, "%s: no connection to %.80s within %u ms",
+             c->be->name,
+             c->config->url->hosts_len ? c->config->url->hosts[0].name
+                                       : c->config->url->path,
+             c->connect_timeout_ms);
+    if (err)
+        err->may_pass = hf__may_pass(c, HF_EBACKEND);
+    return HF_EBACKEND;
 }
 
 static int open_client(hf_client *c, const char *url,
@@ -414,8 +416,10 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **out,
     rc = open_client(c, url, opt, err, &given_up);
     if (rc == HF_EUNKNOWN) { /* nothing is left that could be settled */
         rc = HF_EBACKEND;
-        if (err)
+        if (err) {
             err->code = rc;
+            err->may_pass = 1;
+        }
     }
     if (!rc) {
         free_config(c);

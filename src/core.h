@@ -272,6 +272,7 @@ int hf__fail(hf_error *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The code, with the backend's last word as text if it spoke of that code. */
 int hf__fail_why(hf_client *, hf_error *, int code);
+bool hf__may_pass(const hf_client *, int code);
 /* To be put behind "no answer": "; not connected to ...", or "". */
 struct hf__trouble {
     char text[128 + sizeof("; not connected to ")];

@@ -72,17 +72,35 @@ void hf__log(hf_client *c, const char *fmt, ...)
     c->hooks.log(c->hooks.ctx, text);
 }
 
-static int core_why(hf_client *c, int code, const char *fmt, ...)
+static void set_why(hf_client *c, int code, bool may_pass, const char *fmt,
+                    va_list ap)
 {
     char text[200];
+
+    vsnprintf(text, sizeof(text), fmt, ap);
+    hf__mutex_lock(&c->why_mu);
+    hf__fail(&c->why, code, "%s: %s", c->be->name, text);
+    c->why.may_pass = may_pass;
+    hf__mutex_unlock(&c->why_mu);
+}
+
+static int core_why(hf_client *c, int code, const char *fmt, ...)
+{
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
+    set_why(c, code, hf__may_pass(c, code), fmt, ap);
     va_end(ap);
-    hf__mutex_lock(&c->why_mu);
-    hf__fail(&c->why, code, "%s: %s", c->be->name, text);
-    hf__mutex_unlock(&c->why_mu);
+    return code;
+}
+
+static int core_lasts(hf_client *c, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    set_why(c, code, false, fmt, ap);
+    va_end(ap);
     return code;
 }
 
@@ -265,6 +283,7 @@ const struct hf__core hf__core = {
     .free = hf__free,
     .log = hf__log,
     .why = core_why,
+    .lasts = core_lasts,
     .trouble = core_trouble,
     .done = core_done,
     .bell = core_bell,

@@ -50,10 +50,18 @@ int hf__fail(hf_error *err, int code, const char *fmt, ...)
     if (!err)
         return code;
     err->code = code;
+    err->may_pass = 0;
     va_start(ap, fmt);
     vsnprintf(err->text, sizeof(err->text), fmt, ap);
     va_end(ap);
     return code;
+}
+
+/* Unless a backend says otherwise (core->lasts). What is wrong with shared
+ * memory does not pass. */
+bool hf__may_pass(const hf_client *c, int code)
+{
+    return code == HF_EBACKEND && !c->direct;
 }
 
 int hf__fail_why(hf_client *c, hf_error *err, int code)
@@ -61,10 +69,12 @@ int hf__fail_why(hf_client *c, hf_error *err, int code)
     if (!err)
         return code;
     hf__mutex_lock(&c->why_mu);
-    if (c->why.code == code)
+    if (c->why.code == code) {
         *err = c->why;
-    else
+    } else {
         hf__fail(err, code, "%s: %s", c->be->name, hf_error_text(code));
+        err->may_pass = hf__may_pass(c, code);
+    }
     hf__mutex_unlock(&c->why_mu);
     return code;
 }

@@ -58,6 +58,7 @@ static void look_up_all(struct job *job)
                      gai_strerror(rc));
         any = any || !rc;
         no_memory = no_memory || rc == EAI_MEMORY;
+        l->may_pass = l->may_pass || rc == EAI_AGAIN;
         l->len++;
     }
     l->code = any ? 0 : no_memory ? HF_ENOMEM : HF_EBACKEND;

@@ -13,6 +13,7 @@ static struct {
         int host, port; /* atomic; port 0: no more */
     } at[2];
     bool hangs;     /* atomic; but not for ever */
+    int fails;      /* atomic: EAI_... instead of an answer, or 0 */
     uint32_t asked; /* atomic */
     uint32_t busy;  /* atomic: who waits for it */
 } resolver;
@@ -59,6 +60,7 @@ getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
             struct addrinfo **list)
 {
     bool answers;
+    int rc;
 
     if (!node || strcmp(node, ANY_NAME) != 0)
         return ask_libc(node, service, hints, list);
@@ -70,7 +72,8 @@ getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
     if (!answers)
         return EAI_AGAIN;
     *list = NULL;
-    return answer(hints, list);
+    rc = __atomic_load_n(&resolver.fails, __ATOMIC_RELAXED);
+    return rc ? rc : answer(hints, list);
 }
 
 static uint32_t asked(void)
@@ -246,6 +249,40 @@ static void test_lookup_that_hangs_keeps_no_close(void **state)
     world_is_clean(w);
 }
 
+/* Does hf_open say that it may succeed later? */
+static bool may_pass(struct world *w)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_client *c = NULL;
+    char url[64];
+
+    opt.connect_timeout_ms = 300;
+    snprintf(url, sizeof(url), "%s://" ANY_NAME, w->server->scheme);
+    assert_int_equal(hf_open(url, &opt, &c, &err), HF_EBACKEND);
+    assert_non_null(strstr(err.text, ANY_NAME));
+    return err.may_pass;
+}
+
+/* A resolver that has no answer now is not one that knows of no such name. */
+static void test_unknown_name_does_not_pass(void **state)
+{
+    struct world *w = *state;
+
+    resolver_leads_to(1, w->proxy);
+    __atomic_store_n(&resolver.fails, EAI_NONAME, __ATOMIC_RELAXED);
+    assert_false(may_pass(w));
+    __atomic_store_n(&resolver.fails, EAI_FAIL, __ATOMIC_RELAXED);
+    assert_false(may_pass(w));
+    __atomic_store_n(&resolver.fails, EAI_AGAIN, __ATOMIC_RELAXED);
+    assert_true(may_pass(w));
+    __atomic_store_n(&resolver.fails, 0, __ATOMIC_RELAXED);
+    resolver_hangs(true);
+    assert_true(may_pass(w));
+    resolver_hangs(false);
+    assert_true(WAIT_FOR(!is_looking_up()));
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, any_faults.setup, world_end)
 
 int run_any_names(void)
@@ -257,6 +294,7 @@ int run_any_names(void)
         T(test_lookup_that_hangs_costs_no_hold),
         T(test_lookup_that_hangs_keeps_no_session),
         T(test_lookup_that_hangs_keeps_no_close),
+        T(test_unknown_name_does_not_pass),
     };
 
     return cmocka_run_group_tests_name("names", tests, any_faults.begin,

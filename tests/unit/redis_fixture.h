@@ -76,7 +76,8 @@ static const struct hf__core core = {.now = test_now,
                                      .watch = test_watch,
                                      .due = test_due,
                                      .trouble = test_trouble,
-                                     .why = test_why};
+                                     .why = test_why,
+                                     .lasts = test_why};
 
 static inline struct redis *redis_begin(int *server)
 {

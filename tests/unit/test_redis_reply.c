@@ -311,6 +311,24 @@ static void test_errors_by_their_first_word(void **state)
     assert_int_equal(hf__rd_error_code(""), HF_EBACKEND);
 }
 
+static void test_errors_that_may_pass(void **state)
+{
+    (void)state;
+    assert_true(hf__rd_may_pass("LOADING Redis is loading the dataset"));
+    assert_true(hf__rd_may_pass("BUSY Redis is busy running a script"));
+    assert_true(hf__rd_may_pass("READONLY You can't write"));
+    assert_true(hf__rd_may_pass("ERR max number of clients reached"));
+    assert_true(hf__rd_may_pass(
+        "ERR Error running script (call to f_bed10a): @user_script:12: "
+        "@user_script: 12: -OOM command not allowed"));
+    assert_false(hf__rd_may_pass("LOADINGX"));
+    assert_false(hf__rd_may_pass("ERR unknown command 'EVAL'"));
+    assert_false(hf__rd_may_pass("ERR DB index is out of range"));
+    assert_false(hf__rd_may_pass("MOVED 3999 127.0.0.1:6381"));
+    assert_false(hf__rd_may_pass("NOPERM"));
+    assert_false(hf__rd_may_pass(""));
+}
+
 #define QUOTED "ERR Error running script (call to f_bed10a): @user_script:12: "
 
 /* As Redis 6 says them of scripts. */
@@ -347,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_commands_on_the_wire),
         cmocka_unit_test(test_scripts_have_the_servers_digests),
         cmocka_unit_test(test_errors_by_their_first_word),
+        cmocka_unit_test(test_errors_that_may_pass),
         cmocka_unit_test(test_errors_that_are_quoted),
     };
 

@@ -246,6 +246,7 @@ static void hello_refused(struct rd_conn *c, const struct rd_node *reply,
 {
     const char *text = reply->text;
 
+    c->r->lasts = !hf__rd_may_pass(text);
     if (strncmp(text, "NOAUTH", 6) == 0)
         hf__rd_conn_fail(c, now, HF_EAUTH,
                          "%s: the server wants a password: in "
@@ -319,6 +320,16 @@ static bool waits_for_lookup(struct rd_conn *c, hf__time now)
     return true;
 }
 
+/* The path of a socket that is wrong or forbidden stays so until it is
+ * corrected; a server that starts may not have created or opened it yet. */
+static void not_connected(struct rd_conn *c, hf__time now, int error)
+{
+    c->r->lasts = !c->r->hosts && error != ENOENT && error != ECONNREFUSED &&
+                  error != EAGAIN;
+    hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->where,
+                     strerror(error));
+}
+
 void hf__rd_conn_start(struct rd_conn *c, hf__time now)
 {
     struct redis *r = c->r;
@@ -331,6 +342,7 @@ void hf__rd_conn_start(struct rd_conn *c, hf__time now)
     if (c->addr >= r->addrs.len)
         c->addr = 0; /* there is always one: open() saw to it */
     a = &r->addrs.at[c->addr];
+    r->lasts = false;
     c->written = 0;
     c->state = RD_CONNECTING;
     c->timer = now + r->connect_timeout_ms * HF__MS /
@@ -348,8 +360,7 @@ void hf__rd_conn_start(struct rd_conn *c, hf__time now)
     else if (errno == EINPROGRESS)
         watch(c, EPOLLOUT);
     else
-        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", r->where,
-                         strerror(errno));
+        not_connected(c, now, errno);
 }
 
 static void connecting(struct rd_conn *c, hf__time now)
@@ -363,8 +374,7 @@ static void connecting(struct rd_conn *c, hf__time now)
     if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len))
         error = errno;
     if (error)
-        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->where,
-                         strerror(error));
+        not_connected(c, now, error);
     else
         connected(c, now);
 }

@@ -51,13 +51,29 @@ bool hf__rd_is_replica(const char *text)
     return begins(inner(text), "READONLY") || begins(inner(text), "MASTERDOWN");
 }
 
+/* What a server says while it starts, has too much to do, is out of memory or
+ * disk, or changes its role. Anything else it will say again. */
+bool hf__rd_may_pass(const char *text)
+{
+    static const char *const words[] = {
+        "LOADING", "BUSY",        "READONLY",   "MASTERDOWN", "OOM",
+        "MISCONF", "CLUSTERDOWN", "NOREPLICAS", "TRYAGAIN"};
+
+    text = inner(text);
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (begins(text, words[i]))
+            return true;
+    return strstr(text, "max number of clients") != NULL;
+}
+
 int hf__rd_error(struct redis *r, const struct rd_node *reply, uint8_t op)
 {
     const char *text = inner(reply->text);
     int code = code_of(text);
 
     if (code != HF_EMISMATCH)
-        return r->core->why(r->client, code, "%.150s", text);
+        return (hf__rd_may_pass(text) ? r->core->why : r->core->lasts)(
+            r->client, code, "%.150s", text);
     if (op == HF__RELEASE || op == HF__DOWNGRADE)
         return HF_ENOTOWNER; /* whatever is there, it is not ours */
     if (op == HF__ABANDON)

@@ -162,7 +162,7 @@ static int introduce(struct redis *r)
     int rc = r->core->random(b, sizeof(b));
 
     if (rc)
-        return r->core->why(r->client, rc, "getrandom failed");
+        return r->core->lasts(r->client, rc, "getrandom failed");
     b[6] = (b[6] & 0x0f) | 0x40;
     b[8] = (b[8] & 0x3f) | 0x80;
     snprintf(r->uuid, sizeof(r->uuid),
@@ -191,14 +191,15 @@ static int first_lookup(struct redis *r)
     int rc = found ? found->code : HF_ENOMEM;
 
     if (rc == HF_EBACKEND)
-        r->core->why(r->client, rc, "%s", found->why);
+        (found->may_pass ? r->core->why : r->core->lasts)(r->client, rc, "%s",
+                                                          found->why);
     if (!rc)
         hf__rd_addrs(found, &r->addrs);
     r->core->lookup_leave(found);
     if (rc || r->addrs.len)
         return rc;
-    return r->core->why(r->client, HF_EBACKEND, "%s: no usable address",
-                        r->where);
+    return r->core->lasts(r->client, HF_EBACKEND, "%s: no usable address",
+                          r->where);
 }
 
 static int start(struct redis *r)
@@ -250,7 +251,8 @@ static int redis_ready(void *self)
         return HF__DONE;
     if (!r->open_code)
         return HF__PENDING;
-    return r->core->why(r->client, r->open_code, "%s", r->text);
+    return (r->lasts ? r->core->lasts : r->core->why)(r->client, r->open_code,
+                                                      "%s", r->text);
 }
 
 static void redis_close(void *self)

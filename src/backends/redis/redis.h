@@ -349,6 +349,7 @@ int hf__rd_error(struct redis *, const struct rd_node *, uint8_t op);
 int hf__rd_error_code(const char *text);
 /* It refuses because it is not the master. */
 bool hf__rd_is_replica(const char *text);
+bool hf__rd_may_pass(const char *text); /* may it say otherwise later? */
 
 /* ---- verbs.c ---------------------------------------------------------- */
 
@@ -528,6 +529,7 @@ struct redis {
     bool string_dialect;
     bool opened;   /* has been up once */
     int open_code; /* why not */
+    bool lasts;    /* the failure to connect does not pass by itself */
     uint32_t connect_timeout_ms, op_timeout_ms;
     uint32_t db;
     char *user, *password;

@@ -77,7 +77,7 @@ static int make_handle(struct zk *z)
     zhandle_t *zh;
 
     if (rc)
-        return z->core->why(z->client, rc, "getrandom failed");
+        return z->core->lasts(z->client, rc, "getrandom failed");
     hf__zk_speak_for(z);
     errno = 0;
     zh = zookeeper_init2(z->addrs->text, on_event,
@@ -109,7 +109,8 @@ static int first_lookup(struct zk *z)
     int rc = found ? found->code : HF_ENOMEM;
 
     if (rc == HF_EBACKEND)
-        z->core->why(z->client, rc, "%s", found->why);
+        (found->may_pass ? z->core->why : z->core->lasts)(z->client, rc, "%s",
+                                                          found->why);
     if (!rc) {
         hf__zk_addrs(found, z->addrs);
         rc = z->addrs->len ? 0 : HF_EBACKEND;

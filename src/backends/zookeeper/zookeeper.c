@@ -58,7 +58,7 @@ static int shuffle(struct zk *z, uint8_t order[], size_t len)
         order[i] = order[other];
         order[other] = (uint8_t)i;
     }
-    return rc ? z->core->why(z->client, rc, "getrandom failed") : 0;
+    return rc ? z->core->lasts(z->client, rc, "getrandom failed") : 0;
 }
 
 static int parse_hosts(struct zk *z, const struct hf__url *url)

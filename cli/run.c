@@ -10,44 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static hf_cancel cancel = HF_CANCEL_INIT;
-static volatile sig_atomic_t caught;
-
-static void on_signal(int number)
-{
-    caught = number;
-    hf_cancel_fire(&cancel);
-}
-
-static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-enum { ENDING = sizeof ending / sizeof *ending };
-
-/* Waits for the lock; a signal that would have ended us ends the wait first,
- * so that we leave the queue. Afterwards the signals are blocked. */
-static int acquire(hf_lock *lock, const struct run_options *o, int64_t wait_ms,
-                   hf_error *err)
-{
-    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
-    struct sigaction catch = {.sa_handler = on_signal}, before[ENDING];
-    sigset_t block;
-    int rc;
-
-    how.mode = o->mode;
-    how.wait_ms = wait_ms;
-    how.cancel = &cancel;
-    watch_signals(&block);
-    for (int i = 0; i < ENDING; i++) {
-        sigaction(ending[i], NULL, &before[i]);
-        if (before[i].sa_handler != SIG_IGN)
-            sigaction(ending[i], &catch, NULL);
-    }
-    rc = hf_lock_acquire(lock, &how, err);
-    pthread_sigmask(SIG_BLOCK, &block, NULL);
-    for (int i = 0; i < ENDING; i++)
-        sigaction(ending[i], &before[i], NULL);
-    return rc;
-}
-
 /* As if we had not caught it. */
 static void die_of(int number)
 {
@@ -73,8 +35,8 @@ static void leave(int number)
     if (write(STDERR_FILENO, last.words, strlen(last.words)) < 0) {
         /* Then nobody hears it. */
     }
-    if (caught)
-        die_of(caught);
+    if (patience_caught)
+        die_of(patience_caught);
     _exit(last.status);
 }
 
@@ -146,7 +108,7 @@ static int not_acquired(hf_client *client, const struct run_options *o, int rc,
     struct hf__shown name = hf__show(o->name);
     char who[256], words[sizeof last.words];
 
-    if (caught)
+    if (patience_caught)
         return o->busy_exit;
     if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
         return failed(o, rc, err);
@@ -245,18 +207,8 @@ static int run_holding(hf_lock *lock, const struct run_options *o,
     return let_go(lock, o, status);
 }
 
-/* What is left of the time that was given from the start. */
-static int64_t wait_left(const struct run_options *o, int64_t begun_at)
-{
-    int64_t left = o->wait_ms;
-
-    if (left > 0)
-        left -= (cli_now_ns(CLOCK_BOOTTIME) - begun_at) / 1000000;
-    return left > 0 || o->wait_ms < 0 ? left : 0;
-}
-
 static int run_client(hf_client *client, const struct run_options *o,
-                      int64_t begun_at, struct command *command)
+                      struct patience *patience, struct command *command)
 {
     hf_lock_options lock_options = HF_LOCK_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
@@ -268,8 +220,8 @@ static int run_client(hf_client *client, const struct run_options *o,
     rc = hf_lock_new(client, o->name, HF_CSTRING, &lock_options, &lock, &err);
     if (rc != HF_OK)
         return failed(o, rc, &err);
-    rc = acquire(lock, o, wait_left(o, begun_at), &err);
-    if (rc == HF_OK && !caught) {
+    rc = patience_acquire(patience, lock, &err);
+    if (rc == HF_OK && !patience_caught) {
         status = run_holding(lock, o, command);
     } else {
         hear_signals(command);
@@ -282,38 +234,10 @@ static int run_client(hf_client *client, const struct run_options *o,
     return status;
 }
 
-/* Of the URL, or what the library does without it. */
-static int64_t connect_timeout_of(const char *url)
-{
-    static const char key[] = "connect_timeout=";
-    const char *at = strchr(url, '?');
-    char value[32] = "";
-    int64_t ms = 5000;
-
-    while (at && strncmp(at + 1, key, sizeof key - 1) != 0)
-        at = strchr(at + 1, '&');
-    if (at) {
-        snprintf(value, sizeof value, "%s", at + sizeof key);
-        value[strcspn(value, "&")] = '\0';
-        hf__parse_ms(value, &ms); /* if it is wrong hf_open says so */
-    }
-    return ms;
-}
-
-/* -w counts from the start, and like every call of the library that has a time
- * the connecting may take a little longer: less than a second. 0: as the URL
- * says. A try has no time to speak of; it is given the URL's. */
-static int64_t connect_timeout(const struct run_options *o, const char *url)
-{
-    int64_t most = o->wait_ms + 800;
-
-    return o->wait_ms > 0 && most < connect_timeout_of(url) ? most : 0;
-}
-
 static int run(const struct run_options *o, struct command *command)
 {
     const char *url = cli_url(o->url);
-    int64_t begun_at = cli_now_ns(CLOCK_BOOTTIME);
+    struct patience patience = {.o = o, .begun_at = cli_now_ns(CLOCK_BOOTTIME)};
     hf_client_options client_options = HF_CLIENT_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
     hf_client *client = NULL;
@@ -323,15 +247,14 @@ static int run(const struct run_options *o, struct command *command)
         return status;
     client_options.ttl_ms = o->ttl_ms;
     client_options.label = o->label ? o->label : o->argv[0];
-    client_options.connect_timeout_ms = connect_timeout(o, url);
-    rc = hf_open(url, &client_options, &client, &err);
+    rc = patience_open(&patience, url, &client_options, &client, &err);
     if (rc != HF_OK)
         return cli_failed(&cli_run,
                           url == getenv("HOLDFAST_URL")
                               ? "cannot open the backend of HOLDFAST_URL"
                               : "cannot open the backend",
                           rc, &err);
-    status = run_client(client, o, begun_at, command);
+    status = run_client(client, o, &patience, command);
     hf_close(client);
     return status;
 }
@@ -361,8 +284,8 @@ static int run_main(int argc, char **argv)
     status = run(&o, &command);
     terminal_close(&command.terminal);
     guardian_stop(&command.guardian);
-    if (caught)
-        die_of(caught);
+    if (patience_caught)
+        die_of(patience_caught);
     return status;
 }
 

@@ -38,6 +38,29 @@ extern const char run_usage[];
 /* CLI_OK, or CLI_USAGE after having said why. */
 int run_parse(struct run_options *options, int argc, char **argv);
 
+/*
+ * Waiting for the server, then for the lock. A failure that may pass
+ * (hf_error.may_pass) does not end the wait: both functions try again as long
+ * as -w allows, for ever without it, not at all with -n. One line on standard
+ * error says what they wait for.
+ */
+struct patience {
+    const struct run_options *o;
+    int64_t begun_at; /* CLOCK_BOOTTIME: the time of -w begins */
+    int64_t pause_ms; /* the last one */
+    bool said;
+};
+
+/* The signal that ended the wait, or 0. */
+extern volatile sig_atomic_t patience_caught;
+
+/* hf_open(). Signals keep their usual effect: there is nothing to undo yet. */
+int patience_open(struct patience *patience, const char *url,
+                  hf_client_options *options, hf_client **out, hf_error *err);
+/* hf_lock_acquire(). A signal that would have ended us ends the wait first, so
+ * that we leave the queue. The signals are blocked when it returns. */
+int patience_acquire(struct patience *patience, hf_lock *lock, hf_error *err);
+
 struct guardian {
     pid_t pid;
     int fd;    /* our end; the guardian takes its closing for our death */

@@ -5,6 +5,7 @@
 # fails by `die`. What it starts by `start` is killed when it ends.
 
 hf=$(realpath "$1")
+here=$(realpath "$(dirname "$0")")
 base=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-cli.XXXXXX")
 redis_pid=
 HOLDFAST_URL="shm://$base/shm"
@@ -88,6 +89,18 @@ status_of() {
     echo "$status"
 }
 
+# A clock that goes on while the machine is asleep.
+uptime_ms() {
+    awk '{ printf "%d", $1 * 1000 }' "${1:-/proc/uptime}"
+}
+
+# milliseconds_of COMMAND...: how long it took; $base/took has its status.
+milliseconds_of() {
+    begin=$(uptime_ms)
+    status_of "$@" >"$base/took"
+    echo $(($(uptime_ms) - begin))
+}
+
 end_case() {
     status=$?
     trap - EXIT
@@ -136,4 +149,35 @@ start_redis() {
 
 redis_cli() {
     redis-cli -s "$base/redis.sock" "$@"
+}
+
+# front MODE SERVER: a port of our own ($port, $at with its host) before a server,
+# which misbehaves until a file called `open' is there: see front.py.
+front() {
+    rm -f port met open
+    start python3 "$here/front.py" "$@"
+    until_true test -e port
+    port=$(cat port)
+    at=127.0.0.1:$port
+}
+
+# met TIMES: so many connections at least.
+met() {
+    [ -e met ] && [ "$(wc -l <met)" -ge "$1" ]
+}
+
+# waits_then_runs TEXT OPTION...: says once that it waits, and why; then the
+# server answers.
+waits_then_runs() {
+    text=$1
+    shift
+    start "$hf" run "$@" a -- touch ran 2>err
+    until_true contains err 'a: waiting for the server: '
+    contains err "$text" || die "does not say '$text'"
+    [ ! -e ran ] || die 'the command ran'
+    touch open
+    wait_for "$pid"
+    equal "$status" 0 'exit status'
+    [ -e ran ] || die 'the command did not run'
+    equal "$(wc -l <err)" 1 'lines said'
 }

@@ -263,19 +263,12 @@ a_long_name_is_cut_in_messages() {
     let_go
 }
 
-# milliseconds_of COMMAND...: how long it took; $base/took has its status.
-milliseconds_of() {
-    begin=$(uptime_ms)
-    status_of "$@" >"$base/took"
-    echo $(($(uptime_ms) - begin))
-}
-
 # A server that takes connections and does not answer; by default it would be
 # given five seconds.
 the_wait_includes_connecting() {
     kill -STOP "$redis_pid"
     took=$(milliseconds_of "$hf" run -w 0.1 -b "$redis" a -- true)
-    other=$(milliseconds_of "$hf" run -w 1m -b "$redis?connect_timeout=0.1" a \
+    other=$(milliseconds_of "$hf" run -n -b "$redis?connect_timeout=0.1" a \
         -- true)
     kill -CONT "$redis_pid"
     [ "$took" -lt 4000 ] || die "-w 0.1 took $took ms"
@@ -515,9 +508,9 @@ a_missing_password_is_said() {
 }
 
 an_unreachable_backend_is_69() {
-    equal "$(status_of "$hf" run -b redis://127.0.0.1:1 a -- true)" 69 'status'
+    equal "$(status_of "$hf" run -n -b redis://127.0.0.1:1 a -- true)" 69 'status'
     contains err 'redis: 127.0.0.1:1: ' || die "$(cat err)"
-    equal "$(HOLDFAST_URL=redis://127.0.0.1:1 status_of "$hf" run a true)" 69 \
+    equal "$(HOLDFAST_URL=redis://127.0.0.1:1 status_of "$hf" run -n a true)" 69 \
         HOLDFAST_URL
 }
 
@@ -547,10 +540,6 @@ stood_ms() {
     awk -v since="$1" '
         $1 * 1000 > since && last && $1 - last > 0.1 { stood += $1 - last }
         { last = $1 } END { printf "%d", stood * 1000 }' beats
-}
-
-uptime_ms() {
-    awk '{ printf "%d", $1 * 1000 }' "${1:-/proc/uptime}"
 }
 
 # Between TERM and KILL is little time: on a busy machine a shell may not come to

@@ -58,6 +58,74 @@ a_user_needs_a_password() {
         HOLDFAST_PASSWORD
 }
 
+# A server that is starting takes connections and closes them.
+front_of_zk() {
+    real=${ZK_URL#*//}
+    front close "${real%%/*}"
+    case $real in
+    */*) root=/${real#*/} ;;
+    *) root= ;;
+    esac
+    url="zk://$at$root"
+}
+
+waits_for_a_zookeeper_that_closes() {
+    front_of_zk
+    waits_then_runs "zookeeper: 127.0.0.1:$port: " -b "$url"
+}
+
+with_w_it_waits_too() {
+    front_of_zk
+    waits_then_runs "zookeeper: 127.0.0.1:$port: " -w 5m -b "$url"
+}
+
+with_w_the_whole_time_is_used() {
+    front_of_zk
+    took=$(milliseconds_of "$hf" run -w 2 -b "$url" f -- touch ran)
+    equal "$(cat "$base/took")" 69 'exit status'
+    [ "$took" -ge 1900 ] || die "took $took ms"
+    [ ! -e ran ] || die 'the command ran'
+}
+
+with_n_it_does_not_wait() {
+    front_of_zk
+    equal "$(status_of "$hf" run -n -b "$url" f -- touch ran)" 69 'exit status'
+    equal "$(wc -l <err)" 1 'lines said'
+    not contains err waiting || die 'waited'
+}
+
+# An unknown host is said at once; one host of several that is known will do.
+an_unknown_host_is_not_waited_for() {
+    equal "$(status_of "$hf" run -b zk://a..b,c..d f -- true)" 69 'exit status'
+    not contains err waiting || die 'waited'
+}
+
+# While its session may live on, the library itself is patient.
+a_wait_survives_a_loss_of_the_server() {
+    start "$hf" run g -- sh -c 'echo >held; until [ -e end ]; do sleep 0.01; done'
+    holder=$pid
+    until_true test -s held
+    front_of_zk
+    touch open
+    start "$hf" run -b "$url?op_timeout=300ms" g -- touch ran 2>err
+    waiter=$pid
+    until_true met 1
+    sleep 1 # it waits in the queue now, or still connects: both have to survive
+    before=$(wc -l <met)
+    rm open
+    until_true met $((before + 3))
+    kill -0 "$waiter" || die 'the waiter has gone'
+    touch open end
+    wait_for "$holder"
+    equal "$status" 0 'the holder'
+    wait_for "$waiter"
+    equal "$status" 0 'the waiter'
+    [ -e ran ] || die 'the command did not run'
+    [ "$(wc -l <err)" -le 1 ] || die 'said more than one line'
+}
+
 run_cases tokens_rise who_holds_it_is_said \
     killed_it_lets_go_with_its_session whose_node_it_is_is_told_by_77 \
-    a_user_needs_a_password
+    a_user_needs_a_password waits_for_a_zookeeper_that_closes \
+    with_w_it_waits_too with_w_the_whole_time_is_used with_n_it_does_not_wait \
+    an_unknown_host_is_not_waited_for a_wait_survives_a_loss_of_the_server

@@ -126,7 +126,7 @@ def users_of_a_group_exclude_each_other():
 def without_b_the_url_says_where_the_lock_is():
     with workplace() as directory:
         elsewhere = 'HOLDFAST_URL=redis+unix:///nowhere '
-        status, _, err = run(elsewhere + lines[0], directory)
+        status, _, err = run(elsewhere + lines[1], directory)
         assert status == 69 and 'HOLDFAST_URL' in err, (status, err)
 
 

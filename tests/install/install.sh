@@ -10,7 +10,7 @@ wrong=$3
 chmod 755 "$tmp"
 root=$tmp/root
 
-echo 1..19
+echo 1..20
 check "installs" env DESTDIR="$root" meson install -C "$build" --no-rebuild
 pc=$(find "$root" -name holdfast.pc)
 lib=$(dirname "$(dirname "$pc")")
@@ -102,6 +102,8 @@ check "nor does it take HOLDFAST_PASSWORD" no_password
 rm "$(find "$root" -name redis.so)"
 check "a missing module says what to install" says 'libhiredis' \
     "$tmp/c" redis://127.0.0.1:1
+check "the command does not wait for one" says 'cannot open.*libhiredis' timeout 60 \
+    "$(find "$root" -path '*/bin/holdfast')" run -b redis://127.0.0.1:1 a -- true
 exported() {
     nm -D --defined-only "$lib/libholdfast.so" | awk '{ print $3 }' |
         grep -v -e '^hf_[a-z]' -e '^HOLDFAST_0' -e '^$' && return 1

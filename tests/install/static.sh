@@ -53,7 +53,7 @@ by_pkg_config() {
 }
 
 knows() { # knows SCHEME: asks a server that is not there
-    says 'Connection refused' "$build/cli/holdfast" run -w 10 \
+    says 'Connection refused' "$build/cli/holdfast" run -n \
         -b "$1://127.0.0.1:1" a -- true
 }
 

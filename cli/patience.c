@@ -1,0 +1,147 @@
+/* Waiting for the lock and for its server; see run.h. */
+#include "run.h"
+#include "text.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum { PAUSE_MIN_MS = 100, PAUSE_MAX_MS = 2000 };
+
+static hf_cancel cancel = HF_CANCEL_INIT;
+volatile sig_atomic_t patience_caught;
+
+static void on_signal(int number)
+{
+    patience_caught = number;
+    hf_cancel_fire(&cancel);
+}
+
+/* What is left of the time that was given from the start. */
+static int64_t time_left(const struct patience *p)
+{
+    int64_t left = p->o->wait_ms;
+
+    if (left > 0)
+        left -= (cli_now_ns(CLOCK_BOOTTIME) - p->begun_at) / 1000000;
+    return left > 0 || p->o->wait_ms < 0 ? left : 0;
+}
+
+/* Between half of the time and all of it, so that processes that wait for the
+ * same server do not all connect at the same moment. */
+static int64_t with_jitter(int64_t ms)
+{
+    uint16_t chance = 0;
+
+    if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) < 0) {
+        /* Then without. */
+    }
+    return ms - ms / 2 * chance / UINT16_MAX;
+}
+
+/* A signal that arrives after patience_caught was read ends the sleep, too. */
+static void nap(int64_t ms)
+{
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+    sigset_t block, before;
+
+    watch_signals(&block);
+    pthread_sigmask(SIG_BLOCK, &block, &before);
+    if (!patience_caught)
+        ppoll(NULL, 0, &time, &before);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* After a failure: is there time to try again? Pauses before that, ever longer.
+ * If the pause was the rest of the time, that failure is to be told. */
+static bool try_again(struct patience *p, int rc, const hf_error *err)
+{
+    int64_t left = time_left(p), pause;
+
+    if (rc != HF_EBACKEND || !err->may_pass || left == 0 || patience_caught)
+        return false;
+    if (!p->said && !p->o->quiet)
+        cli_say(&cli_run, "%s: waiting for the server: %s",
+                hf__show(p->o->name).text, err->text);
+    p->said = true;
+    p->pause_ms = p->pause_ms ? p->pause_ms * 2 : PAUSE_MIN_MS;
+    if (p->pause_ms > PAUSE_MAX_MS)
+        p->pause_ms = PAUSE_MAX_MS;
+    pause = with_jitter(p->pause_ms);
+    nap(left < 0 || pause < left ? pause : left);
+    return time_left(p) != 0;
+}
+
+/* ---- the server ---------------------------------------------------------- */
+
+/* Of the URL, or what the library does without it. */
+static int64_t connect_timeout_of(const char *url)
+{
+    static const char key[] = "connect_timeout=";
+    const char *at = strchr(url, '?');
+    char value[32] = "";
+    int64_t ms = 5000;
+
+    while (at && strncmp(at + 1, key, sizeof key - 1) != 0)
+        at = strchr(at + 1, '&');
+    if (at) {
+        snprintf(value, sizeof value, "%s", at + sizeof key);
+        value[strcspn(value, "&")] = '\0';
+        hf__parse_ms(value, &ms); /* if it is wrong hf_open says so */
+    }
+    return ms;
+}
+
+/* -w counts from the start, and like every call of the library that has a time
+ * the connecting may take a little longer: less than a second. 0: as the URL
+ * says. A try has no time to speak of; it is given the URL's. */
+static int64_t connect_timeout(const struct patience *p, const char *url)
+{
+    int64_t most = time_left(p) + 800;
+
+    return p->o->wait_ms > 0 && most < connect_timeout_of(url) ? most : 0;
+}
+
+int patience_open(struct patience *p, const char *url,
+                  hf_client_options *options, hf_client **out, hf_error *err)
+{
+    int rc;
+
+    do {
+        options->connect_timeout_ms = connect_timeout(p, url);
+        rc = hf_open(url, options, out, err);
+    } while (rc != HF_OK && try_again(p, rc, err));
+    return rc;
+}
+
+/* ---- the lock ------------------------------------------------------------ */
+
+static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+enum { ENDING = sizeof ending / sizeof *ending };
+
+int patience_acquire(struct patience *p, hf_lock *lock, hf_error *err)
+{
+    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
+    struct sigaction catch = {.sa_handler = on_signal}, before[ENDING];
+    sigset_t block;
+    int rc;
+
+    how.mode = p->o->mode;
+    how.cancel = &cancel;
+    watch_signals(&block);
+    for (int i = 0; i < ENDING; i++) {
+        sigaction(ending[i], NULL, &before[i]);
+        if (before[i].sa_handler != SIG_IGN)
+            sigaction(ending[i], &catch, NULL);
+    }
+    do {
+        how.wait_ms = time_left(p);
+        rc = hf_lock_acquire(lock, &how, err);
+    } while (rc != HF_OK && try_again(p, rc, err));
+    pthread_sigmask(SIG_BLOCK, &block, NULL);
+    for (int i = 0; i < ENDING; i++)
+        sigaction(ending[i], &before[i], NULL);
+    return rc;
+}

@@ -1,0 +1,309 @@
+#!/bin/sh
+# How `holdfast run` waits for a server that is not there yet, or not any more.
+# Usage: wait.sh HOLDFAST
+# shellcheck disable=SC2016 # what is in single quotes is for other shells
+set -u
+. "$(dirname "$0")/lib.sh"
+
+# ---- a server that is not there yet ------------------------------------------------
+
+waits_for_a_redis_that_refuses() {
+    front refuse "$base/redis.sock"
+    waits_then_runs "redis: 127.0.0.1:$port: Connection refused" -b "redis://$at"
+}
+
+waits_for_a_redis_that_closes() {
+    front close "$base/redis.sock"
+    waits_then_runs "redis: 127.0.0.1:$port: " -b "redis://$at"
+}
+
+waits_for_a_redis_that_resets() {
+    front reset "$base/redis.sock"
+    waits_then_runs "redis: 127.0.0.1:$port: " -b "redis://$at"
+}
+
+waits_for_a_redis_that_does_not_answer() {
+    front silent "$base/redis.sock"
+    waits_then_runs ' 200 ms' -b "redis://$at?connect_timeout=200ms"
+}
+
+waits_for_a_redis_that_is_loading() {
+    front loading "$base/redis.sock"
+    waits_then_runs LOADING -b "redis://$at"
+}
+
+with_w_it_waits_too() {
+    front loading "$base/redis.sock"
+    waits_then_runs LOADING -w 5m -b "redis://$at"
+}
+
+waits_for_a_redis_that_is_started() {
+    start "$hf" run -b "redis+unix://$PWD/sock" a -- touch ran 2>err
+    waiter=$pid
+    until_true contains err 'waiting for the server: .*No such file or directory'
+    own_redis
+    wait_for "$waiter"
+    equal "$status" 0 'exit status'
+    equal "$(wc -l <err)" 1 'lines said'
+    [ -e ran ] || die 'the command did not run'
+}
+
+quiet_it_says_nothing() {
+    front close "$base/redis.sock"
+    start "$hf" run -q -b "redis://$at" a -- touch ran 2>err
+    until_true met 3
+    touch open
+    wait_for "$pid"
+    equal "$status" 0 'exit status'
+    [ -e ran ] || die 'the command did not run'
+    equal "$(wc -c <err)" 0 'bytes said'
+}
+
+# ---- how long ----------------------------------------------------------------------
+
+# In between it pauses, ever longer: each pause is at least half of 100, 200,
+# 400, 800, 1600 ms. (A client connects again by itself before it is closed.)
+with_w_the_whole_time_is_used() {
+    front close "$base/redis.sock"
+    took=$(milliseconds_of "$hf" run -w 2 -b "redis://$at" a -- touch ran)
+    equal "$(cat "$base/took")" 69 'exit status'
+    [ "$took" -ge 1900 ] || die "took $took ms"
+    not met 50 || die "tried $(wc -l <met) times"
+    [ "$(wc -l <err)" -le 2 ] || die 'said more than what it waits for, and the end'
+    tail -n 1 err | grep -q "cannot open .*: 127.0.0.1:$port: " ||
+        die 'does not say why'
+    [ ! -e ran ] || die 'the command ran'
+}
+
+# fails_at_once STATUS URL OPTION...
+fails_at_once() {
+    wanted=$1
+    url=$2
+    shift 2
+    equal "$(status_of "$hf" run "$@" -b "$url" a -- touch ran)" "$wanted" "$url"
+    equal "$(wc -l <err)" 1 'lines said'
+    not contains err waiting || die "$url: waited"
+    [ ! -e ran ] || die "$url: the command ran"
+}
+
+with_n_it_does_not_wait() {
+    front close "$base/redis.sock"
+    fails_at_once 69 "redis://$at" -n
+    fails_at_once 69 "redis://$at" -w 0
+    fails_at_once 69 "redis+unix://$PWD/nothing" -n
+}
+
+what_does_not_pass_is_not_waited_for() {
+    for w in '' '-w 10m'; do
+        # shellcheck disable=SC2086 # no word or two
+        fails_at_once 69 redis://a..b $w # no name that can be looked up
+        # shellcheck disable=SC2086
+        fails_at_once 64 redis://host/x $w
+        # shellcheck disable=SC2086
+        fails_at_once 69 "redis+unix://$base/redis.log/sock" $w # no directory
+    done
+}
+
+what_is_no_redis_is_not_waited_for() {
+    front foreign "$base/redis.sock"
+    fails_at_once 69 "redis://$at"
+    contains err 'do not understand' || die 'does not say why'
+}
+
+a_redis_that_is_of_no_use_is_not_waited_for() {
+    front useless "$base/redis.sock"
+    fails_at_once 69 "redis://$at"
+    contains err 'unknown command' || die 'does not say why'
+}
+
+# ---- a server that is lost during the wait -----------------------------------------
+
+# A server of the case's own: $own is its URL.
+own_redis() {
+    start redis-server --port 0 --unixsocket "$PWD/sock" --dir "$PWD" \
+        --save '' --appendonly no >redis.log 2>&1
+    server=$pid
+    own="redis+unix://$PWD/sock?op_timeout=300ms"
+    until_true own_cli ping >/dev/null 2>&1
+}
+
+own_cli() {
+    redis-cli -s sock "$@"
+}
+
+is_waited_for() {
+    [ -n "$(own_cli pubsub channels)" ]
+}
+
+# waits_for_its_turn OPTION...: the lock is held by another program.
+waits_for_its_turn() {
+    own_redis
+    own_cli hset a somebody:1 1 >/dev/null
+    start "$hf" run "$@" -b "$own" a -- touch ran 2>err
+    waiter=$pid
+    until_true is_waited_for
+    [ ! -s err ] || die 'said something'
+}
+
+a_wait_survives_a_restart_of_the_server() {
+    waits_for_its_turn
+    kill -9 "$server"
+    until_true contains err 'a: waiting for the server: redis: '
+    own_redis
+    wait_for "$waiter"
+    equal "$status" 0 'exit status'
+    [ -e ran ] || die 'the command did not run'
+    equal "$(wc -l <err)" 1 'lines said'
+}
+
+a_wait_survives_a_server_that_hangs() {
+    waits_for_its_turn
+    kill -STOP "$server"
+    until_true contains err 'a: waiting for the server: redis: '
+    kill -CONT "$server"
+    until_true is_waited_for
+    [ ! -e ran ] || die 'the command ran'
+    own_cli del a >/dev/null
+    wait_for "$waiter"
+    equal "$status" 0 'exit status'
+    [ -e ran ] || die 'the command did not run'
+}
+
+waits_or_is_gone() {
+    is_waited_for || gone "$waiter"
+}
+
+# On a busy machine a short wait may be over before the server is killed.
+with_w_a_lost_server_is_69_when_the_time_is_over() {
+    own_redis
+    own_cli hset a somebody:1 1 >/dev/null
+    for seconds in 3 10 60; do
+        begin=$(uptime_ms)
+        start "$hf" run -w "$seconds" -b "$own" a -- touch ran 2>err
+        waiter=$pid
+        until_true waits_or_is_gone
+        gone "$waiter" || break
+    done
+    kill -9 "$server"
+    wait_for "$waiter"
+    took=$(($(uptime_ms) - begin))
+    equal "$status" 69 'exit status'
+    [ "$took" -ge $((seconds * 1000 - 100)) ] || die "took $took ms"
+    [ ! -e ran ] || die 'the command ran'
+}
+
+# It can be reached, and refuses what a lock needs.
+a_replica_is_waited_for_until_it_is_the_master() {
+    own_redis
+    own_cli replicaof 127.0.0.1 1 >/dev/null
+    start "$hf" run -b "$own" a -- touch ran 2>err
+    until_true contains err 'a: waiting for the server: redis: READONLY'
+    own_cli replicaof no one >/dev/null
+    wait_for "$pid"
+    equal "$status" 0 'exit status'
+    [ -e ran ] || die 'the command did not run'
+    equal "$(wc -l <err)" 1 'lines said'
+}
+
+# ---- what the server says when it is there -----------------------------------------
+
+a_wait_ends_with_77_if_the_password_is_wrong() {
+    own_redis
+    own_cli config set requirepass s3cret >/dev/null
+    front loading "$PWD/sock"
+    start "$hf" run -b "redis://$at" a -- touch ran 2>err
+    until_true contains err waiting
+    touch open
+    wait_for "$pid"
+    equal "$status" 77 'exit status'
+    contains err 'wants a password' || die 'does not say why'
+    [ ! -e ran ] || die 'the command ran'
+}
+
+# On a busy machine a short time may be over before the server is there.
+with_w_a_lock_that_is_held_is_75_when_the_time_is_over() {
+    own_redis
+    own_cli hset a somebody:1 1 >/dev/null
+    front loading "$PWD/sock"
+    for seconds in 3 10 60; do
+        rm -f open
+        start "$hf" run -w "$seconds" -b "redis://$at" a -- touch ran 2>err
+        until_true waiting_or_gone
+        touch open
+        wait_for "$pid"
+        [ "$status" -eq 69 ] || break
+    done
+    equal "$status" 75 'exit status'
+    contains err 'a: not got within .* held by somebody:1$' || die 'not said by whom'
+    [ ! -e ran ] || die 'the command ran'
+}
+
+waiting_or_gone() {
+    contains err waiting || gone "$pid"
+}
+
+# ---- signals -----------------------------------------------------------------------
+
+# a_signal_ends NAME STATUS
+a_signal_ends() {
+    kill -"$1" "$pid"
+    wait_for "$pid"
+    equal "$status" "$2" "$1"
+    [ ! -e ran ] || die 'the command ran'
+}
+
+a_signal_ends_the_wait_for_a_server() {
+    front refuse "$base/redis.sock"
+    for signal in 'TERM 143' 'INT 130' 'HUP 129'; do
+        start "$hf" run -b "redis://$at" a -- touch ran 2>err
+        until_true contains err waiting
+        # shellcheck disable=SC2086 # two words
+        a_signal_ends $signal
+    done
+}
+
+a_signal_ends_connecting() {
+    front silent "$base/redis.sock"
+    start "$hf" run -b "redis://$at?connect_timeout=10m" a -- touch ran
+    until_true met 1
+    a_signal_ends TERM 143
+}
+
+a_signal_ends_the_wait_for_a_lost_server() {
+    waits_for_its_turn
+    kill -9 "$server"
+    until_true contains err waiting
+    pid=$waiter
+    a_signal_ends TERM 143
+}
+
+an_ignored_signal_does_not_end_it() {
+    front refuse "$base/redis.sock"
+    start sh -c 'trap "" HUP; exec "$@"' sh "$hf" run -b "redis://$at" a -- \
+        touch ran 2>err
+    until_true contains err waiting
+    kill -HUP "$pid"
+    touch open
+    wait_for "$pid"
+    equal "$status" 0 'exit status'
+    [ -e ran ] || die 'the command did not run'
+}
+
+start_redis
+run_cases waits_for_a_redis_that_refuses waits_for_a_redis_that_closes \
+    waits_for_a_redis_that_resets waits_for_a_redis_that_does_not_answer \
+    waits_for_a_redis_that_is_loading with_w_it_waits_too \
+    waits_for_a_redis_that_is_started quiet_it_says_nothing \
+    with_w_the_whole_time_is_used with_n_it_does_not_wait \
+    what_does_not_pass_is_not_waited_for \
+    what_is_no_redis_is_not_waited_for \
+    a_redis_that_is_of_no_use_is_not_waited_for \
+    a_wait_survives_a_restart_of_the_server \
+    a_wait_survives_a_server_that_hangs \
+    with_w_a_lost_server_is_69_when_the_time_is_over \
+    a_replica_is_waited_for_until_it_is_the_master \
+    a_wait_ends_with_77_if_the_password_is_wrong \
+    with_w_a_lock_that_is_held_is_75_when_the_time_is_over \
+    a_signal_ends_the_wait_for_a_server a_signal_ends_connecting \
+    a_signal_ends_the_wait_for_a_lost_server \
+    an_ignored_signal_does_not_end_it

@@ -23,9 +23,11 @@ static void overview(FILE *out)
     for (size_t i = 0; i < verbs_len; i++)
         fprintf(out, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
     fputs("  help     this, or what VERB does: holdfast help VERB\n\n"
-          "Locks live where -b URL or HOLDFAST_URL says, else in this "
-          "machine's\nshared memory: shm: shm:///dir redis://host:6379/0 "
-          "redis+unix:///path\nzk://host1,host2,host3/root\n",
+          "Locks live where -b URL or HOLDFAST_URL says, else in shared "
+          "memory,\nfor this user on this machine. URLs: shm: shm:///dir "
+          "redis://host:6379/0\nredis+unix:///path "
+          "zk://host1,host2,host3/root; for several users of this\nmachine "
+          "'shm:///run/app/locks?mode=0660&group=app'\n",
           out);
 }
 

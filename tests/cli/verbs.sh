@@ -15,6 +15,13 @@ version_and_help() {
         "$hf" $verb -h | cmp - text || die "$verb -h"
     done
     "$hf" help >text || die help
+    for verb in '' run; do
+        # shellcheck disable=SC2086 # no word or one
+        "$hf" help $verb >said || die "help $verb"
+        contains said 'for this user on this machine' || die "$verb: $(cat said)"
+        contains said "'shm:///run/app/locks?mode=0660&group=app'" ||
+            die "$verb: $(cat said)"
+    done
     "$hf" help help | cmp - text || die 'help help'
     equal "$(status_of "$hf" help nonsense)" 64 'help nonsense'
 }

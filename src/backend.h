@@ -83,6 +83,9 @@ struct hf__req {
     bool is_zero : 1;   /* latch, out, of GRANTED: it was 0 when it was asked;
                            else those who waited when it was last QUEUED may
                            go, and nobody else */
+    bool untouched : 1; /* attempt, out, of a code: the server refused it before
+                           it did anything, so this request has left nothing
+                           there */
     uint32_t lease_ms;  /* attempt, renew: lease to ask for, never 0 */
     uint32_t session_ms; /* HF__SESSION, out, of GRANTED: from sent_at on the
                            server keeps the session for that long */

@@ -32,6 +32,7 @@ struct hf__releaser {
     uint64_t hold_id;
     struct hf__sleeper *sleeper; /* or NULL: */
     struct hf__async *async;
+    hf_error *word; /* or NULL: where the server's words about it go */
     int result;
     bool settled;
 };
@@ -46,6 +47,8 @@ struct hf__exchange {
     struct hf__req ask; /* the first: by it the name has the whole */
     struct hf__req let_go;
     uint64_t lost_id;          /* a hold that is gone; 0: none. client->mu */
+    hf_error *why;             /* the last failure of one of them, in words; or
+                                  NULL. client->mu */
     struct hf__exchange *next; /* in client->exchanges */
 };
 
@@ -183,6 +186,7 @@ struct hf__flight {
     struct hf__sleeper *sleeper; /* a thread waits; or NULL: */
     struct hf__async *async;     /* an asynchronous verb; or NULL: nobody */
     bool delivered;
+    hf_error why; /* what the backend said of its failure */
     union {
         struct hf__req req;
         struct hf__batch batch;
@@ -273,6 +277,12 @@ int hf__fail(hf_error *, int code, const char *fmt, ...)
 /* The code, with the backend's last word as text if it spoke of that code. */
 int hf__fail_why(hf_client *, hf_error *, int code);
 bool hf__may_pass(const hf_client *, int code);
+/* The same, with the words that were kept when that request failed: the last
+ * word may be about another one by now. */
+int hf__fail_word(hf_client *, const hf_error *word, hf_error *, int code);
+/* Keeps the backend's last word for a request of that exchange which has come
+ * to that code; client->mu is held. */
+void hf__keep_word_locked(hf_client *, struct hf__exchange *, int code);
 /* To be put behind "no answer": "; not connected to ...", or "". */
 struct hf__trouble {
     char text[128 + sizeof("; not connected to ")];
@@ -443,8 +453,8 @@ void hf__name_news(struct hf__name *);
 /* The clock reached the name's timer. Returns the hold id that the caller has
  * to renew (it is marked as being renewed), or 0. */
 uint64_t hf__name_timer(struct hf__name *, hf__time now);
-/* EBACKEND, with its text: nobody answers. */
-int hf__name_silence(struct hf__name *);
+/* EBACKEND, with its text: the server does not answer. */
+int hf__silence(hf_client *, hf_error *);
 hf__wake_fn hf__name_wake;
 /* A thread that has exited releases nothing: what the last owner lost is
  * forgotten if it has. True: it was. Of readers see line.c. */
@@ -581,6 +591,7 @@ int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *);
 struct hf__releasing {
     struct hf__sleeper sleeper;
     struct hf__releaser releaser;
+    hf_error word; /* code 0: nothing was said */
     hf_lock *lock;
     struct hf__name *line;
     hf__time until;

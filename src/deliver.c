@@ -17,13 +17,12 @@ static void async_over(struct hf__async *a, hf__time now)
     hf__name_lock(n);
     if (a->waiter.state == HF__W_FINISHED) {
         hf__async_give_up(a); /* or it was quicker */
-    } else if (l->state == HF__ASKING && !l->heard && now < a->grace) {
+    } else if (hf__lease_unanswered(l) && now < a->grace) {
         not_yet = true;
     } else {
-        a->result = hf__gate_leave(&n->gate, &a->waiter,
-                                   a->waiter.is_try ? hf__name_silence(n)
-                                                    : HF_ETIMEDOUT,
-                                   hf__name_wake);
+        a->result = hf__gate_leave(
+            &n->gate, &a->waiter, a->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT,
+            hf__name_wake);
         a->lock->acquiring = false;
         hf__name_run(n, now);
         hf__mutex_lock(&c->mu);

@@ -98,7 +98,7 @@ static int judge(hf_lock *lock, struct hf__talk *t, const struct hf__flight *f,
     if (rc == HF_EUNKNOWN)
         return tell_again(lock, t, err);
     if (rc != HF_ENOTOWNER)
-        return rc ? hf__fail_why(lock->name->client, err, rc) : 0;
+        return rc ? hf__fail_word(lock->name->client, &f->why, err, rc) : 0;
     return hf__talk_lost(lock, t, err);
 }
 

@@ -125,6 +125,15 @@ static void news(hf_client *c, struct hf__name *n)
     c->news_tail = n;
 }
 
+/* Of a batch, each renewal of which may have failed in its own way: whatever
+ * was said last. */
+static void keep_word(hf_client *c, hf_error *word)
+{
+    hf__mutex_lock(&c->why_mu);
+    *word = c->why;
+    hf__mutex_unlock(&c->why_mu);
+}
+
 static void core_done(hf_client *c, struct hf__req *req)
 {
     struct hf__name *n;
@@ -138,6 +147,8 @@ static void core_done(hf_client *c, struct hf__req *req)
     req->flying = false;
     if (!req->remote) {
         f = hf__container(req, struct hf__flight, req);
+        if (req->result < 0 || req->op == HF__RENEW)
+            keep_word(c, &f->why);
         f->next_landed = NULL;
         if (c->landed_tail)
             c->landed_tail->next_landed = f;
@@ -147,6 +158,7 @@ static void core_done(hf_client *c, struct hf__req *req)
         return;
     }
     n = hf__container(req->remote, struct hf__name, remote);
+    hf__keep_word_locked(c, hf__name_talks(n), req->result);
     if (req->op == HF__ATTEMPT)
         n->ask_ready = true;
     else

@@ -64,19 +64,54 @@ bool hf__may_pass(const hf_client *c, int code)
     return code == HF_EBACKEND && !c->direct;
 }
 
+/* Where the backend has not said why. */
+static int fail_without_words(hf_client *c, hf_error *err, int code)
+{
+    hf__fail(err, code, "%s: %s", c->be->name, hf_error_text(code));
+    if (err)
+        err->may_pass = hf__may_pass(c, code);
+    return code;
+}
+
 int hf__fail_why(hf_client *c, hf_error *err, int code)
 {
     if (!err)
         return code;
     hf__mutex_lock(&c->why_mu);
-    if (c->why.code == code) {
+    if (c->why.code == code)
         *err = c->why;
-    } else {
-        hf__fail(err, code, "%s: %s", c->be->name, hf_error_text(code));
-        err->may_pass = hf__may_pass(c, code);
-    }
+    else
+        fail_without_words(c, err, code);
     hf__mutex_unlock(&c->why_mu);
     return code;
+}
+
+int hf__fail_word(hf_client *c, const hf_error *word, hf_error *err, int code)
+{
+    if (!word || word->code != code)
+        return fail_without_words(c, err, code);
+    if (err)
+        *err = *word;
+    return code;
+}
+
+void hf__keep_word_locked(hf_client *c, struct hf__exchange *x, int code)
+{
+    if (code >= 0 || !x)
+        return;
+    if (!x->why)
+        x->why = hf__alloc(c, sizeof(*x->why));
+    if (x->why)
+        hf__fail_why(c, x->why, code);
+}
+
+int hf__silence(hf_client *c, hf_error *err)
+{
+    hf__fail(err, HF_EBACKEND, "%s: no answer to the request%s", c->be->name,
+             hf__trouble(c).text);
+    if (err)
+        err->may_pass = hf__may_pass(c, HF_EBACKEND);
+    return HF_EBACKEND;
 }
 
 struct hf__trouble hf__trouble(hf_client *c)

@@ -12,6 +12,7 @@ static void append(struct hf__gate *g, struct hf__waiter *w)
     w->prev = g->tail;
     w->state = HF__W_WAITING;
     w->roused = w->known = false;
+    w->covered = 0;
     if (g->tail)
         g->tail->next = w;
     else
@@ -231,22 +232,35 @@ static int enter_exclusive(struct hf__gate *g, struct hf__waiter *w,
     return HF__PENDING;
 }
 
+/* Not free, as far as is known here. A question or a let_go under way says
+ * nothing about that: a try waits for the answer. */
+static bool busy(const struct hf__gate *g)
+{
+    return g->owner || !hf__lease_unanswered(&g->lease);
+}
+
 int hf__gate_enter(struct hf__gate *g, struct hf__waiter *w, hf__time now)
 {
     int rc = g->shared ? enter_shared(g, w, now) : enter_exclusive(g, w, now);
+    bool dropped;
 
     if (rc != HF__PENDING) {
         return_entry(g, w);
         return rc;
     }
-    if (w->is_try && (g->head || g->owner || g->lease.state != HF__IDLE)) {
+    if (w->is_try && busy(g)) {
         return_entry(g, w);
         return HF_EBUSY;
     }
+    dropped = g->lease.drop;
     append(g, w);
     if (g->head == w) /* a question that others gave up may be under way */
         hf__lease_listen(&g->lease, now);
     rethink(g);
+    if (dropped && !g->lease.drop) /* it is taken up again: ask now */
+        hf__lease_bell(&g->lease, now);
+    if (hf__lease_unanswered(&g->lease))
+        hf__lease_hurry(&g->lease, now);
     return HF__PENDING;
 }
 
@@ -307,6 +321,29 @@ void hf__gate_fail(struct hf__gate *g, int code, hf__wake_fn *wake)
     while (g->head)
         finish(g, g->head, code, wake);
     rethink(g);
+}
+
+/* A request of that kind was refused. Those who came after it was sent ask
+ * anew. */
+static void refuse(struct hf__gate *g, enum hf__todo what, int code,
+                   hf__wake_fn *wake)
+{
+    while (g->head && (g->head->covered & what))
+        finish(g, g->head, code, wake);
+    rethink(g);
+}
+
+bool hf__gate_let_go(struct hf__gate *g, int result, hf__time now,
+                     hf__wake_fn *wake)
+{
+    if (hf__lease_let_go(&g->lease, result, now))
+        return true;
+    if (result == HF_EUNKNOWN || (g->lease.state == HF__HELD && !g->lease.drop))
+        return false;
+    refuse(g, HF__TODO_LET_GO, result, wake);
+    if (g->head)
+        hf__lease_hurry(&g->lease, now);
+    return false;
 }
 
 /* A local hand-over, if turns are left and the next one can use the hold. */
@@ -401,6 +438,13 @@ static bool may_queue(const struct hf__gate *g)
     return false;
 }
 
+/* A request goes out. Those whom an earlier one covers come first. */
+static void cover(struct hf__gate *g, enum hf__todo what)
+{
+    for (struct hf__waiter *w = g->tail; w && !(w->covered & what); w = w->prev)
+        w->covered |= what & 3u;
+}
+
 enum hf__todo hf__gate_next(struct hf__gate *g, hf__time now,
                             struct hf__waiter **first, bool *queue)
 {
@@ -414,6 +458,8 @@ enum hf__todo hf__gate_next(struct hf__gate *g, hf__time now,
          (g->head->fixed && g->lease.lease_ms != g->head->lease_ms)))
         hf__lease_drop(&g->lease);
     todo = hf__lease_next(&g->lease, now, &g->ids);
+    if (todo != HF__TODO_NOTHING)
+        cover(g, todo);
     if (todo == HF__TODO_ATTEMPT) {
         /* Asked again, it is the same question: a BUSY that comes of leave
          * taken back would leave a place in the queue behind. */
@@ -430,8 +476,13 @@ enum hf__todo hf__gate_next(struct hf__gate *g, hf__time now,
 /* It is not free: those who only try have their answer. */
 static void refuse_tries(struct hf__gate *g, hf__wake_fn *wake)
 {
-    while (g->head && g->head->is_try)
-        finish(g, g->head, HF_EBUSY, wake);
+    struct hf__waiter *w, *next;
+
+    for (w = g->head; w; w = next) {
+        next = w->next;
+        if (w->is_try)
+            finish(g, w, HF_EBUSY, wake);
+    }
     rethink(g);
 }
 
@@ -482,6 +533,7 @@ static void granted(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
     g->turns = w->handoff ? w->handoff - 1 : 0; /* the first is w's own */
     own(g, w->owner);
     finish(g, w, HF__GRANTED, wake);
+    refuse_tries(g, wake);
 }
 
 void hf__gate_answered(struct hf__gate *g, const struct hf__req *req,
@@ -500,7 +552,7 @@ void hf__gate_answered(struct hf__gate *g, const struct hf__req *req,
             are_known(g);
         refuse_tries(g, wake);
     } else if (rc != HF__PENDING) {
-        hf__gate_fail(g, rc, wake);
+        refuse(g, HF__TODO_ATTEMPT, rc, wake);
     }
 }
 
@@ -519,9 +571,8 @@ void hf__gate_tick(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
 {
     if (g->lease.state == HF__HELD && !g->lease.drop)
         (void)holds(g, now);
-    if ((g->lease.state == HF__ASKING || hf__lease_stuck(&g->lease)) &&
-        !g->lease.drop && now >= g->lease.look_at)
-        hf__gate_fail(g, HF_EBACKEND, wake); /* silence */
+    if (hf__gate_silent(g, now))
+        hf__gate_fail(g, HF_EBACKEND, wake);
 }
 
 bool hf__gate_renewable(const struct hf__gate *g, hf__time now)

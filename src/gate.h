@@ -57,6 +57,7 @@ struct hf__waiter {
     struct hf__thread *thread;   /* who will own it; NULL: the handle */
     hf_lock *handle;             /* through which it wants it */
     struct hf__reader *reader;   /* shared: its entry, if it is granted */
+    hf_error *err;               /* the caller's: where a text goes; or NULL */
     uint64_t owner;
     uint32_t lease_ms;   /* to ask for: fixed, or the TTL */
     uint32_t handoff;    /* local owners that its grant allows; 0 is 1 */
@@ -68,8 +69,12 @@ struct hf__waiter {
     bool fixed : 1;
     bool reentrant : 1;
     bool is_async : 1;
-    bool roused : 1; /* look again: a turn is free, or nobody parks */
-    bool known : 1;  /* latch: it waited when the server said "not yet" */
+    bool told : 1;       /* the caller's: err has the text */
+    bool roused : 1;     /* look again: a turn is free, or nobody parks */
+    bool known : 1;      /* latch: it waited when the server said "not yet" */
+    uint8_t covered : 2; /* a bit for each hf__todo: the last such request was
+                            sent since it came, and its refusal is for this
+                            waiter, too */
 };
 
 struct hf__gate {
@@ -148,6 +153,20 @@ void hf__gate_answered(struct hf__gate *, const struct hf__req *, hf__time now,
                        hf__wake_fn *);
 void hf__gate_renewed(struct hf__gate *, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now);
+
+/* The answer to a LET_GO: hf__lease_let_go(), and the waiters that it keeps
+ * hear a refusal. */
+bool hf__gate_let_go(struct hf__gate *, int result, hf__time now,
+                     hf__wake_fn *);
+
+/* The server owes those who wait an answer for longer than op_timeout. */
+static inline bool hf__gate_silent(const struct hf__gate *g, hf__time now)
+{
+    const struct hf__lease *l = &g->lease;
+
+    return now >= l->silent_at ||
+           (l->state == HF__ASKING && !l->drop && now >= l->look_at);
+}
 
 /* The clock has moved on: losses, silence, looks. */
 void hf__gate_tick(struct hf__gate *, hf__time now, hf__wake_fn *);

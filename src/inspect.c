@@ -98,8 +98,8 @@ static int ask(hf_client *c, struct hf__flight *f, hf_error *err)
                         c->be->name, c->op_timeout_ms, hf__trouble(c).text);
     rc = f->req.result;
     if (rc) {
+        hf__fail_word(c, &f->why, err, rc);
         hf__flight_free(c, f);
-        hf__fail_why(c, err, rc);
     }
     return rc;
 }

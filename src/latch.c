@@ -76,7 +76,7 @@ static int answered(hf_lock *lock, struct hf__talk *t,
         return hf__fail(err, rc, "the latch is set already: %llu left",
                         (unsigned long long)f->query.count);
     if (rc)
-        return hf__fail_why(lock->name->client, err, rc);
+        return hf__fail_word(lock->name->client, &f->why, err, rc);
     if (t->left)
         *t->left = f->query.count;
     return 0;

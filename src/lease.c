@@ -3,6 +3,10 @@
 /* For how long at most a server keeps a place without a look every 2 s. */
 #define PLACE (10000 * HF__MS)
 
+/* After a refused let_go; twice as long after each further refusal. */
+#define PAUSE (200 * HF__MS)
+#define PAUSE_DOUBLED 3
+
 hf__time hf__lease_margin(uint32_t lease_ms)
 {
     /* 1 % of the lease and 2 ms, as Redlock allows for drift. */
@@ -22,6 +26,7 @@ void hf__lease_init(struct hf__lease *l, bool endless)
                             .renew_at = HF__NEVER,
                             .max_until = HF__NEVER,
                             .kept_until = HF__NEVER,
+                            .silent_at = HF__NEVER,
                             .resend_at = HF__NEVER};
 }
 
@@ -32,6 +37,8 @@ void hf__lease_want(struct hf__lease *l, bool wanted)
         return;
     /* A question that was about to be given up for want of takers is as good
      * as a new one. */
+    if (l->drop && wanted)
+        l->current = false; /* what it says now is for those who gave up */
     l->drop = !wanted;
 }
 
@@ -55,6 +62,7 @@ static enum hf__todo let_go(struct hf__lease *l, hf__time now)
     l->state = HF__IDLE;
     l->letting_go = true;
     l->unsure = false;
+    l->refusals = 0;
     l->resend_at = HF__NEVER;
     /* A hold that needs no renewal is never forgotten by itself, nor is a
      * place in such a queue, nor what a session keeps. Elsewhere a place is
@@ -68,8 +76,26 @@ static enum hf__todo let_go(struct hf__lease *l, hf__time now)
     return HF__TODO_LET_GO;
 }
 
+void hf__lease_hurry(struct hf__lease *l, hf__time now)
+{
+    if (l->letting_go && l->resend_at != HF__NEVER)
+        l->resend_at = min_time(l->resend_at, now);
+}
+
+/* From when on those who wait are kept by a let_go, if they are. */
+static void watch_block(struct hf__lease *l, hf__time now)
+{
+    if (!l->wanted || !hf__lease_blocked(l)) {
+        l->silent_at = HF__NEVER;
+    } else if (l->silent_at == HF__NEVER) {
+        l->silent_at = now + (hf__time)l->patience * HF__MS;
+        hf__lease_hurry(l, now);
+    }
+}
+
 enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
 {
+    watch_block(l, now);
     if (l->letting_go && now >= l->resend_at) {
         l->resend_at = HF__NEVER;
         return HF__TODO_LET_GO;
@@ -80,7 +106,7 @@ enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
         return HF__TODO_NOTHING;
     if (l->state == HF__IDLE && !(l->letting_go && l->unsure)) {
         l->hold_id = ++*ids;
-        l->heard = l->rang = false;
+        l->heard = l->current = l->exposed = l->rang = false;
         l->state = HF__ASKING;
         return HF__TODO_ATTEMPT;
     }
@@ -100,14 +126,14 @@ void hf__lease_asked(struct hf__lease *l, hf__time now, uint32_t op_timeout_ms)
 
 void hf__lease_listen(struct hf__lease *l, hf__time now)
 {
-    if (l->state == HF__ASKING || hf__lease_stuck(l))
+    if (l->state == HF__ASKING)
         l->look_at = now + (hf__time)l->patience * HF__MS;
 }
 
 void hf__lease_gone(struct hf__lease *l, hf__time now)
 {
     l->state = HF__IDLE;
-    hf__lease_listen(l, now); /* who waits may be stuck */
+    watch_block(l, now);
 }
 
 static void set_deadline(struct hf__lease *l)
@@ -172,13 +198,14 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         l->state = HF__HELD;
         return HF__PENDING;
     case HF__QUEUED:
-        l->heard = true;
+        l->heard = l->current = l->exposed = true;
         l->state = HF__WAITING;
         /* Bells come another way than answers: one that rang before this was
          * heard may be about what happened after it was said. */
         l->look_at = l->rang ? now : req->look_at;
         return HF__PENDING;
     case HF_EUNKNOWN:
+        l->exposed = l->exposed || !req->untouched;
         l->state = HF__WAITING; /* ask the same again, at once */
         l->look_at = now;
         return HF__PENDING;
@@ -192,9 +219,12 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         l->drop = false;
         return req->result;
     default:
-        l->state = HF__WAITING; /* who knows: leave nothing behind */
+        /* Unless certainly nothing is there, nothing is left behind. */
+        l->exposed = l->drop = l->exposed || !req->untouched;
+        l->state = HF__WAITING;
         l->look_at = now;
-        l->drop = true;
+        if (!l->drop)
+            l->state = HF__IDLE;
         return req->result;
     }
 }
@@ -209,12 +239,15 @@ void hf__lease_bell(struct hf__lease *l, hf__time now)
 bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
 {
     if (result != HF__DONE && result != HF_ENOTOWNER && now < l->gone_at) {
+        l->unsure = true;
         /* A lost answer is asked for again at once (on a new connection); a
          * refusal may be one again, so not that soon. */
-        if (!l->unsure && l->state == HF__IDLE)
-            l->look_at = now + (hf__time)l->patience * HF__MS;
-        l->unsure = true;
-        l->resend_at = result == HF_EUNKNOWN ? now : now + 200 * HF__MS;
+        l->resend_at = now;
+        if (result != HF_EUNKNOWN) {
+            l->resend_at += PAUSE << l->refusals;
+            if (l->refusals < PAUSE_DOUBLED)
+                l->refusals++;
+        }
         return false;
     }
     l->letting_go = false;
@@ -310,6 +343,7 @@ hf__time hf__lease_timer(const struct hf__lease *l)
 {
     hf__time at = l->letting_go ? l->resend_at : HF__NEVER;
 
+    at = min_time(at, l->silent_at);
     if (l->drop)
         return at; /* nothing to do before the let_go under way is over */
     switch (l->state) {
@@ -320,6 +354,6 @@ hf__time hf__lease_timer(const struct hf__lease *l)
     case HF__WAITING:
         return min_time(at, l->look_at);
     default:
-        return l->wanted && hf__lease_stuck(l) ? min_time(at, l->look_at) : at;
+        return at;
     }
 }

@@ -17,8 +17,12 @@
  * - An answer that is lost changes nothing: the same question is asked again,
  *   under the same hold id, which makes it find what the first one did.
  * - A hold id is never used again after it was dropped.
- * - Nothing is asked while a let_go is unsure (its answer was lost), so that
- *   one let_go at a time is enough.
+ * - Nothing is asked while a let_go is unsure (its answer was lost, or the
+ *   server refused it), so that one let_go at a time is enough.
+ * - A refusal is an answer. If the server did nothing for the question, and
+ *   cannot know its hold id from an earlier one, nothing is left to let go.
+ *   A let_go that was refused is sent again after a pause, which grows; at once
+ *   when a waiter comes, which then hears the next refusal.
  */
 #ifndef HF_LEASE_H
 #define HF_LEASE_H
@@ -27,7 +31,11 @@
 
 enum hf__lease_state { HF__IDLE, HF__ASKING, HF__WAITING, HF__HELD };
 
-enum hf__todo { HF__TODO_NOTHING, HF__TODO_ATTEMPT, HF__TODO_LET_GO };
+enum hf__todo {
+    HF__TODO_NOTHING = 0,
+    HF__TODO_ATTEMPT = 1,
+    HF__TODO_LET_GO = 2
+};
 
 struct hf__lease {
     uint64_t hold_id;  /* of this question or hold */
@@ -36,9 +44,11 @@ struct hf__lease {
     hf__time renew_at; /* HELD: HF__NEVER if it is not renewed */
     union {
         hf__time until;   /* HELD: the deadline, but for max_hold */
-        hf__time look_at; /* WAITING: ask again; ASKING, stuck: no answer by
-                             then is silence */
+        hf__time look_at; /* WAITING: ask again; ASKING: no answer by then is
+                             silence */
     };
+    hf__time silent_at; /* blocked: no answer to the let_go by then is silence;
+                           HF__NEVER */
     hf__time max_until; /* HELD: no renewal goes beyond; HF__NEVER */
     hf__time
         kept_until;     /* HELD, session: the end of a fixed lease; HF__NEVER */
@@ -49,6 +59,7 @@ struct hf__lease {
     uint32_t session_ms; /* session: for how long an answer is good */
     uint32_t patience;   /* ASKING: how many ms silence may last */
     uint16_t renewing;   /* HELD: renewals under way */
+    uint8_t refusals;    /* let_go: how often it was refused */
     uint8_t state : 2;
     uint8_t let_go_op : 2; /* RELEASE or ABANDON */
     bool wanted : 1;       /* somebody waits for it */
@@ -56,10 +67,12 @@ struct hf__lease {
     bool fixed : 1;        /* the lease is fixed: never renewed by itself */
     bool endless : 1;      /* the backend's holds need no renewal */
     bool session : 1;      /* they live as long as the client's session */
-    bool heard : 1;        /* the server has answered about this hold id */
+    bool heard : 1;        /* the server has queued this hold id, */
+    bool current : 1;      /* and those who wait have come before it said so */
+    bool exposed : 1;      /* the server may know this hold id */
     bool rang : 1;         /* ASKING: the bell rang meanwhile */
     bool letting_go : 1;   /* a let_go is under way */
-    bool unsure : 1;       /* and its answer was lost once */
+    bool unsure : 1;       /* and its answer was lost, or a refusal, once */
 };
 
 /* How much earlier than the server we stop believing: clocks that run at
@@ -103,6 +116,9 @@ void hf__lease_bell(struct hf__lease *, hf__time now);
 /* The answer to a LET_GO. True: it is settled; else it will be sent again. */
 bool hf__lease_let_go(struct hf__lease *, int result, hf__time now);
 
+/* A waiter has come: a let_go that was refused is sent again now. */
+void hf__lease_hurry(struct hf__lease *, hf__time now);
+
 /* A renewal is about to be sent; of a fixed lease that the session keeps with
  * its new length, or 0: it stays as it is. The server may shorten the lease by
  * it and the answer may be lost: believe the shorter of both from now on. */
@@ -123,10 +139,25 @@ void hf__lease_gone(struct hf__lease *, hf__time now);
 int hf__lease_renewed(struct hf__lease *, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now);
 
-/* Nothing can be asked before the server has answered a let_go. */
+/* Nothing is held or asked, and nothing can be asked before the server has
+ * answered a let_go. */
 static inline bool hf__lease_stuck(const struct hf__lease *l)
 {
     return l->state == HF__IDLE && l->letting_go && l->unsure;
+}
+
+/* The same, or there is a question or hold that has to be let go first. */
+static inline bool hf__lease_blocked(const struct hf__lease *l)
+{
+    return hf__lease_stuck(l) || (l->drop && l->letting_go);
+}
+
+/* The server has not said yet whether the lock is free: a try waits for that,
+ * too. */
+static inline bool hf__lease_unanswered(const struct hf__lease *l)
+{
+    return l->state == HF__IDLE || l->drop ||
+           (l->state != HF__HELD && !l->current);
 }
 
 /* The hold goes from one line to another, which is idle. It is renewed at the

@@ -223,6 +223,9 @@ static bool cancelled(const struct acquire *a)
            (__atomic_load_n(a->s.word, __ATOMIC_SEQ_CST) & HF__CANCELLED);
 }
 
+/* A try that was not answered in time; its caller hears EBACKEND. */
+#define SILENCE (-1000)
+
 /* Why the wait is over, or PENDING. */
 static int wait_over(const struct acquire *a, const struct hf__lease *l,
                      hf__time now, hf__time *until)
@@ -232,11 +235,11 @@ static int wait_over(const struct acquire *a, const struct hf__lease *l,
     if (__atomic_load_n(&a->lock->name->client->closed, __ATOMIC_ACQUIRE))
         return HF_ECLOSED;
     *until = a->until;
-    if (l->state == HF__ASKING && !l->heard && a->grace > a->until)
+    if (hf__lease_unanswered(l) && a->grace > a->until)
         *until = a->grace;
     if (now < *until)
         return HF__PENDING;
-    return a->w.is_try ? hf__name_silence(a->lock->name) : HF_ETIMEDOUT;
+    return a->w.is_try ? SILENCE : HF_ETIMEDOUT;
 }
 
 /* Direct: somebody has to sleep at the backend. */
@@ -361,8 +364,14 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
                         "the caller's hold of \"%s\" was lost; release it, "
                         "then acquire anew",
                         name);
+    case SILENCE:
+        return hf__silence(c, err);
     default:
-        return hf__fail_why(c, err, rc);
+        if (a->w.told)
+            return rc;
+        /* One that answers at once has just said why. */
+        return c->direct ? hf__fail_why(c, err, rc)
+                         : hf__fail_word(c, NULL, err, rc);
     }
 }
 
@@ -442,7 +451,7 @@ begin(struct acquire *a, hf_lock *lock, const hf_acquire_options *opt,
 {
     int rc;
 
-    a->w = (struct hf__waiter){.sleeper = &a->s};
+    a->w = (struct hf__waiter){.sleeper = &a->s, .err = err};
     a->lock = lock;
     a->cancel = opt->cancel;
     hf__acquire_fill(lock, opt, &a->w);
@@ -590,6 +599,14 @@ static int release_failed(const hf_lock *lock, int rc, hf_error *err)
     return rc;
 }
 
+/* The same, where the server may have said why. */
+static int release_refused(const struct hf__releasing *r, int rc, hf_error *err)
+{
+    if (rc == HF_ENOTOWNER || rc == HF_ELOST)
+        return release_failed(r->lock, rc, err);
+    return hf__fail_word(r->lock->name->client, &r->word, err, rc);
+}
+
 static inline __attribute__((always_inline)) int
 release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
 {
@@ -615,11 +632,13 @@ release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
         return rc;
     }
     hf__sleeper_init(&r->sleeper, NULL);
-    r->releaser = (struct hf__releaser){.sleeper = &r->sleeper};
+    r->word.code = 0;
+    r->releaser =
+        (struct hf__releaser){.sleeper = &r->sleeper, .word = &r->word};
     rc = hf__release(r->line, owner, &r->releaser);
     hf__lock_released(lock, rc);
     if (rc != HF__PENDING) {
-        rc = rc ? release_failed(lock, rc, err) : 0;
+        rc = rc ? release_refused(r, rc, err) : 0;
         hf__first_unlock(lock->name);
         return rc;
     }
@@ -642,13 +661,14 @@ int hf__release_end(struct hf__releasing *r, hf_error *err)
     hf__name_lock(r->line);
     hf__releaser_forget(r->line, &r->releaser);
     hf__name_unlock(r->line);
-    rc = r->releaser.settled
-             ? r->releaser.result
-             : hf__fail(err, HF_EUNKNOWN,
-                        "%s: no answer to the release within %u ms; it is "
-                        "tried again in the background%s",
-                        c->be->name, c->op_timeout_ms, hf__trouble(c).text);
-    rc = rc ? release_failed(r->lock, rc, err) : 0;
+    rc = r->releaser.result;
+    if (!r->releaser.settled)
+        rc = hf__fail(err, HF_EUNKNOWN,
+                      "%s: no answer to the release within %u ms; it is tried "
+                      "again in the background%s",
+                      c->be->name, c->op_timeout_ms, hf__trouble(c).text);
+    else if (rc)
+        rc = release_refused(r, rc, err);
     hf__wait_end(r->lock, r->line);
     return rc;
 }

@@ -68,6 +68,22 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
         set_timer(n); /* a hold that was handed over may end sooner now */
 }
 
+/* What was said of the failure of this line's request, for the caller. */
+static bool tell_why(struct hf__name *n, int code, hf_error *err)
+{
+    struct hf__exchange *x = hf__name_talks(n);
+    bool told;
+
+    if (!x || !err || code >= 0)
+        return false;
+    hf__mutex_lock(&n->client->mu);
+    told = x->why && x->why->code == code;
+    if (told)
+        *err = *x->why;
+    hf__mutex_unlock(&n->client->mu);
+    return told;
+}
+
 void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
 {
     struct hf__name *n = hf__container(g, struct hf__name, gate);
@@ -78,6 +94,8 @@ void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
     if (w->state == HF__W_FINISHED && w->result == HF__GRANTED)
         hf__name_own(n, w);
     if (!w->is_async) {
+        if (w->state == HF__W_FINISHED)
+            w->told = tell_why(n, w->result, w->err);
         wake(n, w->sleeper);
         return;
     }
@@ -104,6 +122,7 @@ void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
         *p = r->next;
         r->result = result;
         r->settled = true;
+        tell_why(n, result, r->word);
         if (r->sleeper) {
             wake(n, r->sleeper);
             continue;
@@ -144,6 +163,7 @@ static int submit(struct hf__name *n, struct hf__req *req,
         req->flying = false;
         n->refs--; /* the caller has one */
         c->under_way--;
+        hf__keep_word_locked(c, hf__name_talks(n), rc);
     }
     hf__mutex_unlock(&c->mu);
     return rc;
@@ -176,6 +196,8 @@ static void end_exchange(struct hf__name *n)
     if (!x->ask.flying && !x->let_go.flying && !n->ask_ready &&
         !n->let_go_ready) {
         x->lost_id = 0;
+        hf__free(c, x->why);
+        x->why = NULL;
         x->next = c->exchanges;
         c->exchanges = x;
         n->remote.ask = NULL;
@@ -240,8 +262,11 @@ static void let_go_answered(struct hf__name *n, int result, hf__time now)
 
     if (n->client->direct && result != HF_ENOTOWNER)
         result = HF__DONE; /* there is no later */
-    if (!hf__lease_let_go(l, result, now))
+    if (!hf__gate_let_go(&n->gate, result, now, hf__name_wake)) {
+        if (result != HF_EUNKNOWN) /* the caller is told; it is sent again */
+            hf__name_settle(n, l->let_go_id, result);
         return;
+    }
     /* Of a repeated request, "not yours" means that an earlier one worked. */
     hf__name_settle(n, l->let_go_id,
                     result == HF_ENOTOWNER && first_word ? HF_ELOST : HF__DONE);
@@ -398,17 +423,29 @@ void hf__name_news(struct hf__name *n)
 /* Has the server said yes, no or not yet? */
 static bool is_answered(struct hf__name *n)
 {
+    const struct hf__exchange *x;
     bool answered;
 
     hf__mutex_lock(&n->client->mu);
-    answered = n->ask_ready && hf__name_talks(n)->ask.result > 0;
+    x = hf__name_talks(n);
+    answered = (n->ask_ready && x->ask.result != HF_EUNKNOWN) ||
+               (n->let_go_ready && x->let_go.result != HF_EUNKNOWN);
     hf__mutex_unlock(&n->client->mu);
     return answered;
 }
 
-static bool waits_in_vain(const struct hf__name *n, hf__time now)
+/* For the texts of those who are about to fail. */
+static void note_silence(struct hf__name *n)
 {
-    return n->gate.lease.state == HF__ASKING && now >= n->gate.lease.look_at;
+    hf_client *c = n->client;
+    struct hf__exchange *x = hf__name_talks(n);
+
+    hf__mutex_lock(&c->mu);
+    if (x && !x->why)
+        x->why = hf__alloc(c, sizeof(*x->why));
+    if (x && x->why)
+        hf__silence(c, x->why);
+    hf__mutex_unlock(&c->mu);
 }
 
 static void report_orphan(struct hf__name *n)
@@ -457,12 +494,6 @@ static void find_orphans(struct hf__name *n, hf__time now)
         l->deadline = now + (hf__time)n->client->ttl_ms * HF__MS;
 }
 
-int hf__name_silence(struct hf__name *n)
-{
-    return hf__core.why(n->client, HF_EBACKEND, "no answer to the request%s",
-                        hf__trouble(n->client).text);
-}
-
 uint64_t hf__name_timer(struct hf__name *n, hf__time now)
 {
     struct hf__lease *l = &n->gate.lease;
@@ -472,10 +503,10 @@ uint64_t hf__name_timer(struct hf__name *n, hf__time now)
     if (n->gate.owner)
         find_orphans(n, now);
     /* Nobody ran for a while: the answer has been read, and is not late. */
-    if (waits_in_vain(n, now) && is_answered(n))
+    if (hf__gate_silent(&n->gate, now) && is_answered(n))
         take_news(n);
-    if (waits_in_vain(n, now))
-        hf__name_silence(n);
+    if (hf__gate_silent(&n->gate, now))
+        note_silence(n);
     hf__gate_tick(&n->gate, now, hf__name_wake);
     /* Marked before the timer is set: else it would be set to renew_at, which
      * is over, and the name would be found due again. */

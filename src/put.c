@@ -57,7 +57,7 @@ static int answered(hf_lock *lock, struct hf__talk *t,
 
     if (rc == HF_ENOTOWNER)
         return hf__talk_lost(lock, t, err);
-    return rc ? hf__fail_why(lock->name->client, err, rc) : 0;
+    return rc ? hf__fail_word(lock->name->client, &f->why, err, rc) : 0;
 }
 
 static const struct hf__verb put = {"the write", begin, answered};

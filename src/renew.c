@@ -169,7 +169,7 @@ int hf__renew_answered(hf_lock *lock, struct hf__talk *t,
     if (rc == HF_ENOTOWNER || now == HF_ELOST)
         return hf__fail(err, HF_ELOST, "the hold of \"%s\" was lost",
                         shown(lock).text);
-    return rc ? hf__fail_why(c, err, rc) : 0;
+    return rc ? hf__fail_word(c, &f->why, err, rc) : 0;
 }
 
 static const struct hf__verb renew = {"the renewal", begin, hf__renew_answered};

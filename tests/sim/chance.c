@@ -228,9 +228,23 @@ static void shared(struct config *c)
     c->fault_every = 3 * SEC;
 }
 
+/* Nothing goes wrong, but that the server refuses: see refusals.c. */
+static void sulking(struct config *c)
+{
+    c->profile = "sulking";
+    c->sulks = true;
+    c->spike = 0;
+    c->tries = 400;
+    c->fixed = 300;
+    c->cancels = 100;
+    c->think_hi = 50 * MS;
+    c->op_timeout_ms = 3000;
+    c->session = c->procs % 2;
+}
+
 static void (*const profiles[])(struct config *) = {
-    crowded,  torn,   late,   deadly, slow,        forgetful, endless, session,
-    longheld, sparse, prompt, grumpy, downgrading, shared,    NULL};
+    crowded, torn,     late,   deadly, slow,   forgetful,   endless, session,
+    sulking, longheld, sparse, prompt, grumpy, downgrading, shared,  NULL};
 
 /* Half of the runs are of mutexes alone. */
 static void draw_kinds(struct config *c, struct rng *r)

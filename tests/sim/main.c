@@ -118,6 +118,8 @@ static void print_tally(const struct tally *t, uint64_t runs)
            (unsigned long long)t->restarts, (unsigned long long)t->resets,
            (unsigned long long)t->lates, (unsigned long long)t->copies,
            (unsigned long long)t->bells);
+    printf("# %llu times the server refused for long, to %llu acquires\n",
+           (unsigned long long)t->sulks, (unsigned long long)t->refused);
 }
 
 static int failed(const struct world *w, const struct options *o, uint64_t seed)

@@ -81,6 +81,37 @@ MUTANTS = {
          "    if (l->fixed && l->session && !now)\n")],
     "session-forgets-what-is-let-go": [
         (LEASE, "    if (l->session ||\n        (l->endless", "    if ((l->endless")],
+    # refusals
+    "refused-let-go-pauses": [
+        (LEASE, "        l->resend_at = min_time(l->resend_at, now);",
+         "        (void)now;")],
+    "refused-let-go-not-told": [
+        (GATE, "    refuse(g, HF__TODO_LET_GO, result, wake);\n", "")],
+    "try-behind-a-let-go-is-busy": [
+        (GATE, "    return g->owner || !hf__lease_unanswered(&g->lease);",
+         "    return g->head || g->owner || g->lease.state != HF__IDLE;")],
+    "every-refusal-did-nothing": [
+        (LEASE, "l->exposed = l->drop = l->exposed || !req->untouched;",
+         "l->exposed = l->drop = l->exposed;")],
+    "refused-place-forgotten": [
+        (LEASE, "l->exposed = l->drop = l->exposed || !req->untouched;",
+         "l->exposed = l->drop = !req->untouched;")],
+    "lost-question-did-nothing": [
+        (LEASE, "        l->exposed = l->exposed || !req->untouched;\n", "")],
+    "refusal-that-did-nothing-abandoned": [
+        (LEASE, "l->exposed = l->drop = l->exposed || !req->untouched;",
+         "l->drop = true;")],
+    "old-refusal-told": [
+        (GATE, "while (g->head && (g->head->covered & what))",
+         "while (g->head)")],
+    "patience-of-an-earlier-wait": [
+        (LEASE, "        l->silent_at = HF__NEVER;\n    } else",
+         "    } else")],
+    "taken-up-again-and-not-asked": [
+        (GATE, "    if (dropped && !g->lease.drop)", "    if (dropped && !now)")],
+    "try-waits-behind-a-grant": [
+        (GATE, "    finish(g, w, HF__GRANTED, wake);\n    refuse_tries(g, wake);",
+         "    finish(g, w, HF__GRANTED, wake);")],
     # the gate
     "reentry-not-counted": [
         (GATE, "        if (--g->count)\n", "        if (--g->count > 9)\n")],

@@ -140,7 +140,8 @@ void net_arrive(struct world *w, struct message *m)
         message_put(w, m);
         return;
     }
-    if (rng_chance(&w->rng, w->cfg.twice))
+    /* What was refused for certain is not done after all. */
+    if (!m->untouched && rng_chance(&w->rng, w->cfg.twice))
         execute_again(w, m);
     if (rng_chance(&w->rng, w->cfg.reset))
         at_process(p, w->now + net_delay(w) / 2, EV_RESET, 0, p->epoch);

@@ -28,8 +28,11 @@ struct name *process_line(struct process *p, uint16_t lock, bool reads)
     /* The run ends before there are so many more. */
     if (p->lines > LINES_MAX - 8)
         world_fail(w, "LEAK", "lines without end");
-    *n = (struct name){
-        .process = p, .lock = lock, .index = p->lines++, .timer_at = HF__NEVER};
+    *n = (struct name){.process = p,
+                       .lock = lock,
+                       .index = p->lines++,
+                       .timer_at = HF__NEVER,
+                       .owed_since = HF__NEVER};
     n->line.gate = &n->gate;
     hf__gate_init(&n->gate, w->cfg.fair, w->cfg.endless,
                   (uint64_t)(n->index + 1) << 32);
@@ -305,6 +308,7 @@ void process_run(struct name *n)
     process_told(n);
     process_rest(n);
     set_timer(n);
+    sulk_watch(n);
 }
 
 /* ---- what happens ------------------------------------------------------ */
@@ -367,6 +371,7 @@ static void attempt_answered(struct name *n, const struct message *m)
                           .session_ms = p->world->cfg.ttl_ms,
                           .result = (int16_t)m->result,
                           .op = HF__ATTEMPT,
+                          .untouched = m->untouched,
                           .is_zero = m->is_zero};
 
     n->ask = NULL;
@@ -382,6 +387,7 @@ static void attempt_answered(struct name *n, const struct message *m)
         req.look_at =
             p->world->broken & BREAK_NO_BELL ? HF__NEVER : now + m->look_in;
     hf__gate_answered(&n->gate, &req, now, thread_wake);
+    sulk_left(n, m);
     if (m->result == HF__GRANTED && m->is_zero && n->gate.head)
         world_fail(p->world, "CLAIM", "kept waiting for a latch that is open");
     if (n->gate.owner && hf__lease_expired(&n->gate.lease, now) &&
@@ -395,7 +401,7 @@ static void let_go_answered(struct name *n, const struct message *m)
     uint64_t id = l->let_go_id;
     struct process *p = n->process;
 
-    if (!hf__lease_let_go(l, m->result, process_now(p)))
+    if (!hf__gate_let_go(&n->gate, m->result, process_now(p), thread_wake))
         return;
     for (uint16_t i = 0; i < p->world->cfg.threads; i++) {
         struct thread *t = &p->thread[i];

@@ -372,13 +372,14 @@ static int renew(struct world *w, const struct message *m,
     return HF__DONE;
 }
 
-/* When it is said again that others may go; 0: it does not say so. */
+/* When it is said again that others may go, at the latest; 0: it does not say
+ * so. */
 static int64_t said_again(const struct world *w, const struct message *m)
 {
     bool reads = m->op == HF__DOWNGRADE;
 
     if (m->op == HF__RELEASE || m->op == HF__ABANDON)
-        return w->now + 200 * MS;
+        return w->now + 1600 * MS;
     for (uint32_t i = 0; i < m->items; i++)
         reads = reads || m->item[i].reads;
     return reads ? w->now + w->cfg.ttl_ms * MS / 20 + 10 * MS : 0;
@@ -389,22 +390,18 @@ static int64_t said_again(const struct world *w, const struct message *m)
 static void refuse(struct world *w, struct message *m)
 {
     int64_t until = said_again(w, m);
+    int code = w->cfg.sulks ? HF_EAUTH : HF_EBACKEND;
 
-    m->result = HF_EBACKEND;
+    m->result = code;
+    m->untouched = rng_chance(&w->rng, 500); /* if the backend can tell */
     for (uint32_t i = 0; i < m->items; i++)
-        m->item[i].result = HF_EBACKEND;
+        m->item[i].result = code;
     if (until)
         note(w, (struct history_event){.kind = HISTORY_FAULT, .until = until});
 }
 
-void server_execute(struct world *w, struct message *m, bool late)
+static void execute(struct world *w, struct message *m, bool late)
 {
-    if (w->cfg.session && !session_admits(w, m))
-        return;
-    if (w->now < w->server_ill_until || rng_chance(&w->rng, w->cfg.refuse)) {
-        refuse(w, m);
-        return;
-    }
     purge(w, m->lock);
     switch (m->op) {
     case HF__ATTEMPT:
@@ -433,6 +430,24 @@ void server_execute(struct world *w, struct message *m, bool late)
     trace(w, "server: %s op %d of %u:%llx -> %d%s", late ? "late" : "", m->op,
           m->serial, (unsigned long long)m->hold_id, m->result,
           m->copy ? " (copy)" : "");
+}
+
+void server_execute(struct world *w, struct message *m, bool late)
+{
+    if (w->cfg.session && !session_admits(w, m))
+        return;
+    if (w->now < w->server_ill_until || rng_chance(&w->rng, w->cfg.refuse) ||
+        (sulk_refuses(w, m) && !w->sulk.partly)) {
+        refuse(w, m);
+        return;
+    }
+    execute(w, m, late);
+    if (!sulk_refuses(w, m))
+        return;
+    /* An error in the middle: it was done, or a part of it. */
+    m->result = HF_EAUTH;
+    for (uint32_t i = 0; i < m->items; i++)
+        m->item[i].result = HF_EAUTH;
 }
 
 /* ---- latches ------------------------------------------------------------ */

@@ -61,6 +61,7 @@ struct config {
     uint8_t kind[NAMES_MAX];   /* enum hf_kind */
     uint32_t whole[NAMES_MAX]; /* see tests/lib/history.h */
     bool fair, hands_over, endless, session, renew_sets, lossy, unhurried;
+    bool sulks; /* nothing else goes wrong: see refusals.c */
     uint32_t ttl_ms, op_timeout_ms;
     uint32_t handoff;
     int64_t delay_lo, delay_hi, hold_hi, think_hi, lag_hi;
@@ -98,6 +99,7 @@ enum event_kind {
     EV_THAW,
     EV_REAP,  /* b: serial: the kernel tells of a death */
     EV_LATCH, /* a: name: it is set, or counted down */
+    EV_SULK,  /* the server begins to refuse, or stops */
 };
 
 struct message;
@@ -126,7 +128,8 @@ struct message {
     uint16_t proc, lock, line, thread;
     uint8_t op;
     bool fixed, may_queue, cancelled, dropped, copy, late, executed;
-    bool is_zero; /* GRANTED, of a latch: not for the sake of the round */
+    bool untouched; /* refused: and the backend knows that nothing was done */
+    bool is_zero;   /* GRANTED, of a latch: not for the sake of the round */
     uint32_t epoch;
     uint32_t session; /* of the sender */
     uint64_t hold_id, token;
@@ -172,6 +175,7 @@ struct thread {
     uint8_t phase, mode;
     int64_t lost_at, called_at;
     int64_t told_until; /* deadline that the history knows */
+    bool excused;       /* see refusals.c */
     bool written, lost;
     bool forgotten; /* lost, and the gate does not know it any more */
 };
@@ -184,6 +188,7 @@ struct name {
     struct message *ask;      /* under way */
     int64_t timer_at;         /* armed; HF__NEVER */
     int64_t granted_at;       /* by the process's clock */
+    int64_t owed_since;       /* an answer, to those who wait; HF__NEVER */
     uint64_t round, round_of; /* of a latch, as the server said, to which hold
                                  id */
     uint16_t lock, index;
@@ -260,7 +265,7 @@ struct tally {
     uint64_t calls, grants, reentries, events;
     uint64_t shared, joined, permits, through, downgrades;
     uint64_t kills, stops, freezes, ills, restarts, resets, lates, copies,
-        bells;
+        bells, sulks, refused;
 };
 
 struct world {
@@ -281,6 +286,12 @@ struct world {
     struct tally tally;
     struct message *spare;
     int64_t now, called_at, server_frozen_until, server_ill_until;
+    struct sulk {
+        unsigned ops;  /* 1 << enum hf__op: what it refuses */
+        int64_t since; /* or has not refused anything since then */
+        bool partly;   /* what it refuses it may have done, all the same */
+        bool ends;     /* it is about to stop */
+    } sulk;
     uint64_t quota; /* acquires that are still to be called */
     uint32_t serials, owners;
     uint32_t moment; /* events at this very time */
@@ -358,6 +369,18 @@ int64_t net_delay(struct world *);
 /* May the server do it? It counts as a sign of life then. Else the result is
  * set. */
 bool session_admits(struct world *, struct message *);
+
+/* refusals.c */
+void sulk_begin(struct world *);
+void sulk_event(struct world *);
+/* Is this one refused? */
+bool sulk_refuses(const struct world *, const struct message *);
+/* Somebody waits for the line, or does not any more: is it told in time? */
+void sulk_watch(struct name *);
+/* How an acquire ended. */
+void sulk_judge(struct thread *, int result);
+/* The answer to a question has been taken. */
+void sulk_left(struct name *, const struct message *);
 
 /* server.c */
 void server_execute(struct world *, struct message *, bool late);

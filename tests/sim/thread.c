@@ -91,6 +91,7 @@ static void returned(struct thread *t, int result)
     struct name *n = t->line;
     struct history_event e = {.kind = HISTORY_RETURN, .result = result};
 
+    sulk_judge(t, result);
     t->generation++;
     process_rest(n);
     if (result == HF__GRANTED && kind_of(t) == HF_LATCH) {
@@ -181,7 +182,8 @@ static void leave(struct thread *t, int code)
     int rc;
 
     if (code == HF_EBACKEND && t->waiter.state != HF__W_FINISHED &&
-        n->gate.lease.state == HF__WAITING && n->gate.lease.heard)
+        n->gate.lease.state == HF__WAITING &&
+        !hf__lease_unanswered(&n->gate.lease))
         world_fail(t->process->world, "RET", "a try waits in the queue");
     rc = hf__gate_leave(&n->gate, &t->waiter, code, thread_wake);
 
@@ -200,7 +202,7 @@ void thread_timeout(struct thread *t)
         thread_renewed(t);
     if (t->phase != T_WAITING)
         return;
-    if (l->state == HF__ASKING && !l->heard && w->now < t->grace)
+    if (hf__lease_unanswered(l) && w->now < t->grace)
         at_process(t->process, t->grace, EV_TIMEOUT, t->index, t->generation);
     else
         leave(t, t->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT);
@@ -321,6 +323,7 @@ static void acquire(struct thread *t)
         (GRACE < w->cfg.op_timeout_ms * MS ? GRACE : w->cfg.op_timeout_ms * MS);
     call(t, until);
     t->phase = T_WAITING;
+    t->excused = false;
     t->generation++;
     w->tally.calls++;
     w->called_at = w->now;

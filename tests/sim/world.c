@@ -238,6 +238,9 @@ static void world_event(struct world *w, struct event *e)
     case EV_LATCH:
         server_latch(w, e->a);
         break;
+    case EV_SULK:
+        sulk_event(w);
+        break;
     case EV_FAULT:
         if (w->quota)
             fault(w);
@@ -333,6 +336,7 @@ void world_run(struct world *w, uint64_t seed, uint64_t quota)
         w->session[i] = (struct session){0};
         process_spawn(&w->proc[i]);
     }
+    sulk_begin(w);
     if (w->cfg.fault_every)
         heap_push(&w->heap,
                   (struct event){.at = w->cfg.fault_every, .kind = EV_FAULT});

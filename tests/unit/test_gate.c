@@ -115,7 +115,26 @@ static void test_gate_try_asks_without_queueing(void **state)
     assert_true(hf__gate_idle(&g));
 }
 
-static void test_gate_try_is_busy_when_others_are_about(void **state)
+/* Others wait for an answer, too: it may be a refusal. */
+static void test_gate_try_beside_others_is_busy_when_they_have_it(void **state)
+{
+    struct hf__gate g = gate(true);
+    struct hf__waiter a = want(1), b = want(2), c = want(3);
+
+    (void)state;
+    b.is_try = true;
+    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_int_equal(hf__gate_enter(&g, &b, at(0)), HF__PENDING);
+    assert_int_equal(hf__gate_enter(&g, &c, at(0)), HF__PENDING);
+    assert_string_equal(run(&g, 0), "A");
+    answer(&g, HF__GRANTED, 1);
+    assert_int_equal(a.result, HF__GRANTED);
+    assert_int_equal(b.result, HF_EBUSY);
+    assert_int_equal(c.state, HF__W_WAITING);
+    assert_int_equal(hf__gate_enter(&g, &b, at(2)), HF_EBUSY);
+}
+
+static void test_gate_try_beside_others_is_busy_when_they_queue(void **state)
 {
     struct hf__gate g = gate(true);
     struct hf__waiter a = want(1), b = want(2);
@@ -123,9 +142,11 @@ static void test_gate_try_is_busy_when_others_are_about(void **state)
     (void)state;
     b.is_try = true;
     assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_int_equal(hf__gate_enter(&g, &b, at(0)), HF_EBUSY);
     assert_string_equal(run(&g, 0), "A");
-    answer(&g, HF__GRANTED, 1);
+    line_up(&g, &b, 0);
+    answer(&g, HF__QUEUED, 1);
+    assert_int_equal(a.state, HF__W_WAITING);
+    assert_int_equal(b.result, HF_EBUSY);
     assert_int_equal(hf__gate_enter(&g, &b, at(2)), HF_EBUSY);
 }
 
@@ -245,8 +266,8 @@ static void test_gate_failure_fails_everybody(void **state)
 
     (void)state;
     assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
+    assert_int_equal(hf__gate_enter(&g, &b, at(0)), HF__PENDING);
     assert_string_equal(run(&g, 0), "A");
-    line_up(&g, &b, 0);
     answer(&g, HF_EPROTO, 1);
     assert_int_equal(a.result, HF_EPROTO);
     assert_int_equal(b.result, HF_EPROTO);
@@ -355,7 +376,8 @@ int main(void)
         cmocka_unit_test(test_gate_reentry_has_an_end),
         cmocka_unit_test(test_gate_release_by_a_stranger_touches_nothing),
         cmocka_unit_test(test_gate_try_asks_without_queueing),
-        cmocka_unit_test(test_gate_try_is_busy_when_others_are_about),
+        cmocka_unit_test(test_gate_try_beside_others_is_busy_when_they_have_it),
+        cmocka_unit_test(test_gate_try_beside_others_is_busy_when_they_queue),
         cmocka_unit_test(test_gate_busy_ends_the_try_and_asks_for_the_others),
         cmocka_unit_test(test_gate_try_does_not_wait_in_the_queue),
         cmocka_unit_test(test_gate_question_keeps_its_leave_to_queue),

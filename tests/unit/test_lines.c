@@ -212,7 +212,8 @@ static void test_lines_stuck_one_is_waited_for(void **state)
     assert_null(led(&s, &b, HF_WRITE, 2));
     assert_false(hf__lease_let_go(&g->lease, HF_EBACKEND, at(3)));
     assert_ptr_equal(led(&s, &b, HF_WRITE, 4), g);
-    line_up(g, &b, 4);
+    assert_int_equal(hf__gate_enter(g, &b, at(4)), HF__PENDING);
+    assert_string_equal(run(g, 4), "R");   /* once more, for the new one */
     assert_null(led(&s, &a, HF_WRITE, 5)); /* one for each, even so */
     /* A downgrade cannot wait. */
     assert_null(hf__lines_unused(&s, HF_WRITE));

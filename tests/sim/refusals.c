@@ -1,0 +1,137 @@
+/*
+ * A server that refuses, for a while or for ever: all that it is asked, or some
+ * operations. Nothing else goes wrong meanwhile, so that more can be demanded
+ * than of other runs (REFUSAL):
+ * - Whoever waits for the server's answer has one after a few round trips,
+ *   whether the server refuses or not.
+ * - While it refuses questions, an acquire that the server decides hears that,
+ *   and nothing else; not that the lock is busy, unless it was told so before.
+ * - Who calls when the server does not refuse any more never hears that it
+ * does.
+ * - A refusal of which the backend knows that nothing was done leaves nothing
+ *   to be let go.
+ */
+#include "sim.h"
+
+#define ALL (~0u)
+#define LET_GO (1u << HF__RELEASE | 1u << HF__ABANDON)
+/* A let_go, again because the waiter came later, and a question: three times
+ * 2 * delay_hi, which is 2 ms, and as much again. */
+#define A_FEW_ROUND_TRIPS (25 * MS)
+
+static void after(struct world *w, int64_t ns)
+{
+    heap_push(&w->heap, (struct event){.at = w->now + ns, .kind = EV_SULK});
+}
+
+void sulk_begin(struct world *w)
+{
+    w->sulk = (struct sulk){0};
+    if (w->cfg.sulks)
+        after(w, rng_between(&w->rng, MS, SEC));
+}
+
+/* Many call just before it stops, and just after, while those are answered. */
+static void call_now(struct world *w)
+{
+    for (uint16_t i = 0; i < w->cfg.procs; i++) {
+        struct process *p = &w->proc[i];
+
+        for (uint16_t t = 0; t < w->cfg.threads; t++)
+            if (p->thread[t].phase == T_IDLE && rng_chance(&w->rng, 700))
+                at_process(p, w->now + rng_between(&w->rng, 1, 2 * MS),
+                           EV_THREAD, t, p->thread[t].generation);
+    }
+}
+
+void sulk_event(struct world *w)
+{
+    static const unsigned ops[] = {ALL,
+                                   ALL,
+                                   LET_GO,
+                                   1u << HF__RELEASE,
+                                   1u << HF__ABANDON,
+                                   1u << HF__ATTEMPT,
+                                   1u << HF__ATTEMPT | 1u << HF__ABANDON};
+    bool stops = w->sulk.ops != 0;
+    int64_t lasts =
+        rng_chance(&w->rng, 200)
+            ? rng_skewed(&w->rng, MS, 4 * w->rules.ttl_ns + 20 * SEC)
+            : rng_skewed(&w->rng, 5 * MS, SEC);
+
+    if (!w->quota && !stops)
+        return;
+    call_now(w);
+    if (stops && !w->sulk.ends) {
+        w->sulk.ends = true;
+        after(w, MS);
+        return;
+    }
+    w->sulk = (struct sulk){.since = w->now};
+    if (!stops) {
+        w->sulk.ops = ops[rng_between(&w->rng, 0, 6)];
+        w->sulk.partly = rng_chance(&w->rng, 300);
+        w->tally.sulks++;
+        /* What is to be let go is said again, soon after its end. */
+        note(w, (struct history_event){.kind = HISTORY_FAULT,
+                                       .until = w->now + lasts +
+                                                w->rules.ttl_ns + 2 * SEC});
+    }
+    trace(w, "the server refuses operations %x", w->sulk.ops);
+    after(w, stops ? rng_skewed(&w->rng, 5 * MS, SEC) : lasts);
+}
+
+bool sulk_refuses(const struct world *w, const struct message *m)
+{
+    return w->sulk.ops & 1u << m->op;
+}
+
+/* Is the lock not free, as far as is known in this process? */
+static bool is_taken(const struct name *n)
+{
+    return n->gate.owner || !hf__lease_unanswered(&n->gate.lease);
+}
+
+void sulk_watch(struct name *n)
+{
+    struct world *w = n->process->world;
+
+    if (!w->cfg.sulks)
+        return;
+    if (!n->gate.head || is_taken(n))
+        n->owed_since = HF__NEVER;
+    else if (n->owed_since == HF__NEVER)
+        n->owed_since = w->now;
+    else if (w->now - n->owed_since > A_FEW_ROUND_TRIPS)
+        world_fail(w, "REFUSAL", "those who wait are not told");
+    for (const struct hf__waiter *q = n->gate.head; q && is_taken(n);
+         q = q->next)
+        ((struct thread *)(uintptr_t)q)->excused = true;
+}
+
+void sulk_judge(struct thread *t, int result)
+{
+    struct world *w = t->process->world;
+    bool asked_in_vain =
+        w->sulk.ops & 1u << HF__ATTEMPT && t->called_at >= w->sulk.since;
+
+    if (!w->cfg.sulks)
+        return;
+    w->tally.refused += result == HF_EAUTH;
+    if (result == HF_EBACKEND)
+        world_fail(w, "REFUSAL", "taken for silence");
+    if (result == HF_EAUTH && !w->sulk.ops && t->called_at > w->sulk.since)
+        world_fail(w, "REFUSAL", "an old refusal");
+    if (asked_in_vain && !t->excused && !is_taken(t->line) &&
+        (result == HF_EBUSY || result == HF_ETIMEDOUT))
+        world_fail(w, "REFUSAL", "said to be busy");
+}
+
+void sulk_left(struct name *n, const struct message *m)
+{
+    const struct hf__lease *l = &n->gate.lease;
+
+    if (n->process->world->cfg.sulks && m->untouched && !l->exposed &&
+        l->hold_id == m->hold_id && l->state != HF__IDLE)
+        world_fail(n->process->world, "REFUSAL", "something is left to do");
+}

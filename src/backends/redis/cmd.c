@@ -23,9 +23,10 @@
 static void attempt_over(struct redis *r, const struct hf__req *req, int result)
 {
     ((struct rd_link *)req->remote->impl)->asking = false;
-    if (result != HF__BUSY && result != HF_EMISMATCH)
+    if (result != HF__BUSY && result != HF_EMISMATCH &&
+        (!req->untouched || result == HF_EUNKNOWN))
         return;
-    /* The core does not abandon it. */
+    /* The core may not abandon it. */
     hf__rd_wait_end(r, req->remote, r->core->now());
     hf__rd_late_over(r, req->hold_id);
 }
@@ -294,6 +295,8 @@ static bool leave_replica(struct redis *r, hf__time now)
 static int refused(struct redis *r, const struct rd_flight *f,
                    const struct rd_node *reply, hf__time now)
 {
+    if (f->req)
+        f->req->untouched = hf__rd_did_nothing(reply->text);
     if (strncmp(reply->text, "NOSCRIPT", 8) == 0 && !f->by_text) {
         r->by_text[f->script] = true;
         send_again(r, f);

@@ -12,7 +12,9 @@ static bool begins(const char *text, const char *word)
 }
 
 /* Redis 6 quotes what went wrong inside a script: "ERR Error running script
- * (call to f_...): @user_script:3: @user_script: 3: -READONLY ...". */
+ * (call to f_...): @user_script:3: @user_script: 3: -READONLY ...". Redis 7
+ * puts the same words in front of "script: ..., on @user_script:3.", those
+ * about rights behind "ERR". */
 static const char *inner(const char *text)
 {
     static const char place[] = "@user_script:";
@@ -20,7 +22,10 @@ static const char *inner(const char *text)
         begins(text, "ERR Error running script") ? strstr(text, place) : NULL;
 
     if (!at)
-        return text;
+        return begins(text, "ERR The user executing the script can't") ||
+                       begins(text, "ERR ACL failure in script:")
+                   ? text + 4
+                   : text;
     while (strncmp(at, place, sizeof(place) - 1) == 0) {
         at += sizeof(place) - 1;
         at += strspn(at, " 0123456789:");
@@ -31,7 +36,8 @@ static const char *inner(const char *text)
 static int code_of(const char *text)
 {
     static const char *const auth[] = {"NOAUTH", "WRONGPASS", "NOPERM",
-                                       "The user executing the script can't"};
+                                       "The user executing the script can't",
+                                       "ACL failure in script:"};
 
     for (size_t i = 0; i < sizeof(auth) / sizeof(*auth); i++)
         if (begins(text, auth[i]))
@@ -51,9 +57,9 @@ bool hf__rd_is_replica(const char *text)
     return begins(inner(text), "READONLY") || begins(inner(text), "MASTERDOWN");
 }
 
-/* What a server says while it starts, has too much to do, is out of memory or
- * disk, or changes its role. Anything else it will say again. */
-bool hf__rd_may_pass(const char *text)
+/* The server refuses for now: it starts, has too much to do, is out of memory or
+ * disk, or changes its role. */
+static bool refuses_for_now(const char *text)
 {
     static const char *const words[] = {
         "LOADING", "BUSY",        "READONLY",   "MASTERDOWN", "OOM",
@@ -63,7 +69,26 @@ bool hf__rd_may_pass(const char *text)
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         if (begins(text, words[i]))
             return true;
-    return strstr(text, "max number of clients") != NULL;
+    return false;
+}
+
+bool hf__rd_may_pass(const char *text)
+{
+    return refuses_for_now(text) ||
+           strstr(text, "max number of clients") != NULL;
+}
+
+/*
+ * Of a script this holds for what refuses writes, too: the server refuses the
+ * first one, and what allows the first allows the others. Rights are looked at
+ * for each command anew, so a script that lacks one may have done a part.
+ */
+bool hf__rd_did_nothing(const char *text)
+{
+    if (begins(text, "NOPERM"))
+        return !strstr(text, "script");
+    return refuses_for_now(text) || begins(text, "NOAUTH") ||
+           begins(text, "MOVED");
 }
 
 int hf__rd_error(struct redis *r, const struct rd_node *reply, uint8_t op)

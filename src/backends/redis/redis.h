@@ -350,6 +350,8 @@ int hf__rd_error_code(const char *text);
 /* It refuses because it is not the master. */
 bool hf__rd_is_replica(const char *text);
 bool hf__rd_may_pass(const char *text); /* may it say otherwise later? */
+/* It has refused the request before it did anything for it. */
+bool hf__rd_did_nothing(const char *text);
 
 /* ---- verbs.c ---------------------------------------------------------- */
 

@@ -87,6 +87,11 @@ static void on_delete(struct zk *z, void *owner, int rc,
     }
     if (!hf__zk_lost(rc))
         refused(node, rc);
+    if (node->hurried) { /* this answer may be older than who let go */
+        node->hurried = false;
+        sweep(node);
+        return;
+    }
     if (!hf__zk_lost(rc) && let_go) {
         node->let_go = NULL; /* it will be asked for again */
         hf__zk_finish(z, let_go, hf__zk_node_denied(node));
@@ -260,6 +265,7 @@ void hf__zk_node_drop(struct zk_node *node, struct hf__req *let_go)
         node->line->node = NULL;
     node->line = NULL;
     node->let_go = let_go;
+    node->hurried = let_go && node->state == ZK_NODE_DELETING;
     sweep(node);
 }
 

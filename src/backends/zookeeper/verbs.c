@@ -326,8 +326,6 @@ int hf__zk_let_go(struct zk_line *line, struct hf__req *req)
         node = hf__zk_node_below(line, req->hold_id);
     if (!node)
         return req->op == HF__ABANDON ? HF__DONE : HF_ENOTOWNER;
-    if (node->denied && node->again_at) /* it is for garbage.c to try again */
-        return hf__zk_node_denied(node);
     hf__zk_node_drop(node, req);
     return HF__PENDING;
 }

@@ -160,6 +160,7 @@ struct zk_node {
     bool numbered;   /* by us: its name is whole, not a sequence's */
     bool taken;      /* by somebody else: it was not there to be deleted */
     bool unsure;     /* an answer to its deletion was lost */
+    bool hurried;    /* let go once more while it is being deleted */
     bool swept;      /* its siblings were, of what a semaphore has left */
     bool held;       /* its line's ask was granted by it */
     uint8_t parents; /* how often they were missing, and were made */

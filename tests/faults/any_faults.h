@@ -21,8 +21,27 @@ extern const struct any_faults {
     int (*go_on)(struct world *);
 } any_faults;
 
+/* How the server is brought to refuse what it is asked. */
+struct any_refusal {
+    const char *name; /* NULL: there are no more */
+    int code;
+    const char *says; /* part of the server's words */
+    void (*begin)(struct world *);
+    void (*end)(struct world *);
+    bool acquires, releases, renewals; /* what it refuses */
+    /* Before all of the case, and after it; or NULL. */
+    void (*prepare)(struct world *);
+    void (*tidy)(struct world *);
+    bool leaves_some; /* a refused request may have been done in part */
+    bool few;         /* it is tried with some kinds of lock only */
+};
+extern const struct any_refusal any_refusals[];
+/* A lease that ends soon, where a refused request may leave something. */
+extern const int64_t any_refused_ttl_ms;
+
 int run_any_faults(void);
 int run_any_names(void);
+int run_any_refusals(void);
 
 /* The connection is cut, and for so many ms there is no other: who wants the
  * lock meanwhile has it within that time after. */

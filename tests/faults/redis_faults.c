@@ -160,7 +160,7 @@ int main(int argc, char **argv)
         {"hand", run_hand_faults},       {"find", run_find_faults},
         {"any", run_any_faults},         {"names", run_any_names},
         {"keys", run_keys_faults},       {"beside", run_beside_faults},
-        {"cost", run_cost_faults},
+        {"cost", run_cost_faults},       {"refusals", run_any_refusals},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

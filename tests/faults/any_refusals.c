@@ -1,0 +1,330 @@
+/*
+ * A server that answers, and refuses: every acquire hears that, each time and
+ * at once, in the server's own words; nothing stays pending; and as soon as the
+ * server stops refusing, an acquire works. For each kind of lock and each
+ * refusal that the server has (any_refusals).
+ */
+#include "any_faults.h"
+
+#include <string.h>
+
+#define SOON_MS                                                                \
+    700 /* far less than any timeout; a try would wait for 800 ms              \
+         */
+#define OP_MS 5000
+#define THREADS 4
+
+static const struct subject {
+    const char *name;
+    enum hf_kind kind;
+    enum hf_fairness fairness;
+    enum hf_mode mode;
+    bool is_one_of_few;
+} subjects[] = {
+    {"unfair mutex", HF_MUTEX, HF_UNFAIR, HF_WRITE, true},
+    {"fair mutex", HF_MUTEX, HF_FAIR, HF_WRITE, false},
+    {"writer", HF_RWLOCK, HF_FAIR_DEFAULT, HF_WRITE, false},
+    {"reader", HF_RWLOCK, HF_FAIR_DEFAULT, HF_READ, true},
+    {"semaphore", HF_SEMAPHORE, HF_FAIR_DEFAULT, HF_WRITE, false},
+};
+#define SUBJECTS (sizeof(subjects) / sizeof(*subjects))
+
+static const struct pick {
+    const struct any_refusal *refusal;
+    const struct subject *subject;
+} * picked;
+
+static hf_lock *new_lock(struct world *w, hf_client *c, unsigned flags)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+
+    opt.kind = picked->subject->kind;
+    opt.fairness = picked->subject->fairness;
+    opt.permits = opt.kind == HF_SEMAPHORE ? 2 : 0;
+    opt.flags = flags;
+    if (hf_lock_new(c, "n", 1, &opt, &lock, &w->err))
+        fail_msg("%s", w->err.text);
+    return lock;
+}
+
+static hf_client *new_client(struct world *w)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+
+    opt.op_timeout_ms = OP_MS;
+    opt.ttl_ms = any_refused_ttl_ms;
+    if (hf_open(w->near_url, &opt, &c, &w->err))
+        fail_msg("%s", w->err.text);
+    return c;
+}
+
+static hf_acquire_options wish(int64_t wait_ms)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.mode = picked->subject->mode;
+    opt.wait_ms = wait_ms;
+    return opt;
+}
+
+/* What is wrong with it; NULL: nothing. */
+static const char *judge(int rc, const hf_error *err, int64_t began)
+{
+    static _Thread_local char text[400];
+
+    if (rc == picked->refusal->code &&
+        strstr(err->text, picked->refusal->says) && wait_within(began, SOON_MS))
+        return NULL;
+    snprintf(text, sizeof(text), "%s, \"%s\", after %d ms", hf_error_name(rc),
+             err->text, (int)((wait_fair() - began) / 1000000));
+    return text;
+}
+
+static const char *hears_it(hf_lock *lock, int64_t wait_ms)
+{
+    hf_acquire_options opt = wish(wait_ms);
+    hf_error err = {0};
+    int64_t began = wait_fair();
+
+    return judge(hf_lock_acquire(lock, &opt, &err), &err, began);
+}
+
+static void all_ways_hear_it(hf_lock *lock)
+{
+    static const int64_t waits[] = {0, 0, 3000, 0, HF_FOREVER, 300, 0};
+
+    for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+        const char *wrong = hears_it(lock, waits[i]);
+
+        if (wrong)
+            fail_msg("acquire %zu, waiting %lld: %s", i, (long long)waits[i],
+                     wrong);
+    }
+}
+
+struct threads {
+    pthread_t thread[THREADS];
+    hf_lock *lock;
+    uint32_t wrong; /* atomic */
+    char text[400]; /* of the first */
+};
+
+static void *hear_it(void *arg)
+{
+    struct threads *t = arg;
+
+    for (int i = 0; i < 10; i++) {
+        const char *wrong = hears_it(t->lock, i % 2 ? 0 : 3000);
+
+        if (wrong && !__atomic_fetch_add(&t->wrong, 1, __ATOMIC_SEQ_CST))
+            snprintf(t->text, sizeof(t->text), "%s", wrong);
+    }
+    return NULL;
+}
+
+static void threads_hear_it(hf_lock *lock)
+{
+    struct threads t = {.lock = lock};
+
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&t.thread[i], NULL, hear_it, &t), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(t.thread[i], NULL);
+    if (t.wrong)
+        fail_msg("%u of %d, beside others: %s", t.wrong, THREADS * 10, t.text);
+}
+
+static void note_result(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result;
+}
+
+static bool came_back(hf_client *c, const int *result)
+{
+    hf_client_dispatch(c);
+    return *result != 1;
+}
+
+static void callback_hears_it(hf_client *c, hf_lock *own, int64_t wait_ms)
+{
+    hf_acquire_options opt = wish(wait_ms);
+    int result = 1;
+
+    assert_int_equal(
+        hf_lock_acquire_async(own, &opt, note_result, &result, NULL), 0);
+    assert_true(WAIT_FOR_MS(came_back(c, &result), SOON_MS));
+    assert_int_equal(result, picked->refusal->code);
+}
+
+static void takes_at_once(struct world *w, hf_lock *lock)
+{
+    hf_acquire_options opt = wish(0);
+
+    if (hf_lock_acquire(lock, &opt, &w->err))
+        fail_msg("allowed again: %s", w->err.text);
+}
+
+static void all_is_over(struct world *w)
+{
+    if (picked->refusal->tidy)
+        picked->refusal->tidy(w);
+    world_is_clean(w);
+}
+
+static void test_refused_acquires(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = new_client(w);
+    hf_lock *lock = new_lock(w, c, 0), *own = new_lock(w, c, HF_OWNER_HANDLE);
+
+    takes_at_once(w, lock);
+    assert_int_equal(hf_lock_release(lock, &w->err), 0);
+    for (int round = 0; round < 2; round++) {
+        picked->refusal->begin(w);
+        all_ways_hear_it(lock);
+        threads_hear_it(lock);
+        callback_hears_it(c, own, 0);
+        callback_hears_it(c, own, HF_FOREVER);
+        picked->refusal->end(w);
+        takes_at_once(w, lock);
+        assert_int_equal(hf_lock_release(lock, &w->err), 0);
+    }
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_lock_free(own), 0);
+    assert_int_equal(hf_close(c), 0);
+    all_is_over(w);
+}
+
+/* Nothing is pending after it. */
+static void test_refused_acquire_then_close(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = new_client(w);
+    hf_lock *lock = new_lock(w, c, 0);
+    const char *wrong;
+    int64_t began;
+
+    picked->refusal->begin(w);
+    wrong = hears_it(lock, 0);
+    if (wrong)
+        fail_msg("%s", wrong);
+    began = wait_fair();
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+    assert_true(wait_within(began, SOON_MS));
+    picked->refusal->end(w);
+    all_is_over(w);
+}
+
+/* A release that is refused is told, and made as soon as it is allowed. The
+ * hold is renewed again, too. */
+static void test_refused_release(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = new_client(w), *d = new_client(w);
+    hf_lock *lock = new_lock(w, c, 0), *other = new_lock(w, d, 0);
+    hf_acquire_options opt = wish(5000);
+    hf_error err = {0};
+    const char *wrong;
+    int64_t began;
+
+    takes_at_once(w, lock);
+    picked->refusal->begin(w);
+    began = wait_fair();
+    wrong = judge(hf_lock_release(lock, &err), &err, began);
+    if (wrong)
+        fail_msg("release: %s", wrong);
+    wrong = hears_it(lock, 0);
+    if (wrong)
+        fail_msg("acquire after it: %s", wrong);
+    assert_int_equal(hf_lock_check(lock), HF_ENOTOWNER);
+    picked->refusal->end(w);
+    if (hf_lock_acquire(other, &opt, &w->err))
+        fail_msg("allowed again: %s", w->err.text);
+    assert_int_equal(hf_lock_release(other, &w->err), 0);
+    takes_at_once(w, lock);
+    assert_int_equal(hf_lock_release(lock, &w->err), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_lock_free(other), 0);
+    assert_int_equal(hf_close(c), 0);
+    assert_int_equal(hf_close(d), 0);
+    all_is_over(w);
+}
+
+/* The watchdog goes on trying while it is refused. */
+static void test_refused_renewal(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = new_client(w);
+    hf_lock *lock = new_lock(w, c, 0);
+    hf_error err = {0};
+
+    takes_at_once(w, lock);
+    picked->refusal->begin(w);
+    /* What the server has renewed in this very millisecond needs no write. */
+    assert_true(WAIT_FOR(hf_lock_renew(lock, 0, &err) != 0));
+    assert_int_equal(err.code, picked->refusal->code);
+    assert_non_null(strstr(err.text, picked->refusal->says));
+    assert_int_equal(hf_lock_check(lock), 0);
+    picked->refusal->end(w);
+    world_renews(lock);
+    assert_int_equal(hf_lock_release(lock, &w->err), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+    all_is_over(w);
+}
+
+static int setup(void **state)
+{
+    int rc;
+
+    picked = *state;
+    rc = any_faults.setup(state);
+    if (!rc && picked->refusal->prepare)
+        picked->refusal->prepare(*state);
+    return rc;
+}
+
+#define VERBS 4
+#define MOST (16 * SUBJECTS * VERBS)
+
+static struct CMUnitTest tests[MOST];
+static struct pick picks[MOST];
+static char names[MOST][80];
+static size_t len;
+
+static void add(const struct any_refusal *r, const struct subject *s,
+                const char *what, CMUnitTestFunction fn)
+{
+    assert_true(len < MOST);
+    picks[len] = (struct pick){r, s};
+    snprintf(names[len], sizeof(names[len]), "%s, %s: %s", s->name, r->name,
+             what);
+    tests[len] =
+        (struct CMUnitTest){names[len], fn, setup, world_end, &picks[len]};
+    len++;
+}
+
+int run_any_refusals(void)
+{
+    for (const struct any_refusal *r = any_refusals; r->name; r++)
+        for (size_t i = 0; i < SUBJECTS; i++) {
+            const struct subject *s = &subjects[i];
+
+            if (r->few && !s->is_one_of_few)
+                continue;
+            if (r->acquires)
+                add(r, s, "acquire", test_refused_acquires);
+            if (r->acquires && !r->leaves_some)
+                add(r, s, "close", test_refused_acquire_then_close);
+            if (r->releases)
+                add(r, s, "release", test_refused_release);
+            if (r->renewals)
+                add(r, s, "renew", test_refused_renewal);
+        }
+    return _cmocka_run_group_tests("refusals", tests, len, any_faults.begin,
+                                   any_faults.end);
+}

@@ -339,7 +339,9 @@ typedef struct hf_acquire_options {
  * only), ETIMEDOUT, ECANCELED, EDEADLK, ELOST (a lost hold of this owner has
  * not been released yet; a semaphore does not mind), EMISMATCH, EBACKEND (no
  * answer within op_timeout), EUNKNOWN, EAUTH, EPROTO, EINVAL, ENOTSUP, ENOMEM,
- * ECLOSED, EFORK: not held, and nothing left behind.
+ * ECLOSED, EFORK: not held, and nothing left behind. If the server refuses the
+ * request (rights, memory, a read-only replica), that is returned at once, as
+ * EAUTH or EBACKEND with the server's own text, each time it is asked.
  */
 HF_API int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt,
                            hf_error *err);
@@ -352,7 +354,9 @@ HF_API int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err);
  * Lets go of one acquire. The hold ends when this is called, whatever it
  * returns. 0; ENOTOWNER: not held by the caller, nothing was done; ELOST: the
  * hold had been lost before; EUNKNOWN: the server did not answer in
- * op_timeout, holdfast goes on asking; EINVAL, ECLOSED, EFORK. Waits for the
+ * op_timeout; EAUTH, EBACKEND, EPROTO: it refused the release, and others may
+ * be kept out for as long as it does. After these holdfast goes on asking, until
+ * the server has forgotten the hold. EINVAL, ECLOSED, EFORK. Waits for the
  * answer.
  */
 HF_API int hf_lock_release(hf_lock *lock, hf_error *err);

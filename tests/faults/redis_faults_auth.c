@@ -254,6 +254,37 @@ static void test_forbidden_keys_are_eauth(void **state)
     expect_open(w, "worker:secret-of-worker@", NULL, HF_EAUTH);
 }
 
+/* Each verb of a latch hears of it, each time. */
+static void test_forbidden_latch_is_eauth(void **state)
+{
+    struct world *w = *state;
+    hf_latch *latch = NULL;
+    uint64_t left;
+
+    add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
+    worker(w, HF_UNFAIR);
+    assert_int_equal(hf_latch_new(w->clients[0], "l", 1, &latch, NULL), 0);
+    assert_int_equal(hf_latch_set(latch, 1, &w->err), 0);
+    redis_server_do(w->redis, "ACL SETUSER worker resetkeys ~other:*");
+    for (int i = 0; i < 3; i++) {
+        int64_t began = wait_fair();
+
+        assert_int_equal(hf_latch_wait(latch, 0, NULL, &w->err), HF_EAUTH);
+        assert_non_null(strstr(w->err.text, "NOPERM"));
+        assert_int_equal(hf_latch_wait(latch, HF_FOREVER, NULL, &w->err),
+                         HF_EAUTH);
+        assert_int_equal(hf_latch_get(latch, &left, &w->err), HF_EAUTH);
+        assert_int_equal(hf_latch_down(latch, NULL, &w->err), HF_EAUTH);
+        assert_non_null(strstr(w->err.text, "NOPERM"));
+        assert_true(wait_within(began, 700));
+    }
+    redis_server_do(w->redis, "ACL SETUSER worker ~*");
+    assert_int_equal(hf_latch_down(latch, &left, &w->err), 0);
+    assert_int_equal(left, 0);
+    assert_int_equal(hf_latch_wait(latch, 0, NULL, &w->err), 0);
+    assert_int_equal(hf_latch_free(latch), 0);
+}
+
 /* The password is changed while connected, and the connection lost. */
 static void test_password_changed_meanwhile(void **state)
 {
@@ -265,7 +296,12 @@ static void test_password_changed_meanwhile(void **state)
     world_free_for_all(w, a);
     redis_server_do(w->redis, "ACL SETUSER worker resetpass >other");
     redis_server_do(w->redis, "CLIENT KILL USER worker");
-    assert_int_equal(hf_lock_try(a, &w->err), HF_EAUTH);
+    for (int i = 0; i < 5; i++) {
+        int rc = hf_lock_timed(a, i % 2 ? 3000 : 0, &w->err);
+
+        if (rc != HF_EAUTH || !strstr(w->err.text, "refused the user"))
+            fail_msg("%d: %d, %s", i, rc, w->err.text);
+    }
     redis_server_do(w->redis, "ACL SETUSER worker >secret-of-worker");
     assert_true(WAIT_FOR_MS(hf_lock_try(a, &w->err) == 0, 8000));
     assert_int_equal(hf_lock_release(a, &w->err), 0);
@@ -285,6 +321,7 @@ int run_auth_faults(void)
         T(test_user_without_pubsub),
         T(test_user_without_channels),
         T(test_forbidden_keys_are_eauth),
+        T(test_forbidden_latch_is_eauth),
         T(test_password_changed_meanwhile),
     };
 

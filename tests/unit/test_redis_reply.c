@@ -351,9 +351,42 @@ static void test_errors_that_are_quoted(void **state)
     assert_false(hf__rd_is_replica("ERR @user_script:1: READONLY"));
 }
 
+static void test_refusals_that_did_nothing(void **state)
+{
+    static const char *const nothing[] = {
+        "NOAUTH Authentication required.",
+        "NOPERM this user has no permissions to run the 'eval' command",
+        "OOM command not allowed when used memory > 'maxmemory'. script: 67ed, "
+        "on @user_script:1.",
+        "MISCONF Redis is configured to save RDB snapshots",
+        "READONLY You can't write against a read only replica.",
+        "MASTERDOWN Link with MASTER is down",
+        "LOADING Redis is loading the dataset in memory",
+        "BUSY Redis is busy running a script.",
+        "NOREPLICAS Not enough good replicas to write.",
+        "ERR Error running script (call to f_67ed): @user_script:3: "
+        "@user_script: 3: -READONLY You can't write"};
+    static const char *const perhaps[] = {
+        "ERR The user executing the script can't run this command or "
+        "subcommand script: 33b4, on @user_script:1.",
+        "NOPERM ACL failure in script: no permissions",
+        "ERR Error running script (call to f_67ed): @user_script:3: "
+        "@user_script: 3: The user executing the script can't run this command",
+        "ERR value is not an integer script: 33b4, on @user_script:1.", "OOMX"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(nothing) / sizeof(*nothing); i++)
+        assert_true(hf__rd_did_nothing(nothing[i]));
+    for (size_t i = 0; i < sizeof(perhaps) / sizeof(*perhaps); i++)
+        assert_false(hf__rd_did_nothing(perhaps[i]));
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(hf__rd_error_code(perhaps[i]), HF_EAUTH);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refusals_that_did_nothing),
         cmocka_unit_test(test_reply_in_every_cut),
         cmocka_unit_test(test_reply_that_is_none),
         cmocka_unit_test(test_reply_without_end),

@@ -483,6 +483,7 @@ static bool end_name(struct hf__name *n)
     n->gate.owner = 0;
     n->gate.count = 0;
     hf__lease_drop(&n->gate.lease);
+    hf__lease_hurry(&n->gate.lease, now); /* it may be allowed by now */
     hf__name_run(n, now);
     return is_settled(n);
 }

@@ -355,9 +355,9 @@ HF_API int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err);
  * returns. 0; ENOTOWNER: not held by the caller, nothing was done; ELOST: the
  * hold had been lost before; EUNKNOWN: the server did not answer in
  * op_timeout; EAUTH, EBACKEND, EPROTO: it refused the release, and others may
- * be kept out for as long as it does. After these holdfast goes on asking, until
- * the server has forgotten the hold. EINVAL, ECLOSED, EFORK. Waits for the
- * answer.
+ * be kept out for as long as it does. After these holdfast goes on asking,
+ * until the server has forgotten the hold. EINVAL, ECLOSED, EFORK. Waits for
+ * the answer.
  */
 HF_API int hf_lock_release(hf_lock *lock, hf_error *err);
 /* The same without waiting for the answer; never blocks. A lost answer is

@@ -361,6 +361,7 @@ static void test_mutex_behind_kazoos_writer_that_goes_on_reading(void **state)
         taker_end(t);
         assert_int_equal(hf_lock_release(a, &w->err), 0);
     }
+    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE)));
     world_is_clean(w);
 }
 

@@ -1,5 +1,5 @@
 /* What a lock is at the server: its token, what is sent for it, and what is
- * seen of those of kazoo's. */
+ * seen of those of kazoo's; where names may be. */
 #include "zk_faults.h"
 
 #include <stdio.h>
@@ -192,14 +192,92 @@ static void test_kazoos_readers_are_seen(void **state)
     world_is_clean(w);
 }
 
+/* A container that has become empty is swept: whatever else could be, was. */
+static void is_swept(struct world *w)
+{
+    struct Stat stat;
+
+    zk_hand_create(hand(w), "/swept", "", ZOO_CONTAINER, NULL, 0, NULL);
+    zk_hand_create(hand(w), "/swept/x", "", 0, NULL, 0, NULL);
+    zk_hand_delete(hand(w), "/swept/x");
+    assert_true(WAIT_FOR(zk_hand_stat(hand(w), "/swept", &stat) == ZNONODE));
+}
+
+/* A Lock object of kazoo's makes its path once, and then relies on it. */
+static void test_kazoos_path_stays(void **state)
+{
+    static const struct manner each[] = {{HF_MUTEX, HF_FAIR, HF_WRITE},
+                                         {HF_MUTEX, HF_UNFAIR, HF_WRITE},
+                                         {HF_RWLOCK, HF_FAIR, HF_READ}};
+    struct world *w = *state;
+    char url[128], theirs[256];
+    hf_lock *lock;
+
+    snprintf(url, sizeof(url), "%s?dialect=kazoo", w->zk->url);
+    world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
+    for (size_t i = 0; i < sizeof(each) / sizeof(*each); i++) {
+        lock = held_as(w, "n/m", &each[i]);
+        assert_int_equal(hf_lock_release(lock, &w->err), 0);
+        assert_int_equal(hf_lock_free(lock), 0);
+        is_swept(w);
+        is_swept(w);
+        assert_int_equal(zk_hand_create(hand(w), NODE "/m/" KAZOO_1 "__lock__",
+                                        "", ZOO_EPHEMERAL_SEQUENTIAL, theirs,
+                                        sizeof(theirs), NULL),
+                         0);
+        assert_int_equal(zk_hand_delete(hand(w), theirs), 0);
+        assert_int_equal(zk_hand_delete(hand(w), NODE "/m"), 0);
+        assert_int_equal(zk_hand_delete(hand(w), NODE), 0);
+    }
+    world_is_clean(w);
+}
+
+/* tooz locks at /tooz/locks/NAME. A part `locks' cannot be in a name, but in
+ * the path of the URL. */
+static void test_leading_parts_go_into_the_url(void **state)
+{
+    struct world *w = *state;
+    hf_lock *lock = NULL;
+    hf_info *info = NULL;
+    char url[128];
+
+    world_near(w);
+    assert_int_equal(hf_lock_new(w->clients[0], "tooz/locks/job", HF_CSTRING,
+                                 NULL, &lock, &w->err),
+                     HF_EINVAL);
+    assert_non_null(strstr(w->err.text, "zk://HOST/tooz/locks"));
+    assert_non_null(strstr(w->err.text, "\"job\""));
+    assert_int_equal(
+        hf_inspect(w->clients[0], "tooz/locks/job", HF_CSTRING, &info, &w->err),
+        HF_EINVAL);
+    assert_non_null(strstr(w->err.text, "zk://HOST/tooz/locks"));
+    /* What is last cannot go there. */
+    assert_int_equal(hf_lock_new(w->clients[0], "tooz/locks", HF_CSTRING, NULL,
+                                 &lock, &w->err),
+                     HF_EINVAL);
+    assert_non_null(strstr(w->err.text, "\"locks\""));
+    assert_null(strstr(w->err.text, "zk://"));
+    snprintf(url, sizeof(url), "%s/tooz/locks?dialect=kazoo", w->zk->url);
+    world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
+    assert_int_equal(
+        hf_lock_new(w->clients[1], "job", HF_CSTRING, NULL, &lock, &w->err), 0);
+    assert_int_equal(hf_lock_timed(lock, 5000, &w->err), 0);
+    assert_int_equal(zk_server_children(w->zk, "/tooz/locks/job"), 1);
+    assert_int_equal(hf_lock_release(lock, &w->err), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(zk_hand_delete(hand(w), "/tooz/locks/job"), 0);
+    assert_int_equal(zk_hand_delete(hand(w), "/tooz/locks"), 0);
+    assert_int_equal(zk_hand_delete(hand(w), "/tooz"), 0);
+    world_is_clean(w);
+}
+
 int run_layout_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
-        T(test_token_is_the_czxid),
-        T(test_free_lock_is_one_trip),
-        T(test_kazoos_lock_is_seen),
-        T(test_kazoos_readers_are_seen),
+        T(test_token_is_the_czxid),  T(test_free_lock_is_one_trip),
+        T(test_kazoos_lock_is_seen), T(test_kazoos_readers_are_seen),
+        T(test_kazoos_path_stays),   T(test_leading_parts_go_into_the_url),
     };
 
     return cmocka_run_group_tests_name("zookeeper: layout", tests, group_one,

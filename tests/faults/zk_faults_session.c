@@ -320,6 +320,68 @@ static void test_silence_is_noticed_by_who_sleeps(void **state)
     world_is_clean(w);
 }
 
+/* ---- holds that somebody has taken away ---------------------------------- */
+
+enum { TAKEN = 200, RENEWED_MS = 15000, TRIP_MS = 200 };
+
+static void take_away(struct world *w, const char *name)
+{
+    struct String_vector names = {0};
+    char path[256];
+
+    snprintf(path, sizeof(path), "/%s", name);
+    assert_int_equal(zk_hand_children(hand(w), path, &names), 0);
+    assert_int_equal(names.count, 1);
+    snprintf(path, sizeof(path), "/%s/%s", name, names.data[0]);
+    assert_int_equal(zk_hand_delete(hand(w), path), 0);
+    deallocate_String_vector(&names);
+}
+
+static size_t lost_of(hf_lock *const *lock, size_t len)
+{
+    size_t lost = 0;
+
+    for (size_t i = 0; i < len; i++)
+        lost += hf_lock_check(lock[i]) == HF_ELOST;
+    return lost;
+}
+
+/* However many there are, and however far the server is: one renewal finds all
+ * of them, and keeps the others. One trip for each would take longer than the
+ * session lasts. The client does not listen, or it would hear of each. */
+static void test_renewal_finds_all_that_are_gone(void **state)
+{
+    static const struct manner mutex = {HF_MUTEX, HF_FAIR, HF_WRITE};
+    struct world *w = *state;
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_lock *lock[TAKEN + 1];
+    char name[16];
+
+    opt.ttl_ms = RENEWED_MS;
+    assert_int_equal(hf_open(w->far_url, &opt, &w->clients[0], &w->err), 0);
+    w->len = 1;
+    for (int i = 0; i <= TAKEN; i++) {
+        snprintf(name, sizeof(name), "n/%d", i);
+        lock[i] = held_as(w, name, &mutex);
+    }
+    for (int i = 0; i < TAKEN; i++) {
+        snprintf(name, sizeof(name), "n/%d", i);
+        take_away(w, name);
+    }
+    proxy_set(w->proxy, PROXY_DELAY, TRIP_MS);
+    assert_true(WAIT_FOR_MS(lost_of(lock, TAKEN) == TAKEN,
+                            RENEWED_MS / 3 + 2000 + 4 * TRIP_MS));
+    assert_int_equal(hf_lock_check(lock[TAKEN]), 0);
+    world_renews(lock[TAKEN]);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    for (int i = 0; i <= TAKEN; i++) {
+        assert_int_equal(hf_lock_release(lock[i], &w->err),
+                         i < TAKEN ? HF_ELOST : 0);
+        assert_int_equal(hf_lock_free(lock[i]), 0);
+    }
+    world_is_clean(w);
+}
+
 int run_session_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
@@ -337,6 +399,7 @@ int run_session_faults(void)
         T(test_no_descriptor_to_watch),
         T(test_no_memory_to_stay_alive),
         T(test_silence_is_noticed_by_who_sleeps),
+        T(test_renewal_finds_all_that_are_gone),
     };
 
     return cmocka_run_group_tests_name("zookeeper: the session", tests,

@@ -14,10 +14,14 @@ client = KazooClient(sys.argv[1], timeout=int(sys.argv[2]) / 1000)
 KINDS = {'fair': client.Lock, 'read': client.ReadLock,
          'write': client.WriteLock}
 held = []
+made = {}
 
 
 def hold(kind, name, _lease_ms, wait_ms, *_limit):
-    lock = KINDS[kind](f'/{name}', 'kazoo')
+    """With one object for each lock: it makes sure of its path only once."""
+    if (kind, name) not in made:
+        made[kind, name] = KINDS[kind](f'/{name}', 'kazoo')
+    lock = made[kind, name]
     before = time.monotonic()
     try:
         lock.acquire(timeout=int(wait_ms) / 1000 if int(wait_ms) >= 0 else None)

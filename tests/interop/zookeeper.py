@@ -27,6 +27,7 @@ LEASE_MS = 3000
 TICK_MS = 100
 CLASSPATH = '/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar'
 JAVA = ['java', '-XX:+UseSerialGC', '-XX:-UsePerfData', '-Xmx256m']
+SWEEP_OFTEN = '-Dznode.container.checkIntervalMs=300'
 MAIN = 'org.apache.zookeeper.server.quorum.QuorumPeerMain'
 WARM_MS = 500
 logging.getLogger('kazoo').setLevel(logging.CRITICAL)
@@ -46,7 +47,8 @@ class Server:
                     f'clientPort={self.port}\nmaxClientCnxns=0\n'
                     f'clientPortAddress=127.0.0.1\n'
                     f'maxSessionTimeout=60000\nadmin.enableServer=false\n')
-        self.process = subprocess.Popen([*JAVA, '-cp', CLASSPATH, MAIN, config],
+        self.process = subprocess.Popen([*JAVA, SWEEP_OFTEN, '-cp', CLASSPATH,
+                                         MAIN, config],
                                         stderr=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL,
                                         preexec_fn=dies_with_us)
@@ -231,6 +233,24 @@ def kazoo(world, kind, wanted):
         other.expect('dropped', 'drop')
 
 
+def path_stays(world):
+    """A Lock object of kazoo's does not make its path again: what ours has made
+    is not swept."""
+    theirs, ours = world.pool('kazoo', 1)[0], world.pool('ours, kazoo', 1)[0]
+    [other], name = world.pool('ours', 1), world.name()
+    for peer in ours, theirs, ours:
+        peer.expect('held', 'hold', 'fair', name, 0, FOREVER)
+        peer.expect('dropped', 'drop')
+    for _ in range(2):
+        swept = world.name()
+        other.expect('held', 'hold', 'fair', swept, 0, FOREVER)
+        other.expect('dropped', 'drop')
+        wait_until('a container is swept',
+                   lambda path=f'/{swept}': not world.server.client.exists(path))
+    theirs.expect('held', 'hold', 'fair', name, 0, FOREVER)
+    theirs.expect('dropped', 'drop')
+
+
 def speed(world, side, kind='fair'):
     [peer] = world.pool(side, 1)
     seen_ = peer.expect('done', 'race', kind, world.name(), 1, RUN_MS)
@@ -314,6 +334,7 @@ CASES = [
     on('lock', kazoo, 'fair', 'fair', begins='kazoo: '),
     on('a reader, a writer', kazoo, 'read', 'write', begins='kazoo: '),
     on('a writer, a reader', kazoo, 'write', 'read', begins='kazoo: '),
+    on('its path stays', path_stays, begins='kazoo: '),
     on('figures: pairs', figures, 'pair of lock and unlock', speed),
     on('figures: 8 processes', figures, '8 processes, fair', handovers),
 ]

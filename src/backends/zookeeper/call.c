@@ -279,7 +279,10 @@ int hf__zk_make_parents(struct zk *z, const char *path)
         slash = next_slash(slash);
         memcpy(part, path, (size_t)(slash - path));
         part[slash - path] = '\0';
-        rc = hf__zk_create(z, part, "", 0, slash > below ? ZOO_CONTAINER : 0,
+        /* A Lock object of kazoo's makes its path once, and fails if that is
+         * swept between two of its acquires. */
+        rc = hf__zk_create(z, part, "", 0,
+                           slash > below && !z->kazoo ? ZOO_CONTAINER : 0,
                            on_parent, (void *)hash_of(path, slash));
     }
     return rc;

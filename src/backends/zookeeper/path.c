@@ -119,8 +119,9 @@ static void put_component(struct sink *o, const char *s, size_t len)
     }
 }
 
-/* top: the first component is below the server's own root. */
-static bool encode(struct sink *o, const char *name, size_t len, bool top)
+/* The first component that cannot be, or NULL. top: the first of all is below
+ * the server's own root. */
+static const char *refused(const char *name, size_t len, bool top, size_t *part)
 {
     const char *end = name + len, *s = name;
 
@@ -128,13 +129,36 @@ static bool encode(struct sink *o, const char *name, size_t len, bool top)
         const char *slash = memchr(s, '/', (size_t)(end - s));
         size_t n = (size_t)((slash ? slash : end) - s);
 
+        *part = n;
         if (s == name ? top && is(s, n, "zookeeper") : is_entry(s, n))
-            return false;
-        put_component(o, s, n);
+            return s;
+        if (!slash)
+            return NULL;
+        s = slash + 1;
+    }
+}
+
+static bool encode(struct sink *o, const char *name, size_t len, bool top)
+{
+    const char *end = name + len, *s = name;
+    size_t part;
+
+    if (refused(name, len, top, &part))
+        return false;
+    for (;;) {
+        const char *slash = memchr(s, '/', (size_t)(end - s));
+
+        put_component(o, s, (size_t)((slash ? slash : end) - s));
         if (!slash)
             return true;
         s = slash + 1;
     }
+}
+
+const char *hf__zk_path_refused(const char *name, size_t len, const char *root,
+                                size_t *part_len)
+{
+    return refused(name, len, !*root, part_len);
 }
 
 int hf__zk_path(const char *name, size_t len, const char *root, char *out,

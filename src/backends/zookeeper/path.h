@@ -30,6 +30,11 @@
 int hf__zk_path(const char *name, size_t len, const char *root, char *out,
                 size_t cap);
 
+/* Of a name that is refused: the part that cannot be, and its length; NULL: it
+ * is too long. */
+const char *hf__zk_path_refused(const char *name, size_t len, const char *root,
+                                size_t *part_len);
+
 /* The length; EINVAL: it is the path of no name. Terminated. */
 int hf__zk_name(const char *path, const char *root, char *out, size_t cap);
 

@@ -25,11 +25,8 @@ static int path_of(struct zk *z, struct hf__query *q, char out[ZK_WHOLE_MAX])
 
     if (len >= 0)
         return 0;
-    return z->core->why(z->client, len,
-                        q->req.op == HF__PUT
-                            ? "key: a part of it is one of ZooKeeper's own or "
-                              "of those that locks are made of"
-                            : "no lock can have that name here");
+    return hf__zk_bad_name(z, q->req.op == HF__PUT ? "key" : "name", q->name,
+                           q->name_len);
 }
 
 static void link_in(struct zk *z, struct zk_query *base)

@@ -3,8 +3,9 @@
  * that the leader has acknowledged, and one is enough for all. It is made of
  * checks that each entry is still there, in one transaction, so that a hold
  * that somebody has taken away is noticed as well. If one is not, the
- * transaction is refused, and sent again without that one. A hold of more
- * permits than fit into one transaction has several for itself.
+ * transaction is refused, and the answer tells of the first alone: then each
+ * hold is asked about in a transaction of its own, all in one go. A hold of
+ * more permits than fit into one transaction has several for itself.
  */
 #include "zookeeper.h"
 
@@ -16,11 +17,10 @@
 struct zk_chunk {
     struct zk_chunk *next, *prev;
     struct hf__batch *batch;
+    size_t from;   /* of the entries of its hold: the first */
+    size_t checks; /* that were sent */
     size_t len;
-    size_t item[CHUNK_LEN];
-    size_t from;                  /* of the entries of its hold: the first */
-    size_t checks;                /* that were sent */
-    uint16_t check_of[CHUNK_LEN]; /* for each: an index of item */
+    size_t item[]; /* of the batch: indices */
 };
 
 /* How far a batch has come is kept in the room for a token, which it does not
@@ -31,9 +31,11 @@ static void landed(struct zk *z, struct hf__batch *b)
         hf__zk_finish(z, &b->req, HF__DONE);
 }
 
-static struct zk_chunk *chunk_new(struct zk *z, struct hf__batch *b)
+/* With room for so many items. */
+static struct zk_chunk *chunk_new(struct zk *z, struct hf__batch *b, size_t cap)
 {
-    struct zk_chunk *c = z->core->alloc(z->client, sizeof(*c));
+    struct zk_chunk *c =
+        z->core->alloc(z->client, sizeof(*c) + cap * sizeof(*c->item));
 
     if (!c)
         return NULL;
@@ -100,27 +102,22 @@ static void over(struct zk *z, struct zk_chunk *c, int result)
     landed(z, b);
 }
 
-/* The first that was refused is not ours any more. */
-static void leave_out(struct zk *z, struct zk_chunk *c,
+/* Of one hold: it is not ours any more, or we may not see it. */
+static int refusal_of(struct zk *z, const struct zk_chunk *c,
                       const zoo_op_result_t *result)
 {
-    struct hf__renewal *item;
-    size_t i = 0, at;
+    const struct hf__renewal *item = &c->batch->item[c->item[0]];
+    struct zk_line *line = item->remote->impl;
+    size_t i = 0;
 
     while (i < c->checks - 1 &&
            (result[i].err == ZOK || result[i].err == ZRUNTIMEINCONSISTENCY))
         i++;
-    at = c->check_of[i];
-    item = &c->batch->item[c->item[at]];
-    tell(item,
-         result[i].err == ZNONODE
-             ? HF_ENOTOWNER
-             : hf__zk_denied(z, result[i].err, "READ below",
-                             ((struct zk_line *)item->remote->impl)->path));
-    if (node_of(item) && result[i].err == ZNONODE)
-        hf__zk_taken_away(item->remote->impl);
-    c->len--;
-    memmove(&c->item[at], &c->item[at + 1], (c->len - at) * sizeof(*c->item));
+    if (result[i].err != ZNONODE)
+        return hf__zk_denied(z, result[i].err, "READ below", line->path);
+    if (node_of(item))
+        hf__zk_taken_away(line);
+    return HF_ENOTOWNER;
 }
 
 /* Fixed leases that the program asked to begin anew: for those who look. */
@@ -135,7 +132,7 @@ static void date_leases(const struct zk_chunk *c)
     }
 }
 
-static int check_all(struct zk *, struct zk_chunk *);
+static void send_alone(struct zk *, struct hf__batch *, size_t i, size_t from);
 
 static void on_checked(struct zk *z, void *owner, int rc,
                        const struct zk_reply *reply)
@@ -147,10 +144,13 @@ static void on_checked(struct zk *z, void *owner, int rc,
         over(z, c, HF__DONE);
     } else if (hf__zk_lost(rc)) {
         over(z, c, HF_EUNKNOWN);
+    } else if (c->len == 1) {
+        over(z, c, refusal_of(z, c, reply->results));
     } else {
-        leave_out(z, c, reply->results);
-        if (!c->len || check_all(z, c) != 0)
-            over(z, c, HF_EUNKNOWN);
+        for (size_t i = 0; i < c->len; i++)
+            send_alone(z, c->batch, c->item[i], 0);
+        c->len = 0;
+        over(z, c, HF__PENDING);
     }
 }
 
@@ -170,10 +170,8 @@ static int check_all(struct zk *z, struct zk_chunk *c)
             tell(item, HF_EUNKNOWN);
             continue;
         }
-        for (; node && checks < CHUNK_LEN; node = node->sibling) {
-            c->check_of[checks] = (uint16_t)len;
+        for (; node && checks < CHUNK_LEN; node = node->sibling)
             zoo_check_op_init(&op[checks++], node->path, -1);
-        }
         c->item[len++] = c->item[i];
     }
     c->len = len;
@@ -194,7 +192,7 @@ static void on_lower(struct zk *z, void *owner, int rc,
 /* One that may still be known as a write hold: telling it is a write, too. */
 static int lower(struct zk *z, struct hf__batch *b, size_t i)
 {
-    struct zk_chunk *c = chunk_new(z, b);
+    struct zk_chunk *c = chunk_new(z, b, 1);
     int rc;
 
     if (!c)
@@ -230,27 +228,29 @@ static size_t checks_of(const struct zk_node *node)
     return len;
 }
 
-static void send_parts(struct zk *z, struct hf__batch *b, size_t i, size_t len)
+/* One hold, or a part of it. */
+static void send_alone(struct zk *z, struct hf__batch *b, size_t i, size_t from)
 {
-    for (size_t from = 0; from < len; from += CHUNK_LEN) {
-        struct zk_chunk *c = chunk_new(z, b);
+    const struct zk_node *node = node_of(&b->item[i]);
+    bool lowered = node && node->lowered;
+    struct zk_chunk *c = lowered ? NULL : chunk_new(z, b, 1);
+    int rc = lowered ? lower(z, b, i) : HF_ENOMEM;
 
-        if (!c) {
-            tell(&b->item[i], HF_ENOMEM);
-            return;
-        }
-        c->item[c->len++] = i;
-        c->from = from;
-        begin(z, c);
+    if (!c) {
+        if (rc)
+            tell(&b->item[i], rc);
+        return;
     }
+    c->item[c->len++] = i;
+    c->from = from;
+    begin(z, c);
 }
 
 /* Sends from item i on; where the next chunk begins. */
 static size_t send_some(struct zk *z, struct hf__batch *b, size_t i)
 {
-    struct zk_chunk *c = chunk_new(z, b);
+    struct zk_chunk *c = chunk_new(z, b, CHUNK_LEN);
     size_t size = 0, checks = 0;
-    int rc;
 
     for (; !c && i < b->len; i++)
         tell(&b->item[i], HF_ENOMEM);
@@ -262,12 +262,9 @@ static size_t send_some(struct zk *z, struct hf__batch *b, size_t i)
 
         if (!node) {
             tell(&b->item[i], HF_ENOTOWNER);
-        } else if (node->lowered) {
-            rc = lower(z, b, i);
-            if (rc)
-                tell(&b->item[i], rc);
-        } else if (more > CHUNK_LEN) {
-            send_parts(z, b, i, more);
+        } else if (node->lowered || more > CHUNK_LEN) {
+            for (size_t from = 0; from < more; from += CHUNK_LEN)
+                send_alone(z, b, i, from);
         } else if (checks + more > CHUNK_LEN) {
             break;
         } else {

@@ -36,10 +36,7 @@ int hf__zk_attach(void *self, struct hf__remote *remote)
     struct zk_line *line;
 
     if (len < 0)
-        return z->core->why(z->client, len,
-                            "a part of the name is one of ZooKeeper's own or "
-                            "of those that locks are made of (lock, locks, "
-                            "leases, _c_... )");
+        return hf__zk_bad_name(z, "name", remote->name, remote->name_len);
     line = z->core->alloc(z->client, sizeof(*line) + (size_t)len + 1);
     if (!line)
         return HF_ENOMEM;
@@ -206,6 +203,44 @@ int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
                         "no right to %s %.80s as user %.*s (getAcl shows whose "
                         "it is): have it granted, or use another path",
                         right, path, user < 30 ? user : 30, z->secret);
+}
+
+static bool is_plain(const char *s, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (s[i] <= ' ' || s[i] > '~')
+            return false;
+    return true;
+}
+
+/* Where another program has its locks below such a node (tooz: at
+ * /tooz/locks/NAME), the path of the URL can lead there. */
+int hf__zk_bad_name(struct zk *z, const char *what, const char *name,
+                    size_t len)
+{
+    size_t part_len = 0, before;
+    const char *part = hf__zk_path_refused(name, len, z->root, &part_len);
+
+    if (!part)
+        return z->core->why(z->client, HF_EINVAL, "the %s is too long", what);
+    before = (size_t)(part - name) + part_len;
+    if (part == name)
+        return z->core->why(z->client, HF_EINVAL,
+                            "the %s begins with \"zookeeper\", a node of the "
+                            "server's own",
+                            what);
+    if (before == len || !is_plain(name, len))
+        return z->core->why(z->client, HF_EINVAL,
+                            "the %s has the part \"%.*s\": locks keep nodes "
+                            "of that form below their own",
+                            what, (int)part_len, part);
+    return z->core->why(z->client, HF_EINVAL,
+                        "the %s has the part \"%.*s\": locks keep nodes of "
+                        "that form below their own. Put the leading parts into "
+                        "the URL's path, zk://HOST%.60s/%.*s, and use the %s "
+                        "\"%.*s\"",
+                        what, (int)part_len, part, z->root, (int)before, name,
+                        what, (int)(len - before - 1), name + before + 1);
 }
 
 int hf__zk_not_made(struct zk_node *node, const char *dir)

@@ -88,8 +88,9 @@ int hf__zk_sync(struct zk *z, zk_done_fn *done, void *owner);
  * to live as long as the owner.) */
 int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
                  void *owner);
-/* Every missing node of the path, as containers; those of the root stay. Sent
- * before what follows. If one is refused, what follows will say NONODE. */
+/* Every missing node of the path, as containers; those of the root stay, and in
+ * kazoo's dialect all of them. Sent before what follows. If one is refused,
+ * what follows will say NONODE. */
 int hf__zk_make_parents(struct zk *z, const char *path);
 /* Why one of them was refused, the last time; ZOK: none was. */
 int hf__zk_parents_refused(const struct zk *z, const char *path);
@@ -473,6 +474,9 @@ hf__time hf__zk_parked_timeout(const struct zk *);
 /* The code for a call that was refused, as hf__zk_code(); that right is needed
  * for it: "READ", "CREATE below" ... the path. */
 int hf__zk_denied(struct zk *, int rc, const char *right, const char *path);
+/* The code for a name that hf__zk_path() refuses; `what' it is: "name". */
+int hf__zk_bad_name(struct zk *, const char *what, const char *name,
+                    size_t len);
 /* The code for a node that could not be made in that directory. */
 int hf__zk_not_made(struct zk_node *, const char *dir);
 /* Of a line's ask, or any other request. */

@@ -294,25 +294,6 @@ static void test_parent_swept_while_another_is_refused(void **state)
     world_is_clean(w);
 }
 
-/* An entry that nobody knows: we do not guess. */
-static void test_stranger_is_named(void **state)
-{
-    struct world *w = *state;
-    struct zk_hand *h = zk_server_hand(w->zk);
-    hf_lock *a = world_near(w);
-
-    assert_int_equal(
-        zk_hand_create(h, NODE, NULL, ZOO_CONTAINER, NULL, 0, NULL), 0);
-    assert_int_equal(zk_hand_create(h, NODE "/what-is-this", NULL,
-                                    ZOO_EPHEMERAL, NULL, 0, NULL),
-                     0);
-    assert_int_equal(hf_lock_try(a, &w->err), HF_EPROTO);
-    assert_non_null(strstr(w->err.text, "what-is-this"));
-    assert_int_equal(zk_hand_delete(h, NODE "/what-is-this"), 0);
-    world_free_for_all(w, a);
-    world_is_clean(w);
-}
-
 /* Another lock's node below ours is none of our business. */
 static void test_deeper_names_are_other_locks(void **state)
 {
@@ -375,7 +356,6 @@ int run_server_faults(void)
         T(test_parent_swept_between),
         T(test_parent_swept_all_the_time),
         T(test_parent_swept_while_another_is_refused),
-        T(test_stranger_is_named),
         T(test_deeper_names_are_other_locks),
         T(test_one_number_is_ordered_by_creation),
     };

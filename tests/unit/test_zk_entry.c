@@ -29,6 +29,7 @@ static void test_entry_forms(void **state)
     (void)state;
     assert_form("_c_" UUID "-lock-0000000007", ZK_FORM_LOCK, 7, UUID);
     assert_form("lock-0000000007", ZK_FORM_LOCK, 7, "");
+    assert_form("_c_" BARE "-lock-0000000007", ZK_FORM_LOCK, 7, BARE);
     assert_form("_c_" UUID "-__READ__0000000010", ZK_FORM_READ, 10, UUID);
     assert_form("__READ__0000000010", ZK_FORM_READ, 10, "");
     assert_form("_c_" UUID "-__WRIT__2147483647", ZK_FORM_WRITE, 2147483647,
@@ -85,6 +86,82 @@ static void test_entry_strangers(void **state)
         assert_int_equal(e.form, ZK_FORM_NONE);
         assert_ptr_equal(e.name, strangers[i]);
     }
+}
+
+static void assert_guess(const char *child, enum zk_rule rule, int64_t mine,
+                         enum zk_form form, int64_t seq)
+{
+    struct zk_entry e;
+
+    assert_false(hf__zk_entry_parse(child, &e));
+    assert_int_equal(hf__zk_entry_guess(child, rule, mine, &e),
+                     form != ZK_FORM_NONE);
+    if (e.form != form || e.seq != seq)
+        fail_msg("%s: form %d, sequence %d", child, (int)e.form, (int)e.seq);
+    assert_ptr_equal(e.name, child);
+}
+
+/* What Curator and kazoo look at is the end of a name. */
+static void test_guess_by_the_end(void **state)
+{
+    static const enum zk_rule rules[] = {ZK_RULE_MUTEX, ZK_RULE_WRITE,
+                                         ZK_RULE_READ, ZK_RULE_UNFAIR};
+
+    (void)state;
+    for (size_t i = 0; i < LEN(rules); i++) {
+        assert_guess("xlock-0000000009", rules[i], 5, ZK_FORM_LOCK, 9);
+        assert_guess("_c_x-lock-0000000001", rules[i], 5, ZK_FORM_LOCK, 1);
+        assert_guess("xlock--2147483648", rules[i], 5, ZK_FORM_LOCK, INT32_MAX);
+        assert_guess("xlock--000000001", rules[i], 5, ZK_FORM_LOCK, INT32_MAX);
+        assert_guess("__lock__0000000001", rules[i], 5, ZK_FORM_KAZOO_LOCK, 1);
+        assert_guess("a__rlock__0000000001", rules[i], 5, ZK_FORM_KAZOO_READ,
+                     1);
+        assert_guess(BARE "__READ__0000000001", rules[i], 5, ZK_FORM_READ, 1);
+        assert_guess("x-00000000deadbeef-0000000004", rules[i], 5, ZK_FORM_LOCK,
+                     4);
+        assert_guess("x--42-0000000004", rules[i], 5, ZK_FORM_LOCK, 4);
+        assert_guess(BARE, rules[i], 5, ZK_FORM_KAZOO_LEASE, 0);
+    }
+}
+
+/* Where Curator sorts it before our own it waits for it. */
+static void test_guess_by_curators_order(void **state)
+{
+    static const char *const first[] = {"", "-x", "%FF", "000", "000000000"};
+    static const char *const behind[] = {"aaa",
+                                         "x",
+                                         "00000000051",
+                                         "0000000005",
+                                         "05",
+                                         "1",
+                                         "Lock",
+                                         "job-0000000001",
+                                         "x-y-0000000001",
+                                         "_c_" UUID,
+                                         "lock-1",
+                                         "locks-",
+                                         "~",
+                                         "0000000006",
+                                         "_h_" UUID "-1"};
+
+    (void)state;
+    for (size_t i = 0; i < LEN(first); i++) {
+        assert_guess(first[i], ZK_RULE_MUTEX, 5, ZK_FORM_SORTED, -1);
+        assert_guess(first[i], ZK_RULE_WRITE, 5, ZK_FORM_SORTED, -1);
+        assert_guess(first[i], ZK_RULE_READ, 5, ZK_FORM_NONE, 0);
+        assert_guess(first[i], ZK_RULE_UNFAIR, 5, ZK_FORM_NONE, 0);
+    }
+    for (size_t i = 0; i < LEN(behind); i++) {
+        assert_guess(behind[i], ZK_RULE_MUTEX, 5, ZK_FORM_NONE, 0);
+        assert_guess(behind[i], ZK_RULE_WRITE, 5, ZK_FORM_NONE, 0);
+    }
+    assert_guess("0000000004", ZK_RULE_MUTEX, 5, ZK_FORM_SORTED, 4);
+    assert_guess("lock-", ZK_RULE_MUTEX, 5, ZK_FORM_SORTED, -1);
+    assert_guess("lock-", ZK_RULE_WRITE, 5, ZK_FORM_NONE, 0);
+    assert_guess("x__WRIT__", ZK_RULE_WRITE, 5, ZK_FORM_SORTED, -1);
+    assert_guess("x__WRIT__", ZK_RULE_READ, 5, ZK_FORM_SORTED, -1);
+    assert_guess("x__READ__", ZK_RULE_READ, 5, ZK_FORM_NONE, 0);
+    assert_guess("x__WRIT__", ZK_RULE_MUTEX, 5, ZK_FORM_NONE, 0);
 }
 
 static void test_entry_order_is_by_number_then_czxid(void **state)
@@ -163,7 +240,8 @@ static void test_place_of_a_mutex(void **state)
     assert_int_equal(p.watch, 3);
     assert_int_equal(p.mismatch, ZK_NOBODY);
     assert_int_equal(p.tied, ZK_NOBODY);
-    assert_int_equal(p.stranger, 2);
+    assert_int_equal(p.stranger, ZK_NOBODY);
+    assert_int_equal(p.ignored, 2);
     p = PLACE(child, "lock-0000000009", ZK_RULE_MUTEX);
     assert_int_equal(p.ahead, 0);
     assert_int_equal(p.watch, ZK_NOBODY);
@@ -174,6 +252,32 @@ static void test_place_of_a_mutex(void **state)
     p = PLACE(child, NULL, ZK_RULE_MUTEX);
     assert_int_equal(p.ahead, 4);
     assert_int_equal(p.watch, 4);
+}
+
+/* Strangers count if they are known to be ephemeral. */
+static void test_place_among_strangers(void **state)
+{
+    char *child[] = {"lock-0000000005", "x-a-0000000003", "000", BARE,
+                     "lock-0000000002"};
+    const int64_t unknown[] = {9, 0, 0, 0, 0}, last[] = {9, -1, -2, -3, 7},
+                  some[] = {9, 8, -2, -3, 7}, all[] = {9, 8, 2, 3, 7};
+    struct zk_place p =
+        place_with(child, unknown, LEN(child), child[0], ZK_RULE_MUTEX);
+
+    (void)state;
+    assert_int_equal(p.stranger, 1);
+    assert_int_equal(p.ahead, 1);
+    assert_int_equal(p.ignored, ZK_NOBODY);
+    p = place_with(child, last, LEN(child), child[0], ZK_RULE_MUTEX);
+    assert_int_equal(p.stranger, ZK_NOBODY);
+    assert_int_equal(p.ahead, 1);
+    p = place_with(child, some, LEN(child), child[0], ZK_RULE_MUTEX);
+    assert_int_equal(p.ahead, 2);
+    assert_int_equal(p.watch, 1);
+    assert_int_equal(p.mismatch, ZK_NOBODY);
+    p = place_with(child, all, LEN(child), child[0], ZK_RULE_MUTEX);
+    assert_int_equal(p.ahead, 3);
+    assert_int_equal(p.mismatch, 3);
 }
 
 static void test_place_of_readers_and_writers(void **state)
@@ -345,9 +449,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_entry_forms),
         cmocka_unit_test(test_entry_strangers),
+        cmocka_unit_test(test_guess_by_the_end),
+        cmocka_unit_test(test_guess_by_curators_order),
         cmocka_unit_test(test_entry_order_is_by_number_then_czxid),
         cmocka_unit_test(test_entry_names_of_ours_are_read_back),
         cmocka_unit_test(test_place_of_a_mutex),
+        cmocka_unit_test(test_place_among_strangers),
         cmocka_unit_test(test_place_of_readers_and_writers),
         cmocka_unit_test(test_place_behind_a_read_within_a_write),
         cmocka_unit_test(test_place_sees_other_kinds),

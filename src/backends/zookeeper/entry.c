@@ -1,6 +1,7 @@
 #include "entry.h"
 #include "path.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- forms ----------------------------------------------------- */
@@ -87,6 +88,11 @@ static bool read_curators(const char *s, struct zk_entry *e)
         e->uuid = s + 3;
         e->uuid_len = 36;
         s += 40;
+    } else if (strncmp(s, "_c_", 3) == 0 && is_bare_uuid(s + 3) &&
+               s[35] == '-') {
+        e->uuid = s + 3;
+        e->uuid_len = 32;
+        s += 36;
     }
     return read_stem(curators, sizeof(curators) / sizeof(*curators), s, e);
 }
@@ -148,6 +154,100 @@ bool hf__zk_entry_parse(const char *child, struct zk_entry *e)
         if (readers[i](child, e))
             return true;
     }
+    *e = (struct zk_entry){.name = child, .uuid = ""};
+    return false;
+}
+
+/* ---- strangers ------------------------------------------------- */
+
+#define LEN(a) (sizeof(a) / sizeof(*(a)))
+
+/* Where its sequence begins; NULL: it has none. */
+static const char *sequence_of(const char *child, int64_t *seq)
+{
+    size_t len = strlen(child);
+    const char *last = len < 10 ? NULL : child + len - 10;
+
+    if (len > 10 && last[-1] == '-' && read_seq(last - 1, seq) &&
+        (len == 11 || strchr("-_", last[-2])))
+        return last - 1;
+    return last && read_seq(last, seq) ? last : NULL;
+}
+
+static bool ends_with(const char *child, const char *end, const char *text)
+{
+    size_t len = strlen(text);
+
+    return (size_t)(end - child) >= len && memcmp(end - len, text, len) == 0;
+}
+
+/* One of the stems, behind whatever it may be. */
+static bool guess_stem(const struct stem *stems, size_t len, struct zk_entry *e)
+{
+    const char *end = sequence_of(e->name, &e->seq);
+
+    for (size_t i = 0; end && i < len; i++)
+        if (ends_with(e->name, end, stems[i].text)) {
+            e->form = stems[i].form;
+            return true;
+        }
+    return false;
+}
+
+static bool guess_recipe(struct zk_entry *e)
+{
+    const char *s = e->name + 2, *end = sequence_of(e->name, &e->seq);
+
+    if (!end || strncmp(e->name, "x-", 2) != 0)
+        return false;
+    s += *s == '-'; /* Java's session is a signed number */
+    while (is_hex(*s))
+        s++;
+    e->form = ZK_FORM_LOCK;
+    return s + 1 == end && *s == '-';
+}
+
+static const char *behind_last(const char *s, const char *stem)
+{
+    for (const char *at; (at = strstr(s, stem)) != NULL;)
+        s = at + strlen(stem);
+    return s;
+}
+
+/* Curator's order, of text. Its reader minds writers alone. */
+static bool guess_sorted(enum zk_rule rule, int64_t seq, struct zk_entry *e)
+{
+    const char *key = e->name;
+    char mine[24];
+
+    if (rule == ZK_RULE_UNFAIR ||
+        (rule == ZK_RULE_READ && !strstr(key, "__WRIT__")))
+        return false;
+    if (rule == ZK_RULE_MUTEX)
+        key = behind_last(key, "lock-");
+    else
+        key = behind_last(behind_last(key, "__READ__"), "__WRIT__");
+    snprintf(mine, sizeof(mine), "%010lld", (long long)seq);
+    if (strcmp(key, mine) >= 0)
+        return false;
+    e->form = ZK_FORM_SORTED;
+    if (!read_seq(key, &e->seq))
+        e->seq = -1;
+    return true;
+}
+
+bool hf__zk_entry_guess(const char *child, enum zk_rule rule, int64_t seq,
+                        struct zk_entry *e)
+{
+    *e = (struct zk_entry){.name = child, .uuid = ""};
+    if (strlen(child) == 32 && is_bare_uuid(child)) {
+        e->form = ZK_FORM_KAZOO_LEASE;
+        return true;
+    }
+    if (guess_stem(curators, LEN(curators), e) ||
+        guess_stem(kazoos, LEN(kazoos), e) || guess_recipe(e) ||
+        guess_sorted(rule, seq, e))
+        return true;
     *e = (struct zk_entry){.name = child, .uuid = ""};
     return false;
 }
@@ -250,7 +350,10 @@ static enum effect effect_of(enum zk_form form, enum zk_rule rule)
         return rule == ZK_RULE_UNFAIR ? BLOCKS : CLASHES;
     case ZK_FORM_SEMAPHORE:
     case ZK_FORM_LATCH:
+    case ZK_FORM_KAZOO_LEASE:
         return CLASHES;
+    case ZK_FORM_SORTED:
+        return BLOCKS;
     case ZK_FORM_MARK:
     case ZK_FORM_NONE:
         break;
@@ -275,6 +378,26 @@ static bool is_before(const struct zk_entry *e, const struct zk_entry *mine,
     return order <= 0;
 }
 
+/* Does the child count, to somebody with that place? czxid: as for the place
+ * below. */
+static bool counts(const char *child, int64_t czxid,
+                   const struct zk_entry *mine, enum zk_rule rule,
+                   struct zk_entry *e, size_t i, struct zk_place *p)
+{
+    int64_t seq = mine->name ? mine->seq : ZK_SEQ_LAST;
+
+    if (!hf__zk_entry_parse(child, e)) {
+        if (!hf__zk_entry_guess(child, rule, seq, e))
+            note(&p->ignored, i);
+        else if (!czxid)
+            note(&p->stranger, i);
+        if (e->form == ZK_FORM_NONE || czxid <= 0)
+            return false;
+    }
+    e->czxid = czxid < 0 ? -czxid : czxid;
+    return true;
+}
+
 void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
                   const struct zk_entry *mine, enum zk_rule rule,
                   struct zk_place *p)
@@ -284,6 +407,7 @@ void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
     *p = (struct zk_place){.watch = ZK_NOBODY,
                            .mismatch = ZK_NOBODY,
                            .stranger = ZK_NOBODY,
+                           .ignored = ZK_NOBODY,
                            .tied = ZK_NOBODY};
     for (size_t i = 0; i < len; i++) {
         struct zk_entry e;
@@ -294,9 +418,8 @@ void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
             p->here = true;
             continue;
         }
-        if (!hf__zk_entry_parse(child[i], &e))
-            note(&p->stranger, i);
-        e.czxid = czxid ? czxid[i] : 0;
+        if (!counts(child[i], czxid ? czxid[i] : 0, mine, rule, &e, i, p))
+            continue;
         effect = effect_of(e.form, rule);
         if (effect == CLASHES)
             note(&p->mismatch, i);

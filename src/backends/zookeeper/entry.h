@@ -3,7 +3,8 @@
  * ours; who is before whom, and whom to watch. Pure.
  *
  *     _c_<uuid>-lock-<seq>      Curator's mutex; its prefix may be missing in
- *     _c_<uuid>-__READ__<seq>   this and the next ones
+ *     _c_<uuid>-__READ__<seq>   this and the next ones. go-zookeeper's uuid has
+ *                               no hyphens
  *     _c_<uuid>-__WRIT__<seq>
  *     _c_<uuid>-lease-<seq>     below leases
  *     _c_<uuid>-latch-<seq>     LeaderLatch
@@ -19,8 +20,21 @@
  * where it went round. They are compared as numbers. At 2^31-1 the server stays
  * there, but for those that are in flight together: of them the first stays,
  * and the others go round. So all with a minus count as that number, and czxid
- * breaks the tie. A lease of kazoo's semaphore is 32 digits and nothing else,
- * which may as well be the name of another lock: it is a stranger.
+ * breaks the tie.
+ *
+ * All others are *strangers*. Most of them no known client counts as an entry,
+ * and they are ignored. Some would be counted, but may as well be the node of
+ * another lock, whose name goes on below ours. They count if they are
+ * ephemeral, which has to be asked for (hf__zk_entry_guess):
+ *
+ *     ...lock-<seq>, ...__lock__<seq>, and the like: Curator and kazoo look at
+ *                               the end of a name alone
+ *     x-<session>-<seq>         ZooKeeper's own recipe (WriteLock, zoo_lock.c)
+ *     <32 hex>                  a lease of kazoo's semaphore
+ *     0000000012, -x ...        Curator sorts all children, by the text behind
+ *                               its stem, or else by the whole name: it waits
+ *                               for those that come before its own sequence.
+ *                               (Letters come behind it.)
  */
 #ifndef HF_ZK_ENTRY_H
 #define HF_ZK_ENTRY_H
@@ -44,13 +58,16 @@ enum zk_form {
     ZK_FORM_SEMAPHORE, /* one of the nodes below which a semaphore is kept */
     ZK_FORM_LATCH,
     ZK_FORM_MARK,
+    ZK_FORM_KAZOO_LEASE, /* of strangers alone, as the next one */
+    ZK_FORM_SORTED,      /* no entry, but before ours to Curator */
 };
 
 #define ZK_SEQ_LAST INT32_MAX
 
 struct zk_entry {
     enum zk_form form;
-    int64_t seq; /* up to ZK_SEQ_LAST; 0 where the form has none */
+    int64_t seq; /* up to ZK_SEQ_LAST; 0 where the form has none; -1: before
+                    all sequences */
     int64_t czxid;
     const char *name; /* all of it, as it was given */
     const char *uuid; /* within name, not terminated; "" if none */
@@ -60,6 +77,20 @@ struct zk_entry {
 /* Keeps the pointer. False: of no known form. czxid is 0 then, which stands
  * for not known. */
 bool hf__zk_entry_parse(const char *child, struct zk_entry *);
+
+/* Who wants to know. */
+enum zk_rule {
+    ZK_RULE_MUTEX,
+    ZK_RULE_WRITE,
+    ZK_RULE_READ,
+    ZK_RULE_UNFAIR, /* whoever has it is before us; others are another kind */
+};
+
+/* Of a stranger: it is an entry if it is ephemeral. To somebody of that rule
+ * with that sequence; ZK_SEQ_LAST: at the end. False: no known client counts
+ * it. Keeps the pointer. */
+bool hf__zk_entry_guess(const char *child, enum zk_rule, int64_t seq,
+                        struct zk_entry *);
 
 /* By sequence, then by czxid where both are known; 0: cannot tell. */
 int hf__zk_entry_order(const struct zk_entry *, const struct zk_entry *);
@@ -76,14 +107,6 @@ void hf__zk_entry_prefix(enum zk_form, const char *uuid,
 /* It has this uuid, with hyphens or without. */
 bool hf__zk_entry_is(const struct zk_entry *, const char *uuid);
 
-/* Who wants to know. */
-enum zk_rule {
-    ZK_RULE_MUTEX,
-    ZK_RULE_WRITE,
-    ZK_RULE_READ,
-    ZK_RULE_UNFAIR, /* whoever has it is before us; others are another kind */
-};
-
 /* Which of the children, or none. */
 #define ZK_NOBODY SIZE_MAX
 
@@ -91,8 +114,9 @@ struct zk_place {
     size_t ahead;    /* how many keep us waiting; 0: ours */
     size_t watch;    /* the last of them */
     size_t mismatch; /* one of another kind */
-    size_t stranger; /* the first of no known form: if it is ephemeral, EPROTO;
-                        else it is the node of another lock. More may follow */
+    size_t stranger; /* the first that counts if it is ephemeral, where that is
+                        not known: not counted. More may follow */
+    size_t ignored;  /* the first that no known client counts */
     size_t tied;     /* the first with our own sequence, where czxid does not
                         tell who was first: counted as ahead of us */
     bool here;       /* our own is among them */
@@ -100,7 +124,8 @@ struct zk_place {
 
 /*
  * The place of `mine` among the children of its node. czxid has one number for
- * each child, 0 where it is not known; or is NULL. mine->name is NULL for who
+ * each child, 0 where it is not known, negative if the child is not ephemeral;
+ * or is NULL. mine->name is NULL for who
  * asks whether it would have to wait at the end.
  */
 void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,

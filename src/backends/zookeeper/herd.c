@@ -68,13 +68,19 @@ static void give_back(struct zk_line *line, const char *holder)
 static void judge(struct zk_line *line, const struct String_vector *children)
 {
     struct zk *z = line->z;
+    int64_t *czxid = hf__zk_ties_known(line->node, children);
     struct zk_entry mine;
     struct zk_place place;
 
     hf__zk_entry_parse(hf__zk_node_name(line->node), &mine);
-    hf__zk_place(children->data, NULL, (size_t)children->count, &mine,
+    hf__zk_place(children->data, czxid, (size_t)children->count, &mine,
                  ZK_RULE_UNFAIR, &place);
-    if (hf__zk_strangers(line, children, listed))
+    z->core->free(z->client, czxid);
+    if (place.ignored != ZK_NOBODY)
+        hf__zk_ignore(line, children, ZK_RULE_UNFAIR, mine.seq);
+    if (place.stranger != ZK_NOBODY &&
+        hf__zk_strangers(line->node, children, ZK_RULE_UNFAIR, mine.seq,
+                         listed))
         return;
     if (place.mismatch != ZK_NOBODY &&
         hf__zk_node_sweep(line->node, children->data[place.mismatch], listed))

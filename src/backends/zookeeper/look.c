@@ -311,7 +311,7 @@ static void on_entry(struct zk *z, void *owner, int rc,
     struct zk_seen *s = owner;
 
     (void)z;
-    if (rc == ZOK) {
+    if (rc == ZOK && (!s->stranger || reply->stat->ephemeralOwner)) {
         s->here = true;
         s->entry.czxid = reply->stat->czxid;
         s->ctime = reply->stat->ctime;
@@ -369,10 +369,11 @@ static int add(struct zk_look *look, const char *name, enum zk_where where)
     struct zk *z = look->base.z;
     struct zk_entry e;
     struct zk_seen *s;
+    bool stranger = !hf__zk_entry_parse(name, &e);
 
-    if (!hf__zk_entry_parse(name, &e))
-        return 0;
-    if (e.form == ZK_FORM_LEADER && where == ZK_AT_NODE)
+    if (stranger)
+        hf__zk_entry_guess(name, ZK_RULE_UNFAIR, ZK_SEQ_LAST, &e);
+    if (e.form == ZK_FORM_LEADER && where == ZK_AT_NODE && !stranger)
         return z->core->why(z->client, HF_EMISMATCH,
                             "the name is a LeaderLatch: %s", name);
     if (!belongs(e.form, where) || strlen(name) >= ZK_CHILD_MAX)
@@ -382,8 +383,12 @@ static int add(struct zk_look *look, const char *name, enum zk_where where)
         return HF_ENOMEM;
     s->look = look;
     s->where = (uint8_t)where;
+    s->stranger = stranger;
     strcpy(s->name, name);
-    hf__zk_entry_parse(s->name, &s->entry);
+    if (stranger)
+        hf__zk_entry_guess(s->name, ZK_RULE_UNFAIR, ZK_SEQ_LAST, &s->entry);
+    else
+        hf__zk_entry_parse(s->name, &s->entry);
     s->next = look->first;
     look->first = s;
     return 0;

@@ -326,7 +326,7 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
     if (parents)
         rc = hf__zk_make_parents(z, hf__zk_node_dir(node, dir));
     node->czxid = 0; /* these were of another entry */
-    node->second = false;
+    node->second = node->asked = false;
     node->lease_ms = ask && ask->fixed ? ask->lease_ms : 0;
     len = hf__zk_node_describe(node, data);
     node->path[node->stem_len] = '\0';
@@ -369,7 +369,6 @@ int hf__zk_node_enter(struct zk_node *node, bool parents, zk_done_fn *listed)
 {
     int rc;
 
-    hf__zk_strangers_forget(node->line);
     rc = hf__zk_node_create(node, parents);
     if (rc) {
         hf__zk_node_drop(node, NULL);

@@ -59,8 +59,9 @@ struct zk_seen {
     int64_t ctime, mtime, session;
     int32_t version;
     uint8_t where;
-    bool here;  /* it was there when we looked for it */
-    bool holds; /* else it waits */
+    bool stranger; /* counts if it is ephemeral (entry.h) */
+    bool here;     /* it was there when we looked for it */
+    bool holds;    /* else it waits */
     int data_len;
     char name[ZK_CHILD_MAX];
     char data[ZK_DATA_MAX + 1]; /* terminated */

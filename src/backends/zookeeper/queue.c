@@ -129,9 +129,10 @@ static void mind_sequence(struct zk_line *line, int64_t seq)
                  line->path, (long long)seq, ZK_SEQ_LAST);
 }
 
-static void look_around(struct zk_node *node,
-                        const struct String_vector *children, enum zk_rule rule,
-                        struct zk_place *place)
+/* Our own sequence. */
+static int64_t look_around(struct zk_node *node,
+                           const struct String_vector *children,
+                           enum zk_rule rule, struct zk_place *place)
 {
     struct zk *z = node->z;
     int64_t *czxid = hf__zk_ties_known(node, children);
@@ -143,6 +144,9 @@ static void look_around(struct zk_node *node,
     hf__zk_place(children->data, czxid, (size_t)children->count, &mine, rule,
                  place);
     z->core->free(z->client, czxid);
+    if (place->ignored != ZK_NOBODY)
+        hf__zk_ignore(node->line, children, rule, mine.seq);
+    return mine.seq;
 }
 
 /* And not a writer, as one in kazoo's form may be. */
@@ -159,9 +163,9 @@ static void judge(struct zk_line *line, struct zk_node *node,
 {
     enum zk_rule rule = rule_of(line);
     struct zk_place place;
+    int64_t seq = look_around(node, children, rule, &place);
     int rc;
 
-    look_around(node, children, rule, &place);
     if (!place.here) {
         node->refusal = ZOK;
         hf__zk_enter_again(line, false, listed);
@@ -169,7 +173,8 @@ static void judge(struct zk_line *line, struct zk_node *node,
         rc = hf__zk_ties_ask(node, children, listed);
         if (rc)
             hf__zk_finish(line->z, line->ask, rc);
-    } else if (hf__zk_strangers(line, children, listed)) {
+    } else if (place.stranger != ZK_NOBODY &&
+               hf__zk_strangers(node, children, rule, seq, listed)) {
         return;
     } else if (place.mismatch != ZK_NOBODY) {
         mismatch(line, children->data[place.mismatch]);

@@ -27,14 +27,13 @@ struct visit {
     bool here;            /* our turn is in its list */
     bool no_leases;       /* there is no such node */
     bool unnumbered;      /* it has no size yet */
-    uint64_t strangers;   /* children of no known form that last: their sum, */
+    uint64_t strangers;   /* strangers that last: their sum, */
     char *asked;          /* the paths of those that are asked about, */
     char *answered;       /* and the next that is answered */
-    char odd[ZK_CHILD_MAX]; /* one that is ephemeral */
-    uint32_t ahead;         /* before our turn */
-    uint32_t others;        /* leases that are not ours, */
-    uint32_t ours;          /* and those that are */
-    uint32_t size;          /* as it is kept there; 0: it is not */
+    uint32_t ahead;       /* before our turn */
+    uint32_t others;      /* leases that are not ours, */
+    uint32_t ours;        /* and those that are */
+    uint32_t size;        /* as it is kept there; 0: it is not */
     char before[ZK_CHILD_MAX], other[ZK_CHILD_MAX];
 };
 
@@ -200,7 +199,7 @@ static void on_stranger(struct zk *z, void *owner, int rc,
     (void)z;
     v->answered += strlen(v->answered) + 1;
     if (rc == ZOK && reply->stat->ephemeralOwner)
-        keep(v->odd, name);
+        keep(v->other, name);
     else if (rc == ZOK)
         v->strangers += hf__zk_stranger_hash(name);
     hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc, ZNONODE));
@@ -219,15 +218,22 @@ static int ask_for(struct visit *v, const char *path)
     return rc;
 }
 
-/* Children of no known form (stranger.c): within the same look, unless they are
- * those that are known to last. */
+/* No other kind has its entries here: of the strangers those matter that are
+ * entries wherever they are (stranger.c). They are asked for within the same
+ * look, unless they are those that are known to last. */
+#define RULE ZK_RULE_UNFAIR
+
+static bool is_stranger(const char *child)
+{
+    return hf__zk_is_stranger(child, RULE, ZK_SEQ_LAST);
+}
+
 static void ask_for_strangers(struct visit *v,
                               const struct String_vector *children)
 {
     struct zk *z = v->base.z;
-    uint64_t sum = hf__zk_strangers_sum(children);
+    uint64_t sum = hf__zk_strangers_sum(children, RULE, ZK_SEQ_LAST);
     size_t size = 1, more = strlen(v->base.path) + 2;
-    struct zk_entry e;
     char *path;
     int rc = 0;
 
@@ -236,18 +242,18 @@ static void ask_for_strangers(struct visit *v,
         return;
     }
     for (int32_t i = 0; i < children->count; i++)
-        if (!hf__zk_entry_parse(children->data[i], &e))
-            size += strlen(e.name) + more;
+        if (is_stranger(children->data[i]))
+            size += strlen(children->data[i]) + more;
     v->asked = v->answered = path = z->core->alloc(z->client, size);
     v->base.fini = free_paths;
     if (!path)
         hf__zk_query_sent(&v->base, HF_ENOMEM);
     for (int32_t i = 0; path && !rc && i < children->count; i++)
-        if (!hf__zk_entry_parse(children->data[i], &e)) {
+        if (is_stranger(children->data[i])) {
             char *end = stpcpy(path, v->base.path);
 
             *end = '/';
-            end = stpcpy(end + 1, e.name);
+            end = stpcpy(end + 1, children->data[i]);
             rc = ask_for(v, path);
             path = end + 1;
         }
@@ -261,6 +267,8 @@ static void on_siblings(struct zk *z, void *owner, int rc,
     (void)z;
     if (rc == ZOK)
         ask_for_strangers(v, reply->children);
+    if (rc == ZOK && v->line)
+        hf__zk_ignore(v->line, reply->children, RULE, ZK_SEQ_LAST);
     for (int32_t i = 0; rc == ZOK && i < reply->children->count; i++) {
         struct zk_entry e;
 
@@ -481,16 +489,6 @@ static int refuse(struct zk_line *line, int result)
     return result;
 }
 
-static int stranger(struct zk_line *line, const struct visit *v)
-{
-    struct zk *z = line->z;
-
-    return refuse(line, z->core->why(z->client, HF_EPROTO,
-                                     "%.100s has an ephemeral child of no "
-                                     "known form: %.60s",
-                                     line->path, v->odd));
-}
-
 static int mismatch(struct zk_line *line, const struct visit *v)
 {
     struct zk *z = line->z;
@@ -622,8 +620,6 @@ static int decide(struct zk_line *line, const struct visit *v)
         return HF_EUNKNOWN;
     if (v->base.rc)
         return refuse(line, v->base.rc);
-    if (v->odd[0])
-        return stranger(line, v);
     line->strangers = v->strangers;
     if (!p->turn || !v->here)
         return p->turn ? turn_missing(line) : take_turn(line, false);

@@ -1,53 +1,119 @@
 /*
- * Children of no known form. One that lasts is the node of another lock, whose
- * name goes on below ours, and does not matter. One that is ephemeral may be
- * the entry of somebody who locks in a way that we do not know: it would be
- * wrong to guess whether it excludes us. Nothing but asking for each of them
- * tells; so the sum of those that were found to last is remembered, and as long
- * as the strangers are the same they are not asked for again.
+ * Children of no known form (entry.h). Those that no known client counts as an
+ * entry are ignored. The others count if they are ephemeral: one that lasts is
+ * the node of another lock, whose name goes on below ours. Nothing but asking
+ * for each of them tells; so the sum of those that were found to last is
+ * remembered, and as long as the strangers are the same they are not asked for
+ * again.
  *
- * They are asked for once in a look: whoever comes after its first list came
- * behind us, as those do who come after a grant. (Names below ours may come and
- * go all the time: there need not be two lists that are the same.)
+ * They are asked for once for a place: a child that comes after the first list
+ * came behind us, as those do that come after a grant. (Names below ours may
+ * come and go all the time: there need not be two lists that are the same.)
+ *
+ * An ephemeral child that is ignored is somebody's mistake: the log names it,
+ * once. It is asked for without waiting for the answer, some at a time.
  */
 #include "zookeeper.h"
 
 #include "entry.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#define AT_ONCE 16
+#define PAUSE (1000 * HF__MS)
+
 struct zk_stranger {
-    struct zk_stranger *next, *prev;
-    struct zk_node *node;
-    char path[]; /* whose length nobody has limited */
+    struct zk_stranger *next, *prev; /* zk.strangers */
+    uint64_t hash;
+    size_t dir_len;
+    char path[]; /* its length has no limit but the server's */
 };
 
-uint64_t hf__zk_stranger_hash(const char *name)
+static uint64_t hash_on(uint64_t hash, const char *text)
 {
-    uint64_t hash = 14695981039346656037ULL;
-
-    for (; *name; name++)
-        hash = (hash ^ (uint8_t)*name) * 1099511628211ULL;
+    for (; *text; text++)
+        hash = (hash ^ (uint8_t)*text) * 1099511628211ULL;
     return hash;
 }
 
-static bool is_stranger(const char *child)
+uint64_t hf__zk_stranger_hash(const char *name)
+{
+    return hash_on(14695981039346656037ULL, name);
+}
+
+bool hf__zk_is_stranger(const char *child, enum zk_rule rule, int64_t seq)
 {
     struct zk_entry e;
 
-    return !hf__zk_entry_parse(child, &e);
+    return !hf__zk_entry_parse(child, &e) &&
+           hf__zk_entry_guess(child, rule, seq, &e);
 }
 
-uint64_t hf__zk_strangers_sum(const struct String_vector *children)
+uint64_t hf__zk_strangers_sum(const struct String_vector *children,
+                              enum zk_rule rule, int64_t seq)
 {
     uint64_t sum = 0;
 
     for (int32_t i = 0; i < children->count; i++)
-        if (is_stranger(children->data[i]))
+        if (hf__zk_is_stranger(children->data[i], rule, seq))
             sum += hf__zk_stranger_hash(children->data[i]);
     return sum;
 }
+
+static int ask_for_all(struct zk_node *node,
+                       const struct String_vector *children, enum zk_rule rule,
+                       int64_t seq, zk_done_fn *listed)
+{
+    int rc = 0;
+
+    for (int32_t i = 0; i < children->count && !rc; i++)
+        if (hf__zk_is_stranger(children->data[i], rule, seq))
+            rc = hf__zk_tie_ask(node, children->data[i]);
+    return rc ? rc : hf__zk_node_list(node, listed);
+}
+
+/* The sum of those that last; of all, if all do. */
+static uint64_t lasting_sum(const struct zk_node *node,
+                            const struct String_vector *children,
+                            enum zk_rule rule, int64_t seq)
+{
+    int64_t *czxid = hf__zk_ties_known(node, children);
+    uint64_t sum = 0;
+
+    for (int32_t i = 0; czxid && i < children->count; i++)
+        if (czxid[i] < 0 && hf__zk_is_stranger(children->data[i], rule, seq))
+            sum += hf__zk_stranger_hash(children->data[i]);
+    node->z->core->free(node->z->client, czxid);
+    return sum;
+}
+
+bool hf__zk_strangers(struct zk_node *node,
+                      const struct String_vector *children, enum zk_rule rule,
+                      int64_t seq, zk_done_fn *listed)
+{
+    struct zk_line *line = node->line;
+    uint64_t sum = hf__zk_strangers_sum(children, rule, seq);
+    int rc;
+
+    if (!sum || sum == line->strangers)
+        return false;
+    if (node->asked) {
+        line->strangers = lasting_sum(node, children, rule, seq);
+        return false;
+    }
+    node->asked = true;
+    rc = ask_for_all(node, children, rule, seq, listed);
+    if (rc) {
+        node->asked = false;
+        if (rc == HF_EPROTO)
+            hf__zk_refuse(line, rc);
+        else
+            hf__zk_finish(line->z, line->ask, rc);
+    }
+    return true;
+}
+
+/* ---- those that are ignored ---------------------------------------------- */
 
 static void destroy(struct zk *z, struct zk_stranger *s)
 {
@@ -66,95 +132,75 @@ void hf__zk_strangers_fini(struct zk *z)
         destroy(z, z->strangers);
 }
 
-static void on_stranger(struct zk *z, void *owner, int rc,
-                        const struct zk_reply *reply)
+static uint64_t *slot_of(struct zk *z, uint64_t hash)
+{
+    return &z->ignored[hash % (sizeof(z->ignored) / sizeof(*z->ignored))];
+}
+
+static void on_ignored(struct zk *z, void *owner, int rc,
+                       const struct zk_reply *reply)
 {
     struct zk_stranger *s = owner;
-    struct zk_line *line = s->node->line;
-    const char *name = s->path + s->node->dir_len + 1;
 
-    if (line && rc == ZOK && reply->stat->ephemeralOwner)
-        snprintf(line->odd, sizeof(line->odd), "%s", name);
-    else if (line && rc == ZOK)
-        line->lasting += hf__zk_stranger_hash(name);
-    else if (line && rc != ZNONODE)
-        line->asked = false; /* not told: ask again */
-    hf__zk_node_called(s->node);
+    if (rc == ZOK && reply->stat->ephemeralOwner)
+        z->core->log(z->client,
+                     "zookeeper: %.*s has an ephemeral child that is no entry "
+                     "of a lock, and is ignored: %.60s",
+                     s->dir_len < 100 ? (int)s->dir_len : 100, s->path,
+                     s->path + s->dir_len + 1);
+    else if (rc != ZOK && *slot_of(z, s->hash) == s->hash)
+        *slot_of(z, s->hash) = 0; /* it may be looked at again */
     destroy(z, s);
 }
 
-static int ask_for(struct zk_node *node, const char *name)
+static bool ask_who_it_is(const struct zk_line *line, const char *child,
+                          uint64_t hash)
 {
-    struct zk *z = node->z;
-    size_t dir_len = node->dir_len, len = strlen(name);
+    struct zk *z = line->z;
+    size_t len = strlen(child);
     struct zk_stranger *s =
-        z->core->alloc(z->client, sizeof(*s) + dir_len + 1 + len + 1);
-    int rc;
+        z->core->alloc(z->client, sizeof(*s) + line->path_len + 1 + len + 1);
 
     if (!s)
-        return HF_ENOMEM;
-    memcpy(s->path, node->path, dir_len);
-    s->path[dir_len] = '/';
-    memcpy(s->path + dir_len + 1, name, len + 1);
-    s->node = node;
+        return false;
+    memcpy(s->path, line->path, line->path_len);
+    s->path[line->path_len] = '/';
+    memcpy(s->path + line->path_len + 1, child, len + 1);
+    s->dir_len = line->path_len;
+    s->hash = hash;
     s->next = z->strangers;
     if (s->next)
         s->next->prev = s;
     z->strangers = s;
-    rc = hf__zk_exists(z, s->path, on_stranger, s);
-    if (rc)
-        destroy(z, s);
-    else
-        node->calls++;
-    return rc;
+    if (hf__zk_exists(z, s->path, on_ignored, s) == 0)
+        return true;
+    destroy(z, s);
+    return false;
 }
 
-static int ask_for_all(struct zk_node *node,
-                       const struct String_vector *children, zk_done_fn *listed)
-{
-    int rc = 0;
-
-    for (int32_t i = 0; i < children->count && !rc; i++)
-        if (is_stranger(children->data[i]))
-            rc = ask_for(node, children->data[i]);
-    return rc ? rc : hf__zk_node_list(node, listed);
-}
-
-bool hf__zk_strangers(struct zk_line *line,
-                      const struct String_vector *children, zk_done_fn *listed)
+void hf__zk_ignore(const struct zk_line *line,
+                   const struct String_vector *children, enum zk_rule rule,
+                   int64_t seq)
 {
     struct zk *z = line->z;
-    uint64_t sum = hf__zk_strangers_sum(children);
-    int rc;
+    uint64_t dir = hf__zk_stranger_hash(line->path);
+    int asked = 0;
 
-    if (line->odd[0]) {
-        rc = z->core->why(z->client, HF_EPROTO,
-                          "%.100s has an ephemeral child of no known form: "
-                          "%.60s",
-                          line->path, line->odd);
-        line->odd[0] = '\0';
-        hf__zk_refuse(line, rc);
-        return true;
-    }
-    if (line->asked) {
-        line->strangers = line->lasting;
-        line->asked = false;
-        return false;
-    }
-    if (!sum || sum == line->strangers)
-        return false;
-    line->asked = true;
-    line->lasting = 0;
-    rc = ask_for_all(line->node, children, listed);
-    if (rc) {
-        line->asked = false;
-        hf__zk_finish(z, line->ask, rc);
-    }
-    return true;
-}
+    if (z->core->now() < z->ignore_at)
+        return;
+    for (int32_t i = 0; i < children->count && asked < AT_ONCE; i++) {
+        const char *child = children->data[i];
+        uint64_t hash = hash_on(dir, child);
+        struct zk_entry e;
 
-void hf__zk_strangers_forget(struct zk_line *line)
-{
-    line->asked = false;
-    line->odd[0] = '\0';
+        if (*slot_of(z, hash) == hash || hf__zk_entry_parse(child, &e) ||
+            hf__zk_entry_guess(child, rule, seq, &e))
+            continue;
+        if (!ask_who_it_is(line, child, hash))
+            break;
+        *slot_of(z, hash) = hash;
+        asked++;
+    }
+    if (asked == AT_ONCE)
+        z->ignore_at = z->core->now() + PAUSE;
 }

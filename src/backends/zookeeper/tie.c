@@ -1,8 +1,11 @@
 /*
- * Children with the same sequence. At 2^31-1 the server's counter stays where
- * it is, and Curator makes one with the number of another: then the order of
- * creation decides, by czxid, which has to be asked for. What was learned is
- * kept with the node until its place is judged.
+ * What is asked about children of a lock's node, beside their names: when they
+ * were made, and whether they are ephemeral. What was learned is kept with the
+ * node of who asked.
+ *
+ * Children with the same sequence need it. At 2^31-1 the server's counter stays
+ * where it is, and Curator makes one with the number of another: then the order
+ * of creation decides, by czxid. And strangers do (stranger.c).
  */
 #include "zookeeper.h"
 
@@ -14,8 +17,8 @@
 struct zk_tie {
     struct zk_tie *next; /* zk.ties */
     struct zk_node *node;
-    bool asked; /* and not answered yet */
-    int64_t czxid;
+    bool asked;    /* and not answered yet */
+    int64_t czxid; /* as for hf__zk_place() */
     char name[];
 };
 
@@ -41,18 +44,41 @@ static void on_tie(struct zk *z, void *owner, int rc,
 
     (void)z;
     tie->asked = false;
-    tie->czxid = rc == ZOK ? reply->stat->czxid : 0;
+    if (rc == ZOK)
+        tie->czxid = reply->stat->ephemeralOwner ? reply->stat->czxid
+                                                 : -reply->stat->czxid;
+    else if (rc == ZNONODE) /* what comes later comes behind us */
+        tie->czxid = -1;
+    else
+        tie->node->asked = false; /* not told: ask again */
     hf__zk_node_called(tie->node);
 }
 
-static int ask_for(struct zk_node *node, const char *name)
+static struct zk_tie *find(const struct zk_node *node, const char *name)
+{
+    struct zk_tie *tie = node->z->ties;
+
+    while (tie && (tie->node != node || strcmp(tie->name, name) != 0))
+        tie = tie->next;
+    return tie;
+}
+
+int hf__zk_tie_ask(struct zk_node *node, const char *name)
 {
     struct zk *z = node->z;
     size_t len = strlen(name);
-    struct zk_tie *tie = z->core->alloc(z->client, sizeof(*tie) + len + 1);
+    struct zk_tie *tie = find(node, name);
     char path[ZK_WHOLE_MAX];
     int rc;
 
+    if (tie && (tie->asked || tie->czxid))
+        return 0;
+    if (node->dir_len + 1 + len >= sizeof(path))
+        return z->core->why(z->client, HF_EPROTO,
+                            "%.100s has a child whose name has %zu bytes: "
+                            "%.40s...",
+                            node->line->path, len, name);
+    tie = z->core->alloc(z->client, sizeof(*tie) + len + 1);
     if (!tie)
         return HF_ENOMEM;
     memcpy(tie->name, name, len + 1);
@@ -77,22 +103,12 @@ int hf__zk_ties_ask(struct zk_node *node, const struct String_vector *children,
     struct zk_entry mine, e;
     int rc = 0;
 
-    hf__zk_ties_forget(node->z, node);
     hf__zk_entry_parse(hf__zk_node_name(node), &mine);
     for (int32_t i = 0; i < children->count && !rc; i++)
         if (hf__zk_entry_parse(children->data[i], &e) && e.seq == mine.seq &&
             strcmp(e.name, mine.name) != 0)
-            rc = ask_for(node, e.name);
+            rc = hf__zk_tie_ask(node, e.name);
     return rc ? rc : hf__zk_node_list(node, listed);
-}
-
-static int64_t czxid_of(const struct zk_node *node, const char *name)
-{
-    const struct zk_tie *tie = node->z->ties;
-
-    while (tie && (tie->node != node || strcmp(tie->name, name) != 0))
-        tie = tie->next;
-    return tie ? tie->czxid : 0;
 }
 
 int64_t *hf__zk_ties_known(const struct zk_node *node,
@@ -104,7 +120,10 @@ int64_t *hf__zk_ties_known(const struct zk_node *node,
     if (z->ties && children->count > 0)
         czxid =
             z->core->alloc(z->client, (size_t)children->count * sizeof(*czxid));
-    for (int32_t i = 0; czxid && i < children->count; i++)
-        czxid[i] = czxid_of(node, children->data[i]);
+    for (int32_t i = 0; czxid && i < children->count; i++) {
+        const struct zk_tie *tie = find(node, children->data[i]);
+
+        czxid[i] = tie ? tie->czxid : 0;
+    }
     return czxid;
 }

@@ -20,15 +20,16 @@
  * addresses; words.c what the library says; call.c requests and completions;
  * node.c entries, garbage.c their end; watch.c watches; verbs.c what the core
  * asks; queue.c the fair mutex and the read-write lock, herd.c the unfair
- * mutex; rwlock.c downgrade; stranger.c children of no known form; tie.c those
- * of one number; renew.c renewals; semaphore.c, latch.c; query.c, look.c,
- * names.c, put.c what is asked about names; ear.c holders that listen; path.c
- * names, entry.c children: both pure.
+ * mutex; rwlock.c downgrade; stranger.c children of no known form; tie.c what
+ * is asked about children; renew.c renewals; semaphore.c, latch.c; query.c,
+ * look.c, names.c, put.c what is asked about names; ear.c holders that listen;
+ * path.c names, entry.c children: both pure.
  */
 #ifndef HF_ZOOKEEPER_H
 #define HF_ZOOKEEPER_H
 
 #include "../../backend.h"
+#include "entry.h"
 
 #include <zookeeper/zookeeper.h>
 
@@ -170,6 +171,7 @@ struct zk_node {
     bool restated; /* it says what its entry does not show any more: its token,
                       and when it was granted */
     bool second;   /* of a mutex: just one was before it, and it watches that */
+    bool asked;    /* the strangers beside it were asked for */
     uint16_t dir_len;  /* of the path: the lock's node */
     uint16_t stem_len; /* of the path, without the sequence */
     char path[];       /* CREATING, UNSURE: without the sequence */
@@ -352,7 +354,9 @@ struct zk {
     struct zk_query *queries; /* under way */
     struct zk_ear *ears;
     uint64_t holders; /* of unfair mutexes, so far: each has its own name */
-    struct zk_stranger *strangers; /* asked for */
+    struct zk_stranger *strangers; /* asked for: children to be ignored, */
+    uint64_t ignored[256]; /* those that were asked for, by their hash, */
+    hf__time ignore_at;    /* and when more of them may be */
     struct zk_tie *ties;
     /* Requests of latches: the last that was sent, and before this session. */
     uint64_t latch_last, latch_before;
@@ -419,13 +423,8 @@ struct zk_line {
     bool queued;                /* counted in zk.waiting, or waiting_latch */
     bool deleted;               /* what it watched is gone */
     bool blind; /* of a latch: what it wants to watch may not be read */
-    /* Children of no known form: the sum of those that are known to last, and
-     * are harmless. All were asked for since we came: the sum of those that
-     * last, so far; and one that does not. */
+    /* The sum of the strangers that are known to last, and are harmless. */
     uint64_t strangers;
-    bool asked;
-    uint64_t lasting;
-    char odd[64];
     void *extra; /* of its kind */
     size_t path_len;
     char path[]; /* of the lock's node */
@@ -500,24 +499,32 @@ int hf__zk_queued(struct zk_line *, struct hf__req *);
 
 /* ---- stranger.c ------------------------------------------------------- */
 
-/* Sees to the children of no known form. False: there are none that matter.
- * Else the line's ask is refused, or will be listed() again. */
-bool hf__zk_strangers(struct zk_line *, const struct String_vector *children,
-                      zk_done_fn *listed);
-/* A new place: whoever came since the one before came before it. */
-void hf__zk_strangers_forget(struct zk_line *);
+/* Of no known form, and an entry to who has that rule and sequence, if it is
+ * ephemeral. */
+bool hf__zk_is_stranger(const char *child, enum zk_rule, int64_t seq);
+/* Sees to those beside the line's node. False: they are known, and
+ * hf__zk_place() counts those that count. Else the line's ask is refused, or
+ * will be listed() again. */
+bool hf__zk_strangers(struct zk_node *, const struct String_vector *children,
+                      enum zk_rule, int64_t seq, zk_done_fn *listed);
 /* Which there are, whatever their order; 0: none. The hash of one. */
-uint64_t hf__zk_strangers_sum(const struct String_vector *children);
+uint64_t hf__zk_strangers_sum(const struct String_vector *children,
+                              enum zk_rule, int64_t seq);
 uint64_t hf__zk_stranger_hash(const char *name);
+/* Children that count to nobody: the log names those that are ephemeral. */
+void hf__zk_ignore(const struct zk_line *, const struct String_vector *children,
+                   enum zk_rule, int64_t seq);
 void hf__zk_strangers_fini(struct zk *);
 
 /* ---- tie.c ------------------------------------------------------------ */
 
+/* Asks for one of the node's siblings, if it is not known. 0, or a code. */
+int hf__zk_tie_ask(struct zk_node *, const char *name);
 /* Asks for all with the node's own sequence, and lists again. */
 int hf__zk_ties_ask(struct zk_node *, const struct String_vector *children,
                     zk_done_fn *listed);
-/* What is known of the children, 0 for the others; NULL: nothing. To be
- * freed. */
+/* What is known of the children, as hf__zk_place() wants it; NULL: nothing. To
+ * be freed. */
 int64_t *hf__zk_ties_known(const struct zk_node *,
                            const struct String_vector *children);
 void hf__zk_ties_forget(struct zk *, const struct zk_node *);

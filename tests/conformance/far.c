@@ -118,7 +118,6 @@ static void take_slowly(int64_t wait_ms, long delay_ms, int result)
     hf_client *near = conf_open();
     hf_part far_parts[PARTS] = {0}, near_parts[PARTS] = {0};
     struct far f;
-    int times = 0;
 
     far_open(&f, 5000);
     for (int i = 0; i < PARTS; i++) {
@@ -129,8 +128,7 @@ static void take_slowly(int64_t wait_ms, long delay_ms, int result)
     }
     proxy_set(f.proxy, PROXY_DELAY, delay_ms);
     opt.wait_ms = wait_ms;
-    while (!comes_to(result, far_parts, &opt))
-        assert_true(++times < 3);
+    COMES_MS(comes_to(result, far_parts, &opt), 3 * WAIT_LONG_MS);
     proxy_set(f.proxy, PROXY_PASS, 0);
     opt.wait_ms = WAIT_LONG_MS;
     if (result == 0)

@@ -129,19 +129,19 @@ static void test_cut_off_follower_denies_and_proves_nothing(void **state)
     world_is_clean(w);
 }
 
-/* The two others are stopped: no quorum, wherever one asks. */
+/* The two others are stopped: no quorum, wherever one asks. What was
+ * acknowledged before that keeps the session for its timeout and no longer. */
 static void test_no_quorum_claim_ends_by_itself(void **state)
 {
+    enum { TTL_MS = 4000 };
     struct world *w = *state;
-    hf_lock *a = world_far(w, 2000, 1000);
-    int64_t deadline;
+    hf_lock *a = world_far(w, TTL_MS, 1000);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    /* A busy machine may not answer in time. */
+    assert_true(WAIT_FOR(hf_lock_timed(a, 5000, &w->err) == 0));
     for (int i = 1; i < ZK_ENSEMBLE; i++)
         assert_int_equal(zk_server_stop(&zk_three.server[i]), 0);
-    deadline = deadline_of(a);
-    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST,
-                            (deadline - wait_now()) / MS + 2300));
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, TTL_MS + 1000));
     for (int i = 1; i < ZK_ENSEMBLE; i++)
         assert_int_equal(zk_server_continue(&zk_three.server[i]), 0);
     assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);

@@ -320,6 +320,59 @@ static void test_silence_is_noticed_by_who_sleeps(void **state)
     world_is_clean(w);
 }
 
+/* ---- sessions shorter than two ticks ------------------------------------- */
+
+static hf_lock *with_options(struct world *w, const struct zk_server *s,
+                             const char *options, int64_t ttl_ms)
+{
+    char url[128];
+
+    snprintf(url, sizeof(url), "%s%s", s->url, options);
+    return world_lock(w, url, ttl_ms, 5000, HF_FAIR_DEFAULT);
+}
+
+static void is_refused(struct world *w, const struct zk_server *s,
+                       const char *options, const char *why)
+{
+    hf_client *c = NULL;
+    char url[128];
+
+    snprintf(url, sizeof(url), "%s%s", s->url, options);
+    assert_int_equal(hf_open(url, NULL, &c, &w->err), HF_EINVAL);
+    if (!strstr(w->err.text, why))
+        fail_msg("%s", w->err.text);
+}
+
+/* The server allows them, but does not tell us its tick: the URL may, and where
+ * it would be needed the log says so. */
+static void test_session_shorter_than_two_ticks(void **state)
+{
+    struct world *w = *state;
+    struct zk_server s = {.tick_ms = 2000, .min_session_ms = 500};
+    hf_lock *lock;
+
+    assert_int_equal(zk_server_start(&s), 0);
+    is_refused(w, &s, "?ttl=1500ms&tick=2s", "1500 ms");
+    is_refused(w, &s, "?tick=0", "tick=0");
+    is_refused(w, &s, "?tick=two", "tick=two");
+    is_refused(w, &s, "?tick=2h", "tick=2h");
+    lock = with_options(w, &s, "?tick=2s", 3000);
+    assert_int_equal(world_lines(w, 0), 0);
+    assert_true(WAIT_FOR(hf_lock_timed(lock, 5000, &w->err) == 0));
+    hf_lock_release(lock, NULL); /* or it is over by now */
+    with_options(w, &s, "", 3000);
+    assert_int_equal(world_lines(w, 1), 1);
+    with_options(w, &s, "", 4000);
+    assert_int_equal(world_lines(w, 2), 0);
+    for (size_t i = 0; i < w->len; i++) {
+        assert_int_equal(hf_lock_free(w->locks[i]), 0);
+        assert_int_equal(hf_close(w->clients[i]), 0);
+        w->locks[i] = NULL;
+        w->clients[i] = NULL;
+    }
+    zk_server_end(&s);
+}
+
 /* ---- holds that somebody has taken away ---------------------------------- */
 
 enum { TAKEN = 200, RENEWED_MS = 15000, TRIP_MS = 200 };
@@ -399,6 +452,7 @@ int run_session_faults(void)
         T(test_no_descriptor_to_watch),
         T(test_no_memory_to_stay_alive),
         T(test_silence_is_noticed_by_who_sleeps),
+        T(test_session_shorter_than_two_ticks),
         T(test_renewal_finds_all_that_are_gone),
     };
 

@@ -61,6 +61,7 @@ static void write_peers(FILE *f, const struct zk_server *s,
 static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
 {
     FILE *f = create(s, "config");
+    int tick_ms = s->tick_ms ? s->tick_ms : ZK_TICK_MS;
 
     if (!f)
         return -1;
@@ -70,7 +71,8 @@ static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
             "minSessionTimeout=%d\nmaxSessionTimeout=400000\n"
             "maxClientCnxns=0\nadmin.enableServer=false\n"
             "4lw.commands.whitelist=*\n",
-            ZK_TICK_MS, s->dir, s->port, 2 * ZK_TICK_MS);
+            tick_ms, s->dir, s->port,
+            s->min_session_ms ? s->min_session_ms : 2 * tick_ms);
     write_peers(f, s, e);
     if (fclose(f))
         return -1;

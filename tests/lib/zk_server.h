@@ -26,6 +26,7 @@ struct zk_server {
     int reserved[ZK_SERVER_PORTS]; /* descriptors that keep these ours */
     int id;                        /* in an ensemble, from 1; 0: alone */
     bool durable; /* syncs its log as servers do; else as fast as can be */
+    int tick_ms, min_session_ms;        /* 0: ZK_TICK_MS, and two ticks */
     const char *flags[ZK_SERVER_FLAGS]; /* for java, NULL at the end */
     char dir[64];
     char url[64];          /* zk://127.0.0.1:port */
@@ -33,7 +34,7 @@ struct zk_server {
 };
 
 /* All return 0, or -1 with a text on stderr. */
-int zk_server_start(struct zk_server *); /* durable, flags: set before */
+int zk_server_start(struct zk_server *); /* durable to flags: set before */
 /* SIGKILL, and gone for sure; the directory stays. */
 void zk_server_kill(struct zk_server *);
 /* Again, on the same port. */

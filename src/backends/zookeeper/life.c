@@ -6,8 +6,9 @@
  * pings, twice a tick, and not with what it forwards. So a write that was
  * acknowledged proves no more than this: all that the follower had heard of us
  * half a tick before it was sent, the leader knows. From then on the timeout
- * counts, even if the two cannot talk any more. We do not know the tick, but
- * the timeout is two of them at least.
+ * counts, even if the two cannot talk any more. The server does not tell us its
+ * tick, but grants no timeout of less than two of them, unless its
+ * minSessionTimeout was lowered: then the URL has to say the tick.
  */
 #include "zookeeper.h"
 
@@ -26,10 +27,17 @@ static hf__time part(const struct zk *z, int of)
     return (hf__time)z->timeout_ms * HF__MS / of;
 }
 
-/* At most: a session lasts for two ticks at least. */
+/* At most: a session lasts for two ticks at least, or the tick was said. */
 static hf__time half_tick(const struct zk *z)
 {
-    return part(z, 4);
+    hf__time said = (hf__time)z->tick_ms * HF__MS / 2;
+
+    return said > part(z, 4) ? said : part(z, 4);
+}
+
+bool hf__zk_life_fits(const struct zk *z)
+{
+    return z->tick_ms <= z->timeout_ms;
 }
 
 /* The newest sign of life that the leader knew of when this was sent. */

@@ -26,6 +26,7 @@
 #define SILENT_MS 300      /* without an answer, hf_close waits for none */
 #define LOOK (10 * HF__MS) /* where nobody tells when to */
 #define SLACK (10 * HF__MS) /* the library rounds its timeouts */
+#define USUAL_MS 4000       /* the shortest session of a server as it comes */
 
 /* Of a session: the library has twice as much in an int. */
 #define TTL_MAX_MS (INT32_MAX / 2)
@@ -166,11 +167,33 @@ void hf__zk_session_close(struct zk *z)
 
 /* ---- its state ---------------------------------------------------------- */
 
+/* Is it of any use? Else that is said by open(). */
+static bool fits(struct zk *z)
+{
+    if (z->opened || hf__zk_life_fits(z)) {
+        if (!z->opened && !z->tick_ms && z->timeout_ms < USUAL_MS)
+            z->core->log(z->client,
+                         "zookeeper: the session's timeout is %u ms; if the "
+                         "servers' tickTime is above half of that, because "
+                         "their minSessionTimeout was lowered, the URL must "
+                         "say it: tick=2s",
+                         z->timeout_ms);
+        return true;
+    }
+    snprintf(z->text, sizeof(z->text),
+             "the session's timeout is %u ms; ttl must be at least tick, %u ms",
+             z->timeout_ms, z->tick_ms);
+    z->open_code = HF_EINVAL;
+    return false;
+}
+
 static void went_up(struct zk *z)
 {
+    hf__zk_life_begin(z);
+    if (!fits(z))
+        return;
     z->up = true;
     z->patience_ms = PATIENCE_MS;
-    hf__zk_life_begin(z);
     z->session_id = zoo_client_id(z->zh)->client_id;
     if (z->opened) {
         z->core->log(z->client, "zookeeper: connected again, session 0x%llx",

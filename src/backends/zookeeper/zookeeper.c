@@ -4,6 +4,7 @@
  *   zk://host[:2181][,host...][/path]
  *   dialect=curator (default: Curator's recipes)
  *   dialect=kazoo   (kazoo's names; no semaphore)
+ *   tick=2s         (the servers' tickTime; only where it cannot be guessed)
  */
 #include "zookeeper.h"
 
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #define PORT 2181
+#define TICK_MAX_MS 3600000
 
 static void free_all(struct zk *z)
 {
@@ -43,6 +45,20 @@ static int parse_dialect(struct zk *z, const struct hf__config *config)
     return z->core->why(z->client, HF_EINVAL,
                         "dialect=%.40s: curator or kazoo would be right",
                         dialect);
+}
+
+static int parse_tick(struct zk *z, const struct hf__config *config)
+{
+    const char *tick = z->core->option(config->url, "tick");
+    int64_t ms = 0;
+
+    if (tick && (z->core->parse_ms(tick, &ms) || ms < 1 || ms > TICK_MAX_MS))
+        return z->core->why(z->client, HF_EINVAL,
+                            "tick=%.40s; it must be the servers' tickTime, a "
+                            "time such as 2s, from 1ms to 1h",
+                            tick);
+    z->tick_ms = (uint32_t)ms;
+    return 0;
 }
 
 /* So that the clients spread over the servers. (The library would do it, but
@@ -151,6 +167,8 @@ static int parse(struct zk *z, const struct hf__config *config)
     int rc = parse_dialect(z, config);
 
     if (!rc)
+        rc = parse_tick(z, config);
+    if (!rc)
         rc = parse_hosts(z, config->url);
     if (!rc)
         rc = parse_root(z, config->url);
@@ -244,7 +262,7 @@ static const struct hf__backend backend = {
              [HF_SEMAPHORE] = CAPS | HF_CAP_FAIR,
              [HF_LATCH] = HF_CAP_EVENTS | HF_CAP_DURABLE | HF_CAP_INSPECT},
     .fair_by_default = true,
-    .options = "dialect",
+    .options = "dialect, tick",
     .open = zk_open,
     .ready = zk_ready,
     .close = zk_close,

@@ -371,11 +371,12 @@ struct zk {
     char *root;  /* "" or "/a/b": the URL's path */
     const struct ACL_vector *acl;
     uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
-    bool kazoo;     /* dialect */
-    bool listens;   /* the program hears of events */
-    char *secret;   /* "user:password"; NULL: none */
-    char text[120]; /* the library's last word: "host:port: why" */
-    char cause[64]; /* why we end a connection: the library does not know */
+    uint32_t tick_ms; /* of the servers, as the URL says; 0: it does not */
+    bool kazoo;       /* dialect */
+    bool listens;     /* the program hears of events */
+    char *secret;     /* "user:password"; NULL: none */
+    char text[120];   /* the library's last word: "host:port: why" */
+    char cause[64];   /* why we end a connection: the library does not know */
 };
 
 int hf__zk_session_open(struct zk *);
@@ -390,6 +391,8 @@ void hf__zk_session_sent(struct zk *);
 /* It is connected: the leader has opened the session, or heard of it, after we
  * began to connect. */
 void hf__zk_life_begin(struct zk *);
+/* The session is long enough for the servers' tick, if we know that. */
+bool hf__zk_life_fits(const struct zk *);
 void hf__zk_life_move(struct zk *, hf__time now);
 /* Something was, outside of advance(). */
 void hf__zk_life_sent(struct zk *);

@@ -227,14 +227,23 @@ const struct any_faults any_faults = {
 int main(int argc, char **argv)
 {
     static const struct world_group groups[] = {
-        {"server", run_server_faults},       {"net", run_net_faults},
-        {"find", run_find_faults},           {"session", run_session_faults},
-        {"wait", run_wait_faults},           {"kinds", run_kinds_faults},
-        {"semaphore", run_semaphore_faults}, {"hand", run_hand_faults},
-        {"latch", run_latch_faults},         {"layout", run_layout_faults},
-        {"strangers", run_stranger_faults},  {"rights", run_rights_faults},
-        {"ensemble", run_ensemble_faults},   {"any", run_any_faults},
-        {"refusals", run_any_refusals},      {"names", run_any_names},
+        {"server", run_server_faults},
+        {"net", run_net_faults},
+        {"find", run_find_faults},
+        {"session", run_session_faults},
+        {"wait", run_wait_faults},
+        {"kinds", run_kinds_faults},
+        {"semaphore", run_semaphore_faults},
+        {"hand", run_hand_faults},
+        {"latch", run_latch_faults},
+        {"layout", run_layout_faults},
+        {"strangers", run_stranger_faults},
+        {"strays", run_stray_faults},
+        {"rights", run_rights_faults},
+        {"ensemble", run_ensemble_faults},
+        {"any", run_any_faults},
+        {"refusals", run_any_refusals},
+        {"names", run_any_names},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

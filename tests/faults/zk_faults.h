@@ -60,6 +60,7 @@ int run_hand_faults(void);
 int run_latch_faults(void);
 int run_layout_faults(void);
 int run_stranger_faults(void);
+int run_stray_faults(void);
 int run_rights_faults(void);
 int run_ensemble_faults(void);
 

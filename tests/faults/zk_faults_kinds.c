@@ -411,7 +411,7 @@ static void test_put_says_what_is_wrong(void **state)
         {"/v", 2, "x", "key begins with a slash"},
         {"a//v", 4, "x", "key has an empty part"},
         {"v/", 2, "x", "key has an empty part"},
-        {"n/lock", 6, "x", "key: a part of it"},
+        {"n/lock", 6, "x", "the key has the part"},
         {"w/v", 3, "x", "key: the node above /w/v"},
         {"v", 1, NULL, "value is NULL"},
     };

@@ -546,7 +546,9 @@ HF_API int hf_latch_cancel(hf_latch *latch);
 
 /* ---- inspection ------------------------------------------------------- */
 
-/* One holder or one waiter. Unknown texts are "", unknown numbers 0. */
+/* One holder or one waiter. Unknown texts are "", unknown numbers 0. Texts can
+ * be shown as they are: control characters, and what is not UTF-8, are written
+ * as \xNN. */
 typedef struct hf_party {
     char owner[64]; /* as the backend knows it */
     char host[64];

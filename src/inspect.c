@@ -104,6 +104,15 @@ static int ask(hf_client *c, struct hf__flight *f, hf_error *err)
     return rc;
 }
 
+static void make_printable(hf_party *parties, size_t len)
+{
+    for (hf_party *p = parties; p < parties + len; p++) {
+        hf__printable(p->owner, sizeof(p->owner));
+        hf__printable(p->host, sizeof(p->host));
+        hf__printable(p->label, sizeof(p->label));
+    }
+}
+
 static int inspect(hf_client *c, const void *name, size_t name_len,
                    hf_info **out, hf_error *err)
 {
@@ -128,6 +137,8 @@ static int inspect(hf_client *c, const void *name, size_t name_len,
         return rc;
     *out = f->query.info;
     f->query.info = NULL;
+    make_printable((*out)->holders, (*out)->holders_len);
+    make_printable((*out)->waiters, (*out)->waiters_len);
     hf__flight_free(c, f);
     return 0;
 }

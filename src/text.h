@@ -19,4 +19,8 @@ struct hf__shown {
 };
 struct hf__shown hf__show(const char *name);
 
+/* What others say of themselves may be any bytes: control characters, and what
+ * is not UTF-8, become "\xNN". What then has no room is cut. */
+void hf__printable(char *text, size_t size);
+
 #endif

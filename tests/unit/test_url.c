@@ -395,6 +395,58 @@ static void test_url_names_are_cut_where_they_are_shown(void **state)
     assert_string_equal(shown.text + strlen(shown.text) - 4, "n...");
 }
 
+static void shows(const char *text, const char *shown)
+{
+    char party[64];
+
+    snprintf(party, sizeof(party), "%s", text);
+    hf__printable(party, sizeof(party));
+    assert_string_equal(party, shown);
+}
+
+/* What others say of themselves: any bytes. */
+static void test_url_bytes_of_others_are_made_printable(void **state)
+{
+    char text[64];
+
+    (void)state;
+    shows("", "");
+    shows("worker 7 \xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\x92",
+          "worker 7 \xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\x92");
+    shows("a\nb\x1b[31m\x7f", "a\\x0ab\\x1b[31m\\x7f");
+    shows("\xff\xc3(", "\\xff\\xc3(");
+    shows("\xc2\x9b"
+          "31m",
+          "\\xc2\\x9b"
+          "31m");                             /* a control character too */
+    shows("\xc0\xaf", "\\xc0\\xaf");          /* too long a form */
+    shows("\xed\xa0\x80", "\\xed\\xa0\\x80"); /* half a pair */
+    shows("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");
+    /* Cut where it was not made longer than it may be, and never within. */
+    memset(text, 'n', 63);
+    text[63] = '\0';
+    shows(text, text);
+    text[61] = '\n';
+    text[61 + 1] = '\0';
+    {
+        char cut[64];
+
+        memcpy(cut, text, 61);
+        cut[61] = '\0';
+        shows(text, cut);
+    }
+    /* Half a character at the end is what a copy has cut. */
+    memset(text, 'n', 63);
+    memcpy(text + 61, "\xe2\x82", 2);
+    {
+        char cut[64];
+
+        memcpy(cut, text, 61);
+        cut[61] = '\0';
+        shows(text, cut);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_url_out_of_memory_is_said),
         cmocka_unit_test(test_url_times),
         cmocka_unit_test(test_url_names_are_cut_where_they_are_shown),
+        cmocka_unit_test(test_url_bytes_of_others_are_made_printable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

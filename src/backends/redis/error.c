@@ -103,7 +103,11 @@ int hf__rd_error(struct redis *r, const struct rd_node *reply, uint8_t op)
         return HF_ENOTOWNER; /* whatever is there, it is not ours */
     if (op == HF__ABANDON)
         return HF__DONE;
-    return r->core->why(r->client, code,
-                        "the key has another type: the name is used as another "
-                        "kind of lock, or by another program");
+    return r->core->why(
+        r->client, code,
+        "the key has another type: the name is used as another kind of lock, "
+        "or by another program%s",
+        r->string_dialect ? "; a lock of Redisson's has dialect=redisson"
+                          : "; a lock of redis-py, redsync or node-redlock "
+                            "has dialect=string");
 }

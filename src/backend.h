@@ -128,7 +128,8 @@ struct hf__batch {
         uint32_t lease_ms;   /* HF__SESSION, 0: a fixed one stays as it is */
         uint32_t session_ms; /* HF__SESSION, out, of DONE */
         int16_t result;
-        bool no_longer; /* the core's: the lease ends when it would have */
+        bool no_longer;   /* the core's: the lease ends when it would have */
+        uint32_t permits; /* of a semaphore, how many it has; else 1 */
     } * item;
 };
 

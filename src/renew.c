@@ -10,6 +10,12 @@ static void unref(hf_client *c, struct hf__name *n)
     hf__mutex_unlock(&c->mu);
 }
 
+/* Of the hold that it has; name->mu is held. */
+static uint32_t permits_of(const struct hf__name *n)
+{
+    return n->remote.ask ? n->remote.ask->permits : 1;
+}
+
 /* Notes the holds in the batch; each name's reference goes along. One that was
  * let go since it was marked stays out. */
 static void fill(hf_client *c, struct hf__batch *b, const struct hf__due *due,
@@ -28,6 +34,7 @@ static void fill(hf_client *c, struct hf__batch *b, const struct hf__due *due,
                 (struct hf__renewal){.remote = &n->remote,
                                      .hold_id = l->hold_id,
                                      .lease_ms = hf__lease_renew_ms(l),
+                                     .permits = permits_of(n),
                                      .result = HF_EUNKNOWN};
         hf__name_unlock(n);
         if (!held)
@@ -117,6 +124,7 @@ int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
     f->batch.item[0] = (struct hf__renewal){.remote = &n->remote,
                                             .hold_id = n->gate.lease.hold_id,
                                             .lease_ms = ms,
+                                            .permits = permits_of(n),
                                             .no_longer = no_longer,
                                             .result = HF_EUNKNOWN};
     f->batch.len = 1;

@@ -79,11 +79,48 @@ static void test_leases_do_not_count_from_before(void **state)
     end(s);
 }
 
+/* Each permit is a command: a script renews no more of them than one acquire
+ * may take, whoever has them. */
+static void test_scripts_are_bounded_by_permits(void **state)
+{
+    enum { MANY = 40 };
+    static struct hf__renewal items[MANY];
+    struct hf__remote permits = {
+        .name = "p", .name_len = 1, .kind = HF_SEMAPHORE, .permits = 100000};
+    struct scene *s = begin();
+    uint32_t done = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < MANY; i++)
+        items[i] =
+            (struct hf__renewal){.remote = &permits,
+                                 .hold_id = i + 1,
+                                 .lease_ms = 30000,
+                                 .permits = i < 3 ? RD_PERMITS_MAX : 1000};
+    s->batch.len = MANY;
+    s->batch.item = items;
+    assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__PENDING);
+    hf__rd_pump(s->r);
+    assert_int_equal(s->r->flights.len, 3 + (MANY - 3 + 3) / 4);
+    for (size_t i = 0; i < s->r->flights.len; i++) {
+        const struct rd_flight *f = &s->r->flights.at[i];
+        uint32_t sum = 0;
+
+        assert_int_equal(f->first, done);
+        for (uint32_t k = 0; k < f->len; k++)
+            sum += items[done++].permits;
+        assert_true(sum <= RD_PERMITS_MAX);
+    }
+    assert_int_equal(done, MANY);
+    end(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leases_count_from_what_was_sent_first),
         cmocka_unit_test(test_leases_do_not_count_from_before),
+        cmocka_unit_test(test_scripts_are_bounded_by_permits),
     };
 
     return cmocka_run_group_tests_name("renewals", tests, NULL, NULL);

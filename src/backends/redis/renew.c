@@ -1,8 +1,9 @@
 /*
  * Renewals: a batch of any length goes out in chunks, each one script, so that
- * no script keeps the server for long, and is reported when the last chunk is
- * answered or lost. How far it has come is kept in the request itself, in the
- * room for a token that a renewal does not have.
+ * no script keeps the server for long (a semaphore's has to renew each permit
+ * of each hold), and is reported when the last chunk is answered or lost. How
+ * far it has come is kept in the request itself, in the room for a token that a
+ * renewal does not have.
  */
 #include "redis.h"
 
@@ -99,11 +100,15 @@ static uint32_t chunk_len(const struct redis *r, const struct hf__batch *b,
                           uint32_t first)
 {
     enum rd_script s = script_of(r, &b->item[first]);
-    uint32_t len = 1;
+    uint32_t len = 1, permits = b->item[first].permits;
 
-    while (first + len < b->len && len < RD_RENEW_CHUNK &&
-           script_of(r, &b->item[first + len]) == s)
-        len++;
+    for (; first + len < b->len && len < RD_RENEW_CHUNK; len++) {
+        const struct hf__renewal *next = &b->item[first + len];
+
+        permits += next->permits;
+        if (script_of(r, next) != s || permits > RD_PERMITS_MAX)
+            break;
+    }
     return len;
 }
 

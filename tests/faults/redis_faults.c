@@ -84,7 +84,7 @@ void redis_tell(struct world *w, const char *list, int place, char letter)
         w->redis, "EVAL %s 1 %s %d %s",
         "local w=redis.call('lindex',KEYS[1],ARGV[1]) "
         "if w then "
-        "  redis.call('publish','holdfast:wake:'..string.sub(w,1,36),"
+        "  redis.call('publish','holdfast:wake:{}:'..string.sub(w,1,36),"
         "    ARGV[2]..string.sub(w,38)..' 0 0 n') "
         "end",
         list, place, (char[2]){letter});
@@ -160,7 +160,8 @@ int main(int argc, char **argv)
         {"hand", run_hand_faults},       {"find", run_find_faults},
         {"any", run_any_faults},         {"names", run_any_names},
         {"keys", run_keys_faults},       {"beside", run_beside_faults},
-        {"cost", run_cost_faults},       {"refusals", run_any_refusals},
+        {"cost", run_cost_faults},       {"pair", run_pair_faults},
+        {"look", run_look_faults},       {"refusals", run_any_refusals},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

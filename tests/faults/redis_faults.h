@@ -33,5 +33,7 @@ int run_find_faults(void);
 int run_keys_faults(void);
 int run_beside_faults(void);
 int run_cost_faults(void);
+int run_pair_faults(void);
+int run_look_faults(void);
 
 #endif

@@ -16,7 +16,7 @@
 #define ACL_CHANNELS                                                           \
     "resetchannels &redisson_lock__channel:{lk:* &redisson_rwlock:{lk:* "      \
     "&redisson_sc:{lk:* &redisson_countdownlatch__channel__{lk:* "             \
-    "&holdfast:*mark:{lk:* &holdfast:wake:*"
+    "&holdfast:*mark:{lk:* &holdfast:wake:{lk:*"
 
 static void expect_open(struct world *w, const char *userinfo,
                         const char *password, int code)
@@ -49,20 +49,18 @@ static void test_password_right_and_wrong(void **state)
     expect_open(w, "default:secret%20with%20spaces@", NULL, HF_EAUTH);
 }
 
-static void add_user(struct world *w, const char *rules)
+static void add_user_as(struct world *w, const char *name, const char *rules)
 {
     redisReply *reply;
-    char command[2048], *words[96], *rest = command;
-    const char *argv[100] = {"ACL", "SETUSER", "worker", "on",
-                             ">secret-of-worker"};
+    char command[2048], *rest = command;
+    const char *argv[100] = {"ACL", "SETUSER", name, "on", ">secret-of-worker"};
     int argc = 5;
 
     snprintf(command, sizeof(command), "%s", rules);
     for (char *word; (word = strsep(&rest, " "));)
         if (*word)
             argv[argc++] = word;
-    (void)words;
-    redis_server_do(w->redis, "ACL DELUSER worker");
+    redis_server_do(w->redis, "ACL DELUSER %s", name);
     reply = redisCommandArgv(w->redis->admin, argc, argv, NULL);
     assert_non_null(reply);
     if (reply->type == REDIS_REPLY_ERROR)
@@ -70,14 +68,20 @@ static void add_user(struct world *w, const char *rules)
     freeReplyObject(reply);
 }
 
-static hf_lock *worker_of(struct world *w, hf_lock_options *lopt)
+static void add_user(struct world *w, const char *rules)
+{
+    add_user_as(w, "worker", rules);
+}
+
+static hf_lock *user_of(struct world *w, const char *user, const char *prefix,
+                        const hf_lock_options *lopt)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     size_t i = w->len;
     char url[128];
 
-    snprintf(url, sizeof(url),
-             "redis://worker@127.0.0.1:%d?prefix=lk:", w->redis->port);
+    snprintf(url, sizeof(url), "redis://%s@127.0.0.1:%d?prefix=%s", user,
+             w->redis->port, prefix);
     opt.password = "secret-of-worker";
     opt.ttl_ms = 4500;
     if (hf_open(url, &opt, &w->clients[i], &w->err))
@@ -86,6 +90,11 @@ static hf_lock *worker_of(struct world *w, hf_lock_options *lopt)
         hf_lock_new(w->clients[i], "n", 1, lopt, &w->locks[i], NULL), 0);
     w->len++;
     return w->locks[i];
+}
+
+static hf_lock *worker_of(struct world *w, const hf_lock_options *lopt)
+{
+    return user_of(w, "worker", "lk:", lopt);
 }
 
 static hf_lock *worker(struct world *w, enum hf_fairness fairness)
@@ -212,6 +221,101 @@ static void test_limited_user_suffices_for_fair(void **state)
     all_of_it(w, HF_FAIR);
 }
 
+/* The same rules for another tenant, whose names begin with "ot:". */
+static void add_tenant(struct world *w)
+{
+    char rules[] = ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS;
+
+    for (char *at = rules; (at = strstr(at, "lk:"));)
+        memcpy(at, "ot:", 3);
+    add_user_as(w, "tenant", rules);
+}
+
+static bool is_denied(redisContext *c, const char *command)
+{
+    redisReply *reply = redisCommand(c, command);
+    bool denied = reply && reply->type == REDIS_REPLY_ERROR &&
+                  strncmp(reply->str, "NOPERM", 6) == 0;
+
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    return denied;
+}
+
+/* Two on one server, each with its own prefix: neither can wake the other, nor
+ * hear what it is told. */
+static void test_tenants_are_kept_apart(void **state)
+{
+    struct world *w = *state;
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *a, *b;
+    redisContext *c;
+    struct taker *t;
+
+    add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
+    add_tenant(w);
+    a = user_of(w, "tenant", "ot:", &opt);
+    b = user_of(w, "tenant", "ot:", &opt);
+    assert_int_equal(hf_lock_acquire(a, NULL, &w->err), 0);
+    t = taker_start(w, b, 10000);
+    world_has_waiter(w, "holdfast:waiters:{ot:n}");
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, 1400);
+    nothing_was_denied(w);
+    c = redisConnectUnix(w->redis->socket);
+    assert_non_null(c);
+    freeReplyObject(redisCommand(c, "AUTH worker secret-of-worker"));
+    assert_true(is_denied(c, "PUBLISH holdfast:wake:{ot:}:x 0"));
+    assert_true(is_denied(c, "SUBSCRIBE holdfast:wake:{ot:}:x"));
+    assert_true(is_denied(c, "PUBLISH holdfast:mark:{ot:n} 0"));
+    assert_false(is_denied(c, "PUBLISH holdfast:wake:{lk:}:x 0"));
+    redisFree(c);
+    world_is_clean(w);
+}
+
+/* A name may be reached by several prefixes: who lets go finds the channel of
+ * who waits by the prefix of that one. If it may not publish there, the release
+ * is one all the same, and who waits looks. */
+static void prefixes_meet(struct world *w, const char *user, const char *prefix)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *a, *b = NULL;
+    hf_client *whole = NULL;
+    struct taker *t;
+    char url[96];
+
+    add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
+    add_user_as(w, "free", "~* &* +@all");
+    a = user_of(w, user, prefix, &opt);
+    snprintf(url, sizeof(url), "redis://free:secret-of-worker@127.0.0.1:%d",
+             w->redis->port);
+    assert_int_equal(hf_open(url, NULL, &whole, &w->err), 0);
+    assert_int_equal(hf_lock_new(whole, "lk:n", 4, &opt, &b, &w->err), 0);
+    for (int i = 0; i < 4; i++) {
+        hf_lock *first = i % 2 ? a : b, *second = i % 2 ? b : a;
+
+        assert_int_equal(hf_lock_acquire(first, NULL, &w->err), 0);
+        t = taker_start(w, second, 10000);
+        world_has_waiter(w, "holdfast:waiters:{lk:n}");
+        assert_int_equal(hf_lock_release(first, &w->err), 0);
+        taker_gets_it(t, 2000);
+    }
+    hf_lock_free(b);
+    hf_close(whole);
+    world_is_clean(w);
+}
+
+static void test_prefixes_of_one_name_meet(void **state)
+{
+    prefixes_meet(*state, "free", "lk:");
+    nothing_was_denied(*state);
+}
+
+static void test_prefix_that_is_not_allowed(void **state)
+{
+    prefixes_meet(*state, "worker", "lk:");
+}
+
 /* Neither may it count listeners: then Redisson is told always. */
 static void test_user_without_pubsub(void **state)
 {
@@ -318,6 +422,9 @@ int run_auth_faults(void)
         T(test_limited_user_suffices_for_rwlock),
         T(test_limited_user_suffices_for_semaphore),
         T(test_limited_user_suffices_for_latch),
+        T(test_tenants_are_kept_apart),
+        T(test_prefixes_of_one_name_meet),
+        T(test_prefix_that_is_not_allowed),
         T(test_user_without_pubsub),
         T(test_user_without_channels),
         T(test_forbidden_keys_are_eauth),

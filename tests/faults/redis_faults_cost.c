@@ -11,7 +11,7 @@ static redisContext *ghosts_listen(struct world *w)
 
     assert_non_null(c);
     redisSetTimeout(c, (struct timeval){10, 0});
-    freeReplyObject(redisCommand(c, "SUBSCRIBE holdfast:wake:" GHOST));
+    freeReplyObject(redisCommand(c, "SUBSCRIBE holdfast:wake:{}:" GHOST));
     return c;
 }
 
@@ -32,7 +32,7 @@ static void crowd_waits(struct world *w, int many)
                     "for i=1,ARGV[1] do "
                     "  redis.call('rpush',KEYS[1],ARGV[2]..':'..i) "
                     "  redis.call('hset',KEYS[2],ARGV[2]..':'..i,"
-                    "    '9999999999999 0 1 0 1 30000 1 x') "
+                    "    '9999999999999 0 1 0 1 30000 1 0 x') "
                     "end",
                     many);
 }

@@ -36,7 +36,7 @@ static void ghost_waits(struct world *w, const struct side *s, int again_ms)
     char about[96], want[16];
 
     snprintf(want, sizeof(want), "%u", s->permits);
-    snprintf(about, sizeof(about), "%lld %lld 1 0 %s 30000 %d 1",
+    snprintf(about, sizeof(about), "%lld %lld 1 0 %s 30000 %d 0 1",
              seen + again_ms, seen,
              !is_rw               ? want
              : s->mode == HF_READ ? "r"
@@ -90,7 +90,7 @@ static void forget_ghost(struct world *w)
 static void handed(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
-    redisContext *ear = listen_to(w, "holdfast:wake:" GHOST);
+    redisContext *ear = listen_to(w, "holdfast:wake:{}:" GHOST);
 
     assert_int_equal(take_other(a, s, 0, NULL), 0);
     ghost_waits(w, s, 3000);
@@ -108,7 +108,7 @@ static void handed(struct world *w, const struct side *s)
 static void told_beside_redisson(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
-    redisContext *ear = listen_to(w, "holdfast:wake:" GHOST);
+    redisContext *ear = listen_to(w, "holdfast:wake:{}:" GHOST);
     redisContext *redisson = listen_to(
         w, s->kind == HF_SEMAPHORE ? "redisson_sc:{n}" : "redisson_rwlock:{n}");
 
@@ -126,7 +126,7 @@ static void told_beside_redisson(struct world *w, const struct side *s)
 static void told_if_rarely_seen(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
-    redisContext *ear = listen_to(w, "holdfast:wake:" GHOST);
+    redisContext *ear = listen_to(w, "holdfast:wake:{}:" GHOST);
 
     assert_int_equal(take_other(a, s, 0, NULL), 0);
     ghost_waits(w, s, 20000);

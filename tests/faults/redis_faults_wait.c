@@ -2,7 +2,7 @@
 #include "redis_faults.h"
 
 #define GHOST "11111111-2222-3333-4444-555555555555"
-#define EAR "holdfast:wake:" GHOST
+#define EAR "holdfast:wake:{}:" GHOST
 #define WAITERS "holdfast:waiters:{n}"
 #define CROWD "holdfast:crowd:{n}"
 #define QUEUE "redisson_lock_queue:{n}"
@@ -67,7 +67,7 @@ static void ghosts_wait(struct world *w, int first, int last)
     for (int i = first; i <= last; i++) {
         redis_server_do(w->redis, "RPUSH " WAITERS " " GHOST ":%d", i);
         redis_server_do(w->redis, "HSET " CROWD " " GHOST ":%d %s", i,
-                        "9999999999999 0 30000 1");
+                        "9999999999999 0 30000 0 1");
     }
 }
 
@@ -80,7 +80,7 @@ static void ghosts_wait_fair(struct world *w, int first, int last)
         redis_server_do(w->redis, "ZADD " DEADLINES " %lld " GHOST ":%d",
                         ms + 600000, i);
         redis_server_do(w->redis, "HSET " SEEN " " GHOST ":%d %s", i,
-                        "9999999999999 0 1 30000 1");
+                        "9999999999999 0 1 30000 0 1");
     }
 }
 
@@ -154,8 +154,8 @@ static void ghost_looks(struct world *w, enum hf_fairness fair, int again_ms)
 
     ghosts_wait(w, 1, fair == HF_FAIR ? 0 : 1);
     ghosts_wait_fair(w, 1, fair == HF_FAIR ? 1 : 0);
-    snprintf(alive, sizeof(alive), "%lld %lld %s30000 1", seen + again_ms, seen,
-             fair == HF_FAIR ? "1 " : "");
+    snprintf(alive, sizeof(alive), "%lld %lld %s30000 0 1", seen + again_ms,
+             seen, fair == HF_FAIR ? "1 " : "");
     redis_server_do(w->redis, "HSET %s " GHOST ":1 %s",
                     fair == HF_FAIR ? SEEN : CROWD, alive);
 }

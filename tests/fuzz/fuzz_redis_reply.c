@@ -193,6 +193,7 @@ static struct redis *make_redis(void)
     memset(r->uuid, '0', RD_UUID_LEN);
     r->wake_len =
         (size_t)snprintf(r->wake, sizeof(r->wake), "holdfast:wake:%s", r->uuid);
+    r->chans.live = true;
     hf__rd_unix_addr("/nonexistent", &r->addrs);
     hf__rd_conn_init(r, &r->cmd);
     hf__rd_conn_init(r, &r->sub);

@@ -19,7 +19,8 @@ struct pair {
     char hoard[HELD]; /* the same, of the client */
     size_t hoard_len;
     bool hoarding;
-    int64_t due; /* PROXY_DELAY, PROXY_DRIP: when the next goes */
+    uint64_t number; /* in the order in which they came */
+    int64_t due;     /* PROXY_DELAY, PROXY_DRIP: when the next goes */
     bool used;
     bool finished;   /* FIN sent to the client */
     bool deaf, mute; /* has lost bytes of the client, of the server */
@@ -33,8 +34,9 @@ struct proxy {
     enum proxy_mode mode;
     long value;
     bool stop, cut, deliver;
+    unsigned cut_oldest;  /* so many */
     unsigned asked, done; /* rounds: a switch is in force after one */
-    uint64_t sent, answered;
+    uint64_t sent, answered, numbers;
     struct pair pairs[PAIRS];
 };
 
@@ -97,7 +99,7 @@ static void take_new(struct proxy *x)
         reset(&fd);
         return;
     }
-    *p = (struct pair){.used = true, .client = fd};
+    *p = (struct pair){.used = true, .client = fd, .number = x->numbers++};
     p->server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connect(p->server, (struct sockaddr *)&in, sizeof(in)))
         end_pair(p);
@@ -203,10 +205,23 @@ static int64_t move(struct proxy *x, struct pair *p, int64_t now)
     return 0;
 }
 
+static void cut_oldest(struct proxy *x)
+{
+    struct pair *oldest = NULL;
+
+    for (struct pair *p = x->pairs; p < x->pairs + PAIRS; p++)
+        if (p->used && (!oldest || p->number < oldest->number))
+            oldest = p;
+    if (oldest)
+        end_client(oldest);
+}
+
 static int64_t move_all(struct proxy *x)
 {
     int64_t now = wait_now(), due = 0, at;
 
+    for (; x->cut_oldest; x->cut_oldest--)
+        cut_oldest(x);
     for (struct pair *p = x->pairs; p < x->pairs + PAIRS; p++) {
         if (p->used && x->cut)
             end_client(p);
@@ -342,6 +357,21 @@ void proxy_cut(struct proxy *x)
     pthread_mutex_lock(&x->mu);
     x->cut = true;
     nudge(x);
+    pthread_mutex_unlock(&x->mu);
+}
+
+void proxy_cut_oldest(struct proxy *x, unsigned many)
+{
+    pthread_mutex_lock(&x->mu);
+    x->cut_oldest = many;
+    nudge(x);
+    pthread_mutex_unlock(&x->mu);
+}
+
+void proxy_lead_to(struct proxy *x, int port)
+{
+    pthread_mutex_lock(&x->mu);
+    x->to = port;
     pthread_mutex_unlock(&x->mu);
 }
 

@@ -31,6 +31,10 @@ int proxy_port(const struct proxy *);
 void proxy_set(struct proxy *, enum proxy_mode, long value);
 /* Resets every connection there is, both sides. */
 void proxy_cut(struct proxy *);
+/* Only those that have been there for longest, so many of them. */
+void proxy_cut_oldest(struct proxy *, unsigned many);
+/* New connections go to that port; those that exist stay where they are. */
+void proxy_lead_to(struct proxy *, int port);
 /* Bytes of the clients that have gone to the server, all connections. */
 uint64_t proxy_sent(struct proxy *);
 /* What the clients of connections that exist now say is kept back, until it is

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define NAME "n"
 #define TOKEN 77
@@ -102,14 +104,10 @@ static void ask_again(struct line *l)
     link->asking = true;
 }
 
-/* "It is yours", to that one, by its look of that time. */
-static void call(struct redis *r, uint64_t hold_id, int64_t look)
+static void say(struct redis *r, const char *text)
 {
-    char text[64];
-    int len = snprintf(text, sizeof(text), "s%llu %d %lld " NAME,
-                       (unsigned long long)hold_id, TOKEN, (long long)look);
     struct rd_node payload = {
-        .type = REDIS_REPLY_STRING, .text = text, .len = (size_t)len};
+        .type = REDIS_REPLY_STRING, .text = text, .len = strlen(text)};
     struct rd_node channel = {.next = &payload,
                               .type = REDIS_REPLY_STRING,
                               .text = r->wake,
@@ -124,6 +122,16 @@ static void call(struct redis *r, uint64_t hold_id, int64_t look)
                               .number = 3};
 
     assert_int_equal(hf__rd_sub_reply(r, &message, test_now()), 0);
+}
+
+/* "It is yours", to that one, by its look of that time. */
+static void call(struct redis *r, uint64_t hold_id, int64_t look)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "s%llu %d %lld " NAME,
+             (unsigned long long)hold_id, TOKEN, (long long)look);
+    say(r, text);
 }
 
 /* "Not yet", said at that time, and whether it is near: what it came to. */
@@ -164,6 +172,7 @@ static struct redis *make(void)
     r->wake_len = strlen(r->wake);
     r->sub.state = RD_WAIT; /* nothing is sent */
     r->chance = 1;
+    r->chans.live = true;
     return r;
 }
 
@@ -224,6 +233,48 @@ static void test_early_messages_are_nothing_to_later_questions(void **state)
     ask(r, &line, 1);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 0);
+    end(r, &line, 1);
+}
+
+/* Nor is it lost that those had to make room whose questions were answered. */
+static void test_early_messages_go_with_their_answers(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    for (uint64_t i = 0; i < RD_EARLY; i++)
+        call(r, 100 + i, LOOK);
+    r->flights.head += 2; /* answers have come since */
+    ask(r, &line, 1);
+    call(r, 99, LOOK);
+    assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
+    assert_int_equal(bells, 0);
+    end(r, &line, 1);
+}
+
+/* Not a byte behind the end is read, whatever is said. */
+static void test_message_ends_where_it_ends(void **state)
+{
+    static const char *const texts[] = {
+        "", "s", "s1", "s1 ", "s1 7", "s1 7 8", "s1 7 8 ", "p", "00"};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    assert_ptr_not_equal(at, MAP_FAILED);
+    assert_int_equal(mprotect(at + page, page, PROT_NONE), 0);
+    ask(r, &line, 1);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        char *text = at + page - strlen(texts[i]) - 1;
+
+        say(r, strcpy(text, texts[i]));
+    }
+    assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
+    munmap(at, 2 * page);
     end(r, &line, 1);
 }
 
@@ -325,7 +376,6 @@ static int64_t looks_within(int64_t near)
     struct line line;
     hf__time most = 0;
 
-    r->chans.live = true;
     first_look(r, &line);
     for (int i = 0; i < 50; i++) {
         ask_again(&line);
@@ -355,6 +405,7 @@ static void test_deaf_one_looks_often(void **state)
     struct line line;
 
     (void)state;
+    r->chans.live = false;
     first_look(r, &line);
     for (int i = 0; i < 20; i++) {
         assert_in_range(line.ask.look_at - clock_ns, 1, 1500 * HF__MS);
@@ -370,6 +421,8 @@ int main(void)
         cmocka_unit_test(test_early_message_is_the_answer),
         cmocka_unit_test(test_early_messages_of_many),
         cmocka_unit_test(test_early_messages_are_nothing_to_later_questions),
+        cmocka_unit_test(test_early_messages_go_with_their_answers),
+        cmocka_unit_test(test_message_ends_where_it_ends),
         cmocka_unit_test(test_message_completes_the_look),
         cmocka_unit_test(test_message_of_an_earlier_look_is_none),
         cmocka_unit_test(test_earlier_message_before_the_answer),

@@ -92,7 +92,7 @@ static struct rd_flight *flight_at(struct rd_flights *f, size_t i)
 
 static int flights_reserve(struct redis *r)
 {
-    struct rd_flights *f = &r->flights, bigger = {.cap = 16};
+    struct rd_flights *f = &r->flights, bigger = {.head = f->head, .cap = 16};
 
     if (f->len < f->cap)
         return 0;
@@ -102,7 +102,7 @@ static int flights_reserve(struct redis *r)
     if (!bigger.at)
         return HF_ENOMEM;
     for (; bigger.len < f->len; bigger.len++)
-        bigger.at[bigger.len] = *flight_at(f, bigger.len);
+        *flight_at(&bigger, bigger.len) = *flight_at(f, bigger.len);
     r->core->free(r->client, f->at);
     *f = bigger;
     return 0;
@@ -316,7 +316,9 @@ int hf__rd_cmd_reply(struct redis *r, const struct rd_node *reply, hf__time now)
     if (!r->flights.len)
         return HF_EPROTO; /* nobody has asked */
     f = flight_pop(&r->flights);
-    if (reply->type == REDIS_REPLY_ERROR)
+    if (f.op == RD_PROOF)
+        hf__rd_pair_reply(r, f.hold_id, reply, now);
+    else if (reply->type == REDIS_REPLY_ERROR)
         rc = refused(r, &f, reply, now);
     else if (f.op == HF__RENEW)
         rc = hf__rd_renew_reply(r, &f, reply);
@@ -358,6 +360,7 @@ void hf__rd_cmd_up(struct redis *r, hf__time now)
     r->opened = true;
     r->is_up = true;
     r->core->trouble(r->client, NULL);
+    hf__rd_pair_begin(r);
     hf__rd_pump(r);
 }
 
@@ -393,6 +396,7 @@ void hf__rd_cmd_down(struct redis *r, int code, hf__time now)
     if (r->is_up)
         r->core->session(r->client, HF_EVENT_DOWN);
     r->is_up = false;
+    hf__rd_pair_end(r);
     r->core->trouble(r->client, r->text);
     if (f->len)
         r->core->why(r->client, HF_EUNKNOWN, "%s", r->text);

@@ -3,10 +3,13 @@
 
 #include <string.h>
 
-static int64_t token_ttl(uint32_t lease_ms)
+/* 0: for ever. */
+static int64_t token_ttl(const struct redis *r, uint32_t lease_ms)
 {
     int64_t ttl = 10 * (int64_t)lease_ms;
 
+    if (r->keep_tokens)
+        return 0;
     return ttl > RD_TOKEN_TTL_MS ? ttl : RD_TOKEN_TTL_MS;
 }
 
@@ -52,7 +55,7 @@ void hf__rd_put_terms(const struct redis *r, struct rd_out *o,
     hf__rd_put_owner(r, o, req->hold_id);
     hf__rd_put_num(o, req->lease_ms);
     hf__rd_put_num(o, hf__rd_valid_until(r, req->sent_at));
-    hf__rd_put_num(o, token_ttl(req->lease_ms));
+    hf__rd_put_num(o, token_ttl(r, req->lease_ms));
     hf__rd_put_two(o, r->about, r->about_len, m->label, strlen(m->label));
     hf__rd_put(o, !req->may_queue ? "0" : link->sent ? "2" : "1", 1);
     if (!link->sent || req->lease_ms < link->lease_ms)

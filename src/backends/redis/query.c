@@ -167,11 +167,21 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
 
 /* ---- inspect ----------------------------------------------------------- */
 
+/* A zero would end it; the core sees to what else cannot be shown. */
 static void copy_text(char *to, size_t size, const char *from, size_t len)
 {
-    len = len < size - 1 ? len : size - 1;
-    memcpy(to, from, len);
-    to[len] = '\0';
+    static const char zero[] = "\\x00";
+    size_t out = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        size_t n = from[i] ? 1 : sizeof(zero) - 1;
+
+        if (out + n >= size)
+            break;
+        memcpy(to + out, from[i] ? from + i : zero, n);
+        out += n;
+    }
+    to[out] = '\0';
 }
 
 /* The next of several texts that end so; the last is whatever is left. */
@@ -186,13 +196,15 @@ static const char *cut(const char **at, const char *end, char at_char,
     return begin;
 }
 
-/* "pid\nhost\nlabel" */
+/* "length of the prefix[k] pid\nhost\nlabel" */
 static void add_about(hf_party *p, const char *at, const char *end)
 {
-    const char *s;
+    const char *s, *space;
     size_t len;
 
-    p->pid = strtoll(cut(&at, end, '\n', &len), NULL, 10);
+    s = cut(&at, end, '\n', &len);
+    space = memchr(s, ' ', len);
+    p->pid = space ? strtoll(space, NULL, 10) : 0;
     s = cut(&at, end, '\n', &len);
     copy_text(p->host, sizeof(p->host), s, len);
     copy_text(p->label, sizeof(p->label), at, (size_t)(end - at));

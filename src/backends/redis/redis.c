@@ -7,6 +7,7 @@
  *                    RReadWriteLock, RPermitExpirableSemaphore and
  *                    RCountDownLatch)
  *   dialect=string   (redsync, node-redlock, redis-py; the unfair mutex only)
+ *   keep_tokens=yes  the counters of tokens never expire
  */
 #include "redis.h"
 
@@ -96,6 +97,17 @@ static int parse_dialect(struct redis *r, const struct hf__config *config)
                         dialect);
 }
 
+static int parse_keep(struct redis *r, const struct hf__config *config)
+{
+    const char *keep = r->core->option(config->url, "keep_tokens");
+
+    r->keep_tokens = keep && strcmp(keep, "yes") == 0;
+    if (!keep || r->keep_tokens || strcmp(keep, "no") == 0)
+        return 0;
+    return r->core->why(r->client, HF_EINVAL,
+                        "keep_tokens=%.40s: yes or no would be right", keep);
+}
+
 static int parse_unix(struct redis *r, const struct hf__url *url)
 {
     if (url->hosts_len || !url->path[0])
@@ -139,6 +151,8 @@ static int parse(struct redis *r, const struct hf__config *config)
     const char *db = r->core->option(url, "db");
     int rc = parse_dialect(r, config);
 
+    if (!rc)
+        rc = parse_keep(r, config);
     if (!rc && strcmp(url->scheme, "redis+unix") == 0)
         rc = parse_unix(r, url);
     else if (!rc)
@@ -154,15 +168,19 @@ static int parse(struct redis *r, const struct hf__config *config)
     return r->user && r->password ? 0 : HF_ENOMEM;
 }
 
-/* Who we are: to the server a random uuid, to people host and pid. */
-static int introduce(struct redis *r)
+/* Who we are: to the server a random uuid, to people host and pid. The scripts
+ * have to know how long our prefix is, which every name of ours begins with, to
+ * find our channel; it is in there so that an ACL can tell tenants apart. */
+static int introduce(struct redis *r, const struct hf__config *config)
 {
+    const char *prefix = r->core->option(config->url, "prefix");
     unsigned char b[24];
     char host[65] = "";
     int rc = r->core->random(b, sizeof(b));
 
     if (rc)
         return r->core->lasts(r->client, rc, "getrandom failed");
+    prefix = prefix ? prefix : "";
     b[6] = (b[6] & 0x0f) | 0x40;
     b[8] = (b[8] & 0x3f) | 0x80;
     snprintf(r->uuid, sizeof(r->uuid),
@@ -172,12 +190,13 @@ static int introduce(struct redis *r)
              b[11], b[12], b[13], b[14], b[15]);
     memcpy(&r->chance, b + 16, 8);
     r->chance |= 1;
-    r->wake_len =
-        (size_t)snprintf(r->wake, sizeof(r->wake), "holdfast:wake:%s", r->uuid);
+    r->wake_len = (size_t)snprintf(r->wake, sizeof(r->wake),
+                                   "holdfast:wake:{%s}:%s", prefix, r->uuid);
     gethostname(host, sizeof(host) - 1);
     host[strcspn(host, "\n")] = '\0';
-    r->about_len = (size_t)snprintf(r->about, sizeof(r->about), "%ld\n%s\n",
-                                    (long)getpid(), host);
+    r->about_len = (size_t)snprintf(
+        r->about, sizeof(r->about), "%zu%s %ld\n%s\n", strlen(prefix),
+        r->keep_tokens ? "k" : "", (long)getpid(), host);
     for (int i = 0; i < RD_SCRIPTS; i++) {
         r->script_len[i] = strlen(hf__rd_script[i]);
         hf__rd_sha1_hex(hf__rd_script[i], r->script_len[i], r->sha[i]);
@@ -232,7 +251,7 @@ static int redis_open(hf_client *client, const struct hf__core *core,
     r->sub.on_down = hf__rd_sub_down;
     rc = parse(r, config);
     if (!rc)
-        rc = introduce(r);
+        rc = introduce(r, config);
     if (!rc)
         rc = start(r);
     if (rc) {
@@ -312,7 +331,7 @@ static const struct hf__backend backend = {
                               HF_CAP_EVENTS | HF_CAP_INSPECT,
              [HF_LATCH] = HF_CAP_UNFAIR | HF_CAP_EVENTS | HF_CAP_INSPECT},
     .fair_by_default = false,
-    .options = "dialect, db",
+    .options = "dialect, db, keep_tokens",
     .open = redis_open,
     .ready = redis_ready,
     .close = redis_close,

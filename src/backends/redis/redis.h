@@ -14,9 +14,10 @@
  * kinds, scripts_rw.h, scripts_semaphore.h, scripts_latch.h each of them);
  * verbs.c what is asked of a lock and answered, mutex.c and kinds.c how it is
  * put into commands, renew.c renewals, downgrade.c from write to read; sub.c
- * channels and bells, chan.c who waits for them; query.c inspect, list, break;
- * latch.c what is asked of a latch; error.c what the server's errors mean;
- * sha1.c how a script is called.
+ * channels and bells, chan.c who waits for them, pair.c whether both
+ * connections end at one server; query.c inspect, list, break; latch.c what is
+ * asked of a latch; error.c what the server's errors mean; sha1.c how a script
+ * is called.
  */
 #ifndef HF_REDIS_H
 #define HF_REDIS_H
@@ -69,7 +70,7 @@
 #define RD_TOKEN_TTL_MS 86400000LL
 #define RD_RENEW_CHUNK 256
 /* Of one hold: each is a command in a script, for which everybody waits. */
-#define RD_PERMITS_MAX 4095
+#define RD_PERMITS_MAX 4095 /* and of all that one script renews */
 /* Nothing we ask has a longer answer. */
 #define RD_REPLY_MAX (8u << 20)
 #define RD_OUT_HIGH (64u << 10)
@@ -194,6 +195,7 @@ enum rd_script {
     RD_BREAK_STRING,
     RD_WAIT_LATCH,
     RD_LATCH,
+    RD_PROVE,
     RD_TAKE_S, /* the string dialect */
     RD_DROP_S,
     RD_LEAVE_S,
@@ -307,7 +309,8 @@ struct rd_flight {
 
 struct rd_flights {
     struct rd_flight *at; /* a ring; cap is a power of two */
-    size_t head, len, cap;
+    size_t head;          /* how many have been answered or lost, ever */
+    size_t len, cap;
 };
 
 /* The request is under way (HF__PENDING), or a code. Reports nothing. */
@@ -449,13 +452,22 @@ struct rd_chan {
 };
 
 /* A message for a question whose answer has not come yet: both come by
- * connections of their own, in any order. Kept until it is asked for, or until
- * so many others have come. */
+ * connections of their own, in any order. Kept until it is asked for, until all
+ * that was under way is answered, or until so many others have come. */
 #define RD_EARLY 64
 struct rd_early {
     uint64_t hold_id; /* 0: none */
+    size_t last;      /* how many answers there are with the last of those */
     uint64_t token;   /* 0: try */
     uint32_t seen_ms; /* the look by which it got it */
+};
+
+/* A proof that both connections end at one server (pair.c). */
+struct rd_pair {
+    uint64_t number; /* of the last one */
+    hf__time until;  /* it has to be over then; 0: none is under way */
+    bool heard, counted;
+    bool apart; /* the last one has failed */
 };
 
 struct rd_chans {
@@ -463,11 +475,13 @@ struct rd_chans {
     size_t cap, len, waiting;
     struct rd_chan *oldest, *newest; /* of those that linger */
     hf__time pinged_at;              /* 0: no answer is outstanding */
-    hf__time live_at;                /* when our own channel was confirmed */
-    bool live;                       /* it is */
-    bool refused;                    /* the server forbids a channel */
-    hf__time early_lost_at;          /* one of these had to make room */
-    unsigned early_at;               /* the next place */
+    bool confirmed;                  /* our own channel is subscribed */
+    struct rd_pair pair;
+    bool live;              /* and what is said there is said at cmd's server */
+    hf__time live_at;       /* since when */
+    bool refused;           /* the server forbids a channel */
+    hf__time early_lost_at; /* one of these had to make room */
+    unsigned early_at;      /* the next place */
     struct rd_early early[RD_EARLY];
 };
 
@@ -489,12 +503,31 @@ void hf__rd_wait_end(struct redis *, struct hf__remote *, hf__time now);
  * about the look that was answered last, and rang. */
 void hf__rd_was_called(struct redis *, struct rd_link *, uint64_t hold_id);
 void hf__rd_chan_drop(struct redis *, struct hf__remote *);
+/* Everybody who waits looks. */
+void hf__rd_ring_all(struct redis *);
+/* The server forbids what we need to be told: everybody looks from now on. */
+void hf__rd_deaf(struct redis *, const char *verb, const char *text);
 void hf__rd_sub_up(struct redis *, hf__time now);
 int hf__rd_sub_reply(struct redis *, const struct rd_node *, hf__time now);
 void hf__rd_sub_down(struct redis *, int code, hf__time now);
 void hf__rd_sub_move(struct redis *, hf__time now);
 hf__time hf__rd_sub_timeout(const struct redis *);
 void hf__rd_sub_fini(struct redis *);
+
+/* ---- pair.c ------------------------------------------------------------ */
+
+/* In place of hf__op, of the flight of a proof. */
+#define RD_PROOF 0
+
+/* A connection has come, or a subscription: proves it, if both are there. */
+void hf__rd_pair_begin(struct redis *);
+/* One of both has gone. */
+void hf__rd_pair_end(struct redis *);
+void hf__rd_pair_reply(struct redis *, uint64_t number, const struct rd_node *,
+                       hf__time now);
+void hf__rd_pair_heard(struct redis *, const char *number);
+void hf__rd_pair_move(struct redis *, hf__time now);
+hf__time hf__rd_pair_timeout(const struct redis *);
 
 /* ---- query.c ---------------------------------------------------------- */
 
@@ -529,6 +562,7 @@ struct redis {
     const struct hf__core *core;
     hf_client *client;
     bool string_dialect;
+    bool keep_tokens;
     bool opened;   /* has been up once */
     int open_code; /* why not */
     bool lasts;    /* the failure to connect does not pass by itself */
@@ -540,7 +574,7 @@ struct redis {
     char about[128]; /* "pid\nhost\n" */
     size_t about_len;
     char uuid[RD_UUID_LEN + 1];
-    char wake[64]; /* our own channel */
+    char wake[HF_NAME_MAX + 64]; /* our own channel */
     size_t wake_len;
     char text[200];  /* why the connection is not there */
     uint64_t chance; /* state of the jitter */

@@ -14,25 +14,29 @@
  *   the lock and the holder's information.
  *
  * Waking: every client of ours listens to one channel of its own,
- * "holdfast:wake:<uuid>". A message there is
+ * "holdfast:wake:{prefix}:<uuid>". A message there is
  *   u<hold id> 0 0 <name>             unfair: it was let go, try
  *   f<hold id> 0 0 <name>             fair: the same
  *   u<hold id> <token> <seen> <name>  unfair: it is yours already
  *   f<hold id> <token> <seen> <name>  fair: the same
  * with r and s instead of u and f for a read-write lock and a semaphore.
+ * and p<number> (pair.c).
  * PUBLISH tells how many heard it, so that the dead are passed over at once.
  * "Yours already" saves a round trip of each hand-over: the lock goes over in
  * the script of the release, and the message is the answer to the question by
  * which its new holder came into the queue, or last looked; seen says which,
  * the time, in ms, of that question's answer. Its lease counts from there, here
  * too: if it has died since it keeps it no longer than if it had held it then.
+ * It is said only where somebody listens at this server (LISTENERS): a replica
+ * passes on what is said, true or not.
  *
  *   TAKE       KEYS lock info waiters token crowd
  *   TAKE_FAIR  KEYS lock info token queue timeout seen
  *   TAKE_S     as TAKE
  *              ARGV owner lease_ms valid_until_us token_ttl_ms about queue
  *                   hand_ms [fair: channel listening]
- *     valid_until_us 0: always. about: "pid\nhost\nlabel". queue: 0 a try, 1
+ *     valid_until_us 0: always. token_ttl_ms 0: for ever. about: "length of the
+ *     prefix[k] pid\nhost\nlabel", k: token_ttl_ms is 0. queue: 0 a try, 1
  *     may queue, 2 so, and not for the first time. listening: 0 or 1. hand_ms:
  *     the lease with which it may be handed to us, 0: we have to ask.
  *     Answers: enum rd_take.
@@ -82,11 +86,14 @@
     "local last=tonumber(redis.call('get',TOKEN)) or 0\n"                      \
     "local n=last<now and now or last+1\n"
 #define COUNT_ON(keep)                                                         \
-    "if last<now and last>=now-now%43200000000 and " keep "+0<=86400000 or\n"  \
+    "local keep=" keep "\n"                                                    \
+    "if keep=='0' then\n"                                                      \
+    "  redis.call('set',TOKEN,string.format('%.0f',n))\n"                      \
+    "elseif last<now and last>=now-now%43200000000 and keep+0<=86400000 or\n"  \
     "  last>0 and redis.call('pttl',TOKEN)==-1 then\n"                         \
     "  redis.call('set',TOKEN,string.format('%.0f',n),'keepttl')\n"            \
     "else\n"                                                                   \
-    "  redis.call('set',TOKEN,string.format('%.0f',n),'px'," keep "+43200000)\n"\
+    "  redis.call('set',TOKEN,string.format('%.0f',n),'px',keep+43200000)\n"   \
     "end\n"
 #define GIVE(kind, lock, owner, ms, about, keep)                               \
     COUNT_ON(keep)                                                             \
@@ -143,12 +150,13 @@
     "    local t=redis.call('time')\n"                                         \
     "    local now=t[1]*1000000+t[2]\n"                                        \
     "    if shared or hand=='0' or " NOT_SEEN_LATELY " then\n"                 \
-    "      told=redis.call('publish',to,'u'..string.sub(w,38)..' 0 0 '\n"      \
-    "        ..KEYS[1])>0 and til*1000>now\n"                                  \
+    "      told=" SAY("to", "'u'..string.sub(w,38)..' 0 0 '..KEYS[1]") ">0\n"  \
+    "        and til*1000>now\n"                                               \
     "    else\n"                                                               \
     MINT                                                                       \
-    "      told=redis.call('publish',to,'u'..string.sub(w,38)..\n"             \
-    "        string.format(' %.0f ',n)..seen..' '..KEYS[1])>0\n"               \
+    "      told=" LISTENERS("to") ">0 and " SAY("to", "'u'..\n"                \
+    "        string.sub(w,38)..string.format(' %.0f ',n)..seen..' '..KEYS[1]")  \
+    ">0\n"                                                                     \
     "      given=told\n"                                                       \
     "      if given then\n"                                                    \
     GIVE_TO_W("u", lock)                                                       \
@@ -429,6 +437,12 @@ const char *const hf__rd_script[RD_SCRIPTS] = {
     SCRIPTS_RW,
     SCRIPTS_SEMAPHORE,
     SCRIPTS_LATCH,
+
+    /* ARGV channel text: how many listen here, if the server says it. */
+    [RD_PROVE] =
+    "local n=redis.call('publish',ARGV[1],ARGV[2])\n"
+    "local s=redis.pcall('pubsub','numsub',ARGV[1])\n"
+    "return s.err and n or s[2]",
 
     [RD_TAKE_S] =
     CLOCK

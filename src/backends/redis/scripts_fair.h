@@ -8,8 +8,17 @@
 
 /* clang-format off */
 
-/* Of the owner w: where its client listens. */
-#define WAKE_CHANNEL "'holdfast:wake:'..string.sub(w,1,36)"
+/* Of the owner w: where its client listens. Its about begins with the length of
+ * its prefix. */
+#define WAKE_CHANNEL                                                           \
+    "'holdfast:wake:{'..string.sub(KEYS[1],1,\n"                               \
+    "      string.match(about,'^%d+') or 0)..'}:'..string.sub(w,1,36)"
+/* How many of this server's own connections listen there. What is published is
+ * passed on to its replicas, and those who listen at one of them do not count. */
+#define LISTENERS(to) "redis.call('pubsub','numsub'," to ")[2]"
+/* How many heard it. None, if the server does not let us say it: one who waits
+ * by another prefix may have a channel that is none of ours. */
+#define SAY(to, text) "(tonumber(redis.pcall('publish'," to "," text ")) or 0)"
 
 /*
  * Q: list of owners. D: zset, owner -> deadline in
@@ -115,9 +124,10 @@
     "  seen+" RD_TEXT(RD_ALIVE_MS) "<now/1000)"
 
 /* With the lease hand, handed over now: how long it is left, and how long a
- * token is kept. */
+ * token is kept: '0', for ever, if its about says so. */
 #define LEFT_OF_HAND "math.min(hand,hand-math.floor(now/1000)+seen)"
-#define KEEP_OF_HAND "math.max(86400000,10*hand)"
+#define KEEP_OF_HAND                                                           \
+    "string.find(about,'^%d+k') and '0' or math.max(86400000,10*hand)"
 
 /* The first is told; says until when it counts as alive, if it is ours: one
  * that looks rarely has to come now. One of Redisson's that does not listen has
@@ -135,8 +145,8 @@
     "      end\n"                                                              \
     "      return\n"                                                           \
     "    end\n"                                                                \
-    "    if redis.call('publish'," WAKE_CHANNEL ",'f'..string.sub(w,38)..\n"   \
-    "      ' 0 0 '..KEYS[1])>0 or ear=='0' then\n"                             \
+    "    if " SAY(WAKE_CHANNEL, "'f'..string.sub(w,38)..' 0 0 '..KEYS[1]") "\n"\
+    "      >0 or ear=='0' then\n"                                              \
     "      local soon=math.floor(now/1000)+" RD_TEXT(RD_ALIVE_MS) "\n"         \
     "      if til>soon then\n"                                                 \
     "        til=soon\n"                                                       \
@@ -155,13 +165,15 @@
     "while true do\n"                                                          \
     "  local w,til,seen,ear,hand,about=head()\n"                               \
     "  if not w then break end\n"                                              \
-    "  if not til or hand=='0' or " NOT_SEEN_LATELY " then\n"                  \
+    "  local to=til and " WAKE_CHANNEL "\n"                                    \
+    "  local s=til and redis.pcall('pubsub','numsub',to)\n"                    \
+    "  if not til or hand=='0' or s.err or " NOT_SEEN_LATELY " then\n"         \
     "    tell()\n"                                                             \
     "    break\n"                                                              \
     "  end\n"                                                                  \
     MINT                                                                       \
-    "  given=redis.call('publish'," WAKE_CHANNEL ",'f'..string.sub(w,38)..\n"  \
-    "    string.format(' %.0f ',n)..seen..' '..KEYS[1])>0\n"                   \
+    "  given=s[2]>0 and " SAY("to", "'f'..string.sub(w,38)..\n"                \
+    "    string.format(' %.0f ',n)..seen..' '..KEYS[1]") ">0\n"                \
     "  if given then\n"                                                        \
     "    drop(w)\n"                                                            \
     "    lower()\n"                                                            \

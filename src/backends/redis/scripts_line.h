@@ -69,14 +69,15 @@
     "end\n"                                                                    \
     "local function tell(w,til,seen,ear,fair,want,hand,size,about)\n"          \
     "  local has='0'\n"                                                        \
+    "  local to=" WAKE_CHANNEL "\n"                                            \
     "  local on=alone and hand~='0' and not (" NOT_SEEN_LATELY ") and\n"       \
-    "    " on "\n"                                                             \
+    "    " on " and " LISTENERS("to") ">0\n"                                   \
     "  if on then\n"                                                           \
     token                                                                      \
     "    has=n\n"                                                              \
     "  end\n"                                                                  \
-    "  local heard=redis.call('publish'," WAKE_CHANNEL ",'" letter "'..\n"     \
-    "    string.sub(w,38)..' '..has..' '..seen..' '..KEYS[1])>0\n"             \
+    "  local heard=" SAY("to", "'" letter "'..string.sub(w,38)..' '..has..\n"  \
+    "    ' '..seen..' '..KEYS[1]") ">0\n"                                      \
     "  if on and heard then\n"                                                 \
     "    local n,left=has," LEFT_OF_HAND "\n"                                  \
     give                                                                       \
@@ -94,7 +95,7 @@
 
 /* One that stands in our way: is it there still? Nobody tells of a death. */
 #define GONE                                                                   \
-    "local function gone(w,ear)\n"                                             \
+    "local function gone(w,ear,about)\n"                                       \
     "  local s=ear~='0' and redis.pcall('pubsub','numsub'," WAKE_CHANNEL ")\n" \
     "  return s and not s.err and s[2]==0\n"                                   \
     "end\n"
@@ -150,10 +151,13 @@
 /* A token that is not below any exclusive one, and that the next exclusive one
  * will be above; it is kept so long. */
 #define SHARED(keep)                                                           \
-    "local n=redis.call('get',TOKEN)\n"                                        \
-    "if not n then\n"                                                          \
+    "local n,keep=redis.call('get',TOKEN)," keep "\n"                          \
+    "if keep=='0' then\n"                                                      \
+    "  n=n or string.format('%.0f',now)\n"                                     \
+    "  redis.call('set',TOKEN,n)\n"                                            \
+    "elseif not n then\n"                                                      \
     "  n=string.format('%.0f',now)\n"                                          \
-    "  redis.call('set',TOKEN,n,'px'," keep "+43200000)\n"                     \
+    "  redis.call('set',TOKEN,n,'px',keep+43200000)\n"                         \
     "end\n"
 
 /* n: of a new hold, exclusive or shared. */
@@ -196,7 +200,7 @@
     "  waiters[#waiters+1]=redis.call('hget',KEYS[5],w) or ''\n"               \
     "end\n"
 
-/* It was let go before, or by this look. */
+/* It was let go before. */
 #define NOBODY                                                                 \
     "if redis.call('exists',KEYS[1])==0 and #waiters==0 then\n"                \
     "  return {'-',redis.call('get',KEYS[3]) or 0,0,0,{},{}}\n"                \

@@ -163,10 +163,10 @@
     "end\n"                                                                    \
     "local fits,passed=not mode or mode=='read' and ARGV[9]=='r'\n"            \
     "if fits and ARGV[7]=='1' then\n"                                          \
-    "  walk(function(w,til,seen,ear,fair,want)\n"                              \
+    "  walk(function(w,til,seen,ear,fair,want,hand,size,about)\n"              \
     "    if w==ARGV[1] then return 2 end\n"                                    \
     "    if ARGV[9]=='w' or want=='w' then\n"                                  \
-    "      if gone(w,ear) then dropped=true return 1 end\n"                    \
+    "      if gone(w,ear,about) then dropped=true return 1 end\n"                    \
     "      fits,passed=false,til-math.floor(now/1000)\n"                       \
     "      return 2\n"                                                         \
     "    end\n"                                                                \
@@ -266,8 +266,6 @@
     "local holders={}\n"                                                       \
     WAITERS                                                                    \
     NOBODY                                                                     \
-    READERS                                                                    \
-    "if redis.call('hget',KEYS[1],'mode')=='read' then readers() end\n"        \
     "local all=redis.call('hgetall',KEYS[1])\n"                                \
     "for i=1,#all,2 do\n"                                                      \
     "  local f,ms=all[i],-2\n"                                                 \
@@ -280,8 +278,11 @@
     "        ms=math.max(ms,redis.call('pttl',BASE..':'..f..':rwlock_timeout:'..k))\n"\
     "      end\n"                                                              \
     "    end\n"                                                                \
-    "    holders[#holders+1]={o or f,o and 'w' or 'r',ms,\n"                   \
-    "      redis.call('hget',KEYS[2],o or f) or ''}\n"                         \
+    /* One of ours that is dead is still there (readers()). */                 \
+    "    local note=redis.call('hget',KEYS[2],o or f)\n"                       \
+    "    if o or ms>=0 or not note then\n"                                     \
+    "      holders[#holders+1]={o or f,o and 'w' or 'r',ms,note or ''}\n"      \
+    "    end\n"                                                                \
     "  end\n"                                                                  \
     "end\n"                                                                    \
     "return {'r',redis.call('get',KEYS[3]) or 0,0,0,holders,waiters}",         \

@@ -182,10 +182,10 @@
     CALL_SEM                                                                   \
     "local fits,passed,sum,i=free>=k,nil,0,0\n"                                \
     "if fits and ARGV[7]=='1' then\n"                                          \
-    "  walk(function(w,til,seen,ear,fair,want)\n"                              \
+    "  walk(function(w,til,seen,ear,fair,want,hand,size,about)\n"              \
     "    if w==ARGV[1] then return 2 end\n"                                    \
     "    i=i+1\n"                                                              \
-    "    if i<=8 and gone(w,ear) then\n"                                       \
+    "    if i<=8 and gone(w,ear,about) then\n"                                 \
     "      dropped=true\n"                                                     \
     "      return 1\n"                                                         \
     "    end\n"                                                                \
@@ -269,25 +269,23 @@
     "local v,of=tonumber(redis.call('get',KEYS[1])) or 0,{}\n"                 \
     NOW                                                                        \
     "local ms=math.floor(now/1000)\n"                                          \
-    "if redis.call('exists',KEYS[1])==1 then\n"                                \
-    RECLAIM                                                                    \
-    "  if back>0 then\n"                                                       \
-    LINE_SEM                                                                   \
-    CALL_SEM                                                                   \
-    "    v=v+back\n"                                                           \
-    ANNOUNCE_SEM                                                               \
-    "    call(v)\n"                                                            \
-    END_SEM                                                                    \
-    "  end\n"                                                                  \
-    "end\n"                                                                    \
     WAITERS                                                                    \
     NOBODY                                                                     \
-    "local size=v+redis.call('zcard',Z)\n"                                     \
-    "if string.sub(kind,1,1)=='l' and redis.call('exists',Z)==0 then\n"        \
+    /* As if what is due was taken back: nothing is written here. */           \
+    "local at=string.format('%.0f',ms)\n"                                      \
+    "local due=#redis.call('zrangebyscore',Z,'-inf',at)\n"                     \
+    "local out=redis.call('zcard',Z)-due\n"                                    \
+    "v=v+due\n"                                                                \
+    "local size=v+out\n"                                                       \
+    "if string.sub(kind,1,1)=='l' and out+due==0 then\n"                       \
     "  return {'l',0,0,v,holders,waiters}\n"                                   \
     "end\n"                                                                    \
-    "if kind=='' and redis.call('exists',Z)==0 then return {'',0,0,0,{},{}} end\n"\
-    "local all=redis.call('zrange',Z,0,9999,'withscores')\n"                   \
+    "if kind=='' and out+due==0 then return {'',0,0,0,{},{}} end\n"            \
+    "if out==0 and #waiters==0 and kind=='s '..string.format('%.0f',v) then\n" \
+    "  return {'-',redis.call('get',KEYS[3]) or 0,0,0,{},{}}\n"                \
+    "end\n"                                                                    \
+    "local all=redis.call('zrangebyscore',Z,'('..at,'+inf','withscores',\n"    \
+    "  'limit',0,10000)\n"                                                     \
     "for i=1,#all,2 do\n"                                                      \
     "  local o=string.match(all[i],'^(%x+%-%x+%-%x+%-%x+%-%x+:%d+):%d+$')\n"   \
     "  local h=o and of[o]\n"                                                  \

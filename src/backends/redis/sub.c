@@ -2,7 +2,7 @@
  * Being told. One connection for all who wait, opened when somebody first has
  * to, with these subscriptions:
  *
- *   holdfast:wake:<uuid>          ours: "it is your turn", from our own kind
+ *   holdfast:wake:{prefix}:<uuid> ours: "it is your turn", from our own kind
  *   redisson_lock__channel:{n}    unfair: Redisson has let go of n; together
  *   + holdfast:mark:{n}           with a mark, by which ours can be counted
  *   redisson_lock__channel:{n}:<owner>   fair, with Redisson in the queue
@@ -34,7 +34,7 @@ static void ring(struct redis *r, struct rd_chan *c)
         ring_one(r, link);
 }
 
-static void ring_all(struct redis *r)
+void hf__rd_ring_all(struct redis *r)
 {
     for (size_t i = 0; i < r->chans.cap; i++)
         for (struct rd_chan *c = r->chans.buckets[i]; c; c = c->next_in_bucket)
@@ -243,7 +243,8 @@ void hf__rd_sub_up(struct redis *r, hf__time now)
 void hf__rd_sub_down(struct redis *r, int code, hf__time now)
 {
     (void)now;
-    r->chans.live = false;
+    hf__rd_pair_end(r);
+    r->chans.confirmed = false;
     r->chans.pinged_at = 0;
     while (r->chans.oldest)
         hf__rd_chan_forget(r, r->chans.oldest);
@@ -258,7 +259,7 @@ void hf__rd_sub_down(struct redis *r, int code, hf__time now)
     if (code == HF_EAUTH)
         r->chans.refused = true;
     if (r->sub.failures == 1 && r->cmd.state == RD_UP)
-        ring_all(r); /* nobody will tell them: they look from now on */
+        hf__rd_ring_all(r); /* nobody will tell them: they look from now on */
     if (!r->chans.waiting)
         hf__rd_conn_stop(&r->sub);
 }
@@ -276,6 +277,7 @@ hf__time hf__rd_sub_timeout(const struct redis *r)
 {
     hf__time at = hf__rd_min(hf__rd_conn_timeout(&r->sub), next_ping(r));
 
+    at = hf__rd_min(at, hf__rd_pair_timeout(r));
     return r->chans.oldest ? hf__rd_min(at, r->chans.oldest->until) : at;
 }
 
@@ -284,6 +286,7 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
     struct rd_chan *c;
 
     hf__rd_conn_move(&r->sub, now);
+    hf__rd_pair_move(r, now);
     while ((c = r->chans.oldest) && now >= c->until) {
         part(r, c);
         hf__rd_chan_forget(r, c);
@@ -390,13 +393,20 @@ static void confirmed(struct redis *r, struct rd_chan *c)
     c->look = false;
 }
 
+/* The question that a message came before is one of those under way. */
+static bool is_awaited(const struct redis *r, const struct rd_early *e)
+{
+    return e->hold_id && r->flights.head <= e->last;
+}
+
 static void came_early(struct redis *r, struct rd_early early)
 {
     struct rd_early *e = &r->chans.early[r->chans.early_at++ % RD_EARLY];
 
-    if (e->hold_id)
+    if (is_awaited(r, e))
         r->chans.early_lost_at = r->core->now();
     *e = early;
+    e->last = r->flights.head + r->flights.len;
 }
 
 static void complete(struct rd_link *link, const struct rd_early *call)
@@ -408,7 +418,8 @@ static void complete(struct rd_link *link, const struct rd_early *call)
 /* "u|f|r|s<hold id> <token> <seen> <name>": it is ours, or with token 0: try.
  * If nobody wants it any more it is being let go already. It is ours by one
  * look, and that one's answer is completed: if a later one was answered, what
- * we were given may be over, and be somebody else's. Then we ask. */
+ * we were given may be over, and be somebody else's. Then we ask; and as long
+ * as another server than that of our commands may have said it (pair.c). */
 static void called(struct redis *r, const char *text, const char *end)
 {
     enum hf_kind kind = *text == 'r'   ? HF_RWLOCK
@@ -416,14 +427,19 @@ static void called(struct redis *r, const char *text, const char *end)
                                        : HF_MUTEX;
     bool fair = *text == 'f';
     char *at;
-    struct rd_early call = {.hold_id = strtoull(text + 1, &at, 10)};
+    struct rd_early call = {0};
     struct rd_chan *c;
     struct rd_link *link;
 
+    if (text == end)
+        return;
+    call.hold_id = strtoull(text + 1, &at, 10);
     call.token = strtoull(at, &at, 10);
     call.seen_ms = (uint32_t)strtoull(at, &at, 10);
     if (!call.hold_id || *at++ != ' ' || at >= end)
         return;
+    if (!r->chans.live)
+        call.token = 0;
     c = hf__rd_chan_find(r, at, (size_t)(end - at), kind, fair);
     link = c ? c->links : NULL;
     while (link && (!link->waits || link->asked_id != call.hold_id))
@@ -460,10 +476,20 @@ static void heard(struct redis *r, const struct rd_node *channel,
                   const struct rd_node *payload)
 {
     if (hf__rd_is(channel, r->wake)) {
-        called(r, payload->text, payload->text + payload->len);
+        if (payload->text[0] == 'p')
+            hf__rd_pair_heard(r, payload->text + 1);
+        else
+            called(r, payload->text, payload->text + payload->len);
     } else if (!not_for_us(payload)) {
         each_chan(r, channel, ring);
     }
+}
+
+void hf__rd_deaf(struct redis *r, const char *verb, const char *text)
+{
+    r->core->log(r->client, "redis: %s: %.120s; looking instead", verb, text);
+    r->chans.refused = true;
+    hf__rd_ring_all(r);
 }
 
 int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
@@ -474,10 +500,7 @@ int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
 
     (void)now; /* it may be before a question that others have sent since */
     if (reply->type == REDIS_REPLY_ERROR) {
-        r->core->log(r->client, "redis: subscribe: %.120s; looking instead",
-                     reply->text);
-        r->chans.refused = true;
-        ring_all(r);
+        hf__rd_deaf(r, "subscribe", reply->text);
         return 0;
     }
     if (hf__rd_is(reply, "PONG") || hf__rd_is(what, "pong") ||
@@ -492,10 +515,10 @@ int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
     if (!hf__rd_is(what, "subscribe"))
         return HF_EPROTO;
     if (hf__rd_is(channel, r->wake)) {
-        r->chans.live = true;
-        r->chans.live_at = r->core->now();
+        r->chans.confirmed = true;
         r->chans.refused = false;
-        ring_all(r);
+        hf__rd_pair_begin(r);
+        hf__rd_conn_flush(&r->cmd);
     } else {
         each_chan(r, channel, confirmed);
     }

@@ -1,0 +1,117 @@
+/*
+ * Do both connections end at one server? Each has an address of its own. After
+ * a failover the connection for messages may stay with the old master, which,
+ * as a replica, passes on what is published at the new one.
+ *
+ * So what is said there is believed only after a proof, one for each pair of
+ * connections: a number that was published by the command connection has come
+ * back by the other one, and the server of the commands has counted our channel
+ * among those that are listened to there. A replica would pass the number on,
+ * and its master would not count us. Until then we look by ourselves, and "it
+ * is yours" means "try" (sub.c).
+ *
+ * The scripts see to the rest: they say "it is yours" only where they count a
+ * listener of their own server, and then it is true (scripts.c).
+ */
+#include "redis.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A pair that is apart is made anew, at once; if that does not help, so often.
+ */
+#define APART_MS 30000
+
+void hf__rd_pair_begin(struct redis *r)
+{
+    struct rd_pair *p = &r->chans.pair;
+    struct hf__req req = {.op = RD_PROOF, .hold_id = p->number + 1};
+    char text[1 + 21] = "p";
+    struct rd_out *o;
+
+    if (!r->chans.confirmed || r->cmd.state != RD_UP || r->cmd.broken)
+        return;
+    r->by_text[RD_PROVE] = true; /* nobody would send it again */
+    o = hf__rd_call(r, &req, RD_PROVE, 0, 2, r->wake_len + 64);
+    if (!o) {
+        r->sub.broken = ENOMEM;
+        return;
+    }
+    hf__rd_forget(r, &req);
+    p->number++;
+    p->heard = p->counted = false;
+    p->until = req.sent_at + r->op_timeout_ms * HF__MS;
+    hf__rd_put(o, r->wake, r->wake_len);
+    hf__rd_put(o, text, 1 + hf__rd_decimal(text + 1, p->number));
+}
+
+void hf__rd_pair_end(struct redis *r)
+{
+    r->chans.pair.until = 0;
+    r->chans.live = false;
+}
+
+static void apart(struct redis *r, hf__time now)
+{
+    bool again = r->chans.pair.apart;
+
+    r->chans.pair.apart = true;
+    hf__rd_conn_fail(&r->sub, now, HF_EBACKEND,
+                     "%s: messages come from another server than answers",
+                     r->where);
+    if (again && r->sub.state == RD_WAIT)
+        r->sub.timer = now + APART_MS * HF__MS;
+}
+
+static void is_one(struct redis *r)
+{
+    struct rd_pair *p = &r->chans.pair;
+
+    if (!p->heard || !p->counted)
+        return;
+    p->until = 0;
+    p->apart = false;
+    r->chans.live = true;
+    r->chans.live_at = r->core->now();
+    hf__rd_ring_all(r);
+}
+
+void hf__rd_pair_reply(struct redis *r, uint64_t number,
+                       const struct rd_node *reply, hf__time now)
+{
+    struct rd_pair *p = &r->chans.pair;
+    int64_t counted = 0;
+
+    if (!p->until || number != p->number)
+        return; /* of an earlier pair */
+    if (reply->type == REDIS_REPLY_ERROR) {
+        p->until = 0;
+        hf__rd_deaf(r, "publish", reply->text);
+    } else if (hf__rd_int(reply, &counted) && counted > 0) {
+        p->counted = true;
+        is_one(r);
+    } else {
+        apart(r, now);
+    }
+}
+
+void hf__rd_pair_heard(struct redis *r, const char *number)
+{
+    struct rd_pair *p = &r->chans.pair;
+
+    if (!p->until || strtoull(number, NULL, 10) != p->number)
+        return; /* of an earlier pair */
+    p->heard = true;
+    is_one(r);
+}
+
+hf__time hf__rd_pair_timeout(const struct redis *r)
+{
+    return r->chans.pair.until ? r->chans.pair.until : HF__NEVER;
+}
+
+void hf__rd_pair_move(struct redis *r, hf__time now)
+{
+    if (now >= hf__rd_pair_timeout(r))
+        apart(r, now);
+}

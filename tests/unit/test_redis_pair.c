@@ -1,0 +1,340 @@
+/*
+ * The Redis module, without a server: whether both connections end at one
+ * server, and what is believed until that is known.
+ */
+#include "redis_fixture.h"
+
+#include <stdio.h>
+
+#define TOKEN 77
+#define LOOK 1700000000000LL
+
+static unsigned bells, lines;
+
+static void note_bell(hf_client *client, struct hf__remote *remote)
+{
+    (void)client;
+    (void)remote;
+    bells++;
+}
+
+static void note_line(hf_client *client, const char *fmt, ...)
+{
+    (void)client;
+    (void)fmt;
+    lines++;
+}
+
+static void test_session(hf_client *client, int event)
+{
+    (void)client;
+    (void)event;
+}
+
+/* A client whose line waits for a mutex, with both connections. */
+struct scene {
+    struct redis *r;
+    struct hf__core core;
+    int server, messages; /* the server's ends */
+    struct hf__remote remote;
+    struct hf__req ask;
+};
+
+static void connect_messages(struct scene *s)
+{
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds),
+                     0);
+    s->r->sub.fd = fds[0];
+    s->r->sub.state = RD_UP;
+    s->messages = fds[1];
+}
+
+/* One element after the other; the payload is a text or a number. */
+static void told(struct scene *s, const char *what, const char *text)
+{
+    struct rd_node payload = {
+        .type = REDIS_REPLY_STRING, .text = text, .len = strlen(text)};
+    struct rd_node channel = {.next = &payload,
+                              .type = REDIS_REPLY_STRING,
+                              .text = s->r->wake,
+                              .len = s->r->wake_len};
+    struct rd_node verb = {.next = &channel,
+                           .type = REDIS_REPLY_STRING,
+                           .text = what,
+                           .len = strlen(what)};
+    struct rd_node message = {.first = &verb,
+                              .last = &payload,
+                              .type = REDIS_REPLY_ARRAY,
+                              .number = 3};
+
+    assert_int_equal(hf__rd_sub_reply(s->r, &message, test_now()), 0);
+}
+
+static void counted(struct scene *s, int64_t many)
+{
+    struct rd_node reply = {.type = REDIS_REPLY_INTEGER, .number = many};
+
+    assert_int_equal(hf__rd_cmd_reply(s->r, &reply, test_now()), 0);
+}
+
+static void answer_queued(struct scene *s)
+{
+    int64_t numbers[] = {RD_QUEUED, LOOK * 1000, 30000, 0, 1, 1};
+    enum { N = sizeof(numbers) / sizeof(*numbers) };
+    struct rd_node at[N] = {0};
+    struct rd_node reply = {.first = &at[0],
+                            .last = &at[N - 1],
+                            .type = REDIS_REPLY_ARRAY,
+                            .number = N};
+
+    for (int i = 0; i < N; i++) {
+        at[i].type = REDIS_REPLY_INTEGER;
+        at[i].number = numbers[i];
+        at[i].next = i + 1 < N ? &at[i + 1] : NULL;
+    }
+    assert_int_equal(hf__rd_cmd_reply(s->r, &reply, test_now()), 0);
+    assert_int_equal(s->ask.result, HF__QUEUED);
+}
+
+static struct scene *begin(void)
+{
+    struct scene *s = calloc(1, sizeof(*s));
+
+    assert_non_null(s);
+    s->r = redis_begin(&s->server);
+    s->core = core;
+    s->core.bell = note_bell;
+    s->core.log = note_line;
+    s->core.session = test_session;
+    s->r->core = &s->core;
+    s->r->opened = s->r->is_up = true;
+    s->r->connect_timeout_ms = 1000;
+    hf__rd_unix_addr("/nonexistent", &s->r->addrs);
+    hf__rd_conn_init(s->r, &s->r->sub);
+    s->r->cmd.on_up = hf__rd_cmd_up;
+    s->r->cmd.on_down = hf__rd_cmd_down;
+    s->r->sub.on_up = hf__rd_sub_up;
+    s->r->sub.on_down = hf__rd_sub_down;
+    s->r->wake_len = (size_t)snprintf(s->r->wake, sizeof(s->r->wake), "wake");
+    connect_messages(s);
+    s->remote = (struct hf__remote){
+        .name = "n", .name_len = 1, .kind = HF_MUTEX, .label = ""};
+    assert_int_equal(hf__rd_attach(s->r, &s->remote), 0);
+    s->ask = (struct hf__req){.remote = &s->remote,
+                              .op = HF__ATTEMPT,
+                              .hold_id = 1,
+                              .lease_ms = 30000,
+                              .may_queue = true};
+    s->remote.ask = &s->ask;
+    assert_int_equal(hf__rd_attempt(s->r, &s->ask), HF__PENDING);
+    answer_queued(s);
+    bells = lines = 0;
+    return s;
+}
+
+static void end(struct scene *s)
+{
+    hf__rd_forget(s->r, &s->ask);
+    hf__rd_detach(s->r, &s->remote);
+    hf__rd_conn_fini(&s->r->sub);
+    if (s->messages >= 0)
+        close(s->messages);
+    redis_end(s->r, s->server);
+    free(s);
+}
+
+/* "It is yours": is it believed? */
+static bool is_believed(struct scene *s)
+{
+    char text[64];
+    int rc;
+
+    bells = 0;
+    snprintf(text, sizeof(text), "u1 %d %lld n", TOKEN, LOOK);
+    told(s, "message", text);
+    assert_int_equal(bells, 1); /* a reason to look, in any case */
+    rc = hf__rd_attempt(s->r, &s->ask);
+    assert_true(rc == HF__GRANTED || rc == HF__PENDING);
+    return rc == HF__GRANTED;
+}
+
+static void test_believed_when_heard_and_counted(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    told(s, "subscribe", "1");
+    assert_int_equal(bells, 0);
+    counted(s, 1);
+    assert_false(s->r->chans.live);
+    told(s, "message", "p1");
+    assert_true(s->r->chans.live);
+    assert_int_equal(bells, 1); /* it has asked before it was heard */
+    assert_true(is_believed(s));
+    end(s);
+}
+
+static void test_the_answer_may_come_last(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    told(s, "subscribe", "1");
+    told(s, "message", "p1");
+    assert_false(s->r->chans.live);
+    counted(s, 1);
+    assert_true(is_believed(s));
+    end(s);
+}
+
+static void test_not_believed_before_the_proof(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    told(s, "subscribe", "1");
+    counted(s, 1);
+    assert_false(is_believed(s));
+    end(s);
+}
+
+/* A replica passes the number on; its master counts nobody. */
+static void test_not_counted_is_apart(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    told(s, "subscribe", "1");
+    told(s, "message", "p1");
+    counted(s, 0);
+    assert_false(s->r->chans.live);
+    assert_int_equal(s->r->sub.state, RD_WAIT); /* made anew */
+    assert_int_equal(lines, 1);
+    end(s);
+}
+
+/* It hears nothing of what is said at the other server. */
+static void test_not_heard_is_apart(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    told(s, "subscribe", "1");
+    counted(s, 1);
+    assert_true(hf__rd_sub_timeout(s->r) <= clock_ns + 5000 * HF__MS);
+    clock_ns += 5000 * HF__MS;
+    hf__rd_pair_move(s->r, clock_ns);
+    assert_int_equal(s->r->sub.state, RD_WAIT);
+    end(s);
+}
+
+/* At once, and then rarely. */
+static void test_apart_again_is_given_time(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    told(s, "subscribe", "1");
+    counted(s, 0);
+    assert_true(s->r->sub.timer <= clock_ns + 1000 * HF__MS);
+    close(s->messages);
+    connect_messages(s);
+    told(s, "subscribe", "1");
+    counted(s, 0);
+    assert_int_equal(s->r->sub.state, RD_WAIT);
+    assert_in_range(s->r->sub.timer - clock_ns, 10000 * HF__MS, 60000 * HF__MS);
+    end(s);
+}
+
+/* The command connection is lost, and made anew: proved anew. A number of then
+ * proves nothing. */
+static void test_new_command_connection_is_proved_anew(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    told(s, "subscribe", "1");
+    told(s, "message", "p1");
+    counted(s, 1);
+    assert_true(s->r->chans.live);
+    hf__rd_cmd_down(s->r, HF_EBACKEND, clock_ns);
+    assert_false(s->r->chans.live);
+    hf__rd_cmd_up(s->r, clock_ns);
+    assert_int_equal(s->r->flights.len, 1);
+    counted(s, 1);
+    told(s, "message", "p1");
+    assert_false(s->r->chans.live);
+    assert_false(is_believed(s));
+    told(s, "message", "p2");
+    assert_true(s->r->chans.live);
+    end(s);
+}
+
+/* The connection for messages is made anew while the first proof is under way:
+ * its answer says nothing of the new pair. */
+static void test_answer_of_an_earlier_pair_proves_nothing(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    told(s, "subscribe", "1");
+    hf__rd_conn_fail(&s->r->sub, clock_ns, HF_EBACKEND, "lost");
+    close(s->messages);
+    connect_messages(s);
+    told(s, "subscribe", "1");
+    told(s, "message", "p2");
+    counted(s, 1);
+    assert_false(s->r->chans.live);
+    counted(s, 0);
+    assert_false(s->r->chans.live);
+    assert_int_equal(s->r->sub.state, RD_WAIT);
+    end(s);
+}
+
+/* It is refused: who waits looks, and the connection stays. */
+static void test_refused_proof_is_none(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    told(s, "subscribe", "1");
+    answer(s->r, REDIS_REPLY_ERROR, "NOPERM no channel");
+    assert_false(s->r->chans.live);
+    assert_int_equal(s->r->sub.state, RD_UP);
+    assert_int_equal(lines, 1);
+    assert_int_equal(bells, 1);
+    assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
+    end(s);
+}
+
+/* Nobody waits, nothing is subscribed: nothing is asked. */
+static void test_no_proof_without_messages(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    hf__rd_cmd_down(s->r, HF_EBACKEND, clock_ns);
+    hf__rd_cmd_up(s->r, clock_ns);
+    assert_int_equal(s->r->flights.len, 0);
+    end(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_believed_when_heard_and_counted),
+        cmocka_unit_test(test_the_answer_may_come_last),
+        cmocka_unit_test(test_not_believed_before_the_proof),
+        cmocka_unit_test(test_not_counted_is_apart),
+        cmocka_unit_test(test_not_heard_is_apart),
+        cmocka_unit_test(test_apart_again_is_given_time),
+        cmocka_unit_test(test_new_command_connection_is_proved_anew),
+        cmocka_unit_test(test_answer_of_an_earlier_pair_proves_nothing),
+        cmocka_unit_test(test_refused_proof_is_none),
+        cmocka_unit_test(test_no_proof_without_messages),
+    };
+
+    return cmocka_run_group_tests_name("pair", tests, NULL, NULL);
+}

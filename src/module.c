@@ -142,14 +142,9 @@ int hf__backend_find(const char *scheme, const struct hf__backend **out,
         *out = enter_module(&schemes[i], err);
         return *out ? 0 : HF_EBACKEND;
     }
-    if (!strcmp(scheme, "rediss"))
-        return hf__fail(err, HF_EINVAL,
-                        "rediss:// is Redis with TLS, which holdfast %s does "
-                        "not have yet; it has redis:// and redis+unix://, for "
-                        "example to a local TLS proxy",
-                        hf_version());
     return hf__fail(err, HF_EINVAL,
-                    "holdfast %s has no backend for %.40s: URLs; it has shm:, "
-                    "redis://, redis+unix:// and zk://",
-                    hf_version(), scheme);
+                    "holdfast %s has no backend for %.40s: URLs%s; it has "
+                    "shm:, redis://, redis+unix:// and zk://",
+                    hf_version(), scheme,
+                    strcmp(scheme, "rediss") ? "" : " (no TLS yet)");
 }

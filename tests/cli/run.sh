@@ -264,11 +264,6 @@ a_lock_of_the_other_dialect_is_said() {
     redis_cli del c >/dev/null
 }
 
-tls_is_said_to_be_missing() {
-    equal "$(status_of "$hf" run -b rediss://localhost c -- true)" 64 'rediss'
-    contains err 'TLS' || die "$(cat err)"
-}
-
 a_long_name_is_cut_in_messages() {
     long=$(head -c 512 /dev/zero | tr '\0' x)
     hold "$long"
@@ -502,6 +497,7 @@ what_is_wrong_with_a_url_is_said() {
     for scheme in rediss redlock etcd mysql; do
         opening "$scheme://h" "$scheme" shm: redis:// redis+unix:// zk://
     done
+    opening rediss://h 'no TLS yet'
     opening 'shm:?ttl=9ms' 'ttl=9ms' 10ms
     opening "$redis?dialect=string&fair=yes" 'fair=yes' 'dialect=string'
     equal "$(status_of "$hf" run -b "SHM://$base/shm" a -- true)" 0 'SHM:'
@@ -768,7 +764,7 @@ run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
     in_a_script_it_gets_the_terminal_when_it_asks ctrl_c_goes_to_the_command \
     ctrl_z_stops_a_job ctrl_z_stops_a_script a_try_that_fails_is_75 \
     a_wait_that_ends_is_75 who_holds_it_is_said \
-    a_lock_of_the_other_dialect_is_said tls_is_said_to_be_missing \
+    a_lock_of_the_other_dialect_is_said \
     a_long_name_is_cut_in_messages the_wait_includes_connecting \
     a_wait_that_ends_in_silence_is_69 a_signal_ends_a_wait_in_silence \
     the_exit_code_for_it_can_be_chosen \

@@ -166,7 +166,7 @@
     "  walk(function(w,til,seen,ear,fair,want,hand,size,about)\n"              \
     "    if w==ARGV[1] then return 2 end\n"                                    \
     "    if ARGV[9]=='w' or want=='w' then\n"                                  \
-    "      if gone(w,ear,about) then dropped=true return 1 end\n"                    \
+    "      if gone(w,ear,about) then dropped=true return 1 end\n"              \
     "      fits,passed=false,til-math.floor(now/1000)\n"                       \
     "      return 2\n"                                                         \
     "    end\n"                                                                \

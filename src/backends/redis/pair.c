@@ -21,6 +21,9 @@
 /* A pair that is apart is made anew, at once; if that does not help, so often.
  */
 #define APART_MS 30000
+/* A number that is not heard for so long is not coming. Nobody is in a hurry:
+ * who waits looks meanwhile, and a machine may stand still for seconds. */
+#define PROOF_MS 10000
 
 void hf__rd_pair_begin(struct redis *r)
 {
@@ -40,7 +43,7 @@ void hf__rd_pair_begin(struct redis *r)
     hf__rd_forget(r, &req);
     p->number++;
     p->heard = p->counted = false;
-    p->until = req.sent_at + r->op_timeout_ms * HF__MS;
+    p->until = req.sent_at + PROOF_MS * HF__MS;
     hf__rd_put(o, r->wake, r->wake_len);
     hf__rd_put(o, text, 1 + hf__rd_decimal(text + 1, p->number));
 }

@@ -125,7 +125,8 @@ typedef struct hf_event {
     int type;
     const char *name; /* of the lock, "" where there is none; not kept */
     size_t name_len;
-    uint64_t token; /* of the hold that the event is about, or 0 */
+    uint64_t token;     /* of the hold that the event is about, or 0 */
+    const char *reason; /* LOST: why, for people; else "". Not kept */
 } hf_event;
 
 /*
@@ -410,6 +411,18 @@ HF_API int hf_lock_check(hf_lock *lock);
 HF_API int hf_lock_token(hf_lock *lock, uint64_t *token);
 HF_API int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns);
 HF_API int hf_lock_count(hf_lock *lock, unsigned *count);
+
+/*
+ * hf_lock_check() with a text, also after hf_lock_fd() has become readable.
+ * ELOST: why the hold was lost. The texts of ELOST of all other calls say the
+ * same, and stay the same until the hold is released: the server could not be
+ * reached, since when and with which error; it refused the renewals; the hold
+ * was taken away; its session is over; the deadline passed while this process
+ * was stopped; its fixed lease or max_hold_ms ended; its thread exited.
+ * 0: why->text is "", or, while the server cannot be reached or refuses to
+ * renew the hold, says so; why->code is 0. why may be NULL.
+ */
+HF_API int hf_lock_explain(hf_lock *lock, hf_error *why);
 
 /*
  * A descriptor that becomes readable when the hold of this handle's lock is

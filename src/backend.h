@@ -236,15 +236,18 @@ struct hf__core {
     /* What a QUEUED attempt waits for may have happened. Only marks. From
      * advance() only. */
     void (*bell)(hf_client *, struct hf__remote *);
-    /* The hold of that id is gone: taken away, or its session is over. Only
-     * marks. From advance() only. */
-    void (*lost)(hf_client *, struct hf__remote *, uint64_t hold_id);
+    /* The hold of that id is gone: taken away (session is NULL), or its session
+     * is over: "the server ended session 7". Only marks. From advance() only.
+     */
+    void (*lost)(hf_client *, struct hf__remote *, uint64_t hold_id,
+                 const char *session);
     /* Somebody asks for the hold of that token: HF_EVENT_WANTED. With the
      * client's mutex held. */
     void (*wanted)(hf_client *, struct hf__remote *, uint64_t token);
     /* HF_EVENT_DOWN, HF_EVENT_UP; HF_EVENT_LOST: every hold is lost (this one
-     * from anywhere, the others with the client's mutex held). */
-    void (*session)(hf_client *, int event);
+     * from anywhere, the others with the client's mutex held). why: of LOST,
+     * for people. */
+    void (*session)(hf_client *, int event, const char *why);
 
     /* Poll fd for EPOLLIN, EPOLLOUT (level-triggered); 0 for events removes
      * it. advance() is called when something is ready. ENOMEM, EBACKEND. */
@@ -291,6 +294,9 @@ struct hf__backend {
     int caps[5]; /* hf_cap bits, indexed by hf_kind */
     bool fair_by_default;
     const char *options; /* those it knows, for the error text: "dialect" */
+    /* How a hold can be gone before its deadline, for the text of a loss: "it
+     * was taken away: ..."; NULL: in general words. */
+    const char *taken;
 
     /*
      * Connects, or starts to, without blocking for longer than a name lookup

@@ -49,6 +49,7 @@ struct hf__exchange {
     uint64_t lost_id;          /* a hold that is gone; 0: none. client->mu */
     hf_error *why;             /* the last failure of one of them, in words; or
                                   NULL. client->mu */
+    bool session_over;         /* with its session */
     struct hf__exchange *next; /* in client->exchanges */
 };
 
@@ -175,8 +176,21 @@ struct hf__event_item {
     int type;
     uint64_t token;
     size_t name_len;
+    const char *reason; /* behind the name */
     char name[];
 };
+
+/* What the server, or the way to it, was like for a while: so that a loss can
+ * be explained as long as its owner has not released it. */
+struct hf__note {
+    hf__time since, until; /* since is 0: unused; until is NEVER: to this day */
+    hf__time from;         /* the text is of this time: there may be another
+                              note, with an earlier text */
+    enum hf__loss_why why; /* SILENT: not connected; SESSION, REFUSED */
+    bool told;             /* it has explained a loss: its text stays */
+    char text[128];
+};
+#define HF__NOTES 8 /* the last ones */
 
 /* A batch or a query under way. Freed by whoever is last: the waiting thread,
  * or delivery if no thread waits (any more). client->mu. */
@@ -244,6 +258,8 @@ struct hf_client {
     struct hf__mutex why_mu;
     hf_error why;      /* the backend's last word; why_mu */
     char trouble[128]; /* why it is not connected, or ""; why_mu */
+    struct hf__note notes[HF__NOTES]; /* why_mu */
+    int64_t wall_offset; /* of the wall clock to ours, in ns; why_mu */
 
     uint32_t session_lost; /* atomic: for the keeper to spread */
     pthread_t keeper;
@@ -288,6 +304,26 @@ struct hf__trouble {
     char text[128 + sizeof("; not connected to ")];
 };
 struct hf__trouble hf__trouble(hf_client *);
+
+/* reason.c: why a hold was lost */
+/* Notes it; if the same is noted already and not over, the newer text. */
+void hf__note(hf_client *, enum hf__loss_why, const char *text);
+void hf__note_over(hf_client *, enum hf__loss_why);
+/* A renewal was refused, with that code. */
+void hf__note_refusal(hf_client *, int code);
+struct hf__reason {
+    char text[224];
+};
+struct hf__reason hf__reason(hf_client *, struct hf__loss);
+/* Why a hold that is still ours may not be renewed; "" if all is well. */
+struct hf__reason hf__doubt(hf_client *, bool refused);
+/* ELOST: the hold of the name was lost; why, if that owner's loss is known. */
+int hf__fail_lost(struct hf__name *line, uint64_t owner, hf_error *);
+int hf__fail_loss(struct hf__name *line, struct hf__loss, hf_error *);
+/* The same for an acquire: the lost hold is to be released first. */
+int hf__fail_unreleased(struct hf__name *line, uint64_t owner, hf_error *);
+/* The same as the first, or the general text of another code. */
+int hf__fail_hold(struct hf__name *line, uint64_t owner, int code, hf_error *);
 
 /* url.c */
 int hf__url_parse(hf_client *, const char *text, struct hf__url *, hf_error *);
@@ -342,8 +378,9 @@ struct hf__async *hf__engine_next_callback(hf_client *);
 bool hf__is_dispatching(const hf_client *);
 /* False: its verb is not over, it has asked once more. */
 bool hf__engine_call_back(struct hf__async *);
+/* reason: of LOST, else "". */
 void hf__engine_event_locked(hf_client *, int type, const struct hf__name *,
-                             uint64_t token);
+                             uint64_t token, const char *reason);
 /* Leaves word for a sleeper. What is returned, if anything, is to be given to
  * hf__futex_wake(), at once or when the mutex that guards the sleeper is free
  * again. */
@@ -439,6 +476,8 @@ static inline void hf__name_unlock(struct hf__name *n)
 {
     hf__first_unlock(hf__name_first(n));
 }
+/* Its name, for people: without the client's prefix. */
+struct hf__shown hf__name_shown(struct hf__name *);
 /* What it talks to a networked backend with; or NULL. */
 static inline struct hf__exchange *hf__name_talks(const struct hf__name *n)
 {
@@ -654,6 +693,6 @@ struct hf__due {
     uint64_t hold_id;
 };
 void hf__renew_due(hf_client *, const struct hf__due *, size_t, hf__time now);
-void hf__renew_landed(hf_client *, struct hf__flight *, hf__time now);
+void hf__renew_landed(hf_client *, struct hf__flight *);
 
 #endif

@@ -124,7 +124,7 @@ static bool land_locked(hf_client *c, struct hf__flight *f)
     return f->sleeper || f->async;
 }
 
-static void deliver_landed(hf_client *c, hf__time now)
+static void deliver_landed(hf_client *c)
 {
     struct hf__flight *f;
     bool wanted;
@@ -140,7 +140,7 @@ static void deliver_landed(hf_client *c, hf__time now)
         if (!f)
             return;
         if (f->req.op == HF__RENEW)
-            hf__renew_landed(c, f, now);
+            hf__renew_landed(c, f);
         hf__mutex_lock(&c->mu);
         wanted = land_locked(c, f);
         hf__mutex_unlock(&c->mu);
@@ -171,5 +171,5 @@ void hf__engine_deliver(hf_client *c, hf__time now)
         hf__name_unref_locked(n);
         hf__mutex_unlock(&c->mu);
     }
-    deliver_landed(c, now);
+    deliver_landed(c);
 }

@@ -30,7 +30,7 @@ void hf__engine_callback_locked(hf_client *c, struct hf__async *a)
 }
 
 void hf__engine_event_locked(hf_client *c, int type, const struct hf__name *n,
-                             uint64_t token)
+                             uint64_t token, const char *reason)
 {
     size_t prefix = n ? strlen(c->prefix) : 0;
     size_t len = n ? n->remote.name_len - prefix : 0;
@@ -38,7 +38,7 @@ void hf__engine_event_locked(hf_client *c, int type, const struct hf__name *n,
 
     if (!c->on_event || c->events_len >= EVENTS_MAX)
         return;
-    e = hf__alloc(c, sizeof(*e) + len + 1);
+    e = hf__alloc(c, sizeof(*e) + len + 1 + strlen(reason) + 1);
     if (!e)
         return;
     e->type = type;
@@ -46,6 +46,7 @@ void hf__engine_event_locked(hf_client *c, int type, const struct hf__name *n,
     e->name_len = len;
     if (n)
         memcpy(e->name, n->text + prefix, len);
+    e->reason = strcpy(e->name + len + 1, reason);
     if (c->events_tail)
         c->events_tail->next = e;
     else
@@ -209,7 +210,7 @@ static int dispatch(hf_client *c)
     left = c->events_len;
     hf__mutex_unlock(&c->mu);
     for (; left && (e = next_event(c)); left--, called++) {
-        hf_event event = {e->type, e->name, e->name_len, e->token};
+        hf_event event = {e->type, e->name, e->name_len, e->token, e->reason};
 
         c->on_event(c->event_arg, &event);
         hf__free(c, e);

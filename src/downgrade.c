@@ -10,7 +10,7 @@ static int check(const hf_lock *lock, uint64_t owner, hf__time now,
 
     if (rc) {
         hf__name_run(held, now); /* it may be lost since just now */
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
+        return hf__fail_hold(held, owner, rc, err);
     }
     if (first->remote.kind != HF_RWLOCK)
         return hf__fail(err, HF_ENOTSUP,
@@ -69,18 +69,21 @@ static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
     hf__time now = hf__now();
     int64_t ms = as_before_ms(l, now);
     struct hf__thread *thread;
+    uint64_t owner;
     int rc;
 
     if (!hf__talk_may_go_on(lock, t))
         return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
-    rc = hf__gate_check(&t->line->gate, hf__owner_of(lock, &thread), now);
+    owner = hf__owner_of(lock, &thread);
+    rc = hf__gate_check(&t->line->gate, owner, now);
     if (!rc && l->hold_id != t->hold_id)
         rc = HF_ENOTOWNER; /* released by another thread, and taken again */
     if (!rc && !ms && !l->session)
-        rc = HF_ELOST;
+        return hf__fail_loss(t->line, hf__loss(HF__LOSS_LEASE, l->lease_ms),
+                             err);
     if (rc) {
         hf__name_run(t->line, now);
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
+        return hf__fail_hold(t->line, owner, rc, err);
     }
     if (hf__renew_ask(lock->name->client, t, (uint32_t)ms,
                       l->fixed && !l->session, NULL))

@@ -61,7 +61,7 @@ int hf__random(void *buf, size_t len)
 
 void hf__log(hf_client *c, const char *fmt, ...)
 {
-    char text[256];
+    char text[400];
     va_list ap;
 
     if (!c->hooks.log)
@@ -109,6 +109,10 @@ static void core_trouble(hf_client *c, const char *text)
     hf__mutex_lock(&c->why_mu);
     snprintf(c->trouble, sizeof(c->trouble), "%s", text ? text : "");
     hf__mutex_unlock(&c->why_mu);
+    if (text)
+        hf__note(c, HF__LOSS_SILENT, text);
+    else
+        hf__note_over(c, HF__LOSS_SILENT);
 }
 
 static void news(hf_client *c, struct hf__name *n)
@@ -175,7 +179,8 @@ static void core_bell(hf_client *c, struct hf__remote *remote)
     news(c, n);
 }
 
-static void core_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id)
+static void core_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
+                      const char *session)
 {
     struct hf__name *n = hf__container(remote, struct hf__name, remote);
     struct hf__exchange *x = hf__name_talks(n);
@@ -183,6 +188,9 @@ static void core_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id)
     if (!x)
         return; /* it holds nothing any more */
     x->lost_id = hold_id;
+    x->session_over = session != NULL;
+    if (session)
+        hf__note(c, HF__LOSS_SESSION, session);
     news(c, n);
 }
 
@@ -190,18 +198,19 @@ static void core_wanted(hf_client *c, struct hf__remote *remote, uint64_t token)
 {
     hf__engine_event_locked(c, HF_EVENT_WANTED,
                             hf__container(remote, struct hf__name, remote),
-                            token);
+                            token, "");
 }
 
 /* May come from a direct backend on any thread: the keeper spreads it. */
-static void core_session(hf_client *c, int event)
+static void core_session(hf_client *c, int event, const char *why)
 {
     if (event == HF_EVENT_LOST) {
+        hf__note(c, HF__LOSS_SESSION, why);
         __atomic_store_n(&c->session_lost, 1, __ATOMIC_RELEASE);
         __atomic_add_fetch(&c->keeper_word, 1, __ATOMIC_RELEASE);
         hf__futex_wake(&c->keeper_word, 1);
     } else {
-        hf__engine_event_locked(c, event, NULL, 0);
+        hf__engine_event_locked(c, event, NULL, 0, "");
     }
 }
 

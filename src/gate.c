@@ -88,7 +88,7 @@ static struct hf__reader *find_reader(const struct hf__gate *g, uint64_t owner)
     return r;
 }
 
-static void lose_owner(struct hf__gate *g)
+static void lose_owner(struct hf__gate *g, struct hf__loss loss)
 {
     int i;
 
@@ -98,11 +98,27 @@ static void lose_owner(struct hf__gate *g)
         ;
     for (; i > 0; i--)
         g->lost[i] = g->lost[i - 1];
-    g->lost[0] = (struct hf__lost){g->owner, g->count};
+    g->lost[0] = (struct hf__lost){g->owner, loss, g->count};
 }
 
-void hf__gate_lose(struct hf__gate *g, bool gone, hf__time now)
+static void lose_readers(struct hf__gate *g, struct hf__loss loss)
 {
+    g->loss = loss;
+    for (struct hf__reader *r = g->readers; r; r = r->next)
+        if (!r->lost) {
+            r->loss = loss;
+            r->lost = true;
+        }
+}
+
+void hf__gate_lose(struct hf__gate *g, bool gone, enum hf__loss_why why,
+                   hf__time now)
+{
+    /* Once the deadline has passed, the server may give it to others. */
+    struct hf__loss loss = hf__lease_expired(&g->lease, now)
+                               ? hf__lease_why(&g->lease, now)
+                               : hf__loss(why, now);
+
     if (gone)
         hf__lease_gone(&g->lease, now);
     else
@@ -110,10 +126,9 @@ void hf__gate_lose(struct hf__gate *g, bool gone, hf__time now)
     if (!g->owner)
         return;
     if (!g->shared)
-        lose_owner(g);
+        lose_owner(g, loss);
     else
-        for (struct hf__reader *r = g->readers; r; r = r->next)
-            r->lost = true;
+        lose_readers(g, loss);
     g->owner = 0;
     g->count = 0;
     g->was_lost = true;
@@ -126,8 +141,32 @@ static bool holds(struct hf__gate *g, hf__time now)
         return false;
     if (!hf__lease_expired(&g->lease, now))
         return true;
-    hf__gate_lose(g, false, now);
+    hf__gate_lose(g, false, HF__LOSS_NONE, now);
     return false;
+}
+
+void hf__gate_gone(struct hf__gate *g, uint64_t hold_id, enum hf__loss_why why,
+                   hf__time now)
+{
+    if (g->lease.hold_id == hold_id && holds(g, now))
+        hf__gate_lose(g, true, why, now);
+}
+
+struct hf__loss hf__gate_last_loss(const struct hf__gate *g)
+{
+    return g->shared ? g->loss : g->lost[0].loss;
+}
+
+struct hf__loss hf__gate_loss(const struct hf__gate *g, uint64_t owner)
+{
+    const struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
+
+    if (g->shared)
+        return r && r->lost ? r->loss : g->loss;
+    for (int i = 0; i < HF__LOST_MAX; i++)
+        if (g->lost[i].owner == owner)
+            return g->lost[i].loss;
+    return (struct hf__loss){0};
 }
 
 /* Is the hold free for a local turn of w? */
@@ -372,6 +411,8 @@ static int release_shared(struct hf__gate *g, uint64_t owner, hf__time now)
         (void)holds(g, now);
     if (--r->count)
         return r->lost ? HF_ELOST : HF__PENDING;
+    if (r->lost)
+        g->loss = r->loss; /* the entry goes back */
     remove_reader(g, r);
     if (r->lost)
         return HF_ELOST;
@@ -564,7 +605,7 @@ void hf__gate_renewed(struct hf__gate *g, uint64_t hold_id, int result,
         return;
     if (hf__lease_renewed(&g->lease, hold_id, result, sent_at, lease_ms, now) ==
         HF_ELOST)
-        hf__gate_lose(g, true, now);
+        hf__gate_lose(g, true, HF__LOSS_TAKEN, now);
 }
 
 void hf__gate_tick(struct hf__gate *g, hf__time now, hf__wake_fn *wake)

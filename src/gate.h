@@ -44,7 +44,8 @@ struct hf__reader {
     struct hf__reader *next;
     struct hf__thread *thread; /* as in the waiter */
     uint64_t owner;
-    uint32_t count; /* reentry */
+    struct hf__loss loss; /* if it is lost */
+    uint32_t count;       /* reentry */
     bool lost : 1;
     bool orphaned : 1; /* the caller's: its thread has exited; reported */
 };
@@ -85,12 +86,15 @@ struct hf__gate {
     union {
         struct __attribute__((packed, aligned(4))) hf__lost {
             uint64_t owner;
+            struct hf__loss loss; /* this and the owner stay when it is
+                                     released, until another takes the place */
             uint32_t count;
         } lost[HF__LOST_MAX];
         struct { /* shared */
             struct hf__reader *readers;
             struct hf__reader *left; /* done with: for the caller to take */
             hf__time join_until;     /* NEVER: nobody has joined yet */
+            struct hf__loss loss;    /* that was found last */
         };
     };
     uint32_t count; /* reentry of the owner; shared: how many readers */
@@ -141,8 +145,19 @@ uint32_t hf__gate_count(const struct hf__gate *, uint64_t owner);
 int hf__gate_check(struct hf__gate *, uint64_t owner, hf__time now);
 
 /* Takes the hold away from its owner; gone: the server has taken it, else it
- * is to be let go. */
-void hf__gate_lose(struct hf__gate *, bool gone, hf__time now);
+ * is to be let go. If its deadline has passed, that is why it was lost. */
+void hf__gate_lose(struct hf__gate *, bool gone, enum hf__loss_why,
+                   hf__time now);
+
+/* The hold of that id, if it is ours still, is gone at the server. */
+void hf__gate_gone(struct hf__gate *, uint64_t hold_id, enum hf__loss_why,
+                   hf__time now);
+
+/* Why that owner's hold was lost, after ELOST; also after the last release of
+ * it. NONE: it was not. */
+struct hf__loss hf__gate_loss(const struct hf__gate *, uint64_t owner);
+/* The latest loss. */
+struct hf__loss hf__gate_last_loss(const struct hf__gate *);
 
 /* What to send now. For an ATTEMPT lease_ms, fixed and may_queue are those of
  * the waiter it is for: *first. */

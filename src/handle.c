@@ -276,6 +276,35 @@ int hf_lock_check(hf_lock *lock)
     return rc;
 }
 
+int hf_lock_explain(hf_lock *lock, hf_error *why)
+{
+    struct hf__thread *thread;
+    struct hf__name *n;
+    uint64_t owner;
+    int rc = hf__lock_check(lock, why);
+
+    if (rc)
+        return rc;
+    owner = hf__owner_of(lock, &thread);
+    rc = hf__lock_enter(lock, why);
+    if (rc)
+        return rc;
+    n = hf__line_held(lock->name, owner);
+    rc = owner ? hf__gate_check(&n->gate, owner, hf__now()) : HF_ENOTOWNER;
+    if (rc)
+        hf__name_run(n, hf__now());
+    if (rc) {
+        hf__fail_hold(n, owner, rc, why);
+    } else if (why) {
+        *why = (hf_error)HF_ERROR_INIT;
+        if (n->gate.lease.renew_at != HF__NEVER)
+            snprintf(why->text, sizeof(why->text), "%s",
+                     hf__doubt(lock->name->client, n->gate.lease.refused).text);
+    }
+    hf__name_unlock(lock->name);
+    return rc;
+}
+
 int hf_lock_token(hf_lock *lock, uint64_t *token)
 {
     struct hf__name *line;
@@ -330,12 +359,10 @@ int hf_lock_count(hf_lock *lock, unsigned *count)
 
 int hf_lock_upgrade(hf_lock *lock, hf_error *err)
 {
-    struct hf__name *line;
-    int rc = look(lock, &line);
+    int rc = hf_lock_explain(lock, err);
 
     if (rc)
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
-    hf__name_unlock(lock->name);
+        return rc;
     return hf__fail(err, HF_ENOTSUP,
                     "a read hold cannot become a write hold: two that try "
                     "would wait for each other for ever; release it first");

@@ -170,6 +170,7 @@ static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
     l->state = HF__HELD;
     l->token = req->token;
     l->renewing = 0;
+    l->refused = false;
     l->renew_at = HF__NEVER;
     l->until = l->kept_until = HF__NEVER;
     if (ends)
@@ -299,6 +300,7 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
         hf__lease_gone(l, now);
         return HF_ELOST;
     }
+    l->refused = result != HF__DONE && result != HF_EUNKNOWN;
     if (result != HF__DONE) {
         /* Not answered: again soon, as long as the hold lasts. */
         if (l->renew_at != HF__NEVER)
@@ -335,8 +337,43 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
     to->session_ms = from->session_ms;
     to->renew_at = from->renew_at == HF__NEVER ? HF__NEVER : now;
     to->renewing = 0; /* those under way are of the other line */
+    to->refused = false;
     to->drop = false;
     hf__lease_gone(from, now);
+}
+
+/* Later than this nothing is done by threads that run. It is more than a driver
+ * may be late before the keeper acts in its place. */
+static hf__time late(const struct hf__lease *l)
+{
+    uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
+
+    return min_time((hf__time)term_ms * HF__MS / 5, 1000 * HF__MS);
+}
+
+static struct hf__loss stopped(const struct hf__lease *l, hf__time at)
+{
+    struct hf__loss loss = hf__loss(HF__LOSS_STOPPED, at);
+
+    loss.refused = l->refused;
+    return loss;
+}
+
+struct hf__loss hf__lease_why(const struct hf__lease *l, hf__time now)
+{
+    if (l->fixed && (!l->session || l->deadline == l->kept_until))
+        return hf__loss(HF__LOSS_LEASE, l->lease_ms);
+    if (l->deadline == l->max_until)
+        return hf__loss(HF__LOSS_MAX, now);
+    if (l->renew_at == HF__NEVER)
+        return hf__loss(HF__LOSS_ORPHAN, now);
+    /* No thread has sent the renewal that was due, or noticed the deadline. */
+    if (!l->renewing && l->renew_at + late(l) <= l->deadline)
+        return stopped(l, l->renew_at);
+    if (l->deadline + late(l) <= now)
+        return stopped(l, l->deadline);
+    return hf__loss(l->refused ? HF__LOSS_REFUSED : HF__LOSS_SILENT,
+                    l->deadline);
 }
 
 hf__time hf__lease_timer(const struct hf__lease *l)

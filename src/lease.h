@@ -73,7 +73,37 @@ struct hf__lease {
     bool rang : 1;         /* ASKING: the bell rang meanwhile */
     bool letting_go : 1;   /* a let_go is under way */
     bool unsure : 1;       /* and its answer was lost, or a refusal, once */
+    bool refused : 1;      /* HELD: the last renewal was */
 };
+
+/* Why a hold was lost. */
+enum hf__loss_why {
+    HF__LOSS_NONE,
+    HF__LOSS_TAKEN,   /* the server does not have it any more */
+    HF__LOSS_SESSION, /* its session is over */
+    HF__LOSS_LEASE,   /* the fixed lease ended */
+    HF__LOSS_MAX,     /* max_hold_ms ended */
+    HF__LOSS_ORPHAN,  /* its thread exited, so that it was not renewed */
+    HF__LOSS_STOPPED, /* this process did not run when it was to be renewed */
+    HF__LOSS_REFUSED, /* the server refused to renew it */
+    HF__LOSS_SILENT,  /* no renewal was answered */
+    HF__LOSS_RELEASE, /* the release found that it was gone */
+};
+
+/* The whole of it, which is kept until the owner has released the hold. The
+ * texts that belong to it are the client's (reason.c), found by the time. */
+struct hf__loss {
+    uint64_t why : 4;     /* enum hf__loss_why */
+    uint64_t refused : 1; /* STOPPED: the last renewal before was */
+    uint64_t at : 59; /* LEASE: how many ms it lasted. STOPPED: a time at which
+                     the process did not run. SILENT: the deadline. Else
+                     when it was found out. */
+};
+
+static inline struct hf__loss hf__loss(enum hf__loss_why why, hf__time at)
+{
+    return (struct hf__loss){.why = why & 15u, .at = (uint64_t)at & ~0ull >> 5};
+}
 
 /* How much earlier than the server we stop believing: clocks that run at
  * different speeds, and the time it takes to look at ours. */
@@ -169,6 +199,9 @@ static inline bool hf__lease_expired(const struct hf__lease *l, hf__time now)
 {
     return l->deadline <= now;
 }
+
+/* Why it has expired. */
+struct hf__loss hf__lease_why(const struct hf__lease *, hf__time now);
 
 /* When something is to be done although nothing happens; HF__NEVER. */
 hf__time hf__lease_timer(const struct hf__lease *);

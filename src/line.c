@@ -137,10 +137,6 @@ void hf__line_went(struct hf__name *n, struct hf__waiter *w, bool had)
 
 static int refused(int rc, hf_error *err)
 {
-    if (rc == HF_ELOST)
-        return hf__fail(err, rc,
-                        "the caller's read hold was lost; release it, then "
-                        "acquire anew");
     return hf__fail(err, rc,
                     "the caller reads: a read hold cannot become a write hold, "
                     "because two that try would wait for each other for ever");
@@ -191,8 +187,10 @@ int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
     if (rc)
         return rc;
     rc = hf__lines_for(&first->kin->lines, w, mode, now, &line);
-    if (rc == HF_ELOST)
+    if (rc == HF_ELOST) {
         hf__name_run(name_of(line), now); /* that may be news */
+        return hf__fail_unreleased(name_of(line), w->owner, err);
+    }
     if (rc)
         return refused(rc, err);
     if (!line && forget_the_gone(first))

@@ -360,10 +360,7 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
                               "is not reentrant",
                         name);
     case HF_ELOST:
-        return hf__fail(err, rc,
-                        "the caller's hold of \"%s\" was lost; release it, "
-                        "then acquire anew",
-                        name);
+        return hf__fail_unreleased(a->line, a->w.owner, err);
     case SILENCE:
         return hf__silence(c, err);
     default:
@@ -584,26 +581,38 @@ int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
     return rc;
 }
 
-static int release_failed(const hf_lock *lock, int rc, hf_error *err)
+/* loss: why, if it is lost. */
+static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
+                          hf_error *err)
 {
-    struct hf__shown shown =
-        hf__show(lock->name->text + strlen(lock->name->client->prefix));
-    const char *name = shown.text;
-
     if (rc == HF_ENOTOWNER)
         return hf__fail(err, rc, "this %s does not hold \"%s\"",
-                        lock->owner ? "handle" : "thread", name);
-    if (rc == HF_ELOST)
-        return hf__fail(err, rc, "the hold of \"%s\" had been lost before",
-                        name);
-    return rc;
+                        lock->owner ? "handle" : "thread",
+                        hf__name_shown(lock->name).text);
+    return rc == HF_ELOST ? hf__fail_loss(lock->name, loss, err) : rc;
+}
+
+static const struct hf__loss unknown = {.why = HF__LOSS_NONE};
+/* A hold of shared memory without a lease does not end by itself. */
+static const struct hf__loss broken = {.why = HF__LOSS_TAKEN};
+/* A lease may have ended on the way to the server. */
+static const struct hf__loss too_late = {.why = HF__LOSS_RELEASE};
+
+/* A release said ELOST: here, or by its answer if it is settled. */
+static struct hf__loss why_lost(const struct hf__name *line, uint64_t owner,
+                                const struct hf__releaser *r)
+{
+    if (!r->settled)
+        return hf__gate_loss(&line->gate, owner);
+    return line->client->direct ? broken : too_late;
 }
 
 /* The same, where the server may have said why. */
-static int release_refused(const struct hf__releasing *r, int rc, hf_error *err)
+static int release_refused(const struct hf__releasing *r, int rc,
+                           struct hf__loss loss, hf_error *err)
 {
     if (rc == HF_ENOTOWNER || rc == HF_ELOST)
-        return release_failed(r->lock, rc, err);
+        return release_failed(r->lock, rc, loss, err);
     return hf__fail_word(r->lock->name->client, &r->word, err, rc);
 }
 
@@ -619,7 +628,7 @@ release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
         return rc;
     owner = hf__owner_of(lock, &thread);
     if (!owner) /* out of memory: it has never acquired anything */
-        return release_failed(lock, HF_ENOTOWNER, err);
+        return release_failed(lock, HF_ENOTOWNER, unknown, err);
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
@@ -627,7 +636,7 @@ release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
     if (r->line->kin ? release_line_quickly(lock->name, owner, &r->line, &rc)
                      : release_quickly(r->line, owner, false, &rc)) {
         hf__lock_released(lock, rc);
-        rc = rc ? release_failed(lock, rc, err) : 0;
+        rc = rc ? release_failed(lock, rc, broken, err) : 0;
         hf__first_unlock(lock->name); /* and it may be gone */
         return rc;
     }
@@ -638,7 +647,9 @@ release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
     rc = hf__release(r->line, owner, &r->releaser);
     hf__lock_released(lock, rc);
     if (rc != HF__PENDING) {
-        rc = rc ? release_refused(r, rc, err) : 0;
+        if (rc)
+            rc = release_refused(r, rc, why_lost(r->line, owner, &r->releaser),
+                                 err);
         hf__first_unlock(lock->name);
         return rc;
     }
@@ -668,7 +679,7 @@ int hf__release_end(struct hf__releasing *r, hf_error *err)
                       "again in the background%s",
                       c->be->name, c->op_timeout_ms, hf__trouble(c).text);
     else if (rc)
-        rc = release_refused(r, rc, err);
+        rc = release_refused(r, rc, too_late, err);
     hf__wait_end(r->lock, r->line);
     return rc;
 }
@@ -696,22 +707,27 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
     struct hf__thread *thread;
     struct hf__name *line;
     uint64_t owner;
+    bool quickly;
     int rc = hf__lock_check(lock, err);
 
     if (rc)
         return rc;
     owner = hf__owner_of(lock, &thread);
     if (!owner) /* out of memory: it has never acquired anything */
-        return release_failed(lock, HF_ENOTOWNER, err);
+        return release_failed(lock, HF_ENOTOWNER, unknown, err);
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
     line = lock->name;
-    if (line->kin ? !release_line_quickly(lock->name, owner, &line, &rc)
-                  : !release_quickly(line, owner, false, &rc))
+    quickly = line->kin ? release_line_quickly(lock->name, owner, &line, &rc)
+                        : release_quickly(line, owner, false, &rc);
+    if (!quickly)
         rc = hf__release(line, owner, NULL);
     hf__lock_released(lock, rc);
-    rc = rc ? release_failed(lock, rc, err) : 0;
+    if (rc)
+        rc = release_failed(
+            lock, rc, quickly ? broken : hf__gate_loss(&line->gate, owner),
+            err);
     hf__see_to_it(lock->name->client);
     hf__name_unlock(lock->name); /* and it may be gone */
     return rc;

@@ -4,6 +4,8 @@
  */
 #include "core.h"
 
+#include <string.h>
+
 /* ---- waking ------------------------------------------------------------ */
 
 /* With name->mu held: the system call comes after it. */
@@ -294,13 +296,21 @@ static void let_go(struct hf__name *n, hf__time now)
         let_go_answered(n, rc, now);
 }
 
+struct hf__shown hf__name_shown(struct hf__name *n)
+{
+    return hf__show(hf__name_first(n)->text + strlen(n->client->prefix));
+}
+
 static void report_loss(struct hf__name *n)
 {
     hf_client *c = n->client;
+    struct hf__reason why = hf__reason(c, hf__gate_last_loss(&n->gate));
 
     n->gate.was_lost = false;
+    hf__log(c, "%s: the hold of \"%s\" was lost: %s", c->be->name,
+            hf__name_shown(n).text, why.text);
     hf__mutex_lock(&c->mu);
-    hf__engine_event_locked(c, HF_EVENT_LOST, n, n->gate.lease.token);
+    hf__engine_event_locked(c, HF_EVENT_LOST, n, n->gate.lease.token, why.text);
     hf__mutex_unlock(&c->mu);
     hf__name_arm(n, true);
     hf__name_forget_the_gone(n);
@@ -401,13 +411,15 @@ static void take_news(struct hf__name *n)
     n->ask_ready = n->let_go_ready = n->rang = n->session_lost = false;
     hf__mutex_unlock(&c->mu);
     if (lost && n->gate.lease.state == HF__HELD)
-        hf__gate_lose(&n->gate, false, now);
+        hf__gate_lose(&n->gate, false, HF__LOSS_SESSION, now);
     if (let_go_ready)
         let_go_answered(n, talk.let_go.result, now);
     if (ask_ready)
         hf__gate_answered(&n->gate, &talk.ask, now, hf__name_wake);
     if (talk.lost_id)
-        hf__gate_renewed(&n->gate, talk.lost_id, HF_ENOTOWNER, now, 0, now);
+        hf__gate_gone(&n->gate, talk.lost_id,
+                      talk.session_over ? HF__LOSS_SESSION : HF__LOSS_TAKEN,
+                      now);
     if (rang)
         hf__lease_bell(&n->gate.lease, now);
     hf__name_run(n, now);
@@ -453,7 +465,7 @@ static void report_orphan(struct hf__name *n)
     hf_client *c = n->client;
 
     hf__mutex_lock(&c->mu);
-    hf__engine_event_locked(c, HF_EVENT_ORPHANED, n, n->gate.lease.token);
+    hf__engine_event_locked(c, HF_EVENT_ORPHANED, n, n->gate.lease.token, "");
     hf__mutex_unlock(&c->mu);
 }
 

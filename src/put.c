@@ -37,7 +37,7 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
     rc = owner ? hf__gate_check(&t->line->gate, owner, now) : HF_ENOTOWNER;
     if (rc) {
         hf__name_run(t->line, now);
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
+        return hf__fail_hold(t->line, owner, rc, err);
     }
     f = make(c, t->put);
     if (!f)

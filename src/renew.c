@@ -87,12 +87,24 @@ void hf__renew_due(hf_client *c, const struct hf__due *due, size_t len,
     hf__mutex_unlock(&c->mu);
 }
 
-void hf__renew_landed(hf_client *c, struct hf__flight *f, hf__time now)
+static bool is_refusal(int result)
 {
+    return result != HF__DONE && result != HF_EUNKNOWN &&
+           result != HF_ENOTOWNER;
+}
+
+void hf__renew_landed(hf_client *c, struct hf__flight *f)
+{
+    /* Not when the round began: if this process was stopped since, the deadline
+     * has passed, and that is why the server does not have it any more. */
+    hf__time now = hf__now();
+
     for (size_t i = 0; i < f->batch.len; i++) {
         struct hf__renewal *r = &f->batch.item[i];
         struct hf__name *n = hf__container(r->remote, struct hf__name, remote);
 
+        if (is_refusal(r->result))
+            hf__note_refusal(c, r->result);
         hf__name_lock(n);
         if (r->session_ms)
             n->gate.lease.session_ms = r->session_ms;
@@ -148,8 +160,7 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 
     if (rc) {
         hf__name_run(n, hf__now());
-        return hf__fail(err, rc, "\"%s\": %s", shown(lock).text,
-                        hf_error_text(rc));
+        return hf__fail_hold(n, owner, rc, err);
     }
     if (t->lease_ms && !l->fixed)
         return hf__fail(err, HF_EINVAL,
@@ -168,15 +179,14 @@ int hf__renew_answered(hf_lock *lock, struct hf__talk *t,
     hf_client *c = lock->name->client;
     int rc = f->batch.item[0].result, now;
     struct hf__thread *thread;
+    uint64_t owner = hf__owner_of(lock, &thread);
 
     if (hf__client_check(c))
         return hf__fail(err, HF_ECLOSED, "the client was closed meanwhile");
-    now =
-        hf__gate_check(&t->line->gate, hf__owner_of(lock, &thread), hf__now());
+    now = hf__gate_check(&t->line->gate, owner, hf__now());
     hf__name_run(t->line, hf__now());
     if (rc == HF_ENOTOWNER || now == HF_ELOST)
-        return hf__fail(err, HF_ELOST, "the hold of \"%s\" was lost",
-                        shown(lock).text);
+        return hf__fail_lost(t->line, owner, err);
     return rc ? hf__fail_word(c, &f->why, err, rc) : 0;
 }
 

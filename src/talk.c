@@ -39,14 +39,14 @@ int hf__talk_answered(hf_lock *lock, struct hf__talk *t, hf_error *err)
 int hf__talk_lost(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
     struct hf__gate *g = &t->line->gate;
+    struct hf__thread *thread;
+    uint64_t owner = hf__owner_of(lock, &thread);
 
     if (g->lease.hold_id == t->hold_id && g->owner)
-        hf__gate_lose(g, true, hf__now());
+        hf__gate_lose(g, true, HF__LOSS_TAKEN, hf__now());
     if (!hf__client_check(lock->name->client))
         hf__name_run(t->line, hf__now());
-    return hf__fail(
-        err, HF_ELOST, "the hold of \"%s\" was lost",
-        hf__show(lock->name->text + strlen(lock->name->client->prefix)).text);
+    return hf__fail_lost(t->line, owner, err);
 }
 
 bool hf__talk_may_go_on(const hf_lock *lock, const struct hf__talk *t)

@@ -101,9 +101,9 @@ static void fake_bell(hf_client *c, struct hf__remote *remote)
     must(remote->impl != NULL, "a bell of a name that is gone");
 }
 
-static void fake_session(hf_client *c, int event)
+static void fake_session(hf_client *c, int event, const char *why)
 {
-    (void)c, (void)event;
+    (void)c, (void)event, (void)why;
 }
 
 static int fake_watch(hf_client *c, int fd, uint32_t events)

@@ -440,7 +440,7 @@ static void downgrade_answered(struct name *n, const struct message *m)
     if (l->hold_id != m->hold_id || !n->gate.owner || m->result == HF__DONE)
         return;
     if (m->result == HF_ENOTOWNER) {
-        hf__gate_lose(&n->gate, true, process_now(p));
+        hf__gate_lose(&n->gate, true, HF__LOSS_TAKEN, process_now(p));
         return;
     }
     if (l->renew_at != HF__NEVER)

@@ -176,8 +176,8 @@ static void test_core_child_of_an_event_hears_no_other(void **state)
     c->on_event = fork_at_event;
     c->event_arg = &f;
     hf__mutex_lock(&c->mu);
-    hf__engine_event_locked(c, HF_EVENT_DOWN, NULL, 0);
-    hf__engine_event_locked(c, HF_EVENT_UP, NULL, 0);
+    hf__engine_event_locked(c, HF_EVENT_DOWN, NULL, 0, "");
+    hf__engine_event_locked(c, HF_EVENT_UP, NULL, 0, "");
     hf__mutex_unlock(&c->mu);
     both_have_returned(&f, hf_client_dispatch(c), 2);
     assert_int_equal(f.called, 2);

@@ -91,7 +91,7 @@ static void test_downgrade_of_what_is_gone_is_a_loss(void **state)
     grant(&from, &a, 0);
     hf__gate_downgrade(&from, &to, an_entry(), at(1));
     assert_int_equal(hf__gate_enter(&to, &b, at(2)), HF__GRANTED);
-    hf__gate_lose(&to, true, at(0));
+    hf__gate_lose(&to, true, HF__LOSS_TAKEN, at(0));
     assert_int_equal(hf__gate_check(&to, 1, at(3)), HF_ELOST);
     assert_int_equal(hf__gate_check(&to, 2, at(3)), HF_ELOST);
     assert_int_equal(release(&to, 1, 4), HF_ELOST);

@@ -203,7 +203,7 @@ static void test_gate_loss_without_waiters_asks_for_nobody(void **state)
 
     (void)state;
     grant(&g, &a, 0);
-    hf__gate_lose(&g, true, at(0));
+    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(0));
     assert_string_equal(run(&g, 1), "");
     assert_int_equal(release(&g, 1, 2), HF_ELOST);
     assert_true(hf__gate_idle(&g));
@@ -216,7 +216,7 @@ static void test_gate_lost_owner_must_release_before_it_asks(void **state)
 
     (void)state;
     grant(&g, &a, 0);
-    hf__gate_lose(&g, true, at(0));
+    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(0));
     grant(&g, &b, 10);
     assert_int_equal(hf__gate_enter(&g, &anew, at(11)), HF_ELOST);
     assert_int_equal(release(&g, 1, 12), HF_ELOST);
@@ -229,7 +229,7 @@ static void lose_for(struct hf__gate *g, uint64_t owner)
     struct hf__waiter w = want(owner);
 
     grant(g, &w, 0);
-    hf__gate_lose(g, true, at(0));
+    hf__gate_lose(g, true, HF__LOSS_TAKEN, at(0));
 }
 
 static void test_gate_remembers_the_last_who_lost(void **state)
@@ -327,7 +327,7 @@ static void test_gate_renewal_of_an_old_hold_is_nothing(void **state)
 
     (void)state;
     grant(&g, &a, 0);
-    hf__gate_lose(&g, true, at(0));
+    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(0));
     grant(&g, &b, 10);
     hf__gate_renewed(&g, 101, HF_ENOTOWNER, at(5), TTL, at(11));
     assert_int_equal(hf__gate_check(&g, 2, at(12)), HF__DONE);
@@ -420,7 +420,7 @@ static void test_gate_free_turn_can_be_lost(void **state)
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
-    hf__gate_lose(&g, true, at(0));
+    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(0));
     assert_false(g.was_lost); /* nobody had it */
     assert_int_equal(release(&g, 1, 3), HF_ENOTOWNER);
     assert_string_equal(run(&g, 3), "A");

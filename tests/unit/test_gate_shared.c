@@ -85,7 +85,7 @@ static void test_shared_quick_way_is_the_same_hold(void **state)
     assert_true(hf__gate_unused(&g));
     assert_entries(&g, 0, 2);
     hf__gate_quick_share(&g, &c, 102, 8);
-    hf__gate_lose(&g, true, at(0));
+    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(0));
     assert_false(hf__gate_quiet(&g, &d)); /* it has not released it yet */
     assert_false(hf__gate_quick_release(&g, 3));
     assert_int_equal(release(&g, 3, 1002), HF_ELOST);
@@ -233,14 +233,14 @@ static void test_shared_reentry_may_be_refused(void **state)
 static void lose_by(struct hf__gate *g, int how, int64_t ms)
 {
     if (how == 0)
-        hf__gate_lose(g, true, at(0));
+        hf__gate_lose(g, true, HF__LOSS_TAKEN, at(0));
     else if (how == 1)
         hf__gate_renewed(g, g->lease.hold_id, HF_ENOTOWNER, at(ms), TTL,
                          at(ms));
     else if (how == 2)
         hf__gate_tick(g, g->lease.deadline, wake);
     else
-        hf__gate_lose(g, false, at(0));
+        hf__gate_lose(g, false, HF__LOSS_TAKEN, at(0));
 }
 
 static void test_shared_loss_is_every_readers(void **state)
@@ -302,7 +302,7 @@ static void test_shared_hold_after_a_loss_is_apart_from_it(void **state)
 
     (void)state;
     grant(&g, &a, 0);
-    hf__gate_lose(&g, true, at(0));
+    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(0));
     grant(&g, &b, 1);
     assert_int_equal(hf__gate_check(&g, 1, at(2)), HF_ELOST);
     assert_reads(&g, 2, 2);
@@ -320,7 +320,7 @@ static void test_shared_losses_are_forgotten_and_not_who_reads(void **state)
     (void)state;
     grant(&g, &a, 0);
     assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__GRANTED);
-    hf__gate_lose(&g, true, at(1));
+    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(1));
     grant(&g, &d, 2);
     hf__gate_forget_all(&g);
     assert_int_equal(hf__gate_check(&g, 1, at(3)), HF_ENOTOWNER);

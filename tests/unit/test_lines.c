@@ -104,7 +104,7 @@ static void test_lines_read_again_is_where_one_reads(void **state)
     (void)state;
     assert_ptr_equal(led(&s, &again, HF_READ, 1000), g);
     /* Lost, it is still there that one hears of it. */
-    hf__gate_lose(g, true, at(0));
+    hf__gate_lose(g, true, HF__LOSS_TAKEN, at(0));
     assert_ptr_equal(led(&s, &again, HF_READ, 1001), g);
 }
 
@@ -116,7 +116,7 @@ static void test_lines_read_within_a_write(void **state)
     (void)state;
     take(&s, &a, HF_WRITE, 0);
     assert_ptr_equal(led(&s, &again, HF_READ, 1), &gates[0]);
-    hf__gate_lose(&gates[0], true, at(0));
+    hf__gate_lose(&gates[0], true, HF__LOSS_TAKEN, at(0));
     assert_ptr_equal(led(&s, &again, HF_READ, 2), &gates[0]);
 }
 
@@ -130,7 +130,7 @@ static void test_lines_write_within_a_read_is_refused(void **state)
     (void)state;
     assert_int_equal(hf__lines_for(&s, &a, HF_WRITE, at(1), &found),
                      HF_ENOTSUP);
-    hf__gate_lose(g, true, at(0));
+    hf__gate_lose(g, true, HF__LOSS_TAKEN, at(0));
     assert_int_equal(hf__lines_for(&s, &a, HF_WRITE, at(1), &found), HF_ELOST);
 }
 
@@ -177,7 +177,7 @@ static void test_lines_lost_holds_come_last(void **state)
 
         g[0] = take(&s, &a, HF_WRITE, 0);
         g[1] = take(&s, &b, HF_WRITE, 1);
-        hf__gate_lose(g[i], true, at(0));
+        hf__gate_lose(g[i], true, HF__LOSS_TAKEN, at(0));
         assert_ptr_equal(held(&s, 1), g[!i]);
         let_go(&s, g[!i], 1, 2);
         assert_ptr_equal(held(&s, 1), g[i]);
@@ -193,7 +193,7 @@ static void test_lines_lost_hold_keeps_its_line(void **state)
     struct hf__gate *g = take(&s, &a, HF_WRITE, 0);
 
     (void)state;
-    hf__gate_lose(g, true, at(0));
+    hf__gate_lose(g, true, HF__LOSS_TAKEN, at(0));
     hf__lines_rest(&s, &line[0]);
     assert_null(led(&s, &b, HF_WRITE, 1));
     assert_int_equal(release(g, 1, 2), HF_ELOST);
@@ -232,7 +232,7 @@ static void test_lines_quiet_while_none_is_in_use(void **state)
     g = take(&s, &a, HF_READ, 0);
     assert_null(hf__lines_quiet(&s, HF_READ));
     assert_null(hf__lines_quiet(&s, HF_WRITE));
-    hf__gate_lose(g, true, at(0));
+    hf__gate_lose(g, true, HF__LOSS_TAKEN, at(0));
     assert_null(hf__lines_quiet(&s, HF_WRITE)); /* it is not released yet */
     release(g, 1, 1);
     hf__lines_rest(&s, &line[g - gates]);
@@ -268,7 +268,7 @@ static void test_lines_at_rest_are_apart(void **state)
     assert_true(hf__lease_let_go(&g->lease, HF__DONE, at(102)));
     hf__lines_rest(&s, &line[g - gates]);
     assert_null(s.at[HF__LEAVING]);
-    hf__gate_lose(other, true, at(0));
+    hf__gate_lose(other, true, HF__LOSS_TAKEN, at(0));
     hf__lines_rest(&s, &line[other - gates]);
     assert_int_equal(taken(&s), 1); /* its reader has to release it */
     assert_int_equal(release(other, 2, 103), HF_ELOST);

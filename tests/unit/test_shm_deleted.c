@@ -11,10 +11,20 @@ struct told {
     int lost;
 };
 
+static void says_deleted(const char *text)
+{
+    if (!strstr(text, "the file ") || !strstr(text, "was deleted"))
+        fail_msg("%s", text);
+}
+
 static void on_event(void *arg, const hf_event *event)
 {
-    if (event->type == HF_EVENT_LOST)
-        ((struct told *)arg)->lost++;
+    struct told *told = arg;
+
+    if (event->type != HF_EVENT_LOST)
+        return;
+    says_deleted(event->reason); /* of all, and of each */
+    told->lost++;
 }
 
 static hf_lock *make_kind(hf_client *client, const char *name, int kind)
@@ -62,7 +72,12 @@ static void test_who_only_holds_is_told(void **state)
     assert_true(
         WAIT_FOR_MS((hf_client_dispatch(client), told.lost), NOTICED_MS));
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(hf_lock_release(held[i], NULL), HF_ELOST);
+        hf_error err = HF_ERROR_INIT;
+
+        assert_int_equal(hf_lock_explain(held[i], &err), HF_ELOST);
+        says_deleted(err.text);
+        assert_int_equal(hf_lock_release(held[i], &err), HF_ELOST);
+        says_deleted(err.text);
         OK(hf_lock_free(held[i]));
     }
     OK(hf_close(client));

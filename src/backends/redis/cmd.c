@@ -355,7 +355,7 @@ void hf__rd_cmd_up(struct redis *r, hf__time now)
     expect_unknown(r); /* it may be another server, or another life of it */
     if (r->opened && !r->is_up) {
         r->core->log(r->client, "redis: connected again to %s", r->where);
-        r->core->session(r->client, HF_EVENT_UP);
+        r->core->session(r->client, HF_EVENT_UP, NULL);
     }
     r->opened = true;
     r->is_up = true;
@@ -394,7 +394,7 @@ void hf__rd_cmd_down(struct redis *r, int code, hf__time now)
     struct rd_flights *f = &r->flights;
 
     if (r->is_up)
-        r->core->session(r->client, HF_EVENT_DOWN);
+        r->core->session(r->client, HF_EVENT_DOWN, NULL);
     r->is_up = false;
     hf__rd_pair_end(r);
     r->core->trouble(r->client, r->text);

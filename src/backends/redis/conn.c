@@ -379,6 +379,17 @@ static void connecting(struct rd_conn *c, hf__time now)
         connected(c, now);
 }
 
+/* For how long a connection is waited for; see hf__rd_renew_hurry(). */
+static uint32_t patience_ms(const struct rd_conn *c)
+{
+    const struct redis *r = c->r;
+
+    return c == &r->cmd && r->renewing
+               ? (uint32_t)hf__rd_min(r->connect_timeout_ms,
+                                      hf__rd_patience_ms(r))
+               : r->connect_timeout_ms;
+}
+
 void hf__rd_conn_move(struct rd_conn *c, hf__time now)
 {
     if (c->broken)
@@ -391,7 +402,7 @@ void hf__rd_conn_move(struct rd_conn *c, hf__time now)
             hf__rd_conn_start(c, now);
         else
             hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: no answer within %u ms",
-                             c->r->where, c->r->connect_timeout_ms);
+                             c->r->where, patience_ms(c));
     }
     if (c->state >= RD_HELLO && c->out.from < c->out.len)
         hf__rd_conn_flush(c);

@@ -332,6 +332,8 @@ static const struct hf__backend backend = {
              [HF_LATCH] = HF_CAP_UNFAIR | HF_CAP_EVENTS | HF_CAP_INSPECT},
     .fair_by_default = false,
     .options = "dialect, db, keep_tokens",
+    .taken = "its key was deleted or evicted, it was broken (hf_break), "
+             "or the server lost its data",
     .open = redis_open,
     .ready = redis_ready,
     .close = redis_close,

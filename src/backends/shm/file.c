@@ -562,11 +562,13 @@ int hf__shm_lost(struct shm *s)
 bool hf__shm_file_there(struct shm *s)
 {
     struct stat st;
+    char why[128];
 
     if (!fstat(s->fd, &st) && st.st_nlink > 0)
         return true;
+    snprintf(why, sizeof(why), "the file %.90s was deleted", s->path);
     if (!atomic_exchange(&s->lost, true))
-        s->core->session(s->client, HF_EVENT_LOST);
+        s->core->session(s->client, HF_EVENT_LOST, why);
     hf__shm_lost(s);
     return false;
 }

@@ -123,6 +123,7 @@ const struct hf__backend hf__shm_backend = {
              [HF_LATCH] = HF_CAP_EVENTS | HF_CAP_INSPECT},
     .fair_by_default = true,
     .options = "mode, group, waitv",
+    .taken = "somebody broke it (hf_break, or holdfast break)",
     .open = shm_open,
     .ready = shm_ready,
     .close = shm_close,

@@ -318,7 +318,7 @@ void hf__zk_nodes_sweep(struct zk *z, hf__time now)
     }
 }
 
-void hf__zk_nodes_lost(struct zk *z)
+void hf__zk_nodes_lost(struct zk *z, const char *why)
 {
     z->sweep_at = 0;
     while (z->nodes) {
@@ -329,7 +329,7 @@ void hf__zk_nodes_lost(struct zk *z)
             line->node = NULL;
         tell_kind(node);
         if (line && node->held)
-            z->core->lost(z->client, line->remote, node->hold_id);
+            z->core->lost(z->client, line->remote, node->hold_id, why);
         if (node->let_go)
             hf__zk_finish(z, node->let_go, HF__DONE);
         hf__zk_node_free(node);

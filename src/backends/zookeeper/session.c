@@ -199,7 +199,7 @@ static void went_up(struct zk *z)
         z->core->log(z->client, "zookeeper: connected again, session 0x%llx",
                      (unsigned long long)z->session_id);
         z->core->trouble(z->client, NULL);
-        z->core->session(z->client, HF_EVENT_UP);
+        z->core->session(z->client, HF_EVENT_UP, NULL);
     }
     z->opened = true;
     z->text[0] = '\0';
@@ -218,7 +218,7 @@ static void went_down(struct zk *z)
     z->core->log(z->client, "zookeeper: lost the connection to %s",
                  hf__zk_why_down(z, why, sizeof(why)));
     hf__zk_lookup_later(z, z->core->now());
-    z->core->session(z->client, HF_EVENT_DOWN);
+    z->core->session(z->client, HF_EVENT_DOWN, NULL);
 }
 
 static void on_greeted(struct zk *z, void *owner, int rc,
@@ -262,9 +262,13 @@ static void lose(struct zk *z, hf__time now)
 {
     bool refused = zoo_state(z->zh) == ZOO_AUTH_FAILED_STATE;
     bool had_one = z->session_id != 0;
+    char why[64] = "the server refused the user and password (digest)";
 
     if (z->up)
         went_down(z);
+    if (!refused)
+        snprintf(why, sizeof(why), "the server has ended the session 0x%llx",
+                 (unsigned long long)z->session_id);
     if (had_one)
         z->core->log(z->client, "zookeeper: session 0x%llx has ended",
                      (unsigned long long)z->session_id);
@@ -276,7 +280,7 @@ static void lose(struct zk *z, hf__time now)
     no_socket(z);
     hf__zk_watches_lost(z);
     hf__zk_ears_fini(z);
-    hf__zk_nodes_lost(z);
+    hf__zk_nodes_lost(z, why);
     z->again_at = now;
     if (refused || !had_one) /* it may be so again */
         z->again_at += RETRY_MS * HF__MS;

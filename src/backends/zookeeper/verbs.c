@@ -370,7 +370,7 @@ void hf__zk_taken_away(struct zk_line *line)
     struct zk *z = line->z;
 
     /* Before anybody else can have it, if that is ours to say. */
-    z->core->lost(z->client, line->remote, line->node->hold_id);
+    z->core->lost(z->client, line->remote, line->node->hold_id, NULL);
     if (line->kind->taken_away)
         line->kind->taken_away(line);
     else

@@ -263,6 +263,7 @@ static const struct hf__backend backend = {
              [HF_LATCH] = HF_CAP_EVENTS | HF_CAP_DURABLE | HF_CAP_INSPECT},
     .fair_by_default = true,
     .options = "dialect, tick",
+    .taken = "its node was deleted, or it was broken (hf_break)",
     .open = zk_open,
     .ready = zk_ready,
     .close = zk_close,

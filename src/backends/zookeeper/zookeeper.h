@@ -248,8 +248,8 @@ int hf__zk_node_denied(const struct zk_node *);
 void hf__zk_nodes_up(struct zk *);
 /* Once more, if a step could not be made then. */
 void hf__zk_nodes_sweep(struct zk *, hf__time now);
-/* The session is over. */
-void hf__zk_nodes_lost(struct zk *);
+/* The session is over; why, for people. */
+void hf__zk_nodes_lost(struct zk *, const char *why);
 void hf__zk_nodes_fini(struct zk *);
 
 /* ---- addr.c ------------------------------------------------------------ */

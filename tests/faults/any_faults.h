@@ -42,6 +42,7 @@ extern const int64_t any_refused_ttl_ms;
 int run_any_faults(void);
 int run_any_names(void);
 int run_any_refusals(void);
+int run_any_loss(void);
 
 /* The connection is cut, and for so many ms there is no other: who wants the
  * lock meanwhile has it within that time after. */

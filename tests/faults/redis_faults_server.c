@@ -10,7 +10,7 @@
 static void test_restart_holder_learns_its_loss(void **state)
 {
     struct world *w = *state;
-    hf_lock *a = world_lock(w, w->redis->url, 3000, 1000, HF_FAIR_DEFAULT);
+    hf_lock *a = world_lock(w, w->redis->url, 6000, 1000, HF_FAIR_DEFAULT);
     hf_lock *b = world_near(w);
     uint64_t before;
 
@@ -21,7 +21,7 @@ static void test_restart_holder_learns_its_loss(void **state)
     assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
     assert_true(token_of(b) > before);
     assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 3000));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    world_loses(w, 0, "the server lost its data");
     assert_int_equal(redis_server_do(w->redis, "EXISTS n"), 1);
     assert_int_equal(hf_lock_release(b, NULL), 0);
     world_is_clean(w);
@@ -183,14 +183,14 @@ static void test_stopped_answer_after_its_lease_is_no_grant(void **state)
 
 static void meddle(struct world *w, const char *command)
 {
-    hf_lock *a = world_lock(w, w->redis->url, 1500, 1000, HF_FAIR_DEFAULT);
+    hf_lock *a = world_lock(w, w->redis->url, 6000, 1000, HF_FAIR_DEFAULT);
     hf_lock *b = world_near(w);
 
     assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
     redis_server_do(w->redis, command);
     world_takes(w, b, 3000);
-    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 1500));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 3000));
+    world_loses(w, 0, "it was taken away: its key was deleted");
     assert_int_equal(hf_lock_check(b), 0);
     assert_int_equal(redis_server_do(w->redis, "EXISTS n"), 1);
     assert_int_equal(hf_lock_release(b, NULL), 0);
@@ -355,6 +355,36 @@ static void test_refusals_have_a_text(void **state)
     assert_non_null(strstr(w->err.text, "READONLY"));
     redis_server_do(w->redis, "REPLICAOF NO ONE");
     world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+static void test_killed_server_is_the_reason_of_the_loss(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->redis->url, 5000, 1000, HF_FAIR_DEFAULT);
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    redis_server_kill(w->redis);
+    world_loses(w, 0, "Connection refused");
+    assert_non_null(strstr(w->ears[0].reason, "could not be reached since "));
+    assert_int_equal(redis_server_again(w->redis), 0);
+    world_is_clean(w);
+}
+
+/* Renewals are refused; the text is the server's. */
+static void test_refused_renewals_are_the_reason_of_the_loss(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->redis->url, 5000, 1000, HF_FAIR_DEFAULT);
+    hf_error err = HF_ERROR_INIT;
+
+    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    redis_server_do(w->redis, "CONFIG SET min-replicas-to-write 1");
+    assert_true(WAIT_FOR(hf_lock_explain(a, &err) != 0 || err.text[0]));
+    assert_non_null(strstr(err.text, "refused to renew it: NOREPLICAS"));
+    world_loses(w, 0, "the server refused to renew it: NOREPLICAS");
+    redis_server_do(w->redis, "CONFIG SET min-replicas-to-write 0");
+    world_free_for_all(w, a);
     world_is_clean(w);
 }
 
@@ -550,6 +580,8 @@ int run_server_faults(void)
         T(test_wrong_types_are_mismatches),
         T(test_wrong_type_ends_the_wait),
         T(test_refusals_have_a_text),
+        T(test_killed_server_is_the_reason_of_the_loss),
+        T(test_refused_renewals_are_the_reason_of_the_loss),
         T(test_refused_release_of_a_freed_handle),
         T(test_waiter_without_subscription_looks),
         T(test_stranger_lets_go_and_is_heard),

@@ -244,6 +244,7 @@ int main(int argc, char **argv)
         {"any", run_any_faults},
         {"refusals", run_any_refusals},
         {"names", run_any_names},
+        {"loss", run_any_loss},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

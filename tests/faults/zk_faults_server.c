@@ -126,6 +126,40 @@ static void test_expired_session_of_a_waiter(void **state)
     world_is_clean(w);
 }
 
+/* Before the deadline: it was closed in our name. */
+static void test_ended_session_is_the_reason_of_the_loss(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->zk->url, 20000, 5000, HF_FAIR_DEFAULT);
+    char path[256], hosts[32];
+    struct Stat stat;
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    world_first_entry(w, path, sizeof(path));
+    assert_int_equal(zk_hand_stat(zk_server_hand(w->zk), path, &stat), 0);
+    snprintf(hosts, sizeof(hosts), "127.0.0.1:%d", w->zk->port);
+    do /* it may be taken back before it is closed */
+        zk_hand_close(zk_hand_steal(hosts, stat.ephemeralOwner));
+    while (hf_lock_check(a) == 0 &&
+           !WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 3000));
+    world_loses(w, 0, "the server has ended the session 0x");
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+static void test_killed_server_is_the_reason_of_the_loss(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->zk->url, 5000, 1000, HF_FAIR_DEFAULT);
+
+    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    zk_server_kill(w->zk);
+    world_loses(w, 0, "Connection refused");
+    assert_non_null(strstr(w->ears[0].reason, "could not be reached since "));
+    assert_int_equal(zk_server_again(w->zk), 0);
+    world_is_clean(w);
+}
+
 /* ---- meddling ----------------------------------------------------------- */
 
 static void delete_hold(struct world *w)
@@ -139,14 +173,14 @@ static void delete_hold(struct world *w)
 static void test_deleted_node_is_learned(void **state)
 {
     struct world *w = *state;
-    hf_lock *a = world_lock(w, w->zk->url, 1500, 1000, HF_FAIR_DEFAULT);
+    hf_lock *a = world_lock(w, w->zk->url, 6000, 1000, HF_FAIR_DEFAULT);
     hf_lock *b = world_near(w);
 
     assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
     delete_hold(w);
     world_takes(w, b, 3000);
-    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 1500));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 3000));
+    world_loses(w, 0, "it was taken away: its node was deleted");
     assert_int_equal(hf_lock_check(b), 0);
     world_has_entries(w, 1);
     assert_int_equal(hf_lock_release(b, NULL), 0);
@@ -351,6 +385,8 @@ int run_server_faults(void)
         T(test_restart_while_a_child_lives),
         T(test_expired_session_is_replaced),
         T(test_expired_session_of_a_waiter),
+        T(test_ended_session_is_the_reason_of_the_loss),
+        T(test_killed_server_is_the_reason_of_the_loss),
         T(test_deleted_node_is_learned),
         T(test_deleted_place_is_learned),
         T(test_parent_swept_between),

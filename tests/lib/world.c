@@ -64,26 +64,63 @@ int world_end(void **state)
 
 static void note_line(void *ctx, const char *text)
 {
-    __atomic_add_fetch((uint32_t *)ctx, 1, __ATOMIC_RELAXED);
+    struct world_ear *ear = ctx;
+
+    __atomic_add_fetch(&ear->lines, 1, __ATOMIC_RELAXED);
+    if (strstr(text, " was lost: "))
+        snprintf(ear->lost_line, sizeof(ear->lost_line), "%s", text);
     if (getenv("FAULTS_LOG"))
         fprintf(stderr, "%lld: %s\n", (long long)(wait_now() / 1000), text);
 }
 
 static void note_event(void *arg, const hf_event *event)
 {
-    if (event->type == HF_EVENT_LOST)
-        __atomic_add_fetch((uint32_t *)arg, 1, __ATOMIC_RELAXED);
+    struct world_ear *ear = arg;
+
+    if (event->type != HF_EVENT_LOST) {
+        assert_string_equal(event->reason, "");
+        return;
+    }
+    snprintf(ear->reason, sizeof(ear->reason), "%s", event->reason);
+    __atomic_add_fetch(&ear->lost, 1, __ATOMIC_RELAXED);
 }
 
 uint32_t world_lines(const struct world *w, size_t i)
 {
-    return __atomic_load_n(&w->lines[i], __ATOMIC_RELAXED);
+    return __atomic_load_n(&w->ears[i].lines, __ATOMIC_RELAXED);
 }
 
 bool world_heard_loss(struct world *w, size_t i)
 {
     hf_client_dispatch(w->clients[i]);
-    return __atomic_load_n(&w->lost[i], __ATOMIC_RELAXED) > 0;
+    return __atomic_load_n(&w->ears[i].lost, __ATOMIC_RELAXED) > 0;
+}
+
+static void says(const char *text, const char *words)
+{
+    if (!strstr(text, words))
+        fail_msg("\"%s\" does not say \"%s\"", text, words);
+}
+
+const char *world_loses(struct world *w, size_t i, const char *word)
+{
+    hf_lock *lock = w->locks[i];
+    const char *reason = w->ears[i].reason;
+    hf_error err = HF_ERROR_INIT;
+
+    assert_true(WAIT_FOR(hf_lock_check(lock) == HF_ELOST));
+    assert_true(WAIT_FOR(world_heard_loss(w, i)));
+    says(reason, word);
+    assert_int_equal(hf_lock_explain(lock, &err), HF_ELOST);
+    says(err.text, reason);
+    assert_int_equal(hf_lock_renew(lock, 0, &err), HF_ELOST);
+    says(err.text, reason);
+    assert_int_equal(hf_lock_try(lock, &err), HF_ELOST);
+    says(err.text, reason);
+    assert_int_equal(hf_lock_release(lock, &err), HF_ELOST);
+    says(err.text, reason);
+    says(w->ears[i].lost_line, reason);
+    return reason;
 }
 
 static void make_lock(struct world *w, size_t i, const hf_lock_options *opt)
@@ -98,14 +135,14 @@ hf_lock *world_lock(struct world *w, const char *url, int64_t ttl_ms,
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_lock_options lopt = HF_LOCK_OPTIONS_INIT;
     size_t i = w->len;
-    hf_hooks hooks = {.ctx = &w->lines[i], .log = note_line};
+    hf_hooks hooks = {.ctx = &w->ears[i], .log = note_line};
 
     assert_true(i < WORLD_CLIENTS);
     opt.hooks = &hooks;
     opt.ttl_ms = ttl_ms;
     opt.op_timeout_ms = op_timeout_ms;
     opt.on_event = note_event;
-    opt.event_arg = &w->lost[i];
+    opt.event_arg = &w->ears[i];
     lopt.fairness = fairness;
     if (hf_open(url, &opt, &w->clients[i], &w->err))
         fail_msg("hf_open: %s", w->err.text);

@@ -61,8 +61,12 @@ struct world {
     char far_url[64]; /* through it */
     hf_client *clients[WORLD_CLIENTS];
     hf_lock *locks[WORLD_CLIENTS];
-    uint32_t lost[WORLD_CLIENTS];  /* atomic: events of that client */
-    uint32_t lines[WORLD_CLIENTS]; /* atomic: of its log */
+    struct world_ear {
+        uint32_t lost;       /* atomic: events of that client */
+        uint32_t lines;      /* atomic: of its log */
+        char reason[256];    /* of the last such event */
+        char lost_line[400]; /* of the log, the last that tells of a loss */
+    } ears[WORLD_CLIENTS];
     size_t len;
     struct taker taker;
     size_t entries; /* descriptors and threads before */
@@ -86,6 +90,10 @@ hf_lock *world_change(struct world *, size_t i, enum hf_kind, uint32_t size);
 uint32_t world_lines(const struct world *, size_t i);
 /* Has the i-th client said HF_EVENT_LOST? Dispatches. */
 bool world_heard_loss(struct world *, size_t i);
+/* The i-th client's hold of its lock is lost, or soon will be, and whatever
+ * says so gives one and the same reason, in which there is that word; releases
+ * it. The reason lives as long as the world. */
+const char *world_loses(struct world *, size_t i, const char *word);
 /* From now on everything passes again, over new connections. */
 void world_heal(struct world *);
 /* Takes it, in that time. */

@@ -87,18 +87,39 @@ int zk_hand_await_event(struct zk_hand *h, unsigned long since, int ms)
 
 /* ---- a session ---------------------------------------------------------- */
 
-struct zk_hand *zk_hand_open(const char *hosts, int session_ms)
+static struct zk_hand *open_as(const char *hosts, int session_ms,
+                               const clientid_t *id)
 {
     struct zk_hand *h = calloc(1, sizeof(*h));
 
     if (!h)
         return NULL;
-    h->zh = zookeeper_init2(hosts, watcher, session_ms, NULL, h, 0, quiet);
+    h->zh = zookeeper_init2(hosts, watcher, session_ms, id, h, 0, quiet);
     if (h->zh &&
         DRIVE_UNTIL(h, zoo_state(h->zh) == ZOO_CONNECTED_STATE, PATIENCE_MS))
         return h;
     zk_hand_close(h);
     return NULL;
+}
+
+struct zk_hand *zk_hand_open(const char *hosts, int session_ms)
+{
+    return open_as(hosts, session_ms, NULL);
+}
+
+/* As java.util.Random does it, with the seed that the server takes. */
+struct zk_hand *zk_hand_steal(const char *hosts, int64_t session_id)
+{
+    const uint64_t a = 0x5DEECE66D, mask = (1ull << 48) - 1;
+    uint64_t seed = (((uint64_t)session_id ^ 0xB3415C00u) ^ a) & mask;
+    clientid_t id = {.client_id = session_id};
+
+    for (size_t i = 0; i < sizeof(id.passwd); i++) {
+        if (i % 4 == 0)
+            seed = (seed * a + 0xB) & mask;
+        id.passwd[i] = (char)(seed >> (16 + 8 * (i % 4)));
+    }
+    return open_as(hosts, 10000, &id);
 }
 
 void zk_hand_close(struct zk_hand *h)

@@ -1,0 +1,362 @@
+/* Why a hold was lost: whatever tells of it tells that as well. (Servers that
+ * cannot be reached, and processes that are stopped: tests/faults.) */
+#include "conf.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a client's callbacks have heard of a loss. */
+struct heard {
+    int lost, lines;
+    char reason[256], line[400];
+};
+
+static void hear(void *arg, const hf_event *e)
+{
+    struct heard *h = arg;
+
+    if (e->type != HF_EVENT_LOST) {
+        assert_string_equal(e->reason, "");
+        return;
+    }
+    snprintf(h->reason, sizeof(h->reason), "%s", e->reason);
+    h->lost++;
+}
+
+static void log_line(void *arg, const char *text)
+{
+    struct heard *h = arg;
+
+    if (!strstr(text, " was lost: "))
+        return;
+    snprintf(h->line, sizeof(h->line), "%s", text);
+    h->lines++;
+}
+
+static hf_client *open_hearing(struct heard *h, int64_t ttl_ms)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_hooks hooks = {.ctx = h, .log = log_line};
+
+    *h = (struct heard){0};
+    opt.ttl_ms = ttl_ms;
+    opt.hooks = &hooks;
+    opt.on_event = hear;
+    opt.event_arg = h;
+    return conf_open_with(&opt);
+}
+
+static void says(const char *text, const char *words)
+{
+    if (!strstr(text, words))
+        fail_msg("\"%s\" does not say \"%s\"", text, words);
+}
+
+/* Every call that can fail by it, and has room for a text. */
+static void all_say(hf_lock *lock, const char *reason)
+{
+    hf_error err = HF_ERROR_INIT;
+
+    EXPECT(HF_ELOST, hf_lock_explain(lock, &err));
+    says(err.text, reason);
+    EXPECT(HF_ELOST, hf_lock_explain(lock, NULL));
+    EXPECT(HF_ELOST, hf_lock_renew(lock, 0, &err));
+    says(err.text, reason);
+    EXPECT(HF_ELOST, hf_lock_acquire(lock, NULL, &err));
+    says(err.text, reason);
+    EXPECT(HF_ELOST, hf_lock_downgrade(lock, &err));
+    says(err.text, reason);
+    EXPECT(HF_ELOST, hf_lock_upgrade(lock, &err));
+    says(err.text, reason);
+    if (conf.caps & HF_CAP_PUT) {
+        EXPECT(HF_ELOST, hf_lock_put(lock, "k", 1, "v", 1, &err));
+        says(err.text, reason);
+    }
+}
+
+static void releases_say(hf_lock *lock, const char *reason)
+{
+    hf_error err = HF_ERROR_INIT;
+
+    EXPECT(HF_ELOST, hf_lock_release_nowait(lock, &err));
+    says(err.text, reason);
+    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
+    says(err.text, reason);
+    EXPECT(HF_ENOTOWNER, hf_lock_explain(lock, &err));
+}
+
+static void events_say(hf_client *c, const struct heard *h, const char *reason)
+{
+    COMES((hf_client_dispatch(c), h->lost));
+    assert_string_equal(h->reason, reason);
+    says(h->line, reason);
+    assert_int_equal(h->lost, 1);
+    assert_int_equal(h->lines, 1);
+}
+
+/* An end that was agreed upon is no fault, and does not sound like one. */
+static void test_reason_fixed_lease(void)
+{
+    static const char reason[] = "its fixed lease of 300 ms ended";
+    struct heard h;
+    hf_client *c = open_hearing(&h, conf_long_ms());
+    hf_lock *lock = conf_lock(c, conf_name());
+    hf_error err = HF_ERROR_INIT;
+
+    OK(conf_take_lease(lock, HF_FOREVER, 60000));
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_explain(lock, &err));
+    assert_string_equal(err.text, "");
+    conf_shorten(lock, 300);
+    COMES(hf_lock_check(lock) == HF_ELOST);
+    all_say(lock, reason);
+    releases_say(lock, reason);
+    events_say(c, &h, reason);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* The release is the first to look at the clock. */
+static void test_reason_found_by_the_release(void)
+{
+    struct heard h;
+    hf_client *c = open_hearing(&h, conf_long_ms());
+    hf_lock *lock = conf_lock(c, conf_name());
+    hf_error err = HF_ERROR_INIT;
+    int64_t taken = wait_now(), deadline = 0;
+
+    OK(conf_take_lease(lock, HF_FOREVER, 150));
+    HELD(taken, 150, hf_lock_deadline(lock, &deadline));
+    while (wait_now() < deadline)
+        ;
+    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
+    says(err.text, "its fixed lease of 150 ms ended");
+    events_say(c, &h, "its fixed lease of 150 ms ended");
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_reason_max_hold(void)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    struct heard h;
+    hf_client *c = open_hearing(&h, conf_long_ms());
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock;
+
+    opt.max_hold_ms = 200;
+    lock = conf_lock_with(c, conf_name(), &opt);
+    OK(hf_lock_acquire(lock, NULL, E));
+    COMES(hf_lock_check(lock) == HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
+    says(err.text, "max_hold_ms");
+    COMES((hf_client_dispatch(c), h.lost));
+    says(h.reason, "max_hold_ms");
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* Somebody else's hf_break. The descriptor tells first. */
+static void test_reason_broken(void)
+{
+    struct heard h;
+    hf_client *c = open_hearing(&h, CONF_KEPT_TTL_MS), *other = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(c, name);
+    hf_error err = HF_ERROR_INIT;
+    struct pollfd p = {.events = POLLIN};
+
+    p.fd = hf_lock_fd(lock);
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_break(other, name, HF_CSTRING, E));
+    COMES(poll(&p, 1, 0) == 1);
+    EXPECT(HF_ELOST, hf_lock_explain(lock, &err));
+    says(err.text, "it was taken away: ");
+    says(err.text, "broke it");
+    COMES((hf_client_dispatch(c), h.lost));
+    says(h.reason, "it was taken away: ");
+    all_say(lock, h.reason);
+    releases_say(lock, h.reason);
+    events_say(c, &h, h.reason);
+    conf_free(lock);
+    OK(hf_close(c));
+    OK(hf_close(other));
+}
+
+/* A renewal that the program asks for finds it out. */
+static void test_reason_found_by_the_renewal(void)
+{
+    hf_client *c = conf_open(), *other = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(c, name);
+    hf_error err = HF_ERROR_INIT;
+
+    OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_break(other, name, HF_CSTRING, E));
+    EXPECT(HF_ELOST, hf_lock_renew(lock, 0, &err));
+    says(err.text, "it was taken away: ");
+    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
+    says(err.text, "it was taken away: ");
+    conf_free(lock);
+    OK(hf_close(c));
+    OK(hf_close(other));
+}
+
+static void take_and_exit(void *lock)
+{
+    (void)hf_lock_acquire(lock, NULL, NULL);
+}
+
+static void test_reason_exited_thread(void)
+{
+    struct heard h;
+    hf_client *c = open_hearing(&h, 1000);
+    hf_lock *lock = conf_lock(c, conf_name());
+    struct conf_thread t;
+
+    conf_thread_start(&t, take_and_exit, lock);
+    conf_thread_join(&t);
+    COMES((hf_client_dispatch(c), h.lost));
+    says(h.reason, "the thread that held it exited");
+    says(h.line, h.reason);
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    OK(hf_lock_release(lock, E));
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* Two handles of one client have lost it, each in its way. */
+static void test_reason_of_each_owner(void)
+{
+    hf_client *c = conf_open_long(), *other = conf_open();
+    const char *name = conf_name();
+    hf_lock *one = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+    hf_lock *two = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+    hf_error err = HF_ERROR_INIT;
+
+    OK(conf_take_lease(one, HF_FOREVER, 200));
+    OK(hf_lock_timed(two, WAIT_LONG_MS, E));
+    OK(hf_break(other, name, HF_CSTRING, E));
+    EXPECT(HF_ELOST, hf_lock_renew(two, 0, &err));
+    all_say(one, "its fixed lease of 200 ms ended");
+    all_say(two, "it was taken away: ");
+    EXPECT(HF_ELOST, hf_lock_release(two, &err));
+    says(err.text, "it was taken away: ");
+    EXPECT(HF_ELOST, hf_lock_release(one, &err));
+    says(err.text, "its fixed lease of 200 ms ended");
+    conf_free(one);
+    conf_free(two);
+    OK(hf_close(c));
+    OK(hf_close(other));
+}
+
+/* A reader, and one who would write: the text is about what it has lost. */
+static void test_reason_of_a_reader(void)
+{
+    hf_client *c = conf_open_long();
+    hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+
+    opt.mode = HF_READ;
+    opt.lease_ms = 200;
+    OK(hf_lock_acquire(lock, &opt, E));
+    COMES(hf_lock_check(lock) == HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_acquire(lock, &opt, &err));
+    says(err.text, "its fixed lease of 200 ms ended");
+    EXPECT(HF_ELOST, hf_lock_acquire(lock, NULL, &err));
+    says(err.text, "its fixed lease of 200 ms ended");
+    EXPECT(HF_ELOST, hf_lock_downgrade(lock, &err));
+    says(err.text, "its fixed lease of 200 ms ended");
+    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
+    says(err.text, "its fixed lease of 200 ms ended");
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* Of each acquire its own. */
+static void test_reason_of_permits(void)
+{
+    hf_client *c = conf_open_long();
+    hf_lock *lock = conf_lock_of(c, conf_name(), HF_SEMAPHORE, 3, 0);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+
+    opt.lease_ms = 200;
+    OK(hf_lock_acquire(lock, &opt, E));
+    opt.lease_ms = 250;
+    OK(hf_lock_acquire(lock, &opt, E));
+    COMES(hf_lock_check(lock) == HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_explain(lock, &err));
+    says(err.text, "its fixed lease of 2");
+    COMES(hf_lock_release(lock, &err) == HF_ELOST);
+    says(err.text, "its fixed lease of 2");
+    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
+    says(err.text, "its fixed lease of 2");
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_reason_asynchronous(void)
+{
+    struct conf_call call = {0};
+    struct heard h;
+    hf_client *c = open_hearing(&h, conf_long_ms());
+    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
+    hf_error err = HF_ERROR_INIT;
+
+    OK(conf_take_lease(lock, HF_FOREVER, 200));
+    COMES(hf_lock_check(lock) == HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_renew_async(lock, 0, conf_note, &call, &err));
+    says(err.text, "its fixed lease of 200 ms ended");
+    OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
+    COMES(conf_called(c, &call));
+    assert_int_equal(call.result, HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_explain(lock, &err));
+    says(err.text, "its fixed lease of 200 ms ended");
+    call = (struct conf_call){0};
+    OK(hf_lock_release_async(lock, conf_note, &call, E));
+    COMES(conf_called(c, &call));
+    assert_int_equal(call.result, HF_ELOST);
+    events_say(c, &h, "its fixed lease of 200 ms ended");
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_reason_codes_of_explain(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    hf_error err = HF_ERROR_INIT;
+
+    EXPECT(HF_EINVAL, hf_lock_explain(NULL, E));
+    EXPECT(HF_ENOTOWNER, hf_lock_explain(lock, E));
+    OK(hf_lock_acquire(lock, NULL, E));
+    err.code = 7;
+    strcpy(err.text, "old");
+    OK(hf_lock_explain(lock, &err));
+    OK(hf_lock_explain(lock, NULL));
+    assert_int_equal(err.code, 0);
+    assert_string_equal(err.text, "");
+    OK(hf_lock_release(lock, E));
+    OK(hf_close(c));
+    EXPECT(HF_ECLOSED, hf_lock_explain(lock, E));
+    conf_free(lock);
+}
+
+const struct conf_case conf_reason[] = {
+    CONF_CASE(test_reason_fixed_lease, CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_reason_found_by_the_release, CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_reason_max_hold, CONF_EACH),
+    CONF_CASE(test_reason_broken, CONF_EACH | CONF_INSPECT),
+    CONF_CASE(test_reason_found_by_the_renewal, CONF_EACH | CONF_INSPECT),
+    CONF_CASE(test_reason_exited_thread, CONF_EACH),
+    CONF_CASE(test_reason_of_each_owner, CONF_EACH | CONF_LEASE | CONF_INSPECT),
+    CONF_CASE(test_reason_of_a_reader, CONF_EACH | CONF_RWLOCK | CONF_LEASE),
+    CONF_CASE(test_reason_of_permits, CONF_EACH | CONF_SEMAPHORE | CONF_LEASE),
+    CONF_CASE(test_reason_asynchronous, CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_reason_codes_of_explain, CONF_EACH),
+    {0},
+};

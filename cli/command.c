@@ -114,6 +114,7 @@ static int let_go(struct command *command, int go, int failure)
 static int start_between(struct command *command, hf_lock *held, int go[2],
                          int failure[2])
 {
+    hf_error why = HF_ERROR_INIT;
     pid_t parent = getpid();
 
     command->pid = fork();
@@ -131,9 +132,8 @@ static int start_between(struct command *command, hf_lock *held, int go[2],
         return give_up(command, "cannot guard the command", errno);
     /* We may have been stopped for longer than the lease, and the guardian have
      * gone before it had a group to end. */
-    if (hf_lock_check(held) != HF_OK) {
-        cli_say(&cli_run, "%s: not started, as the lock was lost",
-                command->argv[0]);
+    if (hf_lock_explain(held, &why) != HF_OK) {
+        cli_say(&cli_run, "%s: not started: %s", command->argv[0], why.text);
         take_back(command);
         return CLI_LOST;
     }

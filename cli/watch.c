@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
@@ -96,16 +97,34 @@ static void tell_guardian(const struct watch *watch)
     guardian_tell(&watch->command->guardian, at);
 }
 
+static void say_why(const struct watch *watch, bool now)
+{
+    const char *then = watch->only_warn ? "the command runs on without it"
+                                        : "ending the command";
+    hf_error why = HF_ERROR_INIT;
+    int rc = hf_lock_explain(watch->lock, &why);
+
+    if (rc == HF_ELOST) {
+        cli_say(&cli_run, "%s; %s", why.text, then);
+        return;
+    }
+    /* The guardian has kept the deadline in our place, and that is all that we
+     * know. */
+    if (now && !why.text[0])
+        snprintf(why.text, sizeof why.text,
+                 "holdfast was stopped or suspended");
+    cli_say(&cli_run, "%s: %s; %s%s%s", hf__show(watch->name).text,
+            now ? "the lock was lost" : "the lock cannot be renewed", then,
+            why.text[0] ? ": " : "", why.text);
+}
+
 /* The hold is gone (now), or will be. */
 static void lose(struct watch *watch, bool now)
 {
     if (watch->lost)
         return;
     watch->lost = true;
-    cli_say(&cli_run, "%s: %s; %s", hf__show(watch->name).text,
-            now ? "the lock was lost" : "the lock cannot be renewed",
-            watch->only_warn ? "the command runs on without it"
-                             : "ending the command");
+    say_why(watch, now);
     if (!watch->only_warn) {
         watch->kill_at = now ? cli_now_ns(CLOCK_BOOTTIME) + GRACE_LOST
                              : watch->deadline - early(watch);

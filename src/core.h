@@ -312,7 +312,7 @@ void hf__note_over(hf_client *, enum hf__loss_why);
 /* A renewal was refused, with that code. */
 void hf__note_refusal(hf_client *, int code);
 struct hf__reason {
-    char text[224];
+    char text[320];
 };
 struct hf__reason hf__reason(hf_client *, struct hf__loss);
 /* Why a hold that is still ours may not be renewed; "" if all is well. */

@@ -61,7 +61,7 @@ int hf__random(void *buf, size_t len)
 
 void hf__log(hf_client *c, const char *fmt, ...)
 {
-    char text[400];
+    char text[480];
     va_list ap;
 
     if (!c->hooks.log)

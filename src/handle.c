@@ -298,7 +298,7 @@ int hf_lock_explain(hf_lock *lock, hf_error *why)
     } else if (why) {
         *why = (hf_error)HF_ERROR_INIT;
         if (n->gate.lease.renew_at != HF__NEVER)
-            snprintf(why->text, sizeof(why->text), "%s",
+            hf__fail(why, HF_OK, "%s",
                      hf__doubt(lock->name->client, n->gate.lease.refused).text);
     }
     hf__name_unlock(lock->name);

@@ -170,8 +170,9 @@ static void put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
         break;
     case HF__LOSS_STOPPED:
         append(r, "its deadline passed while this process was stopped or "
-                  "suspended: no thread of it ran at ");
+                  "suspended (it did not run at ");
         append(r, moment(c, at).text);
+        append(r, ")");
         append(r, down || loss.refused ? "; also " : "");
         if (down)
             put_unreachable(c, r, down);
@@ -243,11 +244,9 @@ int hf__fail_unreleased(struct hf__name *line, uint64_t owner, hf_error *err)
 
     if (!err)
         return HF_ELOST;
-    return hf__fail(err, HF_ELOST,
-                    "release the lost hold of \"%s\" first, then acquire anew; "
-                    "it was lost: %s",
-                    hf__name_shown(line).text,
-                    hf__reason(line->client, loss).text);
+    return hf__fail(
+        err, HF_ELOST, "release the lost hold of \"%s\" first; it was lost: %s",
+        hf__name_shown(line).text, hf__reason(line->client, loss).text);
 }
 
 int hf__fail_hold(struct hf__name *line, uint64_t owner, int code,

@@ -64,8 +64,8 @@ struct world {
     struct world_ear {
         uint32_t lost;       /* atomic: events of that client */
         uint32_t lines;      /* atomic: of its log */
-        char reason[256];    /* of the last such event */
-        char lost_line[400]; /* of the log, the last that tells of a loss */
+        char reason[320];    /* of the last such event */
+        char lost_line[480]; /* of the log, the last that tells of a loss */
     } ears[WORLD_CLIENTS];
     size_t len;
     struct taker taker;

@@ -190,7 +190,7 @@ static void test_reason_of_any_length(void **state)
     trouble(c, text);
     a = held(c, name, TTL_MS);
     loses(a, &err);
-    says(&err, "could not be reached since ");
+    says(&err, "nnn...\" was lost: ");
     assert_true(strlen(err.text) < sizeof(err.text));
     free_lost(a, err.text);
     end(c);

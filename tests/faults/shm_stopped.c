@@ -1,5 +1,5 @@
 /*
- * A process is stopped (SIGSTOP) while it has the tables' mutex, which every
+ * A process is stopped (SIGSTOP) while it has locked the tables, which every
  * opening of a client and every new name needs. Nobody else may be held up for
  * longer than a moment: what needs the tables fails, and says who is in the
  * way; what does not goes on. Afterwards, whether it goes on or is killed, the
@@ -30,7 +30,7 @@ static void stop_here(void)
     kill(getpid(), SIGSTOP);
 }
 
-/* Stopped at the first point of a new name: it has just got the mutex. */
+/* Stopped at the first point of a new name: it has just locked them. */
 static pid_t stop_one_in_the_tables(void)
 {
     int status = 0;
@@ -188,6 +188,11 @@ static void afterwards(pid_t culprit, int sig, const char *what)
 
     begin();
     kill(culprit, sig);
+    if (sig == SIGKILL) {
+        waitid(P_PID, (id_t)culprit, &(siginfo_t){0}, WEXITED | WNOWAIT);
+        expect(atomic_load(&stage_file->header.tables) & FUTEX_OWNER_DIED,
+               "the kernel has not marked the lock of the tables");
+    }
     waitpid(culprit, &status, 0);
     expect(sig == SIGKILL || !status, "the victim failed");
     if (hf_lock_new(here.client, "new", 3, NULL, &lock, &err))

@@ -22,7 +22,9 @@ static void test_4096_names_and_no_more(void **state)
     }
     assert_int_equal(hf_lock_new(client, "more", 4, NULL, &more, &err),
                      HF_EBACKEND);
-    assert_non_null(strstr(err.text, "4096 names"));
+    assert_non_null(strstr(err.text, "all 4096 names are in use"));
+    assert_non_null(strstr(err.text, "its last handle is freed"));
+    assert_non_null(strstr(err.text, "shm:///directory"));
     assert_int_equal(hf_lock_release(locks[1000], NULL), 0);
     assert_int_equal(hf_lock_free(locks[1000]), 0);
     assert_int_equal(hf_lock_new(client, "more", 4, NULL, &more, &err), 0);
@@ -82,7 +84,7 @@ static void test_4095_clients_and_no_more(void **state)
     /* As if they were there: ours and alive, as far as one can tell. */
     client = open_client(p->url);
     for (unsigned i = 2; i < SHM_SLOTS; i++) {
-        memcpy(&f->slot[i].alive, &f->slot[1].alive, sizeof(f->slot[1].alive));
+        atomic_store(&f->slot[i].alive, atomic_load(&f->slot[1].alive));
         atomic_store(&f->slot[i].pid, (uint32_t)getpid());
         atomic_store(&f->slot[i].state, SHM_SLOT_USED);
     }

@@ -213,7 +213,7 @@ static void test_a_mark_alone_is_not_a_death(void **state)
     struct shm_file *f = map(p);
     unsigned slot = atomic_load(&f->entry[0].word) & SHM_SLOT_MASK;
 
-    atomic_fetch_or((shm_u32 *)&f->slot[slot].alive, FUTEX_OWNER_DIED);
+    atomic_fetch_or(&f->slot[slot].alive, FUTEX_OWNER_DIED);
     assert_int_equal(hf_lock_try(lock, NULL), HF_EBUSY);
     assert_int_equal(hf_lock_timed(lock, 50, NULL), HF_ETIMEDOUT);
     kill(pid, SIGKILL);

@@ -124,7 +124,7 @@ static void takes_it_at_a_look(hf_lock *lock)
  * (out of memory): so it looks then. */
 static void kill_unmarked(struct shm_file *f, pid_t pid, unsigned slot)
 {
-    shm_u32 *alive = (shm_u32 *)&f->slot[slot].alive;
+    shm_u32 *alive = &f->slot[slot].alive;
     uint32_t tid = atomic_load(alive) & FUTEX_TID_MASK;
     siginfo_t info;
 
@@ -204,10 +204,10 @@ static void test_an_unmarked_death_in_the_tables_is_found(void **state)
     if (!pid)
         _exit(0);
     waitpid(pid, NULL, 0);
-    atomic_store((shm_u32 *)&f->header.mutex, (uint32_t)pid);
+    atomic_store(&f->header.tables, (uint32_t)pid);
     lock = make_lock(client, "x", true);
     OK(hf_lock_free(lock));
-    atomic_store((shm_u32 *)&f->header.mutex, (uint32_t)pid);
+    atomic_store(&f->header.tables, (uint32_t)pid);
     OK(hf_close(open_client(p->url)));
     OK(hf_close(client));
     munmap(f, sizeof(*f));

@@ -151,7 +151,7 @@ static bool help(struct shm *s, struct shm_link *l, uint64_t word,
 static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
                 uint32_t *dead)
 {
-    bool again = false;
+    bool again = false, passed = false;
 
     for (;;) {
         struct shm_wait *wait = atomic_load(&l->wait);
@@ -163,10 +163,10 @@ static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
                          atomic_load(&cell_of(s, wait)->bell));
         w = atomic_load(&l->entry->word);
         if (!shm_owner(w)) {
-            /* Fair, and somebody waits: not possible, unless he has been
-             * overlooked. */
-            if (l->state != SHM_QUEUED && (w & l->take_mask))
-                hf__shm_pass(s, l->index, w);
+            /* Fair, and one waits: not possible, unless it has been overlooked.
+             * If it is free again after that, the entry is damaged. */
+            if (l->state != SHM_QUEUED && (w & l->take_mask) && !passed)
+                passed = hf__shm_pass(s, l->index, w);
             else if (take(s, l, &w) && granted(s, l, req, w))
                 return HF__GRANTED;
             continue;

@@ -1,7 +1,7 @@
 /*
- * Cells. A free one is taken by whoever needs it, without the tables' mutex:
- * near the number of its slot, so that clients do not all try the same. It is
- * given back when it is in no queue, has no permits and no word names it.
+ * Cells. A free one is taken by whoever needs it, without the lock of the
+ * tables: near the number of its slot, so that clients do not all try the same.
+ * It is given back when it is in no queue, has no permits and no word names it.
  */
 #include "shm.h"
 
@@ -19,6 +19,7 @@ int hf__shm_cell_take(struct shm *s)
 {
     struct shm_file *f = s->file;
     unsigned start = (s->me & SHM_SLOT_MASK) - 1;
+    struct shm_thread thread;
 
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < SHM_CELLS; i++) {
@@ -33,10 +34,10 @@ int hf__shm_cell_take(struct shm *s)
                                                s->me))
                 return (int)n;
         }
-        if (round || hf__shm_lock(s, SHM_TABLES_NS))
+        if (round || hf__shm_lock(s, &thread, SHM_TABLES_NS, SHM_TABLES_NS))
             break;
         hf__shm_bury_all_locked(s);
-        hf__shm_unlock(s);
+        hf__shm_unlock(s, &thread);
     }
     return s->core->why(s->client, HF_EBACKEND,
                         "%s: %u waits and shared holds are there already, the "

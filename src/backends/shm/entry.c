@@ -1,9 +1,9 @@
 /*
  * Names. An entry is in use while a client that lives has a handle on it, or
  * somebody holds it or waits for it; then it is taken back. Nobody but those
- * who are attached ever touches an entry without the tables' mutex, so that
- * one that nobody is attached to can be given another name. Who lets go of a
- * name never waits for that mutex: then the next who has it sweeps.
+ * who are attached ever touches an entry without the lock of the tables, so
+ * that one that nobody is attached to can be given another name. Who lets go of
+ * a name never waits for that: then the next who has it sweeps.
  *
  * Tokens must go on rising when an entry is taken back and made again, when
  * the file was deleted, and after a reboot. So an entry starts from the wall
@@ -185,8 +185,10 @@ static int free_index_locked(struct shm *s)
             hf__shm_reclaim_locked(s, i);
     }
     return s->core->why(s->client, HF_EBACKEND,
-                        "%s: %u names are in use already, the limit", s->path,
-                        SHM_NAMES);
+                        "%s: all %u names are in use; a name is free again "
+                        "when its last handle is freed. Use fewer at a time, "
+                        "or a second directory: shm:///directory",
+                        s->path, SHM_NAMES);
 }
 
 static int mismatch(struct shm *s, const struct shm_entry *e)
@@ -255,7 +257,8 @@ static void attach_line(struct shm *s, const struct hf__remote *remote,
 static int attach_first(struct shm *s, const struct hf__remote *remote)
 {
     uint32_t slot = s->me & SHM_SLOT_MASK;
-    int index = hf__shm_lock(s, SHM_TABLES_NS);
+    struct shm_thread thread;
+    int index = hf__shm_lock(s, &thread, SHM_TABLES_NS, SHM_CROWD_NS);
 
     if (index)
         return index;
@@ -264,7 +267,7 @@ static int attach_first(struct shm *s, const struct hf__remote *remote)
     if (index >= 0)
         atomic_fetch_or(&s->file->entry[index].attached[slot / 64],
                         1ULL << slot % 64);
-    hf__shm_unlock(s);
+    hf__shm_unlock(s, &thread);
     return index;
 }
 
@@ -315,14 +318,15 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
 static void detach_last(struct shm *s, struct shm_link *link)
 {
     uint32_t slot = s->me & SHM_SLOT_MASK;
-    bool locked = hf__shm_trylock(s);
+    struct shm_thread thread;
+    bool locked = hf__shm_trylock(s, &thread);
 
     SHM_POINT();
     atomic_fetch_and(&link->entry->attached[slot / 64], ~(1ULL << slot % 64));
     SHM_POINT();
     if (locked) {
         hf__shm_reclaim_locked(s, link->index);
-        hf__shm_unlock(s);
+        hf__shm_unlock(s, &thread);
     } else {
         hf__shm_leave_unswept(s);
     }

@@ -360,22 +360,6 @@ static int check_header(struct shm *s, const struct place *p)
     return HF__DONE;
 }
 
-static int make_mutex(pthread_mutex_t *mutex)
-{
-    pthread_mutexattr_t attr;
-    int rc = pthread_mutexattr_init(&attr);
-
-    if (rc)
-        return rc;
-    rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    if (!rc)
-        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    if (!rc)
-        rc = pthread_mutex_init(mutex, &attr);
-    pthread_mutexattr_destroy(&attr);
-    return rc;
-}
-
 /* Alone, by the exclusive flock. Tokens go on: the highest of the old file
  * becomes the floor of the new one. */
 static int initialise(struct shm *s, const struct place *p)
@@ -399,10 +383,8 @@ static int initialise(struct shm *s, const struct place *p)
     atomic_store(&h->names_high, 0);
     atomic_store(&h->cells_high, 0);
     atomic_store(&h->unswept, 0);
-    memset(&h->mutex, 0, sizeof(h->mutex));
+    atomic_store(&h->tables, 0);
     SHM_POINT();
-    if (make_mutex(&h->mutex))
-        return refuse(s, s->path, "cannot make a robust mutex in it");
     h->version = SHM_VERSION;
     h->size = sizeof(struct shm_file);
     h->world = p->world;

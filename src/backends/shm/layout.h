@@ -1,8 +1,10 @@
 /*
  * What is in the file. Everything that another process may change is atomic;
- * nothing in it is a pointer, and every index is as narrow as its table is
- * long (twelve bits, 4096 places) or checked, so that a damaged file can make
- * locks wrong but not make us touch what is not ours.
+ * nothing in it is a pointer (nor an object of the C library, which would have
+ * some), and every index is as narrow as its table is long (twelve bits, 4096
+ * places) or checked. Every loop over it ends after so many steps, whatever it
+ * finds. So a damaged file can make locks wrong, but no process crash, hang or
+ * touch what is not its own. tests/faults/shm_flips.c flips every bit.
  *
  * The truth about a lock is one word of 64 bits:
  *
@@ -62,7 +64,6 @@
 #include <holdfast.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,7 +71,7 @@
 #include <time.h>
 
 #define SHM_MAGIC 0x0a747366646c6f68ULL /* "holdfst\n" */
-#define SHM_VERSION 4u
+#define SHM_VERSION 5u
 
 #define SHM_NAMES 4096u
 #define SHM_CELLS 4096u
@@ -112,14 +113,14 @@ typedef _Atomic uint32_t shm_u32;
 typedef _Atomic uint64_t shm_u64;
 
 /*
- * A client. `alive` is locked by its keeper thread for as long as the client
- * is open: the kernel marks it when the thread is gone. Its futex word is
- * watched by those who wait for this client to do something.
+ * A client. `alive` is a robust futex: it holds the number of the client's
+ * keeper thread for as long as the client is open, and the kernel marks it when
+ * that thread is gone. Those who wait for this client to do something watch it.
  */
 enum shm_slot_state { SHM_SLOT_FREE = 0, SHM_SLOT_USED = 1 };
 
 struct shm_slot {
-    _Alignas(64) pthread_mutex_t alive;
+    _Alignas(64) shm_u32 alive;
     shm_u32 state;
     shm_u32 gen;
     shm_u32 pid;
@@ -179,9 +180,9 @@ struct shm_header {
     uint64_t world; /* inodes of the pid and, from bit 32 on, time namespace */
     shm_u64 floor;  /* no entry that is made from now on starts lower */
     shm_u32 slots_high, names_high,
-        cells_high;                     /* in use so far: scan to here */
-    shm_u32 unswept;                    /* names left without a look, about */
-    _Alignas(64) pthread_mutex_t mutex; /* tables: names and slots */
+        cells_high;              /* in use so far: scan to here */
+    shm_u32 unswept;             /* names left without a look, about */
+    _Alignas(64) shm_u32 tables; /* the lock of names and slots: see tables.c */
 };
 
 struct shm_file {
@@ -192,8 +193,6 @@ struct shm_file {
     struct shm_entry entry[SHM_NAMES];
 };
 
-_Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0,
-               "the futex of a mutex is its first word");
 _Static_assert(sizeof(shm_u64) == 8 && sizeof(shm_u32) == 4 &&
                    sizeof(shm_u16) == 2,
                "atomics are lock-free and as wide as their values");

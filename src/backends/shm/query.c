@@ -1,5 +1,5 @@
 /*
- * Inspect, list, break. Under the tables' mutex, so that an entry is not taken
+ * Inspect, list, break. With the tables locked, so that an entry is not taken
  * back meanwhile; the lock itself may change while it is looked at, and the
  * answer is then of one moment or the next.
  */
@@ -208,6 +208,9 @@ static int inspect(struct shm *s, struct hf__query *q)
     e = &s->file->entry[index];
     word = atomic_load(&e->word);
     q->info->kind = (enum hf_kind)(e->kind & 0xff);
+    if (q->info->kind < HF_MUTEX || q->info->kind > HF_LATCH)
+        return s->core->why(s->client, HF_EPROTO,
+                            "%s: what it has of that name is damaged", s->path);
     q->info->fairness = e->kind & 256 ? HF_FAIR : HF_UNFAIR;
     q->info->token = shm_entry_token(e);
     if (q->info->kind == HF_LATCH)
@@ -226,10 +229,10 @@ static int list(struct shm *s, struct hf__query *q)
 
     for (unsigned i = 0; i < SHM_NAMES; i++) {
         struct shm_entry *e = &f->entry[i];
-        size_t len = atomic_load(&e->name_len);
+        size_t len = atomic_load(&f->hash[i]) ? atomic_load(&e->name_len) : 0;
 
-        if (!atomic_load(&f->hash[i]) || len > SHM_NAME_MAX ||
-            len < q->name_len || memcmp(e->name, q->name, q->name_len) != 0)
+        if (!len || len > SHM_NAME_MAX || len < q->name_len ||
+            memcmp(e->name, q->name, q->name_len) != 0)
             continue;
         if (!is_held(s, i, atomic_load(&e->word)) && !is_waited_for(s, i))
             continue;
@@ -263,6 +266,7 @@ static int take_away(struct shm *s, const struct hf__query *q)
 int hf__shm_query(void *self, struct hf__query *q)
 {
     struct shm *s = self;
+    struct shm_thread thread;
     int rc;
 
     if (q->req.op == HF__DOWNGRADE)
@@ -277,7 +281,7 @@ int hf__shm_query(void *self, struct hf__query *q)
     default:
         break;
     }
-    rc = hf__shm_lock(s, SHM_TABLES_NS);
+    rc = hf__shm_lock(s, &thread, SHM_TABLES_NS, SHM_CROWD_NS);
     if (rc)
         return rc;
     if (q->req.op == HF__INSPECT)
@@ -286,7 +290,7 @@ int hf__shm_query(void *self, struct hf__query *q)
         rc = list(s, q);
     else
         rc = take_away(s, q);
-    hf__shm_unlock(s);
+    hf__shm_unlock(s, &thread);
     if (rc == HF_ENOMEM)
         s->core->why(s->client, rc, "out of memory");
     return rc;

@@ -59,7 +59,7 @@ static void scan_once(struct shm *s, unsigned index, uint32_t except,
         for (; bits; bits &= bits - 1) {
             unsigned n = i * 64 + (unsigned)__builtin_ctzll(bits);
             struct shm_cell *c = &f->cell[n];
-            uint32_t owner = atomic_load(&c->owner);
+            uint32_t owner = shm_owner(atomic_load(&c->owner));
 
             if (owner && owner != except && atomic_load(&c->name) == index &&
                 (!living || hf__shm_alive(s, owner)))

@@ -174,9 +174,9 @@ static bool begin_lease(struct shm *s, struct shm_entry *e, uint64_t word,
 
 static unsigned wanted(struct shm_cell *c)
 {
-    unsigned want = atomic_load(&c->want);
+    unsigned want = atomic_load(&c->want) & SHM_PERMITS_MAX;
 
-    return want ? want : 1; /* who knows what is in the file */
+    return want ? want : 1; /* what is in the file may be damaged */
 }
 
 /* False: the word has changed. */

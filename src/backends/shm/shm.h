@@ -3,7 +3,8 @@
  * and for the two rules that the queue rests on.
  *
  *   file.c   opens, checks, makes and maps the file
- *   slot.c   clients: registration, life and death, the tables' mutex
+ *   slot.c   clients: registration, life and death
+ *   tables.c the lock of the tables; words that the kernel marks
  *   entry.c  names: finding, making, taking back; tokens
  *   cell.c   cells: taking and giving back
  *   queue.c  a mutex's word and queue: entering, leaving, passing on, leases
@@ -25,12 +26,14 @@
 #include "backend.h"
 #include "layout.h"
 
+#include <pthread.h>
 #include <time.h>
 
 #define SHM_LOOK_NS (2000 * HF__MS)  /* in case a wake-up was lost */
 #define SHM_NAP_NS (5000 * HF__MS)   /* the keeper; see wait.c, of suspends */
 #define SHM_POLL_NS (50 * HF__MS)    /* the kernel cannot tell of a death */
 #define SHM_TABLES_NS (500 * HF__MS) /* who has them may be stopped */
+#define SHM_CROWD_NS (5000 * HF__MS) /* there may be many who want them */
 #define SHM_WATCHED_MAX 100u         /* by the keeper, in one sleep */
 #define SHM_NO_CELL 0xffffu
 
@@ -48,6 +51,12 @@ void hf__shm_point(const char *file, int line);
 #define SHM_POINT() ((void)0)
 #endif
 
+/* The keeper's list of what the kernel is to mark, see tables.c. */
+struct shm_robust {
+    struct robust_list_head head, *old; /* old: the C library's */
+    struct robust_list entry;
+};
+
 /* One client. */
 struct shm {
     struct shm_file *file;
@@ -63,6 +72,7 @@ struct shm {
     uint32_t doorbell_seen; /* the keeper's */
     shm_u32 cells;          /* that lines of ours have */
     uint16_t *lines;        /* to each entry, of kinds that have several */
+    struct shm_robust robust;
 
     pthread_mutex_t async_mutex; /* a leaf: nothing is taken under it */
     struct shm_wait *async;      /* those that the keeper watches for */
@@ -126,12 +136,25 @@ void hf__shm_file_close(struct shm *);
 bool hf__shm_file_there(struct shm *);
 int hf__shm_lost(struct shm *); /* EBACKEND, with the text for that */
 
+/* tables.c */
+/* The one that has locked the tables. */
+struct shm_thread {
+    uint32_t number;
+    struct robust_list_head *list; /* NULL: it has none */
+};
+/* The tables. EBACKEND if one thread has them for longer than our patience
+ * (the text says which), or all others together until the limit. */
+int hf__shm_lock(struct shm *, struct shm_thread *, hf__time patience,
+                 hf__time limit);
+bool hf__shm_trylock(struct shm *, struct shm_thread *);
+void hf__shm_unlock(struct shm *, struct shm_thread *);
+/* Of the keeper: the word has its number, and is marked when it ends. */
+void hf__shm_keep_alive(struct shm *, struct shm_thread *, shm_u32 *alive);
+void hf__shm_let_die(shm_u32 *alive);
+void hf__shm_keep_no_more(struct shm *); /* the tables are not locked */
+void hf__shm_mark_dead(shm_u32 *at, uint32_t word);
+
 /* slot.c */
-/* The tables. EBACKEND if they are not to be had for so long; the text says
- * who has them. */
-int hf__shm_lock(struct shm *, hf__time within);
-bool hf__shm_trylock(struct shm *);
-void hf__shm_unlock(struct shm *);
 int hf__shm_slot_take(struct shm *, const char *label, hf__time by);
 void hf__shm_slot_give(struct shm *);
 bool hf__shm_alive(struct shm *, uint32_t owner);
@@ -140,7 +163,10 @@ bool hf__shm_gone(struct shm *, uint32_t owner);
 void hf__shm_mark_unmarked(struct shm *, uint32_t slot);
 /* Takes back what the dead left. Tables locked. */
 void hf__shm_bury_all_locked(struct shm *);
-void hf__shm_bury(struct shm *, uint32_t owner); /* if the mutex is free */
+void hf__shm_bury(struct shm *, uint32_t owner); /* if the tables are free */
+/* By pidfd_open(2). What lives may be another process of the same number. */
+enum shm_life { SHM_LIVES, SHM_EXITED, SHM_UNKNOWN };
+enum shm_life hf__shm_life_of(uint32_t pid);
 
 /* entry.c */
 int hf__shm_attach(void *, struct hf__remote *);

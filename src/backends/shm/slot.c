@@ -1,23 +1,19 @@
 /*
  * Clients: each has a slot for as long as it is open.
  *
- * Alive is who holds the slot's robust mutex: the keeper thread locked it, and
+ * Alive is the client whose keeper thread is in the word `alive` of its slot:
  * when that thread ends the kernel marks the word and wakes one of those who
- * sleep on it. Marked is not yet gone: other threads of the process may still
- * be inside a system call that writes what the lock protects. So a waiter's
- * place is skipped on the mark alone, but a lock is taken from its holder only
- * when the process is gone: its pid is free, a zombie, or somebody else's; or
- * its descriptor of the file is closed, as after execve(2). For that each
- * client has an open-file-description lock on the byte of its slot.
- *
- * The tables (slots, names) are changed under one robust mutex. Every change
- * is published by its last store and can be done again from the start, so a
- * mutex whose owner died needs no repair but being taken.
+ * sleep on it (tables.c). Marked is not yet gone: other threads of the process
+ * may still be inside a system call that writes what the lock protects. So a
+ * waiter's place is skipped on the mark alone, but a lock is taken from its
+ * holder only when the process is gone: its pid is free, a zombie, or somebody
+ * else's; or its descriptor of the file is closed, as after execve(2). For that
+ * each client has an open-file-description lock on the byte of its slot.
  *
  * The kernel finds what it is to mark by a list in the thread's own memory.
  * Where that was taken away before (the reaper of out-of-memory kills,
- * process_mrelease(2)) it marks nothing: whoever has waited in vain asks for
- * the process, and marks on the kernel's behalf.
+ * process_mrelease(2)), or the word is damaged, it marks nothing: a client that
+ * has waited in vain asks for the process, and marks on the kernel's behalf.
  */
 #include "shm.h"
 
@@ -26,154 +22,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_THREAD__)
-#define UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
-#endif
-#endif
-
-/* By a clock that nobody sets; but ThreadSanitizer does not know the call. */
-static int lock_within(pthread_mutex_t *mutex, hf__time ns)
-{
-    struct timespec until;
-#ifdef UNDER_TSAN
-    clockid_t clock = CLOCK_REALTIME;
-#else
-    clockid_t clock = CLOCK_MONOTONIC;
-#endif
-
-    if (ns <= 0)
-        return ETIMEDOUT;
-    clock_gettime(clock, &until);
-    ns += until.tv_nsec;
-    until.tv_sec += ns / (1000 * HF__MS);
-    until.tv_nsec = ns % (1000 * HF__MS);
-#ifdef UNDER_TSAN
-    return pthread_mutex_timedlock(mutex, &until);
-#else
-    return pthread_mutex_clocklock(mutex, clock, &until);
-#endif
-}
-
-/* The process that a thread belongs to; the thread's number if we may not see
- * it. */
-static unsigned process_of(unsigned tid)
-{
-    char path[40], text[512], *at;
-    ssize_t n;
-    int fd;
-
-    snprintf(path, sizeof(path), "/proc/%u/status", tid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return tid;
-    n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    at = strstr(text, "\nTgid:");
-    return at ? (unsigned)strtoul(at + 6, NULL, 10) : tid;
-}
-
-static unsigned owner_of(pthread_mutex_t *mutex)
-{
-    return atomic_load((shm_u32 *)mutex) & FUTEX_TID_MASK;
-}
-
-/* As the kernel does it, when the process of `word` is gone. */
-static void mark_dead(shm_u32 *alive, uint32_t word)
-{
-    SHM_POINT();
-    if (atomic_compare_exchange_strong(
-            alive, &word, (word & FUTEX_WAITERS) | FUTEX_OWNER_DIED))
-        hf__shm_wake(alive, INT_MAX);
-}
-
-/* Both have to say so: with hidepid= we may not see the threads of others. */
-static bool is_thread_gone(uint32_t tid)
-{
-    char path[40];
-
-    snprintf(path, sizeof(path), "/proc/%u", tid);
-    return kill((pid_t)tid, 0) && errno == ESRCH && access(path, F_OK) &&
-           errno == ENOENT;
-}
-
-/* The tables are not to be had; perhaps their owner's death was not marked. */
-static int lock_of_the_unmarked(pthread_mutex_t *mutex)
-{
-    uint32_t word = atomic_load((shm_u32 *)mutex);
-    uint32_t tid = word & FUTEX_TID_MASK;
-
-    if (!tid || (word & FUTEX_OWNER_DIED) || !is_thread_gone(tid))
-        return ETIMEDOUT;
-    mark_dead((shm_u32 *)mutex, word);
-    return pthread_mutex_trylock(mutex);
-}
-
-static int not_to_be_had(struct shm *s)
-{
-    unsigned tid = owner_of(&s->file->header.mutex);
-
-    if (!tid)
-        return s->core->why(s->client, HF_EBACKEND,
-                            "%s: too many want its tables at once; try again",
-                            s->path);
-    return s->core->why(s->client, HF_EBACKEND,
-                        "%s: process %u holds its tables and does not let go "
-                        "(is it stopped?)",
-                        s->path, process_of(tid));
-}
-
-int hf__shm_lock(struct shm *s, hf__time within)
-{
-    pthread_mutex_t *mutex = &s->file->header.mutex;
-    int rc = pthread_mutex_trylock(mutex);
-
-    /* As long as it goes from one to the next nobody is stopped in it: there
-     * are only many. */
-    for (int i = 0; i < 10 && (rc == EBUSY || rc == ETIMEDOUT); i++) {
-        unsigned owner = owner_of(mutex);
-
-        rc = lock_within(mutex, within);
-        if (rc == ETIMEDOUT && owner_of(mutex) == owner)
-            break;
-    }
-    if (rc == ETIMEDOUT)
-        rc = lock_of_the_unmarked(mutex);
-    if (rc == EOWNERDEAD)
-        rc = pthread_mutex_consistent(mutex);
-    if (rc == ETIMEDOUT || rc == EBUSY)
-        return not_to_be_had(s);
-    if (rc)
-        return s->core->why(s->client, HF_EBACKEND, "%s: lock its tables: %s",
-                            s->path, strerror(rc));
-    SHM_POINT();
-    return 0;
-}
-
-bool hf__shm_trylock(struct shm *s)
-{
-    pthread_mutex_t *mutex = &s->file->header.mutex;
-    int rc = pthread_mutex_trylock(mutex);
-
-    if (rc == EOWNERDEAD)
-        rc = pthread_mutex_consistent(mutex);
-    return !rc;
-}
-
-void hf__shm_unlock(struct shm *s)
-{
-    SHM_POINT();
-    pthread_mutex_unlock(&s->file->header.mutex);
-}
 
 static struct shm_slot *slot_of(struct shm *s, uint32_t owner)
 {
@@ -190,7 +41,7 @@ static bool is_registered(struct shm_slot *slot, uint32_t owner)
 bool hf__shm_alive(struct shm *s, uint32_t owner)
 {
     struct shm_slot *slot = slot_of(s, owner);
-    uint32_t word = atomic_load((shm_u32 *)&slot->alive);
+    uint32_t word = atomic_load(&slot->alive);
 
     return (word & FUTEX_TID_MASK) && !(word & FUTEX_OWNER_DIED) &&
            is_registered(slot, owner);
@@ -237,25 +88,23 @@ static bool is_process_gone_by_proc(uint32_t pid, uint64_t start)
     return started != start || ((state == 'Z' || state == 'X') && threads <= 1);
 }
 
-enum life { LIVES, EXITED, UNKNOWN };
-
-/* By pidfd_open(2). What lives may be another process of the same number. */
-static enum life life_of(uint32_t pid)
+enum shm_life hf__shm_life_of(uint32_t pid)
 {
     struct pollfd poll_fd = {-1, POLLIN, 0};
     bool gone;
 
     poll_fd.fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (poll_fd.fd < 0)
-        return errno == ESRCH ? EXITED : UNKNOWN;
+        return errno == ESRCH ? SHM_EXITED : SHM_UNKNOWN;
     gone = poll(&poll_fd, 1, 0) == 1;
     close(poll_fd.fd);
-    return gone ? EXITED : LIVES;
+    return gone ? SHM_EXITED : SHM_LIVES;
 }
 
 static bool is_process_gone(uint32_t pid, uint64_t start)
 {
-    return life_of(pid) == EXITED || is_process_gone_by_proc(pid, start);
+    return hf__shm_life_of(pid) == SHM_EXITED ||
+           is_process_gone_by_proc(pid, start);
 }
 
 static struct flock byte_of(uint32_t slot)
@@ -294,20 +143,19 @@ bool hf__shm_gone(struct shm *s, uint32_t owner)
 void hf__shm_mark_unmarked(struct shm *s, uint32_t n)
 {
     struct shm_slot *slot = &s->file->slot[n % SHM_SLOTS];
-    shm_u32 *alive = (shm_u32 *)&slot->alive;
-    uint32_t word = atomic_load(alive), pid = atomic_load(&slot->pid);
-    enum life life;
+    uint32_t word = atomic_load(&slot->alive), pid = atomic_load(&slot->pid);
+    enum shm_life life;
 
     if (!(word & FUTEX_TID_MASK) || (word & FUTEX_OWNER_DIED) ||
         atomic_load(&slot->state) != SHM_SLOT_USED ||
         n % SHM_SLOTS == (s->me & SHM_SLOT_MASK))
         return;
-    life = life_of(pid);
-    if (life == EXITED ||
-        (life == UNKNOWN && kill((pid_t)pid, 0) && errno == ESRCH) ||
+    life = hf__shm_life_of(pid);
+    if (life == SHM_EXITED ||
+        (life == SHM_UNKNOWN && kill((pid_t)pid, 0) && errno == ESRCH) ||
         (is_file_closed(s, n % SHM_SLOTS) &&
          is_process_gone_by_proc(pid, atomic_load(&slot->start))))
-        mark_dead(alive, word);
+        hf__shm_mark_dead(&slot->alive, word);
 }
 
 /* Whatever says that this slot waits, holds or has a handle. */
@@ -344,7 +192,7 @@ static void bury_locked(struct shm *s, uint32_t n)
     struct shm_slot *slot = &s->file->slot[n];
 
     SHM_POINT();
-    hf__shm_wake((shm_u32 *)&slot->alive, INT_MAX);
+    hf__shm_wake(&slot->alive, INT_MAX);
     sweep(s, n, true);
     SHM_POINT();
     atomic_store(&slot->state, SHM_SLOT_FREE);
@@ -376,38 +224,17 @@ void hf__shm_bury_all_locked(struct shm *s)
 
 void hf__shm_bury(struct shm *s, uint32_t owner)
 {
-    if (!hf__shm_trylock(s))
+    struct shm_thread thread;
+
+    if (!hf__shm_trylock(s, &thread))
         return; /* the next who opens a client will do it */
     if (is_registered(slot_of(s, owner), owner) && hf__shm_gone(s, owner))
         bury_locked(s, owner & SHM_SLOT_MASK);
-    hf__shm_unlock(s);
+    hf__shm_unlock(s, &thread);
 }
 
-static int lock_alive(struct shm *s, struct shm_slot *slot)
-{
-    pthread_mutexattr_t attr;
-    int rc = pthread_mutexattr_init(&attr);
-
-    if (!rc)
-        rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    if (!rc)
-        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    if (!rc) {
-        memset(&slot->alive, 0, sizeof(slot->alive));
-        rc = pthread_mutex_init(&slot->alive, &attr);
-    }
-    SHM_POINT();
-    if (!rc)
-        rc = pthread_mutex_lock(&slot->alive);
-    pthread_mutexattr_destroy(&attr);
-    if (rc)
-        return s->core->why(s->client, HF_EBACKEND, "%s: robust mutex: %s",
-                            s->path, strerror(rc));
-    return 0;
-}
-
-static int take_locked(struct shm *s, uint32_t n, bool has_byte,
-                       const char *label)
+static int take_locked(struct shm *s, struct shm_thread *me, uint32_t n,
+                       bool has_byte, const char *label)
 {
     struct shm_slot *slot = &s->file->slot[n];
     uint32_t gen = atomic_load(&slot->gen) + 1;
@@ -429,8 +256,7 @@ static int take_locked(struct shm *s, uint32_t n, bool has_byte,
     atomic_store(&slot->has_byte, has_byte);
     shm_label_put(slot->label, label);
     SHM_POINT();
-    if (lock_alive(s, slot))
-        return HF_EBACKEND;
+    hf__shm_keep_alive(s, me, &slot->alive);
     SHM_POINT();
     atomic_store(&slot->state, SHM_SLOT_USED);
     s->me = n | (gen & 0xff) << 12;
@@ -462,7 +288,9 @@ static uint32_t find_slot_locked(struct shm *s, bool *has_byte)
 
 int hf__shm_slot_take(struct shm *s, const char *label, hf__time by)
 {
-    int rc = hf__shm_lock(s, by - s->core->now());
+    hf__time left = by - s->core->now();
+    struct shm_thread thread;
+    int rc = hf__shm_lock(s, &thread, left, left);
     bool has_byte;
     uint32_t n;
 
@@ -472,12 +300,13 @@ int hf__shm_slot_take(struct shm *s, const char *label, hf__time by)
     hf__shm_sweep_locked(s);
     n = find_slot_locked(s, &has_byte);
     if (n)
-        rc = take_locked(s, n, has_byte, label);
-    hf__shm_unlock(s);
+        rc = take_locked(s, &thread, n, has_byte, label);
+    hf__shm_unlock(s, &thread);
     if (n)
         return rc;
     return s->core->why(s->client, HF_EBACKEND,
-                        "%s: %u clients have it open already, the limit",
+                        "%s: %u clients have it open already, the limit; use "
+                        "a second directory: shm:///directory",
                         s->path, SHM_SLOTS - 1);
 }
 
@@ -494,23 +323,25 @@ static void give_byte(struct shm *s, uint32_t n)
     SHM_POINT();
 }
 
-/* Needs no mutex: what is swept is our own, and the state is set last. Names
+/* Needs no lock: what is swept is our own, and the state is set last. Names
  * that nobody uses any more are left to others if it is not free. */
 void hf__shm_slot_give(struct shm *s)
 {
     uint32_t n = s->me & SHM_SLOT_MASK;
     struct shm_slot *slot = &s->file->slot[n];
-    bool locked = hf__shm_trylock(s);
+    struct shm_thread thread;
+    bool locked = hf__shm_trylock(s, &thread);
 
     sweep(s, n, locked);
     SHM_POINT();
     give_byte(s, n);
-    pthread_mutex_unlock(&slot->alive);
+    hf__shm_let_die(&slot->alive);
     SHM_POINT();
     atomic_store(&slot->state, SHM_SLOT_FREE);
     if (locked)
-        hf__shm_unlock(s);
+        hf__shm_unlock(s, &thread);
     else
         hf__shm_leave_unswept(s);
-    hf__shm_wake((shm_u32 *)&slot->alive, INT_MAX);
+    hf__shm_wake(&slot->alive, INT_MAX);
+    hf__shm_keep_no_more(s);
 }

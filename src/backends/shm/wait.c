@@ -85,8 +85,7 @@ void hf__shm_set_async(struct shm *s, unsigned cell, bool is_async)
 void hf__shm_tell_death(struct shm *s, uint32_t owner)
 {
     SHM_POINT();
-    hf__shm_wake((shm_u32 *)&s->file->slot[owner & SHM_SLOT_MASK].alive,
-                 INT_MAX);
+    hf__shm_wake(&s->file->slot[owner & SHM_SLOT_MASK].alive, INT_MAX);
     SHM_POINT();
 }
 
@@ -164,7 +163,7 @@ static uint32_t died(struct shm *s, struct shm_wait *w, unsigned i)
 {
     uint32_t slot = atomic_load(&w->watch.slot[i]) % SHM_SLOTS;
 
-    if (!slot || atomic_load((shm_u32 *)&s->file->slot[slot].alive) ==
+    if (!slot || atomic_load(&s->file->slot[slot].alive) ==
                      atomic_load(&w->watch.word[i]))
         return 0;
     return slot;
@@ -202,7 +201,7 @@ void hf__shm_pass_on_death(struct shm *s, struct shm_wait *w)
  * not. */
 static uint32_t watch_word(struct shm *s, uint32_t owner)
 {
-    shm_u32 *alive = (shm_u32 *)&s->file->slot[owner & SHM_SLOT_MASK].alive;
+    shm_u32 *alive = &s->file->slot[owner & SHM_SLOT_MASK].alive;
     uint32_t word = atomic_load(alive);
 
     while ((word & FUTEX_TID_MASK) && !(word & FUTEX_WAITERS) &&

@@ -1,0 +1,255 @@
+/*
+ * Words with the number of a thread, which the kernel marks when that thread
+ * ends: each client's `alive`, and the lock of the tables (slots and names).
+ * They are robust futexes, as glibc's robust mutexes are; but those keep
+ * pointers in the mutex itself, and here that would be in the file, where
+ * anybody who may write to it could change them. So all pointers are in memory
+ * of our own.
+ *
+ * The kernel walks a list that belongs to the thread, and adds an offset, which
+ * the thread chooses, to the address of each element: there the word is. The
+ * keeper's list has one element, in the client, with the offset that leads from
+ * there to the client's `alive`. A thread that locks the tables says so in the
+ * field for the word that is being taken just now (list_op_pending), of which
+ * the kernel reads the value alone, and leaves it there until it has unlocked
+ * them. That is the C library's own list, but for the keeper: if hooks of the
+ * program use a robust mutex meanwhile, the field is overwritten, and the
+ * thread's death is noticed by those who wait, as below.
+ *
+ * Every change of the tables is published by its last store and can be done
+ * again from the start, so a lock whose owner died needs no repair but being
+ * taken.
+ *
+ * What is in the lock is not trusted: a waiter asks now and then whether the
+ * thread that it names is there at all, and does not wait for ever.
+ */
+#include "shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FIRST_NAP_NS (10 * HF__MS)
+#define LONGEST_NAP_NS (160 * HF__MS)
+
+static uint32_t this_thread(void)
+{
+    return (uint32_t)syscall(SYS_gettid);
+}
+
+/* As the kernel does it, when the thread of `word` is gone. */
+void hf__shm_mark_dead(shm_u32 *at, uint32_t word)
+{
+    SHM_POINT();
+    if (atomic_compare_exchange_strong(
+            at, &word, (word & FUTEX_WAITERS) | FUTEX_OWNER_DIED))
+        hf__shm_wake(at, INT_MAX);
+}
+
+/* ---- this thread's list -------------------------------------------------- */
+
+/* NULL: it has none. */
+static struct robust_list_head *list_of_thread(void)
+{
+    struct robust_list_head *head = NULL;
+    size_t len = 0;
+
+    return syscall(SYS_get_robust_list, 0, &head, &len) ? NULL : head;
+}
+
+/* The kernel shall look at that word, too. NULL: no more. */
+static void note(struct robust_list_head *head, shm_u32 *word)
+{
+    uintptr_t at = (uintptr_t)word - (uintptr_t)(word ? head->futex_offset : 0);
+
+    __atomic_store_n(&head->list_op_pending, (struct robust_list *)at,
+                     __ATOMIC_SEQ_CST);
+}
+
+static void begin(struct shm_thread *me, shm_u32 *word)
+{
+    me->number = this_thread();
+    me->list = list_of_thread();
+    if (me->list)
+        note(me->list, word);
+}
+
+static void end(struct shm_thread *me)
+{
+    if (me->list)
+        note(me->list, NULL);
+}
+
+/* The keeper, with the tables locked. */
+void hf__shm_keep_alive(struct shm *s, struct shm_thread *me, shm_u32 *alive)
+{
+    struct shm_robust *r = &s->robust;
+
+    r->old = me->list;
+    r->entry.next = &r->head.list;
+    r->head.list.next = &r->entry;
+    r->head.futex_offset = (long)((uintptr_t)alive - (uintptr_t)&r->entry);
+    note(&r->head, &s->file->header.tables);
+    syscall(SYS_set_robust_list, &r->head, sizeof(r->head));
+    end(me);
+    me->list = &r->head;
+    SHM_POINT();
+    atomic_store(alive, me->number);
+}
+
+void hf__shm_let_die(shm_u32 *alive)
+{
+    uint32_t word = atomic_load(alive), me = this_thread();
+
+    while ((word & FUTEX_TID_MASK) == me &&
+           !atomic_compare_exchange_weak(alive, &word, 0))
+        ;
+}
+
+void hf__shm_keep_no_more(struct shm *s)
+{
+    syscall(SYS_set_robust_list, s->robust.old, sizeof(s->robust.head));
+}
+
+/* ---- the lock of the tables ---------------------------------------------- */
+
+/* One try; *seen is what the word was. Nobody locks it twice: if it has our own
+ * number, then from one who had it before us and died, or from nowhere. */
+static bool take(shm_u32 *word, uint32_t me, uint32_t flags, uint32_t *seen)
+{
+    *seen = atomic_load(word);
+    while (!(*seen & FUTEX_TID_MASK) || (*seen & FUTEX_TID_MASK) == me)
+        if (atomic_compare_exchange_weak(word, seen,
+                                         me | flags | (*seen & FUTEX_WAITERS)))
+            return true;
+    return false;
+}
+
+/* With hidepid= we may not see the threads of others: /proc alone does not
+ * count. */
+static bool is_thread_gone(uint32_t tid)
+{
+    enum shm_life life = hf__shm_life_of(tid);
+    char path[40];
+
+    if (life != SHM_UNKNOWN) /* a process, and its first thread */
+        return life == SHM_EXITED;
+    snprintf(path, sizeof(path), "/proc/%u", tid);
+    return kill((pid_t)tid, 0) && errno == ESRCH && access(path, F_OK) &&
+           errno == ENOENT;
+}
+
+static void sleep_on(shm_u32 *word, uint32_t seen, hf__time nap)
+{
+    struct timespec time = {nap / (1000 * HF__MS), nap % (1000 * HF__MS)};
+
+    SHM_POINT();
+    if ((seen & FUTEX_WAITERS) ||
+        atomic_compare_exchange_strong(word, &seen, seen | FUTEX_WAITERS))
+        syscall(SYS_futex, word, FUTEX_WAIT, seen | FUTEX_WAITERS, &time, NULL,
+                0);
+}
+
+/* False: one thread had it all the time that we have patience for, or the limit
+ * is over. *seen: who has it. */
+static bool wait_for_it(struct shm *s, const struct shm_thread *me,
+                        shm_u32 *word, hf__time patience, hf__time limit,
+                        uint32_t *seen)
+{
+    hf__time now = s->core->now(), by = now + limit, until = by;
+    hf__time nap = FIRST_NAP_NS;
+    uint32_t owner = 0;
+
+    for (; !take(word, me->number, owner ? FUTEX_WAITERS : 0, seen);
+         now = s->core->now()) {
+        if (owner != (*seen & FUTEX_TID_MASK)) {
+            /* It goes from one to the next: there are only many. */
+            owner = *seen & FUTEX_TID_MASK;
+            until = now + patience < by ? now + patience : by;
+            nap = FIRST_NAP_NS;
+        } else if (is_thread_gone(owner)) {
+            hf__shm_mark_dead(word, *seen);
+            continue;
+        }
+        if (now >= until)
+            return false;
+        sleep_on(word, *seen, nap < until - now ? nap : until - now);
+        nap = nap < LONGEST_NAP_NS ? nap * 2 : nap;
+    }
+    return true;
+}
+
+/* The process that a thread belongs to; the thread's number if we may not see
+ * it. */
+static unsigned process_of(unsigned tid)
+{
+    char path[40], text[512], *at;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%u/status", tid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return tid;
+    n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    at = strstr(text, "\nTgid:");
+    return at ? (unsigned)strtoul(at + 6, NULL, 10) : tid;
+}
+
+int hf__shm_lock(struct shm *s, struct shm_thread *me, hf__time patience,
+                 hf__time limit)
+{
+    shm_u32 *word = &s->file->header.tables;
+    uint32_t seen, now;
+
+    begin(me, word);
+    if (wait_for_it(s, me, word, patience, limit, &seen)) {
+        SHM_POINT();
+        return 0;
+    }
+    end(me);
+    now = atomic_load(word);
+    if ((now ^ seen) & FUTEX_TID_MASK)
+        return s->core->why(s->client, HF_EBACKEND,
+                            "%s: too many want its tables at once; try again",
+                            s->path);
+    return s->core->why(s->client, HF_EBACKEND,
+                        "%s: process %u holds its tables and does not let go "
+                        "(is it stopped?)",
+                        s->path, process_of(seen & FUTEX_TID_MASK));
+}
+
+bool hf__shm_trylock(struct shm *s, struct shm_thread *me)
+{
+    shm_u32 *word = &s->file->header.tables;
+    uint32_t seen;
+    bool locked;
+
+    begin(me, word);
+    locked = take(word, me->number, 0, &seen);
+    if (!locked)
+        end(me);
+    return locked;
+}
+
+void hf__shm_unlock(struct shm *s, struct shm_thread *me)
+{
+    shm_u32 *word = &s->file->header.tables;
+    uint32_t old = atomic_load(word);
+
+    SHM_POINT();
+    while ((old & FUTEX_TID_MASK) == me->number &&
+           !atomic_compare_exchange_weak(word, &old, 0))
+        ;
+    SHM_POINT();
+    if (old & FUTEX_WAITERS)
+        hf__shm_wake(word, 1);
+    end(me);
+}

@@ -1,0 +1,224 @@
+/*
+ * The file of shared memory has values that nobody who keeps to the rules
+ * writes: several at once, which the flips of single bits (shm_flips) do not
+ * come to. Every call ends, in its time.
+ */
+#include "shm_fixture.h"
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+enum { BEYOND_MS = 1000, TABLES_MS = 500 };
+
+/* A process that lives and has nothing to do with us. */
+static pid_t stranger(void)
+{
+    pid_t pid = fork();
+
+    if (!pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        wait_for_ever();
+    }
+    return pid;
+}
+
+static void assert_names(const hf_error *err, pid_t pid)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "process %d holds its tables", (int)pid);
+    if (!strstr(err->text, text))
+        fail_msg("\"%s\" does not say \"%s\"", err->text, text);
+}
+
+static void nothing_hangs_by(const struct place *p, hf_client *client,
+                             hf_lock *there, pid_t pid)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_client *other;
+    char url[200];
+    hf_lock *lock;
+    int64_t began = wait_fair();
+
+    assert_int_equal(hf_lock_new(client, "new", 3, NULL, &lock, &err),
+                     HF_EBACKEND);
+    assert_true(wait_within(began, TABLES_MS + BEYOND_MS));
+    assert_names(&err, pid);
+    snprintf(url, sizeof(url), "%s?connect_timeout=300ms", p->url);
+    began = wait_fair();
+    assert_int_equal(hf_open(url, NULL, &other, &err), HF_EBACKEND);
+    assert_true(wait_within(began, 300 + BEYOND_MS));
+    began = wait_fair();
+    OK(hf_lock_timed(there, 100, NULL));
+    OK(hf_lock_release(there, NULL));
+    assert_true(wait_within(began, 100 + BEYOND_MS));
+}
+
+static void test_a_stranger_in_the_tables_is_not_waited_for(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    struct shm_file *f = map(p);
+    pid_t pid = stranger();
+
+    atomic_store(&f->header.tables, (uint32_t)pid);
+    nothing_hangs_by(p, client, lock, pid);
+    atomic_store(&f->header.tables,
+                 (uint32_t)pid | FUTEX_WAITERS | FUTEX_OWNER_DIED);
+    nothing_hangs_by(p, client, lock, pid);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    OK(hf_lock_free(make_lock(client, "new", true)));
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+/* From a thread that had the same number before; or from nowhere. */
+static void test_our_own_number_in_the_tables_is_no_deadlock(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    struct shm_file *f = map(p);
+
+    atomic_store(&f->header.tables, (uint32_t)syscall(SYS_gettid));
+    OK(hf_lock_free(make_lock(client, "x", true)));
+    assert_int_equal(atomic_load(&f->header.tables), 0);
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+/* The bits beside the number mean nothing where there is none. */
+static void test_bits_without_a_number_do_not_lock_the_tables(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    struct shm_file *f = map(p);
+
+    for (uint32_t i = 1; i < 4; i++) {
+        atomic_store(&f->header.tables, i << 30);
+        OK(hf_lock_free(make_lock(client, "x", true)));
+        atomic_store(&f->header.tables, i << 30);
+        OK(hf_close(open_client(p->url)));
+    }
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+/* A client of ours waits in that cell for the first name, as far as the file
+ * tells. */
+static void pretend_wait(struct shm_file *f, unsigned cell, unsigned want)
+{
+    struct shm_cell *c = &f->cell[cell];
+
+    atomic_store(&c->name, 0);
+    atomic_store(&c->ticket, cell + 1);
+    atomic_store(&c->want, (uint16_t)want);
+    atomic_store(&c->owner, 1 | (atomic_load(&f->slot[1].gen) & 0xff) << 12);
+    atomic_fetch_or(&f->entry[0].cells[cell / 64], 1ULL << cell % 64);
+    atomic_store(&f->header.cells_high, SHM_CELLS);
+}
+
+static void test_a_fair_lock_that_is_said_to_be_unfair(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url), *other = open_client(p->url);
+    hf_lock *lock = make_lock(other, "x", true);
+    struct shm_file *f = map(p);
+    int64_t began = wait_fair();
+
+    pretend_wait(f, 100, 1);
+    atomic_fetch_and(&f->entry[0].kind, (uint16_t)~256u);
+    atomic_fetch_or(&f->entry[0].word, SHM_WAITERS);
+    hf_lock_timed(lock, 100, NULL);
+    assert_true(wait_within(began, 100 + BEYOND_MS));
+    hf_lock_release(lock, NULL);
+    OK(hf_lock_free(lock));
+    OK(hf_close(other));
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+/* More than a cell can have; and more of them than are looked at together. */
+static void test_waits_for_more_permits_than_there_can_be(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url), *other = open_client(p->url);
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    struct shm_file *f = map(p);
+    hf_lock *lock;
+    int64_t began;
+
+    opt.kind = HF_SEMAPHORE;
+    opt.permits = 4095;
+    lock = make_lock_of(other, "x", &opt);
+    OK(hf_lock_acquire(lock, NULL, NULL));
+    for (unsigned i = 100; i < 200; i++)
+        pretend_wait(f, i, 0x1000);
+    atomic_fetch_or(&f->entry[0].word, SHM_QUEUE);
+    began = wait_fair();
+    hf_lock_release(lock, NULL);
+    assert_true(wait_within(began, BEYOND_MS));
+    OK(hf_lock_free(lock));
+    OK(hf_close(other));
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+static void test_a_kind_that_there_is_not(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true);
+    struct shm_file *f = map(p);
+    hf_error err = HF_ERROR_INIT;
+    hf_info *info;
+
+    OK(hf_lock_acquire(lock, NULL, NULL));
+    for (unsigned kind = 0; kind < 256; kind += 5) {
+        atomic_store(&f->entry[0].kind, (uint16_t)kind);
+        assert_int_equal(hf_inspect(client, "x", 1, &info, &err), HF_EPROTO);
+        assert_non_null(strstr(err.text, "damaged"));
+    }
+    hf_lock_release(lock, NULL);
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
+/* A byte of the file is no address: what a test can see of that is that a
+ * client whose word is not its own any more can be closed. */
+static void test_a_client_whose_word_is_another_s_can_be_closed(void **state)
+{
+    struct place *p = *state;
+    struct shm_file *f;
+    hf_client *client;
+
+    make_file(p);
+    f = map(p);
+    for (uint32_t word = 1; word; word <<= 1) {
+        client = open_client(p->url);
+        atomic_store(&f->slot[1].alive, word);
+        OK(hf_close(client));
+    }
+    munmap(f, sizeof(*f));
+    OK(hf_close(open_client(p->url)));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_stranger_in_the_tables_is_not_waited_for),
+        TEST(test_our_own_number_in_the_tables_is_no_deadlock),
+        TEST(test_bits_without_a_number_do_not_lock_the_tables),
+        TEST(test_a_fair_lock_that_is_said_to_be_unfair),
+        TEST(test_waits_for_more_permits_than_there_can_be),
+        TEST(test_a_kind_that_there_is_not),
+        TEST(test_a_client_whose_word_is_another_s_can_be_closed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

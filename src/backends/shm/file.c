@@ -12,12 +12,10 @@
  * The file is allocated in full, so that a full disk is an error here and not
  * a SIGBUS later. Truncating it under us is not survived.
  */
-#include "shm.h"
+#include "place.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,20 +24,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#define FILE_NAME "locks"
-
-struct place {
-    char dir[200];
-    mode_t mode; /* of the file; the directory's has x where this has r */
-    gid_t group;
-    bool group_given;
-    char boot[40];
-    uint64_t world;
-    /* What the last try found: */
-    uint32_t other_version; /* 0: it was ours */
-    bool other_world;
-};
 
 static void unmap(struct shm *s)
 {
@@ -53,90 +37,9 @@ static void unmap(struct shm *s)
     s->fd = -1;
 }
 
-#define NOT_OURS                                                               \
-    "%s: belongs to user %u, not to us (%u) or root; mode=0660&group= in the " \
-    "URL is for sharing it"
-
-static int refuse(struct shm *s, const char *what, const char *why)
-{
-    return s->core->why(s->client, HF_EBACKEND, "%s: %s", what, why);
-}
-
-static int refuse_errno(struct shm *s, const char *what, const char *verb)
-{
-    return s->core->why(s->client, HF_EBACKEND, "%s: cannot %s: %s", what, verb,
-                        strerror(errno));
-}
-
-static int find_group(struct shm *s, struct place *p, const char *name)
-{
-    struct group group, *found = NULL;
-    char buf[4096], *end;
-    unsigned long gid = strtoul(name, &end, 10);
-
-    p->group_given = true;
-    if (*name && !*end && gid < UINT_MAX) {
-        p->group = (gid_t)gid;
-        return 0;
-    }
-    if (getgrnam_r(name, &group, buf, sizeof(buf), &found) || !found)
-        return s->core->why(s->client, HF_EINVAL,
-                            "group=%s: no such group; a name of getent group, "
-                            "or a number, would be right",
-                            name);
-    p->group = group.gr_gid;
-    return 0;
-}
-
-static int find_place(struct shm *s, const struct hf__config *config,
-                      struct place *p)
-{
-    const struct hf__core *core = s->core;
-    const char *mode = core->option(config->url, "mode");
-    const char *group = core->option(config->url, "group");
-    const char *waitv = core->option(config->url, "waitv");
-    const char *path = config->url->path;
-    size_t len = strlen(path);
-    char *end;
-    long bits;
-
-    if (config->url->hosts_len && config->url->hosts[0].name[0])
-        return core->why(s->client, HF_EINVAL,
-                         "a directory is written shm:///directory, with three "
-                         "slashes; there is no host");
-    p->mode = 0600;
-    if (mode) {
-        bits = strtol(mode, &end, 8);
-        if (!*mode || *end || (bits != 0600 && bits != 0660))
-            return core->why(s->client, HF_EINVAL,
-                             "mode=%s: must be 0600 or 0660", mode);
-        p->mode = (mode_t)bits;
-    }
-    if (group && find_group(s, p, group))
-        return HF_EINVAL;
-    if (waitv && strcmp(waitv, "yes") && strcmp(waitv, "no"))
-        return core->why(s->client, HF_EINVAL, "waitv=%s: must be yes or no",
-                         waitv);
-    atomic_init(&s->no_waitv, waitv && waitv[0] == 'n');
-    while (len > 1 && path[len - 1] == '/') /* else O_NOFOLLOW would follow */
-        len--;
-    if (!len)
-        snprintf(p->dir, sizeof(p->dir), "/dev/shm/holdfast-%u",
-                 (unsigned)geteuid());
-    else if (path[0] != '/' || len >= sizeof(p->dir))
-        return core->why(s->client, HF_EINVAL,
-                         "%s: shm:///directory would be right, an absolute "
-                         "path of less than %zu bytes",
-                         path, sizeof(p->dir));
-    else
-        snprintf(p->dir, sizeof(p->dir), "%.*s", (int)len, path);
-    snprintf(s->path, sizeof(s->path), "%s/" FILE_NAME, p->dir);
-    return 0;
-}
-
 /* The boot, and the pid and time namespaces that process ids and times here
  * belong to. */
-static int find_world(struct shm *s, struct place *p)
+static int find_world(struct shm *s, struct shm_place *p)
 {
     static const char boot[] = "/proc/sys/kernel/random/boot_id";
     static const char ns[] = "/proc/self/ns/pid";
@@ -145,114 +48,30 @@ static int find_world(struct shm *s, struct place *p)
     int fd = open(boot, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
-        return refuse_errno(s, boot, "open it");
+        return hf__shm_refuse_errno(s, boot, "open it");
     n = read(fd, p->boot, sizeof(p->boot) - 1);
     close(fd);
     if (n < 36)
-        return refuse(s, boot, "is not a boot id");
+        return hf__shm_refuse(s, boot, "is not a boot id");
     p->boot[36] = '\0';
     if (stat(ns, &st))
-        return refuse_errno(s, ns, "look at it");
+        return hf__shm_refuse_errno(s, ns, "look at it");
     p->world = (uint32_t)st.st_ino;
     if (!stat("/proc/self/ns/time", &st)) /* since Linux 5.6 */
         p->world |= (uint64_t)st.st_ino << 32;
     return 0;
 }
 
-/* Ours or root's; or, if the URL asks for a group, that group's. */
-static bool owner_is_good(const struct place *p, const struct stat *st)
+static int check_file(struct shm *s, const struct shm_place *p, struct stat *st)
 {
-    if (st->st_uid == geteuid() || st->st_uid == 0)
-        return true;
-    return p->group_given && (p->mode & 020) && st->st_gid == p->group;
-}
+    int rc;
 
-/* Who makes something for a group gives it to the group a moment later: what
- * may not be opened now may be opened soon. */
-static int open_soon(int at, const char *path, int flags, const struct place *p)
-{
-    struct timespec nap = {0, 10 * HF__MS};
-    int fd = openat(at, path, flags);
-
-    for (int i = 0; i < 10 && fd < 0 && errno == EACCES && (p->mode & 020);
-         i++) {
-        nanosleep(&nap, NULL);
-        fd = openat(at, path, flags);
-    }
-    return fd;
-}
-
-static bool is_empty(int dir_fd)
-{
-    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *e;
-    bool empty = dir != NULL;
-
-    while (empty && (e = readdir(dir)))
-        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-    if (dir)
-        closedir(dir);
-    else if (fd >= 0)
-        close(fd);
-    return empty;
-}
-
-/* Whoever made it was killed before it gave it to the group. */
-static bool is_half_made(const struct shm *s, const struct place *p,
-                         const struct stat *st)
-{
-    return (p->mode & 020) && (st->st_mode & 07777) == 0700 &&
-           is_empty(s->dir_fd);
-}
-
-static int open_dir(struct shm *s, const struct place *p)
-{
-    mode_t mode = p->mode | (p->mode & 0440) >> 2;
-    bool made = false;
-    struct stat st;
-
-    if (!mkdir(p->dir, mode & 0700))
-        made = true;
-    else if (errno == ENOENT)
-        return refuse(s, p->dir, "its parent does not exist; make that first");
-    else if (errno != EEXIST)
-        return refuse_errno(s, p->dir, "make the directory");
-    s->dir_fd = open_soon(AT_FDCWD, p->dir,
-                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, p);
-    if (s->dir_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-        return refuse(s, p->dir, "is a symbolic link or not a directory");
-    if (s->dir_fd < 0 || fstat(s->dir_fd, &st))
-        return refuse_errno(s, p->dir, "open the directory");
-    if (st.st_uid == geteuid() && (made || is_half_made(s, p, &st))) {
-        if (p->group_given && fchown(s->dir_fd, (uid_t)-1, p->group))
-            return refuse_errno(s, p->dir, "give it to the group");
-        if (fchmod(s->dir_fd, mode) || fstat(s->dir_fd, &st))
-            return refuse_errno(s, p->dir, "set its mode");
-    }
-    if (!owner_is_good(p, &st))
-        return s->core->why(s->client, HF_EBACKEND, NOT_OURS, p->dir,
-                            (unsigned)st.st_uid, (unsigned)geteuid());
-    if (st.st_mode & 02)
-        return refuse(s, p->dir,
-                      "others may write to the directory; one that only its "
-                      "users may write to would be right");
-    if ((st.st_mode & 020) && !(p->mode & 020))
-        return refuse(s, p->dir,
-                      "its group may write to the directory "
-                      "(mode=0660 in the URL allows that)");
-    return 0;
-}
-
-static int check_file(struct shm *s, const struct place *p, struct stat *st)
-{
     if (fstat(s->fd, st))
-        return refuse_errno(s, s->path, "look at it");
+        return hf__shm_refuse_errno(s, s->path, "look at it");
     if (!S_ISREG(st->st_mode))
-        return refuse(s, s->path, "is not a regular file");
-    if (!owner_is_good(p, st))
-        return s->core->why(s->client, HF_EBACKEND, NOT_OURS, s->path,
-                            (unsigned)st->st_uid, (unsigned)geteuid());
+        return hf__shm_refuse(s, s->path, "is not a regular file");
+    if ((rc = hf__shm_check_owner(s, p, s->path, st)))
+        return rc;
     if (st->st_mode & 07777 & ~p->mode)
         return s->core->why(s->client, HF_EBACKEND,
                             "%s: has mode %04o, more than the %04o of mode= in "
@@ -260,7 +79,7 @@ static int check_file(struct shm *s, const struct place *p, struct stat *st)
                             s->path, (unsigned)st->st_mode & 07777,
                             (unsigned)p->mode);
     if (st->st_nlink > 1)
-        return refuse(s, s->path, "has a second name (hard link)");
+        return hf__shm_refuse(s, s->path, "has a second name (hard link)");
     return 0;
 }
 
@@ -275,30 +94,31 @@ static int check_size(struct shm *s, const struct stat *st)
     return 0;
 }
 
-static int give_rights(struct shm *s, const struct place *p)
+static int give_rights(struct shm *s, const struct shm_place *p)
 {
     if (p->group_given && fchown(s->fd, (uid_t)-1, p->group))
-        return refuse_errno(s, s->path, "give it to the group");
+        return hf__shm_refuse_errno(s, s->path, "give it to the group");
     if (fchmod(s->fd, p->mode))
-        return refuse_errno(s, s->path, "set its mode");
+        return hf__shm_refuse_errno(s, s->path, "set its mode");
     return 0;
 }
 
-static int open_file(struct shm *s, const struct place *p)
+static int open_file(struct shm *s, const struct shm_place *p)
 {
     int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
 
-    s->fd = open_soon(s->dir_fd, FILE_NAME, flags, p);
+    s->fd = hf__shm_open_soon(s->dir_fd, SHM_FILE_NAME, flags, p);
     if (s->fd < 0 && errno == ENOENT) {
-        s->fd = openat(s->dir_fd, FILE_NAME, flags | O_CREAT | O_EXCL, 0600);
+        s->fd =
+            openat(s->dir_fd, SHM_FILE_NAME, flags | O_CREAT | O_EXCL, 0600);
         if (s->fd >= 0)
             return give_rights(s, p);
         if (errno == EEXIST)
-            s->fd = open_soon(s->dir_fd, FILE_NAME, flags, p);
+            s->fd = hf__shm_open_soon(s->dir_fd, SHM_FILE_NAME, flags, p);
     }
     if (s->fd < 0 && errno == ELOOP)
-        return refuse(s, s->path, "is a symbolic link");
-    return s->fd < 0 ? refuse_errno(s, s->path, "open it") : 0;
+        return hf__shm_refuse(s, s->path, "is a symbolic link");
+    return s->fd < 0 ? hf__shm_refuse_errno(s, s->path, "open it") : 0;
 }
 
 static int map_file(struct shm *s)
@@ -307,7 +127,7 @@ static int map_file(struct shm *s)
                     MAP_SHARED, s->fd, 0);
 
     if (at == MAP_FAILED)
-        return refuse_errno(s, s->path, "map it");
+        return hf__shm_refuse_errno(s, s->path, "map it");
     s->file = at;
     return 0;
 }
@@ -330,21 +150,21 @@ static uint32_t other_version(const struct shm *s)
 /* A file that another version left behind is begun anew, if nobody uses it: its
  * tokens start from the wall clock, as those of a new file. HF__PENDING: try
  * again. */
-static int begin_anew(struct shm *s, struct place *p)
+static int begin_anew(struct shm *s, struct shm_place *p)
 {
     int rc = HF__PENDING;
 
     if (!flock(s->fd, LOCK_EX | LOCK_NB)) {
         p->other_version = 0;
         if (other_version(s) && ftruncate(s->fd, 0))
-            rc = refuse_errno(s, s->path, "begin it anew");
+            rc = hf__shm_refuse_errno(s, s->path, "begin it anew");
     }
     flock(s->fd, LOCK_UN);
     return rc;
 }
 
 /* HF__DONE: good as it is. HF__PENDING: to be initialised, by who is alone. */
-static int check_header(struct shm *s, const struct place *p)
+static int check_header(struct shm *s, const struct shm_place *p)
 {
     struct shm_header *h = &s->file->header;
     uint64_t magic = atomic_load(&h->magic);
@@ -352,9 +172,9 @@ static int check_header(struct shm *s, const struct place *p)
     if (magic == 0)
         return HF__PENDING;
     if (magic != SHM_MAGIC)
-        return refuse(s, s->path, "wrong magic: not a file of ours");
+        return hf__shm_refuse(s, s->path, "wrong magic: not a file of ours");
     if (h->size != sizeof(struct shm_file))
-        return refuse(s, s->path, "its header states another size");
+        return hf__shm_refuse(s, s->path, "its header states another size");
     if (memcmp(h->boot, p->boot, sizeof(h->boot)) != 0 || h->world != p->world)
         return HF__PENDING;
     return HF__DONE;
@@ -362,7 +182,7 @@ static int check_header(struct shm *s, const struct place *p)
 
 /* Alone, by the exclusive flock. Tokens go on: the highest of the old file
  * becomes the floor of the new one. */
-static int initialise(struct shm *s, const struct place *p)
+static int initialise(struct shm *s, const struct shm_place *p)
 {
     struct shm_file *f = s->file;
     struct shm_header *h = &f->header;
@@ -397,7 +217,8 @@ static int initialise(struct shm *s, const struct place *p)
 
 /* A new file gets its size, and its rights if who made it did not live to give
  * them. */
-static int allocate(struct shm *s, const struct place *p, const struct stat *st)
+static int allocate(struct shm *s, const struct shm_place *p,
+                    const struct stat *st)
 {
     int rc;
 
@@ -408,11 +229,11 @@ static int allocate(struct shm *s, const struct place *p, const struct stat *st)
         rc = posix_fallocate(s->fd, 0, sizeof(struct shm_file));
     while (rc == EINTR);
     errno = rc;
-    return rc ? refuse_errno(s, s->path, "allocate it") : 0;
+    return rc ? hf__shm_refuse_errno(s, s->path, "allocate it") : 0;
 }
 
 /* With the exclusive flock: nobody else uses the file. */
-static int settle_alone(struct shm *s, const struct place *p)
+static int settle_alone(struct shm *s, const struct shm_place *p)
 {
     struct stat st;
     int rc = check_file(s, p, &st);
@@ -433,7 +254,7 @@ static int settle_alone(struct shm *s, const struct place *p)
 }
 
 /* In order, but for who is in another world. */
-static bool is_of_another_world(const struct shm *s, const struct place *p)
+static bool is_of_another_world(const struct shm *s, const struct shm_place *p)
 {
     const struct shm_header *h = &s->file->header;
 
@@ -443,7 +264,7 @@ static bool is_of_another_world(const struct shm *s, const struct place *p)
 
 /* One try at having the file, shared and in order. HF__PENDING: somebody else
  * is at it, or it is another file by now; try again. */
-static int settle(struct shm *s, struct place *p)
+static int settle(struct shm *s, struct shm_place *p)
 {
     struct stat st;
     int rc;
@@ -453,7 +274,7 @@ static int settle(struct shm *s, struct place *p)
     if (flock(s->fd, LOCK_SH | LOCK_NB))
         return errno == EWOULDBLOCK || errno == EINTR
                    ? HF__PENDING
-                   : refuse_errno(s, s->path, "lock it");
+                   : hf__shm_refuse_errno(s, s->path, "lock it");
     rc = check_file(s, p, &st);
     if (rc)
         return rc;
@@ -483,7 +304,7 @@ static int settle(struct shm *s, struct place *p)
     return rc == HF__DONE ? settle(s, p) : rc;
 }
 
-static int not_in_time(struct shm *s, const struct place *p)
+static int not_in_time(struct shm *s, const struct shm_place *p)
 {
     if (p->other_version)
         return s->core->why(s->client, HF_EBACKEND,
@@ -491,23 +312,24 @@ static int not_in_time(struct shm *s, const struct place *p)
                             "(layout %u, ours is %u)",
                             s->path, p->other_version, SHM_VERSION);
     if (p->other_world)
-        return refuse(s, s->path,
-                      "is in use in another pid or time namespace (container): "
-                      "share the namespace, or give each a directory of its "
-                      "own");
-    return refuse(s, s->path,
-                  "another process is initialising it and does not finish");
+        return hf__shm_refuse(
+            s, s->path,
+            "is in use in another pid or time namespace (container): "
+            "share the namespace, or give each a directory of its "
+            "own");
+    return hf__shm_refuse(
+        s, s->path, "another process is initialising it and does not finish");
 }
 
 int hf__shm_file_open(struct shm *s, const struct hf__config *config)
 {
     struct timespec nap = {0, 0};
-    struct place p = {0};
+    struct shm_place p = {0};
     hf__time start = s->core->now(), limit;
     uint8_t chance = 0;
-    int rc = find_place(s, config, &p);
+    int rc = hf__shm_find_place(s, config, &p);
 
-    if (rc || (rc = find_world(s, &p)) || (rc = open_dir(s, &p)))
+    if (rc || (rc = find_world(s, &p)) || (rc = hf__shm_open_dir(s, &p)))
         return rc;
     for (;;) {
         if (s->fd < 0 && (rc = open_file(s, &p)))
@@ -538,7 +360,8 @@ void hf__shm_file_close(struct shm *s)
 
 int hf__shm_lost(struct shm *s)
 {
-    return refuse(s, s->path, "was deleted while in use; close and open again");
+    return hf__shm_refuse(s, s->path,
+                          "was deleted while in use; close and open again");
 }
 
 bool hf__shm_file_there(struct shm *s)

@@ -2,6 +2,7 @@
  * The shared-memory backend's own types; see layout.h for what is in the file
  * and for the two rules that the queue rests on.
  *
+ *   place.c  the directory: where it is, whose it may be
  *   file.c   opens, checks, makes and maps the file
  *   slot.c   clients: registration, life and death
  *   tables.c the lock of the tables; words that the kernel marks

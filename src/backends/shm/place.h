@@ -1,0 +1,41 @@
+/* Where the file is, and what the URL says of it: between place.c and
+ * file.c. */
+#ifndef HF_SHM_PLACE_H
+#define HF_SHM_PLACE_H
+
+#include "shm.h"
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#define SHM_FILE_NAME "locks"
+
+struct shm_place {
+    char dir[200];
+    bool is_default; /* the URL names no directory */
+    mode_t mode;     /* of the file; the directory's has x where this has r */
+    gid_t group;
+    bool group_given;
+    char boot[40];
+    uint64_t world;
+    /* What the last try found: */
+    uint32_t other_version; /* 0: it was ours */
+    bool other_world;
+};
+
+/* EBACKEND, with the name of what is wrong. */
+int hf__shm_refuse(struct shm *, const char *what, const char *why);
+int hf__shm_refuse_errno(struct shm *, const char *what, const char *verb);
+
+int hf__shm_find_place(struct shm *, const struct hf__config *,
+                       struct shm_place *);
+/* Makes the directory if there is none. */
+int hf__shm_open_dir(struct shm *, const struct shm_place *);
+/* A process that makes something for a group gives it to the group a moment
+ * later: what may not be opened now may be opened soon. */
+int hf__shm_open_soon(int at, const char *path, int flags,
+                      const struct shm_place *);
+int hf__shm_check_owner(struct shm *, const struct shm_place *,
+                        const char *path, const struct stat *);
+
+#endif

@@ -1,0 +1,179 @@
+/*
+ * The file of shared memory: whose it may be, and whose the directory.
+ */
+#include "shm_fixture.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+
+enum { USER = 4242 }; /* another one */
+
+/* Not only root is to see here what other users do. What the library asks for
+ * as well is answered by these: */
+static ino_t strange; /* it belongs to USER */
+static uid_t we;      /* 0: who we are */
+static bool is_known; /* USER is in the user database: */
+static gid_t first_group, second_group;
+
+#define OVERRIDE __attribute__((visibility("default")))
+
+OVERRIDE int fstat(int fd, struct stat *st)
+{
+    int rc = fstatat(fd, "", st, AT_EMPTY_PATH);
+
+    if (!rc && st->st_ino == strange)
+        st->st_uid = USER;
+    return rc;
+}
+
+OVERRIDE int lstat(const char *path, struct stat *st)
+{
+    int rc = fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+
+    if (!rc && st->st_ino == strange)
+        st->st_uid = USER;
+    return rc;
+}
+
+OVERRIDE uid_t geteuid(void)
+{
+    return we ? we : getuid();
+}
+
+OVERRIDE int getpwuid_r(uid_t uid, struct passwd *entry, char *buf, size_t len,
+                        struct passwd **found)
+{
+    (void)buf;
+    (void)len;
+    assert_int_equal(uid, USER);
+    *entry = (struct passwd){
+        .pw_name = "user", .pw_uid = uid, .pw_gid = first_group};
+    *found = is_known ? entry : NULL;
+    return 0;
+}
+
+OVERRIDE int getgrouplist(const char *user, gid_t first, gid_t *list, int *len)
+{
+    assert_string_equal(user, "user");
+    assert_true(*len >= 2);
+    list[0] = first;
+    list[1] = second_group;
+    return *len = 2;
+}
+
+static void assert_refused_if_strange(const struct place *p, const char *path)
+{
+    char text[200];
+    struct stat st;
+
+    make_file(p);
+    OK(stat(path, &st));
+    strange = st.st_ino;
+    snprintf(text, sizeof(text), "%s: belongs to user %d", path, USER);
+    assert_refused(p->url, HF_EBACKEND, text);
+    strange = 0;
+    make_file(p);
+}
+
+static void test_a_stranger_s_directory_is_refused(void **state)
+{
+    const struct place *p = *state;
+
+    assert_refused_if_strange(p, p->dir);
+}
+
+static void test_a_stranger_s_file_is_refused(void **state)
+{
+    const struct place *p = *state;
+
+    assert_refused_if_strange(p, p->file);
+}
+
+/* The directory, or the file, is given to our group, by a user who is in these
+ * groups. */
+static void opened_if_a_member_made_it(const struct place *p, const char *path,
+                                       gid_t first, gid_t second, bool is_good)
+{
+    char url[200], text[200];
+    struct stat st;
+
+    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
+             (unsigned)getegid());
+    OK(stat(path, &st));
+    strange = st.st_ino;
+    first_group = first;
+    second_group = second;
+    if (is_good) {
+        OK(hf_close(open_client(url)));
+    } else {
+        snprintf(text, sizeof(text),
+                 "%s: belongs to user %d, not to us (%u), "
+                 "root or a member of group %u",
+                 path, USER, (unsigned)geteuid(), (unsigned)getegid());
+        assert_refused(url, HF_EBACKEND, text);
+    }
+    strange = 0;
+}
+
+/* In a directory with the setgid bit anybody can make what our group has. */
+static void test_a_group_s_file_is_of_a_member(void **state)
+{
+    const struct place *p = *state;
+    const char *path[] = {p->dir, p->file};
+    gid_t ours = getegid(), other = ours + 1;
+    char url[200];
+
+    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url, (unsigned)ours);
+    rmdir(p->dir);
+    OK(hf_close(open_client(url)));
+    for (int i = 0; i < 2; i++) {
+        is_known = true;
+        opened_if_a_member_made_it(p, path[i], other, other, false);
+        opened_if_a_member_made_it(p, path[i], ours, other, true);
+        opened_if_a_member_made_it(p, path[i], other, ours, true);
+        is_known = false;
+        opened_if_a_member_made_it(p, path[i], ours, ours, false);
+    }
+}
+
+/* The default directory, which anybody may have made before us. */
+static void test_a_taken_default_directory_is_told(void **state)
+{
+    char path[64], text[200];
+    struct stat st;
+
+    (void)state;
+    we = 1000000000 + (uid_t)getpid(); /* nobody else's */
+    snprintf(path, sizeof(path), "/dev/shm/holdfast-%u", (unsigned)we);
+    snprintf(text, sizeof(text), "%s: belongs to user %d, not to us (%u)", path,
+             USER, (unsigned)we);
+    OK(mkdir(path, 0700));
+    OK(stat(path, &st));
+    strange = st.st_ino;
+    assert_refused("shm:", HF_EBACKEND, text);
+    assert_refused("shm:", HF_EBACKEND, "ask root to remove it");
+    assert_refused("shm:", HF_EBACKEND, "shm:///directory");
+    OK(rmdir(path));
+    OK(symlink("/tmp", path));
+    OK(lstat(path, &st));
+    strange = st.st_ino;
+    assert_refused("shm:", HF_EBACKEND, text);
+    OK(unlink(path));
+    we = 0;
+    strange = 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_stranger_s_directory_is_refused),
+        TEST(test_a_stranger_s_file_is_refused),
+        TEST(test_a_group_s_file_is_of_a_member),
+        TEST(test_a_taken_default_directory_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -25,8 +25,9 @@ static void note_line(hf_client *client, const char *fmt, ...)
     lines++;
 }
 
-static void test_session(hf_client *client, int event)
+static void test_session(hf_client *client, int event, const char *why)
 {
+    (void)why;
     (void)client;
     (void)event;
 }

@@ -571,7 +571,7 @@ static void granted(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
         granted_to_all(g, now, wake);
         return;
     }
-    g->turns = w->handoff ? w->handoff - 1 : 0; /* the first is w's own */
+    g->turns = hf__gate_turns(w);
     own(g, w->owner);
     finish(g, w, HF__GRANTED, wake);
     refuse_tries(g, wake);

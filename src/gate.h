@@ -30,6 +30,9 @@
  * it holds. */
 #define HF__LOST_MAX 2
 
+/* So many fit beside the flags of a gate. */
+#define HF__HANDOFF_MAX ((1u << 26) - 1)
+
 /* For how long a read hold may be joined. */
 #define HF__JOIN (20 * HF__MS)
 
@@ -97,8 +100,8 @@ struct hf__gate {
             struct hf__loss loss;    /* that was found last */
         };
     };
-    uint32_t count; /* reentry of the owner; shared: how many readers */
-    uint32_t turns; /* local hand-overs left on this hold */
+    uint32_t count;      /* reentry of the owner; shared: how many readers */
+    uint32_t turns : 26; /* local hand-overs left on this hold */
     bool fair : 1;
     bool queueing : 1; /* the question was asked with leave to queue */
     bool waking : 1;   /* unfair: a roused waiter is on its way */
@@ -233,6 +236,12 @@ static inline bool hf__gate_quiet(const struct hf__gate *g,
            !w->fixed && !w->max_hold_ms && g->lease.endless;
 }
 
+/* How many turns others may take on a new hold: the first is w's own. */
+static inline uint32_t hf__gate_turns(const struct hf__waiter *w)
+{
+    return w->handoff ? (w->handoff - 1) & HF__HANDOFF_MAX : 0;
+}
+
 static inline void hf__gate_quick_grant(struct hf__gate *g,
                                         const struct hf__waiter *w,
                                         uint64_t hold_id, uint64_t token)
@@ -248,7 +257,7 @@ static inline void hf__gate_quick_grant(struct hf__gate *g,
     l->renewing = 0;
     g->owner = w->owner;
     g->count = 1;
-    g->turns = w->handoff ? w->handoff - 1 : 0; /* the first is w's own */
+    g->turns = hf__gate_turns(w);
 }
 
 /* A shared one: w has an entry. No clock is read, so the time for others to

@@ -75,10 +75,9 @@ static int check_options(const hf_client *c, const hf_lock_options *opt,
                         "flags is %#x; HF_OWNER_HANDLE (1) and "
                         "HF_NOT_REENTRANT (2) are all there are",
                         opt->flags);
-    if (opt->handoff >= 1u << 30)
-        return hf__fail(err, HF_EINVAL,
-                        "handoff is %u; up to %u would be right", opt->handoff,
-                        (1u << 30) - 1);
+    if (opt->handoff > HF__HANDOFF_MAX)
+        return hf__fail(err, HF_EINVAL, "handoff is %u; it must be at most %u",
+                        opt->handoff, HF__HANDOFF_MAX);
     if (opt->max_hold_ms < 0 || opt->max_hold_ms > HF_TIME_MAX_MS)
         return hf__fail(err, HF_EINVAL,
                         "max_hold_ms is %lld; 0 (no limit) to %lld would be "
@@ -137,7 +136,7 @@ int hf__lock_make(hf_client *c, const void *name, size_t name_len,
         return hf__fail(err, HF_ENOMEM, "out of memory");
     lock->loss_fd = -1;
     lock->flags = opt->flags & 3;
-    lock->handoff = opt->handoff & ((1u << 30) - 1);
+    lock->handoff = opt->handoff & HF__HANDOFF_MAX;
     lock->max_hold_ms = opt->max_hold_ms;
     lock->ttl_ms = opt->ttl_ms ? (uint32_t)opt->ttl_ms : c->ttl_ms;
     if (lock->flags & HF_OWNER_HANDLE || opt->kind == HF_SEMAPHORE)

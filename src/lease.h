@@ -56,10 +56,10 @@ struct hf__lease {
     hf__time resend_at; /* let_go: it failed, send it again; HF__NEVER */
     uint64_t let_go_id; /* let_go: the hold id that is let go */
     uint32_t lease_ms;  /* asked for */
-    uint32_t session_ms; /* session: for how long an answer is good */
-    uint32_t patience;   /* ASKING: how many ms silence may last */
-    uint16_t renewing;   /* HELD: renewals under way */
-    uint8_t refusals;    /* let_go: how often it was refused */
+    uint32_t session_ms;    /* session: for how long an answer is good */
+    uint32_t patience;      /* ASKING: how many ms silence may last */
+    uint16_t renewing : 14; /* HELD: renewals under way */
+    uint16_t refusals : 2;  /* let_go: how often it was refused, up to 3 */
     uint8_t state : 2;
     uint8_t let_go_op : 2; /* RELEASE or ABANDON */
     bool wanted : 1;       /* somebody waits for it */

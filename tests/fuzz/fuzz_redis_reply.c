@@ -144,6 +144,7 @@ static const struct hf__core fake = {
     .free = fake_free,
     .log = fake_log,
     .why = fake_why,
+    .lasts = fake_why,
     .trouble = fake_trouble,
     .done = fake_done,
     .bell = fake_bell,

@@ -273,9 +273,10 @@ static unsigned slot_of_holder(unsigned entry)
 
 static unsigned slot_after(unsigned slot)
 {
-    while (atomic_load(&flips_file->slot[slot].state) != SHM_SLOT_USED)
+    while (slot < SHM_SLOTS &&
+           atomic_load(&flips_file->slot[slot].state) != SHM_SLOT_USED)
         slot++;
-    return slot;
+    return slot % SHM_SLOTS;
 }
 
 #define HOT offsetof(struct shm_entry, name)
@@ -350,7 +351,8 @@ static void find_places(void)
     at.waiter = slot_after(at.holder + 1);
     at.dead = slot_of_holder(at.of_dead);
     at.unused = 1;
-    while (atomic_load(&flips_file->slot[at.unused].state))
+    while (at.unused < SHM_SLOTS - 1 &&
+           atomic_load(&flips_file->slot[at.unused].state))
         at.unused++;
     at.holding_cell = cell_of(at.rwlock, at.holder) % SHM_CELLS;
     at.dead_cell = cell_of(at.rwlock, at.dead) % SHM_CELLS;
@@ -395,6 +397,14 @@ static void after_the_flip(struct party *holder, struct party *newcomer,
         release(*dead);
 }
 
+/* Before the flip. The machine may have stood for as long as it takes. */
+static void come_surely(struct party *p)
+{
+    do
+        party_come(p);
+    while (!p->client);
+}
+
 void scene_play(unsigned region, size_t bit)
 {
     struct party holder, waiter, dead, newcomer;
@@ -402,9 +412,9 @@ void scene_play(unsigned region, size_t bit)
     int done = 0, pending;
     pthread_t thread;
 
-    party_come(&holder);
-    party_come(&waiter);
-    party_come(&dead);
+    come_surely(&holder);
+    come_surely(&waiter);
+    come_surely(&dead);
     of_dead = handle(dead.client, "dead", HF_MUTEX, HF_FAIR);
     acquire(of_dead, HF_WRITE, 0, 2, 0);
     acquire(dead.rwlock, HF_READ, 0, 2, 0);

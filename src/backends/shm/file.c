@@ -126,8 +126,10 @@ static int map_file(struct shm *s)
     void *at = mmap(NULL, sizeof(struct shm_file), PROT_READ | PROT_WRITE,
                     MAP_SHARED, s->fd, 0);
 
-    if (at == MAP_FAILED)
-        return hf__shm_refuse_errno(s, s->path, "map it");
+    if (at == MAP_FAILED) {
+        hf__shm_refuse_errno(s, s->path, "map it");
+        return HF_EBACKEND;
+    }
     s->file = at;
     return 0;
 }

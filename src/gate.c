@@ -571,7 +571,7 @@ static void granted(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
         granted_to_all(g, now, wake);
         return;
     }
-    g->turns = hf__gate_turns(w);
+    g->turns = hf__gate_turns(w) & HF__HANDOFF_MAX;
     own(g, w->owner);
     finish(g, w, HF__GRANTED, wake);
     refuse_tries(g, wake);

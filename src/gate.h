@@ -239,7 +239,7 @@ static inline bool hf__gate_quiet(const struct hf__gate *g,
 /* How many turns others may take on a new hold: the first is w's own. */
 static inline uint32_t hf__gate_turns(const struct hf__waiter *w)
 {
-    return w->handoff ? (w->handoff - 1) & HF__HANDOFF_MAX : 0;
+    return w->handoff ? w->handoff - 1 : 0;
 }
 
 static inline void hf__gate_quick_grant(struct hf__gate *g,
@@ -257,7 +257,7 @@ static inline void hf__gate_quick_grant(struct hf__gate *g,
     l->renewing = 0;
     g->owner = w->owner;
     g->count = 1;
-    g->turns = hf__gate_turns(w);
+    g->turns = hf__gate_turns(w) & HF__HANDOFF_MAX;
 }
 
 /* A shared one: w has an entry. No clock is read, so the time for others to

@@ -375,7 +375,7 @@ static void test_session_shorter_than_two_ticks(void **state)
 
 /* ---- holds that somebody has taken away ---------------------------------- */
 
-enum { TAKEN = 200, RENEWED_MS = 15000, TRIP_MS = 200 };
+enum { TAKEN = 200, RENEWED_MS = 15000, TRIP_MS = 1000 };
 
 static void take_away(struct world *w, const char *name)
 {

@@ -36,4 +36,15 @@ int run_cost_faults(void);
 int run_pair_faults(void);
 int run_look_faults(void);
 
+/* ---- a server that loads its data, for as long as a test wants --------- */
+
+/* Starts the server anew with data and with what slows loading down. */
+void loading_prepare(struct world *);
+/* From here on the server loads slowly; what it has is saved. */
+void loading_slow(struct world *);
+/* Waits until it has loaded all. */
+void loading_end(struct world *);
+/* Removes the data. */
+void loading_tidy(struct world *);
+
 #endif

@@ -104,6 +104,76 @@ static void save_again(struct world *w)
     save(w, "rdb_last_bgsave_status:ok");
 }
 
+/* ---- loading ------------------------------------------------------------ */
+
+static const char fill[] = "for i = 1, 20000 do redis.call('set', "
+                           "'fill:' .. i, string.rep('x', 90)) end";
+
+void loading_prepare(struct world *w)
+{
+    static const char *const args[] = {
+        "--enable-debug-command", "yes",
+        "--loading-process-events-interval-bytes", "1024"};
+
+    redis_server_kill(w->redis);
+    memcpy(w->redis->args, args, sizeof(args));
+    assert_int_equal(redis_server_again(w->redis), 0);
+    redis_server_do(w->redis, "EVAL %s 0", fill);
+}
+
+void loading_slow(struct world *w)
+{
+    redis_server_do(w->redis, "CONFIG SET key-load-delay 2000");
+}
+
+static bool is_loading(struct world *w)
+{
+    redisReply *reply = redis_server_ask(w->redis, "PING");
+    bool is = strncmp(reply->str, "LOADING", 7) == 0;
+
+    freeReplyObject(reply);
+    return is;
+}
+
+void loading_end(struct world *w)
+{
+    assert_true(is_loading(w));
+    redis_server_do(w->redis, "CONFIG SET key-load-delay 0");
+    assert_true(WAIT_FOR(!is_loading(w)));
+}
+
+void loading_tidy(struct world *w)
+{
+    redis_server_do(w->redis, "EVAL %s 0",
+                    "for i = 1, 20000 do redis.call('del', 'fill:' .. i) end");
+}
+
+static redisContext *reloader;
+
+/* Connections live on while it saves all, and loads it. */
+static void reload(struct world *w)
+{
+    int done = 0;
+
+    loading_slow(w);
+    reloader = redisConnectUnix(w->redis->socket);
+    assert_int_equal(redisAppendCommand(reloader, "DEBUG RELOAD"), REDIS_OK);
+    while (!done)
+        assert_int_equal(redisBufferWrite(reloader, &done), REDIS_OK);
+    assert_true(WAIT_FOR(is_loading(w)));
+}
+
+static void reload_end(struct world *w)
+{
+    redisReply *reply = NULL;
+
+    loading_end(w);
+    assert_int_equal(redisGetReply(reloader, (void **)&reply), REDIS_OK);
+    assert_string_equal(reply->str, "OK");
+    freeReplyObject(reply);
+    redisFree(reloader);
+}
+
 #define EVERYTHING .acquires = true, .releases = true, .renewals = true
 
 const struct any_refusal any_refusals[] = {
@@ -121,5 +191,7 @@ const struct any_refusal any_refusals[] = {
      EVERYTHING, .few = true},
     {"disk error", HF_EBACKEND, "MISCONF", fail_saving, save_again, EVERYTHING,
      .few = true},
+    {"loading its data", HF_EBACKEND, "LOADING", reload, reload_end, EVERYTHING,
+     .few = true, .prepare = loading_prepare, .tidy = loading_tidy},
     {NULL},
 };

@@ -123,6 +123,44 @@ static void test_restart_with_persistence_hold_survives(void **state)
     world_is_clean(w);
 }
 
+static bool says_loading(hf_lock *lock, hf_error *err)
+{
+    return hf_lock_try(lock, err) == HF_EBACKEND &&
+           strstr(err->text, "LOADING") && err->may_pass;
+}
+
+/* A connection that is made anew is refused: that is told at once, too, and the
+ * lock is there as soon as the server has loaded. */
+static void test_restart_loading_is_told_at_once(void **state)
+{
+    struct world *w = *state;
+    static const int64_t waits[] = {0, 3000, HF_FOREVER};
+    hf_lock *a;
+
+    loading_prepare(w);
+    a = world_lock(w, w->redis->url, 30000, 5000, HF_FAIR_DEFAULT);
+    world_free_for_all(w, a);
+    assert_int_equal(redis_server_do(w->redis, "SAVE"), 0);
+    redis_server_kill(w->redis);
+    w->redis->args[4] = "--key-load-delay";
+    w->redis->args[5] = "2000";
+    w->redis->may_load = true;
+    assert_int_equal(redis_server_again(w->redis), 0);
+    assert_true(WAIT_FOR(says_loading(a, &w->err)));
+    for (int i = 0; i < 12; i++) {
+        int64_t began = wait_fair();
+
+        assert_int_equal(hf_lock_timed(a, waits[i % 3], &w->err), HF_EBACKEND);
+        assert_non_null(strstr(w->err.text, "LOADING"));
+        assert_true(wait_within(began, 700));
+    }
+    loading_end(w);
+    assert_int_equal(hf_lock_try(a, &w->err), 0);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    loading_tidy(w);
+    world_is_clean(w);
+}
+
 /* The server has forgotten how to let go, and knows how to take: what is let go
  * has to be free for the question right behind it. */
 static void test_restart_release_is_not_overtaken(void **state)
@@ -567,6 +605,7 @@ int run_server_faults(void)
         T(test_dead_server_is_named),
         T(test_outage_is_two_lines),
         T(test_restart_with_persistence_hold_survives),
+        T(test_restart_loading_is_told_at_once),
         T(test_restart_release_is_not_overtaken),
         T(test_stopped_for_long_leaves_nothing),
         T(test_stopped_answer_after_its_lease_is_no_grant),

@@ -73,8 +73,8 @@ static bool answers(struct redis_server *s)
 {
     redisContext *c = redisConnectUnix(s->socket);
     redisReply *reply = c && !c->err ? redisCommand(c, "PING") : NULL;
-    /* With a password NOAUTH is as good; LOADING is not. */
-    bool ok = reply && strncmp(reply->str, "LOADING", 7) != 0;
+    /* With a password NOAUTH is as good. */
+    bool ok = reply && (s->may_load || strncmp(reply->str, "LOADING", 7) != 0);
 
     freeReplyObject(reply);
     if (c)

@@ -15,8 +15,9 @@
 struct redis_server {
     pid_t pid; /* 0: not running */
     int port;
-    int reserved; /* a descriptor that keeps it ours; 0: none */
-    bool persist; /* keeps an append-only file over a restart */
+    int reserved;  /* a descriptor that keeps it ours; 0: none */
+    bool persist;  /* keeps an append-only file over a restart */
+    bool may_load; /* it is ready as soon as it says that it loads its data */
     char dir[64];
     char socket[96];
     char url[64];                        /* redis://127.0.0.1:port */

@@ -213,6 +213,7 @@ int hf__rd_submit(struct redis *r, struct hf__req *req)
     int rc;
 
     look_if_closed(r);
+    hf__rd_conn_hurry(&r->cmd);
     if (r->queue || !has_room(r)) {
         enqueue(r, req);
         return HF__PENDING;
@@ -410,10 +411,13 @@ void hf__rd_cmd_down(struct redis *r, int code, hf__time now)
     }
     unsend(r, f);
     r->core->why(r->client, code, "%s", r->text);
-    if (code != HF_EAUTH)
+    /* A refusal is an answer, unless another address is tried now. */
+    if (r->cmd.refused_at != now || r->cmd.timer <= now)
         return;
-    while (r->queue)
-        hf__rd_finish(r, dequeue(r), HF_EAUTH);
+    while (r->queue) {
+        r->queue->untouched = true;
+        hf__rd_finish(r, dequeue(r), code);
+    }
 }
 
 static hf__time silent_at(const struct redis *r)

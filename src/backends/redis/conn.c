@@ -36,6 +36,7 @@ void hf__rd_conn_init(struct redis *r, struct rd_conn *c)
     c->r = r;
     c->fd = -1;
     c->timer = HF__NEVER;
+    c->refused_at = HF__NEVER;
     hf__rd_arena_init(&c->arena, r->core, r->client);
 }
 
@@ -129,6 +130,19 @@ void hf__rd_conn_fail(struct rd_conn *c, hf__time now, int code,
             r->job = r->core->lookup(r->hosts, false);
     }
     c->on_down(r, code, now);
+}
+
+void hf__rd_conn_hurry(struct rd_conn *c)
+{
+    hf__time at;
+
+    if (c->state != RD_WAIT || c->refused_at == HF__NEVER)
+        return;
+    at = c->refused_at + BACKOFF_MIN_MS * HF__MS;
+    if (at >= c->timer)
+        return;
+    c->timer = at;
+    c->r->core->due(c->r->client, at);
 }
 
 void hf__rd_conn_flush(struct rd_conn *c)
@@ -247,6 +261,7 @@ static void hello_refused(struct rd_conn *c, const struct rd_node *reply,
     const char *text = reply->text;
 
     c->r->lasts = !hf__rd_may_pass(text);
+    c->refused_at = now;
     if (strncmp(text, "NOAUTH", 6) == 0)
         hf__rd_conn_fail(c, now, HF_EAUTH,
                          "%s: the server wants a password: in "
@@ -343,6 +358,7 @@ void hf__rd_conn_start(struct rd_conn *c, hf__time now)
         c->addr = 0; /* there is always one: open() saw to it */
     a = &r->addrs.at[c->addr];
     r->lasts = false;
+    c->refused_at = HF__NEVER;
     c->written = 0;
     c->state = RD_CONNECTING;
     c->timer = now + r->connect_timeout_ms * HF__MS /

@@ -260,9 +260,11 @@ struct rd_conn {
     size_t addr;       /* index into addrs */
     unsigned failures; /* in a row: rounds that failed, short lives */
     hf__time timer;
-    hf__time up_at;    /* since when it is up */
-    hf__time heard_at; /* the last byte, or since when we listen */
-    uint64_t written;  /* bytes of this connection, ever */
+    hf__time refused_at; /* the last attempt: the server answered it, and
+                            refused then; HF__NEVER: it did not */
+    hf__time up_at;      /* since when it is up */
+    hf__time heard_at;   /* the last byte, or since when we listen */
+    uint64_t written;    /* bytes of this connection, ever */
     struct rd_out out;
     redisReader *reader;
     struct rd_arena arena;
@@ -284,6 +286,9 @@ void hf__rd_conn_fail(struct rd_conn *, hf__time now, int code, const char *fmt,
                       ...) __attribute__((format(printf, 4, 5)));
 /* Writes what can be written. A failure waits for advance(). */
 void hf__rd_conn_flush(struct rd_conn *);
+/* A request has come. If the server refused us when we last connected (it loads
+ * its data, or the password is wrong), it is asked again soon. */
+void hf__rd_conn_hurry(struct rd_conn *);
 /* Timers and progress, then reads once. True: something came. */
 void hf__rd_conn_move(struct rd_conn *, hf__time now);
 bool hf__rd_conn_read(struct rd_conn *, hf__time now);

@@ -262,7 +262,8 @@ typedef struct hf_lock_options {
     enum hf_fairness fairness;
     unsigned flags;      /* hf_lock_flag */
     uint32_t permits;    /* size of a semaphore; 0 for other kinds */
-    uint32_t handoff;    /* local owners that may take turns on one grant */
+    uint32_t handoff;    /* local owners that may take turns on one grant; at
+                            most 67 108 863 */
     int64_t ttl_ms;      /* 0: the client's; else HF_LEASE_MIN_MS or more. Of
                             no effect on ZooKeeper, see the client's */
     int64_t max_hold_ms; /* 0: none. No hold lasts longer, renewed or not */
@@ -419,15 +420,15 @@ HF_API int hf_lock_count(hf_lock *lock, unsigned *count);
  * reached, since when and with which error; it refused the renewals; the hold
  * was taken away; its session is over; the deadline passed while this process
  * was stopped; its fixed lease or max_hold_ms ended; its thread exited.
- * 0: why->text is "", or, while the server cannot be reached or refuses to
- * renew the hold, says so; why->code is 0. why may be NULL.
+ * 0: still held; why->code is 0, and why->text is empty or says that the server
+ * cannot be reached or refuses renewals. why may be NULL.
  */
 HF_API int hf_lock_explain(hf_lock *lock, hf_error *why);
 
 /*
  * A descriptor that becomes readable when the hold of this handle's lock is
  * lost, without any thread having to be on time (a timer set to the
- * deadline). It stays so until whoever lost it has released it, and then until
+ * deadline). It stays so until the owner releases the lost hold, and then until
  * the next acquire or release through the handle. If several threads use the
  * handle it tells of each one's loss; hf_lock_check() tells whose it was.
  * The library's; valid until hf_lock_free(). Negative code on failure.

@@ -73,7 +73,7 @@ void hf__client_free(hf_client *c)
         struct hf__exchange *x = c->exchanges;
 
         c->exchanges = x->next;
-        hf__free(c, x->why);
+        hf__words_free(c, x);
         hf__free(c, x);
     }
     hf__free(c, c->timers.heap);

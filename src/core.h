@@ -44,11 +44,11 @@ struct hf__talk;
  * there; idle names have none. (A direct one answers at once: its requests live
  * on the stack.) */
 struct hf__exchange {
-    struct hf__req ask; /* the first: by it the name has the whole */
+    struct hf__req ask; /* must be first: remote.ask is cast back to it */
     struct hf__req let_go;
     uint64_t lost_id;          /* a hold that is gone; 0: none. client->mu */
-    hf_error *why;             /* the last failure of one of them, in words; or
-                                  NULL. client->mu */
+    hf_error *why[2];          /* the last failure of each, in words; or NULL.
+                                  client->mu */
     bool session_over;         /* with its session */
     struct hf__exchange *next; /* in client->exchanges */
 };
@@ -298,7 +298,9 @@ bool hf__may_pass(const hf_client *, int code);
 int hf__fail_word(hf_client *, const hf_error *word, hf_error *, int code);
 /* Keeps the backend's last word for a request of that exchange which has come
  * to that code; client->mu is held. */
-void hf__keep_word_locked(hf_client *, struct hf__exchange *, int code);
+void hf__keep_word_locked(hf_client *, struct hf__exchange *, bool let_go,
+                          int code);
+void hf__words_free(hf_client *, struct hf__exchange *);
 /* To be put behind "no answer": "; not connected to ...", or "". */
 struct hf__trouble {
     char text[128 + sizeof("; not connected to ")];
@@ -309,8 +311,8 @@ struct hf__trouble hf__trouble(hf_client *);
 /* Notes it; if the same is noted already and not over, the newer text. */
 void hf__note(hf_client *, enum hf__loss_why, const char *text);
 void hf__note_over(hf_client *, enum hf__loss_why);
-/* A renewal was refused, with that code. */
-void hf__note_refusal(hf_client *, int code);
+/* A renewal was refused, with that code, in those words. */
+void hf__note_refusal(hf_client *, int code, const hf_error *word);
 struct hf__reason {
     char text[320];
 };
@@ -490,7 +492,8 @@ void hf__name_run(struct hf__name *, hf__time now);
 /* Takes the backend's news to the gate. */
 void hf__name_news(struct hf__name *);
 /* The clock reached the name's timer. Returns the hold id that the caller has
- * to renew (it is marked as being renewed), or 0. */
+ * to renew, or 0. If the caller does not come to it, the timer tells the next
+ * thread that looks. */
 uint64_t hf__name_timer(struct hf__name *, hf__time now);
 /* EBACKEND, with its text: the server does not answer. */
 int hf__silence(hf_client *, hf_error *);

@@ -114,8 +114,10 @@ static int answered(hf_lock *lock, struct hf__talk *t,
     if (rc == HF__DONE || rc == HF__PENDING || rc == HF_ELOST ||
         rc == HF_ENOTOWNER || rc == HF_ECLOSED)
         return rc;
-    if (err)
+    if (err) {
         err->code = HF_EUNKNOWN;
+        err->may_pass = 0;
+    }
     return HF_EUNKNOWN;
 }
 

@@ -162,7 +162,8 @@ static void core_done(hf_client *c, struct hf__req *req)
         return;
     }
     n = hf__container(req->remote, struct hf__name, remote);
-    hf__keep_word_locked(c, hf__name_talks(n), req->result);
+    hf__keep_word_locked(c, hf__name_talks(n), req->op != HF__ATTEMPT,
+                         req->result);
     if (req->op == HF__ATTEMPT)
         n->ask_ready = true;
     else

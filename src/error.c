@@ -95,14 +95,31 @@ int hf__fail_word(hf_client *c, const hf_error *word, hf_error *err, int code)
     return code;
 }
 
-void hf__keep_word_locked(hf_client *c, struct hf__exchange *x, int code)
+void hf__keep_word_locked(hf_client *c, struct hf__exchange *x, bool let_go,
+                          int code)
 {
-    if (code >= 0 || !x)
+    hf_error **why;
+
+    if (!x)
         return;
-    if (!x->why)
-        x->why = hf__alloc(c, sizeof(*x->why));
-    if (x->why)
-        hf__fail_why(c, x->why, code);
+    why = &x->why[let_go];
+    if (code >= 0) {
+        if (*why)
+            (*why)->code = 0; /* it does not fail any more */
+        return;
+    }
+    if (!*why)
+        *why = hf__alloc(c, sizeof(**why));
+    if (*why)
+        hf__fail_why(c, *why, code);
+}
+
+void hf__words_free(hf_client *c, struct hf__exchange *x)
+{
+    for (int i = 0; i < 2; i++) {
+        hf__free(c, x->why[i]);
+        x->why[i] = NULL;
+    }
 }
 
 int hf__silence(hf_client *c, hf_error *err)

@@ -172,8 +172,8 @@ void hf__gate_answered(struct hf__gate *, const struct hf__req *, hf__time now,
 void hf__gate_renewed(struct hf__gate *, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now);
 
-/* The answer to a LET_GO: hf__lease_let_go(), and the waiters that it keeps
- * hear a refusal. */
+/* The answer to a LET_GO: hf__lease_let_go(). Waiters hear a refusal even if
+ * their own question is under way: it may stand behind what is not let go. */
 bool hf__gate_let_go(struct hf__gate *, int result, hf__time now,
                      hf__wake_fn *);
 

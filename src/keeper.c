@@ -217,6 +217,7 @@ static int wait_open(hf_client *c, hf__time until, hf_error *err,
     const struct hf__url *url = c->config->url;
     uint32_t ms = c->connect_timeout_ms;
     char what[80]; /* the client may be gone when it is needed */
+    bool may_pass = hf__may_pass(c, HF_EBACKEND);
 
     if (url->hosts_len)
         snprintf(what, sizeof(what), "looking up %.60s", url->hosts[0].name);
@@ -235,7 +236,7 @@ static int wait_open(hf_client *c, hf__time until, hf_error *err,
     if (*given_up) {
         hf__fail(err, HF_EBACKEND, "%s took longer than %u ms", what, ms);
         if (err)
-            err->may_pass = 1;
+            err->may_pass = may_pass;
         return HF_EBACKEND;
     }
     if (!c->open_result)

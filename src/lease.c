@@ -7,6 +7,8 @@
 #define PAUSE (200 * HF__MS)
 #define PAUSE_DOUBLED 3
 
+#define RENEWING_MAX ((1u << 14) - 1) /* what the field holds */
+
 hf__time hf__lease_margin(uint32_t lease_ms)
 {
     /* 1 % of the lease and 2 ms, as Redlock allows for drift. */
@@ -35,8 +37,8 @@ void hf__lease_want(struct hf__lease *l, bool wanted)
     l->wanted = wanted;
     if (l->state != HF__ASKING && l->state != HF__WAITING)
         return;
-    /* A question that was about to be given up for want of takers is as good
-     * as a new one. */
+    /* A question that was about to be given up because no thread was waiting is
+     * as good as a new one. */
     if (l->drop && wanted)
         l->current = false; /* what it says now is for those who gave up */
     l->drop = !wanted;
@@ -215,7 +217,8 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     case HF_EINVAL:
     case HF_ENOTSUP:
         /* Certainly nothing is held. If it was QUEUED before, the backend has
-         * ended that; a place that it could not leave is one of the dead. */
+         * ended that; a place that it could not leave is an entry of a client
+         * that has died. */
         l->state = HF__IDLE;
         l->drop = false;
         return req->result;
@@ -241,6 +244,8 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
 {
     if (result != HF__DONE && result != HF_ENOTOWNER && now < l->gone_at) {
         l->unsure = true;
+        if (result != HF_EUNKNOWN)
+            l->silent_at = HF__NEVER; /* an answer is no silence */
         /* A lost answer is asked for again at once (on a new connection); a
          * refusal may be one again, so not that soon. */
         l->resend_at = now;
@@ -256,9 +261,20 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
     return true;
 }
 
+/* More than what comes along with others that are due (hf__gate_renewable). */
+void hf__lease_put_off(struct hf__lease *l, hf__time now)
+{
+    uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
+
+    if (l->renew_at != HF__NEVER)
+        l->renew_at = now + term_ms * HF__MS / 10 + 10 * HF__MS;
+}
+
 void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
-    l->renewing++;
+    /* If that many are under way none of them makes it longer any more. */
+    if (l->renewing < RENEWING_MAX)
+        l->renewing++;
     if (l->session) { /* which is never made shorter */
         if (l->fixed && lease_ms) {
             l->lease_ms = lease_ms;
@@ -294,13 +310,13 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
 
     if (l->state != HF__HELD || l->hold_id != hold_id || l->drop)
         return HF__DONE; /* let go meanwhile */
-    if (l->renewing)
+    if (l->renewing && l->renewing < RENEWING_MAX)
         l->renewing--;
     if (result == HF_ENOTOWNER) {
         hf__lease_gone(l, now);
         return HF_ELOST;
     }
-    l->refused = result != HF__DONE && result != HF_EUNKNOWN;
+    l->refused = hf__is_refusal(result);
     if (result != HF__DONE) {
         /* Not answered: again soon, as long as the hold lasts. */
         if (l->renew_at != HF__NEVER)
@@ -361,10 +377,10 @@ static struct hf__loss stopped(const struct hf__lease *l, hf__time at)
 
 struct hf__loss hf__lease_why(const struct hf__lease *l, hf__time now)
 {
-    if (l->fixed && (!l->session || l->deadline == l->kept_until))
-        return hf__loss(HF__LOSS_LEASE, l->lease_ms);
     if (l->deadline == l->max_until)
         return hf__loss(HF__LOSS_MAX, now);
+    if (l->fixed && (!l->session || l->deadline == l->kept_until))
+        return hf__loss(HF__LOSS_LEASE, l->lease_ms);
     if (l->renew_at == HF__NEVER)
         return hf__loss(HF__LOSS_ORPHAN, now);
     /* No thread has sent the renewal that was due, or noticed the deadline. */

@@ -90,6 +90,14 @@ enum hf__loss_why {
     HF__LOSS_RELEASE, /* the release found that it was gone */
 };
 
+/* The server refused to renew it: neither was it silent, nor was it gone, nor
+ * was the failure ours. */
+static inline bool hf__is_refusal(int result)
+{
+    return result != HF__DONE && result != HF_EUNKNOWN &&
+           result != HF_ENOTOWNER && result != HF_ENOMEM;
+}
+
 /* The whole of it, which is kept until the owner has released the hold. The
  * texts that belong to it are the client's (reason.c), found by the time. */
 struct hf__loss {
@@ -160,6 +168,11 @@ static inline uint32_t hf__lease_renew_ms(const struct hf__lease *l)
 {
     return l->session && l->fixed ? 0 : l->lease_ms;
 }
+
+/* It is due to be renewed, and the caller is about to do that. Until it is
+ * marked by hf__lease_renewing() it is not due again for a tenth of its term:
+ * then another thread renews it, if that one was stopped. */
+void hf__lease_put_off(struct hf__lease *, hf__time now);
 
 /* The server has forgotten the hold. */
 void hf__lease_gone(struct hf__lease *, hf__time now);

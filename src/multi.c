@@ -48,11 +48,6 @@ static int check_sorted(const hf_part *parts, size_t n, hf_error *err)
     return 0;
 }
 
-static struct hf__shown shown(const hf_lock *lock)
-{
-    return hf__show(lock->name->text + strlen(lock->name->client->prefix));
-}
-
 static int check(const hf_part *parts, size_t n, hf_error *err)
 {
     if (!parts || !n)
@@ -88,7 +83,8 @@ static int take(const hf_part *part, const hf_acquire_options *opt,
         rc = hf__fail(err, HF_ETIMEDOUT,
                       "\"%s\" was not granted within %lld ms, which are for "
                       "all together%s",
-                      shown(part->lock).text, (long long)opt->wait_ms,
+                      hf__name_shown(part->lock->name).text,
+                      (long long)opt->wait_ms,
                       hf__trouble(part->lock->name->client).text);
     return rc;
 }
@@ -102,16 +98,14 @@ static void give_back(const hf_part *parts, size_t n)
 /* A hold that was got first may be lost before the last one is there. */
 static int still_held(const hf_part *parts, size_t n, hf_error *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        int rc = hf_lock_check(parts[i].lock);
+    hf_error why = HF_ERROR_INIT;
+    int rc = 0;
 
-        if (rc)
-            return hf__fail(err, rc,
-                            "\"%s\" was lost while the others were waited "
-                            "for",
-                            shown(parts[i].lock).text);
-    }
-    return 0;
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = hf_lock_explain(parts[i].lock, &why);
+    if (rc && err)
+        *err = why;
+    return rc;
 }
 
 static int take_all(const hf_part *sorted, size_t n,

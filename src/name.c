@@ -71,7 +71,7 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
 }
 
 /* What was said of the failure of this line's request, for the caller. */
-static bool tell_why(struct hf__name *n, int code, hf_error *err)
+static bool tell_why(struct hf__name *n, bool let_go, int code, hf_error *err)
 {
     struct hf__exchange *x = hf__name_talks(n);
     bool told;
@@ -79,9 +79,9 @@ static bool tell_why(struct hf__name *n, int code, hf_error *err)
     if (!x || !err || code >= 0)
         return false;
     hf__mutex_lock(&n->client->mu);
-    told = x->why && x->why->code == code;
+    told = x->why[let_go] && x->why[let_go]->code == code;
     if (told)
-        *err = *x->why;
+        *err = *x->why[let_go];
     hf__mutex_unlock(&n->client->mu);
     return told;
 }
@@ -97,7 +97,8 @@ void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
         hf__name_own(n, w);
     if (!w->is_async) {
         if (w->state == HF__W_FINISHED)
-            w->told = tell_why(n, w->result, w->err);
+            w->told = tell_why(n, false, w->result, w->err) ||
+                      tell_why(n, true, w->result, w->err);
         wake(n, w->sleeper);
         return;
     }
@@ -124,7 +125,7 @@ void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
         *p = r->next;
         r->result = result;
         r->settled = true;
-        tell_why(n, result, r->word);
+        tell_why(n, true, result, r->word);
         if (r->sleeper) {
             wake(n, r->sleeper);
             continue;
@@ -165,7 +166,7 @@ static int submit(struct hf__name *n, struct hf__req *req,
         req->flying = false;
         n->refs--; /* the caller has one */
         c->under_way--;
-        hf__keep_word_locked(c, hf__name_talks(n), rc);
+        hf__keep_word_locked(c, hf__name_talks(n), req->op != HF__ATTEMPT, rc);
     }
     hf__mutex_unlock(&c->mu);
     return rc;
@@ -198,8 +199,7 @@ static void end_exchange(struct hf__name *n)
     if (!x->ask.flying && !x->let_go.flying && !n->ask_ready &&
         !n->let_go_ready) {
         x->lost_id = 0;
-        hf__free(c, x->why);
-        x->why = NULL;
+        hf__words_free(c, x);
         x->next = c->exchanges;
         c->exchanges = x;
         n->remote.ask = NULL;
@@ -453,10 +453,10 @@ static void note_silence(struct hf__name *n)
     struct hf__exchange *x = hf__name_talks(n);
 
     hf__mutex_lock(&c->mu);
-    if (x && !x->why)
-        x->why = hf__alloc(c, sizeof(*x->why));
-    if (x && x->why)
-        hf__silence(c, x->why);
+    if (x && !x->why[0])
+        x->why[0] = hf__alloc(c, sizeof(*x->why[0]));
+    if (x && x->why[0])
+        hf__silence(c, x->why[0]);
     hf__mutex_unlock(&c->mu);
 }
 
@@ -510,8 +510,12 @@ uint64_t hf__name_timer(struct hf__name *n, hf__time now)
 {
     struct hf__lease *l = &n->gate.lease;
     uint64_t renew = 0;
+    hf__time present;
 
     hf__name_lock(n);
+    present = hf__now(); /* the round may have begun long ago */
+    if (present > now)
+        now = present;
     if (n->gate.owner)
         find_orphans(n, now);
     /* Nobody ran for a while: the answer has been read, and is not late. */
@@ -520,11 +524,9 @@ uint64_t hf__name_timer(struct hf__name *n, hf__time now)
     if (hf__gate_silent(&n->gate, now))
         note_silence(n);
     hf__gate_tick(&n->gate, now, hf__name_wake);
-    /* Marked before the timer is set: else it would be set to renew_at, which
-     * is over, and the name would be found due again. */
     if (hf__gate_renewable(&n->gate, now)) {
         renew = l->hold_id;
-        hf__lease_renewing(l, hf__lease_renew_ms(l), now);
+        hf__lease_put_off(l, now);
     }
     hf__name_run(n, now);
     hf__name_unlock(n);

@@ -300,7 +300,7 @@ void hf__name_unref_locked(struct hf__name *n)
         c->be->detach(c->self, &n->remote);
     hf__thread_unref(n->owner_thread);
     if (n->remote.ask)
-        hf__free(c, hf__name_talks(n)->why);
+        hf__words_free(c, hf__name_talks(n));
     hf__free(c, hf__name_talks(n));
     free_name(c, n);
     if (first != n)

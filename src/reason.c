@@ -13,8 +13,8 @@
 
 /* ---- notes; why_mu is held ----------------------------------------------- */
 
-/* What was so at that time. If its text of then has made room for others, the
- * first of those. */
+/* What was so at that time. If the text of that time was overwritten, the
+ * oldest text that is left. */
 static struct hf__note *find(hf_client *c, enum hf__loss_why why, hf__time at)
 {
     struct hf__note *found = NULL;
@@ -31,6 +31,13 @@ static struct hf__note *find(hf_client *c, enum hf__loss_why why, hf__time at)
     return found;
 }
 
+/* Which of two makes room for a new one: one that has explained no loss, else
+ * the older one. */
+static bool is_dearer(const struct hf__note *a, const struct hf__note *b)
+{
+    return a->told != b->told ? a->told : b->from < a->from;
+}
+
 static void add(hf_client *c, enum hf__loss_why why, hf__time since,
                 const char *text)
 {
@@ -38,7 +45,7 @@ static void add(hf_client *c, enum hf__loss_why why, hf__time since,
     hf__time now = hf__now();
 
     for (int i = 1; i < HF__NOTES; i++)
-        if (c->notes[i].from < to->from)
+        if (is_dearer(to, &c->notes[i]))
             to = &c->notes[i];
     *to = (struct hf__note){.since = since ? since : now,
                             .from = now,
@@ -51,7 +58,7 @@ static void note(hf_client *c, enum hf__loss_why why, const char *text)
 {
     struct hf__note *n = find(c, why, HF__NEVER);
 
-    if (n && strcmp(n->text, text) == 0)
+    if (n && strncmp(n->text, text, sizeof(n->text) - 1) == 0)
         return;
     /* While it is not connected there are several errors: the last one before a
      * loss tells most, and the first one since when. */
@@ -79,16 +86,14 @@ void hf__note_over(hf_client *c, enum hf__loss_why why)
     hf__mutex_unlock(&c->why_mu);
 }
 
-void hf__note_refusal(hf_client *c, int code)
+void hf__note_refusal(hf_client *c, int code, const hf_error *word)
 {
     size_t skip = strlen(c->be->name) + 2; /* "redis: " */
 
-    hf__mutex_lock(&c->why_mu);
-    note(c, HF__LOSS_REFUSED,
-         c->why.code == code && strlen(c->why.text) > skip
-             ? c->why.text + skip
-             : hf_error_text(code));
-    hf__mutex_unlock(&c->why_mu);
+    hf__note(c, HF__LOSS_REFUSED,
+             word->code == code && strlen(word->text) > skip
+                 ? word->text + skip
+                 : hf_error_text(code));
 }
 
 /* ---- texts ----------------------------------------------------------------

@@ -16,34 +16,38 @@ static uint32_t permits_of(const struct hf__name *n)
     return n->remote.ask ? n->remote.ask->permits : 1;
 }
 
-/* Notes the holds in the batch; each name's reference goes along. One that was
- * let go since it was marked stays out. */
+/* Puts the holds into the batch; each name's reference goes along. One that was
+ * let go since it was found due stays out, and one that another thread has
+ * renewed meanwhile. */
 static void fill(hf_client *c, struct hf__batch *b, const struct hf__due *due,
-                 size_t len)
+                 size_t len, hf__time now)
 {
     b->req.op = HF__RENEW;
     for (size_t i = 0; i < len; i++) {
         struct hf__name *n = due[i].name;
-        const struct hf__lease *l = &n->gate.lease;
+        struct hf__lease *l = &n->gate.lease;
         bool held;
 
         hf__name_lock(n);
-        held = l->state == HF__HELD && l->hold_id == due[i].hold_id && !l->drop;
-        if (held)
+        held = l->state == HF__HELD && l->hold_id == due[i].hold_id &&
+               !l->drop && !l->renewing;
+        if (held) {
             b->item[b->len++] =
                 (struct hf__renewal){.remote = &n->remote,
                                      .hold_id = l->hold_id,
                                      .lease_ms = hf__lease_renew_ms(l),
                                      .permits = permits_of(n),
                                      .result = HF_EUNKNOWN};
+            hf__lease_renewing(l, hf__lease_renew_ms(l), now);
+        }
         hf__name_unlock(n);
         if (!held)
             unref(c, n);
     }
 }
 
-/* Out of memory: to the names it is a renewal that was not answered. Each is
- * looked at again in a moment, one that needs no renewal too. */
+/* Out of memory: each is looked at again in a moment, one that needs no renewal
+ * too. */
 static void put_off(hf_client *c, const struct hf__due *due, size_t len,
                     hf__time now)
 {
@@ -51,11 +55,11 @@ static void put_off(hf_client *c, const struct hf__due *due, size_t len,
 
     for (size_t i = 0; i < len; i++) {
         struct hf__name *n = due[i].name;
+        struct hf__lease *l = &n->gate.lease;
 
         hf__name_lock(n);
-        hf__gate_renewed(&n->gate, due[i].hold_id, HF_ENOMEM, now,
-                         hf__lease_renew_ms(&n->gate.lease), now);
-        hf__name_run(n, now);
+        if (l->hold_id == due[i].hold_id && l->renew_at != HF__NEVER)
+            l->renew_at = again;
         hf__name_unlock(n);
         hf__mutex_lock(&c->mu);
         if (again < hf__timer_at(&n->timer))
@@ -76,7 +80,7 @@ void hf__renew_due(hf_client *c, const struct hf__due *due, size_t len,
         return;
     }
     f->batch.item = (struct hf__renewal *)(f + 1);
-    fill(c, &f->batch, due, len);
+    fill(c, &f->batch, due, len, now);
     if (!f->batch.len) {
         hf__flight_free(c, f);
         return;
@@ -87,10 +91,12 @@ void hf__renew_due(hf_client *c, const struct hf__due *due, size_t len,
     hf__mutex_unlock(&c->mu);
 }
 
-static bool is_refusal(int result)
+/* What became of one of them; all of them, if the request was not sent. */
+static int result_of(const struct hf__flight *f, size_t i)
 {
-    return result != HF__DONE && result != HF_EUNKNOWN &&
-           result != HF_ENOTOWNER;
+    int result = f->batch.item[i].result;
+
+    return result == HF_EUNKNOWN && f->req.result < 0 ? f->req.result : result;
 }
 
 void hf__renew_landed(hf_client *c, struct hf__flight *f)
@@ -102,13 +108,14 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f)
     for (size_t i = 0; i < f->batch.len; i++) {
         struct hf__renewal *r = &f->batch.item[i];
         struct hf__name *n = hf__container(r->remote, struct hf__name, remote);
+        int result = result_of(f, i);
 
-        if (is_refusal(r->result))
-            hf__note_refusal(c, r->result);
+        if (hf__is_refusal(result))
+            hf__note_refusal(c, result, &f->why);
         hf__name_lock(n);
         if (r->session_ms)
             n->gate.lease.session_ms = r->session_ms;
-        hf__gate_renewed(&n->gate, r->hold_id, r->result, f->req.sent_at,
+        hf__gate_renewed(&n->gate, r->hold_id, result, f->req.sent_at,
                          r->no_longer ? 0 : r->lease_ms, now);
         if (n->gate.owner)
             hf__name_moved(n);
@@ -116,11 +123,6 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f)
         hf__name_unlock(n);
         unref(c, n);
     }
-}
-
-static struct hf__shown shown(const hf_lock *lock)
-{
-    return hf__show(lock->name->text + strlen(lock->name->client->prefix));
 }
 
 int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
@@ -166,7 +168,7 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
         return hf__fail(err, HF_EINVAL,
                         "the hold of \"%s\" is renewed by itself: lease_ms "
                         "must be 0",
-                        shown(lock).text);
+                        hf__name_shown(lock->name).text);
     t->line = n;
     return hf__renew_ask(lock->name->client, t,
                          t->lease_ms ? (uint32_t)t->lease_ms : l->lease_ms,
@@ -177,7 +179,7 @@ int hf__renew_answered(hf_lock *lock, struct hf__talk *t,
                        const struct hf__flight *f, hf_error *err)
 {
     hf_client *c = lock->name->client;
-    int rc = f->batch.item[0].result, now;
+    int rc = result_of(f, 0), now;
     struct hf__thread *thread;
     uint64_t owner = hf__owner_of(lock, &thread);
 

@@ -38,8 +38,9 @@ struct run {
     char name[128];
 };
 
-static struct run runs[512];
-static struct CMUnitTest tests[512];
+#define RUNS_MAX 1024
+static struct run runs[RUNS_MAX];
+static struct CMUnitTest tests[RUNS_MAX];
 static size_t runs_len;
 
 static void hung(int sig)
@@ -89,6 +90,10 @@ static void add(const struct conf_case *c, enum hf_fairness fairness,
 
     if (pattern && fnmatch(pattern, c->name, 0))
         return;
+    if (runs_len == RUNS_MAX) {
+        fprintf(stderr, "conformance: more than %d cases\n", RUNS_MAX);
+        abort();
+    }
     r->c = c;
     r->fairness = fairness;
     snprintf(r->name, sizeof(r->name), "%s%s", c->name, suffix);

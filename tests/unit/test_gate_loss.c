@@ -55,6 +55,21 @@ static void test_loss_max_hold_ended(void **state)
     assert_int_equal(why(&g, 1), HF__LOSS_MAX);
 }
 
+/* Of two ends the earlier one is told. */
+static void test_loss_max_hold_within_a_fixed_lease(void **state)
+{
+    struct hf__gate g = gate(true);
+    struct hf__waiter a = want(1);
+
+    (void)state;
+    a.fixed = true;
+    a.lease_ms = 60000;
+    a.max_hold_ms = 300;
+    grant(&g, &a, 0);
+    assert_int_equal(hf__gate_check(&g, 1, at(5000)), HF_ELOST);
+    assert_int_equal(why(&g, 1), HF__LOSS_MAX);
+}
+
 static void test_loss_orphan(void **state)
 {
     struct hf__gate g = held_by(1);
@@ -294,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loss_fixed_lease_ended),
         cmocka_unit_test(test_loss_max_hold_ended),
+        cmocka_unit_test(test_loss_max_hold_within_a_fixed_lease),
         cmocka_unit_test(test_loss_orphan),
         cmocka_unit_test(test_loss_stopped_before_the_renewal),
         cmocka_unit_test(test_loss_stopped_is_found_by_anyone),

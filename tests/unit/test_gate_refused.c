@@ -122,6 +122,29 @@ static void test_refused_let_go_is_said_to_each_who_comes(void **state)
     assert_int_equal(w.result, HF__GRANTED);
 }
 
+/* Waiters that come one behind the other are never without one who waits: each
+ * refusal is an answer all the same, and the time of silence begins anew. */
+static void test_refused_let_go_is_no_silence(void **state)
+{
+    struct hf__gate g = refused_release();
+    struct hf__waiter w[2] = {want(1), want(2)};
+
+    (void)state;
+    assert_int_equal(hf__gate_enter(&g, &w[0], at(10)), HF__PENDING);
+    assert_string_equal(run(&g, 10), "R");
+    for (int i = 0; i < 20; i++) {
+        struct hf__waiter *first = &w[i % 2], *next = &w[1 - i % 2];
+        int64_t ms = 100 * (i + 1);
+
+        *next = want((uint64_t)i + 2);
+        assert_int_equal(hf__gate_enter(&g, next, at(ms)), HF__PENDING);
+        assert_false(hf__gate_silent(&g, at(ms)));
+        assert_false(let_go(&g, HF_EAUTH, ms));
+        assert_int_equal(first->result, HF_EAUTH);
+        assert_string_equal(run(&g, ms), "R");
+    }
+}
+
 /* By itself it is sent again after pauses, which grow up to a bound. */
 static void test_refused_let_go_is_sent_ever_less_often(void **state)
 {
@@ -286,6 +309,7 @@ int main(void)
             test_refused_question_that_was_lost_before_is_abandoned),
         cmocka_unit_test(test_refused_question_that_did_nothing_twice),
         cmocka_unit_test(test_refused_let_go_is_said_to_each_who_comes),
+        cmocka_unit_test(test_refused_let_go_is_no_silence),
         cmocka_unit_test(test_refused_let_go_is_sent_ever_less_often),
         cmocka_unit_test(test_old_refusal_is_not_for_those_who_came_later),
         cmocka_unit_test(test_old_refusal_of_a_let_go_is_not_either),

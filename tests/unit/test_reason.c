@@ -158,6 +158,30 @@ static void test_reason_refused(void **state)
     end(c);
 }
 
+/* What has explained a loss is kept, however often renewals are refused, and in
+ * whatever words. */
+static void test_reason_is_not_evicted_by_refusals(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_error err = HF_ERROR_INIT, word = {.code = HF_EAUTH};
+    hf_lock *a;
+
+    (void)state;
+    trouble(c, "here: refused");
+    a = held(c, "a", TTL_MS);
+    loses(a, &err);
+    says(&err, "here: refused");
+    trouble(c, NULL);
+    for (int i = 0; i < 3 * HF__NOTES; i++) {
+        memset(word.text, 'x', sizeof(word.text) - 1);
+        hf__note_refusal(c, HF_EAUTH, &word);
+        snprintf(word.text, sizeof(word.text), "test: refusal %d", i);
+        hf__note_refusal(c, HF_EAUTH, &word);
+    }
+    free_lost(a, err.text);
+    end(c);
+}
+
 /* No answer, and the backend does not know why. */
 static void test_reason_unknown(void **state)
 {
@@ -203,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_reason_after_many_outages),
         cmocka_unit_test(test_reason_of_a_long_outage),
         cmocka_unit_test(test_reason_refused),
+        cmocka_unit_test(test_reason_is_not_evicted_by_refusals),
         cmocka_unit_test(test_reason_unknown),
         cmocka_unit_test(test_reason_of_any_length),
     };

@@ -187,6 +187,22 @@ static void test_renewals_each_is_in_one_batch(void **state)
     end(c, NAMES);
 }
 
+/* A thread has found that they are due, and stops before it renews them. */
+static void test_renewals_of_a_stopped_thread_are_made_by_another(void **state)
+{
+    hf_client *c = hold(2);
+    hf__time due = hf__now() + TERM;
+
+    (void)state;
+    assert_int_not_equal(__real_hf__name_timer(locks[0]->name, due), 0);
+    deliver(c, due);
+    each_once(1, 2);
+    deliver(c, due + TERM / 2);
+    each_once(0, 1);
+    answer(c, HF__DONE);
+    end(c, 2);
+}
+
 /* Those that are due soon get the rest of the batch, and not those that are in
  * it already. */
 static void test_renewals_due_soon_come_along(void **state)
@@ -283,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_renewals_each_is_in_one_batch),
+        cmocka_unit_test(test_renewals_of_a_stopped_thread_are_made_by_another),
         cmocka_unit_test(test_renewals_due_soon_come_along),
         cmocka_unit_test(test_renewals_are_sent_again_after_a_pause),
         cmocka_unit_test(test_renewals_without_need_are_sent_again),

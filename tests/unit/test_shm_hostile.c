@@ -5,10 +5,21 @@
  */
 #include "shm_fixture.h"
 
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-enum { BEYOND_MS = 1000, TABLES_MS = 500 };
+enum { BEYOND_MS = 1000, TABLES_MS = 500, CROWD_MS = 1000 };
+
+static struct shm_file *spoilt; /* in the moment before it is locked */
+static atomic_bool spoils = true;
+
+__attribute__((visibility("default"))) int flock(int fd, int operation)
+{
+    if (spoilt && spoils && (operation & LOCK_SH))
+        atomic_store(&spoilt->header.magic, 0);
+    return (int)syscall(SYS_flock, fd, operation);
+}
 
 /* A process that lives and has nothing to do with us. */
 static pid_t stranger(void)
@@ -73,6 +84,132 @@ static void test_a_stranger_in_the_tables_is_not_waited_for(void **state)
     OK(hf_lock_free(lock));
     OK(hf_close(client));
     munmap(f, sizeof(*f));
+}
+
+/* Writes to the tables' lock all the time. */
+struct writer {
+    pthread_t thread;
+    struct shm_file *file;
+    pid_t pid[2];
+    atomic_bool ends;
+};
+
+static void *alternate(void *arg)
+{
+    struct writer *w = arg;
+
+    for (unsigned i = 0; !atomic_load(&w->ends); i++) {
+        atomic_store(&w->file->header.tables, (uint32_t)w->pid[i % 2]);
+        usleep(200000); /* seen, and shorter than the patience */
+    }
+    return NULL;
+}
+
+static void *count_unlocks(void *arg)
+{
+    struct writer *w = arg;
+
+    while (!atomic_load(&w->ends)) {
+        atomic_fetch_add(&w->file->header.unlocks, 1);
+        usleep(1000);
+    }
+    return NULL;
+}
+
+static void writer_begin(struct writer *w, void *(*write)(void *))
+{
+    atomic_init(&w->ends, false);
+    OK(pthread_create(&w->thread, NULL, write, w));
+}
+
+static void writer_end(struct writer *w)
+{
+    atomic_store(&w->ends, true);
+    OK(pthread_join(w->thread, NULL));
+}
+
+static void strangers_end(const struct writer *w)
+{
+    for (int i = 0; i < 2; i++) {
+        kill(w->pid[i], SIGKILL);
+        waitpid(w->pid[i], NULL, 0);
+    }
+}
+
+/* Until the text says that many want the tables: a writer that stands still for
+ * as long as our patience is one that does not let go. */
+static void many_are_in_the_tables(hf_client *client)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock;
+    int64_t began;
+
+    for (int i = 0; i < 10 && !strstr(err.text, "too many want"); i++) {
+        began = wait_fair();
+        assert_int_equal(hf_lock_new(client, "new", 3, NULL, &lock, &err),
+                         HF_EBACKEND);
+        assert_true(wait_within(began, CROWD_MS + BEYOND_MS));
+    }
+    assert_non_null(strstr(err.text, "too many want"));
+}
+
+static void test_tables_that_change_hands_are_waited_for_a_second(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    struct writer w = {.file = map(p), .pid = {stranger(), stranger()}};
+    hf_info *info;
+    int64_t began;
+
+    atomic_store(&w.file->header.tables, (uint32_t)w.pid[0]);
+    writer_begin(&w, alternate);
+    many_are_in_the_tables(client);
+    began = wait_fair();
+    assert_int_equal(hf_inspect(client, "x", 1, &info, NULL), HF_EBACKEND);
+    assert_true(wait_within(began, CROWD_MS + BEYOND_MS));
+    writer_end(&w);
+    strangers_end(&w);
+    OK(hf_close(client));
+    munmap(w.file, sizeof(*w.file));
+}
+
+/* A thread that lists thousands of names in a loop has them at each look. */
+static void test_a_thread_that_unlocks_is_not_said_to_be_stopped(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    struct writer w = {.file = map(p), .pid = {stranger(), stranger()}};
+
+    atomic_store(&w.file->header.tables, (uint32_t)w.pid[0]);
+    writer_begin(&w, count_unlocks);
+    many_are_in_the_tables(client);
+    writer_end(&w);
+    strangers_end(&w);
+    OK(hf_close(client));
+    munmap(w.file, sizeof(*w.file));
+}
+
+/* Another process makes it one to be initialised, each time that it is. On a
+ * machine that stands just then the text may be that of the time limit. */
+static void test_a_file_that_is_never_in_order_is_given_up(void **state)
+{
+    struct place *p = *state;
+    hf_error err = HF_ERROR_INIT;
+    hf_client *client;
+    char url[200];
+
+    make_file(p);
+    spoilt = map(p); /* for good: a late helper thread may still be there */
+    snprintf(url, sizeof(url), "%s?connect_timeout=500ms", p->url);
+    for (int i = 0; i < 10 && !strstr(err.text, "does not finish"); i++) {
+        int64_t began = wait_fair();
+
+        assert_int_equal(hf_open(url, NULL, &client, &err), HF_EBACKEND);
+        assert_true(wait_within(began, 500 + BEYOND_MS));
+    }
+    assert_non_null(strstr(err.text, "does not finish"));
+    spoils = false;
+    make_file(p);
 }
 
 /* From a thread that had the same number before; or from nowhere. */
@@ -212,6 +349,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_stranger_in_the_tables_is_not_waited_for),
+        TEST(test_tables_that_change_hands_are_waited_for_a_second),
+        TEST(test_a_thread_that_unlocks_is_not_said_to_be_stopped),
+        TEST(test_a_file_that_is_never_in_order_is_given_up),
         TEST(test_our_own_number_in_the_tables_is_no_deadlock),
         TEST(test_bits_without_a_number_do_not_lock_the_tables),
         TEST(test_a_fair_lock_that_is_said_to_be_unfair),

@@ -206,6 +206,7 @@ static int initialise(struct shm *s, const struct shm_place *p)
     atomic_store(&h->cells_high, 0);
     atomic_store(&h->unswept, 0);
     atomic_store(&h->tables, 0);
+    atomic_store(&h->unlocks, 0);
     SHM_POINT();
     h->version = SHM_VERSION;
     h->size = sizeof(struct shm_file);
@@ -264,8 +265,9 @@ static bool is_of_another_world(const struct shm *s, const struct shm_place *p)
            !memcmp(h->boot, p->boot, sizeof(p->boot)) && h->world != p->world;
 }
 
-/* One try at having the file, shared and in order. HF__PENDING: somebody else
- * is at it, or it is another file by now; try again. */
+/* One try at having the file, shared and in order. HF__PENDING: try again.
+ * Another process is initialising it, or it is another file by now, or we have
+ * initialised it. */
 static int settle(struct shm *s, struct shm_place *p)
 {
     struct stat st;
@@ -303,7 +305,7 @@ static int settle(struct shm *s, struct shm_place *p)
     }
     rc = settle_alone(s, p);
     flock(s->fd, LOCK_UN);
-    return rc == HF__DONE ? settle(s, p) : rc;
+    return rc == HF__DONE ? HF__PENDING : rc;
 }
 
 static int not_in_time(struct shm *s, const struct shm_place *p)

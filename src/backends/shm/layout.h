@@ -71,7 +71,7 @@
 #include <time.h>
 
 #define SHM_MAGIC 0x0a747366646c6f68ULL /* "holdfst\n" */
-#define SHM_VERSION 5u
+#define SHM_VERSION 6u
 
 #define SHM_NAMES 4096u
 #define SHM_CELLS 4096u
@@ -183,6 +183,7 @@ struct shm_header {
         cells_high;              /* in use so far: scan to here */
     shm_u32 unswept;             /* names left without a look, about */
     _Alignas(64) shm_u32 tables; /* the lock of names and slots: see tables.c */
+    shm_u32 unlocks;             /* how often it was unlocked */
 };
 
 struct shm_file {

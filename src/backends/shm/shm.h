@@ -33,8 +33,8 @@
 #define SHM_LOOK_NS (2000 * HF__MS)  /* in case a wake-up was lost */
 #define SHM_NAP_NS (5000 * HF__MS)   /* the keeper; see wait.c, of suspends */
 #define SHM_POLL_NS (50 * HF__MS)    /* the kernel cannot tell of a death */
-#define SHM_TABLES_NS (500 * HF__MS) /* who has them may be stopped */
-#define SHM_CROWD_NS (5000 * HF__MS) /* there may be many who want them */
+#define SHM_TABLES_NS (500 * HF__MS) /* the thread in them may be stopped */
+#define SHM_CROWD_NS (1000 * HF__MS) /* many threads may want the tables */
 #define SHM_WATCHED_MAX 100u         /* by the keeper, in one sleep */
 #define SHM_NO_CELL 0xffffu
 
@@ -143,8 +143,10 @@ struct shm_thread {
     uint32_t number;
     struct robust_list_head *list; /* NULL: it has none */
 };
-/* The tables. EBACKEND if one thread has them for longer than our patience
- * (the text says which), or all others together until the limit. */
+/* The tables. EBACKEND if one thread keeps them locked for longer than our
+ * patience (the text says which), or if we do not get them within the limit.
+ * Attach and query call this with the client's mutex locked, which the keeper
+ * needs: their limit is a second. */
 int hf__shm_lock(struct shm *, struct shm_thread *, hf__time patience,
                  hf__time limit);
 bool hf__shm_trylock(struct shm *, struct shm_thread *);

@@ -118,8 +118,8 @@ void hf__shm_keep_no_more(struct shm *s)
 
 /* ---- the lock of the tables ---------------------------------------------- */
 
-/* One try; *seen is what the word was. Nobody locks it twice: if it has our own
- * number, then from one who had it before us and died, or from nowhere. */
+/* One try; *seen is what the word was. No thread locks it twice, so our own
+ * thread id there is stale or damage. */
 static bool take(shm_u32 *word, uint32_t me, uint32_t flags, uint32_t *seen)
 {
     *seen = atomic_load(word);
@@ -155,21 +155,28 @@ static void sleep_on(shm_u32 *word, uint32_t seen, hf__time nap)
                 0);
 }
 
-/* False: one thread had it all the time that we have patience for, or the limit
- * is over. *seen: who has it. */
+/* False: one thread kept it locked for as long as we have patience, or the
+ * limit is over. *seen is what the word was, and *moved when the lock was last
+ * seen to be in use: a thread that locks and unlocks it in a loop can be there
+ * at each try, but the count of unlocks is another one each time. */
 static bool wait_for_it(struct shm *s, const struct shm_thread *me,
-                        shm_u32 *word, hf__time patience, hf__time limit,
-                        uint32_t *seen)
+                        hf__time patience, hf__time limit, uint32_t *seen,
+                        hf__time *moved)
 {
+    struct shm_header *h = &s->file->header;
     hf__time now = s->core->now(), by = now + limit, until = by;
     hf__time nap = FIRST_NAP_NS;
-    uint32_t owner = 0;
+    shm_u32 *word = &h->tables;
+    uint32_t owner = 0, unlocks = 0;
 
     for (; !take(word, me->number, owner ? FUTEX_WAITERS : 0, seen);
          now = s->core->now()) {
-        if (owner != (*seen & FUTEX_TID_MASK)) {
-            /* It goes from one to the next: there are only many. */
+        uint32_t count = atomic_load(&h->unlocks);
+
+        if (owner != (*seen & FUTEX_TID_MASK) || unlocks != count) {
             owner = *seen & FUTEX_TID_MASK;
+            unlocks = count;
+            *moved = now;
             until = now + patience < by ? now + patience : by;
             nap = FIRST_NAP_NS;
         } else if (is_thread_gone(owner)) {
@@ -206,17 +213,18 @@ static unsigned process_of(unsigned tid)
 int hf__shm_lock(struct shm *s, struct shm_thread *me, hf__time patience,
                  hf__time limit)
 {
-    shm_u32 *word = &s->file->header.tables;
-    uint32_t seen, now;
+    hf__time moved = 0;
+    uint32_t seen;
 
-    begin(me, word);
-    if (wait_for_it(s, me, word, patience, limit, &seen)) {
+    begin(me, &s->file->header.tables);
+    if (wait_for_it(s, me, patience, limit, &seen, &moved)) {
         SHM_POINT();
         return 0;
     }
     end(me);
-    now = atomic_load(word);
-    if ((now ^ seen) & FUTEX_TID_MASK)
+    if (patience > SHM_TABLES_NS)
+        patience = SHM_TABLES_NS;
+    if (s->core->now() - moved < patience)
         return s->core->why(s->client, HF_EBACKEND,
                             "%s: too many want its tables at once; try again",
                             s->path);
@@ -244,6 +252,7 @@ void hf__shm_unlock(struct shm *s, struct shm_thread *me)
     shm_u32 *word = &s->file->header.tables;
     uint32_t old = atomic_load(word);
 
+    atomic_fetch_add(&s->file->header.unlocks, 1);
     SHM_POINT();
     while ((old & FUTEX_TID_MASK) == me->number &&
            !atomic_compare_exchange_weak(word, &old, 0))

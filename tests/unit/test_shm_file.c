@@ -92,7 +92,7 @@ static int opened_while_it_is_given(const struct place *p)
     }
     nap_ms(30);
     OK(chown(p->dir, (uid_t)-1, group));
-    OK(chmod(p->dir, 0770));
+    OK(chmod(p->dir, 01770));
     waitpid(pid, &status, 0);
     unlink(p->file);
     return status;

@@ -3,6 +3,7 @@
  */
 #include "shm_fixture.h"
 
+#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -15,6 +16,9 @@ static ino_t strange; /* it belongs to USER */
 static uid_t we;      /* 0: who we are */
 static bool is_known; /* USER is in the user database: */
 static gid_t first_group, second_group;
+static size_t entry_len;  /* bytes that its entry there needs */
+static bool is_no_giving; /* we are not in the group */
+static int group_error;   /* what the group database answers */
 
 #define OVERRIDE __attribute__((visibility("default")))
 
@@ -45,8 +49,10 @@ OVERRIDE int getpwuid_r(uid_t uid, struct passwd *entry, char *buf, size_t len,
                         struct passwd **found)
 {
     (void)buf;
-    (void)len;
     assert_int_equal(uid, USER);
+    *found = NULL;
+    if (len < entry_len)
+        return ERANGE;
     *entry = (struct passwd){
         .pw_name = "user", .pw_uid = uid, .pw_gid = first_group};
     *found = is_known ? entry : NULL;
@@ -60,6 +66,25 @@ OVERRIDE int getgrouplist(const char *user, gid_t first, gid_t *list, int *len)
     list[0] = first;
     list[1] = second_group;
     return *len = 2;
+}
+
+OVERRIDE int getgrnam_r(const char *name, struct group *entry, char *buf,
+                        size_t len, struct group **found)
+{
+    (void)name;
+    (void)entry;
+    (void)buf;
+    (void)len;
+    *found = NULL;
+    return group_error;
+}
+
+OVERRIDE int fchown(int fd, uid_t user, gid_t group)
+{
+    if (!is_no_giving)
+        return fchownat(fd, "", user, group, AT_EMPTY_PATH);
+    errno = EPERM;
+    return -1;
 }
 
 static void assert_refused_if_strange(const struct place *p, const char *path)
@@ -108,8 +133,8 @@ static void opened_if_a_member_made_it(const struct place *p, const char *path,
         OK(hf_close(open_client(url)));
     } else {
         snprintf(text, sizeof(text),
-                 "%s: belongs to user %d, not to us (%u), "
-                 "root or a member of group %u",
+                 "%s: belongs to user %d, not to us (%u) or root, and that "
+                 "user is not known as a member of the group %u",
                  path, USER, (unsigned)geteuid(), (unsigned)getegid());
         assert_refused(url, HF_EBACKEND, text);
     }
@@ -132,9 +157,85 @@ static void test_a_group_s_file_is_of_a_member(void **state)
         opened_if_a_member_made_it(p, path[i], other, other, false);
         opened_if_a_member_made_it(p, path[i], ours, other, true);
         opened_if_a_member_made_it(p, path[i], other, ours, true);
+        entry_len = 5000;
+        opened_if_a_member_made_it(p, path[i], ours, other, true);
+        entry_len = 0;
         is_known = false;
         opened_if_a_member_made_it(p, path[i], ours, ours, false);
     }
+}
+
+static void test_a_group_that_may_write_is_that_of_the_url(void **state)
+{
+    const struct place *p = *state;
+    char ours[200], other[200], text[200];
+
+    snprintf(ours, sizeof(ours), "%s?mode=0660&group=%u", p->url,
+             (unsigned)getegid());
+    snprintf(other, sizeof(other), "%s?mode=0660&group=%u", p->url,
+             (unsigned)getegid() + 1);
+    rmdir(p->dir);
+    OK(hf_close(open_client(ours)));
+    snprintf(text, sizeof(text), "%s: its group %u may write", p->dir,
+             (unsigned)getegid());
+    assert_refused(other, HF_EBACKEND, text);
+    OK(chmod(p->dir, 0700));
+    snprintf(text, sizeof(text), "%s: its group %u may write", p->file,
+             (unsigned)getegid());
+    assert_refused(other, HF_EBACKEND, text);
+    OK(hf_close(open_client(ours)));
+}
+
+static void test_a_group_s_directory_has_the_sticky_bit(void **state)
+{
+    const struct place *p = *state;
+    char url[200], text[200];
+
+    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
+             (unsigned)getegid());
+    snprintf(text, sizeof(text), "chmod +t %s", p->dir);
+    OK(chmod(p->dir, 0770));
+    assert_refused(url, HF_EBACKEND, text);
+    OK(chmod(p->dir, 01770));
+    OK(hf_close(open_client(url)));
+}
+
+/* It would be ours alone, and keep the members of the group out. */
+static void test_what_cannot_be_given_is_not_left(void **state)
+{
+    const struct place *p = *state;
+    char url[200];
+
+    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
+             (unsigned)getegid());
+    is_no_giving = true;
+    OK(rmdir(p->dir));
+    assert_refused(url, HF_EBACKEND, "give it to the group");
+    assert_int_equal(access(p->dir, F_OK), -1);
+    OK(mkdir(p->dir, 0700));
+    OK(chmod(p->dir, 01770));
+    assert_refused(url, HF_EBACKEND, "give it to the group");
+    assert_int_equal(access(p->file, F_OK), -1);
+    is_no_giving = false;
+    OK(hf_close(open_client(url)));
+}
+
+static void test_a_group_that_cannot_be_looked_up(void **state)
+{
+    const struct place *p = *state;
+    char url[200];
+
+    snprintf(url, sizeof(url), "%s?mode=0660&group=app", p->url);
+    group_error = 0;
+    assert_refused(url, HF_EINVAL, "no such group");
+    group_error = ENOENT;
+    assert_refused(url, HF_EINVAL, "no such group");
+    group_error = ENOMEM;
+    assert_refused(url, HF_ENOMEM, "out of memory");
+    group_error = EIO;
+    assert_refused(url, HF_EBACKEND, strerror(EIO));
+    group_error = ERANGE; /* however many bytes */
+    assert_refused(url, HF_EBACKEND, strerror(ERANGE));
 }
 
 /* The default directory, which anybody may have made before us. */
@@ -172,6 +273,10 @@ int main(void)
         TEST(test_a_stranger_s_directory_is_refused),
         TEST(test_a_stranger_s_file_is_refused),
         TEST(test_a_group_s_file_is_of_a_member),
+        TEST(test_a_group_that_may_write_is_that_of_the_url),
+        TEST(test_a_group_s_directory_has_the_sticky_bit),
+        TEST(test_what_cannot_be_given_is_not_left),
+        TEST(test_a_group_that_cannot_be_looked_up),
         TEST(test_a_taken_default_directory_is_told),
     };
 

@@ -80,7 +80,7 @@ static int check_file(struct shm *s, const struct shm_place *p, struct stat *st)
                             (unsigned)p->mode);
     if (st->st_nlink > 1)
         return hf__shm_refuse(s, s->path, "has a second name (hard link)");
-    return 0;
+    return hf__shm_check_group(s, p, s->path, st);
 }
 
 static int check_size(struct shm *s, const struct stat *st)
@@ -94,13 +94,32 @@ static int check_size(struct shm *s, const struct stat *st)
     return 0;
 }
 
+/* A new file whose rights cannot be set would lock the group out. Alone, by the
+ * exclusive flock: a process that has opened it meanwhile sees that it is
+ * deleted, and makes another one. */
+static void remove_new(struct shm *s)
+{
+    struct stat ours, there;
+
+    if (!flock(s->fd, LOCK_EX | LOCK_NB) && !fstat(s->fd, &ours) &&
+        !ours.st_size &&
+        !fstatat(s->dir_fd, SHM_FILE_NAME, &there, AT_SYMLINK_NOFOLLOW) &&
+        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
+        unlinkat(s->dir_fd, SHM_FILE_NAME, 0);
+}
+
+/* Of a file that has no size yet. */
 static int give_rights(struct shm *s, const struct shm_place *p)
 {
+    int rc = 0;
+
     if (p->group_given && fchown(s->fd, (uid_t)-1, p->group))
-        return hf__shm_refuse_errno(s, s->path, "give it to the group");
-    if (fchmod(s->fd, p->mode))
-        return hf__shm_refuse_errno(s, s->path, "set its mode");
-    return 0;
+        rc = hf__shm_refuse_errno(s, s->path, "give it to the group");
+    else if (fchmod(s->fd, p->mode))
+        rc = hf__shm_refuse_errno(s, s->path, "set its mode");
+    if (rc)
+        remove_new(s);
+    return rc;
 }
 
 static int open_file(struct shm *s, const struct shm_place *p)

@@ -53,22 +53,33 @@ static int look_up_group(struct shm *s, const char *name, gid_t *gid)
     return rc || found ? rc : ENOENT;
 }
 
+static int refuse_group(struct shm *s, const char *name, int error)
+{
+    if (error == ENOMEM)
+        return s->core->why(s->client, HF_ENOMEM, "out of memory");
+    if (error == ENOENT || error == ESRCH)
+        return s->core->why(s->client, HF_EINVAL,
+                            "group=%s: no such group; it must be a name of "
+                            "getent group, or a number",
+                            name);
+    return s->core->why(s->client, HF_EBACKEND,
+                        "group=%s: cannot look it up: %s", name,
+                        strerror(error));
+}
+
 static int find_group(struct shm *s, struct shm_place *p, const char *name)
 {
     char *end;
     unsigned long gid = strtoul(name, &end, 10);
+    int error;
 
     p->group_given = true;
     if (*name && !*end && gid < UINT_MAX) {
         p->group = (gid_t)gid;
         return 0;
     }
-    if (look_up_group(s, name, &p->group))
-        return s->core->why(s->client, HF_EINVAL,
-                            "group=%s: no such group; a name of getent group, "
-                            "or a number, would be right",
-                            name);
-    return 0;
+    error = look_up_group(s, name, &p->group);
+    return error ? refuse_group(s, name, error) : 0;
 }
 
 static bool is_in(gid_t group, const gid_t *list, int len)
@@ -83,14 +94,20 @@ static bool is_in(gid_t group, const gid_t *list, int len)
 static bool is_member(struct shm *s, uid_t user, gid_t group)
 {
     struct passwd entry, *found = NULL;
-    int len = NGROUPS_MAX;
-    gid_t *list = s->core->alloc(s->client, (size_t)len * sizeof(*list));
-    char buf[4096];
+    int groups = NGROUPS_MAX, rc = ERANGE;
+    gid_t *list = s->core->alloc(s->client, (size_t)groups * sizeof(*list));
     bool yes = false;
 
-    if (list && !getpwuid_r(user, &entry, buf, sizeof(buf), &found) && found &&
-        getgrouplist(found->pw_name, found->pw_gid, list, &len) >= 0)
-        yes = is_in(group, list, len);
+    for (size_t len = 4096; list && rc == ERANGE && len <= LOOKUP_MAX;
+         len *= 4) {
+        char *buf = s->core->alloc(s->client, len);
+
+        rc = buf ? getpwuid_r(user, &entry, buf, len, &found) : ENOMEM;
+        if (!rc && found &&
+            getgrouplist(found->pw_name, found->pw_gid, list, &groups) >= 0)
+            yes = is_in(group, list, groups);
+        s->core->free(s->client, buf);
+    }
     s->core->free(s->client, list);
     return yes;
 }
@@ -106,6 +123,7 @@ int hf__shm_find_place(struct shm *s, const struct hf__config *config,
     size_t len = strlen(path);
     char *end;
     long bits;
+    int rc;
 
     if (config->url->hosts_len && config->url->hosts[0].name[0])
         return core->why(s->client, HF_EINVAL,
@@ -119,8 +137,8 @@ int hf__shm_find_place(struct shm *s, const struct hf__config *config,
                              "mode=%s: must be 0600 or 0660", mode);
         p->mode = (mode_t)bits;
     }
-    if (group && find_group(s, p, group))
-        return HF_EINVAL;
+    if (group && (rc = find_group(s, p, group)))
+        return rc;
     if (waitv && strcmp(waitv, "yes") && strcmp(waitv, "no"))
         return core->why(s->client, HF_EINVAL, "waitv=%s: must be yes or no",
                          waitv);
@@ -133,8 +151,8 @@ int hf__shm_find_place(struct shm *s, const struct hf__config *config,
                  (unsigned)geteuid());
     else if (path[0] != '/' || len >= sizeof(p->dir))
         return core->why(s->client, HF_EINVAL,
-                         "%s: shm:///directory would be right, an absolute "
-                         "path of less than %zu bytes",
+                         "%s: must be shm:///directory, an absolute path of "
+                         "less than %zu bytes",
                          path, sizeof(p->dir));
     else
         snprintf(p->dir, sizeof(p->dir), "%.*s", (int)len, path);
@@ -156,9 +174,10 @@ static int refuse_stranger(struct shm *s, const struct shm_place *p,
                             path, (unsigned)owner, (unsigned)geteuid());
     if (p->group_given && (p->mode & 020))
         return s->core->why(s->client, HF_EBACKEND,
-                            "%s: belongs to user %u, not to us (%u), root or a "
-                            "member of group %u: remove it, or let root or a "
-                            "member make it",
+                            "%s: belongs to user %u, not to us (%u) or root, "
+                            "and that user is not known as a member of the "
+                            "group %u (getent passwd): remove it, or let root "
+                            "or a member make it",
                             path, (unsigned)owner, (unsigned)geteuid(),
                             (unsigned)p->group);
     return s->core->why(s->client, HF_EBACKEND,
@@ -178,6 +197,17 @@ int hf__shm_check_owner(struct shm *s, const struct shm_place *p,
          is_member(s, st->st_uid, p->group)))
         return 0;
     return refuse_stranger(s, p, path, st->st_uid);
+}
+
+int hf__shm_check_group(struct shm *s, const struct shm_place *p,
+                        const char *path, const struct stat *st)
+{
+    if (!(st->st_mode & 020) || !p->group_given || st->st_gid == p->group)
+        return 0;
+    return s->core->why(s->client, HF_EBACKEND,
+                        "%s: its group %u may write to it; that must be the "
+                        "group %u of group= in the URL",
+                        path, (unsigned)st->st_gid, (unsigned)p->group);
 }
 
 int hf__shm_open_soon(int at, const char *path, int flags,
@@ -249,6 +279,27 @@ static int give_rights(struct shm *s, const struct shm_place *p,
     return 0;
 }
 
+/* In a directory without the sticky bit each user who may write to it can
+ * replace the file. */
+static int check_rights(struct shm *s, const struct shm_place *p,
+                        const struct stat *st)
+{
+    if (st->st_mode & 02)
+        return hf__shm_refuse(s, p->dir,
+                              "others may write to the directory; it must be "
+                              "one that only its users may write to");
+    if ((st->st_mode & 020) && !(p->mode & 020))
+        return hf__shm_refuse(s, p->dir,
+                              "its group may write to the directory "
+                              "(mode=0660 in the URL allows that)");
+    if ((st->st_mode & 020) && !(st->st_mode & S_ISVTX))
+        return s->core->why(s->client, HF_EBACKEND,
+                            "%s: its group may write to the directory, which "
+                            "must then have the sticky bit: chmod +t %s",
+                            p->dir, p->dir);
+    return hf__shm_check_group(s, p, p->dir, st);
+}
+
 int hf__shm_open_dir(struct shm *s, const struct shm_place *p)
 {
     bool made = false;
@@ -268,15 +319,9 @@ int hf__shm_open_dir(struct shm *s, const struct shm_place *p)
         return refuse_dir(s, p);
     if (st.st_uid == geteuid() && (made || is_half_made(s, p, &st)))
         rc = give_rights(s, p, &st);
+    if (rc && made)
+        rmdir(p->dir); /* with mode 0700 it would lock the group out */
     if (rc || (rc = hf__shm_check_owner(s, p, p->dir, &st)))
         return rc;
-    if (st.st_mode & 02)
-        return hf__shm_refuse(s, p->dir,
-                              "others may write to the directory; one that "
-                              "only its users may write to would be right");
-    if ((st.st_mode & 020) && !(p->mode & 020))
-        return hf__shm_refuse(s, p->dir,
-                              "its group may write to the directory "
-                              "(mode=0660 in the URL allows that)");
-    return 0;
+    return check_rights(s, p, &st);
 }

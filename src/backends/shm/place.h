@@ -37,5 +37,8 @@ int hf__shm_open_soon(int at, const char *path, int flags,
                       const struct shm_place *);
 int hf__shm_check_owner(struct shm *, const struct shm_place *,
                         const char *path, const struct stat *);
+/* A group that may write to it must be that of the URL. */
+int hf__shm_check_group(struct shm *, const struct shm_place *,
+                        const char *path, const struct stat *);
 
 #endif

@@ -133,7 +133,9 @@ typedef struct hf_event {
  * Memory and log of the program's choosing; any may be NULL. alloc and free
  * count only if both are given. Holdfast calls the hooks on any thread, several
  * at a time, and with its locks held: a hook must not call holdfast, nor wait
- * for a thread that may be in a call of holdfast.
+ * for a thread that may be in a call of holdfast. On shm: a hook must not use a
+ * robust pthread mutex either: the client's helper thread has a robust list of
+ * its own, so that the kernel would not mark the mutex when that thread ends.
  */
 typedef struct hf_hooks {
     void *ctx;

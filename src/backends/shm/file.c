@@ -1,7 +1,8 @@
 /*
- * Opens the file: <directory>/locks. Whatever is wrong with the directory or
- * the file is refused with its name and the reason, never made right: somebody
- * else may be using it, or may have put it there for us.
+ * Opens the file: <directory>/locks. A directory or a file with a wrong owner,
+ * mode, size or header is refused, with its name and the reason, and not
+ * changed: another user may be using it, or may have put it there for us. Only
+ * what a killed process of ours has half made is finished.
  *
  * Everybody who uses the file holds a shared flock(2) on it for life. So who
  * gets the exclusive one is alone, and may initialise a file that is new, or
@@ -275,7 +276,7 @@ static int settle_alone(struct shm *s, const struct shm_place *p)
     return rc;
 }
 
-/* In order, but for who is in another world. */
+/* Valid, but of another pid or time namespace. */
 static bool is_of_another_world(const struct shm *s, const struct shm_place *p)
 {
     const struct shm_header *h = &s->file->header;

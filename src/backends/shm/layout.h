@@ -2,9 +2,10 @@
  * What is in the file. Everything that another process may change is atomic;
  * nothing in it is a pointer (nor an object of the C library, which would have
  * some), and every index is as narrow as its table is long (twelve bits, 4096
- * places) or checked. Every loop over it ends after so many steps, whatever it
- * finds. So a damaged file can make locks wrong, but no process crash, hang or
- * touch what is not its own. tests/faults/shm_flips.c flips every bit.
+ * places) or checked. Every loop over it has a limit of steps or of time. So a
+ * wrong byte can make locks wrong, but it does not make a process crash, hang
+ * or write outside the file; only truncating the file does (SIGBUS).
+ * tests/faults/shm_flips.c flips every bit of one thing of each kind.
  *
  * The truth about a lock is one word of 64 bits:
  *

@@ -1,8 +1,8 @@
 /*
  * Clients: each has a slot for as long as it is open.
  *
- * Alive is the client whose keeper thread is in the word `alive` of its slot:
- * when that thread ends the kernel marks the word and wakes one of those who
+ * A client is alive while `alive` holds its keeper's thread id. When that
+ * thread ends, the kernel marks the word and wakes one of the threads that
  * sleep on it (tables.c). Marked is not yet gone: other threads of the process
  * may still be inside a system call that writes what the lock protects. So a
  * waiter's place is skipped on the mark alone, but a lock is taken from its
@@ -138,8 +138,9 @@ bool hf__shm_gone(struct shm *s, uint32_t owner)
 }
 
 /* The word is read before the process is asked about: if the slot has gone to
- * somebody else since, it is another one. /proc may be of another pid namespace
- * than ours, and is believed only of who has closed the file. */
+ * another client since, the word is another one, too. /proc is used only for a
+ * client whose byte lock is gone: it may be of another pid namespace than
+ * ours. */
 void hf__shm_mark_unmarked(struct shm *s, uint32_t n)
 {
     struct shm_slot *slot = &s->file->slot[n % SHM_SLOTS];

@@ -73,8 +73,9 @@ static void add_user(struct world *w, const char *rules)
     add_user_as(w, "worker", rules);
 }
 
-static hf_lock *user_of(struct world *w, const char *user, const char *prefix,
-                        const hf_lock_options *lopt)
+static hf_lock *user_of_name(struct world *w, const char *user,
+                             const char *prefix, const char *name,
+                             const hf_lock_options *lopt)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     size_t i = w->len;
@@ -86,10 +87,17 @@ static hf_lock *user_of(struct world *w, const char *user, const char *prefix,
     opt.ttl_ms = 4500;
     if (hf_open(url, &opt, &w->clients[i], &w->err))
         fail_msg("%s", w->err.text);
-    assert_int_equal(
-        hf_lock_new(w->clients[i], "n", 1, lopt, &w->locks[i], NULL), 0);
+    assert_int_equal(hf_lock_new(w->clients[i], name, HF_CSTRING, lopt,
+                                 &w->locks[i], NULL),
+                     0);
     w->len++;
     return w->locks[i];
+}
+
+static hf_lock *user_of(struct world *w, const char *user, const char *prefix,
+                        const hf_lock_options *lopt)
+{
+    return user_of_name(w, user, prefix, "n", lopt);
 }
 
 static hf_lock *worker_of(struct world *w, const hf_lock_options *lopt)
@@ -316,6 +324,68 @@ static void test_prefix_that_is_not_allowed(void **state)
     prefixes_meet(*state, "worker", "lk:");
 }
 
+/* The one that waits has looked since it listens: "until seen ear ...". */
+static bool waiter_listens(struct world *w, const char *parties)
+{
+    return redis_server_do(w->redis, "EVAL %s 1 %s",
+                           "local s=redis.call('hvals',KEYS[1])[1] or ''\n"
+                           "return string.match(s,'^%d+ %d+ 1') and 1 or 0",
+                           parties) == 1;
+}
+
+/* A fair waiter whose channel the holder may not publish to keeps its place: it
+ * does not hear of the release, and the holder does not get the lock again
+ * before it. If the machine stands still the waiter may be late with its look,
+ * and lose its place for that reason: so one round of five is enough. */
+static void fair_waiter_keeps_its_place(struct world *w, enum hf_kind kind,
+                                        const char *waiters)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *a, *b;
+    bool kept = false;
+
+    add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
+    add_user_as(w, "free", "~* &* +@all");
+    opt.kind = kind;
+    opt.permits = kind == HF_SEMAPHORE ? 1 : 0;
+    opt.fairness = HF_FAIR;
+    a = worker_of(w, &opt);
+    b = user_of_name(w, "free", "", "lk:n", &opt);
+    for (int i = 0; i < 5 && !kept; i++) {
+        struct taker *t;
+        int rc;
+
+        assert_int_equal(hf_lock_acquire(a, NULL, &w->err), 0);
+        t = taker_start(w, b, 20000);
+        world_has_waiter(w, waiters);
+        assert_true(WAIT_FOR(waiter_listens(w, waiters)));
+        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        rc = hf_lock_try(a, &w->err);
+        assert_true(rc == 0 || rc == HF_EBUSY);
+        kept = rc == HF_EBUSY;
+        if (!kept)
+            assert_int_equal(hf_lock_release(a, &w->err), 0);
+        taker_gets_it(t, 4000);
+    }
+    assert_true(kept);
+    world_is_clean(w);
+}
+
+static void test_fair_waiter_of_another_prefix(void **state)
+{
+    fair_waiter_keeps_its_place(*state, HF_MUTEX, "holdfast:seen:{lk:n}");
+}
+
+static void test_fair_writer_of_another_prefix(void **state)
+{
+    fair_waiter_keeps_its_place(*state, HF_RWLOCK, "holdfast:party:{lk:n}");
+}
+
+static void test_fair_permits_of_another_prefix(void **state)
+{
+    fair_waiter_keeps_its_place(*state, HF_SEMAPHORE, "holdfast:party:{lk:n}");
+}
+
 /* Neither may it count listeners: then Redisson is told always. */
 static void test_user_without_pubsub(void **state)
 {
@@ -425,6 +495,9 @@ int run_auth_faults(void)
         T(test_tenants_are_kept_apart),
         T(test_prefixes_of_one_name_meet),
         T(test_prefix_that_is_not_allowed),
+        T(test_fair_waiter_of_another_prefix),
+        T(test_fair_writer_of_another_prefix),
+        T(test_fair_permits_of_another_prefix),
         T(test_user_without_pubsub),
         T(test_user_without_channels),
         T(test_forbidden_keys_are_eauth),

@@ -16,9 +16,10 @@
 /* How many of this server's own connections listen there. What is published is
  * passed on to its replicas, and those who listen at one of them do not count. */
 #define LISTENERS(to) "redis.call('pubsub','numsub'," to ")[2]"
-/* How many heard it. None, if the server does not let us say it: one who waits
- * by another prefix may have a channel that is none of ours. */
-#define SAY(to, text) "(tonumber(redis.pcall('publish'," to "," text ")) or 0)"
+/* How many heard it; -1, if the server does not let us say it: one who waits by
+ * another prefix may have a channel that is none of ours. It may be alive, and
+ * in a fair queue it keeps its place and looks by itself. */
+#define SAY(to, text) "(tonumber(redis.pcall('publish'," to "," text ")) or -1)"
 
 /*
  * Q: list of owners. D: zset, owner -> deadline in
@@ -146,7 +147,7 @@
     "      return\n"                                                           \
     "    end\n"                                                                \
     "    if " SAY(WAKE_CHANNEL, "'f'..string.sub(w,38)..' 0 0 '..KEYS[1]") "\n"\
-    "      >0 or ear=='0' then\n"                                              \
+    "      ~=0 or ear=='0' then\n"                                             \
     "      local soon=math.floor(now/1000)+" RD_TEXT(RD_ALIVE_MS) "\n"         \
     "      if til>soon then\n"                                                 \
     "        til=soon\n"                                                       \
@@ -172,15 +173,16 @@
     "    break\n"                                                              \
     "  end\n"                                                                  \
     MINT                                                                       \
-    "  given=s[2]>0 and " SAY("to", "'f'..string.sub(w,38)..\n"                \
-    "    string.format(' %.0f ',n)..seen..' '..KEYS[1]") ">0\n"                \
+    "  local heard=s[2]>0 and " SAY("to", "'f'..string.sub(w,38)..\n"          \
+    "    string.format(' %.0f ',n)..seen..' '..KEYS[1]") " or 0\n"             \
+    "  given=heard>0\n"                                                        \
     "  if given then\n"                                                        \
     "    drop(w)\n"                                                            \
     "    lower()\n"                                                            \
     GIVE_TO_W("f", HASH)                                                       \
     "    break\n"                                                              \
     "  end\n"                                                                  \
-    "  if ear=='0' then break end\n"                                           \
+    "  if heard<0 or ear=='0' then break end\n"                                \
     "  drop(w)\n"                                                              \
     "end\n"
 

@@ -77,17 +77,17 @@
     "    has=n\n"                                                              \
     "  end\n"                                                                  \
     "  local heard=" SAY("to", "'" letter "'..string.sub(w,38)..' '..has..\n"  \
-    "    ' '..seen..' '..KEYS[1]") ">0\n"                                      \
-    "  if on and heard then\n"                                                 \
+    "    ' '..seen..' '..KEYS[1]") "\n"                                        \
+    "  if on and heard>0 then\n"                                               \
     "    local n,left=has," LEFT_OF_HAND "\n"                                  \
     give                                                                       \
     "    return true,1\n"                                                      \
     "  end\n"                                                                  \
-    "  if fair=='0' then return heard,1 end\n"                                 \
-    "  if not heard and ear~='0' then return false,1 end\n"                    \
+    "  if fair=='0' then return heard>0,1 end\n"                               \
+    "  if heard==0 and ear~='0' then return false,1 end\n"                     \
     "  local soon=math.floor(now/1000)+" RD_TEXT(RD_ALIVE_MS) "\n"             \
     "  if tonumber(til)>soon then til=string.format('%.0f',soon) end\n"        \
-    "  if ear=='1' then ear='2' end\n"                                         \
+    "  if heard>0 and ear=='1' then ear='2' end\n"                             \
     "  redis.call('hset',P,w,til..' '..seen..' '..ear..' '..fair..' '..want..\n"\
     "    ' '..hand..' '..size..' '..about)\n"                                  \
     "  return true\n"                                                          \

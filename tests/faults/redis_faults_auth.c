@@ -87,9 +87,9 @@ static hf_lock *user_of_name(struct world *w, const char *user,
     opt.ttl_ms = 4500;
     if (hf_open(url, &opt, &w->clients[i], &w->err))
         fail_msg("%s", w->err.text);
-    assert_int_equal(hf_lock_new(w->clients[i], name, HF_CSTRING, lopt,
-                                 &w->locks[i], NULL),
-                     0);
+    assert_int_equal(
+        hf_lock_new(w->clients[i], name, HF_CSTRING, lopt, &w->locks[i], NULL),
+        0);
     w->len++;
     return w->locks[i];
 }

@@ -231,21 +231,117 @@ static void test_not_heard_is_apart(void **state)
     end(s);
 }
 
-/* At once, and then rarely. */
-static void test_apart_again_is_given_time(void **state)
+static void prove_anew(struct scene *s, int64_t many)
+{
+    close(s->messages);
+    connect_messages(s);
+    told(s, "subscribe", "1");
+    counted(s, many);
+}
+
+/* After the second failure it stays, for the messages that come, and is made
+ * anew rarely; the log says so once. */
+static void test_apart_again_stays(void **state)
 {
     struct scene *s = begin();
+    hf__time pause = 0;
 
     (void)state;
     told(s, "subscribe", "1");
     counted(s, 0);
     assert_true(s->r->sub.timer <= clock_ns + 1000 * HF__MS);
-    close(s->messages);
-    connect_messages(s);
+    prove_anew(s, 0);
+    assert_int_equal(s->r->sub.state, RD_UP);
+    assert_false(s->r->chans.live);
+    assert_int_equal(lines, 2);
+    bells = 0;
+    assert_false(is_believed(s)); /* but it is a reason to look */
+    answer_queued(s);
+    for (int i = 0; i < 10; i++) {
+        hf__time at = hf__rd_pair_timeout(s->r);
+
+        assert_in_range(at - clock_ns, 30000 * HF__MS, 600000 * HF__MS);
+        assert_true(at - clock_ns >= pause);
+        pause = at - clock_ns;
+        clock_ns = at;
+        hf__rd_pair_move(s->r, clock_ns);
+        assert_int_not_equal(s->r->sub.state, RD_UP);
+        prove_anew(s, 0);
+    }
+    assert_true(pause > 240000 * HF__MS);
+    assert_int_equal(lines, 2);
+    clock_ns = hf__rd_pair_timeout(s->r);
+    hf__rd_pair_move(s->r, clock_ns);
+    prove_anew(s, 1);
+    told(s, "message", "p13");
+    assert_true(s->r->chans.live);
+    end(s);
+}
+
+/* Refused for now: the proof is begun again, until it succeeds or is refused
+ * for good. */
+static void test_refused_for_now_is_proved_again(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
     told(s, "subscribe", "1");
-    counted(s, 0);
-    assert_int_equal(s->r->sub.state, RD_WAIT);
-    assert_in_range(s->r->sub.timer - clock_ns, 10000 * HF__MS, 60000 * HF__MS);
+    for (int i = 0; i < 3; i++) {
+        answer(s->r, REDIS_REPLY_ERROR,
+               i % 2 ? "LOADING the dataset" : "BUSY a script");
+        assert_false(s->r->chans.live);
+        assert_int_equal(s->r->sub.state, RD_UP);
+        assert_int_equal(lines, 1);
+        assert_int_equal(bells, 1);
+        assert_in_range(hf__rd_pair_timeout(s->r) - clock_ns, 100 * HF__MS,
+                        5000 * HF__MS);
+        hf__rd_pair_move(s->r, clock_ns);
+        assert_int_equal(s->r->flights.len, 0);
+        clock_ns = hf__rd_pair_timeout(s->r);
+        hf__rd_pair_move(s->r, clock_ns);
+        assert_int_equal(s->r->flights.len, 1);
+    }
+    told(s, "message", "p4");
+    counted(s, 1);
+    assert_true(s->r->chans.live);
+    assert_false(s->r->chans.refused);
+    assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
+    end(s);
+}
+
+/* A connection is lost before the proof is begun again: that of the new one
+ * counts. */
+static void test_proof_again_ends_with_its_connection(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    told(s, "subscribe", "1");
+    answer(s->r, REDIS_REPLY_ERROR, "BUSY a script");
+    hf__rd_cmd_down(s->r, HF_EBACKEND, clock_ns);
+    assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
+    hf__rd_cmd_up(s->r, clock_ns);
+    assert_int_equal(s->r->flights.len, 1);
+    told(s, "message", "p2");
+    counted(s, 1);
+    assert_true(s->r->chans.live);
+    end(s);
+}
+
+/* The rights are there later: a proof of then is one. */
+static void test_proof_after_a_refused_one(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    told(s, "subscribe", "1");
+    answer(s->r, REDIS_REPLY_ERROR, "NOPERM no channel");
+    hf__rd_cmd_down(s->r, HF_EBACKEND, clock_ns);
+    hf__rd_cmd_up(s->r, clock_ns);
+    told(s, "message", "p2");
+    counted(s, 1);
+    assert_true(s->r->chans.live);
+    assert_false(s->r->chans.refused);
     end(s);
 }
 
@@ -330,7 +426,10 @@ int main(void)
         cmocka_unit_test(test_not_believed_before_the_proof),
         cmocka_unit_test(test_not_counted_is_apart),
         cmocka_unit_test(test_not_heard_is_apart),
-        cmocka_unit_test(test_apart_again_is_given_time),
+        cmocka_unit_test(test_apart_again_stays),
+        cmocka_unit_test(test_refused_for_now_is_proved_again),
+        cmocka_unit_test(test_proof_again_ends_with_its_connection),
+        cmocka_unit_test(test_proof_after_a_refused_one),
         cmocka_unit_test(test_new_command_connection_is_proved_anew),
         cmocka_unit_test(test_answer_of_an_earlier_pair_proves_nothing),
         cmocka_unit_test(test_refused_proof_is_none),

@@ -18,9 +18,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A pair that is apart is made anew, at once; if that does not help, so often.
- */
+/* If a proof fails, reconnect at once. After the second failure keep the
+ * connection, whose messages are still a reason to look, and reconnect after
+ * this pause, which is doubled each time, up to 8 minutes: behind a proxy that
+ * counts listeners at another node no connection will do. */
 #define APART_MS 30000
+#define APART_MOST 5
+/* After this, a proof that the server has refused for now is begun again. */
+#define AGAIN_MS 1000
 /* A number that is not heard for so long is not coming. Nobody is in a hurry:
  * who waits looks meanwhile, and a machine may stand still for seconds. */
 #define PROOF_MS 10000
@@ -44,26 +49,62 @@ void hf__rd_pair_begin(struct redis *r)
     p->number++;
     p->heard = p->counted = false;
     p->until = req.sent_at + PROOF_MS * HF__MS;
+    p->again = 0;
     hf__rd_put(o, r->wake, r->wake_len);
     hf__rd_put(o, text, 1 + hf__rd_decimal(text + 1, p->number));
 }
 
 void hf__rd_pair_end(struct redis *r)
 {
-    r->chans.pair.until = 0;
+    struct rd_pair *p = &r->chans.pair;
+
+    p->until = p->again = 0;
+    p->put_off = false;
     r->chans.live = false;
 }
 
 static void apart(struct redis *r, hf__time now)
 {
-    bool again = r->chans.pair.apart;
+    static const char text[] = "messages come from another server than answers";
+    struct rd_pair *p = &r->chans.pair;
 
-    r->chans.pair.apart = true;
-    hf__rd_conn_fail(&r->sub, now, HF_EBACKEND,
-                     "%s: messages come from another server than answers",
-                     r->where);
-    if (again && r->sub.state == RD_WAIT)
-        r->sub.timer = now + APART_MS * HF__MS;
+    if (!p->apart) {
+        p->apart = 1;
+        hf__rd_conn_fail(&r->sub, now, HF_EBACKEND, "%s: %s", r->where, text);
+        return;
+    }
+    p->until = 0;
+    p->put_off = false;
+    p->again = now + ((hf__time)APART_MS << (p->apart - 1)) * HF__MS;
+    if (p->apart == 1)
+        hf__rd_deaf(r, r->where, text);
+    if (p->apart < APART_MOST)
+        p->apart++;
+}
+
+/* Without a word in the log: nothing was lost. */
+static void reconnect(struct redis *r, hf__time now)
+{
+    hf__rd_look_up(r, now);
+    hf__rd_conn_stop(&r->sub);
+    hf__rd_sub_down(r, HF_EBACKEND, now);
+    if (r->chans.waiting)
+        hf__rd_conn_start(&r->sub, now);
+}
+
+/* For good, or for now; the log has one line of the latter, however often it is
+ * refused. */
+static void refused(struct redis *r, const char *text, hf__time now)
+{
+    struct rd_pair *p = &r->chans.pair;
+    bool passes = hf__rd_may_pass(text);
+
+    p->until = 0;
+    if (!passes || !p->put_off)
+        hf__rd_deaf(r, "publish", text);
+    p->put_off = passes;
+    if (passes)
+        p->again = now + AGAIN_MS * HF__MS;
 }
 
 static void is_one(struct redis *r)
@@ -73,7 +114,8 @@ static void is_one(struct redis *r)
     if (!p->heard || !p->counted)
         return;
     p->until = 0;
-    p->apart = false;
+    p->apart = 0;
+    p->put_off = false;
     r->chans.live = true;
     r->chans.live_at = r->core->now();
     hf__rd_ring_all(r);
@@ -88,8 +130,7 @@ void hf__rd_pair_reply(struct redis *r, uint64_t number,
     if (!p->until || number != p->number)
         return; /* of an earlier pair */
     if (reply->type == REDIS_REPLY_ERROR) {
-        p->until = 0;
-        hf__rd_deaf(r, "publish", reply->text);
+        refused(r, reply->text, now);
     } else if (hf__rd_int(reply, &counted) && counted > 0) {
         p->counted = true;
         is_one(r);
@@ -110,11 +151,24 @@ void hf__rd_pair_heard(struct redis *r, const char *number)
 
 hf__time hf__rd_pair_timeout(const struct redis *r)
 {
-    return r->chans.pair.until ? r->chans.pair.until : HF__NEVER;
+    const struct rd_pair *p = &r->chans.pair;
+    hf__time at = p->until ? p->until : p->again;
+
+    return at ? at : HF__NEVER;
 }
 
 void hf__rd_pair_move(struct redis *r, hf__time now)
 {
-    if (now >= hf__rd_pair_timeout(r))
+    const struct rd_pair *p = &r->chans.pair;
+
+    if (now < hf__rd_pair_timeout(r))
+        return;
+    if (p->until) {
         apart(r, now);
+    } else if (p->put_off) {
+        hf__rd_pair_begin(r);
+        hf__rd_conn_flush(&r->cmd);
+    } else {
+        reconnect(r, now);
+    }
 }

@@ -471,8 +471,10 @@ struct rd_early {
 struct rd_pair {
     uint64_t number; /* of the last one */
     hf__time until;  /* it has to be over then; 0: none is under way */
+    hf__time again;  /* the next one is due then; 0: none is */
     bool heard, counted;
-    bool apart; /* the last one has failed */
+    bool put_off;  /* the last one was refused for now */
+    uint8_t apart; /* how many have failed in a row, up to a bound */
 };
 
 struct rd_chans {
@@ -484,7 +486,7 @@ struct rd_chans {
     struct rd_pair pair;
     bool live;              /* and what is said there is said at cmd's server */
     hf__time live_at;       /* since when */
-    bool refused;           /* the server forbids a channel */
+    bool refused;           /* the server forbids a subscription */
     hf__time early_lost_at; /* one of these had to make room */
     unsigned early_at;      /* the next place */
     struct rd_early early[RD_EARLY];
@@ -510,7 +512,7 @@ void hf__rd_was_called(struct redis *, struct rd_link *, uint64_t hold_id);
 void hf__rd_chan_drop(struct redis *, struct hf__remote *);
 /* Everybody who waits looks. */
 void hf__rd_ring_all(struct redis *);
-/* The server forbids what we need to be told: everybody looks from now on. */
+/* The server does not let us be told: logs why, and all waiters look. */
 void hf__rd_deaf(struct redis *, const char *verb, const char *text);
 void hf__rd_sub_up(struct redis *, hf__time now);
 int hf__rd_sub_reply(struct redis *, const struct rd_node *, hf__time now);

@@ -488,7 +488,6 @@ static void heard(struct redis *r, const struct rd_node *channel,
 void hf__rd_deaf(struct redis *r, const char *verb, const char *text)
 {
     r->core->log(r->client, "redis: %s: %.120s; looking instead", verb, text);
-    r->chans.refused = true;
     hf__rd_ring_all(r);
 }
 
@@ -500,6 +499,7 @@ int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
 
     (void)now; /* it may be before a question that others have sent since */
     if (reply->type == REDIS_REPLY_ERROR) {
+        r->chans.refused = true;
         hf__rd_deaf(r, "subscribe", reply->text);
         return 0;
     }

@@ -10,10 +10,13 @@ static void unref(hf_client *c, struct hf__name *n)
     hf__mutex_unlock(&c->mu);
 }
 
-/* Of the hold that it has; name->mu is held. */
+/* Of the hold that it has; name->mu is held. A line that has got its hold by a
+ * downgrade did not ask for it: what is in its exchange is another's. */
 static uint32_t permits_of(const struct hf__name *n)
 {
-    return n->remote.ask ? n->remote.ask->permits : 1;
+    const struct hf__req *ask = n->remote.ask;
+
+    return ask && n->remote.kind == HF_SEMAPHORE ? ask->permits : 1;
 }
 
 /* Puts the holds into the batch; each name's reference goes along. One that was

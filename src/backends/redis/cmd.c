@@ -26,7 +26,7 @@ static void attempt_over(struct redis *r, const struct hf__req *req, int result)
     if (result != HF__BUSY && result != HF_EMISMATCH &&
         (!req->untouched || result == HF_EUNKNOWN))
         return;
-    /* The core may not abandon it. */
+    /* The core might not abandon it, so end the wait here. */
     hf__rd_wait_end(r, req->remote, r->core->now());
     hf__rd_late_over(r, req->hold_id);
 }

@@ -105,7 +105,7 @@ static int parse_keep(struct redis *r, const struct hf__config *config)
     if (!keep || r->keep_tokens || strcmp(keep, "no") == 0)
         return 0;
     return r->core->why(r->client, HF_EINVAL,
-                        "keep_tokens=%.40s: yes or no would be right", keep);
+                        "keep_tokens=%.40s: must be yes or no", keep);
 }
 
 static int parse_unix(struct redis *r, const struct hf__url *url)

@@ -393,7 +393,8 @@ static void confirmed(struct redis *r, struct rd_chan *c)
     c->look = false;
 }
 
-/* The question that a message came before is one of those under way. */
+/* The question that a message came before is one of those under way. <=,
+ * because flight_pop raises head before the answer is handled. */
 static bool is_awaited(const struct redis *r, const struct rd_early *e)
 {
     return e->hold_id && r->flights.head <= e->last;

@@ -68,10 +68,15 @@ static void give_back(struct zk_line *line, const char *holder)
 static void judge(struct zk_line *line, const struct String_vector *children)
 {
     struct zk *z = line->z;
-    int64_t *czxid = hf__zk_ties_known(line->node, children);
     struct zk_entry mine;
     struct zk_place place;
+    int64_t *czxid;
+    int rc = hf__zk_ties_known(line->node, children, &czxid);
 
+    if (rc) {
+        hf__zk_fail(line, rc);
+        return;
+    }
     hf__zk_entry_parse(hf__zk_node_name(line->node), &mine);
     hf__zk_place(children->data, czxid, (size_t)children->count, &mine,
                  ZK_RULE_UNFAIR, &place);

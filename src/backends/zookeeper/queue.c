@@ -129,15 +129,18 @@ static void mind_sequence(struct zk_line *line, int64_t seq)
                  line->path, (long long)seq, ZK_SEQ_LAST);
 }
 
-/* Our own sequence. */
-static int64_t look_around(struct zk_node *node,
-                           const struct String_vector *children,
-                           enum zk_rule rule, struct zk_place *place)
+/* 0 and our own sequence, or a code. */
+static int look_around(struct zk_node *node,
+                       const struct String_vector *children, enum zk_rule rule,
+                       struct zk_place *place, int64_t *seq)
 {
     struct zk *z = node->z;
-    int64_t *czxid = hf__zk_ties_known(node, children);
     struct zk_entry mine;
+    int64_t *czxid;
+    int rc = hf__zk_ties_known(node, children, &czxid);
 
+    if (rc)
+        return rc;
     hf__zk_entry_parse(hf__zk_node_name(node), &mine);
     mine.czxid = node->czxid;
     mind_sequence(node->line, mine.seq);
@@ -146,7 +149,8 @@ static int64_t look_around(struct zk_node *node,
     z->core->free(z->client, czxid);
     if (place->ignored != ZK_NOBODY)
         hf__zk_ignore(node->line, children, rule, mine.seq);
-    return mine.seq;
+    *seq = mine.seq;
+    return 0;
 }
 
 /* And not a writer, as one in kazoo's form may be. */
@@ -163,16 +167,18 @@ static void judge(struct zk_line *line, struct zk_node *node,
 {
     enum zk_rule rule = rule_of(line);
     struct zk_place place;
-    int64_t seq = look_around(node, children, rule, &place);
-    int rc;
+    int64_t seq;
+    int rc = look_around(node, children, rule, &place, &seq);
 
-    if (!place.here) {
+    if (rc) {
+        hf__zk_fail(line, rc);
+    } else if (!place.here) {
         node->refusal = ZOK;
         hf__zk_enter_again(line, false, listed);
     } else if (place.tied != ZK_NOBODY) {
         rc = hf__zk_ties_ask(node, children, listed);
         if (rc)
-            hf__zk_finish(line->z, line->ask, rc);
+            hf__zk_fail(line, rc);
     } else if (place.stranger != ZK_NOBODY &&
                hf__zk_strangers(node, children, rule, seq, listed)) {
         return;

@@ -77,14 +77,27 @@ static uint64_t lasting_sum(const struct zk_node *node,
                             const struct String_vector *children,
                             enum zk_rule rule, int64_t seq)
 {
-    int64_t *czxid = hf__zk_ties_known(node, children);
     uint64_t sum = 0;
+    int64_t *czxid;
 
+    if (hf__zk_ties_known(node, children, &czxid))
+        return 0;
     for (int32_t i = 0; czxid && i < children->count; i++)
-        if (czxid[i] < 0 && hf__zk_is_stranger(children->data[i], rule, seq))
+        if (czxid[i] < 0 && czxid[i] != ZK_TIE_GONE &&
+            hf__zk_is_stranger(children->data[i], rule, seq))
             sum += hf__zk_stranger_hash(children->data[i]);
     node->z->core->free(node->z->client, czxid);
     return sum;
+}
+
+/* All that were asked for are known. */
+static bool are_known(const struct zk_node *node,
+                      const struct String_vector *children)
+{
+    for (int32_t i = 0; i < children->count; i++)
+        if (hf__zk_tie_is_open(node, children->data[i]))
+            return false;
+    return true;
 }
 
 bool hf__zk_strangers(struct zk_node *node,
@@ -97,7 +110,7 @@ bool hf__zk_strangers(struct zk_node *node,
 
     if (!sum || sum == line->strangers)
         return false;
-    if (node->asked) {
+    if (node->asked && are_known(node, children)) {
         line->strangers = lasting_sum(node, children, rule, seq);
         return false;
     }
@@ -105,10 +118,7 @@ bool hf__zk_strangers(struct zk_node *node,
     rc = ask_for_all(node, children, rule, seq, listed);
     if (rc) {
         node->asked = false;
-        if (rc == HF_EPROTO)
-            hf__zk_refuse(line, rc);
-        else
-            hf__zk_finish(line->z, line->ask, rc);
+        hf__zk_fail(line, rc);
     }
     return true;
 }

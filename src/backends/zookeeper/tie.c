@@ -18,17 +18,21 @@ struct zk_tie {
     struct zk_tie *next; /* zk.ties */
     struct zk_node *node;
     bool asked;    /* and not answered yet */
+    int refusal;   /* the server does not tell; ZOK: it does */
     int64_t czxid; /* as for hf__zk_place() */
-    char name[];
+    char name[];   /* "": the answer is about the time before a new entry */
 };
 
-/* Those of the node that are answered; all, if it is NULL. */
+/* What is known to the node; all ties, if it is NULL. The answers that are
+ * still under way keep their memory, but nothing finds them any more. */
 void hf__zk_ties_forget(struct zk *z, const struct zk_node *node)
 {
     struct zk_tie **at = &z->ties, *tie;
 
     while ((tie = *at)) {
         if (node && (tie->node != node || tie->asked)) {
+            if (tie->node == node)
+                tie->name[0] = '\0';
             at = &tie->next;
             continue;
         }
@@ -48,9 +52,9 @@ static void on_tie(struct zk *z, void *owner, int rc,
         tie->czxid = reply->stat->ephemeralOwner ? reply->stat->czxid
                                                  : -reply->stat->czxid;
     else if (rc == ZNONODE) /* what comes later comes behind us */
-        tie->czxid = -1;
-    else
-        tie->node->asked = false; /* not told: ask again */
+        tie->czxid = ZK_TIE_GONE;
+    else if (!hf__zk_lost(rc)) /* else it is asked for again */
+        tie->refusal = rc;
     hf__zk_node_called(tie->node);
 }
 
@@ -61,6 +65,35 @@ static struct zk_tie *find(const struct zk_node *node, const char *name)
     while (tie && (tie->node != node || strcmp(tie->name, name) != 0))
         tie = tie->next;
     return tie;
+}
+
+bool hf__zk_tie_is_open(const struct zk_node *node, const char *name)
+{
+    const struct zk_tie *tie = find(node, name);
+
+    return tie && !tie->czxid;
+}
+
+static struct zk_tie *tie_new(struct zk_node *node, const char *name,
+                              size_t len)
+{
+    struct zk *z = node->z;
+    struct zk_tie *tie = z->core->alloc(z->client, sizeof(*tie) + len + 1);
+
+    if (!tie)
+        return NULL;
+    memcpy(tie->name, name, len + 1);
+    tie->node = node;
+    tie->next = z->ties;
+    z->ties = tie;
+    return tie;
+}
+
+static void path_of(const struct zk_node *node, const char *name,
+                    char out[ZK_WHOLE_MAX])
+{
+    snprintf(out, ZK_WHOLE_MAX, "%.*s/%s", (int)node->dir_len, node->path,
+             name);
 }
 
 int hf__zk_tie_ask(struct zk_node *node, const char *name)
@@ -78,21 +111,15 @@ int hf__zk_tie_ask(struct zk_node *node, const char *name)
                             "%.100s has a child whose name has %zu bytes: "
                             "%.40s...",
                             node->line->path, len, name);
-    tie = z->core->alloc(z->client, sizeof(*tie) + len + 1);
+    if (!tie)
+        tie = tie_new(node, name, len);
     if (!tie)
         return HF_ENOMEM;
-    memcpy(tie->name, name, len + 1);
-    tie->node = node;
-    snprintf(path, sizeof(path), "%.*s/%s", (int)node->dir_len, node->path,
-             name);
+    path_of(node, name, path);
     rc = hf__zk_exists(z, path, on_tie, tie);
-    if (rc) {
-        z->core->free(z->client, tie);
+    if (rc)
         return rc;
-    }
     tie->asked = true;
-    tie->next = z->ties;
-    z->ties = tie;
     node->calls++;
     return 0;
 }
@@ -111,19 +138,36 @@ int hf__zk_ties_ask(struct zk_node *node, const struct String_vector *children,
     return rc ? rc : hf__zk_node_list(node, listed);
 }
 
-int64_t *hf__zk_ties_known(const struct zk_node *node,
-                           const struct String_vector *children)
+static int refused(const struct zk_tie *tie)
+{
+    char path[ZK_WHOLE_MAX];
+
+    path_of(tie->node, tie->name, path);
+    return hf__zk_denied(tie->node->z, tie->refusal, "READ", path);
+}
+
+int hf__zk_ties_known(const struct zk_node *node,
+                      const struct String_vector *children, int64_t **czxid)
 {
     struct zk *z = node->z;
-    int64_t *czxid = NULL;
+    int rc = 0;
 
-    if (z->ties && children->count > 0)
-        czxid =
-            z->core->alloc(z->client, (size_t)children->count * sizeof(*czxid));
-    for (int32_t i = 0; czxid && i < children->count; i++) {
+    *czxid = NULL;
+    if (!z->ties || children->count <= 0)
+        return 0;
+    *czxid =
+        z->core->alloc(z->client, (size_t)children->count * sizeof(**czxid));
+    if (!*czxid)
+        return HF_ENOMEM;
+    for (int32_t i = 0; i < children->count && !rc; i++) {
         const struct zk_tie *tie = find(node, children->data[i]);
 
-        czxid[i] = tie ? tie->czxid : 0;
+        (*czxid)[i] = tie ? tie->czxid : 0;
+        rc = tie && tie->refusal ? refused(tie) : 0;
     }
-    return czxid;
+    if (rc) {
+        z->core->free(z->client, *czxid);
+        *czxid = NULL;
+    }
+    return rc;
 }

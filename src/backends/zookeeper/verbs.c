@@ -288,6 +288,14 @@ void hf__zk_refuse(struct zk_line *line, int result)
     hf__zk_finish(line->z, line->ask, result);
 }
 
+void hf__zk_fail(struct zk_line *line, int rc)
+{
+    if (rc == HF_EUNKNOWN || rc == HF_ENOMEM)
+        hf__zk_finish(line->z, line->ask, rc);
+    else
+        hf__zk_refuse(line, rc);
+}
+
 void hf__zk_enter_again(struct zk_line *line, bool parents, zk_done_fn *listed)
 {
     int rc = hf__zk_node_enter(line->node, parents, listed);

@@ -485,6 +485,9 @@ int hf__zk_not_made(struct zk_node *, const char *dir);
 void hf__zk_finish(struct zk *, struct hf__req *, int result);
 /* The line's ask is over, and its node is not wanted. */
 void hf__zk_refuse(struct zk_line *, int result);
+/* The same, if the failure is for good; else the node stays, and the core asks
+ * again or abandons it. */
+void hf__zk_fail(struct zk_line *, int rc);
 /* The line's node is not there (any more, or yet): created and listed. */
 void hf__zk_enter_again(struct zk_line *, bool parents, zk_done_fn *listed);
 /* Its parents, which the server sweeps when they are empty, are missing: they
@@ -526,10 +529,16 @@ int hf__zk_tie_ask(struct zk_node *, const char *name);
 /* Asks for all with the node's own sequence, and lists again. */
 int hf__zk_ties_ask(struct zk_node *, const struct String_vector *children,
                     zk_done_fn *listed);
-/* What is known of the children, as hf__zk_place() wants it; NULL: nothing. To
- * be freed. */
-int64_t *hf__zk_ties_known(const struct zk_node *,
-                           const struct String_vector *children);
+/* It was asked for, and what it is is not known yet. */
+bool hf__zk_tie_is_open(const struct zk_node *, const char *name);
+/* What is known of the children, as hf__zk_place() wants it, to be freed; NULL:
+ * nothing. 0, or a code: there is no memory for it, or the server has refused
+ * to tell of one of them. Nobody's place is known then. */
+int hf__zk_ties_known(const struct zk_node *,
+                      const struct String_vector *children, int64_t **czxid);
+/* For a child that had gone when it was asked for: as one that lasts it does
+ * not count. No transaction that creates a node has the number 1. */
+#define ZK_TIE_GONE (-1)
 void hf__zk_ties_forget(struct zk *, const struct zk_node *);
 
 /* ---- rwlock.c, renew.c, query.c, look.c --------------------------------- */

@@ -1,7 +1,9 @@
 /*
- * What is asked about the children beside an entry, against a fake server whose
- * answers the test gives: one that cannot be told, one that is refused, one
- * that is about the time before a new entry; and no memory for any of it.
+ * What is asked about the children beside an entry: the whole backend, above a
+ * fake of the library whose answers the test gives. There is a stranger of
+ * ZooKeeper's own recipe, which counts if it is ephemeral: what becomes of a
+ * lock if that is not told, is refused, was told before a new entry was made,
+ * or if there is no memory for it.
  */
 #include "../../src/backends/zookeeper/zookeeper.h"
 
@@ -14,28 +16,34 @@
 
 #include <cmocka.h>
 
+#define NODE "/n"
 #define STRANGER "x-5-0000000000"
-#define DIR "/n"
-#define MINE "_c_00000000-0000-4000-8000-000000000001-lock-0000000003"
 
-enum { ASKED_MAX = 8 };
+enum what { CREATE, MULTI, EXISTS, LIST };
+enum { CALLS_MAX = 32, GOES_ON = 99 };
+
+struct call {
+    enum what what;
+    char path[200];
+    void (*done)(void);
+    const void *data;
+    zoo_op_result_t *results; /* MULTI */
+};
 
 static struct {
     struct zk z;
-    struct zk_line *line;
-    struct zk_node *node;
+    struct hf__remote remote;
     struct hf__req req;
-    struct {
-        zk_done_fn *done;
-        void *owner;
-    } asked[ASKED_MAX];
-    size_t asks;    /* not answered yet */
-    unsigned lists; /* sent */
+    struct call calls[CALLS_MAX]; /* in the order of sending */
+    size_t len;
+    char mine[100]; /* our own entry */
     long blocks;    /* of memory */
     bool no_memory;
-    int result; /* of the line's ask; 1: it goes on */
-    int denied; /* the server's code for that */
+    int result; /* of the attempt */
 } fake;
+
+/* ---- the core --------------------------------------------------------------
+ */
 
 static void *take(hf_client *c, size_t size)
 {
@@ -55,268 +63,393 @@ static void give(hf_client *c, void *p)
 
 static hf__time now(void)
 {
-    return 0;
+    return 1;
 }
 
-static const struct hf__core core = {.alloc = take, .free = give, .now = now};
-
-/* ---- what tie.c and stranger.c call -------------------------------------- */
-
-int hf__zk_exists(struct zk *z, const char *path, zk_done_fn *done, void *owner)
+static void over(hf_client *c, struct hf__req *req)
 {
-    (void)z;
-    assert_string_equal(path, DIR "/" STRANGER);
-    assert_true(fake.asks < ASKED_MAX);
-    fake.asked[fake.asks].done = done;
-    fake.asked[fake.asks++].owner = owner;
-    return 0;
+    (void)c;
+    fake.result = req->result;
 }
 
-bool hf__zk_lost(int rc)
+static int why(hf_client *c, int code, const char *fmt, ...)
 {
-    return rc == ZCONNECTIONLOSS;
+    (void)c;
+    (void)fmt;
+    return code;
 }
 
-int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
+static void say(hf_client *c, const char *fmt, ...)
 {
-    (void)z;
-    assert_string_equal(right, "READ");
-    assert_string_equal(path, DIR "/" STRANGER);
-    fake.denied = rc;
-    return HF_EAUTH;
+    (void)c;
+    (void)fmt;
 }
 
-const char *hf__zk_node_name(const struct zk_node *node)
+static void due(hf_client *c, hf__time at)
 {
-    return node->path + node->dir_len + 1;
+    (void)c;
+    (void)at;
 }
 
-int hf__zk_node_list(struct zk_node *node, zk_done_fn *listed)
+static const struct hf__core core = {.alloc = take,
+                                     .free = give,
+                                     .now = now,
+                                     .done = over,
+                                     .why = why,
+                                     .lasts = why,
+                                     .log = say,
+                                     .due = due};
+
+/* ---- the library -----------------------------------------------------------
+ */
+
+#define FAKE __attribute__((visibility("default"))) int
+
+static int sent(enum what what, const char *path, void (*done)(void),
+                const void *data)
 {
-    (void)node;
-    (void)listed;
-    fake.lists++;
-    return 0;
+    struct call *call = &fake.calls[fake.len];
+
+    assert_true(fake.len++ < CALLS_MAX);
+    *call = (struct call){.what = what, .done = done, .data = data};
+    snprintf(call->path, sizeof(call->path), "%s", path);
+    return ZOK;
 }
 
-void hf__zk_node_called(struct zk_node *node)
+FAKE zoo_state(zhandle_t *zh)
 {
-    node->calls--;
+    (void)zh;
+    return ZOO_CONNECTED_STATE;
 }
 
-void hf__zk_fail(struct zk_line *line, int rc)
+FAKE zoo_acreate2(zhandle_t *zh, const char *path, const char *value, int len,
+                  const struct ACL_vector *acl, int mode,
+                  string_stat_completion_t done, const void *data)
 {
-    (void)line;
-    fake.result = rc;
+    (void)zh;
+    (void)value;
+    (void)len;
+    (void)acl;
+    (void)mode;
+    return sent(CREATE, path, (void (*)(void))done, data);
 }
 
-/* ---- a place among the children ------------------------------------------ */
-
-static char *names[] = {(char[]){STRANGER}, (char[]){MINE}};
-static const struct String_vector children = {.count = 2, .data = names};
-
-static void listed(struct zk *z, void *owner, int rc,
-                   const struct zk_reply *reply)
+FAKE zoo_aexists(zhandle_t *zh, const char *path, int watch,
+                 stat_completion_t done, const void *data)
 {
-    (void)z;
-    (void)owner;
-    (void)rc;
-    (void)reply;
+    (void)zh;
+    (void)watch;
+    return sent(EXISTS, path, (void (*)(void))done, data);
 }
 
-/* As the kinds do with a list: what becomes of the ask. 1: it goes on; or a
- * code, or HF__BUSY or HF__GRANTED. */
-static int judge(void)
+FAKE zoo_aget_children(zhandle_t *zh, const char *path, int watch,
+                       strings_completion_t done, const void *data)
 {
-    struct zk_place place;
-    struct zk_entry mine;
-    int64_t *czxid;
-    int rc = hf__zk_ties_known(fake.node, &children, &czxid);
-
-    if (rc)
-        return rc;
-    hf__zk_entry_parse(MINE, &mine);
-    hf__zk_place(children.data, czxid, 2, &mine, ZK_RULE_MUTEX, &place);
-    core.free(NULL, czxid);
-    fake.result = 1;
-    if (place.stranger != ZK_NOBODY &&
-        hf__zk_strangers(fake.node, &children, ZK_RULE_MUTEX, mine.seq, listed))
-        return fake.result;
-    return place.ahead ? HF__BUSY : HF__GRANTED;
+    (void)zh;
+    (void)watch;
+    return sent(LIST, path, (void (*)(void))done, data);
 }
 
-static void answer(int rc, int64_t czxid, int64_t owner)
+FAKE zoo_amulti(zhandle_t *zh, int len, const zoo_op_t *ops,
+                zoo_op_result_t *results, void_completion_t done,
+                const void *data)
 {
+    const char *path =
+        ops[len - 1].type == ZOO_CREATE_OP ? ops[len - 1].create_op.path : "";
+
+    (void)zh;
+    sent(MULTI, path, (void (*)(void))done, data);
+    fake.calls[fake.len - 1].results = results;
+    return ZOK;
+}
+
+/* Those below are not answered. */
+FAKE zoo_adelete(zhandle_t *zh, const char *path, int version,
+                 void_completion_t done, const void *data)
+{
+    (void)zh;
+    (void)path;
+    (void)version;
+    (void)done;
+    (void)data;
+    return ZOK;
+}
+
+FAKE zoo_awget(zhandle_t *zh, const char *path, watcher_fn watcher, void *arg,
+               data_completion_t done, const void *data)
+{
+    (void)zh;
+    (void)path;
+    (void)watcher;
+    (void)arg;
+    (void)done;
+    (void)data;
+    return ZOK;
+}
+
+FAKE zoo_awget_children(zhandle_t *zh, const char *path, watcher_fn watcher,
+                        void *arg, strings_completion_t done, const void *data)
+{
+    (void)zh;
+    (void)path;
+    (void)watcher;
+    (void)arg;
+    (void)done;
+    (void)data;
+    return ZOK;
+}
+
+/* ---- its answers -----------------------------------------------------------
+ */
+
+static struct call next_call(enum what what)
+{
+    struct call call = fake.calls[0];
+
+    assert_true(fake.len > 0);
+    assert_int_equal(call.what, what);
+    memmove(fake.calls, fake.calls + 1, --fake.len * sizeof(call));
+    return call;
+}
+
+static void answer_create(void)
+{
+    struct call call = next_call(CREATE);
+    struct Stat stat = {.czxid = 9};
+    char path[220];
+
+    snprintf(path, sizeof(path), "%s0000000003", call.path);
+    snprintf(fake.mine, sizeof(fake.mine), "%s", strrchr(path, '/') + 1);
+    ((string_stat_completion_t)call.done)(ZOK, path, &stat, call.data);
+}
+
+static void answer_pair(void)
+{
+    struct call call = next_call(MULTI);
+
+    snprintf(fake.mine, sizeof(fake.mine), "%s", strrchr(call.path, '/') + 1);
+    ((void_completion_t)call.done)(ZOK, call.data);
+}
+
+static void answer_exists(int rc, const char *name, int64_t czxid,
+                          int64_t owner)
+{
+    struct call call = next_call(EXISTS);
     struct Stat stat = {.czxid = czxid, .ephemeralOwner = owner};
-    struct zk_reply reply = {.stat = &stat};
 
-    assert_true(fake.asks > 0);
-    fake.asks--;
-    fake.asked[fake.asks].done(&fake.z, fake.asked[fake.asks].owner, rc,
-                               &reply);
+    assert_string_equal(strrchr(call.path, '/') + 1, name);
+    ((stat_completion_t)call.done)(rc, &stat, call.data);
 }
 
-/* What hf__zk_node_create() does to an entry that is made anew. */
-static void make_anew(void)
+static void answer_list(const char *first, const char *second)
 {
-    fake.node->asked = false;
-    hf__zk_ties_forget(&fake.z, fake.node);
+    char *names[2] = {(char *)first, (char *)second};
+    struct String_vector children = {.count = second ? 2 : 1, .data = names};
+    struct call call = next_call(LIST);
+
+    ((strings_completion_t)call.done)(ZOK, &children, call.data);
 }
+
+static void both_are_listed(void)
+{
+    answer_list(STRANGER, fake.mine);
+}
+
+/* ---- cases -----------------------------------------------------------------
+ */
 
 static int begin(void **state)
 {
     (void)state;
     memset(&fake, 0, sizeof(fake));
     fake.z.core = &core;
-    fake.line = calloc(1, sizeof(*fake.line) + sizeof(DIR));
-    fake.node = calloc(1, sizeof(*fake.node) + sizeof(DIR "/" MINE));
-    if (!fake.line || !fake.node)
-        return -1;
-    fake.line->z = fake.node->z = &fake.z;
-    fake.line->node = fake.node;
-    fake.node->line = fake.line;
-    fake.line->ask = &fake.req;
-    strcpy(fake.line->path, DIR);
-    strcpy(fake.node->path, DIR "/" MINE);
-    fake.node->dir_len = sizeof(DIR) - 1;
-    return 0;
+    fake.z.zh = (zhandle_t *)&fake; /* the fake does not look at it */
+    fake.z.up = true;
+    fake.z.session_id = 8;
+    fake.z.timeout_ms = 30000;
+    fake.z.root = "";
+    fake.z.ignore_at = HF__NEVER;
+    fake.remote = (struct hf__remote){.name = "n",
+                                      .name_len = 1,
+                                      .kind = HF_MUTEX,
+                                      .mode = HF_WRITE,
+                                      .fair = true,
+                                      .label = ""};
+    return hf__zk_attach(&fake.z, &fake.remote);
 }
 
 static int end(void **state)
 {
     (void)state;
+    hf__zk_detach(&fake.z, &fake.remote);
+    hf__zk_watches_fini(&fake.z);
+    hf__zk_ears_fini(&fake.z);
+    hf__zk_nodes_fini(&fake.z);
     hf__zk_ties_forget(&fake.z, NULL);
-    free(fake.line);
-    free(fake.node);
+    hf__zk_calls_fini(&fake.z);
     return fake.blocks ? -1 : 0;
 }
 
-/* ---- the cases ------------------------------------------------------------
- */
+static void ask(void)
+{
+    fake.result = GOES_ON;
+    fake.req = (struct hf__req){.remote = &fake.remote,
+                                .hold_id = 1,
+                                .op = HF__ATTEMPT,
+                                .lease_ms = 30000};
+    fake.remote.ask = &fake.req;
+    assert_int_equal(hf__zk_attempt(&fake.z, &fake.req), HF__PENDING);
+}
 
-static void test_ephemeral_one_is_waited_for(void **state)
+/* Up to the question about the stranger. */
+static void enter(void)
+{
+    ask();
+    answer_create();
+    both_are_listed();
+    assert_int_equal(fake.result, GOES_ON);
+}
+
+static void test_ephemeral_one_has_the_lock(void **state)
 {
     (void)state;
-    assert_int_equal(judge(), 1);
-    answer(ZOK, 7, 5);
-    assert_int_equal(judge(), HF__BUSY);
-    assert_int_equal(fake.node->calls, 0);
+    enter();
+    answer_exists(ZOK, STRANGER, 7, 5);
+    both_are_listed();
+    assert_int_equal(fake.result, HF__BUSY);
+}
+
+static void test_one_that_lasts_does_not_count(void **state)
+{
+    (void)state;
+    enter();
+    answer_exists(ZOK, STRANGER, 7, 0);
+    both_are_listed();
+    assert_int_equal(fake.result, HF__GRANTED);
 }
 
 static void test_without_memory_nothing_is_granted(void **state)
 {
     (void)state;
-    assert_int_equal(judge(), 1);
-    answer(ZOK, 7, 5);
+    enter();
+    answer_exists(ZOK, STRANGER, 7, 5);
     fake.no_memory = true;
-    assert_int_equal(judge(), HF_ENOMEM);
-    fake.no_memory = false;
-    assert_int_equal(judge(), HF__BUSY);
+    both_are_listed();
+    assert_int_equal(fake.result, HF_ENOMEM);
 }
 
-static void test_without_memory_to_ask_nothing_is_granted(void **state)
+static void test_without_memory_no_unfair_one_is_granted(void **state)
 {
     (void)state;
+    fake.remote.fair = false;
+    hf__zk_detach(&fake.z, &fake.remote);
+    assert_int_equal(hf__zk_attach(&fake.z, &fake.remote), 0);
+    ask();
+    answer_pair();
+    answer_exists(ZOK, fake.mine, 9, 8);
+    both_are_listed();
+    answer_exists(ZOK, STRANGER, 7, 5);
     fake.no_memory = true;
-    assert_int_equal(judge(), HF_ENOMEM);
-    fake.no_memory = false;
-    assert_int_equal(judge(), 1);
-    assert_int_equal(fake.asks, 1);
+    both_are_listed();
+    assert_int_equal(fake.result, HF_ENOMEM);
 }
 
-static void test_what_is_not_known_yet_is_not_passed(void **state)
-{
-    (void)state;
-    assert_int_equal(judge(), 1);
-    assert_int_equal(judge(), 1); /* a list that came before the answer */
-    assert_int_equal(fake.asks, 1);
-    assert_int_equal(fake.lists, 2);
-    answer(ZCONNECTIONLOSS, 0, 0);
-    assert_int_equal(judge(), 1);
-    assert_int_equal(fake.asks, 1);
-}
-
-static void test_asked_again_it_takes_no_more_memory(void **state)
+/* The list was answered all the same. */
+static void test_question_that_is_lost_is_asked_again(void **state)
 {
     long blocks;
 
     (void)state;
-    assert_int_equal(judge(), 1);
+    enter();
     blocks = fake.blocks;
     for (int i = 0; i < 10; i++) {
-        answer(ZCONNECTIONLOSS, 0, 0);
-        assert_int_equal(judge(), 1);
+        answer_exists(ZCONNECTIONLOSS, STRANGER, 0, 0);
+        both_are_listed();
+        assert_int_equal(fake.result, GOES_ON);
         assert_int_equal(fake.blocks, blocks);
     }
+    answer_exists(ZOK, STRANGER, 7, 5);
+    both_are_listed();
+    assert_int_equal(fake.result, HF__BUSY);
 }
 
-/* Asked once more, the server would say the same at once, for ever. */
-static void test_refusal_is_told(void **state)
+/* Asked again, the server would refuse again, at once and for ever. */
+static void test_question_that_is_refused_ends_the_attempt(void **state)
 {
     (void)state;
-    assert_int_equal(judge(), 1);
-    answer(ZNOAUTH, 0, 0);
-    assert_int_equal(judge(), HF_EAUTH);
-    assert_int_equal(fake.denied, ZNOAUTH);
-    assert_int_equal(fake.asks, 0);
-    assert_int_equal(fake.lists, 1);
+    enter();
+    answer_exists(ZNOAUTH, STRANGER, 0, 0);
+    both_are_listed();
+    assert_int_equal(fake.result, HF_EAUTH);
+    assert_int_equal(fake.len, 0);
 }
 
+/* Our entry has gone with all the others, and the sequence began anew. */
 static void test_new_entry_asks_anew(void **state)
 {
     (void)state;
-    assert_int_equal(judge(), 1);
-    answer(ZNONODE, 0, 0);
-    assert_int_equal(judge(), HF__GRANTED);
-    make_anew();
-    assert_int_equal(judge(), 1);
-    answer(ZOK, 7, 5);
-    assert_int_equal(judge(), HF__BUSY);
+    enter();
+    answer_exists(ZNONODE, STRANGER, 0, 0);
+    answer_list(STRANGER, NULL);
+    answer_create();
+    both_are_listed();
+    assert_int_equal(fake.result, GOES_ON);
+    answer_exists(ZOK, STRANGER, 17, 5);
+    both_are_listed();
+    assert_int_equal(fake.result, HF__BUSY);
 }
 
-static void test_answer_to_the_entry_before_is_not_used(void **state)
+/* As above, but the answer comes when the new entry is made already. */
+static void test_answer_of_the_time_before_is_not_used(void **state)
 {
+    struct call early;
+
     (void)state;
-    assert_int_equal(judge(), 1);
-    make_anew();
-    answer(ZNONODE, 0, 0);
-    assert_int_equal(judge(), 1);
-    assert_int_equal(fake.asks, 1);
-    answer(ZOK, 7, 5);
-    assert_int_equal(judge(), HF__BUSY);
-    assert_int_equal(fake.node->calls, 0);
+    enter();
+    early = next_call(EXISTS);
+    answer_list(STRANGER, NULL);
+    ((stat_completion_t)early.done)(ZNONODE, NULL, early.data);
+    answer_create();
+    both_are_listed();
+    assert_int_equal(fake.result, GOES_ON);
+    answer_exists(ZOK, STRANGER, 17, 5);
+    both_are_listed();
+    assert_int_equal(fake.result, HF__BUSY);
 }
 
-/* A name that is free may be taken by an ephemeral one: it does not last. */
-static void test_one_that_had_gone_is_not_remembered_as_lasting(void **state)
+/* A name that was free may be an ephemeral child's the next time. */
+static void test_one_that_had_gone_is_not_remembered(void **state)
 {
-    uint64_t hash = hf__zk_stranger_hash(STRANGER);
+    const struct zk_line *line = fake.remote.impl;
+    char other[] = "x-6-0000000001";
 
     (void)state;
-    assert_int_equal(judge(), 1);
-    answer(ZNONODE, 0, 0);
-    hf__zk_strangers(fake.node, &children, ZK_RULE_MUTEX, 3, listed);
-    assert_true(fake.line->strangers != hash);
-    make_anew();
-    assert_int_equal(judge(), 1);
-    answer(ZOK, 7, 0);
-    hf__zk_strangers(fake.node, &children, ZK_RULE_MUTEX, 3, listed);
-    assert_true(fake.line->strangers == hash);
+    enter();
+    answer_exists(ZNONODE, STRANGER, 0, 0);
+    {
+        char *names[] = {(char[]){STRANGER}, other, fake.mine};
+        struct String_vector children = {.count = 3, .data = names};
+        struct call call = next_call(LIST);
+
+        ((strings_completion_t)call.done)(ZOK, &children, call.data);
+    }
+    assert_int_equal(fake.result, HF__GRANTED);
+    assert_true(line->strangers == 0);
 }
 
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        T(test_ephemeral_one_is_waited_for),
+        T(test_ephemeral_one_has_the_lock),
+        T(test_one_that_lasts_does_not_count),
         T(test_without_memory_nothing_is_granted),
-        T(test_without_memory_to_ask_nothing_is_granted),
-        T(test_what_is_not_known_yet_is_not_passed),
-        T(test_asked_again_it_takes_no_more_memory),
-        T(test_refusal_is_told),
+        T(test_without_memory_no_unfair_one_is_granted),
+        T(test_question_that_is_lost_is_asked_again),
+        T(test_question_that_is_refused_ends_the_attempt),
         T(test_new_entry_asks_anew),
-        T(test_answer_to_the_entry_before_is_not_used),
-        T(test_one_that_had_gone_is_not_remembered_as_lasting),
+        T(test_answer_of_the_time_before_is_not_used),
+        T(test_one_that_had_gone_is_not_remembered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

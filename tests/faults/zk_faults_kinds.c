@@ -178,6 +178,26 @@ static void test_latch_last_answer_swallowed_leaves_no_mark(void **state)
     world_is_clean(w);
 }
 
+/* Nothing is asked any more when the connection is lost: the client connects
+ * again all the same, and removes its mark. */
+static void test_latch_idle_after_last_leaves_no_mark(void **state)
+{
+    struct world *w = *state;
+    hf_latch *l;
+
+    world_far(w, 30000, 8000);
+    l = latch_of(w, 0);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(hf_latch_set(l, 1, &w->err), 0);
+        assert_int_equal(hf_latch_down(l, NULL, &w->err), 0);
+        proxy_set(w->proxy, PROXY_DEAF, 0);
+        world_heal(w);
+        assert_true(WAIT_FOR(zk_server_children(w->zk, "/l") <= 0));
+    }
+    assert_int_equal(hf_latch_free(l), 0);
+    world_is_clean(w);
+}
+
 /* With the session the mark is gone: nobody can tell, and nothing counts
  * twice. */
 static void test_latch_session_lost_is_unknown(void **state)
@@ -467,6 +487,7 @@ int run_kinds_faults(void)
         T(test_latch_leaves_no_marks),
         T(test_latch_answer_swallowed_counts_once),
         T(test_latch_last_answer_swallowed_leaves_no_mark),
+        T(test_latch_idle_after_last_leaves_no_mark),
         T(test_latch_session_lost_is_unknown),
         T(test_ask_reaches_curators_holder),
         T(test_curators_revoker_is_heard),

@@ -393,6 +393,10 @@ static void set_timer(struct zk *z, hf__time now, const struct timeval *tv)
     if (z->unwatched ||
         (!z->greeting && zoo_state(z->zh) == ZOO_CONNECTED_STATE))
         z->timer = min_time(z->timer, now + LOOK);
+    /* While nothing is asked, no thread waits for the socket: a connection that
+     * is being made would be given up before anything was said on it. */
+    if (!z->up && z->opened && z->fd >= 0)
+        z->timer = min_time(z->timer, now + LOOK + (now - z->connect_at) / 4);
 }
 
 /* What the library wants next: a connection, a ping, nothing. */

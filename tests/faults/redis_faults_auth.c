@@ -283,7 +283,7 @@ static void test_tenants_are_kept_apart(void **state)
 
 /* A name may be reached by several prefixes: who lets go finds the channel of
  * who waits by the prefix of that one. If it may not publish there, the release
- * is one all the same, and who waits looks. */
+ * is one all the same, and the waiter looks. */
 static void prefixes_meet(struct world *w, const char *user, const char *prefix)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;

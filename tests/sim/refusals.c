@@ -2,12 +2,12 @@
  * A server that refuses, for a while or for ever: all that it is asked, or some
  * operations. Nothing else goes wrong meanwhile, so that more can be demanded
  * than of other runs (REFUSAL):
- * - Whoever waits for the server's answer has one after a few round trips,
+ * - A waiter has the server's answer after a few round trips,
  *   whether the server refuses or not.
  * - While it refuses questions, an acquire that the server decides hears that,
  *   and nothing else; not that the lock is busy, unless it was told so before.
- * - Who calls when the server does not refuse any more never hears that it
- * does.
+ * - A call that begins after the server has stopped refusing never hears a
+ *   refusal.
  * - A refusal of which the backend knows that nothing was done leaves nothing
  *   to be let go.
  */

@@ -92,7 +92,7 @@ static void test_loss_stopped_before_the_renewal(void **state)
     assert_int_equal(since(&g, 1), due);
 }
 
-/* Whoever comes first after the process goes on: the timer, a thread that
+/* What comes first after the process goes on: the timer, a thread that
  * checks, acquires or releases, or the answer that the server had no hold. */
 static void test_loss_stopped_is_found_by_anyone(void **state)
 {

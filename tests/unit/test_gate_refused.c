@@ -122,8 +122,9 @@ static void test_refused_let_go_is_said_to_each_who_comes(void **state)
     assert_int_equal(w.result, HF__GRANTED);
 }
 
-/* Waiters that come one behind the other are never without one who waits: each
- * refusal is an answer all the same, and the time of silence begins anew. */
+/* Each waiter comes before the one ahead of it has gone, so that the queue is
+ * never empty. A refusal is an answer all the same: the time after which
+ * silence is told begins anew. */
 static void test_refused_let_go_is_no_silence(void **state)
 {
     struct hf__gate g = refused_release();
@@ -228,7 +229,7 @@ static void test_refused_let_go_before_the_next_question(void **state)
     assert_int_equal(c.result, HF_EAUTH);
 }
 
-/* A local owner has it: who waits for that one is not concerned. */
+/* A local owner has it: its waiters are not concerned. */
 static void test_refused_let_go_while_it_is_held_again(void **state)
 {
     struct hf__gate g = gate(true);

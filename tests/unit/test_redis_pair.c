@@ -390,7 +390,7 @@ static void test_answer_of_an_earlier_pair_proves_nothing(void **state)
     end(s);
 }
 
-/* It is refused: who waits looks, and the connection stays. */
+/* It is refused: waiters look, and the connection stays. */
 static void test_refused_proof_is_none(void **state)
 {
     struct scene *s = begin();

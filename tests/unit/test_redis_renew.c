@@ -80,7 +80,7 @@ static void test_leases_do_not_count_from_before(void **state)
 }
 
 /* Each permit is a command: a script renews no more of them than one acquire
- * may take, whoever has them. */
+ * may take, of all holders together. */
 static void test_scripts_are_bounded_by_permits(void **state)
 {
     enum { MANY = 40 };

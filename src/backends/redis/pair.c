@@ -27,7 +27,7 @@
 /* After this, a proof that the server has refused for now is begun again. */
 #define AGAIN_MS 1000
 /* A number that is not heard for so long is not coming. Nobody is in a hurry:
- * who waits looks meanwhile, and a machine may stand still for seconds. */
+ * waiters look meanwhile, and a machine may stand still for seconds. */
 #define PROOF_MS 10000
 
 void hf__rd_pair_begin(struct redis *r)

@@ -14,7 +14,7 @@
  * kinds, scripts_rw.h, scripts_semaphore.h, scripts_latch.h each of them);
  * verbs.c what is asked of a lock and answered, mutex.c and kinds.c how it is
  * put into commands, renew.c renewals, downgrade.c from write to read; sub.c
- * channels and bells, chan.c who waits for them, pair.c whether both
+ * channels and bells, chan.c the waiters of each, pair.c whether both
  * connections end at one server; query.c inspect, list, break; latch.c what is
  * asked of a latch; error.c what the server's errors mean; sha1.c how a script
  * is called.
@@ -510,7 +510,7 @@ void hf__rd_wait_end(struct redis *, struct hf__remote *, hf__time now);
  * about the look that was answered last, and rang. */
 void hf__rd_was_called(struct redis *, struct rd_link *, uint64_t hold_id);
 void hf__rd_chan_drop(struct redis *, struct hf__remote *);
-/* Everybody who waits looks. */
+/* All waiters look. */
 void hf__rd_ring_all(struct redis *);
 /* The server does not let us be told: logs why, and all waiters look. */
 void hf__rd_deaf(struct redis *, const char *verb, const char *text);

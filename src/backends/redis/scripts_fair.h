@@ -16,7 +16,7 @@
 /* How many of this server's own connections listen there. What is published is
  * passed on to its replicas, and those who listen at one of them do not count. */
 #define LISTENERS(to) "redis.call('pubsub','numsub'," to ")[2]"
-/* How many heard it; -1, if the server does not let us say it: one who waits by
+/* How many heard it; -1, if the server does not let us say it: a waiter with
  * another prefix may have a channel that is none of ours. It may be alive, and
  * in a fair queue it keeps its place and looks by itself. */
 #define SAY(to, text) "(tonumber(redis.pcall('publish'," to "," text ")) or -1)"

@@ -1,5 +1,5 @@
 /*
- * Cells. A free one is taken by whoever needs it, without the lock of the
+ * Cells. A client takes a free one when it needs it, without the lock of the
  * tables: near the number of its slot, so that clients do not all try the same.
  * It is given back when it is in no queue, has no permits and no word names it.
  */

@@ -3,7 +3,7 @@
  * somebody holds it or waits for it; then it is taken back. Nobody but those
  * who are attached ever touches an entry without the lock of the tables, so
  * that one that nobody is attached to can be given another name. Who lets go of
- * a name never waits for that: then the next who has it sweeps.
+ * a name never waits for that: the next thread that has it sweeps.
  *
  * Tokens must go on rising when an entry is taken back and made again, when
  * the file was deleted, and after a reboot. So an entry starts from the wall

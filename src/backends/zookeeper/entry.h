@@ -83,7 +83,7 @@ enum zk_rule {
     ZK_RULE_MUTEX,
     ZK_RULE_WRITE,
     ZK_RULE_READ,
-    ZK_RULE_UNFAIR, /* whoever has it is before us; others are another kind */
+    ZK_RULE_UNFAIR, /* the holder is before us; others are another kind */
 };
 
 /* Of a stranger: it is an entry if it is ephemeral. To somebody of that rule

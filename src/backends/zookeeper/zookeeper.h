@@ -505,8 +505,8 @@ int hf__zk_queued(struct zk_line *, struct hf__req *);
 
 /* ---- stranger.c ------------------------------------------------------- */
 
-/* Of no known form, and an entry to who has that rule and sequence, if it is
- * ephemeral. */
+/* The child has no known form. If it is ephemeral, a client with that rule and
+ * sequence counts it as an entry. */
 bool hf__zk_is_stranger(const char *child, enum zk_rule, int64_t seq);
 /* Sees to those beside the line's node. False: they are known, and
  * hf__zk_place() counts those that count. Else the line's ask is refused, or

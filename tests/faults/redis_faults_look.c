@@ -281,7 +281,8 @@ static void test_keep_tokens_is_yes_or_no(void **state)
 
     snprintf(url, sizeof(url), "%s?keep_tokens=maybe", w->redis->url);
     assert_int_equal(hf_open(url, NULL, &c, &w->err), HF_EINVAL);
-    assert_non_null(strstr(w->err.text, "keep_tokens=maybe: yes or no"));
+    assert_non_null(
+        strstr(w->err.text, "keep_tokens=maybe: must be yes or no"));
     snprintf(url, sizeof(url), "%s?keep_tokens=no", w->redis->url);
     assert_int_equal(hf_open(url, NULL, &c, &w->err), 0);
     hf_close(c);

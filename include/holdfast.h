@@ -85,9 +85,10 @@ typedef struct hf_error {
     char text[239]; /* always terminated; cut if too long */
     /* 1: an EBACKEND that may pass by itself, so that the same call may succeed
      * later: connection refused or lost, no answer, a server that is starting
-     * or overloaded. 0: trying again is of no use before something was changed
-     * (unknown host, missing module, shared memory that cannot be used), and
-     * for every other code. */
+     * or overloaded, or refuses to write for now (out of memory or disk, a
+     * replica). 0: a retry will fail until something is changed (unknown host,
+     * missing module, shared memory that cannot be used). With other codes it
+     * is always 0 and says nothing. */
     unsigned char may_pass;
 } hf_error;
 
@@ -359,9 +360,9 @@ HF_API int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err);
  * returns. 0; ENOTOWNER: not held by the caller, nothing was done; ELOST: the
  * hold had been lost before; EUNKNOWN: the server did not answer in
  * op_timeout; EAUTH, EBACKEND, EPROTO: it refused the release, and others may
- * be kept out for as long as it does. After these holdfast goes on asking,
- * until the server has forgotten the hold. EINVAL, ECLOSED, EFORK. Waits for
- * the answer.
+ * be kept out for as long as it does. After any of these holdfast repeats the
+ * release in the background, until the server no longer has the hold. EINVAL,
+ * ECLOSED, EFORK. Waits for the answer.
  */
 HF_API int hf_lock_release(hf_lock *lock, hf_error *err);
 /* The same without waiting for the answer; never blocks. A lost answer is

@@ -57,8 +57,8 @@ bool hf__rd_is_replica(const char *text)
     return begins(inner(text), "READONLY") || begins(inner(text), "MASTERDOWN");
 }
 
-/* The server refuses for now: it starts, has too much to do, is out of memory or
- * disk, or changes its role. */
+/* The server refuses for now: it starts, has too much to do, is out of memory
+ * or disk, or changes its role. */
 static bool refuses_for_now(const char *text)
 {
     static const char *const words[] = {

@@ -42,9 +42,9 @@ def finish(world, file, total, sides, start, quiet=False):
     answers = {side: [peer.answer() for peer in peers]
                for side, peers in sides.items()}
     seconds = time.monotonic() - start
-    for side, lines in answers.items():
-        for line in lines:
-            check(line.startswith('done '), f'{side}: {line}')
+    wrong = [f'{side}: {line}' for side, lines in answers.items()
+             for line in lines if not line.startswith('done ')]
+    check(not wrong, '; '.join(wrong))
     tallies = {side: Tally(lines) for side, lines in answers.items()}
     if not quiet:
         report(world, tallies, seconds)

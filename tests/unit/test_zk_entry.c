@@ -62,7 +62,7 @@ static void test_entry_strangers(void **state)
         "lock--00000000001",
         "xlock-0000000001",
         "lock-0000000001x",
-        "_c_" UUID,
+        ("_c_" UUID),
         "_c_" UUID "-",
         "_c_" UUID "-x-0000000001",
         "_c_0f1e2d3c-4b5a-4697-8877-66554433221-lock-0000000001",
@@ -137,12 +137,12 @@ static void test_guess_by_curators_order(void **state)
                                          "Lock",
                                          "job-0000000001",
                                          "x-y-0000000001",
-                                         "_c_" UUID,
+                                         ("_c_" UUID),
                                          "lock-1",
                                          "locks-",
                                          "~",
                                          "0000000006",
-                                         "_h_" UUID "-1"};
+                                         ("_h_" UUID "-1")};
 
     (void)state;
     for (size_t i = 0; i < LEN(first); i++) {

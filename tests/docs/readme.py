@@ -36,7 +36,7 @@ env['PATH'] = os.path.dirname(command) + ':' + env['PATH']
 redis = RedisServer()
 
 
-# Who is in our group, and is another user than the one who runs the test.
+# Another user than the one that runs the test, in the same group.
 STRANGER = ([] if os.geteuid() == 0 else ['sudo', '-n', '-E']) + [
     'setpriv', '--reuid', '65534', '--regid', '65534',
     '--groups', str(os.getgid())]

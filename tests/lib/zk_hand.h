@@ -17,7 +17,7 @@ struct zk_hand;
 
 /* Connected, or NULL. */
 struct zk_hand *zk_hand_open(const char *hosts, int session_ms);
-/* The session of that id, whoever has it: the server makes the password of a
+/* The session of that id, of any client: the server makes the password of a
  * session from its id. Closed, it is over. */
 struct zk_hand *zk_hand_steal(const char *hosts, int64_t session_id);
 void zk_hand_close(struct zk_hand *);

@@ -148,8 +148,8 @@ void party_try(struct party *p, int64_t wait_ms, int64_t lease_ms)
 void party_look(struct party *p)
 {
     static const char *const name[] = {"fair", "rwlock", "latch"};
-    hf_names *names;
-    hf_info *info;
+    hf_names *names = NULL;
+    hf_info *info = NULL;
 
     if (!p->client)
         return;

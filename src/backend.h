@@ -2,9 +2,10 @@
  * The narrow waist: what a backend offers the core, and what it may ask of it.
  *
  * A backend never blocks and has no thread. It starts requests, moves them on
- * when the core says that something can be read, written or has timed out, and
- * reports each exactly once. It keeps no policy: who waits for how long, when
- * to look again, when a hold is lost, is the core's (gate.c, lease.c).
+ * when the core says that something can be read or written (ready) or has timed
+ * out (advance), and reports each exactly once. It keeps no policy: who waits
+ * for how long, when to look again, when a hold is lost, is the core's (gate.c,
+ * lease.c).
  *
  * Two natures:
  * - A *networked* backend is called with the client's mutex held, always, so
@@ -24,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ABI 8
+#define HF__ABI 9
 
 typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
 #define HF__NEVER INT64_MAX
@@ -234,11 +235,11 @@ struct hf__core {
     /* A pending request is finished: its result is set. Only marks it. */
     void (*done)(hf_client *, struct hf__req *);
     /* What a QUEUED attempt waits for may have happened. Only marks. From
-     * advance() only. */
+     * ready() and advance() only. */
     void (*bell)(hf_client *, struct hf__remote *);
     /* The hold of that id is gone: taken away (session is NULL), or its session
-     * is over: "the server ended session 7". Only marks. From advance() only.
-     */
+     * is over: "the server ended session 7". Only marks. From ready() and
+     * advance() only. */
     void (*lost)(hf_client *, struct hf__remote *, uint64_t hold_id,
                  const char *session);
     /* Somebody asks for the hold of that token: HF_EVENT_WANTED. With the
@@ -250,8 +251,9 @@ struct hf__core {
     void (*session)(hf_client *, int event, const char *why);
 
     /* Poll fd for EPOLLIN, EPOLLOUT (level-triggered); 0 for events removes
-     * it. advance() is called when something is ready. ENOMEM, EBACKEND. */
-    int (*watch)(hf_client *, int fd, uint32_t events);
+     * it. ready() is called with the tag and what has come. ENOMEM, EBACKEND.
+     */
+    int (*watch)(hf_client *, int fd, uint32_t events, uint32_t tag);
     /* advance() is to be called then at the latest: for what is due sooner, by
      * something else than advance(), than next_timeout() has said. */
     void (*due)(hf_client *, hf__time at);
@@ -301,18 +303,25 @@ struct hf__backend {
     /*
      * Connects, or starts to, without blocking for longer than a name lookup
      * would: called on the keeper thread, with no lock held. *self is the
-     * backend's state. Afterwards the core drives until ready() says DONE or
+     * backend's state. Afterwards the core drives until opened() says DONE or
      * a code, or connect_timeout is over. If open returns a code (any of
      * them), it has freed what it had made: close() is not called.
      */
     int (*open)(hf_client *, const struct hf__core *, const struct hf__config *,
                 void **self);
-    int (*ready)(void *self); /* PENDING, DONE, or why not */
+    int (*opened)(void *self); /* PENDING, DONE, or why not */
     /* Nothing is pending any more, or nobody cares. On the keeper thread. */
     void (*close)(void *self);
 
-    /* Reads, writes, completes, whatever is possible; never blocks. Of a
-     * direct backend it is called by the keeper alone. */
+    /* Networked only. What is watched under this tag can be read or written:
+     * EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP. The word may be old: of a
+     * descriptor that was closed since, or that another thread has read since.
+     * So a backend gives each descriptor a tag of its own, ignores those that
+     * it does not know any more, and expects EAGAIN. Never blocks. */
+    void (*ready)(void *self, uint32_t tag, uint32_t events, hf__time now);
+    /* Does what is due. Called after ready() was told of everything that had
+     * come before `now`: whoever has not answered by now is late. Never blocks.
+     * Of a direct backend it is called by the keeper alone. */
     void (*advance)(void *self, hf__time now);
     hf__time (*next_timeout)(void *self); /* HF__NEVER */
 

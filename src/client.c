@@ -123,7 +123,7 @@ static int check_resources(hf_client *c, hf_error *err)
         return hf__fail(err, HF_EBACKEND,
                         "no page that is wiped on fork: %m (Linux 4.14 or "
                         "later is needed)");
-    if (hf__core.watch(c, c->wake_fd, EPOLLIN))
+    if (hf__engine_watch(c, c->wake_fd, EPOLLIN, HF__TAG_WAKE))
         return hf__fail(err, HF_EBACKEND, "epoll: %m");
     return 0;
 }
@@ -351,7 +351,7 @@ static bool open_ready(void *arg, hf__time now, hf__time *until)
     struct open_wait *w = arg;
 
     hf__mutex_lock(&w->client->mu);
-    w->result = w->client->be->ready(w->client->self);
+    w->result = w->client->be->opened(w->client->self);
     hf__mutex_unlock(&w->client->mu);
     *until = w->until;
     return w->result != HF__PENDING || now >= w->until;

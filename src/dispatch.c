@@ -182,7 +182,7 @@ static void advance_beside_driver(hf_client *c)
     hf__time now = hf__now();
 
     hf__mutex_lock(&c->mu);
-    c->be->advance(c->self, now);
+    hf__engine_move_locked(c, now);
     hf__engine_due_locked(c, c->be->next_timeout(c->self));
     hf__mutex_unlock(&c->mu);
     hf__engine_deliver(c, now);

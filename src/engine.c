@@ -13,6 +13,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#define EVENTS 16 /* of one look; the rest comes with the next */
+
 void hf__fd_post(int fd)
 {
     uint64_t one = 1;
@@ -79,9 +81,40 @@ static int timeout_ms(hf__time until)
     return (int)((left + HF__MS - 1) / HF__MS);
 }
 
+int hf__engine_watch(hf_client *c, int fd, uint32_t events, uint64_t tag)
+{
+    struct epoll_event ev = {.events = events, .data.u64 = tag};
+
+    if (!events)
+        return epoll_ctl(c->epfd, EPOLL_CTL_DEL, fd, NULL) ? HF_EBACKEND : 0;
+    if (!epoll_ctl(c->epfd, EPOLL_CTL_MOD, fd, &ev))
+        return 0;
+    if (errno == ENOENT && !epoll_ctl(c->epfd, EPOLL_CTL_ADD, fd, &ev))
+        return 0;
+    return errno == ENOMEM ? HF_ENOMEM : HF_EBACKEND;
+}
+
+static void ready_locked(hf_client *c, const struct epoll_event *ev, int n,
+                         hf__time now)
+{
+    for (int i = 0; i < n; i++)
+        if (ev[i].data.u64 != HF__TAG_WAKE)
+            c->be->ready(c->self, (uint32_t)ev[i].data.u64, ev[i].events, now);
+}
+
+/* The wake-up is left to the driver, for whom it is. */
+void hf__engine_move_locked(hf_client *c, hf__time now)
+{
+    struct epoll_event ev[EVENTS];
+
+    if (!c->direct)
+        ready_locked(c, ev, epoll_wait(c->epfd, ev, EVENTS, 0), now);
+    c->be->advance(c->self, now);
+}
+
 void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
 {
-    struct epoll_event ev[4];
+    struct epoll_event ev[EVENTS];
     bool busy;
     int n;
 
@@ -92,17 +125,23 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     until = min_time(until, c->be->next_timeout(c->self));
     c->driver_until = until;
     hf__mutex_unlock(&c->mu);
-    n = epoll_wait(c->epfd, ev, 4, busy ? 0 : timeout_ms(until));
+    n = epoll_wait(c->epfd, ev, EVENTS, busy ? 0 : timeout_ms(until));
     if (s)
         __atomic_store_n(&s->posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     for (int i = 0; i < n; i++)
-        if (ev[i].data.fd == c->wake_fd)
+        if (ev[i].data.u64 == HF__TAG_WAKE)
             hf__fd_drain(c->wake_fd);
     until = hf__now();
     hf__mutex_lock(&c->mu);
     c->driver_until = 0;
-    if (!c->direct) /* the keeper moves that one, and sleeps in it */
-        c->be->advance(c->self, until);
+    if (!c->direct) { /* the keeper moves that one, and sleeps in it */
+        ready_locked(c, ev, n, until);
+        /* If this thread stood still on its way here, more has come. */
+        if (c->be->next_timeout(c->self) <= until)
+            hf__engine_move_locked(c, until);
+        else
+            c->be->advance(c->self, until);
+    }
     hf__mutex_unlock(&c->mu);
     hf__engine_deliver(c, until);
 }

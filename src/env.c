@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 
 void *hf__alloc(hf_client *c, size_t size)
@@ -224,17 +223,9 @@ void hf__session_spread_locked(hf_client *c)
         }
 }
 
-static int core_watch(hf_client *c, int fd, uint32_t events)
+static int core_watch(hf_client *c, int fd, uint32_t events, uint32_t tag)
 {
-    struct epoll_event ev = {.events = events, .data.fd = fd};
-
-    if (!events)
-        return epoll_ctl(c->epfd, EPOLL_CTL_DEL, fd, NULL) ? HF_EBACKEND : 0;
-    if (!epoll_ctl(c->epfd, EPOLL_CTL_MOD, fd, &ev))
-        return 0;
-    if (errno == ENOENT && !epoll_ctl(c->epfd, EPOLL_CTL_ADD, fd, &ev))
-        return 0;
-    return errno == ENOMEM ? HF_ENOMEM : HF_EBACKEND;
+    return hf__engine_watch(c, fd, events, tag);
 }
 
 static void core_due(hf_client *c, hf__time at)

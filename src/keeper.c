@@ -133,7 +133,7 @@ static void act(hf_client *c, struct turn *t)
             hf__reason(c, hf__loss(HF__LOSS_SESSION, t->now)).text);
         hf__session_spread_locked(c);
     }
-    c->be->advance(c->self, t->now);
+    hf__engine_move_locked(c, t->now);
     hf__mutex_unlock(&c->mu);
     hf__engine_deliver(c, t->now);
 }

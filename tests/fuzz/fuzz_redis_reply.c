@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -106,9 +107,9 @@ static void fake_session(hf_client *c, int event, const char *why)
     (void)c, (void)event, (void)why;
 }
 
-static int fake_watch(hf_client *c, int fd, uint32_t events)
+static int fake_watch(hf_client *c, int fd, uint32_t events, uint32_t tag)
 {
-    (void)c, (void)fd, (void)events;
+    (void)c, (void)fd, (void)events, (void)tag;
     return 0;
 }
 
@@ -282,7 +283,7 @@ static void play(struct scene *s, const uint8_t *data, size_t len)
         data++, len--;
         some = some < len ? some : len;
         if (c->state == RD_UP && send(fd, data, some, MSG_NOSIGNAL) > 0)
-            hf__rd_conn_read(c, clock_now);
+            hf__rd_conn_ready(c, EPOLLIN, clock_now);
         drain(s->cmd);
         drain(s->sub);
         hf__rd_pump(s->r);

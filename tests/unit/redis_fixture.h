@@ -42,8 +42,10 @@ static inline void test_done(hf_client *client, struct hf__req *req)
     reports++;
 }
 
-static inline int test_watch(hf_client *client, int fd, uint32_t events)
+static inline int test_watch(hf_client *client, int fd, uint32_t events,
+                             uint32_t tag)
 {
+    (void)tag;
     (void)client;
     (void)fd;
     (void)events;

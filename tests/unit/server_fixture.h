@@ -30,9 +30,11 @@ static struct {
     bool at_once;        /* attempts are answered as they are made */
     bool keeps_releases; /* they are answered as all else */
     bool never_ready;
-    int opens, gets_ready; /* what open() and ready() return */
+    int opens, gets_ready; /* what open() and opened() return */
     unsigned closed;       /* atomic: calls of close() */
     void (*in_open)(const struct hf__config *);
+    hf__time (*in_timeout)(void);
+    void (*in_ready)(uint32_t tag, uint32_t events);
     void (*in_advance)(hf__time now);
     void (*in_renew)(const struct hf__batch *);
 } server;
@@ -48,7 +50,7 @@ static int server_open(hf_client *c, const struct hf__core *core,
     return server.opens;
 }
 
-static int server_ready(void *self)
+static int server_opened(void *self)
 {
     (void)self;
     return server.never_ready ? HF__PENDING : server.gets_ready;
@@ -80,6 +82,15 @@ static void answer_one(void)
     server.core->done(server.client, req);
 }
 
+static void server_ready(void *self, uint32_t tag, uint32_t events,
+                         hf__time now)
+{
+    (void)self;
+    (void)now;
+    if (server.in_ready)
+        server.in_ready(tag, events);
+}
+
 static void server_advance(void *self, hf__time now)
 {
     (void)self;
@@ -94,7 +105,7 @@ static void server_advance(void *self, hf__time now)
 static hf__time server_timeout(void *self)
 {
     (void)self;
-    return HF__NEVER;
+    return server.in_timeout ? server.in_timeout() : HF__NEVER;
 }
 
 static int server_attach(void *self, struct hf__remote *remote)
@@ -175,8 +186,9 @@ static struct hf__backend backend = {
              [HF_SEMAPHORE] = HF_CAP_UNFAIR,
              [HF_LATCH] = HF_CAP_UNFAIR},
     .open = server_open,
-    .ready = server_ready,
+    .opened = server_opened,
     .close = server_close,
+    .ready = server_ready,
     .advance = server_advance,
     .next_timeout = server_timeout,
     .attach = server_attach,

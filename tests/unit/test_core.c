@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -625,6 +626,134 @@ static void test_core_answer_that_is_there_is_no_silence(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
+/* ---- descriptors
+ * -------------------------------------------------------------------
+ */
+
+enum { TAGS = 2 };
+
+/* client->mu */
+static struct {
+    int to[TAGS];   /* the other end of what is watched under each tag */
+    int from[TAGS]; /* -1: not watched */
+    char order[64]; /* "1" ready with that tag, "a" advance */
+    bool comes_late;
+} ends;
+
+static void note_step(char step)
+{
+    size_t len = strlen(ends.order);
+
+    if (len + 1 < sizeof(ends.order))
+        ends.order[len] = step;
+}
+
+static void note_ready(uint32_t tag, uint32_t events)
+{
+    char byte;
+
+    if (tag >= TAGS || events != EPOLLIN)
+        note_step('?');
+    else if (read(ends.from[tag], &byte, 1) == 1)
+        note_step((char)('0' + tag));
+}
+
+static void note_advance(hf__time now)
+{
+    (void)now;
+    note_step('a');
+}
+
+/* While this thread stood still, its deadline passed and an answer came. */
+static hf__time timeout_and_answer(void)
+{
+    if (!ends.comes_late || !strchr(ends.order, '0'))
+        return HF__NEVER;
+    ends.comes_late = false;
+    (void)!write(ends.to[1], "x", 1);
+    return 0;
+}
+
+static bool is_keeper_asleep(hf_client *c)
+{
+    bool asleep;
+
+    hf__mutex_lock(&c->mu);
+    asleep = c->keeper_until == HF__NEVER;
+    hf__mutex_unlock(&c->mu);
+    return asleep;
+}
+
+/* This thread drives, and nobody else moves the backend. */
+static hf_client *open_with_ends(void)
+{
+    hf_client *c = open_with(NULL);
+    int fds[2];
+
+    memset(&ends, 0, sizeof(ends));
+    hf__mutex_lock(&c->mu);
+    server.in_ready = note_ready;
+    server.in_advance = note_advance;
+    server.in_timeout = timeout_and_answer;
+    for (uint32_t i = 0; i < TAGS; i++) {
+        assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+        ends.from[i] = fds[0];
+        ends.to[i] = fds[1];
+        assert_int_equal(server.core->watch(c, fds[0], EPOLLIN, i), 0);
+    }
+    hf__mutex_unlock(&c->mu);
+    assert_true(hf__engine_take(c));
+    assert_true(WAIT_FOR(is_keeper_asleep(c)));
+    return c;
+}
+
+static void close_with_ends(hf_client *c)
+{
+    hf__engine_give(c);
+    hf__mutex_lock(&c->mu);
+    for (uint32_t i = 0; i < TAGS; i++)
+        assert_int_equal(server.core->watch(c, ends.from[i], 0, i), 0);
+    hf__mutex_unlock(&c->mu);
+    assert_int_equal(hf_close(c), 0);
+    for (uint32_t i = 0; i < TAGS; i++) {
+        close(ends.from[i]);
+        close(ends.to[i]);
+    }
+}
+
+/* The driver tells it, and so does who moves it beside the driver. */
+static void test_core_backend_hears_what_is_ready_by_its_tag(void **state)
+{
+    hf_client *c = open_with_ends();
+
+    (void)state;
+    (void)!write(ends.to[1], "x", 1);
+    hf__engine_round(c, NULL, HF__NEVER);
+    hf__mutex_lock(&c->mu);
+    assert_string_equal(ends.order, "1a");
+    (void)!write(ends.to[0], "x", 1);
+    hf__engine_move_locked(c, hf__now());
+    assert_string_equal(ends.order, "1a0a");
+    hf__mutex_unlock(&c->mu);
+    close_with_ends(c);
+}
+
+static void test_core_what_came_in_time_is_told_before_what_is_due(void **state)
+{
+    hf_client *c = open_with_ends();
+
+    (void)state;
+    hf__mutex_lock(&c->mu);
+    ends.comes_late = true;
+    hf__mutex_unlock(&c->mu);
+    (void)!write(ends.to[0], "x", 1);
+    hf__engine_round(c, NULL, HF__NEVER);
+    hf__mutex_lock(&c->mu);
+    assert_string_equal(ends.order, "01a");
+    hf__mutex_unlock(&c->mu);
+    close_with_ends(c);
+}
+
 /* ---- kinds
  * -------------------------------------------------------------------
  */
@@ -666,6 +795,9 @@ int main(void)
         cmocka_unit_test(test_core_release_all_asks_before_it_waits),
         cmocka_unit_test(test_core_grant_that_is_over_when_it_is_read_is_none),
         cmocka_unit_test(test_core_answer_that_is_there_is_no_silence),
+        cmocka_unit_test(test_core_backend_hears_what_is_ready_by_its_tag),
+        cmocka_unit_test(
+            test_core_what_came_in_time_is_told_before_what_is_due),
         cmocka_unit_test(test_core_name_without_handles_may_be_another_kind),
     };
 

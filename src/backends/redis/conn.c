@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +43,7 @@ static void watch(struct rd_conn *c, uint32_t events)
 {
     if (c->events == events || c->fd < 0)
         return;
-    if (c->r->core->watch(c->r->client, c->fd, events) == 0)
+    if (c->r->core->watch(c->r->client, c->fd, events, c->tag) == 0)
         c->events = events;
     else if (!c->broken)
         c->broken = ENOMEM;
@@ -360,6 +359,7 @@ void hf__rd_conn_start(struct rd_conn *c, hf__time now)
     r->lasts = false;
     c->refused_at = HF__NEVER;
     c->written = 0;
+    c->tag += 2;
     c->state = RD_CONNECTING;
     c->timer = now + r->connect_timeout_ms * HF__MS /
                          (hf__time)(r->addrs.len ? r->addrs.len : 1);
@@ -381,12 +381,9 @@ void hf__rd_conn_start(struct rd_conn *c, hf__time now)
 
 static void connecting(struct rd_conn *c, hf__time now)
 {
-    struct pollfd p = {.fd = c->fd, .events = POLLOUT};
     int error = 0;
     socklen_t len = sizeof(error);
 
-    if (poll(&p, 1, 0) <= 0)
-        return;
     if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len))
         error = errno;
     if (error)
@@ -411,8 +408,6 @@ void hf__rd_conn_move(struct rd_conn *c, hf__time now)
     if (c->broken)
         hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->where,
                          strerror(c->broken));
-    if (c->state == RD_CONNECTING)
-        connecting(c, now);
     if (now >= c->timer && c->state != RD_OFF) {
         if (c->state == RD_WAIT)
             hf__rd_conn_start(c, now);
@@ -420,8 +415,6 @@ void hf__rd_conn_move(struct rd_conn *c, hf__time now)
             hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: no answer within %u ms",
                              c->r->where, patience_ms(c));
     }
-    if (c->state >= RD_HELLO && c->out.from < c->out.len)
-        hf__rd_conn_flush(c);
 }
 
 hf__time hf__rd_conn_timeout(const struct rd_conn *c)
@@ -469,25 +462,23 @@ static bool digest(struct rd_conn *c, hf__time now)
     return rc == 0;
 }
 
-bool hf__rd_conn_read(struct rd_conn *c, hf__time now)
+static void read_all(struct rd_conn *c, hf__time now)
 {
     char buf[READ_SIZE];
     ssize_t n;
-    bool any = false;
 
     /* A short read has emptied the socket: no second recv() to hear EAGAIN. */
     do {
-        if (c->state < RD_HELLO)
-            return any;
         n = recv(c->fd, buf, sizeof(buf), 0);
         if (n > 0) {
-            any = true;
             c->heard_at = now;
-            if (redisReaderFeed(c->reader, buf, (size_t)n) != REDIS_OK)
+            if (redisReaderFeed(c->reader, buf, (size_t)n) != REDIS_OK) {
                 hf__rd_conn_fail(c, now, HF_ENOMEM, "%s: out of memory",
                                  c->r->where);
-            else if (!digest(c, now))
-                return true;
+                return;
+            }
+            if (!digest(c, now))
+                return;
         } else if (n == 0) {
             hf__rd_conn_fail(c, now, HF_EBACKEND,
                              "%s: the server closed the connection%s",
@@ -497,5 +488,16 @@ bool hf__rd_conn_read(struct rd_conn *c, hf__time now)
                              strerror(errno));
         }
     } while (n == (ssize_t)sizeof(buf));
-    return any;
+}
+
+void hf__rd_conn_ready(struct rd_conn *c, uint32_t events, hf__time now)
+{
+    if (c->state == RD_CONNECTING) {
+        connecting(c, now);
+        return;
+    }
+    if (c->state >= RD_HELLO && events & EPOLLOUT)
+        hf__rd_conn_flush(c);
+    if (c->state >= RD_HELLO && events & ~(uint32_t)EPOLLOUT)
+        read_all(c, now);
 }

@@ -17,8 +17,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define QUIET_MAX 4 /* reads of cmd before sub gets its turn in any case */
-
 uint32_t hf__rd_jitter(struct redis *r, uint32_t below)
 {
     /* xorshift64*: nothing secret hangs on it. */
@@ -243,6 +241,7 @@ static int redis_open(hf_client *client, const struct hf__core *core,
     r->client = client;
     hf__rd_conn_init(r, &r->cmd);
     hf__rd_conn_init(r, &r->sub);
+    r->sub.tag = 1;
     r->cmd.on_up = hf__rd_cmd_up;
     r->cmd.on_reply = hf__rd_cmd_reply;
     r->cmd.on_down = hf__rd_cmd_down;
@@ -262,7 +261,7 @@ static int redis_open(hf_client *client, const struct hf__core *core,
     return 0;
 }
 
-static int redis_ready(void *self)
+static int redis_opened(void *self)
 {
     struct redis *r = self;
 
@@ -281,22 +280,14 @@ static void redis_close(void *self)
 
 /* ---- driving ----------------------------------------------------------- */
 
-/* Nobody says which of both has something. The one we expect it of first; the
- * other only if that had nothing, or has been passed over too often. */
-static void read_some(struct redis *r, hf__time now)
+static void redis_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
 {
-    bool expected = r->flights.len || r->cmd.state == RD_HELLO;
-    bool got;
+    struct redis *r = self;
 
-    if (r->sub.state < RD_HELLO) {
-        hf__rd_conn_read(&r->cmd, now);
-        return;
-    }
-    got = hf__rd_conn_read(expected ? &r->cmd : &r->sub, now);
-    if (got && ++r->quiet < QUIET_MAX)
-        return;
-    r->quiet = 0;
-    hf__rd_conn_read(expected ? &r->sub : &r->cmd, now);
+    if (tag == r->cmd.tag)
+        hf__rd_conn_ready(&r->cmd, events, now);
+    else if (tag == r->sub.tag)
+        hf__rd_conn_ready(&r->sub, events, now);
 }
 
 static void redis_advance(void *self, hf__time now)
@@ -305,7 +296,6 @@ static void redis_advance(void *self, hf__time now)
 
     hf__rd_conn_move(&r->cmd, now);
     hf__rd_sub_move(r, now);
-    read_some(r, now);
     hf__rd_cmd_silence(r, now);
     hf__rd_late_move(r, now);
     hf__rd_pump(r);
@@ -335,8 +325,9 @@ static const struct hf__backend backend = {
     .taken = "its key was deleted or evicted, it was broken (hf_break), "
              "or the server lost its data",
     .open = redis_open,
-    .ready = redis_ready,
+    .opened = redis_opened,
     .close = redis_close,
+    .ready = redis_ready,
     .advance = redis_advance,
     .next_timeout = redis_next_timeout,
     .attach = hf__rd_attach,

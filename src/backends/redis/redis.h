@@ -254,6 +254,7 @@ enum rd_state {
 struct rd_conn {
     struct redis *r;
     int fd;
+    uint32_t tag; /* of this fd; the last bit says which connection it is */
     enum rd_state state;
     uint32_t events;
     int broken;        /* errno of a send: for advance() to see */
@@ -289,9 +290,8 @@ void hf__rd_conn_flush(struct rd_conn *);
 /* A request has come. If the server refused us when we last connected (it loads
  * its data, or the password is wrong), it is asked again soon. */
 void hf__rd_conn_hurry(struct rd_conn *);
-/* Timers and progress, then reads once. True: something came. */
+void hf__rd_conn_ready(struct rd_conn *, uint32_t events, hf__time now);
 void hf__rd_conn_move(struct rd_conn *, hf__time now);
-bool hf__rd_conn_read(struct rd_conn *, hf__time now);
 hf__time hf__rd_conn_timeout(const struct rd_conn *);
 /* The name may lead elsewhere: the next connection waits for that, a while. */
 void hf__rd_look_up(struct redis *, hf__time now);
@@ -603,7 +603,6 @@ struct redis {
     hf__time server_at;
     hf__time server_ahead; /* by how much that is ahead of it, at most */
     struct rd_chans chans;
-    unsigned quiet; /* reads of cmd since sub was last read */
 };
 
 /* 0 .. below - 1 */

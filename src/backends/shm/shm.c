@@ -43,7 +43,7 @@ static int shm_open(hf_client *client, const struct hf__core *core,
     return 0;
 }
 
-static int shm_ready(void *self)
+static int shm_opened(void *self)
 {
     (void)self;
     return HF__DONE;
@@ -125,7 +125,7 @@ const struct hf__backend hf__shm_backend = {
     .options = "mode, group, waitv",
     .taken = "it was broken (hf_break)",
     .open = shm_open,
-    .ready = shm_ready,
+    .opened = shm_opened,
     .close = shm_close,
     .advance = hf__shm_advance,
     .next_timeout = shm_next_timeout,

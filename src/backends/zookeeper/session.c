@@ -55,9 +55,11 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
 static void unwatch(struct zk *z)
 {
     z->unwatched = false;
+    z->ready = 0;
+    z->tag++;
     if (z->own_fd < 0)
         return;
-    z->core->watch(z->client, z->own_fd, 0);
+    z->core->watch(z->client, z->own_fd, 0, z->tag);
     close(z->own_fd);
     z->own_fd = -1;
 }
@@ -143,8 +145,7 @@ int hf__zk_session_open(struct zk *z)
  * before, if there is no room for its own. */
 static void expect_nothing(const struct zk *z)
 {
-    struct pollfd p = {.fd = z->own_fd, .events = POLLOUT};
-    bool has_room = poll(&p, 1, 0) > 0 && (p.revents & POLLOUT);
+    bool has_room = !(z->interest & ZOOKEEPER_WRITE);
 
     shutdown(z->own_fd, has_room ? SHUT_RD : SHUT_RDWR);
 }
@@ -314,21 +315,27 @@ static bool ended(struct zk *z, hf__time now)
 
 /* ---- driving ------------------------------------------------------------ */
 
-/* A connection that is being made must not be asked before it can tell. */
-static int ready(const struct zk *z)
+static int to_read_or_write(const struct zk *z, uint32_t events)
+{
+    return (events & ~(uint32_t)EPOLLOUT ? ZOOKEEPER_READ : 0) |
+           (events & ~(uint32_t)EPOLLIN ? z->interest & ZOOKEEPER_WRITE : 0);
+}
+
+void hf__zk_session_ready(struct zk *z, uint32_t tag, uint32_t events)
+{
+    if (tag == z->tag)
+        z->ready |= to_read_or_write(z, events);
+}
+
+/* Nobody tells us of what is not watched. poll(2) has epoll(7)'s bits. */
+static void look_unwatched(struct zk *z)
 {
     struct pollfd p = {.fd = z->fd, .events = POLLIN};
 
-    if (z->up)
-        return ZOOKEEPER_READ | (z->interest & ZOOKEEPER_WRITE);
     if (z->interest & ZOOKEEPER_WRITE)
         p.events |= POLLOUT;
-    if (z->fd < 0 || poll(&p, 1, 0) <= 0)
-        return 0;
-    return (p.revents & (POLLIN | POLLHUP | POLLERR) ? ZOOKEEPER_READ : 0) |
-           (p.revents & (POLLOUT | POLLHUP | POLLERR)
-                ? z->interest & ZOOKEEPER_WRITE
-                : 0);
+    if (poll(&p, 1, 0) > 0)
+        z->ready = to_read_or_write(z, (uint32_t)p.revents);
 }
 
 static void failed(struct zk *z)
@@ -342,11 +349,14 @@ static void failed(struct zk *z)
 
 static void process(struct zk *z)
 {
-    for (int i = 0; i < PACKETS_MAX; i++) {
-        int events = ready(z), rc;
+    int rc;
 
-        if (!events)
-            break;
+    if (z->unwatched)
+        look_unwatched(z);
+    for (int i = 0; i < PACKETS_MAX && z->ready; i++) {
+        int events = z->ready;
+
+        z->ready &= ZOOKEEPER_READ; /* there may be more to read */
         hf__zk_refuse_foreign(z);
         rc = zookeeper_process(z->zh, events);
         if (rc != ZOK && rc != ZNOTHING && !z->up)
@@ -359,6 +369,7 @@ static void process(struct zk *z)
         if (!z->up || !z->calls_len)
             break;
     }
+    z->ready = 0;
     note_state(z);
 }
 
@@ -380,8 +391,8 @@ static void watch(struct zk *z, int fd, int interest)
     z->fd = fd;
     z->interest = interest;
     z->unwatched =
-        fd >= 0 &&
-        (z->own_fd < 0 || z->core->watch(z->client, z->own_fd, events) != 0);
+        fd >= 0 && (z->own_fd < 0 ||
+                    z->core->watch(z->client, z->own_fd, events, z->tag) != 0);
 }
 
 /* When the library, or who looks in its place, is to be asked again. */

@@ -216,7 +216,7 @@ static int zk_open(hf_client *client, const struct hf__core *core,
     return 0;
 }
 
-static int zk_ready(void *self)
+static int zk_opened(void *self)
 {
     struct zk *z = self;
     char why[200];
@@ -233,6 +233,12 @@ static void zk_close(void *self)
 {
     hf__zk_session_close(self);
     free_all(self);
+}
+
+static void zk_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
+{
+    (void)now; /* advance() follows */
+    hf__zk_session_ready(self, tag, events);
 }
 
 static void zk_advance(void *self, hf__time now)
@@ -265,6 +271,7 @@ static const struct hf__backend backend = {
     .options = "dialect, tick",
     .taken = "its node was deleted, or it was broken (hf_break)",
     .open = zk_open,
+    .opened = zk_opened,
     .ready = zk_ready,
     .close = zk_close,
     .advance = zk_advance,

@@ -317,10 +317,12 @@ struct zk {
     bool was_late;    /* while opening: one who might have answered */
     size_t untried;   /* while opening: addresses */
     hf__time open_until;
-    int refusal; /* while opening: what is worse than no answer */
-    int fd;      /* the library's, which closes it; -1 */
-    int own_fd;  /* ours for the same: what is watched; -1 */
+    int refusal;  /* while opening: what is worse than no answer */
+    int fd;       /* the library's, which closes it; -1 */
+    int own_fd;   /* ours for the same: what is watched; -1 */
+    uint32_t tag; /* of own_fd */
     int interest;
+    int ready;            /* of that, what can be done at once */
     uint32_t patience_ms; /* with an attempt to connect */
     uint32_t timeout_ms;  /* of the session, as negotiated */
     int64_t session_id;
@@ -381,6 +383,7 @@ struct zk {
 
 int hf__zk_session_open(struct zk *);
 void hf__zk_session_close(struct zk *);
+void hf__zk_session_ready(struct zk *, uint32_t tag, uint32_t events);
 void hf__zk_session_move(struct zk *, hf__time now);
 hf__time hf__zk_session_timeout(const struct zk *);
 /* After something was sent outside of advance(). */

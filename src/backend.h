@@ -349,9 +349,16 @@ struct hf__backend {
     int (*query)(void *self, struct hf__query *);
 };
 
-/* A module exports this. */
+/* A module exports this: what serves URLs of that scheme, or NULL if it is of
+ * another ABI. Linked into the library it has another name. */
 #define HF__MODULE_SYMBOL "hf_module"
-typedef const struct hf__backend *hf__module_fn(uint32_t abi);
+typedef const struct hf__backend *hf__module_fn(uint32_t abi,
+                                                const char *scheme);
+#ifdef hf_module
+hf__module_fn hf_module;
+#else
+__attribute__((visibility("default"))) hf__module_fn hf_module;
+#endif
 
 extern const struct hf__backend hf__shm_backend;
 

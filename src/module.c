@@ -6,6 +6,9 @@
  */
 #include "core.h"
 
+#define HF__REGISTRY
+#include "backends/registry.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -13,23 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-struct scheme {
-    const char *scheme, *module, *package;
-};
-
-static const struct scheme schemes[] = {
-    {"redis", "redis", "libhiredis0.14"},
-    {"redis+unix", "redis", "libhiredis0.14"},
-    {"zk", "zookeeper", "libzookeeper-st2"},
-};
-
-#ifdef HF_STATIC_REDIS
-extern hf__module_fn hf_module;
-#endif
-#ifdef HF_STATIC_ZOOKEEPER
-extern hf__module_fn hf_module_zookeeper;
-#endif
 
 /* Where this library lies, so that a copy that was moved finds its modules. */
 static int own_directory(char *dir, size_t size)
@@ -75,58 +61,71 @@ static void *load_from_path(const char *module)
 
 static void *find_module(const char *module)
 {
-    char dir[PATH_MAX], below[64];
+    char dir[PATH_MAX];
     void *handle;
 
     dlerror();
     handle = load_from_path(module);
     if (!handle && !own_directory(dir, sizeof(dir))) {
         handle = load(dir, "holdfast/", module);
-        /* In a build directory. */
-        snprintf(below, sizeof(below), "backends/%s/", module);
-        if (!handle)
-            handle = load(dir, below, module);
+        if (!handle) /* in a build directory */
+            handle = load(dir, "backends/", module);
     }
     if (!handle)
         handle = load(HF_MODULE_DIR, "", module);
     return handle;
 }
 
-static const struct hf__backend *enter_module(const struct scheme *s,
-                                              hf_error *err)
+/* 0 and *entry (NULL: it has none), or HF_EBACKEND. */
+static int load_module(const struct scheme *s, hf__module_fn **entry,
+                       hf_error *err)
 {
-    hf__module_fn *entry;
-    const struct hf__backend *be;
-#ifdef HF_STATIC_REDIS
-    if (!strcmp(s->module, "redis"))
-        return hf_module(HF__ABI);
-#endif
-#ifdef HF_STATIC_ZOOKEEPER
-    if (!strcmp(s->module, "zookeeper"))
-        return hf_module_zookeeper(HF__ABI);
-#endif
     void *handle = find_module(s->module);
     const char *why = dlerror();
 
-    if (!handle) {
-        hf__fail(err, HF_EBACKEND,
-                 "the module holdfast/%s.so for %s:// %s%s; install it and "
-                 "the package %s, or set HOLDFAST_MODULE_PATH",
-                 s->module, s->scheme,
-                 why ? "could not be loaded: " : "was not found",
-                 why ? why : "", s->package);
-        return NULL;
-    }
-    entry = (hf__module_fn *)dlsym(handle, HF__MODULE_SYMBOL);
-    be = entry ? entry(HF__ABI) : NULL;
-    if (!be || be->abi != HF__ABI) {
-        hf__fail(err, HF_EBACKEND,
-                 "the module holdfast/%s.so is of another version of holdfast; "
-                 "install that of %s",
-                 s->module, hf_version());
-        return NULL;
-    }
-    return be;
+    if (!handle)
+        return hf__fail(
+            err, HF_EBACKEND,
+            "the module holdfast/%s.so for %s:// %s%s; install it and "
+            "the package %s, or set HOLDFAST_MODULE_PATH",
+            s->module, s->scheme,
+            why ? "could not be loaded: " : "was not found", why ? why : "",
+            s->package);
+    *entry = (hf__module_fn *)dlsym(handle, HF__MODULE_SYMBOL);
+    return 0;
+}
+
+static int enter_module(const struct scheme *s, const struct hf__backend **out,
+                        hf_error *err)
+{
+    hf__module_fn *entry = s->linked;
+    int rc = entry ? 0 : load_module(s, &entry, err);
+
+    if (rc)
+        return rc;
+    *out = entry ? entry(HF__ABI, s->scheme) : NULL;
+    if (*out && (*out)->abi == HF__ABI)
+        return 0;
+    return hf__fail(err, HF_EBACKEND,
+                    "the module holdfast/%s.so is of another version of "
+                    "holdfast; install that of %s",
+                    s->module, hf_version());
+}
+
+static int no_backend(const char *scheme, hf_error *err)
+{
+    static const char *const known[] = {HF__SCHEMES};
+    char list[160] = "";
+    size_t len = 0;
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        if (len < sizeof(list))
+            len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s",
+                                    i ? ", " : "", known[i]);
+    return hf__fail(err, HF_EINVAL,
+                    "holdfast %s has no backend for %.40s: URLs%s; it has %s",
+                    hf_version(), scheme,
+                    strcmp(scheme, "rediss") ? "" : " (no TLS yet)", list);
 }
 
 int hf__backend_find(const char *scheme, const struct hf__backend **out,
@@ -136,15 +135,8 @@ int hf__backend_find(const char *scheme, const struct hf__backend **out,
         *out = &hf__shm_backend;
         return 0;
     }
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
-        if (strcmp(scheme, schemes[i].scheme) != 0)
-            continue;
-        *out = enter_module(&schemes[i], err);
-        return *out ? 0 : HF_EBACKEND;
-    }
-    return hf__fail(err, HF_EINVAL,
-                    "holdfast %s has no backend for %.40s: URLs%s; it has "
-                    "shm:, redis://, redis+unix:// and zk://",
-                    hf_version(), scheme,
-                    strcmp(scheme, "rediss") ? "" : " (no TLS yet)");
+    for (size_t i = 0; i < sizeof(registry) / sizeof(*registry); i++)
+        if (!strcmp(scheme, registry[i].scheme))
+            return enter_module(&registry[i], out, err);
+    return no_backend(scheme, err);
 }

@@ -149,8 +149,15 @@ def front_door_has_both_commands():
         assert re.search(r'^  %s\b' % command, done.stdout, re.MULTILINE)
 
 
+def folders_of_backends():
+    path = os.path.join(root, 'src', 'backends', 'list')
+    with open(path, encoding='utf-8') as f:
+        return [line.split()[0] for line in f if not line.startswith('#')]
+
+
 VALUES = {'feature': ('enabled', 'disabled', 'auto'),
-          'boolean': ('true', 'false')}
+          'boolean': ('true', 'false'),
+          'array': ('auto', 'all', 'none', *folders_of_backends())}
 # Options that Meson itself has.
 BUILT_IN = {'default_library': ('shared', 'static', 'both')}
 

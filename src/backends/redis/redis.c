@@ -339,9 +339,8 @@ static const struct hf__backend backend = {
     .query = hf__rd_query,
 };
 
-__attribute__((visibility("default"))) hf__module_fn hf_module;
-
-const struct hf__backend *hf_module(uint32_t abi)
+const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
 {
+    (void)scheme; /* one table for both */
     return abi == HF__ABI ? &backend : NULL;
 }

@@ -285,13 +285,8 @@ static const struct hf__backend backend = {
     .query = hf__zk_query,
 };
 
-/* In a static build the modules' entries need names of their own. */
-#ifdef HF_STATIC_ZOOKEEPER
-#define hf_module hf_module_zookeeper
-#endif
-__attribute__((visibility("default"))) hf__module_fn hf_module;
-
-const struct hf__backend *hf_module(uint32_t abi)
+const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
 {
+    (void)scheme; /* it has one */
     return abi == HF__ABI ? &backend : NULL;
 }

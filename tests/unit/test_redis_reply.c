@@ -295,8 +295,68 @@ static void test_scripts_have_the_servers_digests(void **state)
     assert_string_equal(hex, "c1c8bbdc22796e28c0e15163d20899b65621d65a");
     hf__rd_sha1_hex(text, 64, hex);
     assert_string_equal(hex, "0098ba824b5c16427bd7a1122a5a442a25ec644d");
-    for (int i = 0; i < RD_SCRIPTS; i++)
+}
+
+/*
+ * Clients of different versions share locks, so they have to run the same
+ * scripts. If this test fails without intent, restore the script. If a script
+ * has to change, make sure that the old and the new text can work on the same
+ * keys, and put in the digest that the failure prints (sha1sum of
+ * build/src/backends/redis/lua/NAME.lua says the same).
+ */
+static const char *const digests[RD_SCRIPTS] = {
+    [RD_TAKE] = "348f997c01acca1e3d8c7278a49b6e5fa60919d7",
+    [RD_DROP] = "c9a31ea2b2d07a810abe0ddc97e66f8d7af716cd",
+    [RD_LEAVE] = "b664196a1f18868af95dfb2b041b87843fca4a99",
+    [RD_TAKE_FAIR] = "229ee035262599a42c5a82eba01dcedd1bf1d14a",
+    [RD_DROP_FAIR] = "cd3b34279bbe7bb7f30ff7a640d4bc1ee1348435",
+    [RD_LEAVE_FAIR] = "59170cdc20a6fae318ecef6b3390e30cf56d68e4",
+    [RD_RENEW] = "254aba08169cf0a5f475fd9fa768774109a50c62",
+    [RD_INSPECT] = "14c955ed1f9088d73b753ed5a3529eca3a54d499",
+    [RD_LIST] = "bedbf25ac3da3d8e3c489a76371c658fe7ca8cb7",
+    [RD_BREAK] = "f7f2399361c46654dfb41094b530ab5b901d8c96",
+    [RD_TAKE_RW] = "f5a0284f10f975edfced5d53fa977c0207ebe074",
+    [RD_DROP_RW] = "ed68bfc9d0efd456f51ec94d6bd5ac981243228d",
+    [RD_LEAVE_RW] = "e150ed3a9c2c6b5770872814d99881f5638587f6",
+    [RD_RENEW_RW] = "c8ed2a93e3ecfe8c71aeabcabc713987d55d710b",
+    [RD_DOWNGRADE] = "60ff7403fef104498f113b8eeae4b9af58a0ef21",
+    [RD_INSPECT_RW] = "84646683c0c26ae524063620689e000c30317c62",
+    [RD_BREAK_RW] = "e2485c6b7b3adb96d7fcf3cb21f81a9222456060",
+    [RD_TAKE_SEM] = "3774cfe437813360088a0ef8c3d7f651e29f2625",
+    [RD_DROP_SEM] = "de4165cc27160106ca285c2637f7d95fc48a7a63",
+    [RD_LEAVE_SEM] = "a1b5781a21966ad1f7078ed32b80e22d691a6469",
+    [RD_RENEW_SEM] = "ddfe9437961978955b7f582818de262dc4e17f81",
+    [RD_INSPECT_STRING] = "cd8c63c87e234fe75d3bfa4f2f1b3c70c7b60fdc",
+    [RD_BREAK_STRING] = "272cae752074fdfb09245cd237b18884ba6edd55",
+    [RD_WAIT_LATCH] = "76d13ec3970baa7c593392fd92b6a5d47462c54f",
+    [RD_LATCH] = "a8a5be5c2db6edba48b4bd8271677394eaf3f046",
+    [RD_PROVE] = "83c16cf9b737e39459702c20c52867120be56089",
+    [RD_TAKE_S] = "2b52f68587649defe6fcb37c439bab09d73933dc",
+    [RD_DROP_S] = "0eea6d9548b2d230c5a968969427aac406ef306e",
+    [RD_LEAVE_S] = "7ba80f7081dbaf4cf4fb098bdaba3bb0cc5b63e1",
+    [RD_RENEW_S] = "3a03f4c21f85bdf71809b39b34d999729afff52f",
+    [RD_INSPECT_S] = "c3b2ed3e604b628113377423657a0060b5786aff",
+    [RD_LIST_S] = "6e35f0841b72302f50943dc97984ce2a89d250c4",
+    [RD_BREAK_S] = "fddf7c84e66dd9b8b1c29c2640f86288428d6be9",
+};
+
+static void test_scripts_are_those_of_older_clients(void **state)
+{
+    char hex[41];
+    int changed = 0;
+
+    (void)state;
+    for (int i = 0; i < RD_SCRIPTS; i++) {
         assert_non_null(hf__rd_script[i]);
+        assert_non_null(digests[i]);
+        hf__rd_sha1_hex(hf__rd_script[i], strlen(hf__rd_script[i]), hex);
+        if (strcmp(hex, digests[i]) != 0) {
+            print_error("script %d has the digest %s, not %s\n", i, hex,
+                        digests[i]);
+            changed++;
+        }
+    }
+    assert_int_equal(changed, 0);
 }
 
 static void test_errors_by_their_first_word(void **state)
@@ -393,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_reserved_names),
         cmocka_unit_test(test_commands_on_the_wire),
         cmocka_unit_test(test_scripts_have_the_servers_digests),
+        cmocka_unit_test(test_scripts_are_those_of_older_clients),
         cmocka_unit_test(test_errors_by_their_first_word),
         cmocka_unit_test(test_errors_that_may_pass),
         cmocka_unit_test(test_errors_that_are_quoted),

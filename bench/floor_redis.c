@@ -22,7 +22,7 @@
 #define NAME "holdfast-floor"
 #define RW NAME "-rw"
 
-/* What the scripts have in front (scripts.c, scripts_line.h). */
+/* What the scripts have in front (redis/lua). */
 #define MUTEX_KEYS                                                             \
     NAME, "holdfast:info:{" NAME "}", "holdfast:waiters:{" NAME "}",           \
         "redisson_lock_token:{" NAME "}", "holdfast:crowd:{" NAME "}"

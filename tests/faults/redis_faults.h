@@ -13,7 +13,8 @@ int take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms, hf_error *);
 /* It is in the queue at the server. */
 void world_has_waiter(struct world *, const char *key);
 
-/* Who of ours stands there in the list is told to look. letter: scripts.c. */
+/* Who of ours stands there in the list is told to look. letter:
+ * lua/README.md. */
 void redis_tell(struct world *, const char *list, int place, char letter);
 /* When the one who waits, alone, looked last; -1: it has not come. */
 long long redis_looked_at(struct world *, const char *parties);

@@ -1,6 +1,6 @@
 /*
  * The commands of the kinds that are not a mutex. Their scripts have the same
- * keys and arguments in front (scripts_line.h).
+ * keys and arguments in front (lua/).
  */
 #include "redis.h"
 

@@ -1,4 +1,4 @@
-/* The commands of the mutex, in both dialects; their texts are in scripts.c. */
+/* The commands of the mutex, in both dialects; their texts are in lua/. */
 #include "redis.h"
 
 #include <string.h>

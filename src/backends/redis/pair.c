@@ -11,7 +11,7 @@
  * is yours" means "try" (sub.c).
  *
  * The scripts see to the rest: they say "it is yours" only where they count a
- * listener of their own server, and then it is true (scripts.c).
+ * listener of their own server, and then it is true (lua/README.md).
  */
 #include "redis.h"
 

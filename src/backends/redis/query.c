@@ -210,7 +210,7 @@ static void add_about(hf_party *p, const char *at, const char *end)
     copy_text(p->label, sizeof(p->label), at, (size_t)(end - at));
 }
 
-/* What scripts.c wrote: "owner\nu|f\nsince\nabout". */
+/* What lua/pieces/give.lua wrote: "owner\nu|f\nsince\nabout". */
 static void add_info(hf_party *p, hf_info *info, const struct rd_node *text)
 {
     const char *at = text->text, *end = at + text->len, *s;
@@ -225,7 +225,7 @@ static void add_info(hf_party *p, hf_info *info, const struct rd_node *text)
     add_about(p, at, end);
 }
 
-/* What scripts_line.h has: "u|f\nwant\ntoken\nsince\nabout". */
+/* What lua/pieces/note.lua wrote: "u|f\nwant\ntoken\nsince\nabout". */
 static void add_note(hf_party *p, hf_info *info, const struct rd_node *text)
 {
     const char *at = text->text, *end = at + text->len, *s;

@@ -9,15 +9,15 @@
  *
  * Files: redis.c the table, the URL; conn.c a socket, from lookup to loss;
  * addr.c addresses; wire.c the out buffer; reply.c answers; cmd.c requests,
- * sent and unsent; late.c those that were lost; keys.c names; scripts.c the
- * Lua (scripts_fair.h the fair mutex, scripts_line.h the queue of the other
- * kinds, scripts_rw.h, scripts_semaphore.h, scripts_latch.h each of them);
- * verbs.c what is asked of a lock and answered, mutex.c and kinds.c how it is
- * put into commands, renew.c renewals, downgrade.c from write to read; sub.c
- * channels and bells, chan.c the waiters of each, pair.c whether both
- * connections end at one server; query.c inspect, list, break; latch.c what is
- * asked of a latch; error.c what the server's errors mean; sha1.c how a script
- * is called.
+ * sent and unsent; late.c those that were lost; keys.c names; lua/ the
+ * scripts; verbs.c what is asked of a lock and answered, mutex.c and kinds.c
+ * how it is put into commands, renew.c renewals, downgrade.c from write to
+ * read; sub.c channels and bells, chan.c the waiters of each, pair.c whether
+ * both connections end at one server; query.c inspect, list, break; latch.c
+ * what is asked of a latch; error.c what the server's errors mean; sha1.c how a
+ * script is called.
+ *
+ * lua/assemble.py puts numbers that are defined here into the scripts.
  */
 #ifndef HF_REDIS_H
 #define HF_REDIS_H
@@ -60,8 +60,6 @@
 /* With a shorter lease, or a fixed one, a lock is not handed over: the lease
  * would count from a look long ago. */
 #define RD_HAND_MIN_MS 6000
-#define RD_TEXT_(x) #x
-#define RD_TEXT(x) RD_TEXT_(x)
 /* A subscription outlives its last waiter by this: who waits once will wait
  * again, and each SUBSCRIBE costs the server as much as an acquire. */
 #define RD_LINGER_MS 5000
@@ -167,7 +165,7 @@ bool hf__rd_has_twin(const char *name, size_t len);
 enum rd_key hf__rd_channel(enum hf_kind);
 enum rd_key hf__rd_mark(enum hf_kind);
 
-/* ---- scripts.c -------------------------------------------------------- */
+/* ---- lua/ ------------------------------------------------------------- */
 
 enum rd_script {
     RD_TAKE,
@@ -220,6 +218,7 @@ enum rd_take {
  * alone. */
 #define RD_OTHER 10
 
+/* Made by lua/assemble.py. */
 extern const char *const hf__rd_script[RD_SCRIPTS];
 void hf__rd_sha1_hex(const char *text, size_t len, char hex[41]);
 

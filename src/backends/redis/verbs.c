@@ -50,7 +50,7 @@ void hf__rd_detach(void *self, struct hf__remote *remote)
 
 /* ---- sending ---------------------------------------------------------- */
 
-/* It may be ours already: handed over by whoever let go (scripts.c). The
+/* It may be ours already: handed over by whoever let go (lua/README.md). The
  * message answers the question by which we were last told to wait. */
 static bool handed_over(struct redis *r, struct hf__req *req)
 {

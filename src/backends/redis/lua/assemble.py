@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""assemble.py HEADER OUT DEPFILE SCRIPT...: puts the Lua scripts together.
+
+Writes the text of each SCRIPT to OUT/<its name>, exactly as the server gets
+it, all of them to OUT/scripts.c, and what was read to DEPFILE. README.md beside
+this file describes the lines that begin with --@.
+"""
+import pathlib
+import re
+import sys
+
+KEYWORDS = set("""and break do else elseif end false for function if in local
+    nil not or repeat return then true until while""".split())
+GLOBALS = set("""ARGV KEYS ipairs math redis string table tonumber type
+    unpack""".split())
+HEADS = ("keys", "args", "takes", "needs", "defines")
+
+
+def fail(where, text):
+    sys.exit(f"{where}: {text}")
+
+
+class Source:
+    """A script or a piece: what its head says, and its lines. A line is text,
+    or (piece, {argument: text}) for an include; with where it is, and whether
+    it is indented."""
+
+    def __init__(self, path):
+        self.path = path
+        self.head = {word: None for word in HEADS}
+        self.lines = []
+        self.expressions = {}
+        for where, indented, word, text in directives(path):
+            if word is None:
+                self.lines.append((where, indented, text))
+            elif word in HEADS:
+                self.head[word] = text.split()
+            elif word == "define":
+                name, _, text = text.partition(" ")
+                self.expressions[name] = text
+            elif word == "include":
+                piece, _, text = text.partition(" ")
+                pairs = [p.split("=", 1) for p in text.split(";") if p.strip()]
+                given = {p[0].strip(): p[-1].strip() for p in pairs}
+                self.lines.append((where, indented, (piece, given)))
+            else:
+                fail(where, f"--@{word} is unknown")
+
+    def names(self, word):
+        return self.head[word] or []
+
+
+def directives(path):
+    """(where, indented, word, text) of each directive; the word is None for
+    text. Comments and empty lines are for readers alone."""
+    found = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        where, indented = f"{path}:{number}", line.startswith(" ")
+        bare = line.strip()
+        if bare.startswith("--@ "):  # the one before goes on
+            found[-1][3] += "\n" + bare[3:]
+        elif bare.startswith("--@"):
+            word, _, text = bare[3:].partition(" ")
+            found.append([where, indented, word, text])
+        elif bare and not bare.startswith("--"):
+            found.append([where, indented, None, line])
+    return found
+
+
+class Assembly:
+    def __init__(self, header, pieces):
+        self.pieces = pieces
+        self.known = {}
+        self.common = dict(re.findall(r"^#define (RD_\w+) (\d+)\b",
+                                      header.read_text("utf-8"), re.M))
+        self.common.update(self.piece("expressions.lua", "").expressions)
+        self.head = {}
+
+    def piece(self, name, where):
+        if name not in self.known:
+            path = self.pieces / name
+            if not path.is_file():
+                fail(where, f"there is no piece {name}")
+            self.known[name] = Source(path)
+            check_head(self, self.known[name])
+        return self.known[name]
+
+    def put_in(self, where, text, given):
+        """$name, KEYS.name and ARGV.name become what they stand for."""
+        def one(match):
+            name, array, field = match.groups()
+            if array:
+                if field not in self.head[array]:
+                    fail(where, f"the script has no {array}.{field}")
+                return f"{array}[{self.head[array].index(field) + 1}]"
+            if name in given:
+                return given[name]
+            if name not in self.common:
+                fail(where, f"${name} is unknown")
+            return self.put_in(where, self.common[name], {})
+        return re.sub(r"\$(\w+)|\b(KEYS|ARGV)\.(\w+)", one, text)
+
+    def expand(self, source, given):
+        text = ""
+        for where, _, line in source.lines:
+            if isinstance(line, str):
+                text += self.put_in(where, line, given) + "\n"
+                continue
+            name, args = line
+            piece = self.piece(self.put_in(where, name, given), where)
+            if sorted(args) != sorted(piece.names("takes")):
+                fail(where, f"{name} takes {piece.names('takes')}")
+            args = {a: self.put_in(where, t.strip('"'), given)
+                    for a, t in args.items()}
+            text += self.expand(piece, args)
+        return text
+
+    def script(self, path):
+        source = Source(path)
+        check_head(self, source)
+        self.head = {"KEYS": source.names("keys"), "ARGV": source.names("args")}
+        return self.expand(source, {}).rstrip("\n")
+
+
+def used_names(assembly, text):
+    """The variables in a text, without those of what a piece is given."""
+    text = re.sub(r"\$(\w+)", lambda m: assembly.common.get(m[1], ""), text)
+    text = re.sub(r"'[^']*'", "''", text)
+    words = re.findall(r"(?<![\w$])(?<!(?<!\.)\.)[A-Za-z_]\w*", text)
+    return set(words) - KEYWORDS - GLOBALS
+
+
+def new_names(text):
+    lists = re.findall(r"\blocal (?!function )([\w,]+)|\bfor ([\w,]+)"
+                       r"|\bfunction ?(\w*)\(([\w,]*)", text)
+    return set(",".join(",".join(m) for m in lists).split(",")) - KEYWORDS
+
+
+def check_head(assembly, source):
+    """A piece needs and defines what its head says; a script needs nothing. A
+    line without an indent is taken for the outermost block."""
+    needs, defines, inside = set(), set(), set()
+    for where, indented, line in source.lines:
+        if isinstance(line, str):
+            new, used = new_names(line), used_names(assembly, line)
+            inside |= new
+            outer = re.match(r"local (?:function )?([\w,]+)", line)
+            defines |= set(outer[1].split(",") if outer else [])
+        else:
+            name, args = line
+            used, new = set(), set()
+            named = [] if name.startswith("$") else [assembly.piece(name, where)]
+            for piece in named:
+                used |= set(piece.names("needs"))
+                new = set(piece.names("defines"))
+            for text in args.values():  # the piece may have the names itself
+                names = set()
+                if text.endswith(".lua"):
+                    names = set(assembly.piece(text, where).names("needs"))
+                elif not text.startswith('"'):
+                    names = used_names(assembly, text)
+                used |= names.difference(*(p.inside for p in named))
+            if not indented:
+                defines |= new
+        needs |= used - inside
+        inside |= new
+    source.inside = inside
+    is_piece = source.path.parent == assembly.pieces
+    for word, found in (("needs", needs), ("defines", defines)):
+        if is_piece and set(source.names(word)) != found:
+            names = " ".join(sorted(found)) or "nothing"
+            fail(source.path, f"it {word} {names}, and --@{word} says otherwise")
+    if needs and not is_piece:
+        fail(source.path, f"{' '.join(sorted(needs))} is not defined")
+
+
+def c_string(text):
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + escaped.replace("\n", '\\n"\n     "') + '"'
+
+
+def main(header, out, depfile, *scripts):
+    paths = [pathlib.Path(s) for s in scripts]
+    assembly = Assembly(pathlib.Path(header), paths[0].parent / "pieces")
+    out = pathlib.Path(out)
+    c = '#include "backends/redis/redis.h"\n\n' \
+        "const char *const hf__rd_script[RD_SCRIPTS] = {\n"
+    for path in paths:
+        text = assembly.script(path)
+        (out / path.name).write_text(text, "utf-8")
+        c += f"    [RD_{path.stem.upper()}] =\n     {c_string(text)},\n"
+    (out / "scripts.c").write_text(c + "};\n", "utf-8")
+    read = [header, *scripts, *(p.path for p in assembly.known.values())]
+    names = " ".join(str(r).replace(" ", "\\ ") for r in read)
+    pathlib.Path(depfile).write_text(f"{out / 'scripts.c'}: {names}\n", "utf-8")
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,9 @@
+-- Takes a mutex of the string dialect away from its holder. 1: it was held.
+-- 0: it was not.
+--@keys lock info waiters token crowd queue timeout seen
+--@args owner channel mark
+--@include crowd_keys.lua
+if not redis.call('get',KEYS.lock) then return 0 end
+redis.call('del',KEYS.lock,KEYS.info)
+--@include crowd_wake_s.lua
+return 1

@@ -1,0 +1,9 @@
+-- Releases a mutex of the string dialect. 1: the owner held it. 0: it did
+-- not.
+--@keys lock info waiters token crowd
+--@args owner
+--@include crowd_keys.lua
+if redis.call('get',KEYS.lock)~=ARGV.owner then return 0 end
+redis.call('del',KEYS.lock,KEYS.info)
+--@include crowd_wake_s.lua
+return 1

@@ -1,0 +1,16 @@
+-- Gives back the permits of the owner. 1: it had some. 0: it had none.
+--@keys lock holds token line party permits kind
+--@args owner channel mark base
+--@include sem_keys.lua
+--@include sem_rest.lua
+if freed then
+  if redis.call('exists',L)==1 then
+    --@include now.lua
+    --@include sem_line.lua
+    --@include sem_call.lua
+    alone=not ears
+    call(v)
+  end
+  --@include sem_end.lua
+end
+return k>0 and 1 or 0

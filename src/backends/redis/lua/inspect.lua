@@ -1,0 +1,18 @@
+-- {kind, owner, pttl, token, info, queue, crowd} of a mutex. kind 0: free, 1:
+-- held, more: the name belongs to another kind, and to which. Of each waiter
+-- there are two texts: the owner, and what `seen` or `crowd` says of it. At
+-- most 1000 waiters.
+--@keys lock info waiters token crowd queue seen
+local kind,owner,ty=0,false,redis.call('type',KEYS.lock).ok
+if ty=='hash' then
+  if redis.call('hexists',KEYS.lock,'mode')==1 then
+    kind=$other_rw
+  else
+    local f=redis.call('hkeys',KEYS.lock)
+    owner=f[1]
+    kind=#f==1 and 1 or $RD_OTHER
+  end
+elseif ty~='none' then
+  kind=ty=='string' and $other_string or $RD_OTHER
+end
+--@include inspected.lua queue=two(KEYS.queue,KEYS.seen)

@@ -1,0 +1,13 @@
+-- Gives up an unfair mutex. The owner may be waiting, or may hold the lock.
+-- If the lock is free, the owner may have been told so: the next waiter is
+-- told instead. The answer is that of the release.
+--@keys lock info waiters token crowd queue timeout seen
+--@args owner channel mark
+--@include mutex_keys.lua
+--@include crowd_delist.lua
+local ours=redis.call('hdel',KEYS.lock,ARGV.owner)
+if ours==1 then redis.call('del',KEYS.info) end
+if redis.call('exists',KEYS.lock)==0 then
+  --@include free_unfair.lua
+end
+return ours

@@ -1,0 +1,18 @@
+-- Gives up a read-write lock. The owner may be waiting, or may hold the lock.
+-- If the lock is free, the owner may have been told so: the next waiter is
+-- told instead. The answer is that of the release.
+--@keys lock holds token line party
+--@args owner channel mark base
+--@include rw_keys.lua
+--@include now.lua
+--@include rw_line.lua
+--@include rw_readers.lua
+--@include rw_call.lua
+forget(ARGV.owner)
+local mode=redis.call('hget',KEYS.lock,'mode')
+local ours=mode and redis.call('hdel',KEYS.lock,ARGV.owner,ARGV.owner..':write') or 0
+if ours>0 then
+  --@include rw_rest.lua
+end
+if redis.call('exists',L)==1 then call(mode) end
+return ours

@@ -1,0 +1,13 @@
+-- Gives up a mutex of the string dialect. The owner may be waiting, or may
+-- hold the lock. If the lock is free, the owner may have been told so: the
+-- next waiter is told instead. The answer is that of the release.
+--@keys lock info waiters token crowd
+--@args owner
+--@include crowd_keys.lua
+--@include crowd_delist.lua
+local f=redis.call('get',KEYS.lock)
+if f==ARGV.owner then redis.call('del',KEYS.lock,KEYS.info) end
+if not f or f==ARGV.owner then
+  --@include crowd_wake_s.lua
+end
+return f==ARGV.owner and 1 or 0

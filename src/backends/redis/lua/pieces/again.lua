@@ -1,0 +1,13 @@
+-- The owner holds the lock already: an earlier answer was lost. Its lease is
+-- extended, and the answer is the token that it has. If the token is gone,
+-- the script goes on after this piece. `info` is the key with the holder's
+-- information.
+--@takes info
+--@needs TOKEN now
+--@defines has
+if redis.call('pttl',KEYS.lock)<tonumber(ARGV.lease_ms) then
+  redis.call('pexpire',KEYS.lock,ARGV.lease_ms)
+  redis.call('pexpire',$info,ARGV.lease_ms)
+end
+local has=tonumber(redis.call('get',TOKEN))
+if has then return {2,now,has} end

@@ -1,0 +1,8 @@
+-- `alive` is the start of what a waiter says of itself: until when it counts
+-- as alive (it looks again before that) and the time now, both in ms. `near`
+-- is its place and `q` the length of the queue. look_at() in verbs.c computes
+-- the client's side of this.
+--@needs near now q
+--@defines alive ms
+local ms=math.floor(now/1000)
+local alive=string.format('%.0f %.0f ',ms+$RD_LATE_MS+(near and $RD_LOOK_MS or math.min(math.max(q*$RD_LOOK_EACH_MS,$RD_LOOK_MS),$RD_LOOK_MAX_MS)),ms)

@@ -1,0 +1,6 @@
+-- `now` is the server's time in microseconds. A request that arrives after
+-- the time until which it was meant is refused.
+--@defines now t
+local t=redis.call('time')
+local now=t[1]*1000000+t[2]
+if ARGV.valid_until_us~='0' and now>tonumber(ARGV.valid_until_us) then return {5,now} end

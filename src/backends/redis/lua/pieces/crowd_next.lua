@@ -1,0 +1,40 @@
+-- The lock is free: it is handed to the unfair waiter that has waited longest
+-- and listens, or that waiter alone is told to try. The waiter is removed
+-- from W and C, and returns if another client is faster.
+--
+-- The lock is handed over only to a waiter that has shown life within the
+-- last seconds. A waiter that looks rarely may be stopped, so it is told
+-- instead. If a waiter is late with its look, the next waiter is told as
+-- well.
+--
+-- `lock` is the piece that writes the lock's key. If `shared` is set, nothing
+-- is handed over. `told` says whether a waiter was told, `given` whether it
+-- holds the lock now.
+--@takes lock
+--@needs C TOKEN W given shared told
+while true do
+  local w=redis.call('lpop',W)
+  if not w then break end
+  local s=redis.call('hget',C,w)
+  if s then
+    redis.call('hdel',C,w)
+    local til,seen,hand,about=string.match(s,
+      '^(%d+) (%d+) (%d+) (.*)')
+    local to=$wake_channel
+    local t=redis.call('time')
+    local now=t[1]*1000000+t[2]
+    if shared or hand=='0' or $not_seen_lately then
+      told=(tonumber(redis.pcall('publish',to,'u'..string.sub(w,38)..' 0 0 '..KEYS.lock)) or -1)>0
+        and til*1000>now
+    else
+      --@include token_mint.lua
+      told=redis.call('pubsub','numsub',to)[2]>0 and (tonumber(redis.pcall('publish',to,'u'..
+        string.sub(w,38)..string.format(' %.0f ',n)..seen..' '..KEYS.lock)) or -1)>0
+      given=told
+      if given then
+        --@include give_to_w.lua kind="u"; lock=$lock
+      end
+    end
+    if told then break end
+  end
+end

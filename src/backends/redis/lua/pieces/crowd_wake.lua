@@ -1,0 +1,17 @@
+-- Redisson's waiters all listen to CH. Ours do so too, to hear Redisson, and
+-- they subscribe to MARK in the same command. If CH has more listeners than
+-- MARK, the others are Redisson's; then nothing is handed over, and all of
+-- them may try. "00" is 0 to Redisson, and tells our waiters that one of them
+-- has been told already. Where the server forbids PUBSUB, Redisson's waiters
+-- are assumed to be there.
+--@needs C CH MARK TOKEN W given
+--@defines shared told
+local told,shared
+if redis.call('exists',W)==1 then
+  local s=redis.pcall('pubsub','numsub',CH,MARK)
+  shared=s.err or s[2]>s[4]
+  --@include crowd_next.lua lock=hold_hash.lua
+end
+if shared or not told then
+  redis.call('publish',CH,told and '00' or '0')
+end

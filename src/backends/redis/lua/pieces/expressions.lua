@@ -1,0 +1,43 @@
+-- Expressions that the scripts use as $name. They are no functions, and
+-- neither are the pieces, because making a function costs the server as much
+-- as calling a command.
+
+-- INSPECT and BREAK of a mutex: the name belongs to an HF_RWLOCK, or to an
+-- HF_SEMAPHORE or HF_LATCH.
+--@define other_rw $RD_OTHER+2
+--@define other_string $RD_OTHER+3
+
+-- A latch that we have set expires in 200 years, which no semaphore does:
+-- that tells what a string is when the key with its kind has expired.
+--@define latch_ttl_ms 3.1e12
+
+-- `near` of a waiter among the last in a queue; whether it is among the first;
+-- and what the answer says of it.
+--@define last 9
+--@define is_first (near or $last)<$last
+--@define nearness near and ($is_first and 1 or 2) or 0
+
+-- The channel to which the client of the owner w listens. `about` of that
+-- owner begins with the length of its prefix.
+--@define wake_channel 'holdfast:wake:{'..string.sub(KEYS.lock,1,
+--@      string.match(about,'^%d+') or 0)..'}:'..string.sub(w,1,36)
+
+-- A waiter that looks rarely may be stopped without anybody knowing. If the
+-- message to it was lost, it would find out late that it holds the lock.
+--@define not_seen_lately (til-seen>$RD_ALIVE_MS or
+--@  seen+$RD_ALIVE_MS<now/1000)
+
+-- A lock is handed over with the lease `hand`, which counts from the waiter's
+-- last look: how much of it is left, and how long the token is kept ('0', for
+-- ever, if the waiter says so).
+--@define left_of_hand math.min(hand,hand-math.floor(now/1000)+seen)
+--@define keep_of_hand string.find(about,'^%d+k') and '0' or math.max(86400000,10*hand)
+
+-- Redisson's waiters are in the fair queue. Then deadlines are kept as Redisson
+-- does: each waiter adds $wait ms to that of the one before, and a waiter that
+-- leaves lowers those behind by as much.
+--@define redisson_queues redis.call('llen',Q)>redis.call('hlen',S)
+--@define wait 300000
+
+-- Nobody waits, and neither does the caller: the short way, without functions.
+--@define no_line ARGV.queue~='2' and redis.call('exists',L)==0

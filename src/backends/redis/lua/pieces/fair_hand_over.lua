@@ -1,0 +1,25 @@
+-- The first fair waiter gets the lock (`given`) if it is ours, listens, and
+-- has shown life within the last seconds. Otherwise it is told to try.
+--@needs TOKEN drop given head lower now tell
+while true do
+  local w,til,seen,ear,hand,about=head()
+  if not w then break end
+  local to=til and $wake_channel
+  local s=til and redis.pcall('pubsub','numsub',to)
+  if not til or hand=='0' or s.err or $not_seen_lately then
+    tell()
+    break
+  end
+  --@include token_mint.lua
+  local heard=s[2]>0 and (tonumber(redis.pcall('publish',to,'f'..string.sub(w,38)..
+    string.format(' %.0f ',n)..seen..' '..KEYS.lock)) or -1) or 0
+  given=heard>0
+  if given then
+    drop(w)
+    lower()
+    --@include give_to_w.lua kind="f"; lock=hold_hash.lua
+    break
+  end
+  if heard<0 or ear=='0' then break end
+  drop(w)
+end

@@ -1,0 +1,35 @@
+-- tell() tells the first waiter to try. If the waiter is ours, the result is
+-- the time until which it counts as alive: a waiter that looks rarely has to
+-- come soon. A waiter of Redisson's that does not listen has just arrived and
+-- will ask again, or it is dead.
+--
+-- PUBLISH fails (-1) if the server forbids that channel: a waiter with
+-- another prefix may have a channel outside our rights. The waiter may be
+-- alive. It keeps its place, and looks by itself.
+--@needs CH D S drop head now
+--@defines tell
+local function tell()
+  while true do
+    local w,til,seen,ear,hand,about=head()
+    if not w or w==ARGV.owner then return end
+    if not til then
+      local soon=math.floor(now/1000)+$RD_ALIVE_MS
+      if redis.call('publish',CH..':'..w,'0')==0 and
+        tonumber(redis.call('zscore',D,w))>soon then
+        redis.call('zadd',D,soon,w)
+      end
+      return
+    end
+    if (tonumber(redis.pcall('publish',$wake_channel,'f'..string.sub(w,38)..' 0 0 '..KEYS.lock)) or -1)
+      ~=0 or ear=='0' then
+      local soon=math.floor(now/1000)+$RD_ALIVE_MS
+      if til>soon then
+        til=soon
+        redis.call('hset',S,w,string.format('%.0f ',til)..seen..' '..
+          ear..' '..hand..' '..about)
+      end
+      return til
+    end
+    drop(w)
+  end
+end

@@ -1,0 +1,11 @@
+-- Redisson removes a dead waiter of ours from Q and D, but not from S. It is
+-- removed from S here, where it would hide a waiter of Redisson's.
+--@needs D Q S
+--@defines ours ws
+local ws,ours=redis.call('lrange',Q,0,99),true
+for _,s in ipairs(#ws>0 and redis.call('hmget',S,unpack(ws)) or ws) do
+  ours=ours and s
+end
+for _,w in ipairs(ours and {} or redis.call('hkeys',S)) do
+  if not redis.call('zscore',D,w) then redis.call('hdel',S,w) end
+end

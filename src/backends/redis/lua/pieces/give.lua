@@ -1,0 +1,12 @@
+-- The lock goes to `owner` with the token n: the counter, the holder's
+-- information and the lock's key are written, the lock's key last. `kind` is
+-- u or f, `lock` the piece that writes the lock's key, `keep` how long the
+-- token is kept.
+--@takes kind lock owner ms about keep
+--@needs TOKEN last n now
+--@defines keep
+--@include token_write.lua keep=$keep
+redis.call('set',KEYS.info,$owner..'\n$kind\n'..
+  string.format('%.0f',math.floor(now/1000))..'\n'..$about,
+  'px',$ms)
+--@include $lock owner=$owner; ms=$ms

@@ -1,0 +1,6 @@
+-- The lock goes to the waiter `w`, for what is left of its lease.
+--@takes kind lock
+--@needs TOKEN about hand last n now seen w
+--@defines keep
+--@include give.lua kind=$kind; lock=$lock; owner=w; ms=$left_of_hand;
+--@   about=about; keep=$keep_of_hand

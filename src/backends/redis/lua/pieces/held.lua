@@ -1,0 +1,16 @@
+-- The hash exists. If it is a read-write lock, the answer is a mismatch. If
+-- the caller holds it, the answer was lost. Otherwise the script goes on.
+--@takes kind leave
+--@needs TOKEN now
+--@defines f
+local f=redis.call('hmget',KEYS.lock,ARGV.owner,'mode')
+if f[2] then
+  if ARGV.queue=='2' then
+    --@include $leave
+  end
+  return {6,now}
+end
+if f[1] then
+  --@include again.lua info=KEYS.info
+  --@include grant.lua kind=$kind; lock=hold_hash.lua
+end

@@ -1,0 +1,27 @@
+-- The lock does not go to the caller, which joins the queue or shows that it
+-- is still there. A first request may arrive after the second one, through a
+-- connection that was lost: the caller is in the queue once all the same.
+-- `passed` is set if the caller would get the lock but for a waiter before
+-- it: how many ms that waiter has left. `ttl` is when the lock ends by
+-- itself, `foreign` whether others than holdfast clients hold it, `size` the
+-- size of a semaphore.
+--@takes ttl foreign size
+--@needs L P now passed
+--@defines alive is_new joined ms near q
+if ARGV.queue=='0' then return {4,now} end
+local q,near,joined
+if ARGV.queue=='1' or redis.call('hexists',P,ARGV.owner)==0 then
+  q,joined=redis.call('rpush',L,ARGV.owner),true
+  --@include near_new.lua
+else
+  q=redis.call('llen',L)
+  --@include near.lua list=L
+end
+--@include alive_until.lua
+local is_new=redis.call('hset',P,ARGV.owner,alive..ARGV.listening..' '..ARGV.fair..
+  ' '..ARGV.want..' '..ARGV.hand_ms..' '..$size..' '..ARGV.about)
+if joined and is_new==0 then redis.call('lrem',L,-1,ARGV.owner) end
+redis.call('pexpire',L,$RD_KEEP_MS)
+redis.call('pexpire',P,$RD_KEEP_MS)
+return {3,now,passed and ($is_first and math.min(passed,1000) or
+  passed) or $ttl,$foreign and 1 or 0,q,$nearness}

@@ -1,0 +1,16 @@
+-- Extends each lock for which `is_ours` holds.
+--@takes is_ours
+--@defines r
+local r={}
+for i=1,#KEYS,2 do
+  local owner,ms=ARGV.client..ARGV[i+1],ARGV[i+2]
+  if $is_ours then
+    if redis.call('pttl',KEYS[i])<tonumber(ms) then
+      redis.call('pexpire',KEYS[i],ms)
+      redis.call('pexpire',KEYS[i+1],ms) end
+    r[#r+1]='1'
+  else
+    r[#r+1]='0'
+  end
+end
+return table.concat(r)

@@ -1,0 +1,6 @@
+-- The lock goes to the caller with the token n.
+--@needs BASE TOKEN now
+--@defines n token
+--@include token_of.lua is_exclusive=ARGV.want=='w'; keep=ARGV.token_ttl_ms
+--@include rw_put.lua owner=ARGV.owner; ms=ARGV.lease_ms; fair=ARGV.fair;
+--@   want=ARGV.want; about=ARGV.about

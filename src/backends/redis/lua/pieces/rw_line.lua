@@ -1,0 +1,4 @@
+-- The queue of a read-write lock. `want` is r or w.
+--@needs BASE L P TOKEN alone now
+--@defines dropped forget tell walk
+--@include line.lua letter="r"; on=true; is_exclusive=want=='w'; give=rw_put.lua

@@ -1,0 +1,6 @@
+-- Tells Redisson's waiters how many permits are left. Our waiters ignore a
+-- number with a 0 in front (sub.c).
+--@needs CH MARK ears v
+--@defines s
+--@include ears.lua
+if ears then redis.call('publish',CH,'0'..string.format('%.0f',v)) end

@@ -1,0 +1,5 @@
+-- The queue of a semaphore. `want` is a number of permits.
+--@needs KIND L P TOKEN Z alone kind now
+--@defines dropped forget tell walk
+--@include line.lua letter="s"; on=kind=='s '..size; is_exclusive=want==size;
+--@  give=sem_give.lua

@@ -1,0 +1,13 @@
+-- `n` is a token that is not below any exclusive token, and below the next
+-- one. The counter is kept for `keep`.
+--@takes keep
+--@needs TOKEN now
+--@defines keep n
+local n,keep=redis.call('get',TOKEN),$keep
+if keep=='0' then
+  n=n or string.format('%.0f',now)
+  redis.call('set',TOKEN,n)
+elseif not n then
+  n=string.format('%.0f',now)
+  redis.call('set',TOKEN,n,'px',keep+43200000)
+end

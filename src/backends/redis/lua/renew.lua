@@ -1,0 +1,5 @@
+-- Extends mutexes. KEYS lock info, for each; ARGV "uuid:", then hold_id
+-- lease_ms for each. The answer has a character for each lock, 1: the owner
+-- holds it, 0: it does not.
+--@args client
+--@include renew_each.lua is_ours=redis.pcall('hexists',KEYS[i],owner)==1

@@ -1,0 +1,35 @@
+-- Extends holds of read-write locks. KEYS lock holds, for each; ARGV "uuid:",
+-- then hold_id lease_ms base channel for each. A channel that is not empty
+-- says that the hold may have been downgraded to read: then that is done here
+-- if it was not. The answer has a character for each lock, 1: the owner holds
+-- it, 0: it does not.
+--@args client
+local r={}
+for i=1,#KEYS,2 do
+  local a=2*i
+  local owner,ms,base=ARGV.client..ARGV[a],ARGV[a+1],ARGV[a+2]
+  local f=redis.pcall('hmget',KEYS[i],owner,owner..':write')
+  if f.err then f={} end
+  if f[2] and ARGV[a+3]~='' then
+    --@include rw_go_down.lua k=KEYS[i]; holds=KEYS[i+1]; o=owner; base=base;
+    --@   ms=ms
+    redis.call('publish',ARGV[a+3],'1')
+  elseif f[1] then
+    local key=base..':'..owner..':rwlock_timeout:1'
+    if redis.call('pttl',key)<tonumber(ms) and
+      redis.call('pexpire',key,ms)==0 then
+      redis.call('set',key,1,'px',ms)
+    end
+  end
+  if f[1] or f[2] then
+    for k=i,i+1 do
+      if redis.call('pttl',KEYS[k])<tonumber(ms) then
+        redis.call('pexpire',KEYS[k],ms)
+      end
+    end
+    r[#r+1]='1'
+  else
+    r[#r+1]='0'
+  end
+end
+return table.concat(r)

@@ -1,0 +1,92 @@
+-- Acquires a fair mutex. README.md describes the arguments and the answer.
+--@keys lock info token queue timeout seen
+--@args owner lease_ms valid_until_us token_ttl_ms about queue hand_ms channel listening
+--@include clock.lua
+local TOKEN,Q,D,S,CH=KEYS.token,KEYS.queue,KEYS.timeout,KEYS.seen,ARGV.channel
+--@include ask.lua command='hlen',KEYS.lock; leave=fair_leave.lua
+local held,passed=has>0
+if not held and ARGV.queue~='2' and redis.call('exists',Q)==0 then
+  --@include grant.lua kind="f"; lock=hold_hash.lua
+end
+--@include fair_head.lua
+--@include fair_lower.lua
+--@include fair_tell.lua
+if held then
+  --@include held.lua kind="f"; leave=fair_leave.lua
+else
+  local w=head()
+  -- Another waiter comes first. Make sure that it has been told.
+  if ARGV.queue=='2' and w and w~=ARGV.owner then
+    local til=tell()
+    passed=til and til-math.floor(now/1000)
+    w=redis.call('lindex',Q,0)
+  end
+  if not w or w==ARGV.owner then
+    if w then
+      drop(w)
+      lower()
+    else
+      redis.call('hdel',S,ARGV.owner)
+    end
+    --@include grant.lua kind="f"; lock=hold_hash.lua
+  end
+end
+if ARGV.queue=='0' then return {4,now} end
+-- The caller joins the queue, or shows that it is still there. Its deadline is
+-- one that no Redisson client takes for past, although all waiters before it
+-- lower it by their wait. The first waiter cannot be lowered and looks often, so
+-- its deadline is past soon after it has died. The next look is worth it when
+-- the lease ends, or when the first waiter is given up if it was its turn
+-- (`passed`). If the caller dies here, the keys expire, later where Redisson
+-- uses them too.
+local d
+if ARGV.queue=='2' then
+  d=tonumber(redis.call('zscore',D,ARGV.owner))
+  if not d then redis.call('hdel',S,ARGV.owner) end
+end
+local q,ms=redis.call('llen',Q),math.floor(now/1000)
+local near
+if d then
+  --@include near.lua list=Q
+else
+  q=q+1
+  --@include near_new.lua
+  q=q-1
+end
+-- In a long queue, not each look has to check all of it.
+if ARGV.queue=='2' and ($is_first or q<=100) then
+  --@include fair_tidy.lua
+end
+local foreign=q>redis.call('hlen',S)
+local first=near==1
+local ttl=redis.call('pttl',KEYS.lock)
+if not d then
+  d=ms+math.max(ttl,0)+$wait*(q+1)
+  if first then
+    d=ms+$RD_ALIVE_MS
+  elseif foreign then
+    local l=redis.call('zscore',D,redis.call('lindex',Q,-1))
+    d=math.max(tonumber(l) or 0,ms)+$wait
+  end
+  -- A first request may arrive after the second one (line_stand.lua).
+  if redis.call('zadd',D,'nx',d,ARGV.owner)==1 then
+    q=redis.call('rpush',Q,ARGV.owner)
+  end
+elseif first then
+  redis.call('zadd',D,ms+$RD_ALIVE_MS,ARGV.owner)
+else
+  local least=ms+$RD_ALIVE_MS+
+    $wait*(($is_first and near or 6)-1)
+  if d<least then redis.call('zadd',D,least,ARGV.owner) end
+end
+--@include alive_until.lua
+redis.call('hset',S,ARGV.owner,alive..ARGV.listening..' '..ARGV.hand_ms..' '..
+  ARGV.about)
+if q==1 or foreign or ARGV.queue=='2' then
+  local keep=foreign and 86400000 or $RD_KEEP_MS
+  redis.call('pexpire',Q,keep)
+  redis.call('pexpire',D,keep)
+  redis.call('pexpire',S,keep)
+end
+foreign=foreign or held and redis.call('exists',KEYS.info)==0
+return {3,now,passed or ttl,foreign and 1 or 0,q,$nearness}

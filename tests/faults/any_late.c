@@ -1,0 +1,223 @@
+/*
+ * What was not done in time is not done later: a verb whose caller has heard
+ * that there was no answer must not take effect when the server can be reached
+ * again. It was never sent, or it gets there when all is over.
+ */
+#include "any_faults.h"
+
+#include <string.h>
+
+enum { OP_MS = 1000 };
+
+enum way { UNSENT, LATE };
+
+/* A verb of the far client, and what would have changed at the server. */
+struct verb {
+    int (*call)(hf_client *, hf_error *);
+    void (*prepare)(struct world *, hf_client *near);
+    bool (*is_untouched)(hf_client *near);
+    void (*tidy)(struct world *, hf_client *near);
+};
+
+static void begin(struct world *w, enum way way)
+{
+    if (way == UNSENT) {
+        proxy_set(w->proxy, PROXY_REFUSE, 0);
+        proxy_cut(w->proxy);
+    } else {
+        proxy_hoard(w->proxy);
+    }
+}
+
+/* All that the far client has said has come to the server. */
+static bool can_ask(hf_client *far)
+{
+    hf_info *info = NULL;
+    int rc = hf_inspect(far, "n", 1, &info, NULL);
+
+    hf_info_free(info);
+    return rc == 0;
+}
+
+static void end(struct world *w, enum way way)
+{
+    if (way == UNSENT)
+        proxy_set(w->proxy, PROXY_PASS, 0);
+    else
+        proxy_deliver(w->proxy);
+    assert_true(WAIT_FOR(can_ask(w->clients[0])));
+}
+
+static void not_done_later(struct world *w, const struct verb *verb,
+                           enum way way)
+{
+    hf_client *near;
+
+    world_far(w, any_faults.ttl_ms, OP_MS);
+    world_near(w);
+    near = w->clients[1];
+    assert_true(can_ask(w->clients[0])); /* the scripts are known */
+    begin(w, way);
+    /* The first notices that the connection is gone. When the last is over,
+     * the time of the others surely is. */
+    for (int i = 0; i < 3; i++) {
+        int rc = verb->call(w->clients[0], &w->err);
+
+        if (rc != HF_EUNKNOWN)
+            fail_msg("%d: %s", rc, w->err.text);
+    }
+    verb->prepare(w, near);
+    end(w, way);
+    assert_true(verb->is_untouched(near));
+    assert_true(NEVER_MS(!verb->is_untouched(near), 300));
+    verb->tidy(w, near);
+    world_is_clean(w);
+}
+
+/* ---- break ----------------------------------------------------------------
+ */
+
+static int call_break(hf_client *c, hf_error *err)
+{
+    return hf_break(c, "n", 1, err);
+}
+
+static void hold(struct world *w, hf_client *near)
+{
+    (void)near;
+    assert_int_equal(hf_lock_acquire(w->locks[1], NULL, &w->err), 0);
+}
+
+static bool is_held(hf_client *near)
+{
+    hf_info *info = NULL;
+    bool held =
+        !hf_inspect(near, "n", 1, &info, NULL) && info->holders_len == 1;
+
+    hf_info_free(info);
+    return held;
+}
+
+static void let_go(struct world *w, hf_client *near)
+{
+    (void)near;
+    assert_int_equal(hf_lock_release(w->locks[1], &w->err), 0);
+}
+
+static const struct verb breaks = {call_break, hold, is_held, let_go};
+
+static void test_break_that_was_not_sent(void **state)
+{
+    not_done_later(*state, &breaks, UNSENT);
+}
+
+static void test_break_that_comes_late(void **state)
+{
+    not_done_later(*state, &breaks, LATE);
+}
+
+/* ---- latch ----------------------------------------------------------------
+ */
+
+static hf_latch *latch_of(hf_client *c)
+{
+    hf_latch *latch = NULL;
+
+    assert_int_equal(hf_latch_new(c, "l", 1, &latch, NULL), 0);
+    return latch;
+}
+
+static uint64_t count_of(hf_client *c)
+{
+    hf_latch *latch = latch_of(c);
+    uint64_t count = 99;
+
+    assert_int_equal(hf_latch_get(latch, &count, NULL), 0);
+    hf_latch_free(latch);
+    return count;
+}
+
+static int call_set(hf_client *c, hf_error *err)
+{
+    hf_latch *latch = latch_of(c);
+    int rc = hf_latch_set(latch, 5, err);
+
+    hf_latch_free(latch);
+    return rc;
+}
+
+static int call_down(hf_client *c, hf_error *err)
+{
+    hf_latch *latch = latch_of(c);
+    int rc = hf_latch_down(latch, NULL, err);
+
+    hf_latch_free(latch);
+    return rc;
+}
+
+static void set_three(struct world *w, hf_client *near)
+{
+    hf_latch *latch = latch_of(near);
+
+    assert_int_equal(hf_latch_set(latch, 3, &w->err), 0);
+    hf_latch_free(latch);
+}
+
+static bool is_three(hf_client *near)
+{
+    return count_of(near) == 3;
+}
+
+static void down_to_zero(struct world *w, hf_client *near)
+{
+    while (count_of(near))
+        assert_int_equal(call_down(near, &w->err), 0);
+}
+
+static void leave_it(struct world *w, hf_client *near)
+{
+    (void)w;
+    (void)near;
+}
+
+static bool is_zero(hf_client *near)
+{
+    return count_of(near) == 0;
+}
+
+static const struct verb sets = {call_set, leave_it, is_zero, leave_it};
+static const struct verb downs = {call_down, set_three, is_three, down_to_zero};
+
+static void test_set_that_was_not_sent(void **state)
+{
+    not_done_later(*state, &sets, UNSENT);
+}
+
+static void test_set_that_comes_late(void **state)
+{
+    not_done_later(*state, &sets, LATE);
+}
+
+static void test_down_that_was_not_sent(void **state)
+{
+    not_done_later(*state, &downs, UNSENT);
+}
+
+static void test_down_that_comes_late(void **state)
+{
+    not_done_later(*state, &downs, LATE);
+}
+
+int run_any_late(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, any_faults.setup, world_end)
+    const struct CMUnitTest tests[] = {
+        T(test_break_that_was_not_sent), T(test_break_that_comes_late),
+        T(test_set_that_was_not_sent),   T(test_set_that_comes_late),
+        T(test_down_that_was_not_sent),  T(test_down_that_comes_late),
+    };
+#undef T
+
+    return cmocka_run_group_tests_name("not done later", tests,
+                                       any_faults.begin, any_faults.end);
+}

@@ -1,0 +1,91 @@
+"""scripts.py SOURCE BUILD: what src/backends/redis/lua/README.md says of the
+scripts that the build puts together."""
+
+import hashlib
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import cases
+from redis_server import RedisServer
+
+lua = pathlib.Path(sys.argv[1]) / 'src/backends/redis/lua'
+built = pathlib.Path(sys.argv[2]) / 'src/backends/redis/lua'
+redis = RedisServer()
+
+
+def the_server_knows_each_by_the_digest_of_its_file():
+    for source in sorted(lua.glob('*.lua')):
+        text = (built / source.name).read_text('utf-8')
+        said = redis.call('SCRIPT', 'LOAD', text)
+        digest = hashlib.sha1(text.encode('utf-8')).hexdigest()
+        assert said == digest, (source.name, said)
+
+
+def by_hand(script, keys, args):
+    return redis.call('--eval', str(built / script), *keys, ',', *args)
+
+
+def they_run_by_hand():
+    keys = ['m', 'info', 'waiters', 'token', 'crowd']
+    said = by_hand('take_s.lua', keys, ['me', '60000', '0', '0', '0 1', '0', '0'])
+    assert said.splitlines()[0] == '2', said
+    assert redis.call('GET', 'm') == 'me'
+    assert by_hand('drop_s.lua', keys, ['you']) == '0'
+    assert by_hand('drop_s.lua', keys, ['me']) == '1'
+    assert redis.call('EXISTS', 'm') == '0'
+
+
+def assemble(script, piece=''):
+    """What assemble.py makes of a script with one piece; else what it says."""
+    with tempfile.TemporaryDirectory() as name:
+        here = pathlib.Path(name)
+        (here / 'pieces').mkdir()
+        (here / 'out').mkdir()
+        (here / 'redis.h').write_text('#define RD_MS 7 /* ms */\n')
+        (here / 'pieces/expressions.lua').write_text('--@define more (n+$RD_MS)\n')
+        (here / 'pieces/a.lua').write_text(piece)
+        (here / 'take.lua').write_text(script)
+        done = subprocess.run(
+            [sys.executable, lua / 'assemble.py', here / 'redis.h',
+             here / 'out', here / 'd', here / 'take.lua'],
+            stderr=subprocess.PIPE, encoding='utf-8', check=False)
+        if done.returncode:
+            return done.stderr.strip().partition(': ')[2]
+        return (here / 'out/take.lua').read_text()
+
+
+def names_become_what_they_stand_for():
+    said = assemble('-- For people.\n--@keys lock info\n--@args owner\n'
+                    'local n=1\n\nif n then\n'
+                    '  --@include a.lua o=ARGV.owner;\n  --@  k="u"\nend\n',
+                    "--@takes o k\n--@needs n\nreturn {KEYS.info,$o,'$k',$more}\n")
+    assert said == ('local n=1\nif n then\n'
+                    "return {KEYS[2],ARGV[1],'u',(n+7)}\nend"), said
+
+
+def what_is_wrong_ends_the_build():
+    use = '--@include a.lua\n'
+    for script, piece, wanted in (
+            (use, 'return n\n', 'it needs n, and --@needs says otherwise'),
+            (use, '--@needs n\nreturn 1\n', 'it needs nothing, and --@needs says otherwise'),
+            (use, 'local n=1\n', 'it defines n, and --@defines says otherwise'),
+            (use, '--@needs n\nreturn n\n', 'n is not defined'),
+            ('if x then\n  ' + use + 'end\n', '', 'x is not defined'),
+            (use, '--@takes o\nreturn $o\n', "a.lua takes ['o']"),
+            ('return KEYS.lock\n', '', 'the script has no KEYS.lock'),
+            ('return $less\n', '', '$less is unknown'),
+            ('--@include b.lua\n', '', 'there is no piece b.lua'),
+            ('--@import a.lua\n', '', '--@import is unknown')):
+        said = assemble(script, piece)
+        assert said == wanted, (script, piece, said)
+
+
+try:
+    status = cases.run([the_server_knows_each_by_the_digest_of_its_file,
+                        they_run_by_hand, names_become_what_they_stand_for,
+                        what_is_wrong_ends_the_build])
+finally:
+    redis.stop()
+sys.exit(status)

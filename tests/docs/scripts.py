@@ -23,13 +23,22 @@ def the_server_knows_each_by_the_digest_of_its_file():
         assert said == digest, (source.name, said)
 
 
+def every_piece_is_in_use():
+    sources = [*lua.glob('*.lua'), *lua.glob('pieces/*.lua')]
+    texts = ''.join(s.read_text('utf-8') for s in sources)
+    for piece in lua.glob('pieces/*.lua'):
+        assert (' ' + piece.name in texts or '=' + piece.name in texts or
+                piece.name == 'expressions.lua'), piece.name
+
+
 def by_hand(script, keys, args):
     return redis.call('--eval', str(built / script), *keys, ',', *args)
 
 
 def they_run_by_hand():
     keys = ['m', 'info', 'waiters', 'token', 'crowd']
-    said = by_hand('take_s.lua', keys, ['me', '60000', '0', '0', '0 1', '0', '0'])
+    said = by_hand('take_s.lua', keys,
+                   ['me', '60000', '0', '0', '0 1', '0', '0'])
     assert said.splitlines()[0] == '2', said
     assert redis.call('GET', 'm') == 'me'
     assert by_hand('drop_s.lua', keys, ['you']) == '0'
@@ -44,7 +53,8 @@ def assemble(script, piece=''):
         (here / 'pieces').mkdir()
         (here / 'out').mkdir()
         (here / 'redis.h').write_text('#define RD_MS 7 /* ms */\n')
-        (here / 'pieces/expressions.lua').write_text('--@define more (n+$RD_MS)\n')
+        (here / 'pieces/expressions.lua').write_text(
+            '--@define more (n+$RD_MS)\n')
         (here / 'pieces/a.lua').write_text(piece)
         (here / 'take.lua').write_text(script)
         done = subprocess.run(
@@ -60,7 +70,8 @@ def names_become_what_they_stand_for():
     said = assemble('-- For people.\n--@keys lock info\n--@args owner\n'
                     'local n=1\n\nif n then\n'
                     '  --@include a.lua o=ARGV.owner;\n  --@  k="u"\nend\n',
-                    "--@takes o k\n--@needs n\nreturn {KEYS.info,$o,'$k',$more}\n")
+                    '--@takes o k\n--@needs n\n'
+                    "return {KEYS.info,$o,'$k',$more}\n")
     assert said == ('local n=1\nif n then\n'
                     "return {KEYS[2],ARGV[1],'u',(n+7)}\nend"), said
 
@@ -68,12 +79,12 @@ def names_become_what_they_stand_for():
 def what_is_wrong_ends_the_build():
     use = '--@include a.lua\n'
     for script, piece, wanted in (
-            (use, 'return n\n', 'it needs n, and --@needs says otherwise'),
-            (use, '--@needs n\nreturn 1\n', 'it needs nothing, and --@needs says otherwise'),
-            (use, 'local n=1\n', 'it defines n, and --@defines says otherwise'),
+            (use, 'return n\n', '--@needs should say: n'),
+            (use, '--@needs n\nreturn 1\n', '--@needs should say: nothing'),
+            (use, 'local n=1\n', '--@defines should say: n'),
             (use, '--@needs n\nreturn n\n', 'n is not defined'),
             ('if x then\n  ' + use + 'end\n', '', 'x is not defined'),
-            (use, '--@takes o\nreturn $o\n', "a.lua takes ['o']"),
+            (use, '--@takes o\nreturn $o\n', 'a.lua takes o'),
             ('return KEYS.lock\n', '', 'the script has no KEYS.lock'),
             ('return $less\n', '', '$less is unknown'),
             ('--@include b.lua\n', '', 'there is no piece b.lua'),
@@ -84,7 +95,8 @@ def what_is_wrong_ends_the_build():
 
 try:
     status = cases.run([the_server_knows_each_by_the_digest_of_its_file,
-                        they_run_by_hand, names_become_what_they_stand_for,
+                        every_piece_is_in_use, they_run_by_hand,
+                        names_become_what_they_stand_for,
                         what_is_wrong_ends_the_build])
 finally:
     redis.stop()

@@ -21,13 +21,13 @@ def fail(where, text):
 
 
 class Source:
-    """A script or a piece: what its head says, and its lines. A line is text,
-    or (piece, {argument: text}) for an include; with where it is, and whether
-    it is indented."""
+    """A script or a piece: what its head says, and its lines with their place
+    and whether they are indented. A line is text, or (piece, {argument: text})
+    for an include."""
 
     def __init__(self, path):
         self.path = path
-        self.head = {word: None for word in HEADS}
+        self.head = {word: [] for word in HEADS}
         self.lines = []
         self.expressions = {}
         for where, indented, word, text in directives(path):
@@ -45,9 +45,6 @@ class Source:
                 self.lines.append((where, indented, (piece, given)))
             else:
                 fail(where, f"--@{word} is unknown")
-
-    def names(self, word):
-        return self.head[word] or []
 
 
 def directives(path):
@@ -108,8 +105,8 @@ class Assembly:
                 continue
             name, args = line
             piece = self.piece(self.put_in(where, name, given), where)
-            if sorted(args) != sorted(piece.names("takes")):
-                fail(where, f"{name} takes {piece.names('takes')}")
+            if sorted(args) != sorted(piece.head["takes"]):
+                fail(where, f"{name} takes {' '.join(piece.head['takes'])}")
             args = {a: self.put_in(where, t.strip('"'), given)
                     for a, t in args.items()}
             text += self.expand(piece, args)
@@ -118,7 +115,7 @@ class Assembly:
     def script(self, path):
         source = Source(path)
         check_head(self, source)
-        self.head = {"KEYS": source.names("keys"), "ARGV": source.names("args")}
+        self.head = {"KEYS": source.head["keys"], "ARGV": source.head["args"]}
         return self.expand(source, {}).rstrip("\n")
 
 
@@ -149,17 +146,16 @@ def check_head(assembly, source):
         else:
             name, args = line
             used, new = set(), set()
-            named = [] if name.startswith("$") else [assembly.piece(name, where)]
-            for piece in named:
-                used |= set(piece.names("needs"))
-                new = set(piece.names("defines"))
-            for text in args.values():  # the piece may have the names itself
-                names = set()
+            for text in args.values():
                 if text.endswith(".lua"):
-                    names = set(assembly.piece(text, where).names("needs"))
+                    used |= set(assembly.piece(text, where).head["needs"])
                 elif not text.startswith('"'):
-                    names = used_names(assembly, text)
-                used |= names.difference(*(p.inside for p in named))
+                    used |= used_names(assembly, text)
+            if not name.startswith("$"):
+                piece = assembly.piece(name, where)
+                used -= piece.inside  # what it is given may use these
+                used |= set(piece.head["needs"])
+                new = set(piece.head["defines"])
             if not indented:
                 defines |= new
         needs |= used - inside
@@ -167,9 +163,9 @@ def check_head(assembly, source):
     source.inside = inside
     is_piece = source.path.parent == assembly.pieces
     for word, found in (("needs", needs), ("defines", defines)):
-        if is_piece and set(source.names(word)) != found:
+        if is_piece and set(source.head[word]) != found:
             names = " ".join(sorted(found)) or "nothing"
-            fail(source.path, f"it {word} {names}, and --@{word} says otherwise")
+            fail(source.path, f"--@{word} should say: {names}")
     if needs and not is_piece:
         fail(source.path, f"{' '.join(sorted(needs))} is not defined")
 

@@ -157,7 +157,9 @@ struct hf__batch {
  */
 struct hf__query {
     struct hf__req req;
-    const char *name; /* or the prefix to list; with the client's prefix */
+    hf__time meant_until; /* then its caller leaves: it must not take effect
+                             later. HF__NEVER: it must in any case */
+    const char *name;     /* or the prefix to list; with the client's prefix */
     size_t name_len;
     struct hf__remote *line, *into; /* DOWNGRADE, PUT; req.remote is NULL */
     const char *value;              /* PUT */

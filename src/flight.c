@@ -87,7 +87,7 @@ bool hf__flight_wait(hf_client *c, struct hf__flight *f)
     hf__sleeper_init(&s, NULL);
     /* cppcheck-suppress autoVariables ; hf__flight_end takes it out */
     f->sleeper = &s;
+    f->query.meant_until = hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
     hf__flight_submit(c, f);
-    return hf__flight_end(c, f,
-                          hf__now() + (hf__time)c->op_timeout_ms * HF__MS);
+    return hf__flight_end(c, f, f->query.meant_until);
 }

@@ -43,6 +43,7 @@ int run_any_faults(void);
 int run_any_names(void);
 int run_any_refusals(void);
 int run_any_loss(void);
+int run_any_late(void);
 
 /* The connection is cut, and for so many ms there is no other: who wants the
  * lock meanwhile has it within that time after. */

@@ -21,12 +21,11 @@ struct verb {
 
 static void begin(struct world *w, enum way way)
 {
-    if (way == UNSENT) {
-        proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    if (way == UNSENT)
         proxy_cut(w->proxy);
-    } else {
+    else
         proxy_hoard(w->proxy);
-    }
 }
 
 /* All that the far client has said has come to the server. */
@@ -41,10 +40,11 @@ static bool can_ask(hf_client *far)
 
 static void end(struct world *w, enum way way)
 {
-    if (way == UNSENT)
-        proxy_set(w->proxy, PROXY_PASS, 0);
-    else
+    if (way == LATE) {
+        assert_true(proxy_hoarded(w->proxy) > 0);
         proxy_deliver(w->proxy);
+    }
+    proxy_set(w->proxy, PROXY_PASS, 0);
     assert_true(WAIT_FOR(can_ask(w->clients[0])));
 }
 
@@ -54,7 +54,8 @@ static void not_done_later(struct world *w, const struct verb *verb,
     hf_client *near;
 
     world_far(w, any_faults.ttl_ms, OP_MS);
-    world_near(w);
+    /* What it leaves at the server goes soon, too. */
+    world_lock(w, w->near_url, any_faults.ttl_ms, OP_MS, HF_FAIR_DEFAULT);
     near = w->clients[1];
     assert_true(can_ask(w->clients[0])); /* the scripts are known */
     begin(w, way);

@@ -162,7 +162,7 @@ int main(int argc, char **argv)
         {"keys", run_keys_faults},       {"beside", run_beside_faults},
         {"cost", run_cost_faults},       {"pair", run_pair_faults},
         {"look", run_look_faults},       {"refusals", run_any_refusals},
-        {"loss", run_any_loss},
+        {"loss", run_any_loss},          {"late", run_any_late},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

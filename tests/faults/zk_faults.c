@@ -245,6 +245,7 @@ int main(int argc, char **argv)
         {"refusals", run_any_refusals},
         {"names", run_any_names},
         {"loss", run_any_loss},
+        {"late", run_any_late},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

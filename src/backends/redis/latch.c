@@ -56,7 +56,7 @@ int hf__rd_count_encode(struct redis *r, struct hf__query *q)
     put_did(r, o, q);
     hf__rd_put(o, op, 1);
     hf__rd_put_num(o, (int64_t)q->count);
-    hf__rd_put_num(o, hf__rd_valid_until(r, q->req.sent_at));
+    hf__rd_put_num(o, hf__rd_server_clock(r, q->meant_until));
     /* It is sent again for an op_timeout, and is meant for one more. */
     hf__rd_put_num(o, 3 * (int64_t)r->op_timeout_ms + 1000);
     hf__rd_put_key(o, RD_CHANNEL_LATCH, q->name, q->name_len);
@@ -73,7 +73,7 @@ int hf__rd_count_reply(struct redis *r, struct hf__query *q,
         !hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
         return HF_EPROTO;
     if (what == RD_STALE)
-        return (rc = hf__rd_count_encode(r, q)) ? rc : HF__PENDING;
+        return (rc = hf__rd_query_encode(r, q)) ? rc : HF__PENDING;
     if (what == RD_MISMATCH)
         return r->core->why(r->client, HF_EMISMATCH,
                             "the name is used as another kind of lock");

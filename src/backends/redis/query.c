@@ -80,8 +80,8 @@ static int encode_break(struct redis *r, struct hf__query *q)
         RD_KEY_WAITERS, s ? RD_KEY_TOKEN_S : RD_KEY_TOKEN,
         RD_KEY_CROWD,   RD_KEY_QUEUE,
         RD_KEY_TIMEOUT, RD_KEY_SEEN};
-    struct rd_out *o = hf__rd_call(r, &q->req, s ? RD_BREAK_S : RD_BREAK, 8, 3,
-                                   10 * (RD_KEY_MAX + 16));
+    struct rd_out *o = hf__rd_call(r, &q->req, s ? RD_BREAK_S : RD_BREAK, 8, 4,
+                                   10 * (RD_KEY_MAX + 16) + 64);
 
     if (!o)
         return HF_ENOMEM;
@@ -89,10 +89,11 @@ static int encode_break(struct redis *r, struct hf__query *q)
     hf__rd_put(o, "", 0);
     hf__rd_put_key(o, RD_CHANNEL, q->name, q->name_len);
     hf__rd_put_key(o, RD_MARK, q->name, q->name_len);
+    hf__rd_put_num(o, hf__rd_server_clock(r, q->meant_until));
     return 0;
 }
 
-/* Both have what DROP has, without an owner. */
+/* Both have what DROP has, without an owner. What breaks has a time. */
 static int encode_other(struct redis *r, struct hf__query *q, enum rd_script rw,
                         enum rd_script string)
 {
@@ -101,14 +102,15 @@ static int encode_other(struct redis *r, struct hf__query *q, enum rd_script rw,
     static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
                                               RD_CHANNEL_LATCH};
     bool is_rw = q->count == HF_RWLOCK;
-    struct rd_out *o = hf__rd_call(r, &q->req, is_rw ? rw : string, 7, 4,
-                                   11 * (RD_KEY_MAX + 16));
+    struct rd_out *o = hf__rd_call(r, &q->req, is_rw ? rw : string, 7, 5,
+                                   11 * (RD_KEY_MAX + 16) + 64);
 
     if (!o)
         return HF_ENOMEM;
     put_keys(o, q, other_keys, 7);
     hf__rd_put(o, "", 0);
     put_keys(o, q, is_rw ? rw_args : string_args, 3);
+    hf__rd_put_num(o, hf__rd_server_clock(r, q->meant_until));
     return 0;
 }
 
@@ -147,6 +149,8 @@ static int encode_list(struct redis *r, struct hf__query *q)
 
 int hf__rd_query_encode(struct redis *r, struct hf__query *q)
 {
+    if (r->core->now() >= q->meant_until)
+        return HF_EUNKNOWN; /* its caller has heard this already */
     switch (q->req.op) {
     case HF__INSPECT:
         return q->count ? encode_other(r, q, RD_INSPECT_RW, RD_INSPECT_STRING)
@@ -437,7 +441,7 @@ static int listed(struct redis *r, struct hf__query *q,
         return rc;
     q->count = strtoull(cursor->text, NULL, 10);
     if (q->count)
-        return (rc = encode_list(r, q)) ? rc : HF__PENDING;
+        return (rc = hf__rd_query_encode(r, q)) ? rc : HF__PENDING;
     return 0;
 }
 
@@ -447,7 +451,13 @@ static int broken(struct redis *r, struct hf__query *q,
                   const struct rd_node *reply)
 {
     int64_t was_held;
+    int rc;
 
+    if (reply->type == REDIS_REPLY_ARRAY) { /* too late, by the old clock */
+        if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
+            return HF_EPROTO;
+        return (rc = hf__rd_query_encode(r, q)) ? rc : HF__PENDING;
+    }
     if (!hf__rd_int(reply, &was_held))
         return HF_EPROTO;
     if (was_held > 1)

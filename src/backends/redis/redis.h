@@ -399,7 +399,9 @@ int hf__rd_verb_reply(struct redis *, const struct rd_flight *,
                       const struct rd_node *, hf__time now);
 /* Remembers what an answer says about the server's clock. */
 bool hf__rd_clock(struct redis *, const struct rd_node *, hf__time sent_at);
-/* The server's clock until which a question that is sent now is meant. */
+/* The server's clock then, in us; 0: not known. Rather later than earlier. */
+int64_t hf__rd_server_clock(const struct redis *, hf__time);
+/* Until when, by that, a question that is sent now is meant. */
 int64_t hf__rd_valid_until(const struct redis *, hf__time now);
 
 /* ---- mutex.c, kinds.c -------------------------------------------------- */

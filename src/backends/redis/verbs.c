@@ -126,12 +126,14 @@ int hf__rd_abandon(void *self, struct hf__req *req)
     return hf__rd_submit(r, req);
 }
 
+int64_t hf__rd_server_clock(const struct redis *r, hf__time at)
+{
+    return r->server_us ? r->server_us + (at - r->server_at) / 1000 : 0;
+}
+
 int64_t hf__rd_valid_until(const struct redis *r, hf__time now)
 {
-    if (!r->server_us)
-        return 0;
-    return r->server_us + (now - r->server_at) / 1000 +
-           (int64_t)r->op_timeout_ms * 1000;
+    return hf__rd_server_clock(r, now + (hf__time)r->op_timeout_ms * HF__MS);
 }
 
 /* ---- answers ---------------------------------------------------------- */

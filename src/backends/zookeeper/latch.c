@@ -143,6 +143,14 @@ static bool failed(struct count *c)
     return rc;
 }
 
+/* Before the transaction is sent. */
+static bool failed_or_over(struct count *c)
+{
+    if (!c->base.rc && hf__zk_query_is_over(&c->base))
+        c->base.rc = HF_EUNKNOWN;
+    return failed(c);
+}
+
 static int mismatch(const struct count *c)
 {
     struct zk *z = c->base.z;
@@ -220,7 +228,7 @@ static void down(struct zk_query *base)
     struct count *c = (struct count *)base;
     zoo_op_t op[3];
 
-    if (failed(c))
+    if (failed_or_over(c))
         return;
     if (!c->is_set) {
         finish(c, HF__DONE, 0);
@@ -324,7 +332,7 @@ static void set(struct zk_query *base)
     struct count *c = (struct count *)base;
     struct zk_entry e;
 
-    if (failed(c))
+    if (failed_or_over(c))
         return;
     hf__zk_entry_parse(c->other, &e);
     if (c->is_set || c->marked) {

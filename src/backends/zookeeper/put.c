@@ -57,6 +57,8 @@ static void written(struct zk_query *base)
 {
     struct put *p = (struct put *)base;
 
+    if (!base->rc && p->again && hf__zk_query_is_over(base))
+        base->rc = HF_EUNKNOWN;
     if (base->rc || p->refused || !p->again) {
         hf__zk_query_end(base, base->rc     ? base->rc
                                : p->refused ? HF_ENOTOWNER

@@ -112,6 +112,11 @@ void hf__zk_query_free(struct zk_query *base)
     z->core->free(z->client, base);
 }
 
+bool hf__zk_query_is_over(const struct zk_query *base)
+{
+    return base->z->core->now() >= base->q->meant_until;
+}
+
 void hf__zk_query_end(struct zk_query *base, int result)
 {
     struct hf__query *q = base->q;
@@ -304,7 +309,9 @@ static void open_latch(struct zk_look *look)
 
 static void take_from_all(struct zk_look *look)
 {
-    if (look->is_latch)
+    if (hf__zk_query_is_over(&look->base))
+        hf__zk_query_end(&look->base, HF_EUNKNOWN);
+    else if (look->is_latch)
         open_latch(look);
     else
         to_holders(look, take_away);
@@ -312,7 +319,10 @@ static void take_from_all(struct zk_look *look)
 
 static void ask_all(struct zk_look *look)
 {
-    to_holders(look, ask_for);
+    if (hf__zk_query_is_over(&look->base))
+        hf__zk_query_end(&look->base, HF_EUNKNOWN);
+    else
+        to_holders(look, ask_for);
 }
 
 int hf__zk_break(struct zk *z, struct hf__query *q)

@@ -32,6 +32,8 @@ void hf__zk_query_sent(struct zk_query *, int rc);
 void hf__zk_query_back(struct zk_query *, int rc);
 /* All of a step are sent. PENDING, or it is over and this is its result. */
 int hf__zk_query_wait(struct zk_query *, void (*step)(struct zk_query *));
+/* Its caller has left: nothing more is to be written for it. */
+bool hf__zk_query_is_over(const struct zk_query *);
 /* Reports it and frees it. */
 void hf__zk_query_end(struct zk_query *, int result);
 void hf__zk_query_free(struct zk_query *);

@@ -1,7 +1,8 @@
 -- Takes a mutex away from its holder. 1: it was held. 0: it was not. More:
--- the name belongs to another kind, and to which.
+-- the name belongs to another kind, and to which. {5, now}: too late.
 --@keys lock info waiters token crowd queue timeout seen
---@args owner channel mark
+--@args owner channel mark valid_until_us
+--@include clock.lua
 --@include mutex_keys.lua
 local ty=redis.call('type',KEYS.lock).ok
 if ty=='none' then return 0 end

@@ -1,9 +1,9 @@
 -- Takes a read-write lock away from all holders. 1: it was held. 0: it was
--- not.
+-- not. {5, now}: too late.
 --@keys lock holds token line party permits kind
---@args owner channel mark base
+--@args owner channel mark base valid_until_us
 --@include rw_keys.lua
---@include now.lua
+--@include clock.lua
 --@include rw_line.lua
 --@include rw_call.lua
 if redis.call('hexists',KEYS.lock,'mode')==0 then return 0 end

@@ -1,7 +1,8 @@
 -- Takes a mutex of the string dialect away from its holder. 1: it was held.
--- 0: it was not.
+-- 0: it was not. {5, now}: too late.
 --@keys lock info waiters token crowd queue timeout seen
---@args owner channel mark
+--@args owner channel mark valid_until_us
+--@include clock.lua
 --@include crowd_keys.lua
 if not redis.call('get',KEYS.lock) then return 0 end
 redis.call('del',KEYS.lock,KEYS.info)

@@ -1,9 +1,9 @@
 -- Takes a semaphore away from all holders, or deletes a latch. 1: it was
--- held. 0: it was not. $RD_OTHER: it is neither.
+-- held. 0: it was not. $RD_OTHER: it is neither. {5, now}: too late.
 --@keys lock holds token line party permits kind
---@args owner channel mark latch_channel
+--@args owner channel mark latch_channel valid_until_us
 --@include sem_keys.lua
---@include now.lua
+--@include clock.lua
 local kind,ms=redis.call('get',KIND),math.floor(now/1000)
 --@include sem_line.lua
 --@include sem_call.lua

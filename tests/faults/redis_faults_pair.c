@@ -189,6 +189,46 @@ static void old_master_goes_on(struct world *w, const struct way *way)
     redis_server_end(&other);
 }
 
+static bool is_busy(struct redis_server *s)
+{
+    redisReply *reply = redis_server_ask(s, "GET n");
+    bool busy = reply->type == REDIS_REPLY_ERROR && strstr(reply->str, "BUSY");
+
+    freeReplyObject(reply);
+    return busy;
+}
+
+/* The server of the messages refuses them for now: it runs a script. Later
+ * connections end at one that does not. */
+static void test_subscription_is_repeated(void **state)
+{
+    struct world *w = *state;
+    struct redis_server other = {0};
+    redisContext *script;
+    hf_lock *a, *b;
+
+    assert_int_equal(redis_server_start(&other), 0);
+    redis_server_do(&other, "CONFIG SET lua-time-limit 1");
+    script = redisConnect("127.0.0.1", other.port);
+    assert_true(script && !script->err);
+    assert_int_equal(
+        redisAppendCommand(script, "EVAL %s 0", "while true do end"), REDIS_OK);
+    for (int done = 0; !done;)
+        assert_int_equal(redisBufferWrite(script, &done), REDIS_OK);
+    assert_true(WAIT_FOR(is_busy(&other)));
+    a = party(w, w->redis->url, &unfair);
+    b = party(w, w->far_url, &unfair);
+    proxy_lead_to(w->proxy, other.port);
+    waits(w, &unfair, a, b);
+    assert_true(WAIT_FOR(world_lines(w, 1) > 0)); /* that it is refused */
+    proxy_lead_to(w->proxy, w->redis->port);
+    assert_true(WAIT_FOR(is_heard(w->redis)));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    really_gets_it(w, &unfair, a, 2000);
+    redisFree(script);
+    redis_server_end(&other);
+}
+
 #define EACH(name)                                                             \
     static void test_unfair_##name(void **state)                               \
     {                                                                          \
@@ -230,6 +270,7 @@ int run_pair_faults(void)
         FAULTS(commands_move),
         FAULTS(master_is_demoted),
         FAULTS(old_master_goes_on),
+        FAULT(test_subscription_is_repeated),
     };
 
     return cmocka_run_group_tests_name("redis: two servers", tests, NULL, NULL);

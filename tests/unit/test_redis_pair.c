@@ -1,6 +1,7 @@
 /*
  * The Redis module, without a server: whether both connections end at one
- * server, and what is believed until that is known.
+ * server, what is believed until that is known, and what happens when the
+ * server refuses a subscription.
  */
 #include "redis_fixture.h"
 
@@ -49,6 +50,7 @@ static void connect_messages(struct scene *s)
                      0);
     s->r->sub.fd = fds[0];
     s->r->sub.state = RD_UP;
+    s->r->sub.timer = HF__NEVER;
     s->messages = fds[1];
 }
 
@@ -418,6 +420,139 @@ static void test_no_proof_without_messages(void **state)
     end(s);
 }
 
+/* ---- the server refuses a subscription ---------------------------------- */
+
+static void subscription_is_refused(struct scene *s, const char *text)
+{
+    struct rd_node reply = {
+        .type = REDIS_REPLY_ERROR, .text = text, .len = strlen(text)};
+
+    assert_int_equal(hf__rd_sub_reply(s->r, &reply, clock_ns), 0);
+}
+
+static struct scene *begin_live(void)
+{
+    struct scene *s = begin();
+
+    hf__rd_sub_up(s->r, clock_ns);
+    told(s, "subscribe", "1");
+    told(s, "message", "p1");
+    counted(s, 1);
+    assert_true(s->r->chans.live);
+    bells = lines = 0;
+    return s;
+}
+
+/* Returns the pause, after which there is a new connection. */
+static hf__time subscribe_anew(struct scene *s)
+{
+    hf__time pause = hf__rd_sub_timeout(s->r) - clock_ns;
+
+    hf__rd_sub_move(s->r, clock_ns);
+    assert_int_equal(s->r->sub.state, RD_UP); /* not yet */
+    clock_ns += pause;
+    hf__rd_sub_move(s->r, clock_ns);
+    assert_int_not_equal(s->r->sub.state, RD_UP);
+    close(s->messages);
+    connect_messages(s);
+    hf__rd_sub_up(s->r, clock_ns);
+    return pause;
+}
+
+/* Waiters poll until a new connection is subscribed. */
+static void test_subscription_refused_for_now_is_made_anew(void **state)
+{
+    static const char *const texts[] = {
+        "BUSY Redis is busy running a script",
+        "LOADING Redis is loading the dataset in memory",
+        "OOM command not allowed",
+        "MISCONF Redis is configured to save RDB snapshots",
+        "ERR upstream failure",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        struct scene *s = begin_live();
+
+        subscription_is_refused(s, texts[i]);
+        assert_int_equal(bells, 1);
+        assert_int_equal(lines, 1);
+        assert_true(s->r->chans.refused);
+        assert_in_range(subscribe_anew(s), 100 * HF__MS, 2000 * HF__MS);
+        told(s, "subscribe", "1");
+        told(s, "message", "p2");
+        counted(s, 1);
+        assert_true(s->r->chans.live);
+        assert_false(s->r->chans.refused);
+        assert_int_equal(lines, 1);
+        end(s);
+    }
+}
+
+/* The pauses get longer, up to a limit. The log has one line until a
+ * subscription has succeeded. */
+static void test_subscription_refused_again_and_again(void **state)
+{
+    struct scene *s = begin_live();
+    hf__time pause = 0;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        subscription_is_refused(s, "BUSY a script"); /* a name's */
+        subscription_is_refused(s, "BUSY a script"); /* our own */
+        assert_int_equal(lines, 1);
+        s->r->sub.heard_at = HF__NEVER / 2; /* no PING here */
+        pause = subscribe_anew(s);
+        assert_in_range(pause, 100 * HF__MS, 60000 * HF__MS);
+    }
+    assert_true(pause >= 10000 * HF__MS);
+    told(s, "subscribe", "1");
+    subscription_is_refused(s, "BUSY a script");
+    assert_int_equal(lines, 2);
+    assert_in_range(subscribe_anew(s), 100 * HF__MS, 2000 * HF__MS);
+    end(s);
+}
+
+/* The names' channels are refused, our own is not: waiters poll. */
+static void test_one_subscription_of_two_is_refused(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    hf__rd_sub_up(s->r, clock_ns);
+    subscription_is_refused(s, "NOPERM no channel");
+    told(s, "subscribe", "1");
+    told(s, "message", "p1");
+    counted(s, 1);
+    assert_true(s->r->chans.refused);
+    end(s);
+}
+
+/* Until something is changed: the connection stays as it is. */
+static void test_subscription_refused_for_good(void **state)
+{
+    static const char *const texts[] = {
+        "NOPERM this user has no permissions to run the 'subscribe' command",
+        "NOAUTH Authentication required.",
+        "ERR unknown command 'SUBSCRIBE', with args beginning with: ",
+        "ERR unknown command `SUBSCRIBE`, with args beginning with: ",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        struct scene *s = begin_live();
+
+        s->r->sub.heard_at = HF__NEVER / 2; /* no PING here */
+        subscription_is_refused(s, texts[i]);
+        assert_int_equal(bells, 1);
+        assert_int_equal(lines, 1);
+        assert_true(s->r->chans.refused);
+        assert_true(hf__rd_sub_timeout(s->r) >= HF__NEVER / 2);
+        assert_int_equal(s->r->sub.state, RD_UP);
+        end(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +569,10 @@ int main(void)
         cmocka_unit_test(test_answer_of_an_earlier_pair_proves_nothing),
         cmocka_unit_test(test_refused_proof_is_none),
         cmocka_unit_test(test_no_proof_without_messages),
+        cmocka_unit_test(test_subscription_refused_for_now_is_made_anew),
+        cmocka_unit_test(test_subscription_refused_again_and_again),
+        cmocka_unit_test(test_one_subscription_of_two_is_refused),
+        cmocka_unit_test(test_subscription_refused_for_good),
     };
 
     return cmocka_run_group_tests_name("pair", tests, NULL, NULL);

@@ -78,6 +78,12 @@ bool hf__rd_may_pass(const char *text)
            strstr(text, "max number of clients") != NULL;
 }
 
+bool hf__rd_is_forbidden(const char *text)
+{
+    return hf__rd_error_code(text) == HF_EAUTH ||
+           begins(text, "ERR unknown command");
+}
+
 /*
  * Of a script this holds for what refuses writes, too: the server refuses the
  * first one, and what allows the first allows the others. Rights are looked at

@@ -82,16 +82,6 @@ static void apart(struct redis *r, hf__time now)
         p->apart++;
 }
 
-/* Without a word in the log: nothing was lost. */
-static void reconnect(struct redis *r, hf__time now)
-{
-    hf__rd_look_up(r, now);
-    hf__rd_conn_stop(&r->sub);
-    hf__rd_sub_down(r, HF_EBACKEND, now);
-    if (r->chans.waiting)
-        hf__rd_conn_start(&r->sub, now);
-}
-
 /* For good, or for now; the log has one line of the latter, however often it is
  * refused. */
 static void refused(struct redis *r, const char *text, hf__time now)
@@ -169,6 +159,6 @@ void hf__rd_pair_move(struct redis *r, hf__time now)
         hf__rd_pair_begin(r);
         hf__rd_conn_flush(&r->cmd);
     } else {
-        reconnect(r, now);
+        hf__rd_sub_anew(r, now);
     }
 }

@@ -357,6 +357,8 @@ int hf__rd_error_code(const char *text);
 /* It refuses because it is not the master. */
 bool hf__rd_is_replica(const char *text);
 bool hf__rd_may_pass(const char *text); /* may it say otherwise later? */
+/* It refuses the command to this user, or has no such command. */
+bool hf__rd_is_forbidden(const char *text);
 /* It has refused the request before it did anything for it. */
 bool hf__rd_did_nothing(const char *text);
 
@@ -485,9 +487,13 @@ struct rd_chans {
     hf__time pinged_at;              /* 0: no answer is outstanding */
     bool confirmed;                  /* our own channel is subscribed */
     struct rd_pair pair;
-    bool live;              /* and what is said there is said at cmd's server */
-    hf__time live_at;       /* since when */
-    bool refused;           /* the server forbids a subscription */
+    bool live;        /* and what is said there is said at cmd's server */
+    hf__time live_at; /* since when */
+    /* A subscription of this connection was refused: waiters poll. If that may
+     * pass, a new connection is made at `again`; 0: it lasts. */
+    bool refused;
+    hf__time again;
+    uint8_t put_off; /* how often in a row it was refused so, up to a bound */
     hf__time early_lost_at; /* one of these had to make room */
     unsigned early_at;      /* the next place */
     struct rd_early early[RD_EARLY];
@@ -518,6 +524,8 @@ void hf__rd_deaf(struct redis *, const char *verb, const char *text);
 void hf__rd_sub_up(struct redis *, hf__time now);
 int hf__rd_sub_reply(struct redis *, const struct rd_node *, hf__time now);
 void hf__rd_sub_down(struct redis *, int code, hf__time now);
+/* Makes a new connection, without a word in the log: nothing was lost. */
+void hf__rd_sub_anew(struct redis *, hf__time now);
 void hf__rd_sub_move(struct redis *, hf__time now);
 hf__time hf__rd_sub_timeout(const struct redis *);
 void hf__rd_sub_fini(struct redis *);

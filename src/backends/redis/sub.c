@@ -20,6 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* After a subscription was refused for now: the pause before a new connection,
+ * doubled each time, up to 32 s. Waiters poll meanwhile. */
+#define PUT_OFF_MS 1000
+#define PUT_OFF_MOST 6
+
 static void ring_one(struct redis *r, struct rd_link *link)
 {
     if (link->asking)
@@ -224,6 +229,7 @@ void hf__rd_sub_up(struct redis *r, hf__time now)
     struct rd_out *o;
 
     r->chans.pinged_at = 0;
+    r->chans.refused = false;
     r->sub.heard_at = now;
     for (size_t i = 0; i < r->chans.cap; i++)
         for (struct rd_chan *c = r->chans.buckets[i]; c;
@@ -242,10 +248,12 @@ void hf__rd_sub_up(struct redis *r, hf__time now)
 
 void hf__rd_sub_down(struct redis *r, int code, hf__time now)
 {
+    (void)code;
     (void)now;
     hf__rd_pair_end(r);
     r->chans.confirmed = false;
     r->chans.pinged_at = 0;
+    r->chans.again = 0;
     while (r->chans.oldest)
         hf__rd_chan_forget(r, r->chans.oldest);
     for (size_t i = 0; i < r->chans.cap; i++)
@@ -256,12 +264,19 @@ void hf__rd_sub_down(struct redis *r, int code, hf__time now)
             for (struct rd_link *link = c->links; link; link = link->next)
                 link->own = false;
         }
-    if (code == HF_EAUTH)
-        r->chans.refused = true;
     if (r->sub.failures == 1 && r->cmd.state == RD_UP)
         hf__rd_ring_all(r); /* nobody will tell them: they look from now on */
     if (!r->chans.waiting)
         hf__rd_conn_stop(&r->sub);
+}
+
+void hf__rd_sub_anew(struct redis *r, hf__time now)
+{
+    hf__rd_look_up(r, now);
+    hf__rd_conn_stop(&r->sub);
+    hf__rd_sub_down(r, HF_EBACKEND, now);
+    if (r->chans.waiting)
+        hf__rd_conn_start(&r->sub, now);
 }
 
 static hf__time next_ping(const struct redis *r)
@@ -278,6 +293,8 @@ hf__time hf__rd_sub_timeout(const struct redis *r)
     hf__time at = hf__rd_min(hf__rd_conn_timeout(&r->sub), next_ping(r));
 
     at = hf__rd_min(at, hf__rd_pair_timeout(r));
+    if (r->chans.again)
+        at = hf__rd_min(at, r->chans.again);
     return r->chans.oldest ? hf__rd_min(at, r->chans.oldest->until) : at;
 }
 
@@ -287,6 +304,8 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
 
     hf__rd_conn_move(&r->sub, now);
     hf__rd_pair_move(r, now);
+    if (r->chans.again && now >= r->chans.again)
+        hf__rd_sub_anew(r, now);
     while ((c = r->chans.oldest) && now >= c->until) {
         part(r, c);
         hf__rd_chan_forget(r, c);
@@ -492,16 +511,32 @@ void hf__rd_deaf(struct redis *r, const char *verb, const char *text)
     hf__rd_ring_all(r);
 }
 
+/* For good, or for now; the log has one line, however often it is repeated. */
+static void refused(struct redis *r, const char *text, hf__time now)
+{
+    struct rd_chans *c = &r->chans;
+    bool is_news = !c->refused && !c->put_off;
+
+    c->refused = true;
+    if (!c->again && !hf__rd_is_forbidden(text)) {
+        uint32_t ms = PUT_OFF_MS << c->put_off;
+
+        c->again = now + (ms / 2 + hf__rd_jitter(r, ms / 2)) * HF__MS;
+        if (c->put_off < PUT_OFF_MOST - 1)
+            c->put_off++;
+    }
+    if (is_news)
+        hf__rd_deaf(r, "subscribe", text);
+}
+
 int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
 {
     const struct rd_node *what = hf__rd_at(reply, 0);
     const struct rd_node *channel = hf__rd_at(reply, 1);
     const struct rd_node *payload = hf__rd_at(reply, 2);
 
-    (void)now; /* it may be before a question that others have sent since */
     if (reply->type == REDIS_REPLY_ERROR) {
-        r->chans.refused = true;
-        hf__rd_deaf(r, "subscribe", reply->text);
+        refused(r, reply->text, now);
         return 0;
     }
     if (hf__rd_is(reply, "PONG") || hf__rd_is(what, "pong") ||
@@ -517,7 +552,8 @@ int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
         return HF_EPROTO;
     if (hf__rd_is(channel, r->wake)) {
         r->chans.confirmed = true;
-        r->chans.refused = false;
+        if (!r->chans.refused)
+            r->chans.put_off = 0;
         hf__rd_pair_begin(r);
         hf__rd_conn_flush(&r->cmd);
     } else {

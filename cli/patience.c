@@ -76,32 +76,14 @@ static bool try_again(struct patience *p, int rc, const hf_error *err)
 
 /* ---- the server ---------------------------------------------------------- */
 
-/* Of the URL, or what the library does without it. */
-static int64_t connect_timeout_of(const char *url)
-{
-    static const char key[] = "connect_timeout=";
-    const char *at = strchr(url, '?');
-    char value[32] = "";
-    int64_t ms = 5000;
-
-    while (at && strncmp(at + 1, key, sizeof key - 1) != 0)
-        at = strchr(at + 1, '&');
-    if (at) {
-        snprintf(value, sizeof value, "%s", at + sizeof key);
-        value[strcspn(value, "&")] = '\0';
-        hf__parse_ms(value, &ms); /* if it is wrong hf_open says so */
-    }
-    return ms;
-}
-
 /* -w counts from the start, and like every call of the library that has a time
  * the connecting may take a little longer: less than a second. 0: as the URL
  * says. A try has no time to speak of; it is given the URL's. */
-static int64_t connect_timeout(const struct patience *p, const char *url)
+static int64_t open_timeout(const struct patience *p)
 {
     int64_t most = time_left(p) + 800;
 
-    return p->o->wait_ms > 0 && most < connect_timeout_of(url) ? most : 0;
+    return p->o->wait_ms > 0 && most <= INT32_MAX ? most : 0;
 }
 
 int patience_open(struct patience *p, const char *url,
@@ -110,7 +92,7 @@ int patience_open(struct patience *p, const char *url,
     int rc;
 
     do {
-        options->connect_timeout_ms = connect_timeout(p, url);
+        options->open_timeout_ms = open_timeout(p);
         rc = hf_open(url, options, out, err);
     } while (rc != HF_OK && try_again(p, rc, err));
     return rc;

@@ -161,20 +161,22 @@ typedef struct hf_client_options {
                                    on by itself, and then frees by them */
     void (*on_event)(void *arg, const hf_event *event); /* from dispatch only */
     void *event_arg;
+    int64_t open_timeout_ms; /* 0: none. A limit of hf_open alone, where it has
+                                to be shorter than connect_timeout */
 } hf_client_options;
 
 /* clang-format off */
 #define HF_CLIENT_OPTIONS_INIT                                                 \
-    {sizeof(hf_client_options), 0, 0, 0, NULL, NULL, NULL, NULL, NULL}
+    {sizeof(hf_client_options), 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0}
 /* clang-format on */
 
 /*
- * Opens a client and connects it. Blocks for at most connect_timeout. On
- * failure *out is NULL and the text says what is wrong and what would be
- * right: EINVAL (URL, options), EBACKEND (unreachable; module missing; may_pass
- * of the hf_error tells whether to try again), EAUTH, EPROTO (what answers is
- * no such server), ENOMEM. opt may be NULL. The caller closes the client by
- * hf_close().
+ * Opens a client and connects it. Blocks for at most connect_timeout, or
+ * open_timeout_ms if that is shorter. On failure *out is NULL and the text says
+ * what is wrong and what would be right: EINVAL (URL, options), EBACKEND
+ * (unreachable; module missing; may_pass of the hf_error tells whether to try
+ * again), EAUTH, EPROTO (what answers is no such server), ENOMEM. opt may be
+ * NULL. The caller closes the client by hf_close().
  */
 HF_API int hf_open(const char *url, const hf_client_options *opt,
                    hf_client **out, hf_error *err);

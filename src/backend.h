@@ -195,6 +195,7 @@ struct hf__config {
     const char *password; /* "" if none */
     const char *label;
     uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
+    uint32_t open_timeout_ms; /* connect_timeout_ms or less: to be ready */
     int *caps; /* of this client, indexed by hf_kind: open may take some away */
     bool listens; /* the program wants to hear of events */
 };

@@ -156,15 +156,22 @@ static int time_option(struct hf__url *url, const char *key, int64_t given,
 static int times(hf_client *c, struct hf__url *url,
                  const hf_client_options *opt, hf_error *err)
 {
+    struct hf__config *config = c->config;
     int rc = time_option(url, "ttl", opt->ttl_ms, HF_LEASE_MIN_MS, 30000,
                          &c->ttl_ms, err);
 
     if (!rc)
         rc = time_option(url, "connect_timeout", opt->connect_timeout_ms, 1,
-                         5000, &c->connect_timeout_ms, err);
+                         5000, &config->connect_timeout_ms, err);
+    if (!rc)
+        rc = time_option(url, "open_timeout", opt->open_timeout_ms, 1,
+                         config->connect_timeout_ms, &config->open_timeout_ms,
+                         err);
     if (!rc)
         rc = time_option(url, "op_timeout", opt->op_timeout_ms, 1, 5000,
                          &c->op_timeout_ms, err);
+    if (config->open_timeout_ms > config->connect_timeout_ms)
+        config->open_timeout_ms = config->connect_timeout_ms;
     return rc;
 }
 
@@ -327,7 +334,6 @@ static int configure(hf_client *c, const char *text,
     config->label = c->label;
     c->least_ttl_ms = c->ttl_ms;
     config->ttl_ms = c->ttl_ms;
-    config->connect_timeout_ms = c->connect_timeout_ms;
     config->op_timeout_ms = c->op_timeout_ms;
     memcpy(c->caps, c->be->caps, sizeof(c->caps));
     config->caps = c->caps;
@@ -370,7 +376,7 @@ static int connect_backend(hf_client *c, hf__time until, hf_error *err)
              c->be->name,
              c->config->url->hosts_len ? c->config->url->hosts[0].name
                                        : c->config->url->path,
-             c->connect_timeout_ms);
+             c->config->open_timeout_ms);
     if (err)
         err->may_pass = hf__may_pass(c, HF_EBACKEND);
     return HF_EBACKEND;
@@ -385,9 +391,10 @@ static int open_client(hf_client *c, const char *url,
 
     if (!rc)
         rc = configure(c, url, opt, err);
-    until = hf__now() + (hf__time)c->connect_timeout_ms * HF__MS;
-    if (!rc)
-        rc = hf__keeper_start(c, until, err, given_up);
+    if (rc)
+        return rc;
+    until = hf__now() + (hf__time)c->config->open_timeout_ms * HF__MS;
+    rc = hf__keeper_start(c, until, err, given_up);
     if (rc)
         return rc;
     rc = connect_backend(c, until, err);

@@ -216,7 +216,7 @@ struct hf_client {
     void *event_arg;
     char *prefix, *label;
     char *place; /* the URL without user, password and options */
-    uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
+    uint32_t ttl_ms, op_timeout_ms;
     int fairness; /* of the URL; 0: the backend's */
     bool direct, endless, session;
     int caps[HF_LATCH + 1];

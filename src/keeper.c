@@ -215,7 +215,7 @@ static int wait_open(hf_client *c, hf__time until, hf_error *err,
                      bool *given_up)
 {
     const struct hf__url *url = c->config->url;
-    uint32_t ms = c->connect_timeout_ms;
+    uint32_t ms = c->config->open_timeout_ms;
     char what[80]; /* the client may be gone when it is needed */
     bool may_pass = hf__may_pass(c, HF_EBACKEND);
 

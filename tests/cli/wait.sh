@@ -205,6 +205,36 @@ a_replica_is_waited_for_until_it_is_the_master() {
     equal "$(wc -l <err)" 1 'lines said'
 }
 
+# ---- a server that is lost while the command runs ------------------------------------
+
+holds_or_is_gone() {
+    [ -e holds ] || gone "$pid"
+}
+
+# -w limits the time to connect before the command starts, not that of later
+# attempts. On a busy machine the time may be over before the command starts.
+with_w_a_reconnect_has_the_time_of_the_url() {
+    front silent "$base/redis.sock"
+    for _ in 1 2 3 4 5; do
+        touch open
+        start "$hf" run -w 1 -b "redis://$at?connect_timeout=10m" a -- \
+            sh -c 'touch holds; until [ -e done ]; do sleep 0.01; done' 2>err
+        until_true holds_or_is_gone
+        [ ! -e holds ] || break
+    done
+    [ -e holds ] || die 'never got it'
+    rm met open
+    until_true met 1
+    begin=$(uptime_ms)
+    while [ $(($(uptime_ms) - begin)) -lt 3000 ]; do
+        not met 2 || die 'has not waited for connect_timeout'
+        sleep 0.05
+    done
+    touch open done
+    wait_for "$pid"
+    equal "$status" 0 'exit status'
+}
+
 # ---- what the server says when it is there -----------------------------------------
 
 a_wait_ends_with_77_if_the_password_is_wrong() {
@@ -302,6 +332,7 @@ run_cases waits_for_a_redis_that_refuses waits_for_a_redis_that_closes \
     a_wait_survives_a_server_that_hangs \
     with_w_a_lost_server_is_69_when_the_time_is_over \
     a_replica_is_waited_for_until_it_is_the_master \
+    with_w_a_reconnect_has_the_time_of_the_url \
     a_wait_ends_with_77_if_the_password_is_wrong \
     with_w_a_lock_that_is_held_is_75_when_the_time_is_over \
     a_signal_ends_the_wait_for_a_server a_signal_ends_connecting \

@@ -188,7 +188,8 @@ static struct redis *make_redis(void)
 
     r->core = &fake;
     r->opened = r->is_up = true;
-    r->op_timeout_ms = r->connect_timeout_ms = 1000;
+    r->op_timeout_ms = 1000;
+    r->connect_timeout_ms = r->open_timeout_ms = 1000;
     r->user = calloc(1, 1);
     r->password = calloc(1, 1);
     r->chance = 1;

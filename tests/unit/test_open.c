@@ -81,7 +81,8 @@ static bool is_as_before(const struct left *before)
 
 /* ---- the program --------------------------------------------------------- */
 
-static int open_it(int64_t connect_timeout_ms, hf_error *err)
+static int open_it(int64_t connect_timeout_ms, int64_t open_timeout_ms,
+                   hf_error *err)
 {
     static const hf_hooks hooks = {.alloc = take, .free = give};
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
@@ -90,6 +91,7 @@ static int open_it(int64_t connect_timeout_ms, hf_error *err)
 
     opt.hooks = &hooks;
     opt.connect_timeout_ms = connect_timeout_ms;
+    opt.open_timeout_ms = open_timeout_ms;
     rc = hf_open("test://", &opt, &c, err);
     if (rc)
         assert_null(c);
@@ -113,7 +115,7 @@ static void fail_with(int opens, int gets_ready)
     memset(&server, 0, sizeof(server));
     server.opens = opens;
     server.gets_ready = gets_ready;
-    assert_int_equal(open_it(WAIT_LONG_MS, &err), code);
+    assert_int_equal(open_it(WAIT_LONG_MS, 0, &err), code);
     assert_int_equal(err.code, code);
     assert_true(strlen(err.text) > 0);
     assert_int_equal(server.closed, !opens);
@@ -154,7 +156,7 @@ static void return_too_late(int opens)
     server.opens = opens;
     server.in_open = open_slowly;
     __atomic_store_n(&may_return, 0, __ATOMIC_SEQ_CST);
-    assert_int_equal(open_it(1, &err), HF_EBACKEND);
+    assert_int_equal(open_it(1, 0, &err), HF_EBACKEND);
     assert_int_equal(err.code, HF_EBACKEND);
     assert_non_null(strstr(err.text, "took longer than 1 ms"));
     __atomic_store_n(&may_return, 1, __ATOMIC_SEQ_CST);
@@ -170,12 +172,70 @@ static void test_open_given_up_leaves_nothing(void **state)
         return_too_late(codes[i]);
 }
 
+/* ---- a limit of hf_open() alone ------------------------------------------ */
+
+static struct hf__config given; /* to the backend */
+
+static void note_times(const struct hf__config *config)
+{
+    given = *config;
+}
+
+static void expect_times(int64_t connect_ms, int64_t open_ms, uint32_t expected)
+{
+    memset(&server, 0, sizeof(server));
+    server.in_open = note_times;
+    assert_int_equal(open_it(connect_ms, open_ms, NULL), 0);
+    assert_int_equal(given.connect_timeout_ms, connect_ms);
+    assert_int_equal(given.open_timeout_ms, expected);
+}
+
+static void test_open_timeout_is_for_open_alone(void **state)
+{
+    (void)state;
+    expect_times(WAIT_LONG_MS, 0, WAIT_LONG_MS);
+    expect_times(WAIT_LONG_MS, WAIT_LONG_MS - 1, WAIT_LONG_MS - 1);
+    expect_times(WAIT_LONG_MS, 2 * WAIT_LONG_MS, WAIT_LONG_MS);
+}
+
+/* The backend's open() takes long, or the server does not answer. */
+static void test_open_ends_at_open_timeout(void **state)
+{
+    hf_error err = {0};
+    struct left before = look();
+
+    (void)state;
+    memset(&server, 0, sizeof(server));
+    server.in_open = open_slowly;
+    __atomic_store_n(&may_return, 0, __ATOMIC_SEQ_CST);
+    assert_int_equal(open_it(HF__MS_MAX, 1, &err), HF_EBACKEND);
+    assert_non_null(strstr(err.text, "took longer than 1 ms"));
+    __atomic_store_n(&may_return, 1, __ATOMIC_SEQ_CST);
+    assert_true(WAIT_FOR(is_as_before(&before)));
+}
+
+static void test_open_timeout_that_is_wrong(void **state)
+{
+    static const int64_t wrong[] = {-1, HF__MS_MAX + 1LL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        hf_error err = {0};
+
+        assert_int_equal(open_it(0, wrong[i], &err), HF_EINVAL);
+        assert_non_null(strstr(err.text, "open_timeout_ms is "));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_open_failure_of_any_code_leaves_nothing),
         cmocka_unit_test(test_open_connecting_that_fails_leaves_nothing),
         cmocka_unit_test(test_open_given_up_leaves_nothing),
+        cmocka_unit_test(test_open_timeout_is_for_open_alone),
+        cmocka_unit_test(test_open_ends_at_open_timeout),
+        cmocka_unit_test(test_open_timeout_that_is_wrong),
     };
 
     return cmocka_run_group_tests_name("open", tests, NULL, NULL);

@@ -344,6 +344,11 @@ static void not_connected(struct rd_conn *c, hf__time now, int error)
                      strerror(error));
 }
 
+static uint32_t connect_ms(const struct redis *r)
+{
+    return r->opened ? r->connect_timeout_ms : r->open_timeout_ms;
+}
+
 void hf__rd_conn_start(struct rd_conn *c, hf__time now)
 {
     struct redis *r = c->r;
@@ -361,7 +366,7 @@ void hf__rd_conn_start(struct rd_conn *c, hf__time now)
     c->written = 0;
     c->tag += 2;
     c->state = RD_CONNECTING;
-    c->timer = now + r->connect_timeout_ms * HF__MS /
+    c->timer = now + connect_ms(r) * HF__MS /
                          (hf__time)(r->addrs.len ? r->addrs.len : 1);
     if (c == &r->cmd)
         hf__rd_renew_hurry(r, now);
@@ -398,9 +403,8 @@ static uint32_t patience_ms(const struct rd_conn *c)
     const struct redis *r = c->r;
 
     return c == &r->cmd && r->renewing
-               ? (uint32_t)hf__rd_min(r->connect_timeout_ms,
-                                      hf__rd_patience_ms(r))
-               : r->connect_timeout_ms;
+               ? (uint32_t)hf__rd_min(connect_ms(r), hf__rd_patience_ms(r))
+               : connect_ms(r);
 }
 
 void hf__rd_conn_move(struct rd_conn *c, hf__time now)

@@ -160,6 +160,7 @@ static int parse(struct redis *r, const struct hf__config *config)
     if (rc)
         return rc;
     r->connect_timeout_ms = config->connect_timeout_ms;
+    r->open_timeout_ms = config->open_timeout_ms;
     r->op_timeout_ms = config->op_timeout_ms;
     r->user = copy(r, url->user);
     r->password = copy(r, config->password);

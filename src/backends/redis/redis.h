@@ -582,7 +582,7 @@ struct redis {
     bool opened;   /* has been up once */
     int open_code; /* why not */
     bool lasts;    /* the failure to connect does not pass by itself */
-    uint32_t connect_timeout_ms, op_timeout_ms;
+    uint32_t connect_timeout_ms, open_timeout_ms, op_timeout_ms;
     uint32_t db;
     char *user, *password;
     char *hosts;     /* to be looked up, "host:port"; NULL: it is a path */

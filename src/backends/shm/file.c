@@ -361,7 +361,7 @@ int hf__shm_file_open(struct shm *s, const struct hf__config *config)
         rc = settle(s, &p);
         if (rc != HF__PENDING)
             return rc;
-        limit = config->connect_timeout_ms * HF__MS * 9 / 10;
+        limit = config->open_timeout_ms * HF__MS * 9 / 10;
         if ((p.other_version || p.other_world) && limit > 300 * HF__MS)
             limit = 300 * HF__MS; /* its users do not go away so soon */
         if (s->core->now() - start >= limit)

@@ -30,7 +30,7 @@ static int shm_open(hf_client *client, const struct hf__core *core,
     s->fd = s->dir_fd = -1;
     s->label = config->label;
     pthread_mutex_init(&s->async_mutex, NULL);
-    by = core->now() + config->connect_timeout_ms * HF__MS * 9 / 10;
+    by = core->now() + config->open_timeout_ms * HF__MS * 9 / 10;
     rc = hf__shm_file_open(s, config);
     if (!rc)
         rc = hf__shm_slot_take(s, config->label, by);

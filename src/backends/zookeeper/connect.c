@@ -86,7 +86,7 @@ static void hang_up(struct zk *z)
  * half of it for a second chance. */
 void hf__zk_first_round(struct zk *z, size_t addresses)
 {
-    uint32_t ms = z->connect_timeout_ms - z->connect_timeout_ms / 10;
+    uint32_t ms = z->open_timeout_ms - z->open_timeout_ms / 10;
 
     z->open_until = z->core->now() + ms * HF__MS;
     z->untried = addresses;

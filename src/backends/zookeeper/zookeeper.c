@@ -175,7 +175,7 @@ static int parse(struct zk *z, const struct hf__config *config)
     if (!rc)
         rc = parse_secret(z, config);
     z->ttl_ms = config->ttl_ms;
-    z->connect_timeout_ms = config->connect_timeout_ms;
+    z->open_timeout_ms = config->open_timeout_ms;
     z->op_timeout_ms = config->op_timeout_ms;
     z->listens = config->listens;
     return rc;

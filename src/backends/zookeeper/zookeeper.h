@@ -372,7 +372,7 @@ struct zk {
     char *hosts; /* "h1:2181,h2:2181" */
     char *root;  /* "" or "/a/b": the URL's path */
     const struct ACL_vector *acl;
-    uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
+    uint32_t ttl_ms, open_timeout_ms, op_timeout_ms;
     uint32_t tick_ms; /* of the servers, as the URL says; 0: it does not */
     bool kazoo;       /* dialect */
     bool listens;     /* the program hears of events */

@@ -307,7 +307,7 @@ struct hf__backend {
      * Connects, or starts to, without blocking for longer than a name lookup
      * would: called on the keeper thread, with no lock held. *self is the
      * backend's state. Afterwards the core drives until opened() says DONE or
-     * a code, or connect_timeout is over. If open returns a code (any of
+     * a code, or open_timeout is over. If open returns a code (any of
      * them), it has freed what it had made: close() is not called.
      */
     int (*open)(hf_client *, const struct hf__core *, const struct hf__config *,

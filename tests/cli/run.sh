@@ -264,6 +264,15 @@ a_lock_of_the_other_dialect_is_said() {
     redis_cli del c >/dev/null
 }
 
+a_key_that_is_no_lock_is_said() {
+    redis_cli rpush c x >/dev/null
+    equal "$(status_of "$hf" run -n -b "$redis" c -- true)" 64 'a list'
+    contains err 'the key is a list' || die "$(cat err)"
+    ! contains err 'dialect=' || die "$(cat err)"
+    ! contains err '--fair' || die "$(cat err)"
+    redis_cli del c >/dev/null
+}
+
 a_long_name_is_cut_in_messages() {
     long=$(head -c 512 /dev/zero | tr '\0' x)
     hold "$long"
@@ -775,7 +784,7 @@ run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
     in_a_script_it_gets_the_terminal_when_it_asks ctrl_c_goes_to_the_command \
     ctrl_z_stops_a_job ctrl_z_stops_a_script a_try_that_fails_is_75 \
     a_wait_that_ends_is_75 who_holds_it_is_said \
-    a_lock_of_the_other_dialect_is_said \
+    a_key_that_is_no_lock_is_said a_lock_of_the_other_dialect_is_said \
     a_long_name_is_cut_in_messages the_wait_includes_connecting \
     a_wait_that_ends_in_silence_is_69 a_signal_ends_a_wait_in_silence \
     the_exit_code_for_it_can_be_chosen \

@@ -175,6 +175,50 @@ static void test_other_dialect_is_named(void **state)
     world_is_clean(w);
 }
 
+/* A key that is no lock of any dialect, for each kind of lock. */
+static void test_key_of_another_program_is_said(void **state)
+{
+    static const struct {
+        const char *command, *text;
+    } keys[] = {{"RPUSH n x", "the key is a list"},
+                {"SADD n x", "the key is a set"},
+                {"ZADD n 1 x", "the key is a zset"},
+                {"XADD n * f x", "the key is a stream"}};
+    struct world *w = *state;
+    char url[96];
+
+    snprintf(url, sizeof(url), "%s?dialect=string", w->redis->url);
+    world_near(w);
+    world_lock(w, w->redis->url, 30000, 5000, HF_FAIR);
+    world_near(w);
+    world_change(w, 2, HF_RWLOCK, 0);
+    world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        redis_server_do(w->redis, keys[i].command);
+        for (size_t j = 0; j < w->len; j++) {
+            assert_int_equal(hf_lock_try(w->locks[j], &w->err), HF_EMISMATCH);
+            assert_non_null(strstr(w->err.text, keys[i].text));
+            assert_non_null(strstr(w->err.text, "something else"));
+            assert_null(strstr(w->err.text, "dialect="));
+        }
+        redis_server_do(w->redis, "DEL n");
+    }
+}
+
+/* A semaphore uses strings: a hash is no lock of dialect=string. */
+static void test_hash_where_a_semaphore_would_be(void **state)
+{
+    struct world *w = *state;
+
+    world_near(w);
+    world_change(w, 0, HF_SEMAPHORE, SIZE);
+    redis_server_do(w->redis, "HSET n x 1");
+    assert_int_equal(hf_lock_try(w->locks[0], &w->err), HF_EMISMATCH);
+    assert_non_null(strstr(w->err.text, "another kind of lock"));
+    assert_null(strstr(w->err.text, "dialect="));
+    redis_server_do(w->redis, "DEL n");
+}
+
 /* ---- counters that stay -------------------------------------------------- */
 
 #define TOKEN "redisson_lock_token:{n}"
@@ -297,6 +341,8 @@ int run_look_faults(void)
         T(test_look_at_a_latch_and_a_mutex_writes_nothing),
         T(test_owners_of_others_are_printable),
         T(test_other_dialect_is_named),
+        T(test_key_of_another_program_is_said),
+        T(test_hash_where_a_semaphore_would_be),
         T(test_counter_of_a_mutex_stays),
         T(test_counter_of_a_writer_stays),
         T(test_counter_of_a_reader_stays),

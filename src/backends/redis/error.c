@@ -97,6 +97,30 @@ bool hf__rd_did_nothing(const char *text)
            begins(text, "MOVED");
 }
 
+/* What may be at the name, by the type of its key, if that is known. */
+static int mismatch(struct redis *r, const char *text)
+{
+    static const char *const no_locks[] = {"list", "set", "zset", "stream"};
+    const char *other_dialect = r->string_dialect ? "hash" : "string";
+    const char *type = text + strlen("WRONGTYPE");
+
+    type += *type == ' ';
+    for (size_t i = 0; i < sizeof(no_locks) / sizeof(*no_locks); i++)
+        if (strcmp(type, no_locks[i]) == 0)
+            return r->core->why(r->client, HF_EMISMATCH,
+                                "the key is a %s: the name is used by "
+                                "something else than a lock",
+                                type);
+    return r->core->why(
+        r->client, HF_EMISMATCH,
+        "the key has another type: the name is used as another kind of lock, "
+        "or by another program%s",
+        strcmp(type, other_dialect) != 0 ? ""
+        : r->string_dialect ? "; a lock of Redisson's has dialect=redisson"
+                            : "; a lock of redis-py, redsync or node-redlock "
+                              "has dialect=string");
+}
+
 int hf__rd_error(struct redis *r, const struct rd_node *reply, uint8_t op)
 {
     const char *text = inner(reply->text);
@@ -109,11 +133,5 @@ int hf__rd_error(struct redis *r, const struct rd_node *reply, uint8_t op)
         return HF_ENOTOWNER; /* whatever is there, it is not ours */
     if (op == HF__ABANDON)
         return HF__DONE;
-    return r->core->why(
-        r->client, code,
-        "the key has another type: the name is used as another kind of lock, "
-        "or by another program%s",
-        r->string_dialect ? "; a lock of Redisson's has dialect=redisson"
-                          : "; a lock of redis-py, redsync or node-redlock "
-                            "has dialect=string");
+    return mismatch(r, text);
 }

@@ -1,12 +1,15 @@
 -- Sends a command about the lock's key; its answer is in `has`. If the key
--- has the wrong type, a waiter leaves the queue (`leave`) before the error is
--- raised.
+-- has the wrong type, a waiter leaves the queue (`leave`), and the error names
+-- the type.
 --@takes command leave
 --@defines has
 local has=redis.pcall($command)
 if type(has)=='table' and has.err then
   if ARGV.queue=='2' then
     --@include $leave
+  end
+  if string.find(has.err,'^WRONGTYPE') then
+    return {err='WRONGTYPE '..redis.call('type',KEYS[1]).ok}
   end
   has=redis.call($command)
 end

@@ -71,7 +71,7 @@ static bool try_again(struct patience *p, int rc, const hf_error *err)
         p->pause_ms = PAUSE_MAX_MS;
     pause = with_jitter(p->pause_ms);
     nap(left < 0 || pause < left ? pause : left);
-    return time_left(p) != 0;
+    return !patience_caught && time_left(p) != 0;
 }
 
 /* ---- the server ---------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,13 +41,21 @@ static void leave(int number)
     _exit(last.status);
 }
 
+static void leave_after(int ms, int status, const char *words)
+{
+    struct itimerval never = {0},
+                     time = {.it_value = {ms / 1000, ms % 1000 * 1000}};
+
+    setitimer(ITIMER_REAL, &never, NULL);
+    last.status = status;
+    snprintf(last.words, sizeof last.words, "%s", words);
+    setitimer(ITIMER_REAL, &time, NULL);
+}
+
 /* In a second we leave, with these words: be done before. */
 static void leave_soon(int status, const char *words)
 {
-    alarm(0);
-    last.status = status;
-    snprintf(last.words, sizeof last.words, "%s", words);
-    alarm(1);
+    leave_after(1000, status, words);
 }
 
 /* Signals end us again, as there is nothing that has to be done before. */
@@ -229,7 +238,10 @@ static int run_client(hf_client *client, const struct run_options *o,
         leave_soon(CLI_BUSY, "");
         status = rc == HF_OK ? let_go(lock, o, CLI_BUSY)
                              : not_acquired(client, o, rc, &err);
-        leave_soon(status, "");
+        /* A server that we waited for is asked once more to take us out of the
+         * queue; it will probably refuse again. */
+        leave_after(patience_caught && rc == HF_EBACKEND ? 100 : 1000, status,
+                    "");
     }
     hf_lock_free(lock);
     return status;

@@ -126,6 +126,22 @@ static void test_bad_options_are_refused(void **state)
     assert_refused("shm://host/directory", HF_EINVAL, "no host");
 }
 
+/* A directory of the group that only its owner could use. */
+static void test_group_without_its_mode_is_refused(void **state)
+{
+    static const char *const modes[] = {"", "mode=0600&"};
+    struct place *p = *state;
+    char url[200];
+
+    assert_int_equal(rmdir(p->dir), 0);
+    for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+        snprintf(url, sizeof(url), "%s?%sgroup=%u", p->url, modes[i],
+                 (unsigned)getegid());
+        assert_refused(url, HF_EINVAL, "add mode=0660");
+        assert_int_equal(access(p->dir, F_OK), -1); /* it was not made */
+    }
+}
+
 static void test_bad_directories_are_refused(void **state)
 {
     struct place *p = *state;
@@ -343,6 +359,7 @@ int main(void)
         TEST(test_a_half_made_directory_is_given_to_the_group),
         TEST(test_a_directory_that_is_being_given_is_waited_for),
         TEST(test_bad_options_are_refused),
+        TEST(test_group_without_its_mode_is_refused),
         TEST(test_bad_directories_are_refused),
         TEST(test_bad_files_are_refused),
         TEST(test_bad_headers_are_refused),

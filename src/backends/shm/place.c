@@ -139,6 +139,11 @@ int hf__shm_find_place(struct shm *s, const struct hf__config *config,
     }
     if (group && (rc = find_group(s, p, group)))
         return rc;
+    if (group && !(p->mode & 020))
+        return core->why(s->client, HF_EINVAL,
+                         "group=%s: add mode=0660, without which the group may "
+                         "not use the file",
+                         group);
     if (waitv && strcmp(waitv, "yes") && strcmp(waitv, "no"))
         return core->why(s->client, HF_EINVAL, "waitv=%s: must be yes or no",
                          waitv);
@@ -172,7 +177,7 @@ static int refuse_stranger(struct shm *s, const struct shm_place *p,
                             "directory; ask root to remove it, or use another "
                             "one: shm:///directory",
                             path, (unsigned)owner, (unsigned)geteuid());
-    if (p->group_given && (p->mode & 020))
+    if (p->group_given)
         return s->core->why(s->client, HF_EBACKEND,
                             "%s: belongs to user %u, not to us (%u) or root, "
                             "and that user is not known as a member of the "
@@ -193,7 +198,7 @@ int hf__shm_check_owner(struct shm *s, const struct shm_place *p,
                         const char *path, const struct stat *st)
 {
     if (st->st_uid == geteuid() || st->st_uid == 0 ||
-        (p->group_given && (p->mode & 020) && st->st_gid == p->group &&
+        (p->group_given && st->st_gid == p->group &&
          is_member(s, st->st_uid, p->group)))
         return 0;
     return refuse_stranger(s, p, path, st->st_uid);

@@ -9,7 +9,7 @@ if type(has)=='table' and has.err then
     --@include $leave
   end
   if string.find(has.err,'^WRONGTYPE') then
-    return {err='WRONGTYPE '..redis.call('type',KEYS[1]).ok}
+    return redis.error_reply('WRONGTYPE '..redis.call('type',KEYS.lock).ok)
   end
   has=redis.call($command)
 end

@@ -71,12 +71,23 @@ static inline void test_due(hf_client *client, hf__time at)
     (void)at;
 }
 
+static inline int test_add_name(hf_client *client, struct hf__query *query,
+                                const char *name, size_t len)
+{
+    (void)client;
+    (void)query;
+    (void)name;
+    (void)len;
+    return 0;
+}
+
 static const struct hf__core core = {.now = test_now,
                                      .alloc = test_take,
                                      .free = test_give,
                                      .done = test_done,
                                      .watch = test_watch,
                                      .due = test_due,
+                                     .add_name = test_add_name,
                                      .trouble = test_trouble,
                                      .why = test_why,
                                      .lasts = test_why};

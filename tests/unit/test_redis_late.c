@@ -107,11 +107,48 @@ static void test_lost_question_of_a_slow_server(void **state)
     end(s);
 }
 
+/* "7": the walk is not over, and goes on from there. */
+static void answer_list(struct redis *r)
+{
+    struct rd_node name = {.type = REDIS_REPLY_STRING, .text = "a", .len = 1};
+    struct rd_node cursor = {
+        .next = &name, .type = REDIS_REPLY_STRING, .text = "7", .len = 1};
+    struct rd_node reply = {.first = &cursor,
+                            .last = &name,
+                            .type = REDIS_REPLY_ARRAY,
+                            .number = 2};
+
+    assert_int_equal(hf__rd_cmd_reply(r, &reply, test_now()), 0);
+}
+
+/* The cursor of a hostile server never ends. */
+static void test_list_ends_when_its_caller_has_left(void **state)
+{
+    int server;
+    struct redis *r = redis_begin(&server);
+    struct hf__query q = {
+        .req.op = HF__LIST, .name = "", .meant_until = clock_ns + OP};
+
+    (void)state;
+    assert_int_equal(hf__rd_query(r, &q), HF__PENDING);
+    for (int i = 0; i < 100; i++)
+        answer_list(r);
+    assert_int_equal(reports, 0);
+    assert_int_equal(r->flights.len, 1);
+    clock_ns += OP;
+    answer_list(r);
+    assert_int_equal(reports, 1);
+    assert_int_equal(q.req.result, HF_EUNKNOWN);
+    assert_int_equal(r->flights.len, 0);
+    redis_end(r, server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lost_question_of_a_quick_server),
         cmocka_unit_test(test_lost_question_of_a_slow_server),
+        cmocka_unit_test(test_list_ends_when_its_caller_has_left),
     };
 
     return cmocka_run_group_tests_name("late", tests, NULL, NULL);

@@ -183,7 +183,9 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
 
 /*
  * Ends every wait with ECLOSED (pending callbacks are called, here), releases
- * what is held (waiting for at most op_timeout), joins the helper thread.
+ * what is held (waiting for at most op_timeout, and for less than a second if
+ * all that is to be released has ended at the server by itself, as after a
+ * loss), joins the helper thread.
  * The client is gone then and may not be used again; handles of its locks stay
  * valid and answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that
  * a release was not answered, or refused; EFORK, ECLOSED, EBUSY (from a

@@ -482,6 +482,13 @@ static bool is_settled(struct hf__name *n)
     return hf__gate_idle(&n->gate);
 }
 
+/* Or it has ended by itself, and the program does not wait for the answer. */
+static bool is_over(struct hf__name *n)
+{
+    return is_settled(n) ||
+           (hf__lease_over(&n->gate.lease, hf__now()) && !n->releasers);
+}
+
 static bool end_name(struct hf__name *n)
 {
     hf__time now = hf__now();
@@ -531,13 +538,34 @@ void hf__client_leave(hf_client *c)
     hf__mutex_unlock(&c->mu);
 }
 
-/* Answers are waited for until then; threads for as long as they are there,
- * because they use what is about to go away (each leaves soon: its wait has
- * failed, or lasts for op_timeout). */
+struct close_wait {
+    hf_client *client;
+    hf__time until; /* answers are waited for, */
+    hf__time soon;  /* and until then if they change nothing */
+    bool late;      /* that time is over, but an answer may not be read yet */
+    int result;
+};
+
+/* Does an asynchronous verb wait for an answer, of which its callback is to
+ * tell? */
+static bool is_awaited(hf_client *c)
+{
+    const struct hf__flight *f;
+
+    hf__mutex_lock(&c->mu);
+    for (f = c->flights; f && (!f->async || f->delivered); f = f->next)
+        ;
+    hf__mutex_unlock(&c->mu);
+    return f != NULL;
+}
+
+/* Threads are waited for as long as they are there, because they use what is
+ * about to go away (each leaves soon: its wait has failed, or lasts for
+ * op_timeout). */
 static bool close_ready(void *arg, hf__time now, hf__time *until)
 {
-    struct open_wait *w = arg;
-    bool alone;
+    struct close_wait *w = arg;
+    bool alone, was_late = w->late;
 
     hf__mutex_lock(&w->client->mu);
     w->result = w->client->under_way ? HF__PENDING : 0;
@@ -546,7 +574,11 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
     if (!w->result && !each_name(w->client, is_settled))
         w->result = HF__PENDING; /* a refusal: it is sent again */
     *until = now + 20 * HF__MS;
-    return alone && (w->result != HF__PENDING || now >= w->until);
+    if (!alone || w->result != HF__PENDING)
+        return alone;
+    w->late = now >= w->until || (now >= w->soon && !is_awaited(w->client) &&
+                                  each_name(w->client, is_over));
+    return w->late && was_late;
 }
 
 /* It will not be answered. */
@@ -609,8 +641,9 @@ static void tidy(hf_client *c)
 int hf_close(hf_client *c)
 {
     struct hf__sleeper s;
-    struct open_wait w = {.client = c};
+    struct close_wait w = {.client = c};
     struct hf__async *a;
+    hf__time now;
     int rc;
 
     if (!c)
@@ -629,7 +662,9 @@ int hf_close(hf_client *c)
     if (rc)
         return rc;
     each_name(c, end_name);
-    w.until = hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+    now = hf__now();
+    w.until = now + (hf__time)c->op_timeout_ms * HF__MS;
+    w.soon = now + HF__GRACE_MS * HF__MS;
     hf__sleeper_init(&s, NULL);
     hf__engine_wait(c, &s, close_ready, &w);
     rc = w.result == HF__PENDING ? HF_EUNKNOWN : 0;

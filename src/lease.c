@@ -198,6 +198,7 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     case HF__GRANTED:
         if (!l->drop)
             return granted(l, req, now, max_hold_ms);
+        l->until = HF__NEVER; /* it was look_at */
         l->state = HF__HELD;
         return HF__PENDING;
     case HF__QUEUED:

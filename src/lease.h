@@ -43,7 +43,8 @@ struct hf__lease {
     hf__time deadline; /* HELD: not ours from here on; HF__NEVER */
     hf__time renew_at; /* HELD: HF__NEVER if it is not renewed */
     union {
-        hf__time until;   /* HELD: the deadline, but for max_hold */
+        hf__time until;   /* HELD, then let go: the deadline, but for
+                             max_hold */
         hf__time look_at; /* WAITING: ask again; ASKING: no answer by then is
                              silence */
     };
@@ -211,6 +212,15 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now);
 static inline bool hf__lease_expired(const struct hf__lease *l, hf__time now)
 {
     return l->deadline <= now;
+}
+
+/* What is being released has ended by itself at the server, unless that has
+ * renewed it and the answer was lost. */
+static inline bool hf__lease_over(const struct hf__lease *l, hf__time now)
+{
+    return l->state == HF__IDLE && l->letting_go &&
+           l->let_go_op == HF__RELEASE && l->let_go_id == l->hold_id &&
+           l->until <= now;
 }
 
 /* Why it has expired. */

@@ -96,6 +96,25 @@ static void test_loss_by_silence_says_so(void **state)
     world_is_clean(w);
 }
 
+/* Nothing is left that the server would have to say. */
+static void test_loss_leaves_close_nothing_to_wait_for(void **state)
+{
+    enum { OP_MS = 15000 };
+    struct world *w = *state;
+    hf_lock *a = world_far(w, TTL_MS, OP_MS);
+    int64_t began;
+
+    take(w, a);
+    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
+    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
+    began = wait_fair();
+    hf_close(w->clients[0]);
+    w->clients[0] = NULL;
+    assert_true(wait_within(began, 2000));
+    world_heal(w);
+    world_is_clean(w);
+}
+
 static void test_loss_by_break_says_so(void **state)
 {
     struct world *w = *state;
@@ -198,6 +217,7 @@ int run_any_loss(void)
     const struct CMUnitTest tests[] = {
         T(test_loss_names_the_error_and_since_when),
         T(test_loss_by_silence_says_so),
+        T(test_loss_leaves_close_nothing_to_wait_for),
         T(test_loss_by_break_says_so),
         T(test_loss_found_by_the_release_says_so),
         T(test_loss_while_stopped_says_so),

@@ -166,6 +166,7 @@ static void test_lease_grant_nobody_wants_any_more_is_released(void **state)
     l.unsure = false;
     hf__lease_want(&l, true);
     assert_int_equal(next(&l, 1100), HF__TODO_ATTEMPT);
+    hf__lease_asked(&l, at(1100), OP_TIMEOUT / HF__MS);
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 1100), HF__TODO_NOTHING);
     assert_int_equal(answer(&l, HF__GRANTED, 1150), HF__PENDING);
@@ -176,6 +177,7 @@ static void test_lease_grant_nobody_wants_any_more_is_released(void **state)
     assert_int_equal(next(&l, 1310), HF__TODO_LET_GO);
     assert_int_equal(l.let_go_op, HF__RELEASE);
     assert_int_equal(l.let_go_id, 42);
+    assert_false(hf__lease_over(&l, at(1310) + OP_TIMEOUT));
 }
 
 static void test_lease_wanted_again_takes_the_question_up(void **state)

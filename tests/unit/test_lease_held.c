@@ -85,6 +85,30 @@ static void test_lease_release_remembers_a_longer_renewal(void **state)
     assert_true(hf__lease_let_go(&l, HF_EUNKNOWN, at(1000 + 3 * TTL)));
 }
 
+/* By the server's promise: max_hold is ours. */
+static void test_lease_is_over_with_what_was_promised(void **state)
+{
+    hf__time end = T0 + LENGTH - hf__lease_margin(TTL);
+    struct hf__lease l = asking(false, false);
+
+    (void)state;
+    answer_full(&l, l.hold_id, HF__GRANTED, 100, 300);
+    hf__lease_want(&l, false);
+    hf__lease_drop(&l);
+    assert_false(hf__lease_over(&l, end)); /* it is not sent yet */
+    assert_int_equal(next(&l, 500), HF__TODO_LET_GO);
+    assert_false(hf__lease_over(&l, end - 1));
+    assert_true(hf__lease_over(&l, end));
+    hf__lease_want(&l, true);
+    assert_int_equal(next(&l, 500), HF__TODO_ATTEMPT);
+    assert_false(hf__lease_over(&l, end));
+    /* A place in the queue ends otherwise. */
+    l = queued();
+    hf__lease_want(&l, false);
+    assert_int_equal(next(&l, 500), HF__TODO_LET_GO);
+    assert_false(hf__lease_over(&l, at(10 * TTL)));
+}
+
 static void test_lease_drop_stops_renewal(void **state)
 {
     struct hf__lease l = held(false, false);
@@ -243,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_lease_max_hold_caps_deadline_and_renewals),
         cmocka_unit_test(test_lease_cap_is_the_new_owners),
         cmocka_unit_test(test_lease_release_remembers_a_longer_renewal),
+        cmocka_unit_test(test_lease_is_over_with_what_was_promised),
         cmocka_unit_test(test_lease_drop_stops_renewal),
         cmocka_unit_test(test_lease_renewal_extends_from_sending),
         cmocka_unit_test(test_lease_expires_before_renewal_reply),

@@ -310,6 +310,49 @@ static void test_core_end_of_one_hold_sets_one_descriptor(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
+/* ---- what a renewal says ---------------------------------------------------
+ */
+
+static uint32_t permits_told; /* client->mu */
+
+static void note_permits(const struct hf__batch *batch)
+{
+    permits_told = batch->item[0].permits;
+}
+
+static void renews_permits(hf_client *c, hf_lock *lock, uint32_t permits)
+{
+    assert_int_equal(hf_lock_renew(lock, 0, NULL), 0);
+    hf__mutex_lock(&c->mu);
+    assert_int_equal(permits_told, permits);
+    hf__mutex_unlock(&c->mu);
+}
+
+/* The memory of the semaphore's requests is used again by a line that has asked
+ * for nothing. */
+static void test_core_downgraded_hold_is_renewed_as_one_permit(void **state)
+{
+    hf_client *c = open_at_once(HF__GRANTED);
+    hf_lock *rw = make_lock(c, "rw", HF_RWLOCK, 0, 0);
+    hf_lock *sem = make_lock(c, "sem", HF_SEMAPHORE, 0, 3);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    (void)state;
+    server.in_renew = note_permits;
+    opt.permits = 3;
+    assert_int_equal(hf_lock_acquire(rw, NULL, NULL), 0);
+    assert_int_equal(hf_lock_acquire(sem, &opt, NULL), 0);
+    let_answer(c, 1000, HF__DONE); /* the keeper renews as well */
+    renews_permits(c, sem, 3);
+    assert_int_equal(hf_lock_release(sem, NULL), 0);
+    assert_int_equal(hf_lock_downgrade(rw, NULL), 0);
+    renews_permits(c, rw, 1);
+    assert_int_equal(hf_lock_release(rw, NULL), 0);
+    assert_int_equal(hf_lock_free(rw), 0);
+    assert_int_equal(hf_lock_free(sem), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
 /* ---- opening ---------------------------------------------------------------
  */
 
@@ -789,6 +832,7 @@ int main(void)
         cmocka_unit_test(test_core_child_of_a_callback_of_close_closes_nothing),
         cmocka_unit_test(test_core_lines_of_a_name_are_spread),
         cmocka_unit_test(test_core_end_of_one_hold_sets_one_descriptor),
+        cmocka_unit_test(test_core_downgraded_hold_is_renewed_as_one_permit),
         cmocka_unit_test(test_core_lookup_and_connecting_have_one_time),
         cmocka_unit_test(test_core_password_file_is_read_whole),
         cmocka_unit_test(test_core_bell_is_heard_beside_a_stopped_driver),

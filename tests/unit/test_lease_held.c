@@ -167,6 +167,23 @@ static void test_lease_later_renewal_decides(void **state)
     assert_int_equal(l.deadline, less);
 }
 
+/* More than can be counted: no answer may be taken for the last one. */
+static void test_lease_later_renewal_decides_among_very_many(void **state)
+{
+    enum { MANY = 1 << 14 };
+    struct hf__lease l = held(false, true);
+    hf__time less = at(1000) + 500 * HF__MS - hf__lease_margin(500);
+
+    (void)state;
+    for (int i = 1; i < MANY; i++)
+        hf__lease_renewing(&l, TTL, at(1000));
+    hf__lease_renewing(&l, 500, at(1000));
+    for (int i = 1; i < MANY; i++) {
+        renewed(&l, 41, HF__DONE, 1000, TTL, 1100);
+        assert_int_equal(l.deadline, less);
+    }
+}
+
 static void test_lease_endless_renewal_takes_nothing_away(void **state)
 {
     struct hf__lease l = asking(true, false);
@@ -273,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_lease_expires_before_renewal_reply),
         cmocka_unit_test(test_lease_shorter_renewal_counts_when_sent),
         cmocka_unit_test(test_lease_later_renewal_decides),
+        cmocka_unit_test(test_lease_later_renewal_decides_among_very_many),
         cmocka_unit_test(test_lease_endless_renewal_takes_nothing_away),
         cmocka_unit_test(test_lease_unanswered_renewal_is_tried_again),
         cmocka_unit_test(test_lease_renewal_that_is_refused_is_a_loss),

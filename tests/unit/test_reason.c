@@ -197,6 +197,45 @@ static void test_reason_unknown(void **state)
     end(c);
 }
 
+static hf__time first_granted; /* client->mu */
+
+/* The first at once, the second when the first is lost. */
+static void grant_in_turn(hf__time now)
+{
+    if (!server.asked || server.asked->op != HF__ATTEMPT ||
+        (first_granted && now < first_granted + TTL_MS * HF__MS))
+        return;
+    first_granted = now;
+    server.answer = HF__GRANTED;
+    answer_one();
+}
+
+/* One is lost while the other is waited for. */
+static void test_reason_is_told_by_acquire_all(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_part part[2] = {{0}, {0}};
+
+    (void)state;
+    opt.max_hold_ms = TTL_MS;
+    assert_int_equal(hf_lock_new(c, "a", 1, &opt, &part[0].lock, NULL), 0);
+    assert_int_equal(hf_lock_new(c, "b", 1, NULL, &part[1].lock, NULL), 0);
+    hf__mutex_lock(&c->mu);
+    first_granted = 0;
+    server.in_advance = grant_in_turn;
+    hf__mutex_unlock(&c->mu);
+    assert_int_equal(hf_lock_acquire_all(part, 2, NULL, &err), HF_ELOST);
+    assert_string_equal(err.text,
+                        "the hold of \"a\" was lost: it had been held for "
+                        "max_hold_ms, and no hold lasts longer");
+    assert_int_equal(server.released, 2);
+    assert_int_equal(hf_lock_free(part[0].lock), 0);
+    assert_int_equal(hf_lock_free(part[1].lock), 0);
+    end(c);
+}
+
 /* Long names and long errors: the text is cut, and says the most important
  * first. */
 static void test_reason_of_any_length(void **state)
@@ -229,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_reason_refused),
         cmocka_unit_test(test_reason_is_not_evicted_by_refusals),
         cmocka_unit_test(test_reason_unknown),
+        cmocka_unit_test(test_reason_is_told_by_acquire_all),
         cmocka_unit_test(test_reason_of_any_length),
     };
 

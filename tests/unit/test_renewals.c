@@ -203,6 +203,24 @@ static void test_renewals_of_a_stopped_thread_are_made_by_another(void **state)
     end(c, 2);
 }
 
+/* The round began before the machine stood still. */
+static void test_renewals_are_due_by_the_present_clock(void **state)
+{
+    hf_client *c = hold(1);
+    struct hf__name *n = locks[0]->name;
+    hf__time now = hf__now();
+
+    (void)state;
+    hf__name_lock(n);
+    n->gate.lease.renew_at = now;
+    hf__name_unlock(n);
+    assert_int_not_equal(__real_hf__name_timer(n, now - TERM), 0);
+    hf__name_lock(n);
+    assert_true(n->gate.lease.renew_at > now); /* by another, if we stop */
+    hf__name_unlock(n);
+    end(c, 1);
+}
+
 /* Those that are due soon get the rest of the batch, and not those that are in
  * it already. */
 static void test_renewals_due_soon_come_along(void **state)
@@ -300,6 +318,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_renewals_each_is_in_one_batch),
         cmocka_unit_test(test_renewals_of_a_stopped_thread_are_made_by_another),
+        cmocka_unit_test(test_renewals_are_due_by_the_present_clock),
         cmocka_unit_test(test_renewals_due_soon_come_along),
         cmocka_unit_test(test_renewals_are_sent_again_after_a_pause),
         cmocka_unit_test(test_renewals_without_need_are_sent_again),

@@ -684,7 +684,8 @@ void hf__talk_ask(hf_client *, struct hf__talk *, struct hf__flight *);
 bool hf__talk_may_go_on(const hf_lock *, const struct hf__talk *);
 /* The question that was under way has landed. PENDING: another one is. */
 int hf__talk_answered(hf_lock *, struct hf__talk *, hf_error *);
-/* The server does not know the hold that it is about any more; ELOST. */
+/* The server does not know the hold that it is about any more, or it is lost;
+ * ELOST. */
 int hf__talk_lost(hf_lock *, struct hf__talk *, hf_error *);
 
 /* renew.c */

@@ -191,7 +191,7 @@ int hf__renew_answered(hf_lock *lock, struct hf__talk *t,
     now = hf__gate_check(&t->line->gate, owner, hf__now());
     hf__name_run(t->line, hf__now());
     if (rc == HF_ENOTOWNER || now == HF_ELOST)
-        return hf__fail_lost(t->line, owner, err);
+        return hf__talk_lost(lock, t, err);
     return rc ? hf__fail_word(c, &f->why, err, rc) : 0;
 }
 

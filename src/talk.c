@@ -44,12 +44,17 @@ int hf__talk_lost(hf_lock *lock, struct hf__talk *t, hf_error *err)
     struct hf__gate *g = &t->line->gate;
     struct hf__thread *thread;
     uint64_t owner = hf__owner_of(lock, &thread);
+    int rc;
 
     if (g->lease.hold_id == t->hold_id && g->owner)
         hf__gate_lose(g, true, HF__LOSS_TAKEN, hf__now());
+    rc = hf__gate_check(g, owner, hf__now());
     if (!hf__client_check(lock->name->client))
         hf__name_run(t->line, hf__now());
-    return hf__fail_lost(t->line, owner, err);
+    if (rc == HF_ELOST)
+        return hf__fail_lost(t->line, owner, err);
+    /* Released meanwhile: what the gate remembers may be of an earlier hold. */
+    return hf__fail_loss(t->line, hf__loss(HF__LOSS_NONE, 0), err);
 }
 
 bool hf__talk_may_go_on(const hf_lock *lock, const struct hf__talk *t)

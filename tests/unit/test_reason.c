@@ -236,6 +236,62 @@ static void test_reason_is_told_by_acquire_all(void **state)
     end(c);
 }
 
+struct renewer {
+    hf_lock *lock;
+    hf_error err;
+    int rc;
+};
+
+static void *renew(void *arg)
+{
+    struct renewer *r = arg;
+
+    r->rc = hf_lock_renew(r->lock, 0, &r->err);
+    return NULL;
+}
+
+static bool is_asked(hf_client *c)
+{
+    bool asked;
+
+    hf__mutex_lock(&c->mu);
+    asked = server.asked != NULL;
+    hf__mutex_unlock(&c->mu);
+    return asked;
+}
+
+/* The server answers a renewal after another thread has released the hold. That
+ * an earlier hold was lost, and why, is no part of it. */
+static void test_reason_is_not_that_of_an_earlier_hold(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    struct renewer r = {.err = HF_ERROR_INIT};
+    pthread_t t;
+
+    (void)state;
+    opt.flags = HF_OWNER_HANDLE;
+    fixed.lease_ms = TTL_MS;
+    assert_int_equal(hf_lock_new(c, "a", 1, &opt, &r.lock, NULL), 0);
+    server.at_once = true;
+    server.answer = HF__GRANTED;
+    assert_int_equal(hf_lock_acquire(r.lock, &fixed, NULL), 0);
+    loses(r.lock, &r.err);
+    says(&r.err, "its fixed lease of 200 ms ended");
+    assert_int_equal(hf_lock_release(r.lock, NULL), HF_ELOST);
+    assert_int_equal(hf_lock_acquire(r.lock, NULL, NULL), 0);
+    assert_int_equal(pthread_create(&t, NULL, renew, &r), 0);
+    assert_true(WAIT_FOR(is_asked(c)));
+    assert_int_equal(hf_lock_release(r.lock, NULL), 0);
+    let_answer(c, 1, HF_ENOTOWNER);
+    pthread_join(t, NULL);
+    assert_int_equal(r.rc, HF_ELOST);
+    says(&r.err, "the server does not have it any more");
+    assert_int_equal(hf_lock_free(r.lock), 0);
+    end(c);
+}
+
 /* Long names and long errors: the text is cut, and says the most important
  * first. */
 static void test_reason_of_any_length(void **state)
@@ -269,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_reason_is_not_evicted_by_refusals),
         cmocka_unit_test(test_reason_unknown),
         cmocka_unit_test(test_reason_is_told_by_acquire_all),
+        cmocka_unit_test(test_reason_is_not_that_of_an_earlier_hold),
         cmocka_unit_test(test_reason_of_any_length),
     };
 

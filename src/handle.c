@@ -242,25 +242,26 @@ int hf_lock_free(hf_lock *lock)
 /* ---- what a holder may ask --------------------------------------------- */
 
 /* Begins a look at the caller's hold: on success name->mu is held. */
-static int look(hf_lock *lock, struct hf__name **line)
+static int look(hf_lock *lock, struct hf__name **line, hf_error *err)
 {
     struct hf__thread *thread;
     uint64_t owner;
-    int rc = hf__lock_check(lock, NULL);
+    int rc = hf__lock_check(lock, err);
 
     if (rc)
         return rc;
     owner = hf__owner_of(lock, &thread);
-    if (!owner)
-        return HF_ENOTOWNER; /* out of memory: it has never acquired */
-    rc = hf__lock_enter(lock, NULL);
+    rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
     *line = hf__line_held(lock->name, owner);
-    rc = hf__gate_check(&(*line)->gate, owner, hf__now());
+    rc = HF_ENOTOWNER; /* out of memory: it has never acquired */
+    if (owner)
+        rc = hf__gate_check(&(*line)->gate, owner, hf__now());
     if (!rc)
         return 0;
     hf__name_run(*line, hf__now());
+    hf__fail_hold(*line, owner, rc, err);
     hf__name_unlock(lock->name);
     return rc;
 }
@@ -268,7 +269,7 @@ static int look(hf_lock *lock, struct hf__name **line)
 int hf_lock_check(hf_lock *lock)
 {
     struct hf__name *line;
-    int rc = look(lock, &line);
+    int rc = look(lock, &line, NULL);
 
     if (!rc)
         hf__name_unlock(lock->name);
@@ -277,37 +278,27 @@ int hf_lock_check(hf_lock *lock)
 
 int hf_lock_explain(hf_lock *lock, hf_error *why)
 {
-    struct hf__thread *thread;
-    struct hf__name *n;
-    uint64_t owner;
-    int rc = hf__lock_check(lock, why);
+    struct hf__name *line;
+    int rc = look(lock, &line, why);
 
     if (rc)
         return rc;
-    owner = hf__owner_of(lock, &thread);
-    rc = hf__lock_enter(lock, why);
-    if (rc)
-        return rc;
-    n = hf__line_held(lock->name, owner);
-    rc = owner ? hf__gate_check(&n->gate, owner, hf__now()) : HF_ENOTOWNER;
-    if (rc)
-        hf__name_run(n, hf__now());
-    if (rc) {
-        hf__fail_hold(n, owner, rc, why);
-    } else if (why) {
+    if (why) {
+        const struct hf__lease *l = &line->gate.lease;
+
         *why = (hf_error)HF_ERROR_INIT;
-        if (n->gate.lease.renew_at != HF__NEVER)
+        if (l->renew_at != HF__NEVER)
             hf__fail(why, HF_OK, "%s",
-                     hf__doubt(lock->name->client, n->gate.lease.refused).text);
+                     hf__doubt(lock->name->client, l->refused).text);
     }
     hf__name_unlock(lock->name);
-    return rc;
+    return 0;
 }
 
 int hf_lock_token(hf_lock *lock, uint64_t *token)
 {
     struct hf__name *line;
-    int rc = token ? look(lock, &line) : HF_EINVAL;
+    int rc = token ? look(lock, &line, NULL) : HF_EINVAL;
 
     if (rc)
         return rc;
@@ -319,7 +310,7 @@ int hf_lock_token(hf_lock *lock, uint64_t *token)
 int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns)
 {
     struct hf__name *line;
-    int rc = boottime_ns ? look(lock, &line) : HF_EINVAL;
+    int rc = boottime_ns ? look(lock, &line, NULL) : HF_EINVAL;
 
     if (rc)
         return rc;
@@ -345,7 +336,7 @@ int hf_lock_count(hf_lock *lock, unsigned *count)
 {
     struct hf__thread *thread;
     struct hf__name *line;
-    int rc = count ? look(lock, &line) : HF_EINVAL;
+    int rc = count ? look(lock, &line, NULL) : HF_EINVAL;
 
     if (rc)
         return rc;

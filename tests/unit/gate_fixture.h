@@ -95,11 +95,17 @@ static inline void answer(struct hf__gate *g, int result, int64_t ms)
     hf__gate_answered(g, &req, at(ms), wake);
 }
 
-/* w asks at ms and is granted at once. */
-static inline void grant(struct hf__gate *g, struct hf__waiter *w, int64_t ms)
+/* w comes, and the server is asked. */
+static inline void ask(struct hf__gate *g, struct hf__waiter *w, int64_t ms)
 {
     assert_int_equal(hf__gate_enter(g, w, at(ms)), HF__PENDING);
     assert_string_equal(run(g, ms), "A");
+}
+
+/* w asks at ms and is granted at once. */
+static inline void grant(struct hf__gate *g, struct hf__waiter *w, int64_t ms)
+{
+    ask(g, w, ms);
     answer(g, HF__GRANTED, ms);
     assert_int_equal(w->state, HF__W_FINISHED);
     assert_int_equal(w->result, HF__GRANTED);
@@ -117,6 +123,19 @@ static inline void line_up(struct hf__gate *g, struct hf__waiter *w, int64_t ms)
 static inline int release(struct hf__gate *g, uint64_t owner, int64_t ms)
 {
     return hf__gate_release(g, owner, at(ms), wake);
+}
+
+/* The last release of its owner: the server is told. */
+static inline void give_up(struct hf__gate *g, uint64_t owner, int64_t ms)
+{
+    assert_int_equal(release(g, owner, ms), HF__DONE);
+    assert_string_equal(run(g, ms), "R");
+}
+
+/* The answer to what was let go. */
+static inline bool let_go(struct hf__gate *g, int result, int64_t ms)
+{
+    return hf__gate_let_go(g, result, at(ms), wake);
 }
 
 #endif

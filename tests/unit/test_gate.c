@@ -8,8 +8,7 @@ static void test_gate_asks_once_for_many(void **state)
 
     (void)state;
     assert_true(hf__gate_idle(&g));
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     line_up(&g, &b, 1);
     line_up(&g, &c, 2);
     assert_false(hf__gate_idle(&g));
@@ -34,12 +33,11 @@ static void test_gate_release_goes_out_and_the_next_asks(void **state)
     assert_string_equal(run(&g, 5), "RA");
     assert_int_equal(g.lease.let_go_id, 101);
     assert_int_equal(g.lease.hold_id, 102);
-    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(6)));
+    assert_true(let_go(&g, HF__DONE, 6));
     answer(&g, HF__GRANTED, 6);
     assert_int_equal(b.result, HF__GRANTED);
-    assert_int_equal(release(&g, 2, 7), HF__DONE);
-    assert_string_equal(run(&g, 7), "R");
-    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(8)));
+    give_up(&g, 2, 7);
+    assert_true(let_go(&g, HF__DONE, 8));
     assert_true(hf__gate_idle(&g));
 }
 
@@ -106,8 +104,7 @@ static void test_gate_try_asks_without_queueing(void **state)
 
     (void)state;
     a.is_try = true;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     assert_false(may_queue);
     answer(&g, HF__BUSY, 1);
     assert_int_equal(a.result, HF_EBUSY);
@@ -125,8 +122,7 @@ static void test_gate_try_beside_others_is_busy_when_they_have_it(void **state)
     b.is_try = true;
     assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
     assert_int_equal(hf__gate_enter(&g, &b, at(0)), HF__PENDING);
-    assert_int_equal(hf__gate_enter(&g, &c, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &c, 0);
     answer(&g, HF__GRANTED, 1);
     assert_int_equal(a.result, HF__GRANTED);
     assert_int_equal(b.result, HF_EBUSY);
@@ -141,8 +137,7 @@ static void test_gate_try_beside_others_is_busy_when_they_queue(void **state)
 
     (void)state;
     b.is_try = true;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     line_up(&g, &b, 0);
     answer(&g, HF__QUEUED, 1);
     assert_int_equal(a.state, HF__W_WAITING);
@@ -157,8 +152,7 @@ static void test_gate_busy_ends_the_try_and_asks_for_the_others(void **state)
 
     (void)state;
     a.is_try = true;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     line_up(&g, &b, 1);
     answer(&g, HF__BUSY, 2);
     assert_int_equal(a.result, HF_EBUSY);
@@ -175,14 +169,13 @@ static struct hf__gate try_and_other(struct hf__waiter *t, struct hf__waiter *o)
     struct hf__waiter before = want(9);
 
     grant(&g, &before, 0);
-    assert_int_equal(release(&g, 9, 1), HF__DONE);
-    assert_string_equal(run(&g, 1), "R");
-    assert_false(hf__lease_let_go(&g.lease, HF_EUNKNOWN, at(2)));
+    give_up(&g, 9, 1);
+    assert_false(let_go(&g, HF_EUNKNOWN, 2));
     t->is_try = true;
     assert_int_equal(hf__gate_enter(&g, t, at(3)), HF__PENDING);
     assert_int_equal(hf__gate_enter(&g, o, at(3)), HF__PENDING);
     assert_string_equal(run(&g, 3), "R"); /* nothing is asked while unsure */
-    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(4)));
+    assert_true(let_go(&g, HF__DONE, 4));
     assert_string_equal(run(&g, 4), "A");
     assert_true(may_queue);
     return g;
@@ -222,12 +215,11 @@ static void test_gate_leaving_abandons_the_question(void **state)
     struct hf__waiter a = want(1);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     assert_int_equal(hf__gate_leave(&g, &a, HF_ECANCELED, wake), HF_ECANCELED);
     assert_int_equal(a.state, HF__W_FINISHED);
     assert_string_equal(run(&g, 1), "B");
-    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(2)));
+    assert_true(let_go(&g, HF__DONE, 2));
     assert_true(hf__gate_idle(&g));
 }
 
@@ -237,8 +229,7 @@ static void test_gate_leaving_keeps_the_question_of_others(void **state)
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     line_up(&g, &b, 0);
     line_up(&g, &c, 0);
     hf__gate_leave(&g, &a, HF_ETIMEDOUT, wake);
@@ -266,8 +257,7 @@ static void test_gate_failure_fails_everybody(void **state)
 
     (void)state;
     assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_int_equal(hf__gate_enter(&g, &b, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &b, 0);
     answer(&g, HF_EPROTO, 1);
     assert_int_equal(a.result, HF_EPROTO);
     assert_int_equal(b.result, HF_EPROTO);
@@ -281,8 +271,7 @@ static void test_gate_silence_fails_everybody(void **state)
     struct hf__waiter a = want(1);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     hf__gate_tick(&g, at(OP_TIMEOUT - 1), wake);
     assert_int_equal(a.state, HF__W_WAITING);
     hf__gate_tick(&g, at(OP_TIMEOUT), wake);
@@ -296,8 +285,7 @@ static void test_gate_new_waiter_is_not_failed_for_old_silence(void **state)
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     hf__gate_tick(&g, at(500), wake);
     assert_string_equal(run(&g, 500), "B"); /* never answered */
     assert_int_equal(hf__gate_enter(&g, &b, at(600)), HF__PENDING);
@@ -318,8 +306,7 @@ static void test_gate_waiting_in_the_queue_is_not_silence(void **state)
     struct hf__waiter a = want(1);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     answer(&g, HF__QUEUED, 1);
     hf__gate_tick(&g, at(1900), wake);
     assert_int_equal(a.state, HF__W_WAITING);
@@ -336,14 +323,13 @@ static void test_gate_other_terms_are_another_question(void **state)
     b.fixed = true;
     c.fixed = true;
     c.lease_ms = TTL / 2;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     line_up(&g, &b, 1);
     line_up(&g, &c, 1);
     hf__gate_leave(&g, &a, HF_ETIMEDOUT, wake);
     assert_string_equal(run(&g, 2), "BA");
     assert_true(g.lease.fixed);
-    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(3)));
+    assert_true(let_go(&g, HF__DONE, 3));
     hf__gate_leave(&g, &b, HF_ETIMEDOUT, wake);
     assert_string_equal(run(&g, 3), "BA");
     assert_int_equal(g.lease.lease_ms, TTL / 2);
@@ -356,8 +342,7 @@ static void test_gate_late_grant_is_given_back_and_asked_anew(void **state)
     struct hf__req req = {.result = HF__GRANTED, .token = 5};
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     req.hold_id = g.lease.hold_id;
     req.sent_at = at(0);
     hf__gate_answered(&g, &req, at(TTL), wake);

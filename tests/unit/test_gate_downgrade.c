@@ -33,8 +33,7 @@ static void test_downgrade_moves_the_hold(void **state)
     assert_true(hf__gate_joinable(&to, &c, at(9 + JOIN_MS)));
     assert_false(hf__gate_joinable(&to, &c, at(10 + JOIN_MS)));
     assert_int_equal(release(&to, 1, 40), HF__PENDING);
-    assert_int_equal(release(&to, 1, 41), HF__DONE);
-    assert_string_equal(run(&to, 41), "R");
+    give_up(&to, 1, 41);
     assert_int_equal(to.lease.let_go_id, 101);
     assert_entries(&to, 0, 1);
 }
@@ -116,10 +115,9 @@ static void test_downgrade_leaves_a_let_go_where_it_was(void **state)
     answer(&from, HF__GRANTED, 2);
     hf__gate_downgrade(&from, &to, an_entry(), at(3));
     assert_false(hf__gate_idle(&from));
-    assert_int_equal(release(&to, 2, 4), HF__DONE);
-    assert_string_equal(run(&to, 4), "R");
+    give_up(&to, 2, 4);
     assert_int_equal(to.lease.let_go_id, 102);
-    assert_false(hf__lease_let_go(&from.lease, HF_EUNKNOWN, at(5)));
+    assert_false(let_go(&from, HF_EUNKNOWN, 5));
     assert_string_equal(run(&from, 5), "R");
     assert_int_equal(from.lease.let_go_id, 101);
 }

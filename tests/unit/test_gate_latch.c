@@ -24,8 +24,7 @@ static void test_latch_lets_all_through_and_holds_nothing(void **state)
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     answer(&g, HF__QUEUED, 1);
     assert_true(hf__gate_joinable(&g, &b, at(2)));
     line_up(&g, &b, 2);
@@ -41,8 +40,7 @@ static void test_latch_lets_all_through_and_holds_nothing(void **state)
     assert_int_equal(hf__gate_check(&g, 1, at(4)), HF_ENOTOWNER);
     assert_int_equal(release(&g, 1, 4), HF_ENOTOWNER);
     /* And again: it is asked again. */
-    assert_int_equal(hf__gate_enter(&g, &a, at(5)), HF__PENDING);
-    assert_string_equal(run(&g, 5), "A");
+    ask(&g, &a, 5);
     assert_int_equal(g.lease.hold_id, 102);
 }
 
@@ -54,8 +52,7 @@ static void test_latch_answer_is_for_those_who_were_there(void **state)
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     assert_false(hf__gate_joinable(&g, &b, at(1)));
     answer(&g, HF__QUEUED, 2);
     assert_true(hf__gate_joinable(&g, &b, at(2)));
@@ -72,8 +69,7 @@ static void test_latch_late_comer_asks_anew(void **state)
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     answer(&g, HF__QUEUED, 1);
     line_up(&g, &b, 2);
     line_up(&g, &c, 2);
@@ -99,8 +95,7 @@ static void test_latch_at_zero_keeps_no_late_comer(void **state)
     struct hf__req req = {.result = HF__GRANTED, .is_zero = true};
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     answer(&g, HF__QUEUED, 1);
     line_up(&g, &b, 2);
     hf__lease_bell(&g.lease, at(2));
@@ -121,12 +116,10 @@ static void test_latch_late_comer_that_is_stuck_hears_of_silence(void **state)
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     hf__gate_leave(&g, &a, HF_ECANCELED, wake);
     assert_string_equal(run(&g, 1), "B");
-    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__PENDING);
-    assert_string_equal(run(&g, 1), "A");
+    ask(&g, &b, 1);
     answer(&g, HF__QUEUED, 2);
     line_up(&g, &c, 3);
     hf__lease_bell(&g.lease, at(3));
@@ -148,14 +141,12 @@ static void test_latch_try_is_answered_at_once(void **state)
 
     (void)state;
     a.is_try = b.is_try = true;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     assert_false(may_queue);
     answer(&g, HF__BUSY, 1);
     assert_int_equal(a.result, HF_EBUSY);
     assert_nothing_is_held(&g, 1);
-    assert_int_equal(hf__gate_enter(&g, &b, at(2)), HF__PENDING);
-    assert_string_equal(run(&g, 2), "A");
+    ask(&g, &b, 2);
     answer(&g, HF__GRANTED, 3);
     assert_int_equal(b.result, HF__GRANTED);
     assert_nothing_is_held(&g, 3);
@@ -169,8 +160,7 @@ static void test_latch_answer_is_never_too_late(void **state)
     struct hf__req req = {.result = HF__GRANTED, .sent_at = at(0)};
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     req.hold_id = g.lease.hold_id;
     hf__gate_answered(&g, &req, at(2 * TTL), wake);
     assert_int_equal(a.state, HF__W_FINISHED);
@@ -184,15 +174,13 @@ static void test_latch_answer_that_nobody_wants_leaves_nothing(void **state)
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     hf__gate_leave(&g, &a, HF_ECANCELED, wake);
     assert_string_equal(run(&g, 1), "B");
-    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__PENDING);
-    assert_string_equal(run(&g, 1), "A");
+    ask(&g, &b, 1);
     hf__gate_leave(&g, &b, HF_ECANCELED, wake);
     answer(&g, HF__GRANTED, 2); /* before the first was given up for sure */
-    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(3)));
+    assert_true(let_go(&g, HF__DONE, 3));
     assert_nothing_is_held(&g, 3);
 }
 

@@ -192,9 +192,8 @@ static void test_loss_refused_is_over_with_the_next_hold(void **state)
 
     (void)state;
     hf__gate_renewed(&g, 101, HF_EBACKEND, at(10), TTL, at(10));
-    assert_int_equal(release(&g, 1, 20), HF__DONE);
-    assert_string_equal(run(&g, 20), "R");
-    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(21)));
+    give_up(&g, 1, 20);
+    assert_true(let_go(&g, HF__DONE, 21));
     grant(&g, &b, 30);
     hf__lease_renewing(&g.lease, TTL, at(4000));
     hf__gate_tick(&g, g.lease.deadline, wake);
@@ -239,7 +238,7 @@ static void test_loss_of_each_owner_is_its_own(void **state)
     grant(&g, &a, 0);
     hf__gate_tick(&g, g.lease.deadline, wake);
     assert_string_equal(run(&g, TTL), "R");
-    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(TTL)));
+    assert_true(let_go(&g, HF__DONE, TTL));
     grant(&g, &b, TTL);
     hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(TTL + 1));
     assert_int_equal(why(&g, 1), HF__LOSS_LEASE);
@@ -292,8 +291,7 @@ static void test_loss_fixed_in_a_session(void **state)
 
         g.lease.session = true;
         a.fixed = true;
-        assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-        assert_string_equal(run(&g, 0), "A");
+        ask(&g, &a, 0);
         req.hold_id = g.lease.hold_id;
         req.session_ms = short_session ? TTL / 2 : 2 * TTL;
         hf__gate_answered(&g, &req, at(1), wake);

@@ -12,18 +12,6 @@ static void refused(struct hf__gate *g, int code, bool untouched, int64_t ms)
     hf__gate_answered(g, &req, at(ms), wake);
 }
 
-static bool let_go(struct hf__gate *g, int result, int64_t ms)
-{
-    return hf__gate_let_go(g, result, at(ms), wake);
-}
-
-/* w asks at ms, and the answer comes one later. */
-static void ask(struct hf__gate *g, struct hf__waiter *w, int64_t ms)
-{
-    assert_int_equal(hf__gate_enter(g, w, at(ms)), HF__PENDING);
-    assert_string_equal(run(g, ms), "A");
-}
-
 /* A release that was refused at 2. */
 static struct hf__gate refused_release(void)
 {
@@ -31,8 +19,7 @@ static struct hf__gate refused_release(void)
     struct hf__waiter a = want(9);
 
     grant(&g, &a, 0);
-    assert_int_equal(release(&g, 9, 1), HF__DONE);
-    assert_string_equal(run(&g, 1), "R");
+    give_up(&g, 9, 1);
     assert_false(let_go(&g, HF_EAUTH, 2));
     assert_string_equal(run(&g, 2), "");
     return g;
@@ -211,10 +198,8 @@ static void test_refused_let_go_before_the_next_question(void **state)
 
     (void)state;
     grant(&g, &a, 0);
-    assert_int_equal(release(&g, 1, 1), HF__DONE);
-    assert_string_equal(run(&g, 1), "R");
-    assert_int_equal(hf__gate_enter(&g, &b, at(1)), HF__PENDING);
-    assert_string_equal(run(&g, 1), "A");
+    give_up(&g, 1, 1);
+    ask(&g, &b, 1);
     assert_false(let_go(&g, HF_EAUTH, 2));
     assert_int_equal(b.state, HF__W_WAITING); /* it came after it was sent */
     assert_string_equal(run(&g, 2), "R");
@@ -237,8 +222,7 @@ static void test_refused_let_go_while_it_is_held_again(void **state)
 
     (void)state;
     grant(&g, &a, 0);
-    assert_int_equal(release(&g, 1, 1), HF__DONE);
-    assert_string_equal(run(&g, 1), "R");
+    give_up(&g, 1, 1);
     grant(&g, &b, 2);
     line_up(&g, &c, 3);
     assert_false(let_go(&g, HF_EAUTH, 4));
@@ -247,8 +231,7 @@ static void test_refused_let_go_while_it_is_held_again(void **state)
     assert_false(let_go(&g, HF_EAUTH, 205));
     assert_int_equal(c.state, HF__W_WAITING);
     /* Now it is: the new hold cannot be let go before the old one. */
-    assert_int_equal(release(&g, 2, 300), HF__DONE);
-    assert_string_equal(run(&g, 300), "R");
+    give_up(&g, 2, 300);
     assert_false(let_go(&g, HF_EAUTH, 301));
     assert_int_equal(c.result, HF_EAUTH);
 }
@@ -261,8 +244,7 @@ static void test_busy_while_unsure_is_not_silence(void **state)
 
     (void)state;
     grant(&g, &a, 0);
-    assert_int_equal(release(&g, 1, 1), HF__DONE);
-    assert_string_equal(run(&g, 1), "R");
+    give_up(&g, 1, 1);
     b.is_try = true;
     ask(&g, &b, 1);
     line_up(&g, &c, 2);
@@ -294,8 +276,7 @@ static void test_try_takes_up_what_was_given_up(void **state)
     hf__gate_leave(&g, &b, HF_ECANCELED, wake);
     assert_string_equal(run(&g, 3), ""); /* after the first one */
     c.is_try = true;
-    assert_int_equal(hf__gate_enter(&g, &c, at(4)), HF__PENDING);
-    assert_string_equal(run(&g, 4), "A");
+    ask(&g, &c, 4);
     assert_true(hf__lease_unanswered(&g.lease));
     answer(&g, HF__QUEUED, 5);
     assert_int_equal(c.result, HF_EBUSY);

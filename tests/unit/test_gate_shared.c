@@ -7,8 +7,7 @@ static void test_shared_grant_is_for_all_who_wait(void **state)
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     assert_true(hf__gate_joinable(&g, &b, at(1)));
     line_up(&g, &b, 1);
     line_up(&g, &c, 1);
@@ -35,11 +34,10 @@ static void test_shared_hold_goes_with_its_last_reader(void **state)
     assert_reads(&g, 2, 2);
     assert_string_equal(run(&g, 2), "");
     assert_entries(&g, 1, 0);
-    assert_int_equal(release(&g, 2, 3), HF__DONE);
-    assert_string_equal(run(&g, 3), "R");
+    give_up(&g, 2, 3);
     assert_int_equal(g.lease.let_go_id, 101);
     assert_false(hf__gate_unused(&g)); /* it is being let go */
-    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(4)));
+    assert_true(let_go(&g, HF__DONE, 4));
     assert_true(hf__gate_unused(&g));
     assert_int_equal(release(&g, 2, 5), HF_ENOTOWNER);
     assert_entries(&g, 0, 0);
@@ -140,8 +138,7 @@ static void test_shared_ends_of_its_own_are_not_shared(void **state)
 
         special->fixed = i < 2;
         special->max_hold_ms = i < 2 ? 0 : 1000;
-        assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-        assert_string_equal(run(&g, 0), "A");
+        ask(&g, &a, 0);
         assert_false(hf__gate_joinable(&g, &b, at(0)));
         answer(&g, HF__QUEUED, 1);
         assert_false(hf__gate_joinable(&g, &b, at(1)));
@@ -169,8 +166,7 @@ static void test_shared_grant_is_not_for_those_with_an_end(void **state)
 
     (void)state;
     capped.max_hold_ms = 1000;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     line_up(&g, &capped, 1);
     answer(&g, HF__GRANTED, 2);
     assert_int_equal(capped.state, HF__W_WAITING);
@@ -272,7 +268,7 @@ static void test_shared_loss_is_every_readers(void **state)
         assert_int_equal(release(&g, 2, 5), HF_ELOST);
         assert_int_equal(hf__gate_check(&g, 2, at(5)), HF_ENOTOWNER);
         if (how >= 2)
-            assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(6)));
+            assert_true(let_go(&g, HF__DONE, 6));
         assert_true(hf__gate_unused(&g));
         assert_entries(&g, 0, 1);
     }
@@ -338,8 +334,7 @@ static void test_shared_try_does_not_wait(void **state)
 
     (void)state;
     a.is_try = b.is_try = c.is_try = true;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     assert_false(may_queue);
     assert_false(hf__gate_joinable(&g, &b, at(0)));
     answer(&g, HF__BUSY, 1);
@@ -347,8 +342,7 @@ static void test_shared_try_does_not_wait(void **state)
     assert_entries(&g, 0, 2);
     assert_string_equal(run(&g, 1), "");
     assert_true(hf__gate_unused(&g));
-    assert_int_equal(hf__gate_enter(&g, &c, at(2)), HF__PENDING);
-    assert_string_equal(run(&g, 2), "A");
+    ask(&g, &c, 2);
     answer(&g, HF__GRANTED, 2);
     assert_reads(&g, 3, 3);
     assert_entries(&g, 1, 1);
@@ -375,8 +369,7 @@ static void test_shared_waiter_outlasts_a_try(void **state)
 
     (void)state;
     a.is_try = true;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     assert_true(hf__gate_joinable(&g, &b, at(0)));
     line_up(&g, &b, 0);
     answer(&g, HF__BUSY, 1);
@@ -392,8 +385,7 @@ static void test_shared_leaving_does_not_end_the_others_question(void **state)
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     line_up(&g, &b, 1);
     line_up(&g, &c, 1);
     assert_int_equal(hf__gate_leave(&g, &a, HF_ECANCELED, wake), HF_ECANCELED);
@@ -416,8 +408,7 @@ static void test_shared_question_ends_when_all_have_left(void **state)
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &a, 0);
     line_up(&g, &b, 1);
     hf__gate_leave(&g, &a, HF_ECANCELED, wake);
     hf__gate_leave(&g, &b, HF_ECANCELED, wake);
@@ -426,7 +417,7 @@ static void test_shared_question_ends_when_all_have_left(void **state)
     answer(&g, HF__GRANTED, 3); /* of the question that was given up */
     assert_int_equal(g.owner, 0);
     assert_string_equal(run(&g, 3), "");
-    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(4)));
+    assert_true(let_go(&g, HF__DONE, 4));
     assert_true(hf__gate_unused(&g));
     assert_entries(&g, 0, 1);
 }
@@ -447,7 +438,7 @@ static void test_shared_grant_that_nobody_wants_goes_back(void **state)
     answer(&g, HF__GRANTED, 3);
     assert_int_equal(g.owner, 0);
     assert_int_equal(hf__gate_check(&g, 2, at(3)), HF_ENOTOWNER);
-    assert_true(hf__lease_let_go(&g.lease, HF__DONE, at(4)));
+    assert_true(let_go(&g, HF__DONE, 4));
     assert_string_equal(run(&g, 4), "R");
     assert_int_equal(g.lease.let_go_id, 102);
     assert_entries(&g, 0, 0);
@@ -460,8 +451,7 @@ static void test_shared_failure_is_everybodys(void **state)
 
     (void)state;
     assert_int_equal(hf__gate_enter(&g, &a, at(0)), HF__PENDING);
-    assert_int_equal(hf__gate_enter(&g, &b, at(0)), HF__PENDING);
-    assert_string_equal(run(&g, 0), "A");
+    ask(&g, &b, 0);
     answer(&g, HF_EMISMATCH, 2);
     assert_int_equal(a.result, HF_EMISMATCH);
     assert_int_equal(b.result, HF_EMISMATCH);

@@ -57,11 +57,10 @@ static struct hf__gate *held(struct hf__lines *s, uint64_t owner)
     return hf__lines_held(s, owner)->gate;
 }
 
-static void let_go(struct hf__lines *s, struct hf__gate *g, uint64_t owner,
-                   int64_t ms)
+static void leave(struct hf__lines *s, struct hf__gate *g, uint64_t owner,
+                  int64_t ms)
 {
-    assert_int_equal(release(g, owner, ms), HF__DONE);
-    assert_string_equal(run(g, ms), "R");
+    give_up(g, owner, ms);
     hf__lines_rest(s, &line[g - gates]);
 }
 
@@ -158,10 +157,10 @@ static void test_lines_semaphore_has_one_for_each_hold(void **state)
     assert_ptr_not_equal(older, newer);
     assert_null(led(&s, &c, HF_WRITE, 2));
     assert_ptr_equal(held(&s, 1), newer);
-    let_go(&s, newer, 1, 3);
+    leave(&s, newer, 1, 3);
     assert_ptr_equal(held(&s, 1), older);
     assert_null(led(&s, &c, HF_WRITE, 4)); /* it is being let go */
-    assert_true(hf__lease_let_go(&newer->lease, HF__DONE, at(5)));
+    assert_true(let_go(newer, HF__DONE, 5));
     hf__lines_rest(&s, &line[newer - gates]);
     assert_ptr_equal(led(&s, &c, HF_WRITE, 5), newer);
 }
@@ -179,7 +178,7 @@ static void test_lines_lost_holds_come_last(void **state)
         g[1] = take(&s, &b, HF_WRITE, 1);
         hf__gate_lose(g[i], true, HF__LOSS_TAKEN, at(0));
         assert_ptr_equal(held(&s, 1), g[!i]);
-        let_go(&s, g[!i], 1, 2);
+        leave(&s, g[!i], 1, 2);
         assert_ptr_equal(held(&s, 1), g[i]);
         assert_int_equal(release(g[i], 1, 3), HF_ELOST);
     }
@@ -208,7 +207,7 @@ static void test_lines_stuck_one_is_waited_for(void **state)
     struct hf__gate *g = take(&s, &a, HF_WRITE, 0);
 
     (void)state;
-    let_go(&s, g, 1, 1);
+    leave(&s, g, 1, 1);
     assert_null(led(&s, &b, HF_WRITE, 2));
     assert_false(hf__lease_let_go(&g->lease, HF_EBACKEND, at(3)));
     assert_ptr_equal(led(&s, &b, HF_WRITE, 4), g);
@@ -262,10 +261,10 @@ static void test_lines_at_rest_are_apart(void **state)
     g = take(&s, &a, HF_READ, 0);
     other = take(&s, &b, HF_READ, 100);
     assert_int_equal(taken(&s), 2);
-    let_go(&s, g, 1, 101);
+    leave(&s, g, 1, 101);
     assert_int_equal(taken(&s), 1);
     assert_ptr_equal(s.at[HF__LEAVING], &line[g - gates]);
-    assert_true(hf__lease_let_go(&g->lease, HF__DONE, at(102)));
+    assert_true(let_go(g, HF__DONE, 102));
     hf__lines_rest(&s, &line[g - gates]);
     assert_null(s.at[HF__LEAVING]);
     hf__gate_lose(other, true, HF__LOSS_TAKEN, at(0));
@@ -287,8 +286,7 @@ static void test_lines_latch_waits_together(void **state)
     struct hf__gate *g = led(&s, &a, HF_WRITE, 0);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(g, &a, at(0)), HF__PENDING);
-    assert_string_equal(run(g, 0), "A");
+    ask(g, &a, 0);
     assert_ptr_not_equal(led(&s, &b, HF_WRITE, 1), g);
     answer(g, HF__QUEUED, 2);
     assert_ptr_equal(led(&s, &b, HF_WRITE, 3), g);

@@ -482,7 +482,8 @@ static bool is_settled(struct hf__name *n)
     return hf__gate_idle(&n->gate);
 }
 
-/* Or it has ended by itself, and the program does not wait for the answer. */
+/* The same, or the hold that is let go has ended by itself and the program does
+ * not wait for the answer. */
 static bool is_over(struct hf__name *n)
 {
     return is_settled(n) ||
@@ -540,14 +541,14 @@ void hf__client_leave(hf_client *c)
 
 struct close_wait {
     hf_client *client;
-    hf__time until; /* answers are waited for, */
-    hf__time soon;  /* and until then if they change nothing */
-    bool late;      /* that time is over, but an answer may not be read yet */
+    hf__time until; /* how long answers are waited for */
+    hf__time soon;  /* the same for answers that change nothing any more */
+    bool late;      /* the time is over; one more round reads what has come */
     int result;
 };
 
-/* Does an asynchronous verb wait for an answer, of which its callback is to
- * tell? */
+/* Does an asynchronous verb wait for an answer, so that its callback can report
+ * it? */
 static bool is_awaited(hf_client *c)
 {
     const struct hf__flight *f;
@@ -559,9 +560,9 @@ static bool is_awaited(hf_client *c)
     return f != NULL;
 }
 
-/* Threads are waited for as long as they are there, because they use what is
- * about to go away (each leaves soon: its wait has failed, or lasts for
- * op_timeout). */
+/* There is no limit for threads that are inside, because they use what is about
+ * to go away (each leaves soon: its wait has failed, or lasts for op_timeout).
+ */
 static bool close_ready(void *arg, hf__time now, hf__time *until)
 {
     struct close_wait *w = arg;

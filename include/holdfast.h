@@ -162,7 +162,8 @@ typedef struct hf_client_options {
     void (*on_event)(void *arg, const hf_event *event); /* from dispatch only */
     void *event_arg;
     int64_t open_timeout_ms; /* 0: none. A limit of hf_open alone, where it has
-                                to be shorter than connect_timeout */
+                                to be shorter than connect_timeout; one that is
+                                longer has no effect */
 } hf_client_options;
 
 /* clang-format off */

@@ -157,8 +157,9 @@ struct hf__batch {
  */
 struct hf__query {
     struct hf__req req;
-    hf__time meant_until; /* then its caller leaves: it must not take effect
-                             later. HF__NEVER: it must in any case */
+    hf__time meant_until; /* then its caller leaves: nothing is sent for it
+                             later, and a server that has a clock refuses it
+                             from then on. HF__NEVER: it is always meant */
     const char *name;     /* or the prefix to list; with the client's prefix */
     size_t name_len;
     struct hf__remote *line, *into; /* DOWNGRADE, PUT; req.remote is NULL */
@@ -317,14 +318,15 @@ struct hf__backend {
     void (*close)(void *self);
 
     /* Networked only. What is watched under this tag can be read or written:
-     * EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP. The word may be old: of a
-     * descriptor that was closed since, or that another thread has read since.
+     * EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP. The event may be old: the
+     * descriptor may have been closed, or read by another thread, since then.
      * So a backend gives each descriptor a tag of its own, ignores those that
      * it does not know any more, and expects EAGAIN. Never blocks. */
     void (*ready)(void *self, uint32_t tag, uint32_t events, hf__time now);
     /* Does what is due. Called after ready() was told of everything that had
-     * come before `now`: whoever has not answered by now is late. Never blocks.
-     * Of a direct backend it is called by the keeper alone. */
+     * come before `now` (of at most 15 descriptors), so that a server that has
+     * not answered by then is late. Never blocks. Of a direct backend it is
+     * called by the keeper alone. */
     void (*advance)(void *self, hf__time now);
     hf__time (*next_timeout)(void *self); /* HF__NEVER */
 

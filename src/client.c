@@ -164,14 +164,17 @@ static int times(hf_client *c, struct hf__url *url,
         rc = time_option(url, "connect_timeout", opt->connect_timeout_ms, 1,
                          5000, &config->connect_timeout_ms, err);
     if (!rc)
-        rc = time_option(url, "open_timeout", opt->open_timeout_ms, 1,
-                         config->connect_timeout_ms, &config->open_timeout_ms,
-                         err);
-    if (!rc)
         rc = time_option(url, "op_timeout", opt->op_timeout_ms, 1, 5000,
                          &c->op_timeout_ms, err);
-    if (config->open_timeout_ms > config->connect_timeout_ms)
-        config->open_timeout_ms = config->connect_timeout_ms;
+    if (!rc && (opt->open_timeout_ms < 0 || opt->open_timeout_ms > HF__MS_MAX))
+        rc =
+            hf__fail(err, HF_EINVAL,
+                     "open_timeout_ms is %lld; it must be 0 (no limit) to %lld",
+                     (long long)opt->open_timeout_ms, (long long)HF__MS_MAX);
+    config->open_timeout_ms = config->connect_timeout_ms;
+    if (!rc && opt->open_timeout_ms &&
+        opt->open_timeout_ms < config->connect_timeout_ms)
+        config->open_timeout_ms = (uint32_t)opt->open_timeout_ms;
     return rc;
 }
 

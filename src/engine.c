@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define EVENTS 16 /* of one look; the rest comes with the next */
+#define EVENTS 16 /* wake_fd, and what a backend may have (backend.h) */
 
 void hf__fd_post(int fd)
 {

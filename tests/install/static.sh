@@ -66,7 +66,14 @@ exports_the_api() {
     exports "^hf_lock_acquire@" && ! exports "^hf_module" && ! exports "^hf__"
 }
 
-echo "1..$((7 + $#))"
+with_tests() {
+    meson setup "$1/static-tests" "$source" -Dstatic_modules=true \
+        -Doptimization=0 -Dtests=enabled -Dwerror="$werror" &&
+        nice ninja -C "$1/static-tests" tests/unit/test_url &&
+        "$1/static-tests/tests/unit/test_url"
+}
+
+echo "1..$((8 + $#))"
 schemes=$*
 check "the tests are left out where cmocka is not" configure "$build" shared
 check "the library and the command build" nice ninja -C "$build" cli/holdfast
@@ -81,3 +88,4 @@ by_pkg_config_too() {
     by_pkg_config && says_refused "$tmp/program"
 }
 check "and so does one by pkg-config" by_pkg_config_too
+check "the tests can be built with the modules in the library" with_tests "$tmp"

@@ -8,6 +8,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir/bin" "$dir/tree/build/meson-logs"
 cp "$1/dev" "$dir/tree/dev"
+mkdir -p "$dir/tree/src/backends"
+cp "$1/src/backends/list" "$dir/tree/src/backends"
 cat >"$dir/bin/meson" <<'TEXT'
 #!/bin/sh
 echo "meson $*" >&2

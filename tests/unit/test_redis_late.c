@@ -143,12 +143,30 @@ static void test_list_ends_when_its_caller_has_left(void **state)
     redis_end(r, server);
 }
 
+/* The server may have told its clock when it answered, 3 s after the question
+ * by whose time that clock is kept. */
+static void test_query_is_not_meant_for_longer_than_its_caller(void **state)
+{
+    int server;
+    struct redis *r = redis_begin(&server);
+    struct hf__query q = {.meant_until = clock_ns + OP};
+    const hf__time way = 3000 * HF__MS;
+
+    (void)state;
+    r->server_us = SERVER_US;
+    r->server_at = clock_ns - way;
+    r->server_ahead = way;
+    assert_int_equal(hf__rd_meant_until(r, &q), SERVER_US + OP / 1000);
+    redis_end(r, server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lost_question_of_a_quick_server),
         cmocka_unit_test(test_lost_question_of_a_slow_server),
         cmocka_unit_test(test_list_ends_when_its_caller_has_left),
+        cmocka_unit_test(test_query_is_not_meant_for_longer_than_its_caller),
     };
 
     return cmocka_run_group_tests_name("late", tests, NULL, NULL);

@@ -5,6 +5,8 @@
  */
 #include "redis_fixture.h"
 
+#include <sys/epoll.h>
+
 #include <stdio.h>
 
 #define TOKEN 77
@@ -553,6 +555,38 @@ static void test_subscription_refused_for_good(void **state)
     }
 }
 
+/* ---- events ---------------------------------------------------------------
+ */
+
+/* The command connection is being made while a subscription is confirmed. */
+static void test_connecting_is_still_waited_for(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    s->r->cmd.state = RD_CONNECTING;
+    s->r->cmd.events = EPOLLOUT;
+    told(s, "subscribe", "1");
+    assert_int_equal(s->r->cmd.events, EPOLLOUT);
+    s->r->cmd.state = RD_UP;
+    end(s);
+}
+
+static void test_event_of_an_earlier_connection_is_ignored(void **state)
+{
+    const struct hf__backend *backend = hf_module(HF__ABI, "redis");
+    struct scene *s = begin();
+    char byte;
+
+    (void)state;
+    s->r->cmd.tag += 2;
+    assert_int_equal(write(s->server, "?", 1), 1);
+    backend->ready(s->r, s->r->cmd.tag - 2, EPOLLIN | EPOLLHUP, clock_ns);
+    assert_int_equal(recv(s->r->cmd.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT), 1);
+    assert_int_equal(s->r->cmd.state, RD_UP);
+    end(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,6 +607,8 @@ int main(void)
         cmocka_unit_test(test_subscription_refused_again_and_again),
         cmocka_unit_test(test_one_subscription_of_two_is_refused),
         cmocka_unit_test(test_subscription_refused_for_good),
+        cmocka_unit_test(test_connecting_is_still_waited_for),
+        cmocka_unit_test(test_event_of_an_earlier_connection_is_ignored),
     };
 
     return cmocka_run_group_tests_name("pair", tests, NULL, NULL);

@@ -148,6 +148,8 @@ void hf__rd_conn_flush(struct rd_conn *c)
 {
     struct rd_out *o = &c->out;
 
+    if (c->state < RD_HELLO) /* it waits for another event, or for none */
+        return;
     while (o->from < o->len && !c->broken) {
         ssize_t n =
             send(c->fd, o->data + o->from, o->len - o->from, MSG_NOSIGNAL);

@@ -109,7 +109,7 @@ static int mismatch(struct redis *r, const char *text)
         if (strcmp(type, no_locks[i]) == 0)
             return r->core->why(r->client, HF_EMISMATCH,
                                 "the key is a %s: the name is used by "
-                                "something else than a lock",
+                                "something other than a lock",
                                 type);
     return r->core->why(
         r->client, HF_EMISMATCH,

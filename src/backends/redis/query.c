@@ -89,7 +89,7 @@ static int encode_break(struct redis *r, struct hf__query *q)
     hf__rd_put(o, "", 0);
     hf__rd_put_key(o, RD_CHANNEL, q->name, q->name_len);
     hf__rd_put_key(o, RD_MARK, q->name, q->name_len);
-    hf__rd_put_num(o, hf__rd_server_clock(r, q->meant_until));
+    hf__rd_put_num(o, hf__rd_meant_until(r, q));
     return 0;
 }
 
@@ -110,7 +110,7 @@ static int encode_other(struct redis *r, struct hf__query *q, enum rd_script rw,
     put_keys(o, q, other_keys, 7);
     hf__rd_put(o, "", 0);
     put_keys(o, q, is_rw ? rw_args : string_args, 3);
-    hf__rd_put_num(o, hf__rd_server_clock(r, q->meant_until));
+    hf__rd_put_num(o, hf__rd_meant_until(r, q));
     return 0;
 }
 
@@ -150,7 +150,7 @@ static int encode_list(struct redis *r, struct hf__query *q)
 int hf__rd_query_encode(struct redis *r, struct hf__query *q)
 {
     if (r->core->now() >= q->meant_until)
-        return HF_EUNKNOWN; /* its caller has heard this already */
+        return r->core->why(r->client, HF_EUNKNOWN, "not sent in time");
     switch (q->req.op) {
     case HF__INSPECT:
         return q->count ? encode_other(r, q, RD_INSPECT_RW, RD_INSPECT_STRING)

@@ -290,6 +290,7 @@ void hf__rd_conn_flush(struct rd_conn *);
  * its data, or the password is wrong), it is asked again soon. */
 void hf__rd_conn_hurry(struct rd_conn *);
 void hf__rd_conn_ready(struct rd_conn *, uint32_t events, hf__time now);
+/* What is due, and what has failed outside of these two. */
 void hf__rd_conn_move(struct rd_conn *, hf__time now);
 hf__time hf__rd_conn_timeout(const struct rd_conn *);
 /* The name may lead elsewhere: the next connection waits for that, a while. */
@@ -401,10 +402,13 @@ int hf__rd_verb_reply(struct redis *, const struct rd_flight *,
                       const struct rd_node *, hf__time now);
 /* Remembers what an answer says about the server's clock. */
 bool hf__rd_clock(struct redis *, const struct rd_node *, hf__time sent_at);
-/* The server's clock then, in us; 0: not known. Rather later than earlier. */
-int64_t hf__rd_server_clock(const struct redis *, hf__time);
-/* Until when, by that, a question that is sent now is meant. */
+/* The server's clock until which a question that is sent now is meant: rather
+ * too late than too early, so that no question that is meant is refused. 0: the
+ * clock is not known. */
 int64_t hf__rd_valid_until(const struct redis *, hf__time now);
+/* The same for a query, rather too early than too late: one that is refused is
+ * asked again by the clock that the refusal tells, if it is meant still. */
+int64_t hf__rd_meant_until(const struct redis *, const struct hf__query *);
 
 /* ---- mutex.c, kinds.c -------------------------------------------------- */
 

@@ -126,14 +126,19 @@ int hf__rd_abandon(void *self, struct hf__req *req)
     return hf__rd_submit(r, req);
 }
 
-int64_t hf__rd_server_clock(const struct redis *r, hf__time at)
+static int64_t server_clock(const struct redis *r, hf__time at)
 {
     return r->server_us ? r->server_us + (at - r->server_at) / 1000 : 0;
 }
 
 int64_t hf__rd_valid_until(const struct redis *r, hf__time now)
 {
-    return hf__rd_server_clock(r, now + (hf__time)r->op_timeout_ms * HF__MS);
+    return server_clock(r, now + (hf__time)r->op_timeout_ms * HF__MS);
+}
+
+int64_t hf__rd_meant_until(const struct redis *r, const struct hf__query *q)
+{
+    return server_clock(r, q->meant_until - r->server_ahead);
 }
 
 /* ---- answers ---------------------------------------------------------- */

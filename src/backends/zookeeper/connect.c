@@ -116,13 +116,14 @@ void hf__zk_give_up_late(struct zk *z, hf__time now)
 {
     bool is_heard = zoo_state(z->zh) == ZOO_ASSOCIATING_STATE;
 
-    if (now < hf__zk_late_at(z))
+    if (z->ready || now < hf__zk_late_at(z))
         return;
     snprintf(z->cause, sizeof(z->cause), "no answer in %u ms%s",
              (uint32_t)((now - z->connect_at) / HF__MS),
              is_heard && !z->opened ? "; is it ZooKeeper?" : "");
     z->was_late = true;
     hang_up(z);
+    z->ready = ZOOKEEPER_READ | (z->interest & ZOOKEEPER_WRITE);
     if (z->opened && z->patience_ms < z->timeout_ms)
         z->patience_ms += z->patience_ms / 2;
 }

@@ -145,7 +145,8 @@ int hf__zk_session_open(struct zk *z)
  * before, if there is no room for its own. */
 static void expect_nothing(const struct zk *z)
 {
-    bool has_room = !(z->interest & ZOOKEEPER_WRITE);
+    struct pollfd p = {.fd = z->own_fd, .events = POLLOUT};
+    bool has_room = poll(&p, 1, 0) > 0 && (p.revents & POLLOUT);
 
     shutdown(z->own_fd, has_room ? SHUT_RD : SHUT_RDWR);
 }
@@ -327,7 +328,8 @@ void hf__zk_session_ready(struct zk *z, uint32_t tag, uint32_t events)
         z->ready |= to_read_or_write(z, events);
 }
 
-/* Nobody tells us of what is not watched. poll(2) has epoll(7)'s bits. */
+/* No event comes for a descriptor that could not be watched. poll(2) has the
+ * same bits as epoll(7). */
 static void look_unwatched(struct zk *z)
 {
     struct pollfd p = {.fd = z->fd, .events = POLLIN};

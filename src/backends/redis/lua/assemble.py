@@ -34,17 +34,28 @@ class Source:
             if word is None:
                 self.lines.append((where, indented, text))
             elif word in HEADS:
+                if self.head[word]:
+                    fail(where, f"there is a second --@{word}")
                 self.head[word] = text.split()
-            elif word == "define":
+            elif word == "define" and path.name == "expressions.lua":
                 name, _, text = text.partition(" ")
                 self.expressions[name] = text
             elif word == "include":
                 piece, _, text = text.partition(" ")
-                pairs = [p.split("=", 1) for p in text.split(";") if p.strip()]
-                given = {p[0].strip(): p[-1].strip() for p in pairs}
+                given = arguments(where, text)
                 self.lines.append((where, indented, (piece, given)))
             else:
                 fail(where, f"--@{word} is unknown")
+
+
+def arguments(where, text):
+    given = {}
+    for pair in filter(str.strip, text.split(";")):
+        name, equals, value = (p.strip() for p in pair.partition("="))
+        if not equals or name in given:
+            fail(where, f"{pair.strip()}: name=text, each name once")
+        given[name] = value
+    return given
 
 
 def directives(path):
@@ -52,9 +63,13 @@ def directives(path):
     text. Comments and empty lines are for readers alone."""
     found = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-        where, indented = f"{path}:{number}", line.startswith(" ")
+        where, indented = f"{path}:{number}", line[:1].isspace()
         bare = line.strip()
+        if bare.startswith("--[["):
+            fail(where, "comments are lines that begin with --")
         if bare.startswith("--@ "):  # the one before goes on
+            if not found or found[-1][2] is None:
+                fail(where, "there is no --@ line before it")
             found[-1][3] += "\n" + bare[3:]
         elif bare.startswith("--@"):
             word, _, text = bare[3:].partition(" ")
@@ -68,7 +83,7 @@ class Assembly:
     def __init__(self, header, pieces):
         self.pieces = pieces
         self.known = {}
-        self.common = dict(re.findall(r"^#define (RD_\w+) (\d+)\b",
+        self.common = dict(re.findall(r"^#define (RD_\w+) (\d+)(?= *(?:/\*|$))",
                                       header.read_text("utf-8"), re.M))
         self.common.update(self.piece("expressions.lua", "").expressions)
         self.head = {}

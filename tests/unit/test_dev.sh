@@ -109,6 +109,16 @@ expect 'a suite that did not run has failed' '3 passed, 1 failed' 1 \
 expect 'a log that ends in the middle of a line' '3 passed, 1 failed' 1 \
     "$one\n$two\n{\"name\": \"three\", \"stdout"
 expect 'no log at all' '0 passed, 3 failed' 1 ''
+# shard I/N CASES: a suite of its own, of 3 cases.
+shard() {
+    line "long-${1%/*}" OK "# shard $1: $2 of 3 cases\\\\\\\\nok 1 - a\\\\\\\\n"
+}
+expect 'shards that have all cases' '4 passed, 0 failed' 0 \
+    "$one\n$(shard 0/2 2)\n$(shard 1/2 1)"
+expect 'shards that have not all cases have failed' '4 passed, 1 failed' 1 \
+    "$one\n$(shard 0/2 1)\n$(shard 1/2 1)"
+expect 'nobody asks for the cases of shards that were not asked for' \
+    '4 passed, 0 failed' 0 "$one\n$two\n$(shard 0/2 1)"
 bad='ok 1 - a\\\\n# before\\\\nnot ok 2 - b\\\\n# after\\\\nok 3 - c\\\\n'
 tells 'what a case said before it failed' '# before' \
     "$one\n$two\n$(line three FAIL "$bad")"

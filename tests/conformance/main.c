@@ -3,9 +3,11 @@
  *
  * NAME is one that servers.c knows, shm or redis: the server is started, or the
  * directory made, here. PATTERN, with * and ?, chooses cases by name.
+ * CONF_PARTS=N in the environment: of zk and zk-ensemble, N parts at a time.
  */
 #include "conf.h"
 
+#include "../lib/shard.h"
 #include "servers.h"
 
 #include <fnmatch.h>
@@ -42,6 +44,7 @@ struct run {
 static struct run runs[RUNS_MAX];
 static struct CMUnitTest tests[RUNS_MAX];
 static size_t runs_len;
+static const char *pattern; /* NULL: all of them */
 
 static void hung(int sig)
 {
@@ -84,7 +87,7 @@ static void run(void **state)
 }
 
 static void add(const struct conf_case *c, enum hf_fairness fairness,
-                const char *suffix, const char *pattern)
+                const char *suffix)
 {
     struct run *r = &runs[runs_len];
 
@@ -123,21 +126,21 @@ static bool applies(const struct conf_case *c)
            (!(c->flags & CONF_FAR) || conf.url_at);
 }
 
-static void collect(const char *pattern)
+static void collect(void)
 {
     for (size_t i = 0; i < sizeof(subjects) / sizeof(*subjects); i++)
         for (const struct conf_case *c = subjects[i]; c->name; c++) {
             if (!applies(c))
                 continue;
             if (c->flags & CONF_FAIR)
-                add(c, HF_FAIR, "", pattern);
+                add(c, HF_FAIR, "");
             else if (!(c->flags & CONF_EACH))
-                add(c, HF_FAIR_DEFAULT, "", pattern);
+                add(c, HF_FAIR_DEFAULT, "");
             else if (caps_of(c) & HF_CAP_FAIR)
-                add(c, HF_FAIR, "_fair", pattern);
+                add(c, HF_FAIR, "_fair");
             if ((c->flags & CONF_EACH) && !(c->flags & CONF_FAIR) &&
                 (caps_of(c) & HF_CAP_UNFAIR))
-                add(c, HF_UNFAIR, "_unfair", pattern);
+                add(c, HF_UNFAIR, "_unfair");
         }
 }
 
@@ -156,8 +159,25 @@ static int look_at_caps(void)
     return hf_close(c);
 }
 
+static int run_all(void)
+{
+    if (look_at_caps())
+        return 1;
+    collect();
+    if (!runs_len)
+        fprintf(stderr, "conformance: no case is like that\n");
+    return !runs_len ||
+           _cmocka_run_group_tests("conformance", tests, runs_len, NULL, NULL);
+}
+
+static int run_part(unsigned index)
+{
+    return servers_part(index) || run_all();
+}
+
 int main(int argc, char **argv)
 {
+    const char *parts = getenv("CONF_PARTS");
     int failed = 1;
 
     if (proc_is_puppet(argc, argv))
@@ -167,13 +187,11 @@ int main(int argc, char **argv)
         return 64;
     }
     signal(SIGALRM, hung);
-    if (!servers_start(argv[1]) && !look_at_caps()) {
-        collect(argv[2]);
-        if (!runs_len)
-            fprintf(stderr, "conformance: no case is like that\n");
-        failed = !runs_len || _cmocka_run_group_tests("conformance", tests,
-                                                      runs_len, NULL, NULL);
-    }
+    pattern = argv[2];
+    if (!servers_start(argv[1]))
+        failed = parts
+                     ? shard_each((unsigned)strtoul(parts, NULL, 10), run_part)
+                     : run_all();
     servers_stop();
     return failed != 0;
 }

@@ -131,7 +131,9 @@ static void stop_redis(void)
 
 /* The server, or those of the ensemble; the first is asked. */
 static struct zk_ensemble zk;
+static char zk_root[16]; /* "", or where our part of it is */
 
+#define ZK_RESERVED_AT_THE_TOP 2
 static const char *const zk_reserved[] = {
     "zookeeper", "zookeeper/quota",
     "a/locks",   "a/leases",
@@ -141,7 +143,7 @@ static const char *const zk_reserved[] = {
 
 static long zk_left(void)
 {
-    return zk_server_nodes(&zk.server[0]);
+    return zk_server_nodes_below(&zk.server[0], zk_root);
 }
 
 static void zk_print_left(void)
@@ -151,10 +153,10 @@ static void zk_print_left(void)
 
 static void zk_unput(const char *key)
 {
-    char path[HF_NAME_MAX + 2];
+    char path[sizeof(zk_root) + HF_NAME_MAX + 2];
     int rc;
 
-    snprintf(path, sizeof(path), "/%s", key);
+    snprintf(path, sizeof(path), "%s/%s", zk_root, key);
     do /* a session that was not used for long has ended */
         rc = zk_hand_delete(zk_server_hand(&zk.server[0]), path);
     while (rc == ZSESSIONEXPIRED);
@@ -165,7 +167,7 @@ static const char *zk_url_at(int port)
 {
     static char at[64];
 
-    snprintf(at, sizeof(at), "zk://127.0.0.1:%d", port);
+    snprintf(at, sizeof(at), "zk://127.0.0.1:%d%s", port, zk_root);
     return at;
 }
 
@@ -189,6 +191,25 @@ static int start_zk(bool three)
     return 0;
 }
 
+int servers_part(unsigned index)
+{
+    struct zk_server *first = &zk.server[0];
+    size_t len = strlen(dir);
+
+    snprintf(dir + len, sizeof(dir) - len, "/%u", index);
+    snprintf(zk_root, sizeof(zk_root), "/part-%u", index);
+    first->admin = NULL; /* our parent's session */
+    if (mkdir(dir, 0700) || zk_hand_create(zk_server_hand(first), zk_root, NULL,
+                                           0, NULL, 0, NULL)) {
+        fprintf(stderr, "conformance: there is no room for a part\n");
+        return -1;
+    }
+    len = strlen(url);
+    snprintf(url + len, sizeof(url) - len, "%s", zk_root);
+    conf.reserved = zk_reserved + ZK_RESERVED_AT_THE_TOP;
+    return 0;
+}
+
 static void stop_zk(void)
 {
     zk_ensemble_end(&zk);
@@ -200,6 +221,12 @@ static int start_zk(bool three)
 {
     (void)three;
     fprintf(stderr, "conformance: built without ZooKeeper\n");
+    return -1;
+}
+
+int servers_part(unsigned index)
+{
+    (void)index;
     return -1;
 }
 

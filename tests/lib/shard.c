@@ -3,9 +3,14 @@
 #include "shard.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -54,4 +59,76 @@ int __wrap__cmocka_run_group_tests(const char *name,
         return __real__cmocka_run_group_tests(name, tests, len, setup,
                                               teardown);
     return run_some(&s, name, tests, len, setup, teardown);
+}
+
+/* ---- beside each other -------------------------------------------------- */
+
+static pid_t start(unsigned index, unsigned of, FILE *out,
+                   int (*run)(unsigned index))
+{
+    char text[32];
+    int failed;
+    pid_t parent = getpid(), pid = fork();
+
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(text, sizeof(text), "%u/%u", index, of);
+    if (getppid() != parent || setenv("TEST_SHARD", text, 1) ||
+        dup2(fileno(out), STDOUT_FILENO) < 0)
+        _exit(1);
+    failed = run(index) != 0;
+    fflush(stdout);
+    _exit(failed);
+}
+
+/* Their numbers go on where those of the others end; how many there should be
+ * is said in the end. */
+static void merge(FILE *out, unsigned *number, unsigned *plan)
+{
+    char line[1024];
+    unsigned n;
+
+    rewind(out);
+    while (fgets(line, sizeof(line), out)) {
+        const char *title = strstr(line, " - ");
+        bool ok = !strncmp(line, "ok ", 3);
+
+        if (sscanf(line, "1..%u", &n) == 1)
+            *plan += n;
+        else if (title && (ok || !strncmp(line, "not ok ", 7)))
+            printf("%s %u%s", ok ? "ok" : "not ok", ++*number, title);
+        else
+            fputs(line, stdout);
+    }
+    fflush(stdout);
+}
+
+int shard_each(unsigned of, int (*run)(unsigned index))
+{
+    FILE **out = calloc(of, sizeof(FILE *));
+    pid_t *pid = calloc(of, sizeof(*pid));
+    unsigned number = 0, plan = 0;
+    int failed = out && pid ? 0 : 1;
+
+    fflush(stdout);
+    for (unsigned i = 0; i < of && !failed; i++) {
+        out[i] = tmpfile();
+        pid[i] = out[i] ? start(i, of, out[i], run) : -1;
+        failed = pid[i] < 0;
+    }
+    for (unsigned i = 0; i < of && out && pid; i++) {
+        int status = 0;
+
+        if (pid[i] > 0)
+            failed += waitpid(pid[i], &status, 0) != pid[i] || status != 0;
+        if (!out[i])
+            continue;
+        merge(out[i], &number, &plan);
+        fclose(out[i]);
+    }
+    printf("1..%u\n", plan);
+    free(out);
+    free(pid);
+    return failed;
 }

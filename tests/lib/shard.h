@@ -1,8 +1,10 @@
 /*
- * A suite that takes long is cut into shards, which Meson runs side by side,
- * each with a server of its own: TEST_SHARD=I/N in the environment of a program
- * of test-lib chooses every N-th case of each of its groups, from the I-th on
- * (0 to N - 1). Each of them says how many cases it has of how many, so that
+ * A suite that takes long is cut into shards, which run side by side: as tests
+ * of Meson's, each with a server of its own, or as children of one program, if
+ * a server of its own costs too much. TEST_SHARD=I/N in the environment of a
+ * program of test-lib chooses every N-th case of each of its groups, from the
+ * I-th on (0 to N - 1). Each of them says how many cases it has of how many, so
+ * that
  * ./dev can see that none was left out.
  */
 #ifndef TESTS_SHARD_H
@@ -30,5 +32,10 @@ static inline bool shard_has(const struct shard *s, size_t i)
 {
     return i % s->of == s->index;
 }
+
+/* The shards as processes of their own, beside each other, in what the caller
+ * has started for all of them. Prints what they print as the output of one
+ * program. 0, or how many have failed. */
+int shard_each(unsigned of, int (*run)(unsigned index));
 
 #endif

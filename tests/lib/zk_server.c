@@ -385,6 +385,11 @@ long zk_server_nodes(struct zk_server *s)
     return count_all(s, false);
 }
 
+long zk_server_nodes_below(struct zk_server *s, const char *path)
+{
+    return count_children(zk_server_hand(s), *path ? path : "/", false);
+}
+
 void zk_server_print_nodes(struct zk_server *s)
 {
     count_all(s, true);

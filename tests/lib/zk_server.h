@@ -58,6 +58,7 @@ void zk_server_leave(struct zk_server *); /* ends it */
 /* Nodes that are there, but for ZooKeeper's own. Containers go by themselves
  * soon after their last child. */
 long zk_server_nodes(struct zk_server *);
+long zk_server_nodes_below(struct zk_server *, const char *path);
 void zk_server_print_nodes(struct zk_server *);
 /* How many children of the path, 0 if there is no such node. */
 long zk_server_children(struct zk_server *, const char *path);

@@ -62,16 +62,19 @@ static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
 {
     FILE *f = create(s, "config");
     int tick_ms = s->tick_ms ? s->tick_ms : ZK_TICK_MS;
+    /* Nobody is cut off because the machine stands still for seconds, unless
+     * the test is about that and waits for it. */
+    bool soon = e && e->can_be_cut;
 
     if (!f)
         return -1;
     fprintf(f,
-            "tickTime=%d\ninitLimit=30\nsyncLimit=50\ndataDir=%s\n"
+            "tickTime=%d\ninitLimit=%d\nsyncLimit=%d\ndataDir=%s\n"
             "clientPort=%d\nclientPortAddress=127.0.0.1\n"
             "minSessionTimeout=%d\nmaxSessionTimeout=400000\n"
             "maxClientCnxns=0\nadmin.enableServer=false\n"
             "4lw.commands.whitelist=*\n",
-            tick_ms, s->dir, s->port,
+            tick_ms, soon ? 30 : 300, soon ? 50 : 300, s->dir, s->port,
             s->min_session_ms ? s->min_session_ms : 2 * tick_ms);
     write_peers(f, s, e);
     if (fclose(f))

@@ -1,13 +1,21 @@
 #!/usr/bin/env python3
-"""distinct-commands.py BUILD OUT: of the commands by which BUILD compiles what
-is in the source tree, those that differ in file or in macros that are defined
-or not, in OUT/compile_commands.json; and the files, one a line. Several programs
-are made of the same files; to look at one of them once is enough.
+"""distinct-commands.py BUILD OUT [BASE]: of the commands by which BUILD compiles
+what is in the source tree, those that differ in file or in macros that are
+defined or not, in OUT/compile_commands.json; and the files, one a line. Several
+programs are made of the same files; to look at one of them once is enough.
+
+With BASE, a commit: only those of files that differ from it, or include one that
+does, as BUILD, which is up to date, knows it. All of them if what they are looked
+at by differs.
 """
 import json
 import os
 import shlex
+import subprocess
 import sys
+
+FOR_ALL = {".clang-tidy", ".ci/distinct-commands.py", "dev", "meson.build",
+           "meson_options.txt"}
 
 
 def key(entry):
@@ -16,10 +24,40 @@ def key(entry):
     return entry["file"], tuple(sorted(macros))
 
 
-def main(build, out):
+def lines_of(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE,
+                          text=True).stdout.splitlines()
+
+
+def dependencies(build):
+    """Of each object: the files that it was made of, as BUILD names them."""
+    of = {}
+    for line in lines_of("ninja", "-C", build, "-t", "deps"):
+        if line.startswith("    "):
+            of[name].add(line.strip())
+        elif ": #deps " in line:
+            name = line.split(": #deps ")[0]
+            of[name] = set()
+    return of
+
+
+def changed(entries, build, base):
+    paths = set(lines_of("git", "diff", "--name-only", base)
+                + lines_of("git", "ls-files", "--others", "--exclude-standard"))
+    if paths & FOR_ALL:
+        return entries
+    paths = {"../" + path for path in paths}
+    of = dependencies(build)
+    return [e for e in entries
+            if e["output"] not in of or of[e["output"]] & paths]
+
+
+def main(build, out, base=None):
     with open(os.path.join(build, "compile_commands.json"),
               encoding="utf-8") as f:
         entries = json.load(f)
+    if base:
+        entries = changed(entries, build, base)
     distinct = {key(e): e for e in entries if e["file"].startswith("../")}
     os.makedirs(out, exist_ok=True)
     with open(os.path.join(out, "compile_commands.json"), "w",

@@ -176,7 +176,7 @@ static int connect_pair(struct rd_conn *c)
     int fds[2];
 
     must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), "no pair");
-    c->fd = fds[0];
+    c->stream.fd = fds[0];
     c->state = RD_UP;
     c->reader = hf__rd_reader_new(&c->arena);
     return fds[1];
@@ -186,7 +186,7 @@ static struct redis *make_redis(void)
 {
     struct redis *r = calloc(1, sizeof(*r));
 
-    r->core = &fake;
+    r->core = r->peer.core = &fake;
     r->opened = r->is_up = true;
     r->op_timeout_ms = 1000;
     r->connect_timeout_ms = r->open_timeout_ms = 1000;
@@ -197,7 +197,7 @@ static struct redis *make_redis(void)
     r->wake_len =
         (size_t)snprintf(r->wake, sizeof(r->wake), "holdfast:wake:%s", r->uuid);
     r->chans.live = true;
-    hf__rd_unix_addr("/nonexistent", &r->addrs);
+    hf__net_set_path(&r->peer, "/nonexistent");
     hf__rd_conn_init(r, &r->cmd);
     hf__rd_conn_init(r, &r->sub);
     r->cmd.on_up = hf__rd_cmd_up;

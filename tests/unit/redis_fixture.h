@@ -101,11 +101,11 @@ static inline struct redis *redis_begin(int *server)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds),
                      0);
     *server = fds[1];
-    r->core = &core;
+    r->core = r->peer.core = &core;
     r->op_timeout_ms = 5000;
     r->chance = 1;
     hf__rd_conn_init(r, &r->cmd);
-    r->cmd.fd = fds[0];
+    r->cmd.stream.fd = fds[0];
     r->cmd.state = RD_UP;
     reports = 0;
     return r;

@@ -50,7 +50,7 @@ static void connect_messages(struct scene *s)
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds),
                      0);
-    s->r->sub.fd = fds[0];
+    s->r->sub.stream.fd = fds[0];
     s->r->sub.state = RD_UP;
     s->r->sub.timer = HF__NEVER;
     s->messages = fds[1];
@@ -116,7 +116,7 @@ static struct scene *begin(void)
     s->r->core = &s->core;
     s->r->opened = s->r->is_up = true;
     s->r->connect_timeout_ms = 1000;
-    hf__rd_unix_addr("/nonexistent", &s->r->addrs);
+    hf__net_set_path(&s->r->peer, "/nonexistent");
     hf__rd_conn_init(s->r, &s->r->sub);
     s->r->cmd.on_up = hf__rd_cmd_up;
     s->r->cmd.on_down = hf__rd_cmd_down;

@@ -262,23 +262,24 @@ static void test_commands_on_the_wire(void **state)
 {
     static const char wanted[] = "*4\r\n$3\r\nSET\r\n$3\r\na\0b\r\n$0\r\n\r\n"
                                  "$20\r\n-9223372036854775808\r\n";
-    struct redis r = {.core = &core};
-    struct rd_out o = {0};
+    struct net_stream s;
+    struct net_out *o = &s.out;
 
     (void)state;
-    assert_int_equal(hf__rd_out_reserve(&r, &o, 128), 0);
-    hf__rd_put_count(&o, '*', 4);
-    hf__rd_put_text(&o, "SET");
-    hf__rd_put(&o, "a\0b", 3);
-    hf__rd_put(&o, NULL, 0);
-    hf__rd_put_num(&o, INT64_MIN);
-    assert_int_equal(o.len, sizeof(wanted) - 1);
-    assert_memory_equal(o.data, wanted, o.len);
-    o.from = 4; /* half sent, and more is wanted than there is room */
-    assert_int_equal(hf__rd_out_reserve(&r, &o, 1 << 16), 0);
-    assert_int_equal(o.from, 0);
-    assert_memory_equal(o.data, wanted + 4, o.len);
-    hf__rd_out_fini(&r, &o);
+    hf__net_init(&s, &core, NULL);
+    assert_int_equal(hf__net_reserve(&s, 128), 0);
+    hf__rd_put_count(o, '*', 4);
+    hf__rd_put_text(o, "SET");
+    hf__rd_put(o, "a\0b", 3);
+    hf__rd_put(o, NULL, 0);
+    hf__rd_put_num(o, INT64_MIN);
+    assert_int_equal(o->len, sizeof(wanted) - 1);
+    assert_memory_equal(o->data, wanted, o->len);
+    o->from = 4; /* half sent, and more is wanted than there is room */
+    assert_int_equal(hf__net_reserve(&s, 1 << 16), 0);
+    assert_int_equal(o->from, 0);
+    assert_memory_equal(o->data, wanted + 4, o->len);
+    hf__net_fini(&s);
 }
 
 static void test_scripts_have_the_servers_digests(void **state)

@@ -137,17 +137,17 @@ void hf__rd_forget_remote(struct redis *r, const struct hf__remote *remote)
 
 /* ---- sending ---------------------------------------------------------- */
 
-struct rd_out *hf__rd_call(struct redis *r, struct hf__req *req,
-                           enum rd_script s, size_t keys, size_t args,
-                           size_t more)
+struct net_out *hf__rd_call(struct redis *r, struct hf__req *req,
+                            enum rd_script s, size_t keys, size_t args,
+                            size_t more)
 {
     struct rd_conn *c = &r->cmd;
-    struct rd_out *o = &c->out;
+    struct net_out *o = &c->stream.out;
     struct rd_flights *f = &r->flights;
     bool by_text = r->by_text[s];
 
     more += 128 + (by_text ? r->script_len[s] : 40);
-    if (flights_reserve(r) || hf__rd_out_reserve(r, o, more))
+    if (flights_reserve(r) || hf__net_reserve(&c->stream, more))
         return NULL;
     req->sent_at = r->core->now();
     if (!f->len)
@@ -158,7 +158,7 @@ struct rd_out *hf__rd_call(struct redis *r, struct hf__req *req,
         .hold_id = req->hold_id,
         .sent_at = req->sent_at,
         .ahead = r->server_ahead,
-        .start = c->written + (o->len - o->from),
+        .start = c->stream.written + (o->len - o->from),
         .op = req->op,
         .script = (uint8_t)s,
         .by_text = by_text};
@@ -192,20 +192,18 @@ static int encode(struct redis *r, struct hf__req *req)
 
 static bool has_room(const struct redis *r)
 {
-    return r->cmd.state == RD_UP && !r->cmd.broken &&
-           r->cmd.out.len - r->cmd.out.from < RD_OUT_HIGH;
+    return r->cmd.state == RD_UP && !r->cmd.stream.broken &&
+           r->cmd.stream.out.len - r->cmd.stream.out.from < RD_OUT_HIGH;
 }
 
 /* While nobody asks anything nobody listens either. A server that has closed
  * an idle connection meanwhile would make an EUNKNOWN of what we send next. */
 static void look_if_closed(struct redis *r)
 {
-    char byte;
-
-    if (r->cmd.state == RD_UP && !r->flights.len && !r->cmd.broken &&
+    if (r->cmd.state == RD_UP && !r->flights.len && !r->cmd.stream.broken &&
         r->core->now() - r->cmd.heard_at > IDLE_MS * HF__MS &&
-        recv(r->cmd.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-        r->cmd.broken = ECONNRESET;
+        hf__net_is_over(&r->cmd.stream))
+        r->cmd.stream.broken = ECONNRESET;
 }
 
 int hf__rd_submit(struct redis *r, struct hf__req *req)
@@ -223,7 +221,7 @@ int hf__rd_submit(struct redis *r, struct hf__req *req)
         return rc;
     if (rc > 0)
         enqueue(r, req);
-    hf__rd_conn_flush(&r->cmd);
+    hf__net_flush(&r->cmd.stream);
     return HF__PENDING;
 }
 
@@ -240,11 +238,11 @@ void hf__rd_pump(struct redis *r)
             hf__rd_renew_cut(r, (struct hf__batch *)req);
         else if (rc < 0)
             hf__rd_finish(r, req, rc);
-        if (r->cmd.out.len - r->cmd.out.from >= RD_OUT_HIGH)
-            hf__rd_conn_flush(&r->cmd);
+        if (r->cmd.stream.out.len - r->cmd.stream.out.from >= RD_OUT_HIGH)
+            hf__net_flush(&r->cmd.stream);
     }
-    if (r->cmd.state == RD_UP && r->cmd.out.from < r->cmd.out.len)
-        hf__rd_conn_flush(&r->cmd);
+    if (r->cmd.state == RD_UP && r->cmd.stream.out.from < r->cmd.stream.out.len)
+        hf__net_flush(&r->cmd.stream);
 }
 
 /* ---- answers ---------------------------------------------------------- */
@@ -288,7 +286,7 @@ static bool leave_replica(struct redis *r, hf__time now)
     hf__rd_look_up(r, now);
     if (r->sub.state > RD_WAIT)
         hf__rd_conn_fail(&r->sub, now, HF_EBACKEND,
-                         "%s: it has become a replica", r->where);
+                         "%s: it has become a replica", r->peer.where);
     return true;
 }
 
@@ -355,7 +353,7 @@ void hf__rd_cmd_up(struct redis *r, hf__time now)
     (void)now;
     expect_unknown(r); /* it may be another server, or another life of it */
     if (r->opened && !r->is_up) {
-        r->core->log(r->client, "redis: connected again to %s", r->where);
+        r->core->log(r->client, "redis: connected again to %s", r->peer.where);
         r->core->session(r->client, HF_EVENT_UP, NULL);
     }
     r->opened = true;
@@ -401,7 +399,7 @@ void hf__rd_cmd_down(struct redis *r, int code, hf__time now)
     r->core->trouble(r->client, r->text);
     if (f->len)
         r->core->why(r->client, HF_EUNKNOWN, "%s", r->text);
-    while (f->len && flight_at(f, 0)->start < r->cmd.written) {
+    while (f->len && flight_at(f, 0)->start < r->cmd.stream.written) {
         struct rd_flight one = flight_pop(f);
 
         if (one.op == HF__ATTEMPT)
@@ -436,7 +434,7 @@ void hf__rd_cmd_silence(struct redis *r, hf__time now)
 {
     if (now >= silent_at(r))
         hf__rd_conn_fail(&r->cmd, now, HF_EBACKEND,
-                         "%s: no answer within %u ms", r->where,
+                         "%s: no answer within %u ms", r->peer.where,
                          hf__rd_patience_ms(r));
 }
 

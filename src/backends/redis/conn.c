@@ -10,16 +10,12 @@
 #include "redis.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #define READ_SIZE 16384
-#define BACKOFF_MIN_MS 10
 #define BACKOFF_MAX_MS 1000
 /* A connection that was up for so long was a good one. */
 #define LIVED_MS 1000
@@ -33,37 +29,20 @@ static const char clock_script[] = "return redis.call('time')";
 void hf__rd_conn_init(struct redis *r, struct rd_conn *c)
 {
     c->r = r;
-    c->fd = -1;
+    hf__net_init(&c->stream, r->core, r->client);
     c->timer = HF__NEVER;
     c->refused_at = HF__NEVER;
     hf__rd_arena_init(&c->arena, r->core, r->client);
 }
 
-static void watch(struct rd_conn *c, uint32_t events)
-{
-    if (c->events == events || c->fd < 0)
-        return;
-    if (c->r->core->watch(c->r->client, c->fd, events, c->tag) == 0)
-        c->events = events;
-    else if (!c->broken)
-        c->broken = ENOMEM;
-}
-
 void hf__rd_conn_stop(struct rd_conn *c)
 {
-    if (c->fd >= 0) {
-        watch(c, 0);
-        close(c->fd);
-    }
+    hf__net_close(&c->stream);
     if (c->reader)
         redisReaderFree(c->reader);
     c->reader = NULL;
-    c->fd = -1;
-    c->events = 0;
-    c->broken = 0;
     c->state = RD_OFF;
     c->timer = HF__NEVER;
-    hf__rd_out_reset(&c->out);
     hf__rd_arena_reset(&c->arena);
 }
 
@@ -72,29 +51,19 @@ void hf__rd_conn_fini(struct rd_conn *c)
     if (!c->r)
         return;
     hf__rd_conn_stop(c);
-    hf__rd_out_fini(c->r, &c->out);
+    hf__net_fini(&c->stream);
     hf__rd_arena_fini(&c->arena);
 }
 
 /* Short beside op_timeout too, so that a server that is back before that finds
  * us there. */
-static hf__time backoff(struct rd_conn *c)
+static hf__time pause(struct rd_conn *c)
 {
-    uint32_t most = c->r->op_timeout_ms / 8, ms = BACKOFF_MIN_MS;
+    uint32_t most = c->r->op_timeout_ms / 8;
 
-    most = most < BACKOFF_MAX_MS ? most : BACKOFF_MAX_MS;
-    for (unsigned i = 1; i < c->failures && ms < most; i++)
-        ms = ms * 2 < most ? ms * 2 : most;
-    return (ms / 2 + hf__rd_jitter(c->r, ms / 2)) * HF__MS;
-}
-
-/* Is there another address to try before the round has failed? */
-static bool next_address(struct rd_conn *c, int code)
-{
-    if (code != HF_EBACKEND || c->addr + 1 >= c->r->addrs.len)
-        return false;
-    c->addr++;
-    return true;
+    return hf__net_pause(&c->r->peer, &c->walk,
+                         most < BACKOFF_MAX_MS ? most : BACKOFF_MAX_MS,
+                         hf__rd_jitter(c->r, UINT32_MAX));
 }
 
 void hf__rd_conn_fail(struct rd_conn *c, hf__time now, int code,
@@ -114,19 +83,15 @@ void hf__rd_conn_fail(struct rd_conn *c, hf__time now, int code,
     hf__rd_conn_stop(c);
     c->state = RD_WAIT;
     if (was_up && now - c->up_at >= LIVED_MS * HF__MS) {
-        c->addr = 0;
-        c->failures = 0;
+        c->walk = (struct net_walk){0};
         c->timer = now;
-    } else if (!was_up && next_address(c, code)) {
+    } else if (!was_up && code == HF_EBACKEND &&
+               hf__net_next(&r->peer, &c->walk)) {
         c->timer = now;
     } else {
-        c->addr = 0;
-        c->failures++;
-        c->timer = now + backoff(c);
+        c->timer = now + pause(c);
         if (!r->opened && c == &r->cmd)
             r->open_code = code;
-        if (r->hosts && !r->job && c->failures % 4 == 2)
-            r->job = r->core->lookup(r->hosts, false);
     }
     c->on_down(r, code, now);
 }
@@ -137,36 +102,11 @@ void hf__rd_conn_hurry(struct rd_conn *c)
 
     if (c->state != RD_WAIT || c->refused_at == HF__NEVER)
         return;
-    at = c->refused_at + BACKOFF_MIN_MS * HF__MS;
+    at = c->refused_at + NET_BACKOFF_MS * HF__MS;
     if (at >= c->timer)
         return;
     c->timer = at;
     c->r->core->due(c->r->client, at);
-}
-
-void hf__rd_conn_flush(struct rd_conn *c)
-{
-    struct rd_out *o = &c->out;
-
-    if (c->state < RD_HELLO) /* it waits for another event, or for none */
-        return;
-    while (o->from < o->len && !c->broken) {
-        ssize_t n =
-            send(c->fd, o->data + o->from, o->len - o->from, MSG_NOSIGNAL);
-
-        if (n >= 0) {
-            o->from += (size_t)n;
-            c->written += (size_t)n;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            watch(c, EPOLLIN | EPOLLOUT);
-            return;
-        } else if (errno != EINTR) {
-            c->broken = errno;
-        }
-    }
-    if (o->from == o->len)
-        hf__rd_out_reset(o);
-    watch(c, EPOLLIN);
 }
 
 /* ---- hello ------------------------------------------------------------ */
@@ -174,12 +114,12 @@ void hf__rd_conn_flush(struct rd_conn *c)
 static int say_hello(struct rd_conn *c)
 {
     struct redis *r = c->r;
-    struct rd_out *o = &c->out;
+    struct net_out *o = &c->stream.out;
     bool auth = r->password[0] || r->user[0];
     size_t size = 256 + strlen(r->user) + strlen(r->password);
 
     c->hello_len = c->hello_at = 0;
-    if (hf__rd_out_reserve(r, o, size))
+    if (hf__net_reserve(&c->stream, size))
         return HF_ENOMEM;
     if (auth) {
         o->secret = true;
@@ -213,30 +153,22 @@ static void up(struct rd_conn *c, hf__time now)
     c->state = RD_UP;
     c->timer = HF__NEVER;
     c->up_at = now;
-    if (r->job) /* what it finds would be old when it is needed */
-        r->core->lookup_leave(r->job);
-    r->job = NULL;
+    hf__net_settle(&r->peer);
     c->on_up(r, now);
 }
 
-/* The socket is connected. */
 static void connected(struct rd_conn *c, hf__time now)
 {
-    int one = 1;
-
-    if (c->r->hosts) {
-        setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-    }
     c->reader = hf__rd_reader_new(&c->arena);
     if (!c->reader || say_hello(c)) {
-        hf__rd_conn_fail(c, now, HF_ENOMEM, "%s: out of memory", c->r->where);
+        hf__rd_conn_fail(c, now, HF_ENOMEM, "%s: out of memory",
+                         c->r->peer.where);
         return;
     }
     c->state = RD_HELLO;
     c->heard_at = now;
     if (c->hello_len)
-        hf__rd_conn_flush(c);
+        hf__net_flush(&c->stream);
     else
         up(c, now);
 }
@@ -267,19 +199,19 @@ static void hello_refused(struct rd_conn *c, const struct rd_node *reply,
         hf__rd_conn_fail(c, now, HF_EAUTH,
                          "%s: the server wants a password: in "
                          "HOLDFAST_PASSWORD, by password_file=, or in the URL",
-                         c->r->where);
+                         c->r->peer.where);
     else if (step != HELLO_AUTH || strstr(text, "max number of clients"))
         hf__rd_conn_fail(c, now, hf__rd_error_code(text), "%s: %.120s",
-                         c->r->where, text);
+                         c->r->peer.where, text);
     else if (strstr(text, "without any password") ||
              strstr(text, "no password is set"))
         hf__rd_conn_fail(c, now, HF_EAUTH,
                          "%s: the server wants no password, and one was given",
-                         c->r->where);
+                         c->r->peer.where);
     else
         hf__rd_conn_fail(c, now, HF_EAUTH,
                          "%s: the server refused the user name or password",
-                         c->r->where);
+                         c->r->peer.where);
 }
 
 /* Returns false if the connection is gone. */
@@ -295,7 +227,7 @@ static bool hello_reply(struct rd_conn *c, const struct rd_node *reply,
     if (step == HELLO_CLOCK ? !server_clock(c->r, reply)
                             : !hf__rd_is(reply, "OK")) {
         hf__rd_conn_fail(c, now, HF_EPROTO, "%s: is this a Redis server?",
-                         c->r->where);
+                         c->r->peer.where);
         return false;
     }
     if (c->hello_at == c->hello_len)
@@ -305,31 +237,14 @@ static bool hello_reply(struct rd_conn *c, const struct rd_node *reply,
 
 /* ---- connect ---------------------------------------------------------- */
 
-static void take_found(struct redis *r)
-{
-    struct rd_addrs addrs;
-
-    if (!r->job || !r->core->lookup_over(r->job))
-        return;
-    hf__rd_addrs(r->job, &addrs);
-    if (addrs.len)
-        r->addrs = addrs;
-    r->core->lookup_leave(r->job);
-    r->job = NULL;
-}
-
 void hf__rd_look_up(struct redis *r, hf__time now)
 {
-    if (r->hosts && !r->job)
-        r->job = r->core->lookup(r->hosts, false);
-    r->job_until = now + r->connect_timeout_ms * HF__MS;
+    hf__net_find_again(&r->peer, now + r->connect_timeout_ms * HF__MS);
 }
 
 static bool waits_for_lookup(struct rd_conn *c, hf__time now)
 {
-    struct redis *r = c->r;
-
-    if (!r->job || r->core->lookup_over(r->job) || now >= r->job_until)
+    if (!hf__net_is_finding(&c->r->peer, now))
         return false;
     c->state = RD_WAIT;
     c->timer = now + LOOKUP_POLL_MS * HF__MS;
@@ -338,12 +253,23 @@ static bool waits_for_lookup(struct rd_conn *c, hf__time now)
 
 /* The path of a socket that is wrong or forbidden stays so until it is
  * corrected; a server that starts may not have created or opened it yet. */
-static void not_connected(struct rd_conn *c, hf__time now, int error)
+static void not_connected(struct rd_conn *c, hf__time now)
 {
-    c->r->lasts = !c->r->hosts && error != ENOENT && error != ECONNREFUSED &&
-                  error != EAGAIN;
-    hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->where,
-                     strerror(error));
+    int error = c->stream.broken;
+
+    c->r->lasts = !c->r->peer.hosts && c->stream.fd >= 0 && error != ENOENT &&
+                  error != ECONNREFUSED && error != EAGAIN;
+    hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->peer.where,
+                     hf__net_why(&c->stream));
+}
+
+/* What hf__net_open() or hf__net_go_on() came to. */
+static void move_on(struct rd_conn *c, int rc, hf__time now)
+{
+    if (rc == 0)
+        connected(c, now);
+    else if (rc != HF__PENDING)
+        not_connected(c, now);
 }
 
 static uint32_t connect_ms(const struct redis *r)
@@ -354,49 +280,19 @@ static uint32_t connect_ms(const struct redis *r)
 void hf__rd_conn_start(struct rd_conn *c, hf__time now)
 {
     struct redis *r = c->r;
-    const struct rd_addr *a;
+    const struct net_addr *a;
 
     if (waits_for_lookup(c, now))
         return;
-    if (c->addr == 0)
-        take_found(r);
-    if (c->addr >= r->addrs.len)
-        c->addr = 0; /* there is always one: open() saw to it */
-    a = &r->addrs.at[c->addr];
+    a = hf__net_addr(&r->peer, &c->walk);
     r->lasts = false;
     c->refused_at = HF__NEVER;
-    c->written = 0;
-    c->tag += 2;
     c->state = RD_CONNECTING;
     c->timer = now + connect_ms(r) * HF__MS /
-                         (hf__time)(r->addrs.len ? r->addrs.len : 1);
+                         (hf__time)(r->peer.len ? r->peer.len : 1);
     if (c == &r->cmd)
         hf__rd_renew_hurry(r, now);
-    c->fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (c->fd < 0) {
-        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: socket: %s", r->where,
-                         strerror(errno));
-        return;
-    }
-    if (connect(c->fd, (const struct sockaddr *)&a->sa, a->len) == 0)
-        connected(c, now);
-    else if (errno == EINPROGRESS)
-        watch(c, EPOLLOUT);
-    else
-        not_connected(c, now, errno);
-}
-
-static void connecting(struct rd_conn *c, hf__time now)
-{
-    int error = 0;
-    socklen_t len = sizeof(error);
-
-    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len))
-        error = errno;
-    if (error)
-        not_connected(c, now, error);
-    else
-        connected(c, now);
+    move_on(c, hf__net_open(&c->stream, a, c->stream.tag + 2), now);
 }
 
 /* For how long a connection is waited for; see hf__rd_renew_hurry(). */
@@ -411,21 +307,21 @@ static uint32_t patience_ms(const struct rd_conn *c)
 
 void hf__rd_conn_move(struct rd_conn *c, hf__time now)
 {
-    if (c->broken)
-        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->where,
-                         strerror(c->broken));
+    if (c->stream.broken)
+        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->peer.where,
+                         hf__net_why(&c->stream));
     if (now >= c->timer && c->state != RD_OFF) {
         if (c->state == RD_WAIT)
             hf__rd_conn_start(c, now);
         else
             hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: no answer within %u ms",
-                             c->r->where, patience_ms(c));
+                             c->r->peer.where, patience_ms(c));
     }
 }
 
 hf__time hf__rd_conn_timeout(const struct rd_conn *c)
 {
-    return c->broken ? 0 : c->timer;
+    return c->stream.broken ? 0 : c->timer;
 }
 
 /* ---- read ------------------------------------------------------------- */
@@ -458,13 +354,13 @@ static bool digest(struct rd_conn *c, hf__time now)
     }
     if (rc == HF_EPROTO)
         hf__rd_conn_fail(c, now, rc, "%s: an answer we do not understand%s%s%s",
-                         c->r->where, c->reader->err ? ": " : "",
+                         c->r->peer.where, c->reader->err ? ": " : "",
                          c->reader->err ? c->reader->errstr : "", doubt(c));
     else if (rc == HF_EBACKEND)
         hf__rd_conn_fail(c, now, rc, "%s: it has become a replica",
-                         c->r->where);
+                         c->r->peer.where);
     else if (rc)
-        hf__rd_conn_fail(c, now, rc, "%s: out of memory", c->r->where);
+        hf__rd_conn_fail(c, now, rc, "%s: out of memory", c->r->peer.where);
     return rc == 0;
 }
 
@@ -473,37 +369,34 @@ static void read_all(struct rd_conn *c, hf__time now)
     char buf[READ_SIZE];
     ssize_t n;
 
-    /* A short read has emptied the socket: no second recv() to hear EAGAIN. */
     do {
-        n = recv(c->fd, buf, sizeof(buf), 0);
+        n = hf__net_read(&c->stream, buf, sizeof(buf));
         if (n > 0) {
             c->heard_at = now;
             if (redisReaderFeed(c->reader, buf, (size_t)n) != REDIS_OK) {
                 hf__rd_conn_fail(c, now, HF_ENOMEM, "%s: out of memory",
-                                 c->r->where);
+                                 c->r->peer.where);
                 return;
             }
             if (!digest(c, now))
                 return;
-        } else if (n == 0) {
-            hf__rd_conn_fail(c, now, HF_EBACKEND,
-                             "%s: the server closed the connection%s",
-                             c->r->where, doubt(c));
-        } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
-            hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->where,
-                             strerror(errno));
+        } else if (n < 0) {
+            hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s%s", c->r->peer.where,
+                             hf__net_why(&c->stream),
+                             c->stream.closed ? doubt(c) : "");
+            return;
         }
-    } while (n == (ssize_t)sizeof(buf));
+    } while (c->stream.more);
 }
 
 void hf__rd_conn_ready(struct rd_conn *c, uint32_t events, hf__time now)
 {
     if (c->state == RD_CONNECTING) {
-        connecting(c, now);
+        move_on(c, hf__net_go_on(&c->stream), now);
         return;
     }
     if (c->state >= RD_HELLO && events & EPOLLOUT)
-        hf__rd_conn_flush(c);
+        hf__net_flush(&c->stream);
     if (c->state >= RD_HELLO && events & ~(uint32_t)EPOLLOUT)
         read_all(c, now);
 }

@@ -57,8 +57,8 @@ int hf__rd_downgrade_encode(struct redis *r, struct hf__query *q)
     static const enum rd_key keys[] = {RD_KEY_LOCK, RD_KEY_HOLDS, RD_KEY_TOKEN,
                                        RD_KEY_LINE, RD_KEY_PARTY};
     static const enum rd_key args[] = {RD_CHANNEL_RW, RD_MARK_RW, RD_KEY_BASE};
-    struct rd_out *o = hf__rd_call(r, &q->req, RD_DOWNGRADE, 5, 4,
-                                   8 * (RD_KEY_MAX + 16) + 128);
+    struct net_out *o = hf__rd_call(r, &q->req, RD_DOWNGRADE, 5, 4,
+                                    8 * (RD_KEY_MAX + 16) + 128);
 
     if (!o)
         return HF_ENOMEM;

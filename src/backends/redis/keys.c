@@ -85,7 +85,7 @@ size_t hf__rd_key(char *to, enum rd_key key, const char *name, size_t len)
     return (size_t)(stpcpy(p, suffix_of(key)) - to);
 }
 
-void hf__rd_put_key(struct rd_out *o, enum rd_key key, const char *name,
+void hf__rd_put_key(struct net_out *o, enum rd_key key, const char *name,
                     size_t len)
 {
     char text[RD_KEY_MAX + 1];

@@ -16,7 +16,7 @@ static size_t keys_len(const struct hf__remote *m)
     return m->kind == HF_SEMAPHORE ? 7 : 5;
 }
 
-static void put_keys(struct rd_out *o, const struct hf__remote *m)
+static void put_keys(struct net_out *o, const struct hf__remote *m)
 {
     for (size_t i = 0; i < keys_len(m); i++)
         hf__rd_put_key(o, keys[i], m->name, m->name_len);
@@ -26,7 +26,7 @@ static int encode_take(struct redis *r, struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
     bool permits = m->kind == HF_SEMAPHORE;
-    struct rd_out *o = hf__rd_call(
+    struct net_out *o = hf__rd_call(
         r, req, permits ? RD_TAKE_SEM : RD_TAKE_RW, keys_len(m), 11,
         9 * (RD_KEY_MAX + 16) + 512 + sizeof(r->about) + strlen(m->label));
 
@@ -54,7 +54,7 @@ static int encode_drop(struct redis *r, struct hf__req *req)
     enum rd_script s = req->op == HF__ABANDON    ? hf__rd_leave_script(r, m)
                        : m->kind == HF_SEMAPHORE ? RD_DROP_SEM
                                                  : RD_DROP_RW;
-    struct rd_out *o =
+    struct net_out *o =
         hf__rd_call(r, req, s, keys_len(m), 4, 11 * (RD_KEY_MAX + 16) + 128);
 
     if (!o)

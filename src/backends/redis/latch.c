@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static void put_keys(struct rd_out *o, const char *name, size_t len)
+static void put_keys(struct net_out *o, const char *name, size_t len)
 {
     hf__rd_put_key(o, RD_KEY_LOCK, name, len);
     hf__rd_put_key(o, RD_KEY_KIND, name, len);
@@ -15,7 +15,7 @@ int hf__rd_latch_encode(struct redis *r, struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
     struct rd_link *link = m->impl;
-    struct rd_out *o =
+    struct net_out *o =
         hf__rd_call(r, req, RD_WAIT_LATCH, 3, 5, 3 * (RD_KEY_MAX + 16) + 160);
 
     if (!o)
@@ -31,7 +31,7 @@ int hf__rd_latch_encode(struct redis *r, struct hf__req *req)
 }
 
 /* holdfast:did:{n}:<uuid>:<request> */
-static void put_did(const struct redis *r, struct rd_out *o,
+static void put_did(const struct redis *r, struct net_out *o,
                     const struct hf__query *q)
 {
     char text[RD_KEY_MAX + 1 + RD_OWNER_MAX];
@@ -47,7 +47,7 @@ int hf__rd_count_encode(struct redis *r, struct hf__query *q)
     const char *op = q->req.op == HF__LATCH_SET    ? "s"
                      : q->req.op == HF__LATCH_DOWN ? "d"
                                                    : "g";
-    struct rd_out *o =
+    struct net_out *o =
         hf__rd_call(r, &q->req, RD_LATCH, 4, 5, 6 * (RD_KEY_MAX + 80) + 128);
 
     if (!o)

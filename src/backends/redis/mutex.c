@@ -13,13 +13,13 @@ static int64_t token_ttl(const struct redis *r, uint32_t lease_ms)
     return ttl > RD_TOKEN_TTL_MS ? ttl : RD_TOKEN_TTL_MS;
 }
 
-static void put_key(struct rd_out *o, enum rd_key key,
+static void put_key(struct net_out *o, enum rd_key key,
                     const struct hf__remote *m)
 {
     hf__rd_put_key(o, key, m->name, m->name_len);
 }
 
-static void put_unfair_keys(const struct redis *r, struct rd_out *o,
+static void put_unfair_keys(const struct redis *r, struct net_out *o,
                             const struct hf__remote *m)
 {
     put_key(o, RD_KEY_WAITERS, m);
@@ -27,7 +27,7 @@ static void put_unfair_keys(const struct redis *r, struct rd_out *o,
     put_key(o, RD_KEY_CROWD, m);
 }
 
-static void put_fair_keys(struct rd_out *o, const struct hf__remote *m)
+static void put_fair_keys(struct net_out *o, const struct hf__remote *m)
 {
     put_key(o, RD_KEY_QUEUE, m);
     put_key(o, RD_KEY_TIMEOUT, m);
@@ -39,14 +39,14 @@ int64_t hf__rd_hand_ms(const struct hf__req *req)
     return req->fixed || req->lease_ms < RD_HAND_MIN_MS ? 0 : req->lease_ms;
 }
 
-void hf__rd_put_owner(const struct redis *r, struct rd_out *o, uint64_t id)
+void hf__rd_put_owner(const struct redis *r, struct net_out *o, uint64_t id)
 {
     char owner[RD_OWNER_MAX];
 
     hf__rd_put(o, owner, hf__rd_owner(r, id, owner));
 }
 
-void hf__rd_put_terms(const struct redis *r, struct rd_out *o,
+void hf__rd_put_terms(const struct redis *r, struct net_out *o,
                       const struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
@@ -71,9 +71,9 @@ static int encode_take(struct redis *r, struct hf__req *req)
     enum rd_script s = r->string_dialect ? RD_TAKE_S
                        : m->fair         ? RD_TAKE_FAIR
                                          : RD_TAKE;
-    struct rd_out *o = hf__rd_call(r, req, s, m->fair ? 6 : 5, m->fair ? 9 : 7,
-                                   8 * (RD_KEY_MAX + 16) + 512 +
-                                       sizeof(r->about) + strlen(m->label));
+    struct net_out *o = hf__rd_call(r, req, s, m->fair ? 6 : 5, m->fair ? 9 : 7,
+                                    8 * (RD_KEY_MAX + 16) + 512 +
+                                        sizeof(r->about) + strlen(m->label));
 
     if (!o)
         return HF_ENOMEM;
@@ -114,8 +114,8 @@ static int encode_drop(struct redis *r, struct hf__req *req)
                        : m->fair           ? RD_DROP_FAIR
                                            : RD_DROP;
     bool both = !r->string_dialect; /* kinds of waiters */
-    struct rd_out *o = hf__rd_call(r, req, s, both ? 8 : 5, both ? 3 : 1,
-                                   10 * (RD_KEY_MAX + 16) + 128);
+    struct net_out *o = hf__rd_call(r, req, s, both ? 8 : 5, both ? 3 : 1,
+                                    10 * (RD_KEY_MAX + 16) + 128);
 
     if (!o)
         return HF_ENOMEM;

@@ -35,14 +35,14 @@ void hf__rd_pair_begin(struct redis *r)
     struct rd_pair *p = &r->chans.pair;
     struct hf__req req = {.op = RD_PROOF, .hold_id = p->number + 1};
     char text[1 + 21] = "p";
-    struct rd_out *o;
+    struct net_out *o;
 
-    if (!r->chans.confirmed || r->cmd.state != RD_UP || r->cmd.broken)
+    if (!r->chans.confirmed || r->cmd.state != RD_UP || r->cmd.stream.broken)
         return;
     r->by_text[RD_PROVE] = true; /* nobody would send it again */
     o = hf__rd_call(r, &req, RD_PROVE, 0, 2, r->wake_len + 64);
     if (!o) {
-        r->sub.broken = ENOMEM;
+        r->sub.stream.broken = ENOMEM;
         return;
     }
     hf__rd_forget(r, &req);
@@ -70,14 +70,15 @@ static void apart(struct redis *r, hf__time now)
 
     if (!p->apart) {
         p->apart = 1;
-        hf__rd_conn_fail(&r->sub, now, HF_EBACKEND, "%s: %s", r->where, text);
+        hf__rd_conn_fail(&r->sub, now, HF_EBACKEND, "%s: %s", r->peer.where,
+                         text);
         return;
     }
     p->until = 0;
     p->put_off = false;
     p->again = now + ((hf__time)APART_MS << (p->apart - 1)) * HF__MS;
     if (p->apart == 1)
-        hf__rd_deaf(r, r->where, text);
+        hf__rd_deaf(r, r->peer.where, text);
     if (p->apart < APART_MOST)
         p->apart++;
 }
@@ -157,7 +158,7 @@ void hf__rd_pair_move(struct redis *r, hf__time now)
         apart(r, now);
     } else if (p->put_off) {
         hf__rd_pair_begin(r);
-        hf__rd_conn_flush(&r->cmd);
+        hf__net_flush(&r->cmd.stream);
     } else {
         hf__rd_sub_anew(r, now);
     }

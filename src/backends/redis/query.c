@@ -43,7 +43,7 @@ int hf__rd_query(void *self, struct hf__query *q)
 
 /* ---- sending ----------------------------------------------------------- */
 
-static void put_keys(struct rd_out *o, const struct hf__query *q,
+static void put_keys(struct net_out *o, const struct hf__query *q,
                      const enum rd_key *keys, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -63,8 +63,8 @@ static int encode_inspect(struct redis *r, struct hf__query *q)
         RD_KEY_WAITERS, s ? RD_KEY_TOKEN_S : RD_KEY_TOKEN,
         RD_KEY_CROWD,   RD_KEY_QUEUE,
         RD_KEY_SEEN};
-    struct rd_out *o = hf__rd_call(r, &q->req, s ? RD_INSPECT_S : RD_INSPECT, 7,
-                                   0, 7 * (RD_KEY_MAX + 16));
+    struct net_out *o = hf__rd_call(r, &q->req, s ? RD_INSPECT_S : RD_INSPECT,
+                                    7, 0, 7 * (RD_KEY_MAX + 16));
 
     if (!o)
         return HF_ENOMEM;
@@ -80,8 +80,8 @@ static int encode_break(struct redis *r, struct hf__query *q)
         RD_KEY_WAITERS, s ? RD_KEY_TOKEN_S : RD_KEY_TOKEN,
         RD_KEY_CROWD,   RD_KEY_QUEUE,
         RD_KEY_TIMEOUT, RD_KEY_SEEN};
-    struct rd_out *o = hf__rd_call(r, &q->req, s ? RD_BREAK_S : RD_BREAK, 8, 4,
-                                   10 * (RD_KEY_MAX + 16) + 64);
+    struct net_out *o = hf__rd_call(r, &q->req, s ? RD_BREAK_S : RD_BREAK, 8, 4,
+                                    10 * (RD_KEY_MAX + 16) + 64);
 
     if (!o)
         return HF_ENOMEM;
@@ -102,8 +102,8 @@ static int encode_other(struct redis *r, struct hf__query *q, enum rd_script rw,
     static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
                                               RD_CHANNEL_LATCH};
     bool is_rw = q->count == HF_RWLOCK;
-    struct rd_out *o = hf__rd_call(r, &q->req, is_rw ? rw : string, 7, 5,
-                                   11 * (RD_KEY_MAX + 16) + 64);
+    struct net_out *o = hf__rd_call(r, &q->req, is_rw ? rw : string, 7, 5,
+                                    11 * (RD_KEY_MAX + 16) + 64);
 
     if (!o)
         return HF_ENOMEM;
@@ -135,7 +135,7 @@ static size_t pattern_of(const struct redis *r, const struct hf__query *q,
 static int encode_list(struct redis *r, struct hf__query *q)
 {
     char pattern[2 * HF_NAME_MAX + 32], cursor[21];
-    struct rd_out *o =
+    struct net_out *o =
         hf__rd_call(r, &q->req, r->string_dialect ? RD_LIST_S : RD_LIST, 0, 3,
                     sizeof(pattern) + 128);
 

@@ -51,8 +51,7 @@ static void free_all(struct redis *r)
     hf__rd_sub_fini(r);
     wipe(r, r->password);
     r->core->free(r->client, r->user);
-    r->core->free(r->client, r->hosts);
-    r->core->lookup_leave(r->job);
+    hf__net_endpoint_fini(&r->peer);
     r->core->free(r->client, r);
 }
 
@@ -111,8 +110,7 @@ static int parse_unix(struct redis *r, const struct hf__url *url)
     if (url->hosts_len || !url->path[0])
         return r->core->why(r->client, HF_EINVAL,
                             "redis+unix:///path/to/socket would be right");
-    snprintf(r->where, sizeof(r->where), "%s", url->path);
-    if (hf__rd_unix_addr(url->path, &r->addrs) == 0)
+    if (hf__net_set_path(&r->peer, url->path) == 0)
         return 0;
     return r->core->why(r->client, HF_EINVAL,
                         "the socket's path has %zu bytes; less than %zu would "
@@ -124,22 +122,15 @@ static int parse_unix(struct redis *r, const struct hf__url *url)
 static int parse_host(struct redis *r, const struct hf__url *url)
 {
     const struct hf__host *host = &url->hosts[0];
-    unsigned port;
-    size_t size;
+    int rc;
 
     if (url->hosts_len != 1 || !host->name[0])
         return r->core->why(r->client, HF_EINVAL,
                             "one host would be right, as in "
                             "redis://host:6379/0");
-    port = host->port ? host->port : 6379;
-    size = strlen(host->name) + sizeof(":65535");
-    r->hosts = r->core->alloc(r->client, size);
-    if (!r->hosts)
-        return HF_ENOMEM;
-    snprintf(r->hosts, size, "%s:%u", host->name, port);
-    snprintf(r->where, sizeof(r->where),
-             strchr(host->name, ':') ? "[%.64s]:%u" : "%.64s:%u", host->name,
-             port);
+    rc = hf__net_set_host(&r->peer, host->name, host->port ? host->port : 6379);
+    if (rc)
+        return rc;
     return url->path[0] && url->path[1] ? parse_db(r, url->path + 1) : 0;
 }
 
@@ -203,26 +194,9 @@ static int introduce(struct redis *r, const struct hf__config *config)
     return 0;
 }
 
-static int first_lookup(struct redis *r)
-{
-    struct hf__lookup *found = r->core->lookup(r->hosts, true);
-    int rc = found ? found->code : HF_ENOMEM;
-
-    if (rc == HF_EBACKEND)
-        (found->may_pass ? r->core->why : r->core->lasts)(r->client, rc, "%s",
-                                                          found->why);
-    if (!rc)
-        hf__rd_addrs(found, &r->addrs);
-    r->core->lookup_leave(found);
-    if (rc || r->addrs.len)
-        return rc;
-    return r->core->lasts(r->client, HF_EBACKEND, "%s: no usable address",
-                          r->where);
-}
-
 static int start(struct redis *r)
 {
-    int rc = r->hosts ? first_lookup(r) : 0;
+    int rc = r->peer.hosts ? hf__net_find(&r->peer) : 0;
 
     if (rc)
         return rc;
@@ -240,9 +214,11 @@ static int redis_open(hf_client *client, const struct hf__core *core,
         return HF_ENOMEM;
     r->core = core;
     r->client = client;
+    r->peer.core = core;
+    r->peer.client = client;
     hf__rd_conn_init(r, &r->cmd);
     hf__rd_conn_init(r, &r->sub);
-    r->sub.tag = 1;
+    r->sub.stream.tag = 1;
     r->cmd.on_up = hf__rd_cmd_up;
     r->cmd.on_reply = hf__rd_cmd_reply;
     r->cmd.on_down = hf__rd_cmd_down;
@@ -285,9 +261,9 @@ static void redis_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
 {
     struct redis *r = self;
 
-    if (tag == r->cmd.tag)
+    if (tag == r->cmd.stream.tag)
         hf__rd_conn_ready(&r->cmd, events, now);
-    else if (tag == r->sub.tag)
+    else if (tag == r->sub.stream.tag)
         hf__rd_conn_ready(&r->sub, events, now);
 }
 

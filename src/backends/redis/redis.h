@@ -7,12 +7,12 @@
  * Everything here runs with the client's mutex held, except open(), which runs
  * on the keeper before that.
  *
- * Files: redis.c the table, the URL; conn.c a socket, from lookup to loss;
- * addr.c addresses; wire.c the out buffer; reply.c answers; cmd.c requests,
- * sent and unsent; late.c those that were lost; keys.c names; lua/ the
- * scripts; verbs.c what is asked of a lock and answered, mutex.c and kinds.c
- * how it is put into commands, renew.c renewals, downgrade.c from write to
- * read; sub.c channels and bells, chan.c the waiters of each, pair.c whether
+ * Files: redis.c the table, the URL; conn.c a connection, from hello to
+ * loss, on a stream of src/net; wire.c commands; reply.c answers; cmd.c
+ * requests, sent and unsent; late.c those that were lost; keys.c names; lua/
+ * the scripts; verbs.c what is asked of a lock and answered, mutex.c and
+ * kinds.c how it is put into commands, renew.c renewals, downgrade.c from write
+ * to read; sub.c channels and bells, chan.c the waiters of each, pair.c whether
  * both connections end at one server; query.c inspect, list, break; latch.c
  * what is asked of a latch; error.c what the server's errors mean; sha1.c how a
  * script is called.
@@ -22,11 +22,9 @@
 #ifndef HF_REDIS_H
 #define HF_REDIS_H
 
-#include "../../backend.h"
+#include "../../net/endpoint.h"
 
 #include <hiredis/read.h>
-#include <netdb.h>
-#include <sys/socket.h>
 
 #define RD_UUID_LEN 36
 #define RD_OWNER_MAX (RD_UUID_LEN + 1 + 20 + 1)
@@ -108,22 +106,13 @@ bool hf__rd_is(const struct rd_node *, const char *text); /* any text */
 
 /* ---- wire.c ----------------------------------------------------------- */
 
-struct rd_out {
-    char *data;
-    size_t from, len, cap; /* [from, len) is still to be sent */
-    bool secret;           /* holds a password: to be wiped once sent */
-};
-
-int hf__rd_out_reserve(struct redis *, struct rd_out *, size_t more);
-void hf__rd_out_reset(struct rd_out *);
-void hf__rd_out_fini(struct redis *, struct rd_out *);
 /* These need room reserved before. */
-void hf__rd_put_count(struct rd_out *, char type, size_t n);
-void hf__rd_put(struct rd_out *, const void *, size_t);
-void hf__rd_put_two(struct rd_out *, const void *, size_t, const void *,
+void hf__rd_put_count(struct net_out *, char type, size_t n);
+void hf__rd_put(struct net_out *, const void *, size_t);
+void hf__rd_put_two(struct net_out *, const void *, size_t, const void *,
                     size_t);
-void hf__rd_put_text(struct rd_out *, const char *);
-void hf__rd_put_num(struct rd_out *, int64_t);
+void hf__rd_put_text(struct net_out *, const char *);
+void hf__rd_put_num(struct net_out *, int64_t);
 size_t hf__rd_decimal(char to[21], uint64_t);
 
 /* ---- keys.c ----------------------------------------------------------- */
@@ -157,7 +146,8 @@ enum rd_key {
 /* Writes the key, which may be terminated; returns its length, at most
  * RD_KEY_MAX. There has to be room for one more. */
 size_t hf__rd_key(char *to, enum rd_key, const char *name, size_t len);
-void hf__rd_put_key(struct rd_out *, enum rd_key, const char *name, size_t len);
+void hf__rd_put_key(struct net_out *, enum rd_key, const char *name,
+                    size_t len);
 bool hf__rd_reserved(const char *name, size_t len);
 /* It is "{m}": there may be an "m". */
 bool hf__rd_has_twin(const char *name, size_t len);
@@ -222,24 +212,6 @@ enum rd_take {
 extern const char *const hf__rd_script[RD_SCRIPTS];
 void hf__rd_sha1_hex(const char *text, size_t len, char hex[41]);
 
-/* ---- addr.c ----------------------------------------------------------- */
-
-struct rd_addr {
-    int family;
-    socklen_t len;
-    struct sockaddr_storage sa;
-};
-
-#define RD_ADDRS 8
-
-struct rd_addrs {
-    size_t len;
-    struct rd_addr at[RD_ADDRS];
-};
-
-void hf__rd_addrs(const struct hf__lookup *, struct rd_addrs *);
-int hf__rd_unix_addr(const char *path, struct rd_addrs *);
-
 /* ---- conn.c ----------------------------------------------------------- */
 
 enum rd_state {
@@ -252,20 +224,14 @@ enum rd_state {
 
 struct rd_conn {
     struct redis *r;
-    int fd;
-    uint32_t tag; /* of this fd; the last bit says which connection it is */
+    struct net_stream stream; /* the last bit of its tag says which it is */
+    struct net_walk walk;
     enum rd_state state;
-    uint32_t events;
-    int broken;        /* errno of a send: for advance() to see */
-    size_t addr;       /* index into addrs */
-    unsigned failures; /* in a row: rounds that failed, short lives */
     hf__time timer;
     hf__time refused_at; /* the last attempt: the server answered it, and
                             refused then; HF__NEVER: it did not */
     hf__time up_at;      /* since when it is up */
     hf__time heard_at;   /* the last byte, or since when we listen */
-    uint64_t written;    /* bytes of this connection, ever */
-    struct rd_out out;
     redisReader *reader;
     struct rd_arena arena;
     uint8_t hello[4]; /* what is still to be answered, in order */
@@ -284,8 +250,6 @@ void hf__rd_conn_fini(struct rd_conn *);
 /* Closes, and tries again later. The text is for people, without secrets. */
 void hf__rd_conn_fail(struct rd_conn *, hf__time now, int code, const char *fmt,
                       ...) __attribute__((format(printf, 4, 5)));
-/* Writes what can be written. A failure waits for advance(). */
-void hf__rd_conn_flush(struct rd_conn *);
 /* A request has come. If the server refused us when we last connected (it loads
  * its data, or the password is wrong), it is asked again soon. */
 void hf__rd_conn_hurry(struct rd_conn *);
@@ -305,7 +269,7 @@ struct rd_flight {
     uint64_t hold_id;
     hf__time sent_at;
     hf__time ahead;      /* server_ahead at that time */
-    uint64_t start;      /* where it begins in conn.written */
+    uint64_t start;      /* where it begins in stream.written */
     uint32_t first, len; /* RENEW: which items */
     uint8_t op;
     uint8_t script;
@@ -329,8 +293,8 @@ void hf__rd_forget_remote(struct redis *, const struct hf__remote *);
 void hf__rd_finish(struct redis *, struct hf__req *, int result);
 /* Begins the command of a script; room for it and `more` is reserved. NULL:
  * out of memory. keys and args follow by hf__rd_put...(). */
-struct rd_out *hf__rd_call(struct redis *, struct hf__req *, enum rd_script,
-                           size_t keys, size_t args, size_t more);
+struct net_out *hf__rd_call(struct redis *, struct hf__req *, enum rd_script,
+                            size_t keys, size_t args, size_t more);
 hf__time hf__rd_cmd_timeout(const struct redis *);
 void hf__rd_cmd_silence(struct redis *, hf__time now);
 void hf__rd_cmd_up(struct redis *, hf__time now);
@@ -420,9 +384,9 @@ enum rd_script hf__rd_leave_script(const struct redis *,
 /* The lease with which it may be handed to us; 0: we have to ask. */
 int64_t hf__rd_hand_ms(const struct hf__req *);
 /* What every TAKE has from ARGV[1] to ARGV[6]. */
-void hf__rd_put_terms(const struct redis *, struct rd_out *,
+void hf__rd_put_terms(const struct redis *, struct net_out *,
                       const struct hf__req *);
-void hf__rd_put_owner(const struct redis *, struct rd_out *, uint64_t hold_id);
+void hf__rd_put_owner(const struct redis *, struct net_out *, uint64_t hold_id);
 
 /* ---- renew.c ----------------------------------------------------------- */
 
@@ -589,8 +553,7 @@ struct redis {
     uint32_t connect_timeout_ms, open_timeout_ms, op_timeout_ms;
     uint32_t db;
     char *user, *password;
-    char *hosts;     /* to be looked up, "host:port"; NULL: it is a path */
-    char where[80];  /* host:port or path, for texts */
+    struct net_endpoint peer;
     char about[128]; /* "pid\nhost\n" */
     size_t about_len;
     char uuid[RD_UUID_LEN + 1];
@@ -598,9 +561,6 @@ struct redis {
     size_t wake_len;
     char text[200];  /* why the connection is not there */
     uint64_t chance; /* state of the jitter */
-    struct rd_addrs addrs;
-    struct hf__lookup *job; /* under way, or over; NULL */
-    hf__time job_until;     /* connections wait for it; 0: they do not */
     char sha[RD_SCRIPTS][41];
     size_t script_len[RD_SCRIPTS];
     bool by_text[RD_SCRIPTS]; /* the server has forgotten it: send the text */

@@ -112,7 +112,7 @@ static uint32_t chunk_len(const struct redis *r, const struct hf__batch *b,
     return len;
 }
 
-static void put_item_keys(struct rd_out *o, const struct hf__remote *m)
+static void put_item_keys(struct net_out *o, const struct hf__remote *m)
 {
     hf__rd_put_key(o, RD_KEY_LOCK, m->name, m->name_len);
     hf__rd_put_key(o, m->kind == HF_MUTEX ? RD_KEY_INFO : RD_KEY_HOLDS, m->name,
@@ -123,7 +123,7 @@ static void put_item_keys(struct rd_out *o, const struct hf__remote *m)
     hf__rd_put_key(o, RD_KEY_KIND, m->name, m->name_len);
 }
 
-static void put_item(struct rd_out *o, const struct hf__renewal *item)
+static void put_item(struct net_out *o, const struct hf__renewal *item)
 {
     const struct hf__remote *m = item->remote;
     char id[21];
@@ -148,7 +148,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     size_t keys = s == RD_RENEW_SEM ? 4 : 2;
     size_t args = s == RD_RENEW_RW ? 4 : 2, size = 0;
     char uuid[RD_UUID_LEN + 1];
-    struct rd_out *o;
+    struct net_out *o;
 
     for (uint32_t i = first; i < first + len; i++)
         size += (keys + args) * (b->item[i].remote->name_len + 64u);

@@ -48,15 +48,15 @@ void hf__rd_ring_all(struct redis *r)
 
 /* ---- commands ---------------------------------------------------------- */
 
-/* Of a failure advance() hears by conn.broken. */
-static struct rd_out *begin(struct redis *r, const char *verb, size_t args)
+/* Of a failure advance() hears by stream.broken. */
+static struct net_out *begin(struct redis *r, const char *verb, size_t args)
 {
-    struct rd_out *o = &r->sub.out;
+    struct net_out *o = &r->sub.stream.out;
 
     if (r->sub.state != RD_UP)
         return NULL;
-    if (hf__rd_out_reserve(r, o, 64 + args * (RD_KEY_MAX + 96))) {
-        r->sub.broken = ENOMEM;
+    if (hf__net_reserve(&r->sub.stream, 64 + args * (RD_KEY_MAX + 96))) {
+        r->sub.stream.broken = ENOMEM;
         return NULL;
     }
     hf__rd_put_count(o, '*', 1 + args);
@@ -68,7 +68,7 @@ static struct rd_out *begin(struct redis *r, const char *verb, size_t args)
 static void pair(struct redis *r, const struct rd_chan *c, const char *verb)
 {
     enum rd_key mark = hf__rd_mark(c->kind);
-    struct rd_out *o = begin(r, verb, mark ? 2 : 1);
+    struct net_out *o = begin(r, verb, mark ? 2 : 1);
 
     if (!o)
         return;
@@ -81,7 +81,7 @@ static void own(struct redis *r, const struct rd_chan *c, uint64_t hold_id,
                 const char *verb)
 {
     char text[RD_KEY_MAX + 1 + RD_OWNER_MAX];
-    struct rd_out *o = begin(r, verb, 1);
+    struct net_out *o = begin(r, verb, 1);
     size_t len;
 
     if (!o)
@@ -135,7 +135,7 @@ static bool is_shared(const struct redis *r, const struct rd_chan *c)
 
 static void part(struct redis *r, struct rd_chan *c)
 {
-    struct rd_out *o;
+    struct net_out *o;
 
     if (c->joined && !is_shared(r, c)) {
         pair(r, c, "UNSUBSCRIBE");
@@ -187,7 +187,7 @@ int hf__rd_wait(struct redis *r, struct hf__remote *m, bool foreign)
     join(r, c, foreign);
     if (c->fair && foreign)
         join_own(r, link);
-    hf__rd_conn_flush(&r->sub);
+    hf__net_flush(&r->sub.stream);
     return 0;
 }
 
@@ -201,7 +201,7 @@ void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
     if (link->own) {
         own(r, c, link->asked_id, "UNSUBSCRIBE");
         link->own = false;
-        hf__rd_conn_flush(&r->sub);
+        hf__net_flush(&r->sub.stream);
     }
     if (link->rang)
         hf__rd_was_called(r, link, link->asked_id); /* nobody else will */
@@ -226,7 +226,7 @@ void hf__rd_chan_drop(struct redis *r, struct hf__remote *m)
 
 void hf__rd_sub_up(struct redis *r, hf__time now)
 {
-    struct rd_out *o;
+    struct net_out *o;
 
     r->chans.pinged_at = 0;
     r->chans.refused = false;
@@ -243,7 +243,7 @@ void hf__rd_sub_up(struct redis *r, hf__time now)
     o = begin(r, "SUBSCRIBE", 1);
     if (o)
         hf__rd_put(o, r->wake, r->wake_len);
-    hf__rd_conn_flush(&r->sub);
+    hf__net_flush(&r->sub.stream);
 }
 
 void hf__rd_sub_down(struct redis *r, int code, hf__time now)
@@ -264,7 +264,7 @@ void hf__rd_sub_down(struct redis *r, int code, hf__time now)
             for (struct rd_link *link = c->links; link; link = link->next)
                 link->own = false;
         }
-    if (r->sub.failures == 1 && r->cmd.state == RD_UP)
+    if (r->sub.walk.failures == 1 && r->cmd.state == RD_UP)
         hf__rd_ring_all(r); /* nobody will tell them: they look from now on */
     if (!r->chans.waiting)
         hf__rd_conn_stop(&r->sub);
@@ -313,14 +313,14 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
     if (now >= next_ping(r)) {
         if (r->chans.pinged_at > r->sub.heard_at) {
             hf__rd_conn_fail(&r->sub, now, HF_EBACKEND,
-                             "%s: subscriptions are silent", r->where);
+                             "%s: subscriptions are silent", r->peer.where);
             return;
         }
         begin(r, "PING", 0);
         r->chans.pinged_at = now;
     }
-    if (r->sub.state == RD_UP && r->sub.out.from < r->sub.out.len)
-        hf__rd_conn_flush(&r->sub);
+    if (r->sub.state == RD_UP && r->sub.stream.out.from < r->sub.stream.out.len)
+        hf__net_flush(&r->sub.stream);
 }
 
 void hf__rd_sub_fini(struct redis *r)
@@ -555,7 +555,7 @@ int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
         if (!r->chans.refused)
             r->chans.put_off = 0;
         hf__rd_pair_begin(r);
-        hf__rd_conn_flush(&r->cmd);
+        hf__net_flush(&r->cmd.stream);
     } else {
         each_chan(r, channel, confirmed);
     }

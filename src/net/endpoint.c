@@ -1,0 +1,150 @@
+#include "endpoint.h"
+
+#include <netdb.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+int hf__net_set_host(struct net_endpoint *e, const char *name, unsigned port)
+{
+    size_t size = strlen(name) + sizeof(":65535");
+    char *hosts = e->core->alloc(e->client, size);
+
+    if (!hosts)
+        return HF_ENOMEM;
+    snprintf(hosts, size, "%s:%u", name, port);
+    snprintf(e->where, sizeof(e->where),
+             strchr(name, ':') ? "[%.64s]:%u" : "%.64s:%u", name, port);
+    hf__net_endpoint_fini(e);
+    e->hosts = hosts;
+    return 0;
+}
+
+int hf__net_set_path(struct net_endpoint *e, const char *path)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    size_t len = strlen(path);
+
+    if (len >= sizeof(un.sun_path))
+        return HF_EINVAL;
+    memcpy(un.sun_path, path, len + 1);
+    snprintf(e->where, sizeof(e->where), "%.79s", path);
+    hf__net_endpoint_fini(e);
+    e->len = 1;
+    e->addr[0].family = AF_UNIX;
+    e->addr[0].len =
+        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1);
+    memcpy(&e->addr[0].sa, &un, sizeof(un));
+    return 0;
+}
+
+void hf__net_endpoint_fini(struct net_endpoint *e)
+{
+    hf__net_settle(e);
+    e->core->free(e->client, e->hosts);
+    e->hosts = NULL;
+}
+
+/* ---- lookup ------------------------------------------------------------ */
+
+static void add(struct net_endpoint *e, const struct addrinfo *a)
+{
+    struct net_addr *to = &e->addr[e->len];
+
+    if (e->len == NET_ADDRS || a->ai_addrlen > sizeof(to->sa))
+        return;
+    to->family = a->ai_family;
+    to->len = a->ai_addrlen;
+    memcpy(&to->sa, a->ai_addr, a->ai_addrlen);
+    e->len++;
+}
+
+/* If nothing was found, the old ones stay. */
+static void take(struct net_endpoint *e, const struct hf__lookup *found)
+{
+    size_t before = e->len;
+
+    e->len = 0;
+    for (size_t i = 0; i < found->len; i++)
+        for (const struct addrinfo *a = found->list[i]; a; a = a->ai_next)
+            add(e, a);
+    if (!e->len)
+        e->len = before;
+}
+
+int hf__net_find(struct net_endpoint *e)
+{
+    struct hf__lookup *found = e->core->lookup(e->hosts, true);
+    int rc = found ? found->code : HF_ENOMEM;
+
+    if (rc == HF_EBACKEND)
+        (found->may_pass ? e->core->why : e->core->lasts)(e->client, rc, "%s",
+                                                          found->why);
+    if (!rc)
+        take(e, found);
+    e->core->lookup_leave(found);
+    if (rc || e->len)
+        return rc;
+    return e->core->lasts(e->client, HF_EBACKEND, "%s: no usable address",
+                          e->where);
+}
+
+static void begin_lookup(struct net_endpoint *e)
+{
+    if (e->hosts && !e->job)
+        e->job = e->core->lookup(e->hosts, false);
+}
+
+void hf__net_find_again(struct net_endpoint *e, hf__time until)
+{
+    begin_lookup(e);
+    e->job_until = until;
+}
+
+bool hf__net_is_finding(const struct net_endpoint *e, hf__time now)
+{
+    return e->job && !e->core->lookup_over(e->job) && now < e->job_until;
+}
+
+void hf__net_settle(struct net_endpoint *e)
+{
+    if (e->job)
+        e->core->lookup_leave(e->job);
+    e->job = NULL;
+}
+
+/* ---- the way over the addresses ----------------------------------------- */
+
+const struct net_addr *hf__net_addr(struct net_endpoint *e, struct net_walk *w)
+{
+    if (w->at == 0 && e->job && e->core->lookup_over(e->job)) {
+        take(e, e->job);
+        hf__net_settle(e);
+    }
+    if (w->at >= e->len)
+        w->at = 0; /* there is always one: open() saw to it */
+    return &e->addr[w->at];
+}
+
+bool hf__net_next(const struct net_endpoint *e, struct net_walk *w)
+{
+    if (w->at + 1 >= e->len)
+        return false;
+    w->at++;
+    return true;
+}
+
+hf__time hf__net_pause(struct net_endpoint *e, struct net_walk *w,
+                       uint32_t most_ms, uint32_t chance)
+{
+    uint32_t ms = NET_BACKOFF_MS;
+
+    w->at = 0;
+    w->failures++;
+    if (w->failures % 4 == 2)
+        begin_lookup(e);
+    for (unsigned i = 1; i < w->failures && ms < most_ms; i++)
+        ms = ms * 2 < most_ms ? ms * 2 : most_ms;
+    return (ms / 2 + chance % (ms / 2)) * HF__MS;
+}

@@ -1,0 +1,57 @@
+/*
+ * Where a server is: names that are looked up, or the path of a socket. The
+ * first lookup blocks; later ones run on a thread for which nobody waits. The
+ * connections of a client share an endpoint, and each walks over its addresses
+ * by itself: every address gets its turn before a round counts as failed.
+ */
+#ifndef HF_NET_ENDPOINT_H
+#define HF_NET_ENDPOINT_H
+
+#include "stream.h"
+
+#define NET_ADDRS 8
+#define NET_BACKOFF_MS 10 /* after the first failure, at most */
+
+struct net_endpoint {
+    const struct hf__core *core;
+    hf_client *client;
+    char *hosts;    /* "host:port"; NULL: it is a path */
+    char where[80]; /* host:port or path, for texts */
+    size_t len;     /* of addr; never 0 once they were found */
+    struct net_addr addr[NET_ADDRS];
+    struct hf__lookup *job; /* under way, or over; NULL */
+    hf__time job_until;     /* connections wait for it; 0: they do not */
+};
+
+/* One connection's way. */
+struct net_walk {
+    size_t at;         /* the address that is tried */
+    unsigned failures; /* in a row: rounds that failed, short lives */
+};
+
+/* Another host than before, if there was one: its addresses are used once a
+ * lookup is over. 0, HF_ENOMEM. */
+int hf__net_set_host(struct net_endpoint *, const char *name, unsigned port);
+/* HF_EINVAL: it is too long. */
+int hf__net_set_path(struct net_endpoint *, const char *path);
+void hf__net_endpoint_fini(struct net_endpoint *);
+
+/* Blocks: for open(). 0, or a code whose text is set. */
+int hf__net_find(struct net_endpoint *);
+/* The name may lead elsewhere: who connects next waits for a lookup until
+ * then. */
+void hf__net_find_again(struct net_endpoint *, hf__time until);
+bool hf__net_is_finding(const struct net_endpoint *, hf__time now);
+/* A connection is up: what is looked up now would be old when it is needed. */
+void hf__net_settle(struct net_endpoint *);
+
+/* The address to connect to. */
+const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);
+/* The address did not work: goes to the next one. false: there is none. */
+bool hf__net_next(const struct net_endpoint *, struct net_walk *);
+/* No address worked, or none for long: begins anew. Looks the name up now and
+ * then. Returns how long to wait; chance: any number. */
+hf__time hf__net_pause(struct net_endpoint *, struct net_walk *,
+                       uint32_t most_ms, uint32_t chance);
+
+#endif

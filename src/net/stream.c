@@ -1,0 +1,190 @@
+#include "stream.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+/* Room for any one request of Redis with its script: what is let go needs no
+ * memory. */
+#define FIRST_SIZE 16384
+
+void hf__net_init(struct net_stream *s, const struct hf__core *core,
+                  hf_client *client)
+{
+    *s = (struct net_stream){.core = core, .client = client, .fd = -1};
+}
+
+static int broke(struct net_stream *s, int error)
+{
+    if (!s->broken)
+        s->broken = error;
+    return HF_EBACKEND;
+}
+
+const char *hf__net_why(const struct net_stream *s)
+{
+    return s->closed ? "the server closed the connection" : strerror(s->broken);
+}
+
+static void watch(struct net_stream *s, uint32_t events)
+{
+    if (s->events == events || s->fd < 0)
+        return;
+    if (s->core->watch(s->client, s->fd, events, s->tag) == 0)
+        s->events = events;
+    else
+        broke(s, ENOMEM);
+}
+
+/* ---- out --------------------------------------------------------------- */
+
+static void wipe(struct net_out *o)
+{
+    if (o->secret)
+        explicit_bzero(o->data, o->cap);
+}
+
+static void empty(struct net_out *o)
+{
+    wipe(o);
+    o->secret = false;
+    o->from = o->len = 0;
+}
+
+int hf__net_reserve(struct net_stream *s, size_t more)
+{
+    struct net_out *o = &s->out;
+    size_t used = o->len - o->from, cap = o->cap ? o->cap : FIRST_SIZE;
+    char *data;
+
+    if (o->cap - o->len >= more)
+        return 0;
+    if (o->from && o->cap - used >= more) {
+        memmove(o->data, o->data + o->from, used);
+        o->len = used;
+        o->from = 0;
+        return 0;
+    }
+    while (cap - used < more)
+        cap *= 2;
+    data = s->core->alloc(s->client, cap);
+    if (!data)
+        return HF_ENOMEM;
+    if (o->data) {
+        memcpy(data, o->data + o->from, used);
+        wipe(o);
+        s->core->free(s->client, o->data);
+    }
+    *o = (struct net_out){data, 0, used, cap, o->secret};
+    return 0;
+}
+
+void hf__net_flush(struct net_stream *s)
+{
+    struct net_out *o = &s->out;
+
+    while (o->from < o->len && !s->broken) {
+        ssize_t n =
+            send(s->fd, o->data + o->from, o->len - o->from, MSG_NOSIGNAL);
+
+        if (n >= 0) {
+            o->from += (size_t)n;
+            s->written += (size_t)n;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            watch(s, EPOLLIN | EPOLLOUT);
+            return;
+        } else if (errno != EINTR) {
+            broke(s, errno);
+        }
+    }
+    if (o->from == o->len)
+        empty(o);
+    watch(s, EPOLLIN);
+}
+
+/* ---- in ---------------------------------------------------------------- */
+
+ssize_t hf__net_read(struct net_stream *s, void *buf, size_t size)
+{
+    ssize_t n = recv(s->fd, buf, size, 0);
+
+    /* A short read has emptied the socket: no second recv() to hear EAGAIN. */
+    s->more = n == (ssize_t)size;
+    if (n > 0)
+        return n;
+    if (n < 0)
+        return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR
+                   ? 0
+                   : broke(s, errno);
+    s->closed = true;
+    return broke(s, ECONNRESET);
+}
+
+bool hf__net_is_over(struct net_stream *s)
+{
+    char byte;
+
+    return recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* ---- open, close ------------------------------------------------------- */
+
+static int connected(struct net_stream *s, bool is_tcp)
+{
+    int one = 1;
+
+    if (is_tcp) {
+        setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        setsockopt(s->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+    }
+    return 0;
+}
+
+int hf__net_open(struct net_stream *s, const struct net_addr *a, uint32_t tag)
+{
+    s->tag = tag;
+    s->written = 0;
+    s->fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (s->fd < 0)
+        return broke(s, errno);
+    if (connect(s->fd, (const struct sockaddr *)&a->sa, a->len) == 0)
+        return connected(s, a->family != AF_UNIX);
+    if (errno != EINPROGRESS)
+        return broke(s, errno);
+    watch(s, EPOLLOUT);
+    return HF__PENDING;
+}
+
+int hf__net_go_on(struct net_stream *s)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len))
+        error = errno;
+    /* connect() to a Unix socket is never under way. */
+    return error ? broke(s, error) : connected(s, true);
+}
+
+void hf__net_close(struct net_stream *s)
+{
+    if (s->fd >= 0) {
+        watch(s, 0);
+        close(s->fd);
+    }
+    s->fd = -1;
+    s->events = 0;
+    s->broken = 0;
+    s->closed = s->more = false;
+    empty(&s->out);
+}
+
+void hf__net_fini(struct net_stream *s)
+{
+    hf__net_close(s);
+    s->core->free(s->client, s->out.data);
+    s->out = (struct net_out){0};
+}

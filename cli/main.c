@@ -25,7 +25,7 @@ static void overview(FILE *out)
     fputs("  help     this, or what VERB does: holdfast help VERB\n\n"
           "Locks live where -b URL or HOLDFAST_URL says, else in shared "
           "memory,\nfor this user on this machine. URLs: shm: shm:///dir "
-          "redis://host:6379/0\nredis+unix:///path "
+          "redis://host:6379/0\nrediss://host redis+unix:///path "
           "zk://host1,host2,host3/root; for several users of this\nmachine "
           "'shm:///run/app/locks?mode=0660&group=app'\n",
           out);

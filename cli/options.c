@@ -178,7 +178,7 @@ static int take_together(struct run_options *o)
 /* A lock may be called like any other URL: it may guard what is there. */
 static bool is_our_url(const char *name)
 {
-    static const char *const begins[] = {HF__SCHEMES, "rediss://"};
+    static const char *const begins[] = {HF__SCHEMES};
 
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
         if (strncasecmp(name, begins[i], strlen(begins[i])) == 0)

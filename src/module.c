@@ -87,10 +87,10 @@ static int load_module(const struct scheme *s, hf__module_fn **entry,
         return hf__fail(
             err, HF_EBACKEND,
             "the module holdfast/%s.so for %s:// %s%s; install it and "
-            "the package %s, or set HOLDFAST_MODULE_PATH",
+            "%s, or set HOLDFAST_MODULE_PATH",
             s->module, s->scheme,
             why ? "could not be loaded: " : "was not found", why ? why : "",
-            s->package);
+            s->packages);
     *entry = (hf__module_fn *)dlsym(handle, HF__MODULE_SYMBOL);
     return 0;
 }
@@ -123,9 +123,8 @@ static int no_backend(const char *scheme, hf_error *err)
             len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s",
                                     i ? ", " : "", known[i]);
     return hf__fail(err, HF_EINVAL,
-                    "holdfast %s has no backend for %.40s: URLs%s; it has %s",
-                    hf_version(), scheme,
-                    strcmp(scheme, "rediss") ? "" : " (no TLS yet)", list);
+                    "holdfast %s has no backend for %.40s: URLs; it has %s",
+                    hf_version(), scheme, list);
 }
 
 int hf__backend_find(const char *scheme, const struct hf__backend **out,

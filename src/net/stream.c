@@ -1,5 +1,7 @@
 #include "stream.h"
 
+#include "tls.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -26,7 +28,9 @@ static int broke(struct net_stream *s, int error)
 
 const char *hf__net_why(const struct net_stream *s)
 {
-    return s->closed ? "the server closed the connection" : strerror(s->broken);
+    if (s->closed)
+        return "the server closed the connection";
+    return s->words[0] ? s->words : strerror(s->broken);
 }
 
 static void watch(struct net_stream *s, uint32_t events)
@@ -82,22 +86,35 @@ int hf__net_reserve(struct net_stream *s, size_t more)
     return 0;
 }
 
+/* How much was written; 0: nothing can be now; a code. */
+static ssize_t write_some(struct net_stream *s, const char *p, size_t len)
+{
+    ssize_t n;
+
+    if (s->ssl)
+        return hf__tls_write(s, p, len);
+    do
+        n = send(s->fd, p, len, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0)
+        return n;
+    return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : broke(s, errno);
+}
+
 void hf__net_flush(struct net_stream *s)
 {
     struct net_out *o = &s->out;
 
     while (o->from < o->len && !s->broken) {
-        ssize_t n =
-            send(s->fd, o->data + o->from, o->len - o->from, MSG_NOSIGNAL);
+        ssize_t n = write_some(s, o->data + o->from, o->len - o->from);
 
-        if (n >= 0) {
-            o->from += (size_t)n;
-            s->written += (size_t)n;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        if (n == 0) {
             watch(s, EPOLLIN | EPOLLOUT);
             return;
-        } else if (errno != EINTR) {
-            broke(s, errno);
+        }
+        if (n > 0) {
+            o->from += (size_t)n;
+            s->written += (size_t)n;
         }
     }
     if (o->from == o->len)
@@ -109,8 +126,11 @@ void hf__net_flush(struct net_stream *s)
 
 ssize_t hf__net_read(struct net_stream *s, void *buf, size_t size)
 {
-    ssize_t n = recv(s->fd, buf, size, 0);
+    ssize_t n;
 
+    if (s->ssl)
+        return hf__tls_read(s, buf, size);
+    n = recv(s->fd, buf, size, 0);
     /* A short read has emptied the socket: no second recv() to hear EAGAIN. */
     s->more = n == (ssize_t)size;
     if (n > 0)
@@ -127,20 +147,35 @@ bool hf__net_is_over(struct net_stream *s)
 {
     char byte;
 
+    if (s->ssl)
+        return hf__tls_is_over(s);
     return recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 /* ---- open, close ------------------------------------------------------- */
 
+static int shake(struct net_stream *s)
+{
+    int rc = hf__tls_shake(s);
+
+    s->shaking = rc != 0;
+    if (rc == HF__PENDING)
+        watch(s, hf__tls_wants_out(s) ? EPOLLOUT : EPOLLIN);
+    return rc;
+}
+
 static int connected(struct net_stream *s, bool is_tcp)
 {
-    int one = 1;
+    int one = 1, rc;
 
     if (is_tcp) {
         setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
         setsockopt(s->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
     }
-    return 0;
+    if (!s->tls)
+        return 0;
+    rc = hf__tls_begin(s);
+    return rc ? rc : shake(s);
 }
 
 int hf__net_open(struct net_stream *s, const struct net_addr *a, uint32_t tag)
@@ -163,6 +198,8 @@ int hf__net_go_on(struct net_stream *s)
     int error = 0;
     socklen_t len = sizeof(error);
 
+    if (s->shaking)
+        return shake(s);
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len))
         error = errno;
     /* connect() to a Unix socket is never under way. */
@@ -171,14 +208,17 @@ int hf__net_go_on(struct net_stream *s)
 
 void hf__net_close(struct net_stream *s)
 {
+    if (s->ssl)
+        hf__tls_end(s);
     if (s->fd >= 0) {
         watch(s, 0);
         close(s->fd);
     }
     s->fd = -1;
     s->events = 0;
-    s->broken = 0;
-    s->closed = s->more = false;
+    s->broken = s->code = 0;
+    s->words[0] = '\0';
+    s->closed = s->more = s->shaking = false;
     empty(&s->out);
 }
 

@@ -1,8 +1,8 @@
 /*
- * A stream of bytes to one address, TCP or Unix. It knows nothing about what
- * is said. Nothing blocks: connect() goes on in the background, and what cannot
- * be sent at once stays in the out buffer. A module compiles these files into
- * itself and calls them with the client's mutex held.
+ * A stream of bytes to one address: TCP, with TLS if wanted, or Unix. It knows
+ * nothing about what is said. Nothing blocks: connect() goes on in the
+ * background, and what cannot be sent at once stays in the out buffer. A module
+ * compiles these files into itself and calls them with the client's mutex held.
  *
  * A failure sets `broken`, and nothing is sent or read from then on. The
  * owner looks at it in advance(), closes the stream, and opens it again.
@@ -14,6 +14,9 @@
 
 #include <sys/socket.h>
 #include <sys/types.h>
+
+struct net_tls;
+struct ssl_st;
 
 struct net_addr {
     int family;
@@ -31,14 +34,20 @@ struct net_out {
 struct net_stream {
     const struct hf__core *core;
     hf_client *client;
-    int fd;           /* -1: closed */
-    uint32_t tag;     /* of this fd, for core->watch() */
-    uint32_t events;  /* that are watched for */
-    int broken;       /* 0, or an errno; hf__net_why() has the text */
-    bool closed;      /* broken: the server has closed the connection */
-    bool more;        /* the last read may have left something */
+    int fd;          /* -1: closed */
+    uint32_t tag;    /* of this fd, for core->watch() */
+    uint32_t events; /* that are watched for */
+    int broken;      /* 0, or an errno; hf__net_why() has the text */
+    bool closed;     /* broken: the server has closed the connection */
+    bool more;       /* the last read may have left something */
+    bool shaking;    /* connected; TLS' handshake is not over */
+    int code;        /* broken: 0 for HF_EBACKEND, or HF_EAUTH, HF_EPROTO ... */
+    char words[160]; /* broken: "" for strerror() */
     uint64_t written; /* bytes since it was opened */
     struct net_out out;
+    struct net_tls
+        *tls;           /* NULL: plain; set by the owner, before it is opened */
+    struct ssl_st *ssl; /* of this fd */
 };
 
 void hf__net_init(struct net_stream *, const struct hf__core *, hf_client *);

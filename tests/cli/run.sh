@@ -503,10 +503,10 @@ opening() {
 }
 
 what_is_wrong_with_a_url_is_said() {
-    for scheme in rediss redlock etcd mysql; do
-        opening "$scheme://h" "$scheme" shm: redis:// redis+unix:// zk://
+    for scheme in redlock etcd mysql; do
+        opening "$scheme://h" "$scheme" shm: redis:// redis+unix:// rediss:// zk://
     done
-    opening rediss://h 'no TLS yet'
+    opening "$redis?cacert=/etc/ca.pem" cacert rediss://
     opening 'shm:?ttl=9ms' 'ttl=9ms' 10ms
     opening "$redis?dialect=string&fair=yes" 'fair=yes' 'dialect=string'
     equal "$(status_of "$hf" run -b "SHM://$base/shm" a -- true)" 0 'SHM:'

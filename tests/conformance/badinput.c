@@ -28,7 +28,7 @@ static void test_bad_urls(void)
     EXPECT_TEXT(HF_EINVAL, "URL", hf_open("nonsense", NULL, &c, err));
     EXPECT_TEXT(HF_EINVAL, "gopher", hf_open("gopher://x", NULL, &c, err));
     EXPECT_TEXT(HF_EINVAL, "shm", hf_open("gopher://x", NULL, &c, err));
-    EXPECT_TEXT(HF_EINVAL, "redis://", hf_open("rediss://x", NULL, &c, err));
+    EXPECT_TEXT(HF_EINVAL, "redis://", hf_open("redlock://x", NULL, &c, err));
     EXPECT_TEXT(HF_EINVAL, "etcd:", hf_open("etcd://a:1,b:2/c", NULL, &c, err));
     assert_null(c);
     OK(hf_open(conf.url, NULL, &c, NULL)); /* an error need not be taken */

@@ -71,14 +71,14 @@ static void redis_print_left(void)
     redis_server_print_keys(&redis);
 }
 
-static const char *redis_options = "";
+static char redis_options[128];
 
 static const char *redis_url_at(int port)
 {
     static char at[512];
 
-    snprintf(at, sizeof(at), "redis://:%s@127.0.0.1:%d%s", conf.secret, port,
-             redis_options);
+    snprintf(at, sizeof(at), "redis%s://:%s@127.0.0.1:%d%s",
+             redis.tls ? "s" : "", conf.secret, port, redis_options);
     return at;
 }
 
@@ -88,6 +88,7 @@ static int start_redis(const char *how)
     conf.secret = "Geheimnis-7391";
     redis.args[0] = "--requirepass";
     redis.args[1] = conf.secret;
+    redis.tls = !strcmp(how, "-tls") ? "server" : NULL;
     if (redis_server_start(&redis))
         return -1;
     redis_server_do(&redis, "AUTH %s", conf.secret);
@@ -95,7 +96,11 @@ static int start_redis(const char *how)
         snprintf(url, sizeof(url), "redis+unix://:%s@%s", conf.secret,
                  redis.socket);
     } else {
-        redis_options = *how ? "?dialect=string" : "";
+        if (redis.tls)
+            snprintf(redis_options, sizeof(redis_options), "?cacert=%s/ca.pem",
+                     redis.dir);
+        else if (*how)
+            snprintf(redis_options, sizeof(redis_options), "?dialect=string");
         conf.port = redis.port;
         conf.url_at = redis_url_at;
         snprintf(url, sizeof(url), "%s", redis_url_at(redis.port));
@@ -244,7 +249,7 @@ int servers_start(const char *name)
     if (!strcmp(name, "shm"))
         return start_shm();
     if (!strcmp(name, "redis") || !strcmp(name, "redis-string") ||
-        !strcmp(name, "redis-unix"))
+        !strcmp(name, "redis-tls") || !strcmp(name, "redis-unix"))
         return start_redis(name + strlen("redis"));
     if (!strcmp(name, "zk") || !strcmp(name, "zk-ensemble"))
         return start_zk(name[2] != '\0');
@@ -257,7 +262,7 @@ int servers_start(const char *name)
     }
     fprintf(stderr,
             "conformance: \"%s\" is neither a URL nor shm, redis, redis-unix, "
-            "redis-string, zk or zk-ensemble\n",
+            "redis-string, redis-tls, zk or zk-ensemble\n",
             name);
     return -1;
 }

@@ -3,11 +3,12 @@
 
 #include "any_faults.h"
 
-static int start(struct world *w, const char *password)
+static int start(struct world *w, const char *password, const char *tls)
 {
     w->redis = calloc(1, sizeof(*w->redis));
     if (!w->redis)
         return -1;
+    w->redis->tls = tls;
     if (password) {
         w->redis->args[0] = "--requirepass";
         w->redis->args[1] = password;
@@ -17,18 +18,24 @@ static int start(struct world *w, const char *password)
     if (password)
         redis_server_do(w->redis, "AUTH %s", password);
     w->port = w->redis->port;
-    snprintf(w->near_url, sizeof(w->near_url), "%s", w->redis->url);
+    snprintf(w->near_url, sizeof(w->near_url), "%s",
+             tls ? w->redis->tls_url : w->redis->url);
     return 0;
 }
 
 static int begin(struct world *w)
 {
-    return start(w, NULL);
+    return start(w, NULL, NULL);
 }
 
 static int begin_auth(struct world *w)
 {
-    return start(w, "secret-of-default");
+    return start(w, "secret-of-default", NULL);
+}
+
+static int begin_tls(struct world *w)
+{
+    return start(w, NULL, "server");
 }
 
 static int end(struct world *w)
@@ -59,6 +66,14 @@ int world_setup(void **state)
 int world_setup_auth(void **state)
 {
     static const struct world_server server = {"redis", begin_auth, end, left,
+                                               print_left};
+
+    return world_begin(state, &server);
+}
+
+int world_setup_tls(void **state)
+{
+    static const struct world_server server = {"redis", begin_tls, end, left,
                                                print_left};
 
     return world_begin(state, &server);
@@ -163,6 +178,7 @@ int main(int argc, char **argv)
         {"cost", run_cost_faults},       {"pair", run_pair_faults},
         {"look", run_look_faults},       {"refusals", run_any_refusals},
         {"loss", run_any_loss},          {"late", run_any_late},
+        {"tls", run_tls_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

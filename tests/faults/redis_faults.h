@@ -7,6 +7,7 @@
 #include "../lib/world.h"
 
 int world_setup(void **state);
+int world_setup_tls(void **state);  /* with TLS: redis->tls_url */
 int world_setup_auth(void **state); /* the server wants a password: secret */
 
 int take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms, hf_error *);
@@ -36,6 +37,7 @@ int run_beside_faults(void);
 int run_cost_faults(void);
 int run_pair_faults(void);
 int run_look_faults(void);
+int run_tls_faults(void);
 
 /* ---- a server that loads its data, for as long as a test wants --------- */
 

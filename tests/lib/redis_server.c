@@ -1,5 +1,6 @@
 #include "redis_server.h"
 
+#include "certs.h"
 #include "port.h"
 #include "shm_dir.h"
 #include "wait.h"
@@ -14,10 +15,21 @@
 
 static void run(struct redis_server *s, pid_t parent)
 {
-    char port[16], log[96];
-    const char *argv[24 + REDIS_SERVER_ARGS] = {
+    char port[16], log[96], cert[96], key[96], ca[96];
+    const char *tls[] = {"--port",
+                         "0",
+                         "--tls-cert-file",
+                         cert,
+                         "--tls-key-file",
+                         key,
+                         "--tls-ca-cert-file",
+                         ca,
+                         "--tls-auth-clients",
+                         s->asks_certificate ? "yes" : "no",
+                         NULL};
+    const char *argv[40 + REDIS_SERVER_ARGS] = {
         "redis-server",
-        "--port",
+        s->tls ? "--tls-port" : "--port",
         port,
         "--bind",
         "127.0.0.1",
@@ -41,10 +53,15 @@ static void run(struct redis_server *s, pid_t parent)
 
     while (argv[n])
         n++;
+    for (size_t i = 0; s->tls && tls[i]; i++)
+        argv[n++] = tls[i];
     for (size_t i = 0; i < REDIS_SERVER_ARGS && s->args[i]; i++)
         argv[n++] = s->args[i];
     snprintf(port, sizeof(port), "%d", s->port);
     snprintf(log, sizeof(log), "%s/log", s->dir);
+    snprintf(cert, sizeof(cert), "%s/%s.pem", s->dir, s->tls ? s->tls : "");
+    snprintf(key, sizeof(key), "%s/%s.key", s->dir, s->tls ? s->tls : "");
+    snprintf(ca, sizeof(ca), "%s/ca.pem", s->dir);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -107,6 +124,10 @@ int redis_server_start(struct redis_server *s)
     snprintf(s->unix_url, sizeof(s->unix_url), "redis+unix://%s", s->socket);
     s->reserved = port_reserve(&s->port);
     snprintf(s->url, sizeof(s->url), "redis://127.0.0.1:%d", s->port);
+    snprintf(s->tls_url, sizeof(s->tls_url),
+             "rediss://127.0.0.1:%d?cacert=%s/ca.pem", s->port, s->dir);
+    if (s->tls && certs_make(s->dir))
+        return -1;
     if (s->reserved >= 0 && !redis_server_again(s))
         return 0;
     fprintf(stderr, "redis-server does not start; see %s/log\n", s->dir);

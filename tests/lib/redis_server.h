@@ -15,19 +15,24 @@
 struct redis_server {
     pid_t pid; /* 0: not running */
     int port;
-    int reserved;  /* a descriptor that keeps it ours; 0: none */
-    bool persist;  /* keeps an append-only file over a restart */
+    int reserved;          /* a descriptor that keeps it ours; 0: none */
+    const char *tls;       /* its certificate (certs.h): TLS on its port, and
+                              nothing else there. NULL: no TLS */
+    bool asks_certificate; /* with TLS: of a client, signed by ca */
+    bool persist;          /* keeps an append-only file over a restart */
     bool may_load; /* it is ready as soon as it says that it loads its data */
     char dir[64];
     char socket[96];
-    char url[64];                        /* redis://127.0.0.1:port */
-    char unix_url[112];                  /* redis+unix:///socket */
+    char url[64];       /* redis://127.0.0.1:port */
+    char tls_url[128];  /* rediss://127.0.0.1:port?cacert=... */
+    char unix_url[112]; /* redis+unix:///socket */
     const char *args[REDIS_SERVER_ARGS]; /* more of them, NULL at the end */
     redisContext *admin; /* for redis_server_ask; connects when needed */
 };
 
 /* All return 0, or -1 with a text on stderr. */
-int redis_server_start(struct redis_server *); /* persist, args: set before */
+int redis_server_start(
+    struct redis_server *); /* persist, args ...: set before */
 /* SIGKILL, and gone for sure; the directory stays. */
 void redis_server_kill(struct redis_server *);
 /* Again, on the same port. */

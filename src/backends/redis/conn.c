@@ -109,6 +109,28 @@ void hf__rd_conn_hurry(struct rd_conn *c)
     c->r->core->due(c->r->client, at);
 }
 
+/* Of one that has not said anything yet that Redis would say. */
+static const char *doubt(const struct rd_conn *c)
+{
+    if (c->state >= RD_HELLO ? c->state == RD_UP || c->hello_at
+                             : !c->stream.shaking)
+        return "";
+    return c->stream.tls ? "; is it Redis, with TLS?"
+                         : "; is it Redis? With TLS it is rediss://";
+}
+
+/* The stream is broken. If TLS does not agree, the server has answered. */
+static void broken(struct rd_conn *c, hf__time now)
+{
+    int code = c->stream.code ? c->stream.code : HF_EBACKEND;
+
+    if (code == HF_EAUTH || code == HF_EPROTO)
+        c->refused_at = now;
+    hf__rd_conn_fail(c, now, code, "%s: %s%s", c->r->peer.where,
+                     hf__net_why(&c->stream),
+                     c->stream.broken == ECONNRESET ? doubt(c) : "");
+}
+
 /* ---- hello ------------------------------------------------------------ */
 
 static int say_hello(struct rd_conn *c)
@@ -259,8 +281,7 @@ static void not_connected(struct rd_conn *c, hf__time now)
 
     c->r->lasts = !c->r->peer.hosts && c->stream.fd >= 0 && error != ENOENT &&
                   error != ECONNREFUSED && error != EAGAIN;
-    hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->peer.where,
-                     hf__net_why(&c->stream));
+    broken(c, now);
 }
 
 /* What hf__net_open() or hf__net_go_on() came to. */
@@ -308,14 +329,14 @@ static uint32_t patience_ms(const struct rd_conn *c)
 void hf__rd_conn_move(struct rd_conn *c, hf__time now)
 {
     if (c->stream.broken)
-        hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s", c->r->peer.where,
-                         hf__net_why(&c->stream));
+        broken(c, now);
     if (now >= c->timer && c->state != RD_OFF) {
         if (c->state == RD_WAIT)
             hf__rd_conn_start(c, now);
         else
-            hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: no answer within %u ms",
-                             c->r->peer.where, patience_ms(c));
+            hf__rd_conn_fail(c, now, HF_EBACKEND,
+                             "%s: no answer within %u ms%s", c->r->peer.where,
+                             patience_ms(c), c->stream.shaking ? doubt(c) : "");
     }
 }
 
@@ -325,14 +346,6 @@ hf__time hf__rd_conn_timeout(const struct rd_conn *c)
 }
 
 /* ---- read ------------------------------------------------------------- */
-
-/* Of one that has not said anything yet that Redis would say. */
-static const char *doubt(const struct rd_conn *c)
-{
-    return c->state == RD_HELLO && c->hello_at == 0
-               ? "; is it Redis, without TLS?"
-               : "";
-}
 
 /* Returns false if the connection is gone. */
 static bool digest(struct rd_conn *c, hf__time now)
@@ -381,9 +394,7 @@ static void read_all(struct rd_conn *c, hf__time now)
             if (!digest(c, now))
                 return;
         } else if (n < 0) {
-            hf__rd_conn_fail(c, now, HF_EBACKEND, "%s: %s%s", c->r->peer.where,
-                             hf__net_why(&c->stream),
-                             c->stream.closed ? doubt(c) : "");
+            broken(c, now);
             return;
         }
     } while (c->stream.more);

@@ -3,6 +3,7 @@
  *
  *   redis://[user[:password]@]host[:6379][/db]
  *   redis+unix:///path[?db=n]
+ *   rediss://...[?cacert=FILE&cert=FILE&key=FILE]   like redis://, with TLS
  *   dialect=redisson (default: Redisson's RLock, RFencedLock, RFairLock,
  *                    RReadWriteLock, RPermitExpirableSemaphore and
  *                    RCountDownLatch)
@@ -10,6 +11,8 @@
  *   keep_tokens=yes  the counters of tokens never expire
  */
 #include "redis.h"
+
+#include "../../net/tls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +55,7 @@ static void free_all(struct redis *r)
     wipe(r, r->password);
     r->core->free(r->client, r->user);
     hf__net_endpoint_fini(&r->peer);
+    hf__tls_free(r->cmd.stream.tls);
     r->core->free(r->client, r);
 }
 
@@ -134,6 +138,25 @@ static int parse_host(struct redis *r, const struct hf__url *url)
     return url->path[0] && url->path[1] ? parse_db(r, url->path + 1) : 0;
 }
 
+static int parse_tls(struct redis *r, struct hf__url *url)
+{
+    struct net_tls_files files = {r->core->option(url, "cacert"),
+                                  r->core->option(url, "cert"),
+                                  r->core->option(url, "key")};
+    int rc;
+
+    if (strcmp(url->scheme, "rediss") != 0)
+        return !files.cacert && !files.cert && !files.key
+                   ? 0
+                   : r->core->why(r->client, HF_EINVAL,
+                                  "cacert, cert and key are for TLS; rediss:// "
+                                  "would be right");
+    rc = hf__tls_new(r->core, r->client, url->hosts[0].name, &files,
+                     &r->cmd.stream.tls);
+    r->sub.stream.tls = r->cmd.stream.tls;
+    return rc;
+}
+
 static int parse(struct redis *r, const struct hf__config *config)
 {
     struct hf__url *url = config->url;
@@ -146,6 +169,8 @@ static int parse(struct redis *r, const struct hf__config *config)
         rc = parse_unix(r, url);
     else if (!rc)
         rc = parse_host(r, url);
+    if (!rc)
+        rc = parse_tls(r, url);
     if (!rc && db)
         rc = parse_db(r, db);
     if (rc)
@@ -298,7 +323,7 @@ static const struct hf__backend backend = {
                               HF_CAP_EVENTS | HF_CAP_INSPECT,
              [HF_LATCH] = HF_CAP_UNFAIR | HF_CAP_EVENTS | HF_CAP_INSPECT},
     .fair_by_default = false,
-    .options = "dialect, db, keep_tokens",
+    .options = "dialect, db, keep_tokens, cacert, cert, key",
     .taken = "its key was deleted or evicted, it was broken (hf_break), "
              "or the server lost its data",
     .open = redis_open,
@@ -318,6 +343,6 @@ static const struct hf__backend backend = {
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
 {
-    (void)scheme; /* one table for both */
+    (void)scheme; /* one table for all */
     return abi == HF__ABI ? &backend : NULL;
 }

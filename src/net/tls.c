@@ -1,0 +1,393 @@
+#include "tls.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct net_tls {
+    const struct hf__core *core;
+    hf_client *client;
+    SSL_CTX *ctx;
+    BIO_METHOD *socket;
+    bool has_cert; /* of our own */
+    char host[];
+};
+
+/* ---- the socket -------------------------------------------------------- */
+
+/* OpenSSL's own BIO writes by write(2), which raises SIGPIPE. */
+static int socket_write(BIO *bio, const char *p, int len)
+{
+    const struct net_stream *s = BIO_get_data(bio);
+    ssize_t n = send(s->fd, p, (size_t)len, MSG_NOSIGNAL);
+
+    BIO_clear_retry_flags(bio);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        BIO_set_retry_write(bio);
+    return (int)n;
+}
+
+static int socket_read(BIO *bio, char *p, int len)
+{
+    const struct net_stream *s = BIO_get_data(bio);
+    ssize_t n = recv(s->fd, p, (size_t)len, 0);
+
+    BIO_clear_retry_flags(bio);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        BIO_set_retry_read(bio);
+    return (int)n;
+}
+
+static long socket_ctrl(BIO *bio, int what, long number, void *p)
+{
+    (void)bio;
+    (void)number;
+    (void)p;
+    return what == BIO_CTRL_FLUSH;
+}
+
+static BIO_METHOD *new_socket_method(void)
+{
+    BIO_METHOD *m = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "holdfast");
+
+    if (m && BIO_meth_set_write(m, socket_write) &&
+        BIO_meth_set_read(m, socket_read) && BIO_meth_set_ctrl(m, socket_ctrl))
+        return m;
+    BIO_meth_free(m);
+    return NULL;
+}
+
+/* ---- files ------------------------------------------------------------- */
+
+/* What OpenSSL has against the file that it was given. */
+static int bad_file(const struct net_tls *t, const char *option,
+                    const char *path, const char *wanted)
+{
+    unsigned long e = ERR_peek_last_error();
+    const char *reason = ERR_reason_error_string(e);
+
+    if (ERR_GET_REASON(e) == ERR_R_MALLOC_FAILURE)
+        return HF_ENOMEM;
+    if (access(path, R_OK))
+        return t->core->why(t->client, HF_EINVAL, "%s=%s: %s", option, path,
+                            strerror(errno));
+    return t->core->why(t->client, HF_EINVAL,
+                        "%s=%s: %s; %s in PEM would be right", option, path,
+                        reason ? reason : "it cannot be used", wanted);
+}
+
+/* Nobody is there who could be asked. */
+static int no_passphrase(char *buf, int size, int for_writing, void *arg)
+{
+    (void)buf;
+    (void)size;
+    (void)for_writing;
+    (void)arg;
+    return -1;
+}
+
+static int take_own(struct net_tls *t, const char *cert, const char *key)
+{
+    if (!cert && !key)
+        return 0;
+    if (!cert || !key)
+        return t->core->why(t->client, HF_EINVAL,
+                            "%s= without %s=: both or none would be right",
+                            cert ? "cert" : "key", cert ? "key" : "cert");
+    SSL_CTX_set_default_passwd_cb(t->ctx, no_passphrase);
+    if (SSL_CTX_use_certificate_chain_file(t->ctx, cert) != 1)
+        return bad_file(t, "cert", cert, "a certificate");
+    t->has_cert = true;
+    if (SSL_CTX_use_PrivateKey_file(t->ctx, key, SSL_FILETYPE_PEM) == 1)
+        return 0;
+    if (ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
+        return t->core->why(t->client, HF_EINVAL,
+                            "key=%s: it is not the key of cert=%s", key, cert);
+    return bad_file(t, "key", key, "a private key without a passphrase");
+}
+
+static int take_cas(struct net_tls *t, const char *cacert)
+{
+    if (!cacert)
+        return SSL_CTX_set_default_verify_paths(t->ctx) == 1 ? 0 : HF_ENOMEM;
+    if (SSL_CTX_load_verify_locations(t->ctx, cacert, NULL) == 1)
+        return 0;
+    return bad_file(t, "cacert", cacert, "certificates of CAs");
+}
+
+static int set_up(struct net_tls *t, const struct net_tls_files *files)
+{
+    int rc;
+
+    ERR_clear_error();
+    /* Threads of ours may still use it when the program exits. */
+    if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
+        return HF_ENOMEM;
+    t->socket = new_socket_method();
+    t->ctx = SSL_CTX_new(TLS_client_method());
+    if (!t->socket || !t->ctx ||
+        SSL_CTX_set_min_proto_version(t->ctx, TLS1_2_VERSION) != 1)
+        return HF_ENOMEM;
+    SSL_CTX_set_options(t->ctx, SSL_OP_NO_RENEGOTIATION);
+    SSL_CTX_set_mode(t->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_session_cache_mode(t->ctx, SSL_SESS_CACHE_OFF);
+    /* A child that was forked shares the socket: freeing must send nothing. */
+    SSL_CTX_set_quiet_shutdown(t->ctx, 1);
+    SSL_CTX_set_read_ahead(t->ctx, 1); /* one recv() for each record, not two */
+    SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
+    rc = take_cas(t, files->cacert);
+    return rc ? rc : take_own(t, files->cert, files->key);
+}
+
+int hf__tls_new(const struct hf__core *core, hf_client *client,
+                const char *host, const struct net_tls_files *files,
+                struct net_tls **out)
+{
+    size_t size = strlen(host) + 1;
+    struct net_tls *t = core->alloc(client, sizeof(*t) + size);
+    int rc;
+
+    if (!t)
+        return HF_ENOMEM;
+    t->core = core;
+    t->client = client;
+    memcpy(t->host, host, size);
+    rc = set_up(t, files);
+    ERR_clear_error();
+    if (rc)
+        hf__tls_free(t);
+    else
+        *out = t;
+    return rc;
+}
+
+void hf__tls_free(struct net_tls *t)
+{
+    if (!t)
+        return;
+    SSL_CTX_free(t->ctx);
+    BIO_meth_free(t->socket);
+    t->core->free(t->client, t);
+}
+
+/* ---- what went wrong ---------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) static int
+say(struct net_stream *s, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(s->words, sizeof(s->words), fmt, ap);
+    va_end(ap);
+    s->broken = EPROTO;
+    return s->code = code;
+}
+
+/* We do not believe the server. */
+static int distrusted(struct net_stream *s, long why)
+{
+    switch (why) {
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        return say(s, HF_EAUTH,
+                   "the server's certificate is for other hosts than %.64s; a "
+                   "name that is in it would be right",
+                   s->tls->host);
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+        return say(s, HF_EAUTH,
+                   "the server's certificate, or its CA's, has expired");
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+        return say(s, HF_EAUTH,
+                   "the server's certificate, or its CA's, is not valid yet; "
+                   "is the clock right?");
+    case X509_V_ERR_OUT_OF_MEM:
+        return say(s, HF_ENOMEM, "out of memory");
+    default:
+        return say(s, HF_EAUTH,
+                   "the server's certificate is not trusted (%s); give its CA "
+                   "by cacert=",
+                   X509_verify_cert_error_string(why));
+    }
+}
+
+/* The server's alerts, and what we find wrong with what it sends. */
+static int explain(struct net_stream *s, unsigned long e)
+{
+    const char *reason = ERR_reason_error_string(e);
+
+    switch (ERR_GET_REASON(e)) {
+    case ERR_R_MALLOC_FAILURE:
+        return say(s, HF_ENOMEM, "out of memory");
+    case SSL_R_CERTIFICATE_VERIFY_FAILED:
+        return distrusted(s, SSL_get_verify_result(s->ssl));
+    case SSL_R_WRONG_VERSION_NUMBER:
+    case SSL_R_PACKET_LENGTH_TOO_LONG:
+        return say(s, HF_EPROTO, "what answers does not speak TLS");
+    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE: /* TLS 1.2 says no more */
+        if (s->tls->has_cert)
+            break;
+        /* fallthrough */
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+        return say(s, HF_EAUTH,
+                   "the server wants a certificate of ours (%s); give it by "
+                   "cert= and key=",
+                   reason);
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+    case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+        return say(s, HF_EAUTH, "the server refused our certificate (%s)",
+                   reason);
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+    case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+        return say(s, HF_EPROTO, "the server has no TLS 1.2 or later");
+    }
+    return say(s, HF_EPROTO, "TLS: %s", reason ? reason : "unknown error");
+}
+
+/* 0: nothing is wrong, it has to wait. Else broken is set. errno was set to 0
+ * before. */
+static int outcome(struct net_stream *s, int n)
+{
+    int error = errno;
+
+    switch (SSL_get_error(s->ssl, n)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+        return 0;
+    case SSL_ERROR_SSL:
+        return explain(s, ERR_peek_error());
+    case SSL_ERROR_SYSCALL:
+        if (error) {
+            s->broken = error;
+            break;
+        }
+        /* fallthrough */
+    default: /* SSL_ERROR_ZERO_RETURN */
+        s->closed = true;
+        s->broken = ECONNRESET;
+    }
+    return HF_EBACKEND;
+}
+
+/* Our calls run on threads of the program, whose errors may be in the queue:
+ * SSL_get_error() would take them for ours. */
+static void begin_call(void)
+{
+    ERR_clear_error();
+    errno = 0;
+}
+
+/* ---- one connection ------------------------------------------------------ */
+
+/* An address is looked for among the addresses of the certificate, and is no
+ * name to tell the server. */
+static bool set_host(SSL *ssl, const char *host)
+{
+    X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
+
+    if (X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1)
+        return true;
+    X509_VERIFY_PARAM_set_hostflags(param,
+                                    X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return X509_VERIFY_PARAM_set1_host(param, host, 0) == 1 &&
+           SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+
+int hf__tls_begin(struct net_stream *s)
+{
+    BIO *bio = BIO_new(s->tls->socket);
+
+    s->ssl = SSL_new(s->tls->ctx);
+    if (!s->ssl || !bio || !set_host(s->ssl, s->tls->host)) {
+        BIO_free(bio);
+        ERR_clear_error();
+        return say(s, HF_ENOMEM, "out of memory");
+    }
+    BIO_set_data(bio, s);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(s->ssl, bio, bio);
+    SSL_set_connect_state(s->ssl);
+    return 0;
+}
+
+int hf__tls_shake(struct net_stream *s)
+{
+    int n, rc;
+
+    begin_call();
+    n = SSL_do_handshake(s->ssl);
+    if (n == 1)
+        return 0;
+    rc = outcome(s, n);
+    ERR_clear_error();
+    return rc ? rc : HF__PENDING;
+}
+
+bool hf__tls_wants_out(const struct net_stream *s)
+{
+    return SSL_want_write(s->ssl);
+}
+
+ssize_t hf__tls_write(struct net_stream *s, const void *p, size_t len)
+{
+    int n, rc;
+
+    begin_call();
+    n = SSL_write(s->ssl, p, len < INT32_MAX ? (int)len : INT32_MAX);
+    if (n > 0)
+        return n;
+    rc = outcome(s, n);
+    ERR_clear_error();
+    return rc;
+}
+
+/* What OpenSSL has read ahead no epoll tells of. */
+ssize_t hf__tls_read(struct net_stream *s, void *p, size_t size)
+{
+    int n, rc;
+
+    begin_call();
+    n = SSL_read(s->ssl, p, (int)size);
+    s->more = n > 0 && SSL_has_pending(s->ssl);
+    if (n > 0)
+        return n;
+    rc = outcome(s, n);
+    /* The answer to a key update does not go out now, and nobody would wait
+     * for that. Rare enough to begin anew. */
+    if (!rc && SSL_want_write(s->ssl))
+        rc = say(s, HF_EBACKEND, "TLS: a key update is stuck");
+    ERR_clear_error();
+    return rc;
+}
+
+/* Whatever is said while nothing is expected ends the connection, too. */
+bool hf__tls_is_over(struct net_stream *s)
+{
+    char byte;
+    int n;
+    bool waits;
+
+    begin_call();
+    n = SSL_peek(s->ssl, &byte, 1);
+    waits = n <= 0 && SSL_get_error(s->ssl, n) == SSL_ERROR_WANT_READ;
+    ERR_clear_error();
+    return !waits;
+}
+
+void hf__tls_end(struct net_stream *s)
+{
+    SSL_free(s->ssl);
+    s->ssl = NULL;
+}

@@ -1,0 +1,310 @@
+/* A stream with TLS by itself: both ends in one thread, over a pair of
+ * sockets. And the way over the addresses of an endpoint. */
+#include "../../src/net/endpoint.h"
+#include "../../src/net/tls.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "../lib/certs.h"
+#include "../lib/shm_dir.h"
+
+static void *take(hf_client *client, size_t size)
+{
+    (void)client;
+    return calloc(1, size);
+}
+
+static void give(hf_client *client, void *p)
+{
+    (void)client;
+    free(p);
+}
+
+static uint32_t watched;
+
+static int watch(hf_client *client, int fd, uint32_t events, uint32_t tag)
+{
+    (void)client;
+    (void)fd;
+    (void)tag;
+    watched = events;
+    return 0;
+}
+
+static int why(hf_client *client, int code, const char *fmt, ...)
+{
+    (void)client;
+    (void)fmt;
+    return code;
+}
+
+static const struct hf__core core = {
+    .alloc = take, .free = give, .watch = watch, .why = why, .lasts = why};
+
+struct scene {
+    char dir[64];
+    SSL_CTX *ctx; /* the server's */
+    SSL *server;
+    int fd; /* its end */
+    struct net_tls *tls;
+    struct net_stream s;
+};
+
+static void path(const struct scene *t, const char *name, char to[128])
+{
+    snprintf(to, 128, "%s/%s", t->dir, name);
+}
+
+static int begin(void **state)
+{
+    struct scene *t = calloc(1, sizeof(*t));
+    struct net_tls_files files = {0};
+    char pem[128], key[128], ca[128];
+    int fds[2];
+
+    assert_non_null(t);
+    assert_non_null(shm_dir_make(t->dir, sizeof(t->dir), "holdfast-net"));
+    assert_int_equal(certs_make(t->dir), 0);
+    path(t, "server.pem", pem);
+    path(t, "server.key", key);
+    path(t, "ca.pem", ca);
+    files.cacert = ca;
+    assert_int_equal(hf__tls_new(&core, NULL, "localhost", &files, &t->tls), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds),
+                     0);
+    hf__net_init(&t->s, &core, NULL);
+    t->s.tls = t->tls;
+    t->s.fd = fds[0];
+    t->fd = fds[1];
+    t->ctx = SSL_CTX_new(TLS_server_method());
+    assert_int_equal(SSL_CTX_use_certificate_file(t->ctx, pem, 1), 1);
+    assert_int_equal(SSL_CTX_use_PrivateKey_file(t->ctx, key, 1), 1);
+    t->server = SSL_new(t->ctx);
+    SSL_set_fd(t->server, t->fd);
+    SSL_set_accept_state(t->server);
+    t->s.shaking = true;
+    assert_int_equal(hf__tls_begin(&t->s), 0);
+    for (int i = 0; hf__net_go_on(&t->s) == HF__PENDING; i++) {
+        assert_true(i < 10);
+        SSL_do_handshake(t->server);
+    }
+    assert_int_equal(t->s.broken, 0);
+    SSL_do_handshake(t->server);
+    assert_true(SSL_is_init_finished(t->server));
+    *state = t;
+    return 0;
+}
+
+static int end(void **state)
+{
+    static const char *const names[] = {"ca",        "server",  "client",
+                                        "elsewhere", "expired", "stranger"};
+    struct scene *t = *state;
+    char file[128];
+
+    hf__net_fini(&t->s);
+    hf__tls_free(t->tls);
+    SSL_free(t->server);
+    SSL_CTX_free(t->ctx);
+    if (t->fd >= 0)
+        close(t->fd);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        snprintf(file, sizeof(file), "%s/%s.pem", t->dir, names[i]);
+        unlink(file);
+        snprintf(file, sizeof(file), "%s/%s.key", t->dir, names[i]);
+        unlink(file);
+    }
+    rmdir(t->dir);
+    free(t);
+    return 0;
+}
+
+static bool is_readable(const struct scene *t)
+{
+    struct pollfd p = {.fd = t->s.fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1;
+}
+
+/* Nothing stays where no poll would tell of it. */
+static size_t read_all(struct scene *t, char *to)
+{
+    size_t len = 0;
+    ssize_t n;
+
+    while (is_readable(t)) {
+        do {
+            n = hf__net_read(&t->s, to + len, 1000);
+            assert_true(n >= 0);
+            len += (size_t)n;
+        } while (t->s.more);
+    }
+    return len;
+}
+
+static void test_all_that_has_come_is_read(void **state)
+{
+    static char text[60000], got[sizeof(text) + 2000];
+    struct scene *t = *state;
+
+    for (int i = 0; i < 20; i++) /* records, all in one recv() */
+        assert_int_equal(SSL_write(t->server, "abc", 3), 3);
+    assert_int_equal(read_all(t, got), 60);
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (char)(i % 251);
+    assert_int_equal(SSL_write(t->server, text, sizeof(text)), sizeof(text));
+    assert_int_equal(read_all(t, got), sizeof(text));
+    assert_memory_equal(got, text, sizeof(text));
+    assert_int_equal(hf__net_read(&t->s, got, 10), 0);
+    assert_int_equal(t->s.broken, 0);
+}
+
+/* SIGPIPE would end this program. */
+static void test_no_sigpipe(void **state)
+{
+    struct scene *t = *state;
+
+    signal(SIGPIPE, SIG_DFL);
+    close(t->fd);
+    t->fd = -1;
+    assert_int_equal(hf__net_reserve(&t->s, 10), 0);
+    memcpy(t->s.out.data, "0123456789", 10);
+    t->s.out.len = 10;
+    hf__net_flush(&t->s);
+    assert_int_equal(t->s.broken, EPIPE);
+    assert_int_equal(t->s.written, 0);
+    assert_string_equal(hf__net_why(&t->s), strerror(EPIPE));
+}
+
+/* The buffer grows and moves while a record is half sent. */
+static void test_what_is_stuck_goes_on(void **state)
+{
+    enum { PIECE = 100000, PIECES = 12 };
+    static char got[PIECE * PIECES];
+    struct scene *t = *state;
+    size_t len = 0;
+    int n;
+
+    for (int i = 0; i < PIECES; i++) {
+        assert_int_equal(hf__net_reserve(&t->s, PIECE), 0);
+        memset(t->s.out.data + t->s.out.len, 'a' + i, PIECE);
+        t->s.out.len += PIECE;
+        hf__net_flush(&t->s);
+    }
+    assert_int_equal(watched, EPOLLIN | EPOLLOUT);
+    while (len < sizeof(got)) {
+        n = SSL_read(t->server, got + len, (int)(sizeof(got) - len));
+        if (n > 0)
+            len += (size_t)n;
+        else
+            hf__net_flush(&t->s);
+        assert_int_equal(t->s.broken, 0);
+    }
+    for (int i = 0; i < PIECES; i++) {
+        assert_int_equal(got[i * PIECE], 'a' + i);
+        assert_int_equal(got[(i + 1) * PIECE - 1], 'a' + i);
+    }
+    assert_int_equal(watched, EPOLLIN);
+    assert_int_equal(t->s.written, sizeof(got));
+}
+
+static void test_an_end_is_found(void **state)
+{
+    struct scene *t = *state;
+    char byte;
+
+    assert_false(hf__net_is_over(&t->s)); /* tickets have come, no more */
+    SSL_shutdown(t->server);
+    assert_true(hf__net_is_over(&t->s));
+    assert_int_equal(hf__net_read(&t->s, &byte, 1), HF_EBACKEND);
+    assert_true(t->s.closed);
+}
+
+/* A reset, or a server that was killed, says nothing in TLS before. */
+static void test_an_end_without_a_word(void **state)
+{
+    struct scene *t = *state;
+    char byte;
+
+    close(t->fd);
+    t->fd = -1;
+    assert_true(hf__net_is_over(&t->s));
+    assert_int_equal(hf__net_read(&t->s, &byte, 1), HF_EBACKEND);
+    assert_true(t->s.closed);
+}
+
+static void test_noise_in_between_is_refused(void **state)
+{
+    struct scene *t = *state;
+    char byte;
+
+    assert_int_equal(write(t->fd, "+OK\r\n+OK\r\n", 10), 10);
+    assert_int_equal(hf__net_read(&t->s, &byte, 1), HF_EPROTO);
+    assert_int_equal(t->s.code, HF_EPROTO);
+}
+
+/* ---- endpoints ---------------------------------------------------------- */
+
+static void test_every_address_has_its_turn(void **state)
+{
+    struct net_endpoint e = {.core = &core, .len = 3};
+    struct net_walk w = {0};
+    hf__time longest = 0;
+
+    (void)state;
+    for (size_t round = 0; round < 3; round++) {
+        for (size_t i = 0; i < 3; i++) {
+            assert_ptr_equal(hf__net_addr(&e, &w), &e.addr[i]);
+            assert_int_equal(hf__net_next(&e, &w), i < 2);
+        }
+        longest = hf__net_pause(&e, &w, 1000, UINT32_MAX);
+        assert_in_range(longest, 5 * HF__MS, (10 << round) * HF__MS);
+    }
+    for (int i = 0; i < 100; i++)
+        longest = hf__net_pause(&e, &w, 1000, 499);
+    assert_int_equal(longest, 999 * HF__MS);
+}
+
+static void test_set_from_outside(void **state)
+{
+    struct net_endpoint e = {.core = &core};
+
+    (void)state;
+    assert_int_equal(hf__net_set_host(&e, "::1", 1), 0);
+    assert_string_equal(e.where, "[::1]:1");
+    assert_int_equal(hf__net_set_host(&e, "other", 65535), 0);
+    assert_string_equal(e.hosts, "other:65535");
+    assert_string_equal(e.where, "other:65535");
+    hf__net_endpoint_fini(&e);
+}
+
+#define WITH_TLS(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_TLS(test_all_that_has_come_is_read),
+        WITH_TLS(test_no_sigpipe),
+        WITH_TLS(test_what_is_stuck_goes_on),
+        WITH_TLS(test_an_end_is_found),
+        WITH_TLS(test_an_end_without_a_word),
+        WITH_TLS(test_noise_in_between_is_refused),
+        cmocka_unit_test(test_every_address_has_its_turn),
+        cmocka_unit_test(test_set_from_outside),
+    };
+
+    return cmocka_run_group_tests_name("net", tests, NULL, NULL);
+}

@@ -2,12 +2,15 @@
  * The floor on Redis: our own scripts by hand, through hiredis, blocking, one
  * thread. The hand-over is between two processes that do nothing else: one
  * releases, which publishes to the other's channel; the other acquires.
+ *
+ * Over TLS (rediss://) hiredis formats and parses, and OpenSSL does the rest.
  */
 #include "../src/backends/redis/redis.h"
 #include "ratios.h"
 
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
+#include <openssl/ssl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -32,8 +35,16 @@
 /* Lease, always meant, the token's life, who we are, may queue. */
 #define TERMS "30000", "0", "86400000", "1\nhost\nlabel", "1"
 
+struct tls_hand {
+    SSL_CTX *ctx;
+    SSL *ssl;
+    char out[32768];
+    size_t len; /* of out */
+};
+
 struct hand {
     redisContext *conn;
+    struct tls_hand *tls;    /* NULL: without */
     char take[41], drop[41]; /* the scripts' digests */
     char owner[64];
     const char *channel; /* whom a release tells */
@@ -53,15 +64,93 @@ static redisContext *connect_to(const char *url)
     return conn;
 }
 
-static int load(redisContext *conn, const char *script, char digest[41])
+static int open_tls(struct hand *hand, const char *url)
 {
-    redisReply *reply = redisCommand(conn, "SCRIPT LOAD %s", script);
-    int ok = reply && reply->type == REDIS_REPLY_STRING;
+    const char *ca = strstr(url, "cacert=");
+    struct tls_hand *t = calloc(1, sizeof *t);
 
+    if (!t || !ca)
+        abort();
+    hand->tls = t;
+    t->ctx = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_read_ahead(t->ctx, 1);
+    SSL_CTX_load_verify_locations(t->ctx, ca + strlen("cacert="), NULL);
+    t->ssl = SSL_new(t->ctx);
+    SSL_set_fd(t->ssl, hand->conn->fd);
+    if (SSL_connect(t->ssl) == 1)
+        return 0;
+    fprintf(stderr, "redis: no TLS\n");
+    return -1;
+}
+
+static void close_hand(struct hand *hand)
+{
+    if (hand->tls) {
+        SSL_free(hand->tls->ssl);
+        SSL_CTX_free(hand->tls->ctx);
+        free(hand->tls);
+    }
+    if (hand->conn)
+        redisFree(hand->conn);
+}
+
+static void ask(const struct hand *hand, const char **argv)
+{
+    struct tls_hand *t = hand->tls;
+    char *command = NULL;
+    int argc = 0, len;
+
+    while (argv[argc])
+        argc++;
+    if (!t) {
+        redisAppendCommandArgv(hand->conn, argc, argv, NULL);
+        return;
+    }
+    len = redisFormatCommandArgv(&command, argc, argv, NULL);
+    if (len < 0 || (size_t)len > sizeof t->out - t->len)
+        abort();
+    memcpy(t->out + t->len, command, (size_t)len);
+    t->len += (size_t)len;
+    redisFreeCommand(command);
+}
+
+static int get_reply(const struct hand *hand, redisReply **reply)
+{
+    struct tls_hand *t = hand->tls;
+    char buf[16384];
+    int n;
+
+    *reply = NULL;
+    if (!t)
+        return redisGetReply(hand->conn, (void **)reply);
+    if (t->len && SSL_write(t->ssl, t->out, (int)t->len) <= 0)
+        return REDIS_ERR;
+    t->len = 0;
+    while (redisReaderGetReply(hand->conn->reader, (void **)reply) ==
+           REDIS_OK) {
+        if (*reply)
+            return REDIS_OK;
+        n = SSL_read(t->ssl, buf, sizeof buf);
+        if (n <= 0)
+            return REDIS_ERR;
+        redisReaderFeed(hand->conn->reader, buf, (size_t)n);
+    }
+    return REDIS_ERR;
+}
+
+static int load(const struct hand *hand, const char *script, char digest[41])
+{
+    redisReply *reply;
+    int ok;
+
+    ask(hand, (const char *[]){"SCRIPT", "LOAD", script, NULL});
+    ok = get_reply(hand, &reply) == REDIS_OK && reply &&
+         reply->type == REDIS_REPLY_STRING;
     if (ok)
         snprintf(digest, 41, "%s", reply->str);
     else
-        fprintf(stderr, "redis: %s\n", reply ? reply->str : conn->errstr);
+        fprintf(stderr, "redis: %s\n", reply ? reply->str : hand->conn->errstr);
     if (reply)
         freeReplyObject(reply);
     return ok ? 0 : -1;
@@ -75,22 +164,15 @@ static int open_hand(struct hand *hand, const char *url, int number,
         return -1;
     snprintf(hand->owner, sizeof hand->owner,
              "00000000-0000-4000-8000-000000000000:%d", number);
-    if (load(hand->conn, hf__rd_script[take], hand->take) < 0 ||
-        load(hand->conn, hf__rd_script[drop], hand->drop) < 0)
+    if (strncmp(url, "rediss:", 7) == 0 && open_tls(hand, url) < 0)
+        return -1;
+    if (load(hand, hf__rd_script[take], hand->take) < 0 ||
+        load(hand, hf__rd_script[drop], hand->drop) < 0)
         return -1;
     return 0;
 }
 
 #define ASK(hand, ...) ask(hand, (const char *[]){"EVALSHA", __VA_ARGS__, NULL})
-
-static void ask(const struct hand *hand, const char **argv)
-{
-    int len = 0;
-
-    while (argv[len])
-        len++;
-    redisAppendCommandArgv(hand->conn, len, argv, NULL);
-}
 
 static void ask_take(const struct hand *hand)
 {
@@ -109,10 +191,10 @@ static void ask_drop(const struct hand *hand)
 /* The next answer, which must be that number, or begin with it. */
 static int expect(const struct hand *hand, long long wanted)
 {
-    redisReply *reply = NULL, *first;
+    redisReply *reply, *first;
     int ok = 0;
 
-    if (redisGetReply(hand->conn, (void **)&reply) == REDIS_OK && reply) {
+    if (get_reply(hand, &reply) == REDIS_OK && reply) {
         first = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0
                     ? reply->element[0]
                     : reply;
@@ -184,13 +266,13 @@ static double floor_of(const char *url, int (*step)(void *arg))
     if (open_hand(&hand, url, 1, RD_TAKE, RD_DROP) == 0)
         ns = ns_per_pair(step, &hand);
     if (hand.conn) {
-        redisReply *reply = NULL;
+        redisReply *reply;
 
         ask_drop(&hand);
-        if (redisGetReply(hand.conn, (void **)&reply) == REDIS_OK)
+        if (get_reply(&hand, &reply) == REDIS_OK)
             freeReplyObject(reply);
-        redisFree(hand.conn);
     }
+    close_hand(&hand);
     return ns;
 }
 

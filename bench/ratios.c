@@ -17,7 +17,7 @@
 #include <time.h>
 
 enum rule { AT_MOST, AT_LEAST };
-enum place { SHM, REDIS, ZK, PLACES };
+enum place { SHM, REDIS, REDIS_TLS, ZK, PLACES };
 
 struct line {
     const char *what;
@@ -78,6 +78,10 @@ static const struct line lines[] = {
      AT_MOST, 5, 1},
     {"redis: 1000 waiting processes", REDIS, scale_waiters_cpu, NULL, "%",
      AT_MOST, 1, 1},
+    {"rediss: pair / two trips", REDIS_TLS, ours_pair, floor_redis_two_trips,
+     "ns", AT_MOST, 1.15, ROUNDS},
+    {"rediss: pair, no wait / one trip", REDIS_TLS, ours_pair_nowait,
+     floor_redis_one_trip, "ns", AT_MOST, 1.15, ROUNDS},
 #ifdef HAVE_ZOOKEEPER
     {"zk: pair / create, list, delete", ZK, ours_pair_fair, floor_zk_waited,
      "ns", AT_MOST, 1.15, ROUNDS},
@@ -251,19 +255,20 @@ static void end_zk(void)
 /* ratios [TEXT]: only the lines that contain it. */
 int main(int argc, char **argv)
 {
-    static struct redis_server server;
+    static struct redis_server server, tls_server = {.tls = "server"};
     char directory[] = "/dev/shm/holdfast-ratios.XXXXXX", shm[64];
-    const char *urls[PLACES] = {shm, server.url, NULL};
+    const char *urls[PLACES] = {shm, server.url, tls_server.tls_url, NULL};
     int status;
 
     if (!mkdtemp(directory) || redis_server_start(&server) < 0 ||
-        start_zk(&urls[ZK]) < 0) {
+        redis_server_start(&tls_server) < 0 || start_zk(&urls[ZK]) < 0) {
         perror("ratios: cannot set up");
         return 2;
     }
     snprintf(shm, sizeof shm, "shm://%s", directory);
     status = run_all(urls, argc > 1 ? argv[1] : NULL);
     redis_server_end(&server);
+    redis_server_end(&tls_server);
     end_zk();
     nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return status;

@@ -105,6 +105,8 @@ void hf__net_flush(struct net_stream *s)
 {
     struct net_out *o = &s->out;
 
+    if (s->connecting || s->shaking)
+        return;
     while (o->from < o->len && !s->broken) {
         ssize_t n = write_some(s, o->data + o->from, o->len - o->from);
 
@@ -189,6 +191,7 @@ int hf__net_open(struct net_stream *s, const struct net_addr *a, uint32_t tag)
         return connected(s, a->family != AF_UNIX);
     if (errno != EINPROGRESS)
         return broke(s, errno);
+    s->connecting = true;
     watch(s, EPOLLOUT);
     return HF__PENDING;
 }
@@ -200,6 +203,7 @@ int hf__net_go_on(struct net_stream *s)
 
     if (s->shaking)
         return shake(s);
+    s->connecting = false;
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len))
         error = errno;
     /* connect() to a Unix socket is never under way. */
@@ -218,7 +222,7 @@ void hf__net_close(struct net_stream *s)
     s->events = 0;
     s->broken = s->code = 0;
     s->words[0] = '\0';
-    s->closed = s->more = s->shaking = false;
+    s->closed = s->more = s->connecting = s->shaking = false;
     empty(&s->out);
 }
 

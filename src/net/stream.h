@@ -40,6 +40,7 @@ struct net_stream {
     int broken;      /* 0, or an errno; hf__net_why() has the text */
     bool closed;     /* broken: the server has closed the connection */
     bool more;       /* the last read may have left something */
+    bool connecting;
     bool shaking;    /* connected; TLS' handshake is not over */
     int code;        /* broken: 0 for HF_EBACKEND, or HF_EAUTH, HF_EPROTO ... */
     char words[160]; /* broken: "" for strerror() */
@@ -60,7 +61,7 @@ void hf__net_fini(struct net_stream *);
 
 /* Room for so many bytes more; 0, HF_ENOMEM. */
 int hf__net_reserve(struct net_stream *, size_t more);
-/* Writes what can be written, and watches. */
+/* Writes what can be written, and watches; nothing before it is open. */
 void hf__net_flush(struct net_stream *);
 /* How many bytes have come; 0: none now; a code. To be called again as long as
  * `more` is set. */

@@ -565,9 +565,10 @@ static void test_connecting_is_still_waited_for(void **state)
 
     (void)state;
     s->r->cmd.state = RD_CONNECTING;
-    s->r->cmd.events = EPOLLOUT;
+    s->r->cmd.stream.connecting = true;
+    s->r->cmd.stream.events = EPOLLOUT;
     told(s, "subscribe", "1");
-    assert_int_equal(s->r->cmd.events, EPOLLOUT);
+    assert_int_equal(s->r->cmd.stream.events, EPOLLOUT);
     s->r->cmd.state = RD_UP;
     end(s);
 }
@@ -579,10 +580,10 @@ static void test_event_of_an_earlier_connection_is_ignored(void **state)
     char byte;
 
     (void)state;
-    s->r->cmd.tag += 2;
+    s->r->cmd.stream.tag += 2;
     assert_int_equal(write(s->server, "?", 1), 1);
-    backend->ready(s->r, s->r->cmd.tag - 2, EPOLLIN | EPOLLHUP, clock_ns);
-    assert_int_equal(recv(s->r->cmd.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT), 1);
+    backend->ready(s->r, s->r->cmd.stream.tag - 2, EPOLLIN | EPOLLHUP, clock_ns);
+    assert_int_equal(recv(s->r->cmd.stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT), 1);
     assert_int_equal(s->r->cmd.state, RD_UP);
     end(s);
 }

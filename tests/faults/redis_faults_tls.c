@@ -110,8 +110,11 @@ static void test_tls_on_one_side_alone(void **state)
     assert_int_not_equal(open_by(w, "redis", "127.0.0.1", w->port, ""), 0);
     assert_non_null(strstr(w->err.text, "With TLS it is rediss://"));
     again(w, NULL, false, NULL);
-    assert_int_not_equal(
-        open_by(w, "rediss", "127.0.0.1", w->port, "&cacert=@ca.pem"), 0);
+    /* If by chance it has no end of a line, the server waits for one; and if
+     * this machine stands still then, hf_open() itself gives up first. */
+    for (int i = 0; i < 5 && !(i && strstr(w->err.text, "TLS")); i++)
+        assert_int_not_equal(
+            open_by(w, "rediss", "127.0.0.1", w->port, "&cacert=@ca.pem"), 0);
     if (!strstr(w->err.text, "TLS"))
         fail_msg("%s", w->err.text);
 }

@@ -80,8 +80,9 @@ static int failed(const struct run_options *o, int rc, const hf_error *err)
         cli_say(&cli_run, "%s", err->text);
     else
         cli_failed(&cli_run, name.text, rc, err);
-    if (rc == HF_EMISMATCH && !(err && (strstr(err->text, "dialect=") ||
-                                        strstr(err->text, "other than a lock"))))
+    if (rc == HF_EMISMATCH &&
+        !(err && (strstr(err->text, "dialect=") ||
+                  strstr(err->text, "other than a lock"))))
         cli_say(&cli_run, "all who use a name have to agree: one of -s and -x, "
                           "or neither; --fair, --unfair, or neither");
     return cli_exit_of(rc);

@@ -198,7 +198,7 @@ static void test_key_of_another_program_is_said(void **state)
         for (size_t j = 0; j < w->len; j++) {
             assert_int_equal(hf_lock_try(w->locks[j], &w->err), HF_EMISMATCH);
             assert_non_null(strstr(w->err.text, keys[i].text));
-            assert_non_null(strstr(w->err.text, "something else"));
+            assert_non_null(strstr(w->err.text, "something other than a lock"));
             assert_null(strstr(w->err.text, "dialect="));
         }
         redis_server_do(w->redis, "DEL n");

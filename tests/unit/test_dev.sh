@@ -6,10 +6,9 @@ set -eu
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-mkdir -p "$dir/bin" "$dir/tree/build/meson-logs"
+mkdir -p "$dir/bin" "$dir/tree/build/meson-logs" "$dir/tree/src/backends"
 cp "$1/dev" "$dir/tree/dev"
-mkdir -p "$dir/tree/src/backends"
-cp "$1/src/backends/list" "$dir/tree/src/backends"
+cp "$1/src/backends/list" "$dir/tree/src/backends/list"
 cat >"$dir/bin/meson" <<'TEXT'
 #!/bin/sh
 echo "meson $*" >&2
@@ -67,9 +66,9 @@ has() {
 # there.
 demands_all() {
     setup=$(printf '%s\n' "$said" | grep -F -e "meson setup $1 ") || return 1
-    for feature in redis zookeeper tests; do
+    for option in backends=all tests=enabled; do
         case "$setup " in
-        *" -D$feature=enabled "*) ;;
+        *" -D$option "*) ;;
         *) return 1 ;;
         esac
     done

@@ -582,8 +582,10 @@ static void test_event_of_an_earlier_connection_is_ignored(void **state)
     (void)state;
     s->r->cmd.stream.tag += 2;
     assert_int_equal(write(s->server, "?", 1), 1);
-    backend->ready(s->r, s->r->cmd.stream.tag - 2, EPOLLIN | EPOLLHUP, clock_ns);
-    assert_int_equal(recv(s->r->cmd.stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT), 1);
+    backend->ready(s->r, s->r->cmd.stream.tag - 2, EPOLLIN | EPOLLHUP,
+                   clock_ns);
+    assert_int_equal(
+        recv(s->r->cmd.stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT), 1);
     assert_int_equal(s->r->cmd.state, RD_UP);
     end(s);
 }

@@ -19,6 +19,7 @@ static struct {
     void (*before_mark_deleted)(struct world *);
     void (*after_mark_deleted)(struct world *); /* of the first */
     unsigned multis, deletes;                   /* atomic */
+    unsigned stale_reads; /* atomic: so many do not see the latch */
 } meddler;
 
 static void meddle(struct world *w)
@@ -84,6 +85,25 @@ zoo_adelete(zhandle_t *zh, const char *path, int version,
     if (w && meddler.after_mark_deleted)
         meddler.after_mark_deleted(w);
     return rc;
+}
+
+typedef int get_fn(zhandle_t *, const char *, int, data_completion_t,
+                   const void *);
+
+/* As at a leader that has not applied yet what a follower has. */
+__attribute__((visibility("default"))) int zoo_aget(zhandle_t *zh,
+                                                    const char *path, int watch,
+                                                    data_completion_t done,
+                                                    const void *arg)
+{
+    get_fn *real = (get_fn *)dlsym(RTLD_NEXT, "zoo_aget");
+
+    if (meddled_with(zh) && strcmp(path, LATCH) == 0 &&
+        read_number(&meddler.stale_reads)) {
+        __atomic_sub_fetch(&meddler.stale_reads, 1, __ATOMIC_RELAXED);
+        path = NAME "/none";
+    }
+    return real(zh, path, watch, done, arg);
 }
 
 static int latch_begin(void **state)
@@ -234,6 +254,34 @@ static void test_latch_mark_is_deleted_at_last(void **state)
     drop_latch(w, latch);
 }
 
+/* Whoever asks after it was set hears that it is. */
+static void test_latch_read_at_a_server_that_is_behind(void **state)
+{
+    struct world *w = *state;
+    hf_latch *latch = far_latch(w);
+    uint64_t count = 0;
+
+    assert_int_equal(hf_latch_set(latch, 2, &w->err), 0);
+    meddle(w);
+    __atomic_store_n(&meddler.stale_reads, 2, __ATOMIC_RELAXED);
+    assert_int_equal(hf_latch_wait(latch, 0, NULL, &w->err), HF_EBUSY);
+    __atomic_store_n(&meddler.stale_reads, 2, __ATOMIC_RELAXED);
+    assert_int_equal(hf_latch_get(latch, &count, &w->err), 0);
+    assert_int_equal(count, 2);
+    for (uint64_t left = 2; left--;) {
+        __atomic_store_n(&meddler.stale_reads, 2, __ATOMIC_RELAXED);
+        assert_int_equal(hf_latch_down(latch, &count, &w->err), 0);
+        assert_int_equal(count, left);
+    }
+    assert_int_equal(read_number(&meddler.stale_reads), 0);
+    meddle(NULL);
+    assert_false(is_set(w));
+    assert_int_equal(hf_latch_wait(latch, 0, NULL, &w->err), 0);
+    assert_int_equal(hf_latch_get(latch, &count, &w->err), 0);
+    assert_int_equal(count, 0);
+    drop_latch(w, latch);
+}
+
 int run_latch_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, latch_begin, latch_end)
@@ -241,6 +289,7 @@ int run_latch_faults(void)
         T(test_latch_counted_before_it_is_taken_back),
         T(test_latch_taken_back_unheard),
         T(test_latch_mark_is_deleted_at_last),
+        T(test_latch_read_at_a_server_that_is_behind),
     };
 
     return cmocka_run_group_tests_name("zookeeper: latches", tests, group_one,

@@ -35,6 +35,7 @@ struct count {
     bool made;     /* it was not, and was to be made first */
     bool swept;    /* what an idle semaphore has left */
     bool was_sent; /* the transaction was, or may have been before */
+    bool is_sure;  /* that it is not set */
 };
 
 bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
@@ -121,6 +122,18 @@ static void look(struct count *c, void (*then)(struct zk_query *))
     hf__zk_query_wait(&c->base, then);
 }
 
+/* The leader answers a read, and a sync, by what it has applied itself: a set
+ * that a follower has confirmed already may be missing. A transaction that
+ * fails is in the order of all writes. */
+static void make_sure(struct zk_query *base, zk_done_fn *done)
+{
+    char latch[ZK_WHOLE_MAX];
+    zoo_op_t op;
+
+    zoo_check_op_init(&op, hf__zk_join(latch, base->path, ZK_LATCH), -1);
+    hf__zk_query_sent(base, hf__zk_multi(base->z, 1, &op, done, base));
+}
+
 /* ---- ends --------------------------------------------------------------- */
 
 static void finish(struct count *c, int rc, uint64_t left)
@@ -205,9 +218,41 @@ static void commit(struct count *c, zoo_op_t op[3])
     hf__zk_query_sent(&c->base, hf__zk_multi(z, 3, op, on_done, c));
 }
 
-/* ---- down --------------------------------------------------------------- */
+/* ---- it is not set ------------------------------------------------------ */
 
 static void down(struct zk_query *);
+static void got(struct zk_query *);
+
+static void on_not_set(struct zk *z, void *owner, int rc,
+                       const struct zk_reply *reply)
+{
+    struct count *c = owner;
+
+    (void)z;
+    (void)reply;
+    c->is_sure = rc == ZNONODE;
+    hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc, ZNONODE));
+}
+
+static void not_set(struct zk_query *base)
+{
+    struct count *c = (struct count *)base;
+
+    if (failed(c))
+        return;
+    if (c->is_sure)
+        finish(c, HF__DONE, 0);
+    else
+        look(c, base->q->req.op == HF__LATCH_DOWN ? down : got);
+}
+
+static void end_if_not_set(struct count *c)
+{
+    make_sure(&c->base, on_not_set);
+    hf__zk_query_wait(&c->base, not_set);
+}
+
+/* ---- down --------------------------------------------------------------- */
 
 static void was_down(struct zk_query *base)
 {
@@ -231,7 +276,7 @@ static void down(struct zk_query *base)
     if (failed_or_over(c))
         return;
     if (!c->is_set) {
-        finish(c, HF__DONE, 0);
+        end_if_not_set(c);
         return;
     }
     put_count(c, c->left - 1);
@@ -354,8 +399,12 @@ static void got(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
 
-    if (!failed(c))
+    if (failed(c))
+        return;
+    if (c->is_set)
         finish(c, HF__DONE, c->left);
+    else
+        end_if_not_set(c);
 }
 
 /* What was sent in a session that has ended may have been counted: its mark is
@@ -414,6 +463,7 @@ struct asking {
     struct zk_query base;
     struct zk_line *line; /* NULL: nobody wants to know */
     int answer;           /* of the library */
+    bool is_sure;         /* that it is not there */
     uint64_t count;
     char round[ZK_UUID_MAX];
 };
@@ -445,27 +495,14 @@ static int judge(struct zk_line *line, const struct asking *a)
     struct round *round = line->extra;
     char latch[ZK_WHOLE_MAX];
 
-    if (a->answer == ZNONODE)
-        return is_zero(line, line->ask);
     if (a->base.rc)
         return a->base.rc;
+    if (a->answer == ZNONODE)
+        return is_zero(line, line->ask);
     hf__zk_join(latch, line->path, ZK_LATCH);
     hf__zk_join(round->path, latch, a->round);
     round->known = true;
     return watch_round(line, line->ask);
-}
-
-static void asked(struct zk_query *base)
-{
-    struct asking *a = (struct asking *)base;
-    struct zk_line *line = a->line;
-    struct zk *z = base->z;
-
-    if (line) {
-        ((struct round *)line->extra)->asking = NULL;
-        hf__zk_finish(z, line->ask, judge(line, a));
-    }
-    hf__zk_query_free(base);
 }
 
 static void on_asked(struct zk *z, void *owner, int rc,
@@ -483,6 +520,48 @@ static void on_asked(struct zk *z, void *owner, int rc,
     hf__zk_query_back(&a->base, code);
 }
 
+static void get(struct asking *a)
+{
+    char latch[ZK_WHOLE_MAX];
+
+    hf__zk_join(latch, a->base.path, ZK_LATCH);
+    hf__zk_query_sent(&a->base, hf__zk_get(a->base.z, latch, on_asked, a));
+}
+
+static void on_sure(struct zk *z, void *owner, int rc,
+                    const struct zk_reply *reply)
+{
+    struct asking *a = owner;
+
+    (void)z;
+    (void)reply;
+    a->answer = rc;
+    a->is_sure = rc == ZNONODE;
+    hf__zk_query_back(&a->base, hf__zk_query_code(&a->base, rc, ZNONODE));
+}
+
+static void asked(struct zk_query *base)
+{
+    struct asking *a = (struct asking *)base;
+    struct zk_line *line = a->line;
+    struct zk *z = base->z;
+
+    if (line && !base->rc && !a->is_sure &&
+        (a->answer == ZNONODE || !a->round[0])) {
+        if (a->answer == ZNONODE)
+            make_sure(base, on_sure);
+        else
+            get(a); /* it is there after all */
+        hf__zk_query_wait(base, asked);
+        return;
+    }
+    if (line) {
+        ((struct round *)line->extra)->asking = NULL;
+        hf__zk_finish(z, line->ask, judge(line, a));
+    }
+    hf__zk_query_free(base);
+}
+
 static void forget(struct round *round)
 {
     if (round->asking)
@@ -495,7 +574,6 @@ static int begin(struct zk_line *line, struct round *round)
 {
     struct zk *z = line->z;
     struct asking *a = hf__zk_query_of(line, sizeof(*a));
-    char latch[ZK_WHOLE_MAX];
     int rc;
 
     if (!a)
@@ -505,8 +583,7 @@ static int begin(struct zk_line *line, struct round *round)
     round->asking = &a->base;
     a->base.step = asked;
     hf__zk_sync(z, NULL, NULL);
-    hf__zk_join(latch, line->path, ZK_LATCH);
-    hf__zk_query_sent(&a->base, hf__zk_get(z, latch, on_asked, a));
+    get(a);
     if (a->base.calls)
         return HF__PENDING;
     round->asking = NULL;

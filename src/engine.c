@@ -106,9 +106,11 @@ static void ready_locked(hf_client *c, const struct epoll_event *ev, int n,
 void hf__engine_move_locked(hf_client *c, hf__time now)
 {
     struct epoll_event ev[EVENTS];
+    int n = 0;
 
     if (!c->direct)
-        ready_locked(c, ev, epoll_wait(c->epfd, ev, EVENTS, 0), now);
+        n = epoll_wait(c->epfd, ev, EVENTS, 0);
+    ready_locked(c, ev, n, now);
     c->be->advance(c->self, now);
 }
 

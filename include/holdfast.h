@@ -174,7 +174,7 @@ typedef struct hf_client_options {
 /*
  * Opens a client and connects it. Blocks for at most connect_timeout, or
  * open_timeout_ms if that is shorter. On failure *out is NULL and the text says
- * what is wrong and what would be right: EINVAL (URL, options), EBACKEND
+ * what is wrong and how to correct it: EINVAL (URL, options), EBACKEND
  * (unreachable; module missing; may_pass of the hf_error tells whether to try
  * again), EAUTH, EPROTO (what answers is no such server), ENOMEM. opt may be
  * NULL. The caller closes the client by hf_close().

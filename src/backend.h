@@ -3,9 +3,9 @@
  *
  * A backend never blocks and has no thread. It starts requests, moves them on
  * when the core says that something can be read or written (ready) or has timed
- * out (advance), and reports each exactly once. It keeps no policy: who waits
- * for how long, when to look again, when a hold is lost, is the core's (gate.c,
- * lease.c).
+ * out (advance), and reports each exactly once. It has no policy: the
+ * core (gate.c, lease.c) decides how long a request waits, when to look again
+ * and when a hold is lost.
  *
  * Two natures:
  * - A *networked* backend is called with the client's mutex held, always, so

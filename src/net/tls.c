@@ -77,9 +77,9 @@ static int bad_file(const struct net_tls *t, const char *option,
     if (access(path, R_OK))
         return t->core->why(t->client, HF_EINVAL, "%s=%s: %s", option, path,
                             strerror(errno));
-    return t->core->why(t->client, HF_EINVAL,
-                        "%s=%s: %s; %s in PEM would be right", option, path,
-                        reason ? reason : "it cannot be used", wanted);
+    return t->core->why(t->client, HF_EINVAL, "%s=%s: %s; it must be %s in PEM",
+                        option, path, reason ? reason : "it cannot be used",
+                        wanted);
 }
 
 /* Nobody is there who could be asked. */
@@ -98,7 +98,7 @@ static int take_own(struct net_tls *t, const char *cert, const char *key)
         return 0;
     if (!cert || !key)
         return t->core->why(t->client, HF_EINVAL,
-                            "%s= without %s=: both or none would be right",
+                            "%s= without %s=: they must be given together",
                             cert ? "cert" : "key", cert ? "key" : "cert");
     SSL_CTX_set_default_passwd_cb(t->ctx, no_passphrase);
     if (SSL_CTX_use_certificate_chain_file(t->ctx, cert) != 1)
@@ -198,8 +198,8 @@ static int distrusted(struct net_stream *s, long why)
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
         return say(s, HF_EAUTH,
-                   "the server's certificate is for other hosts than %.64s; a "
-                   "name that is in it would be right",
+                   "the server's certificate is for other hosts than %.64s; "
+                   "use a host name that is in it",
                    s->tls->host);
     case X509_V_ERR_CERT_HAS_EXPIRED:
         return say(s, HF_EAUTH,

@@ -1,5 +1,5 @@
-/* TLS: who is believed, what is said where somebody is not, and connections
- * that break. */
+/* TLS: which certificates are trusted, the error texts for those that are not,
+ * and connections that break. */
 #include "redis_faults.h"
 
 #include <string.h>

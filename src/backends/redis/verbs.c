@@ -50,8 +50,8 @@ void hf__rd_detach(void *self, struct hf__remote *remote)
 
 /* ---- sending ---------------------------------------------------------- */
 
-/* It may be ours already: handed over by whoever let go (lua/README.md). The
- * message answers the question by which we were last told to wait. */
+/* The previous holder may have handed the lock over to us (lua/README.md): its
+ * message is the answer to the request that last told us to wait. */
 static bool handed_over(struct redis *r, struct hf__req *req)
 {
     struct rd_link *link = req->remote->impl;

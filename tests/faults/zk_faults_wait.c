@@ -224,35 +224,54 @@ static void drive(struct world *w, struct sleeper *s)
     assert_int_equal(hf_lock_free(m), 0);
 }
 
-/* Who waits for a latch is woken for the answers to others, as who waits for a
- * lock is, and not for their questions. */
-static void test_driver_is_woken_for_answers(void **state)
+static long sleeps_for_lock(struct world *w, hf_lock *a, hf_lock *b)
 {
-    struct world *w = *state;
-    hf_lock *a = world_near(w), *b = world_near(w);
-    struct sleeper locked = {.lock = a}, latched = {0};
-    long most;
+    struct sleeper s = {.lock = a};
 
     assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
-    drive(w, &locked);
+    drive(w, &s);
     assert_int_equal(hf_lock_release(b, &w->err), 0);
-    pthread_join(locked.thread, NULL);
-    assert_int_equal(locked.rc, 0);
-    assert_int_equal(
-        hf_latch_new(w->clients[0], "l", 1, &latched.latch, &w->err), 0);
-    assert_int_equal(hf_latch_set(latched.latch, 1, &w->err), 0);
-    drive(w, &latched);
-    assert_int_equal(hf_latch_down(latched.latch, NULL, &w->err), 0);
-    pthread_join(latched.thread, NULL);
-    assert_int_equal(latched.rc, 0);
-    print_message("# in %d rounds: %ld sleeps of who waits for a lock, %ld for "
-                  "a latch\n",
-                  ROUNDS, locked.sleeps, latched.sleeps);
-    most = locked.sleeps;
-    if (most < ROUNDS) /* it had answers before it slept, on a busy machine */
-        most = ROUNDS;
-    assert_true(latched.sleeps < most * 3 / 2);
-    assert_int_equal(hf_latch_free(latched.latch), 0);
+    pthread_join(s.thread, NULL);
+    assert_int_equal(s.rc, 0);
+    return s.sleeps;
+}
+
+static long sleeps_for_latch(struct world *w)
+{
+    struct sleeper s = {0};
+
+    assert_int_equal(hf_latch_new(w->clients[0], "l", 1, &s.latch, &w->err), 0);
+    assert_int_equal(hf_latch_set(s.latch, 1, &w->err), 0);
+    drive(w, &s);
+    assert_int_equal(hf_latch_down(s.latch, NULL, &w->err), 0);
+    pthread_join(s.thread, NULL);
+    assert_int_equal(s.rc, 0);
+    assert_int_equal(hf_latch_free(s.latch), 0);
+    return s.sleeps;
+}
+
+/* Who waits for a latch is woken for the answers to others, as who waits for a
+ * lock is, and not for their questions. A thread sleeps more often beside a
+ * busy machine, but not each time; one that is woken for both sleeps twice as
+ * often, always. */
+static void test_driver_is_woken_for_answers(void **state)
+{
+    enum { TRIES = 10 };
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    long locked, latched;
+    int tries = 0;
+
+    do {
+        locked = sleeps_for_lock(w, a, b);
+        latched = sleeps_for_latch(w);
+        print_message("# in %d rounds: %ld sleeps of who waits for a lock, %ld "
+                      "for a latch\n",
+                      ROUNDS, locked, latched);
+        if (locked < ROUNDS) /* it had answers before it slept */
+            locked = ROUNDS;
+    } while (latched >= locked * 3 / 2 && ++tries < TRIES);
+    assert_true(tries < TRIES);
     world_is_clean(w);
 }
 

@@ -91,7 +91,7 @@ hf_client *conf_open_with(const hf_client_options *opt)
 {
     hf_client *c = NULL;
 
-    OK(hf_open(conf.url, opt, &c, E));
+    OK(proc_open(conf.url, opt, &c, E));
     assert_non_null(c);
     return c;
 }

@@ -169,6 +169,17 @@ bool proc_is_puppet(int argc, char **argv)
     return argc == 2 && !strcmp(argv[1], "--puppet");
 }
 
+int proc_open(const char *url, const hf_client_options *opt, hf_client **out,
+              hf_error *err)
+{
+    int rc, tries = 0;
+
+    do {
+        rc = hf_open(url, opt, out, err);
+    } while (rc && err->may_pass && ++tries < 5);
+    return rc;
+}
+
 static int puppet_open(struct puppet *p, const struct proc_cmd *c,
                        struct proc_reply *r)
 {
@@ -176,7 +187,7 @@ static int puppet_open(struct puppet *p, const struct proc_cmd *c,
 
     opt.ttl_ms = c->ttl_ms;
     opt.label = c->label;
-    return hf_open(c->text, &opt, &p->client, &r->err);
+    return proc_open(c->text, &opt, &p->client, &r->err);
 }
 
 static int puppet_new(struct puppet *p, const struct proc_cmd *c,

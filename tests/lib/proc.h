@@ -18,6 +18,11 @@
 
 #define PROC_LOCKS 8
 
+/* hf_open of a server that answers, if late: beside a busy machine it may not
+ * within connect_timeout. */
+int proc_open(const char *url, const hf_client_options *opt, hf_client **out,
+              hf_error *err);
+
 enum proc_op {
     PROC_OPEN,  /* text: the URL; ttl_ms, label */
     PROC_CLOSE, /* rc of hf_close */

@@ -155,7 +155,7 @@ hf_lock *world_lock(struct world *w, const char *url, int64_t ttl_ms,
     opt.on_event = note_event;
     opt.event_arg = &w->ears[i];
     lopt.fairness = fairness;
-    if (hf_open(url, &opt, &w->clients[i], &w->err))
+    if (proc_open(url, &opt, &w->clients[i], &w->err))
         fail_msg("hf_open: %s", w->err.text);
     w->len++;
     make_lock(w, i, &lopt);

@@ -175,7 +175,8 @@ static int export_token(const struct run_options *o, hf_lock *lock)
 }
 
 /* The command ended, and the release says that the hold had before. */
-static int let_go(hf_lock *lock, const struct run_options *o, int status)
+static int let_go(hf_lock *lock, const struct run_options *o,
+                  const struct command *command, int status)
 {
     hf_error err = HF_ERROR_INIT;
     int rc = hf_lock_release(lock, &err);
@@ -183,7 +184,13 @@ static int let_go(hf_lock *lock, const struct run_options *o, int status)
     if (rc == HF_OK)
         return status;
     failed(o, rc, &err);
-    return rc == HF_ELOST && !o->only_warn ? CLI_LOST : status;
+    if (rc == HF_ELOST)
+        return o->only_warn ? status : CLI_LOST;
+    cli_say(&cli_run, "the lock is free when its ttl is over, at the latest");
+    /* The server has had its time to answer: nobody waits for it once more. */
+    hear_signals(command);
+    leave_after(100, status, "");
+    return status;
 }
 
 static int run_holding(hf_lock *lock, const struct run_options *o,
@@ -215,7 +222,7 @@ static int run_holding(hf_lock *lock, const struct run_options *o,
     }
     /* What it has left running goes on, however long the answer takes. */
     guardian_stop(&command->guardian);
-    return let_go(lock, o, status);
+    return let_go(lock, o, command, status);
 }
 
 static int run_client(hf_client *client, const struct run_options *o,
@@ -237,7 +244,7 @@ static int run_client(hf_client *client, const struct run_options *o,
     } else {
         hear_signals(command);
         leave_soon(CLI_BUSY, "");
-        status = rc == HF_OK ? let_go(lock, o, CLI_BUSY)
+        status = rc == HF_OK ? let_go(lock, o, command, CLI_BUSY)
                              : not_acquired(client, o, rc, &err);
         /* A server that we waited for is asked once more to take us out of the
          * queue; it will probably refuse again. */

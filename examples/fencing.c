@@ -100,23 +100,37 @@ static int write_counter(const struct counter *c, uint64_t token, long count)
     return rc;
 }
 
-/* One more, under the lock. */
+static void complain(const struct counter *c, uint64_t token)
+{
+    if (errno == ESTALE)
+        fprintf(stderr,
+                "token %" PRIu64 ": %s has seen a higher one; if that was of "
+                "another server, remove the file\n",
+                token, c->token_file);
+    else
+        perror(c->file);
+}
+
+/* One more, under the lock; the token if it was counted, else 0. */
 static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
                     hf_error *err)
 {
     long count;
     int rc = hf_lock_acquire(lock, NULL, err);
 
+    *token = 0;
     if (rc)
         return rc;
     /* Reading is a contact as well: from here on, nobody who held the lock
      * before us can change what we have seen. */
     if (hf_lock_token(lock, token) || read_counter(c, *token, &count) ||
-        write_counter(c, *token, count + 1))
-        perror(c->file);
-    else
+        write_counter(c, *token, count + 1)) {
+        complain(c, *token);
+        *token = 0;
+    } else {
         printf("token %" PRIu64 ": %s is %ld now\n", *token, c->file,
                count + 1);
+    }
     return hf_lock_release(lock, err);
 }
 
@@ -152,5 +166,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: %s\n", hf_error_name(rc), err.text);
     hf_lock_free(lock);
     hf_close(client);
-    return rc || !is_refused(&counter, first);
+    return rc || !first || !second || !is_refused(&counter, first);
 }

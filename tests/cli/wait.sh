@@ -100,6 +100,8 @@ what_does_not_pass_is_not_waited_for() {
         # shellcheck disable=SC2086
         fails_at_once 64 redis://host/x $w
         # shellcheck disable=SC2086
+        fails_at_once 64 "redis://host/1?db=2" $w
+        # shellcheck disable=SC2086
         fails_at_once 69 "redis+unix://$base/redis.log/sock" $w # no directory
     done
 }
@@ -233,6 +235,16 @@ with_w_a_reconnect_has_the_time_of_the_url() {
     touch open done
     wait_for "$pid"
     equal "$status" 0 'exit status'
+}
+
+# It has op_timeout for the release, once, and the command's status is kept.
+a_server_that_is_gone_at_the_end_is_asked_once() {
+    own_redis
+    took=$(milliseconds_of "$hf" run -b "redis+unix://$PWD/sock?op_timeout=8s" a -- \
+        sh -c 'redis-cli -s sock shutdown nosave; exit 3')
+    equal "$(cat "$base/took")" 3 'exit status'
+    contains err 'the lock is free when its ttl is over' || die "said: $(cat err)"
+    [ "$took" -lt 15500 ] || die "took $took ms"
 }
 
 # ---- what the server says when it is there -----------------------------------------
@@ -374,6 +386,7 @@ run_cases waits_for_a_redis_that_refuses waits_for_a_redis_that_closes \
     with_w_a_lost_server_is_69_when_the_time_is_over \
     a_replica_is_waited_for_until_it_is_the_master \
     with_w_a_reconnect_has_the_time_of_the_url \
+    a_server_that_is_gone_at_the_end_is_asked_once \
     a_wait_ends_with_77_if_the_password_is_wrong \
     with_w_a_lock_that_is_held_is_75_when_the_time_is_over \
     a_signal_ends_the_wait_for_a_server a_signal_ends_connecting \

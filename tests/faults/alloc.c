@@ -133,7 +133,7 @@ int open_client(struct stage *s, hf_client **c)
     opt.hooks = hooks;
     opt.ttl_ms = s->ttl_ms;
     /* Where nothing has memory one often waits for all of it. */
-    opt.op_timeout_ms = opt.connect_timeout_ms = hooks ? 4000 : 2000;
+    opt.op_timeout_ms = opt.connect_timeout_ms = hooks ? 20000 : 2000;
     opt.label = "alloc";
     opt.on_event = hear;
     opt.event_arg = s;

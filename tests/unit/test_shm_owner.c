@@ -179,7 +179,7 @@ static void test_a_group_that_may_write_is_that_of_the_url(void **state)
     snprintf(text, sizeof(text), "%s: its group %u may write", p->dir,
              (unsigned)getegid());
     assert_refused(other, HF_EBACKEND, text);
-    OK(chmod(p->dir, 0700));
+    OK(chmod(p->dir, 0711));
     snprintf(text, sizeof(text), "%s: its group %u may write", p->file,
              (unsigned)getegid());
     assert_refused(other, HF_EBACKEND, text);
@@ -197,6 +197,26 @@ static void test_a_group_s_directory_has_the_sticky_bit(void **state)
     OK(chmod(p->dir, 0770));
     assert_refused(url, HF_EBACKEND, text);
     OK(chmod(p->dir, 01770));
+    OK(hf_close(open_client(url)));
+}
+
+/* Else its owner would use it, and the others be told only that they may not.
+ */
+static void test_a_group_s_directory_lets_it_in(void **state)
+{
+    const struct place *p = *state;
+    char url[200], text[200];
+
+    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
+             (unsigned)getegid());
+    snprintf(text, sizeof(text),
+             "%s: has mode 0700 and group %u, which keeps out the group %u",
+             p->dir, (unsigned)getegid(), (unsigned)getegid());
+    OK(chmod(p->dir, 0700));
+    OK(hf_close(open_client(p->url))); /* it is not empty from here on */
+    assert_refused(url, HF_EBACKEND, text);
+    OK(chmod(p->dir, 0711)); /* a file that is there is all they need */
+    OK(chmod(p->file, 0660));
     OK(hf_close(open_client(url)));
 }
 
@@ -278,6 +298,7 @@ int main(void)
         TEST(test_a_group_s_file_is_of_a_member),
         TEST(test_a_group_that_may_write_is_that_of_the_url),
         TEST(test_a_group_s_directory_has_the_sticky_bit),
+        TEST(test_a_group_s_directory_lets_it_in),
         TEST(test_what_cannot_be_given_is_not_left),
         TEST(test_a_group_that_cannot_be_looked_up),
         TEST(test_a_taken_default_directory_is_told),

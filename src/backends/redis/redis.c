@@ -123,7 +123,7 @@ static int parse_unix(struct redis *r, const struct hf__url *url)
                         sizeof(((struct sockaddr_un *)0)->sun_path));
 }
 
-static int parse_host(struct redis *r, const struct hf__url *url)
+static int parse_host(struct redis *r, struct hf__url *url)
 {
     const struct hf__host *host = &url->hosts[0];
     int rc;
@@ -135,7 +135,13 @@ static int parse_host(struct redis *r, const struct hf__url *url)
     rc = hf__net_set_host(&r->peer, host->name, host->port ? host->port : 6379);
     if (rc)
         return rc;
-    return url->path[0] && url->path[1] ? parse_db(r, url->path + 1) : 0;
+    if (!url->path[0] || !url->path[1])
+        return 0;
+    if (r->core->option(url, "db"))
+        return r->core->why(r->client, HF_EINVAL,
+                            "the database is given twice, in the path and by "
+                            "db=; it must be given once");
+    return parse_db(r, url->path + 1);
 }
 
 static int parse_tls(struct redis *r, struct hf__url *url)

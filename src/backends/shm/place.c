@@ -284,11 +284,33 @@ static int give_rights(struct shm *s, const struct shm_place *p,
     return 0;
 }
 
+static bool lets_group_in(const struct shm_place *p, const struct stat *st)
+{
+    return !p->group_given ||
+           (st->st_mode & (st->st_gid == p->group ? 010 : 01));
+}
+
+/* Who has made it is perhaps about to give it to the group. */
+static int await_rights(struct shm *s, const struct shm_place *p,
+                        struct stat *st)
+{
+    struct timespec nap = {0, 10 * HF__MS};
+
+    for (int i = 0; i < 10 && !lets_group_in(p, st); i++) {
+        nanosleep(&nap, NULL);
+        if (fstat(s->dir_fd, st))
+            return hf__shm_refuse_errno(s, p->dir, "look at it");
+    }
+    return 0;
+}
+
 /* In a directory without the sticky bit each user who may write to it can
  * replace the file. */
 static int check_rights(struct shm *s, const struct shm_place *p,
                         const struct stat *st)
 {
+    int rc;
+
     if (st->st_mode & 02)
         return hf__shm_refuse(s, p->dir,
                               "others may write to the directory; it must be "
@@ -302,7 +324,16 @@ static int check_rights(struct shm *s, const struct shm_place *p,
                             "%s: its group may write to the directory, which "
                             "must then have the sticky bit: chmod +t %s",
                             p->dir, p->dir);
-    return hf__shm_check_group(s, p, p->dir, st);
+    rc = hf__shm_check_group(s, p, p->dir, st);
+    if (!rc && !lets_group_in(p, st))
+        return s->core->why(s->client, HF_EBACKEND,
+                            "%s: has mode %04o and group %u, which keeps out "
+                            "the group %u of group= in the URL; chgrp %u and "
+                            "chmod 1770 let it in",
+                            p->dir, (unsigned)st->st_mode & 07777,
+                            (unsigned)st->st_gid, (unsigned)p->group,
+                            (unsigned)p->group);
+    return rc;
 }
 
 int hf__shm_open_dir(struct shm *s, const struct shm_place *p)
@@ -326,7 +357,8 @@ int hf__shm_open_dir(struct shm *s, const struct shm_place *p)
         rc = give_rights(s, p, &st);
     if (rc && made)
         rmdir(p->dir); /* with mode 0700 it would lock the group out */
-    if (rc || (rc = hf__shm_check_owner(s, p, p->dir, &st)))
+    if (rc || (rc = hf__shm_check_owner(s, p, p->dir, &st)) ||
+        (rc = await_rights(s, p, &st)))
         return rc;
     return check_rights(s, p, &st);
 }

@@ -58,15 +58,22 @@ static void leave_soon(int status, const char *words)
     leave_after(1000, status, words);
 }
 
+static void hear_alarm(void)
+{
+    struct sigaction end = {.sa_handler = leave};
+    sigset_t alarm;
+
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    sigaction(SIGALRM, &end, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+}
+
 /* Signals end us again, as there is nothing that has to be done before. */
 static void hear_signals(const struct command *command)
 {
-    struct sigaction end = {.sa_handler = leave};
-    sigset_t mask = command->mask;
-
-    sigaction(SIGALRM, &end, NULL);
-    sigdelset(&mask, SIGALRM);
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    pthread_sigmask(SIG_SETMASK, &command->mask, NULL);
+    hear_alarm();
 }
 
 /* Names the lock, once. */
@@ -175,8 +182,7 @@ static int export_token(const struct run_options *o, hf_lock *lock)
 }
 
 /* The command ended, and the release says that the hold had before. */
-static int let_go(hf_lock *lock, const struct run_options *o,
-                  const struct command *command, int status)
+static int let_go(hf_lock *lock, const struct run_options *o, int status)
 {
     hf_error err = HF_ERROR_INIT;
     int rc = hf_lock_release(lock, &err);
@@ -186,10 +192,13 @@ static int let_go(hf_lock *lock, const struct run_options *o,
     failed(o, rc, &err);
     if (rc == HF_ELOST)
         return o->only_warn ? status : CLI_LOST;
-    cli_say(&cli_run, "the lock is free when its ttl is over, at the latest");
-    /* The server has had its time to answer: nobody waits for it once more. */
-    hear_signals(command);
-    leave_after(100, status, "");
+    if (rc == HF_EUNKNOWN) {
+        /* It has had its time to answer: nobody waits for it once more. */
+        cli_say(&cli_run,
+                "the lock is free when its ttl is over, at the latest");
+        hear_alarm();
+        leave_after(100, status, "");
+    }
     return status;
 }
 
@@ -222,7 +231,7 @@ static int run_holding(hf_lock *lock, const struct run_options *o,
     }
     /* What it has left running goes on, however long the answer takes. */
     guardian_stop(&command->guardian);
-    return let_go(lock, o, command, status);
+    return let_go(lock, o, status);
 }
 
 static int run_client(hf_client *client, const struct run_options *o,
@@ -244,7 +253,7 @@ static int run_client(hf_client *client, const struct run_options *o,
     } else {
         hear_signals(command);
         leave_soon(CLI_BUSY, "");
-        status = rc == HF_OK ? let_go(lock, o, command, CLI_BUSY)
+        status = rc == HF_OK ? let_go(lock, o, CLI_BUSY)
                              : not_acquired(client, o, rc, &err);
         /* A server that we waited for is asked once more to take us out of the
          * queue; it will probably refuse again. */

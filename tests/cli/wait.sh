@@ -247,6 +247,18 @@ a_server_that_is_gone_at_the_end_is_asked_once() {
     [ "$took" -lt 15500 ] || die "took $took ms"
 }
 
+a_signal_while_it_lets_go_does_not_change_the_status() {
+    own_redis
+    start "$hf" run -b "redis+unix://$PWD/sock?op_timeout=2s" a -- \
+        sh -c 'redis-cli -s sock shutdown nosave; echo $$ >ended; exit 3' 2>err
+    until_true test -s ended
+    until_true gone "$(cat ended)"
+    kill -TERM "$pid"
+    wait_for "$pid"
+    equal "$status" 3 'exit status'
+    contains err 'the lock is free when its ttl is over' || die "said: $(cat err)"
+}
+
 # ---- what the server says when it is there -----------------------------------------
 
 a_wait_ends_with_77_if_the_password_is_wrong() {
@@ -387,6 +399,7 @@ run_cases waits_for_a_redis_that_refuses waits_for_a_redis_that_closes \
     a_replica_is_waited_for_until_it_is_the_master \
     with_w_a_reconnect_has_the_time_of_the_url \
     a_server_that_is_gone_at_the_end_is_asked_once \
+    a_signal_while_it_lets_go_does_not_change_the_status \
     a_wait_ends_with_77_if_the_password_is_wrong \
     with_w_a_lock_that_is_held_is_75_when_the_time_is_over \
     a_signal_ends_the_wait_for_a_server a_signal_ends_connecting \

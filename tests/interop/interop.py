@@ -14,7 +14,7 @@ import faults
 import figures
 import kinds
 import zookeeper
-from peers import Failure, Peers, Server
+from peers import Failure, Peers, Server, Violation
 
 MOST_AGAIN = 3  # more than that is not chance
 WARM_MS = 500  # Java is slow until it has seen some of its code run
@@ -85,7 +85,7 @@ def run(world, number, title, case):
     unless two were inside at once. Whether it passed, and at once."""
     start = time.monotonic()
     why = first = attempt(world, case)
-    if first and not isinstance(first, contention.Violation):
+    if first and not isinstance(first, Violation):
         world.note(f'once more: {first!r}')
         why = attempt(world, case)
     say(f'{"not ok" if why else "ok"} {number} - {title}')

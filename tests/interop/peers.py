@@ -50,6 +50,15 @@ class Failure(Exception):
     """What a case ends with that did not see what it should have."""
 
 
+class Violation(Failure):
+    """Two were inside at once, or a token was not above the one before."""
+
+
+def exclude(condition, text):
+    if not condition:
+        raise Violation(text)
+
+
 def check(condition, text):
     if not condition:
         raise Failure(text)
@@ -218,6 +227,8 @@ class Peer:
         if command:
             self.tell(*command)
         answer = self.answer()
+        exclude(begins != 'busy' or not answer.startswith('held'),
+                f'{self.side}: {command}: {answer!r}, but somebody has it')
         check(answer.startswith(begins),
               f'{self.side}: {command}: {answer!r} instead of {begins!r}')
         return numbers(answer)

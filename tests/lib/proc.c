@@ -172,11 +172,13 @@ bool proc_is_puppet(int argc, char **argv)
 int proc_open(const char *url, const hf_client_options *opt, hf_client **out,
               hf_error *err)
 {
-    int rc, tries = 0;
+    struct timespec nap = {0, 300 * 1000000L};
+    int rc = hf_open(url, opt, out, err);
 
-    do {
+    for (int tries = 1; rc && err->may_pass && tries < 5; tries++) {
+        nanosleep(&nap, NULL);
         rc = hf_open(url, opt, out, err);
-    } while (rc && err->may_pass && ++tries < 5);
+    }
     return rc;
 }
 

@@ -19,7 +19,7 @@
 #define PROC_LOCKS 8
 
 /* hf_open of a server that answers, if late: beside a busy machine it may not
- * within connect_timeout. */
+ * within connect_timeout. It is tried up to five times. */
 int proc_open(const char *url, const hf_client_options *opt, hf_client **out,
               hf_error *err);
 

@@ -179,7 +179,7 @@ static void test_a_group_that_may_write_is_that_of_the_url(void **state)
     snprintf(text, sizeof(text), "%s: its group %u may write", p->dir,
              (unsigned)getegid());
     assert_refused(other, HF_EBACKEND, text);
-    OK(chmod(p->dir, 0711));
+    OK(chmod(p->dir, 0755));
     snprintf(text, sizeof(text), "%s: its group %u may write", p->file,
              (unsigned)getegid());
     assert_refused(other, HF_EBACKEND, text);
@@ -215,7 +215,12 @@ static void test_a_group_s_directory_lets_it_in(void **state)
     OK(chmod(p->dir, 0700));
     OK(hf_close(open_client(p->url))); /* it is not empty from here on */
     assert_refused(url, HF_EBACKEND, text);
-    OK(chmod(p->dir, 0711)); /* a file that is there is all they need */
+    OK(chmod(p->dir, 0711)); /* members have to open it */
+    snprintf(text, sizeof(text), "%s: has mode 0711 and", p->dir);
+    assert_refused(url, HF_EBACKEND, text);
+    OK(chmod(p->dir, 0750));
+    snprintf(text, sizeof(text), "%s: has mode 0600 and", p->file);
+    assert_refused(url, HF_EBACKEND, text);
     OK(chmod(p->file, 0660));
     OK(hf_close(open_client(url)));
 }

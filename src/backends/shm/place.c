@@ -286,8 +286,9 @@ static int give_rights(struct shm *s, const struct shm_place *p,
 
 static bool lets_group_in(const struct shm_place *p, const struct stat *st)
 {
-    return !p->group_given ||
-           (st->st_mode & (st->st_gid == p->group ? 010 : 01));
+    mode_t needed = st->st_gid == p->group ? 050 : 05;
+
+    return !p->group_given || (st->st_mode & needed) == needed;
 }
 
 /* Who has made it is perhaps about to give it to the group. */
@@ -357,8 +358,8 @@ int hf__shm_open_dir(struct shm *s, const struct shm_place *p)
         rc = give_rights(s, p, &st);
     if (rc && made)
         rmdir(p->dir); /* with mode 0700 it would lock the group out */
-    if (rc || (rc = hf__shm_check_owner(s, p, p->dir, &st)) ||
-        (rc = await_rights(s, p, &st)))
+    if (rc || (rc = await_rights(s, p, &st)) ||
+        (rc = hf__shm_check_owner(s, p, p->dir, &st)))
         return rc;
     return check_rights(s, p, &st);
 }

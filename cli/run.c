@@ -58,6 +58,7 @@ static void leave_soon(int status, const char *words)
     leave_after(1000, status, words);
 }
 
+/* What leave_after() has set ends us. */
 static void hear_alarm(void)
 {
     struct sigaction end = {.sa_handler = leave};
@@ -72,8 +73,11 @@ static void hear_alarm(void)
 /* Signals end us again, as there is nothing that has to be done before. */
 static void hear_signals(const struct command *command)
 {
-    pthread_sigmask(SIG_SETMASK, &command->mask, NULL);
+    sigset_t mask = command->mask;
+
     hear_alarm();
+    sigdelset(&mask, SIGALRM);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
 /* Names the lock, once. */
@@ -193,7 +197,8 @@ static int let_go(hf_lock *lock, const struct run_options *o, int status)
     if (rc == HF_ELOST)
         return o->only_warn ? status : CLI_LOST;
     if (rc == HF_EUNKNOWN) {
-        /* It has had its time to answer: nobody waits for it once more. */
+        /* The server has had its time to answer: hf_close() does not wait for
+         * it once more. */
         cli_say(&cli_run,
                 "the lock is free when its ttl is over, at the latest");
         hear_alarm();

@@ -267,9 +267,10 @@ static void test_driver_is_woken_for_answers(void **state)
 
         locked = lock < locked ? lock : locked;
         latched = latch < latched ? latch : latched;
-        print_message("# in %d rounds: %ld sleeps of who waits for a lock, %ld "
-                      "for a latch\n",
-                      ROUNDS, lock, latch);
+        print_message(
+            "# in %d rounds: the waiter for a lock slept %ld times, the one "
+            "for a latch %ld times\n",
+            ROUNDS, lock, latch);
     }
     assert_true(locked < MOST);
     assert_true(latched < MOST);

@@ -80,9 +80,10 @@ def attempt(world, case):
 
 
 def run(world, number, title, case):
-    """Processes of others stand still now and then, beside none of ours too,
-    and so does a machine. So what failed is tried once more, by new processes,
-    unless two were inside at once. Whether it passed, and at once."""
+    """The processes of other libraries sometimes stand still, also where none
+    of ours takes part, and so does a machine. So a case that failed is tried
+    once more, with new processes, unless two were inside at once. Returns
+    whether it passed, and whether it passed at once."""
     start = time.monotonic()
     why = first = attempt(world, case)
     if first and not isinstance(first, Violation):

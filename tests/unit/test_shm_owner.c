@@ -200,8 +200,8 @@ static void test_a_group_s_directory_has_the_sticky_bit(void **state)
     OK(hf_close(open_client(url)));
 }
 
-/* Else its owner would use it, and the others be told only that they may not.
- */
+/* Otherwise its owner could use it, and the members of the group would learn
+ * only that their permission is denied. */
 static void test_a_group_s_directory_lets_it_in(void **state)
 {
     const struct place *p = *state;

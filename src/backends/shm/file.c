@@ -86,13 +86,7 @@ static int check_file(struct shm *s, const struct shm_place *p, struct stat *st)
     /* It has its rights before it has a size. */
     if (p->group_given && st->st_size &&
         (st->st_gid != p->group || (st->st_mode & 060) != 060))
-        return s->core->why(s->client, HF_EBACKEND,
-                            "%s: has mode %04o and group %u, which keeps out "
-                            "the group %u of group= in the URL; chgrp %u and "
-                            "chmod 660 let it in",
-                            s->path, (unsigned)st->st_mode & 07777,
-                            (unsigned)st->st_gid, (unsigned)p->group,
-                            (unsigned)p->group);
+        return hf__shm_keeps_out(s, p, s->path, st, "660");
     return 0;
 }
 

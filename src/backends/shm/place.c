@@ -215,6 +215,18 @@ int hf__shm_check_group(struct shm *s, const struct shm_place *p,
                         path, (unsigned)st->st_gid, (unsigned)p->group);
 }
 
+int hf__shm_keeps_out(struct shm *s, const struct shm_place *p,
+                      const char *path, const struct stat *st, const char *mode)
+{
+    return s->core->why(s->client, HF_EBACKEND,
+                        "%s: has mode %04o and group %u, which keeps out the "
+                        "group %u of group= in the URL; chgrp %u and chmod %s "
+                        "let it in",
+                        path, (unsigned)st->st_mode & 07777,
+                        (unsigned)st->st_gid, (unsigned)p->group,
+                        (unsigned)p->group, mode);
+}
+
 int hf__shm_open_soon(int at, const char *path, int flags,
                       const struct shm_place *p)
 {
@@ -291,7 +303,7 @@ static bool lets_group_in(const struct shm_place *p, const struct stat *st)
     return !p->group_given || (st->st_mode & needed) == needed;
 }
 
-/* Who has made it is perhaps about to give it to the group. */
+/* The process that made the directory may be about to give it to the group. */
 static int await_rights(struct shm *s, const struct shm_place *p,
                         struct stat *st)
 {
@@ -327,13 +339,7 @@ static int check_rights(struct shm *s, const struct shm_place *p,
                             p->dir, p->dir);
     rc = hf__shm_check_group(s, p, p->dir, st);
     if (!rc && !lets_group_in(p, st))
-        return s->core->why(s->client, HF_EBACKEND,
-                            "%s: has mode %04o and group %u, which keeps out "
-                            "the group %u of group= in the URL; chgrp %u and "
-                            "chmod 1770 let it in",
-                            p->dir, (unsigned)st->st_mode & 07777,
-                            (unsigned)st->st_gid, (unsigned)p->group,
-                            (unsigned)p->group);
+        return hf__shm_keeps_out(s, p, p->dir, st, "1770");
     return rc;
 }
 

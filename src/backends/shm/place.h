@@ -40,5 +40,9 @@ int hf__shm_check_owner(struct shm *, const struct shm_place *,
 /* A group that may write to it must be that of the URL. */
 int hf__shm_check_group(struct shm *, const struct shm_place *,
                         const char *path, const struct stat *);
+/* HF_EBACKEND, with a text: members of the group cannot use it as it is, but
+ * with this mode. */
+int hf__shm_keeps_out(struct shm *, const struct shm_place *, const char *path,
+                      const struct stat *, const char *mode);
 
 #endif

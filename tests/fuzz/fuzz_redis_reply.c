@@ -206,8 +206,6 @@ static struct redis *make_redis(void)
     r->sub.on_up = hf__rd_sub_up;
     r->sub.on_reply = hf__rd_sub_reply;
     r->sub.on_down = hf__rd_sub_down;
-    for (int i = 0; i < RD_SCRIPTS; i++)
-        r->script_len[i] = strlen(hf__rd_script[i]);
     return r;
 }
 

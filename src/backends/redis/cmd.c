@@ -144,9 +144,10 @@ struct net_out *hf__rd_call(struct redis *r, struct hf__req *req,
     struct rd_conn *c = &r->cmd;
     struct net_out *o = &c->stream.out;
     struct rd_flights *f = &r->flights;
+    const struct rd_text *script = &hf__rd_script[s];
     bool by_text = r->by_text[s];
 
-    more += 128 + (by_text ? r->script_len[s] : 40);
+    more += 128 + (by_text ? script->len : 40);
     if (flights_reserve(r) || hf__net_reserve(&c->stream, more))
         return NULL;
     req->sent_at = r->core->now();
@@ -165,10 +166,10 @@ struct net_out *hf__rd_call(struct redis *r, struct hf__req *req,
     hf__rd_put_count(o, '*', 3 + keys + args);
     if (by_text) {
         hf__rd_put(o, "EVAL", 4);
-        hf__rd_put(o, hf__rd_script[s], r->script_len[s]);
+        hf__rd_put(o, script->text, script->len);
     } else {
         hf__rd_put(o, "EVALSHA", 7);
-        hf__rd_put(o, r->sha[s], 40);
+        hf__rd_put(o, script->digest, 40);
     }
     hf__rd_put_num(o, (int64_t)keys);
     r->by_text[s] = false;

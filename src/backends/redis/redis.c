@@ -218,10 +218,6 @@ static int introduce(struct redis *r, const struct hf__config *config)
     r->about_len = (size_t)snprintf(
         r->about, sizeof(r->about), "%zu%s %ld\n%s\n", strlen(prefix),
         r->keep_tokens ? "k" : "", (long)getpid(), host);
-    for (int i = 0; i < RD_SCRIPTS; i++) {
-        r->script_len[i] = strlen(hf__rd_script[i]);
-        hf__rd_sha1_hex(hf__rd_script[i], r->script_len[i], r->sha[i]);
-    }
     return 0;
 }
 

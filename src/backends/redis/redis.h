@@ -14,8 +14,7 @@
  * kinds.c how it is put into commands, renew.c renewals, downgrade.c from write
  * to read; sub.c channels and bells, chan.c the waiters of each, pair.c whether
  * both connections end at one server; query.c inspect, list, break; latch.c
- * what is asked of a latch; error.c what the server's errors mean; sha1.c how a
- * script is called.
+ * what is asked of a latch; error.c what the server's errors mean.
  *
  * lua/assemble.py puts numbers that are defined here into the scripts.
  */
@@ -209,8 +208,12 @@ enum rd_take {
 #define RD_OTHER 10
 
 /* Made by lua/assemble.py. */
-extern const char *const hf__rd_script[RD_SCRIPTS];
-void hf__rd_sha1_hex(const char *text, size_t len, char hex[41]);
+struct rd_text {
+    char digest[41]; /* SHA-1, by which EVALSHA names a script */
+    size_t len;
+    const char *text;
+};
+extern const struct rd_text hf__rd_script[RD_SCRIPTS];
 
 /* ---- conn.c ----------------------------------------------------------- */
 
@@ -561,8 +564,6 @@ struct redis {
     size_t wake_len;
     char text[200];  /* why the connection is not there */
     uint64_t chance; /* state of the jitter */
-    char sha[RD_SCRIPTS][41];
-    size_t script_len[RD_SCRIPTS];
     bool by_text[RD_SCRIPTS]; /* the server has forgotten it: send the text */
     struct rd_conn cmd, sub;
     bool is_up;                         /* as the core was told */

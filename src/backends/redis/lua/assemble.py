@@ -2,9 +2,11 @@
 """assemble.py HEADER OUT DEPFILE SCRIPT...: puts the Lua scripts together.
 
 Writes the text of each SCRIPT to OUT/<its name>, exactly as the server gets
-it, all of them to OUT/scripts.c, and what was read to DEPFILE. README.md beside
+it, all of them with their digests to OUT/scripts.c, and what was read to
+DEPFILE. README.md beside
 this file describes the lines that begin with --@.
 """
+import hashlib
 import pathlib
 import re
 import sys
@@ -195,11 +197,14 @@ def main(header, out, depfile, *scripts):
     assembly = Assembly(pathlib.Path(header), paths[0].parent / "pieces")
     out = pathlib.Path(out)
     c = '#include "backends/redis/redis.h"\n\n' \
-        "const char *const hf__rd_script[RD_SCRIPTS] = {\n"
+        "const struct rd_text hf__rd_script[RD_SCRIPTS] = {\n"
     for path in paths:
         text = assembly.script(path)
         (out / path.name).write_text(text, "utf-8")
-        c += f"    [RD_{path.stem.upper()}] =\n     {c_string(text)},\n"
+        bytes = text.encode("utf-8")
+        digest = hashlib.sha1(bytes, usedforsecurity=False).hexdigest()
+        c += f'    [RD_{path.stem.upper()}] = {{"{digest}", {len(bytes)},\n' \
+             f"     {c_string(text)}}},\n"
     (out / "scripts.c").write_text(c + "};\n", "utf-8")
     read = [header, *scripts, *(p.path for p in assembly.known.values())]
     names = " ".join(str(r).replace(" ", "\\ ") for r in read)

@@ -54,16 +54,13 @@ void hf__rd_downgrade_fini(struct redis *r)
 
 int hf__rd_downgrade_encode(struct redis *r, struct hf__query *q)
 {
-    static const enum rd_key keys[] = {RD_KEY_LOCK, RD_KEY_HOLDS, RD_KEY_TOKEN,
-                                       RD_KEY_LINE, RD_KEY_PARTY};
     static const enum rd_key args[] = {RD_CHANNEL_RW, RD_MARK_RW, RD_KEY_BASE};
-    struct net_out *o = hf__rd_call(r, &q->req, RD_DOWNGRADE, 5, 4,
-                                    8 * (RD_KEY_MAX + 16) + 128);
+    struct net_out *o =
+        hf__rd_begin(r, &q->req, RD_DOWNGRADE, q->name, q->name_len, 4,
+                     3 * (RD_KEY_MAX + 16) + 128);
 
     if (!o)
         return HF_ENOMEM;
-    for (size_t i = 0; i < 5; i++)
-        hf__rd_put_key(o, keys[i], q->name, q->name_len);
     hf__rd_put_owner(r, o, q->req.hold_id);
     for (size_t i = 0; i < 3; i++)
         hf__rd_put_key(o, args[i], q->name, q->name_len);

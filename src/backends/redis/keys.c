@@ -93,6 +93,26 @@ void hf__rd_put_key(struct net_out *o, enum rd_key key, const char *name,
     hf__rd_put(o, text, hf__rd_key(text, key, name, len));
 }
 
+struct net_out *hf__rd_begin(struct redis *r, struct hf__req *req,
+                             enum rd_script s, const char *name, size_t len,
+                             size_t args, size_t more)
+{
+    const struct rd_text *script = &hf__rd_script[s];
+    struct net_out *o =
+        hf__rd_call(r, req, s, script->keys_len, args,
+                    script->keys_len * (RD_KEY_MAX + 16) + more);
+
+    for (size_t i = 0; o && i < script->keys_len; i++) {
+        enum rd_key key = script->keys[i];
+
+        if (key == RD_KEY_TOKEN && r->string_dialect)
+            key = RD_KEY_TOKEN_S;
+        if (key != RD_KEY_DID)
+            hf__rd_put_key(o, key, name, len);
+    }
+    return o;
+}
+
 enum rd_key hf__rd_channel(enum hf_kind kind)
 {
     return kind == HF_RWLOCK      ? RD_CHANNEL_RW

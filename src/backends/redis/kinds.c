@@ -6,33 +6,16 @@
 
 #include <string.h>
 
-static const enum rd_key keys[] = {RD_KEY_LOCK, RD_KEY_HOLDS, RD_KEY_TOKEN,
-                                   RD_KEY_LINE, RD_KEY_PARTY, RD_KEY_PERMITS,
-                                   RD_KEY_KIND};
-
-/* The last two are the semaphore's. */
-static size_t keys_len(const struct hf__remote *m)
-{
-    return m->kind == HF_SEMAPHORE ? 7 : 5;
-}
-
-static void put_keys(struct net_out *o, const struct hf__remote *m)
-{
-    for (size_t i = 0; i < keys_len(m); i++)
-        hf__rd_put_key(o, keys[i], m->name, m->name_len);
-}
-
 static int encode_take(struct redis *r, struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
     bool permits = m->kind == HF_SEMAPHORE;
-    struct net_out *o = hf__rd_call(
-        r, req, permits ? RD_TAKE_SEM : RD_TAKE_RW, keys_len(m), 11,
-        9 * (RD_KEY_MAX + 16) + 512 + sizeof(r->about) + strlen(m->label));
+    struct net_out *o = hf__rd_begin(
+        r, req, permits ? RD_TAKE_SEM : RD_TAKE_RW, m->name, m->name_len, 11,
+        RD_KEY_MAX + 512 + sizeof(r->about) + strlen(m->label));
 
     if (!o)
         return HF_ENOMEM;
-    put_keys(o, m);
     hf__rd_put_terms(r, o, req);
     hf__rd_put(o, m->fair ? "1" : "0", 1);
     hf__rd_put(o, r->chans.live ? "1" : "0", 1);
@@ -54,12 +37,11 @@ static int encode_drop(struct redis *r, struct hf__req *req)
     enum rd_script s = req->op == HF__ABANDON    ? hf__rd_leave_script(r, m)
                        : m->kind == HF_SEMAPHORE ? RD_DROP_SEM
                                                  : RD_DROP_RW;
-    struct net_out *o =
-        hf__rd_call(r, req, s, keys_len(m), 4, 11 * (RD_KEY_MAX + 16) + 128);
+    struct net_out *o = hf__rd_begin(r, req, s, m->name, m->name_len, 4,
+                                     3 * (RD_KEY_MAX + 16) + 128);
 
     if (!o)
         return HF_ENOMEM;
-    put_keys(o, m);
     hf__rd_put_owner(r, o, req->hold_id);
     hf__rd_put_key(o, hf__rd_channel(m->kind), m->name, m->name_len);
     hf__rd_put_key(o, hf__rd_mark(m->kind), m->name, m->name_len);

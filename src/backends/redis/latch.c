@@ -4,23 +4,15 @@
 
 #include <string.h>
 
-static void put_keys(struct net_out *o, const char *name, size_t len)
-{
-    hf__rd_put_key(o, RD_KEY_LOCK, name, len);
-    hf__rd_put_key(o, RD_KEY_KIND, name, len);
-    hf__rd_put_key(o, RD_KEY_PERMITS, name, len);
-}
-
 int hf__rd_latch_encode(struct redis *r, struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
     struct rd_link *link = m->impl;
     struct net_out *o =
-        hf__rd_call(r, req, RD_WAIT_LATCH, 3, 5, 3 * (RD_KEY_MAX + 16) + 160);
+        hf__rd_begin(r, req, RD_WAIT_LATCH, m->name, m->name_len, 5, 160);
 
     if (!o)
         return HF_ENOMEM;
-    put_keys(o, m->name, m->name_len);
     hf__rd_put(o, "", 0);
     hf__rd_put(o, "", 0);
     hf__rd_put_num(o, hf__rd_valid_until(r, req->sent_at));
@@ -47,12 +39,11 @@ int hf__rd_count_encode(struct redis *r, struct hf__query *q)
     const char *op = q->req.op == HF__LATCH_SET    ? "s"
                      : q->req.op == HF__LATCH_DOWN ? "d"
                                                    : "g";
-    struct net_out *o =
-        hf__rd_call(r, &q->req, RD_LATCH, 4, 5, 6 * (RD_KEY_MAX + 80) + 128);
+    struct net_out *o = hf__rd_begin(r, &q->req, RD_LATCH, q->name, q->name_len,
+                                     5, 2 * (RD_KEY_MAX + 80) + 128);
 
     if (!o)
         return HF_ENOMEM;
-    put_keys(o, q->name, q->name_len);
     put_did(r, o, q);
     hf__rd_put(o, op, 1);
     hf__rd_put_num(o, (int64_t)q->count);

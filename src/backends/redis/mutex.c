@@ -19,21 +19,6 @@ static void put_key(struct net_out *o, enum rd_key key,
     hf__rd_put_key(o, key, m->name, m->name_len);
 }
 
-static void put_unfair_keys(const struct redis *r, struct net_out *o,
-                            const struct hf__remote *m)
-{
-    put_key(o, RD_KEY_WAITERS, m);
-    put_key(o, r->string_dialect ? RD_KEY_TOKEN_S : RD_KEY_TOKEN, m);
-    put_key(o, RD_KEY_CROWD, m);
-}
-
-static void put_fair_keys(struct net_out *o, const struct hf__remote *m)
-{
-    put_key(o, RD_KEY_QUEUE, m);
-    put_key(o, RD_KEY_TIMEOUT, m);
-    put_key(o, RD_KEY_SEEN, m);
-}
-
 int64_t hf__rd_hand_ms(const struct hf__req *req)
 {
     return req->fixed || req->lease_ms < RD_HAND_MIN_MS ? 0 : req->lease_ms;
@@ -71,20 +56,12 @@ static int encode_take(struct redis *r, struct hf__req *req)
     enum rd_script s = r->string_dialect ? RD_TAKE_S
                        : m->fair         ? RD_TAKE_FAIR
                                          : RD_TAKE;
-    struct net_out *o = hf__rd_call(r, req, s, m->fair ? 6 : 5, m->fair ? 9 : 7,
-                                    8 * (RD_KEY_MAX + 16) + 512 +
-                                        sizeof(r->about) + strlen(m->label));
+    struct net_out *o =
+        hf__rd_begin(r, req, s, m->name, m->name_len, m->fair ? 9 : 7,
+                     RD_KEY_MAX + 512 + sizeof(r->about) + strlen(m->label));
 
     if (!o)
         return HF_ENOMEM;
-    put_key(o, RD_KEY_LOCK, m);
-    put_key(o, RD_KEY_INFO, m);
-    if (m->fair) {
-        put_key(o, RD_KEY_TOKEN, m);
-        put_fair_keys(o, m);
-    } else {
-        put_unfair_keys(r, o, m);
-    }
     hf__rd_put_terms(r, o, req);
     hf__rd_put_num(o, hf__rd_hand_ms(req));
     if (m->fair) {
@@ -114,16 +91,11 @@ static int encode_drop(struct redis *r, struct hf__req *req)
                        : m->fair           ? RD_DROP_FAIR
                                            : RD_DROP;
     bool both = !r->string_dialect; /* kinds of waiters */
-    struct net_out *o = hf__rd_call(r, req, s, both ? 8 : 5, both ? 3 : 1,
-                                    10 * (RD_KEY_MAX + 16) + 128);
+    struct net_out *o = hf__rd_begin(r, req, s, m->name, m->name_len,
+                                     both ? 3 : 1, 2 * (RD_KEY_MAX + 16) + 128);
 
     if (!o)
         return HF_ENOMEM;
-    put_key(o, RD_KEY_LOCK, m);
-    put_key(o, RD_KEY_INFO, m);
-    put_unfair_keys(r, o, m);
-    if (both)
-        put_fair_keys(o, m);
     hf__rd_put_owner(r, o, req->hold_id);
     if (both) {
         put_key(o, RD_CHANNEL, m);

@@ -43,49 +43,27 @@ int hf__rd_query(void *self, struct hf__query *q)
 
 /* ---- sending ----------------------------------------------------------- */
 
-static void put_keys(struct net_out *o, const struct hf__query *q,
-                     const enum rd_key *keys, size_t len)
+static struct net_out *begin(struct redis *r, struct hf__query *q,
+                             enum rd_script s, size_t args)
 {
-    for (size_t i = 0; i < len; i++)
-        hf__rd_put_key(o, keys[i], q->name, q->name_len);
+    return hf__rd_begin(r, &q->req, s, q->name, q->name_len, args,
+                        args * (RD_KEY_MAX + 16));
 }
-
-/* Of all kinds but the mutex. */
-static const enum rd_key other_keys[] = {
-    RD_KEY_LOCK,  RD_KEY_HOLDS,   RD_KEY_TOKEN, RD_KEY_LINE,
-    RD_KEY_PARTY, RD_KEY_PERMITS, RD_KEY_KIND};
 
 static int encode_inspect(struct redis *r, struct hf__query *q)
 {
-    bool s = r->string_dialect;
-    const enum rd_key keys[] = {
-        RD_KEY_LOCK,    RD_KEY_INFO,
-        RD_KEY_WAITERS, s ? RD_KEY_TOKEN_S : RD_KEY_TOKEN,
-        RD_KEY_CROWD,   RD_KEY_QUEUE,
-        RD_KEY_SEEN};
-    struct net_out *o = hf__rd_call(r, &q->req, s ? RD_INSPECT_S : RD_INSPECT,
-                                    7, 0, 7 * (RD_KEY_MAX + 16));
-
-    if (!o)
-        return HF_ENOMEM;
-    put_keys(o, q, keys, 7);
-    return 0;
+    return begin(r, q, r->string_dialect ? RD_INSPECT_S : RD_INSPECT, 0)
+               ? 0
+               : HF_ENOMEM;
 }
 
 static int encode_break(struct redis *r, struct hf__query *q)
 {
-    bool s = r->string_dialect;
-    const enum rd_key keys[] = {
-        RD_KEY_LOCK,    RD_KEY_INFO,
-        RD_KEY_WAITERS, s ? RD_KEY_TOKEN_S : RD_KEY_TOKEN,
-        RD_KEY_CROWD,   RD_KEY_QUEUE,
-        RD_KEY_TIMEOUT, RD_KEY_SEEN};
-    struct net_out *o = hf__rd_call(r, &q->req, s ? RD_BREAK_S : RD_BREAK, 8, 4,
-                                    10 * (RD_KEY_MAX + 16) + 64);
+    struct net_out *o =
+        begin(r, q, r->string_dialect ? RD_BREAK_S : RD_BREAK, 4);
 
     if (!o)
         return HF_ENOMEM;
-    put_keys(o, q, keys, 8);
     hf__rd_put(o, "", 0);
     hf__rd_put_key(o, RD_CHANNEL, q->name, q->name_len);
     hf__rd_put_key(o, RD_MARK, q->name, q->name_len);
@@ -102,14 +80,14 @@ static int encode_other(struct redis *r, struct hf__query *q, enum rd_script rw,
     static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
                                               RD_CHANNEL_LATCH};
     bool is_rw = q->count == HF_RWLOCK;
-    struct net_out *o = hf__rd_call(r, &q->req, is_rw ? rw : string, 7, 5,
-                                    11 * (RD_KEY_MAX + 16) + 64);
+    struct net_out *o = begin(r, q, is_rw ? rw : string, 5);
 
     if (!o)
         return HF_ENOMEM;
-    put_keys(o, q, other_keys, 7);
     hf__rd_put(o, "", 0);
-    put_keys(o, q, is_rw ? rw_args : string_args, 3);
+    for (int i = 0; i < 3; i++)
+        hf__rd_put_key(o, is_rw ? rw_args[i] : string_args[i], q->name,
+                       q->name_len);
     hf__rd_put_num(o, hf__rd_meant_until(r, q));
     return 0;
 }

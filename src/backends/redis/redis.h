@@ -210,6 +210,8 @@ enum rd_take {
 /* Made by lua/assemble.py. */
 struct rd_text {
     char digest[41]; /* SHA-1, by which EVALSHA names a script */
+    uint8_t keys_len;
+    uint8_t keys[8]; /* enum rd_key: what its head says */
     size_t len;
     const char *text;
 };
@@ -298,6 +300,11 @@ void hf__rd_finish(struct redis *, struct hf__req *, int result);
  * out of memory. keys and args follow by hf__rd_put...(). */
 struct net_out *hf__rd_call(struct redis *, struct hf__req *, enum rd_script,
                             size_t keys, size_t args, size_t more);
+/* The same, and the keys that the script has of a name follow: all but
+ * RD_KEY_DID. `more` is for the rest. */
+struct net_out *hf__rd_begin(struct redis *, struct hf__req *, enum rd_script,
+                             const char *name, size_t len, size_t args,
+                             size_t more);
 hf__time hf__rd_cmd_timeout(const struct redis *);
 void hf__rd_cmd_silence(struct redis *, hf__time now);
 void hf__rd_cmd_up(struct redis *, hf__time now);

@@ -203,7 +203,9 @@ def main(header, out, depfile, *scripts):
         (out / path.name).write_text(text, "utf-8")
         bytes = text.encode("utf-8")
         digest = hashlib.sha1(bytes, usedforsecurity=False).hexdigest()
-        c += f'    [RD_{path.stem.upper()}] = {{"{digest}", {len(bytes)},\n' \
+        keys = ", ".join("RD_KEY_" + key.upper() for key in assembly.head["KEYS"])
+        c += f'    [RD_{path.stem.upper()}] = {{"{digest}",\n' \
+             f"     {len(assembly.head['KEYS'])}, {{{keys or 0}}}, {len(bytes)},\n" \
              f"     {c_string(text)}}},\n"
     (out / "scripts.c").write_text(c + "};\n", "utf-8")
     read = [header, *scripts, *(p.path for p in assembly.known.values())]

@@ -2,7 +2,7 @@
 -- now, left}: it is set already; {5, now}: too late; {6, now}: the name is no
 -- latch. `did` notes the result for a while under the client's request, so
 -- that a request that is sent twice counts once.
---@keys latch kind permits did
+--@keys lock kind permits did
 --@args verb count valid_until_us did_ttl_ms channel
 --@include clock.lua
 local did=redis.call('get',KEYS.did)
@@ -12,14 +12,14 @@ if ARGV.verb=='g' then return {0,now,v} end
 if ARGV.verb=='s' then
   if v>0 then return {4,now,v} end
   redis.call('set',KEYS.kind,'l'..string.format('%.0f',now),'px',86400000)
-  redis.call('set',KEYS.latch,ARGV.count,'px',6311520000000)
+  redis.call('set',KEYS.lock,ARGV.count,'px',6311520000000)
   redis.call('publish',ARGV.channel,'1')
   v=tonumber(ARGV.count)
 elseif v>1 then
   mark()
-  v=redis.call('decr',KEYS.latch)
+  v=redis.call('decr',KEYS.lock)
 elseif v==1 then
-  redis.call('del',KEYS.latch,KEYS.kind)
+  redis.call('del',KEYS.lock,KEYS.kind)
   redis.call('publish',ARGV.channel,'0')
   v=0
 end

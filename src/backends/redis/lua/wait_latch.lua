@@ -2,7 +2,7 @@
 -- the latch is 0, and with token 2 if it was set again since `round`. Queued:
 -- behind the rest the round, 0 if it is not known. A latch has another round
 -- each time that holdfast sets it.
---@keys latch kind permits
+--@keys lock kind permits
 --@args _ _ valid_until_us queue round
 --@include clock.lua
 --@include latch_count.lua

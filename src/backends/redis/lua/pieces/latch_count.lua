@@ -2,7 +2,7 @@
 -- string is a latch.
 --@needs now
 --@defines kind mark v
-local v,kind=redis.call('get',KEYS.latch),redis.call('get',KEYS.kind)
+local v,kind=redis.call('get',KEYS.lock),redis.call('get',KEYS.kind)
 if v and (not tonumber(v) or kind and string.sub(kind,1,1)~='l' or
   redis.call('exists',KEYS.permits)==1) then
   return {6,now}

@@ -166,8 +166,8 @@ static int open_hand(struct hand *hand, const char *url, int number,
              "00000000-0000-4000-8000-000000000000:%d", number);
     if (strncmp(url, "rediss:", 7) == 0 && open_tls(hand, url) < 0)
         return -1;
-    if (load(hand, hf__rd_script[take], hand->take) < 0 ||
-        load(hand, hf__rd_script[drop], hand->drop) < 0)
+    if (load(hand, hf__rd_script[take].text, hand->take) < 0 ||
+        load(hand, hf__rd_script[drop].text, hand->drop) < 0)
         return -1;
     return 0;
 }

@@ -31,6 +31,11 @@ typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
 #define HF__NEVER INT64_MAX
 #define HF__MS 1000000LL
 
+static inline hf__time hf__min_time(hf__time a, hf__time b)
+{
+    return a < b ? a : b;
+}
+
 /* What a request came to, beside the negative codes of holdfast.h. Of those a
  * backend uses EUNKNOWN (sent, answer lost), EBACKEND, EAUTH, EPROTO,
  * EMISMATCH, ENOTOWNER (release, renew: not ours), ENOMEM, ENOTSUP. */
@@ -132,6 +137,8 @@ struct hf__batch {
         bool no_longer;   /* the core's: the lease ends when it would have */
         uint32_t permits; /* of a semaphore, how many it has; else 1 */
     } * item;
+    size_t sent;   /* the backend's: items that were sent, answered or not, */
+    size_t chunks; /* and parts that are under way */
 };
 
 /*

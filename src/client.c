@@ -617,11 +617,7 @@ static void drop_flights_locked(hf_client *c)
             drop_flight_locked(c, f);
             continue;
         }
-        f->prev = NULL;
-        f->next = c->flights;
-        if (f->next)
-            f->next->prev = f;
-        c->flights = f;
+        hf__list_add(c->flights, f);
     }
 }
 
@@ -629,7 +625,7 @@ static void drop_flights_locked(hf_client *c)
 static void tidy(hf_client *c)
 {
     hf__mutex_lock(&c->mu);
-    c->landed = c->landed_tail = NULL;
+    c->landed = NULL;
     drop_flights_locked(c);
     while (c->news) {
         struct hf__name *n = c->news;
@@ -637,7 +633,6 @@ static void tidy(hf_client *c)
         c->news = n->next_news;
         hf__name_unref_locked(n);
     }
-    c->news_tail = NULL;
     hf__mutex_unlock(&c->mu);
     each_name(c, forget_name);
 }

@@ -13,6 +13,7 @@
 #define HF_CORE_H
 
 #include "lines.h"
+#include "list.h"
 #include "owner.h"
 #include "text.h"
 #include "timer.h"

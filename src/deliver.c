@@ -134,8 +134,6 @@ static void deliver_landed(hf_client *c)
         f = c->landed;
         if (f)
             c->landed = f->next_landed;
-        if (!c->landed)
-            c->landed_tail = NULL;
         hf__mutex_unlock(&c->mu);
         if (!f)
             return;
@@ -159,8 +157,6 @@ void hf__engine_deliver(hf_client *c, hf__time now)
         n = c->news;
         if (n) {
             c->news = n->next_news;
-            if (!c->news)
-                c->news_tail = NULL;
             n->in_news = false;
         }
         hf__mutex_unlock(&c->mu);

@@ -19,12 +19,7 @@ static __thread struct frame *dispatching
 
 void hf__engine_callback_locked(hf_client *c, struct hf__async *a)
 {
-    a->next = NULL;
-    if (c->callbacks_tail)
-        c->callbacks_tail->next = a;
-    else
-        c->callbacks = a;
-    c->callbacks_tail = a;
+    hf__fifo_add(c->callbacks, c->callbacks_tail, a, next);
     c->callbacks_len++;
     hf__fd_post(c->ready_fd);
 }
@@ -47,11 +42,7 @@ void hf__engine_event_locked(hf_client *c, int type, const struct hf__name *n,
     if (n)
         memcpy(e->name, n->text + prefix, len);
     e->reason = strcpy(e->name + len + 1, reason);
-    if (c->events_tail)
-        c->events_tail->next = e;
-    else
-        c->events = e;
-    c->events_tail = e;
+    hf__fifo_add(c->events, c->events_tail, e, next);
     c->events_len++;
     hf__fd_post(c->ready_fd);
 }
@@ -93,8 +84,6 @@ struct hf__async *hf__engine_next_callback(hf_client *c)
     if (a) {
         c->callbacks = a->next;
         c->callbacks_len--;
-        if (!c->callbacks)
-            c->callbacks_tail = NULL;
     }
     hf__mutex_unlock(&c->mu);
     return a;
@@ -108,8 +97,6 @@ static struct hf__event_item *next_event(hf_client *c)
     e = c->events;
     if (e) {
         c->events = e->next;
-        if (!c->events)
-            c->events_tail = NULL;
         c->events_len--;
     }
     hf__mutex_unlock(&c->mu);

@@ -62,11 +62,6 @@ void hf__sleeper_wake(hf_client *c, struct hf__sleeper *s)
         hf__futex_wake(word, 1);
 }
 
-static hf__time min_time(hf__time a, hf__time b)
-{
-    return a < b ? a : b;
-}
-
 static int timeout_ms(hf__time until)
 {
     hf__time left;
@@ -123,8 +118,8 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     hf__mutex_lock(&c->mu);
     c->rounds++;
     busy = c->news || c->landed;
-    until = min_time(until, hf__timers_next(&c->timers));
-    until = min_time(until, c->be->next_timeout(c->self));
+    until = hf__min_time(until, hf__timers_next(&c->timers));
+    until = hf__min_time(until, c->be->next_timeout(c->self));
     c->driver_until = until;
     hf__mutex_unlock(&c->mu);
     n = epoll_wait(c->epfd, ev, EVENTS, busy ? 0 : timeout_ms(until));
@@ -163,14 +158,7 @@ static void unfollow_locked(hf_client *c, struct hf__sleeper *s)
     if (!s->following)
         return;
     s->following = false;
-    if (s->prev)
-        s->prev->next = s->next;
-    else
-        c->followers = s->next;
-    if (s->next)
-        s->next->prev = s->prev;
-    else
-        c->followers_tail = s->prev;
+    hf__queue_remove(c->followers, c->followers_tail, s);
 }
 
 static void follow_locked(hf_client *c, struct hf__sleeper *s)
@@ -178,13 +166,7 @@ static void follow_locked(hf_client *c, struct hf__sleeper *s)
     if (s->following)
         return;
     s->following = true;
-    s->next = NULL;
-    s->prev = c->followers_tail;
-    if (s->prev)
-        s->prev->next = s;
-    else
-        c->followers = s;
-    c->followers_tail = s;
+    hf__queue_add(c->followers, c->followers_tail, s);
 }
 
 /* An answer may be there, or only a bell. */
@@ -205,15 +187,15 @@ static void pass_on_locked(hf_client *c)
         hf__sleeper_wake(c, c->followers);
     at = hf__timers_next(&c->timers);
     if (!c->direct)
-        at = min_time(at, c->be->next_timeout(c->self));
+        at = hf__min_time(at, c->be->next_timeout(c->self));
     if (c->followers) {
         at = at == HF__NEVER ? at : at + hf__driver_patience(c);
         if (!c->direct)
-            at = min_time(at, hf__now() + follower_patience_locked(c));
+            at = hf__min_time(at, hf__now() + follower_patience_locked(c));
     } else if (c->async_waits && c->outer_fd < 0 && !c->direct) {
         at = 0; /* it is to drive */
     } else if (c->under_way) {
-        at = min_time(at, hf__now() + HF__PATIENCE);
+        at = hf__min_time(at, hf__now() + HF__PATIENCE);
     }
     hf__keeper_due_locked(c, at);
 }

@@ -120,12 +120,7 @@ static void news(hf_client *c, struct hf__name *n)
         return;
     n->in_news = true;
     n->refs++;
-    n->next_news = NULL;
-    if (c->news_tail)
-        c->news_tail->next_news = n;
-    else
-        c->news = n;
-    c->news_tail = n;
+    hf__fifo_add(c->news, c->news_tail, n, next_news);
 }
 
 /* Of a batch, each renewal of which may have failed in its own way: whatever
@@ -152,12 +147,7 @@ static void core_done(hf_client *c, struct hf__req *req)
         f = hf__container(req, struct hf__flight, req);
         if (req->result < 0 || req->op == HF__RENEW)
             keep_word(c, &f->why);
-        f->next_landed = NULL;
-        if (c->landed_tail)
-            c->landed_tail->next_landed = f;
-        else
-            c->landed = f;
-        c->landed_tail = f;
+        hf__fifo_add(c->landed, c->landed_tail, f, next_landed);
         return;
     }
     n = hf__container(req->remote, struct hf__name, remote);

@@ -1,4 +1,5 @@
 #include "gate.h"
+#include "list.h"
 
 void hf__gate_init(struct hf__gate *g, bool fair, bool endless, uint64_t ids)
 {
@@ -8,28 +9,15 @@ void hf__gate_init(struct hf__gate *g, bool fair, bool endless, uint64_t ids)
 
 static void append(struct hf__gate *g, struct hf__waiter *w)
 {
-    w->next = NULL;
-    w->prev = g->tail;
     w->state = HF__W_WAITING;
     w->roused = w->known = false;
     w->covered = 0;
-    if (g->tail)
-        g->tail->next = w;
-    else
-        g->head = w;
-    g->tail = w;
+    hf__queue_add(g->head, g->tail, w);
 }
 
 static void take_out(struct hf__gate *g, struct hf__waiter *w)
 {
-    if (w->prev)
-        w->prev->next = w->next;
-    else
-        g->head = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
-    else
-        g->tail = w->prev;
+    hf__queue_remove(g->head, g->tail, w);
     if (!g->head)
         g->lease.wanted = false;
 }

@@ -29,11 +29,6 @@ void hf__keeper_due_locked(hf_client *c, hf__time at)
     wake_locked(c, at);
 }
 
-static hf__time min_time(hf__time a, hf__time b)
-{
-    return a < b ? a : b;
-}
-
 struct turn {
     hf__time now, until;
     uint32_t word; /* as it was before we looked */
@@ -55,7 +50,8 @@ static void look_at_all_locked(hf_client *c, hf__time now)
 
 static hf__time due_locked(hf_client *c)
 {
-    return min_time(hf__timers_next(&c->timers), c->be->next_timeout(c->self));
+    return hf__min_time(hf__timers_next(&c->timers),
+                        c->be->next_timeout(c->self));
 }
 
 /* Somebody drives. When there is something for us all the same: what has been
@@ -69,9 +65,9 @@ static hf__time beside_driver_locked(hf_client *c, const struct turn *t)
     if (at >= c->driver_until && at != HF__NEVER)
         at += hf__driver_patience(c);
     if (c->under_way)
-        at = min_time(at, t->now + hf__follower_patience(c));
+        at = hf__min_time(at, t->now + hf__follower_patience(c));
     if (t->asked > t->now)
-        at = min_time(at, t->asked);
+        at = hf__min_time(at, t->asked);
     return at;
 }
 
@@ -80,10 +76,10 @@ static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
     t->stop = c->keeper_stop;
     t->until = c->direct ? hf__timers_next(&c->timers) : due_locked(c);
     if (c->endless)
-        t->until = min_time(t->until, look_at);
+        t->until = hf__min_time(t->until, look_at);
     if (!c->direct) {
         if (c->under_way)
-            t->until = min_time(t->until, t->now + HF__PATIENCE);
+            t->until = hf__min_time(t->until, t->now + HF__PATIENCE);
         t->drive = (c->async_waits && c->outer_fd < 0) ||
                    (c->under_way && c->rounds == t->rounds);
     }
@@ -92,7 +88,7 @@ static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
         t->until = beside_driver_locked(c, t);
     t->drive = t->drive && !c->driven && !t->stop;
     if (!t->drive && hf__bell_awaited_locked(c))
-        t->until = min_time(t->until, t->now + HF__BELL_PATIENCE);
+        t->until = hf__min_time(t->until, t->now + HF__BELL_PATIENCE);
     if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))
         t->until = 0;
     if (t->drive)

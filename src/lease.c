@@ -15,11 +15,6 @@ hf__time hf__lease_margin(uint32_t lease_ms)
     return (hf__time)lease_ms * HF__MS / 100 + 2 * HF__MS;
 }
 
-static hf__time min_time(hf__time a, hf__time b)
-{
-    return a < b ? a : b;
-}
-
 void hf__lease_init(struct hf__lease *l, bool endless)
 {
     *l = (struct hf__lease){.endless = endless,
@@ -81,7 +76,7 @@ static enum hf__todo let_go(struct hf__lease *l, hf__time now)
 void hf__lease_hurry(struct hf__lease *l, hf__time now)
 {
     if (l->letting_go && l->resend_at != HF__NEVER)
-        l->resend_at = min_time(l->resend_at, now);
+        l->resend_at = hf__min_time(l->resend_at, now);
 }
 
 /* From when on those who wait are kept by a let_go, if they are. */
@@ -140,7 +135,8 @@ void hf__lease_gone(struct hf__lease *l, hf__time now)
 
 static void set_deadline(struct hf__lease *l)
 {
-    l->deadline = min_time(l->until, min_time(l->max_until, l->kept_until));
+    l->deadline =
+        hf__min_time(l->until, hf__min_time(l->max_until, l->kept_until));
 }
 
 /* The server has promised that much, counted from then. */
@@ -288,9 +284,9 @@ void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
         l->lease_ms = lease_ms; /* the server may remember it for that long */
     if (l->until == HF__NEVER)
         return; /* it needs no renewal: asking for one takes nothing away */
-    l->until = min_time(l->until, now + (hf__time)lease_ms * HF__MS -
-                                      hf__lease_margin(lease_ms));
-    l->deadline = min_time(l->deadline, l->until);
+    l->until = hf__min_time(l->until, now + (hf__time)lease_ms * HF__MS -
+                                          hf__lease_margin(lease_ms));
+    l->deadline = hf__min_time(l->deadline, l->until);
 }
 
 /* What the session is good for; an older answer may come after a newer one. */
@@ -365,7 +361,7 @@ static hf__time late(const struct hf__lease *l)
 {
     uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
 
-    return min_time((hf__time)term_ms * HF__MS / 5, 1000 * HF__MS);
+    return hf__min_time((hf__time)term_ms * HF__MS / 5, 1000 * HF__MS);
 }
 
 static struct hf__loss stopped(const struct hf__lease *l, hf__time at)
@@ -397,16 +393,16 @@ hf__time hf__lease_timer(const struct hf__lease *l)
 {
     hf__time at = l->letting_go ? l->resend_at : HF__NEVER;
 
-    at = min_time(at, l->silent_at);
+    at = hf__min_time(at, l->silent_at);
     if (l->drop)
         return at; /* nothing to do before the let_go under way is over */
     switch (l->state) {
     case HF__HELD:
-        at = min_time(at, l->deadline);
-        return l->renewing ? at : min_time(at, l->renew_at);
+        at = hf__min_time(at, l->deadline);
+        return l->renewing ? at : hf__min_time(at, l->renew_at);
     case HF__ASKING:
     case HF__WAITING:
-        return min_time(at, l->look_at);
+        return hf__min_time(at, l->look_at);
     default:
         return at;
     }

@@ -1,20 +1,15 @@
 #include "lines.h"
+#include "list.h"
 
 static void put(struct hf__lines *s, struct hf__line *n, enum hf__place place)
 {
     n->place = (uint8_t)place;
-    n->prev = NULL;
-    n->next = s->at[place];
-    if (n->next)
-        n->next->prev = n;
-    s->at[place] = n;
+    hf__list_add(s->at[place], n);
 }
 
 static void take_out(struct hf__lines *s, struct hf__line *n)
 {
-    *(n->prev ? &n->prev->next : &s->at[n->place]) = n->next;
-    if (n->next)
-        n->next->prev = n->prev;
+    hf__list_remove(s->at[n->place], n);
     n->prev = n->next = NULL;
     n->place = HF__PLACES;
 }

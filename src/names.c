@@ -3,18 +3,10 @@
  * handle, a request under way or news refer to it.
  */
 #include "core.h"
+#include "hash.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static uint32_t hash_of(const char *s, size_t len)
-{
-    uint32_t h = 2166136261u; /* FNV-1a */
-
-    while (len--)
-        h = (h ^ (unsigned char)*s++) * 16777619u;
-    return h;
-}
 
 /* The first line is found by its text; the others are found by nobody, and
  * would make one long chain. */
@@ -23,7 +15,8 @@ static size_t bucket_of(struct hf__name *n, size_t buckets_len)
     uint64_t at = (uintptr_t)n;
 
     if (hf__name_first(n) == n)
-        return hash_of(n->text, n->remote.name_len) & (buckets_len - 1);
+        return hf__hash32(HF__HASH32, n->text, n->remote.name_len) &
+               (buckets_len - 1);
     return (at * 0x9e3779b97f4a7c15u >> 32) & (buckets_len - 1);
 }
 
@@ -45,7 +38,7 @@ static struct hf__name *find_locked(hf_client *c, const char *text, size_t len,
 
     if (!c->buckets_len)
         return NULL;
-    n = c->buckets[hash_of(text, len) & (c->buckets_len - 1)];
+    n = c->buckets[hf__hash32(HF__HASH32, text, len) & (c->buckets_len - 1)];
     for (; n; n = n->next_in_bucket) {
         if (n->remote.name_len != len || hf__name_first(n) != n ||
             memcmp(n->text, text, len) != 0)

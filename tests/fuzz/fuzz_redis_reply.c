@@ -186,7 +186,7 @@ static struct redis *make_redis(void)
 {
     struct redis *r = calloc(1, sizeof(*r));
 
-    r->core = r->peer.core = &fake;
+    r->core = r->peer.core = r->chans.table.core = &fake;
     r->opened = r->is_up = true;
     r->op_timeout_ms = 1000;
     r->connect_timeout_ms = r->open_timeout_ms = 1000;

@@ -83,7 +83,7 @@ MUTANTS = {
         (LEASE, "    if (l->session ||\n        (l->endless", "    if ((l->endless")],
     # refusals
     "refused-let-go-pauses": [
-        (LEASE, "        l->resend_at = min_time(l->resend_at, now);",
+        (LEASE, "        l->resend_at = hf__min_time(l->resend_at, now);",
          "        (void)now;")],
     "refused-let-go-not-told": [
         (GATE, "    refuse(g, HF__TODO_LET_GO, result, wake);\n", "")],

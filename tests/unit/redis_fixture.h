@@ -101,7 +101,7 @@ static inline struct redis *redis_begin(int *server)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds),
                      0);
     *server = fds[1];
-    r->core = r->peer.core = &core;
+    r->core = r->peer.core = r->chans.table.core = &core;
     r->op_timeout_ms = 5000;
     r->chance = 1;
     hf__rd_conn_init(r, &r->cmd);

@@ -166,7 +166,7 @@ static struct redis *make(void)
     struct redis *r = calloc(1, sizeof(*r));
 
     assert_non_null(r);
-    r->core = &core;
+    r->core = r->chans.table.core = &core;
     r->op_timeout_ms = 5000;
     strcpy(r->wake, "holdfast:wake:test");
     r->wake_len = strlen(r->wake);

@@ -262,7 +262,7 @@ static int begin(void **state)
 {
     (void)state;
     memset(&fake, 0, sizeof(fake));
-    fake.z.core = &core;
+    fake.z.core = fake.z.watches.core = &core;
     fake.z.zh = (zhandle_t *)&fake; /* the fake does not look at it */
     fake.z.up = true;
     fake.z.session_id = 8;
@@ -282,7 +282,7 @@ static int end(void **state)
 {
     (void)state;
     hf__zk_detach(&fake.z, &fake.remote);
-    hf__zk_watches_fini(&fake.z);
+    hf__table_fini(&fake.z.watches);
     hf__zk_ears_fini(&fake.z);
     hf__zk_nodes_fini(&fake.z);
     hf__zk_ties_forget(&fake.z, NULL);

@@ -428,7 +428,7 @@ static hf__time silent_at(const struct redis *r)
 
 hf__time hf__rd_cmd_timeout(const struct redis *r)
 {
-    return hf__rd_min(hf__rd_conn_timeout(&r->cmd), silent_at(r));
+    return hf__min_time(hf__rd_conn_timeout(&r->cmd), silent_at(r));
 }
 
 void hf__rd_cmd_silence(struct redis *r, hf__time now)

@@ -102,7 +102,7 @@ hf__time hf__rd_late_timeout(const struct redis *r)
 
     for (const struct rd_late *l = r->late; l; l = l->next)
         if (!l->over || r->cmd.state == RD_UP)
-            at = hf__rd_min(at, l->at);
+            at = hf__min_time(at, l->at);
     return at;
 }
 

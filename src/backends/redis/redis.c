@@ -241,8 +241,8 @@ static int redis_open(hf_client *client, const struct hf__core *core,
         return HF_ENOMEM;
     r->core = core;
     r->client = client;
-    r->peer.core = core;
-    r->peer.client = client;
+    r->peer.core = r->chans.table.core = core;
+    r->peer.client = r->chans.table.client = client;
     hf__rd_conn_init(r, &r->cmd);
     hf__rd_conn_init(r, &r->sub);
     r->sub.stream.tag = 1;
@@ -309,9 +309,9 @@ static hf__time redis_next_timeout(void *self)
 {
     struct redis *r = self;
 
-    hf__time at = hf__rd_min(hf__rd_cmd_timeout(r), hf__rd_sub_timeout(r));
+    hf__time at = hf__min_time(hf__rd_cmd_timeout(r), hf__rd_sub_timeout(r));
 
-    return r->late ? hf__rd_min(at, hf__rd_late_timeout(r)) : at;
+    return r->late ? hf__min_time(at, hf__rd_late_timeout(r)) : at;
 }
 
 static const struct hf__backend backend = {

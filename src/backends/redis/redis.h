@@ -22,6 +22,7 @@
 #define HF_REDIS_H
 
 #include "../../net/endpoint.h"
+#include "../common/table.h"
 
 #include <hiredis/read.h>
 
@@ -422,19 +423,16 @@ void hf__rd_renew_failed(struct redis *, const struct rd_flight *, int code);
 
 /* A name that somebody of ours waits for, or did a moment ago. */
 struct rd_chan {
-    struct rd_chan *next_in_bucket;
+    struct hf__keyed key;        /* its name */
     struct rd_chan *next, *prev; /* while it lingers */
     struct rd_link *links;       /* who waits, or did a moment ago */
     size_t waiting;              /* 0: it lingers */
     hf__time until;              /* lingers until */
     hf__time confirmed_at;       /* its channels; 0: not */
-    uint32_t hash;
-    uint16_t name_len;
     uint8_t kind;
     bool fair;   /* of the mutex: the others have one channel for both */
     bool joined; /* its channels were asked for */
     bool look;   /* ring when they are confirmed */
-    char name[];
 };
 
 /* A message for a question whose answer has not come yet: both come by
@@ -459,8 +457,8 @@ struct rd_pair {
 };
 
 struct rd_chans {
-    struct rd_chan **buckets;
-    size_t cap, len, waiting;
+    struct hf__table table; /* by name, kind and fairness */
+    size_t waiting;
     struct rd_chan *oldest, *newest; /* of those that linger */
     hf__time pinged_at;              /* 0: no answer is outstanding */
     bool confirmed;                  /* our own channel is subscribed */
@@ -569,8 +567,8 @@ struct redis {
     char uuid[RD_UUID_LEN + 1];
     char wake[HF_NAME_MAX + 64]; /* our own channel */
     size_t wake_len;
-    char text[200];  /* why the connection is not there */
-    uint64_t chance; /* state of the jitter */
+    char text[200];           /* why the connection is not there */
+    uint64_t chance;          /* state of the jitter */
     bool by_text[RD_SCRIPTS]; /* the server has forgotten it: send the text */
     struct rd_conn cmd, sub;
     bool is_up;                         /* as the core was told */
@@ -588,10 +586,6 @@ struct redis {
 
 /* 0 .. below - 1 */
 uint32_t hf__rd_jitter(struct redis *, uint32_t below);
-static inline hf__time hf__rd_min(hf__time a, hf__time b)
-{
-    return a < b ? a : b;
-}
 /* "<uuid>:<hold id>"; returns the length. */
 size_t hf__rd_owner(const struct redis *, uint64_t hold_id,
                     char to[RD_OWNER_MAX]);

@@ -1,9 +1,7 @@
 /*
  * Renewals: a batch of any length goes out in chunks, each one script, so that
  * no script keeps the server for long (a semaphore's has to renew each permit
- * of each hold), and is reported when the last chunk is answered or lost. How
- * far it has come is kept in the request itself, in the room for a token that a
- * renewal does not have.
+ * of each hold), and is reported when the last chunk is answered or lost.
  */
 #include "redis.h"
 
@@ -12,27 +10,9 @@
 /* A connection with a longer way than this is no use for so short a lease. */
 #define RENEW_PATIENCE_MIN_MS 200
 
-struct progress {
-    uint32_t sent;    /* items that went out, answered or not */
-    uint32_t flights; /* chunks under way */
-};
-
-static struct progress get(const struct hf__batch *b)
-{
-    return (struct progress){(uint32_t)b->req.token,
-                             (uint32_t)(b->req.token >> 32)};
-}
-
-static void set(struct hf__batch *b, struct progress p)
-{
-    b->req.token = (uint64_t)p.flights << 32 | p.sent;
-}
-
 static void report_if_over(struct redis *r, struct hf__batch *b)
 {
-    struct progress p = get(b);
-
-    if (p.sent == b->len && p.flights == 0)
+    if (b->sent == b->len && !b->chunks)
         hf__rd_finish(r, &b->req, HF__DONE);
 }
 
@@ -53,7 +33,7 @@ void hf__rd_renew_hurry(struct redis *r, hf__time now)
     struct rd_conn *c = &r->cmd;
 
     if (r->renewing && (c->state == RD_CONNECTING || c->state == RD_HELLO))
-        c->timer = hf__rd_min(c->timer, now + hf__rd_patience_ms(r) * HF__MS);
+        c->timer = hf__min_time(c->timer, now + hf__rd_patience_ms(r) * HF__MS);
 }
 
 static void note_lease(struct redis *r, uint32_t lease_ms)
@@ -68,7 +48,7 @@ int hf__rd_renew(void *self, struct hf__batch *b)
     uint32_t shortest = UINT32_MAX;
     int rc;
 
-    set(b, (struct progress){0, 0});
+    b->sent = b->chunks = 0;
     for (size_t i = 0; i < b->len; i++) {
         b->item[i].result = HF_EUNKNOWN;
         if (b->item[i].lease_ms < shortest)
@@ -155,7 +135,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     o = hf__rd_call(r, &b->req, s, keys * len, 1 + args * len, size + 64);
     if (!o)
         return HF_ENOMEM;
-    if (get(b).sent) /* the leases count from the first, sent again or not */
+    if (b->sent) /* the leases count from the first, sent again or not */
         b->req.sent_at = sent_at;
     f->at[(f->head + f->len - 1) & (f->cap - 1)].first = first;
     f->at[(f->head + f->len - 1) & (f->cap - 1)].len = len;
@@ -171,33 +151,25 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
 
 int hf__rd_renew_encode(struct redis *r, struct hf__batch *b)
 {
-    struct progress p = get(b);
-    uint32_t len = chunk_len(r, b, p.sent);
-    int rc = hf__rd_renew_chunk(r, b, p.sent, len);
+    uint32_t first = (uint32_t)b->sent, len = chunk_len(r, b, first);
+    int rc = hf__rd_renew_chunk(r, b, first, len);
 
     if (rc)
         return rc;
-    p.sent += len;
-    p.flights++;
-    set(b, p);
-    return p.sent < b->len;
+    b->sent += len;
+    b->chunks++;
+    return b->sent < b->len;
 }
 
 void hf__rd_renew_cut(struct redis *r, struct hf__batch *b)
 {
-    struct progress p = get(b);
-
-    p.sent = (uint32_t)b->len;
-    set(b, p);
+    b->sent = b->len;
     report_if_over(r, b);
 }
 
 static void landed(struct redis *r, struct hf__batch *b)
 {
-    struct progress p = get(b);
-
-    p.flights--;
-    set(b, p);
+    b->chunks--;
     report_if_over(r, b);
 }
 

@@ -39,11 +39,15 @@ static void ring(struct redis *r, struct rd_chan *c)
         ring_one(r, link);
 }
 
+static struct rd_chan *next_chan(const struct redis *r, const struct rd_chan *c)
+{
+    return hf__table_next(&r->chans.table, c);
+}
+
 void hf__rd_ring_all(struct redis *r)
 {
-    for (size_t i = 0; i < r->chans.cap; i++)
-        for (struct rd_chan *c = r->chans.buckets[i]; c; c = c->next_in_bucket)
-            ring(r, c);
+    for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
+        ring(r, c);
 }
 
 /* ---- commands ---------------------------------------------------------- */
@@ -72,9 +76,9 @@ static void pair(struct redis *r, const struct rd_chan *c, const char *verb)
 
     if (!o)
         return;
-    hf__rd_put_key(o, hf__rd_channel(c->kind), c->name, c->name_len);
+    hf__rd_put_key(o, hf__rd_channel(c->kind), c->key.text, c->key.len);
     if (mark)
-        hf__rd_put_key(o, mark, c->name, c->name_len);
+        hf__rd_put_key(o, mark, c->key.text, c->key.len);
 }
 
 static void own(struct redis *r, const struct rd_chan *c, uint64_t hold_id,
@@ -86,7 +90,7 @@ static void own(struct redis *r, const struct rd_chan *c, uint64_t hold_id,
 
     if (!o)
         return;
-    len = hf__rd_key(text, RD_CHANNEL, c->name, c->name_len);
+    len = hf__rd_key(text, RD_CHANNEL, c->key.text, c->key.len);
     text[len++] = ':';
     len += hf__rd_owner(r, hold_id, text + len);
     hf__rd_put(o, text, len);
@@ -119,16 +123,16 @@ static bool is_shared(const struct redis *r, const struct rd_chan *c)
 
     if (c->kind == HF_LATCH)
         return false; /* those always have braces */
-    if (hf__rd_has_twin(c->name, c->name_len)) {
-        twin =
-            hf__rd_chan_find(r, c->name + 1, c->name_len - 2u, c->kind, false);
-    } else if (memchr(c->name, '{', c->name_len)) {
+    if (hf__rd_has_twin(c->key.text, c->key.len)) {
+        twin = hf__rd_chan_find(r, c->key.text + 1, c->key.len - 2u, c->kind,
+                                false);
+    } else if (memchr(c->key.text, '{', c->key.len)) {
         return false;
     } else {
         wrapped[0] = '{';
-        memcpy(wrapped + 1, c->name, c->name_len);
-        wrapped[c->name_len + 1] = '}';
-        twin = hf__rd_chan_find(r, wrapped, c->name_len + 2u, c->kind, false);
+        memcpy(wrapped + 1, c->key.text, c->key.len);
+        wrapped[c->key.len + 1] = '}';
+        twin = hf__rd_chan_find(r, wrapped, c->key.len + 2u, c->kind, false);
     }
     return twin && twin->joined;
 }
@@ -142,7 +146,7 @@ static void part(struct redis *r, struct rd_chan *c)
     } else if (c->joined) {
         o = begin(r, "UNSUBSCRIBE", 1);
         if (o)
-            hf__rd_put_key(o, hf__rd_mark(c->kind), c->name, c->name_len);
+            hf__rd_put_key(o, hf__rd_mark(c->kind), c->key.text, c->key.len);
     }
     c->joined = false;
 }
@@ -231,14 +235,11 @@ void hf__rd_sub_up(struct redis *r, hf__time now)
     r->chans.pinged_at = 0;
     r->chans.refused = false;
     r->sub.heard_at = now;
-    for (size_t i = 0; i < r->chans.cap; i++)
-        for (struct rd_chan *c = r->chans.buckets[i]; c;
-             c = c->next_in_bucket) {
-            /* Who else is in the queue, and so whether we need a channel of
-             * our own there, the look that follows will tell. */
-            if (c->waiting)
-                join(r, c, false);
-        }
+    /* Who else is in the queue, and so whether we need a channel of our own
+     * there, the look that follows will tell. */
+    for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
+        if (c->waiting)
+            join(r, c, false);
     /* Our own comes last: when it is confirmed all of them are. */
     o = begin(r, "SUBSCRIBE", 1);
     if (o)
@@ -256,14 +257,12 @@ void hf__rd_sub_down(struct redis *r, int code, hf__time now)
     r->chans.again = 0;
     while (r->chans.oldest)
         hf__rd_chan_forget(r, r->chans.oldest);
-    for (size_t i = 0; i < r->chans.cap; i++)
-        for (struct rd_chan *c = r->chans.buckets[i]; c;
-             c = c->next_in_bucket) {
-            c->joined = false;
-            c->confirmed_at = 0;
-            for (struct rd_link *link = c->links; link; link = link->next)
-                link->own = false;
-        }
+    for (struct rd_chan *c = NULL; (c = next_chan(r, c));) {
+        c->joined = false;
+        c->confirmed_at = 0;
+        for (struct rd_link *link = c->links; link; link = link->next)
+            link->own = false;
+    }
     if (r->sub.walk.failures == 1 && r->cmd.state == RD_UP)
         hf__rd_ring_all(r); /* nobody will tell them: they look from now on */
     if (!r->chans.waiting)
@@ -290,12 +289,12 @@ static hf__time next_ping(const struct redis *r)
 
 hf__time hf__rd_sub_timeout(const struct redis *r)
 {
-    hf__time at = hf__rd_min(hf__rd_conn_timeout(&r->sub), next_ping(r));
+    hf__time at = hf__min_time(hf__rd_conn_timeout(&r->sub), next_ping(r));
 
-    at = hf__rd_min(at, hf__rd_pair_timeout(r));
+    at = hf__min_time(at, hf__rd_pair_timeout(r));
     if (r->chans.again)
-        at = hf__rd_min(at, r->chans.again);
-    return r->chans.oldest ? hf__rd_min(at, r->chans.oldest->until) : at;
+        at = hf__min_time(at, r->chans.again);
+    return r->chans.oldest ? hf__min_time(at, r->chans.oldest->until) : at;
 }
 
 void hf__rd_sub_move(struct redis *r, hf__time now)
@@ -325,16 +324,10 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
 
 void hf__rd_sub_fini(struct redis *r)
 {
-    for (size_t i = 0; i < r->chans.cap; i++)
-        while (r->chans.buckets[i]) {
-            struct rd_chan *c = r->chans.buckets[i];
-
-            r->chans.buckets[i] = c->next_in_bucket;
-            while (c->links)
-                hf__rd_chan_unlink(c->links);
-            r->core->free(r->client, c);
-        }
-    r->core->free(r->client, r->chans.buckets);
+    for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
+        while (c->links)
+            hf__rd_chan_unlink(c->links);
+    hf__table_fini(&r->chans.table);
     r->chans = (struct rd_chans){0};
 }
 

@@ -15,6 +15,8 @@
  */
 #include "shm.h"
 
+#include "hash.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -22,10 +24,8 @@
 
 static uint32_t hash_of(const char *name, size_t len)
 {
-    uint32_t hash = 2166136261u;
+    uint32_t hash = hf__hash32(HF__HASH32, name, len);
 
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (uint8_t)name[i]) * 16777619u;
     return hash ? hash : 1;
 }
 

@@ -26,6 +26,7 @@
 
 #include "backend.h"
 #include "layout.h"
+#include "list.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -103,7 +104,7 @@ struct shm_wait {
     hf__time ask_at;     /* not before: are those whom it watches alive? */
     bool in_async, rung; /* async_mutex */
     struct hf__remote *remote;
-    struct shm_wait *next, **prev; /* async */
+    struct shm_wait *next, *prev; /* async */
 };
 
 /* One name in one client: hf__remote.impl. There may be thousands: small. */

@@ -89,11 +89,6 @@ void hf__shm_tell_death(struct shm *s, uint32_t owner)
     SHM_POINT();
 }
 
-static hf__time least(hf__time a, hf__time b)
-{
-    return a < b ? a : b;
-}
-
 /* The process is marked but not gone: look again soon. That lasts for a moment;
  * where it does not (a core is being written), less often. */
 static hf__time soon(struct shm *s, struct shm_wait *w)
@@ -152,7 +147,7 @@ static hf__time patience(struct shm *s, struct shm_wait *w)
         }
         crowd = atomic_load(&s->file->slot[slot].watchers);
         if (crowd > 1)
-            nap = least(nap, crowd * SHM_POLL_NS / 2);
+            nap = hf__min_time(nap, crowd * SHM_POLL_NS / 2);
     }
     unwatch(s, c, i);
     return nap;
@@ -230,10 +225,10 @@ void hf__shm_watch(struct shm *s, struct shm_wait *w, const uint32_t *owners,
         atomic_store(&w->watch.slot[i], 0);
     latest = s->core->now() + patience(s, w);
     if (n < len)
-        latest = least(latest, soon(s, w));
+        latest = hf__min_time(latest, soon(s, w));
     else
         w->dying = 0;
-    atomic_store(&w->watch.until, least(until, latest));
+    atomic_store(&w->watch.until, hf__min_time(until, latest));
 }
 
 static struct timespec monotonic(hf__time from_now)
@@ -290,7 +285,7 @@ static void sleep_deaf(const uint32_t *word, uint32_t expect, bool is_relied_on,
                        hf__time left)
 {
     sleep_on_one(word, expect, true,
-                 is_relied_on ? least(left, SHM_POLL_NS) : left);
+                 is_relied_on ? hf__min_time(left, SHM_POLL_NS) : left);
 }
 
 static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
@@ -310,7 +305,7 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
              false);
     pthread_mutex_lock(&s->async_mutex);
     for (struct shm_wait *w = s->async; w; w = w->next) {
-        until = least(until, atomic_load(&w->watch.until));
+        until = hf__min_time(until, atomic_load(&w->watch.until));
         for (unsigned i = 0; i < SHM_WATCHED; i++) {
             uint32_t slot = atomic_load(&w->watch.slot[i]);
 
@@ -321,10 +316,10 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
                 wait_for(&on[len++], &slots[slot].alive,
                          atomic_load(&w->watch.word[i]), false);
             else
-                until = least(until, s->core->now() + SHM_POLL_NS);
+                until = hf__min_time(until, s->core->now() + SHM_POLL_NS);
         }
     }
-    left = least(until - s->core->now(), SHM_NAP_NS);
+    left = hf__min_time(until - s->core->now(), SHM_NAP_NS);
     is_relied_on = is_relied_on || s->async;
     pthread_mutex_unlock(&s->async_mutex);
     if (left > 0 && !sleep_on(s, on, len, left))
@@ -358,11 +353,11 @@ void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
         if ((slot = atomic_load(&w->watch.slot[i])))
             wait_for(&on[len++], &s->file->slot[slot].alive,
                      atomic_load(&w->watch.word[i]), false);
-    left = least(until, atomic_load(&w->watch.until)) - s->core->now();
+    left = hf__min_time(until, atomic_load(&w->watch.until)) - s->core->now();
     if (left > 0 && !sleep_on(s, on, len, left) &&
         __atomic_load_n(word, __ATOMIC_ACQUIRE) == expect)
         sleep_on_one(&s->file->cell[cell].bell, bell, false,
-                     least(left, SHM_POLL_NS));
+                     hf__min_time(left, SHM_POLL_NS));
 }
 
 /* The keeper shall arm itself anew. */
@@ -381,16 +376,12 @@ hf__time hf__shm_async_add(struct shm *s, struct shm_wait *w)
     pthread_mutex_lock(&s->async_mutex);
     if (!w->in_async) {
         w->in_async = true;
-        w->next = s->async;
-        w->prev = &s->async;
-        if (w->next)
-            w->next->prev = &w->next;
-        s->async = w;
+        hf__list_add(s->async, w);
     }
     w->rung = false;
     pthread_mutex_unlock(&s->async_mutex);
     if (atomic_load(&s->no_waitv))
-        return least(until, s->core->now() + SHM_POLL_NS);
+        return hf__min_time(until, s->core->now() + SHM_POLL_NS);
     rouse_keeper(s);
     return until;
 }
@@ -401,9 +392,7 @@ void hf__shm_async_remove(struct shm *s, struct shm_wait *w)
         return;
     pthread_mutex_lock(&s->async_mutex);
     w->in_async = false;
-    *w->prev = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
+    hf__list_remove(s->async, w);
     pthread_mutex_unlock(&s->async_mutex);
 }
 

@@ -6,6 +6,8 @@
  */
 #include "zookeeper.h"
 
+#include "../../hash.h"
+
 #include <string.h>
 
 struct zk_call {
@@ -49,11 +51,8 @@ static struct zk_call *begin(struct zk *z, zk_done_fn *done, void *owner,
                              .done = done,
                              .owner = owner,
                              .is_write = is_write,
-                             .sent_at = z->core->now(),
-                             .next = z->calls};
-    if (z->calls)
-        z->calls->prev = call;
-    z->calls = call;
+                             .sent_at = z->core->now()};
+    hf__list_add(z->calls, call);
     z->sent = call->sent_at;
     z->calls_len++;
     hf__zk_speak_for(z);
@@ -62,12 +61,7 @@ static struct zk_call *begin(struct zk *z, zk_done_fn *done, void *owner,
 
 static void put_back(struct zk *z, struct zk_call *call)
 {
-    if (call->prev)
-        call->prev->next = call->next;
-    else
-        z->calls = call->next;
-    if (call->next)
-        call->next->prev = call->prev;
+    hf__list_remove(z->calls, call);
     z->calls_len--;
     z->core->free(z->client, call->results);
     call->next = z->spare;
@@ -229,11 +223,7 @@ int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
 
 static uintptr_t hash_of(const char *path, const char *end)
 {
-    uint64_t hash = 14695981039346656037U;
-
-    for (; path < end; path++)
-        hash = (hash ^ (uint8_t)*path) * 1099511628211U;
-    return (uintptr_t)hash;
+    return (uintptr_t)hf__hash64(HF__HASH64, path, (size_t)(end - path));
 }
 
 static const char *next_slash(const char *slash)

@@ -26,12 +26,7 @@ static void ear_free(struct zk_ear *ear)
 
     if (ear->node)
         ear->node->ear = NULL;
-    if (ear->prev)
-        ear->prev->next = ear->next;
-    else
-        z->ears = ear->next;
-    if (ear->next)
-        ear->next->prev = ear->prev;
+    hf__list_remove(z->ears, ear);
     z->core->free(z->client, ear);
 }
 
@@ -133,10 +128,7 @@ static void listen_to(struct zk_node *node)
     ear->z = z;
     ear->node = node;
     strcpy(ear->path, node->path);
-    ear->next = z->ears;
-    if (ear->next)
-        ear->next->prev = ear;
-    z->ears = ear;
+    hf__list_add(z->ears, ear);
     node->ear = ear;
     if (open_ear(ear) != 0)
         ear_free(ear);

@@ -40,27 +40,13 @@ void hf__zk_nowhere(struct zk *z)
     snprintf(z->nowhere, sizeof(z->nowhere), "/holdfast-%s", uuid);
 }
 
-static void link_in(struct zk *z, struct zk_node *node)
-{
-    node->prev = NULL;
-    node->next = z->nodes;
-    if (z->nodes)
-        z->nodes->prev = node;
-    z->nodes = node;
-}
-
 void hf__zk_node_free(struct zk_node *node)
 {
     struct zk *z = node->z;
 
     hf__zk_ties_forget(z, node);
     hf__zk_ear_close(node);
-    if (node->prev)
-        node->prev->next = node->next;
-    else
-        z->nodes = node->next;
-    if (node->next)
-        node->next->prev = node->prev;
+    hf__list_remove(z->nodes, node);
     z->core->free(z->client, node);
 }
 
@@ -92,7 +78,7 @@ struct zk_node *hf__zk_node_new(struct zk_line *line, const char *dir,
     strcpy(node->path + dir_len + 1, stem);
     node->dir_len = (uint16_t)dir_len;
     node->stem_len = (uint16_t)(dir_len + 1 + strlen(stem));
-    link_in(z, node);
+    hf__list_add(z->nodes, node);
     line->node = node;
     return node;
 }
@@ -113,7 +99,7 @@ void hf__zk_node_of_nobody(struct zk *z, const char *path, uint8_t form)
     node->state = ZK_NODE_THERE;
     node->dir_len = (uint16_t)(strrchr(path, '/') - path);
     node->stem_len = (uint16_t)len;
-    link_in(z, node);
+    hf__list_add(z->nodes, node);
     hf__zk_node_drop(node, NULL);
 }
 
@@ -176,17 +162,22 @@ struct zk_node *hf__zk_node_below(const struct zk_line *line, uint64_t hold_id)
 
 /* ---- making one ---------------------------------------------------------- */
 
+static void created(struct zk_node *node, int rc)
+{
+    node->calls--;
+    node->state = rc == ZOK         ? ZK_NODE_THERE
+                  : hf__zk_lost(rc) ? ZK_NODE_UNSURE
+                                    : ZK_NODE_GONE;
+    node->refusal = rc;
+}
+
 static void on_create(struct zk *z, void *owner, int rc,
                       const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
     (void)z;
-    node->calls--;
-    node->state = rc == ZOK         ? ZK_NODE_THERE
-                  : hf__zk_lost(rc) ? ZK_NODE_UNSURE
-                                    : ZK_NODE_GONE;
-    node->refusal = rc;
+    created(node, rc);
     if (rc == ZOK) {
         node->czxid = reply->stat->czxid;
         if (!reply->text ||
@@ -272,11 +263,7 @@ static void on_pair_created(struct zk *z, void *owner, int rc,
 
     (void)z;
     (void)reply;
-    node->calls--;
-    node->state = rc == ZOK         ? ZK_NODE_THERE
-                  : hf__zk_lost(rc) ? ZK_NODE_UNSURE
-                                    : ZK_NODE_GONE;
-    node->refusal = rc;
+    created(node, rc);
     if (!node->line && !node->calls)
         hf__zk_node_settle(node);
 }

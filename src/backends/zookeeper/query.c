@@ -29,15 +29,6 @@ static int path_of(struct zk *z, struct hf__query *q, char out[ZK_WHOLE_MAX])
                            q->name_len);
 }
 
-static void link_in(struct zk *z, struct zk_query *base)
-{
-    base->z = z;
-    base->next = z->queries;
-    if (base->next)
-        base->next->prev = base;
-    z->queries = base;
-}
-
 void *hf__zk_query_new(struct zk *z, struct hf__query *q, size_t size, int *rc)
 {
     struct zk_query *base = z->core->alloc(z->client, size);
@@ -51,7 +42,8 @@ void *hf__zk_query_new(struct zk *z, struct hf__query *q, size_t size, int *rc)
         return NULL;
     }
     base->q = q;
-    link_in(z, base);
+    base->z = z;
+    hf__list_add(z->queries, base);
     return base;
 }
 
@@ -63,7 +55,8 @@ void *hf__zk_query_of(struct zk_line *line, size_t size)
     if (!base)
         return NULL;
     memcpy(base->path, line->path, line->path_len + 1);
-    link_in(z, base);
+    base->z = z;
+    hf__list_add(z->queries, base);
     return base;
 }
 
@@ -103,12 +96,7 @@ void hf__zk_query_free(struct zk_query *base)
 
     if (base->fini)
         base->fini(base);
-    if (base->prev)
-        base->prev->next = base->next;
-    else
-        z->queries = base->next;
-    if (base->next)
-        base->next->prev = base->prev;
+    hf__list_remove(z->queries, base);
     z->core->free(z->client, base);
 }
 

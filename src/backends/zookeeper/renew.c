@@ -23,11 +23,9 @@ struct zk_chunk {
     size_t item[]; /* of the batch: indices */
 };
 
-/* How far a batch has come is kept in the room for a token, which it does not
- * have: chunks under way. */
 static void landed(struct zk *z, struct hf__batch *b)
 {
-    if (--b->req.token == 0)
+    if (--b->chunks == 0)
         hf__zk_finish(z, &b->req, HF__DONE);
 }
 
@@ -40,21 +38,13 @@ static struct zk_chunk *chunk_new(struct zk *z, struct hf__batch *b, size_t cap)
     if (!c)
         return NULL;
     c->batch = b;
-    c->next = z->chunks;
-    if (z->chunks)
-        z->chunks->prev = c;
-    z->chunks = c;
+    hf__list_add(z->chunks, c);
     return c;
 }
 
 static void chunk_free(struct zk *z, struct zk_chunk *c)
 {
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        z->chunks = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
+    hf__list_remove(z->chunks, c);
     z->core->free(z->client, c);
 }
 
@@ -202,7 +192,7 @@ static int lower(struct zk *z, struct hf__batch *b, size_t i)
     if (rc)
         chunk_free(z, c);
     else
-        b->req.token++;
+        b->chunks++;
     return rc;
 }
 
@@ -212,7 +202,7 @@ static void begin(struct zk *z, struct zk_chunk *c)
     int rc = check_all(z, c);
 
     if (!rc) {
-        b->req.token++;
+        b->chunks++;
         return;
     }
     settle(z, c, rc);
@@ -287,10 +277,10 @@ int hf__zk_renew(void *self, struct hf__batch *b)
     }
     b->req.sent_at = z->core->now();
     b->req.result = HF__DONE;
-    b->req.token = 1; /* while it is being sent */
+    b->chunks = 1; /* while it is being sent */
     for (size_t i = 0; i < b->len; i++)
         b->item[i].result = HF__PENDING;
     for (size_t i = 0; i < b->len;)
         i = send_some(z, b, i);
-    return --b->req.token ? HF__PENDING : HF__DONE;
+    return --b->chunks ? HF__PENDING : HF__DONE;
 }

@@ -31,11 +31,6 @@
 /* Of a session: the library has twice as much in an int. */
 #define TTL_MAX_MS (INT32_MAX / 2)
 
-static hf__time min_time(hf__time a, hf__time b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- a handle ----------------------------------------------------------- */
 
 /* Session events are read off the handle's state where it is driven. */
@@ -84,7 +79,7 @@ static int make_handle(struct zk *z)
     hf__zk_speak_for(z);
     errno = 0;
     zh = zookeeper_init2(z->addrs->text, on_event,
-                         (int)min_time(z->ttl_ms, TTL_MAX_MS), NULL, z,
+                         (int)hf__min_time(z->ttl_ms, TTL_MAX_MS), NULL, z,
                          ZOO_NO_LOG_CLIENTENV, hf__zk_on_log);
     if (!zh && errno == ENOMEM)
         return HF_ENOMEM;
@@ -402,14 +397,15 @@ static void set_timer(struct zk *z, hf__time now, const struct timeval *tv)
 {
     z->timer = now + tv->tv_sec * 1000 * HF__MS + tv->tv_usec * 1000;
     if (z->fd < 0)
-        z->timer = min_time(z->timer, now + PAUSE_MS * HF__MS);
+        z->timer = hf__min_time(z->timer, now + PAUSE_MS * HF__MS);
     if (z->unwatched ||
         (!z->greeting && zoo_state(z->zh) == ZOO_CONNECTED_STATE))
-        z->timer = min_time(z->timer, now + LOOK);
+        z->timer = hf__min_time(z->timer, now + LOOK);
     /* While nothing is asked, no thread waits for the socket: a connection that
      * is being made would be given up before anything was said on it. */
     if (!z->up && z->opened && z->fd >= 0)
-        z->timer = min_time(z->timer, now + LOOK + (now - z->connect_at) / 4);
+        z->timer =
+            hf__min_time(z->timer, now + LOOK + (now - z->connect_at) / 4);
 }
 
 /* What the library wants next: a connection, a ping, nothing. */
@@ -482,15 +478,16 @@ void hf__zk_session_move(struct zk *z, hf__time now)
 
 hf__time hf__zk_session_timeout(const struct zk *z)
 {
-    hf__time at = min_time(hf__zk_life_timeout(z), z->timer);
+    hf__time at = hf__min_time(hf__zk_life_timeout(z), z->timer);
 
     if (z->open_code)
         return HF__NEVER;
     if (z->sweep_at)
-        at = min_time(at, z->sweep_at);
+        at = hf__min_time(at, z->sweep_at);
     if (!z->zh)
-        at = min_time(at, z->again_at);
-    return min_time(at, min_time(hf__zk_late_at(z), hf__zk_lookup_timeout(z)));
+        at = hf__min_time(at, z->again_at);
+    return hf__min_time(
+        at, hf__min_time(hf__zk_late_at(z), hf__zk_lookup_timeout(z)));
 }
 
 void hf__zk_session_sent(struct zk *z)

@@ -15,6 +15,7 @@
  */
 #include "zookeeper.h"
 
+#include "../../hash.h"
 #include "entry.h"
 
 #include <string.h>
@@ -29,16 +30,9 @@ struct zk_stranger {
     char path[]; /* its length has no limit but the server's */
 };
 
-static uint64_t hash_on(uint64_t hash, const char *text)
-{
-    for (; *text; text++)
-        hash = (hash ^ (uint8_t)*text) * 1099511628211ULL;
-    return hash;
-}
-
 uint64_t hf__zk_stranger_hash(const char *name)
 {
-    return hash_on(14695981039346656037ULL, name);
+    return hf__hash64(HF__HASH64, name, strlen(name));
 }
 
 bool hf__zk_is_stranger(const char *child, enum zk_rule rule, int64_t seq)
@@ -127,12 +121,7 @@ bool hf__zk_strangers(struct zk_node *node,
 
 static void destroy(struct zk *z, struct zk_stranger *s)
 {
-    if (s->prev)
-        s->prev->next = s->next;
-    else
-        z->strangers = s->next;
-    if (s->next)
-        s->next->prev = s->prev;
+    hf__list_remove(z->strangers, s);
     z->core->free(z->client, s);
 }
 
@@ -178,10 +167,7 @@ static bool ask_who_it_is(const struct zk_line *line, const char *child,
     memcpy(s->path + line->path_len + 1, child, len + 1);
     s->dir_len = line->path_len;
     s->hash = hash;
-    s->next = z->strangers;
-    if (s->next)
-        s->next->prev = s;
-    z->strangers = s;
+    hf__list_add(z->strangers, s);
     if (hf__zk_exists(z, s->path, on_ignored, s) == 0)
         return true;
     destroy(z, s);
@@ -200,7 +186,7 @@ void hf__zk_ignore(const struct zk_line *line,
         return;
     for (int32_t i = 0; i < children->count && asked < AT_ONCE; i++) {
         const char *child = children->data[i];
-        uint64_t hash = hash_on(dir, child);
+        uint64_t hash = hf__hash64(dir, child, strlen(child));
         struct zk_entry e;
 
         if (*slot_of(z, hash) == hash || hf__zk_entry_parse(child, &e) ||

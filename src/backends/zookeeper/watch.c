@@ -12,90 +12,22 @@
 #include <string.h>
 
 struct zk_watch {
-    struct zk_watch *next; /* of the same bucket */
+    struct hf__keyed key; /* its path, and which kind it is */
     struct zk *z;
     struct zk_line *lines;
-    uint32_t hash;
-    uint8_t kind;
-    char path[];
 };
-
-static uint32_t hash_of(uint8_t kind, const char *path)
-{
-    uint32_t hash = 2166136261U ^ kind;
-
-    for (; *path; path++)
-        hash = (hash ^ (uint8_t)*path) * 16777619U;
-    return hash;
-}
-
-static struct zk_watch **place_of(struct zk *z, uint8_t kind, const char *path,
-                                  uint32_t hash)
-{
-    struct zk_watch **at = &z->watches[hash & (z->watches_cap - 1)];
-
-    while (*at && ((*at)->hash != hash || (*at)->kind != kind ||
-                   strcmp((*at)->path, path) != 0))
-        at = &(*at)->next;
-    return at;
-}
-
-/* Room for one more. */
-static int grow(struct zk *z)
-{
-    size_t cap = z->watches_cap ? z->watches_cap * 2 : 16;
-    struct zk_watch **table;
-
-    if (z->watches_len < z->watches_cap)
-        return 0;
-    table = z->core->alloc(z->client, cap * sizeof(*table));
-    if (!table)
-        return z->watches_cap ? 0 : HF_ENOMEM; /* slower, that is all */
-    for (size_t i = 0; i < z->watches_cap; i++)
-        while (z->watches[i]) {
-            struct zk_watch *w = z->watches[i];
-
-            z->watches[i] = w->next;
-            w->next = table[w->hash & (cap - 1)];
-            table[w->hash & (cap - 1)] = w;
-        }
-    z->core->free(z->client, z->watches);
-    z->watches = table;
-    z->watches_cap = cap;
-    return 0;
-}
 
 void hf__zk_unwatch(struct zk_line *line)
 {
-    if (!line->watch)
-        return;
-    if (line->prev_watcher)
-        line->prev_watcher->next_watcher = line->next_watcher;
-    else
-        line->watch->lines = line->next_watcher;
-    if (line->next_watcher)
-        line->next_watcher->prev_watcher = line->prev_watcher;
+    if (line->watch)
+        hf__list_remove(line->watch->lines, line);
     line->watch = NULL;
 }
 
 static void join(struct zk_watch *w, struct zk_line *line)
 {
     line->watch = w;
-    line->prev_watcher = NULL;
-    line->next_watcher = w->lines;
-    if (w->lines)
-        w->lines->prev_watcher = line;
-    w->lines = line;
-}
-
-static void take_out(struct zk *z, struct zk_watch *w)
-{
-    struct zk_watch **at = &z->watches[w->hash & (z->watches_cap - 1)];
-
-    while (*at != w)
-        at = &(*at)->next;
-    *at = w->next;
-    z->watches_len--;
+    hf__list_add(w->lines, line);
 }
 
 /* deleted: what it watches is gone. */
@@ -115,9 +47,8 @@ static void ring(struct zk_watch *w, bool deleted)
 /* It is over. */
 static void fire(struct zk_watch *w, bool deleted)
 {
-    take_out(w->z, w);
     ring(w, deleted);
-    w->z->core->free(w->z->client, w);
+    hf__table_remove(&w->z->watches, w);
 }
 
 static void on_event(zhandle_t *zh, int type, int state, const char *path,
@@ -133,7 +64,7 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
 static bool is_listed(const struct zk_watch *w,
                       const struct String_vector *children)
 {
-    const char *name = strrchr(w->path, '/') + 1;
+    const char *name = strrchr(w->key.text, '/') + 1;
 
     for (int32_t i = 0; i < children->count; i++)
         if (strcmp(children->data[i], name) == 0)
@@ -154,7 +85,7 @@ static void on_siblings(struct zk *z, void *owner, int rc,
         return;
     }
     if (rc == ZNOAUTH)
-        for (struct zk_line *line = w->lines; line; line = line->next_watcher)
+        for (struct zk_line *line = w->lines; line; line = line->next)
             line->blind = true;
     fire(w, rc == ZNONODE);
 }
@@ -165,7 +96,7 @@ static int watch_siblings(struct zk_watch *w)
 {
     char dir[ZK_WHOLE_MAX];
 
-    strcpy(dir, w->path);
+    strcpy(dir, w->key.text);
     *strrchr(dir, '/') = '\0';
     return hf__zk_list_watched(w->z, dir, on_event, w, on_siblings, w);
 }
@@ -179,7 +110,8 @@ static void on_set(struct zk *z, void *owner, int rc,
     (void)reply;
     if (rc == ZOK)
         return; /* on_event() will be called */
-    if (rc == ZNOAUTH && w->kind == ZK_WATCH_NODE && watch_siblings(w) == 0)
+    if (rc == ZNOAUTH && w->key.number == ZK_WATCH_NODE &&
+        watch_siblings(w) == 0)
         return;
     fire(w, rc == ZNONODE);
 }
@@ -187,56 +119,37 @@ static void on_set(struct zk *z, void *owner, int rc,
 int hf__zk_watch(struct zk *z, struct zk_line *line, enum zk_watch_kind kind,
                  const char *path)
 {
-    uint32_t hash = hash_of((uint8_t)kind, path);
-    struct zk_watch **at, *w;
+    size_t len = strlen(path);
+    struct zk_watch *w;
     int rc;
 
     line->deleted = false;
-    if (grow(z))
-        return HF_ENOMEM;
     hf__zk_unwatch(line);
-    at = place_of(z, (uint8_t)kind, path, hash);
-    if (*at) {
-        join(*at, line);
+    w = hf__table_find(&z->watches, (uint16_t)kind, path, len);
+    if (w) {
+        join(w, line);
         return 0;
     }
-    w = z->core->alloc(z->client, sizeof(*w) + strlen(path) + 1);
+    w = hf__table_add(&z->watches, sizeof(*w), (uint16_t)kind, path, len);
     if (!w)
         return HF_ENOMEM;
     w->z = z;
-    w->kind = (uint8_t)kind;
-    w->hash = hash;
-    strcpy(w->path, path);
     rc = kind == ZK_WATCH_NODE
              ? hf__zk_get_watched(z, path, on_event, w, on_set, w)
              : hf__zk_list_watched(z, path, on_event, w, on_set, w);
-    if (rc) {
-        z->core->free(z->client, w);
-        return rc;
-    }
-    *at = w;
-    z->watches_len++;
-    join(w, line);
-    return 0;
+    if (rc)
+        hf__table_remove(&z->watches, w);
+    else
+        join(w, line);
+    return rc;
 }
 
 void hf__zk_watches_lost(struct zk *z)
 {
-    for (size_t i = 0; i < z->watches_cap; i++)
-        while (z->watches[i])
-            fire(z->watches[i], false);
-}
+    struct zk_watch *w = hf__table_next(&z->watches, NULL), *next;
 
-void hf__zk_watches_fini(struct zk *z)
-{
-    for (size_t i = 0; i < z->watches_cap; i++)
-        while (z->watches[i]) {
-            struct zk_watch *w = z->watches[i];
-
-            z->watches[i] = w->next;
-            z->core->free(z->client, w);
-        }
-    z->core->free(z->client, z->watches);
-    z->watches = NULL;
-    z->watches_cap = z->watches_len = 0;
+    for (; w; w = next) {
+        next = hf__table_next(&z->watches, w);
+        fire(w, false);
+    }
 }

@@ -17,7 +17,7 @@
 
 static void free_all(struct zk *z)
 {
-    hf__zk_watches_fini(z);
+    hf__table_fini(&z->watches);
     hf__zk_ties_forget(z, NULL);
     hf__zk_nodes_fini(z);
     hf__zk_renew_fini(z);
@@ -200,8 +200,8 @@ static int zk_open(hf_client *client, const struct hf__core *core,
 
     if (!z)
         return HF_ENOMEM;
-    z->core = core;
-    z->client = client;
+    z->core = z->watches.core = core;
+    z->client = z->watches.client = client;
     z->fd = z->own_fd = -1;
     rc = parse(z, config);
     introduce(z);
@@ -249,10 +249,8 @@ static void zk_advance(void *self, hf__time now)
 
 static hf__time zk_next_timeout(void *self)
 {
-    hf__time session = hf__zk_session_timeout(self);
-    hf__time parked = hf__zk_parked_timeout(self);
-
-    return session < parked ? session : parked;
+    return hf__min_time(hf__zk_session_timeout(self),
+                        hf__zk_parked_timeout(self));
 }
 
 #define CAPS                                                                   \

@@ -28,7 +28,8 @@
 #ifndef HF_ZOOKEEPER_H
 #define HF_ZOOKEEPER_H
 
-#include "../../backend.h"
+#include "../../list.h"
+#include "../common/table.h"
 #include "entry.h"
 
 #include <zookeeper/zookeeper.h>
@@ -125,7 +126,6 @@ int hf__zk_watch(struct zk *, struct zk_line *, enum zk_watch_kind,
 void hf__zk_unwatch(struct zk_line *);
 /* The session is over: everybody looks anew. */
 void hf__zk_watches_lost(struct zk *);
-void hf__zk_watches_fini(struct zk *);
 
 /* ---- node.c ----------------------------------------------------------- */
 
@@ -346,10 +346,9 @@ struct zk {
 
     struct zk_call *calls, *spare; /* under way, and memory for more */
     unsigned calls_len;
-    struct zk_node *nodes;     /* all of this session */
-    struct zk_chunk *chunks;   /* renewals under way */
-    struct zk_watch **watches; /* by path */
-    size_t watches_cap, watches_len;
+    struct zk_node *nodes;    /* all of this session */
+    struct zk_chunk *chunks;  /* renewals under way */
+    struct hf__table watches; /* by path */
     /* What was asked while it was down: about names, and for lines. */
     struct hf__req *parked, **parked_tail;
     struct zk_line *parked_lines, **parked_lines_tail;
@@ -423,7 +422,7 @@ struct zk_line {
     struct hf__req *ask;  /* the attempt under way, or parked */
     struct zk_node *node; /* of the present question or hold */
     struct zk_watch *watch;
-    struct zk_line *next_watcher, *prev_watcher;
+    struct zk_line *next, *prev; /* of those with the same watch */
     struct zk_line *next_parked;
     struct zk_line **parked_at; /* where it is pointed to; NULL: not parked */
     bool queued;                /* counted in zk.waiting, or waiting_latch */

@@ -552,6 +552,10 @@ void hf__line_went(struct hf__name *, struct hf__waiter *, bool had);
 /* The line of this owner's newest hold, lost ones last; the first one if it
  * has none. */
 struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner);
+/* The same, if it is held now; else why not. owner is 0 if there was no memory
+ * for it: it has never acquired. */
+int hf__line_check(struct hf__name *first, uint64_t owner, struct hf__name **,
+                   hf_error *);
 /* The owner's write hold goes to a line for reading. */
 int hf__line_downgrade(struct hf__name *first, struct hf__thread *,
                        hf__time now, struct hf__name **into, hf_error *);

@@ -2,16 +2,13 @@
 #include "core.h"
 
 /* Does the caller write? */
-static int check(const hf_lock *lock, uint64_t owner, hf__time now,
-                 hf_error *err)
+static int check(const hf_lock *lock, uint64_t owner, hf_error *err)
 {
-    struct hf__name *first = lock->name, *held = hf__line_held(first, owner);
-    int rc = owner ? hf__gate_check(&held->gate, owner, now) : HF_ENOTOWNER;
+    struct hf__name *first = lock->name, *held;
+    int rc = hf__line_check(first, owner, &held, err);
 
-    if (rc) {
-        hf__name_run(held, now); /* it may be lost since just now */
-        return hf__fail_hold(held, owner, rc, err);
-    }
+    if (rc)
+        return rc;
     if (first->remote.kind != HF_RWLOCK)
         return hf__fail(err, HF_ENOTSUP,
                         "only the write hold of a read-write lock can be "
@@ -30,7 +27,7 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
     uint64_t owner = hf__owner_of(lock, &thread);
     hf__time now = hf__now();
     struct hf__flight *f;
-    int rc = check(lock, owner, now, err);
+    int rc = check(lock, owner, err);
 
     if (rc)
         return rc;

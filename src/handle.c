@@ -254,15 +254,9 @@ static int look(hf_lock *lock, struct hf__name **line, hf_error *err)
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    *line = hf__line_held(lock->name, owner);
-    rc = HF_ENOTOWNER; /* out of memory: it has never acquired */
-    if (owner)
-        rc = hf__gate_check(&(*line)->gate, owner, hf__now());
-    if (!rc)
-        return 0;
-    hf__name_run(*line, hf__now());
-    hf__fail_hold(*line, owner, rc, err);
-    hf__name_unlock(lock->name);
+    rc = hf__line_check(lock->name, owner, line, err);
+    if (rc)
+        hf__name_unlock(lock->name);
     return rc;
 }
 

@@ -243,3 +243,17 @@ struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner)
     return first->kin ? name_of(hf__lines_held(&first->kin->lines, owner))
                       : first;
 }
+
+int hf__line_check(struct hf__name *first, uint64_t owner,
+                   struct hf__name **line, hf_error *err)
+{
+    hf__time now = hf__now();
+    int rc;
+
+    *line = hf__line_held(first, owner);
+    rc = owner ? hf__gate_check(&(*line)->gate, owner, now) : HF_ENOTOWNER;
+    if (!rc)
+        return 0;
+    hf__name_run(*line, now); /* it may be lost since just now */
+    return hf__fail_hold(*line, owner, rc, err);
+}

@@ -29,16 +29,11 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
     hf_client *c = lock->name->client;
     struct hf__thread *thread;
     uint64_t owner = hf__owner_of(lock, &thread);
-    hf__time now = hf__now();
     struct hf__flight *f;
-    int rc;
+    int rc = hf__line_check(lock->name, owner, &t->line, err);
 
-    t->line = hf__line_held(lock->name, owner);
-    rc = owner ? hf__gate_check(&t->line->gate, owner, now) : HF_ENOTOWNER;
-    if (rc) {
-        hf__name_run(t->line, now);
-        return hf__fail_hold(t->line, owner, rc, err);
-    }
+    if (rc)
+        return rc;
     f = make(c, t->put);
     if (!f)
         return hf__fail(err, HF_ENOMEM, "out of memory");

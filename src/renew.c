@@ -159,20 +159,17 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
     struct hf__thread *thread;
     uint64_t owner = hf__owner_of(lock, &thread);
-    struct hf__name *n = hf__line_held(lock->name, owner);
-    const struct hf__lease *l = &n->gate.lease;
-    int rc = owner ? hf__gate_check(&n->gate, owner, hf__now()) : HF_ENOTOWNER;
+    const struct hf__lease *l;
+    int rc = hf__line_check(lock->name, owner, &t->line, err);
 
-    if (rc) {
-        hf__name_run(n, hf__now());
-        return hf__fail_hold(n, owner, rc, err);
-    }
+    if (rc)
+        return rc;
+    l = &t->line->gate.lease;
     if (t->lease_ms && !l->fixed)
         return hf__fail(err, HF_EINVAL,
                         "the hold of \"%s\" is renewed by itself: lease_ms "
                         "must be 0",
                         hf__name_shown(lock->name).text);
-    t->line = n;
     return hf__renew_ask(lock->name->client, t,
                          t->lease_ms ? (uint32_t)t->lease_ms : l->lease_ms,
                          false, err);

@@ -193,7 +193,7 @@ static struct redis *make_redis(void)
     r->user = calloc(1, 1);
     r->password = calloc(1, 1);
     r->chance = 1;
-    memset(r->uuid, '0', RD_UUID_LEN);
+    memset(r->uuid, '0', HF__UUID_LEN);
     r->wake_len =
         (size_t)snprintf(r->wake, sizeof(r->wake), "holdfast:wake:%s", r->uuid);
     r->chans.live = true;

@@ -191,7 +191,7 @@ static void test_entry_names_of_ours_are_read_back(void **state)
 
     (void)state;
     memset(random, 0xff, sizeof(random));
-    hf__zk_uuid(random, uuid);
+    hf__uuid(random, uuid);
     assert_string_equal(uuid, "ffffffff-ffff-4fff-bfff-ffffffffffff");
     for (size_t i = 0; i < LEN(forms); i++) {
         struct zk_entry e;

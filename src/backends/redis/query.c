@@ -149,47 +149,14 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
 
 /* ---- inspect ----------------------------------------------------------- */
 
-/* A zero would end it; the core sees to what else cannot be shown. */
-static void copy_text(char *to, size_t size, const char *from, size_t len)
-{
-    static const char zero[] = "\\x00";
-    size_t out = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        size_t n = from[i] ? 1 : sizeof(zero) - 1;
-
-        if (out + n >= size)
-            break;
-        memcpy(to + out, from[i] ? from + i : zero, n);
-        out += n;
-    }
-    to[out] = '\0';
-}
-
-/* The next of several texts that end so; the last is whatever is left. */
-static const char *cut(const char **at, const char *end, char at_char,
-                       size_t *len)
-{
-    const char *begin = *at;
-    const char *stop = memchr(begin, at_char, (size_t)(end - begin));
-
-    *len = (size_t)((stop ? stop : end) - begin);
-    *at = stop ? stop + 1 : end;
-    return begin;
-}
-
 /* "length of the prefix[k] pid\nhost\nlabel" */
 static void add_about(hf_party *p, const char *at, const char *end)
 {
-    const char *s, *space;
     size_t len;
+    const char *s = hf__cut(&at, end, '\n', &len), *space = memchr(s, ' ', len);
 
-    s = cut(&at, end, '\n', &len);
-    space = memchr(s, ' ', len);
     p->pid = space ? strtoll(space, NULL, 10) : 0;
-    s = cut(&at, end, '\n', &len);
-    copy_text(p->host, sizeof(p->host), s, len);
-    copy_text(p->label, sizeof(p->label), at, (size_t)(end - at));
+    hf__about_read(p, at, end);
 }
 
 /* What lua/pieces/give.lua wrote: "owner\nu|f\nsince\nabout". */
@@ -198,12 +165,12 @@ static void add_info(hf_party *p, hf_info *info, const struct rd_node *text)
     const char *at = text->text, *end = at + text->len, *s;
     size_t len;
 
-    s = cut(&at, end, '\n', &len);
+    s = hf__cut(&at, end, '\n', &len);
     if (len != strlen(p->owner) || memcmp(s, p->owner, len) != 0)
         return; /* of an earlier holder */
-    s = cut(&at, end, '\n', &len);
+    s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
-    p->since_unix_ms = strtoll(cut(&at, end, '\n', &len), NULL, 10);
+    p->since_unix_ms = strtoll(hf__cut(&at, end, '\n', &len), NULL, 10);
     add_about(p, at, end);
 }
 
@@ -215,11 +182,11 @@ static void add_note(hf_party *p, hf_info *info, const struct rd_node *text)
 
     if (!text->len)
         return; /* none of ours */
-    s = cut(&at, end, '\n', &len);
+    s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
-    cut(&at, end, '\n', &len);
-    p->token = strtoull(cut(&at, end, '\n', &len), NULL, 10);
-    p->since_unix_ms = strtoll(cut(&at, end, '\n', &len), NULL, 10);
+    hf__cut(&at, end, '\n', &len);
+    p->token = strtoull(hf__cut(&at, end, '\n', &len), NULL, 10);
+    p->since_unix_ms = strtoll(hf__cut(&at, end, '\n', &len), NULL, 10);
     add_about(p, at, end);
 }
 
@@ -245,7 +212,7 @@ static int add_others(struct redis *r, struct hf__query *q,
         p = r->core->add_holder(r->client, q);
         if (!p)
             return HF_ENOMEM;
-        copy_text(p->owner, sizeof(p->owner), owner->text, owner->len);
+        hf__copy_text(p->owner, sizeof(p->owner), owner->text, owner->len);
         add_want(p, want->text);
         hf__rd_int(hf__rd_at(n, 2), &p->left_ms);
         p->left_ms = p->left_ms < 0 ? -1 : p->left_ms;
@@ -273,12 +240,12 @@ static int add_waiters(struct redis *r, struct hf__query *q,
         p = r->core->add_waiter(r->client, q);
         if (!p)
             return HF_ENOMEM;
-        copy_text(p->owner, sizeof(p->owner), n->text, n->len);
+        hf__copy_text(p->owner, sizeof(p->owner), n->text, n->len);
         p->left_ms = -1;
         at = about->text;
         end = at + about->len;
         for (int i = 0; i < numbers; i++) {
-            const char *word = cut(&at, end, ' ', &len);
+            const char *word = hf__cut(&at, end, ' ', &len);
 
             if (i == 4)
                 add_want(p, word);
@@ -296,7 +263,7 @@ static int add_holder(struct redis *r, struct hf__query *q,
 
     if (!p)
         return HF_ENOMEM;
-    copy_text(p->owner, sizeof(p->owner), owner->text, owner->len);
+    hf__copy_text(p->owner, sizeof(p->owner), owner->text, owner->len);
     p->left_ms = left_ms < 0 ? -1 : left_ms;
     p->token = q->info->token;
     if (about && about->type == REDIS_REPLY_STRING)

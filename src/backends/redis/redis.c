@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 uint32_t hf__rd_jitter(struct redis *r, uint32_t below)
 {
@@ -195,29 +194,21 @@ static int parse(struct redis *r, const struct hf__config *config)
 static int introduce(struct redis *r, const struct hf__config *config)
 {
     const char *prefix = r->core->option(config->url, "prefix");
-    unsigned char b[24];
-    char host[65] = "";
+    uint8_t b[24];
+    char what[32];
     int rc = r->core->random(b, sizeof(b));
 
     if (rc)
         return r->core->lasts(r->client, rc, "getrandom failed");
     prefix = prefix ? prefix : "";
-    b[6] = (b[6] & 0x0f) | 0x40;
-    b[8] = (b[8] & 0x3f) | 0x80;
-    snprintf(r->uuid, sizeof(r->uuid),
-             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
-             "%02x%02x%02x%02x%02x%02x",
-             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10],
-             b[11], b[12], b[13], b[14], b[15]);
+    hf__uuid(b, r->uuid);
     memcpy(&r->chance, b + 16, 8);
     r->chance |= 1;
     r->wake_len = (size_t)snprintf(r->wake, sizeof(r->wake),
                                    "holdfast:wake:{%s}:%s", prefix, r->uuid);
-    gethostname(host, sizeof(host) - 1);
-    host[strcspn(host, "\n")] = '\0';
-    r->about_len = (size_t)snprintf(
-        r->about, sizeof(r->about), "%zu%s %ld\n%s\n", strlen(prefix),
-        r->keep_tokens ? "k" : "", (long)getpid(), host);
+    snprintf(what, sizeof(what), "%zu%s ", strlen(prefix),
+             r->keep_tokens ? "k" : "");
+    r->about_len = hf__about(r->about, sizeof(r->about), what);
     return 0;
 }
 

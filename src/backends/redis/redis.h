@@ -22,12 +22,12 @@
 #define HF_REDIS_H
 
 #include "../../net/endpoint.h"
+#include "../common/about.h"
 #include "../common/table.h"
 
 #include <hiredis/read.h>
 
-#define RD_UUID_LEN 36
-#define RD_OWNER_MAX (RD_UUID_LEN + 1 + 20 + 1)
+#define RD_OWNER_MAX (HF__UUID_LEN + 1 + 20 + 1)
 #define RD_KEY_MAX (HF_NAME_MAX + 64) /* a name with the longest prefix */
 
 /*
@@ -564,7 +564,7 @@ struct redis {
     struct net_endpoint peer;
     char about[128]; /* "pid\nhost\n" */
     size_t about_len;
-    char uuid[RD_UUID_LEN + 1];
+    char uuid[HF__UUID_LEN + 1];
     char wake[HF_NAME_MAX + 64]; /* our own channel */
     size_t wake_len;
     char text[200];           /* why the connection is not there */

@@ -127,7 +127,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     enum rd_script s = script_of(r, &b->item[first]);
     size_t keys = s == RD_RENEW_SEM ? 4 : 2;
     size_t args = s == RD_RENEW_RW ? 4 : 2, size = 0;
-    char uuid[RD_UUID_LEN + 1];
+    char uuid[HF__UUID_LEN + 1];
     struct net_out *o;
 
     for (uint32_t i = first; i < first + len; i++)
@@ -141,8 +141,8 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     f->at[(f->head + f->len - 1) & (f->cap - 1)].len = len;
     for (uint32_t i = first; i < first + len; i++)
         put_item_keys(o, b->item[i].remote);
-    memcpy(uuid, r->uuid, RD_UUID_LEN);
-    uuid[RD_UUID_LEN] = ':';
+    memcpy(uuid, r->uuid, HF__UUID_LEN);
+    uuid[HF__UUID_LEN] = ':';
     hf__rd_put(o, uuid, sizeof(uuid));
     for (uint32_t i = first; i < first + len; i++)
         put_item(o, &b->item[i]);

@@ -391,10 +391,10 @@ static void each_chan(struct redis *r, const struct rd_node *channel,
     /* ...:<uuid>:<hold id> */
     for (i = len; i && text[i - 1] >= '0' && text[i - 1] <= '9';)
         i--;
-    if (i < len && i > RD_UUID_LEN + 2 && text[i - 1] == ':' &&
-        text[i - RD_UUID_LEN - 2] == ':' &&
-        memcmp(text + i - RD_UUID_LEN - 1, r->uuid, RD_UUID_LEN) == 0)
-        each_name(r, text, i - RD_UUID_LEN - 2, HF_MUTEX, true, fn);
+    if (i < len && i > HF__UUID_LEN + 2 && text[i - 1] == ':' &&
+        text[i - HF__UUID_LEN - 2] == ':' &&
+        memcmp(text + i - HF__UUID_LEN - 1, r->uuid, HF__UUID_LEN) == 0)
+        each_name(r, text, i - HF__UUID_LEN - 2, HF_MUTEX, true, fn);
 }
 
 static void confirmed(struct redis *r, struct rd_chan *c)

@@ -9,9 +9,9 @@
 size_t hf__rd_owner(const struct redis *r, uint64_t hold_id,
                     char to[RD_OWNER_MAX])
 {
-    memcpy(to, r->uuid, RD_UUID_LEN);
-    to[RD_UUID_LEN] = ':';
-    return RD_UUID_LEN + 1 + hf__rd_decimal(to + RD_UUID_LEN + 1, hold_id);
+    memcpy(to, r->uuid, HF__UUID_LEN);
+    to[HF__UUID_LEN] = ':';
+    return HF__UUID_LEN + 1 + hf__rd_decimal(to + HF__UUID_LEN + 1, hold_id);
 }
 
 int hf__rd_attach(void *self, struct hf__remote *remote)

@@ -254,24 +254,6 @@ bool hf__zk_entry_guess(const char *child, enum zk_rule rule, int64_t seq,
 
 /* ---- names of ours --------------------------------------------- */
 
-void hf__zk_uuid(const uint8_t random[16], char out[ZK_UUID_MAX])
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < 16; i++) {
-        uint8_t byte = random[i];
-
-        byte = i == 6   ? (byte & 0x0f) | 0x40
-               : i == 8 ? (byte & 0x3f) | 0x80
-                        : byte;
-        if (i == 4 || i == 6 || i == 8 || i == 10)
-            *out++ = '-';
-        *out++ = digits[byte >> 4];
-        *out++ = digits[byte & 15];
-    }
-    *out = '\0';
-}
-
 static char *put_bare(char *to, const char *uuid)
 {
     for (; *uuid; uuid++)

@@ -39,7 +39,8 @@
 #ifndef HF_ZK_ENTRY_H
 #define HF_ZK_ENTRY_H
 
-#include <holdfast.h>
+#include "../common/about.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -95,13 +96,11 @@ bool hf__zk_entry_guess(const char *child, enum zk_rule, int64_t seq,
 /* By sequence, then by czxid where both are known; 0: cannot tell. */
 int hf__zk_entry_order(const struct zk_entry *, const struct zk_entry *);
 
-#define ZK_UUID_MAX 37 /* with its NUL */
+#define ZK_UUID_MAX (HF__UUID_LEN + 1)
 #define ZK_PREFIX_MAX 64
 
-/* From 16 random bytes, of version 4. */
-void hf__zk_uuid(const uint8_t random[16], char out[ZK_UUID_MAX]);
 /* What an entry is created with: all but its sequence. The uuid is of
- * hf__zk_uuid; kazoo's forms leave its hyphens out. */
+ * hf__uuid(); kazoo's forms leave its hyphens out. */
 void hf__zk_entry_prefix(enum zk_form, const char *uuid,
                          char out[ZK_PREFIX_MAX]);
 /* It has this uuid, with hyphens or without. */

@@ -8,23 +8,15 @@
  */
 #include "zookeeper.h"
 
-#include "entry.h"
 #include "path.h"
-
-#include <stdio.h>
-#include <string.h>
 
 static zk_done_fn listed;
 
 static int herd_ask(struct zk_line *line, struct hf__req *req)
 {
-    struct zk_node *node = line->node;
+    struct zk_node *node = hf__zk_node_asked(line, req);
     int rc;
 
-    if (node && node->hold_id != req->hold_id) {
-        hf__zk_node_drop(node, NULL);
-        node = NULL;
-    }
     if (!node) {
         node = hf__zk_node_new(line, NULL, ZK_FORM_HOLDER, req->hold_id);
         return node ? hf__zk_node_enter(node, false, listed) : HF_ENOMEM;
@@ -36,25 +28,10 @@ static int herd_ask(struct zk_line *line, struct hf__req *req)
     return rc ? rc : HF__PENDING;
 }
 
-/* Somebody has it: that child, when it goes, tells. */
-static void wait_for(struct zk_line *line, const char *child)
-{
-    char path[ZK_WHOLE_MAX];
-    int rc;
-
-    if (!line->ask->may_queue) {
-        hf__zk_refuse(line, HF__BUSY);
-        return;
-    }
-    snprintf(path, sizeof(path), "%s/%s", line->path, child);
-    rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE, path);
-    hf__zk_finish(line->z, line->ask, rc ? rc : hf__zk_queued(line, line->ask));
-}
-
 static void is_taken(struct zk_line *line)
 {
     hf__zk_node_vanished(line->node);
-    wait_for(line, ZK_UNFAIR);
+    hf__zk_wait_for(line, ZK_UNFAIR);
 }
 
 /* We have what somebody else has not let go of: his lock was deleted, and he
@@ -62,44 +39,28 @@ static void is_taken(struct zk_line *line)
 static void give_back(struct zk_line *line, const char *holder)
 {
     hf__zk_node_drop(line->node, NULL);
-    wait_for(line, holder);
+    hf__zk_wait_for(line, holder);
 }
 
 static void judge(struct zk_line *line, const struct String_vector *children)
 {
-    struct zk *z = line->z;
-    struct zk_entry mine;
     struct zk_place place;
-    int64_t *czxid;
-    int rc = hf__zk_ties_known(line->node, children, &czxid);
+    int64_t seq;
+    int rc =
+        hf__zk_look_around(line->node, children, ZK_RULE_UNFAIR, &place, &seq);
 
-    if (rc) {
+    if (rc)
         hf__zk_fail(line, rc);
+    else if (place.stranger != ZK_NOBODY &&
+             hf__zk_strangers(line->node, children, ZK_RULE_UNFAIR, seq,
+                              listed))
         return;
-    }
-    hf__zk_entry_parse(hf__zk_node_name(line->node), &mine);
-    hf__zk_place(children->data, czxid, (size_t)children->count, &mine,
-                 ZK_RULE_UNFAIR, &place);
-    z->core->free(z->client, czxid);
-    if (place.ignored != ZK_NOBODY)
-        hf__zk_ignore(line, children, ZK_RULE_UNFAIR, mine.seq);
-    if (place.stranger != ZK_NOBODY &&
-        hf__zk_strangers(line->node, children, ZK_RULE_UNFAIR, mine.seq,
-                         listed))
-        return;
-    if (place.mismatch != ZK_NOBODY &&
-        hf__zk_node_sweep(line->node, children->data[place.mismatch], listed))
-        return;
-    if (place.mismatch != ZK_NOBODY)
-        hf__zk_refuse(line,
-                      z->core->why(z->client, HF_EMISMATCH,
-                                   "the name is used as another kind of lock, "
-                                   "or fair as unfair: %.120s",
-                                   children->data[place.mismatch]));
+    else if (place.mismatch != ZK_NOBODY)
+        hf__zk_mismatch(line, children->data[place.mismatch], listed);
     else if (place.ahead)
         give_back(line, children->data[place.watch]);
     else
-        hf__zk_finish(z, line->ask, hf__zk_granted(line, line->ask));
+        hf__zk_finish(line->z, line->ask, hf__zk_granted(line, line->ask));
 }
 
 static void listed(struct zk *z, void *owner, int rc,

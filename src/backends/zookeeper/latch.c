@@ -358,7 +358,7 @@ static void send_set(struct count *c)
         finish(c, z->core->why(z->client, HF_EBACKEND, "getrandom failed"), 0);
         return;
     }
-    hf__zk_uuid(random, uuid);
+    hf__uuid(random, uuid);
     hf__zk_join(c->round, c->latch, uuid);
     put_count(c, c->base.q->count);
     c->made = !c->has_node;
@@ -439,7 +439,7 @@ int hf__zk_latch(struct zk *z, struct hf__query *q)
     if (!c)
         return rc;
     c->was_sent = again;
-    hf__zk_uuid(z->salt, uuid);
+    hf__uuid(z->salt, uuid);
     snprintf(mark, sizeof(mark), "_d_%s-%" PRIu64, uuid, q->request);
     hf__zk_join(c->mark, c->base.path, mark);
     hf__zk_join(c->latch, c->base.path, ZK_LATCH);

@@ -20,35 +20,14 @@ static bool begins(const char *data, int len, const char *text)
     return len >= (int)n && memcmp(data, text, n) == 0;
 }
 
-static const char *end_of_line(const char *at, const char *end)
-{
-    const char *newline = memchr(at, '\n', (size_t)(end - at));
-
-    return newline ? newline : end;
-}
-
+/* "<pid>[ ...]\n<host>\n<label>" */
 static bool is_ours(const char *data, const char *end)
 {
-    const char *pid = data, *host;
+    size_t digits = strspn(data, "0123456789");
+    const char *host = memchr(data, '\n', (size_t)(end - data));
 
-    while (pid < end && *pid >= '0' && *pid <= '9')
-        pid++;
-    if (pid == data || pid == end || (*pid != '\n' && *pid != ' '))
-        return false;
-    pid = end_of_line(pid, end);
-    if (pid == end)
-        return false;
-    host = end_of_line(pid + 1, end);
-    return host < end;
-}
-
-static void copy(char *to, size_t cap, const char *from, const char *end)
-{
-    size_t len = (size_t)(end - from);
-
-    len = len < cap ? len : cap - 1;
-    memcpy(to, from, len);
-    to[len] = '\0';
+    return digits && (data[digits] == '\n' || data[digits] == ' ') && host &&
+           memchr(host + 1, '\n', (size_t)(end - host - 1));
 }
 
 int64_t hf__zk_wall_ms(void)
@@ -89,12 +68,10 @@ static void read_numbers(const struct zk_seen *s, const char *text, hf_party *p)
 static void read_ours(const struct zk_seen *s, const char *data,
                       const char *end, hf_party *p)
 {
-    const char *pid = end_of_line(data, end);
-    const char *host = end_of_line(pid + 1, end);
+    size_t len;
 
-    read_numbers(s, data, p);
-    copy(p->host, sizeof(p->host), pid + 1, host);
-    copy(p->label, sizeof(p->label), host + 1, end);
+    read_numbers(s, hf__cut(&data, end, '\n', &len), p);
+    hf__about_read(p, data, end);
 }
 
 const char *hf__zk_seen_words(const struct zk_seen *s)
@@ -123,9 +100,9 @@ static void read_data(const struct zk_seen *s, hf_party *p)
     if (is_ours(data, end))
         read_ours(s, data, end, p);
     else if (kazoo)
-        copy(p->label, sizeof(p->label), data, end);
+        hf__copy_text(p->label, sizeof(p->label), data, (size_t)(end - data));
     else
-        copy(p->host, sizeof(p->host), data, end);
+        hf__copy_text(p->host, sizeof(p->host), data, (size_t)(end - data));
 }
 
 void hf__zk_seen_party(const struct zk_seen *s, hf_party *p)
@@ -134,8 +111,8 @@ void hf__zk_seen_party(const struct zk_seen *s, hf_party *p)
         s->entry.form == ZK_FORM_READ || s->entry.form == ZK_FORM_KAZOO_READ;
 
     if (s->entry.uuid_len)
-        copy(p->owner, sizeof(p->owner), s->entry.uuid,
-             s->entry.uuid + s->entry.uuid_len);
+        hf__copy_text(p->owner, sizeof(p->owner), s->entry.uuid,
+                      s->entry.uuid_len);
     else
         snprintf(p->owner, sizeof(p->owner), "session 0x%llx",
                  (unsigned long long)s->session);

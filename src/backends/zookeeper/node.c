@@ -29,7 +29,7 @@ static void uuid_of(const struct zk *z, uint64_t hold_id, char out[ZK_UUID_MAX])
         bytes[i] ^= (uint8_t)(hold_id >> (8 * i));
     for (int i = 4; i < 8; i++)
         bytes[8 + i] ^= (uint8_t)(hold_id >> (8 * i));
-    hf__zk_uuid(bytes, out);
+    hf__uuid(bytes, out);
 }
 
 void hf__zk_nowhere(struct zk *z)

@@ -199,11 +199,6 @@ static void inspected(struct zk_look *look)
     hf__zk_query_end(&look->base, rc);
 }
 
-int hf__zk_inspect(struct zk *z, struct hf__query *q)
-{
-    return hf__zk_look(z, q, inspected);
-}
-
 /* ---- break, ask --------------------------------------------------------- */
 
 static void told(struct zk_query *base)
@@ -313,29 +308,19 @@ static void ask_all(struct zk_look *look)
         to_holders(look, ask_for);
 }
 
-int hf__zk_break(struct zk *z, struct hf__query *q)
-{
-    return hf__zk_look(z, q, take_from_all);
-}
-
-int hf__zk_tell(struct zk *z, struct hf__query *q)
-{
-    return hf__zk_look(z, q, ask_all);
-}
-
 /* ---- all of them -------------------------------------------------------- */
 
 static int ask(struct zk *z, struct hf__query *q)
 {
     switch (q->req.op) {
     case HF__INSPECT:
-        return hf__zk_inspect(z, q);
+        return hf__zk_look(z, q, inspected);
     case HF__LIST:
         return hf__zk_list_names(z, q);
     case HF__BREAK:
-        return hf__zk_break(z, q);
+        return hf__zk_look(z, q, take_from_all);
     case HF__ASK:
-        return hf__zk_tell(z, q);
+        return hf__zk_look(z, q, ask_all);
     case HF__PUT:
         return hf__zk_put(z, q);
     case HF__DOWNGRADE:

@@ -107,9 +107,6 @@ bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
 /* Deletes what an idle semaphore has left below the node, if it is idle. */
 void hf__zk_sweep(struct zk *, const char *path);
 
-int hf__zk_inspect(struct zk *, struct hf__query *);
-int hf__zk_break(struct zk *, struct hf__query *);
-int hf__zk_tell(struct zk *, struct hf__query *); /* ASK */
 int hf__zk_list_names(struct zk *, struct hf__query *);
 int hf__zk_latch(struct zk *, struct hf__query *);
 int hf__zk_put(struct zk *, struct hf__query *);

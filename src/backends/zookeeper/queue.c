@@ -59,13 +59,9 @@ static bool is_next(const struct zk_line *line, const struct zk_node *node)
 
 static int queue_ask(struct zk_line *line, struct hf__req *req)
 {
-    struct zk_node *node = line->node;
+    struct zk_node *node = hf__zk_node_asked(line, req);
     int rc;
 
-    if (node && node->hold_id != req->hold_id) {
-        hf__zk_node_drop(node, NULL);
-        node = NULL;
-    }
     if (!node)
         return begin(line, req);
     if (!req->fixed && is_next(line, node)) {
@@ -82,38 +78,6 @@ static int queue_ask(struct zk_line *line, struct hf__req *req)
 
 /* ---- answers ------------------------------------------------------------- */
 
-static void mismatch(struct zk_line *line, const char *child)
-{
-    struct zk *z = line->z;
-
-    if (hf__zk_node_sweep(line->node, child, listed))
-        return;
-    hf__zk_refuse(line,
-                  z->core->why(z->client, HF_EMISMATCH,
-                               "the name is used as another kind of lock, "
-                               "or fair as unfair: %.120s",
-                               child));
-}
-
-/* Somebody is before us. */
-static void wait_for(struct zk_line *line, const char *child, bool second)
-{
-    struct zk *z = line->z;
-    char path[ZK_WHOLE_MAX];
-    int rc;
-
-    if (!line->ask->may_queue) {
-        hf__zk_refuse(line, HF__BUSY);
-        return;
-    }
-    memcpy(path, line->path, line->path_len);
-    path[line->path_len] = '/';
-    strcpy(path + line->path_len + 1, child);
-    line->node->second = second;
-    rc = hf__zk_watch(z, line, ZK_WATCH_NODE, path);
-    hf__zk_finish(z, line->ask, rc ? rc : hf__zk_queued(line, line->ask));
-}
-
 /* At its end the server gives the same number to all, and who came first is
  * not to be seen. It begins anew when nobody has used the lock for a while. */
 static void mind_sequence(struct zk_line *line, int64_t seq)
@@ -129,8 +93,7 @@ static void mind_sequence(struct zk_line *line, int64_t seq)
                  line->path, (long long)seq, ZK_SEQ_LAST);
 }
 
-/* 0 and our own sequence, or a code. */
-static int look_around(struct zk_node *node,
+int hf__zk_look_around(struct zk_node *node,
                        const struct String_vector *children, enum zk_rule rule,
                        struct zk_place *place, int64_t *seq)
 {
@@ -168,7 +131,7 @@ static void judge(struct zk_line *line, struct zk_node *node,
     enum zk_rule rule = rule_of(line);
     struct zk_place place;
     int64_t seq;
-    int rc = look_around(node, children, rule, &place, &seq);
+    int rc = hf__zk_look_around(node, children, rule, &place, &seq);
 
     if (rc) {
         hf__zk_fail(line, rc);
@@ -183,11 +146,11 @@ static void judge(struct zk_line *line, struct zk_node *node,
                hf__zk_strangers(node, children, rule, seq, listed)) {
         return;
     } else if (place.mismatch != ZK_NOBODY) {
-        mismatch(line, children->data[place.mismatch]);
+        hf__zk_mismatch(line, children->data[place.mismatch], listed);
     } else if (place.ahead) {
-        wait_for(line, children->data[place.watch],
-                 rule == ZK_RULE_MUTEX && place.ahead == 1 &&
-                     is_mutex(children->data[place.watch]));
+        node->second = rule == ZK_RULE_MUTEX && place.ahead == 1 &&
+                       is_mutex(children->data[place.watch]);
+        hf__zk_wait_for(line, children->data[place.watch]);
     } else {
         hf__zk_finish(line->z, line->ask, hf__zk_granted(line, line->ask));
     }

@@ -3,9 +3,7 @@
  * (queue.c, herd.c ...); here is what they share: who is asking, what waits
  * for the connection, what is let go.
  */
-#include "zookeeper.h"
-
-#include "path.h"
+#include "query.h"
 
 #include <string.h>
 
@@ -324,6 +322,41 @@ void hf__zk_not_created(struct zk_line *line, zk_done_fn *listed)
         hf__zk_enter_again(line, true, listed);
     else
         hf__zk_refuse(line, hf__zk_not_made(node, line->path));
+}
+
+struct zk_node *hf__zk_node_asked(struct zk_line *line,
+                                  const struct hf__req *req)
+{
+    if (line->node && line->node->hold_id != req->hold_id)
+        hf__zk_node_drop(line->node, NULL); /* and it is not the line's */
+    return line->node;
+}
+
+void hf__zk_wait_for(struct zk_line *line, const char *child)
+{
+    char path[ZK_WHOLE_MAX];
+    int rc;
+
+    if (!line->ask->may_queue) {
+        hf__zk_refuse(line, HF__BUSY);
+        return;
+    }
+    rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE,
+                      hf__zk_join(path, line->path, child));
+    hf__zk_finish(line->z, line->ask, rc ? rc : hf__zk_queued(line, line->ask));
+}
+
+void hf__zk_mismatch(struct zk_line *line, const char *child,
+                     zk_done_fn *listed)
+{
+    struct zk *z = line->z;
+
+    if (!hf__zk_node_sweep(line->node, child, listed))
+        hf__zk_refuse(line,
+                      z->core->why(z->client, HF_EMISMATCH,
+                                   "the name is used as another kind of lock, "
+                                   "or fair as unfair: %.120s",
+                                   child));
 }
 
 int hf__zk_granted(struct zk_line *line, struct hf__req *req)

@@ -10,7 +10,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PORT 2181
 #define TICK_MAX_MS 3600000
@@ -181,17 +180,6 @@ static int parse(struct zk *z, const struct hf__config *config)
     return rc;
 }
 
-/* Who we are, to people. */
-static void introduce(struct zk *z)
-{
-    char host[65] = "";
-
-    gethostname(host, sizeof(host) - 1);
-    host[strcspn(host, "\n")] = '\0';
-    z->about_len = (size_t)snprintf(z->about, sizeof(z->about), "%ld\n%s\n",
-                                    (long)getpid(), host);
-}
-
 static int zk_open(hf_client *client, const struct hf__core *core,
                    const struct hf__config *config, void **self)
 {
@@ -204,7 +192,7 @@ static int zk_open(hf_client *client, const struct hf__core *core,
     z->client = z->watches.client = client;
     z->fd = z->own_fd = -1;
     rc = parse(z, config);
-    introduce(z);
+    hf__about(z->about, sizeof(z->about), "");
     if (!rc)
         rc = hf__zk_session_open(z);
     if (rc) {

@@ -367,9 +367,8 @@ struct zk {
     char nowhere[64]; /* a path where nothing is, of this session */
     char about[96];   /* what our entries say: "<pid>\n<host>\n", then the label
                        */
-    size_t about_len;
-    char *hosts; /* "h1:2181,h2:2181" */
-    char *root;  /* "" or "/a/b": the URL's path */
+    char *hosts;      /* "h1:2181,h2:2181" */
+    char *root;       /* "" or "/a/b": the URL's path */
     const struct ACL_vector *acl;
     uint32_t ttl_ms, open_timeout_ms, op_timeout_ms;
     uint32_t tick_ms; /* of the servers, as the URL says; 0: it does not */
@@ -502,8 +501,23 @@ void hf__zk_stop_waiting(struct zk_line *);
 /* The line's node is the hold: GRANTED, for finish() or to be returned; QUEUED,
  * if the session is in doubt. */
 int hf__zk_granted(struct zk_line *, struct hf__req *);
+/* That child is before the line: its ask is over, BUSY, or QUEUED until the
+ * child goes. */
+void hf__zk_wait_for(struct zk_line *, const char *child);
+/* That child is of another kind: its ask is over, EMISMATCH; or the siblings
+ * are listed() again, without what an idle semaphore has left. */
+void hf__zk_mismatch(struct zk_line *, const char *child, zk_done_fn *listed);
+/* The node of this question; NULL: the line has none. One of an earlier
+ * question is dropped. */
+struct zk_node *hf__zk_node_asked(struct zk_line *, const struct hf__req *);
 /* The line's watch will ring: QUEUED. */
 int hf__zk_queued(struct zk_line *, struct hf__req *);
+
+/* ---- queue.c ---------------------------------------------------------- */
+
+/* The node's place among its siblings: 0 and its sequence, or a code. */
+int hf__zk_look_around(struct zk_node *, const struct String_vector *children,
+                       enum zk_rule, struct zk_place *, int64_t *seq);
 
 /* ---- stranger.c ------------------------------------------------------- */
 

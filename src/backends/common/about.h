@@ -1,0 +1,26 @@
+/* Who a client is: to servers a uuid, to people a process on a host; and how
+ * that is read again. Pure but for hf__about(). */
+#ifndef HF_ABOUT_H
+#define HF_ABOUT_H
+
+#include <holdfast.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HF__UUID_LEN 36
+
+/* From 16 random bytes, of version 4. */
+void hf__uuid(const uint8_t random[16], char out[HF__UUID_LEN + 1]);
+
+/* "<what><pid>\n<host>\n", to which a label is added; returns the length. */
+size_t hf__about(char *out, size_t size, const char *what);
+/* Reads what is behind the pid: "<host>\n<label>". */
+void hf__about_read(hf_party *, const char *at, const char *end);
+
+/* The next of several texts that end so; the last is whatever is left. */
+const char *hf__cut(const char **at, const char *end, char stop, size_t *len);
+/* What fits, terminated. A zero would end it, and is written as \x00; the core
+ * sees to what else cannot be shown. */
+void hf__copy_text(char *to, size_t size, const char *from, size_t len);
+
+#endif

@@ -143,7 +143,7 @@ struct hf__batch {
 
 /*
  * Everything else. All but DOWNGRADE and PUT are about a name and not about a
- * hold.
+ * hold. name and value live as long as the query.
  *
  * DOWNGRADE: `line` has the write hold req.hold_id; from this call on it is
  * the read hold of that id of `into`, and `line` is free for the next
@@ -153,7 +153,7 @@ struct hf__batch {
  * PUT: `line` has the hold req.hold_id; it is looked at during this call
  * alone. The value of the key `name` (without the client's prefix) becomes
  * `value`, in one step with the look at the hold. DONE; ENOTOWNER: it was gone;
- * EINVAL: no such key can be. key and value live as long as the query.
+ * EINVAL: no such key can be.
  *
  * ASK: DONE; ENOTOWNER: nobody holds it.
  *

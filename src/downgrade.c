@@ -1,6 +1,8 @@
 /* A write hold becomes a read hold, with nobody between. */
 #include "core.h"
 
+#include <string.h>
+
 /* Does the caller write? */
 static int check(const hf_lock *lock, uint64_t owner, hf_error *err)
 {
@@ -23,6 +25,7 @@ static int check(const hf_lock *lock, uint64_t owner, hf_error *err)
 static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
     hf_client *c = lock->name->client;
+    size_t prefix = strlen(c->prefix);
     struct hf__thread *thread;
     uint64_t owner = hf__owner_of(lock, &thread);
     hf__time now = hf__now();
@@ -31,16 +34,16 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 
     if (rc)
         return rc;
-    f = hf__flight_new(c, 0);
+    f = hf__query_new(c, HF__DOWNGRADE, lock->name->text + prefix,
+                      lock->name->remote.name_len - prefix, err);
     if (!f)
-        return hf__fail(err, HF_ENOMEM, "out of memory");
+        return HF_ENOMEM;
     rc = hf__line_downgrade(lock->name, thread, now, &t->line, err);
     if (rc) {
         hf__flight_free(c, f);
         return rc;
     }
     t->hold_id = t->line->gate.lease.hold_id;
-    f->req.op = HF__DOWNGRADE;
     f->req.hold_id = t->hold_id;
     f->req.lease_ms = t->line->gate.lease.lease_ms;
     f->query.line = &lock->name->remote;

@@ -616,20 +616,28 @@ static int release_refused(const struct hf__releasing *r, int rc,
     return hf__fail_word(r->lock->name->client, &r->word, err, rc);
 }
 
+/* Whose release it is: 0, and name->mu is held. */
+static inline __attribute__((always_inline)) int
+release_enter(const hf_lock *lock, uint64_t *owner, hf_error *err)
+{
+    struct hf__thread *thread;
+    int rc = hf__lock_check(lock, err);
+
+    if (rc)
+        return rc;
+    *owner = hf__owner_of(lock, &thread);
+    if (!*owner) /* out of memory: it has never acquired anything */
+        return release_failed(lock, HF_ENOTOWNER, unknown, err);
+    return hf__lock_enter(lock, err);
+}
+
 static inline __attribute__((always_inline)) int
 release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
 {
-    struct hf__thread *thread;
     uint64_t owner;
-    int rc = hf__lock_check(lock, err);
+    int rc = release_enter(lock, &owner, err);
 
     r->lock = lock;
-    if (rc)
-        return rc;
-    owner = hf__owner_of(lock, &thread);
-    if (!owner) /* out of memory: it has never acquired anything */
-        return release_failed(lock, HF_ENOTOWNER, unknown, err);
-    rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
     r->line = lock->name;
@@ -704,18 +712,11 @@ void hf__see_to_it(hf_client *c)
 
 int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
 {
-    struct hf__thread *thread;
     struct hf__name *line;
     uint64_t owner;
     bool quickly;
-    int rc = hf__lock_check(lock, err);
+    int rc = release_enter(lock, &owner, err);
 
-    if (rc)
-        return rc;
-    owner = hf__owner_of(lock, &thread);
-    if (!owner) /* out of memory: it has never acquired anything */
-        return release_failed(lock, HF_ENOTOWNER, unknown, err);
-    rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
     line = lock->name;

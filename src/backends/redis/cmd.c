@@ -37,8 +37,6 @@ void hf__rd_finish(struct redis *r, struct hf__req *req, int result)
         attempt_over(r, req, result);
     else if (req->op == HF__RENEW)
         r->renewing--;
-    else if (req->op == HF__DOWNGRADE)
-        hf__rd_downgrade_end(r, (struct hf__query *)req);
     req->result = (int16_t)result;
     r->core->done(r->client, req);
 }

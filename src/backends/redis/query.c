@@ -14,17 +14,13 @@
 
 int hf__rd_query(void *self, struct hf__query *q)
 {
-    int rc = 0;
-
     switch (q->req.op) {
-    case HF__DOWNGRADE:
-        rc = hf__rd_downgrade_begin(self, q);
-        break;
     case HF__INSPECT:
     case HF__LIST:
     case HF__BREAK:
         q->count = 0;
         break;
+    case HF__DOWNGRADE:
     case HF__LATCH_SET:
     case HF__LATCH_DOWN:
     case HF__LATCH_GET:
@@ -34,11 +30,7 @@ int hf__rd_query(void *self, struct hf__query *q)
     }
     if (q->name_len > HF_NAME_MAX)
         return HF_EINVAL;
-    if (!rc)
-        rc = hf__rd_submit(self, &q->req);
-    if (rc != HF__PENDING && q->req.op == HF__DOWNGRADE)
-        hf__rd_downgrade_end(self, q);
-    return rc;
+    return hf__rd_submit(self, &q->req);
 }
 
 /* ---- sending ----------------------------------------------------------- */
@@ -71,23 +63,40 @@ static int encode_break(struct redis *r, struct hf__query *q)
     return 0;
 }
 
+static void put_keys(struct net_out *o, const struct hf__query *q,
+                     const enum rd_key keys[3])
+{
+    for (int i = 0; i < 3; i++)
+        hf__rd_put_key(o, keys[i], q->name, q->name_len);
+}
+
+static const enum rd_key rw_args[] = {RD_CHANNEL_RW, RD_MARK_RW, RD_KEY_BASE};
+static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
+                                          RD_CHANNEL_LATCH};
+
+/* The lease ends when it would have: one that is renewed is so at once. */
+static int encode_downgrade(struct redis *r, struct hf__query *q)
+{
+    struct net_out *o = begin(r, q, RD_DOWNGRADE, 4);
+
+    if (!o)
+        return HF_ENOMEM;
+    hf__rd_put_owner(r, o, q->req.hold_id);
+    put_keys(o, q, rw_args);
+    return 0;
+}
+
 /* Both have what DROP has, without an owner. What breaks has a time. */
 static int encode_other(struct redis *r, struct hf__query *q, enum rd_script rw,
                         enum rd_script string)
 {
-    static const enum rd_key rw_args[] = {RD_CHANNEL_RW, RD_MARK_RW,
-                                          RD_KEY_BASE};
-    static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
-                                              RD_CHANNEL_LATCH};
     bool is_rw = q->count == HF_RWLOCK;
     struct net_out *o = begin(r, q, is_rw ? rw : string, 5);
 
     if (!o)
         return HF_ENOMEM;
     hf__rd_put(o, "", 0);
-    for (int i = 0; i < 3; i++)
-        hf__rd_put_key(o, is_rw ? rw_args[i] : string_args[i], q->name,
-                       q->name_len);
+    put_keys(o, q, is_rw ? rw_args : string_args);
     hf__rd_put_num(o, hf__rd_meant_until(r, q));
     return 0;
 }
@@ -137,7 +146,7 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
         return q->count ? encode_other(r, q, RD_BREAK_RW, RD_BREAK_STRING)
                         : encode_break(r, q);
     case HF__DOWNGRADE:
-        return hf__rd_downgrade_encode(r, q);
+        return encode_downgrade(r, q);
     case HF__LATCH_SET:
     case HF__LATCH_DOWN:
     case HF__LATCH_GET:
@@ -197,6 +206,20 @@ static void add_want(hf_party *p, const char *want)
     p->permits = (uint32_t)strtoul(want, NULL, 10);
 }
 
+/* Of that owner; NULL: out of memory. */
+static hf_party *add_party(struct redis *r, struct hf__query *q, bool holds,
+                           const struct rd_node *owner, int64_t left_ms)
+{
+    hf_party *p =
+        (holds ? r->core->add_holder : r->core->add_waiter)(r->client, q);
+
+    if (!p)
+        return NULL;
+    hf__copy_text(p->owner, sizeof(p->owner), owner->text, owner->len);
+    p->left_ms = left_ms < 0 ? -1 : left_ms;
+    return p;
+}
+
 /* Each is owner, want, ms left, note. */
 static int add_others(struct redis *r, struct hf__query *q,
                       const struct rd_node *list)
@@ -204,18 +227,16 @@ static int add_others(struct redis *r, struct hf__query *q,
     for (const struct rd_node *n = list->first; n; n = n->next) {
         const struct rd_node *owner = hf__rd_at(n, 0), *want = hf__rd_at(n, 1);
         const struct rd_node *note = hf__rd_at(n, 3);
+        int64_t left_ms;
         hf_party *p;
 
         if (!note || !note->text || !owner->text || !want->text ||
-            !hf__rd_int(hf__rd_at(n, 2), &(int64_t){0}))
+            !hf__rd_int(hf__rd_at(n, 2), &left_ms))
             return HF_EPROTO;
-        p = r->core->add_holder(r->client, q);
+        p = add_party(r, q, true, owner, left_ms);
         if (!p)
             return HF_ENOMEM;
-        hf__copy_text(p->owner, sizeof(p->owner), owner->text, owner->len);
         add_want(p, want->text);
-        hf__rd_int(hf__rd_at(n, 2), &p->left_ms);
-        p->left_ms = p->left_ms < 0 ? -1 : p->left_ms;
         add_note(p, q->info, note);
     }
     return 0;
@@ -237,11 +258,9 @@ static int add_waiters(struct redis *r, struct hf__query *q,
         about = n->next;
         if (!n->text || !about || !about->text)
             return HF_EPROTO;
-        p = r->core->add_waiter(r->client, q);
+        p = add_party(r, q, false, n, -1);
         if (!p)
             return HF_ENOMEM;
-        hf__copy_text(p->owner, sizeof(p->owner), n->text, n->len);
-        p->left_ms = -1;
         at = about->text;
         end = at + about->len;
         for (int i = 0; i < numbers; i++) {
@@ -259,12 +278,10 @@ static int add_holder(struct redis *r, struct hf__query *q,
                       const struct rd_node *owner, int64_t left_ms,
                       const struct rd_node *about)
 {
-    hf_party *p = r->core->add_holder(r->client, q);
+    hf_party *p = add_party(r, q, true, owner, left_ms);
 
     if (!p)
         return HF_ENOMEM;
-    hf__copy_text(p->owner, sizeof(p->owner), owner->text, owner->len);
-    p->left_ms = left_ms < 0 ? -1 : left_ms;
     p->token = q->info->token;
     if (about && about->type == REDIS_REPLY_STRING)
         add_info(p, q->info, about);

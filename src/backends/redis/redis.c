@@ -49,7 +49,6 @@ static void free_all(struct redis *r)
     hf__rd_conn_fini(&r->sub);
     hf__rd_cmd_fini(r);
     hf__rd_late_fini(r);
-    hf__rd_downgrade_fini(r);
     hf__rd_sub_fini(r);
     wipe(r, r->password);
     r->core->free(r->client, r->user);

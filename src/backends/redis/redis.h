@@ -11,10 +11,10 @@
  * loss, on a stream of src/net; wire.c commands; reply.c answers; cmd.c
  * requests, sent and unsent; late.c those that were lost; keys.c names; lua/
  * the scripts; verbs.c what is asked of a lock and answered, mutex.c and
- * kinds.c how it is put into commands, renew.c renewals, downgrade.c from write
- * to read; sub.c channels and bells, chan.c the waiters of each, pair.c whether
- * both connections end at one server; query.c inspect, list, break; latch.c
- * what is asked of a latch; error.c what the server's errors mean.
+ * kinds.c how it is put into commands, renew.c renewals; sub.c channels and
+ * bells, chan.c the waiters of each, pair.c whether both connections end at one
+ * server; query.c inspect, list, break; latch.c what is asked of a latch;
+ * error.c what the server's errors mean.
  *
  * lua/assemble.py puts numbers that are defined here into the scripts.
  */
@@ -538,16 +538,6 @@ int hf__rd_count_encode(struct redis *, struct hf__query *);
 int hf__rd_count_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);
 
-/* ---- downgrade.c ------------------------------------------------------- */
-
-struct rd_copy;
-/* Keeps of the lines what has to be sent. 0, HF_ENOMEM. */
-int hf__rd_downgrade_begin(struct redis *, struct hf__query *);
-int hf__rd_downgrade_encode(struct redis *, struct hf__query *);
-/* It is reported. */
-void hf__rd_downgrade_end(struct redis *, const struct hf__query *);
-void hf__rd_downgrade_fini(struct redis *);
-
 /* ---- all of it -------------------------------------------------------- */
 
 struct redis {
@@ -575,7 +565,6 @@ struct redis {
     struct hf__req *queue, *queue_tail; /* not sent yet */
     struct rd_flights flights;
     struct rd_late *late;
-    struct rd_copy *copies;  /* of what goes down */
     unsigned renewing;       /* batches that are not reported yet */
     uint32_t renew_lease_ms; /* and their shortest lease */
     int64_t server_us;       /* the server's clock at server_at; 0: not known */

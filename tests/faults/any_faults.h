@@ -14,8 +14,8 @@ extern const struct any_faults {
     int64_t ttl_ms; /* a lease that a lost answer does not end */
     int64_t tick_ms;
     int rounds; /* of two who take turns */
-    /* Somebody has it, or waits for it, as far as the server knows. */
-    bool (*is_held)(struct world *);
+    /* How many have it, as far as the server knows; somebody waits for it. */
+    long (*holds)(struct world *);
     bool (*is_waited_for)(struct world *);
     int (*stop)(struct world *);
     int (*go_on)(struct world *);
@@ -49,6 +49,13 @@ int run_any_late(void);
  * lock meanwhile has it within that time after. */
 void any_gone_for(struct world *, enum proxy_mode, int64_t ttl_ms, int64_t ms,
                   int64_t within_ms);
+
+/* any_cuts.c: the lock, which is behind the proxy, is acquired and released
+ * while connections break after 0, step, ... bytes of an answer. */
+void any_cut_answers(struct world *, hf_lock *, enum proxy_mode, long most,
+                     long step);
+/* The waiter's, which is behind it, break while it waits. */
+void any_cut_waiter(struct world *, hf_lock *holder, hf_lock *waiter);
 
 /* any_names.c: the name that its resolver knows; the i-th of two addresses is
  * 127.0.0.host, port 0: there is no more. */

@@ -134,9 +134,9 @@ long long redis_connections(struct world *w)
         "return tonumber(string.match(all,'connected_clients:(%d+)'))");
 }
 
-static bool is_held(struct world *w)
+static long holds(struct world *w)
 {
-    return redis_server_do(w->redis, "EXISTS n") == 1;
+    return (long)redis_server_do(w->redis, "HLEN n");
 }
 
 static bool is_waited_for(struct world *w)
@@ -160,7 +160,7 @@ const struct any_faults any_faults = {
     .ttl_ms = 5500,
     .tick_ms = 500,
     .rounds = 500,
-    .is_held = is_held,
+    .holds = holds,
     .is_waited_for = is_waited_for,
     .stop = stop,
     .go_on = go_on,

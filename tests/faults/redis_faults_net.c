@@ -1,4 +1,5 @@
 /* The way to the server: answers swallowed, late, cut in the middle. */
+#include "any_faults.h"
 #include "redis_faults.h"
 
 /* ---- the answer goes nowhere -------------------------------------------- */
@@ -25,55 +26,22 @@ static void test_attempt_answer_swallowed_then_adopted(void **state)
 
 /* ---- cut in the middle --------------------------------------------------- */
 
-/* After each number of bytes that an answer may have. */
-static void cut_answers(struct world *w, enum proxy_mode mode)
-{
-    hf_lock *a = world_far(w, 30000, 3000);
-    uint64_t last = 0;
-
-    world_free_for_all(w, a); /* the scripts are known: no answers but ours */
-    for (long n = 0; n < 64; n += 3) {
-        proxy_set(w->proxy, mode, n);
-        if (hf_lock_timed(a, 5000, &w->err))
-            fail_msg("after %ld bytes: %s", n, w->err.text);
-        assert_int_equal(redis_server_do(w->redis, "HLEN n"), 1);
-        assert_true(token_of(a) > last);
-        last = token_of(a);
-        proxy_set(w->proxy, mode, n);
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
-        world_is_clean(w);
-    }
-    proxy_set(w->proxy, PROXY_PASS, 0);
-}
-
 static void test_reset_in_the_middle_of_an_answer(void **state)
 {
-    cut_answers(*state, PROXY_RESET);
+    any_cut_answers(*state, world_far(*state, 30000, 3000), PROXY_RESET, 64, 3);
 }
 
 static void test_half_close_in_the_middle_of_an_answer(void **state)
 {
-    cut_answers(*state, PROXY_HALF_CLOSE);
+    any_cut_answers(*state, world_far(*state, 30000, 3000), PROXY_HALF_CLOSE,
+                    64, 3);
 }
 
 static void test_both_connections_reset_while_waiting(void **state)
 {
-    struct world *w = *state;
-    hf_lock *a = world_near(w), *b = world_far(w, 30000, 1000);
-    struct taker *t;
+    hf_lock *a = world_near(*state);
 
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    t = taker_start(w, b, 20000);
-    world_has_waiter(w, "holdfast:waiters:{n}");
-    for (int i = 0; i < 5; i++) {
-        proxy_cut(w->proxy);
-        wait_tick();
-    }
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
-    assert_int_equal(t->rc, 0);
-    taker_end(t);
-    world_is_clean(w);
+    any_cut_waiter(*state, a, world_far(*state, 30000, 1000));
 }
 
 /* A question that gets to the server when all is over: the connection was

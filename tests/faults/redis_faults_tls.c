@@ -1,5 +1,6 @@
 /* TLS: which certificates are trusted, the error texts for those that are not,
  * and connections that break. */
+#include "any_faults.h"
 #include "redis_faults.h"
 
 #include <string.h>
@@ -130,43 +131,25 @@ static hf_lock *far_lock(struct world *w, int64_t ttl_ms, int64_t op_timeout_ms)
     return world_lock(w, url, ttl_ms, op_timeout_ms, HF_FAIR_DEFAULT);
 }
 
-/* After each of many numbers of bytes: in records, between them, and in the
- * handshake of the connection that follows. */
-static void test_tls_cut_anywhere(void **state)
+/* In records, between them, and in the handshake of the connection that
+ * follows. */
+static void test_tls_reset_anywhere(void **state)
 {
-    struct world *w = *state;
-    hf_lock *a = far_lock(w, 30000, 3000);
-    uint64_t last = 0;
+    any_cut_answers(*state, far_lock(*state, 30000, 3000), PROXY_RESET, 2400,
+                    191);
+}
 
-    world_free_for_all(w, a);
-    for (long n = 0; n < 2400; n += 97) {
-        proxy_set(w->proxy, n % 2 ? PROXY_RESET : PROXY_HALF_CLOSE, n);
-        if (hf_lock_timed(a, 5000, &w->err))
-            fail_msg("after %ld bytes: %s", n, w->err.text);
-        assert_true(token_of(a) > last);
-        last = token_of(a);
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
-    }
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    world_is_clean(w);
+static void test_tls_half_close_anywhere(void **state)
+{
+    any_cut_answers(*state, far_lock(*state, 30000, 3000), PROXY_HALF_CLOSE,
+                    2400, 197);
 }
 
 static void test_tls_waiter_after_cuts(void **state)
 {
-    struct world *w = *state;
-    hf_lock *a = world_near(w), *b = far_lock(w, 30000, 1000);
-    struct taker *t;
+    hf_lock *a = world_near(*state);
 
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    t = taker_start(w, b, 20000);
-    world_has_waiter(w, "holdfast:waiters:{n}");
-    for (int i = 0; i < 5; i++) {
-        proxy_cut(w->proxy);
-        wait_tick();
-    }
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    taker_gets_it(t, 3000);
-    world_is_clean(w);
+    any_cut_waiter(*state, a, far_lock(*state, 30000, 1000));
 }
 
 /* The server is killed while we are idle, and is there again: the alert and
@@ -222,7 +205,8 @@ int run_tls_faults(void)
         TLS_TEST(test_a_certificate_of_the_server_that_is_wrong),
         TLS_TEST(test_a_server_that_wants_a_certificate),
         TLS_TEST(test_tls_on_one_side_alone),
-        TLS_TEST(test_tls_cut_anywhere),
+        TLS_TEST(test_tls_reset_anywhere),
+        TLS_TEST(test_tls_half_close_anywhere),
         TLS_TEST(test_tls_waiter_after_cuts),
         TLS_TEST(test_tls_server_killed_while_idle),
         TLS_TEST(test_tls_long_answer),

@@ -190,9 +190,9 @@ int64_t cpu_ms(void)
     return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static bool is_held(struct world *w)
+static long holds(struct world *w)
 {
-    return zk_server_children(w->zk, NODE) >= 1;
+    return zk_server_children(w->zk, NODE);
 }
 
 static bool is_waited_for(struct world *w)
@@ -218,7 +218,7 @@ const struct any_faults any_faults = {
     .ttl_ms = 5500,
     .tick_ms = ZK_TICK_MS,
     .rounds = 200,
-    .is_held = is_held,
+    .holds = holds,
     .is_waited_for = is_waited_for,
     .stop = stop,
     .go_on = go_on,

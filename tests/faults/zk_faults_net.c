@@ -1,4 +1,5 @@
 /* The way to the server: answers swallowed, late, cut in the middle. */
+#include "any_faults.h"
 #include "zk_faults.h"
 
 #define OP_MS 1000
@@ -56,55 +57,23 @@ static void test_queued_then_cut_keeps_its_place(void **state)
 
 /* ---- cut in the middle --------------------------------------------------- */
 
-/* After each number of bytes that an answer may have. */
-static void cut_answers(struct world *w, enum proxy_mode mode)
-{
-    hf_lock *a = world_far(w, 30000, 5000);
-    uint64_t last = 0;
-
-    world_free_for_all(w, a);
-    for (long n = 0; n < 160; n += 7) {
-        proxy_set(w->proxy, mode, n);
-        if (hf_lock_timed(a, 8000, &w->err))
-            fail_msg("after %ld bytes: %s", n, w->err.text);
-        assert_int_equal(zk_server_children(w->zk, NODE), 1);
-        assert_true(token_of(a) > last);
-        last = token_of(a);
-        proxy_set(w->proxy, mode, n % 40);
-        if (hf_lock_release(a, &w->err))
-            fail_msg("release, after %ld bytes: %s", n % 40, w->err.text);
-        world_has_entries(w, 0);
-    }
-    proxy_set(w->proxy, PROXY_PASS, 0);
-    world_is_clean(w);
-}
-
 static void test_reset_in_the_middle_of_an_answer(void **state)
 {
-    cut_answers(*state, PROXY_RESET);
+    any_cut_answers(*state, world_far(*state, 30000, 5000), PROXY_RESET, 160,
+                    7);
 }
 
 static void test_half_close_in_the_middle_of_an_answer(void **state)
 {
-    cut_answers(*state, PROXY_HALF_CLOSE);
+    any_cut_answers(*state, world_far(*state, 30000, 5000), PROXY_HALF_CLOSE,
+                    160, 7);
 }
 
 static void test_connection_reset_while_waiting(void **state)
 {
-    struct world *w = *state;
-    hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
-    struct taker *t;
+    hf_lock *a = world_near(*state);
 
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
-    t = taker_start(w, b, 20000);
-    world_has_entries(w, 2);
-    for (int i = 0; i < 5; i++) {
-        proxy_cut(w->proxy);
-        wait_tick();
-    }
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    taker_gets_it(t, 3000);
-    world_is_clean(w);
+    any_cut_waiter(*state, a, world_far(*state, 30000, 5000));
 }
 
 /* The one before us went while nobody could tell us. */

@@ -224,6 +224,32 @@ static inline hf_client *open_with(const hf_hooks *hooks)
     return c;
 }
 
+static inline hf_lock *make_lock(hf_client *c, const char *name,
+                                 enum hf_kind kind, unsigned flags,
+                                 uint32_t permits)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock;
+
+    opt.kind = kind;
+    opt.flags = flags;
+    opt.permits = permits;
+    assert_int_equal(hf_lock_new(c, name, HF_CSTRING, &opt, &lock, NULL), 0);
+    return lock;
+}
+
+/* From now on it answers that at once. */
+static inline hf_client *open_at_once(int16_t answer)
+{
+    hf_client *c = open_with(NULL);
+
+    hf__mutex_lock(&c->mu);
+    server.at_once = true;
+    server.answer = answer;
+    hf__mutex_unlock(&c->mu);
+    return c;
+}
+
 struct call {
     int called, result;
 };

@@ -113,12 +113,6 @@ static int add_cell_holder(struct shm *s, struct hf__query *q,
     return 0;
 }
 
-static bool is_held_by(struct shm *s, uint64_t word, unsigned cell)
-{
-    return shm_has(s->file, word, cell) &&
-           !hf__shm_gone(s, atomic_load(&s->file->cell[cell].owner));
-}
-
 static int add_cell_holders(struct shm *s, struct hf__query *q, unsigned index,
                             uint64_t word)
 {
@@ -126,7 +120,7 @@ static int add_cell_holders(struct shm *s, struct hf__query *q, unsigned index,
     int rc = 0;
 
     for (; !rc && (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
-        if (is_held_by(s, word, n))
+        if (hf__shm_is_held_by(s, word, n))
             rc = add_cell_holder(s, q, &s->file->entry[index], word, n);
     return rc;
 }
@@ -191,7 +185,7 @@ static bool is_held(struct shm *s, unsigned index, uint64_t word)
     if (!is_shared(e))
         return shm_owner(word) && !hf__shm_gone(s, shm_owner(word));
     for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
-        if (is_held_by(s, word, n))
+        if (hf__shm_is_held_by(s, word, n))
             return true;
     return false;
 }

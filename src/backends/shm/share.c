@@ -327,7 +327,7 @@ void hf__shm_share_clear(struct shm *s, unsigned index, unsigned cell)
     }
 }
 
-static bool is_held_by(struct shm *s, uint64_t word, unsigned cell)
+bool hf__shm_is_held_by(struct shm *s, uint64_t word, unsigned cell)
 {
     return shm_has(s->file, word, cell) &&
            !hf__shm_gone(s, atomic_load(&s->file->cell[cell].owner));
@@ -349,7 +349,7 @@ bool hf__shm_share_break(struct shm *s, unsigned index)
     bool any = false;
 
     for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
-        if (is_held_by(s, w, n)) {
+        if (hf__shm_is_held_by(s, w, n)) {
             held[n / 64] |= 1ULL << n % 64;
             any = true;
         }

@@ -266,6 +266,8 @@ void hf__shm_share_pass_on(struct shm *, unsigned index, unsigned cell,
 void hf__shm_share_clear(struct shm *, unsigned index, unsigned cell);
 /* Takes it from all who hold it. False: nobody did. */
 bool hf__shm_share_break(struct shm *, unsigned index);
+/* The cell has the lock, by that word, and its owner is not dead. */
+bool hf__shm_is_held_by(struct shm *, uint64_t word, unsigned cell);
 static inline unsigned shm_size(struct shm_entry *e)
 {
     return (e->kind & 0xff) == HF_RWLOCK ? SHM_PERMITS_MAX : e->permits;

@@ -17,6 +17,14 @@
  *
  * Every request is idempotent by its hold id: attempt, release, abandon and
  * renew may be sent again when an answer was lost, and then say the same.
+ *
+ * A networked backend that cannot send now (it is not connected, or has enough
+ * to write) keeps no queue: its slot answers LATER, and the core parks the
+ * request. When the backend says go_on(), the core calls the same slots again,
+ * for all that is parked, in the order in which it was asked. What gives up
+ * before that is just taken out; a request whose time is over (meant_until) is
+ * refused by the core, EUNKNOWN. So a request is either with the backend
+ * (PENDING) or parked, and a parked one has left nothing at the server.
  */
 #ifndef HF_BACKEND_H
 #define HF_BACKEND_H
@@ -25,7 +33,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ABI 9
+#define HF__ABI 10
 
 typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
 #define HF__NEVER INT64_MAX
@@ -46,6 +54,9 @@ enum hf__outcome {
     HF__QUEUED = 3,  /* attempt: not yet; core->bell() tells when to ask again,
                         and look_at when at the latest */
     HF__BUSY = 4,    /* attempt with may_queue == false: not now */
+    HF__LATER = 5,   /* any slot of a networked backend: nothing was sent, and
+                        go_on() will be called. The backend does not refer to
+                        the request any more */
 };
 
 enum hf__op {
@@ -70,10 +81,14 @@ struct hf__remote;
 /* A request. Owned by the core; the backend may use `next` while it is
  * pending. */
 struct hf__req {
-    struct hf__req *next;
-    struct hf__remote *remote; /* NULL: a hf__query or hf__batch */
-    uint64_t hold_id;          /* unique in this client, never reused */
-    hf__time sent_at;          /* out: just before the bytes were written */
+    struct hf__req *next, *prev; /* of those that are parked */
+    struct hf__remote *remote;   /* NULL: a hf__query or hf__batch */
+    hf__time meant_until; /* then its caller leaves: nothing is sent for it
+                             later, and a server that has a clock refuses it
+                             from then on. HF__NEVER: it is always meant, or
+                             (attempt) until it is abandoned */
+    uint64_t hold_id;     /* unique in this client, never reused */
+    hf__time sent_at;     /* out: just before the bytes were written */
     union {
         uint64_t token;   /* out, of GRANTED */
         hf__time look_at; /* out, of QUEUED: HF__NEVER if the bell is sure */
@@ -86,6 +101,9 @@ struct hf__req {
     bool is_async : 1;  /* direct, attempt: no thread will park for it; ring
                            through the keeper */
     bool flying : 1;    /* the core's: submitted, not yet processed */
+    bool parked : 1;    /* the core's. In a slot: it was, more may follow, and
+                           advance() does, so that they can be written
+                           together */
     bool is_zero : 1;   /* latch, out, of GRANTED: it was 0 when it was asked;
                            else those who waited when it was last QUEUED may
                            go, and nobody else */
@@ -137,8 +155,7 @@ struct hf__batch {
         bool no_longer;   /* the core's: the lease ends when it would have */
         uint32_t permits; /* of a semaphore, how many it has; else 1 */
     } * item;
-    size_t sent;   /* the backend's: items that were sent, answered or not, */
-    size_t chunks; /* and parts that are under way */
+    size_t chunks; /* the backend's: parts that are under way */
 };
 
 /*
@@ -148,7 +165,7 @@ struct hf__batch {
  * DOWNGRADE: `line` has the write hold req.hold_id; from this call on it is
  * the read hold of that id of `into`, and `line` is free for the next
  * question, whatever the answer will be. Both are looked at during this call
- * alone. DONE; ENOTOWNER: it was gone.
+ * alone: they are NULL if it was parked. DONE; ENOTOWNER: it was gone.
  *
  * PUT: `line` has the hold req.hold_id; it is looked at during this call
  * alone. The value of the key `name` (without the client's prefix) becomes
@@ -164,10 +181,7 @@ struct hf__batch {
  */
 struct hf__query {
     struct hf__req req;
-    hf__time meant_until; /* then its caller leaves: nothing is sent for it
-                             later, and a server that has a clock refuses it
-                             from then on. HF__NEVER: it is always meant */
-    const char *name;     /* or the prefix to list; with the client's prefix */
+    const char *name; /* or the prefix to list; with the client's prefix */
     size_t name_len;
     struct hf__remote *line, *into; /* DOWNGRADE, PUT; req.remote is NULL */
     const char *value;              /* PUT */
@@ -245,6 +259,18 @@ struct hf__core {
 
     /* A pending request is finished: its result is set. Only marks it. */
     void (*done)(hf_client *, struct hf__req *);
+    /* A pending request of which nothing was sent, as LATER: it is parked, in
+     * front of all others. Of several the newest is to be given back first.
+     * From ready() and advance() only. */
+    void (*unsent)(hf_client *, struct hf__req *);
+    /* Requests can be sent: what is parked is handed over as soon as ready() or
+     * advance() has returned, and then advance() is called once more. From
+     * these two only. */
+    void (*go_on)(hf_client *);
+    /* The server can be reached and refuses us: everything that is parked comes
+     * to this code, untouched, with the text of why(). From ready() and
+     * advance() only. */
+    void (*refuse)(hf_client *, int code);
     /* What a QUEUED attempt waits for may have happened. Only marks. From
      * ready() and advance() only. */
     void (*bell)(hf_client *, struct hf__remote *);

@@ -626,6 +626,8 @@ static void tidy(hf_client *c)
 {
     hf__mutex_lock(&c->mu);
     c->landed = NULL;
+    while (c->parked)
+        hf__unpark_locked(c, c->parked);
     drop_flights_locked(c);
     while (c->news) {
         struct hf__name *n = c->news;

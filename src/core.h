@@ -251,6 +251,8 @@ struct hf_client {
     struct hf__name *news, *news_tail;
     struct hf__exchange *exchanges; /* to be used again */
     struct hf__flight *flights, *landed, *landed_tail;
+    struct hf__req *parked, *parked_tail; /* see backend.h */
+    bool may_go_on;                       /* the backend takes them again */
     struct hf__async *callbacks, *callbacks_tail;
     size_t callbacks_len;
     struct hf__event_item *events, *events_tail;
@@ -394,6 +396,17 @@ void hf__engine_event_locked(hf_client *, int type, const struct hf__name *,
  * again. */
 uint32_t *hf__sleeper_tell(hf_client *, struct hf__sleeper *);
 void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
+/* parked.c: requests on their way to a networked backend; client->mu */
+/* Hands it over, or parks it: PENDING. Else what it came to at once. */
+int hf__submit_locked(hf_client *, struct hf__req *);
+/* Those that are parked, as far as the backend takes them. */
+void hf__submit_parked_locked(hf_client *);
+/* If it is parked: nothing is sent for it. */
+void hf__unpark_locked(hf_client *, struct hf__req *);
+/* The same, for who has waited for it in vain: it is reported as EUNKNOWN. */
+void hf__leave_parked_locked(hf_client *, struct hf__req *);
+/* hf__core.unsent */
+void hf__park_first(hf_client *, struct hf__req *);
 /* Submits a flight and waits for it. False: not answered in time; the flight
  * is not the caller's any more. */
 struct hf__flight *hf__flight_new(hf_client *, size_t extra);
@@ -408,6 +421,8 @@ void hf__flight_free(hf_client *, struct hf__flight *);
  * of memory, and err says so. */
 struct hf__flight *hf__query_new(hf_client *, enum hf__op, const void *name,
                                  size_t len, hf_error *);
+/* The same about the name of a handle. */
+struct hf__flight *hf__query_about(const hf_lock *, enum hf__op, hf_error *);
 void hf__query_free(struct hf__query *);
 
 /* keeper.c: the helper thread */

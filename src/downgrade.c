@@ -1,8 +1,6 @@
 /* A write hold becomes a read hold, with nobody between. */
 #include "core.h"
 
-#include <string.h>
-
 /* Does the caller write? */
 static int check(const hf_lock *lock, uint64_t owner, hf_error *err)
 {
@@ -25,7 +23,6 @@ static int check(const hf_lock *lock, uint64_t owner, hf_error *err)
 static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
     hf_client *c = lock->name->client;
-    size_t prefix = strlen(c->prefix);
     struct hf__thread *thread;
     uint64_t owner = hf__owner_of(lock, &thread);
     hf__time now = hf__now();
@@ -34,8 +31,7 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 
     if (rc)
         return rc;
-    f = hf__query_new(c, HF__DOWNGRADE, lock->name->text + prefix,
-                      lock->name->remote.name_len - prefix, err);
+    f = hf__query_about(lock, HF__DOWNGRADE, err);
     if (!f)
         return HF_ENOMEM;
     rc = hf__line_downgrade(lock->name, thread, now, &t->line, err);

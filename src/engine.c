@@ -97,6 +97,16 @@ static void ready_locked(hf_client *c, const struct epoll_event *ev, int n,
             c->be->ready(c->self, (uint32_t)ev[i].data.u64, ev[i].events, now);
 }
 
+static void advance_locked(hf_client *c, hf__time now)
+{
+    c->be->advance(c->self, now);
+    while (c->may_go_on) {
+        c->may_go_on = false;
+        hf__submit_parked_locked(c);
+        c->be->advance(c->self, now);
+    }
+}
+
 /* The wake-up is left to the driver, for whom it is. */
 void hf__engine_move_locked(hf_client *c, hf__time now)
 {
@@ -106,7 +116,7 @@ void hf__engine_move_locked(hf_client *c, hf__time now)
     if (!c->direct)
         n = epoll_wait(c->epfd, ev, EVENTS, 0);
     ready_locked(c, ev, n, now);
-    c->be->advance(c->self, now);
+    advance_locked(c, now);
 }
 
 void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
@@ -137,7 +147,7 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
         if (c->be->next_timeout(c->self) <= until)
             hf__engine_move_locked(c, until);
         else
-            c->be->advance(c->self, until);
+            advance_locked(c, until);
     }
     hf__mutex_unlock(&c->mu);
     hf__engine_deliver(c, until);

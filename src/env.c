@@ -161,6 +161,23 @@ static void core_done(hf_client *c, struct hf__req *req)
     hf__name_unref_locked(n); /* the request's; news has one of its own */
 }
 
+static void core_go_on(hf_client *c)
+{
+    c->may_go_on = true;
+}
+
+static void core_refuse(hf_client *c, int code)
+{
+    struct hf__req *req;
+
+    while ((req = c->parked)) {
+        hf__unpark_locked(c, req);
+        req->untouched = true;
+        req->result = (int16_t)code;
+        core_done(c, req);
+    }
+}
+
 static void core_bell(hf_client *c, struct hf__remote *remote)
 {
     struct hf__name *n = hf__container(remote, struct hf__name, remote);
@@ -289,6 +306,9 @@ const struct hf__core hf__core = {
     .lasts = core_lasts,
     .trouble = core_trouble,
     .done = core_done,
+    .unsent = hf__park_first,
+    .go_on = core_go_on,
+    .refuse = core_refuse,
     .bell = core_bell,
     .lost = core_lost,
     .wanted = core_wanted,

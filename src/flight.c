@@ -8,6 +8,7 @@ struct hf__flight *hf__flight_new(hf_client *c, size_t extra)
 
     if (!f)
         return NULL;
+    f->req.meant_until = HF__NEVER;
     hf__mutex_lock(&c->mu);
     f->next = c->flights;
     if (f->next)
@@ -39,8 +40,7 @@ void hf__flight_submit(hf_client *c, struct hf__flight *f)
     hf__mutex_lock(&c->mu);
     f->req.flying = true;
     c->under_way++;
-    rc = f->req.op == HF__RENEW ? c->be->renew(c->self, &f->batch)
-                                : c->be->query(c->self, &f->query);
+    rc = hf__submit_locked(c, &f->req);
     if (rc != HF__PENDING) {
         f->req.result = (int16_t)rc;
         hf__core.done(c, &f->req);
@@ -76,6 +76,8 @@ bool hf__flight_end(hf_client *c, struct hf__flight *f, hf__time until)
     hf__mutex_lock(&c->mu);
     over = f->delivered;
     f->sleeper = NULL; /* delivery frees it from now on */
+    if (!over)
+        hf__leave_parked_locked(c, &f->req);
     hf__mutex_unlock(&c->mu);
     return over;
 }
@@ -87,7 +89,7 @@ bool hf__flight_wait(hf_client *c, struct hf__flight *f)
     hf__sleeper_init(&s, NULL);
     /* cppcheck-suppress autoVariables ; hf__flight_end takes it out */
     f->sleeper = &s;
-    f->query.meant_until = hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+    f->req.meant_until = hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
     hf__flight_submit(c, f);
-    return hf__flight_end(c, f, f->query.meant_until);
+    return hf__flight_end(c, f, f->req.meant_until);
 }

@@ -46,6 +46,16 @@ struct hf__flight *hf__query_new(hf_client *c, enum hf__op op, const void *name,
     return f;
 }
 
+struct hf__flight *hf__query_about(const hf_lock *lock, enum hf__op op,
+                                   hf_error *err)
+{
+    const struct hf__name *n = lock->name;
+    size_t prefix = strlen(n->client->prefix);
+
+    return hf__query_new(n->client, op, n->text + prefix,
+                         n->remote.name_len - prefix, err);
+}
+
 /* What a program is given may outlive the client: the hooks of its memory are
  * kept beside it. */
 struct given_info {

@@ -5,8 +5,6 @@
  */
 #include "core.h"
 
-#include <string.h>
-
 static hf_lock *lock_of(hf_latch *latch)
 {
     return (hf_lock *)latch;
@@ -50,17 +48,13 @@ static int no_latch(hf_error *err)
 /* A lost answer is asked for again under the same request id. */
 static int ask(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
-    hf_client *c = lock->name->client;
-    size_t prefix = strlen(c->prefix);
-    struct hf__flight *f =
-        hf__query_new(c, t->op, lock->name->text + prefix,
-                      lock->name->remote.name_len - prefix, err);
+    struct hf__flight *f = hf__query_about(lock, t->op, err);
 
     if (!f)
         return HF_ENOMEM;
     f->query.count = t->count;
     f->query.request = t->request;
-    hf__talk_ask(c, t, f);
+    hf__talk_ask(lock->name->client, t, f);
     return 0;
 }
 

@@ -3,7 +3,8 @@
  *
  *   list   has a first one; its items have `next` and `prev`. New ones come in
  *          front, any may go.
- *   queue  the same with a last one, and new ones come behind it.
+ *   queue  the same with a last one, and new ones come behind it; one that is
+ *          not empty is a list, too.
  *   fifo   its items have one pointer, whose name is given; the first goes.
  *          Where there is no first one, the last means nothing.
  *

@@ -161,7 +161,7 @@ static int submit(struct hf__name *n, struct hf__req *req,
     req->flying = true;
     n->refs++;
     c->under_way++;
-    rc = slot(c->self, req);
+    rc = hf__submit_locked(c, req);
     if (rc != HF__PENDING) {
         req->flying = false;
         n->refs--; /* the caller has one */
@@ -223,6 +223,7 @@ static void ask(struct hf__name *n, const struct hf__waiter *first, bool queue,
     *req = (struct hf__req){.remote = &n->remote,
                             .op = HF__ATTEMPT,
                             .hold_id = n->gate.lease.hold_id,
+                            .meant_until = HF__NEVER,
                             .lease_ms = first->lease_ms,
                             .fixed = first->fixed,
                             .permits = first->permits,
@@ -249,6 +250,7 @@ static void forget_ask(struct hf__name *n)
         return;
     hf__mutex_lock(&c->mu);
     n->ask_ready = false;
+    hf__unpark_locked(c, ask);
     if (ask->flying) {
         ask->flying = false;
         n->refs--; /* the caller has one */
@@ -287,7 +289,8 @@ static void let_go(struct hf__name *n, hf__time now)
     if (req) {
         *req = (struct hf__req){.remote = &n->remote,
                                 .op = n->gate.lease.let_go_op,
-                                .hold_id = n->gate.lease.let_go_id};
+                                .hold_id = n->gate.lease.let_go_id,
+                                .meant_until = HF__NEVER};
         if (abandon && !direct)
             forget_ask(n);
         rc = submit(n, req, abandon ? be->abandon : be->release);

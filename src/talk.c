@@ -12,9 +12,8 @@ void hf__talk_ask(hf_client *c, struct hf__talk *t, struct hf__flight *f)
     t->flight = f;
     f->sleeper = t->sleeper;
     f->async = t->async;
-    if (f->req.op != HF__RENEW)
-        f->query.meant_until =
-            f->req.op == HF__DOWNGRADE ? HF__NEVER : t->until;
+    if (f->req.op != HF__DOWNGRADE)
+        f->req.meant_until = t->until;
     if (t->async) {
         hf__timers_set(&c->timers, &t->async->timer, t->until);
         hf__keeper_due_locked(c, t->until);

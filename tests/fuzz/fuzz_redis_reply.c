@@ -102,6 +102,22 @@ static void fake_bell(hf_client *c, struct hf__remote *remote)
     must(remote->impl != NULL, "a bell of a name that is gone");
 }
 
+/* It may be sent again, and that is not tried here. */
+static void fake_unsent(hf_client *c, struct hf__req *req)
+{
+    fake_done(c, req);
+}
+
+static void fake_go_on(hf_client *c)
+{
+    (void)c;
+}
+
+static void fake_refuse(hf_client *c, int code)
+{
+    (void)c, (void)code;
+}
+
 static void fake_session(hf_client *c, int event, const char *why)
 {
     (void)c, (void)event, (void)why;
@@ -148,6 +164,9 @@ static const struct hf__core fake = {
     .lasts = fake_why,
     .trouble = fake_trouble,
     .done = fake_done,
+    .unsent = fake_unsent,
+    .go_on = fake_go_on,
+    .refuse = fake_refuse,
     .bell = fake_bell,
     .session = fake_session,
     .watch = fake_watch,
@@ -305,12 +324,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     /* The connection breaks; whatever was sent is reported then. */
     if (s->r->cmd.state == RD_UP)
         hf__rd_conn_fail(&s->r->cmd, clock_now, HF_EBACKEND, "over");
-    while (s->r->queue) {
-        struct hf__req *req = s->r->queue;
-
-        hf__rd_forget(s->r, req);
-        fake_done(NULL, req);
-    }
     must(reported == sent, "a request was forgotten");
     for (int i = 0; i < NAMES; i++)
         hf__rd_detach(s->r, &s->remote[i]);

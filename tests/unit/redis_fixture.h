@@ -42,6 +42,28 @@ static inline void test_done(hf_client *client, struct hf__req *req)
     reports++;
 }
 
+static unsigned goes;
+static struct hf__req *given_back; /* the newest first */
+
+static inline void test_go_on(hf_client *client)
+{
+    (void)client;
+    goes++;
+}
+
+static inline void test_unsent(hf_client *client, struct hf__req *req)
+{
+    (void)client;
+    req->next = given_back;
+    given_back = req;
+}
+
+static inline void test_refuse(hf_client *client, int code)
+{
+    (void)client;
+    (void)code;
+}
+
 static inline int test_watch(hf_client *client, int fd, uint32_t events,
                              uint32_t tag)
 {
@@ -85,6 +107,9 @@ static const struct hf__core core = {.now = test_now,
                                      .alloc = test_take,
                                      .free = test_give,
                                      .done = test_done,
+                                     .unsent = test_unsent,
+                                     .go_on = test_go_on,
+                                     .refuse = test_refuse,
                                      .watch = test_watch,
                                      .due = test_due,
                                      .add_name = test_add_name,
@@ -107,7 +132,8 @@ static inline struct redis *redis_begin(int *server)
     hf__rd_conn_init(r, &r->cmd);
     r->cmd.stream.fd = fds[0];
     r->cmd.state = RD_UP;
-    reports = 0;
+    reports = goes = 0;
+    given_back = NULL;
     return r;
 }
 

@@ -314,7 +314,7 @@ static void test_message_of_an_earlier_look_is_none(void **state)
     assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__QUEUED);
     call(r, 1, LOOK);
     assert_int_equal(bells, 1);
-    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__PENDING);
+    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__LATER);
     end(r, &line, 1);
 }
 
@@ -331,7 +331,7 @@ static void test_earlier_message_before_the_answer(void **state)
     assert_int_equal(bells, 0);
     assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__QUEUED);
     assert_int_equal(bells, 1);
-    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__PENDING);
+    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__LATER);
     end(r, &line, 1);
 }
 

@@ -126,8 +126,8 @@ static void test_list_ends_when_its_caller_has_left(void **state)
 {
     int server;
     struct redis *r = redis_begin(&server);
-    struct hf__query q = {
-        .req.op = HF__LIST, .name = "", .meant_until = clock_ns + OP};
+    struct hf__query q = {.req = {.op = HF__LIST, .meant_until = clock_ns + OP},
+                          .name = ""};
 
     (void)state;
     assert_int_equal(hf__rd_query(r, &q), HF__PENDING);
@@ -149,7 +149,7 @@ static void test_query_is_not_meant_for_longer_than_its_caller(void **state)
 {
     int server;
     struct redis *r = redis_begin(&server);
-    struct hf__query q = {.meant_until = clock_ns + OP};
+    struct hf__query q = {.req.meant_until = clock_ns + OP};
     const hf__time way = 3000 * HF__MS;
 
     (void)state;

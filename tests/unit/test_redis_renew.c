@@ -47,7 +47,6 @@ static void test_leases_count_from_what_was_sent_first(void **state)
 
     (void)state;
     assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__PENDING);
-    hf__rd_pump(s->r);
     assert_int_equal(s->r->flights.len, 2);
     clock_ns += 15000 * HF__MS;
     answer(s->r, REDIS_REPLY_ERROR, "NOSCRIPT No matching script.");
@@ -67,10 +66,14 @@ static void test_leases_do_not_count_from_before(void **state)
 
     (void)state;
     s->r->cmd.state = RD_CONNECTING;
-    assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__PENDING);
+    assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__LATER);
+    assert_true(s->r->renew_waits);
     clock_ns += 2000 * HF__MS;
     s->r->cmd.state = RD_UP;
     hf__rd_pump(s->r);
+    assert_int_equal(goes, 1);
+    assert_false(s->r->renew_waits);
+    assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__PENDING);
     assert_true(s->batch.req.sent_at == clock_ns);
     answer(s->r, REDIS_REPLY_STRING, "1");
     answer(s->r, REDIS_REPLY_STRING, "0");
@@ -100,7 +103,6 @@ static void test_scripts_are_bounded_by_permits(void **state)
     s->batch.len = MANY;
     s->batch.item = items;
     assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__PENDING);
-    hf__rd_pump(s->r);
     assert_int_equal(s->r->flights.len, 3 + (MANY - 3 + 3) / 4);
     for (size_t i = 0; i < s->r->flights.len; i++) {
         const struct rd_flight *f = &s->r->flights.at[i];

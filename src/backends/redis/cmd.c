@@ -1,11 +1,8 @@
 /*
- * Requests on the command connection. Each is in one of two places:
- *
- *   queue    not sent: the connection is down, or has enough to write. Stays
- *            there over any number of reconnects.
- *   flights  in the out buffer, on the wire, or at the server, in order. When
- *            the connection breaks, those of which a byte was written are
- *            EUNKNOWN; the others go back to the front of the queue.
+ * Requests on the command connection: in the out buffer, on the wire, or at the
+ * server, in order (flights). When the connection breaks, those of which a byte
+ * was written are EUNKNOWN; the others go back to the core. While it is down,
+ * or has enough to write, the core keeps what comes (HF__LATER).
  *
  * hf__rd_submit() never reports anything itself: a request that cannot be
  * written is found out by advance().
@@ -39,46 +36,6 @@ void hf__rd_finish(struct redis *r, struct hf__req *req, int result)
         r->renewing--;
     req->result = (int16_t)result;
     r->core->done(r->client, req);
-}
-
-/* ---- queue ------------------------------------------------------------ */
-
-static void enqueue(struct redis *r, struct hf__req *req)
-{
-    req->next = NULL;
-    if (r->queue)
-        r->queue_tail->next = req;
-    else
-        r->queue = req;
-    r->queue_tail = req;
-}
-
-static struct hf__req *dequeue(struct redis *r)
-{
-    struct hf__req *req = r->queue;
-
-    r->queue = req->next;
-    req->next = NULL;
-    return req;
-}
-
-static bool unqueue(struct redis *r, struct hf__req *req)
-{
-    struct hf__req *before = NULL;
-
-    for (struct hf__req *q = r->queue; q; before = q, q = q->next) {
-        if (q != req)
-            continue;
-        if (before)
-            before->next = q->next;
-        else
-            r->queue = q->next;
-        if (r->queue_tail == q)
-            r->queue_tail = before;
-        q->next = NULL;
-        return true;
-    }
-    return false;
 }
 
 /* ---- flights ---------------------------------------------------------- */
@@ -117,8 +74,6 @@ static struct rd_flight flight_pop(struct rd_flights *f)
 
 void hf__rd_forget(struct redis *r, struct hf__req *req)
 {
-    if (unqueue(r, req))
-        return;
     for (size_t i = r->flights.len; i-- > 0;)
         if (flight_at(&r->flights, i)->req == req) {
             flight_at(&r->flights, i)->req = NULL;
@@ -174,7 +129,6 @@ struct net_out *hf__rd_call(struct redis *r, struct hf__req *req,
     return o;
 }
 
-/* Returns 1 if there is more of it (a long batch), 0, or HF_ENOMEM. */
 static int encode(struct redis *r, struct hf__req *req)
 {
     switch (req->op) {
@@ -211,37 +165,25 @@ int hf__rd_submit(struct redis *r, struct hf__req *req)
 
     look_if_closed(r);
     hf__rd_conn_hurry(&r->cmd);
-    if (r->queue || !has_room(r)) {
-        enqueue(r, req);
-        return HF__PENDING;
-    }
+    r->put_off = r->put_off || !has_room(r);
+    if (!has_room(r))
+        return HF__LATER;
     rc = encode(r, req);
-    if (rc < 0)
+    if (rc)
         return rc;
-    if (rc > 0)
-        enqueue(r, req);
-    hf__net_flush(&r->cmd.stream);
+    if (!req->parked) /* else hf__rd_pump() writes all of them */
+        hf__net_flush(&r->cmd.stream);
     return HF__PENDING;
 }
 
 void hf__rd_pump(struct redis *r)
 {
-    while (r->queue && has_room(r)) {
-        struct hf__req *req;
-        int rc = encode(r, r->queue);
-
-        if (rc > 0)
-            continue;
-        req = dequeue(r);
-        if (rc < 0 && req->op == HF__RENEW)
-            hf__rd_renew_cut(r, (struct hf__batch *)req);
-        else if (rc < 0)
-            hf__rd_finish(r, req, rc);
-        if (r->cmd.stream.out.len - r->cmd.stream.out.from >= RD_OUT_HIGH)
-            hf__net_flush(&r->cmd.stream);
-    }
     if (r->cmd.state == RD_UP && r->cmd.stream.out.from < r->cmd.stream.out.len)
         hf__net_flush(&r->cmd.stream);
+    if (!r->put_off || !has_room(r))
+        return;
+    r->put_off = r->renew_waits = false;
+    r->core->go_on(r->client);
 }
 
 /* ---- answers ---------------------------------------------------------- */
@@ -359,32 +301,29 @@ void hf__rd_cmd_up(struct redis *r, hf__time now)
     r->is_up = true;
     r->core->trouble(r->client, NULL);
     hf__rd_pair_begin(r);
-    hf__rd_pump(r);
 }
 
-/* Puts what was never written back in front, in order. */
-static void unsend(struct redis *r, struct rd_flights *f)
+/* What was never written goes back to the core. */
+static void unsend(struct redis *r)
 {
-    struct hf__req *first = NULL, **at = &first, *last = NULL;
+    struct rd_flights *f = &r->flights;
 
-    while (f->len) {
-        struct rd_flight one = flight_pop(f);
+    for (size_t i = f->len; i-- > 0;) {
+        const struct rd_flight *one = flight_at(f, i);
 
-        if (!one.req)
+        if (!one->req)
             continue;
-        if (one.op == HF__RENEW) {
-            hf__rd_renew_failed(r, &one, HF_EUNKNOWN);
+        if (one->op == HF__RENEW) {
+            hf__rd_renew_failed(r, one, HF_EUNKNOWN);
             continue;
         }
-        last = *at = one.req;
-        at = &last->next;
+        if (one->op == HF__ATTEMPT)
+            ((struct rd_link *)one->req->remote->impl)->asking = false;
+        r->put_off = true;
+        r->core->unsent(r->client, one->req);
     }
-    if (!last)
-        return;
-    *at = r->queue;
-    if (!r->queue)
-        r->queue_tail = last;
-    r->queue = first;
+    f->head += f->len;
+    f->len = 0;
 }
 
 void hf__rd_cmd_down(struct redis *r, int code, hf__time now)
@@ -406,15 +345,11 @@ void hf__rd_cmd_down(struct redis *r, int code, hf__time now)
         failed(r, &one, code == HF_EPROTO ? code : HF_EUNKNOWN);
         code = code == HF_EPROTO ? HF_EBACKEND : code;
     }
-    unsend(r, f);
+    unsend(r);
     r->core->why(r->client, code, "%s", r->text);
     /* A refusal is an answer, unless another address is tried now. */
-    if (r->cmd.refused_at != now || r->cmd.timer <= now)
-        return;
-    while (r->queue) {
-        r->queue->untouched = true;
-        hf__rd_finish(r, dequeue(r), code);
-    }
+    if (r->cmd.refused_at == now && r->cmd.timer > now)
+        r->core->refuse(r->client, code);
 }
 
 static hf__time silent_at(const struct redis *r)
@@ -441,5 +376,4 @@ void hf__rd_cmd_fini(struct redis *r)
 {
     r->core->free(r->client, r->flights.at);
     r->flights = (struct rd_flights){0};
-    r->queue = NULL;
 }

@@ -14,20 +14,6 @@
 
 int hf__rd_query(void *self, struct hf__query *q)
 {
-    switch (q->req.op) {
-    case HF__INSPECT:
-    case HF__LIST:
-    case HF__BREAK:
-        q->count = 0;
-        break;
-    case HF__DOWNGRADE:
-    case HF__LATCH_SET:
-    case HF__LATCH_DOWN:
-    case HF__LATCH_GET:
-        break;
-    default:
-        return HF_ENOTSUP;
-    }
     if (q->name_len > HF_NAME_MAX)
         return HF_EINVAL;
     return hf__rd_submit(self, &q->req);
@@ -136,7 +122,7 @@ static int encode_list(struct redis *r, struct hf__query *q)
 
 int hf__rd_query_encode(struct redis *r, struct hf__query *q)
 {
-    if (r->core->now() >= q->meant_until)
+    if (r->core->now() >= q->req.meant_until)
         return r->core->why(r->client, HF_EUNKNOWN, "not sent in time");
     switch (q->req.op) {
     case HF__INSPECT:
@@ -151,8 +137,10 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
     case HF__LATCH_DOWN:
     case HF__LATCH_GET:
         return hf__rd_count_encode(r, q);
-    default:
+    case HF__LIST:
         return encode_list(r, q);
+    default:
+        return HF_ENOTSUP;
     }
 }
 

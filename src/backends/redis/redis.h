@@ -288,9 +288,10 @@ struct rd_flights {
     size_t len, cap;
 };
 
-/* The request is under way (HF__PENDING), or a code. Reports nothing. */
+/* The request is under way (HF__PENDING), or HF__LATER, or a code. Reports
+ * nothing. */
 int hf__rd_submit(struct redis *, struct hf__req *);
-/* Encodes from the queue while there is room. */
+/* Writes; and if there is room then, what the core keeps can come. */
 void hf__rd_pump(struct redis *);
 /* Never mention this request again. */
 void hf__rd_forget(struct redis *, struct hf__req *);
@@ -402,15 +403,13 @@ void hf__rd_put_owner(const struct redis *, struct net_out *, uint64_t hold_id);
 /* ---- renew.c ----------------------------------------------------------- */
 
 int hf__rd_renew(void *, struct hf__batch *);
-/* Encodes the next chunk; 1: there is more. */
+/* 0, HF_ENOMEM: nothing of it was encoded. */
 int hf__rd_renew_encode(struct redis *, struct hf__batch *);
 /* How long a server may be silent before its connection is given up. */
 uint32_t hf__rd_patience_ms(const struct redis *);
 /* A connection that is being made has no longer than that either, where a
  * renewal waits for it. */
 void hf__rd_renew_hurry(struct redis *, hf__time now);
-/* No more chunks of this one. */
-void hf__rd_renew_cut(struct redis *, struct hf__batch *);
 int hf__rd_renew_chunk(struct redis *, struct hf__batch *, uint32_t first,
                        uint32_t len);
 /* The answer: 0, or HF_EPROTO. */
@@ -561,12 +560,13 @@ struct redis {
     uint64_t chance;          /* state of the jitter */
     bool by_text[RD_SCRIPTS]; /* the server has forgotten it: send the text */
     struct rd_conn cmd, sub;
-    bool is_up;                         /* as the core was told */
-    struct hf__req *queue, *queue_tail; /* not sent yet */
+    bool is_up;   /* as the core was told */
+    bool put_off; /* the core keeps requests that are not sent yet */
     struct rd_flights flights;
     struct rd_late *late;
     unsigned renewing;       /* batches that are not reported yet */
-    uint32_t renew_lease_ms; /* and their shortest lease */
+    bool renew_waits;        /* the core keeps some until it is connected */
+    uint32_t renew_lease_ms; /* the shortest lease of both */
     int64_t server_us;       /* the server's clock at server_at; 0: not known */
     hf__time server_at;
     hf__time server_ahead; /* by how much that is ahead of it, at most */

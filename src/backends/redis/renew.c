@@ -10,10 +10,10 @@
 /* A connection with a longer way than this is no use for so short a lease. */
 #define RENEW_PATIENCE_MIN_MS 200
 
-static void report_if_over(struct redis *r, struct hf__batch *b)
+/* A batch is with us, or kept by the core because we are not connected. */
+static bool is_renewing(const struct redis *r)
 {
-    if (b->sent == b->len && !b->chunks)
-        hf__rd_finish(r, &b->req, HF__DONE);
+    return r->renewing || r->renew_waits;
 }
 
 /* A server that is stopped goes on where it was, and the order of what we sent
@@ -22,7 +22,7 @@ static void report_if_over(struct redis *r, struct hf__batch *b)
 uint32_t hf__rd_patience_ms(const struct redis *r)
 {
     uint32_t most = 2 * r->op_timeout_ms;
-    uint32_t ms = r->renewing ? r->renew_lease_ms / 6 : most;
+    uint32_t ms = is_renewing(r) ? r->renew_lease_ms / 6 : most;
 
     ms = ms > RENEW_PATIENCE_MIN_MS ? ms : RENEW_PATIENCE_MIN_MS;
     return ms < most ? ms : most;
@@ -32,13 +32,13 @@ void hf__rd_renew_hurry(struct redis *r, hf__time now)
 {
     struct rd_conn *c = &r->cmd;
 
-    if (r->renewing && (c->state == RD_CONNECTING || c->state == RD_HELLO))
+    if (is_renewing(r) && (c->state == RD_CONNECTING || c->state == RD_HELLO))
         c->timer = hf__min_time(c->timer, now + hf__rd_patience_ms(r) * HF__MS);
 }
 
 static void note_lease(struct redis *r, uint32_t lease_ms)
 {
-    if (!r->renewing || lease_ms < r->renew_lease_ms)
+    if (!is_renewing(r) || lease_ms < r->renew_lease_ms)
         r->renew_lease_ms = lease_ms;
 }
 
@@ -48,7 +48,7 @@ int hf__rd_renew(void *self, struct hf__batch *b)
     uint32_t shortest = UINT32_MAX;
     int rc;
 
-    b->sent = b->chunks = 0;
+    b->chunks = 0;
     for (size_t i = 0; i < b->len; i++) {
         b->item[i].result = HF_EUNKNOWN;
         if (b->item[i].lease_ms < shortest)
@@ -58,10 +58,11 @@ int hf__rd_renew(void *self, struct hf__batch *b)
     if (!b->len)
         return HF__DONE;
     rc = hf__rd_submit(r, &b->req);
-    if (rc != HF__PENDING)
+    if (rc != HF__PENDING && rc != HF__LATER)
         return rc;
     note_lease(r, shortest);
-    r->renewing++;
+    r->renewing += rc == HF__PENDING;
+    r->renew_waits |= rc == HF__LATER;
     hf__rd_renew_hurry(r, r->core->now());
     return rc;
 }
@@ -135,7 +136,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     o = hf__rd_call(r, &b->req, s, keys * len, 1 + args * len, size + 64);
     if (!o)
         return HF_ENOMEM;
-    if (b->sent) /* the leases count from the first, sent again or not */
+    if (b->chunks) /* the leases count from the first, sent again or not */
         b->req.sent_at = sent_at;
     f->at[(f->head + f->len - 1) & (f->cap - 1)].first = first;
     f->at[(f->head + f->len - 1) & (f->cap - 1)].len = len;
@@ -151,26 +152,21 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
 
 int hf__rd_renew_encode(struct redis *r, struct hf__batch *b)
 {
-    uint32_t first = (uint32_t)b->sent, len = chunk_len(r, b, first);
-    int rc = hf__rd_renew_chunk(r, b, first, len);
+    uint32_t sent = 0, len;
 
-    if (rc)
-        return rc;
-    b->sent += len;
-    b->chunks++;
-    return b->sent < b->len;
-}
-
-void hf__rd_renew_cut(struct redis *r, struct hf__batch *b)
-{
-    b->sent = b->len;
-    report_if_over(r, b);
+    for (; sent < b->len; sent += len) {
+        len = chunk_len(r, b, sent);
+        if (hf__rd_renew_chunk(r, b, sent, len))
+            break; /* no memory: the others stay unknown */
+        b->chunks++;
+    }
+    return sent ? 0 : HF_ENOMEM;
 }
 
 static void landed(struct redis *r, struct hf__batch *b)
 {
-    b->chunks--;
-    report_if_over(r, b);
+    if (--b->chunks == 0)
+        hf__rd_finish(r, &b->req, HF__DONE);
 }
 
 void hf__rd_renew_failed(struct redis *r, const struct rd_flight *f, int code)

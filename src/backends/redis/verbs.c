@@ -138,7 +138,7 @@ int64_t hf__rd_valid_until(const struct redis *r, hf__time now)
 
 int64_t hf__rd_meant_until(const struct redis *r, const struct hf__query *q)
 {
-    return server_clock(r, q->meant_until - r->server_ahead);
+    return server_clock(r, q->req.meant_until - r->server_ahead);
 }
 
 /* ---- answers ---------------------------------------------------------- */

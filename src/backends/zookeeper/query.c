@@ -102,7 +102,7 @@ void hf__zk_query_free(struct zk_query *base)
 
 bool hf__zk_query_is_over(const struct zk_query *base)
 {
-    return base->z->core->now() >= base->q->meant_until;
+    return base->z->core->now() >= base->q->req.meant_until;
 }
 
 void hf__zk_query_end(struct zk_query *base, int result)
@@ -334,10 +334,7 @@ int hf__zk_query(void *self, struct hf__query *q)
 {
     struct zk *z = self;
 
-    if (!z->up && q->req.op != HF__PUT && q->req.op != HF__DOWNGRADE) {
-        q->req.sent_at = z->core->now();
-        hf__zk_park(z, &q->req);
-        return HF__PENDING;
-    }
+    if (!z->up && q->req.op != HF__PUT && q->req.op != HF__DOWNGRADE)
+        return HF__LATER;
     return ask(z, q);
 }

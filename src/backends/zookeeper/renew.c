@@ -271,10 +271,8 @@ int hf__zk_renew(void *self, struct hf__batch *b)
 {
     struct zk *z = self;
 
-    if (!z->up) {
-        hf__zk_park(z, &b->req);
-        return HF__PENDING;
-    }
+    if (!z->up)
+        return HF__LATER;
     b->req.sent_at = z->core->now();
     b->req.result = HF__DONE;
     b->chunks = 1; /* while it is being sent */

@@ -123,8 +123,6 @@ int hf__zk_session_open(struct zk *z)
 
     z->addrs = z->core->alloc(z->client, sizeof(*z->addrs));
     rc = z->addrs ? first_lookup(z) : HF_ENOMEM;
-    z->parked_tail = &z->parked;
-    z->parked_lines_tail = &z->parked_lines;
     z->lookup_at = HF__NEVER;
     /* Or it would seed the program's random(3), to shuffle the hosts. */
     zoo_deterministic_conn_order(1);
@@ -202,7 +200,7 @@ static void went_up(struct zk *z)
     z->text[0] = '\0';
     z->said = false;
     hf__zk_nodes_up(z);
-    hf__zk_ask_parked(z);
+    z->core->go_on(z->client);
 }
 
 static void went_down(struct zk *z)

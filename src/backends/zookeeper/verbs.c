@@ -1,7 +1,7 @@
 /*
  * What the core asks of a line. How that is put into entries is the kind's
- * (queue.c, herd.c ...); here is what they share: who is asking, what waits
- * for the connection, what is let go.
+ * (queue.c, herd.c ...); here is what they share: who is asking, what is let
+ * go.
  */
 #include "query.h"
 
@@ -61,126 +61,6 @@ void hf__zk_stop_waiting(struct zk_line *line)
     if (line->queued)
         --*count_of(line);
     line->queued = false;
-}
-
-/* ---- waiting for the connection ----------------------------------------- */
-
-void hf__zk_park(struct zk *z, struct hf__req *req)
-{
-    req->next = NULL;
-    *z->parked_tail = req;
-    z->parked_tail = &req->next;
-}
-
-static void park_line(struct zk_line *line)
-{
-    struct zk *z = line->z;
-
-    line->parked_at = z->parked_lines_tail;
-    line->next_parked = NULL;
-    *line->parked_at = line;
-    z->parked_lines_tail = &line->next_parked;
-}
-
-/* If it is parked. */
-static void unpark(struct zk_line *line)
-{
-    if (!line->parked_at)
-        return;
-    *line->parked_at = line->next_parked;
-    if (line->next_parked)
-        line->next_parked->parked_at = line->parked_at;
-    else
-        line->z->parked_lines_tail = line->parked_at;
-    line->parked_at = NULL;
-}
-
-static bool is_late(const struct zk *z, const struct hf__req *req, hf__time now)
-{
-    return req->op != HF__RENEW &&
-           now - req->sent_at >= (hf__time)z->op_timeout_ms * HF__MS;
-}
-
-void hf__zk_parked_late(struct zk *z, hf__time now)
-{
-    struct hf__req **at = &z->parked, *req;
-    char why[200];
-
-    while ((req = *at)) {
-        if (!is_late(z, req, now)) {
-            at = &req->next;
-            continue;
-        }
-        *at = req->next;
-        hf__zk_finish(z, req,
-                      z->core->why(z->client, HF_EUNKNOWN,
-                                   "not connected to %s",
-                                   hf__zk_why_down(z, why, sizeof(why))));
-    }
-    z->parked_tail = at;
-}
-
-hf__time hf__zk_parked_timeout(const struct zk *z)
-{
-    for (const struct hf__req *req = z->parked; req; req = req->next)
-        if (is_late(z, req, HF__NEVER)) /* the first is the oldest */
-            return req->sent_at + (hf__time)z->op_timeout_ms * HF__MS;
-    return HF__NEVER;
-}
-
-static int ask(struct zk_line *line, struct hf__req *req)
-{
-    int rc = HF_EUNKNOWN;
-
-    if (line->z->up)
-        rc = line->kind->ask(line, req);
-    if (rc != HF_EUNKNOWN)
-        return rc;
-    park_line(line);
-    return HF__PENDING;
-}
-
-static int ask_again(struct zk *z, struct hf__req *req)
-{
-    if (req->op == HF__RENEW)
-        return hf__zk_renew(z, (struct hf__batch *)req);
-    return hf__zk_query(z, (struct hf__query *)req);
-}
-
-/* Whoever has to be parked once more, because the connection breaks, comes into
- * the next list. */
-static void ask_parked_lines(struct zk *z)
-{
-    struct zk_line *line = z->parked_lines, *next;
-
-    z->parked_lines = NULL;
-    z->parked_lines_tail = &z->parked_lines;
-    for (; line; line = next) {
-        int rc;
-
-        next = line->next_parked;
-        line->parked_at = NULL;
-        rc = ask(line, line->ask);
-        if (rc != HF__PENDING)
-            hf__zk_finish(z, line->ask, rc);
-    }
-}
-
-void hf__zk_ask_parked(struct zk *z)
-{
-    struct hf__req *req = z->parked, *next;
-
-    z->parked = NULL;
-    z->parked_tail = &z->parked;
-    for (; req; req = next) {
-        int rc;
-
-        next = req->next;
-        rc = ask_again(z, req);
-        if (rc != HF__PENDING)
-            hf__zk_finish(z, req, rc);
-    }
-    ask_parked_lines(z);
 }
 
 /* ---- refusals ------------------------------------------------------------ */
@@ -255,17 +135,19 @@ int hf__zk_not_made(struct zk_node *node, const char *dir)
 
 int hf__zk_attempt(void *self, struct hf__req *req)
 {
+    const struct zk *z = self;
     struct zk_line *line = req->remote->impl;
     int rc;
 
-    (void)self;
     if (!line->kind)
         return HF_ENOTSUP;
+    if (!z->up)
+        return HF__LATER;
     line->ask = req;
-    rc = ask(line, req);
+    rc = line->kind->ask(line, req);
     if (rc != HF__PENDING)
         line->ask = NULL;
-    return rc;
+    return rc == HF_EUNKNOWN ? HF__LATER : rc;
 }
 
 void hf__zk_finish(struct zk *z, struct hf__req *req, int result)
@@ -434,7 +316,6 @@ int hf__zk_abandon(void *self, struct hf__req *req)
     /* Sent again, it may be about an earlier hold id than what is asked for or
      * waited for now. */
     if (req->remote->ask->hold_id == req->hold_id) {
-        unpark(line);
         line->ask = NULL;
         hf__zk_stop_waiting(line);
     }
@@ -448,7 +329,6 @@ void hf__zk_detach(void *self, struct hf__remote *remote)
 
     if (!line)
         return;
-    unpark(line);
     hf__zk_stop_waiting(line);
     if (line->kind && line->kind->detach)
         line->kind->detach(line);

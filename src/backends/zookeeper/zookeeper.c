@@ -175,7 +175,6 @@ static int parse(struct zk *z, const struct hf__config *config)
         rc = parse_secret(z, config);
     z->ttl_ms = config->ttl_ms;
     z->open_timeout_ms = config->open_timeout_ms;
-    z->op_timeout_ms = config->op_timeout_ms;
     z->listens = config->listens;
     return rc;
 }
@@ -231,14 +230,12 @@ static void zk_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
 
 static void zk_advance(void *self, hf__time now)
 {
-    hf__zk_parked_late(self, now);
     hf__zk_session_move(self, now);
 }
 
 static hf__time zk_next_timeout(void *self)
 {
-    return hf__min_time(hf__zk_session_timeout(self),
-                        hf__zk_parked_timeout(self));
+    return hf__zk_session_timeout(self);
 }
 
 #define CAPS                                                                   \

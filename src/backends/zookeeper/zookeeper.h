@@ -349,9 +349,6 @@ struct zk {
     struct zk_node *nodes;    /* all of this session */
     struct zk_chunk *chunks;  /* renewals under way */
     struct hf__table watches; /* by path */
-    /* What was asked while it was down: about names, and for lines. */
-    struct hf__req *parked, **parked_tail;
-    struct zk_line *parked_lines, **parked_lines_tail;
     struct zk_query *queries; /* under way */
     struct zk_ear *ears;
     uint64_t holders; /* of unfair mutexes, so far: each has its own name */
@@ -370,7 +367,7 @@ struct zk {
     char *hosts;      /* "h1:2181,h2:2181" */
     char *root;       /* "" or "/a/b": the URL's path */
     const struct ACL_vector *acl;
-    uint32_t ttl_ms, open_timeout_ms, op_timeout_ms;
+    uint32_t ttl_ms, open_timeout_ms;
     uint32_t tick_ms; /* of the servers, as the URL says; 0: it does not */
     bool kazoo;       /* dialect */
     bool listens;     /* the program hears of events */
@@ -418,14 +415,12 @@ struct zk_line {
     struct hf__remote *remote;
     struct zk *z;
     const struct zk_kind *kind;
-    struct hf__req *ask;  /* the attempt under way, or parked */
+    struct hf__req *ask;  /* the attempt under way */
     struct zk_node *node; /* of the present question or hold */
     struct zk_watch *watch;
     struct zk_line *next, *prev; /* of those with the same watch */
-    struct zk_line *next_parked;
-    struct zk_line **parked_at; /* where it is pointed to; NULL: not parked */
-    bool queued;                /* counted in zk.waiting, or waiting_latch */
-    bool deleted;               /* what it watched is gone */
+    bool queued;                 /* counted in zk.waiting, or waiting_latch */
+    bool deleted;                /* what it watched is gone */
     bool blind; /* of a latch: what it wants to watch may not be read */
     /* The sum of the strangers that are known to last, and are harmless. */
     uint64_t strangers;
@@ -465,15 +460,6 @@ int hf__zk_let_go(struct zk_line *, struct hf__req *);
 /* Of its hold something is not there any more: nothing of it is left, and the
  * core is told. From advance() only. */
 void hf__zk_taken_away(struct zk_line *);
-/* A query or batch: until it is up again. */
-void hf__zk_park(struct zk *, struct hf__req *);
-/* What was asked while it was down. */
-void hf__zk_ask_parked(struct zk *);
-/* Queries that waited for op_timeout are over: whoever asked has gone, and what
- * they would do (a break, say) must not be done to those who come later. */
-void hf__zk_parked_late(struct zk *, hf__time now);
-/* When that is to be called. */
-hf__time hf__zk_parked_timeout(const struct zk *);
 /* The code for a call that was refused, as hf__zk_code(); that right is needed
  * for it: "READ", "CREATE below" ... the path. */
 int hf__zk_denied(struct zk *, int rc, const char *right, const char *path);

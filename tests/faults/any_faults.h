@@ -19,6 +19,9 @@ extern const struct any_faults {
     bool (*is_waited_for)(struct world *);
     int (*stop)(struct world *);
     int (*go_on)(struct world *);
+    /* Deletes what hf_lock_put() has written; was it that? NULL: there is no
+     * such verb. */
+    bool (*takes_value)(struct world *, const char *key, const char *value);
 } any_faults;
 
 /* How the server is brought to refuse what it is asked. */

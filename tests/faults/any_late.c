@@ -209,13 +209,175 @@ static void test_down_that_comes_late(void **state)
     not_done_later(*state, &downs, LATE);
 }
 
+/* ---- latch, without waiting -----------------------------------------------
+ */
+
+struct done {
+    bool called;
+    int result;
+};
+
+static void note(void *arg, hf_latch *latch, int result)
+{
+    struct done *done = arg;
+
+    (void)latch;
+    *done = (struct done){true, result};
+}
+
+static bool is_called(hf_client *c, const struct done *done)
+{
+    hf_client_dispatch(c);
+    return done->called;
+}
+
+/* Ends it. */
+static int result_of(hf_client *c, hf_latch *latch, const struct done *done)
+{
+    assert_true(WAIT_FOR(is_called(c, done)));
+    assert_int_equal(hf_latch_free(latch), 0);
+    return done->result;
+}
+
+static int call_set_async(hf_client *c, hf_error *err)
+{
+    hf_latch *latch = latch_of(c);
+    struct done done = {0};
+
+    assert_int_equal(hf_latch_set_async(latch, 5, note, &done, err), 0);
+    return result_of(c, latch, &done);
+}
+
+static int call_down_async(hf_client *c, hf_error *err)
+{
+    hf_latch *latch = latch_of(c);
+    struct done done = {0};
+
+    assert_int_equal(hf_latch_down_async(latch, NULL, note, &done, err), 0);
+    return result_of(c, latch, &done);
+}
+
+static const struct verb async_sets = {call_set_async, leave_it, is_zero,
+                                       leave_it};
+static const struct verb async_downs = {call_down_async, set_three, is_three,
+                                        down_to_zero};
+
+static void test_async_set_that_was_not_sent(void **state)
+{
+    not_done_later(*state, &async_sets, UNSENT);
+}
+
+static void test_async_set_that_comes_late(void **state)
+{
+    not_done_later(*state, &async_sets, LATE);
+}
+
+static void test_async_down_that_was_not_sent(void **state)
+{
+    not_done_later(*state, &async_downs, UNSENT);
+}
+
+static void test_async_down_that_comes_late(void **state)
+{
+    not_done_later(*state, &async_downs, LATE);
+}
+
+/* ---- ask ------------------------------------------------------------------
+ */
+
+static struct world *asked; /* whose near client holds */
+
+static int call_ask(hf_client *c, hf_error *err)
+{
+    return hf_ask(c, "n", 1, err);
+}
+
+static void hold_and_listen(struct world *w, hf_client *near)
+{
+    asked = w;
+    hold(w, near);
+}
+
+static bool is_not_asked(hf_client *near)
+{
+    (void)near;
+    return !world_heard_wish(asked, 1) && is_held(near);
+}
+
+static const struct verb asks = {call_ask, hold_and_listen, is_not_asked,
+                                 let_go};
+
+static void ask_is_not_done_later(struct world *w, enum way way)
+{
+    hf_client *c;
+    int caps;
+
+    assert_int_equal(hf_open(w->near_url, NULL, &c, &w->err), 0);
+    caps = hf_client_caps(c, HF_MUTEX);
+    if (!(caps & HF_CAP_WANTED))
+        assert_int_equal(hf_ask(c, "n", 1, NULL), HF_ENOTSUP);
+    hf_close(c);
+    if (caps & HF_CAP_WANTED)
+        not_done_later(w, &asks, way);
+}
+
+static void test_ask_that_was_not_sent(void **state)
+{
+    ask_is_not_done_later(*state, UNSENT);
+}
+
+static void test_ask_that_comes_late(void **state)
+{
+    ask_is_not_done_later(*state, LATE);
+}
+
+/* ---- put -------------------------------------------------------------------
+ */
+
+/* It is not kept until there is a connection. (One that comes late is done if
+ * the hold is still there: no server that has this verb has a clock to refuse
+ * it by.) */
+static void test_put_that_was_not_sent(void **state)
+{
+    struct world *w = *state;
+    hf_lock *far = world_far(w, any_faults.ttl_ms, OP_MS);
+
+    if (!any_faults.takes_value) {
+        assert_int_equal(hf_lock_put(far, "v", 1, "x", 1, NULL), HF_ENOTSUP);
+        return;
+    }
+    assert_int_equal(hf_lock_acquire(far, NULL, &w->err), 0);
+    assert_int_equal(hf_lock_put(far, "v", 1, "first", 5, &w->err), 0);
+    begin(w, UNSENT);
+    for (int i = 0; i < 3; i++) {
+        int rc = hf_lock_put(far, "v", 1, "late", 4, &w->err);
+
+        if (rc != HF_EUNKNOWN && rc != HF_EBACKEND)
+            fail_msg("%d: %s", rc, w->err.text);
+    }
+    end(w, UNSENT);
+    hf_lock_release(far, NULL); /* what was asked before it is over */
+    assert_true(any_faults.takes_value(w, "v", "first"));
+    world_is_clean(w);
+}
+
 int run_any_late(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, any_faults.setup, world_end)
     const struct CMUnitTest tests[] = {
-        T(test_break_that_was_not_sent), T(test_break_that_comes_late),
-        T(test_set_that_was_not_sent),   T(test_set_that_comes_late),
-        T(test_down_that_was_not_sent),  T(test_down_that_comes_late),
+        T(test_break_that_was_not_sent),
+        T(test_break_that_comes_late),
+        T(test_set_that_was_not_sent),
+        T(test_set_that_comes_late),
+        T(test_down_that_was_not_sent),
+        T(test_down_that_comes_late),
+        T(test_async_set_that_was_not_sent),
+        T(test_async_set_that_comes_late),
+        T(test_async_down_that_was_not_sent),
+        T(test_async_down_that_comes_late),
+        T(test_ask_that_was_not_sent),
+        T(test_ask_that_comes_late),
+        T(test_put_that_was_not_sent),
     };
 #undef T
 

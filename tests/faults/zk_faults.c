@@ -210,6 +210,15 @@ static int go_on(struct world *w)
     return zk_server_continue(w->zk);
 }
 
+static bool takes_value(struct world *w, const char *key, const char *value)
+{
+    char path[64], data[64] = "";
+
+    snprintf(path, sizeof(path), "/%s", key);
+    return !zk_hand_get(hand(w), path, data, sizeof(data), false) &&
+           !zk_hand_delete(hand(w), path) && strcmp(data, value) == 0;
+}
+
 const struct any_faults any_faults = {
     .setup = world_setup,
     .begin = group_one,
@@ -222,6 +231,7 @@ const struct any_faults any_faults = {
     .is_waited_for = is_waited_for,
     .stop = stop,
     .go_on = go_on,
+    .takes_value = takes_value,
 };
 
 int main(int argc, char **argv)

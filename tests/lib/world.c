@@ -79,6 +79,8 @@ static void note_event(void *arg, const hf_event *event)
 
     if (event->type != HF_EVENT_LOST) {
         assert_string_equal(event->reason, "");
+        if (event->type == HF_EVENT_WANTED)
+            __atomic_add_fetch(&ear->wanted, 1, __ATOMIC_RELAXED);
         return;
     }
     snprintf(ear->reason, sizeof(ear->reason), "%s", event->reason);
@@ -94,6 +96,12 @@ bool world_heard_loss(struct world *w, size_t i)
 {
     hf_client_dispatch(w->clients[i]);
     return __atomic_load_n(&w->ears[i].lost, __ATOMIC_RELAXED) > 0;
+}
+
+bool world_heard_wish(struct world *w, size_t i)
+{
+    hf_client_dispatch(w->clients[i]);
+    return __atomic_load_n(&w->ears[i].wanted, __ATOMIC_RELAXED) > 0;
 }
 
 static void says(const char *text, const char *words)

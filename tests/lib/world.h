@@ -63,6 +63,7 @@ struct world {
     hf_lock *locks[WORLD_CLIENTS];
     struct world_ear {
         uint32_t lost;       /* atomic: events of that client */
+        uint32_t wanted;     /* atomic: the same */
         uint32_t lines;      /* atomic: of its log */
         char reason[320];    /* of the last such event */
         char lost_line[480]; /* of the log, the last that tells of a loss */
@@ -90,6 +91,8 @@ hf_lock *world_change(struct world *, size_t i, enum hf_kind, uint32_t size);
 uint32_t world_lines(const struct world *, size_t i);
 /* Has the i-th client said HF_EVENT_LOST? Dispatches. */
 bool world_heard_loss(struct world *, size_t i);
+/* The same of HF_EVENT_WANTED. */
+bool world_heard_wish(struct world *, size_t i);
 /* The i-th client's hold of its lock is lost, or soon will be, and whatever
  * says so gives one and the same reason, in which there is that word; releases
  * it. The reason lives as long as the world. */

@@ -54,9 +54,10 @@ enum hf__outcome {
     HF__QUEUED = 3,  /* attempt: not yet; core->bell() tells when to ask again,
                         and look_at when at the latest */
     HF__BUSY = 4,    /* attempt with may_queue == false: not now */
-    HF__LATER = 5,   /* any slot of a networked backend: nothing was sent, and
-                        go_on() will be called. The backend does not refer to
-                        the request any more */
+    HF__LATER = 5,   /* any slot of a networked backend: nothing was sent. The
+                        backend does not refer to the request any more, answers
+                        LATER from now on, so that nothing is overtaken, and
+                        says go_on() when it can send */
 };
 
 enum hf__op {

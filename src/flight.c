@@ -79,6 +79,8 @@ bool hf__flight_end(hf_client *c, struct hf__flight *f, hf__time until)
     if (!over)
         hf__leave_parked_locked(c, &f->req);
     hf__mutex_unlock(&c->mu);
+    if (!over)
+        hf__engine_deliver(c, hf__now());
     return over;
 }
 

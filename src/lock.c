@@ -705,7 +705,7 @@ void hf__see_to_it(hf_client *c)
     if (c->direct)
         return;
     hf__mutex_lock(&c->mu);
-    if (c->under_way)
+    if (c->under_way || c->landed)
         hf__keeper_due_locked(c, hf__now() + HF__PATIENCE);
     hf__mutex_unlock(&c->mu);
 }

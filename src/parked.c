@@ -20,7 +20,8 @@ static void park(hf_client *c, struct hf__req *req, bool first)
 
 void hf__park_first(hf_client *c, struct hf__req *req)
 {
-    park(c, req, true);
+    if (req->flying) /* or it is being abandoned: see core_done() */
+        park(c, req, true);
 }
 
 void hf__unpark_locked(hf_client *c, struct hf__req *req)

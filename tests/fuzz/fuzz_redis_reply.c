@@ -21,6 +21,7 @@
 
 #define NAMES 3
 #define BATCH 300
+#define DAY (86400000LL * HF__MS)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -272,11 +273,14 @@ static int fill(struct scene *s)
                                   .item = s->items};
     sent += send_req(&s->batch.req, hf__rd_renew(s->r, &s->batch));
     for (int i = 0; i < 3; i++) {
-        s->query[i] = (struct hf__query){.req = {.op = ops[i], .flying = true},
-                                         .name = "a",
-                                         .name_len = 1,
-                                         .info = &info,
-                                         .names = &names};
+        s->query[i] =
+            (struct hf__query){.req = {.op = ops[i],
+                                       .flying = true,
+                                       .meant_until = clock_now + DAY},
+                               .name = "a",
+                               .name_len = 1,
+                               .info = &info,
+                               .names = &names};
         sent += send_req(&s->query[i].req, hf__rd_query(s->r, &s->query[i]));
     }
     return sent;

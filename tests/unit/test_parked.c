@@ -17,6 +17,7 @@ static bool keeps;      /* what is taken is not answered at once */
 static struct hf__req *taken[MANY];
 static size_t taken_len;
 static unsigned put_off, abandoned;
+static bool gives_back_late; /* while it is being abandoned */
 
 static int take(struct hf__req *req, int answer)
 {
@@ -46,7 +47,8 @@ static int parked_release(void *self, struct hf__req *req)
 static int parked_abandon(void *self, struct hf__req *req)
 {
     (void)self;
-    (void)req;
+    if (gives_back_late)
+        server.core->unsent(server.client, req->remote->ask);
     abandoned++;
     return HF__DONE;
 }
@@ -103,7 +105,7 @@ static struct scene *begin(void)
     backend.release = parked_release;
     backend.abandon = parked_abandon;
     backend.query = parked_query;
-    goes_on = gives_back = keeps = false;
+    goes_on = gives_back = keeps = gives_back_late = false;
     refuses_all = 0;
     room = put_off = abandoned = 0;
     taken_len = 0;
@@ -289,6 +291,27 @@ static void test_who_gives_up_is_not_parked_any_more(void **state)
     end(s);
 }
 
+/* As if whoever drives had found the connection broken after the core had made
+ * up its mind and before the backend heard of that. */
+static void test_unsent_while_it_is_abandoned(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    keeps = gives_back_late = true;
+    room = 1;
+    acquire(s, 0);
+    assert_true(are_taken(s, 1));
+    assert_int_equal(hf_lock_cancel(s->locks[0]), 0);
+    assert_true(WAIT_FOR(is_called(s->client, &s->calls[0])));
+    lock(s);
+    assert_int_equal(abandoned, 1);
+    assert_null(s->client->parked);
+    gives_back_late = keeps = false;
+    hf__mutex_unlock(&s->client->mu);
+    end(s);
+}
+
 /* By the clock its caller has left, who has not noticed it yet. */
 static void test_parked_is_not_sent_after_its_time(void **state)
 {
@@ -370,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_parked_again_keep_their_places),
         cmocka_unit_test(test_unsent_go_before_those_parked),
         cmocka_unit_test(test_who_gives_up_is_not_parked_any_more),
+        cmocka_unit_test(test_unsent_while_it_is_abandoned),
         cmocka_unit_test(test_parked_is_not_sent_after_its_time),
         cmocka_unit_test(test_refusal_is_for_all_that_are_parked),
         cmocka_unit_test(test_refusal_is_told_in_the_servers_words),

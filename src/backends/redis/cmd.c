@@ -165,9 +165,10 @@ int hf__rd_submit(struct redis *r, struct hf__req *req)
 
     look_if_closed(r);
     hf__rd_conn_hurry(&r->cmd);
-    r->put_off = r->put_off || !has_room(r);
-    if (!has_room(r))
+    if (!has_room(r)) { /* there will be in ready() or advance() alone */
+        r->put_off = true;
         return HF__LATER;
+    }
     rc = encode(r, req);
     if (rc)
         return rc;

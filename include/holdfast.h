@@ -631,6 +631,20 @@ HF_API void hf_names_free(hf_names *names);
 HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
                     hf_error *err);
 
+/*
+ * The same for one hold, as hf_inspect() has shown it: the server breaks it
+ * only if it is still there at that moment. token 0: any token; owner (the text
+ * of hf_party.owner) NULL: any owner. Without both it is hf_break(). In shared
+ * memory and on Redis readers and permits have the token of the last exclusive
+ * hold: the token alone breaks all of them, and the owner chooses one (in
+ * shared memory the holds of one client). ENOTOWNER: no hold has that token and
+ * that owner, and nothing was broken; the text says which token holds it now. A
+ * hold of another program (Redisson's, a plain `lock` node) may have no token
+ * by which the server can tell it apart: ENOTOWNER, or ENOTSUP, says so.
+ */
+HF_API int hf_break_hold(hf_client *client, const void *name, size_t name_len,
+                         uint64_t token, const char *owner, hf_error *err);
+
 /* Asks whoever holds the lock to let go. Those who listen hear HF_EVENT_WANTED,
  * and do as they please; nothing else changes. 0 says that they were asked, not
  * that they heard it. ENOTOWNER: nobody holds it. ENOTSUP: HF_CAP_WANTED. */

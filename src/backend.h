@@ -175,6 +175,11 @@ struct hf__batch {
  *
  * ASK: DONE; ENOTOWNER: nobody holds it.
  *
+ * BREAK: of all holds, or of those with that token and that owner (its text as
+ * INSPECT shows it). Which they are is looked at in the step that ends them.
+ * DONE; ENOTOWNER: nobody holds it, or the latch is not set; EBUSY: there are
+ * holds, but none of these. Then count is the token of one, 0 if not known.
+ *
  * LATCH_SET: DONE; EBUSY: it is set already (count: what is left). LATCH_DOWN:
  * one less, at 0 it stays. Both count once for one `request`, however often
  * they are sent. All three set count to what is left; one that was never set
@@ -187,7 +192,9 @@ struct hf__query {
     struct hf__remote *line, *into; /* DOWNGRADE, PUT; req.remote is NULL */
     const char *value;              /* PUT */
     size_t value_len;
-    uint64_t count;   /* latch: SET in, all out */
+    uint64_t token;   /* BREAK; 0: any */
+    char owner[64];   /* BREAK; "": any */
+    uint64_t count;   /* latch: SET in, all out. BREAK, of EBUSY: out */
     uint64_t request; /* latch: unique in this client */
     hf_info *info;    /* INSPECT, out: filled by add_holder ... */
     hf_names *names;  /* LIST, out: by add_name, in any order */

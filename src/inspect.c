@@ -2,6 +2,7 @@
  * away. */
 #include "core.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,14 +99,19 @@ void hf__query_free(struct hf__query *q)
     hf_names_free(q->names);
 }
 
+static int unanswered(hf_client *c, hf_error *err)
+{
+    return hf__fail(err, HF_EUNKNOWN, "%s: no answer within %u ms%s",
+                    c->be->name, c->op_timeout_ms, hf__trouble(c).text);
+}
+
 /* Sends it and waits. On success the flight is still the caller's. */
 static int ask(hf_client *c, struct hf__flight *f, hf_error *err)
 {
     int rc;
 
     if (!hf__flight_wait(c, f))
-        return hf__fail(err, HF_EUNKNOWN, "%s: no answer within %u ms%s",
-                        c->be->name, c->op_timeout_ms, hf__trouble(c).text);
+        return unanswered(c, err);
     rc = f->req.result;
     if (rc) {
         hf__fail_word(c, &f->why, err, rc);
@@ -236,9 +242,25 @@ int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     return rc;
 }
 
+/* The hold of f->query is not there: others hold it. */
+static int not_that(const struct hf__flight *f, uint64_t token,
+                    const char *owner, const char *name, hf_error *err)
+{
+    char which[48] = "", now[80] = "a hold without a known token";
+
+    if (token)
+        snprintf(which, sizeof(which), " with the token %" PRIu64, token);
+    if (f->query.count)
+        snprintf(now, sizeof(now), "the token %" PRIu64, f->query.count);
+    return hf__fail(
+        err, HF_ENOTOWNER, "\"%s\" has no hold%s%s%s; held now by %s",
+        hf__show(name).text, which, *owner ? " of " : "", owner, now);
+}
+
 /* BREAK or ASK: something is done to whoever holds it. */
 static int to_holder(hf_client *c, enum hf__op op, const void *name,
-                     size_t name_len, hf_error *err)
+                     size_t name_len, uint64_t token, const char *owner,
+                     hf_error *err)
 {
     struct hf__flight *f;
     char text[HF_NAME_MAX + 1] = "";
@@ -250,23 +272,42 @@ static int to_holder(hf_client *c, enum hf__op op, const void *name,
     f = hf__query_new(c, op, name, name_len, err);
     if (!f)
         return HF_ENOMEM;
-    rc = ask(c, f, err);
+    f->query.token = token;
+    memcpy(f->query.owner, owner, strlen(owner) + 1);
+    if (!hf__flight_wait(c, f))
+        return unanswered(c, err);
+    rc = f->req.result;
     if (rc == HF_ENOTOWNER)
-        return hf__fail(err, rc, "nobody holds \"%s\"", hf__show(text).text);
-    if (!rc)
-        hf__flight_free(c, f);
+        hf__fail(err, rc, "nobody holds \"%s\"", hf__show(text).text);
+    else if (rc == HF_EBUSY)
+        rc = not_that(f, token, owner, text, err);
+    else if (rc)
+        hf__fail_word(c, &f->why, err, rc);
+    hf__flight_free(c, f);
     return rc;
 }
 
-int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
+int hf_break_hold(hf_client *c, const void *name, size_t name_len,
+                  uint64_t token, const char *owner, hf_error *err)
 {
     int rc = enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
 
     if (rc)
         return rc;
-    rc = to_holder(c, HF__BREAK, name, name_len, err);
+    owner = owner ? owner : "";
+    rc = strlen(owner) < sizeof(((hf_party *)NULL)->owner)
+             ? to_holder(c, HF__BREAK, name, name_len, token, owner, err)
+             : hf__fail(err, HF_EINVAL,
+                        "the owner has %zu bytes; it must be a text of "
+                        "hf_party.owner",
+                        strlen(owner));
     hf__client_leave(c);
     return rc;
+}
+
+int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
+{
+    return hf_break_hold(c, name, name_len, 0, NULL, err);
 }
 
 int hf_ask(hf_client *c, const void *name, size_t name_len, hf_error *err)
@@ -276,7 +317,7 @@ int hf_ask(hf_client *c, const void *name, size_t name_len, hf_error *err)
 
     if (rc)
         return rc;
-    rc = to_holder(c, HF__ASK, name, name_len, err);
+    rc = to_holder(c, HF__ASK, name, name_len, 0, "", err);
     hf__client_leave(c);
     return rc;
 }

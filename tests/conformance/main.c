@@ -30,7 +30,7 @@ static const struct conf_case *const subjects[] = {
     conf_inspect, conf_names,       conf_badinput,  conf_process, conf_fork,
     conf_death,   conf_fairness,    conf_waiting,   conf_inside,  conf_far,
     conf_rwlock,  conf_rwlock_ends, conf_semaphore, conf_latch,   conf_kinds,
-    conf_storm,   conf_close,       conf_answers,   conf_wanted,
+    conf_storm,   conf_close,       conf_answers,   conf_wanted,  conf_breaking,
 };
 
 /* A case and the fairness it runs with. */

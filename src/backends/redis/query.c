@@ -35,17 +35,27 @@ static int encode_inspect(struct redis *r, struct hf__query *q)
                : HF_ENOMEM;
 }
 
+/* Until when a BREAK is meant, and which token it is to break. */
+static void put_meant(struct redis *r, struct net_out *o,
+                      const struct hf__query *q)
+{
+    char token[21];
+
+    hf__rd_put_num(o, hf__rd_meant_until(r, q));
+    hf__rd_put(o, token, hf__rd_decimal(token, q->token));
+}
+
 static int encode_break(struct redis *r, struct hf__query *q)
 {
     struct net_out *o =
-        begin(r, q, r->string_dialect ? RD_BREAK_S : RD_BREAK, 4);
+        begin(r, q, r->string_dialect ? RD_BREAK_S : RD_BREAK, 5);
 
     if (!o)
         return HF_ENOMEM;
-    hf__rd_put(o, "", 0);
+    hf__rd_put(o, q->owner, strlen(q->owner));
     hf__rd_put_key(o, RD_CHANNEL, q->name, q->name_len);
     hf__rd_put_key(o, RD_MARK, q->name, q->name_len);
-    hf__rd_put_num(o, hf__rd_meant_until(r, q));
+    put_meant(r, o, q);
     return 0;
 }
 
@@ -72,18 +82,18 @@ static int encode_downgrade(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-/* Both have what DROP has, without an owner. What breaks has a time. */
+/* Both have what DROP has. What breaks has a time, and a token. */
 static int encode_other(struct redis *r, struct hf__query *q, enum rd_script rw,
                         enum rd_script string)
 {
     bool is_rw = q->count == HF_RWLOCK;
-    struct net_out *o = begin(r, q, is_rw ? rw : string, 5);
+    struct net_out *o = begin(r, q, is_rw ? rw : string, 6);
 
     if (!o)
         return HF_ENOMEM;
-    hf__rd_put(o, "", 0);
+    hf__rd_put(o, q->owner, strlen(q->owner));
     put_keys(o, q, is_rw ? rw_args : string_args);
-    hf__rd_put_num(o, hf__rd_meant_until(r, q));
+    put_meant(r, o, q);
     return 0;
 }
 
@@ -407,6 +417,10 @@ static int broken(struct redis *r, struct hf__query *q,
         if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
             return HF_EPROTO;
         return (rc = hf__rd_query_encode(r, q)) ? rc : HF__PENDING;
+    }
+    if (reply->type == REDIS_REPLY_STRING) { /* by another */
+        q->count = strtoull(reply->text, NULL, 10);
+        return HF_EBUSY;
     }
     if (!hf__rd_int(reply, &was_held))
         return HF_EPROTO;

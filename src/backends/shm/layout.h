@@ -72,7 +72,7 @@
 #include <time.h>
 
 #define SHM_MAGIC 0x0a747366646c6f68ULL /* "holdfst\n" */
-#define SHM_VERSION 6u
+#define SHM_VERSION 7u
 
 #define SHM_NAMES 4096u
 #define SHM_CELLS 4096u
@@ -150,7 +150,9 @@ struct shm_cell {
     shm_u16 watching[SHM_WATCHED]; /* slots whose death concerns it; 0: none */
     shm_u8 is_async;               /* ring the owner's doorbell as well */
     shm_u8 settled;                /* who is behind it knows of it */
-    shm_u8 told; /* shared: rung for the grant of that ticket, 8 bits */
+    shm_u8 told;   /* shared: rung for the grant of that ticket, 8 bits */
+    shm_u8 minted; /* shared: `epoch` is the token of what it has; 0: its owner
+                      has not asked for the token yet */
     shm_u64 label[SHM_LABEL / 8];
 };
 

@@ -287,6 +287,7 @@ static inline bool settle(struct shm *s, struct shm_line *l,
                           memory_order_relaxed);
     req->token = token;
     l->phase = SHM_HELD;
+    atomic_store_explicit(&cell_of(s, l)->minted, 1, memory_order_release);
     atomic_store_explicit(&l->link.mine, token, memory_order_relaxed);
     atomic_store_explicit(&l->link.hold_id, req->hold_id, memory_order_relaxed);
     return true;
@@ -447,6 +448,7 @@ static int attempt_slow(struct shm *s, struct shm_line *l, struct hf__req *req)
     rc = hf__shm_line_cell(s, l, req->remote);
     if (rc)
         return rc;
+    atomic_store(&cell_of(s, l)->minted, 0);
     if (l->phase == SHM_QUEUED) {
         hf__shm_pass_on_death(s, atomic_load(&l->link.wait));
         hf__shm_set_async(s, atomic_load(&l->cell), req->is_async);
@@ -490,6 +492,8 @@ static int give(struct shm *s, struct shm_line *l)
     uint64_t w;
 
     l->phase = SHM_IDLE;
+    /* Before the cell can be granted anything again. */
+    atomic_store_explicit(&cell_of(s, l)->minted, 0, memory_order_relaxed);
     do {
         w = atomic_load(&e->word);
         if (!shm_has(s->file, w, cell)) {

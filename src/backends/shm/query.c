@@ -10,12 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
+static void name_owner(struct shm *s, char to[64], uint32_t owner)
+{
+    snprintf(to, 64, "%u.%u", owner & SHM_SLOT_MASK,
+             atomic_load(&s->file->slot[owner & SHM_SLOT_MASK].gen));
+}
+
 static void describe(struct shm *s, hf_party *party, uint32_t owner)
 {
     struct shm_slot *slot = &s->file->slot[owner & SHM_SLOT_MASK];
 
-    snprintf(party->owner, sizeof(party->owner), "%u.%u", owner & SHM_SLOT_MASK,
-             atomic_load(&slot->gen));
+    name_owner(s, party->owner, owner);
     gethostname(party->host, sizeof(party->host) - 1);
     party->pid = atomic_load(&slot->pid);
     shm_label_get(party->label, slot->label);
@@ -236,7 +241,20 @@ static int list(struct shm *s, struct hf__query *q)
     return 0;
 }
 
-static int take_away(struct shm *s, const struct hf__query *q)
+bool hf__shm_is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
+                      uint64_t token)
+{
+    char text[64];
+
+    name_owner(s, text, owner);
+    if ((!q->token || q->token == token) &&
+        (!q->owner[0] || strcmp(q->owner, text) == 0))
+        return true;
+    q->count = token;
+    return false;
+}
+
+static int take_away(struct shm *s, struct hf__query *q)
 {
     int found = hf__shm_find_locked(s, q->name, q->name_len);
     unsigned index = (unsigned)found;
@@ -246,13 +264,18 @@ static int take_away(struct shm *s, const struct hf__query *q)
     if (found < 0)
         return HF_ENOTOWNER;
     if ((e->kind & 0xff) == HF_LATCH)
-        return hf__shm_latch_open(s, index) ? 0 : HF_ENOTOWNER;
+        return !q->token && !q->owner[0] && hf__shm_latch_open(s, index)
+                   ? 0
+                   : HF_ENOTOWNER;
     if (is_shared(e))
-        return hf__shm_share_break(s, index) ? 0 : HF_ENOTOWNER;
+        return hf__shm_share_break(s, index, q);
     do {
         word = atomic_load(&e->word);
         if (!is_held(s, index, word))
             return HF_ENOTOWNER;
+        if (!hf__shm_is_meant(s, q, shm_owner(word),
+                              shm_token(atomic_load(&e->epoch), word)))
+            return HF_EBUSY;
     } while (!hf__shm_pass(s, index, word));
     return 0;
 }

@@ -341,27 +341,51 @@ static bool is_here(struct shm *s, unsigned index, unsigned cell)
     return hf__shm_cell_next(s, index, cell) == cell;
 }
 
-bool hf__shm_share_break(struct shm *s, unsigned index)
+/* The token of what the cell has in the word that was read before; 0: not known
+ * yet, because its owner has been granted it and has not seen it. */
+static uint64_t token_of(struct shm *s, struct shm_entry *e, unsigned cell)
+{
+    return atomic_load(&s->file->cell[cell].minted) ? atomic_load(&e->epoch)
+                                                    : 0;
+}
+
+/* DONE: it was broken. EBUSY: what it has is not meant. ENOTOWNER: it has
+ * nothing. */
+static int break_cell(struct shm *s, unsigned index, unsigned cell,
+                      struct hf__query *q)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    uint64_t w;
+
+    do {
+        w = atomic_load(&e->word);
+        if (!is_here(s, index, cell) || !shm_has(s->file, w, cell))
+            return HF_ENOTOWNER;
+        if (!hf__shm_is_meant(s, q, atomic_load(&s->file->cell[cell].owner),
+                              token_of(s, e, cell)))
+            return HF_EBUSY;
+    } while (!hf__shm_take_back(s, e, &w, cell));
+    return HF__DONE;
+}
+
+int hf__shm_share_break(struct shm *s, unsigned index, struct hf__query *q)
 {
     struct shm_entry *e = &s->file->entry[index];
     uint64_t w = atomic_load(&e->word), held[SHM_MAP_LEN] = {0};
     unsigned n = 0;
-    bool any = false;
+    int rc = HF_ENOTOWNER, one;
 
     for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
-        if (hf__shm_is_held_by(s, w, n)) {
+        if (hf__shm_is_held_by(s, w, n))
             held[n / 64] |= 1ULL << n % 64;
-            any = true;
-        }
     SHM_POINT();
     for (n = 0; n < SHM_CELLS; n++) {
         if (!(held[n / 64] >> n % 64 & 1))
             continue;
-        do
-            w = atomic_load(&e->word);
-        while (is_here(s, index, n) && shm_has(s->file, w, n) &&
-               !hf__shm_take_back(s, e, &w, n));
+        one = break_cell(s, index, n, q);
+        if (rc && one != HF_ENOTOWNER)
+            rc = one;
     }
     hf__shm_share_pass(s, index, SHM_NO_CELL);
-    return any;
+    return rc;
 }

@@ -264,10 +264,15 @@ void hf__shm_share_pass_on(struct shm *, unsigned index, unsigned cell,
                            uint64_t ticket);
 /* All that the cell has, and its place; the word does not name it then. */
 void hf__shm_share_clear(struct shm *, unsigned index, unsigned cell);
-/* Takes it from all who hold it. False: nobody did. */
-bool hf__shm_share_break(struct shm *, unsigned index);
+/* Takes it from all who hold it and are meant: DONE, ENOTOWNER, EBUSY as for
+ * BREAK. */
+int hf__shm_share_break(struct shm *, unsigned index, struct hf__query *);
 /* The cell has the lock, by that word, and its owner is not dead. */
 bool hf__shm_is_held_by(struct shm *, uint64_t word, unsigned cell);
+/* Is the hold, of a client with a token, one of those that are to be broken? If
+ * not, the query is told of its token. */
+bool hf__shm_is_meant(struct shm *, struct hf__query *, uint32_t owner,
+                      uint64_t token);
 static inline unsigned shm_size(struct shm_entry *e)
 {
     return (e->kind & 0xff) == HF_RWLOCK ? SHM_PERMITS_MAX : e->permits;

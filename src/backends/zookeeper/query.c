@@ -201,13 +201,33 @@ static void inspected(struct zk_look *look)
 
 /* ---- break, ask --------------------------------------------------------- */
 
+static void take_from_all(struct zk_look *);
+
+static bool is_meant_for_all(const struct hf__query *q)
+{
+    return !q->token && !q->owner[0];
+}
+
 static void told(struct zk_query *base)
 {
+    struct zk_look *look = (struct zk_look *)base;
+    struct hf__query *q = base->q;
     struct zk *z = base->z;
     int rc = base->rc;
 
-    if (!rc && !((struct zk_look *)base)->reached)
-        rc = z->core->why(z->client, HF_ENOTOWNER, "nobody holds it");
+    /* The entry that was meant has gone since we looked. The hold may have gone
+     * down to a read hold, which is another entry with the same token. */
+    if (!rc && look->meant && !look->reached && !is_meant_for_all(q)) {
+        hf__zk_query_free(base);
+        rc = hf__zk_look(z, q, take_from_all);
+        if (rc != HF__PENDING)
+            hf__zk_finish(z, &q->req, rc);
+        return;
+    }
+    if (!rc && !look->reached)
+        rc = look->others
+                 ? HF_EBUSY
+                 : z->core->why(z->client, HF_ENOTOWNER, "nobody holds it");
     hf__zk_query_end(base, rc);
 }
 
@@ -265,14 +285,51 @@ static int ask_for(const struct zk_seen *s, struct zk_look *look)
                       s->version, on_told, look);
 }
 
-/* Does something to all who hold it. */
+/* What has several entries has the token of the first. */
+static bool is_meant(struct zk_look *look, const struct zk_seen *s,
+                     const struct zk_seen **before, bool *was_meant)
+{
+    struct hf__query *q = look->base.q;
+    hf_party p = {0};
+
+    if (*before && s->where == ZK_AT_LEASES && same_owner(*before, s))
+        return *was_meant;
+    *before = s;
+    hf__zk_seen_party(s, &p);
+    *was_meant = (!q->token || q->token == p.token) &&
+                 (!q->owner[0] || strcmp(q->owner, p.owner) == 0);
+    if (!*was_meant)
+        q->count = p.token;
+    return *was_meant;
+}
+
+/* Does something to all who hold it, or to those who are meant. */
 static void to_holders(struct zk_look *look,
                        int (*send)(const struct zk_seen *, struct zk_look *))
 {
+    struct zk *z = look->base.z;
+    const struct zk_seen *before = NULL;
+    bool was_meant = false;
+
     for (const struct zk_seen *s = look->first; s && !look->base.rc;
-         s = s->next)
-        if (s->holds)
+         s = s->next) {
+        if (!s->holds)
+            continue;
+        if (!is_meant(look, s, &before, &was_meant)) {
+            look->others = true;
+            continue;
+        }
+        look->meant = true;
+        /* The server deletes by name, and the next holder has the same one. */
+        if (s->entry.form == ZK_FORM_UNFAIR && !is_meant_for_all(look->base.q))
+            look->base.rc = z->core->why(
+                z->client, HF_ENOTSUP,
+                "%s/" ZK_UNFAIR " is of another program and has no name of its "
+                "own; it can be broken without a token only",
+                look->base.path);
+        else
             hf__zk_query_sent(&look->base, send(s, look));
+    }
     hf__zk_query_wait(&look->base, told);
 }
 
@@ -294,10 +351,12 @@ static void take_from_all(struct zk_look *look)
 {
     if (hf__zk_query_is_over(&look->base))
         hf__zk_query_end(&look->base, HF_EUNKNOWN);
-    else if (look->is_latch)
+    else if (!look->is_latch)
+        to_holders(look, take_away);
+    else if (is_meant_for_all(look->base.q))
         open_latch(look);
     else
-        to_holders(look, take_away);
+        told(&look->base); /* a latch has no holds */
 }
 
 static void ask_all(struct zk_look *look)

@@ -78,7 +78,8 @@ struct zk_look {
     uint32_t permits; /* 0: not known */
     uint64_t count;   /* of a latch */
     char round[ZK_UUID_MAX];
-    unsigned reached; /* holders that something was done to */
+    unsigned reached;   /* holders that something was done to */
+    bool meant, others; /* there were holders that were meant; and others */
 };
 
 /* Looks, and calls then() with everything. An outcome. */

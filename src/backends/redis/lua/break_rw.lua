@@ -1,19 +1,47 @@
--- Takes a read-write lock away from all holders. 1: it was held. 0: it was
--- not. {5, now}: too late.
+-- Takes a read-write lock away from all holders, or from those with that token
+-- (0: any) and that owner ('': any). 1: it was held. 0: it was not. A text:
+-- none of the holders is meant, and the token of one, '' if it is not known.
+-- {5, now}: too late.
 --@keys lock holds token line party permits kind
---@args owner channel mark base valid_until_us
+--@args owner channel mark base valid_until_us token
 --@include rw_keys.lua
 --@include clock.lua
 --@include rw_line.lua
+--@include rw_readers.lua
 --@include rw_call.lua
-if redis.call('hexists',KEYS.lock,'mode')==0 then return 0 end
-local all=redis.call('hgetall',KEYS.lock)
+local mode=redis.call('hget',KEYS.lock,'mode')
+if not mode then return 0 end
+readers()
+local all,hit,other=redis.call('hgetall',KEYS.lock),{}
 for i=1,#all,2 do
-  for k=1,tonumber(all[i+1]) or 0 do
-    redis.call('del',BASE..':'..all[i]..':rwlock_timeout:'..k)
+  local f=all[i]
+  if f~='mode' then
+    local o=string.match(f,'^(.*):write$') or f
+    local n=string.match(redis.call('hget',KEYS.holds,o) or '',
+      '^[^\n]*\n[^\n]*\n(%d+)')
+    if (ARGV.token=='0' or ARGV.token==n) and
+      (ARGV.owner=='' or ARGV.owner==o) then
+      hit[#hit+1]={f,o}
+      for k=1,tonumber(all[i+1]) or 0 do
+        redis.call('del',BASE..':'..f..':rwlock_timeout:'..k)
+      end
+    else
+      other=n or other or ''
+    end
   end
 end
-redis.call('del',KEYS.lock,KEYS.holds)
+if other and #hit==0 then return other end
+for _,h in ipairs(hit) do
+  redis.call('hdel',KEYS.lock,h[1])
+  redis.call('hdel',KEYS.holds,h[2])
+end
+if not other then
+  redis.call('del',KEYS.lock,KEYS.holds)
+else
+  local _,longest=readers()
+  redis.call('pexpire',KEYS.lock,longest)
+  if mode=='write' then redis.call('hset',KEYS.lock,'mode','read') end
+end
 --@include rw_announce.lua was_write=true
-call(false)
-return 1
+call(other and mode=='write' and 'read')
+return #hit>0 and 1 or 0

@@ -1,10 +1,11 @@
 -- Takes a mutex of the string dialect away from its holder. 1: it was held.
--- 0: it was not. {5, now}: too late.
+-- 0: it was not. {5, now}: too late. A text: the same as in break.lua.
 --@keys lock info waiters token crowd queue timeout seen
---@args owner channel mark valid_until_us
+--@args owner channel mark valid_until_us token
 --@include clock.lua
 --@include crowd_keys.lua
 if not redis.call('get',KEYS.lock) then return 0 end
+--@include break_only.lua has=redis.call('get',KEYS.lock)==o
 redis.call('del',KEYS.lock,KEYS.info)
 --@include crowd_wake_s.lua
 return 1

@@ -1,7 +1,9 @@
--- Takes a semaphore away from all holders, or deletes a latch. 1: it was
--- held. 0: it was not. $RD_OTHER: it is neither. {5, now}: too late.
+-- Takes a semaphore away from all holders, or from those with that token (0:
+-- any) and that owner ('': any); or deletes a latch. 1: it was held. 0: it was
+-- not. $RD_OTHER: it is neither. A text: none of the holders is meant, and the
+-- token of one, '' if it is not known. {5, now}: too late.
 --@keys lock holds token line party permits kind
---@args owner channel mark latch_channel valid_until_us
+--@args owner channel mark latch_channel valid_until_us token
 --@include sem_keys.lua
 --@include clock.lua
 local kind,ms=redis.call('get',KIND),math.floor(now/1000)
@@ -10,16 +12,29 @@ local kind,ms=redis.call('get',KIND),math.floor(now/1000)
 if redis.call('exists',KEYS.lock)==0 then return 0 end
 kind=kind or redis.call('pttl',KEYS.lock)>$latch_ttl_ms and 'l'
 if string.sub(kind or '',1,1)=='l' and redis.call('exists',Z)==0 then
+  if ARGV.token~='0' or ARGV.owner~='' then return 0 end
   redis.call('del',KEYS.lock,KIND)
   redis.call('publish',ARGV.latch_channel,'0')
   return 1
 end
 if not kind and redis.call('exists',Z)==0 then return $RD_OTHER end
 --@include sem_reclaim.lua
-local out=redis.call('zcard',Z)
-local v=redis.call('incrby',KEYS.lock,out)
-redis.call('del',Z,KEYS.holds)
+local hit,other={}
+for _,id in ipairs(redis.call('zrange',Z,0,-1)) do
+  local o=string.match(id,'^(.*):%d+$') or id
+  local n=string.match(redis.call('hget',KEYS.holds,o) or '',
+    '^[^\n]*\n[^\n]*\n(%d+)')
+  if (ARGV.token=='0' or ARGV.token==n) and
+    (ARGV.owner=='' or ARGV.owner==o) then
+    redis.call('zrem',Z,id)
+    hit[#hit+1]=o
+  else
+    other=n or other or ''
+  end
+end
+for _,o in ipairs(hit) do redis.call('hdel',KEYS.holds,o) end
+local v=redis.call('incrby',KEYS.lock,#hit)
 --@include sem_announce.lua
 call(v)
 --@include sem_end.lua
-return out>0 and 1 or 0
+return #hit>0 and 1 or other or 0

@@ -651,6 +651,35 @@ HF_API int hf_break_hold(hf_client *client, const void *name, size_t name_len,
 HF_API int hf_ask(hf_client *client, const void *name, size_t name_len,
                   hf_error *err);
 
+/* ---- diagnosis --------------------------------------------------------- */
+
+enum hf_level {
+    HF_LEVEL_OK = 0,
+    HF_LEVEL_WARNING = 1, /* a promise is weaker than it could be */
+    HF_LEVEL_ERROR = 2,   /* locks do not work, or may be lost at any time */
+};
+
+typedef struct hf_finding {
+    enum hf_level level;
+    char subject[24]; /* "persistence" */
+    char text[232];   /* what was found, and what to change */
+} hf_finding;
+
+typedef struct hf_diagnosis {
+    enum hf_level level; /* the worst of all */
+    size_t len;
+    hf_finding *findings;
+} hf_diagnosis;
+
+/* What this server, as it is configured, promises. It asks the server for its
+ * settings (what the user may not read is a warning), and acquires and releases
+ * a mutex of the name "holdfast-diagnose". Waits for the answers. Freed by
+ * hf_diagnosis_free, which may be after the client is closed. ENOTSUP (the
+ * backend cannot tell), EUNKNOWN, EBACKEND, EPROTO, EINVAL, ENOMEM, ECLOSED,
+ * EFORK. */
+HF_API int hf_diagnose(hf_client *client, hf_diagnosis **out, hf_error *err);
+HF_API void hf_diagnosis_free(hf_diagnosis *diagnosis);
+
 #ifdef __cplusplus
 }
 #endif

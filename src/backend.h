@@ -75,6 +75,7 @@ enum hf__op {
     HF__LATCH_GET,
     HF__ASK, /* the holders of a name are told that it is wanted */
     HF__PUT, /* a value is written, if the hold is still there */
+    HF__DIAGNOSE,
 };
 
 struct hf__remote;
@@ -175,6 +176,10 @@ struct hf__batch {
  *
  * ASK: DONE; ENOTOWNER: nobody holds it.
  *
+ * DIAGNOSE: the name is the client's prefix. DONE; ENOTSUP: it cannot tell. A
+ * setting that may not be read is a finding and not a failure. That locks can
+ * be taken, and how long that takes, is found by the core.
+ *
  * BREAK: of all holds, or of those with that token and that owner (its text as
  * INSPECT shows it). Which they are is looked at in the step that ends them.
  * DONE; ENOTOWNER: nobody holds it, or the latch is not set; EBUSY: there are
@@ -192,12 +197,13 @@ struct hf__query {
     struct hf__remote *line, *into; /* DOWNGRADE, PUT; req.remote is NULL */
     const char *value;              /* PUT */
     size_t value_len;
-    uint64_t token;   /* BREAK; 0: any */
-    char owner[64];   /* BREAK; "": any */
-    uint64_t count;   /* latch: SET in, all out. BREAK, of EBUSY: out */
-    uint64_t request; /* latch: unique in this client */
-    hf_info *info;    /* INSPECT, out: filled by add_holder ... */
-    hf_names *names;  /* LIST, out: by add_name, in any order */
+    uint64_t token;          /* BREAK; 0: any */
+    char owner[64];          /* BREAK; "": any */
+    uint64_t count;          /* latch: SET in, all out. BREAK, of EBUSY: out */
+    uint64_t request;        /* latch: unique in this client */
+    hf_info *info;           /* INSPECT, out: filled by add_holder ... */
+    hf_names *names;         /* LIST, out: by add_name, in any order */
+    hf_diagnosis *diagnosis; /* DIAGNOSE, out: by find */
 };
 
 #define HF__HOSTS 16 /* of one client */
@@ -321,6 +327,11 @@ struct hf__core {
     hf_party *(*add_holder)(hf_client *, struct hf__query *);
     hf_party *(*add_waiter)(hf_client *, struct hf__query *);
     int (*add_name)(hf_client *, struct hf__query *, const char *, size_t);
+    /* One finding of a DIAGNOSE. The core reports ENOMEM if there was no room
+     * for one. */
+    void (*find)(hf_client *, struct hf__query *, enum hf_level,
+                 const char *subject, const char *fmt, ...)
+        __attribute__((format(printf, 5, 6)));
 };
 
 enum hf__backend_flag {

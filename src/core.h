@@ -424,6 +424,14 @@ struct hf__flight *hf__query_new(hf_client *, enum hf__op, const void *name,
 /* The same about the name of a handle. */
 struct hf__flight *hf__query_about(const hf_lock *, enum hf__op, hf_error *);
 void hf__query_free(struct hf__query *);
+/* Around a question about a name: is there a backend that can do it, by one of
+ * these capabilities (0: by none)? The caller has to leave the client. */
+int hf__query_enter(hf_client *, int caps, const char *what, hf_error *);
+/* Sends it and waits. On success the flight is still the caller's. */
+int hf__query_ask(hf_client *, struct hf__flight *, hf_error *);
+
+/* diagnose.c */
+void hf__diagnosis_cut(hf_diagnosis *); /* there was no memory for a finding */
 
 /* keeper.c: the helper thread */
 /* Starts it and opens the backend. *given_up: that is not over yet, and the

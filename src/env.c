@@ -295,6 +295,28 @@ static int core_add_name(hf_client *c, struct hf__query *q, const char *bytes,
     return 0;
 }
 
+static void core_find(hf_client *c, struct hf__query *q, enum hf_level level,
+                      const char *subject, const char *fmt, ...)
+{
+    hf_diagnosis *d = q->diagnosis;
+    hf_finding *f = grow(c, d->findings, d->len, sizeof(*f));
+    va_list ap;
+
+    if (!f) {
+        hf__diagnosis_cut(d);
+        return;
+    }
+    d->findings = f;
+    f += d->len++;
+    f->level = level;
+    d->level = level > d->level ? level : d->level;
+    snprintf(f->subject, sizeof(f->subject), "%s", subject);
+    va_start(ap, fmt);
+    vsnprintf(f->text, sizeof(f->text), fmt, ap);
+    va_end(ap);
+    hf__printable(f->text, sizeof(f->text));
+}
+
 const struct hf__core hf__core = {
     .abi = HF__ABI,
     .now = hf__now,
@@ -323,4 +345,5 @@ const struct hf__core hf__core = {
     .add_holder = core_add_holder,
     .add_waiter = core_add_waiter,
     .add_name = core_add_name,
+    .find = core_find,
 };

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For what the backend can do with that capability. The caller is inside the
- * client afterwards, and has to leave it. */
-static int enter(hf_client *c, int cap, const char *what, hf_error *err)
+int hf__query_enter(hf_client *c, int caps, const char *what, hf_error *err)
 {
     int rc;
 
@@ -19,7 +17,7 @@ static int enter(hf_client *c, int cap, const char *what, hf_error *err)
     if (rc)
         return hf__fail(err, rc, "%s", hf_error_text(rc));
     for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
-        if (c->caps[kind] & cap)
+        if (!caps || c->caps[kind] & caps)
             return hf__client_enter(c)
                        ? 0
                        : hf__fail(err, HF_ECLOSED, "the client was closed");
@@ -97,6 +95,7 @@ void hf__query_free(struct hf__query *q)
 {
     hf_info_free(q->info);
     hf_names_free(q->names);
+    hf_diagnosis_free(q->diagnosis);
 }
 
 static int unanswered(hf_client *c, hf_error *err)
@@ -105,8 +104,7 @@ static int unanswered(hf_client *c, hf_error *err)
                     c->be->name, c->op_timeout_ms, hf__trouble(c).text);
 }
 
-/* Sends it and waits. On success the flight is still the caller's. */
-static int ask(hf_client *c, struct hf__flight *f, hf_error *err)
+int hf__query_ask(hf_client *c, struct hf__flight *f, hf_error *err)
 {
     int rc;
 
@@ -148,7 +146,7 @@ static int inspect(hf_client *c, const void *name, size_t name_len,
     }
     given->hooks = c->hooks;
     f->query.info = &given->info;
-    rc = ask(c, f, err);
+    rc = hf__query_ask(c, f, err);
     if (rc)
         return rc;
     *out = f->query.info;
@@ -167,7 +165,7 @@ int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
     if (!out)
         return hf__fail(err, HF_EINVAL, "out is NULL");
     *out = NULL;
-    rc = enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
+    rc = hf__query_enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
     if (rc)
         return rc;
     rc = inspect(c, name, name_len, out, err);
@@ -217,7 +215,7 @@ static int list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     }
     given->hooks = c->hooks;
     f->query.names = &given->names;
-    rc = ask(c, f, err);
+    rc = hf__query_ask(c, f, err);
     if (rc)
         return rc;
     sort_names(c, f->query.names);
@@ -234,7 +232,7 @@ int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     if (!out)
         return hf__fail(err, HF_EINVAL, "out is NULL");
     *out = NULL;
-    rc = enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
+    rc = hf__query_enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
     if (rc)
         return rc;
     rc = list(c, prefix, out, err);
@@ -290,7 +288,7 @@ static int to_holder(hf_client *c, enum hf__op op, const void *name,
 int hf_break_hold(hf_client *c, const void *name, size_t name_len,
                   uint64_t token, const char *owner, hf_error *err)
 {
-    int rc = enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
+    int rc = hf__query_enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
 
     if (rc)
         return rc;
@@ -312,8 +310,8 @@ int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
 
 int hf_ask(hf_client *c, const void *name, size_t name_len, hf_error *err)
 {
-    int rc =
-        enter(c, HF_CAP_WANTED, "ask a holder to let go (HF_CAP_WANTED)", err);
+    int rc = hf__query_enter(c, HF_CAP_WANTED,
+                             "ask a holder to let go (HF_CAP_WANTED)", err);
 
     if (rc)
         return rc;

@@ -297,6 +297,7 @@ static bool loss(struct stage *s, long n)
 static bool queries(struct stage *s, long n)
 {
     hf_info *info = NULL;
+    hf_diagnosis *diagnosis = NULL;
     hf_names *names = NULL;
     bool hit;
     int rc;
@@ -309,7 +310,12 @@ static bool queries(struct stage *s, long n)
     rc = hf_list(s->c, NULL, &names, E);
     check_code(rc, "hf_list", n);
     assert_int_equal(names == NULL, rc != 0);
+    rc = hf_diagnose(s->c, &diagnosis, E);
+    if (rc != HF_EUNKNOWN) /* no room for a long answer: the connection ends */
+        check_code(rc, "hf_diagnose", n);
+    assert_int_equal(diagnosis == NULL, rc != 0);
     hit = disarm();
+    hf_diagnosis_free(diagnosis);
     hf_info_free(info);
     hf_names_free(names);
     OK(hf_lock_release(s->theirs, E));

@@ -178,7 +178,7 @@ int main(int argc, char **argv)
         {"cost", run_cost_faults},       {"pair", run_pair_faults},
         {"look", run_look_faults},       {"refusals", run_any_refusals},
         {"loss", run_any_loss},          {"late", run_any_late},
-        {"tls", run_tls_faults},
+        {"tls", run_tls_faults},         {"diagnose", run_diagnose_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

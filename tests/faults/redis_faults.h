@@ -38,6 +38,7 @@ int run_cost_faults(void);
 int run_pair_faults(void);
 int run_look_faults(void);
 int run_tls_faults(void);
+int run_diagnose_faults(void);
 
 /* ---- a server that loads its data, for as long as a test wants --------- */
 

@@ -62,6 +62,9 @@ int run_layout_faults(void);
 int run_stranger_faults(void);
 int run_stray_faults(void);
 int run_rights_faults(void);
+int run_diagnose_faults(void);
+/* Of an ensemble. */
+void test_diagnose_counts_the_servers(void **state);
 int run_ensemble_faults(void);
 
 #endif

@@ -292,6 +292,7 @@ int run_ensemble_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
+        T(test_diagnose_counts_the_servers),
         T(test_cut_off_follower_claim_ends_before_the_next),
         T(test_cut_off_follower_grants_nothing),
         T(test_cut_off_follower_denies_and_proves_nothing),

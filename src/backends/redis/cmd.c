@@ -90,18 +90,14 @@ void hf__rd_forget_remote(struct redis *r, const struct hf__remote *remote)
 
 /* ---- sending ---------------------------------------------------------- */
 
-struct net_out *hf__rd_call(struct redis *r, struct hf__req *req,
-                            enum rd_script s, size_t keys, size_t args,
-                            size_t more)
+struct net_out *hf__rd_command(struct redis *r, struct hf__req *req,
+                               size_t words, size_t more)
 {
     struct rd_conn *c = &r->cmd;
     struct net_out *o = &c->stream.out;
     struct rd_flights *f = &r->flights;
-    const struct rd_text *script = &hf__rd_script[s];
-    bool by_text = r->by_text[s];
 
-    more += 128 + (by_text ? script->len : 40);
-    if (flights_reserve(r) || hf__net_reserve(&c->stream, more))
+    if (flights_reserve(r) || hf__net_reserve(&c->stream, more + 32))
         return NULL;
     req->sent_at = r->core->now();
     if (!f->len)
@@ -114,9 +110,25 @@ struct net_out *hf__rd_call(struct redis *r, struct hf__req *req,
         .ahead = r->server_ahead,
         .start = c->stream.written + (o->len - o->from),
         .op = req->op,
-        .script = (uint8_t)s,
-        .by_text = by_text};
-    hf__rd_put_count(o, '*', 3 + keys + args);
+        .by_text = true};
+    hf__rd_put_count(o, '*', words);
+    return o;
+}
+
+struct net_out *hf__rd_call(struct redis *r, struct hf__req *req,
+                            enum rd_script s, size_t keys, size_t args,
+                            size_t more)
+{
+    const struct rd_text *script = &hf__rd_script[s];
+    bool by_text = r->by_text[s];
+    struct net_out *o = hf__rd_command(
+        r, req, 3 + keys + args, more + 128 + (by_text ? script->len : 40));
+    struct rd_flight *f = o ? flight_at(&r->flights, r->flights.len - 1) : NULL;
+
+    if (!o)
+        return NULL;
+    f->script = (uint8_t)s;
+    f->by_text = by_text;
     if (by_text) {
         hf__rd_put(o, "EVAL", 4);
         hf__rd_put(o, script->text, script->len);
@@ -259,7 +271,7 @@ int hf__rd_cmd_reply(struct redis *r, const struct rd_node *reply, hf__time now)
     f = flight_pop(&r->flights);
     if (f.op == RD_PROOF)
         hf__rd_pair_reply(r, f.hold_id, reply, now);
-    else if (reply->type == REDIS_REPLY_ERROR)
+    else if (reply->type == REDIS_REPLY_ERROR && f.op != HF__DIAGNOSE)
         rc = refused(r, &f, reply, now);
     else if (f.op == HF__RENEW)
         rc = hf__rd_renew_reply(r, &f, reply);

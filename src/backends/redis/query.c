@@ -143,6 +143,8 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
                         : encode_break(r, q);
     case HF__DOWNGRADE:
         return encode_downgrade(r, q);
+    case HF__DIAGNOSE:
+        return hf__rd_diagnose_encode(r, q);
     case HF__LATCH_SET:
     case HF__LATCH_DOWN:
     case HF__LATCH_GET:
@@ -452,6 +454,8 @@ static int answered(struct redis *r, struct hf__query *q,
         return broken(r, q, reply);
     case HF__DOWNGRADE:
         return gone_down(reply);
+    case HF__DIAGNOSE:
+        return hf__rd_diagnosed(r, q, reply);
     default:
         return hf__rd_count_reply(r, q, reply);
     }

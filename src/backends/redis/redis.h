@@ -13,8 +13,9 @@
  * the scripts; verbs.c what is asked of a lock and answered, mutex.c and
  * kinds.c how it is put into commands, renew.c renewals; sub.c channels and
  * bells, chan.c the waiters of each, pair.c whether both connections end at one
- * server; query.c inspect, list, break; latch.c what is asked of a latch;
- * error.c what the server's errors mean.
+ * server; query.c inspect, list, break; diagnose.c what the server says of
+ * itself; latch.c what is asked of a latch; error.c what the server's errors
+ * mean.
  *
  * lua/assemble.py puts numbers that are defined here into the scripts.
  */
@@ -302,7 +303,11 @@ void hf__rd_finish(struct redis *, struct hf__req *, int result);
  * out of memory. keys and args follow by hf__rd_put...(). */
 struct net_out *hf__rd_call(struct redis *, struct hf__req *, enum rd_script,
                             size_t keys, size_t args, size_t more);
-/* The same, and the keys that the script has of a name follow: all but
+/* The same of a command that is no script, with so many words. If it is
+ * refused, that is given to the query as its reply. */
+struct net_out *hf__rd_command(struct redis *, struct hf__req *, size_t words,
+                               size_t more);
+/* hf__rd_call(), and the keys that the script has of a name follow: all but
  * RD_KEY_DID. `more` is for the rest. */
 struct net_out *hf__rd_begin(struct redis *, struct hf__req *, enum rd_script,
                              const char *name, size_t len, size_t args,
@@ -526,6 +531,13 @@ int hf__rd_query(void *, struct hf__query *);
 int hf__rd_query_encode(struct redis *, struct hf__query *);
 int hf__rd_query_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);
+
+/* ---- diagnose.c -------------------------------------------------------- */
+
+int hf__rd_diagnose_encode(struct redis *, struct hf__query *);
+/* The answer, which may be an error: a code, or HF__PENDING: more is asked. */
+int hf__rd_diagnosed(struct redis *, struct hf__query *,
+                     const struct rd_node *);
 
 /* ---- latch.c ----------------------------------------------------------- */
 

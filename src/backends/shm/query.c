@@ -295,6 +295,8 @@ int hf__shm_query(void *self, struct hf__query *q)
     case HF__LATCH_DOWN:
     case HF__LATCH_GET:
         return hf__shm_latch_query(s, q);
+    case HF__DIAGNOSE:
+        return hf__shm_diagnose(s, q);
     default:
         break;
     }

@@ -310,6 +310,10 @@ int hf__shm_latch_query(struct shm *, struct hf__query *);
 /* Lets everybody go. False: it was at 0. */
 bool hf__shm_latch_open(struct shm *, unsigned index);
 
+/* diagnose.c */
+int hf__shm_diagnose(struct shm *, struct hf__query *);
+bool hf__shm_logind_removes(const char *conf); /* by that file and its .d */
+
 /* wait.c */
 void hf__shm_ring(struct shm *, unsigned cell);
 /* A thread of ours may sleep there for another who has left: its place is not

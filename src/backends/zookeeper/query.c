@@ -36,7 +36,9 @@ void *hf__zk_query_new(struct zk *z, struct hf__query *q, size_t size, int *rc)
     *rc = HF_ENOMEM;
     if (!base)
         return NULL;
-    *rc = q->req.op == HF__LIST ? 0 : path_of(z, q, base->path);
+    *rc = q->req.op == HF__LIST || q->req.op == HF__DIAGNOSE
+              ? 0
+              : path_of(z, q, base->path);
     if (*rc) {
         z->core->free(z->client, base);
         return NULL;
@@ -384,6 +386,8 @@ static int ask(struct zk *z, struct hf__query *q)
         return hf__zk_put(z, q);
     case HF__DOWNGRADE:
         return hf__zk_downgrade(z, q);
+    case HF__DIAGNOSE:
+        return hf__zk_diagnose(z, q);
     default:
         return hf__zk_latch(z, q);
     }

@@ -111,5 +111,6 @@ void hf__zk_sweep(struct zk *, const char *path);
 int hf__zk_list_names(struct zk *, struct hf__query *);
 int hf__zk_latch(struct zk *, struct hf__query *);
 int hf__zk_put(struct zk *, struct hf__query *);
+int hf__zk_diagnose(struct zk *, struct hf__query *);
 
 #endif

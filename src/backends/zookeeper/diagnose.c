@@ -1,0 +1,123 @@
+/* What the ensemble says of itself in its node of the configuration, and what
+ * the session was given. */
+#include "query.h"
+
+#include <string.h>
+
+#define CONFIG "/zookeeper/config"
+
+#define FIND(level, subject, ...)                                              \
+    z->core->find(z->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
+
+static void find_session(struct zk *z, struct hf__query *q)
+{
+    if (z->timeout_ms > z->ttl_ms)
+        FIND(WARNING, "session",
+             "the ttl is %u ms, but the server gives no session of less than "
+             "%u ms: a dead holder keeps others out for that long. Lower "
+             "minSessionTimeout or tickTime, or raise ttl",
+             z->ttl_ms, z->timeout_ms);
+    else if (z->timeout_ms < z->ttl_ms)
+        FIND(WARNING, "session",
+             "the ttl is %u ms, but the server gives no session of more than "
+             "%u ms: a client that cannot reach it loses its holds earlier. "
+             "Raise maxSessionTimeout, or lower ttl",
+             z->ttl_ms, z->timeout_ms);
+    else
+        FIND(OK, "session", "the session's timeout is the ttl, %u ms",
+             z->timeout_ms);
+}
+
+static void find_rights(struct zk *z, struct hf__query *q)
+{
+    if (z->secret)
+        FIND(OK, "rights",
+             "what holdfast creates is for the user of the URL alone");
+    else
+        FIND(OK, "rights",
+             "every client of the servers may break locks; user:password@ in "
+             "the URL keeps others out");
+    if (z->kazoo)
+        FIND(OK, "nodes",
+             "dialect=kazoo: the node of each name stays at the server until "
+             "somebody deletes it");
+}
+
+/* Lines "server.1=host:port:port:participant;port"; an observer does not
+ * vote. */
+static unsigned voters(const char *config, int len)
+{
+    const char *end = config + len, *line = config;
+    unsigned n = 0;
+
+    while (len > 0 && line < end) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        size_t of = (size_t)((stop ? stop : end) - line);
+
+        if (of > 7 && memcmp(line, "server.", 7) == 0 &&
+            !memmem(line, of, ":observer", 9))
+            n++;
+        line += of + 1;
+    }
+    return n;
+}
+
+static void find_ensemble(struct zk *z, struct hf__query *q, unsigned servers)
+{
+    if (servers < 2)
+        FIND(WARNING, "ensemble",
+             "one server alone: no locks while it is down. Use an ensemble of "
+             "three or five");
+    else if (servers == 2)
+        FIND(WARNING, "ensemble",
+             "an ensemble of 2 works only while both are up. Use three or "
+             "five");
+    else
+        FIND(OK, "ensemble", "%u servers, of which %u may be down", servers,
+             (servers - 1) / 2);
+}
+
+static void on_config(struct zk *z, void *owner, int rc,
+                      const struct zk_reply *reply)
+{
+    struct zk_query *base = owner;
+    struct hf__query *q = base->q;
+
+    if (rc == ZOK) {
+        FIND(OK, "version", "ZooKeeper 3.5 or later, with container nodes");
+        find_ensemble(z, q, voters(reply->text, reply->len));
+    } else if (rc == ZNONODE) {
+        FIND(ERROR, "version",
+             "there is no " CONFIG ", so that this is older than ZooKeeper "
+             "3.5, which has no container nodes: use 3.5 or later");
+    } else if (!hf__zk_lost(rc)) {
+        FIND(WARNING, "ensemble",
+             CONFIG " may not be read (%s), so that the size of the ensemble "
+                    "is not known: give everybody READ on it",
+             zerror(rc));
+    }
+    hf__zk_query_back(base, hf__zk_lost(rc) ? HF_EUNKNOWN : 0);
+}
+
+static void diagnosed(struct zk_query *base)
+{
+    struct hf__query *q = base->q;
+    struct zk *z = base->z;
+
+    if (!base->rc) {
+        find_session(z, q);
+        find_rights(z, q);
+    }
+    hf__zk_query_end(base, base->rc);
+}
+
+int hf__zk_diagnose(struct zk *z, struct hf__query *q)
+{
+    int rc;
+    struct zk_query *base = hf__zk_query_new(z, q, sizeof(*base), &rc);
+
+    if (!base)
+        return rc;
+    hf__zk_query_sent(base, hf__zk_get(z, CONFIG, on_config, base));
+    return hf__zk_query_wait(base, diagnosed);
+}

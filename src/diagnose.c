@@ -1,0 +1,129 @@
+/* What a server, as it is configured, promises: what the backend finds, and
+ * what is the same everywhere. */
+#include "core.h"
+
+#include <string.h>
+
+#define SCRATCH "holdfast-diagnose"
+
+/* What a program is given may outlive the client. */
+struct given {
+    hf_diagnosis diagnosis;
+    hf_hooks hooks;
+    bool cut;
+};
+
+void hf__diagnosis_cut(hf_diagnosis *d)
+{
+    ((struct given *)d)->cut = true;
+}
+
+void hf_diagnosis_free(hf_diagnosis *d)
+{
+    hf_hooks hooks;
+
+    if (!d)
+        return;
+    hooks = ((struct given *)d)->hooks;
+    hf__free_by(&hooks, d->findings);
+    hf__free_by(&hooks, d);
+}
+
+static void judge_speed(hf_client *c, struct hf__query *q, int64_t ms)
+{
+    if (ms * 3 >= c->ttl_ms)
+        hf__core.find(c, q, HF_LEVEL_ERROR, "latency",
+                      "an acquire and a release took %lld ms, and leases of "
+                      "%u ms are renewed after a third: set a longer ttl in "
+                      "the URL, or use a server that is nearer",
+                      (long long)ms, c->ttl_ms);
+    else if (ms * 20 >= c->ttl_ms)
+        hf__core.find(c, q, HF_LEVEL_WARNING, "latency",
+                      "an acquire and a release took %lld ms, which is much "
+                      "for leases of %u ms: set a longer ttl in the URL",
+                      (long long)ms, c->ttl_ms);
+    else
+        hf__core.find(c, q, HF_LEVEL_OK, "latency",
+                      "an acquire and a release took %lld ms; the ttl is %u ms",
+                      (long long)ms, c->ttl_ms);
+}
+
+/* Does all that a lock needs, so that a missing right is found whatever it is.
+ */
+static int try_lock(hf_client *c, struct hf__query *q, hf_error *why)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock = NULL;
+    int64_t ms = 0;
+    int rc;
+
+    opt.flags = HF_OWNER_HANDLE;
+    rc = hf_lock_new(c, SCRATCH, HF_CSTRING, &opt, &lock, &err);
+    for (int i = 0; !rc && i < 2; i++) { /* the first brings the scripts */
+        hf__time began = hf__now();
+
+        rc = hf_lock_timed(lock, c->op_timeout_ms, &err);
+        if (!rc)
+            rc = hf_lock_release(lock, &err);
+        ms = (hf__now() - began) / HF__MS;
+    }
+    hf_lock_free(lock);
+    if (rc == HF_ENOMEM || rc == HF_ECLOSED || rc == HF_EFORK)
+        return hf__fail(why, rc, "%s", err.text);
+    if (rc) {
+        hf__core.find(c, q, HF_LEVEL_ERROR, "locking",
+                      "a mutex \"" SCRATCH "\" cannot be acquired and "
+                      "released: %s",
+                      err.text);
+    } else {
+        hf__core.find(c, q, HF_LEVEL_OK, "locking",
+                      "a mutex can be acquired and released");
+        judge_speed(c, q, ms);
+    }
+    return 0;
+}
+
+static int diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
+{
+    struct hf__flight *f = hf__query_new(c, HF__DIAGNOSE, "", 0, err);
+    struct given *given;
+    int rc;
+
+    if (!f)
+        return HF_ENOMEM;
+    given = hf__alloc(c, sizeof(*given));
+    if (!given) {
+        hf__flight_free(c, f);
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    }
+    given->hooks = c->hooks;
+    f->query.diagnosis = &given->diagnosis;
+    rc = hf__query_ask(c, f, err);
+    if (rc)
+        return rc;
+    rc = try_lock(c, &f->query, err);
+    if (!rc && given->cut)
+        rc = hf__fail(err, HF_ENOMEM, "out of memory");
+    if (!rc) {
+        *out = f->query.diagnosis;
+        f->query.diagnosis = NULL;
+    }
+    hf__flight_free(c, f);
+    return rc;
+}
+
+int hf_diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
+{
+    int rc;
+
+    if (!out)
+        return hf__fail(err, HF_EINVAL, "out is NULL");
+    *out = NULL;
+    rc = hf__query_enter(c, 0, "", err);
+    if (rc)
+        return rc;
+    rc = diagnose(c, out, err);
+    hf__client_leave(c);
+    return rc;
+}

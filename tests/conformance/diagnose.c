@@ -1,0 +1,55 @@
+/* What a server promises: the parts that are the same everywhere. */
+#include "../lib/diagnosis.h"
+#include "conf.h"
+
+static void test_diagnose_finds_and_advises(void)
+{
+    hf_client *c = conf_open();
+    enum hf_level worst = HF_LEVEL_OK;
+    hf_diagnosis *d;
+
+    OK(hf_diagnose(c, &d, E));
+    OK(hf_close(c)); /* what was found outlives the client */
+    assert_true(d->len > 3);
+    for (size_t i = 0; i < d->len; i++) {
+        const hf_finding *f = &d->findings[i];
+
+        assert_true(f->subject[0] && f->text[0]);
+        assert_true(f->level <= HF_LEVEL_ERROR);
+        worst = f->level > worst ? f->level : worst;
+    }
+    assert_int_equal(d->level, worst);
+    assert_true(worst < HF_LEVEL_ERROR);
+    hf_diagnosis_free(d);
+    hf_diagnosis_free(NULL);
+}
+
+static void test_diagnose_takes_a_lock(void)
+{
+    hf_client *c = conf_open();
+    hf_info *info;
+
+    diagnosis_says(c, HF_LEVEL_OK, "locking", "acquired and released");
+    OK(hf_inspect(c, "holdfast-diagnose", HF_CSTRING, &info, E));
+    assert_int_equal(info->holders_len, 0);
+    hf_info_free(info);
+    OK(hf_close(c));
+}
+
+static void test_diagnose_wrong_arguments(void)
+{
+    hf_client *c = conf_open();
+    hf_diagnosis *d = (hf_diagnosis *)1;
+
+    EXPECT(HF_EINVAL, hf_diagnose(c, NULL, E));
+    EXPECT(HF_EINVAL, hf_diagnose(NULL, &d, E));
+    assert_null(d);
+    OK(hf_close(c));
+}
+
+const struct conf_case conf_diagnose[] = {
+    CONF_CASE(test_diagnose_finds_and_advises, 0),
+    CONF_CASE(test_diagnose_takes_a_lock, CONF_INSPECT),
+    CONF_CASE(test_diagnose_wrong_arguments, 0),
+    {0},
+};

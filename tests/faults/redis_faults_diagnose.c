@@ -1,0 +1,132 @@
+/* What hf_diagnose() says of servers that are configured well, and badly. */
+#include "redis_faults.h"
+
+#include "../lib/diagnosis.h"
+
+#include <string.h>
+
+static hf_client *client_of(struct world *w)
+{
+    world_near(w);
+    return w->clients[w->len - 1];
+}
+
+static void test_diagnose_eviction(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = client_of(w);
+
+    diagnosis_says(c, HF_LEVEL_OK, "eviction", "maxmemory is not set");
+    redis_server_do(w->redis, "CONFIG SET maxmemory 1gb");
+    diagnosis_says(c, HF_LEVEL_OK, "eviction", "noeviction");
+    redis_server_do(w->redis, "CONFIG SET maxmemory-policy volatile-lru");
+    diagnosis_says(c, HF_LEVEL_ERROR, "eviction",
+                   "Set maxmemory-policy noeviction");
+    redis_server_do(w->redis, "CONFIG SET maxmemory-policy noeviction");
+    redis_server_do(w->redis, "CONFIG SET maxmemory 1");
+    diagnosis_says(c, HF_LEVEL_WARNING, "eviction", "raise maxmemory");
+    diagnosis_says(c, HF_LEVEL_ERROR, "locking", "OOM");
+    redis_server_do(w->redis, "CONFIG SET maxmemory 0");
+    diagnosis_says(c, HF_LEVEL_OK, "locking", "");
+    diagnosis_says(c, HF_LEVEL_OK, "version", "Redis");
+    diagnosis_says(c, HF_LEVEL_OK, "clock", "apart");
+}
+
+static void test_diagnose_persistence(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = client_of(w);
+
+    diagnosis_says(c, HF_LEVEL_WARNING, "persistence", "appendonly is off");
+    redis_server_do(w->redis, "CONFIG SET appendonly yes");
+    redis_server_do(w->redis, "CONFIG SET appendfsync everysec");
+    diagnosis_says(c, HF_LEVEL_WARNING, "persistence", "everysec");
+    redis_server_do(w->redis, "CONFIG SET appendfsync always");
+    diagnosis_says(c, HF_LEVEL_OK, "persistence", "always");
+}
+
+static void test_diagnose_replicas(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = client_of(w), *of_replica = NULL;
+    char port[16];
+    struct redis_server replica = {
+        .args = {"--replicaof", "127.0.0.1", port, NULL}};
+
+    diagnosis_says(c, HF_LEVEL_OK, "replication", "without replicas");
+    snprintf(port, sizeof(port), "%d", w->redis->port);
+    assert_int_equal(redis_server_start(&replica), 0);
+    assert_true(WAIT_FOR(redis_server_do(w->redis, "WAIT 1 100") == 1));
+    diagnosis_says(c, HF_LEVEL_WARNING, "replication", "failover");
+    assert_int_equal(hf_open(replica.url, NULL, &of_replica, &w->err), 0);
+    diagnosis_says(of_replica, HF_LEVEL_ERROR, "replication", port);
+    diagnosis_says(of_replica, HF_LEVEL_ERROR, "locking", "replica");
+    assert_int_equal(hf_close(of_replica), 0);
+    redis_server_end(&replica);
+}
+
+static void set_user(struct world *w, const char *more)
+{
+    redis_server_do(w->redis,
+                    "ACL SETUSER worker reset on >secret ~* &* +@all -info "
+                    "-config %s",
+                    more);
+}
+
+/* What may not be read is a finding, and so is a lock that may not be taken. */
+static void test_diagnose_rights(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = NULL;
+    char url[128];
+
+    redis_server_do(w->redis, "CONFIG SET appendonly yes");
+    redis_server_do(w->redis, "CONFIG SET appendfsync everysec");
+    set_user(w, "+ping");
+    snprintf(url, sizeof(url), "redis://worker:secret@127.0.0.1:%d",
+             w->redis->port);
+    assert_int_equal(hf_open(url, NULL, &c, &w->err), 0);
+    diagnosis_says(c, HF_LEVEL_WARNING, "settings", "+info");
+    diagnosis_says(c, HF_LEVEL_OK, "locking", "");
+    redis_server_do(w->redis, "ACL SETUSER worker +info");
+    diagnosis_says(c, HF_LEVEL_WARNING, "persistence", "+config|get");
+    redis_server_do(w->redis, "ACL SETUSER worker +config|get");
+    diagnosis_says(c, HF_LEVEL_WARNING, "persistence", "everysec");
+    redis_server_do(w->redis, "ACL SETUSER worker -hset");
+    diagnosis_says(c, HF_LEVEL_ERROR, "locking", "cannot be acquired");
+    redis_server_do(w->redis, "ACL SETUSER worker +hset -time");
+    diagnosis_says(c, HF_LEVEL_WARNING, "clock", "+time");
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* A server that is slow beside the TTL. */
+static void test_diagnose_latency(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = NULL;
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+
+    opt.ttl_ms = 6000;
+    opt.op_timeout_ms = 10000;
+    proxy_set(w->proxy, PROXY_DELAY, 1000);
+    assert_int_equal(hf_open(w->far_url, &opt, &c, &w->err), 0);
+    diagnosis_says(c, HF_LEVEL_ERROR, "latency", "longer ttl");
+    assert_int_equal(hf_close(c), 0);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    opt.ttl_ms = 3600000;
+    assert_int_equal(hf_open(w->far_url, &opt, &c, &w->err), 0);
+    diagnosis_says(c, HF_LEVEL_OK, "latency", "3600000");
+    assert_int_equal(hf_close(c), 0);
+}
+
+int run_diagnose_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
+    const struct CMUnitTest tests[] = {
+        T(test_diagnose_eviction), T(test_diagnose_persistence),
+        T(test_diagnose_replicas), T(test_diagnose_rights),
+        T(test_diagnose_latency),
+    };
+
+    return cmocka_run_group_tests_name("redis: diagnosis", tests, NULL, NULL);
+}

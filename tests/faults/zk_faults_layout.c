@@ -49,6 +49,31 @@ static void test_token_is_the_czxid(void **state)
     world_is_clean(w);
 }
 
+/* The next holder of a plain `lock` has a node of the same name. */
+static void test_breaking_a_plain_lock(void **state)
+{
+    struct world *w = *state;
+    struct Stat stat = {0};
+    hf_client *c;
+
+    world_near(w);
+    c = w->clients[0];
+    assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
+    assert_int_equal(zk_hand_create(hand(w), NODE "/lock", "", ZOO_EPHEMERAL,
+                                    NULL, 0, &stat),
+                     0);
+    assert_int_equal(
+        hf_break_hold(c, "n", 1, (uint64_t)stat.czxid, NULL, &w->err),
+        HF_ENOTSUP);
+    assert_non_null(strstr(w->err.text, "without a token"));
+    assert_int_equal(
+        hf_break_hold(c, "n", 1, (uint64_t)stat.czxid + 1, NULL, &w->err),
+        HF_ENOTOWNER);
+    assert_int_equal(zk_hand_stat(hand(w), NODE "/lock", &stat), 0);
+    assert_int_equal(hf_break(c, "n", 1, &w->err), 0);
+    assert_int_equal(zk_hand_delete(hand(w), NODE), 0);
+}
+
 /* ---- trips --------------------------------------------------------------- */
 
 /* Something that was asked after it was made, on the connection of its session,
@@ -275,9 +300,13 @@ int run_layout_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
-        T(test_token_is_the_czxid),  T(test_free_lock_is_one_trip),
-        T(test_kazoos_lock_is_seen), T(test_kazoos_readers_are_seen),
-        T(test_kazoos_path_stays),   T(test_leading_parts_go_into_the_url),
+        T(test_token_is_the_czxid),
+        T(test_breaking_a_plain_lock),
+        T(test_free_lock_is_one_trip),
+        T(test_kazoos_lock_is_seen),
+        T(test_kazoos_readers_are_seen),
+        T(test_kazoos_path_stays),
+        T(test_leading_parts_go_into_the_url),
     };
 
     return cmocka_run_group_tests_name("zookeeper: layout", tests, group_one,

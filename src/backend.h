@@ -204,6 +204,7 @@ struct hf__query {
     hf_info *info;           /* INSPECT, out: filled by add_holder ... */
     hf_names *names;         /* LIST, out: by add_name, in any order */
     hf_diagnosis *diagnosis; /* DIAGNOSE, out: by find */
+    bool cut;                /* the core's: there was no memory for a finding */
 };
 
 #define HF__HOSTS 16 /* of one client */

@@ -403,8 +403,8 @@ int hf__submit_locked(hf_client *, struct hf__req *);
 void hf__submit_parked_locked(hf_client *);
 /* If it is parked: nothing is sent for it. */
 void hf__unpark_locked(hf_client *, struct hf__req *);
-/* The same, for who has waited for it in vain: it is reported as EUNKNOWN. */
-void hf__leave_parked_locked(hf_client *, struct hf__req *);
+/* The same, and it is reported: that is what it came to. */
+void hf__leave_parked_locked(hf_client *, struct hf__req *, int result);
 /* hf__core.unsent */
 void hf__park_first(hf_client *, struct hf__req *);
 /* Submits a flight and waits for it. False: not answered in time; the flight
@@ -427,11 +427,15 @@ void hf__query_free(struct hf__query *);
 /* Around a question about a name: is there a backend that can do it, by one of
  * these capabilities (0: by none)? The caller has to leave the client. */
 int hf__query_enter(hf_client *, int caps, const char *what, hf_error *);
-/* Sends it and waits. On success the flight is still the caller's. */
-int hf__query_ask(hf_client *, struct hf__flight *, hf_error *);
-
-/* diagnose.c */
-void hf__diagnosis_cut(hf_diagnosis *); /* there was no memory for a finding */
+/* Sends it and waits. On success the flight is still the caller's. given: where
+ * the answer goes, by hf__give(); NULL: ENOMEM. */
+int hf__query_ask(hf_client *, struct hf__flight *, const void *given,
+                  hf_error *);
+/* Memory that a program is given, zeroed, or NULL. It may outlive the client,
+ * so that the hooks are kept beside it. */
+void *hf__give(hf_client *, size_t);
+/* Frees what belongs to it; and at last it itself. */
+void hf__given_free(void *given, void *part);
 
 /* keeper.c: the helper thread */
 /* Starts it and opens the backend. *given_up: that is not over yet, and the

@@ -6,27 +6,12 @@
 
 #define SCRATCH "holdfast-diagnose"
 
-/* What a program is given may outlive the client. */
-struct given {
-    hf_diagnosis diagnosis;
-    hf_hooks hooks;
-    bool cut;
-};
-
-void hf__diagnosis_cut(hf_diagnosis *d)
-{
-    ((struct given *)d)->cut = true;
-}
-
 void hf_diagnosis_free(hf_diagnosis *d)
 {
-    hf_hooks hooks;
-
     if (!d)
         return;
-    hooks = ((struct given *)d)->hooks;
-    hf__free_by(&hooks, d->findings);
-    hf__free_by(&hooks, d);
+    hf__given_free(d, d->findings);
+    hf__given_free(d, d);
 }
 
 static void judge_speed(hf_client *c, struct hf__query *q, int64_t ms)
@@ -87,23 +72,16 @@ static int try_lock(hf_client *c, struct hf__query *q, hf_error *why)
 static int diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
 {
     struct hf__flight *f = hf__query_new(c, HF__DIAGNOSE, "", 0, err);
-    struct given *given;
     int rc;
 
     if (!f)
         return HF_ENOMEM;
-    given = hf__alloc(c, sizeof(*given));
-    if (!given) {
-        hf__flight_free(c, f);
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    }
-    given->hooks = c->hooks;
-    f->query.diagnosis = &given->diagnosis;
-    rc = hf__query_ask(c, f, err);
+    f->query.diagnosis = hf__give(c, sizeof(hf_diagnosis));
+    rc = hf__query_ask(c, f, f->query.diagnosis, err);
     if (rc)
         return rc;
     rc = try_lock(c, &f->query, err);
-    if (!rc && given->cut)
+    if (!rc && f->query.cut)
         rc = hf__fail(err, HF_ENOMEM, "out of memory");
     if (!rc) {
         *out = f->query.diagnosis;

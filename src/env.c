@@ -168,13 +168,9 @@ static void core_go_on(hf_client *c)
 
 static void core_refuse(hf_client *c, int code)
 {
-    struct hf__req *req;
-
-    while ((req = c->parked)) {
-        hf__unpark_locked(c, req);
-        req->untouched = true;
-        req->result = (int16_t)code;
-        core_done(c, req);
+    while (c->parked) {
+        c->parked->untouched = true;
+        hf__leave_parked_locked(c, c->parked, code);
     }
 }
 
@@ -303,7 +299,7 @@ static void core_find(hf_client *c, struct hf__query *q, enum hf_level level,
     va_list ap;
 
     if (!f) {
-        hf__diagnosis_cut(d);
+        q->cut = true;
         return;
     }
     d->findings = f;

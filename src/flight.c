@@ -10,10 +10,7 @@ struct hf__flight *hf__flight_new(hf_client *c, size_t extra)
         return NULL;
     f->req.meant_until = HF__NEVER;
     hf__mutex_lock(&c->mu);
-    f->next = c->flights;
-    if (f->next)
-        f->next->prev = f;
-    c->flights = f;
+    hf__list_add(c->flights, f);
     hf__mutex_unlock(&c->mu);
     return f;
 }
@@ -21,12 +18,7 @@ struct hf__flight *hf__flight_new(hf_client *c, size_t extra)
 void hf__flight_free(hf_client *c, struct hf__flight *f)
 {
     hf__mutex_lock(&c->mu);
-    if (f->prev)
-        f->prev->next = f->next;
-    else
-        c->flights = f->next;
-    if (f->next)
-        f->next->prev = f->prev;
+    hf__list_remove(c->flights, f);
     hf__mutex_unlock(&c->mu);
     if (f->req.op != HF__RENEW)
         hf__query_free(&f->query);
@@ -77,7 +69,7 @@ bool hf__flight_end(hf_client *c, struct hf__flight *f, hf__time until)
     over = f->delivered;
     f->sleeper = NULL; /* delivery frees it from now on */
     if (!over)
-        hf__leave_parked_locked(c, &f->req);
+        hf__leave_parked_locked(c, &f->req, HF_EUNKNOWN);
     hf__mutex_unlock(&c->mu);
     if (!over)
         hf__engine_deliver(c, hf__now());

@@ -3,6 +3,7 @@
 #include "core.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,40 +56,46 @@ struct hf__flight *hf__query_about(const hf_lock *lock, enum hf__op op,
                          n->remote.name_len - prefix, err);
 }
 
-/* What a program is given may outlive the client: the hooks of its memory are
- * kept beside it. */
-struct given_info {
-    hf_info info;
+struct given {
     hf_hooks hooks;
+    max_align_t it[];
 };
-struct given_names {
-    hf_names names;
-    hf_hooks hooks;
-};
+
+void *hf__give(hf_client *c, size_t size)
+{
+    struct given *g = hf__alloc(c, sizeof(*g) + size);
+
+    if (!g)
+        return NULL;
+    g->hooks = c->hooks;
+    return g->it;
+}
+
+void hf__given_free(void *given, void *part)
+{
+    struct given *g = hf__container(given, struct given, it);
+    hf_hooks hooks = g->hooks;
+
+    hf__free_by(&hooks, part == given ? g : part);
+}
 
 void hf_info_free(hf_info *info)
 {
-    hf_hooks hooks;
-
     if (!info)
         return;
-    hooks = ((struct given_info *)info)->hooks;
-    hf__free_by(&hooks, info->holders);
-    hf__free_by(&hooks, info->waiters);
-    hf__free_by(&hooks, info);
+    hf__given_free(info, info->holders);
+    hf__given_free(info, info->waiters);
+    hf__given_free(info, info);
 }
 
 void hf_names_free(hf_names *names)
 {
-    hf_hooks hooks;
-
     if (!names)
         return;
-    hooks = ((struct given_names *)names)->hooks;
     for (size_t i = 0; i < names->len; i++)
-        hf__free_by(&hooks, names->names[i].bytes);
-    hf__free_by(&hooks, names->names);
-    hf__free_by(&hooks, names);
+        hf__given_free(names, names->names[i].bytes);
+    hf__given_free(names, names->names);
+    hf__given_free(names, names);
 }
 
 void hf__query_free(struct hf__query *q)
@@ -104,10 +111,15 @@ static int unanswered(hf_client *c, hf_error *err)
                     c->be->name, c->op_timeout_ms, hf__trouble(c).text);
 }
 
-int hf__query_ask(hf_client *c, struct hf__flight *f, hf_error *err)
+int hf__query_ask(hf_client *c, struct hf__flight *f, const void *given,
+                  hf_error *err)
 {
     int rc;
 
+    if (!given) {
+        hf__flight_free(c, f);
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    }
     if (!hf__flight_wait(c, f))
         return unanswered(c, err);
     rc = f->req.result;
@@ -130,7 +142,6 @@ static void make_printable(hf_party *parties, size_t len)
 static int inspect(hf_client *c, const void *name, size_t name_len,
                    hf_info **out, hf_error *err)
 {
-    struct given_info *given;
     struct hf__flight *f;
     int rc = hf__name_valid(name, &name_len, err);
 
@@ -139,14 +150,8 @@ static int inspect(hf_client *c, const void *name, size_t name_len,
     f = hf__query_new(c, HF__INSPECT, name, name_len, err);
     if (!f)
         return HF_ENOMEM;
-    given = hf__alloc(c, sizeof(*given));
-    if (!given) {
-        hf__flight_free(c, f);
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    }
-    given->hooks = c->hooks;
-    f->query.info = &given->info;
-    rc = hf__query_ask(c, f, err);
+    f->query.info = hf__give(c, sizeof(hf_info));
+    rc = hf__query_ask(c, f, f->query.info, err);
     if (rc)
         return rc;
     *out = f->query.info;
@@ -200,7 +205,6 @@ static void sort_names(hf_client *c, hf_names *names)
 
 static int list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
 {
-    struct given_names *given;
     struct hf__flight *f;
     int rc;
 
@@ -208,14 +212,8 @@ static int list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     f = hf__query_new(c, HF__LIST, prefix, strlen(prefix), err);
     if (!f)
         return HF_ENOMEM;
-    given = hf__alloc(c, sizeof(*given));
-    if (!given) {
-        hf__flight_free(c, f);
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    }
-    given->hooks = c->hooks;
-    f->query.names = &given->names;
-    rc = hf__query_ask(c, f, err);
+    f->query.names = hf__give(c, sizeof(hf_names));
+    rc = hf__query_ask(c, f, f->query.names, err);
     if (rc)
         return rc;
     sort_names(c, f->query.names);

@@ -88,10 +88,10 @@ void hf__submit_parked_locked(hf_client *c)
     }
 }
 
-void hf__leave_parked_locked(hf_client *c, struct hf__req *req)
+void hf__leave_parked_locked(hf_client *c, struct hf__req *req, int result)
 {
     if (!req->parked)
         return;
     hf__unpark_locked(c, req);
-    finish(c, req, HF_EUNKNOWN);
+    finish(c, req, result);
 }

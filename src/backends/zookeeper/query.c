@@ -371,8 +371,12 @@ static void ask_all(struct zk_look *look)
 
 /* ---- all of them -------------------------------------------------------- */
 
-static int ask(struct zk *z, struct hf__query *q)
+int hf__zk_query(void *self, struct hf__query *q)
 {
+    struct zk *z = self;
+
+    if (!z->up && q->req.op != HF__PUT && q->req.op != HF__DOWNGRADE)
+        return HF__LATER;
     switch (q->req.op) {
     case HF__INSPECT:
         return hf__zk_look(z, q, inspected);
@@ -391,13 +395,4 @@ static int ask(struct zk *z, struct hf__query *q)
     default:
         return hf__zk_latch(z, q);
     }
-}
-
-int hf__zk_query(void *self, struct hf__query *q)
-{
-    struct zk *z = self;
-
-    if (!z->up && q->req.op != HF__PUT && q->req.op != HF__DOWNGRADE)
-        return HF__LATER;
-    return ask(z, q);
 }

@@ -463,8 +463,10 @@ static void move(struct zk *z, hf__time now)
     hf__zk_nodes_sweep(z, now);
 }
 
-void hf__zk_session_move(struct zk *z, hf__time now)
+void hf__zk_session_move(void *self, hf__time now)
 {
+    struct zk *z = self;
+
     if (z->open_code) /* it was given up: its text stays */
         return;
     hf__zk_speak_for(z);
@@ -474,8 +476,9 @@ void hf__zk_session_move(struct zk *z, hf__time now)
     tell_trouble(z);
 }
 
-hf__time hf__zk_session_timeout(const struct zk *z)
+hf__time hf__zk_session_timeout(void *self)
 {
+    const struct zk *z = self;
     hf__time at = hf__min_time(hf__zk_life_timeout(z), z->timer);
 
     if (z->open_code)

@@ -228,16 +228,6 @@ static void zk_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
     hf__zk_session_ready(self, tag, events);
 }
 
-static void zk_advance(void *self, hf__time now)
-{
-    hf__zk_session_move(self, now);
-}
-
-static hf__time zk_next_timeout(void *self)
-{
-    return hf__zk_session_timeout(self);
-}
-
 #define CAPS                                                                   \
     (HF_CAP_LEASE | HF_CAP_EVENTS | HF_CAP_DURABLE | HF_CAP_INSPECT |          \
      HF_CAP_WANTED | HF_CAP_PUT)
@@ -257,8 +247,8 @@ static const struct hf__backend backend = {
     .opened = zk_opened,
     .ready = zk_ready,
     .close = zk_close,
-    .advance = zk_advance,
-    .next_timeout = zk_next_timeout,
+    .advance = hf__zk_session_move,
+    .next_timeout = hf__zk_session_timeout,
     .attach = hf__zk_attach,
     .detach = hf__zk_detach,
     .attempt = hf__zk_attempt,

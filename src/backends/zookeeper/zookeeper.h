@@ -379,8 +379,8 @@ struct zk {
 int hf__zk_session_open(struct zk *);
 void hf__zk_session_close(struct zk *);
 void hf__zk_session_ready(struct zk *, uint32_t tag, uint32_t events);
-void hf__zk_session_move(struct zk *, hf__time now);
-hf__time hf__zk_session_timeout(const struct zk *);
+void hf__zk_session_move(void *, hf__time now);
+hf__time hf__zk_session_timeout(void *);
 /* After something was sent outside of advance(). */
 void hf__zk_session_sent(struct zk *);
 

@@ -80,8 +80,7 @@ enum hf__op {
 
 struct hf__remote;
 
-/* A request. Owned by the core; the backend may use `next` while it is
- * pending. */
+/* A request. Owned by the core. */
 struct hf__req {
     struct hf__req *next, *prev; /* of those that are parked */
     struct hf__remote *remote;   /* NULL: a hf__query or hf__batch */

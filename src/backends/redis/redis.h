@@ -9,7 +9,7 @@
  *
  * Files: redis.c the table, the URL; conn.c a connection, from hello to
  * loss, on a stream of src/net; wire.c commands; reply.c answers; cmd.c
- * requests, sent and unsent; late.c those that were lost; keys.c names; lua/
+ * requests under way; late.c those that were lost; keys.c names; lua/
  * the scripts; verbs.c what is asked of a lock and answered, mutex.c and
  * kinds.c how it is put into commands, renew.c renewals; sub.c channels and
  * bells, chan.c the waiters of each, pair.c whether both connections end at one

@@ -83,52 +83,52 @@ static int begun(struct zk *z, struct zk_call *call, int rc)
     return rc == ZBADARGUMENTS ? HF_EINVAL : HF_EUNKNOWN;
 }
 
-static void complete(const void *data, int rc, const struct zk_reply *reply)
+static void complete(const void *data, int rc, struct zk_reply reply)
 {
     struct zk_call *call = (struct zk_call *)data;
     struct zk *z = call->z;
 
     if (!hf__zk_lost(rc))
         hf__zk_session_heard(z, call->sent_at, call->is_write && proves(rc));
+    reply.z = z;
+    reply.results = call->results;
     if (call->done && !z->closing)
-        call->done(z, call->owner, rc, reply);
+        call->done(call->owner, rc, &reply);
     put_back(z, call);
 }
 
 static void on_void(int rc, const void *data)
 {
-    const struct zk_call *call = data;
-
-    complete(data, rc, &(struct zk_reply){.results = call->results});
+    complete(data, rc, (struct zk_reply){0});
 }
 
 static void on_string(int rc, const char *text, const void *data)
 {
-    complete(data, rc, &(struct zk_reply){.text = text});
+    complete(data, rc, (struct zk_reply){.text = text});
 }
 
 static void on_string_stat(int rc, const char *text, const struct Stat *stat,
                            const void *data)
 {
-    complete(data, rc, &(struct zk_reply){.text = text, .stat = stat});
+    complete(data, rc, (struct zk_reply){.text = text, .stat = stat});
 }
 
 static void on_stat(int rc, const struct Stat *stat, const void *data)
 {
-    complete(data, rc, &(struct zk_reply){.stat = stat});
+    complete(data, rc, (struct zk_reply){.stat = stat});
 }
 
 static void on_data(int rc, const char *text, int len, const struct Stat *stat,
                     const void *data)
 {
     complete(data, rc,
-             &(struct zk_reply){.text = text, .len = len, .stat = stat});
+             (struct zk_reply){.text = text, .len = len, .stat = stat});
 }
 
 static void on_strings(int rc, const struct String_vector *children,
                        const void *data)
 {
-    complete(data, rc, &(struct zk_reply){.children = children});
+    complete(data, rc, (struct zk_reply){.children = children});
 }
 
 static bool connected(const struct zk *z)
@@ -232,10 +232,10 @@ static const char *next_slash(const char *slash)
 }
 
 /* The owner is no pointer, but tells which one: there is nothing to free. */
-static void on_parent(struct zk *z, void *owner, int rc,
-                      const struct zk_reply *reply)
+static void on_parent(void *owner, int rc, const struct zk_reply *reply)
 {
-    (void)reply;
+    struct zk *z = reply->z;
+
     if ((rc == ZOK || rc == ZNODEEXISTS) &&
         z->refused_parent == (uintptr_t)owner)
         z->parent_refusal = 0;

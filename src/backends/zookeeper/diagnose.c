@@ -77,9 +77,9 @@ static void find_ensemble(struct zk *z, struct hf__query *q, unsigned servers)
              (servers - 1) / 2);
 }
 
-static void on_config(struct zk *z, void *owner, int rc,
-                      const struct zk_reply *reply)
+static void on_config(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct zk_query *base = owner;
     struct hf__query *q = base->q;
 

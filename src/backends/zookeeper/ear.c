@@ -76,9 +76,9 @@ static void hear_no_more(struct zk_ear *ear, bool deleted)
 }
 
 /* The answer to the question that set the watch. */
-static void on_data(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
+static void on_data(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct zk_ear *ear = owner;
     const struct zk_node *node = ear->node;
 
@@ -140,12 +140,10 @@ void hf__zk_listen(struct zk_node *node)
         listen_to(node);
 }
 
-static void on_confirmed(struct zk *z, void *owner, int rc,
-                         const struct zk_reply *reply)
+static void on_confirmed(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
-    (void)z;
     (void)reply;
     if (rc == ZNONODE && node->line && node->held) {
         node->calls--;

@@ -70,13 +70,12 @@ static bool is_over(const struct zk_node *node, int rc)
            (node->form == ZK_FORM_MARK && !hf__zk_lost(rc));
 }
 
-static void on_delete(struct zk *z, void *owner, int rc,
-                      const struct zk_reply *reply)
+static void on_delete(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct zk_node *node = owner;
     struct hf__req *let_go = node->let_go;
 
-    (void)reply;
     node->calls--;
     node->state = is_over(node, rc) ? ZK_NODE_GONE : ZK_NODE_THERE;
     node->taken = rc == ZNONODE && !node->unsure;
@@ -99,9 +98,9 @@ static void on_delete(struct zk *z, void *owner, int rc,
     hf__zk_node_sweep_later(node);
 }
 
-static void on_look(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
+static void on_look(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct zk_node *node = owner;
 
     node->calls--;
@@ -130,13 +129,13 @@ static int look_for(struct zk_node *node)
     return hf__zk_list(node->z, hf__zk_node_dir(node, dir), on_look, node);
 }
 
-static void on_unlowered_deleted(struct zk *z, void *owner, int rc,
+static void on_unlowered_deleted(void *owner, int rc,
                                  const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
     if (rc != ZOK && rc != ZNONODE) {
-        on_delete(z, owner, rc, reply);
+        on_delete(owner, rc, reply);
         return;
     }
     node->calls--;
@@ -146,16 +145,15 @@ static void on_unlowered_deleted(struct zk *z, void *owner, int rc,
     sweep(node);
 }
 
-static void on_lock_deleted(struct zk *z, void *owner, int rc,
-                            const struct zk_reply *reply)
+static void on_lock_deleted(void *owner, int rc, const struct zk_reply *reply)
 {
-    on_delete(z, owner, rc == ZOK ? ZNONODE : rc, reply);
+    on_delete(owner, rc == ZOK ? ZNONODE : rc, reply);
 }
 
 /* Made by one transaction, the two have one czxid. */
-static void on_lock(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
+static void on_lock(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct zk_node *node = owner;
     bool ours = rc == ZOK && reply->stat->czxid == node->czxid;
     char lock[ZK_WHOLE_MAX];
@@ -163,34 +161,30 @@ static void on_lock(struct zk *z, void *owner, int rc,
     if (ours && hf__zk_delete(z, hf__zk_node_lock(node, lock), on_lock_deleted,
                               node) == 0)
         return;
-    on_delete(z, owner,
-              ours        ? ZCONNECTIONLOSS
-              : rc == ZOK ? ZNONODE
-                          : rc,
-              reply);
+    on_delete(owner, ours ? ZCONNECTIONLOSS : rc == ZOK ? ZNONODE : rc, reply);
 }
 
 /* Its lock goes with it. If that is not there, it goes alone. If it is not
  * there itself, somebody has deleted it, and its lock may be there: of our
  * session, which would keep it. (If it were another's by the time it is
  * deleted, that one is still known by its own.) */
-static void on_pair_deleted(struct zk *z, void *owner, int rc,
-                            const struct zk_reply *reply)
+static void on_pair_deleted(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct zk_node *node = owner;
     bool alone = rc == ZNONODE && reply->results[0].err == ZOK;
     char lock[ZK_WHOLE_MAX];
     int sent;
 
     if (rc != ZNONODE || (!alone && !node->czxid)) {
-        on_delete(z, owner, rc, reply);
+        on_delete(owner, rc, reply);
         return;
     }
     sent = alone
                ? hf__zk_delete(z, node->path, on_delete, node)
                : hf__zk_exists(z, hf__zk_node_lock(node, lock), on_lock, node);
     if (sent != 0)
-        on_delete(z, owner, ZCONNECTIONLOSS, reply);
+        on_delete(owner, ZCONNECTIONLOSS, reply);
 }
 
 static int delete_it(struct zk_node *node)

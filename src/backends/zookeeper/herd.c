@@ -63,9 +63,9 @@ static void judge(struct zk_line *line, const struct String_vector *children)
         hf__zk_finish(line->z, line->ask, hf__zk_granted(line, line->ask));
 }
 
-static void listed(struct zk *z, void *owner, int rc,
-                   const struct zk_reply *reply)
+static void listed(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct zk_node *node = owner;
     struct zk_line *line = node->line;
 

@@ -62,9 +62,9 @@ static void put_count(struct count *c, uint64_t count)
 
 /* ---- looking ------------------------------------------------------------ */
 
-static void on_latch(struct zk *z, void *owner, int rc,
-                     const struct zk_reply *reply)
+static void on_latch(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct count *c = owner;
     char round[ZK_UUID_MAX];
     int code = hf__zk_query_code(&c->base, rc, ZNONODE);
@@ -88,12 +88,10 @@ static bool is_foreign(enum zk_form form)
            form != ZK_FORM_MARK;
 }
 
-static void on_siblings(struct zk *z, void *owner, int rc,
-                        const struct zk_reply *reply)
+static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
 
-    (void)z;
     c->has_node = rc == ZOK;
     c->marked = false;
     c->other[0] = '\0';
@@ -182,12 +180,10 @@ static const char *rights_of(const struct count *c)
                : "CREATE, WRITE and DELETE below";
 }
 
-static void on_done(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
+static void on_done(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
 
-    (void)z;
     c->failed = -1;
     for (int i = 2; rc != ZOK && !hf__zk_lost(rc) && i >= 0; i--)
         if (reply->results[i].err != ZOK &&
@@ -223,12 +219,10 @@ static void commit(struct count *c, zoo_op_t op[3])
 static void down(struct zk_query *);
 static void got(struct zk_query *);
 
-static void on_not_set(struct zk *z, void *owner, int rc,
-                       const struct zk_reply *reply)
+static void on_not_set(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
 
-    (void)z;
     (void)reply;
     c->is_sure = rc == ZNONODE;
     hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc, ZNONODE));
@@ -304,12 +298,10 @@ static void undone(struct zk_query *base)
         finish(c, mismatch(c), 0);
 }
 
-static void on_undone(struct zk *z, void *owner, int rc,
-                      const struct zk_reply *reply)
+static void on_undone(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
 
-    (void)z;
     (void)reply;
     if (rc == ZOK)
         c->was_sent = false;
@@ -505,9 +497,9 @@ static int judge(struct zk_line *line, const struct asking *a)
     return watch_round(line, line->ask);
 }
 
-static void on_asked(struct zk *z, void *owner, int rc,
-                     const struct zk_reply *reply)
+static void on_asked(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct asking *a = owner;
     int code = hf__zk_query_code(&a->base, rc, ZNONODE);
 
@@ -528,12 +520,10 @@ static void get(struct asking *a)
     hf__zk_query_sent(&a->base, hf__zk_get(a->base.z, latch, on_asked, a));
 }
 
-static void on_sure(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
+static void on_sure(void *owner, int rc, const struct zk_reply *reply)
 {
     struct asking *a = owner;
 
-    (void)z;
     (void)reply;
     a->answer = rc;
     a->is_sure = rc == ZNONODE;

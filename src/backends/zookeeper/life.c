@@ -136,12 +136,12 @@ static int touch(struct zk *z)
     return hf__zk_exists(z, z->nowhere, NULL, NULL);
 }
 
-static void on_beat(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
+static void on_beat(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
+
     (void)owner;
     (void)rc;
-    (void)reply;
     z->beating = false;
 }
 

@@ -282,12 +282,10 @@ static void judge(struct zk_query *base)
 
 /* ---- the second trip ---------------------------------------------------- */
 
-static void on_entry(struct zk *z, void *owner, int rc,
-                     const struct zk_reply *reply)
+static void on_entry(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_seen *s = owner;
 
-    (void)z;
     if (rc == ZOK && (!s->stranger || reply->stat->ephemeralOwner)) {
         s->here = true;
         s->entry.czxid = reply->stat->czxid;
@@ -381,44 +379,34 @@ static void listed(struct zk_look *look, int rc, const struct zk_reply *reply,
     hf__zk_query_back(&look->base, code);
 }
 
-static void on_children(struct zk *z, void *owner, int rc,
-                        const struct zk_reply *reply)
+static void on_children(void *owner, int rc, const struct zk_reply *reply)
 {
-    (void)z;
     listed(owner, rc, reply, ZK_AT_NODE);
 }
 
-static void on_locks(struct zk *z, void *owner, int rc,
-                     const struct zk_reply *reply)
+static void on_locks(void *owner, int rc, const struct zk_reply *reply)
 {
-    (void)z;
     listed(owner, rc, reply, ZK_AT_LOCKS);
 }
 
-static void on_leases(struct zk *z, void *owner, int rc,
-                      const struct zk_reply *reply)
+static void on_leases(void *owner, int rc, const struct zk_reply *reply)
 {
-    (void)z;
     listed(owner, rc, reply, ZK_AT_LEASES);
 }
 
-static void on_permits(struct zk *z, void *owner, int rc,
-                       const struct zk_reply *reply)
+static void on_permits(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_look *look = owner;
 
-    (void)z;
     if (rc == ZOK)
         look->permits = hf__zk_permits_parse(reply->text, reply->len);
     hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc, ZNONODE));
 }
 
-static void on_latch(struct zk *z, void *owner, int rc,
-                     const struct zk_reply *reply)
+static void on_latch(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_look *look = owner;
 
-    (void)z;
     look->is_latch = rc == ZOK && hf__zk_count_parse(reply->text, reply->len,
                                                      &look->count, look->round);
     hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc, ZNONODE));

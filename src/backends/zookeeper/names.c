@@ -88,7 +88,7 @@ static int take(struct dir *d, const struct String_vector *children)
     return !rc && in_use ? found(w, d->path, strlen(d->path)) : rc;
 }
 
-static void on_list(struct zk *, void *, int, const struct zk_reply *);
+static void on_list(void *, int, const struct zk_reply *);
 
 /* As many as may be under way; the end, if there are none. */
 static void go_on(struct walk *w)
@@ -110,14 +110,12 @@ static void go_on(struct walk *w)
 }
 
 /* What may not be looked into is not shown. */
-static void on_list(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
+static void on_list(void *owner, int rc, const struct zk_reply *reply)
 {
     struct dir *d = owner;
     struct walk *w = d->walk;
     int code = 0;
 
-    (void)z;
     w->base.calls--;
     if (rc == ZOK)
         code = take(d, reply->children);

@@ -171,12 +171,10 @@ static void created(struct zk_node *node, int rc)
     node->refusal = rc;
 }
 
-static void on_create(struct zk *z, void *owner, int rc,
-                      const struct zk_reply *reply)
+static void on_create(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
-    (void)z;
     created(node, rc);
     if (rc == ZOK) {
         node->czxid = reply->stat->czxid;
@@ -221,12 +219,10 @@ int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
                     about + pid, room, label);
 }
 
-static void on_said(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
+static void on_said(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
-    (void)z;
     if (rc == ZOK && !node->lowered) /* that was the entry before */
         node->version = reply->stat->version;
     hf__zk_node_called(node);
@@ -256,12 +252,10 @@ void hf__zk_node_lease(struct zk_node *node, uint32_t lease_ms)
     }
 }
 
-static void on_pair_created(struct zk *z, void *owner, int rc,
-                            const struct zk_reply *reply)
+static void on_pair_created(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
-    (void)z;
     (void)reply;
     created(node, rc);
     if (!node->line && !node->calls)
@@ -327,8 +321,7 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
 
 /* ---- among its siblings ------------------------------------------------- */
 
-static void on_list(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
+static void on_list(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
@@ -337,7 +330,7 @@ static void on_list(struct zk *z, void *owner, int rc,
     if (!node->line)
         hf__zk_node_settle(node);
     else if (!node->lists)
-        node->listed(z, node, rc, reply);
+        node->listed(node, rc, reply);
 }
 
 int hf__zk_node_list(struct zk_node *node, zk_done_fn *listed)
@@ -369,9 +362,9 @@ int hf__zk_node_enter(struct zk_node *node, bool parents, zk_done_fn *listed)
     return rc ? rc : HF__PENDING;
 }
 
-static void on_stat(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
+static void on_stat(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct zk_node *node = owner;
 
     node->calls--;

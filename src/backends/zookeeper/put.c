@@ -16,9 +16,9 @@ struct put {
 
 static void written(struct zk_query *);
 
-static void on_put(struct zk *z, void *owner, int rc,
-                   const struct zk_reply *reply)
+static void on_put(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct put *p = owner;
     int code = hf__zk_query_refusal(&p->base, rc, ZNONODE,
                                     p->makes ? "CREATE" : "WRITE");

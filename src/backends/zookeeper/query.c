@@ -233,14 +233,12 @@ static void told(struct zk_query *base)
     hf__zk_query_end(base, rc);
 }
 
-static void on_told(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
+static void on_told(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_look *look = owner;
     const char *right =
         look->base.q->req.op == HF__ASK ? "WRITE below" : "DELETE below";
 
-    (void)z;
     (void)reply;
     if (rc == ZBADVERSION) /* somebody else asks just now */
         rc = ZOK;

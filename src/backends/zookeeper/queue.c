@@ -156,9 +156,9 @@ static void judge(struct zk_line *line, struct zk_node *node,
     }
 }
 
-static void listed(struct zk *z, void *owner, int rc,
-                   const struct zk_reply *reply)
+static void listed(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct zk_node *node = owner;
     struct zk_line *line = node->line;
 

@@ -124,9 +124,9 @@ static void date_leases(const struct zk_chunk *c)
 
 static void send_alone(struct zk *, struct hf__batch *, size_t i, size_t from);
 
-static void on_checked(struct zk *z, void *owner, int rc,
-                       const struct zk_reply *reply)
+static void on_checked(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct zk_chunk *c = owner;
 
     if (rc == ZOK) {
@@ -169,13 +169,12 @@ static int check_all(struct zk *z, struct zk_chunk *c)
     return len ? hf__zk_multi(z, checks, op, on_checked, c) : HF_EUNKNOWN;
 }
 
-static void on_lower(struct zk *z, void *owner, int rc,
-                     const struct zk_reply *reply)
+static void on_lower(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct zk_chunk *c = owner;
     struct zk_node *node = node_of(&c->batch->item[c->item[0]]);
 
-    (void)reply;
     over(z, c, node ? hf__zk_lower_result(node, rc) : HF_EUNKNOWN);
 }
 

@@ -91,13 +91,12 @@ int hf__zk_lower_result(struct zk_node *node, int rc)
     return rc == ZNONODE ? HF_ENOTOWNER : HF__DONE;
 }
 
-static void on_lower(struct zk *z, void *owner, int rc,
-                     const struct zk_reply *reply)
+static void on_lower(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct hf__query *q = owner;
     struct zk_node *node = hf__zk_node_of(z, q->req.hold_id);
 
-    (void)reply;
     hf__zk_finish(z, &q->req,
                   node              ? hf__zk_lower_result(node, rc)
                   : hf__zk_lost(rc) ? HF_EUNKNOWN

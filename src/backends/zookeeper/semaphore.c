@@ -190,13 +190,11 @@ static void keep(char to[ZK_CHILD_MAX], const char *name)
 }
 
 /* Answers come in the order of the questions. */
-static void on_stranger(struct zk *z, void *owner, int rc,
-                        const struct zk_reply *reply)
+static void on_stranger(void *owner, int rc, const struct zk_reply *reply)
 {
     struct visit *v = owner;
     const char *name = v->answered + strlen(v->base.path) + 1;
 
-    (void)z;
     v->answered += strlen(v->answered) + 1;
     if (rc == ZOK && reply->stat->ephemeralOwner)
         keep(v->other, name);
@@ -259,12 +257,10 @@ static void ask_for_strangers(struct visit *v,
         }
 }
 
-static void on_siblings(struct zk *z, void *owner, int rc,
-                        const struct zk_reply *reply)
+static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct visit *v = owner;
 
-    (void)z;
     if (rc == ZOK)
         ask_for_strangers(v, reply->children);
     if (rc == ZOK && v->line)
@@ -285,8 +281,7 @@ static const struct permits *of(const struct visit *v)
     return v->line ? v->line->extra : NULL;
 }
 
-static void on_locks(struct zk *z, void *owner, int rc,
-                     const struct zk_reply *reply)
+static void on_locks(void *owner, int rc, const struct zk_reply *reply)
 {
     struct visit *v = owner;
     const struct permits *p = of(v);
@@ -294,7 +289,6 @@ static void on_locks(struct zk *z, void *owner, int rc,
     struct zk_entry mine;
     struct zk_place place;
 
-    (void)z;
     if (rc == ZNONODE && p && p->turn && p->turn->state == ZK_NODE_UNSURE) {
         p->turn->state = ZK_NODE_GONE; /* it was never made */
         p->turn->refusal = ZNONODE;
@@ -322,13 +316,11 @@ static bool is_ours(const struct permits *p, const char *name)
 }
 
 /* Curator counts all that is there, whatever its name. */
-static void on_leases(struct zk *z, void *owner, int rc,
-                      const struct zk_reply *reply)
+static void on_leases(void *owner, int rc, const struct zk_reply *reply)
 {
     struct visit *v = owner;
     const struct permits *p = of(v);
 
-    (void)z;
     for (int32_t i = 0; rc == ZOK && p && i < reply->children->count; i++) {
         if (is_ours(p, reply->children->data[i]))
             v->ours++;
@@ -338,12 +330,10 @@ static void on_leases(struct zk *z, void *owner, int rc,
     hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc, ZNONODE));
 }
 
-static void on_size(struct zk *z, void *owner, int rc,
-                    const struct zk_reply *reply)
+static void on_size(void *owner, int rc, const struct zk_reply *reply)
 {
     struct visit *v = owner;
 
-    (void)z;
     v->no_leases = rc == ZNONODE;
     if (rc == ZOK) {
         v->size = hf__zk_permits_parse(reply->text, reply->len);

@@ -216,11 +216,11 @@ static void went_down(struct zk *z)
     z->core->session(z->client, HF_EVENT_DOWN, NULL);
 }
 
-static void on_greeted(struct zk *z, void *owner, int rc,
-                       const struct zk_reply *reply)
+static void on_greeted(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
+
     (void)owner;
-    (void)reply;
     z->greeted = z->greeting && !hf__zk_lost(rc) && rc != ZAUTHFAILED;
 }
 

@@ -136,9 +136,9 @@ static uint64_t *slot_of(struct zk *z, uint64_t hash)
     return &z->ignored[hash % (sizeof(z->ignored) / sizeof(*z->ignored))];
 }
 
-static void on_ignored(struct zk *z, void *owner, int rc,
-                       const struct zk_reply *reply)
+static void on_ignored(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk *z = reply->z;
     struct zk_stranger *s = owner;
 
     if (rc == ZOK && reply->stat->ephemeralOwner)

@@ -41,12 +41,10 @@ void hf__zk_ties_forget(struct zk *z, const struct zk_node *node)
     }
 }
 
-static void on_tie(struct zk *z, void *owner, int rc,
-                   const struct zk_reply *reply)
+static void on_tie(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_tie *tie = owner;
 
-    (void)z;
     tie->asked = false;
     if (rc == ZOK)
         tie->czxid = reply->stat->ephemeralOwner ? reply->stat->czxid

@@ -73,12 +73,10 @@ static bool is_listed(const struct zk_watch *w,
 }
 
 /* Of its siblings, in its place. */
-static void on_siblings(struct zk *z, void *owner, int rc,
-                        const struct zk_reply *reply)
+static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_watch *w = owner;
 
-    (void)z;
     if (rc == ZOK) { /* on_event() will be called */
         if (!is_listed(w, reply->children))
             ring(w, true);
@@ -101,12 +99,10 @@ static int watch_siblings(struct zk_watch *w)
     return hf__zk_list_watched(w->z, dir, on_event, w, on_siblings, w);
 }
 
-static void on_set(struct zk *z, void *owner, int rc,
-                   const struct zk_reply *reply)
+static void on_set(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_watch *w = owner;
 
-    (void)z;
     (void)reply;
     if (rc == ZOK)
         return; /* on_event() will be called */

@@ -53,8 +53,10 @@ struct zk_watch;
 
 /* ---- call.c ----------------------------------------------------------- */
 
-/* What came with a ZOK; of the library, gone when the completion returns. */
+/* What came with a ZOK (z with any code); of the library, gone when the
+ * completion returns. */
 struct zk_reply {
+    struct zk *z;
     const char *text;                     /* create: the path; get: the data */
     int len;                              /* get; -1: no data */
     const struct Stat *stat;              /* create, get, exists, set */
@@ -66,8 +68,7 @@ struct zk_reply {
 /* Called once for a call that was sent, with the library's code; never in
  * close(). Whatever was not answered has a code for which hf__zk_lost() is
  * true. It may send further calls. */
-typedef void zk_done_fn(struct zk *, void *owner, int rc,
-                        const struct zk_reply *);
+typedef void zk_done_fn(void *owner, int rc, const struct zk_reply *);
 
 /*
  * Each sends one request; answers come in the order of sending. 0, or a code:

@@ -20,8 +20,11 @@
 
 #define COUNT_MAX 96 /* of the data */
 
+/* A question about it: by name, or of a line that waits (base.q is NULL). */
 struct count {
     struct zk_query base;
+    uint8_t op;           /* HF__LATCH_SET, DOWN or GET */
+    struct zk_line *line; /* that waits; NULL: nobody wants to know */
     char latch[ZK_WHOLE_MAX], mark[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
     char data[COUNT_MAX];
     char other[ZK_CHILD_MAX]; /* of another kind of lock */
@@ -108,36 +111,35 @@ static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc, ZNONODE));
 }
 
-static void look(struct count *c, void (*then)(struct zk_query *))
+static void send_look(struct count *c)
 {
     struct zk *z = c->base.z;
 
     hf__zk_sync(z, NULL, NULL);
-    if (c->base.q->req.op == HF__LATCH_SET)
+    if (c->op == HF__LATCH_SET)
         hf__zk_query_sent(&c->base,
                           hf__zk_list(z, c->base.path, on_siblings, c));
     hf__zk_query_sent(&c->base, hf__zk_get(z, c->latch, on_latch, c));
+}
+
+static void look(struct count *c, void (*then)(struct zk_query *))
+{
+    send_look(c);
     hf__zk_query_wait(&c->base, then);
 }
 
-/* The leader answers a read, and a sync, by what it has applied itself: a set
- * that a follower has confirmed already may be missing. A transaction that
- * fails is in the order of all writes. */
-static void make_sure(struct zk_query *base, zk_done_fn *done)
-{
-    char latch[ZK_WHOLE_MAX];
-    zoo_op_t op;
-
-    zoo_check_op_init(&op, hf__zk_join(latch, base->path, ZK_LATCH), -1);
-    hf__zk_query_sent(base, hf__zk_multi(base->z, 1, &op, done, base));
-}
-
 /* ---- ends --------------------------------------------------------------- */
+
+static void end_wait(struct count *c, int rc);
 
 static void finish(struct count *c, int rc, uint64_t left)
 {
     struct zk *z = c->base.z;
 
+    if (!c->base.q) {
+        end_wait(c, rc);
+        return;
+    }
     if (c->was_sent && rc != HF_EUNKNOWN)
         hf__zk_node_of_nobody(z, c->mark, ZK_FORM_MARK);
     c->base.q->count = left;
@@ -175,9 +177,8 @@ static int mismatch(const struct count *c)
 
 static const char *rights_of(const struct count *c)
 {
-    return c->base.q->req.op == HF__LATCH_SET
-               ? "CREATE below"
-               : "CREATE, WRITE and DELETE below";
+    return c->op == HF__LATCH_SET ? "CREATE below"
+                                  : "CREATE, WRITE and DELETE below";
 }
 
 static void on_done(void *owner, int rc, const struct zk_reply *reply)
@@ -237,12 +238,18 @@ static void not_set(struct zk_query *base)
     if (c->is_sure)
         finish(c, HF__DONE, 0);
     else
-        look(c, base->q->req.op == HF__LATCH_DOWN ? down : got);
+        look(c, c->op == HF__LATCH_DOWN ? down : got);
 }
 
+/* The leader answers a read, and a sync, by what it has applied itself: a set
+ * that a follower has confirmed already may be missing. A transaction that
+ * fails is in the order of all writes. */
 static void end_if_not_set(struct count *c)
 {
-    make_sure(&c->base, on_not_set);
+    zoo_op_t op;
+
+    zoo_check_op_init(&op, c->latch, -1);
+    hf__zk_query_sent(&c->base, hf__zk_multi(c->base.z, 1, &op, on_not_set, c));
     hf__zk_query_wait(&c->base, not_set);
 }
 
@@ -430,14 +437,15 @@ int hf__zk_latch(struct zk *z, struct hf__query *q)
     c = hf__zk_query_new(z, q, sizeof(*c), &rc);
     if (!c)
         return rc;
+    c->op = q->req.op;
     c->was_sent = again;
     hf__uuid(z->salt, uuid);
     snprintf(mark, sizeof(mark), "_d_%s-%" PRIu64, uuid, q->request);
     hf__zk_join(c->mark, c->base.path, mark);
     hf__zk_join(c->latch, c->base.path, ZK_LATCH);
-    look(c, q->req.op == HF__LATCH_SET    ? set
-            : q->req.op == HF__LATCH_DOWN ? down
-                                          : got);
+    look(c, c->op == HF__LATCH_SET    ? set
+            : c->op == HF__LATCH_DOWN ? down
+                                      : got);
     return HF__PENDING;
 }
 
@@ -445,19 +453,10 @@ int hf__zk_latch(struct zk *z, struct hf__query *q)
 
 /* line->extra: what the present question waits for. */
 struct round {
-    struct zk_query *asking; /* under way; NULL: none */
+    struct count *asking; /* under way; NULL: none */
     uint64_t hold_id;
     bool known; /* path is */
     char path[ZK_WHOLE_MAX];
-};
-
-struct asking {
-    struct zk_query base;
-    struct zk_line *line; /* NULL: nobody wants to know */
-    int answer;           /* of the library */
-    bool is_sure;         /* that it is not there */
-    uint64_t count;
-    char round[ZK_UUID_MAX];
 };
 
 static int is_zero(struct zk_line *line, struct hf__req *req)
@@ -482,103 +481,55 @@ static int watch_round(struct zk_line *line, struct hf__req *req)
     return rc ? rc : hf__zk_queued(line, req);
 }
 
-static int judge(struct zk_line *line, const struct asking *a)
+/* It waits for the round that it has found, or for nothing. */
+static int judge(struct zk_line *line, const struct count *c)
 {
     struct round *round = line->extra;
-    char latch[ZK_WHOLE_MAX];
 
-    if (a->base.rc)
-        return a->base.rc;
-    if (a->answer == ZNONODE)
+    if (!c->is_set)
         return is_zero(line, line->ask);
-    hf__zk_join(latch, line->path, ZK_LATCH);
-    hf__zk_join(round->path, latch, a->round);
+    strcpy(round->path, c->round);
     round->known = true;
     return watch_round(line, line->ask);
 }
 
-static void on_asked(void *owner, int rc, const struct zk_reply *reply)
+static void end_wait(struct count *c, int rc)
 {
-    struct zk *z = reply->z;
-    struct asking *a = owner;
-    int code = hf__zk_query_code(&a->base, rc, ZNONODE);
+    struct zk_line *line = c->line;
 
-    a->answer = rc;
-    if (rc == ZOK &&
-        !hf__zk_count_parse(reply->text, reply->len, &a->count, a->round))
-        code = z->core->why(z->client, HF_EMISMATCH,
-                            "%.120s/" ZK_LATCH " is no latch of holdfast's",
-                            a->base.path);
-    hf__zk_query_back(&a->base, code);
-}
-
-static void get(struct asking *a)
-{
-    char latch[ZK_WHOLE_MAX];
-
-    hf__zk_join(latch, a->base.path, ZK_LATCH);
-    hf__zk_query_sent(&a->base, hf__zk_get(a->base.z, latch, on_asked, a));
-}
-
-static void on_sure(void *owner, int rc, const struct zk_reply *reply)
-{
-    struct asking *a = owner;
-
-    (void)reply;
-    a->answer = rc;
-    a->is_sure = rc == ZNONODE;
-    hf__zk_query_back(&a->base, hf__zk_query_code(&a->base, rc, ZNONODE));
-}
-
-static void asked(struct zk_query *base)
-{
-    struct asking *a = (struct asking *)base;
-    struct zk_line *line = a->line;
-    struct zk *z = base->z;
-
-    if (line && !base->rc && !a->is_sure &&
-        (a->answer == ZNONODE || !a->round[0])) {
-        if (a->answer == ZNONODE)
-            make_sure(base, on_sure);
-        else
-            get(a); /* it is there after all */
-        hf__zk_query_wait(base, asked);
-        return;
-    }
     if (line) {
         ((struct round *)line->extra)->asking = NULL;
-        hf__zk_finish(z, line->ask, judge(line, a));
+        hf__zk_finish(c->base.z, line->ask, rc ? rc : judge(line, c));
     }
-    hf__zk_query_free(base);
+    hf__zk_query_free(&c->base);
 }
 
 static void forget(struct round *round)
 {
     if (round->asking)
-        ((struct asking *)round->asking)->line = NULL;
+        round->asking->line = NULL;
     round->asking = NULL;
     round->known = false;
 }
 
 static int begin(struct zk_line *line, struct round *round)
 {
-    struct zk *z = line->z;
-    struct asking *a = hf__zk_query_of(line, sizeof(*a));
+    struct count *c = hf__zk_query_of(line, sizeof(*c));
     int rc;
 
-    if (!a)
+    if (!c)
         return HF_ENOMEM;
-    a->line = line;
-    a->answer = ZOK;
-    round->asking = &a->base;
-    a->base.step = asked;
-    hf__zk_sync(z, NULL, NULL);
-    get(a);
-    if (a->base.calls)
+    c->op = HF__LATCH_GET;
+    c->line = line;
+    hf__zk_join(c->latch, line->path, ZK_LATCH);
+    c->base.step = got;
+    send_look(c);
+    if (c->base.calls) {
+        round->asking = c;
         return HF__PENDING;
-    round->asking = NULL;
-    rc = a->base.rc;
-    hf__zk_query_free(&a->base);
+    }
+    rc = c->base.rc;
+    hf__zk_query_free(&c->base);
     return rc;
 }
 

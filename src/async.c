@@ -39,13 +39,13 @@ void hf__async_undo(hf_lock *lock)
     lock->waits--;
 }
 
-int hf__async_check(hf_lock *lock, bool have_done, hf_error *err)
+int hf__async_check(hf_lock *lock, union hf__done done, hf_error *err)
 {
     int rc = hf__lock_check(lock, err);
 
     if (rc)
         return rc;
-    if (!have_done)
+    if (!done.lock)
         return hf__fail(err, HF_EINVAL, "done is NULL");
     if (!lock->owner)
         return hf__fail(err, HF_EINVAL,
@@ -94,8 +94,9 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
     hf__mutex_unlock(&c->mu);
 }
 
-int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
-                      union hf__done done, void *arg, hf_error *err)
+/* name->mu is held. */
+static int begin_acquire(hf_lock *lock, const hf_acquire_options *opt,
+                         union hf__done done, void *arg, hf_error *err)
 {
     hf__time now = hf__now();
     struct hf__waiter w = {.is_async = true};
@@ -118,24 +119,28 @@ int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
     return 0;
 }
 
-int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
-                          hf_done_fn done, void *arg, hf_error *err)
+int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
+                      union hf__done done, void *arg, hf_error *err)
 {
-    int rc = hf__async_check(lock, done != NULL, err);
+    int rc = hf__async_check(lock, done, err);
 
-    if (!opt)
-        opt = &hf__acquire_default;
-    else if (!rc)
+    if (!rc)
         rc = hf__acquire_check_options(lock, opt, err);
-    if (rc)
-        return rc;
-    rc = hf__lock_enter(lock, err);
+    if (!rc)
+        rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
     hf__lock_heard(lock);
-    rc = hf__acquire_async(lock, opt, (union hf__done){done}, arg, err);
+    rc = begin_acquire(lock, opt, done, arg, err);
     hf__name_unlock(lock->name);
     return rc;
+}
+
+int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
+                          hf_done_fn done, void *arg, hf_error *err)
+{
+    return hf__acquire_async(lock, opt ? opt : &hf__acquire_default,
+                             (union hf__done){done}, arg, err);
 }
 
 /* It is answered within op_timeout, or not. */
@@ -153,11 +158,10 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
                           hf_error *err)
 {
     struct hf__async *a;
-    int rc = hf__async_check(lock, done != NULL, err), released;
+    int rc = hf__async_check(lock, (union hf__done){done}, err), released;
 
-    if (rc)
-        return rc;
-    rc = hf__lock_enter(lock, err);
+    if (!rc)
+        rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
     rc = hf__async_begin(lock, (union hf__done){done}, arg, err);
@@ -223,9 +227,8 @@ int hf_lock_cancel(hf_lock *lock)
     struct hf__async *a;
     int rc = hf__lock_check(lock, NULL);
 
-    if (rc)
-        return rc;
-    rc = hf__lock_enter(lock, NULL);
+    if (!rc)
+        rc = hf__lock_enter(lock, NULL);
     if (rc)
         return rc;
     a = lock->async;

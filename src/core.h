@@ -424,13 +424,15 @@ struct hf__flight *hf__query_new(hf_client *, enum hf__op, const void *name,
 /* The same about the name of a handle. */
 struct hf__flight *hf__query_about(const hf_lock *, enum hf__op, hf_error *);
 void hf__query_free(struct hf__query *);
-/* Around a question about a name: is there a backend that can do it, by one of
- * these capabilities (0: by none)? The caller has to leave the client. */
-int hf__query_enter(hf_client *, int caps, const char *what, hf_error *);
-/* Sends it and waits. On success the flight is still the caller's. given: where
- * the answer goes, by hf__give(); NULL: ENOMEM. */
+/* Begins one of hf_inspect(), hf_list() ..., if the backend can do that: it
+ * enters the client. */
+int hf__query_begin(hf_client *, enum hf__op, const void *name, size_t len,
+                    struct hf__flight **, hf_error *);
+/* Sends it and waits. On success hf__query_end() is the caller's to call, else
+ * it has ended. given: where the answer goes, by hf__give(); NULL: ENOMEM. */
 int hf__query_ask(hf_client *, struct hf__flight *, const void *given,
                   hf_error *);
+void hf__query_end(hf_client *, struct hf__flight *);
 /* Memory that a program is given, zeroed, or NULL. It may outlive the client,
  * so that the hooks are kept beside it. */
 void *hf__give(hf_client *, size_t);
@@ -598,11 +600,10 @@ void hf__line_free(struct hf__name *); /* the entries it has */
 
 /* handle.c */
 const char *hf__kind_name(int kind); /* for people */
-/* ENOTSUP, with what there is instead. */
-int hf__kind_missing(const hf_client *, int kind, hf_error *);
-/* A handle, of checked options. */
-int hf__lock_make(hf_client *, const void *name, size_t name_len,
-                  const hf_lock_options *, hf_lock **, hf_error *);
+/* hf_lock_new(), of a kind up to the last. */
+int hf__lock_new(hf_client *, const void *name, size_t name_len,
+                 const hf_lock_options *, enum hf_kind last, hf_lock **,
+                 hf_error *);
 
 /* lock.c: what the synchronous and the asynchronous verbs share */
 /* Every call returns by its deadline plus a second; the server's first answer
@@ -623,7 +624,7 @@ int hf__lease_valid(const char *field, int64_t ms, const char *zero,
 /* hf_lock_acquire(), but the first answer is not waited for beyond that. */
 int hf__acquire_by(hf_lock *, const hf_acquire_options *, hf__time latest,
                    hf_error *);
-/* With name->mu held. */
+/* hf_lock_acquire_async(), of a lock or a latch. */
 int hf__acquire_async(hf_lock *, const hf_acquire_options *, union hf__done,
                       void *arg, hf_error *);
 int hf__acquire_check_options(const hf_lock *, const hf_acquire_options *,
@@ -698,7 +699,7 @@ void hf__see_to_it(hf_client *);
 
 /* async.c */
 /* Is the handle fit for asynchronous verbs? */
-int hf__async_check(hf_lock *, bool have_done, hf_error *);
+int hf__async_check(hf_lock *, union hf__done, hf_error *);
 /* Claims the handle for one; name->mu is held. */
 int hf__async_begin(hf_lock *, union hf__done, void *arg, hf_error *);
 void hf__async_undo(hf_lock *); /* it did not begin after all */

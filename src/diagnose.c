@@ -69,13 +69,17 @@ static int try_lock(hf_client *c, struct hf__query *q, hf_error *why)
     return 0;
 }
 
-static int diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
+int hf_diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
 {
-    struct hf__flight *f = hf__query_new(c, HF__DIAGNOSE, "", 0, err);
+    struct hf__flight *f;
     int rc;
 
-    if (!f)
-        return HF_ENOMEM;
+    if (!out)
+        return hf__fail(err, HF_EINVAL, "out is NULL");
+    *out = NULL;
+    rc = hf__query_begin(c, HF__DIAGNOSE, "", 0, &f, err);
+    if (rc)
+        return rc;
     f->query.diagnosis = hf__give(c, sizeof(hf_diagnosis));
     rc = hf__query_ask(c, f, f->query.diagnosis, err);
     if (rc)
@@ -87,21 +91,6 @@ static int diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
         *out = f->query.diagnosis;
         f->query.diagnosis = NULL;
     }
-    hf__flight_free(c, f);
-    return rc;
-}
-
-int hf_diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
-{
-    int rc;
-
-    if (!out)
-        return hf__fail(err, HF_EINVAL, "out is NULL");
-    *out = NULL;
-    rc = hf__query_enter(c, 0, "", err);
-    if (rc)
-        return rc;
-    rc = diagnose(c, out, err);
-    hf__client_leave(c);
+    hf__query_end(c, f);
     return rc;
 }

@@ -122,16 +122,11 @@ static const struct hf__talk what = {.verb = &downgrade};
 
 int hf_lock_downgrade(hf_lock *lock, hf_error *err)
 {
-    int rc = hf__lock_check(lock, err);
-
-    return rc ? rc : hf__talk(lock, &what, err);
+    return hf__talk(lock, &what, err);
 }
 
 int hf_lock_downgrade_async(hf_lock *lock, hf_done_fn done, void *arg,
                             hf_error *err)
 {
-    int rc = hf__async_check(lock, done != NULL, err);
-
-    return rc ? rc
-              : hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
+    return hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
 }

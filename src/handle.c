@@ -16,7 +16,7 @@ const char *hf__kind_name(int kind)
 }
 
 /* By the URL: a dialect may have fewer kinds than the backend. */
-int hf__kind_missing(const hf_client *c, int kind, hf_error *err)
+static int kind_missing(const hf_client *c, int kind, hf_error *err)
 {
     char has[64] = "";
 
@@ -30,19 +30,18 @@ int hf__kind_missing(const hf_client *c, int kind, hf_error *err)
 }
 
 static int check_kind(const hf_client *c, const hf_lock_options *opt,
-                      hf_error *err)
+                      enum hf_kind last, hf_error *err)
 {
     int caps;
 
-    if (opt->kind != HF_MUTEX && opt->kind != HF_RWLOCK &&
-        opt->kind != HF_SEMAPHORE)
+    if (opt->kind < HF_MUTEX || opt->kind > last)
         return hf__fail(err, HF_EINVAL,
                         "kind %d: HF_MUTEX, HF_RWLOCK or HF_SEMAPHORE would "
                         "be right",
                         (int)opt->kind);
     caps = c->caps[opt->kind];
     if (!caps)
-        return hf__kind_missing(c, opt->kind, err);
+        return kind_missing(c, opt->kind, err);
     if ((opt->kind == HF_SEMAPHORE) != (opt->permits != 0))
         return hf__fail(err, HF_EINVAL,
                         "permits is %u; 1 or more for a semaphore, 0 for any "
@@ -65,7 +64,7 @@ static int check_kind(const hf_client *c, const hf_lock_options *opt,
 }
 
 static int check_options(const hf_client *c, const hf_lock_options *opt,
-                         hf_error *err)
+                         enum hf_kind last, hf_error *err)
 {
     if (opt->size != sizeof(*opt))
         return hf__fail(err, HF_EINVAL,
@@ -85,7 +84,7 @@ static int check_options(const hf_client *c, const hf_lock_options *opt,
                         (long long)opt->max_hold_ms, HF_TIME_MAX_MS);
     if (hf__lease_valid("ttl_ms", opt->ttl_ms, "the client's", err))
         return HF_EINVAL;
-    return check_kind(c, opt, err);
+    return check_kind(c, opt, last, err);
 }
 
 int hf__name_valid(const void *name, size_t *len, hf_error *err)
@@ -108,30 +107,25 @@ int hf__name_valid(const void *name, size_t *len, hf_error *err)
     return 0;
 }
 
-int hf_lock_new(hf_client *c, const void *name, size_t name_len,
-                const hf_lock_options *opt, hf_lock **out, hf_error *err)
+int hf__lock_new(hf_client *c, const void *name, size_t name_len,
+                 const hf_lock_options *opt, enum hf_kind last, hf_lock **out,
+                 hf_error *err)
 {
+    hf_lock *lock;
     int rc;
 
     if (!c || !out)
         return hf__fail(err, HF_EINVAL, "%s is NULL", c ? "out" : "client");
     *out = NULL;
-    opt = opt ? opt : &by_default;
     rc = hf__client_check(c);
     if (rc)
         return hf__fail(err, rc, "%s", hf_error_text(rc));
     rc = hf__name_valid(name, &name_len, err);
     if (!rc)
-        rc = check_options(c, opt, err);
-    return rc ? rc : hf__lock_make(c, name, name_len, opt, out, err);
-}
-
-int hf__lock_make(hf_client *c, const void *name, size_t name_len,
-                  const hf_lock_options *opt, hf_lock **out, hf_error *err)
-{
-    hf_lock *lock = hf__alloc(c, sizeof(*lock));
-    int rc;
-
+        rc = check_options(c, opt, last, err);
+    if (rc)
+        return rc;
+    lock = hf__alloc(c, sizeof(*lock));
     if (!lock)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     lock->loss_fd = -1;
@@ -147,6 +141,13 @@ int hf__lock_make(hf_client *c, const void *name, size_t name_len,
     else
         *out = lock;
     return rc;
+}
+
+int hf_lock_new(hf_client *c, const void *name, size_t name_len,
+                const hf_lock_options *opt, hf_lock **out, hf_error *err)
+{
+    return hf__lock_new(c, name, name_len, opt ? opt : &by_default,
+                        HF_SEMAPHORE, out, err);
 }
 
 /* name->mu and client->mu are held. A hold of a thread may be released through

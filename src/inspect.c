@@ -8,24 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int hf__query_enter(hf_client *c, int caps, const char *what, hf_error *err)
-{
-    int rc;
-
-    if (!c)
-        return hf__fail(err, HF_EINVAL, "client is NULL");
-    rc = hf__client_check(c);
-    if (rc)
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
-    for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
-        if (!caps || c->caps[kind] & caps)
-            return hf__client_enter(c)
-                       ? 0
-                       : hf__fail(err, HF_ECLOSED, "the client was closed");
-    return hf__fail(err, HF_ENOTSUP, "the %s backend cannot %s", c->be->name,
-                    what);
-}
-
 struct hf__flight *hf__query_new(hf_client *c, enum hf__op op, const void *name,
                                  size_t len, hf_error *err)
 {
@@ -54,6 +36,48 @@ struct hf__flight *hf__query_about(const hf_lock *lock, enum hf__op op,
 
     return hf__query_new(n->client, op, n->text + prefix,
                          n->remote.name_len - prefix, err);
+}
+
+static int check_caps(const hf_client *c, enum hf__op op, hf_error *err)
+{
+    int caps = op == HF__ASK ? HF_CAP_WANTED : HF_CAP_INSPECT;
+
+    for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
+        if (op == HF__DIAGNOSE || c->caps[kind] & caps)
+            return 0;
+    return hf__fail(err, HF_ENOTSUP, "the %s backend cannot %s", c->be->name,
+                    op == HF__ASK ? "ask a holder to let go (HF_CAP_WANTED)"
+                                  : "inspect, list or break");
+}
+
+int hf__query_begin(hf_client *c, enum hf__op op, const void *name, size_t len,
+                    struct hf__flight **f, hf_error *err)
+{
+    int rc;
+
+    if (!c)
+        return hf__fail(err, HF_EINVAL, "client is NULL");
+    rc = hf__client_check(c);
+    if (rc)
+        return hf__fail(err, rc, "%s", hf_error_text(rc));
+    rc = check_caps(c, op, err);
+    if (!rc && op != HF__LIST && op != HF__DIAGNOSE)
+        rc = hf__name_valid(name, &len, err);
+    if (rc)
+        return rc;
+    if (!hf__client_enter(c))
+        return hf__fail(err, HF_ECLOSED, "the client was closed");
+    *f = hf__query_new(c, op, name, len, err);
+    if (*f)
+        return 0;
+    hf__client_leave(c);
+    return HF_ENOMEM;
+}
+
+void hf__query_end(hf_client *c, struct hf__flight *f)
+{
+    hf__flight_free(c, f);
+    hf__client_leave(c);
 }
 
 struct given {
@@ -105,10 +129,25 @@ void hf__query_free(struct hf__query *q)
     hf_diagnosis_free(q->diagnosis);
 }
 
-static int unanswered(hf_client *c, hf_error *err)
+/* Why nothing was done to a hold, or the backend's word. */
+static int refused(hf_client *c, const struct hf__flight *f, hf_error *err)
 {
-    return hf__fail(err, HF_EUNKNOWN, "%s: no answer within %u ms%s",
-                    c->be->name, c->op_timeout_ms, hf__trouble(c).text);
+    const struct hf__query *q = &f->query;
+    struct hf__shown name = hf__show(q->name + strlen(c->prefix));
+    char which[48] = "", now[80] = "a hold without a known token";
+    int rc = f->req.result;
+
+    if (rc == HF_ENOTOWNER)
+        return hf__fail(err, rc, "nobody holds \"%s\"", name.text);
+    if (rc != HF_EBUSY)
+        return hf__fail_word(c, &f->why, err, rc);
+    if (q->token)
+        snprintf(which, sizeof(which), " with the token %" PRIu64, q->token);
+    if (q->count)
+        snprintf(now, sizeof(now), "the token %" PRIu64, q->count);
+    return hf__fail(err, HF_ENOTOWNER,
+                    "\"%s\" has no hold%s%s%s; held now by %s", name.text,
+                    which, q->owner[0] ? " of " : "", q->owner, now);
 }
 
 int hf__query_ask(hf_client *c, struct hf__flight *f, const void *given,
@@ -116,17 +155,17 @@ int hf__query_ask(hf_client *c, struct hf__flight *f, const void *given,
 {
     int rc;
 
-    if (!given) {
-        hf__flight_free(c, f);
-        return hf__fail(err, HF_ENOMEM, "out of memory");
+    if (given && !hf__flight_wait(c, f)) {
+        rc = hf__fail(err, HF_EUNKNOWN, "%s: no answer within %u ms%s",
+                      c->be->name, c->op_timeout_ms, hf__trouble(c).text);
+        hf__client_leave(c);
+        return rc;
     }
-    if (!hf__flight_wait(c, f))
-        return unanswered(c, err);
-    rc = f->req.result;
-    if (rc) {
-        hf__fail_word(c, &f->why, err, rc);
-        hf__flight_free(c, f);
-    }
+    rc = given ? f->req.result : hf__fail(err, HF_ENOMEM, "out of memory");
+    if (given && rc)
+        rc = refused(c, f, err);
+    if (rc)
+        hf__query_end(c, f);
     return rc;
 }
 
@@ -139,17 +178,18 @@ static void make_printable(hf_party *parties, size_t len)
     }
 }
 
-static int inspect(hf_client *c, const void *name, size_t name_len,
-                   hf_info **out, hf_error *err)
+int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
+               hf_error *err)
 {
     struct hf__flight *f;
-    int rc = hf__name_valid(name, &name_len, err);
+    int rc;
 
+    if (!out)
+        return hf__fail(err, HF_EINVAL, "out is NULL");
+    *out = NULL;
+    rc = hf__query_begin(c, HF__INSPECT, name, name_len, &f, err);
     if (rc)
         return rc;
-    f = hf__query_new(c, HF__INSPECT, name, name_len, err);
-    if (!f)
-        return HF_ENOMEM;
     f->query.info = hf__give(c, sizeof(hf_info));
     rc = hf__query_ask(c, f, f->query.info, err);
     if (rc)
@@ -158,24 +198,8 @@ static int inspect(hf_client *c, const void *name, size_t name_len,
     f->query.info = NULL;
     make_printable((*out)->holders, (*out)->holders_len);
     make_printable((*out)->waiters, (*out)->waiters_len);
-    hf__flight_free(c, f);
+    hf__query_end(c, f);
     return 0;
-}
-
-int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
-               hf_error *err)
-{
-    int rc;
-
-    if (!out)
-        return hf__fail(err, HF_EINVAL, "out is NULL");
-    *out = NULL;
-    rc = hf__query_enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
-    if (rc)
-        return rc;
-    rc = inspect(c, name, name_len, out, err);
-    hf__client_leave(c);
-    return rc;
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -203,15 +227,18 @@ static void sort_names(hf_client *c, hf_names *names)
     names->len = len + 1;
 }
 
-static int list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
+int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
 {
     struct hf__flight *f;
     int rc;
 
+    if (!out)
+        return hf__fail(err, HF_EINVAL, "out is NULL");
+    *out = NULL;
     prefix = prefix ? prefix : "";
-    f = hf__query_new(c, HF__LIST, prefix, strlen(prefix), err);
-    if (!f)
-        return HF_ENOMEM;
+    rc = hf__query_begin(c, HF__LIST, prefix, strlen(prefix), &f, err);
+    if (rc)
+        return rc;
     f->query.names = hf__give(c, sizeof(hf_names));
     rc = hf__query_ask(c, f, f->query.names, err);
     if (rc)
@@ -219,38 +246,8 @@ static int list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     sort_names(c, f->query.names);
     *out = f->query.names;
     f->query.names = NULL;
-    hf__flight_free(c, f);
+    hf__query_end(c, f);
     return 0;
-}
-
-int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
-{
-    int rc;
-
-    if (!out)
-        return hf__fail(err, HF_EINVAL, "out is NULL");
-    *out = NULL;
-    rc = hf__query_enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
-    if (rc)
-        return rc;
-    rc = list(c, prefix, out, err);
-    hf__client_leave(c);
-    return rc;
-}
-
-/* The hold of f->query is not there: others hold it. */
-static int not_that(const struct hf__flight *f, uint64_t token,
-                    const char *owner, const char *name, hf_error *err)
-{
-    char which[48] = "", now[80] = "a hold without a known token";
-
-    if (token)
-        snprintf(which, sizeof(which), " with the token %" PRIu64, token);
-    if (f->query.count)
-        snprintf(now, sizeof(now), "the token %" PRIu64, f->query.count);
-    return hf__fail(
-        err, HF_ENOTOWNER, "\"%s\" has no hold%s%s%s; held now by %s",
-        hf__show(name).text, which, *owner ? " of " : "", owner, now);
 }
 
 /* BREAK or ASK: something is done to whoever holds it. */
@@ -259,46 +256,28 @@ static int to_holder(hf_client *c, enum hf__op op, const void *name,
                      hf_error *err)
 {
     struct hf__flight *f;
-    char text[HF_NAME_MAX + 1] = "";
-    int rc = hf__name_valid(name, &name_len, err);
+    int rc = hf__query_begin(c, op, name, name_len, &f, err);
 
     if (rc)
         return rc;
-    memcpy(text, name, name_len);
-    f = hf__query_new(c, op, name, name_len, err);
-    if (!f)
-        return HF_ENOMEM;
     f->query.token = token;
     memcpy(f->query.owner, owner, strlen(owner) + 1);
-    if (!hf__flight_wait(c, f))
-        return unanswered(c, err);
-    rc = f->req.result;
-    if (rc == HF_ENOTOWNER)
-        hf__fail(err, rc, "nobody holds \"%s\"", hf__show(text).text);
-    else if (rc == HF_EBUSY)
-        rc = not_that(f, token, owner, text, err);
-    else if (rc)
-        hf__fail_word(c, &f->why, err, rc);
-    hf__flight_free(c, f);
+    rc = hf__query_ask(c, f, f, err);
+    if (!rc)
+        hf__query_end(c, f);
     return rc;
 }
 
 int hf_break_hold(hf_client *c, const void *name, size_t name_len,
                   uint64_t token, const char *owner, hf_error *err)
 {
-    int rc = hf__query_enter(c, HF_CAP_INSPECT, "inspect, list or break", err);
-
-    if (rc)
-        return rc;
     owner = owner ? owner : "";
-    rc = strlen(owner) < sizeof(((hf_party *)NULL)->owner)
-             ? to_holder(c, HF__BREAK, name, name_len, token, owner, err)
-             : hf__fail(err, HF_EINVAL,
+    if (strlen(owner) >= sizeof(((hf_party *)NULL)->owner))
+        return hf__fail(err, HF_EINVAL,
                         "the owner has %zu bytes; it must be a text of "
                         "hf_party.owner",
                         strlen(owner));
-    hf__client_leave(c);
-    return rc;
+    return to_holder(c, HF__BREAK, name, name_len, token, owner, err);
 }
 
 int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
@@ -308,12 +287,5 @@ int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
 
 int hf_ask(hf_client *c, const void *name, size_t name_len, hf_error *err)
 {
-    int rc = hf__query_enter(c, HF_CAP_WANTED,
-                             "ask a holder to let go (HF_CAP_WANTED)", err);
-
-    if (rc)
-        return rc;
-    rc = to_holder(c, HF__ASK, name, name_len, 0, "", err);
-    hf__client_leave(c);
-    return rc;
+    return to_holder(c, HF__ASK, name, name_len, 0, "", err);
 }

@@ -15,22 +15,11 @@ int hf_latch_new(hf_client *c, const void *name, size_t name_len,
 {
     hf_lock_options opt = {
         .size = sizeof(opt), .kind = HF_LATCH, .flags = HF_OWNER_HANDLE};
-    hf_lock *lock;
-    int rc;
+    hf_lock *lock = NULL;
+    int rc = hf__lock_new(c, name, name_len, &opt, HF_LATCH, out ? &lock : NULL,
+                          err);
 
-    if (!c || !out)
-        return hf__fail(err, HF_EINVAL, "%s is NULL", c ? "out" : "client");
-    *out = NULL;
-    rc = hf__client_check(c);
-    if (rc)
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
-    rc = hf__name_valid(name, &name_len, err);
-    if (rc)
-        return rc;
-    if (!c->caps[HF_LATCH])
-        return hf__kind_missing(c, HF_LATCH, err);
-    rc = hf__lock_make(c, name, name_len, &opt, &lock, err);
-    if (!rc)
+    if (out)
         *out = (hf_latch *)lock;
     return rc;
 }
@@ -80,26 +69,13 @@ static const struct hf__verb set = {"the setting", ask, answered};
 static const struct hf__verb down = {"the count-down", ask, answered};
 static const struct hf__verb get = {"the question", ask, answered};
 
-static struct hf__talk to_set(uint64_t count)
+static struct hf__talk to(enum hf__op op, uint64_t count, uint64_t *left)
 {
-    return (struct hf__talk){.verb = &set,
-                             .op = HF__LATCH_SET,
+    return (struct hf__talk){.verb = op == HF__LATCH_SET    ? &set
+                                     : op == HF__LATCH_DOWN ? &down
+                                                            : &get,
+                             .op = op,
                              .count = count,
-                             .request = hf__owner_number()};
-}
-
-static struct hf__talk to_down(uint64_t *left)
-{
-    return (struct hf__talk){.verb = &down,
-                             .op = HF__LATCH_DOWN,
-                             .left = left,
-                             .request = hf__owner_number()};
-}
-
-static struct hf__talk to_get(uint64_t *left)
-{
-    return (struct hf__talk){.verb = &get,
-                             .op = HF__LATCH_GET,
                              .left = left,
                              .request = hf__owner_number()};
 }
@@ -122,8 +98,6 @@ static int talk(hf_latch *latch, struct hf__talk what, hf_error *err)
 {
     int rc = check_args(latch, &what, err);
 
-    if (!rc)
-        rc = hf__lock_check(lock_of(latch), err);
     return rc ? rc : hf__talk(lock_of(latch), &what, err);
 }
 
@@ -132,8 +106,6 @@ static int talk_async(hf_latch *latch, struct hf__talk what,
 {
     int rc = check_args(latch, &what, err);
 
-    if (!rc)
-        rc = hf__async_check(lock_of(latch), done != NULL, err);
     return rc ? rc
               : hf__talk_async(lock_of(latch), &what,
                                (union hf__done){.latch = done}, arg, err);
@@ -141,35 +113,35 @@ static int talk_async(hf_latch *latch, struct hf__talk what,
 
 int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err)
 {
-    return talk(latch, to_set(count), err);
+    return talk(latch, to(HF__LATCH_SET, count, NULL), err);
 }
 
 int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err)
 {
-    return talk(latch, to_down(left), err);
+    return talk(latch, to(HF__LATCH_DOWN, 0, left), err);
 }
 
 int hf_latch_get(hf_latch *latch, uint64_t *left, hf_error *err)
 {
-    return talk(latch, to_get(left), err);
+    return talk(latch, to(HF__LATCH_GET, 0, left), err);
 }
 
 int hf_latch_set_async(hf_latch *latch, uint64_t count, hf_latch_done_fn done,
                        void *arg, hf_error *err)
 {
-    return talk_async(latch, to_set(count), done, arg, err);
+    return talk_async(latch, to(HF__LATCH_SET, count, NULL), done, arg, err);
 }
 
 int hf_latch_down_async(hf_latch *latch, uint64_t *left, hf_latch_done_fn done,
                         void *arg, hf_error *err)
 {
-    return talk_async(latch, to_down(left), done, arg, err);
+    return talk_async(latch, to(HF__LATCH_DOWN, 0, left), done, arg, err);
 }
 
 int hf_latch_get_async(hf_latch *latch, uint64_t *left, hf_latch_done_fn done,
                        void *arg, hf_error *err)
 {
-    return talk_async(latch, to_get(left), done, arg, err);
+    return talk_async(latch, to(HF__LATCH_GET, 0, left), done, arg, err);
 }
 
 int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
@@ -188,25 +160,12 @@ int hf_latch_wait_async(hf_latch *latch, int64_t wait_ms, hf_latch_done_fn done,
                         void *arg, hf_error *err)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    hf_lock *lock = lock_of(latch);
-    int rc;
 
     if (!latch)
         return no_latch(err);
-    if (!done)
-        return hf__fail(err, HF_EINVAL, "done is NULL");
     opt.wait_ms = wait_ms;
-    rc = hf__lock_check(lock, err);
-    if (!rc)
-        rc = hf__acquire_check_options(lock, &opt, err);
-    if (!rc)
-        rc = hf__lock_enter(lock, err);
-    if (rc)
-        return rc;
-    rc = hf__acquire_async(lock, &opt, (union hf__done){.latch = done}, arg,
-                           err);
-    hf__name_unlock(lock->name);
-    return rc;
+    return hf__acquire_async(lock_of(latch), &opt,
+                             (union hf__done){.latch = done}, arg, err);
 }
 
 int hf_latch_cancel(hf_latch *latch)

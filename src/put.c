@@ -71,11 +71,14 @@ static int check_key(struct hf__put *p, hf_error *err)
 
 static int check(const hf_lock *lock, struct hf__put *p, hf_error *err)
 {
-    const hf_client *c = lock->name->client;
-    int rc = check_key(p, err);
+    const hf_client *c;
+    int rc = hf__lock_check(lock, err);
 
+    if (!rc)
+        rc = check_key(p, err);
     if (rc)
         return rc;
+    c = lock->name->client;
     if (p->value_len && !p->value)
         return hf__fail(err, HF_EINVAL,
                         "value is NULL, and value_len is %zu; 0 would be right",
@@ -96,10 +99,8 @@ int hf_lock_put(hf_lock *lock, const void *key, size_t key_len,
 {
     struct hf__put p = {key, key_len, value, value_len};
     struct hf__talk what = {.verb = &put, .put = &p};
-    int rc = hf__lock_check(lock, err);
+    int rc = check(lock, &p, err);
 
-    if (!rc)
-        rc = check(lock, &p, err);
     return rc ? rc : hf__talk(lock, &what, err);
 }
 
@@ -109,10 +110,8 @@ int hf_lock_put_async(hf_lock *lock, const void *key, size_t key_len,
 {
     struct hf__put p = {key, key_len, value, value_len};
     struct hf__talk what = {.verb = &put, .put = &p};
-    int rc = hf__async_check(lock, done != NULL, err);
+    int rc = check(lock, &p, err);
 
-    if (!rc)
-        rc = check(lock, &p, err);
     return rc ? rc
               : hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
 }

@@ -197,10 +197,8 @@ static const struct hf__verb renew = {"the renewal", begin, hf__renew_answered};
 int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
 {
     struct hf__talk what = {.verb = &renew, .lease_ms = lease_ms};
-    int rc = hf__lock_check(lock, err);
+    int rc = hf__lease_valid("lease_ms", lease_ms, "as long as before", err);
 
-    if (!rc)
-        rc = hf__lease_valid("lease_ms", lease_ms, "as long as before", err);
     return rc ? rc : hf__talk(lock, &what, err);
 }
 
@@ -208,10 +206,8 @@ int hf_lock_renew_async(hf_lock *lock, int64_t lease_ms, hf_done_fn done,
                         void *arg, hf_error *err)
 {
     struct hf__talk what = {.verb = &renew, .lease_ms = lease_ms};
-    int rc = hf__async_check(lock, done != NULL, err);
+    int rc = hf__lease_valid("lease_ms", lease_ms, "as long as before", err);
 
-    if (!rc)
-        rc = hf__lease_valid("lease_ms", lease_ms, "as long as before", err);
     return rc ? rc
               : hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
 }

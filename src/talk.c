@@ -79,13 +79,16 @@ static hf__time patience(const hf_client *c)
 
 int hf__talk(hf_lock *lock, const struct hf__talk *what, hf_error *err)
 {
-    hf_client *c = lock->name->client;
     struct hf__talk t = *what;
     struct hf__sleeper s;
-    int rc = hf__lock_enter(lock, err);
+    hf_client *c;
+    int rc = hf__lock_check(lock, err);
 
+    if (!rc)
+        rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
+    c = lock->name->client;
     hf__sleeper_init(&s, NULL);
     t.sleeper = &s;
     t.line = lock->name;
@@ -128,9 +131,12 @@ static int begin_async(hf_lock *lock, const struct hf__talk *what,
 int hf__talk_async(hf_lock *lock, const struct hf__talk *what,
                    union hf__done done, void *arg, hf_error *err)
 {
-    hf_client *c = lock->name->client;
-    int rc;
+    int rc = hf__async_check(lock, done, err);
+    hf_client *c;
 
+    if (rc)
+        return rc;
+    c = lock->name->client;
     if (!hf__client_enter(c))
         return hf__fail(err, HF_ECLOSED, "the client was closed");
     rc = hf__lock_enter(lock, err);

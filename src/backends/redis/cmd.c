@@ -201,6 +201,16 @@ void hf__rd_pump(struct redis *r)
 
 /* ---- answers ---------------------------------------------------------- */
 
+static void failed(struct redis *r, const struct rd_flight *f, int code)
+{
+    if (!f->req)
+        return;
+    if (f->op == HF__RENEW)
+        hf__rd_renew_failed(r, f, code);
+    else
+        hf__rd_finish(r, f->req, code);
+}
+
 /* The server has no such script: the same again, with its text. */
 static void send_again(struct redis *r, const struct rd_flight *f)
 {
@@ -213,22 +223,8 @@ static void send_again(struct redis *r, const struct rd_flight *f)
             hf__rd_renew_chunk(r, (struct hf__batch *)f->req, f->first, f->len);
     else
         rc = encode(r, f->req);
-    if (rc == 0)
-        return;
-    if (f->op == HF__RENEW)
-        hf__rd_renew_failed(r, f, rc);
-    else
-        hf__rd_finish(r, f->req, rc);
-}
-
-static void failed(struct redis *r, const struct rd_flight *f, int code)
-{
-    if (!f->req)
-        return;
-    if (f->op == HF__RENEW)
-        hf__rd_renew_failed(r, f, code);
-    else
-        hf__rd_finish(r, f->req, code);
+    if (rc)
+        failed(r, f, rc);
 }
 
 /* It was the master once, and does not close connections when it is not: they

@@ -206,8 +206,6 @@ static void find_fsync(struct redis *r, struct hf__query *q,
 int hf__rd_diagnosed(struct redis *r, struct hf__query *q,
                      const struct rd_node *reply)
 {
-    int rc;
-
     switch (q->count) {
     case ASK_TIME:
         find_clock(r, q, reply);
@@ -219,8 +217,5 @@ int hf__rd_diagnosed(struct redis *r, struct hf__query *q,
     default:
         find_fsync(r, q, reply);
     }
-    if (++q->count == ASK_OVER)
-        return 0;
-    rc = hf__rd_query_encode(r, q);
-    return rc ? rc : HF__PENDING;
+    return ++q->count == ASK_OVER ? 0 : hf__rd_query_again(r, q);
 }

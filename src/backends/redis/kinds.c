@@ -1,32 +1,109 @@
 /*
- * The commands of the kinds that are not a mutex. Their scripts have the same
- * keys and arguments in front (lua/).
+ * The commands of mutexes, read-write locks and semaphores, in both dialects.
+ * Their texts are in lua/, and have the same arguments in front.
  */
 #include "redis.h"
 
 #include <string.h>
 
-static int encode_take(struct redis *r, struct hf__req *req)
+/* 0: for ever. */
+static int64_t token_ttl(const struct redis *r, uint32_t lease_ms)
+{
+    int64_t ttl = 10 * (int64_t)lease_ms;
+
+    if (r->keep_tokens)
+        return 0;
+    return ttl > RD_TOKEN_TTL_MS ? ttl : RD_TOKEN_TTL_MS;
+}
+
+/* The lease with which it may be handed to us; 0: we have to ask. */
+static int64_t hand_ms(const struct hf__req *req)
+{
+    return req->fixed || req->lease_ms < RD_HAND_MIN_MS ? 0 : req->lease_ms;
+}
+
+void hf__rd_put_owner(const struct redis *r, struct net_out *o, uint64_t id)
+{
+    char owner[RD_OWNER_MAX];
+
+    hf__rd_put(o, owner, hf__rd_owner(r, id, owner));
+}
+
+/* What every TAKE has from ARGV[1] to ARGV[6]. */
+static void put_terms(const struct redis *r, struct net_out *o,
+                      const struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
-    bool permits = m->kind == HF_SEMAPHORE;
-    struct net_out *o = hf__rd_begin(
-        r, req, permits ? RD_TAKE_SEM : RD_TAKE_RW, m->name, m->name_len, 11,
-        RD_KEY_MAX + 512 + sizeof(r->about) + strlen(m->label));
+    struct rd_link *link = m->impl;
 
-    if (!o)
-        return HF_ENOMEM;
-    hf__rd_put_terms(r, o, req);
+    hf__rd_put_owner(r, o, req->hold_id);
+    hf__rd_put_num(o, req->lease_ms);
+    hf__rd_put_num(o, hf__rd_valid_until(r, req->sent_at));
+    hf__rd_put_num(o, token_ttl(r, req->lease_ms));
+    hf__rd_put_two(o, r->about, r->about_len, m->label, strlen(m->label));
+    hf__rd_put(o, !req->may_queue ? "0" : link->sent ? "2" : "1", 1);
+    if (!link->sent || req->lease_ms < link->lease_ms)
+        link->lease_ms = req->lease_ms < RD_LEASE_MOST
+                             ? req->lease_ms & RD_LEASE_MOST
+                             : RD_LEASE_MOST;
+    link->sent = true;
+}
+
+/* Of ATTEMPT, RELEASE or ABANDON. */
+enum rd_script hf__rd_script_of(const struct redis *r,
+                                const struct hf__remote *m, enum hf__op op)
+{
+    static const enum rd_script of[][HF__ABANDON] = {
+        {RD_TAKE, RD_DROP, RD_LEAVE},
+        {RD_TAKE_FAIR, RD_DROP_FAIR, RD_LEAVE_FAIR},
+        {RD_TAKE_RW, RD_DROP_RW, RD_LEAVE_RW},
+        {RD_TAKE_SEM, RD_DROP_SEM, RD_LEAVE_SEM},
+        {RD_TAKE_S, RD_DROP_S, RD_LEAVE_S}};
+
+    return of[r->string_dialect         ? 4
+              : m->kind == HF_SEMAPHORE ? 3
+              : m->kind == HF_RWLOCK    ? 2
+                                        : m->fair][op - HF__ATTEMPT];
+}
+
+/* What the kinds that are not a mutex have behind the terms. */
+static void put_want(const struct redis *r, struct net_out *o,
+                     const struct hf__req *req)
+{
+    const struct hf__remote *m = req->remote;
+
     hf__rd_put(o, m->fair ? "1" : "0", 1);
     hf__rd_put(o, r->chans.live ? "1" : "0", 1);
-    if (permits) {
+    if (m->kind == HF_SEMAPHORE) {
         hf__rd_put_num(o, req->permits ? req->permits : 1);
         hf__rd_put_num(o, m->permits);
     } else {
         hf__rd_put(o, m->mode == HF_READ ? "r" : "w", 1);
         hf__rd_put_key(o, RD_KEY_BASE, m->name, m->name_len);
     }
-    hf__rd_put_num(o, hf__rd_hand_ms(req));
+}
+
+static int encode_take(struct redis *r, struct hf__req *req)
+{
+    const struct hf__remote *m = req->remote;
+    bool is_mutex = m->kind == HF_MUTEX, is_fair = is_mutex && m->fair;
+    struct net_out *o = hf__rd_begin(
+        r, req, hf__rd_script_of(r, m, HF__ATTEMPT), m->name, m->name_len,
+        is_fair    ? 9
+        : is_mutex ? 7
+                   : 11,
+        RD_KEY_MAX + 512 + sizeof(r->about) + strlen(m->label));
+
+    if (!o)
+        return HF_ENOMEM;
+    put_terms(r, o, req);
+    if (!is_mutex)
+        put_want(r, o, req);
+    hf__rd_put_num(o, hand_ms(req));
+    if (is_fair) {
+        hf__rd_put_key(o, RD_CHANNEL, m->name, m->name_len);
+        hf__rd_put(o, r->chans.live ? "1" : "0", 1);
+    }
     return 0;
 }
 
@@ -34,22 +111,27 @@ static int encode_take(struct redis *r, struct hf__req *req)
 static int encode_drop(struct redis *r, struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
-    enum rd_script s = req->op == HF__ABANDON    ? hf__rd_leave_script(r, m)
-                       : m->kind == HF_SEMAPHORE ? RD_DROP_SEM
-                                                 : RD_DROP_RW;
-    struct net_out *o = hf__rd_begin(r, req, s, m->name, m->name_len, 4,
+    bool is_mutex = m->kind == HF_MUTEX;
+    struct net_out *o = hf__rd_begin(r, req, hf__rd_script_of(r, m, req->op),
+                                     m->name, m->name_len,
+                                     r->string_dialect ? 1
+                                     : is_mutex        ? 3
+                                                       : 4,
                                      3 * (RD_KEY_MAX + 16) + 128);
 
     if (!o)
         return HF_ENOMEM;
     hf__rd_put_owner(r, o, req->hold_id);
+    if (r->string_dialect)
+        return 0;
     hf__rd_put_key(o, hf__rd_channel(m->kind), m->name, m->name_len);
     hf__rd_put_key(o, hf__rd_mark(m->kind), m->name, m->name_len);
-    hf__rd_put_key(o, RD_KEY_BASE, m->name, m->name_len);
+    if (!is_mutex)
+        hf__rd_put_key(o, RD_KEY_BASE, m->name, m->name_len);
     return 0;
 }
 
-int hf__rd_kind_encode(struct redis *r, struct hf__req *req)
+int hf__rd_verb_encode(struct redis *r, struct hf__req *req)
 {
     if (req->remote->kind == HF_LATCH)
         return hf__rd_latch_encode(r, req);

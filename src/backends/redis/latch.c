@@ -58,13 +58,12 @@ int hf__rd_count_reply(struct redis *r, struct hf__query *q,
                        const struct rd_node *reply)
 {
     int64_t what, count;
-    int rc;
 
     if (!hf__rd_int(hf__rd_at(reply, 0), &what) ||
         !hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
         return HF_EPROTO;
     if (what == RD_STALE)
-        return (rc = hf__rd_query_encode(r, q)) ? rc : HF__PENDING;
+        return hf__rd_query_again(r, q);
     if (what == RD_MISMATCH)
         return r->core->why(r->client, HF_EMISMATCH,
                             "the name is used as another kind of lock");

@@ -69,7 +69,7 @@ static void let_go(struct redis *r, const struct rd_late *l)
         .remote = &remote, .hold_id = l->hold_id, .op = HF__ABANDON};
 
     /* Nobody will be there to send it again. */
-    r->by_text[hf__rd_leave_script(r, &remote)] = true;
+    r->by_text[hf__rd_script_of(r, &remote, HF__ABANDON)] = true;
     if (hf__rd_verb_encode(r, &req) == 0)
         hf__rd_forget(r, &req);
 }

@@ -28,44 +28,14 @@ static struct net_out *begin(struct redis *r, struct hf__query *q,
                         args * (RD_KEY_MAX + 16));
 }
 
-static int encode_inspect(struct redis *r, struct hf__query *q)
-{
-    return begin(r, q, r->string_dialect ? RD_INSPECT_S : RD_INSPECT, 0)
-               ? 0
-               : HF_ENOMEM;
-}
-
-/* Until when a BREAK is meant, and which token it is to break. */
-static void put_meant(struct redis *r, struct net_out *o,
-                      const struct hf__query *q)
-{
-    char token[21];
-
-    hf__rd_put_num(o, hf__rd_meant_until(r, q));
-    hf__rd_put(o, token, hf__rd_decimal(token, q->token));
-}
-
-static int encode_break(struct redis *r, struct hf__query *q)
-{
-    struct net_out *o =
-        begin(r, q, r->string_dialect ? RD_BREAK_S : RD_BREAK, 5);
-
-    if (!o)
-        return HF_ENOMEM;
-    hf__rd_put(o, q->owner, strlen(q->owner));
-    hf__rd_put_key(o, RD_CHANNEL, q->name, q->name_len);
-    hf__rd_put_key(o, RD_MARK, q->name, q->name_len);
-    put_meant(r, o, q);
-    return 0;
-}
-
 static void put_keys(struct net_out *o, const struct hf__query *q,
-                     const enum rd_key keys[3])
+                     const enum rd_key *keys, size_t len)
 {
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < len; i++)
         hf__rd_put_key(o, keys[i], q->name, q->name_len);
 }
 
+static const enum rd_key mutex_args[] = {RD_CHANNEL, RD_MARK};
 static const enum rd_key rw_args[] = {RD_CHANNEL_RW, RD_MARK_RW, RD_KEY_BASE};
 static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
                                           RD_CHANNEL_LATCH};
@@ -78,23 +48,46 @@ static int encode_downgrade(struct redis *r, struct hf__query *q)
     if (!o)
         return HF_ENOMEM;
     hf__rd_put_owner(r, o, q->req.hold_id);
-    put_keys(o, q, rw_args);
+    put_keys(o, q, rw_args, 3);
     return 0;
 }
 
-/* Both have what DROP has. What breaks has a time, and a token. */
-static int encode_other(struct redis *r, struct hf__query *q, enum rd_script rw,
-                        enum rd_script string)
+/* What DROP has; then until when it is meant, and which token is to be broken.
+ */
+static int encode_meant(struct redis *r, struct hf__query *q, enum rd_script s,
+                        const enum rd_key *keys, size_t len)
 {
-    bool is_rw = q->count == HF_RWLOCK;
-    struct net_out *o = begin(r, q, is_rw ? rw : string, 6);
+    struct net_out *o = begin(r, q, s, len + 3);
+    char token[21];
 
     if (!o)
         return HF_ENOMEM;
     hf__rd_put(o, q->owner, strlen(q->owner));
-    put_keys(o, q, is_rw ? rw_args : string_args);
-    put_meant(r, o, q);
+    put_keys(o, q, keys, len);
+    hf__rd_put_num(o, hf__rd_meant_until(r, q));
+    hf__rd_put(o, token, hf__rd_decimal(token, q->token));
     return 0;
+}
+
+static int encode_inspect(struct redis *r, struct hf__query *q)
+{
+    if (q->count == HF_RWLOCK)
+        return encode_meant(r, q, RD_INSPECT_RW, rw_args, 3);
+    if (q->count)
+        return encode_meant(r, q, RD_INSPECT_STRING, string_args, 3);
+    return begin(r, q, r->string_dialect ? RD_INSPECT_S : RD_INSPECT, 0)
+               ? 0
+               : HF_ENOMEM;
+}
+
+static int encode_break(struct redis *r, struct hf__query *q)
+{
+    if (q->count == HF_RWLOCK)
+        return encode_meant(r, q, RD_BREAK_RW, rw_args, 3);
+    if (q->count)
+        return encode_meant(r, q, RD_BREAK_STRING, string_args, 3);
+    return encode_meant(r, q, r->string_dialect ? RD_BREAK_S : RD_BREAK,
+                        mutex_args, 2);
 }
 
 /* The prefix as a glob pattern that means itself, and anything after it. */
@@ -136,11 +129,9 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
         return r->core->why(r->client, HF_EUNKNOWN, "not sent in time");
     switch (q->req.op) {
     case HF__INSPECT:
-        return q->count ? encode_other(r, q, RD_INSPECT_RW, RD_INSPECT_STRING)
-                        : encode_inspect(r, q);
+        return encode_inspect(r, q);
     case HF__BREAK:
-        return q->count ? encode_other(r, q, RD_BREAK_RW, RD_BREAK_STRING)
-                        : encode_break(r, q);
+        return encode_break(r, q);
     case HF__DOWNGRADE:
         return encode_downgrade(r, q);
     case HF__DIAGNOSE:
@@ -154,6 +145,13 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
     default:
         return HF_ENOTSUP;
     }
+}
+
+int hf__rd_query_again(struct redis *r, struct hf__query *q)
+{
+    int rc = hf__rd_query_encode(r, q);
+
+    return rc ? rc : HF__PENDING;
 }
 
 /* ---- inspect ----------------------------------------------------------- */
@@ -333,13 +331,10 @@ static int inspected_other(struct redis *r, struct hf__query *q,
 /* PENDING: it is asked for again, as what it is. */
 static int again_as(struct redis *r, struct hf__query *q, int64_t kind)
 {
-    int rc;
-
     if (q->count || (kind != HF_RWLOCK && kind != HF_SEMAPHORE))
         return unknown(r);
     q->count = (uint64_t)kind;
-    rc = hf__rd_query_encode(r, q);
-    return rc ? rc : HF__PENDING;
+    return hf__rd_query_again(r, q);
 }
 
 static int inspected(struct redis *r, struct hf__query *q,
@@ -402,9 +397,7 @@ static int listed(struct redis *r, struct hf__query *q,
     if (rc)
         return rc;
     q->count = strtoull(cursor->text, NULL, 10);
-    if (q->count)
-        return (rc = hf__rd_query_encode(r, q)) ? rc : HF__PENDING;
-    return 0;
+    return q->count ? hf__rd_query_again(r, q) : 0;
 }
 
 /* ---- answers ----------------------------------------------------------- */
@@ -413,12 +406,11 @@ static int broken(struct redis *r, struct hf__query *q,
                   const struct rd_node *reply)
 {
     int64_t was_held;
-    int rc;
 
     if (reply->type == REDIS_REPLY_ARRAY) { /* too late, by the old clock */
         if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
             return HF_EPROTO;
-        return (rc = hf__rd_query_encode(r, q)) ? rc : HF__PENDING;
+        return hf__rd_query_again(r, q);
     }
     if (reply->type == REDIS_REPLY_STRING) { /* by another */
         q->count = strtoull(reply->text, NULL, 10);

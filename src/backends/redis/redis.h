@@ -10,8 +10,8 @@
  * Files: redis.c the table, the URL; conn.c a connection, from hello to
  * loss, on a stream of src/net; wire.c commands; reply.c answers; cmd.c
  * requests under way; late.c those that were lost; keys.c names; lua/
- * the scripts; verbs.c what is asked of a lock and answered, mutex.c and
- * kinds.c how it is put into commands, renew.c renewals; sub.c channels and
+ * the scripts; verbs.c what is asked of a lock and answered, kinds.c
+ * how it is put into commands, renew.c renewals; sub.c channels and
  * bells, chan.c the waiters of each, pair.c whether both connections end at one
  * server; query.c inspect, list, break; diagnose.c what the server says of
  * itself; latch.c what is asked of a latch; error.c what the server's errors
@@ -391,18 +391,12 @@ int64_t hf__rd_valid_until(const struct redis *, hf__time now);
  * asked again by the clock that the refusal tells, if it is meant still. */
 int64_t hf__rd_meant_until(const struct redis *, const struct hf__query *);
 
-/* ---- mutex.c, kinds.c -------------------------------------------------- */
+/* ---- kinds.c ----------------------------------------------------------- */
 
 /* Encode into the out buffer: 0 or HF_ENOMEM. */
 int hf__rd_verb_encode(struct redis *, struct hf__req *);
-int hf__rd_kind_encode(struct redis *, struct hf__req *);
-enum rd_script hf__rd_leave_script(const struct redis *,
-                                   const struct hf__remote *);
-/* The lease with which it may be handed to us; 0: we have to ask. */
-int64_t hf__rd_hand_ms(const struct hf__req *);
-/* What every TAKE has from ARGV[1] to ARGV[6]. */
-void hf__rd_put_terms(const struct redis *, struct net_out *,
-                      const struct hf__req *);
+enum rd_script hf__rd_script_of(const struct redis *, const struct hf__remote *,
+                                enum hf__op);
 void hf__rd_put_owner(const struct redis *, struct net_out *, uint64_t hold_id);
 
 /* ---- renew.c ----------------------------------------------------------- */
@@ -529,6 +523,8 @@ hf__time hf__rd_pair_timeout(const struct redis *);
 
 int hf__rd_query(void *, struct hf__query *);
 int hf__rd_query_encode(struct redis *, struct hf__query *);
+/* The same once more, for an answer: PENDING, or why not. */
+int hf__rd_query_again(struct redis *, struct hf__query *);
 int hf__rd_query_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);
 

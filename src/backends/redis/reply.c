@@ -107,15 +107,6 @@ static void *new_string(const redisReadTask *task, char *text, size_t len)
     return node;
 }
 
-static void *new_array(const redisReadTask *task, int elements)
-{
-    struct rd_node *node = new_node(task, 0);
-
-    if (node)
-        node->number = elements;
-    return node;
-}
-
 static void *new_integer(const redisReadTask *task, long long number)
 {
     struct rd_node *node = new_node(task, 0);
@@ -123,6 +114,11 @@ static void *new_integer(const redisReadTask *task, long long number)
     if (node)
         node->number = number;
     return node;
+}
+
+static void *new_array(const redisReadTask *task, int elements)
+{
+    return new_integer(task, elements);
 }
 
 static void *new_nil(const redisReadTask *task)

@@ -1,5 +1,5 @@
 /*
- * The verbs, of every kind: from a request to what is sent (mutex.c, kinds.c),
+ * The verbs, of every kind: from a request to what is sent (kinds.c),
  * and from the answer to an outcome. Batches of renewals are in renew.c.
  */
 #include "redis.h"

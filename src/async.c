@@ -53,14 +53,6 @@ int hf__async_check(hf_lock *lock, union hf__done done, hf_error *err)
     return 0;
 }
 
-static void finish_async(hf_client *c, struct hf__async *a, int result)
-{
-    a->result = result == HF__GRANTED ? 0 : result;
-    hf__mutex_lock(&c->mu);
-    hf__engine_callback_locked(c, a);
-    hf__mutex_unlock(&c->mu);
-}
-
 static void enter_async(hf_lock *lock, struct hf__async *a,
                         const hf_acquire_options *opt, hf__time now)
 {
@@ -85,9 +77,8 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
         a->waiter.state = HF__W_FINISHED;
         hf__mutex_lock(&c->mu);
         c->async_waits--;
-        hf__timers_set(&c->timers, &a->timer, HF__NEVER);
+        hf__engine_callback_locked(c, a, rc);
         hf__mutex_unlock(&c->mu);
-        finish_async(c, a, rc);
     }
     hf__mutex_lock(&c->mu);
     hf__keeper_due_locked(c, c->outer_fd < 0 ? 0 : hf__timers_next(&c->timers));
@@ -177,7 +168,9 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
         } else if (!a->releaser.settled) {
             /* Otherwise the callback is queued, and a->result is being read. */
             a->releaser.settled = true;
-            finish_async(lock->name->client, a, released);
+            hf__mutex_lock(&lock->name->client->mu);
+            hf__engine_callback_locked(lock->name->client, a, released);
+            hf__mutex_unlock(&lock->name->client->mu);
         }
     }
     hf__see_to_it(lock->name->client); /* once unlocked, it may be gone */
@@ -202,9 +195,7 @@ void hf__async_give_up(struct hf__async *a)
         waits = true;
     }
     if (waits) {
-        a->result = HF_EUNKNOWN;
-        hf__timers_set(&c->timers, &a->timer, HF__NEVER);
-        hf__engine_callback_locked(c, a);
+        hf__engine_callback_locked(c, a, HF_EUNKNOWN);
     }
     hf__mutex_unlock(&c->mu);
 }
@@ -217,9 +208,8 @@ static void leave_gate(hf_client *c, struct hf__async *a)
     hf__name_run(a->line, hf__now());
     hf__mutex_lock(&c->mu);
     c->async_waits--;
-    hf__timers_set(&c->timers, &a->timer, HF__NEVER);
+    hf__engine_callback_locked(c, a, HF_ECANCELED);
     hf__mutex_unlock(&c->mu);
-    finish_async(c, a, HF_ECANCELED);
 }
 
 int hf_lock_cancel(hf_lock *lock)

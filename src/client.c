@@ -592,9 +592,7 @@ static void drop_flight_locked(hf_client *c, struct hf__flight *f)
 
     if (a) {
         a->talk.flight = NULL;
-        a->result = HF_EUNKNOWN;
-        hf__timers_set(&c->timers, &a->timer, HF__NEVER);
-        hf__engine_callback_locked(c, a);
+        hf__engine_callback_locked(c, a, HF_EUNKNOWN);
     }
     if (f->req.op == HF__RENEW)
         for (size_t i = 0; i < f->batch.len; i++)

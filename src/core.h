@@ -382,7 +382,9 @@ void hf__engine_interrupt(hf_client *);
 void hf__engine_due_locked(hf_client *, hf__time at);
 void hf__fd_post(int fd); /* of an eventfd */
 void hf__fd_drain(int fd);
-void hf__engine_callback_locked(hf_client *, struct hf__async *);
+/* It is over: its callback is called. A question that has landed has its own
+ * result. */
+void hf__engine_callback_locked(hf_client *, struct hf__async *, int result);
 struct hf__async *hf__engine_next_callback(hf_client *);
 /* By this thread, so that it is in a callback if it asks. */
 bool hf__is_dispatching(const hf_client *);

@@ -13,6 +13,7 @@ static void async_over(struct hf__async *a, hf__time now)
     struct hf__lease *l = &n->gate.lease;
     hf_client *c = n->client;
     bool not_yet = false;
+    int rc;
 
     hf__name_lock(n);
     if (a->waiter.state == HF__W_FINISHED) {
@@ -20,14 +21,14 @@ static void async_over(struct hf__async *a, hf__time now)
     } else if (hf__lease_unanswered(l) && now < a->grace) {
         not_yet = true;
     } else {
-        a->result = hf__gate_leave(
-            &n->gate, &a->waiter, a->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT,
-            hf__name_wake);
+        rc = hf__gate_leave(&n->gate, &a->waiter,
+                            a->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT,
+                            hf__name_wake);
         a->lock->acquiring = false;
         hf__name_run(n, now);
         hf__mutex_lock(&c->mu);
         c->async_waits--;
-        hf__engine_callback_locked(c, a);
+        hf__engine_callback_locked(c, a, rc);
         hf__mutex_unlock(&c->mu);
     }
     hf__mutex_lock(&c->mu);
@@ -118,8 +119,7 @@ static bool land_locked(hf_client *c, struct hf__flight *f)
     if (f->sleeper) {
         hf__sleeper_wake(c, f->sleeper);
     } else if (f->async) {
-        hf__timers_set(&c->timers, &f->async->timer, HF__NEVER);
-        hf__engine_callback_locked(c, f->async);
+        hf__engine_callback_locked(c, f->async, 0);
     }
     return f->sleeper || f->async;
 }

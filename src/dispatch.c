@@ -17,8 +17,10 @@ static __thread struct frame *dispatching
 
 #define EVENTS_MAX 1024 /* kept for a program that does not dispatch */
 
-void hf__engine_callback_locked(hf_client *c, struct hf__async *a)
+void hf__engine_callback_locked(hf_client *c, struct hf__async *a, int result)
 {
+    a->result = result == HF__GRANTED ? 0 : result;
+    hf__timers_set(&c->timers, &a->timer, HF__NEVER);
     hf__fifo_add(c->callbacks, c->callbacks_tail, a, next);
     c->callbacks_len++;
     hf__fd_post(c->ready_fd);

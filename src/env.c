@@ -231,11 +231,6 @@ static int core_watch(hf_client *c, int fd, uint32_t events, uint32_t tag)
     return hf__engine_watch(c, fd, events, tag);
 }
 
-static void core_due(hf_client *c, hf__time at)
-{
-    hf__engine_due_locked(c, at);
-}
-
 static void *grow(hf_client *c, void *old, size_t len, size_t size)
 {
     void *p;
@@ -332,7 +327,7 @@ const struct hf__core hf__core = {
     .wanted = core_wanted,
     .session = core_session,
     .watch = core_watch,
-    .due = core_due,
+    .due = hf__engine_due_locked,
     .lookup = hf__lookup,
     .lookup_over = hf__lookup_over,
     .lookup_leave = hf__lookup_leave,

@@ -106,10 +106,8 @@ void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
         return; /* roused, but it takes no turns by itself */
     a = hf__container(w, struct hf__async, waiter);
     hf__mutex_lock(&n->client->mu);
-    hf__timers_set(&n->client->timers, &a->timer, HF__NEVER);
     n->client->async_waits--;
-    a->result = w->result == HF__GRANTED ? 0 : w->result;
-    hf__engine_callback_locked(n->client, a);
+    hf__engine_callback_locked(n->client, a, w->result);
     hf__mutex_unlock(&n->client->mu);
 }
 
@@ -131,9 +129,7 @@ void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
             continue;
         }
         hf__mutex_lock(&n->client->mu);
-        r->async->result = result;
-        hf__timers_set(&n->client->timers, &r->async->timer, HF__NEVER);
-        hf__engine_callback_locked(n->client, r->async);
+        hf__engine_callback_locked(n->client, r->async, result);
         hf__mutex_unlock(&n->client->mu);
     }
 }

@@ -1,18 +1,14 @@
 /*
- * What the server says of itself: commands in a row, each sent when the one
- * before is answered. Which one it is stands in query->count. A command that is
- * refused is a finding. They are no scripts, because CONFIG may not be called
- * by one.
+ * What the server says of itself: INFO, and CONFIG if that leaves a question.
+ * Which one was sent stands in query->count. A command that is refused is a
+ * finding. They are no scripts, because CONFIG may not be called by one.
  */
 #include "redis.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define CLOCK_MS 1000 /* so far may the clocks be apart */
-
-enum { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_OVER };
+enum { ASK_INFO, ASK_FSYNC };
 
 #define FIND(level, subject, ...)                                              \
     r->core->find(r->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
@@ -20,9 +16,7 @@ enum { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_OVER };
 int hf__rd_diagnose_encode(struct redis *r, struct hf__query *q)
 {
     static const char *const words[][3] = {
-        [ASK_TIME] = {"TIME"},
-        [ASK_INFO] = {"INFO"},
-        [ASK_FSYNC] = {"CONFIG", "GET", "appendfsync"}};
+        [ASK_INFO] = {"INFO"}, [ASK_FSYNC] = {"CONFIG", "GET", "appendfsync"}};
     const char *const *word = words[q->count];
     size_t len = word[1] ? 3 : 1;
     struct net_out *o = hf__rd_command(r, &q->req, len, 64);
@@ -33,34 +27,6 @@ int hf__rd_diagnose_encode(struct redis *r, struct hf__query *q)
         hf__rd_put(o, word[i], strlen(word[i]));
     return 0;
 }
-
-/* ---- the clock ----------------------------------------------------------- */
-
-static void find_clock(struct redis *r, struct hf__query *q,
-                       const struct rd_node *reply)
-{
-    int64_t s, us, apart, trip = (r->core->now() - q->req.sent_at) / HF__MS;
-    struct timespec ours;
-
-    if (!hf__rd_int(hf__rd_at(reply, 0), &s) ||
-        !hf__rd_int(hf__rd_at(reply, 1), &us)) {
-        FIND(WARNING, "clock", "the user may not run TIME: allow +time");
-        return;
-    }
-    clock_gettime(CLOCK_REALTIME, &ours);
-    apart = s * 1000 + us / 1000 - (int64_t)ours.tv_sec * 1000 -
-            ours.tv_nsec / 1000000 + trip / 2;
-    if (llabs(apart) > CLOCK_MS + trip)
-        FIND(WARNING, "clock",
-             "the server's clock is %lld ms %s ours. Leases go by the server's "
-             "clock alone, but it must not jump: run NTP on both machines",
-             llabs(apart), apart < 0 ? "behind" : "ahead of");
-    else
-        FIND(OK, "clock", "the server's clock and ours are %lld ms apart",
-             llabs(apart));
-}
-
-/* ---- INFO ---------------------------------------------------------------- */
 
 /* The value of a line "key:value\r\n"; "" if there is none. */
 struct value {
@@ -206,16 +172,11 @@ static void find_fsync(struct redis *r, struct hf__query *q,
 int hf__rd_diagnosed(struct redis *r, struct hf__query *q,
                      const struct rd_node *reply)
 {
-    switch (q->count) {
-    case ASK_TIME:
-        find_clock(r, q, reply);
-        break;
-    case ASK_INFO:
-        if (!find_info(r, q, reply))
-            q->count = ASK_FSYNC;
-        break;
-    default:
-        find_fsync(r, q, reply);
+    if (q->count == ASK_INFO && find_info(r, q, reply)) {
+        q->count = ASK_FSYNC;
+        return hf__rd_query_again(r, q);
     }
-    return ++q->count == ASK_OVER ? 0 : hf__rd_query_again(r, q);
+    if (q->count == ASK_FSYNC)
+        find_fsync(r, q, reply);
+    return 0;
 }

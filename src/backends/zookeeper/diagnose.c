@@ -37,10 +37,6 @@ static void find_rights(struct zk *z, struct hf__query *q)
         FIND(OK, "rights",
              "every client of the servers may break locks; user:password@ in "
              "the URL keeps others out");
-    if (z->kazoo)
-        FIND(OK, "nodes",
-             "dialect=kazoo: the node of each name stays at the server until "
-             "somebody deletes it");
 }
 
 /* Lines "server.1=host:port:port:participant;port"; an observer does not

@@ -87,10 +87,7 @@ void hf__client_free(hf_client *c)
     close_fd(c->outer_fd);
     if (c->parent)
         munmap((void *)(uintptr_t)c->parent, 4096);
-    if (hooks.free)
-        hooks.free(hooks.ctx, c);
-    else
-        free(c);
+    hf__free_by(&hooks, c);
 }
 
 static hf_client *make_client(const hf_client_options *opt)

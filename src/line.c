@@ -63,13 +63,7 @@ void hf__line_free(struct hf__name *n)
         free_readers(n->client, n->gate.readers);
         free_readers(n->client, n->gate.left);
     }
-    while (n->kin->spare) {
-        struct hf__reader *r = n->kin->spare;
-
-        n->kin->spare = r->next;
-        hf__thread_unref(r->thread);
-        hf__free(n->client, r);
-    }
+    free_readers(n->client, n->kin->spare);
 }
 
 /* One more line, in use. */

@@ -123,9 +123,10 @@ static struct hf__name *make(hf_client *c, const char *text, size_t len,
 
 static void free_name(hf_client *c, struct hf__name *n)
 {
-    if (n->kin)
+    if (n && n->kin) {
         hf__line_free(n);
-    hf__free(c, n->kin);
+        hf__free(c, n->kin);
+    }
     hf__free(c, n);
 }
 
@@ -164,14 +165,6 @@ static int mismatch(const struct hf__name *n, hf_error *err)
                     hf__kind_name(n->remote.kind), size);
 }
 
-/* Together with the look at closed: the client stays from now on. */
-static void count_handle_locked(hf_client *c, const hf_lock_options *opt)
-{
-    c->handles++;
-    if (opt->ttl_ms && opt->ttl_ms < c->least_ttl_ms)
-        c->least_ttl_ms = (uint32_t)opt->ttl_ms;
-}
-
 static int get_locked(hf_client *c, const char *text, size_t len,
                       const hf_lock_options *opt, bool fair,
                       struct hf__name **out, hf_error *err)
@@ -181,24 +174,24 @@ static int get_locked(hf_client *c, const char *text, size_t len,
 
     if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
         return hf__fail(err, HF_ECLOSED, "the client was closed");
+    if (n && !is_as(n, opt, fair))
+        return mismatch(n, err);
     if (n) {
-        if (!is_as(n, opt, fair))
-            return mismatch(n, err);
         n->refs++;
         n->handles++;
-        count_handle_locked(c, opt);
-        *out = n;
-        return 0;
+    } else {
+        n = make(c, text, len, opt, fair);
+        rc = n ? add_locked(c, n, err)
+               : hf__fail(err, HF_ENOMEM, "out of memory");
+        if (rc) {
+            free_name(c, n);
+            return rc;
+        }
     }
-    n = make(c, text, len, opt, fair);
-    if (!n)
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    rc = add_locked(c, n, err);
-    if (rc) {
-        free_name(c, n);
-        return rc;
-    }
-    count_handle_locked(c, opt);
+    /* Together with the look at closed: the client stays from now on. */
+    c->handles++;
+    if (opt->ttl_ms && opt->ttl_ms < c->least_ttl_ms)
+        c->least_ttl_ms = (uint32_t)opt->ttl_ms;
     *out = n;
     return 0;
 }
@@ -227,10 +220,10 @@ int hf__name_line(struct hf__name *first, enum hf_mode mode,
         n->remote.mode = mode == HF_READ;
         n->gate.shared = mode == HF_READ;
         rc = add_locked(c, n, err);
-        if (rc)
-            free_name(c, n);
     }
-    if (!rc) {
+    if (rc) {
+        free_name(c, n);
+    } else {
         first->refs++;
         *out = n;
     }

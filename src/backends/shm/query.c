@@ -27,10 +27,17 @@ static void describe(struct shm *s, hf_party *party, uint32_t owner)
     party->left_ms = -1;
 }
 
+/* What is left of a lease that ends then; -1: it does not end. */
+static int64_t left_ms(struct shm *s, hf__time end)
+{
+    hf__time now = s->core->now();
+
+    return end == HF__NEVER ? -1 : end > now ? (end - now) / HF__MS : 0;
+}
+
 static int add_holder(struct shm *s, struct hf__query *q, struct shm_entry *e,
                       uint64_t word)
 {
-    hf__time end = hf__shm_lease_end(e, word), now;
     hf_party *party = s->core->add_holder(s->client, q);
 
     if (!party)
@@ -40,10 +47,7 @@ static int add_holder(struct shm *s, struct hf__query *q, struct shm_entry *e,
         shm_label_get(party->label, e->label);
     party->since_unix_ms = (int64_t)atomic_load(&e->since);
     party->token = shm_token(atomic_load(&e->epoch), word);
-    if (end != HF__NEVER) {
-        now = s->core->now();
-        party->left_ms = end > now ? (end - now) / HF__MS : 0;
-    }
+    party->left_ms = left_ms(s, hf__shm_lease_end(e, word));
     return 0;
 }
 
@@ -101,7 +105,6 @@ static int add_cell_holder(struct shm *s, struct hf__query *q,
                            struct shm_entry *e, uint64_t word, unsigned cell)
 {
     struct shm_cell *c = &s->file->cell[cell];
-    hf__time end = shm_cell_lease_end(c), now;
     hf_party *party = s->core->add_holder(s->client, q);
 
     if (!party)
@@ -111,10 +114,7 @@ static int add_cell_holder(struct shm *s, struct hf__query *q,
     show_permits(e, party, shm_has(s->file, word, cell));
     party->since_unix_ms = (int64_t)atomic_load(&c->since);
     party->token = atomic_load(&e->epoch);
-    if (end != HF__NEVER) {
-        now = s->core->now();
-        party->left_ms = end > now ? (end - now) / HF__MS : 0;
-    }
+    party->left_ms = left_ms(s, shm_cell_lease_end(c));
     return 0;
 }
 

@@ -27,9 +27,7 @@ struct visit {
     bool here;            /* our turn is in its list */
     bool no_leases;       /* there is no such node */
     bool unnumbered;      /* it has no size yet */
-    uint64_t strangers;   /* strangers that last: their sum, */
-    char *asked;          /* the paths of those that are asked about, */
-    char *answered;       /* and the next that is answered */
+    bool again;           /* strangers were asked about: look again */
     uint32_t ahead;       /* before our turn */
     uint32_t others;      /* leases that are not ours, */
     uint32_t ours;        /* and those that are */
@@ -189,82 +187,44 @@ static void keep(char to[ZK_CHILD_MAX], const char *name)
     snprintf(to, ZK_CHILD_MAX, "%s", name);
 }
 
-/* Answers come in the order of the questions. */
-static void on_stranger(void *owner, int rc, const struct zk_reply *reply)
+static const struct permits *of(const struct visit *v)
 {
-    struct visit *v = owner;
-    const char *name = v->answered + strlen(v->base.path) + 1;
-
-    v->answered += strlen(v->answered) + 1;
-    if (rc == ZOK && reply->stat->ephemeralOwner)
-        keep(v->other, name);
-    else if (rc == ZOK)
-        v->strangers += hf__zk_stranger_hash(name);
-    hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc, ZNONODE));
-}
-
-static void free_paths(struct zk_query *base)
-{
-    base->z->core->free(base->z->client, ((struct visit *)base)->asked);
-}
-
-static int ask_for(struct visit *v, const char *path)
-{
-    int rc = hf__zk_exists(v->base.z, path, on_stranger, v);
-
-    hf__zk_query_sent(&v->base, rc);
-    return rc;
+    return v->line ? v->line->extra : NULL;
 }
 
 /* No other kind has its entries here: of the strangers those matter that are
- * entries wherever they are (stranger.c). They are asked for within the same
- * look, unless they are those that are known to last. */
+ * entries wherever they are (stranger.c). */
 #define RULE ZK_RULE_UNFAIR
 
-static bool is_stranger(const char *child)
+static int see_to_strangers(struct visit *v,
+                            const struct String_vector *children)
 {
-    return hf__zk_is_stranger(child, RULE, ZK_SEQ_LAST);
-}
-
-static void ask_for_strangers(struct visit *v,
-                              const struct String_vector *children)
-{
+    struct zk_node *turn = of(v) ? of(v)->turn : NULL;
     struct zk *z = v->base.z;
-    uint64_t sum = hf__zk_strangers_sum(children, RULE, ZK_SEQ_LAST);
-    size_t size = 1, more = strlen(v->base.path) + 2;
-    char *path;
+    int64_t *czxid = NULL;
     int rc = 0;
 
-    if (!v->line || sum == v->line->strangers) {
-        v->strangers = sum;
-        return;
-    }
-    for (int32_t i = 0; i < children->count; i++)
-        if (is_stranger(children->data[i]))
-            size += strlen(children->data[i]) + more;
-    v->asked = v->answered = path = z->core->alloc(z->client, size);
-    v->base.fini = free_paths;
-    if (!path)
-        hf__zk_query_sent(&v->base, HF_ENOMEM);
-    for (int32_t i = 0; path && !rc && i < children->count; i++)
-        if (is_stranger(children->data[i])) {
-            char *end = stpcpy(path, v->base.path);
-
-            *end = '/';
-            end = stpcpy(end + 1, children->data[i]);
-            rc = ask_for(v, path);
-            path = end + 1;
-        }
+    if (!turn)
+        return 0;
+    hf__zk_ignore(v->line, children, RULE, ZK_SEQ_LAST);
+    if (turn->asked)
+        rc = hf__zk_ties_known(turn, children, &czxid);
+    for (int32_t i = 0; czxid && i < children->count; i++)
+        if (czxid[i] > 0)
+            keep(v->other, children->data[i]);
+    z->core->free(z->client, czxid);
+    if (!rc)
+        rc = hf__zk_strangers_ask(turn, children, RULE, ZK_SEQ_LAST);
+    v->again = rc == HF__PENDING;
+    return v->again ? 0 : rc;
 }
 
 static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct visit *v = owner;
+    int code = rc == ZOK ? see_to_strangers(v, reply->children)
+                         : hf__zk_query_code(&v->base, rc, ZNONODE);
 
-    if (rc == ZOK)
-        ask_for_strangers(v, reply->children);
-    if (rc == ZOK && v->line)
-        hf__zk_ignore(v->line, reply->children, RULE, ZK_SEQ_LAST);
     for (int32_t i = 0; rc == ZOK && i < reply->children->count; i++) {
         struct zk_entry e;
 
@@ -273,12 +233,7 @@ static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
             e.form != ZK_FORM_MARK)
             keep(v->other, e.name);
     }
-    hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc, ZNONODE));
-}
-
-static const struct permits *of(const struct visit *v)
-{
-    return v->line ? v->line->extra : NULL;
+    hf__zk_query_back(&v->base, code);
 }
 
 static void on_locks(void *owner, int rc, const struct zk_reply *reply)
@@ -610,7 +565,8 @@ static int decide(struct zk_line *line, const struct visit *v)
         return HF_EUNKNOWN;
     if (v->base.rc)
         return refuse(line, v->base.rc);
-    line->strangers = v->strangers;
+    if (v->again)
+        return look(line);
     if (!p->turn || !v->here)
         return p->turn ? turn_missing(line) : take_turn(line, false);
     if (v->other[0] ||

@@ -30,12 +30,14 @@ struct zk_stranger {
     char path[]; /* its length has no limit but the server's */
 };
 
-uint64_t hf__zk_stranger_hash(const char *name)
+static uint64_t hash_of(const char *name)
 {
     return hf__hash64(HF__HASH64, name, strlen(name));
 }
 
-bool hf__zk_is_stranger(const char *child, enum zk_rule rule, int64_t seq)
+/* If it is ephemeral, a client with that rule and sequence counts it as an
+ * entry. */
+static bool is_stranger(const char *child, enum zk_rule rule, int64_t seq)
 {
     struct zk_entry e;
 
@@ -43,27 +45,16 @@ bool hf__zk_is_stranger(const char *child, enum zk_rule rule, int64_t seq)
            hf__zk_entry_guess(child, rule, seq, &e);
 }
 
-uint64_t hf__zk_strangers_sum(const struct String_vector *children,
-                              enum zk_rule rule, int64_t seq)
+/* Which there are, whatever their order; 0: none. */
+static uint64_t sum_of(const struct String_vector *children, enum zk_rule rule,
+                       int64_t seq)
 {
     uint64_t sum = 0;
 
     for (int32_t i = 0; i < children->count; i++)
-        if (hf__zk_is_stranger(children->data[i], rule, seq))
-            sum += hf__zk_stranger_hash(children->data[i]);
+        if (is_stranger(children->data[i], rule, seq))
+            sum += hash_of(children->data[i]);
     return sum;
-}
-
-static int ask_for_all(struct zk_node *node,
-                       const struct String_vector *children, enum zk_rule rule,
-                       int64_t seq, zk_done_fn *listed)
-{
-    int rc = 0;
-
-    for (int32_t i = 0; i < children->count && !rc; i++)
-        if (hf__zk_is_stranger(children->data[i], rule, seq))
-            rc = hf__zk_tie_ask(node, children->data[i]);
-    return rc ? rc : hf__zk_node_list(node, listed);
 }
 
 /* The sum of those that last; of all, if all do. */
@@ -78,8 +69,8 @@ static uint64_t lasting_sum(const struct zk_node *node,
         return 0;
     for (int32_t i = 0; czxid && i < children->count; i++)
         if (czxid[i] < 0 && czxid[i] != ZK_TIE_GONE &&
-            hf__zk_is_stranger(children->data[i], rule, seq))
-            sum += hf__zk_stranger_hash(children->data[i]);
+            is_stranger(children->data[i], rule, seq))
+            sum += hash_of(children->data[i]);
     node->z->core->free(node->z->client, czxid);
     return sum;
 }
@@ -94,26 +85,38 @@ static bool are_known(const struct zk_node *node,
     return true;
 }
 
+int hf__zk_strangers_ask(struct zk_node *node,
+                         const struct String_vector *children,
+                         enum zk_rule rule, int64_t seq)
+{
+    uint64_t sum = sum_of(children, rule, seq);
+    int rc = 0;
+
+    if (!sum || sum == node->line->strangers)
+        return 0;
+    if (node->asked && are_known(node, children)) {
+        node->line->strangers = lasting_sum(node, children, rule, seq);
+        return 0;
+    }
+    for (int32_t i = 0; i < children->count && !rc; i++)
+        if (is_stranger(children->data[i], rule, seq))
+            rc = hf__zk_tie_ask(node, children->data[i]);
+    node->asked = !rc;
+    return rc ? rc : HF__PENDING;
+}
+
 bool hf__zk_strangers(struct zk_node *node,
                       const struct String_vector *children, enum zk_rule rule,
                       int64_t seq, zk_done_fn *listed)
 {
-    struct zk_line *line = node->line;
-    uint64_t sum = hf__zk_strangers_sum(children, rule, seq);
-    int rc;
+    int rc = hf__zk_strangers_ask(node, children, rule, seq);
 
-    if (!sum || sum == line->strangers)
+    if (!rc)
         return false;
-    if (node->asked && are_known(node, children)) {
-        line->strangers = lasting_sum(node, children, rule, seq);
-        return false;
-    }
-    node->asked = true;
-    rc = ask_for_all(node, children, rule, seq, listed);
-    if (rc) {
-        node->asked = false;
-        hf__zk_fail(line, rc);
-    }
+    if (rc == HF__PENDING)
+        rc = hf__zk_node_list(node, listed);
+    if (rc)
+        hf__zk_fail(node->line, rc);
     return true;
 }
 
@@ -179,7 +182,7 @@ void hf__zk_ignore(const struct zk_line *line,
                    int64_t seq)
 {
     struct zk *z = line->z;
-    uint64_t dir = hf__zk_stranger_hash(line->path);
+    uint64_t dir = hash_of(line->path);
     int asked = 0;
 
     if (z->core->now() < z->ignore_at)

@@ -90,8 +90,7 @@ static struct zk_tie *tie_new(struct zk_node *node, const char *name,
 static void path_of(const struct zk_node *node, const char *name,
                     char out[ZK_WHOLE_MAX])
 {
-    snprintf(out, ZK_WHOLE_MAX, "%.*s/%s", (int)node->dir_len, node->path,
-             name);
+    snprintf(out, ZK_WHOLE_MAX, "%s/%s", node->line->path, name);
 }
 
 int hf__zk_tie_ask(struct zk_node *node, const char *name)
@@ -104,7 +103,7 @@ int hf__zk_tie_ask(struct zk_node *node, const char *name)
 
     if (tie && (tie->asked || tie->czxid))
         return 0;
-    if (node->dir_len + 1 + len >= sizeof(path))
+    if (node->line->path_len + 1 + len >= sizeof(path))
         return z->core->why(z->client, HF_EPROTO,
                             "%.100s has a child whose name has %zu bytes: "
                             "%.40s...",

@@ -508,18 +508,16 @@ int hf__zk_look_around(struct zk_node *, const struct String_vector *children,
 
 /* ---- stranger.c ------------------------------------------------------- */
 
-/* The child has no known form. If it is ephemeral, a client with that rule and
- * sequence counts it as an entry. */
-bool hf__zk_is_stranger(const char *child, enum zk_rule, int64_t seq);
-/* Sees to those beside the line's node. False: they are known, and
+/* Sees to those below the line's path, for its node. 0: they are known, and
+ * hf__zk_ties_known() tells which are ephemeral. PENDING: they were asked for,
+ * and are known to whoever lists again now. Or a code. */
+int hf__zk_strangers_ask(struct zk_node *, const struct String_vector *children,
+                         enum zk_rule, int64_t seq);
+/* The same for a node below that path. False: they are known, and
  * hf__zk_place() counts those that count. Else the line's ask is refused, or
  * will be listed() again. */
 bool hf__zk_strangers(struct zk_node *, const struct String_vector *children,
                       enum zk_rule, int64_t seq, zk_done_fn *listed);
-/* Which there are, whatever their order; 0: none. The hash of one. */
-uint64_t hf__zk_strangers_sum(const struct String_vector *children,
-                              enum zk_rule, int64_t seq);
-uint64_t hf__zk_stranger_hash(const char *name);
 /* Children that count to nobody: the log names those that are ephemeral. */
 void hf__zk_ignore(const struct zk_line *, const struct String_vector *children,
                    enum zk_rule, int64_t seq);
@@ -527,7 +525,7 @@ void hf__zk_strangers_fini(struct zk *);
 
 /* ---- tie.c ------------------------------------------------------------ */
 
-/* Asks for one of the node's siblings, if it is not known. 0, or a code. */
+/* Asks for a child of the line's path, if it is not known. 0, or a code. */
 int hf__zk_tie_ask(struct zk_node *, const char *name);
 /* Asks for all with the node's own sequence, and lists again. */
 int hf__zk_ties_ask(struct zk_node *, const struct String_vector *children,

@@ -365,7 +365,8 @@ struct hf__backend {
      */
     int (*open)(hf_client *, const struct hf__core *, const struct hf__config *,
                 void **self);
-    int (*opened)(void *self); /* PENDING, DONE, or why not */
+    /* PENDING, DONE, or why not. NULL: it is open at once. */
+    int (*opened)(void *self);
     /* Nothing is pending any more, or nobody cares. On the keeper thread. */
     void (*close)(void *self);
 
@@ -380,7 +381,8 @@ struct hf__backend {
      * not answered by then is late. Never blocks. Of a direct backend it is
      * called by the keeper alone. */
     void (*advance)(void *self, hf__time now);
-    hf__time (*next_timeout)(void *self); /* HF__NEVER */
+    /* Networked only. HF__NEVER: nothing will be due. */
+    hf__time (*next_timeout)(void *self);
 
     /* Direct only. Sleeps until *word != expect (a private futex), remote's
      * bell rings or the one it waits for dies, or the time is over; may return

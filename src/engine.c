@@ -119,6 +119,13 @@ void hf__engine_move_locked(hf_client *c, hf__time now)
     advance_locked(c, now);
 }
 
+hf__time hf__engine_next_locked(hf_client *c)
+{
+    hf__time at = hf__timers_next(&c->timers);
+
+    return c->direct ? at : hf__min_time(at, c->be->next_timeout(c->self));
+}
+
 void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
 {
     struct epoll_event ev[EVENTS];
@@ -128,8 +135,7 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     hf__mutex_lock(&c->mu);
     c->rounds++;
     busy = c->news || c->landed;
-    until = hf__min_time(until, hf__timers_next(&c->timers));
-    until = hf__min_time(until, c->be->next_timeout(c->self));
+    until = hf__min_time(until, hf__engine_next_locked(c));
     c->driver_until = until;
     hf__mutex_unlock(&c->mu);
     n = epoll_wait(c->epfd, ev, EVENTS, busy ? 0 : timeout_ms(until));
@@ -195,9 +201,7 @@ static void pass_on_locked(hf_client *c)
         return;
     if (c->followers)
         hf__sleeper_wake(c, c->followers);
-    at = hf__timers_next(&c->timers);
-    if (!c->direct)
-        at = hf__min_time(at, c->be->next_timeout(c->self));
+    at = hf__engine_next_locked(c);
     if (c->followers) {
         at = at == HF__NEVER ? at : at + hf__driver_patience(c);
         if (!c->direct)

@@ -48,19 +48,13 @@ static void look_at_all_locked(hf_client *c, hf__time now)
                 hf__timers_set(&c->timers, &n->timer, now);
 }
 
-static hf__time due_locked(hf_client *c)
-{
-    return hf__min_time(hf__timers_next(&c->timers),
-                        c->be->next_timeout(c->self));
-}
-
 /* Somebody drives. When there is something for us all the same: what has been
  * set since it went to sleep, and is due before it wakes (0: it is awake, and
  * looks before it sleeps); or it is late; or it is late for who follows it.
  * When it leaves its role it says when to be awake. */
 static hf__time beside_driver_locked(hf_client *c, const struct turn *t)
 {
-    hf__time at = due_locked(c);
+    hf__time at = hf__engine_next_locked(c);
 
     if (at >= c->driver_until && at != HF__NEVER)
         at += hf__driver_patience(c);
@@ -74,7 +68,7 @@ static hf__time beside_driver_locked(hf_client *c, const struct turn *t)
 static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
 {
     t->stop = c->keeper_stop;
-    t->until = c->direct ? hf__timers_next(&c->timers) : due_locked(c);
+    t->until = hf__engine_next_locked(c);
     if (c->endless)
         t->until = hf__min_time(t->until, look_at);
     if (!c->direct) {
@@ -121,7 +115,8 @@ static void act(hf_client *c, struct turn *t)
     hf__mutex_lock(&c->mu);
     t->asked = c->keeper_until;
     t->late = !c->direct && c->driven && c->rounds == t->rounds &&
-              (t->late || t->now - hf__driver_patience(c) >= due_locked(c));
+              (t->late ||
+               t->now - hf__driver_patience(c) >= hf__engine_next_locked(c));
     c->keeper_until = 0; /* awake: nobody needs to wake it */
     if (__atomic_exchange_n(&c->session_lost, 0, __ATOMIC_ACQ_REL)) {
         hf__engine_event_locked(

@@ -43,12 +43,6 @@ static int shm_open(hf_client *client, const struct hf__core *core,
     return 0;
 }
 
-static int shm_opened(void *self)
-{
-    (void)self;
-    return HF__DONE;
-}
-
 static void shm_close(void *self)
 {
     struct shm *s = self;
@@ -56,12 +50,6 @@ static void shm_close(void *self)
     hf__shm_slot_give(s);
     hf__shm_file_close(s);
     shm_free(s);
-}
-
-static hf__time shm_next_timeout(void *self)
-{
-    (void)self;
-    return HF__NEVER; /* park knows */
 }
 
 static int shm_attempt(void *self, struct hf__req *req)
@@ -125,10 +113,8 @@ const struct hf__backend hf__shm_backend = {
     .options = "mode, group, waitv",
     .taken = "it was broken (hf_break)",
     .open = shm_open,
-    .opened = shm_opened,
     .close = shm_close,
     .advance = hf__shm_advance,
-    .next_timeout = shm_next_timeout,
     .park = hf__shm_park,
     .attach = hf__shm_attach,
     .detach = hf__shm_detach,

@@ -284,7 +284,6 @@ void *hf__alloc(hf_client *, size_t); /* zeroed */
 void hf__free(hf_client *, void *);   /* NULL is fine */
 void hf__free_by(const hf_hooks *, void *);
 char *hf__strdup(hf_client *, const char *);
-int hf__random(void *buf, size_t len);
 void hf__log(hf_client *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void hf__session_spread_locked(hf_client *);
@@ -421,11 +420,8 @@ bool hf__flight_end(hf_client *, struct hf__flight *, hf__time until);
 void hf__flight_free(hf_client *, struct hf__flight *);
 
 /* inspect.c */
-/* A question about a name, which is put behind the client's prefix; NULL: out
- * of memory, and err says so. */
-struct hf__flight *hf__query_new(hf_client *, enum hf__op, const void *name,
-                                 size_t len, hf_error *);
-/* The same about the name of a handle. */
+/* A question about the name of a handle; NULL: out of memory, and err says so.
+ */
 struct hf__flight *hf__query_about(const hf_lock *, enum hf__op, hf_error *);
 void hf__query_free(struct hf__query *);
 /* Begins one of hf_inspect(), hf_list() ..., if the backend can do that: it

@@ -41,7 +41,7 @@ char *hf__strdup(hf_client *c, const char *s)
     return copy ? memcpy(copy, s, size) : NULL;
 }
 
-int hf__random(void *buf, size_t len)
+static int core_random(void *buf, size_t len)
 {
     char *p = buf;
 
@@ -311,7 +311,7 @@ static void core_find(hf_client *c, struct hf__query *q, enum hf_level level,
 const struct hf__core hf__core = {
     .abi = HF__ABI,
     .now = hf__now,
-    .random = hf__random,
+    .random = core_random,
     .alloc = hf__alloc,
     .free = hf__free,
     .log = hf__log,

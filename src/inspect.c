@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct hf__flight *hf__query_new(hf_client *c, enum hf__op op, const void *name,
-                                 size_t len, hf_error *err)
+/* The name is put behind the client's prefix. */
+static struct hf__flight *query_new(hf_client *c, enum hf__op op,
+                                    const void *name, size_t len, hf_error *err)
 {
     size_t prefix = strlen(c->prefix);
     struct hf__flight *f = hf__flight_new(c, prefix + len + 1);
@@ -34,8 +35,8 @@ struct hf__flight *hf__query_about(const hf_lock *lock, enum hf__op op,
     const struct hf__name *n = lock->name;
     size_t prefix = strlen(n->client->prefix);
 
-    return hf__query_new(n->client, op, n->text + prefix,
-                         n->remote.name_len - prefix, err);
+    return query_new(n->client, op, n->text + prefix,
+                     n->remote.name_len - prefix, err);
 }
 
 static int check_caps(const hf_client *c, enum hf__op op, hf_error *err)
@@ -67,7 +68,7 @@ int hf__query_begin(hf_client *c, enum hf__op op, const void *name, size_t len,
         return rc;
     if (!hf__client_enter(c))
         return hf__fail(err, HF_ECLOSED, "the client was closed");
-    *f = hf__query_new(c, op, name, len, err);
+    *f = query_new(c, op, name, len, err);
     if (*f)
         return 0;
     hf__client_leave(c);

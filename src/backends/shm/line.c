@@ -111,7 +111,7 @@ int hf__shm_line_queue(struct shm *s, struct shm_line *l, struct hf__req *req)
     return 0;
 }
 
-void hf__shm_line_unqueue(struct shm *s, struct shm_line *l)
+static void unqueue(struct shm *s, struct shm_line *l)
 {
     struct shm_wait *wait = atomic_load(&l->link.wait);
     struct shm_cell *c = cell_of(s, l);
@@ -164,7 +164,7 @@ static void leave(struct shm *s, struct shm_line *l)
     struct neighbours r;
 
     hf__shm_pass_on_death(s, atomic_load(&l->link.wait));
-    hf__shm_line_unqueue(s, l);
+    unqueue(s, l);
     hf__shm_share_stir(e, 0);
     SHM_POINT();
     do /* it was granted after all */
@@ -321,7 +321,7 @@ static bool granted(struct shm *s, struct shm_line *l, struct hf__req *req)
     bool ok = true;
 
     if (l->phase == SHM_QUEUED)
-        hf__shm_line_unqueue(s, l);
+        unqueue(s, l);
     if (req->fixed) {
         req->sent_at = s->core->now();
         ok = prolong(s, l->link.entry, atomic_load(&l->cell),
@@ -388,7 +388,7 @@ static bool look_queued(struct shm *s, struct shm_line *l, uint64_t word,
     struct neighbours r;
 
     if (!ticket) { /* we had it, and lost it before we knew */
-        hf__shm_line_unqueue(s, l);
+        unqueue(s, l);
         return false;
     }
     find_neighbours(s, l, word, ticket, &r);
@@ -512,7 +512,7 @@ int hf__shm_line_let_go(struct shm *s, struct shm_line *l)
     if (l->phase == SHM_HELD)
         return give(s, l);
     if (l->phase == SHM_QUEUED && l->kind == HF_LATCH) {
-        hf__shm_line_unqueue(s, l);
+        unqueue(s, l);
         rest(s, l);
     } else if (l->phase == SHM_QUEUED) {
         leave(s, l);

@@ -301,7 +301,6 @@ int hf__shm_line_cell(struct shm *, struct shm_line *,
                       const struct hf__remote *);
 /* Into the queue: the cell has a ticket. */
 int hf__shm_line_queue(struct shm *, struct shm_line *, struct hf__req *);
-void hf__shm_line_unqueue(struct shm *, struct shm_line *);
 int hf__shm_line_sleep(struct shm *, struct shm_wait *, struct hf__req *);
 
 /* latch.c */

@@ -278,19 +278,6 @@ int hf__zk_make_parents(struct zk *z, const char *path)
     return rc;
 }
 
-int hf__zk_code(struct zk *z, int rc, const char *path)
-{
-    bool lasts = rc == ZUNIMPLEMENTED || rc == ZBADARGUMENTS;
-    int code = HF_EBACKEND;
-
-    if (rc == ZNOAUTH || rc == ZINVALIDACL || rc == ZAUTHFAILED)
-        code = HF_EAUTH;
-    if (rc == ZNOCHILDRENFOREPHEMERALS)
-        code = HF_EMISMATCH;
-    return (lasts ? z->core->lasts : z->core->why)(
-        z->client, code, "%.100s: %s", path, zerror(rc));
-}
-
 hf__time hf__zk_calls_since(const struct zk *z)
 {
     const struct zk_call *oldest = z->calls;

@@ -36,14 +36,6 @@ void hf__zk_node_sweep_later(struct zk_node *node)
         z->core->due(z->client, z->sweep_at);
 }
 
-int hf__zk_node_denied(const struct zk_node *node)
-{
-    char dir[ZK_WHOLE_MAX];
-
-    return hf__zk_denied(node->z, node->denied, "DELETE below",
-                         hf__zk_node_dir(node, dir));
-}
-
 /* And it may be so for good: somebody has changed the ACL. */
 static void refused(struct zk_node *node, int rc)
 {
@@ -54,7 +46,6 @@ static void refused(struct zk_node *node, int rc)
                      "zookeeper: %.200s cannot be deleted: %s; trying again, "
                      "less and less often, until the session ends",
                      node->path, zerror(rc));
-    node->denied = rc;
     node->pause = node->pause ? node->pause * 2 : PAUSE;
     if (node->pause > PAUSE_MAX)
         node->pause = PAUSE_MAX;
@@ -75,6 +66,7 @@ static void on_delete(void *owner, int rc, const struct zk_reply *reply)
     struct zk *z = reply->z;
     struct zk_node *node = owner;
     struct hf__req *let_go = node->let_go;
+    char dir[ZK_WHOLE_MAX];
 
     node->calls--;
     node->state = is_over(node, rc) ? ZK_NODE_GONE : ZK_NODE_THERE;
@@ -93,7 +85,9 @@ static void on_delete(void *owner, int rc, const struct zk_reply *reply)
     }
     if (!hf__zk_lost(rc) && let_go) {
         node->let_go = NULL; /* it will be asked for again */
-        hf__zk_finish(z, let_go, hf__zk_node_denied(node));
+        hf__zk_finish(
+            z, let_go,
+            hf__zk_denied(z, rc, "DELETE below", hf__zk_node_dir(node, dir)));
     }
     hf__zk_node_sweep_later(node);
 }

@@ -145,10 +145,11 @@ static void on_beat(void *owner, int rc, const struct zk_reply *reply)
     z->beating = false;
 }
 
-/* The leader is asked whether something is there that never is. A transaction,
+/* Sends a write that changes nothing: if it is answered, zk.proved moves. The
+ * leader is asked whether something is there that never is. A transaction,
  * because no server answers one by itself, which it may do to what is denied
  * (enableEagerACLCheck). */
-int hf__zk_beat(struct zk *z)
+static int beat(struct zk *z)
 {
     zoo_op_t op;
     int rc;
@@ -164,12 +165,12 @@ int hf__zk_beat(struct zk *z)
 void hf__zk_prove(struct zk *z, const struct hf__req *req)
 {
     if (req->fixed || !hf__zk_proved(z))
-        hf__zk_beat(z);
+        beat(z);
 }
 
 void hf__zk_life_move(struct zk *z, hf__time now)
 {
-    bool sent = now < beat_at(z) || hf__zk_beat(z) == 0;
+    bool sent = now < beat_at(z) || beat(z) == 0;
 
     if (now >= touch_at(z) && touch(z) != 0)
         sent = false;

@@ -68,9 +68,14 @@ void hf__zk_stop_waiting(struct zk_line *line)
 int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
 {
     int user = z->secret ? (int)strcspn(z->secret, ":") : 0;
+    bool lasts = rc == ZUNIMPLEMENTED || rc == ZBADARGUMENTS;
+    int code = rc == ZINVALIDACL || rc == ZAUTHFAILED ? HF_EAUTH
+               : rc == ZNOCHILDRENFOREPHEMERALS       ? HF_EMISMATCH
+                                                      : HF_EBACKEND;
 
     if (rc != ZNOAUTH)
-        return hf__zk_code(z, rc, path);
+        return (lasts ? z->core->lasts : z->core->why)(
+            z->client, code, "%.100s: %s", path, zerror(rc));
     if (!user)
         return z->core->why(z->client, HF_EAUTH,
                             "no right to %s %.80s without a user (getAcl shows "

@@ -100,8 +100,6 @@ int hf__zk_parents_refused(const struct zk *z, const char *path);
 
 /* Not answered: it may have been done, or not. */
 bool hf__zk_lost(int rc);
-/* The code for a call that was refused, with its text. */
-int hf__zk_code(struct zk *z, int rc, const char *path);
 
 /* For watch.c. */
 int hf__zk_get_watched(struct zk *z, const char *path, watcher_fn watcher,
@@ -152,7 +150,6 @@ struct zk_node {
     zk_done_fn *listed;
     hf__time again_at;  /* its next step could not be made: tried again; 0 */
     hf__time pause;     /* before that, if it was refused; 0 */
-    int denied;         /* and why */
     uint32_t lease_ms;  /* a fixed one; 0: none */
     int64_t granted_ms; /* by the wall clock; */
     int64_t leased_ms;  /* and when its fixed lease began */
@@ -243,8 +240,6 @@ void hf__zk_node_called(struct zk_node *);
 void hf__zk_node_settle(struct zk_node *);
 /* That step is made later. */
 void hf__zk_node_sweep_later(struct zk_node *);
-/* Why its deletion was refused. */
-int hf__zk_node_denied(const struct zk_node *);
 /* The connection is there again: sees to what nobody wants. */
 void hf__zk_nodes_up(struct zk *);
 /* Once more, if a step could not be made then. */
@@ -402,8 +397,6 @@ void hf__zk_session_heard(struct zk *, hf__time sent_at, bool by_leader);
 hf__time hf__zk_session_doubt(const struct zk *);
 /* For how long the session is sure to live, from then on. */
 uint32_t hf__zk_session_ms(const struct zk *, hf__time since);
-/* Sends a write that changes nothing: if it is answered, zk.proved moves. */
-int hf__zk_beat(struct zk *);
 /* zk.proved is good enough for a hold to begin. */
 bool hf__zk_proved(const struct zk *);
 /* Makes it so, if it is not; a fixed lease shall begin now. */
@@ -461,8 +454,8 @@ int hf__zk_let_go(struct zk_line *, struct hf__req *);
 /* Of its hold something is not there any more: nothing of it is left, and the
  * core is told. From advance() only. */
 void hf__zk_taken_away(struct zk_line *);
-/* The code for a call that was refused, as hf__zk_code(); that right is needed
- * for it: "READ", "CREATE below" ... the path. */
+/* The code for a call that was refused, with its text; that right is needed for
+ * it: "READ", "CREATE below" ... the path. */
 int hf__zk_denied(struct zk *, int rc, const char *right, const char *path);
 /* The code for a name that hf__zk_path() refuses; `what' it is: "name". */
 int hf__zk_bad_name(struct zk *, const char *what, const char *name,

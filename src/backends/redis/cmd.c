@@ -235,8 +235,7 @@ static bool leave_replica(struct redis *r, hf__time now)
         return false;
     hf__rd_look_up(r, now);
     if (r->sub.state > RD_WAIT)
-        hf__rd_conn_fail(&r->sub, now, HF_EBACKEND,
-                         "%s: it has become a replica", r->peer.where);
+        hf__rd_conn_fail(&r->sub, now, HF_EBACKEND, "it has become a replica");
     return true;
 }
 
@@ -376,8 +375,7 @@ hf__time hf__rd_cmd_timeout(const struct redis *r)
 void hf__rd_cmd_silence(struct redis *r, hf__time now)
 {
     if (now >= silent_at(r))
-        hf__rd_conn_fail(&r->cmd, now, HF_EBACKEND,
-                         "%s: no answer within %u ms", r->peer.where,
+        hf__rd_conn_fail(&r->cmd, now, HF_EBACKEND, "no answer within %u ms",
                          hf__rd_patience_ms(r));
 }
 

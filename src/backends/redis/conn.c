@@ -71,10 +71,12 @@ void hf__rd_conn_fail(struct rd_conn *c, hf__time now, int code,
 {
     struct redis *r = c->r;
     bool was_up = c->state == RD_UP;
+    size_t len =
+        (size_t)snprintf(r->text, sizeof(r->text), "%s: ", r->peer.where);
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(r->text, sizeof(r->text), fmt, ap);
+    vsnprintf(r->text + len, sizeof(r->text) - len, fmt, ap);
     va_end(ap);
     if (was_up) /* not of each attempt, as long as it is down */
         r->core->log(r->client, "redis: lost the %s to %s",
@@ -126,8 +128,7 @@ static void broken(struct rd_conn *c, hf__time now)
 
     if (code == HF_EAUTH || code == HF_EPROTO)
         c->refused_at = now;
-    hf__rd_conn_fail(c, now, code, "%s: %s%s", c->r->peer.where,
-                     hf__net_why(&c->stream),
+    hf__rd_conn_fail(c, now, code, "%s%s", hf__net_why(&c->stream),
                      c->stream.broken == ECONNRESET ? doubt(c) : "");
 }
 
@@ -183,8 +184,7 @@ static void connected(struct rd_conn *c, hf__time now)
 {
     c->reader = hf__rd_reader_new(&c->arena);
     if (!c->reader || say_hello(c)) {
-        hf__rd_conn_fail(c, now, HF_ENOMEM, "%s: out of memory",
-                         c->r->peer.where);
+        hf__rd_conn_fail(c, now, HF_ENOMEM, "out of memory");
         return;
     }
     c->state = RD_HELLO;
@@ -219,21 +219,17 @@ static void hello_refused(struct rd_conn *c, const struct rd_node *reply,
     c->refused_at = now;
     if (strncmp(text, "NOAUTH", 6) == 0)
         hf__rd_conn_fail(c, now, HF_EAUTH,
-                         "%s: the server wants a password: in "
-                         "HOLDFAST_PASSWORD, by password_file=, or in the URL",
-                         c->r->peer.where);
+                         "the server wants a password: in "
+                         "HOLDFAST_PASSWORD, by password_file=, or in the URL");
     else if (step != HELLO_AUTH || strstr(text, "max number of clients"))
-        hf__rd_conn_fail(c, now, hf__rd_error_code(text), "%s: %.120s",
-                         c->r->peer.where, text);
+        hf__rd_conn_fail(c, now, hf__rd_error_code(text), "%.120s", text);
     else if (strstr(text, "without any password") ||
              strstr(text, "no password is set"))
         hf__rd_conn_fail(c, now, HF_EAUTH,
-                         "%s: the server wants no password, and one was given",
-                         c->r->peer.where);
+                         "the server wants no password, and one was given");
     else
         hf__rd_conn_fail(c, now, HF_EAUTH,
-                         "%s: the server refused the user name or password",
-                         c->r->peer.where);
+                         "the server refused the user name or password");
 }
 
 /* Returns false if the connection is gone. */
@@ -248,8 +244,7 @@ static bool hello_reply(struct rd_conn *c, const struct rd_node *reply,
     }
     if (step == HELLO_CLOCK ? !server_clock(c->r, reply)
                             : !hf__rd_is(reply, "OK")) {
-        hf__rd_conn_fail(c, now, HF_EPROTO, "%s: is this a Redis server?",
-                         c->r->peer.where);
+        hf__rd_conn_fail(c, now, HF_EPROTO, "is this a Redis server?");
         return false;
     }
     if (c->hello_at == c->hello_len)
@@ -338,8 +333,7 @@ void hf__rd_conn_move(struct rd_conn *c, hf__time now)
         if (c->state == RD_WAIT)
             hf__rd_conn_start(c, now);
         else
-            hf__rd_conn_fail(c, now, HF_EBACKEND,
-                             "%s: no answer within %u ms%s", c->r->peer.where,
+            hf__rd_conn_fail(c, now, HF_EBACKEND, "no answer within %u ms%s",
                              patience_ms(c), c->stream.shaking ? doubt(c) : "");
     }
 }
@@ -370,14 +364,13 @@ static bool digest(struct rd_conn *c, hf__time now)
             break;
     }
     if (rc == HF_EPROTO)
-        hf__rd_conn_fail(c, now, rc, "%s: an answer we do not understand%s%s%s",
-                         c->r->peer.where, c->reader->err ? ": " : "",
+        hf__rd_conn_fail(c, now, rc, "an answer we do not understand%s%s%s",
+                         c->reader->err ? ": " : "",
                          c->reader->err ? c->reader->errstr : "", doubt(c));
     else if (rc == HF_EBACKEND)
-        hf__rd_conn_fail(c, now, rc, "%s: it has become a replica",
-                         c->r->peer.where);
+        hf__rd_conn_fail(c, now, rc, "it has become a replica");
     else if (rc)
-        hf__rd_conn_fail(c, now, rc, "%s: out of memory", c->r->peer.where);
+        hf__rd_conn_fail(c, now, rc, "out of memory");
     return rc == 0;
 }
 
@@ -391,8 +384,7 @@ static void read_all(struct rd_conn *c, hf__time now)
         if (n > 0) {
             c->heard_at = now;
             if (redisReaderFeed(c->reader, buf, (size_t)n) != REDIS_OK) {
-                hf__rd_conn_fail(c, now, HF_ENOMEM, "%s: out of memory",
-                                 c->r->peer.where);
+                hf__rd_conn_fail(c, now, HF_ENOMEM, "out of memory");
                 return;
             }
             if (!digest(c, now))

@@ -70,8 +70,7 @@ static void apart(struct redis *r, hf__time now)
 
     if (!p->apart) {
         p->apart = 1;
-        hf__rd_conn_fail(&r->sub, now, HF_EBACKEND, "%s: %s", r->peer.where,
-                         text);
+        hf__rd_conn_fail(&r->sub, now, HF_EBACKEND, "%s", text);
         return;
     }
     p->until = 0;

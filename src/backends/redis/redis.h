@@ -254,7 +254,8 @@ void hf__rd_conn_init(struct redis *, struct rd_conn *);
 void hf__rd_conn_start(struct rd_conn *, hf__time now);
 void hf__rd_conn_stop(struct rd_conn *);
 void hf__rd_conn_fini(struct rd_conn *);
-/* Closes, and tries again later. The text is for people, without secrets. */
+/* Closes, and tries again later. The text is for people, without secrets; where
+ * the server is stands in front of it. */
 void hf__rd_conn_fail(struct rd_conn *, hf__time now, int code, const char *fmt,
                       ...) __attribute__((format(printf, 4, 5)));
 /* A request has come. If the server refused us when we last connected (it loads

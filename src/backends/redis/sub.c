@@ -312,7 +312,7 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
     if (now >= next_ping(r)) {
         if (r->chans.pinged_at > r->sub.heard_at) {
             hf__rd_conn_fail(&r->sub, now, HF_EBACKEND,
-                             "%s: subscriptions are silent", r->peer.where);
+                             "subscriptions are silent");
             return;
         }
         begin(r, "PING", 0);

@@ -242,8 +242,7 @@ void hf__zk_node_settle(struct zk_node *node)
 void hf__zk_node_called(struct zk_node *node)
 {
     node->calls--;
-    if (!node->line)
-        hf__zk_node_settle(node);
+    hf__zk_node_settle(node);
 }
 
 void hf__zk_node_drop(struct zk_node *node, struct hf__req *let_go)

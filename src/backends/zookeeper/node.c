@@ -376,8 +376,7 @@ static void on_stat(void *owner, int rc, const struct zk_reply *reply)
     } else if (rc == ZOK || rc == ZNONODE) {
         node->state = ZK_NODE_GONE;
     }
-    if (!node->line)
-        hf__zk_node_settle(node);
+    hf__zk_node_settle(node);
 }
 
 int hf__zk_node_check(struct zk_node *node)

@@ -178,27 +178,14 @@ static void on_lower(void *owner, int rc, const struct zk_reply *reply)
     over(z, c, node ? hf__zk_lower_result(node, rc) : HF_EUNKNOWN);
 }
 
-/* One that may still be known as a write hold: telling it is a write, too. */
-static int lower(struct zk *z, struct hf__batch *b, size_t i)
-{
-    struct zk_chunk *c = chunk_new(z, b, 1);
-    int rc;
-
-    if (!c)
-        return HF_ENOMEM;
-    c->item[c->len++] = i;
-    rc = hf__zk_lower(node_of(&b->item[i]), on_lower, c);
-    if (rc)
-        chunk_free(z, c);
-    else
-        b->chunks++;
-    return rc;
-}
-
+/* One that may still be known as a write hold is alone in its chunk: telling
+ * that it is not is a write, too. */
 static void begin(struct zk *z, struct zk_chunk *c)
 {
     struct hf__batch *b = c->batch;
-    int rc = check_all(z, c);
+    struct zk_node *node = c->len == 1 ? node_of(&b->item[c->item[0]]) : NULL;
+    int rc = node && node->lowered ? hf__zk_lower(node, on_lower, c)
+                                   : check_all(z, c);
 
     if (!rc) {
         b->chunks++;
@@ -220,14 +207,10 @@ static size_t checks_of(const struct zk_node *node)
 /* One hold, or a part of it. */
 static void send_alone(struct zk *z, struct hf__batch *b, size_t i, size_t from)
 {
-    const struct zk_node *node = node_of(&b->item[i]);
-    bool lowered = node && node->lowered;
-    struct zk_chunk *c = lowered ? NULL : chunk_new(z, b, 1);
-    int rc = lowered ? lower(z, b, i) : HF_ENOMEM;
+    struct zk_chunk *c = chunk_new(z, b, 1);
 
     if (!c) {
-        if (rc)
-            tell(&b->item[i], rc);
+        tell(&b->item[i], HF_ENOMEM);
         return;
     }
     c->item[c->len++] = i;

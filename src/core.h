@@ -425,9 +425,9 @@ void hf__flight_free(hf_client *, struct hf__flight *);
 struct hf__flight *hf__query_about(const hf_lock *, enum hf__op, hf_error *);
 void hf__query_free(struct hf__query *);
 /* Begins one of hf_inspect(), hf_list() ..., if the backend can do that: it
- * enters the client. */
-int hf__query_begin(hf_client *, enum hf__op, const void *name, size_t len,
-                    struct hf__flight **, hf_error *);
+ * enters the client. NULL, and *rc: why not. */
+struct hf__flight *hf__query_begin(hf_client *, enum hf__op, const void *name,
+                                   size_t len, int *rc, hf_error *);
 /* Sends it and waits. On success hf__query_end() is the caller's to call, else
  * it has ended. given: where the answer goes, by hf__give(); NULL: ENOMEM. */
 int hf__query_ask(hf_client *, struct hf__flight *, const void *given,

@@ -77,8 +77,8 @@ int hf_diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
     if (!out)
         return hf__fail(err, HF_EINVAL, "out is NULL");
     *out = NULL;
-    rc = hf__query_begin(c, HF__DIAGNOSE, "", 0, &f, err);
-    if (rc)
+    f = hf__query_begin(c, HF__DIAGNOSE, "", 0, &rc, err);
+    if (!f)
         return rc;
     f->query.diagnosis = hf__give(c, sizeof(hf_diagnosis));
     rc = hf__query_ask(c, f, f->query.diagnosis, err);

@@ -51,8 +51,8 @@ static int check_caps(const hf_client *c, enum hf__op op, hf_error *err)
                                   : "inspect, list or break");
 }
 
-int hf__query_begin(hf_client *c, enum hf__op op, const void *name, size_t len,
-                    struct hf__flight **f, hf_error *err)
+static int check(hf_client *c, enum hf__op op, const void *name, size_t *len,
+                 hf_error *err)
 {
     int rc;
 
@@ -63,16 +63,27 @@ int hf__query_begin(hf_client *c, enum hf__op op, const void *name, size_t len,
         return hf__fail(err, rc, "%s", hf_error_text(rc));
     rc = check_caps(c, op, err);
     if (!rc && op != HF__LIST && op != HF__DIAGNOSE)
-        rc = hf__name_valid(name, &len, err);
-    if (rc)
-        return rc;
-    if (!hf__client_enter(c))
-        return hf__fail(err, HF_ECLOSED, "the client was closed");
-    *f = query_new(c, op, name, len, err);
-    if (*f)
-        return 0;
-    hf__client_leave(c);
-    return HF_ENOMEM;
+        rc = hf__name_valid(name, len, err);
+    if (!rc && !hf__client_enter(c))
+        rc = hf__fail(err, HF_ECLOSED, "the client was closed");
+    return rc;
+}
+
+struct hf__flight *hf__query_begin(hf_client *c, enum hf__op op,
+                                   const void *name, size_t len, int *rc,
+                                   hf_error *err)
+{
+    struct hf__flight *f;
+
+    *rc = check(c, op, name, &len, err);
+    if (*rc)
+        return NULL;
+    f = query_new(c, op, name, len, err);
+    if (!f) {
+        *rc = HF_ENOMEM;
+        hf__client_leave(c);
+    }
+    return f;
 }
 
 void hf__query_end(hf_client *c, struct hf__flight *f)
@@ -188,8 +199,8 @@ int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
     if (!out)
         return hf__fail(err, HF_EINVAL, "out is NULL");
     *out = NULL;
-    rc = hf__query_begin(c, HF__INSPECT, name, name_len, &f, err);
-    if (rc)
+    f = hf__query_begin(c, HF__INSPECT, name, name_len, &rc, err);
+    if (!f)
         return rc;
     f->query.info = hf__give(c, sizeof(hf_info));
     rc = hf__query_ask(c, f, f->query.info, err);
@@ -237,8 +248,8 @@ int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
         return hf__fail(err, HF_EINVAL, "out is NULL");
     *out = NULL;
     prefix = prefix ? prefix : "";
-    rc = hf__query_begin(c, HF__LIST, prefix, strlen(prefix), &f, err);
-    if (rc)
+    f = hf__query_begin(c, HF__LIST, prefix, strlen(prefix), &rc, err);
+    if (!f)
         return rc;
     f->query.names = hf__give(c, sizeof(hf_names));
     rc = hf__query_ask(c, f, f->query.names, err);
@@ -256,10 +267,10 @@ static int to_holder(hf_client *c, enum hf__op op, const void *name,
                      size_t name_len, uint64_t token, const char *owner,
                      hf_error *err)
 {
-    struct hf__flight *f;
-    int rc = hf__query_begin(c, op, name, name_len, &f, err);
+    int rc;
+    struct hf__flight *f = hf__query_begin(c, op, name, name_len, &rc, err);
 
-    if (rc)
+    if (!f)
         return rc;
     f->query.token = token;
     memcpy(f->query.owner, owner, strlen(owner) + 1);

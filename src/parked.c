@@ -46,9 +46,11 @@ static int hand_over(hf_client *c, struct hf__req *req)
     case HF__ABANDON:
         return be->abandon(c->self, req);
     case HF__RENEW:
-        return be->renew(c->self, (struct hf__batch *)req);
+        return be->renew ? be->renew(c->self, (struct hf__batch *)req)
+                         : HF_ENOTSUP;
     default:
-        return be->query(c->self, (struct hf__query *)req);
+        return be->query ? be->query(c->self, (struct hf__query *)req)
+                         : HF_ENOTSUP;
     }
 }
 

@@ -10,6 +10,10 @@
 #include "../lib/redis_server.h"
 #endif
 
+#ifdef HAVE_EXAMPLE
+#include "../lib/example_server.h"
+#endif
+
 #ifdef HAVE_ZOOKEEPER
 #include "../lib/zk_hand.h"
 #include "../lib/zk_server.h"
@@ -127,6 +131,60 @@ static int start_redis(const char *how)
 }
 
 static void stop_redis(void)
+{
+}
+
+#endif
+
+#ifdef HAVE_EXAMPLE
+
+static struct example_server example;
+
+static long example_left(void)
+{
+    return example_server_holds(&example) + example_server_places(&example);
+}
+
+static void example_print_left(void)
+{
+    fprintf(stderr, "left behind: %ld holds, %ld places\n",
+            example_server_holds(&example), example_server_places(&example));
+}
+
+static const char *example_url_at(int port)
+{
+    static char at[64];
+
+    snprintf(at, sizeof(at), "example://127.0.0.1:%d", port);
+    return at;
+}
+
+static int start_example(void)
+{
+    if (example_server_start(&example))
+        return -1;
+    conf.url = example.url;
+    conf.port = example.port;
+    conf.url_at = example_url_at;
+    conf.left = example_left;
+    conf.print_left = example_print_left;
+    return 0;
+}
+
+static void stop_example(void)
+{
+    example_server_end(&example);
+}
+
+#else
+
+static int start_example(void)
+{
+    fprintf(stderr, "conformance: built without the example\n");
+    return -1;
+}
+
+static void stop_example(void)
 {
 }
 
@@ -251,6 +309,8 @@ int servers_start(const char *name)
     if (!strcmp(name, "redis") || !strcmp(name, "redis-string") ||
         !strcmp(name, "redis-tls") || !strcmp(name, "redis-unix"))
         return start_redis(name + strlen("redis"));
+    if (!strcmp(name, "example"))
+        return start_example();
     if (!strcmp(name, "zk") || !strcmp(name, "zk-ensemble"))
         return start_zk(name[2] != '\0');
     conf.fresh = false;
@@ -262,7 +322,7 @@ int servers_start(const char *name)
     }
     fprintf(stderr,
             "conformance: \"%s\" is neither a URL nor shm, redis, redis-unix, "
-            "redis-string, redis-tls, zk or zk-ensemble\n",
+            "redis-string, redis-tls, example, zk or zk-ensemble\n",
             name);
     return -1;
 }
@@ -270,6 +330,7 @@ int servers_start(const char *name)
 void servers_stop(void)
 {
     stop_redis();
+    stop_example();
     stop_zk();
     if (conf.dir)
         nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);

@@ -304,6 +304,21 @@ static int check_unknown(hf_client *c, struct hf__url *url, hf_error *err)
     return 0;
 }
 
+/* What no kind of lock has cannot be the default. (A kind that has one way only
+ * has that one whatever the URL says.) */
+static int check_fairness(const hf_client *c, hf_error *err)
+{
+    bool fair = c->fairness == HF_FAIR;
+    int cap = fair ? HF_CAP_FAIR : HF_CAP_UNFAIR, caps = 0;
+
+    for (int kind = HF_MUTEX; kind <= HF_LATCH; kind++)
+        caps |= c->caps[kind];
+    if (!c->fairness || caps & cap)
+        return 0;
+    return hf__fail(err, HF_EINVAL, "fair=%s: the %s backend has %s locks only",
+                    fair ? "yes" : "no", c->be->name, fair ? "unfair" : "fair");
+}
+
 /* Everything of the URL and the options that the core understands. */
 static int configure(hf_client *c, const char *text,
                      const hf_client_options *opt, hf_error *err)
@@ -341,7 +356,7 @@ static int configure(hf_client *c, const char *text,
     c->direct = c->be->flags & HF__DIRECT;
     c->endless = c->be->flags & HF__ENDLESS;
     c->session = c->be->flags & HF__SESSION;
-    return 0;
+    return check_fairness(c, err);
 }
 
 /* ---- open -------------------------------------------------------------- */

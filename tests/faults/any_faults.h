@@ -14,9 +14,12 @@ extern const struct any_faults {
     int64_t ttl_ms; /* a lease that a lost answer does not end */
     int64_t tick_ms;
     int rounds; /* of two who take turns */
+    bool fair_only;
     /* How many have it, as far as the server knows; somebody waits for it. */
     long (*holds)(struct world *);
     bool (*is_waited_for)(struct world *);
+    /* Ends the holds; NULL: by hf_break() */
+    int (*take_away)(struct world *);
     int (*stop)(struct world *);
     int (*go_on)(struct world *);
     /* Deletes what hf_lock_put() has written; was it that? NULL: there is no

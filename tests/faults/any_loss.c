@@ -115,6 +115,12 @@ static void test_loss_leaves_close_nothing_to_wait_for(void **state)
     world_is_clean(w);
 }
 
+static int take_away(struct world *w)
+{
+    return any_faults.take_away ? any_faults.take_away(w)
+                                : hf_break(w->clients[1], "n", 1, &w->err);
+}
+
 static void test_loss_by_break_says_so(void **state)
 {
     struct world *w = *state;
@@ -122,7 +128,7 @@ static void test_loss_by_break_says_so(void **state)
 
     world_near(w);
     take(w, a);
-    assert_int_equal(hf_break(w->clients[1], "n", 1, &w->err), 0);
+    assert_int_equal(take_away(w), 0);
     world_loses(w, 0, "it was taken away: ");
     assert_non_null(strstr(w->ears[0].reason, "was broken"));
     world_is_clean(w);
@@ -136,7 +142,7 @@ static void test_loss_found_by_the_release_says_so(void **state)
 
     world_near(w);
     take(w, a);
-    assert_int_equal(hf_break(w->clients[1], "n", 1, &w->err), 0);
+    assert_int_equal(take_away(w), 0);
     assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
     if (!strstr(w->err.text, "when the release arrived") &&
         !strstr(w->err.text, "taken away"))

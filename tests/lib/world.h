@@ -53,9 +53,10 @@ struct world_server {
 
 struct world {
     const struct world_server *server;
-    struct redis_server *redis; /* one of these two */
+    struct redis_server *redis; /* one of these three */
     struct zk_server *zk;       /* the only one, or the first */
-    int port;                   /* what the proxy is before */
+    struct example_server *example;
+    int port; /* what the proxy is before */
     char near_url[128];
     struct proxy *proxy;
     char far_url[64]; /* through it */

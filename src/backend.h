@@ -404,7 +404,9 @@ struct hf__backend {
     /* op ABANDON. remote->ask may be pending still: if it is of the same hold
      * id, it is never reported then. */
     int (*abandon)(void *self, struct hf__req *);
+    /* NULL: ENOTSUP, and a hold lasts as long as its first lease. */
     int (*renew)(void *self, struct hf__batch *);
+    /* NULL: ENOTSUP. No capability then that needs one. */
     int (*query)(void *self, struct hf__query *);
 };
 

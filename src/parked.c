@@ -32,6 +32,11 @@ void hf__unpark_locked(hf_client *c, struct hf__req *req)
     hf__queue_remove(c->parked, c->parked_tail, req);
 }
 
+static int lacks(hf_client *c, const char *what)
+{
+    return hf__core.why(c, HF_ENOTSUP, "it has no %s", what);
+}
+
 static int hand_over(hf_client *c, struct hf__req *req)
 {
     const struct hf__backend *be = c->be;
@@ -47,10 +52,10 @@ static int hand_over(hf_client *c, struct hf__req *req)
         return be->abandon(c->self, req);
     case HF__RENEW:
         return be->renew ? be->renew(c->self, (struct hf__batch *)req)
-                         : HF_ENOTSUP;
+                         : lacks(c, "renewals");
     default:
         return be->query ? be->query(c->self, (struct hf__query *)req)
-                         : HF_ENOTSUP;
+                         : lacks(c, "such question");
     }
 }
 

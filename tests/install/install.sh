@@ -10,7 +10,7 @@ wrong=$3
 chmod 755 "$tmp"
 root=$tmp/root
 
-echo 1..20
+echo 1..21
 check "installs" env DESTDIR="$root" meson install -C "$build" --no-rebuild
 pc=$(find "$root" -name holdfast.pc)
 lib=$(dirname "$(dirname "$pc")")
@@ -32,6 +32,17 @@ mv "$root" "$tmp/moved" && cp -al "$tmp/moved" "$root"
 check "and when that was moved" says '^in$' env -u LD_LIBRARY_PATH \
     "$tmp/moved${command#"$root"}" run -b "shm://$tmp/locks" a -- echo in
 export LD_LIBRARY_PATH="$lib"
+
+# What is built for the tests alone.
+no_example() {
+    [ -e "$build/src/backends/example.so" ] || return 1
+    find "$root" -name 'example*' | grep . && return 1
+    "$command" run -b nosuch://host a -- true >"$tmp/schemes" 2>&1
+    "$command" help run >>"$tmp/schemes" 2>&1
+    cat "$tmp/schemes"
+    grep -q 'redis://' "$tmp/schemes" && ! grep -q 'example:' "$tmp/schemes"
+}
+check "the example is neither installed nor shown" no_example
 check "a C program finds it by pkg-config" by_pkg_config \
     "cc -Wall -Wextra -Werror" "$tmp/c"
 check "a C++ program finds it" by_pkg_config \

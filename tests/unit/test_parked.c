@@ -367,6 +367,27 @@ static void test_refusal_is_told_in_the_servers_words(void **state)
     end(s);
 }
 
+/* A slot that is NULL is ENOTSUP, whatever the capabilities say. */
+static void test_slots_that_are_missing(void **state)
+{
+    struct scene *s = begin();
+    hf_error err = HF_ERROR_INIT;
+
+    (void)state;
+    hf__mutex_lock(&s->client->mu);
+    room = MANY;
+    backend.query = NULL;
+    backend.renew = NULL;
+    hf__mutex_unlock(&s->client->mu);
+    assert_int_equal(hf_latch_set(s->latch, 3, &err), HF_ENOTSUP);
+    assert_string_equal(err.text, "test: it has no such question");
+    assert_int_equal(hf_lock_try(s->locks[0], &err), 0);
+    assert_int_equal(hf_lock_renew(s->locks[0], 0, &err), HF_ENOTSUP);
+    assert_string_equal(err.text, "test: it has no renewals");
+    assert_int_equal(hf_lock_release(s->locks[0], &err), 0);
+    end(s);
+}
+
 /* Whatever is parked then is not answered, and nobody refers to it later. */
 static void test_close_ends_what_is_parked(void **state)
 {
@@ -398,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_refusal_is_for_all_that_are_parked),
         cmocka_unit_test(test_refusal_is_told_in_the_servers_words),
         cmocka_unit_test(test_close_ends_what_is_parked),
+        cmocka_unit_test(test_slots_that_are_missing),
     };
 
     return cmocka_run_group_tests_name("parked", tests, NULL, NULL);

@@ -38,9 +38,7 @@
 #include <sys/epoll.h>
 
 #define PORT 7007
-#define LINE_MAX 80   /* any line, but for the name in it */
-#define LIVED_MS 1000 /* a connection that was up for so long was a good one   \
-                       */
+#define LINE_MAX 80 /* any line, but for the name in it */
 
 enum state {
     PAUSING,    /* not connected; the next attempt is at `timer` */
@@ -63,22 +61,20 @@ struct example {
     struct net_walk walk;
     struct net_stream stream;
     enum state state;
-    hf__time timer, up_at;
+    hf__time timer;
     uint32_t connect_ms, silence_ms, pause_ms;
     uint64_t me;                 /* the client's number at the server */
     uint64_t clock;              /* of the server, in ms, */
     hf__time clock_at;           /* and when we heard of it */
     struct hf__req *first, **to; /* pending, in the order of sending */
     struct line *lines;
-    bool put_off; /* a slot has said LATER, and we owe a go_on() */
-    bool opened;
-    int open_code; /* why it could not be opened */
-    char text[200];
+    bool put_off;   /* a slot has said LATER, and we owe a go_on() */
+    bool opened;    /* it was UP once */
+    int open_code;  /* why there is no connection */
+    char text[200]; /* the same, for people */
     size_t in_len;
-    char in[256];
+    char in[256]; /* what has come of a line */
 };
-
-/* ---- pending requests -------------------------------------------------- */
 
 /* The core owns them; `next` is ours while they are pending. */
 static void take_out(struct example *x, struct hf__req **at)
@@ -108,36 +104,24 @@ static void finish(struct example *x, struct hf__req **at, int result)
     x->core->done(x->client, req);
 }
 
-/* ---- the connection ---------------------------------------------------- */
-
-/* When to connect again; every address of the host gets its turn first. */
-static void pause_then(struct example *x, bool was_up, hf__time now, int code)
-{
-    uint32_t chance = 0;
-
-    x->timer = now;
-    if (was_up && now - x->up_at >= LIVED_MS * HF__MS)
-        x->walk = (struct net_walk){0};
-    else if (!was_up && hf__net_next(&x->peer, &x->walk))
-        return;
-    x->core->random(&chance, sizeof(chance));
-    x->timer += hf__net_pause(&x->peer, &x->walk, x->pause_ms, chance);
-    if (!x->opened)
-        x->open_code = code;
-}
-
 /* The connection is over, or was not made. What was asked and not answered may
  * have been done, or not: EUNKNOWN, and the core asks again. (What was never
  * written could go back by core->unsent(), which spares a question.) */
 static void down(struct example *x, hf__time now, int code, const char *why)
 {
     bool was_up = x->state == UP;
+    uint32_t chance = 0;
 
     snprintf(x->text, sizeof(x->text), "%s: %s", x->peer.where, why);
     hf__net_close(&x->stream); /* `why` may be its */
     x->in_len = 0;
     x->state = PAUSING;
-    pause_then(x, was_up, now, code);
+    x->timer = now;
+    if (was_up || !hf__net_next(&x->peer, &x->walk)) { /* no other address */
+        x->core->random(&chance, sizeof(chance));
+        x->timer += hf__net_pause(&x->peer, &x->walk, x->pause_ms, chance);
+        x->open_code = code;
+    }
     x->core->trouble(x->client, x->text);
     if (was_up) { /* not of each attempt, as long as it is down */
         x->core->log(x->client, "example: lost the connection to %s", x->text);
@@ -194,10 +178,10 @@ static void connect_now(struct example *x, hf__time now)
     connected(x, hf__net_open(&x->stream, a, x->stream.tag + 1), now);
 }
 
-static void welcome(struct example *x, uint64_t clock, hf__time now)
+static void welcome(struct example *x, uint64_t clock)
 {
     x->state = UP;
-    x->up_at = now;
+    x->walk.failures = 0;
     x->clock = clock;
     x->clock_at = x->core->now();
     hf__net_settle(&x->peer);
@@ -206,8 +190,6 @@ static void welcome(struct example *x, uint64_t clock, hf__time now)
         x->core->session(x->client, HF_EVENT_UP, NULL);
     x->opened = true; /* advance() follows, and says go_on() */
 }
-
-/* ---- the verbs --------------------------------------------------------- */
 
 /* Every slot that sends begins here. 0: there is room for so many bytes; else
  * what the slot returns. Once LATER was said it is said until go_on(), so that
@@ -284,26 +266,23 @@ static int example_abandon(void *self, struct hf__req *req)
     return example_release(self, req);
 }
 
-/* meant_until by the server's clock; 0: always. We heard of that clock a little
- * after it was read, so this is rather too early than too late: it is better to
- * refuse than to do what the caller was told will not be done. */
-static uint64_t server_time(const struct example *x, hf__time at)
-{
-    return at == HF__NEVER ? 0
-                           : x->clock + (uint64_t)(at - x->clock_at) / HF__MS;
-}
-
+/* `until` is meant_until by the server's clock; 0: always. We heard of that
+ * clock a little after it was read, so it is rather too early than too late: it
+ * is better to refuse than to do what the caller was told will not be done. */
 static int example_renew(void *self, struct hf__batch *b)
 {
     struct example *x = self;
+    hf__time at = b->req.meant_until;
     int rc = begin(x, &b->req, b->len * LINE_MAX);
+    uint64_t until =
+        at == HF__NEVER ? 0 : x->clock + (uint64_t)(at - x->clock_at) / HF__MS;
 
     if (rc)
         return rc;
     for (size_t i = 0; i < b->len; i++) {
         b->item[i].result = HF_EUNKNOWN; /* until it is answered */
         put(x, "KEEP %" PRIu64 " %u %" PRIu64 "\n", b->item[i].hold_id,
-            b->item[i].lease_ms, server_time(x, b->req.meant_until));
+            b->item[i].lease_ms, until);
     }
     return end(x, &b->req);
 }
@@ -326,14 +305,11 @@ static void example_detach(void *self, struct hf__remote *remote)
     struct example *x = self;
     struct line **at = &x->lines, *l = remote->impl;
 
-    while (*at && *at != l)
+    while (*at != l)
         at = &(*at)->next;
-    if (*at)
-        *at = l->next;
+    *at = l->next;
     x->core->free(x->client, l);
 }
-
-/* ---- answers ----------------------------------------------------------- */
 
 /* Answers come in order, so this is about the first batch that is pending, and
  * the batch is over with its last item. */
@@ -360,13 +336,12 @@ static int taken(struct example *x, uint64_t hold_id, int result,
 {
     struct hf__req **at = find(x, 1u << HF__ATTEMPT, hold_id);
 
-    if (!*at)
-        return 0;
-    if (result == HF__GRANTED)
+    if (*at && result == HF__GRANTED)
         (*at)->token = token;
-    else
+    else if (*at)
         (*at)->look_at = HF__NEVER; /* TURN, or down(), is sure to ring */
-    finish(x, at, result);
+    if (*at)
+        finish(x, at, result);
     return 0;
 }
 
@@ -398,7 +373,7 @@ static int told(struct example *x, uint64_t hold_id, bool is_lost)
 
 /* 0, or EPROTO: then the connection is left, because nobody knows any more
  * what the next answer is about. */
-static int answer(struct example *x, const char *line, hf__time now)
+static int answer(struct example *x, const char *line)
 {
     char word[16];
     uint64_t id, n = 0;
@@ -407,7 +382,7 @@ static int answer(struct example *x, const char *line, hf__time now)
     if (fields < 2 || (x->state == UP) == !strcmp(word, "WELCOME"))
         return HF_EPROTO;
     if (x->state != UP) {
-        welcome(x, id, now);
+        welcome(x, id);
         return 0;
     }
     if (!strcmp(word, "GRANTED") && n)
@@ -423,15 +398,15 @@ static int answer(struct example *x, const char *line, hf__time now)
     return HF_EPROTO;
 }
 
-/* The lines that are complete; what is left is the beginning of the next. */
-static int digest(struct example *x, hf__time now)
+/* Does what the complete lines say; what is left begins the next one. */
+static int digest(struct example *x)
 {
     char *from = x->in, *to = x->in + x->in_len, *newline;
     int rc = 0;
 
     while (!rc && (newline = memchr(from, '\n', (size_t)(to - from)))) {
         *newline = '\0';
-        rc = answer(x, from, now);
+        rc = answer(x, from);
         from = newline + 1;
     }
     x->in_len = (size_t)(to - from);
@@ -439,27 +414,25 @@ static int digest(struct example *x, hf__time now)
     return rc || x->in_len == sizeof(x->in) ? HF_EPROTO : 0;
 }
 
+/* A failed read marks the stream as broken; advance() follows and sees it. */
 static void read_all(struct example *x, hf__time now)
 {
-    do {
-        ssize_t n = hf__net_read(&x->stream, x->in + x->in_len,
-                                 sizeof(x->in) - x->in_len);
+    ssize_t n;
 
-        if (n < 0) {
-            down(x, now, HF_EBACKEND, hf__net_why(&x->stream));
+    do {
+        n = hf__net_read(&x->stream, x->in + x->in_len,
+                         sizeof(x->in) - x->in_len);
+        if (n <= 0)
             return;
-        }
         x->in_len += (size_t)n;
-        if (digest(x, now)) {
+        if (digest(x)) {
             down(x, now, HF_EPROTO, "an answer that we do not understand");
             return;
         }
-        if (n && x->state == UP)
+        if (x->state == UP)
             x->timer = x->first ? now + x->silence_ms * HF__MS : HF__NEVER;
     } while (x->stream.more);
 }
-
-/* ---- driving ----------------------------------------------------------- */
 
 static void example_ready(void *self, uint32_t tag, uint32_t events,
                           hf__time now)
@@ -503,8 +476,6 @@ static void example_advance(void *self, hf__time now)
         x->core->go_on(x->client); /* the slots are called, then advance() */
     }
 }
-
-/* ---- open, close ------------------------------------------------------- */
 
 static void example_close(void *self)
 {

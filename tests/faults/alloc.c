@@ -242,7 +242,8 @@ static size_t choose(const char *pattern, struct CMUnitTest *tests)
 
     for (const struct scene *s = scenes; s->name; s++)
         if ((!pattern || !fnmatch(pattern, s->name, 0)) &&
-            (!(s->flags & SCENE_INSPECTS) || (conf.caps & HF_CAP_INSPECT)))
+            (!(s->flags & SCENE_INSPECTS) || (conf.caps & HF_CAP_INSPECT)) &&
+            (!(s->flags & SCENE_KINDS) || conf.kind_caps[HF_LATCH]))
             tests[len++] = (struct CMUnitTest){
                 .name = s->name,
                 .test_func = play,
@@ -264,6 +265,7 @@ int main(int argc, char **argv)
     }
     if (!servers_start(argv[1]) && !hf_open(conf.url, NULL, &c, NULL)) {
         conf.caps = hf_client_caps(c, HF_MUTEX);
+        conf.kind_caps[HF_LATCH] = hf_client_caps(c, HF_LATCH);
         hf_close(c);
         len = choose(argv[2], tests);
     }

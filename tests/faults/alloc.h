@@ -27,6 +27,7 @@ enum scene_flag {
     SCENE_TWICE = 1 << 2,    /* in two ways, so at least two times */
     SCENE_SURELY = 1 << 3,   /* it cannot do without memory */
     SCENE_RENEWS = 1 << 4,   /* lasts for a lease */
+    SCENE_KINDS = 1 << 5,    /* only where there are others than the mutex */
 };
 
 struct scene {

@@ -212,7 +212,8 @@ static bool release_many(struct stage *s, long n)
     for (int i = 0; i < MANY; i++) {
         const char *name = conf_name();
 
-        conf.fairness = i % 2 ? HF_UNFAIR : HF_FAIR_DEFAULT;
+        conf.fairness =
+            i % 2 && conf.caps & HF_CAP_UNFAIR ? HF_UNFAIR : HF_FAIR_DEFAULT;
         lock[i] = conf_lock_flags(s->c, name, HF_OWNER_HANDLE);
         theirs[i] = conf_lock(s->other, name);
         OK(hf_lock_timed(lock[i], WAIT_LONG_MS, E));
@@ -528,10 +529,12 @@ const struct scene scenes[] = {
     {"test_alloc_inspect_and_list", queries, SCENE_INSPECTS},
     {"test_alloc_break", break_it, SCENE_INSPECTS},
     {"test_alloc_acquire_all", several, 0},
-    {"test_alloc_permits", permits, 0},
-    {"test_alloc_downgrade", downgrade, SCENE_SURELY | SCENE_TWICE},
-    {"test_alloc_latch_down", latch_down, SCENE_SURELY | SCENE_TWICE},
-    {"test_alloc_latch_wait", latch_wait, 0},
+    {"test_alloc_permits", permits, SCENE_KINDS},
+    {"test_alloc_downgrade", downgrade,
+     SCENE_SURELY | SCENE_TWICE | SCENE_KINDS},
+    {"test_alloc_latch_down", latch_down,
+     SCENE_SURELY | SCENE_TWICE | SCENE_KINDS},
+    {"test_alloc_latch_wait", latch_wait, SCENE_KINDS},
     {"test_alloc_close_of_a_busy_client", close_busy, 0},
     {0},
 };

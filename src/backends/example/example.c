@@ -154,16 +154,13 @@ __attribute__((format(printf, 2, 3))) static void put(struct example *x,
 /* What hf__net_open() or hf__net_go_on() came to. */
 static void connected(struct example *x, int rc, hf__time now)
 {
-    if (rc == HF__PENDING)
-        return;
-    if (!rc && hf__net_reserve(&x->stream, LINE_MAX)) {
-        down(x, now, HF_ENOMEM, "out of memory");
-    } else if (rc) {
-        down(x, now, HF_EBACKEND, hf__net_why(&x->stream));
-    } else {
+    if (rc == 0 && hf__net_reserve(&x->stream, LINE_MAX) == 0) {
         x->state = GREETING;
         put(x, "HELLO %" PRIu64 "\n", x->me);
         hf__net_flush(&x->stream);
+    } else if (rc != HF__PENDING) {
+        down(x, now, rc ? HF_EBACKEND : HF_ENOMEM,
+             rc ? hf__net_why(&x->stream) : "out of memory");
     }
 }
 
@@ -336,12 +333,13 @@ static int taken(struct example *x, uint64_t hold_id, int result,
 {
     struct hf__req **at = find(x, 1u << HF__ATTEMPT, hold_id);
 
-    if (*at && result == HF__GRANTED)
-        (*at)->token = token;
-    else if (*at)
+    if (!*at)
+        return 0;
+    if (result == HF__QUEUED)
         (*at)->look_at = HF__NEVER; /* TURN, or down(), is sure to ring */
-    if (*at)
-        finish(x, at, result);
+    else
+        (*at)->token = token;
+    finish(x, at, result);
     return 0;
 }
 

@@ -75,6 +75,37 @@ static int go_on(struct world *w)
     return example_server_continue(w->example);
 }
 
+/* Its caller was told that there was no answer. The lease ends when it would
+ * have, and not ten minutes later. (any_late.c looks by hf_inspect().) */
+static void test_renewal_is_not_done_late(void **state)
+{
+    struct world *w = *state;
+    hf_lock *lock = world_far(w, 30000, 1000);
+    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
+
+    how.lease_ms = 4000;
+    assert_int_equal(hf_lock_acquire(lock, &how, &w->err), 0);
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_hoard(w->proxy);
+    assert_int_equal(hf_lock_renew(lock, 600000, &w->err), HF_EUNKNOWN);
+    assert_true(proxy_hoarded(w->proxy) > 0);
+    proxy_deliver(w->proxy);
+    assert_true(WAIT_FOR(!is_held(w))); /* no release can get there yet */
+    world_heal(w);
+    assert_int_equal(hf_lock_release(lock, &w->err), HF_ELOST);
+    world_is_clean(w);
+}
+
+static int run_late(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_renewal_is_not_done_late, setup,
+                                        world_end),
+    };
+
+    return cmocka_run_group_tests_name("late", tests, group_begin, group_end);
+}
+
 const struct any_faults any_faults = {
     .setup = setup,
     .begin = group_begin,
@@ -96,6 +127,7 @@ int main(int argc, char **argv)
     static const struct world_group groups[] = {
         {"any", run_any_faults},
         {"loss", run_any_loss},
+        {"late", run_late},
         {"names", run_any_names},
     };
 

@@ -90,7 +90,7 @@ static void test_renewal_is_not_done_late(void **state)
     assert_int_equal(hf_lock_renew(lock, 600000, &w->err), HF_EUNKNOWN);
     assert_true(proxy_hoarded(w->proxy) > 0);
     proxy_deliver(w->proxy);
-    assert_true(WAIT_FOR(!is_held(w))); /* no release can get there yet */
+    assert_true(WAIT_FOR(holds(w) == 0)); /* no release can get there yet */
     world_heal(w);
     assert_int_equal(hf_lock_release(lock, &w->err), HF_ELOST);
     world_is_clean(w);

@@ -201,7 +201,7 @@ enum hf_cap {
     HF_CAP_LEASE = 1 << 2,   /* lease_ms: a hold that ends by itself */
     HF_CAP_EVENTS = 1 << 3,  /* waiters are told, nobody polls */
     HF_CAP_DURABLE = 1 << 4, /* holds survive a restart of the server */
-    HF_CAP_INSPECT = 1 << 5, /* inspect, list and break */
+    HF_CAP_INSPECT = 1 << 5, /* inspect, list, break, diagnose */
     HF_CAP_WANTED = 1 << 6,  /* ask: holders hear HF_EVENT_WANTED */
     HF_CAP_PUT = 1 << 7,     /* hf_lock_put: the server writes for holders */
 };

@@ -104,10 +104,15 @@ static void test_caps_inspection_is_as_declared(void)
     const char *name = conf_name();
     hf_info *info = NULL;
     hf_names *names = NULL;
+    hf_diagnosis *found = NULL;
 
     EXPECT(has ? 0 : HF_ENOTSUP, hf_inspect(c, name, HF_CSTRING, &info, E));
     EXPECT(has ? 0 : HF_ENOTSUP, hf_list(c, NULL, &names, E));
     EXPECT(has ? HF_ENOTOWNER : HF_ENOTSUP, hf_break(c, name, HF_CSTRING, E));
+    EXPECT(has ? HF_ENOTOWNER : HF_ENOTSUP,
+           hf_break_hold(c, name, HF_CSTRING, 1, NULL, E));
+    EXPECT(has ? 0 : HF_ENOTSUP, hf_diagnose(c, &found, E));
+    hf_diagnosis_free(found);
     hf_info_free(info);
     hf_names_free(names);
     OK(hf_close(c));

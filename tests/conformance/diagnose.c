@@ -48,7 +48,7 @@ static void test_diagnose_wrong_arguments(void)
 }
 
 const struct conf_case conf_diagnose[] = {
-    CONF_CASE(test_diagnose_finds_and_advises, 0),
+    CONF_CASE(test_diagnose_finds_and_advises, CONF_INSPECT),
     CONF_CASE(test_diagnose_takes_a_lock, CONF_INSPECT),
     CONF_CASE(test_diagnose_wrong_arguments, 0),
     {0},

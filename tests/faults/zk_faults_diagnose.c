@@ -48,22 +48,33 @@ static void test_diagnose_rights(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* Somebody else's lock of that name: who it is, is not asked. */
+/* Somebody else's lock of that name: who it is, is not asked. Its session is
+ * short: on a machine that stands still the lock may go before it is seen. */
 static void test_diagnose_lock_is_taken(void **state)
 {
     struct world *w = *state;
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_client *c = open_with(w, "", 10 * ZK_TICK_MS), *other = NULL;
+    hf_diagnosis *d = NULL;
     hf_lock *lock;
+    bool met = false;
 
     assert_int_equal(
         hf_lock_new(c, "holdfast-diagnose", HF_CSTRING, NULL, &lock, &w->err),
         0);
-    assert_int_equal(hf_lock_acquire(lock, NULL, &w->err), 0);
     opt.op_timeout_ms = 1000;
     assert_int_equal(hf_open(w->zk->url, &opt, &other, &w->err), 0);
-    diagnosis_says(other, HF_LEVEL_ERROR, "locking", "not granted");
-    assert_int_equal(hf_lock_release(lock, &w->err), 0);
+    for (int i = 0; i < 10 && !met; i++) {
+        if (hf_lock_acquire(lock, NULL, &w->err) ||
+            hf_diagnose(other, &d, &w->err))
+            print_error("%s\n", w->err.text);
+        else
+            met = diagnosis_has(d, HF_LEVEL_ERROR, "locking", "not granted");
+        hf_diagnosis_free(d);
+        d = NULL;
+        hf_lock_release(lock, NULL);
+    }
+    assert_true(met);
     assert_int_equal(hf_lock_free(lock), 0);
     assert_int_equal(hf_close(c), 0);
     assert_int_equal(hf_close(other), 0);

@@ -2,6 +2,7 @@
 #include "zk_faults.h"
 
 #include "../lib/diagnosis.h"
+#include "../lib/proc.h"
 
 #include <stdio.h>
 
@@ -13,7 +14,7 @@ static hf_client *open_with(struct world *w, const char *user, int64_t ttl_ms)
 
     opt.ttl_ms = ttl_ms;
     snprintf(url, sizeof(url), "zk://%s127.0.0.1:%d", user, w->zk->port);
-    if (hf_open(url, &opt, &c, &w->err))
+    if (proc_open(url, &opt, &c, &w->err))
         fail_msg("%s", w->err.text);
     return c;
 }
@@ -63,7 +64,7 @@ static void test_diagnose_lock_is_taken(void **state)
         hf_lock_new(c, "holdfast-diagnose", HF_CSTRING, NULL, &lock, &w->err),
         0);
     opt.op_timeout_ms = 1000;
-    assert_int_equal(hf_open(w->zk->url, &opt, &other, &w->err), 0);
+    assert_int_equal(proc_open(w->zk->url, &opt, &other, &w->err), 0);
     for (int i = 0; i < 10 && !met; i++) {
         if (hf_lock_acquire(lock, NULL, &w->err) ||
             hf_diagnose(other, &d, &w->err))
@@ -85,7 +86,7 @@ void test_diagnose_counts_the_servers(void **state)
     struct world *w = *state;
     hf_client *c = NULL;
 
-    assert_int_equal(hf_open(zk_three.url, NULL, &c, &w->err), 0);
+    assert_int_equal(proc_open(zk_three.url, NULL, &c, &w->err), 0);
     diagnosis_says(c, HF_LEVEL_OK, "ensemble", "3 servers, of which 1");
     assert_int_equal(hf_close(c), 0);
 }

@@ -634,7 +634,8 @@ HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
 /*
  * The same for one hold, as hf_inspect() has shown it: the server breaks it
  * only if it is still there at that moment. token 0: any token; owner (the text
- * of hf_party.owner) NULL: any owner. Without both it is hf_break(). In shared
+ * of hf_party.owner) NULL: any owner. Without both, or with an owner that is
+ * "" (hf_inspect() did not learn it): EINVAL, nothing is broken. In shared
  * memory and on Redis readers and permits have the token of the last exclusive
  * hold: the token alone breaks all of them, and the owner chooses one (in
  * shared memory the holds of one client). ENOTOWNER: no hold has that token and
@@ -673,10 +674,10 @@ typedef struct hf_diagnosis {
 
 /* What this server, as it is configured, promises. It asks the server for its
  * settings (what the user may not read is a warning), and acquires and releases
- * a mutex of the name "holdfast-diagnose". Waits for the answers. Freed by
- * hf_diagnosis_free, which may be after the client is closed. ENOTSUP (the
- * backend cannot tell), EUNKNOWN, EBACKEND, EPROTO, EINVAL, ENOMEM, ECLOSED,
- * EFORK. */
+ * a mutex of the name "holdfast-diagnose" (so several at once wait for each
+ * other, and measure that). Waits for the answers. Freed by hf_diagnosis_free,
+ * which may be after the client is closed. ENOTSUP (the backend cannot tell),
+ * EUNKNOWN, EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK. */
 HF_API int hf_diagnose(hf_client *client, hf_diagnosis **out, hf_error *err);
 HF_API void hf_diagnosis_free(hf_diagnosis *diagnosis);
 

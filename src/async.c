@@ -190,7 +190,7 @@ void hf__async_give_up(struct hf__async *a)
     hf__mutex_lock(&c->mu);
     if (a->talk.flight && !a->talk.flight->delivered) {
         a->talk.flight->async = NULL; /* delivery frees it from now on */
-        hf__leave_parked_locked(c, &a->talk.flight->req, HF_EUNKNOWN);
+        hf__give_up_locked(c, &a->talk.flight->req);
         a->talk.flight = NULL;
         waits = true;
     }

@@ -22,9 +22,10 @@
  * to write) keeps no queue: its slot answers LATER, and the core parks the
  * request. When the backend says go_on(), the core calls the same slots again,
  * for all that is parked, in the order in which it was asked. What gives up
- * before that is just taken out; a request whose time is over (meant_until) is
+ * before that is taken out (an attempt is abandoned as well: DONE, if nothing
+ * was ever sent for its hold id); a request whose time is over (meant_until) is
  * refused by the core, EUNKNOWN. So a request is either with the backend
- * (PENDING) or parked, and a parked one has left nothing at the server.
+ * (PENDING) or parked.
  */
 #ifndef HF_BACKEND_H
 #define HF_BACKEND_H

@@ -408,6 +408,9 @@ void hf__submit_parked_locked(hf_client *);
 void hf__unpark_locked(hf_client *, struct hf__req *);
 /* The same, and it is reported: that is what it came to. */
 void hf__leave_parked_locked(hf_client *, struct hf__req *, int result);
+/* Its caller leaves: nothing is sent for it from now on, unless it is always
+ * meant. */
+void hf__give_up_locked(hf_client *, struct hf__req *);
 /* hf__core.unsent */
 void hf__park_first(hf_client *, struct hf__req *);
 /* Submits a flight and waits for it. False: not answered in time; the flight

@@ -69,7 +69,7 @@ bool hf__flight_end(hf_client *c, struct hf__flight *f, hf__time until)
     over = f->delivered;
     f->sleeper = NULL; /* delivery frees it from now on */
     if (!over)
-        hf__leave_parked_locked(c, &f->req, HF_EUNKNOWN);
+        hf__give_up_locked(c, &f->req);
     hf__mutex_unlock(&c->mu);
     if (!over)
         hf__engine_deliver(c, hf__now());

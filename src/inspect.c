@@ -283,6 +283,12 @@ static int to_holder(hf_client *c, enum hf__op op, const void *name,
 int hf_break_hold(hf_client *c, const void *name, size_t name_len,
                   uint64_t token, const char *owner, hf_error *err)
 {
+    if (!token && !owner)
+        return hf__fail(err, HF_EINVAL,
+                        "neither token nor owner is given; hf_break() breaks "
+                        "all holds");
+    if (owner && !*owner)
+        return hf__fail(err, HF_EINVAL, "the owner is not known");
     owner = owner ? owner : "";
     if (strlen(owner) >= sizeof(((hf_party *)NULL)->owner))
         return hf__fail(err, HF_EINVAL,
@@ -294,7 +300,7 @@ int hf_break_hold(hf_client *c, const void *name, size_t name_len,
 
 int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
 {
-    return hf_break_hold(c, name, name_len, 0, NULL, err);
+    return to_holder(c, HF__BREAK, name, name_len, 0, "", err);
 }
 
 int hf_ask(hf_client *c, const void *name, size_t name_len, hf_error *err)

@@ -102,3 +102,11 @@ void hf__leave_parked_locked(hf_client *c, struct hf__req *req, int result)
     hf__unpark_locked(c, req);
     finish(c, req, result);
 }
+
+void hf__give_up_locked(hf_client *c, struct hf__req *req)
+{
+    if (req->meant_until == HF__NEVER)
+        return;
+    req->meant_until = 0; /* if the backend gives it back */
+    hf__leave_parked_locked(c, req, HF_EUNKNOWN);
+}

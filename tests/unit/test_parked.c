@@ -291,6 +291,60 @@ static void test_who_gives_up_is_not_parked_any_more(void **state)
     end(s);
 }
 
+/* Nobody waits for it any more when it turns out that it was not sent. */
+static void test_unsent_after_its_caller_has_left(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    keeps = true;
+    room = 2;
+    ask_four(s);
+    assert_int_equal(taken[1]->op, HF__LATCH_SET);
+    assert_int_equal(hf_latch_cancel(s->latch), 0);
+    assert_true(WAIT_FOR(is_called(s->client, &s->set)));
+    assert_int_equal(s->set.result, HF_EUNKNOWN);
+    lock(s);
+    gives_back = goes_on = true;
+    room = MANY;
+    unlock(s);
+    assert_true(WAIT_FOR(is_called(s->client, &s->calls[2])));
+    assert_int_equal(taken_len, 3);
+    for (int i = 0; i < 3; i++)
+        assert_true(is_of(taken[i], s->locks[i]));
+    end(s);
+}
+
+/* What the program was told is true at once; the server hears of it when it can
+ * be reached. */
+static void test_parked_downgrade_is_sent_after_all(void **state)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    struct scene *s = begin();
+    hf_lock *rw = NULL;
+
+    (void)state;
+    opt.kind = HF_RWLOCK;
+    opt.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_lock_new(s->client, "rw", 2, &opt, &rw, NULL), 0);
+    lock(s);
+    room = 1;
+    unlock(s);
+    assert_int_equal(hf_lock_try(rw, NULL), 0);
+    s->client->op_timeout_ms = 20;
+    assert_int_equal(hf_lock_downgrade(rw, NULL), HF_EUNKNOWN);
+    lock(s);
+    assert_int_equal(taken_len, 1);
+    room = MANY;
+    goes_on = true;
+    unlock(s);
+    assert_true(WAIT_FOR(are_taken(s, 2)));
+    assert_int_equal(taken[1]->op, HF__DOWNGRADE);
+    assert_int_equal(hf_lock_release(rw, NULL), 0);
+    assert_int_equal(hf_lock_free(rw), 0);
+    end(s);
+}
+
 /* As if whoever drives had found the connection broken after the core had made
  * up its mind and before the backend heard of that. */
 static void test_unsent_while_it_is_abandoned(void **state)
@@ -415,6 +469,8 @@ int main(void)
         cmocka_unit_test(test_unsent_go_before_those_parked),
         cmocka_unit_test(test_who_gives_up_is_not_parked_any_more),
         cmocka_unit_test(test_unsent_while_it_is_abandoned),
+        cmocka_unit_test(test_unsent_after_its_caller_has_left),
+        cmocka_unit_test(test_parked_downgrade_is_sent_after_all),
         cmocka_unit_test(test_parked_is_not_sent_after_its_time),
         cmocka_unit_test(test_refusal_is_for_all_that_are_parked),
         cmocka_unit_test(test_refusal_is_told_in_the_servers_words),

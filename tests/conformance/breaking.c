@@ -87,7 +87,7 @@ static void test_breaking_wants_the_owner(void)
     conf_group_close(&g);
 }
 
-static void test_breaking_wakes_a_waiter(void)
+static void wakes_a_waiter(bool all)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -97,7 +97,8 @@ static void test_breaking_wakes_a_waiter(void)
     OK(hf_lock_acquire(lock, NULL, E));
     conf_taker_start(&t, other);
     conf_thread_asleep(&t.t);
-    OK(break_token(a, name, conf_token(lock)));
+    OK(all ? hf_break(a, name, HF_CSTRING, E)
+           : break_token(a, name, conf_token(lock)));
     COMES(conf_taker_has(&t));
     conf_taker_end(&t);
     assert_int_equal(t.release_rc, 0);
@@ -106,6 +107,16 @@ static void test_breaking_wakes_a_waiter(void)
     conf_free(other);
     OK(hf_close(a));
     OK(hf_close(b));
+}
+
+static void test_breaking_wakes_a_waiter(void)
+{
+    wakes_a_waiter(false);
+}
+
+static void test_breaking_all_wakes_a_waiter(void)
+{
+    wakes_a_waiter(true);
 }
 
 /* How many of the two are lost, and lets go of them. */
@@ -351,6 +362,7 @@ const struct conf_case conf_breaking[] = {
     CONF_CASE(test_breaking_wants_the_token, CONF_EACH | CONF_INSPECT),
     CONF_CASE(test_breaking_wants_the_owner, CONF_EACH | CONF_INSPECT),
     CONF_CASE(test_breaking_wakes_a_waiter, CONF_EACH | CONF_INSPECT),
+    CONF_CASE(test_breaking_all_wakes_a_waiter, CONF_EACH | CONF_INSPECT),
     CONF_CASE(test_breaking_one_reader, CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
     CONF_CASE(test_breaking_readers_lets_the_writer_in,
               CONF_EACH | CONF_RWLOCK | CONF_INSPECT),

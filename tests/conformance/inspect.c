@@ -467,27 +467,6 @@ static void test_inspect_break_then_release_frees_nobody_else(void)
     OK(hf_close(d));
 }
 
-static void test_inspect_break_wakes_a_waiter(void)
-{
-    hf_client *a = conf_open(), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
-    struct conf_taker t = {0};
-
-    OK(hf_lock_acquire(lock, NULL, E));
-    conf_taker_start(&t, other);
-    conf_thread_asleep(&t.t);
-    OK(hf_break(a, name, HF_CSTRING, E));
-    COMES(conf_taker_has(&t));
-    conf_taker_end(&t);
-    assert_int_equal(t.release_rc, 0);
-    EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
-}
-
 const struct conf_case conf_inspect[] = {
     CONF_CASE(test_inspect_of_an_unused_name_is_empty, CONF_INSPECT),
     CONF_CASE(test_inspect_what_it_found_outlives_the_client,
@@ -509,6 +488,5 @@ const struct conf_case conf_inspect[] = {
               CONF_EACH | CONF_INSPECT),
     CONF_CASE(test_inspect_break_then_release_frees_nobody_else,
               CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_break_wakes_a_waiter, CONF_EACH | CONF_INSPECT),
     {0},
 };

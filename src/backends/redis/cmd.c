@@ -302,7 +302,8 @@ void hf__rd_cmd_up(struct redis *r, hf__time now)
     (void)now;
     expect_unknown(r); /* it may be another server, or another life of it */
     if (r->opened && !r->is_up) {
-        r->core->log(r->client, "redis: connected again to %s", r->peer.where);
+        r->core->log(r->client, "redis: connected again to %s",
+                     r->peer.addr[0].where);
         r->core->session(r->client, HF_EVENT_UP, NULL);
     }
     r->opened = true;

@@ -71,8 +71,8 @@ void hf__rd_conn_fail(struct rd_conn *c, hf__time now, int code,
 {
     struct redis *r = c->r;
     bool was_up = c->state == RD_UP;
-    size_t len =
-        (size_t)snprintf(r->text, sizeof(r->text), "%s: ", r->peer.where);
+    size_t len = (size_t)snprintf(r->text, sizeof(r->text),
+                                  "%s: ", r->peer.addr[0].where);
     va_list ap;
 
     va_start(ap, fmt);

@@ -77,7 +77,7 @@ static void apart(struct redis *r, hf__time now)
     p->put_off = false;
     p->again = now + ((hf__time)APART_MS << (p->apart - 1)) * HF__MS;
     if (p->apart == 1)
-        hf__rd_deaf(r, r->peer.where, text);
+        hf__rd_deaf(r, r->peer.addr[0].where, text);
     if (p->apart < APART_MOST)
         p->apart++;
 }

@@ -130,7 +130,7 @@ static int parse_host(struct redis *r, struct hf__url *url)
         return r->core->why(r->client, HF_EINVAL,
                             "one host would be right, as in "
                             "redis://host:6379/0");
-    rc = hf__net_set_host(&r->peer, host->name, host->port ? host->port : 6379);
+    rc = hf__net_set_hosts(&r->peer, host, 1, 6379);
     if (rc)
         return rc;
     if (!url->path[0] || !url->path[1])
@@ -155,8 +155,7 @@ static int parse_tls(struct redis *r, struct hf__url *url)
                    : r->core->why(r->client, HF_EINVAL,
                                   "cacert, cert and key are for TLS; rediss:// "
                                   "would be right");
-    rc = hf__tls_new(r->core, r->client, url->hosts[0].name, &files,
-                     &r->cmd.stream.tls);
+    rc = hf__tls_new(r->core, r->client, &files, &r->cmd.stream.tls);
     r->sub.stream.tls = r->cmd.stream.tls;
     return rc;
 }

@@ -371,18 +371,17 @@ ssize_t hf__tls_read(struct net_stream *s, void *p, size_t size)
     return rc;
 }
 
-/* Whatever is said while nothing is expected ends the connection, too. */
 bool hf__tls_is_over(struct net_stream *s)
 {
     char byte;
     int n;
-    bool waits;
+    bool is_over;
 
     begin_call();
     n = SSL_peek(s->ssl, &byte, 1);
-    waits = n <= 0 && SSL_get_error(s->ssl, n) == SSL_ERROR_WANT_READ;
+    is_over = n <= 0 && SSL_get_error(s->ssl, n) != SSL_ERROR_WANT_READ;
     ERR_clear_error();
-    return !waits;
+    return is_over;
 }
 
 void hf__tls_end(struct net_stream *s)

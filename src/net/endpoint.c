@@ -6,16 +6,20 @@
 #include <string.h>
 #include <sys/un.h>
 
-int hf__net_set_host(struct net_endpoint *e, const char *name, unsigned port)
+int hf__net_set_hosts(struct net_endpoint *e, const struct hf__host *host,
+                      size_t len, uint16_t port)
 {
-    size_t size = strlen(name) + sizeof(":65535");
-    char *hosts = e->core->alloc(e->client, size);
+    size_t size = 0;
+    char *hosts, *to;
 
+    for (size_t i = 0; i < len; i++)
+        size += strlen(host[i].name) + sizeof(",:65535");
+    hosts = to = e->core->alloc(e->client, size);
     if (!hosts)
         return HF_ENOMEM;
-    snprintf(hosts, size, "%s:%u", name, port);
-    snprintf(e->where, sizeof(e->where),
-             strchr(name, ':') ? "[%.64s]:%u" : "%.64s:%u", name, port);
+    for (size_t i = 0; i < len; i++)
+        to += snprintf(to, size - (size_t)(to - hosts), "%s%s:%u", i ? "," : "",
+                       host[i].name, host[i].port ? host[i].port : port);
     hf__net_endpoint_fini(e);
     e->hosts = hosts;
     return 0;
@@ -29,13 +33,13 @@ int hf__net_set_path(struct net_endpoint *e, const char *path)
     if (len >= sizeof(un.sun_path))
         return HF_EINVAL;
     memcpy(un.sun_path, path, len + 1);
-    snprintf(e->where, sizeof(e->where), "%.79s", path);
     hf__net_endpoint_fini(e);
     e->len = 1;
-    e->addr[0].family = AF_UNIX;
-    e->addr[0].len =
-        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1);
+    e->addr[0] = (struct net_addr){
+        .family = AF_UNIX,
+        .len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1)};
     memcpy(&e->addr[0].sa, &un, sizeof(un));
+    snprintf(e->addr[0].where, sizeof(e->addr[0].where), "%.79s", path);
     return 0;
 }
 
@@ -48,16 +52,47 @@ void hf__net_endpoint_fini(struct net_endpoint *e)
 
 /* ---- lookup ------------------------------------------------------------ */
 
-static void add(struct net_endpoint *e, const struct addrinfo *a)
+/* The name of a host whose address it is. A longer one has no address. */
+static void call(struct net_addr *a, const char *host)
+{
+    int len = (int)strcspn(host, ",");
+    const char *port = memrchr(host, ':', (size_t)len);
+    int name_len = (int)(port - host);
+
+    snprintf(a->host, sizeof(a->host), "%.*s", name_len, host);
+    snprintf(a->where, sizeof(a->where),
+             strchr(a->host, ':') ? "[%.64s]%.*s" : "%.64s%.*s", a->host,
+             len - name_len, port);
+}
+
+static void add(struct net_endpoint *e, const struct addrinfo *a,
+                const char *host)
 {
     struct net_addr *to = &e->addr[e->len];
 
-    if (e->len == NET_ADDRS || a->ai_addrlen > sizeof(to->sa))
+    if (!a || e->len == NET_ADDRS || a->ai_addrlen > sizeof(to->sa))
         return;
     to->family = a->ai_family;
     to->len = a->ai_addrlen;
     memcpy(&to->sa, a->ai_addr, a->ai_addrlen);
+    call(to, host);
     e->len++;
+}
+
+/* The n-th of each host. */
+static void add_all(struct net_endpoint *e, const struct hf__lookup *found,
+                    size_t n)
+{
+    const char *host = e->hosts;
+
+    for (size_t i = 0; i < found->len; i++) {
+        const struct addrinfo *a = found->list[i];
+
+        for (size_t k = 0; a && k < n; k++)
+            a = a->ai_next;
+        add(e, a, host);
+        host += strcspn(host, ",") + 1;
+    }
 }
 
 /* If nothing was found, the old ones stay. */
@@ -66,9 +101,8 @@ static void take(struct net_endpoint *e, const struct hf__lookup *found)
     size_t before = e->len;
 
     e->len = 0;
-    for (size_t i = 0; i < found->len; i++)
-        for (const struct addrinfo *a = found->list[i]; a; a = a->ai_next)
-            add(e, a);
+    for (size_t n = 0; n < NET_ADDRS; n++)
+        add_all(e, found, n);
     if (!e->len)
         e->len = before;
 }
@@ -87,7 +121,7 @@ int hf__net_find(struct net_endpoint *e)
     if (rc || e->len)
         return rc;
     return e->core->lasts(e->client, HF_EBACKEND, "%s: no usable address",
-                          e->where);
+                          e->hosts);
 }
 
 static void begin_lookup(struct net_endpoint *e)

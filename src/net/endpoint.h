@@ -1,23 +1,22 @@
 /*
- * Where a server is: names that are looked up, or the path of a socket. The
- * first lookup blocks; later ones run on a thread for which nobody waits. The
- * connections of a client share an endpoint, and each walks over its addresses
- * by itself: every address gets its turn before a round counts as failed.
+ * Where a server is: hosts whose names are looked up, or the path of a socket.
+ * The first lookup blocks; later ones run on a thread for which nobody waits.
+ * The connections of a client share an endpoint, and each walks over its
+ * addresses by itself (link.h).
  */
 #ifndef HF_NET_ENDPOINT_H
 #define HF_NET_ENDPOINT_H
 
 #include "stream.h"
 
-#define NET_ADDRS 8
+#define NET_ADDRS 16
 #define NET_BACKOFF_MS 10 /* after the first failure, at most */
 
 struct net_endpoint {
     const struct hf__core *core;
     hf_client *client;
-    char *hosts;    /* "host:port"; NULL: it is a path */
-    char where[80]; /* host:port or path, for texts */
-    size_t len;     /* of addr; never 0 once they were found */
+    char *hosts; /* "host:port,host:port"; NULL: it is a path */
+    size_t len;  /* of addr; never 0 once they were found */
     struct net_addr addr[NET_ADDRS];
     struct hf__lookup *job; /* under way, or over; NULL */
     hf__time job_until;     /* connections wait for it; 0: they do not */
@@ -29,9 +28,10 @@ struct net_walk {
     unsigned failures; /* in a row: rounds that failed, short lives */
 };
 
-/* Another host than before, if there was one: its addresses are used once a
- * lookup is over. 0, HF_ENOMEM. */
-int hf__net_set_host(struct net_endpoint *, const char *name, unsigned port);
+/* Others than before, if there were any: their addresses are used once a
+ * lookup is over. `port` is of those that have none. 0, HF_ENOMEM. */
+int hf__net_set_hosts(struct net_endpoint *, const struct hf__host *,
+                      size_t len, uint16_t port);
 /* HF_EINVAL: it is too long. */
 int hf__net_set_path(struct net_endpoint *, const char *path);
 void hf__net_endpoint_fini(struct net_endpoint *);

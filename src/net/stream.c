@@ -184,6 +184,7 @@ int hf__net_open(struct net_stream *s, const struct net_addr *a, uint32_t tag)
 {
     s->tag = tag;
     s->written = 0;
+    memcpy(s->host, a->host, sizeof(s->host));
     s->fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (s->fd < 0)
         return broke(s, errno);

@@ -22,6 +22,8 @@ struct net_addr {
     int family;
     socklen_t len;
     struct sockaddr_storage sa;
+    char host[256]; /* whose it is: TLS verifies it */
+    char where[80]; /* host:port or path, for texts */
 };
 
 /* What is to be sent. Its owner writes at data + len what it has reserved. */
@@ -49,6 +51,7 @@ struct net_stream {
     struct net_tls
         *tls;           /* NULL: plain; set by the owner, before it is opened */
     struct ssl_st *ssl; /* of this fd */
+    char host[256];     /* of its address */
 };
 
 void hf__net_init(struct net_stream *, const struct hf__core *, hf_client *);

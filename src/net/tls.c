@@ -16,7 +16,6 @@ struct net_tls {
     SSL_CTX *ctx;
     BIO_METHOD *socket;
     bool has_cert; /* of our own */
-    char host[];
 };
 
 /* ---- the socket -------------------------------------------------------- */
@@ -147,18 +146,15 @@ static int set_up(struct net_tls *t, const struct net_tls_files *files)
 }
 
 int hf__tls_new(const struct hf__core *core, hf_client *client,
-                const char *host, const struct net_tls_files *files,
-                struct net_tls **out)
+                const struct net_tls_files *files, struct net_tls **out)
 {
-    size_t size = strlen(host) + 1;
-    struct net_tls *t = core->alloc(client, sizeof(*t) + size);
+    struct net_tls *t = core->alloc(client, sizeof(*t));
     int rc;
 
     if (!t)
         return HF_ENOMEM;
     t->core = core;
     t->client = client;
-    memcpy(t->host, host, size);
     rc = set_up(t, files);
     ERR_clear_error();
     if (rc)
@@ -200,7 +196,7 @@ static int distrusted(struct net_stream *s, long why)
         return say(s, HF_EAUTH,
                    "the server's certificate is for other hosts than %.64s; "
                    "use a host name that is in it",
-                   s->tls->host);
+                   s->host);
     case X509_V_ERR_CERT_HAS_EXPIRED:
         return say(s, HF_EAUTH,
                    "the server's certificate, or its CA's, has expired");
@@ -307,10 +303,13 @@ static bool set_host(SSL *ssl, const char *host)
 
 int hf__tls_begin(struct net_stream *s)
 {
-    BIO *bio = BIO_new(s->tls->socket);
+    BIO *bio;
 
+    if (!s->host[0]) /* OpenSSL would take any certificate */
+        return say(s, HF_EAUTH, "there is no host name to be verified");
+    bio = BIO_new(s->tls->socket);
     s->ssl = SSL_new(s->tls->ctx);
-    if (!s->ssl || !bio || !set_host(s->ssl, s->tls->host)) {
+    if (!s->ssl || !bio || !set_host(s->ssl, s->host)) {
         BIO_free(bio);
         ERR_clear_error();
         return say(s, HF_ENOMEM, "out of memory");
@@ -372,18 +371,17 @@ ssize_t hf__tls_read(struct net_stream *s, void *p, size_t size)
     return rc;
 }
 
-/* Whatever is said while nothing is expected ends the connection, too. */
 bool hf__tls_is_over(struct net_stream *s)
 {
     char byte;
     int n;
-    bool waits;
+    bool is_over;
 
     begin_call();
     n = SSL_peek(s->ssl, &byte, 1);
-    waits = n <= 0 && SSL_get_error(s->ssl, n) == SSL_ERROR_WANT_READ;
+    is_over = n <= 0 && SSL_get_error(s->ssl, n) != SSL_ERROR_WANT_READ;
     ERR_clear_error();
-    return !waits;
+    return is_over;
 }
 
 void hf__tls_end(struct net_stream *s)

@@ -1,14 +1,14 @@
 /*
  * TLS for a stream, by OpenSSL. The server's certificate is always verified:
- * by the CAs of a file or of the system, and against the host's name or
- * address. TLS 1.2 or later. The files are read once, here.
+ * by the CAs of a file or of the system, and against the name or address of the
+ * host that is connected to. TLS 1.2 or later. The files are read once, here.
  */
 #ifndef HF_NET_TLS_H
 #define HF_NET_TLS_H
 
 #include "stream.h"
 
-/* What the connections of a client to one host have in common. */
+/* What the connections of a client have in common. */
 struct net_tls;
 
 /* Each may be NULL: the system's CAs; no certificate of our own. */
@@ -17,7 +17,7 @@ struct net_tls_files {
 };
 
 /* 0 and *out; HF_EINVAL, whose text is set; HF_ENOMEM. */
-int hf__tls_new(const struct hf__core *, hf_client *, const char *host,
+int hf__tls_new(const struct hf__core *, hf_client *,
                 const struct net_tls_files *, struct net_tls **out);
 void hf__tls_free(struct net_tls *); /* NULL is fine */
 

@@ -191,14 +191,18 @@ struct scene {
 };
 
 /* A connection that has come up already. */
-static int connect_pair(struct rd_conn *c)
+static int connect_pair(struct rd_pipe *p)
 {
     int fds[2];
 
     must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), "no pair");
-    c->stream.fd = fds[0];
-    c->state = RD_UP;
-    c->reader = hf__rd_reader_new(&c->arena);
+    p->link.stream.fd = fds[0];
+    p->link.state = NET_UP;
+    p->link.pause_ms = p->link.connect_ms = p->link.silence_ms = 1000;
+    p->link.peer = &((struct redis *)p->owner)->peer;
+    p->link.tags = &((struct redis *)p->owner)->tags;
+    p->link.name = "fuzz";
+    p->reader = hf__rd_reader_new(&p->arena);
     return fds[1];
 }
 
@@ -207,25 +211,18 @@ static struct redis *make_redis(void)
     struct redis *r = calloc(1, sizeof(*r));
 
     r->core = r->peer.core = r->chans.table.core = &fake;
-    r->opened = r->is_up = true;
+    r->opened = true;
     r->op_timeout_ms = 1000;
-    r->connect_timeout_ms = r->open_timeout_ms = 1000;
-    r->user = calloc(1, 1);
-    r->password = calloc(1, 1);
     r->chance = 1;
     memset(r->uuid, '0', HF__UUID_LEN);
     r->wake_len =
         (size_t)snprintf(r->wake, sizeof(r->wake), "holdfast:wake:%s", r->uuid);
     r->chans.live = true;
     hf__net_set_path(&r->peer, "/nonexistent");
-    hf__rd_conn_init(r, &r->cmd);
-    hf__rd_conn_init(r, &r->sub);
-    r->cmd.on_up = hf__rd_cmd_up;
-    r->cmd.on_reply = hf__rd_cmd_reply;
-    r->cmd.on_down = hf__rd_cmd_down;
-    r->sub.on_up = hf__rd_sub_up;
-    r->sub.on_reply = hf__rd_sub_reply;
-    r->sub.on_down = hf__rd_sub_down;
+    hf__rd_pipe_init(&r->cmd, &fake, NULL, &hf__rd_cmd, r,
+                     sizeof(struct rd_flight));
+    hf__rd_pipe_init(&r->sub, &fake, NULL, &hf__rd_sub, r,
+                     sizeof(struct rd_sent));
     return r;
 }
 
@@ -298,14 +295,14 @@ static void drain(int fd)
 static void play(struct scene *s, const uint8_t *data, size_t len)
 {
     while (len > 1) {
-        struct rd_conn *c = data[0] & 1 ? &s->r->sub : &s->r->cmd;
+        struct net_link *l = data[0] & 1 ? &s->r->sub.link : &s->r->cmd.link;
         int fd = data[0] & 1 ? s->sub : s->cmd;
         size_t some = data[0] >> 1 ? (size_t)(data[0] >> 1) * 8 : len;
 
         data++, len--;
         some = some < len ? some : len;
-        if (c->state == RD_UP && send(fd, data, some, MSG_NOSIGNAL) > 0)
-            hf__rd_conn_ready(c, EPOLLIN, clock_now);
+        if (l->state == NET_UP && send(fd, data, some, MSG_NOSIGNAL) > 0)
+            hf__link_ready(l, l->stream.tag, EPOLLIN, clock_now);
         drain(s->cmd);
         drain(s->sub);
         hf__rd_pump(s->r);
@@ -326,18 +323,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     sent = fill(s);
     play(s, data, len);
     /* The connection breaks; whatever was sent is reported then. */
-    if (s->r->cmd.state == RD_UP)
-        hf__rd_conn_fail(&s->r->cmd, clock_now, HF_EBACKEND, "over");
+    if (s->r->cmd.link.state == NET_UP)
+        hf__link_fail(&s->r->cmd.link, HF_EBACKEND, clock_now);
     must(reported == sent, "a request was forgotten");
     for (int i = 0; i < NAMES; i++)
         hf__rd_detach(s->r, &s->remote[i]);
-    hf__rd_conn_fini(&s->r->cmd);
-    hf__rd_conn_fini(&s->r->sub);
-    hf__rd_cmd_fini(s->r);
+    hf__rd_pipe_fini(&s->r->cmd);
+    hf__rd_pipe_fini(&s->r->sub);
     hf__rd_late_fini(s->r);
     hf__rd_sub_fini(s->r);
-    free(s->r->user);
-    free(s->r->password);
     free(s->r);
     close(s->cmd);
     close(s->sub);

@@ -74,10 +74,23 @@ static inline int test_watch(hf_client *client, int fd, uint32_t events,
     return 0;
 }
 
+static inline int test_random(void *buf, size_t len)
+{
+    memset(buf, 7, len);
+    return 0;
+}
+
 static inline void test_trouble(hf_client *client, const char *text)
 {
     (void)client;
     (void)text;
+}
+
+static inline void test_session(hf_client *client, int event, const char *why)
+{
+    (void)why;
+    (void)client;
+    (void)event;
 }
 
 static inline int test_why(hf_client *client, int code, const char *fmt, ...)
@@ -104,6 +117,7 @@ static inline int test_add_name(hf_client *client, struct hf__query *query,
 }
 
 static const struct hf__core core = {.now = test_now,
+                                     .random = test_random,
                                      .alloc = test_take,
                                      .free = test_give,
                                      .done = test_done,
@@ -114,6 +128,7 @@ static const struct hf__core core = {.now = test_now,
                                      .due = test_due,
                                      .add_name = test_add_name,
                                      .trouble = test_trouble,
+                                     .session = test_session,
                                      .why = test_why,
                                      .lasts = test_why};
 
@@ -129,9 +144,14 @@ static inline struct redis *redis_begin(int *server)
     r->core = r->peer.core = r->chans.table.core = &core;
     r->op_timeout_ms = 5000;
     r->chance = 1;
-    hf__rd_conn_init(r, &r->cmd);
-    r->cmd.stream.fd = fds[0];
-    r->cmd.state = RD_UP;
+    hf__rd_pipe_init(&r->cmd, &core, NULL, &hf__rd_cmd, r,
+                     sizeof(struct rd_flight));
+    hf__rd_pipe_init(&r->sub, &core, NULL, &hf__rd_sub, r,
+                     sizeof(struct rd_sent));
+    r->cmd.link.peer = r->sub.link.peer = &r->peer;
+    r->cmd.link.tags = r->sub.link.tags = &r->tags;
+    r->cmd.link.stream.fd = fds[0];
+    r->cmd.link.state = NET_UP;
     reports = goes = 0;
     given_back = NULL;
     return r;
@@ -139,8 +159,8 @@ static inline struct redis *redis_begin(int *server)
 
 static inline void redis_end(struct redis *r, int server)
 {
-    hf__rd_conn_fini(&r->cmd);
-    hf__rd_cmd_fini(r);
+    hf__rd_pipe_fini(&r->cmd);
+    hf__rd_pipe_fini(&r->sub);
     hf__rd_late_fini(r);
     hf__rd_sub_fini(r);
     close(server);
@@ -151,7 +171,7 @@ static inline void answer(struct redis *r, int type, const char *text)
 {
     struct rd_node reply = {.type = type, .text = text, .len = strlen(text)};
 
-    assert_int_equal(hf__rd_cmd_reply(r, &reply, test_now()), 0);
+    assert_int_equal(hf__rd_pipe_reply(&r->cmd, &reply, test_now()), 0);
 }
 
 #endif

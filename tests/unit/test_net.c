@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <netdb.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -82,12 +83,13 @@ static int begin(void **state)
     path(t, "server.key", key);
     path(t, "ca.pem", ca);
     files.cacert = ca;
-    assert_int_equal(hf__tls_new(&core, NULL, "localhost", &files, &t->tls), 0);
+    assert_int_equal(hf__tls_new(&core, NULL, &files, &t->tls), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds),
                      0);
     hf__net_init(&t->s, &core, NULL);
     t->s.tls = t->tls;
     t->s.fd = fds[0];
+    strcpy(t->s.host, "localhost");
     t->fd = fds[1];
     t->ctx = SSL_CTX_new(TLS_server_method());
     assert_int_equal(SSL_CTX_use_certificate_file(t->ctx, pem, 1), 1);
@@ -256,7 +258,89 @@ static void test_noise_in_between_is_refused(void **state)
     assert_int_equal(t->s.code, HF_EPROTO);
 }
 
+/* What a handshake with the server, at an address of that host, comes to. */
+static int open_as(struct scene *t, int listener, struct net_addr *a,
+                   const char *host)
+{
+    struct net_stream s;
+    SSL *server = SSL_new(t->ctx);
+    int rc, fd;
+
+    hf__net_init(&s, &core, NULL);
+    s.tls = t->tls;
+    snprintf(a->host, sizeof(a->host), "%s", host);
+    rc = hf__net_open(&s, a, 1);
+    fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+    SSL_set_fd(server, fd);
+    SSL_set_accept_state(server);
+    for (int i = 0; rc == HF__PENDING; i++) {
+        assert_true(i < 10);
+        SSL_do_handshake(server);
+        rc = hf__net_go_on(&s);
+    }
+    SSL_free(server);
+    close(fd);
+    hf__net_fini(&s);
+    return rc;
+}
+
+/* The connections of a client share what TLS needs, not the name. */
+static void test_each_host_is_verified_by_its_name(void **state)
+{
+    struct scene *t = *state;
+    struct net_endpoint e = {.core = &core};
+    struct net_addr *a = &e.addr[0];
+    char file[128];
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    path(t, "socket", file);
+    assert_int_equal(hf__net_set_path(&e, file), 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&a->sa, a->len), 0);
+    assert_int_equal(listen(listener, 5), 0);
+    assert_int_equal(open_as(t, listener, a, "localhost"), 0);
+    assert_int_equal(open_as(t, listener, a, "elsewhere.example"), HF_EAUTH);
+    assert_int_equal(open_as(t, listener, a, "127.0.0.1"), 0);
+    assert_int_equal(open_as(t, listener, a, "127.0.0.2"), HF_EAUTH);
+    assert_int_equal(open_as(t, listener, a, ""), HF_EAUTH);
+    close(listener);
+    unlink(file);
+}
+
 /* ---- endpoints ---------------------------------------------------------- */
+
+/* "nobody" has no address, "a" has two, others one. */
+static struct hf__lookup *find_names(const char *hosts, bool here)
+{
+    static struct sockaddr sa = {.sa_family = AF_INET};
+    static struct addrinfo last = {.ai_family = AF_INET,
+                                   .ai_addrlen = sizeof(sa),
+                                   .ai_addr = &sa},
+                           first = {.ai_family = AF_INET,
+                                    .ai_addrlen = sizeof(sa),
+                                    .ai_addr = &sa,
+                                    .ai_next = &last};
+    struct hf__lookup *l = calloc(1, sizeof(*l));
+
+    assert_non_null(l);
+    assert_true(here);
+    for (; hosts; hosts = strchr(hosts, ','), hosts = hosts ? hosts + 1 : NULL)
+        l->list[l->len++] = hosts[0] == 'n'   ? NULL
+                            : hosts[0] == 'a' ? &first
+                                              : &last;
+    return l;
+}
+
+static void leave_names(struct hf__lookup *l)
+{
+    free(l);
+}
+
+static const struct hf__core with_names = {.alloc = take,
+                                           .free = give,
+                                           .why = why,
+                                           .lasts = why,
+                                           .lookup = find_names,
+                                           .lookup_leave = leave_names};
 
 static void test_every_address_has_its_turn(void **state)
 {
@@ -280,14 +364,36 @@ static void test_every_address_has_its_turn(void **state)
 
 static void test_set_from_outside(void **state)
 {
-    struct net_endpoint e = {.core = &core};
+    struct net_endpoint e = {.core = &with_names};
+    struct hf__host two[] = {{"::1", 1}, {"other", 0}};
 
     (void)state;
-    assert_int_equal(hf__net_set_host(&e, "::1", 1), 0);
-    assert_string_equal(e.where, "[::1]:1");
-    assert_int_equal(hf__net_set_host(&e, "other", 65535), 0);
-    assert_string_equal(e.hosts, "other:65535");
-    assert_string_equal(e.where, "other:65535");
+    assert_int_equal(hf__net_set_hosts(&e, two, 1, 65535), 0);
+    assert_string_equal(e.hosts, "::1:1");
+    assert_int_equal(hf__net_find(&e), 0);
+    assert_string_equal(e.addr[0].where, "[::1]:1");
+    assert_int_equal(hf__net_set_hosts(&e, two, 2, 65535), 0);
+    assert_string_equal(e.hosts, "::1:1,other:65535");
+    assert_int_equal(e.len, 1); /* those of before, until others are found */
+    hf__net_endpoint_fini(&e);
+}
+
+/* The first address of each host, then the second ones; each is verified by the
+ * name of its own host. */
+static void test_address_knows_its_host(void **state)
+{
+    struct net_endpoint e = {.core = &with_names};
+    struct hf__host three[] = {{"a", 1}, {"nobody", 0}, {"::2", 0}};
+
+    (void)state;
+    assert_int_equal(hf__net_set_hosts(&e, three, 3, 7), 0);
+    assert_int_equal(hf__net_find(&e), 0);
+    assert_int_equal(e.len, 3);
+    assert_string_equal(e.addr[0].host, "a");
+    assert_string_equal(e.addr[0].where, "a:1");
+    assert_string_equal(e.addr[1].host, "::2");
+    assert_string_equal(e.addr[1].where, "[::2]:7");
+    assert_string_equal(e.addr[2].host, "a");
     hf__net_endpoint_fini(&e);
 }
 
@@ -302,8 +408,10 @@ int main(void)
         WITH_TLS(test_an_end_is_found),
         WITH_TLS(test_an_end_without_a_word),
         WITH_TLS(test_noise_in_between_is_refused),
+        WITH_TLS(test_each_host_is_verified_by_its_name),
         cmocka_unit_test(test_every_address_has_its_turn),
         cmocka_unit_test(test_set_from_outside),
+        cmocka_unit_test(test_address_knows_its_host),
     };
 
     return cmocka_run_group_tests_name("net", tests, NULL, NULL);

@@ -86,7 +86,7 @@ static void ask(struct redis *r, struct line *l, uint64_t hold_id)
     l->flight = (struct rd_flight){.req = &l->ask,
                                    .remote = &l->remote,
                                    .hold_id = hold_id,
-                                   .sent_at = l->ask.sent_at,
+                                   .sent.at = l->ask.sent_at,
                                    .op = HF__ATTEMPT};
     link = l->remote.impl;
     link->asked_id = hold_id;
@@ -99,7 +99,7 @@ static void ask_again(struct line *l)
 {
     struct rd_link *link = l->remote.impl;
 
-    l->ask.sent_at = l->flight.sent_at = test_now();
+    l->ask.sent_at = l->flight.sent.at = test_now();
     l->ask.result = HF__PENDING;
     link->asking = true;
 }
@@ -121,7 +121,7 @@ static void say(struct redis *r, const char *text)
                               .type = REDIS_REPLY_ARRAY,
                               .number = 3};
 
-    assert_int_equal(hf__rd_sub_reply(r, &message, test_now()), 0);
+    assert_int_equal(hf__rd_pipe_reply(&r->sub, &message, test_now()), 0);
 }
 
 /* "It is yours", to that one, by its look of that time. */
@@ -170,7 +170,9 @@ static struct redis *make(void)
     r->op_timeout_ms = 5000;
     strcpy(r->wake, "holdfast:wake:test");
     r->wake_len = strlen(r->wake);
-    r->sub.state = RD_WAIT; /* nothing is sent */
+    hf__rd_pipe_init(&r->sub, &core, NULL, &hf__rd_sub, r,
+                     sizeof(struct rd_sent));
+    r->sub.link.state = NET_PAUSING; /* nothing is sent */
     r->chance = 1;
     r->chans.live = true;
     return r;
@@ -245,7 +247,7 @@ static void test_early_messages_go_with_their_answers(void **state)
     (void)state;
     for (uint64_t i = 0; i < RD_EARLY; i++)
         call(r, 100 + i, LOOK);
-    r->flights.head += 2; /* answers have come since */
+    r->cmd.head += 2; /* answers have come since */
     ask(r, &line, 1);
     call(r, 99, LOOK);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);

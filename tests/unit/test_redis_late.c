@@ -51,7 +51,7 @@ static void answer_busy(struct scene *s)
     struct rd_node reply = {
         .first = &what, .last = &now, .type = REDIS_REPLY_ARRAY, .number = 2};
 
-    assert_int_equal(hf__rd_cmd_reply(s->r, &reply, test_now()), 0);
+    assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
     assert_int_equal(s->ask.result, HF__BUSY);
 }
 
@@ -65,7 +65,7 @@ static struct scene *lost_after(hf__time way)
     clock_ns += way;
     answer_busy(s);
     try_it(s, 2);
-    hf__rd_cmd_down(s->r, HF_EBACKEND, clock_ns);
+    hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
     assert_int_equal(s->ask.result, HF_EUNKNOWN);
     hf__rd_late_over(s->r, 2);
     return s;
@@ -74,13 +74,13 @@ static struct scene *lost_after(hf__time way)
 /* It is let go when so much time has passed, and not before. */
 static void let_go_after(struct scene *s, hf__time time)
 {
-    size_t before = s->r->flights.len;
+    size_t before = s->r->cmd.len;
 
     hf__rd_late_move(s->r, clock_ns + time - HF__MS);
-    assert_int_equal(s->r->flights.len, before);
+    assert_int_equal(s->r->cmd.len, before);
     assert_true(hf__rd_late_timeout(s->r) <= clock_ns + time);
     hf__rd_late_move(s->r, clock_ns + time);
-    assert_int_equal(s->r->flights.len, before + 1);
+    assert_int_equal(s->r->cmd.len, before + 1);
 }
 
 static void test_lost_question_of_a_quick_server(void **state)
@@ -118,7 +118,7 @@ static void answer_list(struct redis *r)
                             .type = REDIS_REPLY_ARRAY,
                             .number = 2};
 
-    assert_int_equal(hf__rd_cmd_reply(r, &reply, test_now()), 0);
+    assert_int_equal(hf__rd_pipe_reply(&r->cmd, &reply, test_now()), 0);
 }
 
 /* The cursor of a hostile server never ends. */
@@ -134,12 +134,12 @@ static void test_list_ends_when_its_caller_has_left(void **state)
     for (int i = 0; i < 100; i++)
         answer_list(r);
     assert_int_equal(reports, 0);
-    assert_int_equal(r->flights.len, 1);
+    assert_int_equal(r->cmd.len, 1);
     clock_ns += OP;
     answer_list(r);
     assert_int_equal(reports, 1);
     assert_int_equal(q.req.result, HF_EUNKNOWN);
-    assert_int_equal(r->flights.len, 0);
+    assert_int_equal(r->cmd.len, 0);
     redis_end(r, server);
 }
 

@@ -28,13 +28,6 @@ static void note_line(hf_client *client, const char *fmt, ...)
     lines++;
 }
 
-static void test_session(hf_client *client, int event, const char *why)
-{
-    (void)why;
-    (void)client;
-    (void)event;
-}
-
 /* A client whose line waits for a mutex, with both connections. */
 struct scene {
     struct redis *r;
@@ -50,9 +43,10 @@ static void connect_messages(struct scene *s)
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds),
                      0);
-    s->r->sub.stream.fd = fds[0];
-    s->r->sub.state = RD_UP;
-    s->r->sub.timer = HF__NEVER;
+    s->r->sub.link.stream.fd = fds[0];
+    s->r->sub.link.state = NET_UP;
+    s->r->sub.link.timer = HF__NEVER;
+    s->r->sub.link.heard_at = clock_ns;
     s->messages = fds[1];
 }
 
@@ -74,14 +68,14 @@ static void told(struct scene *s, const char *what, const char *text)
                               .type = REDIS_REPLY_ARRAY,
                               .number = 3};
 
-    assert_int_equal(hf__rd_sub_reply(s->r, &message, test_now()), 0);
+    assert_int_equal(hf__rd_pipe_reply(&s->r->sub, &message, test_now()), 0);
 }
 
 static void counted(struct scene *s, int64_t many)
 {
     struct rd_node reply = {.type = REDIS_REPLY_INTEGER, .number = many};
 
-    assert_int_equal(hf__rd_cmd_reply(s->r, &reply, test_now()), 0);
+    assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
 }
 
 static void answer_queued(struct scene *s)
@@ -99,7 +93,7 @@ static void answer_queued(struct scene *s)
         at[i].number = numbers[i];
         at[i].next = i + 1 < N ? &at[i + 1] : NULL;
     }
-    assert_int_equal(hf__rd_cmd_reply(s->r, &reply, test_now()), 0);
+    assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
     assert_int_equal(s->ask.result, HF__QUEUED);
 }
 
@@ -112,16 +106,12 @@ static struct scene *begin(void)
     s->core = core;
     s->core.bell = note_bell;
     s->core.log = note_line;
-    s->core.session = test_session;
     s->r->core = &s->core;
-    s->r->opened = s->r->is_up = true;
-    s->r->connect_timeout_ms = 1000;
+    s->r->opened = true;
+    s->r->cmd.link.connect_ms = s->r->sub.link.connect_ms = 1000;
+    s->r->cmd.link.pause_ms = s->r->sub.link.pause_ms = 600;
     hf__net_set_path(&s->r->peer, "/nonexistent");
-    hf__rd_conn_init(s->r, &s->r->sub);
-    s->r->cmd.on_up = hf__rd_cmd_up;
-    s->r->cmd.on_down = hf__rd_cmd_down;
-    s->r->sub.on_up = hf__rd_sub_up;
-    s->r->sub.on_down = hf__rd_sub_down;
+    s->r->cmd.link.stream.core = s->r->sub.link.stream.core = &s->core;
     s->r->wake_len = (size_t)snprintf(s->r->wake, sizeof(s->r->wake), "wake");
     connect_messages(s);
     s->remote = (struct hf__remote){
@@ -143,7 +133,6 @@ static void end(struct scene *s)
 {
     hf__rd_forget(s->r, &s->ask);
     hf__rd_detach(s->r, &s->remote);
-    hf__rd_conn_fini(&s->r->sub);
     if (s->messages >= 0)
         close(s->messages);
     redis_end(s->r, s->server);
@@ -215,7 +204,7 @@ static void test_not_counted_is_apart(void **state)
     told(s, "message", "p1");
     counted(s, 0);
     assert_false(s->r->chans.live);
-    assert_int_equal(s->r->sub.state, RD_WAIT); /* made anew */
+    assert_int_equal(s->r->sub.link.state, NET_PAUSING); /* made anew */
     assert_int_equal(lines, 1);
     end(s);
 }
@@ -231,7 +220,7 @@ static void test_not_heard_is_apart(void **state)
     assert_true(hf__rd_sub_timeout(s->r) <= clock_ns + 10000 * HF__MS);
     clock_ns += 10000 * HF__MS;
     hf__rd_pair_move(s->r, clock_ns);
-    assert_int_equal(s->r->sub.state, RD_WAIT);
+    assert_int_equal(s->r->sub.link.state, NET_PAUSING);
     end(s);
 }
 
@@ -253,9 +242,9 @@ static void test_apart_again_stays(void **state)
     (void)state;
     told(s, "subscribe", "1");
     counted(s, 0);
-    assert_true(s->r->sub.timer <= clock_ns + 1000 * HF__MS);
+    assert_true(s->r->sub.link.timer <= clock_ns + 1000 * HF__MS);
     prove_anew(s, 0);
-    assert_int_equal(s->r->sub.state, RD_UP);
+    assert_int_equal(s->r->sub.link.state, NET_UP);
     assert_false(s->r->chans.live);
     assert_int_equal(lines, 2);
     bells = 0;
@@ -269,7 +258,7 @@ static void test_apart_again_stays(void **state)
         pause = at - clock_ns;
         clock_ns = at;
         hf__rd_pair_move(s->r, clock_ns);
-        assert_int_not_equal(s->r->sub.state, RD_UP);
+        assert_int_not_equal(s->r->sub.link.state, NET_UP);
         prove_anew(s, 0);
     }
     assert_true(pause > 240000 * HF__MS);
@@ -294,16 +283,16 @@ static void test_refused_for_now_is_proved_again(void **state)
         answer(s->r, REDIS_REPLY_ERROR,
                i % 2 ? "LOADING the dataset" : "BUSY a script");
         assert_false(s->r->chans.live);
-        assert_int_equal(s->r->sub.state, RD_UP);
+        assert_int_equal(s->r->sub.link.state, NET_UP);
         assert_int_equal(lines, 1);
         assert_int_equal(bells, 1);
         assert_in_range(hf__rd_pair_timeout(s->r) - clock_ns, 100 * HF__MS,
                         5000 * HF__MS);
         hf__rd_pair_move(s->r, clock_ns);
-        assert_int_equal(s->r->flights.len, 0);
+        assert_int_equal(s->r->cmd.len, 0);
         clock_ns = hf__rd_pair_timeout(s->r);
         hf__rd_pair_move(s->r, clock_ns);
-        assert_int_equal(s->r->flights.len, 1);
+        assert_int_equal(s->r->cmd.len, 1);
     }
     told(s, "message", "p4");
     counted(s, 1);
@@ -322,10 +311,10 @@ static void test_proof_again_ends_with_its_connection(void **state)
     (void)state;
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "BUSY a script");
-    hf__rd_cmd_down(s->r, HF_EBACKEND, clock_ns);
+    hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
-    hf__rd_cmd_up(s->r, clock_ns);
-    assert_int_equal(s->r->flights.len, 1);
+    hf__rd_cmd.up(&s->r->cmd, clock_ns);
+    assert_int_equal(s->r->cmd.len, 1);
     told(s, "message", "p2");
     counted(s, 1);
     assert_true(s->r->chans.live);
@@ -340,8 +329,8 @@ static void test_proof_after_a_refused_one(void **state)
     (void)state;
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "NOPERM no channel");
-    hf__rd_cmd_down(s->r, HF_EBACKEND, clock_ns);
-    hf__rd_cmd_up(s->r, clock_ns);
+    hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
+    hf__rd_cmd.up(&s->r->cmd, clock_ns);
     told(s, "message", "p2");
     counted(s, 1);
     assert_true(s->r->chans.live);
@@ -360,10 +349,10 @@ static void test_new_command_connection_is_proved_anew(void **state)
     told(s, "message", "p1");
     counted(s, 1);
     assert_true(s->r->chans.live);
-    hf__rd_cmd_down(s->r, HF_EBACKEND, clock_ns);
+    hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
     assert_false(s->r->chans.live);
-    hf__rd_cmd_up(s->r, clock_ns);
-    assert_int_equal(s->r->flights.len, 1);
+    hf__rd_cmd.up(&s->r->cmd, clock_ns);
+    assert_int_equal(s->r->cmd.len, 1);
     counted(s, 1);
     told(s, "message", "p1");
     assert_false(s->r->chans.live);
@@ -381,7 +370,7 @@ static void test_answer_of_an_earlier_pair_proves_nothing(void **state)
 
     (void)state;
     told(s, "subscribe", "1");
-    hf__rd_conn_fail(&s->r->sub, clock_ns, HF_EBACKEND, "lost");
+    hf__link_fail(&s->r->sub.link, HF_EBACKEND, clock_ns);
     close(s->messages);
     connect_messages(s);
     told(s, "subscribe", "1");
@@ -390,7 +379,7 @@ static void test_answer_of_an_earlier_pair_proves_nothing(void **state)
     assert_false(s->r->chans.live);
     counted(s, 0);
     assert_false(s->r->chans.live);
-    assert_int_equal(s->r->sub.state, RD_WAIT);
+    assert_int_equal(s->r->sub.link.state, NET_PAUSING);
     end(s);
 }
 
@@ -403,7 +392,7 @@ static void test_refused_proof_is_none(void **state)
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "NOPERM no channel");
     assert_false(s->r->chans.live);
-    assert_int_equal(s->r->sub.state, RD_UP);
+    assert_int_equal(s->r->sub.link.state, NET_UP);
     assert_int_equal(lines, 1);
     assert_int_equal(bells, 1);
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
@@ -416,9 +405,9 @@ static void test_no_proof_without_messages(void **state)
     struct scene *s = begin();
 
     (void)state;
-    hf__rd_cmd_down(s->r, HF_EBACKEND, clock_ns);
-    hf__rd_cmd_up(s->r, clock_ns);
-    assert_int_equal(s->r->flights.len, 0);
+    hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
+    hf__rd_cmd.up(&s->r->cmd, clock_ns);
+    assert_int_equal(s->r->cmd.len, 0);
     end(s);
 }
 
@@ -429,14 +418,14 @@ static void subscription_is_refused(struct scene *s, const char *text)
     struct rd_node reply = {
         .type = REDIS_REPLY_ERROR, .text = text, .len = strlen(text)};
 
-    assert_int_equal(hf__rd_sub_reply(s->r, &reply, clock_ns), 0);
+    assert_int_equal(hf__rd_pipe_reply(&s->r->sub, &reply, clock_ns), 0);
 }
 
 static struct scene *begin_live(void)
 {
     struct scene *s = begin();
 
-    hf__rd_sub_up(s->r, clock_ns);
+    hf__rd_sub.up(&s->r->sub, clock_ns);
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 1);
@@ -451,13 +440,13 @@ static hf__time subscribe_anew(struct scene *s)
     hf__time pause = hf__rd_sub_timeout(s->r) - clock_ns;
 
     hf__rd_sub_move(s->r, clock_ns);
-    assert_int_equal(s->r->sub.state, RD_UP); /* not yet */
+    assert_int_equal(s->r->sub.link.state, NET_UP); /* not yet */
     clock_ns += pause;
     hf__rd_sub_move(s->r, clock_ns);
-    assert_int_not_equal(s->r->sub.state, RD_UP);
+    assert_int_not_equal(s->r->sub.link.state, NET_UP);
     close(s->messages);
     connect_messages(s);
-    hf__rd_sub_up(s->r, clock_ns);
+    hf__rd_sub.up(&s->r->sub, clock_ns);
     return pause;
 }
 
@@ -503,7 +492,7 @@ static void test_subscription_refused_again_and_again(void **state)
         subscription_is_refused(s, "BUSY a script"); /* a name's */
         subscription_is_refused(s, "BUSY a script"); /* our own */
         assert_int_equal(lines, 1);
-        s->r->sub.heard_at = HF__NEVER / 2; /* no PING here */
+        s->r->sub.link.heard_at = HF__NEVER / 2; /* no PING here */
         pause = subscribe_anew(s);
         assert_in_range(pause, 100 * HF__MS, 60000 * HF__MS);
     }
@@ -521,7 +510,7 @@ static void test_one_subscription_of_two_is_refused(void **state)
     struct scene *s = begin();
 
     (void)state;
-    hf__rd_sub_up(s->r, clock_ns);
+    hf__rd_sub.up(&s->r->sub, clock_ns);
     subscription_is_refused(s, "NOPERM no channel");
     told(s, "subscribe", "1");
     told(s, "message", "p1");
@@ -544,13 +533,13 @@ static void test_subscription_refused_for_good(void **state)
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct scene *s = begin_live();
 
-        s->r->sub.heard_at = HF__NEVER / 2; /* no PING here */
+        s->r->sub.link.heard_at = HF__NEVER / 2; /* no PING here */
         subscription_is_refused(s, texts[i]);
         assert_int_equal(bells, 1);
         assert_int_equal(lines, 1);
         assert_true(s->r->chans.refused);
         assert_true(hf__rd_sub_timeout(s->r) >= HF__NEVER / 2);
-        assert_int_equal(s->r->sub.state, RD_UP);
+        assert_int_equal(s->r->sub.link.state, NET_UP);
         end(s);
     }
 }
@@ -564,12 +553,12 @@ static void test_connecting_is_still_waited_for(void **state)
     struct scene *s = begin();
 
     (void)state;
-    s->r->cmd.state = RD_CONNECTING;
-    s->r->cmd.stream.connecting = true;
-    s->r->cmd.stream.events = EPOLLOUT;
+    s->r->cmd.link.state = NET_CONNECTING;
+    s->r->cmd.link.stream.connecting = true;
+    s->r->cmd.link.stream.events = EPOLLOUT;
     told(s, "subscribe", "1");
-    assert_int_equal(s->r->cmd.stream.events, EPOLLOUT);
-    s->r->cmd.state = RD_UP;
+    assert_int_equal(s->r->cmd.link.stream.events, EPOLLOUT);
+    s->r->cmd.link.state = NET_UP;
     end(s);
 }
 
@@ -580,13 +569,13 @@ static void test_event_of_an_earlier_connection_is_ignored(void **state)
     char byte;
 
     (void)state;
-    s->r->cmd.stream.tag += 2;
+    s->r->cmd.link.stream.tag++;
     assert_int_equal(write(s->server, "?", 1), 1);
-    backend->ready(s->r, s->r->cmd.stream.tag - 2, EPOLLIN | EPOLLHUP,
+    backend->ready(s->r, s->r->cmd.link.stream.tag - 1, EPOLLIN | EPOLLHUP,
                    clock_ns);
     assert_int_equal(
-        recv(s->r->cmd.stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT), 1);
-    assert_int_equal(s->r->cmd.state, RD_UP);
+        recv(s->r->cmd.link.stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT), 1);
+    assert_int_equal(s->r->cmd.link.state, NET_UP);
     end(s);
 }
 

@@ -47,7 +47,7 @@ static void test_leases_count_from_what_was_sent_first(void **state)
 
     (void)state;
     assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__PENDING);
-    assert_int_equal(s->r->flights.len, 2);
+    assert_int_equal(s->r->cmd.len, 2);
     clock_ns += 15000 * HF__MS;
     answer(s->r, REDIS_REPLY_ERROR, "NOSCRIPT No matching script.");
     answer(s->r, REDIS_REPLY_STRING, "1");
@@ -65,11 +65,11 @@ static void test_leases_do_not_count_from_before(void **state)
     struct scene *s = begin();
 
     (void)state;
-    s->r->cmd.state = RD_CONNECTING;
+    s->r->cmd.link.state = NET_CONNECTING;
     assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__LATER);
     assert_true(s->r->renew_waits);
     clock_ns += 2000 * HF__MS;
-    s->r->cmd.state = RD_UP;
+    s->r->cmd.link.state = NET_UP;
     hf__rd_pump(s->r);
     assert_int_equal(goes, 1);
     assert_false(s->r->renew_waits);
@@ -103,9 +103,9 @@ static void test_scripts_are_bounded_by_permits(void **state)
     s->batch.len = MANY;
     s->batch.item = items;
     assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__PENDING);
-    assert_int_equal(s->r->flights.len, 3 + (MANY - 3 + 3) / 4);
-    for (size_t i = 0; i < s->r->flights.len; i++) {
-        const struct rd_flight *f = &s->r->flights.at[i];
+    assert_int_equal(s->r->cmd.len, 3 + (MANY - 3 + 3) / 4);
+    for (size_t i = 0; i < s->r->cmd.len; i++) {
+        const struct rd_flight *f = hf__rd_pipe_at(&s->r->cmd, i);
         uint32_t sum = 0;
 
         assert_int_equal(f->first, done);

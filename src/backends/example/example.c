@@ -29,23 +29,15 @@
  * slot reports anything by core->done() itself: a stream that breaks while it
  * is written to is found by advance().
  */
-#include "../../net/endpoint.h"
+#include "../../net/link.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #define PORT 7007
 #define LINE_MAX 80 /* any line, but for the name in it */
-
-enum state {
-    PAUSING,    /* not connected; the next attempt is at `timer` */
-    CONNECTING, /* until `timer` at most */
-    GREETING,   /* connected, HELLO is sent; the same */
-    UP          /* if no answer has come by `timer`, the connection is dead */
-};
 
 /* A line of the core's: what remote->impl is. */
 struct line {
@@ -58,20 +50,15 @@ struct example {
     const struct hf__core *core;
     hf_client *client;
     struct net_endpoint peer;
-    struct net_walk walk;
-    struct net_stream stream;
-    enum state state;
-    hf__time timer;
-    uint32_t connect_ms, silence_ms, pause_ms;
+    struct net_link link; /* connects, again and again; calls talk[] */
+    uint32_t tags;
     uint64_t me;                 /* the client's number at the server */
     uint64_t clock;              /* of the server, in ms, */
     hf__time clock_at;           /* and when we heard of it */
     struct hf__req *first, **to; /* pending, in the order of sending */
     struct line *lines;
-    bool put_off;   /* a slot has said LATER, and we owe a go_on() */
-    bool opened;    /* it was UP once */
-    int open_code;  /* why there is no connection */
-    char text[200]; /* the same, for people */
+    bool put_off; /* a slot has said LATER, and we owe a go_on() */
+    bool opened;  /* it was up once */
     size_t in_len;
     char in[256]; /* what has come of a line */
 };
@@ -107,27 +94,16 @@ static void finish(struct example *x, struct hf__req **at, int result)
 /* The connection is over, or was not made. What was asked and not answered may
  * have been done, or not: EUNKNOWN, and the core asks again. (What was never
  * written could go back by core->unsent(), which spares a question.) */
-static void down(struct example *x, hf__time now, int code, const char *why)
+static void down(void *self, int code, bool was_up, hf__time now)
 {
-    bool was_up = x->state == UP;
-    uint32_t chance = 0;
+    struct example *x = self;
 
-    snprintf(x->text, sizeof(x->text), "%s: %s", x->peer.where, why);
-    hf__net_close(&x->stream); /* `why` may be its */
+    (void)now;
     x->in_len = 0;
-    x->state = PAUSING;
-    x->timer = now;
-    if (was_up || !hf__net_next(&x->peer, &x->walk)) { /* no other address */
-        x->core->random(&chance, sizeof(chance));
-        x->timer += hf__net_pause(&x->peer, &x->walk, x->pause_ms, chance);
-        x->open_code = code;
-    }
-    x->core->trouble(x->client, x->text);
-    if (was_up) { /* not of each attempt, as long as it is down */
-        x->core->log(x->client, "example: lost the connection to %s", x->text);
+    x->core->trouble(x->client, x->link.text);
+    if (was_up)
         x->core->session(x->client, HF_EVENT_DOWN, NULL);
-    }
-    x->core->why(x->client, HF_EUNKNOWN, "%s", x->text);
+    x->core->why(x->client, HF_EUNKNOWN, "%s", x->link.text);
     while (x->first)
         finish(x, &x->first, HF_EUNKNOWN);
     /* Places are gone with it, and nobody would tell those who wait. A bell for
@@ -135,7 +111,7 @@ static void down(struct example *x, hf__time now, int code, const char *why)
     for (struct line *l = x->lines; l; l = l->next)
         x->core->bell(x->client, l->remote);
     if (code == HF_EPROTO) { /* somebody is there, but not our server */
-        x->core->why(x->client, code, "%s", x->text);
+        x->core->why(x->client, code, "%s", x->link.text);
         x->core->refuse(x->client, code);
     }
 }
@@ -143,7 +119,7 @@ static void down(struct example *x, hf__time now, int code, const char *why)
 __attribute__((format(printf, 2, 3))) static void put(struct example *x,
                                                       const char *fmt, ...)
 {
-    struct net_out *o = &x->stream.out;
+    struct net_out *o = &x->link.stream.out;
     va_list ap;
 
     va_start(ap, fmt);
@@ -151,41 +127,28 @@ __attribute__((format(printf, 2, 3))) static void put(struct example *x,
     va_end(ap);
 }
 
-/* What hf__net_open() or hf__net_go_on() came to. */
-static void connected(struct example *x, int rc, hf__time now)
+/* Connected. Until welcome() the link is not up, and nothing else is sent. */
+static int greet(void *self, hf__time now)
 {
-    if (rc == 0 && hf__net_reserve(&x->stream, LINE_MAX) == 0) {
-        x->state = GREETING;
-        put(x, "HELLO %" PRIu64 "\n", x->me);
-        hf__net_flush(&x->stream);
-    } else if (rc != HF__PENDING) {
-        down(x, now, rc ? HF_EBACKEND : HF_ENOMEM,
-             rc ? hf__net_why(&x->stream) : "out of memory");
-    }
+    struct example *x = self;
+
+    (void)now;
+    if (hf__net_reserve(&x->link.stream, LINE_MAX))
+        return hf__link_why(&x->link, HF_ENOMEM, "out of memory");
+    put(x, "HELLO %" PRIu64 "\n", x->me);
+    return 0;
 }
 
-/* Each descriptor has a tag of its own: an event of the last one may come
- * late. */
-static void connect_now(struct example *x, hf__time now)
+static int welcome(struct example *x, uint64_t clock)
 {
-    const struct net_addr *a = hf__net_addr(&x->peer, &x->walk);
-
-    x->state = CONNECTING;
-    x->timer = now + x->connect_ms * HF__MS / (hf__time)x->peer.len;
-    connected(x, hf__net_open(&x->stream, a, x->stream.tag + 1), now);
-}
-
-static void welcome(struct example *x, uint64_t clock)
-{
-    x->state = UP;
-    x->walk.failures = 0;
     x->clock = clock;
     x->clock_at = x->core->now();
-    hf__net_settle(&x->peer);
+    hf__link_up(&x->link, x->clock_at);
     x->core->trouble(x->client, NULL);
     if (x->opened)
         x->core->session(x->client, HF_EVENT_UP, NULL);
     x->opened = true; /* advance() follows, and says go_on() */
+    return 0;
 }
 
 /* Every slot that sends begins here. 0: there is room for so many bytes; else
@@ -193,11 +156,11 @@ static void welcome(struct example *x, uint64_t clock)
  * no request overtakes one that is parked. */
 static int begin(struct example *x, struct hf__req *req, size_t size)
 {
-    x->put_off = x->put_off || x->state != UP || x->stream.broken;
+    x->put_off = !hf__link_wanted(&x->link) || x->put_off;
     if (x->put_off)
         return HF__LATER;
     req->untouched = true; /* nothing has been sent for it */
-    if (hf__net_reserve(&x->stream, size))
+    if (hf__net_reserve(&x->link.stream, size))
         return HF_ENOMEM;
     req->untouched = false;
     req->sent_at = x->core->now(); /* before a byte of it can be written */
@@ -205,20 +168,18 @@ static int begin(struct example *x, struct hf__req *req, size_t size)
 }
 
 /* And ends here. Those that were parked come one after the other, and are
- * written together by advance(). */
+ * written together by advance(). Who drives may sleep for longer than the
+ * server may be silent; or the write has failed, and advance() shall see to it,
+ * not we. */
 static int end(struct example *x, struct hf__req *req)
 {
-    if (!x->first) { /* silence begins; who drives may sleep for longer */
-        x->timer = req->sent_at + x->silence_ms * HF__MS;
-        x->core->due(x->client, x->timer);
-    }
+    hf__link_await(&x->link, req->sent_at);
     req->next = NULL;
     *x->to = req;
     x->to = &req->next;
     if (!req->parked)
-        hf__net_flush(&x->stream);
-    if (x->stream.broken) /* advance() shall see to it, not we */
-        x->core->due(x->client, req->sent_at);
+        hf__net_flush(&x->link.stream);
+    x->core->due(x->client, hf__link_timeout(&x->link));
     return HF__PENDING;
 }
 
@@ -377,12 +338,10 @@ static int answer(struct example *x, const char *line)
     uint64_t id, n = 0;
     int fields = sscanf(line, "%15s %" SCNu64 " %" SCNu64, word, &id, &n);
 
-    if (fields < 2 || (x->state == UP) == !strcmp(word, "WELCOME"))
+    if (fields < 2 || (x->link.state == NET_UP) == !strcmp(word, "WELCOME"))
         return HF_EPROTO;
-    if (x->state != UP) {
-        welcome(x, id);
-        return 0;
-    }
+    if (x->link.state != NET_UP)
+        return welcome(x, id);
     if (!strcmp(word, "GRANTED") && n)
         return taken(x, id, HF__GRANTED, n);
     if (!strcmp(word, "QUEUED") || !strcmp(word, "BUSY"))
@@ -396,80 +355,50 @@ static int answer(struct example *x, const char *line)
     return HF_EPROTO;
 }
 
-/* Does what the complete lines say; what is left begins the next one. */
-static int digest(struct example *x)
+/* Bytes have come. */
+static int data(void *self, const char *p, size_t len, hf__time now)
 {
-    char *from = x->in, *to = x->in + x->in_len, *newline;
+    struct example *x = self;
     int rc = 0;
 
-    while (!rc && (newline = memchr(from, '\n', (size_t)(to - from)))) {
-        *newline = '\0';
-        rc = answer(x, from);
-        from = newline + 1;
-    }
-    x->in_len = (size_t)(to - from);
-    memmove(x->in, from, x->in_len);
-    return rc || x->in_len == sizeof(x->in) ? HF_EPROTO : 0;
-}
-
-/* A failed read marks the stream as broken; advance() follows and sees it. */
-static void read_all(struct example *x, hf__time now)
-{
-    ssize_t n;
-
-    do {
-        n = hf__net_read(&x->stream, x->in + x->in_len,
-                         sizeof(x->in) - x->in_len);
-        if (n <= 0)
-            return;
-        x->in_len += (size_t)n;
-        if (digest(x)) {
-            down(x, now, HF_EPROTO, "an answer that we do not understand");
-            return;
+    (void)now;
+    for (; len && !rc; p++, len--) {
+        x->in[x->in_len++] = *p == '\n' ? '\0' : *p;
+        if (*p == '\n') {
+            x->in_len = 0;
+            rc = answer(x, x->in);
+        } else if (x->in_len == sizeof(x->in)) {
+            rc = HF_EPROTO;
         }
-        if (x->state == UP)
-            x->timer = x->first ? now + x->silence_ms * HF__MS : HF__NEVER;
-    } while (x->stream.more);
+    }
+    x->link.awaits = x->first;
+    return rc ? hf__link_why(&x->link, rc,
+                             "an answer that we do not "
+                             "understand")
+              : 0;
 }
+
+static const struct net_talk talk = {
+    .greet = greet, .data = data, .down = down};
 
 static void example_ready(void *self, uint32_t tag, uint32_t events,
                           hf__time now)
 {
-    struct example *x = self;
-
-    if (tag != x->stream.tag || x->stream.fd < 0)
-        return; /* of a descriptor that was closed since */
-    if (x->state == CONNECTING) {
-        connected(x, hf__net_go_on(&x->stream), now);
-        return;
-    }
-    if (events & EPOLLOUT)
-        hf__net_flush(&x->stream);
-    if (events & ~(uint32_t)EPOLLOUT)
-        read_all(x, now);
+    hf__link_ready(&((struct example *)self)->link, tag, events, now);
 }
 
 static hf__time example_next_timeout(void *self)
 {
-    struct example *x = self;
-
-    return x->stream.broken ? 0 : x->timer;
+    return hf__link_timeout(&((struct example *)self)->link);
 }
 
 static void example_advance(void *self, hf__time now)
 {
     struct example *x = self;
 
-    if (x->stream.broken)
-        down(x, now, HF_EBACKEND, hf__net_why(&x->stream));
-    else if (now >= x->timer && x->state != PAUSING)
-        down(x, now, HF_EBACKEND, "no answer");
-    if (x->state == PAUSING && now >= x->timer)
-        connect_now(x, now);
-    if (x->state != UP)
-        return;
-    hf__net_flush(&x->stream);
-    if (x->put_off) {
+    hf__link_advance(&x->link, now);
+    hf__net_flush(&x->link.stream);
+    if (x->put_off && x->link.state == NET_UP) {
         x->put_off = false;
         x->core->go_on(x->client); /* the slots are called, then advance() */
     }
@@ -479,7 +408,7 @@ static void example_close(void *self)
 {
     struct example *x = self;
 
-    hf__net_fini(&x->stream);
+    hf__link_fini(&x->link);
     hf__net_endpoint_fini(&x->peer);
     x->core->free(x->client, x);
 }
@@ -495,14 +424,13 @@ static int prepare(struct example *x, const struct hf__config *config)
                             "one host and no path would be right, as in "
                             "example://host:%d",
                             PORT);
-    x->connect_ms = config->connect_timeout_ms;
-    x->pause_ms = op_ms / 8; /* a server that is back soon finds us there */
+    x->link.connect_ms = config->connect_timeout_ms;
+    x->link.pause_ms = op_ms / 8; /* a server that is back soon finds us */
     /* There is time for a renewal to be sent once more. */
-    x->silence_ms = third < 200 ? 200 : third < op_ms ? third : op_ms;
+    x->link.silence_ms = third < 200 ? 200 : third < op_ms ? third : op_ms;
     rc = x->core->random(&x->me, sizeof(x->me));
     if (!rc)
-        rc = hf__net_set_host(&x->peer, url->hosts[0].name,
-                              url->hosts[0].port ? url->hosts[0].port : PORT);
+        rc = hf__net_set_hosts(&x->peer, url->hosts, 1, PORT);
     return rc ? rc : hf__net_find(&x->peer); /* blocks, as open() alone may */
 }
 
@@ -517,22 +445,25 @@ static int example_open(hf_client *client, const struct hf__core *core,
     x->core = x->peer.core = core;
     x->client = x->peer.client = client;
     x->to = &x->first;
-    hf__net_init(&x->stream, core, client);
-    rc = prepare(x, config); /* it is PAUSING: advance() connects */
-    if (rc)
+    hf__link_init(&x->link, core, client);
+    x->link.talk = &talk;
+    x->link.owner = x;
+    x->link.peer = &x->peer;
+    x->link.tags = &x->tags;
+    x->link.name = "example: lost the connection";
+    rc = prepare(x, config);
+    if (rc) {
         example_close(x);
-    else
-        *self = x;
-    return rc;
+        return rc;
+    }
+    hf__link_start(&x->link, core->now()); /* advance() connects */
+    *self = x;
+    return 0;
 }
 
 static int example_opened(void *self)
 {
-    struct example *x = self;
-
-    if (x->opened || !x->open_code)
-        return x->opened ? HF__DONE : HF__PENDING;
-    return x->core->why(x->client, x->open_code, "%s", x->text);
+    return hf__link_opened(&((struct example *)self)->link);
 }
 
 static const struct hf__backend backend = {

@@ -9,10 +9,8 @@
  */
 #include "redis.h"
 
-#include <errno.h>
 #include <string.h>
 
-#define IDLE_MS 500
 /* A replica is left once a connection is so old: not again and again, if its
  * name leads nowhere else. */
 #define REPLICA_MS 2000
@@ -32,85 +30,60 @@ void hf__rd_finish(struct redis *r, struct hf__req *req, int result)
 {
     if (req->op == HF__ATTEMPT)
         attempt_over(r, req, result);
-    else if (req->op == HF__RENEW)
-        r->renewing--;
+    else if (req->op == HF__RENEW && --r->renewing == 0)
+        hf__rd_renew_hurry(r);
     req->result = (int16_t)result;
     r->core->done(r->client, req);
 }
 
 /* ---- flights ---------------------------------------------------------- */
 
-static struct rd_flight *flight_at(struct rd_flights *f, size_t i)
+struct rd_flight *hf__rd_newest(const struct redis *r)
 {
-    return &f->at[(f->head + i) & (f->cap - 1)];
-}
-
-static int flights_reserve(struct redis *r)
-{
-    struct rd_flights *f = &r->flights, bigger = {.head = f->head, .cap = 16};
-
-    if (f->len < f->cap)
-        return 0;
-    if (f->cap)
-        bigger.cap = f->cap * 2;
-    bigger.at = r->core->alloc(r->client, bigger.cap * sizeof(*bigger.at));
-    if (!bigger.at)
-        return HF_ENOMEM;
-    for (; bigger.len < f->len; bigger.len++)
-        *flight_at(&bigger, bigger.len) = *flight_at(f, bigger.len);
-    r->core->free(r->client, f->at);
-    *f = bigger;
-    return 0;
-}
-
-static struct rd_flight flight_pop(struct rd_flights *f)
-{
-    struct rd_flight first = *flight_at(f, 0);
-
-    f->head++;
-    f->len--;
-    return first;
+    return hf__rd_pipe_at(&r->cmd, r->cmd.len - 1);
 }
 
 void hf__rd_forget(struct redis *r, struct hf__req *req)
 {
-    for (size_t i = r->flights.len; i-- > 0;)
-        if (flight_at(&r->flights, i)->req == req) {
-            flight_at(&r->flights, i)->req = NULL;
+    for (size_t i = r->cmd.len; i-- > 0;) {
+        struct rd_flight *f = hf__rd_pipe_at(&r->cmd, i);
+
+        if (f->req == req) {
+            f->req = NULL;
             return;
         }
+    }
 }
 
 void hf__rd_forget_remote(struct redis *r, const struct hf__remote *remote)
 {
-    for (size_t i = 0; i < r->flights.len; i++)
-        if (flight_at(&r->flights, i)->remote == remote)
-            flight_at(&r->flights, i)->remote = NULL;
+    for (size_t i = 0; i < r->cmd.len; i++) {
+        struct rd_flight *f = hf__rd_pipe_at(&r->cmd, i);
+
+        if (f->remote == remote)
+            f->remote = NULL;
+    }
 }
 
 /* ---- sending ---------------------------------------------------------- */
 
+static rd_reply_fn answered;
+
 struct net_out *hf__rd_command(struct redis *r, struct hf__req *req,
                                size_t words, size_t more)
 {
-    struct rd_conn *c = &r->cmd;
-    struct net_out *o = &c->stream.out;
-    struct rd_flights *f = &r->flights;
+    struct net_out *o = &r->cmd.link.stream.out;
+    struct rd_flight *f = hf__rd_pipe_send(&r->cmd, answered, 1, more + 32);
 
-    if (flights_reserve(r) || hf__net_reserve(&c->stream, more + 32))
+    if (!f)
         return NULL;
-    req->sent_at = r->core->now();
-    if (!f->len)
-        c->heard_at = req->sent_at; /* silence begins here */
-    *flight_at(f, f->len++) = (struct rd_flight){
-        .req = req,
-        .remote = req->op == HF__ATTEMPT ? req->remote : NULL,
-        .hold_id = req->hold_id,
-        .sent_at = req->sent_at,
-        .ahead = r->server_ahead,
-        .start = c->stream.written + (o->len - o->from),
-        .op = req->op,
-        .by_text = true};
+    req->sent_at = f->sent.at;
+    f->req = req;
+    f->remote = req->op == HF__ATTEMPT ? req->remote : NULL;
+    f->hold_id = req->hold_id;
+    f->ahead = r->server_ahead;
+    f->op = req->op;
+    f->by_text = true;
     hf__rd_put_count(o, '*', words);
     return o;
 }
@@ -123,10 +96,11 @@ struct net_out *hf__rd_call(struct redis *r, struct hf__req *req,
     bool by_text = r->by_text[s];
     struct net_out *o = hf__rd_command(
         r, req, 3 + keys + args, more + 128 + (by_text ? script->len : 40));
-    struct rd_flight *f = o ? flight_at(&r->flights, r->flights.len - 1) : NULL;
+    struct rd_flight *f;
 
     if (!o)
         return NULL;
+    f = hf__rd_newest(r);
     f->script = (uint8_t)s;
     f->by_text = by_text;
     if (by_text) {
@@ -157,27 +131,18 @@ static int encode(struct redis *r, struct hf__req *req)
 
 static bool has_room(const struct redis *r)
 {
-    return r->cmd.state == RD_UP && !r->cmd.stream.broken &&
-           r->cmd.stream.out.len - r->cmd.stream.out.from < RD_OUT_HIGH;
-}
+    const struct net_link *l = &r->cmd.link;
 
-/* While nobody asks anything nobody listens either. A server that has closed
- * an idle connection meanwhile would make an EUNKNOWN of what we send next. */
-static void look_if_closed(struct redis *r)
-{
-    if (r->cmd.state == RD_UP && !r->flights.len && !r->cmd.stream.broken &&
-        r->core->now() - r->cmd.heard_at > IDLE_MS * HF__MS &&
-        hf__net_is_over(&r->cmd.stream))
-        r->cmd.stream.broken = ECONNRESET;
+    return l->state == NET_UP && !l->stream.broken &&
+           l->stream.out.len - l->stream.out.from < RD_OUT_HIGH;
 }
 
 int hf__rd_submit(struct redis *r, struct hf__req *req)
 {
     int rc;
 
-    look_if_closed(r);
-    hf__rd_conn_hurry(&r->cmd);
-    if (!has_room(r)) { /* there will be in ready() or advance() alone */
+    /* There will be room in ready() or advance() alone. */
+    if (!hf__link_wanted(&r->cmd.link) || !has_room(r)) {
         r->put_off = true;
         return HF__LATER;
     }
@@ -185,17 +150,20 @@ int hf__rd_submit(struct redis *r, struct hf__req *req)
     if (rc)
         return rc;
     if (!req->parked) /* else hf__rd_pump() writes all of them */
-        hf__net_flush(&r->cmd.stream);
+        hf__net_flush(&r->cmd.link.stream);
     return HF__PENDING;
 }
 
 void hf__rd_pump(struct redis *r)
 {
-    if (r->cmd.state == RD_UP && r->cmd.stream.out.from < r->cmd.stream.out.len)
-        hf__net_flush(&r->cmd.stream);
+    hf__net_flush(&r->cmd.link.stream);
     if (!r->put_off || !has_room(r))
         return;
-    r->put_off = r->renew_waits = false;
+    r->put_off = false;
+    if (r->renew_waits) {
+        r->renew_waits = false;
+        hf__rd_renew_hurry(r);
+    }
     r->core->go_on(r->client);
 }
 
@@ -227,15 +195,60 @@ static void send_again(struct redis *r, const struct rd_flight *f)
         failed(r, f, rc);
 }
 
+/* What may be at the name, by the type of its key, if that is known. */
+static int mismatch(struct redis *r, const char *text)
+{
+    static const char *const no_locks[] = {"list", "set", "zset", "stream"};
+    const char *other_dialect = r->string_dialect ? "hash" : "string";
+    const char *type = text + strlen("WRONGTYPE");
+
+    type += *type == ' ';
+    for (size_t i = 0; i < sizeof(no_locks) / sizeof(*no_locks); i++)
+        if (strcmp(type, no_locks[i]) == 0)
+            return r->core->why(r->client, HF_EMISMATCH,
+                                "the key is a %s: the name is used by "
+                                "something other than a lock",
+                                type);
+    return r->core->why(
+        r->client, HF_EMISMATCH,
+        "the key has another type: the name is used as another kind of lock, "
+        "or by another program%s",
+        strcmp(type, other_dialect) != 0 ? ""
+        : r->string_dialect ? "; a lock of Redisson's has dialect=redisson"
+                            : "; a lock of redis-py, redsync or node-redlock "
+                              "has dialect=string");
+}
+
+/* What an error answer means; leaves a text. */
+static int error_of(struct redis *r, const struct rd_node *reply, uint8_t op)
+{
+    const char *text = hf__rd_error_text(reply->text);
+    int code = hf__rd_error_code(text);
+
+    if (code != HF_EMISMATCH)
+        return (hf__rd_may_pass(text) ? r->core->why : r->core->lasts)(
+            r->client, code, "%.150s", text);
+    if (op == HF__RELEASE || op == HF__DOWNGRADE)
+        return HF_ENOTOWNER; /* whatever is there, it is not ours */
+    if (op == HF__ABANDON)
+        return HF__DONE;
+    return mismatch(r, text);
+}
+
+static int is_replica(struct rd_pipe *p)
+{
+    return hf__link_why(&p->link, HF_EBACKEND, "it has become a replica");
+}
+
 /* It was the master once, and does not close connections when it is not: they
  * are no more worth than lost ones. The name may lead to the new one. */
 static bool leave_replica(struct redis *r, hf__time now)
 {
-    if (now - r->cmd.up_at < REPLICA_MS * HF__MS)
+    if (now - r->cmd.link.up_at < REPLICA_MS * HF__MS)
         return false;
-    hf__rd_look_up(r, now);
-    if (r->sub.state > RD_WAIT)
-        hf__rd_conn_fail(&r->sub, now, HF_EBACKEND, "it has become a replica");
+    hf__link_look_up(&r->cmd.link, now);
+    if (r->sub.link.state > NET_PAUSING)
+        hf__link_fail(&r->sub.link, is_replica(&r->sub), now);
     return true;
 }
 
@@ -249,37 +262,26 @@ static int refused(struct redis *r, const struct rd_flight *f,
         r->by_text[f->script] = true;
         send_again(r, f);
     } else if (hf__rd_is_replica(reply->text) && leave_replica(r, now)) {
-        return HF_EBACKEND;
+        return is_replica(&r->cmd);
     } else {
-        failed(r, f, hf__rd_error(r, reply, f->op));
+        failed(r, f, error_of(r, reply, f->op));
     }
     return 0;
 }
 
-int hf__rd_cmd_reply(struct redis *r, const struct rd_node *reply, hf__time now)
+static int answered(struct rd_pipe *p, struct rd_sent *sent,
+                    const struct rd_node *reply, hf__time now)
 {
-    struct rd_flight f;
-    int rc = 0;
+    struct redis *r = p->owner;
+    const struct rd_flight f = *(const struct rd_flight *)sent;
 
-    if (!r->flights.len)
-        return HF_EPROTO; /* nobody has asked */
-    f = flight_pop(&r->flights);
-    if (f.op == RD_PROOF)
-        hf__rd_pair_reply(r, f.hold_id, reply, now);
-    else if (reply->type == REDIS_REPLY_ERROR && f.op != HF__DIAGNOSE)
-        rc = refused(r, &f, reply, now);
-    else if (f.op == HF__RENEW)
-        rc = hf__rd_renew_reply(r, &f, reply);
-    else if (f.op <= HF__ABANDON)
-        rc = hf__rd_verb_reply(r, &f, reply, now);
-    else if (f.req)
-        rc = hf__rd_query_reply(r, (struct hf__query *)f.req, reply);
-    if (rc) {
-        /* Back in front: it is the one that the failure is about. */
-        r->flights.head--;
-        r->flights.len++;
-    }
-    return rc;
+    if (reply->type == REDIS_REPLY_ERROR && f.op != HF__DIAGNOSE)
+        return refused(r, &f, reply, now);
+    if (f.op == HF__RENEW)
+        return hf__rd_renew_reply(r, &f, reply);
+    if (f.op <= HF__ABANDON)
+        return hf__rd_verb_reply(r, &f, reply, now);
+    return f.req ? hf__rd_query_reply(r, (struct hf__query *)f.req, reply) : 0;
 }
 
 /* ---- the connection comes and goes ------------------------------------ */
@@ -297,16 +299,51 @@ static void expect_unknown(struct redis *r)
         r->by_text[scripts[i]] = true;
 }
 
-void hf__rd_cmd_up(struct redis *r, hf__time now)
+static int clock_told(struct rd_pipe *p, struct rd_sent *sent,
+                      const struct rd_node *reply, hf__time now)
 {
+    struct redis *r = p->owner;
+    int64_t s, us;
+
+    (void)sent;
     (void)now;
+    if (!hf__rd_int(hf__rd_at(reply, 0), &s) ||
+        !hf__rd_int(hf__rd_at(reply, 1), &us) || s <= 0 ||
+        s > UINT32_MAX * 2LL || us < 0)
+        return HF_EPROTO;
+    r->server_us = s * 1000000 + us;
+    r->server_at = r->core->now(); /* not before it was said */
+    r->server_ahead = 0;
+    return 0;
+}
+
+/* Also tells whether scripts may be run, and that nothing is being loaded. */
+static int ask_clock(struct rd_pipe *p, hf__time now)
+{
+    struct net_out *o = &p->link.stream.out;
+
+    (void)now;
+    if (!hf__rd_pipe_send(p, clock_told, 1, 128))
+        return HF_ENOMEM;
+    hf__rd_put_count(o, '*', 3);
+    hf__rd_put_text(o, "EVAL");
+    hf__rd_put_text(o, "return redis.call('time')");
+    hf__rd_put_text(o, "0");
+    return 0;
+}
+
+static void up(struct rd_pipe *p, hf__time now)
+{
+    struct redis *r = p->owner;
+
+    (void)now;
+    p->link.connect_ms = r->sub.link.connect_ms; /* hf_open() had its own */
     expect_unknown(r); /* it may be another server, or another life of it */
-    if (r->opened && !r->is_up) {
-        r->core->log(r->client, "redis: connected again to %s", r->peer.where);
+    if (r->opened) {
+        r->core->log(r->client, "redis: connected again to %s", p->link.where);
         r->core->session(r->client, HF_EVENT_UP, NULL);
     }
     r->opened = true;
-    r->is_up = true;
     r->core->trouble(r->client, NULL);
     hf__rd_pair_begin(r);
 }
@@ -314,73 +351,45 @@ void hf__rd_cmd_up(struct redis *r, hf__time now)
 /* What was never written goes back to the core. */
 static void unsend(struct redis *r)
 {
-    struct rd_flights *f = &r->flights;
+    const struct rd_flight *f;
 
-    for (size_t i = f->len; i-- > 0;) {
-        const struct rd_flight *one = flight_at(f, i);
-
-        if (!one->req)
+    while ((f = hf__rd_pipe_unsent(&r->cmd))) {
+        if (!f->req)
             continue;
-        if (one->op == HF__RENEW) {
-            hf__rd_renew_failed(r, one, HF_EUNKNOWN);
+        if (f->op == HF__RENEW) {
+            hf__rd_renew_failed(r, f, HF_EUNKNOWN);
             continue;
         }
-        if (one->op == HF__ATTEMPT)
-            ((struct rd_link *)one->req->remote->impl)->asking = false;
+        if (f->op == HF__ATTEMPT)
+            ((struct rd_link *)f->req->remote->impl)->asking = false;
         r->put_off = true;
-        r->core->unsent(r->client, one->req);
+        r->core->unsent(r->client, f->req);
     }
-    f->head += f->len;
-    f->len = 0;
 }
 
-void hf__rd_cmd_down(struct redis *r, int code, hf__time now)
+static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
 {
-    struct rd_flights *f = &r->flights;
+    struct redis *r = p->owner;
+    const struct net_link *l = &p->link;
+    const struct rd_flight *f;
 
-    if (r->is_up)
+    if (was_up)
         r->core->session(r->client, HF_EVENT_DOWN, NULL);
-    r->is_up = false;
     hf__rd_pair_end(r);
-    r->core->trouble(r->client, r->text);
-    if (f->len)
-        r->core->why(r->client, HF_EUNKNOWN, "%s", r->text);
-    while (f->len && flight_at(f, 0)->start < r->cmd.stream.written) {
-        struct rd_flight one = flight_pop(f);
-
-        if (one.op == HF__ATTEMPT)
-            hf__rd_late_add(r, &one, now);
-        failed(r, &one, code == HF_EPROTO ? code : HF_EUNKNOWN);
+    r->core->trouble(r->client, l->text);
+    if (p->len)
+        r->core->why(r->client, HF_EUNKNOWN, "%s", l->text);
+    while ((f = hf__rd_pipe_lost(p))) {
+        if (f->op == HF__ATTEMPT)
+            hf__rd_late_add(r, f, now);
+        failed(r, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
         code = code == HF_EPROTO ? HF_EBACKEND : code;
     }
     unsend(r);
-    r->core->why(r->client, code, "%s", r->text);
+    r->core->why(r->client, code, "%s", l->text);
     /* A refusal is an answer, unless another address is tried now. */
-    if (r->cmd.refused_at == now && r->cmd.timer > now)
+    if (l->refused_at == now && l->timer > now)
         r->core->refuse(r->client, code);
 }
 
-static hf__time silent_at(const struct redis *r)
-{
-    if (r->cmd.state != RD_UP || !r->flights.len)
-        return HF__NEVER;
-    return r->cmd.heard_at + hf__rd_patience_ms(r) * HF__MS;
-}
-
-hf__time hf__rd_cmd_timeout(const struct redis *r)
-{
-    return hf__min_time(hf__rd_conn_timeout(&r->cmd), silent_at(r));
-}
-
-void hf__rd_cmd_silence(struct redis *r, hf__time now)
-{
-    if (now >= silent_at(r))
-        hf__rd_conn_fail(&r->cmd, now, HF_EBACKEND, "no answer within %u ms",
-                         hf__rd_patience_ms(r));
-}
-
-void hf__rd_cmd_fini(struct redis *r)
-{
-    r->core->free(r->client, r->flights.at);
-    r->flights = (struct rd_flights){0};
-}
+const struct rd_owner hf__rd_cmd = {.hello = ask_clock, .up = up, .down = down};

@@ -1,5 +1,5 @@
 /* What the server's errors mean to us: the first word tells. */
-#include "redis.h"
+#include "pipe.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool begins(const char *text, const char *word)
  * (call to f_...): @user_script:3: @user_script: 3: -READONLY ...". Redis 7
  * puts the same words in front of "script: ..., on @user_script:3.", those
  * about rights behind "ERR". */
-static const char *inner(const char *text)
+const char *hf__rd_error_text(const char *text)
 {
     static const char place[] = "@user_script:";
     const char *at =
@@ -33,12 +33,13 @@ static const char *inner(const char *text)
     return at + (*at == '-');
 }
 
-static int code_of(const char *text)
+int hf__rd_error_code(const char *text)
 {
     static const char *const auth[] = {"NOAUTH", "WRONGPASS", "NOPERM",
                                        "The user executing the script can't",
                                        "ACL failure in script:"};
 
+    text = hf__rd_error_text(text);
     for (size_t i = 0; i < sizeof(auth) / sizeof(*auth); i++)
         if (begins(text, auth[i]))
             return HF_EAUTH;
@@ -47,14 +48,10 @@ static int code_of(const char *text)
     return HF_EBACKEND; /* LOADING READONLY OOM BUSY MISCONF MOVED ERR ... */
 }
 
-int hf__rd_error_code(const char *text)
-{
-    return code_of(inner(text));
-}
-
 bool hf__rd_is_replica(const char *text)
 {
-    return begins(inner(text), "READONLY") || begins(inner(text), "MASTERDOWN");
+    return begins(hf__rd_error_text(text), "READONLY") ||
+           begins(hf__rd_error_text(text), "MASTERDOWN");
 }
 
 /* The server refuses for now: it starts, has too much to do, is out of memory
@@ -65,7 +62,7 @@ static bool refuses_for_now(const char *text)
         "LOADING", "BUSY",        "READONLY",   "MASTERDOWN", "OOM",
         "MISCONF", "CLUSTERDOWN", "NOREPLICAS", "TRYAGAIN"};
 
-    text = inner(text);
+    text = hf__rd_error_text(text);
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         if (begins(text, words[i]))
             return true;
@@ -95,43 +92,4 @@ bool hf__rd_did_nothing(const char *text)
         return !strstr(text, "script");
     return refuses_for_now(text) || begins(text, "NOAUTH") ||
            begins(text, "MOVED");
-}
-
-/* What may be at the name, by the type of its key, if that is known. */
-static int mismatch(struct redis *r, const char *text)
-{
-    static const char *const no_locks[] = {"list", "set", "zset", "stream"};
-    const char *other_dialect = r->string_dialect ? "hash" : "string";
-    const char *type = text + strlen("WRONGTYPE");
-
-    type += *type == ' ';
-    for (size_t i = 0; i < sizeof(no_locks) / sizeof(*no_locks); i++)
-        if (strcmp(type, no_locks[i]) == 0)
-            return r->core->why(r->client, HF_EMISMATCH,
-                                "the key is a %s: the name is used by "
-                                "something other than a lock",
-                                type);
-    return r->core->why(
-        r->client, HF_EMISMATCH,
-        "the key has another type: the name is used as another kind of lock, "
-        "or by another program%s",
-        strcmp(type, other_dialect) != 0 ? ""
-        : r->string_dialect ? "; a lock of Redisson's has dialect=redisson"
-                            : "; a lock of redis-py, redsync or node-redlock "
-                              "has dialect=string");
-}
-
-int hf__rd_error(struct redis *r, const struct rd_node *reply, uint8_t op)
-{
-    const char *text = inner(reply->text);
-    int code = code_of(text);
-
-    if (code != HF_EMISMATCH)
-        return (hf__rd_may_pass(text) ? r->core->why : r->core->lasts)(
-            r->client, code, "%.150s", text);
-    if (op == HF__RELEASE || op == HF__DOWNGRADE)
-        return HF_ENOTOWNER; /* whatever is there, it is not ours */
-    if (op == HF__ABANDON)
-        return HF__DONE;
-    return mismatch(r, text);
 }

@@ -32,7 +32,7 @@ struct rd_late {
 void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
 {
     const struct hf__remote *m = f->remote;
-    hf__time at = f->sent_at + r->op_timeout_ms * HF__MS + MARGIN;
+    hf__time at = f->sent.at + r->op_timeout_ms * HF__MS + MARGIN;
     struct rd_late *l;
 
     if (!m || at + f->ahead <= now || m->kind == HF_LATCH)
@@ -79,7 +79,7 @@ void hf__rd_late_move(struct redis *r, hf__time now)
     struct rd_late **at = &r->late, *l;
 
     while ((l = *at)) {
-        if (now < l->at || (l->over && r->cmd.state != RD_UP)) {
+        if (now < l->at || (l->over && r->cmd.link.state != NET_UP)) {
             at = &l->next;
             continue;
         }
@@ -101,7 +101,7 @@ hf__time hf__rd_late_timeout(const struct redis *r)
     hf__time at = HF__NEVER;
 
     for (const struct rd_late *l = r->late; l; l = l->next)
-        if (!l->over || r->cmd.state == RD_UP)
+        if (!l->over || r->cmd.link.state == NET_UP)
             at = hf__min_time(at, l->at);
     return at;
 }

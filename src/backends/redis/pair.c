@@ -30,30 +30,6 @@
  * waiters look meanwhile, and a machine may stand still for seconds. */
 #define PROOF_MS 10000
 
-void hf__rd_pair_begin(struct redis *r)
-{
-    struct rd_pair *p = &r->chans.pair;
-    struct hf__req req = {.op = RD_PROOF, .hold_id = p->number + 1};
-    char text[1 + 21] = "p";
-    struct net_out *o;
-
-    if (!r->chans.confirmed || r->cmd.state != RD_UP || r->cmd.stream.broken)
-        return;
-    r->by_text[RD_PROVE] = true; /* nobody would send it again */
-    o = hf__rd_call(r, &req, RD_PROVE, 0, 2, r->wake_len + 64);
-    if (!o) {
-        r->sub.stream.broken = ENOMEM;
-        return;
-    }
-    hf__rd_forget(r, &req);
-    p->number++;
-    p->heard = p->counted = false;
-    p->until = req.sent_at + PROOF_MS * HF__MS;
-    p->again = 0;
-    hf__rd_put(o, r->wake, r->wake_len);
-    hf__rd_put(o, text, 1 + hf__rd_decimal(text + 1, p->number));
-}
-
 void hf__rd_pair_end(struct redis *r)
 {
     struct rd_pair *p = &r->chans.pair;
@@ -70,14 +46,15 @@ static void apart(struct redis *r, hf__time now)
 
     if (!p->apart) {
         p->apart = 1;
-        hf__rd_conn_fail(&r->sub, now, HF_EBACKEND, "%s", text);
+        hf__link_fail(&r->sub.link,
+                      hf__link_why(&r->sub.link, HF_EBACKEND, "%s", text), now);
         return;
     }
     p->until = 0;
     p->put_off = false;
     p->again = now + ((hf__time)APART_MS << (p->apart - 1)) * HF__MS;
     if (p->apart == 1)
-        hf__rd_deaf(r, r->peer.where, text);
+        hf__rd_deaf(r, r->sub.link.where, text);
     if (p->apart < APART_MOST)
         p->apart++;
 }
@@ -111,14 +88,15 @@ static void is_one(struct redis *r)
     hf__rd_ring_all(r);
 }
 
-void hf__rd_pair_reply(struct redis *r, uint64_t number,
-                       const struct rd_node *reply, hf__time now)
+static int proved(struct rd_pipe *cmd, struct rd_sent *sent,
+                  const struct rd_node *reply, hf__time now)
 {
+    struct redis *r = cmd->owner;
     struct rd_pair *p = &r->chans.pair;
     int64_t counted = 0;
 
-    if (!p->until || number != p->number)
-        return; /* of an earlier pair */
+    if (!p->until || ((struct rd_flight *)sent)->hold_id != p->number)
+        return 0; /* of an earlier pair */
     if (reply->type == REDIS_REPLY_ERROR) {
         refused(r, reply->text, now);
     } else if (hf__rd_int(reply, &counted) && counted > 0) {
@@ -127,6 +105,35 @@ void hf__rd_pair_reply(struct redis *r, uint64_t number,
     } else {
         apart(r, now);
     }
+    return 0;
+}
+
+void hf__rd_pair_begin(struct redis *r)
+{
+    const struct rd_text *script = &hf__rd_script[RD_PROVE];
+    struct rd_pair *p = &r->chans.pair;
+    struct net_out *o = &r->cmd.link.stream.out;
+    char text[1 + 21] = "p";
+    struct rd_flight *f;
+
+    if (!r->chans.confirmed || r->cmd.link.state != NET_UP ||
+        r->cmd.link.stream.broken)
+        return;
+    f = hf__rd_pipe_send(&r->cmd, proved, 1, script->len + r->wake_len + 128);
+    if (!f) {
+        r->sub.link.stream.broken = ENOMEM;
+        return;
+    }
+    f->hold_id = ++p->number;
+    p->heard = p->counted = false;
+    p->until = f->sent.at + PROOF_MS * HF__MS;
+    p->again = 0;
+    hf__rd_put_count(o, '*', 5);
+    hf__rd_put_text(o, "EVAL"); /* nobody would send it again */
+    hf__rd_put(o, script->text, script->len);
+    hf__rd_put_num(o, 0);
+    hf__rd_put(o, r->wake, r->wake_len);
+    hf__rd_put(o, text, 1 + hf__rd_decimal(text + 1, p->number));
 }
 
 void hf__rd_pair_heard(struct redis *r, const char *number)
@@ -157,7 +164,7 @@ void hf__rd_pair_move(struct redis *r, hf__time now)
         apart(r, now);
     } else if (p->put_off) {
         hf__rd_pair_begin(r);
-        hf__net_flush(&r->cmd.stream);
+        hf__net_flush(&r->cmd.link.stream);
     } else {
         hf__rd_sub_anew(r, now);
     }

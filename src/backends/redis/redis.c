@@ -19,6 +19,8 @@
 #include <string.h>
 #include <sys/un.h>
 
+#define BACKOFF_MAX_MS 1000
+
 uint32_t hf__rd_jitter(struct redis *r, uint32_t below)
 {
     /* xorshift64*: nothing secret hangs on it. */
@@ -45,15 +47,14 @@ static void wipe(struct redis *r, char *secret)
 
 static void free_all(struct redis *r)
 {
-    hf__rd_conn_fini(&r->cmd);
-    hf__rd_conn_fini(&r->sub);
-    hf__rd_cmd_fini(r);
+    hf__rd_pipe_fini(&r->cmd);
+    hf__rd_pipe_fini(&r->sub);
     hf__rd_late_fini(r);
     hf__rd_sub_fini(r);
     wipe(r, r->password);
     r->core->free(r->client, r->user);
     hf__net_endpoint_fini(&r->peer);
-    hf__tls_free(r->cmd.stream.tls);
+    hf__tls_free(r->cmd.link.stream.tls);
     r->core->free(r->client, r);
 }
 
@@ -69,7 +70,7 @@ static int parse_db(struct redis *r, const char *text)
                             "database \"%.40s\": a number from 0 to 65535 "
                             "would be right",
                             text);
-    r->db = (uint32_t)db;
+    r->cmd.db = (uint32_t)db;
     return 0;
 }
 
@@ -130,7 +131,7 @@ static int parse_host(struct redis *r, struct hf__url *url)
         return r->core->why(r->client, HF_EINVAL,
                             "one host would be right, as in "
                             "redis://host:6379/0");
-    rc = hf__net_set_host(&r->peer, host->name, host->port ? host->port : 6379);
+    rc = hf__net_set_hosts(&r->peer, host, 1, 6379);
     if (rc)
         return rc;
     if (!url->path[0] || !url->path[1])
@@ -155,9 +156,8 @@ static int parse_tls(struct redis *r, struct hf__url *url)
                    : r->core->why(r->client, HF_EINVAL,
                                   "cacert, cert and key are for TLS; rediss:// "
                                   "would be right");
-    rc = hf__tls_new(r->core, r->client, url->hosts[0].name, &files,
-                     &r->cmd.stream.tls);
-    r->sub.stream.tls = r->cmd.stream.tls;
+    rc = hf__tls_new(r->core, r->client, &files, &r->cmd.link.stream.tls);
+    r->sub.link.stream.tls = r->cmd.link.stream.tls;
     return rc;
 }
 
@@ -179,8 +179,6 @@ static int parse(struct redis *r, const struct hf__config *config)
         rc = parse_db(r, db);
     if (rc)
         return rc;
-    r->connect_timeout_ms = config->connect_timeout_ms;
-    r->open_timeout_ms = config->open_timeout_ms;
     r->op_timeout_ms = config->op_timeout_ms;
     r->user = copy(r, url->user);
     r->password = copy(r, config->password);
@@ -211,14 +209,39 @@ static int introduce(struct redis *r, const struct hf__config *config)
     return 0;
 }
 
-static int start(struct redis *r)
+/* With TLS a part is left of what hf_open() has: a server without TLS may wait
+ * for more, and our text says so, where that of hf_open() would not. Pauses are
+ * short beside op_timeout, so that a server that is back before that finds us
+ * there. */
+static void set_link(struct redis *r, struct rd_pipe *p, uint32_t connect_ms,
+                     uint32_t silence_ms, const char *name)
+{
+    struct net_link *l = &p->link;
+    uint32_t pause_ms = r->op_timeout_ms / 8;
+
+    l->peer = &r->peer;
+    l->tags = &r->tags;
+    l->name = name;
+    l->doubt = l->stream.tls ? "; is it Redis, with TLS?"
+                             : "; is it Redis? With TLS it is rediss://";
+    l->connect_ms = l->stream.tls ? connect_ms - connect_ms / 8 : connect_ms;
+    l->silence_ms = silence_ms;
+    l->pause_ms = pause_ms < BACKOFF_MAX_MS ? pause_ms : BACKOFF_MAX_MS;
+    p->user = r->user;
+    p->password = r->password;
+}
+
+static int start(struct redis *r, const struct hf__config *config)
 {
     int rc = r->peer.hosts ? hf__net_find(&r->peer) : 0;
 
-    if (rc)
-        return rc;
-    hf__rd_conn_start(&r->cmd, r->core->now());
-    return 0;
+    set_link(r, &r->cmd, config->open_timeout_ms, 2 * r->op_timeout_ms,
+             "redis: lost the connection");
+    set_link(r, &r->sub, config->connect_timeout_ms, r->op_timeout_ms,
+             "redis: lost the connection for messages");
+    if (!rc)
+        hf__link_start(&r->cmd.link, r->core->now());
+    return rc;
 }
 
 static int redis_open(hf_client *client, const struct hf__core *core,
@@ -233,20 +256,15 @@ static int redis_open(hf_client *client, const struct hf__core *core,
     r->client = client;
     r->peer.core = r->chans.table.core = core;
     r->peer.client = r->chans.table.client = client;
-    hf__rd_conn_init(r, &r->cmd);
-    hf__rd_conn_init(r, &r->sub);
-    r->sub.stream.tag = 1;
-    r->cmd.on_up = hf__rd_cmd_up;
-    r->cmd.on_reply = hf__rd_cmd_reply;
-    r->cmd.on_down = hf__rd_cmd_down;
-    r->sub.on_up = hf__rd_sub_up;
-    r->sub.on_reply = hf__rd_sub_reply;
-    r->sub.on_down = hf__rd_sub_down;
+    hf__rd_pipe_init(&r->cmd, core, client, &hf__rd_cmd, r,
+                     sizeof(struct rd_flight));
+    hf__rd_pipe_init(&r->sub, core, client, &hf__rd_sub, r,
+                     sizeof(struct rd_sent));
     rc = parse(r, config);
     if (!rc)
         rc = introduce(r, config);
     if (!rc)
-        rc = start(r);
+        rc = start(r, config);
     if (rc) {
         free_all(r);
         return rc;
@@ -257,14 +275,7 @@ static int redis_open(hf_client *client, const struct hf__core *core,
 
 static int redis_opened(void *self)
 {
-    struct redis *r = self;
-
-    if (r->opened)
-        return HF__DONE;
-    if (!r->open_code)
-        return HF__PENDING;
-    return (r->lasts ? r->core->lasts : r->core->why)(r->client, r->open_code,
-                                                      "%s", r->text);
+    return hf__link_opened(&((struct redis *)self)->cmd.link);
 }
 
 static void redis_close(void *self)
@@ -278,19 +289,16 @@ static void redis_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
 {
     struct redis *r = self;
 
-    if (tag == r->cmd.stream.tag)
-        hf__rd_conn_ready(&r->cmd, events, now);
-    else if (tag == r->sub.stream.tag)
-        hf__rd_conn_ready(&r->sub, events, now);
+    if (!hf__link_ready(&r->cmd.link, tag, events, now))
+        hf__link_ready(&r->sub.link, tag, events, now);
 }
 
 static void redis_advance(void *self, hf__time now)
 {
     struct redis *r = self;
 
-    hf__rd_conn_move(&r->cmd, now);
+    hf__link_advance(&r->cmd.link, now);
     hf__rd_sub_move(r, now);
-    hf__rd_cmd_silence(r, now);
     hf__rd_late_move(r, now);
     hf__rd_pump(r);
 }
@@ -298,8 +306,8 @@ static void redis_advance(void *self, hf__time now)
 static hf__time redis_next_timeout(void *self)
 {
     struct redis *r = self;
-
-    hf__time at = hf__min_time(hf__rd_cmd_timeout(r), hf__rd_sub_timeout(r));
+    hf__time at =
+        hf__min_time(hf__link_timeout(&r->cmd.link), hf__rd_sub_timeout(r));
 
     return r->late ? hf__min_time(at, hf__rd_late_timeout(r)) : at;
 }

@@ -1,5 +1,5 @@
 /*
- * The Redis backend, inside. One server, two connections:
+ * The Redis backend, inside. One server, two pipes (pipe.h):
  *
  *   cmd   every request, in order of submission; answers come in that order
  *   sub   opened when somebody first has to wait; only ever told things
@@ -7,26 +7,22 @@
  * Everything here runs with the client's mutex held, except open(), which runs
  * on the keeper before that.
  *
- * Files: redis.c the table, the URL; conn.c a connection, from hello to
- * loss, on a stream of src/net; wire.c commands; reply.c answers; cmd.c
- * requests under way; late.c those that were lost; keys.c names; lua/
- * the scripts; verbs.c what is asked of a lock and answered, kinds.c
- * how it is put into commands, renew.c renewals; sub.c channels and
- * bells, chan.c the waiters of each, pair.c whether both connections end at one
- * server; query.c inspect, list, break; diagnose.c what the server says of
- * itself; latch.c what is asked of a latch; error.c what the server's errors
- * mean.
+ * Files, beside those of a pipe: redis.c the table, the URL; cmd.c requests
+ * under way; late.c those that were lost; keys.c names; lua/ the scripts;
+ * verbs.c what is asked of a lock and answered, kinds.c how it is put into
+ * commands, renew.c renewals; sub.c channels and bells, chan.c the waiters of
+ * each, pair.c whether both connections end at one server; query.c inspect,
+ * list, break; diagnose.c what the server says of itself; latch.c what is asked
+ * of a latch.
  *
  * lua/assemble.py puts numbers that are defined here into the scripts.
  */
 #ifndef HF_REDIS_H
 #define HF_REDIS_H
 
-#include "../../net/endpoint.h"
 #include "../common/about.h"
 #include "../common/table.h"
-
-#include <hiredis/read.h>
+#include "pipe.h"
 
 #define RD_OWNER_MAX (HF__UUID_LEN + 1 + 20 + 1)
 #define RD_KEY_MAX (HF_NAME_MAX + 64) /* a name with the longest prefix */
@@ -68,53 +64,9 @@
 #define RD_RENEW_CHUNK 256
 /* Of one hold: each is a command in a script, for which everybody waits. */
 #define RD_PERMITS_MAX 4095 /* and of all that one script renews */
-/* Nothing we ask has a longer answer. */
-#define RD_REPLY_MAX (8u << 20)
 #define RD_OUT_HIGH (64u << 10)
 
 struct redis;
-
-/* ---- reply.c ---------------------------------------------------------- */
-
-/* One element of an answer. Memory of the arena, gone with the next one. */
-struct rd_node {
-    struct rd_node *next;         /* of the same array */
-    struct rd_node *first, *last; /* ARRAY */
-    int type;                     /* REDIS_REPLY_... */
-    int64_t number;               /* INTEGER; ARRAY: how many there shall be */
-    const char *text;             /* STRING, STATUS, ERROR; terminated */
-    size_t len;
-};
-
-struct rd_block;
-struct rd_arena {
-    const struct hf__core *core;
-    hf_client *client;
-    struct rd_block *blocks; /* the newest first; one is kept */
-    size_t used;             /* since the last reset, in all blocks */
-};
-
-void hf__rd_arena_init(struct rd_arena *, const struct hf__core *, hf_client *);
-void hf__rd_arena_reset(struct rd_arena *);
-void hf__rd_arena_fini(struct rd_arena *);
-redisReader *hf__rd_reader_new(struct rd_arena *);
-/* 1 and *node: a whole answer; 0: not yet; HF_EPROTO, HF_ENOMEM. */
-int hf__rd_reader_next(redisReader *, struct rd_arena *, struct rd_node **node);
-/* The i-th element, NULL if there is none or it is no array. */
-const struct rd_node *hf__rd_at(const struct rd_node *, size_t i);
-bool hf__rd_int(const struct rd_node *, int64_t *); /* INTEGER or decimal */
-bool hf__rd_is(const struct rd_node *, const char *text); /* any text */
-
-/* ---- wire.c ----------------------------------------------------------- */
-
-/* These need room reserved before. */
-void hf__rd_put_count(struct net_out *, char type, size_t n);
-void hf__rd_put(struct net_out *, const void *, size_t);
-void hf__rd_put_two(struct net_out *, const void *, size_t, const void *,
-                    size_t);
-void hf__rd_put_text(struct net_out *, const char *);
-void hf__rd_put_num(struct net_out *, int64_t);
-size_t hf__rd_decimal(char to[21], uint64_t);
 
 /* ---- keys.c ----------------------------------------------------------- */
 
@@ -219,75 +171,19 @@ struct rd_text {
 };
 extern const struct rd_text hf__rd_script[RD_SCRIPTS];
 
-/* ---- conn.c ----------------------------------------------------------- */
-
-enum rd_state {
-    RD_OFF,        /* not wanted */
-    RD_WAIT,       /* until timer, then again */
-    RD_CONNECTING, /* until timer */
-    RD_HELLO,      /* AUTH and so on are under way; until timer */
-    RD_UP,
-};
-
-struct rd_conn {
-    struct redis *r;
-    struct net_stream stream; /* the last bit of its tag says which it is */
-    struct net_walk walk;
-    enum rd_state state;
-    hf__time timer;
-    hf__time refused_at; /* the last attempt: the server answered it, and
-                            refused then; HF__NEVER: it did not */
-    hf__time up_at;      /* since when it is up */
-    hf__time heard_at;   /* the last byte, or since when we listen */
-    redisReader *reader;
-    struct rd_arena arena;
-    uint8_t hello[4]; /* what is still to be answered, in order */
-    uint8_t hello_len, hello_at;
-    /* Up: may send. A reply: 0, or a code that ends the connection. Down: was
-     * up before; code says why. */
-    void (*on_up)(struct redis *, hf__time now);
-    int (*on_reply)(struct redis *, const struct rd_node *, hf__time now);
-    void (*on_down)(struct redis *, int code, hf__time now);
-};
-
-void hf__rd_conn_init(struct redis *, struct rd_conn *);
-void hf__rd_conn_start(struct rd_conn *, hf__time now);
-void hf__rd_conn_stop(struct rd_conn *);
-void hf__rd_conn_fini(struct rd_conn *);
-/* Closes, and tries again later. The text is for people, without secrets; where
- * the server is stands in front of it. */
-void hf__rd_conn_fail(struct rd_conn *, hf__time now, int code, const char *fmt,
-                      ...) __attribute__((format(printf, 4, 5)));
-/* A request has come. If the server refused us when we last connected (it loads
- * its data, or the password is wrong), it is asked again soon. */
-void hf__rd_conn_hurry(struct rd_conn *);
-void hf__rd_conn_ready(struct rd_conn *, uint32_t events, hf__time now);
-/* What is due, and what has failed outside of these two. */
-void hf__rd_conn_move(struct rd_conn *, hf__time now);
-hf__time hf__rd_conn_timeout(const struct rd_conn *);
-/* The name may lead elsewhere: the next connection waits for that, a while. */
-void hf__rd_look_up(struct redis *, hf__time now);
-
 /* ---- cmd.c ------------------------------------------------------------ */
 
-/* A command that is under way, in order. */
+/* A command that is under way. */
 struct rd_flight {
+    struct rd_sent sent;
     struct hf__req *req; /* NULL: nobody wants the answer any more */
     const struct hf__remote *remote; /* ATTEMPT; NULL: it is detached */
-    uint64_t hold_id;
-    hf__time sent_at;
-    hf__time ahead;      /* server_ahead at that time */
-    uint64_t start;      /* where it begins in stream.written */
-    uint32_t first, len; /* RENEW: which items */
-    uint8_t op;
+    uint64_t hold_id;                /* a proof: its number */
+    hf__time ahead;                  /* server_ahead when it was sent */
+    uint32_t first, len;             /* RENEW: which items */
+    uint8_t op;                      /* 0: a proof */
     uint8_t script;
     bool by_text; /* EVAL, not EVALSHA */
-};
-
-struct rd_flights {
-    struct rd_flight *at; /* a ring; cap is a power of two */
-    size_t head;          /* how many have been answered or lost, ever */
-    size_t len, cap;
 };
 
 /* The request is under way (HF__PENDING), or HF__LATER, or a code. Reports
@@ -313,12 +209,9 @@ struct net_out *hf__rd_command(struct redis *, struct hf__req *, size_t words,
 struct net_out *hf__rd_begin(struct redis *, struct hf__req *, enum rd_script,
                              const char *name, size_t len, size_t args,
                              size_t more);
-hf__time hf__rd_cmd_timeout(const struct redis *);
-void hf__rd_cmd_silence(struct redis *, hf__time now);
-void hf__rd_cmd_up(struct redis *, hf__time now);
-int hf__rd_cmd_reply(struct redis *, const struct rd_node *, hf__time now);
-void hf__rd_cmd_down(struct redis *, int code, hf__time now);
-void hf__rd_cmd_fini(struct redis *);
+/* That of the command that was begun last. */
+struct rd_flight *hf__rd_newest(const struct redis *);
+extern const struct rd_owner hf__rd_cmd; /* of r->cmd */
 
 /* ---- late.c ------------------------------------------------------------ */
 
@@ -330,20 +223,6 @@ void hf__rd_late_over(struct redis *, uint64_t hold_id);
 void hf__rd_late_move(struct redis *, hf__time now);
 hf__time hf__rd_late_timeout(const struct redis *);
 void hf__rd_late_fini(struct redis *);
-
-/* ---- error.c ---------------------------------------------------------- */
-
-/* What an error answer means; leaves a text. */
-int hf__rd_error(struct redis *, const struct rd_node *, uint8_t op);
-/* The same by the first word alone, without a text. */
-int hf__rd_error_code(const char *text);
-/* It refuses because it is not the master. */
-bool hf__rd_is_replica(const char *text);
-bool hf__rd_may_pass(const char *text); /* may it say otherwise later? */
-/* It refuses the command to this user, or has no such command. */
-bool hf__rd_is_forbidden(const char *text);
-/* It has refused the request before it did anything for it. */
-bool hf__rd_did_nothing(const char *text);
 
 /* ---- verbs.c ---------------------------------------------------------- */
 
@@ -405,11 +284,8 @@ void hf__rd_put_owner(const struct redis *, struct net_out *, uint64_t hold_id);
 int hf__rd_renew(void *, struct hf__batch *);
 /* 0, HF_ENOMEM: nothing of it was encoded. */
 int hf__rd_renew_encode(struct redis *, struct hf__batch *);
-/* How long a server may be silent before its connection is given up. */
-uint32_t hf__rd_patience_ms(const struct redis *);
-/* A connection that is being made has no longer than that either, where a
- * renewal waits for it. */
-void hf__rd_renew_hurry(struct redis *, hf__time now);
+/* Renewals have come, or are over: how long the server may take. */
+void hf__rd_renew_hurry(struct redis *);
 int hf__rd_renew_chunk(struct redis *, struct hf__batch *, uint32_t first,
                        uint32_t len);
 /* The answer: 0, or HF_EPROTO. */
@@ -459,7 +335,6 @@ struct rd_chans {
     struct hf__table table; /* by name, kind and fairness */
     size_t waiting;
     struct rd_chan *oldest, *newest; /* of those that linger */
-    hf__time pinged_at;              /* 0: no answer is outstanding */
     bool confirmed;                  /* our own channel is subscribed */
     struct rd_pair pair;
     bool live;        /* and what is said there is said at cmd's server */
@@ -496,9 +371,7 @@ void hf__rd_chan_drop(struct redis *, struct hf__remote *);
 void hf__rd_ring_all(struct redis *);
 /* The server does not let us be told: logs why, and all waiters look. */
 void hf__rd_deaf(struct redis *, const char *verb, const char *text);
-void hf__rd_sub_up(struct redis *, hf__time now);
-int hf__rd_sub_reply(struct redis *, const struct rd_node *, hf__time now);
-void hf__rd_sub_down(struct redis *, int code, hf__time now);
+extern const struct rd_owner hf__rd_sub; /* of r->sub */
 /* Makes a new connection, without a word in the log: nothing was lost. */
 void hf__rd_sub_anew(struct redis *, hf__time now);
 void hf__rd_sub_move(struct redis *, hf__time now);
@@ -507,15 +380,10 @@ void hf__rd_sub_fini(struct redis *);
 
 /* ---- pair.c ------------------------------------------------------------ */
 
-/* In place of hf__op, of the flight of a proof. */
-#define RD_PROOF 0
-
 /* A connection has come, or a subscription: proves it, if both are there. */
 void hf__rd_pair_begin(struct redis *);
 /* One of both has gone. */
 void hf__rd_pair_end(struct redis *);
-void hf__rd_pair_reply(struct redis *, uint64_t number, const struct rd_node *,
-                       hf__time now);
 void hf__rd_pair_heard(struct redis *, const char *number);
 void hf__rd_pair_move(struct redis *, hf__time now);
 hf__time hf__rd_pair_timeout(const struct redis *);
@@ -553,11 +421,8 @@ struct redis {
     hf_client *client;
     bool string_dialect;
     bool keep_tokens;
-    bool opened;   /* has been up once */
-    int open_code; /* why not */
-    bool lasts;    /* the failure to connect does not pass by itself */
-    uint32_t connect_timeout_ms, open_timeout_ms, op_timeout_ms;
-    uint32_t db;
+    bool opened; /* has been up once */
+    uint32_t op_timeout_ms;
     char *user, *password;
     struct net_endpoint peer;
     char about[128]; /* "pid\nhost\n" */
@@ -565,13 +430,11 @@ struct redis {
     char uuid[HF__UUID_LEN + 1];
     char wake[HF_NAME_MAX + 64]; /* our own channel */
     size_t wake_len;
-    char text[200];           /* why the connection is not there */
     uint64_t chance;          /* state of the jitter */
     bool by_text[RD_SCRIPTS]; /* the server has forgotten it: send the text */
-    struct rd_conn cmd, sub;
-    bool is_up;   /* as the core was told */
-    bool put_off; /* the core keeps requests that are not sent yet */
-    struct rd_flights flights;
+    struct rd_pipe cmd, sub;
+    uint32_t tags; /* of their descriptors */
+    bool put_off;  /* the core keeps requests that are not sent yet */
     struct rd_late *late;
     unsigned renewing;       /* batches that are not reported yet */
     bool renew_waits;        /* the core keeps some until it is connected */

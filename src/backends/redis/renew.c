@@ -19,21 +19,13 @@ static bool is_renewing(const struct redis *r)
 /* A server that is stopped goes on where it was, and the order of what we sent
  * is worth a lot: give it time before a connection is given up. But no more
  * than leaves time for a renewal to be sent again, and again. */
-uint32_t hf__rd_patience_ms(const struct redis *r)
+void hf__rd_renew_hurry(struct redis *r)
 {
-    uint32_t most = 2 * r->op_timeout_ms;
-    uint32_t ms = is_renewing(r) ? r->renew_lease_ms / 6 : most;
+    uint32_t ms = r->renew_lease_ms / 6, most = r->cmd.link.silence_ms;
 
     ms = ms > RENEW_PATIENCE_MIN_MS ? ms : RENEW_PATIENCE_MIN_MS;
-    return ms < most ? ms : most;
-}
-
-void hf__rd_renew_hurry(struct redis *r, hf__time now)
-{
-    struct rd_conn *c = &r->cmd;
-
-    if (is_renewing(r) && (c->state == RD_CONNECTING || c->state == RD_HELLO))
-        c->timer = hf__min_time(c->timer, now + hf__rd_patience_ms(r) * HF__MS);
+    ms = ms < most ? ms : most;
+    hf__link_hurry(&r->cmd.link, is_renewing(r) ? ms : 0, r->core->now());
 }
 
 static void note_lease(struct redis *r, uint32_t lease_ms)
@@ -63,7 +55,7 @@ int hf__rd_renew(void *self, struct hf__batch *b)
     note_lease(r, shortest);
     r->renewing += rc == HF__PENDING;
     r->renew_waits |= rc == HF__LATER;
-    hf__rd_renew_hurry(r, r->core->now());
+    hf__rd_renew_hurry(r);
     return rc;
 }
 
@@ -123,7 +115,7 @@ static void put_item(struct net_out *o, const struct hf__renewal *item)
 int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
                        uint32_t len)
 {
-    struct rd_flights *f = &r->flights;
+    struct rd_flight *f;
     hf__time sent_at = b->req.sent_at;
     enum rd_script s = script_of(r, &b->item[first]);
     size_t keys = s == RD_RENEW_SEM ? 4 : 2;
@@ -138,8 +130,9 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
         return HF_ENOMEM;
     if (b->chunks) /* the leases count from the first, sent again or not */
         b->req.sent_at = sent_at;
-    f->at[(f->head + f->len - 1) & (f->cap - 1)].first = first;
-    f->at[(f->head + f->len - 1) & (f->cap - 1)].len = len;
+    f = hf__rd_newest(r);
+    f->first = first;
+    f->len = len;
     for (uint32_t i = first; i < first + len; i++)
         put_item_keys(o, b->item[i].remote);
     memcpy(uuid, r->uuid, HF__UUID_LEN);

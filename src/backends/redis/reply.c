@@ -7,7 +7,7 @@
  *   answer takes is bounded by the bytes that really came, and those by
  *   RD_REPLY_MAX. hiredis bounds the nesting.
  */
-#include "redis.h"
+#include "pipe.h"
 
 #include <limits.h>
 #include <stdlib.h>

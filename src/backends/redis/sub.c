@@ -55,12 +55,13 @@ void hf__rd_ring_all(struct redis *r)
 /* Of a failure advance() hears by stream.broken. */
 static struct net_out *begin(struct redis *r, const char *verb, size_t args)
 {
-    struct net_out *o = &r->sub.stream.out;
+    struct net_out *o;
 
-    if (r->sub.state != RD_UP)
+    if (r->sub.link.state != NET_UP)
         return NULL;
-    if (hf__net_reserve(&r->sub.stream, 64 + args * (RD_KEY_MAX + 96))) {
-        r->sub.stream.broken = ENOMEM;
+    o = hf__rd_pipe_room(&r->sub, 64 + args * (RD_KEY_MAX + 96));
+    if (!o) {
+        r->sub.link.stream.broken = ENOMEM;
         return NULL;
     }
     hf__rd_put_count(o, '*', 1 + args);
@@ -184,14 +185,13 @@ int hf__rd_wait(struct redis *r, struct hf__remote *m, bool foreign)
         c->waiting++;
         r->chans.waiting++;
     }
-    if (r->sub.state == RD_OFF)
-        hf__rd_conn_start(&r->sub, r->core->now());
-    if (r->sub.state != RD_UP)
+    hf__link_start(&r->sub.link, r->core->now());
+    if (r->sub.link.state != NET_UP)
         return 0; /* all of it when it is up */
     join(r, c, foreign);
     if (c->fair && foreign)
         join_own(r, link);
-    hf__net_flush(&r->sub.stream);
+    hf__net_flush(&r->sub.link.stream);
     return 0;
 }
 
@@ -205,7 +205,7 @@ void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
     if (link->own) {
         own(r, c, link->asked_id, "UNSUBSCRIBE");
         link->own = false;
-        hf__net_flush(&r->sub.stream);
+        hf__net_flush(&r->sub.link.stream);
     }
     if (link->rang)
         hf__rd_was_called(r, link, link->asked_id); /* nobody else will */
@@ -228,13 +228,13 @@ void hf__rd_chan_drop(struct redis *r, struct hf__remote *m)
 
 /* ---- the connection ---------------------------------------------------- */
 
-void hf__rd_sub_up(struct redis *r, hf__time now)
+static void up(struct rd_pipe *p, hf__time now)
 {
+    struct redis *r = p->owner;
     struct net_out *o;
 
-    r->chans.pinged_at = 0;
+    (void)now;
     r->chans.refused = false;
-    r->sub.heard_at = now;
     /* Who else is in the queue, and so whether we need a channel of our own
      * there, the look that follows will tell. */
     for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
@@ -244,16 +244,18 @@ void hf__rd_sub_up(struct redis *r, hf__time now)
     o = begin(r, "SUBSCRIBE", 1);
     if (o)
         hf__rd_put(o, r->wake, r->wake_len);
-    hf__net_flush(&r->sub.stream);
+    hf__net_flush(&r->sub.link.stream);
 }
 
-void hf__rd_sub_down(struct redis *r, int code, hf__time now)
+static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
 {
+    struct redis *r = p->owner;
+
     (void)code;
+    (void)was_up;
     (void)now;
     hf__rd_pair_end(r);
     r->chans.confirmed = false;
-    r->chans.pinged_at = 0;
     r->chans.again = 0;
     while (r->chans.oldest)
         hf__rd_chan_forget(r, r->chans.oldest);
@@ -263,33 +265,33 @@ void hf__rd_sub_down(struct redis *r, int code, hf__time now)
         for (struct rd_link *link = c->links; link; link = link->next)
             link->own = false;
     }
-    if (r->sub.walk.failures == 1 && r->cmd.state == RD_UP)
+    if (p->link.walk.failures == 1 && r->cmd.link.state == NET_UP)
         hf__rd_ring_all(r); /* nobody will tell them: they look from now on */
     if (!r->chans.waiting)
-        hf__rd_conn_stop(&r->sub);
+        hf__rd_pipe_stop(p);
 }
 
 void hf__rd_sub_anew(struct redis *r, hf__time now)
 {
-    hf__rd_look_up(r, now);
-    hf__rd_conn_stop(&r->sub);
-    hf__rd_sub_down(r, HF_EBACKEND, now);
+    hf__link_look_up(&r->sub.link, now);
+    hf__rd_pipe_stop(&r->sub);
+    down(&r->sub, HF_EBACKEND, true, now);
     if (r->chans.waiting)
-        hf__rd_conn_start(&r->sub, now);
+        hf__link_start(&r->sub.link, now);
 }
 
 static hf__time next_ping(const struct redis *r)
 {
-    if (r->sub.state != RD_UP || !r->chans.waiting)
-        return HF__NEVER;
-    if (r->chans.pinged_at > r->sub.heard_at)
-        return r->chans.pinged_at + (hf__time)r->op_timeout_ms * HF__MS;
-    return r->sub.heard_at + RD_SUB_PING_MS * HF__MS;
+    const struct net_link *l = &r->sub.link;
+
+    return l->state == NET_UP && r->chans.waiting && !l->awaits
+               ? l->heard_at + RD_SUB_PING_MS * HF__MS
+               : HF__NEVER;
 }
 
 hf__time hf__rd_sub_timeout(const struct redis *r)
 {
-    hf__time at = hf__min_time(hf__rd_conn_timeout(&r->sub), next_ping(r));
+    hf__time at = hf__min_time(hf__link_timeout(&r->sub.link), next_ping(r));
 
     at = hf__min_time(at, hf__rd_pair_timeout(r));
     if (r->chans.again)
@@ -301,7 +303,7 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
 {
     struct rd_chan *c;
 
-    hf__rd_conn_move(&r->sub, now);
+    hf__link_advance(&r->sub.link, now);
     hf__rd_pair_move(r, now);
     if (r->chans.again && now >= r->chans.again)
         hf__rd_sub_anew(r, now);
@@ -310,16 +312,10 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
         hf__rd_chan_forget(r, c);
     }
     if (now >= next_ping(r)) {
-        if (r->chans.pinged_at > r->sub.heard_at) {
-            hf__rd_conn_fail(&r->sub, now, HF_EBACKEND,
-                             "subscriptions are silent");
-            return;
-        }
         begin(r, "PING", 0);
-        r->chans.pinged_at = now;
+        hf__link_await(&r->sub.link, now);
     }
-    if (r->sub.state == RD_UP && r->sub.stream.out.from < r->sub.stream.out.len)
-        hf__net_flush(&r->sub.stream);
+    hf__net_flush(&r->sub.link.stream);
 }
 
 void hf__rd_sub_fini(struct redis *r)
@@ -406,10 +402,10 @@ static void confirmed(struct redis *r, struct rd_chan *c)
 }
 
 /* The question that a message came before is one of those under way. <=,
- * because flight_pop raises head before the answer is handled. */
+ * because head is raised before the answer is handled. */
 static bool is_awaited(const struct redis *r, const struct rd_early *e)
 {
-    return e->hold_id && r->flights.head <= e->last;
+    return e->hold_id && r->cmd.head <= e->last;
 }
 
 static void came_early(struct redis *r, struct rd_early early)
@@ -419,7 +415,7 @@ static void came_early(struct redis *r, struct rd_early early)
     if (is_awaited(r, e))
         r->chans.early_lost_at = r->core->now();
     *e = early;
-    e->last = r->flights.head + r->flights.len;
+    e->last = r->cmd.head + r->cmd.len;
 }
 
 static void complete(struct rd_link *link, const struct rd_early *call)
@@ -522,8 +518,9 @@ static void refused(struct redis *r, const char *text, hf__time now)
         hf__rd_deaf(r, "subscribe", text);
 }
 
-int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
+static int told(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
 {
+    struct redis *r = p->owner;
     const struct rd_node *what = hf__rd_at(reply, 0);
     const struct rd_node *channel = hf__rd_at(reply, 1);
     const struct rd_node *payload = hf__rd_at(reply, 2);
@@ -548,9 +545,11 @@ int hf__rd_sub_reply(struct redis *r, const struct rd_node *reply, hf__time now)
         if (!r->chans.refused)
             r->chans.put_off = 0;
         hf__rd_pair_begin(r);
-        hf__net_flush(&r->cmd.stream);
+        hf__net_flush(&r->cmd.link.stream);
     } else {
         each_chan(r, channel, confirmed);
     }
     return 0;
 }
+
+const struct rd_owner hf__rd_sub = {.up = up, .push = told, .down = down};

@@ -340,7 +340,7 @@ static int take_reply(struct redis *r, const struct rd_flight *f,
     int64_t what;
 
     if (!hf__rd_int(hf__rd_at(reply, 0), &what) ||
-        !hf__rd_clock(r, hf__rd_at(reply, 1), f->sent_at))
+        !hf__rd_clock(r, hf__rd_at(reply, 1), f->sent.at))
         return HF_EPROTO;
     if (!f->req)
         return 0; /* given up meanwhile; the abandon follows */

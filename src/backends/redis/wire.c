@@ -4,7 +4,7 @@
  * of its own for every command: here a request is formatted once, where it is
  * sent from, and in the usual case nothing is allocated.
  */
-#include "redis.h"
+#include "pipe.h"
 
 #include <string.h>
 

@@ -1,0 +1,155 @@
+/*
+ * A pipe to one Redis server: a connection, RESP in both directions, the hello,
+ * and commands whose answers come in the order of sending. It knows nothing of
+ * locks: whoever has several servers has several pipes.
+ *
+ * Files: pipe.c; wire.c commands; reply.c answers; error.c what the server's
+ * errors mean. They need src/net and hiredis' reader, and nothing else of this
+ * folder.
+ *
+ * Everything runs with the client's mutex held. Its owner is called from
+ * hf__link_ready(), hf__link_advance() and hf__link_fail() on p->link, never
+ * from a function that sends. The link is the pipe's: its owner reads state,
+ * text and where, sets what is marked as the owner's in link.h (but for talk,
+ * owner and understood), and starts, drives and fails it.
+ */
+#ifndef HF_REDIS_PIPE_H
+#define HF_REDIS_PIPE_H
+
+#include "../../net/link.h"
+
+#include <hiredis/read.h>
+
+/* Nothing we ask has a longer answer. */
+#define RD_REPLY_MAX (8u << 20)
+
+/* ---- reply.c ---------------------------------------------------------- */
+
+/* One element of an answer. Memory of the arena, gone with the next one. */
+struct rd_node {
+    struct rd_node *next;         /* of the same array */
+    struct rd_node *first, *last; /* ARRAY */
+    int type;                     /* REDIS_REPLY_... */
+    int64_t number;               /* INTEGER; ARRAY: how many there shall be */
+    const char *text;             /* STRING, STATUS, ERROR; terminated */
+    size_t len;
+};
+
+struct rd_block;
+struct rd_arena {
+    const struct hf__core *core;
+    hf_client *client;
+    struct rd_block *blocks; /* the newest first; one is kept */
+    size_t used;             /* since the last reset, in all blocks */
+};
+
+void hf__rd_arena_init(struct rd_arena *, const struct hf__core *, hf_client *);
+void hf__rd_arena_reset(struct rd_arena *);
+void hf__rd_arena_fini(struct rd_arena *);
+redisReader *hf__rd_reader_new(struct rd_arena *);
+/* 1 and *node: a whole answer; 0: not yet; HF_EPROTO, HF_ENOMEM. */
+int hf__rd_reader_next(redisReader *, struct rd_arena *, struct rd_node **node);
+/* The i-th element, NULL if there is none or it is no array. */
+const struct rd_node *hf__rd_at(const struct rd_node *, size_t i);
+bool hf__rd_int(const struct rd_node *, int64_t *); /* INTEGER or decimal */
+bool hf__rd_is(const struct rd_node *, const char *text); /* any text */
+
+/* ---- wire.c ----------------------------------------------------------- */
+
+/* These need room reserved before. */
+void hf__rd_put_count(struct net_out *, char type, size_t n);
+void hf__rd_put(struct net_out *, const void *, size_t);
+void hf__rd_put_two(struct net_out *, const void *, size_t, const void *,
+                    size_t);
+void hf__rd_put_text(struct net_out *, const char *);
+void hf__rd_put_num(struct net_out *, int64_t);
+size_t hf__rd_decimal(char to[21], uint64_t);
+
+/* ---- error.c ---------------------------------------------------------- */
+
+/* The words that tell what went wrong: those of a script are inside others. */
+const char *hf__rd_error_text(const char *text);
+/* What an error answer means. */
+int hf__rd_error_code(const char *text);
+/* It refuses because it is not the master. */
+bool hf__rd_is_replica(const char *text);
+bool hf__rd_may_pass(const char *text); /* may it say otherwise later? */
+/* It refuses the command to this user, or has no such command. */
+bool hf__rd_is_forbidden(const char *text);
+/* It has refused the request before it did anything for it. */
+bool hf__rd_did_nothing(const char *text);
+
+/* ---- pipe.c ----------------------------------------------------------- */
+
+struct rd_pipe;
+struct rd_sent;
+
+/* An answer to this command: 0, or a code that ends the connection. EPROTO has
+ * its text from the pipe, of others hf__link_why() was called; the command
+ * counts as unanswered then. The command is not to be looked at once another
+ * was sent. */
+typedef int rd_reply_fn(struct rd_pipe *, struct rd_sent *,
+                        const struct rd_node *, hf__time now);
+
+/* A command that is under way. The owner's struct of it begins with this. */
+struct rd_sent {
+    rd_reply_fn *fn;
+    hf__time at;      /* when it was sent, or a little before */
+    uint64_t start;   /* where it begins in stream.written */
+    uint32_t replies; /* that are still to come */
+};
+
+struct rd_owner {
+    /* Connected, AUTH and SELECT are sent: whatever else must be answered
+     * before it is up. An error that answers it ends the connection. 0,
+     * HF_ENOMEM. NULL: nothing else. */
+    int (*hello)(struct rd_pipe *, hf__time now);
+    /* It may be used. */
+    void (*up)(struct rd_pipe *, hf__time now);
+    /* An answer for which no command waits; as rd_reply_fn. NULL: there is no
+     * such. */
+    int (*push)(struct rd_pipe *, const struct rd_node *, hf__time now);
+    /* As that of a link; was_up: what is under way can be taken out
+     * (hf__rd_pipe_lost(), hf__rd_pipe_unsent()), and is forgotten then. */
+    void (*down)(struct rd_pipe *, int code, bool was_up, hf__time now);
+};
+
+struct rd_pipe {
+    struct net_link link;
+    const struct rd_owner *type;
+    void *owner;
+    const char *user, *password; /* the owner's; "" if none */
+    uint32_t db;                 /* 0: none is selected */
+    size_t size;                 /* of the owner's struct rd_sent */
+    bool auth;                   /* the next answer is that of AUTH */
+    redisReader *reader;
+    struct rd_arena arena;
+    char *ring;  /* of struct rd_sent; cap is a power of two */
+    size_t head; /* how many have been answered or lost, ever */
+    size_t len, cap;
+};
+
+void hf__rd_pipe_init(struct rd_pipe *, const struct hf__core *, hf_client *,
+                      const struct rd_owner *, void *owner, size_t size);
+void hf__rd_pipe_fini(struct rd_pipe *);
+/* It is not wanted any more; down() is not called. */
+void hf__rd_pipe_stop(struct rd_pipe *);
+
+/* Room for a command of so many bytes, whose answers nobody waits for, or come
+ * to push(); NULL: out of memory. The command is written by hf__rd_put...(),
+ * and goes out with the next hf__net_flush(). */
+struct net_out *hf__rd_pipe_room(struct rd_pipe *, size_t bytes);
+/* The same of one that has so many answers. Returns the owner's struct, to be
+ * filled in; but for its rd_sent it is zero. */
+void *hf__rd_pipe_send(struct rd_pipe *p, rd_reply_fn *fn, uint32_t replies,
+                       size_t bytes);
+/* The i-th that is under way, the oldest first. */
+void *hf__rd_pipe_at(const struct rd_pipe *, size_t i);
+/* For down(): takes out the oldest of which a byte was written; the newest of
+ * those of which none was. NULL: there is none (left). */
+void *hf__rd_pipe_lost(struct rd_pipe *);
+void *hf__rd_pipe_unsent(struct rd_pipe *);
+/* What is done with a whole answer: 0, or a code. */
+int hf__rd_pipe_reply(struct rd_pipe *, const struct rd_node *, hf__time now);
+
+#endif

@@ -1,0 +1,298 @@
+#include "link.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define READ_SIZE 16384
+/* A connection that was up for so long was a good one. */
+#define LIVED_MS 1000
+#define LOOKUP_POLL_MS 10
+/* While nobody asks anything nobody listens either. */
+#define IDLE_MS 500
+
+void hf__link_init(struct net_link *l, const struct hf__core *core,
+                   hf_client *client)
+{
+    *l = (struct net_link){.timer = HF__NEVER, .refused_at = HF__NEVER};
+    hf__net_init(&l->stream, core, client);
+}
+
+void hf__link_fini(struct net_link *l)
+{
+    hf__link_stop(l);
+    hf__net_fini(&l->stream);
+}
+
+void hf__link_start(struct net_link *l, hf__time now)
+{
+    if (l->state != NET_OFF)
+        return;
+    l->state = NET_PAUSING;
+    l->timer = now;
+}
+
+void hf__link_stop(struct net_link *l)
+{
+    hf__net_close(&l->stream);
+    l->state = NET_OFF;
+    l->timer = HF__NEVER;
+    l->awaits = false;
+}
+
+/* ---- failures ---------------------------------------------------------- */
+
+int hf__link_why(struct net_link *l, int code, const char *fmt, ...)
+{
+    int len = snprintf(l->text, sizeof(l->text), "%s: ", l->where);
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(l->text + len, sizeof(l->text) - (size_t)len, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+const char *hf__link_doubt(const struct net_link *l)
+{
+    bool is_new =
+        l->stream.shaking || (l->state == NET_GREETING && !l->understood);
+
+    return is_new && l->doubt ? l->doubt : "";
+}
+
+static hf__time pause(struct net_link *l)
+{
+    uint32_t chance = 0;
+
+    l->stream.core->random(&chance, sizeof(chance));
+    return hf__net_pause(l->peer, &l->walk, l->pause_ms, chance);
+}
+
+void hf__link_fail(struct net_link *l, int code, hf__time now)
+{
+    bool was_up = l->state == NET_UP;
+
+    if (was_up) /* not of each attempt, as long as it is down */
+        l->stream.core->log(l->stream.client, "%s to %s", l->name, l->text);
+    hf__link_stop(l);
+    l->state = NET_PAUSING;
+    l->timer = now;
+    if (was_up && now - l->up_at >= LIVED_MS * HF__MS) {
+        l->walk = (struct net_walk){0};
+    } else if (was_up || code != HF_EBACKEND ||
+               !hf__net_next(l->peer, &l->walk)) {
+        l->timer += pause(l);
+        l->open_code = code;
+    }
+    l->talk->down(l->owner, code, was_up, now);
+}
+
+/* If TLS does not agree, the server has answered. */
+static void broken(struct net_link *l, hf__time now)
+{
+    int code = l->stream.code ? l->stream.code : HF_EBACKEND;
+
+    if (code == HF_EAUTH || code == HF_EPROTO)
+        l->refused_at = now;
+    hf__link_why(l, code, "%s%s", hf__net_why(&l->stream),
+                 l->stream.broken == ECONNRESET ? hf__link_doubt(l) : "");
+    hf__link_fail(l, code, now);
+}
+
+/* ---- from nothing to up ------------------------------------------------ */
+
+/* The path of a socket that is wrong or forbidden stays so until it is
+ * corrected; a server that starts may not have created or opened it yet. */
+static void not_connected(struct net_link *l, hf__time now)
+{
+    int error = l->stream.broken;
+
+    l->lasts = !l->peer->hosts && l->stream.fd >= 0 && error != ENOENT &&
+               error != ECONNREFUSED && error != EAGAIN;
+    broken(l, now);
+}
+
+static void connected(struct net_link *l, hf__time now)
+{
+    int rc;
+
+    l->state = NET_GREETING;
+    l->heard_at = now;
+    rc = l->talk->greet(l->owner, now);
+    if (rc)
+        hf__link_fail(l, rc, now);
+    else
+        hf__net_flush(&l->stream);
+}
+
+/* What hf__net_open() or hf__net_go_on() came to. */
+static void move_on(struct net_link *l, int rc, hf__time now)
+{
+    if (rc == 0)
+        connected(l, now);
+    else if (rc != HF__PENDING)
+        not_connected(l, now);
+}
+
+static uint32_t hurried(const struct net_link *l, uint32_t ms)
+{
+    return l->hurry_ms && l->hurry_ms < ms ? l->hurry_ms : ms;
+}
+
+static void connect_now(struct net_link *l, hf__time now)
+{
+    const struct net_addr *a;
+
+    if (hf__net_is_finding(l->peer, now)) {
+        l->timer = now + LOOKUP_POLL_MS * HF__MS;
+        return;
+    }
+    a = hf__net_addr(l->peer, &l->walk);
+    memcpy(l->where, a->where, sizeof(l->where));
+    l->lasts = l->understood = false;
+    l->refused_at = HF__NEVER;
+    l->state = NET_CONNECTING;
+    l->timer =
+        now + hurried(l, l->connect_ms /
+                             (uint32_t)(l->peer->len ? l->peer->len : 1)) *
+                  HF__MS;
+    move_on(l, hf__net_open(&l->stream, a, ++*l->tags), now);
+}
+
+void hf__link_up(struct net_link *l, hf__time now)
+{
+    l->state = NET_UP;
+    l->timer = HF__NEVER;
+    l->up_at = now;
+    hf__net_settle(l->peer);
+}
+
+/* ---- what the owner tells ---------------------------------------------- */
+
+static void look_if_closed(struct net_link *l)
+{
+    const struct hf__core *core = l->stream.core;
+
+    if (l->state == NET_UP && !l->awaits && !l->stream.broken &&
+        core->now() - l->heard_at > IDLE_MS * HF__MS &&
+        hf__net_is_over(&l->stream))
+        l->stream.broken = ECONNRESET;
+}
+
+static void try_soon(struct net_link *l)
+{
+    hf__time at = l->refused_at;
+
+    if (l->state != NET_PAUSING || at == HF__NEVER)
+        return;
+    at += NET_BACKOFF_MS * HF__MS;
+    if (at >= l->timer)
+        return;
+    l->timer = at;
+    l->stream.core->due(l->stream.client, at);
+}
+
+bool hf__link_wanted(struct net_link *l)
+{
+    look_if_closed(l);
+    try_soon(l);
+    return l->state == NET_UP && !l->stream.broken;
+}
+
+void hf__link_await(struct net_link *l, hf__time now)
+{
+    if (!l->awaits)
+        l->heard_at = now;
+    l->awaits = true;
+}
+
+void hf__link_hurry(struct net_link *l, uint32_t ms, hf__time now)
+{
+    l->hurry_ms = ms;
+    if (ms && (l->state == NET_CONNECTING || l->state == NET_GREETING))
+        l->timer = hf__min_time(l->timer, now + ms * HF__MS);
+}
+
+void hf__link_look_up(struct net_link *l, hf__time now)
+{
+    hf__net_find_again(l->peer, now + l->connect_ms * HF__MS);
+}
+
+/* ---- the backend's slots ----------------------------------------------- */
+
+int hf__link_opened(const struct net_link *l)
+{
+    const struct hf__core *core = l->stream.core;
+
+    if (l->up_at)
+        return HF__DONE;
+    if (!l->open_code)
+        return HF__PENDING;
+    return (l->lasts ? core->lasts : core->why)(l->stream.client, l->open_code,
+                                                "%s", l->text);
+}
+
+static void read_all(struct net_link *l, hf__time now)
+{
+    char buf[READ_SIZE];
+    ssize_t n;
+    int rc;
+
+    do { /* a closed stream has no more */
+        n = hf__net_read(&l->stream, buf, sizeof(buf));
+        if (n < 0) {
+            broken(l, now);
+        } else if (n > 0) {
+            l->heard_at = now;
+            rc = l->talk->data(l->owner, buf, (size_t)n, now);
+            if (rc)
+                hf__link_fail(l, rc, now);
+        }
+    } while (l->stream.more);
+}
+
+bool hf__link_ready(struct net_link *l, uint32_t tag, uint32_t events,
+                    hf__time now)
+{
+    if (tag != l->stream.tag || l->stream.fd < 0)
+        return false;
+    if (l->state == NET_CONNECTING) {
+        move_on(l, hf__net_go_on(&l->stream), now);
+        return true;
+    }
+    if (events & EPOLLOUT)
+        hf__net_flush(&l->stream);
+    if (events & ~(uint32_t)EPOLLOUT)
+        read_all(l, now);
+    return true;
+}
+
+static hf__time silent_at(const struct net_link *l)
+{
+    return l->state == NET_UP && l->awaits
+               ? l->heard_at + hurried(l, l->silence_ms) * HF__MS
+               : HF__NEVER;
+}
+
+hf__time hf__link_timeout(const struct net_link *l)
+{
+    return l->stream.broken ? 0 : hf__min_time(l->timer, silent_at(l));
+}
+
+void hf__link_advance(struct net_link *l, hf__time now)
+{
+    if (l->stream.broken) {
+        broken(l, now);
+    } else if (l->state != NET_PAUSING && now >= hf__link_timeout(l)) {
+        hf__link_why(
+            l, HF_EBACKEND, "no answer within %u ms%s",
+            hurried(l, l->state == NET_UP ? l->silence_ms : l->connect_ms),
+            l->stream.shaking ? hf__link_doubt(l) : "");
+        hf__link_fail(l, HF_EBACKEND, now);
+    }
+    if (l->state == NET_PAUSING && now >= l->timer)
+        connect_now(l, now);
+}

@@ -44,12 +44,44 @@ static void test_breaking_one_of_redissons_readers(void **state)
     assert_int_equal(hf_break_hold(w->clients[0], "n", 1, 0, b, &w->err), 0);
 }
 
+/* Redisson's permits have random bytes as their names, and show them as hex;
+ * of two one goes. */
+static void test_breaking_one_of_redissons_permits(void **state)
+{
+    static const char *const ids[] = {"\xff\n:7 456789abcde",
+                                      "\x01:3456789abcdef:1"};
+    struct world *w = *state;
+    hf_client *c;
+    hf_info *info = NULL;
+    char owner[64];
+
+    near_of(w, &permits);
+    c = w->clients[0];
+    redis_server_do(w->redis, "SET n 1");
+    for (int i = 0; i < 2; i++)
+        redis_server_do(w->redis, "ZADD {n}:timeout 9000000000000 %b", ids[i],
+                        strlen(ids[i]));
+    assert_int_equal(hf_inspect(c, "n", 1, &info, &w->err), 0);
+    assert_int_equal(info->holders_len, 2);
+    snprintf(owner, sizeof(owner), "%s", info->holders[0].owner);
+    hf_info_free(info);
+    assert_int_equal(hf_break_hold(c, "n", 1, 0, "01", &w->err), HF_ENOTOWNER);
+    assert_int_equal(hf_break_hold(c, "n", 1, 0, owner, &w->err), 0);
+    assert_int_equal(redis_server_do(w->redis, "ZCARD {n}:timeout"), 1);
+    assert_int_equal(hf_inspect(c, "n", 1, &info, &w->err), 0);
+    assert_int_equal(info->holders_len, 1);
+    assert_string_not_equal(info->holders[0].owner, owner);
+    hf_info_free(info);
+    redis_server_do(w->redis, "DEL n {n}:timeout");
+}
+
 int run_break_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
         T(test_breaking_a_strangers_hold),
         T(test_breaking_one_of_redissons_readers),
+        T(test_breaking_one_of_redissons_permits),
     };
 
     return cmocka_run_group_tests_name("redis: breaking", tests, NULL, NULL);

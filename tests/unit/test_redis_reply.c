@@ -309,16 +309,16 @@ static void test_scripts_have_the_servers_digests(void **state)
  * build/src/backends/redis/lua/NAME.lua says the same).
  */
 static const char *const digests[RD_SCRIPTS] = {
-    [RD_TAKE] = "136b755e99380a9bee8673d489f6535779b9b8da",
-    [RD_DROP] = "c9a31ea2b2d07a810abe0ddc97e66f8d7af716cd",
-    [RD_LEAVE] = "b664196a1f18868af95dfb2b041b87843fca4a99",
-    [RD_TAKE_FAIR] = "4d41240559c33ea844fbe9058ea448af9c5d6528",
-    [RD_DROP_FAIR] = "cd3b34279bbe7bb7f30ff7a640d4bc1ee1348435",
-    [RD_LEAVE_FAIR] = "59170cdc20a6fae318ecef6b3390e30cf56d68e4",
+    [RD_TAKE] = "b867564126bf280ed0021c39618c8cb24283d5fa",
+    [RD_DROP] = "bfffc0f9d99c4633bf9733fc2c96aac41eda24ee",
+    [RD_LEAVE] = "2151eeaa2a06fa23011746c9e93e3fc21c23bc6c",
+    [RD_TAKE_FAIR] = "a5d8a45c768b0ef177b63786a9f87e6010dafbcf",
+    [RD_DROP_FAIR] = "f6e52db8880cc19d154698360a555ae425db6aed",
+    [RD_LEAVE_FAIR] = "69cf83520f1f5fa33bc1b5a76f9d650f9084d05f",
     [RD_RENEW] = "254aba08169cf0a5f475fd9fa768774109a50c62",
     [RD_INSPECT] = "14c955ed1f9088d73b753ed5a3529eca3a54d499",
     [RD_LIST] = "bedbf25ac3da3d8e3c489a76371c658fe7ca8cb7",
-    [RD_BREAK] = "2ff85b6a1d8dfbe36158b78f7b7d8f5335c39da8",
+    [RD_BREAK] = "31ef0cac622696d02ae88e9fc90dc04682863f8e",
     [RD_TAKE_RW] = "e598356491b04f0afb26f1973933db476e913401",
     [RD_DROP_RW] = "ed68bfc9d0efd456f51ec94d6bd5ac981243228d",
     [RD_LEAVE_RW] = "e150ed3a9c2c6b5770872814d99881f5638587f6",
@@ -335,13 +335,13 @@ static const char *const digests[RD_SCRIPTS] = {
     [RD_WAIT_LATCH] = "76d13ec3970baa7c593392fd92b6a5d47462c54f",
     [RD_LATCH] = "a8a5be5c2db6edba48b4bd8271677394eaf3f046",
     [RD_PROVE] = "83c16cf9b737e39459702c20c52867120be56089",
-    [RD_TAKE_S] = "92b190e2a2675330abdc984f03ad775780b3ce1a",
-    [RD_DROP_S] = "0eea6d9548b2d230c5a968969427aac406ef306e",
-    [RD_LEAVE_S] = "7ba80f7081dbaf4cf4fb098bdaba3bb0cc5b63e1",
+    [RD_TAKE_S] = "07f2467886b923a24480accc93e312bc129fd666",
+    [RD_DROP_S] = "bf70cd5448c4148d7134551cedc52d411c9074c5",
+    [RD_LEAVE_S] = "ce718d39ad8eb784b3b236e4fe83a4ea92eca14b",
     [RD_RENEW_S] = "3a03f4c21f85bdf71809b39b34d999729afff52f",
     [RD_INSPECT_S] = "c3b2ed3e604b628113377423657a0060b5786aff",
     [RD_LIST_S] = "6e35f0841b72302f50943dc97984ce2a89d250c4",
-    [RD_BREAK_S] = "b4e543cc7faaefb60dbc73be0c067dda3939d841",
+    [RD_BREAK_S] = "6c7de7d29210d1a13308f14147c3e26977a0461f",
 };
 
 static void test_scripts_are_those_of_older_clients(void **state)

@@ -64,7 +64,7 @@ static int encode_meant(struct redis *r, struct hf__query *q, enum rd_script s,
         return HF_ENOMEM;
     hf__rd_put(o, q->owner, strlen(q->owner));
     put_keys(o, q, keys, len);
-    hf__rd_put_num(o, hf__rd_meant_until(r, q));
+    hf__rd_put_num(o, hf__rd_meant_until(r, &q->req));
     hf__rd_put(o, token, hf__rd_decimal(token, q->token));
     return 0;
 }

@@ -388,9 +388,10 @@ bool hf__rd_clock(struct redis *, const struct rd_node *, hf__time sent_at);
  * too late than too early, so that no question that is meant is refused. 0: the
  * clock is not known. */
 int64_t hf__rd_valid_until(const struct redis *, hf__time now);
-/* The same for a query, rather too early than too late: one that is refused is
- * asked again by the clock that the refusal tells, if it is meant still. */
-int64_t hf__rd_meant_until(const struct redis *, const struct hf__query *);
+/* The same for a query or a renewal, rather too early than too late: one that
+ * is refused is asked again by the clock that the refusal tells, if it is meant
+ * still. 0: it is always meant. */
+int64_t hf__rd_meant_until(const struct redis *, const struct hf__req *);
 
 /* ---- kinds.c ----------------------------------------------------------- */
 

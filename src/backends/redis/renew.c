@@ -133,7 +133,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
 
     for (uint32_t i = first; i < first + len; i++)
         size += (keys + args) * (b->item[i].remote->name_len + 64u);
-    o = hf__rd_call(r, &b->req, s, keys * len, 1 + args * len, size + 64);
+    o = hf__rd_call(r, &b->req, s, keys * len, 2 + args * len, size + 64);
     if (!o)
         return HF_ENOMEM;
     if (b->chunks) /* the leases count from the first, sent again or not */
@@ -145,6 +145,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     memcpy(uuid, r->uuid, HF__UUID_LEN);
     uuid[HF__UUID_LEN] = ':';
     hf__rd_put(o, uuid, sizeof(uuid));
+    hf__rd_put_num(o, hf__rd_meant_until(r, &b->req));
     for (uint32_t i = first; i < first + len; i++)
         put_item(o, &b->item[i]);
     return 0;
@@ -178,11 +179,29 @@ void hf__rd_renew_failed(struct redis *r, const struct rd_flight *f, int code)
     landed(r, b);
 }
 
+/* By the clock as we knew it; by that of this answer it may be meant still. */
+static int too_late(struct redis *r, const struct rd_flight *f,
+                    const struct rd_node *reply)
+{
+    struct hf__batch *b = (struct hf__batch *)f->req;
+    int rc = HF_EUNKNOWN;
+
+    if (!hf__rd_clock(r, hf__rd_at(reply, 1), f->sent_at))
+        return HF_EPROTO;
+    if (r->core->now() < b->req.meant_until)
+        rc = hf__rd_renew_chunk(r, b, f->first, f->len);
+    if (rc)
+        hf__rd_renew_failed(r, f, rc);
+    return 0;
+}
+
 int hf__rd_renew_reply(struct redis *r, const struct rd_flight *f,
                        const struct rd_node *reply)
 {
     struct hf__batch *b = (struct hf__batch *)f->req;
 
+    if (reply->type == REDIS_REPLY_ARRAY)
+        return too_late(r, f, reply);
     if (reply->type != REDIS_REPLY_STRING || reply->len != f->len ||
         strspn(reply->text, "01") != f->len)
         return HF_EPROTO;

@@ -195,7 +195,8 @@ void hf__rd_pump(struct redis *r)
         hf__net_flush(&r->cmd.stream);
     if (!r->put_off || !has_room(r))
         return;
-    r->put_off = r->renew_waits = false;
+    r->put_off = false;
+    r->renew_until = 0;
     r->core->go_on(r->client);
 }
 

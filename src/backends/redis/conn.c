@@ -320,7 +320,7 @@ static uint32_t patience_ms(const struct rd_conn *c)
 {
     const struct redis *r = c->r;
 
-    return c == &r->cmd && (r->renewing || r->renew_waits)
+    return c == &r->cmd && hf__rd_is_renewing(r)
                ? (uint32_t)hf__min_time(connect_ms(r), hf__rd_patience_ms(r))
                : connect_ms(r);
 }

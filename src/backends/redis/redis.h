@@ -406,6 +406,8 @@ void hf__rd_put_owner(const struct redis *, struct net_out *, uint64_t hold_id);
 int hf__rd_renew(void *, struct hf__batch *);
 /* 0, HF_ENOMEM: nothing of it was encoded. */
 int hf__rd_renew_encode(struct redis *, struct hf__batch *);
+/* A batch is with us, or is kept by the core and still meant. */
+bool hf__rd_is_renewing(const struct redis *);
 /* How long a server may be silent before its connection is given up. */
 uint32_t hf__rd_patience_ms(const struct redis *);
 /* A connection that is being made has no longer than that either, where a
@@ -575,8 +577,10 @@ struct redis {
     struct rd_flights flights;
     struct rd_late *late;
     unsigned renewing;       /* batches that are not reported yet */
-    bool renew_waits;        /* the core keeps some until it is connected */
-    uint32_t renew_lease_ms; /* the shortest lease of both */
+    uint32_t renew_lease_ms; /* the shortest lease of them, and of one that
+                                waits */
+    hf__time renew_until;    /* the core keeps that one until we are connected;
+                                it is meant until then. 0: it keeps none */
     int64_t server_us;       /* the server's clock at server_at; 0: not known */
     hf__time server_at;
     hf__time server_ahead; /* by how much that is ahead of it, at most */

@@ -10,10 +10,9 @@
 /* A connection with a longer way than this is no use for so short a lease. */
 #define RENEW_PATIENCE_MIN_MS 200
 
-/* A batch is with us, or kept by the core because we are not connected. */
-static bool is_renewing(const struct redis *r)
+bool hf__rd_is_renewing(const struct redis *r)
 {
-    return r->renewing || r->renew_waits;
+    return r->renewing || r->core->now() < r->renew_until;
 }
 
 /* A server that is stopped goes on where it was, and the order of what we sent
@@ -22,7 +21,7 @@ static bool is_renewing(const struct redis *r)
 uint32_t hf__rd_patience_ms(const struct redis *r)
 {
     uint32_t most = 2 * r->op_timeout_ms;
-    uint32_t ms = is_renewing(r) ? r->renew_lease_ms / 6 : most;
+    uint32_t ms = hf__rd_is_renewing(r) ? r->renew_lease_ms / 6 : most;
 
     ms = ms > RENEW_PATIENCE_MIN_MS ? ms : RENEW_PATIENCE_MIN_MS;
     return ms < most ? ms : most;
@@ -32,14 +31,19 @@ void hf__rd_renew_hurry(struct redis *r, hf__time now)
 {
     struct rd_conn *c = &r->cmd;
 
-    if (is_renewing(r) && (c->state == RD_CONNECTING || c->state == RD_HELLO))
+    if (hf__rd_is_renewing(r) &&
+        (c->state == RD_CONNECTING || c->state == RD_HELLO))
         c->timer = hf__min_time(c->timer, now + hf__rd_patience_ms(r) * HF__MS);
 }
 
-static void note_lease(struct redis *r, uint32_t lease_ms)
+/* `until`: it waits, and is meant until then. */
+static void note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
 {
-    if (!is_renewing(r) || lease_ms < r->renew_lease_ms)
-        r->renew_lease_ms = lease_ms;
+    if (hf__rd_is_renewing(r) && lease_ms > r->renew_lease_ms)
+        return;
+    r->renew_lease_ms = lease_ms;
+    if (until)
+        r->renew_until = until;
 }
 
 int hf__rd_renew(void *self, struct hf__batch *b)
@@ -60,9 +64,8 @@ int hf__rd_renew(void *self, struct hf__batch *b)
     rc = hf__rd_submit(r, &b->req);
     if (rc != HF__PENDING && rc != HF__LATER)
         return rc;
-    note_lease(r, shortest);
+    note_lease(r, shortest, rc == HF__LATER ? b->req.meant_until : 0);
     r->renewing += rc == HF__PENDING;
-    r->renew_waits |= rc == HF__LATER;
     hf__rd_renew_hurry(r, r->core->now());
     return rc;
 }

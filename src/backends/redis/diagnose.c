@@ -134,13 +134,29 @@ static bool find_persistence(struct redis *r, struct hf__query *q,
     return false;
 }
 
+/* No answer to the command that tells it, for which the user needs a right. */
+static void not_known(struct redis *r, struct hf__query *q, const char *subject,
+                      const char *what, const char *right,
+                      const struct rd_node *reply)
+{
+    const char *why = reply->type == REDIS_REPLY_ERROR
+                          ? reply->text
+                          : "an answer we do not understand";
+
+    if (hf__rd_is_forbidden(why))
+        FIND(WARNING, subject, "%s not known: allow %s to the user", what,
+             right);
+    else
+        FIND(WARNING, subject, "%s not known: %.120s", what, why);
+}
+
 static bool find_info(struct redis *r, struct hf__query *q,
                       const struct rd_node *reply)
 {
     if (reply->type != REDIS_REPLY_STRING) {
-        FIND(WARNING, "settings",
-             "the user may not run INFO, so that version, eviction, "
-             "persistence and replication are not known: allow +info");
+        not_known(r, q, "settings",
+                  "version, eviction, persistence and replication are", "+info",
+                  reply);
         return false;
     }
     find_version(r, q, reply->text);
@@ -155,9 +171,8 @@ static void find_fsync(struct redis *r, struct hf__query *q,
     const struct rd_node *value = hf__rd_at(reply, 1);
 
     if (!value || !value->text)
-        FIND(WARNING, "persistence",
-             "appendonly is on, but the user may not read appendfsync: allow "
-             "+config|get, or make sure that it is always");
+        not_known(r, q, "persistence", "appendonly is on, but appendfsync is",
+                  "+config|get", reply);
     else if (strcmp(value->text, "always") == 0)
         FIND(OK, "persistence",
              "appendonly is on and appendfsync is always: holds survive a "

@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define CLOCK_MS 1000 /* so far the clocks may be apart */
 
 enum { ASK_INFO, ASK_FSYNC };
 
@@ -74,6 +77,28 @@ static void find_version(struct redis *r, struct hf__query *q, const char *info)
             ERROR, "cluster",
             "the server is part of a Redis Cluster, which refuses the names of "
             "other nodes: use a server without cluster-enabled");
+}
+
+/* Redis before 6 does not tell its time. */
+static void find_clock(struct redis *r, struct hf__query *q, const char *info)
+{
+    long long server_ms = atoll(value_of(info, "server_time_usec").text) / 1000;
+    long long trip = (r->core->now() - q->req.sent_at) / HF__MS;
+    struct timespec t;
+    long long apart;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    apart =
+        llabs(t.tv_sec * 1000LL + t.tv_nsec / 1000000 - trip / 2 - server_ms);
+    if (server_ms && apart > CLOCK_MS + trip)
+        FIND(WARNING, "clock",
+             "the server's clock and ours are %lld ms apart. Leases go by the "
+             "server's clock alone, but it must not jump: run NTP on both "
+             "machines",
+             apart);
+    else if (server_ms)
+        FIND(OK, "clock", "the server's clock and ours are %lld ms apart",
+             apart);
 }
 
 static void find_replicas(struct redis *r, struct hf__query *q,
@@ -160,6 +185,7 @@ static bool find_info(struct redis *r, struct hf__query *q,
         return false;
     }
     find_version(r, q, reply->text);
+    find_clock(r, q, reply->text);
     find_replicas(r, q, reply->text);
     find_memory(r, q, reply->text);
     return find_persistence(r, q, reply->text);

@@ -641,7 +641,9 @@ HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
  * shared memory the holds of one client). ENOTOWNER: no hold has that token and
  * that owner, and nothing was broken; the text says which token holds it now. A
  * hold of another program (Redisson's, a plain `lock` node) may have no token
- * by which the server can tell it apart: ENOTOWNER, or ENOTSUP, says so.
+ * by which the server can tell it apart: ENOTOWNER, or ENOTSUP, says so; and an
+ * owner of more than 63 bytes, or with bytes that cannot be shown, is not found
+ * by the text that hf_inspect() shows.
  */
 HF_API int hf_break_hold(hf_client *client, const void *name, size_t name_len,
                          uint64_t token, const char *owner, hf_error *err);

@@ -21,11 +21,13 @@ static uint32_t permits_of(const struct hf__name *n)
 
 /* Puts the holds into the batch; each name's reference goes along. One that was
  * let go since it was found due stays out, and one that another thread has
- * renewed meanwhile. */
+ * renewed meanwhile. When all of them are over the batch is not meant any more.
+ */
 static void fill(hf_client *c, struct hf__batch *b, const struct hf__due *due,
                  size_t len, hf__time now)
 {
     b->req.op = HF__RENEW;
+    b->req.meant_until = 0;
     for (size_t i = 0; i < len; i++) {
         struct hf__name *n = due[i].name;
         struct hf__lease *l = &n->gate.lease;
@@ -42,6 +44,8 @@ static void fill(hf_client *c, struct hf__batch *b, const struct hf__due *due,
                                      .permits = permits_of(n),
                                      .result = HF_EUNKNOWN};
             hf__lease_renewing(l, hf__lease_renew_ms(l), now);
+            if (l->deadline > b->req.meant_until)
+                b->req.meant_until = l->deadline;
         }
         hf__name_unlock(n);
         if (!held)

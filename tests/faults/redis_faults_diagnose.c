@@ -4,6 +4,21 @@
 #include "../lib/diagnosis.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The wall clock of this process: by so many seconds it is wrong. */
+static time_t wrong_by; /* atomic */
+
+__attribute__((visibility("default"))) int clock_gettime(clockid_t id,
+                                                         struct timespec *ts)
+{
+    int rc = (int)syscall(SYS_clock_gettime, id, ts);
+
+    if (!rc && id == CLOCK_REALTIME)
+        ts->tv_sec += __atomic_load_n(&wrong_by, __ATOMIC_RELAXED);
+    return rc;
+}
 
 static hf_client *client_of(struct world *w)
 {
@@ -96,6 +111,43 @@ static void test_diagnose_rights(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
+static void test_diagnose_clock(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = client_of(w);
+
+    diagnosis_says(c, HF_LEVEL_OK, "clock", "apart");
+    __atomic_store_n(&wrong_by, 100, __ATOMIC_RELAXED);
+    diagnosis_says(c, HF_LEVEL_WARNING, "clock", "run NTP");
+    __atomic_store_n(&wrong_by, -100, __ATOMIC_RELAXED);
+    diagnosis_says(c, HF_LEVEL_WARNING, "clock", "run NTP");
+    __atomic_store_n(&wrong_by, 0, __ATOMIC_RELAXED);
+    diagnosis_says(c, HF_LEVEL_OK, "clock", "apart");
+}
+
+/* The server refuses everything for a while: what it says is shown, and not
+ * taken for a right that is missing. */
+static void test_diagnose_busy(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = client_of(w);
+    redisContext *other = redisConnectUnix(w->redis->socket);
+    int done = 0;
+
+    assert_non_null(other);
+    redis_server_do(w->redis, "CONFIG SET lua-time-limit 1");
+    assert_int_equal(redisAppendCommand(other, "EVAL %s 0", "while 1 do end"),
+                     REDIS_OK);
+    while (!done)
+        assert_int_equal(redisBufferWrite(other, &done), REDIS_OK);
+    assert_true(WAIT_FOR(redis_server_do(w->redis, "PING") == -1));
+    diagnosis_says(c, HF_LEVEL_WARNING, "settings", "BUSY");
+    diagnosis_says(c, HF_LEVEL_ERROR, "locking", "BUSY");
+    assert_int_equal(redis_server_do(w->redis, "SCRIPT KILL"), 0);
+    redisFree(other);
+    diagnosis_says(c, HF_LEVEL_OK, "locking", "");
+}
+
 /* A server that is slow beside the TTL. */
 static void test_diagnose_latency(void **state)
 {
@@ -122,6 +174,7 @@ int run_diagnose_faults(void)
     const struct CMUnitTest tests[] = {
         T(test_diagnose_eviction), T(test_diagnose_persistence),
         T(test_diagnose_replicas), T(test_diagnose_rights),
+        T(test_diagnose_clock),    T(test_diagnose_busy),
         T(test_diagnose_latency),
     };
 

@@ -260,31 +260,6 @@ static void test_latch_that_rests_stays_one(void **state)
     assert_int_equal(hf_lock_release(a, NULL), 0);
 }
 
-/* A plain lock of Redisson's does not raise the counter of tokens: the token of
- * the holder before it is not the token of this one. */
-static void test_breaking_a_strangers_hold(void **state)
-{
-    static const char owner[] = "11111111-2222-3333-4444-555555555555:7";
-    struct world *w = *state;
-    hf_lock *a = world_near(w);
-    hf_client *c = w->clients[0];
-    uint64_t token;
-
-    assert_int_equal(hf_lock_try(a, &w->err), 0);
-    token = token_of(a);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    redis_server_do(w->redis, "HSET n %s 1", owner);
-    redis_server_do(w->redis, "PEXPIRE n 60000");
-    assert_int_equal(hf_break_hold(c, "n", 1, token, NULL, &w->err),
-                     HF_ENOTOWNER);
-    assert_non_null(strstr(w->err.text, "without a known token"));
-    assert_int_equal(hf_break_hold(c, "n", 1, 0, "somebody", &w->err),
-                     HF_ENOTOWNER);
-    assert_int_equal(redis_server_do(w->redis, "EXISTS n"), 1);
-    assert_int_equal(hf_break_hold(c, "n", 1, 0, owner, &w->err), 0);
-    assert_int_equal(redis_server_do(w->redis, "EXISTS n"), 0);
-}
-
 /* ---- Redisson's fair queue ------------------------------------------------
  */
 
@@ -462,7 +437,6 @@ int run_keys_faults(void)
         T(test_permits_of_one_that_stayed_expire),
         T(test_redisson_stays_in_the_queue),
         T(test_latch_that_rests_stays_one),
-        T(test_breaking_a_strangers_hold),
         EACH(counter_of_redisson_stays),
         EACH(counter_of_ours_ends),
         T(test_handed_over_counter_stays),

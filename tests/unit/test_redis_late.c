@@ -156,8 +156,78 @@ static void test_query_is_not_meant_for_longer_than_its_caller(void **state)
     r->server_us = SERVER_US;
     r->server_at = clock_ns - way;
     r->server_ahead = way;
-    assert_int_equal(hf__rd_meant_until(r, &q), SERVER_US + OP / 1000);
+    assert_int_equal(hf__rd_meant_until(r, &q.req), SERVER_US + OP / 1000);
     redis_end(r, server);
+}
+
+/* ---- renewals -------------------------------------------------------------
+ */
+
+struct renewal {
+    struct hf__batch batch;
+    struct hf__renewal item;
+};
+
+static void renew_it(struct scene *s, struct renewal *one)
+{
+    s->r->server_us = SERVER_US;
+    s->r->server_at = clock_ns;
+    one->item = (struct hf__renewal){
+        .remote = &s->remote, .hold_id = 1, .lease_ms = 30000, .permits = 1};
+    one->batch = (struct hf__batch){
+        .req = {.op = HF__RENEW, .meant_until = clock_ns + OP},
+        .len = 1,
+        .item = &one->item};
+    assert_int_equal(hf__rd_renew(s->r, &one->batch), HF__PENDING);
+}
+
+static void answer_too_late(struct scene *s, int64_t now_us)
+{
+    struct rd_node now = {.type = REDIS_REPLY_INTEGER, .number = now_us};
+    struct rd_node what = {
+        .next = &now, .type = REDIS_REPLY_INTEGER, .number = RD_STALE};
+    struct rd_node reply = {
+        .first = &what, .last = &now, .type = REDIS_REPLY_ARRAY, .number = 2};
+
+    assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
+}
+
+/* The server's clock was set: by the new time the renewal is not late. Its
+ * lease counts from the first time that it was sent. */
+static void test_renewal_by_a_clock_that_jumped(void **state)
+{
+    struct scene *s = begin();
+    struct renewal one;
+    hf__time began = clock_ns;
+
+    (void)state;
+    renew_it(s, &one);
+    clock_ns += HF__MS;
+    answer_too_late(s, SERVER_US + 3600000000LL);
+    assert_int_equal(reports, 0);
+    assert_int_equal(s->r->cmd.len, 1);
+    assert_true(hf__rd_meant_until(s->r, &one.batch.req) >
+                SERVER_US + 3600000000LL);
+    answer(s->r, REDIS_REPLY_STRING, "1");
+    assert_int_equal(reports, 1);
+    assert_int_equal(one.item.result, HF__DONE);
+    assert_true(one.batch.req.sent_at == began);
+    end(s);
+}
+
+static void test_renewal_that_is_too_late(void **state)
+{
+    struct scene *s = begin();
+    struct renewal one;
+
+    (void)state;
+    renew_it(s, &one);
+    clock_ns += OP;
+    answer_too_late(s, SERVER_US + OP / 1000 + 1);
+    assert_int_equal(reports, 1);
+    assert_int_equal(one.item.result, HF_EUNKNOWN);
+    assert_int_equal(s->r->cmd.len, 0);
+    end(s);
 }
 
 int main(void)
@@ -167,6 +237,8 @@ int main(void)
         cmocka_unit_test(test_lost_question_of_a_slow_server),
         cmocka_unit_test(test_list_ends_when_its_caller_has_left),
         cmocka_unit_test(test_query_is_not_meant_for_longer_than_its_caller),
+        cmocka_unit_test(test_renewal_by_a_clock_that_jumped),
+        cmocka_unit_test(test_renewal_that_is_too_late),
     };
 
     return cmocka_run_group_tests_name("late", tests, NULL, NULL);

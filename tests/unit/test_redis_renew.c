@@ -28,7 +28,9 @@ static struct scene *begin(void)
     s->items[1] = (struct hf__renewal){
         .remote = &s->reads, .hold_id = 2, .lease_ms = 30000};
     s->batch = (struct hf__batch){
-        .req = {.op = HF__RENEW}, .len = 2, .item = s->items};
+        .req = {.op = HF__RENEW, .meant_until = clock_ns + 20000 * HF__MS},
+        .len = 2,
+        .item = s->items};
     return s;
 }
 
@@ -67,18 +69,44 @@ static void test_leases_do_not_count_from_before(void **state)
     (void)state;
     s->r->cmd.link.state = NET_CONNECTING;
     assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__LATER);
-    assert_true(s->r->renew_waits);
+    assert_true(s->r->renew_until);
     clock_ns += 2000 * HF__MS;
     s->r->cmd.link.state = NET_UP;
     hf__rd_pump(s->r);
     assert_int_equal(goes, 1);
-    assert_false(s->r->renew_waits);
+    assert_false(s->r->renew_until);
     assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__PENDING);
     assert_true(s->batch.req.sent_at == clock_ns);
     answer(s->r, REDIS_REPLY_STRING, "1");
     answer(s->r, REDIS_REPLY_STRING, "0");
     assert_int_equal(reports, 1);
     assert_int_equal(s->items[1].result, HF_ENOTOWNER);
+    end(s);
+}
+
+/* A batch of the shortest lease waits, and nobody connects in a sixth of that:
+ * when it is not meant any more there is more time. A longer one that waits
+ * as well does not prolong that. */
+static void test_patience_is_short_while_it_is_meant(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    s->r->cmd.link.state = NET_CONNECTING;
+    s->r->cmd.link.silence_ms = 10000;
+    assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__LATER);
+    assert_int_equal(s->r->cmd.link.hurry_ms, 5000);
+    s->items[0].lease_ms = 6000;
+    s->batch.req.meant_until = clock_ns + 4000 * HF__MS;
+    assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__LATER);
+    assert_int_equal(s->r->cmd.link.hurry_ms, 1000);
+    s->items[0].lease_ms = 30000;
+    s->batch.req.meant_until = clock_ns + 20000 * HF__MS;
+    assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__LATER);
+    assert_int_equal(s->r->cmd.link.hurry_ms, 1000);
+    clock_ns += 4000 * HF__MS;
+    hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, false, clock_ns);
+    assert_int_equal(s->r->cmd.link.hurry_ms, 0);
     end(s);
 }
 
@@ -122,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leases_count_from_what_was_sent_first),
         cmocka_unit_test(test_leases_do_not_count_from_before),
+        cmocka_unit_test(test_patience_is_short_while_it_is_meant),
         cmocka_unit_test(test_scripts_are_bounded_by_permits),
     };
 

@@ -160,8 +160,8 @@ void hf__rd_pump(struct redis *r)
     if (!r->put_off || !has_room(r))
         return;
     r->put_off = false;
-    if (r->renew_waits) {
-        r->renew_waits = false;
+    if (r->renew_until) {
+        r->renew_until = 0;
         hf__rd_renew_hurry(r);
     }
     r->core->go_on(r->client);
@@ -376,6 +376,7 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     if (was_up)
         r->core->session(r->client, HF_EVENT_DOWN, NULL);
     hf__rd_pair_end(r);
+    hf__rd_renew_hurry(r); /* one that waits may not be meant any more */
     r->core->trouble(r->client, l->text);
     if (p->len)
         r->core->why(r->client, HF_EUNKNOWN, "%s", l->text);

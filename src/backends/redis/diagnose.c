@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define CLOCK_MS 1000 /* so far the clocks may be apart */
 
 enum { ASK_INFO, ASK_FSYNC };
 
@@ -76,6 +79,28 @@ static void find_version(struct redis *r, struct hf__query *q, const char *info)
             "other nodes: use a server without cluster-enabled");
 }
 
+/* Redis before 6 does not tell its time. */
+static void find_clock(struct redis *r, struct hf__query *q, const char *info)
+{
+    long long server_ms = atoll(value_of(info, "server_time_usec").text) / 1000;
+    long long trip = (r->core->now() - q->req.sent_at) / HF__MS;
+    struct timespec t;
+    long long apart;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    apart =
+        llabs(t.tv_sec * 1000LL + t.tv_nsec / 1000000 - trip / 2 - server_ms);
+    if (server_ms && apart > CLOCK_MS + trip)
+        FIND(WARNING, "clock",
+             "the server's clock and ours are %lld ms apart. Leases go by the "
+             "server's clock alone, but it must not jump: run NTP on both "
+             "machines",
+             apart);
+    else if (server_ms)
+        FIND(OK, "clock", "the server's clock and ours are %lld ms apart",
+             apart);
+}
+
 static void find_replicas(struct redis *r, struct hf__query *q,
                           const char *info)
 {
@@ -134,16 +159,33 @@ static bool find_persistence(struct redis *r, struct hf__query *q,
     return false;
 }
 
+/* No answer to the command that tells it, for which the user needs a right. */
+static void not_known(struct redis *r, struct hf__query *q, const char *subject,
+                      const char *what, const char *right,
+                      const struct rd_node *reply)
+{
+    const char *why = reply->type == REDIS_REPLY_ERROR
+                          ? reply->text
+                          : "an answer we do not understand";
+
+    if (hf__rd_is_forbidden(why))
+        FIND(WARNING, subject, "%s not known: allow %s to the user", what,
+             right);
+    else
+        FIND(WARNING, subject, "%s not known: %.120s", what, why);
+}
+
 static bool find_info(struct redis *r, struct hf__query *q,
                       const struct rd_node *reply)
 {
     if (reply->type != REDIS_REPLY_STRING) {
-        FIND(WARNING, "settings",
-             "the user may not run INFO, so that version, eviction, "
-             "persistence and replication are not known: allow +info");
+        not_known(r, q, "settings",
+                  "version, eviction, persistence and replication are", "+info",
+                  reply);
         return false;
     }
     find_version(r, q, reply->text);
+    find_clock(r, q, reply->text);
     find_replicas(r, q, reply->text);
     find_memory(r, q, reply->text);
     return find_persistence(r, q, reply->text);
@@ -155,9 +197,8 @@ static void find_fsync(struct redis *r, struct hf__query *q,
     const struct rd_node *value = hf__rd_at(reply, 1);
 
     if (!value || !value->text)
-        FIND(WARNING, "persistence",
-             "appendonly is on, but the user may not read appendfsync: allow "
-             "+config|get, or make sure that it is always");
+        not_known(r, q, "persistence", "appendonly is on, but appendfsync is",
+                  "+config|get", reply);
     else if (strcmp(value->text, "always") == 0)
         FIND(OK, "persistence",
              "appendonly is on and appendfsync is always: holds survive a "

@@ -47,7 +47,7 @@ int hf__rd_count_encode(struct redis *r, struct hf__query *q)
     put_did(r, o, q);
     hf__rd_put(o, op, 1);
     hf__rd_put_num(o, (int64_t)q->count);
-    hf__rd_put_num(o, hf__rd_meant_until(r, q));
+    hf__rd_put_num(o, hf__rd_meant_until(r, &q->req));
     /* For longer than it can be sent again. */
     hf__rd_put_num(o, 3 * (int64_t)r->op_timeout_ms + 1000);
     hf__rd_put_key(o, RD_CHANNEL_LATCH, q->name, q->name_len);

@@ -64,7 +64,7 @@ static int encode_meant(struct redis *r, struct hf__query *q, enum rd_script s,
         return HF_ENOMEM;
     hf__rd_put(o, q->owner, strlen(q->owner));
     put_keys(o, q, keys, len);
-    hf__rd_put_num(o, hf__rd_meant_until(r, q));
+    hf__rd_put_num(o, hf__rd_meant_until(r, &q->req));
     hf__rd_put(o, token, hf__rd_decimal(token, q->token));
     return 0;
 }
@@ -166,10 +166,12 @@ static void add_about(hf_party *p, const char *at, const char *end)
     hf__about_read(p, at, end);
 }
 
-/* What lua/pieces/give.lua wrote: "owner\nu|f\nsince\nabout". */
+/* What lua/pieces/give.lua wrote: "owner\nu|f\nsince token\nabout"; older
+ * clients write no token there. */
 static void add_info(hf_party *p, hf_info *info, const struct rd_node *text)
 {
     const char *at = text->text, *end = at + text->len, *s;
+    char *since_end;
     size_t len;
 
     s = hf__cut(&at, end, '\n', &len);
@@ -177,7 +179,11 @@ static void add_info(hf_party *p, hf_info *info, const struct rd_node *text)
         return; /* of an earlier holder */
     s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
-    p->since_unix_ms = strtoll(hf__cut(&at, end, '\n', &len), NULL, 10);
+    p->since_unix_ms = strtoll(hf__cut(&at, end, '\n', &len), &since_end, 10);
+    if (*since_end == ' ') /* it outlives the counter */
+        p->token = strtoull(since_end, NULL, 10);
+    if (p->token > info->token)
+        info->token = p->token;
     add_about(p, at, end);
 }
 

@@ -267,9 +267,10 @@ bool hf__rd_clock(struct redis *, const struct rd_node *, hf__time sent_at);
  * too late than too early, so that no question that is meant is refused. 0: the
  * clock is not known. */
 int64_t hf__rd_valid_until(const struct redis *, hf__time now);
-/* The same for a query, rather too early than too late: one that is refused is
- * asked again by the clock that the refusal tells, if it is meant still. */
-int64_t hf__rd_meant_until(const struct redis *, const struct hf__query *);
+/* The same for a query or a renewal, rather too early than too late: one that
+ * is refused is asked again by the clock that the refusal tells, if it is meant
+ * still. 0: it is always meant. */
+int64_t hf__rd_meant_until(const struct redis *, const struct hf__req *);
 
 /* ---- kinds.c ----------------------------------------------------------- */
 
@@ -284,7 +285,7 @@ void hf__rd_put_owner(const struct redis *, struct net_out *, uint64_t hold_id);
 int hf__rd_renew(void *, struct hf__batch *);
 /* 0, HF_ENOMEM: nothing of it was encoded. */
 int hf__rd_renew_encode(struct redis *, struct hf__batch *);
-/* Renewals have come, or are over: how long the server may take. */
+/* Renewals have come, or may be over: how long the server may take. */
 void hf__rd_renew_hurry(struct redis *);
 int hf__rd_renew_chunk(struct redis *, struct hf__batch *, uint32_t first,
                        uint32_t len);
@@ -437,8 +438,10 @@ struct redis {
     bool put_off;  /* the core keeps requests that are not sent yet */
     struct rd_late *late;
     unsigned renewing;       /* batches that are not reported yet */
-    bool renew_waits;        /* the core keeps some until it is connected */
-    uint32_t renew_lease_ms; /* the shortest lease of both */
+    uint32_t renew_lease_ms; /* the shortest lease of them, and of one that
+                                waits */
+    hf__time renew_until;    /* the core keeps that one until we are connected;
+                                it is meant until then. 0: it keeps none */
     int64_t server_us;       /* the server's clock at server_at; 0: not known */
     hf__time server_at;
     hf__time server_ahead; /* by how much that is ahead of it, at most */

@@ -10,10 +10,10 @@
 /* A connection with a longer way than this is no use for so short a lease. */
 #define RENEW_PATIENCE_MIN_MS 200
 
-/* A batch is with us, or kept by the core because we are not connected. */
+/* A batch is with us, or is kept by the core and still meant. */
 static bool is_renewing(const struct redis *r)
 {
-    return r->renewing || r->renew_waits;
+    return r->renewing || r->core->now() < r->renew_until;
 }
 
 /* A server that is stopped goes on where it was, and the order of what we sent
@@ -28,10 +28,14 @@ void hf__rd_renew_hurry(struct redis *r)
     hf__link_hurry(&r->cmd.link, is_renewing(r) ? ms : 0, r->core->now());
 }
 
-static void note_lease(struct redis *r, uint32_t lease_ms)
+/* `until`: it waits, and is meant until then. */
+static void note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
 {
-    if (!is_renewing(r) || lease_ms < r->renew_lease_ms)
-        r->renew_lease_ms = lease_ms;
+    if (is_renewing(r) && lease_ms > r->renew_lease_ms)
+        return;
+    r->renew_lease_ms = lease_ms;
+    if (until)
+        r->renew_until = until;
 }
 
 int hf__rd_renew(void *self, struct hf__batch *b)
@@ -52,9 +56,8 @@ int hf__rd_renew(void *self, struct hf__batch *b)
     rc = hf__rd_submit(r, &b->req);
     if (rc != HF__PENDING && rc != HF__LATER)
         return rc;
-    note_lease(r, shortest);
+    note_lease(r, shortest, rc == HF__LATER ? b->req.meant_until : 0);
     r->renewing += rc == HF__PENDING;
-    r->renew_waits |= rc == HF__LATER;
     hf__rd_renew_hurry(r);
     return rc;
 }
@@ -125,7 +128,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
 
     for (uint32_t i = first; i < first + len; i++)
         size += (keys + args) * (b->item[i].remote->name_len + 64u);
-    o = hf__rd_call(r, &b->req, s, keys * len, 1 + args * len, size + 64);
+    o = hf__rd_call(r, &b->req, s, keys * len, 2 + args * len, size + 64);
     if (!o)
         return HF_ENOMEM;
     if (b->chunks) /* the leases count from the first, sent again or not */
@@ -138,6 +141,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     memcpy(uuid, r->uuid, HF__UUID_LEN);
     uuid[HF__UUID_LEN] = ':';
     hf__rd_put(o, uuid, sizeof(uuid));
+    hf__rd_put_num(o, hf__rd_meant_until(r, &b->req));
     for (uint32_t i = first; i < first + len; i++)
         put_item(o, &b->item[i]);
     return 0;
@@ -171,11 +175,29 @@ void hf__rd_renew_failed(struct redis *r, const struct rd_flight *f, int code)
     landed(r, b);
 }
 
+/* By the clock as we knew it; by that of this answer it may be meant still. */
+static int too_late(struct redis *r, const struct rd_flight *f,
+                    const struct rd_node *reply)
+{
+    struct hf__batch *b = (struct hf__batch *)f->req;
+    int rc = HF_EUNKNOWN;
+
+    if (!hf__rd_clock(r, hf__rd_at(reply, 1), f->sent.at))
+        return HF_EPROTO;
+    if (r->core->now() < b->req.meant_until)
+        rc = hf__rd_renew_chunk(r, b, f->first, f->len);
+    if (rc)
+        hf__rd_renew_failed(r, f, rc);
+    return 0;
+}
+
 int hf__rd_renew_reply(struct redis *r, const struct rd_flight *f,
                        const struct rd_node *reply)
 {
     struct hf__batch *b = (struct hf__batch *)f->req;
 
+    if (reply->type == REDIS_REPLY_ARRAY)
+        return too_late(r, f, reply);
     if (reply->type != REDIS_REPLY_STRING || reply->len != f->len ||
         strspn(reply->text, "01") != f->len)
         return HF_EPROTO;

@@ -136,9 +136,11 @@ int64_t hf__rd_valid_until(const struct redis *r, hf__time now)
     return server_clock(r, now + (hf__time)r->op_timeout_ms * HF__MS);
 }
 
-int64_t hf__rd_meant_until(const struct redis *r, const struct hf__query *q)
+int64_t hf__rd_meant_until(const struct redis *r, const struct hf__req *req)
 {
-    return server_clock(r, q->req.meant_until - r->server_ahead);
+    if (req->meant_until == HF__NEVER)
+        return 0;
+    return server_clock(r, req->meant_until - r->server_ahead);
 }
 
 /* ---- answers ---------------------------------------------------------- */

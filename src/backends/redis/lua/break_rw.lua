@@ -39,7 +39,7 @@ if not other then
   redis.call('del',KEYS.lock,KEYS.holds)
 else
   local _,longest=readers()
-  redis.call('pexpire',KEYS.lock,longest)
+  if longest>0 then redis.call('pexpire',KEYS.lock,longest) end
   if mode=='write' then redis.call('hset',KEYS.lock,'mode','read') end
 end
 --@include rw_announce.lua was_write=true

@@ -21,7 +21,7 @@ if not kind and redis.call('exists',Z)==0 then return $RD_OTHER end
 --@include sem_reclaim.lua
 local hit,other={}
 for _,id in ipairs(redis.call('zrange',Z,0,-1)) do
-  local o=string.match(id,'^(.*):%d+$') or id
+  local o=$permit_owner or $permit_hex
   local n=string.match(redis.call('hget',KEYS.holds,o) or '',
     '^[^\n]*\n[^\n]*\n(%d+)')
   if (ARGV.token=='0' or ARGV.token==n) and

@@ -26,13 +26,13 @@ end
 local all=redis.call('zrangebyscore',Z,'('..at,'+inf','withscores',
   'limit',0,10000)
 for i=1,#all,2 do
-  local o=string.match(all[i],'^(%x+%-%x+%-%x+%-%x+%-%x+:%d+):%d+$')
+  local id=all[i]
+  local o=$permit_owner
   local h=o and of[o]
   if h then
     h[2]=h[2]+1
   else
-    h={o or string.gsub(all[i],'.',function(c)
-      return string.format('%02x',string.byte(c)) end),1,
+    h={o or $permit_hex,1,
       all[i+1]-ms>3e12 and -1 or all[i+1]-ms,
       o and redis.call('hget',KEYS.holds,o) or ''}
     holders[#holders+1]=h

@@ -1,12 +1,12 @@
 -- Extends holds of read-write locks. KEYS lock holds, for each; ARGV "uuid:",
--- then hold_id lease_ms base channel for each. A channel that is not empty
--- says that the hold may have been downgraded to read: then that is done here
--- if it was not. The answer has a character for each lock, 1: the owner holds
--- it, 0: it does not.
---@args client
+-- until when it is meant, then hold_id lease_ms base channel for each. A
+-- channel that is not empty says that the hold may have been downgraded to
+-- read: then that is done here if it was not. The answer is that of renew.lua.
+--@args client valid_until_us
+--@include clock.lua
 local r={}
 for i=1,#KEYS,2 do
-  local a=2*i
+  local a=2*i+1
   local owner,ms,base=ARGV.client..ARGV[a],ARGV[a+1],ARGV[a+2]
   local f=redis.pcall('hmget',KEYS[i],owner,owner..':write')
   if f.err then f={} end

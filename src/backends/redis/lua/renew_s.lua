@@ -1,5 +1,4 @@
--- Extends mutexes of the string dialect. KEYS lock info, for each; ARGV
--- "uuid:", then hold_id lease_ms for each. The answer has a character for
--- each lock, 1: the owner holds it, 0: it does not.
---@args client
+-- Extends mutexes of the string dialect. Arguments and answer are those of
+-- renew.lua.
+--@args client valid_until_us
 --@include renew_each.lua is_ours=redis.pcall('get',KEYS[i])==owner

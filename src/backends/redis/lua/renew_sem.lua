@@ -1,12 +1,11 @@
--- Extends holds of semaphores. KEYS lock holds permits kind, for each; ARGV
--- "uuid:", then hold_id lease_ms for each. The answer has a character for
--- each lock, 1: the owner holds it, 0: it does not.
---@args client
-local r,t,wrote={},redis.call('time')
-local ms=t[1]*1000+math.floor(t[2]/1000)
+-- Extends holds of semaphores. KEYS lock holds permits kind, for each;
+-- arguments and answer are those of renew.lua.
+--@args client valid_until_us
+--@include clock.lua
+local r,ms,wrote={},math.floor(now/1000)
 for i=1,#KEYS,4 do
   local Z,KIND,a=KEYS[i+2],KEYS[i+3],(i+1)/2
-  local owner,lease=ARGV.client..ARGV[a+1]..':',ARGV[a+2]
+  local owner,lease=ARGV.client..ARGV[a+2]..':',ARGV[a+3]
   local kind=redis.call('get',KIND)
   local has=redis.pcall('zscore',Z,owner..'1')
   if type(has)=='string' and redis.call('exists',KEYS[i])==1 then

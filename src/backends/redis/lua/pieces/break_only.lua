@@ -1,11 +1,14 @@
 -- Ends the script if the holder of a mutex is not the one that is meant. `has`
--- says whether the owner `o` holds it.
+-- says whether the owner `o` holds it. The counter of tokens may be gone, or
+-- (older clients) the only one that tells the token of the hold.
 --@takes has
 --@needs TOKEN
 if ARGV.token~='0' or ARGV.owner~='' then
-  local ours=string.match(redis.call('get',KEYS.info) or '','^[^\n]*')
-  local o,n=ours,redis.call('get',TOKEN) or ''
+  local ours=redis.call('get',KEYS.info) or ''
+  local o=string.match(ours,'^[^\n]*')
   local known=$has
+  local n=known and string.match(ours,'^[^\n]*\n[^\n]*\n%d+ (%d+)') or
+    redis.call('get',TOKEN) or ''
   if ARGV.owner~='' then o=ARGV.owner end
   if not ($has) or ARGV.token~='0' and ARGV.token~=n then
     return known and n or ''

@@ -41,3 +41,9 @@
 
 -- Nobody waits, and neither does the caller: the short way, without functions.
 --@define no_line ARGV.queue~='2' and redis.call('exists',L)==0
+
+-- Who has the permit `id`: the owner, if it is one of ours. Redisson's is
+-- known by its bytes, which are shown as hex.
+--@define permit_owner string.match(id,'^(%x+%-%x+%-%x+%-%x+%-%x+:%d+):%d+$')
+--@define permit_hex string.gsub(id,'.',function(...)
+--@      return string.format('%02x',string.byte(...)) end)

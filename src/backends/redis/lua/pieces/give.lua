@@ -7,6 +7,6 @@
 --@defines keep
 --@include token_write.lua keep=$keep
 redis.call('set',KEYS.info,$owner..'\n$kind\n'..
-  string.format('%.0f',math.floor(now/1000))..'\n'..$about,
+  string.format('%.0f %.0f',math.floor(now/1000),n)..'\n'..$about,
   'px',$ms)
 --@include $lock owner=$owner; ms=$ms

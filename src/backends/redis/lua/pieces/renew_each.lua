@@ -1,9 +1,10 @@
 -- Extends each lock for which `is_ours` holds.
 --@takes is_ours
---@defines r
+--@defines now r t
+--@include clock.lua
 local r={}
 for i=1,#KEYS,2 do
-  local owner,ms=ARGV.client..ARGV[i+1],ARGV[i+2]
+  local owner,ms=ARGV.client..ARGV[i+2],ARGV[i+3]
   if $is_ours then
     if redis.call('pttl',KEYS[i])<tonumber(ms) then
       redis.call('pexpire',KEYS[i],ms)

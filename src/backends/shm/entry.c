@@ -29,30 +29,31 @@ static uint32_t hash_of(const char *name, size_t len)
     return hash ? hash : 1;
 }
 
-int hf__shm_find_locked(struct shm *s, const char *name, size_t len)
+/* attached: of those that we have lines to. Nobody changes these, so that no
+ * lock is needed to look at them. */
+static int find(struct shm *s, const char *name, size_t len, bool attached)
 {
     struct shm_file *f = s->file;
     uint32_t high = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
     uint32_t hash = hash_of(name, len);
 
     for (uint32_t i = 0; i < high; i++)
-        if (atomic_load_explicit(&f->hash[i], memory_order_relaxed) == hash &&
+        if ((!attached || s->lines[i]) &&
+            atomic_load_explicit(&f->hash[i], memory_order_relaxed) == hash &&
             f->entry[i].name_len == len && len <= SHM_NAME_MAX &&
             !memcmp(f->entry[i].name, name, len))
             return (int)i;
     return -1;
 }
 
+int hf__shm_find_locked(struct shm *s, const char *name, size_t len)
+{
+    return find(s, name, len, false);
+}
+
 int hf__shm_find_attached(struct shm *s, const char *name, size_t len)
 {
-    struct shm_file *f = s->file;
-    uint32_t high = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
-
-    for (uint32_t i = 0; s->lines && i < high; i++)
-        if (s->lines[i] && f->entry[i].name_len == len &&
-            !memcmp(f->entry[i].name, name, len))
-            return (int)i;
-    return -1;
+    return s->lines ? find(s, name, len, true) : -1;
 }
 
 static uint64_t first_token(struct shm *s)
@@ -130,7 +131,7 @@ static bool is_any(shm_u64 *map)
 static bool is_taken(struct shm_entry *e)
 {
     uint64_t word = atomic_load(&e->word);
-    unsigned kind = e->kind & 0xff;
+    unsigned kind = shm_kind(e);
 
     return kind == HF_LATCH ? shm_left(word)
                             : kind == HF_MUTEX && shm_owner(word);
@@ -195,7 +196,7 @@ static int mismatch(struct shm *s, const struct shm_entry *e)
 {
     static const char *const kinds[] = {"?", "mutex", "read-write lock",
                                         "semaphore", "latch"};
-    unsigned kind = e->kind & 0xff;
+    unsigned kind = shm_kind(e);
 
     if (kind == HF_SEMAPHORE)
         return s->core->why(s->client, HF_EMISMATCH,
@@ -237,7 +238,7 @@ static void attach_link(struct shm *s, const struct hf__remote *remote,
 {
     link->entry = &s->file->entry[index];
     link->index = (uint16_t)index;
-    link->fair = remote->fair;
+    link->kind = remote->kind;
     link->take_mask =
         (uint32_t)(SHM_OWNER_MASK | (remote->fair ? SHM_FLAGS : 0));
 }
@@ -247,8 +248,6 @@ static void attach_line(struct shm *s, const struct hf__remote *remote,
 {
     attach_link(s, remote, &line->link, index);
     s->lines[index]++;
-    line->link.state = SHM_SHARED;
-    line->kind = remote->kind;
     line->size = (uint16_t)shm_size(line->link.entry);
     atomic_store(&line->cell, SHM_NO_CELL);
 }
@@ -339,11 +338,10 @@ void hf__shm_detach(void *self, struct hf__remote *remote)
 
     if (!link)
         return;
-    if (link->state == SHM_SHARED)
-        hf__shm_line_detach(s, (struct shm_line *)link);
-    else
-        hf__shm_let_go(s, link);
-    if (link->state != SHM_SHARED || !--s->lines[link->index])
+    hf__shm_let_go(s, link);
+    if (link->kind != HF_MUTEX)
+        hf__shm_line_give_cell(s, (struct shm_line *)link);
+    if (link->kind == HF_MUTEX || !--s->lines[link->index])
         detach_last(s, link);
     s->core->free(s->client, atomic_load(&link->wait));
     s->core->free(s->client, link);

@@ -80,12 +80,7 @@ struct shm {
     struct shm_wait *async;      /* those that the keeper watches for */
 };
 
-enum shm_state {
-    SHM_IDLE,
-    SHM_QUEUED,
-    SHM_HELD,
-    SHM_SHARED, /* a shm_line: see its phase */
-};
+enum shm_state { SHM_IDLE, SHM_QUEUED, SHM_HELD };
 
 /*
  * What a link needs to wait: made at its first wait, freed with it. `watch` is
@@ -116,17 +111,21 @@ struct shm_link {
     uint32_t take_mask; /* bits of the word that must be 0 to take it at once */
     uint16_t index;     /* of the entry */
     uint8_t state;
-    bool fair;
+    uint8_t kind; /* of any but HF_MUTEX it is a shm_line */
 };
+
+/* A mutex of which nobody takes what is free before those who wait. */
+static inline bool shm_is_fair(const struct shm_link *l)
+{
+    return l->take_mask & SHM_FLAGS;
+}
 
 /* One of the lines to a name of another kind. Its cell stays with it when it
  * is idle, if there are enough. */
 struct shm_line {
-    struct shm_link link; /* state: SHM_SHARED */
-    shm_u16 cell;         /* or SHM_NO_CELL; renew reads it */
-    uint16_t size;        /* permits that there are */
-    uint8_t kind;
-    uint8_t phase;  /* SHM_IDLE, SHM_QUEUED, SHM_HELD */
+    struct shm_link link;
+    shm_u16 cell;   /* or SHM_NO_CELL; renew reads it */
+    uint16_t size;  /* permits that there are */
     bool leased;    /* the cell's lease may have an end */
     uint32_t round; /* latch: when the wait began */
 };
@@ -196,9 +195,13 @@ int hf__shm_cell_take(struct shm *);
 void hf__shm_cell_free(struct shm_cell *);
 /* Gives it back, with whatever it has. */
 void hf__shm_cell_drop(struct shm *, unsigned cell);
-/* NULL: out of memory. */
-struct shm_wait *hf__shm_wait_of(struct shm *, struct shm_link *,
-                                 struct hf__remote *);
+/* What the link needs to wait; ENOMEM, or EBACKEND: the file is gone. */
+int hf__shm_wait_make(struct shm *, struct shm_link *, struct hf__remote *);
+/* The link waits, with that cell, which has no place in the queue yet. */
+void hf__shm_wait_begin(struct shm *, struct shm_link *, unsigned cell,
+                        const struct hf__req *);
+/* It does not wait any more; its cell, which is returned, has a place still. */
+unsigned hf__shm_wait_end(struct shm *, struct shm_link *);
 /* Like hf__shm_file_there, but asks the kernel now and then only, until it is
  * gone. */
 bool hf__shm_still_there(struct shm *);
@@ -209,8 +212,6 @@ unsigned hf__shm_cell_next(struct shm *, unsigned index, unsigned from);
 /* attempt.c */
 int hf__shm_attempt_slow(struct shm *, struct hf__req *);
 int hf__shm_release_slow(struct shm *, struct shm_link *);
-/* Not of a mutex that is held. */
-int hf__shm_release_other(struct shm *, struct hf__req *);
 int hf__shm_abandon(void *, struct hf__req *);
 int hf__shm_renew(void *, struct hf__batch *);
 /* Ends whatever the link has: a hold or a wait. */
@@ -275,7 +276,7 @@ bool hf__shm_is_meant(struct shm *, struct hf__query *, uint32_t owner,
                       uint64_t token);
 static inline unsigned shm_size(struct shm_entry *e)
 {
-    return (e->kind & 0xff) == HF_RWLOCK ? SHM_PERMITS_MAX : e->permits;
+    return shm_kind(e) == HF_RWLOCK ? SHM_PERMITS_MAX : e->permits;
 }
 static inline hf__time shm_cell_lease_end(struct shm_cell *c)
 {
@@ -289,13 +290,18 @@ static inline uint64_t shm_to_ms(hf__time at)
 }
 
 /* line.c */
-int hf__shm_line_attempt(struct shm *, struct hf__req *);
+/* It is free, and nobody waits: it is ours. False: look. */
+bool hf__shm_line_take(struct shm *, struct hf__req *);
+/* An attempt; *dead: a client to be buried, or 0. */
+int hf__shm_line_look(struct shm *, struct hf__req *, uint32_t *dead);
+/* Is it held still? */
+bool hf__shm_line_has(struct shm *, struct shm_line *);
 int hf__shm_line_release(struct shm *, struct hf__req *);
 int hf__shm_line_renew(struct shm *, const struct hf__renewal *, hf__time now);
 int hf__shm_line_downgrade(struct shm *, const struct hf__query *);
 /* Ends whatever the line has. */
 int hf__shm_line_let_go(struct shm *, struct shm_line *);
-void hf__shm_line_detach(struct shm *, struct shm_line *);
+void hf__shm_line_give_cell(struct shm *, struct shm_line *); /* it is idle */
 /* A cell of that entry, for the line to hold or wait with. */
 int hf__shm_line_cell(struct shm *, struct shm_line *,
                       const struct hf__remote *);
@@ -304,7 +310,7 @@ int hf__shm_line_queue(struct shm *, struct shm_line *, struct hf__req *);
 int hf__shm_line_sleep(struct shm *, struct shm_wait *, struct hf__req *);
 
 /* latch.c */
-int hf__shm_latch_attempt(struct shm *, struct hf__req *);
+int hf__shm_latch_look(struct shm *, struct hf__req *);
 int hf__shm_latch_query(struct shm *, struct hf__query *);
 /* Lets everybody go. False: it was at 0. */
 bool hf__shm_latch_open(struct shm *, unsigned index);

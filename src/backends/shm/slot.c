@@ -176,7 +176,7 @@ static void sweep(struct shm *s, uint32_t slot, bool reclaim)
 
         if (!atomic_load(&f->hash[i]))
             continue;
-        while ((e->kind & 0xff) == HF_MUTEX &&
+        while (shm_kind(e) == HF_MUTEX &&
                (w = atomic_load(&e->word), (w & SHM_SLOT_MASK) == slot))
             hf__shm_pass(s, i, w);
         if (!(atomic_load(&e->attached[slot / 64]) & bit))

@@ -57,7 +57,7 @@ static bool granted(struct shm *s, struct shm_link *l, struct hf__req *req,
                              req->sent_at + req->lease_ms * HF__MS, true)) &&
         shm_grant(s, l, req, word))
         return true;
-    hf__shm_stir(l->entry); /* in case it is being given to our old cell */
+    hf__shm_stir(l->entry, 0); /* in case it is being given to our old cell */
     return false;
 }
 
@@ -106,11 +106,7 @@ static bool wait_behind(struct shm *s, struct shm_link *l, uint64_t word)
 
     SHM_POINT();
     hf__shm_scan(s, l->index, s->me, atomic_load(&c->ticket), &r);
-    if (!wait->announced && r.behind != SHM_NO_CELL)
-        hf__shm_ring(s, r.behind);
-    SHM_POINT();
-    wait->announced = true;
-    atomic_store(&c->settled, 1);
+    hf__shm_settle(s, wait, r.behind);
     if (r.before != SHM_NO_CELL && r.before_owner != owner) {
         hf__shm_watch(s, wait, &r.before_owner, 1, HF__NEVER);
         return true; /* whoever holds it by now: we come after that waiter */
@@ -123,22 +119,11 @@ static bool wait_behind(struct shm *s, struct shm_link *l, uint64_t word)
 static bool help(struct shm *s, struct shm_link *l, uint64_t word,
                  uint32_t *dead)
 {
-    uint32_t owner = shm_owner(word);
-
-    if (!hf__shm_alive(s, owner)) {
-        hf__shm_tell_death(s, owner);
-        if (hf__shm_gone(s, owner)) {
-            *dead = owner;
-            hf__shm_pass(s, l->index, word);
-            return true;
-        }
-    }
-    if ((word & SHM_LEASED) &&
-        hf__shm_lease_end(l->entry, word) <= s->core->now()) {
-        hf__shm_pass(s, l->index, word);
-        return true;
-    }
-    return false;
+    if (!hf__shm_is_over(s, shm_owner(word), hf__shm_lease_end(l->entry, word),
+                         dead))
+        return false;
+    hf__shm_pass(s, l->index, word);
+    return true;
 }
 
 static int look(struct shm *s, struct shm_link *l, struct hf__req *req,

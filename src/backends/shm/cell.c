@@ -142,10 +142,8 @@ static void leave_entry(struct shm *s, unsigned index, unsigned cell)
     SHM_POINT();
     atomic_fetch_and(&e->cells[cell / 64], ~(1ULL << cell % 64));
     SHM_POINT();
-    if (shm_kind(e) == HF_MUTEX)
-        hf__shm_stir(e);
-    else if (shm_kind(e) != HF_LATCH)
-        hf__shm_share_stir(e, 0);
+    if (shm_kind(e) != HF_LATCH)
+        hf__shm_stir(e, 0);
 }
 
 void hf__shm_cell_drop(struct shm *s, unsigned cell)

@@ -243,15 +243,6 @@ static void attach_link(struct shm *s, const struct hf__remote *remote,
         (uint32_t)(SHM_OWNER_MASK | (remote->fair ? SHM_FLAGS : 0));
 }
 
-static void attach_line(struct shm *s, const struct hf__remote *remote,
-                        struct shm_line *line, unsigned index)
-{
-    attach_link(s, remote, &line->link, index);
-    s->lines[index]++;
-    line->size = (uint16_t)shm_size(line->link.entry);
-    atomic_store(&line->cell, SHM_NO_CELL);
-}
-
 /* The first of ours to that name: others see that we have one. */
 static int attach_first(struct shm *s, const struct hf__remote *remote)
 {
@@ -286,7 +277,7 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
 {
     struct shm *s = self;
     bool is_mutex = remote->kind == HF_MUTEX;
-    void *link;
+    struct shm_link *link;
     int index = -1, rc;
 
     if (!hf__shm_file_there(s))
@@ -305,10 +296,14 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
         s->core->free(s->client, link);
         return index;
     }
-    if (is_mutex)
-        attach_link(s, remote, link, (unsigned)index);
-    else
-        attach_line(s, remote, link, (unsigned)index);
+    attach_link(s, remote, link, (unsigned)index);
+    if (!is_mutex) {
+        struct shm_line *line = (struct shm_line *)link;
+
+        s->lines[index]++;
+        line->size = (uint16_t)shm_size(link->entry);
+        atomic_store(&line->cell, SHM_NO_CELL);
+    }
     remote->impl = link;
     return 0;
 }

@@ -118,7 +118,7 @@ static void leave(struct shm *s, struct shm_line *l)
 
     hf__shm_pass_on_death(s, atomic_load(&l->link.wait));
     unqueue(s, l);
-    hf__shm_share_stir(e, 0);
+    hf__shm_stir(e, 0);
     SHM_POINT();
     do /* it was granted after all */
         w = atomic_load(&e->word);
@@ -186,11 +186,7 @@ static bool wait_behind(struct shm *s, struct shm_line *l, uint64_t word,
     struct shm_wait *wait = atomic_load(&l->link.wait);
 
     SHM_POINT();
-    if (!wait->announced && r->behind != SHM_NO_CELL)
-        hf__shm_ring(s, r->behind);
-    SHM_POINT();
-    wait->announced = true;
-    atomic_store(&cell_of(s, l)->settled, 1);
+    hf__shm_settle(s, wait, r->behind);
     if (!r->before_owner)
         return watch_holders(s, l, word);
     /* Our own death need not wake us. */
@@ -287,23 +283,6 @@ static bool granted(struct shm *s, struct shm_line *l, struct hf__req *req)
     return ok;
 }
 
-/* Gone, or its lease is over. */
-static bool is_over(struct shm *s, struct shm_cell *c, uint32_t *dead)
-{
-    uint32_t owner = atomic_load(&c->owner);
-    hf__time end;
-
-    if (!hf__shm_alive(s, owner)) {
-        hf__shm_tell_death(s, owner);
-        if (hf__shm_gone(s, owner)) {
-            *dead = owner;
-            return true;
-        }
-    }
-    end = shm_cell_lease_end(c);
-    return end != HF__NEVER && end <= s->core->now();
-}
-
 /* Takes back what can be. False: nothing. */
 static bool help(struct shm *s, const struct shm_line *l, uint64_t word,
                  uint32_t *dead)
@@ -313,7 +292,11 @@ static bool help(struct shm *s, const struct shm_line *l, uint64_t word,
     bool helped = false;
 
     for (; (n = hf__shm_cell_next(s, l->link.index, n)) != SHM_NO_CELL; n++) {
-        if (!shm_has(f, word, n) || !is_over(s, &f->cell[n], dead))
+        struct shm_cell *c = &f->cell[n];
+
+        if (!shm_has(f, word, n) ||
+            !hf__shm_is_over(s, atomic_load(&c->owner), shm_cell_lease_end(c),
+                             dead))
             continue;
         helped = true;
         if (!hf__shm_take_back(s, l->link.entry, &word, n))
@@ -381,7 +364,7 @@ static int look(struct shm *s, struct shm_line *l, struct hf__req *req,
                 return HF__BUSY;
             if ((rc = hf__shm_line_queue(s, l, req)))
                 return rc;
-            hf__shm_share_stir(e, SHM_QUEUE);
+            hf__shm_stir(e, SHM_QUEUE);
         }
     }
 }

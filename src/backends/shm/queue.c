@@ -206,12 +206,14 @@ bool hf__shm_pass(struct shm *s, unsigned index, uint64_t word)
     return true;
 }
 
-void hf__shm_stir(struct shm_entry *e)
+void hf__shm_stir(struct shm_entry *e, uint64_t flags)
 {
-    uint64_t w = atomic_load(&e->word);
+    bool is_mutex = shm_kind(e) == HF_MUTEX;
+    uint64_t w = atomic_load(&e->word), new;
 
-    while (!atomic_compare_exchange_weak(&e->word, &w, shm_stirred(w)))
-        ;
+    do
+        new = (is_mutex ? shm_stirred(w) : w + SHM_CHANGE_ONE) | flags;
+    while (!atomic_compare_exchange_weak(&e->word, &w, new));
 }
 
 int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)

@@ -66,15 +66,6 @@ bool hf__shm_take_back(struct shm *s, struct shm_entry *e, uint64_t *word,
     return hf__shm_change(s, e, word, cell, 0);
 }
 
-void hf__shm_share_stir(struct shm_entry *e, uint64_t flags)
-{
-    uint64_t w = atomic_load(&e->word);
-
-    while (!atomic_compare_exchange_weak(&e->word, &w,
-                                         (w + SHM_CHANGE_ONE) | flags))
-        ;
-}
-
 /* ---- passing on --------------------------------------------------------- */
 
 struct place {
@@ -306,7 +297,7 @@ void hf__shm_share_clear(struct shm *s, unsigned index, unsigned cell)
         SHM_POINT();
         atomic_store(&s->file->cell[cell].ticket, 0);
         SHM_POINT();
-        hf__shm_share_stir(e, 0);
+        hf__shm_stir(e, 0);
     }
     for (;;) {
         w = atomic_load(&e->word);

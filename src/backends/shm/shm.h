@@ -241,8 +241,8 @@ bool hf__shm_lease_write(struct shm *, unsigned index, uint64_t word,
 /* Takes the lock from the word's owner and gives it to whoever is next. False:
  * the word has changed. */
 bool hf__shm_pass(struct shm *, unsigned index, uint64_t word);
-/* Makes decisions fail that were made on what has changed. */
-void hf__shm_stir(struct shm_entry *);
+/* Makes decisions fail that were made on what has changed. Not of a latch. */
+void hf__shm_stir(struct shm_entry *, uint64_t flags);
 /* When the lease of the word's holder ends; HF__NEVER if it has none. */
 hf__time hf__shm_lease_end(struct shm_entry *, uint64_t word);
 
@@ -256,7 +256,6 @@ bool hf__shm_change(struct shm *, struct shm_entry *, uint64_t *word,
                     unsigned cell, unsigned permits);
 bool hf__shm_take_back(struct shm *, struct shm_entry *, uint64_t *word,
                        unsigned cell);
-void hf__shm_share_stir(struct shm_entry *, uint64_t flags);
 /* Grants to those who are first in the queue, as many as fit, and rings them;
  * but not `self`. False: nothing was to be done. */
 bool hf__shm_share_pass(struct shm *, unsigned index, unsigned self);
@@ -321,13 +320,21 @@ bool hf__shm_logind_removes(const char *conf); /* by that file and its .d */
 
 /* wait.c */
 void hf__shm_ring(struct shm *, unsigned cell);
+/* It has its place in the queue: who is behind it, if anybody, is to know. */
+void hf__shm_settle(struct shm *, struct shm_wait *, unsigned behind);
 /* A thread of ours may sleep there for another who has left: its place is not
  * there any more. */
 void hf__shm_rouse(struct shm *, unsigned cell);
 /* Of a place in a queue: is it the keeper who waits there? */
 void hf__shm_set_async(struct shm *, unsigned cell, bool is_async);
 void hf__shm_wake(shm_u32 *word, int how_many);
+/* op: FUTEX_WAIT, FUTEX_WAIT_PRIVATE */
+void hf__shm_sleep(const void *word, int op, uint32_t value, hf__time from_now);
 void hf__shm_tell_death(struct shm *, uint32_t owner);
+/* Is a holder gone (then it is *dead, and those who watch it are told), or its
+ * lease over? */
+bool hf__shm_is_over(struct shm *, uint32_t owner, hf__time lease_end,
+                     uint32_t *dead);
 /* To look again when one of the owners dies, and at that time at the latest.
  * At most SHM_WATCHED. */
 void hf__shm_watch(struct shm *, struct shm_wait *, const uint32_t *owners,

@@ -148,10 +148,12 @@ struct hf__async {
     struct hf__name *line; /* where it waits */
     union hf__done done;
     void *arg;
-    int result;  /* not written after the callback has been queued: the thread
-                    that dispatches reads it without a mutex */
-    bool busy;   /* from the call until its callback; name->mu */
-    bool firing; /* its timer is being seen to; client->mu */
+    int result;    /* not written after the callback has been queued: the thread
+                      that dispatches reads it without a mutex */
+    bool busy;     /* from the call until its callback; name->mu */
+    bool acquires; /* it waits in a gate: one of client->async_waits. Written
+                      with name->mu and client->mu */
+    bool firing;   /* its timer is being seen to; client->mu */
 };
 
 struct hf_lock {
@@ -664,6 +666,8 @@ static inline void hf__acquire_fill(const hf_lock *lock,
     w->owner = hf__owner_of(lock, &w->thread);
     w->handle = (hf_lock *)(uintptr_t)lock;
 }
+/* Enters the gate, with name->mu held. GRANTED, PENDING or a code. */
+int hf__enter(struct hf__name *, struct hf__waiter *, hf__time now);
 /* One acquire less, with name->mu held. PENDING: the releaser, if there is one,
  * will be told. */
 int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *);
@@ -684,14 +688,6 @@ int hf__release_end(struct hf__releasing *, hf_error *);
  * begin: name->mu is held, and free afterwards. */
 void hf__wait_begin(hf_lock *);
 void hf__wait_end(hf_lock *, struct hf__name *line);
-/* An acquire that has to wait: what a handle owns it acquires once, by one
- * thread. */
-static inline void hf__acquire_pending(hf_lock *lock)
-{
-    int kind = lock->name->remote.kind;
-
-    lock->acquiring = lock->owner && (kind == HF_MUTEX || kind == HF_RWLOCK);
-}
 /* Does not want to hear of it any more; name->mu is held. */
 void hf__releaser_forget(struct hf__name *, struct hf__releaser *);
 /* The keeper shall look after what is under way, if nobody else does. */
@@ -703,7 +699,11 @@ int hf__async_check(hf_lock *, union hf__done, hf_error *);
 /* Claims the handle for one; name->mu is held. */
 int hf__async_begin(hf_lock *, union hf__done, void *arg, hf_error *);
 void hf__async_undo(hf_lock *); /* it did not begin after all */
-/* Ends the wait for an answer; what was sent goes its way. name->mu is held. */
+/* It is over: its callback is called. name->mu is held, like for the next. */
+void hf__async_finish(struct hf__async *, int result);
+/* Ends the wait in the gate, which is not over. */
+void hf__async_leave(struct hf__async *, int code, hf__time now);
+/* Ends the wait for an answer; what was sent goes its way. */
 void hf__async_give_up(struct hf__async *);
 
 /* talk.c: verbs that are a question and its answer */

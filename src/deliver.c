@@ -13,7 +13,6 @@ static void async_over(struct hf__async *a, hf__time now)
     struct hf__lease *l = &n->gate.lease;
     hf_client *c = n->client;
     bool not_yet = false;
-    int rc;
 
     hf__name_lock(n);
     if (a->waiter.state == HF__W_FINISHED) {
@@ -21,15 +20,7 @@ static void async_over(struct hf__async *a, hf__time now)
     } else if (hf__lease_unanswered(l) && now < a->grace) {
         not_yet = true;
     } else {
-        rc = hf__gate_leave(&n->gate, &a->waiter,
-                            a->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT,
-                            hf__name_wake);
-        a->lock->acquiring = false;
-        hf__name_run(n, now);
-        hf__mutex_lock(&c->mu);
-        c->async_waits--;
-        hf__engine_callback_locked(c, a, rc);
-        hf__mutex_unlock(&c->mu);
+        hf__async_leave(a, a->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT, now);
     }
     hf__mutex_lock(&c->mu);
     a->firing = false;

@@ -89,8 +89,7 @@ int hf__acquire_check_options(const hf_lock *lock,
     return check_times(opt, err);
 }
 
-/* Enters the gate; name->mu is held. GRANTED, PENDING or a code. */
-static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
+int hf__enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
 {
     const struct hf__reader *entry = w->reader;
     int rc = hf__gate_enter(&n->gate, w, now);
@@ -107,7 +106,9 @@ static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
         return rc;
     if (w->state == HF__W_FINISHED)
         return w->result;
-    hf__acquire_pending(w->handle);
+    /* What a handle owns it acquires once, by one thread. */
+    w->handle->acquiring = w->handle->owner && (n->remote.kind == HF_MUTEX ||
+                                                n->remote.kind == HF_RWLOCK);
     return HF__PENDING;
 }
 
@@ -419,7 +420,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
         return rc;
     }
     hf__sleeper_init(&a->s, opt->cancel);
-    rc = enter(a->line, w, now);
+    rc = hf__enter(a->line, w, now);
     if (rc != HF__PENDING && a->line->kin)
         hf__line_rest(a->line);
     if (rc != HF__PENDING) {

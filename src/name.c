@@ -89,26 +89,20 @@ static bool tell_why(struct hf__name *n, bool let_go, int code, hf_error *err)
 void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
 {
     struct hf__name *n = hf__container(g, struct hf__name, gate);
-    struct hf__async *a;
+    bool over = w->state == HF__W_FINISHED; /* else it is roused */
 
-    if (w->state == HF__W_FINISHED)
+    if (over)
         w->handle->acquiring = false;
-    if (w->state == HF__W_FINISHED && w->result == HF__GRANTED)
+    if (over && w->result == HF__GRANTED)
         hf__name_own(n, w);
-    if (!w->is_async) {
-        if (w->state == HF__W_FINISHED)
-            w->told = tell_why(n, false, w->result, w->err) ||
-                      tell_why(n, true, w->result, w->err);
-        wake(n, w->sleeper);
-        return;
-    }
-    if (w->state != HF__W_FINISHED)
-        return; /* roused, but it takes no turns by itself */
-    a = hf__container(w, struct hf__async, waiter);
-    hf__mutex_lock(&n->client->mu);
-    n->client->async_waits--;
-    hf__engine_callback_locked(n->client, a, w->result);
-    hf__mutex_unlock(&n->client->mu);
+    if (over && w->is_async)
+        hf__async_finish(hf__container(w, struct hf__async, waiter), w->result);
+    if (w->is_async)
+        return; /* it takes no turns by itself */
+    if (over)
+        w->told = tell_why(n, false, w->result, w->err) ||
+                  tell_why(n, true, w->result, w->err);
+    wake(n, w->sleeper);
 }
 
 void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
@@ -124,13 +118,10 @@ void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
         r->result = result;
         r->settled = true;
         tell_why(n, true, result, r->word);
-        if (r->sleeper) {
+        if (r->sleeper)
             wake(n, r->sleeper);
-            continue;
-        }
-        hf__mutex_lock(&n->client->mu);
-        hf__engine_callback_locked(n->client, r->async, result);
-        hf__mutex_unlock(&n->client->mu);
+        else
+            hf__async_finish(r->async, result);
     }
 }
 

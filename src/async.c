@@ -105,8 +105,7 @@ static int begin_acquire(hf_lock *lock, const hf_acquire_options *opt,
     lock->async->waiter = w;
     lock->async->line = line;
     enter_async(lock, lock->async, opt, now);
-    if (line->kin)
-        hf__line_rest(line);
+    hf__line_rest(line);
     return 0;
 }
 

@@ -591,7 +591,7 @@ int hf__line_check(struct hf__name *first, uint64_t owner, struct hf__name **,
 int hf__line_downgrade(struct hf__name *first, struct hf__thread *,
                        hf__time now, struct hf__name **into, hf_error *);
 /* Takes back entries that are not needed any more, and the line if nobody uses
- * it any more. hf__name_run() does it too. */
+ * it any more (that of a mutex stays). hf__name_run() does it too. */
 void hf__line_rest(struct hf__name *);
 /* Those that are taken, newest first. */
 struct hf__name *hf__line_newest(struct hf__name *first); /* or NULL */

@@ -131,8 +131,7 @@ bool hf__engine_call_back(struct hf__async *a)
     hf__mutex_lock(&lock->name->mu);
     a->busy = false;
     lock->waits--;
-    if (a->line->kin)
-        hf__line_rest(a->line);
+    hf__line_rest(a->line);
     hf__name_unlock(lock->name);
     if (is_latch)
         done.latch(arg, (hf_latch *)lock, result);

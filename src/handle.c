@@ -175,8 +175,7 @@ static void forget_lost(const hf_lock *lock, bool is_last)
             hf__gate_forget_all(&n->gate);
         else if (!lock->owner || !hf__gate_forget(&n->gate, lock->owner))
             continue;
-        if (n->kin)
-            hf__line_rest(n);
+        hf__line_rest(n);
     }
 }
 

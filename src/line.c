@@ -35,9 +35,11 @@ struct hf__name *hf__line_all_but(struct hf__name *first)
 
 void hf__line_rest(struct hf__name *n)
 {
-    struct hf__kin *f = n->kin->first->kin;
+    struct hf__kin *f = hf__name_first(n)->kin;
     struct hf__reader *r;
 
+    if (!f)
+        return;
     while (n->gate.shared && (r = n->gate.left)) {
         n->gate.left = r->next;
         r->next = f->spare;

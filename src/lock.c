@@ -193,8 +193,7 @@ void hf__wait_begin(hf_lock *lock)
 static void wait_leave(hf_lock *lock, struct hf__name *line)
 {
     lock->waits--;
-    if (line->kin)
-        hf__line_rest(line);
+    hf__line_rest(line);
 }
 
 /* The second. */
@@ -421,9 +420,8 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     }
     hf__sleeper_init(&a->s, opt->cancel);
     rc = hf__enter(a->line, w, now);
-    if (rc != HF__PENDING && a->line->kin)
-        hf__line_rest(a->line);
     if (rc != HF__PENDING) {
+        hf__line_rest(a->line);
         /* Once unlocked, it may be gone. */
         rc = rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
         hf__name_unlock(lock->name);
@@ -565,8 +563,7 @@ int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
     if (r)
         r->hold_id = n->gate.lease.hold_id;
     rc = hf__gate_release(&n->gate, owner, now, hf__name_wake);
-    if (n->kin)
-        hf__line_rest(n);
+    hf__line_rest(n);
     if ((rc == HF__DONE || (rc == HF__PENDING && n->gate.shared)) &&
         hf__name_first(n)->watchers)
         hf__name_arm_of(n, owner); /* who has left: others may have it still */

@@ -373,8 +373,7 @@ void hf__name_run(struct hf__name *n, hf__time now)
         keep_while_it_owes(n);
     if (n->remote.ask && hf__gate_idle(&n->gate))
         end_exchange(n);
-    if (n->kin)
-        hf__line_rest(n);
+    hf__line_rest(n);
     set_timer(n);
 }
 

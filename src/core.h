@@ -684,7 +684,7 @@ struct hf__releasing {
  * it stays where it is. Else all is done. */
 int hf__release_begin(hf_lock *, struct hf__releasing *, hf_error *);
 int hf__release_end(struct hf__releasing *, hf_error *);
-/* From the one to the other, neither handle nor name nor client go away.
+/* From the one to the other, neither handle (with its name) nor client go away.
  * begin: name->mu is held, and free afterwards. */
 void hf__wait_begin(hf_lock *);
 void hf__wait_end(hf_lock *, struct hf__name *line);

@@ -184,37 +184,26 @@ void hf__wait_begin(hf_lock *lock)
     lock->waits++;
     hf__mutex_lock(&c->mu);
     c->inside++;
-    lock->name->refs++;
     hf__mutex_unlock(&c->mu);
     hf__name_unlock(lock->name);
 }
 
-/* The first half of its end, for who has name->mu: the handle may go. */
+/* The first half of its end, for who has name->mu: once that is free the handle
+ * may go, and the name with it. The other half is hf__client_leave(). */
 static void wait_leave(hf_lock *lock, struct hf__name *line)
 {
     lock->waits--;
     hf__line_rest(line);
 }
 
-/* The second. */
-static void wait_left(struct hf__name *n)
-{
-    hf_client *c = n->client;
-
-    hf__mutex_lock(&c->mu);
-    hf__name_unref_locked(n);
-    c->inside--;
-    hf__mutex_unlock(&c->mu);
-}
-
 void hf__wait_end(hf_lock *lock, struct hf__name *line)
 {
-    struct hf__name *n = lock->name;
+    hf_client *c = lock->name->client;
 
-    hf__mutex_lock(&n->mu);
+    hf__name_lock(line);
     wait_leave(lock, line);
-    hf__name_unlock(n);
-    wait_left(n);
+    hf__name_unlock(line);
+    hf__client_leave(c);
 }
 
 static bool cancelled(const struct acquire *a)
@@ -408,7 +397,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
                           hf__time latest, hf_error *err)
 {
     hf_lock *lock = a->lock;
-    struct hf__name *first = lock->name; /* kept while it waits */
+    hf_client *c = lock->name->client;
     struct hf__waiter *w = &a->w;
     hf__time now =
         clock_for(lock->name, lock->name->kin || w->fixed || w->max_hold_ms);
@@ -432,7 +421,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     hf__wait_begin(lock);
     rc = wait_for(a, opt, latest);
     if (rc == HF__GRANTED) {
-        wait_left(first); /* handle and line may be gone */
+        hf__client_leave(c); /* handle and line may be gone */
         return 0;
     }
     rc = tell(a, opt, rc, err);

@@ -583,10 +583,8 @@ void hf__line_went(struct hf__name *, struct hf__waiter *, bool had);
 /* The line of this owner's newest hold, lost ones last; the first one if it
  * has none. */
 struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner);
-/* The same, if it is held now; else why not. owner is 0 if there was no memory
- * for it: it has never acquired. */
-int hf__line_check(struct hf__name *first, uint64_t owner, struct hf__name **,
-                   hf_error *);
+/* That of the caller, if it is held now; else why not. */
+int hf__line_check(const hf_lock *, struct hf__name **, hf_error *);
 /* The owner's write hold goes to a line for reading. */
 int hf__line_downgrade(struct hf__name *first, struct hf__thread *,
                        hf__time now, struct hf__name **into, hf_error *);
@@ -642,15 +640,16 @@ static inline int hf__lock_enter(const hf_lock *lock, hf_error *err)
     hf__mutex_unlock(&lock->name->mu);
     return hf__lock_unusable(lock, err);
 }
-/* Who a call on this thread is for; 0: out of memory. */
+/* Who a call on this thread is for; 0: out of memory. *thread, unless it is
+ * NULL: the same, if it is a thread. */
 static inline uint64_t hf__owner_of(const hf_lock *lock,
                                     struct hf__thread **thread)
 {
-    *thread = NULL;
-    if (lock->owner)
-        return lock->owner;
-    *thread = hf__thread_me();
-    return *thread ? (*thread)->number : 0;
+    struct hf__thread *me = lock->owner ? NULL : hf__thread_me();
+
+    if (thread)
+        *thread = me;
+    return me ? me->number : lock->owner;
 }
 static inline void hf__acquire_fill(const hf_lock *lock,
                                     const hf_acquire_options *opt,

@@ -244,17 +244,13 @@ int hf_lock_free(hf_lock *lock)
 /* Begins a look at the caller's hold: on success name->mu is held. */
 static int look(hf_lock *lock, struct hf__name **line, hf_error *err)
 {
-    struct hf__thread *thread;
-    uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
+    if (!rc)
+        rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    owner = hf__owner_of(lock, &thread);
-    rc = hf__lock_enter(lock, err);
-    if (rc)
-        return rc;
-    rc = hf__line_check(lock->name, owner, line, err);
+    rc = hf__line_check(lock, line, err);
     if (rc)
         hf__name_unlock(lock->name);
     return rc;
@@ -328,7 +324,6 @@ static unsigned permits_held(const hf_lock *lock)
 
 int hf_lock_count(hf_lock *lock, unsigned *count)
 {
-    struct hf__thread *thread;
     struct hf__name *line;
     int rc = count ? look(lock, &line, NULL) : HF_EINVAL;
 
@@ -336,7 +331,7 @@ int hf_lock_count(hf_lock *lock, unsigned *count)
         return rc;
     *count = lock->name->remote.kind == HF_SEMAPHORE
                  ? permits_held(lock)
-                 : hf__gate_count(&line->gate, hf__owner_of(lock, &thread));
+                 : hf__gate_count(&line->gate, hf__owner_of(lock, NULL));
     hf__name_unlock(lock->name);
     return 0;
 }

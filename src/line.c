@@ -240,14 +240,15 @@ struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner)
                       : first;
 }
 
-int hf__line_check(struct hf__name *first, uint64_t owner,
-                   struct hf__name **line, hf_error *err)
+int hf__line_check(const hf_lock *lock, struct hf__name **line, hf_error *err)
 {
+    uint64_t owner = hf__owner_of(lock, NULL);
     hf__time now = hf__now();
-    int rc;
+    int rc = HF_ENOTOWNER; /* out of memory: it has never acquired */
 
-    *line = hf__line_held(first, owner);
-    rc = owner ? hf__gate_check(&(*line)->gate, owner, now) : HF_ENOTOWNER;
+    *line = hf__line_held(lock->name, owner);
+    if (owner)
+        rc = hf__gate_check(&(*line)->gate, owner, now);
     if (!rc)
         return 0;
     hf__name_run(*line, now); /* it may be lost since just now */

@@ -27,10 +27,8 @@ static struct hf__flight *make(hf_client *c, const struct hf__put *p)
 static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
     hf_client *c = lock->name->client;
-    struct hf__thread *thread;
-    uint64_t owner = hf__owner_of(lock, &thread);
     struct hf__flight *f;
-    int rc = hf__line_check(lock->name, owner, &t->line, err);
+    int rc = hf__line_check(lock, &t->line, err);
 
     if (rc)
         return rc;

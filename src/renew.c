@@ -157,10 +157,8 @@ int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
 
 static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
-    struct hf__thread *thread;
-    uint64_t owner = hf__owner_of(lock, &thread);
     const struct hf__lease *l;
-    int rc = hf__line_check(lock->name, owner, &t->line, err);
+    int rc = hf__line_check(lock, &t->line, err);
 
     if (rc)
         return rc;
@@ -180,12 +178,10 @@ int hf__renew_answered(hf_lock *lock, struct hf__talk *t,
 {
     hf_client *c = lock->name->client;
     int rc = result_of(f, 0), now;
-    struct hf__thread *thread;
-    uint64_t owner = hf__owner_of(lock, &thread);
 
     if (hf__client_check(c))
         return hf__fail(err, HF_ECLOSED, "the client was closed meanwhile");
-    now = hf__gate_check(&t->line->gate, owner, hf__now());
+    now = hf__gate_check(&t->line->gate, hf__owner_of(lock, NULL), hf__now());
     hf__name_run(t->line, hf__now());
     if (rc == HF_ENOTOWNER || now == HF_ELOST)
         return hf__talk_lost(lock, t, err);

@@ -568,18 +568,19 @@ int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
     return rc;
 }
 
-/* loss: why, if it is lost. */
+/* loss: why, if it is lost; word: what the server said of another failure. */
 static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
-                          hf_error *err)
+                          const hf_error *word, hf_error *err)
 {
     if (rc == HF_ENOTOWNER)
         return hf__fail(err, rc, "this %s does not hold \"%s\"",
                         lock->owner ? "handle" : "thread",
                         hf__name_shown(lock->name).text);
-    return rc == HF_ELOST ? hf__fail_loss(lock->name, loss, err) : rc;
+    if (rc == HF_ELOST)
+        return hf__fail_loss(lock->name, loss, err);
+    return hf__fail_word(lock->name->client, word, err, rc);
 }
 
-static const struct hf__loss unknown = {.why = HF__LOSS_NONE};
 /* A hold of shared memory without a lease does not end by itself. */
 static const struct hf__loss broken = {.why = HF__LOSS_TAKEN};
 /* A lease may have ended on the way to the server. */
@@ -594,44 +595,37 @@ static struct hf__loss why_lost(const struct hf__name *line, uint64_t owner,
     return line->client->direct ? broken : too_late;
 }
 
-/* The same, where the server may have said why. */
-static int release_refused(const struct hf__releasing *r, int rc,
-                           struct hf__loss loss, hf_error *err)
+void hf__see_to_it(hf_client *c)
 {
-    if (rc == HF_ENOTOWNER || rc == HF_ELOST)
-        return release_failed(r->lock, rc, loss, err);
-    return hf__fail_word(r->lock->name->client, &r->word, err, rc);
+    if (c->direct)
+        return;
+    hf__mutex_lock(&c->mu);
+    if (c->under_way || c->landed)
+        hf__keeper_due_locked(c, hf__now() + HF__PATIENCE);
+    hf__mutex_unlock(&c->mu);
 }
 
-/* Whose release it is: 0, and name->mu is held. */
+/* waits: its answer is waited for. */
 static inline __attribute__((always_inline)) int
-release_enter(const hf_lock *lock, uint64_t *owner, hf_error *err)
+release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
 {
-    struct hf__thread *thread;
+    uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
     if (rc)
         return rc;
-    *owner = hf__owner_of(lock, &thread);
-    if (!*owner) /* out of memory: it has never acquired anything */
-        return release_failed(lock, HF_ENOTOWNER, unknown, err);
-    return hf__lock_enter(lock, err);
-}
-
-static inline __attribute__((always_inline)) int
-release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
-{
-    uint64_t owner;
-    int rc = release_enter(lock, &owner, err);
-
-    r->lock = lock;
+    owner = hf__owner_of(lock, NULL);
+    if (!owner) /* out of memory: it has never acquired anything */
+        return release_failed(lock, HF_ENOTOWNER, broken, NULL, err);
+    rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
+    r->lock = lock;
     r->line = lock->name;
     if (r->line->kin ? release_line_quickly(lock->name, owner, &r->line, &rc)
                      : release_quickly(r->line, owner, false, &rc)) {
         hf__lock_released(lock, rc);
-        rc = rc ? release_failed(lock, rc, broken, err) : 0;
+        rc = rc ? release_failed(lock, rc, broken, NULL, err) : 0;
         hf__first_unlock(lock->name); /* and it may be gone */
         return rc;
     }
@@ -639,12 +633,15 @@ release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
     r->word.code = 0;
     r->releaser =
         (struct hf__releaser){.sleeper = &r->sleeper, .word = &r->word};
-    rc = hf__release(r->line, owner, &r->releaser);
+    rc = hf__release(r->line, owner, waits ? &r->releaser : NULL);
     hf__lock_released(lock, rc);
     if (rc != HF__PENDING) {
         if (rc)
-            rc = release_refused(r, rc, why_lost(r->line, owner, &r->releaser),
-                                 err);
+            rc =
+                release_failed(lock, rc, why_lost(r->line, owner, &r->releaser),
+                               &r->word, err);
+        if (!waits)
+            hf__see_to_it(lock->name->client);
         hf__first_unlock(lock->name);
         return rc;
     }
@@ -655,7 +652,7 @@ release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
 
 int hf__release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
 {
-    return release_begin(lock, r, err);
+    return release_begin(lock, r, true, err);
 }
 
 int hf__release_end(struct hf__releasing *r, hf_error *err)
@@ -674,7 +671,7 @@ int hf__release_end(struct hf__releasing *r, hf_error *err)
                       "again in the background%s",
                       c->be->name, c->op_timeout_ms, hf__trouble(c).text);
     else if (rc)
-        rc = release_refused(r, rc, too_late, err);
+        rc = release_failed(r->lock, rc, too_late, &r->word, err);
     hf__wait_end(r->lock, r->line);
     return rc;
 }
@@ -682,41 +679,14 @@ int hf__release_end(struct hf__releasing *r, hf_error *err)
 int hf_lock_release(hf_lock *lock, hf_error *err)
 {
     struct hf__releasing r;
-    int rc = release_begin(lock, &r, err);
+    int rc = release_begin(lock, &r, true, err);
 
     return rc == HF__PENDING ? hf__release_end(&r, err) : rc;
 }
 
-void hf__see_to_it(hf_client *c)
-{
-    if (c->direct)
-        return;
-    hf__mutex_lock(&c->mu);
-    if (c->under_way || c->landed)
-        hf__keeper_due_locked(c, hf__now() + HF__PATIENCE);
-    hf__mutex_unlock(&c->mu);
-}
-
 int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
 {
-    struct hf__name *line;
-    uint64_t owner;
-    bool quickly;
-    int rc = release_enter(lock, &owner, err);
+    struct hf__releasing r;
 
-    if (rc)
-        return rc;
-    line = lock->name;
-    quickly = line->kin ? release_line_quickly(lock->name, owner, &line, &rc)
-                        : release_quickly(line, owner, false, &rc);
-    if (!quickly)
-        rc = hf__release(line, owner, NULL);
-    hf__lock_released(lock, rc);
-    if (rc)
-        rc = release_failed(
-            lock, rc, quickly ? broken : hf__gate_loss(&line->gate, owner),
-            err);
-    hf__see_to_it(lock->name->client);
-    hf__name_unlock(lock->name); /* and it may be gone */
-    return rc;
+    return release_begin(lock, &r, false, err);
 }

@@ -133,45 +133,43 @@ int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
                              (union hf__done){done}, arg, err);
 }
 
-/* It is answered within op_timeout, or not. */
-static void arm_release(hf_client *c, struct hf__async *a)
+/* name->mu is held. */
+static int begin_release(hf_lock *lock, hf_done_fn done, void *arg,
+                         hf_error *err)
 {
-    hf__time at = hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+    hf_client *c = lock->name->client;
+    int rc = hf__async_begin(lock, (union hf__done){done}, arg, err), released;
+    struct hf__async *a = lock->async;
 
-    hf__mutex_lock(&c->mu);
-    hf__timers_set(&c->timers, &a->timer, at);
-    hf__keeper_due_locked(c, at);
-    hf__mutex_unlock(&c->mu);
+    if (rc)
+        return rc;
+    a->releaser = (struct hf__releaser){.async = a};
+    a->waiter.state = HF__W_FINISHED;
+    a->line = hf__line_held(lock->name, lock->owner);
+    released = hf__release(a->line, lock->owner, &a->releaser);
+    hf__lock_released(lock, released);
+    if (released == HF__PENDING) {
+        hf__keeper_timer(c, &a->timer, hf__patience(c));
+    } else if (!a->releaser.settled) {
+        /* Otherwise the callback is queued, and a->result is being read. */
+        a->releaser.settled = true;
+        hf__async_finish(a, released);
+    }
+    hf__see_to_it(c);
+    return 0;
 }
 
 int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
                           hf_error *err)
 {
-    struct hf__async *a;
-    int rc = hf__async_check(lock, (union hf__done){done}, err), released;
+    int rc = hf__async_check(lock, (union hf__done){done}, err);
 
     if (!rc)
         rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    rc = hf__async_begin(lock, (union hf__done){done}, arg, err);
-    if (!rc) {
-        a = lock->async;
-        a->releaser = (struct hf__releaser){.async = a};
-        a->waiter.state = HF__W_FINISHED;
-        a->line = hf__line_held(lock->name, lock->owner);
-        released = hf__release(a->line, lock->owner, &a->releaser);
-        hf__lock_released(lock, released);
-        if (released == HF__PENDING) {
-            arm_release(lock->name->client, a);
-        } else if (!a->releaser.settled) {
-            /* Otherwise the callback is queued, and a->result is being read. */
-            a->releaser.settled = true;
-            hf__async_finish(a, released);
-        }
-    }
-    hf__see_to_it(lock->name->client); /* once unlocked, it may be gone */
-    hf__name_unlock(lock->name);
+    rc = begin_release(lock, done, arg, err);
+    hf__name_unlock(lock->name); /* and it may be gone */
     return rc;
 }
 

@@ -441,6 +441,12 @@ void *hf__give(hf_client *, size_t);
 /* Frees what belongs to it; and at last it itself. */
 void hf__given_free(void *given, void *part);
 
+/* Until when an answer to what is asked now is waited for. */
+static inline hf__time hf__patience(const hf_client *c)
+{
+    return hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+}
+
 /* keeper.c: the helper thread */
 /* Starts it and opens the backend. *given_up: that is not over yet, and the
  * client is the thread's now. */
@@ -474,6 +480,8 @@ static inline bool hf__bell_awaited_locked(const hf_client *c)
 }
 /* It shall be awake by then. */
 void hf__keeper_due_locked(hf_client *, hf__time at);
+/* The same, for that timer, which is set. */
+void hf__keeper_timer(hf_client *, struct hf__timer *, hf__time at);
 
 /* lookup.c: host names to addresses, see hf__core */
 struct hf__lookup *hf__lookup(const char *hosts, bool here);

@@ -83,7 +83,7 @@ bool hf__flight_wait(hf_client *c, struct hf__flight *f)
     hf__sleeper_init(&s, NULL);
     /* cppcheck-suppress autoVariables ; hf__flight_end takes it out */
     f->sleeper = &s;
-    f->req.meant_until = hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+    f->req.meant_until = hf__patience(c);
     hf__flight_submit(c, f);
     return hf__flight_end(c, f, f->req.meant_until);
 }

@@ -29,6 +29,14 @@ void hf__keeper_due_locked(hf_client *c, hf__time at)
     wake_locked(c, at);
 }
 
+void hf__keeper_timer(hf_client *c, struct hf__timer *timer, hf__time at)
+{
+    hf__mutex_lock(&c->mu);
+    hf__timers_set(&c->timers, timer, at);
+    hf__keeper_due_locked(c, at);
+    hf__mutex_unlock(&c->mu);
+}
+
 struct turn {
     hf__time now, until;
     uint32_t word; /* as it was before we looked */

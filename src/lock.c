@@ -645,7 +645,7 @@ release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
         hf__first_unlock(lock->name);
         return rc;
     }
-    r->until = hf__now() + (hf__time)lock->name->client->op_timeout_ms * HF__MS;
+    r->until = hf__patience(lock->name->client);
     hf__wait_begin(lock);
     return HF__PENDING;
 }

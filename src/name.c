@@ -29,18 +29,13 @@ bool hf__name_forget_the_gone(struct hf__name *n)
 
 static void set_timer(struct hf__name *n)
 {
-    hf_client *c = n->client;
     hf__time at = hf__lease_timer(&n->gate.lease);
     hf__time set_to = hf__timer_at(&n->timer);
 
     /* A timer that fires too early costs a look; moving it at every grant
      * would cost more. Who waits has time for it, and shall sleep on. */
-    if (n->gate.lease.state == HF__WAITING ? at == set_to : at >= set_to)
-        return;
-    hf__mutex_lock(&c->mu);
-    hf__timers_set(&c->timers, &n->timer, at);
-    hf__keeper_due_locked(c, at);
-    hf__mutex_unlock(&c->mu);
+    if (n->gate.lease.state == HF__WAITING ? at != set_to : at < set_to)
+        hf__keeper_timer(n->client, &n->timer, at);
 }
 
 /* Whoever owns it now is remembered, so that the end of that thread shows. */

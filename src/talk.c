@@ -14,11 +14,9 @@ void hf__talk_ask(hf_client *c, struct hf__talk *t, struct hf__flight *f)
     f->async = t->async;
     if (f->req.op != HF__DOWNGRADE)
         f->req.meant_until = t->until;
-    if (t->async) {
-        hf__timers_set(&c->timers, &t->async->timer, t->until);
-        hf__keeper_due_locked(c, t->until);
-    }
     hf__mutex_unlock(&c->mu);
+    if (t->async)
+        hf__keeper_timer(c, &t->async->timer, t->until);
     hf__flight_submit(c, f);
 }
 
@@ -71,11 +69,6 @@ static int unanswered(const hf_lock *lock, const struct hf__talk *t,
                     hf__trouble(c).text);
 }
 
-static hf__time patience(const hf_client *c)
-{
-    return hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
-}
-
 int hf__talk(hf_lock *lock, const struct hf__talk *what, hf_error *err)
 {
     struct hf__talk t = *what;
@@ -91,7 +84,7 @@ int hf__talk(hf_lock *lock, const struct hf__talk *what, hf_error *err)
     hf__sleeper_init(&s, NULL);
     t.sleeper = &s;
     t.line = lock->name;
-    t.until = patience(c);
+    t.until = hf__patience(c);
     rc = t.verb->begin(lock, &t, err);
     if (rc) {
         hf__name_unlock(lock->name);
@@ -120,7 +113,7 @@ static int begin_async(hf_lock *lock, const struct hf__talk *what,
     a->talk = *what;
     a->talk.async = a;
     a->talk.line = lock->name;
-    a->talk.until = patience(lock->name->client);
+    a->talk.until = hf__patience(lock->name->client);
     rc = what->verb->begin(lock, &a->talk, err);
     if (rc)
         hf__async_undo(lock);

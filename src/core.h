@@ -61,7 +61,7 @@ struct hf__kin {
     struct hf__name *first;
     struct hf__lines lines;   /* of the first */
     struct hf__reader *spare; /* of the first: entries to be used again */
-    uint32_t permits;         /* of the present hold */
+    uint32_t permits;         /* of the present or last hold */
 };
 
 /* One per client and name, shared by the handles on it; or a further line. */
@@ -497,6 +497,7 @@ int hf__name_line(struct hf__name *first, enum hf_mode, struct hf__name **,
                   hf_error *);
 /* What a handle that is not counted any more referred to. */
 void hf__name_put(struct hf__name *);
+void hf__name_unref(struct hf__name *);
 void hf__name_unref_locked(struct hf__name *);
 
 /* name.c: a line to one */

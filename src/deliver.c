@@ -66,8 +66,7 @@ static size_t due_names(hf_client *c, hf__time before, hf__time now,
 }
 
 /* Lets the names know; those to be renewed stay, at the front. */
-static size_t tell_names(hf_client *c, struct hf__due *due, size_t len,
-                         hf__time now)
+static size_t tell_names(struct hf__due *due, size_t len, hf__time now)
 {
     size_t renew = 0;
 
@@ -79,9 +78,7 @@ static size_t tell_names(hf_client *c, struct hf__due *due, size_t len,
             due[renew++] = (struct hf__due){n, hold_id};
             continue;
         }
-        hf__mutex_lock(&c->mu);
-        hf__name_unref_locked(n);
-        hf__mutex_unlock(&c->mu);
+        hf__name_unref(n);
     }
     return renew;
 }
@@ -92,13 +89,13 @@ static void deliver_timers(hf_client *c, hf__time now)
     size_t len, renew;
 
     while ((len = due_names(c, now, now, due, MANY))) {
-        renew = tell_names(c, due, len, now);
+        renew = tell_names(due, len, now);
         if (!renew)
             continue;
         /* Renewals go together: those that are due soon come along. */
         len = due_names(c, now + (hf__time)c->ttl_ms * HF__MS / 12, now,
                         due + renew, MANY - renew);
-        renew += tell_names(c, due + renew, len, now);
+        renew += tell_names(due + renew, len, now);
         hf__renew_due(c, due, renew, now);
     }
 }
@@ -154,9 +151,7 @@ void hf__engine_deliver(hf_client *c, hf__time now)
         if (!n)
             break;
         hf__name_news(n);
-        hf__mutex_lock(&c->mu);
-        hf__name_unref_locked(n);
-        hf__mutex_unlock(&c->mu);
+        hf__name_unref(n);
     }
     deliver_landed(c);
 }

@@ -102,6 +102,7 @@ static struct hf__name *make(hf_client *c, const char *text, size_t len,
             return NULL;
         }
         n->kin->first = n;
+        n->kin->permits = 1;
         n->kin->line.gate = &n->gate;
         hf__lines_init(&n->kin->lines, opt->kind, &n->kin->line);
     }
@@ -291,6 +292,15 @@ void hf__name_unref_locked(struct hf__name *n)
     free_name(c, n);
     if (first != n)
         hf__name_unref_locked(first);
+}
+
+void hf__name_unref(struct hf__name *n)
+{
+    hf_client *c = n->client;
+
+    hf__mutex_lock(&c->mu);
+    hf__name_unref_locked(n);
+    hf__mutex_unlock(&c->mu);
 }
 
 void hf__name_put(struct hf__name *n)

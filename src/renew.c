@@ -3,27 +3,21 @@
 
 #include <string.h>
 
-static void unref(hf_client *c, struct hf__name *n)
+/* A renewal of the hold that the line has; name->mu is held. */
+static struct hf__renewal renewal_of(struct hf__name *n, uint32_t ms)
 {
-    hf__mutex_lock(&c->mu);
-    hf__name_unref_locked(n);
-    hf__mutex_unlock(&c->mu);
-}
-
-/* Of the hold that it has; name->mu is held. A line that has got its hold by a
- * downgrade did not ask for it: what is in its exchange is another's. */
-static uint32_t permits_of(const struct hf__name *n)
-{
-    const struct hf__req *ask = n->remote.ask;
-
-    return ask && n->remote.kind == HF_SEMAPHORE ? ask->permits : 1;
+    return (struct hf__renewal){.remote = &n->remote,
+                                .hold_id = n->gate.lease.hold_id,
+                                .lease_ms = ms,
+                                .permits = n->kin ? n->kin->permits : 1,
+                                .result = HF_EUNKNOWN};
 }
 
 /* Puts the holds into the batch; each name's reference goes along. One that was
  * let go since it was found due stays out, and one that another thread has
  * renewed meanwhile. */
-static void fill(hf_client *c, struct hf__batch *b, const struct hf__due *due,
-                 size_t len, hf__time now)
+static void fill(struct hf__batch *b, const struct hf__due *due, size_t len,
+                 hf__time now)
 {
     b->req.op = HF__RENEW;
     for (size_t i = 0; i < len; i++) {
@@ -35,41 +29,25 @@ static void fill(hf_client *c, struct hf__batch *b, const struct hf__due *due,
         held = l->state == HF__HELD && l->hold_id == due[i].hold_id &&
                !l->drop && !l->renewing;
         if (held) {
-            b->item[b->len++] =
-                (struct hf__renewal){.remote = &n->remote,
-                                     .hold_id = l->hold_id,
-                                     .lease_ms = hf__lease_renew_ms(l),
-                                     .permits = permits_of(n),
-                                     .result = HF_EUNKNOWN};
+            b->item[b->len++] = renewal_of(n, hf__lease_renew_ms(l));
             hf__lease_renewing(l, hf__lease_renew_ms(l), now);
         }
         hf__name_unlock(n);
         if (!held)
-            unref(c, n);
+            hf__name_unref(n);
     }
 }
 
-/* Out of memory: each is looked at again in a moment, one that needs no renewal
- * too. */
+/* Each is looked at again then. One that needs renewal has been put off already
+ * (hf__name_timer). */
 static void put_off(hf_client *c, const struct hf__due *due, size_t len,
-                    hf__time now)
+                    hf__time again)
 {
-    hf__time again = now + 100 * HF__MS;
-
     for (size_t i = 0; i < len; i++) {
-        struct hf__name *n = due[i].name;
-        struct hf__lease *l = &n->gate.lease;
+        struct hf__timer *t = &due[i].name->timer;
 
-        hf__name_lock(n);
-        if (l->hold_id == due[i].hold_id && l->renew_at != HF__NEVER)
-            l->renew_at = again;
-        hf__name_unlock(n);
-        hf__mutex_lock(&c->mu);
-        if (again < hf__timer_at(&n->timer))
-            hf__timers_set(&c->timers, &n->timer, again);
-        hf__keeper_due_locked(c, again);
-        hf__name_unref_locked(n);
-        hf__mutex_unlock(&c->mu);
+        hf__keeper_timer(c, t, hf__min_time(again, hf__timer_at(t)));
+        hf__name_unref(due[i].name);
     }
 }
 
@@ -78,12 +56,12 @@ void hf__renew_due(hf_client *c, const struct hf__due *due, size_t len,
 {
     struct hf__flight *f = hf__flight_new(c, len * sizeof(struct hf__renewal));
 
-    if (!f) {
-        put_off(c, due, len, now);
+    if (!f) { /* out of memory */
+        put_off(c, due, len, now + 100 * HF__MS);
         return;
     }
     f->batch.item = (struct hf__renewal *)(f + 1);
-    fill(c, &f->batch, due, len, now);
+    fill(&f->batch, due, len, now);
     if (!f->batch.len) {
         hf__flight_free(c, f);
         return;
@@ -124,7 +102,7 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f)
             hf__name_moved(n);
         hf__name_run(n, now);
         hf__name_unlock(n);
-        unref(c, n);
+        hf__name_unref(n);
     }
 }
 
@@ -138,12 +116,8 @@ int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
         return hf__fail(err, HF_ENOMEM, "out of memory");
     f->req.op = HF__RENEW;
     f->batch.item = (struct hf__renewal *)(f + 1);
-    f->batch.item[0] = (struct hf__renewal){.remote = &n->remote,
-                                            .hold_id = n->gate.lease.hold_id,
-                                            .lease_ms = ms,
-                                            .permits = permits_of(n),
-                                            .no_longer = no_longer,
-                                            .result = HF_EUNKNOWN};
+    f->batch.item[0] = renewal_of(n, ms);
+    f->batch.item[0].no_longer = no_longer;
     f->batch.len = 1;
     hf__lease_renewing(&n->gate.lease, ms, hf__now());
     hf__mutex_lock(&c->mu);

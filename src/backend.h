@@ -246,6 +246,8 @@ struct hf__lookup {
     struct addrinfo *list[HF__HOSTS];
 };
 
+#define HF__TAG_WAKE UINT32_MAX /* the core's own */
+
 /* What the core does for a backend. Passed in, so that a module needs no
  * symbol of the library. */
 struct hf__core {
@@ -302,8 +304,8 @@ struct hf__core {
     void (*session)(hf_client *, int event, const char *why);
 
     /* Poll fd for EPOLLIN, EPOLLOUT (level-triggered); 0 for events removes
-     * it. ready() is called with the tag and what has come. ENOMEM, EBACKEND.
-     */
+     * it. ready() is called with the tag (any but HF__TAG_WAKE) and what has
+     * come. ENOMEM, EBACKEND. */
     int (*watch)(hf_client *, int fd, uint32_t events, uint32_t tag);
     /* advance() is to be called then at the latest: for what is due sooner, by
      * something else than advance(), than next_timeout() has said. */

@@ -373,9 +373,7 @@ void hf__engine_give(hf_client *);
 void hf__engine_round(hf_client *, struct hf__sleeper *, hf__time until);
 /* What has come so far, to the backend, and then what is due. Does not wait. */
 void hf__engine_move_locked(hf_client *, hf__time now);
-/* hf__core.watch; or with HF__TAG_WAKE. */
-int hf__engine_watch(hf_client *, int fd, uint32_t events, uint64_t tag);
-#define HF__TAG_WAKE UINT64_MAX
+int hf__engine_watch(hf_client *, int fd, uint32_t events, uint32_t tag);
 /* Takes news, landed flights and due timers to where they belong. */
 void hf__engine_deliver(hf_client *, hf__time now);
 void hf__engine_interrupt(hf_client *);

@@ -76,9 +76,9 @@ static int timeout_ms(hf__time until)
     return (int)((left + HF__MS - 1) / HF__MS);
 }
 
-int hf__engine_watch(hf_client *c, int fd, uint32_t events, uint64_t tag)
+int hf__engine_watch(hf_client *c, int fd, uint32_t events, uint32_t tag)
 {
-    struct epoll_event ev = {.events = events, .data.u64 = tag};
+    struct epoll_event ev = {.events = events, .data.u32 = tag};
 
     if (!events)
         return epoll_ctl(c->epfd, EPOLL_CTL_DEL, fd, NULL) ? HF_EBACKEND : 0;
@@ -93,8 +93,8 @@ static void ready_locked(hf_client *c, const struct epoll_event *ev, int n,
                          hf__time now)
 {
     for (int i = 0; i < n; i++)
-        if (ev[i].data.u64 != HF__TAG_WAKE)
-            c->be->ready(c->self, (uint32_t)ev[i].data.u64, ev[i].events, now);
+        if (ev[i].data.u32 != HF__TAG_WAKE)
+            c->be->ready(c->self, ev[i].data.u32, ev[i].events, now);
 }
 
 static void advance_locked(hf_client *c, hf__time now)
@@ -142,7 +142,7 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     if (s)
         __atomic_store_n(&s->posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     for (int i = 0; i < n; i++)
-        if (ev[i].data.u64 == HF__TAG_WAKE)
+        if (ev[i].data.u32 == HF__TAG_WAKE)
             hf__fd_drain(c->wake_fd);
     until = hf__now();
     hf__mutex_lock(&c->mu);

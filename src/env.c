@@ -226,11 +226,6 @@ void hf__session_spread_locked(hf_client *c)
         }
 }
 
-static int core_watch(hf_client *c, int fd, uint32_t events, uint32_t tag)
-{
-    return hf__engine_watch(c, fd, events, tag);
-}
-
 static void *grow(hf_client *c, void *old, size_t len, size_t size)
 {
     void *p;
@@ -326,7 +321,7 @@ const struct hf__core hf__core = {
     .lost = core_lost,
     .wanted = core_wanted,
     .session = core_session,
-    .watch = core_watch,
+    .watch = hf__engine_watch,
     .due = hf__engine_due_locked,
     .lookup = hf__lookup,
     .lookup_over = hf__lookup_over,

@@ -539,6 +539,15 @@ static bool forget_name(struct hf__name *n)
     return true;
 }
 
+int hf__client_usable(const hf_client *c, hf_error *err)
+{
+    int rc = c ? hf__client_check(c) : HF_EINVAL;
+
+    if (!c)
+        return hf__fail(err, rc, "client is NULL");
+    return rc ? hf__fail(err, rc, "%s", hf_error_text(rc)) : 0;
+}
+
 bool hf__client_enter(hf_client *c)
 {
     bool open;

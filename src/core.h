@@ -349,6 +349,8 @@ static inline int hf__client_check(const hf_client *c)
         return HF_ECLOSED;
     return 0;
 }
+/* The same, with a text; EINVAL if it is NULL. */
+int hf__client_usable(const hf_client *, hf_error *);
 /* Around what a verb does at the backend without a wait of lock.c: hf_close
  * waits for it. False: too late, the client is closed. */
 bool hf__client_enter(hf_client *);

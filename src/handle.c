@@ -114,13 +114,12 @@ int hf__lock_new(hf_client *c, const void *name, size_t name_len,
     hf_lock *lock;
     int rc;
 
-    if (!c || !out)
-        return hf__fail(err, HF_EINVAL, "%s is NULL", c ? "out" : "client");
+    if (!out)
+        return hf__fail(err, HF_EINVAL, "out is NULL");
     *out = NULL;
-    rc = hf__client_check(c);
-    if (rc)
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
-    rc = hf__name_valid(name, &name_len, err);
+    rc = hf__client_usable(c, err);
+    if (!rc)
+        rc = hf__name_valid(name, &name_len, err);
     if (!rc)
         rc = check_options(c, opt, last, err);
     if (rc)

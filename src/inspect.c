@@ -54,14 +54,10 @@ static int check_caps(const hf_client *c, enum hf__op op, hf_error *err)
 static int check(hf_client *c, enum hf__op op, const void *name, size_t *len,
                  hf_error *err)
 {
-    int rc;
+    int rc = hf__client_usable(c, err);
 
-    if (!c)
-        return hf__fail(err, HF_EINVAL, "client is NULL");
-    rc = hf__client_check(c);
-    if (rc)
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
-    rc = check_caps(c, op, err);
+    if (!rc)
+        rc = check_caps(c, op, err);
     if (!rc && op != HF__LIST && op != HF__DIAGNOSE)
         rc = hf__name_valid(name, len, err);
     if (!rc && !hf__client_enter(c))

@@ -139,9 +139,9 @@ int hf_lock_acquire_all(const hf_part *parts, size_t n,
         opt->wait_ms <= HF_TIME_MAX_MS)
         until = hf__now() + opt->wait_ms * HF__MS;
     c = parts[0].lock->name->client;
-    rc = hf__client_check(c);
+    rc = hf__client_usable(c, err);
     if (rc)
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
+        return rc;
     sorted = hf__alloc(c, n * sizeof(*sorted));
     if (!sorted)
         return hf__fail(err, HF_ENOMEM, "out of memory");

@@ -383,7 +383,8 @@ void hf__engine_interrupt(hf_client *);
 hf__time hf__engine_next_locked(hf_client *);
 /* Somebody is to be awake then. */
 void hf__engine_due_locked(hf_client *, hf__time at);
-void hf__fd_post(int fd); /* of an eventfd */
+/* Of an eventfd, which does not block. Async-signal-safe. */
+void hf__fd_post(int fd);
 void hf__fd_drain(int fd);
 /* It is over: its callback is called. A question that has landed has its own
  * result. */

@@ -18,19 +18,15 @@
 void hf__fd_post(int fd)
 {
     uint64_t one = 1;
-    ssize_t n;
 
-    do
-        n = write(fd, &one, sizeof(one));
-    while (n < 0 && errno == EINTR);
+    (void)!write(fd, &one, sizeof(one)); /* full: it is readable */
 }
 
 void hf__fd_drain(int fd)
 {
     uint64_t many;
 
-    while (read(fd, &many, sizeof(many)) < 0 && errno == EINTR)
-        ;
+    (void)!read(fd, &many, sizeof(many));
 }
 
 void hf__engine_interrupt(hf_client *c)

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 int hf__lock_unusable(const hf_lock *lock, hf_error *err)
 {
@@ -506,7 +505,6 @@ void hf_cancel_init(hf_cancel *cancel)
 
 void hf_cancel_fire(hf_cancel *cancel)
 {
-    uint64_t one = 1;
     int fd, saved = errno;
 
     if (!cancel)
@@ -515,7 +513,7 @@ void hf_cancel_fire(hf_cancel *cancel)
     hf__futex_wake(&cancel->word, 1);
     fd = __atomic_load_n(&cancel->fd, __ATOMIC_SEQ_CST);
     if (fd >= 0)
-        (void)!write(fd, &one, sizeof(one)); /* full: it is woken already */
+        hf__fd_post(fd);
     errno = saved;
 }
 

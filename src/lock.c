@@ -428,26 +428,9 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     return rc;
 }
 
-/* The arguments are right and a is filled: name->mu is held. */
 static inline __attribute__((always_inline)) int
-begin(struct acquire *a, hf_lock *lock, const hf_acquire_options *opt,
-      hf_error *err)
-{
-    int rc;
-
-    a->w = (struct hf__waiter){.sleeper = &a->s, .err = err};
-    a->lock = lock;
-    a->cancel = opt->cancel;
-    hf__acquire_fill(lock, opt, &a->w);
-    if (!a->w.owner)
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    rc = hf__lock_enter(lock, err);
-    if (!rc)
-        hf__lock_heard(lock);
-    return rc;
-}
-
-int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
+acquire(hf_lock *lock, const hf_acquire_options *opt, hf__time latest,
+        hf_error *err)
 {
     struct acquire a;
     struct hf__name *n;
@@ -459,29 +442,34 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
         rc = hf__acquire_check_options(lock, opt, err);
     if (rc)
         return rc;
-    rc = begin(&a, lock, opt, err);
+    a.w = (struct hf__waiter){.sleeper = &a.s, .err = err};
+    a.lock = lock;
+    a.cancel = opt->cancel;
+    hf__acquire_fill(lock, opt, &a.w);
+    if (!a.w.owner)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
+    hf__lock_heard(lock);
     n = lock->name;
     if (n->client->direct && (n->kin ? acquire_line_quickly(n, &a.w, opt->mode)
                                      : acquire_quickly(n, &a.w, false))) {
         hf__first_unlock(n);
         return 0;
     }
-    return acquire_slowly(&a, opt, HF__NEVER, err);
+    return acquire_slowly(&a, opt, latest, err);
+}
+
+int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
+{
+    return acquire(lock, opt, HF__NEVER, err);
 }
 
 int hf__acquire_by(hf_lock *lock, const hf_acquire_options *opt,
                    hf__time latest, hf_error *err)
 {
-    struct acquire a;
-    int rc = hf__lock_check(lock, err);
-
-    if (!rc)
-        rc = hf__acquire_check_options(lock, opt, err);
-    if (!rc)
-        rc = begin(&a, lock, opt, err);
-    return rc ? rc : acquire_slowly(&a, opt, latest, err);
+    return acquire(lock, opt, latest, err);
 }
 
 int hf_lock_try(hf_lock *lock, hf_error *err)

@@ -68,13 +68,15 @@ void hf__line_free(struct hf__name *n)
     free_readers(n->client, n->kin->spare);
 }
 
-/* One more line, in use. */
-static int add(struct hf__name *first, enum hf_mode mode, struct hf__name **out,
-               hf_error *err)
+/* That line, or if it is NULL one more, in use. */
+static int use(struct hf__name *first, struct hf__line *line, enum hf_mode mode,
+               struct hf__name **out, hf_error *err)
 {
-    int rc = hf__name_line(first, mode, out, err);
+    int rc = line ? 0 : hf__name_line(first, mode, out, err);
 
-    if (!rc)
+    if (line)
+        *out = name_of(line);
+    else if (!rc)
         hf__lines_add(&first->kin->lines, &(*out)->kin->line);
     return rc;
 }
@@ -191,10 +193,7 @@ int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         return refused(rc, err);
     if (!line && forget_the_gone(first))
         line = hf__lines_unused(&first->kin->lines, mode);
-    if (line)
-        *out = name_of(line);
-    else
-        rc = add(first, mode, out, err);
+    rc = use(first, line, mode, out, err);
     if (!rc && (*out)->gate.shared)
         w->reader = take_entry(first, w->thread);
     /* Who joins others that wait for a latch has to be known to the server: it
@@ -214,10 +213,7 @@ int hf__line_downgrade(struct hf__name *first, struct hf__thread *thread,
     if (rc)
         return rc;
     line = hf__lines_unused(&first->kin->lines, HF_READ);
-    if (line)
-        *into = name_of(line);
-    else
-        rc = add(first, HF_READ, into, err);
+    rc = use(first, line, HF_READ, into, err);
     if (rc)
         return rc;
     /* It may never have asked for anything, and will have to let go. */

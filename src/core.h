@@ -413,9 +413,12 @@ void hf__unpark_locked(hf_client *, struct hf__req *);
 void hf__leave_parked_locked(hf_client *, struct hf__req *, int result);
 /* hf__core.unsent */
 void hf__park_first(hf_client *, struct hf__req *);
-/* Submits a flight and waits for it. False: not answered in time; the flight
- * is not the caller's any more. */
-struct hf__flight *hf__flight_new(hf_client *, size_t extra);
+/* flight.c */
+/* With room behind it; NULL: out of memory, and err says so. */
+struct hf__flight *hf__flight_new(hf_client *, enum hf__op, size_t extra,
+                                  hf_error *);
+/* Submits it and waits for it. False: not answered in time; the flight is not
+ * the caller's any more. */
 bool hf__flight_wait(hf_client *, struct hf__flight *);
 /* The two halves of it; the first may be done with a name's mutex held. */
 void hf__flight_submit(hf_client *, struct hf__flight *);

@@ -13,17 +13,14 @@ static struct hf__flight *query_new(hf_client *c, enum hf__op op,
                                     const void *name, size_t len, hf_error *err)
 {
     size_t prefix = strlen(c->prefix);
-    struct hf__flight *f = hf__flight_new(c, prefix + len + 1);
+    struct hf__flight *f = hf__flight_new(c, op, prefix + len + 1, err);
     char *text;
 
-    if (!f) {
-        hf__fail(err, HF_ENOMEM, "out of memory");
+    if (!f)
         return NULL;
-    }
     text = (char *)(f + 1);
     memcpy(text, c->prefix, prefix);
     memcpy(text + prefix, name, len);
-    f->req.op = (uint8_t)op;
     f->query.name = text;
     f->query.name_len = prefix + len;
     return f;

@@ -5,9 +5,11 @@
 #include <string.h>
 
 /* What is sent: the key stands behind the flight, the value behind the key. */
-static struct hf__flight *make(hf_client *c, const struct hf__put *p)
+static struct hf__flight *make(hf_client *c, const struct hf__put *p,
+                               hf_error *err)
 {
-    struct hf__flight *f = hf__flight_new(c, p->key_len + 1 + p->value_len);
+    struct hf__flight *f =
+        hf__flight_new(c, HF__PUT, p->key_len + 1 + p->value_len, err);
     char *text;
 
     if (!f)
@@ -16,7 +18,6 @@ static struct hf__flight *make(hf_client *c, const struct hf__put *p)
     memcpy(text, p->key, p->key_len);
     if (p->value_len)
         memcpy(text + p->key_len + 1, p->value, p->value_len);
-    f->req.op = HF__PUT;
     f->query.name = text;
     f->query.name_len = p->key_len;
     f->query.value = text + p->key_len + 1;
@@ -32,9 +33,9 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 
     if (rc)
         return rc;
-    f = make(c, t->put);
+    f = make(c, t->put, err);
     if (!f)
-        return hf__fail(err, HF_ENOMEM, "out of memory");
+        return HF_ENOMEM;
     t->put = NULL; /* the caller's, and has been copied */
     t->hold_id = t->line->gate.lease.hold_id;
     f->req.hold_id = t->hold_id;

@@ -3,6 +3,16 @@
 
 #include <string.h>
 
+static struct hf__flight *batch_new(hf_client *c, size_t room, hf_error *err)
+{
+    struct hf__flight *f =
+        hf__flight_new(c, HF__RENEW, room * sizeof(struct hf__renewal), err);
+
+    if (f)
+        f->batch.item = (struct hf__renewal *)(f + 1);
+    return f;
+}
+
 /* A renewal of the hold that the line has; name->mu is held. */
 static struct hf__renewal renewal_of(struct hf__name *n, uint32_t ms)
 {
@@ -19,7 +29,6 @@ static struct hf__renewal renewal_of(struct hf__name *n, uint32_t ms)
 static void fill(struct hf__batch *b, const struct hf__due *due, size_t len,
                  hf__time now)
 {
-    b->req.op = HF__RENEW;
     for (size_t i = 0; i < len; i++) {
         struct hf__name *n = due[i].name;
         struct hf__lease *l = &n->gate.lease;
@@ -54,22 +63,19 @@ static void put_off(hf_client *c, const struct hf__due *due, size_t len,
 void hf__renew_due(hf_client *c, const struct hf__due *due, size_t len,
                    hf__time now)
 {
-    struct hf__flight *f = hf__flight_new(c, len * sizeof(struct hf__renewal));
+    struct hf__flight *f = batch_new(c, len, NULL);
 
     if (!f) { /* out of memory */
         put_off(c, due, len, now + 100 * HF__MS);
         return;
     }
-    f->batch.item = (struct hf__renewal *)(f + 1);
     fill(&f->batch, due, len, now);
     if (!f->batch.len) {
         hf__flight_free(c, f);
         return;
     }
     hf__flight_submit(c, f);
-    hf__mutex_lock(&c->mu);
-    hf__keeper_due_locked(c, now + HF__PATIENCE);
-    hf__mutex_unlock(&c->mu);
+    hf__see_to_it(c);
 }
 
 /* What became of one of them; all of them, if the request was not sent. */
@@ -109,13 +115,11 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f)
 int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
                   hf_error *err)
 {
-    struct hf__flight *f = hf__flight_new(c, sizeof(struct hf__renewal));
+    struct hf__flight *f = batch_new(c, 1, err);
     struct hf__name *n = t->line;
 
     if (!f)
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    f->req.op = HF__RENEW;
-    f->batch.item = (struct hf__renewal *)(f + 1);
+        return HF_ENOMEM;
     f->batch.item[0] = renewal_of(n, ms);
     f->batch.item[0].no_longer = no_longer;
     f->batch.len = 1;

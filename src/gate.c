@@ -622,25 +622,20 @@ bool hf__gate_idle(const struct hf__gate *g)
     return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head;
 }
 
-static bool owes_nothing(const struct hf__gate *g)
-{
-    return g->shared ? !g->readers : !g->lost[0].count && !g->lost[1].count;
-}
-
 bool hf__gate_unused(const struct hf__gate *g)
 {
-    return hf__gate_idle(g) && owes_nothing(g);
+    return hf__gate_idle(g) && hf__gate_owes_nothing(g);
 }
 
 bool hf__gate_leaving(const struct hf__gate *g)
 {
     return g->lease.state == HF__IDLE && g->lease.letting_go && !g->head &&
-           owes_nothing(g);
+           hf__gate_owes_nothing(g);
 }
 
 bool hf__gate_stuck(const struct hf__gate *g)
 {
-    return hf__lease_stuck(&g->lease) && !g->head && owes_nothing(g);
+    return hf__gate_leaving(g) && g->lease.unsure;
 }
 
 bool hf__gate_knows(const struct hf__gate *g, uint64_t owner)

@@ -219,7 +219,6 @@ struct hf__url {
     size_t options_len;
     struct hf__option {
         char *key, *value;
-        bool used; /* set by whoever knows it; the rest is an error */
     } options[32];
     char *memory; /* what all of the above points into; wiped when freed */
     size_t memory_len;

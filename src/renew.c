@@ -136,8 +136,10 @@ int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
 static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
     const struct hf__lease *l;
-    int rc = hf__line_check(lock, &t->line, err);
+    int rc = hf__lease_valid("lease_ms", t->lease_ms, "as long as before", err);
 
+    if (!rc)
+        rc = hf__line_check(lock, &t->line, err);
     if (rc)
         return rc;
     l = &t->line->gate.lease;
@@ -171,17 +173,14 @@ static const struct hf__verb renew = {"the renewal", begin, hf__renew_answered};
 int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
 {
     struct hf__talk what = {.verb = &renew, .lease_ms = lease_ms};
-    int rc = hf__lease_valid("lease_ms", lease_ms, "as long as before", err);
 
-    return rc ? rc : hf__talk(lock, &what, err);
+    return hf__talk(lock, &what, err);
 }
 
 int hf_lock_renew_async(hf_lock *lock, int64_t lease_ms, hf_done_fn done,
                         void *arg, hf_error *err)
 {
     struct hf__talk what = {.verb = &renew, .lease_ms = lease_ms};
-    int rc = hf__lease_valid("lease_ms", lease_ms, "as long as before", err);
 
-    return rc ? rc
-              : hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
+    return hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
 }

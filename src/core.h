@@ -380,7 +380,6 @@ void hf__engine_move_locked(hf_client *, hf__time now);
 int hf__engine_watch(hf_client *, int fd, uint32_t events, uint32_t tag);
 /* Takes news, landed flights and due timers to where they belong. */
 void hf__engine_deliver(hf_client *, hf__time now);
-void hf__engine_interrupt(hf_client *);
 /* When something is due: a timer, or something at the backend. */
 hf__time hf__engine_next_locked(hf_client *);
 /* Somebody is to be awake then. */

@@ -29,11 +29,6 @@ void hf__fd_drain(int fd)
     (void)!read(fd, &many, sizeof(many));
 }
 
-void hf__engine_interrupt(hf_client *c)
-{
-    hf__fd_post(c->wake_fd);
-}
-
 uint32_t *hf__sleeper_tell(hf_client *c, struct hf__sleeper *s)
 {
     uint32_t *word = s->word;
@@ -43,7 +38,7 @@ uint32_t *hf__sleeper_tell(hf_client *c, struct hf__sleeper *s)
     case HF__PARKED:
         return word;
     case HF__DRIVING:
-        hf__engine_interrupt(c);
+        hf__fd_post(c->wake_fd);
         return NULL;
     default:
         return NULL; /* it looks at its word before it sleeps */
@@ -161,7 +156,7 @@ void hf__engine_due_locked(hf_client *c, hf__time at)
         hf__keeper_due_locked(c, at);
     } else if (at < c->driver_until) {
         c->driver_until = at;
-        hf__engine_interrupt(c);
+        hf__fd_post(c->wake_fd);
     }
 }
 

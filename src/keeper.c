@@ -16,7 +16,7 @@ static void wake_locked(hf_client *c, hf__time at)
     __atomic_add_fetch(&c->keeper_word, 1, __ATOMIC_RELEASE);
     hf__futex_wake(&c->keeper_word, 1);
     if (c->keeper_drives)
-        hf__engine_interrupt(c);
+        hf__fd_post(c->wake_fd);
 }
 
 void hf__keeper_due_locked(hf_client *c, hf__time at)

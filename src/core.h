@@ -478,10 +478,10 @@ static inline hf__time hf__follower_patience(const hf_client *c)
 /* Who follows it, and waits to be told, has nothing under way. What the driver
  * does not read is looked for that often. */
 #define HF__BELL_PATIENCE (2000 * HF__MS)
-/* Is there anybody who hears a bell by the driver alone? client->mu. */
-static inline bool hf__bell_awaited_locked(const hf_client *c)
+/* Asynchronous waits of a program that does not drive? client->mu. */
+static inline bool hf__unattended_locked(const hf_client *c)
 {
-    return !c->direct && (c->followers || (c->async_waits && c->outer_fd < 0));
+    return c->async_waits && c->outer_fd < 0 && !c->direct;
 }
 /* It shall be awake by then. */
 void hf__keeper_due_locked(hf_client *, hf__time at);

@@ -197,7 +197,7 @@ static void pass_on_locked(hf_client *c)
         at = at == HF__NEVER ? at : at + hf__driver_patience(c);
         if (!c->direct)
             at = hf__min_time(at, hf__now() + follower_patience_locked(c));
-    } else if (c->async_waits && c->outer_fd < 0 && !c->direct) {
+    } else if (hf__unattended_locked(c)) {
         at = 0; /* it is to drive */
     } else if (c->under_way) {
         at = hf__min_time(at, hf__now() + HF__PATIENCE);

@@ -81,14 +81,15 @@ static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
     if (!c->direct) {
         if (c->under_way)
             t->until = hf__min_time(t->until, t->now + HF__PATIENCE);
-        t->drive = (c->async_waits && c->outer_fd < 0) ||
+        t->drive = hf__unattended_locked(c) ||
                    (c->under_way && c->rounds == t->rounds);
     }
     t->rounds = c->rounds;
     if (c->driven && !c->direct && !t->late)
         t->until = beside_driver_locked(c, t);
     t->drive = t->drive && !c->driven && !t->stop;
-    if (!t->drive && hf__bell_awaited_locked(c))
+    /* Is there anybody who hears a bell by the driver alone? */
+    if (!t->drive && !c->direct && (c->followers || hf__unattended_locked(c)))
         t->until = hf__min_time(t->until, t->now + HF__BELL_PATIENCE);
     if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))
         t->until = 0;

@@ -549,8 +549,8 @@ uint64_t hf__name_timer(struct hf__name *, hf__time now);
 /* EBACKEND, with its text: the server does not answer. */
 int hf__silence(hf_client *, hf_error *);
 hf__wake_fn hf__name_wake;
-/* A thread that has exited releases nothing: what the last owner lost is
- * forgotten if it has. True: it was. Of readers see line.c. */
+/* A thread that has exited releases nothing: what the last owner, or one of
+ * those who read, lost is forgotten if it has. True: it was. */
 bool hf__name_forget_the_gone(struct hf__name *);
 /* The gate has a new owner: w. */
 void hf__name_own(struct hf__name *, const struct hf__waiter *);

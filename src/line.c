@@ -140,15 +140,6 @@ static int refused(int rc, hf_error *err)
                     "because two that try would wait for each other for ever");
 }
 
-static bool forget_a_reader(struct hf__name *n)
-{
-    struct hf__reader *r = n->gate.shared ? n->gate.readers : NULL;
-
-    while (r && !(r->lost && hf__thread_gone(r->thread)))
-        r = r->next;
-    return r && hf__gate_forget(&n->gate, r->owner);
-}
-
 /* Threads that have exited release nothing: what they lost is forgotten, so
  * that their lines are free for others. True: something was. */
 static bool forget_the_gone(struct hf__name *first)
@@ -158,7 +149,7 @@ static bool forget_the_gone(struct hf__name *first)
 
     for (n = hf__line_newest(first); n; n = next) {
         next = hf__line_after(n);
-        if (!forget_a_reader(n) && !hf__name_forget_the_gone(n))
+        if (!hf__name_forget_the_gone(n))
             continue;
         hf__line_rest(n);
         any = true;

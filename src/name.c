@@ -22,9 +22,14 @@ static void wake(struct hf__name *n, struct hf__sleeper *s)
 
 bool hf__name_forget_the_gone(struct hf__name *n)
 {
-    const struct hf__thread *last = n->gate.shared ? NULL : n->owner_thread;
+    const struct hf__reader *r = n->gate.shared ? n->gate.readers : NULL;
 
-    return hf__thread_gone(last) && hf__gate_forget(&n->gate, last->number);
+    if (!n->gate.shared)
+        return hf__thread_gone(n->owner_thread) &&
+               hf__gate_forget(&n->gate, n->owner_thread->number);
+    while (r && !(r->lost && hf__thread_gone(r->thread)))
+        r = r->next;
+    return r && hf__gate_forget(&n->gate, r->owner);
 }
 
 static void set_timer(struct hf__name *n)

@@ -648,16 +648,13 @@ bool hf__gate_knows(const struct hf__gate *g, uint64_t owner)
 bool hf__gate_forget(struct hf__gate *g, uint64_t owner)
 {
     struct hf__lost *lost = g->shared ? NULL : find_lost(g, owner);
-    struct hf__reader *r;
-    bool any = lost != NULL;
+    struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
 
     if (lost)
         lost->count = 0;
-    while (g->shared && (r = find_reader(g, owner)) && r->lost) {
+    if (r && r->lost)
         remove_reader(g, r);
-        any = true;
-    }
-    return any;
+    return lost || (r && r->lost);
 }
 
 void hf__gate_forget_all(struct hf__gate *g)

@@ -315,7 +315,7 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
                 hf_error *err)
 {
     hf_client *c = a->lock->name->client;
-    struct hf__shown shown = hf__show(a->lock->name->text + strlen(c->prefix));
+    struct hf__shown shown = hf__name_shown(a->lock->name);
     const char *name = shown.text;
 
     switch (rc) {

@@ -155,16 +155,15 @@ static int add_locked(hf_client *c, const struct hf__remote *as,
     return 0;
 }
 
-static int mismatch(const struct hf__name *n, hf_error *err)
+static int mismatch(struct hf__name *n, hf_error *err)
 {
-    const char *text = n->text + strlen(n->client->prefix);
     char size[24] = "";
 
     if (n->remote.permits)
         snprintf(size, sizeof(size), " of %u permits", n->remote.permits);
     return hf__fail(err, HF_EMISMATCH,
                     "this client uses the name \"%s\" as %s %s%s already",
-                    hf__show(text).text,
+                    hf__name_shown(n).text,
                     n->remote.fair ? "a fair" : "an unfair",
                     hf__kind_name(n->remote.kind), size);
 }

@@ -4,8 +4,6 @@
  */
 #include "core.h"
 
-#include <string.h>
-
 void hf__talk_ask(hf_client *c, struct hf__talk *t, struct hf__flight *f)
 {
     hf__mutex_lock(&c->mu);
@@ -62,11 +60,10 @@ static int unanswered(const hf_lock *lock, const struct hf__talk *t,
                       hf_error *err)
 {
     hf_client *c = lock->name->client;
-    struct hf__shown shown = hf__show(lock->name->text + strlen(c->prefix));
 
     return hf__fail(err, HF_EUNKNOWN, "%s: \"%s\": no answer to %s in %u ms%s",
-                    c->be->name, shown.text, t->verb->what, c->op_timeout_ms,
-                    hf__trouble(c).text);
+                    c->be->name, hf__name_shown(lock->name).text, t->verb->what,
+                    c->op_timeout_ms, hf__trouble(c).text);
 }
 
 int hf__talk(hf_lock *lock, const struct hf__talk *what, hf_error *err)

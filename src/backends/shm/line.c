@@ -403,25 +403,31 @@ bool hf__shm_line_take(struct shm *s, struct hf__req *req)
 
 /* ---- and letting it go --------------------------------------------------- */
 
-static int give(struct shm *s, struct shm_line *l)
+/* The cell keeps that many permits of what it has, and others may go. */
+static int give_back(struct shm *s, struct shm_line *l, unsigned keep)
 {
     struct shm_entry *e = l->link.entry;
     unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
-    int rc = HF__DONE;
     uint64_t w;
+
+    do {
+        w = atomic_load(&e->word);
+        if (!shm_has(s->file, w, cell))
+            return HF_ENOTOWNER;
+    } while (!hf__shm_change(s, e, &w, cell, keep));
+    if (w & SHM_QUEUE)
+        hf__shm_share_pass(s, l->link.index, SHM_NO_CELL);
+    return HF__DONE;
+}
+
+static int give(struct shm *s, struct shm_line *l)
+{
+    int rc;
 
     l->link.state = SHM_IDLE;
     /* Before the cell can be granted anything again. */
     atomic_store_explicit(&cell_of(s, l)->minted, 0, memory_order_relaxed);
-    do {
-        w = atomic_load(&e->word);
-        if (!shm_has(s->file, w, cell)) {
-            rc = HF_ENOTOWNER;
-            break;
-        }
-    } while (!hf__shm_change(s, e, &w, cell, 0));
-    if (!rc && (w & SHM_QUEUE))
-        hf__shm_share_pass(s, l->link.index, SHM_NO_CELL);
+    rc = give_back(s, l, 0);
     rest(s, l);
     return rc;
 }
@@ -471,23 +477,12 @@ static void move(struct shm_line *from, struct shm_line *to, uint64_t hold_id)
 int hf__shm_line_downgrade(struct shm *s, const struct hf__query *q)
 {
     struct shm_line *from = q->line->impl, *to = q->into->impl;
-    struct shm_entry *e = from->link.entry;
-    unsigned cell;
-    uint64_t w;
 
     if (from->link.state != SHM_HELD || to->link.state != SHM_IDLE ||
         atomic_load(&from->link.hold_id) != q->req.hold_id)
         return HF_ENOTOWNER;
     move(from, to, q->req.hold_id);
-    cell = atomic_load(&to->cell);
-    do {
-        w = atomic_load(&e->word);
-        if (!shm_has(s->file, w, cell))
-            return HF_ENOTOWNER;
-    } while (!hf__shm_change(s, e, &w, cell, 1));
-    if (w & SHM_QUEUE)
-        hf__shm_share_pass(s, to->link.index, SHM_NO_CELL);
-    return HF__DONE;
+    return give_back(s, to, 1);
 }
 
 /* Others may be at the line meanwhile: what is read first is believed if the

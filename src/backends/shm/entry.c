@@ -194,20 +194,17 @@ static int free_index_locked(struct shm *s)
 
 static int mismatch(struct shm *s, const struct shm_entry *e)
 {
-    static const char *const kinds[] = {"?", "mutex", "read-write lock",
-                                        "semaphore", "latch"};
+    const char *mutex = e->kind & 256 ? "a fair mutex" : "an unfair mutex";
+    const char *const kinds[] = {"?", mutex, "a read-write lock", "?",
+                                 "a latch"};
     unsigned kind = shm_kind(e);
 
     if (kind == HF_SEMAPHORE)
         return s->core->why(s->client, HF_EMISMATCH,
                             "the name is in use as a semaphore of %u",
                             e->permits);
-    if (kind == HF_RWLOCK || kind == HF_LATCH)
-        return s->core->why(s->client, HF_EMISMATCH,
-                            "the name is in use as a %s", kinds[kind]);
-    return s->core->why(s->client, HF_EMISMATCH, "the name is in use as %s %s",
-                        e->kind & 256 ? "a fair" : "an unfair",
-                        kinds[kind < 5 ? kind : 0]);
+    return s->core->why(s->client, HF_EMISMATCH, "the name is in use as %s",
+                        kinds[kind <= HF_LATCH ? kind : 0]);
 }
 
 /* The entry of that name, made if there is none, or made anew if it is of

@@ -332,18 +332,11 @@ static int configure(hf_client *c, const char *text,
     if (!config || !(config->url = hf__alloc(c, sizeof(*config->url))))
         return hf__fail(err, HF_ENOMEM, "out of memory");
     url = config->url;
-    rc = hf__url_parse(c, text, url, err);
-    if (!rc)
-        rc = hf__backend_find(url->scheme, &c->be, err);
-    if (!rc)
-        rc = check_unknown(c, url, err);
-    if (!rc)
-        rc = times(c, url, opt, err);
-    if (!rc)
-        rc = texts(c, url, opt, err);
-    if (!rc)
-        rc = password(c, url, opt, &secret, err);
-    if (rc)
+    if ((rc = hf__url_parse(c, text, url, err)) ||
+        (rc = hf__backend_find(url->scheme, &c->be, err)) ||
+        (rc = check_unknown(c, url, err)) || (rc = times(c, url, opt, err)) ||
+        (rc = texts(c, url, opt, err)) ||
+        (rc = password(c, url, opt, &secret, err)))
         return rc;
     config->password = secret;
     config->label = c->label;
@@ -621,33 +614,24 @@ static void drop_flight_locked(hf_client *c, struct hf__flight *f)
                                                 struct hf__name, remote));
     else
         hf__query_free(&f->query);
+    hf__list_remove(c->flights, f);
     hf__free(c, f);
-}
-
-/* Those that are delivered wait for their callbacks. */
-static void drop_flights_locked(hf_client *c)
-{
-    struct hf__flight *f = c->flights, *next;
-
-    c->flights = NULL;
-    for (; f; f = next) {
-        next = f->next;
-        if (!f->delivered) {
-            drop_flight_locked(c, f);
-            continue;
-        }
-        hf__list_add(c->flights, f);
-    }
 }
 
 /* The backend is gone, and with it whatever it had not reported. */
 static void tidy(hf_client *c)
 {
+    struct hf__flight *f, *next;
+
     hf__mutex_lock(&c->mu);
     c->landed = NULL;
     while (c->parked)
         hf__unpark_locked(c, c->parked);
-    drop_flights_locked(c);
+    for (f = c->flights; f; f = next) {
+        next = f->next;
+        if (!f->delivered) /* else it waits for its callback */
+            drop_flight_locked(c, f);
+    }
     while (c->news) {
         struct hf__name *n = c->news;
 

@@ -317,21 +317,21 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
     hf_client *c = a->lock->name->client;
     struct hf__shown shown = hf__name_shown(a->lock->name);
     const char *name = shown.text;
+    int kind = a->lock->name->remote.kind;
 
     switch (rc) {
     case HF__GRANTED:
         return 0;
     case HF_EBUSY:
         return hf__fail(err, rc,
-                        a->lock->name->remote.kind == HF_LATCH
-                            ? "\"%s\" has not come to 0"
-                        : a->lock->name->remote.kind == HF_SEMAPHORE
+                        kind == HF_LATCH ? "\"%s\" has not come to 0"
+                        : kind == HF_SEMAPHORE
                             ? "\"%s\" does not have that many permits free"
                             : "\"%s\" is held by somebody else",
                         name);
     case HF_ETIMEDOUT:
         return hf__fail(err, rc,
-                        a->lock->name->remote.kind == HF_LATCH
+                        kind == HF_LATCH
                             ? "\"%s\" has not come to 0 within %lld ms%s"
                             : "\"%s\" was not granted within %lld ms%s",
                         name, (long long)opt->wait_ms, hf__trouble(c).text);

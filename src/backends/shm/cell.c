@@ -154,7 +154,7 @@ void hf__shm_cell_drop(struct shm *s, unsigned cell)
     SHM_POINT();
     if (atomic_load(&s->file->entry[index].cells[cell / 64]) >> cell % 64 & 1)
         leave_entry(s, index, cell);
-    hf__shm_unwatch(s, c);
+    hf__shm_unwatch(s, c, 0);
     SHM_POINT();
     hf__shm_cell_free(c);
 }

@@ -29,31 +29,19 @@ static uint32_t hash_of(const char *name, size_t len)
     return hash ? hash : 1;
 }
 
-/* attached: of those that we have lines to. Nobody changes these, so that no
- * lock is needed to look at them. */
-static int find(struct shm *s, const char *name, size_t len, bool attached)
+int hf__shm_find(struct shm *s, const char *name, size_t len, bool attached)
 {
     struct shm_file *f = s->file;
     uint32_t high = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
     uint32_t hash = hash_of(name, len);
 
     for (uint32_t i = 0; i < high; i++)
-        if ((!attached || s->lines[i]) &&
+        if ((!attached || (s->lines && s->lines[i])) &&
             atomic_load_explicit(&f->hash[i], memory_order_relaxed) == hash &&
             f->entry[i].name_len == len && len <= SHM_NAME_MAX &&
             !memcmp(f->entry[i].name, name, len))
             return (int)i;
     return -1;
-}
-
-int hf__shm_find_locked(struct shm *s, const char *name, size_t len)
-{
-    return find(s, name, len, false);
-}
-
-int hf__shm_find_attached(struct shm *s, const char *name, size_t len)
-{
-    return s->lines ? find(s, name, len, true) : -1;
 }
 
 static uint64_t first_token(struct shm *s)
@@ -154,11 +142,6 @@ bool hf__shm_reclaim_locked(struct shm *s, unsigned index)
     return true;
 }
 
-void hf__shm_leave_unswept(struct shm *s)
-{
-    atomic_fetch_add(&s->file->header.unswept, 1);
-}
-
 /* One that is missed here (whoever left it was killed) does no harm: it is
  * taken back when the table is full, or the name wanted as another kind. */
 void hf__shm_sweep_locked(struct shm *s)
@@ -212,7 +195,7 @@ static int mismatch(struct shm *s, const struct shm_entry *e)
 static int find_or_make_locked(struct shm *s, const struct hf__remote *remote)
 {
     uint16_t kind = kind_of(remote);
-    int index = hf__shm_find_locked(s, remote->name, remote->name_len);
+    int index = hf__shm_find(s, remote->name, remote->name_len, false);
 
     if (index >= 0) {
         struct shm_entry *e = &s->file->entry[index];
@@ -286,7 +269,7 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
     if (!link)
         return s->core->why(s->client, HF_ENOMEM, "out of memory");
     if (!is_mutex)
-        index = hf__shm_find_attached(s, remote->name, remote->name_len);
+        index = hf__shm_find(s, remote->name, remote->name_len, true);
     if (index < 0)
         index = attach_first(s, remote);
     if (index < 0) {
@@ -319,7 +302,7 @@ static void detach_last(struct shm *s, struct shm_link *link)
         hf__shm_reclaim_locked(s, link->index);
         hf__shm_unlock(s, &thread);
     } else {
-        hf__shm_leave_unswept(s);
+        atomic_fetch_add(&s->file->header.unswept, 1);
     }
 }
 

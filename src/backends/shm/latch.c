@@ -139,7 +139,7 @@ int hf__shm_latch_query(struct shm *s, struct hf__query *q)
                                 .name_len = (uint16_t)q->name_len,
                                 .kind = HF_LATCH,
                                 .label = s->label};
-    int index = hf__shm_find_attached(s, q->name, q->name_len), rc;
+    int index = hf__shm_find(s, q->name, q->name_len, true), rc;
 
     if (index >= 0)
         return ask(s, q, (unsigned)index);

@@ -106,7 +106,7 @@ static void unqueue(struct shm *s, struct shm_line *l)
     SHM_POINT();
     atomic_store(&c->ticket, 0);
     SHM_POINT();
-    hf__shm_unwatch(s, c);
+    hf__shm_unwatch(s, c, 0);
 }
 
 static void leave(struct shm *s, struct shm_line *l)

@@ -183,7 +183,7 @@ static bool is_held(struct shm *s, unsigned index, uint64_t word)
 
 static int inspect(struct shm *s, struct hf__query *q)
 {
-    int index = hf__shm_find_locked(s, q->name, q->name_len);
+    int index = hf__shm_find(s, q->name, q->name_len, false);
     struct shm_entry *e;
     uint64_t word;
     int rc = 0;
@@ -242,7 +242,7 @@ bool hf__shm_is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
 
 static int take_away(struct shm *s, struct hf__query *q)
 {
-    int found = hf__shm_find_locked(s, q->name, q->name_len);
+    int found = hf__shm_find(s, q->name, q->name_len, false);
     unsigned index = (unsigned)found;
     struct shm_entry *e = &s->file->entry[index % SHM_NAMES];
     uint64_t word;

@@ -249,7 +249,7 @@ void hf__shm_dequeue(struct shm *s, struct shm_link *l)
     SHM_POINT();
     atomic_fetch_and(&l->entry->cells[n / 64], ~(1ULL << n % 64));
     SHM_POINT();
-    hf__shm_unwatch(s, &s->file->cell[n]);
+    hf__shm_unwatch(s, &s->file->cell[n], 0);
     hf__shm_cell_free(&s->file->cell[n]);
     SHM_POINT();
 }
@@ -284,7 +284,7 @@ void hf__shm_leave(struct shm *s, struct shm_link *l)
     hf__shm_scan(s, l->index, 0, atomic_load(&c->ticket), &r);
     if (r.behind != SHM_NO_CELL)
         hf__shm_ring(s, r.behind);
-    hf__shm_unwatch(s, c);
+    hf__shm_unwatch(s, c, 0);
     hf__shm_rouse(s, n);
     hf__shm_cell_free(c);
 }

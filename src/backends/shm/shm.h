@@ -174,15 +174,13 @@ enum shm_life hf__shm_life_of(uint32_t pid);
 /* entry.c */
 int hf__shm_attach(void *, struct hf__remote *);
 void hf__shm_detach(void *, struct hf__remote *);
-/* -1: there is none. Tables locked, like the next. */
-int hf__shm_find_locked(struct shm *, const char *name, size_t len);
-/* The same among those that we have lines to: needs no tables. */
-int hf__shm_find_attached(struct shm *, const char *name, size_t len);
+/* -1: there is none. Tables locked; or attached: of those that we have lines
+ * to, which nobody changes. */
+int hf__shm_find(struct shm *, const char *name, size_t len, bool attached);
 /* Frees the entry if nobody has it, holds it or waits for it. */
 bool hf__shm_reclaim_locked(struct shm *, unsigned index);
-/* The tables are not to be had: names that nobody uses stay, until somebody
- * has them and sweeps. */
-void hf__shm_leave_unswept(struct shm *);
+/* Names that nobody uses have stayed where the tables were not to be had
+ * (`unswept`): takes them back. */
 void hf__shm_sweep_locked(struct shm *);
 void hf__shm_raise_epoch(struct shm_entry *, uint64_t epoch);
 /* The label of that grant, where it is not its client's. */
@@ -339,8 +337,8 @@ bool hf__shm_is_over(struct shm *, uint32_t owner, hf__time lease_end,
  * At most SHM_WATCHED. */
 void hf__shm_watch(struct shm *, struct shm_wait *, const uint32_t *owners,
                    unsigned len, hf__time until);
-/* Its cell watches nobody any more. */
-void hf__shm_unwatch(struct shm *, struct shm_cell *);
+/* The cell watches nobody any more, from that place of its list on. */
+void hf__shm_unwatch(struct shm *, struct shm_cell *, unsigned from);
 /* If whom it watches is dead: tells those who sleep on the same word. Asks the
  * kernel if it has waited in vain. */
 void hf__shm_pass_on_death(struct shm *, struct shm_wait *);

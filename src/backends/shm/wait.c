@@ -139,7 +139,7 @@ static void count_watcher(struct shm *s, unsigned slot, bool comes)
         ;
 }
 
-static void unwatch(struct shm *s, struct shm_cell *c, unsigned from)
+void hf__shm_unwatch(struct shm *s, struct shm_cell *c, unsigned from)
 {
     for (unsigned i = from; i < SHM_WATCHED; i++) {
         unsigned slot =
@@ -148,11 +148,6 @@ static void unwatch(struct shm *s, struct shm_cell *c, unsigned from)
         if (slot && (slot = atomic_exchange(&c->watching[i], 0)))
             count_watcher(s, slot, false);
     }
-}
-
-void hf__shm_unwatch(struct shm *s, struct shm_cell *c)
-{
-    unwatch(s, c, 0);
 }
 
 /* The cell's watched slots are those of w. How long to sleep beside the others
@@ -168,7 +163,7 @@ static hf__time patience(struct shm *s, struct shm_wait *w)
         if (!slot)
             break;
         if (atomic_load(&c->watching[i]) != slot) {
-            unwatch(s, c, i);
+            hf__shm_unwatch(s, c, i);
             atomic_store(&c->watching[i], (uint16_t)slot);
             count_watcher(s, slot, true);
         }
@@ -176,7 +171,7 @@ static hf__time patience(struct shm *s, struct shm_wait *w)
         if (crowd > 1)
             nap = hf__min_time(nap, crowd * SHM_POLL_NS / 2);
     }
-    unwatch(s, c, i);
+    hf__shm_unwatch(s, c, i);
     return nap;
 }
 

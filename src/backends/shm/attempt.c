@@ -197,8 +197,6 @@ int hf__shm_attempt_slow(struct shm *s, struct hf__req *req)
         hf__shm_let_go(s, l);
         return hf__shm_lost(s);
     }
-    if (l->kind != HF_MUTEX && hf__shm_line_take(s, req))
-        return HF__GRANTED;
     if (atomic_load(&l->hold_id) != req->hold_id)
         hf__shm_let_go(s, l);
     else if (still_held(s, l, req))

@@ -404,7 +404,7 @@ bool hf__shm_line_take(struct shm *s, struct hf__req *req)
 /* ---- and letting it go --------------------------------------------------- */
 
 /* The cell keeps that many permits of what it has, and others may go. */
-static int give_back(struct shm *s, struct shm_line *l, unsigned keep)
+static inline int give_back(struct shm *s, struct shm_line *l, unsigned keep)
 {
     struct shm_entry *e = l->link.entry;
     unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);

@@ -58,9 +58,11 @@ static int shm_attempt(void *self, struct hf__req *req)
     struct shm_link *l = req->remote->impl;
     uint64_t word, new;
 
-    if (__builtin_expect(
-            l->kind == HF_MUTEX && l->state == SHM_IDLE && !req->fixed, 1) &&
-        !shm_is_lost(s)) {
+    if (l->kind != HF_MUTEX) {
+        if (!shm_is_lost(s) && hf__shm_line_take(s, req))
+            return HF__GRANTED;
+    } else if (__builtin_expect(l->state == SHM_IDLE && !req->fixed, 1) &&
+               !shm_is_lost(s)) {
         word = atomic_load_explicit(&l->entry->word, memory_order_relaxed);
         new = (word + SHM_COUNT_ONE) | s->me;
         SHM_POINT();

@@ -53,6 +53,15 @@ int hf__async_check(hf_lock *lock, union hf__done done, hf_error *err)
     return 0;
 }
 
+void hf__async_finish(struct hf__async *a, int result)
+{
+    hf_client *c = a->lock->name->client;
+
+    hf__mutex_lock(&c->mu);
+    hf__engine_callback_locked(c, a, result);
+    hf__mutex_unlock(&c->mu);
+}
+
 static void enter_async(hf_lock *lock, struct hf__async *a,
                         const hf_acquire_options *opt, hf__time now)
 {
@@ -61,24 +70,15 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
 
     a->grace = now + HF__GRACE_MS * HF__MS;
     hf__mutex_lock(&c->mu);
+    a->acquires = true;
     c->async_waits++;
     if (opt->wait_ms != HF_FOREVER)
         hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
     hf__mutex_unlock(&c->mu);
-    rc = hf__gate_enter(&a->line->gate, &a->waiter, now);
-    if (rc == HF__PENDING) {
-        hf__acquire_pending(lock);
-        hf__name_run(a->line, now); /* finishes it through hf__name_wake */
-    } else {
-        if (rc == HF__GRANTED)
-            hf__name_own(a->line, &a->waiter);
-        else if (rc == HF_ELOST)
-            hf__name_run(a->line, now); /* that may be news */
+    rc = hf__enter(a->line, &a->waiter, now);
+    if (rc != HF__PENDING && a->acquires) { /* else hf__name_wake did it */
         a->waiter.state = HF__W_FINISHED;
-        hf__mutex_lock(&c->mu);
-        c->async_waits--;
-        hf__engine_callback_locked(c, a, rc);
-        hf__mutex_unlock(&c->mu);
+        hf__async_finish(a, rc);
     }
     hf__mutex_lock(&c->mu);
     hf__keeper_due_locked(c, c->outer_fd < 0 ? 0 : hf__timers_next(&c->timers));
@@ -105,8 +105,7 @@ static int begin_acquire(hf_lock *lock, const hf_acquire_options *opt,
     lock->async->waiter = w;
     lock->async->line = line;
     enter_async(lock, lock->async, opt, now);
-    if (line->kin)
-        hf__line_rest(line);
+    hf__line_rest(line);
     return 0;
 }
 
@@ -134,47 +133,43 @@ int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
                              (union hf__done){done}, arg, err);
 }
 
-/* It is answered within op_timeout, or not. */
-static void arm_release(hf_client *c, struct hf__async *a)
+/* name->mu is held. */
+static int begin_release(hf_lock *lock, hf_done_fn done, void *arg,
+                         hf_error *err)
 {
-    hf__time at = hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+    hf_client *c = lock->name->client;
+    int rc = hf__async_begin(lock, (union hf__done){done}, arg, err), released;
+    struct hf__async *a = lock->async;
 
-    hf__mutex_lock(&c->mu);
-    hf__timers_set(&c->timers, &a->timer, at);
-    hf__keeper_due_locked(c, at);
-    hf__mutex_unlock(&c->mu);
+    if (rc)
+        return rc;
+    a->releaser = (struct hf__releaser){.async = a};
+    a->waiter.state = HF__W_FINISHED;
+    a->line = hf__line_held(lock->name, lock->owner);
+    released = hf__release(a->line, lock->owner, &a->releaser);
+    hf__lock_released(lock, released);
+    if (released == HF__PENDING) {
+        hf__keeper_timer(c, &a->timer, hf__patience(c));
+    } else if (!a->releaser.settled) {
+        /* Otherwise the callback is queued, and a->result is being read. */
+        a->releaser.settled = true;
+        hf__async_finish(a, released);
+    }
+    hf__see_to_it(c);
+    return 0;
 }
 
 int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
                           hf_error *err)
 {
-    struct hf__async *a;
-    int rc = hf__async_check(lock, (union hf__done){done}, err), released;
+    int rc = hf__async_check(lock, (union hf__done){done}, err);
 
     if (!rc)
         rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    rc = hf__async_begin(lock, (union hf__done){done}, arg, err);
-    if (!rc) {
-        a = lock->async;
-        a->releaser = (struct hf__releaser){.async = a};
-        a->waiter.state = HF__W_FINISHED;
-        a->line = hf__line_held(lock->name, lock->owner);
-        released = hf__release(a->line, lock->owner, &a->releaser);
-        hf__lock_released(lock, released);
-        if (released == HF__PENDING) {
-            arm_release(lock->name->client, a);
-        } else if (!a->releaser.settled) {
-            /* Otherwise the callback is queued, and a->result is being read. */
-            a->releaser.settled = true;
-            hf__mutex_lock(&lock->name->client->mu);
-            hf__engine_callback_locked(lock->name->client, a, released);
-            hf__mutex_unlock(&lock->name->client->mu);
-        }
-    }
-    hf__see_to_it(lock->name->client); /* once unlocked, it may be gone */
-    hf__name_unlock(lock->name);
+    rc = begin_release(lock, done, arg, err);
+    hf__name_unlock(lock->name); /* and it may be gone */
     return rc;
 }
 
@@ -194,22 +189,17 @@ void hf__async_give_up(struct hf__async *a)
         a->talk.flight = NULL;
         waits = true;
     }
-    if (waits) {
+    if (waits)
         hf__engine_callback_locked(c, a, HF_EUNKNOWN);
-    }
     hf__mutex_unlock(&c->mu);
 }
 
-/* The wait in the gate, not over yet; name->mu is held. */
-static void leave_gate(hf_client *c, struct hf__async *a)
+void hf__async_leave(struct hf__async *a, int code, hf__time now)
 {
-    hf__gate_leave(&a->line->gate, &a->waiter, HF_ECANCELED, hf__name_wake);
+    hf__gate_leave(&a->line->gate, &a->waiter, code, hf__name_wake);
     a->lock->acquiring = false;
-    hf__name_run(a->line, hf__now());
-    hf__mutex_lock(&c->mu);
-    c->async_waits--;
-    hf__engine_callback_locked(c, a, HF_ECANCELED);
-    hf__mutex_unlock(&c->mu);
+    hf__name_run(a->line, now);
+    hf__async_finish(a, code);
 }
 
 int hf_lock_cancel(hf_lock *lock)
@@ -223,7 +213,7 @@ int hf_lock_cancel(hf_lock *lock)
         return rc;
     a = lock->async;
     if (a && a->busy && a->waiter.state != HF__W_FINISHED)
-        leave_gate(lock->name->client, a);
+        hf__async_leave(a, HF_ECANCELED, hf__now());
     else if (a && a->busy)
         hf__async_give_up(a);
     hf__see_to_it(lock->name->client); /* once unlocked, it may be gone */

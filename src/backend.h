@@ -220,7 +220,6 @@ struct hf__url {
     size_t options_len;
     struct hf__option {
         char *key, *value;
-        bool used; /* set by whoever knows it; the rest is an error */
     } options[32];
     char *memory; /* what all of the above points into; wiped when freed */
     size_t memory_len;
@@ -246,6 +245,8 @@ struct hf__lookup {
     size_t len;
     struct addrinfo *list[HF__HOSTS];
 };
+
+#define HF__TAG_WAKE UINT32_MAX /* the core's own */
 
 /* What the core does for a backend. Passed in, so that a module needs no
  * symbol of the library. */
@@ -303,8 +304,8 @@ struct hf__core {
     void (*session)(hf_client *, int event, const char *why);
 
     /* Poll fd for EPOLLIN, EPOLLOUT (level-triggered); 0 for events removes
-     * it. ready() is called with the tag and what has come. ENOMEM, EBACKEND.
-     */
+     * it. ready() is called with the tag (any but HF__TAG_WAKE) and what has
+     * come. ENOMEM, EBACKEND. */
     int (*watch)(hf_client *, int fd, uint32_t events, uint32_t tag);
     /* advance() is to be called then at the latest: for what is due sooner, by
      * something else than advance(), than next_timeout() has said. */

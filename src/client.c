@@ -332,18 +332,11 @@ static int configure(hf_client *c, const char *text,
     if (!config || !(config->url = hf__alloc(c, sizeof(*config->url))))
         return hf__fail(err, HF_ENOMEM, "out of memory");
     url = config->url;
-    rc = hf__url_parse(c, text, url, err);
-    if (!rc)
-        rc = hf__backend_find(url->scheme, &c->be, err);
-    if (!rc)
-        rc = check_unknown(c, url, err);
-    if (!rc)
-        rc = times(c, url, opt, err);
-    if (!rc)
-        rc = texts(c, url, opt, err);
-    if (!rc)
-        rc = password(c, url, opt, &secret, err);
-    if (rc)
+    if ((rc = hf__url_parse(c, text, url, err)) ||
+        (rc = hf__backend_find(url->scheme, &c->be, err)) ||
+        (rc = check_unknown(c, url, err)) || (rc = times(c, url, opt, err)) ||
+        (rc = texts(c, url, opt, err)) ||
+        (rc = password(c, url, opt, &secret, err)))
         return rc;
     config->password = secret;
     config->label = c->label;
@@ -465,32 +458,29 @@ int hf_client_caps(const hf_client *c, enum hf_kind kind)
 
 /* ---- close ------------------------------------------------------------- */
 
-/* Calls fn for every name, with name->mu held; was it true of all? New ones
+/* Calls fn for every line, with name->mu held; was it true of all? New ones
  * cannot come. */
-static bool each_name(hf_client *c, bool (*fn)(struct hf__name *))
+static bool each_line(hf_client *c, bool (*fn)(struct hf__name *))
 {
+    struct hf__name *n, *next;
     bool all = true;
 
-    for (size_t i = 0; i < c->buckets_len; i++) {
-        struct hf__name *n, *next;
-
-        hf__mutex_lock(&c->mu);
-        n = c->buckets[i];
-        if (n)
-            n->refs++;
+    hf__mutex_lock(&c->mu);
+    n = c->lines;
+    if (n)
+        n->refs++;
+    for (; n; n = next) {
         hf__mutex_unlock(&c->mu);
-        for (; n; n = next) {
-            hf__name_lock(n);
-            all = fn(n) && all;
-            hf__name_unlock(n);
-            hf__mutex_lock(&c->mu);
-            next = n->next_in_bucket;
-            if (next)
-                next->refs++;
-            hf__name_unref_locked(n);
-            hf__mutex_unlock(&c->mu);
-        }
+        hf__name_lock(n);
+        all = fn(n) && all;
+        hf__name_unlock(n);
+        hf__mutex_lock(&c->mu);
+        next = n->next;
+        if (next)
+            next->refs++;
+        hf__name_unref_locked(n);
     }
+    hf__mutex_unlock(&c->mu);
     return all;
 }
 
@@ -537,6 +527,15 @@ static bool forget_name(struct hf__name *n)
     n->owes = false;
     hf__mutex_unlock(&c->mu);
     return true;
+}
+
+int hf__client_usable(const hf_client *c, hf_error *err)
+{
+    int rc = c ? hf__client_check(c) : HF_EINVAL;
+
+    if (!c)
+        return hf__fail(err, rc, "client is NULL");
+    return rc ? hf__fail(err, rc, "%s", hf_error_text(rc)) : 0;
 }
 
 bool hf__client_enter(hf_client *c)
@@ -590,13 +589,13 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
     w->result = w->client->under_way ? HF__PENDING : 0;
     alone = w->client->inside == 0;
     hf__mutex_unlock(&w->client->mu);
-    if (!w->result && !each_name(w->client, is_settled))
+    if (!w->result && !each_line(w->client, is_settled))
         w->result = HF__PENDING; /* a refusal: it is sent again */
     *until = now + 20 * HF__MS;
     if (!alone || w->result != HF__PENDING)
         return alone;
     w->late = now >= w->until || (now >= w->soon && !is_awaited(w->client) &&
-                                  each_name(w->client, is_over));
+                                  each_line(w->client, is_over));
     return w->late && was_late;
 }
 
@@ -615,33 +614,24 @@ static void drop_flight_locked(hf_client *c, struct hf__flight *f)
                                                 struct hf__name, remote));
     else
         hf__query_free(&f->query);
+    hf__list_remove(c->flights, f);
     hf__free(c, f);
-}
-
-/* Those that are delivered wait for their callbacks. */
-static void drop_flights_locked(hf_client *c)
-{
-    struct hf__flight *f = c->flights, *next;
-
-    c->flights = NULL;
-    for (; f; f = next) {
-        next = f->next;
-        if (!f->delivered) {
-            drop_flight_locked(c, f);
-            continue;
-        }
-        hf__list_add(c->flights, f);
-    }
 }
 
 /* The backend is gone, and with it whatever it had not reported. */
 static void tidy(hf_client *c)
 {
+    struct hf__flight *f, *next;
+
     hf__mutex_lock(&c->mu);
     c->landed = NULL;
     while (c->parked)
         hf__unpark_locked(c, c->parked);
-    drop_flights_locked(c);
+    for (f = c->flights; f; f = next) {
+        next = f->next;
+        if (!f->delivered) /* else it waits for its callback */
+            drop_flight_locked(c, f);
+    }
     while (c->news) {
         struct hf__name *n = c->news;
 
@@ -649,7 +639,7 @@ static void tidy(hf_client *c)
         hf__name_unref_locked(n);
     }
     hf__mutex_unlock(&c->mu);
-    each_name(c, forget_name);
+    each_line(c, forget_name);
 }
 
 int hf_close(hf_client *c)
@@ -675,7 +665,7 @@ int hf_close(hf_client *c)
     hf__mutex_unlock(&c->mu);
     if (rc)
         return rc;
-    each_name(c, end_name);
+    each_line(c, end_name);
     now = hf__now();
     w.until = now + (hf__time)c->op_timeout_ms * HF__MS;
     w.soon = now + HF__GRACE_MS * HF__MS;

@@ -61,7 +61,7 @@ struct hf__kin {
     struct hf__name *first;
     struct hf__lines lines;   /* of the first */
     struct hf__reader *spare; /* of the first: entries to be used again */
-    uint32_t permits;         /* of the present hold */
+    uint32_t permits;         /* of the present or last hold */
 };
 
 /* One per client and name, shared by the handles on it; or a further line. */
@@ -73,6 +73,7 @@ struct hf__name {
     struct hf__timer timer;          /* client->mu */
     struct hf__thread *owner_thread; /* the last owner, NULL: a handle */
     struct hf__releaser *releasers;
+    struct hf__name *next, *prev; /* client->lines */
     struct hf__name *next_in_bucket, *next_news;
     hf_client *client;
     struct hf__kin *kin; /* NULL: a mutex, which has one line */
@@ -148,10 +149,12 @@ struct hf__async {
     struct hf__name *line; /* where it waits */
     union hf__done done;
     void *arg;
-    int result;  /* not written after the callback has been queued: the thread
-                    that dispatches reads it without a mutex */
-    bool busy;   /* from the call until its callback; name->mu */
-    bool firing; /* its timer is being seen to; client->mu */
+    int result;    /* not written after the callback has been queued: the thread
+                      that dispatches reads it without a mutex */
+    bool busy;     /* from the call until its callback; name->mu */
+    bool acquires; /* it waits in a gate: one of client->async_waits. Written
+                      with name->mu and client->mu */
+    bool firing;   /* its timer is being seen to; client->mu */
 };
 
 struct hf_lock {
@@ -246,7 +249,8 @@ struct hf_client {
     uint32_t serial;      /* of names, for hold ids */
     struct hf__sleeper *followers, *followers_tail;
     struct hf__timers timers;
-    struct hf__name **buckets;
+    struct hf__name *lines;    /* all of them, of all names */
+    struct hf__name **buckets; /* the first line of each name, by its text */
     size_t buckets_len, names_len;
     struct hf__name *news, *news_tail;
     struct hf__exchange *exchanges; /* to be used again */
@@ -347,6 +351,8 @@ static inline int hf__client_check(const hf_client *c)
         return HF_ECLOSED;
     return 0;
 }
+/* The same, with a text; EINVAL if it is NULL. */
+int hf__client_usable(const hf_client *, hf_error *);
 /* Around what a verb does at the backend without a wait of lock.c: hf_close
  * waits for it. False: too late, the client is closed. */
 bool hf__client_enter(hf_client *);
@@ -371,17 +377,15 @@ void hf__engine_give(hf_client *);
 void hf__engine_round(hf_client *, struct hf__sleeper *, hf__time until);
 /* What has come so far, to the backend, and then what is due. Does not wait. */
 void hf__engine_move_locked(hf_client *, hf__time now);
-/* hf__core.watch; or with HF__TAG_WAKE. */
-int hf__engine_watch(hf_client *, int fd, uint32_t events, uint64_t tag);
-#define HF__TAG_WAKE UINT64_MAX
+int hf__engine_watch(hf_client *, int fd, uint32_t events, uint32_t tag);
 /* Takes news, landed flights and due timers to where they belong. */
 void hf__engine_deliver(hf_client *, hf__time now);
-void hf__engine_interrupt(hf_client *);
 /* When something is due: a timer, or something at the backend. */
 hf__time hf__engine_next_locked(hf_client *);
 /* Somebody is to be awake then. */
 void hf__engine_due_locked(hf_client *, hf__time at);
-void hf__fd_post(int fd); /* of an eventfd */
+/* Of an eventfd, which does not block. Async-signal-safe. */
+void hf__fd_post(int fd);
 void hf__fd_drain(int fd);
 /* It is over: its callback is called. A question that has landed has its own
  * result. */
@@ -413,9 +417,12 @@ void hf__leave_parked_locked(hf_client *, struct hf__req *, int result);
 void hf__give_up_locked(hf_client *, struct hf__req *);
 /* hf__core.unsent */
 void hf__park_first(hf_client *, struct hf__req *);
-/* Submits a flight and waits for it. False: not answered in time; the flight
- * is not the caller's any more. */
-struct hf__flight *hf__flight_new(hf_client *, size_t extra);
+/* flight.c */
+/* With room behind it; NULL: out of memory, and err says so. */
+struct hf__flight *hf__flight_new(hf_client *, enum hf__op, size_t extra,
+                                  hf_error *);
+/* Submits it and waits for it. False: not answered in time; the flight is not
+ * the caller's any more. */
 bool hf__flight_wait(hf_client *, struct hf__flight *);
 /* The two halves of it; the first may be done with a name's mutex held. */
 void hf__flight_submit(hf_client *, struct hf__flight *);
@@ -441,6 +448,12 @@ void hf__query_end(hf_client *, struct hf__flight *);
 void *hf__give(hf_client *, size_t);
 /* Frees what belongs to it; and at last it itself. */
 void hf__given_free(void *given, void *part);
+
+/* Until when an answer to what is asked now is waited for. */
+static inline hf__time hf__patience(const hf_client *c)
+{
+    return hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+}
 
 /* keeper.c: the helper thread */
 /* Starts it and opens the backend. *given_up: that is not over yet, and the
@@ -468,13 +481,15 @@ static inline hf__time hf__follower_patience(const hf_client *c)
 /* Who follows it, and waits to be told, has nothing under way. What the driver
  * does not read is looked for that often. */
 #define HF__BELL_PATIENCE (2000 * HF__MS)
-/* Is there anybody who hears a bell by the driver alone? client->mu. */
-static inline bool hf__bell_awaited_locked(const hf_client *c)
+/* Asynchronous waits of a program that does not drive? client->mu. */
+static inline bool hf__unattended_locked(const hf_client *c)
 {
-    return !c->direct && (c->followers || (c->async_waits && c->outer_fd < 0));
+    return c->async_waits && c->outer_fd < 0 && !c->direct;
 }
 /* It shall be awake by then. */
 void hf__keeper_due_locked(hf_client *, hf__time at);
+/* The same, for that timer, which is set. */
+void hf__keeper_timer(hf_client *, struct hf__timer *, hf__time at);
 
 /* lookup.c: host names to addresses, see hf__core */
 struct hf__lookup *hf__lookup(const char *hosts, bool here);
@@ -490,6 +505,7 @@ int hf__name_line(struct hf__name *first, enum hf_mode, struct hf__name **,
                   hf_error *);
 /* What a handle that is not counted any more referred to. */
 void hf__name_put(struct hf__name *);
+void hf__name_unref(struct hf__name *);
 void hf__name_unref_locked(struct hf__name *);
 
 /* name.c: a line to one */
@@ -536,8 +552,8 @@ uint64_t hf__name_timer(struct hf__name *, hf__time now);
 /* EBACKEND, with its text: the server does not answer. */
 int hf__silence(hf_client *, hf_error *);
 hf__wake_fn hf__name_wake;
-/* A thread that has exited releases nothing: what the last owner lost is
- * forgotten if it has. True: it was. Of readers see line.c. */
+/* A thread that has exited releases nothing: what the last owner, or one of
+ * those who read, lost is forgotten if it has. True: it was. */
 bool hf__name_forget_the_gone(struct hf__name *);
 /* The gate has a new owner: w. */
 void hf__name_own(struct hf__name *, const struct hf__waiter *);
@@ -584,15 +600,13 @@ void hf__line_went(struct hf__name *, struct hf__waiter *, bool had);
 /* The line of this owner's newest hold, lost ones last; the first one if it
  * has none. */
 struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner);
-/* The same, if it is held now; else why not. owner is 0 if there was no memory
- * for it: it has never acquired. */
-int hf__line_check(struct hf__name *first, uint64_t owner, struct hf__name **,
-                   hf_error *);
+/* That of the caller, if it is held now; else why not. */
+int hf__line_check(const hf_lock *, struct hf__name **, hf_error *);
 /* The owner's write hold goes to a line for reading. */
 int hf__line_downgrade(struct hf__name *first, struct hf__thread *,
                        hf__time now, struct hf__name **into, hf_error *);
 /* Takes back entries that are not needed any more, and the line if nobody uses
- * it any more. hf__name_run() does it too. */
+ * it any more (that of a mutex stays). hf__name_run() does it too. */
 void hf__line_rest(struct hf__name *);
 /* Those that are taken, newest first. */
 struct hf__name *hf__line_newest(struct hf__name *first); /* or NULL */
@@ -643,15 +657,16 @@ static inline int hf__lock_enter(const hf_lock *lock, hf_error *err)
     hf__mutex_unlock(&lock->name->mu);
     return hf__lock_unusable(lock, err);
 }
-/* Who a call on this thread is for; 0: out of memory. */
+/* Who a call on this thread is for; 0: out of memory. *thread, unless it is
+ * NULL: the same, if it is a thread. */
 static inline uint64_t hf__owner_of(const hf_lock *lock,
                                     struct hf__thread **thread)
 {
-    *thread = NULL;
-    if (lock->owner)
-        return lock->owner;
-    *thread = hf__thread_me();
-    return *thread ? (*thread)->number : 0;
+    struct hf__thread *me = lock->owner ? NULL : hf__thread_me();
+
+    if (thread)
+        *thread = me;
+    return me ? me->number : lock->owner;
 }
 static inline void hf__acquire_fill(const hf_lock *lock,
                                     const hf_acquire_options *opt,
@@ -667,6 +682,8 @@ static inline void hf__acquire_fill(const hf_lock *lock,
     w->owner = hf__owner_of(lock, &w->thread);
     w->handle = (hf_lock *)(uintptr_t)lock;
 }
+/* Enters the gate, with name->mu held. GRANTED, PENDING or a code. */
+int hf__enter(struct hf__name *, struct hf__waiter *, hf__time now);
 /* One acquire less, with name->mu held. PENDING: the releaser, if there is one,
  * will be told. */
 int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *);
@@ -683,18 +700,10 @@ struct hf__releasing {
  * it stays where it is. Else all is done. */
 int hf__release_begin(hf_lock *, struct hf__releasing *, hf_error *);
 int hf__release_end(struct hf__releasing *, hf_error *);
-/* From the one to the other, neither handle nor name nor client go away.
+/* From the one to the other, neither handle (with its name) nor client go away.
  * begin: name->mu is held, and free afterwards. */
 void hf__wait_begin(hf_lock *);
 void hf__wait_end(hf_lock *, struct hf__name *line);
-/* An acquire that has to wait: what a handle owns it acquires once, by one
- * thread. */
-static inline void hf__acquire_pending(hf_lock *lock)
-{
-    int kind = lock->name->remote.kind;
-
-    lock->acquiring = lock->owner && (kind == HF_MUTEX || kind == HF_RWLOCK);
-}
 /* Does not want to hear of it any more; name->mu is held. */
 void hf__releaser_forget(struct hf__name *, struct hf__releaser *);
 /* The keeper shall look after what is under way, if nobody else does. */
@@ -706,7 +715,11 @@ int hf__async_check(hf_lock *, union hf__done, hf_error *);
 /* Claims the handle for one; name->mu is held. */
 int hf__async_begin(hf_lock *, union hf__done, void *arg, hf_error *);
 void hf__async_undo(hf_lock *); /* it did not begin after all */
-/* Ends the wait for an answer; what was sent goes its way. name->mu is held. */
+/* It is over: its callback is called. name->mu is held, like for the next. */
+void hf__async_finish(struct hf__async *, int result);
+/* Ends the wait in the gate, which is not over. */
+void hf__async_leave(struct hf__async *, int code, hf__time now);
+/* Ends the wait for an answer; what was sent goes its way. */
 void hf__async_give_up(struct hf__async *);
 
 /* talk.c: verbs that are a question and its answer */

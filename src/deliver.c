@@ -13,7 +13,6 @@ static void async_over(struct hf__async *a, hf__time now)
     struct hf__lease *l = &n->gate.lease;
     hf_client *c = n->client;
     bool not_yet = false;
-    int rc;
 
     hf__name_lock(n);
     if (a->waiter.state == HF__W_FINISHED) {
@@ -21,15 +20,7 @@ static void async_over(struct hf__async *a, hf__time now)
     } else if (hf__lease_unanswered(l) && now < a->grace) {
         not_yet = true;
     } else {
-        rc = hf__gate_leave(&n->gate, &a->waiter,
-                            a->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT,
-                            hf__name_wake);
-        a->lock->acquiring = false;
-        hf__name_run(n, now);
-        hf__mutex_lock(&c->mu);
-        c->async_waits--;
-        hf__engine_callback_locked(c, a, rc);
-        hf__mutex_unlock(&c->mu);
+        hf__async_leave(a, a->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT, now);
     }
     hf__mutex_lock(&c->mu);
     a->firing = false;
@@ -75,8 +66,7 @@ static size_t due_names(hf_client *c, hf__time before, hf__time now,
 }
 
 /* Lets the names know; those to be renewed stay, at the front. */
-static size_t tell_names(hf_client *c, struct hf__due *due, size_t len,
-                         hf__time now)
+static size_t tell_names(struct hf__due *due, size_t len, hf__time now)
 {
     size_t renew = 0;
 
@@ -88,9 +78,7 @@ static size_t tell_names(hf_client *c, struct hf__due *due, size_t len,
             due[renew++] = (struct hf__due){n, hold_id};
             continue;
         }
-        hf__mutex_lock(&c->mu);
-        hf__name_unref_locked(n);
-        hf__mutex_unlock(&c->mu);
+        hf__name_unref(n);
     }
     return renew;
 }
@@ -101,13 +89,13 @@ static void deliver_timers(hf_client *c, hf__time now)
     size_t len, renew;
 
     while ((len = due_names(c, now, now, due, MANY))) {
-        renew = tell_names(c, due, len, now);
+        renew = tell_names(due, len, now);
         if (!renew)
             continue;
         /* Renewals go together: those that are due soon come along. */
         len = due_names(c, now + (hf__time)c->ttl_ms * HF__MS / 12, now,
                         due + renew, MANY - renew);
-        renew += tell_names(c, due + renew, len, now);
+        renew += tell_names(due + renew, len, now);
         hf__renew_due(c, due, renew, now);
     }
 }
@@ -163,9 +151,7 @@ void hf__engine_deliver(hf_client *c, hf__time now)
         if (!n)
             break;
         hf__name_news(n);
-        hf__mutex_lock(&c->mu);
-        hf__name_unref_locked(n);
-        hf__mutex_unlock(&c->mu);
+        hf__name_unref(n);
     }
     deliver_landed(c);
 }

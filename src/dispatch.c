@@ -20,6 +20,9 @@ static __thread struct frame *dispatching
 void hf__engine_callback_locked(hf_client *c, struct hf__async *a, int result)
 {
     a->result = result == HF__GRANTED ? 0 : result;
+    if (a->acquires)
+        c->async_waits--;
+    a->acquires = false;
     hf__timers_set(&c->timers, &a->timer, HF__NEVER);
     hf__fifo_add(c->callbacks, c->callbacks_tail, a, next);
     c->callbacks_len++;
@@ -128,8 +131,7 @@ bool hf__engine_call_back(struct hf__async *a)
     hf__mutex_lock(&lock->name->mu);
     a->busy = false;
     lock->waits--;
-    if (a->line->kin)
-        hf__line_rest(a->line);
+    hf__line_rest(a->line);
     hf__name_unlock(lock->name);
     if (is_latch)
         done.latch(arg, (hf_latch *)lock, result);

@@ -2,18 +2,18 @@
 #include "core.h"
 
 /* Does the caller write? */
-static int check(const hf_lock *lock, uint64_t owner, hf_error *err)
+static int check(const hf_lock *lock, hf_error *err)
 {
-    struct hf__name *first = lock->name, *held;
-    int rc = hf__line_check(first, owner, &held, err);
+    struct hf__name *held;
+    int rc = hf__line_check(lock, &held, err);
 
     if (rc)
         return rc;
-    if (first->remote.kind != HF_RWLOCK)
+    if (held->remote.kind != HF_RWLOCK)
         return hf__fail(err, HF_ENOTSUP,
                         "only the write hold of a read-write lock can be "
                         "downgraded");
-    if (first->gate.owner != owner)
+    if (held != lock->name)
         return hf__fail(err, HF_ENOTOWNER, "the caller reads already");
     return 0;
 }
@@ -24,13 +24,13 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
     hf_client *c = lock->name->client;
     struct hf__thread *thread;
-    uint64_t owner = hf__owner_of(lock, &thread);
     hf__time now = hf__now();
     struct hf__flight *f;
-    int rc = check(lock, owner, err);
+    int rc = check(lock, err);
 
     if (rc)
         return rc;
+    (void)hf__owner_of(lock, &thread);
     f = hf__query_about(lock, HF__DOWNGRADE, err);
     if (!f)
         return HF_ENOMEM;
@@ -64,13 +64,11 @@ static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
     const struct hf__lease *l = &t->line->gate.lease;
     hf__time now = hf__now();
     int64_t ms = as_before_ms(l, now);
-    struct hf__thread *thread;
-    uint64_t owner;
+    uint64_t owner = hf__owner_of(lock, NULL);
     int rc;
 
     if (!hf__talk_may_go_on(lock, t))
         return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
-    owner = hf__owner_of(lock, &thread);
     rc = hf__gate_check(&t->line->gate, owner, now);
     if (!rc && l->hold_id != t->hold_id)
         rc = HF_ENOTOWNER; /* released by another thread, and taken again */

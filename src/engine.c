@@ -18,24 +18,15 @@
 void hf__fd_post(int fd)
 {
     uint64_t one = 1;
-    ssize_t n;
 
-    do
-        n = write(fd, &one, sizeof(one));
-    while (n < 0 && errno == EINTR);
+    (void)!write(fd, &one, sizeof(one)); /* full: it is readable */
 }
 
 void hf__fd_drain(int fd)
 {
     uint64_t many;
 
-    while (read(fd, &many, sizeof(many)) < 0 && errno == EINTR)
-        ;
-}
-
-void hf__engine_interrupt(hf_client *c)
-{
-    hf__fd_post(c->wake_fd);
+    (void)!read(fd, &many, sizeof(many));
 }
 
 uint32_t *hf__sleeper_tell(hf_client *c, struct hf__sleeper *s)
@@ -47,7 +38,7 @@ uint32_t *hf__sleeper_tell(hf_client *c, struct hf__sleeper *s)
     case HF__PARKED:
         return word;
     case HF__DRIVING:
-        hf__engine_interrupt(c);
+        hf__fd_post(c->wake_fd);
         return NULL;
     default:
         return NULL; /* it looks at its word before it sleeps */
@@ -76,9 +67,9 @@ static int timeout_ms(hf__time until)
     return (int)((left + HF__MS - 1) / HF__MS);
 }
 
-int hf__engine_watch(hf_client *c, int fd, uint32_t events, uint64_t tag)
+int hf__engine_watch(hf_client *c, int fd, uint32_t events, uint32_t tag)
 {
-    struct epoll_event ev = {.events = events, .data.u64 = tag};
+    struct epoll_event ev = {.events = events, .data.u32 = tag};
 
     if (!events)
         return epoll_ctl(c->epfd, EPOLL_CTL_DEL, fd, NULL) ? HF_EBACKEND : 0;
@@ -93,8 +84,8 @@ static void ready_locked(hf_client *c, const struct epoll_event *ev, int n,
                          hf__time now)
 {
     for (int i = 0; i < n; i++)
-        if (ev[i].data.u64 != HF__TAG_WAKE)
-            c->be->ready(c->self, (uint32_t)ev[i].data.u64, ev[i].events, now);
+        if (ev[i].data.u32 != HF__TAG_WAKE)
+            c->be->ready(c->self, ev[i].data.u32, ev[i].events, now);
 }
 
 static void advance_locked(hf_client *c, hf__time now)
@@ -142,7 +133,7 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     if (s)
         __atomic_store_n(&s->posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     for (int i = 0; i < n; i++)
-        if (ev[i].data.u64 == HF__TAG_WAKE)
+        if (ev[i].data.u32 == HF__TAG_WAKE)
             hf__fd_drain(c->wake_fd);
     until = hf__now();
     hf__mutex_lock(&c->mu);
@@ -165,7 +156,7 @@ void hf__engine_due_locked(hf_client *c, hf__time at)
         hf__keeper_due_locked(c, at);
     } else if (at < c->driver_until) {
         c->driver_until = at;
-        hf__engine_interrupt(c);
+        hf__fd_post(c->wake_fd);
     }
 }
 
@@ -206,7 +197,7 @@ static void pass_on_locked(hf_client *c)
         at = at == HF__NEVER ? at : at + hf__driver_patience(c);
         if (!c->direct)
             at = hf__min_time(at, hf__now() + follower_patience_locked(c));
-    } else if (c->async_waits && c->outer_fd < 0 && !c->direct) {
+    } else if (hf__unattended_locked(c)) {
         at = 0; /* it is to drive */
     } else if (c->under_way) {
         at = hf__min_time(at, hf__now() + HF__PATIENCE);

@@ -219,16 +219,10 @@ static void core_session(hf_client *c, int event, const char *why)
 
 void hf__session_spread_locked(hf_client *c)
 {
-    for (size_t i = 0; i < c->buckets_len; i++)
-        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket) {
-            n->session_lost = true;
-            news(c, n);
-        }
-}
-
-static int core_watch(hf_client *c, int fd, uint32_t events, uint32_t tag)
-{
-    return hf__engine_watch(c, fd, events, tag);
+    for (struct hf__name *n = c->lines; n; n = n->next) {
+        n->session_lost = true;
+        news(c, n);
+    }
 }
 
 static void *grow(hf_client *c, void *old, size_t len, size_t size)
@@ -326,7 +320,7 @@ const struct hf__core hf__core = {
     .lost = core_lost,
     .wanted = core_wanted,
     .session = core_session,
-    .watch = core_watch,
+    .watch = hf__engine_watch,
     .due = hf__engine_due_locked,
     .lookup = hf__lookup,
     .lookup_over = hf__lookup_over,

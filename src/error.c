@@ -13,34 +13,31 @@ const char *hf_version(void)
         HF_VERSION_PATCH);
 }
 
+#define HF_X(name, number, text) {number, "HF_" #name, text},
+static const struct known {
+    int code;
+    const char *name, *text;
+} known[] = {{0, "HF_OK", "success"}, HF_ERRORS(HF_X)};
+#undef HF_X
+
+static const struct known *find(int code)
+{
+    static const struct known none = {0, "HF_E?", "no such error code"};
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        if (known[i].code == code)
+            return &known[i];
+    return &none;
+}
+
 const char *hf_error_name(int code)
 {
-    switch (code) {
-    case 0:
-        return "HF_OK";
-#define HF_X(name, number, text)                                               \
-    case number:                                                               \
-        return "HF_" #name;
-        HF_ERRORS(HF_X)
-#undef HF_X
-    default:
-        return "HF_E?";
-    }
+    return find(code)->name;
 }
 
 const char *hf_error_text(int code)
 {
-    switch (code) {
-    case 0:
-        return "success";
-#define HF_X(name, number, text)                                               \
-    case number:                                                               \
-        return text;
-        HF_ERRORS(HF_X)
-#undef HF_X
-    default:
-        return "no such error code";
-    }
+    return find(code)->text;
 }
 
 int hf__fail(hf_error *err, int code, const char *fmt, ...)

@@ -2,12 +2,16 @@
  * names. */
 #include "core.h"
 
-struct hf__flight *hf__flight_new(hf_client *c, size_t extra)
+struct hf__flight *hf__flight_new(hf_client *c, enum hf__op op, size_t extra,
+                                  hf_error *err)
 {
     struct hf__flight *f = hf__alloc(c, sizeof(*f) + extra);
 
-    if (!f)
+    if (!f) {
+        hf__fail(err, HF_ENOMEM, "out of memory");
         return NULL;
+    }
+    f->req.op = (uint8_t)op;
     f->req.meant_until = HF__NEVER;
     hf__mutex_lock(&c->mu);
     hf__list_add(c->flights, f);
@@ -83,7 +87,7 @@ bool hf__flight_wait(hf_client *c, struct hf__flight *f)
     hf__sleeper_init(&s, NULL);
     /* cppcheck-suppress autoVariables ; hf__flight_end takes it out */
     f->sleeper = &s;
-    f->req.meant_until = hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+    f->req.meant_until = hf__patience(c);
     hf__flight_submit(c, f);
     return hf__flight_end(c, f, f->req.meant_until);
 }

@@ -622,25 +622,20 @@ bool hf__gate_idle(const struct hf__gate *g)
     return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head;
 }
 
-static bool owes_nothing(const struct hf__gate *g)
-{
-    return g->shared ? !g->readers : !g->lost[0].count && !g->lost[1].count;
-}
-
 bool hf__gate_unused(const struct hf__gate *g)
 {
-    return hf__gate_idle(g) && owes_nothing(g);
+    return hf__gate_idle(g) && hf__gate_owes_nothing(g);
 }
 
 bool hf__gate_leaving(const struct hf__gate *g)
 {
     return g->lease.state == HF__IDLE && g->lease.letting_go && !g->head &&
-           owes_nothing(g);
+           hf__gate_owes_nothing(g);
 }
 
 bool hf__gate_stuck(const struct hf__gate *g)
 {
-    return hf__lease_stuck(&g->lease) && !g->head && owes_nothing(g);
+    return hf__gate_leaving(g) && g->lease.unsure;
 }
 
 bool hf__gate_knows(const struct hf__gate *g, uint64_t owner)
@@ -653,16 +648,13 @@ bool hf__gate_knows(const struct hf__gate *g, uint64_t owner)
 bool hf__gate_forget(struct hf__gate *g, uint64_t owner)
 {
     struct hf__lost *lost = g->shared ? NULL : find_lost(g, owner);
-    struct hf__reader *r;
-    bool any = lost != NULL;
+    struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
 
     if (lost)
         lost->count = 0;
-    while (g->shared && (r = find_reader(g, owner)) && r->lost) {
+    if (r && r->lost)
         remove_reader(g, r);
-        any = true;
-    }
-    return any;
+    return lost || (r && r->lost);
 }
 
 void hf__gate_forget_all(struct hf__gate *g)

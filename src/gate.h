@@ -195,6 +195,12 @@ bool hf__gate_renewable(const struct hf__gate *, hf__time now);
 /* Nothing is held, waited for or under way. */
 bool hf__gate_idle(const struct hf__gate *);
 
+/* Nobody has lost what it has not released yet; nor, shared, holds it. */
+static inline bool hf__gate_owes_nothing(const struct hf__gate *g)
+{
+    return g->shared ? !g->readers : !g->lost[0].count && !g->lost[1].count;
+}
+
 /* And nobody has something to release: fit for any new waiter. */
 bool hf__gate_unused(const struct hf__gate *);
 
@@ -231,9 +237,8 @@ static inline bool hf__gate_quiet(const struct hf__gate *g,
                                   const struct hf__waiter *w)
 {
     return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head &&
-           !g->owner &&
-           (g->shared ? !g->readers : !g->lost[0].count && !g->lost[1].count) &&
-           !w->fixed && !w->max_hold_ms && g->lease.endless;
+           !g->owner && hf__gate_owes_nothing(g) && !w->fixed &&
+           !w->max_hold_ms && g->lease.endless;
 }
 
 /* How many turns others may take on a new hold: the first is w's own. */

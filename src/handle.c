@@ -114,13 +114,12 @@ int hf__lock_new(hf_client *c, const void *name, size_t name_len,
     hf_lock *lock;
     int rc;
 
-    if (!c || !out)
-        return hf__fail(err, HF_EINVAL, "%s is NULL", c ? "out" : "client");
+    if (!out)
+        return hf__fail(err, HF_EINVAL, "out is NULL");
     *out = NULL;
-    rc = hf__client_check(c);
-    if (rc)
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
-    rc = hf__name_valid(name, &name_len, err);
+    rc = hf__client_usable(c, err);
+    if (!rc)
+        rc = hf__name_valid(name, &name_len, err);
     if (!rc)
         rc = check_options(c, opt, last, err);
     if (rc)
@@ -175,8 +174,7 @@ static void forget_lost(const hf_lock *lock, bool is_last)
             hf__gate_forget_all(&n->gate);
         else if (!lock->owner || !hf__gate_forget(&n->gate, lock->owner))
             continue;
-        if (n->kin)
-            hf__line_rest(n);
+        hf__line_rest(n);
     }
 }
 
@@ -242,78 +240,7 @@ int hf_lock_free(hf_lock *lock)
 
 /* ---- what a holder may ask --------------------------------------------- */
 
-/* Begins a look at the caller's hold: on success name->mu is held. */
-static int look(hf_lock *lock, struct hf__name **line, hf_error *err)
-{
-    struct hf__thread *thread;
-    uint64_t owner;
-    int rc = hf__lock_check(lock, err);
-
-    if (rc)
-        return rc;
-    owner = hf__owner_of(lock, &thread);
-    rc = hf__lock_enter(lock, err);
-    if (rc)
-        return rc;
-    rc = hf__line_check(lock->name, owner, line, err);
-    if (rc)
-        hf__name_unlock(lock->name);
-    return rc;
-}
-
-int hf_lock_check(hf_lock *lock)
-{
-    struct hf__name *line;
-    int rc = look(lock, &line, NULL);
-
-    if (!rc)
-        hf__name_unlock(lock->name);
-    return rc;
-}
-
-int hf_lock_explain(hf_lock *lock, hf_error *why)
-{
-    struct hf__name *line;
-    int rc = look(lock, &line, why);
-
-    if (rc)
-        return rc;
-    if (why) {
-        const struct hf__lease *l = &line->gate.lease;
-
-        *why = (hf_error)HF_ERROR_INIT;
-        if (l->renew_at != HF__NEVER)
-            hf__fail(why, HF_OK, "%s",
-                     hf__doubt(lock->name->client, l->refused).text);
-    }
-    hf__name_unlock(lock->name);
-    return 0;
-}
-
-int hf_lock_token(hf_lock *lock, uint64_t *token)
-{
-    struct hf__name *line;
-    int rc = token ? look(lock, &line, NULL) : HF_EINVAL;
-
-    if (rc)
-        return rc;
-    *token = line->gate.lease.token;
-    hf__name_unlock(lock->name);
-    return 0;
-}
-
-int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns)
-{
-    struct hf__name *line;
-    int rc = boottime_ns ? look(lock, &line, NULL) : HF_EINVAL;
-
-    if (rc)
-        return rc;
-    *boottime_ns = line->gate.lease.deadline;
-    hf__name_unlock(lock->name);
-    return 0;
-}
-
+/* name->mu is held. */
 static unsigned permits_held(const hf_lock *lock)
 {
     hf__time now = hf__now();
@@ -327,19 +254,77 @@ static unsigned permits_held(const hf_lock *lock)
     return sum;
 }
 
-int hf_lock_count(hf_lock *lock, unsigned *count)
+/* The caller's hold as it is now, and how often it has acquired it. */
+static int look(hf_lock *lock, struct hf__lease *lease, unsigned *count,
+                hf_error *err)
 {
-    struct hf__thread *thread;
     struct hf__name *line;
-    int rc = count ? look(lock, &line, NULL) : HF_EINVAL;
+    int rc = hf__lock_check(lock, err);
 
+    if (!rc)
+        rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    *count = lock->name->remote.kind == HF_SEMAPHORE
-                 ? permits_held(lock)
-                 : hf__gate_count(&line->gate, hf__owner_of(lock, &thread));
+    rc = hf__line_check(lock, &line, err);
+    *lease = line->gate.lease;
+    if (count && lock->name->remote.kind == HF_SEMAPHORE)
+        *count = permits_held(lock);
+    else if (count)
+        *count = hf__gate_count(&line->gate, hf__owner_of(lock, NULL));
     hf__name_unlock(lock->name);
+    return rc;
+}
+
+int hf_lock_check(hf_lock *lock)
+{
+    struct hf__lease lease;
+
+    return look(lock, &lease, NULL, NULL);
+}
+
+int hf_lock_explain(hf_lock *lock, hf_error *why)
+{
+    struct hf__lease lease;
+    int rc = look(lock, &lease, NULL, why);
+
+    if (rc || !why)
+        return rc;
+    *why = (hf_error)HF_ERROR_INIT;
+    if (lease.renew_at != HF__NEVER)
+        hf__fail(why, HF_OK, "%s",
+                 hf__doubt(lock->name->client, lease.refused).text);
     return 0;
+}
+
+int hf_lock_token(hf_lock *lock, uint64_t *token)
+{
+    struct hf__lease lease;
+    int rc = token ? look(lock, &lease, NULL, NULL) : HF_EINVAL;
+
+    if (!rc)
+        *token = lease.token;
+    return rc;
+}
+
+int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns)
+{
+    struct hf__lease lease;
+    int rc = boottime_ns ? look(lock, &lease, NULL, NULL) : HF_EINVAL;
+
+    if (!rc)
+        *boottime_ns = lease.deadline;
+    return rc;
+}
+
+int hf_lock_count(hf_lock *lock, unsigned *count)
+{
+    struct hf__lease lease;
+    unsigned held;
+    int rc = count ? look(lock, &lease, &held, NULL) : HF_EINVAL;
+
+    if (!rc)
+        *count = held;
+    return rc;
 }
 
 int hf_lock_upgrade(hf_lock *lock, hf_error *err)

@@ -13,17 +13,14 @@ static struct hf__flight *query_new(hf_client *c, enum hf__op op,
                                     const void *name, size_t len, hf_error *err)
 {
     size_t prefix = strlen(c->prefix);
-    struct hf__flight *f = hf__flight_new(c, prefix + len + 1);
+    struct hf__flight *f = hf__flight_new(c, op, prefix + len + 1, err);
     char *text;
 
-    if (!f) {
-        hf__fail(err, HF_ENOMEM, "out of memory");
+    if (!f)
         return NULL;
-    }
     text = (char *)(f + 1);
     memcpy(text, c->prefix, prefix);
     memcpy(text + prefix, name, len);
-    f->req.op = (uint8_t)op;
     f->query.name = text;
     f->query.name_len = prefix + len;
     return f;
@@ -54,14 +51,10 @@ static int check_caps(const hf_client *c, enum hf__op op, hf_error *err)
 static int check(hf_client *c, enum hf__op op, const void *name, size_t *len,
                  hf_error *err)
 {
-    int rc;
+    int rc = hf__client_usable(c, err);
 
-    if (!c)
-        return hf__fail(err, HF_EINVAL, "client is NULL");
-    rc = hf__client_check(c);
-    if (rc)
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
-    rc = check_caps(c, op, err);
+    if (!rc)
+        rc = check_caps(c, op, err);
     if (!rc && op != HF__LIST && op != HF__DIAGNOSE)
         rc = hf__name_valid(name, len, err);
     if (!rc && !hf__client_enter(c))

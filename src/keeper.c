@@ -16,7 +16,7 @@ static void wake_locked(hf_client *c, hf__time at)
     __atomic_add_fetch(&c->keeper_word, 1, __ATOMIC_RELEASE);
     hf__futex_wake(&c->keeper_word, 1);
     if (c->keeper_drives)
-        hf__engine_interrupt(c);
+        hf__fd_post(c->wake_fd);
 }
 
 void hf__keeper_due_locked(hf_client *c, hf__time at)
@@ -27,6 +27,14 @@ void hf__keeper_due_locked(hf_client *c, hf__time at)
         pthread_equal(c->driver, pthread_self()))
         return; /* the driver sees to it, or says so when it leaves */
     wake_locked(c, at);
+}
+
+void hf__keeper_timer(hf_client *c, struct hf__timer *timer, hf__time at)
+{
+    hf__mutex_lock(&c->mu);
+    hf__timers_set(&c->timers, timer, at);
+    hf__keeper_due_locked(c, at);
+    hf__mutex_unlock(&c->mu);
 }
 
 struct turn {
@@ -42,10 +50,9 @@ struct turn {
  * thread may have exited, somebody may have broken them. */
 static void look_at_all_locked(hf_client *c, hf__time now)
 {
-    for (size_t i = 0; i < c->buckets_len; i++)
-        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
-            if (!n->timer.place)
-                hf__timers_set(&c->timers, &n->timer, now);
+    for (struct hf__name *n = c->lines; n; n = n->next)
+        if (!n->timer.place)
+            hf__timers_set(&c->timers, &n->timer, now);
 }
 
 /* Somebody drives. When there is something for us all the same: what has been
@@ -74,14 +81,15 @@ static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
     if (!c->direct) {
         if (c->under_way)
             t->until = hf__min_time(t->until, t->now + HF__PATIENCE);
-        t->drive = (c->async_waits && c->outer_fd < 0) ||
+        t->drive = hf__unattended_locked(c) ||
                    (c->under_way && c->rounds == t->rounds);
     }
     t->rounds = c->rounds;
     if (c->driven && !c->direct && !t->late)
         t->until = beside_driver_locked(c, t);
     t->drive = t->drive && !c->driven && !t->stop;
-    if (!t->drive && hf__bell_awaited_locked(c))
+    /* Is there anybody who hears a bell by the driver alone? */
+    if (!t->drive && !c->direct && (c->followers || hf__unattended_locked(c)))
         t->until = hf__min_time(t->until, t->now + HF__BELL_PATIENCE);
     if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))
         t->until = 0;
@@ -171,9 +179,8 @@ static bool tell_opener(hf_client *c, void *self, int rc)
 static void detach_all(hf_client *c, void *self)
 {
     hf__mutex_lock(&c->mu);
-    for (size_t i = 0; i < c->buckets_len; i++)
-        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
-            c->be->detach(self, &n->remote);
+    for (struct hf__name *n = c->lines; n; n = n->next)
+        c->be->detach(self, &n->remote);
     c->self = NULL;
     hf__mutex_unlock(&c->mu);
 }

@@ -35,9 +35,11 @@ struct hf__name *hf__line_all_but(struct hf__name *first)
 
 void hf__line_rest(struct hf__name *n)
 {
-    struct hf__kin *f = n->kin->first->kin;
+    struct hf__kin *f = hf__name_first(n)->kin;
     struct hf__reader *r;
 
+    if (!f)
+        return;
     while (n->gate.shared && (r = n->gate.left)) {
         n->gate.left = r->next;
         r->next = f->spare;
@@ -66,13 +68,15 @@ void hf__line_free(struct hf__name *n)
     free_readers(n->client, n->kin->spare);
 }
 
-/* One more line, in use. */
-static int add(struct hf__name *first, enum hf_mode mode, struct hf__name **out,
-               hf_error *err)
+/* That line, or if it is NULL one more, in use. */
+static int use(struct hf__name *first, struct hf__line *line, enum hf_mode mode,
+               struct hf__name **out, hf_error *err)
 {
-    int rc = hf__name_line(first, mode, out, err);
+    int rc = line ? 0 : hf__name_line(first, mode, out, err);
 
-    if (!rc)
+    if (line)
+        *out = name_of(line);
+    else if (!rc)
         hf__lines_add(&first->kin->lines, &(*out)->kin->line);
     return rc;
 }
@@ -136,15 +140,6 @@ static int refused(int rc, hf_error *err)
                     "because two that try would wait for each other for ever");
 }
 
-static bool forget_a_reader(struct hf__name *n)
-{
-    struct hf__reader *r = n->gate.shared ? n->gate.readers : NULL;
-
-    while (r && !(r->lost && hf__thread_gone(r->thread)))
-        r = r->next;
-    return r && hf__gate_forget(&n->gate, r->owner);
-}
-
 /* Threads that have exited release nothing: what they lost is forgotten, so
  * that their lines are free for others. True: something was. */
 static bool forget_the_gone(struct hf__name *first)
@@ -154,7 +149,7 @@ static bool forget_the_gone(struct hf__name *first)
 
     for (n = hf__line_newest(first); n; n = next) {
         next = hf__line_after(n);
-        if (!forget_a_reader(n) && !hf__name_forget_the_gone(n))
+        if (!hf__name_forget_the_gone(n))
             continue;
         hf__line_rest(n);
         any = true;
@@ -189,10 +184,7 @@ int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         return refused(rc, err);
     if (!line && forget_the_gone(first))
         line = hf__lines_unused(&first->kin->lines, mode);
-    if (line)
-        *out = name_of(line);
-    else
-        rc = add(first, mode, out, err);
+    rc = use(first, line, mode, out, err);
     if (!rc && (*out)->gate.shared)
         w->reader = take_entry(first, w->thread);
     /* Who joins others that wait for a latch has to be known to the server: it
@@ -212,10 +204,7 @@ int hf__line_downgrade(struct hf__name *first, struct hf__thread *thread,
     if (rc)
         return rc;
     line = hf__lines_unused(&first->kin->lines, HF_READ);
-    if (line)
-        *into = name_of(line);
-    else
-        rc = add(first, HF_READ, into, err);
+    rc = use(first, line, HF_READ, into, err);
     if (rc)
         return rc;
     /* It may never have asked for anything, and will have to let go. */
@@ -238,14 +227,15 @@ struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner)
                       : first;
 }
 
-int hf__line_check(struct hf__name *first, uint64_t owner,
-                   struct hf__name **line, hf_error *err)
+int hf__line_check(const hf_lock *lock, struct hf__name **line, hf_error *err)
 {
+    uint64_t owner = hf__owner_of(lock, NULL);
     hf__time now = hf__now();
-    int rc;
+    int rc = HF_ENOTOWNER; /* out of memory: it has never acquired */
 
-    *line = hf__line_held(first, owner);
-    rc = owner ? hf__gate_check(&(*line)->gate, owner, now) : HF_ENOTOWNER;
+    *line = hf__line_held(lock->name, owner);
+    if (owner)
+        rc = hf__gate_check(&(*line)->gate, owner, now);
     if (!rc)
         return 0;
     hf__name_run(*line, now); /* it may be lost since just now */

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 int hf__lock_unusable(const hf_lock *lock, hf_error *err)
 {
@@ -89,8 +88,7 @@ int hf__acquire_check_options(const hf_lock *lock,
     return check_times(opt, err);
 }
 
-/* Enters the gate; name->mu is held. GRANTED, PENDING or a code. */
-static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
+int hf__enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
 {
     const struct hf__reader *entry = w->reader;
     int rc = hf__gate_enter(&n->gate, w, now);
@@ -107,7 +105,9 @@ static int enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
         return rc;
     if (w->state == HF__W_FINISHED)
         return w->result;
-    hf__acquire_pending(w->handle);
+    /* What a handle owns it acquires once, by one thread. */
+    w->handle->acquiring = w->handle->owner && (n->remote.kind == HF_MUTEX ||
+                                                n->remote.kind == HF_RWLOCK);
     return HF__PENDING;
 }
 
@@ -183,38 +183,26 @@ void hf__wait_begin(hf_lock *lock)
     lock->waits++;
     hf__mutex_lock(&c->mu);
     c->inside++;
-    lock->name->refs++;
     hf__mutex_unlock(&c->mu);
     hf__name_unlock(lock->name);
 }
 
-/* The first half of its end, for who has name->mu: the handle may go. */
+/* The first half of its end, for who has name->mu: once that is free the handle
+ * may go, and the name with it. The other half is hf__client_leave(). */
 static void wait_leave(hf_lock *lock, struct hf__name *line)
 {
     lock->waits--;
-    if (line->kin)
-        hf__line_rest(line);
-}
-
-/* The second. */
-static void wait_left(struct hf__name *n)
-{
-    hf_client *c = n->client;
-
-    hf__mutex_lock(&c->mu);
-    hf__name_unref_locked(n);
-    c->inside--;
-    hf__mutex_unlock(&c->mu);
+    hf__line_rest(line);
 }
 
 void hf__wait_end(hf_lock *lock, struct hf__name *line)
 {
-    struct hf__name *n = lock->name;
+    hf_client *c = lock->name->client;
 
-    hf__mutex_lock(&n->mu);
+    hf__name_lock(line);
     wait_leave(lock, line);
-    hf__name_unlock(n);
-    wait_left(n);
+    hf__name_unlock(line);
+    hf__client_leave(c);
 }
 
 static bool cancelled(const struct acquire *a)
@@ -327,23 +315,23 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
                 hf_error *err)
 {
     hf_client *c = a->lock->name->client;
-    struct hf__shown shown = hf__show(a->lock->name->text + strlen(c->prefix));
+    struct hf__shown shown = hf__name_shown(a->lock->name);
     const char *name = shown.text;
+    int kind = a->lock->name->remote.kind;
 
     switch (rc) {
     case HF__GRANTED:
         return 0;
     case HF_EBUSY:
         return hf__fail(err, rc,
-                        a->lock->name->remote.kind == HF_LATCH
-                            ? "\"%s\" has not come to 0"
-                        : a->lock->name->remote.kind == HF_SEMAPHORE
+                        kind == HF_LATCH ? "\"%s\" has not come to 0"
+                        : kind == HF_SEMAPHORE
                             ? "\"%s\" does not have that many permits free"
                             : "\"%s\" is held by somebody else",
                         name);
     case HF_ETIMEDOUT:
         return hf__fail(err, rc,
-                        a->lock->name->remote.kind == HF_LATCH
+                        kind == HF_LATCH
                             ? "\"%s\" has not come to 0 within %lld ms%s"
                             : "\"%s\" was not granted within %lld ms%s",
                         name, (long long)opt->wait_ms, hf__trouble(c).text);
@@ -408,7 +396,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
                           hf__time latest, hf_error *err)
 {
     hf_lock *lock = a->lock;
-    struct hf__name *first = lock->name; /* kept while it waits */
+    hf_client *c = lock->name->client;
     struct hf__waiter *w = &a->w;
     hf__time now =
         clock_for(lock->name, lock->name->kin || w->fixed || w->max_hold_ms);
@@ -419,10 +407,9 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
         return rc;
     }
     hf__sleeper_init(&a->s, opt->cancel);
-    rc = enter(a->line, w, now);
-    if (rc != HF__PENDING && a->line->kin)
-        hf__line_rest(a->line);
+    rc = hf__enter(a->line, w, now);
     if (rc != HF__PENDING) {
+        hf__line_rest(a->line);
         /* Once unlocked, it may be gone. */
         rc = rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
         hf__name_unlock(lock->name);
@@ -433,7 +420,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     hf__wait_begin(lock);
     rc = wait_for(a, opt, latest);
     if (rc == HF__GRANTED) {
-        wait_left(first); /* handle and line may be gone */
+        hf__client_leave(c); /* handle and line may be gone */
         return 0;
     }
     rc = tell(a, opt, rc, err);
@@ -441,26 +428,9 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     return rc;
 }
 
-/* The arguments are right and a is filled: name->mu is held. */
 static inline __attribute__((always_inline)) int
-begin(struct acquire *a, hf_lock *lock, const hf_acquire_options *opt,
-      hf_error *err)
-{
-    int rc;
-
-    a->w = (struct hf__waiter){.sleeper = &a->s, .err = err};
-    a->lock = lock;
-    a->cancel = opt->cancel;
-    hf__acquire_fill(lock, opt, &a->w);
-    if (!a->w.owner)
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    rc = hf__lock_enter(lock, err);
-    if (!rc)
-        hf__lock_heard(lock);
-    return rc;
-}
-
-int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
+acquire(hf_lock *lock, const hf_acquire_options *opt, hf__time latest,
+        hf_error *err)
 {
     struct acquire a;
     struct hf__name *n;
@@ -472,29 +442,34 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
         rc = hf__acquire_check_options(lock, opt, err);
     if (rc)
         return rc;
-    rc = begin(&a, lock, opt, err);
+    a.w = (struct hf__waiter){.sleeper = &a.s, .err = err};
+    a.lock = lock;
+    a.cancel = opt->cancel;
+    hf__acquire_fill(lock, opt, &a.w);
+    if (!a.w.owner)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
+    hf__lock_heard(lock);
     n = lock->name;
     if (n->client->direct && (n->kin ? acquire_line_quickly(n, &a.w, opt->mode)
                                      : acquire_quickly(n, &a.w, false))) {
         hf__first_unlock(n);
         return 0;
     }
-    return acquire_slowly(&a, opt, HF__NEVER, err);
+    return acquire_slowly(&a, opt, latest, err);
+}
+
+int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
+{
+    return acquire(lock, opt, HF__NEVER, err);
 }
 
 int hf__acquire_by(hf_lock *lock, const hf_acquire_options *opt,
                    hf__time latest, hf_error *err)
 {
-    struct acquire a;
-    int rc = hf__lock_check(lock, err);
-
-    if (!rc)
-        rc = hf__acquire_check_options(lock, opt, err);
-    if (!rc)
-        rc = begin(&a, lock, opt, err);
-    return rc ? rc : acquire_slowly(&a, opt, latest, err);
+    return acquire(lock, opt, latest, err);
 }
 
 int hf_lock_try(hf_lock *lock, hf_error *err)
@@ -518,7 +493,6 @@ void hf_cancel_init(hf_cancel *cancel)
 
 void hf_cancel_fire(hf_cancel *cancel)
 {
-    uint64_t one = 1;
     int fd, saved = errno;
 
     if (!cancel)
@@ -527,7 +501,7 @@ void hf_cancel_fire(hf_cancel *cancel)
     hf__futex_wake(&cancel->word, 1);
     fd = __atomic_load_n(&cancel->fd, __ATOMIC_SEQ_CST);
     if (fd >= 0)
-        (void)!write(fd, &one, sizeof(one)); /* full: it is woken already */
+        hf__fd_post(fd);
     errno = saved;
 }
 
@@ -564,8 +538,7 @@ int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
     if (r)
         r->hold_id = n->gate.lease.hold_id;
     rc = hf__gate_release(&n->gate, owner, now, hf__name_wake);
-    if (n->kin)
-        hf__line_rest(n);
+    hf__line_rest(n);
     if ((rc == HF__DONE || (rc == HF__PENDING && n->gate.shared)) &&
         hf__name_first(n)->watchers)
         hf__name_arm_of(n, owner); /* who has left: others may have it still */
@@ -581,18 +554,19 @@ int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
     return rc;
 }
 
-/* loss: why, if it is lost. */
+/* loss: why, if it is lost; word: what the server said of another failure. */
 static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
-                          hf_error *err)
+                          const hf_error *word, hf_error *err)
 {
     if (rc == HF_ENOTOWNER)
         return hf__fail(err, rc, "this %s does not hold \"%s\"",
                         lock->owner ? "handle" : "thread",
                         hf__name_shown(lock->name).text);
-    return rc == HF_ELOST ? hf__fail_loss(lock->name, loss, err) : rc;
+    if (rc == HF_ELOST)
+        return hf__fail_loss(lock->name, loss, err);
+    return hf__fail_word(lock->name->client, word, err, rc);
 }
 
-static const struct hf__loss unknown = {.why = HF__LOSS_NONE};
 /* A hold of shared memory without a lease does not end by itself. */
 static const struct hf__loss broken = {.why = HF__LOSS_TAKEN};
 /* A lease may have ended on the way to the server. */
@@ -607,44 +581,37 @@ static struct hf__loss why_lost(const struct hf__name *line, uint64_t owner,
     return line->client->direct ? broken : too_late;
 }
 
-/* The same, where the server may have said why. */
-static int release_refused(const struct hf__releasing *r, int rc,
-                           struct hf__loss loss, hf_error *err)
+void hf__see_to_it(hf_client *c)
 {
-    if (rc == HF_ENOTOWNER || rc == HF_ELOST)
-        return release_failed(r->lock, rc, loss, err);
-    return hf__fail_word(r->lock->name->client, &r->word, err, rc);
+    if (c->direct)
+        return;
+    hf__mutex_lock(&c->mu);
+    if (c->under_way || c->landed)
+        hf__keeper_due_locked(c, hf__now() + HF__PATIENCE);
+    hf__mutex_unlock(&c->mu);
 }
 
-/* Whose release it is: 0, and name->mu is held. */
+/* waits: its answer is waited for. */
 static inline __attribute__((always_inline)) int
-release_enter(const hf_lock *lock, uint64_t *owner, hf_error *err)
+release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
 {
-    struct hf__thread *thread;
+    uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
     if (rc)
         return rc;
-    *owner = hf__owner_of(lock, &thread);
-    if (!*owner) /* out of memory: it has never acquired anything */
-        return release_failed(lock, HF_ENOTOWNER, unknown, err);
-    return hf__lock_enter(lock, err);
-}
-
-static inline __attribute__((always_inline)) int
-release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
-{
-    uint64_t owner;
-    int rc = release_enter(lock, &owner, err);
-
-    r->lock = lock;
+    owner = hf__owner_of(lock, NULL);
+    if (!owner) /* out of memory: it has never acquired anything */
+        return release_failed(lock, HF_ENOTOWNER, broken, NULL, err);
+    rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
+    r->lock = lock;
     r->line = lock->name;
     if (r->line->kin ? release_line_quickly(lock->name, owner, &r->line, &rc)
                      : release_quickly(r->line, owner, false, &rc)) {
         hf__lock_released(lock, rc);
-        rc = rc ? release_failed(lock, rc, broken, err) : 0;
+        rc = rc ? release_failed(lock, rc, broken, NULL, err) : 0;
         hf__first_unlock(lock->name); /* and it may be gone */
         return rc;
     }
@@ -652,23 +619,26 @@ release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
     r->word.code = 0;
     r->releaser =
         (struct hf__releaser){.sleeper = &r->sleeper, .word = &r->word};
-    rc = hf__release(r->line, owner, &r->releaser);
+    rc = hf__release(r->line, owner, waits ? &r->releaser : NULL);
     hf__lock_released(lock, rc);
     if (rc != HF__PENDING) {
         if (rc)
-            rc = release_refused(r, rc, why_lost(r->line, owner, &r->releaser),
-                                 err);
+            rc =
+                release_failed(lock, rc, why_lost(r->line, owner, &r->releaser),
+                               &r->word, err);
+        if (!waits)
+            hf__see_to_it(lock->name->client);
         hf__first_unlock(lock->name);
         return rc;
     }
-    r->until = hf__now() + (hf__time)lock->name->client->op_timeout_ms * HF__MS;
+    r->until = hf__patience(lock->name->client);
     hf__wait_begin(lock);
     return HF__PENDING;
 }
 
 int hf__release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
 {
-    return release_begin(lock, r, err);
+    return release_begin(lock, r, true, err);
 }
 
 int hf__release_end(struct hf__releasing *r, hf_error *err)
@@ -687,7 +657,7 @@ int hf__release_end(struct hf__releasing *r, hf_error *err)
                       "again in the background%s",
                       c->be->name, c->op_timeout_ms, hf__trouble(c).text);
     else if (rc)
-        rc = release_refused(r, rc, too_late, err);
+        rc = release_failed(r->lock, rc, too_late, &r->word, err);
     hf__wait_end(r->lock, r->line);
     return rc;
 }
@@ -695,41 +665,14 @@ int hf__release_end(struct hf__releasing *r, hf_error *err)
 int hf_lock_release(hf_lock *lock, hf_error *err)
 {
     struct hf__releasing r;
-    int rc = release_begin(lock, &r, err);
+    int rc = release_begin(lock, &r, true, err);
 
     return rc == HF__PENDING ? hf__release_end(&r, err) : rc;
 }
 
-void hf__see_to_it(hf_client *c)
-{
-    if (c->direct)
-        return;
-    hf__mutex_lock(&c->mu);
-    if (c->under_way || c->landed)
-        hf__keeper_due_locked(c, hf__now() + HF__PATIENCE);
-    hf__mutex_unlock(&c->mu);
-}
-
 int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
 {
-    struct hf__name *line;
-    uint64_t owner;
-    bool quickly;
-    int rc = release_enter(lock, &owner, err);
+    struct hf__releasing r;
 
-    if (rc)
-        return rc;
-    line = lock->name;
-    quickly = line->kin ? release_line_quickly(lock->name, owner, &line, &rc)
-                        : release_quickly(line, owner, false, &rc);
-    if (!quickly)
-        rc = hf__release(line, owner, NULL);
-    hf__lock_released(lock, rc);
-    if (rc)
-        rc = release_failed(
-            lock, rc, quickly ? broken : hf__gate_loss(&line->gate, owner),
-            err);
-    hf__see_to_it(lock->name->client);
-    hf__name_unlock(lock->name); /* and it may be gone */
-    return rc;
+    return release_begin(lock, &r, false, err);
 }

@@ -138,15 +138,11 @@ void hf__name_moved(struct hf__name *n)
 
 int hf_lock_fd(hf_lock *lock)
 {
-    struct hf__thread *thread;
     struct hf__name *n, *held;
-    uint64_t owner;
     int rc = hf__lock_check(lock, NULL), fd;
 
-    if (rc)
-        return rc;
-    owner = hf__owner_of(lock, &thread);
-    rc = hf__lock_enter(lock, NULL);
+    if (!rc)
+        rc = hf__lock_enter(lock, NULL);
     if (rc)
         return rc;
     n = lock->name;
@@ -156,9 +152,7 @@ int hf_lock_fd(hf_lock *lock)
         if (lock->loss_fd >= 0) {
             lock->next_watcher = n->watchers;
             n->watchers = lock;
-            held = hf__line_held(n, owner);
-            if (hf__gate_check(&held->gate, owner, hf__now()) == HF_ELOST)
-                hf__name_run(held, hf__now());
+            (void)hf__line_check(lock, &held, NULL); /* that may be news */
             arm(lock, has_news(lock) ? ALREADY : first_end(lock));
         }
     }

@@ -139,9 +139,9 @@ int hf_lock_acquire_all(const hf_part *parts, size_t n,
         opt->wait_ms <= HF_TIME_MAX_MS)
         until = hf__now() + opt->wait_ms * HF__MS;
     c = parts[0].lock->name->client;
-    rc = hf__client_check(c);
+    rc = hf__client_usable(c, err);
     if (rc)
-        return hf__fail(err, rc, "%s", hf_error_text(rc));
+        return rc;
     sorted = hf__alloc(c, n * sizeof(*sorted));
     if (!sorted)
         return hf__fail(err, HF_ENOMEM, "out of memory");
@@ -200,18 +200,6 @@ static int wait_for_all(struct hf__releasing *all, size_t n, hf_error *err)
     return first;
 }
 
-static int release_one_by_one(const hf_part *parts, size_t n, hf_error *err)
-{
-    int first = 0;
-
-    while (n--) {
-        int rc = hf_lock_release(parts[n].lock, first ? NULL : err);
-
-        first = first ? first : rc;
-    }
-    return first;
-}
-
 #define FEW 8
 
 int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
@@ -226,8 +214,11 @@ int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
     hooks = parts[0].lock->name->client->hooks;
     if (n > FEW)
         all = hf__alloc(parts[0].lock->name->client, n * sizeof(*all));
-    if (!all)
-        return release_one_by_one(parts, n, err);
+    if (!all) { /* out of memory: some at a time */
+        rc = hf_lock_release_all(parts + n - FEW, FEW, err);
+        later = hf_lock_release_all(parts, n - FEW, rc ? NULL : err);
+        return rc ? rc : later;
+    }
     rc = ask_all(parts, n, all, err);
     later = wait_for_all(all, n, rc ? NULL : err);
     if (all != few)

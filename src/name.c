@@ -22,25 +22,25 @@ static void wake(struct hf__name *n, struct hf__sleeper *s)
 
 bool hf__name_forget_the_gone(struct hf__name *n)
 {
-    const struct hf__thread *last = n->gate.shared ? NULL : n->owner_thread;
+    const struct hf__reader *r = n->gate.shared ? n->gate.readers : NULL;
 
-    return hf__thread_gone(last) && hf__gate_forget(&n->gate, last->number);
+    if (!n->gate.shared)
+        return hf__thread_gone(n->owner_thread) &&
+               hf__gate_forget(&n->gate, n->owner_thread->number);
+    while (r && !(r->lost && hf__thread_gone(r->thread)))
+        r = r->next;
+    return r && hf__gate_forget(&n->gate, r->owner);
 }
 
 static void set_timer(struct hf__name *n)
 {
-    hf_client *c = n->client;
     hf__time at = hf__lease_timer(&n->gate.lease);
     hf__time set_to = hf__timer_at(&n->timer);
 
     /* A timer that fires too early costs a look; moving it at every grant
      * would cost more. Who waits has time for it, and shall sleep on. */
-    if (n->gate.lease.state == HF__WAITING ? at == set_to : at >= set_to)
-        return;
-    hf__mutex_lock(&c->mu);
-    hf__timers_set(&c->timers, &n->timer, at);
-    hf__keeper_due_locked(c, at);
-    hf__mutex_unlock(&c->mu);
+    if (n->gate.lease.state == HF__WAITING ? at != set_to : at < set_to)
+        hf__keeper_timer(n->client, &n->timer, at);
 }
 
 /* Whoever owns it now is remembered, so that the end of that thread shows. */
@@ -89,26 +89,20 @@ static bool tell_why(struct hf__name *n, bool let_go, int code, hf_error *err)
 void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
 {
     struct hf__name *n = hf__container(g, struct hf__name, gate);
-    struct hf__async *a;
+    bool over = w->state == HF__W_FINISHED; /* else it is roused */
 
-    if (w->state == HF__W_FINISHED)
+    if (over)
         w->handle->acquiring = false;
-    if (w->state == HF__W_FINISHED && w->result == HF__GRANTED)
+    if (over && w->result == HF__GRANTED)
         hf__name_own(n, w);
-    if (!w->is_async) {
-        if (w->state == HF__W_FINISHED)
-            w->told = tell_why(n, false, w->result, w->err) ||
-                      tell_why(n, true, w->result, w->err);
-        wake(n, w->sleeper);
-        return;
-    }
-    if (w->state != HF__W_FINISHED)
-        return; /* roused, but it takes no turns by itself */
-    a = hf__container(w, struct hf__async, waiter);
-    hf__mutex_lock(&n->client->mu);
-    n->client->async_waits--;
-    hf__engine_callback_locked(n->client, a, w->result);
-    hf__mutex_unlock(&n->client->mu);
+    if (over && w->is_async)
+        hf__async_finish(hf__container(w, struct hf__async, waiter), w->result);
+    if (w->is_async)
+        return; /* it takes no turns by itself */
+    if (over)
+        w->told = tell_why(n, false, w->result, w->err) ||
+                  tell_why(n, true, w->result, w->err);
+    wake(n, w->sleeper);
 }
 
 void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
@@ -124,13 +118,10 @@ void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
         r->result = result;
         r->settled = true;
         tell_why(n, true, result, r->word);
-        if (r->sleeper) {
+        if (r->sleeper)
             wake(n, r->sleeper);
-            continue;
-        }
-        hf__mutex_lock(&n->client->mu);
-        hf__engine_callback_locked(n->client, r->async, result);
-        hf__mutex_unlock(&n->client->mu);
+        else
+            hf__async_finish(r->async, result);
     }
 }
 
@@ -382,8 +373,7 @@ void hf__name_run(struct hf__name *n, hf__time now)
         keep_while_it_owes(n);
     if (n->remote.ask && hf__gate_idle(&n->gate))
         end_exchange(n);
-    if (n->kin)
-        hf__line_rest(n);
+    hf__line_rest(n);
     set_timer(n);
 }
 

@@ -1,6 +1,7 @@
 /*
- * The names of a client: a plain hash with chains. A name lives as long as a
- * handle, a request under way or news refer to it.
+ * The names of a client: a plain hash with chains, where the first line of each
+ * is found, and a list of all lines. A line lives as long as a handle, a
+ * request under way or news refer to it.
  */
 #include "core.h"
 #include "hash.h"
@@ -8,44 +9,35 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first line is found by its text; the others are found by nobody, and
- * would make one long chain. */
-static size_t bucket_of(struct hf__name *n, size_t buckets_len)
+static size_t bucket_of(const struct hf__remote *as, size_t buckets_len)
 {
-    uint64_t at = (uintptr_t)n;
-
-    if (hf__name_first(n) == n)
-        return hf__hash32(HF__HASH32, n->text, n->remote.name_len) &
-               (buckets_len - 1);
-    return (at * 0x9e3779b97f4a7c15u >> 32) & (buckets_len - 1);
+    return hf__hash32(HF__HASH32, as->name, as->name_len) & (buckets_len - 1);
 }
 
-static bool is_as(const struct hf__name *n, const hf_lock_options *opt,
-                  bool fair)
+static bool is_as(const struct hf__name *n, const struct hf__remote *as)
 {
-    return n->remote.kind == opt->kind && n->remote.fair == fair &&
-           n->remote.permits == opt->permits;
+    return n->remote.kind == as->kind && n->remote.fair == as->fair &&
+           n->remote.permits == as->permits;
 }
 
 /* One that has no handle any more, and is there only because it has not been
  * let go yet, does not say what the client uses the name as: for another kind
  * there is a second one, unless the backend cannot have both (shared memory,
  * where it is over in a moment). */
-static struct hf__name *find_locked(hf_client *c, const char *text, size_t len,
-                                    const hf_lock_options *opt, bool fair)
+static struct hf__name *find_locked(hf_client *c, const struct hf__remote *as)
 {
     struct hf__name *n, *left = NULL;
 
     if (!c->buckets_len)
         return NULL;
-    n = c->buckets[hf__hash32(HF__HASH32, text, len) & (c->buckets_len - 1)];
+    n = c->buckets[bucket_of(as, c->buckets_len)];
     for (; n; n = n->next_in_bucket) {
-        if (n->remote.name_len != len || hf__name_first(n) != n ||
-            memcmp(n->text, text, len) != 0)
+        if (n->remote.name_len != as->name_len ||
+            memcmp(n->text, as->name, as->name_len) != 0)
             continue;
         if (n->handles || c->direct)
             return n;
-        if (is_as(n, opt, fair))
+        if (is_as(n, as))
             left = n;
     }
     return left;
@@ -65,7 +57,7 @@ static int grow_table_locked(hf_client *c)
         struct hf__name *n, *next;
 
         for (n = c->buckets[i]; n; n = next) {
-            size_t bucket = bucket_of(n, len);
+            size_t bucket = bucket_of(&n->remote, len);
 
             next = n->next_in_bucket;
             n->next_in_bucket = buckets[bucket];
@@ -78,46 +70,47 @@ static int grow_table_locked(hf_client *c)
     return 0;
 }
 
-static struct hf__name *make(hf_client *c, const char *text, size_t len,
-                             const hf_lock_options *opt, bool fair)
+/* A line like that; first: the one that the name has already, or NULL. */
+static struct hf__name *make(hf_client *c, const struct hf__remote *as,
+                             struct hf__name *first)
 {
-    size_t label = opt->label ? strlen(opt->label) + 1 : 0;
-    struct hf__name *n =
-        hf__alloc(c, offsetof(struct hf__name, text) + len + 1 + label);
+    bool own_label = !first && as->label != c->label;
+    size_t label = own_label ? strlen(as->label) + 1 : 0;
+    struct hf__name *n = hf__alloc(c, offsetof(struct hf__name, text) +
+                                          as->name_len + 1 + label);
 
     if (!n)
         return NULL;
-    memcpy(n->text, text, len);
+    memcpy(n->text, as->name, as->name_len);
     n->client = c;
-    n->refs = n->handles = 1;
+    n->refs = 1;
+    n->handles = !first;
     n->timer.is_name = true;
     n->timer.at = HF__NEVER;
+    n->remote = *as;
     n->remote.name = n->text;
-    n->remote.name_len = (uint16_t)len;
-    n->remote.kind = (uint8_t)opt->kind;
-    if (opt->kind != HF_MUTEX) {
+    if (own_label)
+        n->remote.label = memcpy(n->text + as->name_len + 1, as->label, label);
+    if (as->kind != HF_MUTEX) {
         n->kin = hf__alloc(c, sizeof(*n->kin));
         if (!n->kin) {
             hf__free(c, n);
             return NULL;
         }
-        n->kin->first = n;
+        n->kin->first = first ? first : n;
+        n->kin->permits = 1;
         n->kin->line.gate = &n->gate;
-        hf__lines_init(&n->kin->lines, opt->kind, &n->kin->line);
+        hf__lines_init(&n->kin->lines, as->kind, &n->kin->line);
     }
-    n->remote.fair = fair;
-    n->remote.permits = opt->permits;
-    n->remote.label = c->label;
-    if (label)
-        n->remote.label = memcpy(n->text + len + 1, opt->label, label);
     /* Hold ids are unique in the client: a serial number, then a count. It
      * stays positive for formats that know no unsigned numbers. (For 2^31
      * names and 2^32 questions of each; after that it takes two that are alive
      * and meet in the same id.) */
-    hf__gate_init(&n->gate, fair, c->endless,
+    hf__gate_init(&n->gate, as->fair, c->endless,
                   (uint64_t)(++c->serial & 0x7fffffff) << 32);
     n->gate.lease.session = c->session;
-    n->gate.latch = opt->kind == HF_LATCH;
+    n->gate.latch = as->kind == HF_LATCH;
+    n->gate.shared = as->mode == HF_READ;
     return n;
 }
 
@@ -130,69 +123,74 @@ static void free_name(hf_client *c, struct hf__name *n)
     hf__free(c, n);
 }
 
-static int add_locked(hf_client *c, struct hf__name *n, hf_error *err)
+/* Makes it, and puts it into the table. */
+static int add_locked(hf_client *c, const struct hf__remote *as,
+                      struct hf__name *first, struct hf__name **out,
+                      hf_error *err)
 {
-    int rc = grow_table_locked(c);
+    struct hf__name *n = make(c, as, first);
+    int rc = n ? grow_table_locked(c) : HF_ENOMEM;
     size_t bucket;
 
     if (!rc)
         rc = hf__timers_reserve(c, &c->timers);
-    if (rc)
+    if (rc) {
+        free_name(c, n);
         return hf__fail(err, rc, "%s", hf_error_text(rc));
+    }
     rc = c->be->attach(c->self, &n->remote);
     if (rc) {
         hf__timers_unreserve(&c->timers);
+        free_name(c, n);
         return hf__fail_why(c, err, rc);
     }
-    bucket = bucket_of(n, c->buckets_len);
+    hf__list_add(c->lines, n);
+    *out = n;
+    if (first)
+        return 0;
+    bucket = bucket_of(as, c->buckets_len);
     n->next_in_bucket = c->buckets[bucket];
     c->buckets[bucket] = n;
     c->names_len++;
     return 0;
 }
 
-static int mismatch(const struct hf__name *n, hf_error *err)
+static int mismatch(struct hf__name *n, hf_error *err)
 {
-    const char *text = n->text + strlen(n->client->prefix);
     char size[24] = "";
 
     if (n->remote.permits)
         snprintf(size, sizeof(size), " of %u permits", n->remote.permits);
     return hf__fail(err, HF_EMISMATCH,
                     "this client uses the name \"%s\" as %s %s%s already",
-                    hf__show(text).text,
+                    hf__name_shown(n).text,
                     n->remote.fair ? "a fair" : "an unfair",
                     hf__kind_name(n->remote.kind), size);
 }
 
-static int get_locked(hf_client *c, const char *text, size_t len,
-                      const hf_lock_options *opt, bool fair,
+static int get_locked(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
                       struct hf__name **out, hf_error *err)
 {
-    struct hf__name *n = find_locked(c, text, len, opt, fair);
-    int rc;
+    struct hf__name *n = find_locked(c, as);
+    int rc = 0;
 
     if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
         return hf__fail(err, HF_ECLOSED, "the client was closed");
-    if (n && !is_as(n, opt, fair))
+    if (n && !is_as(n, as))
         return mismatch(n, err);
     if (n) {
         n->refs++;
         n->handles++;
+        *out = n;
     } else {
-        n = make(c, text, len, opt, fair);
-        rc = n ? add_locked(c, n, err)
-               : hf__fail(err, HF_ENOMEM, "out of memory");
-        if (rc) {
-            free_name(c, n);
-            return rc;
-        }
+        rc = add_locked(c, as, NULL, out, err);
     }
+    if (rc)
+        return rc;
     /* Together with the look at closed: the client stays from now on. */
     c->handles++;
-    if (opt->ttl_ms && opt->ttl_ms < c->least_ttl_ms)
-        c->least_ttl_ms = (uint32_t)opt->ttl_ms;
-    *out = n;
+    if (ttl_ms && ttl_ms < c->least_ttl_ms)
+        c->least_ttl_ms = (uint32_t)ttl_ms;
     return 0;
 }
 
@@ -200,33 +198,20 @@ int hf__name_line(struct hf__name *first, enum hf_mode mode,
                   struct hf__name **out, hf_error *err)
 {
     hf_client *c = first->client;
-    hf_lock_options opt = {.kind = first->remote.kind,
-                           .permits = first->remote.permits};
-    struct hf__name *n;
+    struct hf__remote as = first->remote;
     int rc;
 
+    as.mode = mode == HF_READ;
+    as.impl = NULL;
+    as.ask = NULL;
     hf__mutex_lock(&c->mu);
     /* hf_close() looks at every line, and may have been at this name. */
-    if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE)) {
-        hf__mutex_unlock(&c->mu);
-        return hf__fail(err, HF_ECLOSED, "the client was closed");
-    }
-    n = make(c, first->text, first->remote.name_len, &opt, first->remote.fair);
-    rc = n ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
-    if (n) {
-        n->handles = 0;
-        n->kin->first = first;
-        n->remote.label = first->remote.label;
-        n->remote.mode = mode == HF_READ;
-        n->gate.shared = mode == HF_READ;
-        rc = add_locked(c, n, err);
-    }
-    if (rc) {
-        free_name(c, n);
-    } else {
+    if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
+        rc = hf__fail(err, HF_ECLOSED, "the client was closed");
+    else
+        rc = add_locked(c, &as, first, out, err);
+    if (!rc)
         first->refs++;
-        *out = n;
-    }
     hf__mutex_unlock(&c->mu);
     return rc;
 }
@@ -249,7 +234,12 @@ int hf__name_get(hf_client *c, const void *name, size_t len,
 {
     size_t prefix = strlen(c->prefix);
     char text[2 * HF_NAME_MAX + 1];
-    bool fair;
+    struct hf__remote as = {.name = text,
+                            .name_len = (uint16_t)(prefix + len),
+                            .kind = (uint8_t)opt->kind,
+                            .fair = is_fair(c, opt),
+                            .permits = opt->permits,
+                            .label = opt->label ? opt->label : c->label};
     int rc;
 
     if (prefix + len > HF_NAME_MAX)
@@ -259,10 +249,8 @@ int hf__name_get(hf_client *c, const void *name, size_t len,
                         prefix + len, HF_NAME_MAX);
     memcpy(text, c->prefix, prefix);
     memcpy(text + prefix, name, len);
-    text[prefix + len] = '\0';
-    fair = is_fair(c, opt);
     hf__mutex_lock(&c->mu);
-    rc = get_locked(c, text, prefix + len, opt, fair, out, err);
+    rc = get_locked(c, &as, opt->ttl_ms, out, err);
     hf__mutex_unlock(&c->mu);
     return rc;
 }
@@ -277,11 +265,14 @@ void hf__name_unref_locked(struct hf__name *n)
         return;
     hf__timers_set(&c->timers, &n->timer, HF__NEVER);
     hf__timers_unreserve(&c->timers);
-    p = &c->buckets[bucket_of(n, c->buckets_len)];
-    while (*p != n)
-        p = &(*p)->next_in_bucket;
-    *p = n->next_in_bucket;
-    c->names_len--;
+    hf__list_remove(c->lines, n);
+    if (first == n) {
+        p = &c->buckets[bucket_of(&n->remote, c->buckets_len)];
+        while (*p != n)
+            p = &(*p)->next_in_bucket;
+        *p = n->next_in_bucket;
+        c->names_len--;
+    }
     if (c->self)
         c->be->detach(c->self, &n->remote);
     hf__thread_unref(n->owner_thread);
@@ -291,6 +282,15 @@ void hf__name_unref_locked(struct hf__name *n)
     free_name(c, n);
     if (first != n)
         hf__name_unref_locked(first);
+}
+
+void hf__name_unref(struct hf__name *n)
+{
+    hf_client *c = n->client;
+
+    hf__mutex_lock(&c->mu);
+    hf__name_unref_locked(n);
+    hf__mutex_unlock(&c->mu);
 }
 
 void hf__name_put(struct hf__name *n)

@@ -5,9 +5,11 @@
 #include <string.h>
 
 /* What is sent: the key stands behind the flight, the value behind the key. */
-static struct hf__flight *make(hf_client *c, const struct hf__put *p)
+static struct hf__flight *make(hf_client *c, const struct hf__put *p,
+                               hf_error *err)
 {
-    struct hf__flight *f = hf__flight_new(c, p->key_len + 1 + p->value_len);
+    struct hf__flight *f =
+        hf__flight_new(c, HF__PUT, p->key_len + 1 + p->value_len, err);
     char *text;
 
     if (!f)
@@ -16,46 +18,12 @@ static struct hf__flight *make(hf_client *c, const struct hf__put *p)
     memcpy(text, p->key, p->key_len);
     if (p->value_len)
         memcpy(text + p->key_len + 1, p->value, p->value_len);
-    f->req.op = HF__PUT;
     f->query.name = text;
     f->query.name_len = p->key_len;
     f->query.value = text + p->key_len + 1;
     f->query.value_len = p->value_len;
     return f;
 }
-
-static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
-{
-    hf_client *c = lock->name->client;
-    struct hf__thread *thread;
-    uint64_t owner = hf__owner_of(lock, &thread);
-    struct hf__flight *f;
-    int rc = hf__line_check(lock->name, owner, &t->line, err);
-
-    if (rc)
-        return rc;
-    f = make(c, t->put);
-    if (!f)
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    t->put = NULL; /* the caller's, and has been copied */
-    t->hold_id = t->line->gate.lease.hold_id;
-    f->req.hold_id = t->hold_id;
-    f->query.line = &t->line->remote;
-    hf__talk_ask(c, t, f);
-    return 0;
-}
-
-static int answered(hf_lock *lock, struct hf__talk *t,
-                    const struct hf__flight *f, hf_error *err)
-{
-    int rc = f->req.result;
-
-    if (rc == HF_ENOTOWNER)
-        return hf__talk_lost(lock, t, err);
-    return rc ? hf__fail_word(lock->name->client, &f->why, err, rc) : 0;
-}
-
-static const struct hf__verb put = {"the write", begin, answered};
 
 static int check_key(struct hf__put *p, hf_error *err)
 {
@@ -71,14 +39,11 @@ static int check_key(struct hf__put *p, hf_error *err)
 
 static int check(const hf_lock *lock, struct hf__put *p, hf_error *err)
 {
-    const hf_client *c;
-    int rc = hf__lock_check(lock, err);
+    const hf_client *c = lock->name->client;
+    int rc = check_key(p, err);
 
-    if (!rc)
-        rc = check_key(p, err);
     if (rc)
         return rc;
-    c = lock->name->client;
     if (p->value_len && !p->value)
         return hf__fail(err, HF_EINVAL,
                         "value is NULL, and value_len is %zu; 0 would be right",
@@ -94,14 +59,46 @@ static int check(const hf_lock *lock, struct hf__put *p, hf_error *err)
     return 0;
 }
 
+static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
+{
+    struct hf__put p = *t->put;
+    struct hf__flight *f;
+    int rc = check(lock, &p, err);
+
+    t->put = NULL; /* the caller's, and is copied */
+    if (!rc)
+        rc = hf__line_check(lock, &t->line, err);
+    if (rc)
+        return rc;
+    f = make(lock->name->client, &p, err);
+    if (!f)
+        return HF_ENOMEM;
+    t->hold_id = t->line->gate.lease.hold_id;
+    f->req.hold_id = t->hold_id;
+    f->query.line = &t->line->remote;
+    hf__talk_ask(lock->name->client, t, f);
+    return 0;
+}
+
+static int answered(hf_lock *lock, struct hf__talk *t,
+                    const struct hf__flight *f, hf_error *err)
+{
+    int rc = f->req.result;
+
+    if (rc == HF_ENOTOWNER)
+        return hf__talk_lost(lock, t, err);
+    return rc ? hf__fail_word(lock->name->client, &f->why, err, rc) : 0;
+}
+
+static const struct hf__verb put = {"the write", begin, answered};
+
 int hf_lock_put(hf_lock *lock, const void *key, size_t key_len,
                 const void *value, size_t value_len, hf_error *err)
 {
     struct hf__put p = {key, key_len, value, value_len};
     struct hf__talk what = {.verb = &put, .put = &p};
-    int rc = check(lock, &p, err);
 
-    return rc ? rc : hf__talk(lock, &what, err);
+    return hf__talk(lock, &what, err);
 }
 
 int hf_lock_put_async(hf_lock *lock, const void *key, size_t key_len,
@@ -110,8 +107,6 @@ int hf_lock_put_async(hf_lock *lock, const void *key, size_t key_len,
 {
     struct hf__put p = {key, key_len, value, value_len};
     struct hf__talk what = {.verb = &put, .put = &p};
-    int rc = check(lock, &p, err);
 
-    return rc ? rc
-              : hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
+    return hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
 }

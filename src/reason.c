@@ -6,6 +6,7 @@
  */
 #include "core.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,27 +124,28 @@ static struct moment moment(hf_client *c, hf__time at)
     return m;
 }
 
-static void append(struct hf__reason *r, const char *text)
+__attribute__((format(printf, 2, 3))) static void
+append(struct hf__reason *r, const char *format, ...)
 {
     size_t len = strlen(r->text);
+    va_list ap;
 
-    snprintf(r->text + len, sizeof(r->text) - len, "%s", text);
+    va_start(ap, format);
+    vsnprintf(r->text + len, sizeof(r->text) - len, format, ap);
+    va_end(ap);
 }
 
 static void put_unreachable(hf_client *c, struct hf__reason *r,
                             const struct hf__note *n)
 {
-    append(r, "the server could not be reached since ");
-    append(r, moment(c, n->since).text);
-    append(r, ": ");
-    append(r, n->text);
+    append(r, "the server could not be reached since %s: %s",
+           moment(c, n->since).text, n->text);
 }
 
 static void put_refused(struct hf__reason *r, const struct hf__note *n)
 {
-    append(r, "the server refused to renew it");
-    append(r, n ? ": " : "");
-    append(r, n ? n->text : "");
+    append(r, "the server refused to renew it%s%s", n ? ": " : "",
+           n ? n->text : "");
 }
 
 static void put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
@@ -156,16 +158,16 @@ static void put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
         down->told = true;
     switch ((enum hf__loss_why)loss.why) {
     case HF__LOSS_TAKEN:
-        append(r, "it was taken away: ");
-        append(r, c->be->taken ? c->be->taken
-                               : "the server does not have it any more");
+        append(r, "it was taken away: %s",
+               c->be->taken ? c->be->taken
+                            : "the server does not have it any more");
         break;
     case HF__LOSS_SESSION:
-        append(r, n ? n->text : "its session is over");
+        append(r, "%s", n ? n->text : "its session is over");
         break;
     case HF__LOSS_LEASE:
-        snprintf(r->text, sizeof(r->text), "its fixed lease of %llu ms ended",
-                 (unsigned long long)loss.at);
+        append(r, "its fixed lease of %llu ms ended",
+               (unsigned long long)loss.at);
         break;
     case HF__LOSS_MAX:
         append(r, "it had been held for max_hold_ms, and no hold lasts longer");
@@ -174,11 +176,10 @@ static void put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
         append(r, "the thread that held it exited, and it was not renewed");
         break;
     case HF__LOSS_STOPPED:
-        append(r, "its deadline passed while this process was stopped or "
-                  "suspended (it did not run at ");
-        append(r, moment(c, at).text);
-        append(r, ")");
-        append(r, down || loss.refused ? "; also " : "");
+        append(r,
+               "its deadline passed while this process was stopped or "
+               "suspended (it did not run at %s)%s",
+               moment(c, at).text, down || loss.refused ? "; also " : "");
         if (down)
             put_unreachable(c, r, down);
         else if (loss.refused)

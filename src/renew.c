@@ -3,30 +3,33 @@
 
 #include <string.h>
 
-static void unref(hf_client *c, struct hf__name *n)
+static struct hf__flight *batch_new(hf_client *c, size_t room, hf_error *err)
 {
-    hf__mutex_lock(&c->mu);
-    hf__name_unref_locked(n);
-    hf__mutex_unlock(&c->mu);
+    struct hf__flight *f =
+        hf__flight_new(c, HF__RENEW, room * sizeof(struct hf__renewal), err);
+
+    if (f)
+        f->batch.item = (struct hf__renewal *)(f + 1);
+    return f;
 }
 
-/* Of the hold that it has; name->mu is held. A line that has got its hold by a
- * downgrade did not ask for it: what is in its exchange is another's. */
-static uint32_t permits_of(const struct hf__name *n)
+/* A renewal of the hold that the line has; name->mu is held. */
+static struct hf__renewal renewal_of(struct hf__name *n, uint32_t ms)
 {
-    const struct hf__req *ask = n->remote.ask;
-
-    return ask && n->remote.kind == HF_SEMAPHORE ? ask->permits : 1;
+    return (struct hf__renewal){.remote = &n->remote,
+                                .hold_id = n->gate.lease.hold_id,
+                                .lease_ms = ms,
+                                .permits = n->kin ? n->kin->permits : 1,
+                                .result = HF_EUNKNOWN};
 }
 
 /* Puts the holds into the batch; each name's reference goes along. One that was
  * let go since it was found due stays out, and one that another thread has
  * renewed meanwhile. When all of them are over the batch is not meant any more.
  */
-static void fill(hf_client *c, struct hf__batch *b, const struct hf__due *due,
-                 size_t len, hf__time now)
+static void fill(struct hf__batch *b, const struct hf__due *due, size_t len,
+                 hf__time now)
 {
-    b->req.op = HF__RENEW;
     b->req.meant_until = 0;
     for (size_t i = 0; i < len; i++) {
         struct hf__name *n = due[i].name;
@@ -37,65 +40,46 @@ static void fill(hf_client *c, struct hf__batch *b, const struct hf__due *due,
         held = l->state == HF__HELD && l->hold_id == due[i].hold_id &&
                !l->drop && !l->renewing;
         if (held) {
-            b->item[b->len++] =
-                (struct hf__renewal){.remote = &n->remote,
-                                     .hold_id = l->hold_id,
-                                     .lease_ms = hf__lease_renew_ms(l),
-                                     .permits = permits_of(n),
-                                     .result = HF_EUNKNOWN};
+            b->item[b->len++] = renewal_of(n, hf__lease_renew_ms(l));
             hf__lease_renewing(l, hf__lease_renew_ms(l), now);
             if (l->deadline > b->req.meant_until)
                 b->req.meant_until = l->deadline;
         }
         hf__name_unlock(n);
         if (!held)
-            unref(c, n);
+            hf__name_unref(n);
     }
 }
 
-/* Out of memory: each is looked at again in a moment, one that needs no renewal
- * too. */
+/* Each is looked at again then. One that needs renewal has been put off already
+ * (hf__name_timer). */
 static void put_off(hf_client *c, const struct hf__due *due, size_t len,
-                    hf__time now)
+                    hf__time again)
 {
-    hf__time again = now + 100 * HF__MS;
-
     for (size_t i = 0; i < len; i++) {
-        struct hf__name *n = due[i].name;
-        struct hf__lease *l = &n->gate.lease;
+        struct hf__timer *t = &due[i].name->timer;
 
-        hf__name_lock(n);
-        if (l->hold_id == due[i].hold_id && l->renew_at != HF__NEVER)
-            l->renew_at = again;
-        hf__name_unlock(n);
-        hf__mutex_lock(&c->mu);
-        if (again < hf__timer_at(&n->timer))
-            hf__timers_set(&c->timers, &n->timer, again);
-        hf__keeper_due_locked(c, again);
-        hf__name_unref_locked(n);
-        hf__mutex_unlock(&c->mu);
+        hf__keeper_timer(c, t, hf__min_time(again, hf__timer_at(t)));
+        hf__name_unref(due[i].name);
     }
 }
 
 void hf__renew_due(hf_client *c, const struct hf__due *due, size_t len,
                    hf__time now)
 {
-    struct hf__flight *f = hf__flight_new(c, len * sizeof(struct hf__renewal));
+    struct hf__flight *f = batch_new(c, len, NULL);
 
-    if (!f) {
-        put_off(c, due, len, now);
+    if (!f) { /* out of memory */
+        put_off(c, due, len, now + 100 * HF__MS);
         return;
     }
-    f->batch.item = (struct hf__renewal *)(f + 1);
-    fill(c, &f->batch, due, len, now);
+    fill(&f->batch, due, len, now);
     if (!f->batch.len) {
         hf__flight_free(c, f);
         return;
     }
     hf__flight_submit(c, f);
-    hf__mutex_lock(&c->mu);
-    hf__keeper_due_locked(c, now + HF__PATIENCE);
-    hf__mutex_unlock(&c->mu);
+    hf__see_to_it(c);
 }
 
 /* What became of one of them; all of them, if the request was not sent. */
@@ -128,26 +112,20 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f)
             hf__name_moved(n);
         hf__name_run(n, now);
         hf__name_unlock(n);
-        unref(c, n);
+        hf__name_unref(n);
     }
 }
 
 int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
                   hf_error *err)
 {
-    struct hf__flight *f = hf__flight_new(c, sizeof(struct hf__renewal));
+    struct hf__flight *f = batch_new(c, 1, err);
     struct hf__name *n = t->line;
 
     if (!f)
-        return hf__fail(err, HF_ENOMEM, "out of memory");
-    f->req.op = HF__RENEW;
-    f->batch.item = (struct hf__renewal *)(f + 1);
-    f->batch.item[0] = (struct hf__renewal){.remote = &n->remote,
-                                            .hold_id = n->gate.lease.hold_id,
-                                            .lease_ms = ms,
-                                            .permits = permits_of(n),
-                                            .no_longer = no_longer,
-                                            .result = HF_EUNKNOWN};
+        return HF_ENOMEM;
+    f->batch.item[0] = renewal_of(n, ms);
+    f->batch.item[0].no_longer = no_longer;
     f->batch.len = 1;
     hf__lease_renewing(&n->gate.lease, ms, hf__now());
     hf__mutex_lock(&c->mu);
@@ -161,11 +139,11 @@ int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
 
 static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
-    struct hf__thread *thread;
-    uint64_t owner = hf__owner_of(lock, &thread);
     const struct hf__lease *l;
-    int rc = hf__line_check(lock->name, owner, &t->line, err);
+    int rc = hf__lease_valid("lease_ms", t->lease_ms, "as long as before", err);
 
+    if (!rc)
+        rc = hf__line_check(lock, &t->line, err);
     if (rc)
         return rc;
     l = &t->line->gate.lease;
@@ -184,12 +162,10 @@ int hf__renew_answered(hf_lock *lock, struct hf__talk *t,
 {
     hf_client *c = lock->name->client;
     int rc = result_of(f, 0), now;
-    struct hf__thread *thread;
-    uint64_t owner = hf__owner_of(lock, &thread);
 
     if (hf__client_check(c))
         return hf__fail(err, HF_ECLOSED, "the client was closed meanwhile");
-    now = hf__gate_check(&t->line->gate, owner, hf__now());
+    now = hf__gate_check(&t->line->gate, hf__owner_of(lock, NULL), hf__now());
     hf__name_run(t->line, hf__now());
     if (rc == HF_ENOTOWNER || now == HF_ELOST)
         return hf__talk_lost(lock, t, err);
@@ -201,17 +177,14 @@ static const struct hf__verb renew = {"the renewal", begin, hf__renew_answered};
 int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
 {
     struct hf__talk what = {.verb = &renew, .lease_ms = lease_ms};
-    int rc = hf__lease_valid("lease_ms", lease_ms, "as long as before", err);
 
-    return rc ? rc : hf__talk(lock, &what, err);
+    return hf__talk(lock, &what, err);
 }
 
 int hf_lock_renew_async(hf_lock *lock, int64_t lease_ms, hf_done_fn done,
                         void *arg, hf_error *err)
 {
     struct hf__talk what = {.verb = &renew, .lease_ms = lease_ms};
-    int rc = hf__lease_valid("lease_ms", lease_ms, "as long as before", err);
 
-    return rc ? rc
-              : hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
+    return hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
 }

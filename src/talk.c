@@ -4,8 +4,6 @@
  */
 #include "core.h"
 
-#include <string.h>
-
 void hf__talk_ask(hf_client *c, struct hf__talk *t, struct hf__flight *f)
 {
     hf__mutex_lock(&c->mu);
@@ -14,11 +12,9 @@ void hf__talk_ask(hf_client *c, struct hf__talk *t, struct hf__flight *f)
     f->async = t->async;
     if (f->req.op != HF__DOWNGRADE)
         f->req.meant_until = t->until;
-    if (t->async) {
-        hf__timers_set(&c->timers, &t->async->timer, t->until);
-        hf__keeper_due_locked(c, t->until);
-    }
     hf__mutex_unlock(&c->mu);
+    if (t->async)
+        hf__keeper_timer(c, &t->async->timer, t->until);
     hf__flight_submit(c, f);
 }
 
@@ -41,8 +37,7 @@ int hf__talk_answered(hf_lock *lock, struct hf__talk *t, hf_error *err)
 int hf__talk_lost(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
     struct hf__gate *g = &t->line->gate;
-    struct hf__thread *thread;
-    uint64_t owner = hf__owner_of(lock, &thread);
+    uint64_t owner = hf__owner_of(lock, NULL);
     int rc;
 
     if (g->lease.hold_id == t->hold_id && g->owner)
@@ -65,16 +60,10 @@ static int unanswered(const hf_lock *lock, const struct hf__talk *t,
                       hf_error *err)
 {
     hf_client *c = lock->name->client;
-    struct hf__shown shown = hf__show(lock->name->text + strlen(c->prefix));
 
     return hf__fail(err, HF_EUNKNOWN, "%s: \"%s\": no answer to %s in %u ms%s",
-                    c->be->name, shown.text, t->verb->what, c->op_timeout_ms,
-                    hf__trouble(c).text);
-}
-
-static hf__time patience(const hf_client *c)
-{
-    return hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
+                    c->be->name, hf__name_shown(lock->name).text, t->verb->what,
+                    c->op_timeout_ms, hf__trouble(c).text);
 }
 
 int hf__talk(hf_lock *lock, const struct hf__talk *what, hf_error *err)
@@ -92,7 +81,7 @@ int hf__talk(hf_lock *lock, const struct hf__talk *what, hf_error *err)
     hf__sleeper_init(&s, NULL);
     t.sleeper = &s;
     t.line = lock->name;
-    t.until = patience(c);
+    t.until = hf__patience(c);
     rc = t.verb->begin(lock, &t, err);
     if (rc) {
         hf__name_unlock(lock->name);
@@ -121,7 +110,7 @@ static int begin_async(hf_lock *lock, const struct hf__talk *what,
     a->talk = *what;
     a->talk.async = a;
     a->talk.line = lock->name;
-    a->talk.until = patience(lock->name->client);
+    a->talk.until = hf__patience(lock->name->client);
     rc = what->verb->begin(lock, &a->talk, err);
     if (rc)
         hf__async_undo(lock);

@@ -221,11 +221,8 @@ void hf__url_free(hf_client *c, struct hf__url *url)
 
 const char *hf__url_option(struct hf__url *url, const char *key)
 {
-    for (size_t i = 0; i < url->options_len; i++) {
-        if (strcmp(url->options[i].key, key) != 0)
-            continue;
-        url->options[i].used = true;
-        return url->options[i].value;
-    }
+    for (size_t i = 0; i < url->options_len; i++)
+        if (!strcmp(url->options[i].key, key))
+            return url->options[i].value;
     return NULL;
 }

@@ -69,11 +69,6 @@ void hf__mutex_lock_slow(struct hf__mutex *m)
         hf__futex_wait(&m->word, 2, HF__NEVER);
 }
 
-void hf__mutex_wake(struct hf__mutex *m)
-{
-    hf__futex_wake(&m->word, 1);
-}
-
 void hf__sleeper_init(struct hf__sleeper *s, hf_cancel *cancel)
 {
     *s = (struct hf__sleeper){.posture = HF__AWAKE};

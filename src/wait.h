@@ -17,7 +17,8 @@ struct hf__mutex {
 };
 
 void hf__mutex_lock_slow(struct hf__mutex *);
-void hf__mutex_wake(struct hf__mutex *);
+/* Async-signal-safe; the word need not exist any more. */
+void hf__futex_wake(uint32_t *word, int how_many);
 
 static inline void hf__mutex_lock(struct hf__mutex *m)
 {
@@ -31,7 +32,7 @@ static inline void hf__mutex_lock(struct hf__mutex *m)
 static inline void hf__mutex_unlock(struct hf__mutex *m)
 {
     if (__atomic_exchange_n(&m->word, 0, __ATOMIC_RELEASE) == 2)
-        hf__mutex_wake(m);
+        hf__futex_wake(&m->word, 1);
 }
 
 /* No sleep that has an end is longer: the kernel measures it by a clock that
@@ -40,8 +41,6 @@ static inline void hf__mutex_unlock(struct hf__mutex *m)
 
 /* Sleeps while *word == expect, until then at the latest; may return early. */
 void hf__futex_wait(uint32_t *word, uint32_t expect, hf__time until);
-/* Async-signal-safe; the word need not exist any more. */
-void hf__futex_wake(uint32_t *word, int how_many);
 
 hf__time hf__now(void);
 

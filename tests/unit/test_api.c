@@ -97,12 +97,13 @@ static void test_api_options_begin_with_their_size(void **state)
 
 struct memory {
     long blocks, bytes;
+    bool none; /* there is no more */
 };
 
 static void *count_alloc(void *ctx, size_t size)
 {
     struct memory *m = ctx;
-    size_t *p = malloc(size + 16);
+    size_t *p = m->none ? NULL : malloc(size + 16);
 
     if (!p)
         return NULL;
@@ -126,7 +127,7 @@ static void test_api_memory_of_an_idle_handle(void **state)
 {
     enum { MANY = 2000 };
     static hf_lock *lock[MANY];
-    struct memory m = {0, 0};
+    struct memory m = {0, 0, false};
     hf_hooks hooks = {&m, count_alloc, count_free, NULL};
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_client *c = NULL;
@@ -151,10 +152,39 @@ static void test_api_memory_of_an_idle_handle(void **state)
     assert_int_equal(m.bytes, 0);
 }
 
+/* What is held can be let go without memory, however much it is. */
+static void test_api_releases_all_without_memory(void **state)
+{
+    enum { MANY = 21 };
+    hf_part parts[MANY] = {{0}};
+    struct memory m = {0, 0, false};
+    hf_hooks hooks = {&m, count_alloc, count_free, NULL};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+    char name[32];
+
+    (void)state;
+    opt.hooks = &hooks;
+    assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "part-%d", i);
+        assert_int_equal(
+            hf_lock_new(c, name, HF_CSTRING, NULL, &parts[i].lock, NULL), 0);
+    }
+    assert_int_equal(hf_lock_acquire_all(parts, MANY, NULL, NULL), 0);
+    m.none = true;
+    assert_int_equal(hf_lock_release_all(parts, MANY, NULL), 0);
+    assert_int_equal(hf_lock_release_all(parts, MANY, NULL), HF_ENOTOWNER);
+    m.none = false;
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(hf_lock_free(parts[i].lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
 /* One without the other cannot work: both are ours then. */
 static void test_api_half_a_pair_of_hooks_is_not_used(void **state)
 {
-    struct memory m = {0, 0};
+    struct memory m = {0, 0, false};
     hf_hooks only_alloc = {&m, count_alloc, NULL, NULL};
     hf_hooks only_free = {&m, NULL, count_free, NULL};
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
@@ -306,7 +336,7 @@ static void test_api_events_have_a_limit(void **state)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
-    struct memory m = {0, 0};
+    struct memory m = {0, 0, false};
     hf_hooks hooks = {&m, count_alloc, count_free, NULL};
     hf_client *c = NULL;
     hf_lock *lock = NULL;
@@ -439,6 +469,7 @@ int main(void)
         cmocka_unit_test(test_api_version),
         cmocka_unit_test(test_api_options_begin_with_their_size),
         cmocka_unit_test(test_api_memory_of_an_idle_handle),
+        cmocka_unit_test(test_api_releases_all_without_memory),
         cmocka_unit_test(test_api_half_a_pair_of_hooks_is_not_used),
         cmocka_unit_test(test_api_error_texts_are_cut_not_overrun),
         cmocka_unit_test(test_api_prefix_must_leave_room),

@@ -256,7 +256,7 @@ static void test_renewals_are_sent_again_after_a_pause(void **state)
     assert_int_equal(looks, LEN);
     deliver(c, now);
     assert_int_equal(looks, 0);
-    deliver(c, now + 100 * HF__MS);
+    deliver(c, now + TERM / 3); /* after a tenth of the lease */
     each_once(0, LEN);
     assert_int_equal(looks, LEN);
     answer(c, HF_EUNKNOWN);

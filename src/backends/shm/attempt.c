@@ -23,16 +23,9 @@ int hf__shm_release_slow(struct shm *s, struct shm_link *l)
     return HF__DONE;
 }
 
-int hf__shm_release_other(struct shm *s, struct hf__req *req)
-{
-    const struct shm_link *l = req->remote->impl;
-
-    return l->state == SHM_SHARED ? hf__shm_line_release(s, req) : HF_ENOTOWNER;
-}
-
 void hf__shm_let_go(struct shm *s, struct shm_link *l)
 {
-    if (l->state == SHM_SHARED)
+    if (l->kind != HF_MUTEX)
         hf__shm_line_let_go(s, (struct shm_line *)l);
     else if (l->state == SHM_HELD)
         hf__shm_release_slow(s, l);
@@ -64,7 +57,7 @@ static bool granted(struct shm *s, struct shm_link *l, struct hf__req *req,
                              req->sent_at + req->lease_ms * HF__MS, true)) &&
         shm_grant(s, l, req, word))
         return true;
-    hf__shm_stir(l->entry); /* in case it is being given to our old cell */
+    hf__shm_stir(l->entry, 0); /* in case it is being given to our old cell */
     return false;
 }
 
@@ -113,11 +106,7 @@ static bool wait_behind(struct shm *s, struct shm_link *l, uint64_t word)
 
     SHM_POINT();
     hf__shm_scan(s, l->index, s->me, atomic_load(&c->ticket), &r);
-    if (!wait->announced && r.behind != SHM_NO_CELL)
-        hf__shm_ring(s, r.behind);
-    SHM_POINT();
-    wait->announced = true;
-    atomic_store(&c->settled, 1);
+    hf__shm_settle(s, wait, r.behind);
     if (r.before != SHM_NO_CELL && r.before_owner != owner) {
         hf__shm_watch(s, wait, &r.before_owner, 1, HF__NEVER);
         return true; /* whoever holds it by now: we come after that waiter */
@@ -130,22 +119,11 @@ static bool wait_behind(struct shm *s, struct shm_link *l, uint64_t word)
 static bool help(struct shm *s, struct shm_link *l, uint64_t word,
                  uint32_t *dead)
 {
-    uint32_t owner = shm_owner(word);
-
-    if (!hf__shm_alive(s, owner)) {
-        hf__shm_tell_death(s, owner);
-        if (hf__shm_gone(s, owner)) {
-            *dead = owner;
-            hf__shm_pass(s, l->index, word);
-            return true;
-        }
-    }
-    if ((word & SHM_LEASED) &&
-        hf__shm_lease_end(l->entry, word) <= s->core->now()) {
-        hf__shm_pass(s, l->index, word);
-        return true;
-    }
-    return false;
+    if (!hf__shm_is_over(s, shm_owner(word), hf__shm_lease_end(l->entry, word),
+                         dead))
+        return false;
+    hf__shm_pass(s, l->index, word);
+    return true;
 }
 
 static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
@@ -189,15 +167,29 @@ static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
             continue;
         /* Unfair, others may take it all the time: one more look is enough, for
          * who is first is rung. */
-        if (wait_behind(s, l, w) || (again && !l->fair))
+        if (wait_behind(s, l, w) || (again && !shm_is_fair(l)))
             return hf__shm_line_sleep(s, wait, req);
         again = true;
     }
 }
 
+/* What the link has, asked for once more. */
+static bool still_held(struct shm *s, struct shm_link *l, struct hf__req *req)
+{
+    uint64_t mine = atomic_load(&l->mine);
+
+    if (l->state != SHM_HELD)
+        return false;
+    req->token = mine;
+    if (l->kind == HF_MUTEX)
+        req->token = shm_token(atomic_load(&l->entry->epoch), mine);
+    return l->kind == HF_MUTEX || hf__shm_line_has(s, (struct shm_line *)l);
+}
+
 int hf__shm_attempt_slow(struct shm *s, struct hf__req *req)
 {
     struct shm_link *l = req->remote->impl;
+    struct shm_wait *wait;
     uint32_t dead = 0;
     int rc;
 
@@ -205,22 +197,22 @@ int hf__shm_attempt_slow(struct shm *s, struct hf__req *req)
         hf__shm_let_go(s, l);
         return hf__shm_lost(s);
     }
-    if (l->state == SHM_SHARED)
-        return hf__shm_line_attempt(s, req);
     if (atomic_load(&l->hold_id) != req->hold_id)
         hf__shm_let_go(s, l);
-    else if (l->state == SHM_HELD) {
-        req->token =
-            shm_token(atomic_load(&l->entry->epoch), atomic_load(&l->mine));
+    else if (still_held(s, l, req))
         return HF__GRANTED;
-    }
     atomic_store(&l->hold_id, req->hold_id);
     if (l->state == SHM_QUEUED) {
-        hf__shm_pass_on_death(s, atomic_load(&l->wait));
-        hf__shm_set_async(s, atomic_load(&atomic_load(&l->wait)->cell),
-                          req->is_async);
+        wait = atomic_load(&l->wait);
+        hf__shm_pass_on_death(s, wait);
+        hf__shm_set_async(s, atomic_load(&wait->cell), req->is_async);
     }
-    rc = look(s, l, req, &dead);
+    if (l->kind == HF_MUTEX)
+        rc = look(s, l, req, &dead);
+    else if (l->kind == HF_LATCH)
+        rc = hf__shm_latch_look(s, req);
+    else
+        rc = hf__shm_line_look(s, req, &dead);
     if (dead)
         hf__shm_bury(s, dead);
     return rc;
@@ -234,7 +226,7 @@ static int renew_one(struct shm *s, const struct hf__renewal *item,
 
     if (shm_is_lost(s))
         return HF_ENOTOWNER;
-    if (item->remote->kind != HF_MUTEX)
+    if (l->kind != HF_MUTEX)
         return hf__shm_line_renew(s, item, now);
     if (atomic_load(&l->hold_id) != item->hold_id)
         return HF_ENOTOWNER;

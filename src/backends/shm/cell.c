@@ -54,22 +54,48 @@ void hf__shm_cell_free(struct shm_cell *c)
     atomic_store(&c->owner, 0);
 }
 
-struct shm_wait *hf__shm_wait_of(struct shm *s, struct shm_link *l,
-                                 struct hf__remote *remote)
+int hf__shm_wait_make(struct shm *s, struct shm_link *l,
+                      struct hf__remote *remote)
 {
     struct shm_wait *wait = atomic_load(&l->wait);
 
-    if (wait)
-        return wait;
-    wait = s->core->alloc(s->client, sizeof(*wait));
     if (!wait) {
-        s->core->why(s->client, HF_ENOMEM, "out of memory");
-        return NULL;
+        wait = s->core->alloc(s->client, sizeof(*wait));
+        if (!wait)
+            return s->core->why(s->client, HF_ENOMEM, "out of memory");
+        atomic_init(&wait->cell, SHM_NO_CELL);
+        wait->remote = remote;
+        atomic_store(&l->wait, wait);
     }
-    atomic_init(&wait->cell, SHM_NO_CELL);
-    wait->remote = remote;
-    atomic_store(&l->wait, wait);
-    return wait;
+    return hf__shm_still_there(s) ? 0 : HF_EBACKEND;
+}
+
+void hf__shm_wait_begin(struct shm *s, struct shm_link *l, unsigned cell,
+                        const struct hf__req *req)
+{
+    struct shm_wait *wait = atomic_load(&l->wait);
+    struct shm_cell *c = &s->file->cell[cell];
+
+    atomic_store(&c->lease_ms, req->fixed ? req->lease_ms : 0);
+    atomic_store(&c->is_async, req->is_async);
+    atomic_store(&c->settled, 0);
+    atomic_store(&c->since, shm_wall_ms());
+    wait->announced = false;
+    wait->dying = 0;
+    for (unsigned i = 0; i < SHM_WATCHED; i++)
+        atomic_store(&wait->watch.slot[i], 0);
+    atomic_store(&wait->cell, (uint16_t)cell);
+    l->state = SHM_QUEUED;
+    SHM_POINT();
+}
+
+unsigned hf__shm_wait_end(struct shm *s, struct shm_link *l)
+{
+    struct shm_wait *wait = atomic_load(&l->wait);
+
+    hf__shm_async_remove(s, wait);
+    l->state = SHM_IDLE;
+    return atomic_exchange(&wait->cell, SHM_NO_CELL);
 }
 
 /* A wait may be over in a microsecond. */
@@ -110,17 +136,14 @@ unsigned hf__shm_cell_next(struct shm *s, unsigned index, unsigned from)
 static void leave_entry(struct shm *s, unsigned index, unsigned cell)
 {
     struct shm_entry *e = &s->file->entry[index];
-    unsigned kind = e->kind & 0xff;
 
-    if (kind == HF_RWLOCK || kind == HF_SEMAPHORE)
+    if (shm_is_shared(e))
         hf__shm_share_clear(s, index, cell);
     SHM_POINT();
     atomic_fetch_and(&e->cells[cell / 64], ~(1ULL << cell % 64));
     SHM_POINT();
-    if (kind == HF_MUTEX)
-        hf__shm_stir(e);
-    else if (kind != HF_LATCH)
-        hf__shm_share_stir(e, 0);
+    if (shm_kind(e) != HF_LATCH)
+        hf__shm_stir(e, 0);
 }
 
 void hf__shm_cell_drop(struct shm *s, unsigned cell)
@@ -131,7 +154,7 @@ void hf__shm_cell_drop(struct shm *s, unsigned cell)
     SHM_POINT();
     if (atomic_load(&s->file->entry[index].cells[cell / 64]) >> cell % 64 & 1)
         leave_entry(s, index, cell);
-    hf__shm_unwatch(s, c);
+    hf__shm_unwatch(s, c, 0);
     SHM_POINT();
     hf__shm_cell_free(c);
 }

@@ -29,27 +29,16 @@ static uint32_t hash_of(const char *name, size_t len)
     return hash ? hash : 1;
 }
 
-int hf__shm_find_locked(struct shm *s, const char *name, size_t len)
+int hf__shm_find(struct shm *s, const char *name, size_t len, bool attached)
 {
     struct shm_file *f = s->file;
     uint32_t high = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
     uint32_t hash = hash_of(name, len);
 
     for (uint32_t i = 0; i < high; i++)
-        if (atomic_load_explicit(&f->hash[i], memory_order_relaxed) == hash &&
+        if ((!attached || (s->lines && s->lines[i])) &&
+            atomic_load_explicit(&f->hash[i], memory_order_relaxed) == hash &&
             f->entry[i].name_len == len && len <= SHM_NAME_MAX &&
-            !memcmp(f->entry[i].name, name, len))
-            return (int)i;
-    return -1;
-}
-
-int hf__shm_find_attached(struct shm *s, const char *name, size_t len)
-{
-    struct shm_file *f = s->file;
-    uint32_t high = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
-
-    for (uint32_t i = 0; s->lines && i < high; i++)
-        if (s->lines[i] && f->entry[i].name_len == len &&
             !memcmp(f->entry[i].name, name, len))
             return (int)i;
     return -1;
@@ -130,7 +119,7 @@ static bool is_any(shm_u64 *map)
 static bool is_taken(struct shm_entry *e)
 {
     uint64_t word = atomic_load(&e->word);
-    unsigned kind = e->kind & 0xff;
+    unsigned kind = shm_kind(e);
 
     return kind == HF_LATCH ? shm_left(word)
                             : kind == HF_MUTEX && shm_owner(word);
@@ -151,11 +140,6 @@ bool hf__shm_reclaim_locked(struct shm *s, unsigned index)
     SHM_POINT();
     atomic_store(&f->hash[index], 0);
     return true;
-}
-
-void hf__shm_leave_unswept(struct shm *s)
-{
-    atomic_fetch_add(&s->file->header.unswept, 1);
 }
 
 /* One that is missed here (whoever left it was killed) does no harm: it is
@@ -193,20 +177,17 @@ static int free_index_locked(struct shm *s)
 
 static int mismatch(struct shm *s, const struct shm_entry *e)
 {
-    static const char *const kinds[] = {"?", "mutex", "read-write lock",
-                                        "semaphore", "latch"};
-    unsigned kind = e->kind & 0xff;
+    const char *mutex = e->kind & 256 ? "a fair mutex" : "an unfair mutex";
+    const char *const kinds[] = {"?", mutex, "a read-write lock", "?",
+                                 "a latch"};
+    unsigned kind = shm_kind(e);
 
     if (kind == HF_SEMAPHORE)
         return s->core->why(s->client, HF_EMISMATCH,
                             "the name is in use as a semaphore of %u",
                             e->permits);
-    if (kind == HF_RWLOCK || kind == HF_LATCH)
-        return s->core->why(s->client, HF_EMISMATCH,
-                            "the name is in use as a %s", kinds[kind]);
-    return s->core->why(s->client, HF_EMISMATCH, "the name is in use as %s %s",
-                        e->kind & 256 ? "a fair" : "an unfair",
-                        kinds[kind < 5 ? kind : 0]);
+    return s->core->why(s->client, HF_EMISMATCH, "the name is in use as %s",
+                        kinds[kind <= HF_LATCH ? kind : 0]);
 }
 
 /* The entry of that name, made if there is none, or made anew if it is of
@@ -214,7 +195,7 @@ static int mismatch(struct shm *s, const struct shm_entry *e)
 static int find_or_make_locked(struct shm *s, const struct hf__remote *remote)
 {
     uint16_t kind = kind_of(remote);
-    int index = hf__shm_find_locked(s, remote->name, remote->name_len);
+    int index = hf__shm_find(s, remote->name, remote->name_len, false);
 
     if (index >= 0) {
         struct shm_entry *e = &s->file->entry[index];
@@ -237,20 +218,9 @@ static void attach_link(struct shm *s, const struct hf__remote *remote,
 {
     link->entry = &s->file->entry[index];
     link->index = (uint16_t)index;
-    link->fair = remote->fair;
+    link->kind = remote->kind;
     link->take_mask =
         (uint32_t)(SHM_OWNER_MASK | (remote->fair ? SHM_FLAGS : 0));
-}
-
-static void attach_line(struct shm *s, const struct hf__remote *remote,
-                        struct shm_line *line, unsigned index)
-{
-    attach_link(s, remote, &line->link, index);
-    s->lines[index]++;
-    line->link.state = SHM_SHARED;
-    line->kind = remote->kind;
-    line->size = (uint16_t)shm_size(line->link.entry);
-    atomic_store(&line->cell, SHM_NO_CELL);
 }
 
 /* The first of ours to that name: others see that we have one. */
@@ -287,7 +257,7 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
 {
     struct shm *s = self;
     bool is_mutex = remote->kind == HF_MUTEX;
-    void *link;
+    struct shm_link *link;
     int index = -1, rc;
 
     if (!hf__shm_file_there(s))
@@ -299,17 +269,21 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
     if (!link)
         return s->core->why(s->client, HF_ENOMEM, "out of memory");
     if (!is_mutex)
-        index = hf__shm_find_attached(s, remote->name, remote->name_len);
+        index = hf__shm_find(s, remote->name, remote->name_len, true);
     if (index < 0)
         index = attach_first(s, remote);
     if (index < 0) {
         s->core->free(s->client, link);
         return index;
     }
-    if (is_mutex)
-        attach_link(s, remote, link, (unsigned)index);
-    else
-        attach_line(s, remote, link, (unsigned)index);
+    attach_link(s, remote, link, (unsigned)index);
+    if (!is_mutex) {
+        struct shm_line *line = (struct shm_line *)link;
+
+        s->lines[index]++;
+        line->size = (uint16_t)shm_size(link->entry);
+        atomic_store(&line->cell, SHM_NO_CELL);
+    }
     remote->impl = link;
     return 0;
 }
@@ -328,7 +302,7 @@ static void detach_last(struct shm *s, struct shm_link *link)
         hf__shm_reclaim_locked(s, link->index);
         hf__shm_unlock(s, &thread);
     } else {
-        hf__shm_leave_unswept(s);
+        atomic_fetch_add(&s->file->header.unswept, 1);
     }
 }
 
@@ -339,11 +313,10 @@ void hf__shm_detach(void *self, struct hf__remote *remote)
 
     if (!link)
         return;
-    if (link->state == SHM_SHARED)
-        hf__shm_line_detach(s, (struct shm_line *)link);
-    else
-        hf__shm_let_go(s, link);
-    if (link->state != SHM_SHARED || !--s->lines[link->index])
+    hf__shm_let_go(s, link);
+    if (link->kind != HF_MUTEX)
+        hf__shm_line_give_cell(s, (struct shm_line *)link);
+    if (link->kind == HF_MUTEX || !--s->lines[link->index])
         detach_last(s, link);
     s->core->free(s->client, atomic_load(&link->wait));
     s->core->free(s->client, link);

@@ -26,26 +26,28 @@ static bool announce(struct shm_entry *e, uint64_t word)
                                           word | SHM_LATCH_QUEUE);
 }
 
-static int look(struct shm *s, struct shm_line *l, struct hf__req *req)
+int hf__shm_latch_look(struct shm *s, struct hf__req *req)
 {
+    struct shm_line *l = req->remote->impl;
     struct shm_cell *cells = s->file->cell;
 
+    req->token = 0;
     for (;;) {
         struct shm_wait *wait = atomic_load(&l->link.wait);
         uint64_t w;
         int rc;
 
-        if (l->phase == SHM_QUEUED)
+        if (l->link.state == SHM_QUEUED)
             atomic_store(&wait->watch.bell,
                          atomic_load(&cells[atomic_load(&l->cell)].bell));
         w = atomic_load(&l->link.entry->word);
         if (!shm_left(w) ||
-            (l->phase == SHM_QUEUED && round_of(w) != l->round)) {
+            (l->link.state == SHM_QUEUED && round_of(w) != l->round)) {
             hf__shm_line_let_go(s, l);
             req->is_zero = !shm_left(w);
             return HF__GRANTED;
         }
-        if (l->phase == SHM_QUEUED) {
+        if (l->link.state == SHM_QUEUED) {
             if (!announce(l->link.entry, w))
                 continue;
             hf__shm_watch(s, wait, NULL, 0, HF__NEVER);
@@ -58,19 +60,6 @@ static int look(struct shm *s, struct shm_line *l, struct hf__req *req)
             (rc = hf__shm_line_queue(s, l, req)))
             return rc;
     }
-}
-
-int hf__shm_latch_attempt(struct shm *s, struct hf__req *req)
-{
-    struct shm_line *l = req->remote->impl;
-
-    if (atomic_load(&l->link.hold_id) != req->hold_id)
-        hf__shm_line_let_go(s, l);
-    atomic_store(&l->link.hold_id, req->hold_id);
-    if (l->phase == SHM_QUEUED)
-        hf__shm_set_async(s, atomic_load(&l->cell), req->is_async);
-    req->token = 0;
-    return look(s, l, req);
 }
 
 static void ring_all(struct shm *s, unsigned index)
@@ -150,7 +139,7 @@ int hf__shm_latch_query(struct shm *s, struct hf__query *q)
                                 .name_len = (uint16_t)q->name_len,
                                 .kind = HF_LATCH,
                                 .label = s->label};
-    int index = hf__shm_find_attached(s, q->name, q->name_len), rc;
+    int index = hf__shm_find(s, q->name, q->name_len, true), rc;
 
     if (index >= 0)
         return ask(s, q, (unsigned)index);

@@ -229,14 +229,24 @@ static inline uint64_t shm_token(uint64_t epoch, uint64_t word)
     return epoch << SHM_EPOCH_SHIFT | (word >> 40 & 0x7fffff);
 }
 
+/* enum hf_kind; what is in the file may be damaged. */
+static inline unsigned shm_kind(const struct shm_entry *e)
+{
+    return e->kind & 0xff;
+}
+
+static inline bool shm_is_shared(const struct shm_entry *e)
+{
+    return shm_kind(e) == HF_RWLOCK || shm_kind(e) == HF_SEMAPHORE;
+}
+
 /* The last one that was given. */
 static inline uint64_t shm_entry_token(struct shm_entry *e)
 {
     uint64_t epoch = atomic_load(&e->epoch);
 
-    return (e->kind & 0xff) == HF_MUTEX
-               ? shm_token(epoch, atomic_load(&e->word))
-               : epoch;
+    return shm_kind(e) == HF_MUTEX ? shm_token(epoch, atomic_load(&e->word))
+                                   : epoch;
 }
 
 /* ---- words of shared kinds ---------------------------------------------- */

@@ -17,12 +17,12 @@ static struct shm_cell *cell_of(struct shm *s, struct shm_line *l)
 
 static unsigned wanted(const struct shm_line *l, const struct hf__req *req)
 {
-    if (l->kind == HF_RWLOCK)
+    if (l->link.kind == HF_RWLOCK)
         return req->remote->mode == HF_READ ? 1 : SHM_PERMITS_MAX;
     return req->permits ? req->permits : 1;
 }
 
-static bool has_now(struct shm *s, struct shm_line *l)
+bool hf__shm_line_has(struct shm *s, struct shm_line *l)
 {
     return shm_has(s->file, atomic_load(&l->link.entry->word),
                    atomic_load_explicit(&l->cell, memory_order_relaxed));
@@ -56,7 +56,7 @@ int hf__shm_line_cell(struct shm *s, struct shm_line *l,
     return 0;
 }
 
-static void give_cell(struct shm *s, struct shm_line *l)
+void hf__shm_line_give_cell(struct shm *s, struct shm_line *l)
 {
     unsigned cell = atomic_exchange(&l->cell, SHM_NO_CELL);
 
@@ -75,37 +75,25 @@ static void rest(struct shm *s, struct shm_line *l)
                 atomic_load_explicit(&l->cell, memory_order_relaxed) >=
                     SHM_KEPT_BELOW,
             0))
-        give_cell(s, l);
+        hf__shm_line_give_cell(s, l);
 }
 
 /* ---- in the queue -------------------------------------------------------- */
 
 int hf__shm_line_queue(struct shm *s, struct shm_line *l, struct hf__req *req)
 {
-    struct shm_wait *wait = hf__shm_wait_of(s, &l->link, req->remote);
     struct shm_cell *c = cell_of(s, l);
+    int rc = hf__shm_wait_make(s, &l->link, req->remote);
     uint64_t ticket;
 
-    if (!wait)
-        return HF_ENOMEM;
-    if (!hf__shm_still_there(s))
-        return HF_EBACKEND;
+    if (rc)
+        return rc;
     ticket = atomic_fetch_add(&l->link.entry->next_ticket, 1) + 1;
     atomic_store(&c->want, (uint16_t)wanted(l, req));
-    atomic_store(&c->lease_ms, req->fixed ? req->lease_ms : 0);
     atomic_store(&c->lease, ticket & 0xffffff);
-    atomic_store(&c->is_async, req->is_async);
-    atomic_store(&c->settled, 0);
     atomic_store(&c->told, (uint8_t)~ticket);
-    atomic_store(&c->since, shm_wall_ms());
-    wait->announced = false;
-    wait->dying = 0;
-    for (unsigned i = 0; i < SHM_WATCHED; i++)
-        atomic_store(&wait->watch.slot[i], 0);
-    atomic_store(&wait->cell, atomic_load(&l->cell));
     l->leased = req->fixed;
-    l->phase = SHM_QUEUED;
-    SHM_POINT();
+    hf__shm_wait_begin(s, &l->link, atomic_load(&l->cell), req);
     atomic_store(&c->ticket, ticket);
     SHM_POINT();
     return 0;
@@ -113,47 +101,12 @@ int hf__shm_line_queue(struct shm *s, struct shm_line *l, struct hf__req *req)
 
 static void unqueue(struct shm *s, struct shm_line *l)
 {
-    struct shm_wait *wait = atomic_load(&l->link.wait);
-    struct shm_cell *c = cell_of(s, l);
+    struct shm_cell *c = &s->file->cell[hf__shm_wait_end(s, &l->link)];
 
-    hf__shm_async_remove(s, wait);
-    atomic_store(&wait->cell, SHM_NO_CELL);
-    l->phase = SHM_IDLE;
     SHM_POINT();
     atomic_store(&c->ticket, 0);
     SHM_POINT();
-    hf__shm_unwatch(s, c);
-}
-
-struct neighbours {
-    unsigned behind;       /* the next of those who wait; SHM_NO_CELL */
-    uint32_t before_owner; /* of the one before; 0: none is */
-};
-
-/* Those who wait and are alive, as of that word. */
-static void find_neighbours(struct shm *s, const struct shm_line *l,
-                            uint64_t word, uint64_t mine, struct neighbours *r)
-{
-    struct shm_file *f = s->file;
-    uint64_t before = 0, behind = UINT64_MAX;
-    unsigned n = 0;
-
-    *r = (struct neighbours){SHM_NO_CELL, 0};
-    for (; (n = hf__shm_cell_next(s, l->link.index, n)) != SHM_NO_CELL; n++) {
-        uint64_t ticket = atomic_load(&f->cell[n].ticket);
-        uint32_t owner = atomic_load(&f->cell[n].owner);
-
-        if (ticket <= before || ticket >= behind || ticket == mine ||
-            shm_has(f, word, n) || !hf__shm_alive(s, owner))
-            continue;
-        if (ticket < mine) {
-            before = ticket;
-            r->before_owner = owner;
-        } else {
-            behind = ticket;
-            r->behind = n;
-        }
-    }
+    hf__shm_unwatch(s, c, 0);
 }
 
 static void leave(struct shm *s, struct shm_line *l)
@@ -161,18 +114,18 @@ static void leave(struct shm *s, struct shm_line *l)
     struct shm_entry *e = l->link.entry;
     unsigned cell = atomic_load(&l->cell);
     uint64_t ticket = atomic_load(&s->file->cell[cell].ticket), w;
-    struct neighbours r;
+    struct shm_scan r;
 
     hf__shm_pass_on_death(s, atomic_load(&l->link.wait));
     unqueue(s, l);
-    hf__shm_share_stir(e, 0);
+    hf__shm_stir(e, 0);
     SHM_POINT();
     do /* it was granted after all */
         w = atomic_load(&e->word);
     while (shm_has(s->file, w, cell) && !hf__shm_change(s, e, &w, cell, 0));
     hf__shm_share_pass(s, l->link.index, SHM_NO_CELL);
     SHM_POINT();
-    find_neighbours(s, l, atomic_load(&e->word), ticket, &r);
+    hf__shm_scan(s, l->link.index, 0, ticket, &r);
     if (r.behind != SHM_NO_CELL)
         hf__shm_ring(s, r.behind);
     hf__shm_rouse(s, cell);
@@ -228,16 +181,12 @@ static bool watch_holders(struct shm *s, struct shm_line *l, uint64_t word)
 /* Chooses whose death would concern us, and when to look again. False: look at
  * once. */
 static bool wait_behind(struct shm *s, struct shm_line *l, uint64_t word,
-                        const struct neighbours *r)
+                        const struct shm_scan *r)
 {
     struct shm_wait *wait = atomic_load(&l->link.wait);
 
     SHM_POINT();
-    if (!wait->announced && r->behind != SHM_NO_CELL)
-        hf__shm_ring(s, r->behind);
-    SHM_POINT();
-    wait->announced = true;
-    atomic_store(&cell_of(s, l)->settled, 1);
+    hf__shm_settle(s, wait, r->behind);
     if (!r->before_owner)
         return watch_holders(s, l, word);
     /* Our own death need not wake us. */
@@ -281,12 +230,12 @@ static inline bool settle(struct shm *s, struct shm_line *l,
     else
         token = atomic_load(&e->epoch);
     SHM_POINT();
-    if (__builtin_expect(!has_now(s, l), 0))
+    if (__builtin_expect(!hf__shm_line_has(s, l), 0))
         return false;
     atomic_store_explicit(&cell_of(s, l)->since, (uint64_t)time(NULL) * 1000,
                           memory_order_relaxed);
     req->token = token;
-    l->phase = SHM_HELD;
+    l->link.state = SHM_HELD;
     atomic_store_explicit(&cell_of(s, l)->minted, 1, memory_order_release);
     atomic_store_explicit(&l->link.mine, token, memory_order_relaxed);
     atomic_store_explicit(&l->link.hold_id, req->hold_id, memory_order_relaxed);
@@ -320,7 +269,7 @@ static bool granted(struct shm *s, struct shm_line *l, struct hf__req *req)
     uint64_t ticket = atomic_load(&c->ticket);
     bool ok = true;
 
-    if (l->phase == SHM_QUEUED)
+    if (l->link.state == SHM_QUEUED)
         unqueue(s, l);
     if (req->fixed) {
         req->sent_at = s->core->now();
@@ -334,23 +283,6 @@ static bool granted(struct shm *s, struct shm_line *l, struct hf__req *req)
     return ok;
 }
 
-/* Gone, or its lease is over. */
-static bool is_over(struct shm *s, struct shm_cell *c, uint32_t *dead)
-{
-    uint32_t owner = atomic_load(&c->owner);
-    hf__time end;
-
-    if (!hf__shm_alive(s, owner)) {
-        hf__shm_tell_death(s, owner);
-        if (hf__shm_gone(s, owner)) {
-            *dead = owner;
-            return true;
-        }
-    }
-    end = shm_cell_lease_end(c);
-    return end != HF__NEVER && end <= s->core->now();
-}
-
 /* Takes back what can be. False: nothing. */
 static bool help(struct shm *s, const struct shm_line *l, uint64_t word,
                  uint32_t *dead)
@@ -360,7 +292,11 @@ static bool help(struct shm *s, const struct shm_line *l, uint64_t word,
     bool helped = false;
 
     for (; (n = hf__shm_cell_next(s, l->link.index, n)) != SHM_NO_CELL; n++) {
-        if (!shm_has(f, word, n) || !is_over(s, &f->cell[n], dead))
+        struct shm_cell *c = &f->cell[n];
+
+        if (!shm_has(f, word, n) ||
+            !hf__shm_is_over(s, atomic_load(&c->owner), shm_cell_lease_end(c),
+                             dead))
             continue;
         helped = true;
         if (!hf__shm_take_back(s, l->link.entry, &word, n))
@@ -385,13 +321,13 @@ static bool look_queued(struct shm *s, struct shm_line *l, uint64_t word,
                         uint32_t *dead)
 {
     uint64_t ticket = atomic_load(&cell_of(s, l)->ticket);
-    struct neighbours r;
+    struct shm_scan r;
 
     if (!ticket) { /* we had it, and lost it before we knew */
         unqueue(s, l);
         return false;
     }
-    find_neighbours(s, l, word, ticket, &r);
+    hf__shm_scan(s, l->link.index, 0, ticket, &r);
     /* The first does it at once; those behind it when they look again, for the
      * first may be stopped. */
     if ((!r.before_owner || atomic_load(&l->link.wait)->announced) &&
@@ -411,13 +347,13 @@ static int look(struct shm *s, struct shm_line *l, struct hf__req *req,
         struct shm_wait *wait = atomic_load(&l->link.wait);
         uint64_t w;
 
-        if (l->phase == SHM_QUEUED)
+        if (l->link.state == SHM_QUEUED)
             atomic_store(&wait->watch.bell, atomic_load(&cell_of(s, l)->bell));
         w = atomic_load(&e->word);
         if (shm_has(s->file, w, atomic_load(&l->cell))) {
             if (granted(s, l, req))
                 return HF__GRANTED;
-        } else if (l->phase == SHM_QUEUED) {
+        } else if (l->link.state == SHM_QUEUED) {
             if (look_queued(s, l, w, dead))
                 return hf__shm_line_sleep(s, wait, req);
         } else if (!(w & SHM_QUEUE) && shm_used(w) + want <= l->size) {
@@ -428,93 +364,82 @@ static int look(struct shm *s, struct shm_line *l, struct hf__req *req,
                 return HF__BUSY;
             if ((rc = hf__shm_line_queue(s, l, req)))
                 return rc;
-            hf__shm_share_stir(e, SHM_QUEUE);
+            hf__shm_stir(e, SHM_QUEUE);
         }
     }
 }
 
-static int attempt_slow(struct shm *s, struct shm_line *l, struct hf__req *req)
+int hf__shm_line_look(struct shm *s, struct hf__req *req, uint32_t *dead)
 {
-    uint32_t dead = 0;
-    int rc;
+    struct shm_line *l = req->remote->impl;
+    int rc = hf__shm_line_cell(s, l, req->remote);
 
-    if (atomic_load(&l->link.hold_id) != req->hold_id)
-        hf__shm_line_let_go(s, l);
-    else if (l->phase == SHM_HELD && has_now(s, l)) {
-        req->token = atomic_load(&l->link.mine);
-        return HF__GRANTED;
-    }
-    atomic_store(&l->link.hold_id, req->hold_id);
-    rc = hf__shm_line_cell(s, l, req->remote);
     if (rc)
         return rc;
     atomic_store(&cell_of(s, l)->minted, 0);
-    if (l->phase == SHM_QUEUED) {
-        hf__shm_pass_on_death(s, atomic_load(&l->link.wait));
-        hf__shm_set_async(s, atomic_load(&l->cell), req->is_async);
-    }
-    rc = look(s, l, req, &dead);
+    rc = look(s, l, req, dead);
     if (rc != HF__GRANTED && rc != HF__QUEUED)
         rest(s, l);
-    if (dead)
-        hf__shm_bury(s, dead);
     return rc;
 }
 
-int hf__shm_line_attempt(struct shm *s, struct hf__req *req)
+bool hf__shm_line_take(struct shm *s, struct hf__req *req)
 {
     struct shm_line *l = req->remote->impl;
     unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
     unsigned want = wanted(l, req);
     uint64_t w;
 
-    if (l->kind == HF_LATCH)
-        return hf__shm_latch_attempt(s, req);
-    if (__builtin_expect(l->phase == SHM_IDLE && cell != SHM_NO_CELL &&
-                             !req->fixed && !l->leased,
-                         1)) {
-        w = atomic_load_explicit(&l->link.entry->word, memory_order_relaxed);
-        if (!(w & SHM_QUEUE) && shm_used(w) + want <= l->size &&
-            hf__shm_change(s, l->link.entry, &w, cell, want) &&
-            settle(s, l, req))
-            return HF__GRANTED;
-    }
-    return attempt_slow(s, l, req);
+    if (__builtin_expect(l->link.kind == HF_LATCH ||
+                             l->link.state != SHM_IDLE || cell == SHM_NO_CELL ||
+                             req->fixed || l->leased,
+                         0))
+        return false;
+    w = atomic_load_explicit(&l->link.entry->word, memory_order_relaxed);
+    return !(w & SHM_QUEUE) && shm_used(w) + want <= l->size &&
+           hf__shm_change(s, l->link.entry, &w, cell, want) &&
+           settle(s, l, req);
 }
 
 /* ---- and letting it go --------------------------------------------------- */
 
-static int give(struct shm *s, struct shm_line *l)
+/* The cell keeps that many permits of what it has, and others may go. */
+static inline int give_back(struct shm *s, struct shm_line *l, unsigned keep)
 {
     struct shm_entry *e = l->link.entry;
     unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
-    int rc = HF__DONE;
     uint64_t w;
 
-    l->phase = SHM_IDLE;
-    /* Before the cell can be granted anything again. */
-    atomic_store_explicit(&cell_of(s, l)->minted, 0, memory_order_relaxed);
     do {
         w = atomic_load(&e->word);
-        if (!shm_has(s->file, w, cell)) {
-            rc = HF_ENOTOWNER;
-            break;
-        }
-    } while (!hf__shm_change(s, e, &w, cell, 0));
-    if (!rc && (w & SHM_QUEUE))
+        if (!shm_has(s->file, w, cell))
+            return HF_ENOTOWNER;
+    } while (!hf__shm_change(s, e, &w, cell, keep));
+    if (w & SHM_QUEUE)
         hf__shm_share_pass(s, l->link.index, SHM_NO_CELL);
+    return HF__DONE;
+}
+
+static int give(struct shm *s, struct shm_line *l)
+{
+    int rc;
+
+    l->link.state = SHM_IDLE;
+    /* Before the cell can be granted anything again. */
+    atomic_store_explicit(&cell_of(s, l)->minted, 0, memory_order_relaxed);
+    rc = give_back(s, l, 0);
     rest(s, l);
     return rc;
 }
 
 int hf__shm_line_let_go(struct shm *s, struct shm_line *l)
 {
-    if (l->phase == SHM_HELD)
+    if (l->link.state == SHM_HELD)
         return give(s, l);
-    if (l->phase == SHM_QUEUED && l->kind == HF_LATCH) {
+    if (l->link.state == SHM_QUEUED && l->link.kind == HF_LATCH) {
         unqueue(s, l);
         rest(s, l);
-    } else if (l->phase == SHM_QUEUED) {
+    } else if (l->link.state == SHM_QUEUED) {
         leave(s, l);
     }
     return HF__DONE;
@@ -524,19 +449,13 @@ int hf__shm_line_release(struct shm *s, struct hf__req *req)
 {
     struct shm_line *l = req->remote->impl;
 
-    if (l->kind == HF_LATCH)
+    if (l->link.kind == HF_LATCH)
         return HF__DONE;
-    if (l->phase != SHM_HELD ||
+    if (l->link.state != SHM_HELD ||
         atomic_load_explicit(&l->link.hold_id, memory_order_relaxed) !=
             req->hold_id)
         return HF_ENOTOWNER;
     return give(s, l);
-}
-
-void hf__shm_line_detach(struct shm *s, struct shm_line *l)
-{
-    hf__shm_line_let_go(s, l);
-    give_cell(s, l);
 }
 
 /* The cell goes over to the other line, with what it has. */
@@ -547,10 +466,10 @@ static void move(struct shm_line *from, struct shm_line *to, uint64_t hold_id)
 
     atomic_store(&from->cell, atomic_load(&to->cell));
     from->leased = to->leased;
-    from->phase = SHM_IDLE;
+    from->link.state = SHM_IDLE;
     atomic_store(&to->cell, (uint16_t)cell);
     to->leased = leased;
-    to->phase = SHM_HELD;
+    to->link.state = SHM_HELD;
     atomic_store(&to->link.mine, atomic_load(&from->link.mine));
     atomic_store(&to->link.hold_id, hold_id);
 }
@@ -558,23 +477,12 @@ static void move(struct shm_line *from, struct shm_line *to, uint64_t hold_id)
 int hf__shm_line_downgrade(struct shm *s, const struct hf__query *q)
 {
     struct shm_line *from = q->line->impl, *to = q->into->impl;
-    struct shm_entry *e = from->link.entry;
-    unsigned cell;
-    uint64_t w;
 
-    if (from->phase != SHM_HELD || to->phase != SHM_IDLE ||
+    if (from->link.state != SHM_HELD || to->link.state != SHM_IDLE ||
         atomic_load(&from->link.hold_id) != q->req.hold_id)
         return HF_ENOTOWNER;
     move(from, to, q->req.hold_id);
-    cell = atomic_load(&to->cell);
-    do {
-        w = atomic_load(&e->word);
-        if (!shm_has(s->file, w, cell))
-            return HF_ENOTOWNER;
-    } while (!hf__shm_change(s, e, &w, cell, 1));
-    if (w & SHM_QUEUE)
-        hf__shm_share_pass(s, to->link.index, SHM_NO_CELL);
-    return HF__DONE;
+    return give_back(s, to, 1);
 }
 
 /* Others may be at the line meanwhile: what is read first is believed if the

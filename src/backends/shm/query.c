@@ -51,13 +51,6 @@ static int add_holder(struct shm *s, struct hf__query *q, struct shm_entry *e,
     return 0;
 }
 
-static bool is_shared(struct shm_entry *e)
-{
-    unsigned kind = e->kind & 0xff;
-
-    return kind == HF_RWLOCK || kind == HF_SEMAPHORE;
-}
-
 static bool is_waiting(struct shm *s, unsigned index, uint64_t word,
                        unsigned cell)
 {
@@ -65,40 +58,39 @@ static bool is_waiting(struct shm *s, unsigned index, uint64_t word,
     struct shm_cell *c = &s->file->cell[cell];
     uint32_t owner = atomic_load(&c->owner);
 
-    if ((e->kind & 0xff) == HF_MUTEX) /* the holder's: it is not awake yet */
+    if (shm_kind(e) == HF_MUTEX) /* the holder's: it is not awake yet */
         return owner != shm_owner(word) && hf__shm_alive(s, owner);
     return atomic_load(&c->ticket) &&
-           !(is_shared(e) && shm_has(s->file, word, cell)) &&
+           !(shm_is_shared(e) && shm_has(s->file, word, cell)) &&
            hf__shm_alive(s, owner);
 }
 
 static bool is_waited_for(struct shm *s, unsigned index)
 {
-    uint64_t word = atomic_load(&s->file->entry[index].word);
-    unsigned n = 0;
+    struct shm_entry *e = &s->file->entry[index];
+    struct shm_scan r;
 
-    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
-        if (is_waiting(s, index, word, n))
-            return true;
-    return false;
+    hf__shm_scan(s, index,
+                 shm_kind(e) == HF_MUTEX ? shm_owner(atomic_load(&e->word)) : 0,
+                 0, &r);
+    return r.first != SHM_NO_CELL;
 }
 
-/* The permits of a cell as they are shown. */
-static void show_permits(struct shm_entry *e, hf_party *party, unsigned permits)
-{
-    if ((e->kind & 0xff) == HF_RWLOCK)
-        party->mode = permits == SHM_PERMITS_MAX ? HF_WRITE : HF_READ;
-    else if ((e->kind & 0xff) == HF_SEMAPHORE)
-        party->permits = permits;
-}
-
-static void show_label(struct shm_cell *c, hf_party *party)
+/* What the party of a cell has, or wants. */
+static void describe_cell(struct shm *s, hf_party *party, struct shm_entry *e,
+                          struct shm_cell *c, unsigned permits)
 {
     char label[SHM_LABEL];
 
+    describe(s, party, atomic_load(&c->owner));
     shm_label_get(label, c->label);
     if (label[0])
         memcpy(party->label, label, sizeof(label));
+    if (shm_kind(e) == HF_RWLOCK)
+        party->mode = permits == SHM_PERMITS_MAX ? HF_WRITE : HF_READ;
+    else if (shm_kind(e) == HF_SEMAPHORE)
+        party->permits = permits;
+    party->since_unix_ms = (int64_t)atomic_load(&c->since);
 }
 
 static int add_cell_holder(struct shm *s, struct hf__query *q,
@@ -109,10 +101,7 @@ static int add_cell_holder(struct shm *s, struct hf__query *q,
 
     if (!party)
         return HF_ENOMEM;
-    describe(s, party, atomic_load(&c->owner));
-    show_label(c, party);
-    show_permits(e, party, shm_has(s->file, word, cell));
-    party->since_unix_ms = (int64_t)atomic_load(&c->since);
+    describe_cell(s, party, e, c, shm_has(s->file, word, cell));
     party->token = atomic_load(&e->epoch);
     party->left_ms = left_ms(s, shm_cell_lease_end(c));
     return 0;
@@ -151,10 +140,7 @@ static int add_waiter(struct shm *s, struct hf__query *q, struct shm_entry *e,
 
     if (!party)
         return HF_ENOMEM;
-    describe(s, party, atomic_load(&c->owner));
-    show_label(c, party);
-    show_permits(e, party, atomic_load(&c->want));
-    party->since_unix_ms = (int64_t)atomic_load(&c->since);
+    describe_cell(s, party, e, c, atomic_load(&c->want));
     return 0;
 }
 
@@ -185,9 +171,9 @@ static bool is_held(struct shm *s, unsigned index, uint64_t word)
     struct shm_entry *e = &s->file->entry[index];
     unsigned n = 0;
 
-    if ((e->kind & 0xff) == HF_LATCH)
+    if (shm_kind(e) == HF_LATCH)
         return shm_left(word);
-    if (!is_shared(e))
+    if (!shm_is_shared(e))
         return shm_owner(word) && !hf__shm_gone(s, shm_owner(word));
     for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
         if (hf__shm_is_held_by(s, word, n))
@@ -197,7 +183,7 @@ static bool is_held(struct shm *s, unsigned index, uint64_t word)
 
 static int inspect(struct shm *s, struct hf__query *q)
 {
-    int index = hf__shm_find_locked(s, q->name, q->name_len);
+    int index = hf__shm_find(s, q->name, q->name_len, false);
     struct shm_entry *e;
     uint64_t word;
     int rc = 0;
@@ -206,7 +192,7 @@ static int inspect(struct shm *s, struct hf__query *q)
         return 0;
     e = &s->file->entry[index];
     word = atomic_load(&e->word);
-    q->info->kind = (enum hf_kind)(e->kind & 0xff);
+    q->info->kind = (enum hf_kind)shm_kind(e);
     if (q->info->kind < HF_MUTEX || q->info->kind > HF_LATCH)
         return s->core->why(s->client, HF_EPROTO,
                             "%s: what it has of that name is damaged", s->path);
@@ -214,7 +200,7 @@ static int inspect(struct shm *s, struct hf__query *q)
     q->info->token = shm_entry_token(e);
     if (q->info->kind == HF_LATCH)
         q->info->count = shm_left(word);
-    else if (is_shared(e))
+    else if (shm_is_shared(e))
         rc = add_cell_holders(s, q, (unsigned)index, word);
     else if (is_held(s, (unsigned)index, word))
         rc = add_holder(s, q, e, word);
@@ -256,18 +242,18 @@ bool hf__shm_is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
 
 static int take_away(struct shm *s, struct hf__query *q)
 {
-    int found = hf__shm_find_locked(s, q->name, q->name_len);
+    int found = hf__shm_find(s, q->name, q->name_len, false);
     unsigned index = (unsigned)found;
     struct shm_entry *e = &s->file->entry[index % SHM_NAMES];
     uint64_t word;
 
     if (found < 0)
         return HF_ENOTOWNER;
-    if ((e->kind & 0xff) == HF_LATCH)
+    if (shm_kind(e) == HF_LATCH)
         return !q->token && !q->owner[0] && hf__shm_latch_open(s, index)
                    ? 0
                    : HF_ENOTOWNER;
-    if (is_shared(e))
+    if (shm_is_shared(e))
         return hf__shm_share_break(s, index, q);
     do {
         word = atomic_load(&e->word);

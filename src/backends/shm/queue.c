@@ -49,22 +49,19 @@ static void scan_once(struct shm *s, unsigned index, uint32_t except,
                       uint64_t mine, bool living, struct shm_scan *r)
 {
     struct shm_file *f = s->file;
-    unsigned high = atomic_load(&f->header.cells_high);
+    bool shared = shm_is_shared(&f->entry[index]);
+    uint64_t word = atomic_load(&f->entry[index].word);
+    unsigned n = 0;
 
     *r = (struct shm_scan){
         .first = SHM_NO_CELL, .before = SHM_NO_CELL, .behind = SHM_NO_CELL};
-    for (unsigned i = 0; i < SHM_MAP_LEN && i * 64 < high; i++) {
-        uint64_t bits = atomic_load(&f->entry[index].cells[i]);
+    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++) {
+        uint32_t owner = shm_owner(atomic_load(&f->cell[n].owner));
+        uint64_t ticket = atomic_load(&f->cell[n].ticket);
 
-        for (; bits; bits &= bits - 1) {
-            unsigned n = i * 64 + (unsigned)__builtin_ctzll(bits);
-            struct shm_cell *c = &f->cell[n];
-            uint32_t owner = shm_owner(atomic_load(&c->owner));
-
-            if (owner && owner != except && atomic_load(&c->name) == index &&
-                (!living || hf__shm_alive(s, owner)))
-                scan_cell(r, n, owner, atomic_load(&c->ticket), mine);
-        }
+        if (ticket && owner != except && !(shared && shm_has(f, word, n)) &&
+            (!living || hf__shm_alive(s, owner)))
+            scan_cell(r, n, owner, ticket, mine);
     }
 }
 
@@ -75,10 +72,10 @@ static bool is_dead(struct shm *s, unsigned cell)
 }
 
 /*
- * The queue as it is, without the cells of `except`. Those it finds are alive;
- * to look at the life of all is left for when one of them is not. What is read
- * here is only believed if the word has not changed in between, or if a wrong
- * answer does no harm.
+ * The queue as it is, of any kind, without the cells of `except`. Those it
+ * finds are alive; to look at the life of all is left for when one of them is
+ * not. What is read here is only believed if the word has not changed in
+ * between, or if a wrong answer does no harm.
  */
 void hf__shm_scan(struct shm *s, unsigned index, uint32_t except, uint64_t mine,
                   struct shm_scan *r)
@@ -209,36 +206,29 @@ bool hf__shm_pass(struct shm *s, unsigned index, uint64_t word)
     return true;
 }
 
-void hf__shm_stir(struct shm_entry *e)
+void hf__shm_stir(struct shm_entry *e, uint64_t flags)
 {
-    uint64_t w = atomic_load(&e->word);
+    bool is_mutex = shm_kind(e) == HF_MUTEX;
+    uint64_t w = atomic_load(&e->word), new;
 
-    while (!atomic_compare_exchange_weak(&e->word, &w, shm_stirred(w)))
-        ;
+    do
+        new = (is_mutex ? shm_stirred(w) : w + SHM_CHANGE_ONE) | flags;
+    while (!atomic_compare_exchange_weak(&e->word, &w, new));
 }
 
 int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
 {
-    struct shm_file *f = s->file;
-    struct shm_wait *wait = hf__shm_wait_of(s, l, req->remote);
+    int n = hf__shm_wait_make(s, l, req->remote);
     struct shm_cell *c;
-    int n;
 
-    if (!wait)
-        return HF_ENOMEM;
-    if (!hf__shm_still_there(s))
-        return HF_EBACKEND;
-    n = hf__shm_cell_take(s);
+    if (!n)
+        n = hf__shm_cell_take(s);
     if (n < 0)
         return n;
     SHM_POINT();
-    c = &f->cell[n];
-    atomic_store(&c->lease_ms, req->fixed ? req->lease_ms : 0);
-    atomic_store(&c->is_async, req->is_async);
-    atomic_store(&c->settled, 0);
-    atomic_store(&c->since, shm_wall_ms());
+    c = &s->file->cell[n];
     shm_label_put(c->label, req->remote->label);
-    SHM_POINT();
+    hf__shm_wait_begin(s, l, (unsigned)n, req);
     atomic_store(&c->ticket, atomic_fetch_add(&l->entry->next_ticket, 1) + 1);
     SHM_POINT();
     /* Last: who has read the map when the cell was in it for another believes
@@ -247,11 +237,6 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
     SHM_POINT();
     atomic_fetch_or(&l->entry->cells[n / 64], 1ULL << n % 64);
     SHM_POINT();
-    wait->announced = false;
-    wait->dying = 0;
-    atomic_store(&wait->watch.slot[0], 0);
-    atomic_store(&wait->cell, (uint16_t)n);
-    l->state = SHM_QUEUED;
     return 0;
 }
 
@@ -259,15 +244,12 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
  * by our cell any more, and nothing has to be stirred. */
 void hf__shm_dequeue(struct shm *s, struct shm_link *l)
 {
-    struct shm_wait *wait = atomic_load(&l->wait);
-    unsigned n = atomic_load(&wait->cell);
+    unsigned n = hf__shm_wait_end(s, l);
 
-    hf__shm_async_remove(s, wait);
-    atomic_store(&wait->cell, SHM_NO_CELL);
     SHM_POINT();
     atomic_fetch_and(&l->entry->cells[n / 64], ~(1ULL << n % 64));
     SHM_POINT();
-    hf__shm_unwatch(s, &s->file->cell[n]);
+    hf__shm_unwatch(s, &s->file->cell[n], 0);
     hf__shm_cell_free(&s->file->cell[n]);
     SHM_POINT();
 }
@@ -276,15 +258,13 @@ void hf__shm_dequeue(struct shm *s, struct shm_link *l)
 void hf__shm_leave(struct shm *s, struct shm_link *l)
 {
     struct shm_entry *e = l->entry;
-    struct shm_wait *wait = atomic_load(&l->wait);
-    unsigned n = atomic_load(&wait->cell);
-    struct shm_cell *c = &s->file->cell[n];
+    struct shm_cell *c;
     struct shm_scan r;
+    unsigned n;
 
-    hf__shm_pass_on_death(s, wait);
-    hf__shm_async_remove(s, wait);
-    atomic_store(&wait->cell, SHM_NO_CELL);
-    l->state = SHM_IDLE;
+    hf__shm_pass_on_death(s, atomic_load(&l->wait));
+    n = hf__shm_wait_end(s, l);
+    c = &s->file->cell[n];
     SHM_POINT();
     atomic_fetch_and(&e->cells[n / 64], ~(1ULL << n % 64));
     for (;;) {
@@ -304,7 +284,7 @@ void hf__shm_leave(struct shm *s, struct shm_link *l)
     hf__shm_scan(s, l->index, 0, atomic_load(&c->ticket), &r);
     if (r.behind != SHM_NO_CELL)
         hf__shm_ring(s, r.behind);
-    hf__shm_unwatch(s, c);
+    hf__shm_unwatch(s, c, 0);
     hf__shm_rouse(s, n);
     hf__shm_cell_free(c);
 }

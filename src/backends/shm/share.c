@@ -66,15 +66,6 @@ bool hf__shm_take_back(struct shm *s, struct shm_entry *e, uint64_t *word,
     return hf__shm_change(s, e, word, cell, 0);
 }
 
-void hf__shm_share_stir(struct shm_entry *e, uint64_t flags)
-{
-    uint64_t w = atomic_load(&e->word);
-
-    while (!atomic_compare_exchange_weak(&e->word, &w,
-                                         (w + SHM_CHANGE_ONE) | flags))
-        ;
-}
-
 /* ---- passing on --------------------------------------------------------- */
 
 struct place {
@@ -282,16 +273,15 @@ static bool untold(struct shm *s, unsigned index, uint64_t below,
 void hf__shm_share_pass_on(struct shm *s, unsigned index, unsigned cell,
                            uint64_t ticket)
 {
-    struct shm_entry *e = &s->file->entry[index];
     struct place at = {UINT64_MAX, 0};
-    struct line_up up;
+    struct shm_scan r;
 
     if (atomic_load(&s->file->cell[cell].told) == (uint8_t)ticket)
         return;
     hf__shm_share_pass(s, index, cell);
-    line_up(s, index, atomic_load(&e->word), &up);
-    if (up.len)
-        hf__shm_ring(s, up.at[0].cell);
+    hf__shm_scan(s, index, 0, 0, &r);
+    if (r.first != SHM_NO_CELL)
+        hf__shm_ring(s, r.first);
     while (untold(s, index, at.ticket, &at))
         tell(s, at.cell, at.ticket, at.cell == cell);
 }
@@ -307,7 +297,7 @@ void hf__shm_share_clear(struct shm *s, unsigned index, unsigned cell)
         SHM_POINT();
         atomic_store(&s->file->cell[cell].ticket, 0);
         SHM_POINT();
-        hf__shm_share_stir(e, 0);
+        hf__shm_stir(e, 0);
     }
     for (;;) {
         w = atomic_load(&e->word);

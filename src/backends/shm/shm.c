@@ -58,8 +58,11 @@ static int shm_attempt(void *self, struct hf__req *req)
     struct shm_link *l = req->remote->impl;
     uint64_t word, new;
 
-    if (__builtin_expect(l->state == SHM_IDLE && !req->fixed, 1) &&
-        !shm_is_lost(s)) {
+    if (l->kind != HF_MUTEX) {
+        if (!shm_is_lost(s) && hf__shm_line_take(s, req))
+            return HF__GRANTED;
+    } else if (__builtin_expect(l->state == SHM_IDLE && !req->fixed, 1) &&
+               !shm_is_lost(s)) {
         word = atomic_load_explicit(&l->entry->word, memory_order_relaxed);
         new = (word + SHM_COUNT_ONE) | s->me;
         SHM_POINT();
@@ -81,12 +84,14 @@ static int shm_release(void *self, struct hf__req *req)
     uint64_t word = atomic_load_explicit(&l->mine, memory_order_relaxed);
     uint64_t flags = word & SHM_FLAGS;
 
+    if (l->kind != HF_MUTEX)
+        return hf__shm_line_release(self, req);
     if (l->state != SHM_HELD ||
         atomic_load_explicit(&l->hold_id, memory_order_relaxed) != req->hold_id)
-        return hf__shm_release_other(self, req);
+        return HF_ENOTOWNER;
     SHM_POINT();
     /* Nobody waits; or one who does is on the way, and may be late. */
-    if ((!flags || (flags == (SHM_WAITERS | SHM_WAKING) && !l->fair)) &&
+    if ((!flags || (flags == (SHM_WAITERS | SHM_WAKING) && !shm_is_fair(l))) &&
         atomic_compare_exchange_strong_explicit(
             &l->entry->word, &word, word & ~SHM_OWNER_MASK,
             memory_order_release, memory_order_relaxed)) {

@@ -80,12 +80,7 @@ struct shm {
     struct shm_wait *async;      /* those that the keeper watches for */
 };
 
-enum shm_state {
-    SHM_IDLE,
-    SHM_QUEUED,
-    SHM_HELD,
-    SHM_SHARED, /* a shm_line: see its phase */
-};
+enum shm_state { SHM_IDLE, SHM_QUEUED, SHM_HELD };
 
 /*
  * What a link needs to wait: made at its first wait, freed with it. `watch` is
@@ -116,17 +111,21 @@ struct shm_link {
     uint32_t take_mask; /* bits of the word that must be 0 to take it at once */
     uint16_t index;     /* of the entry */
     uint8_t state;
-    bool fair;
+    uint8_t kind; /* of any but HF_MUTEX it is a shm_line */
 };
+
+/* A mutex of which nobody takes what is free before those who wait. */
+static inline bool shm_is_fair(const struct shm_link *l)
+{
+    return l->take_mask & SHM_FLAGS;
+}
 
 /* One of the lines to a name of another kind. Its cell stays with it when it
  * is idle, if there are enough. */
 struct shm_line {
-    struct shm_link link; /* state: SHM_SHARED */
-    shm_u16 cell;         /* or SHM_NO_CELL; renew reads it */
-    uint16_t size;        /* permits that there are */
-    uint8_t kind;
-    uint8_t phase;  /* SHM_IDLE, SHM_QUEUED, SHM_HELD */
+    struct shm_link link;
+    shm_u16 cell;   /* or SHM_NO_CELL; renew reads it */
+    uint16_t size;  /* permits that there are */
     bool leased;    /* the cell's lease may have an end */
     uint32_t round; /* latch: when the wait began */
 };
@@ -175,15 +174,13 @@ enum shm_life hf__shm_life_of(uint32_t pid);
 /* entry.c */
 int hf__shm_attach(void *, struct hf__remote *);
 void hf__shm_detach(void *, struct hf__remote *);
-/* -1: there is none. Tables locked, like the next. */
-int hf__shm_find_locked(struct shm *, const char *name, size_t len);
-/* The same among those that we have lines to: needs no tables. */
-int hf__shm_find_attached(struct shm *, const char *name, size_t len);
+/* -1: there is none. Tables locked; or attached: of those that we have lines
+ * to, which nobody changes. */
+int hf__shm_find(struct shm *, const char *name, size_t len, bool attached);
 /* Frees the entry if nobody has it, holds it or waits for it. */
 bool hf__shm_reclaim_locked(struct shm *, unsigned index);
-/* The tables are not to be had: names that nobody uses stay, until somebody
- * has them and sweeps. */
-void hf__shm_leave_unswept(struct shm *);
+/* Names that nobody uses have stayed where the tables were not to be had
+ * (`unswept`): takes them back. */
 void hf__shm_sweep_locked(struct shm *);
 void hf__shm_raise_epoch(struct shm_entry *, uint64_t epoch);
 /* The label of that grant, where it is not its client's. */
@@ -196,9 +193,13 @@ int hf__shm_cell_take(struct shm *);
 void hf__shm_cell_free(struct shm_cell *);
 /* Gives it back, with whatever it has. */
 void hf__shm_cell_drop(struct shm *, unsigned cell);
-/* NULL: out of memory. */
-struct shm_wait *hf__shm_wait_of(struct shm *, struct shm_link *,
-                                 struct hf__remote *);
+/* What the link needs to wait; ENOMEM, or EBACKEND: the file is gone. */
+int hf__shm_wait_make(struct shm *, struct shm_link *, struct hf__remote *);
+/* The link waits, with that cell, which has no place in the queue yet. */
+void hf__shm_wait_begin(struct shm *, struct shm_link *, unsigned cell,
+                        const struct hf__req *);
+/* It does not wait any more; its cell, which is returned, has a place still. */
+unsigned hf__shm_wait_end(struct shm *, struct shm_link *);
 /* Like hf__shm_file_there, but asks the kernel now and then only, until it is
  * gone. */
 bool hf__shm_still_there(struct shm *);
@@ -209,8 +210,6 @@ unsigned hf__shm_cell_next(struct shm *, unsigned index, unsigned from);
 /* attempt.c */
 int hf__shm_attempt_slow(struct shm *, struct hf__req *);
 int hf__shm_release_slow(struct shm *, struct shm_link *);
-/* Not of a mutex that is held. */
-int hf__shm_release_other(struct shm *, struct hf__req *);
 int hf__shm_abandon(void *, struct hf__req *);
 int hf__shm_renew(void *, struct hf__batch *);
 /* Ends whatever the link has: a hold or a wait. */
@@ -240,8 +239,8 @@ bool hf__shm_lease_write(struct shm *, unsigned index, uint64_t word,
 /* Takes the lock from the word's owner and gives it to whoever is next. False:
  * the word has changed. */
 bool hf__shm_pass(struct shm *, unsigned index, uint64_t word);
-/* Makes decisions fail that were made on what has changed. */
-void hf__shm_stir(struct shm_entry *);
+/* Makes decisions fail that were made on what has changed. Not of a latch. */
+void hf__shm_stir(struct shm_entry *, uint64_t flags);
 /* When the lease of the word's holder ends; HF__NEVER if it has none. */
 hf__time hf__shm_lease_end(struct shm_entry *, uint64_t word);
 
@@ -255,7 +254,6 @@ bool hf__shm_change(struct shm *, struct shm_entry *, uint64_t *word,
                     unsigned cell, unsigned permits);
 bool hf__shm_take_back(struct shm *, struct shm_entry *, uint64_t *word,
                        unsigned cell);
-void hf__shm_share_stir(struct shm_entry *, uint64_t flags);
 /* Grants to those who are first in the queue, as many as fit, and rings them;
  * but not `self`. False: nothing was to be done. */
 bool hf__shm_share_pass(struct shm *, unsigned index, unsigned self);
@@ -275,7 +273,7 @@ bool hf__shm_is_meant(struct shm *, struct hf__query *, uint32_t owner,
                       uint64_t token);
 static inline unsigned shm_size(struct shm_entry *e)
 {
-    return (e->kind & 0xff) == HF_RWLOCK ? SHM_PERMITS_MAX : e->permits;
+    return shm_kind(e) == HF_RWLOCK ? SHM_PERMITS_MAX : e->permits;
 }
 static inline hf__time shm_cell_lease_end(struct shm_cell *c)
 {
@@ -289,13 +287,18 @@ static inline uint64_t shm_to_ms(hf__time at)
 }
 
 /* line.c */
-int hf__shm_line_attempt(struct shm *, struct hf__req *);
+/* It is free, and nobody waits: it is ours. False: look. */
+bool hf__shm_line_take(struct shm *, struct hf__req *);
+/* An attempt; *dead: a client to be buried, or 0. */
+int hf__shm_line_look(struct shm *, struct hf__req *, uint32_t *dead);
+/* Is it held still? */
+bool hf__shm_line_has(struct shm *, struct shm_line *);
 int hf__shm_line_release(struct shm *, struct hf__req *);
 int hf__shm_line_renew(struct shm *, const struct hf__renewal *, hf__time now);
 int hf__shm_line_downgrade(struct shm *, const struct hf__query *);
 /* Ends whatever the line has. */
 int hf__shm_line_let_go(struct shm *, struct shm_line *);
-void hf__shm_line_detach(struct shm *, struct shm_line *);
+void hf__shm_line_give_cell(struct shm *, struct shm_line *); /* it is idle */
 /* A cell of that entry, for the line to hold or wait with. */
 int hf__shm_line_cell(struct shm *, struct shm_line *,
                       const struct hf__remote *);
@@ -304,7 +307,7 @@ int hf__shm_line_queue(struct shm *, struct shm_line *, struct hf__req *);
 int hf__shm_line_sleep(struct shm *, struct shm_wait *, struct hf__req *);
 
 /* latch.c */
-int hf__shm_latch_attempt(struct shm *, struct hf__req *);
+int hf__shm_latch_look(struct shm *, struct hf__req *);
 int hf__shm_latch_query(struct shm *, struct hf__query *);
 /* Lets everybody go. False: it was at 0. */
 bool hf__shm_latch_open(struct shm *, unsigned index);
@@ -315,19 +318,27 @@ bool hf__shm_logind_removes(const char *conf); /* by that file and its .d */
 
 /* wait.c */
 void hf__shm_ring(struct shm *, unsigned cell);
+/* It has its place in the queue: who is behind it, if anybody, is to know. */
+void hf__shm_settle(struct shm *, struct shm_wait *, unsigned behind);
 /* A thread of ours may sleep there for another who has left: its place is not
  * there any more. */
 void hf__shm_rouse(struct shm *, unsigned cell);
 /* Of a place in a queue: is it the keeper who waits there? */
 void hf__shm_set_async(struct shm *, unsigned cell, bool is_async);
 void hf__shm_wake(shm_u32 *word, int how_many);
+/* op: FUTEX_WAIT, FUTEX_WAIT_PRIVATE */
+void hf__shm_sleep(const void *word, int op, uint32_t value, hf__time from_now);
 void hf__shm_tell_death(struct shm *, uint32_t owner);
+/* Is a holder gone (then it is *dead, and those who watch it are told), or its
+ * lease over? */
+bool hf__shm_is_over(struct shm *, uint32_t owner, hf__time lease_end,
+                     uint32_t *dead);
 /* To look again when one of the owners dies, and at that time at the latest.
  * At most SHM_WATCHED. */
 void hf__shm_watch(struct shm *, struct shm_wait *, const uint32_t *owners,
                    unsigned len, hf__time until);
-/* Its cell watches nobody any more. */
-void hf__shm_unwatch(struct shm *, struct shm_cell *);
+/* The cell watches nobody any more, from that place of its list on. */
+void hf__shm_unwatch(struct shm *, struct shm_cell *, unsigned from);
 /* If whom it watches is dead: tells those who sleep on the same word. Asks the
  * kernel if it has waited in vain. */
 void hf__shm_pass_on_death(struct shm *, struct shm_wait *);

@@ -101,12 +101,6 @@ enum shm_life hf__shm_life_of(uint32_t pid)
     return gone ? SHM_EXITED : SHM_LIVES;
 }
 
-static bool is_process_gone(uint32_t pid, uint64_t start)
-{
-    return hf__shm_life_of(pid) == SHM_EXITED ||
-           is_process_gone_by_proc(pid, start);
-}
-
 static struct flock byte_of(uint32_t slot)
 {
     return (struct flock){
@@ -128,13 +122,16 @@ static bool is_file_closed(struct shm *s, uint32_t slot)
 bool hf__shm_gone(struct shm *s, uint32_t owner)
 {
     struct shm_slot *slot = slot_of(s, owner);
+    uint32_t pid;
 
     if (hf__shm_alive(s, owner))
         return false;
     if (!is_registered(slot, owner))
         return true;
+    pid = atomic_load(&slot->pid);
     return is_file_closed(s, owner & SHM_SLOT_MASK) ||
-           is_process_gone(atomic_load(&slot->pid), atomic_load(&slot->start));
+           hf__shm_life_of(pid) == SHM_EXITED ||
+           is_process_gone_by_proc(pid, atomic_load(&slot->start));
 }
 
 /* The word is read before the process is asked about: if the slot has gone to
@@ -176,7 +173,7 @@ static void sweep(struct shm *s, uint32_t slot, bool reclaim)
 
         if (!atomic_load(&f->hash[i]))
             continue;
-        while ((e->kind & 0xff) == HF_MUTEX &&
+        while (shm_kind(e) == HF_MUTEX &&
                (w = atomic_load(&e->word), (w & SHM_SLOT_MASK) == slot))
             hf__shm_pass(s, i, w);
         if (!(atomic_load(&e->attached[slot / 64]) & bit))
@@ -342,7 +339,7 @@ void hf__shm_slot_give(struct shm *s)
     if (locked)
         hf__shm_unlock(s, &thread);
     else
-        hf__shm_leave_unswept(s);
+        atomic_fetch_add(&s->file->header.unswept, 1);
     hf__shm_wake(&slot->alive, INT_MAX);
     hf__shm_keep_no_more(s);
 }

@@ -146,13 +146,10 @@ static bool is_thread_gone(uint32_t tid)
 
 static void sleep_on(shm_u32 *word, uint32_t seen, hf__time nap)
 {
-    struct timespec time = {nap / (1000 * HF__MS), nap % (1000 * HF__MS)};
-
     SHM_POINT();
     if ((seen & FUTEX_WAITERS) ||
         atomic_compare_exchange_strong(word, &seen, seen | FUTEX_WAITERS))
-        syscall(SYS_futex, word, FUTEX_WAIT, seen | FUTEX_WAITERS, &time, NULL,
-                0);
+        hf__shm_sleep(word, FUTEX_WAIT, seen | FUTEX_WAITERS, nap);
 }
 
 /* False: one thread kept it locked for as long as we have patience, or the

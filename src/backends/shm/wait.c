@@ -46,22 +46,36 @@ void hf__shm_wake(shm_u32 *word, int how_many)
     syscall(SYS_futex, word, FUTEX_WAKE, how_many, NULL, NULL, 0);
 }
 
+static void ring_doorbell(struct shm *s, uint32_t owner)
+{
+    shm_u32 *doorbell = &s->file->slot[owner & SHM_SLOT_MASK].doorbell;
+
+    atomic_fetch_add(doorbell, 1);
+    hf__shm_wake(doorbell, INT_MAX);
+}
+
 void hf__shm_ring(struct shm *s, unsigned cell)
 {
     struct shm_cell *c = &s->file->cell[cell];
     uint32_t owner = atomic_load(&c->owner);
-    struct shm_slot *slot = &s->file->slot[owner & SHM_SLOT_MASK];
 
     SHM_POINT();
     atomic_fetch_add(&c->bell, 1);
     SHM_POINT();
-    if (atomic_load(&c->is_async)) {
-        atomic_fetch_add(&slot->doorbell, 1);
-        hf__shm_wake(&slot->doorbell, INT_MAX);
-    } else {
+    if (atomic_load(&c->is_async))
+        ring_doorbell(s, owner);
+    else
         hf__shm_wake(&c->bell, INT_MAX);
-    }
     SHM_POINT();
+}
+
+void hf__shm_settle(struct shm *s, struct shm_wait *w, unsigned behind)
+{
+    if (!w->announced && behind != SHM_NO_CELL)
+        hf__shm_ring(s, behind);
+    SHM_POINT();
+    w->announced = true;
+    atomic_store(&s->file->cell[atomic_load(&w->cell)].settled, 1);
 }
 
 void hf__shm_rouse(struct shm *s, unsigned cell)
@@ -89,6 +103,19 @@ void hf__shm_tell_death(struct shm *s, uint32_t owner)
     SHM_POINT();
 }
 
+bool hf__shm_is_over(struct shm *s, uint32_t owner, hf__time lease_end,
+                     uint32_t *dead)
+{
+    if (!hf__shm_alive(s, owner)) {
+        hf__shm_tell_death(s, owner);
+        if (hf__shm_gone(s, owner)) {
+            *dead = owner;
+            return true;
+        }
+    }
+    return lease_end != HF__NEVER && lease_end <= s->core->now();
+}
+
 /* The process is marked but not gone: look again soon. That lasts for a moment;
  * where it does not (a core is being written), less often. */
 static hf__time soon(struct shm *s, struct shm_wait *w)
@@ -112,7 +139,7 @@ static void count_watcher(struct shm *s, unsigned slot, bool comes)
         ;
 }
 
-static void unwatch(struct shm *s, struct shm_cell *c, unsigned from)
+void hf__shm_unwatch(struct shm *s, struct shm_cell *c, unsigned from)
 {
     for (unsigned i = from; i < SHM_WATCHED; i++) {
         unsigned slot =
@@ -121,11 +148,6 @@ static void unwatch(struct shm *s, struct shm_cell *c, unsigned from)
         if (slot && (slot = atomic_exchange(&c->watching[i], 0)))
             count_watcher(s, slot, false);
     }
-}
-
-void hf__shm_unwatch(struct shm *s, struct shm_cell *c)
-{
-    unwatch(s, c, 0);
 }
 
 /* The cell's watched slots are those of w. How long to sleep beside the others
@@ -141,7 +163,7 @@ static hf__time patience(struct shm *s, struct shm_wait *w)
         if (!slot)
             break;
         if (atomic_load(&c->watching[i]) != slot) {
-            unwatch(s, c, i);
+            hf__shm_unwatch(s, c, i);
             atomic_store(&c->watching[i], (uint16_t)slot);
             count_watcher(s, slot, true);
         }
@@ -149,7 +171,7 @@ static hf__time patience(struct shm *s, struct shm_wait *w)
         if (crowd > 1)
             nap = hf__min_time(nap, crowd * SHM_POLL_NS / 2);
     }
-    unwatch(s, c, i);
+    hf__shm_unwatch(s, c, i);
     return nap;
 }
 
@@ -269,23 +291,12 @@ static bool sleep_on(struct shm *s, struct wait_on *on, unsigned len,
     return false;
 }
 
-static void sleep_on_one(const void *word, uint32_t value, bool is_private,
-                         hf__time from_now)
+void hf__shm_sleep(const void *word, int op, uint32_t value, hf__time from_now)
 {
     struct timespec nap = {from_now / (1000 * HF__MS),
                            from_now % (1000 * HF__MS)};
 
-    syscall(SYS_futex, word, is_private ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT,
-            value, &nap, NULL, 0);
-}
-
-/* The keeper, by its own word alone. It does not hear the doorbell then: those
- * who wait asynchronously, and those who come before they know, rely on it. */
-static void sleep_deaf(const uint32_t *word, uint32_t expect, bool is_relied_on,
-                       hf__time left)
-{
-    sleep_on_one(word, expect, true,
-                 is_relied_on ? hf__min_time(left, SHM_POLL_NS) : left);
+    syscall(SYS_futex, word, op, value, &nap, NULL, 0);
 }
 
 static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
@@ -322,8 +333,12 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
     left = hf__min_time(until - s->core->now(), SHM_NAP_NS);
     is_relied_on = is_relied_on || s->async;
     pthread_mutex_unlock(&s->async_mutex);
-    if (left > 0 && !sleep_on(s, on, len, left))
-        sleep_deaf(word, expect, is_relied_on, left);
+    if (left <= 0 || sleep_on(s, on, len, left))
+        return;
+    /* By its own word alone it does not hear the doorbell: those who wait
+     * asynchronously, and those who come before they know, rely on it. */
+    hf__shm_sleep(word, FUTEX_WAIT_PRIVATE, expect,
+                  is_relied_on ? hf__min_time(left, SHM_POLL_NS) : left);
 }
 
 void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
@@ -356,17 +371,8 @@ void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
     left = hf__min_time(until, atomic_load(&w->watch.until)) - s->core->now();
     if (left > 0 && !sleep_on(s, on, len, left) &&
         __atomic_load_n(word, __ATOMIC_ACQUIRE) == expect)
-        sleep_on_one(&s->file->cell[cell].bell, bell, false,
-                     hf__min_time(left, SHM_POLL_NS));
-}
-
-/* The keeper shall arm itself anew. */
-static void rouse_keeper(struct shm *s)
-{
-    shm_u32 *doorbell = &s->file->slot[s->me & SHM_SLOT_MASK].doorbell;
-
-    atomic_fetch_add(doorbell, 1);
-    hf__shm_wake(doorbell, INT_MAX);
+        hf__shm_sleep(&s->file->cell[cell].bell, FUTEX_WAIT, bell,
+                      hf__min_time(left, SHM_POLL_NS));
 }
 
 hf__time hf__shm_async_add(struct shm *s, struct shm_wait *w)
@@ -382,7 +388,7 @@ hf__time hf__shm_async_add(struct shm *s, struct shm_wait *w)
     pthread_mutex_unlock(&s->async_mutex);
     if (atomic_load(&s->no_waitv))
         return hf__min_time(until, s->core->now() + SHM_POLL_NS);
-    rouse_keeper(s);
+    ring_doorbell(s, s->me); /* the keeper shall arm itself anew */
     return until;
 }
 

@@ -352,7 +352,7 @@ static void test_every_address_has_its_turn(void **state)
     for (size_t round = 0; round < 3; round++) {
         for (size_t i = 0; i < 3; i++) {
             assert_ptr_equal(hf__net_addr(&e, &w), &e.addr[i]);
-            assert_int_equal(hf__net_next(&e, &w), i < 2);
+            assert_int_equal(hf__net_next(&e, &w, false), i < 2);
         }
         longest = hf__net_pause(&e, &w, 1000, UINT32_MAX);
         assert_in_range(longest, 5 * HF__MS, (10 << round) * HF__MS);
@@ -384,8 +384,13 @@ static void test_address_knows_its_host(void **state)
 {
     struct net_endpoint e = {.core = &with_names};
     struct hf__host three[] = {{"a", 1}, {"nobody", 0}, {"::2", 0}};
+    struct net_walk w = {0};
 
     (void)state;
+    assert_int_equal(hf__net_set_hosts(&e, three, 2, 7), 0);
+    assert_int_equal(hf__net_find(&e), 0);
+    assert_int_equal(e.len, 2);
+    assert_false(hf__net_next(&e, &w, true)); /* of the same host */
     assert_int_equal(hf__net_set_hosts(&e, three, 3, 7), 0);
     assert_int_equal(hf__net_find(&e), 0);
     assert_int_equal(e.len, 3);
@@ -394,6 +399,8 @@ static void test_address_knows_its_host(void **state)
     assert_string_equal(e.addr[1].host, "::2");
     assert_string_equal(e.addr[1].where, "[::2]:7");
     assert_string_equal(e.addr[2].host, "a");
+    assert_true(hf__net_next(&e, &w, true));
+    assert_int_equal(w.at, 1);
     hf__net_endpoint_fini(&e);
 }
 

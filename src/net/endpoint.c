@@ -161,11 +161,17 @@ const struct net_addr *hf__net_addr(struct net_endpoint *e, struct net_walk *w)
     return &e->addr[w->at];
 }
 
-bool hf__net_next(const struct net_endpoint *e, struct net_walk *w)
+bool hf__net_next(const struct net_endpoint *e, struct net_walk *w,
+                  bool elsewhere)
 {
-    if (w->at + 1 >= e->len)
+    size_t at = w->at + 1;
+
+    while (elsewhere && at < e->len &&
+           strcmp(e->addr[at].host, e->addr[w->at].host) == 0)
+        at++;
+    if (at >= e->len)
         return false;
-    w->at++;
+    w->at = at;
     return true;
 }
 

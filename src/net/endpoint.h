@@ -47,8 +47,10 @@ void hf__net_settle(struct net_endpoint *);
 
 /* The address to connect to. */
 const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);
-/* The address did not work: goes to the next one. false: there is none. */
-bool hf__net_next(const struct net_endpoint *, struct net_walk *);
+/* The address did not work: goes to the next one; elsewhere: of another host,
+ * because this one has answered. false: there is none. */
+bool hf__net_next(const struct net_endpoint *, struct net_walk *,
+                  bool elsewhere);
 /* No address worked, or none for long: begins anew. Looks the name up now and
  * then. Returns how long to wait; chance: any number. */
 hf__time hf__net_pause(struct net_endpoint *, struct net_walk *,

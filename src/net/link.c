@@ -76,14 +76,14 @@ void hf__link_fail(struct net_link *l, int code, hf__time now)
     bool was_up = l->state == NET_UP;
 
     if (was_up) /* not of each attempt, as long as it is down */
-        l->stream.core->log(l->stream.client, "%s to %s", l->name, l->text);
+        l->stream.core->log(l->stream.client, "%s to %s", l->lost, l->text);
     hf__link_stop(l);
     l->state = NET_PAUSING;
     l->timer = now;
     if (was_up && now - l->up_at >= LIVED_MS * HF__MS) {
         l->walk = (struct net_walk){0};
-    } else if (was_up || code != HF_EBACKEND ||
-               !hf__net_next(l->peer, &l->walk)) {
+    } else if (was_up ||
+               !hf__net_next(l->peer, &l->walk, code != HF_EBACKEND)) {
         l->timer += pause(l);
         l->open_code = code;
     }

@@ -105,7 +105,9 @@ void hf__net_flush(struct net_stream *s)
 {
     struct net_out *o = &s->out;
 
-    if (s->connecting || s->shaking)
+    if (s->fd < 0 || s->connecting || s->shaking)
+        return;
+    if (!o->len && s->events == EPOLLIN)
         return;
     while (o->from < o->len && !s->broken) {
         ssize_t n = write_some(s, o->data + o->from, o->len - o->from);

@@ -201,7 +201,7 @@ static int connect_pair(struct rd_pipe *p)
     p->link.pause_ms = p->link.connect_ms = p->link.silence_ms = 1000;
     p->link.peer = &((struct redis *)p->owner)->peer;
     p->link.tags = &((struct redis *)p->owner)->tags;
-    p->link.name = "fuzz";
+    p->link.lost = "fuzz";
     p->reader = hf__rd_reader_new(&p->arena);
     return fds[1];
 }

@@ -1,6 +1,6 @@
 /* A stream with TLS by itself: both ends in one thread, over a pair of
- * sockets. And the way over the addresses of an endpoint. */
-#include "../../src/net/endpoint.h"
+ * sockets. And the way over the addresses of an endpoint, with a link. */
+#include "../../src/net/link.h"
 #include "../../src/net/tls.h"
 
 #include <setjmp.h>
@@ -352,7 +352,7 @@ static void test_every_address_has_its_turn(void **state)
     for (size_t round = 0; round < 3; round++) {
         for (size_t i = 0; i < 3; i++) {
             assert_ptr_equal(hf__net_addr(&e, &w), &e.addr[i]);
-            assert_int_equal(hf__net_next(&e, &w), i < 2);
+            assert_int_equal(hf__net_next(&e, &w, false), i < 2);
         }
         longest = hf__net_pause(&e, &w, 1000, UINT32_MAX);
         assert_in_range(longest, 5 * HF__MS, (10 << round) * HF__MS);
@@ -384,8 +384,13 @@ static void test_address_knows_its_host(void **state)
 {
     struct net_endpoint e = {.core = &with_names};
     struct hf__host three[] = {{"a", 1}, {"nobody", 0}, {"::2", 0}};
+    struct net_walk w = {0};
 
     (void)state;
+    assert_int_equal(hf__net_set_hosts(&e, three, 2, 7), 0);
+    assert_int_equal(hf__net_find(&e), 0);
+    assert_int_equal(e.len, 2);
+    assert_false(hf__net_next(&e, &w, true)); /* of the same host */
     assert_int_equal(hf__net_set_hosts(&e, three, 3, 7), 0);
     assert_int_equal(hf__net_find(&e), 0);
     assert_int_equal(e.len, 3);
@@ -394,7 +399,102 @@ static void test_address_knows_its_host(void **state)
     assert_string_equal(e.addr[1].host, "::2");
     assert_string_equal(e.addr[1].where, "[::2]:7");
     assert_string_equal(e.addr[2].host, "a");
+    assert_true(hf__net_next(&e, &w, true));
+    assert_int_equal(w.at, 1);
     hf__net_endpoint_fini(&e);
+}
+
+/* ---- a link over several addresses --------------------------------------- */
+
+static unsigned greets, downs;
+
+static int random_bytes(void *buf, size_t len)
+{
+    memset(buf, 7, len);
+    return 0;
+}
+
+static int greet(void *link, hf__time now)
+{
+    greets++;
+    hf__link_up(link, now);
+    return 0;
+}
+
+static void down(void *link, int code, bool was_up, hf__time now)
+{
+    (void)link;
+    (void)now;
+    assert_int_equal(code, HF_EBACKEND);
+    assert_false(was_up);
+    downs++;
+}
+
+static const struct net_talk talk = {.greet = greet, .down = down};
+
+static const struct hf__core for_links = {.random = random_bytes,
+                                          .alloc = take,
+                                          .free = give,
+                                          .watch = watch,
+                                          .why = why,
+                                          .lasts = why};
+
+/* Nobody is at the first address; at the second is one from the second round
+ * on. */
+static void test_link_goes_over_the_addresses(void **state)
+{
+    struct net_endpoint e = {.core = &for_links};
+    struct net_link l;
+    struct net_addr absent;
+    char dir[64], file[128];
+    uint32_t tags = 0;
+    hf__time now = HF__MS;
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    (void)state;
+    assert_non_null(shm_dir_make(dir, sizeof(dir), "holdfast-link"));
+    snprintf(file, sizeof(file), "%s/absent", dir);
+    assert_int_equal(hf__net_set_path(&e, file), 0);
+    absent = e.addr[0];
+    snprintf(file, sizeof(file), "%s/there", dir);
+    assert_int_equal(hf__net_set_path(&e, file), 0);
+    e.addr[1] = e.addr[0];
+    e.addr[0] = absent;
+    e.len = 2;
+    hf__link_init(&l, &for_links, NULL);
+    l.talk = &talk;
+    l.owner = &l;
+    l.peer = &e;
+    l.tags = &tags;
+    l.connect_ms = l.pause_ms = 100;
+    hf__link_start(&l, now);
+    hf__link_advance(&l, now);
+    assert_int_equal(downs, 1);
+    assert_string_equal(l.where, absent.where);
+    assert_int_equal(hf__link_opened(&l), HF__PENDING);
+    assert_true(hf__link_timeout(&l) == now); /* the next one, at once */
+    hf__link_advance(&l, now);
+    assert_int_equal(downs, 2);
+    assert_string_equal(l.where, e.addr[1].where);
+    assert_int_equal(hf__link_opened(&l), HF_EBACKEND);
+    assert_int_equal(strncmp(l.text, file, strlen(file)), 0);
+    assert_true(hf__link_timeout(&l) > now);
+    assert_int_equal(
+        bind(listener, (struct sockaddr *)&e.addr[1].sa, e.addr[1].len), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    for (int i = 0; i < 2; i++) {
+        now = hf__link_timeout(&l);
+        hf__link_advance(&l, now);
+    }
+    assert_int_equal(downs, 3);
+    assert_int_equal(greets, 1);
+    assert_int_equal(tags, 4);
+    assert_int_equal(hf__link_opened(&l), HF__DONE);
+    hf__link_fini(&l);
+    hf__net_endpoint_fini(&e);
+    close(listener);
+    unlink(file);
+    rmdir(dir);
 }
 
 #define WITH_TLS(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -412,6 +512,7 @@ int main(void)
         cmocka_unit_test(test_every_address_has_its_turn),
         cmocka_unit_test(test_set_from_outside),
         cmocka_unit_test(test_address_knows_its_host),
+        cmocka_unit_test(test_link_goes_over_the_addresses),
     };
 
     return cmocka_run_group_tests_name("net", tests, NULL, NULL);

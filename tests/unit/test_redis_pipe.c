@@ -135,7 +135,7 @@ static int begin(void **state)
     hf__rd_pipe_init(&t->pipe, &core, NULL, &owner, t, sizeof(struct asked));
     t->pipe.link.peer = &t->peer;
     t->pipe.link.tags = &t->tags;
-    t->pipe.link.name = "test: lost it";
+    t->pipe.link.lost = "test: lost it";
     t->pipe.link.connect_ms = t->pipe.link.silence_ms = 1000;
     t->pipe.link.pause_ms = 100;
     t->pipe.user = t->pipe.password = "";

@@ -50,7 +50,7 @@ struct example {
     const struct hf__core *core;
     hf_client *client;
     struct net_endpoint peer;
-    struct net_link link; /* connects, again and again; calls talk[] */
+    struct net_link link; /* connects, again and again; calls `talk` */
     uint32_t tags;
     uint64_t me;                 /* the client's number at the server */
     uint64_t clock;              /* of the server, in ms, */
@@ -450,7 +450,7 @@ static int example_open(hf_client *client, const struct hf__core *core,
     x->link.owner = x;
     x->link.peer = &x->peer;
     x->link.tags = &x->tags;
-    x->link.name = "example: lost the connection";
+    x->link.lost = "example: lost the connection";
     rc = prepare(x, config);
     if (rc) {
         example_close(x);

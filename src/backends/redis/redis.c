@@ -214,14 +214,14 @@ static int introduce(struct redis *r, const struct hf__config *config)
  * short beside op_timeout, so that a server that is back before that finds us
  * there. */
 static void set_link(struct redis *r, struct rd_pipe *p, uint32_t connect_ms,
-                     uint32_t silence_ms, const char *name)
+                     uint32_t silence_ms, const char *lost)
 {
     struct net_link *l = &p->link;
     uint32_t pause_ms = r->op_timeout_ms / 8;
 
     l->peer = &r->peer;
     l->tags = &r->tags;
-    l->name = name;
+    l->lost = lost;
     l->doubt = l->stream.tls ? "; is it Redis, with TLS?"
                              : "; is it Redis? With TLS it is rediss://";
     l->connect_ms = l->stream.tls ? connect_ms - connect_ms / 8 : connect_ms;

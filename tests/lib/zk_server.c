@@ -15,7 +15,7 @@
 
 #define ELECTIONS 20
 #define SERVES_MS 180000 /* a dozen of suites may start theirs at a time */
-#define ADMIN_MS 300000 /* nobody drives it between two questions */
+#define ADMIN_MS 300000  /* nobody drives it between two questions */
 #define WARM_LITTLE 3
 #define WARM_TIMES 20
 #define WARM_QUICK_MS 25

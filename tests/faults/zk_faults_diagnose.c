@@ -43,6 +43,7 @@ static void test_diagnose_rights(void **state)
 
     diagnosis_says(c, HF_LEVEL_OK, "rights", "user of the URL alone");
     assert_int_equal(hf_close(c), 0);
+    world_is_clean(w); /* nobody else may touch what is that user's */
     c = open_with(w, "", 10 * ZK_TICK_MS);
     diagnosis_says(c, HF_LEVEL_OK, "rights", "every client");
     assert_int_equal(hf_close(c), 0);

@@ -2,8 +2,11 @@
 #include "zk_faults.h"
 
 #include "../lib/diagnosis.h"
+#include "../lib/proc.h"
 
 #include <stdio.h>
+
+#define LONG_MS 30000 /* within what the server allows */
 
 static hf_client *open_with(struct world *w, const char *user, int64_t ttl_ms)
 {
@@ -13,7 +16,7 @@ static hf_client *open_with(struct world *w, const char *user, int64_t ttl_ms)
 
     opt.ttl_ms = ttl_ms;
     snprintf(url, sizeof(url), "zk://%s127.0.0.1:%d", user, w->zk->port);
-    if (hf_open(url, &opt, &c, &w->err))
+    if (proc_open(url, &opt, &c, &w->err))
         fail_msg("%s", w->err.text);
     return c;
 }
@@ -21,7 +24,7 @@ static hf_client *open_with(struct world *w, const char *user, int64_t ttl_ms)
 static void test_diagnose_session(void **state)
 {
     struct world *w = *state;
-    hf_client *c = open_with(w, "", 10 * ZK_TICK_MS);
+    hf_client *c = open_with(w, "", LONG_MS);
 
     diagnosis_says(c, HF_LEVEL_OK, "session", "is the ttl");
     diagnosis_says(c, HF_LEVEL_WARNING, "ensemble", "one server");
@@ -39,12 +42,12 @@ static void test_diagnose_session(void **state)
 static void test_diagnose_rights(void **state)
 {
     struct world *w = *state;
-    hf_client *c = open_with(w, "ann:Geheimnis-1@", 10 * ZK_TICK_MS);
+    hf_client *c = open_with(w, "ann:Geheimnis-1@", LONG_MS);
 
     diagnosis_says(c, HF_LEVEL_OK, "rights", "user of the URL alone");
     assert_int_equal(hf_close(c), 0);
     world_is_clean(w); /* nobody else may touch what is that user's */
-    c = open_with(w, "", 10 * ZK_TICK_MS);
+    c = open_with(w, "", LONG_MS);
     diagnosis_says(c, HF_LEVEL_OK, "rights", "every client");
     assert_int_equal(hf_close(c), 0);
 }
@@ -54,7 +57,7 @@ static void test_diagnose_lock_is_taken(void **state)
 {
     struct world *w = *state;
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_client *c = open_with(w, "", 10 * ZK_TICK_MS), *other = NULL;
+    hf_client *c = open_with(w, "", LONG_MS), *other = NULL;
     hf_lock *lock;
 
     assert_int_equal(
@@ -62,7 +65,7 @@ static void test_diagnose_lock_is_taken(void **state)
         0);
     assert_int_equal(hf_lock_acquire(lock, NULL, &w->err), 0);
     opt.op_timeout_ms = 1000;
-    assert_int_equal(hf_open(w->zk->url, &opt, &other, &w->err), 0);
+    assert_int_equal(proc_open(w->zk->url, &opt, &other, &w->err), 0);
     diagnosis_says(other, HF_LEVEL_ERROR, "locking", "not granted");
     assert_int_equal(hf_lock_release(lock, &w->err), 0);
     assert_int_equal(hf_lock_free(lock), 0);

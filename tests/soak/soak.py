@@ -216,48 +216,61 @@ def bad_cases(entry):
             if line.startswith("not ok")] or [entry["result"]]
 
 
-def shards(build, times, pattern):
-    names = names_of(build, pattern)
-    if not names:
-        print("no test matches '%s'" % pattern)
-        return 1
-    log = os.path.join(build, "meson-logs", "testlog.json")
-    if os.path.exists(log):
-        os.remove(log)
+def one_pass(build, names, ran, failed):
+    """All of them once (`meson test --repeat' ends with the first failure)."""
+    base = "soak-%d" % os.getpid()
+    log = os.path.join(build, "meson-logs", base + ".json")
     # pylint: disable=consider-using-with
-    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
-            for _ in range(PROCESSORS)]
-    print("%d suites, %d times each, beside %d busy loops"
-          % (len(names), times, len(busy)), flush=True)
+    meson = subprocess.Popen(["meson", "test", "-C", build, "--no-rebuild",
+                              "--logbase", base] + names,
+                             stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
     try:
-        subprocess.run(["meson", "test", "-C", build, "--no-rebuild", "--repeat",
-                        str(times)] + names, stdout=subprocess.DEVNULL,
-                       check=False)
+        meson.wait()
     except KeyboardInterrupt:
-        pass
-    finally:
-        for loop in busy:
-            loop.kill()
-            loop.wait()
-    return tell_shards(log, names)
-
-
-def tell_shards(log, names):
-    ran, failed = {}, {}
+        meson.terminate()
+        meson.wait()
+        raise
     with open(log, encoding="utf-8") as lines:
         for entry in map(json.loads, lines):
             name = entry["name"].split(" / ")[-1]
             ran[name] = ran.get(name, 0) + 1
             if entry["result"] != "OK":
                 failed.setdefault(name, []).extend(bad_cases(entry))
+
+
+def tell_shards(names, ran, failed):
     for name in sorted(failed):
         print("FAILED: %s, in %d runs:" % (name, ran[name]))
         for case in sorted(set(failed[name])):
             print("    %d times: %s" % (failed[name].count(case), case))
-    print("%d suites ran %d times at least; %d of them have failed"
-          % (len(ran), min((ran.get(n, 0) for n in names), default=0),
-             len(failed)))
+    print("%d suites, each %d times at least; %d of them have failed"
+          % (len(names), min(ran.get(n, 0) for n in names), len(failed)))
     return 1 if failed or len(ran) < len(names) else 0
+
+
+def shards(build, times, pattern):
+    names, ran, failed = names_of(build, pattern), {}, {}
+    if not names:
+        print("no test matches '%s'" % pattern)
+        return 1
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # pylint: disable=consider-using-with
+    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
+            for _ in range(PROCESSORS)]
+    try:
+        for i in range(times):
+            print("%d of %d, beside %d busy loops: %d suites, %d have failed"
+                  % (i + 1, times, len(busy), len(names), len(failed)),
+                  flush=True)
+            one_pass(build, names, ran, failed)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        for loop in busy:
+            loop.kill()
+            loop.wait()
+    return tell_shards(names, ran, failed)
 
 
 def main(argv):

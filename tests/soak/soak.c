@@ -480,10 +480,10 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     started_as = argv[optind];
     printf("# seed %llu\n", (unsigned long long)o.seed);
-    end = o.seconds ? wait_now() + o.seconds * 1000 * MS : HISTORY_NEVER;
-    ok = !begin_all(started_as);
+    ok = !begin_all(started_as) || asked_to_end;
     total.violations = !ok;
-    for (uint64_t i = 0; ok && !asked_to_end && wait_now() < end &&
+    end = o.seconds ? wait_now() + o.seconds * 1000 * MS : HISTORY_NEVER;
+    for (uint64_t i = 0; ok && !asked_to_end && (!i || wait_now() < end) &&
                          (!o.rounds || i < (uint64_t)o.rounds);
          i++)
         ok = play(o.seed + i);

@@ -37,6 +37,8 @@ struct conf {
     const char *(*url_at)(int);  /* the same server behind a TCP port; NULL */
     int port;                    /* its own */
     bool fresh;                  /* nobody else uses it, or did */
+    bool keeps;                  /* set before it is started: it keeps its data
+                                    over a restart, if it can */
     bool local;                  /* shared memory: deaths show at once */
     bool session;                /* holds last as long as their client's session
                                     does at the server, which knows no leases */

@@ -2,7 +2,8 @@
  * conformance NAME|URL [PATTERN]
  *
  * NAME is one that servers.c knows, shm or redis: the server is started, or the
- * directory made, here. PATTERN, with * and ?, chooses cases by name.
+ * directory made, here. PATTERN, as fnmatch() has it with FNM_EXTMATCH, chooses
+ * cases by name.
  * CONF_PARTS=N in the environment: of zk and zk-ensemble, N parts at a time.
  */
 #include "conf.h"
@@ -93,7 +94,7 @@ static void add(const struct conf_case *c, enum hf_fairness fairness,
 {
     struct run *r = &runs[runs_len];
 
-    if (pattern && fnmatch(pattern, c->name, 0))
+    if (pattern && fnmatch(pattern, c->name, FNM_EXTMATCH))
         return;
     if (runs_len == RUNS_MAX) {
         fprintf(stderr, "conformance: more than %d cases\n", RUNS_MAX);

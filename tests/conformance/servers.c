@@ -93,6 +93,7 @@ static int start_redis(const char *how)
     redis.args[0] = "--requirepass";
     redis.args[1] = conf.secret;
     redis.tls = !strcmp(how, "-tls") ? "server" : NULL;
+    redis.persist = conf.keeps;
     if (redis_server_start(&redis))
         return -1;
     redis_server_do(&redis, "AUTH %s", conf.secret);
@@ -121,6 +122,28 @@ static void stop_redis(void)
     redis_server_end(&redis);
 }
 
+static bool hurt_redis(enum servers_fault fault)
+{
+    if (redis.pid <= 0 || (fault == SERVERS_KILLED && !redis.persist))
+        return false;
+    if (fault == SERVERS_STOPPED)
+        return !redis_server_stop(&redis);
+    redis_server_kill(&redis);
+    return true;
+}
+
+static int heal_redis(void)
+{
+    if (!redis.port)
+        return 0;
+    if (redis.pid > 0)
+        return redis_server_continue(&redis);
+    if (redis_server_again(&redis))
+        return -1;
+    redis_server_do(&redis, "AUTH %s", conf.secret);
+    return WAIT_FOR(redis_server_do(&redis, "DBSIZE") >= 0) ? 0 : -1;
+}
+
 #else
 
 static int start_redis(const char *how)
@@ -132,6 +155,17 @@ static int start_redis(const char *how)
 
 static void stop_redis(void)
 {
+}
+
+static bool hurt_redis(enum servers_fault fault)
+{
+    (void)fault;
+    return false;
+}
+
+static int heal_redis(void)
+{
+    return 0;
 }
 
 #endif
@@ -176,6 +210,17 @@ static void stop_example(void)
     example_server_end(&example);
 }
 
+static bool hurt_example(enum servers_fault fault)
+{
+    return example.pid > 0 && fault == SERVERS_STOPPED &&
+           !example_server_stop(&example);
+}
+
+static int heal_example(void)
+{
+    return example.pid > 0 ? example_server_continue(&example) : 0;
+}
+
 #else
 
 static int start_example(void)
@@ -186,6 +231,17 @@ static int start_example(void)
 
 static void stop_example(void)
 {
+}
+
+static bool hurt_example(enum servers_fault fault)
+{
+    (void)fault;
+    return false;
+}
+
+static int heal_example(void)
+{
+    return 0;
 }
 
 #endif
@@ -278,6 +334,30 @@ static void stop_zk(void)
     zk_ensemble_end(&zk);
 }
 
+static bool hurt_zk(enum servers_fault fault, unsigned which)
+{
+    struct zk_server *s = &zk.server[zk.hosts[0] ? which % ZK_ENSEMBLE : 0];
+
+    if (s->pid <= 0)
+        return false;
+    if (fault == SERVERS_STOPPED)
+        return !zk_server_stop(s);
+    zk_server_kill(s);
+    return true;
+}
+
+static int heal_zk(void)
+{
+    for (int i = 0; i < ZK_ENSEMBLE; i++) {
+        struct zk_server *s = &zk.server[i];
+
+        if (s->port &&
+            (s->pid > 0 ? zk_server_continue(s) : zk_server_again(s)))
+            return -1;
+    }
+    return zk.hosts[0] ? zk_ensemble_serves(&zk) : 0;
+}
+
 #else
 
 static int start_zk(bool three)
@@ -295,6 +375,18 @@ int servers_part(unsigned index)
 
 static void stop_zk(void)
 {
+}
+
+static bool hurt_zk(enum servers_fault fault, unsigned which)
+{
+    (void)fault;
+    (void)which;
+    return false;
+}
+
+static int heal_zk(void)
+{
+    return 0;
 }
 
 #endif
@@ -325,6 +417,16 @@ int servers_start(const char *name)
             "redis-string, redis-tls, example, zk or zk-ensemble\n",
             name);
     return -1;
+}
+
+bool servers_hurt(enum servers_fault fault, unsigned which)
+{
+    return hurt_redis(fault) || hurt_example(fault) || hurt_zk(fault, which);
+}
+
+int servers_heal(void)
+{
+    return heal_redis() || heal_example() || heal_zk() ? -1 : 0;
 }
 
 void servers_stop(void)

@@ -15,6 +15,7 @@
 #include "shm_flips.h"
 
 #include "../lib/shm_dir.h"
+#include "../lib/tally.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -270,5 +271,9 @@ int main(int argc, char **argv)
     unlink(path);
     rmdir(dir);
     printf("1..%d\n", cases);
+    if (!strcmp(mode, "random"))
+        tally_line_print(
+            &(struct tally_line){.faults = (uint64_t)FLIPS * (b ? b : ROUNDS),
+                                 .violations = (uint64_t)failed});
     return failed != 0;
 }

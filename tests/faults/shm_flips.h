@@ -27,6 +27,7 @@ extern char flips_url[120];
 
 /* Limits of calls, in ms; each may last a second longer. */
 enum { OPEN_MS = 100, WAIT_MS = 20, TABLES_MS = 500, CALL_MS = 0 };
+enum { FLIPS = 100 };
 
 enum { FLIPS_LATE = 3 }; /* exit status of a worker: a call took too long */
 
@@ -64,7 +65,7 @@ const char *scene_region_name(unsigned region);
 size_t scene_region_len(unsigned region);
 void scene_play(unsigned region, size_t bit);
 
-/* 100 flips while threads use the file. */
+/* FLIPS of them while threads use the file. */
 void storm_play(uint64_t seed);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PARTIES = 3, FLIPS = 100 };
+enum { PARTIES = 3 };
 
 static atomic_bool is_over;
 

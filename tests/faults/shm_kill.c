@@ -17,6 +17,7 @@
 #include "../lib/canary.h"
 #include "../lib/cpu_wait.h"
 #include "../lib/shm_dir.h"
+#include "../lib/tally.h"
 #include "../lib/wait.h"
 #include "layout.h"
 
@@ -37,6 +38,7 @@ static struct history history;
 static struct history doubtful; /* writes of which nobody knows */
 static uint32_t processes;
 static int cases, failed;
+static struct tally_line total;
 
 void nap_us(long us)
 {
@@ -416,6 +418,8 @@ static void play(const struct act *act, int kills, int64_t *took,
     stood = canary_stood_by_now(&canary);
     canary_stop(&canary);
     finish(&prober);
+    total.kills += (uint64_t)kills;
+    total.grants += atomic_load(&shared->grants);
     report(act->name, took, kills, late);
     judge(act->name, stood + wait_stolen() - stolen);
 }
@@ -444,6 +448,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
         play(&acts[i], kills / 4, took, &seed);
     printf("1..%d\n", cases);
+    total.violations = (uint64_t)failed;
+    tally_line_print(&total);
     history_fini(&history);
     history_fini(&doubtful);
     snprintf(path, sizeof(path), "%s/locks", dir);

@@ -76,11 +76,11 @@ static void open_stranger(struct world *w, const char *says, int code)
     int64_t began = wait_fair();
 
     stranger_begin(&s, says);
-    opt.connect_timeout_ms = 1000;
+    opt.connect_timeout_ms = 3000;
     snprintf(url, sizeof(url), "zk://127.0.0.1:%d", s.port);
     snprintf(where, sizeof(where), "127.0.0.1:%d: ", s.port);
     assert_int_equal(hf_open(url, &opt, &c, &w->err), code);
-    assert_true(wait_within(began, 2000));
+    assert_true(wait_within(began, 4000));
     stranger_end(&s);
     if (!strstr(w->err.text, where) || !strstr(w->err.text, "ZooKeeper"))
         fail_msg("%s", w->err.text);

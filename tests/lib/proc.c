@@ -239,7 +239,8 @@ static int puppet_loop(struct puppet *p, const struct proc_cmd *c,
                              .process = c->process,
                              .op_timeout_ms = c->wait_ms,
                              .kind = c->kind,
-                             .size = c->permits};
+                             .size = c->permits,
+                             .rough = c->flags};
     int rc = o.record ? 0 : HF_EBACKEND;
 
     if (!rc && !c->times)

@@ -36,8 +36,8 @@ enum proc_op {
     PROC_TOKEN, /* slot. Reply: token */
     PROC_RENEW, /* slot; lease_ms */
     PROC_LOOP,  /* slot, times (0: until it dies); text: a file for record,
-                   owner, process, kind, permits: its size; wait_ms: op_timeout
-                */
+                   owner, process, kind, permits: its size; wait_ms: op_timeout;
+                   flags: rough */
     PROC_ALL,   /* times; flags: slots in this order, 4 bits each, count;
                    text: the file */
     PROC_DOWN,  /* slot: downgrade; of a latch: down. Reply: token,

@@ -235,6 +235,12 @@ static int turn_to_reading(const struct record_owner *o)
     return rc == HF_ELOST || rc == HF_EUNKNOWN ? 0 : rc;
 }
 
+/* What the verb said, unless that is no wonder. */
+static int weigh(const struct record_owner *o, int rc)
+{
+    return o->rough && (rc == HF_EBACKEND || rc == HF_EUNKNOWN) ? 0 : rc;
+}
+
 /* A try has nothing to wait for but the answer, and that not for a second: on a
  * machine that stands it does not come. */
 static bool is_silence(const hf_acquire_options *opt, int rc, int64_t called)
@@ -252,7 +258,7 @@ static int round_of(const struct record_owner *o, const hf_acquire_options *opt,
     if (rc == HF_EBUSY || rc == HF_ETIMEDOUT || is_silence(opt, rc, called))
         return 0;
     if (rc)
-        return rc;
+        return weigh(o, rc);
     if (token && !use(o, HISTORY_READ, token, is_shared(o, opt), &value) &&
         !is_shared(o, opt)) {
         value++;
@@ -261,10 +267,10 @@ static int round_of(const struct record_owner *o, const hf_acquire_options *opt,
         use(o, HISTORY_WRITE, token, false, &value);
     }
     if (downgrades)
-        rc = turn_to_reading(o);
+        rc = weigh(o, turn_to_reading(o));
     if (rc)
         return rc;
-    rc = give(o);
+    rc = weigh(o, give(o));
     return rc == HF_ELOST ? 0 : rc;
 }
 

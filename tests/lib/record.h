@@ -29,6 +29,8 @@ struct record_owner {
     int64_t op_timeout_ms; /* a release is back by then */
     enum hf_kind kind;     /* 0: a mutex */
     uint32_t size;         /* of a semaphore */
+    bool rough; /* servers fail: a verb that does, too, is a round like another
+                 */
 };
 
 /*

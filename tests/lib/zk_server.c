@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 
 #define ELECTIONS 20
-#define SERVES_MS 60000
-#define ADMIN_MS 300000 /* nobody drives it between two questions */
+#define SERVES_MS 180000 /* a dozen of suites may start theirs at a time */
+#define ADMIN_MS 300000  /* nobody drives it between two questions */
 #define WARM_LITTLE 3
 #define WARM_TIMES 20
 #define WARM_QUICK_MS 25
@@ -343,7 +343,7 @@ static bool reached(struct zk_server *s)
 
 struct zk_hand *zk_server_hand(struct zk_server *s)
 {
-    if (!WAIT_FOR(reached(s))) {
+    if (!WAIT_FOR_MS(reached(s), SERVES_MS)) {
         fprintf(stderr, "zookeeper at port %d does not answer\n", s->port);
         abort();
     }

@@ -9,6 +9,8 @@
  */
 #include "sim.h"
 
+#include "../lib/tally.h"
+
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,6 +124,17 @@ static void print_tally(const struct tally *t, uint64_t runs)
            (unsigned long long)t->sulks, (unsigned long long)t->refused);
 }
 
+static void print_line(const struct tally *t, bool violation)
+{
+    tally_line_print(&(struct tally_line){
+        .grants = t->grants,
+        .kills = t->kills,
+        .stops = t->stops,
+        .faults = t->freezes + t->ills + t->restarts + t->resets + t->lates +
+                  t->copies + t->bells + t->sulks,
+        .violations = violation});
+}
+
 static int failed(const struct world *w, const struct options *o, uint64_t seed)
 {
     printf("not ok 1 - simulation\n");
@@ -159,6 +172,7 @@ int main(int argc, char **argv)
         rc = !w->verdict.check;
     } else {
         print_tally(&w->tally, seed - o.seed);
+        print_line(&w->tally, w->verdict.check != NULL);
         if (w->verdict.check)
             rc = failed(w, &o, seed);
         else

@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""What `./dev soak' runs.
+
+soak.py BUILD [MINUTES] [--seed N] [--only PATTERN]
+    the fault matrix, with seeds that come from one, until the time is over
+soak.py BUILD shards [N] [PATTERN]
+    every suite N times beside a busy loop per processor, and which has failed
+
+A program of the matrix runs for a short while and prints what it has done
+(tests/lib/tally.h); its exit status is 0 if nothing was against the contract.
+^C ends what runs, in good order; once more, at once.
+"""
+import argparse
+import json
+import os
+import random
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+COUNTS = ["grants", "kills", "stops", "faults", "violations"]
+TALLY = re.compile("# tally: " + ", ".join(r"(\d+) " + c for c in COUNTS))
+SLICE_S = 20  # of a program that has a server
+PATIENCE_S = 300  # one that takes longer hangs
+PROCESSORS = os.cpu_count() or 1
+
+
+def matrix(build):
+    """Name, and the command for a seed and so many seconds."""
+    def at(path):
+        return os.path.join(build, "tests", path)
+
+    def on(url):
+        return lambda seed, s: [at("soak/soak"), url, "--seed", str(seed),
+                                "--seconds", str(s)]
+
+    found = {}
+    for url in subprocess.run([at("soak/soak"), "--names"], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout.split():
+        found[url] = on(url)
+    found["shm-kill"] = lambda seed, s: [at("faults/shm_kill"), "200", str(seed)]
+    found["shm-flips"] = lambda seed, s: [at("faults/shm_flips"), "random",
+                                          str(seed), "50"]
+    found["sim"] = lambda seed, s: [at("sim/sim"), "--seed", str(seed), "--runs",
+                                    "200"]
+    return found
+
+
+class Run:
+    """One program, for a while."""
+
+    def __init__(self, name, command):
+        self.name = name
+        self.command = command
+        self.began = time.monotonic()
+        # pylint: disable=consider-using-with
+        self.out = tempfile.TemporaryFile("w+", encoding="utf-8",
+                                          errors="replace")
+        # ^C is for us: its servers are of its group, too.
+        self.process = subprocess.Popen(command, stdout=self.out,
+                                        stderr=subprocess.STDOUT,
+                                        start_new_session=True)
+
+    def over(self):
+        if time.monotonic() - self.began > PATIENCE_S:
+            self.kill()
+        return self.process.poll() is not None
+
+    def end(self):
+        """Those with servers end as soon as they can; the others soon."""
+        if "--seconds" in self.command:
+            self.process.terminate()
+
+    def kill(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def text(self):
+        self.out.seek(0)
+        return self.out.read()
+
+    def counts(self):
+        found = TALLY.findall(self.text())
+        return [int(n) for n in found[-1]] if found else [0] * len(COUNTS)
+
+
+class Progress:
+    """A line that is written over and over; without a terminal, one a minute."""
+
+    def __init__(self):
+        self.live = sys.stdout.isatty()
+        self.last = time.monotonic()
+
+    def show(self, text):
+        if self.live:
+            print("\r\033[K" + text, end="", flush=True)
+        elif time.monotonic() - self.last >= 60:
+            self.last = time.monotonic()
+            print(text, flush=True)
+
+    def say(self, text):
+        print(("\r\033[K" if self.live else "") + text, flush=True)
+
+
+class Soak:
+    def __init__(self, programs, seconds, seed):
+        self.programs = programs
+        self.seconds = seconds
+        self.seed = seed
+        self.began = time.monotonic()
+        self.total = {name: [0] * (len(COUNTS) + 1) for name in programs}
+        self.progress = Progress()
+        self.asked = 0
+        self.started = 0
+        self.running = []
+
+    def left(self):
+        return self.seconds - (time.monotonic() - self.began)
+
+    def start(self):
+        name = list(self.programs)[self.started % len(self.programs)]
+        # Rounds of one program count their seeds on from here.
+        seed = (self.seed + self.started * 1000) % 2**63
+        self.started += 1
+        slice_s = max(1, round(min(SLICE_S, self.left())))
+        self.running.append(Run(name, self.programs[name](seed, slice_s)))
+
+    def take(self, run):
+        counts = run.counts()
+        status = run.process.returncode
+        stopped = self.asked and status in (-signal.SIGTERM, -signal.SIGKILL)
+        if status and not stopped:
+            counts[-1] = max(counts[-1], 1)
+            self.progress.say("VIOLATION: %s (status %d); what it said:"
+                              % (run.name, status))
+            for line in run.text().splitlines()[-60:]:
+                self.progress.say("    " + line)
+            self.progress.say("    seed %d; the same again: %s"
+                              % (self.seed, shlex.join(run.command)))
+        for i, n in enumerate([1] + counts):
+            self.total[run.name][i] += n
+        run.out.close()
+
+    def sum(self):
+        return [sum(column) for column in zip(*self.total.values())]
+
+    def line(self):
+        whole = self.sum()
+        for run in self.running:
+            whole = [a + b for a, b in zip(whole, [0] + run.counts())]
+        return "%d of %d s: " % (self.seconds - max(0, self.left()),
+                                 self.seconds) + ", ".join(
+            "%d %s" % (n, c) for n, c in zip(whole[1:], COUNTS))
+
+    def summary(self):
+        head = ["", "runs"] + COUNTS
+        rows = [[name] + row for name, row in self.total.items()]
+        rows.append(["all"] + self.sum())
+        self.progress.say(" ".join(
+            "%-14s" % head[0] if i == 0 else "%11s" % h
+            for i, h in enumerate(head)))
+        for row in rows:
+            self.progress.say("%-14s" % row[0] + "".join(
+                " %11d" % n for n in row[1:]))
+
+    def interrupt(self, *_):
+        self.asked += 1
+        for run in self.running:
+            if self.asked > 1:
+                run.kill()
+            else:
+                run.end()
+
+    def play(self):
+        signal.signal(signal.SIGINT, self.interrupt)
+        signal.signal(signal.SIGTERM, self.interrupt)
+        self.progress.say("seed %d" % self.seed)
+        while self.running or (self.left() > 0 and not self.asked):
+            while (len(self.running) < 2 * PROCESSORS and self.left() > 0
+                   and not self.asked):
+                self.start()
+            time.sleep(0.2)
+            for run in [r for r in self.running if r.over()]:
+                self.running.remove(run)
+                self.take(run)
+            self.progress.show(self.line())
+        self.summary()
+        violations = self.sum()[-1]
+        self.progress.say("seed %d: %s" % (
+            self.seed, "%d violations" % violations if violations
+            else "no violation"))
+        return 1 if violations else 0
+
+
+# ---- every shard, many times --------------------------------------------------
+
+
+def names_of(build, pattern):
+    listed = subprocess.run(["meson", "test", "-C", build, "--no-rebuild",
+                             "--list"], check=True, text=True,
+                            stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL).stdout
+    names = [line.split(" / ")[1] for line in listed.splitlines()
+             if " / " in line]
+    return [n for n in names if re.search(pattern, n)]
+
+
+def bad_cases(entry):
+    return [line for line in entry.get("stdout", "").splitlines()
+            if line.startswith("not ok")] or [entry["result"]]
+
+
+def one_pass(build, names, ran, failed):
+    """All of them once (`meson test --repeat' ends with the first failure)."""
+    base = "soak-%d" % os.getpid()
+    log = os.path.join(build, "meson-logs", base + ".json")
+    # pylint: disable=consider-using-with
+    meson = subprocess.Popen(["meson", "test", "-C", build, "--no-rebuild",
+                              "--logbase", base] + names,
+                             stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    try:
+        meson.wait()
+    except KeyboardInterrupt:
+        meson.terminate()
+        meson.wait()
+        raise
+    with open(log, encoding="utf-8") as lines:
+        for entry in map(json.loads, lines):
+            name = entry["name"].split(" / ")[-1]
+            ran[name] = ran.get(name, 0) + 1
+            if entry["result"] != "OK":
+                failed.setdefault(name, []).extend(bad_cases(entry))
+
+
+def tell_shards(names, ran, failed):
+    for name in sorted(failed):
+        print("FAILED: %s, in %d runs:" % (name, ran[name]))
+        for case in sorted(set(failed[name])):
+            print("    %d times: %s" % (failed[name].count(case), case))
+    print("%d suites, each %d times at least; %d of them have failed"
+          % (len(names), min(ran.get(n, 0) for n in names), len(failed)))
+    return 1 if failed or len(ran) < len(names) else 0
+
+
+def shards(build, times, pattern):
+    names, ran, failed = names_of(build, pattern), {}, {}
+    if not names:
+        print("no test matches '%s'" % pattern)
+        return 1
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # pylint: disable=consider-using-with
+    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
+            for _ in range(PROCESSORS)]
+    try:
+        for i in range(times):
+            print("%d of %d, beside %d busy loops: %d suites, %d have failed"
+                  % (i + 1, times, len(busy), len(names), len(failed)),
+                  flush=True)
+            one_pass(build, names, ran, failed)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        for loop in busy:
+            loop.kill()
+            loop.wait()
+    return tell_shards(names, ran, failed)
+
+
+def main(argv):
+    if argv[1:2] == ["shards"]:
+        times = int(argv[2]) if argv[2:] else 100
+        return shards(argv[0], times, argv[3] if argv[3:] else ".")
+    parser = argparse.ArgumentParser(prog="./dev soak", add_help=False)
+    parser.add_argument("minutes", nargs="?", type=float, default=10)
+    parser.add_argument("--seed", type=int,
+                        default=os.environ.get("SEED") or
+                        random.SystemRandom().randrange(2**31))
+    parser.add_argument("--only", default=".", metavar="PATTERN")
+    args = parser.parse_args(argv[1:])
+    programs = {name: run for name, run in matrix(argv[0]).items()
+                if re.search(args.only, name)}
+    if not programs:
+        parser.error("no program matches '%s'" % args.only)
+    return Soak(programs, args.minutes * 60, int(args.seed)).play()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

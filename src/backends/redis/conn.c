@@ -153,7 +153,7 @@ static int say_hello(struct rd_conn *c)
         hf__rd_put_text(o, r->password);
         c->hello[c->hello_len++] = HELLO_AUTH;
     }
-    if (c == &r->sub)
+    if (c != &r->cmd)
         return 0;
     if (r->db) {
         hf__rd_put_count(o, '*', 2);
@@ -312,7 +312,7 @@ void hf__rd_conn_start(struct rd_conn *c, hf__time now)
                          (hf__time)(r->peer.len ? r->peer.len : 1);
     if (c == &r->cmd)
         hf__rd_renew_hurry(r, now);
-    move_on(c, hf__net_open(&c->stream, a, c->stream.tag + 2), now);
+    move_on(c, hf__net_open(&c->stream, a, c->stream.tag + 4), now);
 }
 
 /* For how long a connection is waited for; see hf__rd_renew_hurry(). */

@@ -47,6 +47,8 @@ static void free_all(struct redis *r)
 {
     hf__rd_conn_fini(&r->cmd);
     hf__rd_conn_fini(&r->sub);
+    hf__rd_conn_fini(&r->ear);
+    hf__rd_ear_fini(r);
     hf__rd_cmd_fini(r);
     hf__rd_late_fini(r);
     hf__rd_sub_fini(r);
@@ -157,7 +159,7 @@ static int parse_tls(struct redis *r, struct hf__url *url)
                                   "would be right");
     rc = hf__tls_new(r->core, r->client, url->hosts[0].name, &files,
                      &r->cmd.stream.tls);
-    r->sub.stream.tls = r->cmd.stream.tls;
+    r->sub.stream.tls = r->ear.stream.tls = r->cmd.stream.tls;
     return rc;
 }
 
@@ -235,13 +237,18 @@ static int redis_open(hf_client *client, const struct hf__core *core,
     r->peer.client = r->chans.table.client = client;
     hf__rd_conn_init(r, &r->cmd);
     hf__rd_conn_init(r, &r->sub);
+    hf__rd_conn_init(r, &r->ear);
     r->sub.stream.tag = 1;
+    r->ear.stream.tag = 2;
     r->cmd.on_up = hf__rd_cmd_up;
     r->cmd.on_reply = hf__rd_cmd_reply;
     r->cmd.on_down = hf__rd_cmd_down;
     r->sub.on_up = hf__rd_sub_up;
     r->sub.on_reply = hf__rd_sub_reply;
     r->sub.on_down = hf__rd_sub_down;
+    r->ear.on_up = hf__rd_ear_up;
+    r->ear.on_reply = hf__rd_ear_reply;
+    r->ear.on_down = hf__rd_ear_down;
     rc = parse(r, config);
     if (!rc)
         rc = introduce(r, config);
@@ -282,6 +289,8 @@ static void redis_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
         hf__rd_conn_ready(&r->cmd, events, now);
     else if (tag == r->sub.stream.tag)
         hf__rd_conn_ready(&r->sub, events, now);
+    else if (tag == r->ear.stream.tag)
+        hf__rd_conn_ready(&r->ear, events, now);
 }
 
 static void redis_advance(void *self, hf__time now)
@@ -290,6 +299,7 @@ static void redis_advance(void *self, hf__time now)
 
     hf__rd_conn_move(&r->cmd, now);
     hf__rd_sub_move(r, now);
+    hf__rd_ear_move(r, now);
     hf__rd_cmd_silence(r, now);
     hf__rd_late_move(r, now);
     hf__rd_pump(r);
@@ -301,6 +311,7 @@ static hf__time redis_next_timeout(void *self)
 
     hf__time at = hf__min_time(hf__rd_cmd_timeout(r), hf__rd_sub_timeout(r));
 
+    at = hf__min_time(at, hf__rd_ear_timeout(r));
     return r->late ? hf__min_time(at, hf__rd_late_timeout(r)) : at;
 }
 
@@ -331,6 +342,7 @@ static const struct hf__backend backend = {
     .abandon = hf__rd_abandon,
     .renew = hf__rd_renew,
     .query = hf__rd_query,
+    .unlisten = hf__rd_unlisten,
 };
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)

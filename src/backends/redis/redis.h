@@ -1,8 +1,9 @@
 /*
- * The Redis backend, inside. One server, two connections:
+ * The Redis backend, inside. One server, up to three connections:
  *
  *   cmd   every request, in order of submission; answers come in that order
  *   sub   opened when somebody first has to wait; only ever told things
+ *   ear   while the program watches names: told of their changes
  *
  * Everything here runs with the client's mutex held, except open(), which runs
  * on the keeper before that.
@@ -13,9 +14,9 @@
  * the scripts; verbs.c what is asked of a lock and answered, kinds.c
  * how it is put into commands, renew.c renewals; sub.c channels and
  * bells, chan.c the waiters of each, pair.c whether both connections end at one
- * server; query.c inspect, list, break; diagnose.c what the server says of
- * itself; latch.c what is asked of a latch; error.c what the server's errors
- * mean.
+ * server; listen.c changes; query.c inspect, list, break; diagnose.c what the
+ * server says of itself; latch.c what is asked of a latch; error.c what the
+ * server's errors mean.
  *
  * lua/assemble.py puts numbers that are defined here into the scripts.
  */
@@ -231,7 +232,7 @@ enum rd_state {
 
 struct rd_conn {
     struct redis *r;
-    struct net_stream stream; /* the last bit of its tag says which it is */
+    struct net_stream stream; /* the last bits of its tag say which it is */
     struct net_walk walk;
     enum rd_state state;
     hf__time timer;
@@ -520,6 +521,27 @@ void hf__rd_pair_heard(struct redis *, const char *number);
 void hf__rd_pair_move(struct redis *, hf__time now);
 hf__time hf__rd_pair_timeout(const struct redis *);
 
+/* ---- listen.c --------------------------------------------------------- */
+
+struct rd_ears {
+    struct rd_ear *first, *last; /* in the order of their subscriptions */
+    bool looking;                /* the settings were asked for */
+    bool hears;                  /* they are right: all are subscribed */
+    bool deaf;                   /* they were not, and that was logged */
+    hf__time asked_at;           /* the last command; 0: none */
+    char head[32];               /* "__keyspace@0__:" */
+    size_t head_len;
+};
+
+int hf__rd_listen(struct redis *, struct hf__query *);
+void hf__rd_unlisten(void *, struct hf__listener *);
+void hf__rd_ear_up(struct redis *, hf__time now);
+int hf__rd_ear_reply(struct redis *, const struct rd_node *, hf__time now);
+void hf__rd_ear_down(struct redis *, int code, hf__time now);
+void hf__rd_ear_move(struct redis *, hf__time now);
+hf__time hf__rd_ear_timeout(const struct redis *);
+void hf__rd_ear_fini(struct redis *);
+
 /* ---- query.c ---------------------------------------------------------- */
 
 int hf__rd_query(void *, struct hf__query *);
@@ -528,6 +550,9 @@ int hf__rd_query_encode(struct redis *, struct hf__query *);
 int hf__rd_query_again(struct redis *, struct hf__query *);
 int hf__rd_query_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);
+/* The text as a glob pattern that means itself, and anything after it; up to
+ * twice as long and one more. Returns its end. */
+char *hf__rd_glob(char *to, const char *text, size_t len);
 
 /* ---- diagnose.c -------------------------------------------------------- */
 
@@ -568,7 +593,7 @@ struct redis {
     char text[200];           /* why the connection is not there */
     uint64_t chance;          /* state of the jitter */
     bool by_text[RD_SCRIPTS]; /* the server has forgotten it: send the text */
-    struct rd_conn cmd, sub;
+    struct rd_conn cmd, sub, ear;
     bool is_up;   /* as the core was told */
     bool put_off; /* the core keeps requests that are not sent yet */
     struct rd_flights flights;
@@ -580,6 +605,7 @@ struct redis {
     hf__time server_at;
     hf__time server_ahead; /* by how much that is ahead of it, at most */
     struct rd_chans chans;
+    struct rd_ears ears;
 };
 
 /* 0 .. below - 1 */

@@ -22,6 +22,7 @@ static void free_all(struct zk *z)
     hf__zk_renew_fini(z);
     hf__zk_queries_fini(z);
     hf__zk_ears_fini(z);
+    hf__zk_lookouts_lost(z);
     hf__zk_strangers_fini(z);
     hf__zk_calls_fini(z);
     if (z->secret)
@@ -256,6 +257,7 @@ static const struct hf__backend backend = {
     .abandon = hf__zk_abandon,
     .renew = hf__zk_renew,
     .query = hf__zk_query,
+    .unlisten = hf__zk_unlisten,
 };
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)

@@ -19,10 +19,9 @@ struct hf_watch {
     void *arg;
     pthread_t caller; /* while it is calling */
     bool changed, calling;
-    bool freed;       /* by its own callback: its caller does it */
-    size_t heard_len; /* of the name that has changed; HF_CSTRING: any */
-    char heard[HF_NAME_MAX + 1];
-    char name[]; /* with the client's prefix */
+    bool freed;                  /* by its own callback: its caller does it */
+    char heard[HF_NAME_MAX + 1]; /* which name has changed; "": several, any */
+    char name[];                 /* with the client's prefix */
 };
 
 static void ring(hf_client *c, hf_watch *w)
@@ -42,95 +41,62 @@ void hf__watch_changed(hf_client *c, struct hf__listener *on, const char *name,
                        size_t len)
 {
     hf_watch *w = hf__container(on, hf_watch, on);
-    size_t skip = strlen(c->prefix);
+    char heard[HF_NAME_MAX + 1] = "";
 
-    if (!name || len < skip || len - skip > HF_NAME_MAX)
-        len = HF_CSTRING;
-    else
-        len -= skip;
-    if (w->changed && (w->heard_len != len || len == HF_CSTRING ||
-                       memcmp(w->heard, name + skip, len) != 0))
-        len = HF_CSTRING;
-    if (len != HF_CSTRING) {
-        memcpy(w->heard, name + skip, len);
-        w->heard[len] = '\0';
-    }
-    w->heard_len = len;
+    if (name && (len -= strlen(c->prefix)) <= HF_NAME_MAX)
+        memcpy(heard, name + strlen(c->prefix), len);
+    if (w->changed && strcmp(w->heard, heard) != 0)
+        heard[0] = '\0';
+    strcpy(w->heard, heard);
     if (!w->changed && !w->calling)
         ring(c, w);
     w->changed = true;
 }
 
-static void leave_locked(hf_watch *w)
-{
-    hf_client *c = w->client;
-
-    if (c->self)
-        c->be->unlisten(c->self, &w->on);
-    if (w->changed && !w->calling)
-        unring(c, w);
-}
-
+/* It may be NULL. */
 void hf__watch_drop_locked(struct hf__listener *on)
 {
     hf_watch *w = on ? hf__container(on, hf_watch, on) : NULL;
+    hf_client *c = w ? w->client : NULL;
 
-    if (w) {
-        leave_locked(w);
-        hf__free(w->client, w);
-    }
+    if (!w)
+        return;
+    if (c->self)
+        c->be->unlisten(c->self, on);
+    if (w->changed && !w->calling)
+        unring(c, w);
+    w->freed = true;
+    if (!w->calling)
+        hf__free(c, w);
 }
 
 /* ---- calling ------------------------------------------------------------ */
 
-static void call(hf_watch *w)
-{
-    hf_client *c = w->client;
-    char heard[HF_NAME_MAX + 1];
-    const char *name = heard;
-    size_t len = w->heard_len;
-
-    memcpy(heard, w->heard, sizeof(heard));
-    hf__mutex_unlock(&c->mu);
-    if (!w->on.is_prefix) {
-        name = w->name + strlen(c->prefix);
-        len = strlen(name);
-    } else if (len == HF_CSTRING) {
-        name = NULL;
-        len = 0;
-    }
-    w->fn(w->arg, w, name, len);
-}
-
-/* False: there is none. What it marks or frees meanwhile is seen to here. */
+/* client->mu is held, but not during the call. False: there is none. */
 static bool call_next(hf_client *c)
 {
-    hf_watch *w;
-    bool freed;
+    hf_watch *w = c->changed;
+    char heard[HF_NAME_MAX + 1];
+    const char *name;
 
-    hf__mutex_lock(&c->mu);
-    w = c->changed;
-    if (!w) {
-        hf__mutex_unlock(&c->mu);
+    if (!w)
         return false;
-    }
     unring(c, w);
     w->changed = false;
     w->calling = true;
     w->caller = pthread_self();
-    call(w);
+    strcpy(heard, w->on.is_prefix ? w->heard : w->name + strlen(c->prefix));
+    name = heard[0] || !w->on.is_prefix ? heard : NULL;
+    hf__mutex_unlock(&c->mu);
+    w->fn(w->arg, w, name, strlen(heard));
     if (hf__client_check(c) == HF_EFORK)
-        return true;
+        return true; /* the child of a callback that forked */
     hf__mutex_lock(&c->mu);
     w->calling = false;
-    freed = w->freed;
-    if (w->changed && !freed)
-        ring(c, w);
-    hf__mutex_unlock(&c->mu);
-    if (freed) {
+    if (w->freed)
         hf__free(c, w);
-        hf__client_put(c);
-    }
+    else if (w->changed)
+        ring(c, w);
     return true;
 }
 
@@ -140,30 +106,28 @@ int hf__watch_call_all(hf_client *c)
     int called = 0;
 
     hf__mutex_lock(&c->mu);
-    left = c->changed_len;
-    hf__mutex_unlock(&c->mu);
-    for (; left && call_next(c); left--, called++)
+    for (left = c->changed_len; left && call_next(c); left--, called++)
         if (hf__client_check(c) == HF_EFORK)
             return HF_EFORK;
+    hf__mutex_unlock(&c->mu);
     return called;
 }
 
 /* ---- new, free ---------------------------------------------------------- */
 
-static int check(const void **name, size_t *len, unsigned flags, hf_watch_fn fn,
-                 hf_error *err)
+static int check(const void **name, size_t *len, unsigned flags, hf_error *err)
 {
-    if (!fn)
-        return hf__fail(err, HF_EINVAL, "fn is NULL");
     if (flags & ~(unsigned)HF_WATCH_PREFIX)
         return hf__fail(err, HF_EINVAL,
                         "flags is 0x%x; it must be 0 or HF_WATCH_PREFIX",
                         flags);
-    if (flags && (!*name || (*len == HF_CSTRING && !*(const char *)*name)))
+    if (flags &&
+        (!*name || !*len || (*len == HF_CSTRING && !*(const char *)*name))) {
+        *name = "";
         *len = 0;
-    if (!*name)
-        *name = flags ? "" : NULL;
-    return flags && !*len ? 0 : hf__name_valid(*name, len, err);
+        return 0;
+    }
+    return hf__name_valid(*name, len, err);
 }
 
 int hf_watch_new(hf_client *c, const void *name, size_t name_len,
@@ -174,10 +138,11 @@ int hf_watch_new(hf_client *c, const void *name, size_t name_len,
     hf_watch *w;
     int rc;
 
-    if (!out)
-        return hf__fail(err, HF_EINVAL, "out is NULL");
-    *out = NULL;
-    rc = check(&name, &name_len, flags, fn, err);
+    if (out)
+        *out = NULL;
+    if (!out || !fn)
+        return hf__fail(err, HF_EINVAL, "%s is NULL", out ? "fn" : "out");
+    rc = check(&name, &name_len, flags, err);
     if (rc)
         return rc;
     f = hf__query_begin(c, HF__LISTEN, name, name_len, &rc, err);
@@ -209,24 +174,19 @@ int hf_watch_new(hf_client *c, const void *name, size_t name_len,
 int hf_watch_free(hf_watch *w)
 {
     hf_client *c = w ? w->client : NULL;
-    bool in_callback;
+    bool busy;
 
     if (!w)
         return 0;
     if (hf__client_check(c) == HF_EFORK)
         return HF_EFORK;
     hf__mutex_lock(&c->mu);
-    in_callback = w->calling && pthread_equal(w->caller, pthread_self());
-    if (w->calling && !in_callback) {
-        hf__mutex_unlock(&c->mu);
-        return HF_EBUSY;
-    }
-    leave_locked(w);
-    w->freed = true;
+    busy = w->calling && !pthread_equal(w->caller, pthread_self());
+    if (!busy)
+        hf__watch_drop_locked(&w->on);
     hf__mutex_unlock(&c->mu);
-    if (!in_callback) {
-        hf__free(c, w);
-        hf__client_put(c);
-    }
+    if (busy)
+        return HF_EBUSY;
+    hf__client_put(c);
     return 0;
 }

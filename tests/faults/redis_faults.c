@@ -179,6 +179,7 @@ int main(int argc, char **argv)
         {"look", run_look_faults},       {"refusals", run_any_refusals},
         {"loss", run_any_loss},          {"late", run_any_late},
         {"tls", run_tls_faults},         {"diagnose", run_diagnose_faults},
+        {"watch", run_watch_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

@@ -524,13 +524,11 @@ hf__time hf__rd_pair_timeout(const struct redis *);
 /* ---- listen.c --------------------------------------------------------- */
 
 struct rd_ears {
-    struct rd_ear *first, *last; /* in the order of their subscriptions */
-    bool looking;                /* the settings were asked for */
-    bool hears;                  /* they are right: all are subscribed */
-    bool deaf;                   /* they were not, and that was logged */
-    hf__time asked_at;           /* the last command; 0: none */
-    char head[32];               /* "__keyspace@0__:" */
-    size_t head_len;
+    struct rd_ear *first;
+    bool hears;        /* the settings are right: all were subscribed to */
+    bool anew;         /* all were asked for, and not all are confirmed */
+    size_t due;        /* confirmations that are to come */
+    hf__time asked_at; /* the last command */
 };
 
 int hf__rd_listen(struct redis *, struct hf__query *);

@@ -8,21 +8,16 @@
  * The library keeps watches over the connections of a session, and has each of
  * them once, however often it is set. It cannot be trusted to give them back:
  * so a lookout that nobody wants any more stays until the session is over, and
- * is used again for the same name.
+ * is used again for the same name. It is kept as the question that it began as.
  */
 #include "query.h"
 
 #include <string.h>
 
 struct zk_lookout {
-    struct zk_lookout *next, *prev; /* zk.lookouts */
-    struct zk *z;
+    struct zk_query base;    /* its q is NULL when LISTEN is answered */
     struct hf__listener *on; /* NULL: nobody wants it any more */
-    struct hf__query *asked; /* LISTEN is not answered yet; else NULL */
-    unsigned calls;          /* under way */
-    int rc;                  /* the first failure of these */
     bool due;                /* the watches are to be set as soon as it is up */
-    char path[];
 };
 
 static void set_watches(struct zk_lookout *);
@@ -39,18 +34,17 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
         set_watches(l);
 }
 
-/* If all calls are answered: then LISTEN is, or a change is told (which may be
+/* All watches are set: LISTEN is answered, or a change is told (which may be
  * that nothing can be read any more). */
-static void settle(struct zk_lookout *l)
+static void settled(struct zk_query *base)
 {
-    struct zk *z = l->z;
-    struct hf__query *q = l->asked;
-    int rc = l->rc;
+    struct zk_lookout *l = (struct zk_lookout *)base;
+    struct zk *z = base->z;
+    struct hf__query *q = base->q;
+    int rc = base->rc;
 
-    if (l->calls)
-        return;
-    l->asked = NULL;
-    l->rc = 0;
+    base->q = NULL;
+    base->rc = 0;
     l->due = rc == HF_EUNKNOWN || rc == HF_ENOMEM;
     if (q)
         hf__zk_finish(z, &q->req, rc);
@@ -58,28 +52,9 @@ static void settle(struct zk_lookout *l)
         z->core->changed(z->client, l->on, NULL, 0);
 }
 
-static void fail(struct zk_lookout *l, int rc)
-{
-    if (!l->rc)
-        l->rc = rc;
-}
-
-static void sent(struct zk_lookout *l, int rc)
-{
-    if (rc)
-        fail(l, rc);
-    else
-        l->calls++;
-}
-
 static void back(struct zk_lookout *l, int rc)
 {
-    l->calls--;
-    if (hf__zk_lost(rc))
-        fail(l, HF_EUNKNOWN);
-    else if (rc != ZOK && rc != ZNONODE)
-        fail(l, hf__zk_denied(l->z, rc, "READ", l->path));
-    settle(l);
+    hf__zk_query_back(&l->base, hf__zk_query_code(&l->base, rc, ZNONODE));
 }
 
 static void on_set(void *owner, int rc, const struct zk_reply *reply)
@@ -100,66 +75,72 @@ static void on_exists(void *owner, int rc, const struct zk_reply *reply)
 static void on_children(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_lookout *l = owner;
+    struct zk_query *base = &l->base;
     char path[ZK_WHOLE_MAX];
 
     for (int32_t i = 0; rc == ZOK && i < reply->children->count; i++) {
         const char *child = reply->children->data[i];
 
-        hf__zk_join(path, l->path, child);
+        hf__zk_join(path, base->path, child);
         if (strcmp(child, ZK_LOCKS) == 0 || strcmp(child, ZK_LEASES) == 0)
-            sent(l, hf__zk_list_watched(l->z, path, on_event, l, on_set, l));
+            hf__zk_query_sent(base, hf__zk_list_watched(base->z, path, on_event,
+                                                        l, on_set, l));
         else if (strcmp(child, ZK_LATCH) == 0)
-            sent(l, hf__zk_get_watched(l->z, path, on_event, l, on_set, l));
+            hf__zk_query_sent(base, hf__zk_get_watched(base->z, path, on_event,
+                                                       l, on_set, l));
     }
     if (rc == ZNONODE)
-        sent(l,
-             hf__zk_exists_watched(l->z, l->path, on_event, l, on_exists, l));
+        hf__zk_query_sent(base,
+                          hf__zk_exists_watched(base->z, base->path, on_event,
+                                                l, on_exists, l));
     back(l, rc);
 }
 
 static void set_watches(struct zk_lookout *l)
 {
+    struct zk_query *base = &l->base;
+
     l->due = false;
-    sent(l, hf__zk_list_watched(l->z, l->path, on_event, l, on_children, l));
-    settle(l);
+    hf__zk_query_sent(base, hf__zk_list_watched(base->z, base->path, on_event,
+                                                l, on_children, l));
+    hf__zk_query_wait(base, settled);
 }
 
-static struct zk_lookout *lookout_at(struct zk *z, const char *path)
+/* The next one of them; NULL: the first. */
+static struct zk_lookout *next_of(struct zk *z, struct zk_lookout *l)
 {
-    struct zk_lookout *l = z->lookouts;
+    struct zk_query *base = l ? l->base.next : z->queries;
 
-    while (l && (l->on || l->calls || strcmp(l->path, path) != 0))
-        l = l->next;
-    if (l)
-        return l;
-    l = z->core->alloc(z->client, sizeof(*l) + strlen(path) + 1);
-    if (!l)
-        return NULL;
-    l->z = z;
-    strcpy(l->path, path);
-    hf__list_add(z->lookouts, l);
-    return l;
+    while (base && base->step != settled)
+        base = base->next;
+    return (struct zk_lookout *)base;
 }
 
 /* The first answer, or failure, is reported from advance(). */
 int hf__zk_lookout(struct zk *z, struct hf__query *q)
 {
-    char path[ZK_WHOLE_MAX];
-    struct zk_lookout *l;
+    struct zk_lookout *l, *old = NULL;
+    int rc;
 
     if (q->listener->is_prefix)
         return z->core->why(z->client, HF_ENOTSUP,
                             "changes of all names with a prefix cannot be "
                             "watched, because libzookeeper has no recursive "
                             "watches; single names can");
-    if (hf__zk_path(q->name, q->name_len, z->root, path, sizeof(path)) < 0)
-        return hf__zk_bad_name(z, "name", q->name, q->name_len);
-    l = lookout_at(z, path);
+    l = hf__zk_query_new(z, q, sizeof(*l), &rc);
     if (!l)
-        return HF_ENOMEM;
+        return rc;
+    while ((old = next_of(z, old)))
+        if (!old->on && !old->base.q && !strcmp(old->base.path, l->base.path))
+            break;
+    if (old) {
+        hf__zk_query_free(&l->base);
+        l = old;
+    }
+    l->base.step = settled;
+    l->base.q = q;
     l->on = q->listener;
     l->on->impl = l;
-    l->asked = q;
     l->due = true;
     z->core->due(z->client, 0);
     return HF__PENDING;
@@ -177,7 +158,7 @@ void hf__zk_unlisten(void *self, struct hf__listener *on)
 
 void hf__zk_lookouts_move(struct zk *z)
 {
-    for (struct zk_lookout *l = z->lookouts; l; l = l->next) {
+    for (struct zk_lookout *l = NULL; (l = next_of(z, l));) {
         l->due = l->on && (l->due || !z->up);
         if (l->due && z->up)
             set_watches(l);
@@ -188,11 +169,9 @@ void hf__zk_lookouts_lost(struct zk *z)
 {
     struct zk_lookout *l, *next;
 
-    for (l = z->lookouts; l; l = next) {
-        next = l->next;
-        if (l->on && !z->closing)
-            continue;
-        hf__list_remove(z->lookouts, l);
-        z->core->free(z->client, l);
+    for (l = next_of(z, NULL); l; l = next) {
+        next = next_of(z, l);
+        if (!l->on)
+            hf__zk_query_free(&l->base);
     }
 }

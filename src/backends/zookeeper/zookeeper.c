@@ -22,7 +22,6 @@ static void free_all(struct zk *z)
     hf__zk_renew_fini(z);
     hf__zk_queries_fini(z);
     hf__zk_ears_fini(z);
-    hf__zk_lookouts_lost(z);
     hf__zk_strangers_fini(z);
     hf__zk_calls_fini(z);
     if (z->secret)

@@ -46,7 +46,6 @@ struct zk_call;
 struct zk_chunk;
 struct zk_ear;
 struct zk_line;
-struct zk_lookout;
 struct zk_node;
 struct zk_query;
 struct zk_stranger;
@@ -351,7 +350,6 @@ struct zk {
     struct hf__table watches; /* by path */
     struct zk_query *queries; /* under way */
     struct zk_ear *ears;
-    struct zk_lookout *lookouts;
     uint64_t holders; /* of unfair mutexes, so far: each has its own name */
     struct zk_stranger *strangers; /* asked for: children to be ignored, */
     uint64_t ignored[256]; /* those that were asked for, by their hash, */

@@ -654,6 +654,41 @@ HF_API int hf_break_hold(hf_client *client, const void *name, size_t name_len,
 HF_API int hf_ask(hf_client *client, const void *name, size_t name_len,
                   hf_error *err);
 
+/* ---- changes ----------------------------------------------------------- */
+
+typedef struct hf_watch hf_watch;
+
+enum hf_watch_flag {
+    HF_WATCH_PREFIX = 1 << 0, /* all names that begin with name; "" or NULL: all
+                                 names */
+};
+
+/* Called by hf_client_dispatch(): something about the name may have changed;
+ * hf_inspect() tells. name is NULL if it is one of several, or of all, with the
+ * prefix; it is not kept. */
+typedef void (*hf_watch_fn)(void *arg, hf_watch *watch, const char *name,
+                            size_t name_len);
+
+/*
+ * Tells of changes: who holds the name, who waits for it, how much of a latch
+ * is left; with HF_WATCH_PREFIX which names are held. 0: after each change from
+ * now on, by whatever program, fn is called at least once, with what has
+ * changed already visible to hf_inspect(). Several changes may be one call, a
+ * call may come without a change, and one comes when the connection was lost
+ * and is back. fn runs once at a time for each watch. Waits for the server's
+ * answer. ENOTSUP: the backend or the server, as it is configured, does not
+ * tell of changes (shared memory; Redis without notify-keyspace-events), or not
+ * of a prefix (ZooKeeper); the text says what to do. EUNKNOWN (no answer within
+ * op_timeout), EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK.
+ */
+HF_API int hf_watch_new(hf_client *client, const void *name, size_t name_len,
+                        unsigned flags, hf_watch_fn fn, void *arg,
+                        hf_watch **out, hf_error *err);
+/* fn is not called any more. May be called by fn, and after hf_close(), which
+ * ends the calls of all watches and frees none. EBUSY, and nothing was done:
+ * another thread is in fn. EFORK in a child. NULL is 0. */
+HF_API int hf_watch_free(hf_watch *watch);
+
 /* ---- diagnosis --------------------------------------------------------- */
 
 enum hf_level {

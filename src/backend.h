@@ -34,7 +34,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ABI 10
+#define HF__ABI 11
 
 typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
 #define HF__NEVER INT64_MAX
@@ -77,6 +77,7 @@ enum hf__op {
     HF__ASK, /* the holders of a name are told that it is wanted */
     HF__PUT, /* a value is written, if the hold is still there */
     HF__DIAGNOSE,
+    HF__LISTEN, /* changes of a name, or of those with a prefix, are told */
 };
 
 struct hf__remote;
@@ -160,6 +161,15 @@ struct hf__batch {
     size_t chunks; /* the backend's: parts that are under way */
 };
 
+/* Who wants to hear of changes. Owned by the core, alive from LISTEN, if that
+ * is DONE, to unlisten. */
+struct hf__listener {
+    const char *name; /* terminated too; with the client's prefix in front */
+    size_t name_len;
+    bool is_prefix; /* all names that begin so; name_len may be 0 */
+    void *impl;     /* the backend's */
+};
+
 /*
  * Everything else. All but DOWNGRADE and PUT are about a name and not about a
  * hold. name and value live as long as the query.
@@ -179,6 +189,12 @@ struct hf__batch {
  * DIAGNOSE: the name is the client's prefix. DONE; ENOTSUP: it cannot tell. A
  * setting that may not be read is a finding and not a failure. That locks can
  * be taken, and how long that takes, is found by the core.
+ *
+ * LISTEN: DONE says that each later change of what INSPECT shows of the name,
+ * or of which names there are with the prefix (and who holds them, if the
+ * server tells), makes the backend call core->changed(): at once, or after it
+ * has been connected again. ENOTSUP: the server does not tell, or not of a
+ * prefix.
  *
  * BREAK: of all holds, or of those with that token and that owner (its text as
  * INSPECT shows it). Which they are is looked at in the step that ends them.
@@ -205,6 +221,7 @@ struct hf__query {
     hf_names *names;         /* LIST, out: by add_name, in any order */
     hf_diagnosis *diagnosis; /* DIAGNOSE, out: by find */
     bool cut;                /* the core's: there was no memory for a finding */
+    struct hf__listener *listener; /* LISTEN */
 };
 
 #define HF__HOSTS 16 /* of one client */
@@ -298,6 +315,11 @@ struct hf__core {
     /* Somebody asks for the hold of that token: HF_EVENT_WANTED. With the
      * client's mutex held. */
     void (*wanted)(hf_client *, struct hf__remote *, uint64_t token);
+    /* What is listened to may have changed; of a prefix: that name, or NULL for
+     * any. Only marks. One call too many does no harm. With the client's mutex
+     * held. */
+    void (*changed)(hf_client *, struct hf__listener *, const char *name,
+                    size_t len);
     /* HF_EVENT_DOWN, HF_EVENT_UP; HF_EVENT_LOST: every hold is lost (this one
      * from anywhere, the others with the client's mutex held). why: of LOST,
      * for people. */
@@ -410,6 +432,9 @@ struct hf__backend {
     int (*renew)(void *self, struct hf__batch *);
     /* NULL: ENOTSUP. No capability then that needs one. */
     int (*query)(void *self, struct hf__query *);
+    /* What LISTEN began is over, or a LISTEN that has failed; it may never have
+     * reached the backend. NULL: LISTEN is ENOTSUP, and is not asked for. */
+    void (*unlisten)(void *self, struct hf__listener *);
 };
 
 /* A module exports this: what serves URLs of that scheme, or NULL if it is of

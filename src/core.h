@@ -261,6 +261,8 @@ struct hf_client {
     size_t callbacks_len;
     struct hf__event_item *events, *events_tail;
     unsigned events_len;
+    hf_watch *changed, *changed_tail; /* see watch.c */
+    size_t changed_len;
 
     struct hf__mutex why_mu;
     hf_error why;      /* the backend's last word; why_mu */
@@ -433,7 +435,7 @@ void hf__flight_free(hf_client *, struct hf__flight *);
 /* A question about the name of a handle; NULL: out of memory, and err says so.
  */
 struct hf__flight *hf__query_about(const hf_lock *, enum hf__op, hf_error *);
-void hf__query_free(struct hf__query *);
+void hf__query_free(struct hf__query *); /* client->mu is held */
 /* Begins one of hf_inspect(), hf_list() ..., if the backend can do that: it
  * enters the client. NULL, and *rc: why not. */
 struct hf__flight *hf__query_begin(hf_client *, enum hf__op, const void *name,
@@ -454,6 +456,15 @@ static inline hf__time hf__patience(const hf_client *c)
 {
     return hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
 }
+
+/* watch.c */
+/* hf__core.changed */
+void hf__watch_changed(hf_client *, struct hf__listener *, const char *name,
+                       size_t len);
+/* One that the program never got. */
+void hf__watch_drop_locked(struct hf__listener *);
+/* The callbacks of those that have changed: how many were called, or EFORK. */
+int hf__watch_call_all(hf_client *);
 
 /* keeper.c: the helper thread */
 /* Starts it and opens the backend. *given_up: that is not over yet, and the

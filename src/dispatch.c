@@ -183,7 +183,7 @@ static int dispatch(hf_client *c)
 {
     struct hf__event_item *e;
     unsigned left;
-    int called;
+    int called, rc;
 
     hf__fd_drain(c->ready_fd);
     if (c->direct) {
@@ -208,7 +208,8 @@ static int dispatch(hf_client *c)
         if (forked(c))
             return HF_EFORK;
     }
-    return called;
+    rc = hf__watch_call_all(c);
+    return rc < 0 ? rc : called + rc;
 }
 
 bool hf__is_dispatching(const hf_client *c)

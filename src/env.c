@@ -319,6 +319,7 @@ const struct hf__core hf__core = {
     .bell = core_bell,
     .lost = core_lost,
     .wanted = core_wanted,
+    .changed = hf__watch_changed,
     .session = core_session,
     .watch = hf__engine_watch,
     .due = hf__engine_due_locked,

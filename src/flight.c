@@ -23,9 +23,9 @@ void hf__flight_free(hf_client *c, struct hf__flight *f)
 {
     hf__mutex_lock(&c->mu);
     hf__list_remove(c->flights, f);
-    hf__mutex_unlock(&c->mu);
     if (f->req.op != HF__RENEW)
         hf__query_free(&f->query);
+    hf__mutex_unlock(&c->mu);
     hf__free(c, f);
 }
 

@@ -40,8 +40,11 @@ static int check_caps(const hf_client *c, enum hf__op op, hf_error *err)
 {
     int caps = op == HF__ASK ? HF_CAP_WANTED : HF_CAP_INSPECT;
 
+    if (op == HF__LISTEN && !c->be->unlisten)
+        return hf__fail(err, HF_ENOTSUP,
+                        "the %s backend cannot tell of changes", c->be->name);
     for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
-        if (op == HF__DIAGNOSE || c->caps[kind] & caps)
+        if (op >= HF__DIAGNOSE || c->caps[kind] & caps)
             return 0;
     return hf__fail(err, HF_ENOTSUP, "the %s backend cannot %s", c->be->name,
                     op == HF__ASK ? "ask a holder to let go (HF_CAP_WANTED)"
@@ -55,7 +58,7 @@ static int check(hf_client *c, enum hf__op op, const void *name, size_t *len,
 
     if (!rc)
         rc = check_caps(c, op, err);
-    if (!rc && op != HF__LIST && op != HF__DIAGNOSE)
+    if (!rc && op != HF__LIST && op < HF__DIAGNOSE)
         rc = hf__name_valid(name, len, err);
     if (!rc && !hf__client_enter(c))
         rc = hf__fail(err, HF_ECLOSED, "the client was closed");
@@ -132,6 +135,7 @@ void hf__query_free(struct hf__query *q)
     hf_info_free(q->info);
     hf_names_free(q->names);
     hf_diagnosis_free(q->diagnosis);
+    hf__watch_drop_locked(q->listener);
 }
 
 /* Why nothing was done to a hold, or the backend's word. */

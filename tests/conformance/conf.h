@@ -42,6 +42,7 @@ struct conf {
     bool local;                  /* shared memory: deaths show at once */
     bool session;                /* holds last as long as their client's session
                                     does at the server, which knows no leases */
+    bool watches, watches_prefixes; /* it tells of changes: hf_watch_new */
     int64_t tick_ms;             /* the server's: so late may it see a death */
     int caps;                    /* of the mutex */
     int kind_caps[HF_LATCH + 1]; /* of each kind; 0: there is none */
@@ -64,6 +65,8 @@ enum conf_flag {
     CONF_LATCH = 1 << 9,
     CONF_WANTED = 1 << 10, /* only where holders can be asked */
     CONF_PUT = 1 << 11,    /* only where there are guarded writes */
+    CONF_WATCH = 1 << 12,  /* only where changes are told; */
+    CONF_PREFIX = 1 << 13, /* and those of all names with a prefix */
 };
 
 struct conf_case {
@@ -83,7 +86,8 @@ extern const struct conf_case conf_caps[], conf_mutex[], conf_exclusion[],
     conf_process[], conf_fork[], conf_death[], conf_fairness[], conf_waiting[],
     conf_inside[], conf_far[], conf_rwlock[], conf_rwlock_ends[],
     conf_semaphore[], conf_latch[], conf_kinds[], conf_storm[], conf_close[],
-    conf_answers[], conf_wanted[], conf_breaking[], conf_diagnose[];
+    conf_answers[], conf_wanted[], conf_breaking[], conf_diagnose[],
+    conf_watch[];
 
 /* ---- asserting --------------------------------------------------------- */
 

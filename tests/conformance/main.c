@@ -33,7 +33,7 @@ static const struct conf_case *const subjects[] = {
     conf_fairness, conf_waiting,     conf_inside,    conf_far,
     conf_rwlock,   conf_rwlock_ends, conf_semaphore, conf_latch,
     conf_kinds,    conf_storm,       conf_close,     conf_answers,
-    conf_wanted,   conf_breaking,    conf_diagnose,
+    conf_wanted,   conf_breaking,    conf_diagnose,  conf_watch,
 };
 
 /* A case and the fairness it runs with. */
@@ -124,6 +124,8 @@ static bool applies(const struct conf_case *c)
            (!(c->flags & CONF_LEASE) || (caps & HF_CAP_LEASE)) &&
            (!(c->flags & CONF_WANTED) || (caps & HF_CAP_WANTED)) &&
            (!(c->flags & CONF_PUT) || (caps & HF_CAP_PUT)) &&
+           (!(c->flags & CONF_WATCH) || conf.watches) &&
+           (!(c->flags & CONF_PREFIX) || conf.watches_prefixes) &&
            (!(c->flags & CONF_FRESH) || conf.fresh) &&
            (!(c->flags & CONF_SECRET) || conf.secret) &&
            (!(c->flags & CONF_FAR) || conf.url_at);

@@ -92,6 +92,9 @@ static int start_redis(const char *how)
     conf.secret = "Geheimnis-7391";
     redis.args[0] = "--requirepass";
     redis.args[1] = conf.secret;
+    redis.args[2] = "--notify-keyspace-events";
+    redis.args[3] = "KA";
+    conf.watches = conf.watches_prefixes = true;
     redis.tls = !strcmp(how, "-tls") ? "server" : NULL;
     redis.persist = conf.keeps;
     if (redis_server_start(&redis))
@@ -302,6 +305,7 @@ static int start_zk(bool three)
     conf.port = first->port;
     conf.url_at = zk_url_at;
     conf.session = true;
+    conf.watches = true;
     conf.tick_ms = ZK_TICK_MS;
     conf.reserved = zk_reserved;
     conf.left = zk_left;

@@ -478,6 +478,47 @@ static bool latch_wait(struct stage *s, long n)
 
 /* ---- closing ------------------------------------------------------------ */
 
+static void see(void *arg, hf_watch *watch, const char *name, size_t len)
+{
+    (void)watch;
+    (void)name;
+    (void)len;
+    ++*(int *)arg;
+}
+
+static bool is_seen(struct stage *s, const int *calls)
+{
+    return hf_client_dispatch(s->c) < 0 || *calls;
+}
+
+/* Once it watches, no change is lost for want of memory. */
+static bool watch_name(struct stage *s, long n)
+{
+    hf_watch *w = NULL;
+    int calls = 0, rc;
+    bool hit;
+
+    if (!conf.watches)
+        return false;
+    arm(n);
+    rc = hf_watch_new(s->c, s->name, HF_CSTRING, 0, see, &calls, &w, E);
+    if (rc != HF_EUNKNOWN) /* the connection may have ended by it */
+        check_code(rc, "hf_watch_new", n);
+    assert_int_equal(w == NULL, rc != 0);
+    rc = hf_lock_timed(s->theirs, WAIT_LONG_MS, E);
+    check_code(rc, "hf_lock_timed", n);
+    for (int i = 0; i < 10; i++, wait_tick())
+        hf_client_dispatch(s->c);
+    hit = disarm();
+    if (rc)
+        OK(hf_lock_acquire(s->theirs, NULL, E));
+    if (w)
+        COMES(is_seen(s, &calls));
+    OK(hf_watch_free(w));
+    OK(hf_lock_release(s->theirs, E));
+    return hit;
+}
+
 /* With a hold, a wait and an asynchronous one under way. */
 static bool close_busy(struct stage *s, long n)
 {
@@ -535,6 +576,7 @@ const struct scene scenes[] = {
     {"test_alloc_latch_down", latch_down,
      SCENE_SURELY | SCENE_TWICE | SCENE_KINDS},
     {"test_alloc_latch_wait", latch_wait, SCENE_KINDS},
+    {"test_alloc_watch", watch_name, 0},
     {"test_alloc_close_of_a_busy_client", close_busy, 0},
     {0},
 };

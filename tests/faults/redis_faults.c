@@ -180,6 +180,7 @@ int main(int argc, char **argv)
         {"loss", run_any_loss},          {"late", run_any_late},
         {"tls", run_tls_faults},         {"diagnose", run_diagnose_faults},
         {"break", run_break_faults},     {"renew", run_renew_faults},
+        {"watch", run_watch_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

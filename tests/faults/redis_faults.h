@@ -41,6 +41,7 @@ int run_pair_faults(void);
 int run_look_faults(void);
 int run_tls_faults(void);
 int run_diagnose_faults(void);
+int run_watch_faults(void);
 
 /* ---- a server that loads its data, for as long as a test wants --------- */
 

@@ -251,6 +251,7 @@ int main(int argc, char **argv)
         {"strays", run_stray_faults},
         {"rights", run_rights_faults},
         {"diagnose", run_diagnose_faults},
+        {"watch", run_watch_faults},
         {"ensemble", run_ensemble_faults},
         {"any", run_any_faults},
         {"refusals", run_any_refusals},

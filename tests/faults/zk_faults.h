@@ -63,6 +63,7 @@ int run_stranger_faults(void);
 int run_stray_faults(void);
 int run_rights_faults(void);
 int run_diagnose_faults(void);
+int run_watch_faults(void);
 /* Of an ensemble. */
 void test_diagnose_counts_the_servers(void **state);
 int run_ensemble_faults(void);

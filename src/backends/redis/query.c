@@ -16,6 +16,8 @@ int hf__rd_query(void *self, struct hf__query *q)
 {
     if (q->name_len > HF_NAME_MAX)
         return HF_EINVAL;
+    if (q->req.op == HF__LISTEN)
+        return hf__rd_listen(self, q);
     return hf__rd_submit(self, &q->req);
 }
 
@@ -90,7 +92,17 @@ static int encode_break(struct redis *r, struct hf__query *q)
                         mutex_args, 2);
 }
 
-/* The prefix as a glob pattern that means itself, and anything after it. */
+char *hf__rd_glob(char *to, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (strchr("*?[]\\^-", text[i]) && text[i])
+            *to++ = '\\';
+        *to++ = text[i];
+    }
+    *to++ = '*';
+    return to;
+}
+
 static size_t pattern_of(const struct redis *r, const struct hf__query *q,
                          char to[2 * HF_NAME_MAX + 32])
 {
@@ -99,13 +111,7 @@ static size_t pattern_of(const struct redis *r, const struct hf__query *q,
     /* Our own keys have "{" or ":" before the name (keys.c). */
     if (r->string_dialect)
         p = stpcpy(p, "holdfast:info:[{:]");
-    for (size_t i = 0; i < q->name_len && i < HF_NAME_MAX; i++) {
-        if (strchr("*?[]\\^-", q->name[i]) && q->name[i])
-            *p++ = '\\';
-        *p++ = q->name[i];
-    }
-    *p++ = '*';
-    return (size_t)(p - to);
+    return (size_t)(hf__rd_glob(p, q->name, q->name_len) - to);
 }
 
 static int encode_list(struct redis *r, struct hf__query *q)

@@ -49,6 +49,8 @@ static void free_all(struct redis *r)
 {
     hf__rd_pipe_fini(&r->cmd);
     hf__rd_pipe_fini(&r->sub);
+    hf__rd_pipe_fini(&r->ear);
+    hf__rd_ear_fini(r);
     hf__rd_late_fini(r);
     hf__rd_sub_fini(r);
     wipe(r, r->password);
@@ -157,7 +159,7 @@ static int parse_tls(struct redis *r, struct hf__url *url)
                                   "cacert, cert and key are for TLS; rediss:// "
                                   "would be right");
     rc = hf__tls_new(r->core, r->client, &files, &r->cmd.link.stream.tls);
-    r->sub.link.stream.tls = r->cmd.link.stream.tls;
+    r->sub.link.stream.tls = r->ear.link.stream.tls = r->cmd.link.stream.tls;
     return rc;
 }
 
@@ -239,6 +241,8 @@ static int start(struct redis *r, const struct hf__config *config)
              "redis: lost the connection");
     set_link(r, &r->sub, config->connect_timeout_ms, r->op_timeout_ms,
              "redis: lost the connection for messages");
+    set_link(r, &r->ear, config->connect_timeout_ms, r->op_timeout_ms,
+             "redis: lost the connection for changes");
     if (!rc)
         hf__link_start(&r->cmd.link, r->core->now());
     return rc;
@@ -259,6 +263,8 @@ static int redis_open(hf_client *client, const struct hf__core *core,
     hf__rd_pipe_init(&r->cmd, core, client, &hf__rd_cmd, r,
                      sizeof(struct rd_flight));
     hf__rd_pipe_init(&r->sub, core, client, &hf__rd_sub, r,
+                     sizeof(struct rd_sent));
+    hf__rd_pipe_init(&r->ear, core, client, &hf__rd_ear, r,
                      sizeof(struct rd_sent));
     rc = parse(r, config);
     if (!rc)
@@ -289,8 +295,9 @@ static void redis_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
 {
     struct redis *r = self;
 
-    if (!hf__link_ready(&r->cmd.link, tag, events, now))
-        hf__link_ready(&r->sub.link, tag, events, now);
+    if (!hf__link_ready(&r->cmd.link, tag, events, now) &&
+        !hf__link_ready(&r->sub.link, tag, events, now))
+        hf__link_ready(&r->ear.link, tag, events, now);
 }
 
 static void redis_advance(void *self, hf__time now)
@@ -299,6 +306,7 @@ static void redis_advance(void *self, hf__time now)
 
     hf__link_advance(&r->cmd.link, now);
     hf__rd_sub_move(r, now);
+    hf__rd_ear_move(r, now);
     hf__rd_late_move(r, now);
     hf__rd_pump(r);
 }
@@ -309,6 +317,7 @@ static hf__time redis_next_timeout(void *self)
     hf__time at =
         hf__min_time(hf__link_timeout(&r->cmd.link), hf__rd_sub_timeout(r));
 
+    at = hf__min_time(at, hf__rd_ear_timeout(r));
     return r->late ? hf__min_time(at, hf__rd_late_timeout(r)) : at;
 }
 
@@ -339,6 +348,7 @@ static const struct hf__backend backend = {
     .abandon = hf__rd_abandon,
     .renew = hf__rd_renew,
     .query = hf__rd_query,
+    .unlisten = hf__rd_unlisten,
 };
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)

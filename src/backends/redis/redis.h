@@ -1,8 +1,9 @@
 /*
- * The Redis backend, inside. One server, two pipes (pipe.h):
+ * The Redis backend, inside. One server, up to three pipes (pipe.h):
  *
  *   cmd   every request, in order of submission; answers come in that order
  *   sub   opened when somebody first has to wait; only ever told things
+ *   ear   while the program watches names: told of their changes
  *
  * Everything here runs with the client's mutex held, except open(), which runs
  * on the keeper before that.
@@ -11,9 +12,9 @@
  * under way; late.c those that were lost; keys.c names; lua/ the scripts;
  * verbs.c what is asked of a lock and answered, kinds.c how it is put into
  * commands, renew.c renewals; sub.c channels and bells, chan.c the waiters of
- * each, pair.c whether both connections end at one server; query.c inspect,
- * list, break; diagnose.c what the server says of itself; latch.c what is asked
- * of a latch.
+ * each, pair.c whether both connections end at one server; listen.c changes;
+ * query.c inspect, list, break; diagnose.c what the server says of itself;
+ * latch.c what is asked of a latch.
  *
  * lua/assemble.py puts numbers that are defined here into the scripts.
  */
@@ -389,6 +390,23 @@ void hf__rd_pair_heard(struct redis *, const char *number);
 void hf__rd_pair_move(struct redis *, hf__time now);
 hf__time hf__rd_pair_timeout(const struct redis *);
 
+/* ---- listen.c --------------------------------------------------------- */
+
+struct rd_ears {
+    struct rd_ear *first;
+    bool hears;     /* the settings are right: all were subscribed to */
+    bool anew;      /* all were asked for, and not all are confirmed */
+    size_t due;     /* confirmations that are to come */
+    hf__time again; /* OFF, and somebody listens: it is started then */
+};
+
+extern const struct rd_owner hf__rd_ear;
+int hf__rd_listen(struct redis *, struct hf__query *);
+void hf__rd_unlisten(void *, struct hf__listener *);
+void hf__rd_ear_move(struct redis *, hf__time now);
+hf__time hf__rd_ear_timeout(const struct redis *);
+void hf__rd_ear_fini(struct redis *);
+
 /* ---- query.c ---------------------------------------------------------- */
 
 int hf__rd_query(void *, struct hf__query *);
@@ -397,6 +415,9 @@ int hf__rd_query_encode(struct redis *, struct hf__query *);
 int hf__rd_query_again(struct redis *, struct hf__query *);
 int hf__rd_query_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);
+/* The text as a glob pattern that means itself, and anything after it; up to
+ * twice as long and one more. Returns its end. */
+char *hf__rd_glob(char *to, const char *text, size_t len);
 
 /* ---- diagnose.c -------------------------------------------------------- */
 
@@ -433,7 +454,7 @@ struct redis {
     size_t wake_len;
     uint64_t chance;          /* state of the jitter */
     bool by_text[RD_SCRIPTS]; /* the server has forgotten it: send the text */
-    struct rd_pipe cmd, sub;
+    struct rd_pipe cmd, sub, ear;
     uint32_t tags; /* of their descriptors */
     bool put_off;  /* the core keeps requests that are not sent yet */
     struct rd_late *late;
@@ -446,6 +467,7 @@ struct redis {
     hf__time server_at;
     hf__time server_ahead; /* by how much that is ahead of it, at most */
     struct rd_chans chans;
+    struct rd_ears ears;
 };
 
 /* 0 .. below - 1 */

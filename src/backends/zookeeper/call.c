@@ -196,6 +196,14 @@ int hf__zk_list_watched(struct zk *z, const char *path, watcher_fn watcher,
         zoo_awget_children(z->zh, path, watcher, arg, on_strings, call));
 }
 
+int hf__zk_exists_watched(struct zk *z, const char *path, watcher_fn watcher,
+                          void *arg, zk_done_fn *done, void *owner)
+{
+    BEGIN(false);
+    return begun(z, call,
+                 zoo_awexists(z->zh, path, watcher, arg, on_stat, call));
+}
+
 int hf__zk_exists(struct zk *z, const char *path, zk_done_fn *done, void *owner)
 {
     BEGIN(false);

@@ -390,6 +390,8 @@ int hf__zk_query(void *self, struct hf__query *q)
         return hf__zk_downgrade(z, q);
     case HF__DIAGNOSE:
         return hf__zk_diagnose(z, q);
+    case HF__LISTEN:
+        return hf__zk_lookout(z, q);
     default:
         return hf__zk_latch(z, q);
     }

@@ -275,6 +275,7 @@ static void lose(struct zk *z, hf__time now)
     no_socket(z);
     hf__zk_watches_lost(z);
     hf__zk_ears_fini(z);
+    hf__zk_lookouts_lost(z);
     hf__zk_nodes_lost(z, why);
     z->again_at = now;
     if (refused || !had_one) /* it may be so again */
@@ -473,6 +474,7 @@ void hf__zk_session_move(void *self, hf__time now)
     z->moving = true;
     move(z, now);
     z->moving = false;
+    hf__zk_lookouts_move(z);
     tell_trouble(z);
 }
 

@@ -256,6 +256,7 @@ static const struct hf__backend backend = {
     .abandon = hf__zk_abandon,
     .renew = hf__zk_renew,
     .query = hf__zk_query,
+    .unlisten = hf__zk_unlisten,
 };
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)

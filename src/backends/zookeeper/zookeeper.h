@@ -22,7 +22,8 @@
  * asks; queue.c the fair mutex and the read-write lock, herd.c the unfair
  * mutex; rwlock.c downgrade; stranger.c children of no known form; tie.c what
  * is asked about children; renew.c renewals; semaphore.c, latch.c; query.c,
- * look.c, names.c, put.c what is asked about names; ear.c holders that listen;
+ * look.c, names.c, put.c what is asked about names; lookout.c changes of them;
+ * ear.c holders that listen;
  * path.c names, entry.c children: both pure.
  */
 #ifndef HF_ZOOKEEPER_H
@@ -101,7 +102,9 @@ int hf__zk_parents_refused(const struct zk *z, const char *path);
 /* Not answered: it may have been done, or not. */
 bool hf__zk_lost(int rc);
 
-/* For watch.c. */
+/* With a watch. */
+int hf__zk_exists_watched(struct zk *z, const char *path, watcher_fn watcher,
+                          void *arg, zk_done_fn *done, void *owner);
 int hf__zk_get_watched(struct zk *z, const char *path, watcher_fn watcher,
                        void *arg, zk_done_fn *done, void *owner);
 int hf__zk_list_watched(struct zk *z, const char *path, watcher_fn watcher,
@@ -549,6 +552,15 @@ void hf__zk_renew_fini(struct zk *);
 int hf__zk_renew(void *self, struct hf__batch *);
 int hf__zk_query(void *self, struct hf__query *);
 void hf__zk_queries_fini(struct zk *);
+
+/* ---- lookout.c ---------------------------------------------------------- */
+
+int hf__zk_lookout(struct zk *, struct hf__query *);
+void hf__zk_unlisten(void *self, struct hf__listener *);
+/* Sets the watches that are due; all, if it was down. */
+void hf__zk_lookouts_move(struct zk *);
+/* The session is over. */
+void hf__zk_lookouts_lost(struct zk *);
 
 /* ---- ear.c -------------------------------------------------------------- */
 

@@ -1,0 +1,177 @@
+/*
+ * Changes of a name: watches on all that hf__zk_look() reads, which are the
+ * children of the name's node (or that it is created), those of `locks` and of
+ * `leases`, and the data of `latch`. A watch fires once. After each event all
+ * are set again, and only when the server has answered that is the change told:
+ * so whoever looks then sees what happened while nothing was watched.
+ *
+ * The library keeps watches over the connections of a session, and has each of
+ * them once, however often it is set. It cannot be trusted to give them back:
+ * so a lookout that nobody wants any more stays until the session is over, and
+ * is used again for the same name. It is kept as the question that it began as.
+ */
+#include "query.h"
+
+#include <string.h>
+
+struct zk_lookout {
+    struct zk_query base;    /* its q is NULL when LISTEN is answered */
+    struct hf__listener *on; /* NULL: nobody wants it any more */
+    bool due;                /* the watches are to be set as soon as it is up */
+};
+
+static void set_watches(struct zk_lookout *);
+
+static void on_event(zhandle_t *zh, int type, int state, const char *path,
+                     void *arg)
+{
+    struct zk_lookout *l = arg;
+
+    (void)zh;
+    (void)state;
+    (void)path;
+    if (type != ZOO_SESSION_EVENT && l->on) /* those reach every watcher */
+        set_watches(l);
+}
+
+/* All watches are set: LISTEN is answered, or a change is told (which may be
+ * that nothing can be read any more). */
+static void settled(struct zk_query *base)
+{
+    struct zk_lookout *l = (struct zk_lookout *)base;
+    struct zk *z = base->z;
+    struct hf__query *q = base->q;
+    int rc = base->rc;
+
+    base->q = NULL;
+    base->rc = 0;
+    l->due = rc == HF_EUNKNOWN || rc == HF_ENOMEM;
+    if (q)
+        hf__zk_finish(z, &q->req, rc);
+    else if (l->on && !l->due)
+        z->core->changed(z->client, l->on, NULL, 0);
+}
+
+static void back(struct zk_lookout *l, int rc)
+{
+    hf__zk_query_back(&l->base, hf__zk_query_code(&l->base, rc, ZNONODE));
+}
+
+static void on_set(void *owner, int rc, const struct zk_reply *reply)
+{
+    (void)reply;
+    back(owner, rc);
+}
+
+/* It was not there a moment ago. */
+static void on_exists(void *owner, int rc, const struct zk_reply *reply)
+{
+    (void)reply;
+    if (rc == ZOK)
+        set_watches(owner);
+    back(owner, rc);
+}
+
+static void on_children(void *owner, int rc, const struct zk_reply *reply)
+{
+    struct zk_lookout *l = owner;
+    struct zk_query *base = &l->base;
+    char path[ZK_WHOLE_MAX];
+
+    for (int32_t i = 0; rc == ZOK && i < reply->children->count; i++) {
+        const char *child = reply->children->data[i];
+
+        hf__zk_join(path, base->path, child);
+        if (strcmp(child, ZK_LOCKS) == 0 || strcmp(child, ZK_LEASES) == 0)
+            hf__zk_query_sent(base, hf__zk_list_watched(base->z, path, on_event,
+                                                        l, on_set, l));
+        else if (strcmp(child, ZK_LATCH) == 0)
+            hf__zk_query_sent(base, hf__zk_get_watched(base->z, path, on_event,
+                                                       l, on_set, l));
+    }
+    if (rc == ZNONODE)
+        hf__zk_query_sent(base,
+                          hf__zk_exists_watched(base->z, base->path, on_event,
+                                                l, on_exists, l));
+    back(l, rc);
+}
+
+static void set_watches(struct zk_lookout *l)
+{
+    struct zk_query *base = &l->base;
+
+    l->due = false;
+    hf__zk_query_sent(base, hf__zk_list_watched(base->z, base->path, on_event,
+                                                l, on_children, l));
+    hf__zk_query_wait(base, settled);
+}
+
+/* The next one of them; NULL: the first. */
+static struct zk_lookout *next_of(struct zk *z, struct zk_lookout *l)
+{
+    struct zk_query *base = l ? l->base.next : z->queries;
+
+    while (base && base->step != settled)
+        base = base->next;
+    return (struct zk_lookout *)base;
+}
+
+/* The first answer, or failure, is reported from advance(). */
+int hf__zk_lookout(struct zk *z, struct hf__query *q)
+{
+    struct zk_lookout *l, *old = NULL;
+    int rc;
+
+    if (q->listener->is_prefix)
+        return z->core->why(z->client, HF_ENOTSUP,
+                            "changes of all names with a prefix cannot be "
+                            "watched, because libzookeeper has no recursive "
+                            "watches; single names can");
+    l = hf__zk_query_new(z, q, sizeof(*l), &rc);
+    if (!l)
+        return rc;
+    while ((old = next_of(z, old)))
+        if (!old->on && !old->base.q && !strcmp(old->base.path, l->base.path))
+            break;
+    if (old) {
+        hf__zk_query_free(&l->base);
+        l = old;
+    }
+    l->base.step = settled;
+    l->base.q = q;
+    l->on = q->listener;
+    l->on->impl = l;
+    l->due = true;
+    z->core->due(z->client, 0);
+    return HF__PENDING;
+}
+
+void hf__zk_unlisten(void *self, struct hf__listener *on)
+{
+    struct zk_lookout *l = on->impl;
+
+    (void)self;
+    if (l)
+        l->on = NULL;
+    on->impl = NULL;
+}
+
+void hf__zk_lookouts_move(struct zk *z)
+{
+    for (struct zk_lookout *l = NULL; (l = next_of(z, l));) {
+        l->due = l->on && (l->due || !z->up);
+        if (l->due && z->up)
+            set_watches(l);
+    }
+}
+
+void hf__zk_lookouts_lost(struct zk *z)
+{
+    struct zk_lookout *l, *next;
+
+    for (l = next_of(z, NULL); l; l = next) {
+        next = next_of(z, l);
+        if (!l->on)
+            hf__zk_query_free(&l->base);
+    }
+}

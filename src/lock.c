@@ -593,6 +593,7 @@ release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
     uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
+    r->lock = lock;
     if (rc)
         return rc;
     owner = hf__owner_of(lock, NULL);
@@ -601,7 +602,6 @@ release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    r->lock = lock;
     r->line = lock->name;
     if (r->line->kin ? release_line_quickly(lock->name, owner, &r->line, &rc)
                      : release_quickly(r->line, owner, false, &rc)) {

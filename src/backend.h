@@ -369,6 +369,8 @@ enum hf__backend_flag {
     HF__SESSION = 1 << 2,
 };
 
+/* A slot may be NULL where it says so, or if it is for the other nature: ready,
+ * opened and next_timeout of a direct backend, park of a networked one. */
 struct hf__backend {
     uint32_t abi;     /* HF__ABI */
     const char *name; /* "redis": in front of every error text */

@@ -32,22 +32,18 @@ static const uint32_t *make_fork_mark(void)
     return page;
 }
 
-static void wipe(hf_client *c, char *secret)
-{
-    if (secret)
-        explicit_bzero(secret, strlen(secret));
-    hf__free(c, secret);
-}
-
 static void free_config(hf_client *c)
 {
     struct hf__config *config = c->config;
+    char *secret = config ? (char *)(uintptr_t)config->password : NULL;
 
     if (!config)
         return;
     hf__url_free(c, config->url);
     hf__free(c, config->url);
-    wipe(c, (char *)(uintptr_t)config->password);
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
+    hf__free(c, secret);
     hf__free(c, config);
     c->config = NULL;
 }

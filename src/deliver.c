@@ -100,18 +100,6 @@ static void deliver_timers(hf_client *c, hf__time now)
     }
 }
 
-/* Tells whoever waits for it, if anybody does. */
-static bool land_locked(hf_client *c, struct hf__flight *f)
-{
-    f->delivered = true;
-    if (f->sleeper) {
-        hf__sleeper_wake(c, f->sleeper);
-    } else if (f->async) {
-        hf__engine_callback_locked(c, f->async, 0);
-    }
-    return f->sleeper || f->async;
-}
-
 static void deliver_landed(hf_client *c)
 {
     struct hf__flight *f;
@@ -128,7 +116,12 @@ static void deliver_landed(hf_client *c)
         if (f->req.op == HF__RENEW)
             hf__renew_landed(c, f);
         hf__mutex_lock(&c->mu);
-        wanted = land_locked(c, f);
+        f->delivered = true;
+        wanted = f->sleeper || f->async;
+        if (f->sleeper)
+            hf__sleeper_wake(c, f->sleeper);
+        else if (f->async)
+            hf__engine_callback_locked(c, f->async, 0);
         hf__mutex_unlock(&c->mu);
         if (!wanted)
             hf__flight_free(c, f);

@@ -123,15 +123,6 @@ static void news(hf_client *c, struct hf__name *n)
     hf__fifo_add(c->news, c->news_tail, n, next_news);
 }
 
-/* Of a batch, each renewal of which may have failed in its own way: whatever
- * was said last. */
-static void keep_word(hf_client *c, hf_error *word)
-{
-    hf__mutex_lock(&c->why_mu);
-    *word = c->why;
-    hf__mutex_unlock(&c->why_mu);
-}
-
 static void core_done(hf_client *c, struct hf__req *req)
 {
     struct hf__name *n;
@@ -145,8 +136,11 @@ static void core_done(hf_client *c, struct hf__req *req)
     req->flying = false;
     if (!req->remote) {
         f = hf__container(req, struct hf__flight, req);
-        if (req->result < 0 || req->op == HF__RENEW)
-            keep_word(c, &f->why);
+        /* Of a batch, each renewal of which may have failed in its own way:
+         * whatever was said last. */
+        hf__mutex_lock(&c->why_mu);
+        f->why = c->why;
+        hf__mutex_unlock(&c->why_mu);
         hf__fifo_add(c->landed, c->landed_tail, f, next_landed);
         return;
     }

@@ -205,12 +205,6 @@ void hf__wait_end(hf_lock *lock, struct hf__name *line)
     hf__client_leave(c);
 }
 
-static bool cancelled(const struct acquire *a)
-{
-    return a->cancel &&
-           (__atomic_load_n(a->s.word, __ATOMIC_SEQ_CST) & HF__CANCELLED);
-}
-
 /* A try that was not answered in time; its caller hears EBACKEND. */
 #define SILENCE (-1000)
 
@@ -218,7 +212,8 @@ static bool cancelled(const struct acquire *a)
 static int wait_over(const struct acquire *a, const struct hf__lease *l,
                      hf__time now, hf__time *until)
 {
-    if (cancelled(a))
+    if (a->cancel &&
+        (__atomic_load_n(a->s.word, __ATOMIC_SEQ_CST) & HF__CANCELLED))
         return HF_ECANCELED;
     if (__atomic_load_n(&a->lock->name->client->closed, __ATOMIC_ACQUIRE))
         return HF_ECLOSED;
@@ -598,6 +593,7 @@ release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
     uint64_t owner;
     int rc = hf__lock_check(lock, err);
 
+    r->lock = lock;
     if (rc)
         return rc;
     owner = hf__owner_of(lock, NULL);
@@ -606,7 +602,6 @@ release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    r->lock = lock;
     r->line = lock->name;
     if (r->line->kin ? release_line_quickly(lock->name, owner, &r->line, &rc)
                      : release_quickly(r->line, owner, false, &rc)) {

@@ -71,8 +71,7 @@ static void ring_all(struct shm *s, unsigned index)
             hf__shm_ring(s, n);
 }
 
-/* One less, or all; what is left. False: it was at 0. */
-static bool count_down(struct shm *s, unsigned index, bool all, uint32_t *left)
+bool hf__shm_count_down(struct shm *s, unsigned index, bool all, uint32_t *left)
 {
     struct shm_entry *e = &s->file->entry[index];
     uint64_t w = atomic_load(&e->word), new;
@@ -91,13 +90,6 @@ static bool count_down(struct shm *s, unsigned index, bool all, uint32_t *left)
     if (!*left && (w & SHM_LATCH_QUEUE))
         ring_all(s, index);
     return true;
-}
-
-bool hf__shm_latch_open(struct shm *s, unsigned index)
-{
-    uint32_t left;
-
-    return count_down(s, index, true, &left);
 }
 
 static int set(struct shm_entry *e, uint64_t *count)
@@ -124,7 +116,7 @@ static int ask(struct shm *s, struct hf__query *q, unsigned index)
     if (q->req.op == HF__LATCH_SET)
         return set(e, &q->count);
     if (q->req.op == HF__LATCH_DOWN)
-        count_down(s, index, false, &left);
+        hf__shm_count_down(s, index, false, &left);
     else
         left = shm_left(atomic_load(&e->word));
     q->count = left;

@@ -245,12 +245,14 @@ static int take_away(struct shm *s, struct hf__query *q)
     int found = hf__shm_find(s, q->name, q->name_len, false);
     unsigned index = (unsigned)found;
     struct shm_entry *e = &s->file->entry[index % SHM_NAMES];
+    uint32_t left;
     uint64_t word;
 
     if (found < 0)
         return HF_ENOTOWNER;
     if (shm_kind(e) == HF_LATCH)
-        return !q->token && !q->owner[0] && hf__shm_latch_open(s, index)
+        return !q->token && !q->owner[0] &&
+                       hf__shm_count_down(s, index, true, &left)
                    ? 0
                    : HF_ENOTOWNER;
     if (shm_is_shared(e))

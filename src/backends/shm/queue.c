@@ -135,23 +135,6 @@ bool hf__shm_lease_write(struct shm *s, unsigned index, uint64_t word,
     return true;
 }
 
-/* What the one who is first in the queue wants, and how far it has come. */
-struct first {
-    uint32_t lease_ms;
-    bool settled;
-};
-
-/* Before the swap that grants: after it the cell may be somebody else's. If it
- * becomes that before, whoever left has stirred, and the swap fails. */
-static struct first first_of(struct shm *s, const struct shm_scan *r)
-{
-    struct shm_cell *c = &s->file->cell[r->first % SHM_CELLS];
-
-    if (r->first == SHM_NO_CELL)
-        return (struct first){0, false};
-    return (struct first){atomic_load(&c->lease_ms), atomic_load(&c->settled)};
-}
-
 /* If it has not come so far as to ring the one behind it, and dies now, nobody
  * would notice; and if it has a lease now, nobody knows when that ends. So the
  * one behind is rung, too. */
@@ -175,13 +158,18 @@ bool hf__shm_pass(struct shm *s, unsigned index, uint64_t word)
     bool fair = atomic_load(&e->kind) & 256;
     uint32_t owner = shm_owner(word);
     uint64_t new;
+    uint32_t lease_ms;
+    struct shm_cell *c;
     struct shm_scan r;
-    struct first first;
+    bool settled;
 
     hf__shm_scan(s, index, owner, 0, &r);
-    first = first_of(s, &r);
-    if (!fair)
-        first.lease_ms = 0; /* it is not granted it here */
+    /* What the first, if there is one, wants, and how far it has come: after
+     * the swap that grants, the cell may be somebody else's. If it becomes that
+     * before, whoever left has stirred, and the swap fails. */
+    c = &s->file->cell[r.first % SHM_CELLS];
+    lease_ms = fair ? atomic_load(&c->lease_ms) : 0; /* else not granted here */
+    settled = atomic_load(&c->settled);
     if (r.first == SHM_NO_CELL)
         new = word & ~(SHM_OWNER_MASK | SHM_FLAGS);
     else if (fair)
@@ -196,13 +184,13 @@ bool hf__shm_pass(struct shm *s, unsigned index, uint64_t word)
     SHM_POINT();
     if (r.first == SHM_NO_CELL)
         return true;
-    if (first.lease_ms)
-        hf__shm_lease_write(s, index, new,
-                            s->core->now() + first.lease_ms * HF__MS, false);
+    if (lease_ms)
+        hf__shm_lease_write(s, index, new, s->core->now() + lease_ms * HF__MS,
+                            false);
     /* Somebody is on the way: the holder, who lets go often, need not ring.
      * Others who pass it on do. */
     if (fair || owner != s->me || !(word & SHM_WAKING))
-        ring_first(s, index, &r, first.settled && !first.lease_ms);
+        ring_first(s, index, &r, settled && !lease_ms);
     return true;
 }
 

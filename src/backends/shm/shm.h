@@ -309,8 +309,8 @@ int hf__shm_line_sleep(struct shm *, struct shm_wait *, struct hf__req *);
 /* latch.c */
 int hf__shm_latch_look(struct shm *, struct hf__req *);
 int hf__shm_latch_query(struct shm *, struct hf__query *);
-/* Lets everybody go. False: it was at 0. */
-bool hf__shm_latch_open(struct shm *, unsigned index);
+/* One less, or all; what is left. False: it was at 0. */
+bool hf__shm_count_down(struct shm *, unsigned index, bool all, uint32_t *left);
 
 /* diagnose.c */
 int hf__shm_diagnose(struct shm *, struct hf__query *);

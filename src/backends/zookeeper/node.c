@@ -79,7 +79,6 @@ struct zk_node *hf__zk_node_new(struct zk_line *line, const char *dir,
     node->dir_len = (uint16_t)dir_len;
     node->stem_len = (uint16_t)(dir_len + 1 + strlen(stem));
     hf__list_add(z->nodes, node);
-    line->node = node;
     return node;
 }
 
@@ -348,17 +347,10 @@ int hf__zk_node_list(struct zk_node *node, zk_done_fn *listed)
 
 int hf__zk_node_enter(struct zk_node *node, bool parents, zk_done_fn *listed)
 {
-    int rc;
+    int rc = hf__zk_node_create(node, parents);
 
-    rc = hf__zk_node_create(node, parents);
-    if (rc) {
-        hf__zk_node_drop(node, NULL);
-        return rc;
-    }
-    /* If the connection broke in between, it is looked for. */
-    rc = hf__zk_node_list(node, listed);
-    if (rc && rc != HF_EUNKNOWN)
-        hf__zk_node_drop(node, NULL);
+    if (!rc)
+        rc = hf__zk_node_list(node, listed);
     return rc ? rc : HF__PENDING;
 }
 

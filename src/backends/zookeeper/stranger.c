@@ -105,21 +105,6 @@ int hf__zk_strangers_ask(struct zk_node *node,
     return rc ? rc : HF__PENDING;
 }
 
-bool hf__zk_strangers(struct zk_node *node,
-                      const struct String_vector *children, enum zk_rule rule,
-                      int64_t seq, zk_done_fn *listed)
-{
-    int rc = hf__zk_strangers_ask(node, children, rule, seq);
-
-    if (!rc)
-        return false;
-    if (rc == HF__PENDING)
-        rc = hf__zk_node_list(node, listed);
-    if (rc)
-        hf__zk_fail(node->line, rc);
-    return true;
-}
-
 /* ---- those that are ignored ---------------------------------------------- */
 
 static void destroy(struct zk *z, struct zk_stranger *s)

@@ -121,8 +121,7 @@ int hf__zk_tie_ask(struct zk_node *node, const char *name)
     return 0;
 }
 
-int hf__zk_ties_ask(struct zk_node *node, const struct String_vector *children,
-                    zk_done_fn *listed)
+int hf__zk_ties_ask(struct zk_node *node, const struct String_vector *children)
 {
     struct zk_entry mine, e;
     int rc = 0;
@@ -132,7 +131,7 @@ int hf__zk_ties_ask(struct zk_node *node, const struct String_vector *children,
         if (hf__zk_entry_parse(children->data[i], &e) && e.seq == mine.seq &&
             strcmp(e.name, mine.name) != 0)
             rc = hf__zk_tie_ask(node, e.name);
-    return rc ? rc : hf__zk_node_list(node, listed);
+    return rc ? rc : HF__PENDING;
 }
 
 static int refused(const struct zk_tie *tie)

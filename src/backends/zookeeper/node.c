@@ -44,7 +44,7 @@ void hf__zk_node_free(struct zk_node *node)
 {
     struct zk *z = node->z;
 
-    hf__zk_ties_forget(z, node);
+    hf__zk_ties_forget(node);
     hf__zk_ear_close(node);
     hf__list_remove(z->nodes, node);
     z->core->free(z->client, node);
@@ -307,7 +307,7 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
         rc = hf__zk_make_parents(z, hf__zk_node_dir(node, dir));
     node->czxid = 0; /* these were of another entry */
     node->second = node->asked = false;
-    hf__zk_ties_forget(z, node);
+    hf__zk_ties_forget(node);
     node->lease_ms = ask && ask->fixed ? ask->lease_ms : 0;
     len = hf__zk_node_describe(node, data);
     node->path[node->stem_len] = '\0';

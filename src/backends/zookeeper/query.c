@@ -58,6 +58,7 @@ void *hf__zk_query_of(struct zk_line *line, size_t size)
         return NULL;
     memcpy(base->path, line->path, line->path_len + 1);
     base->z = z;
+    base->line = line;
     hf__list_add(z->queries, base);
     return base;
 }

@@ -13,7 +13,8 @@
 struct zk_query {
     struct zk_query *next, *prev; /* zk.queries */
     struct zk *z;
-    struct hf__query *q;
+    struct hf__query *q;  /* that it answers; or */
+    struct zk_line *line; /* whose question it is; NULL: it is gone */
     void (*step)(struct zk_query *); /* what follows */
     void (*fini)(struct zk_query *); /* frees what it has; may be NULL */
     unsigned calls;                  /* of this step, under way */

@@ -69,7 +69,7 @@ static bool is_next(const struct zk_line *line, const struct zk_node *node)
            line->deleted && hf__zk_proved(line->z);
 }
 
-static int queue_ask(struct zk_line *line, struct hf__req *req)
+int hf__zk_queue(struct zk_line *line, struct hf__req *req)
 {
     struct zk_node *node = hf__zk_node_asked(line, req);
     int rc;
@@ -247,5 +247,3 @@ static void listed(void *owner, int rc, const struct zk_reply *reply)
     if (line->ask)
         hf__zk_answer(line, decide(line, node, rc, reply->children));
 }
-
-const struct zk_kind hf__zk_queue = {.ask = queue_ask, .let_go = hf__zk_let_go};

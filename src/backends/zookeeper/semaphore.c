@@ -438,7 +438,7 @@ static void judge(struct zk_query *base)
     hf__zk_node_called(turn);
 }
 
-static int permits_ask(struct zk_line *line, struct hf__req *req)
+int hf__zk_permits(struct zk_line *line, struct hf__req *req)
 {
     const struct zk_node *node = hf__zk_node_asked(line, req);
     char dir[ZK_WHOLE_MAX];
@@ -452,6 +452,3 @@ static int permits_ask(struct zk_line *line, struct hf__req *req)
                                  ZK_FORM_LOCK, req->hold_id);
     return line->node ? take_turn(line, false) : HF_ENOMEM;
 }
-
-const struct zk_kind hf__zk_permits = {.ask = permits_ask,
-                                       .let_go = hf__zk_let_go};

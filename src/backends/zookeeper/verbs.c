@@ -1,5 +1,5 @@
 /*
- * What the core asks of a line. How that is put into entries is the kind's
+ * What the core asks of a line. How that is put into entries is its kind's
  * (queue.c, semaphore.c ...); here is what they share: who is asking, what is
  * let go.
  */
@@ -9,20 +9,10 @@
 
 #define PARENTS_MAX 100 /* who sweeps faster than that is no sweeper */
 
-static const struct zk_kind *kind_of(const struct hf__remote *remote)
-{
-    switch (remote->kind) {
-    case HF_MUTEX:
-    case HF_RWLOCK:
-        return &hf__zk_queue;
-    case HF_SEMAPHORE:
-        return &hf__zk_permits;
-    case HF_LATCH:
-        return &hf__zk_count;
-    default:
-        return NULL;
-    }
-}
+static zk_ask_fn *const asks[] = {[HF_MUTEX] = hf__zk_queue,
+                                  [HF_RWLOCK] = hf__zk_queue,
+                                  [HF_SEMAPHORE] = hf__zk_permits,
+                                  [HF_LATCH] = hf__zk_count};
 
 int hf__zk_attach(void *self, struct hf__remote *remote)
 {
@@ -39,7 +29,6 @@ int hf__zk_attach(void *self, struct hf__remote *remote)
         return HF_ENOMEM;
     line->remote = remote;
     line->z = z;
-    line->kind = kind_of(remote);
     line->path_len = (size_t)len;
     memcpy(line->path, path, (size_t)len + 1);
     remote->impl = line;
@@ -51,7 +40,7 @@ static unsigned *count_of(const struct zk_line *line)
 {
     struct zk *z = line->z;
 
-    return line->kind == &hf__zk_count ? &z->waiting_latch : &z->waiting;
+    return line->remote->kind == HF_LATCH ? &z->waiting_latch : &z->waiting;
 }
 
 void hf__zk_stop_waiting(struct zk_line *line)
@@ -165,12 +154,10 @@ int hf__zk_attempt(void *self, struct hf__req *req)
     struct zk_line *line = req->remote->impl;
     int rc;
 
-    if (!line->kind)
-        return HF_ENOTSUP;
     if (!z->up)
         return HF__LATER;
     line->ask = req;
-    rc = settled(line, line->kind->ask(line, req));
+    rc = settled(line, asks[req->remote->kind](line, req));
     if (rc != HF__PENDING)
         line->ask = NULL;
     return rc == HF_EUNKNOWN ? HF__LATER : rc;
@@ -235,7 +222,7 @@ int hf__zk_queued(struct zk_line *line, struct hf__req *req)
 
 /* ---- letting go --------------------------------------------------------- */
 
-int hf__zk_let_go(struct zk_line *line, struct hf__req *req)
+static int let_go(struct zk_line *line, struct hf__req *req)
 {
     struct zk_node *node = line->node;
 
@@ -258,10 +245,8 @@ void hf__zk_taken_away(struct zk_line *line)
 
 int hf__zk_release(void *self, struct hf__req *req)
 {
-    struct zk_line *line = req->remote->impl;
-
     (void)self;
-    return line->kind->let_go(line, req);
+    return let_go(req->remote->impl, req);
 }
 
 int hf__zk_abandon(void *self, struct hf__req *req)
@@ -275,7 +260,7 @@ int hf__zk_abandon(void *self, struct hf__req *req)
         line->ask = NULL;
         hf__zk_stop_waiting(line);
     }
-    return line->kind ? line->kind->let_go(line, req) : HF__DONE;
+    return let_go(line, req);
 }
 
 void hf__zk_detach(void *self, struct hf__remote *remote)
@@ -286,10 +271,12 @@ void hf__zk_detach(void *self, struct hf__remote *remote)
     if (!line)
         return;
     hf__zk_stop_waiting(line);
-    if (line->kind && line->kind->detach)
-        line->kind->detach(line);
+    for (struct zk_query *base = z->queries; base; base = base->next)
+        if (base->line == line)
+            base->line = NULL;
     if (line->node)
         hf__zk_node_drop(line->node, NULL);
     remote->impl = NULL;
+    z->core->free(z->client, line->round);
     z->core->free(z->client, line);
 }

@@ -47,7 +47,7 @@ struct zk_ear;
 struct zk_line;
 struct zk_node;
 struct zk_query;
-struct zk_stranger;
+struct zk_round;
 struct zk_tie;
 struct zk_watch;
 
@@ -144,6 +144,7 @@ struct zk_node {
     struct zk_node *sibling; /* the next of the same hold; line->node is the
                                 first */
     struct zk_ear *ear;      /* listens to it; or NULL */
+    struct zk_tie *ties;     /* what is known of the children beside it */
     uint64_t hold_id;
     int64_t czxid;  /* THERE: the token; 0: not known yet */
     uint32_t calls; /* under way, with this owner */
@@ -349,10 +350,8 @@ struct zk {
     struct zk_query *queries; /* under way */
     struct zk_ear *ears;
     uint64_t holders; /* of unfair mutexes, so far: each has its own name */
-    struct zk_stranger *strangers; /* asked for: children to be ignored, */
-    uint64_t ignored[256]; /* those that were asked for, by their hash, */
+    uint64_t ignored[256]; /* children that were asked for, by their hash, */
     hf__time ignore_at;    /* and when more of them may be */
-    struct zk_tie *ties;
     /* Requests of latches: the last that was sent, and before this session. */
     uint64_t latch_last, latch_before;
     int64_t latch_session;
@@ -409,7 +408,6 @@ void hf__zk_prove(struct zk *, const struct hf__req *);
 struct zk_line {
     struct hf__remote *remote;
     struct zk *z;
-    const struct zk_kind *kind;
     struct hf__req *ask;  /* the attempt under way */
     struct zk_node *node; /* of the present question or hold: the first */
     struct zk_watch *watch;
@@ -419,32 +417,24 @@ struct zk_line {
     bool blind; /* of a latch: what it wants to watch may not be read */
     /* The sum of the strangers that are known to last, and are harmless. */
     uint64_t strangers;
-    void *extra; /* of its kind */
+    struct zk_round *round; /* of a latch, that it waits for; or NULL */
     size_t path_len;
     char path[]; /* of the lock's node */
 };
 
-/* How the lines of a kind are asked for and let go. */
-struct zk_kind {
-    /* An outcome; or PENDING: hf__zk_finish() will be called for line->ask;
-     * or EUNKNOWN: not connected, ask again when it is. */
-    int (*ask)(struct zk_line *, struct hf__req *);
-    /* RELEASE and ABANDON; the ask under way, if any, is forgotten already. */
-    int (*let_go)(struct zk_line *, struct hf__req *);
-    void (*detach)(struct zk_line *); /* frees extra; may be NULL */
-};
+/* How a kind asks for its lines. An outcome; or PENDING: hf__zk_answer() will
+ * be called; or EUNKNOWN: not connected, ask again when it is. */
+typedef int zk_ask_fn(struct zk_line *, struct hf__req *);
 
-extern const struct zk_kind hf__zk_queue;   /* mutex, read-write lock */
-extern const struct zk_kind hf__zk_permits; /* semaphore */
-extern const struct zk_kind hf__zk_count;   /* latch */
+zk_ask_fn hf__zk_queue;   /* mutex, read-write lock */
+zk_ask_fn hf__zk_permits; /* semaphore */
+zk_ask_fn hf__zk_count;   /* latch */
 
 int hf__zk_attach(void *self, struct hf__remote *);
 void hf__zk_detach(void *self, struct hf__remote *);
 int hf__zk_attempt(void *self, struct hf__req *);
 int hf__zk_release(void *self, struct hf__req *);
 int hf__zk_abandon(void *self, struct hf__req *);
-/* For kinds that have one node: drops it. */
-int hf__zk_let_go(struct zk_line *, struct hf__req *);
 /* Of its hold something is not there any more: nothing of it is left, and the
  * core is told. From advance() only. */
 void hf__zk_taken_away(struct zk_line *);
@@ -484,9 +474,8 @@ int hf__zk_queued(struct zk_line *, struct hf__req *);
 int hf__zk_strangers_ask(struct zk_node *, const struct String_vector *children,
                          enum zk_rule, int64_t seq);
 /* Children that count to nobody: the log names those that are ephemeral. */
-void hf__zk_ignore(const struct zk_line *, const struct String_vector *children,
+void hf__zk_ignore(struct zk_line *, const struct String_vector *children,
                    enum zk_rule, int64_t seq);
-void hf__zk_strangers_fini(struct zk *);
 
 /* ---- tie.c ------------------------------------------------------------ */
 
@@ -505,7 +494,9 @@ int hf__zk_ties_known(const struct zk_node *,
 /* For a child that had gone when it was asked for: as one that lasts it does
  * not count. No transaction that creates a node has the number 1. */
 #define ZK_TIE_GONE (-1)
-void hf__zk_ties_forget(struct zk *, const struct zk_node *);
+/* What was learned is about the time before a new entry; what is under way
+ * keeps its memory until it is answered, but nothing finds it any more. */
+void hf__zk_ties_forget(struct zk_node *);
 
 /* ---- rwlock.c, renew.c, query.c, look.c --------------------------------- */
 

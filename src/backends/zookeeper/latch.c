@@ -71,7 +71,7 @@ static void on_latch(void *owner, int rc, const struct zk_reply *reply)
     struct zk *z = reply->z;
     struct count *c = owner;
     char round[ZK_UUID_MAX];
-    int code = hf__zk_query_code(&c->base, rc, ZNONODE);
+    int code = hf__zk_query_code(&c->base, rc);
 
     c->is_set = rc == ZOK;
     c->left = 0;
@@ -109,7 +109,7 @@ static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
         if (strcmp(child, strrchr(c->mark, '/') + 1) == 0)
             c->marked = true;
     }
-    hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc, ZNONODE));
+    hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc));
 }
 
 static void send_look(struct count *c)
@@ -194,11 +194,11 @@ static void on_done(void *owner, int rc, const struct zk_reply *reply)
             c->refusal = reply->results[i].err;
         }
     /* What was refused because somebody was quicker is tried again. */
-    hf__zk_query_back(
-        &c->base, c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
-                                     rc == ZBADVERSION || rc == ZNOTEMPTY)
-                      ? 0
-                      : hf__zk_query_refusal(&c->base, rc, ZOK, rights_of(c)));
+    hf__zk_query_back(&c->base,
+                      c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
+                                         rc == ZBADVERSION || rc == ZNOTEMPTY)
+                          ? 0
+                          : hf__zk_query_refusal(&c->base, rc, rights_of(c)));
 }
 
 /* It was counted before. */
@@ -227,7 +227,7 @@ static void on_not_set(void *owner, int rc, const struct zk_reply *reply)
 
     (void)reply;
     c->is_sure = rc == ZNONODE;
-    hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc, ZNONODE));
+    hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc));
 }
 
 static void not_set(struct zk_query *base)

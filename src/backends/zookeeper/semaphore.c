@@ -102,7 +102,7 @@ static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct visit *v = owner;
     int code = rc == ZOK ? see_to_strangers(v, reply->children)
-                         : hf__zk_query_code(&v->base, rc, ZNONODE);
+                         : hf__zk_query_code(&v->base, rc);
 
     for (int32_t i = 0; rc == ZOK && i < reply->children->count; i++) {
         struct zk_entry e;
@@ -138,7 +138,7 @@ static void on_locks(void *owner, int rc, const struct zk_reply *reply)
         if (place.watch != ZK_NOBODY)
             keep(v->before, children->data[place.watch]);
     }
-    hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc, ZNONODE));
+    hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc));
 }
 
 static bool is_ours(const struct zk_node *turn, const char *name)
@@ -160,7 +160,7 @@ static void on_leases(void *owner, int rc, const struct zk_reply *reply)
         else
             v->others++;
     }
-    hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc, ZNONODE));
+    hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc));
 }
 
 static void on_size(void *owner, int rc, const struct zk_reply *reply)
@@ -172,7 +172,7 @@ static void on_size(void *owner, int rc, const struct zk_reply *reply)
         v->size = hf__zk_permits_parse(reply->text, reply->len);
         v->unnumbered = reply->len <= 0;
     }
-    hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc, ZNONODE));
+    hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc));
 }
 
 static void judge(struct zk_query *);

@@ -199,13 +199,15 @@ static bool is_unfair(const struct zk_seen *s)
     return s->entry.form == ZK_FORM_UNFAIR || s->entry.form == ZK_FORM_HOLDER;
 }
 
-/* Where we know who has it, its lock is not another one. */
+/* Where we know who has it, its lock is not another one. If he has gone between
+ * the two trips, the lock that was seen is his, or of one who came since: for a
+ * moment nobody had it. */
 static void drop_paired(struct zk_look *look)
 {
     bool holder = false;
 
     for (struct zk_seen *s = look->first; s; s = s->next)
-        holder = holder || (s->here && s->entry.form == ZK_FORM_HOLDER);
+        holder = holder || s->entry.form == ZK_FORM_HOLDER;
     for (struct zk_seen *s = look->first; s && holder; s = s->next)
         if (s->entry.form == ZK_FORM_UNFAIR)
             s->here = false;

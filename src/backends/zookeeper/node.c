@@ -8,10 +8,7 @@
  * session is over, it is in zk.nodes. How it ends is garbage.c's: an answer
  * that comes when nobody wants the node any more is for settle() there.
  */
-#include "zookeeper.h"
-
-#include "entry.h"
-#include "path.h"
+#include "query.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,55 +47,58 @@ void hf__zk_node_free(struct zk_node *node)
     z->core->free(z->client, node);
 }
 
+/* With room for a number of ours, and for a sequence or more that the server
+ * may say it has, or for another letter (rwlock.c). */
+static struct zk_node *node_alloc(struct zk *z, const char *path, uint8_t form)
+{
+    size_t len = strlen(path);
+    struct zk_node *node =
+        z->core->alloc(z->client, sizeof(*node) + len + 2 * SEQUENCE_MAX);
+
+    if (!node)
+        return NULL;
+    memcpy(node->path, path, len + 1);
+    node->z = z;
+    node->form = form;
+    node->dir_len = (uint16_t)(strrchr(path, '/') - path);
+    node->stem_len = (uint16_t)len;
+    hf__list_add(z->nodes, node);
+    return node;
+}
+
 struct zk_node *hf__zk_node_new(struct zk_line *line, const char *dir,
                                 uint8_t form, uint64_t hold_id)
 {
     struct zk *z = line->z;
-    size_t dir_len = dir ? strlen(dir) : line->path_len;
-    char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX];
-    struct zk_node *node = z->core->alloc(
-        z->client, sizeof(*node) + dir_len + 1 + ZK_PREFIX_MAX + SEQUENCE_MAX);
+    char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX], path[ZK_WHOLE_MAX];
+    struct zk_node *node;
 
-    if (!node)
-        return NULL;
     /* The server numbers the others. A holder of an unfair mutex that is not
      * wanted any more may be about to be deleted when the same is asked for
      * again: they must not be one. */
     uuid_of(z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id,
             uuid);
     hf__zk_entry_prefix(form, uuid, stem);
-    node->z = z;
+    node = node_alloc(z, hf__zk_join(path, dir ? dir : line->path, stem), form);
+    if (!node)
+        return NULL;
     node->line = line;
     node->hold_id = hold_id;
-    node->form = form;
     node->numbered = form == ZK_FORM_HOLDER;
     node->state = ZK_NODE_GONE;
-    memcpy(node->path, dir ? dir : line->path, dir_len);
-    node->path[dir_len] = '/';
-    strcpy(node->path + dir_len + 1, stem);
-    node->dir_len = (uint16_t)dir_len;
-    node->stem_len = (uint16_t)(dir_len + 1 + strlen(stem));
-    hf__list_add(z->nodes, node);
     return node;
 }
 
 void hf__zk_node_of_nobody(struct zk *z, const char *path, uint8_t form)
 {
-    size_t len = strlen(path);
-    struct zk_node *node = z->core->alloc(z->client, sizeof(*node) + len + 1);
+    struct zk_node *node = node_alloc(z, path, form);
 
     if (!node) {
         hf__zk_delete(z, path, NULL, NULL);
         return;
     }
-    memcpy(node->path, path, len + 1);
-    node->z = z;
-    node->form = form;
     node->numbered = true;
     node->state = ZK_NODE_THERE;
-    node->dir_len = (uint16_t)(strrchr(path, '/') - path);
-    node->stem_len = (uint16_t)len;
-    hf__list_add(z->nodes, node);
     hf__zk_node_drop(node, NULL);
 }
 

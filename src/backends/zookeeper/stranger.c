@@ -44,33 +44,17 @@ static bool is_stranger(const char *child, enum zk_rule rule, int64_t seq)
            hf__zk_entry_guess(child, rule, seq, &e);
 }
 
-/* Which there are, whatever their order; 0: none. */
-static uint64_t sum_of(const struct String_vector *children, enum zk_rule rule,
-                       int64_t seq)
+/* Which there are, whatever their order; 0: none. Or, if czxid is not NULL (as
+ * for hf__zk_place), which of them last. */
+static uint64_t sum_of(const struct String_vector *children,
+                       const int64_t *czxid, enum zk_rule rule, int64_t seq)
 {
     uint64_t sum = 0;
 
     for (int32_t i = 0; i < children->count; i++)
-        if (is_stranger(children->data[i], rule, seq))
-            sum += hash_of(children->data[i]);
-    return sum;
-}
-
-/* The sum of those that last; of all, if all do. */
-static uint64_t lasting_sum(const struct zk_node *node,
-                            const struct String_vector *children,
-                            enum zk_rule rule, int64_t seq)
-{
-    uint64_t sum = 0;
-    int64_t *czxid;
-
-    if (hf__zk_ties_known(node, children, &czxid))
-        return 0;
-    for (int32_t i = 0; czxid && i < children->count; i++)
-        if (czxid[i] < 0 && czxid[i] != ZK_TIE_GONE &&
+        if ((!czxid || (czxid[i] < 0 && czxid[i] != ZK_TIE_GONE)) &&
             is_stranger(children->data[i], rule, seq))
             sum += hash_of(children->data[i]);
-    node->z->core->free(node->z->client, czxid);
     return sum;
 }
 
@@ -88,13 +72,17 @@ int hf__zk_strangers_ask(struct zk_node *node,
                          const struct String_vector *children,
                          enum zk_rule rule, int64_t seq)
 {
-    uint64_t sum = sum_of(children, rule, seq);
+    uint64_t sum = sum_of(children, NULL, rule, seq);
+    struct zk *z = node->z;
+    int64_t *czxid;
     int rc = 0;
 
     if (!sum || sum == node->line->strangers)
         return 0;
     if (node->asked && are_known(node, children)) {
-        node->line->strangers = lasting_sum(node, children, rule, seq);
+        if (!hf__zk_ties_known(node, children, &czxid) && czxid)
+            node->line->strangers = sum_of(children, czxid, rule, seq);
+        z->core->free(z->client, czxid);
         return 0;
     }
     for (int32_t i = 0; i < children->count && !rc; i++)

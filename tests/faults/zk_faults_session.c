@@ -61,14 +61,17 @@ static void test_outage_is_two_lines(void **state)
 /* ---- soon again -----------------------------------------------------------
  */
 
-static void back_soon(struct world *w, int64_t ttl_ms, enum hf_fairness fair)
+/* However long the server takes to start. */
+#define PATIENT_MS 120000
+
+static void back_soon(struct world *w, enum hf_fairness fair)
 {
-    hf_lock *a = world_lock(w, w->near_url, ttl_ms, 20000, fair);
-    hf_lock *b = world_lock(w, w->near_url, ttl_ms, 20000, fair);
+    hf_lock *a = world_lock(w, w->near_url, PATIENT_MS, PATIENT_MS, fair);
+    hf_lock *b = world_lock(w, w->near_url, PATIENT_MS, PATIENT_MS, fair);
     struct taker *t;
 
     world_takes(w, a, 5000);
-    t = taker_start(w, b, 30000);
+    t = taker_start(w, b, PATIENT_MS);
     assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") > 0));
     zk_server_kill(w->zk);
     assert_int_equal(zk_server_again(w->zk), 0);
@@ -81,12 +84,12 @@ static void back_soon(struct world *w, int64_t ttl_ms, enum hf_fairness fair)
 
 static void test_waiter_is_back_soon(void **state)
 {
-    back_soon(*state, 30000, HF_FAIR);
+    back_soon(*state, HF_FAIR);
 }
 
 static void test_unfair_waiter_is_back_soon(void **state)
 {
-    back_soon(*state, 10000, HF_UNFAIR);
+    back_soon(*state, HF_UNFAIR);
 }
 
 /* A session of minutes: the library would pause for a sixtieth of it. */

@@ -52,16 +52,6 @@ static bool is_asked(const struct zk_reply *reply)
     return reply->len >= (int)len && memcmp(reply->text, ZK_REVOKE, len) == 0;
 }
 
-static void is_gone(struct zk_node *node)
-{
-    struct zk_line *line = node->line;
-
-    if (line->node && line->node->hold_id == node->hold_id)
-        hf__zk_taken_away(line);
-    else
-        hf__zk_node_vanished(node);
-}
-
 /* deleted: there is no such node any more. */
 static void hear_no_more(struct zk_ear *ear, bool deleted)
 {
@@ -72,7 +62,7 @@ static void hear_no_more(struct zk_ear *ear, bool deleted)
     if (renamed)
         listen_to(node);
     else if (node && node->line && deleted)
-        is_gone(node);
+        hf__zk_taken_away(node->line);
 }
 
 /* The answer to the question that set the watch. */
@@ -147,7 +137,7 @@ static void on_confirmed(void *owner, int rc, const struct zk_reply *reply)
     (void)reply;
     if (rc == ZNONODE && node->line && node->held) {
         node->calls--;
-        is_gone(node);
+        hf__zk_taken_away(node->line);
     } else {
         hf__zk_node_called(node);
     }

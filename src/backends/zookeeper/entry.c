@@ -6,27 +6,21 @@
 
 /* ---- forms ----------------------------------------------------- */
 
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
-           (c >= 'A' && c <= 'F');
-}
+#define HEX "0123456789abcdefABCDEF"
 
-static bool is_uuid(const char *s)
+/* What is behind a uuid of that length, with hyphens or without; NULL: there is
+ * none. */
+static const char *read_uuid(const char *s, size_t len, struct zk_entry *e)
 {
-    for (size_t i = 0; i < 36; i++)
-        if (i == 8 || i == 13 || i == 18 || i == 23 ? s[i] != '-'
-                                                    : !is_hex(s[i]))
-            return false;
-    return true;
-}
+    for (size_t i = 0; i < len; i++) {
+        bool hyphen = len == 36 && (i == 8 || i == 13 || i == 18 || i == 23);
 
-static bool is_bare_uuid(const char *s)
-{
-    for (size_t i = 0; i < 32; i++)
-        if (!is_hex(s[i]))
-            return false;
-    return true;
+        if (!s[i] || !strchr(hyphen ? "-" : HEX, s[i]))
+            return NULL;
+    }
+    e->uuid = s;
+    e->uuid_len = len;
+    return s + len;
 }
 
 /* %010d of the server: ten places at least, of which one may be the sign. */
@@ -47,34 +41,32 @@ static bool read_seq(const char *s, int64_t *seq)
     return true;
 }
 
-static bool read_number(const char *s)
-{
-    return *s && strspn(s, "0123456789") == strlen(s);
-}
-
 struct stem {
     const char *text;
     enum zk_form form;
 };
 
-static const struct stem curators[] = {
-    {"lock-", ZK_FORM_LOCK},     {"__READ__", ZK_FORM_READ},
-    {"__WRIT__", ZK_FORM_WRITE}, {"lease-", ZK_FORM_LEASE},
-    {"latch-", ZK_FORM_LEADER},
-};
-
-static const struct stem kazoos[] = {
-    {"__lock__", ZK_FORM_KAZOO_LOCK},
+static const struct stem stems[] = {
+    {"lock-", ZK_FORM_LOCK},           {"__READ__", ZK_FORM_READ},
+    {"__WRIT__", ZK_FORM_WRITE},       {"lease-", ZK_FORM_LEASE},
+    {"latch-", ZK_FORM_LEADER},        {"__lock__", ZK_FORM_KAZOO_LOCK},
     {"__rlock__", ZK_FORM_KAZOO_READ},
 };
 
-static bool read_stem(const struct stem *stems, size_t len, const char *s,
-                      struct zk_entry *e)
+#define LEN(a) (sizeof(a) / sizeof(*(a)))
+
+static bool is_kazoos(enum zk_form form)
 {
-    for (size_t i = 0; i < len; i++) {
+    return form == ZK_FORM_KAZOO_LOCK || form == ZK_FORM_KAZOO_READ;
+}
+
+static bool read_stem(const char *s, bool kazoo, struct zk_entry *e)
+{
+    for (size_t i = 0; i < LEN(stems); i++) {
         size_t n = strlen(stems[i].text);
 
-        if (strncmp(s, stems[i].text, n) == 0 && read_seq(s + n, &e->seq)) {
+        if (is_kazoos(stems[i].form) == kazoo &&
+            strncmp(s, stems[i].text, n) == 0 && read_seq(s + n, &e->seq)) {
             e->form = stems[i].form;
             return true;
         }
@@ -84,47 +76,35 @@ static bool read_stem(const struct stem *stems, size_t len, const char *s,
 
 static bool read_curators(const char *s, struct zk_entry *e)
 {
-    if (strncmp(s, "_c_", 3) == 0 && is_uuid(s + 3) && s[39] == '-') {
-        e->uuid = s + 3;
-        e->uuid_len = 36;
-        s += 40;
-    } else if (strncmp(s, "_c_", 3) == 0 && is_bare_uuid(s + 3) &&
-               s[35] == '-') {
-        e->uuid = s + 3;
-        e->uuid_len = 32;
-        s += 36;
+    if (strncmp(s, "_c_", 3) == 0) {
+        const char *end = read_uuid(s + 3, 36, e);
+
+        if (!end)
+            end = read_uuid(s + 3, 32, e);
+        if (!end || *end != '-')
+            return false;
+        s = end + 1;
     }
-    return read_stem(curators, sizeof(curators) / sizeof(*curators), s, e);
+    return read_stem(s, false, e);
 }
 
 static bool read_kazoos(const char *s, struct zk_entry *e)
 {
-    if (!is_bare_uuid(s))
-        return false;
-    e->uuid = s;
-    e->uuid_len = 32;
-    return read_stem(kazoos, sizeof(kazoos) / sizeof(*kazoos), s + 32, e);
+    s = read_uuid(s, 32, e);
+    return s && read_stem(s, true, e);
 }
 
-static bool read_mark(const char *s, struct zk_entry *e)
+/* A holder of an unfair mutex, a mark of a latch. */
+static bool read_ours(const char *s, struct zk_entry *e)
 {
-    if (strncmp(s, "_d_", 3) != 0 || !is_uuid(s + 3) || s[39] != '-' ||
-        !read_number(s + 40))
-        return false;
-    e->uuid = s + 3;
-    e->uuid_len = 36;
-    e->form = ZK_FORM_MARK;
-    return true;
-}
+    bool mark = strncmp(s, "_d_", 3) == 0;
+    const char *end =
+        mark || strncmp(s, "_h_", 3) == 0 ? read_uuid(s + 3, 36, e) : NULL;
 
-static bool read_holder(const char *s, struct zk_entry *e)
-{
-    if (strncmp(s, "_h_", 3) != 0 || !is_uuid(s + 3) || s[39])
-        return false;
-    e->uuid = s + 3;
-    e->uuid_len = 36;
-    e->form = ZK_FORM_HOLDER;
-    return true;
+    e->form = mark ? ZK_FORM_MARK : ZK_FORM_HOLDER;
+    if (!end || !mark)
+        return end && !*end;
+    return *end == '-' && end[1] && !end[1 + strspn(end + 1, "0123456789")];
 }
 
 static bool read_word(const char *s, struct zk_entry *e)
@@ -136,7 +116,7 @@ static bool read_word(const char *s, struct zk_entry *e)
         {ZK_LATCH, ZK_FORM_LATCH},
     };
 
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+    for (size_t i = 0; i < LEN(words); i++)
         if (strcmp(s, words[i].text) == 0) {
             e->form = words[i].form;
             return true;
@@ -144,23 +124,22 @@ static bool read_word(const char *s, struct zk_entry *e)
     return false;
 }
 
+static struct zk_entry nothing(const char *child)
+{
+    return (struct zk_entry){.name = child, .uuid = ""};
+}
+
 bool hf__zk_entry_parse(const char *child, struct zk_entry *e)
 {
-    static bool (*const readers[])(const char *, struct zk_entry *) = {
-        read_curators, read_kazoos, read_word, read_mark, read_holder};
-
-    for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++) {
-        *e = (struct zk_entry){.name = child, .uuid = ""};
-        if (readers[i](child, e))
-            return true;
-    }
-    *e = (struct zk_entry){.name = child, .uuid = ""};
+    *e = nothing(child);
+    if (read_curators(child, e) || read_kazoos(child, e) ||
+        read_word(child, e) || read_ours(child, e))
+        return true;
+    *e = nothing(child);
     return false;
 }
 
 /* ---- strangers ------------------------------------------------- */
-
-#define LEN(a) (sizeof(a) / sizeof(*(a)))
 
 /* Where its sequence begins; NULL: it has none. */
 static const char *sequence_of(const char *child, int64_t *seq)
@@ -182,11 +161,11 @@ static bool ends_with(const char *child, const char *end, const char *text)
 }
 
 /* One of the stems, behind whatever it may be. */
-static bool guess_stem(const struct stem *stems, size_t len, struct zk_entry *e)
+static bool guess_stem(struct zk_entry *e)
 {
     const char *end = sequence_of(e->name, &e->seq);
 
-    for (size_t i = 0; end && i < len; i++)
+    for (size_t i = 0; end && i < LEN(stems); i++)
         if (ends_with(e->name, end, stems[i].text)) {
             e->form = stems[i].form;
             return true;
@@ -201,8 +180,7 @@ static bool guess_recipe(struct zk_entry *e)
     if (!end || strncmp(e->name, "x-", 2) != 0)
         return false;
     s += *s == '-'; /* Java's session is a signed number */
-    while (is_hex(*s))
-        s++;
+    s += strspn(s, HEX);
     e->form = ZK_FORM_LOCK;
     return s + 1 == end && *s == '-';
 }
@@ -239,56 +217,36 @@ static bool guess_sorted(enum zk_rule rule, int64_t seq, struct zk_entry *e)
 bool hf__zk_entry_guess(const char *child, enum zk_rule rule, int64_t seq,
                         struct zk_entry *e)
 {
-    *e = (struct zk_entry){.name = child, .uuid = ""};
-    if (strlen(child) == 32 && is_bare_uuid(child)) {
+    *e = nothing(child);
+    if (strspn(child, HEX) == 32 && !child[32]) {
         e->form = ZK_FORM_KAZOO_LEASE;
         return true;
     }
-    if (guess_stem(curators, LEN(curators), e) ||
-        guess_stem(kazoos, LEN(kazoos), e) || guess_recipe(e) ||
-        guess_sorted(rule, seq, e))
+    if (guess_stem(e) || guess_recipe(e) || guess_sorted(rule, seq, e))
         return true;
-    *e = (struct zk_entry){.name = child, .uuid = ""};
+    *e = nothing(child);
     return false;
 }
 
 /* ---- names of ours --------------------------------------------- */
 
-static char *put_bare(char *to, const char *uuid)
-{
-    for (; *uuid; uuid++)
-        if (*uuid != '-')
-            *to++ = *uuid;
-    return to;
-}
-
 void hf__zk_entry_prefix(enum zk_form form, const char *uuid,
                          char out[ZK_PREFIX_MAX])
 {
-    bool kazoo = form == ZK_FORM_KAZOO_LOCK || form == ZK_FORM_KAZOO_READ;
-    const struct stem *stem = kazoo ? kazoos : curators;
+    const struct stem *stem = stems;
 
     if (form == ZK_FORM_HOLDER) {
         stpcpy(stpcpy(out, "_h_"), uuid);
         return;
     }
-    if (kazoo)
-        out = put_bare(out, uuid);
-    else
+    if (!is_kazoos(form))
         out = stpcpy(stpcpy(stpcpy(out, "_c_"), uuid), "-");
+    for (; is_kazoos(form) && *uuid; uuid++)
+        if (*uuid != '-')
+            *out++ = *uuid;
     while (stem->form != form)
         stem++;
     stpcpy(out, stem->text);
-}
-
-bool hf__zk_entry_is(const struct zk_entry *e, const char *uuid)
-{
-    char bare[ZK_UUID_MAX];
-
-    if (e->uuid_len == 36)
-        return memcmp(e->uuid, uuid, 36) == 0;
-    *put_bare(bare, uuid) = '\0';
-    return e->uuid_len == 32 && memcmp(e->uuid, bare, 32) == 0;
 }
 
 /* ---- the queue -------------------------------------------------- */

@@ -103,8 +103,6 @@ int hf__zk_entry_order(const struct zk_entry *, const struct zk_entry *);
  * hf__uuid(); kazoo's forms leave its hyphens out. */
 void hf__zk_entry_prefix(enum zk_form, const char *uuid,
                          char out[ZK_PREFIX_MAX]);
-/* It has this uuid, with hyphens or without. */
-bool hf__zk_entry_is(const struct zk_entry *, const char *uuid);
 
 /* Which of the children, or none. */
 #define ZK_NOBODY SIZE_MAX

@@ -247,27 +247,23 @@ void hf__zk_node_called(struct zk_node *node)
 
 void hf__zk_node_drop(struct zk_node *node, struct hf__req *let_go)
 {
-    hf__zk_ear_close(node);
+    struct zk_node *next;
+
     if (node->line && node->line->node == node)
         node->line->node = NULL;
-    node->line = NULL;
-    node->let_go = let_go;
-    node->hurried = let_go && node->state == ZK_NODE_DELETING;
-    sweep(node);
-}
-
-/* Its line's kind knows it, too. */
-static void tell_kind(struct zk_node *node)
-{
-    struct zk_line *line = node->line;
-
-    if (line && line->kind && line->kind->gone)
-        line->kind->gone(line, node);
+    for (; node; node = next) {
+        next = node->sibling;
+        node->sibling = NULL;
+        hf__zk_ear_close(node);
+        node->line = NULL;
+        node->let_go = next ? NULL : let_go;
+        node->hurried = node->let_go && node->state == ZK_NODE_DELETING;
+        sweep(node);
+    }
 }
 
 void hf__zk_node_vanished(struct zk_node *node)
 {
-    tell_kind(node);
     node->state = ZK_NODE_GONE;
     hf__zk_node_drop(node, NULL);
 }
@@ -314,7 +310,6 @@ void hf__zk_nodes_lost(struct zk *z, const char *why)
 
         if (line && line->node == node)
             line->node = NULL;
-        tell_kind(node);
         if (line && node->held)
             z->core->lost(z->client, line->remote, node->hold_id, why);
         if (node->let_go)

@@ -20,11 +20,12 @@
 
 #define COUNT_MAX 96 /* of the data */
 
-/* A question about it: by name, or of a line that waits (base.q is NULL). */
+/* A question about it: by name, or of a line that waits (base.q is NULL) and
+ * may have let go of it since. */
 struct count {
     struct zk_query base;
-    uint8_t op;           /* HF__LATCH_SET, DOWN or GET */
-    struct zk_line *line; /* that waits; NULL: nobody wants to know */
+    uint8_t op;       /* HF__LATCH_SET, DOWN or GET */
+    uint64_t hold_id; /* of the line's question */
     char latch[ZK_WHOLE_MAX], mark[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
     char data[COUNT_MAX];
     char other[ZK_CHILD_MAX]; /* of another kind of lock */
@@ -70,7 +71,7 @@ static void on_latch(void *owner, int rc, const struct zk_reply *reply)
     struct zk *z = reply->z;
     struct count *c = owner;
     char round[ZK_UUID_MAX];
-    int code = hf__zk_query_code(&c->base, rc, ZNONODE);
+    int code = hf__zk_query_code(&c->base, rc);
 
     c->is_set = rc == ZOK;
     c->left = 0;
@@ -108,7 +109,7 @@ static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
         if (strcmp(child, strrchr(c->mark, '/') + 1) == 0)
             c->marked = true;
     }
-    hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc, ZNONODE));
+    hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc));
 }
 
 static void send_look(struct count *c)
@@ -193,11 +194,11 @@ static void on_done(void *owner, int rc, const struct zk_reply *reply)
             c->refusal = reply->results[i].err;
         }
     /* What was refused because somebody was quicker is tried again. */
-    hf__zk_query_back(
-        &c->base, c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
-                                     rc == ZBADVERSION || rc == ZNOTEMPTY)
-                      ? 0
-                      : hf__zk_query_refusal(&c->base, rc, ZOK, rights_of(c)));
+    hf__zk_query_back(&c->base,
+                      c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
+                                         rc == ZBADVERSION || rc == ZNOTEMPTY)
+                          ? 0
+                          : hf__zk_query_refusal(&c->base, rc, rights_of(c)));
 }
 
 /* It was counted before. */
@@ -226,7 +227,7 @@ static void on_not_set(void *owner, int rc, const struct zk_reply *reply)
 
     (void)reply;
     c->is_sure = rc == ZNONODE;
-    hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc, ZNONODE));
+    hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc));
 }
 
 static void not_set(struct zk_query *base)
@@ -451,11 +452,9 @@ int hf__zk_latch(struct zk *z, struct hf__query *q)
 
 /* ---- waiting ------------------------------------------------------------ */
 
-/* line->extra: what the present question waits for. */
-struct round {
-    struct count *asking; /* under way; NULL: none */
-    uint64_t hold_id;
-    bool known; /* path is */
+/* What a question waits for. */
+struct zk_round {
+    uint64_t hold_id; /* of the question */
     char path[ZK_WHOLE_MAX];
 };
 
@@ -470,49 +469,43 @@ static int is_zero(struct zk_line *line, struct hf__req *req)
 
 static int watch_round(struct zk_line *line, struct hf__req *req)
 {
-    const struct round *round = line->extra;
+    const char *path = line->round->path;
     int rc;
 
     if (!req->may_queue)
         return HF__BUSY;
     if (line->blind)
-        return hf__zk_denied(line->z, ZNOAUTH, "READ", round->path);
-    rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE, round->path);
+        return hf__zk_denied(line->z, ZNOAUTH, "READ", path);
+    rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE, path);
     return rc ? rc : hf__zk_queued(line, req);
 }
 
 /* It waits for the round that it has found, or for nothing. */
 static int judge(struct zk_line *line, const struct count *c)
 {
-    struct round *round = line->extra;
+    struct zk *z = line->z;
 
     if (!c->is_set)
         return is_zero(line, line->ask);
-    strcpy(round->path, c->round);
-    round->known = true;
+    if (!line->round)
+        line->round = z->core->alloc(z->client, sizeof(*line->round));
+    if (!line->round)
+        return HF_ENOMEM;
+    line->round->hold_id = c->hold_id;
+    strcpy(line->round->path, c->round);
     return watch_round(line, line->ask);
 }
 
 static void end_wait(struct count *c, int rc)
 {
-    struct zk_line *line = c->line;
+    struct zk_line *line = c->base.line;
 
-    if (line) {
-        ((struct round *)line->extra)->asking = NULL;
-        hf__zk_finish(c->base.z, line->ask, rc ? rc : judge(line, c));
-    }
+    if (line && line->ask && line->ask->hold_id == c->hold_id)
+        hf__zk_answer(line, rc ? rc : judge(line, c));
     hf__zk_query_free(&c->base);
 }
 
-static void forget(struct round *round)
-{
-    if (round->asking)
-        round->asking->line = NULL;
-    round->asking = NULL;
-    round->known = false;
-}
-
-static int begin(struct zk_line *line, struct round *round)
+static int begin(struct zk_line *line, const struct hf__req *req)
 {
     struct count *c = hf__zk_query_of(line, sizeof(*c));
     int rc;
@@ -520,54 +513,21 @@ static int begin(struct zk_line *line, struct round *round)
     if (!c)
         return HF_ENOMEM;
     c->op = HF__LATCH_GET;
-    c->line = line;
+    c->hold_id = req->hold_id;
     hf__zk_join(c->latch, line->path, ZK_LATCH);
     c->base.step = got;
     send_look(c);
-    if (c->base.calls) {
-        round->asking = c;
+    if (c->base.calls)
         return HF__PENDING;
-    }
     rc = c->base.rc;
     hf__zk_query_free(&c->base);
     return rc;
 }
 
-static int latch_ask(struct zk_line *line, struct hf__req *req)
+int hf__zk_count(struct zk_line *line, struct hf__req *req)
 {
-    struct round *round = line->extra;
-
-    if (!round)
-        round = line->extra =
-            line->z->core->alloc(line->z->client, sizeof(*round));
-    if (!round)
-        return HF_ENOMEM;
-    if (round->hold_id != req->hold_id) {
-        forget(round);
-        line->blind = false;
-    }
-    round->hold_id = req->hold_id;
-    if (!round->known)
-        return begin(line, round);
-    return line->deleted ? is_zero(line, req) : watch_round(line, req);
+    if (line->round && line->round->hold_id == req->hold_id)
+        return line->deleted ? is_zero(line, req) : watch_round(line, req);
+    line->blind = false;
+    return begin(line, req);
 }
-
-/* Nothing is held at the server. */
-static int latch_let_go(struct zk_line *line, struct hf__req *req)
-{
-    struct round *round = line->extra;
-
-    if (round && round->hold_id == req->hold_id)
-        forget(round);
-    return HF__DONE;
-}
-
-static void latch_detach(struct zk_line *line)
-{
-    if (line->extra)
-        forget(line->extra);
-    line->z->core->free(line->z->client, line->extra);
-}
-
-const struct zk_kind hf__zk_count = {
-    .ask = latch_ask, .let_go = latch_let_go, .detach = latch_detach};

@@ -126,13 +126,7 @@ void hf__zk_seen_party(const struct zk_seen *s, hf_party *p)
 
 const char *hf__zk_seen_path(const struct zk_seen *s, char out[ZK_WHOLE_MAX])
 {
-    static const char *const below[] = {[ZK_AT_NODE] = "",
-                                        [ZK_AT_LOCKS] = ZK_LOCKS "/",
-                                        [ZK_AT_LEASES] = ZK_LEASES "/"};
-    char child[ZK_CHILD_MAX + 8];
-
-    snprintf(child, sizeof(child), "%s%s", below[s->where], s->name);
-    return hf__zk_join(out, s->look->base.path, child);
+    return hf__zk_join(out, s->look->dirs[s->where].path, s->name);
 }
 
 /* ---- order -------------------------------------------------------------- */
@@ -205,13 +199,15 @@ static bool is_unfair(const struct zk_seen *s)
     return s->entry.form == ZK_FORM_UNFAIR || s->entry.form == ZK_FORM_HOLDER;
 }
 
-/* Where we know who has it, its lock is not another one. */
+/* Where we know who has it, its lock is not another one. If he has gone between
+ * the two trips, the lock that was seen is his, or of one who came since: for a
+ * moment nobody had it. */
 static void drop_paired(struct zk_look *look)
 {
     bool holder = false;
 
     for (struct zk_seen *s = look->first; s; s = s->next)
-        holder = holder || (s->here && s->entry.form == ZK_FORM_HOLDER);
+        holder = holder || s->entry.form == ZK_FORM_HOLDER;
     for (struct zk_seen *s = look->first; s && holder; s = s->next)
         if (s->entry.form == ZK_FORM_UNFAIR)
             s->here = false;
@@ -299,8 +295,7 @@ static void on_entry(void *owner, int rc, const struct zk_reply *reply)
         else
             s->data_len = 0;
     }
-    hf__zk_query_back(&s->look->base,
-                      hf__zk_query_code(&s->look->base, rc, ZNONODE));
+    hf__zk_query_back(&s->look->base, hf__zk_query_code(&s->look->base, rc));
 }
 
 static void ask_each(struct zk_query *base)
@@ -339,15 +334,23 @@ static bool belongs(enum zk_form form, enum zk_where where)
     }
 }
 
+/* False: it is a stranger. */
+static bool read_name(const char *name, struct zk_entry *e)
+{
+    bool is_known = hf__zk_entry_parse(name, e);
+
+    if (!is_known)
+        hf__zk_entry_guess(name, ZK_RULE_UNFAIR, ZK_SEQ_LAST, e);
+    return is_known;
+}
+
 static int add(struct zk_look *look, const char *name, enum zk_where where)
 {
     struct zk *z = look->base.z;
     struct zk_entry e;
     struct zk_seen *s;
-    bool stranger = !hf__zk_entry_parse(name, &e);
+    bool stranger = !read_name(name, &e);
 
-    if (stranger)
-        hf__zk_entry_guess(name, ZK_RULE_UNFAIR, ZK_SEQ_LAST, &e);
     if (e.form == ZK_FORM_LEADER && where == ZK_AT_NODE && !stranger)
         return z->core->why(z->client, HF_EMISMATCH,
                             "the name is a LeaderLatch: %s", name);
@@ -360,38 +363,21 @@ static int add(struct zk_look *look, const char *name, enum zk_where where)
     s->where = (uint8_t)where;
     s->stranger = stranger;
     strcpy(s->name, name);
-    if (stranger)
-        hf__zk_entry_guess(s->name, ZK_RULE_UNFAIR, ZK_SEQ_LAST, &s->entry);
-    else
-        hf__zk_entry_parse(s->name, &s->entry);
+    read_name(s->name, &s->entry);
     s->next = look->first;
     look->first = s;
     return 0;
 }
 
-static void listed(struct zk_look *look, int rc, const struct zk_reply *reply,
-                   enum zk_where where)
+static void on_list(void *owner, int rc, const struct zk_reply *reply)
 {
-    int code = hf__zk_query_code(&look->base, rc, ZNONODE);
+    const struct zk_dir *dir = owner;
+    struct zk_query *base = &dir->look->base;
+    int code = hf__zk_query_code(base, rc);
 
     for (int32_t i = 0; rc == ZOK && !code && i < reply->children->count; i++)
-        code = add(look, reply->children->data[i], where);
-    hf__zk_query_back(&look->base, code);
-}
-
-static void on_children(void *owner, int rc, const struct zk_reply *reply)
-{
-    listed(owner, rc, reply, ZK_AT_NODE);
-}
-
-static void on_locks(void *owner, int rc, const struct zk_reply *reply)
-{
-    listed(owner, rc, reply, ZK_AT_LOCKS);
-}
-
-static void on_leases(void *owner, int rc, const struct zk_reply *reply)
-{
-    listed(owner, rc, reply, ZK_AT_LEASES);
+        code = add(dir->look, reply->children->data[i], dir->where);
+    hf__zk_query_back(base, code);
 }
 
 static void on_permits(void *owner, int rc, const struct zk_reply *reply)
@@ -400,7 +386,7 @@ static void on_permits(void *owner, int rc, const struct zk_reply *reply)
 
     if (rc == ZOK)
         look->permits = hf__zk_permits_parse(reply->text, reply->len);
-    hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc, ZNONODE));
+    hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc));
 }
 
 static void on_latch(void *owner, int rc, const struct zk_reply *reply)
@@ -409,7 +395,7 @@ static void on_latch(void *owner, int rc, const struct zk_reply *reply)
 
     look->is_latch = rc == ZOK && hf__zk_count_parse(reply->text, reply->len,
                                                      &look->count, look->round);
-    hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc, ZNONODE));
+    hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc));
 }
 
 static void free_seen(struct zk_query *base)
@@ -439,12 +425,18 @@ int hf__zk_look(struct zk *z, struct hf__query *q,
     base->fini = free_seen;
     look->then = then;
     hf__zk_sync(z, NULL, NULL);
-    hf__zk_query_sent(base, hf__zk_list(z, base->path, on_children, look));
-    hf__zk_join(path, base->path, ZK_LOCKS);
-    hf__zk_query_sent(base, hf__zk_list(z, path, on_locks, look));
-    hf__zk_join(path, base->path, ZK_LEASES);
-    hf__zk_query_sent(base, hf__zk_list(z, path, on_leases, look));
-    hf__zk_query_sent(base, hf__zk_get(z, path, on_permits, look));
+    strcpy(look->dirs[ZK_AT_NODE].path, base->path);
+    hf__zk_join(look->dirs[ZK_AT_LOCKS].path, base->path, ZK_LOCKS);
+    hf__zk_join(look->dirs[ZK_AT_LEASES].path, base->path, ZK_LEASES);
+    for (int i = ZK_AT_NODE; i <= ZK_AT_LEASES; i++) {
+        struct zk_dir *dir = &look->dirs[i];
+
+        dir->look = look;
+        dir->where = (enum zk_where)i;
+        hf__zk_query_sent(base, hf__zk_list(z, dir->path, on_list, dir));
+    }
+    hf__zk_query_sent(
+        base, hf__zk_get(z, look->dirs[ZK_AT_LEASES].path, on_permits, look));
     hf__zk_join(path, base->path, ZK_LATCH);
     hf__zk_query_sent(base, hf__zk_get(z, path, on_latch, look));
     return hf__zk_query_wait(base, ask_each);

@@ -120,7 +120,7 @@ static void on_list(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZOK)
         code = take(d, reply->children);
     else if (rc != ZNOAUTH)
-        code = hf__zk_query_code(&w->base, rc, ZNONODE);
+        code = hf__zk_query_code(&w->base, rc);
     if (code && !w->base.rc)
         w->base.rc = code;
     go_on(w);

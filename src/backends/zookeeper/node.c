@@ -8,10 +8,7 @@
  * session is over, it is in zk.nodes. How it ends is garbage.c's: an answer
  * that comes when nobody wants the node any more is for settle() there.
  */
-#include "zookeeper.h"
-
-#include "entry.h"
-#include "path.h"
+#include "query.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,62 +41,64 @@ void hf__zk_node_free(struct zk_node *node)
 {
     struct zk *z = node->z;
 
-    hf__zk_ties_forget(z, node);
+    hf__zk_ties_forget(node);
     hf__zk_ear_close(node);
     hf__list_remove(z->nodes, node);
     z->core->free(z->client, node);
+}
+
+/* With room for a number of ours, and for a sequence or more that the server
+ * may say it has, or for another letter (rwlock.c). */
+static struct zk_node *node_alloc(struct zk *z, const char *path, uint8_t form)
+{
+    size_t len = strlen(path);
+    struct zk_node *node =
+        z->core->alloc(z->client, sizeof(*node) + len + 2 * SEQUENCE_MAX);
+
+    if (!node)
+        return NULL;
+    memcpy(node->path, path, len + 1);
+    node->z = z;
+    node->form = form;
+    node->dir_len = (uint16_t)(strrchr(path, '/') - path);
+    node->stem_len = (uint16_t)len;
+    hf__list_add(z->nodes, node);
+    return node;
 }
 
 struct zk_node *hf__zk_node_new(struct zk_line *line, const char *dir,
                                 uint8_t form, uint64_t hold_id)
 {
     struct zk *z = line->z;
-    size_t dir_len = dir ? strlen(dir) : line->path_len;
-    char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX];
-    struct zk_node *node = z->core->alloc(
-        z->client, sizeof(*node) + dir_len + 1 + ZK_PREFIX_MAX + SEQUENCE_MAX);
+    char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX], path[ZK_WHOLE_MAX];
+    struct zk_node *node;
 
-    if (!node)
-        return NULL;
     /* The server numbers the others. A holder of an unfair mutex that is not
      * wanted any more may be about to be deleted when the same is asked for
      * again: they must not be one. */
     uuid_of(z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id,
             uuid);
     hf__zk_entry_prefix(form, uuid, stem);
-    node->z = z;
+    node = node_alloc(z, hf__zk_join(path, dir ? dir : line->path, stem), form);
+    if (!node)
+        return NULL;
     node->line = line;
     node->hold_id = hold_id;
-    node->form = form;
     node->numbered = form == ZK_FORM_HOLDER;
     node->state = ZK_NODE_GONE;
-    memcpy(node->path, dir ? dir : line->path, dir_len);
-    node->path[dir_len] = '/';
-    strcpy(node->path + dir_len + 1, stem);
-    node->dir_len = (uint16_t)dir_len;
-    node->stem_len = (uint16_t)(dir_len + 1 + strlen(stem));
-    hf__list_add(z->nodes, node);
-    line->node = node;
     return node;
 }
 
 void hf__zk_node_of_nobody(struct zk *z, const char *path, uint8_t form)
 {
-    size_t len = strlen(path);
-    struct zk_node *node = z->core->alloc(z->client, sizeof(*node) + len + 1);
+    struct zk_node *node = node_alloc(z, path, form);
 
     if (!node) {
         hf__zk_delete(z, path, NULL, NULL);
         return;
     }
-    memcpy(node->path, path, len + 1);
-    node->z = z;
-    node->form = form;
     node->numbered = true;
     node->state = ZK_NODE_THERE;
-    node->dir_len = (uint16_t)(strrchr(path, '/') - path);
-    node->stem_len = (uint16_t)len;
-    hf__list_add(z->nodes, node);
     hf__zk_node_drop(node, NULL);
 }
 
@@ -308,7 +307,7 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
         rc = hf__zk_make_parents(z, hf__zk_node_dir(node, dir));
     node->czxid = 0; /* these were of another entry */
     node->second = node->asked = false;
-    hf__zk_ties_forget(z, node);
+    hf__zk_ties_forget(node);
     node->lease_ms = ask && ask->fixed ? ask->lease_ms : 0;
     len = hf__zk_node_describe(node, data);
     node->path[node->stem_len] = '\0';
@@ -348,17 +347,10 @@ int hf__zk_node_list(struct zk_node *node, zk_done_fn *listed)
 
 int hf__zk_node_enter(struct zk_node *node, bool parents, zk_done_fn *listed)
 {
-    int rc;
+    int rc = hf__zk_node_create(node, parents);
 
-    rc = hf__zk_node_create(node, parents);
-    if (rc) {
-        hf__zk_node_drop(node, NULL);
-        return rc;
-    }
-    /* If the connection broke in between, it is looked for. */
-    rc = hf__zk_node_list(node, listed);
-    if (rc && rc != HF_EUNKNOWN)
-        hf__zk_node_drop(node, NULL);
+    if (!rc)
+        rc = hf__zk_node_list(node, listed);
     return rc ? rc : HF__PENDING;
 }
 

@@ -119,9 +119,8 @@ static void put_component(struct sink *o, const char *s, size_t len)
     }
 }
 
-/* The first component that cannot be, or NULL. top: the first of all is below
- * the server's own root. */
-static const char *refused(const char *name, size_t len, bool top, size_t *part)
+const char *hf__zk_path_refused(const char *name, size_t len, const char *root,
+                                size_t *part_len)
 {
     const char *end = name + len, *s = name;
 
@@ -129,8 +128,8 @@ static const char *refused(const char *name, size_t len, bool top, size_t *part)
         const char *slash = memchr(s, '/', (size_t)(end - s));
         size_t n = (size_t)((slash ? slash : end) - s);
 
-        *part = n;
-        if (s == name ? top && is(s, n, "zookeeper") : is_entry(s, n))
+        *part_len = n;
+        if (s == name ? !*root && is(s, n, "zookeeper") : is_entry(s, n))
             return s;
         if (!slash)
             return NULL;
@@ -138,12 +137,13 @@ static const char *refused(const char *name, size_t len, bool top, size_t *part)
     }
 }
 
-static bool encode(struct sink *o, const char *name, size_t len, bool top)
+static bool encode(struct sink *o, const char *name, size_t len,
+                   const char *root)
 {
     const char *end = name + len, *s = name;
     size_t part;
 
-    if (refused(name, len, top, &part))
+    if (hf__zk_path_refused(name, len, root, &part))
         return false;
     for (;;) {
         const char *slash = memchr(s, '/', (size_t)(end - s));
@@ -155,19 +155,13 @@ static bool encode(struct sink *o, const char *name, size_t len, bool top)
     }
 }
 
-const char *hf__zk_path_refused(const char *name, size_t len, const char *root,
-                                size_t *part_len)
-{
-    return refused(name, len, !*root, part_len);
-}
-
 int hf__zk_path(const char *name, size_t len, const char *root, char *out,
                 size_t cap)
 {
     struct sink o = {.to = out, .cap = cap};
 
     put(&o, root, strlen(root));
-    if (len > HF_NAME_MAX || !encode(&o, name, len, !*root) || o.len >= cap)
+    if (len > HF_NAME_MAX || !encode(&o, name, len, root) || o.len >= cap)
         return HF_EINVAL;
     out[o.len] = '\0';
     return (int)o.len;
@@ -189,13 +183,14 @@ static void take_component(struct sink *o, const char *s, size_t len)
 }
 
 /* Of all that would read as this name, only one is its path. */
-static bool leads_to(const char *name, size_t len, bool top, const char *path)
+static bool leads_to(const char *name, size_t len, const char *root,
+                     const char *path)
 {
     char text[ZK_PATH_MAX] = "";
     struct sink o = {.to = text, .cap = sizeof(text)};
 
     return len <= HF_NAME_MAX && !memchr(name, 0, len) &&
-           encode(&o, name, len, top) && strlen(path) == o.len &&
+           encode(&o, name, len, root) && strlen(path) == o.len &&
            memcmp(path, text, o.len) == 0;
 }
 
@@ -217,7 +212,7 @@ int hf__zk_name(const char *path, const char *root, char *out, size_t cap)
         take_component(&o, s, n);
         s += n;
     }
-    if (!o.len || o.len >= cap || !leads_to(out, o.len, !*root, below))
+    if (!o.len || o.len >= cap || !leads_to(out, o.len, root, below))
         return HF_EINVAL;
     out[o.len] = '\0';
     return (int)o.len;

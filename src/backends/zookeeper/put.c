@@ -20,8 +20,8 @@ static void on_put(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct put *p = owner;
-    int code = hf__zk_query_refusal(&p->base, rc, ZNONODE,
-                                    p->makes ? "CREATE" : "WRITE");
+    int code =
+        hf__zk_query_refusal(&p->base, rc, p->makes ? "CREATE" : "WRITE");
 
     if (rc == ZNONODE || rc == ZNODEEXISTS) {
         p->refused = reply->results[0].err == ZNONODE;

@@ -58,6 +58,7 @@ void *hf__zk_query_of(struct zk_line *line, size_t size)
         return NULL;
     memcpy(base->path, line->path, line->path_len + 1);
     base->z = z;
+    base->line = line;
     hf__list_add(z->queries, base);
     return base;
 }
@@ -116,18 +117,17 @@ void hf__zk_query_end(struct zk_query *base, int result)
     hf__zk_finish(z, &q->req, result);
 }
 
-int hf__zk_query_refusal(struct zk_query *base, int rc, int but,
-                         const char *right)
+int hf__zk_query_refusal(struct zk_query *base, int rc, const char *right)
 {
-    if (rc == ZOK || rc == but)
+    if (rc == ZOK || rc == ZNONODE)
         return 0;
     return hf__zk_lost(rc) ? HF_EUNKNOWN
                            : hf__zk_denied(base->z, rc, right, base->path);
 }
 
-int hf__zk_query_code(struct zk_query *base, int rc, int but)
+int hf__zk_query_code(struct zk_query *base, int rc)
 {
-    return hf__zk_query_refusal(base, rc, but, "READ");
+    return hf__zk_query_refusal(base, rc, "READ");
 }
 
 void hf__zk_queries_fini(struct zk *z)
@@ -245,7 +245,7 @@ static void on_told(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZOK)
         look->reached++;
     hf__zk_query_back(&look->base,
-                      hf__zk_query_refusal(&look->base, rc, ZNONODE, right));
+                      hf__zk_query_refusal(&look->base, rc, right));
 }
 
 /* With its lock; or alone, if that is not there. */

@@ -13,7 +13,8 @@
 struct zk_query {
     struct zk_query *next, *prev; /* zk.queries */
     struct zk *z;
-    struct hf__query *q;
+    struct hf__query *q;  /* that it answers; or */
+    struct zk_line *line; /* whose question it is; NULL: it is gone */
     void (*step)(struct zk_query *); /* what follows */
     void (*fini)(struct zk_query *); /* frees what it has; may be NULL */
     unsigned calls;                  /* of this step, under way */
@@ -37,10 +38,10 @@ bool hf__zk_query_is_over(const struct zk_query *);
 /* Reports it and frees it. */
 void hf__zk_query_end(struct zk_query *, int result);
 void hf__zk_query_free(struct zk_query *);
-/* 0, EUNKNOWN, or what the refusal means; `but` is fine, too. Of a question, or
- * of a call that needs that right (hf__zk_denied). */
-int hf__zk_query_code(struct zk_query *, int rc, int but);
-int hf__zk_query_refusal(struct zk_query *, int rc, int but, const char *right);
+/* 0, EUNKNOWN, or what the refusal means; that there is no such node is none.
+ * Of a question, or of a call that needs that right (hf__zk_denied). */
+int hf__zk_query_code(struct zk_query *, int rc);
+int hf__zk_query_refusal(struct zk_query *, int rc, const char *right);
 
 /* "<path>/<child>", cut if it is too long, which no path of ours is. */
 const char *hf__zk_join(char out[ZK_WHOLE_MAX], const char *path,
@@ -71,6 +72,11 @@ struct zk_seen {
 
 struct zk_look {
     struct zk_query base;
+    struct zk_dir {
+        struct zk_look *look;
+        enum zk_where where;
+        char path[ZK_WHOLE_MAX];
+    } dirs[ZK_AT_LEASES + 1]; /* that are listed */
     void (*then)(struct zk_look *);
     struct zk_seen *first; /* in their order: node, locks, leases */
     enum hf_kind kind;     /* 0: nobody */

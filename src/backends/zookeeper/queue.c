@@ -1,16 +1,20 @@
 /*
- * The queue: a fair mutex, and both sides of a read-write lock. An entry is
- * created and the queue listed in one go; whoever has nothing before it that it
- * must not overtake has the lock. Else it watches the last of those before it,
- * and nobody else does, so that a release wakes one (a release by a writer, the
+ * A mutex, and both sides of a read-write lock. An entry is created and its
+ * siblings listed in one go; whoever has nothing before it that it must not
+ * overtake has the lock. Else it watches the last of those before it, and
+ * nobody else does, so that a release wakes one (a release by a writer, the
  * readers behind it).
+ *
+ * The unfair mutex has no queue: whoever can create the node <path>/lock has
+ * it. All others watch that, and when it goes all of them try. All who have had
+ * it have had the same node. So that nobody lets go of what is somebody else's
+ * by now (theirs was taken away), a second one of our own name is created and
+ * deleted with it, each time in one transaction: that is the entry.
  *
  * A question that is asked again finds the entry that the first one made, by
  * its uuid, or makes it anew if there is none.
  */
-#include "zookeeper.h"
-
-#include "entry.h"
+#include "query.h"
 
 #include <string.h>
 
@@ -21,7 +25,7 @@ static zk_done_fn listed;
 static enum zk_rule rule_of(const struct zk_line *line)
 {
     if (line->remote->kind == HF_MUTEX)
-        return ZK_RULE_MUTEX;
+        return line->remote->fair ? ZK_RULE_MUTEX : ZK_RULE_UNFAIR;
     return line->remote->mode == HF_READ ? ZK_RULE_READ : ZK_RULE_WRITE;
 }
 
@@ -34,6 +38,8 @@ static enum zk_form form_of(const struct zk_line *line)
         return kazoo ? ZK_FORM_KAZOO_READ : ZK_FORM_READ;
     case ZK_RULE_WRITE:
         return kazoo ? ZK_FORM_KAZOO_LOCK : ZK_FORM_WRITE;
+    case ZK_RULE_UNFAIR:
+        return ZK_FORM_HOLDER;
     default:
         return kazoo ? ZK_FORM_KAZOO_LOCK : ZK_FORM_LOCK;
     }
@@ -41,10 +47,16 @@ static enum zk_form form_of(const struct zk_line *line)
 
 static int begin(struct zk_line *line, const struct hf__req *req)
 {
-    struct zk_node *node =
-        hf__zk_node_new(line, NULL, form_of(line), req->hold_id);
+    line->node = hf__zk_node_new(line, NULL, form_of(line), req->hold_id);
+    return line->node ? hf__zk_node_enter(line->node, false, listed)
+                      : HF_ENOMEM;
+}
 
-    return node ? hf__zk_node_enter(node, false, listed) : HF_ENOMEM;
+static int look_again(struct zk_node *node)
+{
+    int rc = hf__zk_node_list(node, listed);
+
+    return rc ? rc : HF__PENDING;
 }
 
 /* We were second, and the first has gone: nobody can have come between. Only a
@@ -57,7 +69,7 @@ static bool is_next(const struct zk_line *line, const struct zk_node *node)
            line->deleted && hf__zk_proved(line->z);
 }
 
-static int queue_ask(struct zk_line *line, struct hf__req *req)
+int hf__zk_queue(struct zk_line *line, struct hf__req *req)
 {
     struct zk_node *node = hf__zk_node_asked(line, req);
     int rc;
@@ -72,8 +84,8 @@ static int queue_ask(struct zk_line *line, struct hf__req *req)
     }
     /* What a list shows may be old news by the time of a grant. */
     hf__zk_prove(line->z, req);
-    rc = hf__zk_node_list(node, listed);
-    return rc ? rc : HF__PENDING;
+    rc = node->form == ZK_FORM_HOLDER ? hf__zk_node_check(node) : 0;
+    return rc ? rc : look_again(node);
 }
 
 /* ---- answers ------------------------------------------------------------- */
@@ -93,7 +105,8 @@ static void mind_sequence(struct zk_line *line, int64_t seq)
                  line->path, (long long)seq, ZK_SEQ_LAST);
 }
 
-int hf__zk_look_around(struct zk_node *node,
+/* The node's place among its siblings: 0 and its sequence, or a code. */
+static int look_around(struct zk_node *node,
                        const struct String_vector *children, enum zk_rule rule,
                        struct zk_place *place, int64_t *seq)
 {
@@ -125,62 +138,112 @@ static bool is_mutex(const char *child)
     return e.form == ZK_FORM_LOCK;
 }
 
-static void judge(struct zk_line *line, struct zk_node *node,
-                  const struct String_vector *children)
+/* It is not there (any more, or yet). */
+static int enter_anew(struct zk_node *node)
+{
+    node->state = ZK_NODE_GONE;
+    node->refusal = ZOK;
+    return hf__zk_node_enter(node, false, listed);
+}
+
+static int not_created(struct zk_node *node)
+{
+    bool parents = node->refusal == ZNONODE && hf__zk_parents_again(node);
+
+    if (node->refusal != ZOK && !parents)
+        return hf__zk_not_made(node);
+    return hf__zk_node_enter(node, parents, listed);
+}
+
+static int wait_for(struct zk_line *line, const char *child)
+{
+    char path[ZK_WHOLE_MAX];
+    int rc;
+
+    if (!line->ask->may_queue)
+        return HF__BUSY;
+    rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE,
+                      hf__zk_join(path, line->path, child));
+    return rc ? rc : hf__zk_queued(line, line->ask);
+}
+
+/* That child is of another kind. What an idle semaphore has left is deleted. */
+static int mismatch(struct zk_line *line, const char *child)
+{
+    struct zk_node *node = line->node;
+    struct zk *z = line->z;
+    struct zk_entry e;
+
+    hf__zk_entry_parse(child, &e);
+    if (e.form == ZK_FORM_SEMAPHORE && !node->swept) {
+        node->swept = true;
+        hf__zk_sweep(z, line->path);
+        return look_again(node);
+    }
+    return z->core->why(z->client, HF_EMISMATCH,
+                        "the name is used as another kind of lock, or fair as "
+                        "unfair: %.120s",
+                        child);
+}
+
+static int judge(struct zk_line *line, struct zk_node *node,
+                 const struct String_vector *children)
 {
     enum zk_rule rule = rule_of(line);
     struct zk_place place;
     int64_t seq;
-    int rc = hf__zk_look_around(node, children, rule, &place, &seq);
+    int rc = look_around(node, children, rule, &place, &seq);
 
-    if (rc) {
-        hf__zk_fail(line, rc);
-    } else if (!place.here) {
-        node->refusal = ZOK;
-        hf__zk_enter_again(line, false, listed);
-    } else if (place.tied != ZK_NOBODY) {
-        rc = hf__zk_ties_ask(node, children, listed);
-        if (rc)
-            hf__zk_fail(line, rc);
-    } else if (place.stranger != ZK_NOBODY &&
-               hf__zk_strangers(node, children, rule, seq, listed)) {
-        return;
-    } else if (place.mismatch != ZK_NOBODY) {
-        hf__zk_mismatch(line, children->data[place.mismatch], listed);
-    } else if (place.ahead) {
+    if (rc)
+        return rc;
+    if (!place.here && rule != ZK_RULE_UNFAIR)
+        return enter_anew(node);
+    if (place.tied != ZK_NOBODY)
+        rc = hf__zk_ties_ask(node, children);
+    else if (place.stranger != ZK_NOBODY)
+        rc = hf__zk_strangers_ask(node, children, rule, seq);
+    if (rc)
+        return rc == HF__PENDING ? look_again(node) : rc;
+    if (place.mismatch != ZK_NOBODY)
+        return mismatch(line, children->data[place.mismatch]);
+    if (!place.ahead)
+        return hf__zk_granted(line, line->ask);
+    if (rule == ZK_RULE_UNFAIR) /* his lock was deleted, and he was not */
+        hf__zk_node_drop(node, NULL);
+    else
         node->second = rule == ZK_RULE_MUTEX && place.ahead == 1 &&
                        is_mutex(children->data[place.watch]);
-        hf__zk_wait_for(line, children->data[place.watch]);
-    } else {
-        hf__zk_finish(line->z, line->ask, hf__zk_granted(line, line->ask));
+    return wait_for(line, children->data[place.watch]);
+}
+
+static int decide(struct zk_line *line, struct zk_node *node, int rc,
+                  const struct String_vector *children)
+{
+    bool is_taken = node->state == ZK_NODE_GONE && node->refusal == ZNODEEXISTS;
+
+    if (hf__zk_lost(rc))
+        return HF_EUNKNOWN;
+    if (node->state == ZK_NODE_GONE && !is_taken)
+        return not_created(node);
+    if (rc == ZNONODE) /* with its parent, it has gone */
+        return enter_anew(node);
+    if (rc != ZOK)
+        return hf__zk_denied(line->z, rc, "READ", line->path);
+    if (is_taken) {
+        hf__zk_node_vanished(node);
+        return wait_for(line, ZK_UNFAIR);
     }
+    if (node->state == ZK_NODE_UNSURE || !node->czxid)
+        return hf__zk_node_find(node, children) ? look_again(node)
+                                                : enter_anew(node);
+    return judge(line, node, children);
 }
 
 static void listed(void *owner, int rc, const struct zk_reply *reply)
 {
-    struct zk *z = reply->z;
     struct zk_node *node = owner;
     struct zk_line *line = node->line;
 
-    if (!line->ask)
-        return;
-    if (hf__zk_lost(rc)) {
-        hf__zk_finish(z, line->ask, HF_EUNKNOWN);
-    } else if (node->state == ZK_NODE_GONE) {
-        hf__zk_not_created(line, listed);
-    } else if (rc == ZNONODE) { /* with its parent, it has gone */
-        node->refusal = ZOK;
-        hf__zk_enter_again(line, false, listed);
-    } else if (rc != ZOK) {
-        hf__zk_refuse(line, hf__zk_denied(z, rc, "READ", line->path));
-    } else if (node->state == ZK_NODE_UNSURE) {
-        if (!hf__zk_node_find(node, reply->children))
-            hf__zk_enter_again(line, false, listed);
-        else if (hf__zk_node_list(node, listed) != 0)
-            hf__zk_finish(z, line->ask, HF_EUNKNOWN);
-    } else {
-        judge(line, node, reply->children);
-    }
+    if (line->ask)
+        hf__zk_answer(line, decide(line, node, rc, reply->children));
 }
-
-const struct zk_kind hf__zk_queue = {.ask = queue_ask, .let_go = hf__zk_let_go};

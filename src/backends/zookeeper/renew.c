@@ -1,11 +1,11 @@
 /*
  * Renewals. The session keeps all holds: that it lives is proved by a write
  * that the leader has acknowledged, and one is enough for all. It is made of
- * checks that each entry is still there, in one transaction, so that a hold
- * that somebody has taken away is noticed as well. If one is not, the
- * transaction is refused, and the answer tells of the first alone: then each
- * hold is asked about in a transaction of its own, all in one go. A hold of
- * more permits than fit into one transaction has several for itself.
+ * checks that each entry is still there, as many as fit into one transaction,
+ * so that a hold that somebody has taken away is noticed as well. If one is
+ * not there, the transaction is refused, and the answer tells of the first
+ * alone: then each hold is asked about in a transaction of its own, all in one
+ * go.
  */
 #include "zookeeper.h"
 
@@ -15,25 +15,24 @@
 #define CHUNK_SIZE (256u << 10) /* bytes of paths: the server takes 1 MB */
 
 struct zk_chunk {
-    struct zk_chunk *next, *prev;
+    struct zk_chunk *next, *prev; /* zk.chunks */
     struct hf__batch *batch;
-    size_t from;   /* of the entries of its hold: the first */
-    size_t checks; /* that were sent */
-    size_t len;
-    size_t item[]; /* of the batch: indices */
+    size_t len;               /* checks */
+    uint32_t item[CHUNK_LEN]; /* of the batch: which hold each is about */
 };
 
-static void landed(struct zk *z, struct hf__batch *b)
-{
-    if (--b->chunks == 0)
-        hf__zk_finish(z, &b->req, HF__DONE);
-}
+/* What is being sent. */
+struct sending {
+    struct zk *z;
+    struct hf__batch *batch;
+    struct zk_chunk *chunk; /* NULL: a new one is needed */
+    size_t size;            /* of its paths */
+    zoo_op_t op[CHUNK_LEN];
+};
 
-/* With room for so many items. */
-static struct zk_chunk *chunk_new(struct zk *z, struct hf__batch *b, size_t cap)
+static struct zk_chunk *chunk_new(struct zk *z, struct hf__batch *b)
 {
-    struct zk_chunk *c =
-        z->core->alloc(z->client, sizeof(*c) + cap * sizeof(*c->item));
+    struct zk_chunk *c = z->core->alloc(z->client, sizeof(*c));
 
     if (!c)
         return NULL;
@@ -81,6 +80,7 @@ static void settle(struct zk *z, struct zk_chunk *c, int result)
         tell(item, result);
         item->session_ms = hf__zk_session_ms(z, c->batch->req.sent_at);
     }
+    chunk_free(z, c);
 }
 
 static void over(struct zk *z, struct zk_chunk *c, int result)
@@ -88,8 +88,8 @@ static void over(struct zk *z, struct zk_chunk *c, int result)
     struct hf__batch *b = c->batch;
 
     settle(z, c, result);
-    chunk_free(z, c);
-    landed(z, b);
+    if (--b->chunks == 0)
+        hf__zk_finish(z, &b->req, HF__DONE);
 }
 
 /* Of one hold: it is not ours any more, or we may not see it. */
@@ -100,7 +100,7 @@ static int refusal_of(struct zk *z, const struct zk_chunk *c,
     struct zk_line *line = item->remote->impl;
     size_t i = 0;
 
-    while (i < c->checks - 1 &&
+    while (i < c->len - 1 &&
            (result[i].err == ZOK || result[i].err == ZRUNTIMEINCONSISTENCY))
         i++;
     if (result[i].err != ZNONODE)
@@ -110,19 +110,25 @@ static int refusal_of(struct zk *z, const struct zk_chunk *c,
     return HF_ENOTOWNER;
 }
 
+/* The k-th check is the first about its hold. */
+static bool is_first(const struct zk_chunk *c, size_t k)
+{
+    return !k || c->item[k] != c->item[k - 1];
+}
+
 /* Fixed leases that the program asked to begin anew: for those who look. */
 static void date_leases(const struct zk_chunk *c)
 {
-    for (size_t i = 0; i < c->len && !c->from; i++) {
-        const struct hf__renewal *item = &c->batch->item[c->item[i]];
-        struct zk_node *node = node_of(item);
+    for (size_t k = 0; k < c->len; k++) {
+        const struct hf__renewal *item = &c->batch->item[c->item[k]];
+        struct zk_node *node = is_first(c, k) ? node_of(item) : NULL;
 
         if (node && node->lease_ms && item->lease_ms)
             hf__zk_node_lease(node, item->lease_ms);
     }
 }
 
-static void send_alone(struct zk *, struct hf__batch *, size_t i, size_t from);
+static void ask_each(struct zk *, const struct zk_chunk *);
 
 static void on_checked(void *owner, int rc, const struct zk_reply *reply)
 {
@@ -134,39 +140,13 @@ static void on_checked(void *owner, int rc, const struct zk_reply *reply)
         over(z, c, HF__DONE);
     } else if (hf__zk_lost(rc)) {
         over(z, c, HF_EUNKNOWN);
-    } else if (c->len == 1) {
+    } else if (c->item[0] == c->item[c->len - 1]) {
         over(z, c, refusal_of(z, c, reply->results));
     } else {
-        for (size_t i = 0; i < c->len; i++)
-            send_alone(z, c->batch, c->item[i], 0);
+        ask_each(z, c);
         c->len = 0;
         over(z, c, HF__PENDING);
     }
-}
-
-/* Those that were let go meanwhile stay out. */
-static int check_all(struct zk *z, struct zk_chunk *c)
-{
-    zoo_op_t op[CHUNK_LEN];
-    size_t len = 0, checks = 0;
-
-    for (size_t i = 0; i < c->len; i++) {
-        struct hf__renewal *item = &c->batch->item[c->item[i]];
-        const struct zk_node *node = node_of(item);
-
-        for (size_t skip = c->from; node && skip; skip--)
-            node = node->sibling;
-        if (!node) {
-            tell(item, HF_EUNKNOWN);
-            continue;
-        }
-        for (; node && checks < CHUNK_LEN; node = node->sibling)
-            zoo_check_op_init(&op[checks++], node->path, -1);
-        c->item[len++] = c->item[i];
-    }
-    c->len = len;
-    c->checks = checks;
-    return len ? hf__zk_multi(z, checks, op, on_checked, c) : HF_EUNKNOWN;
 }
 
 static void on_lower(void *owner, int rc, const struct zk_reply *reply)
@@ -178,80 +158,89 @@ static void on_lower(void *owner, int rc, const struct zk_reply *reply)
     over(z, c, node ? hf__zk_lower_result(node, rc) : HF_EUNKNOWN);
 }
 
-/* One that may still be known as a write hold is alone in its chunk: telling
- * that it is not is a write, too. */
-static void begin(struct zk *z, struct zk_chunk *c)
-{
-    struct hf__batch *b = c->batch;
-    struct zk_node *node = c->len == 1 ? node_of(&b->item[c->item[0]]) : NULL;
-    int rc = node && node->lowered ? hf__zk_lower(node, on_lower, c)
-                                   : check_all(z, c);
+/* ---- sending ------------------------------------------------------------- */
 
-    if (!rc) {
-        b->chunks++;
+/* The code of sending it. */
+static void sent(struct zk *z, struct zk_chunk *c, int rc)
+{
+    if (rc)
+        settle(z, c, rc);
+    else
+        c->batch->chunks++;
+}
+
+static void flush(struct sending *s)
+{
+    struct zk_chunk *c = s->chunk;
+
+    if (c)
+        sent(s->z, c, hf__zk_multi(s->z, c->len, s->op, on_checked, c));
+    s->chunk = NULL;
+    s->size = 0;
+}
+
+/* In the chunk that has room; false: there is no memory. */
+static bool add(struct sending *s, size_t i)
+{
+    if (!s->chunk)
+        s->chunk = chunk_new(s->z, s->batch);
+    if (s->chunk)
+        s->chunk->item[s->chunk->len++] = (uint32_t)i;
+    else
+        tell(&s->batch->item[i], HF_ENOMEM);
+    return s->chunk;
+}
+
+static void check(struct sending *s, size_t i, const struct zk_node *node)
+{
+    if (!add(s, i))
         return;
-    }
-    settle(z, c, rc);
-    chunk_free(z, c);
+    zoo_check_op_init(&s->op[s->chunk->len - 1], node->path, -1);
+    s->size += strlen(node->path) + 16;
+    if (s->chunk->len == CHUNK_LEN || s->size >= CHUNK_SIZE)
+        flush(s);
 }
 
-static size_t checks_of(const struct zk_node *node)
+/* It may still be known as a write hold: telling that it is not is a write,
+ * too. */
+static void lower(struct sending *s, size_t i, struct zk_node *node)
 {
-    size_t len = 0;
-
-    for (; node; node = node->sibling)
-        len++;
-    return len;
+    flush(s);
+    if (add(s, i))
+        sent(s->z, s->chunk, hf__zk_lower(node, on_lower, s->chunk));
+    s->chunk = NULL;
 }
 
-/* One hold, or a part of it. */
-static void send_alone(struct zk *z, struct hf__batch *b, size_t i, size_t from)
+/* One hold; `missing` is what becomes of it if we do not have it. */
+static void renew(struct sending *s, size_t i, int missing)
 {
-    struct zk_chunk *c = chunk_new(z, b, 1);
+    struct zk_node *node = node_of(&s->batch->item[i]);
 
-    if (!c) {
-        tell(&b->item[i], HF_ENOMEM);
-        return;
-    }
-    c->item[c->len++] = i;
-    c->from = from;
-    begin(z, c);
+    if (!node)
+        tell(&s->batch->item[i], missing);
+    else if (node->lowered)
+        lower(s, i, node);
+    else
+        for (; node; node = node->sibling)
+            check(s, i, node);
 }
 
-/* Sends from item i on; where the next chunk begins. */
-static size_t send_some(struct zk *z, struct hf__batch *b, size_t i)
+/* Those that were let go meanwhile stay out. */
+static void ask_each(struct zk *z, const struct zk_chunk *c)
 {
-    struct zk_chunk *c = chunk_new(z, b, CHUNK_LEN);
-    size_t size = 0, checks = 0;
+    struct sending s = {.z = z, .batch = c->batch};
 
-    for (; !c && i < b->len; i++)
-        tell(&b->item[i], HF_ENOMEM);
-    if (!c)
-        return i;
-    for (; i < b->len && size < CHUNK_SIZE; i++) {
-        struct zk_node *node = node_of(&b->item[i]);
-        size_t more = checks_of(node);
-
-        if (!node) {
-            tell(&b->item[i], HF_ENOTOWNER);
-        } else if (node->lowered || more > CHUNK_LEN) {
-            for (size_t from = 0; from < more; from += CHUNK_LEN)
-                send_alone(z, b, i, from);
-        } else if (checks + more > CHUNK_LEN) {
-            break;
-        } else {
-            c->item[c->len++] = i;
-            checks += more;
-            size += more * (strlen(node->path) + 16);
+    for (size_t k = 0; k < c->len; k++)
+        if (is_first(c, k)) {
+            renew(&s, c->item[k], HF_EUNKNOWN);
+            flush(&s);
         }
-    }
-    begin(z, c);
-    return i;
 }
 
 int hf__zk_renew(void *self, struct hf__batch *b)
 {
     struct zk *z = self;
+    struct sending s = {.z = z, .batch = b};
 
     if (!z->up)
         return HF__LATER;
@@ -260,7 +249,8 @@ int hf__zk_renew(void *self, struct hf__batch *b)
     b->chunks = 1; /* while it is being sent */
     for (size_t i = 0; i < b->len; i++)
         b->item[i].result = HF__PENDING;
-    for (size_t i = 0; i < b->len;)
-        i = send_some(z, b, i);
+    for (size_t i = 0; i < b->len; i++)
+        renew(&s, i, HF_ENOTOWNER);
+    flush(&s);
     return --b->chunks ? HF__PENDING : HF__DONE;
 }

@@ -13,20 +13,19 @@
  * An ephemeral child that is ignored is somebody's mistake: the log names it,
  * once. It is asked for without waiting for the answer, some at a time.
  */
-#include "zookeeper.h"
+#include "query.h"
 
 #include "../../hash.h"
-#include "entry.h"
 
 #include <string.h>
 
 #define AT_ONCE 16
 #define PAUSE (1000 * HF__MS)
 
-struct zk_stranger {
-    struct zk_stranger *next, *prev; /* zk.strangers */
+/* One that is to be ignored, and is asked for. */
+struct stranger {
+    struct zk_query base; /* whose path is that of the lock */
     uint64_t hash;
-    size_t dir_len;
     char path[]; /* its length has no limit but the server's */
 };
 
@@ -45,33 +44,17 @@ static bool is_stranger(const char *child, enum zk_rule rule, int64_t seq)
            hf__zk_entry_guess(child, rule, seq, &e);
 }
 
-/* Which there are, whatever their order; 0: none. */
-static uint64_t sum_of(const struct String_vector *children, enum zk_rule rule,
-                       int64_t seq)
+/* Which there are, whatever their order; 0: none. Or, if czxid is not NULL (as
+ * for hf__zk_place), which of them last. */
+static uint64_t sum_of(const struct String_vector *children,
+                       const int64_t *czxid, enum zk_rule rule, int64_t seq)
 {
     uint64_t sum = 0;
 
     for (int32_t i = 0; i < children->count; i++)
-        if (is_stranger(children->data[i], rule, seq))
-            sum += hash_of(children->data[i]);
-    return sum;
-}
-
-/* The sum of those that last; of all, if all do. */
-static uint64_t lasting_sum(const struct zk_node *node,
-                            const struct String_vector *children,
-                            enum zk_rule rule, int64_t seq)
-{
-    uint64_t sum = 0;
-    int64_t *czxid;
-
-    if (hf__zk_ties_known(node, children, &czxid))
-        return 0;
-    for (int32_t i = 0; czxid && i < children->count; i++)
-        if (czxid[i] < 0 && czxid[i] != ZK_TIE_GONE &&
+        if ((!czxid || (czxid[i] < 0 && czxid[i] != ZK_TIE_GONE)) &&
             is_stranger(children->data[i], rule, seq))
             sum += hash_of(children->data[i]);
-    node->z->core->free(node->z->client, czxid);
     return sum;
 }
 
@@ -89,13 +72,17 @@ int hf__zk_strangers_ask(struct zk_node *node,
                          const struct String_vector *children,
                          enum zk_rule rule, int64_t seq)
 {
-    uint64_t sum = sum_of(children, rule, seq);
+    uint64_t sum = sum_of(children, NULL, rule, seq);
+    struct zk *z = node->z;
+    int64_t *czxid;
     int rc = 0;
 
     if (!sum || sum == node->line->strangers)
         return 0;
     if (node->asked && are_known(node, children)) {
-        node->line->strangers = lasting_sum(node, children, rule, seq);
+        if (!hf__zk_ties_known(node, children, &czxid) && czxid)
+            node->line->strangers = sum_of(children, czxid, rule, seq);
+        z->core->free(z->client, czxid);
         return 0;
     }
     for (int32_t i = 0; i < children->count && !rc; i++)
@@ -105,34 +92,7 @@ int hf__zk_strangers_ask(struct zk_node *node,
     return rc ? rc : HF__PENDING;
 }
 
-bool hf__zk_strangers(struct zk_node *node,
-                      const struct String_vector *children, enum zk_rule rule,
-                      int64_t seq, zk_done_fn *listed)
-{
-    int rc = hf__zk_strangers_ask(node, children, rule, seq);
-
-    if (!rc)
-        return false;
-    if (rc == HF__PENDING)
-        rc = hf__zk_node_list(node, listed);
-    if (rc)
-        hf__zk_fail(node->line, rc);
-    return true;
-}
-
 /* ---- those that are ignored ---------------------------------------------- */
-
-static void destroy(struct zk *z, struct zk_stranger *s)
-{
-    hf__list_remove(z->strangers, s);
-    z->core->free(z->client, s);
-}
-
-void hf__zk_strangers_fini(struct zk *z)
-{
-    while (z->strangers)
-        destroy(z, z->strangers);
-}
 
 static uint64_t *slot_of(struct zk *z, uint64_t hash)
 {
@@ -142,44 +102,39 @@ static uint64_t *slot_of(struct zk *z, uint64_t hash)
 static void on_ignored(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
-    struct zk_stranger *s = owner;
+    struct stranger *s = owner;
 
     if (rc == ZOK && reply->stat->ephemeralOwner)
         z->core->log(z->client,
-                     "zookeeper: %.*s has an ephemeral child that is no entry "
-                     "of a lock, and is ignored: %.60s",
-                     s->dir_len < 100 ? (int)s->dir_len : 100, s->path,
-                     s->path + s->dir_len + 1);
+                     "zookeeper: %.100s has an ephemeral child that is no "
+                     "entry of a lock, and is ignored: %.60s",
+                     s->base.path, s->path + strlen(s->base.path) + 1);
     else if (rc != ZOK && *slot_of(z, s->hash) == s->hash)
         *slot_of(z, s->hash) = 0; /* it may be looked at again */
-    destroy(z, s);
+    hf__zk_query_free(&s->base);
 }
 
-static bool ask_who_it_is(const struct zk_line *line, const char *child,
+static bool ask_who_it_is(struct zk_line *line, const char *child,
                           uint64_t hash)
 {
-    struct zk *z = line->z;
     size_t len = strlen(child);
-    struct zk_stranger *s =
-        z->core->alloc(z->client, sizeof(*s) + line->path_len + 1 + len + 1);
+    struct stranger *s =
+        hf__zk_query_of(line, sizeof(*s) + line->path_len + 1 + len + 1);
 
     if (!s)
         return false;
     memcpy(s->path, line->path, line->path_len);
     s->path[line->path_len] = '/';
     memcpy(s->path + line->path_len + 1, child, len + 1);
-    s->dir_len = line->path_len;
     s->hash = hash;
-    hf__list_add(z->strangers, s);
-    if (hf__zk_exists(z, s->path, on_ignored, s) == 0)
+    if (hf__zk_exists(line->z, s->path, on_ignored, s) == 0)
         return true;
-    destroy(z, s);
+    hf__zk_query_free(&s->base);
     return false;
 }
 
-void hf__zk_ignore(const struct zk_line *line,
-                   const struct String_vector *children, enum zk_rule rule,
-                   int64_t seq)
+void hf__zk_ignore(struct zk_line *line, const struct String_vector *children,
+                   enum zk_rule rule, int64_t seq)
 {
     struct zk *z = line->z;
     uint64_t dir = hash_of(line->path);

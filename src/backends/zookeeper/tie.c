@@ -15,7 +15,7 @@
 #include <string.h>
 
 struct zk_tie {
-    struct zk_tie *next; /* zk.ties */
+    struct zk_tie *next; /* of the node */
     struct zk_node *node;
     bool asked;    /* and not answered yet */
     int refusal;   /* the server does not tell; ZOK: it does */
@@ -23,21 +23,18 @@ struct zk_tie {
     char name[];   /* "": the answer is about the time before a new entry */
 };
 
-/* What is known to the node; all ties, if it is NULL. The answers that are
- * still under way keep their memory, but nothing finds them any more. */
-void hf__zk_ties_forget(struct zk *z, const struct zk_node *node)
+void hf__zk_ties_forget(struct zk_node *node)
 {
-    struct zk_tie **at = &z->ties, *tie;
+    struct zk_tie **at = &node->ties, *tie;
 
     while ((tie = *at)) {
-        if (node && (tie->node != node || tie->asked)) {
-            if (tie->node == node)
-                tie->name[0] = '\0';
+        if (tie->asked && !node->z->closing) {
+            tie->name[0] = '\0';
             at = &tie->next;
             continue;
         }
         *at = tie->next;
-        z->core->free(z->client, tie);
+        node->z->core->free(node->z->client, tie);
     }
 }
 
@@ -58,9 +55,9 @@ static void on_tie(void *owner, int rc, const struct zk_reply *reply)
 
 static struct zk_tie *find(const struct zk_node *node, const char *name)
 {
-    struct zk_tie *tie = node->z->ties;
+    struct zk_tie *tie = node->ties;
 
-    while (tie && (tie->node != node || strcmp(tie->name, name) != 0))
+    while (tie && strcmp(tie->name, name) != 0)
         tie = tie->next;
     return tie;
 }
@@ -82,8 +79,8 @@ static struct zk_tie *tie_new(struct zk_node *node, const char *name,
         return NULL;
     memcpy(tie->name, name, len + 1);
     tie->node = node;
-    tie->next = z->ties;
-    z->ties = tie;
+    tie->next = node->ties;
+    node->ties = tie;
     return tie;
 }
 
@@ -121,8 +118,7 @@ int hf__zk_tie_ask(struct zk_node *node, const char *name)
     return 0;
 }
 
-int hf__zk_ties_ask(struct zk_node *node, const struct String_vector *children,
-                    zk_done_fn *listed)
+int hf__zk_ties_ask(struct zk_node *node, const struct String_vector *children)
 {
     struct zk_entry mine, e;
     int rc = 0;
@@ -132,7 +128,7 @@ int hf__zk_ties_ask(struct zk_node *node, const struct String_vector *children,
         if (hf__zk_entry_parse(children->data[i], &e) && e.seq == mine.seq &&
             strcmp(e.name, mine.name) != 0)
             rc = hf__zk_tie_ask(node, e.name);
-    return rc ? rc : hf__zk_node_list(node, listed);
+    return rc ? rc : HF__PENDING;
 }
 
 static int refused(const struct zk_tie *tie)
@@ -150,7 +146,7 @@ int hf__zk_ties_known(const struct zk_node *node,
     int rc = 0;
 
     *czxid = NULL;
-    if (!z->ties || children->count <= 0)
+    if (!node->ties || children->count <= 0)
         return 0;
     *czxid =
         z->core->alloc(z->client, (size_t)children->count * sizeof(**czxid));

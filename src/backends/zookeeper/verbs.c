@@ -1,7 +1,7 @@
 /*
- * What the core asks of a line. How that is put into entries is the kind's
- * (queue.c, herd.c ...); here is what they share: who is asking, what is let
- * go.
+ * What the core asks of a line. How that is put into entries is its kind's
+ * (queue.c, semaphore.c ...); here is what they share: who is asking, what is
+ * let go.
  */
 #include "query.h"
 
@@ -9,21 +9,10 @@
 
 #define PARENTS_MAX 100 /* who sweeps faster than that is no sweeper */
 
-static const struct zk_kind *kind_of(const struct hf__remote *remote)
-{
-    switch (remote->kind) {
-    case HF_MUTEX:
-        return remote->fair ? &hf__zk_queue : &hf__zk_herd;
-    case HF_RWLOCK:
-        return &hf__zk_queue;
-    case HF_SEMAPHORE:
-        return &hf__zk_permits;
-    case HF_LATCH:
-        return &hf__zk_count;
-    default:
-        return NULL;
-    }
-}
+static zk_ask_fn *const asks[] = {[HF_MUTEX] = hf__zk_queue,
+                                  [HF_RWLOCK] = hf__zk_queue,
+                                  [HF_SEMAPHORE] = hf__zk_permits,
+                                  [HF_LATCH] = hf__zk_count};
 
 int hf__zk_attach(void *self, struct hf__remote *remote)
 {
@@ -40,7 +29,6 @@ int hf__zk_attach(void *self, struct hf__remote *remote)
         return HF_ENOMEM;
     line->remote = remote;
     line->z = z;
-    line->kind = kind_of(remote);
     line->path_len = (size_t)len;
     memcpy(line->path, path, (size_t)len + 1);
     remote->impl = line;
@@ -52,7 +40,7 @@ static unsigned *count_of(const struct zk_line *line)
 {
     struct zk *z = line->z;
 
-    return line->kind == &hf__zk_count ? &z->waiting_latch : &z->waiting;
+    return line->remote->kind == HF_LATCH ? &z->waiting_latch : &z->waiting;
 }
 
 void hf__zk_stop_waiting(struct zk_line *line)
@@ -126,10 +114,11 @@ int hf__zk_bad_name(struct zk *z, const char *what, const char *name,
                         what, (int)(len - before - 1), name + before + 1);
 }
 
-int hf__zk_not_made(struct zk_node *node, const char *dir)
+int hf__zk_not_made(const struct zk_node *node)
 {
     struct zk *z = node->z;
-    int above = hf__zk_parents_refused(z, dir);
+    char dir[ZK_WHOLE_MAX];
+    int above = hf__zk_parents_refused(z, hf__zk_node_dir(node, dir));
 
     if (node->refusal == ZNONODE && above)
         return hf__zk_denied(z, above, "CREATE above", dir);
@@ -137,23 +126,6 @@ int hf__zk_not_made(struct zk_node *node, const char *dir)
 }
 
 /* ---- questions and answers ---------------------------------------------- */
-
-int hf__zk_attempt(void *self, struct hf__req *req)
-{
-    const struct zk *z = self;
-    struct zk_line *line = req->remote->impl;
-    int rc;
-
-    if (!line->kind)
-        return HF_ENOTSUP;
-    if (!z->up)
-        return HF__LATER;
-    line->ask = req;
-    rc = line->kind->ask(line, req);
-    if (rc != HF__PENDING)
-        line->ask = NULL;
-    return rc == HF_EUNKNOWN ? HF__LATER : rc;
-}
 
 void hf__zk_finish(struct zk *z, struct hf__req *req, int result)
 {
@@ -165,28 +137,36 @@ void hf__zk_finish(struct zk *z, struct hf__req *req, int result)
     z->core->done(z->client, req);
 }
 
-void hf__zk_refuse(struct zk_line *line, int result)
+/* What was not granted for good keeps nothing. */
+static int settled(struct zk_line *line, int rc)
 {
-    hf__zk_stop_waiting(line);
-    if (line->node)
-        hf__zk_node_drop(line->node, NULL);
-    hf__zk_finish(line->z, line->ask, result);
+    if (rc == HF__BUSY || (rc < 0 && rc != HF_EUNKNOWN)) {
+        hf__zk_stop_waiting(line);
+        if (line->node)
+            hf__zk_node_drop(line->node, NULL);
+    }
+    return rc;
 }
 
-void hf__zk_fail(struct zk_line *line, int rc)
+int hf__zk_attempt(void *self, struct hf__req *req)
 {
-    if (rc == HF_EUNKNOWN || rc == HF_ENOMEM)
-        hf__zk_finish(line->z, line->ask, rc);
-    else
-        hf__zk_refuse(line, rc);
-}
+    const struct zk *z = self;
+    struct zk_line *line = req->remote->impl;
+    int rc;
 
-void hf__zk_enter_again(struct zk_line *line, bool parents, zk_done_fn *listed)
-{
-    int rc = hf__zk_node_enter(line->node, parents, listed);
-
+    if (!z->up)
+        return HF__LATER;
+    line->ask = req;
+    rc = settled(line, asks[req->remote->kind](line, req));
     if (rc != HF__PENDING)
-        hf__zk_finish(line->z, line->ask, rc);
+        line->ask = NULL;
+    return rc == HF_EUNKNOWN ? HF__LATER : rc;
+}
+
+void hf__zk_answer(struct zk_line *line, int rc)
+{
+    if (rc != HF__PENDING)
+        hf__zk_finish(line->z, line->ask, settled(line, rc));
 }
 
 /* A parent without children may be swept between its creation and the next. */
@@ -199,51 +179,12 @@ bool hf__zk_parents_again(struct zk_node *node)
     return true;
 }
 
-void hf__zk_not_created(struct zk_line *line, zk_done_fn *listed)
-{
-    struct zk_node *node = line->node;
-
-    if (node->refusal == ZOK)
-        hf__zk_enter_again(line, false, listed);
-    else if (node->refusal == ZNONODE && hf__zk_parents_again(node))
-        hf__zk_enter_again(line, true, listed);
-    else
-        hf__zk_refuse(line, hf__zk_not_made(node, line->path));
-}
-
 struct zk_node *hf__zk_node_asked(struct zk_line *line,
                                   const struct hf__req *req)
 {
     if (line->node && line->node->hold_id != req->hold_id)
         hf__zk_node_drop(line->node, NULL); /* and it is not the line's */
     return line->node;
-}
-
-void hf__zk_wait_for(struct zk_line *line, const char *child)
-{
-    char path[ZK_WHOLE_MAX];
-    int rc;
-
-    if (!line->ask->may_queue) {
-        hf__zk_refuse(line, HF__BUSY);
-        return;
-    }
-    rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE,
-                      hf__zk_join(path, line->path, child));
-    hf__zk_finish(line->z, line->ask, rc ? rc : hf__zk_queued(line, line->ask));
-}
-
-void hf__zk_mismatch(struct zk_line *line, const char *child,
-                     zk_done_fn *listed)
-{
-    struct zk *z = line->z;
-
-    if (!hf__zk_node_sweep(line->node, child, listed))
-        hf__zk_refuse(line,
-                      z->core->why(z->client, HF_EMISMATCH,
-                                   "the name is used as another kind of lock, "
-                                   "or fair as unfair: %.120s",
-                                   child));
 }
 
 int hf__zk_granted(struct zk_line *line, struct hf__req *req)
@@ -281,7 +222,7 @@ int hf__zk_queued(struct zk_line *line, struct hf__req *req)
 
 /* ---- letting go --------------------------------------------------------- */
 
-int hf__zk_let_go(struct zk_line *line, struct hf__req *req)
+static int let_go(struct zk_line *line, struct hf__req *req)
 {
     struct zk_node *node = line->node;
 
@@ -299,18 +240,13 @@ void hf__zk_taken_away(struct zk_line *line)
 
     /* Before anybody else can have it, if that is ours to say. */
     z->core->lost(z->client, line->remote, line->node->hold_id, NULL);
-    if (line->kind->taken_away)
-        line->kind->taken_away(line);
-    else
-        hf__zk_node_vanished(line->node);
+    hf__zk_node_drop(line->node, NULL);
 }
 
 int hf__zk_release(void *self, struct hf__req *req)
 {
-    struct zk_line *line = req->remote->impl;
-
     (void)self;
-    return line->kind->let_go(line, req);
+    return let_go(req->remote->impl, req);
 }
 
 int hf__zk_abandon(void *self, struct hf__req *req)
@@ -324,7 +260,7 @@ int hf__zk_abandon(void *self, struct hf__req *req)
         line->ask = NULL;
         hf__zk_stop_waiting(line);
     }
-    return line->kind ? line->kind->let_go(line, req) : HF__DONE;
+    return let_go(line, req);
 }
 
 void hf__zk_detach(void *self, struct hf__remote *remote)
@@ -335,10 +271,12 @@ void hf__zk_detach(void *self, struct hf__remote *remote)
     if (!line)
         return;
     hf__zk_stop_waiting(line);
-    if (line->kind && line->kind->detach)
-        line->kind->detach(line);
+    for (struct zk_query *base = z->queries; base; base = base->next)
+        if (base->line == line)
+            base->line = NULL;
     if (line->node)
         hf__zk_node_drop(line->node, NULL);
     remote->impl = NULL;
+    z->core->free(z->client, line->round);
     z->core->free(z->client, line);
 }

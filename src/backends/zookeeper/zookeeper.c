@@ -17,12 +17,10 @@
 static void free_all(struct zk *z)
 {
     hf__table_fini(&z->watches);
-    hf__zk_ties_forget(z, NULL);
     hf__zk_nodes_fini(z);
     hf__zk_renew_fini(z);
     hf__zk_queries_fini(z);
     hf__zk_ears_fini(z);
-    hf__zk_strangers_fini(z);
     hf__zk_calls_fini(z);
     if (z->secret)
         explicit_bzero(z->secret, strlen(z->secret));

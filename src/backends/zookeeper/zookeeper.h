@@ -19,12 +19,11 @@
  * to expiry; connect.c, life.c how it begins and how long it lasts; addr.c
  * addresses; words.c what the library says; call.c requests and completions;
  * node.c entries, garbage.c their end; watch.c watches; verbs.c what the core
- * asks; queue.c the fair mutex and the read-write lock, herd.c the unfair
- * mutex; rwlock.c downgrade; stranger.c children of no known form; tie.c what
- * is asked about children; renew.c renewals; semaphore.c, latch.c; query.c,
- * look.c, names.c, put.c what is asked about names; lookout.c changes of them;
- * ear.c holders that listen;
- * path.c names, entry.c children: both pure.
+ * asks; queue.c mutex and read-write lock; rwlock.c downgrade; stranger.c
+ * children of no known form; tie.c what is asked about children; renew.c
+ * renewals; semaphore.c, latch.c; query.c, look.c, names.c, put.c what is asked
+ * about names; lookout.c changes of them; ear.c holders that listen; path.c
+ * names, entry.c children: both pure.
  */
 #ifndef HF_ZOOKEEPER_H
 #define HF_ZOOKEEPER_H
@@ -48,7 +47,7 @@ struct zk_ear;
 struct zk_line;
 struct zk_node;
 struct zk_query;
-struct zk_stranger;
+struct zk_round;
 struct zk_tie;
 struct zk_watch;
 
@@ -144,8 +143,10 @@ struct zk_node {
     struct zk *z;
     struct zk_line *line;    /* NULL: nobody wants it any more */
     struct hf__req *let_go;  /* to be reported when it is gone */
-    struct zk_node *sibling; /* of the same hold; its kind's */
+    struct zk_node *sibling; /* the next of the same hold; line->node is the
+                                first */
     struct zk_ear *ear;      /* listens to it; or NULL */
+    struct zk_tie *ties;     /* what is known of the children beside it */
     uint64_t hold_id;
     int64_t czxid;  /* THERE: the token; 0: not known yet */
     uint32_t calls; /* under way, with this owner */
@@ -173,13 +174,17 @@ struct zk_node {
                       and when it was granted */
     bool second;   /* of a mutex: just one was before it, and it watches that */
     bool asked;    /* the strangers beside it were asked for */
+    bool first;    /* a semaphore's turn: of all; leases are waited for */
+    uint8_t looks; /* of a try, since others were before it */
+    uint32_t made; /* leases of its hold, so far: no name is used again */
     uint16_t dir_len;  /* of the path: the lock's node */
     uint16_t stem_len; /* of the path, without the sequence */
     char path[];       /* CREATING, UNSURE: without the sequence */
 };
 
 /* An entry of the form below the line's node (or `dir`, if not NULL), for the
- * hold id. It becomes line->node; nothing is sent yet. NULL: out of memory. */
+ * hold id. It is to become line->node, or a sibling of that; nothing is sent
+ * yet. NULL: out of memory. */
 struct zk_node *hf__zk_node_new(struct zk_line *, const char *dir, uint8_t form,
                                 uint64_t hold_id);
 /* One that is no entry of a line's and that nobody wants any more: it is
@@ -200,11 +205,7 @@ void hf__zk_node_lease(struct zk_node *, uint32_t lease_ms);
 /* Sends a list of its siblings. done is called with the node, if it is the last
  * list sent and the node is still wanted. */
 int hf__zk_node_list(struct zk_node *, zk_done_fn *);
-/* That child of its lock's node is what a semaphore has left: it is deleted, if
- * it is idle, and the siblings listed again, once. False: it is not, or was. */
-bool hf__zk_node_sweep(struct zk_node *, const char *child, zk_done_fn *);
-/* Both, in one go: PENDING, or why not. The node is dropped then, but for
- * EUNKNOWN: one that may have been created is looked for. */
+/* Both, in one go: PENDING, or why not. */
 int hf__zk_node_enter(struct zk_node *, bool parents, zk_done_fn *listed);
 /* Its name below the lock's node. */
 const char *hf__zk_node_name(const struct zk_node *);
@@ -231,8 +232,8 @@ void hf__zk_nowhere(struct zk *);
 
 /* ---- garbage.c --------------------------------------------------------- */
 
-/* Takes it from its line: it is deleted, and let_go, if not NULL, reported when
- * it is gone. */
+/* Takes it and its siblings from their line: they are deleted, and let_go, if
+ * not NULL, reported when the last of them is gone. */
 void hf__zk_node_drop(struct zk_node *, struct hf__req *let_go);
 /* It is not there, or not ours. */
 void hf__zk_node_vanished(struct zk_node *);
@@ -351,10 +352,8 @@ struct zk {
     struct zk_query *queries; /* under way */
     struct zk_ear *ears;
     uint64_t holders; /* of unfair mutexes, so far: each has its own name */
-    struct zk_stranger *strangers; /* asked for: children to be ignored, */
-    uint64_t ignored[256]; /* those that were asked for, by their hash, */
+    uint64_t ignored[256]; /* children that were asked for, by their hash, */
     hf__time ignore_at;    /* and when more of them may be */
-    struct zk_tie *ties;
     /* Requests of latches: the last that was sent, and before this session. */
     uint64_t latch_last, latch_before;
     int64_t latch_session;
@@ -411,9 +410,8 @@ void hf__zk_prove(struct zk *, const struct hf__req *);
 struct zk_line {
     struct hf__remote *remote;
     struct zk *z;
-    const struct zk_kind *kind;
     struct hf__req *ask;  /* the attempt under way */
-    struct zk_node *node; /* of the present question or hold */
+    struct zk_node *node; /* of the present question or hold: the first */
     struct zk_watch *watch;
     struct zk_line *next, *prev; /* of those with the same watch */
     bool queued;                 /* counted in zk.waiting, or waiting_latch */
@@ -421,39 +419,24 @@ struct zk_line {
     bool blind; /* of a latch: what it wants to watch may not be read */
     /* The sum of the strangers that are known to last, and are harmless. */
     uint64_t strangers;
-    void *extra; /* of its kind */
+    struct zk_round *round; /* of a latch, that it waits for; or NULL */
     size_t path_len;
     char path[]; /* of the lock's node */
 };
 
-/* How the lines of a kind are asked for and let go. */
-struct zk_kind {
-    /* An outcome; or PENDING: hf__zk_finish() will be called for line->ask;
-     * or EUNKNOWN: not connected, ask again when it is. */
-    int (*ask)(struct zk_line *, struct hf__req *);
-    /* RELEASE and ABANDON; the ask under way, if any, is forgotten already. */
-    int (*let_go)(struct zk_line *, struct hf__req *);
-    void (*detach)(struct zk_line *); /* frees extra; may be NULL */
-    /* A node of the line was taken away, or is lost with the session. May be
-     * NULL. */
-    void (*gone)(struct zk_line *, struct zk_node *);
-    /* One of the nodes of its hold was taken away: the others are let go. NULL:
-     * there are no others. */
-    void (*taken_away)(struct zk_line *);
-};
+/* How a kind asks for its lines. An outcome; or PENDING: hf__zk_answer() will
+ * be called; or EUNKNOWN: not connected, ask again when it is. */
+typedef int zk_ask_fn(struct zk_line *, struct hf__req *);
 
-extern const struct zk_kind hf__zk_queue;   /* fair mutex, read-write lock */
-extern const struct zk_kind hf__zk_herd;    /* unfair mutex */
-extern const struct zk_kind hf__zk_permits; /* semaphore */
-extern const struct zk_kind hf__zk_count;   /* latch */
+zk_ask_fn hf__zk_queue;   /* mutex, read-write lock */
+zk_ask_fn hf__zk_permits; /* semaphore */
+zk_ask_fn hf__zk_count;   /* latch */
 
 int hf__zk_attach(void *self, struct hf__remote *);
 void hf__zk_detach(void *self, struct hf__remote *);
 int hf__zk_attempt(void *self, struct hf__req *);
 int hf__zk_release(void *self, struct hf__req *);
 int hf__zk_abandon(void *self, struct hf__req *);
-/* For kinds that have one node: drops it. */
-int hf__zk_let_go(struct zk_line *, struct hf__req *);
 /* Of its hold something is not there any more: nothing of it is left, and the
  * core is told. From advance() only. */
 void hf__zk_taken_away(struct zk_line *);
@@ -463,44 +446,27 @@ int hf__zk_denied(struct zk *, int rc, const char *right, const char *path);
 /* The code for a name that hf__zk_path() refuses; `what' it is: "name". */
 int hf__zk_bad_name(struct zk *, const char *what, const char *name,
                     size_t len);
-/* The code for a node that could not be made in that directory. */
-int hf__zk_not_made(struct zk_node *, const char *dir);
+/* The code for a node that could not be made. */
+int hf__zk_not_made(const struct zk_node *);
 /* Of a line's ask, or any other request. */
 void hf__zk_finish(struct zk *, struct hf__req *, int result);
-/* The line's ask is over, and its node is not wanted. */
-void hf__zk_refuse(struct zk_line *, int result);
-/* The same, if the failure is for good; else the node stays, and the core asks
+/* The line's ask has come to this outcome, unless it is PENDING. What was
+ * refused, or is BUSY, keeps no node; with EUNKNOWN it stays, and the core asks
  * again or abandons it. */
-void hf__zk_fail(struct zk_line *, int rc);
-/* The line's node is not there (any more, or yet): created and listed. */
-void hf__zk_enter_again(struct zk_line *, bool parents, zk_done_fn *listed);
+void hf__zk_answer(struct zk_line *, int rc);
 /* Its parents, which the server sweeps when they are empty, are missing: they
  * are to be made once more. */
 bool hf__zk_parents_again(struct zk_node *);
-/* The same for one that is GONE, unless it was refused for good. */
-void hf__zk_not_created(struct zk_line *, zk_done_fn *listed);
 /* Nothing shall ring for it any more. */
 void hf__zk_stop_waiting(struct zk_line *);
 /* The line's node is the hold: GRANTED, for finish() or to be returned; QUEUED,
  * if the session is in doubt. */
 int hf__zk_granted(struct zk_line *, struct hf__req *);
-/* That child is before the line: its ask is over, BUSY, or QUEUED until the
- * child goes. */
-void hf__zk_wait_for(struct zk_line *, const char *child);
-/* That child is of another kind: its ask is over, EMISMATCH; or the siblings
- * are listed() again, without what an idle semaphore has left. */
-void hf__zk_mismatch(struct zk_line *, const char *child, zk_done_fn *listed);
 /* The node of this question; NULL: the line has none. One of an earlier
  * question is dropped. */
 struct zk_node *hf__zk_node_asked(struct zk_line *, const struct hf__req *);
 /* The line's watch will ring: QUEUED. */
 int hf__zk_queued(struct zk_line *, struct hf__req *);
-
-/* ---- queue.c ---------------------------------------------------------- */
-
-/* The node's place among its siblings: 0 and its sequence, or a code. */
-int hf__zk_look_around(struct zk_node *, const struct String_vector *children,
-                       enum zk_rule, struct zk_place *, int64_t *seq);
 
 /* ---- stranger.c ------------------------------------------------------- */
 
@@ -509,23 +475,17 @@ int hf__zk_look_around(struct zk_node *, const struct String_vector *children,
  * and are known to whoever lists again now. Or a code. */
 int hf__zk_strangers_ask(struct zk_node *, const struct String_vector *children,
                          enum zk_rule, int64_t seq);
-/* The same for a node below that path. False: they are known, and
- * hf__zk_place() counts those that count. Else the line's ask is refused, or
- * will be listed() again. */
-bool hf__zk_strangers(struct zk_node *, const struct String_vector *children,
-                      enum zk_rule, int64_t seq, zk_done_fn *listed);
 /* Children that count to nobody: the log names those that are ephemeral. */
-void hf__zk_ignore(const struct zk_line *, const struct String_vector *children,
+void hf__zk_ignore(struct zk_line *, const struct String_vector *children,
                    enum zk_rule, int64_t seq);
-void hf__zk_strangers_fini(struct zk *);
 
 /* ---- tie.c ------------------------------------------------------------ */
 
 /* Asks for a child of the line's path, if it is not known. 0, or a code. */
 int hf__zk_tie_ask(struct zk_node *, const char *name);
-/* Asks for all with the node's own sequence, and lists again. */
-int hf__zk_ties_ask(struct zk_node *, const struct String_vector *children,
-                    zk_done_fn *listed);
+/* Asks for all with the node's own sequence: PENDING, they are known to whoever
+ * lists again now; or a code. */
+int hf__zk_ties_ask(struct zk_node *, const struct String_vector *children);
 /* It was asked for, and what it is is not known yet. */
 bool hf__zk_tie_is_open(const struct zk_node *, const char *name);
 /* What is known of the children, as hf__zk_place() wants it, to be freed; NULL:
@@ -536,7 +496,9 @@ int hf__zk_ties_known(const struct zk_node *,
 /* For a child that had gone when it was asked for: as one that lasts it does
  * not count. No transaction that creates a node has the number 1. */
 #define ZK_TIE_GONE (-1)
-void hf__zk_ties_forget(struct zk *, const struct zk_node *);
+/* What was learned is about the time before a new entry; what is under way
+ * keeps its memory until it is answered, but nothing finds it any more. */
+void hf__zk_ties_forget(struct zk_node *);
 
 /* ---- rwlock.c, renew.c, query.c, look.c --------------------------------- */
 

@@ -114,7 +114,7 @@ static void minds_entries(struct world *w)
     assert_int_equal(hf_lock_free(lock), 0);
 }
 
-/* Neither Curator nor kazoo counts them. The log names each once. */
+/* Neither Curator nor kazoo counts them. */
 static void test_strays_are_ignored(void **state)
 {
     static const char *const strays[] = {"aaa",
@@ -139,9 +139,7 @@ static void test_strays_are_ignored(void **state)
     zk_hand_delete(hand(w), NODE "/locks");
     zk_hand_delete(hand(w), NODE "/leases");
     minds_entries(w);
-    assert_true(WAIT_FOR(world_lines(w, 0) == LEN(strays)));
-    takes_all_kinds(w);
-    assert_int_equal(world_lines(w, 0), LEN(strays));
+    assert_int_equal(world_lines(w, 0), 0);
     for (size_t i = 0; i < LEN(strays); i++)
         remove_it(w, strays[i]);
     remove_node(w);
@@ -291,7 +289,6 @@ static void test_stray_with_a_long_name(void **state)
     assert_int_equal(
         zk_hand_create(hand(w), path, "", ZOO_EPHEMERAL, NULL, 0, NULL), 0);
     world_free_for_all(w, a);
-    assert_true(WAIT_FOR(world_lines(w, 0) == 1));
     assert_int_equal(zk_hand_delete(hand(w), path), 0);
     path[strlen(NODE "/")] = '0';
     path[strlen(NODE "/") + 1] = '-'; /* before all sequences */

@@ -243,7 +243,6 @@ static void test_place_of_a_mutex(void **state)
     assert_int_equal(p.mismatch, ZK_NOBODY);
     assert_int_equal(p.tied, ZK_NOBODY);
     assert_int_equal(p.stranger, ZK_NOBODY);
-    assert_int_equal(p.ignored, 2);
     p = PLACE(child, "lock-0000000009", ZK_RULE_MUTEX);
     assert_int_equal(p.ahead, 0);
     assert_int_equal(p.watch, ZK_NOBODY);
@@ -269,7 +268,6 @@ static void test_place_among_strangers(void **state)
     (void)state;
     assert_int_equal(p.stranger, 1);
     assert_int_equal(p.ahead, 1);
-    assert_int_equal(p.ignored, ZK_NOBODY);
     p = place_with(child, last, LEN(child), child[0], ZK_RULE_MUTEX);
     assert_int_equal(p.stranger, ZK_NOBODY);
     assert_int_equal(p.ahead, 1);

@@ -327,9 +327,7 @@ static bool counts(const char *child, int64_t czxid,
     int64_t seq = mine->name ? mine->seq : ZK_SEQ_LAST;
 
     if (!hf__zk_entry_parse(child, e)) {
-        if (!hf__zk_entry_guess(child, rule, seq, e))
-            note(&p->ignored, i);
-        else if (!czxid)
+        if (hf__zk_entry_guess(child, rule, seq, e) && !czxid)
             note(&p->stranger, i);
         if (e->form == ZK_FORM_NONE || czxid <= 0)
             return false;
@@ -347,7 +345,6 @@ void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
     *p = (struct zk_place){.watch = ZK_NOBODY,
                            .mismatch = ZK_NOBODY,
                            .stranger = ZK_NOBODY,
-                           .ignored = ZK_NOBODY,
                            .tied = ZK_NOBODY};
     for (size_t i = 0; i < len; i++) {
         struct zk_entry e;

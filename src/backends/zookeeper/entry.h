@@ -113,7 +113,6 @@ struct zk_place {
     size_t mismatch; /* one of another kind */
     size_t stranger; /* the first that counts if it is ephemeral, where that is
                         not known: not counted. More may follow */
-    size_t ignored;  /* the first that no known client counts */
     size_t tied;     /* the first with our own sequence, where czxid does not
                         tell who was first: counted as ahead of us */
     bool here;       /* our own is among them */

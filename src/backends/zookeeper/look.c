@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#define MANY 1000 /* entries of one list that are asked for more */
+#define MANY 1000 /* entries of one list that are shown */
 
 /* ---- what each says ----------------------------------------------------- */
 
@@ -306,7 +306,7 @@ static void ask_each(struct zk_query *base)
 
     look->first = sorted(look->first);
     for (struct zk_seen *s = look->first; s && !base->rc; s = s->next)
-        if (asked[s->where]++ < MANY)
+        if (asked[s->where]++ < MANY || base->q->req.op == HF__BREAK)
             hf__zk_query_sent(
                 base,
                 hf__zk_get(base->z, hf__zk_seen_path(s, path), on_entry, s));

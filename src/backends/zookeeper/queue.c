@@ -123,8 +123,6 @@ static int look_around(struct zk_node *node,
     hf__zk_place(children->data, czxid, (size_t)children->count, &mine, rule,
                  place);
     z->core->free(z->client, czxid);
-    if (place->ignored != ZK_NOBODY)
-        hf__zk_ignore(node->line, children, rule, mine.seq);
     *seq = mine.seq;
     return 0;
 }

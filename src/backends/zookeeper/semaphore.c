@@ -85,7 +85,6 @@ static int see_to_strangers(struct visit *v,
 
     if (!turn->line)
         return 0;
-    hf__zk_ignore(turn->line, children, RULE, ZK_SEQ_LAST);
     if (turn->asked)
         rc = hf__zk_ties_known(turn, children, &czxid);
     for (int32_t i = 0; czxid && i < children->count; i++)

@@ -9,25 +9,12 @@
  * They are asked for once for a place: a child that comes after the first list
  * came behind us, as those do that come after a grant. (Names below ours may
  * come and go all the time: there need not be two lists that are the same.)
- *
- * An ephemeral child that is ignored is somebody's mistake: the log names it,
- * once. It is asked for without waiting for the answer, some at a time.
  */
 #include "query.h"
 
 #include "../../hash.h"
 
 #include <string.h>
-
-#define AT_ONCE 16
-#define PAUSE (1000 * HF__MS)
-
-/* One that is to be ignored, and is asked for. */
-struct stranger {
-    struct zk_query base; /* whose path is that of the lock */
-    uint64_t hash;
-    char path[]; /* its length has no limit but the server's */
-};
 
 static uint64_t hash_of(const char *name)
 {
@@ -90,71 +77,4 @@ int hf__zk_strangers_ask(struct zk_node *node,
             rc = hf__zk_tie_ask(node, children->data[i]);
     node->asked = !rc;
     return rc ? rc : HF__PENDING;
-}
-
-/* ---- those that are ignored ---------------------------------------------- */
-
-static uint64_t *slot_of(struct zk *z, uint64_t hash)
-{
-    return &z->ignored[hash % (sizeof(z->ignored) / sizeof(*z->ignored))];
-}
-
-static void on_ignored(void *owner, int rc, const struct zk_reply *reply)
-{
-    struct zk *z = reply->z;
-    struct stranger *s = owner;
-
-    if (rc == ZOK && reply->stat->ephemeralOwner)
-        z->core->log(z->client,
-                     "zookeeper: %.100s has an ephemeral child that is no "
-                     "entry of a lock, and is ignored: %.60s",
-                     s->base.path, s->path + strlen(s->base.path) + 1);
-    else if (rc != ZOK && *slot_of(z, s->hash) == s->hash)
-        *slot_of(z, s->hash) = 0; /* it may be looked at again */
-    hf__zk_query_free(&s->base);
-}
-
-static bool ask_who_it_is(struct zk_line *line, const char *child,
-                          uint64_t hash)
-{
-    size_t len = strlen(child);
-    struct stranger *s =
-        hf__zk_query_of(line, sizeof(*s) + line->path_len + 1 + len + 1);
-
-    if (!s)
-        return false;
-    memcpy(s->path, line->path, line->path_len);
-    s->path[line->path_len] = '/';
-    memcpy(s->path + line->path_len + 1, child, len + 1);
-    s->hash = hash;
-    if (hf__zk_exists(line->z, s->path, on_ignored, s) == 0)
-        return true;
-    hf__zk_query_free(&s->base);
-    return false;
-}
-
-void hf__zk_ignore(struct zk_line *line, const struct String_vector *children,
-                   enum zk_rule rule, int64_t seq)
-{
-    struct zk *z = line->z;
-    uint64_t dir = hash_of(line->path);
-    int asked = 0;
-
-    if (z->core->now() < z->ignore_at)
-        return;
-    for (int32_t i = 0; i < children->count && asked < AT_ONCE; i++) {
-        const char *child = children->data[i];
-        uint64_t hash = hf__hash64(dir, child, strlen(child));
-        struct zk_entry e;
-
-        if (*slot_of(z, hash) == hash || hf__zk_entry_parse(child, &e) ||
-            hf__zk_entry_guess(child, rule, seq, &e))
-            continue;
-        if (!ask_who_it_is(line, child, hash))
-            break;
-        *slot_of(z, hash) = hash;
-        asked++;
-    }
-    if (asked == AT_ONCE)
-        z->ignore_at = z->core->now() + PAUSE;
 }

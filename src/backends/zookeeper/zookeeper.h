@@ -352,8 +352,6 @@ struct zk {
     struct zk_query *queries; /* under way */
     struct zk_ear *ears;
     uint64_t holders; /* of unfair mutexes, so far: each has its own name */
-    uint64_t ignored[256]; /* children that were asked for, by their hash, */
-    hf__time ignore_at;    /* and when more of them may be */
     /* Requests of latches: the last that was sent, and before this session. */
     uint64_t latch_last, latch_before;
     int64_t latch_session;
@@ -475,9 +473,6 @@ int hf__zk_queued(struct zk_line *, struct hf__req *);
  * and are known to whoever lists again now. Or a code. */
 int hf__zk_strangers_ask(struct zk_node *, const struct String_vector *children,
                          enum zk_rule, int64_t seq);
-/* Children that count to nobody: the log names those that are ephemeral. */
-void hf__zk_ignore(struct zk_line *, const struct String_vector *children,
-                   enum zk_rule, int64_t seq);
 
 /* ---- tie.c ------------------------------------------------------------ */
 

@@ -54,7 +54,7 @@ static void settled(struct zk_query *base)
 
 static void back(struct zk_lookout *l, int rc)
 {
-    hf__zk_query_back(&l->base, hf__zk_query_code(&l->base, rc, ZNONODE));
+    hf__zk_query_back(&l->base, hf__zk_query_code(&l->base, rc));
 }
 
 static void on_set(void *owner, int rc, const struct zk_reply *reply)

@@ -268,7 +268,6 @@ static int begin(void **state)
     fake.z.session_id = 8;
     fake.z.timeout_ms = 30000;
     fake.z.root = "";
-    fake.z.ignore_at = HF__NEVER;
     fake.remote = (struct hf__remote){.name = "n",
                                       .name_len = 1,
                                       .kind = HF_MUTEX,

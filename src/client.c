@@ -454,29 +454,32 @@ int hf_client_caps(const hf_client *c, enum hf_kind kind)
 
 /* ---- close ------------------------------------------------------------- */
 
-/* Calls fn for every line, with name->mu held; was it true of all? New ones
+/* Calls fn for every name, with name->mu held; was it true of all? New ones
  * cannot come. */
-static bool each_line(hf_client *c, bool (*fn)(struct hf__name *))
+static bool each_name(hf_client *c, bool (*fn)(struct hf__name *))
 {
-    struct hf__name *n, *next;
     bool all = true;
 
-    hf__mutex_lock(&c->mu);
-    n = c->lines;
-    if (n)
-        n->refs++;
-    for (; n; n = next) {
-        hf__mutex_unlock(&c->mu);
-        hf__name_lock(n);
-        all = fn(n) && all;
-        hf__name_unlock(n);
+    for (size_t i = 0; i < c->buckets_len; i++) {
+        struct hf__name *n, *next;
+
         hf__mutex_lock(&c->mu);
-        next = n->next;
-        if (next)
-            next->refs++;
-        hf__name_unref_locked(n);
+        n = c->buckets[i];
+        if (n)
+            n->refs++;
+        hf__mutex_unlock(&c->mu);
+        for (; n; n = next) {
+            hf__name_lock(n);
+            all = fn(n) && all;
+            hf__name_unlock(n);
+            hf__mutex_lock(&c->mu);
+            next = n->next_in_bucket;
+            if (next)
+                next->refs++;
+            hf__name_unref_locked(n);
+            hf__mutex_unlock(&c->mu);
+        }
     }
-    hf__mutex_unlock(&c->mu);
     return all;
 }
 
@@ -585,13 +588,13 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
     w->result = w->client->under_way ? HF__PENDING : 0;
     alone = w->client->inside == 0;
     hf__mutex_unlock(&w->client->mu);
-    if (!w->result && !each_line(w->client, is_settled))
+    if (!w->result && !each_name(w->client, is_settled))
         w->result = HF__PENDING; /* a refusal: it is sent again */
     *until = now + 20 * HF__MS;
     if (!alone || w->result != HF__PENDING)
         return alone;
     w->late = now >= w->until || (now >= w->soon && !is_awaited(w->client) &&
-                                  each_line(w->client, is_over));
+                                  each_name(w->client, is_over));
     return w->late && was_late;
 }
 
@@ -635,7 +638,7 @@ static void tidy(hf_client *c)
         hf__name_unref_locked(n);
     }
     hf__mutex_unlock(&c->mu);
-    each_line(c, forget_name);
+    each_name(c, forget_name);
 }
 
 int hf_close(hf_client *c)
@@ -661,7 +664,7 @@ int hf_close(hf_client *c)
     hf__mutex_unlock(&c->mu);
     if (rc)
         return rc;
-    each_line(c, end_name);
+    each_name(c, end_name);
     now = hf__now();
     w.until = now + (hf__time)c->op_timeout_ms * HF__MS;
     w.soon = now + HF__GRACE_MS * HF__MS;

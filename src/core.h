@@ -73,7 +73,6 @@ struct hf__name {
     struct hf__timer timer;          /* client->mu */
     struct hf__thread *owner_thread; /* the last owner, NULL: a handle */
     struct hf__releaser *releasers;
-    struct hf__name *next, *prev; /* client->lines */
     struct hf__name *next_in_bucket, *next_news;
     hf_client *client;
     struct hf__kin *kin; /* NULL: a mutex, which has one line */
@@ -249,8 +248,7 @@ struct hf_client {
     uint32_t serial;      /* of names, for hold ids */
     struct hf__sleeper *followers, *followers_tail;
     struct hf__timers timers;
-    struct hf__name *lines;    /* all of them, of all names */
-    struct hf__name **buckets; /* the first line of each name, by its text */
+    struct hf__name **buckets;
     size_t buckets_len, names_len;
     struct hf__name *news, *news_tail;
     struct hf__exchange *exchanges; /* to be used again */

@@ -213,10 +213,11 @@ static void core_session(hf_client *c, int event, const char *why)
 
 void hf__session_spread_locked(hf_client *c)
 {
-    for (struct hf__name *n = c->lines; n; n = n->next) {
-        n->session_lost = true;
-        news(c, n);
-    }
+    for (size_t i = 0; i < c->buckets_len; i++)
+        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket) {
+            n->session_lost = true;
+            news(c, n);
+        }
 }
 
 static void *grow(hf_client *c, void *old, size_t len, size_t size)

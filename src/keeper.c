@@ -50,9 +50,10 @@ struct turn {
  * thread may have exited, somebody may have broken them. */
 static void look_at_all_locked(hf_client *c, hf__time now)
 {
-    for (struct hf__name *n = c->lines; n; n = n->next)
-        if (!n->timer.place)
-            hf__timers_set(&c->timers, &n->timer, now);
+    for (size_t i = 0; i < c->buckets_len; i++)
+        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+            if (!n->timer.place)
+                hf__timers_set(&c->timers, &n->timer, now);
 }
 
 /* Somebody drives. When there is something for us all the same: what has been
@@ -179,8 +180,9 @@ static bool tell_opener(hf_client *c, void *self, int rc)
 static void detach_all(hf_client *c, void *self)
 {
     hf__mutex_lock(&c->mu);
-    for (struct hf__name *n = c->lines; n; n = n->next)
-        c->be->detach(self, &n->remote);
+    for (size_t i = 0; i < c->buckets_len; i++)
+        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+            c->be->detach(self, &n->remote);
     c->self = NULL;
     hf__mutex_unlock(&c->mu);
 }

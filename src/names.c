@@ -1,7 +1,6 @@
 /*
- * The names of a client: a plain hash with chains, where the first line of each
- * is found, and a list of all lines. A line lives as long as a handle, a
- * request under way or news refer to it.
+ * The names of a client: a plain hash with chains. A name lives as long as a
+ * handle, a request under way or news refer to it.
  */
 #include "core.h"
 #include "hash.h"
@@ -9,9 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t bucket_of(const struct hf__remote *as, size_t buckets_len)
+/* The first line is found by its text; the others are found by nobody, and
+ * would make one long chain. */
+static size_t bucket_of(struct hf__name *n, size_t buckets_len)
 {
-    return hf__hash32(HF__HASH32, as->name, as->name_len) & (buckets_len - 1);
+    uint64_t at = (uintptr_t)n;
+
+    if (hf__name_first(n) == n)
+        return hf__hash32(HF__HASH32, n->text, n->remote.name_len) &
+               (buckets_len - 1);
+    return (at * 0x9e3779b97f4a7c15u >> 32) & (buckets_len - 1);
 }
 
 static bool is_as(const struct hf__name *n, const struct hf__remote *as)
@@ -26,13 +32,14 @@ static bool is_as(const struct hf__name *n, const struct hf__remote *as)
  * where it is over in a moment). */
 static struct hf__name *find_locked(hf_client *c, const struct hf__remote *as)
 {
+    uint32_t hash = hf__hash32(HF__HASH32, as->name, as->name_len);
     struct hf__name *n, *left = NULL;
 
     if (!c->buckets_len)
         return NULL;
-    n = c->buckets[bucket_of(as, c->buckets_len)];
+    n = c->buckets[hash & (c->buckets_len - 1)];
     for (; n; n = n->next_in_bucket) {
-        if (n->remote.name_len != as->name_len ||
+        if (n->remote.name_len != as->name_len || hf__name_first(n) != n ||
             memcmp(n->text, as->name, as->name_len) != 0)
             continue;
         if (n->handles || c->direct)
@@ -57,7 +64,7 @@ static int grow_table_locked(hf_client *c)
         struct hf__name *n, *next;
 
         for (n = c->buckets[i]; n; n = next) {
-            size_t bucket = bucket_of(&n->remote, len);
+            size_t bucket = bucket_of(n, len);
 
             next = n->next_in_bucket;
             n->next_in_bucket = buckets[bucket];
@@ -144,14 +151,11 @@ static int add_locked(hf_client *c, const struct hf__remote *as,
         free_name(c, n);
         return hf__fail_why(c, err, rc);
     }
-    hf__list_add(c->lines, n);
-    *out = n;
-    if (first)
-        return 0;
-    bucket = bucket_of(as, c->buckets_len);
+    bucket = bucket_of(n, c->buckets_len);
     n->next_in_bucket = c->buckets[bucket];
     c->buckets[bucket] = n;
     c->names_len++;
+    *out = n;
     return 0;
 }
 
@@ -265,14 +269,11 @@ void hf__name_unref_locked(struct hf__name *n)
         return;
     hf__timers_set(&c->timers, &n->timer, HF__NEVER);
     hf__timers_unreserve(&c->timers);
-    hf__list_remove(c->lines, n);
-    if (first == n) {
-        p = &c->buckets[bucket_of(&n->remote, c->buckets_len)];
-        while (*p != n)
-            p = &(*p)->next_in_bucket;
-        *p = n->next_in_bucket;
-        c->names_len--;
-    }
+    p = &c->buckets[bucket_of(n, c->buckets_len)];
+    while (*p != n)
+        p = &(*p)->next_in_bucket;
+    *p = n->next_in_bucket;
+    c->names_len--;
     if (c->self)
         c->be->detach(c->self, &n->remote);
     hf__thread_unref(n->owner_thread);

@@ -673,13 +673,14 @@ typedef void (*hf_watch_fn)(void *arg, hf_watch *watch, const char *name,
  * Tells of changes: who holds the name, who waits for it, how much of a latch
  * is left; with HF_WATCH_PREFIX which names are held. 0: after each change from
  * now on, by whatever program, fn is called at least once, with what has
- * changed already visible to hf_inspect(). Several changes may be one call, a
- * call may come without a change, and one comes when the connection was lost
- * and is back. fn runs once at a time for each watch. Waits for the server's
- * answer. ENOTSUP: the backend or the server, as it is configured, does not
- * tell of changes (shared memory; Redis without notify-keyspace-events), or not
- * of a prefix (ZooKeeper); the text says what to do. EUNKNOWN (no answer within
- * op_timeout), EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK.
+ * changed already visible to hf_inspect() (but for what a server does not tell:
+ * hf_watch_new(3)). Several changes may be one call, a call may come without a
+ * change, and one comes when the connection was lost and is back. fn runs once
+ * at a time for each watch. Waits for the server's answer. ENOTSUP: the backend
+ * or the server, as it is configured, does not tell of changes (shared memory;
+ * Redis without notify-keyspace-events), or not of a prefix (ZooKeeper); the
+ * text says what to do. EUNKNOWN (no answer within op_timeout), EBACKEND,
+ * EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK.
  */
 HF_API int hf_watch_new(hf_client *client, const void *name, size_t name_len,
                         unsigned flags, hf_watch_fn fn, void *arg,

@@ -217,7 +217,7 @@ struct hf__query {
     char owner[64];          /* BREAK; "": any */
     uint64_t count;          /* latch: SET in, all out. BREAK, of EBUSY: out */
     uint64_t request;        /* latch: unique in this client */
-    hf_info *info;           /* INSPECT, out: filled by add_holder ... */
+    hf_info *info;           /* INSPECT, out: filled by add_party */
     hf_names *names;         /* LIST, out: by add_name, in any order */
     hf_diagnosis *diagnosis; /* DIAGNOSE, out: by find */
     bool cut;                /* the core's: there was no memory for a finding */
@@ -348,8 +348,7 @@ struct hf__core {
 
     /* Appends to the answer of a query; NULL: out of memory, the query is then
      * to be reported as ENOMEM. The memory is zeroed. */
-    hf_party *(*add_holder)(hf_client *, struct hf__query *);
-    hf_party *(*add_waiter)(hf_client *, struct hf__query *);
+    hf_party *(*add_party)(hf_client *, struct hf__query *, bool holds);
     int (*add_name)(hf_client *, struct hf__query *, const char *, size_t);
     /* One finding of a DIAGNOSE. The core reports ENOMEM if there was no room
      * for one. */

@@ -14,23 +14,19 @@ void hf_diagnosis_free(hf_diagnosis *d)
     hf__given_free(d, d);
 }
 
+/* Leases are renewed after a third. */
 static void judge_speed(hf_client *c, struct hf__query *q, int64_t ms)
 {
-    if (ms * 3 >= c->ttl_ms)
-        hf__core.find(c, q, HF_LEVEL_ERROR, "latency",
-                      "an acquire and a release took %lld ms, and leases of "
-                      "%u ms are renewed after a third: set a longer ttl in "
-                      "the URL, or use a server that is nearer",
-                      (long long)ms, c->ttl_ms);
-    else if (ms * 20 >= c->ttl_ms)
-        hf__core.find(c, q, HF_LEVEL_WARNING, "latency",
-                      "an acquire and a release took %lld ms, which is much "
-                      "for leases of %u ms: set a longer ttl in the URL",
-                      (long long)ms, c->ttl_ms);
-    else
-        hf__core.find(c, q, HF_LEVEL_OK, "latency",
-                      "an acquire and a release took %lld ms; the ttl is %u ms",
-                      (long long)ms, c->ttl_ms);
+    enum hf_level level = ms * 3 >= c->ttl_ms    ? HF_LEVEL_ERROR
+                          : ms * 20 >= c->ttl_ms ? HF_LEVEL_WARNING
+                                                 : HF_LEVEL_OK;
+
+    hf__core.find(c, q, level, "latency",
+                  "an acquire and a release took %lld ms; the ttl is %u ms%s",
+                  (long long)ms, c->ttl_ms,
+                  level ? ", which is little beside that: set a longer ttl "
+                          "in the URL, or use a server that is nearer"
+                        : "");
 }
 
 /* Does all that a lock needs, so that a missing right is found whatever it is.

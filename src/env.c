@@ -234,24 +234,16 @@ static void *grow(hf_client *c, void *old, size_t len, size_t size)
     return p;
 }
 
-static hf_party *add_party(hf_client *c, hf_party **list, size_t *len)
+static hf_party *core_add_party(hf_client *c, struct hf__query *q, bool holds)
 {
+    hf_party **list = holds ? &q->info->holders : &q->info->waiters;
+    size_t *len = holds ? &q->info->holders_len : &q->info->waiters_len;
     hf_party *p = grow(c, *list, *len, sizeof(**list));
 
     if (!p)
         return NULL;
     *list = p;
     return &p[(*len)++];
-}
-
-static hf_party *core_add_holder(hf_client *c, struct hf__query *q)
-{
-    return add_party(c, &q->info->holders, &q->info->holders_len);
-}
-
-static hf_party *core_add_waiter(hf_client *c, struct hf__query *q)
-{
-    return add_party(c, &q->info->waiters, &q->info->waiters_len);
 }
 
 static int core_add_name(hf_client *c, struct hf__query *q, const char *bytes,
@@ -323,8 +315,7 @@ const struct hf__core hf__core = {
     .lookup_leave = hf__lookup_leave,
     .option = hf__url_option,
     .parse_ms = hf__parse_ms,
-    .add_holder = core_add_holder,
-    .add_waiter = core_add_waiter,
+    .add_party = core_add_party,
     .add_name = core_add_name,
     .find = core_find,
 };

@@ -200,6 +200,15 @@ static int wait_for_all(struct hf__releasing *all, size_t n, hf_error *err)
     return first;
 }
 
+static int release(const hf_part *parts, size_t n, struct hf__releasing *all,
+                   hf_error *err)
+{
+    int rc = ask_all(parts, n, all, err);
+    int later = wait_for_all(all, n, rc ? NULL : err);
+
+    return rc ? rc : later;
+}
+
 #define FEW 8
 
 int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
@@ -214,13 +223,11 @@ int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
     hooks = parts[0].lock->name->client->hooks;
     if (n > FEW)
         all = hf__alloc(parts[0].lock->name->client, n * sizeof(*all));
-    if (!all) { /* out of memory: some at a time */
-        rc = hf_lock_release_all(parts + n - FEW, FEW, err);
-        later = hf_lock_release_all(parts, n - FEW, rc ? NULL : err);
-        return rc ? rc : later;
+    for (; !all && n > FEW; n -= FEW) { /* out of memory: some at a time */
+        later = release(parts + n - FEW, FEW, few, rc ? NULL : err);
+        rc = rc ? rc : later;
     }
-    rc = ask_all(parts, n, all, err);
-    later = wait_for_all(all, n, rc ? NULL : err);
+    later = release(parts, n, all ? all : few, rc ? NULL : err);
     if (all != few)
         hf__free_by(&hooks, all);
     return rc ? rc : later;

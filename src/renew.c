@@ -59,8 +59,12 @@ static void put_off(hf_client *c, const struct hf__due *due, size_t len,
     for (size_t i = 0; i < len; i++) {
         struct hf__timer *t = &due[i].name->timer;
 
-        hf__keeper_timer(c, t, hf__min_time(again, hf__timer_at(t)));
-        hf__name_unref(due[i].name);
+        hf__mutex_lock(&c->mu);
+        if (again < hf__timer_at(t))
+            hf__timers_set(&c->timers, t, again);
+        hf__keeper_due_locked(c, again);
+        hf__name_unref_locked(due[i].name);
+        hf__mutex_unlock(&c->mu);
     }
 }
 

@@ -4,8 +4,9 @@
  *
  * The backend marks a watch (hf__core.changed), which needs no memory: so no
  * change is lost, and several may be one call. A watch that is marked is in
- * client->changed, unless its callback is running: then it is put there when
- * the callback is over. All of it is guarded by client->mu.
+ * client->changed, unless the program does not have it yet or its callback is
+ * running: then it is put there when that is over. All of it is guarded by
+ * client->mu.
  */
 #include "core.h"
 
@@ -18,6 +19,7 @@ struct hf_watch {
     hf_watch_fn fn;
     void *arg;
     pthread_t caller; /* while it is calling */
+    bool given;       /* the program has it; until then it is not called */
     bool changed, calling;
     bool freed;                  /* by its own callback: its caller does it */
     char heard[HF_NAME_MAX + 1]; /* which name has changed; "": several, any */
@@ -48,7 +50,7 @@ void hf__watch_changed(hf_client *c, struct hf__listener *on, const char *name,
     if (w->changed && strcmp(w->heard, heard) != 0)
         heard[0] = '\0';
     strcpy(w->heard, heard);
-    if (!w->changed && !w->calling)
+    if (w->given && !w->changed && !w->calling)
         ring(c, w);
     w->changed = true;
 }
@@ -63,7 +65,7 @@ void hf__watch_drop_locked(struct hf__listener *on)
         return;
     if (c->self)
         c->be->unlisten(c->self, on);
-    if (w->changed && !w->calling)
+    if (w->given && w->changed && !w->calling)
         unring(c, w);
     w->freed = true;
     if (!w->calling)
@@ -163,11 +165,14 @@ int hf_watch_new(hf_client *c, const void *name, size_t name_len,
     if (rc)
         return rc;
     f->query.listener = NULL;
+    *out = w;
     hf__mutex_lock(&c->mu);
     c->handles++;
+    w->given = true;
+    if (w->changed)
+        ring(c, w);
     hf__mutex_unlock(&c->mu);
     hf__query_end(c, f);
-    *out = w;
     return 0;
 }
 

@@ -140,9 +140,9 @@ static void fake_due(hf_client *c, hf__time at)
     (void)c, (void)at;
 }
 
-static hf_party *fake_party(hf_client *c, struct hf__query *q)
+static hf_party *fake_party(hf_client *c, struct hf__query *q, bool holds)
 {
-    (void)c, (void)q;
+    (void)c, (void)q, (void)holds;
     return &parties[parties_len++ % 4096];
 }
 
@@ -172,8 +172,7 @@ static const struct hf__core fake = {
     .session = fake_session,
     .watch = fake_watch,
     .due = fake_due,
-    .add_holder = fake_party,
-    .add_waiter = fake_party,
+    .add_party = fake_party,
     .add_name = fake_name,
 };
 

@@ -442,6 +442,48 @@ static void test_slots_that_are_missing(void **state)
     end(s);
 }
 
+static void count_call(void *arg, hf_watch *watch, const char *name, size_t len)
+{
+    (void)watch;
+    (void)name;
+    (void)len;
+    ++*(int *)arg;
+}
+
+static void parked_unlisten(void *self, struct hf__listener *on)
+{
+    (void)self;
+    (void)on;
+}
+
+/* It was begun, and its caller has left: the server may tell of it still. */
+static void test_watch_that_nobody_got_is_not_called(void **state)
+{
+    struct scene *s = begin();
+    hf_watch *w = NULL;
+    int calls = 0;
+
+    (void)state;
+    lock(s);
+    backend.unlisten = parked_unlisten;
+    keeps = true;
+    room = 1;
+    unlock(s);
+    s->client->op_timeout_ms = 20;
+    assert_int_equal(
+        hf_watch_new(s->client, "w", 1, 0, count_call, &calls, &w, NULL),
+        HF_EUNKNOWN);
+    assert_null(w);
+    lock(s);
+    assert_int_equal(taken[0]->op, HF__LISTEN);
+    server.core->changed(server.client,
+                         ((struct hf__query *)taken[0])->listener, NULL, 0);
+    unlock(s);
+    assert_int_equal(hf_client_dispatch(s->client), 0);
+    assert_int_equal(calls, 0);
+    end(s);
+}
+
 /* Whatever is parked then is not answered, and nobody refers to it later. */
 static void test_close_ends_what_is_parked(void **state)
 {
@@ -475,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_refusal_is_for_all_that_are_parked),
         cmocka_unit_test(test_refusal_is_told_in_the_servers_words),
         cmocka_unit_test(test_close_ends_what_is_parked),
+        cmocka_unit_test(test_watch_that_nobody_got_is_not_called),
         cmocka_unit_test(test_slots_that_are_missing),
     };
 

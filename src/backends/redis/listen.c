@@ -32,13 +32,19 @@ static const enum rd_key keys[] = {RD_KEY_LOCK, RD_KEY_QUEUE, RD_KEY_WAITERS,
                                    RD_KEY_LINE};
 #define KEYS (sizeof(keys) / sizeof(*keys))
 
+static void no_memory(struct rd_pipe *p)
+{
+    p->link.stream.broken = ENOMEM;
+    p->link.stream.code = HF_ENOMEM;
+}
+
 static struct net_out *begin(struct redis *r, const char *verb, size_t args)
 {
     struct net_out *o =
         hf__rd_pipe_room(&r->ear, 64 + args * (2 * RD_KEY_MAX + 64));
 
     if (!o) {
-        r->ear.link.stream.broken = ENOMEM;
+        no_memory(&r->ear);
         return NULL;
     }
     hf__link_await(&r->ear.link, r->core->now());
@@ -65,8 +71,6 @@ static void subscribe(struct redis *r, const struct hf__listener *on)
     }
 }
 
-static rd_reply_fn looked;
-
 static void answer(struct redis *r, struct rd_ear *e, int result)
 {
     struct hf__query *q = e->asked;
@@ -92,6 +96,46 @@ static void restart(struct redis *r, hf__time at)
         r->core->due(r->client, at);
 }
 
+static bool is_enough(const char *setting)
+{
+    const char *c = NEEDED;
+
+    while (*c && (strchr(setting, *c) || strchr(setting, 'A')))
+        c++;
+    return !*c && strchr(setting, 'K');
+}
+
+static int looked(struct rd_pipe *p, struct rd_sent *sent,
+                  const struct rd_node *reply, hf__time now)
+{
+    struct redis *r = p->owner;
+    const struct rd_node *value = hf__rd_at(reply, 1);
+
+    (void)sent;
+    (void)now;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        int code = hf__rd_error_code(reply->text);
+
+        if (code != HF_EAUTH && hf__rd_is_forbidden(reply->text))
+            code = HF_ENOTSUP; /* there is no such command */
+        return hf__link_why(&p->link, code, SETTING " cannot be read: %.80s%s",
+                            reply->text,
+                            code == HF_EAUTH ? "; allow +config|get" : "");
+    }
+    if (!value || !value->text)
+        return HF_EPROTO;
+    if (!is_enough(value->text))
+        return hf__link_why(&p->link, HF_ENOTSUP,
+                            "changes are not told; " SETTING
+                            " is \"%.40s\", set it to KA or K" NEEDED,
+                            value->text);
+    r->ears.hears = true;
+    for (struct rd_ear *e = r->ears.first; e; e = e->next)
+        subscribe(r, e->on);
+    hf__net_flush(&p->link.stream);
+    return 0;
+}
+
 static void up(struct rd_pipe *p, hf__time now)
 {
     struct redis *r = p->owner;
@@ -100,7 +144,7 @@ static void up(struct rd_pipe *p, hf__time now)
     r->ears.anew = true;
     r->ears.due = 0;
     if (!hf__rd_pipe_send(p, looked, 1, 128)) {
-        p->link.stream.broken = ENOMEM;
+        no_memory(p);
         return;
     }
     hf__link_await(&p->link, now);
@@ -157,6 +201,8 @@ void hf__rd_ear_move(struct redis *r, hf__time now)
     if (l->state == NET_OFF && r->ears.first && now >= r->ears.again)
         hf__link_start(l, now);
     hf__link_advance(l, now);
+    if (l->state == NET_UP && r->ears.due)
+        hf__link_await(l, now); /* data() has counted answers to commands */
     if (now >= next_ping(l))
         begin(r, "PING", 0);
     if (l->state == NET_UP)
@@ -212,44 +258,6 @@ void hf__rd_unlisten(void *self, struct hf__listener *on)
 }
 
 /* ---- what we are told --------------------------------------------------- */
-
-static bool is_enough(const char *setting)
-{
-    const char *c = NEEDED;
-
-    while (*c && (strchr(setting, *c) || strchr(setting, 'A')))
-        c++;
-    return !*c && strchr(setting, 'K');
-}
-
-static int looked(struct rd_pipe *p, struct rd_sent *sent,
-                  const struct rd_node *reply, hf__time now)
-{
-    struct redis *r = p->owner;
-    const struct rd_node *value = hf__rd_at(reply, 1);
-
-    (void)sent;
-    (void)now;
-    if (reply->type == REDIS_REPLY_ERROR && hf__rd_is_forbidden(reply->text))
-        return hf__link_why(
-            &p->link, HF_EAUTH,
-            "changes are not told, or the user may not read " SETTING
-            ": allow +config|get");
-    if (reply->type == REDIS_REPLY_ERROR)
-        return hf__link_why(&p->link, HF_EBACKEND, "%.80s", reply->text);
-    if (!value || !value->text)
-        return HF_EPROTO;
-    if (!is_enough(value->text))
-        return hf__link_why(&p->link, HF_ENOTSUP,
-                            "changes are not told; " SETTING
-                            " is \"%.40s\", set it to KA or K" NEEDED,
-                            value->text);
-    r->ears.hears = true;
-    for (struct rd_ear *e = r->ears.first; e; e = e->next)
-        subscribe(r, e->on);
-    hf__net_flush(&p->link.stream);
-    return 0;
-}
 
 /* When all are confirmed, each of them hears. */
 static void confirmed(struct redis *r)

@@ -220,8 +220,7 @@ static void add_want(hf_party *p, const char *want)
 static hf_party *add_party(struct redis *r, struct hf__query *q, bool holds,
                            const struct rd_node *owner, int64_t left_ms)
 {
-    hf_party *p =
-        (holds ? r->core->add_holder : r->core->add_waiter)(r->client, q);
+    hf_party *p = r->core->add_party(r->client, q, holds);
 
     if (!p)
         return NULL;

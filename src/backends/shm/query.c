@@ -38,7 +38,7 @@ static int64_t left_ms(struct shm *s, hf__time end)
 static int add_holder(struct shm *s, struct hf__query *q, struct shm_entry *e,
                       uint64_t word)
 {
-    hf_party *party = s->core->add_holder(s->client, q);
+    hf_party *party = s->core->add_party(s->client, q, true);
 
     if (!party)
         return HF_ENOMEM;
@@ -97,7 +97,7 @@ static int add_cell_holder(struct shm *s, struct hf__query *q,
                            struct shm_entry *e, uint64_t word, unsigned cell)
 {
     struct shm_cell *c = &s->file->cell[cell];
-    hf_party *party = s->core->add_holder(s->client, q);
+    hf_party *party = s->core->add_party(s->client, q, true);
 
     if (!party)
         return HF_ENOMEM;
@@ -136,7 +136,7 @@ static int add_waiter(struct shm *s, struct hf__query *q, struct shm_entry *e,
                       unsigned cell)
 {
     struct shm_cell *c = &s->file->cell[cell];
-    hf_party *party = s->core->add_waiter(s->client, q);
+    hf_party *party = s->core->add_party(s->client, q, false);
 
     if (!party)
         return HF_ENOMEM;

@@ -57,8 +57,14 @@ static void scan_once(struct shm *s, unsigned index, uint32_t except,
         .first = SHM_NO_CELL, .before = SHM_NO_CELL, .behind = SHM_NO_CELL};
     for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++) {
         uint32_t owner = shm_owner(atomic_load(&f->cell[n].owner));
-        uint64_t ticket = atomic_load(&f->cell[n].ticket);
+        uint64_t ticket;
 
+        SHM_POINT();
+        /* If it has this name still, that was the owner of this wait and not of
+         * the cell's next (cell.c). */
+        if (!owner || atomic_load(&f->cell[n].name) != index)
+            continue;
+        ticket = atomic_load(&f->cell[n].ticket);
         if (ticket && owner != except && !(shared && shm_has(f, word, n)) &&
             (!living || hf__shm_alive(s, owner)))
             scan_cell(r, n, owner, ticket, mine);

@@ -17,10 +17,8 @@
 struct zk_lookout {
     struct zk_query base;    /* its q is NULL when LISTEN is answered */
     struct hf__listener *on; /* NULL: nobody wants it any more */
-    bool due;                /* the watches are to be set as soon as it is up */
+    bool due; /* the watches are to be set when it is up and calls is 0 */
 };
-
-static void set_watches(struct zk_lookout *);
 
 static void on_event(zhandle_t *zh, int type, int state, const char *path,
                      void *arg)
@@ -30,8 +28,8 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
     (void)zh;
     (void)state;
     (void)path;
-    if (type != ZOO_SESSION_EVENT && l->on) /* those reach every watcher */
-        set_watches(l);
+    if (type != ZOO_SESSION_EVENT) /* those reach every watcher */
+        l->due = true;
 }
 
 /* All watches are set: LISTEN is answered, or a change is told (which may be
@@ -42,34 +40,32 @@ static void settled(struct zk_query *base)
     struct zk *z = base->z;
     struct hf__query *q = base->q;
     int rc = base->rc;
+    bool failed = rc == HF_EUNKNOWN || rc == HF_ENOMEM;
 
     base->q = NULL;
     base->rc = 0;
-    l->due = rc == HF_EUNKNOWN || rc == HF_ENOMEM;
+    l->due = l->due || failed;
     if (q)
         hf__zk_finish(z, &q->req, rc);
-    else if (l->on && !l->due)
+    else if (l->on && !failed)
         z->core->changed(z->client, l->on, NULL, 0);
-}
-
-static void back(struct zk_lookout *l, int rc)
-{
-    hf__zk_query_back(&l->base, hf__zk_query_code(&l->base, rc));
 }
 
 static void on_set(void *owner, int rc, const struct zk_reply *reply)
 {
+    struct zk_lookout *l = owner;
+
     (void)reply;
-    back(owner, rc);
+    hf__zk_query_back(&l->base, hf__zk_query_code(&l->base, rc));
 }
 
 /* It was not there a moment ago. */
 static void on_exists(void *owner, int rc, const struct zk_reply *reply)
 {
-    (void)reply;
-    if (rc == ZOK)
-        set_watches(owner);
-    back(owner, rc);
+    struct zk_lookout *l = owner;
+
+    l->due = l->due || rc == ZOK;
+    on_set(owner, rc, reply);
 }
 
 static void on_children(void *owner, int rc, const struct zk_reply *reply)
@@ -93,7 +89,7 @@ static void on_children(void *owner, int rc, const struct zk_reply *reply)
         hf__zk_query_sent(base,
                           hf__zk_exists_watched(base->z, base->path, on_event,
                                                 l, on_exists, l));
-    back(l, rc);
+    on_set(owner, rc, reply);
 }
 
 static void set_watches(struct zk_lookout *l)
@@ -131,7 +127,8 @@ int hf__zk_lookout(struct zk *z, struct hf__query *q)
     if (!l)
         return rc;
     while ((old = next_of(z, old)))
-        if (!old->on && !old->base.q && !strcmp(old->base.path, l->base.path))
+        if (!old->on && !old->base.q && !old->base.calls &&
+            !strcmp(old->base.path, l->base.path))
             break;
     if (old) {
         hf__zk_query_free(&l->base);
@@ -160,7 +157,7 @@ void hf__zk_lookouts_move(struct zk *z)
 {
     for (struct zk_lookout *l = NULL; (l = next_of(z, l));) {
         l->due = l->on && (l->due || !z->up);
-        if (l->due && z->up)
+        if (l->due && z->up && !l->base.calls)
             set_watches(l);
     }
 }

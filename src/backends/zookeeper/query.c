@@ -161,8 +161,7 @@ static int show(struct zk_look *look, const struct zk_seen *s, hf_party **last)
 {
     struct zk *z = look->base.z;
     struct hf__query *q = look->base.q;
-    hf_party *p = s->holds ? z->core->add_holder(z->client, q)
-                           : z->core->add_waiter(z->client, q);
+    hf_party *p = z->core->add_party(z->client, q, s->holds);
 
     if (!p)
         return HF_ENOMEM;

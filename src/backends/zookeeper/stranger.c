@@ -16,11 +16,6 @@
 
 #include <string.h>
 
-static uint64_t hash_of(const char *name)
-{
-    return hf__hash64(HF__HASH64, name, strlen(name));
-}
-
 /* If it is ephemeral, a client with that rule and sequence counts it as an
  * entry. */
 static bool is_stranger(const char *child, enum zk_rule rule, int64_t seq)
@@ -41,7 +36,8 @@ static uint64_t sum_of(const struct String_vector *children,
     for (int32_t i = 0; i < children->count; i++)
         if ((!czxid || (czxid[i] < 0 && czxid[i] != ZK_TIE_GONE)) &&
             is_stranger(children->data[i], rule, seq))
-            sum += hash_of(children->data[i]);
+            sum += hf__hash64(HF__HASH64, children->data[i],
+                              strlen(children->data[i]));
     return sum;
 }
 

@@ -8,7 +8,8 @@ for i=1,#KEYS,4 do
   local owner,lease=ARGV.client..ARGV[a+2]..':',ARGV[a+3]
   local kind=redis.call('get',KIND)
   local has=redis.pcall('zscore',Z,owner..'1')
-  if type(has)=='string' and redis.call('exists',KEYS[i])==1 then
+  if type(has)=='string' and tonumber(has)>ms and
+      redis.call('exists',KEYS[i])==1 then
     if tonumber(has)<ms+lease then
       -- A server without memory refuses ZADD as the first write.
       wrote=wrote or redis.call('zrem',Z,'')

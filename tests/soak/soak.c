@@ -150,7 +150,11 @@ static void join(struct round *r, struct worker *w)
 static void kill_one(struct round *r, struct worker *w)
 {
     int64_t before = wait_now();
+    struct proc_reply reply = {0};
 
+    if (proc_ready(&w->p, 0) && !proc_recv(&w->p, &reply, WAIT_LONG_MS) &&
+        reply.rc) /* it has ended by itself, and nobody would hear why */
+        against(r, hf_error_name(reply.rc), "is what a verb said");
     proc_kill(&w->p);
     record_killed(r->record, &r->history, w->process, before);
     total.kills++;

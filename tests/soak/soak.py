@@ -57,6 +57,7 @@ class Run:
         self.name = name
         self.command = command
         self.began = time.monotonic()
+        self.hangs = False
         # pylint: disable=consider-using-with
         self.out = tempfile.TemporaryFile("w+", encoding="utf-8",
                                           errors="replace")
@@ -67,6 +68,7 @@ class Run:
 
     def over(self):
         if time.monotonic() - self.began > PATIENCE_S:
+            self.hangs = True
             self.kill()
         return self.process.poll() is not None
 
@@ -134,7 +136,8 @@ class Soak:
     def take(self, run):
         counts = run.counts()
         status = run.process.returncode
-        stopped = self.asked and status in (-signal.SIGTERM, -signal.SIGKILL)
+        stopped = self.asked and not run.hangs and status in (
+            -signal.SIGTERM, -signal.SIGKILL)
         if status and not stopped:
             counts[-1] = max(counts[-1], 1)
             self.progress.say("VIOLATION: %s (status %d); what it said:"

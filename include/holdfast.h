@@ -240,10 +240,10 @@ HF_API int hf_client_fd(hf_client *client);
 
 /*
  * Does what can be done without blocking: moves requests on, then calls the
- * callbacks of finished asynchronous verbs and on_event, on this thread and
- * with no lock held (they may call holdfast, but not hf_close). Returns how
- * many were called, or a code: EFORK in a child that one of them has forked,
- * and in which it has returned, too.
+ * callbacks of finished asynchronous verbs, on_event, and those of watches, on
+ * this thread and with no lock held (they may call holdfast, but not hf_close).
+ * Returns how many were called, or a code: EFORK in a child that one of them
+ * has forked, and in which it has returned, too.
  */
 HF_API int hf_client_dispatch(hf_client *client);
 

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 
 #define READ_SIZE 16384
+#define READS 4 /* at a time: others have something to do as well */
 /* A connection that was up for so long was a good one. */
 #define LIVED_MS 1000
 #define LOOKUP_POLL_MS 10
@@ -238,10 +239,11 @@ int hf__link_opened(const struct net_link *l)
 static void read_all(struct net_link *l, hf__time now)
 {
     char buf[READ_SIZE];
+    int rc, reads = 0;
     ssize_t n;
-    int rc;
 
     do { /* a closed stream has no more */
+        reads++;
         n = hf__net_read(&l->stream, buf, sizeof(buf));
         if (n < 0) {
             broken(l, now);
@@ -251,7 +253,7 @@ static void read_all(struct net_link *l, hf__time now)
             if (rc)
                 hf__link_fail(l, rc, now);
         }
-    } while (l->stream.more);
+    } while (l->stream.more && reads < READS);
 }
 
 bool hf__link_ready(struct net_link *l, uint32_t tag, uint32_t events,
@@ -279,14 +281,19 @@ static hf__time silent_at(const struct net_link *l)
 
 hf__time hf__link_timeout(const struct net_link *l)
 {
-    return l->stream.broken ? 0 : hf__min_time(l->timer, silent_at(l));
+    return l->stream.broken || l->stream.more
+               ? 0
+               : hf__min_time(l->timer, silent_at(l));
 }
 
 void hf__link_advance(struct net_link *l, hf__time now)
 {
+    if (l->stream.more)
+        read_all(l, now);
     if (l->stream.broken) {
         broken(l, now);
-    } else if (l->state != NET_PAUSING && now >= hf__link_timeout(l)) {
+    } else if (l->state != NET_PAUSING && !l->stream.more &&
+               now >= hf__link_timeout(l)) {
         hf__link_why(
             l, HF_EBACKEND, "no answer within %u ms%s",
             hurried(l, l->state == NET_UP ? l->silence_ms : l->connect_ms),

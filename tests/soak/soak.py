@@ -29,6 +29,14 @@ PATIENCE_S = 300  # one that takes longer hangs
 PROCESSORS = os.cpu_count() or 1
 
 
+def minutes(text):
+    """More than none."""
+    number = float(text)
+    if not number > 0:
+        raise ValueError(text)
+    return number
+
+
 def matrix(build):
     """Name, and the command for a seed and so many seconds."""
     def at(path):
@@ -281,7 +289,7 @@ def main(argv):
         times = int(argv[2]) if argv[2:] else 100
         return shards(argv[0], times, argv[3] if argv[3:] else ".")
     parser = argparse.ArgumentParser(prog="./dev soak", add_help=False)
-    parser.add_argument("minutes", nargs="?", type=float, default=10)
+    parser.add_argument("minutes", nargs="?", type=minutes, default=10)
     parser.add_argument("--seed", type=int,
                         default=os.environ.get("SEED") or
                         random.SystemRandom().randrange(2**31))

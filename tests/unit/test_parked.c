@@ -15,6 +15,7 @@ static bool gives_back; /* or that nothing of those taken was sent, */
 static int refuses_all; /* or that the server refuses */
 static bool keeps;      /* what is taken is not answered at once */
 static struct hf__req *taken[MANY];
+static struct hf__req was[MANY]; /* then: an answered one may be gone */
 static size_t taken_len;
 static unsigned put_off, abandoned;
 static bool gives_back_late; /* while it is being abandoned */
@@ -27,8 +28,9 @@ static int take(struct hf__req *req, int answer)
     }
     room--;
     assert_in_range(taken_len, 0, MANY - 1);
-    taken[taken_len++] = req;
     req->sent_at = hf__now();
+    was[taken_len] = *req;
+    taken[taken_len++] = req;
     return keeps ? HF__PENDING : answer;
 }
 
@@ -186,10 +188,10 @@ static void are_in_order(struct scene *s)
 {
     lock(s);
     assert_int_equal(taken_len, 4);
-    assert_true(is_of(taken[0], s->locks[0]));
-    assert_int_equal(taken[1]->op, HF__LATCH_SET);
-    assert_true(is_of(taken[2], s->locks[1]));
-    assert_true(is_of(taken[3], s->locks[2]));
+    assert_true(is_of(&was[0], s->locks[0]));
+    assert_int_equal(was[1].op, HF__LATCH_SET);
+    assert_true(is_of(&was[2], s->locks[1]));
+    assert_true(is_of(&was[3], s->locks[2]));
     assert_null(s->client->parked);
     assert_null(s->client->parked_tail);
     hf__mutex_unlock(&s->client->mu);
@@ -300,7 +302,7 @@ static void test_unsent_after_its_caller_has_left(void **state)
     keeps = true;
     room = 2;
     ask_four(s);
-    assert_int_equal(taken[1]->op, HF__LATCH_SET);
+    assert_int_equal(was[1].op, HF__LATCH_SET);
     assert_int_equal(hf_latch_cancel(s->latch), 0);
     assert_true(WAIT_FOR(is_called(s->client, &s->set)));
     assert_int_equal(s->set.result, HF_EUNKNOWN);
@@ -311,7 +313,7 @@ static void test_unsent_after_its_caller_has_left(void **state)
     assert_true(WAIT_FOR(is_called(s->client, &s->calls[2])));
     assert_int_equal(taken_len, 3);
     for (int i = 0; i < 3; i++)
-        assert_true(is_of(taken[i], s->locks[i]));
+        assert_true(is_of(&was[i], s->locks[i]));
     end(s);
 }
 
@@ -339,7 +341,7 @@ static void test_parked_downgrade_is_sent_after_all(void **state)
     goes_on = true;
     unlock(s);
     assert_true(WAIT_FOR(are_taken(s, 2)));
-    assert_int_equal(taken[1]->op, HF__DOWNGRADE);
+    assert_int_equal(was[1].op, HF__DOWNGRADE);
     assert_int_equal(hf_lock_release(rw, NULL), 0);
     assert_int_equal(hf_lock_free(rw), 0);
     end(s);
@@ -382,8 +384,8 @@ static void test_parked_is_not_sent_after_its_time(void **state)
     unlock(s);
     assert_true(WAIT_FOR(is_called(s->client, &s->calls[2])));
     assert_true(are_taken(s, 3));
-    assert_true(is_of(taken[1], s->locks[1])); /* and not the latch's */
-    assert_true(is_of(taken[2], s->locks[2]));
+    assert_true(is_of(&was[1], s->locks[1])); /* and not the latch's */
+    assert_true(is_of(&was[2], s->locks[2]));
     assert_int_equal(hf_latch_cancel(s->latch), 0);
     assert_true(WAIT_FOR(is_called(s->client, &s->set)));
     end(s);
@@ -475,7 +477,7 @@ static void test_watch_that_nobody_got_is_not_called(void **state)
         HF_EUNKNOWN);
     assert_null(w);
     lock(s);
-    assert_int_equal(taken[0]->op, HF__LISTEN);
+    assert_int_equal(was[0].op, HF__LISTEN);
     server.core->changed(server.client,
                          ((struct hf__query *)taken[0])->listener, NULL, 0);
     unlock(s);

@@ -205,8 +205,7 @@ void hf__rd_ear_move(struct redis *r, hf__time now)
         hf__link_await(l, now); /* data() has counted answers to commands */
     if (now >= next_ping(l))
         begin(r, "PING", 0);
-    if (l->state == NET_UP)
-        hf__net_flush(&l->stream);
+    hf__net_flush(&l->stream);
 }
 
 void hf__rd_ear_fini(struct redis *r)
@@ -276,8 +275,10 @@ static bool is_of(const struct hf__listener *on, const char *key, size_t len)
 {
     char text[RD_KEY_MAX + 1];
 
+    if (!memmem(key, len, on->name, on->name_len))
+        return false; /* as of most */
     if (on->is_prefix)
-        return len >= on->name_len && !hf__rd_reserved(key, len) &&
+        return !hf__rd_reserved(key, len) &&
                memcmp(key, on->name, on->name_len) == 0;
     for (size_t i = 0; i < KEYS; i++)
         if (hf__rd_key(text, keys[i], on->name, on->name_len) == len &&
@@ -312,7 +313,7 @@ static int told(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
     if (hf__rd_is(what, "pmessage"))
         return heard(p->owner, hf__rd_at(reply, 2));
     if (reply->type == REDIS_REPLY_ERROR)
-        return hf__link_why(&p->link, hf__rd_error_code(reply->text), "%.80s",
+        return hf__link_why(&p->link, hf__rd_error_code(reply->text), "%.140s",
                             reply->text);
     if (hf__rd_is(what, "subscribe") || hf__rd_is(what, "psubscribe"))
         confirmed(p->owner);

@@ -56,7 +56,6 @@ int hf__zk_strangers_ask(struct zk_node *node,
                          enum zk_rule rule, int64_t seq)
 {
     uint64_t sum = sum_of(children, NULL, rule, seq);
-    struct zk *z = node->z;
     int64_t *czxid;
     int rc = 0;
 
@@ -65,7 +64,7 @@ int hf__zk_strangers_ask(struct zk_node *node,
     if (node->asked && are_known(node, children)) {
         if (!hf__zk_ties_known(node, children, &czxid) && czxid)
             node->line->strangers = sum_of(children, czxid, rule, seq);
-        z->core->free(z->client, czxid);
+        node->z->core->free(node->z->client, czxid);
         return 0;
     }
     for (int32_t i = 0; i < children->count && !rc; i++)

@@ -670,9 +670,9 @@ typedef void (*hf_watch_fn)(void *arg, hf_watch *watch, const char *name,
                             size_t name_len);
 
 /*
- * Tells of changes: who holds the name, who waits for it, how much of a latch
- * is left; with HF_WATCH_PREFIX which names are held. 0: after each change from
- * now on, by whatever program, fn is called at least once, with what has
+ * Tells of changes of a name: of its holders, its waiters and the count of a
+ * latch; with HF_WATCH_PREFIX, of which names are held. 0: after each change
+ * from now on, by whatever program, fn is called at least once, with what has
  * changed already visible to hf_inspect() (but for what a server does not tell:
  * hf_watch_new(3)). Several changes may be one call, a call may come without a
  * change, and one comes when the connection was lost and is back. fn runs once

@@ -499,6 +499,64 @@ static void test_link_goes_over_the_addresses(void **state)
 
 #define WITH_TLS(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
+/* ---- a server that has much to say --------------------------------------- */
+
+static size_t heard_bytes;
+static unsigned heard_times;
+
+static int hear(void *link, const char *bytes, size_t len, hf__time now)
+{
+    (void)link;
+    (void)bytes;
+    (void)now;
+    heard_bytes += len;
+    heard_times++;
+    return 0;
+}
+
+/* The client's mutex is held while a link reads: it reads a part, is due again
+ * at once, and in between others get on. Silence does not begin meanwhile. */
+static void test_link_reads_some_at_a_time(void **state)
+{
+    static const struct net_talk hears = {.data = hear, .down = down};
+    static char much[400000];
+    struct net_link l;
+    int fds[2], size = 2 * (int)sizeof(much);
+    hf__time now = HF__MS;
+    unsigned turns = 0;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds),
+                     0);
+    assert_int_equal(
+        setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), 0);
+    size = (int)write(fds[1], much, sizeof(much));
+    assert_true(size > 5 * 16384); /* more than one turn */
+    hf__link_init(&l, &for_links, NULL);
+    l.talk = &hears;
+    l.owner = &l;
+    l.silence_ms = 1;
+    l.state = NET_UP;
+    l.awaits = true;
+    l.stream.fd = fds[0];
+    l.stream.tag = 1;
+    assert_true(hf__link_ready(&l, 1, EPOLLIN, now));
+    assert_true(heard_bytes < (size_t)size);
+    for (; l.stream.more; turns++) {
+        unsigned before = heard_times;
+
+        assert_true(hf__link_timeout(&l) == 0);
+        now += 2 * HF__MS;
+        hf__link_advance(&l, now);
+        assert_in_range(heard_times - before, 1, 4);
+    }
+    assert_int_equal(heard_bytes, size);
+    assert_true(turns > 0);
+    assert_true(hf__link_timeout(&l) > now); /* it waits for an event again */
+    hf__link_fini(&l);
+    close(fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_set_from_outside),
         cmocka_unit_test(test_address_knows_its_host),
         cmocka_unit_test(test_link_goes_over_the_addresses),
+        cmocka_unit_test(test_link_reads_some_at_a_time),
     };
 
     return cmocka_run_group_tests_name("net", tests, NULL, NULL);

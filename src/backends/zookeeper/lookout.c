@@ -3,7 +3,7 @@
  * children of the name's node (or that it is created), those of `locks` and of
  * `leases`, and the data of `latch`. A watch fires once. After each event all
  * are set again, and only when the server has answered that is the change told:
- * so whoever looks then sees what happened while nothing was watched.
+ * so a program that looks then sees what happened while nothing was watched.
  *
  * The library keeps watches over the connections of a session, and has each of
  * them once, however often it is set. It cannot be trusted to give them back:

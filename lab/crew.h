@@ -1,0 +1,69 @@
+/*
+ * Workers: processes (or threads of one) that repeat one piece of work as fast
+ * as they can, all begun at the same moment, and what that took.
+ */
+#ifndef HF_LAB_CREW_H
+#define HF_LAB_CREW_H
+
+#include "lab.h"
+
+enum { CREW_PLACES = 4, CREW_SHARED = 4096 };
+
+struct worker {
+    unsigned number;
+    const void *arg;
+    void *mine;       /* what begin() made */
+    void *process;    /* what begin_process() made: of all threads of one */
+    void *shared;     /* CREW_SHARED zeroed bytes of all workers */
+    uint64_t retries; /* to be counted by the work */
+    uint64_t done;    /* successes so far */
+    bool first;       /* this is its first attempt */
+    struct crew *crew;
+};
+
+/* NO: nobody can get any more, the crew ends (stock sold out is NOT this: a
+ * buyer that went away empty-handed is SERVED without success). */
+enum work { WORK_DONE, WORK_NOTHING, WORK_STOP };
+
+struct crew_plan {
+    unsigned workers;
+    bool threads; /* of one process, instead of processes */
+    uint64_t attempts; /* in all; 0: until run_ms is over */
+    int64_t run_ms;
+    bool spans; /* keep the first of worker_span(), for the timeline */
+    void *(*begin_process)(const void *arg); /* may be NULL */
+    void *(*begin)(struct worker *worker);   /* may be NULL: connects */
+    enum work (*work)(struct worker *worker);
+    void (*end)(struct worker *worker); /* may be NULL */
+    const void *arg;
+    const struct lab_place *places[CREW_PLACES]; /* whose CPU is counted */
+};
+
+struct crew_result {
+    uint64_t attempts, done, retries;
+    double seconds, per_s; /* done */
+    double p50_us, p99_us; /* of an attempt that was done */
+    double cpu_ms;         /* of the workers, once all have begun */
+    double server_cpu_ms;  /* of the places that are temporary servers, or
+                              Redis; negative: not known */
+    uint64_t least, most;  /* done by one worker */
+    unsigned char shared[CREW_SHARED]; /* as it is at the end */
+};
+
+/* Runs it; dies if a worker fails. row may be NULL: the spans go there. */
+void crew_run(struct lab *lab, const struct crew_plan *plan,
+              struct crew_result *result, struct lab_row *row);
+
+/* ---- in the worker ------------------------------------------------------- */
+
+/*
+ * The pause that makes a race certain: a worker in its first attempt, between
+ * two steps, waits until another worker has come here too, for at most limit_ms.
+ * Where something keeps the others out, that is the limit, once in a run. In
+ * later attempts it returns at once.
+ */
+void worker_meet(struct worker *worker, int64_t limit_ms);
+/* From begin until now this worker was inside, by its own belief. */
+void worker_span(struct worker *worker, int64_t begin);
+
+#endif

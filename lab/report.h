@@ -1,0 +1,122 @@
+/*
+ * What a run found: scenarios, their rows and claims. Rows are printed as they
+ * come (table or JSON) and kept for the page.
+ */
+#ifndef HF_LAB_REPORT_H
+#define HF_LAB_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct lab;
+struct lab_scenario;
+
+enum lab_column_flag {
+    LAB_BAR = 1 << 0,       /* drawn as a bar: one column of a scenario */
+    LAB_JSON_ONLY = 1 << 1, /* too much for the table; the page has it */
+    LAB_LEFT = 1 << 2,      /* aligned left: text */
+};
+
+struct lab_column {
+    const char *key;   /* in JSON */
+    const char *title; /* in tables */
+    int width;         /* in the table on a terminal */
+    unsigned flags;
+};
+
+/* Did it go well? Rows in which it has to go wrong are as good. */
+enum lab_outcome { LAB_OK, LAB_FAILS };
+
+enum { LAB_TEXT_MAX = 200, LAB_COLUMNS_MAX = 20 };
+
+/* A field of a row: a text, a number, or nothing ("-", null). */
+struct lab_field {
+    const char *key;
+    char text[64];
+    double number;
+    enum { LAB_NOTHING, LAB_STRING, LAB_NUMBER } type;
+};
+
+/* Somebody believes that it holds the lock, or is inside. */
+struct lab_span {
+    char lane[24];  /* whose */
+    char label[40]; /* "" or what it is: "works", "stopped" */
+    int64_t from, to; /* lab_now() */
+    enum lab_span_kind {
+        LAB_HOLDS,   /* two of these at once are an overlap */
+        LAB_SHARES,  /* holds with others on purpose: reader, permit */
+        LAB_WAITS,
+        LAB_STOPPED, /* by the lab: does nothing */
+    } kind;
+};
+
+/* A moment: "killed", "writes 499", "refused". */
+struct lab_mark {
+    char lane[24];
+    char label[60];
+    int64_t at;
+    bool bad;
+};
+
+struct lab_row {
+    const struct lab_scenario *scenario;
+    struct lab_field *fields; /* one for each column, in their order */
+    size_t fields_len;
+    enum lab_outcome outcome, expected;
+    char verdict[LAB_TEXT_MAX];
+    struct lab_span *spans;
+    size_t spans_len;
+    struct lab_mark *marks;
+    size_t marks_len;
+};
+
+/* A claim of the source documents about speed: told, never asserted. */
+struct lab_claim {
+    char text[LAB_TEXT_MAX];    /* "one statement > for update > optimistic" */
+    char figures[LAB_TEXT_MAX]; /* "9120 > 4410 > 380 per second" */
+    bool confirmed;
+};
+
+struct lab_section {
+    const struct lab_scenario *scenario;
+    struct lab_row **rows;
+    size_t rows_len;
+    struct lab_claim *claims;
+    size_t claims_len;
+    char skipped[LAB_TEXT_MAX]; /* why it was not run; "": it was */
+};
+
+struct lab_report {
+    struct lab_section *sections;
+    size_t sections_len;
+    double seconds;       /* that all of it took */
+    char command[256];    /* as typed, without URLs' secrets */
+    char machine[128];    /* "2 processors, x86_64, Linux 6.1" */
+};
+
+/* ---- for scenarios ------------------------------------------------------- */
+
+/* A row; lab_row_done() prints it. expected: what has to come out. */
+struct lab_row *lab_row(struct lab *lab, enum lab_outcome expected);
+/* Key: of a column of the scenario. A field that is not set is nothing. */
+void lab_row_text(struct lab_row *row, const char *key, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void lab_row_number(struct lab_row *row, const char *key, double number);
+double lab_row_get(const struct lab_row *row, const char *key);
+void lab_row_span(struct lab_row *row, const struct lab_span *span);
+void lab_row_mark(struct lab_row *row, const struct lab_mark *mark);
+/* The verdict: one sentence, without a full stop, such as "oversold by 37". */
+void lab_row_done(struct lab *lab, struct lab_row *row,
+                  enum lab_outcome outcome, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void lab_claim(struct lab *lab, bool confirmed, const char *text,
+               const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* ---- for page.c ---------------------------------------------------------- */
+
+/* One self-contained HTML page. 0, or -1 with errno. */
+int lab_page_write(FILE *out, const struct lab_report *report);
+
+#endif

@@ -1,0 +1,2 @@
+/* The scenarios, in the order of `holdfast lab list' and `lab all'. */
+LAB_SCENARIO(oversell)

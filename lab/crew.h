@@ -18,12 +18,15 @@ struct worker {
     uint64_t retries; /* to be counted by the work */
     uint64_t done;    /* successes so far */
     bool first;       /* this is its first attempt */
+    bool arrived, awaited; /* see worker_meet() */
     struct crew *crew;
 };
 
-/* NO: nobody can get any more, the crew ends (stock sold out is NOT this: a
- * buyer that went away empty-handed is SERVED without success). */
-enum work { WORK_DONE, WORK_NOTHING, WORK_STOP };
+enum work {
+    WORK_DONE,    /* counts as done, and its time is kept */
+    WORK_NOTHING, /* an attempt without success: sold out */
+    WORK_STOP,    /* the same, and no worker begins another one */
+};
 
 struct crew_plan {
     unsigned workers;
@@ -41,8 +44,11 @@ struct crew_plan {
 
 struct crew_result {
     uint64_t attempts, done, retries;
-    double seconds, per_s; /* done */
-    double p50_us, p99_us; /* of an attempt that was done */
+    double seconds;        /* from the pause (worker_meet), else the beginning,
+                              to the last that was done */
+    double per_s;          /* done in that time */
+    double p50_us, p99_us; /* of those; what a worker does first is left out
+                              of all three if it has paused */
     double cpu_ms;         /* of the workers, once all have begun */
     double server_cpu_ms;  /* of the places that are temporary servers, or
                               Redis; negative: not known */
@@ -57,11 +63,14 @@ void crew_run(struct lab *lab, const struct crew_plan *plan,
 /* ---- in the worker ------------------------------------------------------- */
 
 /*
- * The pause that makes a race certain: a worker in its first attempt, between
- * two steps, waits until another worker has come here too, for at most limit_ms.
- * Where something keeps the others out, that is the limit, once in a run. In
- * later attempts it returns at once.
+ * The pause that makes a race certain. A worker says that it has come between
+ * the two steps in question, and waits there until another one has come there
+ * too, for at most limit_ms. Where something keeps the others out, that is the
+ * limit, once in a run. After a worker's first attempt both do nothing.
  */
+void worker_arrive(struct worker *worker);
+void worker_await(struct worker *worker, int64_t limit_ms);
+/* Both. */
 void worker_meet(struct worker *worker, int64_t limit_ms);
 /* From begin until now this worker was inside, by its own belief. */
 void worker_span(struct worker *worker, int64_t begin);

@@ -1,0 +1,46 @@
+/*
+ * holdfast lab: a program of its own, holdfast-lab, since it needs the clients
+ * of Redis and MariaDB, and the command needs libc alone. It is found relative
+ * to the command: where it is installed, or in the build directory.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const places[] = {HF_LAB_INSTALLED, "../lab/holdfast-lab"};
+
+static int lab_main(int argc, char **argv)
+{
+    char self[1024], path[2048];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    const char *slash;
+
+    (void)argc;
+    if (len <= 0) {
+        cli_say(&cli_lab, "/proc/self/exe: %s", strerror(errno));
+        return CLI_OSERR;
+    }
+    self[len] = '\0';
+    slash = strrchr(self, '/');
+    fflush(stdout);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, sizeof path, "%.*s/%s", (int)(slash - self), self,
+                 places[i]);
+        execv(path, argv);
+        if (errno != ENOENT && errno != ENOTDIR) {
+            cli_say(&cli_lab, "%s: %s", path, strerror(errno));
+            return CLI_CANNOT_RUN;
+        }
+    }
+    cli_say(&cli_lab,
+            "holdfast-lab is not installed: holdfast was built without "
+            "libhiredis-dev or libmariadb-dev");
+    return CLI_NOT_FOUND;
+}
+
+const struct cli_verb cli_lab = {
+    "lab", "makes what goes wrong with locks happen, and shows it", NULL,
+    lab_main};

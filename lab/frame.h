@@ -1,0 +1,82 @@
+/* Between the files of the frame; scenarios do not see it. */
+#ifndef HF_LAB_FRAME_H
+#define HF_LAB_FRAME_H
+
+#include "lab.h"
+
+#include <stdatomic.h>
+
+enum { PLACES_MAX = 8 };
+
+/* A backend or store that was asked for: a URL, or one to be started. */
+struct lab_wish {
+    struct lab_place place;
+    bool ready; /* the place can be used */
+};
+
+struct lab {
+    struct lab_settings settings;
+    const struct lab_scenario *scenario; /* that runs; NULL: none yet */
+    unsigned options;                    /* enum lab_option, those given */
+    const char *strategies;              /* a list; NULL: all */
+    struct lab_wish backends[PLACES_MAX];
+    size_t backends_len;
+    struct lab_wish stores[LAB_ENGINES]; /* by engine; name NULL: none */
+    bool servers, json, all;
+    const char *html;
+    char id[32]; /* "1234-abcd" */
+    char directory[64];
+    struct lab_report report;
+    bool as_expected; /* every row so far */
+};
+
+/* ---- places.c ------------------------------------------------------------ */
+
+/* A list as --backends and --stores take it. Both return an exit status,
+ * after having said what is wrong. */
+int places_take_backends(struct lab *lab, const char *list);
+int places_take_stores(struct lab *lab, const char *list);
+/* What was not given, by default. */
+int places_complete(struct lab *lab, bool backends_given, bool stores_given);
+/* Why the scenario cannot run here; false: it can. */
+bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,
+                 char out[LAB_TEXT_MAX]);
+
+/* ---- report.c ------------------------------------------------------------ */
+
+void report_begin(struct lab *lab, const struct lab_scenario *scenario);
+void report_skip(struct lab *lab, const char *why);
+/* Prints the table of what there is. Does so once. */
+void report_end(struct lab *lab);
+
+/* ---- progress.c ---------------------------------------------------------- */
+
+void progress_init(struct lab *lab);
+void progress_clear(void);
+void progress_hide_after_fork(void); /* a child draws nothing */
+
+/* ---- death.c ------------------------------------------------------------- */
+
+/* Where an actor or worker leaves its last words, in shared memory. */
+struct lab_death {
+    _Atomic int status; /* 0: it lives */
+    char text[512];
+};
+
+/* In a new actor or worker: it dies with the runner, and lab_die() goes there. */
+void death_in_child(struct lab_death *death, pid_t runner);
+/* In the runner: dies as the child said, or as its wait status says. */
+_Noreturn void death_of_child(const struct lab_death *death, const char *who,
+                              int wait_status);
+/* For lab_die() in the runner: prints what there is before the text. */
+void death_in_runner(struct lab *lab);
+
+/* Zeroed memory that is shared with children. Dies if there is none. */
+void *lab_share(size_t size);
+void lab_unshare(void *memory, size_t size);
+
+/* Allocations that do not fail: lab_die(). */
+void *lab_alloc(size_t size);
+void *lab_grow(void *memory, size_t count, size_t size);
+
+#endif

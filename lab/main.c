@@ -1,0 +1,567 @@
+/*
+ * holdfast lab: options, help, and the supervisor. The supervisor forks the
+ * runner, in which everything happens, and waits until all that the runner
+ * leaves behind (keepers, keeper.h) is gone, however the runner ends.
+ */
+#include "frame.h"
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../src/text.h"
+
+static const char usage_head[] =
+    "usage: holdfast lab SCENARIO|all|list [OPTION...]\n"
+    "\n"
+    "Makes what goes wrong with locks happen, for real, and shows it.\n"
+    "\n"
+    "  -b, --backends LIST  where holdfast's locks live: shm, redis, zk or URLs, "
+    "with\n"
+    "                       commas between them (else HOLDFAST_URL, else shm)\n"
+    "      --stores LIST    what they guard: file, redis, mariadb or URLs "
+    "(file)\n"
+    "      --servers        starts temporary servers, of all kinds that are not "
+    "given\n"
+    "                       as URLs, and stops them at the end\n"
+    "      --workers N      processes that work side by side\n"
+    "      --json           one object per line\n"
+    "      --html FILE      writes a page with tables, bars and timelines\n";
+
+struct lab_switch {
+    const char *name;
+    enum lab_option bit;
+    const char *help;
+};
+
+static const struct lab_switch switches[] = {
+    {"strategy", LAB_STRATEGY,
+     "      --strategy LIST  ways to be tried, with commas between them (all)\n"},
+    {"stock", LAB_STOCK, "      --stock N        what there is (500)\n"},
+    {"buyers", LAB_BUYERS, "      --buyers N       each wants one (1000)\n"},
+    {"waiters", LAB_WAITERS,
+     "      --waiters N      that wait for one lock (1000)\n"},
+    {"readers", LAB_READERS,
+     "      --readers N      that want the cache entry (200)\n"},
+    {"trains", LAB_TRAINS, "      --trains N       to choose from (16)\n"},
+    {"seconds", LAB_SECONDS,
+     "      --seconds S      that each measurement takes (0.4)\n"},
+    {"ttl", LAB_TTL,
+     "      --ttl DURATION   of leases and sessions (1s)\n"},
+};
+enum { SWITCHES = sizeof switches / sizeof *switches };
+
+#define LAB_SCENARIO(name) extern const struct lab_scenario lab_##name;
+#include "scenarios/list.h"
+#undef LAB_SCENARIO
+
+static const struct lab_scenario *const scenarios[] = {
+#define LAB_SCENARIO(name) &lab_##name,
+#include "scenarios/list.h"
+#undef LAB_SCENARIO
+};
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+static const struct cli_verb verb = {"lab", NULL, NULL, NULL};
+
+/* ---- help and list ------------------------------------------------------- */
+
+static const struct lab_scenario *find(const char *name)
+{
+    for (size_t i = 0; i < SCENARIOS; i++)
+        if (strcmp(scenarios[i]->name, name) == 0)
+            return scenarios[i];
+    return NULL;
+}
+
+static void print_names(void)
+{
+    for (size_t i = 0; i < SCENARIOS; i++)
+        printf("  %-13s %s\n", scenarios[i]->name, scenarios[i]->summary);
+}
+
+static unsigned options_of_all(void)
+{
+    unsigned all = 0;
+
+    for (size_t i = 0; i < SCENARIOS; i++)
+        all |= scenarios[i]->options;
+    return all;
+}
+
+static void print_switches(unsigned options)
+{
+    for (size_t i = 0; i < SWITCHES; i++)
+        if (options & switches[i].bit)
+            fputs(switches[i].help, stdout);
+}
+
+static void print_strategies(const struct lab_scenario *scenario)
+{
+    int at = 0;
+
+    if (!scenario->strategies)
+        return;
+    puts("\nStrategies:");
+    for (const char *const *s = scenario->strategies; *s; s++) {
+        if (at + strlen(*s) > 70) {
+            putchar('\n');
+            at = 0;
+        }
+        at += printf("  %s", *s);
+    }
+    putchar('\n');
+}
+
+static int help(const struct lab_scenario *scenario)
+{
+    if (scenario) {
+        printf("usage: holdfast lab %s [OPTION...]\n\n%s\n", scenario->name,
+               scenario->text);
+        fputs(strstr(usage_head, "  -b"), stdout);
+        print_switches(scenario->options);
+        print_strategies(scenario);
+    } else {
+        fputs(usage_head, stdout);
+        print_switches(options_of_all());
+        puts("\nScenarios:");
+        print_names();
+    }
+    puts("\nExit status 0 if each row came out as it must (what has to go wrong "
+         "did, and\nwhat must not did not), 1 if not.");
+    return CLI_OK;
+}
+
+static int list(bool json)
+{
+    if (!json) {
+        print_names();
+        puts("\n`holdfast help lab SCENARIO' says more; `holdfast lab all "
+             "--servers --html\nreport.html' runs all of them.");
+        return CLI_OK;
+    }
+    for (size_t i = 0; i < SCENARIOS; i++)
+        printf("{\"scenario\":\"%s\",\"summary\":\"%s\"}\n",
+               scenarios[i]->name, scenarios[i]->summary);
+    return CLI_OK;
+}
+
+/* ---- strategies ---------------------------------------------------------- */
+
+static bool is_in_list(const char *list, const char *word, size_t len)
+{
+    for (;;) {
+        size_t n = strcspn(list, ",");
+
+        if (n == len && strncmp(list, word, n) == 0)
+            return true;
+        if (!list[n])
+            return false;
+        list += n + 1;
+    }
+}
+
+bool lab_insists(const struct lab *lab, const char *strategy)
+{
+    return lab->strategies &&
+           is_in_list(lab->strategies, strategy, strlen(strategy));
+}
+
+bool lab_wants(const struct lab *lab, const char *strategy)
+{
+    return !lab->strategies || is_in_list(lab->strategies, "all", 3) ||
+           lab_insists(lab, strategy);
+}
+
+static bool has_strategy(const struct lab_scenario *scenario, const char *word,
+                         size_t len)
+{
+    const char *const *s = scenario->strategies;
+
+    for (; s && *s; s++)
+        if (strlen(*s) == len && strncmp(*s, word, len) == 0)
+            return true;
+    return len == 3 && strncmp(word, "all", 3) == 0;
+}
+
+static int check_strategies(const struct lab *lab,
+                            const struct lab_scenario *scenario)
+{
+    const char *list = lab->strategies;
+
+    for (;;) {
+        size_t n = strcspn(list, ",");
+
+        if (!has_strategy(scenario, list, n))
+            return cli_misuse(&verb,
+                              "%s has no strategy `%.*s'; `holdfast help lab "
+                              "%s' has those that it has",
+                              scenario->name, (int)n, list, scenario->name);
+        if (!list[n])
+            return CLI_OK;
+        list += n + 1;
+    }
+}
+
+/* ---- options ------------------------------------------------------------- */
+
+enum { OPT_STORES = 256, OPT_SERVERS, OPT_JSON, OPT_HTML, OPT_WORKERS, OPT_OWN };
+
+struct typed {
+    const char *backends, *stores;
+    bool help;
+};
+
+static int take_count(const char *name, const char *text, uint64_t max,
+                      uint64_t *out)
+{
+    if (cli_number(text, 1, max, out) == 0)
+        return CLI_OK;
+    return cli_misuse(&verb, "--%s takes a number from 1 to %llu, not `%s'",
+                      name, (unsigned long long)max, text);
+}
+
+static int take_ms(const char *name, const char *text, int64_t least,
+                   int64_t *out)
+{
+    if (hf__parse_ms(text, out) == 0 && *out >= least && *out <= 600000)
+        return CLI_OK;
+    return cli_misuse(&verb,
+                      "--%s takes a duration of %lldms to 10m, not `%s'", name,
+                      (long long)least, text);
+}
+
+static int take_switch(struct lab *lab, const struct lab_switch *one,
+                       const char *value)
+{
+    struct lab_settings *settings = &lab->settings;
+
+    lab->options |= one->bit;
+    switch (one->bit) {
+    case LAB_STRATEGY:
+        lab->strategies = value;
+        return CLI_OK;
+    case LAB_STOCK:
+        return take_count(one->name, value, 1000000, &settings->stock);
+    case LAB_BUYERS:
+        return take_count(one->name, value, 1000000, &settings->buyers);
+    case LAB_WAITERS:
+        return take_count(one->name, value, 10000, &settings->waiters);
+    case LAB_READERS:
+        return take_count(one->name, value, 2000, &settings->readers);
+    case LAB_TRAINS:
+        return take_count(one->name, value, 1000, &settings->trains);
+    case LAB_SECONDS:
+        return take_ms(one->name, value, 50, &settings->seconds_ms);
+    case LAB_TTL:
+        return take_ms(one->name, value, 300, &settings->ttl_ms);
+    }
+    return CLI_USAGE;
+}
+
+static int take_option(struct lab *lab, struct typed *typed, int option,
+                       const char *value)
+{
+    switch (option) {
+    case 'b':
+        typed->backends = value;
+        return CLI_OK;
+    case OPT_STORES:
+        typed->stores = value;
+        return CLI_OK;
+    case OPT_SERVERS:
+        lab->servers = true;
+        return CLI_OK;
+    case OPT_JSON:
+        lab->json = true;
+        return CLI_OK;
+    case OPT_HTML:
+        lab->html = value;
+        return CLI_OK;
+    case OPT_WORKERS:
+        lab->settings.workers_given = true;
+        return take_count("workers", value, 256, &lab->settings.workers);
+    case 'h':
+        typed->help = true;
+        return CLI_OK;
+    case '?': /* cli_option has said what is wrong */
+        return CLI_USAGE;
+    default:
+        return take_switch(lab, &switches[option - OPT_OWN], value);
+    }
+}
+
+static int parse(struct lab *lab, struct typed *typed, int argc, char **argv)
+{
+    struct option options[8 + SWITCHES] = {
+        {"backends", required_argument, NULL, 'b'},
+        {"stores", required_argument, NULL, OPT_STORES},
+        {"servers", no_argument, NULL, OPT_SERVERS},
+        {"json", no_argument, NULL, OPT_JSON},
+        {"html", required_argument, NULL, OPT_HTML},
+        {"workers", required_argument, NULL, OPT_WORKERS},
+        {"help", no_argument, NULL, 'h'},
+    };
+    int option, status = CLI_OK;
+
+    for (int i = 0; i < SWITCHES; i++)
+        options[7 + i] = (struct option){switches[i].name, required_argument,
+                                         NULL, OPT_OWN + i};
+    while (status == CLI_OK && (option = cli_option(&verb, argc, argv, ":b:h",
+                                                    options)) != -1)
+        status = take_option(lab, typed, option, optarg);
+    return status;
+}
+
+/* What was typed has to have an effect. */
+static int check_options(const struct lab *lab,
+                         const struct lab_scenario *scenario)
+{
+    unsigned known = scenario ? scenario->options : options_of_all();
+
+    for (size_t i = 0; i < SWITCHES; i++)
+        if (lab->options & switches[i].bit && !(known & switches[i].bit))
+            return cli_misuse(&verb, "%s takes no --%s", scenario->name,
+                              switches[i].name);
+    if (!lab->strategies)
+        return CLI_OK;
+    if (!scenario)
+        return cli_misuse(&verb, "--strategy belongs to one scenario, not to "
+                                 "all of them");
+    return check_strategies(lab, scenario);
+}
+
+/* ---- the run ------------------------------------------------------------- */
+
+static void describe(struct lab *lab, int argc, char **argv)
+{
+    struct lab_report *report = &lab->report;
+    struct utsname name;
+    size_t at = (size_t)snprintf(report->command, sizeof report->command,
+                                 "holdfast lab");
+
+    /* Of a URL the scheme alone is shown: it may have a password. */
+    for (int i = 1; i < argc && at < sizeof report->command; i++) {
+        const char *colon = strstr(argv[i], "://");
+        int len = colon ? (int)(colon - argv[i]) + 3 : (int)strlen(argv[i]);
+
+        at += (size_t)snprintf(report->command + at,
+                               sizeof report->command - at, " %.*s%s", len,
+                               argv[i], colon ? "..." : "");
+    }
+    uname(&name);
+    snprintf(report->machine, sizeof report->machine,
+             "%ld processors, %s, %s %.40s", sysconf(_SC_NPROCESSORS_ONLN),
+             name.machine, name.sysname, name.release);
+}
+
+static void remove_directory(void *arg)
+{
+    keeper_remove(arg);
+}
+
+const char *lab_directory(struct lab *lab)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    if (lab->directory[0])
+        return lab->directory;
+    snprintf(lab->directory, sizeof lab->directory, "%.40s/holdfast-lab-XXXXXX",
+             tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(lab->directory))
+        lab_die(CLI_OSERR, "cannot make a directory in %s: %s",
+                tmp && *tmp ? tmp : "/tmp", strerror(errno));
+    keeper_start(remove_directory, lab->directory);
+    return lab->directory;
+}
+
+const struct lab_settings *lab_settings(const struct lab *lab)
+{
+    return &lab->settings;
+}
+
+static void run_one(struct lab *lab, const struct lab_scenario *scenario)
+{
+    char why[LAB_TEXT_MAX];
+
+    if (places_lack(lab, scenario, why)) {
+        if (!lab->all)
+            lab_die(CLI_USAGE, "%s", why);
+        report_begin(lab, scenario);
+        report_skip(lab, why);
+    } else {
+        report_begin(lab, scenario);
+        lab_progress(lab, "%s", "begins");
+        scenario->run(lab);
+    }
+    report_end(lab);
+}
+
+static void write_page(const struct lab *lab)
+{
+    FILE *file = fopen(lab->html, "we");
+    bool failed = !file || lab_page_write(file, &lab->report) < 0;
+    int error = errno;
+
+    if (file && fclose(file) != 0 && !failed) {
+        failed = true;
+        error = errno;
+    }
+    if (failed)
+        lab_die(CLI_OSERR, "cannot write %s: %s", lab->html, strerror(error));
+    if (!lab->json)
+        printf("The page is %s\n", lab->html);
+}
+
+/* Better known now than after five minutes. */
+static void check_page(const struct lab *lab)
+{
+    int fd = open(lab->html, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+
+    if (fd < 0)
+        lab_die(CLI_OSERR, "cannot write %s: %s", lab->html, strerror(errno));
+    close(fd);
+}
+
+_Noreturn static void runner_main(struct lab *lab,
+                                  const struct lab_scenario *scenario)
+{
+    int64_t began = lab_now();
+    unsigned char random[2] = {0};
+
+    progress_init(lab);
+    if (getrandom(random, sizeof random, 0) < 0)
+        lab_die(CLI_OSERR, "getrandom: %s", strerror(errno));
+    snprintf(lab->id, sizeof lab->id, "%d-%02x%02x", (int)getpid(), random[0],
+             random[1]);
+    if (lab->html)
+        check_page(lab);
+    lab->as_expected = true;
+    if (scenario)
+        run_one(lab, scenario);
+    for (size_t i = 0; i < SCENARIOS && !scenario; i++)
+        run_one(lab, scenarios[i]);
+    lab->report.seconds = (double)(lab_now() - began) / 1e9;
+    if (lab->html)
+        write_page(lab);
+    if (!lab->as_expected && !lab->json)
+        puts("Rows with !! did not come out as they must.");
+    if (fflush(stdout) != 0 || ferror(stdout))
+        lab_die(CLI_FAILED, "standard output: %s", strerror(errno));
+    exit(lab->as_expected ? CLI_OK : CLI_FAILED);
+}
+
+/* ---- the supervisor ------------------------------------------------------ */
+
+static pid_t runner;
+static volatile sig_atomic_t signals;
+
+/* The runner ends by itself when it next looks; the second time at once. */
+static void pass_on(int number)
+{
+    if (runner > 0)
+        kill(runner, signals++ ? SIGKILL : number);
+}
+
+static int supervise(struct lab *lab, const struct lab_scenario *scenario)
+{
+    struct sigaction action = {.sa_handler = pass_on};
+    int status, end = 0;
+    sigset_t mask, old;
+    pid_t pid, self = getpid();
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* keepers fall to us */
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGHUP);
+    sigprocmask(SIG_BLOCK, &mask, &old);
+    fflush(stdout);
+    runner = fork();
+    if (runner == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != self)
+            _exit(1);
+        runner = 0;
+        sigprocmask(SIG_SETMASK, &old, NULL);
+        runner_main(lab, scenario);
+    }
+    if (runner < 0) {
+        cli_say(&verb, "cannot fork: %s", strerror(errno));
+        return CLI_OSERR;
+    }
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    while ((pid = waitpid(-1, &status, 0)) > 0 || errno == EINTR) {
+        if (pid == runner) {
+            end = status;
+            runner = -1;
+        }
+    }
+    if (WIFEXITED(end))
+        return WEXITSTATUS(end);
+    cli_say(&verb, "the run was killed by signal %d; temporary servers are "
+                   "stopped, and given databases are clean",
+            WTERMSIG(end));
+    return 128 + WTERMSIG(end);
+}
+
+int main(int argc, char **argv)
+{
+    static struct lab lab = {.settings = {.workers = 8,
+                                          .stock = 500,
+                                          .buyers = 1000,
+                                          .waiters = 1000,
+                                          .readers = 200,
+                                          .trains = 16,
+                                          .seconds_ms = 400,
+                                          .ttl_ms = 1000}};
+    const struct lab_scenario *scenario = NULL;
+    struct typed typed = {0};
+    int status;
+
+    setlocale(LC_CTYPE, "");
+    status = parse(&lab, &typed, argc, argv);
+    if (status != CLI_OK)
+        return status;
+    if (optind < argc)
+        scenario = find(argv[optind]);
+    if (typed.help && (optind == argc || scenario))
+        return help(scenario);
+    if (optind == argc)
+        return cli_misuse(&verb, "which scenario? `holdfast lab list' has "
+                                 "them, and `all' runs them");
+    lab.all = strcmp(argv[optind], "all") == 0;
+    if (strcmp(argv[optind], "list") == 0)
+        return list(lab.json);
+    if (!scenario && !lab.all)
+        return cli_misuse(&verb,
+                          "no scenario is called `%s'; `holdfast lab list' has "
+                          "them",
+                          argv[optind]);
+    if (optind + 1 < argc)
+        return cli_misuse(&verb, "`%s': one scenario at a time, or all",
+                          argv[optind + 1]);
+    status = check_options(&lab, scenario);
+    if (status == CLI_OK && typed.backends)
+        status = places_take_backends(&lab, typed.backends);
+    if (status == CLI_OK && typed.stores)
+        status = places_take_stores(&lab, typed.stores);
+    if (status == CLI_OK)
+        status = places_complete(&lab, typed.backends, typed.stores);
+    if (status != CLI_OK)
+        return status;
+    describe(&lab, argc, argv);
+    return supervise(&lab, scenario);
+}

@@ -1,0 +1,294 @@
+/*
+ * Where locks and stocks live: --backends and --stores, what is there if
+ * neither is given, and clients of holdfast.
+ */
+#include "frame.h"
+#include "servers.h"
+#include "stock.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct {
+    const char *name;
+    enum lab_engine engine;
+} engines[] = {
+    {"shm", LAB_SHM},           {"file", LAB_FILE},
+    {"redis", LAB_REDIS},       {"rediss", LAB_REDIS},
+    {"redis+unix", LAB_REDIS},  {"zk", LAB_ZOOKEEPER},
+    {"zookeeper", LAB_ZOOKEEPER}, {"mariadb", LAB_MARIADB},
+    {"mysql", LAB_MARIADB},
+};
+
+static const char *const names[LAB_ENGINES] = {"shm", "file", "redis", "zk",
+                                               "mariadb"};
+
+static const struct cli_verb verb = {"lab", NULL, NULL, NULL};
+
+/* ---- lists --------------------------------------------------------------- */
+
+/* Does an element begin here? A URL may have commas, between its hosts. */
+static bool begins_element(const char *text)
+{
+    size_t len = 0;
+
+    while (isalpha((unsigned char)text[len]) || text[len] == '+')
+        len++;
+    if (len == 0)
+        return false;
+    if (text[len] == ':')
+        return strncmp(text + len, "://", 3) == 0 || strncmp(text, "shm:", 4) == 0;
+    if (text[len] != ',' && text[len] != '\0')
+        return false;
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+        if (strncmp(engines[i].name, text, len) == 0 && !engines[i].name[len])
+            return true;
+    return false;
+}
+
+/* The length of the first element of a list. */
+static size_t element_len(const char *list)
+{
+    size_t len = 0;
+
+    while (list[len] && !(list[len] == ',' && begins_element(list + len + 1)))
+        len++;
+    return len;
+}
+
+static int engine_of(const char *element, size_t len)
+{
+    size_t scheme = 0;
+
+    while (scheme < len && element[scheme] != ':')
+        scheme++;
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+        if (strlen(engines[i].name) == scheme &&
+            strncasecmp(engines[i].name, element, scheme) == 0)
+            return (int)engines[i].engine;
+    return -1;
+}
+
+static int take_wish(struct lab *lab, struct lab_wish *wish, const char *text,
+                     size_t len, int engine)
+{
+    struct lab_place *place = &wish->place;
+    bool has_url = memchr(text, ':', len) != NULL;
+
+    *wish = (struct lab_wish){
+        .place = {.engine = (enum lab_engine)engine, .name = names[engine]}};
+    if (engine == LAB_SHM || engine == LAB_FILE) {
+        wish->ready = true;
+        snprintf(place->url, sizeof place->url, "shm:");
+    } else if (!has_url && !lab->servers) {
+        return cli_misuse(&verb,
+                          "%s: which server? Give its URL, or --servers, which "
+                          "starts a temporary one",
+                          names[engine]);
+    }
+    if (has_url) {
+        if (len >= sizeof place->url)
+            return cli_misuse(&verb, "the URL of %s is too long",
+                              names[engine]);
+        snprintf(place->url, sizeof place->url, "%.*s", (int)len, text);
+        wish->ready = true;
+        place->given = engine != LAB_SHM && engine != LAB_FILE;
+    }
+    return CLI_OK;
+}
+
+static int take_backend(struct lab *lab, const char *text, size_t len)
+{
+    int engine = engine_of(text, len);
+
+    if (engine == LAB_FILE || engine == LAB_MARIADB)
+        return cli_misuse(&verb, "%s is a store, not a backend: --stores %s",
+                          names[engine], names[engine]);
+    if (engine < 0)
+        return cli_misuse(&verb,
+                          "no backend is called `%.*s'; there are shm, redis "
+                          "and zk, or their URLs",
+                          (int)len, text);
+    if (lab->backends_len == PLACES_MAX)
+        return cli_misuse(&verb, "more than %d backends", PLACES_MAX);
+    return take_wish(lab, &lab->backends[lab->backends_len++], text, len,
+                     engine);
+}
+
+static int take_store(struct lab *lab, const char *text, size_t len)
+{
+    int engine = engine_of(text, len);
+
+    if (engine == LAB_SHM || engine == LAB_ZOOKEEPER)
+        return cli_misuse(&verb, "%s is a backend, not a store: --backends %s",
+                          names[engine], names[engine]);
+    if (engine < 0)
+        return cli_misuse(&verb,
+                          "no store is called `%.*s'; there are file, redis "
+                          "and mariadb, or URLs of the last two",
+                          (int)len, text);
+    return take_wish(lab, &lab->stores[engine], text, len, engine);
+}
+
+static int take_list(struct lab *lab, const char *list,
+                     int (*take)(struct lab *, const char *, size_t))
+{
+    int status = CLI_OK;
+
+    while (status == CLI_OK) {
+        size_t len = element_len(list);
+
+        status = take(lab, list, len);
+        if (!list[len])
+            break;
+        list += len + 1;
+    }
+    return status;
+}
+
+int places_take_backends(struct lab *lab, const char *list)
+{
+    return take_list(lab, list, take_backend);
+}
+
+int places_take_stores(struct lab *lab, const char *list)
+{
+    return take_list(lab, list, take_store);
+}
+
+/* By hand, on the same server as the locks: the Redis of --backends. */
+static void share_redis(struct lab *lab)
+{
+    for (size_t i = 0; i < lab->backends_len; i++) {
+        const struct lab_place *place = &lab->backends[i].place;
+
+        if (place->engine == LAB_REDIS && place->given &&
+            !lab->stores[LAB_REDIS].place.name)
+            lab->stores[LAB_REDIS] = lab->backends[i];
+    }
+}
+
+int places_complete(struct lab *lab, bool backends_given, bool stores_given)
+{
+    const char *url = getenv("HOLDFAST_URL");
+    int status = CLI_OK;
+
+    if (!backends_given)
+        status = places_take_backends(lab, lab->servers   ? "shm,redis,zk"
+                                           : url && *url ? url
+                                                         : "shm");
+    if (status == CLI_OK && !stores_given)
+        status = places_take_stores(lab, lab->servers ? "file,redis,mariadb"
+                                                      : "file");
+    if (status == CLI_OK && !stores_given && !lab->servers)
+        share_redis(lab);
+    return status;
+}
+
+bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,
+                 char out[LAB_TEXT_MAX])
+{
+    if (scenario->needs & LAB_NEEDS_SERVERS && !lab->servers)
+        snprintf(out, LAB_TEXT_MAX,
+                 "%s breaks servers, so it needs its own: --servers",
+                 scenario->name);
+    else if (scenario->needs & LAB_NEEDS_REDIS &&
+             !lab->stores[LAB_REDIS].place.name)
+        snprintf(out, LAB_TEXT_MAX,
+                 "%s needs a Redis: --servers, or --stores redis://host",
+                 scenario->name);
+    else if (scenario->needs & LAB_NEEDS_MARIADB &&
+             !lab->stores[LAB_MARIADB].place.name)
+        snprintf(out, LAB_TEXT_MAX,
+                 "%s needs a MariaDB: --servers, or --stores "
+                 "mariadb://user@host/database",
+                 scenario->name);
+    else
+        return false;
+    return true;
+}
+
+/* ---- places -------------------------------------------------------------- */
+
+/* One temporary server of a kind serves as a backend and as a store. */
+static const struct lab_place *ready(struct lab *lab, struct lab_wish *wish)
+{
+    static struct lab_server *started[LAB_ENGINES];
+    enum lab_engine engine = wish->place.engine;
+
+    if (!wish->ready) {
+        if (!started[engine]) {
+            lab_progress(lab, "starting %s", wish->place.name);
+            started[engine] = lab_server_start(lab, engine, NULL);
+        }
+        wish->place = started[engine]->place;
+        wish->place.name = names[engine];
+        wish->ready = true;
+    } else if (wish->place.given) {
+        lab_place_tidy(lab, &wish->place);
+    }
+    return &wish->place;
+}
+
+const struct lab_place *lab_backend(struct lab *lab, size_t i)
+{
+    return i < lab->backends_len ? ready(lab, &lab->backends[i]) : NULL;
+}
+
+const struct lab_place *lab_store(struct lab *lab, enum lab_engine engine)
+{
+    struct lab_wish *wish = &lab->stores[engine];
+
+    return wish->place.name ? ready(lab, wish) : NULL;
+}
+
+void lab_name(const struct lab *lab, const char *word, char out[96])
+{
+    snprintf(out, 96, "holdfast-lab-%s-%s", lab->id, word);
+}
+
+void lab_table(const struct lab *lab, const char *word, char out[96])
+{
+    lab_name(lab, word, out);
+    for (char *p = out; *p; p++)
+        if (*p == '-')
+            *p = '_';
+}
+
+/* ---- clients ------------------------------------------------------------- */
+
+void lab_check(int rc, const char *what, const hf_error *err)
+{
+    const char *text = err && err->text[0] ? err->text : hf_error_text(rc);
+
+    if (rc != HF_OK)
+        lab_die(cli_exit_of(rc), "cannot %s: %s", what, text);
+}
+
+hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms)
+{
+    hf_client_options options = HF_CLIENT_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_client *client = NULL;
+    char what[32];
+
+    options.ttl_ms = ttl_ms;
+    /* A crowd of workers begins at a time, on few processors. */
+    options.connect_timeout_ms = place->given ? 5000 : 30000;
+    snprintf(what, sizeof what, "open %s", place->name);
+    lab_check(hf_open(place->url, &options, &client, &err), what, &err);
+    return client;
+}
+
+hf_lock *lab_lock(hf_client *client, const char *name,
+                  const hf_lock_options *opt)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock = NULL;
+
+    lab_check(hf_lock_new(client, name, HF_CSTRING, opt, &lock, &err),
+              "make a lock", &err);
+    return lock;
+}

@@ -20,6 +20,8 @@
 #include "../cli/cli.h"
 #include "report.h"
 
+#include <sys/types.h>
+
 struct lab;
 
 /* ---- scenarios ---------------------------------------------------------- */

@@ -33,7 +33,7 @@ struct counts {
 
 struct common {
     struct lab_death death;
-    _Atomic int64_t next;    /* attempts still to be made */
+    _Atomic int64_t next; /* attempts still to be made */
     _Atomic bool stop;
     _Atomic unsigned met;    /* workers that have come to the pause */
     _Atomic unsigned inside; /* spans that were kept */
@@ -135,8 +135,7 @@ static bool goes_on(const struct crew *crew)
 
     if (atomic_load(&common->stop))
         return false;
-    return crew->plan->attempts == 0 ||
-           atomic_fetch_sub(&common->next, 1) > 0;
+    return crew->plan->attempts == 0 || atomic_fetch_sub(&common->next, 1) > 0;
 }
 
 static void *hand_main(void *arg)
@@ -178,8 +177,8 @@ static void run_hands(struct crew *crew, unsigned first, unsigned n)
                                           .shared = crew->common->shared,
                                           .first = true,
                                           .crew = crew};
-        if (i + 1 < n && pthread_create(&hands[i].thread, NULL, hand_main,
-                                        &hands[i]) != 0)
+        if (i + 1 < n &&
+            pthread_create(&hands[i].thread, NULL, hand_main, &hands[i]) != 0)
             lab_die(CLI_OSERR, "no more threads can be started");
     }
     hands[n - 1].leads = true;

@@ -30,7 +30,7 @@ enum work {
 
 struct crew_plan {
     unsigned workers;
-    bool threads; /* of one process, instead of processes */
+    bool threads;      /* of one process, instead of processes */
     uint64_t attempts; /* in all; 0: until run_ms is over */
     int64_t run_ms;
     bool spans; /* keep the first of worker_span(), for the timeline */

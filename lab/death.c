@@ -24,7 +24,7 @@ void death_in_child(struct lab_death *death, pid_t runner)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != runner)
-        _exit(1); /* the runner is gone already */
+        _exit(1);            /* the runner is gone already */
     signal(SIGINT, SIG_IGN); /* the runner is told, and ends us */
     signal(SIGTERM, SIG_DFL);
     own_death = death;

@@ -63,7 +63,8 @@ struct lab_death {
     char text[512];
 };
 
-/* In a new actor or worker: it dies with the runner, and lab_die() goes there. */
+/* In a new actor or worker: it dies with the runner, and lab_die() goes there.
+ */
 void death_in_child(struct lab_death *death, pid_t runner);
 /* In the runner: dies as the child said, or as its wait status says. */
 _Noreturn void death_of_child(const struct lab_death *death, const char *who,

@@ -20,6 +20,8 @@
 #include "../cli/cli.h"
 #include "report.h"
 
+#include <sys/types.h>
+
 struct lab;
 
 /* ---- scenarios ---------------------------------------------------------- */
@@ -45,8 +47,8 @@ enum lab_need {
 
 struct lab_scenario {
     const char *name;
-    const char *summary; /* one line of `holdfast lab list` */
-    const char *text;    /* what it does and shows; some lines */
+    const char *summary;              /* one line of `holdfast lab list` */
+    const char *text;                 /* what it does and shows; some lines */
     const struct lab_column *columns; /* ends with a key that is NULL */
     unsigned options;                 /* enum lab_option */
     unsigned needs;                   /* enum lab_need */

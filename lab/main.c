@@ -25,12 +25,14 @@ static const char usage_head[] =
     "\n"
     "Makes what goes wrong with locks happen, for real, and shows it.\n"
     "\n"
-    "  -b, --backends LIST  where holdfast's locks live: shm, redis, zk or URLs, "
+    "  -b, --backends LIST  where holdfast's locks live: shm, redis, zk or "
+    "URLs, "
     "with\n"
     "                       commas between them (else HOLDFAST_URL, else shm)\n"
     "      --stores LIST    what they guard: file, redis, mariadb or URLs "
     "(file)\n"
-    "      --servers        starts temporary servers, of all kinds that are not "
+    "      --servers        starts temporary servers, of all kinds that are "
+    "not "
     "given\n"
     "                       as URLs, and stops them at the end\n"
     "      --workers N      processes that work side by side\n"
@@ -45,7 +47,8 @@ struct lab_switch {
 
 static const struct lab_switch switches[] = {
     {"strategy", LAB_STRATEGY,
-     "      --strategy LIST  ways to be tried, with commas between them (all)\n"},
+     "      --strategy LIST  ways to be tried, with commas between them "
+     "(all)\n"},
     {"stock", LAB_STOCK, "      --stock N        what there is (500)\n"},
     {"buyers", LAB_BUYERS, "      --buyers N       each wants one (1000)\n"},
     {"waiters", LAB_WAITERS,
@@ -55,8 +58,7 @@ static const struct lab_switch switches[] = {
     {"trains", LAB_TRAINS, "      --trains N       to choose from (16)\n"},
     {"seconds", LAB_SECONDS,
      "      --seconds S      that each measurement takes (0.4)\n"},
-    {"ttl", LAB_TTL,
-     "      --ttl DURATION   of leases and sessions (1s)\n"},
+    {"ttl", LAB_TTL, "      --ttl DURATION   of leases and sessions (1s)\n"},
 };
 enum { SWITCHES = sizeof switches / sizeof *switches };
 
@@ -136,8 +138,9 @@ static int help(const struct lab_scenario *scenario)
         puts("\nScenarios:");
         print_names();
     }
-    puts("\nExit status 0 if each row came out as it must (what has to go wrong "
-         "did, and\nwhat must not did not), 1 if not.");
+    puts(
+        "\nExit status 0 if each row came out as it must (what has to go wrong "
+        "did, and\nwhat must not did not), 1 if not.");
     return CLI_OK;
 }
 
@@ -150,8 +153,8 @@ static int list(bool json)
         return CLI_OK;
     }
     for (size_t i = 0; i < SCENARIOS; i++)
-        printf("{\"scenario\":\"%s\",\"summary\":\"%s\"}\n",
-               scenarios[i]->name, scenarios[i]->summary);
+        printf("{\"scenario\":\"%s\",\"summary\":\"%s\"}\n", scenarios[i]->name,
+               scenarios[i]->summary);
     return CLI_OK;
 }
 
@@ -214,7 +217,14 @@ static int check_strategies(const struct lab *lab,
 
 /* ---- options ------------------------------------------------------------- */
 
-enum { OPT_STORES = 256, OPT_SERVERS, OPT_JSON, OPT_HTML, OPT_WORKERS, OPT_OWN };
+enum {
+    OPT_STORES = 256,
+    OPT_SERVERS,
+    OPT_JSON,
+    OPT_HTML,
+    OPT_WORKERS,
+    OPT_OWN
+};
 
 struct typed {
     const char *backends, *stores;
@@ -235,9 +245,8 @@ static int take_ms(const char *name, const char *text, int64_t least,
 {
     if (hf__parse_ms(text, out) == 0 && *out >= least && *out <= 600000)
         return CLI_OK;
-    return cli_misuse(&verb,
-                      "--%s takes a duration of %lldms to 10m, not `%s'", name,
-                      (long long)least, text);
+    return cli_misuse(&verb, "--%s takes a duration of %lldms to 10m, not `%s'",
+                      name, (long long)least, text);
 }
 
 static int take_switch(struct lab *lab, const struct lab_switch *one,
@@ -316,8 +325,8 @@ static int parse(struct lab *lab, struct typed *typed, int argc, char **argv)
     for (int i = 0; i < SWITCHES; i++)
         options[7 + i] = (struct option){switches[i].name, required_argument,
                                          NULL, OPT_OWN + i};
-    while (status == CLI_OK && (option = cli_option(&verb, argc, argv, ":b:h",
-                                                    options)) != -1)
+    while (status == CLI_OK &&
+           (option = cli_option(&verb, argc, argv, ":b:h", options)) != -1)
         status = take_option(lab, typed, option, optarg);
     return status;
 }
@@ -354,9 +363,9 @@ static void describe(struct lab *lab, int argc, char **argv)
         const char *colon = strstr(argv[i], "://");
         int len = colon ? (int)(colon - argv[i]) + 3 : (int)strlen(argv[i]);
 
-        at += (size_t)snprintf(report->command + at,
-                               sizeof report->command - at, " %.*s%s", len,
-                               argv[i], colon ? "..." : "");
+        at +=
+            (size_t)snprintf(report->command + at, sizeof report->command - at,
+                             " %.*s%s", len, argv[i], colon ? "..." : "");
     }
     uname(&name);
     snprintf(report->machine, sizeof report->machine,
@@ -511,8 +520,9 @@ static int supervise(struct lab *lab, const struct lab_scenario *scenario)
     }
     if (WIFEXITED(end))
         return WEXITSTATUS(end);
-    cli_say(&verb, "the run was killed by signal %d; temporary servers are "
-                   "stopped, and given databases are clean",
+    cli_say(&verb,
+            "the run was killed by signal %d; temporary servers are "
+            "stopped, and given databases are clean",
             WTERMSIG(end));
     return 128 + WTERMSIG(end);
 }

@@ -15,10 +15,14 @@ static const struct {
     const char *name;
     enum lab_engine engine;
 } engines[] = {
-    {"shm", LAB_SHM},           {"file", LAB_FILE},
-    {"redis", LAB_REDIS},       {"rediss", LAB_REDIS},
-    {"redis+unix", LAB_REDIS},  {"zk", LAB_ZOOKEEPER},
-    {"zookeeper", LAB_ZOOKEEPER}, {"mariadb", LAB_MARIADB},
+    {"shm", LAB_SHM},
+    {"file", LAB_FILE},
+    {"redis", LAB_REDIS},
+    {"rediss", LAB_REDIS},
+    {"redis+unix", LAB_REDIS},
+    {"zk", LAB_ZOOKEEPER},
+    {"zookeeper", LAB_ZOOKEEPER},
+    {"mariadb", LAB_MARIADB},
     {"mysql", LAB_MARIADB},
 };
 
@@ -39,7 +43,8 @@ static bool begins_element(const char *text)
     if (len == 0)
         return false;
     if (text[len] == ':')
-        return strncmp(text + len, "://", 3) == 0 || strncmp(text, "shm:", 4) == 0;
+        return strncmp(text + len, "://", 3) == 0 ||
+               strncmp(text, "shm:", 4) == 0;
     if (text[len] != ',' && text[len] != '\0')
         return false;
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
@@ -176,7 +181,7 @@ int places_complete(struct lab *lab, bool backends_given, bool stores_given)
     int status = CLI_OK;
 
     if (!backends_given)
-        status = places_take_backends(lab, lab->servers   ? "shm,redis,zk"
+        status = places_take_backends(lab, lab->servers  ? "shm,redis,zk"
                                            : url && *url ? url
                                                          : "shm");
     if (status == CLI_OK && !stores_given)

@@ -6,12 +6,19 @@
 
 #include <hiredis/hiredis.h>
 
-/* Dies if it cannot connect. redisFree() it. */
+enum { RD_WHY = 320 };
+
+/* Dies if it cannot connect. redisFree() it. The password is that of the URL,
+ * else HOLDFAST_PASSWORD. */
 redisContext *rd_open(const struct lab_place *place);
+/* The same for those that must not die: NULL, an exit status, and why. */
+redisContext *rd_connect(const struct lab_place *place, int *status,
+                         char why[RD_WHY]);
 /* As redisCommand(); dies on an error of the connection or of Redis. */
 redisReply *rd_ask(redisContext *redis, const char *fmt, ...);
-/* A number: that of the answer, 1 for a status ("OK"), -1 for nil, the number
- * that a string consists of. */
+/* A number: that of the answer, 1 for a status ("OK"), -1 for nil (also of an
+ * EXEC that was not executed), the number that a string consists of, how many
+ * elements an array has. */
 long long rd_number(redisContext *redis, const char *fmt, ...);
 
 /* SET key value NX PX: 1 or 0. */

@@ -120,9 +120,9 @@ static const char *colour_of(const struct lab_row *row)
 
 static void print_bar(double share)
 {
-    static const char *const eighths[] = {
-        " ",      "\u258f", "\u258e", "\u258d", "\u258c",
-        "\u258b", "\u258a", "\u2589", "\u2588"};
+    static const char *const eighths[] = {" ",      "\u258f", "\u258e",
+                                          "\u258d", "\u258c", "\u258b",
+                                          "\u258a", "\u2589", "\u2588"};
     int left = share > 0 ? (int)ceil(share * BAR * 8) : 0;
     bool utf8 = in_utf8();
 
@@ -289,15 +289,13 @@ double lab_row_get(const struct lab_row *row, const char *key)
 
 void lab_row_span(struct lab_row *row, const struct lab_span *span)
 {
-    row->spans =
-        lab_grow(row->spans, row->spans_len + 1, sizeof *row->spans);
+    row->spans = lab_grow(row->spans, row->spans_len + 1, sizeof *row->spans);
     row->spans[row->spans_len++] = *span;
 }
 
 void lab_row_mark(struct lab_row *row, const struct lab_mark *mark)
 {
-    row->marks =
-        lab_grow(row->marks, row->marks_len + 1, sizeof *row->marks);
+    row->marks = lab_grow(row->marks, row->marks_len + 1, sizeof *row->marks);
     row->marks[row->marks_len++] = *mark;
 }
 

@@ -41,12 +41,12 @@ struct lab_field {
 
 /* Somebody believes that it holds the lock, or is inside. */
 struct lab_span {
-    char lane[24];  /* whose */
-    char label[40]; /* "" or what it is: "works", "stopped" */
+    char lane[24];    /* whose */
+    char label[40];   /* "" or what it is: "works", "stopped" */
     int64_t from, to; /* lab_now() */
     enum lab_span_kind {
-        LAB_HOLDS,   /* two of these at once are an overlap */
-        LAB_SHARES,  /* holds with others on purpose: reader, permit */
+        LAB_HOLDS,  /* two of these at once are an overlap */
+        LAB_SHARES, /* holds with others on purpose: reader, permit */
         LAB_WAITS,
         LAB_STOPPED, /* by the lab: does nothing */
     } kind;
@@ -91,9 +91,9 @@ struct lab_section {
 struct lab_report {
     struct lab_section *sections;
     size_t sections_len;
-    double seconds;       /* that all of it took */
-    char command[256];    /* as typed, without URLs' secrets */
-    char machine[128];    /* "2 processors, x86_64, Linux 6.1" */
+    double seconds;    /* that all of it took */
+    char command[256]; /* as typed, without URLs' secrets */
+    char machine[128]; /* "2 processors, x86_64, Linux 6.1" */
 };
 
 /* ---- for scenarios ------------------------------------------------------- */

@@ -6,8 +6,17 @@
 
 struct sql;
 
-/* Dies if it cannot connect: which host, which user, what to do. */
+enum { SQL_WHY = 640 };
+
+/* mariadb://user[:password]@host[:port]/database; the password may also be in
+ * HOLDFAST_LAB_PASSWORD. Dies if it cannot connect: which host, which user,
+ * what to do. */
 struct sql *sql_open(const struct lab_place *place);
+/* The same for those that must not die: NULL, an exit status, and why. */
+struct sql *sql_connect(const struct lab_place *place, int *status,
+                        char why[SQL_WHY]);
+/* A statement as it is: 0, or the error number, also of a lost connection. */
+unsigned sql_send(struct sql *sql, const char *statement);
 void sql_close(struct sql *sql);
 /* A statement that has to succeed. */
 void sql_do(struct sql *sql, const char *fmt, ...)

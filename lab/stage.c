@@ -1,7 +1,7 @@
 /* Actors and those who lead them; see stage.h. A step is a message of fixed
  * size from the actor; the permission to go on is one byte to it. */
-#include "frame.h"
 #include "stage.h"
+#include "frame.h"
 
 #include <errno.h>
 #include <poll.h>

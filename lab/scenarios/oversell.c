@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-    THINK_NS = 50000, /* between reading a file and writing it */
+    THINK_NS = 50000,  /* between reading a file and writing it */
     KEPT_OUT_MS = 300, /* a pause during which nobody else gets in */
     MEET_MS = 60000,   /* one that ends as soon as somebody does */
     RETRY_MS = 20,     /* of the optimistic ones, as in the documents */
@@ -37,7 +37,7 @@ struct strategy {
     bool threads; /* workers are threads of one process */
     void (*open)(struct worker *worker);
     enum work (*work)(struct worker *worker);
-    const char *const *variants; /* NULL: one, without a name */
+    const char *const *variants;         /* NULL: one, without a name */
     const enum lab_outcome *expected_of; /* variants, if they differ */
 };
 
@@ -91,7 +91,8 @@ static const char *key_of(const struct worker *worker)
     return stock_key(clerk_of(worker)->stock);
 }
 
-/* ---- read, pause, write: what has to be guarded --------------------------- */
+/* ---- read, pause, write: what has to be guarded ---------------------------
+ */
 
 static enum work sell(struct worker *worker)
 {
@@ -218,8 +219,7 @@ static enum work optimistic(struct worker *worker, const char *seen_as,
         if (seen[0] <= 0)
             return WORK_NOTHING;
         worker_meet(worker, pause_ms(worker));
-        sql_do(sql,
-               "UPDATE %s SET count = %lld, %s WHERE id = 1 AND %s = %lld",
+        sql_do(sql, "UPDATE %s SET count = %lld, %s WHERE id = 1 AND %s = %lld",
                table, (long long)seen[0] - 1, next, seen_as,
                (long long)seen[1]);
         if (sql_changed(sql))
@@ -358,9 +358,9 @@ static const struct strategy strategies[] = {
 enum { STRATEGIES = sizeof strategies / sizeof *strategies };
 
 static const char *const strategy_names[] = {
-    "none",           "local-mutex", "local-mutex-each", "local-mutex-tx",
-    "sql-update",     "sql-for-update", "sql-version",   "sql-timestamp",
-    "redis-watch",    "redis-setnx", "redis-spin",       "lock",
+    "none",        "local-mutex",    "local-mutex-each", "local-mutex-tx",
+    "sql-update",  "sql-for-update", "sql-version",      "sql-timestamp",
+    "redis-watch", "redis-setnx",    "redis-spin",       "lock",
     NULL};
 
 /* ---- a row --------------------------------------------------------------- */
@@ -410,8 +410,8 @@ static void judge(struct lab *lab, struct lab_row *row, int64_t sold,
         lab_row_done(lab, row, LAB_FAILS, "%lld vanished without a sale",
                      (long long)-oversold);
     else if (sold < buyers && left > 0)
-        lab_row_done(lab, row, LAB_FAILS, "%lld left, but buyers were sent away",
-                     (long long)left);
+        lab_row_done(lab, row, LAB_FAILS,
+                     "%lld left, but buyers were sent away", (long long)left);
     else
         lab_row_done(lab, row, LAB_OK, "sold exactly %lld", (long long)sold);
 }
@@ -636,12 +636,17 @@ const struct lab_scenario lab_oversell = {
     .name = "oversell",
     .summary = "workers sell one stock, guarded in every way there is",
     .text =
-        "Workers sell a stock to buyers. A sale reads the stock, and writes one\n"
-        "less. Each way of guarding these two steps is tried: no lock, a mutex\n"
+        "Workers sell a stock to buyers. A sale reads the stock, and writes "
+        "one\n"
+        "less. Each way of guarding these two steps is tried: no lock, a "
+        "mutex\n"
         "that is private to a process or to an object, one that is released\n"
-        "before the transaction commits, statements of SQL, commands of Redis,\n"
-        "and holdfast's lock. In its first sale each worker pauses between the\n"
-        "two steps until another one has read too, so what does not keep others\n"
+        "before the transaction commits, statements of SQL, commands of "
+        "Redis,\n"
+        "and holdfast's lock. In its first sale each worker pauses between "
+        "the\n"
+        "two steps until another one has read too, so what does not keep "
+        "others\n"
         "out oversells in every run.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_STOCK | LAB_BUYERS,

@@ -1,0 +1,25 @@
+/* The parts of a place's URL, for the lab's own connections. */
+#ifndef HF_LAB_ADDRESS_H
+#define HF_LAB_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Of SCHEME://[user[:password]@][host[:port]][/path][?options]; user, password
+ * and path may have %XX. What is not there is "" or 0. */
+struct lab_address {
+    char scheme[16];
+    char user[96], password[160];
+    char host[160]; /* an IPv6 address without its brackets */
+    int port;
+    char path[160]; /* what follows the slash; for redis+unix with it */
+    char options[256];
+};
+
+/* NULL, or what is wrong with it: a text that quotes nothing of the URL. */
+const char *lab_address_parse(const char *url, struct lab_address *out);
+/* The option KEY=... of a URL, as it is there; false: it has none. */
+bool lab_address_option(const struct lab_address *address, const char *key,
+                        char *out, size_t size);
+
+#endif

@@ -1,0 +1,207 @@
+/* A plain connection to Redis; see redis.h. */
+#include "redis.h"
+
+#include "address.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONNECT_S 5
+
+/* ---- connecting ---------------------------------------------------------- */
+
+static bool refused(const char *text)
+{
+    return !strncmp(text, "NOAUTH", 6) || !strncmp(text, "NOPERM", 6) ||
+           !strncmp(text, "WRONGPASS", 9) || strstr(text, "AUTH");
+}
+
+/* 0, or an exit status and why. */
+static int ask_once(redisContext *redis, char why[RD_WHY], int argc,
+                    const char **argv)
+{
+    redisReply *reply = redisCommandArgv(redis, argc, argv, NULL);
+    int status = 0;
+
+    if (!reply) {
+        snprintf(why, RD_WHY, "Redis does not answer: %s", redis->errstr);
+        return CLI_UNAVAILABLE;
+    }
+    if (reply->type == REDIS_REPLY_ERROR) {
+        status = refused(reply->str) ? CLI_NOPERM : CLI_UNAVAILABLE;
+        snprintf(why, RD_WHY, "Redis refused %s: %s", argv[0], reply->str);
+    }
+    freeReplyObject(reply);
+    return status;
+}
+
+/* As the library finds it: in the file, the URL, the environment. */
+static void find_password(const struct lab_address *to, char *out, size_t size)
+{
+    const char *env = getenv("HOLDFAST_PASSWORD");
+    char path[sizeof(to->options)];
+    FILE *f = NULL;
+
+    snprintf(out, size, "%s", *to->password || !env ? to->password : env);
+    if (lab_address_option(to, "password_file", path, sizeof(path)))
+        f = fopen(path, "re");
+    if (f && fgets(out, (int)size, f))
+        out[strcspn(out, "\r\n")] = '\0';
+    if (f)
+        fclose(f);
+}
+
+static int introduce(redisContext *redis, const struct lab_address *to,
+                     char why[RD_WHY])
+{
+    char password[1024], db[16] = "";
+    const char *auth[] = {"AUTH", to->user, password};
+    const char *plain[] = {"AUTH", password};
+    const char *select[] = {"SELECT", db};
+    const char *ping[] = {"PING"};
+    int status = 0;
+
+    find_password(to, password, sizeof(password));
+    if (!lab_address_option(to, "db", db, sizeof(db)) && *to->path != '/')
+        snprintf(db, sizeof(db), "%.15s", to->path);
+    if (*to->user)
+        status = ask_once(redis, why, 3, auth);
+    else if (*password)
+        status = ask_once(redis, why, 2, plain);
+    if (!status && *db)
+        status = ask_once(redis, why, 2, select);
+    explicit_bzero(password, sizeof(password));
+    return status ? status : ask_once(redis, why, 1, ping);
+}
+
+static redisContext *reach(const struct lab_address *to, char why[RD_WHY])
+{
+    struct timeval patience = {.tv_sec = CONNECT_S};
+    const char *host = *to->host ? to->host : "127.0.0.1";
+    int port = to->port ? to->port : 6379;
+    bool local = !strcmp(to->scheme, "redis+unix");
+    redisContext *redis = local
+                              ? redisConnectUnixWithTimeout(to->path, patience)
+                              : redisConnectWithTimeout(host, port, patience);
+
+    if (redis && !redis->err)
+        return redis;
+    if (local)
+        snprintf(why, RD_WHY, "cannot connect to the socket %s: %s", to->path,
+                 redis ? redis->errstr : "out of memory");
+    else
+        snprintf(why, RD_WHY, "cannot connect to %s port %d: %s", host, port,
+                 redis ? redis->errstr : "out of memory");
+    if (redis)
+        redisFree(redis);
+    return NULL;
+}
+
+redisContext *rd_connect(const struct lab_place *place, int *status,
+                         char why[RD_WHY])
+{
+    struct lab_address to;
+    const char *wrong = lab_address_parse(place->url, &to);
+    redisContext *redis = NULL;
+
+    if (!wrong && strcmp(to.scheme, "redis") != 0 &&
+        strcmp(to.scheme, "redis+unix") != 0)
+        wrong = "the lab's own connections have no TLS: give a redis:// or "
+                "redis+unix:// URL";
+    *status = wrong ? CLI_USAGE : CLI_UNAVAILABLE;
+    if (wrong)
+        snprintf(why, RD_WHY, "%s", wrong);
+    else
+        redis = reach(&to, why);
+    if (redis && (*status = introduce(redis, &to, why))) {
+        redisFree(redis);
+        redis = NULL;
+    }
+    explicit_bzero(&to, sizeof(to));
+    return redis;
+}
+
+redisContext *rd_open(const struct lab_place *place)
+{
+    char why[RD_WHY];
+    int status;
+    redisContext *redis = rd_connect(place, &status, why);
+
+    if (!redis)
+        lab_die(status, "%s: %s", place->name, why);
+    return redis;
+}
+
+/* ---- asking -------------------------------------------------------------- */
+
+static redisReply *vask(redisContext *redis, const char *fmt, va_list ap)
+{
+    int word = (int)strcspn(fmt, " ");
+    redisReply *reply = redisvCommand(redis, fmt, ap);
+
+    if (!reply)
+        lab_die(CLI_UNAVAILABLE, "Redis does not answer %.*s: %s", word, fmt,
+                redis->errstr);
+    else if (reply->type == REDIS_REPLY_ERROR)
+        lab_die(refused(reply->str) ? CLI_NOPERM : CLI_FAILED,
+                "Redis refused %.*s: %s", word, fmt, reply->str);
+    return reply;
+}
+
+redisReply *rd_ask(redisContext *redis, const char *fmt, ...)
+{
+    redisReply *reply;
+    va_list ap;
+
+    va_start(ap, fmt);
+    reply = vask(redis, fmt, ap);
+    va_end(ap);
+    return reply;
+}
+
+static long long number_of(const redisReply *reply)
+{
+    switch (reply->type) {
+    case REDIS_REPLY_INTEGER:
+        return reply->integer;
+    case REDIS_REPLY_STRING:
+        return strtoll(reply->str, NULL, 10);
+    case REDIS_REPLY_ARRAY:
+        return (long long)reply->elements;
+    case REDIS_REPLY_NIL:
+        return -1;
+    default:
+        return 1;
+    }
+}
+
+long long rd_number(redisContext *redis, const char *fmt, ...)
+{
+    redisReply *reply;
+    long long number;
+    va_list ap;
+
+    va_start(ap, fmt);
+    reply = vask(redis, fmt, ap);
+    va_end(ap);
+    number = number_of(reply);
+    freeReplyObject(reply);
+    return number;
+}
+
+int rd_lock(redisContext *redis, const char *key, const char *value,
+            int64_t ttl_ms)
+{
+    return rd_number(redis, "SET %s %s NX PX %lld", key, value,
+                     (long long)ttl_ms) == 1;
+}
+
+int rd_unlock(redisContext *redis, const char *key, const char *value)
+{
+    static const char script[] =
+        "if redis.call('get', KEYS[1]) == ARGV[1] then "
+        "return redis.call('del', KEYS[1]) else return 0 end";
+
+    return rd_number(redis, "EVAL %s 1 %s %s", script, key, value) == 1;
+}

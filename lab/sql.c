@@ -1,0 +1,282 @@
+/* A connection to MariaDB; see sql.h. */
+#include "sql.h"
+
+#include "address.h"
+
+#include <errno.h>
+#include <mysql.h>
+#include <mysqld_error.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONNECT_S 5
+#define GRANTS "CREATE, DROP, SELECT, INSERT, UPDATE, DELETE"
+
+struct sql {
+    MYSQL *conn;
+    const char *name; /* of the place */
+    char database[160];
+};
+
+/* ---- connecting ---------------------------------------------------------- */
+
+/* Client errors have numbers from 2000 to 2999 (and 5000 on): they are about
+ * the connection, not about the statement. */
+static bool is_lost(unsigned error)
+{
+    return (error >= 2000 && error < 3000) || error >= 5000;
+}
+
+static bool is_refused(unsigned error)
+{
+    switch (error) {
+    case ER_DBACCESS_DENIED_ERROR:
+    case ER_ACCESS_DENIED_ERROR:
+    case ER_ACCESS_DENIED_NO_PASSWORD_ERROR:
+    case ER_TABLEACCESS_DENIED_ERROR:
+    case ER_COLUMNACCESS_DENIED_ERROR:
+    case ER_SPECIFIC_ACCESS_DENIED_ERROR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* An exit status, and the text for it. what: what was tried. */
+static int explain(const struct sql *sql, const char *what, char why[SQL_WHY])
+{
+    unsigned error = mysql_errno(sql->conn);
+    const char *text = mysql_error(sql->conn);
+
+    if (is_refused(error)) {
+        snprintf(why, SQL_WHY,
+                 "%s: %s; the lab's user needs " GRANTS
+                 " on the database `%s' (GRANT " GRANTS " ON `%s`.* TO ...)",
+                 what, text, sql->database, sql->database);
+        return CLI_NOPERM;
+    }
+    if (error == ER_BAD_DB_ERROR)
+        snprintf(why, SQL_WHY, "%s: %s; make it: CREATE DATABASE `%s`", what,
+                 text, sql->database);
+    else
+        snprintf(why, SQL_WHY, "%s: %s (error %u)", what, text, error);
+    return is_lost(error) || error == ER_BAD_DB_ERROR ? CLI_UNAVAILABLE
+                                                      : CLI_FAILED;
+}
+
+static void set_options(MYSQL *conn, const struct lab_address *to)
+{
+    unsigned patience = CONNECT_S, tcp = MYSQL_PROTOCOL_TCP;
+
+    mysql_options(conn, MYSQL_OPT_CONNECT_TIMEOUT, &patience);
+    mysql_options(conn, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    if (to->port) /* else "localhost" means the socket, and no port */
+        mysql_options(conn, MYSQL_OPT_PROTOCOL, &tcp);
+}
+
+static bool reach(const struct sql *sql, const struct lab_address *to,
+                  int *status, char why[SQL_WHY])
+{
+    /* In the environment it is seen by fewer than on the command line. */
+    const char *env = getenv("HOLDFAST_LAB_PASSWORD");
+    const char *password = *to->password || !env ? to->password : env;
+    const char *host = *to->host ? to->host : "localhost";
+    char what[256];
+
+    set_options(sql->conn, to);
+    if (mysql_real_connect(sql->conn, host, *to->user ? to->user : NULL,
+                           password, sql->database, (unsigned)to->port, NULL,
+                           0))
+        return true;
+    snprintf(what, sizeof(what), "cannot use MariaDB at %s port %d", host,
+             to->port ? to->port : 3306);
+    *status = explain(sql, what, why);
+    return false;
+}
+
+static const char *check(const char *url, struct lab_address *to)
+{
+    const char *wrong = lab_address_parse(url, to);
+
+    if (!wrong && strcmp(to->scheme, "mariadb") != 0 &&
+        strcmp(to->scheme, "mysql") != 0)
+        wrong = "the URL must begin with mariadb:// or mysql://";
+    if (!wrong && !*to->path)
+        wrong = "the URL must name a database: mariadb://user@host/database";
+    return wrong;
+}
+
+struct sql *sql_connect(const struct lab_place *place, int *status,
+                        char why[SQL_WHY])
+{
+    struct lab_address to;
+    const char *wrong = check(place->url, &to);
+    struct sql *sql = wrong ? NULL : calloc(1, sizeof(*sql));
+
+    *status = wrong ? CLI_USAGE : CLI_OSERR;
+    snprintf(why, SQL_WHY, "%s", wrong ? wrong : "out of memory");
+    if (sql) {
+        sql->name = place->name;
+        sql->conn = mysql_init(NULL);
+        memcpy(sql->database, to.path, sizeof(sql->database));
+    }
+    if (sql && (!sql->conn || !reach(sql, &to, status, why))) {
+        sql_close(sql);
+        sql = NULL;
+    }
+    explicit_bzero(&to, sizeof(to));
+    return sql;
+}
+
+struct sql *sql_open(const struct lab_place *place)
+{
+    char why[SQL_WHY];
+    int status;
+    struct sql *sql = sql_connect(place, &status, why);
+
+    if (!sql)
+        lab_die(status, "%s: %s", place->name, why);
+    return sql;
+}
+
+void sql_close(struct sql *sql)
+{
+    if (!sql)
+        return;
+    if (sql->conn)
+        mysql_close(sql->conn);
+    free(sql);
+}
+
+/* ---- statements ---------------------------------------------------------- */
+
+static _Noreturn void fail(const struct sql *sql, const char *statement)
+{
+    char why[SQL_WHY], what[96];
+    int status;
+
+    snprintf(what, sizeof(what), "%.80s", statement);
+    status = explain(sql, what, why);
+    lab_die(status, "%s: %s", sql->name, why);
+}
+
+static char *print(const char *fmt, va_list ap)
+{
+    char *text;
+
+    if (vasprintf(&text, fmt, ap) < 0)
+        lab_die(CLI_OSERR, "out of memory");
+    return text;
+}
+
+unsigned sql_send(struct sql *sql, const char *statement)
+{
+    if (mysql_real_query(sql->conn, statement, strlen(statement)))
+        return mysql_errno(sql->conn);
+    /* An answer that has rows has to be read before the next statement. */
+    mysql_free_result(mysql_store_result(sql->conn));
+    return mysql_errno(sql->conn);
+}
+
+void sql_do(struct sql *sql, const char *fmt, ...)
+{
+    char *statement;
+    va_list ap;
+
+    va_start(ap, fmt);
+    statement = print(fmt, ap);
+    va_end(ap);
+    if (sql_send(sql, statement))
+        fail(sql, statement);
+    free(statement);
+}
+
+unsigned sql_try(struct sql *sql, const char *fmt, ...)
+{
+    char *statement;
+    unsigned error;
+    va_list ap;
+
+    va_start(ap, fmt);
+    statement = print(fmt, ap);
+    va_end(ap);
+    error = sql_send(sql, statement);
+    if (is_lost(error))
+        fail(sql, statement);
+    free(statement);
+    return error;
+}
+
+/* The answer's rows, to be freed. Dies if there are none to be had. */
+static MYSQL_RES *ask(struct sql *sql, const char *fmt, va_list ap)
+{
+    char *statement = print(fmt, ap);
+    MYSQL_RES *answer = NULL;
+
+    if (!mysql_real_query(sql->conn, statement, strlen(statement)))
+        answer = mysql_store_result(sql->conn);
+    if (!answer)
+        fail(sql, statement);
+    free(statement);
+    return answer;
+}
+
+static unsigned read_row(MYSQL_RES *answer, int64_t *out, unsigned max)
+{
+    unsigned columns = mysql_num_fields(answer);
+    MYSQL_ROW row = mysql_fetch_row(answer);
+
+    for (unsigned i = 0; row && i < columns && i < max; i++)
+        out[i] = row[i] ? strtoll(row[i], NULL, 10) : 0;
+    mysql_free_result(answer);
+    return row ? columns : 0;
+}
+
+unsigned sql_row(struct sql *sql, int64_t *out, unsigned max, const char *fmt,
+                 ...)
+{
+    MYSQL_RES *answer;
+    va_list ap;
+
+    va_start(ap, fmt);
+    answer = ask(sql, fmt, ap);
+    va_end(ap);
+    return read_row(answer, out, max);
+}
+
+int64_t sql_number(struct sql *sql, const char *fmt, ...)
+{
+    MYSQL_RES *answer;
+    int64_t number = 0;
+    va_list ap;
+
+    va_start(ap, fmt);
+    answer = ask(sql, fmt, ap);
+    va_end(ap);
+    return read_row(answer, &number, 1) ? number : -1;
+}
+
+void sql_text(struct sql *sql, char *out, size_t size, const char *fmt, ...)
+{
+    MYSQL_RES *answer;
+    MYSQL_ROW row;
+    va_list ap;
+
+    va_start(ap, fmt);
+    answer = ask(sql, fmt, ap);
+    va_end(ap);
+    row = mysql_fetch_row(answer);
+    snprintf(out, size, "%s", row && row[0] ? row[0] : "");
+    mysql_free_result(answer);
+}
+
+uint64_t sql_changed(const struct sql *sql)
+{
+    return mysql_affected_rows(sql->conn);
+}
+
+const char *sql_error(const struct sql *sql)
+{
+    return mysql_error(sql->conn);
+}

@@ -369,8 +369,9 @@ static void describe(struct lab *lab, int argc, char **argv)
     }
     uname(&name);
     snprintf(report->machine, sizeof report->machine,
-             "%ld processors, %s, %s %.40s", sysconf(_SC_NPROCESSORS_ONLN),
-             name.machine, name.sysname, name.release);
+             "%ld processors, %.16s, %.16s %.40s",
+             sysconf(_SC_NPROCESSORS_ONLN), name.machine, name.sysname,
+             name.release);
 }
 
 static void remove_directory(void *arg)

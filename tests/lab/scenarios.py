@@ -1,0 +1,65 @@
+"""A scenario of the lab, small, on temporary servers: each row has to come out
+as expect.py says, there are no other rows, and nothing is left behind.
+
+scenarios.py HOLDFAST SCENARIO
+"""
+
+import json
+import re
+import subprocess
+import sys
+
+import expect
+import traces
+
+command, scenario = sys.argv[1:]
+
+
+def key(row):
+    """Which row it is: what was tried, without figures."""
+    return ' '.join(str(row[column]) for column in expect.KEYS
+                    if row.get(column) is not None)
+
+
+def explain(row):
+    print('# ' + json.dumps(row))
+
+
+def check(wanted, rows):
+    """Pairs of a text and whether it is true, for each row and for none."""
+    for name, (outcome, verdict) in wanted.items():
+        row = rows.pop(name, None)
+        fine = (row is not None and row['outcome'] == outcome == row['expected']
+                and re.fullmatch(verdict, row['verdict']))
+        if row is not None and not fine:
+            explain(row)
+        yield '%s: %s' % (name, verdict), fine
+    for row in rows.values():
+        explain(row)
+    yield 'no other rows', not rows
+
+
+def main():
+    arguments, wanted = expect.SCENARIOS[scenario]
+    with traces.Place() as place:
+        run = subprocess.run(
+            [command, 'lab', scenario, '--servers', '--json', *arguments],
+            stdout=subprocess.PIPE, encoding='utf-8', env=place.environment)
+        objects = [json.loads(line) for line in run.stdout.splitlines()]
+        rows = [o for o in objects if 'verdict' in o]
+        results = [('it ends with 0', run.returncode == 0),
+                   ('each row is there once',
+                    len({key(row) for row in rows}) == len(rows)),
+                   *check(dict(wanted), {key(row): row for row in rows}),
+                   *(('a claim is decided: ' + o['claim'],
+                      isinstance(o['confirmed'], bool) and o['figures'])
+                     for o in objects if 'claim' in o),
+                   ('nothing is left behind', place.is_clean())]
+    print('1..%d' % len(results))
+    for number, (text, fine) in enumerate(results, 1):
+        print('%sok %d - %s' % ('' if fine else 'not ', number,
+                                text.replace('#', '')))
+    return 0 if all(fine for _, fine in results) else 1
+
+
+sys.exit(main())

@@ -12,15 +12,28 @@
 struct lab_server {
     struct lab_place place;
     int port;
-    char directory[64];
-    int keeper; /* its pipe */
+    int reserved; /* the port is bound by this until lab_server_end() */
+    char directory[128];
+    char failure[128]; /* why it could not even be executed */
+    int keeper;        /* its pipe */
 };
 
-/* LAB_REDIS, LAB_ZOOKEEPER or LAB_MARIADB. args: more arguments of the server,
- * NULL at the end; may be NULL. Waits until it answers. Dies, naming the Debian
- * package, if it is not installed, and with the last lines of its log if it
- * does not start. Owned by the lab: it lives until lab_server_end(), or the end
- * of the run. */
+/*
+ * LAB_REDIS, LAB_ZOOKEEPER or LAB_MARIADB. args: more arguments of the server,
+ * NULL at the end; may be NULL. For ZooKeeper an argument with a dash is one of
+ * the JVM, another one is a line of its configuration. Waits until it answers.
+ * Dies, naming the Debian package, if it is not installed, and with the last
+ * lines of its log if it does not start. Owned by the lab: it lives until
+ * lab_server_end(), or the end of the run.
+ *
+ * A MariaDB has a database "lab", and its port as server_id. Its root has a
+ * password, which is in the URL. For replication ("--log-bin" at the master)
+ * there is a user that has none:
+ *
+ *     CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = %d,
+ *         MASTER_USER = 'replica', MASTER_USE_GTID = slave_pos,
+ *         MASTER_CONNECT_RETRY = 1
+ */
 struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
                                     const char *const *args);
 /* SIGKILL, gone; its keeper stays. Never started again. */

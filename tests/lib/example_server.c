@@ -1,6 +1,6 @@
 #include "example_server.h"
 
-#include "port.h"
+#include "../../lab/port.h"
 #include "wait.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "redis_server.h"
 
+#include "../../lab/port.h"
 #include "certs.h"
-#include "port.h"
 #include "shm_dir.h"
 #include "wait.h"
 

@@ -1,6 +1,6 @@
 #include "zk_server.h"
 
-#include "port.h"
+#include "../../lab/port.h"
 #include "proxy.h"
 #include "wait.h"
 #include "zk_hand.h"

@@ -1,6 +1,6 @@
 /* A reserved port: nobody but its server gets it, and it is silent until
  * then. */
-#include "../lib/port.h"
+#include "../../lab/port.h"
 
 #include <errno.h>
 #include <setjmp.h>

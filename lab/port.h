@@ -1,7 +1,8 @@
-/* A loopback port of a test's own, for as long as it is bound: nobody is given
- * it while its server is down, nor before it is up. */
-#ifndef PORT_H
-#define PORT_H
+/* A loopback port for a temporary server, of the lab or of a test. While it is
+ * bound no other process is given it: neither before the server is up, nor
+ * while the server is down. */
+#ifndef HF_LAB_PORT_H
+#define HF_LAB_PORT_H
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -1,0 +1,194 @@
+/*
+ * The table of a scenario. One column may be drawn as bars: on a logarithmic
+ * scale where the values differ much, so that the small ones are still seen.
+ */
+#include "page.h"
+
+#include <math.h>
+
+/* How long bars are. */
+struct scale {
+    const struct lab_column *column; /* NULL: no bars */
+    size_t index;
+    bool log;
+    double low, high; /* of the values, or of their logarithms */
+};
+
+enum { MANY_COLUMNS = 8, LINEAR_UP_TO = 10 };
+
+static struct scale scale_of(const struct lab_section *section)
+{
+    struct scale scale = {0};
+    const struct lab_column *column = section->scenario->columns;
+    while (column->key && !(column->flags & LAB_BAR))
+        column++;
+    if (!column->key)
+        return scale;
+    scale.index = (size_t)(column - section->scenario->columns);
+    double least = INFINITY, most = 0;
+    for (size_t i = 0; i < section->rows_len; i++) {
+        const struct lab_field *field = &section->rows[i]->fields[scale.index];
+        if (field->type != LAB_NUMBER || !(field->number > 0) ||
+            !isfinite(field->number))
+            continue;
+        least = fmin(least, field->number);
+        most = fmax(most, field->number);
+    }
+    if (most <= 0)
+        return scale;
+    scale.column = column;
+    scale.high = most;
+    scale.log = most / least > LINEAR_UP_TO;
+    if (scale.log) {
+        /* the least one is still a bar */
+        scale.low = floor(log10(least) - 0.1);
+        scale.high = ceil(log10(most));
+    }
+    return scale;
+}
+
+static double part_of(const struct scale *scale, double value)
+{
+    if (!(value > 0) || !isfinite(value))
+        return 0;
+    if (!scale->log)
+        return value / scale->high;
+    return (log10(value) - scale->low) / (scale->high - scale->low);
+}
+
+static void write_caption(FILE *out, const struct lab_section *section,
+                          const struct scale *scale)
+{
+    fprintf(out, "<caption>%zu row%s", section->rows_len,
+            section->rows_len == 1 ? "" : "s");
+    if (scale->column) {
+        fputs(". The bars show \u201c", out);
+        page_text(out, scale->column->title);
+        fputs("\u201d", out);
+    }
+    if (scale->log) {
+        char low[PAGE_NUMBER], high[PAGE_NUMBER];
+        fprintf(out,
+                " on a logarithmic scale from %s to %s: each line is ten times "
+                "the one before",
+                page_number(pow(10, scale->low), low),
+                page_number(pow(10, scale->high), high));
+    }
+    fputs(scale->column ? ".</caption>\n" : "</caption>\n", out);
+}
+
+static void write_value(FILE *out, const struct lab_field *field)
+{
+    char number[PAGE_NUMBER];
+    switch (field->type) {
+    case LAB_STRING:
+        page_text(out, field->text);
+        break;
+    case LAB_NUMBER:
+        fputs(page_number(field->number, number), out);
+        break;
+    case LAB_NOTHING:
+        fputs("<span class=\"nothing\">\u2013</span>", out);
+        break;
+    }
+}
+
+static void write_bar(FILE *out, const struct scale *scale,
+                      const struct lab_field *field)
+{
+    double number = field->type == LAB_NUMBER ? field->number : 0;
+    fputs("<span class=\"value\">", out);
+    write_value(out, field);
+    fprintf(out,
+            "</span><span class=\"track\"><span class=\"fill\" "
+            "style=\"width:%.1f%%\"></span></span>",
+            100 * part_of(scale, number));
+}
+
+static const char *class_of(const struct lab_column *column,
+                            const struct scale *scale)
+{
+    if (column == scale->column)
+        return "bar";
+    return column->flags & LAB_LEFT ? "left" : "right";
+}
+
+static void write_cell(FILE *out, const struct lab_row *row, size_t i,
+                       const struct scale *scale)
+{
+    const struct lab_column *column = &row->scenario->columns[i];
+    /* the first one names the row */
+    fprintf(out, "<%s class=\"%s\" data-title=\"",
+            i ? "td role=\"cell\"" : "th scope=\"row\" role=\"rowheader\"",
+            class_of(column, scale));
+    page_text(out, column->title);
+    fputs("\">", out);
+    if (column == scale->column)
+        write_bar(out, scale, &row->fields[i]);
+    else
+        write_value(out, &row->fields[i]);
+    fprintf(out, "</%s>", i ? "td" : "th");
+}
+
+static void write_verdict(FILE *out, const struct lab_row *row, size_t number)
+{
+    const char *class = page_row_class(row);
+    fprintf(out,
+            "<td role=\"cell\" class=\"verdict %s\" data-title=\"verdict\">",
+            class);
+    fputs("<span>", out);
+    page_sign(out, class);
+    fputs("<span class=\"words\">", out);
+    page_text(out, row->verdict);
+    if (row->outcome != row->expected)
+        fprintf(out, " <strong>unexpected: it has to go %s</strong>",
+                row->expected == LAB_OK ? "well" : "wrong");
+    if (page_has_times(row))
+        fprintf(out, " <a href=\"#%s-%zu-timeline\">timeline</a>",
+                row->scenario->name, number);
+    fputs("</span></span></td>", out);
+}
+
+static void write_head(FILE *out, const struct lab_column *columns,
+                       const struct scale *scale)
+{
+    fputs("<thead role=\"rowgroup\"><tr role=\"row\">", out);
+    for (const struct lab_column *column = columns; column->key; column++) {
+        fprintf(out, "<th scope=\"col\" role=\"columnheader\" class=\"%s\">",
+                class_of(column, scale));
+        page_text(out, column->title);
+        fputs("</th>", out);
+    }
+    fputs("<th scope=\"col\" role=\"columnheader\" class=\"verdict\">verdict"
+          "</th>"
+          "</tr></thead>\n",
+          out);
+}
+
+void page_table(FILE *out, const struct lab_section *section)
+{
+    struct scale scale = scale_of(section);
+    const struct lab_column *columns = section->scenario->columns;
+    size_t count = 0;
+    while (columns[count].key)
+        count++;
+    fprintf(out, "<table role=\"table\" class=\"rows%s\"",
+            count > MANY_COLUMNS ? " many" : "");
+    if (scale.log)
+        fprintf(out, " style=\"--step:%.3f%%\"",
+                100 / (scale.high - scale.low));
+    fputs(">\n", out);
+    write_caption(out, section, &scale);
+    write_head(out, columns, &scale);
+    fputs("<tbody role=\"rowgroup\">\n", out);
+    for (size_t i = 0; i < section->rows_len; i++) {
+        const struct lab_row *row = section->rows[i];
+        fprintf(out, "<tr role=\"row\" id=\"%s-%zu\" class=\"%s\">",
+                section->scenario->name, i + 1, page_row_class(row));
+        for (size_t k = 0; k < count && k < row->fields_len; k++)
+            write_cell(out, row, k, &scale);
+        write_verdict(out, row, i + 1);
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody></table>\n", out);
+}

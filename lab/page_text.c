@@ -1,0 +1,158 @@
+/* Texts and numbers of the page. */
+#include "page.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *page_alloc(size_t count, size_t size)
+{
+    void *made = calloc(count ? count : 1, size);
+    if (!made)
+        lab_die(CLI_OSERR, "out of memory while writing the page");
+    return made;
+}
+
+/* How many bytes the character at s has, 0 if it is none of UTF-8. */
+static size_t character(const unsigned char *s)
+{
+    if (*s < 0x80)
+        return 1;
+    size_t len = *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : 2;
+    if (*s < 0xc2 || *s > 0xf4)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    /* overlong, surrogates, beyond U+10FFFF */
+    if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
+        (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return len;
+}
+
+static const char *escape(unsigned char c)
+{
+    switch (c) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    case '\n':
+    case '\t':
+        return " ";
+    default:
+        return c < 0x20 || c == 0x7f ? "&#xfffd;" : NULL;
+    }
+}
+
+void page_text(FILE *out, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    while (*s) {
+        size_t len = character(s);
+        const char *instead = len ? escape(*s) : "&#xfffd;";
+        if (instead)
+            fputs(instead, out);
+        else
+            fwrite(s, 1, len, out);
+        s += len ? len : 1;
+    }
+}
+
+size_t page_length(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t count = 0;
+    for (; *s; count++) {
+        size_t len = character(s);
+        s += len ? len : 1;
+    }
+    return count;
+}
+
+static void group(double number, int decimals, char out[PAGE_NUMBER])
+{
+    static const char space[] = "\u202f"; /* narrow, never broken */
+    char digits[32];
+    snprintf(digits, sizeof(digits), "%.*f", decimals, fabs(number));
+    size_t whole = strcspn(digits, ".");
+    size_t len = 0;
+    if (number < 0)
+        len += (size_t)snprintf(out, PAGE_NUMBER, "\u2212");
+    for (size_t i = 0; i < whole; i++) {
+        if (i && (whole - i) % 3 == 0) {
+            memcpy(out + len, space, sizeof(space) - 1);
+            len += sizeof(space) - 1;
+        }
+        out[len++] = digits[i];
+    }
+    snprintf(out + len, PAGE_NUMBER - len, "%s", digits + whole);
+}
+
+const char *page_number(double number, char out[PAGE_NUMBER])
+{
+    double size = fabs(number);
+    if (!isfinite(number) || size >= 1e15)
+        snprintf(out, PAGE_NUMBER, "%.3g", number);
+    else if (size == floor(size) || size >= 100)
+        group(number, 0, out);
+    else
+        group(number, size >= 10 ? 1 : size >= 0.1 ? 2 : 3, out);
+    return out;
+}
+
+const char *page_ms(int64_t ns, char out[PAGE_NUMBER])
+{
+    double ms = (double)ns / 1e6, size = fabs(ms);
+    group(ms,
+          size >= 10 || !ns ? 0
+          : size >= 1       ? 1
+          : size >= 0.01    ? 2
+                            : 3,
+          out);
+    size_t len = strlen(out);
+    snprintf(out + len, PAGE_NUMBER - len, "\u00a0ms");
+    return out;
+}
+
+void page_row_name(FILE *out, const struct lab_row *row)
+{
+    const struct lab_column *columns = row->scenario->columns;
+    bool any = false;
+    for (size_t i = 0; i < row->fields_len && columns[i].key; i++) {
+        const struct lab_field *field = &row->fields[i];
+        if (!(columns[i].flags & LAB_LEFT) || field->type != LAB_STRING)
+            continue;
+        if (any)
+            fputs(" \u00b7 ", out);
+        page_text(out, field->text);
+        any = true;
+    }
+    if (!any)
+        page_text(out, row->scenario->name);
+}
+
+const char *page_row_class(const struct lab_row *row)
+{
+    if (row->outcome != row->expected)
+        return "unexpected";
+    return row->outcome == LAB_OK ? "good" : "told";
+}
+
+void page_sign(FILE *out, const char *class)
+{
+    const char *title = !strcmp(class, "good")   ? "goes well"
+                        : !strcmp(class, "told") ? "goes wrong, as expected"
+                                                 : "unexpected";
+    fprintf(out,
+            "<svg class=\"sign %s\" role=\"img\" viewBox=\"0 0 16 16\">"
+            "<title>%s</title><use href=\"#sign-%s\"/></svg>",
+            class, title, class);
+}

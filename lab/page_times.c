@@ -1,0 +1,165 @@
+/* Of a row's spans and marks: who takes part, from when to when, and when two
+ * or more hold at once. */
+#include "page.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool page_has_times(const struct lab_row *row)
+{
+    return row->spans_len || row->marks_len;
+}
+
+size_t page_lane(const struct page_times *times, const char *name)
+{
+    size_t i = 0;
+    while (i < times->lanes_len && strcmp(times->lanes[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+static void see(struct page_times *times, const char *name, int64_t at)
+{
+    size_t i = page_lane(times, name);
+    if (i == times->lanes_len) {
+        times->lanes[i] = (struct page_lane){.name = name, .first = at};
+        times->lanes_len++;
+    }
+    if (at < times->lanes[i].first)
+        times->lanes[i].first = at;
+    if (at < times->from)
+        times->from = at;
+    if (at > times->to)
+        times->to = at;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const struct page_lane *x = a, *y = b;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool is_hold(const struct lab_span *span)
+{
+    return span->kind == LAB_HOLDS || span->kind == LAB_SHARES;
+}
+
+bool page_nested(const struct lab_row *row, const struct lab_span *span)
+{
+    if (is_hold(span))
+        return false;
+    for (size_t i = 0; i < row->spans_len; i++) {
+        const struct lab_span *other = &row->spans[i];
+        if (is_hold(other) && !strcmp(other->lane, span->lane) &&
+            other->from < span->to && span->from < other->to)
+            return true;
+    }
+    return false;
+}
+
+static bool holds(const struct lab_row *row, const char *lane, int64_t from,
+                  int64_t to)
+{
+    for (size_t i = 0; i < row->spans_len; i++) {
+        const struct lab_span *span = &row->spans[i];
+        if (span->kind == LAB_HOLDS && span->from <= from && to <= span->to &&
+            !strcmp(span->lane, lane))
+            return true;
+    }
+    return false;
+}
+
+/* Between two moments at which nothing begins or ends. */
+static void look(struct page_times *times, int64_t from, int64_t to)
+{
+    struct page_overlap now = {.from = from, .to = to};
+    for (size_t i = 0; i < times->lanes_len; i++) {
+        if (!holds(times->row, times->lanes[i].name, from, to))
+            continue;
+        if (!now.most++)
+            now.top = i;
+        now.bottom = i;
+    }
+    now.least = now.most;
+    if (now.most < 2)
+        return;
+    struct page_overlap *last =
+        times->overlaps_len ? &times->overlaps[times->overlaps_len - 1] : NULL;
+    if (!last || last->to != from) {
+        times->overlaps[times->overlaps_len++] = now;
+        return;
+    }
+    last->to = to;
+    last->least = now.least < last->least ? now.least : last->least;
+    last->most = now.most > last->most ? now.most : last->most;
+    last->top = now.top < last->top ? now.top : last->top;
+    last->bottom = now.bottom > last->bottom ? now.bottom : last->bottom;
+}
+
+static void find_overlaps(struct page_times *times)
+{
+    const struct lab_row *row = times->row;
+    int64_t *moments = page_alloc(2 * row->spans_len, sizeof(*moments));
+    size_t len = 0;
+    for (size_t i = 0; i < row->spans_len; i++) {
+        if (row->spans[i].kind != LAB_HOLDS)
+            continue;
+        moments[len++] = row->spans[i].from;
+        moments[len++] = row->spans[i].to;
+    }
+    qsort(moments, len, sizeof(*moments), by_time);
+    times->overlaps = page_alloc(len, sizeof(*times->overlaps));
+    for (size_t i = 1; i < len; i++)
+        if (moments[i - 1] < moments[i])
+            look(times, moments[i - 1], moments[i]);
+    free(moments);
+}
+
+void page_times_init(struct page_times *times, const struct lab_row *row)
+{
+    *times = (struct page_times){
+        .row = row, .zero = INT64_MAX, .from = INT64_MAX, .to = INT64_MIN};
+    times->lanes =
+        page_alloc(row->spans_len + row->marks_len, sizeof(*times->lanes));
+    for (size_t i = 0; i < row->spans_len; i++) {
+        const struct lab_span *span = &row->spans[i];
+        see(times, span->lane, span->from);
+        see(times, span->lane, span->to);
+        if (span->from < times->zero)
+            times->zero = span->from;
+    }
+    for (size_t i = 0; i < row->marks_len; i++)
+        see(times, row->marks[i].lane, row->marks[i].at);
+    if (!row->spans_len)
+        times->zero = times->from;
+    if (times->to <= times->from)
+        times->to = times->from + 1000;
+    qsort(times->lanes, times->lanes_len, sizeof(*times->lanes), by_first);
+    for (size_t i = 0; i < row->spans_len; i++)
+        if (page_nested(row, &row->spans[i]))
+            times->lanes[page_lane(times, row->spans[i].lane)].strip = true;
+    find_overlaps(times);
+}
+
+void page_times_fini(struct page_times *times)
+{
+    free(times->lanes);
+    free(times->overlaps);
+}
+
+void page_overlap_text(const struct page_overlap *overlap, char *out,
+                       size_t size)
+{
+    char ms[PAGE_NUMBER];
+    snprintf(out, size, "%s%zu holders for %s",
+             overlap->least < overlap->most ? "up to " : "", overlap->most,
+             page_ms(overlap->to - overlap->from, ms));
+}

@@ -128,6 +128,19 @@ void lab_progress(struct lab *lab, const char *fmt, ...)
 /* To be called now and then by what waits in the runner: moves the line on. */
 void lab_tick(struct lab *lab);
 
+/* ---- memory -------------------------------------------------------------- */
+
+/* Zeroed memory that is shared with actors and workers that are forked later.
+ * Dies if there is none. */
+void *lab_share(size_t size);
+void lab_unshare(void *memory, size_t size);
+
+/* Allocations that do not fail: lab_die(). */
+void *lab_alloc(size_t size);
+void *lab_grow(void *memory, size_t count, size_t size);
+
+/* ---- time ---------------------------------------------------------------- */
+
 int64_t lab_now(void); /* CLOCK_MONOTONIC, ns: of rows' times and timelines */
 void lab_sleep_ms(int64_t ms);
 

@@ -83,6 +83,7 @@ void worker_await(struct worker *worker, int64_t limit_ms)
     while (worker->crew->plan->workers > 1 && atomic_load(&common->met) < 2 &&
            lab_now() < until)
         lab_sleep_ms(1);
+    worker->was_alone = atomic_load(&common->met) < 2;
     atomic_store(&common->paused_until, lab_now());
 }
 
@@ -98,7 +99,8 @@ void worker_span(struct worker *worker, int64_t begin)
     struct lab_span *span;
     unsigned i;
 
-    if (!worker->crew->plan->spans || atomic_load(&common->inside) >= SPANS)
+    if (!worker->crew->plan->spans || (worker->first && worker->was_alone) ||
+        atomic_load(&common->inside) >= SPANS)
         return;
     i = atomic_fetch_add(&common->inside, 1);
     if (i >= SPANS)

@@ -19,6 +19,7 @@ struct worker {
     uint64_t done;    /* successes so far */
     bool first;       /* this is its first attempt */
     bool arrived, awaited; /* see worker_meet() */
+    bool was_alone;        /* and nobody else came */
     struct crew *crew;
 };
 
@@ -72,7 +73,8 @@ void worker_arrive(struct worker *worker);
 void worker_await(struct worker *worker, int64_t limit_ms);
 /* Both. */
 void worker_meet(struct worker *worker, int64_t limit_ms);
-/* From begin until now this worker was inside, by its own belief. */
+/* From begin until now this worker was inside, by its own belief. A pause in
+ * which nobody else came is not worth showing. */
 void worker_span(struct worker *worker, int64_t begin);
 
 #endif

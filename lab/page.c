@@ -200,23 +200,22 @@ static void write_claims(FILE *out, const struct lab_section *section)
 
 static void write_overlaps(FILE *out, const struct page_times *times)
 {
-    if (!times->overlaps_len)
-        return;
-    struct page_overlap all = times->overlaps[0];
-    int64_t ns = all.to - all.from;
-    for (size_t i = 1; i < times->overlaps_len; i++) {
+    char text[96], ms[PAGE_NUMBER];
+    size_t most = 0;
+    int64_t ns = 0;
+    for (size_t i = 0; i < times->overlaps_len; i++) {
         const struct page_overlap *one = &times->overlaps[i];
         ns += one->to - one->from;
-        all.most = one->most > all.most ? one->most : all.most;
-        all.least = one->least < all.least ? one->least : all.least;
+        most = one->most > most ? one->most : most;
+        page_overlap_text(one, text, sizeof(text));
     }
-    all.to = all.from + ns;
-    char text[96];
-    page_overlap_text(&all, text, sizeof(text));
-    fprintf(out, "<span class=\"overlaps\">%s", text);
-    if (times->overlaps_len > 1)
-        fprintf(out, " in all, %zu times", times->overlaps_len);
-    fputs("</span>", out);
+    if (times->overlaps_len == 1)
+        fprintf(out, "<span class=\"overlaps\">%s</span>", text);
+    else if (times->overlaps_len)
+        fprintf(out,
+                "<span class=\"overlaps\">%zu overlaps, up to %zu holders, "
+                "%s in all</span>",
+                times->overlaps_len, most, page_ms(ns, ms));
 }
 
 static void write_timeline(FILE *out, const struct lab_row *row, size_t number,

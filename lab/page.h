@@ -16,7 +16,7 @@ const char *page_number(double number, char out[PAGE_NUMBER]);
 /* A time in ns as "312 ms", "0.05 ms". */
 const char *page_ms(int64_t ns, char out[PAGE_NUMBER]);
 /* Zeroed; dies if there is none. */
-void *page_alloc(size_t count, size_t size);
+void *page_alloc(size_t count, size_t size) __attribute__((returns_nonnull));
 
 /* The fields of a row that are names: "lock · redis · file". */
 void page_row_name(FILE *out, const struct lab_row *row);

@@ -99,7 +99,8 @@ static void collect_notes(struct view *view)
     for (size_t i = 0; row->spans_len <= LABELS_MAX && i < row->spans_len;
          i++) {
         const struct lab_span *span = &row->spans[i];
-        if (*span->label && !fits(view, span))
+        bool told = strcmp(span->label, kinds[span->kind]) != 0;
+        if (*span->label && told && !fits(view, span))
             view->notes[view->notes_len++] = (struct note){
                 .lane = span->lane, .text = span->label, .at = span->from};
     }
@@ -162,7 +163,7 @@ static void place(struct view *view)
             view->gutter = fmax(view->gutter, text_px(lanes[i].name) + 14);
     }
     view->gutter = fmin(view->gutter, GUTTER_MAX);
-    view->top = times->overlaps_len ? 2 + LINE * 2 : 4;
+    view->top = 6 + LINE * fmin(2, (double)times->overlaps_len);
     collect_notes(view);
     place_notes(view, lanes);
     place_lanes(view, lanes);
@@ -191,7 +192,7 @@ static void draw_text(FILE *out, double x, double y, const char *class,
 static double tick_step(const struct view *view)
 {
     double span = (double)(view->times->to - view->times->from);
-    double least = span / (view->narrow ? 4 : 9);
+    double least = span / (view->narrow ? 5 : 9);
     double step = pow(10, floor(log10(least)));
     return least <= step       ? step
            : least <= 2 * step ? 2 * step
@@ -203,17 +204,17 @@ static void draw_axis(FILE *out, const struct view *view)
 {
     const struct page_times *times = view->times;
     double step = tick_step(view);
-    double first = ceil((double)(times->from - times->zero) / step);
-    double last = floor((double)(times->to - times->zero) / step);
+    long first = (long)ceil((double)(times->from - times->zero) / step);
+    long last = (long)floor((double)(times->to - times->zero) / step);
     double bottom = view->height - AXIS;
-    for (double i = first; i <= last; i++) {
+    for (long i = first; i <= last; i++) {
         char label[PAGE_NUMBER];
-        double x = x_of(view, times->zero + (int64_t)(i * step));
+        double x = x_of(view, times->zero + (int64_t)((double)i * step));
         fprintf(out,
                 "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" "
                 "y2=\"%.1f\"/>",
                 x, x, view->top - 2, bottom);
-        page_number(i * step / 1e6, label);
+        page_number((double)i * step / 1e6, label);
         if (i == last) {
             size_t len = strlen(label);
             snprintf(label + len, sizeof(label) - len, "\u00a0ms");
@@ -224,13 +225,18 @@ static void draw_axis(FILE *out, const struct view *view)
     }
 }
 
+static void draw_lanes(FILE *out, const struct view *view)
+{
+    for (size_t i = 0; i < view->times->lanes_len; i++)
+        draw_rect(out, "lane", view->gutter, view->times->lanes[i].y,
+                  view->width - view->gutter, BAND);
+}
+
 static void draw_names(FILE *out, const struct view *view)
 {
     for (size_t i = 0; i < view->times->lanes_len; i++) {
         const struct page_lane *lane = &view->times->lanes[i];
-        draw_rect(out, "lane", view->gutter, lane->y,
-                  view->width - view->gutter, BAND);
-        draw_text(out, 0, view->narrow ? lane->y - 5 : lane->y + 15, "name",
+        draw_text(out, 0, lane->y + (view->narrow ? -5 : 15), "name",
                   lane->name);
     }
 }
@@ -257,16 +263,27 @@ static void draw_span(FILE *out, const struct view *view,
     fputs("</title></rect>", out);
 }
 
+/* Inside, and right of the marks that would go through it. */
 static void draw_span_text(FILE *out, const struct view *view,
                            const struct lab_span *span)
 {
     const struct page_times *times = view->times;
     const struct page_lane *lane = &times->lanes[page_lane(times, span->lane)];
+    if (!fits(view, span))
+        return;
+    double first = x_of(view, span->from) + MARGIN, x = first;
+    double width = text_px(span_text(span));
+    for (size_t i = 0; i < view->notes_len; i++) {
+        const struct note *note = &view->notes[i];
+        if (!strcmp(note->lane, span->lane) && x - MARGIN < note->x &&
+            note->x < x + width)
+            x = note->x + MARGIN;
+    }
+    if (x + width > x_of(view, span->to))
+        x = first;
     char class[32];
     snprintf(class, sizeof(class), "in-%s", kinds[span->kind]);
-    if (fits(view, span))
-        draw_text(out, x_of(view, span->from) + MARGIN, lane->y + 15, class,
-                  span_text(span));
+    draw_text(out, x, lane->y + 15, class, span_text(span));
 }
 
 /* A band across all lanes from the first to the last that holds; hatched in
@@ -330,7 +347,7 @@ static void draw_overlap_labels(FILE *out, const struct view *view)
             continue;
         left[row] = fmin(left[row], begin);
         right[row] = fmax(right[row], begin + width);
-        double y = (row ? 0 : LINE) + 13;
+        double y = view->top - LINE * (double)(row + 1) + 10;
         fprintf(out, "<path class=\"lead bad\" d=\"M%.1f %.1fV%.1f\"/>", x,
                 y + 3, times->lanes[one->top].y - 3);
         draw_text(out, begin + width / 2, y, "two", text);
@@ -367,7 +384,7 @@ static void draw(FILE *out, const struct view *view)
     fputs(": ", out);
     page_text(out, row->verdict);
     fputs("</title>\n", out);
-    draw_names(out, view);
+    draw_lanes(out, view);
     draw_axis(out, view);
     for (size_t i = 0; i < row->spans_len; i++)
         draw_span(out, view, &row->spans[i]);
@@ -378,6 +395,7 @@ static void draw(FILE *out, const struct view *view)
     for (size_t i = 0; i < view->notes_len; i++)
         draw_note(out, view, &view->notes[i]);
     draw_overlap_labels(out, view);
+    draw_names(out, view);
     fputs("</svg>\n", out);
 }
 

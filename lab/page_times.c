@@ -91,12 +91,12 @@ static void look(struct page_times *times, int64_t from, int64_t to)
     now.least = now.most;
     if (now.most < 2)
         return;
-    struct page_overlap *last =
-        times->overlaps_len ? &times->overlaps[times->overlaps_len - 1] : NULL;
-    if (!last || last->to != from) {
+    size_t len = times->overlaps_len;
+    if (!len || times->overlaps[len - 1].to != from) {
         times->overlaps[times->overlaps_len++] = now;
         return;
     }
+    struct page_overlap *last = &times->overlaps[len - 1];
     last->to = to;
     last->least = now.least < last->least ? now.least : last->least;
     last->most = now.most > last->most ? now.most : last->most;

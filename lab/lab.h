@@ -112,6 +112,8 @@ const char *lab_directory(struct lab *lab);
 hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms);
 hf_lock *lab_lock(hf_client *client, const char *name,
                   const hf_lock_options *opt);
+/* hf_client_caps() of that backend: 0 if it does not have the kind. */
+int lab_caps(const struct lab_place *place, enum hf_kind kind);
 /* Dies unless rc is HF_OK: what is "acquire", for the text. */
 void lab_check(int rc, const char *what, const hf_error *err);
 

@@ -500,10 +500,8 @@ static void race_locks(struct race *race, struct seen *seen)
     static const int caps[] = {HF_CAP_FAIR, HF_CAP_UNFAIR};
 
     for (size_t b = 0; (race->backend = lab_backend(race->lab, b)); b++) {
-        hf_client *client = lab_open(race->backend, 0);
-        int can = hf_client_caps(client, HF_MUTEX);
+        int can = lab_caps(race->backend, HF_MUTEX);
 
-        hf_close(client);
         for (int i = 0; i < 2; i++) {
             char word[32];
 

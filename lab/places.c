@@ -56,10 +56,12 @@ static bool begins_element(const char *text)
 /* The length of the first element of a list. */
 static size_t element_len(const char *list)
 {
-    size_t len = 0;
+    size_t len = strcspn(list, ",");
 
-    while (list[len] && !(list[len] == ',' && begins_element(list + len + 1)))
-        len++;
+    if (!memmem(list, len, "://", 3))
+        return len;
+    while (list[len] && !begins_element(list + len + 1))
+        len += 1 + strcspn(list + len + 1, ",");
     return len;
 }
 

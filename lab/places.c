@@ -289,6 +289,15 @@ hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms)
     return client;
 }
 
+int lab_caps(const struct lab_place *place, enum hf_kind kind)
+{
+    hf_client *client = lab_open(place, 0);
+    int caps = hf_client_caps(client, kind);
+
+    hf_close(client);
+    return caps;
+}
+
 hf_lock *lab_lock(hf_client *client, const char *name,
                   const hf_lock_options *opt)
 {

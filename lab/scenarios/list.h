@@ -1,2 +1,3 @@
 /* The scenarios, in the order of `holdfast lab list' and `lab all'. */
 LAB_SCENARIO(oversell)
+LAB_SCENARIO(misdelete)

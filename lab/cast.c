@@ -1,0 +1,135 @@
+/* What actors of several scenarios do; see cast.h. */
+#include "cast.h"
+
+#include <string.h>
+
+enum { SPIN_MS = 10 };
+
+void cast_name(const struct lab *lab, const char *word, char out[96])
+{
+    static unsigned last;
+    char numbered[48];
+
+    snprintf(numbered, sizeof numbered, "%s-%u", word, ++last);
+    lab_name(lab, numbered, out);
+}
+
+/* ---- holdfast ------------------------------------------------------------ */
+
+struct hold hold_open(const struct lab_place *place, const char *name,
+                      int64_t ttl_ms)
+{
+    struct hold hold;
+
+    hold.client = lab_open(place, ttl_ms);
+    hold.lock = lab_lock(hold.client, name, NULL);
+    return hold;
+}
+
+void hold_take(const struct hold *hold, int64_t lease_ms, const char *label)
+{
+    hf_acquire_options options = HF_ACQUIRE_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+
+    options.lease_ms = lease_ms;
+    lab_check(hf_lock_acquire(hold->lock, &options, &err), "acquire", &err);
+    actor_holds(label);
+}
+
+bool hold_try(const struct hold *hold)
+{
+    hf_error err = HF_ERROR_INIT;
+    int rc = hf_lock_try(hold->lock, &err);
+
+    if (rc == HF_EBUSY)
+        return false;
+    lab_check(rc, "try the lock", &err);
+    actor_holds("");
+    return true;
+}
+
+int hold_release(const struct hold *hold)
+{
+    hf_error err = HF_ERROR_INIT;
+    int rc = hf_lock_release(hold->lock, &err);
+
+    actor_lets_go();
+    if (rc != HF_ELOST && rc != HF_ENOTOWNER)
+        lab_check(rc, "release", &err);
+    return rc;
+}
+
+uint64_t hold_token(const struct hold *hold)
+{
+    uint64_t token = 0;
+
+    lab_check(hf_lock_token(hold->lock, &token), "learn the token", NULL);
+    return token;
+}
+
+int64_t hold_deadline(const struct hold *hold)
+{
+    int64_t deadline = 0;
+
+    lab_check(hf_lock_deadline(hold->lock, &deadline), "learn the deadline",
+              NULL);
+    return deadline;
+}
+
+void hold_close(struct hold *hold)
+{
+    hf_lock_free(hold->lock);
+    hf_close(hold->client);
+    *hold = (struct hold){0};
+}
+
+/* ---- by hand ------------------------------------------------------------- */
+
+bool hand_try(redisContext *redis, const char *key, const char *who,
+              int64_t ttl_ms)
+{
+    if (!rd_lock(redis, key, who, ttl_ms))
+        return false;
+    actor_holds("");
+    return true;
+}
+
+void hand_take(redisContext *redis, const char *key, const char *who,
+               int64_t ttl_ms)
+{
+    while (!hand_try(redis, key, who, ttl_ms))
+        lab_sleep_ms(SPIN_MS);
+}
+
+bool hand_owns(redisContext *redis, const char *key, const char *who)
+{
+    redisReply *reply = rd_ask(redis, "GET %s", key);
+    bool owns =
+        reply->type == REDIS_REPLY_STRING && strcmp(reply->str, who) == 0;
+
+    freeReplyObject(reply);
+    return owns;
+}
+
+/* ---- in the scenario ----------------------------------------------------- */
+
+void cast_rest(struct lab *lab, int64_t ms)
+{
+    int64_t until = lab_now() + ms * 1000000;
+
+    while (lab_now() < until) {
+        lab_tick(lab);
+        lab_sleep_ms(ms < 50 ? ms : 50);
+    }
+}
+
+const struct lab_place *cast_redis(struct lab *lab, const char *strategy)
+{
+    const struct lab_place *redis = lab_store(lab, LAB_REDIS);
+
+    if (!redis && lab_insists(lab, strategy))
+        lab_die(CLI_USAGE,
+                "%s needs a Redis: --servers, or --stores redis://host",
+                strategy);
+    return redis;
+}

@@ -32,7 +32,9 @@ void hold_take(const struct hold *hold, int64_t lease_ms, const char *label)
     hf_error err = HF_ERROR_INIT;
 
     options.lease_ms = lease_ms;
+    actor_waits("");
     lab_check(hf_lock_acquire(hold->lock, &options, &err), "acquire", &err);
+    actor_lets_go();
     actor_holds(label);
 }
 
@@ -97,8 +99,11 @@ bool hand_try(redisContext *redis, const char *key, const char *who,
 void hand_take(redisContext *redis, const char *key, const char *who,
                int64_t ttl_ms)
 {
-    while (!hand_try(redis, key, who, ttl_ms))
+    actor_waits("");
+    while (!rd_lock(redis, key, who, ttl_ms))
         lab_sleep_ms(SPIN_MS);
+    actor_lets_go();
+    actor_holds("");
 }
 
 bool hand_owns(redisContext *redis, const char *key, const char *who)

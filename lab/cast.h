@@ -25,7 +25,7 @@ struct hold {
 /* ttl_ms 0: the default of 30 s. */
 struct hold hold_open(const struct lab_place *place, const char *name,
                       int64_t ttl_ms);
-/* Waits for the lock. lease_ms 0: it is renewed. Draws the span. */
+/* Waits for the lock. lease_ms 0: it is renewed. Draws the spans. */
 void hold_take(const struct hold *hold, int64_t lease_ms, const char *label);
 /* Takes it if it is free; true: it has it. Draws the span. */
 bool hold_try(const struct hold *hold);
@@ -38,7 +38,7 @@ void hold_close(struct hold *hold);
 
 /* ---- by hand, on Redis --------------------------------------------------- */
 
-/* SET NX PX until it is free, as the documents do it. Draws the span. */
+/* SET NX PX until it is free, as the documents do it. Draws the spans. */
 void hand_take(redisContext *redis, const char *key, const char *who,
                int64_t ttl_ms);
 /* One SET NX PX; true: it has it. Draws the span. */

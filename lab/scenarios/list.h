@@ -1,3 +1,5 @@
 /* The scenarios, in the order of `holdfast lab list' and `lab all'. */
 LAB_SCENARIO(oversell)
+LAB_SCENARIO(crash)
+LAB_SCENARIO(slow)
 LAB_SCENARIO(misdelete)

@@ -35,9 +35,9 @@ struct common {
     struct lab_death death;
     _Atomic int64_t next; /* attempts still to be made */
     _Atomic bool stop;
-    _Atomic unsigned met;    /* workers that have come to the pause */
-    _Atomic unsigned inside; /* spans that were kept */
-    _Atomic int64_t paused_until;
+    _Atomic unsigned met;         /* workers that have come to the pause */
+    _Atomic unsigned inside;      /* spans that were kept */
+    _Atomic int64_t paused_until; /* the end of the first pause */
     int64_t began;
     struct lab_span spans[SPANS];
     _Alignas(64) unsigned char shared[CREW_SHARED];
@@ -75,7 +75,7 @@ void worker_arrive(struct worker *worker)
 void worker_await(struct worker *worker, int64_t limit_ms)
 {
     struct common *common = worker->crew->common;
-    int64_t until = lab_now() + limit_ms * 1000000;
+    int64_t until = lab_now() + limit_ms * 1000000, none = 0;
 
     if (!worker->first || worker->awaited)
         return;
@@ -84,7 +84,7 @@ void worker_await(struct worker *worker, int64_t limit_ms)
            lab_now() < until)
         lab_sleep_ms(1);
     worker->was_alone = atomic_load(&common->met) < 2;
-    atomic_store(&common->paused_until, lab_now());
+    atomic_compare_exchange_strong(&common->paused_until, &none, lab_now());
 }
 
 void worker_meet(struct worker *worker, int64_t limit_ms)

@@ -17,6 +17,7 @@ struct lab_wish {
 struct lab {
     struct lab_settings settings;
     const struct lab_scenario *scenario; /* that runs; NULL: none yet */
+    const struct lab_scenario *chosen;   /* NULL: all */
     unsigned options;                    /* enum lab_option, those given */
     const char *strategies;              /* a list; NULL: all */
     struct lab_wish backends[PLACES_MAX];
@@ -29,6 +30,14 @@ struct lab {
     struct lab_report report;
     bool as_expected; /* every row so far */
 };
+
+/* ---- run.c --------------------------------------------------------------- */
+
+/* For the page: what was typed, and where it runs. */
+void lab_describe(struct lab *lab, int argc, char **argv);
+/* Runs it in the runner, then the page is written; returns the exit status when
+ * all that was forked is gone. */
+int lab_supervise(struct lab *lab, void (*run)(struct lab *lab));
 
 /* ---- places.c ------------------------------------------------------------ */
 

@@ -119,8 +119,8 @@ void lab_check(int rc, const char *what, const hf_error *err);
 
 /* In the runner: says the text, ends with that exit status (enum cli_exit). In
  * an actor or worker: the runner does. */
-_Noreturn void lab_die(int status, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+void lab_die(int status, const char *fmt, ...)
+    __attribute__((noreturn, format(printf, 2, 3)));
 
 /* The live line on a terminal: what is being tried now. */
 void lab_progress(struct lab *lab, const char *fmt, ...)

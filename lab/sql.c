@@ -28,12 +28,11 @@ static bool is_lost(unsigned error)
     return (error >= 2000 && error < 3000) || error >= 5000;
 }
 
+/* The user is known, and may not do that. */
 static bool is_refused(unsigned error)
 {
     switch (error) {
     case ER_DBACCESS_DENIED_ERROR:
-    case ER_ACCESS_DENIED_ERROR:
-    case ER_ACCESS_DENIED_NO_PASSWORD_ERROR:
     case ER_TABLEACCESS_DENIED_ERROR:
     case ER_COLUMNACCESS_DENIED_ERROR:
     case ER_SPECIFIC_ACCESS_DENIED_ERROR:
@@ -49,11 +48,18 @@ static int explain(const struct sql *sql, const char *what, char why[SQL_WHY])
     unsigned error = mysql_errno(sql->conn);
     const char *text = mysql_error(sql->conn);
 
+    if (error == ER_ACCESS_DENIED_ERROR ||
+        error == ER_ACCESS_DENIED_NO_PASSWORD_ERROR) {
+        snprintf(why, SQL_WHY,
+                 "%s: %s; check the user and the password of the URL, or of "
+                 "HOLDFAST_LAB_PASSWORD",
+                 what, text);
+        return CLI_NOPERM;
+    }
     if (is_refused(error)) {
         snprintf(why, SQL_WHY,
-                 "%s: %s; the lab's user needs " GRANTS
-                 " on the database `%s' (GRANT " GRANTS " ON `%s`.* TO ...)",
-                 what, text, sql->database, sql->database);
+                 "%s: %s; the lab needs a user with GRANT " GRANTS " ON `%s`.*",
+                 what, text, sql->database);
         return CLI_NOPERM;
     }
     if (error == ER_BAD_DB_ERROR)
@@ -151,12 +157,13 @@ void sql_close(struct sql *sql)
 
 /* ---- statements ---------------------------------------------------------- */
 
-static _Noreturn void fail(const struct sql *sql, const char *statement)
+void sql_fail(const struct sql *sql, const char *statement)
 {
     char why[SQL_WHY], what[96];
     int status;
 
-    snprintf(what, sizeof(what), "%.80s", statement);
+    snprintf(what, sizeof(what), "%.80s%s", statement,
+             strlen(statement) > 80 ? "..." : "");
     status = explain(sql, what, why);
     lab_die(status, "%s: %s", sql->name, why);
 }
@@ -170,12 +177,27 @@ static char *print(const char *fmt, va_list ap)
     return text;
 }
 
-unsigned sql_send(struct sql *sql, const char *statement)
+static unsigned read_row(MYSQL_RES *answer, int64_t *out, unsigned max)
 {
+    unsigned columns = mysql_num_fields(answer);
+    MYSQL_ROW row = mysql_fetch_row(answer);
+
+    for (unsigned i = 0; row && i < columns && i < max; i++)
+        out[i] = row[i] ? strtoll(row[i], NULL, 10) : 0;
+    mysql_free_result(answer);
+    return row ? columns : 0;
+}
+
+unsigned sql_send(struct sql *sql, const char *statement, int64_t *number)
+{
+    MYSQL_RES *answer;
+
     if (mysql_real_query(sql->conn, statement, strlen(statement)))
         return mysql_errno(sql->conn);
     /* An answer that has rows has to be read before the next statement. */
-    mysql_free_result(mysql_store_result(sql->conn));
+    answer = mysql_store_result(sql->conn);
+    if (answer)
+        read_row(answer, number, number ? 1 : 0);
     return mysql_errno(sql->conn);
 }
 
@@ -187,8 +209,8 @@ void sql_do(struct sql *sql, const char *fmt, ...)
     va_start(ap, fmt);
     statement = print(fmt, ap);
     va_end(ap);
-    if (sql_send(sql, statement))
-        fail(sql, statement);
+    if (sql_send(sql, statement, NULL))
+        sql_fail(sql, statement);
     free(statement);
 }
 
@@ -201,9 +223,9 @@ unsigned sql_try(struct sql *sql, const char *fmt, ...)
     va_start(ap, fmt);
     statement = print(fmt, ap);
     va_end(ap);
-    error = sql_send(sql, statement);
+    error = sql_send(sql, statement, NULL);
     if (is_lost(error))
-        fail(sql, statement);
+        sql_fail(sql, statement);
     free(statement);
     return error;
 }
@@ -217,20 +239,9 @@ static MYSQL_RES *ask(struct sql *sql, const char *fmt, va_list ap)
     if (!mysql_real_query(sql->conn, statement, strlen(statement)))
         answer = mysql_store_result(sql->conn);
     if (!answer)
-        fail(sql, statement);
+        sql_fail(sql, statement);
     free(statement);
     return answer;
-}
-
-static unsigned read_row(MYSQL_RES *answer, int64_t *out, unsigned max)
-{
-    unsigned columns = mysql_num_fields(answer);
-    MYSQL_ROW row = mysql_fetch_row(answer);
-
-    for (unsigned i = 0; row && i < columns && i < max; i++)
-        out[i] = row[i] ? strtoll(row[i], NULL, 10) : 0;
-    mysql_free_result(answer);
-    return row ? columns : 0;
 }
 
 unsigned sql_row(struct sql *sql, int64_t *out, unsigned max, const char *fmt,

@@ -15,8 +15,9 @@ struct sql *sql_open(const struct lab_place *place);
 /* The same for those that must not die: NULL, an exit status, and why. */
 struct sql *sql_connect(const struct lab_place *place, int *status,
                         char why[SQL_WHY]);
-/* A statement as it is: 0, or the error number, also of a lost connection. */
-unsigned sql_send(struct sql *sql, const char *statement);
+/* A statement as it is: 0, or the error number, also of a lost connection. If
+ * the answer has a row, its first column goes to *number, which may be NULL. */
+unsigned sql_send(struct sql *sql, const char *statement, int64_t *number);
 void sql_close(struct sql *sql);
 /* A statement that has to succeed. */
 void sql_do(struct sql *sql, const char *fmt, ...)
@@ -37,5 +38,8 @@ void sql_text(struct sql *sql, char *out, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 uint64_t sql_changed(const struct sql *sql); /* rows, by the last statement */
 const char *sql_error(const struct sql *sql);
+/* Dies because of the error that the last statement had. */
+void sql_fail(const struct sql *sql, const char *statement)
+    __attribute__((noreturn));
 
 #endif

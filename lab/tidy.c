@@ -1,0 +1,204 @@
+/* Tidying up after a run; see tidy.h. */
+#include "tidy.h"
+
+#include "keeper.h"
+#include "redis.h"
+#include "sql.h"
+
+#include <mysqld_error.h>
+#include <string.h>
+
+enum { PLACES = 16, STATEMENT = 512, PAUSE_MS = 20, PAUSES = 500 };
+
+/* What begins with this is of the run; it ends with a separator. */
+struct tidy {
+    struct lab_place place;
+    char prefix[96];
+};
+
+static void say(const struct tidy *tidy, const char *why)
+{
+    fprintf(stderr,
+            "holdfast lab: %s: what has \"%s\" in its name could not be "
+            "removed: %s\n",
+            tidy->place.name, tidy->prefix, why);
+}
+
+/* ---- Redis --------------------------------------------------------------- */
+
+static redisReply *scan(redisContext *redis, const char *cursor,
+                        const char *prefix)
+{
+    redisReply *reply =
+        redisCommand(redis, "SCAN %s MATCH *%s* COUNT 1000", cursor, prefix);
+
+    if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
+        return reply;
+    if (!reply || reply->type != REDIS_REPLY_ERROR)
+        snprintf(redis->errstr, sizeof(redis->errstr), "no answer to SCAN");
+    else
+        snprintf(redis->errstr, sizeof(redis->errstr), "%s", reply->str);
+    freeReplyObject(reply);
+    return NULL;
+}
+
+/* All keys once. How many there were; -1: redis->errstr says why. */
+static long sweep(redisContext *redis, const char *prefix)
+{
+    char cursor[32] = "0";
+    long n = 0;
+
+    do {
+        redisReply *reply = scan(redis, cursor, prefix);
+        const redisReply *keys;
+
+        if (!reply)
+            return -1;
+        keys = reply->element[1];
+        for (size_t i = 0; i < keys->elements; i++, n++)
+            freeReplyObject(redisCommand(redis, "UNLINK %b",
+                                         keys->element[i]->str,
+                                         (size_t)keys->element[i]->len));
+        snprintf(cursor, sizeof(cursor), "%s", reply->element[0]->str);
+        freeReplyObject(reply);
+    } while (strcmp(cursor, "0") != 0);
+    return n;
+}
+
+/* Until there are none: a command of a process that was killed may still have
+ * been on its way. */
+static void clean_redis(void *arg)
+{
+    const struct tidy *tidy = arg;
+    char why[RD_WHY];
+    int status, passes = 10;
+    redisContext *redis = rd_connect(&tidy->place, &status, why);
+    long n = 1;
+
+    if (!redis) {
+        say(tidy, why);
+        return;
+    }
+    while (n > 0 && passes--)
+        n = sweep(redis, tidy->prefix);
+    if (n)
+        say(tidy, n > 0 ? "UNLINK does not remove them" : redis->errstr);
+    redisFree(redis);
+}
+
+static void check_redis(const struct tidy *tidy)
+{
+    redisContext *redis = rd_open(&tidy->place);
+
+    freeReplyObject(rd_ask(redis, "SCAN 0 MATCH *%s* COUNT 1", tidy->prefix));
+    rd_number(redis, "UNLINK %s", tidy->prefix);
+    redisFree(redis);
+}
+
+/* ---- MariaDB ------------------------------------------------------------- */
+
+/* A statement of a process that was killed may still be executed, and make the
+ * table that has just been dropped. */
+static void await_others(struct sql *sql, const char *prefix)
+{
+    char statement[STATEMENT];
+    int64_t others = 1;
+
+    snprintf(statement, sizeof(statement),
+             "SELECT COUNT(*) FROM information_schema.processlist "
+             "WHERE id <> CONNECTION_ID() AND LOCATE('%s', info)",
+             prefix);
+    for (int i = 0; others && i < PAUSES; i++) {
+        if (i)
+            lab_sleep_ms(PAUSE_MS);
+        if (sql_send(sql, statement, &others))
+            return;
+    }
+}
+
+/* 0, or the error. A table may refer to another one, in whichever order. */
+static unsigned drop_tables(struct sql *sql, const char *prefix)
+{
+    char find[STATEMENT];
+    const char *const statements[] = {
+        "SET SESSION lock_wait_timeout = 20, foreign_key_checks = 0",
+        find,
+        "PREPARE tidy FROM @tidy",
+        "EXECUTE tidy",
+        NULL,
+    };
+
+    snprintf(find, sizeof(find),
+             "SET @tidy = COALESCE((SELECT CONCAT('DROP TABLE IF EXISTS ', "
+             "GROUP_CONCAT('`', table_name, '`')) "
+             "FROM information_schema.tables WHERE table_schema = DATABASE() "
+             "AND LEFT(table_name, %zu) = '%s'), 'DO 0')",
+             strlen(prefix), prefix);
+    for (const char *const *at = statements; *at; at++) {
+        unsigned error = sql_send(sql, *at, NULL);
+
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+static void clean_mariadb(void *arg)
+{
+    const struct tidy *tidy = arg;
+    char why[SQL_WHY];
+    int status;
+    struct sql *sql = sql_connect(&tidy->place, &status, why);
+
+    if (!sql) {
+        say(tidy, why);
+        return;
+    }
+    await_others(sql, tidy->prefix);
+    if (drop_tables(sql, tidy->prefix))
+        say(tidy, sql_error(sql));
+    sql_close(sql);
+}
+
+/* Whether it may drop is told before whether there is such a table. */
+static void check_mariadb(const struct tidy *tidy)
+{
+    struct sql *sql = sql_open(&tidy->place);
+
+    if (sql_try(sql, "DROP TABLE %srights", tidy->prefix) != ER_BAD_TABLE_ERROR)
+        sql_fail(sql, "DROP TABLE");
+    sql_close(sql);
+}
+
+/* ---- both ---------------------------------------------------------------- */
+
+static bool is_known(const struct lab_place *place)
+{
+    static char known[PLACES][sizeof(place->url)];
+    static size_t len;
+
+    for (size_t i = 0; i < len; i++)
+        if (!strcmp(known[i], place->url))
+            return true;
+    if (len == PLACES)
+        lab_die(CLI_USAGE, "more than %d places", PLACES);
+    memcpy(known[len++], place->url, sizeof(place->url));
+    return false;
+}
+
+void lab_place_tidy(struct lab *lab, const struct lab_place *place)
+{
+    struct tidy tidy = {.place = *place};
+
+    if (!place->given || is_known(place))
+        return;
+    if (place->engine == LAB_REDIS) {
+        lab_name(lab, "", tidy.prefix);
+        check_redis(&tidy);
+        keeper_start(clean_redis, &tidy);
+    } else if (place->engine == LAB_MARIADB) {
+        lab_table(lab, "", tidy.prefix);
+        check_mariadb(&tidy);
+        keeper_start(clean_mariadb, &tidy);
+    }
+}

@@ -26,16 +26,25 @@ struct hold hold_open(const struct lab_place *place, const char *name,
     return hold;
 }
 
-void hold_take(const struct hold *hold, int64_t lease_ms, const char *label)
+struct grant hold_take(const struct hold *hold, int64_t lease_ms,
+                       const char *label)
 {
     hf_acquire_options options = HF_ACQUIRE_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
+    struct grant grant;
 
     options.lease_ms = lease_ms;
     actor_waits("");
     lab_check(hf_lock_acquire(hold->lock, &options, &err), "acquire", &err);
+    /* If the machine stands still, it is lost before we can ask. */
+    while (hf_lock_token(hold->lock, &grant.token) == HF_ELOST ||
+           hf_lock_deadline(hold->lock, &grant.deadline) == HF_ELOST) {
+        hf_lock_release(hold->lock, NULL);
+        lab_check(hf_lock_acquire(hold->lock, &options, &err), "acquire", &err);
+    }
     actor_lets_go();
     actor_holds(label);
+    return grant;
 }
 
 bool hold_try(const struct hold *hold)
@@ -59,23 +68,6 @@ int hold_release(const struct hold *hold)
     if (rc != HF_ELOST && rc != HF_ENOTOWNER)
         lab_check(rc, "release", &err);
     return rc;
-}
-
-uint64_t hold_token(const struct hold *hold)
-{
-    uint64_t token = 0;
-
-    lab_check(hf_lock_token(hold->lock, &token), "learn the token", NULL);
-    return token;
-}
-
-int64_t hold_deadline(const struct hold *hold)
-{
-    int64_t deadline = 0;
-
-    lab_check(hf_lock_deadline(hold->lock, &deadline), "learn the deadline",
-              NULL);
-    return deadline;
 }
 
 void hold_close(struct hold *hold)

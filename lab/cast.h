@@ -22,18 +22,21 @@ struct hold {
     hf_lock *lock;
 };
 
+struct grant {
+    uint64_t token;
+    int64_t deadline; /* CLOCK_BOOTTIME, ns; HF_NO_DEADLINE */
+};
+
 /* ttl_ms 0: the default of 30 s. */
 struct hold hold_open(const struct lab_place *place, const char *name,
                       int64_t ttl_ms);
 /* Waits for the lock. lease_ms 0: it is renewed. Draws the spans. */
-void hold_take(const struct hold *hold, int64_t lease_ms, const char *label);
+struct grant hold_take(const struct hold *hold, int64_t lease_ms,
+                       const char *label);
 /* Takes it if it is free; true: it has it. Draws the span. */
 bool hold_try(const struct hold *hold);
 /* HF_OK, HF_ELOST or HF_ENOTOWNER. Ends the span. */
 int hold_release(const struct hold *hold);
-uint64_t hold_token(const struct hold *hold);
-/* CLOCK_BOOTTIME, ns; HF_NO_DEADLINE. */
-int64_t hold_deadline(const struct hold *hold);
 void hold_close(struct hold *hold);
 
 /* ---- by hand, on Redis --------------------------------------------------- */

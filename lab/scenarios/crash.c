@@ -69,10 +69,8 @@ static void lock_a(void *arg)
 {
     const struct play *play = arg;
     struct hold hold = hold_open(play->place, play->name, play->ttl_ms);
-    int64_t deadline;
+    int64_t deadline = hold_take(&hold, 0, "").deadline;
 
-    hold_take(&hold, 0, "");
-    deadline = hold_deadline(&hold);
     if (deadline != HF_NO_DEADLINE)
         actor_report(A_LEASE_MS,
                      (deadline - cli_now_ns(CLOCK_BOOTTIME)) / 1000000);

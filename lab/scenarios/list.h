@@ -2,4 +2,5 @@
 LAB_SCENARIO(oversell)
 LAB_SCENARIO(crash)
 LAB_SCENARIO(slow)
+LAB_SCENARIO(stall)
 LAB_SCENARIO(misdelete)

@@ -200,9 +200,10 @@ static void once_c(void *arg)
 /* ---- holdfast ------------------------------------------------------------ */
 
 /* Works until it is told that the hold is over. */
-static void work(const struct play *play, const struct hold *hold)
+static void work(const struct play *play, const struct hold *hold,
+                 int64_t deadline)
 {
-    int64_t deadline = hold_deadline(hold), last = now(), stood = 0;
+    int64_t last = now(), stood = 0;
     int64_t until = last + 3 * play->ttl_ms * 1000000;
     int rc = HF_OK;
 
@@ -227,15 +228,13 @@ static void lock_a(void *arg)
 {
     const struct play *play = arg;
     struct hold hold = hold_open(play->place, play->name, play->ttl_ms);
-    int rc;
+    struct grant grant = hold_take(&hold, play->lease_ms, "");
 
-    hold_take(&hold, play->lease_ms, play->variant);
     actor_report(A_TOOK, now());
     actor_step("holds");
-    work(play, &hold);
+    work(play, &hold, grant.deadline);
     actor_step("worked");
-    rc = hf_lock_check(hold.lock);
-    if (rc == HF_OK)
+    if (hf_lock_check(hold.lock) == HF_OK)
         actor_report(A_ENDED, now());
     hold_release(&hold);
     actor_step("released");

@@ -81,12 +81,4 @@ _Noreturn void death_of_child(const struct lab_death *death, const char *who,
 /* For lab_die() in the runner: prints what there is before the text. */
 void death_in_runner(struct lab *lab);
 
-/* Zeroed memory that is shared with children. Dies if there is none. */
-void *lab_share(size_t size);
-void lab_unshare(void *memory, size_t size);
-
-/* Allocations that do not fail: lab_die(). */
-void *lab_alloc(size_t size);
-void *lab_grow(void *memory, size_t count, size_t size);
-
 #endif

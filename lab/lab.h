@@ -112,6 +112,8 @@ const char *lab_directory(struct lab *lab);
 hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms);
 hf_lock *lab_lock(hf_client *client, const char *name,
                   const hf_lock_options *opt);
+/* hf_client_caps() of that backend: 0 if it does not have the kind. */
+int lab_caps(const struct lab_place *place, enum hf_kind kind);
 /* Dies unless rc is HF_OK: what is "acquire", for the text. */
 void lab_check(int rc, const char *what, const hf_error *err);
 
@@ -127,6 +129,19 @@ void lab_progress(struct lab *lab, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* To be called now and then by what waits in the runner: moves the line on. */
 void lab_tick(struct lab *lab);
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* Zeroed memory that is shared with actors and workers that are forked later.
+ * Dies if there is none. */
+void *lab_share(size_t size);
+void lab_unshare(void *memory, size_t size);
+
+/* Allocations that do not fail: lab_die(). */
+void *lab_alloc(size_t size);
+void *lab_grow(void *memory, size_t count, size_t size);
+
+/* ---- time ---------------------------------------------------------------- */
 
 int64_t lab_now(void); /* CLOCK_MONOTONIC, ns: of rows' times and timelines */
 void lab_sleep_ms(int64_t ms);

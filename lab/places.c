@@ -56,10 +56,12 @@ static bool begins_element(const char *text)
 /* The length of the first element of a list. */
 static size_t element_len(const char *list)
 {
-    size_t len = 0;
+    size_t len = strcspn(list, ",");
 
-    while (list[len] && !(list[len] == ',' && begins_element(list + len + 1)))
-        len++;
+    if (!memmem(list, len, "://", 3))
+        return len;
+    while (list[len] && !begins_element(list + len + 1))
+        len += 1 + strcspn(list + len + 1, ",");
     return len;
 }
 
@@ -285,6 +287,15 @@ hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms)
     snprintf(what, sizeof what, "open %s", place->name);
     lab_check(hf_open(place->url, &options, &client, &err), what, &err);
     return client;
+}
+
+int lab_caps(const struct lab_place *place, enum hf_kind kind)
+{
+    hf_client *client = lab_open(place, 0);
+    int caps = hf_client_caps(client, kind);
+
+    hf_close(client);
+    return caps;
 }
 
 hf_lock *lab_lock(hf_client *client, const char *name,

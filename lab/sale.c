@@ -1,95 +1,451 @@
-/* A sale under a lock; see sale.h. */
+/* Sales by every strategy; see sale.h. */
 #include "sale.h"
+#include "redis.h"
+#include "sql.h"
 
-enum { LOOK_MS = 5 };
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
-static void sell(const struct sale *sale, struct fence *fence, uint64_t token,
-                 int64_t stock)
+enum {
+    THINK_NS = 50000,  /* between reading a file and writing it */
+    KEPT_OUT_MS = 300, /* a pause during which nobody else gets in */
+    MEET_MS = 60000,   /* one that ends as soon as somebody does */
+    RETRY_MS = 20,     /* of the optimistic ones, as in the documents */
+    SPIN_MS = 50,      /* redis-spin, as in the documents */
+    SPIN_TTL_MS = 10000,
+    SETNX_MS = 2,
+    SETNX_TTL_MS = 200,
+};
+
+/* What a worker has. */
+struct clerk {
+    struct stock *stock;
+    hf_client *client;
+    hf_lock *lock;
+    pthread_mutex_t own;
+    char uuid[32];
+};
+
+static const struct race *race_of(const struct worker *worker)
 {
-    int64_t left = stock - sale->amount;
-    bool wrote = fence_write(fence, token, left);
-
-    actor_report(wrote ? SALE_WROTE : SALE_REFUSED, 1);
-    actor_mark(false, wrote ? "writes %d" : "%d is refused", (int)left);
+    return worker->arg;
 }
 
-static int64_t look(struct fence *fence, uint64_t token)
+static struct clerk *clerk_of(const struct worker *worker)
 {
-    int64_t stock = 0;
-
-    if (!fence_read(fence, token, &stock))
-        actor_mark(false, "reading is refused");
-    actor_mark(false, "reads %d", (int)stock);
-    actor_step("read");
-    return stock;
+    return worker->mine;
 }
 
-static void play_by_hand(const struct sale *sale)
+/* Between the two steps, where another worker may come in. */
+static void await_another(struct worker *worker)
 {
-    redisContext *redis = rd_open(sale->place);
-    struct fence *fence = fence_open(sale->lab, sale->store);
+    const struct race *race = race_of(worker);
 
-    hand_take(redis, sale->name, sale->who,
-              sale->ttl_ms ? sale->ttl_ms : CAST_LONG_MS);
-    sell(sale, fence, 0, look(fence, 0));
-    actor_step("done");
-    rd_unlock(redis, sale->name, sale->who);
-    actor_lets_go();
+    if (race->pauses)
+        worker_await(worker,
+                     race->expected == LAB_FAILS ? MEET_MS : KEPT_OUT_MS);
 }
 
-static void learn(const struct hold *hold)
+static void meet_another(struct worker *worker)
 {
-    while (hf_lock_check(hold->lock) == HF_OK)
-        lab_sleep_ms(LOOK_MS);
-    actor_report(SALE_KNOWS_AT, lab_now());
-    actor_mark(false, "knows: the hold is lost");
-    actor_step("knows");
+    if (race_of(worker)->pauses)
+        worker_arrive(worker);
+    await_another(worker);
 }
 
-void sale_play(void *arg)
+static struct sql *sql_of(const struct worker *worker)
 {
-    const struct sale *sale = arg;
-    struct hold hold;
-    struct fence *fence;
-    struct grant grant;
-    uint64_t token;
-    int64_t stock;
-    int rc;
+    return stock_sql(clerk_of(worker)->stock);
+}
 
-    if (sale->by_hand) {
-        play_by_hand(sale);
-        return;
+static redisContext *redis_of(const struct worker *worker)
+{
+    return stock_redis(clerk_of(worker)->stock);
+}
+
+static const char *key_of(const struct worker *worker)
+{
+    return stock_key(clerk_of(worker)->stock);
+}
+
+/* ---- read, pause, write: what has to be guarded ---------------------------
+ */
+
+static enum work sell(struct worker *worker)
+{
+    struct clerk *clerk = clerk_of(worker);
+    struct timespec think = {0, THINK_NS};
+    int64_t begin = lab_now(), seen = stock_read(clerk->stock);
+
+    if (seen <= 0)
+        return WORK_NOTHING;
+    meet_another(worker);
+    if (race_of(worker)->store->engine == LAB_FILE)
+        nanosleep(&think, NULL); /* the database, the payment, the network */
+    stock_write(clerk->stock, seen - 1);
+    worker_span(worker, begin);
+    return WORK_DONE;
+}
+
+/* ---- locks of one process ------------------------------------------------ */
+
+static void *make_mutex(const void *arg)
+{
+    pthread_mutex_t *mutex = lab_alloc(sizeof *mutex);
+
+    (void)arg;
+    pthread_mutex_init(mutex, NULL);
+    return mutex;
+}
+
+static enum work local_mutex(struct worker *worker)
+{
+    enum work work;
+
+    pthread_mutex_lock(worker->process);
+    work = sell(worker);
+    pthread_mutex_unlock(worker->process);
+    return work;
+}
+
+static enum work local_mutex_each(struct worker *worker)
+{
+    enum work work;
+
+    pthread_mutex_lock(&clerk_of(worker)->own);
+    work = sell(worker);
+    pthread_mutex_unlock(&clerk_of(worker)->own);
+    return work;
+}
+
+static const char *const isolation_levels[] = {
+    "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE",
+    NULL};
+static const enum lab_outcome isolation_outcomes[] = {LAB_OK, LAB_FAILS,
+                                                      LAB_FAILS, LAB_OK};
+
+static void open_tx(struct worker *worker)
+{
+    sql_do(sql_of(worker), "SET SESSION TRANSACTION ISOLATION LEVEL %s",
+           race_of(worker)->variant);
+}
+
+/* The mutex is released, and then the transaction commits: in between the next
+ * one reads what was there before. */
+static enum work local_mutex_tx(struct worker *worker)
+{
+    struct stock *stock = clerk_of(worker)->stock;
+    int64_t seen, begin;
+
+    sql_do(sql_of(worker), "START TRANSACTION");
+    pthread_mutex_lock(worker->process);
+    begin = lab_now();
+    seen = stock_read(stock);
+    worker_arrive(worker);
+    if (seen > 0)
+        stock_write(stock, seen - 1);
+    pthread_mutex_unlock(worker->process);
+    if (seen > 0)
+        await_another(worker);
+    sql_do(sql_of(worker), "COMMIT");
+    worker_span(worker, begin);
+    return seen > 0 ? WORK_DONE : WORK_NOTHING;
+}
+
+/* ---- the database -------------------------------------------------------- */
+
+static enum work sql_update(struct worker *worker)
+{
+    sql_do(sql_of(worker),
+           "UPDATE %s SET count = count - 1 WHERE id = 1 AND count >= 1",
+           key_of(worker));
+    return sql_changed(sql_of(worker)) ? WORK_DONE : WORK_NOTHING;
+}
+
+static enum work sql_for_update(struct worker *worker)
+{
+    struct sql *sql = sql_of(worker);
+    int64_t seen, begin;
+
+    sql_do(sql, "START TRANSACTION");
+    seen = sql_number(sql, "SELECT count FROM %s WHERE id = 1 FOR UPDATE",
+                      key_of(worker));
+    begin = lab_now();
+    if (seen > 0) {
+        meet_another(worker);
+        stock_write(clerk_of(worker)->stock, seen - 1);
+        worker_span(worker, begin);
     }
-    hold = hold_open(sale->place, sale->name, sale->ttl_ms);
-    fence = fence_open(sale->lab, sale->store);
-    grant = hold_take(&hold, sale->lease_ms, "");
-    actor_report(SALE_TOKEN, (int64_t)grant.token);
-    token = sale->token ? grant.token : 0;
-    stock = look(fence, token);
-    rc = hf_lock_check(hold.lock);
-    actor_report(SALE_CHECKED, rc);
-    if (sale->deadline && rc != HF_OK)
-        actor_mark(false, "knows: %s", hf_error_name(rc));
-    else
-        sell(sale, fence, token, stock);
-    actor_step("done");
-    if (sale->learns)
-        learn(&hold);
-    hold_release(&hold);
-    hold_close(&hold);
+    sql_do(sql, "COMMIT");
+    return seen > 0 ? WORK_DONE : WORK_NOTHING;
 }
 
-void sale_read(struct sale_result *result, const struct actor *a,
-               const struct actor *b)
+/* Has the row changed since it was read? Then again. */
+static enum work optimistic(struct worker *worker, const char *seen_as,
+                            const char *next)
 {
-    result->a_wrote = actor_value(a, SALE_WROTE);
-    result->a_refused = actor_value(a, SALE_REFUSED);
-    result->a_checked = (int)actor_value(a, SALE_CHECKED);
-    result->a_token = (uint64_t)actor_value(a, SALE_TOKEN);
-    result->b_token = (uint64_t)actor_value(b, SALE_TOKEN);
+    struct sql *sql = sql_of(worker);
+    const char *table = key_of(worker);
+    int64_t seen[2];
+
+    for (;;) {
+        sql_row(sql, seen, 2, "SELECT count, %s FROM %s WHERE id = 1", seen_as,
+                table);
+        if (seen[0] <= 0)
+            return WORK_NOTHING;
+        meet_another(worker);
+        sql_do(sql, "UPDATE %s SET count = %lld, %s WHERE id = 1 AND %s = %lld",
+               table, (long long)seen[0] - 1, next, seen_as,
+               (long long)seen[1]);
+        if (sql_changed(sql))
+            return WORK_DONE;
+        worker->retries++;
+        lab_sleep_ms(RETRY_MS);
+    }
 }
 
-bool sale_is_lost(const struct sale_result *result)
+static enum work sql_version(struct worker *worker)
 {
-    return result->came_in && result->left != SALE_STOCK - SALE_BY_B;
+    return optimistic(worker, "version", "version = version + 1");
+}
+
+static enum work sql_timestamp(struct worker *worker)
+{
+    return optimistic(worker,
+                      "CAST(UNIX_TIMESTAMP(updated) * 1000000 AS SIGNED)",
+                      "updated = NOW(6)");
+}
+
+/* ---- Redis --------------------------------------------------------------- */
+
+static enum work redis_watch(struct worker *worker)
+{
+    redisContext *redis = redis_of(worker);
+    const char *key = key_of(worker);
+    redisReply *reply;
+    long long seen;
+    bool done;
+
+    for (;;) {
+        rd_number(redis, "WATCH %s", key);
+        seen = rd_number(redis, "GET %s", key);
+        if (seen <= 0) {
+            rd_number(redis, "UNWATCH");
+            return WORK_NOTHING;
+        }
+        meet_another(worker);
+        rd_number(redis, "MULTI");
+        rd_number(redis, "SET %s %lld", key, seen - 1);
+        reply = rd_ask(redis, "EXEC");
+        done = reply->type == REDIS_REPLY_ARRAY;
+        freeReplyObject(reply);
+        if (done)
+            return WORK_DONE;
+        worker->retries++;
+        lab_sleep_ms(RETRY_MS);
+    }
+}
+
+static enum work redis_setnx(struct worker *worker)
+{
+    redisContext *redis = redis_of(worker);
+    const char *key = race_of(worker)->lock_name;
+    enum work work;
+
+    while (!rd_lock(redis, key, "1", SETNX_TTL_MS)) {
+        worker->retries++;
+        lab_sleep_ms(SETNX_MS);
+    }
+    work = sell(worker);
+    rd_number(redis, "DEL %s", key); /* whoever it belongs to by now */
+    return work;
+}
+
+static enum work redis_spin(struct worker *worker)
+{
+    redisContext *redis = redis_of(worker);
+    const char *key = race_of(worker)->lock_name;
+    const char *uuid = clerk_of(worker)->uuid;
+    enum work work;
+
+    while (!rd_lock(redis, key, uuid, SPIN_TTL_MS)) {
+        worker->retries++;
+        lab_sleep_ms(SPIN_MS);
+    }
+    work = sell(worker);
+    rd_unlock(redis, key, uuid);
+    return work;
+}
+
+/* ---- holdfast ------------------------------------------------------------ */
+
+static void open_lock(struct worker *worker)
+{
+    const struct race *race = race_of(worker);
+    struct clerk *clerk = clerk_of(worker);
+    hf_lock_options options = HF_LOCK_OPTIONS_INIT;
+
+    options.fairness = race->fairness;
+    clerk->client = lab_open(race->backend, 0);
+    clerk->lock = lab_lock(clerk->client, race->lock_name, &options);
+}
+
+static enum work lock(struct worker *worker)
+{
+    struct clerk *clerk = clerk_of(worker);
+    hf_error err = HF_ERROR_INIT;
+    enum work work;
+
+    lab_check(hf_lock_acquire(clerk->lock, NULL, &err), "acquire", &err);
+    work = sell(worker);
+    lab_check(hf_lock_release(clerk->lock, &err), "release", &err);
+    return work;
+}
+
+/* ---- strategies ---------------------------------------------------------- */
+
+const struct strategy sale_strategies[] = {
+    {"none", ON_FILE | ON_MARIADB, LAB_FAILS, false, NULL, sell, NULL, NULL},
+    {"local-mutex", ON_FILE | ON_MARIADB, LAB_FAILS, false, NULL, local_mutex,
+     NULL, NULL},
+    {"local-mutex-each", ON_FILE | ON_MARIADB, LAB_FAILS, true, NULL,
+     local_mutex_each, NULL, NULL},
+    {"local-mutex-tx", ON_MARIADB, LAB_FAILS, true, open_tx, local_mutex_tx,
+     isolation_levels, isolation_outcomes},
+    {"sql-update", ON_MARIADB, LAB_OK, false, NULL, sql_update, NULL, NULL},
+    {"sql-for-update", ON_MARIADB, LAB_OK, false, NULL, sql_for_update, NULL,
+     NULL},
+    {"sql-version", ON_MARIADB, LAB_OK, false, NULL, sql_version, NULL, NULL},
+    {"sql-timestamp", ON_MARIADB, LAB_OK, false, NULL, sql_timestamp, NULL,
+     NULL},
+    {"redis-watch", ON_REDIS, LAB_OK, false, NULL, redis_watch, NULL, NULL},
+    {"redis-setnx", ON_REDIS, LAB_FAILS, false, NULL, redis_setnx, NULL, NULL},
+    {"redis-spin", ON_REDIS, LAB_OK, false, NULL, redis_spin, NULL, NULL},
+    {"lock", ON_FILE | ON_REDIS | ON_MARIADB, LAB_OK, false, open_lock, lock,
+     NULL, NULL},
+};
+_Static_assert(sizeof sale_strategies / sizeof *sale_strategies ==
+                   SALE_STRATEGIES,
+               "as many as sale.h says");
+
+const char *const sale_names[] = {
+    "none",        "local-mutex",    "local-mutex-each", "local-mutex-tx",
+    "sql-update",  "sql-for-update", "sql-version",      "sql-timestamp",
+    "redis-watch", "redis-setnx",    "redis-spin",       "lock",
+    NULL};
+
+/* ---- a row --------------------------------------------------------------- */
+
+static void *begin(struct worker *worker)
+{
+    const struct race *race = race_of(worker);
+    struct clerk *clerk = lab_alloc(sizeof *clerk);
+
+    worker->mine = clerk;
+    pthread_mutex_init(&clerk->own, NULL);
+    snprintf(clerk->uuid, sizeof clerk->uuid, "%d-%u", (int)getpid(),
+             worker->number);
+    clerk->stock = stock_open(race->lab, race->store);
+    if (race->strategy->open)
+        race->strategy->open(worker);
+    return clerk;
+}
+
+static void end(struct worker *worker)
+{
+    struct clerk *clerk = clerk_of(worker);
+
+    hf_lock_free(clerk->lock);
+    hf_close(clerk->client);
+    stock_close(clerk->stock);
+    free(clerk);
+}
+
+static void describe(const struct race *race, const struct crew_result *result,
+                     struct lab_row *row)
+{
+    lab_row_text(row, "strategy", "%s", race->strategy->name);
+    if (race->backend)
+        lab_row_text(row, "backend", "%s", race->backend->name);
+    if (race->variant)
+        lab_row_text(row, "variant", "%s", race->variant);
+    lab_row_text(row, "store", "%s", race->store->name);
+    lab_row_number(row, "attempts", (double)result->attempts);
+    lab_row_number(row, "retries", (double)result->retries);
+    lab_row_number(row, "per_s", result->per_s);
+    lab_row_number(row, "p50_us", result->p50_us);
+    lab_row_number(row, "p99_us", result->p99_us);
+    lab_row_number(row, "cpu_ms", result->cpu_ms);
+    if (result->server_cpu_ms >= 0)
+        lab_row_number(row, "server_cpu_ms", result->server_cpu_ms);
+}
+
+int64_t sale_run(const struct race *race, const struct sale_size *size,
+                 struct crew_result *result, struct lab_row *row)
+{
+    struct lab *lab = race->lab;
+    struct crew_plan plan = {.workers = size->workers,
+                             .threads = race->strategy->threads,
+                             .attempts = size->attempts,
+                             .run_ms = size->run_ms,
+                             .spans = race->pauses,
+                             .begin_process = make_mutex,
+                             .begin = begin,
+                             .work = race->strategy->work,
+                             .end = end,
+                             .arg = race,
+                             .places = {race->store, race->backend}};
+
+    lab_progress(lab, "%s%s%s on %s%s%s", race->strategy->name,
+                 race->variant ? " " : "", race->variant ? race->variant : "",
+                 race->store->name, race->backend ? " by " : "",
+                 race->backend ? race->backend->name : "");
+    stock_make(lab, race->store, (int64_t)size->stock);
+    crew_run(lab, &plan, result, row);
+    describe(race, result, row);
+    return stock_left(lab, race->store);
+}
+
+/* ---- which rows ---------------------------------------------------------- */
+
+void sale_lacks_store(struct lab *lab, const struct strategy *strategy)
+{
+    bool redis = strategy->stores & ON_REDIS;
+
+    if (lab_insists(lab, strategy->name))
+        lab_die(CLI_USAGE, "%s needs %s: --servers, or --stores %s",
+                strategy->name, redis ? "Redis" : "MariaDB",
+                redis ? "redis://host" : "mariadb://user@host/database");
+}
+
+bool sale_is_lock(const struct strategy *strategy)
+{
+    return strategy->work == lock;
+}
+
+void sale_each_lock(struct race *race, const char *word,
+                    void (*sell_by)(const struct race *race, void *arg),
+                    void *arg)
+{
+    static const enum hf_fairness fairness[] = {HF_FAIR, HF_UNFAIR};
+    static const int caps[] = {HF_CAP_FAIR, HF_CAP_UNFAIR};
+
+    for (size_t b = 0; (race->backend = lab_backend(race->lab, b)); b++) {
+        int can = lab_caps(race->backend, HF_MUTEX);
+
+        for (int i = 0; i < 2; i++) {
+            char name[48];
+
+            if (!(can & caps[i]))
+                continue;
+            race->fairness = fairness[i];
+            race->variant = i ? "unfair" : "fair";
+            /* A fair and an unfair lock of one name would not agree. */
+            snprintf(name, sizeof name, "%s-%s", word, race->variant);
+            lab_name(race->lab, name, race->lock_name);
+            sell_by(race, arg);
+        }
+    }
 }

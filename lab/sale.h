@@ -1,55 +1,68 @@
 /*
- * A sale under a lock, for scenarios in which the lock is lost in the middle:
- * an actor takes the lock, reads the stock, pauses, and writes what is left.
+ * Sales from one stock (stock.h), guarded in every way that the documents
+ * describe, as the work of a crew. The stock is read, and one less is written;
+ * the strategies differ in what they do around these two steps.
  */
 #ifndef HF_LAB_SALE_H
 #define HF_LAB_SALE_H
 
-#include "cast.h"
-#include "fence.h"
+#include "crew.h"
+#include "stock.h"
 
-/* A has read 10 and is to write 9; meanwhile B sells three: 7. */
-enum { SALE_STOCK = 10, SALE_BY_A = 1, SALE_BY_B = 3 };
+enum {
+    ON_FILE = 1 << LAB_FILE,
+    ON_REDIS = 1 << LAB_REDIS,
+    ON_MARIADB = 1 << LAB_MARIADB,
+};
 
-struct sale {
+struct strategy {
+    const char *name;
+    unsigned stores; /* bits of enum lab_engine */
+    enum lab_outcome expected;
+    bool threads; /* workers are threads of one process */
+    void (*open)(struct worker *worker);
+    enum work (*work)(struct worker *worker);
+    const char *const *variants;         /* NULL: one, without a name */
+    const enum lab_outcome *expected_of; /* variants, if they differ */
+};
+
+/* One row. */
+struct race {
     struct lab *lab;
-    const struct lab_place *place; /* of the lock */
-    const struct lab_place *store; /* of the stock; NULL: a file */
-    const char *name, *who;
-    int64_t amount;
-    bool by_hand;             /* SET NX PX on Redis, else holdfast */
-    bool token;               /* the store checks it */
-    bool deadline;            /* asks hf_lock_check() before it writes */
-    bool learns;              /* at the end, waits until it knows of its loss */
-    int64_t ttl_ms, lease_ms; /* 0: a long one; renewed */
+    const struct strategy *strategy;
+    const struct lab_place *store, *backend;
+    const char *variant;
+    enum hf_fairness fairness;
+    enum lab_outcome expected;
+    bool pauses; /* in its first sale each worker waits for another one */
+    char lock_name[96];
 };
 
-/* What it reports. */
-enum sale_report {
-    SALE_WROTE,
-    SALE_REFUSED,
-    SALE_CHECKED, /* hf_lock_check() before it writes; by hand: 0 */
-    SALE_TOKEN,
-    SALE_KNOWS_AT, /* lab_now(), if it learns */
+extern const struct strategy sale_strategies[];
+extern const char *const sale_names[]; /* of all, ends with NULL */
+enum { SALE_STRATEGIES = 12 };
+
+/* How much there is, and how many workers sell it: attempts in all, or as many
+ * as can be made in run_ms. */
+struct sale_size {
+    unsigned workers;
+    uint64_t stock, attempts;
+    int64_t run_ms;
 };
 
-/* What an actor plays; arg is a struct sale. Its steps: "read" (it has the lock
- * and has read), "done" (it has written, or not). Then it releases the lock; if
- * it learns there is a third step, "knows", before. */
-void sale_play(void *arg);
+/* Makes the stock, sells, and fills in the row: who, where, and the figures of
+ * the crew. Returns what is left. */
+int64_t sale_run(const struct race *race, const struct sale_size *size,
+                 struct crew_result *result, struct lab_row *row);
 
-struct sale_result {
-    bool came_in;            /* B got the lock before A was done */
-    bool a_wrote, a_refused; /* by the store */
-    int a_checked;           /* HF_OK: A believed that it held the lock */
-    uint64_t a_token, b_token;
-    int64_t left; /* the stock */
-};
+/* There is no store for it: dies if it was asked for by name. */
+void sale_lacks_store(struct lab *lab, const struct strategy *strategy);
 
-/* When both are done. */
-void sale_read(struct sale_result *result, const struct actor *a,
-               const struct actor *b);
-/* Was A's late write accepted? Then it wrote over B's. */
-bool sale_is_lost(const struct sale_result *result);
+bool sale_is_lock(const struct strategy *strategy);
+/* Calls sell_by() for each backend, fair and unfair as it can. word: of the
+ * names of these locks. */
+void sale_each_lock(struct race *race, const char *word,
+                    void (*sell_by)(const struct race *race, void *arg),
+                    void *arg);
 
 #endif

@@ -8,7 +8,7 @@
  * protects the store until then. With maxmemory-policy noeviction Redis refuses
  * to write instead, and nobody comes in.
  */
-#include "../sale.h"
+#include "../late.h"
 #include "../servers.h"
 
 #include <string.h>
@@ -100,13 +100,13 @@ static void play_try(void *arg)
     actor_step("tried");
 }
 
-static void lead_kept(struct play *play, struct sale *by_a, struct lab_row *row)
+static void lead_kept(struct play *play, struct late *by_a, struct lab_row *row)
 {
     struct stage *stage = stage_new(play->lab);
     struct actor *a, *b;
     bool came_in;
 
-    a = stage_enter(stage, "A", sale_play, by_a);
+    a = stage_enter(stage, "A", late_play, by_a);
     actor_until(a, "read");
     lab_row_number(row, "written", fill(play));
     b = stage_enter(stage, "B", play_try, play);
@@ -127,42 +127,42 @@ static void lead_kept(struct play *play, struct sale *by_a, struct lab_row *row)
 }
 
 static void judge(struct lab *lab, struct lab_row *row,
-                  const struct sale_result *result)
+                  const struct late_result *result)
 {
     bool two = result->came_in && result->a_checked == HF_OK;
     double knows_ms = lab_row_get(row, "knows_ms");
 
     lab_row_number(row, "holders", 1 + two);
     lab_row_number(row, "left", (double)result->left);
-    if (sale_is_lost(result))
+    if (late_is_lost(result))
         lab_row_done(lab, row, LAB_FAILS,
                      "the lock was evicted, B came in: 1 stale write, %d over "
                      "%d",
-                     (int)result->left, SALE_STOCK - SALE_BY_B);
+                     (int)result->left, LATE_STOCK - LATE_BY_B);
     else
         lab_row_done(lab, row, result->a_refused ? LAB_OK : LAB_FAILS,
                      "%d stale write refused; A knew after %.0f ms",
                      result->a_refused, knows_ms);
 }
 
-static void lead_evicted(struct play *play, struct sale *by_a,
+static void lead_evicted(struct play *play, struct late *by_a,
                          struct lab_row *row)
 {
-    struct sale by_b = *by_a;
-    struct sale_result result = {0};
+    struct late by_b = *by_a;
+    struct late_result result = {0};
     struct stage *stage = stage_new(play->lab);
     struct actor *a, *b;
     int64_t evicted;
 
     by_b.who = "B";
-    by_b.amount = SALE_BY_B;
+    by_b.amount = LATE_BY_B;
     by_b.learns = false;
     by_b.ttl_ms = 0;
-    a = stage_enter(stage, "A", sale_play, by_a);
+    a = stage_enter(stage, "A", late_play, by_a);
     actor_until(a, "read");
     lab_row_number(row, "written", fill(play));
     evicted = lab_now();
-    b = stage_enter(stage, "B", sale_play, &by_b);
+    b = stage_enter(stage, "B", late_play, &by_b);
     actor_until(b, "read");
     result.came_in = true;
     actor_go(b);
@@ -173,12 +173,12 @@ static void lead_evicted(struct play *play, struct sale *by_a,
         actor_go(a);
         actor_until(a, "knows");
         lab_row_number(row, "knows_ms",
-                       (double)(actor_value(a, SALE_KNOWS_AT) - evicted) / 1e6);
+                       (double)(actor_value(a, LATE_KNOWS_AT) - evicted) / 1e6);
     } else {
         cast_rest(play->lab, lab_settings(play->lab)->ttl_ms / 4);
     }
     actor_end(a);
-    sale_read(&result, a, b);
+    late_read(&result, a, b);
     stage_close(stage, row); /* B may have been evicted as well */
     result.left = fence_value(play->lab, NULL);
     judge(play->lab, row, &result);
@@ -192,10 +192,10 @@ static void lead(struct lab *lab, const char *strategy, bool by_hand,
     const char *const args[] = {"--maxmemory", "4mb", "--maxmemory-policy",
                                 policy_of(&play), NULL};
     struct lab_row *row = lab_row(lab, expected);
-    struct sale by_a = {.lab = lab,
+    struct late by_a = {.lab = lab,
                         .name = play.name,
                         .who = "A",
-                        .amount = SALE_BY_A,
+                        .amount = LATE_BY_A,
                         .by_hand = by_hand,
                         .token = strcmp(strategy, "token") == 0,
                         .learns = evicts && !by_hand};
@@ -209,7 +209,7 @@ static void lead(struct lab *lab, const char *strategy, bool by_hand,
     if (!by_hand && evicts)
         by_a.ttl_ms = RENEWED * lab_settings(lab)->ttl_ms;
     cast_name(lab, "eviction", play.name);
-    fence_make(lab, NULL, SALE_STOCK);
+    fence_make(lab, NULL, LATE_STOCK);
     if (evicts)
         lead_evicted(&play, &by_a, row);
     else

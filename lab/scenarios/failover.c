@@ -9,7 +9,7 @@
  * clock if that is higher than the counter, so B's is higher than A's although
  * the replica never heard of A's grant.
  */
-#include "../sale.h"
+#include "../late.h"
 #include "../servers.h"
 
 #include <string.h>
@@ -72,7 +72,7 @@ static void end(struct pair *pair)
 /* Somebody has had the lock before, and the replica knows. */
 static void play_before(void *arg)
 {
-    const struct sale *sale = arg;
+    const struct late *sale = arg;
     struct hold hold = hold_open(sale->place, sale->name, 0);
 
     hold_take(&hold, 0, "");
@@ -80,22 +80,22 @@ static void play_before(void *arg)
     hold_close(&hold);
 }
 
-static void act(struct pair *pair, struct sale *by_a, struct sale *by_b,
-                struct lab_row *row, struct sale_result *result)
+static void act(struct pair *pair, struct late *by_a, struct late *by_b,
+                struct lab_row *row, struct late_result *result)
 {
     struct lab *lab = by_a->lab;
     struct stage *stage = stage_new(lab);
     struct actor *a, *b;
 
-    fence_make(lab, NULL, SALE_STOCK);
+    fence_make(lab, NULL, LATE_STOCK);
     if (!by_a->by_hand)
         actor_end(stage_enter(stage, "before", play_before, by_a));
     await_replica(lab, pair);
     rd_number(pair->to_replica, "REPLICAOF 127.0.0.1 %d", NO_PORT);
-    a = stage_enter(stage, "A", sale_play, by_a);
+    a = stage_enter(stage, "A", late_play, by_a);
     actor_until(a, "read");
     fail_over(pair);
-    b = stage_enter(stage, "B", sale_play, by_b);
+    b = stage_enter(stage, "B", late_play, by_b);
     actor_until(b, "read");
     result->came_in = true;
     actor_go(b);
@@ -103,14 +103,14 @@ static void act(struct pair *pair, struct sale *by_a, struct sale *by_b,
     actor_go(a);
     actor_until(a, "done"); /* its release would have no server */
     cast_rest(lab, lab_settings(lab)->ttl_ms / 4);
-    sale_read(result, a, b);
+    late_read(result, a, b);
     actor_end(b);
     stage_close(stage, row);
     result->left = fence_value(lab, NULL);
 }
 
 static void judge(struct lab *lab, struct lab_row *row,
-                  const struct sale_result *result)
+                  const struct late_result *result)
 {
     bool two = result->came_in && result->a_checked == HF_OK;
 
@@ -120,11 +120,11 @@ static void judge(struct lab *lab, struct lab_row *row,
         lab_row_number(row, "a_token", (double)result->a_token);
         lab_row_number(row, "b_token", (double)result->b_token);
     }
-    if (sale_is_lost(result))
+    if (late_is_lost(result))
         lab_row_done(lab, row, LAB_FAILS,
                      "%s; 1 stale write: A put %d over B's %d",
                      two ? "two holders" : "one holder", (int)result->left,
-                     SALE_STOCK - SALE_BY_B);
+                     LATE_STOCK - LATE_BY_B);
     else if (result->a_refused && result->b_token > result->a_token)
         lab_row_done(lab, row, LAB_OK,
                      "%s; 1 stale write refused: B's token is higher",
@@ -138,24 +138,24 @@ static void lead(struct lab *lab, const char *strategy, bool by_hand,
                  enum lab_outcome expected)
 {
     struct lab_row *row = lab_row(lab, expected);
-    struct sale_result result = {0};
+    struct late_result result = {0};
     struct pair pair;
     char name[96];
-    struct sale by_a = {.lab = lab,
+    struct late by_a = {.lab = lab,
                         .name = name,
                         .who = "A",
-                        .amount = SALE_BY_A,
+                        .amount = LATE_BY_A,
                         .by_hand = by_hand,
                         .token = strcmp(strategy, "token") == 0,
                         .deadline = strcmp(strategy, "deadline") == 0};
-    struct sale by_b = by_a;
+    struct late by_b = by_a;
 
     start(lab, &pair);
     lab_progress(lab, "%s", strategy);
     by_a.place = &pair.master->place;
     by_b.place = &pair.replica->place;
     by_b.who = "B";
-    by_b.amount = SALE_BY_B;
+    by_b.amount = LATE_BY_B;
     cast_name(lab, "failover", name);
     act(&pair, &by_a, &by_b, row, &result);
     end(&pair);

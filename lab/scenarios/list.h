@@ -1,8 +1,13 @@
 /* The scenarios, in the order of `holdfast lab list' and `lab all'. */
 LAB_SCENARIO(oversell)
+LAB_SCENARIO(contention)
+LAB_SCENARIO(tickets)
 LAB_SCENARIO(crash)
 LAB_SCENARIO(slow)
 LAB_SCENARIO(stall)
 LAB_SCENARIO(misdelete)
 LAB_SCENARIO(failover)
 LAB_SCENARIO(eviction)
+LAB_SCENARIO(deadlock)
+LAB_SCENARIO(limiter)
+LAB_SCENARIO(door)

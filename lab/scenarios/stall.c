@@ -8,7 +8,7 @@
  * without asking the network that the hold is lost. In shared memory a stopped
  * process keeps its lock, unless it has a fixed lease.
  */
-#include "../sale.h"
+#include "../late.h"
 
 #include <string.h>
 
@@ -34,17 +34,17 @@ static void finish(struct actor *b)
     actor_until(b, "done");
 }
 
-static void act(const struct play *play, struct sale *by_a, struct sale *by_b,
-                struct lab_row *row, struct sale_result *result)
+static void act(const struct play *play, struct late *by_a, struct late *by_b,
+                struct lab_row *row, struct late_result *result)
 {
     struct stage *stage = stage_new(play->lab);
     struct actor *a, *b;
 
-    fence_make(play->lab, play->store, SALE_STOCK);
-    a = stage_enter(stage, "A", sale_play, by_a);
+    fence_make(play->lab, play->store, LATE_STOCK);
+    a = stage_enter(stage, "A", late_play, by_a);
     actor_until(a, "read");
     actor_stop(a);
-    b = stage_enter(stage, "B", sale_play, by_b);
+    b = stage_enter(stage, "B", late_play, by_b);
     result->came_in =
         actor_comes(b, "read", is_kept(play) ? 2 * play->ttl_ms : CAST_LONG_MS);
     if (result->came_in)
@@ -58,15 +58,15 @@ static void act(const struct play *play, struct sale *by_a, struct sale *by_b,
         finish(b);
     }
     actor_end(b);
-    sale_read(result, a, b);
+    late_read(result, a, b);
     stage_close(stage, row);
     result->left = fence_value(play->lab, play->store);
 }
 
 static void judge(struct lab *lab, struct lab_row *row,
-                  const struct sale_result *result)
+                  const struct late_result *result)
 {
-    int both = SALE_STOCK - SALE_BY_A - SALE_BY_B;
+    int both = LATE_STOCK - LATE_BY_A - LATE_BY_B;
 
     lab_row_number(row, "left", (double)result->left);
     if (!result->came_in && result->left == both)
@@ -75,9 +75,9 @@ static void judge(struct lab *lab, struct lab_row *row,
     else if (!result->came_in)
         lab_row_done(lab, row, LAB_FAILS, "nobody came in, but %d are left",
                      (int)result->left);
-    else if (sale_is_lost(result))
+    else if (late_is_lost(result))
         lab_row_done(lab, row, LAB_FAILS, "1 stale write: A put %d over B's %d",
-                     (int)result->left, SALE_STOCK - SALE_BY_B);
+                     (int)result->left, LATE_STOCK - LATE_BY_B);
     else if (result->a_refused)
         lab_row_done(lab, row, LAB_OK, "1 stale write refused by the store");
     else
@@ -88,23 +88,23 @@ static void judge(struct lab *lab, struct lab_row *row,
 static void lead(struct play play, enum lab_outcome expected)
 {
     struct lab_row *row = lab_row(play.lab, expected);
-    struct sale_result result = {0};
+    struct late_result result = {0};
     char name[96];
-    struct sale by_a = {.lab = play.lab,
+    struct late by_a = {.lab = play.lab,
                         .place = play.place,
                         .store = play.store,
                         .name = name,
                         .who = "A",
-                        .amount = SALE_BY_A,
+                        .amount = LATE_BY_A,
                         .by_hand = play.by_hand,
                         .token = strcmp(play.strategy, "token") == 0,
                         .deadline = strcmp(play.strategy, "deadline") == 0,
                         .ttl_ms = play.ttl_ms,
                         .lease_ms = play.lease_ms};
-    struct sale by_b = by_a;
+    struct late by_b = by_a;
 
     by_b.who = "B";
-    by_b.amount = SALE_BY_B;
+    by_b.amount = LATE_BY_B;
     by_b.ttl_ms = by_b.lease_ms = 0;
     cast_name(play.lab, "stall", name);
     lab_progress(play.lab, "%s on %s", play.strategy, play.place->name);

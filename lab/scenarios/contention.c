@@ -1,0 +1,250 @@
+/*
+ * The strategies of oversell that sell exactly, with more and more workers: how
+ * many sales per second remain, how often an optimistic one has to begin again,
+ * how much CPU a sale takes, and how long the slowest one in a hundred waits.
+ * The documents say of optimistic locking that it is very slow under high
+ * concurrency, and of polling that it wastes performance. No worker pauses
+ * here.
+ */
+#include "../sale.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LARGEST = 64, /* workers, unless --workers tells */
+    GROWTH = 4,
+    SIZES = 8,
+    STOCK = 10000000, /* more than can be sold in the time */
+    STARVED = 10,     /* times as many by one worker as by another */
+};
+
+static const char *const names[] = {
+    "sql-update", "sql-for-update", "sql-version", "redis-watch",
+    "redis-spin", "lock",           NULL};
+
+/* What one strategy does, on one backend, with more and more workers. */
+struct line {
+    unsigned len;
+    double per_s[SIZES], cpu_us[SIZES], retries[SIZES];
+};
+
+/* Those that others are compared with. */
+struct lines {
+    struct line update, version, spin, redis;
+    struct line fair; /* of the backend at hand */
+};
+
+/* ---- a row --------------------------------------------------------------- */
+
+/* times: how many times as many sales as the fair lock has; 0: not known. */
+static void judge(const struct race *race, struct lab_row *row,
+                  const struct crew_result *result, int64_t oversold,
+                  double times)
+{
+    char tail[80] = "";
+    double per_sale = (double)result->retries / (double)result->done;
+
+    if (result->most > result->least * STARVED)
+        snprintf(tail, sizeof tail, "; one worker sold %llu, another %llu",
+                 (unsigned long long)result->most,
+                 (unsigned long long)result->least);
+    if (oversold > 0)
+        lab_row_done(race->lab, row, LAB_FAILS, "oversold by %lld",
+                     (long long)oversold);
+    else if (oversold < 0)
+        lab_row_done(race->lab, row, LAB_FAILS, "%lld vanished without a sale",
+                     (long long)-oversold);
+    else if (result->done == 0)
+        lab_row_done(race->lab, row, LAB_FAILS, "nothing was sold");
+    else if (strcmp(race->strategy->name, "redis-spin") == 0)
+        lab_row_done(race->lab, row, LAB_OK, "exact; %.2f polls per sale%s",
+                     per_sale, tail);
+    else if (result->retries)
+        lab_row_done(race->lab, row, LAB_OK, "exact; %.2f retries per sale%s",
+                     per_sale, tail);
+    else if (times > 0)
+        lab_row_done(race->lab, row, LAB_OK,
+                     "exact; %.1f times the fair lock%s", times, tail);
+    else
+        lab_row_done(race->lab, row, LAB_OK, "exact%s", tail);
+}
+
+static double cpu_us(const struct crew_result *result)
+{
+    double server = result->server_cpu_ms > 0 ? result->server_cpu_ms : 0;
+
+    return (result->cpu_ms + server) * 1000 / (double)result->done;
+}
+
+static void sell_with(const struct race *race, unsigned workers,
+                      struct line *line, const struct line *fair)
+{
+    struct sale_size size = {.workers = workers,
+                             .stock = STOCK,
+                             .run_ms = lab_settings(race->lab)->seconds_ms};
+    struct crew_result *result = lab_alloc(sizeof *result);
+    struct lab_row *row = lab_row(race->lab, LAB_OK);
+    int64_t left = sale_run(race, &size, result, row);
+    unsigned i = line->len++;
+
+    line->per_s[i] = result->per_s;
+    line->cpu_us[i] = cpu_us(result);
+    line->retries[i] = (double)result->retries / (double)result->done;
+    lab_row_number(row, "workers", workers);
+    lab_row_number(row, "sold", (double)result->done);
+    lab_row_number(row, "least", (double)result->least);
+    lab_row_number(row, "most", (double)result->most);
+    lab_row_number(row, "retries_per_sale", line->retries[i]);
+    lab_row_number(row, "cpu_us", line->cpu_us[i]);
+    judge(race, row, result, (int64_t)result->done - (STOCK - left),
+          race->fairness == HF_UNFAIR && fair->len > i && fair->per_s[i] > 0
+              ? result->per_s / fair->per_s[i]
+              : 0);
+    free(result);
+}
+
+/* ---- which rows ---------------------------------------------------------- */
+
+static unsigned largest(struct lab *lab)
+{
+    const struct lab_settings *settings = lab_settings(lab);
+
+    return settings->workers_given ? (unsigned)settings->workers : LARGEST;
+}
+
+static void remember(struct lines *lines, const struct race *race,
+                     const struct line *line)
+{
+    const char *name = race->strategy->name;
+
+    if (strcmp(name, "sql-update") == 0)
+        lines->update = *line;
+    else if (strcmp(name, "sql-version") == 0)
+        lines->version = *line;
+    else if (strcmp(name, "redis-spin") == 0)
+        lines->spin = *line;
+    else if (race->fairness == HF_FAIR)
+        lines->fair = *line;
+    else if (race->fairness == HF_UNFAIR && race->backend->engine == LAB_REDIS)
+        lines->redis = *line;
+}
+
+/* 1, 4, 16, ... and the largest. */
+static void sweep(const struct race *race, void *arg)
+{
+    unsigned most = largest(race->lab), workers = 1;
+    struct lines *lines = arg;
+    struct line line = {0};
+
+    if (race->fairness == HF_FAIR)
+        lines->fair.len = 0; /* another backend's */
+    while (workers < most && line.len < SIZES - 1) {
+        sell_with(race, workers, &line, &lines->fair);
+        workers *= GROWTH;
+    }
+    sell_with(race, most, &line, &lines->fair);
+    remember(lines, race, &line);
+}
+
+static const struct lab_place *store_of(struct lab *lab,
+                                        const struct strategy *strategy)
+{
+    enum lab_engine engine = strategy->stores & ON_FILE    ? LAB_FILE
+                             : strategy->stores & ON_REDIS ? LAB_REDIS
+                                                           : LAB_MARIADB;
+
+    return lab_store(lab, engine);
+}
+
+static bool is_ours(const struct lab *lab, const char *name)
+{
+    for (size_t i = 0; names[i]; i++)
+        if (strcmp(names[i], name) == 0)
+            return lab_wants(lab, name);
+    return false;
+}
+
+static void claim(struct lab *lab, const struct lines *lines)
+{
+    unsigned last = lines->version.len - 1;
+    unsigned workers = largest(lab);
+
+    if (lines->version.len && lines->update.len)
+        lab_claim(lab,
+                  lines->version.per_s[last] * 2 < lines->update.per_s[last],
+                  "optimistic locking is very slow under high concurrency",
+                  "%u workers: %.0f sales per second, %.1f retries per sale; "
+                  "one statement %.0f",
+                  workers, lines->version.per_s[last],
+                  lines->version.retries[last], lines->update.per_s[last]);
+    last = lines->spin.len - 1;
+    if (lines->spin.len && lines->redis.len)
+        lab_claim(lab, lines->spin.cpu_us[last] > lines->redis.cpu_us[last],
+                  "polling for a lock wastes CPU",
+                  "%u workers: %.0f us of CPU per sale; by events %.0f",
+                  workers, lines->spin.cpu_us[last], lines->redis.cpu_us[last]);
+}
+
+static void run(struct lab *lab)
+{
+    struct lines lines = {0};
+
+    for (size_t i = 0; i < SALE_STRATEGIES; i++) {
+        const struct strategy *strategy = &sale_strategies[i];
+        struct race race = {.lab = lab, .strategy = strategy};
+
+        if (!is_ours(lab, strategy->name))
+            continue;
+        race.store = store_of(lab, strategy);
+        lab_name(lab, "contention", race.lock_name);
+        if (!race.store)
+            sale_lacks_store(lab, strategy);
+        else if (sale_is_lock(strategy))
+            sale_each_lock(&race, "contention", sweep, &lines);
+        else
+            sweep(&race, &lines);
+    }
+    claim(lab, &lines);
+}
+
+static const struct lab_column columns[] = {
+    {"strategy", "strategy", 14, LAB_LEFT},
+    {"variant", "variant", 7, LAB_LEFT},
+    {"backend", "backend", 7, LAB_LEFT},
+    {"store", "store", 7, LAB_LEFT | LAB_JSON_ONLY},
+    {"workers", "workers", 7, 0},
+    {"sold", "sold", 6, LAB_JSON_ONLY},
+    {"least", "least by one", 6, LAB_JSON_ONLY},
+    {"most", "most by one", 6, LAB_JSON_ONLY},
+    {"attempts", "attempts", 8, LAB_JSON_ONLY},
+    {"retries", "retries", 7, LAB_JSON_ONLY},
+    {"retries_per_sale", "retries per sale", 7, LAB_JSON_ONLY},
+    {"per_s", "sales/s", 7, LAB_BAR},
+    {"p50_us", "p50 us", 8, LAB_JSON_ONLY},
+    {"p99_us", "p99 us", 8, 0},
+    {"cpu_us", "CPU us/sale", 11, 0},
+    {"cpu_ms", "CPU ms", 8, LAB_JSON_ONLY},
+    {"server_cpu_ms", "server CPU ms", 8, LAB_JSON_ONLY},
+    {NULL, NULL, 0, 0},
+};
+
+const struct lab_scenario lab_contention = {
+    .name = "contention",
+    .summary = "each way to sell exactly, by 1 to 64 workers",
+    .text =
+        "1, 4, 16 and 64 workers (or as many as --workers says) sell one stock "
+        "for\n"
+        "a while (--seconds) by each strategy that sells exactly. The CPU of a "
+        "sale\n"
+        "is that of the workers and of the servers. Shown are where "
+        "optimistic\n"
+        "locking collapses (retries), what polling costs and whom it starves "
+        "(p99),\n"
+        "and what fairness costs.\n",
+    .columns = columns,
+    .options = LAB_STRATEGY | LAB_SECONDS,
+    .strategies = names,
+    .run = run,
+};

@@ -1,0 +1,348 @@
+/*
+ * Two ways to wait for oneself. Two processes take two locks in opposite order:
+ * each has its first lock when both ask for the other one, and both wait until
+ * their time is over, each still holding what the other one wants. Given as
+ * several locks at once, they are taken in one order everywhere.
+ *
+ * And the documents' methodA, which holds a lock and calls methodB, which takes
+ * the same lock: by hand (SET NX) it waits for itself; a lock that is not
+ * reentrant refuses; a reentrant one counts.
+ */
+#include "../redis.h"
+#include "../stage.h"
+
+#include <stdio.h>
+
+enum {
+    WAIT_MS = 300,   /* for a lock that does not come */
+    LONG_MS = 30000, /* for one that does */
+    ROUNDS = 20,
+    SETNX_TTL_MS = 60000,
+    SETNX_RETRY_MS = 20,
+};
+
+struct plan {
+    const struct lab_place *place;
+    char names[2][96];
+    unsigned flags; /* of the lock that is taken twice */
+    int first;      /* the actor's own: of the two locks */
+};
+
+static struct lab_row *begin_row(struct lab *lab, enum lab_outcome expected,
+                                 const char *strategy,
+                                 const struct lab_place *place)
+{
+    struct lab_row *row = lab_row(lab, expected);
+
+    lab_progress(lab, "%s on %s", strategy, place->name);
+    lab_row_text(row, "strategy", "%s", strategy);
+    return row;
+}
+
+/* ---- two locks ----------------------------------------------------------- */
+
+struct two {
+    hf_client *client;
+    hf_lock *first, *second;
+};
+
+static struct two two_open(const struct plan *plan)
+{
+    struct two two = {.client = lab_open(plan->place, 0)};
+
+    two.first = lab_lock(two.client, plan->names[plan->first], NULL);
+    two.second = lab_lock(two.client, plan->names[!plan->first], NULL);
+    return two;
+}
+
+static void two_close(struct two *two)
+{
+    hf_lock_free(two->first);
+    hf_lock_free(two->second);
+    hf_close(two->client);
+}
+
+/* Reports how often it had both, and the code with which it ended. */
+static void one_by_one(void *arg)
+{
+    const struct plan *plan = arg;
+    struct two two = two_open(plan);
+    hf_error err = HF_ERROR_INIT;
+    int64_t began;
+    int rc;
+
+    lab_check(hf_lock_acquire(two.first, NULL, &err), "acquire", &err);
+    actor_holds(plan->first ? "lock 2" : "lock 1");
+    actor_step("has one");
+    actor_waits(plan->first ? "wants lock 1" : "wants lock 2");
+    began = lab_now();
+    rc = hf_lock_timed(two.second, WAIT_MS, &err);
+    if (rc != HF_ETIMEDOUT)
+        lab_check(rc, "acquire", &err);
+    actor_report(0, rc == HF_OK);
+    actor_report(1, rc);
+    actor_report(2, (lab_now() - began) / 1000000);
+    actor_lets_go();
+    if (rc != HF_OK)
+        actor_mark(true, "its time is over");
+    actor_step("has waited"); /* holding the first one still */
+    if (rc == HF_OK)
+        lab_check(hf_lock_release(two.second, &err), "release", &err);
+    lab_check(hf_lock_release(two.first, &err), "release", &err);
+    actor_lets_go();
+    two_close(&two);
+}
+
+static void all_at_once(void *arg)
+{
+    const struct plan *plan = arg;
+    struct two two = two_open(plan);
+    hf_part parts[2] = {{two.first, HF_WRITE, 0}, {two.second, HF_WRITE, 0}};
+    hf_acquire_options options = HF_ACQUIRE_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    int got = 0, rc = HF_OK;
+
+    options.wait_ms = LONG_MS;
+    actor_step("begins");
+    while (got < ROUNDS) {
+        rc = hf_lock_acquire_all(parts, 2, &options, &err);
+        if (rc != HF_OK)
+            break;
+        actor_holds("both");
+        got++;
+        lab_sleep_ms(2);
+        actor_lets_go();
+        lab_check(hf_lock_release_all(parts, 2, &err), "release", &err);
+    }
+    if (rc != HF_ETIMEDOUT)
+        lab_check(rc, "acquire", &err);
+    actor_report(0, got);
+    actor_report(1, rc);
+    two_close(&two);
+}
+
+static void opposite_order(struct lab *lab, struct plan *plan)
+{
+    struct lab_row *row = begin_row(lab, LAB_FAILS, "one-by-one", plan->place);
+    struct stage *stage = stage_new(lab);
+    struct actor *actors[2];
+    int64_t got = 0, waited = 0;
+
+    for (plan->first = 0; plan->first < 2; plan->first++) {
+        actors[plan->first] =
+            stage_enter(stage, plan->first ? "B" : "A", one_by_one, plan);
+        actor_until(actors[plan->first], "has one");
+    }
+    for (int i = 0; i < 2; i++)
+        actor_go(actors[i]);
+    for (int i = 0; i < 2; i++)
+        actor_until(actors[i], "has waited");
+    for (int i = 0; i < 2; i++) {
+        actor_end(actors[i]);
+        got += actor_value(actors[i], 0);
+        waited += actor_value(actors[i], 1) == HF_ETIMEDOUT;
+    }
+    lab_row_text(row, "backend", "%s", plan->place->name);
+    lab_row_number(row, "got", (double)got);
+    lab_row_number(row, "asked", 2);
+    lab_row_number(row, "waited_ms", (double)actor_value(actors[0], 2));
+    stage_close(stage, row);
+    if (waited == 2)
+        lab_row_done(lab, row, LAB_FAILS,
+                     "deadlock: both waited for each other until the limit");
+    else
+        lab_row_done(lab, row, LAB_OK, "%lld of 2 got both locks",
+                     (long long)got);
+}
+
+static void several_at_once(struct lab *lab, struct plan *plan)
+{
+    struct lab_row *row = begin_row(lab, LAB_OK, "all-at-once", plan->place);
+    struct stage *stage = stage_new(lab);
+    struct actor *actors[2];
+    int64_t got = 0;
+
+    for (plan->first = 0; plan->first < 2; plan->first++) {
+        actors[plan->first] =
+            stage_enter(stage, plan->first ? "B" : "A", all_at_once, plan);
+        actor_until(actors[plan->first], "begins");
+    }
+    for (int i = 0; i < 2; i++)
+        actor_go(actors[i]);
+    for (int i = 0; i < 2; i++) {
+        actor_end(actors[i]);
+        got += actor_value(actors[i], 0);
+    }
+    stage_close(stage, row);
+    lab_row_text(row, "backend", "%s", plan->place->name);
+    lab_row_number(row, "got", (double)got);
+    lab_row_number(row, "asked", 2 * ROUNDS);
+    if (got == 2LL * ROUNDS)
+        lab_row_done(lab, row, LAB_OK,
+                     "both got through, %d times each, in opposite order",
+                     ROUNDS);
+    else
+        lab_row_done(lab, row, LAB_FAILS, "only %lld of %d got through",
+                     (long long)got, 2 * ROUNDS);
+}
+
+/* ---- methodA calls methodB ----------------------------------------------- */
+
+/* Reports the code of the inner acquire, the count, and how long it took. */
+static void method_a(void *arg)
+{
+    const struct plan *plan = arg;
+    hf_lock_options options = HF_LOCK_OPTIONS_INIT;
+    hf_client *client = lab_open(plan->place, 0);
+    hf_error err = HF_ERROR_INIT;
+    unsigned count = 0;
+    int64_t began;
+    hf_lock *lock;
+    int rc;
+
+    options.flags = plan->flags;
+    lock = lab_lock(client, plan->names[0], &options);
+    lab_check(hf_lock_acquire(lock, NULL, &err), "acquire", &err);
+    actor_holds("methodA");
+    began = lab_now();
+    rc = hf_lock_timed(lock, LONG_MS, &err); /* methodB */
+    actor_report(1, rc);
+    actor_report(2, (lab_now() - began) / 1000000);
+    if (rc == HF_OK) {
+        actor_mark(false, "methodB runs");
+        lab_check(hf_lock_count(lock, &count), "count", NULL);
+        actor_report(0, count);
+        lab_check(hf_lock_release(lock, &err), "release", &err);
+    } else {
+        actor_mark(true, "methodB: %s", hf_error_name(rc));
+    }
+    lab_check(hf_lock_check(lock), "hold on to the lock after methodB", NULL);
+    lab_check(hf_lock_release(lock, &err), "release", &err);
+    actor_lets_go();
+    hf_lock_free(lock);
+    hf_close(client);
+}
+
+static void method_a_by_hand(void *arg)
+{
+    const struct plan *plan = arg;
+    redisContext *redis = rd_open(plan->place);
+    const char *key = plan->names[0];
+    int64_t began;
+    int got = 0;
+
+    if (!rd_lock(redis, key, "methodA", SETNX_TTL_MS))
+        lab_die(CLI_FAILED, "a new key is locked already");
+    actor_holds("methodA");
+    actor_waits("methodB");
+    began = lab_now();
+    while (!got && lab_now() - began < WAIT_MS * 1000000LL) {
+        got = rd_lock(redis, key, "methodB", SETNX_TTL_MS);
+        if (!got)
+            lab_sleep_ms(SETNX_RETRY_MS);
+    }
+    actor_report(0, got ? 2 : 1);
+    actor_report(1, got ? HF_OK : HF_ETIMEDOUT);
+    actor_report(2, (lab_now() - began) / 1000000);
+    actor_lets_go();
+    if (!got)
+        actor_mark(true, "its time is over");
+    rd_unlock(redis, key, "methodA");
+    actor_lets_go();
+    redisFree(redis);
+}
+
+static void call(struct lab *lab, struct lab_row *row, struct plan *plan,
+                 void (*method)(void *arg))
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *actor = stage_enter(stage, "methodA", method, plan);
+    int code, count;
+
+    actor_end(actor);
+    count = (int)actor_value(actor, 0);
+    code = (int)actor_value(actor, 1);
+    lab_row_number(row, "got", code == HF_OK ? 2 : 1);
+    lab_row_number(row, "asked", 2);
+    lab_row_number(row, "waited_ms", (double)actor_value(actor, 2));
+    stage_close(stage, row);
+    if (code == HF_ETIMEDOUT)
+        lab_row_done(lab, row, LAB_FAILS,
+                     "methodB waited for its own caller until the limit");
+    else if (code != HF_OK)
+        lab_row_done(lab, row, LAB_FAILS, "methodB was refused at once: %s",
+                     hf_error_name(code));
+    else
+        lab_row_done(lab, row, count == 2 ? LAB_OK : LAB_FAILS,
+                     "methodB ran within methodA, the count was %d", count);
+}
+
+static void call_by_hand(struct lab *lab, struct plan *plan)
+{
+    struct lab_row *row = begin_row(lab, LAB_FAILS, "redis-setnx", plan->place);
+
+    lab_row_text(row, "store", "%s", plan->place->name);
+    lab_name(lab, "deadlock-hand", plan->names[0]);
+    call(lab, row, plan, method_a_by_hand);
+}
+
+static void call_with_lock(struct lab *lab, struct plan *plan, bool reentrant)
+{
+    struct lab_row *row =
+        begin_row(lab, reentrant ? LAB_OK : LAB_FAILS,
+                  reentrant ? "reentrant" : "not-reentrant", plan->place);
+
+    lab_row_text(row, "backend", "%s", plan->place->name);
+    lab_name(lab, "deadlock-method", plan->names[0]);
+    plan->flags = reentrant ? 0 : HF_NOT_REENTRANT;
+    call(lab, row, plan, method_a);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static void run(struct lab *lab)
+{
+    struct plan plan = {.place = NULL};
+
+    for (size_t i = 0; (plan.place = lab_backend(lab, i)); i++) {
+        lab_name(lab, "deadlock-1", plan.names[0]);
+        lab_name(lab, "deadlock-2", plan.names[1]);
+        opposite_order(lab, &plan);
+        several_at_once(lab, &plan);
+    }
+    plan.place = lab_store(lab, LAB_REDIS);
+    if (plan.place)
+        call_by_hand(lab, &plan);
+    for (size_t i = 0; (plan.place = lab_backend(lab, i)); i++) {
+        call_with_lock(lab, &plan, false);
+        call_with_lock(lab, &plan, true);
+    }
+}
+
+static const struct lab_column columns[] = {
+    {"strategy", "strategy", 14, LAB_LEFT},
+    {"backend", "backend", 7, LAB_LEFT},
+    {"store", "store", 7, LAB_LEFT},
+    {"asked", "asked", 5, 0},
+    {"got", "got", 5, 0},
+    {"waited_ms", "waited ms", 9, 0},
+    {NULL, NULL, 0, 0},
+};
+
+const struct lab_scenario lab_deadlock = {
+    .name = "deadlock",
+    .summary = "two locks in opposite order; a lock taken twice",
+    .text =
+        "Two processes take two locks, one of them in the opposite order. "
+        "One by\n"
+        "one: each has its first lock when both ask for the second, and both "
+        "wait\n"
+        "until their time is over. All at once (hf_lock_acquire_all): both "
+        "get\n"
+        "through, every time. Then methodA holds a lock and calls methodB, "
+        "which\n"
+        "takes the same lock: with SET NX by hand, with a lock that is not\n"
+        "reentrant, and with a reentrant one.\n",
+    .columns = columns,
+    .run = run,
+};

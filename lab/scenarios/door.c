@@ -1,0 +1,193 @@
+/*
+ * The documents' latch: "I am about to lock the door, five people are still
+ * inside, please leave." The guard waits at a latch of five; each person counts
+ * it down on leaving, and the last one lets the guard lock the door. A guard
+ * without a latch looks once, and locks in whoever is slow.
+ */
+#include "../stage.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+enum {
+    PEOPLE = 5,
+    STAYS_MS = 200, /* in which the guard must not lock the door */
+};
+
+/* One row. */
+struct room {
+    const struct lab_place *place; /* NULL: there is no latch */
+    char name[96];
+    _Atomic int *inside; /* people; shared */
+};
+
+struct latch {
+    hf_client *client;
+    hf_latch *latch;
+};
+
+static struct latch latch_open(const struct room *room)
+{
+    struct latch latch = {lab_open(room->place, 0), NULL};
+    hf_error err = HF_ERROR_INIT;
+
+    lab_check(
+        hf_latch_new(latch.client, room->name, HF_CSTRING, &latch.latch, &err),
+        "make a latch", &err);
+    return latch;
+}
+
+static void latch_close(struct latch *latch)
+{
+    hf_latch_free(latch->latch);
+    hf_close(latch->client);
+}
+
+/* ---- actors -------------------------------------------------------------- */
+
+static void lock_door(const struct room *room)
+{
+    int inside = atomic_load(room->inside);
+
+    actor_report(0, inside);
+    actor_mark(inside > 0, "locks the door, %d inside", inside);
+    actor_step("locks");
+}
+
+static void guard(void *arg)
+{
+    const struct room *room = arg;
+    hf_error err = HF_ERROR_INIT;
+    struct latch latch = latch_open(room);
+
+    lab_check(hf_latch_set(latch.latch, PEOPLE, &err), "set the latch", &err);
+    actor_step("tells them to leave");
+    actor_waits("waits at the latch");
+    lab_check(hf_latch_wait(latch.latch, HF_FOREVER, NULL, &err),
+              "wait for the latch", &err);
+    actor_lets_go();
+    lock_door(room);
+    latch_close(&latch);
+}
+
+static void guard_without(void *arg)
+{
+    actor_step("tells them to leave");
+    actor_step("looks once");
+    lock_door(arg);
+}
+
+static void person(void *arg)
+{
+    const struct room *room = arg;
+    hf_error err = HF_ERROR_INIT;
+    struct latch latch = {NULL, NULL};
+
+    if (room->place)
+        latch = latch_open(room);
+    atomic_fetch_add(room->inside, 1);
+    actor_shares("inside");
+    actor_step("inside");
+    actor_lets_go();
+    atomic_fetch_sub(room->inside, 1);
+    if (room->place) {
+        lab_check(hf_latch_down(latch.latch, NULL, &err),
+                  "count down the latch", &err);
+        latch_close(&latch);
+    }
+}
+
+/* ---- the play ------------------------------------------------------------ */
+
+static void finish(struct lab *lab, struct lab_row *row, int64_t locked_in,
+                   bool early)
+{
+    lab_row_number(row, "people", PEOPLE);
+    lab_row_number(row, "locked_in", (double)locked_in);
+    if (locked_in > 0)
+        lab_row_done(lab, row, LAB_FAILS, "%lld of %d locked in",
+                     (long long)locked_in, PEOPLE);
+    else if (early)
+        lab_row_done(lab, row, LAB_FAILS,
+                     "the guard did not wait for the last of %d", PEOPLE);
+    else
+        lab_row_done(lab, row, LAB_OK, "locked after the last of %d had left",
+                     PEOPLE);
+}
+
+static void play(struct lab *lab, struct lab_row *row, struct room *room)
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *people[PEOPLE], *keeper;
+    int64_t locked_in;
+    bool early;
+
+    room->inside = lab_share(sizeof *room->inside);
+    keeper =
+        stage_enter(stage, "guard", room->place ? guard : guard_without, room);
+    actor_until(keeper, "tells them to leave");
+    for (int i = 0; i < PEOPLE; i++) {
+        char name[24];
+
+        snprintf(name, sizeof name, "person %d", i + 1);
+        people[i] = stage_enter(stage, name, person, room);
+        actor_until(people[i], "inside");
+    }
+    actor_go(keeper);
+    if (!room->place)
+        actor_until(keeper, "looks once");
+    for (int i = 0; i < PEOPLE - 1; i++)
+        actor_end(people[i]);
+    if (!room->place)
+        actor_go(keeper);
+    early = actor_comes(keeper, "locks", room->place ? STAYS_MS : 60000);
+    actor_end(people[PEOPLE - 1]);
+    if (!early)
+        actor_until(keeper, "locks");
+    locked_in = actor_value(keeper, 0);
+    actor_end(keeper);
+    stage_close(stage, row);
+    lab_unshare(room->inside, sizeof *room->inside);
+    finish(lab, row, locked_in, early);
+}
+
+static void run(struct lab *lab)
+{
+    struct room room = {.place = NULL};
+    struct lab_row *row = lab_row(lab, LAB_FAILS);
+
+    lab_progress(lab, "no latch");
+    lab_row_text(row, "strategy", "none");
+    play(lab, row, &room);
+    lab_name(lab, "door", room.name);
+    for (size_t i = 0; (room.place = lab_backend(lab, i)); i++) {
+        if (lab_caps(room.place, HF_LATCH) <= 0)
+            continue;
+        row = lab_row(lab, LAB_OK);
+        lab_progress(lab, "a latch on %s", room.place->name);
+        lab_row_text(row, "strategy", "latch");
+        lab_row_text(row, "backend", "%s", room.place->name);
+        play(lab, row, &room);
+    }
+}
+
+static const struct lab_column columns[] = {
+    {"strategy", "strategy", 10, LAB_LEFT},
+    {"backend", "backend", 7, LAB_LEFT},
+    {"people", "people", 6, 0},
+    {"locked_in", "locked in", 9, 0},
+    {NULL, NULL, 0, 0},
+};
+
+const struct lab_scenario lab_door = {
+    .name = "door",
+    .summary = "a latch of 5: the last person lets the guard lock the door",
+    .text =
+        "A guard is about to lock a door, and five people are still inside.\n"
+        "With a latch of five, each person counts it down on leaving, and the\n"
+        "guard waits until it is 0. Without one the guard looks once, and "
+        "locks\n"
+        "in the person who has not left yet.\n",
+    .columns = columns,
+    .run = run,
+};

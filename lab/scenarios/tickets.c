@@ -1,0 +1,233 @@
+/*
+ * The documents' ticket office: several servers sell tickets of many trains,
+ * and the key of the lock is the number of the train. Buyers choose a train at
+ * random. With one lock for all trains every sale waits for every other one;
+ * with one lock per train only sales of the same train wait for each other.
+ */
+#include "../crew.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    SEATS = 1000000,     /* more than can be sold in the time */
+    DATABASE_NS = 300000 /* what a sale takes, while it holds the lock */
+};
+
+/* In memory that all sellers share. Reading and writing what is left are two
+ * steps, which the lock has to guard; what was sold is counted apart. */
+struct train {
+    _Atomic int64_t left, sold;
+};
+
+/* One row. */
+struct office {
+    struct lab *lab;
+    const struct lab_place *backend;
+    struct train *trains;
+    unsigned trains_len, locks_len;
+};
+
+/* What a worker has. */
+struct seller {
+    hf_client *client;
+    uint64_t random;
+    hf_lock *locks[];
+};
+
+static void *begin(struct worker *worker)
+{
+    const struct office *office = worker->arg;
+    struct seller *seller =
+        lab_alloc(sizeof *seller + office->locks_len * sizeof *seller->locks);
+
+    seller->client = lab_open(office->backend, 0);
+    seller->random = 0x9e3779b97f4a7c15 * (worker->number + 1);
+    for (unsigned i = 0; i < office->locks_len; i++) {
+        char word[32], name[96];
+
+        snprintf(word, sizeof word, "tickets-%u-%u", office->locks_len, i + 1);
+        lab_name(office->lab, word, name);
+        seller->locks[i] = lab_lock(seller->client, name, NULL);
+    }
+    return seller;
+}
+
+static void end(struct worker *worker)
+{
+    const struct office *office = worker->arg;
+    struct seller *seller = worker->mine;
+
+    for (unsigned i = 0; i < office->locks_len; i++)
+        hf_lock_free(seller->locks[i]);
+    hf_close(seller->client);
+    free(seller);
+}
+
+/* xorshift64: a sequence of its own for each seller, the same in each run. */
+static unsigned choose(struct seller *seller, unsigned n)
+{
+    seller->random ^= seller->random << 13;
+    seller->random ^= seller->random >> 7;
+    seller->random ^= seller->random << 17;
+    return (unsigned)(seller->random % n);
+}
+
+static enum work sell(struct train *train)
+{
+    struct timespec database = {0, DATABASE_NS};
+    int64_t left = atomic_load(&train->left);
+
+    if (left <= 0)
+        return WORK_NOTHING;
+    nanosleep(&database, NULL);
+    atomic_store(&train->left, left - 1);
+    atomic_fetch_add(&train->sold, 1);
+    return WORK_DONE;
+}
+
+static enum work work(struct worker *worker)
+{
+    const struct office *office = worker->arg;
+    struct seller *seller = worker->mine;
+    unsigned train = choose(seller, office->trains_len);
+    hf_lock *lock = seller->locks[train % office->locks_len];
+    hf_error err = HF_ERROR_INIT;
+    enum work sold;
+
+    lab_check(hf_lock_acquire(lock, NULL, &err), "acquire", &err);
+    sold = sell(&office->trains[train]);
+    lab_check(hf_lock_release(lock, &err), "release", &err);
+    return sold;
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+/* Trains of which more were sold than are missing. */
+static unsigned wrong_trains(const struct office *office)
+{
+    unsigned wrong = 0;
+
+    for (unsigned i = 0; i < office->trains_len; i++) {
+        const struct train *train = &office->trains[i];
+
+        wrong += atomic_load(&train->sold) + atomic_load(&train->left) != SEATS;
+    }
+    return wrong;
+}
+
+static void judge(const struct office *office, struct lab_row *row,
+                  const struct crew_result *result, double alone_per_s)
+{
+    unsigned wrong = wrong_trains(office);
+    long long sold = (long long)result->done;
+
+    lab_row_number(row, "wrong", wrong);
+    if (wrong)
+        lab_row_done(office->lab, row, LAB_FAILS,
+                     "%u of %u trains are oversold", wrong, office->trains_len);
+    else if (alone_per_s > 0)
+        lab_row_done(office->lab, row, LAB_OK,
+                     "%lld sold exactly: %.1f times as many as with one lock",
+                     sold, result->per_s / alone_per_s);
+    else
+        lab_row_done(office->lab, row, LAB_OK, "%lld sold exactly", sold);
+}
+
+/* Returns the sales per second. */
+static double sell_for_a_while(struct office *office, double alone_per_s)
+{
+    const struct lab_settings *settings = lab_settings(office->lab);
+    struct crew_plan plan = {.workers = (unsigned)settings->workers,
+                             .run_ms = settings->seconds_ms,
+                             .begin = begin,
+                             .work = work,
+                             .end = end,
+                             .arg = office,
+                             .places = {office->backend}};
+    struct crew_result *result = lab_alloc(sizeof *result);
+    struct lab_row *row = lab_row(office->lab, LAB_OK);
+    const char *locks = office->locks_len > 1 ? "one per train" : "one for all";
+    size_t size = office->trains_len * sizeof *office->trains;
+    double per_s;
+
+    lab_progress(office->lab, "%s on %s", locks, office->backend->name);
+    office->trains = lab_share(size);
+    for (unsigned i = 0; i < office->trains_len; i++)
+        atomic_store(&office->trains[i].left, SEATS);
+    crew_run(office->lab, &plan, result, NULL);
+    lab_row_text(row, "strategy", "lock");
+    lab_row_text(row, "backend", "%s", office->backend->name);
+    lab_row_text(row, "locks", "%s", locks);
+    lab_row_number(row, "trains", office->trains_len);
+    lab_row_number(row, "workers", plan.workers);
+    lab_row_number(row, "sold", (double)result->done);
+    lab_row_number(row, "per_s", result->per_s);
+    lab_row_number(row, "p50_us", result->p50_us);
+    lab_row_number(row, "p99_us", result->p99_us);
+    lab_row_number(row, "cpu_ms", result->cpu_ms);
+    if (result->server_cpu_ms >= 0)
+        lab_row_number(row, "server_cpu_ms", result->server_cpu_ms);
+    judge(office, row, result, alone_per_s);
+    lab_unshare(office->trains, size);
+    per_s = result->per_s;
+    free(result);
+    return per_s;
+}
+
+static void run(struct lab *lab)
+{
+    struct office office = {.lab = lab,
+                            .trains_len = (unsigned)lab_settings(lab)->trains};
+
+    for (size_t i = 0; (office.backend = lab_backend(lab, i)); i++) {
+        char claim[LAB_TEXT_MAX];
+        double one, each;
+
+        office.locks_len = 1;
+        one = sell_for_a_while(&office, 0);
+        if (office.trains_len == 1)
+            continue;
+        office.locks_len = office.trains_len;
+        each = sell_for_a_while(&office, one);
+        snprintf(claim, sizeof claim,
+                 "on %s one lock per train sells more than one lock for all",
+                 office.backend->name);
+        lab_claim(lab, each > one, claim, "%.0f and %.0f sales per second",
+                  each, one);
+    }
+}
+
+static const struct lab_column columns[] = {
+    {"strategy", "strategy", 8, LAB_LEFT | LAB_JSON_ONLY},
+    {"backend", "backend", 7, LAB_LEFT},
+    {"locks", "locks", 13, LAB_LEFT},
+    {"trains", "trains", 6, 0},
+    {"workers", "workers", 7, LAB_JSON_ONLY},
+    {"sold", "sold", 6, LAB_JSON_ONLY},
+    {"wrong", "wrong", 6, LAB_JSON_ONLY},
+    {"per_s", "sales/s", 7, LAB_BAR},
+    {"p50_us", "p50 us", 8, LAB_JSON_ONLY},
+    {"p99_us", "p99 us", 8, 0},
+    {"cpu_ms", "CPU ms", 8, LAB_JSON_ONLY},
+    {"server_cpu_ms", "server CPU ms", 8, LAB_JSON_ONLY},
+    {NULL, NULL, 0, 0},
+};
+
+const struct lab_scenario lab_tickets = {
+    .name = "tickets",
+    .summary = "many trains: one lock each, against one lock for all",
+    .text =
+        "Workers sell tickets of many trains (--trains) for a while "
+        "(--seconds);\n"
+        "each buyer chooses a train at random, and a sale takes 0.3 ms while "
+        "the\n"
+        "lock is held. First one lock guards all trains, then each train has "
+        "its\n"
+        "own. In both cases no train may be oversold.\n",
+    .columns = columns,
+    .options = LAB_TRAINS | LAB_SECONDS,
+    .run = run,
+};

@@ -374,6 +374,8 @@ void crew_run(struct lab *lab, const struct crew_plan *plan,
     crew.size = sizeof *crew.common + plan->workers * sizeof(struct counts);
     crew.common = lab_share(crew.size);
     atomic_store(&crew.common->next, (int64_t)plan->attempts);
+    for (size_t i = 0; i < CREW_PLACES && plan->places[i]; i++)
+        lab_warm(lab, plan->places[i]);
     start(&crew);
     wait_until_ready(&crew);
     before = server_cpu(plan);

@@ -172,7 +172,7 @@ void page_table(FILE *out, const struct lab_section *section)
     size_t count = 0;
     while (columns[count].key)
         count++;
-    fprintf(out, "<table role=\"table\" class=\"rows%s\"",
+    fprintf(out, "<div class=\"scroll\"><table role=\"table\" class=\"rows%s\"",
             count > MANY_COLUMNS ? " many" : "");
     if (scale.log)
         fprintf(out, " style=\"--step:%.3f%%\"",
@@ -190,5 +190,5 @@ void page_table(FILE *out, const struct lab_section *section)
         write_verdict(out, row, i + 1);
         fputs("</tr>\n", out);
     }
-    fputs("</tbody></table>\n", out);
+    fputs("</tbody></table></div>\n", out);
 }

@@ -66,18 +66,36 @@ void page_text(FILE *out, const char *text)
     }
 }
 
-size_t page_length(const char *text)
+/* As in DejaVu Sans, which is wider than most. */
+static double character_px(const unsigned char *s)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    size_t count = 0;
-    for (; *s; count++) {
-        size_t len = character(s);
-        s += len ? len : 1;
-    }
-    return count;
+    bool space = !strncmp((const char *)s, "\u202f", 3) ||
+                 !strncmp((const char *)s, "\u00a0", 2);
+    if (space || strchr(" iljI.,:;'|!()[]", *s))
+        return 4.8;
+    if (*s < 0x20 || *s >= 0x80 || strchr("MWmw@%", *s))
+        return 12;
+    return (*s >= 'A' && *s <= 'Z') || *s == '&' ? 9.4 : 7.8;
 }
 
-static void group(double number, int decimals, char out[PAGE_NUMBER])
+double page_text_px(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    double px = 0;
+    while (*s) {
+        size_t len = character(s);
+        px += character_px(s);
+        s += len ? len : 1;
+    }
+    return px;
+}
+
+double page_bold_px(const char *text)
+{
+    return 1.13 * page_text_px(text);
+}
+
+const char *page_fixed(double number, int decimals, char out[PAGE_NUMBER])
 {
     static const char space[] = "\u202f"; /* narrow, never broken */
     char digits[32];
@@ -94,6 +112,7 @@ static void group(double number, int decimals, char out[PAGE_NUMBER])
         out[len++] = digits[i];
     }
     snprintf(out + len, PAGE_NUMBER - len, "%s", digits + whole);
+    return out;
 }
 
 const char *page_number(double number, char out[PAGE_NUMBER])
@@ -102,21 +121,21 @@ const char *page_number(double number, char out[PAGE_NUMBER])
     if (!isfinite(number) || size >= 1e15)
         snprintf(out, PAGE_NUMBER, "%.3g", number);
     else if (size == floor(size) || size >= 100)
-        group(number, 0, out);
+        page_fixed(number, 0, out);
     else
-        group(number, size >= 10 ? 1 : size >= 0.1 ? 2 : 3, out);
+        page_fixed(number, size >= 10 ? 1 : size >= 0.1 ? 2 : 3, out);
     return out;
 }
 
 const char *page_ms(int64_t ns, char out[PAGE_NUMBER])
 {
     double ms = (double)ns / 1e6, size = fabs(ms);
-    group(ms,
-          size >= 10 || !ns ? 0
-          : size >= 1       ? 1
-          : size >= 0.01    ? 2
-                            : 3,
-          out);
+    page_fixed(ms,
+               size >= 10 || !ns ? 0
+               : size >= 1       ? 1
+               : size >= 0.01    ? 2
+                                 : 3,
+               out);
     size_t len = strlen(out);
     snprintf(out + len, PAGE_NUMBER - len, "\u00a0ms");
     return out;

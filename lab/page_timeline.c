@@ -21,13 +21,10 @@ enum {
     GAP = 12,   /* between lanes */
     MARGIN = 6, /* left and right of a text */
     AXIS = 26,
-    GUTTER_MAX = 170, /* of the lanes' names */
+    GUTTER_MAX = 210, /* of the lanes' names */
     OVERLAPS_MAX = 4, /* that are labelled */
     LABELS_MAX = 12,  /* spans whose labels are noted */
 };
-
-static const double character_px = 7.2; /* about; of 12 px */
-static const double bold_px = 8;
 
 struct note {
     const char *lane, *text;
@@ -46,11 +43,6 @@ struct view {
 };
 
 static const char *const kinds[] = {"holds", "shares", "waits", "stopped"};
-
-static double text_px(const char *text)
-{
-    return (double)page_length(text) * character_px;
-}
 
 static double x_of(const struct view *view, int64_t at)
 {
@@ -75,7 +67,7 @@ static const char *span_text(const struct lab_span *span)
 static bool fits(const struct view *view, const struct lab_span *span)
 {
     return !page_nested(view->times->row, span) &&
-           text_px(span_text(span)) + 2 * MARGIN <= span_px(view, span);
+           page_text_px(span_text(span)) + 2 * MARGIN <= span_px(view, span);
 }
 
 static int by_moment(const void *a, const void *b)
@@ -129,7 +121,9 @@ static void place_notes(struct view *view, struct page_lane *lanes)
         struct note *note = &view->notes[i];
         char number[24];
         snprintf(number, sizeof(number), "%zu", note->number);
-        note->width = text_px(view->narrow ? number : note->text) + MARGIN;
+        const char *text = view->narrow ? number : note->text;
+        note->width =
+            (note->bad ? page_bold_px(text) : page_text_px(text)) + MARGIN;
         note->x = x_of(view, note->at);
         note->left = fmin(note->x, view->width - note->width);
         while (!is_free(view, note))
@@ -160,7 +154,7 @@ static void place(struct view *view)
     for (size_t i = 0; i < times->lanes_len; i++) {
         lanes[i].rows = 0;
         if (!view->narrow)
-            view->gutter = fmax(view->gutter, text_px(lanes[i].name) + 14);
+            view->gutter = fmax(view->gutter, page_bold_px(lanes[i].name) + 12);
     }
     view->gutter = fmin(view->gutter, GUTTER_MAX);
     view->top = 6 + LINE * fmin(2, (double)times->overlaps_len);
@@ -206,22 +200,27 @@ static void draw_axis(FILE *out, const struct view *view)
     double step = tick_step(view);
     long first = (long)ceil((double)(times->from - times->zero) / step);
     long last = (long)floor((double)(times->to - times->zero) / step);
+    int decimals = step < 1e6 ? (int)ceil(6 - log10(step)) : 0;
     double bottom = view->height - AXIS;
-    for (long i = first; i <= last; i++) {
+    double space = view->width; /* of the labels; the last has the unit */
+    for (long i = last; i >= first; i--) {
         char label[PAGE_NUMBER];
         double x = x_of(view, times->zero + (int64_t)((double)i * step));
         fprintf(out,
                 "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" "
                 "y2=\"%.1f\"/>",
                 x, x, view->top - 2, bottom);
-        page_number((double)i * step / 1e6, label);
+        page_fixed((double)i * step / 1e6, decimals, label);
         if (i == last) {
             size_t len = strlen(label);
             snprintf(label + len, sizeof(label) - len, "\u00a0ms");
         }
-        double half = text_px(label) / 2;
-        draw_text(out, fmin(fmax(x, half), view->width - half), bottom + 16,
-                  "tick", label);
+        double half = page_text_px(label) / 2;
+        double middle = fmin(fmax(x, half), view->width - half);
+        if (middle + half > space)
+            continue;
+        draw_text(out, middle, bottom + 16, "tick", label);
+        space = middle - half - MARGIN;
     }
 }
 
@@ -272,7 +271,7 @@ static void draw_span_text(FILE *out, const struct view *view,
     if (!fits(view, span))
         return;
     double first = x_of(view, span->from) + MARGIN, x = first;
-    double width = text_px(span_text(span));
+    double width = page_text_px(span_text(span));
     for (size_t i = 0; i < view->notes_len; i++) {
         const struct note *note = &view->notes[i];
         if (!strcmp(note->lane, span->lane) && x - MARGIN < note->x &&
@@ -337,7 +336,7 @@ static void draw_overlap_labels(FILE *out, const struct view *view)
         done[one - times->overlaps] = true;
         char text[96];
         page_overlap_text(one, text, sizeof(text));
-        double width = (double)page_length(text) * bold_px;
+        double width = page_bold_px(text);
         double x = (x_of(view, one->from) + x_of(view, one->to)) / 2;
         double begin = fmin(fmax(x - width / 2, 0), view->width - width);
         size_t row = 0;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LEAST_NS = 10000 }; /* an axis for less says nothing */
+
 bool page_has_times(const struct lab_row *row)
 {
     return row->spans_len || row->marks_len;
@@ -140,8 +142,8 @@ void page_times_init(struct page_times *times, const struct lab_row *row)
         see(times, row->marks[i].lane, row->marks[i].at);
     if (!row->spans_len)
         times->zero = times->from;
-    if (times->to <= times->from)
-        times->to = times->from + 1000;
+    if (times->to - times->from < LEAST_NS)
+        times->to = times->from + LEAST_NS;
     qsort(times->lanes, times->lanes_len, sizeof(*times->lanes), by_first);
     for (size_t i = 0; i < row->spans_len; i++)
         if (page_nested(row, &row->spans[i]))

@@ -45,6 +45,7 @@ struct stage {
     struct actor actors[STAGE_ACTORS];
     unsigned actors_len;
     struct script *scripts; /* one for each */
+    int64_t stood;          /* ns: the runner was not scheduled, at most */
 };
 
 /* ---- in the actor -------------------------------------------------------- */
@@ -204,6 +205,23 @@ static void reap(struct actor *actor, bool asked)
         death_of_child(&actor->script->death, actor->name, status);
 }
 
+/* poll(), and by how much it came back late. */
+static int look(struct stage *stage, struct pollfd *polled, int64_t ms)
+{
+    int64_t due = lab_now() + ms * 1000000;
+    int ready = poll(polled, 1, (int)ms);
+    int64_t late = lab_now() - due;
+
+    if (late > stage->stood)
+        stage->stood = late;
+    return ready;
+}
+
+int64_t stage_stood_ms(const struct stage *stage)
+{
+    return stage->stood / 1000000;
+}
+
 /* Waits for a message, or the end: 1, 0 (the end), -1 (the time is over). */
 static int hear(struct actor *actor, char step[STEP], int64_t ms)
 {
@@ -211,7 +229,7 @@ static int hear(struct actor *actor, char step[STEP], int64_t ms)
     int64_t until = lab_now() + ms * 1000000;
     ssize_t len;
 
-    while (poll(&polled, 1, ms < LOOK_MS ? (int)ms : LOOK_MS) <= 0) {
+    while (look(actor->stage, &polled, ms < LOOK_MS ? ms : LOOK_MS) <= 0) {
         lab_tick(actor->stage->lab);
         if (lab_now() >= until)
             return -1;

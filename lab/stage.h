@@ -48,6 +48,10 @@ void actor_kill(struct actor *actor); /* SIGKILL, gone */
 void actor_stop(struct actor *actor); /* SIGSTOP, stopped for sure */
 void actor_continue(struct actor *actor);
 int64_t actor_value(const struct actor *actor, unsigned i); /* reported; 0 */
+/* The longest time for which the machine, or the runner, stood still while the
+ * scenario waited for an actor. A row that says how long something took, or
+ * needs a renewal to be on time, is worth nothing if that is long. */
+int64_t stage_stood_ms(const struct stage *stage);
 /* Kills the actors that are left; moves spans and marks to the row, if any. */
 void stage_close(struct stage *stage, struct lab_row *row);
 

@@ -1,0 +1,132 @@
+/* What actors of several scenarios do; see cast.h. */
+#include "cast.h"
+
+#include <string.h>
+
+enum { SPIN_MS = 10 };
+
+void cast_name(const struct lab *lab, const char *word, char out[96])
+{
+    static unsigned last;
+    char numbered[48];
+
+    snprintf(numbered, sizeof numbered, "%s-%u", word, ++last);
+    lab_name(lab, numbered, out);
+}
+
+/* ---- holdfast ------------------------------------------------------------ */
+
+struct hold hold_open(const struct lab_place *place, const char *name,
+                      int64_t ttl_ms)
+{
+    struct hold hold;
+
+    hold.client = lab_open(place, ttl_ms);
+    hold.lock = lab_lock(hold.client, name, NULL);
+    return hold;
+}
+
+struct grant hold_take(const struct hold *hold, int64_t lease_ms,
+                       const char *label)
+{
+    hf_acquire_options options = HF_ACQUIRE_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    struct grant grant;
+
+    options.lease_ms = lease_ms;
+    actor_waits("");
+    lab_check(hf_lock_acquire(hold->lock, &options, &err), "acquire", &err);
+    /* If the machine stands still, it is lost before we can ask. */
+    while (hf_lock_token(hold->lock, &grant.token) == HF_ELOST ||
+           hf_lock_deadline(hold->lock, &grant.deadline) == HF_ELOST) {
+        hf_lock_release(hold->lock, NULL);
+        lab_check(hf_lock_acquire(hold->lock, &options, &err), "acquire", &err);
+    }
+    actor_lets_go();
+    actor_holds(label);
+    return grant;
+}
+
+bool hold_try(const struct hold *hold)
+{
+    hf_error err = HF_ERROR_INIT;
+    int rc = hf_lock_try(hold->lock, &err);
+
+    if (rc == HF_EBUSY)
+        return false;
+    lab_check(rc, "try the lock", &err);
+    actor_holds("");
+    return true;
+}
+
+int hold_release(const struct hold *hold)
+{
+    hf_error err = HF_ERROR_INIT;
+    int rc = hf_lock_release(hold->lock, &err);
+
+    actor_lets_go();
+    if (rc != HF_ELOST && rc != HF_ENOTOWNER)
+        lab_check(rc, "release", &err);
+    return rc;
+}
+
+void hold_close(struct hold *hold)
+{
+    hf_lock_free(hold->lock);
+    hf_close(hold->client);
+    *hold = (struct hold){0};
+}
+
+/* ---- by hand ------------------------------------------------------------- */
+
+bool hand_try(redisContext *redis, const char *key, const char *who,
+              int64_t ttl_ms)
+{
+    if (!rd_lock(redis, key, who, ttl_ms))
+        return false;
+    actor_holds("");
+    return true;
+}
+
+void hand_take(redisContext *redis, const char *key, const char *who,
+               int64_t ttl_ms)
+{
+    actor_waits("");
+    while (!rd_lock(redis, key, who, ttl_ms))
+        lab_sleep_ms(SPIN_MS);
+    actor_lets_go();
+    actor_holds("");
+}
+
+bool hand_owns(redisContext *redis, const char *key, const char *who)
+{
+    redisReply *reply = rd_ask(redis, "GET %s", key);
+    bool owns =
+        reply->type == REDIS_REPLY_STRING && strcmp(reply->str, who) == 0;
+
+    freeReplyObject(reply);
+    return owns;
+}
+
+/* ---- in the scenario ----------------------------------------------------- */
+
+void cast_rest(struct lab *lab, int64_t ms)
+{
+    int64_t until = lab_now() + ms * 1000000;
+
+    while (lab_now() < until) {
+        lab_tick(lab);
+        lab_sleep_ms(ms < 50 ? ms : 50);
+    }
+}
+
+const struct lab_place *cast_redis(struct lab *lab, const char *strategy)
+{
+    const struct lab_place *redis = lab_store(lab, LAB_REDIS);
+
+    if (!redis && lab_insists(lab, strategy))
+        lab_die(CLI_USAGE,
+                "%s needs a Redis: --servers, or --stores redis://host",
+                strategy);
+    return redis;
+}

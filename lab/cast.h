@@ -1,0 +1,61 @@
+/*
+ * What actors of several scenarios do: take a lock by holdfast, or by hand on
+ * Redis. All of it dies if it fails.
+ */
+#ifndef HF_LAB_CAST_H
+#define HF_LAB_CAST_H
+
+#include "redis.h"
+#include "stage.h"
+
+/* A lease that outlasts any run: of an actor whose hold must not end by
+ * itself, also when the machine stands still. */
+enum { CAST_LONG_MS = 60000 };
+
+/* A lock name that this run has not used yet: "...-WORD-3". */
+void cast_name(const struct lab *lab, const char *word, char out[96]);
+
+/* ---- holdfast, in an actor ----------------------------------------------- */
+
+struct hold {
+    hf_client *client;
+    hf_lock *lock;
+};
+
+struct grant {
+    uint64_t token;
+    int64_t deadline; /* CLOCK_BOOTTIME, ns; HF_NO_DEADLINE */
+};
+
+/* ttl_ms 0: the default of 30 s. */
+struct hold hold_open(const struct lab_place *place, const char *name,
+                      int64_t ttl_ms);
+/* Waits for the lock. lease_ms 0: it is renewed. Draws the spans. */
+struct grant hold_take(const struct hold *hold, int64_t lease_ms,
+                       const char *label);
+/* Takes it if it is free; true: it has it. Draws the span. */
+bool hold_try(const struct hold *hold);
+/* HF_OK, HF_ELOST or HF_ENOTOWNER. Ends the span. */
+int hold_release(const struct hold *hold);
+void hold_close(struct hold *hold);
+
+/* ---- by hand, on Redis --------------------------------------------------- */
+
+/* SET NX PX until it is free, as the documents do it. Draws the spans. */
+void hand_take(redisContext *redis, const char *key, const char *who,
+               int64_t ttl_ms);
+/* One SET NX PX; true: it has it. Draws the span. */
+bool hand_try(redisContext *redis, const char *key, const char *who,
+              int64_t ttl_ms);
+/* Does the key have that value now? */
+bool hand_owns(redisContext *redis, const char *key, const char *who);
+
+/* ---- in the scenario ----------------------------------------------------- */
+
+/* Leaves the stage as it is for a moment, so that spans can be seen. */
+void cast_rest(struct lab *lab, int64_t ms);
+/* The Redis for what is done by hand. NULL: there is none, and the strategy
+ * was not asked for by name. */
+const struct lab_place *cast_redis(struct lab *lab, const char *strategy);
+
+#endif

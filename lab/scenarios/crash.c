@@ -1,0 +1,298 @@
+/*
+ * Crash: the holder dies while it holds the lock (case 1 of the documents).
+ *
+ * A is killed by SIGKILL, and B waits: for how long? Forever, if the key of the
+ * lock has no expiry (SETNX), or if A dies between SETNX and EXPIRE. Until the
+ * lease is over, on Redis with an expiry. One document says that ZooKeeper
+ * frees the lock at once, as the node is ephemeral: that is so if the client
+ * closes its session. The server takes a dead client for a slow one until the
+ * session's timeout is over.
+ */
+#include "../cast.h"
+
+#include <time.h>
+
+struct play {
+    const char *strategy;
+    const struct lab_place *place;
+    void (*a)(void *), (*b)(void *);
+    bool closes; /* A is not killed: its client closes the session */
+    int64_t ttl_ms;
+    char name[96];
+};
+
+enum {
+    A_LEASE_MS = 0, /* A: what was left of its lease when it got the lock */
+    B_IN_AT = 0,    /* B: lab_now() */
+
+    WAIT_SEEN_MS = 50, /* B has begun to wait */
+    LATE_MS = 1000,    /* in which the next one has to notice */
+    TICK_MS = 2000,    /* ZooKeeper's default, by which it counts sessions */
+    AT_ONCE_MS = 100,
+    STOOD_MS = 200, /* the machine stood still: the figure says nothing */
+    TRIES = 4,
+};
+
+/* ---- A ------------------------------------------------------------------- */
+
+static void setnx_a(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    rd_number(redis, "SETNX %s A", play->name);
+    actor_holds("");
+    actor_step("holds"); /* the key is deleted at the end: there is none */
+}
+
+static void setnx_expire_a(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    rd_number(redis, "SETNX %s A", play->name);
+    actor_holds("");
+    actor_step("holds"); /* between the two commands */
+    rd_number(redis, "PEXPIRE %s %lld", play->name, (long long)play->ttl_ms);
+}
+
+static void set_nx_ex_a(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    hand_take(redis, play->name, "A", play->ttl_ms);
+    actor_step("holds");
+}
+
+static void lock_a(void *arg)
+{
+    const struct play *play = arg;
+    struct hold hold = hold_open(play->place, play->name, play->ttl_ms);
+    int64_t deadline = hold_take(&hold, 0, "").deadline;
+
+    if (deadline != HF_NO_DEADLINE)
+        actor_report(A_LEASE_MS,
+                     (deadline - cli_now_ns(CLOCK_BOOTTIME)) / 1000000);
+    actor_step("holds");
+    hf_close(hold.client); /* if it was not killed: without a release */
+}
+
+/* ---- B ------------------------------------------------------------------- */
+
+static void hand_b(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    actor_step("ready");
+    hand_take(redis, play->name, "B", CAST_LONG_MS);
+    actor_report(B_IN_AT, lab_now());
+    actor_step("in");
+    rd_unlock(redis, play->name, "B");
+}
+
+static void lock_b(void *arg)
+{
+    const struct play *play = arg;
+    struct hold hold = hold_open(play->place, play->name, 0);
+
+    actor_step("ready");
+    hold_take(&hold, 0, "");
+    actor_report(B_IN_AT, lab_now());
+    actor_step("in");
+    hold_release(&hold);
+    hold_close(&hold);
+}
+
+/* ---- a row --------------------------------------------------------------- */
+
+struct found {
+    bool in;        /* B has got the lock */
+    bool early;     /* before A died */
+    long long pttl; /* of the key, if B does not get it: -1, no expiry */
+    double wait_ms; /* since A's death */
+    int64_t lease_ms;
+    int64_t stood_ms;
+};
+
+/* B waits for three TTLs; then longer, unless the key has no expiry. */
+static void await_b(const struct play *play, struct actor *b,
+                    struct found *found)
+{
+    found->in = found->early || actor_comes(b, "in", 3 * play->ttl_ms);
+    if (!found->in && play->b == hand_b) {
+        redisContext *redis = rd_open(play->place);
+
+        found->pttl = rd_number(redis, "PTTL %s", play->name);
+        redisFree(redis);
+    }
+    if (!found->in && found->pttl != -1)
+        found->in = actor_comes(b, "in", CAST_LONG_MS);
+}
+
+static struct stage *play_once(struct lab *lab, struct play *play,
+                               struct found *found)
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *a, *b;
+    int64_t died;
+
+    *found = (struct found){0};
+    cast_name(lab, "crash", play->name);
+    a = stage_enter(stage, "A", play->a, play);
+    actor_until(a, "holds");
+    b = stage_enter(stage, "B", play->b, play);
+    actor_until(b, "ready");
+    actor_go(b);
+    found->early = actor_comes(b, "in", WAIT_SEEN_MS);
+    found->lease_ms = actor_value(a, A_LEASE_MS);
+    died = lab_now();
+    if (play->closes)
+        actor_end(a);
+    else
+        actor_kill(a);
+    await_b(play, b, found);
+    found->wait_ms = (double)(actor_value(b, B_IN_AT) - died) / 1e6;
+    found->stood_ms = stage_stood_ms(stage);
+    if (found->in)
+        actor_end(b);
+    return stage;
+}
+
+/* What a lock promises: the lease, a tick of the server, and a second. */
+static int64_t bound_ms(const struct play *play, const struct found *found)
+{
+    int64_t lease_ms =
+        found->lease_ms > play->ttl_ms ? found->lease_ms : play->ttl_ms;
+
+    if (play->place->engine == LAB_SHM)
+        return LATE_MS;
+    if (play->place->engine == LAB_ZOOKEEPER)
+        lease_ms += TICK_MS;
+    return lease_ms + LATE_MS;
+}
+
+static void judge(struct lab *lab, struct lab_row *row, const struct play *play,
+                  const struct found *found)
+{
+    if (found->in)
+        lab_row_number(row, "wait_ms", found->wait_ms);
+    if (!found->in && found->pttl == -1)
+        lab_row_done(lab, row, LAB_FAILS,
+                     "never free: the key has no expiry, B waits forever");
+    else if (!found->in || found->wait_ms > (double)bound_ms(play, found))
+        lab_row_done(lab, row, LAB_FAILS, "B had to wait for more than %lld ms",
+                     (long long)bound_ms(play, found));
+    else if (found->early)
+        lab_row_done(lab, row, LAB_FAILS, "B came in while A held the lock");
+    else
+        lab_row_done(lab, row, LAB_OK, "free after %.*f ms",
+                     found->wait_ms < 10, found->wait_ms);
+}
+
+static double lead(struct lab *lab, struct play play, enum lab_outcome expected)
+{
+    struct lab_row *row = lab_row(lab, expected);
+    struct stage *stage;
+    struct found found;
+    int tries = 0;
+
+    lab_progress(lab, "%s on %s", play.strategy, play.place->name);
+    stage = play_once(lab, &play, &found);
+    /* A machine that stands still may starve A's renewals, and makes B late:
+     * then the figure is not about the lock. */
+    while (found.stood_ms > STOOD_MS && ++tries < TRIES) {
+        stage_close(stage, NULL);
+        stage = play_once(lab, &play, &found);
+    }
+    stage_close(stage, row);
+    lab_row_text(row, "strategy", "%s", play.strategy);
+    lab_row_text(row, "backend", "%s", play.place->name);
+    lab_row_text(row, "variant", "%s", play.closes ? "closes" : "killed");
+    lab_row_number(row, "ttl_ms", (double)play.ttl_ms);
+    judge(lab, row, &play, &found);
+    return found.wait_ms;
+}
+
+/* ---- which rows ---------------------------------------------------------- */
+
+static void lead_by_hand(struct lab *lab)
+{
+    static const struct {
+        const char *strategy;
+        void (*a)(void *);
+        enum lab_outcome expected;
+    } ways[] = {{"setnx", setnx_a, LAB_FAILS},
+                {"setnx-expire", setnx_expire_a, LAB_FAILS},
+                {"set-nx-ex", set_nx_ex_a, LAB_OK}};
+
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct play play = {.strategy = ways[i].strategy,
+                            .a = ways[i].a,
+                            .b = hand_b,
+                            .ttl_ms = lab_settings(lab)->ttl_ms};
+
+        if (!lab_wants(lab, play.strategy))
+            continue;
+        play.place = cast_redis(lab, play.strategy);
+        if (play.place)
+            lead(lab, play, ways[i].expected);
+    }
+}
+
+static void lead_lock(struct lab *lab)
+{
+    struct play play = {.strategy = "lock",
+                        .a = lock_a,
+                        .b = lock_b,
+                        .ttl_ms = lab_settings(lab)->ttl_ms};
+
+    for (size_t i = 0; (play.place = lab_backend(lab, i)); i++) {
+        double killed, closed;
+
+        play.closes = false;
+        killed = lead(lab, play, LAB_OK);
+        if (play.place->engine != LAB_ZOOKEEPER)
+            continue;
+        play.closes = true;
+        closed = lead(lab, play, LAB_OK);
+        lab_claim(lab, killed < AT_ONCE_MS,
+                  "ZooKeeper frees the lock at once when the holder dies",
+                  "%.0f ms after a kill, with a session of %lld ms; %.0f ms if "
+                  "the client closes its session",
+                  killed, (long long)play.ttl_ms, closed);
+    }
+}
+
+static void run(struct lab *lab)
+{
+    lead_by_hand(lab);
+    if (lab_wants(lab, "lock"))
+        lead_lock(lab);
+}
+
+static const char *const strategies[] = {"setnx", "setnx-expire", "set-nx-ex",
+                                         "lock", NULL};
+
+static const struct lab_column columns[] = {
+    {"strategy", "strategy", 12, LAB_LEFT}, {"backend", "backend", 7, LAB_LEFT},
+    {"variant", "A", 6, LAB_LEFT},          {"ttl_ms", "TTL ms", 6, 0},
+    {"wait_ms", "wait ms", 7, LAB_BAR},     {NULL, NULL, 0, 0},
+};
+
+const struct lab_scenario lab_crash = {
+    .name = "crash",
+    .summary = "the holder dies: how long the next one waits",
+    .text =
+        "A is killed while it holds the lock, and B waits for it. setnx: the "
+        "key\n"
+        "has no expiry. setnx-expire: A is killed between the two commands.\n"
+        "set-nx-ex: key and expiry by one command. lock: holdfast's lock on "
+        "each\n"
+        "backend; on ZooKeeper also with an A that closes its session.\n",
+    .columns = columns,
+    .options = LAB_STRATEGY | LAB_TTL,
+    .strategies = strategies,
+    .run = run,
+};

@@ -1,0 +1,210 @@
+/*
+ * Misdelete: a holder releases the lock of another one.
+ *
+ * The documents compare the value of the key with their own, then delete the
+ * key: two steps. If the key expires between the two, and somebody else takes
+ * the lock, the second step deletes the lock of that other holder. Their remedy
+ * is a script that compares and deletes. Here A pauses between the two steps
+ * until B has the lock; then A deletes, and C tries while B is inside.
+ */
+#include "../cast.h"
+
+struct play {
+    const char *strategy;
+    const struct lab_place *place;
+    int64_t ttl_ms;
+    char name[96];
+};
+
+/* What the actors report. A: how many locks its release says to have freed, or
+ * the code of holdfast. B: whether it still had the lock at its end. C: whether
+ * it came in. */
+enum { RESULT };
+
+/* ---- by hand ------------------------------------------------------------- */
+
+static void two_steps_a(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    hand_take(redis, play->name, "A", play->ttl_ms);
+    /* If the machine stands still, the key is gone before it is compared. */
+    while (!hand_owns(redis, play->name, "A")) {
+        actor_lets_go();
+        hand_take(redis, play->name, "A", play->ttl_ms);
+    }
+    actor_mark(false, "compared: mine");
+    actor_step("pauses");
+    actor_report(RESULT, rd_number(redis, "DEL %s", play->name));
+    actor_lets_go();
+    actor_step("released");
+}
+
+static void script_a(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    hand_take(redis, play->name, "A", play->ttl_ms);
+    actor_step("pauses");
+    actor_report(RESULT, rd_unlock(redis, play->name, "A"));
+    actor_lets_go();
+    actor_step("released");
+}
+
+static void hand_b(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    hand_take(redis, play->name, "B", CAST_LONG_MS);
+    actor_step("in");
+    actor_report(RESULT, rd_unlock(redis, play->name, "B"));
+}
+
+static void hand_c(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    actor_report(RESULT, hand_try(redis, play->name, "C", CAST_LONG_MS));
+    actor_step("tried");
+    rd_unlock(redis, play->name, "C");
+}
+
+/* ---- holdfast ------------------------------------------------------------ */
+
+static void lock_a(void *arg)
+{
+    const struct play *play = arg;
+    struct hold hold = hold_open(play->place, play->name, 0);
+
+    hold_take(&hold, play->ttl_ms, "fixed lease");
+    actor_step("pauses");
+    actor_report(RESULT, hold_release(&hold));
+    actor_step("released");
+    hold_close(&hold);
+}
+
+static void lock_b(void *arg)
+{
+    const struct play *play = arg;
+    struct hold hold = hold_open(play->place, play->name, 0);
+
+    hold_take(&hold, 0, "");
+    actor_step("in");
+    actor_report(RESULT, hold_release(&hold) == HF_OK);
+    hold_close(&hold);
+}
+
+static void lock_c(void *arg)
+{
+    const struct play *play = arg;
+    struct hold hold = hold_open(play->place, play->name, 0);
+
+    actor_report(RESULT, hold_try(&hold));
+    actor_step("tried");
+    hold_close(&hold);
+}
+
+/* ---- a row --------------------------------------------------------------- */
+
+static const struct cast {
+    void (*a)(void *), (*b)(void *), (*c)(void *);
+} two_steps = {two_steps_a, hand_b, hand_c},
+  script = {script_a, hand_b, hand_c}, lock = {lock_a, lock_b, lock_c};
+
+static void tell_release(struct lab_row *row, const struct cast *cast,
+                         int64_t result)
+{
+    if (cast == &lock)
+        lab_row_text(row, "release", "%s",
+                     result ? hf_error_name((int)result) : "HF_OK");
+    else
+        lab_row_text(row, "release", "deleted %d", (int)result);
+}
+
+static void lead(struct lab *lab, struct play *play, const struct cast *cast,
+                 enum lab_outcome expected)
+{
+    struct lab_row *row = lab_row(lab, expected);
+    struct stage *stage = stage_new(lab);
+    struct actor *a, *b, *c;
+    bool came_in, kept;
+
+    lab_progress(lab, "%s on %s", play->strategy, play->place->name);
+    cast_name(lab, "misdelete", play->name);
+    a = stage_enter(stage, "A", cast->a, play);
+    actor_until(a, "pauses");
+    b = stage_enter(stage, "B", cast->b, play);
+    actor_until(b, "in"); /* so A's lease is over */
+    actor_go(a);
+    actor_until(a, "released");
+    c = stage_enter(stage, "C", cast->c, play);
+    actor_until(c, "tried");
+    came_in = actor_value(c, RESULT);
+    cast_rest(lab, play->ttl_ms / 4);
+    actor_end(c);
+    actor_end(b);
+    kept = actor_value(b, RESULT);
+    tell_release(row, cast, actor_value(a, RESULT));
+    actor_end(a);
+    stage_close(stage, row);
+    lab_row_text(row, "strategy", "%s", play->strategy);
+    lab_row_text(row, "backend", "%s", play->place->name);
+    lab_row_number(row, "holders", 1 + came_in);
+    if (kept && !came_in)
+        lab_row_done(lab, row, LAB_OK,
+                     "A's late release freed nobody, C stayed out");
+    else
+        lab_row_done(lab, row, LAB_FAILS, "A deleted B's lock, C %s",
+                     came_in ? "came in while B was inside" : "stayed out");
+}
+
+static void run(struct lab *lab)
+{
+    const struct lab_place *redis = lab_store(lab, LAB_REDIS);
+    struct play play = {.place = redis, .ttl_ms = lab_settings(lab)->ttl_ms};
+
+    play.strategy = "two-steps";
+    if (lab_wants(lab, play.strategy))
+        lead(lab, &play, &two_steps, LAB_FAILS);
+    play.strategy = "script";
+    if (lab_wants(lab, play.strategy))
+        lead(lab, &play, &script, LAB_OK);
+    play.strategy = "lock";
+    if (!lab_wants(lab, play.strategy))
+        return;
+    for (size_t i = 0; (play.place = lab_backend(lab, i)); i++)
+        lead(lab, &play, &lock, LAB_OK);
+}
+
+static const char *const strategies[] = {"two-steps", "script", "lock", NULL};
+
+static const struct lab_column columns[] = {
+    {"strategy", "strategy", 12, LAB_LEFT},
+    {"backend", "backend", 7, LAB_LEFT},
+    {"release", "A's release", 12, LAB_LEFT},
+    {"holders", "holders", 7, 0},
+    {NULL, NULL, 0, 0},
+};
+
+const struct lab_scenario lab_misdelete = {
+    .name = "misdelete",
+    .summary = "a late release deletes the lock of the next holder",
+    .text =
+        "A's lock expires while A is about to release it, and B takes the "
+        "lock.\n"
+        "Then A releases, and C tries to come in while B is inside. "
+        "two-steps:\n"
+        "A has compared the key's value before, and deletes the key now. "
+        "script:\n"
+        "one script compares and deletes. lock: holdfast's lock with a fixed\n"
+        "lease.\n",
+    .columns = columns,
+    .options = LAB_STRATEGY | LAB_TTL,
+    .needs = LAB_NEEDS_REDIS,
+    .strategies = strategies,
+    .run = run,
+};

@@ -1,0 +1,453 @@
+/*
+ * Slow: the holder works for three times the TTL, awake (case 2 of the
+ * documents).
+ *
+ * With a fixed lease and no watchdog, B comes in while A works, and A's plain
+ * DEL then deletes B's lock, so that C comes in, too. The documents' own
+ * watchdog (class RedisDistributedLock) schedules its next renewal only if the
+ * last one failed, so it renews once. Holdfast's watchdog keeps the lock; with
+ * a fixed lease, the holder knows when its hold is over.
+ */
+#include "../cast.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+struct play {
+    const char *strategy, *variant;
+    const struct lab_place *place;
+    const struct cast *cast;
+    int64_t ttl_ms, lease_ms;
+    char name[96];
+};
+
+struct cast {
+    void (*a)(void *), (*b)(void *), (*c)(void *);
+};
+
+/* What actors report; times are of CLOCK_BOOTTIME, in ns. */
+enum {
+    A_TOOK,     /* when it got the lock */
+    A_ENDED,    /* when it stopped to believe that it has the lock */
+    A_RENEWALS, /* of watchdog-once */
+    A_LOST,     /* holdfast told it that the hold is lost */
+    A_STOOD_MS, /* the longest time for which it got no processor */
+    B_IN = 0,
+    B_KEPT, /* nobody has taken the lock from it */
+    C_IN = 0,
+};
+
+enum { WORK_MS = 10, TRIES = 4 };
+
+static int64_t now(void)
+{
+    return cli_now_ns(CLOCK_BOOTTIME);
+}
+
+/* ---- SET NX PX, and a plain DEL ------------------------------------------ */
+
+static void work_by_hand(const struct play *play)
+{
+    int64_t until = now() + 3 * play->ttl_ms * 1000000;
+
+    while (now() < until)
+        lab_sleep_ms(WORK_MS);
+    actor_step("worked");
+}
+
+static void fixed_a(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    hand_take(redis, play->name, "A", play->ttl_ms);
+    actor_report(A_TOOK, now());
+    actor_step("holds");
+    work_by_hand(play);
+    actor_report(A_ENDED, now());
+    rd_number(redis, "DEL %s", play->name);
+    actor_lets_go();
+    actor_step("released");
+}
+
+static void fixed_b(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    hand_take(redis, play->name, "B", CAST_LONG_MS);
+    actor_report(B_IN, now());
+    actor_step("in");
+    actor_report(B_KEPT, rd_unlock(redis, play->name, "B"));
+}
+
+static void fixed_c(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    actor_report(C_IN, hand_try(redis, play->name, "C", CAST_LONG_MS));
+    actor_step("tried");
+    rd_unlock(redis, play->name, "C");
+}
+
+/* ---- the documents' watchdog --------------------------------------------- */
+
+/* Their scripts, with milliseconds in the place of seconds. */
+static bool once_try_lock(redisContext *redis, const char *key,
+                          const char *uuid, int64_t expire_ms)
+{
+    static const char script[] =
+        "if redis.call('exists', KEYS[1]) == 0 or "
+        "redis.call('hexists', KEYS[1], ARGV[1]) == 1 then "
+        "redis.call('hincrby', KEYS[1], ARGV[1], 1) "
+        "redis.call('pexpire', KEYS[1], ARGV[2]) "
+        "return 1 else return 0 end";
+
+    return rd_number(redis, "EVAL %s 1 %s %s %lld", script, key, uuid,
+                     (long long)expire_ms);
+}
+
+static bool once_renew(redisContext *redis, const char *key, const char *uuid,
+                       int64_t expire_ms)
+{
+    static const char script[] =
+        "if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then "
+        "return redis.call('pexpire', KEYS[1], ARGV[2]) else return 0 end";
+
+    return rd_number(redis, "EVAL %s 1 %s %s %lld", script, key, uuid,
+                     (long long)expire_ms);
+}
+
+/* false: "You don't have this lock!" */
+static bool once_unlock(redisContext *redis, const char *key, const char *uuid)
+{
+    static const char script[] =
+        "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return nil "
+        "elseif redis.call('hincrby', KEYS[1], ARGV[1], -1) == 0 then "
+        "return redis.call('del', KEYS[1]) else return 0 end";
+
+    return rd_number(redis, "EVAL %s 1 %s %s", script, key, uuid) >= 0;
+}
+
+/* As the documents have it: again if the renewal has failed, and only then. */
+static void *once_watch(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    do
+        lab_sleep_ms(play->ttl_ms / 3);
+    while (!once_renew(redis, play->name, "A", play->ttl_ms));
+    actor_report(A_RENEWALS, 1);
+    return NULL;
+}
+
+static void once_take(redisContext *redis, const char *key, const char *uuid,
+                      int64_t expire_ms)
+{
+    actor_waits("");
+    while (!once_try_lock(redis, key, uuid, expire_ms))
+        lab_sleep_ms(50);
+    actor_lets_go();
+    actor_holds("");
+}
+
+static void once_a(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+    pthread_t thread;
+    int error;
+
+    once_take(redis, play->name, "A", play->ttl_ms);
+    actor_report(A_TOOK, now());
+    error = pthread_create(&thread, NULL, once_watch, arg);
+    if (error)
+        lab_die(CLI_OSERR, "cannot make a thread: %s", strerror(error));
+    actor_step("holds");
+    work_by_hand(play);
+    actor_report(A_ENDED, now());
+    if (!once_unlock(redis, play->name, "A"))
+        actor_mark(true, "You don't have this lock!");
+    actor_lets_go();
+    actor_step("released");
+}
+
+static void once_b(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    once_take(redis, play->name, "B", CAST_LONG_MS);
+    actor_report(B_IN, now());
+    actor_step("in");
+    actor_report(B_KEPT, once_unlock(redis, play->name, "B"));
+}
+
+static void once_c(void *arg)
+{
+    const struct play *play = arg;
+    redisContext *redis = rd_open(play->place);
+
+    actor_report(C_IN, once_try_lock(redis, play->name, "C", CAST_LONG_MS));
+    actor_step("tried");
+    once_unlock(redis, play->name, "C");
+}
+
+/* ---- holdfast ------------------------------------------------------------ */
+
+/* Works until it is told that the hold is over. */
+static void work(const struct play *play, const struct hold *hold,
+                 int64_t deadline)
+{
+    int64_t last = now(), stood = 0;
+    int64_t until = last + 3 * play->ttl_ms * 1000000;
+    int rc = HF_OK;
+
+    while (rc == HF_OK && last < until) {
+        lab_sleep_ms(WORK_MS);
+        if (now() - last > stood)
+            stood = now() - last;
+        last = now();
+        hf_lock_deadline(hold->lock, &deadline);
+        rc = hf_lock_check(hold->lock);
+    }
+    actor_report(A_STOOD_MS, stood / 1000000);
+    actor_report(A_LOST, rc != HF_OK);
+    if (rc == HF_OK)
+        return;
+    actor_report(A_ENDED, deadline);
+    actor_mark(false, "knows: %s", hf_error_name(rc));
+    actor_lets_go();
+}
+
+static void lock_a(void *arg)
+{
+    const struct play *play = arg;
+    struct hold hold = hold_open(play->place, play->name, play->ttl_ms);
+    struct grant grant = hold_take(&hold, play->lease_ms, "");
+
+    actor_report(A_TOOK, now());
+    actor_step("holds");
+    work(play, &hold, grant.deadline);
+    actor_step("worked");
+    if (hf_lock_check(hold.lock) == HF_OK)
+        actor_report(A_ENDED, now());
+    hold_release(&hold);
+    actor_step("released");
+    hold_close(&hold);
+}
+
+static void lock_b(void *arg)
+{
+    const struct play *play = arg;
+    struct hold hold = hold_open(play->place, play->name, 0);
+
+    hold_take(&hold, 0, "");
+    actor_report(B_IN, now());
+    actor_step("in");
+    actor_report(B_KEPT, hold_release(&hold) == HF_OK);
+    hold_close(&hold);
+}
+
+static void lock_c(void *arg)
+{
+    const struct play *play = arg;
+    struct hold hold = hold_open(play->place, play->name, 0);
+
+    actor_report(C_IN, hold_try(&hold));
+    actor_step("tried");
+    hold_close(&hold);
+}
+
+/* ---- a row --------------------------------------------------------------- */
+
+static const struct cast fixed = {fixed_a, fixed_b, fixed_c},
+                         once = {once_a, once_b, once_c},
+                         lock = {lock_a, lock_b, lock_c};
+
+struct found {
+    bool overlap; /* B came in while A believed that it had the lock */
+    bool lost;    /* A knew */
+    bool kept, c_in;
+    bool spoiled; /* the machine stood still: a renewal came too late */
+    int64_t renewals;
+    double second_ms; /* from A's grant to B's */
+    double known_ms;  /* before B's grant A's belief ended */
+};
+
+static bool is_renewed(const struct play *play)
+{
+    return play->cast == &lock && play->lease_ms == 0;
+}
+
+static void read_actors(const struct play *play, struct found *found,
+                        const struct stage *stage, struct actor *a,
+                        struct actor *b)
+{
+    int64_t in = actor_value(b, B_IN), ended = actor_value(a, A_ENDED);
+    int64_t stood_ms = stage_stood_ms(stage);
+
+    if (actor_value(a, A_STOOD_MS) > stood_ms)
+        stood_ms = actor_value(a, A_STOOD_MS);
+    found->overlap = in < ended;
+    found->lost = actor_value(a, A_LOST);
+    found->renewals = actor_value(a, A_RENEWALS);
+    found->second_ms = (double)(in - actor_value(a, A_TOOK)) / 1e6;
+    found->known_ms = (double)(in - ended) / 1e6;
+    found->kept = actor_value(b, B_KEPT);
+    found->spoiled =
+        is_renewed(play) && found->lost && stood_ms > play->ttl_ms / 4;
+    if (play->cast == &once && found->renewals == 0)
+        found->spoiled = true;
+}
+
+static struct stage *play_once(struct lab *lab, struct play *play,
+                               struct found *found)
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *a, *b, *c;
+    bool came;
+
+    cast_name(lab, "slow", play->name);
+    a = stage_enter(stage, "A", play->cast->a, play);
+    actor_until(a, "holds");
+    actor_go(a);
+    b = stage_enter(stage, "B", play->cast->b, play);
+    actor_until(a, "worked");
+    /* Where the lock is not renewed B comes in, sooner or later, before A is
+     * let go on; else it must not. */
+    came = actor_comes(b, "in",
+                       is_renewed(play) ? play->ttl_ms / 4 : CAST_LONG_MS);
+    actor_go(a);
+    actor_until(a, "released");
+    if (!came)
+        actor_until(b, "in");
+    c = stage_enter(stage, "C", play->cast->c, play);
+    actor_until(c, "tried");
+    found->c_in = actor_value(c, C_IN);
+    cast_rest(lab, play->ttl_ms / 4);
+    actor_end(c);
+    actor_end(b);
+    actor_end(a);
+    read_actors(play, found, stage, a, b);
+    return stage;
+}
+
+static void judge(struct lab *lab, struct lab_row *row, const struct play *play,
+                  const struct found *found)
+{
+    lab_row_number(row, "second_ms", found->second_ms);
+    lab_row_number(row, "holders", 1 + (found->overlap || found->c_in));
+    if (!found->kept || found->c_in)
+        lab_row_done(lab, row, LAB_FAILS,
+                     "B came in while A worked; A's release deleted B's lock, "
+                     "and C came in");
+    else if (found->overlap && play->cast == &once)
+        lab_row_done(lab, row, LAB_FAILS,
+                     "renewed %d time only: B came in while A worked",
+                     (int)found->renewals);
+    else if (found->overlap)
+        lab_row_done(lab, row, LAB_FAILS, "B came in while A worked");
+    else if (is_renewed(play) && found->lost)
+        lab_row_done(lab, row, LAB_FAILS, "A lost the lock while it worked");
+    else if (found->lost)
+        lab_row_done(lab, row, LAB_OK,
+                     "A's hold ended %.1f ms before B came in, and A knew; its "
+                     "release freed nobody",
+                     found->known_ms);
+    else
+        lab_row_done(lab, row, LAB_OK, "held for three TTLs, nobody came in");
+}
+
+static void lead(struct lab *lab, struct play play, enum lab_outcome expected)
+{
+    struct lab_row *row = lab_row(lab, expected);
+    struct stage *stage;
+    struct found found;
+
+    lab_progress(lab, "%s on %s", play.strategy, play.place->name);
+    stage = play_once(lab, &play, &found);
+    for (int tries = 1; found.spoiled && tries < TRIES; tries++) {
+        stage_close(stage, NULL);
+        play.ttl_ms *= 2;
+        stage = play_once(lab, &play, &found);
+    }
+    stage_close(stage, row);
+    lab_row_text(row, "strategy", "%s", play.strategy);
+    lab_row_text(row, "backend", "%s", play.place->name);
+    lab_row_text(row, "variant", "%s", play.variant);
+    lab_row_number(row, "ttl_ms", (double)play.ttl_ms);
+    judge(lab, row, &play, &found);
+}
+
+/* ---- which rows ---------------------------------------------------------- */
+
+static void lead_by_hand(struct lab *lab, const char *strategy,
+                         const struct cast *cast)
+{
+    struct play play = {.strategy = strategy,
+                        .variant = "by hand",
+                        .cast = cast,
+                        .ttl_ms = lab_settings(lab)->ttl_ms};
+
+    play.place = cast_redis(lab, strategy);
+    if (play.place)
+        lead(lab, play, LAB_FAILS);
+}
+
+static void lead_lock(struct lab *lab, const char *strategy, int64_t lease_ms)
+{
+    struct play play = {.strategy = strategy,
+                        .variant = "holdfast",
+                        .cast = &lock,
+                        .ttl_ms = lab_settings(lab)->ttl_ms,
+                        .lease_ms = lease_ms};
+
+    for (size_t i = 0; (play.place = lab_backend(lab, i)); i++)
+        lead(lab, play, LAB_OK);
+}
+
+static void run(struct lab *lab)
+{
+    if (lab_wants(lab, "fixed-lease")) {
+        lead_by_hand(lab, "fixed-lease", &fixed);
+        lead_lock(lab, "fixed-lease", lab_settings(lab)->ttl_ms);
+    }
+    if (lab_wants(lab, "watchdog-once"))
+        lead_by_hand(lab, "watchdog-once", &once);
+    if (lab_wants(lab, "watchdog"))
+        lead_lock(lab, "watchdog", 0);
+}
+
+static const char *const strategies[] = {"fixed-lease", "watchdog-once",
+                                         "watchdog", NULL};
+
+static const struct lab_column columns[] = {
+    {"strategy", "strategy", 13, LAB_LEFT},
+    {"backend", "backend", 7, LAB_LEFT},
+    {"variant", "by", 8, LAB_LEFT},
+    {"ttl_ms", "TTL ms", 6, 0},
+    {"second_ms", "B after ms", 10, 0},
+    {"holders", "holders", 7, 0},
+    {NULL, NULL, 0, 0},
+};
+
+const struct lab_scenario lab_slow = {
+    .name = "slow",
+    .summary = "the holder works for three times its TTL",
+    .text =
+        "A takes the lock and works for three times the TTL; B waits for the\n"
+        "lock; when A has released, C tries while B is inside. fixed-lease: "
+        "the\n"
+        "lease is not renewed. watchdog-once: the watchdog of the documents, "
+        "which\n"
+        "renews once. watchdog: holdfast's.\n",
+    .columns = columns,
+    .options = LAB_STRATEGY | LAB_TTL,
+    .strategies = strategies,
+    .run = run,
+};

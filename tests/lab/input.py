@@ -1,0 +1,317 @@
+"""The lab with wrong input, with servers that somebody gives it, and ended in
+the middle: the error is clear, its own servers are stopped, and nothing is left
+in databases that are not its own.
+
+input.py HOLDFAST, below with_servers redis,mariadb
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                '..', 'docs'))
+import cases  # noqa: E402
+import traces  # noqa: E402
+
+command = os.path.abspath(sys.argv[1])
+redis, mariadb = os.environ['LAB_REDIS'], os.environ['LAB_MARIADB']
+USAGE, UNAVAILABLE, OSERR, NOPERM = 64, 69, 71, 77
+SMALL = ['--workers', '4', '--stock', '20', '--buyers', '40']
+
+
+def lab(*arguments, place=None, **more):
+    environment = place.environment if place else {
+        name: value for name, value in os.environ.items()
+        if name != 'HOLDFAST_URL'}
+    return subprocess.run([command, 'lab', *arguments], encoding='utf-8',
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=dict(environment, **more))
+
+
+def refused(status, text, *arguments, **more):
+    with traces.Place() as place:
+        run = lab(*arguments, place=place, **more)
+        assert run.returncode == status, (arguments, run)
+        assert re.search(text, run.stderr), (arguments, run.stderr)
+        assert len(run.stderr.splitlines()) <= 4, run.stderr
+        assert place.is_clean()
+    return run
+
+
+def what_is_not_there_is_named():
+    refused(USAGE, "no scenario is called `oversel'.*lab list", 'oversel')
+    refused(USAGE, "no strategy `sql-updat'", 'oversell', '--strategy',
+            'none,sql-updat')
+    refused(USAGE, "no backend is called `etcdd'.*shm, redis and zk",
+            'oversell', '--backends', 'shm,etcdd')
+    refused(USAGE, "no store is called `ram'.*file, redis and mariadb",
+            'oversell', '--stores', 'ram')
+    refused(USAGE, 'mariadb is a store, not a backend', 'oversell',
+            '--backends', 'mariadb')
+    refused(USAGE, 'zk is a backend, not a store', 'oversell', '--stores', 'zk')
+
+
+def what_does_not_fit_is_named():
+    refused(USAGE, '--stock takes a number from 1', 'oversell', '--stock', '0')
+    refused(USAGE, '--workers takes a number from 1', 'oversell', '--workers',
+            'x')
+    refused(USAGE, '--ttl takes a duration', 'crash', '--ttl', '1ms')
+    refused(USAGE, 'crash takes no --stock', 'crash', '--stock', '3')
+    refused(USAGE, 'belongs to one scenario', 'all', '--strategy', 'none')
+    refused(USAGE, 'one scenario at a time', 'crash', 'stall')
+    refused(USAGE, 'which scenario', '--json')
+
+
+def what_a_scenario_needs_is_told():
+    refused(USAGE, 'sql needs a MariaDB: --servers, or --stores mariadb://',
+            'sql')
+    refused(USAGE, 'misdelete needs a Redis: --servers, or --stores redis://',
+            'misdelete')
+    refused(USAGE, 'failover breaks servers, so it needs its own: --servers',
+            'failover', '--stores', 'redis://127.0.0.1:1')
+    refused(USAGE, 'redis: which server\\? Give its URL, or --servers',
+            'oversell', '--backends', 'redis')
+    refused(USAGE, 'sql-update needs MariaDB', 'oversell', '--strategy',
+            'sql-update')
+
+
+def all_tells_what_it_did_not_run():
+    # What ends at once: a backend that is not there.
+    run = lab('all', '--json', '--backends', 'redis://127.0.0.1:1')
+    assert run.returncode == UNAVAILABLE, run
+    assert '127.0.0.1' in run.stderr, run.stderr
+
+
+def a_server_that_is_not_there():
+    refused(UNAVAILABLE, '127.0.0.1', 'oversell', '--strategy',
+            'lock', '--backends', 'redis://127.0.0.1:1')
+    refused(UNAVAILABLE, '127.0.0.1', 'oversell', '--strategy', 'redis-spin',
+            '--stores', 'redis://127.0.0.1:1')
+    refused(UNAVAILABLE, '127.0.0.1', 'oversell', '--strategy', 'sql-update',
+            '--stores', 'mariadb://root:s3cret@127.0.0.1:1/lab')
+
+
+def no_password_is_shown():
+    for url in ('redis://u:s3cret@127.0.0.1:1', 'redis://u:s3cret@',
+                'mariadb://u:s3cret@127.0.0.1:1/d',
+                mariadb.replace('root:', 'root:s3cret')):
+        for option in '--stores', '--backends', '--stock', '--nonsense':
+            run = lab('oversell', option, url)
+            assert run.returncode not in (0, 1), run
+            assert 's3cret' not in run.stdout + run.stderr, run.stderr
+
+
+def a_server_that_is_not_installed():
+    with traces.Place() as place:
+        # The command, and what it runs, are not found by the PATH.
+        for scenario, package in (('misdelete', 'redis-server'),
+                                  ('sql', 'mariadb-server')):
+            run = lab(scenario, '--servers', place=place, PATH='/nonexistent',
+                      HOLDFAST_LAB_PATH='/nonexistent')
+            assert run.returncode == UNAVAILABLE, run
+            assert 'apt install ' + package in run.stderr, run.stderr
+        assert place.is_clean()
+
+
+# ---- given databases ---------------------------------------------------------
+
+
+def ask_redis(*words):
+    port = redis.rsplit(':', 1)[1].split('/')[0]
+    return subprocess.run(['redis-cli', '-p', port, *words], check=True,
+                          encoding='utf-8', stdout=subprocess.PIPE).stdout
+
+
+def ask_mariadb(statement):
+    match = re.fullmatch(r'mariadb://(\w+):([^@]*)@([\d.]+):(\d+)/(\w+)',
+                         mariadb)
+    user, password, host, port, database = match.groups()
+    return subprocess.run(['mariadb', '-u', user, '-h', host, '-P', port, '-N',
+                           '--skip-ssl', '-e', statement, database], check=True,
+                          env=dict(os.environ, MYSQL_PWD=password),
+                          encoding='utf-8', stdout=subprocess.PIPE).stdout
+
+
+def are_empty():
+    return ask_redis('keys', '*').strip() == '' and ask_mariadb(
+        'SHOW TABLES') == ''
+
+
+def given_databases_are_used_and_left_clean():
+    with traces.Place() as place:
+        run = lab('oversell', '--json', '--backends', 'shm,' + redis,
+                  '--stores', 'file,%s,%s' % (redis, mariadb), *SMALL,
+                  place=place)
+        assert run.returncode == 0, run
+        rows = [json.loads(line) for line in run.stdout.splitlines()]
+        used = {(row.get('backend'), row.get('store')) for row in rows}
+        assert ('redis', 'mariadb') in used, used
+        assert (None, 'redis') in used, used
+        assert place.is_clean()
+    assert are_empty(), (ask_redis('keys', '*'), ask_mariadb('SHOW TABLES'))
+
+
+def a_store_without_rights():
+    ask_mariadb("CREATE USER IF NOT EXISTS weak@'%' IDENTIFIED BY 'weak'; "
+                "GRANT SELECT ON lab.* TO weak@'%'")
+    weak = re.sub('//[^@]*@', '//weak:weak@', mariadb)
+    refused(NOPERM, 'denied.*CREATE', 'oversell',
+            '--strategy', 'sql-update', '--stores', weak)
+    assert are_empty()
+
+
+# ---- the end, in the middle --------------------------------------------------
+
+
+class Started:
+    """A run that is in the middle of something."""
+
+    def __init__(self, place, *arguments):
+        self.process = subprocess.Popen(
+            [command, 'lab', *arguments], encoding='utf-8',
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=place.environment, start_new_session=True)
+
+    def runner(self):
+        with open('/proc/{0}/task/{0}/children'.format(self.process.pid),
+                  encoding='utf-8') as file:
+            return int(file.read().split()[0])
+
+    def end(self):
+        out, err = self.process.communicate(timeout=300)
+        return self.process.returncode, out, err
+
+
+SLOW = ['contention', '--servers', '--backends', 'shm,redis', '--stores',
+        'file,redis', '--seconds', '5']
+
+
+def interrupted(status, err):
+    assert status == 130, status
+    assert 'interrupted' in err, err
+
+
+def control_c_stops_the_servers():
+    with traces.Place() as place:
+        run = Started(place, *SLOW)
+        assert traces.wait_for(place.processes), 'no server'
+        os.killpg(run.process.pid, signal.SIGINT)
+        status, _, err = run.end()
+        interrupted(status, err)
+        assert place.is_clean()
+
+
+def a_kill_of_the_supervisor_stops_the_servers():
+    with traces.Place() as place:
+        run = Started(place, *SLOW)
+        assert traces.wait_for(place.processes), 'no server'
+        run.process.kill()
+        run.end()
+        assert place.becomes_clean()
+
+
+def a_kill_of_the_runner_stops_the_servers():
+    with traces.Place() as place:
+        run = Started(place, *SLOW)
+        assert traces.wait_for(place.processes), 'no server'
+        os.kill(run.runner(), signal.SIGKILL)
+        status, _, err = run.end()
+        assert status == 128 + signal.SIGKILL, status
+        assert 'killed by signal 9' in err, err
+        assert place.is_clean()
+
+
+def control_c_leaves_given_databases_clean():
+    for end in (lambda run: os.killpg(run.process.pid, signal.SIGINT),
+                lambda run: os.kill(run.runner(), signal.SIGKILL)):
+        with traces.Place() as place:
+            run = Started(place, 'oversell', '--backends', redis, '--stores',
+                          redis + ',' + mariadb, '--buyers', '1000000',
+                          '--stock', '1000000')
+            assert traces.wait_for(lambda: not are_empty()), 'nothing is done'
+            end(run)
+            run.end()
+            assert place.is_clean()
+            assert are_empty(), (ask_redis('keys', '*'),
+                                 ask_mariadb('SHOW TABLES'))
+
+
+# ---- output ------------------------------------------------------------------
+
+
+def a_page_that_cannot_be_written_is_told_at_once():
+    refused(OSERR, 'cannot write /nonexistent/page.html', 'all', '--servers',
+            '--html', '/nonexistent/page.html')
+
+
+def a_full_disk_is_told():
+    run = lab('oversell', '--html', '/dev/full', *SMALL)
+    assert run.returncode == OSERR, run
+    assert 'cannot write /dev/full: No space' in run.stderr, run.stderr
+    with open('/dev/full', 'w', encoding='utf-8') as full:
+        run = subprocess.run([command, 'lab', 'oversell', *SMALL], stdout=full,
+                             stderr=subprocess.PIPE, encoding='utf-8')
+    assert run.returncode == 1 and 'standard output' in run.stderr, run
+
+
+def the_table_has_bars_and_json_has_lines():
+    table = lab('oversell', *SMALL, LC_ALL='C.UTF-8').stdout
+    assert '\u2588' in table and 'sold exactly 20' in table, table
+    table = lab('oversell', *SMALL, LC_ALL='C').stdout
+    assert '###' in table and table.isascii(), table
+    rows = lab('oversell', '--json', *SMALL).stdout.splitlines()
+    assert {row['strategy'] for row in map(json.loads, rows)} == {
+        'none', 'local-mutex', 'local-mutex-each', 'lock'}
+    for key in ('strategy backend store sold left oversold attempts retries '
+                'per_s p50_us p99_us cpu_ms server_cpu_ms verdict').split():
+        assert key in json.loads(rows[0]), key
+
+
+def the_list_has_every_scenario():
+    names = [json.loads(line)['scenario']
+             for line in lab('list', '--json').stdout.splitlines()]
+    shown = lab('list').stdout
+    for name in names:
+        assert re.search('^  %s ' % name, shown, re.MULTILINE), name
+        help_text = lab(name, '--help')
+        assert help_text.returncode == 0, help_text
+        assert 'usage: holdfast lab %s ' % name in help_text.stdout
+    assert len(names) >= 17, names
+
+
+def a_terminal_sees_a_live_line():
+    run = subprocess.run(
+        ['script', '-qec', ' '.join([command, 'lab', 'oversell', *SMALL]),
+         '/dev/null'], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        env=dict(os.environ, TERM='xterm'))
+    assert run.returncode == 0, run
+    assert b'oversell: lock' in run.stdout, run.stdout
+    assert b'\r\x1b[K' in run.stdout, run.stdout
+
+
+assert shutil.which('redis-cli') and shutil.which('mariadb')
+sys.exit(cases.run([
+    what_is_not_there_is_named,
+    what_does_not_fit_is_named,
+    what_a_scenario_needs_is_told,
+    all_tells_what_it_did_not_run,
+    a_server_that_is_not_there,
+    no_password_is_shown,
+    a_server_that_is_not_installed,
+    given_databases_are_used_and_left_clean,
+    a_store_without_rights,
+    control_c_stops_the_servers,
+    a_kill_of_the_supervisor_stops_the_servers,
+    a_kill_of_the_runner_stops_the_servers,
+    control_c_leaves_given_databases_clean,
+    a_page_that_cannot_be_written_is_told_at_once,
+    a_full_disk_is_told,
+    the_table_has_bars_and_json_has_lines,
+    the_list_has_every_scenario,
+    a_terminal_sees_a_live_line,
+]))

@@ -1,0 +1,49 @@
+/*
+ * with_servers redis,mariadb COMMAND...: runs it with servers of the lab that
+ * are not its own, named by LAB_REDIS, LAB_ZK and LAB_MARIADB in its
+ * environment, as somebody gives them who has some.
+ */
+#include "frame.h"
+#include "servers.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name, *variable;
+    enum lab_engine engine;
+} kinds[] = {{"redis", "LAB_REDIS", LAB_REDIS},
+             {"zk", "LAB_ZK", LAB_ZOOKEEPER},
+             {"mariadb", "LAB_MARIADB", LAB_MARIADB}};
+
+static char **arguments;
+
+static void run(struct lab *lab)
+{
+    pid_t pid;
+    int status = 0;
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (strstr(arguments[1], kinds[i].name))
+            setenv(kinds[i].variable,
+                   lab_server_start(lab, kinds[i].engine, NULL)->place.url, 1);
+    pid = fork();
+    if (pid == 0) {
+        execvp(arguments[2], arguments + 2);
+        _exit(127);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+        lab->as_expected = false;
+}
+
+int main(int argc, char **argv)
+{
+    static struct lab lab;
+
+    if (argc < 3)
+        return CLI_USAGE;
+    arguments = argv;
+    return lab_supervise(&lab, run);
+}

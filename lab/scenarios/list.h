@@ -2,6 +2,7 @@
 LAB_SCENARIO(oversell)
 LAB_SCENARIO(contention)
 LAB_SCENARIO(tickets)
+LAB_SCENARIO(stampede)
 LAB_SCENARIO(crash)
 LAB_SCENARIO(slow)
 LAB_SCENARIO(stall)

@@ -162,7 +162,6 @@ static double sell_for_a_while(struct office *office, double alone_per_s)
     lab_row_text(row, "backend", "%s", office->backend->name);
     lab_row_text(row, "locks", "%s", locks);
     lab_row_number(row, "trains", office->trains_len);
-    lab_row_number(row, "workers", plan.workers);
     lab_row_number(row, "sold", (double)result->done);
     lab_row_number(row, "per_s", result->per_s);
     lab_row_number(row, "p50_us", result->p50_us);
@@ -205,7 +204,6 @@ static const struct lab_column columns[] = {
     {"backend", "backend", 7, LAB_LEFT},
     {"locks", "locks", 13, LAB_LEFT},
     {"trains", "trains", 6, 0},
-    {"workers", "workers", 7, LAB_JSON_ONLY},
     {"sold", "sold", 6, LAB_JSON_ONLY},
     {"wrong", "wrong", 6, LAB_JSON_ONLY},
     {"per_s", "sales/s", 7, LAB_BAR},

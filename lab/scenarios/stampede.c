@@ -319,7 +319,7 @@ static const struct lab_column columns[] = {
     {"readers", "readers", 7, 0},
     {"queries", "queries", 7, LAB_BAR},
     {"ms", "all served, ms", 14, 0},
-    {"cpu_ms", "CPU ms", 8, LAB_JSON_ONLY},
+    {"cpu_ms", "CPU ms", 8, LAB_WIDE},
     {NULL, NULL, 0, 0},
 };
 

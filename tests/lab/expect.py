@@ -4,6 +4,9 @@ each row its outcome and its verdict (a regular expression)."""
 # The columns that tell which row it is.
 KEYS = ('strategy', 'variant', 'backend', 'store', 'locks')
 
+# And of a scenario that has the same for several sizes.
+MORE_KEYS = {'contention': ('workers',)}
+
 BACKENDS = ('shm', 'redis', 'zk')
 
 
@@ -33,6 +36,26 @@ def oversell():
             for order in 'fair', 'unfair':
                 rows['lock %s %s %s' % (order, backend, store)] = exact
     return rows
+
+
+def contention():
+    rows = {}
+    exact = ('ok', 'exact.*')
+    for size in 1, 4:
+        for strategy in 'sql-update', 'sql-for-update', 'sql-version':
+            rows['%s mariadb %d' % (strategy, size)] = exact
+        for strategy in 'redis-watch', 'redis-spin':
+            rows['%s redis %d' % (strategy, size)] = exact
+        for order in 'fair', 'unfair':
+            for backend in BACKENDS:
+                rows['lock %s %s file %d' % (order, backend, size)] = exact
+    return rows
+
+
+def stampede():
+    return {'none mariadb': ('fails', '20 of 20 readers reached the database'),
+            **each('lock %s mariadb', 'ok', '1 query for 20 readers'),
+            **each('rwlock %s mariadb', 'ok', '1 query for 20 readers')}
 
 
 def tickets():
@@ -86,6 +109,26 @@ def misdelete():
             'script redis': freed, **each('lock %s', *freed)}
 
 
+def failover():
+    stale = ('fails', "two holders; 1 stale write: A put 9 over B's 7")
+    return {'no-token by hand redis': stale,
+            'no-token holdfast redis': stale,
+            'deadline holdfast redis': stale,
+            'token holdfast redis':
+            ('ok', "two holders; 1 stale write refused: B's token is higher")}
+
+
+def eviction():
+    stale = ('fails', 'the lock was evicted, B came in: 1 stale write, 9 over 7')
+    nobody = ('ok', 'a full Redis refuses to write, and nobody came in')
+    return {'no-token by hand redis': stale,
+            'no-token holdfast redis': stale,
+            'token holdfast redis':
+            ('ok', r'1 stale write refused; A knew after \d+ ms'),
+            'noeviction by hand redis': nobody,
+            'noeviction holdfast redis': nobody}
+
+
 def deadlock():
     return {**each('one-by-one %s', 'fails',
                    'deadlock: both waited for each other until the limit'),
@@ -113,12 +156,16 @@ def door():
 SCENARIOS = {
     'oversell': (['--workers', '4', '--stock', '40', '--buyers', '80'],
                  oversell()),
+    'contention': (['--seconds', '0.1', '--workers', '4'], contention()),
+    'stampede': (['--readers', '20'], stampede()),
     'tickets': (['--seconds', '0.1', '--workers', '4', '--trains', '4'],
                 tickets()),
     'crash': ([], crash()),
     'slow': ([], slow()),
     'stall': ([], stall()),
     'misdelete': ([], misdelete()),
+    'failover': ([], failover()),
+    'eviction': ([], eviction()),
     'deadlock': ([], deadlock()),
     'limiter': ([], limiter()),
     'door': ([], door()),

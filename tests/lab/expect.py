@@ -28,7 +28,41 @@ def oversell():
     return rows
 
 
+def sql():
+    waits = r'%s of 256 rows locked: another row had to wait'
+    free = r'1 of 256 rows locked: another row did not have to wait'
+    knows = ('ok', 'A knows its sale: from 10 to 9')
+    rows = {
+        'for-update no index': ('fails', waits % '256'),
+        'for-update no index, READ COMMITTED': ('ok', free),
+        'for-update index': ('ok', free),
+        'for-update index, like': ('fails', waits % r'\d+'),
+        'for-update index, not equal': ('fails', waits % r'\d+'),
+        'two-rows opposite order':
+            ('fails', r'1 of 2 was rolled back: deadlock \(1213\)'),
+        'two-rows same order': ('ok', 'both went through, one after another'),
+        'beside-for-update plain select':
+            ('fails', '1 sale lost: B did not wait, and read 10'),
+        'beside-for-update for update':
+            ('ok', 'no sale lost: B waited, and read 9'),
+        'aba by value':
+            ('fails',
+             'the check passed, though the row had been changed 2 times'),
+        'aba by version': ('ok', 'refused, as the row had been changed 2 times'),
+        'retry same transaction':
+            ('fails', '5 retries, all refused: still reads version 0'),
+        'retry new transaction': ('ok', 'sold by retry 1, with version 1'),
+        'retry READ COMMITTED': ('ok', 'sold by retry 1, with version 1'),
+        'before-and-after one statement':
+            ('fails', "A sees B's sale: from 9 to 8, not from 10 to 9"),
+        'before-and-after transaction': knows,
+        'before-and-after for update': knows,
+    }
+    return {name + ' mariadb': row for name, row in rows.items()}
+
+
 SCENARIOS = {
     'oversell': (['--workers', '4', '--stock', '40', '--buyers', '80'],
                  oversell()),
+    'sql': ([], sql()),
 }

@@ -28,6 +28,25 @@ def oversell():
     return rows
 
 
+def replica_read():
+    again = ('ok', 'sold by retry 1, with version 1')
+    rows = {
+        'plain replica':
+            ('fails', 'oversold by 1: A was done, B still read 10'),
+        'plain master': ('ok', 'sold exactly 2: B read 9'),
+        'for-update replica':
+            ('fails', 'oversold by 1: not locked at the master, B read 10'),
+        'for-update master':
+            ('ok', 'sold exactly 2: locked at the master, B read 9'),
+        'version replica':
+            ('fails', '5 retries, all refused, not oversold: '
+                      'still reads version 0'),
+        'version replica caught up': again,
+        'version master': again,
+    }
+    return {name + ' mariadb': row for name, row in rows.items()}
+
+
 def sql():
     waits = r'%s of 256 rows locked: another row had to wait'
     free = r'1 of 256 rows locked: another row did not have to wait'
@@ -64,5 +83,6 @@ def sql():
 SCENARIOS = {
     'oversell': (['--workers', '4', '--stock', '40', '--buyers', '80'],
                  oversell()),
+    'replica-read': ([], replica_read()),
     'sql': ([], sql()),
 }

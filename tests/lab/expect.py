@@ -65,16 +65,16 @@ def tickets():
 
 
 def herd():
-    rows = {'clients unfair zk': ('fails', 'a release wakes 20 of 20 waiters'),
+    rows = {'clients unfair zk': ('fails', 'a release wakes 40 of 40 waiters'),
             'async unfair zk':
             ('ok', 'a release wakes 4 of 4 processes with 40 waiters')}
     for order in 'fair', 'unfair':
         for backend in BACKENDS:
             rows.setdefault('clients %s %s' % (order, backend),
-                            ('ok', 'a release wakes [12] of 20 waiters'))
+                            ('ok', 'a release wakes [123] of 40 waiters'))
             rows.setdefault(
                 'async %s %s' % (order, backend),
-                ('ok', 'a release wakes [12] of 4 processes with 40 waiters'))
+                ('ok', 'a release wakes [123] of 4 processes with 40 waiters'))
     return rows
 
 

@@ -64,6 +64,20 @@ def tickets():
                    r'\d+ sold exactly: .* times as many as with one lock')}
 
 
+def herd():
+    rows = {'clients unfair zk': ('fails', 'a release wakes 40 of 40 waiters'),
+            'async unfair zk':
+            ('ok', 'a release wakes 4 of 4 processes with 40 waiters')}
+    for order in 'fair', 'unfair':
+        for backend in BACKENDS:
+            rows.setdefault('clients %s %s' % (order, backend),
+                            ('ok', 'a release wakes [123] of 40 waiters'))
+            rows.setdefault(
+                'async %s %s' % (order, backend),
+                ('ok', 'a release wakes [123] of 4 processes with 40 waiters'))
+    return rows
+
+
 def crash():
     never = ('fails', 'never free: the key has no expiry, B waits forever')
     return {'setnx killed redis': never,
@@ -83,7 +97,7 @@ def slow():
                    r"A's hold ended \S+ ms before B came in, and A knew; its "
                    'release freed nobody'),
             **each('watchdog holdfast %s', 'ok',
-                   'renewed: nobody came in for three TTLs')}
+                   'held for three TTLs, nobody came in')}
 
 
 def stall():
@@ -153,6 +167,58 @@ def door():
             **each('latch %s', 'ok', 'locked after the last of 5 had left')}
 
 
+def replica_read():
+    again = ('ok', 'sold by retry 1, with version 1')
+    rows = {
+        'plain replica':
+            ('fails', 'oversold by 1: A was done, B still read 10'),
+        'plain master': ('ok', 'sold exactly 2: B read 9'),
+        'for-update replica':
+            ('fails', 'oversold by 1: not locked at the master, B read 10'),
+        'for-update master':
+            ('ok', 'sold exactly 2: locked at the master, B read 9'),
+        'version replica':
+            ('fails', '5 retries, all refused, not oversold: '
+                      'still reads version 0'),
+        'version replica caught up': again,
+        'version master': again,
+    }
+    return {name + ' mariadb': row for name, row in rows.items()}
+
+
+def sql():
+    waits = r'%s of 256 rows locked: another row had to wait'
+    free = r'1 of 256 rows locked: another row did not have to wait'
+    knows = ('ok', 'A knows its sale: from 10 to 9')
+    rows = {
+        'for-update no index': ('fails', waits % '256'),
+        'for-update no index, READ COMMITTED': ('ok', free),
+        'for-update index': ('ok', free),
+        'for-update index, like': ('fails', waits % r'\d+'),
+        'for-update index, not equal': ('fails', waits % r'\d+'),
+        'two-rows opposite order':
+            ('fails', r'1 of 2 was rolled back: deadlock \(1213\)'),
+        'two-rows same order': ('ok', 'both went through, one after another'),
+        'beside-for-update plain select':
+            ('fails', '1 sale lost: B did not wait, and read 10'),
+        'beside-for-update for update':
+            ('ok', 'no sale lost: B waited, and read 9'),
+        'aba by value':
+            ('fails',
+             'the check passed, though the row had been changed 2 times'),
+        'aba by version': ('ok', 'refused, as the row had been changed 2 times'),
+        'retry same transaction':
+            ('fails', '5 retries, all refused: still reads version 0'),
+        'retry new transaction': ('ok', 'sold by retry 1, with version 1'),
+        'retry READ COMMITTED': ('ok', 'sold by retry 1, with version 1'),
+        'before-and-after one statement':
+            ('fails', "A sees B's sale: from 9 to 8, not from 10 to 9"),
+        'before-and-after transaction': knows,
+        'before-and-after for update': knows,
+    }
+    return {name + ' mariadb': row for name, row in rows.items()}
+
+
 SCENARIOS = {
     'oversell': (['--workers', '4', '--stock', '40', '--buyers', '80'],
                  oversell()),
@@ -160,6 +226,7 @@ SCENARIOS = {
     'stampede': (['--readers', '20'], stampede()),
     'tickets': (['--seconds', '0.1', '--workers', '4', '--trains', '4'],
                 tickets()),
+    'herd': (['--waiters', '40'], herd()),
     'crash': ([], crash()),
     'slow': ([], slow()),
     'stall': ([], stall()),
@@ -169,4 +236,6 @@ SCENARIOS = {
     'deadlock': ([], deadlock()),
     'limiter': ([], limiter()),
     'door': ([], door()),
+    'replica-read': ([], replica_read()),
+    'sql': ([], sql()),
 }

@@ -169,7 +169,7 @@ static void write_text(FILE *out, const char *text)
     while (*text) {
         const char *end = strstr(text, "\n\n");
         size_t len = end ? (size_t)(end - text) : strlen(text);
-        char *one = page_alloc(len + 1, 1);
+        char *one = lab_alloc(len + 1);
         memcpy(one, text, len);
         fputs("<p>", out);
         page_text(out, one);

@@ -17,7 +17,7 @@ enum {
     STEP = 48,
     SPANS = 32,
     MARKS = 32,
-    LIMIT_MS = 60000, /* whoever takes longer is stuck: a defect */
+    STUCK_MS = 120000, /* an actor that takes longer does so by a defect */
     LOOK_MS = 50,
 };
 
@@ -156,7 +156,8 @@ _Noreturn static void play_out(struct actor *actor, pid_t runner,
 {
     /* What other actors are told is not for this one. */
     for (unsigned i = 0; i + 1 < actor->stage->actors_len; i++)
-        close(actor->stage->actors[i].fd);
+        if (actor->stage->actors[i].fd >= 0)
+            close(actor->stage->actors[i].fd);
     death_in_child(&actor->script->death, runner);
     self = actor;
     play(arg);
@@ -199,6 +200,7 @@ static void reap(struct actor *actor, bool asked)
     actor->gone_at = lab_now();
     actor->pauses = false;
     close(actor->fd);
+    actor->fd = -1;
     if (!asked || atomic_load(&actor->script->death.status))
         death_of_child(&actor->script->death, actor->name, status);
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
@@ -258,7 +260,7 @@ bool actor_comes(struct actor *actor, const char *step, int64_t ms)
 
 void actor_until(struct actor *actor, const char *step)
 {
-    if (!actor_comes(actor, step, LIMIT_MS))
+    if (!actor_comes(actor, step, STUCK_MS))
         lab_die(CLI_FAILED, "%s does not come to the step \"%s\"", actor->name,
                 step);
 }
@@ -279,7 +281,7 @@ void actor_end(struct actor *actor)
 
     if (actor->pauses)
         actor_go(actor);
-    heard = hear(actor, at, LIMIT_MS);
+    heard = hear(actor, at, STUCK_MS);
     if (heard < 0)
         lab_die(CLI_FAILED, "%s does not come to its end", actor->name);
     if (heard == 1)
@@ -298,12 +300,13 @@ void actor_kill(struct actor *actor)
     actor->pid = 0;
     actor->gone_at = lab_now();
     close(actor->fd);
+    actor->fd = -1;
     add_mark(actor, true, "killed");
 }
 
 void actor_stop(struct actor *actor)
 {
-    int status;
+    int status = 0;
 
     kill(actor->pid, SIGSTOP);
     while (waitpid(actor->pid, &status, WUNTRACED) < 0 && errno == EINTR) {

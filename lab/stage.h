@@ -36,7 +36,7 @@ struct stage *stage_new(struct lab *lab);
 struct actor *stage_enter(struct stage *stage, const char *name,
                           void (*play)(void *arg), void *arg);
 /* Waits until the actor pauses at that step; another step is an error. There
- * is a limit of a minute, for defects. */
+ * is a limit of two minutes, for defects. */
 void actor_until(struct actor *actor, const char *step);
 /* Does it come to the step within so many ms? For what must not happen. */
 bool actor_comes(struct actor *actor, const char *step, int64_t ms);

@@ -17,7 +17,7 @@ struct sql *goods_session(const struct lab_place *place, const char *isolation)
 
     sql_do(sql, "SET SESSION TRANSACTION ISOLATION LEVEL %s",
            isolation ? isolation : "REPEATABLE READ");
-    sql_do(sql, "SET SESSION innodb_lock_wait_timeout = %d",
+    sql_do(sql, "SET SESSION autocommit = 1, innodb_lock_wait_timeout = %d",
            LOCK_WAIT_TIMEOUT_S);
     /* Newer servers have it, and since MariaDB 11.6 it is on: an update of a
      * row that the snapshot does not show is an error then. The documents do
@@ -85,21 +85,6 @@ bool goods_try(struct sql *sql, const char *table, int id)
     return !error;
 }
 
-struct goods goods_await(struct sql *sql, const char *table, int id)
-{
-    bool blocked = !goods_try(sql, table, id);
-    struct goods goods;
-
-    actor_report(GOODS_BLOCKED, blocked);
-    if (blocked)
-        actor_waits("for the row");
-    actor_step("has tried");
-    goods = goods_lock(sql, table, id);
-    if (blocked)
-        actor_lets_go();
-    return goods;
-}
-
 void goods_sell(struct sql *sql, const char *table, int id)
 {
     sql_do(sql,
@@ -123,4 +108,43 @@ bool goods_swap(struct sql *sql, const char *table, int id,
            "WHERE id = %d AND version = %lld",
            table, (long long)had->count - 1, id, (long long)had->version);
     return sql_changed(sql) == 1;
+}
+
+/* ---- in an actor --------------------------------------------------------- */
+
+struct goods goods_await(struct sql *sql, const char *table, int id)
+{
+    bool blocked = !goods_try(sql, table, id);
+    struct goods goods;
+
+    actor_report(GOODS_BLOCKED, blocked);
+    if (blocked)
+        actor_waits("for the row");
+    actor_step("has tried");
+    goods = goods_lock(sql, table, id);
+    if (blocked)
+        actor_lets_go();
+    return goods;
+}
+
+void goods_sell_by_version(struct sql *from, struct sql *to, const char *table,
+                           int id, void (*again)(void *arg), void *arg)
+{
+    bool sold = false;
+
+    for (int retries = 0; !sold && retries <= GOODS_RETRIES; retries++) {
+        struct goods had;
+
+        if (retries && again)
+            again(arg);
+        had = goods_read(from, table, id);
+        if (!retries)
+            actor_step("has read");
+        sold = goods_swap(to, table, id, &had);
+        actor_mark(!sold, "version %lld: %s", (long long)had.version,
+                   sold ? "sold" : "refused");
+        actor_report(GOODS_VERSION, had.version);
+        actor_report(GOODS_RETRIED, retries);
+    }
+    actor_report(GOODS_SOLD, sold);
 }

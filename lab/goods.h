@@ -36,10 +36,6 @@ struct goods goods_lock(struct sql *sql, const char *table, int id);
 /* The same with NOWAIT; false: another transaction has locked the row. The
  * server says so at once, so that no time has to be measured. */
 bool goods_try(struct sql *sql, const char *table, int id);
-/* In an actor: goods_lock(). By goods_try() it finds out whether it has to
- * wait, reports that (as value GOODS_BLOCKED), and pauses at the step "has
- * tried". */
-struct goods goods_await(struct sql *sql, const char *table, int id);
 
 /* One less, by one statement; a new version. */
 void goods_sell(struct sql *sql, const char *table, int id);

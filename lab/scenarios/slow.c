@@ -360,8 +360,7 @@ static void judge(struct lab *lab, struct lab_row *row, const struct play *play,
                      "release freed nobody",
                      found->known_ms);
     else
-        lab_row_done(lab, row, LAB_OK,
-                     "renewed: nobody came in for three TTLs");
+        lab_row_done(lab, row, LAB_OK, "held for three TTLs, nobody came in");
 }
 
 static void lead(struct lab *lab, struct play play, enum lab_outcome expected)

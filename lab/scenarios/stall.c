@@ -8,205 +8,112 @@
  * without asking the network that the hold is lost. In shared memory a stopped
  * process keeps its lock, unless it has a fixed lease.
  */
-#include "../cast.h"
-#include "../fence.h"
+#include "../late.h"
 
 #include <string.h>
-
-enum { STOCK = 10, A_SELLS = 1, B_SELLS = 3 };
 
 struct play {
     struct lab *lab;
     const char *strategy, *variant;
-    const struct lab_place *place;
-    const struct lab_place *store;
-    void (*a)(void *), (*b)(void *);
-    bool token;    /* the store checks it */
-    bool deadline; /* the holder asks before it writes */
+    const struct lab_place *place, *store;
+    bool by_hand;
     int64_t ttl_ms, lease_ms;
-    char name[96];
 };
-
-/* What A reports. */
-enum { WROTE, REFUSED, CHECKED };
-
-/* ---- by hand ------------------------------------------------------------- */
-
-static void sell(struct fence *fence, uint64_t token, int64_t value)
-{
-    if (fence_write(fence, token, value)) {
-        actor_report(WROTE, 1);
-        actor_mark(false, "writes %d", (int)value);
-    } else {
-        actor_report(REFUSED, 1);
-        actor_mark(false, "%d: refused", (int)value);
-    }
-}
-
-static void hand_a(void *arg)
-{
-    const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
-    struct fence *fence = fence_open(play->lab, play->store);
-    int64_t stock = 0;
-
-    hand_take(redis, play->name, "A", play->ttl_ms);
-    fence_read(fence, 0, &stock);
-    actor_mark(false, "reads %d", (int)stock);
-    actor_step("read");
-    sell(fence, 0, stock - A_SELLS);
-    actor_step("done");
-    rd_unlock(redis, play->name, "A");
-    actor_lets_go();
-}
-
-static void hand_b(void *arg)
-{
-    const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
-    struct fence *fence = fence_open(play->lab, play->store);
-    int64_t stock = 0;
-
-    hand_take(redis, play->name, "B", CAST_LONG_MS);
-    actor_step("in");
-    fence_read(fence, 0, &stock);
-    sell(fence, 0, stock - B_SELLS);
-    actor_step("done");
-    rd_unlock(redis, play->name, "B");
-    actor_lets_go();
-}
-
-/* ---- holdfast ------------------------------------------------------------ */
-
-static void lock_a(void *arg)
-{
-    const struct play *play = arg;
-    struct hold hold = hold_open(play->place, play->name, play->ttl_ms);
-    struct fence *fence = fence_open(play->lab, play->store);
-    struct grant grant = hold_take(&hold, play->lease_ms, "");
-    uint64_t token = play->token ? grant.token : 0;
-    int64_t stock = 0;
-    int rc = HF_OK;
-
-    fence_read(fence, token, &stock);
-    actor_mark(false, "reads %d", (int)stock);
-    actor_step("read");
-    if (play->deadline)
-        rc = hf_lock_check(hold.lock);
-    actor_report(CHECKED, rc);
-    if (rc == HF_OK)
-        sell(fence, token, stock - A_SELLS);
-    else
-        actor_mark(false, "knows: %s", hf_error_name(rc));
-    actor_step("done");
-    hold_release(&hold);
-    hold_close(&hold);
-}
-
-static void lock_b(void *arg)
-{
-    const struct play *play = arg;
-    struct hold hold = hold_open(play->place, play->name, 0);
-    struct fence *fence = fence_open(play->lab, play->store);
-    struct grant grant = hold_take(&hold, 0, "");
-    uint64_t token = play->token ? grant.token : 0;
-    int64_t stock = 0;
-
-    actor_step("in");
-    fence_read(fence, token, &stock);
-    sell(fence, token, stock - B_SELLS);
-    actor_step("done");
-    hold_release(&hold);
-    hold_close(&hold);
-}
 
 /* ---- a row --------------------------------------------------------------- */
 
-struct found {
-    bool came_in; /* B, while A was stopped */
-    bool wrote, refused;
-    int checked;
-    int64_t left;
-};
-
-/* Of a process in shared memory, without a lease: nobody comes in. */
+/* In shared memory, without a lease: nobody is to come in. */
 static bool is_kept(const struct play *play)
 {
     return play->place->engine == LAB_SHM && play->lease_ms == 0;
 }
 
-static void play_row(struct play *play, struct lab_row *row,
-                     struct found *found)
+static void finish(struct actor *b)
+{
+    actor_go(b);
+    actor_until(b, "done");
+}
+
+static void act(const struct play *play, struct late *by_a, struct late *by_b,
+                struct lab_row *row, struct late_result *result)
 {
     struct stage *stage = stage_new(play->lab);
     struct actor *a, *b;
 
-    cast_name(play->lab, "stall", play->name);
-    fence_make(play->lab, play->store, STOCK);
-    a = stage_enter(stage, "A", play->a, play);
+    fence_make(play->lab, play->store, LATE_STOCK);
+    a = stage_enter(stage, "A", late_play, by_a);
     actor_until(a, "read");
     actor_stop(a);
-    b = stage_enter(stage, "B", play->b, play);
-    found->came_in =
-        actor_comes(b, "in", is_kept(play) ? 2 * play->ttl_ms : CAST_LONG_MS);
-    if (found->came_in) {
-        actor_go(b);
-        actor_until(b, "done");
-    }
+    b = stage_enter(stage, "B", late_play, by_b);
+    result->came_in =
+        actor_comes(b, "read", is_kept(play) ? 2 * play->ttl_ms : CAST_LONG_MS);
+    if (result->came_in)
+        finish(b);
     actor_continue(a);
-    actor_go(a);
-    actor_until(a, "done");
-    found->wrote = actor_value(a, WROTE);
-    found->refused = actor_value(a, REFUSED);
-    found->checked = (int)actor_value(a, CHECKED);
+    finish(a);
     cast_rest(play->lab, play->ttl_ms / 8);
     actor_end(a);
-    if (!found->came_in) {
-        actor_until(b, "in");
-        actor_go(b);
-        actor_until(b, "done");
+    if (!result->came_in) {
+        actor_until(b, "read");
+        finish(b);
     }
     actor_end(b);
+    late_read(result, a, b);
     stage_close(stage, row);
-    found->left = fence_value(play->lab, play->store);
+    result->left = fence_value(play->lab, play->store);
 }
 
 static void judge(struct lab *lab, struct lab_row *row,
-                  const struct found *found)
+                  const struct late_result *result)
 {
-    int both = STOCK - A_SELLS - B_SELLS, b_only = STOCK - B_SELLS;
+    int both = LATE_STOCK - LATE_BY_A - LATE_BY_B;
 
-    lab_row_number(row, "left", (double)found->left);
-    if (!found->came_in && found->wrote && found->left == both)
+    lab_row_number(row, "left", (double)result->left);
+    if (!result->came_in && result->left == both)
         lab_row_done(lab, row, LAB_OK,
                      "nobody came in: shared memory waits for the process");
-    else if (found->wrote)
+    else if (!result->came_in)
+        lab_row_done(lab, row, LAB_FAILS, "nobody came in, but %d are left",
+                     (int)result->left);
+    else if (late_is_lost(result))
         lab_row_done(lab, row, LAB_FAILS, "1 stale write: A put %d over B's %d",
-                     (int)found->left, b_only);
-    else if (found->left != b_only)
-        lab_row_done(lab, row, LAB_FAILS, "the stock is %d instead of %d",
-                     (int)found->left, b_only);
-    else if (found->refused)
+                     (int)result->left, LATE_STOCK - LATE_BY_B);
+    else if (result->a_refused)
         lab_row_done(lab, row, LAB_OK, "1 stale write refused by the store");
     else
         lab_row_done(lab, row, LAB_OK, "A knew (%s) and did not write",
-                     hf_error_name(found->checked));
+                     hf_error_name(result->a_checked));
 }
 
 static void lead(struct play play, enum lab_outcome expected)
 {
     struct lab_row *row = lab_row(play.lab, expected);
-    struct found found = {0};
+    struct late_result result = {0};
+    char name[96];
+    struct late by_a = {.lab = play.lab,
+                        .place = play.place,
+                        .store = play.store,
+                        .name = name,
+                        .who = "A",
+                        .amount = LATE_BY_A,
+                        .by_hand = play.by_hand,
+                        .token = strcmp(play.strategy, "token") == 0,
+                        .deadline = strcmp(play.strategy, "deadline") == 0,
+                        .ttl_ms = play.ttl_ms,
+                        .lease_ms = play.lease_ms};
+    struct late by_b = by_a;
 
+    by_b.who = "B";
+    by_b.amount = LATE_BY_B;
+    by_b.ttl_ms = by_b.lease_ms = 0;
+    cast_name(play.lab, "stall", name);
     lab_progress(play.lab, "%s on %s", play.strategy, play.place->name);
-    play.token = strcmp(play.strategy, "token") == 0;
-    play.deadline = strcmp(play.strategy, "deadline") == 0;
-    play_row(&play, row, &found);
+    act(&play, &by_a, &by_b, row, &result);
     lab_row_text(row, "strategy", "%s", play.strategy);
     lab_row_text(row, "backend", "%s", play.place->name);
     lab_row_text(row, "variant", "%s", play.variant);
     lab_row_text(row, "store", "%s", play.store ? play.store->name : "file");
-    judge(play.lab, row, &found);
+    judge(play.lab, row, &result);
 }
 
 /* ---- which rows ---------------------------------------------------------- */
@@ -216,8 +123,7 @@ static void lead_by_hand(struct play play)
     play.strategy = "no-token";
     play.variant = "by hand";
     play.place = cast_redis(play.lab, play.strategy);
-    play.a = hand_a;
-    play.b = hand_b;
+    play.by_hand = true;
     if (play.place)
         lead(play, LAB_FAILS);
 }
@@ -240,8 +146,6 @@ static void lead_lock(struct play play)
     static const char *const ways[] = {"no-token", "token", "deadline"};
     bool is_shm = play.place->engine == LAB_SHM;
 
-    play.a = lock_a;
-    play.b = lock_b;
     play.variant = "watchdog";
     play.strategy = "no-token";
     if (is_shm && lab_wants(play.lab, play.strategy))

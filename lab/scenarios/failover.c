@@ -1,0 +1,211 @@
+/*
+ * Failover: the master of Redis dies before it has replicated the lock (case 3
+ * of the documents).
+ *
+ * A takes the lock at the master, the master dies, its replica becomes the
+ * master, and B takes the same lock there: two holders. A has read a stock of
+ * 10 before and writes 9 after B has written 7. A's deadline does not help, as
+ * it has not come yet. The token does: holdfast takes it from the server's
+ * clock if that is higher than the counter, so B's is higher than A's although
+ * the replica never heard of A's grant.
+ */
+#include "../late.h"
+#include "../servers.h"
+
+#include <string.h>
+
+/* The replica is cut off by sending it to a port at which nobody listens. (If
+ * it were stopped, what the master has sent would wait in its socket.) */
+enum { NO_PORT = 1, LOOK_MS = 5, SYNC_MS = 60000 };
+
+struct pair {
+    struct lab_server *master, *replica;
+    redisContext *to_master, *to_replica;
+};
+
+/* ---- servers ------------------------------------------------------------- */
+
+static void start(struct lab *lab, struct pair *pair)
+{
+    static const char *const at_once[] = {"--repl-diskless-sync-delay", "0",
+                                          NULL};
+    char port[16];
+    const char *const args[] = {"--replicaof", "127.0.0.1", port, NULL};
+
+    pair->master = lab_server_start(lab, LAB_REDIS, at_once);
+    snprintf(port, sizeof port, "%d", pair->master->port);
+    pair->replica = lab_server_start(lab, LAB_REDIS, args);
+    pair->to_master = rd_open(&pair->master->place);
+    pair->to_replica = rd_open(&pair->replica->place);
+}
+
+/* What was written to the master before is at the replica. */
+static void await_replica(struct lab *lab, struct pair *pair)
+{
+    int64_t until = lab_now() + SYNC_MS * 1000000LL;
+
+    rd_number(pair->to_master, "INCR replicated");
+    while (rd_number(pair->to_replica, "EXISTS replicated") == 0) {
+        if (lab_now() > until)
+            lab_die(CLI_FAILED, "the replica has not followed for a minute");
+        lab_tick(lab);
+        lab_sleep_ms(LOOK_MS);
+    }
+}
+
+static void fail_over(struct pair *pair)
+{
+    redisFree(pair->to_master);
+    lab_server_kill(pair->master);
+    rd_number(pair->to_replica, "REPLICAOF NO ONE");
+}
+
+static void end(struct pair *pair)
+{
+    redisFree(pair->to_replica);
+    lab_server_end(pair->replica);
+    lab_server_end(pair->master);
+}
+
+/* ---- a row --------------------------------------------------------------- */
+
+/* Somebody has had the lock before, and the replica knows. */
+static void play_before(void *arg)
+{
+    const struct late *sale = arg;
+    struct hold hold = hold_open(sale->place, sale->name, 0);
+
+    hold_take(&hold, 0, "");
+    hold_release(&hold);
+    hold_close(&hold);
+}
+
+static void act(struct pair *pair, struct late *by_a, struct late *by_b,
+                struct lab_row *row, struct late_result *result)
+{
+    struct lab *lab = by_a->lab;
+    struct stage *stage = stage_new(lab);
+    struct actor *a, *b;
+
+    fence_make(lab, NULL, LATE_STOCK);
+    if (!by_a->by_hand)
+        actor_end(stage_enter(stage, "before", play_before, by_a));
+    await_replica(lab, pair);
+    rd_number(pair->to_replica, "REPLICAOF 127.0.0.1 %d", NO_PORT);
+    a = stage_enter(stage, "A", late_play, by_a);
+    actor_until(a, "read");
+    fail_over(pair);
+    b = stage_enter(stage, "B", late_play, by_b);
+    actor_until(b, "read");
+    result->came_in = true;
+    actor_go(b);
+    actor_until(b, "done");
+    actor_go(a);
+    actor_until(a, "done"); /* its release would have no server */
+    cast_rest(lab, lab_settings(lab)->ttl_ms / 4);
+    late_read(result, a, b);
+    actor_end(b);
+    stage_close(stage, row);
+    result->left = fence_value(lab, NULL);
+}
+
+static void judge(struct lab *lab, struct lab_row *row,
+                  const struct late_result *result)
+{
+    bool two = result->came_in && result->a_checked == HF_OK;
+
+    lab_row_number(row, "holders", 1 + two);
+    lab_row_number(row, "left", (double)result->left);
+    if (result->a_token) {
+        lab_row_number(row, "a_token", (double)result->a_token);
+        lab_row_number(row, "b_token", (double)result->b_token);
+    }
+    if (late_is_lost(result))
+        lab_row_done(lab, row, LAB_FAILS,
+                     "%s; 1 stale write: A put %d over B's %d",
+                     two ? "two holders" : "one holder", (int)result->left,
+                     LATE_STOCK - LATE_BY_B);
+    else if (result->a_refused && result->b_token > result->a_token)
+        lab_row_done(lab, row, LAB_OK,
+                     "%s; 1 stale write refused: B's token is higher",
+                     two ? "two holders" : "one holder");
+    else
+        lab_row_done(lab, row, LAB_FAILS,
+                     "A's write was not accepted, but B's token is not higher");
+}
+
+static void lead(struct lab *lab, const char *strategy, bool by_hand,
+                 enum lab_outcome expected)
+{
+    struct lab_row *row = lab_row(lab, expected);
+    struct late_result result = {0};
+    struct pair pair;
+    char name[96];
+    struct late by_a = {.lab = lab,
+                        .name = name,
+                        .who = "A",
+                        .amount = LATE_BY_A,
+                        .by_hand = by_hand,
+                        .token = strcmp(strategy, "token") == 0,
+                        .deadline = strcmp(strategy, "deadline") == 0};
+    struct late by_b = by_a;
+
+    start(lab, &pair);
+    lab_progress(lab, "%s", strategy);
+    by_a.place = &pair.master->place;
+    by_b.place = &pair.replica->place;
+    by_b.who = "B";
+    by_b.amount = LATE_BY_B;
+    cast_name(lab, "failover", name);
+    act(&pair, &by_a, &by_b, row, &result);
+    end(&pair);
+    lab_row_text(row, "strategy", "%s", strategy);
+    lab_row_text(row, "backend", "redis");
+    lab_row_text(row, "variant", "%s", by_hand ? "by hand" : "holdfast");
+    judge(lab, row, &result);
+}
+
+static void run(struct lab *lab)
+{
+    if (lab_wants(lab, "no-token")) {
+        lead(lab, "no-token", true, LAB_FAILS);
+        lead(lab, "no-token", false, LAB_FAILS);
+    }
+    if (lab_wants(lab, "deadline"))
+        lead(lab, "deadline", false, LAB_FAILS);
+    if (lab_wants(lab, "token"))
+        lead(lab, "token", false, LAB_OK);
+}
+
+static const char *const strategies[] = {"no-token", "deadline", "token", NULL};
+
+static const struct lab_column columns[] = {
+    {"strategy", "strategy", 8, LAB_LEFT},
+    {"backend", "backend", 7, LAB_LEFT},
+    {"variant", "by", 8, LAB_LEFT},
+    {"holders", "holders", 7, 0},
+    {"left", "left", 5, 0},
+    {"a_token", "A's token", 16, LAB_WIDE},
+    {"b_token", "B's token", 16, LAB_WIDE},
+    {NULL, NULL, 0, 0},
+};
+
+const struct lab_scenario lab_failover = {
+    .name = "failover",
+    .summary = "the master of Redis dies before it has replicated the lock",
+    .text =
+        "A takes the lock at the master and reads a stock of 10. The master "
+        "dies,\n"
+        "the replica, which lacks the lock, takes its place, and B takes the "
+        "lock\n"
+        "there and sells three. Then A writes 9. no-token: the store takes "
+        "what\n"
+        "comes. deadline: A asks hf_lock_check() first; its deadline has not "
+        "come.\n"
+        "token: the store refuses the lower token.\n",
+    .columns = columns,
+    .options = LAB_STRATEGY,
+    .needs = LAB_NEEDS_SERVERS,
+    .strategies = strategies,
+    .run = run,
+};

@@ -8,6 +8,7 @@
 enum {
     MYSQL_NOWAIT = 3572,      /* MySQL's number for what is 1205 in MariaDB */
     LOCK_WAIT_TIMEOUT_S = 40, /* less than that of a step */
+    SEEN_MS = 10,             /* for the timeline's sake alone */
 };
 
 struct sql *goods_session(const struct lab_place *place, const char *isolation)
@@ -112,7 +113,8 @@ bool goods_swap(struct sql *sql, const char *table, int id,
 
 /* ---- in an actor --------------------------------------------------------- */
 
-struct goods goods_await(struct sql *sql, const char *table, int id)
+struct goods goods_await(struct sql *sql, const char *table, int id,
+                         void (*begins)(const char *label), const char *label)
 {
     bool blocked = !goods_try(sql, table, id);
     struct goods goods;
@@ -120,11 +122,22 @@ struct goods goods_await(struct sql *sql, const char *table, int id)
     actor_report(GOODS_BLOCKED, blocked);
     if (blocked)
         actor_waits("for the row");
+    else
+        begins(label);
     actor_step("has tried");
     goods = goods_lock(sql, table, id);
-    if (blocked)
+    if (blocked) {
         actor_lets_go();
+        begins(label);
+    }
     return goods;
+}
+
+void goods_commit(struct sql *sql)
+{
+    lab_sleep_ms(SEEN_MS);
+    actor_lets_go();
+    sql_do(sql, "COMMIT");
 }
 
 void goods_sell_by_version(struct sql *from, struct sql *to, const char *table,
@@ -138,8 +151,10 @@ void goods_sell_by_version(struct sql *from, struct sql *to, const char *table,
         if (retries && again)
             again(arg);
         had = goods_read(from, table, id);
-        if (!retries)
+        if (!retries) {
+            actor_mark(false, "reads version %lld", (long long)had.version);
             actor_step("has read");
+        }
         sold = goods_swap(to, table, id, &had);
         actor_mark(!sold, "version %lld: %s", (long long)had.version,
                    sold ? "sold" : "refused");

@@ -48,9 +48,15 @@ bool goods_swap(struct sql *sql, const char *table, int id,
 
 /* ---- in an actor --------------------------------------------------------- */
 
-/* goods_lock(). By goods_try() it finds out whether it has to wait, reports
- * that (GOODS_BLOCKED), and pauses at the step "has tried". */
-struct goods goods_await(struct sql *sql, const char *table, int id);
+/* goods_lock(), in a transaction. By goods_try() it finds out whether it has to
+ * wait, reports that (GOODS_BLOCKED), and pauses at the step "has tried". When
+ * it has the row, it begins a span: actor_holds or actor_shares, and its label.
+ */
+struct goods goods_await(struct sql *sql, const char *table, int id,
+                         void (*begins)(const char *label), const char *label);
+/* COMMIT. The span that was begun last ends just before, as the next one may
+ * begin at once. */
+void goods_commit(struct sql *sql);
 /* Reads the row by `from', then writes one less by `to' if the row still has
  * the version that was read (goods_swap). If it does not, calls again(arg),
  * which may be NULL, and reads again: up to GOODS_RETRIES times. Pauses at the

@@ -162,15 +162,15 @@ static void sells_for_update(void *arg)
     if (play->scene->at_replica)
         to = goods_session(play->master, NULL);
     sql_do(from, "START TRANSACTION");
-    count = goods_await(from, play->table, ROW).count;
-    actor_holds(play->scene->at_replica ? "row at the replica"
-                                        : "row at the master");
+    count = goods_await(from, play->table, ROW, actor_holds,
+                        play->scene->at_replica ? "row at the replica"
+                                                : "row at the master")
+                .count;
     actor_step("has locked");
     actor_report(READ, count);
     goods_write(to, play->table, ROW, count - 1);
     actor_mark(false, "writes %lld", (long long)count - 1);
-    sql_do(from, "COMMIT");
-    actor_lets_go();
+    goods_commit(from);
     if (to != from)
         sql_close(to);
     sql_close(from);

@@ -86,8 +86,7 @@ static void sells_for_update(void *arg)
     actor_report(AFTER, count - 1);
     goods_write(sql, play->table, ROW, count - 1);
     actor_step("pauses");
-    sql_do(sql, "COMMIT");
-    actor_lets_go();
+    goods_commit(sql);
     sql_close(sql);
 }
 
@@ -95,11 +94,9 @@ static void sells_for_update(void *arg)
 static void sell_row(struct sql *sql, const struct play *play, int id)
 {
     sql_do(sql, "START TRANSACTION");
-    goods_await(sql, play->table, id);
-    actor_shares("");
+    goods_await(sql, play->table, id, actor_shares, "");
     goods_sell(sql, play->table, id);
-    sql_do(sql, "COMMIT");
-    actor_lets_go();
+    goods_commit(sql);
 }
 
 /* A pauses with its locks, and B has tried. If B is blocked, it waits until A
@@ -131,8 +128,7 @@ static void locks_where(void *arg)
            play->scene->where);
     actor_holds(play->scene->where);
     actor_step("pauses");
-    sql_do(sql, "COMMIT");
-    actor_lets_go();
+    goods_commit(sql);
     sql_close(sql);
 }
 
@@ -177,8 +173,8 @@ static void sells_two_rows(void *arg)
     unsigned error;
 
     sql_do(sql, "START TRANSACTION");
-    goods_await(sql, play->table, play->first);
-    actor_shares(play->first == ROW ? "row 1" : "row 2");
+    goods_await(sql, play->table, play->first, actor_shares,
+                play->first == ROW ? "row 1" : "row 2");
     actor_waits(play->first == ROW ? "wants row 2" : "wants row 1");
     error = sql_try(sql, "SELECT count FROM %s WHERE id = %d FOR UPDATE",
                     play->table, ROW + OTHER - play->first);
@@ -186,13 +182,13 @@ static void sells_two_rows(void *arg)
     actor_lets_go();
     if (error) {
         actor_mark(true, "rolled back: %u", error);
+        actor_lets_go();
         sql_do(sql, "ROLLBACK");
     } else {
         goods_sell(sql, play->table, ROW);
         goods_sell(sql, play->table, OTHER);
-        sql_do(sql, "COMMIT");
+        goods_commit(sql);
     }
-    actor_lets_go();
     sql_close(sql);
 }
 
@@ -243,8 +239,8 @@ static void sells_beside(void *arg)
 
     sql_do(sql, "START TRANSACTION");
     if (play->scene->careful) {
-        count = goods_await(sql, play->table, ROW).count;
-        actor_holds("for update");
+        count =
+            goods_await(sql, play->table, ROW, actor_holds, "for update").count;
     } else {
         count = goods_read(sql, play->table, ROW).count;
         actor_holds("plain select");
@@ -252,8 +248,7 @@ static void sells_beside(void *arg)
     }
     actor_report(BEFORE, count);
     goods_write(sql, play->table, ROW, count - 1);
-    sql_do(sql, "COMMIT");
-    actor_lets_go();
+    goods_commit(sql);
     sql_close(sql);
 }
 
@@ -269,6 +264,7 @@ static void lead_beside(struct lab *lab, struct play *play, struct lab_row *row)
     if (actor_value(b, GOODS_BLOCKED)) {
         end_both(lab, a, b);
     } else { /* B writes last: what it has read before */
+        cast_rest(lab, REST_MS);
         actor_end(a);
         actor_end(b);
     }

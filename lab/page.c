@@ -184,7 +184,7 @@ static void write_claims(FILE *out, const struct lab_section *section)
 {
     if (!section->claims_len)
         return;
-    fputs("<h3>Claims about speed</h3>\n<ul class=\"claims\">\n", out);
+    fputs("<h3>Claims of the documents</h3>\n<ul class=\"claims\">\n", out);
     for (size_t i = 0; i < section->claims_len; i++) {
         const struct lab_claim *claim = &section->claims[i];
         fprintf(out, "<li><span class=\"%s\">%s</span> <span>",

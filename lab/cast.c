@@ -2,6 +2,7 @@
 #include "cast.h"
 
 #include <string.h>
+#include <time.h>
 
 enum { SPIN_MS = 10 };
 
@@ -62,12 +63,18 @@ bool hold_try(const struct hold *hold)
 int hold_release(const struct hold *hold)
 {
     hf_error err = HF_ERROR_INIT;
-    int rc = hf_lock_release(hold->lock, &err);
+    int rc;
 
     actor_lets_go();
+    rc = hf_lock_release(hold->lock, &err);
     if (rc != HF_ELOST && rc != HF_ENOTOWNER)
         lab_check(rc, "release", &err);
     return rc;
+}
+
+void hold_ended(int64_t deadline)
+{
+    actor_let_go_at(lab_now() - (cli_now_ns(CLOCK_BOOTTIME) - deadline));
 }
 
 void hold_close(struct hold *hold)

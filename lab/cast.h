@@ -37,6 +37,8 @@ struct grant hold_take(const struct hold *hold, int64_t lease_ms,
 bool hold_try(const struct hold *hold);
 /* HF_OK, HF_ELOST or HF_ENOTOWNER. Ends the span. */
 int hold_release(const struct hold *hold);
+/* The span was over at the deadline (grant.deadline): holdfast has said so. */
+void hold_ended(int64_t deadline);
 void hold_close(struct hold *hold);
 
 /* ---- by hand, on Redis --------------------------------------------------- */

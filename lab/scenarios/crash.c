@@ -75,6 +75,7 @@ static void lock_a(void *arg)
         actor_report(A_LEASE_MS,
                      (deadline - cli_now_ns(CLOCK_BOOTTIME)) / 1000000);
     actor_step("holds");
+    actor_lets_go();
     hf_close(hold.client); /* if it was not killed: without a release */
 }
 

@@ -67,8 +67,8 @@ static void fixed_a(void *arg)
     actor_step("holds");
     work_by_hand(play);
     actor_report(A_ENDED, now());
-    rd_number(redis, "DEL %s", play->name);
     actor_lets_go();
+    rd_number(redis, "DEL %s", play->name);
     actor_step("released");
 }
 
@@ -170,9 +170,9 @@ static void once_a(void *arg)
     actor_step("holds");
     work_by_hand(play);
     actor_report(A_ENDED, now());
+    actor_lets_go();
     if (!once_unlock(redis, play->name, "A"))
         actor_mark(true, "You don't have this lock!");
-    actor_lets_go();
     actor_step("released");
 }
 
@@ -221,7 +221,7 @@ static void work(const struct play *play, const struct hold *hold,
         return;
     actor_report(A_ENDED, deadline);
     actor_mark(false, "knows: %s", hf_error_name(rc));
-    actor_lets_go();
+    hold_ended(deadline);
 }
 
 static void lock_a(void *arg)

@@ -187,21 +187,24 @@ static void run_hands(struct crew *crew, unsigned first, unsigned n)
     hand_main(&hands[n - 1]);
     for (unsigned i = 0; i + 1 < n; i++)
         pthread_join(hands[i].thread, NULL);
+    if (crew->plan->end_process)
+        crew->plan->end_process(process);
     free(hands);
 }
 
 _Noreturn static void process_main(struct crew *crew, pid_t runner,
                                    unsigned number)
 {
-    unsigned n = crew->plan->threads ? crew->plan->workers : 1;
+    unsigned first = number * crew->plan->workers / crew->processes;
+    unsigned next = (number + 1) * crew->plan->workers / crew->processes;
     int64_t cpu;
 
     death_in_child(&crew->common->death, runner);
     close(crew->ready[0]);
     close(crew->go[1]);
-    run_hands(crew, number, n);
+    run_hands(crew, first, next - first);
     cpu = cli_now_ns(CLOCK_PROCESS_CPUTIME_ID) - crew->cpu_began;
-    crew->common->counts[number].cpu_ns = cpu;
+    crew->common->counts[first].cpu_ns = cpu;
     _exit(0);
 }
 
@@ -211,7 +214,9 @@ static void start(struct crew *crew)
 {
     pid_t runner = getpid();
 
-    crew->processes = crew->plan->threads ? 1 : crew->plan->workers;
+    crew->processes = !crew->plan->threads    ? crew->plan->workers
+                      : crew->plan->processes ? crew->plan->processes
+                                              : 1;
     crew->pids = lab_alloc(crew->processes * sizeof *crew->pids);
     if (pipe2(crew->ready, O_CLOEXEC) < 0 || pipe2(crew->go, O_CLOEXEC) < 0)
         lab_die(CLI_OSERR, "pipe: %s", strerror(errno));
@@ -369,6 +374,8 @@ void crew_run(struct lab *lab, const struct crew_plan *plan,
     crew.size = sizeof *crew.common + plan->workers * sizeof(struct counts);
     crew.common = lab_share(crew.size);
     atomic_store(&crew.common->next, (int64_t)plan->attempts);
+    for (size_t i = 0; i < CREW_PLACES && plan->places[i]; i++)
+        lab_warm(lab, plan->places[i]);
     start(&crew);
     wait_until_ready(&crew);
     before = server_cpu(plan);

@@ -31,11 +31,13 @@ enum work {
 
 struct crew_plan {
     unsigned workers;
-    bool threads;      /* of one process, instead of processes */
-    uint64_t attempts; /* in all; 0: until run_ms is over */
+    bool threads;       /* of one process, instead of processes */
+    unsigned processes; /* over which threads are spread; 0: one */
+    uint64_t attempts;  /* in all; 0: until run_ms is over */
     int64_t run_ms;
     bool spans; /* keep the first of worker_span(), for the timeline */
     void *(*begin_process)(const void *arg); /* may be NULL */
+    void (*end_process)(void *process);      /* may be NULL */
     void *(*begin)(struct worker *worker);   /* may be NULL: connects */
     enum work (*work)(struct worker *worker);
     void (*end)(struct worker *worker); /* may be NULL */

@@ -51,6 +51,9 @@ int places_complete(struct lab *lab, bool backends_given, bool stores_given);
 bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,
                  char out[LAB_TEXT_MAX]);
 
+/* A temporary server, before its speed is measured. */
+void lab_warm(struct lab *lab, const struct lab_place *place);
+
 /* ---- report.c ------------------------------------------------------------ */
 
 void report_begin(struct lab *lab, const struct lab_scenario *scenario);

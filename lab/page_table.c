@@ -154,6 +154,8 @@ static void write_head(FILE *out, const struct lab_column *columns,
 {
     fputs("<thead role=\"rowgroup\"><tr role=\"row\">", out);
     for (const struct lab_column *column = columns; column->key; column++) {
+        if (column->flags & LAB_JSON_ONLY)
+            continue;
         fprintf(out, "<th scope=\"col\" role=\"columnheader\" class=\"%s\">",
                 class_of(column, scale));
         page_text(out, column->title);
@@ -169,11 +171,13 @@ void page_table(FILE *out, const struct lab_section *section)
 {
     struct scale scale = scale_of(section);
     const struct lab_column *columns = section->scenario->columns;
-    size_t count = 0;
+    size_t count = 0, shown = 0;
     while (columns[count].key)
         count++;
+    for (size_t i = 0; i < count; i++)
+        shown += !(columns[i].flags & LAB_JSON_ONLY);
     fprintf(out, "<div class=\"scroll\"><table role=\"table\" class=\"rows%s\"",
-            count > MANY_COLUMNS ? " many" : "");
+            shown > MANY_COLUMNS ? " many" : "");
     if (scale.log)
         fprintf(out, " style=\"--step:%.3f%%\"",
                 100 / (scale.high - scale.low));
@@ -186,7 +190,8 @@ void page_table(FILE *out, const struct lab_section *section)
         fprintf(out, "<tr role=\"row\" id=\"%s-%zu\" class=\"%s\">",
                 section->scenario->name, i + 1, page_row_class(row));
         for (size_t k = 0; k < count && k < row->fields_len; k++)
-            write_cell(out, row, k, &scale);
+            if (!(columns[k].flags & LAB_JSON_ONLY))
+                write_cell(out, row, k, &scale);
         write_verdict(out, row, i + 1);
         fputs("</tr>\n", out);
     }

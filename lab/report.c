@@ -163,7 +163,7 @@ static void print_row(const struct lab_section *in, const struct lab_row *row)
     char text[64];
 
     for (size_t i = 0; i < row->fields_len; i++, column++) {
-        if (column->flags & LAB_JSON_ONLY)
+        if (column->flags & (LAB_WIDE | LAB_JSON_ONLY))
             continue;
         format_field(&row->fields[i], text);
         printf(column->flags & LAB_LEFT ? "%-*s " : "%*s ", column->width,
@@ -180,7 +180,7 @@ static void print_header(const struct lab_section *in)
     const struct lab_column *column = in->scenario->columns;
 
     for (; column->key; column++) {
-        if (column->flags & LAB_JSON_ONLY)
+        if (column->flags & (LAB_WIDE | LAB_JSON_ONLY))
             continue;
         printf(column->flags & LAB_LEFT ? "%-*s " : "%*s ", column->width,
                column->title);

@@ -15,8 +15,9 @@ struct lab_scenario;
 
 enum lab_column_flag {
     LAB_BAR = 1 << 0,       /* drawn as a bar: one column of a scenario */
-    LAB_JSON_ONLY = 1 << 1, /* too much for the table; the page has it */
+    LAB_WIDE = 1 << 1,      /* too much for a terminal; the page has it */
     LAB_LEFT = 1 << 2,      /* aligned left: text */
+    LAB_JSON_ONLY = 1 << 3, /* too much for the page, too */
 };
 
 struct lab_column {

@@ -185,8 +185,8 @@ static const struct lab_column columns[] = {
     {"variant", "by", 8, LAB_LEFT},
     {"holders", "holders", 7, 0},
     {"left", "left", 5, 0},
-    {"a_token", "A's token", 16, LAB_JSON_ONLY},
-    {"b_token", "B's token", 16, LAB_JSON_ONLY},
+    {"a_token", "A's token", 16, LAB_WIDE},
+    {"b_token", "B's token", 16, LAB_WIDE},
     {NULL, NULL, 0, 0},
 };
 

@@ -162,7 +162,6 @@ static double sell_for_a_while(struct office *office, double alone_per_s)
     lab_row_text(row, "backend", "%s", office->backend->name);
     lab_row_text(row, "locks", "%s", locks);
     lab_row_number(row, "trains", office->trains_len);
-    lab_row_number(row, "workers", plan.workers);
     lab_row_number(row, "sold", (double)result->done);
     lab_row_number(row, "per_s", result->per_s);
     lab_row_number(row, "p50_us", result->p50_us);
@@ -201,18 +200,17 @@ static void run(struct lab *lab)
 }
 
 static const struct lab_column columns[] = {
-    {"strategy", "strategy", 8, LAB_LEFT | LAB_JSON_ONLY},
+    {"strategy", "strategy", 8, LAB_LEFT | LAB_WIDE},
     {"backend", "backend", 7, LAB_LEFT},
     {"locks", "locks", 13, LAB_LEFT},
     {"trains", "trains", 6, 0},
-    {"workers", "workers", 7, LAB_JSON_ONLY},
-    {"sold", "sold", 6, LAB_JSON_ONLY},
-    {"wrong", "wrong", 6, LAB_JSON_ONLY},
+    {"sold", "sold", 6, LAB_WIDE},
+    {"wrong", "wrong", 6, LAB_WIDE},
     {"per_s", "sales/s", 7, LAB_BAR},
-    {"p50_us", "p50 us", 8, LAB_JSON_ONLY},
+    {"p50_us", "p50 us", 8, LAB_WIDE},
     {"p99_us", "p99 us", 8, 0},
-    {"cpu_ms", "CPU ms", 8, LAB_JSON_ONLY},
-    {"server_cpu_ms", "server CPU ms", 8, LAB_JSON_ONLY},
+    {"cpu_ms", "CPU ms", 8, LAB_WIDE},
+    {"server_cpu_ms", "server CPU ms", 8, LAB_WIDE},
     {NULL, NULL, 0, 0},
 };
 

@@ -66,13 +66,23 @@ def every_option_of_a_url_is_documented():
 
 def every_option_of_the_command_is_documented():
     for verb, page in (('run', 'holdfast-run.1'), ('bench', 'holdfast-bench.1'),
-                       ('lab oversell', 'holdfast-lab.1')):
+                       ('lab', 'holdfast-lab.1')):
         usage = subprocess.run([command, 'help', *verb.split()], check=True,
                                stdout=subprocess.PIPE, encoding='utf-8').stdout
         options = set(re.findall(r'(?<![\w-])--([a-z-]+)', usage))
         # .Fl x , -long and .Fl -long are both --long
         there = set(re.findall(r'[ ,]-([a-z][a-z-]+)', pages[page]))
         assert options and options - there <= {'help'}, options - there
+
+
+def every_scenario_of_the_lab_is_documented():
+    names = re.findall(r'^  ([a-z-]+) ', subprocess.run(
+        [command, 'lab', 'list'], check=True, stdout=subprocess.PIPE,
+        encoding='utf-8').stdout, re.MULTILINE)
+    assert len(names) > 10
+    text = section('holdfast-lab.1', 'SCENARIOS')
+    for name in names:
+        assert '.It Cm %s\n' % name in text, name
 
 
 def every_exit_status_is_documented():
@@ -188,6 +198,7 @@ def what_documents_name_is_in_the_code():
 sys.exit(cases.run([
     every_option_of_a_url_is_documented,
     every_option_of_the_command_is_documented,
+    every_scenario_of_the_lab_is_documented,
     every_exit_status_is_documented,
     every_error_code_is_documented,
     every_event_and_capability_is_documented,

@@ -2,7 +2,17 @@
 each row its outcome and its verdict (a regular expression)."""
 
 # The columns that tell which row it is.
-KEYS = ('strategy', 'variant', 'backend', 'store', 'locks', 'workers')
+KEYS = ('strategy', 'variant', 'backend', 'store', 'locks')
+
+# And of a scenario that has the same for several sizes.
+MORE_KEYS = {'contention': ('workers',)}
+
+BACKENDS = ('shm', 'redis', 'zk')
+
+
+def each(row, outcome, verdict):
+    """The same on every backend."""
+    return {row % backend: (outcome, verdict) for backend in BACKENDS}
 
 
 def oversell():
@@ -28,7 +38,204 @@ def oversell():
     return rows
 
 
+def contention():
+    rows = {}
+    exact = ('ok', 'exact.*')
+    for size in 1, 4:
+        for strategy in 'sql-update', 'sql-for-update', 'sql-version':
+            rows['%s mariadb %d' % (strategy, size)] = exact
+        for strategy in 'redis-watch', 'redis-spin':
+            rows['%s redis %d' % (strategy, size)] = exact
+        for order in 'fair', 'unfair':
+            for backend in BACKENDS:
+                rows['lock %s %s file %d' % (order, backend, size)] = exact
+    return rows
+
+
+def stampede():
+    return {'none mariadb': ('fails', '20 of 20 readers reached the database'),
+            **each('lock %s mariadb', 'ok', '1 query for 20 readers'),
+            **each('rwlock %s mariadb', 'ok', '1 query for 20 readers')}
+
+
+def tickets():
+    return {**each('lock %s one for all', 'ok', r'\d+ sold exactly'),
+            **each('lock %s one per train', 'ok',
+                   r'\d+ sold exactly: .* times as many as with one lock')}
+
+
+def herd():
+    rows = {'clients unfair zk': ('fails', 'a release wakes 40 of 40 waiters'),
+            'async unfair zk':
+            ('ok', 'a release wakes 4 of 4 processes with 40 waiters')}
+    for order in 'fair', 'unfair':
+        for backend in BACKENDS:
+            rows.setdefault('clients %s %s' % (order, backend),
+                            ('ok', 'a release wakes [123] of 40 waiters'))
+            rows.setdefault(
+                'async %s %s' % (order, backend),
+                ('ok', 'a release wakes [123] of 4 processes with 40 waiters'))
+    return rows
+
+
+def crash():
+    never = ('fails', 'never free: the key has no expiry, B waits forever')
+    return {'setnx killed redis': never,
+            'setnx-expire killed redis': never,
+            'set-nx-ex killed redis': ('ok', r'free after \S+ ms'),
+            **each('lock killed %s', 'ok', r'free after \S+ ms'),
+            'lock closes zk': ('ok', r'free after \S+ ms')}
+
+
+def slow():
+    return {'fixed-lease by hand redis':
+            ('fails', "B came in while A worked; A's release deleted B's lock, "
+                      'and C came in'),
+            'watchdog-once by hand redis':
+            ('fails', 'renewed 1 time only: B came in while A worked'),
+            **each('fixed-lease holdfast %s', 'ok',
+                   r"A's hold ended \S+ ms before B came in, and A knew; its "
+                   'release freed nobody'),
+            **each('watchdog holdfast %s', 'ok',
+                   'held for three TTLs, nobody came in')}
+
+
+def stall():
+    stale = ('fails', "1 stale write: A put 9 over B's 7")
+    refused = ('ok', '1 stale write refused by the store')
+    knew = ('ok', r'A knew \(HF_ELOST\) and did not write')
+    rows = {'no-token by hand redis file': stale,
+            'no-token watchdog shm file':
+            ('ok', 'nobody came in: shared memory waits for the process'),
+            'token watchdog redis redis': refused,
+            'token watchdog redis mariadb': refused}
+    for way in 'fixed lease shm', 'watchdog redis', 'watchdog zk':
+        rows['no-token %s file' % way] = stale
+        rows['token %s file' % way] = refused
+        rows['deadline %s file' % way] = knew
+    return rows
+
+
+def misdelete():
+    freed = ('ok', "A's late release freed nobody, C stayed out")
+    return {'two-steps redis':
+            ('fails', "A deleted B's lock, C came in while B was inside"),
+            'script redis': freed, **each('lock %s', *freed)}
+
+
+def failover():
+    stale = ('fails', "two holders; 1 stale write: A put 9 over B's 7")
+    return {'no-token by hand redis': stale,
+            'no-token holdfast redis': stale,
+            'deadline holdfast redis': stale,
+            'token holdfast redis':
+            ('ok', "two holders; 1 stale write refused: B's token is higher")}
+
+
+def eviction():
+    stale = ('fails', 'the lock was evicted, B came in: 1 stale write, 9 over 7')
+    nobody = ('ok', 'a full Redis refuses to write, and nobody came in')
+    return {'no-token by hand redis': stale,
+            'no-token holdfast redis': stale,
+            'token holdfast redis':
+            ('ok', r'1 stale write refused; A knew after \d+ ms'),
+            'noeviction by hand redis': nobody,
+            'noeviction holdfast redis': nobody}
+
+
+def deadlock():
+    return {**each('one-by-one %s', 'fails',
+                   'deadlock: both waited for each other until the limit'),
+            **each('all-at-once %s', 'ok',
+                   r'both got through, \d+ times each, in opposite order'),
+            'redis-setnx redis':
+            ('fails', 'methodB waited for its own caller until the limit'),
+            **each('not-reentrant %s', 'fails',
+                   'methodB was refused at once: HF_EDEADLK'),
+            **each('reentrant %s', 'ok',
+                   'methodB ran within methodA, the count was 2')}
+
+
+def limiter():
+    return {'none': ('fails', '10 cars in 3 places'),
+            'redis-counter redis': ('fails', '10 cars in 3 places'),
+            **each('semaphore %s', 'ok', '10 cars, at most 3 inside')}
+
+
+def door():
+    return {'none': ('fails', '1 of 5 locked in'),
+            **each('latch %s', 'ok', 'locked after the last of 5 had left')}
+
+
+def replica_read():
+    again = ('ok', 'sold by retry 1, with version 1')
+    rows = {
+        'plain replica':
+            ('fails', 'oversold by 1: A was done, B still read 10'),
+        'plain master': ('ok', 'sold exactly 2: B read 9'),
+        'for-update replica':
+            ('fails', 'oversold by 1: not locked at the master, B read 10'),
+        'for-update master':
+            ('ok', 'sold exactly 2: locked at the master, B read 9'),
+        'version replica':
+            ('fails', '5 retries, all refused, not oversold: '
+                      'still reads version 0'),
+        'version replica caught up': again,
+        'version master': again,
+    }
+    return {name + ' mariadb': row for name, row in rows.items()}
+
+
+def sql():
+    waits = r'%s of 256 rows locked: another row had to wait'
+    free = r'1 of 256 rows locked: another row did not have to wait'
+    knows = ('ok', 'A knows its sale: from 10 to 9')
+    rows = {
+        'for-update no index': ('fails', waits % '256'),
+        'for-update no index, READ COMMITTED': ('ok', free),
+        'for-update index': ('ok', free),
+        'for-update index, like': ('fails', waits % r'\d+'),
+        'for-update index, not equal': ('fails', waits % r'\d+'),
+        'two-rows opposite order':
+            ('fails', r'1 of 2 was rolled back: deadlock \(1213\)'),
+        'two-rows same order': ('ok', 'both went through, one after another'),
+        'beside-for-update plain select':
+            ('fails', '1 sale lost: B did not wait, and read 10'),
+        'beside-for-update for update':
+            ('ok', 'no sale lost: B waited, and read 9'),
+        'aba by value':
+            ('fails',
+             'the check passed, though the row had been changed 2 times'),
+        'aba by version': ('ok', 'refused, as the row had been changed 2 times'),
+        'retry same transaction':
+            ('fails', '5 retries, all refused: still reads version 0'),
+        'retry new transaction': ('ok', 'sold by retry 1, with version 1'),
+        'retry READ COMMITTED': ('ok', 'sold by retry 1, with version 1'),
+        'before-and-after one statement':
+            ('fails', "A sees B's sale: from 9 to 8, not from 10 to 9"),
+        'before-and-after transaction': knows,
+        'before-and-after for update': knows,
+    }
+    return {name + ' mariadb': row for name, row in rows.items()}
+
+
 SCENARIOS = {
     'oversell': (['--workers', '4', '--stock', '40', '--buyers', '80'],
                  oversell()),
+    'contention': (['--seconds', '0.1', '--workers', '4'], contention()),
+    'stampede': (['--readers', '20'], stampede()),
+    'tickets': (['--seconds', '0.1', '--workers', '4', '--trains', '4'],
+                tickets()),
+    'herd': (['--waiters', '40'], herd()),
+    'crash': ([], crash()),
+    'slow': ([], slow()),
+    'stall': ([], stall()),
+    'misdelete': ([], misdelete()),
+    'failover': ([], failover()),
+    'eviction': ([], eviction()),
+    'deadlock': ([], deadlock()),
+    'limiter': ([], limiter()),
+    'door': ([], door()),
+    'replica-read': ([], replica_read()),
+    'sql': ([], sql()),
 }

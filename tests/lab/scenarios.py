@@ -17,7 +17,8 @@ command, scenario = sys.argv[1:]
 
 def key(row):
     """Which row it is: what was tried, without figures."""
-    return ' '.join(str(row[column]) for column in expect.KEYS
+    columns = expect.KEYS + expect.MORE_KEYS.get(scenario, ())
+    return ' '.join(str(row[column]) for column in columns
                     if row.get(column) is not None)
 
 

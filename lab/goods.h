@@ -1,0 +1,50 @@
+/*
+ * A table of goods in MariaDB, for scenarios on what SQL locks. Each row has an
+ * id (1 to GOODS), a code that is indexed, the same as a name that is not, a
+ * count and a version.
+ */
+#ifndef HF_LAB_GOODS_H
+#define HF_LAB_GOODS_H
+
+#include "sql.h"
+
+enum {
+    GOODS = 256,      /* rows: so many that the index is used */
+    GOODS_COUNT = 10, /* in stock, of each */
+    GOODS_BLOCKED = 0,
+};
+
+struct goods {
+    int64_t count, version;
+};
+
+/* A session as the documents have it, at that isolation level; NULL:
+ * REPEATABLE READ, which is MySQL's default. */
+struct sql *goods_session(const struct lab_place *place, const char *isolation);
+
+void goods_make(struct sql *sql, const char *table);
+/* Each row as it was at first. */
+void goods_reset(struct sql *sql, const char *table);
+
+/* A plain select. */
+struct goods goods_read(struct sql *sql, const char *table, int id);
+/* SELECT ... FOR UPDATE: waits for the row. */
+struct goods goods_lock(struct sql *sql, const char *table, int id);
+/* The same with NOWAIT; false: another transaction has locked the row. The
+ * server says so at once, so that no time has to be measured. */
+bool goods_try(struct sql *sql, const char *table, int id);
+/* In an actor: goods_lock(). By goods_try() it finds out whether it has to
+ * wait, reports that (as value GOODS_BLOCKED), and pauses at the step "has
+ * tried". */
+struct goods goods_await(struct sql *sql, const char *table, int id);
+
+/* One less, by one statement; a new version. */
+void goods_sell(struct sql *sql, const char *table, int id);
+/* Sets the count, whatever it was; a new version. */
+void goods_write(struct sql *sql, const char *table, int id, int64_t count);
+/* One less than what was read, if the row still has that version; false: it
+ * does not. */
+bool goods_swap(struct sql *sql, const char *table, int id,
+                const struct goods *had);
+
+#endif

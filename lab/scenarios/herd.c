@@ -1,0 +1,493 @@
+/*
+ * The documents' herd: ten thousand processes wait for one lock, a release
+ * wakes all of them, and one of them gets it. A fair lock wakes the next one
+ * alone. Two ways to wait are measured: each waiter is a client in a process of
+ * its own, so the server has all of them; and all of them are asynchronous
+ * waits of a few processes, each of which is one waiter at the server.
+ *
+ * Wake-ups are counted from outside. A process that sleeps has no context
+ * switches; one whose number of voluntary switches (/proc/PID/task/TID/status)
+ * changes between a release and the time when all is quiet again was woken. A
+ * director, the first worker of the crew, has the holder release again and
+ * again. The median of all releases is told, so that the odd look at the server
+ * of some client in between does not count.
+ */
+#include "../crew.h"
+#include "../servers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    CLIENTS = 100,      /* that wait in processes of their own */
+    GIVEN_CLIENTS = 40, /* ZooKeeper allows 60 of one host, if not told */
+    PROCESSES = 4,      /* of asynchronous waits */
+    RELEASES = 5,
+    LEAST = 20, /* waiters */
+    FEW = 5,
+    TASKS = 4,    /* threads of a waiter that are watched: it has 2 */
+    LOOK_MS = 20, /* between two looks at whether all is quiet */
+    QUIET_LOOKS = 2,
+    STUCK_MS = 100000,
+    TTL_MS = 300000 /* so that hardly a client sends a ping in between */
+};
+
+/* What the waiters tell, and are told. */
+struct board {
+    _Atomic int queued;  /* processes whose waits have begun */
+    _Atomic int holder;  /* its number; 0: nobody yet, or a release */
+    _Atomic bool rejoin; /* what a bell means: wait again, not release */
+    _Atomic bool over;
+    _Atomic pid_t pids[CLIENTS + 2]; /* by number, from 1 */
+    double woken[RELEASES], cpu_us[RELEASES];
+};
+
+/* One row. */
+struct plan {
+    struct lab *lab;
+    const struct lab_place *backend;
+    enum hf_fairness fairness;
+    unsigned processes;
+    unsigned waiters; /* besides the holder */
+    char name[96];
+    struct board *board;
+    int *bells; /* an eventfd for each process, by number */
+};
+
+/* ---- a waiter ------------------------------------------------------------ */
+
+struct waiter {
+    const struct plan *plan;
+    unsigned number;
+    bool over;
+    hf_client *client;
+    hf_lock *held, *released;
+};
+
+static void granted(void *arg, hf_lock *lock, int result)
+{
+    struct waiter *waiter = arg;
+
+    if (waiter->over)
+        return; /* closed */
+    lab_check(result, "acquire", NULL);
+    waiter->held = lock;
+    atomic_store(&waiter->plan->board->holder, (int)waiter->number);
+}
+
+static void join_line(struct waiter *waiter, hf_lock *lock)
+{
+    hf_error err = HF_ERROR_INIT;
+
+    lab_check(hf_lock_acquire_async(lock, NULL, granted, waiter, &err), "wait",
+              &err);
+}
+
+static void answer_bell(struct waiter *waiter)
+{
+    hf_error err = HF_ERROR_INIT;
+
+    if (atomic_load(&waiter->plan->board->rejoin)) {
+        join_line(waiter, waiter->released);
+        return;
+    }
+    waiter->released = waiter->held;
+    lab_check(hf_lock_release(waiter->held, &err), "release", &err);
+}
+
+static void ring(const struct plan *plan, unsigned number)
+{
+    uint64_t one = 1;
+
+    if (write(plan->bells[number], &one, sizeof one) != sizeof one)
+        lab_die(CLI_OSERR, "eventfd: %s", strerror(errno));
+}
+
+/* Sleeps until the client has something to do, or the bell rings. */
+static void wait_on(struct waiter *waiter)
+{
+    const struct plan *plan = waiter->plan;
+    struct pollfd polled[2] = {{hf_client_fd(waiter->client), POLLIN, 0},
+                               {plan->bells[waiter->number], POLLIN, 0}};
+    uint64_t rung;
+    int rc;
+
+    while (!atomic_load(&plan->board->over)) {
+        if (poll(polled, 2, -1) < 0 && errno != EINTR)
+            lab_die(CLI_OSERR, "poll: %s", strerror(errno));
+        if (polled[1].revents && read(polled[1].fd, &rung, sizeof rung) > 0 &&
+            !atomic_load(&plan->board->over))
+            answer_bell(waiter);
+        rc = hf_client_dispatch(waiter->client);
+        if (rc < 0)
+            lab_check(rc, "dispatch", NULL);
+    }
+}
+
+static unsigned share_of(const struct plan *plan, unsigned number)
+{
+    unsigned all = plan->waiters + 1; /* and the holder */
+
+    return number * all / plan->processes -
+           (number - 1) * all / plan->processes;
+}
+
+static enum work wait_in_line(struct worker *worker)
+{
+    struct waiter *waiter = worker->mine;
+    const struct plan *plan = worker->arg;
+    unsigned n = share_of(plan, waiter->number);
+    hf_lock_options options = HF_LOCK_OPTIONS_INIT;
+    hf_lock **locks = lab_alloc(n * sizeof(hf_lock *));
+
+    options.fairness = plan->fairness;
+    options.flags = HF_OWNER_HANDLE;
+    for (unsigned i = 0; i < n; i++) {
+        locks[i] = lab_lock(waiter->client, plan->name, &options);
+        join_line(waiter, locks[i]);
+    }
+    atomic_fetch_add(&plan->board->queued, 1);
+    wait_on(waiter);
+    waiter->over = true;
+    hf_close(waiter->client);
+    for (unsigned i = 0; i < n; i++)
+        hf_lock_free(locks[i]);
+    free(locks);
+    return WORK_DONE;
+}
+
+/* ---- the director -------------------------------------------------------- */
+
+/* What the director sees of one process. */
+struct sight {
+    int fds[TASKS]; /* of the status of its threads; -1: none */
+    clockid_t clock;
+    uint64_t switches; /* when it was last noted */
+};
+
+static void watch_process(struct sight *sight, pid_t pid)
+{
+    char path[320];
+    struct dirent *entry;
+    unsigned n = 0;
+    DIR *dir;
+
+    for (unsigned i = 0; i < TASKS; i++)
+        sight->fds[i] = -1;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    dir = opendir(path);
+    while (dir && (entry = readdir(dir)) && n < TASKS) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)pid,
+                 entry->d_name);
+        sight->fds[n++] = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    if (dir)
+        closedir(dir);
+    if (!n || sight->fds[n - 1] < 0 || clock_getcpuclockid(pid, &sight->clock))
+        lab_die(CLI_OSERR, "cannot watch process %d: %s", (int)pid,
+                strerror(errno));
+}
+
+static uint64_t switches_of(const struct sight *sight)
+{
+    static const char key[] = "\nvoluntary_ctxt_switches:";
+    uint64_t all = 0;
+    char text[4096];
+
+    for (unsigned i = 0; i < TASKS && sight->fds[i] >= 0; i++) {
+        ssize_t len = pread(sight->fds[i], text, sizeof text - 1, 0);
+        const char *at;
+
+        text[len > 0 ? len : 0] = '\0';
+        at = strstr(text, key);
+        if (!at)
+            lab_die(CLI_OSERR, "/proc does not tell of context switches");
+        all += strtoull(at + sizeof key - 1, NULL, 10);
+    }
+    return all;
+}
+
+static void note_switches(const struct plan *plan, struct sight *sights)
+{
+    for (unsigned i = 1; i <= plan->processes; i++)
+        sights[i].switches = switches_of(&sights[i]);
+}
+
+/* Processes that were woken since, but for the one that was told to release;
+ * unless it has the lock again. */
+static unsigned count_woken(const struct plan *plan, const struct sight *sights,
+                            unsigned told)
+{
+    unsigned woken = 0;
+
+    for (unsigned i = 1; i <= plan->processes; i++) {
+        if (i == told)
+            woken += atomic_load(&plan->board->holder) == (int)told;
+        else
+            woken += switches_of(&sights[i]) != sights[i].switches;
+    }
+    return woken;
+}
+
+/* Until hardly a process wakes any more. */
+static unsigned await_quiet(const struct plan *plan, const struct sight *sights,
+                            unsigned told)
+{
+    unsigned woken = 0, before, quiet = 0;
+
+    while (quiet < QUIET_LOOKS) {
+        lab_sleep_ms(LOOK_MS);
+        before = woken;
+        woken = count_woken(plan, sights, told);
+        quiet = woken - before > plan->processes / 20 ? 0 : quiet + 1;
+    }
+    return woken;
+}
+
+static double cpu_us(const struct plan *plan, const struct sight *sights)
+{
+    struct timespec used;
+    double server =
+        plan->backend->engine == LAB_SHM ? 0 : lab_place_cpu_ms(plan->backend);
+    double all = server > 0 ? server * 1e3 : 0;
+
+    for (unsigned i = 1; i <= plan->processes; i++)
+        if (clock_gettime(sights[i].clock, &used) == 0)
+            all += (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
+    return all;
+}
+
+static unsigned await_holder(const struct plan *plan)
+{
+    int64_t until = lab_now() + STUCK_MS * 1000000LL;
+    int holder;
+
+    while ((holder = atomic_load(&plan->board->holder)) == 0) {
+        if (lab_now() > until)
+            lab_die(CLI_FAILED, "no waiter gets the lock");
+        lab_sleep_ms(1);
+    }
+    return (unsigned)holder;
+}
+
+static void await_line(const struct plan *plan, struct sight *sights)
+{
+    do
+        note_switches(plan, sights);
+    while (await_quiet(plan, sights, 0) > plan->processes / 20 + 1);
+}
+
+/* The holder releases, and when all is quiet it waits again. */
+static void have_released(const struct plan *plan, struct sight *sights,
+                          unsigned round)
+{
+    struct board *board = plan->board;
+    unsigned told = await_holder(plan);
+    double cpu = cpu_us(plan, sights);
+
+    note_switches(plan, sights);
+    atomic_store(&board->holder, 0);
+    atomic_store(&board->rejoin, false);
+    ring(plan, told);
+    await_holder(plan);
+    board->woken[round] = await_quiet(plan, sights, told);
+    board->cpu_us[round] = cpu_us(plan, sights) - cpu;
+    atomic_store(&board->rejoin, true);
+    ring(plan, told);
+    await_line(plan, sights);
+}
+
+static enum work direct(struct worker *worker)
+{
+    const struct plan *plan = worker->arg;
+    struct board *board = plan->board;
+    struct sight *sights = lab_alloc((plan->processes + 1) * sizeof *sights);
+
+    for (unsigned i = 1; i <= plan->processes; i++)
+        watch_process(&sights[i], atomic_load(&board->pids[i]));
+    while (atomic_load(&board->queued) < (int)plan->processes)
+        lab_sleep_ms(1);
+    await_line(plan, sights);
+    for (unsigned i = 0; i < RELEASES; i++)
+        have_released(plan, sights, i);
+    atomic_store(&board->over, true);
+    for (unsigned i = 1; i <= plan->processes; i++)
+        ring(plan, i);
+    free(sights); /* the descriptors go with the process */
+    return WORK_DONE;
+}
+
+/* ---- the crew ------------------------------------------------------------ */
+
+static void *begin(struct worker *worker)
+{
+    const struct plan *plan = worker->arg;
+    struct waiter *waiter;
+
+    if (worker->number == 0)
+        return NULL; /* the director */
+    waiter = lab_alloc(sizeof *waiter);
+    waiter->plan = plan;
+    waiter->number = worker->number;
+    waiter->client = lab_open(plan->backend, TTL_MS);
+    atomic_store(&plan->board->pids[worker->number], getpid());
+    return waiter;
+}
+
+static enum work work(struct worker *worker)
+{
+    return worker->number == 0 ? direct(worker) : wait_in_line(worker);
+}
+
+static int *make_bells(unsigned n)
+{
+    int *bells = lab_alloc(n * sizeof *bells);
+
+    for (unsigned i = 0; i < n; i++) {
+        bells[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (bells[i] < 0)
+            lab_die(CLI_OSERR, "eventfd: %s", strerror(errno));
+    }
+    return bells;
+}
+
+static void run_crew(struct plan *plan)
+{
+    struct crew_plan crew = {.workers = plan->processes + 1,
+                             .attempts = plan->processes + 1,
+                             .begin = begin,
+                             .work = work,
+                             .arg = plan};
+    struct crew_result *result = lab_alloc(sizeof *result);
+
+    plan->bells = make_bells(plan->processes + 1);
+    crew_run(plan->lab, &crew, result, NULL);
+    for (unsigned i = 0; i <= plan->processes; i++)
+        close(plan->bells[i]);
+    free(plan->bells);
+    free(result);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static double median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, compare);
+    return values[n / 2];
+}
+
+/* More than these at a release are a herd. */
+static unsigned few(const struct plan *plan)
+{
+    return plan->waiters / 10 > FEW ? plan->waiters / 10 : FEW;
+}
+
+static void measure(struct plan *plan, const char *strategy)
+{
+    bool all_wake =
+        plan->backend->engine == LAB_ZOOKEEPER && plan->fairness == HF_UNFAIR;
+    struct lab_row *row =
+        lab_row(plan->lab,
+                all_wake && plan->processes > few(plan) ? LAB_FAILS : LAB_OK);
+    const char *order = plan->fairness == HF_FAIR ? "fair" : "unfair";
+    char word[64];
+    double woken;
+
+    lab_progress(plan->lab, "%s: %u waiters, %s on %s", strategy, plan->waiters,
+                 order, plan->backend->name);
+    snprintf(word, sizeof word, "herd-%s-%s", strategy, order);
+    lab_name(plan->lab, word, plan->name);
+    plan->board = lab_share(sizeof *plan->board);
+    run_crew(plan);
+    woken = median(plan->board->woken, RELEASES);
+    lab_row_text(row, "strategy", "%s", strategy);
+    lab_row_text(row, "variant", "%s", order);
+    lab_row_text(row, "backend", "%s", plan->backend->name);
+    lab_row_number(row, "waiters", plan->waiters);
+    lab_row_number(row, "processes", plan->processes);
+    lab_row_number(row, "woken", woken);
+    lab_row_number(row, "cpu_us", median(plan->board->cpu_us, RELEASES));
+    lab_unshare(plan->board, sizeof *plan->board);
+    if (plan->processes > plan->waiters)
+        lab_row_done(plan->lab, row, woken <= few(plan) ? LAB_OK : LAB_FAILS,
+                     "a release wakes %.0f of %u waiters", woken,
+                     plan->waiters);
+    else
+        lab_row_done(plan->lab, row, woken <= few(plan) ? LAB_OK : LAB_FAILS,
+                     "a release wakes %.0f of %u processes with %u waiters",
+                     woken, plan->processes, plan->waiters);
+}
+
+static void measure_both(struct plan *plan)
+{
+    unsigned waiters = (unsigned)lab_settings(plan->lab)->waiters;
+    unsigned clients = plan->backend->given ? GIVEN_CLIENTS : CLIENTS;
+
+    plan->waiters = waiters < clients ? waiters : clients;
+    plan->processes = plan->waiters + 1;
+    measure(plan, "clients");
+    plan->waiters = waiters;
+    plan->processes = PROCESSES;
+    measure(plan, "async");
+}
+
+static void run(struct lab *lab)
+{
+    struct plan plan = {.lab = lab};
+
+    if (lab_settings(lab)->waiters < LEAST)
+        lab_die(CLI_USAGE, "--waiters is %llu; a herd has at least %d",
+                (unsigned long long)lab_settings(lab)->waiters, LEAST);
+    for (size_t i = 0; (plan.backend = lab_backend(lab, i)); i++) {
+        int caps = lab_caps(plan.backend, HF_MUTEX);
+
+        plan.fairness = HF_FAIR;
+        if (caps & HF_CAP_FAIR)
+            measure_both(&plan);
+        plan.fairness = HF_UNFAIR;
+        if (caps & HF_CAP_UNFAIR)
+            measure_both(&plan);
+    }
+}
+
+static const struct lab_column columns[] = {
+    {"strategy", "strategy", 8, LAB_LEFT}, {"variant", "variant", 7, LAB_LEFT},
+    {"backend", "backend", 7, LAB_LEFT},   {"waiters", "waiters", 7, 0},
+    {"processes", "processes", 9, 0},      {"woken", "woken", 6, LAB_BAR},
+    {"cpu_us", "CPU us/release", 14, 0},   {NULL, NULL, 0, 0},
+};
+
+const struct lab_scenario lab_herd = {
+    .name = "herd",
+    .summary = "how many waiters a release wakes",
+    .text =
+        "Many waiters want one lock. Its holder releases it, and one of them "
+        "gets\n"
+        "it. The table shows how many processes one release wakes, and how "
+        "much CPU\n"
+        "it takes in all processes and the server. `clients': up to 100 "
+        "waiters,\n"
+        "each a client in a process of its own. `async': --waiters "
+        "asynchronous\n"
+        "waits in 4 processes, each of which is one waiter at the server.\n",
+    .columns = columns,
+    .options = LAB_WAITERS,
+    .run = run,
+};

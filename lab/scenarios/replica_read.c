@@ -1,0 +1,365 @@
+/*
+ * Replica-read: sales that are read from a replica, and written to the master.
+ *
+ * With read/write splitting, selects go to replicas, which lag. The document on
+ * MySQL's locks leaves open whether `for update' has an effect then (a TODO),
+ * and says that optimistic locking becomes unreliable, as the version that is
+ * read may be an old one. Here the replica lags for sure: its SQL thread is
+ * stopped, so that it has received what the master did and does not apply it.
+ *
+ * What is true: a row that is locked at the replica is not locked at the
+ * master. The check of the version is made by the update, at the master: it
+ * lets nothing wrong through, but it refuses for as long as the replica lags.
+ */
+#include "../cast.h"
+#include "../goods.h"
+#include "../servers.h"
+
+enum {
+    ROW = 1,
+    RETRIES = 5,
+    CATCH_UP_S = 40,
+    REST_MS = 30, /* so that a wait can be seen in the timeline */
+};
+
+/* What actors report. */
+enum { BLOCKED = GOODS_BLOCKED, READ, RETRIED, SOLD };
+
+struct play;
+
+struct scene {
+    const char *strategy, *variant;
+    enum lab_outcome expected;
+    void (*lead)(struct lab *lab, struct play *play, struct lab_row *row);
+    bool at_replica; /* where it reads */
+    bool follows;    /* each retry waits for the replica */
+};
+
+struct play {
+    const struct scene *scene;
+    const struct lab_place *master, *replica;
+    char table[96];
+    struct lab_server *servers[2];
+    struct sql *to_master, *to_replica; /* the runner's */
+};
+
+/* ---- master and replica -------------------------------------------------- */
+
+/* Until the replica has applied what the master has done so far. */
+static void catch_up(struct sql *to_master, struct sql *to_replica)
+{
+    char position[256], reached[256];
+
+    sql_text(to_master, position, sizeof position,
+             "SELECT @@GLOBAL.gtid_binlog_pos");
+    if (sql_number(to_replica, "SELECT MASTER_GTID_WAIT('%s', %d)", position,
+                   CATCH_UP_S) == 0)
+        return;
+    sql_text(to_replica, reached, sizeof reached,
+             "SELECT @@GLOBAL.gtid_slave_pos");
+    lab_die(CLI_FAILED, "the replica is at \"%s\" after %d s, not at \"%s\"",
+            reached, CATCH_UP_S, position);
+}
+
+static void replicate(struct lab *lab, struct play *play)
+{
+    static const char *const args[] = {"--log-bin", NULL};
+    int port;
+
+    play->servers[0] = lab_server_start(lab, LAB_MARIADB, args);
+    play->servers[1] = lab_server_start(lab, LAB_MARIADB, NULL);
+    lab_progress(lab, "starting to replicate");
+    port = play->servers[0]->port;
+    play->master = &play->servers[0]->place;
+    play->replica = &play->servers[1]->place;
+    play->to_master = goods_session(play->master, NULL);
+    play->to_replica = goods_session(play->replica, NULL);
+    goods_make(play->to_master, play->table);
+    sql_do(play->to_replica,
+           "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = %d, "
+           "MASTER_USER = 'replica', MASTER_USE_GTID = slave_pos, "
+           "MASTER_CONNECT_RETRY = 1",
+           port);
+    sql_do(play->to_replica, "START SLAVE");
+}
+
+/* Both have the table as it was at first, and the replica lags from now on. */
+static void begin_lag(const struct play *play)
+{
+    sql_do(play->to_replica, "START SLAVE SQL_THREAD");
+    goods_reset(play->to_master, play->table);
+    catch_up(play->to_master, play->to_replica);
+    sql_do(play->to_replica, "STOP SLAVE SQL_THREAD");
+}
+
+static struct sql *reader(const struct play *play)
+{
+    return goods_session(play->scene->at_replica ? play->replica : play->master,
+                         NULL);
+}
+
+/* What is left, and how many were sold without being taken from it. */
+static long long tell_left(const struct play *play, struct lab_row *row,
+                           int sold)
+{
+    int64_t left = goods_read(play->to_master, play->table, ROW).count;
+    int64_t oversold = sold - (GOODS_COUNT - left);
+
+    lab_row_number(row, "sold", sold);
+    lab_row_number(row, "left", (double)left);
+    lab_row_number(row, "oversold", (double)oversold);
+    return oversold;
+}
+
+/* ---- one after another --------------------------------------------------- */
+
+static void reads_and_writes(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *from = reader(play), *to = goods_session(play->master, NULL);
+    int64_t count;
+
+    actor_holds("");
+    count = goods_read(from, play->table, ROW).count;
+    actor_report(READ, count);
+    actor_mark(false, "reads %lld", (long long)count);
+    goods_write(to, play->table, ROW, count - 1);
+    actor_mark(false, "writes %lld", (long long)count - 1);
+    actor_lets_go();
+    sql_close(from);
+    sql_close(to);
+}
+
+/* B begins when A has ended, as any lock would have it. */
+static void lead_plain(struct lab *lab, struct play *play, struct lab_row *row)
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *b;
+    long long oversold, count;
+
+    actor_end(stage_enter(stage, "A", reads_and_writes, play));
+    b = stage_enter(stage, "B", reads_and_writes, play);
+    actor_end(b);
+    count = actor_value(b, READ);
+    stage_close(stage, row);
+    oversold = tell_left(play, row, 2);
+    if (oversold)
+        lab_row_done(lab, row, LAB_FAILS,
+                     "oversold by %lld: A was done, B still read %lld",
+                     oversold, count);
+    else
+        lab_row_done(lab, row, LAB_OK, "sold exactly 2: B read %lld", count);
+}
+
+/* ---- for update ---------------------------------------------------------- */
+
+static void sells_for_update(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *from = reader(play);
+    struct sql *to = from;
+    int64_t count;
+
+    if (play->scene->at_replica)
+        to = goods_session(play->master, NULL);
+    sql_do(from, "START TRANSACTION");
+    count = goods_await(from, play->table, ROW).count;
+    actor_holds(play->scene->at_replica ? "row at the replica"
+                                        : "row at the master");
+    actor_step("has locked");
+    actor_report(READ, count);
+    goods_write(to, play->table, ROW, count - 1);
+    actor_mark(false, "writes %lld", (long long)count - 1);
+    sql_do(from, "COMMIT");
+    actor_lets_go();
+    if (to != from)
+        sql_close(to);
+    sql_close(from);
+}
+
+static void lead_for_update(struct lab *lab, struct play *play,
+                            struct lab_row *row)
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *a = stage_enter(stage, "A", sells_for_update, play), *b;
+    long long oversold, count;
+    bool locked;
+
+    actor_until(a, "has tried");
+    actor_go(a);
+    actor_until(a, "has locked");
+    locked = !goods_try(play->to_master, play->table, ROW);
+    b = stage_enter(stage, "B", sells_for_update, play);
+    actor_until(b, "has tried");
+    if (!actor_value(b, BLOCKED))
+        lab_die(CLI_FAILED, "a defect: B does not have to wait for A's row");
+    actor_go(b);
+    cast_rest(lab, REST_MS);
+    actor_end(a);
+    actor_until(b, "has locked");
+    actor_end(b);
+    count = actor_value(b, READ);
+    stage_close(stage, row);
+    oversold = tell_left(play, row, 2);
+    if (oversold)
+        lab_row_done(lab, row, LAB_FAILS,
+                     "oversold by %lld: %s at the master, B read %lld",
+                     oversold, locked ? "locked" : "not locked", count);
+    else
+        lab_row_done(lab, row, LAB_OK,
+                     "sold exactly 2: %s at the master, B read %lld",
+                     locked ? "locked" : "not locked", count);
+}
+
+/* ---- the version --------------------------------------------------------- */
+
+static void sells_by_version(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *from = reader(play), *to = goods_session(play->master, NULL);
+    bool sold = false;
+
+    for (int tries = 0; !sold && tries <= RETRIES; tries++) {
+        struct goods had;
+
+        if (tries && play->scene->follows)
+            catch_up(to, from);
+        had = goods_read(from, play->table, ROW);
+        if (!tries)
+            actor_step("has read");
+        sold = goods_swap(to, play->table, ROW, &had);
+        actor_mark(!sold, "version %lld: %s", (long long)had.version,
+                   sold ? "sold" : "refused");
+        actor_report(READ, had.version);
+        actor_report(RETRIED, tries);
+    }
+    actor_report(SOLD, sold);
+    sql_close(from);
+    sql_close(to);
+}
+
+static void sells_one(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *to = goods_session(play->master, NULL);
+
+    goods_sell(to, play->table, ROW);
+    actor_mark(false, "sells one");
+    sql_close(to);
+}
+
+static void judge_version(struct lab *lab, struct lab_row *row, bool sold,
+                          long long retries, long long read)
+{
+    long long oversold = (long long)lab_row_get(row, "oversold");
+
+    lab_row_number(row, "retries", (double)retries);
+    if (oversold)
+        lab_row_done(lab, row, LAB_FAILS, "oversold by %lld", oversold);
+    else if (sold)
+        lab_row_done(lab, row, LAB_OK, "sold by retry %lld, with version %lld",
+                     retries, read);
+    else
+        lab_row_done(lab, row, LAB_FAILS,
+                     "%lld retries, all refused, not oversold: still reads "
+                     "version %lld",
+                     retries, read);
+}
+
+static void lead_version(struct lab *lab, struct play *play,
+                         struct lab_row *row)
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *a = stage_enter(stage, "A", sells_by_version, play);
+    long long oversold, retries, read;
+    bool sold;
+
+    actor_until(a, "has read");
+    actor_end(stage_enter(stage, "B", sells_one, play));
+    if (play->scene->follows)
+        sql_do(play->to_replica, "START SLAVE SQL_THREAD");
+    actor_end(a);
+    sold = actor_value(a, SOLD);
+    retries = actor_value(a, RETRIED);
+    read = actor_value(a, READ);
+    stage_close(stage, row);
+    oversold = tell_left(play, row, 1 + sold);
+    judge_version(lab, row, sold, retries, read);
+    if (play->scene->at_replica && !play->scene->follows)
+        lab_claim(lab, oversold > 0,
+                  "read/write splitting makes optimistic locking unreliable",
+                  "oversold by %lld, as the master checks the version; %lld "
+                  "retries refused while the replica lags",
+                  oversold, retries);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static const struct scene scenes[] = {
+    {"plain", "replica", LAB_FAILS, lead_plain, true, false},
+    {"plain", "master", LAB_OK, lead_plain, false, false},
+    {"for-update", "replica", LAB_FAILS, lead_for_update, true, false},
+    {"for-update", "master", LAB_OK, lead_for_update, false, false},
+    {"version", "replica", LAB_FAILS, lead_version, true, false},
+    {"version", "replica caught up", LAB_OK, lead_version, true, true},
+    {"version", "master", LAB_OK, lead_version, false, false},
+};
+
+static void run(struct lab *lab)
+{
+    struct play play = {.scene = NULL};
+
+    lab_table(lab, "goods", play.table);
+    replicate(lab, &play);
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+        const struct scene *scene = play.scene = &scenes[i];
+        struct lab_row *row;
+
+        if (!lab_wants(lab, scene->strategy))
+            continue;
+        lab_progress(lab, "%s, %s", scene->strategy, scene->variant);
+        row = lab_row(lab, scene->expected);
+        lab_row_text(row, "strategy", "%s", scene->strategy);
+        lab_row_text(row, "variant", "%s", scene->variant);
+        lab_row_text(row, "store", "%s", play.master->name);
+        begin_lag(&play);
+        scene->lead(lab, &play, row);
+    }
+    sql_close(play.to_master);
+    sql_close(play.to_replica);
+    for (int i = 2; i-- > 0;)
+        lab_server_end(play.servers[i]);
+}
+
+static const char *const strategies[] = {"plain", "for-update", "version",
+                                         NULL};
+
+static const struct lab_column columns[] = {
+    {"strategy", "strategy", 10, LAB_LEFT},
+    {"variant", "read at", 17, LAB_LEFT},
+    {"store", "store", 7, LAB_LEFT},
+    {"retries", "retries", 7, 0},
+    {"sold", "sold", 4, 0},
+    {"left", "left", 4, 0},
+    {"oversold", "oversold", 8, 0},
+    {NULL, NULL, 0, 0},
+};
+
+const struct lab_scenario lab_replica_read = {
+    .name = "replica-read",
+    .summary = "sales that are read from a replica that lags",
+    .text =
+        "A and B sell from a stock of 10. They write to the master, and read "
+        "at\n"
+        "the master or at a replica that lags: its SQL thread is stopped. "
+        "plain: B\n"
+        "begins when A has ended, as any lock would have it. for-update: both\n"
+        "lock the row where they read it. version: B sells after A has read; "
+        "A is\n"
+        "refused, and tries again.\n",
+    .columns = columns,
+    .options = LAB_STRATEGY,
+    .needs = LAB_NEEDS_SERVERS | LAB_NEEDS_MARIADB,
+    .strategies = strategies,
+    .run = run,
+};

@@ -1,0 +1,549 @@
+/*
+ * SQL: what the locks of a database do, and what they do not.
+ *
+ * The document on MySQL's locks sells from a stock by `select ... for update',
+ * by a version, and by one statement, and lists what to mind: which rows are
+ * locked depends on the index and on the condition; two rows have to be locked
+ * in one order; a plain select does not respect the lock; ABA; no retry inside
+ * a transaction; and one statement does not tell the state before and after.
+ * Each of these is made to happen here, beside the way that is right.
+ */
+#include "../cast.h"
+#include "../goods.h"
+
+#include <mysqld_error.h>
+
+enum {
+    ROW = 25, /* that is sold */
+    OTHER = 250,
+    RETRIES = 5,
+    REST_MS = 30, /* so that a wait can be seen in the timeline */
+};
+
+struct play;
+
+/* One row of the table. */
+struct scene {
+    const char *strategy, *variant;
+    enum lab_outcome expected;
+    void (*lead)(struct lab *lab, struct play *play, struct lab_row *row);
+    const char *isolation; /* NULL: the default */
+    const char *where;     /* the condition of "for update" */
+    void (*a)(void *arg);  /* who A is, where it depends */
+    bool careful;          /* the way that is right */
+};
+
+struct play {
+    const struct scene *scene;
+    const struct lab_place *place;
+    char table[96];
+    struct sql *sql; /* the runner's */
+    int first;       /* the actor's own: the row that it locks first */
+};
+
+/* What actors report. */
+enum { BLOCKED = GOODS_BLOCKED, LOCKED, READ, BEFORE, AFTER, CHANGED, ERROR };
+
+/* ---- for all ------------------------------------------------------------- */
+
+static struct sql *session(const struct play *play)
+{
+    return goods_session(play->place, play->scene->isolation);
+}
+
+/* B, where it only has to change the row. */
+static void sells_one(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *sql = session(play);
+
+    goods_sell(sql, play->table, ROW);
+    actor_mark(false, "sells one");
+    sql_close(sql);
+}
+
+static struct goods tell_left(const struct play *play, struct lab_row *row,
+                              int sold)
+{
+    struct goods goods = goods_read(play->sql, play->table, ROW);
+
+    lab_row_number(row, "sold", sold);
+    lab_row_number(row, "left", (double)goods.count);
+    return goods;
+}
+
+/* A, where it does as it should. */
+static void sells_for_update(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *sql = session(play);
+    int64_t count;
+
+    sql_do(sql, "START TRANSACTION");
+    count = goods_lock(sql, play->table, ROW).count;
+    actor_holds("for update");
+    actor_report(BEFORE, count);
+    actor_report(AFTER, count - 1);
+    goods_write(sql, play->table, ROW, count - 1);
+    actor_step("pauses");
+    sql_do(sql, "COMMIT");
+    actor_lets_go();
+    sql_close(sql);
+}
+
+/* Waits for the row if it has to; pauses at "has tried" before. */
+static void sell_row(struct sql *sql, const struct play *play, int id)
+{
+    sql_do(sql, "START TRANSACTION");
+    goods_await(sql, play->table, id);
+    actor_shares("");
+    goods_sell(sql, play->table, id);
+    sql_do(sql, "COMMIT");
+    actor_lets_go();
+}
+
+/* A pauses with its locks, and B has tried. If B is blocked, it waits until A
+ * has come to its end; else B comes to its end while A still pauses. */
+static bool end_both(struct lab *lab, struct actor *a, struct actor *b)
+{
+    bool blocked = actor_value(b, BLOCKED);
+
+    if (blocked) {
+        actor_go(b);
+        cast_rest(lab, REST_MS);
+        actor_end(a);
+    }
+    actor_end(b);
+    if (!blocked)
+        actor_end(a);
+    return blocked;
+}
+
+/* ---- which rows are locked ----------------------------------------------- */
+
+static void locks_where(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *sql = session(play);
+
+    sql_do(sql, "START TRANSACTION");
+    sql_do(sql, "SELECT * FROM %s WHERE %s FOR UPDATE", play->table,
+           play->scene->where);
+    actor_holds(play->scene->where);
+    actor_step("pauses");
+    sql_do(sql, "COMMIT");
+    actor_lets_go();
+    sql_close(sql);
+}
+
+static void wants_other_row(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *sql = session(play);
+    int locked = 0;
+
+    for (int id = 1; id <= GOODS; id++) /* each is a transaction of its own */
+        locked += !goods_try(sql, play->table, id);
+    actor_report(LOCKED, locked);
+    sell_row(sql, play, OTHER);
+    sql_close(sql);
+}
+
+static void lead_where(struct lab *lab, struct play *play, struct lab_row *row)
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *a = stage_enter(stage, "A", locks_where, play), *b;
+    bool blocked;
+    int locked;
+
+    actor_until(a, "pauses");
+    b = stage_enter(stage, "B", wants_other_row, play);
+    actor_until(b, "has tried");
+    blocked = end_both(lab, a, b);
+    locked = (int)actor_value(b, LOCKED);
+    stage_close(stage, row);
+    lab_row_number(row, "locked", locked);
+    lab_row_done(lab, row, blocked ? LAB_FAILS : LAB_OK,
+                 "%d of %d rows locked: another row %s", locked, GOODS,
+                 blocked ? "had to wait" : "did not have to wait");
+}
+
+/* ---- two rows ------------------------------------------------------------ */
+
+static void sells_two_rows(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *sql = session(play);
+    unsigned error;
+
+    sql_do(sql, "START TRANSACTION");
+    goods_await(sql, play->table, play->first);
+    actor_shares(play->first == ROW ? "row 1" : "row 2");
+    actor_waits(play->first == ROW ? "wants row 2" : "wants row 1");
+    error = sql_try(sql, "SELECT count FROM %s WHERE id = %d FOR UPDATE",
+                    play->table, ROW + OTHER - play->first);
+    actor_report(ERROR, error);
+    actor_lets_go();
+    if (error) {
+        actor_mark(true, "rolled back: %u", error);
+        sql_do(sql, "ROLLBACK");
+    } else {
+        goods_sell(sql, play->table, ROW);
+        goods_sell(sql, play->table, OTHER);
+        sql_do(sql, "COMMIT");
+    }
+    actor_lets_go();
+    sql_close(sql);
+}
+
+static void judge_two(struct lab *lab, struct lab_row *row, const int errors[2])
+{
+    int failed = (errors[0] != 0) + (errors[1] != 0);
+    int error = errors[0] ? errors[0] : errors[1];
+
+    if (failed)
+        lab_row_done(
+            lab, row, LAB_FAILS, "%d of 2 was rolled back: %s (%d)", failed,
+            error == ER_LOCK_DEADLOCK ? "deadlock" : "an error", error);
+    else
+        lab_row_done(lab, row, LAB_OK, "both went through, one after another");
+}
+
+static void lead_two(struct lab *lab, struct play *play, struct lab_row *row)
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *actors[2];
+    int errors[2];
+
+    for (int i = 0; i < 2; i++) {
+        play->first = i && !play->scene->careful ? OTHER : ROW;
+        actors[i] = stage_enter(stage, i ? "B" : "A", sells_two_rows, play);
+        actor_until(actors[i], "has tried");
+    }
+    /* Each has its first row now, or B waits for A's. */
+    actor_go(actors[1]);
+    cast_rest(lab, REST_MS);
+    actor_go(actors[0]);
+    for (int i = 0; i < 2; i++) {
+        actor_end(actors[i]);
+        errors[i] = (int)actor_value(actors[i], ERROR);
+    }
+    stage_close(stage, row);
+    tell_left(play, row, !errors[0] + !errors[1]);
+    judge_two(lab, row, errors);
+}
+
+/* ---- for update beside a plain select ------------------------------------ */
+
+static void sells_beside(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *sql = session(play);
+    int64_t count;
+
+    sql_do(sql, "START TRANSACTION");
+    if (play->scene->careful) {
+        count = goods_await(sql, play->table, ROW).count;
+        actor_holds("for update");
+    } else {
+        count = goods_read(sql, play->table, ROW).count;
+        actor_holds("plain select");
+        actor_step("has tried");
+    }
+    actor_report(READ, count);
+    goods_write(sql, play->table, ROW, count - 1);
+    sql_do(sql, "COMMIT");
+    actor_lets_go();
+    sql_close(sql);
+}
+
+static void lead_beside(struct lab *lab, struct play *play, struct lab_row *row)
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *a = stage_enter(stage, "A", sells_for_update, play), *b;
+    int64_t lost, count;
+
+    actor_until(a, "pauses");
+    b = stage_enter(stage, "B", sells_beside, play);
+    actor_until(b, "has tried");
+    if (actor_value(b, BLOCKED)) {
+        end_both(lab, a, b);
+    } else { /* B writes last: what it has read before */
+        actor_end(a);
+        actor_end(b);
+    }
+    count = actor_value(b, READ);
+    stage_close(stage, row);
+    lost = tell_left(play, row, 2).count - (GOODS_COUNT - 2);
+    if (lost)
+        lab_row_done(lab, row, LAB_FAILS,
+                     "%lld sale lost: B did not wait, and read %lld",
+                     (long long)lost, (long long)count);
+    else
+        lab_row_done(lab, row, LAB_OK, "no sale lost: B waited, and read %lld",
+                     (long long)count);
+}
+
+/* ---- ABA ----------------------------------------------------------------- */
+
+static bool swap_by_count(struct sql *sql, const struct play *play,
+                          const struct goods *had)
+{
+    sql_do(sql,
+           "UPDATE %s SET count = %lld, version = version + 1 "
+           "WHERE id = %d AND count = %lld",
+           play->table, (long long)had->count - 1, ROW, (long long)had->count);
+    return sql_changed(sql) == 1;
+}
+
+static void compares(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *sql = session(play);
+    struct goods had = goods_read(sql, play->table, ROW);
+    bool passed;
+
+    actor_mark(false, "reads %lld", (long long)had.count);
+    actor_step("has read");
+    if (play->scene->careful)
+        passed = goods_swap(sql, play->table, ROW, &had);
+    else
+        passed = swap_by_count(sql, play, &had);
+    actor_report(CHANGED, passed);
+    actor_mark(passed, passed ? "the check passes" : "refused");
+    sql_close(sql);
+}
+
+static void sells_and_takes_back(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *sql = session(play);
+
+    goods_write(sql, play->table, ROW, GOODS_COUNT - 1);
+    actor_mark(false, "sells one: %d", GOODS_COUNT - 1);
+    goods_write(sql, play->table, ROW, GOODS_COUNT);
+    actor_mark(false, "takes it back: %d", GOODS_COUNT);
+    sql_close(sql);
+}
+
+static void lead_aba(struct lab *lab, struct play *play, struct lab_row *row)
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *a = stage_enter(stage, "A", compares, play);
+    int64_t changes;
+    bool passed;
+
+    actor_until(a, "has read");
+    actor_end(stage_enter(stage, "B", sells_and_takes_back, play));
+    changes = goods_read(play->sql, play->table, ROW).version;
+    actor_end(a);
+    passed = actor_value(a, CHANGED);
+    stage_close(stage, row);
+    tell_left(play, row, passed);
+    lab_row_done(lab, row, passed && changes ? LAB_FAILS : LAB_OK,
+                 "%s the row had been changed %lld times",
+                 passed ? "the check passed, though" : "refused, as",
+                 (long long)changes);
+}
+
+/* ---- a retry inside a transaction ---------------------------------------- */
+
+static void retries(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *sql = session(play);
+    bool sold = false;
+
+    sql_do(sql, "START TRANSACTION");
+    for (int tries = 0; !sold && tries <= RETRIES; tries++) {
+        struct goods had;
+
+        if (tries && play->scene->careful) {
+            sql_do(sql, "ROLLBACK");
+            sql_do(sql, "START TRANSACTION");
+        }
+        had = goods_read(sql, play->table, ROW);
+        if (!tries)
+            actor_step("has read");
+        sold = goods_swap(sql, play->table, ROW, &had);
+        actor_mark(!sold, "version %lld: %s", (long long)had.version,
+                   sold ? "sold" : "refused");
+        actor_report(READ, had.version);
+        actor_report(AFTER, tries);
+    }
+    sql_do(sql, "COMMIT");
+    actor_report(CHANGED, sold);
+    sql_close(sql);
+}
+
+static void lead_retry(struct lab *lab, struct play *play, struct lab_row *row)
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *a = stage_enter(stage, "A", retries, play);
+    long long read, tries;
+    bool sold;
+
+    actor_until(a, "has read");
+    actor_end(stage_enter(stage, "B", sells_one, play));
+    actor_end(a);
+    sold = actor_value(a, CHANGED);
+    read = actor_value(a, READ);
+    tries = actor_value(a, AFTER);
+    stage_close(stage, row);
+    tell_left(play, row, 1 + sold);
+    lab_row_number(row, "retries", (double)tries);
+    if (sold)
+        lab_row_done(lab, row, LAB_OK, "sold by retry %lld, with version %lld",
+                     tries, read);
+    else
+        lab_row_done(lab, row, LAB_FAILS,
+                     "%lld retries, all refused: still reads version %lld",
+                     tries, read);
+}
+
+/* ---- the state before and after ------------------------------------------ */
+
+/* One statement, and then a look at what has come of it. */
+static void updates_and_looks(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *sql = session(play);
+    int64_t after;
+
+    if (play->scene->careful)
+        sql_do(sql, "START TRANSACTION");
+    goods_sell(sql, play->table, ROW);
+    actor_mark(false, "sells one");
+    actor_step("pauses");
+    after = goods_read(sql, play->table, ROW).count;
+    actor_mark(false, "reads %lld", (long long)after);
+    actor_report(BEFORE, after + 1);
+    actor_report(AFTER, after);
+    if (play->scene->careful)
+        sql_do(sql, "COMMIT");
+    sql_close(sql);
+}
+
+static void sells_too(void *arg)
+{
+    const struct play *play = arg;
+    struct sql *sql = session(play);
+
+    sell_row(sql, play, ROW);
+    actor_mark(false, "sells one");
+    sql_close(sql);
+}
+
+/* A sells before B does, so it makes one less of what there was at first. */
+static void lead_state(struct lab *lab, struct play *play, struct lab_row *row)
+{
+    struct stage *stage = stage_new(lab);
+    struct actor *a = stage_enter(stage, "A", play->scene->a, play), *b;
+    int before, after;
+
+    actor_until(a, "pauses");
+    b = stage_enter(stage, "B", sells_too, play);
+    actor_until(b, "has tried");
+    end_both(lab, a, b);
+    before = (int)actor_value(a, BEFORE);
+    after = (int)actor_value(a, AFTER);
+    stage_close(stage, row);
+    tell_left(play, row, 2);
+    if (before == GOODS_COUNT && after == GOODS_COUNT - 1)
+        lab_row_done(lab, row, LAB_OK, "A knows its sale: from %d to %d",
+                     before, after);
+    else
+        lab_row_done(lab, row, LAB_FAILS,
+                     "A sees B's sale: from %d to %d, not from %d to %d",
+                     before, after, GOODS_COUNT, GOODS_COUNT - 1);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static const struct scene scenes[] = {
+    {"for-update", "no index", LAB_FAILS, lead_where, .where = "name = 'p-25'"},
+    {"for-update", "no index, READ COMMITTED", LAB_OK, lead_where,
+     .where = "name = 'p-25'", .isolation = "READ COMMITTED"},
+    {"for-update", "index", LAB_OK, lead_where, .where = "code = 'p-25'"},
+    {"for-update", "index, like", LAB_FAILS, lead_where,
+     .where = "code LIKE 'p-25%'"},
+    {"for-update", "index, not equal", LAB_FAILS, lead_where,
+     .where = "code <> 'p-25'"},
+    {"two-rows", "opposite order", LAB_FAILS, lead_two, .careful = false},
+    {"two-rows", "same order", LAB_OK, lead_two, .careful = true},
+    {"beside-for-update", "plain select", LAB_FAILS, lead_beside,
+     .careful = false},
+    {"beside-for-update", "for update", LAB_OK, lead_beside, .careful = true},
+    {"aba", "by value", LAB_FAILS, lead_aba, .careful = false},
+    {"aba", "by version", LAB_OK, lead_aba, .careful = true},
+    {"retry", "same transaction", LAB_FAILS, lead_retry, .careful = false},
+    {"retry", "new transaction", LAB_OK, lead_retry, .careful = true},
+    {"retry", "READ COMMITTED", LAB_OK, lead_retry,
+     .isolation = "READ COMMITTED"},
+    {"before-and-after", "one statement", LAB_FAILS, lead_state,
+     .a = updates_and_looks},
+    {"before-and-after", "transaction", LAB_OK, lead_state,
+     .a = updates_and_looks, .careful = true},
+    {"before-and-after", "for update", LAB_OK, lead_state,
+     .a = sells_for_update},
+};
+
+static void run(struct lab *lab)
+{
+    struct play play = {.place = lab_store(lab, LAB_MARIADB)};
+
+    lab_table(lab, "goods", play.table);
+    play.sql = sql_open(play.place);
+    goods_make(play.sql, play.table);
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+        const struct scene *scene = play.scene = &scenes[i];
+        struct lab_row *row;
+
+        if (!lab_wants(lab, scene->strategy))
+            continue;
+        lab_progress(lab, "%s, %s", scene->strategy, scene->variant);
+        row = lab_row(lab, scene->expected);
+        lab_row_text(row, "strategy", "%s", scene->strategy);
+        lab_row_text(row, "variant", "%s", scene->variant);
+        lab_row_text(row, "store", "%s", play.place->name);
+        goods_reset(play.sql, play.table);
+        scene->lead(lab, &play, row);
+    }
+    sql_close(play.sql);
+}
+
+static const char *const strategies[] = {
+    "for-update",       "two-rows", "beside-for-update", "aba", "retry",
+    "before-and-after", NULL};
+
+static const struct lab_column columns[] = {
+    {"strategy", "strategy", 17, LAB_LEFT},
+    {"variant", "variant", 24, LAB_LEFT},
+    {"store", "store", 7, LAB_LEFT | LAB_JSON_ONLY},
+    {"locked", "locked", 6, 0},
+    {"sold", "sold", 4, 0},
+    {"left", "left", 4, 0},
+    {"retries", "retries", 7, LAB_JSON_ONLY},
+    {NULL, NULL, 0, 0},
+};
+
+const struct lab_scenario lab_sql = {
+    .name = "sql",
+    .summary = "what a database locks, and what it does not",
+    .text =
+        "A and B sell from a table of 256 goods, 10 of each. for-update: "
+        "which\n"
+        "rows are locked, by an index and by the condition. two-rows: each "
+        "locks\n"
+        "two. beside-for-update: B reads while A holds the row. aba: B sells "
+        "and\n"
+        "takes back while A is about to write. retry: A is refused by the\n"
+        "version, and tries again. before-and-after: A sells, then B does; "
+        "does\n"
+        "A know the count before and after its own sale?\n",
+    .columns = columns,
+    .options = LAB_STRATEGY,
+    .needs = LAB_NEEDS_MARIADB,
+    .strategies = strategies,
+    .run = run,
+};

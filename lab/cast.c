@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SPIN_MS = 10 };
+enum { SPIN_MS = 10, ROUND_MS = 100 };
 
 void cast_name(const struct lab *lab, const char *word, char out[96])
 {
@@ -46,6 +46,19 @@ struct grant hold_take(const struct hold *hold, int64_t lease_ms,
     actor_lets_go();
     actor_holds(label);
     return grant;
+}
+
+int64_t grant_ttl_ms(const struct grant *grant, int64_t ttl_ms)
+{
+    int64_t left_ms;
+
+    if (grant->deadline == HF_NO_DEADLINE)
+        return ttl_ms;
+    left_ms = (grant->deadline - cli_now_ns(CLOCK_BOOTTIME)) / 1000000;
+    if (left_ms <= ttl_ms)
+        return ttl_ms;
+    /* A deadline is one percent earlier. */
+    return (left_ms + ROUND_MS - 1) / ROUND_MS * ROUND_MS;
 }
 
 bool hold_try(const struct hold *hold)

@@ -27,6 +27,10 @@ struct grant {
     int64_t deadline; /* CLOCK_BOOTTIME, ns; HF_NO_DEADLINE */
 };
 
+/* The TTL that was given to hold_open(), or what the server has made of it:
+ * ZooKeeper raises sessions that are too short for it. */
+int64_t grant_ttl_ms(const struct grant *grant, int64_t ttl_ms);
+
 /* ttl_ms 0: the default of 30 s. */
 struct hold hold_open(const struct lab_place *place, const char *name,
                       int64_t ttl_ms);

@@ -130,6 +130,15 @@ bool hand_owns(redisContext *redis, const char *key, const char *who)
 
 /* ---- in the scenario ----------------------------------------------------- */
 
+void cast_mark(struct lab_row *row, const char *server, const char *label)
+{
+    struct lab_mark mark = {.at = lab_now(), .bad = true};
+
+    snprintf(mark.lane, sizeof mark.lane, "%s", server);
+    snprintf(mark.label, sizeof mark.label, "%s", label);
+    lab_row_mark(row, &mark);
+}
+
 void cast_rest(struct lab *lab, int64_t ms)
 {
     int64_t until = lab_now() + ms * 1000000;

@@ -58,6 +58,8 @@ bool hand_owns(redisContext *redis, const char *key, const char *who);
 
 /* ---- in the scenario ----------------------------------------------------- */
 
+/* What happened to a server now, for the timeline. */
+void cast_mark(struct lab_row *row, const char *server, const char *label);
 /* Leaves the stage as it is for a moment, so that spans can be seen. */
 void cast_rest(struct lab *lab, int64_t ms);
 /* The Redis for what is done by hand. NULL: there is none, and the strategy

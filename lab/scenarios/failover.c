@@ -7,7 +7,9 @@
  * 10 before and writes 9 after B has written 7. A's deadline does not help, as
  * it has not come yet. The token does: holdfast takes it from the server's
  * clock if that is higher than the counter, so B's is higher than A's although
- * the replica never heard of A's grant.
+ * the replica never heard of A's grant. (Here both servers have one clock. On
+ * two machines the replica's clock must not be behind the master's by more than
+ * the failover took.)
  */
 #include "../late.h"
 #include "../servers.h"

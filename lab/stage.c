@@ -97,16 +97,23 @@ void actor_waits(const char *label)
     begin_span(LAB_WAITS, label);
 }
 
-void actor_lets_go(void)
+void actor_let_go_at(int64_t at)
 {
     struct script *script = self->script;
 
     for (unsigned i = script->spans_len; i-- > 0;) {
-        if (script->spans[i].to == 0) {
-            script->spans[i].to = lab_now();
+        struct lab_span *span = &script->spans[i];
+
+        if (span->to == 0) {
+            span->to = at > span->from ? at : span->from;
             return;
         }
     }
+}
+
+void actor_lets_go(void)
+{
+    actor_let_go_at(lab_now());
 }
 
 static void add_mark(struct actor *actor, bool bad, const char *label)
@@ -294,11 +301,12 @@ void actor_kill(struct actor *actor)
 {
     if (!actor->pid)
         return;
+    /* Others may have its lock before it is reaped. */
+    actor->gone_at = lab_now();
     kill(actor->pid, SIGKILL);
     while (waitpid(actor->pid, NULL, 0) < 0 && errno == EINTR) {
     }
     actor->pid = 0;
-    actor->gone_at = lab_now();
     close(actor->fd);
     actor->fd = -1;
     add_mark(actor, true, "killed");

@@ -291,6 +291,7 @@ hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms)
     options.ttl_ms = ttl_ms;
     /* A crowd of workers begins at a time, on few processors. */
     options.connect_timeout_ms = place->given ? 5000 : 30000;
+    options.op_timeout_ms = options.connect_timeout_ms;
     snprintf(what, sizeof what, "open %s", place->name);
     lab_check(hf_open(place->url, &options, &client, &err), what, &err);
     return client;

@@ -9,21 +9,19 @@
  * switches; one whose number of voluntary switches (/proc/PID/task/TID/status)
  * changes between a release and the time when all is quiet again was woken. A
  * director, the first worker of the crew, has the holder release again and
- * again. The median of all releases is told, so that the odd look at the server
- * of some client in between does not count.
+ * again. What clients do by themselves now and then (pings, a look at the
+ * server) can only add to the count, so the least of all releases is told.
  */
 #include "../crew.h"
 #include "../servers.h"
+#include "../sight.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -33,7 +31,6 @@ enum {
     RELEASES = 5,
     LEAST = 20, /* waiters */
     FEW = 5,
-    TASKS = 4,    /* threads of a waiter that are watched: it has 2 */
     LOOK_MS = 20, /* between two looks at whether all is quiet */
     QUIET_LOOKS = 2,
     STUCK_MS = 100000,
@@ -42,9 +39,10 @@ enum {
 
 /* What the waiters tell, and are told. */
 struct board {
-    _Atomic int queued;  /* processes whose waits have begun */
-    _Atomic int holder;  /* its number; 0: nobody yet, or a release */
-    _Atomic bool rejoin; /* what a bell means: wait again, not release */
+    _Atomic int queued;   /* processes whose waits have begun */
+    _Atomic int holder;   /* its number; 0: nobody yet, or a release */
+    _Atomic bool rejoin;  /* what a bell means: wait again, not release */
+    _Atomic int answered; /* bells */
     _Atomic bool over;
     _Atomic pid_t pids[CLIENTS + 2]; /* by number, from 1 */
     double woken[RELEASES], cpu_us[RELEASES];
@@ -93,14 +91,16 @@ static void join_line(struct waiter *waiter, hf_lock *lock)
 
 static void answer_bell(struct waiter *waiter)
 {
+    struct board *board = waiter->plan->board;
     hf_error err = HF_ERROR_INIT;
 
-    if (atomic_load(&waiter->plan->board->rejoin)) {
+    if (atomic_load(&board->rejoin)) {
         join_line(waiter, waiter->released);
-        return;
+    } else {
+        waiter->released = waiter->held;
+        lab_check(hf_lock_release(waiter->held, &err), "release", &err);
     }
-    waiter->released = waiter->held;
-    lab_check(hf_lock_release(waiter->held, &err), "release", &err);
+    atomic_fetch_add(&board->answered, 1);
 }
 
 static void ring(const struct plan *plan, unsigned number)
@@ -166,104 +166,57 @@ static enum work wait_in_line(struct worker *worker)
 
 /* ---- the director -------------------------------------------------------- */
 
-/* What the director sees of one process. */
-struct sight {
-    int fds[TASKS]; /* of the status of its threads; -1: none */
-    clockid_t clock;
-    uint64_t switches; /* when it was last noted */
-};
-
-static void watch_process(struct sight *sight, pid_t pid)
-{
-    char path[320];
-    struct dirent *entry;
-    unsigned n = 0;
-    DIR *dir;
-
-    for (unsigned i = 0; i < TASKS; i++)
-        sight->fds[i] = -1;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    dir = opendir(path);
-    while (dir && (entry = readdir(dir)) && n < TASKS) {
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)pid,
-                 entry->d_name);
-        sight->fds[n++] = open(path, O_RDONLY | O_CLOEXEC);
-    }
-    if (dir)
-        closedir(dir);
-    if (!n || sight->fds[n - 1] < 0 || clock_getcpuclockid(pid, &sight->clock))
-        lab_die(CLI_OSERR, "cannot watch process %d: %s", (int)pid,
-                strerror(errno));
-}
-
-static uint64_t switches_of(const struct sight *sight)
-{
-    static const char key[] = "\nvoluntary_ctxt_switches:";
-    uint64_t all = 0;
-    char text[4096];
-
-    for (unsigned i = 0; i < TASKS && sight->fds[i] >= 0; i++) {
-        ssize_t len = pread(sight->fds[i], text, sizeof text - 1, 0);
-        const char *at;
-
-        text[len > 0 ? len : 0] = '\0';
-        at = strstr(text, key);
-        if (!at)
-            lab_die(CLI_OSERR, "/proc does not tell of context switches");
-        all += strtoull(at + sizeof key - 1, NULL, 10);
-    }
-    return all;
-}
-
-static void note_switches(const struct plan *plan, struct sight *sights)
+static void note_all(const struct plan *plan, struct sight *sights)
 {
     for (unsigned i = 1; i <= plan->processes; i++)
-        sights[i].switches = switches_of(&sights[i]);
+        sight_note(&sights[i]);
 }
 
-/* Processes that were woken since, but for the one that was told to release;
+/* Processes that were woken since, but for the one that was told to release,
  * unless it has the lock again. */
 static unsigned count_woken(const struct plan *plan, const struct sight *sights,
-                            unsigned told)
+                            unsigned told, bool *busy)
 {
     unsigned woken = 0;
 
     for (unsigned i = 1; i <= plan->processes; i++) {
-        if (i == told)
-            woken += atomic_load(&plan->board->holder) == (int)told;
-        else
-            woken += switches_of(&sights[i]) != sights[i].switches;
+        bool was_woken = sight_was_woken(&sights[i], busy);
+
+        woken += i == told ? atomic_load(&plan->board->holder) == (int)told
+                           : was_woken;
     }
     return woken;
 }
 
-/* Until hardly a process wakes any more. */
+/* Until no process runs and hardly one wakes any more, and the server has
+ * nothing to do either. */
 static unsigned await_quiet(const struct plan *plan, const struct sight *sights,
                             unsigned told)
 {
+    pid_t server = plan->backend->pid; /* 0: not ours */
     unsigned woken = 0, before, quiet = 0;
 
     while (quiet < QUIET_LOOKS) {
+        bool busy = false;
+
         lab_sleep_ms(LOOK_MS);
         before = woken;
-        woken = count_woken(plan, sights, told);
-        quiet = woken - before > plan->processes / 20 ? 0 : quiet + 1;
+        woken = count_woken(plan, sights, told, &busy);
+        busy = busy || (server && sight_runs(server)) ||
+               woken > before + plan->processes / 20;
+        quiet = busy ? 0 : quiet + 1;
     }
     return woken;
 }
 
 static double cpu_us(const struct plan *plan, const struct sight *sights)
 {
-    struct timespec used;
     double server =
         plan->backend->engine == LAB_SHM ? 0 : lab_place_cpu_ms(plan->backend);
     double all = server > 0 ? server * 1e3 : 0;
 
     for (unsigned i = 1; i <= plan->processes; i++)
-        if (clock_gettime(sights[i].clock, &used) == 0)
-            all += (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
+        all += sight_cpu_us(&sights[i]);
     return all;
 }
 
@@ -280,10 +233,26 @@ static unsigned await_holder(const struct plan *plan)
     return (unsigned)holder;
 }
 
+/* Rings, and goes on when the bell was answered. */
+static void tell(const struct plan *plan, unsigned number, bool rejoin)
+{
+    struct board *board = plan->board;
+    int64_t until = lab_now() + STUCK_MS * 1000000LL;
+    int answered = atomic_load(&board->answered);
+
+    atomic_store(&board->rejoin, rejoin);
+    ring(plan, number);
+    while (atomic_load(&board->answered) == answered) {
+        if (lab_now() > until)
+            lab_die(CLI_FAILED, "a waiter does not answer");
+        lab_sleep_ms(1);
+    }
+}
+
 static void await_line(const struct plan *plan, struct sight *sights)
 {
     do
-        note_switches(plan, sights);
+        note_all(plan, sights);
     while (await_quiet(plan, sights, 0) > plan->processes / 20 + 1);
 }
 
@@ -295,15 +264,13 @@ static void have_released(const struct plan *plan, struct sight *sights,
     unsigned told = await_holder(plan);
     double cpu = cpu_us(plan, sights);
 
-    note_switches(plan, sights);
+    note_all(plan, sights);
     atomic_store(&board->holder, 0);
-    atomic_store(&board->rejoin, false);
-    ring(plan, told);
+    tell(plan, told, false);
     await_holder(plan);
     board->woken[round] = await_quiet(plan, sights, told);
     board->cpu_us[round] = cpu_us(plan, sights) - cpu;
-    atomic_store(&board->rejoin, true);
-    ring(plan, told);
+    tell(plan, told, true);
     await_line(plan, sights);
 }
 
@@ -314,7 +281,7 @@ static enum work direct(struct worker *worker)
     struct sight *sights = lab_alloc((plan->processes + 1) * sizeof *sights);
 
     for (unsigned i = 1; i <= plan->processes; i++)
-        watch_process(&sights[i], atomic_load(&board->pids[i]));
+        sight_open(&sights[i], atomic_load(&board->pids[i]));
     while (atomic_load(&board->queued) < (int)plan->processes)
         lab_sleep_ms(1);
     await_line(plan, sights);
@@ -380,17 +347,14 @@ static void run_crew(struct plan *plan)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
+static double least(const double *values)
 {
-    const double *x = a, *y = b;
+    double least_of = values[0];
 
-    return (*x > *y) - (*x < *y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, compare);
-    return values[n / 2];
+    for (int i = 1; i < RELEASES; i++)
+        if (values[i] < least_of)
+            least_of = values[i];
+    return least_of;
 }
 
 /* More than these at a release are a herd. */
@@ -416,14 +380,14 @@ static void measure(struct plan *plan, const char *strategy)
     lab_name(plan->lab, word, plan->name);
     plan->board = lab_share(sizeof *plan->board);
     run_crew(plan);
-    woken = median(plan->board->woken, RELEASES);
+    woken = least(plan->board->woken);
     lab_row_text(row, "strategy", "%s", strategy);
     lab_row_text(row, "variant", "%s", order);
     lab_row_text(row, "backend", "%s", plan->backend->name);
     lab_row_number(row, "waiters", plan->waiters);
     lab_row_number(row, "processes", plan->processes);
     lab_row_number(row, "woken", woken);
-    lab_row_number(row, "cpu_us", median(plan->board->cpu_us, RELEASES));
+    lab_row_number(row, "cpu_us", least(plan->board->cpu_us));
     lab_unshare(plan->board, sizeof *plan->board);
     if (plan->processes > plan->waiters)
         lab_row_done(plan->lab, row, woken <= few(plan) ? LAB_OK : LAB_FAILS,

@@ -3,6 +3,8 @@
 
 #include "../cli/cli.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +90,8 @@ const char *lab_address_parse(const char *url, struct lab_address *out)
     memset(out, 0, sizeof(*out));
     if (!at || at > end || !decode(url, at, out->scheme, sizeof(out->scheme)))
         return "it is no URL: there is no SCHEME://";
+    for (char *c = out->scheme; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
     at += 3;
     slash = find(at, end, '/');
     middle = slash;
@@ -104,10 +108,10 @@ const char *lab_address_parse(const char *url, struct lab_address *out)
                 sizeof(out->path)))
         wrong = "the path is too long, or has a % that is not followed by two "
                 "hexadecimal digits";
-    if (!wrong && *end &&
-        !decode(end + 1, end + strlen(end), out->options, sizeof(out->options)))
-        wrong = "the options are too long, or have a % that is not followed "
-                "by two hexadecimal digits";
+    if (!wrong && *end && strlen(end) > sizeof(out->options))
+        wrong = "the options are too long";
+    else if (!wrong && *end)
+        snprintf(out->options, sizeof(out->options), "%s", end + 1);
     return wrong;
 }
 
@@ -118,12 +122,8 @@ bool lab_address_option(const struct lab_address *address, const char *key,
 
     for (const char *at = address->options; *at; at += *at == '&') {
         n = strcspn(at, "&");
-        if (n > len && !strncmp(at, key, len) && at[len] == '=' &&
-            n - len <= size) {
-            memcpy(out, at + len + 1, n - len - 1);
-            out[n - len - 1] = '\0';
-            return true;
-        }
+        if (n > len && !strncmp(at, key, len) && at[len] == '=')
+            return decode(at + len + 1, at + n, out, size);
         at += n;
     }
     return false;

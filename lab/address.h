@@ -18,7 +18,7 @@ struct lab_address {
 
 /* NULL, or what is wrong with it: a text that quotes nothing of the URL. */
 const char *lab_address_parse(const char *url, struct lab_address *out);
-/* The option KEY=... of a URL, as it is there; false: it has none. */
+/* The option KEY=... of a URL, decoded; false: it has none. */
 bool lab_address_option(const struct lab_address *address, const char *key,
                         char *out, size_t size);
 

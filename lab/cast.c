@@ -2,8 +2,9 @@
 #include "cast.h"
 
 #include <string.h>
+#include <time.h>
 
-enum { SPIN_MS = 10 };
+enum { SPIN_MS = 10, ROUND_MS = 100 };
 
 void cast_name(const struct lab *lab, const char *word, char out[96])
 {
@@ -47,6 +48,19 @@ struct grant hold_take(const struct hold *hold, int64_t lease_ms,
     return grant;
 }
 
+int64_t grant_ttl_ms(const struct grant *grant, int64_t ttl_ms)
+{
+    int64_t left_ms;
+
+    if (grant->deadline == HF_NO_DEADLINE)
+        return ttl_ms;
+    left_ms = (grant->deadline - cli_now_ns(CLOCK_BOOTTIME)) / 1000000;
+    if (left_ms <= ttl_ms)
+        return ttl_ms;
+    /* A deadline is one percent earlier. */
+    return (left_ms + ROUND_MS - 1) / ROUND_MS * ROUND_MS;
+}
+
 bool hold_try(const struct hold *hold)
 {
     hf_error err = HF_ERROR_INIT;
@@ -62,12 +76,18 @@ bool hold_try(const struct hold *hold)
 int hold_release(const struct hold *hold)
 {
     hf_error err = HF_ERROR_INIT;
-    int rc = hf_lock_release(hold->lock, &err);
+    int rc;
 
     actor_lets_go();
+    rc = hf_lock_release(hold->lock, &err);
     if (rc != HF_ELOST && rc != HF_ENOTOWNER)
         lab_check(rc, "release", &err);
     return rc;
+}
+
+void hold_ended(int64_t deadline)
+{
+    actor_let_go_at(lab_now() - (cli_now_ns(CLOCK_BOOTTIME) - deadline));
 }
 
 void hold_close(struct hold *hold)
@@ -109,6 +129,15 @@ bool hand_owns(redisContext *redis, const char *key, const char *who)
 }
 
 /* ---- in the scenario ----------------------------------------------------- */
+
+void cast_mark(struct lab_row *row, const char *server, const char *label)
+{
+    struct lab_mark mark = {.at = lab_now(), .bad = true};
+
+    snprintf(mark.lane, sizeof mark.lane, "%s", server);
+    snprintf(mark.label, sizeof mark.label, "%s", label);
+    lab_row_mark(row, &mark);
+}
 
 void cast_rest(struct lab *lab, int64_t ms)
 {

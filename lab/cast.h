@@ -27,6 +27,10 @@ struct grant {
     int64_t deadline; /* CLOCK_BOOTTIME, ns; HF_NO_DEADLINE */
 };
 
+/* The TTL that was given to hold_open(), or what the server has made of it:
+ * ZooKeeper raises sessions that are too short for it. */
+int64_t grant_ttl_ms(const struct grant *grant, int64_t ttl_ms);
+
 /* ttl_ms 0: the default of 30 s. */
 struct hold hold_open(const struct lab_place *place, const char *name,
                       int64_t ttl_ms);
@@ -37,6 +41,8 @@ struct grant hold_take(const struct hold *hold, int64_t lease_ms,
 bool hold_try(const struct hold *hold);
 /* HF_OK, HF_ELOST or HF_ENOTOWNER. Ends the span. */
 int hold_release(const struct hold *hold);
+/* The span was over at the deadline (grant.deadline): holdfast has said so. */
+void hold_ended(int64_t deadline);
 void hold_close(struct hold *hold);
 
 /* ---- by hand, on Redis --------------------------------------------------- */
@@ -52,6 +58,8 @@ bool hand_owns(redisContext *redis, const char *key, const char *who);
 
 /* ---- in the scenario ----------------------------------------------------- */
 
+/* What happened to a server now, for the timeline. */
+void cast_mark(struct lab_row *row, const char *server, const char *label);
 /* Leaves the stage as it is for a moment, so that spans can be seen. */
 void cast_rest(struct lab *lab, int64_t ms);
 /* The Redis for what is done by hand. NULL: there is none, and the strategy

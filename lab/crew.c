@@ -283,22 +283,26 @@ static void wait_until_ready(struct crew *crew)
 
 static void wait_until_ended(struct crew *crew)
 {
-    int64_t until = lab_now() + STUCK_MS * 1000000LL;
     int64_t run_ns = crew->plan->run_ms * 1000000;
-    int status;
+    int64_t left = 0, until = 0;
+    int status = 0;
 
     while (crew->plan->attempts == 0 && !atomic_load(&crew->common->stop) &&
            lab_now() - crew->common->began < run_ns) {
-        int64_t left = run_ns - (lab_now() - crew->common->began);
-
+        left = run_ns - (lab_now() - crew->common->began);
         lab_sleep_ms(left > 50000000 ? 50 : left / 1000000 + 1);
         lab_tick(crew->lab);
         look_for_the_dead(crew);
     }
     if (crew->plan->attempts == 0)
         atomic_store(&crew->common->stop, true);
-    while (hear(crew, until) != 0) {
-    }
+    do {
+        int64_t next = atomic_load(&crew->common->next);
+
+        if (next != left || !until) /* they get on */
+            until = lab_now() + STUCK_MS * 1000000LL;
+        left = next;
+    } while (hear(crew, until) != 0);
     for (unsigned i = 0; i < crew->processes; i++) {
         if (waitpid(crew->pids[i], &status, 0) != crew->pids[i] || status)
             death_of_child(&crew->common->death, "a worker", status);
@@ -306,14 +310,22 @@ static void wait_until_ended(struct crew *crew)
     close(crew->ready[0]);
 }
 
+/* A server may be the backend and the store. */
+static bool is_counted(const struct crew_plan *plan, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(plan->places[k]->url, plan->places[i]->url) == 0)
+            return true;
+    return plan->places[i]->engine <= LAB_FILE;
+}
+
 static double server_cpu(const struct crew_plan *plan)
 {
     double all = 0;
 
     for (size_t i = 0; i < CREW_PLACES && plan->places[i]; i++) {
-        double one = plan->places[i]->engine <= LAB_FILE
-                         ? 0
-                         : lab_place_cpu_ms(plan->places[i]);
+        double one =
+            is_counted(plan, i) ? 0 : lab_place_cpu_ms(plan->places[i]);
 
         if (one < 0)
             return -1;

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { WRITING = -1 };
+
 static struct lab_death *own_death; /* NULL: this is the runner */
 static struct lab *runner_lab;
 
@@ -24,11 +26,25 @@ void death_in_child(struct lab_death *death, pid_t runner)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != runner)
-        _exit(1);            /* the runner is gone already */
-    signal(SIGINT, SIG_IGN); /* the runner is told, and ends us */
-    signal(SIGTERM, SIG_DFL);
+        _exit(1); /* the runner is gone already */
+    /* The runner is told, and ends us. */
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     own_death = death;
     progress_hide_after_fork();
+}
+
+/* What was said; 0: nothing. Another one may be about to say it. */
+static int last_words(const struct lab_death *death)
+{
+    int status = atomic_load(&death->status);
+
+    for (int i = 0; i < 1000 && status == WRITING; i++) {
+        lab_sleep_ms(1);
+        status = atomic_load(&death->status);
+    }
+    return status;
 }
 
 _Noreturn static void die_in_child(int status, const char *text)
@@ -36,10 +52,11 @@ _Noreturn static void die_in_child(int status, const char *text)
     int alive = 0;
 
     /* The first of several threads, or of several workers, is told. */
-    if (atomic_compare_exchange_strong(&own_death->status, &alive, -1)) {
+    if (atomic_compare_exchange_strong(&own_death->status, &alive, WRITING)) {
         snprintf(own_death->text, sizeof own_death->text, "%s", text);
         atomic_store(&own_death->status, status);
     }
+    last_words(own_death);
     _exit(1);
 }
 
@@ -62,7 +79,7 @@ _Noreturn static void die_in_runner(int status, const char *text)
 
 void lab_die(int status, const char *fmt, ...)
 {
-    char text[512];
+    char text[LAB_DEATH_MAX];
     va_list args;
 
     va_start(args, fmt);
@@ -76,7 +93,7 @@ void lab_die(int status, const char *fmt, ...)
 void death_of_child(const struct lab_death *death, const char *who,
                     int wait_status)
 {
-    int status = atomic_load(&death->status);
+    int status = last_words(death);
 
     if (status > 0)
         lab_die(status, "%s: %s", who, death->text);
@@ -104,7 +121,7 @@ void lab_unshare(void *memory, size_t size)
 
 void *lab_alloc(size_t size)
 {
-    void *memory = calloc(1, size);
+    void *memory = calloc(1, size ? size : 1);
 
     if (!memory)
         lab_die(CLI_OSERR, "out of memory");

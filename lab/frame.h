@@ -26,10 +26,13 @@ struct lab {
     bool servers, json, all;
     const char *html;
     char id[32]; /* "1234-abcd" */
-    char directory[64];
+    char directory[96];
     struct lab_report report;
     bool as_expected; /* every row so far */
 };
+
+/* "lab", for messages. */
+extern const struct cli_verb lab_verb;
 
 /* ---- run.c --------------------------------------------------------------- */
 
@@ -38,6 +41,9 @@ void lab_describe(struct lab *lab, int argc, char **argv);
 /* Runs it in the runner, then the page is written; returns the exit status when
  * all that was forked is gone. */
 int lab_supervise(struct lab *lab, void (*run)(struct lab *lab));
+
+/* INT, TERM and HUP, unless they are ignored. */
+void lab_catch(void (*handler)(int number));
 
 /* ---- places.c ------------------------------------------------------------ */
 
@@ -60,6 +66,13 @@ void report_begin(struct lab *lab, const struct lab_scenario *scenario);
 void report_skip(struct lab *lab, const char *why);
 /* Prints the table of what there is. Does so once. */
 void report_end(struct lab *lab);
+/* A string of JSON, valid whatever the bytes are. */
+void report_json_text(const char *text);
+/* Dies if what was printed cannot be written; silently if its reader is gone.
+ */
+void report_flush(void);
+/* How many bytes the character at s has, 0 if it is none of UTF-8. */
+size_t report_character(const unsigned char *s);
 
 /* ---- progress.c ---------------------------------------------------------- */
 
@@ -69,10 +82,12 @@ void progress_hide_after_fork(void); /* a child draws nothing */
 
 /* ---- death.c ------------------------------------------------------------- */
 
+enum { LAB_DEATH_MAX = 1024 };
+
 /* Where an actor or worker leaves its last words, in shared memory. */
 struct lab_death {
     _Atomic int status; /* 0: it lives */
-    char text[512];
+    char text[LAB_DEATH_MAX];
 };
 
 /* In a new actor or worker: it dies with the runner, and lab_die() goes there.

@@ -8,6 +8,7 @@
 enum {
     MYSQL_NOWAIT = 3572,      /* MySQL's number for what is 1205 in MariaDB */
     LOCK_WAIT_TIMEOUT_S = 40, /* less than that of a step */
+    SEEN_MS = 10,             /* for the timeline's sake alone */
 };
 
 struct sql *goods_session(const struct lab_place *place, const char *isolation)
@@ -17,7 +18,7 @@ struct sql *goods_session(const struct lab_place *place, const char *isolation)
 
     sql_do(sql, "SET SESSION TRANSACTION ISOLATION LEVEL %s",
            isolation ? isolation : "REPEATABLE READ");
-    sql_do(sql, "SET SESSION innodb_lock_wait_timeout = %d",
+    sql_do(sql, "SET SESSION autocommit = 1, innodb_lock_wait_timeout = %d",
            LOCK_WAIT_TIMEOUT_S);
     /* Newer servers have it, and since MariaDB 11.6 it is on: an update of a
      * row that the snapshot does not show is an error then. The documents do
@@ -85,21 +86,6 @@ bool goods_try(struct sql *sql, const char *table, int id)
     return !error;
 }
 
-struct goods goods_await(struct sql *sql, const char *table, int id)
-{
-    bool blocked = !goods_try(sql, table, id);
-    struct goods goods;
-
-    actor_report(GOODS_BLOCKED, blocked);
-    if (blocked)
-        actor_waits("for the row");
-    actor_step("has tried");
-    goods = goods_lock(sql, table, id);
-    if (blocked)
-        actor_lets_go();
-    return goods;
-}
-
 void goods_sell(struct sql *sql, const char *table, int id)
 {
     sql_do(sql,
@@ -123,4 +109,57 @@ bool goods_swap(struct sql *sql, const char *table, int id,
            "WHERE id = %d AND version = %lld",
            table, (long long)had->count - 1, id, (long long)had->version);
     return sql_changed(sql) == 1;
+}
+
+/* ---- in an actor --------------------------------------------------------- */
+
+struct goods goods_await(struct sql *sql, const char *table, int id,
+                         void (*begins)(const char *label), const char *label)
+{
+    bool blocked = !goods_try(sql, table, id);
+    struct goods goods;
+
+    actor_report(GOODS_BLOCKED, blocked);
+    if (blocked)
+        actor_waits("for the row");
+    else
+        begins(label);
+    actor_step("has tried");
+    goods = goods_lock(sql, table, id);
+    if (blocked) {
+        actor_lets_go();
+        begins(label);
+    }
+    return goods;
+}
+
+void goods_commit(struct sql *sql)
+{
+    lab_sleep_ms(SEEN_MS);
+    actor_lets_go();
+    sql_do(sql, "COMMIT");
+}
+
+void goods_sell_by_version(struct sql *from, struct sql *to, const char *table,
+                           int id, void (*again)(void *arg), void *arg)
+{
+    bool sold = false;
+
+    for (int retries = 0; !sold && retries <= GOODS_RETRIES; retries++) {
+        struct goods had;
+
+        if (retries && again)
+            again(arg);
+        had = goods_read(from, table, id);
+        if (!retries) {
+            actor_mark(false, "reads version %lld", (long long)had.version);
+            actor_step("has read");
+        }
+        sold = goods_swap(to, table, id, &had);
+        actor_mark(!sold, "version %lld: %s", (long long)had.version,
+                   sold ? "sold" : "refused");
+        actor_report(GOODS_VERSION, had.version);
+        actor_report(GOODS_RETRIED, retries);
+    }
+    actor_report(GOODS_SOLD, sold);
 }

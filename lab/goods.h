@@ -11,8 +11,11 @@
 enum {
     GOODS = 256,      /* rows: so many that the index is used */
     GOODS_COUNT = 10, /* in stock, of each */
-    GOODS_BLOCKED = 0,
+    GOODS_RETRIES = 5,
 };
+
+/* What actors report by the functions below. */
+enum { GOODS_BLOCKED, GOODS_VERSION, GOODS_RETRIED, GOODS_SOLD, GOODS_VALUES };
 
 struct goods {
     int64_t count, version;
@@ -33,10 +36,6 @@ struct goods goods_lock(struct sql *sql, const char *table, int id);
 /* The same with NOWAIT; false: another transaction has locked the row. The
  * server says so at once, so that no time has to be measured. */
 bool goods_try(struct sql *sql, const char *table, int id);
-/* In an actor: goods_lock(). By goods_try() it finds out whether it has to
- * wait, reports that (as value GOODS_BLOCKED), and pauses at the step "has
- * tried". */
-struct goods goods_await(struct sql *sql, const char *table, int id);
 
 /* One less, by one statement; a new version. */
 void goods_sell(struct sql *sql, const char *table, int id);
@@ -46,5 +45,25 @@ void goods_write(struct sql *sql, const char *table, int id, int64_t count);
  * does not. */
 bool goods_swap(struct sql *sql, const char *table, int id,
                 const struct goods *had);
+
+/* ---- in an actor --------------------------------------------------------- */
+
+/* goods_lock(), in a transaction. By goods_try() it finds out whether it has to
+ * wait, reports that (GOODS_BLOCKED), and pauses at the step "has tried". When
+ * it has the row, it begins a span: actor_holds or actor_shares, and its label.
+ */
+struct goods goods_await(struct sql *sql, const char *table, int id,
+                         void (*begins)(const char *label), const char *label);
+/* COMMIT. The span that was begun last ends just before, as the next one may
+ * begin at once. */
+void goods_commit(struct sql *sql);
+/* Reads the row by `from', then writes one less by `to' if the row still has
+ * the version that was read (goods_swap). If it does not, calls again(arg),
+ * which may be NULL, and reads again: up to GOODS_RETRIES times. Pauses at the
+ * step "has read" before the first write. Reports the version that was read
+ * last (GOODS_VERSION), the retries (GOODS_RETRIED), and whether it has sold
+ * (GOODS_SOLD). */
+void goods_sell_by_version(struct sql *from, struct sql *to, const char *table,
+                           int id, void (*again)(void *arg), void *arg);
 
 #endif

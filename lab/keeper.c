@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KEEPERS = 64, LINK = 3 };
+enum { KEEPERS = 64, LINK = 3, CLEAN_S = 60, TRIES = 500, PAUSE_MS = 20 };
 
 /* Those of this process, for keeper_end(). */
 static struct {
@@ -28,7 +28,7 @@ static size_t keepers_len;
 
 struct plan {
     void (*run)(void *arg);
-    void (*clean)(void *arg);
+    int (*clean)(void *arg);
     void *arg;
 };
 
@@ -93,6 +93,20 @@ static void end_child(pid_t child)
         ;
 }
 
+/* The one thing that may be slow: a given server that does not answer. */
+static void give_up(int number)
+{
+    static const char text[] =
+        "holdfast lab: a server does not answer; what the lab has put into it "
+        "is left there\n";
+
+    (void)number;
+    if (write(2, text, sizeof(text) - 1) < 0) {
+        /* there is nobody to tell */
+    }
+    _exit(KEEPER_FAILED);
+}
+
 static _Noreturn void keep(int link, const struct plan *plan)
 {
     pid_t child = 0;
@@ -109,8 +123,9 @@ static _Noreturn void keep(int link, const struct plan *plan)
     await_end();
     if (child > 0)
         end_child(child);
-    plan->clean(plan->arg);
-    _exit(0);
+    signal(SIGALRM, give_up);
+    alarm(CLEAN_S);
+    _exit(plan->clean(plan->arg) ? KEEPER_FAILED : 0);
 }
 
 /* ---- in the runner ------------------------------------------------------- */
@@ -136,14 +151,14 @@ static int start(const struct plan *plan)
     return ends[0];
 }
 
-int keeper_start(void (*clean)(void *arg), void *arg)
+int keeper_start(int (*clean)(void *arg), void *arg)
 {
     struct plan plan = {.clean = clean, .arg = arg};
 
     return start(&plan);
 }
 
-int keeper_run(void (*run)(void *arg), void (*clean)(void *arg), void *arg,
+int keeper_run(void (*run)(void *arg), int (*clean)(void *arg), void *arg,
                pid_t *child)
 {
     struct plan plan = {.run = run, .clean = clean, .arg = arg};
@@ -166,6 +181,7 @@ void keeper_end(int end)
         i++;
     if (i == keepers_len)
         return;
+    shutdown(end, SHUT_RDWR); /* actors have copies of it */
     close(end);
     while (waitpid(keepers[i].pid, NULL, 0) < 0 && errno == EINTR)
         ;
@@ -180,7 +196,13 @@ static int remove_one(const char *path, const struct stat *st, int type,
     return 0;
 }
 
-void keeper_remove(const char *directory)
+int keeper_remove(const char *directory)
 {
-    nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    for (int i = 0; i < TRIES; i++) {
+        nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        if (access(directory, F_OK) < 0)
+            return 0;
+        lab_sleep_ms(PAUSE_MS); /* somebody who is being killed still writes */
+    }
+    return -1;
 }

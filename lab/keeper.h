@@ -8,24 +8,26 @@
 
 #include <sys/types.h>
 
+enum { KEEPER_FAILED = 99 }; /* its exit status if it could not clean up */
+
 /* Forks a keeper that calls clean(arg) when the runner and all that it has
- * forked have closed their ends of the pipe, or died. arg is what it was at
+ * forked have closed their ends of the link, or died. arg is what it was at
  * that moment. The keeper has none of the runner's descriptors but standard
- * error, and must not call lab_die(). Returns the runner's end; closing it (in
- * the runner, while no actor lives) makes the keeper clean up now. Dies if it
- * cannot. */
-int keeper_start(void (*clean)(void *arg), void *arg);
+ * error, and must not call lab_die(). clean() returns 0, or
+ * something else after having said what is left. Returns the runner's end, for
+ * keeper_end(). Dies if it cannot. */
+int keeper_start(int (*clean)(void *arg), void *arg);
 /* The same, and the keeper has a child that calls run(arg), which has to end
  * with exec or _exit. The child has a session of its own, and is killed when
  * the keeper dies; before clean(arg) the keeper kills the child and everything
  * in its process group, and waits for them. Until then the child is not reaped:
  * its pid stays its own. */
-int keeper_run(void (*run)(void *arg), void (*clean)(void *arg), void *arg,
+int keeper_run(void (*run)(void *arg), int (*clean)(void *arg), void *arg,
                pid_t *child);
 /* Closes the end and waits until its keeper has cleaned up. */
 void keeper_end(int end);
 
-/* Removes a directory with all that is in it. */
-void keeper_remove(const char *directory);
+/* Removes a directory with all that is in it. 0, or -1: it is still there. */
+int keeper_remove(const char *directory);
 
 #endif

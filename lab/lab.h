@@ -38,7 +38,7 @@ enum lab_option {
     LAB_TTL = 1 << 7,      /* --ttl DURATION: of leases and sessions */
 };
 
-/* Without which of these it says nothing at all. */
+/* What a scenario cannot do without. */
 enum lab_need {
     LAB_NEEDS_REDIS = 1 << 0,   /* as a store */
     LAB_NEEDS_MARIADB = 1 << 1, /* as a store */
@@ -102,7 +102,7 @@ const struct lab_place *lab_store(struct lab *lab, enum lab_engine engine);
 void lab_name(const struct lab *lab, const char *word, char out[96]);
 /* The same with underscores, for SQL. */
 void lab_table(const struct lab *lab, const char *word, char out[96]);
-/* A directory of this run's own, removed at its end. */
+/* The directory of this run, removed at its end. Servers are below it. */
 const char *lab_directory(struct lab *lab);
 
 /* ---- locks, by holdfast -------------------------------------------------- */

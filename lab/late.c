@@ -33,14 +33,15 @@ static void play_by_hand(const struct late *sale)
               sale->ttl_ms ? sale->ttl_ms : CAST_LONG_MS);
     sell(sale, fence, 0, look(fence, 0));
     actor_step("done");
-    rd_unlock(redis, sale->name, sale->who);
     actor_lets_go();
+    rd_unlock(redis, sale->name, sale->who);
 }
 
 static void learn(const struct hold *hold)
 {
     while (hf_lock_check(hold->lock) == HF_OK)
         lab_sleep_ms(LOOK_MS);
+    actor_lets_go();
     actor_report(LATE_KNOWS_AT, lab_now());
     actor_mark(false, "knows: the hold is lost");
     actor_step("knows");
@@ -68,10 +69,12 @@ void late_play(void *arg)
     stock = look(fence, token);
     rc = hf_lock_check(hold.lock);
     actor_report(LATE_CHECKED, rc);
-    if (sale->deadline && rc != HF_OK)
+    if (sale->deadline && rc != HF_OK) {
+        hold_ended(grant.deadline);
         actor_mark(false, "knows: %s", hf_error_name(rc));
-    else
+    } else {
         sell(sale, fence, token, stock);
+    }
     actor_step("done");
     if (sale->learns)
         learn(&hold);

@@ -59,8 +59,6 @@ static const struct lab_scenario *const scenarios[] = {
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
-static const struct cli_verb verb = {"lab", NULL, NULL, NULL};
-
 /* ---- help and list ------------------------------------------------------- */
 
 static const struct lab_scenario *find(const char *name)
@@ -138,9 +136,11 @@ static int list(bool json)
              "--servers --html\nreport.html' runs all of them.");
         return CLI_OK;
     }
-    for (size_t i = 0; i < SCENARIOS; i++)
-        printf("{\"scenario\":\"%s\",\"summary\":\"%s\"}\n", scenarios[i]->name,
-               scenarios[i]->summary);
+    for (size_t i = 0; i < SCENARIOS; i++) {
+        printf("{\"scenario\":\"%s\",\"summary\":", scenarios[i]->name);
+        report_json_text(scenarios[i]->summary);
+        puts("}");
+    }
     return CLI_OK;
 }
 
@@ -191,7 +191,7 @@ static int check_strategies(const struct lab *lab,
         size_t n = strcspn(list, ",");
 
         if (!has_strategy(scenario, list, n))
-            return cli_misuse(&verb,
+            return cli_misuse(&lab_verb,
                               "%s has no strategy `%.*s'; `holdfast help lab "
                               "%s' has those that it has",
                               scenario->name, (int)n, list, scenario->name);
@@ -217,22 +217,24 @@ struct typed {
     bool help;
 };
 
-static int take_count(const char *name, const char *text, uint64_t max,
-                      uint64_t *out)
+static int take_count(const char *name, const char *text, uint64_t min,
+                      uint64_t max, uint64_t *out)
 {
-    if (cli_number(text, 1, max, out) == 0)
+    if (cli_number(text, min, max, out) == 0)
         return CLI_OK;
-    return cli_misuse(&verb, "--%s takes a number from 1 to %llu, not `%s'",
-                      name, (unsigned long long)max, text);
+    return cli_misuse(&lab_verb,
+                      "--%s takes a number from %llu to %llu, not `%s'", name,
+                      (unsigned long long)min, (unsigned long long)max, text);
 }
 
 static int take_ms(const char *name, const char *text, int64_t least,
-                   int64_t *out)
+                   int64_t most, int64_t *out)
 {
-    if (hf__parse_ms(text, out) == 0 && *out >= least && *out <= 600000)
+    if (hf__parse_ms(text, out) == 0 && *out >= least && *out <= most)
         return CLI_OK;
-    return cli_misuse(&verb, "--%s takes a duration of %lldms to 10m, not `%s'",
-                      name, (long long)least, text);
+    return cli_misuse(&lab_verb,
+                      "--%s takes a duration of %lldms to 10m, not `%s'", name,
+                      (long long)least, text);
 }
 
 static int take_switch(struct lab *lab, const struct lab_switch *one,
@@ -246,19 +248,19 @@ static int take_switch(struct lab *lab, const struct lab_switch *one,
         lab->strategies = value;
         return CLI_OK;
     case LAB_STOCK:
-        return take_count(one->name, value, 1000000, &settings->stock);
+        return take_count(one->name, value, 1, 1000000, &settings->stock);
     case LAB_BUYERS:
-        return take_count(one->name, value, 1000000, &settings->buyers);
+        return take_count(one->name, value, 1, 1000000, &settings->buyers);
     case LAB_WAITERS:
-        return take_count(one->name, value, 10000, &settings->waiters);
+        return take_count(one->name, value, 1, 10000, &settings->waiters);
     case LAB_READERS:
-        return take_count(one->name, value, 2000, &settings->readers);
+        return take_count(one->name, value, 1, 2000, &settings->readers);
     case LAB_TRAINS:
-        return take_count(one->name, value, 1000, &settings->trains);
+        return take_count(one->name, value, 1, 1000, &settings->trains);
     case LAB_SECONDS:
-        return take_ms(one->name, value, 50, &settings->seconds_ms);
+        return take_ms(one->name, value, 50, 60000, &settings->seconds_ms);
     case LAB_TTL:
-        return take_ms(one->name, value, 300, &settings->ttl_ms);
+        return take_ms(one->name, value, 300, 10000, &settings->ttl_ms);
     }
     return CLI_USAGE;
 }
@@ -280,11 +282,14 @@ static int take_option(struct lab *lab, struct typed *typed, int option,
         lab->json = true;
         return CLI_OK;
     case OPT_HTML:
+        if (strstr(value, "://")) /* with a password in it, perhaps */
+            return cli_misuse(&lab_verb, "--html takes a file, not `%s'",
+                              value);
         lab->html = value;
         return CLI_OK;
     case OPT_WORKERS:
         lab->settings.workers_given = true;
-        return take_count("workers", value, 256, &lab->settings.workers);
+        return take_count("workers", value, 2, 256, &lab->settings.workers);
     case 'h':
         typed->help = true;
         return CLI_OK;
@@ -312,7 +317,7 @@ static int parse(struct lab *lab, struct typed *typed, int argc, char **argv)
         options[7 + i] = (struct option){switches[i].name, required_argument,
                                          NULL, OPT_OWN + i};
     while (status == CLI_OK &&
-           (option = cli_option(&verb, argc, argv, ":b:h", options)) != -1)
+           (option = cli_option(&lab_verb, argc, argv, ":b:h", options)) != -1)
         status = take_option(lab, typed, option, optarg);
     return status;
 }
@@ -325,13 +330,15 @@ static int check_options(const struct lab *lab,
 
     for (size_t i = 0; i < SWITCHES; i++)
         if (lab->options & switches[i].bit && !(known & switches[i].bit))
-            return cli_misuse(&verb, "%s takes no --%s", scenario->name,
+            return cli_misuse(&lab_verb, "%s takes no --%s",
+                              scenario ? scenario->name : "all",
                               switches[i].name);
     if (!lab->strategies)
         return CLI_OK;
     if (!scenario)
-        return cli_misuse(&verb, "--strategy belongs to one scenario, not to "
-                                 "all of them");
+        return cli_misuse(&lab_verb,
+                          "--strategy belongs to one scenario, not to "
+                          "all of them");
     return check_strategies(lab, scenario);
 }
 
@@ -375,17 +382,17 @@ static int take_scenario(struct lab *lab, const struct typed *typed,
     if (typed->help && (!name || lab->chosen || lab->all))
         return help(lab->chosen);
     if (!name)
-        return cli_misuse(&verb, "which scenario? `holdfast lab list' has "
-                                 "them, and `all' runs them");
-    if (strcmp(name, "list") == 0)
+        return cli_misuse(&lab_verb, "which scenario? `holdfast lab list' has "
+                                     "them, and `all' runs them");
+    if (strcmp(name, "list") == 0 && operands == 1)
         return list(lab->json);
     if (!lab->chosen && !lab->all)
-        return cli_misuse(&verb,
+        return cli_misuse(&lab_verb,
                           "no scenario is called `%s'; `holdfast lab list' has "
                           "them",
                           name);
     if (operands > 1)
-        return cli_misuse(&verb, "`%s': one scenario at a time, or all",
+        return cli_misuse(&lab_verb, "`%s': one scenario at a time, or all",
                           argv[1]);
     *done = false;
     return CLI_OK;

@@ -169,7 +169,7 @@ static void write_text(FILE *out, const char *text)
     while (*text) {
         const char *end = strstr(text, "\n\n");
         size_t len = end ? (size_t)(end - text) : strlen(text);
-        char *one = page_alloc(len + 1, 1);
+        char *one = lab_alloc(len + 1);
         memcpy(one, text, len);
         fputs("<p>", out);
         page_text(out, one);
@@ -184,7 +184,7 @@ static void write_claims(FILE *out, const struct lab_section *section)
 {
     if (!section->claims_len)
         return;
-    fputs("<h3>Claims about speed</h3>\n<ul class=\"claims\">\n", out);
+    fputs("<h3>Claims of the documents</h3>\n<ul class=\"claims\">\n", out);
     for (size_t i = 0; i < section->claims_len; i++) {
         const struct lab_claim *claim = &section->claims[i];
         fprintf(out, "<li><span class=\"%s\">%s</span> <span>",

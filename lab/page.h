@@ -2,7 +2,7 @@
 #ifndef HF_LAB_PAGE_H
 #define HF_LAB_PAGE_H
 
-#include "lab.h"
+#include "frame.h"
 
 enum { PAGE_NUMBER = 48 };
 
@@ -19,8 +19,6 @@ const char *page_number(double number, char out[PAGE_NUMBER]);
 const char *page_fixed(double number, int decimals, char out[PAGE_NUMBER]);
 /* A time in ns as "312 ms", "0.05 ms". */
 const char *page_ms(int64_t ns, char out[PAGE_NUMBER]);
-/* Zeroed; dies if there is none. */
-void *page_alloc(size_t count, size_t size) __attribute__((returns_nonnull));
 
 /* The fields of a row that are names: "lock · redis · file". */
 void page_row_name(FILE *out, const struct lab_row *row);

@@ -5,32 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *page_alloc(size_t count, size_t size)
-{
-    void *made = calloc(count ? count : 1, size);
-    if (!made)
-        lab_die(CLI_OSERR, "out of memory while writing the page");
-    return made;
-}
-
-/* How many bytes the character at s has, 0 if it is none of UTF-8. */
-static size_t character(const unsigned char *s)
-{
-    if (*s < 0x80)
-        return 1;
-    size_t len = *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : 2;
-    if (*s < 0xc2 || *s > 0xf4)
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    /* overlong, surrogates, beyond U+10FFFF */
-    if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
-        (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return len;
-}
-
 static const char *escape(unsigned char c)
 {
     switch (c) {
@@ -56,7 +30,7 @@ void page_text(FILE *out, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
     while (*s) {
-        size_t len = character(s);
+        size_t len = report_character(s);
         const char *instead = len ? escape(*s) : "&#xfffd;";
         if (instead)
             fputs(instead, out);
@@ -83,7 +57,7 @@ double page_text_px(const char *text)
     const unsigned char *s = (const unsigned char *)text;
     double px = 0;
     while (*s) {
-        size_t len = character(s);
+        size_t len = report_character(s);
         px += character_px(s);
         s += len ? len : 1;
     }

@@ -80,7 +80,7 @@ static void collect_notes(struct view *view)
 {
     const struct lab_row *row = view->times->row;
     view->notes =
-        page_alloc(row->spans_len + row->marks_len, sizeof(*view->notes));
+        lab_alloc((row->spans_len + row->marks_len) * sizeof(*view->notes));
     for (size_t i = 0; i < row->marks_len; i++) {
         const struct lab_mark *mark = &row->marks[i];
         view->notes[view->notes_len++] = (struct note){.lane = mark->lane,
@@ -329,7 +329,7 @@ static const struct page_overlap *longest(const struct page_times *times,
 static void draw_overlap_labels(FILE *out, const struct view *view)
 {
     const struct page_times *times = view->times;
-    bool *done = page_alloc(times->overlaps_len, sizeof(*done));
+    bool *done = lab_alloc(times->overlaps_len * sizeof(*done));
     double left[2] = {view->width, view->width}, right[2] = {0};
     const struct page_overlap *one;
     for (size_t n = 0; n < OVERLAPS_MAX && (one = longest(times, done)); n++) {

@@ -109,7 +109,7 @@ static void look(struct page_times *times, int64_t from, int64_t to)
 static void find_overlaps(struct page_times *times)
 {
     const struct lab_row *row = times->row;
-    int64_t *moments = page_alloc(2 * row->spans_len, sizeof(*moments));
+    int64_t *moments = lab_alloc(2 * row->spans_len * sizeof(*moments));
     size_t len = 0;
     for (size_t i = 0; i < row->spans_len; i++) {
         if (row->spans[i].kind != LAB_HOLDS)
@@ -118,7 +118,7 @@ static void find_overlaps(struct page_times *times)
         moments[len++] = row->spans[i].to;
     }
     qsort(moments, len, sizeof(*moments), by_time);
-    times->overlaps = page_alloc(len, sizeof(*times->overlaps));
+    times->overlaps = lab_alloc(len * sizeof(*times->overlaps));
     for (size_t i = 1; i < len; i++)
         if (moments[i - 1] < moments[i])
             look(times, moments[i - 1], moments[i]);
@@ -130,7 +130,7 @@ void page_times_init(struct page_times *times, const struct lab_row *row)
     *times = (struct page_times){
         .row = row, .zero = INT64_MAX, .from = INT64_MAX, .to = INT64_MIN};
     times->lanes =
-        page_alloc(row->spans_len + row->marks_len, sizeof(*times->lanes));
+        lab_alloc((row->spans_len + row->marks_len) * sizeof(*times->lanes));
     for (size_t i = 0; i < row->spans_len; i++) {
         const struct lab_span *span = &row->spans[i];
         see(times, span->lane, span->from);

@@ -31,8 +31,6 @@ static const struct {
 static const char *const names[LAB_ENGINES] = {"shm", "file", "redis", "zk",
                                                "mariadb"};
 
-static const struct cli_verb verb = {"lab", NULL, NULL, NULL};
-
 /* ---- lists --------------------------------------------------------------- */
 
 /* Does an element begin here? A URL may have commas, between its hosts. */
@@ -92,14 +90,14 @@ static int take_wish(struct lab *lab, struct lab_wish *wish, const char *text,
         wish->ready = true;
         snprintf(place->url, sizeof place->url, "shm:");
     } else if (!has_url && !lab->servers) {
-        return cli_misuse(&verb,
+        return cli_misuse(&lab_verb,
                           "%s: which server? Give its URL, or --servers, which "
                           "starts a temporary one",
                           names[engine]);
     }
     if (has_url) {
         if (len >= sizeof place->url)
-            return cli_misuse(&verb, "the URL of %s is too long",
+            return cli_misuse(&lab_verb, "the URL of %s is too long",
                               names[engine]);
         snprintf(place->url, sizeof place->url, "%.*s", (int)len, text);
         wish->ready = true;
@@ -113,15 +111,16 @@ static int take_backend(struct lab *lab, const char *text, size_t len)
     int engine = engine_of(text, len);
 
     if (engine == LAB_FILE || engine == LAB_MARIADB)
-        return cli_misuse(&verb, "%s is a store, not a backend: --stores %s",
+        return cli_misuse(&lab_verb,
+                          "%s is a store, not a backend: --stores %s",
                           names[engine], names[engine]);
     if (engine < 0)
-        return cli_misuse(&verb,
+        return cli_misuse(&lab_verb,
                           "no backend is called `%.*s'; there are shm, redis "
                           "and zk, or their URLs",
                           (int)len, text);
     if (lab->backends_len == PLACES_MAX)
-        return cli_misuse(&verb, "more than %d backends", PLACES_MAX);
+        return cli_misuse(&lab_verb, "more than %d backends", PLACES_MAX);
     return take_wish(lab, &lab->backends[lab->backends_len++], text, len,
                      engine);
 }
@@ -131,13 +130,19 @@ static int take_store(struct lab *lab, const char *text, size_t len)
     int engine = engine_of(text, len);
 
     if (engine == LAB_SHM || engine == LAB_ZOOKEEPER)
-        return cli_misuse(&verb, "%s is a backend, not a store: --backends %s",
+        return cli_misuse(&lab_verb,
+                          "%s is a backend, not a store: --backends %s",
                           names[engine], names[engine]);
     if (engine < 0)
-        return cli_misuse(&verb,
+        return cli_misuse(&lab_verb,
                           "no store is called `%.*s'; there are file, redis "
                           "and mariadb, or URLs of the last two",
                           (int)len, text);
+    if (lab->stores[engine].place.name)
+        return cli_misuse(&lab_verb, "two stores are %s: one of each kind",
+                          names[engine]);
+    if (engine == LAB_FILE && len != strlen(names[engine]))
+        return cli_misuse(&lab_verb, "file takes no address: the lab makes it");
     return take_wish(lab, &lab->stores[engine], text, len, engine);
 }
 

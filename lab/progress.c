@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { TICK_NS = 100000000 };
@@ -25,13 +26,10 @@ static void on_signal(int number)
 
 void progress_init(struct lab *lab)
 {
-    struct sigaction action = {.sa_handler = on_signal};
-
     line.live = isatty(STDERR_FILENO);
     line.began = lab_now();
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    lab_catch(on_signal);
+    signal(SIGPIPE, SIG_IGN); /* a server that was killed; our reader */
     death_in_runner(lab);
 }
 
@@ -50,13 +48,15 @@ void progress_clear(void)
 static void draw(struct lab *lab)
 {
     char text[sizeof line.text + 64];
-    int width = 79;
+    struct winsize size = {.ws_col = 80};
 
+    ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
     line.drawn = lab_now();
     snprintf(text, sizeof text, "%4.0f s  %s: %s",
              (double)(line.drawn - line.began) / 1e9,
              lab->scenario ? lab->scenario->name : "lab", line.text);
-    fprintf(stderr, "\r%.*s\033[K", width, text);
+    fprintf(stderr, "\r%.*s\033[K", size.ws_col > 1 ? size.ws_col - 1 : 79,
+            text);
     line.shown = true;
 }
 
@@ -77,9 +77,7 @@ void lab_tick(struct lab *lab)
 
     if (number) {
         interrupted = 0;
-        lab_die(128 + number,
-                "interrupted; temporary servers are stopped, and what was put "
-                "into given databases is removed");
+        lab_die(128 + number, "interrupted by signal %d; stopping", number);
     }
     if (line.live && lab_now() - line.drawn >= TICK_NS)
         draw(lab);

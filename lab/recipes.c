@@ -110,7 +110,13 @@ static void execute_redis(const struct launch *launch)
         "--daemonize", "no",        "--logfile", "", NULL,
     };
     struct argv argv = {.arg = {launch->program[0]}, .len = 1};
+    FILE *f = create(launch->server, "config");
 
+    /* Not an argument: other users of this machine see those. */
+    fprintf(f, "requirepass %s\nmasterauth %s\n", launch->secret,
+            launch->secret);
+    finish(launch->server, f);
+    add_print(&argv, "%s/config", launch->server->directory);
     add_list(&argv, plain);
     add(&argv, "--dir");
     add(&argv, launch->server->directory);

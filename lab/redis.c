@@ -3,11 +3,13 @@
 
 #include "address.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CONNECT_S 5
+#define ANSWER_S 20
 
 /* ---- connecting ---------------------------------------------------------- */
 
@@ -37,19 +39,27 @@ static int ask_once(redisContext *redis, char why[RD_WHY], int argc,
 }
 
 /* As the library finds it: in the file, the URL, the environment. */
-static void find_password(const struct lab_address *to, char *out, size_t size)
+static bool find_password(const struct lab_address *to, char *out, size_t size,
+                          char why[RD_WHY])
 {
     const char *env = getenv("HOLDFAST_PASSWORD");
     char path[sizeof(to->options)];
     FILE *f = NULL;
 
     snprintf(out, size, "%s", *to->password || !env ? to->password : env);
-    if (lab_address_option(to, "password_file", path, sizeof(path)))
-        f = fopen(path, "re");
-    if (f && fgets(out, (int)size, f))
-        out[strcspn(out, "\r\n")] = '\0';
-    if (f)
-        fclose(f);
+    if (!lab_address_option(to, "password_file", path, sizeof(path)))
+        return true;
+    f = fopen(path, "re");
+    if (!f || !fgets(out, (int)size, f)) {
+        snprintf(why, RD_WHY, "password_file cannot be read: %s",
+                 strerror(errno));
+        if (f)
+            fclose(f);
+        return false;
+    }
+    out[strcspn(out, "\r\n")] = '\0';
+    fclose(f);
+    return true;
 }
 
 static int introduce(redisContext *redis, const struct lab_address *to,
@@ -62,7 +72,8 @@ static int introduce(redisContext *redis, const struct lab_address *to,
     const char *ping[] = {"PING"};
     int status = 0;
 
-    find_password(to, password, sizeof(password));
+    if (!find_password(to, password, sizeof(password), why))
+        return CLI_NOPERM;
     if (!lab_address_option(to, "db", db, sizeof(db)) && *to->path != '/')
         snprintf(db, sizeof(db), "%.15s", to->path);
     if (*to->user)
@@ -85,7 +96,9 @@ static redisContext *reach(const struct lab_address *to, char why[RD_WHY])
                               ? redisConnectUnixWithTimeout(to->path, patience)
                               : redisConnectWithTimeout(host, port, patience);
 
-    if (redis && !redis->err)
+    if (redis && !redis->err &&
+        redisSetTimeout(redis, (struct timeval){.tv_sec = ANSWER_S}) ==
+            REDIS_OK)
         return redis;
     if (local)
         snprintf(why, RD_WHY, "cannot connect to the socket %s: %s", to->path,

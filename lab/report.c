@@ -1,8 +1,10 @@
 /* Rows and claims, as a table or as JSON, a line each; see report.h. */
 #include "frame.h"
 
+#include <errno.h>
 #include <langinfo.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,18 +17,55 @@ static struct lab_section *section(struct lab *lab)
     return &lab->report.sections[lab->report.sections_len - 1];
 }
 
+void report_flush(void)
+{
+    int error;
+
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return;
+    error = errno;
+    if (error == EPIPE)
+        exit(128 + SIGPIPE);
+    lab_die(CLI_FAILED, "standard output: %s", strerror(error));
+}
+
+size_t report_character(const unsigned char *s)
+{
+    size_t len = *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : 2;
+
+    if (*s < 0x80)
+        return 1;
+    if (*s < 0xc2 || *s > 0xf4)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    /* overlong, surrogates, beyond U+10FFFF */
+    if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
+        (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return len;
+}
+
 /* ---- JSON ---------------------------------------------------------------- */
 
-static void json_text(const char *text)
+void report_json_text(const char *text)
 {
+    const unsigned char *s = (const unsigned char *)text;
+
     putchar('"');
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        if (*p == '"' || *p == '\\')
-            printf("\\%c", *p);
-        else if (*p < ' ')
-            printf("\\u%04x", *p);
+    while (*s) {
+        size_t len = report_character(s);
+
+        if (!len)
+            printf("\\ufffd");
+        else if (*s == '"' || *s == '\\')
+            printf("\\%c", *s);
+        else if (*s < ' ')
+            printf("\\u%04x", *s);
         else
-            putchar(*p);
+            fwrite(s, 1, len, stdout);
+        s += len ? len : 1;
     }
     putchar('"');
 }
@@ -34,20 +73,20 @@ static void json_text(const char *text)
 static void json_pair(const char *key, const char *text)
 {
     printf(",\"%s\":", key);
-    json_text(text);
+    report_json_text(text);
 }
 
 static void json_begin(const struct lab_scenario *scenario)
 {
     printf("{\"scenario\":");
-    json_text(scenario->name);
+    report_json_text(scenario->name);
 }
 
 static void json_field(const struct lab_field *field)
 {
     printf(",\"%s\":", field->key);
     if (field->type == LAB_STRING)
-        json_text(field->text);
+        report_json_text(field->text);
     else if (field->type == LAB_NUMBER && isfinite(field->number))
         printf(field->number == floor(field->number) ? "%.0f" : "%.3f",
                field->number);
@@ -69,7 +108,7 @@ static void json_row(const struct lab_row *row)
     json_pair("expected", word(row->expected));
     json_pair("verdict", row->verdict);
     puts("}");
-    fflush(stdout);
+    report_flush();
 }
 
 static void json_claim(const struct lab_section *in,
@@ -80,7 +119,7 @@ static void json_claim(const struct lab_section *in,
     printf(",\"confirmed\":%s", claim->confirmed ? "true" : "false");
     json_pair("figures", claim->figures);
     puts("}");
-    fflush(stdout);
+    report_flush();
 }
 
 static void json_skipped(const struct lab_section *in)
@@ -88,7 +127,7 @@ static void json_skipped(const struct lab_section *in)
     json_begin(in->scenario);
     json_pair("skipped", in->skipped);
     puts("}");
-    fflush(stdout);
+    report_flush();
 }
 
 /* ---- the table ----------------------------------------------------------- */
@@ -205,7 +244,7 @@ static void print_section(const struct lab_section *in)
                in->claims[i].confirmed ? "confirmed" : "not confirmed",
                in->claims[i].figures);
     putchar('\n');
-    fflush(stdout);
+    report_flush();
 }
 
 /* ---- sections ------------------------------------------------------------ */
@@ -232,10 +271,10 @@ void report_end(struct lab *lab)
 {
     if (!lab->scenario || !lab->report.sections_len)
         return;
+    lab->scenario = NULL; /* if printing fails, this is not tried again */
     progress_clear();
     if (!lab->json)
         print_section(section(lab));
-    lab->scenario = NULL;
 }
 
 /* ---- rows ---------------------------------------------------------------- */

@@ -7,17 +7,19 @@
 #include "keeper.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-static const struct cli_verb verb = {"lab", NULL, NULL, NULL};
+const struct cli_verb lab_verb = {"lab", NULL, NULL, NULL};
 
 /* ---- the runner ---------------------------------------------------------- */
 
@@ -44,23 +46,8 @@ void lab_describe(struct lab *lab, int argc, char **argv)
              name.release);
 }
 
-static void remove_directory(void *arg)
-{
-    keeper_remove(arg);
-}
-
 const char *lab_directory(struct lab *lab)
 {
-    const char *tmp = getenv("TMPDIR");
-
-    if (lab->directory[0])
-        return lab->directory;
-    snprintf(lab->directory, sizeof lab->directory, "%.40s/holdfast-lab-XXXXXX",
-             tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(lab->directory))
-        lab_die(CLI_OSERR, "cannot make a directory in %s: %s",
-                tmp && *tmp ? tmp : "/tmp", strerror(errno));
-    keeper_start(remove_directory, lab->directory);
     return lab->directory;
 }
 
@@ -69,30 +56,60 @@ const struct lab_settings *lab_settings(const struct lab *lab)
     return &lab->settings;
 }
 
+/* A page that somebody has is replaced at once, or not at all. */
 static void write_page(const struct lab *lab)
 {
-    FILE *file = fopen(lab->html, "we");
-    bool failed = !file || lab_page_write(file, &lab->report) < 0;
-    int error = errno;
+    struct stat there;
+    bool is_file = stat(lab->html, &there) < 0 || S_ISREG(there.st_mode);
+    char path[PATH_MAX];
+    FILE *file;
+    int error;
 
-    if (file && fclose(file) != 0 && !failed) {
-        failed = true;
+    snprintf(path, sizeof path, "%s%s", lab->html, is_file ? ".tmp" : "");
+    file = fopen(path, "we");
+    if (!file)
+        lab_die(CLI_OSERR, "cannot write %s: %s", path, strerror(errno));
+    error = lab_page_write(file, &lab->report) < 0 ? errno : 0;
+    if (fclose(file) != 0 && !error)
         error = errno;
-    }
-    if (failed)
+    if (!error && is_file && rename(path, lab->html) < 0)
+        error = errno;
+    if (error && is_file)
+        unlink(path);
+    if (error)
         lab_die(CLI_OSERR, "cannot write %s: %s", lab->html, strerror(error));
     if (!lab->json)
         printf("The page is %s\n", lab->html);
 }
 
-/* Better known now than after five minutes. */
+/* What is wrong with the file's name is said now, not after minutes. */
 static void check_page(const struct lab *lab)
 {
-    int fd = open(lab->html, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    char directory[PATH_MAX];
+    const char *slash = strrchr(lab->html, '/');
+    int bad = access(lab->html, W_OK);
 
-    if (fd < 0)
+    if (bad && errno == ENOENT) {
+        snprintf(directory, sizeof directory, "%.*s",
+                 slash ? (int)(slash - lab->html) + 1 : 1,
+                 slash ? lab->html : ".");
+        bad = access(directory, W_OK);
+    }
+    if (bad)
         lab_die(CLI_OSERR, "cannot write %s: %s", lab->html, strerror(errno));
-    close(fd);
+}
+
+static int remove_directory(void *arg)
+{
+    return keeper_remove(arg);
+}
+
+static bool has_rows(const struct lab_report *report)
+{
+    for (size_t i = 0; i < report->sections_len; i++)
+        if (report->sections[i].rows_len)
+            return true;
+    return false;
 }
 
 _Noreturn static void runner_main(struct lab *lab, void (*run)(struct lab *lab))
@@ -100,11 +117,12 @@ _Noreturn static void runner_main(struct lab *lab, void (*run)(struct lab *lab))
     int64_t began = lab_now();
     unsigned char random[2] = {0};
 
-    progress_init(lab);
     if (getrandom(random, sizeof random, 0) < 0)
         lab_die(CLI_OSERR, "getrandom: %s", strerror(errno));
     snprintf(lab->id, sizeof lab->id, "%d-%02x%02x", (int)getpid(), random[0],
              random[1]);
+    /* For the case that the supervisor is killed. */
+    keeper_start(remove_directory, lab->directory);
     if (lab->html)
         check_page(lab);
     lab->as_expected = true;
@@ -114,65 +132,138 @@ _Noreturn static void runner_main(struct lab *lab, void (*run)(struct lab *lab))
         write_page(lab);
     if (!lab->as_expected && !lab->json)
         puts("Rows with !! did not come out as they must.");
-    if (fflush(stdout) != 0 || ferror(stdout))
-        lab_die(CLI_FAILED, "standard output: %s", strerror(errno));
+    report_flush();
+    if (lab->report.sections_len && !has_rows(&lab->report))
+        lab_die(CLI_USAGE, "nothing was run: --servers starts the servers that "
+                           "are needed");
     exit(lab->as_expected ? CLI_OK : CLI_FAILED);
 }
 
 /* ---- the supervisor ------------------------------------------------------ */
 
-static pid_t runner;
-static volatile sig_atomic_t signals;
+enum { PATIENCE_S = 1 };
 
-/* The runner ends by itself when it next looks; the second time at once. */
+static volatile pid_t runner; /* -1: it is gone */
+
+/* The runner ends by itself when it next looks. It is killed by a second
+ * signal, but not by one that came with the first, as from timeout(1). */
 static void pass_on(int number)
 {
+    static time_t first;
+    struct timespec now;
+    int error = errno;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!first)
+        first = now.tv_sec;
     if (runner > 0)
-        kill(runner, signals++ ? SIGKILL : number);
+        kill(runner, now.tv_sec > first + PATIENCE_S ? SIGKILL : number);
+    errno = error;
+}
+
+void lab_catch(void (*handler)(int number))
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = handler}, old;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &old) == 0 &&
+            old.sa_handler != SIG_IGN) /* nohup, or a shell's background */
+            sigaction(numbers[i], &action, NULL);
+}
+
+static int make_directory(struct lab *lab)
+{
+    const char *env = getenv("TMPDIR");
+    const char *tmp = env && *env == '/' ? env : "/tmp";
+    int n = snprintf(lab->directory, sizeof lab->directory,
+                     "%s/holdfast-lab-XXXXXX", tmp);
+
+    if (n >= (int)sizeof lab->directory) {
+        cli_say(&lab_verb, "TMPDIR has %zu bytes; it must have at most %zu",
+                strlen(tmp),
+                sizeof lab->directory - sizeof "/holdfast-lab-XXXXXX");
+        return CLI_USAGE;
+    }
+    if (mkdtemp(lab->directory))
+        return CLI_OK;
+    cli_say(&lab_verb, "cannot make a directory in %s: %s", tmp,
+            strerror(errno));
+    return CLI_OSERR;
+}
+
+/* Waits for the runner, and for all that it has left behind: its status, and
+ * how many keepers could not clean up. */
+static int wait_for_all(unsigned *failures)
+{
+    int status = 0, end = CLI_OSERR << 8;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, 0)) > 0 || errno == EINTR) {
+        if (pid > 0 && pid == runner) {
+            end = status;
+            runner = -1;
+        } else if (pid > 0 && WIFEXITED(status) &&
+                   WEXITSTATUS(status) == KEEPER_FAILED) {
+            ++*failures;
+        }
+    }
+    return end;
+}
+
+static int conclude(const struct lab *lab, int end, unsigned failures)
+{
+    int status = WIFEXITED(end) ? WEXITSTATUS(end) : 128 + WTERMSIG(end);
+    const char *how = failures ? "; not everything could be removed, see above"
+                               : "; temporary servers are stopped, and given "
+                                 "databases are as they were";
+
+    if (!WIFEXITED(end))
+        cli_say(&lab_verb, "the run was killed by signal %d%s", WTERMSIG(end),
+                how);
+    else if (status > 128 && status != 128 + SIGPIPE)
+        cli_say(&lab_verb, "interrupted%s", how);
+    if (keeper_remove(lab->directory)) {
+        cli_say(&lab_verb, "%s could not be removed", lab->directory);
+        failures++;
+    }
+    return status == CLI_OK && failures ? CLI_FAILED : status;
 }
 
 int lab_supervise(struct lab *lab, void (*run)(struct lab *lab))
 {
-    struct sigaction action = {.sa_handler = pass_on};
-    int status, end = 0;
+    pid_t self = getpid();
+    unsigned failures = 0;
     sigset_t mask, old;
-    pid_t pid, self = getpid();
+    int status;
 
+    signal(SIGCHLD, SIG_DFL); /* a shell may have told us to ignore it */
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* keepers fall to us */
     sigemptyset(&mask);
     sigaddset(&mask, SIGINT);
     sigaddset(&mask, SIGTERM);
     sigaddset(&mask, SIGHUP);
     sigprocmask(SIG_BLOCK, &mask, &old);
+    status = make_directory(lab);
+    if (status != CLI_OK)
+        return status;
     fflush(stdout);
     runner = fork();
     if (runner == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != self)
             _exit(1);
-        runner = 0;
+        progress_init(lab);
         sigprocmask(SIG_SETMASK, &old, NULL);
         runner_main(lab, run);
     }
     if (runner < 0) {
-        cli_say(&verb, "cannot fork: %s", strerror(errno));
+        cli_say(&lab_verb, "cannot fork: %s", strerror(errno));
+        rmdir(lab->directory);
         return CLI_OSERR;
     }
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    lab_catch(pass_on);
     sigprocmask(SIG_SETMASK, &old, NULL);
-    while ((pid = waitpid(-1, &status, 0)) > 0 || errno == EINTR) {
-        if (pid == runner) {
-            end = status;
-            runner = -1;
-        }
-    }
-    if (WIFEXITED(end))
-        return WEXITSTATUS(end);
-    cli_say(&verb,
-            "the run was killed by signal %d; temporary servers are "
-            "stopped, and given databases are clean",
-            WTERMSIG(end));
-    return 128 + WTERMSIG(end);
+    status = wait_for_all(&failures);
+    return conclude(lab, status, failures);
 }

@@ -6,6 +6,7 @@
  */
 #include "servers.h"
 
+#include "frame.h"
 #include "keeper.h"
 #include "port.h"
 #include "recipes.h"
@@ -31,26 +32,15 @@ enum {
 
 /* ---- start --------------------------------------------------------------- */
 
+/* One for all servers of a run: a replica has to know its master's. */
 static void make_secret(char out[RECIPE_SECRET])
 {
-    uint64_t random = 0;
+    static uint64_t random;
 
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+    if (!random &&
+        getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         lab_die(CLI_OSERR, "no random numbers: %s", strerror(errno));
     snprintf(out, RECIPE_SECRET, "%016llx", (unsigned long long)random);
-}
-
-static void name_directory(struct lab_server *server)
-{
-    const char *env = getenv("TMPDIR");
-    const char *tmp = env && *env == '/' ? env : "/tmp";
-    int n = snprintf(server->directory, sizeof(server->directory),
-                     "%s/holdfast-lab-XXXXXX", tmp);
-
-    if (n >= (int)sizeof(server->directory))
-        lab_die(CLI_USAGE, "TMPDIR has %zu bytes; it must have at most %zu",
-                strlen(tmp),
-                sizeof(server->directory) - sizeof("/holdfast-lab-XXXXXX"));
 }
 
 static void name_place(struct lab_place *place, enum lab_engine engine,
@@ -61,23 +51,22 @@ static void name_place(struct lab_place *place, enum lab_engine engine,
     if (engine == LAB_MARIADB)
         snprintf(place->url, sizeof(place->url),
                  "mariadb://root:%s@127.0.0.1:%d/lab", secret, port);
+    else if (engine == LAB_REDIS)
+        snprintf(place->url, sizeof(place->url), "redis://:%s@127.0.0.1:%d",
+                 secret, port);
     else
-        snprintf(place->url, sizeof(place->url), "%s://127.0.0.1:%d",
-                 engine == LAB_REDIS ? "redis" : "zk", port);
+        snprintf(place->url, sizeof(place->url), "zk://127.0.0.1:%d", port);
 }
 
-static struct lab_server *make(void)
+static struct lab_server *make(struct lab *lab, const char *name)
 {
-    struct lab_server *server =
-        mmap(NULL, sizeof(*server), PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct lab_server *server = lab_share(sizeof(*server));
 
-    if (server == MAP_FAILED)
-        lab_die(CLI_OSERR, "no memory: %s", strerror(errno));
     server->reserved = port_reserve(&server->port);
     if (server->reserved < 0)
         lab_die(CLI_OSERR, "no free port at 127.0.0.1: %s", strerror(errno));
-    name_directory(server);
+    snprintf(server->directory, sizeof(server->directory), "%s/%s-XXXXXX",
+             lab_directory(lab), name);
     return server;
 }
 
@@ -152,11 +141,11 @@ static void await(struct lab *lab, const struct lab_server *server)
     close(process);
 }
 
-static void clean(void *arg)
+static int clean(void *arg)
 {
     const struct launch *launch = arg;
 
-    keeper_remove(launch->server->directory);
+    return keeper_remove(launch->server->directory);
 }
 
 struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
@@ -169,7 +158,7 @@ struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
         lab_die(CLI_FAILED, "engine %d has no server", (int)engine);
     recipe_find(&launch);
     make_secret(launch.secret);
-    server = launch.server = make();
+    server = launch.server = make(lab, launch.recipe->name);
     name_place(&server->place, engine, server->port, launch.secret);
     lab_progress(lab, "starts %s", server->place.name);
     server->keeper = keeper_run(recipe_run, clean, &launch, &server->place.pid);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define CONNECT_S 5
+#define ANSWER_S 90 /* more than the server waits for a row */
 #define GRANTS "CREATE, DROP, SELECT, INSERT, UPDATE, DELETE"
 
 struct sql {
@@ -73,9 +74,12 @@ static int explain(const struct sql *sql, const char *what, char why[SQL_WHY])
 
 static void set_options(MYSQL *conn, const struct lab_address *to)
 {
-    unsigned patience = CONNECT_S, tcp = MYSQL_PROTOCOL_TCP;
+    unsigned patience = CONNECT_S, answer = ANSWER_S;
+    unsigned tcp = MYSQL_PROTOCOL_TCP;
 
     mysql_options(conn, MYSQL_OPT_CONNECT_TIMEOUT, &patience);
+    mysql_options(conn, MYSQL_OPT_READ_TIMEOUT, &answer);
+    mysql_options(conn, MYSQL_OPT_WRITE_TIMEOUT, &answer);
     mysql_options(conn, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     if (to->port) /* else "localhost" means the socket, and no port */
         mysql_options(conn, MYSQL_OPT_PROTOCOL, &tcp);

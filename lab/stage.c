@@ -17,7 +17,7 @@ enum {
     STEP = 48,
     SPANS = 32,
     MARKS = 32,
-    LIMIT_MS = 60000, /* whoever takes longer is stuck: a defect */
+    STUCK_MS = 120000, /* an actor that takes longer does so by a defect */
     LOOK_MS = 50,
 };
 
@@ -97,16 +97,23 @@ void actor_waits(const char *label)
     begin_span(LAB_WAITS, label);
 }
 
-void actor_lets_go(void)
+void actor_let_go_at(int64_t at)
 {
     struct script *script = self->script;
 
     for (unsigned i = script->spans_len; i-- > 0;) {
-        if (script->spans[i].to == 0) {
-            script->spans[i].to = lab_now();
+        struct lab_span *span = &script->spans[i];
+
+        if (span->to == 0) {
+            span->to = at > span->from ? at : span->from;
             return;
         }
     }
+}
+
+void actor_lets_go(void)
+{
+    actor_let_go_at(lab_now());
 }
 
 static void add_mark(struct actor *actor, bool bad, const char *label)
@@ -156,7 +163,8 @@ _Noreturn static void play_out(struct actor *actor, pid_t runner,
 {
     /* What other actors are told is not for this one. */
     for (unsigned i = 0; i + 1 < actor->stage->actors_len; i++)
-        close(actor->stage->actors[i].fd);
+        if (actor->stage->actors[i].fd >= 0)
+            close(actor->stage->actors[i].fd);
     death_in_child(&actor->script->death, runner);
     self = actor;
     play(arg);
@@ -199,6 +207,7 @@ static void reap(struct actor *actor, bool asked)
     actor->gone_at = lab_now();
     actor->pauses = false;
     close(actor->fd);
+    actor->fd = -1;
     if (!asked || atomic_load(&actor->script->death.status))
         death_of_child(&actor->script->death, actor->name, status);
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
@@ -258,7 +267,7 @@ bool actor_comes(struct actor *actor, const char *step, int64_t ms)
 
 void actor_until(struct actor *actor, const char *step)
 {
-    if (!actor_comes(actor, step, LIMIT_MS))
+    if (!actor_comes(actor, step, STUCK_MS))
         lab_die(CLI_FAILED, "%s does not come to the step \"%s\"", actor->name,
                 step);
 }
@@ -279,7 +288,7 @@ void actor_end(struct actor *actor)
 
     if (actor->pauses)
         actor_go(actor);
-    heard = hear(actor, at, LIMIT_MS);
+    heard = hear(actor, at, STUCK_MS);
     if (heard < 0)
         lab_die(CLI_FAILED, "%s does not come to its end", actor->name);
     if (heard == 1)
@@ -292,18 +301,20 @@ void actor_kill(struct actor *actor)
 {
     if (!actor->pid)
         return;
+    /* Others may have its lock before it is reaped. */
+    actor->gone_at = lab_now();
     kill(actor->pid, SIGKILL);
     while (waitpid(actor->pid, NULL, 0) < 0 && errno == EINTR) {
     }
     actor->pid = 0;
-    actor->gone_at = lab_now();
     close(actor->fd);
+    actor->fd = -1;
     add_mark(actor, true, "killed");
 }
 
 void actor_stop(struct actor *actor)
 {
-    int status;
+    int status = 0;
 
     kill(actor->pid, SIGSTOP);
     while (waitpid(actor->pid, &status, WUNTRACED) < 0 && errno == EINTR) {

@@ -8,8 +8,8 @@
  *         ... acquire ...
  *         actor_holds("");
  *         actor_step("compared");        // pauses here
- *         ... delete ...
  *         actor_lets_go();
+ *         ... delete ...
  *     }
  *
  *     struct stage *stage = stage_new(lab);
@@ -36,7 +36,7 @@ struct stage *stage_new(struct lab *lab);
 struct actor *stage_enter(struct stage *stage, const char *name,
                           void (*play)(void *arg), void *arg);
 /* Waits until the actor pauses at that step; another step is an error. There
- * is a limit of a minute, for defects. */
+ * is a limit of two minutes, for defects. */
 void actor_until(struct actor *actor, const char *step);
 /* Does it come to the step within so many ms? For what must not happen. */
 bool actor_comes(struct actor *actor, const char *step, int64_t ms);
@@ -62,7 +62,10 @@ void actor_step(const char *step); /* tells, and pauses */
 void actor_holds(const char *label);
 void actor_shares(const char *label);
 void actor_waits(const char *label);
-void actor_lets_go(void); /* ends what was begun last */
+/* Ends what was begun last. To be called before the release: others may have
+ * the lock before that returns. */
+void actor_lets_go(void);
+void actor_let_go_at(int64_t at); /* the same, at a time that is past */
 void actor_mark(bool bad, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void actor_report(unsigned i, int64_t value);

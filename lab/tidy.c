@@ -16,12 +16,13 @@ struct tidy {
     char prefix[96];
 };
 
-static void say(const struct tidy *tidy, const char *why)
+static int say(const struct tidy *tidy, const char *why)
 {
     fprintf(stderr,
             "holdfast lab: %s: what has \"%s\" in its name could not be "
             "removed: %s\n",
             tidy->place.name, tidy->prefix, why);
+    return -1;
 }
 
 /* ---- Redis --------------------------------------------------------------- */
@@ -67,7 +68,7 @@ static long sweep(redisContext *redis, const char *prefix)
 
 /* Until there are none: a command of a process that was killed may still have
  * been on its way. */
-static void clean_redis(void *arg)
+static int clean_redis(void *arg)
 {
     const struct tidy *tidy = arg;
     char why[RD_WHY];
@@ -75,15 +76,14 @@ static void clean_redis(void *arg)
     redisContext *redis = rd_connect(&tidy->place, &status, why);
     long n = 1;
 
-    if (!redis) {
-        say(tidy, why);
-        return;
-    }
+    if (!redis)
+        return say(tidy, why);
     while (n > 0 && passes--)
         n = sweep(redis, tidy->prefix);
     if (n)
         say(tidy, n > 0 ? "UNLINK does not remove them" : redis->errstr);
     redisFree(redis);
+    return n ? -1 : 0;
 }
 
 static void check_redis(const struct tidy *tidy)
@@ -143,21 +143,22 @@ static unsigned drop_tables(struct sql *sql, const char *prefix)
     return 0;
 }
 
-static void clean_mariadb(void *arg)
+static int clean_mariadb(void *arg)
 {
     const struct tidy *tidy = arg;
     char why[SQL_WHY];
     int status;
     struct sql *sql = sql_connect(&tidy->place, &status, why);
+    unsigned error;
 
-    if (!sql) {
-        say(tidy, why);
-        return;
-    }
+    if (!sql)
+        return say(tidy, why);
     await_others(sql, tidy->prefix);
-    if (drop_tables(sql, tidy->prefix))
+    error = drop_tables(sql, tidy->prefix);
+    if (error)
         say(tidy, sql_error(sql));
     sql_close(sql);
+    return error ? -1 : 0;
 }
 
 /* Whether it may drop is told before whether there is such a table. */

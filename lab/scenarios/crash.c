@@ -22,8 +22,8 @@ struct play {
 };
 
 enum {
-    A_LEASE_MS = 0, /* A: what was left of its lease when it got the lock */
-    B_IN_AT = 0,    /* B: lab_now() */
+    A_TTL_MS = 0, /* A: as the server has it */
+    B_IN_AT = 0,  /* B: lab_now() */
 
     WAIT_SEEN_MS = 50, /* B has begun to wait */
     LATE_MS = 1000,    /* in which the next one has to notice */
@@ -69,12 +69,11 @@ static void lock_a(void *arg)
 {
     const struct play *play = arg;
     struct hold hold = hold_open(play->place, play->name, play->ttl_ms);
-    int64_t deadline = hold_take(&hold, 0, "").deadline;
+    struct grant grant = hold_take(&hold, 0, "");
 
-    if (deadline != HF_NO_DEADLINE)
-        actor_report(A_LEASE_MS,
-                     (deadline - cli_now_ns(CLOCK_BOOTTIME)) / 1000000);
+    actor_report(A_TTL_MS, grant_ttl_ms(&grant, play->ttl_ms));
     actor_step("holds");
+    actor_lets_go();
     hf_close(hold.client); /* if it was not killed: without a release */
 }
 
@@ -112,7 +111,7 @@ struct found {
     bool early;     /* before A died */
     long long pttl; /* of the key, if B does not get it: -1, no expiry */
     double wait_ms; /* since A's death */
-    int64_t lease_ms;
+    int64_t ttl_ms;
     int64_t stood_ms;
 };
 
@@ -146,7 +145,9 @@ static struct stage *play_once(struct lab *lab, struct play *play,
     actor_until(b, "ready");
     actor_go(b);
     found->early = actor_comes(b, "in", WAIT_SEEN_MS);
-    found->lease_ms = actor_value(a, A_LEASE_MS);
+    found->ttl_ms = actor_value(a, A_TTL_MS);
+    if (found->ttl_ms == 0)
+        found->ttl_ms = play->ttl_ms; /* by hand */
     died = lab_now();
     if (play->closes)
         actor_end(a);
@@ -163,14 +164,13 @@ static struct stage *play_once(struct lab *lab, struct play *play,
 /* What a lock promises: the lease, a tick of the server, and a second. */
 static int64_t bound_ms(const struct play *play, const struct found *found)
 {
-    int64_t lease_ms =
-        found->lease_ms > play->ttl_ms ? found->lease_ms : play->ttl_ms;
+    int64_t ttl_ms = found->ttl_ms;
 
     if (play->place->engine == LAB_SHM)
         return LATE_MS;
     if (play->place->engine == LAB_ZOOKEEPER)
-        lease_ms += TICK_MS;
-    return lease_ms + LATE_MS;
+        ttl_ms += TICK_MS;
+    return ttl_ms + LATE_MS;
 }
 
 static void judge(struct lab *lab, struct lab_row *row, const struct play *play,
@@ -191,7 +191,8 @@ static void judge(struct lab *lab, struct lab_row *row, const struct play *play,
                      found->wait_ms < 10, found->wait_ms);
 }
 
-static double lead(struct lab *lab, struct play play, enum lab_outcome expected)
+static struct found lead(struct lab *lab, struct play play,
+                         enum lab_outcome expected)
 {
     struct lab_row *row = lab_row(lab, expected);
     struct stage *stage;
@@ -210,9 +211,9 @@ static double lead(struct lab *lab, struct play play, enum lab_outcome expected)
     lab_row_text(row, "strategy", "%s", play.strategy);
     lab_row_text(row, "backend", "%s", play.place->name);
     lab_row_text(row, "variant", "%s", play.closes ? "closes" : "killed");
-    lab_row_number(row, "ttl_ms", (double)play.ttl_ms);
+    lab_row_number(row, "ttl_ms", (double)found.ttl_ms);
     judge(lab, row, &play, &found);
-    return found.wait_ms;
+    return found;
 }
 
 /* ---- which rows ---------------------------------------------------------- */
@@ -249,7 +250,7 @@ static void lead_lock(struct lab *lab)
                         .ttl_ms = lab_settings(lab)->ttl_ms};
 
     for (size_t i = 0; (play.place = lab_backend(lab, i)); i++) {
-        double killed, closed;
+        struct found killed, closed;
 
         play.closes = false;
         killed = lead(lab, play, LAB_OK);
@@ -257,11 +258,11 @@ static void lead_lock(struct lab *lab)
             continue;
         play.closes = true;
         closed = lead(lab, play, LAB_OK);
-        lab_claim(lab, killed < AT_ONCE_MS,
+        lab_claim(lab, killed.wait_ms < AT_ONCE_MS,
                   "ZooKeeper frees the lock at once when the holder dies",
                   "%.0f ms after a kill, with a session of %lld ms; %.0f ms if "
                   "the client closes its session",
-                  killed, (long long)play.ttl_ms, closed);
+                  killed.wait_ms, (long long)killed.ttl_ms, closed.wait_ms);
     }
 }
 

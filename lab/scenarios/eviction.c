@@ -109,6 +109,7 @@ static void lead_kept(struct play *play, struct late *by_a, struct lab_row *row)
     a = stage_enter(stage, "A", late_play, by_a);
     actor_until(a, "read");
     lab_row_number(row, "written", fill(play));
+    cast_mark(row, "Redis", "is full");
     b = stage_enter(stage, "B", play_try, play);
     actor_until(b, "tried");
     came_in = actor_value(b, 0);
@@ -162,6 +163,7 @@ static void lead_evicted(struct play *play, struct late *by_a,
     actor_until(a, "read");
     lab_row_number(row, "written", fill(play));
     evicted = lab_now();
+    cast_mark(row, "Redis", "has evicted the lock");
     b = stage_enter(stage, "B", late_play, &by_b);
     actor_until(b, "read");
     result.came_in = true;

@@ -23,21 +23,27 @@ enum { RESULT };
 
 /* ---- by hand ------------------------------------------------------------- */
 
+/* A takes the lock, works, and is about to release it. */
+static void work(redisContext *redis, const struct play *play)
+{
+    hand_take(redis, play->name, "A", play->ttl_ms);
+    lab_sleep_ms(play->ttl_ms / 2);
+    actor_lets_go();
+}
+
 static void two_steps_a(void *arg)
 {
     const struct play *play = arg;
     redisContext *redis = rd_open(play->place);
 
-    hand_take(redis, play->name, "A", play->ttl_ms);
     /* If the machine stands still, the key is gone before it is compared. */
-    while (!hand_owns(redis, play->name, "A")) {
-        actor_lets_go();
-        hand_take(redis, play->name, "A", play->ttl_ms);
-    }
+    do
+        work(redis, play);
+    while (!hand_owns(redis, play->name, "A"));
     actor_mark(false, "compared: mine");
     actor_step("pauses");
+    actor_mark(true, "DEL");
     actor_report(RESULT, rd_number(redis, "DEL %s", play->name));
-    actor_lets_go();
     actor_step("released");
 }
 
@@ -46,10 +52,10 @@ static void script_a(void *arg)
     const struct play *play = arg;
     redisContext *redis = rd_open(play->place);
 
-    hand_take(redis, play->name, "A", play->ttl_ms);
+    work(redis, play);
     actor_step("pauses");
+    actor_mark(false, "script");
     actor_report(RESULT, rd_unlock(redis, play->name, "A"));
-    actor_lets_go();
     actor_step("released");
 }
 
@@ -81,7 +87,10 @@ static void lock_a(void *arg)
     struct hold hold = hold_open(play->place, play->name, 0);
 
     hold_take(&hold, play->ttl_ms, "fixed lease");
+    lab_sleep_ms(play->ttl_ms / 2);
+    actor_lets_go();
     actor_step("pauses");
+    actor_mark(false, "release");
     actor_report(RESULT, hold_release(&hold));
     actor_step("released");
     hold_close(&hold);

@@ -17,13 +17,12 @@
 
 enum {
     ROW = 1,
-    RETRIES = 5,
     CATCH_UP_S = 40,
     REST_MS = 30, /* so that a wait can be seen in the timeline */
 };
 
-/* What actors report. */
-enum { BLOCKED = GOODS_BLOCKED, READ, RETRIED, SOLD };
+/* What actors report, besides what goods.h says. */
+enum { READ = GOODS_VALUES };
 
 struct play;
 
@@ -163,15 +162,15 @@ static void sells_for_update(void *arg)
     if (play->scene->at_replica)
         to = goods_session(play->master, NULL);
     sql_do(from, "START TRANSACTION");
-    count = goods_await(from, play->table, ROW).count;
-    actor_holds(play->scene->at_replica ? "row at the replica"
-                                        : "row at the master");
+    count = goods_await(from, play->table, ROW, actor_holds,
+                        play->scene->at_replica ? "row at the replica"
+                                                : "row at the master")
+                .count;
     actor_step("has locked");
     actor_report(READ, count);
     goods_write(to, play->table, ROW, count - 1);
     actor_mark(false, "writes %lld", (long long)count - 1);
-    sql_do(from, "COMMIT");
-    actor_lets_go();
+    goods_commit(from);
     if (to != from)
         sql_close(to);
     sql_close(from);
@@ -191,7 +190,7 @@ static void lead_for_update(struct lab *lab, struct play *play,
     locked = !goods_try(play->to_master, play->table, ROW);
     b = stage_enter(stage, "B", sells_for_update, play);
     actor_until(b, "has tried");
-    if (!actor_value(b, BLOCKED))
+    if (!actor_value(b, GOODS_BLOCKED))
         lab_die(CLI_FAILED, "a defect: B does not have to wait for A's row");
     actor_go(b);
     cast_rest(lab, REST_MS);
@@ -213,27 +212,26 @@ static void lead_for_update(struct lab *lab, struct play *play,
 
 /* ---- the version --------------------------------------------------------- */
 
+struct pair {
+    struct sql *master, *replica;
+};
+
+static void wait_for_replica(void *arg)
+{
+    const struct pair *pair = arg;
+
+    catch_up(pair->master, pair->replica);
+}
+
 static void sells_by_version(void *arg)
 {
     const struct play *play = arg;
     struct sql *from = reader(play), *to = goods_session(play->master, NULL);
-    bool sold = false;
+    struct pair pair = {to, from};
 
-    for (int tries = 0; !sold && tries <= RETRIES; tries++) {
-        struct goods had;
-
-        if (tries && play->scene->follows)
-            catch_up(to, from);
-        had = goods_read(from, play->table, ROW);
-        if (!tries)
-            actor_step("has read");
-        sold = goods_swap(to, play->table, ROW, &had);
-        actor_mark(!sold, "version %lld: %s", (long long)had.version,
-                   sold ? "sold" : "refused");
-        actor_report(READ, had.version);
-        actor_report(RETRIED, tries);
-    }
-    actor_report(SOLD, sold);
+    goods_sell_by_version(from, to, play->table, ROW,
+                          play->scene->follows ? wait_for_replica : NULL,
+                          &pair);
     sql_close(from);
     sql_close(to);
 }
@@ -249,7 +247,7 @@ static void sells_one(void *arg)
 }
 
 static void judge_version(struct lab *lab, struct lab_row *row, bool sold,
-                          long long retries, long long read)
+                          long long retries, long long version)
 {
     long long oversold = (long long)lab_row_get(row, "oversold");
 
@@ -258,12 +256,12 @@ static void judge_version(struct lab *lab, struct lab_row *row, bool sold,
         lab_row_done(lab, row, LAB_FAILS, "oversold by %lld", oversold);
     else if (sold)
         lab_row_done(lab, row, LAB_OK, "sold by retry %lld, with version %lld",
-                     retries, read);
+                     retries, version);
     else
         lab_row_done(lab, row, LAB_FAILS,
                      "%lld retries, all refused, not oversold: still reads "
                      "version %lld",
-                     retries, read);
+                     retries, version);
 }
 
 static void lead_version(struct lab *lab, struct play *play,
@@ -271,7 +269,7 @@ static void lead_version(struct lab *lab, struct play *play,
 {
     struct stage *stage = stage_new(lab);
     struct actor *a = stage_enter(stage, "A", sells_by_version, play);
-    long long oversold, retries, read;
+    long long oversold, retries, version;
     bool sold;
 
     actor_until(a, "has read");
@@ -279,12 +277,12 @@ static void lead_version(struct lab *lab, struct play *play,
     if (play->scene->follows)
         sql_do(play->to_replica, "START SLAVE SQL_THREAD");
     actor_end(a);
-    sold = actor_value(a, SOLD);
-    retries = actor_value(a, RETRIED);
-    read = actor_value(a, READ);
+    sold = actor_value(a, GOODS_SOLD);
+    retries = actor_value(a, GOODS_RETRIED);
+    version = actor_value(a, GOODS_VERSION);
     stage_close(stage, row);
     oversold = tell_left(play, row, 1 + sold);
-    judge_version(lab, row, sold, retries, read);
+    judge_version(lab, row, sold, retries, version);
     if (play->scene->at_replica && !play->scene->follows)
         lab_claim(lab, oversold > 0,
                   "read/write splitting makes optimistic locking unreliable",

@@ -33,6 +33,7 @@ enum {
     A_ENDED,    /* when it stopped to believe that it has the lock */
     A_RENEWALS, /* of watchdog-once */
     A_LOST,     /* holdfast told it that the hold is lost */
+    A_TTL_MS,   /* as the server has it */
     A_STOOD_MS, /* the longest time for which it got no processor */
     B_IN = 0,
     B_KEPT, /* nobody has taken the lock from it */
@@ -67,8 +68,8 @@ static void fixed_a(void *arg)
     actor_step("holds");
     work_by_hand(play);
     actor_report(A_ENDED, now());
-    rd_number(redis, "DEL %s", play->name);
     actor_lets_go();
+    rd_number(redis, "DEL %s", play->name);
     actor_step("released");
 }
 
@@ -170,9 +171,9 @@ static void once_a(void *arg)
     actor_step("holds");
     work_by_hand(play);
     actor_report(A_ENDED, now());
+    actor_lets_go();
     if (!once_unlock(redis, play->name, "A"))
         actor_mark(true, "You don't have this lock!");
-    actor_lets_go();
     actor_step("released");
 }
 
@@ -200,11 +201,10 @@ static void once_c(void *arg)
 /* ---- holdfast ------------------------------------------------------------ */
 
 /* Works until it is told that the hold is over. */
-static void work(const struct play *play, const struct hold *hold,
-                 int64_t deadline)
+static void work(const struct hold *hold, int64_t ttl_ms, int64_t deadline)
 {
     int64_t last = now(), stood = 0;
-    int64_t until = last + 3 * play->ttl_ms * 1000000;
+    int64_t until = last + 3 * ttl_ms * 1000000;
     int rc = HF_OK;
 
     while (rc == HF_OK && last < until) {
@@ -221,7 +221,7 @@ static void work(const struct play *play, const struct hold *hold,
         return;
     actor_report(A_ENDED, deadline);
     actor_mark(false, "knows: %s", hf_error_name(rc));
-    actor_lets_go();
+    hold_ended(deadline);
 }
 
 static void lock_a(void *arg)
@@ -229,10 +229,12 @@ static void lock_a(void *arg)
     const struct play *play = arg;
     struct hold hold = hold_open(play->place, play->name, play->ttl_ms);
     struct grant grant = hold_take(&hold, play->lease_ms, "");
+    int64_t ttl_ms = grant_ttl_ms(&grant, play->ttl_ms);
 
     actor_report(A_TOOK, now());
+    actor_report(A_TTL_MS, ttl_ms);
     actor_step("holds");
-    work(play, &hold, grant.deadline);
+    work(&hold, ttl_ms, grant.deadline);
     actor_step("worked");
     if (hf_lock_check(hold.lock) == HF_OK)
         actor_report(A_ENDED, now());
@@ -275,6 +277,7 @@ struct found {
     bool kept, c_in;
     bool spoiled; /* the machine stood still: a renewal came too late */
     int64_t renewals;
+    int64_t ttl_ms;
     double second_ms; /* from A's grant to B's */
     double known_ms;  /* before B's grant A's belief ended */
 };
@@ -296,6 +299,9 @@ static void read_actors(const struct play *play, struct found *found,
     found->overlap = in < ended;
     found->lost = actor_value(a, A_LOST);
     found->renewals = actor_value(a, A_RENEWALS);
+    found->ttl_ms = actor_value(a, A_TTL_MS);
+    if (found->ttl_ms == 0)
+        found->ttl_ms = play->ttl_ms; /* by hand */
     found->second_ms = (double)(in - actor_value(a, A_TOOK)) / 1e6;
     found->known_ms = (double)(in - ended) / 1e6;
     found->kept = actor_value(b, B_KEPT);
@@ -380,7 +386,7 @@ static void lead(struct lab *lab, struct play play, enum lab_outcome expected)
     lab_row_text(row, "strategy", "%s", play.strategy);
     lab_row_text(row, "backend", "%s", play.place->name);
     lab_row_text(row, "variant", "%s", play.variant);
-    lab_row_number(row, "ttl_ms", (double)play.ttl_ms);
+    lab_row_number(row, "ttl_ms", (double)found.ttl_ms);
     judge(lab, row, &play, &found);
 }
 

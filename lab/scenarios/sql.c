@@ -16,7 +16,6 @@
 enum {
     ROW = 25, /* that is sold */
     OTHER = 250,
-    RETRIES = 5,
     REST_MS = 30, /* so that a wait can be seen in the timeline */
 };
 
@@ -41,8 +40,9 @@ struct play {
     int first;       /* the actor's own: the row that it locks first */
 };
 
-/* What actors report. */
-enum { BLOCKED = GOODS_BLOCKED, LOCKED, READ, BEFORE, AFTER, CHANGED, ERROR };
+/* What actors report, besides what goods.h says. RESULT: rows that are locked,
+ * an error, or whether a check passed. */
+enum { BEFORE = GOODS_VALUES, AFTER, RESULT };
 
 /* ---- for all ------------------------------------------------------------- */
 
@@ -86,8 +86,7 @@ static void sells_for_update(void *arg)
     actor_report(AFTER, count - 1);
     goods_write(sql, play->table, ROW, count - 1);
     actor_step("pauses");
-    sql_do(sql, "COMMIT");
-    actor_lets_go();
+    goods_commit(sql);
     sql_close(sql);
 }
 
@@ -95,18 +94,16 @@ static void sells_for_update(void *arg)
 static void sell_row(struct sql *sql, const struct play *play, int id)
 {
     sql_do(sql, "START TRANSACTION");
-    goods_await(sql, play->table, id);
-    actor_shares("");
+    goods_await(sql, play->table, id, actor_shares, "");
     goods_sell(sql, play->table, id);
-    sql_do(sql, "COMMIT");
-    actor_lets_go();
+    goods_commit(sql);
 }
 
 /* A pauses with its locks, and B has tried. If B is blocked, it waits until A
  * has come to its end; else B comes to its end while A still pauses. */
 static bool end_both(struct lab *lab, struct actor *a, struct actor *b)
 {
-    bool blocked = actor_value(b, BLOCKED);
+    bool blocked = actor_value(b, GOODS_BLOCKED);
 
     if (blocked) {
         actor_go(b);
@@ -131,8 +128,7 @@ static void locks_where(void *arg)
            play->scene->where);
     actor_holds(play->scene->where);
     actor_step("pauses");
-    sql_do(sql, "COMMIT");
-    actor_lets_go();
+    goods_commit(sql);
     sql_close(sql);
 }
 
@@ -144,7 +140,7 @@ static void wants_other_row(void *arg)
 
     for (int id = 1; id <= GOODS; id++) /* each is a transaction of its own */
         locked += !goods_try(sql, play->table, id);
-    actor_report(LOCKED, locked);
+    actor_report(RESULT, locked);
     sell_row(sql, play, OTHER);
     sql_close(sql);
 }
@@ -160,7 +156,7 @@ static void lead_where(struct lab *lab, struct play *play, struct lab_row *row)
     b = stage_enter(stage, "B", wants_other_row, play);
     actor_until(b, "has tried");
     blocked = end_both(lab, a, b);
-    locked = (int)actor_value(b, LOCKED);
+    locked = (int)actor_value(b, RESULT);
     stage_close(stage, row);
     lab_row_number(row, "locked", locked);
     lab_row_done(lab, row, blocked ? LAB_FAILS : LAB_OK,
@@ -177,22 +173,22 @@ static void sells_two_rows(void *arg)
     unsigned error;
 
     sql_do(sql, "START TRANSACTION");
-    goods_await(sql, play->table, play->first);
-    actor_shares(play->first == ROW ? "row 1" : "row 2");
+    goods_await(sql, play->table, play->first, actor_shares,
+                play->first == ROW ? "row 1" : "row 2");
     actor_waits(play->first == ROW ? "wants row 2" : "wants row 1");
     error = sql_try(sql, "SELECT count FROM %s WHERE id = %d FOR UPDATE",
                     play->table, ROW + OTHER - play->first);
-    actor_report(ERROR, error);
+    actor_report(RESULT, error);
     actor_lets_go();
     if (error) {
         actor_mark(true, "rolled back: %u", error);
+        actor_lets_go();
         sql_do(sql, "ROLLBACK");
     } else {
         goods_sell(sql, play->table, ROW);
         goods_sell(sql, play->table, OTHER);
-        sql_do(sql, "COMMIT");
+        goods_commit(sql);
     }
-    actor_lets_go();
     sql_close(sql);
 }
 
@@ -226,7 +222,7 @@ static void lead_two(struct lab *lab, struct play *play, struct lab_row *row)
     actor_go(actors[0]);
     for (int i = 0; i < 2; i++) {
         actor_end(actors[i]);
-        errors[i] = (int)actor_value(actors[i], ERROR);
+        errors[i] = (int)actor_value(actors[i], RESULT);
     }
     stage_close(stage, row);
     tell_left(play, row, !errors[0] + !errors[1]);
@@ -243,17 +239,16 @@ static void sells_beside(void *arg)
 
     sql_do(sql, "START TRANSACTION");
     if (play->scene->careful) {
-        count = goods_await(sql, play->table, ROW).count;
-        actor_holds("for update");
+        count =
+            goods_await(sql, play->table, ROW, actor_holds, "for update").count;
     } else {
         count = goods_read(sql, play->table, ROW).count;
         actor_holds("plain select");
         actor_step("has tried");
     }
-    actor_report(READ, count);
+    actor_report(BEFORE, count);
     goods_write(sql, play->table, ROW, count - 1);
-    sql_do(sql, "COMMIT");
-    actor_lets_go();
+    goods_commit(sql);
     sql_close(sql);
 }
 
@@ -266,13 +261,14 @@ static void lead_beside(struct lab *lab, struct play *play, struct lab_row *row)
     actor_until(a, "pauses");
     b = stage_enter(stage, "B", sells_beside, play);
     actor_until(b, "has tried");
-    if (actor_value(b, BLOCKED)) {
+    if (actor_value(b, GOODS_BLOCKED)) {
         end_both(lab, a, b);
     } else { /* B writes last: what it has read before */
+        cast_rest(lab, REST_MS);
         actor_end(a);
         actor_end(b);
     }
-    count = actor_value(b, READ);
+    count = actor_value(b, BEFORE);
     stage_close(stage, row);
     lost = tell_left(play, row, 2).count - (GOODS_COUNT - 2);
     if (lost)
@@ -309,7 +305,7 @@ static void compares(void *arg)
         passed = goods_swap(sql, play->table, ROW, &had);
     else
         passed = swap_by_count(sql, play, &had);
-    actor_report(CHANGED, passed);
+    actor_report(RESULT, passed);
     actor_mark(passed, passed ? "the check passes" : "refused");
     sql_close(sql);
 }
@@ -337,7 +333,7 @@ static void lead_aba(struct lab *lab, struct play *play, struct lab_row *row)
     actor_end(stage_enter(stage, "B", sells_and_takes_back, play));
     changes = goods_read(play->sql, play->table, ROW).version;
     actor_end(a);
-    passed = actor_value(a, CHANGED);
+    passed = actor_value(a, RESULT);
     stage_close(stage, row);
     tell_left(play, row, passed);
     lab_row_done(lab, row, passed && changes ? LAB_FAILS : LAB_OK,
@@ -348,31 +344,21 @@ static void lead_aba(struct lab *lab, struct play *play, struct lab_row *row)
 
 /* ---- a retry inside a transaction ---------------------------------------- */
 
+static void begin_again(void *arg)
+{
+    sql_do(arg, "ROLLBACK");
+    sql_do(arg, "START TRANSACTION");
+}
+
 static void retries(void *arg)
 {
     const struct play *play = arg;
     struct sql *sql = session(play);
-    bool sold = false;
 
     sql_do(sql, "START TRANSACTION");
-    for (int tries = 0; !sold && tries <= RETRIES; tries++) {
-        struct goods had;
-
-        if (tries && play->scene->careful) {
-            sql_do(sql, "ROLLBACK");
-            sql_do(sql, "START TRANSACTION");
-        }
-        had = goods_read(sql, play->table, ROW);
-        if (!tries)
-            actor_step("has read");
-        sold = goods_swap(sql, play->table, ROW, &had);
-        actor_mark(!sold, "version %lld: %s", (long long)had.version,
-                   sold ? "sold" : "refused");
-        actor_report(READ, had.version);
-        actor_report(AFTER, tries);
-    }
+    goods_sell_by_version(sql, sql, play->table, ROW,
+                          play->scene->careful ? begin_again : NULL, sql);
     sql_do(sql, "COMMIT");
-    actor_report(CHANGED, sold);
     sql_close(sql);
 }
 
@@ -380,25 +366,25 @@ static void lead_retry(struct lab *lab, struct play *play, struct lab_row *row)
 {
     struct stage *stage = stage_new(lab);
     struct actor *a = stage_enter(stage, "A", retries, play);
-    long long read, tries;
+    long long version, retried;
     bool sold;
 
     actor_until(a, "has read");
     actor_end(stage_enter(stage, "B", sells_one, play));
     actor_end(a);
-    sold = actor_value(a, CHANGED);
-    read = actor_value(a, READ);
-    tries = actor_value(a, AFTER);
+    sold = actor_value(a, GOODS_SOLD);
+    version = actor_value(a, GOODS_VERSION);
+    retried = actor_value(a, GOODS_RETRIED);
     stage_close(stage, row);
     tell_left(play, row, 1 + sold);
-    lab_row_number(row, "retries", (double)tries);
+    lab_row_number(row, "retries", (double)retried);
     if (sold)
         lab_row_done(lab, row, LAB_OK, "sold by retry %lld, with version %lld",
-                     tries, read);
+                     retried, version);
     else
         lab_row_done(lab, row, LAB_FAILS,
                      "%lld retries, all refused: still reads version %lld",
-                     tries, read);
+                     retried, version);
 }
 
 /* ---- the state before and after ------------------------------------------ */
@@ -493,7 +479,7 @@ static void run(struct lab *lab)
     struct play play = {.place = lab_store(lab, LAB_MARIADB)};
 
     lab_table(lab, "goods", play.table);
-    play.sql = sql_open(play.place);
+    play.sql = goods_session(play.place, NULL);
     goods_make(play.sql, play.table);
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
         const struct scene *scene = play.scene = &scenes[i];

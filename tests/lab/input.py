@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 
@@ -57,8 +58,8 @@ def what_is_not_there_is_named():
 
 
 def what_does_not_fit_is_named():
-    refused(USAGE, '--stock takes a number from 1', 'oversell', '--stock', '0')
-    refused(USAGE, '--workers takes a number from 1', 'oversell', '--workers',
+    refused(USAGE, '--stock takes a number from 1 to', 'oversell', '--stock', '0')
+    refused(USAGE, '--workers takes a number from 2 to', 'oversell', '--workers',
             'x')
     refused(USAGE, '--ttl takes a duration', 'crash', '--ttl', '1ms')
     refused(USAGE, 'crash takes no --stock', 'crash', '--stock', '3')
@@ -97,10 +98,11 @@ def a_server_that_is_not_there():
 
 
 def no_password_is_shown():
-    for url in ('redis://u:s3cret@127.0.0.1:1', 'redis://u:s3cret@',
+    for url in ('redis://u:s3cret@127.0.0.1:1', 'redis://u:s3cret@x',
                 'mariadb://u:s3cret@127.0.0.1:1/d',
                 mariadb.replace('root:', 'root:s3cret')):
-        for option in '--stores', '--backends', '--stock', '--nonsense':
+        for option in ('--stores', '--backends', '--stock', '--html',
+                       '--nonsense'):
             run = lab('oversell', option, url)
             assert run.returncode not in (0, 1), run
             assert 's3cret' not in run.stdout + run.stderr, run.stderr
@@ -111,8 +113,7 @@ def a_server_that_is_not_installed():
         # The command, and what it runs, are not found by the PATH.
         for scenario, package in (('misdelete', 'redis-server'),
                                   ('sql', 'mariadb-server')):
-            run = lab(scenario, '--servers', place=place, PATH='/nonexistent',
-                      HOLDFAST_LAB_PATH='/nonexistent')
+            run = lab(scenario, '--servers', place=place, PATH='/nonexistent')
             assert run.returncode == UNAVAILABLE, run
             assert 'apt install ' + package in run.stderr, run.stderr
         assert place.is_clean()
@@ -122,8 +123,10 @@ def a_server_that_is_not_installed():
 
 
 def ask_redis(*words):
-    port = redis.rsplit(':', 1)[1].split('/')[0]
+    password, port = re.fullmatch(r'redis://:(\w+)@127.0.0.1:(\d+)',
+                                  redis).groups()
     return subprocess.run(['redis-cli', '-p', port, *words], check=True,
+                          env=dict(os.environ, REDISCLI_AUTH=password),
                           encoding='utf-8', stdout=subprocess.PIPE).stdout
 
 
@@ -172,10 +175,16 @@ class Started:
     """A run that is in the middle of something."""
 
     def __init__(self, place, *arguments):
+        self.place = place
         self.process = subprocess.Popen(
             [command, 'lab', *arguments], encoding='utf-8',
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=place.environment, start_new_session=True)
+
+    def has_servers(self):
+        assert traces.wait_for(lambda: self.place.processes()
+                               or self.process.poll() is not None)
+        assert self.process.poll() is None, self.end()
 
     def runner(self):
         with open('/proc/{0}/task/{0}/children'.format(self.process.pid),
@@ -199,17 +208,60 @@ def interrupted(status, err):
 def control_c_stops_the_servers():
     with traces.Place() as place:
         run = Started(place, *SLOW)
-        assert traces.wait_for(place.processes), 'no server'
+        run.has_servers()
         os.killpg(run.process.pid, signal.SIGINT)
         status, _, err = run.end()
         interrupted(status, err)
         assert place.is_clean()
 
 
+def a_signal_to_the_supervisor_stops_the_servers():
+    for number in signal.SIGTERM, signal.SIGHUP:
+        with traces.Place() as place:
+            run = Started(place, *SLOW)
+            run.has_servers()
+            run.process.send_signal(number)
+            status, _, err = run.end()
+            assert status == 128 + number, (status, err)
+            assert 'interrupted; temporary servers are stopped' in err, err
+            assert place.is_clean()
+
+
+def a_reader_that_goes_away_ends_it_quietly():
+    with traces.Place() as place:
+        read, write = os.pipe()
+        os.close(read)
+        run = subprocess.run([command, 'lab', 'oversell', '--json', *SMALL],
+                             stdout=write, stderr=subprocess.PIPE,
+                             encoding='utf-8', env=place.environment)
+        os.close(write)
+        assert run.returncode == 128 + signal.SIGPIPE, run
+        assert run.stderr == '', run
+        assert place.is_clean()
+
+
+def what_is_ignored_or_closed_does_no_harm():
+    with traces.Place() as place:
+        run = subprocess.run(
+            ['sh', '-c', 'trap "" CHLD INT HUP; exec "$@" >&- <&-', 'sh',
+             command, 'lab', 'oversell', *SMALL], env=place.environment,
+            stderr=subprocess.PIPE, encoding='utf-8')
+        assert run.returncode in (0, 1), run
+        assert 'signal' not in run.stderr, run
+        assert place.is_clean()
+
+
+def a_redis_that_does_not_answer_is_told():
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        url = 'redis://127.0.0.1:%d' % server.getsockname()[1]
+        refused(UNAVAILABLE, 'Redis does not answer', 'oversell', '--strategy',
+                'redis-spin', '--stores', url)
+
+
 def a_kill_of_the_supervisor_stops_the_servers():
     with traces.Place() as place:
         run = Started(place, *SLOW)
-        assert traces.wait_for(place.processes), 'no server'
+        run.has_servers()
         run.process.kill()
         run.end()
         assert place.becomes_clean()
@@ -218,7 +270,7 @@ def a_kill_of_the_supervisor_stops_the_servers():
 def a_kill_of_the_runner_stops_the_servers():
     with traces.Place() as place:
         run = Started(place, *SLOW)
-        assert traces.wait_for(place.processes), 'no server'
+        run.has_servers()
         os.kill(run.runner(), signal.SIGKILL)
         status, _, err = run.end()
         assert status == 128 + signal.SIGKILL, status
@@ -295,7 +347,8 @@ def a_terminal_sees_a_live_line():
 
 
 assert shutil.which('redis-cli') and shutil.which('mariadb')
-sys.exit(cases.run([
+chosen = sys.argv[2:]
+sys.exit(cases.run([case for case in [
     what_is_not_there_is_named,
     what_does_not_fit_is_named,
     what_a_scenario_needs_is_told,
@@ -306,6 +359,10 @@ sys.exit(cases.run([
     given_databases_are_used_and_left_clean,
     a_store_without_rights,
     control_c_stops_the_servers,
+    a_signal_to_the_supervisor_stops_the_servers,
+    a_reader_that_goes_away_ends_it_quietly,
+    what_is_ignored_or_closed_does_no_harm,
+    a_redis_that_does_not_answer_is_told,
     a_kill_of_the_supervisor_stops_the_servers,
     a_kill_of_the_runner_stops_the_servers,
     control_c_leaves_given_databases_clean,
@@ -314,4 +371,4 @@ sys.exit(cases.run([
     the_table_has_bars_and_json_has_lines,
     the_list_has_every_scenario,
     a_terminal_sees_a_live_line,
-]))
+] if not chosen or case.__name__ in chosen]))

@@ -1,4 +1,6 @@
-"""The page of `holdfast lab --html', looked at in Chromium: page.py FILE
+"""The page of `holdfast lab --html', looked at in Chromium: page.py HOLDFAST, or
+page.py FILE.html for a page that is there. Without a server all scenarios that
+can do without one are on it, and why the others are not.
 
 It is shown in frames of 390 and of 1280 pixels, light and dark, and measured
 there by a script of this test: the page itself has none. At least one row has
@@ -21,8 +23,25 @@ import cases  # noqa: E402
 NARROW, WIDE = 390, 1280
 TIMEOUT_S = 300  # for a machine that is busy with other tests
 
-with open(sys.argv[1], encoding='utf-8') as f:
-    page = f.read()
+
+
+def make_page():
+    """All that needs no server, small."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = os.path.join(directory, 'page.html')
+        subprocess.run([sys.argv[1], 'lab', 'all', '--backends', 'shm',
+                        '--seconds', '0.1', '--ttl', '500ms', '--waiters',
+                        '40', '--readers', '20', '--workers', '4', '--html',
+                        file], check=True, stdout=subprocess.DEVNULL)
+        with open(file, encoding='utf-8') as made:
+            return made.read()
+
+
+if sys.argv[1].endswith('.html'):
+    with open(sys.argv[1], encoding='utf-8') as f:
+        page = f.read()
+else:
+    page = make_page()
 
 # A frame with srcdoc has the origin of the page around it, whose script may
 # look into it. What is folded is opened: it has to fit too.

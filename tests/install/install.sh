@@ -10,7 +10,7 @@ wrong=$3
 chmod 755 "$tmp"
 root=$tmp/root
 
-echo 1..21
+echo 1..23
 check "installs" env DESTDIR="$root" meson install -C "$build" --no-rebuild
 pc=$(find "$root" -name holdfast.pc)
 lib=$(dirname "$(dirname "$pc")")
@@ -28,9 +28,13 @@ version=$(pkg-config --modversion holdfast)
 command=$(dirname "$(find "$root" -path '*/bin/holdfast')")/holdfast
 check "the command of a private prefix finds its library" says '^in$' \
     env -u LD_LIBRARY_PATH "$command" run -b "shm://$tmp/locks" a -- echo in
+check "and its lab" says 'sold exactly 20' env -u LD_LIBRARY_PATH -u HOLDFAST_URL \
+    "$command" lab oversell --strategy lock --stock 20 --buyers 40
 mv "$root" "$tmp/moved" && cp -al "$tmp/moved" "$root"
 check "and when that was moved" says '^in$' env -u LD_LIBRARY_PATH \
     "$tmp/moved${command#"$root"}" run -b "shm://$tmp/locks" a -- echo in
+check "the lab, too" says '^  oversell' env -u LD_LIBRARY_PATH \
+    "$tmp/moved${command#"$root"}" lab list
 export LD_LIBRARY_PATH="$lib"
 
 # What is built for the tests alone.

@@ -11,6 +11,7 @@
 #include "../redis.h"
 #include "../stage.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 enum {
@@ -24,8 +25,9 @@ enum {
 struct plan {
     const struct lab_place *place;
     char names[2][96];
-    unsigned flags; /* of the lock that is taken twice */
-    int first;      /* the actor's own: of the two locks */
+    unsigned flags;               /* of the lock that is taken twice */
+    int first;                    /* the actor's own: of the two locks */
+    _Atomic int *asking, *inside; /* of those that take both at once */
 };
 
 static struct lab_row *begin_row(struct lab *lab, enum lab_outcome expected,
@@ -94,6 +96,7 @@ static void one_by_one(void *arg)
     two_close(&two);
 }
 
+/* Reports how often it had both, and how often it was not alone. */
 static void all_at_once(void *arg)
 {
     const struct plan *plan = arg;
@@ -101,17 +104,20 @@ static void all_at_once(void *arg)
     hf_part parts[2] = {{two.first, HF_WRITE, 0}, {two.second, HF_WRITE, 0}};
     hf_acquire_options options = HF_ACQUIRE_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
-    int got = 0, rc = HF_OK;
+    int got = 0, met = 0, rc = HF_OK;
 
     options.wait_ms = LONG_MS;
     actor_step("begins");
+    atomic_fetch_add(plan->asking, 1);
     while (got < ROUNDS) {
         rc = hf_lock_acquire_all(parts, 2, &options, &err);
         if (rc != HF_OK)
             break;
         actor_holds("both");
         got++;
+        met += atomic_fetch_add(plan->inside, 1) != 0;
         lab_sleep_ms(2);
+        atomic_fetch_sub(plan->inside, 1);
         actor_lets_go();
         lab_check(hf_lock_release_all(parts, 2, &err), "release", &err);
     }
@@ -119,6 +125,27 @@ static void all_at_once(void *arg)
         lab_check(rc, "acquire", &err);
     actor_report(0, got);
     actor_report(1, rc);
+    actor_report(2, met);
+    two_close(&two);
+}
+
+/* Has both until A and B have asked for them, each in its own order. */
+static void gatekeeper(void *arg)
+{
+    const struct plan *plan = arg;
+    struct two two = two_open(plan);
+    hf_error err = HF_ERROR_INIT;
+
+    lab_check(hf_lock_acquire(two.first, NULL, &err), "acquire", &err);
+    lab_check(hf_lock_acquire(two.second, NULL, &err), "acquire", &err);
+    actor_holds("both");
+    actor_step("has both");
+    while (atomic_load(plan->asking) < 2)
+        lab_sleep_ms(1);
+    lab_sleep_ms(WAIT_MS / 3); /* they are on their way to the server */
+    actor_lets_go();
+    lab_check(hf_lock_release(two.second, &err), "release", &err);
+    lab_check(hf_lock_release(two.first, &err), "release", &err);
     two_close(&two);
 }
 
@@ -156,40 +183,71 @@ static void opposite_order(struct lab *lab, struct plan *plan)
                      (long long)got);
 }
 
-static void several_at_once(struct lab *lab, struct plan *plan)
+static void judge_all(struct lab *lab, struct lab_row *row, int64_t got,
+                      int64_t met)
 {
-    struct lab_row *row = begin_row(lab, LAB_OK, "all-at-once", plan->place);
-    struct stage *stage = stage_new(lab);
-    struct actor *actors[2];
-    int64_t got = 0;
-
-    for (plan->first = 0; plan->first < 2; plan->first++) {
-        actors[plan->first] =
-            stage_enter(stage, plan->first ? "B" : "A", all_at_once, plan);
-        actor_until(actors[plan->first], "begins");
-    }
-    for (int i = 0; i < 2; i++)
-        actor_go(actors[i]);
-    for (int i = 0; i < 2; i++) {
-        actor_end(actors[i]);
-        got += actor_value(actors[i], 0);
-    }
-    stage_close(stage, row);
-    lab_row_text(row, "backend", "%s", plan->place->name);
-    lab_row_number(row, "got", (double)got);
-    lab_row_number(row, "asked", 2 * ROUNDS);
-    if (got == 2LL * ROUNDS)
+    if (met)
+        lab_row_done(lab, row, LAB_FAILS, "both were inside %lld times",
+                     (long long)met);
+    else if (got == 2LL * ROUNDS)
         lab_row_done(lab, row, LAB_OK,
-                     "both got through, %d times each, in opposite order",
-                     ROUNDS);
+                     "both got through, %d times each, one at a time", ROUNDS);
     else
         lab_row_done(lab, row, LAB_FAILS, "only %lld of %d got through",
                      (long long)got, 2 * ROUNDS);
 }
 
+static void several_at_once(struct lab *lab, struct plan *plan)
+{
+    struct lab_row *row = begin_row(lab, LAB_OK, "all-at-once", plan->place);
+    struct stage *stage = stage_new(lab);
+    _Atomic int *shared = lab_share(2 * sizeof *shared);
+    struct actor *actors[2], *gate;
+    int64_t got = 0, met = 0;
+
+    plan->asking = &shared[0];
+    plan->inside = &shared[1];
+    plan->first = 0;
+    gate = stage_enter(stage, "C", gatekeeper, plan);
+    actor_until(gate, "has both");
+    for (plan->first = 0; plan->first < 2; plan->first++) {
+        actors[plan->first] =
+            stage_enter(stage, plan->first ? "B" : "A", all_at_once, plan);
+        actor_until(actors[plan->first], "begins");
+    }
+    actor_go(gate);
+    for (int i = 0; i < 2; i++)
+        actor_go(actors[i]);
+    actor_end(gate);
+    for (int i = 0; i < 2; i++) {
+        actor_end(actors[i]);
+        got += actor_value(actors[i], 0);
+        met += actor_value(actors[i], 2);
+    }
+    stage_close(stage, row);
+    lab_unshare(shared, 2 * sizeof *shared);
+    lab_row_text(row, "backend", "%s", plan->place->name);
+    lab_row_number(row, "got", (double)got);
+    lab_row_number(row, "asked", 2 * ROUNDS);
+    judge_all(lab, row, got, met);
+}
+
 /* ---- methodA calls methodB ----------------------------------------------- */
 
-/* Reports the code of the inner acquire, the count, and how long it took. */
+/* Another client does not get it. */
+static bool is_held_for_others(const struct plan *plan)
+{
+    hf_client *client = lab_open(plan->place, 0);
+    hf_lock *lock = lab_lock(client, plan->names[0], NULL);
+    int rc = hf_lock_try(lock, NULL);
+
+    hf_close(client);
+    hf_lock_free(lock);
+    return rc == HF_EBUSY;
+}
+
+/* Reports the code of the inner acquire, the count, how long it took, and
+ * whether methodA still has the lock when methodB has returned. */
 static void method_a(void *arg)
 {
     const struct plan *plan = arg;
@@ -217,7 +275,7 @@ static void method_a(void *arg)
     } else {
         actor_mark(true, "methodB: %s", hf_error_name(rc));
     }
-    lab_check(hf_lock_check(lock), "hold on to the lock after methodB", NULL);
+    actor_report(3, is_held_for_others(plan));
     lab_check(hf_lock_release(lock, &err), "release", &err);
     actor_lets_go();
     hf_lock_free(lock);
@@ -259,8 +317,10 @@ static void call(struct lab *lab, struct lab_row *row, struct plan *plan,
     struct stage *stage = stage_new(lab);
     struct actor *actor = stage_enter(stage, "methodA", method, plan);
     int code, count;
+    bool held;
 
     actor_end(actor);
+    held = actor_value(actor, 3);
     count = (int)actor_value(actor, 0);
     code = (int)actor_value(actor, 1);
     lab_row_number(row, "got", code == HF_OK ? 2 : 1);
@@ -274,8 +334,9 @@ static void call(struct lab *lab, struct lab_row *row, struct plan *plan,
         lab_row_done(lab, row, LAB_FAILS, "methodB was refused at once: %s",
                      hf_error_name(code));
     else
-        lab_row_done(lab, row, count == 2 ? LAB_OK : LAB_FAILS,
-                     "methodB ran within methodA, the count was %d", count);
+        lab_row_done(lab, row, count == 2 && held ? LAB_OK : LAB_FAILS,
+                     "methodB ran within methodA, the count was %d%s", count,
+                     held ? "" : ", and methodA lost the lock by it");
 }
 
 static void call_by_hand(struct lab *lab, struct plan *plan)

@@ -283,12 +283,14 @@ static void lead_version(struct lab *lab, struct play *play,
     stage_close(stage, row);
     oversold = tell_left(play, row, 1 + sold);
     judge_version(lab, row, sold, retries, version);
-    if (play->scene->at_replica && !play->scene->follows)
-        lab_claim(lab, oversold > 0,
-                  "read/write splitting makes optimistic locking unreliable",
-                  "oversold by %lld, as the master checks the version; %lld "
-                  "retries refused while the replica lags",
-                  oversold, retries);
+    if (!play->scene->at_replica || play->scene->follows)
+        return;
+    lab_claim(lab, !sold,
+              "a version that is read from a replica is old while it lags",
+              "%lld retries, all refused", retries);
+    lab_claim(lab, oversold > 0,
+              "read/write splitting makes optimistic locking oversell",
+              "oversold by %lld: the master checks the version", oversold);
 }
 
 /* ---- rows ---------------------------------------------------------------- */

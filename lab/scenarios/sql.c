@@ -15,7 +15,7 @@
 
 enum {
     ROW = 25, /* that is sold */
-    OTHER = 250,
+    OTHER = 100,
     REST_MS = 30, /* so that a wait can be seen in the timeline */
 };
 
@@ -28,6 +28,7 @@ struct scene {
     void (*lead)(struct lab *lab, struct play *play, struct lab_row *row);
     const char *isolation; /* NULL: the default */
     const char *where;     /* the condition of "for update" */
+    int other;             /* a row that the condition does not select */
     void (*a)(void *arg);  /* who A is, where it depends */
     bool careful;          /* the way that is right */
 };
@@ -141,7 +142,7 @@ static void wants_other_row(void *arg)
     for (int id = 1; id <= GOODS; id++) /* each is a transaction of its own */
         locked += !goods_try(sql, play->table, id);
     actor_report(RESULT, locked);
-    sell_row(sql, play, OTHER);
+    sell_row(sql, play, play->scene->other);
     sql_close(sql);
 }
 
@@ -150,7 +151,7 @@ static void lead_where(struct lab *lab, struct play *play, struct lab_row *row)
     struct stage *stage = stage_new(lab);
     struct actor *a = stage_enter(stage, "A", locks_where, play), *b;
     bool blocked;
-    int locked;
+    int locked, selected;
 
     actor_until(a, "pauses");
     b = stage_enter(stage, "B", wants_other_row, play);
@@ -158,9 +159,13 @@ static void lead_where(struct lab *lab, struct play *play, struct lab_row *row)
     blocked = end_both(lab, a, b);
     locked = (int)actor_value(b, RESULT);
     stage_close(stage, row);
+    selected = (int)sql_number(play->sql, "SELECT COUNT(*) FROM %s WHERE %s",
+                               play->table, play->scene->where);
+    lab_row_number(row, "selected", selected);
     lab_row_number(row, "locked", locked);
     lab_row_done(lab, row, blocked ? LAB_FAILS : LAB_OK,
-                 "%d of %d rows locked: another row %s", locked, GOODS,
+                 "%d selected, %d of %d locked: another row %s", selected,
+                 locked, GOODS,
                  blocked ? "had to wait" : "did not have to wait");
 }
 
@@ -447,14 +452,18 @@ static void lead_state(struct lab *lab, struct play *play, struct lab_row *row)
 /* ---- rows ---------------------------------------------------------------- */
 
 static const struct scene scenes[] = {
-    {"for-update", "no index", LAB_FAILS, lead_where, .where = "name = 'p-25'"},
+    {"for-update", "no index", LAB_FAILS, lead_where, .where = "name = 'p-25'",
+     .other = OTHER},
     {"for-update", "no index, READ COMMITTED", LAB_OK, lead_where,
-     .where = "name = 'p-25'", .isolation = "READ COMMITTED"},
-    {"for-update", "index", LAB_OK, lead_where, .where = "code = 'p-25'"},
-    {"for-update", "index, like", LAB_FAILS, lead_where,
-     .where = "code LIKE 'p-25%'"},
+     .where = "name = 'p-25'", .isolation = "READ COMMITTED", .other = OTHER},
+    {"for-update", "index", LAB_OK, lead_where, .where = "code = 'p-25'",
+     .other = OTHER},
+    {"for-update", "index, its beginning", LAB_OK, lead_where,
+     .where = "code LIKE 'p-25%'", .other = OTHER},
+    {"for-update", "index, its end", LAB_FAILS, lead_where,
+     .where = "code LIKE '%-25'", .other = OTHER},
     {"for-update", "index, not equal", LAB_FAILS, lead_where,
-     .where = "code <> 'p-25'"},
+     .where = "code <> 'p-25'", .other = ROW},
     {"two-rows", "opposite order", LAB_FAILS, lead_two, .careful = false},
     {"two-rows", "same order", LAB_OK, lead_two, .careful = true},
     {"beside-for-update", "plain select", LAB_FAILS, lead_beside,
@@ -506,6 +515,7 @@ static const struct lab_column columns[] = {
     {"strategy", "strategy", 17, LAB_LEFT},
     {"variant", "variant", 24, LAB_LEFT},
     {"store", "store", 7, LAB_LEFT | LAB_JSON_ONLY},
+    {"selected", "selected", 8, 0},
     {"locked", "locked", 6, 0},
     {"sold", "sold", 4, 0},
     {"left", "left", 4, 0},

@@ -77,6 +77,15 @@ _Noreturn static void die_in_runner(int status, const char *text)
     exit(status);
 }
 
+void death_by_signal(int number)
+{
+    progress_clear();
+    report_end(runner_lab);
+    if (runner_lab->html)
+        cli_say(&lab_verb, "%s was not written", runner_lab->html);
+    exit(128 + number);
+}
+
 void lab_die(int status, const char *fmt, ...)
 {
     char text[LAB_DEATH_MAX];

@@ -57,6 +57,13 @@ int places_complete(struct lab *lab, bool backends_given, bool stores_given);
 bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,
                  char out[LAB_TEXT_MAX]);
 
+/* In the runner, first: dies if a given server cannot be used, or if `all'
+ * needs servers that are not installed. */
+void places_check(struct lab *lab);
+/* Has a temporary server of that kind to be started? */
+bool places_need(const struct lab *lab, enum lab_engine engine);
+/* Are there neither servers nor databases? */
+bool places_are_bare(const struct lab *lab);
 /* A temporary server, before its speed is measured. */
 void lab_warm(struct lab *lab, const struct lab_place *place);
 
@@ -96,6 +103,8 @@ void death_in_child(struct lab_death *death, pid_t runner);
 /* In the runner: dies as the child said, or as its wait status says. */
 _Noreturn void death_of_child(const struct lab_death *death, const char *who,
                               int wait_status);
+/* In the runner: ends it, with what there is so far; the supervisor tells. */
+_Noreturn void death_by_signal(int number);
 /* For lab_die() in the runner: prints what there is before the text. */
 void death_in_runner(struct lab *lab);
 

@@ -14,14 +14,17 @@ static const char usage_head[] =
     "  -b, --backends LIST  where holdfast's locks live: shm, redis, zk or "
     "URLs, "
     "with\n"
-    "                       commas between them (else HOLDFAST_URL, else shm)\n"
+    "                       commas between them (else HOLDFAST_URL, else shm; "
+    "with\n"
+    "                       --servers all three)\n"
     "      --stores LIST    what they guard: file, redis, mariadb or URLs "
-    "(file)\n"
+    "(file;\n"
+    "                       with --servers all three)\n"
     "      --servers        starts temporary servers, of all kinds that are "
     "not "
     "given\n"
     "                       as URLs, and stops them at the end\n"
-    "      --workers N      processes that work side by side\n"
+    "      --workers N      processes that work side by side (8)\n"
     "      --json           one object per line\n"
     "      --html FILE      writes a page with tables, bars and timelines\n";
 
@@ -119,7 +122,7 @@ static int help(const struct lab_scenario *scenario)
     } else {
         fputs(usage_head, stdout);
         print_switches(options_of_all());
-        puts("\nScenarios:");
+        puts("\nScenarios (`holdfast help lab SCENARIO' says more):");
         print_names();
     }
     puts(
@@ -348,9 +351,7 @@ static void run_one(struct lab *lab, const struct lab_scenario *scenario)
 {
     char why[LAB_TEXT_MAX];
 
-    if (places_lack(lab, scenario, why)) {
-        if (!lab->all)
-            lab_die(CLI_USAGE, "%s", why);
+    if (places_lack(lab, scenario, why)) { /* one of all: else main() says so */
         report_begin(lab, scenario);
         report_skip(lab, why);
     } else {
@@ -384,8 +385,12 @@ static int take_scenario(struct lab *lab, const struct typed *typed,
     if (!name)
         return cli_misuse(&lab_verb, "which scenario? `holdfast lab list' has "
                                      "them, and `all' runs them");
-    if (strcmp(name, "list") == 0 && operands == 1)
-        return list(lab->json);
+    if (strcmp(name, "list") == 0)
+        return operands == 1 ? list(lab->json)
+                             : cli_misuse(&lab_verb,
+                                          "`%s' after list: it "
+                                          "lists all scenarios",
+                                          argv[1]);
     if (!lab->chosen && !lab->all)
         return cli_misuse(&lab_verb,
                           "no scenario is called `%s'; `holdfast lab list' has "
@@ -409,10 +414,12 @@ int main(int argc, char **argv)
                                           .seconds_ms = 400,
                                           .ttl_ms = 1000}};
     struct typed typed = {0};
+    char why[LAB_TEXT_MAX];
     bool done = false;
     int status;
 
     setlocale(LC_CTYPE, "");
+    lab_describe(&lab, argc, argv); /* as typed: parsing moves the words */
     status = parse(&lab, &typed, argc, argv);
     if (status == CLI_OK)
         status =
@@ -426,8 +433,9 @@ int main(int argc, char **argv)
         status = places_take_stores(&lab, typed.stores);
     if (status == CLI_OK)
         status = places_complete(&lab, typed.backends, typed.stores);
-    if (status != CLI_OK)
-        return status;
-    lab_describe(&lab, argc, argv);
-    return lab_supervise(&lab, run);
+    if (status == CLI_OK && lab.chosen && places_lack(&lab, lab.chosen, why)) {
+        cli_say(&lab_verb, "%s", why);
+        status = CLI_USAGE;
+    }
+    return status == CLI_OK ? lab_supervise(&lab, run) : status;
 }

@@ -87,8 +87,7 @@ static int take_wish(struct lab *lab, struct lab_wish *wish, const char *text,
     *wish = (struct lab_wish){
         .place = {.engine = (enum lab_engine)engine, .name = names[engine]}};
     if (engine == LAB_SHM || engine == LAB_FILE) {
-        wish->ready = true;
-        snprintf(place->url, sizeof place->url, "shm:");
+        wish->ready = engine == LAB_FILE;
     } else if (!has_url && !lab->servers) {
         return cli_misuse(&lab_verb,
                           "%s: which server? Give its URL, or --servers, which "
@@ -232,7 +231,12 @@ static const struct lab_place *ready(struct lab *lab, struct lab_wish *wish)
     static struct lab_server *started[LAB_ENGINES];
     enum lab_engine engine = wish->place.engine;
 
-    if (!wish->ready) {
+    if (!wish->ready && engine == LAB_SHM) {
+        /* A place of this run's own, so that nothing is left of it. */
+        snprintf(wish->place.url, sizeof wish->place.url, "shm://%s/locks",
+                 lab_directory(lab));
+        wish->ready = true;
+    } else if (!wish->ready) {
         if (!started[engine]) {
             lab_progress(lab, "starting %s", wish->place.name);
             started[engine] = lab_server_start(lab, engine, NULL);
@@ -244,6 +248,40 @@ static const struct lab_place *ready(struct lab *lab, struct lab_wish *wish)
         lab_place_tidy(lab, &wish->place);
     }
     return &wish->place;
+}
+
+void places_check(struct lab *lab)
+{
+    static const enum lab_engine kinds[] = {LAB_REDIS, LAB_ZOOKEEPER,
+                                            LAB_MARIADB};
+
+    for (size_t i = 0; i < lab->backends_len; i++)
+        if (lab->backends[i].place.given)
+            hf_close(lab_open(ready(lab, &lab->backends[i]), 0));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (lab->stores[kinds[i]].place.given)
+            ready(lab, &lab->stores[kinds[i]]);
+    if (lab->all && lab->servers)
+        lab_servers_check(lab, kinds, sizeof kinds / sizeof *kinds);
+}
+
+bool places_need(const struct lab *lab, enum lab_engine engine)
+{
+    const struct lab_wish *store = &lab->stores[engine];
+
+    for (size_t i = 0; i < lab->backends_len; i++)
+        if (lab->backends[i].place.engine == engine && !lab->backends[i].ready)
+            return true;
+    return store->place.name && !store->ready;
+}
+
+bool places_are_bare(const struct lab *lab)
+{
+    for (size_t i = 0; i < lab->backends_len; i++)
+        if (lab->backends[i].place.engine != LAB_SHM)
+            return false;
+    return !lab->stores[LAB_REDIS].place.name &&
+           !lab->stores[LAB_MARIADB].place.name;
 }
 
 const struct lab_place *lab_backend(struct lab *lab, size_t i)

@@ -77,7 +77,7 @@ void lab_tick(struct lab *lab)
 
     if (number) {
         interrupted = 0;
-        lab_die(128 + number, "interrupted by signal %d; stopping", number);
+        death_by_signal(number);
     }
     if (line.live && lab_now() - line.drawn >= TICK_NS)
         draw(lab);

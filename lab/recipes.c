@@ -346,6 +346,19 @@ const struct recipe lab_recipes[LAB_ENGINES] = {
                      mariadb_answers},
 };
 
+void recipe_missing(const struct recipe *recipe, char *out, size_t size)
+{
+    char path[RECIPE_PATH];
+
+    for (size_t i = 0; i < RECIPE_FILES && recipe->needs[i].file; i++) {
+        const char *package = recipe->needs[i].package;
+        size_t len = strlen(out);
+
+        if (!find(recipe->needs[i].file, path) && !strstr(out, package))
+            snprintf(out + len, size - len, " %s", package);
+    }
+}
+
 void recipe_find(struct launch *launch)
 {
     const struct recipe *recipe = launch->recipe;

@@ -30,6 +30,8 @@ struct recipe {
 /* By engine; one without execute() has no server. */
 extern const struct recipe lab_recipes[LAB_ENGINES];
 
+/* Adds the packages that are missing, each after a space. */
+void recipe_missing(const struct recipe *recipe, char *out, size_t size);
 /* Finds the files, or dies naming the package that has them. */
 void recipe_find(struct launch *launch);
 /* In the server's process: makes the directory, and executes the server. arg

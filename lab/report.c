@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { BAR = 16 };
@@ -137,6 +138,14 @@ static bool in_utf8(void)
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
+/* Bars are left out where lines would be torn. */
+static bool has_bars(void)
+{
+    struct winsize size = {0};
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col >= 100;
+}
+
 static const char *sign_of(const struct lab_row *row)
 {
     bool utf8 = in_utf8();
@@ -207,7 +216,7 @@ static void print_row(const struct lab_section *in, const struct lab_row *row)
         format_field(&row->fields[i], text);
         printf(column->flags & LAB_LEFT ? "%-*s " : "%*s ", column->width,
                text);
-        if (column->flags & LAB_BAR)
+        if (column->flags & LAB_BAR && has_bars())
             print_bar(row->fields[i].number / largest(in, i));
     }
     printf(" %s%s %s%s\n", colour, sign_of(row), row->verdict,
@@ -223,7 +232,7 @@ static void print_header(const struct lab_section *in)
             continue;
         printf(column->flags & LAB_LEFT ? "%-*s " : "%*s ", column->width,
                column->title);
-        if (column->flags & LAB_BAR)
+        if (column->flags & LAB_BAR && has_bars())
             printf(" %*s", BAR, "");
     }
     puts("   verdict");
@@ -239,8 +248,10 @@ static void print_section(const struct lab_section *in)
     }
     if (in->skipped[0])
         printf("not run: %s\n", in->skipped);
+    if (in->claims_len)
+        puts("\nOften heard:");
     for (size_t i = 0; i < in->claims_len; i++)
-        printf("%s\"%s\": %s (%s)\n", i ? "" : "\n", in->claims[i].text,
+        printf("  \"%s\": %s (%s)\n", in->claims[i].text,
                in->claims[i].confirmed ? "confirmed" : "not confirmed",
                in->claims[i].figures);
     putchar('\n');

@@ -27,6 +27,8 @@ void lab_describe(struct lab *lab, int argc, char **argv)
 {
     struct lab_report *report = &lab->report;
     struct utsname name;
+    time_t now = time(NULL);
+    char date[16];
     size_t at = (size_t)snprintf(report->command, sizeof report->command,
                                  "holdfast lab");
 
@@ -39,11 +41,12 @@ void lab_describe(struct lab *lab, int argc, char **argv)
             (size_t)snprintf(report->command + at, sizeof report->command - at,
                              " %.*s%s", len, argv[i], colon ? "..." : "");
     }
+    strftime(date, sizeof date, "%Y-%m-%d", localtime(&now));
     uname(&name);
     snprintf(report->machine, sizeof report->machine,
-             "%ld processors, %.16s, %.16s %.40s",
-             sysconf(_SC_NPROCESSORS_ONLN), name.machine, name.sysname,
-             name.release);
+             "holdfast %s, %s, %ld processors, %.16s, %.16s %.40s",
+             hf_version(), date, sysconf(_SC_NPROCESSORS_ONLN), name.machine,
+             name.sysname, name.release);
 }
 
 const char *lab_directory(struct lab *lab)
@@ -87,8 +90,13 @@ static void check_page(const struct lab *lab)
 {
     char directory[PATH_MAX];
     const char *slash = strrchr(lab->html, '/');
+    struct stat there;
     int bad = access(lab->html, W_OK);
 
+    if (!bad && stat(lab->html, &there) == 0 && S_ISDIR(there.st_mode)) {
+        errno = EISDIR;
+        bad = -1;
+    }
     if (bad && errno == ENOENT) {
         snprintf(directory, sizeof directory, "%.*s",
                  slash ? (int)(slash - lab->html) + 1 : 1,
@@ -125,6 +133,7 @@ _Noreturn static void runner_main(struct lab *lab, void (*run)(struct lab *lab))
     keeper_start(remove_directory, lab->directory);
     if (lab->html)
         check_page(lab);
+    places_check(lab);
     lab->as_expected = true;
     run(lab);
     lab->report.seconds = (double)(lab_now() - began) / 1e9;
@@ -132,6 +141,8 @@ _Noreturn static void runner_main(struct lab *lab, void (*run)(struct lab *lab))
         write_page(lab);
     if (!lab->as_expected && !lab->json)
         puts("Rows with !! did not come out as they must.");
+    if (lab->report.sections_len && places_are_bare(lab) && !lab->json)
+        puts("--servers adds what needs Redis, ZooKeeper or MariaDB.");
     report_flush();
     if (lab->report.sections_len && !has_rows(&lab->report))
         lab_die(CLI_USAGE, "nothing was run: --servers starts the servers that "
@@ -215,8 +226,7 @@ static int conclude(const struct lab *lab, int end, unsigned failures)
 {
     int status = WIFEXITED(end) ? WEXITSTATUS(end) : 128 + WTERMSIG(end);
     const char *how = failures ? "; not everything could be removed, see above"
-                               : "; temporary servers are stopped, and given "
-                                 "databases are as they were";
+                               : "; servers are stopped, nothing is left";
 
     if (!WIFEXITED(end))
         cli_say(&lab_verb, "the run was killed by signal %d%s", WTERMSIG(end),

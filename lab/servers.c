@@ -148,6 +148,21 @@ static int clean(void *arg)
     return keeper_remove(launch->server->directory);
 }
 
+void lab_servers_check(struct lab *lab, const enum lab_engine *engines,
+                       size_t n)
+{
+    char missing[256] = "";
+
+    for (size_t i = 0; i < n; i++)
+        if (places_need(lab, engines[i]))
+            recipe_missing(&lab_recipes[engines[i]], missing, sizeof(missing));
+    if (*missing)
+        lab_die(CLI_UNAVAILABLE,
+                "servers are not installed: apt install%s; or leave them out, "
+                "by --backends and --stores",
+                missing);
+}
+
 struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
                                     const char *const *args)
 {

@@ -36,6 +36,10 @@ struct lab_server {
  */
 struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
                                     const char *const *args);
+/* Dies, naming all packages that are missing, if a server that has to be
+ * started (places_need) is not installed. */
+void lab_servers_check(struct lab *lab, const enum lab_engine *engines,
+                       size_t n);
 /* SIGKILL, gone; its keeper stays. Never started again. */
 void lab_server_kill(struct lab_server *server);
 /* Stopped, its directory gone. */

@@ -90,6 +90,7 @@ static void check_redis(const struct tidy *tidy)
 {
     redisContext *redis = rd_open(&tidy->place);
 
+    /* The rights that are needed to remove what the lab makes. */
     freeReplyObject(rd_ask(redis, "SCAN 0 MATCH *%s* COUNT 1", tidy->prefix));
     rd_number(redis, "UNLINK %s", tidy->prefix);
     redisFree(redis);

@@ -116,6 +116,11 @@ def a_server_that_is_not_installed():
             run = lab(scenario, '--servers', place=place, PATH='/nonexistent')
             assert run.returncode == UNAVAILABLE, run
             assert 'apt install ' + package in run.stderr, run.stderr
+        run = lab('all', '--servers', '--json', place=place,
+                  PATH='/nonexistent')
+        assert run.returncode == UNAVAILABLE and run.stdout == '', run
+        assert ('apt install redis-server openjdk-17-jre-headless '
+                'mariadb-server') in run.stderr, run.stderr
         assert place.is_clean()
 
 
@@ -223,7 +228,7 @@ def a_signal_to_the_supervisor_stops_the_servers():
             run.process.send_signal(number)
             status, _, err = run.end()
             assert status == 128 + number, (status, err)
-            assert 'interrupted; temporary servers are stopped' in err, err
+            assert 'interrupted; servers are stopped, nothing is left' in err, err
             assert place.is_clean()
 
 
@@ -299,6 +304,8 @@ def control_c_leaves_given_databases_clean():
 def a_page_that_cannot_be_written_is_told_at_once():
     refused(OSERR, 'cannot write /nonexistent/page.html', 'all', '--servers',
             '--html', '/nonexistent/page.html')
+    refused(OSERR, 'cannot write /tmp: Is a directory', 'all', '--servers',
+            '--html', '/tmp')
 
 
 def a_full_disk_is_told():

@@ -310,8 +310,9 @@ static void wait_until_ended(struct crew *crew)
     close(crew->ready[0]);
 }
 
-/* A server may be the backend and the store. */
-static bool is_counted(const struct crew_plan *plan, size_t i)
+/* A server that is the backend and the store is counted once; shared memory and
+ * a file have none. */
+static bool is_left_out(const struct crew_plan *plan, size_t i)
 {
     for (size_t k = 0; k < i; k++)
         if (strcmp(plan->places[k]->url, plan->places[i]->url) == 0)
@@ -325,7 +326,7 @@ static double server_cpu(const struct crew_plan *plan)
 
     for (size_t i = 0; i < CREW_PLACES && plan->places[i]; i++) {
         double one =
-            is_counted(plan, i) ? 0 : lab_place_cpu_ms(plan->places[i]);
+            is_left_out(plan, i) ? 0 : lab_place_cpu_ms(plan->places[i]);
 
         if (one < 0)
             return -1;

@@ -16,8 +16,8 @@ enum {
     LARGEST = 64, /* workers, unless --workers tells */
     GROWTH = 4,
     SIZES = 8,
-    STOCK = 10000000, /* more than can be sold in the time */
-    STARVED = 10,     /* times as many by one worker as by another */
+    STOCK = 9999999, /* more than can be sold in the time; see stock.c */
+    STARVED = 10,    /* times as many by one worker as by another */
 };
 
 static const char *const names[] = {

@@ -33,7 +33,8 @@ struct crew_plan {
     unsigned workers;
     bool threads;       /* of one process, instead of processes */
     unsigned processes; /* over which threads are spread; 0: one */
-    uint64_t attempts;  /* in all; 0: until run_ms is over */
+    uint64_t attempts;  /* in all; 0: until run_ms is over, but at least one by
+                           each worker */
     int64_t run_ms;
     bool spans; /* keep the first of worker_span(), for the timeline */
     void *(*begin_process)(const void *arg); /* may be NULL */

@@ -38,7 +38,7 @@ struct common {
     _Atomic unsigned begun;       /* workers that have begun to work */
     _Atomic unsigned met;         /* workers that have come to the pause */
     _Atomic unsigned inside;      /* spans that were kept */
-    _Atomic int64_t paused_until; /* the end of the first pause */
+    _Atomic int64_t paused_until; /* the end of the pause */
     int64_t began;
     struct lab_span spans[SPANS];
     _Alignas(64) unsigned char shared[CREW_SHARED];
@@ -86,6 +86,18 @@ void worker_await(struct worker *worker, int64_t limit_ms)
         lab_sleep_ms(1);
     worker->was_alone = atomic_load(&common->met) < 2;
     atomic_compare_exchange_strong(&common->paused_until, &none, lab_now());
+}
+
+bool worker_pause(struct worker *worker, const _Atomic unsigned *count,
+                  unsigned at_least, int64_t limit_ms)
+{
+    int64_t until = lab_now() + limit_ms * 1000000;
+
+    worker->awaited = true;
+    while (atomic_load(count) < at_least && lab_now() < until)
+        lab_sleep_ms(1);
+    atomic_store(&worker->crew->common->paused_until, lab_now());
+    return atomic_load(count) >= at_least;
 }
 
 void worker_meet(struct worker *worker, int64_t limit_ms)

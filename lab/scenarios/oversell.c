@@ -4,7 +4,8 @@
  * the same stock with the same buyers. A sale reads the stock, and writes one
  * less. In its first sale each worker pauses between the two until another
  * worker has read as well (worker_meet), so what does not keep the others out
- * oversells in every run.
+ * oversells in every run. redis-setnx does keep them out; what is wrong with it
+ * is its release, so there the pause is before that (sale.c).
  */
 #include "../sale.h"
 
@@ -213,7 +214,9 @@ const struct lab_scenario lab_oversell = {
         "the\n"
         "two steps until another one has read too, so what does not keep "
         "others\n"
-        "out oversells in every run.\n",
+        "out oversells in every run. redis-setnx pauses before its release, "
+        "until\n"
+        "its lease has ended and another worker has the lock.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_STOCK | LAB_BUYERS,
     .strategies = sale_names,

@@ -29,7 +29,8 @@ def oversell():
     for strategy in 'update', 'for-update', 'version', 'timestamp':
         rows['sql-%s mariadb' % strategy] = exact
     rows['redis-watch redis'] = exact
-    rows['redis-setnx redis'] = ('fails', r'oversold by \d+')
+    rows['redis-setnx DEL redis'] = ('fails', r'oversold by \d+')
+    rows['redis-setnx owner check redis'] = exact
     rows['redis-spin redis'] = exact
     for store in 'file', 'redis', 'mariadb':
         for backend in 'shm', 'redis', 'zk':

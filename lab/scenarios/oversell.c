@@ -56,15 +56,16 @@ static struct lab_row *sell_all(const struct race *race)
 /* Of which the claims are made. */
 struct seen {
     const struct lab_row *update, *for_update, *version, *spin;
-    const struct lab_row *redis, *zookeeper; /* the lock, on a file */
-    const struct lab_row *redis_on_redis;
+    const struct lab_row *redis, *zookeeper; /* the fair lock, on a file */
+    const struct lab_row *redis_on_redis;    /* the unfair one */
 };
 
 static void remember(struct seen *seen, const struct race *race,
                      const struct lab_row *row)
 {
     const char *name = race->strategy->name;
-    bool is_lock = race->backend && race->fairness == HF_UNFAIR;
+    bool is_fair = race->backend && race->fairness == HF_FAIR;
+    bool is_unfair = race->backend && race->fairness == HF_UNFAIR;
 
     if (strcmp(name, "sql-update") == 0)
         seen->update = row;
@@ -74,14 +75,14 @@ static void remember(struct seen *seen, const struct race *race,
         seen->version = row;
     else if (strcmp(name, "redis-spin") == 0)
         seen->spin = row;
-    else if (is_lock && race->backend->engine == LAB_REDIS &&
+    else if (is_fair && race->backend->engine == LAB_REDIS &&
              race->store->engine == LAB_FILE)
         seen->redis = row;
-    else if (is_lock && race->backend->engine == LAB_REDIS &&
+    else if (is_unfair && race->backend->engine == LAB_REDIS &&
              race->store->engine == LAB_REDIS)
         seen->redis_on_redis = row;
-    else if (race->backend && race->backend->engine == LAB_ZOOKEEPER &&
-             race->fairness == HF_FAIR && race->store->engine == LAB_FILE)
+    else if (is_fair && race->backend->engine == LAB_ZOOKEEPER &&
+             race->store->engine == LAB_FILE)
         seen->zookeeper = row;
 }
 
@@ -160,9 +161,11 @@ static void claim(struct lab *lab, const struct seen *seen)
         double redis = per_s(seen->redis), zookeeper = per_s(seen->zookeeper);
 
         lab_claim(lab, redis > zookeeper, "Redis is faster than ZooKeeper",
-                  "%.0f and %.0f sales per second", redis, zookeeper);
+                  "%.0f and %.0f sales per second, both by a fair lock", redis,
+                  zookeeper);
         lab_claim(lab, zookeeper > redis, "ZooKeeper is faster than Redis",
-                  "%.0f and %.0f sales per second", zookeeper, redis);
+                  "%.0f and %.0f sales per second, both by a fair lock",
+                  zookeeper, redis);
     }
     if (seen->spin && seen->redis_on_redis)
         lab_claim(lab, cpu_us(seen->redis_on_redis) < cpu_us(seen->spin),

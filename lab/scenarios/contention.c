@@ -21,8 +21,8 @@ enum {
 };
 
 static const char *const names[] = {
-    "sql-update", "sql-for-update", "sql-version", "redis-watch",
-    "redis-spin", "lock",           NULL};
+    "sql-update",  "sql-for-update", "sql-version", "sql-timestamp",
+    "redis-watch", "redis-spin",     "lock",        NULL};
 
 /* What one strategy does, on one backend, with more and more workers. */
 struct line {

@@ -43,8 +43,8 @@ def contention():
     rows = {}
     exact = ('ok', 'exact.*')
     for size in 1, 4:
-        for strategy in 'sql-update', 'sql-for-update', 'sql-version':
-            rows['%s mariadb %d' % (strategy, size)] = exact
+        for strategy in 'update', 'for-update', 'version', 'timestamp':
+            rows['sql-%s mariadb %d' % (strategy, size)] = exact
         for strategy in 'redis-watch', 'redis-spin':
             rows['%s redis %d' % (strategy, size)] = exact
         for order in 'fair', 'unfair':

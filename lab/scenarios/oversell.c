@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* For redis-setnx: the first sale, and two more of what that has left. */
+enum { LEAST_STOCK = 2, LEAST_BUYERS = 3 };
+
 static void judge(struct lab *lab, struct lab_row *row, int64_t sold,
                   int64_t left)
 {
@@ -176,8 +179,15 @@ static void claim(struct lab *lab, const struct seen *seen)
 
 static void run(struct lab *lab)
 {
+    const struct lab_settings *settings = lab_settings(lab);
     struct seen seen = {0};
 
+    if (settings->stock < LEAST_STOCK)
+        lab_die(CLI_USAGE, "--stock is %llu; a race takes at least %d",
+                (unsigned long long)settings->stock, LEAST_STOCK);
+    if (settings->buyers < LEAST_BUYERS)
+        lab_die(CLI_USAGE, "--buyers is %llu; a race takes at least %d",
+                (unsigned long long)settings->buyers, LEAST_BUYERS);
     for (size_t i = 0; i < SALE_STRATEGIES; i++)
         if (lab_wants(lab, sale_strategies[i].name))
             race_strategy(lab, &sale_strategies[i], &seen);

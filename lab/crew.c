@@ -35,9 +35,10 @@ struct common {
     struct lab_death death;
     _Atomic int64_t next; /* attempts still to be made */
     _Atomic bool stop;
+    _Atomic unsigned begun;       /* workers that have begun to work */
     _Atomic unsigned met;         /* workers that have come to the pause */
     _Atomic unsigned inside;      /* spans that were kept */
-    _Atomic int64_t paused_until; /* the end of the first pause */
+    _Atomic int64_t paused_until; /* the end of the pause */
     int64_t began;
     struct lab_span spans[SPANS];
     _Alignas(64) unsigned char shared[CREW_SHARED];
@@ -87,6 +88,18 @@ void worker_await(struct worker *worker, int64_t limit_ms)
     atomic_compare_exchange_strong(&common->paused_until, &none, lab_now());
 }
 
+bool worker_pause(struct worker *worker, const _Atomic unsigned *count,
+                  unsigned at_least, int64_t limit_ms)
+{
+    int64_t until = lab_now() + limit_ms * 1000000;
+
+    worker->awaited = true;
+    while (atomic_load(count) < at_least && lab_now() < until)
+        lab_sleep_ms(1);
+    atomic_store(&worker->crew->common->paused_until, lab_now());
+    return atomic_load(count) >= at_least;
+}
+
 void worker_meet(struct worker *worker, int64_t limit_ms)
 {
     worker_arrive(worker);
@@ -115,8 +128,11 @@ void worker_span(struct worker *worker, int64_t begin)
 static void attempt(struct worker *worker, struct counts *counts)
 {
     int64_t begin = lab_now();
-    enum work work = worker->crew->plan->work(worker);
+    enum work work;
 
+    if (worker->first)
+        atomic_fetch_add(&worker->crew->common->begun, 1);
+    work = worker->crew->plan->work(worker);
     counts->attempts++;
     if (work == WORK_STOP)
         atomic_store(&worker->crew->common->stop, true);
@@ -281,21 +297,37 @@ static void wait_until_ready(struct crew *crew)
     }
 }
 
-static void wait_until_ended(struct crew *crew)
+/* Until the time is over, and every worker has begun: what it has begun it
+ * ends, so each makes an attempt, however late it comes to run. */
+static void let_them_run(struct crew *crew)
 {
-    int64_t run_ns = crew->plan->run_ms * 1000000;
-    int64_t left = 0, until = 0;
-    int status = 0;
+    struct common *common = crew->common;
+    int64_t end = common->began + crew->plan->run_ms * 1000000;
+    int64_t now = lab_now(), stuck = end + STUCK_MS * 1000000LL;
 
-    while (crew->plan->attempts == 0 && !atomic_load(&crew->common->stop) &&
-           lab_now() - crew->common->began < run_ns) {
-        left = run_ns - (lab_now() - crew->common->began);
+    while (!atomic_load(&common->stop) &&
+           (now < end || atomic_load(&common->begun) < crew->plan->workers)) {
+        int64_t left = now < end ? end - now : 0;
+
         lab_sleep_ms(left > 50000000 ? 50 : left / 1000000 + 1);
         lab_tick(crew->lab);
         look_for_the_dead(crew);
+        now = lab_now();
+        if (now > stuck)
+            lab_die(CLI_FAILED, "%u of %u workers have begun in %d seconds",
+                    atomic_load(&common->begun), crew->plan->workers,
+                    STUCK_MS / 1000);
     }
+    atomic_store(&common->stop, true);
+}
+
+static void wait_until_ended(struct crew *crew)
+{
+    int64_t left = 0, until = 0;
+    int status = 0;
+
     if (crew->plan->attempts == 0)
-        atomic_store(&crew->common->stop, true);
+        let_them_run(crew);
     do {
         int64_t next = atomic_load(&crew->common->next);
 
@@ -310,8 +342,9 @@ static void wait_until_ended(struct crew *crew)
     close(crew->ready[0]);
 }
 
-/* A server may be the backend and the store. */
-static bool is_counted(const struct crew_plan *plan, size_t i)
+/* A server that is the backend and the store is counted once; shared memory and
+ * a file have none. */
+static bool is_left_out(const struct crew_plan *plan, size_t i)
 {
     for (size_t k = 0; k < i; k++)
         if (strcmp(plan->places[k]->url, plan->places[i]->url) == 0)
@@ -325,7 +358,7 @@ static double server_cpu(const struct crew_plan *plan)
 
     for (size_t i = 0; i < CREW_PLACES && plan->places[i]; i++) {
         double one =
-            is_counted(plan, i) ? 0 : lab_place_cpu_ms(plan->places[i]);
+            is_left_out(plan, i) ? 0 : lab_place_cpu_ms(plan->places[i]);
 
         if (one < 0)
             return -1;

@@ -33,7 +33,8 @@ struct crew_plan {
     unsigned workers;
     bool threads;       /* of one process, instead of processes */
     unsigned processes; /* over which threads are spread; 0: one */
-    uint64_t attempts;  /* in all; 0: until run_ms is over */
+    uint64_t attempts;  /* in all; 0: until run_ms is over, but at least one by
+                           each worker */
     int64_t run_ms;
     bool spans; /* keep the first of worker_span(), for the timeline */
     void *(*begin_process)(const void *arg); /* may be NULL */
@@ -75,6 +76,10 @@ void worker_arrive(struct worker *worker);
 void worker_await(struct worker *worker, int64_t limit_ms);
 /* Both. */
 void worker_meet(struct worker *worker, int64_t limit_ms);
+/* A pause until *count, in `shared', is at_least that, for at most limit_ms.
+ * Returns whether it came to be. What is measured begins after the last one. */
+bool worker_pause(struct worker *worker, const _Atomic unsigned *count,
+                  unsigned at_least, int64_t limit_ms);
 /* From begin until now this worker was inside, by its own belief. A pause in
  * which nobody else came is not worth showing. */
 void worker_span(struct worker *worker, int64_t begin);

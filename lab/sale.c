@@ -4,6 +4,7 @@
 #include "sql.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,7 +17,8 @@ enum {
     SPIN_MS = 50,      /* redis-spin, as in the documents */
     SPIN_TTL_MS = 10000,
     SETNX_MS = 2,
-    SETNX_TTL_MS = 200,
+    SETNX_TTL_MS = 120000,
+    SHORT_TTL_MS = 100, /* what is left of it when its holder is late */
 };
 
 /* What a worker has. */
@@ -53,6 +55,13 @@ static void meet_another(struct worker *worker)
     if (race_of(worker)->pauses)
         worker_arrive(worker);
     await_another(worker);
+}
+
+/* The same where nothing keeps the other one out. */
+static void meet_freely(struct worker *worker)
+{
+    if (race_of(worker)->pauses)
+        worker_meet(worker, MEET_MS);
 }
 
 static struct sql *sql_of(const struct worker *worker)
@@ -195,7 +204,7 @@ static enum work optimistic(struct worker *worker, const char *seen_as,
                 table);
         if (seen[0] <= 0)
             return WORK_NOTHING;
-        meet_another(worker);
+        meet_freely(worker);
         sql_do(sql, "UPDATE %s SET count = %lld, %s WHERE id = 1 AND %s = %lld",
                table, (long long)seen[0] - 1, next, seen_as,
                (long long)seen[1]);
@@ -235,7 +244,7 @@ static enum work redis_watch(struct worker *worker)
             rd_number(redis, "UNWATCH");
             return WORK_NOTHING;
         }
-        meet_another(worker);
+        meet_freely(worker);
         rd_number(redis, "MULTI");
         rd_number(redis, "SET %s %lld", key, seen - 1);
         reply = rd_ask(redis, "EXEC");
@@ -248,19 +257,91 @@ static enum work redis_watch(struct worker *worker)
     }
 }
 
-static enum work redis_setnx(struct worker *worker)
-{
-    redisContext *redis = redis_of(worker);
-    const char *key = race_of(worker)->lock_name;
-    enum work work;
+/*
+ * The first holder is late: it has written, but before it releases, its lease
+ * ends. The second one comes in, and has read when the first releases. If that
+ * deletes the second one's lock, a third one comes in and reads the same, and
+ * both write. Nobody but the first one loses the lock by the time.
+ */
+static const char *const setnx_releases[] = {"DEL", "owner check", NULL};
+static const enum lab_outcome setnx_outcomes[] = {LAB_FAILS, LAB_OK};
 
-    while (!rd_lock(redis, key, "1", SETNX_TTL_MS)) {
+struct relay {
+    _Atomic unsigned holders, reads; /* so far */
+    _Atomic unsigned released;       /* 1: the first one has */
+    _Atomic unsigned refused;        /* after that: asked, and did not get it */
+};
+
+static void setnx_lock(struct worker *worker)
+{
+    struct relay *relay = worker->shared;
+
+    for (;;) {
+        unsigned released = atomic_load(&relay->released);
+
+        if (rd_lock(redis_of(worker), race_of(worker)->lock_name,
+                    clerk_of(worker)->uuid, SETNX_TTL_MS))
+            return;
+        atomic_fetch_add(&relay->refused, released);
         worker->retries++;
         lab_sleep_ms(SETNX_MS);
     }
-    work = sell(worker);
-    rd_number(redis, "DEL %s", key); /* whoever it belongs to by now */
-    return work;
+}
+
+static void setnx_unlock(struct worker *worker)
+{
+    const struct race *race = race_of(worker);
+
+    if (race->variant == setnx_releases[1])
+        rd_unlock(redis_of(worker), race->lock_name, clerk_of(worker)->uuid);
+    else /* whoever it belongs to by now */
+        rd_number(redis_of(worker), "DEL %s", race->lock_name);
+}
+
+static void outlive_lease(struct worker *worker)
+{
+    struct relay *relay = worker->shared;
+
+    rd_number(redis_of(worker), "PEXPIRE %s %d", race_of(worker)->lock_name,
+              SHORT_TTL_MS);
+    worker_pause(worker, &relay->reads, 2, MEET_MS);
+}
+
+/* The second one has read, and waits for a third. */
+static void await_third(struct worker *worker)
+{
+    struct relay *relay = worker->shared;
+    bool fails = race_of(worker)->expected == LAB_FAILS;
+
+    worker_pause(worker, &relay->released, 1, MEET_MS);
+    if (!fails)
+        worker_pause(worker, &relay->refused, 1, MEET_MS);
+    worker_pause(worker, &relay->reads, 3, fails ? MEET_MS : KEPT_OUT_MS);
+}
+
+static enum work redis_setnx(struct worker *worker)
+{
+    struct stock *stock = clerk_of(worker)->stock;
+    struct relay *relay = worker->shared;
+    int64_t begin, seen;
+    unsigned before;
+
+    setnx_lock(worker);
+    begin = lab_now();
+    before = atomic_fetch_add(&relay->holders, 1);
+    seen = stock_read(stock);
+    atomic_fetch_add(&relay->reads, 1);
+    if (before == 1)
+        await_third(worker);
+    if (seen > 0)
+        stock_write(stock, seen - 1);
+    if (before == 0)
+        outlive_lease(worker);
+    setnx_unlock(worker);
+    if (before == 0)
+        atomic_store(&relay->released, 1);
+    worker_span(worker, begin);
+    return seen > 0 ? WORK_DONE : WORK_NOTHING;
 }
 
 static enum work redis_spin(struct worker *worker)
@@ -321,7 +402,8 @@ const struct strategy sale_strategies[] = {
     {"sql-timestamp", ON_MARIADB, LAB_OK, false, NULL, sql_timestamp, NULL,
      NULL},
     {"redis-watch", ON_REDIS, LAB_OK, false, NULL, redis_watch, NULL, NULL},
-    {"redis-setnx", ON_REDIS, LAB_FAILS, false, NULL, redis_setnx, NULL, NULL},
+    {"redis-setnx", ON_REDIS, LAB_FAILS, false, NULL, redis_setnx,
+     setnx_releases, setnx_outcomes},
     {"redis-spin", ON_REDIS, LAB_OK, false, NULL, redis_spin, NULL, NULL},
     {"lock", ON_FILE | ON_REDIS | ON_MARIADB, LAB_OK, false, open_lock, lock,
      NULL, NULL},

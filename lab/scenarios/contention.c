@@ -16,13 +16,13 @@ enum {
     LARGEST = 64, /* workers, unless --workers tells */
     GROWTH = 4,
     SIZES = 8,
-    STOCK = 10000000, /* more than can be sold in the time */
-    STARVED = 10,     /* times as many by one worker as by another */
+    STOCK = 9999999, /* more than can be sold in the time; see stock.c */
+    STARVED = 10,    /* times as many by one worker as by another */
 };
 
 static const char *const names[] = {
-    "sql-update", "sql-for-update", "sql-version", "redis-watch",
-    "redis-spin", "lock",           NULL};
+    "sql-update",  "sql-for-update", "sql-version", "sql-timestamp",
+    "redis-watch", "redis-spin",     "lock",        NULL};
 
 /* What one strategy does, on one backend, with more and more workers. */
 struct line {
@@ -38,13 +38,18 @@ struct lines {
 
 /* ---- a row --------------------------------------------------------------- */
 
+static double per_sale(const struct crew_result *result, double all)
+{
+    return result->done ? all / (double)result->done : 0;
+}
+
 /* times: how many times as many sales as the fair lock has; 0: not known. */
 static void judge(const struct race *race, struct lab_row *row,
                   const struct crew_result *result, int64_t oversold,
                   double times)
 {
     char tail[80] = "";
-    double per_sale = (double)result->retries / (double)result->done;
+    double retries = per_sale(result, (double)result->retries);
 
     if (result->most > result->least * STARVED)
         snprintf(tail, sizeof tail, "; one worker sold %llu, another %llu",
@@ -60,10 +65,10 @@ static void judge(const struct race *race, struct lab_row *row,
         lab_row_done(race->lab, row, LAB_FAILS, "nothing was sold");
     else if (strcmp(race->strategy->name, "redis-spin") == 0)
         lab_row_done(race->lab, row, LAB_OK, "exact; %.2f polls per sale%s",
-                     per_sale, tail);
+                     retries, tail);
     else if (result->retries)
         lab_row_done(race->lab, row, LAB_OK, "exact; %.2f retries per sale%s",
-                     per_sale, tail);
+                     retries, tail);
     else if (times > 0)
         lab_row_done(race->lab, row, LAB_OK,
                      "exact; %.1f times the fair lock%s", times, tail);
@@ -75,7 +80,7 @@ static double cpu_us(const struct crew_result *result)
 {
     double server = result->server_cpu_ms > 0 ? result->server_cpu_ms : 0;
 
-    return (result->cpu_ms + server) * 1000 / (double)result->done;
+    return per_sale(result, (result->cpu_ms + server) * 1000);
 }
 
 static void sell_with(const struct race *race, unsigned workers,
@@ -91,7 +96,7 @@ static void sell_with(const struct race *race, unsigned workers,
 
     line->per_s[i] = result->per_s;
     line->cpu_us[i] = cpu_us(result);
-    line->retries[i] = (double)result->retries / (double)result->done;
+    line->retries[i] = per_sale(result, (double)result->retries);
     lab_row_number(row, "workers", workers);
     lab_row_number(row, "sold", (double)result->done);
     lab_row_number(row, "least", (double)result->least);

@@ -128,6 +128,8 @@ static void judge(const struct office *office, struct lab_row *row,
     if (wrong)
         lab_row_done(office->lab, row, LAB_FAILS,
                      "%u of %u trains are oversold", wrong, office->trains_len);
+    else if (sold == 0)
+        lab_row_done(office->lab, row, LAB_FAILS, "nothing was sold");
     else if (alone_per_s > 0)
         lab_row_done(office->lab, row, LAB_OK,
                      "%lld sold exactly: %.1f times as many as with one lock",

@@ -132,7 +132,13 @@ bool hand_owns(redisContext *redis, const char *key, const char *who)
 
 void cast_mark(struct lab_row *row, const char *server, const char *label)
 {
-    struct lab_mark mark = {.at = lab_now(), .bad = true};
+    cast_mark_at(row, server, label, lab_now());
+}
+
+void cast_mark_at(struct lab_row *row, const char *server, const char *label,
+                  int64_t at)
+{
+    struct lab_mark mark = {.at = at, .bad = true};
 
     snprintf(mark.lane, sizeof mark.lane, "%s", server);
     snprintf(mark.label, sizeof mark.label, "%s", label);

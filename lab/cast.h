@@ -60,6 +60,8 @@ bool hand_owns(redisContext *redis, const char *key, const char *who);
 
 /* What happened to a server now, for the timeline. */
 void cast_mark(struct lab_row *row, const char *server, const char *label);
+void cast_mark_at(struct lab_row *row, const char *server, const char *label,
+                  int64_t at); /* lab_now() */
 /* Leaves the stage as it is for a moment, so that spans can be seen. */
 void cast_rest(struct lab *lab, int64_t ms);
 /* The Redis for what is done by hand. NULL: there is none, and the strategy

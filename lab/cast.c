@@ -73,6 +73,21 @@ bool hold_try(const struct hold *hold)
     return true;
 }
 
+bool hold_is_busy(const struct hold *hold)
+{
+    hf_error err = HF_ERROR_INIT;
+    int rc = hf_lock_try(hold->lock, &err);
+
+    if (rc == HF_EBUSY) {
+        actor_mark(false, "asks: HF_EBUSY");
+        return true;
+    }
+    lab_check(rc, "try the lock", &err);
+    actor_mark(true, "asks: it is free");
+    hf_lock_release(hold->lock, NULL);
+    return false;
+}
+
 int hold_release(const struct hold *hold)
 {
     hf_error err = HF_ERROR_INIT;
@@ -116,6 +131,16 @@ void hand_take(redisContext *redis, const char *key, const char *who,
         lab_sleep_ms(SPIN_MS);
     actor_lets_go();
     actor_holds("");
+}
+
+bool hand_is_busy(redisContext *redis, const char *key, const char *who)
+{
+    bool busy = !rd_lock(redis, key, who, CAST_LONG_MS);
+
+    actor_mark(!busy, busy ? "asks: busy" : "asks: it is free");
+    if (!busy)
+        rd_unlock(redis, key, who);
+    return busy;
 }
 
 bool hand_owns(redisContext *redis, const char *key, const char *who)

@@ -39,6 +39,9 @@ struct grant hold_take(const struct hold *hold, int64_t lease_ms,
                        const char *label);
 /* Takes it if it is free; true: it has it. Draws the span. */
 bool hold_try(const struct hold *hold);
+/* Tries, and does not keep it: true, somebody else has it. What proves that an
+ * actor is kept out, which does not come in for as long as it has not asked. */
+bool hold_is_busy(const struct hold *hold);
 /* HF_OK, HF_ELOST or HF_ENOTOWNER. Ends the span. */
 int hold_release(const struct hold *hold);
 /* The span was over at the deadline (grant.deadline): holdfast has said so. */
@@ -53,6 +56,8 @@ void hand_take(redisContext *redis, const char *key, const char *who,
 /* One SET NX PX; true: it has it. Draws the span. */
 bool hand_try(redisContext *redis, const char *key, const char *who,
               int64_t ttl_ms);
+/* As hold_is_busy(). */
+bool hand_is_busy(redisContext *redis, const char *key, const char *who);
 /* Does the key have that value now? */
 bool hand_owns(redisContext *redis, const char *key, const char *who);
 

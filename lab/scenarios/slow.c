@@ -137,11 +137,15 @@ static void *once_watch(void *arg)
 {
     const struct play *play = arg;
     redisContext *redis = rd_open(play->place);
+    int renewals = 0;
+    bool renewed;
 
-    do
+    do {
         lab_sleep_ms(play->ttl_ms / 3);
-    while (!once_renew(redis, play->name, "A", play->ttl_ms));
-    actor_report(A_RENEWALS, 1);
+        renewed = once_renew(redis, play->name, "A", play->ttl_ms);
+        renewals += renewed;
+        actor_report(A_RENEWALS, renewals);
+    } while (!renewed);
     return NULL;
 }
 
@@ -378,8 +382,11 @@ static void judge(struct lab *lab, struct lab_row *row, const struct play *play,
                      "A's hold ended %.1f ms before B came in, and A knew; its "
                      "release freed nobody",
                      found->known_ms);
-    else
+    else if (play->lease_ms == 0)
         lab_row_done(lab, row, LAB_OK, "held for three TTLs, nobody came in");
+    else
+        lab_row_done(lab, row, LAB_FAILS,
+                     "A's lease was to end, but it did not in three TTLs");
 }
 
 static void lead(struct lab *lab, struct play play, enum lab_outcome expected)

@@ -153,6 +153,51 @@ bool hand_owns(redisContext *redis, const char *key, const char *who)
     return owns;
 }
 
+/* ---- B and C ------------------------------------------------------------- */
+
+void hold_b(void *arg)
+{
+    const struct contest *contest = arg;
+    struct hold hold = hold_open(contest->place, contest->name, 0);
+
+    hold_take(&hold, 0, "");
+    actor_report(B_IN_AT, cli_now_ns(CLOCK_BOOTTIME));
+    actor_step("in");
+    actor_report(B_KEPT, hold_release(&hold) == HF_OK);
+    hold_close(&hold);
+}
+
+void hold_c(void *arg)
+{
+    const struct contest *contest = arg;
+    struct hold hold = hold_open(contest->place, contest->name, 0);
+
+    actor_report(C_IN, hold_try(&hold));
+    actor_step("tried");
+    hold_close(&hold);
+}
+
+void hand_b(void *arg)
+{
+    const struct contest *contest = arg;
+    redisContext *redis = rd_open(contest->place);
+
+    hand_take(redis, contest->name, "B", CAST_LONG_MS);
+    actor_report(B_IN_AT, cli_now_ns(CLOCK_BOOTTIME));
+    actor_step("in");
+    actor_report(B_KEPT, rd_unlock(redis, contest->name, "B"));
+}
+
+void hand_c(void *arg)
+{
+    const struct contest *contest = arg;
+    redisContext *redis = rd_open(contest->place);
+
+    actor_report(C_IN, hand_try(redis, contest->name, "C", CAST_LONG_MS));
+    actor_step("tried");
+    rd_unlock(redis, contest->name, "C");
+}
+
 /* ---- in the scenario ----------------------------------------------------- */
 
 void cast_mark(struct lab_row *row, const char *server, const char *label)

@@ -61,6 +61,28 @@ bool hand_is_busy(redisContext *redis, const char *key, const char *who);
 /* Does the key have that value now? */
 bool hand_owns(redisContext *redis, const char *key, const char *who);
 
+/* ---- B and C ------------------------------------------------------------- */
+
+/* What they compete for. */
+struct contest {
+    const struct lab_place *place;
+    char name[96];
+};
+
+/* What they report. */
+enum {
+    B_IN_AT = 0, /* CLOCK_BOOTTIME, ns */
+    B_KEPT,      /* nobody has taken the lock from it until its end */
+    C_IN = 0,    /* C came in */
+};
+
+/* B waits for the lock ("in"), and has it until its end. C tries once
+ * ("tried"). arg is a struct contest. */
+void hold_b(void *arg);
+void hold_c(void *arg);
+void hand_b(void *arg);
+void hand_c(void *arg);
+
 /* ---- in the scenario ----------------------------------------------------- */
 
 /* What happened to a server now, for the timeline. */

@@ -26,7 +26,7 @@ enum {
     A_TTL_MS = 0, /* as the server has it */
     A_DEADLINE,   /* before which nobody may come in; 0: it ends with A */
     B_BUSY = 0,   /* B has asked, while A held the lock, and was refused */
-    B_IN_AT,
+    B_CAME_AT,
 
     WAITS_MS = 50, /* for the timeline: B waits beside A */
     /* Free later than that is never free: much more than a lease and a tick of
@@ -101,30 +101,30 @@ static void lock_a(void *arg)
 
 /* ---- B ------------------------------------------------------------------- */
 
-static void hand_b(void *arg)
+static void asking_hand_b(void *arg)
 {
     const struct play *play = arg;
     redisContext *redis = rd_open(play->place);
 
     actor_report(B_BUSY, hand_is_busy(redis, play->name, "B"));
-    actor_report(B_IN_AT, now());
+    actor_report(B_CAME_AT, now());
     actor_step("asked");
     hand_take(redis, play->name, "B", CAST_LONG_MS);
-    actor_report(B_IN_AT, now());
+    actor_report(B_CAME_AT, now());
     actor_step("in");
     rd_unlock(redis, play->name, "B");
 }
 
-static void lock_b(void *arg)
+static void asking_hold_b(void *arg)
 {
     const struct play *play = arg;
     struct hold hold = hold_open(play->place, play->name, 0);
 
     actor_report(B_BUSY, hold_is_busy(&hold));
-    actor_report(B_IN_AT, now());
+    actor_report(B_CAME_AT, now());
     actor_step("asked");
     hold_take(&hold, 0, "");
-    actor_report(B_IN_AT, now());
+    actor_report(B_CAME_AT, now());
     actor_step("in");
     hold_release(&hold);
     hold_close(&hold);
@@ -147,7 +147,7 @@ static void await_b(const struct play *play, struct actor *b,
                     struct found *found)
 {
     found->in = found->lost || actor_comes(b, "in", 3 * play->ttl_ms);
-    if (!found->in && play->b == hand_b) {
+    if (!found->in && play->b == asking_hand_b) {
         redisContext *redis = rd_open(play->place);
 
         found->pttl = rd_number(redis, "PTTL %s", play->name);
@@ -174,7 +174,7 @@ static void read_actors(const struct play *play, const struct actor *a,
                         const struct actor *b, int64_t died,
                         struct found *found)
 {
-    int64_t in_at = actor_value(b, B_IN_AT);
+    int64_t in_at = actor_value(b, B_CAME_AT);
     int64_t deadline = actor_value(a, A_DEADLINE);
 
     if (play->closes || deadline == 0)
@@ -274,7 +274,7 @@ static void lead_by_hand(struct lab *lab)
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct play play = {.strategy = ways[i].strategy,
                             .a = ways[i].a,
-                            .b = hand_b,
+                            .b = asking_hand_b,
                             .ttl_ms = lab_settings(lab)->ttl_ms};
 
         if (!lab_wants(lab, play.strategy))
@@ -294,7 +294,7 @@ static void lead_lock(struct lab *lab)
 {
     struct play play = {.strategy = "lock",
                         .a = lock_a,
-                        .b = lock_b,
+                        .b = asking_hold_b,
                         .ttl_ms = lab_settings(lab)->ttl_ms};
 
     for (size_t i = 0; (play.place = lab_backend(lab, i)); i++) {

@@ -17,26 +17,24 @@
 
 struct play {
     const char *strategy, *variant;
-    const struct lab_place *place;
     const struct cast *cast;
     int64_t ttl_ms, lease_ms;
-    char name[96];
+    struct contest contest;
 };
 
 struct cast {
-    void (*a)(void *), (*b)(void *), (*c)(void *);
+    void (*a)(void *);               /* of a struct play */
+    void (*b)(void *), (*c)(void *); /* of its contest */
 };
 
-/* What actors report; times are of CLOCK_BOOTTIME, in ns. */
+/* What A reports, and see cast.h for B and C; times are of CLOCK_BOOTTIME, in
+ * ns. */
 enum {
     A_TOOK,     /* when it got the lock */
     A_ENDED,    /* when it stopped to believe that it has the lock */
     A_RENEWALS, /* of watchdog-once */
     A_LOST,     /* holdfast told it that the hold is lost */
     A_TTL_MS,   /* as the server has it */
-    B_IN = 0,
-    B_KEPT, /* nobody has taken the lock from it */
-    C_IN = 0,
 };
 
 enum { WORK_MS = 10, TRIES = 4 };
@@ -60,37 +58,16 @@ static void work_by_hand(const struct play *play)
 static void fixed_a(void *arg)
 {
     const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
+    redisContext *redis = rd_open(play->contest.place);
 
-    hand_take(redis, play->name, "A", play->ttl_ms);
+    hand_take(redis, play->contest.name, "A", play->ttl_ms);
     actor_report(A_TOOK, now());
     actor_step("holds");
     work_by_hand(play);
     actor_report(A_ENDED, now());
     actor_lets_go();
-    rd_number(redis, "DEL %s", play->name);
+    rd_number(redis, "DEL %s", play->contest.name);
     actor_step("released");
-}
-
-static void fixed_b(void *arg)
-{
-    const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
-
-    hand_take(redis, play->name, "B", CAST_LONG_MS);
-    actor_report(B_IN, now());
-    actor_step("in");
-    actor_report(B_KEPT, rd_unlock(redis, play->name, "B"));
-}
-
-static void fixed_c(void *arg)
-{
-    const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
-
-    actor_report(C_IN, hand_try(redis, play->name, "C", CAST_LONG_MS));
-    actor_step("tried");
-    rd_unlock(redis, play->name, "C");
 }
 
 /* ---- the documents' watchdog --------------------------------------------- */
@@ -136,13 +113,13 @@ static bool once_unlock(redisContext *redis, const char *key, const char *uuid)
 static void *once_watch(void *arg)
 {
     const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
+    redisContext *redis = rd_open(play->contest.place);
     int renewals = 0;
     bool renewed;
 
     do {
         lab_sleep_ms(play->ttl_ms / 3);
-        renewed = once_renew(redis, play->name, "A", play->ttl_ms);
+        renewed = once_renew(redis, play->contest.name, "A", play->ttl_ms);
         renewals += renewed;
         actor_report(A_RENEWALS, renewals);
     } while (!renewed);
@@ -162,11 +139,11 @@ static void once_take(redisContext *redis, const char *key, const char *uuid,
 static void once_a(void *arg)
 {
     const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
+    redisContext *redis = rd_open(play->contest.place);
     pthread_t thread;
     int error;
 
-    once_take(redis, play->name, "A", play->ttl_ms);
+    once_take(redis, play->contest.name, "A", play->ttl_ms);
     actor_report(A_TOOK, now());
     error = pthread_create(&thread, NULL, once_watch, arg);
     if (error)
@@ -175,30 +152,30 @@ static void once_a(void *arg)
     work_by_hand(play);
     actor_report(A_ENDED, now());
     actor_lets_go();
-    if (!once_unlock(redis, play->name, "A"))
+    if (!once_unlock(redis, play->contest.name, "A"))
         actor_mark(true, "You don't have this lock!");
     actor_step("released");
 }
 
 static void once_b(void *arg)
 {
-    const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
+    const struct contest *contest = arg;
+    redisContext *redis = rd_open(contest->place);
 
-    once_take(redis, play->name, "B", CAST_LONG_MS);
-    actor_report(B_IN, now());
+    once_take(redis, contest->name, "B", CAST_LONG_MS);
+    actor_report(B_IN_AT, now());
     actor_step("in");
-    actor_report(B_KEPT, once_unlock(redis, play->name, "B"));
+    actor_report(B_KEPT, once_unlock(redis, contest->name, "B"));
 }
 
 static void once_c(void *arg)
 {
-    const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
+    const struct contest *contest = arg;
+    redisContext *redis = rd_open(contest->place);
 
-    actor_report(C_IN, once_try_lock(redis, play->name, "C", CAST_LONG_MS));
+    actor_report(C_IN, once_try_lock(redis, contest->name, "C", CAST_LONG_MS));
     actor_step("tried");
-    once_unlock(redis, play->name, "C");
+    once_unlock(redis, contest->name, "C");
 }
 
 /* ---- holdfast ------------------------------------------------------------ */
@@ -235,7 +212,8 @@ static bool work(const struct hold *hold, int64_t ttl_ms, int64_t *deadline)
 static void lock_a(void *arg)
 {
     const struct play *play = arg;
-    struct hold hold = hold_open(play->place, play->name, play->ttl_ms);
+    struct hold hold =
+        hold_open(play->contest.place, play->contest.name, play->ttl_ms);
     struct grant grant = hold_take(&hold, play->lease_ms, "");
     int64_t ttl_ms = grant_ttl_ms(&grant, play->ttl_ms);
     bool mine;
@@ -255,33 +233,11 @@ static void lock_a(void *arg)
     hold_close(&hold);
 }
 
-static void lock_b(void *arg)
-{
-    const struct play *play = arg;
-    struct hold hold = hold_open(play->place, play->name, 0);
-
-    hold_take(&hold, 0, "");
-    actor_report(B_IN, now());
-    actor_step("in");
-    actor_report(B_KEPT, hold_release(&hold) == HF_OK);
-    hold_close(&hold);
-}
-
-static void lock_c(void *arg)
-{
-    const struct play *play = arg;
-    struct hold hold = hold_open(play->place, play->name, 0);
-
-    actor_report(C_IN, hold_try(&hold));
-    actor_step("tried");
-    hold_close(&hold);
-}
-
 /* ---- a row --------------------------------------------------------------- */
 
-static const struct cast fixed = {fixed_a, fixed_b, fixed_c},
+static const struct cast fixed = {fixed_a, hand_b, hand_c},
                          once = {once_a, once_b, once_c},
-                         lock = {lock_a, lock_b, lock_c};
+                         lock = {lock_a, hold_b, hold_c};
 
 struct found {
     bool overlap; /* B came in while A believed that it had the lock */
@@ -313,7 +269,7 @@ static bool is_spoiled(const struct play *play, const struct found *found)
 static void read_actors(const struct play *play, struct found *found,
                         const struct actor *a, const struct actor *b)
 {
-    int64_t in = actor_value(b, B_IN), ended = actor_value(a, A_ENDED);
+    int64_t in = actor_value(b, B_IN_AT), ended = actor_value(a, A_ENDED);
 
     if (ended == 0)
         lab_die(CLI_FAILED, "a defect: A does not say when its hold was over");
@@ -335,11 +291,11 @@ static struct stage *play_once(struct lab *lab, struct play *play,
     struct stage *stage = stage_new(lab);
     struct actor *a, *b, *c;
 
-    cast_name(lab, "slow", play->name);
+    cast_name(lab, "slow", play->contest.name);
     a = stage_enter(stage, "A", play->cast->a, play);
     actor_until(a, "holds");
     actor_go(a);
-    b = stage_enter(stage, "B", play->cast->b, play);
+    b = stage_enter(stage, "B", play->cast->b, &play->contest);
     actor_until(a, "worked");
     /* Where the lock is not renewed B comes in, sooner or later, before A is
      * let go on; else it must not. */
@@ -349,7 +305,7 @@ static struct stage *play_once(struct lab *lab, struct play *play,
     actor_until(a, "released");
     if (!found->came)
         actor_until(b, "in");
-    c = stage_enter(stage, "C", play->cast->c, play);
+    c = stage_enter(stage, "C", play->cast->c, &play->contest);
     actor_until(c, "tried");
     found->c_in = actor_value(c, C_IN);
     cast_rest(lab, play->ttl_ms / 4);
@@ -395,7 +351,7 @@ static void lead(struct lab *lab, struct play play, enum lab_outcome expected)
     struct stage *stage;
     struct found found;
 
-    lab_progress(lab, "%s on %s", play.strategy, play.place->name);
+    lab_progress(lab, "%s on %s", play.strategy, play.contest.place->name);
     stage = play_once(lab, &play, &found);
     for (int tries = 1; found.spoiled && tries < TRIES; tries++) {
         stage_close(stage, NULL);
@@ -404,7 +360,7 @@ static void lead(struct lab *lab, struct play play, enum lab_outcome expected)
     }
     stage_close(stage, row);
     lab_row_text(row, "strategy", "%s", play.strategy);
-    lab_row_text(row, "backend", "%s", play.place->name);
+    lab_row_text(row, "backend", "%s", play.contest.place->name);
     lab_row_text(row, "variant", "%s", play.variant);
     lab_row_number(row, "ttl_ms", (double)found.ttl_ms);
     judge(lab, row, &play, &found);
@@ -420,8 +376,8 @@ static void lead_by_hand(struct lab *lab, const char *strategy,
                         .cast = cast,
                         .ttl_ms = lab_settings(lab)->ttl_ms};
 
-    play.place = cast_redis(lab, strategy);
-    if (play.place)
+    play.contest.place = cast_redis(lab, strategy);
+    if (play.contest.place)
         lead(lab, play, LAB_FAILS);
 }
 
@@ -433,7 +389,7 @@ static void lead_lock(struct lab *lab, const char *strategy, int64_t lease_ms)
                         .ttl_ms = lab_settings(lab)->ttl_ms,
                         .lease_ms = lease_ms};
 
-    for (size_t i = 0; (play.place = lab_backend(lab, i)); i++)
+    for (size_t i = 0; (play.contest.place = lab_backend(lab, i)); i++)
         lead(lab, play, LAB_OK);
 }
 

@@ -177,7 +177,7 @@ static void read_actors(const struct play *play, const struct actor *a,
     int64_t in_at = actor_value(b, B_CAME_AT);
     int64_t deadline = actor_value(a, A_DEADLINE);
 
-    if (play->closes || deadline == 0)
+    if (deadline == 0 || (play->closes && died < deadline))
         deadline = died;
     found->early = found->in && in_at < deadline;
     found->wait_ms = (double)(in_at - died) / 1e6;

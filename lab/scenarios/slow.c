@@ -227,6 +227,7 @@ static void lock_a(void *arg)
     mine = mine && has(&hold, &grant.deadline);
     if (mine)
         actor_report(A_ENDED, now());
+    /* HF_OK: the server had A's hold until now, so nobody else's. */
     if (hold_release(&hold) != HF_OK && mine)
         actor_report(A_LOST, 1);
     actor_step("released");

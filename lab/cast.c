@@ -73,6 +73,21 @@ bool hold_try(const struct hold *hold)
     return true;
 }
 
+bool hold_is_busy(const struct hold *hold)
+{
+    hf_error err = HF_ERROR_INIT;
+    int rc = hf_lock_try(hold->lock, &err);
+
+    if (rc == HF_EBUSY) {
+        actor_mark(false, "asks: HF_EBUSY");
+        return true;
+    }
+    lab_check(rc, "try the lock", &err);
+    actor_mark(true, "asks: it is free");
+    hf_lock_release(hold->lock, NULL);
+    return false;
+}
+
 int hold_release(const struct hold *hold)
 {
     hf_error err = HF_ERROR_INIT;
@@ -118,6 +133,16 @@ void hand_take(redisContext *redis, const char *key, const char *who,
     actor_holds("");
 }
 
+bool hand_is_busy(redisContext *redis, const char *key, const char *who)
+{
+    bool busy = !rd_lock(redis, key, who, CAST_LONG_MS);
+
+    actor_mark(!busy, busy ? "asks: busy" : "asks: it is free");
+    if (!busy)
+        rd_unlock(redis, key, who);
+    return busy;
+}
+
 bool hand_owns(redisContext *redis, const char *key, const char *who)
 {
     redisReply *reply = rd_ask(redis, "GET %s", key);
@@ -128,11 +153,62 @@ bool hand_owns(redisContext *redis, const char *key, const char *who)
     return owns;
 }
 
+/* ---- B and C ------------------------------------------------------------- */
+
+void hold_b(void *arg)
+{
+    const struct contest *contest = arg;
+    struct hold hold = hold_open(contest->place, contest->name, 0);
+
+    hold_take(&hold, 0, "");
+    actor_report(B_IN_AT, cli_now_ns(CLOCK_BOOTTIME));
+    actor_step("in");
+    actor_report(B_KEPT, hold_release(&hold) == HF_OK);
+    hold_close(&hold);
+}
+
+void hold_c(void *arg)
+{
+    const struct contest *contest = arg;
+    struct hold hold = hold_open(contest->place, contest->name, 0);
+
+    actor_report(C_IN, hold_try(&hold));
+    actor_step("tried");
+    hold_close(&hold);
+}
+
+void hand_b(void *arg)
+{
+    const struct contest *contest = arg;
+    redisContext *redis = rd_open(contest->place);
+
+    hand_take(redis, contest->name, "B", CAST_LONG_MS);
+    actor_report(B_IN_AT, cli_now_ns(CLOCK_BOOTTIME));
+    actor_step("in");
+    actor_report(B_KEPT, rd_unlock(redis, contest->name, "B"));
+}
+
+void hand_c(void *arg)
+{
+    const struct contest *contest = arg;
+    redisContext *redis = rd_open(contest->place);
+
+    actor_report(C_IN, hand_try(redis, contest->name, "C", CAST_LONG_MS));
+    actor_step("tried");
+    rd_unlock(redis, contest->name, "C");
+}
+
 /* ---- in the scenario ----------------------------------------------------- */
 
 void cast_mark(struct lab_row *row, const char *server, const char *label)
 {
-    struct lab_mark mark = {.at = lab_now(), .bad = true};
+    cast_mark_at(row, server, label, lab_now());
+}
+
+void cast_mark_at(struct lab_row *row, const char *server, const char *label,
+                  int64_t at)
+{
+    struct lab_mark mark = {.at = at, .bad = true};
 
     snprintf(mark.lane, sizeof mark.lane, "%s", server);
     snprintf(mark.label, sizeof mark.label, "%s", label);

@@ -39,6 +39,9 @@ struct grant hold_take(const struct hold *hold, int64_t lease_ms,
                        const char *label);
 /* Takes it if it is free; true: it has it. Draws the span. */
 bool hold_try(const struct hold *hold);
+/* Tries, and does not keep it: true, somebody else has it. What proves that an
+ * actor is kept out, which does not come in for as long as it has not asked. */
+bool hold_is_busy(const struct hold *hold);
 /* HF_OK, HF_ELOST or HF_ENOTOWNER. Ends the span. */
 int hold_release(const struct hold *hold);
 /* The span was over at the deadline (grant.deadline): holdfast has said so. */
@@ -53,13 +56,39 @@ void hand_take(redisContext *redis, const char *key, const char *who,
 /* One SET NX PX; true: it has it. Draws the span. */
 bool hand_try(redisContext *redis, const char *key, const char *who,
               int64_t ttl_ms);
+/* As hold_is_busy(). */
+bool hand_is_busy(redisContext *redis, const char *key, const char *who);
 /* Does the key have that value now? */
 bool hand_owns(redisContext *redis, const char *key, const char *who);
+
+/* ---- B and C ------------------------------------------------------------- */
+
+/* What they compete for. */
+struct contest {
+    const struct lab_place *place;
+    char name[96];
+};
+
+/* What they report. */
+enum {
+    B_IN_AT = 0, /* CLOCK_BOOTTIME, ns */
+    B_KEPT,      /* nobody has taken the lock from it until its end */
+    C_IN = 0,    /* C came in */
+};
+
+/* B waits for the lock ("in"), and has it until its end. C tries once
+ * ("tried"). arg is a struct contest. */
+void hold_b(void *arg);
+void hold_c(void *arg);
+void hand_b(void *arg);
+void hand_c(void *arg);
 
 /* ---- in the scenario ----------------------------------------------------- */
 
 /* What happened to a server now, for the timeline. */
 void cast_mark(struct lab_row *row, const char *server, const char *label);
+void cast_mark_at(struct lab_row *row, const char *server, const char *label,
+                  int64_t at); /* lab_now() */
 /* Leaves the stage as it is for a moment, so that spans can be seen. */
 void cast_rest(struct lab *lab, int64_t ms);
 /* The Redis for what is done by hand. NULL: there is none, and the strategy

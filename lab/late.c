@@ -63,6 +63,10 @@ void late_play(void *arg)
     }
     hold = hold_open(sale->place, sale->name, sale->ttl_ms);
     fence = fence_open(sale->lab, sale->store);
+    if (sale->asks) {
+        actor_report(LATE_BUSY, hold_is_busy(&hold));
+        actor_step("asked");
+    }
     grant = hold_take(&hold, sale->lease_ms, "");
     actor_report(LATE_TOKEN, (int64_t)grant.token);
     token = sale->token ? grant.token : 0;

@@ -21,6 +21,7 @@ struct late {
     bool by_hand;             /* SET NX PX on Redis, else holdfast */
     bool token;               /* the store checks it */
     bool deadline;            /* asks hf_lock_check() before it writes */
+    bool asks;                /* before it waits for the lock */
     bool learns;              /* at the end, waits until it knows of its loss */
     int64_t ttl_ms, lease_ms; /* 0: a long one; renewed */
 };
@@ -32,11 +33,13 @@ enum late_report {
     LATE_CHECKED, /* hf_lock_check() before it writes; by hand: 0 */
     LATE_TOKEN,
     LATE_KNOWS_AT, /* lab_now(), if it learns */
+    LATE_BUSY,     /* if it asks: somebody else had the lock */
 };
 
-/* What an actor plays; arg is a struct late. Its steps: "read" (it has the lock
- * and has read), "done" (it has written, or not). Then it releases the lock; if
- * it learns there is a third step, "knows", before. */
+/* What an actor plays; arg is a struct late. Its steps: "asked" (if it asks,
+ * and not by hand), "read" (it has the lock and has read), "done" (it has
+ * written, or not). Then it releases the lock; if it learns there is a third
+ * step, "knows", before. */
 void late_play(void *arg);
 
 struct late_result {

@@ -144,7 +144,9 @@ static void write_config(const struct launch *launch)
     struct lab_server *server = launch->server;
     FILE *f = create(server, "config");
 
-    /* Short ticks, so that sessions may be as short as other leases. */
+    /* Short ticks, so that sessions may be as short as other leases: they have
+     * two ticks at the least. ZooKeeper's own default is 3000; 2000 is that of
+     * its sample configuration, which packages install. */
     fprintf(f,
             "tickTime=100\ndataDir=%s\n"
             "clientPort=%d\nclientPortAddress=127.0.0.1\n"

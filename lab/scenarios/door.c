@@ -14,6 +14,12 @@ enum {
     STAYS_MS = 200, /* in which the guard must not lock the door */
 };
 
+/* What actors report. */
+enum {
+    GUARD_INSIDE,    /* people, at the moment at which it locked the door */
+    PERSON_OPEN = 0, /* the latch was open, though the person was inside */
+};
+
 /* What the actors share. */
 struct door {
     _Atomic int inside; /* people */
@@ -56,6 +62,7 @@ static void lock_door(const struct room *room)
     int inside = atomic_load(&room->door->inside);
 
     atomic_store(&room->door->locked, true);
+    actor_report(GUARD_INSIDE, inside);
     actor_mark(inside > 0, "locks the door, %d inside", inside);
     actor_step("locks");
 }
@@ -78,9 +85,27 @@ static void guard(void *arg)
 
 static void guard_without(void *arg)
 {
+    const struct room *room = arg;
+    int seen;
+
     actor_step("tells them to leave");
+    seen = atomic_load(&room->door->inside);
+    actor_mark(false, "looks once: %d inside", seen);
     actor_step("looks once");
-    lock_door(arg);
+    if (seen > 0) /* they have time to leave; it does not look again */
+        actor_step("gives them time");
+    lock_door(room);
+}
+
+/* A person inside asks: the guard would not be let through now. */
+static void ask(const struct latch *latch)
+{
+    hf_error err = HF_ERROR_INIT;
+    int rc = hf_latch_wait(latch->latch, 0, NULL, &err);
+
+    if (rc != HF_EBUSY)
+        lab_check(rc, "ask the latch", &err);
+    actor_report(PERSON_OPEN, rc == HF_OK);
 }
 
 static void person(void *arg)
@@ -98,6 +123,8 @@ static void person(void *arg)
         actor_mark(true, "the door is locked");
         return;
     }
+    if (room->place)
+        ask(&latch);
     actor_lets_go();
     atomic_fetch_sub(&room->door->inside, 1);
     if (room->place) {
@@ -109,24 +136,51 @@ static void person(void *arg)
 
 /* ---- the play ------------------------------------------------------------ */
 
-static void finish(struct lab *lab, struct lab_row *row, int locked_in)
+struct found {
+    int locked_in; /* when the guard locked the door */
+    int open;      /* people who were inside and found the latch open */
+};
+
+static void finish(struct lab *lab, struct lab_row *row,
+                   const struct found *found)
 {
     lab_row_number(row, "people", PEOPLE);
-    lab_row_number(row, "locked_in", locked_in);
-    if (locked_in > 0)
-        lab_row_done(lab, row, LAB_FAILS, "%d of %d locked in", locked_in,
-                     PEOPLE);
+    lab_row_number(row, "locked_in", found->locked_in);
+    if (found->locked_in > 0)
+        lab_row_done(lab, row, LAB_FAILS, "%d of %d locked in",
+                     found->locked_in, PEOPLE);
+    else if (found->open > 0)
+        lab_row_done(lab, row, LAB_FAILS,
+                     "the latch was open, with people inside, %d times",
+                     found->open);
     else
         lab_row_done(lab, row, LAB_OK, "locked after the last of %d had left",
                      PEOPLE);
+}
+
+/* All but the last one leave, the guard must not lock the door, the last one
+ * leaves. */
+static void leave(const struct room *room, struct actor *keeper,
+                  struct actor *people[PEOPLE])
+{
+    bool early;
+
+    for (int i = 0; i < PEOPLE - 1; i++)
+        actor_end(people[i]);
+    if (!room->place)
+        actor_go(keeper);
+    early = actor_comes(keeper, "locks", room->place ? STAYS_MS : 60000);
+    actor_end(people[PEOPLE - 1]);
+    if (!early)
+        actor_until(keeper, "locks");
+    actor_end(keeper);
 }
 
 static void play(struct lab *lab, struct lab_row *row, struct room *room)
 {
     struct stage *stage = stage_new(lab);
     struct actor *people[PEOPLE], *keeper;
-    int locked_in;
-    bool early; /* before the last person has left */
+    struct found found = {0};
 
     room->door = lab_share(sizeof *room->door);
     keeper =
@@ -140,21 +194,18 @@ static void play(struct lab *lab, struct lab_row *row, struct room *room)
         actor_until(people[i], "inside");
     }
     actor_go(keeper);
-    if (!room->place)
+    if (!room->place) {
         actor_until(keeper, "looks once");
-    for (int i = 0; i < PEOPLE - 1; i++)
-        actor_end(people[i]);
-    if (!room->place)
         actor_go(keeper);
-    early = actor_comes(keeper, "locks", room->place ? STAYS_MS : 60000);
-    actor_end(people[PEOPLE - 1]);
-    if (!early)
-        actor_until(keeper, "locks");
-    actor_end(keeper);
+        actor_until(keeper, "gives them time");
+    }
+    leave(room, keeper, people);
+    found.locked_in = (int)actor_value(keeper, GUARD_INSIDE);
+    for (int i = 0; i < PEOPLE; i++)
+        found.open += (int)actor_value(people[i], PERSON_OPEN);
     stage_close(stage, row);
-    locked_in = atomic_load(&room->door->inside);
     lab_unshare(room->door, sizeof *room->door);
-    finish(lab, row, locked_in);
+    finish(lab, row, &found);
 }
 
 static void run(struct lab *lab)

@@ -6,17 +6,20 @@
  * memory until the key of the lock is gone. B takes the lock and writes 7, then
  * A writes 9. With holdfast A learns of it at its next renewal, and the token
  * protects the store until then. With maxmemory-policy noeviction Redis refuses
- * to write instead, and nobody comes in.
+ * to write instead: A keeps its lock, and nobody comes in.
  */
 #include "../late.h"
 #include "../servers.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
-    VALUE = 16384, /* bytes of what fills the memory */
+    VALUE = 16384,     /* bytes of what fills the memory */
+    NEAR = 16 * VALUE, /* to being full */
     VALUES = 500000,
     RENEWED = 3, /* TTLs: A must not lose the lock because of the lab */
+    TRIES = 4,
 };
 
 struct play {
@@ -24,8 +27,10 @@ struct play {
     const char *strategy;
     bool by_hand;
     bool evicts; /* allkeys-lru, else noeviction */
+    int64_t ttl_ms;
     struct lab_server *server;
     char name[96];
+    int written; /* values */
 };
 
 /* ---- memory -------------------------------------------------------------- */
@@ -35,37 +40,72 @@ static const char *policy_of(const struct play *play)
     return play->evicts ? "allkeys-lru" : "noeviction";
 }
 
-/* Writes until the key is gone, or until Redis refuses. How many of them. */
-static int fill(struct play *play)
+/* A number of Redis' INFO. */
+static long long info(redisContext *redis, const char *section,
+                      const char *field)
 {
-    redisContext *redis = rd_open(&play->server->place);
+    redisReply *reply = rd_ask(redis, "INFO %s", section);
+    const char *at = strstr(reply->str, field);
+    long long number = -1;
+
+    if (at)
+        number = strtoll(at + strlen(field), NULL, 10);
+    freeReplyObject(reply);
+    return number;
+}
+
+/* false: Redis refuses, as its memory is full. */
+static bool put(redisContext *redis, int n)
+{
     static char value[VALUE];
     redisReply *reply;
-    bool refused = false;
-    int n = 0;
+    bool refused;
 
     memset(value, 'x', sizeof value);
-    while (!refused && rd_number(redis, "EXISTS %s", play->name) > 0) {
-        if (++n == VALUES)
-            lab_die(CLI_FAILED, "Redis evicts nothing and refuses nothing");
+    reply = redisCommand(redis, "SET fill-%d %b", n, value, sizeof value);
+    if (!reply)
+        lab_die(CLI_UNAVAILABLE, "Redis does not answer SET: %s",
+                redis->errstr);
+    refused = reply->type == REDIS_REPLY_ERROR;
+    if (refused && strncmp(reply->str, "OOM", 3) != 0)
+        lab_die(CLI_FAILED, "Redis refused SET: %s", reply->str);
+    freeReplyObject(reply);
+    return !refused;
+}
+
+/* With noeviction, when there is not much left: a value that is larger than
+ * that, so that Redis stays full when connections come and go. Redis compares
+ * before a command only; a script, as a large request needs memory itself. */
+static void overfill(const struct play *play, redisContext *redis)
+{
+    static const char script[] =
+        "redis.call('set', KEYS[1], string.rep('x', ARGV[1])) return 1";
+    long long left = info(redis, "memory", "\nmaxmemory:") -
+                     info(redis, "memory", "\nused_memory:");
+
+    if (!play->evicts && left > 0 && left < NEAR)
+        rd_number(redis, "EVAL %s 1 fill-last %d", script, 4 * NEAR);
+}
+
+/* Writes until the key is gone, or until Redis refuses: true. */
+static bool fill(struct play *play, redisContext *redis)
+{
+    for (int n = 1; n < VALUES; n++) {
         lab_tick(play->lab);
-        reply = redisCommand(redis, "SET fill-%d %b", n, value, sizeof value);
-        if (!reply)
-            lab_die(CLI_UNAVAILABLE, "Redis does not answer SET: %s",
-                    redis->errstr);
-        refused = reply->type == REDIS_REPLY_ERROR;
-        if (refused && strncmp(reply->str, "OOM", 3) != 0)
-            lab_die(CLI_FAILED, "Redis refused SET: %s", reply->str);
-        freeReplyObject(reply);
+        if (rd_number(redis, "EXISTS %s", play->name) == 0)
+            return false;
+        overfill(play, redis);
+        if (!put(redis, n))
+            return true;
+        play->written = n;
     }
-    redisFree(redis);
-    return n;
+    lab_die(CLI_FAILED, "Redis evicts nothing and refuses nothing");
 }
 
 /* ---- a row --------------------------------------------------------------- */
 
-/* B tries once, where it must not come in. */
-static bool try_by_hand(const struct play *play)
+/* B tries once, where it must not come in: what it is told, as a code. */
+static int try_by_hand(const struct play *play)
 {
     redisContext *redis = rd_open(&play->server->place);
     redisReply *reply =
@@ -74,67 +114,120 @@ static bool try_by_hand(const struct play *play)
     if (!reply)
         lab_die(CLI_UNAVAILABLE, "Redis does not answer SET: %s",
                 redis->errstr);
-    if (reply->type == REDIS_REPLY_ERROR)
-        actor_mark(false, "%.50s", reply->str);
-    return reply->type == REDIS_REPLY_STATUS;
+    if (reply->type == REDIS_REPLY_STATUS)
+        return HF_OK;
+    if (reply->type != REDIS_REPLY_ERROR)
+        return HF_EBUSY;
+    actor_mark(false, "%.50s", reply->str);
+    return strncmp(reply->str, "OOM", 3) == 0 ? HF_EBACKEND : HF_EPROTO;
 }
 
-static bool try_lock(const struct play *play)
+static int try_lock(const struct play *play)
 {
     struct hold hold = hold_open(&play->server->place, play->name, 0);
     int rc = hf_lock_try(hold.lock, NULL);
 
-    if (rc != HF_OK)
-        actor_mark(false, "%s", hf_error_name(rc));
-    return rc == HF_OK;
+    actor_mark(false, "%s", rc ? hf_error_name(rc) : "HF_OK");
+    return rc;
 }
 
 static void play_try(void *arg)
 {
     const struct play *play = arg;
-    bool is_in = play->by_hand ? try_by_hand(play) : try_lock(play);
+    int rc = play->by_hand ? try_by_hand(play) : try_lock(play);
 
-    actor_report(0, is_in);
-    if (is_in)
+    actor_report(0, rc);
+    if (rc == HF_OK)
         actor_holds("");
     actor_step("tried");
 }
 
-static void lead_kept(struct play *play, struct late *by_a, struct lab_row *row)
+struct kept {
+    bool full;  /* Redis refused to write */
+    int told;   /* B */
+    bool there; /* A's key, when B has tried */
+    struct late_result a;
+};
+
+/* The holder's lock is gone, without anybody who has taken it. */
+static bool is_lost(const struct kept *kept)
 {
+    return kept->told != HF_OK && (!kept->there || kept->a.a_checked != HF_OK);
+}
+
+static void judge_kept(const struct play *play, struct lab_row *row,
+                       const struct kept *kept)
+{
+    /* Holdfast's request looks before it writes; SET is refused unseen. */
+    int expected = play->by_hand ? HF_EBACKEND : HF_EBUSY;
+    const char *told = play->by_hand ? "OOM" : hf_error_name(kept->told);
+
+    lab_row_number(row, "holders", 1 + (kept->told == HF_OK));
+    lab_row_number(row, "left", (double)kept->a.left);
+    if (kept->told == HF_OK)
+        lab_row_done(play->lab, row, LAB_FAILS, "B came in beside A");
+    else if (is_lost(kept))
+        lab_row_done(play->lab, row, LAB_FAILS, "A lost its lock");
+    else if (kept->a.left != LATE_STOCK - LATE_BY_A)
+        lab_row_done(play->lab, row, LAB_FAILS,
+                     "A kept its lock, but %d are left", (int)kept->a.left);
+    else if (!kept->full || kept->told != expected)
+        lab_row_done(play->lab, row, LAB_FAILS,
+                     "Redis was %sfull, and B was told %s",
+                     kept->full ? "" : "not ", hf_error_name(kept->told));
+    else
+        lab_row_done(play->lab, row, LAB_OK,
+                     "Redis was full: A kept its lock, B was told %s", told);
+}
+
+/* Not for the last time: false, if A lost the lock and it is to be repeated
+ * with a longer TTL, as the machine may have stood still. */
+static bool lead_kept(struct play *play, struct late *by_a, struct lab_row *row,
+                      bool last)
+{
+    redisContext *redis = rd_open(&play->server->place);
     struct stage *stage = stage_new(play->lab);
     struct actor *a, *b;
-    bool came_in;
+    struct kept kept;
+    int64_t full_at;
 
     a = stage_enter(stage, "A", late_play, by_a);
     actor_until(a, "read");
-    lab_row_number(row, "written", fill(play));
-    cast_mark(row, "Redis", "is full");
+    kept.full = fill(play, redis);
+    full_at = lab_now();
+    /* What was renewed before that is over then. */
+    cast_rest(play->lab, play->ttl_ms * 3 / 2);
     b = stage_enter(stage, "B", play_try, play);
     actor_until(b, "tried");
-    came_in = actor_value(b, 0);
-    cast_rest(play->lab, lab_settings(play->lab)->ttl_ms / 4);
+    kept.told = (int)actor_value(b, 0);
+    kept.full = kept.full && !put(redis, VALUES); /* still */
+    kept.there = rd_number(redis, "EXISTS %s", play->name) > 0;
+    redisFree(redis);
     actor_go(a);
     actor_until(a, "done");
     actor_end(a);
+    late_read(&kept.a, a, b);
+    if (!last && is_lost(&kept)) {
+        stage_close(stage, NULL);
+        return false;
+    }
+    cast_mark_at(row, "Redis", "is full", full_at);
     stage_close(stage, row);
-    lab_row_number(row, "holders", 1 + came_in);
-    lab_row_number(row, "left", (double)fence_value(play->lab, NULL));
-    if (came_in)
-        lab_row_done(play->lab, row, LAB_FAILS, "B came in beside A");
-    else
-        lab_row_done(play->lab, row, LAB_OK,
-                     "a full Redis refuses to write, and nobody came in");
+    kept.a.left = fence_value(play->lab, NULL);
+    lab_row_number(row, "written", play->written);
+    judge_kept(play, row, &kept);
+    return true;
 }
 
 static void judge(struct lab *lab, struct lab_row *row,
-                  const struct late_result *result)
+                  const struct late_result *result, double knows_ms)
 {
     bool two = result->came_in && result->a_checked == HF_OK;
-    double knows_ms = lab_row_get(row, "knows_ms");
 
     lab_row_number(row, "holders", 1 + two);
     lab_row_number(row, "left", (double)result->left);
+    if (knows_ms > 0)
+        lab_row_number(row, "knows_ms", knows_ms);
     if (late_is_lost(result))
         lab_row_done(lab, row, LAB_FAILS,
                      "the lock was evicted, B came in: 1 stale write, %d over "
@@ -146,77 +239,127 @@ static void judge(struct lab *lab, struct lab_row *row,
                      result->a_refused, knows_ms);
 }
 
-static void lead_evicted(struct play *play, struct late *by_a,
-                         struct lab_row *row)
+/* Fills the memory until the lock is gone. Was it evicted? It expires, too, if
+ * the machine stands still. */
+static bool evict(struct play *play)
+{
+    redisContext *redis = rd_open(&play->server->place);
+    bool refused = fill(play, redis), evicted;
+
+    if (refused)
+        lab_die(CLI_FAILED, "Redis refused to write, it is to evict: %s",
+                policy_of(play));
+    evicted = info(redis, "stats", "\nevicted_keys:") > 0 &&
+              info(redis, "stats", "\nexpired_keys:") == 0;
+    redisFree(redis);
+    return evicted;
+}
+
+/* B sells, then A; in ms, when A knew, if it is to learn of it. */
+static double sell(struct play *play, const struct late *by_a,
+                   struct stage *stage, struct actor *a,
+                   struct late_result *result)
 {
     struct late by_b = *by_a;
-    struct late_result result = {0};
-    struct stage *stage = stage_new(play->lab);
-    struct actor *a, *b;
-    int64_t evicted;
+    int64_t evicted = lab_now();
+    struct actor *b;
 
     by_b.who = "B";
     by_b.amount = LATE_BY_B;
     by_b.learns = false;
     by_b.ttl_ms = 0;
-    a = stage_enter(stage, "A", late_play, by_a);
-    actor_until(a, "read");
-    lab_row_number(row, "written", fill(play));
-    evicted = lab_now();
-    cast_mark(row, "Redis", "has evicted the lock");
     b = stage_enter(stage, "B", late_play, &by_b);
     actor_until(b, "read");
-    result.came_in = true;
+    result->came_in = true;
     actor_go(b);
     actor_until(b, "done");
     actor_go(a);
     actor_until(a, "done");
-    if (by_a->learns) {
-        actor_go(a);
-        actor_until(a, "knows");
-        lab_row_number(row, "knows_ms",
-                       (double)(actor_value(a, LATE_KNOWS_AT) - evicted) / 1e6);
-    } else {
+    late_read(result, a, b);
+    if (!by_a->learns) {
         cast_rest(play->lab, lab_settings(play->lab)->ttl_ms / 4);
+        return 0;
     }
+    actor_go(a);
+    actor_until(a, "knows");
+    return (double)(actor_value(a, LATE_KNOWS_AT) - evicted) / 1e6;
+}
+
+/* false: as lead_kept(). */
+static bool lead_evicted(struct play *play, struct late *by_a,
+                         struct lab_row *row, bool last)
+{
+    struct late_result result = {0};
+    struct stage *stage = stage_new(play->lab);
+    struct actor *a = stage_enter(stage, "A", late_play, by_a);
+    double knows_ms;
+
+    actor_until(a, "read");
+    if (!evict(play)) {
+        if (last)
+            lab_die(CLI_FAILED, "the lock expired before Redis evicted it: the "
+                                "machine is too busy, or give a longer --ttl");
+        stage_close(stage, NULL);
+        return false;
+    }
+    cast_mark(row, "Redis", "has evicted the lock");
+    knows_ms = sell(play, by_a, stage, a, &result);
     actor_end(a);
-    late_read(&result, a, b);
     stage_close(stage, row); /* B may have been evicted as well */
     result.left = fence_value(play->lab, NULL);
-    judge(play->lab, row, &result);
+    lab_row_number(row, "written", play->written);
+    judge(play->lab, row, &result, knows_ms);
+    return true;
+}
+
+/* With a server of its own; false: to be repeated. */
+static bool try_row(struct play *play, struct late *by_a, struct lab_row *row,
+                    bool last)
+{
+    const char *const args[] = {"--maxmemory", "4mb", "--maxmemory-policy",
+                                policy_of(play), NULL};
+    bool done;
+
+    play->server = lab_server_start(play->lab, LAB_REDIS, args);
+    lab_progress(play->lab, "%s", play->strategy);
+    by_a->place = &play->server->place;
+    cast_name(play->lab, "eviction", play->name);
+    fence_make(play->lab, NULL, LATE_STOCK);
+    done = play->evicts ? lead_evicted(play, by_a, row, last)
+                        : lead_kept(play, by_a, row, last);
+    lab_server_end(play->server);
+    return done;
 }
 
 static void lead(struct lab *lab, const char *strategy, bool by_hand,
                  bool evicts, enum lab_outcome expected)
 {
-    struct play play = {
-        .lab = lab, .strategy = strategy, .by_hand = by_hand, .evicts = evicts};
-    const char *const args[] = {"--maxmemory", "4mb", "--maxmemory-policy",
-                                policy_of(&play), NULL};
+    struct play play = {.lab = lab,
+                        .strategy = strategy,
+                        .by_hand = by_hand,
+                        .evicts = evicts,
+                        .ttl_ms = lab_settings(lab)->ttl_ms};
     struct lab_row *row = lab_row(lab, expected);
     struct late by_a = {.lab = lab,
                         .name = play.name,
                         .who = "A",
                         .amount = LATE_BY_A,
                         .by_hand = by_hand,
-                        .token = strcmp(strategy, "token") == 0,
-                        .learns = evicts && !by_hand};
+                        .token = strcmp(strategy, "token") == 0};
+    bool done = false;
 
+    by_a.learns = by_a.token;
     lab_row_text(row, "strategy", "%s", strategy);
     lab_row_text(row, "backend", "redis");
     lab_row_text(row, "variant", "%s", by_hand ? "by hand" : "holdfast");
-    play.server = lab_server_start(lab, LAB_REDIS, args);
-    lab_progress(lab, "%s", strategy);
-    by_a.place = &play.server->place;
-    if (!by_hand && evicts)
-        by_a.ttl_ms = RENEWED * lab_settings(lab)->ttl_ms;
-    cast_name(lab, "eviction", play.name);
-    fence_make(lab, NULL, LATE_STOCK);
-    if (evicts)
-        lead_evicted(&play, &by_a, row);
-    else
-        lead_kept(&play, &by_a, row);
-    lab_server_end(play.server);
+    for (int tries = 1; !done; tries++) {
+        if (by_hand || (evicts && !by_a.learns))
+            by_a.ttl_ms = CAST_LONG_MS; /* is not renewed, or need not be */
+        else
+            by_a.ttl_ms = evicts ? RENEWED * play.ttl_ms : play.ttl_ms;
+        done = try_row(&play, &by_a, row, tries == TRIES);
+        play.ttl_ms *= 2;
+    }
 }
 
 static void run(struct lab *lab)

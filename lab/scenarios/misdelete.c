@@ -11,14 +11,12 @@
 
 struct play {
     const char *strategy;
-    const struct lab_place *place;
     int64_t ttl_ms;
-    char name[96];
+    struct contest contest;
 };
 
-/* What the actors report. A: how many locks its release says to have freed, or
- * the code of holdfast. B: whether it still had the lock at its end. C: whether
- * it came in. */
+/* What A reports: how many locks its release says to have freed, or the code of
+ * holdfast. */
 enum { RESULT };
 
 /* ---- by hand ------------------------------------------------------------- */
@@ -26,7 +24,7 @@ enum { RESULT };
 /* A takes the lock, works, and is about to release it. */
 static void work(redisContext *redis, const struct play *play)
 {
-    hand_take(redis, play->name, "A", play->ttl_ms);
+    hand_take(redis, play->contest.name, "A", play->ttl_ms);
     lab_sleep_ms(play->ttl_ms / 2);
     actor_lets_go();
 }
@@ -34,49 +32,29 @@ static void work(redisContext *redis, const struct play *play)
 static void two_steps_a(void *arg)
 {
     const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
+    redisContext *redis = rd_open(play->contest.place);
 
     /* If the machine stands still, the key is gone before it is compared. */
     do
         work(redis, play);
-    while (!hand_owns(redis, play->name, "A"));
+    while (!hand_owns(redis, play->contest.name, "A"));
     actor_mark(false, "compared: mine");
     actor_step("pauses");
     actor_mark(true, "DEL");
-    actor_report(RESULT, rd_number(redis, "DEL %s", play->name));
+    actor_report(RESULT, rd_number(redis, "DEL %s", play->contest.name));
     actor_step("released");
 }
 
 static void script_a(void *arg)
 {
     const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
+    redisContext *redis = rd_open(play->contest.place);
 
     work(redis, play);
     actor_step("pauses");
     actor_mark(false, "script");
-    actor_report(RESULT, rd_unlock(redis, play->name, "A"));
+    actor_report(RESULT, rd_unlock(redis, play->contest.name, "A"));
     actor_step("released");
-}
-
-static void hand_b(void *arg)
-{
-    const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
-
-    hand_take(redis, play->name, "B", CAST_LONG_MS);
-    actor_step("in");
-    actor_report(RESULT, rd_unlock(redis, play->name, "B"));
-}
-
-static void hand_c(void *arg)
-{
-    const struct play *play = arg;
-    redisContext *redis = rd_open(play->place);
-
-    actor_report(RESULT, hand_try(redis, play->name, "C", CAST_LONG_MS));
-    actor_step("tried");
-    rd_unlock(redis, play->name, "C");
 }
 
 /* ---- holdfast ------------------------------------------------------------ */
@@ -84,7 +62,7 @@ static void hand_c(void *arg)
 static void lock_a(void *arg)
 {
     const struct play *play = arg;
-    struct hold hold = hold_open(play->place, play->name, 0);
+    struct hold hold = hold_open(play->contest.place, play->contest.name, 0);
 
     hold_take(&hold, play->ttl_ms, "fixed lease");
     lab_sleep_ms(play->ttl_ms / 2);
@@ -96,33 +74,13 @@ static void lock_a(void *arg)
     hold_close(&hold);
 }
 
-static void lock_b(void *arg)
-{
-    const struct play *play = arg;
-    struct hold hold = hold_open(play->place, play->name, 0);
-
-    hold_take(&hold, 0, "");
-    actor_step("in");
-    actor_report(RESULT, hold_release(&hold) == HF_OK);
-    hold_close(&hold);
-}
-
-static void lock_c(void *arg)
-{
-    const struct play *play = arg;
-    struct hold hold = hold_open(play->place, play->name, 0);
-
-    actor_report(RESULT, hold_try(&hold));
-    actor_step("tried");
-    hold_close(&hold);
-}
-
 /* ---- a row --------------------------------------------------------------- */
 
 static const struct cast {
-    void (*a)(void *), (*b)(void *), (*c)(void *);
+    void (*a)(void *);               /* of a struct play */
+    void (*b)(void *), (*c)(void *); /* of its contest */
 } two_steps = {two_steps_a, hand_b, hand_c},
-  script = {script_a, hand_b, hand_c}, lock = {lock_a, lock_b, lock_c};
+  script = {script_a, hand_b, hand_c}, lock = {lock_a, hold_b, hold_c};
 
 static void tell_release(struct lab_row *row, const struct cast *cast,
                          int64_t result)
@@ -142,26 +100,26 @@ static void lead(struct lab *lab, struct play *play, const struct cast *cast,
     struct actor *a, *b, *c;
     bool came_in, kept;
 
-    lab_progress(lab, "%s on %s", play->strategy, play->place->name);
-    cast_name(lab, "misdelete", play->name);
+    lab_progress(lab, "%s on %s", play->strategy, play->contest.place->name);
+    cast_name(lab, "misdelete", play->contest.name);
     a = stage_enter(stage, "A", cast->a, play);
     actor_until(a, "pauses");
-    b = stage_enter(stage, "B", cast->b, play);
+    b = stage_enter(stage, "B", cast->b, &play->contest);
     actor_until(b, "in"); /* so A's lease is over */
     actor_go(a);
     actor_until(a, "released");
-    c = stage_enter(stage, "C", cast->c, play);
+    c = stage_enter(stage, "C", cast->c, &play->contest);
     actor_until(c, "tried");
-    came_in = actor_value(c, RESULT);
+    came_in = actor_value(c, C_IN);
     cast_rest(lab, play->ttl_ms / 4);
     actor_end(c);
     actor_end(b);
-    kept = actor_value(b, RESULT);
+    kept = actor_value(b, B_KEPT);
     tell_release(row, cast, actor_value(a, RESULT));
     actor_end(a);
     stage_close(stage, row);
     lab_row_text(row, "strategy", "%s", play->strategy);
-    lab_row_text(row, "backend", "%s", play->place->name);
+    lab_row_text(row, "backend", "%s", play->contest.place->name);
     lab_row_number(row, "holders", 1 + came_in);
     if (kept && !came_in)
         lab_row_done(lab, row, LAB_OK,
@@ -171,21 +129,29 @@ static void lead(struct lab *lab, struct play *play, const struct cast *cast,
                      came_in ? "came in while B was inside" : "stayed out");
 }
 
+static void lead_by_hand(struct lab *lab, const char *strategy,
+                         const struct cast *cast, enum lab_outcome expected)
+{
+    struct play play = {.strategy = strategy,
+                        .ttl_ms = lab_settings(lab)->ttl_ms};
+
+    if (!lab_wants(lab, strategy))
+        return;
+    play.contest.place = cast_redis(lab, strategy);
+    if (play.contest.place)
+        lead(lab, &play, cast, expected);
+}
+
 static void run(struct lab *lab)
 {
-    const struct lab_place *redis = lab_store(lab, LAB_REDIS);
-    struct play play = {.place = redis, .ttl_ms = lab_settings(lab)->ttl_ms};
+    struct play play = {.strategy = "lock",
+                        .ttl_ms = lab_settings(lab)->ttl_ms};
 
-    play.strategy = "two-steps";
-    if (lab_wants(lab, play.strategy))
-        lead(lab, &play, &two_steps, LAB_FAILS);
-    play.strategy = "script";
-    if (lab_wants(lab, play.strategy))
-        lead(lab, &play, &script, LAB_OK);
-    play.strategy = "lock";
+    lead_by_hand(lab, "two-steps", &two_steps, LAB_FAILS);
+    lead_by_hand(lab, "script", &script, LAB_OK);
     if (!lab_wants(lab, play.strategy))
         return;
-    for (size_t i = 0; (play.place = lab_backend(lab, i)); i++)
+    for (size_t i = 0; (play.contest.place = lab_backend(lab, i)); i++)
         lead(lab, &play, &lock, LAB_OK);
 }
 
@@ -213,7 +179,6 @@ const struct lab_scenario lab_misdelete = {
         "lease.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_TTL,
-    .needs = LAB_NEEDS_REDIS,
     .strategies = strategies,
     .run = run,
 };

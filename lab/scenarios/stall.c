@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+enum { WAITS_MS = 100 }; /* for the timeline: B waits, as it must */
+
 struct play {
     struct lab *lab;
     const char *strategy, *variant;
@@ -34,6 +36,20 @@ static void finish(struct actor *b)
     actor_until(b, "done");
 }
 
+/* Does B come in while A is stopped? Where it must not, B has asked before, so
+ * that it is not out because it is late. */
+static bool is_in(struct actor *b, bool asks)
+{
+    bool busy;
+
+    if (!asks)
+        return actor_comes(b, "read", CAST_LONG_MS);
+    actor_until(b, "asked");
+    busy = actor_value(b, LATE_BUSY);
+    actor_go(b);
+    return actor_comes(b, "read", busy ? WAITS_MS : CAST_LONG_MS);
+}
+
 static void act(const struct play *play, struct late *by_a, struct late *by_b,
                 struct lab_row *row, struct late_result *result)
 {
@@ -44,9 +60,11 @@ static void act(const struct play *play, struct late *by_a, struct late *by_b,
     a = stage_enter(stage, "A", late_play, by_a);
     actor_until(a, "read");
     actor_stop(a);
+    by_b->asks = is_kept(play);
+    if (by_b->asks)
+        cast_rest(play->lab, 2 * play->ttl_ms);
     b = stage_enter(stage, "B", late_play, by_b);
-    result->came_in =
-        actor_comes(b, "read", is_kept(play) ? 2 * play->ttl_ms : CAST_LONG_MS);
+    result->came_in = is_in(b, by_b->asks);
     if (result->came_in)
         finish(b);
     actor_continue(a);

@@ -199,13 +199,13 @@ def failover():
 
 def eviction():
     stale = ('fails', 'the lock was evicted, B came in: 1 stale write, 9 over 7')
-    nobody = ('ok', 'a full Redis refuses to write, and nobody came in')
+    kept = 'Redis was full: A kept its lock, B was told %s'
     return {'no-token by hand redis': stale,
             'no-token holdfast redis': stale,
             'token holdfast redis':
             ('ok', r'1 stale write refused; A knew after \d+ ms'),
-            'noeviction by hand redis': nobody,
-            'noeviction holdfast redis': nobody}
+            'noeviction by hand redis': ('ok', kept % 'OOM'),
+            'noeviction holdfast redis': ('ok', kept % 'HF_EBUSY')}
 
 
 def deadlock():

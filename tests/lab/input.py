@@ -71,8 +71,8 @@ def what_does_not_fit_is_named():
 def what_a_scenario_needs_is_told():
     refused(USAGE, 'sql needs a MariaDB: --servers, or --stores mariadb://',
             'sql')
-    refused(USAGE, 'misdelete needs a Redis: --servers, or --stores redis://',
-            'misdelete')
+    refused(USAGE, 'script needs a Redis: --servers, or --stores redis://',
+            'misdelete', '--strategy', 'script')
     refused(USAGE, 'failover breaks servers, so it needs its own: --servers',
             'failover', '--stores', 'redis://127.0.0.1:1')
     refused(USAGE, 'redis: which server\\? Give its URL, or --servers',

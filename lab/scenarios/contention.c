@@ -218,7 +218,7 @@ static const struct lab_column columns[] = {
     {"strategy", "strategy", 14, LAB_LEFT},
     {"variant", "variant", 7, LAB_LEFT},
     {"backend", "backend", 7, LAB_LEFT},
-    {"store", "store", 7, LAB_LEFT | LAB_WIDE},
+    {"store", "store", 7, LAB_LEFT},
     {"workers", "workers", 7, 0},
     {"sold", "sold", 6, LAB_JSON_ONLY},
     {"least", "least by one", 6, LAB_JSON_ONLY},

@@ -200,7 +200,7 @@ static const struct lab_column columns[] = {
     {"backend", "backend", 7, LAB_LEFT},
     {"store", "store", 7, LAB_LEFT},
     {"sold", "sold", 5, 0},
-    {"left", "left", 5, LAB_WIDE},
+    {"left", "left", 5, 0},
     {"oversold", "oversold", 8, 0},
     {"attempts", "attempts", 8, LAB_WIDE},
     {"retries", "retries", 7, LAB_WIDE},
@@ -216,20 +216,31 @@ const struct lab_scenario lab_oversell = {
     .name = "oversell",
     .summary = "workers sell one stock, guarded in every way there is",
     .text =
-        "Workers sell a stock to buyers. A sale reads the stock, and writes "
+        "Workers sell a stock to buyers. A sale reads the stock and writes "
         "one\n"
-        "less. Each way of guarding these two steps is tried: no lock, a "
-        "mutex\n"
-        "that is private to a process or to an object, one that is released\n"
-        "before the transaction commits, statements of SQL, commands of "
-        "Redis,\n"
-        "and holdfast's lock. In its first sale each worker pauses between "
-        "the\n"
-        "two steps until another one has read too, so what does not keep "
-        "others\n"
-        "out oversells in every run. redis-setnx pauses before its release, "
-        "until\n"
-        "its lease has ended and another worker has the lock.\n",
+        "less. Oversold are the sales for which nothing has left the stock.\n"
+        "\n"
+        "  none              nothing guards the two steps\n"
+        "  local-mutex       a mutex in each process\n"
+        "  local-mutex-each  a mutex in each object, in threads of one "
+        "process\n"
+        "  local-mutex-tx    a mutex that is released before the transaction\n"
+        "                    commits, at each isolation level\n"
+        "  sql-update        one statement: SET count = count - 1\n"
+        "  sql-for-update    SELECT ... FOR UPDATE\n"
+        "  sql-version       a version is checked when the count is written\n"
+        "  sql-timestamp     the same with a time instead of a version\n"
+        "  redis-watch       WATCH, MULTI, EXEC\n"
+        "  redis-setnx       SET NX with a lease; DEL, without and with a "
+        "look\n"
+        "                    at whose lock it is\n"
+        "  redis-spin        SET NX, tried every 50 ms; release by a script\n"
+        "  lock              holdfast's, on each backend\n"
+        "\n"
+        "In its first sale each worker pauses between the two steps until\n"
+        "another one has read too, so what does not keep others out oversells\n"
+        "in every run. redis-setnx pauses before its release, until its lease\n"
+        "has ended and another worker has the lock.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_STOCK | LAB_BUYERS,
     .strategies = sale_names,

@@ -426,9 +426,9 @@ const struct lab_scenario lab_slow = {
         "A takes the lock and works for three times the TTL; B waits for the\n"
         "lock; when A has released, C tries while B is inside. fixed-lease: "
         "the\n"
-        "lease is not renewed. watchdog-once: the watchdog of the documents, "
-        "which\n"
-        "renews once. watchdog: holdfast's.\n",
+        "lease is not renewed. watchdog-once: a timer of which the\n"
+        "code says that it repeats, but which renews once. watchdog: "
+        "holdfast's.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_TTL,
     .strategies = strategies,

@@ -29,8 +29,8 @@ static void test_restart_holder_learns_its_loss(void **state)
 
 static void waiter_survives_restart(struct world *w, enum hf_fairness fair)
 {
-    hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, fair);
-    hf_lock *b = world_lock(w, w->redis->url, 30000, 1000, fair);
+    hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, fair);
+    hf_lock *b = world_lock(w, w->redis->url, 30000, 5000, fair);
     struct taker *t;
 
     assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
@@ -39,7 +39,7 @@ static void waiter_survives_restart(struct world *w, enum hf_fairness fair)
     redis_server_kill(w->redis);
     assert_int_equal(redis_server_again(w->redis), 0);
     /* The hold is forgotten: the waiter gets it. */
-    assert_true(WAIT_FOR_MS(taker_back(t), 8000));
+    assert_true(WAIT_FOR_MS(taker_back(t), 20000));
     assert_int_equal(t->rc, 0);
     taker_end(t);
     assert_int_equal(t->release_rc, 0);

@@ -81,8 +81,12 @@ def every_scenario_of_the_lab_is_documented():
         encoding='utf-8').stdout, re.MULTILINE)
     assert len(names) > 10
     text = section('holdfast-lab.1', 'SCENARIOS')
+    run = read('docs', 'lab.md').split('```text')[1]
     for name in names:
         assert '.It Cm %s\n' % name in text, name
+        assert re.search('^%s: ' % name, run, re.MULTILINE), name
+    assert '!!' not in run and run.count(' \u2713 ') > 100
+    assert run.count(' \u2717 ') > 30
 
 
 def every_exit_status_is_documented():

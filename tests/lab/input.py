@@ -184,7 +184,9 @@ class Started:
         self.process = subprocess.Popen(
             [command, 'lab', *arguments], encoding='utf-8',
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=place.environment, start_new_session=True)
+            env=place.environment, start_new_session=True,
+            # What is ignored stays ignored, as below nohup(1).
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def has_servers(self):
         assert traces.wait_for(lambda: self.place.processes()

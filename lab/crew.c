@@ -409,6 +409,16 @@ static void hand_over(const struct crew *crew, struct lab_row *row)
         lab_row_span(row, &crew->common->spans[i]);
 }
 
+void crew_tell(const struct crew_result *result, struct lab_row *row)
+{
+    lab_row_number(row, "per_s", result->per_s);
+    lab_row_number(row, "p50_us", result->p50_us);
+    lab_row_number(row, "p99_us", result->p99_us);
+    lab_row_number(row, "cpu_ms", result->cpu_ms);
+    if (result->server_cpu_ms >= 0)
+        lab_row_number(row, "server_cpu_ms", result->server_cpu_ms);
+}
+
 void crew_run(struct lab *lab, const struct crew_plan *plan,
               struct crew_result *result, struct lab_row *row)
 {

@@ -64,6 +64,9 @@ struct crew_result {
 void crew_run(struct lab *lab, const struct crew_plan *plan,
               struct crew_result *result, struct lab_row *row);
 
+/* Rate, times and CPU, into the columns of these names. */
+void crew_tell(const struct crew_result *result, struct lab_row *row);
+
 /* ---- in the worker ------------------------------------------------------- */
 
 /*

@@ -202,7 +202,7 @@ int keeper_remove(const char *directory)
         nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
         if (access(directory, F_OK) < 0)
             return 0;
-        lab_sleep_ms(PAUSE_MS); /* somebody who is being killed still writes */
+        lab_sleep_ms(PAUSE_MS); /* a server that is being killed still writes */
     }
     return -1;
 }

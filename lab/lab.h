@@ -40,9 +40,8 @@ enum lab_option {
 
 /* What a scenario cannot do without. */
 enum lab_need {
-    LAB_NEEDS_REDIS = 1 << 0,   /* as a store */
-    LAB_NEEDS_MARIADB = 1 << 1, /* as a store */
-    LAB_NEEDS_SERVERS = 1 << 2, /* it kills them: --servers alone */
+    LAB_NEEDS_MARIADB = 1 << 0, /* as a store */
+    LAB_NEEDS_SERVERS = 1 << 1, /* it kills them: --servers alone */
 };
 
 struct lab_scenario {

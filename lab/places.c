@@ -207,11 +207,6 @@ bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,
         snprintf(out, LAB_TEXT_MAX,
                  "%s breaks servers, so it needs its own: --servers",
                  scenario->name);
-    else if (scenario->needs & LAB_NEEDS_REDIS &&
-             !lab->stores[LAB_REDIS].place.name)
-        snprintf(out, LAB_TEXT_MAX,
-                 "%s needs a Redis: --servers, or --stores redis://host",
-                 scenario->name);
     else if (scenario->needs & LAB_NEEDS_MARIADB &&
              !lab->stores[LAB_MARIADB].place.name)
         snprintf(out, LAB_TEXT_MAX,

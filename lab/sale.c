@@ -294,7 +294,7 @@ static void setnx_unlock(struct worker *worker)
 
     if (race->variant == setnx_releases[1])
         rd_unlock(redis_of(worker), race->lock_name, clerk_of(worker)->uuid);
-    else /* whoever it belongs to by now */
+    else /* by now the lock may belong to another worker */
         rd_number(redis_of(worker), "DEL %s", race->lock_name);
 }
 
@@ -456,12 +456,7 @@ static void describe(const struct race *race, const struct crew_result *result,
     lab_row_text(row, "store", "%s", race->store->name);
     lab_row_number(row, "attempts", (double)result->attempts);
     lab_row_number(row, "retries", (double)result->retries);
-    lab_row_number(row, "per_s", result->per_s);
-    lab_row_number(row, "p50_us", result->p50_us);
-    lab_row_number(row, "p99_us", result->p99_us);
-    lab_row_number(row, "cpu_ms", result->cpu_ms);
-    if (result->server_cpu_ms >= 0)
-        lab_row_number(row, "server_cpu_ms", result->server_cpu_ms);
+    crew_tell(result, row);
 }
 
 int64_t sale_run(const struct race *race, const struct sale_size *size,

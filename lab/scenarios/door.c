@@ -2,7 +2,7 @@
  * The documents' latch: "I am about to lock the door, five people are still
  * inside, please leave." The guard waits at a latch of five; each person counts
  * it down on leaving, and the last one lets the guard lock the door. A guard
- * without a latch looks once, and locks in whoever is slow.
+ * without a latch looks once, and locks a slow person in.
  */
 #include "../stage.h"
 

@@ -149,7 +149,7 @@ struct kept {
     struct late_result a;
 };
 
-/* The holder's lock is gone, without anybody who has taken it. */
+/* The holder's lock is gone, though no other client has taken it. */
 static bool is_lost(const struct kept *kept)
 {
     return kept->told != HF_OK && (!kept->there || kept->a.a_checked != HF_OK);

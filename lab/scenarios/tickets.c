@@ -165,12 +165,7 @@ static double sell_for_a_while(struct office *office, double alone_per_s)
     lab_row_text(row, "locks", "%s", locks);
     lab_row_number(row, "trains", office->trains_len);
     lab_row_number(row, "sold", (double)result->done);
-    lab_row_number(row, "per_s", result->per_s);
-    lab_row_number(row, "p50_us", result->p50_us);
-    lab_row_number(row, "p99_us", result->p99_us);
-    lab_row_number(row, "cpu_ms", result->cpu_ms);
-    if (result->server_cpu_ms >= 0)
-        lab_row_number(row, "server_cpu_ms", result->server_cpu_ms);
+    crew_tell(result, row);
     judge(office, row, result, alone_per_s);
     lab_unshare(office->trains, size);
     per_s = result->per_s;

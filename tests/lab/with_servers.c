@@ -1,7 +1,7 @@
 /*
  * with_servers redis,mariadb COMMAND...: runs it with servers of the lab that
  * are not its own, named by LAB_REDIS, LAB_ZK and LAB_MARIADB in its
- * environment, as somebody gives them who has some.
+ * environment: servers that a user of the lab already has.
  */
 #include "frame.h"
 #include "servers.h"

@@ -29,6 +29,19 @@ struct sql *goods_session(const struct lab_place *place, const char *isolation)
     return sql;
 }
 
+struct lab_row *goods_row(struct lab *lab, const struct lab_place *store,
+                          const char *strategy, const char *variant,
+                          enum lab_outcome expected)
+{
+    struct lab_row *row = lab_row(lab, expected);
+
+    lab_progress(lab, "%s, %s", strategy, variant);
+    lab_row_text(row, "strategy", "%s", strategy);
+    lab_row_text(row, "variant", "%s", variant);
+    lab_row_text(row, "store", "%s", store->name);
+    return row;
+}
+
 void goods_make(struct sql *sql, const char *table)
 {
     sql_do(sql, "DROP TABLE IF EXISTS %s", table);

@@ -46,6 +46,11 @@ void goods_write(struct sql *sql, const char *table, int id, int64_t count);
 bool goods_swap(struct sql *sql, const char *table, int id,
                 const struct goods *had);
 
+/* In the runner: the row of a scenario, with what these have in common. */
+struct lab_row *goods_row(struct lab *lab, const struct lab_place *store,
+                          const char *strategy, const char *variant,
+                          enum lab_outcome expected);
+
 /* ---- in an actor --------------------------------------------------------- */
 
 /* goods_lock(), in a transaction. By goods_try() it finds out whether it has to

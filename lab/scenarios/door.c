@@ -244,7 +244,7 @@ const struct lab_scenario lab_door = {
         "With a latch of five, each person counts it down on leaving, and the\n"
         "guard waits until it is 0. Without one the guard looks once, and "
         "locks\n"
-        "in the person who has not left yet.\n",
+        "the door while one person is still inside.\n",
     .columns = columns,
     .run = run,
 };

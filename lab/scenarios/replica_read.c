@@ -317,11 +317,8 @@ static void run(struct lab *lab)
 
         if (!lab_wants(lab, scene->strategy))
             continue;
-        lab_progress(lab, "%s, %s", scene->strategy, scene->variant);
-        row = lab_row(lab, scene->expected);
-        lab_row_text(row, "strategy", "%s", scene->strategy);
-        lab_row_text(row, "variant", "%s", scene->variant);
-        lab_row_text(row, "store", "%s", play.master->name);
+        row = goods_row(lab, play.master, scene->strategy, scene->variant,
+                        scene->expected);
         begin_lag(&play);
         scene->lead(lab, &play, row);
     }

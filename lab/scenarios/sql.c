@@ -496,11 +496,8 @@ static void run(struct lab *lab)
 
         if (!lab_wants(lab, scene->strategy))
             continue;
-        lab_progress(lab, "%s, %s", scene->strategy, scene->variant);
-        row = lab_row(lab, scene->expected);
-        lab_row_text(row, "strategy", "%s", scene->strategy);
-        lab_row_text(row, "variant", "%s", scene->variant);
-        lab_row_text(row, "store", "%s", play.place->name);
+        row = goods_row(lab, play.place, scene->strategy, scene->variant,
+                        scene->expected);
         goods_reset(play.sql, play.table);
         scene->lead(lab, &play, row);
     }

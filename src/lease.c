@@ -7,7 +7,7 @@
 #define PAUSE (200 * HF__MS)
 #define PAUSE_DOUBLED 3
 
-#define RENEWING_MAX ((1u << 14) - 1) /* what the field holds */
+#define RENEWING_MAX ((1u << 12) - 1) /* what the field holds */
 
 hf__time hf__lease_margin(uint32_t lease_ms)
 {
@@ -139,17 +139,16 @@ static void set_deadline(struct hf__lease *l)
         hf__min_time(l->until, hf__min_time(l->max_until, l->kept_until));
 }
 
+static hf__time end_of(hf__time sent_at, uint32_t ms)
+{
+    return sent_at + (hf__time)ms * HF__MS - hf__lease_margin(ms);
+}
+
 /* The server has promised that much, counted from then. */
 static void extend(struct hf__lease *l, hf__time sent_at, uint32_t ms)
 {
-    l->until = sent_at + (hf__time)ms * HF__MS - hf__lease_margin(ms);
+    l->until = end_of(sent_at, ms);
     set_deadline(l);
-}
-
-static void keep(struct hf__lease *l, hf__time sent_at)
-{
-    l->kept_until = sent_at + (hf__time)l->lease_ms * HF__MS -
-                    hf__lease_margin(l->lease_ms);
 }
 
 void hf__lease_cap(struct hf__lease *l, hf__time now, int64_t max_hold_ms)
@@ -167,7 +166,7 @@ static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
     l->session_ms = req->session_ms;
     l->state = HF__HELD;
     l->token = req->token;
-    l->renewing = 0;
+    l->renewing = l->keeping = l->mixed = 0;
     l->refused = false;
     l->renew_at = HF__NEVER;
     l->until = l->kept_until = HF__NEVER;
@@ -176,7 +175,7 @@ static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
     if (ends && (!l->fixed || l->session))
         l->renew_at = req->sent_at + term_ms * HF__MS / 3;
     if (l->fixed && l->session)
-        keep(l, req->sent_at);
+        l->kept_until = end_of(req->sent_at, l->lease_ms);
     hf__lease_cap(l, now, max_hold_ms);
     if (!hf__lease_expired(l, now))
         return HF__GRANTED;
@@ -269,31 +268,39 @@ void hf__lease_put_off(struct hf__lease *l, hf__time now)
 
 void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
+    if (l->session && lease_ms)
+        l->mixed = l->mixed || l->renewing > l->keeping;
     /* If that many are under way none of them makes it longer any more. */
     if (l->renewing < RENEWING_MAX)
         l->renewing++;
     if (l->session) { /* which is never made shorter */
-        if (l->fixed && lease_ms) {
-            l->lease_ms = lease_ms;
-            keep(l, now);
-            set_deadline(l);
-        }
+        if (l->fixed && lease_ms)
+            l->kept_until = hf__min_time(l->kept_until, end_of(now, lease_ms));
+        l->keeping = l->keeping || !lease_ms;
+        set_deadline(l);
         return;
     }
     if (lease_ms > l->lease_ms)
         l->lease_ms = lease_ms; /* the server may remember it for that long */
     if (l->until == HF__NEVER)
         return; /* it needs no renewal: asking for one takes nothing away */
-    l->until = hf__min_time(l->until, now + (hf__time)lease_ms * HF__MS -
-                                          hf__lease_margin(lease_ms));
+    l->until = hf__min_time(l->until, end_of(now, lease_ms));
     l->deadline = hf__min_time(l->deadline, l->until);
 }
 
-/* What the session is good for; an older answer may come after a newer one. */
-static void session_renewed(struct hf__lease *l, hf__time sent_at)
+/* What the session is good for; an older answer may come after a newer one. A
+ * fixed lease lasts as long as the renewal of the program has said; of several
+ * at a time nobody knows which the server has done last, and the shortest
+ * counts. */
+static void session_renewed(struct hf__lease *l, hf__time sent_at,
+                            uint32_t lease_ms)
 {
-    if (sent_at + l->session_ms * HF__MS - hf__lease_margin(l->session_ms) >
-        l->until)
+    if (l->fixed && lease_ms) {
+        l->lease_ms = lease_ms;
+        l->kept_until = end_of(sent_at, lease_ms);
+        set_deadline(l);
+    }
+    if (end_of(sent_at, l->session_ms) > l->until)
         extend(l, sent_at, l->session_ms);
     if (l->renew_at != HF__NEVER)
         l->renew_at = sent_at + l->session_ms * HF__MS / 3;
@@ -304,11 +311,17 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
 {
     hf__time length =
         (hf__time)(l->session ? l->session_ms : lease_ms) * HF__MS;
+    bool is_last, is_sure;
 
     if (l->state != HF__HELD || l->hold_id != hold_id || l->drop)
         return HF__DONE; /* let go meanwhile */
     if (l->renewing && l->renewing < RENEWING_MAX)
         l->renewing--;
+    if (!lease_ms)
+        l->keeping = 0;
+    is_last = l->renewing == l->keeping;
+    is_sure = is_last && !l->mixed;
+    l->mixed = l->mixed && !is_last;
     if (result == HF_ENOTOWNER) {
         hf__lease_gone(l, now);
         return HF_ELOST;
@@ -321,7 +334,7 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
         return HF__DONE;
     }
     if (l->session) {
-        session_renewed(l, sent_at);
+        session_renewed(l, sent_at, is_sure ? lease_ms : 0);
         return HF__DONE;
     }
     /* A later one is under way that may have made it shorter: its answer, or
@@ -349,7 +362,8 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
     to->kept_until = from->kept_until;
     to->session_ms = from->session_ms;
     to->renew_at = from->renew_at == HF__NEVER ? HF__NEVER : now;
-    to->renewing = 0; /* those under way are of the other line */
+    to->renewing = to->keeping = to->mixed =
+        0; /* those under way are of the other line */
     to->refused = false;
     to->drop = false;
     hf__lease_gone(from, now);

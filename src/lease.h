@@ -59,7 +59,9 @@ struct hf__lease {
     uint32_t lease_ms;  /* asked for */
     uint32_t session_ms;    /* session: for how long an answer is good */
     uint32_t patience;      /* ASKING: how many ms silence may last */
-    uint16_t renewing : 14; /* HELD: renewals under way */
+    uint16_t renewing : 12; /* HELD: renewals under way, */
+    uint16_t keeping : 1;   /* of which one leaves a fixed lease as it is, */
+    uint16_t mixed : 1;     /* or of which the last one is not known */
     uint16_t refusals : 2;  /* let_go: how often it was refused, up to 3 */
     uint8_t state : 2;
     uint8_t let_go_op : 2; /* RELEASE or ABANDON */

@@ -162,7 +162,7 @@ int hf_watch_new(hf_client *c, const void *name, size_t name_len,
         f->query.listener = &w->on;
     }
     rc = hf__query_ask(c, f, w, err);
-    if (rc)
+    if (rc || !w) /* then it is ENOMEM */
         return rc;
     f->query.listener = NULL;
     *out = w;

@@ -152,27 +152,26 @@ void hf__net_settle(struct net_endpoint *e)
 
 const struct net_addr *hf__net_addr(struct net_endpoint *e, struct net_walk *w)
 {
+    if (w->at >= e->len)
+        w->at = 0; /* there is always one: open() saw to it */
     if (w->at == 0 && e->job && e->core->lookup_over(e->job)) {
         take(e, e->job);
         hf__net_settle(e);
     }
-    if (w->at >= e->len)
-        w->at = 0; /* there is always one: open() saw to it */
     return &e->addr[w->at];
 }
 
 bool hf__net_next(const struct net_endpoint *e, struct net_walk *w,
                   bool elsewhere)
 {
-    size_t at = w->at + 1;
-
-    while (elsewhere && at < e->len &&
-           strcmp(e->addr[at].host, e->addr[w->at].host) == 0)
-        at++;
-    if (at >= e->len)
-        return false;
-    w->at = at;
-    return true;
+    for (size_t at = w->at + 1; ++w->tried < e->len; at++) {
+        at %= e->len;
+        if (elsewhere && strcmp(e->addr[at].host, e->addr[w->at].host) == 0)
+            continue;
+        w->at = at;
+        return true;
+    }
+    return false;
 }
 
 hf__time hf__net_pause(struct net_endpoint *e, struct net_walk *w,
@@ -180,7 +179,7 @@ hf__time hf__net_pause(struct net_endpoint *e, struct net_walk *w,
 {
     uint32_t ms = NET_BACKOFF_MS;
 
-    w->at = 0;
+    w->at = w->tried = 0;
     w->failures++;
     if (w->failures % 4 == 2)
         begin_lookup(e);

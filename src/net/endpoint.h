@@ -25,6 +25,7 @@ struct net_endpoint {
 /* One connection's way. */
 struct net_walk {
     size_t at;         /* the address that is tried */
+    size_t tried;      /* of this round, without it */
     unsigned failures; /* in a row: rounds that failed, short lives */
 };
 
@@ -47,8 +48,9 @@ void hf__net_settle(struct net_endpoint *);
 
 /* The address to connect to. */
 const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);
-/* The address did not work: goes to the next one; elsewhere: of another host,
- * because this one has answered. false: there is none. */
+/* The address did not work: goes to the next one, the first behind the last;
+ * elsewhere: of another host, because this one has answered. false: each had
+ * its turn. */
 bool hf__net_next(const struct net_endpoint *, struct net_walk *,
                   bool elsewhere);
 /* No address worked, or none for long: begins anew. Looks the name up now and

@@ -75,6 +75,7 @@ static hf__time pause(struct net_link *l)
 void hf__link_fail(struct net_link *l, int code, hf__time now)
 {
     bool was_up = l->state == NET_UP;
+    size_t next = was_up && l->goes_round ? l->walk.at + 1 : 0;
 
     if (was_up) /* not of each attempt, as long as it is down */
         l->stream.core->log(l->stream.client, "%s to %s", l->lost, l->text);
@@ -82,10 +83,11 @@ void hf__link_fail(struct net_link *l, int code, hf__time now)
     l->state = NET_PAUSING;
     l->timer = now;
     if (was_up && now - l->up_at >= LIVED_MS * HF__MS) {
-        l->walk = (struct net_walk){0};
+        l->walk = (struct net_walk){.at = next};
     } else if (was_up ||
                !hf__net_next(l->peer, &l->walk, code != HF_EBACKEND)) {
         l->timer += pause(l);
+        l->walk.at = next;
         l->open_code = code;
     }
     l->talk->down(l->owner, code, was_up, now);

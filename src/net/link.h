@@ -64,6 +64,8 @@ struct net_link {
     uint32_t silence_ms; /* an answer that is due may take so long */
     uint32_t hurry_ms;   /* the most that is waited for either; 0: no such */
     uint32_t pause_ms;   /* the longest pause */
+    bool goes_round;     /* one that was lost is followed by one to the next
+                            address, where a round begins; else to the first */
     bool awaits;         /* UP: an answer is due */
     bool understood;     /* it has said something that our server would say */
     bool lasts;          /* this failure does not pass by itself */

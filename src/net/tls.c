@@ -15,7 +15,8 @@ struct net_tls {
     hf_client *client;
     SSL_CTX *ctx;
     BIO_METHOD *socket;
-    bool has_cert; /* of our own */
+    bool has_cert;    /* of our own */
+    const char *alpn; /* what is spoken inside; NULL: not agreed on */
 };
 
 /* ---- the socket -------------------------------------------------------- */
@@ -120,6 +121,23 @@ static int take_cas(struct net_tls *t, const char *cacert)
     return bad_file(t, "cacert", cacert, "certificates of CAs");
 }
 
+static int offer(struct net_tls *t, const char *alpn)
+{
+    unsigned char list[16];
+    size_t len = alpn ? strlen(alpn) : 0;
+
+    if (!len)
+        return 0;
+    if (len >= sizeof(list))
+        return HF_EINVAL;
+    t->alpn = alpn;
+    list[0] = (unsigned char)len;
+    memcpy(list + 1, alpn, len);
+    /* Other than its siblings it returns 0 if all is well. */
+    return SSL_CTX_set_alpn_protos(t->ctx, list, (unsigned)len + 1) ? HF_ENOMEM
+                                                                    : 0;
+}
+
 static int set_up(struct net_tls *t, const struct net_tls_files *files)
 {
     int rc;
@@ -141,7 +159,9 @@ static int set_up(struct net_tls *t, const struct net_tls_files *files)
     SSL_CTX_set_quiet_shutdown(t->ctx, 1);
     SSL_CTX_set_read_ahead(t->ctx, 1); /* one recv() for each record, not two */
     SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
-    rc = take_cas(t, files->cacert);
+    rc = offer(t, files->alpn);
+    if (!rc)
+        rc = take_cas(t, files->cacert);
     return rc ? rc : take_own(t, files->cert, files->key);
 }
 
@@ -245,6 +265,9 @@ static int explain(struct net_stream *s, unsigned long e)
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
         return say(s, HF_EAUTH, "the server refused our certificate (%s)",
                    reason);
+    case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
+        return say(s, HF_EPROTO, "the server does not agree to speak %s",
+                   s->tls->alpn ? s->tls->alpn : "anything");
     case SSL_R_UNSUPPORTED_PROTOCOL:
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
         return say(s, HF_EPROTO, "the server has no TLS 1.2 or later");
@@ -321,6 +344,21 @@ int hf__tls_begin(struct net_stream *s)
     return 0;
 }
 
+/* A server that knows of no such list speaks something else. */
+static int look_if_agreed(struct net_stream *s)
+{
+    const char *wanted = s->tls->alpn;
+    const unsigned char *got = NULL;
+    unsigned len = 0;
+
+    if (!wanted)
+        return 0;
+    SSL_get0_alpn_selected(s->ssl, &got, &len);
+    if (len == strlen(wanted) && memcmp(got, wanted, len) == 0)
+        return 0;
+    return say(s, HF_EPROTO, "the server does not agree to speak %s", wanted);
+}
+
 int hf__tls_shake(struct net_stream *s)
 {
     int n, rc;
@@ -328,7 +366,7 @@ int hf__tls_shake(struct net_stream *s)
     begin_call();
     n = SSL_do_handshake(s->ssl);
     if (n == 1)
-        return 0;
+        return look_if_agreed(s);
     rc = outcome(s, n);
     ERR_clear_error();
     return rc ? rc : HF__PENDING;

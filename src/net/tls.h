@@ -11,9 +11,12 @@
 /* What the connections of a client have in common. */
 struct net_tls;
 
-/* Each may be NULL: the system's CAs; no certificate of our own. */
+/* Each may be NULL: the system's CAs; no certificate of our own; no protocol is
+ * agreed on. */
 struct net_tls_files {
     const char *cacert, *cert, *key;
+    const char *alpn; /* "h2": a server that does not agree is not used; a
+                         constant */
 };
 
 /* 0 and *out; HF_EINVAL, whose text is set; HF_ENOMEM. */

@@ -10,11 +10,8 @@
  *     fuzz_redis_reply [TIMES [SEED]]
  */
 #include "../../src/backends/redis/redis.h"
+#include "fuzz_core.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,157 +21,6 @@
 #define DAY (86400000LL * HF__MS)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-static void must(bool held, const char *what)
-{
-    if (held)
-        return;
-    fprintf(stderr, "fuzz_redis_reply: %s\n", what);
-    abort();
-}
-
-/* ---- a core that counts ---------------------------------------------------
- */
-
-static hf__time clock_now = 1000000000;
-static int reported;
-static hf_info info;
-static hf_names names;
-static hf_party parties[4096];
-static size_t parties_len;
-
-static hf__time fake_now(void)
-{
-    return clock_now;
-}
-
-static int fake_random(void *buf, size_t len)
-{
-    memset(buf, 7, len);
-    return 0;
-}
-
-static void *fake_alloc(hf_client *c, size_t size)
-{
-    (void)c;
-    return calloc(1, size);
-}
-
-static void fake_free(hf_client *c, void *p)
-{
-    (void)c;
-    free(p);
-}
-
-static void fake_log(hf_client *c, const char *fmt, ...)
-{
-    char text[512];
-    va_list ap;
-
-    (void)c;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-}
-
-static int fake_why(hf_client *c, int code, const char *fmt, ...)
-{
-    char text[512];
-    va_list ap;
-
-    (void)c;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    return code;
-}
-
-static void fake_done(hf_client *c, struct hf__req *req)
-{
-    (void)c;
-    must(req->flying, "a request is reported twice");
-    req->flying = false;
-    reported++;
-}
-
-static void fake_bell(hf_client *c, struct hf__remote *remote)
-{
-    (void)c;
-    must(remote->impl != NULL, "a bell of a name that is gone");
-}
-
-/* It may be sent again, and that is not tried here. */
-static void fake_unsent(hf_client *c, struct hf__req *req)
-{
-    fake_done(c, req);
-}
-
-static void fake_go_on(hf_client *c)
-{
-    (void)c;
-}
-
-static void fake_refuse(hf_client *c, int code)
-{
-    (void)c, (void)code;
-}
-
-static void fake_session(hf_client *c, int event, const char *why)
-{
-    (void)c, (void)event, (void)why;
-}
-
-static int fake_watch(hf_client *c, int fd, uint32_t events, uint32_t tag)
-{
-    (void)c, (void)fd, (void)events, (void)tag;
-    return 0;
-}
-
-static void fake_trouble(hf_client *c, const char *text)
-{
-    (void)c, (void)text;
-}
-
-static void fake_due(hf_client *c, hf__time at)
-{
-    (void)c, (void)at;
-}
-
-static hf_party *fake_party(hf_client *c, struct hf__query *q, bool holds)
-{
-    (void)c, (void)q, (void)holds;
-    return &parties[parties_len++ % 4096];
-}
-
-static int fake_name(hf_client *c, struct hf__query *q, const char *text,
-                     size_t len)
-{
-    (void)c, (void)q;
-    must(text[len] != '\1' || len < 1u << 30, "a name without end");
-    return 0;
-}
-
-static const struct hf__core fake = {
-    .abi = HF__ABI,
-    .now = fake_now,
-    .random = fake_random,
-    .alloc = fake_alloc,
-    .free = fake_free,
-    .log = fake_log,
-    .why = fake_why,
-    .lasts = fake_why,
-    .trouble = fake_trouble,
-    .done = fake_done,
-    .unsent = fake_unsent,
-    .go_on = fake_go_on,
-    .refuse = fake_refuse,
-    .bell = fake_bell,
-    .session = fake_session,
-    .watch = fake_watch,
-    .due = fake_due,
-    .add_party = fake_party,
-    .add_name = fake_name,
-};
 
 /* ---- a backend in the middle of things ------------------------------------
  */
@@ -269,14 +115,13 @@ static int fill(struct scene *s)
                                   .item = s->items};
     sent += send_req(&s->batch.req, hf__rd_renew(s->r, &s->batch));
     for (int i = 0; i < 3; i++) {
-        s->query[i] =
-            (struct hf__query){.req = {.op = ops[i],
-                                       .flying = true,
-                                       .meant_until = clock_now + DAY},
-                               .name = "a",
-                               .name_len = 1,
-                               .info = &info,
-                               .names = &names};
+        s->query[i] = (struct hf__query){.req = {.op = ops[i],
+                                                 .flying = true,
+                                                 .meant_until = clock_ns + DAY},
+                                         .name = "a",
+                                         .name_len = 1,
+                                         .info = &info,
+                                         .names = &names};
         sent += send_req(&s->query[i].req, hf__rd_query(s->r, &s->query[i]));
     }
     return sent;
@@ -301,7 +146,7 @@ static void play(struct scene *s, const uint8_t *data, size_t len)
         data++, len--;
         some = some < len ? some : len;
         if (l->state == NET_UP && send(fd, data, some, MSG_NOSIGNAL) > 0)
-            hf__link_ready(l, l->stream.tag, EPOLLIN, clock_now);
+            hf__link_ready(l, l->stream.tag, EPOLLIN, clock_ns);
         drain(s->cmd);
         drain(s->sub);
         hf__rd_pump(s->r);
@@ -323,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     play(s, data, len);
     /* The connection breaks; whatever was sent is reported then. */
     if (s->r->cmd.link.state == NET_UP)
-        hf__link_fail(&s->r->cmd.link, HF_EBACKEND, clock_now);
+        hf__link_fail(&s->r->cmd.link, HF_EBACKEND, clock_ns);
     must(reported == sent, "a request was forgotten");
     for (int i = 0; i < NAMES; i++)
         hf__rd_detach(s->r, &s->remote[i]);
@@ -355,16 +200,6 @@ static const char *const good[] = {
     "000000000000\r\n$23\r\nu1 1700 1700000000000 a\r\n",
     "\x01*2\r\n$4\r\npong\r\n$0\r\n\r\n-NOPERM channel\r\n",
 };
-
-static uint64_t chance;
-
-static uint32_t draw(uint32_t below)
-{
-    chance ^= chance << 13;
-    chance ^= chance >> 7;
-    chance ^= chance << 17;
-    return (uint32_t)(chance >> 32) % below;
-}
 
 #define GOOD (sizeof(good) / sizeof(*good))
 

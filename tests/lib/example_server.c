@@ -1,27 +1,18 @@
 #include "example_server.h"
 
 #include "../../lab/port.h"
-#include "wait.h"
+#include "server_process.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 static void run(const struct example_server *s, pid_t parent)
 {
     char port[16];
-    sigset_t none;
+    const char *argv[] = {"python3", EXAMPLE_SERVER, port, NULL};
 
     snprintf(port, sizeof(port), "%d", s->port);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    if (getppid() == parent)
-        execlp("python3", "python3", EXAMPLE_SERVER, port, (char *)NULL);
-    _exit(127);
+    server_process_exec(argv, parent);
 }
 
 /* One line, as the administrator: two numbers. */
@@ -77,19 +68,12 @@ int example_server_start(struct example_server *s)
 
 void example_server_kill(struct example_server *s)
 {
-    if (s->pid <= 0)
-        return;
-    kill(s->pid, SIGKILL);
-    while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    s->pid = 0;
+    server_process_kill(&s->pid);
 }
 
 int example_server_stop(struct example_server *s)
 {
-    if (kill(s->pid, SIGSTOP))
-        return -1;
-    return WAIT_FOR(wait_state(s->pid, s->pid) == 'T') ? 0 : -1;
+    return server_process_stop(s->pid);
 }
 
 int example_server_continue(struct example_server *s)

@@ -2,16 +2,11 @@
 
 #include "../../lab/port.h"
 #include "certs.h"
+#include "server_process.h"
 #include "shm_dir.h"
-#include "wait.h"
 
-#include <errno.h>
-#include <ftw.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 static void run(struct redis_server *s, pid_t parent)
 {
@@ -49,7 +44,6 @@ static void run(struct redis_server *s, pid_t parent)
         "no",
     };
     size_t n = 0;
-    sigset_t none;
 
     while (argv[n])
         n++;
@@ -62,12 +56,7 @@ static void run(struct redis_server *s, pid_t parent)
     snprintf(cert, sizeof(cert), "%s/%s.pem", s->dir, s->tls ? s->tls : "");
     snprintf(key, sizeof(key), "%s/%s.key", s->dir, s->tls ? s->tls : "");
     snprintf(ca, sizeof(ca), "%s/ca.pem", s->dir);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    if (getppid() == parent)
-        execvp(argv[0], (char *const *)argv);
-    _exit(127);
+    server_process_exec(argv, parent);
 }
 
 static void forget_admin(struct redis_server *s)
@@ -137,19 +126,12 @@ int redis_server_start(struct redis_server *s)
 void redis_server_kill(struct redis_server *s)
 {
     forget_admin(s);
-    if (s->pid <= 0)
-        return;
-    kill(s->pid, SIGKILL);
-    while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    s->pid = 0;
+    server_process_kill(&s->pid);
 }
 
 int redis_server_stop(struct redis_server *s)
 {
-    if (kill(s->pid, SIGSTOP))
-        return -1;
-    return WAIT_FOR(wait_state(s->pid, s->pid) == 'T') ? 0 : -1;
+    return server_process_stop(s->pid);
 }
 
 int redis_server_continue(struct redis_server *s)
@@ -157,19 +139,12 @@ int redis_server_continue(struct redis_server *s)
     return kill(s->pid, SIGCONT);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type,
-                      struct FTW *ftw)
-{
-    (void)st, (void)type, (void)ftw;
-    return remove(path);
-}
-
 void redis_server_end(struct redis_server *s)
 {
     redis_server_kill(s);
     port_give_back(&s->reserved);
     if (s->dir[0])
-        nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        server_dir_remove(s->dir);
     s->dir[0] = '\0';
 }
 

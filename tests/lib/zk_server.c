@@ -2,16 +2,11 @@
 
 #include "../../lab/port.h"
 #include "proxy.h"
-#include "wait.h"
+#include "server_process.h"
 #include "zk_hand.h"
 
-#include <errno.h>
-#include <ftw.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #define ELECTIONS 20
 #define SERVES_MS 180000 /* a dozen of suites may start theirs at a time */
@@ -123,7 +118,6 @@ static void run(const struct zk_server *s, pid_t parent)
         CLASSPATH,
     };
     size_t n = 0;
-    sigset_t none;
 
     while (argv[n])
         n++;
@@ -132,13 +126,8 @@ static void run(const struct zk_server *s, pid_t parent)
     argv[n++] = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
     argv[n++] = config;
     snprintf(config, sizeof(config), "%s/config", s->dir);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
     redirect(s);
-    if (getppid() == parent)
-        execvp(argv[0], (char *const *)argv);
-    _exit(127);
+    server_process_exec(argv, parent);
 }
 
 void zk_server_leave(struct zk_server *s)
@@ -235,31 +224,17 @@ int zk_server_start(struct zk_server *s)
 void zk_server_kill(struct zk_server *s)
 {
     zk_server_leave(s);
-    if (s->pid <= 0)
-        return;
-    kill(s->pid, SIGKILL);
-    while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    s->pid = 0;
+    server_process_kill(&s->pid);
 }
 
 int zk_server_stop(struct zk_server *s)
 {
-    if (kill(s->pid, SIGSTOP))
-        return -1;
-    return WAIT_FOR(wait_state(s->pid, s->pid) == 'T') ? 0 : -1;
+    return server_process_stop(s->pid);
 }
 
 int zk_server_continue(struct zk_server *s)
 {
     return kill(s->pid, SIGCONT);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type,
-                      struct FTW *ftw)
-{
-    (void)st, (void)type, (void)ftw;
-    return remove(path);
 }
 
 void zk_server_end(struct zk_server *s)
@@ -268,7 +243,7 @@ void zk_server_end(struct zk_server *s)
     for (int i = 0; i < ZK_SERVER_PORTS; i++)
         port_give_back(&s->reserved[i]);
     if (s->dir[0])
-        nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        server_dir_remove(s->dir);
     s->dir[0] = '\0';
 }
 

@@ -83,12 +83,30 @@ static void test_session_fixed_lease_is_made_longer_by_the_program(void **state)
     struct hf__lease l = session_held(true, 0);
 
     (void)state;
+    hf__lease_renewing(&l, 0, at(900));
     hf__lease_renewing(&l, 2 * TTL, at(1000));
     assert_int_equal(l.deadline, promised(0));
+    assert_int_equal(l.kept_until, at(0) + LENGTH - hf__lease_margin(TTL));
     renewed(&l, 41, HF__DONE, 1000, 2 * TTL, 1001);
     assert_int_equal(l.kept_until,
                      at(1000) + 2 * LENGTH - hf__lease_margin(2 * TTL));
     assert_int_equal(l.deadline, promised(1000));
+}
+
+/* The server may have made it shorter, or not. */
+static void test_session_fixed_lease_that_may_be_shorter(void **state)
+{
+    struct hf__lease l = session_held(true, 0);
+    hf__time end = at(1000) + LENGTH / 2 - hf__lease_margin(TTL / 2);
+
+    (void)state;
+    hf__lease_renewing(&l, TTL / 2, at(1000));
+    hf__lease_renewing(&l, 2 * TTL, at(1001));
+    assert_int_equal(l.kept_until, end);
+    renewed(&l, 41, HF__DONE, 1001, 2 * TTL, 1002); /* which was first? */
+    assert_int_equal(l.kept_until, end);
+    renewed(&l, 41, HF_EUNKNOWN, 1000, TTL / 2, 1003);
+    assert_int_equal(l.kept_until, end);
 }
 
 static void test_session_max_hold_caps_it(void **state)
@@ -144,6 +162,7 @@ int main(void)
         cmocka_unit_test(test_session_keeps_a_fixed_lease_to_its_end),
         cmocka_unit_test(
             test_session_fixed_lease_is_made_longer_by_the_program),
+        cmocka_unit_test(test_session_fixed_lease_that_may_be_shorter),
         cmocka_unit_test(test_session_max_hold_caps_it),
         cmocka_unit_test(test_session_renewal_unanswered_is_tried_again_soon),
         cmocka_unit_test(test_session_let_go_is_repeated_for_ever),

@@ -19,41 +19,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "../lib/bare_core.h"
 #include "../lib/certs.h"
 #include "../lib/shm_dir.h"
-
-static void *take(hf_client *client, size_t size)
-{
-    (void)client;
-    return calloc(1, size);
-}
-
-static void give(hf_client *client, void *p)
-{
-    (void)client;
-    free(p);
-}
-
-static uint32_t watched;
-
-static int watch(hf_client *client, int fd, uint32_t events, uint32_t tag)
-{
-    (void)client;
-    (void)fd;
-    (void)tag;
-    watched = events;
-    return 0;
-}
-
-static int why(hf_client *client, int code, const char *fmt, ...)
-{
-    (void)client;
-    (void)fmt;
-    return code;
-}
-
-static const struct hf__core core = {
-    .alloc = take, .free = give, .watch = watch, .why = why, .lasts = why};
 
 struct scene {
     char dir[64];
@@ -306,6 +274,51 @@ static void test_each_host_is_verified_by_its_name(void **state)
     unlink(file);
 }
 
+/* The server's choice: always what `protocol` is. */
+static int choose(SSL *ssl, const unsigned char **out, unsigned char *len,
+                  const unsigned char *in, unsigned in_len, void *protocol)
+{
+    (void)ssl;
+    (void)in;
+    (void)in_len;
+    if (!protocol)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    *out = protocol;
+    *len = (unsigned char)strlen(protocol);
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* A server that does not know of ALPN, agrees, disagrees or refuses. */
+static void test_protocol_is_agreed_on(void **state)
+{
+    struct scene *t = *state;
+    struct net_endpoint e = {.core = &core};
+    struct net_addr *a = &e.addr[0];
+    char file[128], ca[128];
+    struct net_tls_files files = {.cacert = ca, .alpn = "h2"};
+    struct net_tls *plain = t->tls;
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    path(t, "ca.pem", ca);
+    path(t, "socket", file);
+    assert_int_equal(hf__tls_new(&core, NULL, &files, &t->tls), 0);
+    assert_int_equal(hf__net_set_path(&e, file), 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&a->sa, a->len), 0);
+    assert_int_equal(listen(listener, 5), 0);
+    assert_int_equal(open_as(t, listener, a, "localhost"), HF_EPROTO);
+    SSL_CTX_set_alpn_select_cb(t->ctx, choose, "h2");
+    assert_int_equal(open_as(t, listener, a, "localhost"), 0);
+    SSL_CTX_set_alpn_select_cb(t->ctx, choose, "h3");
+    assert_int_equal(open_as(t, listener, a, "localhost"), HF_EPROTO);
+    SSL_CTX_set_alpn_select_cb(t->ctx, choose, NULL);
+    assert_int_equal(open_as(t, listener, a, "localhost"), HF_EPROTO);
+    hf__tls_free(t->tls);
+    t->tls = plain;
+    assert_int_equal(open_as(t, listener, a, "localhost"), 0);
+    close(listener);
+    unlink(file);
+}
+
 /* ---- endpoints ---------------------------------------------------------- */
 
 /* "nobody" has no address, "a" has two, others one. */
@@ -360,6 +373,11 @@ static void test_every_address_has_its_turn(void **state)
     for (int i = 0; i < 100; i++)
         longest = hf__net_pause(&e, &w, 1000, 499);
     assert_int_equal(longest, 999 * HF__MS);
+    w = (struct net_walk){.at = 1};
+    for (size_t i = 0; i < 3; i++) {
+        assert_ptr_equal(hf__net_addr(&e, &w), &e.addr[(1 + i) % 3]);
+        assert_int_equal(hf__net_next(&e, &w, false), i < 2);
+    }
 }
 
 static void test_set_from_outside(void **state)
@@ -399,6 +417,7 @@ static void test_address_knows_its_host(void **state)
     assert_string_equal(e.addr[1].host, "::2");
     assert_string_equal(e.addr[1].where, "[::2]:7");
     assert_string_equal(e.addr[2].host, "a");
+    w = (struct net_walk){0};
     assert_true(hf__net_next(&e, &w, true));
     assert_int_equal(w.at, 1);
     hf__net_endpoint_fini(&e);
@@ -407,12 +426,6 @@ static void test_address_knows_its_host(void **state)
 /* ---- a link over several addresses --------------------------------------- */
 
 static unsigned greets, downs;
-
-static int random_bytes(void *buf, size_t len)
-{
-    memset(buf, 7, len);
-    return 0;
-}
 
 static int greet(void *link, hf__time now)
 {
@@ -426,24 +439,16 @@ static void down(void *link, int code, bool was_up, hf__time now)
     (void)link;
     (void)now;
     assert_int_equal(code, HF_EBACKEND);
-    assert_false(was_up);
-    downs++;
+    downs += !was_up;
 }
 
 static const struct net_talk talk = {.greet = greet, .down = down};
-
-static const struct hf__core for_links = {.random = random_bytes,
-                                          .alloc = take,
-                                          .free = give,
-                                          .watch = watch,
-                                          .why = why,
-                                          .lasts = why};
 
 /* Nobody is at the first address; at the second is one from the second round
  * on. */
 static void test_link_goes_over_the_addresses(void **state)
 {
-    struct net_endpoint e = {.core = &for_links};
+    struct net_endpoint e = {.core = &core};
     struct net_link l;
     struct net_addr absent;
     char dir[64], file[128];
@@ -461,7 +466,7 @@ static void test_link_goes_over_the_addresses(void **state)
     e.addr[1] = e.addr[0];
     e.addr[0] = absent;
     e.len = 2;
-    hf__link_init(&l, &for_links, NULL);
+    hf__link_init(&l, &core, NULL);
     l.talk = &talk;
     l.owner = &l;
     l.peer = &e;
@@ -481,7 +486,7 @@ static void test_link_goes_over_the_addresses(void **state)
     assert_true(hf__link_timeout(&l) > now);
     assert_int_equal(
         bind(listener, (struct sockaddr *)&e.addr[1].sa, e.addr[1].len), 0);
-    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(listen(listener, 2), 0);
     for (int i = 0; i < 2; i++) {
         now = hf__link_timeout(&l);
         hf__link_advance(&l, now);
@@ -490,6 +495,19 @@ static void test_link_goes_over_the_addresses(void **state)
     assert_int_equal(greets, 1);
     assert_int_equal(tags, 4);
     assert_int_equal(hf__link_opened(&l), HF__DONE);
+    /* It was up for a moment: the others have their turn, if they are equal. */
+    l.goes_round = true;
+    e.addr[0] = e.addr[1];
+    e.addr[1] = absent;
+    l.walk.at = 0;
+    hf__link_fail(&l, HF_EBACKEND, now);
+    assert_true(hf__link_timeout(&l) > now);
+    now = hf__link_timeout(&l);
+    hf__link_advance(&l, now);
+    assert_string_equal(l.where, absent.where);
+    assert_true(hf__link_timeout(&l) == now);
+    hf__link_advance(&l, now);
+    assert_int_equal(greets, 2);
     hf__link_fini(&l);
     hf__net_endpoint_fini(&e);
     close(listener);
@@ -532,7 +550,7 @@ static void test_link_reads_some_at_a_time(void **state)
         setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), 0);
     size = (int)write(fds[1], much, sizeof(much));
     assert_true(size > 5 * 16384); /* more than one turn */
-    hf__link_init(&l, &for_links, NULL);
+    hf__link_init(&l, &core, NULL);
     l.talk = &hears;
     l.owner = &l;
     l.silence_ms = 1;
@@ -567,6 +585,7 @@ int main(void)
         WITH_TLS(test_an_end_without_a_word),
         WITH_TLS(test_noise_in_between_is_refused),
         WITH_TLS(test_each_host_is_verified_by_its_name),
+        WITH_TLS(test_protocol_is_agreed_on),
         cmocka_unit_test(test_every_address_has_its_turn),
         cmocka_unit_test(test_set_from_outside),
         cmocka_unit_test(test_address_knows_its_host),

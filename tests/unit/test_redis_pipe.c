@@ -16,54 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../lib/bare_core.h"
 #include "../lib/shm_dir.h"
-
-static hf__time clock_ns = 1000 * HF__MS;
-
-static hf__time now(void)
-{
-    return clock_ns;
-}
-
-static int random_bytes(void *buf, size_t len)
-{
-    memset(buf, 7, len);
-    return 0;
-}
-
-static void *take(hf_client *client, size_t size)
-{
-    (void)client;
-    return calloc(1, size);
-}
-
-static void give(hf_client *client, void *p)
-{
-    (void)client;
-    free(p);
-}
-
-static void note(hf_client *client, const char *fmt, ...)
-{
-    (void)client;
-    (void)fmt;
-}
-
-static int watch(hf_client *client, int fd, uint32_t events, uint32_t tag)
-{
-    (void)client;
-    (void)fd;
-    (void)events;
-    (void)tag;
-    return 0;
-}
-
-static const struct hf__core core = {.now = now,
-                                     .random = random_bytes,
-                                     .alloc = take,
-                                     .free = give,
-                                     .log = note,
-                                     .watch = watch};
 
 /* What is kept of a command here. */
 struct asked {

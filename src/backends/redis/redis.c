@@ -147,9 +147,9 @@ static int parse_host(struct redis *r, struct hf__url *url)
 
 static int parse_tls(struct redis *r, struct hf__url *url)
 {
-    struct net_tls_files files = {r->core->option(url, "cacert"),
-                                  r->core->option(url, "cert"),
-                                  r->core->option(url, "key")};
+    struct net_tls_files files = {.cacert = r->core->option(url, "cacert"),
+                                  .cert = r->core->option(url, "cert"),
+                                  .key = r->core->option(url, "key")};
     int rc;
 
     if (strcmp(url->scheme, "rediss") != 0)

@@ -26,8 +26,9 @@ static void overview(FILE *out)
           "Locks live where -b URL or HOLDFAST_URL says, else in shared "
           "memory,\nfor this user on this machine. URLs: shm: shm:///dir "
           "redis://host:6379/0\nrediss://host redis+unix:///path "
-          "zk://host1,host2,host3/root; for several users of this\nmachine "
-          "'shm:///run/app/locks?mode=0660&group=app'\n",
+          "zk://host1,host2,host3/root\netcd://host1,host2,host3/path; for "
+          "several users of this "
+          "machine\n'shm:///run/app/locks?mode=0660&group=app'\n",
           out);
 }
 

@@ -2,9 +2,10 @@
  * A guarded write. The server that keeps the lock writes the value if, at that
  * moment, it still has our hold: one step, and no token is needed. A holder
  * that was stopped for too long is refused there, whatever it believes. For
- * backends that have HF_CAP_PUT: ZooKeeper, where the key is a node's path.
+ * backends that have HF_CAP_PUT: ZooKeeper, where the key is a node's path, and
+ * etcd.
  *
- *     put zk://HOST
+ *     put zk://HOST, or etcd://HOST
  */
 #include <holdfast.h>
 #include <stdio.h>

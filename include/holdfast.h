@@ -1,6 +1,6 @@
 /*
- * holdfast: distributed locks over Redis, ZooKeeper and shared memory, with a
- * fencing token on every grant and a deadline one can trust.
+ * holdfast: distributed locks over Redis, ZooKeeper, etcd and shared memory,
+ * with a fencing token on every grant and a deadline one can trust.
  *
  * Read this before the functions:
  *
@@ -150,7 +150,8 @@ typedef struct hf_client_options {
     /* Each of the times overrides the URL's option of that name; 0 does not. */
     int64_t ttl_ms;             /* default 30 000: leases, renewed at a third;
                                    at least HF_LEASE_MIN_MS. On ZooKeeper the
-                                   session's timeout, as the server allows */
+                                   session's timeout, on etcd the TTL of the
+                                   client's lease, as the server allows */
     int64_t connect_timeout_ms; /* default 5 000: hf_open and each reconnect */
     int64_t op_timeout_ms;      /* default 5 000: one answer of the server */
     const char *password;       /* overrides the URL's; copied, then wiped */
@@ -273,7 +274,8 @@ typedef struct hf_lock_options {
     uint32_t handoff;    /* local owners that may take turns on one grant; at
                             most 67 108 863 */
     int64_t ttl_ms;      /* 0: the client's; else HF_LEASE_MIN_MS or more. Of
-                            no effect on ZooKeeper, see the client's */
+                            no effect on ZooKeeper and etcd, see the
+                            client's */
     int64_t max_hold_ms; /* 0: none. No hold lasts longer, renewed or not */
     const char *label;   /* shown to others by hf_inspect; copied */
 } hf_lock_options;
@@ -581,8 +583,8 @@ typedef struct hf_party {
                               machine, a grant to the second */
     int64_t left_ms;       /* of its lease; -1: none that others know of. In
                               shared memory it lasts as long as its process, on
-                              ZooKeeper as its client's session: how long that
-                              lasts is between it and the server. */
+                              ZooKeeper and etcd as its client's session: how
+                              long that lasts is between it and the server. */
     uint64_t token;
     enum hf_mode mode;
     uint32_t permits; /* of a semaphore */
@@ -599,7 +601,7 @@ typedef struct hf_info {
     hf_party *waiters;   /* in the order in which they will get it, if fair */
     int waiters_unknown; /* 1: the backend cannot tell who waits, so that there
                             are none in waiters: of an unfair mutex on
-                            ZooKeeper, of a latch there and on Redis */
+                            ZooKeeper and etcd, of a latch on all servers */
 } hf_info;
 
 /* Who holds the name, who waits. Waits for the answer. Freed by hf_info_free,

@@ -168,7 +168,7 @@ static int parse_scheme(struct hf__url *url, char **rest, hf_error *err)
     if (!*rest || !*s || strspn(s, "abcdefghijklmnopqrstuvwxyz+") != strlen(s))
         return hf__fail(err, HF_EINVAL,
                         "not a URL: a scheme and a colon are missing, as in "
-                        "shm:, redis://host or zk://host");
+                        "shm:, redis://host, zk://host or etcd://host");
     url->scheme = s;
     return 0;
 }

@@ -87,11 +87,21 @@ const char *conf_name(void)
     return name;
 }
 
+int64_t conf_op_ms(void)
+{
+    return conf.session ? 20000 : 5000;
+}
+
 hf_client *conf_open_with(const hf_client_options *opt)
 {
+    hf_client_options all = HF_CLIENT_OPTIONS_INIT;
     hf_client *c = NULL;
 
-    OK(proc_open(conf.url, opt, &c, E));
+    if (opt)
+        all = *opt;
+    if (!all.op_timeout_ms)
+        all.op_timeout_ms = conf_op_ms();
+    OK(proc_open(conf.url, &all, &c, E));
     assert_non_null(c);
     return c;
 }
@@ -318,10 +328,35 @@ static bool stands_by_now(void)
     return WAIT_FOR_MS(__atomic_load_n(&stands, __ATOMIC_ACQUIRE), 100);
 }
 
+static long times_asleep(pid_t tid)
+{
+    char path[64], line[128];
+    long n = -1;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    while (n < 0 && fgets(line, sizeof(line), f))
+        sscanf(line, "voluntary_ctxt_switches: %ld", &n);
+    fclose(f);
+    return n;
+}
+
+/* A wait begins with a few looks at the server. */
+static bool sleeps_on(pid_t tid)
+{
+    long before = times_asleep(tid);
+
+    return NEVER_MS(false, 150) && times_asleep(tid) == before;
+}
+
+/* It must not stand with a mutex locked. */
 void conf_thread_stand(struct conf_thread *t)
 {
     struct sigaction sa = {.sa_handler = stand};
 
+    COMES(sleeps_on(t->tid));
     stands = goes_on = 0;
     sigaction(SIGUSR1, &sa, NULL);
     /* TSan keeps back one that comes right before a raw futex. */

@@ -120,6 +120,11 @@ void conf_comes(bool met, const char *cond, const char *file, int line);
 
 /* ---- clients and locks ------------------------------------------------- */
 
+/* op_timeout of the clients below, unless they have another. Servers with
+ * sessions may take longer than the default on a busy machine; by that of Redis
+ * keys live on. */
+int64_t conf_op_ms(void);
+
 /* A name that no other case uses; valid until the end of the case. */
 const char *conf_name(void);
 

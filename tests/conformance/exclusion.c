@@ -56,7 +56,7 @@ static void start(struct crew *c, struct worker *w, hf_lock *lock,
                                  .lock = lock,
                                  .owner = c->owners++,
                                  .process = process,
-                                 .op_timeout_ms = 5000};
+                                 .op_timeout_ms = conf_op_ms()};
     conf_thread_start(&w->t, work, w);
 }
 
@@ -240,7 +240,7 @@ static void mix(enum hf_kind kind, uint32_t size)
                                          .lock = lock[i],
                                          .owner = crew.owners++,
                                          .process = i % 2,
-                                         .op_timeout_ms = 5000,
+                                         .op_timeout_ms = conf_op_ms(),
                                          .kind = kind,
                                          .size = size};
         conf_thread_start(&m[i].w.t, work_mixed, &m[i]);

@@ -14,6 +14,10 @@
 #include "../lib/example_server.h"
 #endif
 
+#ifdef HAVE_ETCD
+#include "../lib/etcd_server.h"
+#endif
+
 #ifdef HAVE_ZOOKEEPER
 #include "../lib/zk_hand.h"
 #include "../lib/zk_server.h"
@@ -249,6 +253,140 @@ static int heal_example(void)
 
 #endif
 
+#ifdef HAVE_ETCD
+
+/* The server, or those of the cluster; the first is asked. */
+static struct etcd_cluster etcd;
+static char etcd_options[256]; /* behind the port */
+#define ETCD_PATH "a/path/"
+
+static const char *const etcd_reserved[] = {"holdfast:", "holdfast:client/1",
+                                            NULL};
+
+static long etcd_left(void)
+{
+    return etcd_server_keys(&etcd.server[0], false);
+}
+
+static void etcd_print_left(void)
+{
+    etcd_server_keys(&etcd.server[0], true);
+}
+
+static void etcd_unput(const char *key)
+{
+    char args[HF_NAME_MAX + 32];
+
+    snprintf(args, sizeof(args), "del '%s%s'", conf.secret ? ETCD_PATH : "",
+             key);
+    assert_int_equal(etcd_server_ctl(&etcd.server[0], args, NULL, 0), 0);
+}
+
+static const char *etcd_url_at(int port)
+{
+    static char at[512];
+
+    if (conf.secret)
+        snprintf(at, sizeof(at), "etcds://worker:%s@127.0.0.1:%d%s",
+                 conf.secret, port, etcd_options);
+    else
+        snprintf(at, sizeof(at), "etcd://127.0.0.1:%d", port);
+    return at;
+}
+
+/* With TLS, certificates of both sides, a user that has few rights, and a path.
+ */
+static int start_etcd_tls(struct etcd_server *s)
+{
+    s->tls = "server";
+    s->asks_certificate = true;
+    conf.secret = "Geheimnis-7391";
+    if (etcd_server_start(s) || etcd_server_lock(s, conf.secret, ETCD_PATH))
+        return -1;
+    snprintf(etcd_options, sizeof(etcd_options),
+             "/" ETCD_PATH
+             "?cacert=%s/ca.pem&cert=%s/client.pem&key=%s/client.key",
+             s->dir, s->dir, s->dir);
+    return 0;
+}
+
+static int start_etcd(const char *how)
+{
+    struct etcd_server *first = &etcd.server[0];
+    bool three = !strcmp(how, "-3");
+
+    if (three                  ? etcd_cluster_start(&etcd)
+        : !strcmp(how, "-tls") ? start_etcd_tls(first)
+                               : etcd_server_start(first))
+        return -1;
+    snprintf(url, sizeof(url), "%s",
+             three ? etcd.url : etcd_url_at(first->port));
+    conf.url = url;
+    conf.port = first->port;
+    conf.url_at = etcd_url_at;
+    conf.session = conf.watches = conf.watches_prefixes = true;
+    conf.tick_ms = ETCD_TICK_MS;
+    conf.reserved = etcd_reserved;
+    conf.left = etcd_left;
+    conf.print_left = etcd_print_left;
+    conf.unput = etcd_unput;
+    return 0;
+}
+
+static void stop_etcd(void)
+{
+    etcd_cluster_end(&etcd);
+}
+
+static bool hurt_etcd(enum servers_fault fault, unsigned which)
+{
+    struct etcd_server *s =
+        &etcd.server[etcd.url[0] ? which % ETCD_CLUSTER : 0];
+
+    if (s->pid <= 0)
+        return false;
+    if (fault == SERVERS_STOPPED)
+        return !etcd_server_stop(s);
+    etcd_server_kill(s);
+    return true;
+}
+
+static int heal_etcd(void)
+{
+    struct etcd_server *s = &etcd.server[0];
+
+    if (!s->port || etcd.url[0])
+        return s->port ? etcd_cluster_heal(&etcd) : 0;
+    return s->pid > 0 ? etcd_server_continue(s) : etcd_server_again(s);
+}
+
+#else
+
+static int start_etcd(const char *how)
+{
+    (void)how;
+    fprintf(stderr, "conformance: built without etcd\n");
+    return -1;
+}
+
+static void stop_etcd(void)
+{
+}
+
+static bool hurt_etcd(enum servers_fault fault, unsigned which)
+{
+    (void)fault;
+    (void)which;
+    return false;
+}
+
+static int heal_etcd(void)
+{
+    return 0;
+}
+
+#endif
+
 #ifdef HAVE_ZOOKEEPER
 
 /* The server, or those of the ensemble; the first is asked. */
@@ -407,36 +545,43 @@ int servers_start(const char *name)
         return start_redis(name + strlen("redis"));
     if (!strcmp(name, "example"))
         return start_example();
+    if (!strcmp(name, "etcd") || !strcmp(name, "etcd-cluster") ||
+        !strcmp(name, "etcd-tls"))
+        return start_etcd(name + strlen("etcd"));
     if (!strcmp(name, "zk") || !strcmp(name, "zk-ensemble"))
         return start_zk(name[2] != '\0');
     conf.fresh = false;
     if (strchr(name, ':')) {
         conf.url = name;
         conf.local = !strncmp(name, "shm:", 4);
-        conf.session = !strncmp(name, "zk:", 3);
+        conf.session = !strncmp(name, "zk:", 3) || !strncmp(name, "etcd", 4);
         return 0;
     }
-    fprintf(stderr,
-            "conformance: \"%s\" is neither a URL nor shm, redis, redis-unix, "
-            "redis-string, redis-tls, example, zk or zk-ensemble\n",
-            name);
+    fprintf(
+        stderr,
+        "conformance: \"%s\" is neither a URL nor shm, redis, redis-unix, "
+        "redis-string, redis-tls, example, etcd, etcd-cluster, etcd-tls, zk or "
+        "zk-ensemble\n",
+        name);
     return -1;
 }
 
 bool servers_hurt(enum servers_fault fault, unsigned which)
 {
-    return hurt_redis(fault) || hurt_example(fault) || hurt_zk(fault, which);
+    return hurt_redis(fault) || hurt_example(fault) ||
+           hurt_etcd(fault, which) || hurt_zk(fault, which);
 }
 
 int servers_heal(void)
 {
-    return heal_redis() || heal_example() || heal_zk() ? -1 : 0;
+    return heal_redis() || heal_example() || heal_etcd() || heal_zk() ? -1 : 0;
 }
 
 void servers_stop(void)
 {
     stop_redis();
     stop_example();
+    stop_etcd();
     stop_zk();
     if (conf.dir)
         nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);

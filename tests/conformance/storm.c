@@ -68,7 +68,7 @@ static void begin(struct storm *s, enum hf_kind kind, uint32_t size)
             .record = s->record,
             .lock = conf_lock_of(s->c, s->name, kind, size, 0),
             .owner = s->owners++,
-            .op_timeout_ms = 5000,
+            .op_timeout_ms = conf_op_ms(),
             .kind = kind,
             .size = size};
         conf_thread_start(&l->t, run_local, l);

@@ -195,7 +195,8 @@ def what_documents_name_is_in_the_code():
                 if file:
                     assert file[1] in names, (path, quoted)
                     continue
-                for word in re.findall(r'\b(?:hf|HF)_\w*[a-zA-Z]\b', quoted):
+                for word in re.findall(r'\b(?:hf|HF|test)_\w*[a-zA-Z]\b',
+                                       quoted):
                     assert word in words, (path, quoted)
 
 

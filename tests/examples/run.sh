@@ -1,7 +1,7 @@
 #!/bin/sh
-# run.sh shm|redis|zk HOLDFAST EXAMPLE...: each example, on shared memory in a
+# run.sh shm|redis|zk|etcd HOLDFAST EXAMPLE...: each example, on shared memory in a
 # directory of its own, on a Redis server that listens there and nowhere else,
-# or on the ZooKeeper server ZK_URL. Each has to succeed, and to say what it is
+# or on the server ZK_URL or ETCD_URL. Each has to succeed, and to say what it is
 # for; what a backend does not have has to be said as well.
 set -u
 
@@ -40,6 +40,7 @@ redis)
     url=redis+unix://$dir/socket
     ;;
 zk) url=$ZK_URL ;;
+etcd) url=$ETCD_URL ;;
 esac
 
 # What it says at its end, and the status it ends with.
@@ -62,7 +63,7 @@ expect() {
     esac
     case $1 in fencing) status=1 ;; esac # the last time
     case $backend-$1 in
-    shm-ask | redis-ask)
+    shm-ask | redis-ask | etcd-ask)
         status=1
         words='cannot be asked here'
         ;;

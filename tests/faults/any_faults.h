@@ -2,6 +2,7 @@
 #ifndef ANY_FAULTS_H
 #define ANY_FAULTS_H
 
+#include "../lib/proc.h"
 #include "../lib/world.h"
 
 /* What the program that runs them has. */
@@ -51,6 +52,9 @@ int run_any_refusals(void);
 int run_any_loss(void);
 int run_any_late(void);
 
+/* any_loss.c: a process of its own, which holds the lock. */
+void any_puppet(struct world *, struct proc *, int64_t ttl_ms);
+
 /* The connection is cut, and for so many ms there is no other: who wants the
  * lock meanwhile has it within that time after. */
 void any_gone_for(struct world *, enum proxy_mode, int64_t ttl_ms, int64_t ms,
@@ -62,6 +66,13 @@ void any_cut_answers(struct world *, hf_lock *, enum proxy_mode, long most,
                      long step);
 /* The waiter's, which is behind it, break while it waits. */
 void any_cut_waiter(struct world *, hf_lock *holder, hf_lock *waiter);
+
+/* any_load.c: clients at these URLs want the lock while its servers are hurt,
+ * three times: nobody is inside beside another, no token goes back, nothing is
+ * left. */
+#define ANY_LOAD 3
+void any_load(struct world *, const char *const url[ANY_LOAD],
+              bool (*hurt)(void));
 
 /* any_names.c: the name that its resolver knows; the i-th of two addresses is
  * 127.0.0.host, port 0: there is no more. */

@@ -150,8 +150,7 @@ static void test_loss_found_by_the_release_says_so(void **state)
     world_is_clean(w);
 }
 
-/* A process of its own, which holds the lock. */
-static void puppet(struct world *w, struct proc *p, int64_t ttl_ms)
+void any_puppet(struct world *w, struct proc *p, int64_t ttl_ms)
 {
     struct proc_cmd open = {.op = PROC_OPEN, .ttl_ms = ttl_ms};
     struct proc_cmd new = {.op = PROC_NEW, .name = "n", .name_len = 1};
@@ -177,7 +176,7 @@ static void test_loss_while_stopped_says_so(void **state)
     struct proc p;
 
     for (int i = 0; i < 3; i++) {
-        puppet(w, &p, SHORT_MS);
+        any_puppet(w, &p, SHORT_MS);
         assert_int_equal(proc_stop(&p), 0);
         assert_int_equal(proc_send(&p, &give), 0);
         take(w, b);
@@ -201,7 +200,7 @@ static void test_loss_while_both_are_stopped_says_so(void **state)
     struct proc_reply r;
     struct proc p;
 
-    puppet(w, &p, SHORT_MS);
+    any_puppet(w, &p, SHORT_MS);
     assert_int_equal(any_faults.stop(w), 0);
     assert_int_equal(proc_stop(&p), 0);
     pass(2 * SHORT_MS + 500);

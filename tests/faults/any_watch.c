@@ -71,6 +71,20 @@ void hears(struct world *w, struct seen *s, hf_lock *lock)
     assert_true(WAIT_FOR(comes_to(s, &calls, 0)));
 }
 
+unsigned watch_taken(struct world *w, struct seen *s, hf_lock *lock)
+{
+    watch(w, 0, "n", 0, s);
+    assert_int_equal(hf_lock_timed(lock, 5000, &w->err), 0);
+    assert_true(WAIT_FOR(is_seen(s, 0)));
+    return s->calls;
+}
+
+void hears_and_ends(struct world *w, struct seen *s, hf_lock *lock)
+{
+    hears(w, s, lock);
+    assert_int_equal(hf_watch_free(s->watch), 0);
+}
+
 void test_watch_hears_after_a_cut(void **state)
 {
     struct world *w = *state;
@@ -110,8 +124,7 @@ void test_watch_hears_of_an_outage(void **state)
     assert_true(WAIT_FOR(comes_to(&s, &calls, 1)));
     assert_int_equal(hf_lock_release(b, &w->err), 0);
     assert_true(WAIT_FOR(comes_to(&s, &calls, 0)));
-    hears(w, &s, b);
-    assert_int_equal(hf_watch_free(s.watch), 0);
+    hears_and_ends(w, &s, b);
 }
 
 /* Nor can one be made then. */
@@ -133,7 +146,23 @@ void test_watch_is_freed_while_cut(void **state)
     world_heal(w);
     assert_true(WAIT_FOR(is_seen(&other, 0)));
     watch(w, 0, "n", 0, &s);
-    hears(w, &s, b);
-    assert_int_equal(hf_watch_free(s.watch), 0);
+    hears_and_ends(w, &s, b);
     assert_int_equal(hf_watch_free(other.watch), 0);
+}
+
+void watch_again_and_again(struct world *w, unsigned other_flags)
+{
+    hf_lock *a = world_near(w);
+    struct seen s;
+
+    world_near(w);
+    for (int i = 0; i < 20; i++) {
+        watch(w, 1, "n", i % 2 ? other_flags : 0, &s);
+        if (i % 3 == 0)
+            hears(w, &s, a);
+        assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+        assert_int_equal(hf_watch_free(s.watch), 0);
+        assert_int_equal(hf_lock_release(a, &w->err), 0);
+    }
+    world_is_clean(w);
 }

@@ -1,5 +1,6 @@
 /* An ensemble of three loses its leader, a follower, all of itself. */
 #include "../lib/proc.h"
+#include "any_faults.h"
 #include "zk_faults.h"
 
 /* A follower that is cut off: the first one; the others are a quorum. */
@@ -197,90 +198,11 @@ static void test_leader_killed_hold_and_waiter_survive(void **state)
     world_is_clean(w);
 }
 
-struct worker {
-    hf_lock *lock;
-    uint32_t over; /* atomic */
-    uint32_t *inside;
-    uint64_t grants, doubles, last;
-    int bad; /* a code that no fault of the server explains */
-};
-
-static void enter(struct worker *k)
-{
-    uint64_t token;
-
-    if (__atomic_add_fetch(k->inside, 1, __ATOMIC_SEQ_CST) != 1)
-        k->doubles++;
-    if (!hf_lock_token(k->lock, &token)) {
-        k->doubles += token <= k->last;
-        k->last = token;
-    }
-    wait_tick();
-    /* One that was lost meanwhile does not count as being inside. */
-    k->grants += hf_lock_check(k->lock) == 0;
-    __atomic_sub_fetch(k->inside, 1, __ATOMIC_SEQ_CST);
-}
-
-static void *work(void *arg)
-{
-    struct worker *k = arg;
-    int rc;
-
-    while (!__atomic_load_n(&k->over, __ATOMIC_ACQUIRE)) {
-        rc = hf_lock_timed(k->lock, 3000, NULL);
-        if (!rc) {
-            enter(k);
-            rc = hf_lock_release(k->lock, NULL);
-        }
-        if (rc && rc != HF_ETIMEDOUT && rc != HF_EUNKNOWN &&
-            rc != HF_EBACKEND && rc != HF_ELOST)
-            k->bad = rc;
-    }
-    return NULL;
-}
-
-/* It goes on after a leader has died. */
-static bool goes_on(const struct worker *k)
-{
-    uint64_t before;
-
-    if (!kill_leader())
-        return false;
-    before = __atomic_load_n(&k->grants, __ATOMIC_RELAXED);
-    return WAIT_FOR(__atomic_load_n(&k->grants, __ATOMIC_RELAXED) > before + 3);
-}
-
-/* Leaders die while many want it: nobody is inside beside another, no token
- * goes back, nothing is left. (Nothing is asserted while the threads run: they
- * use what is on this stack.) */
 static void test_leader_killed_under_load(void **state)
 {
-    struct world *w = *state;
-    struct worker k[3];
-    pthread_t thread[3];
-    uint32_t inside = 0;
-    int deaths = 0;
+    const char *url = zk_three.url;
 
-    for (int i = 0; i < 3; i++)
-        k[i] = (struct worker){
-            .inside = &inside,
-            .lock = world_lock(w, zk_three.url, 60000, 5000, HF_FAIR_DEFAULT)};
-    for (int i = 0; i < 3; i++)
-        if (pthread_create(&thread[i], NULL, work, &k[i]))
-            abort();
-    while (deaths < 3 && goes_on(&k[0]))
-        deaths++;
-    for (int i = 0; i < 3; i++)
-        __atomic_store_n(&k[i].over, 1, __ATOMIC_RELEASE);
-    for (int i = 0; i < 3; i++)
-        pthread_join(thread[i], NULL);
-    assert_int_equal(deaths, 3);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(k[i].doubles, 0);
-        assert_int_equal(k[i].bad, 0);
-        assert_true(k[i].grants > 3);
-    }
-    world_is_clean(w);
+    any_load(*state, (const char *[]){url, url, url}, kill_leader);
 }
 
 /* ---- all of it ------------------------------------------------------------

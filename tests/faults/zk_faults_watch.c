@@ -16,10 +16,7 @@ static void test_watch_outlives_its_session(void **state)
     struct Stat stat;
     struct seen s;
 
-    watch(w, 0, "n", 0, &s);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    assert_true(WAIT_FOR(is_seen(&s, 0)));
-    calls = s.calls;
+    calls = watch_taken(w, &s, a);
     world_first_entry(w, path, sizeof(path));
     assert_int_equal(zk_hand_stat(hand(w), path, &stat), 0);
     snprintf(hosts, sizeof(hosts), "127.0.0.1:%d", w->zk->port);
@@ -29,8 +26,7 @@ static void test_watch_outlives_its_session(void **state)
            !WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 3000));
     assert_true(WAIT_FOR(is_seen(&s, calls)));
     hf_lock_release(a, NULL);
-    hears(w, &s, b);
-    assert_int_equal(hf_watch_free(s.watch), 0);
+    hears_and_ends(w, &s, b);
     world_is_clean(w);
 }
 
@@ -47,8 +43,7 @@ static void test_watch_needs_rights(void **state)
     set_rights(w, NODE, ZOO_PERM_ALL);
     watch(w, 1, "n", 0, &s);
     assert_int_equal(hf_lock_release(a, &w->err), 0);
-    hears(w, &s, a);
-    assert_int_equal(hf_watch_free(s.watch), 0);
+    hears_and_ends(w, &s, a);
     world_is_clean(w);
 }
 
@@ -62,23 +57,9 @@ static void test_watch_of_a_prefix_is_refused(void **state)
     watch_is_refused(w, w->clients[0], "a/locks", 0, HF_EINVAL, "locks");
 }
 
-/* The same name again and again; what comes late is nobody's. */
 static void test_watch_again_and_again(void **state)
 {
-    struct world *w = *state;
-    hf_lock *a = world_near(w);
-    struct seen s;
-
-    world_near(w);
-    for (int i = 0; i < 20; i++) {
-        watch(w, 1, "n", 0, &s);
-        if (i % 3 == 0)
-            hears(w, &s, a);
-        assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-        assert_int_equal(hf_watch_free(s.watch), 0);
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
-    }
-    world_is_clean(w);
+    watch_again_and_again(*state, 0);
 }
 
 int run_watch_faults(void)

@@ -419,6 +419,9 @@ static void print_names(void)
 #ifdef HAVE_ZOOKEEPER
     puts("zk\nzk-ensemble");
 #endif
+#ifdef HAVE_ETCD
+    puts("etcd\netcd-cluster");
+#endif
     exit(0);
 }
 

@@ -1,6 +1,14 @@
-/* with_zk COMMAND...: runs it beside a ZooKeeper server of its own, whose URL
- * is in ZK_URL. */
+/* with_zk COMMAND..., with_etcd COMMAND...: runs it beside a server of its own,
+ * whose URL is in ZK_URL or ETCD_URL. */
+#ifdef WITH_ETCD
+#include "etcd_server.h"
+#define URL "ETCD_URL"
+#define OF_SERVER(what) etcd_server##what
+#else
 #include "zk_server.h"
+#define URL "ZK_URL"
+#define OF_SERVER(what) zk_server##what
+#endif
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +26,7 @@ static int run(char **argv)
         _exit(127);
     }
     if (pid < 0 || waitpid(pid, &status, 0) != pid) {
-        perror("with_zk");
+        perror("waitpid");
         return 1;
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -26,13 +34,13 @@ static int run(char **argv)
 
 int main(int argc, char **argv)
 {
-    struct zk_server server = {0};
+    struct OF_SERVER() server = {0};
     int status = 1;
 
-    if (argc > 1 && zk_server_start(&server) == 0) {
-        setenv("ZK_URL", server.url, 1);
+    if (argc > 1 && OF_SERVER(_start)(&server) == 0) {
+        setenv(URL, server.url, 1);
         status = run(argv + 1);
     }
-    zk_server_end(&server);
+    OF_SERVER(_end)(&server);
     return status;
 }

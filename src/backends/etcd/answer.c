@@ -1,0 +1,422 @@
+/* What the server answers to a request about an entry: it decides about one
+ * line, or, of a renewal, about many. */
+#include "ask.h"
+
+#include <string.h>
+
+static bool is_below(const struct et_line *l, const ProtobufCBinaryData *key)
+{
+    return key->len > l->dir_len && key->len <= ET_KEY_MAX &&
+           memcmp(key->data, l->key, l->dir_len) == 0;
+}
+
+static void keep(struct et_sight *s, const Etcd__KeyValue *kv)
+{
+    if (s->len)
+        return;
+    memcpy(s->before, kv->key.data, kv->key.len);
+    s->len = kv->key.len;
+    s->mod = kv->mod_revision;
+}
+
+/* One that is before ours, from the youngest on. True: nothing else matters. */
+static bool consider(struct et_ask *a, const Etcd__KeyValue *kv)
+{
+    const struct et_line *l = a->line;
+    const ProtobufCBinaryData *key = &kv->key;
+    struct et_sight *s = &a->sight;
+    uint32_t permits = 0, size = 0;
+    enum et_form form =
+        is_below(l, key) ? hf__et_form((char *)key->data + l->dir_len,
+                                       key->len - l->dir_len, &permits, &size)
+                         : ET_FORM_NONE;
+
+    if (form == ET_FORM_NONE || form == ET_FORM_MARK)
+        return false;
+    if (hf__et_kind(form) != l->remote->kind) {
+        s->other = form;
+        return true;
+    }
+    if (form == ET_FORM_PERMIT && size != l->remote->permits) {
+        s->other = form;
+        s->size = size;
+        return true;
+    }
+    s->permits += permits;
+    if (l->form != ET_FORM_READ || form == ET_FORM_WRITE)
+        keep(s, kv);
+    return !hf__et_sees_all(l);
+}
+
+/* A transaction may have made several keys: those of the last revision of a
+ * page may go on behind it, and are left to the next one. Unless there are more
+ * of them than fit. */
+static int64_t page_end(const struct et_ask *a, const Etcd__RangeAnswer *r)
+{
+    int64_t last = r->more ? r->kvs[r->n_kvs - 1]->create_revision : 0;
+    bool is_all = r->kvs[0]->create_revision == last;
+
+    return is_all && a->limit == ET_VIEW_MAX && last > 0 ? last - 1 : last;
+}
+
+/* Who is before us, as far as this view shows. */
+static int decide(struct et_ask *a, const Etcd__TxnAnswer *t, size_t i)
+{
+    struct et_line *l = a->line;
+    const Etcd__RangeAnswer *r = hf__et_ranged(t, i);
+    int64_t from = a->below ? a->below : l->rev, end;
+    bool is_over = false;
+    int rc;
+
+    if (!r)
+        return HF_EPROTO;
+    end = r->n_kvs ? page_end(a, r) : 0;
+    for (size_t k = 0; k < r->n_kvs && !is_over; k++) {
+        int64_t rev = r->kvs[k]->create_revision;
+
+        if (rev < from && rev > end)
+            is_over = consider(a, r->kvs[k]);
+    }
+    l->is_fresh = a->op == ET_ENTER;
+    if (!a->view)
+        a->view = t->header->revision;
+    if (is_over || !r->more || !r->n_kvs) {
+        hf__et_looked(l, 0, &a->sight, a->view);
+        return 0;
+    }
+    a->below = end < from ? end + 1 : from;
+    rc = hf__et_look_on(a);
+    if (rc)
+        hf__et_looked(l, rc == HF__LATER ? HF_EUNKNOWN : rc, NULL, 0);
+    return 0;
+}
+
+static bool is_ours(const struct et_line *l, const Etcd__KeyValue *kv)
+{
+    return l->form != ET_FORM_UNFAIR || kv->lease == l->e->lease;
+}
+
+/* There is an entry already, or the guard was written. */
+static int not_entered(struct et_line *l, const Etcd__TxnAnswer *t)
+{
+    struct etcd *e = l->e;
+    const Etcd__RangeAnswer *mine = hf__et_ranged(t, 0),
+                            *guard = hf__et_ranged(t, 1);
+    struct et_sight s = {0};
+
+    if (!mine || !guard)
+        return HF_EPROTO;
+    if (!guard->n_kvs) /* the greeting finds out whether the lease is gone */
+        return hf__link_why(&e->g.link, HF_EBACKEND,
+                            "the client's key has been deleted");
+    if (guard->kvs[0]->mod_revision > e->guard) /* else it is an old answer */
+        e->guard = guard->kvs[0]->mod_revision;
+    if (mine->n_kvs && !is_ours(l, mine->kvs[0])) {
+        l->maybe = false;
+        memcpy(s.before, l->key, l->key_len);
+        s.len = l->key_len;
+        s.mod = mine->kvs[0]->mod_revision;
+        hf__et_looked(l, 0, &s, t->header->revision);
+        return 0;
+    }
+    if (mine->n_kvs) {
+        l->rev = mine->kvs[0]->create_revision;
+        l->mod = mine->kvs[0]->mod_revision;
+        l->maybe = false;
+    }
+    hf__et_entered(l, 0);
+    return 0;
+}
+
+static int entered(struct et_ask *a, const Etcd__TxnAnswer *t)
+{
+    if (!t->succeeded)
+        return not_entered(a->line, t);
+    a->line->rev = a->line->mod = t->header->revision;
+    a->line->maybe = false;
+    return decide(a, t, 1);
+}
+
+/* The writer, its mark, or neither. */
+static int looked_at_mark(struct et_ask *a, const Etcd__TxnAnswer *t)
+{
+    const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
+    bool is_there = false, is_marked = false;
+
+    if (!r)
+        return HF_EPROTO;
+    for (size_t i = 0; i < r->n_kvs; i++) {
+        is_there = is_there || r->kvs[i]->key.len == a->sight.len;
+        is_marked = is_marked || r->kvs[i]->key.len > a->sight.len;
+    }
+    if (!is_there) /* there may be an older one */
+        hf__et_entered(a->line, 0);
+    else
+        hf__et_looked_at_mark(a->line, &a->sight, !is_marked,
+                              t->header->revision);
+    return 0;
+}
+
+static int counted(struct et_line *l, const Etcd__TxnAnswer *t)
+{
+    const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
+
+    if (!r)
+        return HF_EPROTO;
+    hf__et_counted(l, r->n_kvs ? r->kvs[0]->create_revision : 0,
+                   r->n_kvs ? r->kvs[0]->mod_revision : 0, t->header->revision);
+    return 0;
+}
+
+/* Then it is deleted by its revision. */
+static int settled(const struct et_ask *a, const Etcd__TxnAnswer *t)
+{
+    struct et_line *l = a->line;
+    const Etcd__RangeAnswer *r = hf__et_ranged(t, 1);
+    const Etcd__KeyValue *kv;
+
+    if (!r)
+        return HF_EPROTO;
+    if (t->header->revision > l->e->guard)
+        l->e->guard = t->header->revision;
+    kv = r->n_kvs ? r->kvs[0] : NULL;
+    if (kv && kv->create_revision != l->rev && kv->lease != l->e->lease)
+        kv = NULL; /* of another client */
+    l->is_late = kv && l->rev && kv->create_revision != l->rev;
+    l->rev = kv ? kv->create_revision : 0;
+    l->maybe = l->doubt = false;
+    if (!kv) {
+        hf__et_line_taken(l);
+        hf__et_dropped(l, 0, false);
+    } else if (hf__et_drop(l)) {
+        hf__et_dropped(l, HF_EUNKNOWN, false);
+    }
+    return 0;
+}
+
+static int dropped(const struct et_ask *a, const Etcd__TxnAnswer *t)
+{
+    struct et_line *l = a->line;
+    const Etcd__DeleteAnswer *d = hf__et_deleted(t, 0);
+    bool was_there = !l->is_late && t->succeeded && d && d->deleted > 0;
+
+    if (t->succeeded && !d)
+        return HF_EPROTO;
+    hf__et_line_taken(l);
+    hf__et_dropped(l, 0, was_there);
+    return 0;
+}
+
+static int told(const struct et_ask *a, const Etcd__TxnAnswer *t)
+{
+    struct et_line *l = a->batch->item[a->from].remote->impl;
+    bool is_gone = !t->succeeded;
+
+    if (t->succeeded && l->rev == a->rev)
+        l->owes_mark = false;
+    hf__et_checked(a, 0, &is_gone);
+    return 0;
+}
+
+static int checked(struct et_ask *a, const Etcd__TxnAnswer *t)
+{
+    bool gone[ET_CHECKS] = {false};
+
+    for (size_t i = 0; !t->succeeded && i < a->len; i++) {
+        const Etcd__RangeAnswer *r = hf__et_ranged(t, i);
+        const struct et_line *l = a->batch->item[a->from + i].remote->impl;
+
+        if (!r)
+            return HF_EPROTO;
+        gone[i] = !r->n_kvs || r->kvs[0]->create_revision != l->rev;
+    }
+    hf__et_checked(a, 0, gone);
+    return 0;
+}
+
+/* Of a renewal, or nobody's. */
+static int answered_batch(struct et_ask *a, const Etcd__TxnAnswer *t)
+{
+    switch (a->op) {
+    case ET_TELL:
+        return told(a, t);
+    case ET_RENEW:
+        return checked(a, t);
+    case ET_MOVE:
+        return hf__et_moved(a, t);
+    default:
+        return 0;
+    }
+}
+
+/* Its line may ask for something else from inside: it is not under way then. */
+static int answered(struct et_ask *a, const Etcd__TxnAnswer *t)
+{
+    struct et_line *l = a->line;
+
+    if (!l)
+        return answered_batch(a, t);
+    l->under_way = NULL;
+    switch (a->op) {
+    case ET_ENTER:
+        return entered(a, t);
+    case ET_LOOK:
+        if (t->succeeded)
+            return decide(a, t, 0);
+        hf__et_line_taken(l); /* somebody has deleted it, */
+        l->maybe = true;      /* unless the member is behind */
+        hf__et_entered(l, 0);
+        return 0;
+    case ET_LOOK_MARK:
+        return looked_at_mark(a, t);
+    case ET_COUNT:
+        return counted(l, t);
+    case ET_SETTLE:
+        return settled(a, t);
+    case ET_DROP:
+        return dropped(a, t);
+    case ET_MOVE:
+        return hf__et_moved(a, t);
+    default:
+        return 0;
+    }
+}
+
+static void fail(struct et_ask *a, int code)
+{
+    struct et_line *l = a->line;
+
+    if (l)
+        l->under_way = NULL;
+    switch (a->op) {
+    case ET_ENTER:
+        hf__et_entered(l, code);
+        break;
+    case ET_LOOK:
+    case ET_LOOK_MARK:
+    case ET_COUNT:
+        hf__et_looked(l, code, NULL, 0);
+        break;
+    case ET_SETTLE:
+    case ET_DROP:
+        hf__et_dropped(l, code, false);
+        break;
+    case ET_RENEW:
+    case ET_TELL:
+        hf__et_checked(a, code, NULL);
+        break;
+    case ET_TERM:
+    case ET_MOVE:
+        hf__et_term_failed(a, code);
+        break;
+    case ET_TOUCH:
+    case ET_REVOKE:
+        break;
+    }
+}
+
+/* All but these are also said of what was done, by a proxy at least. */
+bool hf__et_is_unsure(const struct grpc_call *c)
+{
+    static const uint32_t sure = 1u << 3 | 1u << 5 | 1u << 6 | 1u << 7 |
+                                 1u << 8 | 1u << 9 | 1u << 11 | 1u << 12 |
+                                 1u << 15 | 1u << 16;
+
+    return c->status < 0 || c->status > 16 || !(sure >> c->status & 1);
+}
+
+int hf__et_leave_member(struct etcd *e, const struct grpc_call *c)
+{
+    static const uint32_t usual = 1u << 1 | 1u << 2 | 1u << 4 | 1u << 14;
+
+    return strstr(c->text, "no leader") || strstr(c->text, "server stopped") ||
+                   c->status < 0 || c->status > 16 || !(usual >> c->status & 1)
+               ? hf__link_why(&e->g.link, HF_EBACKEND, "%s", c->text)
+               : 0;
+}
+
+static int refused(struct et_ask *a)
+{
+    struct etcd *e = a->call.g->owner;
+    const struct grpc_call *c = &a->call;
+
+    if (a->op == ET_REVOKE)
+        return 0;
+    if (c->status == 5 && a->op == ET_MOVE) {
+        fail(a, HF_EUNKNOWN); /* it has ended already */
+        return 0;
+    }
+    if (c->status == 5) {
+        int rc = hf__et_session_over(e, "the server ended the client's lease");
+
+        if (a->batch) /* lines hear of it when the connection is down */
+            fail(a, HF_EUNKNOWN);
+        return rc;
+    }
+    if (!hf__et_is_unsure(c)) {
+        fail(a, hf__et_refusal(e, c));
+        return 0;
+    }
+    hf__et_lose(a);
+    e->core->why(e->client, HF_EUNKNOWN, "%s: %s", e->g.link.where, c->text);
+    fail(a, HF_EUNKNOWN);
+    return hf__et_leave_member(e, c);
+}
+
+static int transacted(struct et_ask *a, const uint8_t *p, size_t len)
+{
+    struct etcd *e = a->call.g->owner;
+    Etcd__TxnAnswer *t = etcd__txn_answer__unpack(&e->memory, len, p);
+    int rc =
+        t && t->header && t->header->revision > 0 ? answered(a, t) : HF_EPROTO;
+
+    if (t)
+        etcd__txn_answer__free_unpacked(t, &e->memory);
+    return rc;
+}
+
+static int termed(struct et_ask *a, const uint8_t *p, size_t len)
+{
+    if (a->line)
+        a->line->under_way = NULL;
+    return hf__et_termed(a, p, len);
+}
+
+static int understood(struct et_ask *a)
+{
+    struct etcd *e = a->call.g->owner;
+    size_t len;
+    const uint8_t *p = hf__grpc_answer(&a->call, &len);
+    int rc = a->op == ET_REVOKE ? 0
+             : a->op == ET_TERM ? termed(a, p, len)
+                                : transacted(a, p, len);
+
+    if (rc != HF_EPROTO)
+        return rc;
+    hf__et_lose(a);
+    fail(a, HF_EUNKNOWN);
+    return hf__et_odd(e);
+}
+
+int hf__et_ask_over(struct grpc_call *c, hf__time now)
+{
+    struct et_ask *a = (struct et_ask *)c;
+    struct etcd *e = c->g->owner;
+    int rc = 0;
+
+    (void)now;
+    if (c->end == GRPC_UNSENT && a->line) {
+        a->line->under_way = NULL;
+        hf__et_unsent(a->line);
+    } else if (c->end != GRPC_ANSWERED) {
+        hf__et_lose(a);
+        e->core->why(e->client, HF_EUNKNOWN, "%s", c->text);
+        fail(a, HF_EUNKNOWN);
+    } else if (c->status) {
+        rc = refused(a);
+    } else {
+        rc = understood(a);
+    }
+    hf__et_ask_free(e, a);
+    return rc;
+}

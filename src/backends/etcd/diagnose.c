@@ -1,0 +1,147 @@
+/* What the server says of itself, of its cluster, and the lease that it gave.
+ */
+#include "query.h"
+
+#include <stdlib.h>
+
+#define FIND(level, subject, ...)                                              \
+    e->core->find(e->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
+
+struct checkup {
+    struct et_query base;
+    bool is_first_over;
+};
+
+static const struct grpc_method status = {
+    .path = "/etcdserverpb.Maintenance/Status",
+    .most = ET_ANSWER,
+    .over = hf__et_query_over};
+static const struct grpc_method members = {
+    .path = "/etcdserverpb.Cluster/MemberList",
+    .most = ET_ANSWER,
+    .over = hf__et_query_over};
+
+static int pack(struct et_query *x)
+{
+    Etcd__Status a = ETCD__STATUS__INIT;
+    Etcd__MemberList b = ETCD__MEMBER_LIST__INIT;
+    bool is_first = !((struct checkup *)x)->is_first_over;
+
+    x->call.method = is_first ? &status : &members;
+    return hf__et_pack(&x->call, is_first ? (void *)&a : (void *)&b);
+}
+
+static void find_lease(struct etcd *e, struct hf__query *q)
+{
+    if (e->term_ms > e->ttl_s * 1000)
+        FIND(WARNING, "lease",
+             "the ttl is %u s, but the server gives no lease of less than "
+             "%u s: a dead holder keeps others out for that long. Lower "
+             "--election-timeout, or raise ttl",
+             e->ttl_s, e->term_ms / 1000);
+    else
+        FIND(OK, "lease", "the lease lasts as long as the ttl, %u s", e->ttl_s);
+}
+
+static void find_rights(struct etcd *e, struct hf__query *q)
+{
+    if (e->user[0] && !e->g.token)
+        FIND(WARNING, "rights",
+             "authentication is not enabled at the server: the user is not "
+             "looked at, and every client may break locks");
+    else if (e->user[0])
+        FIND(OK, "rights", "the server knows this client as a user");
+    else
+        FIND(OK, "rights",
+             "this client has no user: every client of the server may break "
+             "locks, unless authentication is enabled there");
+}
+
+static int find_server(struct etcd *e, struct hf__query *q, const uint8_t *p,
+                       size_t len)
+{
+    Etcd__StatusAnswer *a = etcd__status_answer__unpack(&e->memory, len, p);
+    char *end;
+    long major, minor;
+
+    if (!a)
+        return HF_EPROTO;
+    major = strtol(a->version, &end, 10);
+    minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+    if (major > 3 || (major == 3 && minor >= 4))
+        FIND(OK, "version", "etcd %.40s", a->version);
+    else
+        FIND(WARNING, "version",
+             "etcd %.40s is older than 3.4: use 3.4 or later", a->version);
+    etcd__status_answer__free_unpacked(a, &e->memory);
+    return HF__PENDING;
+}
+
+static void find_cluster(struct etcd *e, struct hf__query *q, unsigned voters)
+{
+    if (voters < 2)
+        FIND(WARNING, "cluster",
+             "one member alone: no locks while it is down. Use a cluster of "
+             "three or five");
+    else if (voters == 2)
+        FIND(WARNING, "cluster",
+             "a cluster of 2 works only while both are up. Use three or five");
+    else
+        FIND(OK, "cluster", "%u members, of which %u may be down", voters,
+             (voters - 1) / 2);
+}
+
+static int find_members(struct etcd *e, struct hf__query *q, const uint8_t *p,
+                        size_t len)
+{
+    Etcd__MemberListAnswer *a =
+        etcd__member_list_answer__unpack(&e->memory, len, p);
+    unsigned voters = 0;
+
+    if (!a)
+        return HF_EPROTO;
+    for (size_t i = 0; i < a->n_members; i++)
+        voters += !a->members[i]->is_learner;
+    etcd__member_list_answer__free_unpacked(a, &e->memory);
+    find_cluster(e, q, voters);
+    find_lease(e, q);
+    find_rights(e, q);
+    return HF__DONE;
+}
+
+/* What may not be read is a finding. */
+static int refused(struct et_query *x, int code)
+{
+    struct etcd *e = x->e;
+    struct hf__query *q = x->q;
+
+    (void)code;
+    FIND(WARNING, "cluster", "the %s may not be read: %.120s",
+         x->call.method == &status ? "status" : "list of members",
+         x->call.text);
+    find_lease(e, q);
+    find_rights(e, q);
+    return HF__DONE;
+}
+
+static int understood(struct et_query *x, const uint8_t *p, size_t len)
+{
+    struct checkup *c = (struct checkup *)x;
+
+    if (c->is_first_over)
+        return find_members(x->e, x->q, p, len);
+    c->is_first_over = true;
+    return find_server(x->e, x->q, p, len);
+}
+
+int hf__et_diagnose(struct etcd *e, struct hf__query *q)
+{
+    static const struct et_play play = {.size = sizeof(struct checkup),
+                                        .pack = pack,
+                                        .read = understood,
+                                        .refused = refused};
+    int rc;
+    struct checkup *c = hf__et_query_new(e, q, &play, "", &rc);
+
+    return c ? hf__et_query_begin(&c->base) : rc;
+}

@@ -1,0 +1,287 @@
+/*
+ * The backend's table, and a client's beginning and end.
+ *
+ *   etcd://[user[:password]@]host[:2379][,host...][/path]
+ *   etcds://...[?cacert=FILE&cert=FILE&key=FILE]   the same with TLS
+ *
+ * A path a/b puts "a/b/" before every name.
+ */
+#include "etcd.h"
+
+#include "../../net/tls.h"
+#include "../common/about.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PORT 2379
+#define BACKOFF_MAX_MS 1000
+
+static char *copy(struct etcd *e, const char *text, const char *end)
+{
+    size_t len = strlen(text), more = strlen(end);
+    char *p = e->core->alloc(e->client, len + more + 1);
+
+    if (p) {
+        memcpy(p, text, len);
+        memcpy(p + len, end, more + 1);
+    }
+    return p;
+}
+
+/* Of an answer that is being read. What is usual has its room already. */
+static void *take(void *self, size_t size)
+{
+    struct etcd *e = self;
+    struct et_room *r = &e->room;
+    size_t some = (size + sizeof(r->data[0]) - 1) / sizeof(r->data[0]);
+    void *p = r->data + r->used;
+
+    if (some > ET_ROOM - r->used) {
+        p = e->core->alloc(e->client, size);
+        e->is_short = e->is_short || !p;
+        return p;
+    }
+    r->used += some;
+    r->parts++;
+    return p;
+}
+
+static void give(void *self, void *p)
+{
+    struct etcd *e = self;
+    struct et_room *r = &e->room;
+
+    if ((uintptr_t)p - (uintptr_t)r->data >= sizeof(r->data))
+        e->core->free(e->client, p);
+    else if (!--r->parts)
+        r->used = 0;
+}
+
+static void free_all(struct etcd *e)
+{
+    hf__et_asks_fini(e);
+    hf__et_queries_fini(e);
+    hf__et_ears_fini(e);
+    hf__et_session_fini(e);
+    hf__net_endpoint_fini(&e->peer);
+    if (e->password)
+        explicit_bzero(e->password, strlen(e->password));
+    e->core->free(e->client, e->password);
+    e->core->free(e->client, e->user);
+    e->core->free(e->client, e->root);
+    e->core->free(e->client, e);
+}
+
+/* ---- open ------------------------------------------------------------------
+ */
+
+static int parse_hosts(struct etcd *e, const struct hf__url *url)
+{
+    if (!url->hosts_len || !url->hosts[0].name[0])
+        return e->core->why(e->client, HF_EINVAL,
+                            "there is no host; it must be "
+                            "etcd://host1:2379,host2:2379/path");
+    return hf__net_set_hosts(&e->peer, url->hosts, url->hosts_len, PORT);
+}
+
+static int parse_root(struct etcd *e, const struct hf__url *url)
+{
+    const char *path = url->path;
+    size_t len;
+
+    while (*path == '/')
+        path++;
+    e->root = copy(e, path, *path ? "/" : "");
+    if (!e->root)
+        return HF_ENOMEM;
+    len = strlen(e->root);
+    while (len > 1 && e->root[len - 2] == '/')
+        e->root[--len] = '\0';
+    if (hf__et_is_reserved(e->root, len))
+        return e->core->why(e->client, HF_EINVAL,
+                            "a part of the path begins with \"" ET_OURS
+                            "\", which is for keys of holdfast's own");
+    if (len <= 200)
+        return 0;
+    return e->core->why(e->client, HF_EINVAL,
+                        "the path has %zu bytes; it must have less than 200",
+                        len - 1);
+}
+
+static int parse_user(struct etcd *e, const struct hf__config *config)
+{
+    e->user = copy(e, config->url->user, "");
+    e->password = copy(e, config->password, "");
+    if (!e->user || !e->password)
+        return HF_ENOMEM;
+    if (!e->user[0] == !e->password[0])
+        return 0;
+    return e->core->why(e->client, HF_EINVAL,
+                        e->user[0]
+                            ? "the user needs a password: in "
+                              "HOLDFAST_PASSWORD, by password_file=, or in "
+                              "the URL"
+                            : "the password needs a user, as in "
+                              "etcd://user@host");
+}
+
+static int parse_tls(struct etcd *e, struct hf__url *url)
+{
+    struct net_tls_files files = {.cacert = e->core->option(url, "cacert"),
+                                  .cert = e->core->option(url, "cert"),
+                                  .key = e->core->option(url, "key"),
+                                  .alpn = "h2"};
+
+    if (strcmp(url->scheme, "etcds") == 0)
+        return hf__tls_new(e->core, e->client, &files, &e->g.link.stream.tls);
+    if (!files.cacert && !files.cert && !files.key)
+        return 0;
+    return e->core->why(e->client, HF_EINVAL,
+                        "cacert, cert and key are for TLS; the URL must begin "
+                        "with etcds://");
+}
+
+static int parse(struct etcd *e, const struct hf__config *config)
+{
+    int rc = parse_hosts(e, config->url);
+
+    if (!rc)
+        rc = parse_root(e, config->url);
+    if (!rc)
+        rc = parse_user(e, config);
+    return rc ? rc : parse_tls(e, config->url);
+}
+
+static int start(struct etcd *e, const struct hf__config *config)
+{
+    static const struct grpc_header always = {"hasleader", "true"};
+    struct net_link *l = &e->g.link;
+    uint32_t pause_ms = config->op_timeout_ms / 8;
+    int rc = hf__net_find(&e->peer);
+
+    if (rc)
+        return rc;
+    l->peer = &e->peer;
+    l->tags = &e->tags;
+    l->lost = "etcd: lost the connection";
+    l->doubt = l->stream.tls ? "; is it etcd, with TLS?"
+                             : "; is it etcd? With TLS it is etcds://";
+    l->goes_round = true; /* that member may answer nobody */
+    l->connect_ms = config->open_timeout_ms;
+    l->silence_ms = config->ttl_ms / 4 < 500 ? 500 : config->ttl_ms / 4;
+    if (l->silence_ms > config->op_timeout_ms)
+        l->silence_ms = config->op_timeout_ms;
+    l->pause_ms = pause_ms < BACKOFF_MAX_MS ? pause_ms : BACKOFF_MAX_MS;
+    e->g.headers = &always;
+    e->g.headers_len = 1;
+    e->g.token_name = "token";
+    e->g.ping_ms = 10000;
+    e->ttl_s = (config->ttl_ms + 999) / 1000;
+    e->op_timeout_ms = config->op_timeout_ms;
+    e->listens = config->listens;
+    hf__link_start(l, e->core->now());
+    return 0;
+}
+
+static int etcd_open(hf_client *client, const struct hf__core *core,
+                     const struct hf__config *config, void **self)
+{
+    struct etcd *e = core->alloc(client, sizeof(*e));
+    int rc;
+
+    if (!e)
+        return HF_ENOMEM;
+    e->core = e->peer.core = e->watches.core = core;
+    e->client = e->peer.client = e->watches.client = client;
+    e->memory = (ProtobufCAllocator){take, give, e};
+    hf__about(e->about, sizeof(e->about), "");
+    rc = hf__et_session_init(e);
+    if (!rc)
+        rc = parse(e, config);
+    if (!rc)
+        rc = start(e, config);
+    if (rc) {
+        free_all(e);
+        return rc;
+    }
+    *self = e;
+    return 0;
+}
+
+static int etcd_opened(void *self)
+{
+    return hf__link_opened(&((struct etcd *)self)->g.link);
+}
+
+static void etcd_close(void *self)
+{
+    struct etcd *e = self;
+
+    e->is_closing = true;
+    hf__et_asks_fini(e);
+    hf__et_queries_fini(e);
+    hf__et_session_close(e);
+    free_all(e);
+}
+
+/* ---- driving ------------------------------------------------------------ */
+
+static void etcd_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
+{
+    hf__grpc_ready(&((struct etcd *)self)->g, tag, events, now);
+}
+
+static void etcd_advance(void *self, hf__time now)
+{
+    struct etcd *e = self;
+
+    hf__et_session_move(e, now);
+    if (e->put_off && e->g.link.state == NET_UP &&
+        e->g.leaves_at == HF__NEVER && !e->g.failed) {
+        e->put_off = false;
+        e->core->go_on(e->client);
+    }
+}
+
+static hf__time etcd_next_timeout(void *self)
+{
+    return hf__et_session_timeout(self);
+}
+
+#define CAPS                                                                   \
+    (HF_CAP_FAIR | HF_CAP_LEASE | HF_CAP_EVENTS | HF_CAP_DURABLE |             \
+     HF_CAP_INSPECT | HF_CAP_PUT)
+
+static const struct hf__backend backend = {
+    .abi = HF__ABI,
+    .name = "etcd",
+    .flags = HF__SESSION,
+    .caps = {[HF_MUTEX] = CAPS | HF_CAP_UNFAIR,
+             [HF_RWLOCK] = CAPS,
+             [HF_SEMAPHORE] = CAPS,
+             [HF_LATCH] = HF_CAP_EVENTS | HF_CAP_DURABLE | HF_CAP_INSPECT},
+    .fair_by_default = true,
+    .options = "cacert, cert, key",
+    .taken = "its key was deleted, or it was broken (hf_break)",
+    .open = etcd_open,
+    .opened = etcd_opened,
+    .close = etcd_close,
+    .ready = etcd_ready,
+    .advance = etcd_advance,
+    .next_timeout = etcd_next_timeout,
+    .attach = hf__et_attach,
+    .detach = hf__et_detach,
+    .attempt = hf__et_attempt,
+    .release = hf__et_release,
+    .abandon = hf__et_abandon,
+    .renew = hf__et_renew,
+    .query = hf__et_query,
+    .unlisten = hf__et_unlisten,
+};
+
+const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
+{
+    (void)scheme; /* one table for both */
+    return abi == HF__ABI ? &backend : NULL;
+}

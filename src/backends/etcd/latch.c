@@ -1,0 +1,245 @@
+/*
+ * The latch: a key whose value is the count. At 0 it goes. Its create revision
+ * tells one round from the next.
+ *
+ * A set or a down is one transaction with the creation of a mark, a key of this
+ * client and this request. If the answer is lost and it is sent again, the mark
+ * tells that it was counted. When it is answered the mark is deleted, unless it
+ * was sent more than once: then the other one may be done later, and must find
+ * it. The mark goes with the lease at the latest: then nobody can tell.
+ */
+#include "query.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OTHERS 1000
+
+struct count {
+    struct et_query base;
+    bool is_sent;     /* it was, and is not answered */
+    bool is_repeated; /* and was sent again: the first one may be done yet */
+    bool is_known;    /* what follows was read */
+    bool is_marked;   /* it was counted before */
+    bool has_others;  /* SET: the name is used as a lock */
+    bool undoes;      /* SET: that came between */
+    int64_t revision; /* of the last change; 0: it is not set */
+    uint64_t left;
+    size_t mark_len, dir_len;
+    char mark[ET_KEY_MAX], value[ET_VALUE_MAX];
+};
+
+static bool counts(const struct count *c)
+{
+    return c->base.q->req.op != HF__LATCH_GET;
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+/* All below NAME/, to see whether there are entries. */
+static void add_others(struct count *c, struct et_txn *t, enum et_branch branch)
+{
+    struct et_query *x = &c->base;
+    Etcd__Range *r = hf__et_range(t, branch, x->key, c->dir_len);
+
+    memcpy(x->end, x->key, c->dir_len);
+    x->end[c->dir_len - 1]++;
+    r->range_end.data = (uint8_t *)x->end;
+    r->range_end.len = c->dir_len;
+    r->limit = OTHERS; /* names below this one are among them */
+}
+
+static void add_look(struct count *c, struct et_txn *t, enum et_branch branch)
+{
+    hf__et_range(t, branch, c->base.key, c->base.len)->keys_only = false;
+    if (counts(c))
+        hf__et_range(t, branch, c->mark, c->mark_len);
+    if (c->base.q->req.op == HF__LATCH_SET)
+        add_others(c, t, branch);
+}
+
+static bool has_entries(const struct count *c, const Etcd__RangeAnswer *r)
+{
+    for (size_t i = 0; i < r->n_kvs; i++) {
+        const ProtobufCBinaryData *key = &r->kvs[i]->key;
+        enum et_form form = key->len > c->dir_len
+                                ? hf__et_form((char *)key->data + c->dir_len,
+                                              key->len - c->dir_len, NULL, NULL)
+                                : ET_FORM_NONE;
+
+        if (form != ET_FORM_NONE && form != ET_FORM_LATCH)
+            return true;
+    }
+    return false;
+}
+
+static int mismatch(struct etcd *e, const char *text)
+{
+    return e->core->why(e->client, HF_EMISMATCH, "%s", text);
+}
+
+/* What add_look() asked for. */
+static int read_look(struct count *c, const Etcd__TxnAnswer *t)
+{
+    struct etcd *e = c->base.e;
+    const Etcd__RangeAnswer *latch = hf__et_ranged(t, 0),
+                            *mark = hf__et_ranged(t, 1),
+                            *others = hf__et_ranged(t, 2);
+    bool is_set = c->base.q->req.op == HF__LATCH_SET;
+
+    if (!latch || (counts(c) && !mark) || (is_set && !others))
+        return HF_EPROTO;
+    c->revision = 0;
+    c->left = 0;
+    if (latch->n_kvs) {
+        const Etcd__KeyValue *kv = latch->kvs[0];
+
+        if (!hf__et_count_parse((char *)kv->value.data, kv->value.len,
+                                &c->left))
+            return mismatch(e, "the key \"latch\" of this name is no latch of "
+                               "holdfast's");
+        c->revision = kv->mod_revision;
+    }
+    c->is_marked = counts(c) && mark->n_kvs;
+    c->has_others = is_set && has_entries(c, others);
+    c->is_known = true;
+    return 0;
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+static void send_count(struct et_query *x, struct et_txn *t)
+{
+    struct count *c = (struct count *)x;
+    bool is_set = x->q->req.op == HF__LATCH_SET;
+    size_t len;
+
+    if (!c->is_known) {
+        add_look(c, t, ET_THEN);
+        return;
+    }
+    if (c->undoes) {
+        hf__et_if_created(t, x->key, x->len, c->revision);
+        hf__et_delete(t, ET_THEN, x->key, x->len);
+        return;
+    }
+    c->is_repeated = c->is_repeated || c->is_sent;
+    c->is_sent = true;
+    len = hf__et_count_text(c->value, is_set ? x->q->count : c->left - 1);
+    hf__et_if_changed(t, x->key, x->len, c->revision);
+    hf__et_if_created(t, c->mark, c->mark_len, 0);
+    hf__et_put(t, ET_THEN, c->mark, c->mark_len, "", 0, x->e->lease);
+    if (is_set || c->left > 1)
+        hf__et_put(t, ET_THEN, x->key, x->len, c->value, len, 0);
+    else
+        hf__et_delete(t, ET_THEN, x->key, x->len);
+    if (is_set)
+        add_others(c, t, ET_THEN);
+    add_look(c, t, ET_ELSE);
+}
+
+static int done(struct count *c, int rc, uint64_t left)
+{
+    struct et_query *x = &c->base;
+
+    x->q->count = left;
+    if (counts(c) && rc != HF_EUNKNOWN && !c->is_repeated)
+        hf__et_wipe(x->e, c->mark, c->mark_len);
+    return rc;
+}
+
+/* What is known decides, or leads to the next transaction. */
+static int decide(struct count *c)
+{
+    struct etcd *e = c->base.e;
+
+    switch (c->base.q->req.op) {
+    case HF__LATCH_GET:
+        return done(c, HF__DONE, c->left);
+    case HF__LATCH_DOWN:
+        return c->is_marked || !c->revision ? done(c, HF__DONE, c->left)
+                                            : HF__PENDING;
+    default:
+        if (c->is_marked)
+            return done(c, HF__DONE, c->left);
+        if (c->revision)
+            return done(c, HF_EBUSY, c->left);
+        if (c->has_others)
+            return done(
+                c, mismatch(e, "the name is used as another kind of lock"), 0);
+        return HF__PENDING;
+    }
+}
+
+static int written(struct count *c, const Etcd__TxnAnswer *t)
+{
+    const struct hf__query *q = c->base.q;
+    const Etcd__RangeAnswer *others = hf__et_ranged(t, 2);
+
+    if (q->req.op == HF__LATCH_DOWN)
+        return done(c, HF__DONE, c->left - 1);
+    if (!others)
+        return HF_EPROTO;
+    if (!has_entries(c, others))
+        return done(c, HF__DONE, q->count);
+    c->undoes = true; /* a lock came between */
+    c->revision = t->header->revision;
+    return HF__PENDING;
+}
+
+static int answered(struct et_query *x, const Etcd__TxnAnswer *t)
+{
+    struct count *c = (struct count *)x;
+    int rc;
+
+    c->is_sent = false;
+    if (c->undoes)
+        return done(
+            c, mismatch(x->e, "the name is used as another kind of lock"), 0);
+    if (c->is_known && t->succeeded)
+        return written(c, t);
+    rc = read_look(c, t);
+    return rc ? rc : decide(c);
+}
+
+/* ---- all three ---------------------------------------------------------- */
+
+/* What was sent under a lease that has ended may have been counted: its mark is
+ * gone, and it must not be sent again. */
+static bool may_count_twice(struct etcd *e, const struct hf__query *q)
+{
+    if (e->latch_lease != e->lease) {
+        e->latch_lease = e->lease;
+        e->latch_before = e->latch_last;
+    }
+    if (q->request <= e->latch_before)
+        return true;
+    if (q->request > e->latch_last)
+        e->latch_last = q->request;
+    return false;
+}
+
+int hf__et_latch(struct etcd *e, struct hf__query *q)
+{
+    static const struct et_play play = {
+        .size = sizeof(struct count), .send = send_count, .answered = answered};
+    bool is_repeated = q->request <= e->latch_last;
+    struct count *c;
+    int rc;
+
+    if (q->req.op != HF__LATCH_GET && may_count_twice(e, q)) {
+        q->request = 0;
+        return e->core->why(e->client, HF_EUNKNOWN,
+                            "the lease ended before the answer came");
+    }
+    c = hf__et_query_new(e, q, &play, "/latch", &rc);
+    if (!c)
+        return rc;
+    c->is_repeated = is_repeated;
+    c->dir_len = c->base.len - strlen("latch");
+    c->mark_len = (size_t)snprintf(c->mark, sizeof(c->mark),
+                                   "%s" ET_OURS "mark/%" PRIx64 "-%" PRIu64,
+                                   e->root, e->lease, q->request);
+    return hf__et_query_begin(&c->base);
+}

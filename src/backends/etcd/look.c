@@ -1,0 +1,360 @@
+/*
+ * Who is there: the entries of a name, the oldest first, and which of them hold
+ * it. Go's are among them.
+ */
+#include "query.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PAGE 500      /* entries of an answer */
+#define SEEN_MAX 5000 /* that are shown */
+#define DOOMED 16     /* that are deleted in a transaction */
+
+struct seen {
+    struct seen *next;
+    int64_t rev, lease;
+    enum et_form form;
+    uint32_t permits, size;
+    bool is_marked, holds;
+    bool is_doomed; /* BREAK: it is to be deleted */
+    size_t key_len, value_len;
+    char data[]; /* the key, with room for its mark's; the value */
+};
+
+struct look {
+    struct et_query base;
+    int64_t from; /* the next page begins there */
+    size_t seen_len;
+    struct seen *seen, **last; /* in the order of their creation */
+    bool is_known;             /* all were seen: BREAK deletes them */
+    bool is_sent;              /* BREAK: a deletion was, and not answered */
+    bool is_unsure;            /* BREAK: such a one was sent again */
+};
+
+static void forget(struct look *k)
+{
+    struct etcd *e = k->base.e;
+    struct seen *s;
+
+    while ((s = k->seen)) {
+        k->seen = s->next;
+        e->core->free(e->client, s);
+    }
+    k->last = &k->seen;
+    k->seen_len = 0;
+    k->from = 0;
+    k->is_known = false;
+}
+
+static void fini(struct et_query *x)
+{
+    forget((struct look *)x);
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+static int add(struct look *k, const Etcd__KeyValue *kv)
+{
+    struct etcd *e = k->base.e;
+    size_t dir = k->base.len, len = kv->key.len;
+    uint32_t permits = 0, size = 0;
+    enum et_form form = ET_FORM_NONE;
+    struct seen *s;
+
+    if (len > dir && memcmp(kv->key.data, k->base.key, dir) == 0)
+        form =
+            hf__et_form((char *)kv->key.data + dir, len - dir, &permits, &size);
+    if (form == ET_FORM_NONE)
+        return 0;
+    s = e->core->alloc(e->client, sizeof(*s) + len + 1 + kv->value.len);
+    if (!s)
+        return HF_ENOMEM;
+    s->rev = kv->create_revision;
+    s->lease = kv->lease;
+    s->form = form;
+    s->permits = permits;
+    s->size = size;
+    s->key_len = len;
+    s->value_len = kv->value.len;
+    memcpy(s->data, kv->key.data, len);
+    if (kv->value.len)
+        memcpy(s->data + len + 1, kv->value.data, kv->value.len);
+    *k->last = s;
+    k->last = &s->next;
+    k->seen_len++;
+    return 0;
+}
+
+/* Where the page ends: keys of one revision may go on behind it, and are left
+ * to the next one then, unless there are more than fit. */
+static int64_t page_end(const Etcd__RangeAnswer *r)
+{
+    int64_t last = r->kvs[r->n_kvs - 1]->create_revision;
+
+    return r->more && r->kvs[0]->create_revision < last ? last : last + 1;
+}
+
+/* PENDING: there are more. */
+static int read_page(struct look *k, const Etcd__TxnAnswer *t)
+{
+    const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
+    int64_t end;
+    int rc = 0;
+
+    if (!r)
+        return HF_EPROTO;
+    if (!r->n_kvs)
+        return 0;
+    end = page_end(r);
+    for (size_t i = 0; i < r->n_kvs && !rc; i++) {
+        int64_t rev = r->kvs[i]->create_revision;
+
+        if (rev < k->from)
+            return HF_EPROTO;
+        if (rev < end)
+            rc = add(k, r->kvs[i]);
+    }
+    k->from = end;
+    if (rc)
+        return rc;
+    return r->more && k->seen_len < SEEN_MAX ? HF__PENDING : 0;
+}
+
+/* ---- who holds it ------------------------------------------------------- */
+
+static void find_marks(struct look *k)
+{
+    for (const struct seen *m = k->seen; m; m = m->next)
+        for (struct seen *s = k->seen; m->form == ET_FORM_MARK && s != m;
+             s = s->next)
+            if (s->key_len + 1 == m->key_len &&
+                memcmp(s->data, m->data, s->key_len) == 0)
+                s->is_marked = true;
+}
+
+static void find_holders(struct look *k)
+{
+    bool has_reader = false, has_writer = false;
+    uint64_t permits = 0;
+
+    find_marks(k);
+    for (struct seen *s = k->seen; s; s = s->next) {
+        permits += s->permits;
+        switch (s->form) {
+        case ET_FORM_MUTEX:
+        case ET_FORM_UNFAIR:
+        case ET_FORM_LATCH:
+            s->holds = s == k->seen;
+            break;
+        case ET_FORM_READ:
+            s->holds = !has_writer;
+            has_reader = true;
+            break;
+        case ET_FORM_WRITE:
+            s->holds = !has_writer && !has_reader;
+            has_writer = has_writer || !s->is_marked;
+            has_reader = true;
+            break;
+        case ET_FORM_PERMIT:
+            s->holds = permits <= s->size;
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+static void party_of(const struct seen *s, hf_party *p)
+{
+    snprintf(p->owner, sizeof(p->owner), "%" PRIx64, s->lease);
+    p->token = (uint64_t)s->rev;
+    p->left_ms = -1;
+    p->mode = s->form == ET_FORM_READ || s->is_marked ? HF_READ : HF_WRITE;
+    p->permits = s->permits;
+    hf__et_value_read(p, s->data + s->key_len + 1, s->value_len,
+                      hf__et_wall_ms());
+}
+
+static uint64_t count_of(const struct seen *s)
+{
+    uint64_t count = 0;
+
+    hf__et_count_parse(s->data + s->key_len + 1, s->value_len, &count);
+    return count;
+}
+
+static int show(struct look *k)
+{
+    struct etcd *e = k->base.e;
+    struct hf__query *q = k->base.q;
+    hf_info *info = q->info;
+
+    find_holders(k);
+    for (const struct seen *s = k->seen; s; s = s->next) {
+        hf_party *p;
+
+        if (!info->kind) {
+            info->kind = hf__et_kind(s->form);
+            info->fairness = s->form == ET_FORM_UNFAIR ? HF_UNFAIR : HF_FAIR;
+            info->permits = s->size;
+            info->waiters_unknown =
+                s->form == ET_FORM_UNFAIR || s->form == ET_FORM_LATCH;
+        }
+        if (s->form == ET_FORM_LATCH)
+            info->count = count_of(s);
+        if (s->form == ET_FORM_LATCH || s->form == ET_FORM_MARK)
+            continue;
+        p = e->core->add_party(e->client, q, s->holds);
+        if (!p)
+            return HF_ENOMEM;
+        party_of(s, p);
+        if (s->holds && s->form != ET_FORM_READ && info->kind != HF_SEMAPHORE)
+            info->token = p->token;
+    }
+    return 0;
+}
+
+/* ---- inspect ------------------------------------------------------------ */
+
+static void send_look(struct et_query *x, struct et_txn *t)
+{
+    struct look *k = (struct look *)x;
+
+    hf__et_range_below(x, t, k->from, PAGE)->keys_only = false;
+}
+
+static int inspected(struct et_query *x, const Etcd__TxnAnswer *t)
+{
+    int rc = read_page((struct look *)x, t);
+
+    return rc ? rc : show((struct look *)x);
+}
+
+static int begin(struct etcd *e, struct hf__query *q,
+                 const struct et_play *play)
+{
+    int rc;
+    struct look *k = hf__et_query_new(e, q, play, "/", &rc);
+
+    if (!k)
+        return rc;
+    forget(k);
+    return hf__et_query_begin(&k->base);
+}
+
+int hf__et_inspect(struct etcd *e, struct hf__query *q)
+{
+    static const struct et_play play = {.size = sizeof(struct look),
+                                        .send = send_look,
+                                        .answered = inspected,
+                                        .fini = fini};
+
+    return begin(e, q, &play);
+}
+
+/* ---- break -------------------------------------------------------------- */
+
+static bool is_meant(const struct hf__query *q, const struct seen *s)
+{
+    hf_party p = {0};
+
+    party_of(s, &p);
+    return (!q->token || q->token == p.token) &&
+           (!q->owner[0] || strcmp(q->owner, p.owner) == 0);
+}
+
+/* Which are to be deleted. PENDING: there are some. */
+static int choose(struct look *k)
+{
+    struct etcd *e = k->base.e;
+    struct hf__query *q = k->base.q;
+    bool any = false, others = false;
+
+    find_holders(k);
+    for (struct seen *s = k->seen; s; s = s->next) {
+        if (!s->holds)
+            continue;
+        s->is_doomed = is_meant(q, s) && (s->form != ET_FORM_LATCH ||
+                                          (!q->token && !q->owner[0]));
+        any = any || s->is_doomed;
+        if (s->is_doomed)
+            continue;
+        others = true;
+        q->count = (uint64_t)s->rev;
+    }
+    k->is_known = true;
+    if (any)
+        return HF__PENDING;
+    if (k->is_unsure) /* they are gone, by us or meanwhile */
+        return HF__DONE;
+    if (others)
+        return HF_EBUSY;
+    return e->core->why(e->client, HF_ENOTOWNER, "nobody holds it");
+}
+
+static void send_break(struct et_query *x, struct et_txn *t)
+{
+    struct look *k = (struct look *)x;
+    unsigned len = 0;
+
+    if (!k->is_known) {
+        send_look(x, t);
+        return;
+    }
+    k->is_unsure = k->is_unsure || k->is_sent;
+    k->is_sent = true;
+    for (struct seen *s = k->seen; s && len < DOOMED; s = s->next) {
+        if (!s->is_doomed)
+            continue;
+        len++;
+        hf__et_if_created(t, s->data, s->key_len, s->rev);
+        hf__et_delete(t, ET_THEN, s->data, s->key_len);
+        s->data[s->key_len] = ET_MARK;
+        if (s->is_marked)
+            hf__et_delete(t, ET_THEN, s->data, s->key_len + 1);
+    }
+}
+
+/* Of those that were sent: they are gone. True: there are more. */
+static bool strike(struct look *k)
+{
+    unsigned len = 0;
+    bool more = false;
+
+    for (struct seen *s = k->seen; s; s = s->next) {
+        if (!s->is_doomed)
+            continue;
+        more = len >= DOOMED;
+        if (len++ < DOOMED)
+            s->is_doomed = false;
+    }
+    return more;
+}
+
+static int broke(struct et_query *x, const Etcd__TxnAnswer *t)
+{
+    struct look *k = (struct look *)x;
+    int rc;
+
+    if (!k->is_known) {
+        rc = read_page(k, t);
+        return rc ? rc : choose(k);
+    }
+    k->is_sent = false;
+    if (t->succeeded)
+        return strike(k) ? HF__PENDING : HF__DONE;
+    forget(k); /* one has gone meanwhile */
+    return HF__PENDING;
+}
+
+int hf__et_break(struct etcd *e, struct hf__query *q)
+{
+    static const struct et_play play = {.size = sizeof(struct look),
+                                        .send = send_break,
+                                        .answered = broke,
+                                        .fini = fini};
+
+    return begin(e, q, &play);
+}

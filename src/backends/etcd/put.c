@@ -1,0 +1,196 @@
+/*
+ * What a holder writes: a value, if the hold is still there, and the mark of a
+ * writer that goes on reading.
+ *
+ * A value that was not answered may be written later, over one that the same
+ * holder wrote since. So both look at the guard, and whoever writes after one
+ * that is unsure writes the guard, too.
+ */
+#include "query.h"
+
+#include <string.h>
+
+struct put {
+    struct et_query base;
+    int64_t rev;
+    bool bumps;       /* it writes the guard */
+    bool is_answered; /* else it may be done later */
+    size_t entry_len;
+    char entry[ET_KEY_MAX];
+};
+
+/* The server serves requests in any order: the release waits for this one. */
+static void over(struct et_query *x)
+{
+    struct et_line *l = hf__et_line_of(x->e, x->q->req.hold_id);
+
+    if (l && !x->e->is_closing)
+        hf__et_has_written(l);
+}
+
+static void fini(struct et_query *x)
+{
+    struct put *p = (struct put *)x;
+
+    if (!p->is_answered)
+        x->e->put_doubt = true;
+    over(x);
+}
+
+static void send_put(struct et_query *x, struct et_txn *t)
+{
+    struct put *p = (struct put *)x;
+    struct etcd *e = x->e;
+
+    if (!p->is_answered)
+        e->put_doubt = true; /* it was sent before */
+    p->bumps = e->put_doubt;
+    p->is_answered = false;
+    hf__et_if_created(t, p->entry, p->entry_len, p->rev);
+    hf__et_if_changed(t, e->guard_key, e->guard_len, e->guard);
+    hf__et_put(t, ET_THEN, x->key, x->len, x->q->value, x->q->value_len, 0);
+    if (p->bumps)
+        hf__et_put(t, ET_THEN, e->guard_key, e->guard_len, e->about,
+                   strlen(e->about), e->lease);
+    hf__et_range(t, ET_ELSE, p->entry, p->entry_len);
+    hf__et_range(t, ET_ELSE, e->guard_key, e->guard_len);
+}
+
+static int written(struct et_query *x, const Etcd__TxnAnswer *t)
+{
+    struct put *p = (struct put *)x;
+    struct etcd *e = x->e;
+    const Etcd__RangeAnswer *mine = hf__et_ranged(t, 0),
+                            *guard = hf__et_ranged(t, 1);
+
+    p->is_answered = true;
+    if (t->succeeded) {
+        if (p->bumps) {
+            if (t->header->revision > e->guard)
+                e->guard = t->header->revision;
+            e->put_doubt = false;
+        }
+        return HF__DONE;
+    }
+    if (!mine || !guard)
+        return HF_EPROTO;
+    if (!mine->n_kvs || mine->kvs[0]->create_revision != p->rev)
+        return HF_ENOTOWNER;
+    if (!guard->n_kvs)
+        return e->core->why(e->client, HF_EBACKEND,
+                            "the client's key has been deleted; nothing was "
+                            "written");
+    if (guard->kvs[0]->mod_revision > e->guard)
+        e->guard = guard->kvs[0]->mod_revision;
+    return HF__PENDING;
+}
+
+static bool has_hold(const struct et_line *l, const struct hf__query *q)
+{
+    return l->rev && l->is_held && l->hold_id == q->req.hold_id;
+}
+
+int hf__et_put_value(struct etcd *e, struct hf__query *q)
+{
+    static const struct et_play play = {.size = sizeof(struct put),
+                                        .send = send_put,
+                                        .answered = written,
+                                        .fini = fini};
+    struct et_line *l = q->line->impl;
+    struct put *p;
+    int rc;
+
+    if (!has_hold(l, q))
+        return HF_ENOTOWNER;
+    if (hf__et_is_reserved(q->name, q->name_len))
+        return e->core->why(e->client, HF_EINVAL,
+                            "a part of key begins with \"" ET_OURS
+                            "\", which is for keys of holdfast's own");
+    if (hf__et_name_len(q->name, q->name_len))
+        return e->core->why(e->client, HF_EINVAL,
+                            "key would be an entry of a lock");
+    if (e->g.link.state != NET_UP)
+        return e->core->why(e->client, HF_EBACKEND,
+                            "not connected; nothing was written");
+    p = hf__et_query_new(e, q, &play, "", &rc);
+    if (!p)
+        return rc;
+    p->rev = l->rev;
+    p->entry_len = l->key_len;
+    memcpy(p->entry, l->key, l->key_len);
+    p->is_answered = true; /* nothing was sent yet */
+    hf__et_writes(l);
+    rc = hf__et_query_begin(&p->base);
+    return rc == HF__LATER ? HF_EBACKEND : rc;
+}
+
+/* ---- from write to read ------------------------------------------------- */
+
+static void send_mark(struct et_query *x, struct et_txn *t)
+{
+    const struct put *p = (struct put *)x;
+
+    hf__et_if_created(t, p->entry, p->entry_len, p->rev);
+    hf__et_put(t, ET_THEN, x->key, x->len, "", 0, x->e->lease);
+}
+
+static int marked(struct et_query *x, const Etcd__TxnAnswer *t)
+{
+    const struct put *p = (struct put *)x;
+    struct et_line *l = hf__et_line_of(x->e, x->q->req.hold_id);
+
+    if (l && l->rev == p->rev)
+        l->owes_mark = false;
+    /* It is nobody's loss if we have let go of it meanwhile. */
+    return t->succeeded || !l || l->let_go || l->rev != p->rev ? HF__DONE
+                                                               : HF_ENOTOWNER;
+}
+
+/* From here on the entry is that of the other line. */
+static void move(struct et_line *from, struct et_line *into)
+{
+    hf__et_leave(into);
+    into->hold_id = from->hold_id;
+    into->rev = from->rev;
+    into->lease = from->lease;
+    into->form = ET_FORM_WRITE;
+    into->key_len = from->key_len;
+    memcpy(into->key, from->key, from->key_len);
+    into->is_held = into->is_marked = into->owes_mark = true;
+    into->doubt = from->doubt;
+    into->writes = from->writes;
+    from->rev = from->lease = 0;
+    from->hold_id = 0;
+    from->writes = 0;
+    from->is_held = from->doubt = from->maybe = false;
+    hf__et_watch_own(into);
+}
+
+int hf__et_downgrade(struct etcd *e, struct hf__query *q)
+{
+    static const struct et_play play = {.size = sizeof(struct put),
+                                        .send = send_mark,
+                                        .answered = marked,
+                                        .fini = over};
+    struct et_line *from = q->line->impl, *into = q->into->impl;
+    struct put *p;
+    int rc;
+
+    if (!has_hold(from, q))
+        return HF_ENOTOWNER;
+    move(from, into);
+    if (e->g.link.state != NET_UP)
+        return HF_EUNKNOWN; /* the next renewal tells it */
+    p = hf__et_query_new(e, q, &play, "", &rc);
+    if (!p)
+        return HF_EUNKNOWN;
+    p->rev = into->rev;
+    p->entry_len = into->key_len;
+    memcpy(p->entry, into->key, into->key_len);
+    memcpy(p->base.key, into->key, into->key_len);
+    p->base.key[into->key_len] = ET_MARK;
+    p->base.len = into->key_len + 1;
+    hf__et_writes(into);
+    rc = hf__et_query_begin(&p->base);
+    return rc == HF__PENDING ? rc : HF_EUNKNOWN;
+}

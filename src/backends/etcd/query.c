@@ -1,0 +1,219 @@
+#include "query.h"
+
+#include "../../list.h"
+
+#include <string.h>
+
+static const struct grpc_method txn = {.path = "/etcdserverpb.KV/Txn",
+                                       .most = ET_ANSWER,
+                                       .over = hf__et_query_over};
+
+static void query_free(struct et_query *x)
+{
+    struct etcd *e = x->e;
+
+    if (x->play->fini)
+        x->play->fini(x);
+    hf__list_remove(e->queries, x);
+    hf__grpc_call_fini(&x->call);
+    e->core->free(e->client, x);
+}
+
+void hf__et_queries_fini(struct etcd *e)
+{
+    while (e->queries)
+        query_free(e->queries);
+}
+
+void *hf__et_query_new(struct etcd *e, struct hf__query *q,
+                       const struct et_play *play, const char *behind, int *rc)
+{
+    struct et_query *x = e->core->alloc(e->client, play->size);
+    size_t root = strlen(e->root), more = strlen(behind);
+
+    *rc = HF_ENOMEM;
+    if (!x)
+        return NULL;
+    if (root + q->name_len + more > ET_KEY_MAX) {
+        e->core->free(e->client, x);
+        *rc = e->core->why(e->client, HF_EINVAL, "the key is too long");
+        return NULL;
+    }
+    x->e = e;
+    x->q = q;
+    x->play = play;
+    memcpy(x->key, e->root, root);
+    memcpy(x->key + root, q->name, q->name_len);
+    memcpy(x->key + root + q->name_len, behind, more);
+    x->len = root + q->name_len + more;
+    hf__grpc_call_init(&x->call, &e->g, &txn, x);
+    hf__list_add(e->queries, x);
+    return x;
+}
+
+Etcd__Range *hf__et_range_below(struct et_query *x, struct et_txn *t,
+                                int64_t from, int64_t limit)
+{
+    Etcd__Range *r = hf__et_range(t, ET_THEN, x->key, x->len);
+
+    memcpy(x->end, x->key, x->len);
+    x->end[x->len - 1]++;
+    r->range_end.data = (uint8_t *)x->end;
+    r->range_end.len = x->len;
+    r->sort_order = ETCD__RANGE__ORDER__ASCEND;
+    r->sort_target = ETCD__RANGE__TARGET__CREATE;
+    r->min_create_revision = from;
+    r->limit = limit;
+    return r;
+}
+
+static int pack_txn(struct et_query *x)
+{
+    struct et_txn t;
+
+    hf__et_txn(&t);
+    x->play->send(x, &t);
+    return hf__et_pack(&x->call, &t.m);
+}
+
+static int submit(struct et_query *x)
+{
+    int rc = x->play->pack ? x->play->pack(x) : pack_txn(x);
+
+    return rc ? rc : hf__grpc_start(&x->call, ET_CALL_MS);
+}
+
+int hf__et_query_begin(struct et_query *x)
+{
+    struct etcd *e = x->e;
+    struct hf__req *req = &x->q->req;
+    int rc = submit(x);
+
+    if (rc) {
+        query_free(x);
+        e->put_off = e->put_off || rc == HF__LATER;
+        return rc;
+    }
+    hf__et_sent(e, req);
+    return HF__PENDING;
+}
+
+static void end(struct et_query *x, int result)
+{
+    struct etcd *e = x->e;
+    struct hf__query *q = x->q;
+
+    query_free(x);
+    hf__et_finish(e, &q->req, result);
+}
+
+/* The next one, or the same again, unless its caller has left. */
+static void go_on(struct et_query *x)
+{
+    struct etcd *e = x->e;
+    int rc = e->core->now() < x->q->req.meant_until ? submit(x) : HF_EUNKNOWN;
+
+    if (rc)
+        end(x, rc == HF__LATER ? HF_EUNKNOWN : rc);
+}
+
+static int read_txn(struct et_query *x, const uint8_t *p, size_t len)
+{
+    struct etcd *e = x->e;
+    Etcd__TxnAnswer *t = etcd__txn_answer__unpack(&e->memory, len, p);
+    int rc = t && t->header && t->header->revision > 0 ? x->play->answered(x, t)
+                                                       : HF_EPROTO;
+
+    if (t)
+        etcd__txn_answer__free_unpacked(t, &e->memory);
+    return rc;
+}
+
+/* What only reads, or can be asked for again, fails for want of memory. */
+static int not_understood(struct et_query *x)
+{
+    int code = hf__et_odd(x->e), op = x->q->req.op;
+    bool is_over = code == HF_ENOMEM &&
+                   (op == HF__INSPECT || op == HF__LIST || op == HF__BREAK ||
+                    op == HF__LATCH_GET || op == HF__DIAGNOSE);
+
+    end(x, is_over ? HF_ENOMEM : HF_EUNKNOWN);
+    return is_over ? 0 : code;
+}
+
+static int understood(struct et_query *x)
+{
+    size_t len;
+    const uint8_t *p = hf__grpc_answer(&x->call, &len);
+    int rc = x->play->read ? x->play->read(x, p, len) : read_txn(x, p, len);
+
+    if (rc == HF_EPROTO)
+        return not_understood(x);
+    if (rc == HF__PENDING)
+        go_on(x);
+    else
+        end(x, rc);
+    return 0;
+}
+
+static void refused(struct et_query *x, int code)
+{
+    end(x, x->play->refused ? x->play->refused(x, code) : code);
+}
+
+int hf__et_query_over(struct grpc_call *c, hf__time now)
+{
+    struct et_query *x = (struct et_query *)c;
+    struct etcd *e = x->e;
+    int rc;
+
+    (void)now;
+    if (c->end == GRPC_ANSWERED && !c->status)
+        return understood(x);
+    if (c->end == GRPC_ANSWERED && c->status == 5) {
+        end(x, x->q->line ? HF_ENOTOWNER : HF_EUNKNOWN);
+        return hf__et_session_over(e, "the server ended the client's lease");
+    }
+    if (c->end == GRPC_ANSWERED && !hf__et_is_unsure(c)) {
+        refused(x, hf__et_refusal(e, c));
+        return 0;
+    }
+    e->core->why(e->client, HF_EUNKNOWN, "%s: %s", e->g.link.where, c->text);
+    rc = c->end == GRPC_ANSWERED ? hf__et_leave_member(e, c) : 0;
+    if (!rc && (c->end == GRPC_LATE || c->end == GRPC_ANSWERED))
+        go_on(x);
+    else
+        end(x, HF_EUNKNOWN);
+    return rc;
+}
+
+int hf__et_query(void *self, struct hf__query *q)
+{
+    struct etcd *e = self;
+
+    /* These are about a hold, and are never parked. */
+    if (q->req.op == HF__DOWNGRADE)
+        return hf__et_downgrade(e, q);
+    if (q->req.op == HF__PUT)
+        return hf__et_put_value(e, q);
+    if (hf__et_is_down(e))
+        return HF__LATER;
+    switch (q->req.op) {
+    case HF__INSPECT:
+        return hf__et_inspect(e, q);
+    case HF__LIST:
+        return hf__et_list(e, q);
+    case HF__BREAK:
+        return hf__et_break(e, q);
+    case HF__DIAGNOSE:
+        return hf__et_diagnose(e, q);
+    case HF__LISTEN:
+        return hf__et_listen(e, q);
+    case HF__LATCH_SET:
+    case HF__LATCH_DOWN:
+    case HF__LATCH_GET:
+        return hf__et_latch(e, q);
+    default:
+        return HF_ENOTSUP;
+    }
+}

@@ -1,0 +1,156 @@
+/*
+ * A watch may fail without a word. So everything that is waited for is looked
+ * at once in a while, as much as fits into a transaction: it succeeds if all is
+ * as it was seen, and else tells what is there. Lines that find something
+ * changed are rung.
+ */
+#include "etcd.h"
+
+#include "txn.h"
+
+#define PAUSE (5000 * HF__MS)
+
+static int over(struct grpc_call *, hf__time);
+
+static const struct grpc_method txn = {
+    .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = over};
+
+/* A line waits for something that a transaction can look at. */
+static bool add(struct et_round *r, struct et_txn *t, const struct et_line *l)
+{
+    enum et_wait how = ET_BELOW;
+    size_t len = 0;
+    const char *key = hf__et_watched(l, &how, &len);
+    struct et_rounded *x = &r->line[r->len];
+
+    if (!key || how == ET_BELOW || how == ET_TOLD)
+        return false;
+    *x = (struct et_rounded){.hold_id = l->hold_id,
+                             .rev = l->rev,
+                             .before = l->before,
+                             .has_mark = how == ET_PAIR};
+    r->len++;
+    if (x->rev) {
+        hf__et_if_created(t, l->key, l->key_len, l->rev);
+        hf__et_range(t, ET_ELSE, l->key, l->key_len);
+    }
+    hf__et_if_changed(t, key, len, l->before);
+    hf__et_range(t, ET_ELSE, key, len);
+    if (x->has_mark) {
+        hf__et_if_created(t, key, len + 1, 0);
+        hf__et_range(t, ET_ELSE, key, len + 1);
+    }
+    return true;
+}
+
+/* Those that have not been looked at in this round. */
+static void fill(struct etcd *e, struct et_txn *t)
+{
+    struct et_round *r = &e->round;
+
+    r->len = 0;
+    hf__et_txn(t);
+    for (struct et_line *l = e->lines;
+         l && r->len < ET_ROUND && t->len + 3 <= ET_OPS; l = l->next) {
+        if (!l->is_queued || !l->waits || l->round_no == r->no)
+            continue;
+        l->round_no = r->no;
+        r->any = true;
+        if (!add(r, t, l))
+            hf__et_ring(l);
+    }
+}
+
+static void look(struct etcd *e, hf__time now)
+{
+    struct et_round *r = &e->round;
+    struct et_txn t;
+
+    fill(e, &t);
+    /* Does the member still have its leader? */
+    if (!r->len && r->any && !r->has_asked)
+        hf__et_range(&t, ET_THEN, e->guard_key, e->guard_len);
+    r->has_asked = true;
+    if (t.len && !hf__et_pack(&r->call, &t.m) &&
+        !hf__grpc_start(&r->call, ET_CALL_MS))
+        return;
+    r->no++;
+    r->at = r->any ? now + PAUSE : HF__NEVER;
+    r->any = r->has_asked = false;
+}
+
+static const Etcd__KeyValue *found(const Etcd__TxnAnswer *t, size_t i)
+{
+    const Etcd__RangeAnswer *r = hf__et_ranged(t, i);
+
+    return r && r->n_kvs ? r->kvs[0] : NULL;
+}
+
+/* *i: the next part of the answer. */
+static bool is_same(const struct et_rounded *x, const Etcd__TxnAnswer *t,
+                    size_t *i)
+{
+    const Etcd__KeyValue *own = x->rev ? found(t, (*i)++) : NULL,
+                         *before = found(t, (*i)++),
+                         *mark = x->has_mark ? found(t, (*i)++) : NULL;
+
+    return (!x->rev || (own && own->create_revision == x->rev)) && before &&
+           before->mod_revision == x->before && !mark;
+}
+
+static void compare(struct etcd *e, const Etcd__TxnAnswer *t)
+{
+    const struct et_round *r = &e->round;
+    size_t i = 0;
+
+    for (size_t k = 0; k < r->len; k++) {
+        struct et_line *l = hf__et_line_of(e, r->line[k].hold_id);
+
+        if (!is_same(&r->line[k], t, &i) && l && l->is_queued && l->waits)
+            hf__et_ring(l);
+    }
+}
+
+static int over(struct grpc_call *c, hf__time now)
+{
+    struct etcd *e = c->owner;
+    Etcd__TxnAnswer *t = NULL;
+    const uint8_t *p;
+    size_t len;
+
+    if (c->end == GRPC_ANSWERED && !c->status) {
+        p = hf__grpc_answer(c, &len);
+        t = etcd__txn_answer__unpack(&e->memory, len, p);
+        e->is_short = false;
+    }
+    if (t && !t->succeeded)
+        compare(e, t);
+    if (t)
+        etcd__txn_answer__free_unpacked(t, &e->memory);
+    look(e, now);
+    return 0;
+}
+
+hf__time hf__et_round_timeout(const struct etcd *e)
+{
+    return hf__grpc_is_idle(&e->round.call) ? e->round.at : HF__NEVER;
+}
+
+void hf__et_round_wanted(struct etcd *e)
+{
+    if (e->round.at == HF__NEVER)
+        e->round.at = e->core->now() + PAUSE;
+}
+
+void hf__et_round(struct etcd *e, hf__time now)
+{
+    if (hf__grpc_is_idle(&e->round.call) && now >= e->round.at)
+        look(e, now);
+}
+
+void hf__et_round_init(struct etcd *e)
+{
+    e->round.no = 1;
+    e->round.at = HF__NEVER;
+    hf__grpc_call_init(&e->round.call, &e->g, &txn, e);
+}

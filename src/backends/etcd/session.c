@@ -1,0 +1,553 @@
+/*
+ * The connection and the lease. A connection is greeted by these steps, each
+ * the answer to the one before:
+ *
+ *   Authenticate   if there is a user
+ *   LeaseGrant     if there is no lease (or it is not known to be granted)
+ *   Put the guard  under the lease: no ENTER of the past is done from now on;
+ *                  and the member that we talk to has a leader
+ *
+ * If the lease is gone, everything that was under it is, and the next greeting
+ * makes a new one.
+ */
+#include "etcd.h"
+
+#include "../../net/tls.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define CLOSE_MS 500 /* for the lease to be revoked */
+#define ADVICE 160
+
+int hf__et_pack(struct grpc_call *c, const void *message)
+{
+    uint8_t *p = hf__grpc_room(c, protobuf_c_message_get_packed_size(message));
+
+    if (p)
+        protobuf_c_message_pack(message, p);
+    return p ? 0 : HF_ENOMEM;
+}
+
+int64_t hf__et_wall_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int no_memory(struct etcd *e)
+{
+    return hf__link_why(&e->g.link, HF_ENOMEM, "out of memory");
+}
+
+int hf__et_odd(struct etcd *e)
+{
+    bool is_short = e->is_short;
+
+    e->is_short = false;
+    return is_short ? no_memory(e)
+                    : hf__link_why(&e->g.link, HF_EPROTO,
+                                   "an answer we do not understand");
+}
+
+/* ---- refusals ----------------------------------------------------------- */
+
+static bool says(const struct grpc_call *c, const char *text)
+{
+    return strstr(c->text, text);
+}
+
+static bool is_stale(struct grpc *g, const struct grpc_call *c)
+{
+    const struct etcd *e = g->owner;
+
+    return e->user[0] && (c->status == GRPC_UNAUTHENTICATED ||
+                          (c->status == 3 && (says(c, "auth store is old") ||
+                                              says(c, "user name is empty"))));
+}
+
+static int code_of(const struct grpc_call *c)
+{
+    switch (c->status) {
+    case GRPC_UNAUTHENTICATED:
+    case 7:
+        return HF_EAUTH;
+    case 3:
+        return says(c, "auth") || says(c, "user name is empty") ? HF_EAUTH
+                                                                : HF_EBACKEND;
+    case 12:
+        return HF_EPROTO;
+    }
+    return HF_EBACKEND;
+}
+
+/* The server names neither the user nor the key. */
+static const char *advice(const struct etcd *e, const struct grpc_call *c,
+                          char text[ADVICE])
+{
+    text[0] = '\0';
+    if (c->status == 7 && e->root[0])
+        snprintf(text, ADVICE,
+                 ": the user needs readwrite on all keys that begin with "
+                 "\"%.60s\"",
+                 e->root);
+    else if (c->status == 7)
+        snprintf(text, ADVICE,
+                 ": without a path the user needs readwrite on the keys of all "
+                 "names, and on those that begin with \"" ET_OURS "\"");
+    return text;
+}
+
+int hf__et_refusal(struct etcd *e, const struct grpc_call *c)
+{
+    int code = code_of(c);
+    char text[ADVICE];
+
+    return e->core->why(e->client, code, "%s: %s%s", e->g.link.where,
+                        c->text[0] ? c->text : "refused", advice(e, c, text));
+}
+
+/* Of a step of the greeting that has failed. What a balancer says is ODD, too.
+ */
+static int code_of_step(const struct grpc_call *c)
+{
+    int code = code_of(c);
+
+    if (c->end == GRPC_ANSWERED)
+        return code;
+    return c->end != GRPC_ODD || c->status == 14 ? HF_EBACKEND
+           : code == HF_EAUTH                    ? HF_EAUTH
+                                                 : HF_EPROTO;
+}
+
+static int not_greeted(struct etcd *e, const struct grpc_call *c, hf__time now)
+{
+    int code = code_of_step(c);
+    char text[ADVICE];
+
+    if (e->g.link.state == NET_PAUSING) /* lost; its text is set */
+        return code;
+    if (code == HF_EAUTH)
+        e->g.link.refused_at = now;
+    if (code == HF_EAUTH && !e->user[0])
+        return hf__link_why(&e->g.link, code,
+                            "the server wants a user and a password: "
+                            "etcd://user@host, and HOLDFAST_PASSWORD or "
+                            "password_file= (%.80s)",
+                            c->text);
+    return hf__link_why(&e->g.link, code, "%s%s", c->text, advice(e, c, text));
+}
+
+static bool is_ok(const struct grpc_call *c)
+{
+    return c->end == GRPC_ANSWERED && c->status == GRPC_OK;
+}
+
+/* ---- the greeting -----------------------------------------------------------
+ */
+
+static int guarded(struct grpc_call *, hf__time);
+static int granted(struct grpc_call *, hf__time);
+static int signed_in(struct grpc_call *, hf__time);
+static int kept(struct grpc_call *, const uint8_t *, size_t, hf__time);
+static int keep_over(struct grpc_call *, hf__time);
+
+static const struct grpc_method sign_in = {
+    .path = "/etcdserverpb.Auth/Authenticate",
+    .is_greeting = true,
+    .is_bare = true,
+    .is_secret = true,
+    .most = 64 << 10,
+    .over = signed_in};
+static const struct grpc_method grant = {.path =
+                                             "/etcdserverpb.Lease/LeaseGrant",
+                                         .is_greeting = true,
+                                         .most = ET_ANSWER,
+                                         .over = granted};
+static const struct grpc_method put_guard = {.path = "/etcdserverpb.KV/Put",
+                                             .is_greeting = true,
+                                             .most = ET_ANSWER,
+                                             .over = guarded};
+static const struct grpc_method keep = {
+    .path = "/etcdserverpb.Lease/LeaseKeepAlive",
+    .is_stream = true,
+    .most = ET_ANSWER,
+    .message = kept,
+    .over = keep_over};
+
+/* The link limits the greeting. */
+static int start(struct etcd *e, struct grpc_call *c, const void *message)
+{
+    int rc = hf__et_pack(c, message);
+
+    if (!rc)
+        rc = hf__grpc_start(c, e->g.link.state == NET_UP ? ET_CALL_MS : 0);
+    if (rc == HF__LATER)
+        return hf__link_why(&e->g.link, HF_EBACKEND,
+                            "the server ends the connection");
+    return rc ? no_memory(e) : 0;
+}
+
+static int step_guard(struct etcd *e)
+{
+    Etcd__Put m = ETCD__PUT__INIT;
+
+    m.key.data = (uint8_t *)e->guard_key;
+    m.key.len = e->guard_len;
+    m.value.data = (uint8_t *)e->about;
+    m.value.len = strlen(e->about);
+    m.lease = e->lease;
+    return start(e, &e->put_guard, &m);
+}
+
+static int step_lease(struct etcd *e, hf__time now)
+{
+    Etcd__Grant m = ETCD__GRANT__INIT;
+
+    if (e->lease && e->is_granted)
+        return step_guard(e);
+    while (e->lease <= 0) {
+        if (e->core->random(&e->lease, sizeof(e->lease)))
+            return hf__link_why(&e->g.link, HF_EBACKEND, "getrandom failed");
+        e->lease &= INT64_MAX;
+    }
+    e->guard_len = (size_t)snprintf(e->guard_key, sizeof(e->guard_key),
+                                    "%sholdfast:client/%llx", e->root,
+                                    (unsigned long long)e->lease);
+    m.id = e->lease;
+    m.ttl = e->ttl_s;
+    e->asked_at = now;
+    return start(e, &e->grant, &m);
+}
+
+static int step_user(struct etcd *e)
+{
+    Etcd__Authenticate m = ETCD__AUTHENTICATE__INIT;
+
+    m.name = e->user;
+    m.password = e->password;
+    return start(e, &e->sign_in, &m);
+}
+
+static int hello(struct grpc *g, hf__time now)
+{
+    struct etcd *e = g->owner;
+
+    return e->user[0] ? step_user(e) : step_lease(e, now);
+}
+
+/* Calls that wait for a token hear of a refusal only; whatever passes is tried
+ * again on the next connection. */
+static int not_signed_in(struct etcd *e, const struct grpc_call *c,
+                         hf__time now)
+{
+    bool is_greeting = e->g.link.state == NET_GREETING;
+
+    if (is_greeting && c->end == GRPC_ANSWERED && c->status == 9 &&
+        says(c, "not enabled")) {
+        hf__grpc_token(&e->g, NULL, 0, "");
+        return step_lease(e, now);
+    }
+    if (is_greeting || code_of_step(c) != HF_EAUTH)
+        return not_greeted(e, c, now);
+    hf__grpc_token(&e->g, NULL, c->status, c->text);
+    return 0;
+}
+
+static int signed_in(struct grpc_call *c, hf__time now)
+{
+    struct etcd *e = c->owner;
+    bool is_greeting = e->g.link.state == NET_GREETING;
+    Etcd__AuthenticateAnswer *a;
+    const uint8_t *p;
+    size_t len;
+    int rc;
+
+    if (!is_ok(c))
+        return not_signed_in(e, c, now);
+    p = hf__grpc_answer(c, &len);
+    a = etcd__authenticate_answer__unpack(&e->memory, len, p);
+    if (!a)
+        return hf__et_odd(e);
+    rc = hf__grpc_token(&e->g, a->token, 0, "");
+    explicit_bzero(a->token, strlen(a->token));
+    etcd__authenticate_answer__free_unpacked(a, &e->memory);
+    if (rc)
+        return no_memory(e);
+    if (is_greeting)
+        return step_lease(e, now);
+    /* The stream of watches has the old one, and is told nothing new. */
+    hf__grpc_cancel(&e->watch);
+    hf__et_watches_down(e);
+    e->watch_at = now;
+    return 0;
+}
+
+static int renew_token(struct grpc *g, hf__time now)
+{
+    (void)now;
+    return step_user(g->owner);
+}
+
+/* "Already exists": an earlier one of ours was done, and its answer was lost.
+ * Then we do not know since when it counts: a keep-alive says so. */
+static int granted(struct grpc_call *c, hf__time now)
+{
+    struct etcd *e = c->owner;
+    Etcd__GrantAnswer *a;
+    const uint8_t *p;
+    size_t len;
+
+    if (c->end == GRPC_ANSWERED && c->status == 9) {
+        e->is_granted = true;
+        return step_guard(e);
+    }
+    if (!is_ok(c))
+        return not_greeted(e, c, now);
+    p = hf__grpc_answer(c, &len);
+    a = etcd__grant_answer__unpack(&e->memory, len, p);
+    if (!a || a->ttl <= 0 || a->ttl > UINT32_MAX / 1000) {
+        if (a)
+            etcd__grant_answer__free_unpacked(a, &e->memory);
+        return hf__et_odd(e);
+    }
+    e->term_ms = (uint32_t)a->ttl * 1000;
+    e->proved = e->asked_at;
+    e->is_granted = true;
+    etcd__grant_answer__free_unpacked(a, &e->memory);
+    return step_guard(e);
+}
+
+static int guarded(struct grpc_call *c, hf__time now)
+{
+    struct etcd *e = c->owner;
+    Etcd__PutAnswer *a;
+    const uint8_t *p;
+    size_t len;
+
+    if (c->end == GRPC_ANSWERED && c->status == 5)
+        return hf__et_session_over(e, "the server ended the client's lease");
+    if (!is_ok(c))
+        return not_greeted(e, c, now);
+    p = hf__grpc_answer(c, &len);
+    a = etcd__put_answer__unpack(&e->memory, len, p);
+    if (!a || !a->header || a->header->revision <= 0) {
+        if (a)
+            etcd__put_answer__free_unpacked(a, &e->memory);
+        return hf__et_odd(e);
+    }
+    e->guard = a->header->revision;
+    etcd__put_answer__free_unpacked(a, &e->memory);
+    for (struct et_line *l = e->lines; l; l = l->next)
+        l->doubt = false;
+    hf__grpc_up(&e->g, now);
+    return 0;
+}
+
+static void up(struct grpc *g, hf__time now)
+{
+    struct etcd *e = g->owner;
+
+    e->core->trouble(e->client, NULL);
+    if (e->was_up)
+        e->core->session(e->client, HF_EVENT_UP, NULL);
+    e->was_up = true;
+    e->kept_len = 0;
+    hf__et_keep(e, now);
+    hf__et_lines_up(e);
+    e->watch_at = now;
+    hf__et_watch_guard(e, now);
+}
+
+/* ---- the lease ---------------------------------------------------------- */
+
+static hf__time part(const struct etcd *e, unsigned of)
+{
+    return (hf__time)(e->term_ms ? e->term_ms : 1000) * HF__MS / of;
+}
+
+void hf__et_keep(struct etcd *e, hf__time now)
+{
+    Etcd__KeepAlive m = ETCD__KEEP_ALIVE__INIT;
+
+    e->keep_at = now + part(e, 3);
+    if (e->g.link.state != NET_UP || e->kept_len == ET_KEPT)
+        return;
+    m.id = e->lease;
+    if (hf__et_pack(&e->keep, &m) == 0 &&
+        (!hf__grpc_is_idle(&e->keep) || hf__grpc_start(&e->keep, 0) == 0))
+        e->kept_at[e->kept_len++] = now;
+    else
+        e->keep_at = now + 100 * HF__MS;
+    /* A member that does not answer is left while there is time. */
+    if (now - e->g.pinged_at >= part(e, 4))
+        hf__grpc_ping(&e->g, now);
+}
+
+static int kept(struct grpc_call *c, const uint8_t *p, size_t len, hf__time now)
+{
+    struct etcd *e = c->owner;
+    Etcd__KeepAliveAnswer *a =
+        etcd__keep_alive_answer__unpack(&e->memory, len, p);
+    int64_t ttl = a ? a->ttl : 0;
+    bool is_ours = a && a->id == e->lease && e->kept_len;
+
+    if (a)
+        etcd__keep_alive_answer__free_unpacked(a, &e->memory);
+    if (!is_ours || ttl < 0 || ttl > UINT32_MAX / 1000)
+        return hf__et_odd(e);
+    if (!ttl)
+        return hf__et_session_over(e, "the server ended the client's lease");
+    e->term_ms = (uint32_t)ttl * 1000;
+    e->proved = e->kept_at[0];
+    memmove(e->kept_at, e->kept_at + 1, --e->kept_len * sizeof(e->kept_at[0]));
+    hf__et_renew_kept(e);
+    if ((!hf__et_lines_proved(e) || e->batches) && !e->kept_len)
+        hf__et_keep(e, now);
+    return 0;
+}
+
+/* The connection may live on: it is made anew. A member without a leader or one
+ * that stops is left. */
+static int keep_over(struct grpc_call *c, hf__time now)
+{
+    struct etcd *e = c->owner;
+
+    e->kept_len = 0;
+    e->keep_at = now + 100 * HF__MS; /* for those who wait for it, too */
+    hf__et_renew_failed(e, HF_EUNKNOWN);
+    return c->end == GRPC_ANSWERED && c->status == 14
+               ? hf__link_why(&e->g.link, HF_EBACKEND, "%s", c->text)
+               : 0;
+}
+
+int hf__et_session_over(struct etcd *e, const char *why)
+{
+    e->lease = e->guard = 0;
+    e->is_granted = false;
+    e->proved = 0;
+    for (struct et_line *l = e->lines; l; l = l->next)
+        hf__et_line_over(l, why);
+    return hf__link_why(&e->g.link, HF_EBACKEND, "%s", why);
+}
+
+/* ---- the end of a connection -------------------------------------------- */
+
+static void down(struct grpc *g, int code, bool was_up, hf__time now)
+{
+    struct etcd *e = g->owner;
+    const struct net_link *l = &g->link;
+
+    if (e->is_closing)
+        return;
+    e->core->trouble(e->client, l->text);
+    if (was_up)
+        e->core->session(e->client, HF_EVENT_DOWN, NULL);
+    e->kept_len = 0;
+    hf__et_renew_failed(e, HF_EUNKNOWN);
+    hf__et_watches_down(e);
+    e->core->why(e->client, HF_EUNKNOWN, "%s", l->text);
+    hf__et_lines_down(e);
+    hf__et_ears_down(e);
+    e->core->why(e->client, code, "%s", l->text);
+    if (code == HF_EPROTO && l->timer > now)
+        e->core->refuse(e->client, code);
+    /* A refusal is an answer, unless another address is tried now. */
+    else if (l->refused_at == now && l->timer > now)
+        e->core->refuse(e->client, code);
+}
+
+const struct grpc_owner hf__et_owner = {.hello = hello,
+                                        .up = up,
+                                        .down = down,
+                                        .is_stale = is_stale,
+                                        .renew = renew_token};
+
+/* ---- beginning, driving, end -------------------------------------------- */
+
+int hf__et_session_init(struct etcd *e)
+{
+    int rc = hf__grpc_init(&e->g, e->core, e->client, &hf__et_owner, e);
+
+    hf__grpc_call_init(&e->sign_in, &e->g, &sign_in, e);
+    hf__grpc_call_init(&e->grant, &e->g, &grant, e);
+    hf__grpc_call_init(&e->put_guard, &e->g, &put_guard, e);
+    hf__grpc_call_init(&e->keep, &e->g, &keep, e);
+    hf__grpc_call_init(&e->watch, &e->g, &hf__et_watch, e);
+    hf__et_round_init(e);
+    return rc;
+}
+
+void hf__et_session_fini(struct etcd *e)
+{
+    struct net_tls *tls = e->g.link.stream.tls;
+
+    hf__grpc_call_fini(&e->sign_in);
+    hf__grpc_call_fini(&e->grant);
+    hf__grpc_call_fini(&e->put_guard);
+    hf__grpc_call_fini(&e->keep);
+    hf__grpc_call_fini(&e->watch);
+    hf__grpc_call_fini(&e->round.call);
+    hf__et_watches_fini(e);
+    hf__grpc_fini(&e->g);
+    hf__tls_free(tls);
+}
+
+hf__time hf__et_session_timeout(const struct etcd *e)
+{
+    hf__time at = hf__grpc_timeout(&e->g);
+
+    if (e->g.link.state != NET_UP)
+        return at;
+    at = hf__min_time(at, hf__et_round_timeout(e));
+    return hf__min_time(at, hf__min_time(e->keep_at, hf__et_watch_timeout(e)));
+}
+
+void hf__et_session_move(struct etcd *e, hf__time now)
+{
+    if (e->g.link.state == NET_UP) {
+        if (now >= e->keep_at)
+            hf__et_keep(e, now);
+        hf__et_watch_guard(e, now);
+        hf__et_round(e, now);
+    }
+    hf__grpc_advance(&e->g, now);
+}
+
+static int revoked(struct grpc_call *c, hf__time now)
+{
+    (void)now;
+    *(bool *)c->owner = true;
+    return 0;
+}
+
+void hf__et_session_close(struct etcd *e)
+{
+    static const struct grpc_method revoke = {
+        .path = "/etcdserverpb.Lease/LeaseRevoke",
+        .most = ET_ANSWER,
+        .over = revoked};
+    hf__time until = e->core->now() + CLOSE_MS * HF__MS, now;
+    Etcd__Revoke m = ETCD__REVOKE__INIT;
+    struct grpc_call c = {0};
+    bool done = false;
+
+    hf__grpc_call_init(&c, &e->g, &revoke, &done);
+    m.id = e->lease;
+    if (e->lease && !hf__et_pack(&c, &m) && !hf__grpc_start(&c, CLOSE_MS)) {
+        hf__grpc_flush(&e->g);
+        while (!done && (now = e->core->now()) < until) {
+            struct net_stream *s = &e->g.link.stream;
+            struct pollfd p = {.fd = s->fd, .events = POLLIN};
+
+            if (poll(&p, s->fd >= 0, 20) > 0)
+                hf__grpc_ready(&e->g, s->tag, (uint32_t)p.revents, now);
+            hf__grpc_advance(&e->g, e->core->now());
+        }
+    }
+    hf__grpc_call_fini(&c);
+}

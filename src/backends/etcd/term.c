@@ -1,0 +1,202 @@
+/*
+ * A fixed lease ends on the server by itself, whatever the client does. So it
+ * is a lease of its own, under which the entry is written. While an entry waits
+ * it is under the client's lease. When nobody is before it,
+ *
+ *   TERM   grants a lease of an id that was chosen at random
+ *   MOVE   writes the entry under it, if the entry was not written since
+ *
+ * and then it is granted. A renewal does the same with another lease. Of two
+ * MOVEs only one finds the entry as it was, so one that is done late does
+ * nothing. A lease without an entry ends by itself.
+ *
+ * Entries of read-write locks stay under the client's lease, and the core lets
+ * go of them in time: Go's RWMutex orders them by their last change, so they
+ * must not be written again.
+ */
+#include "ask.h"
+
+#include <string.h>
+
+bool hf__et_has_term(const struct et_line *l)
+{
+    return l->form != ET_FORM_READ && l->form != ET_FORM_WRITE;
+}
+
+/* NULL: it is about another entry now. */
+static struct et_line *line_of(const struct et_ask *a)
+{
+    struct et_line *l =
+        a->batch ? a->batch->item[a->from].remote->impl : a->line;
+
+    return l->rev == a->rev ? l : NULL;
+}
+
+/* ---- requests ----------------------------------------------------------- */
+
+static int grant(struct et_ask *a, const struct et_line *l, uint32_t lease_ms)
+{
+    struct etcd *e = l->e;
+    Etcd__Grant m = ETCD__GRANT__INIT;
+
+    a->rev = l->rev;
+    a->lease_ms = lease_ms;
+    if (e->core->random(&a->lease, sizeof(a->lease))) {
+        hf__et_ask_free(e, a);
+        return e->core->why(e->client, HF_EBACKEND, "getrandom failed");
+    }
+    a->lease = (a->lease & INT64_MAX) | 1;
+    m.id = a->lease;
+    m.ttl = (lease_ms + 999) / 1000;
+    return hf__et_submit(a, &m);
+}
+
+int hf__et_term(struct et_line *l)
+{
+    struct et_ask *a = hf__et_ask_new(l->e, ET_TERM, l);
+
+    return a ? grant(a, l, l->ask->lease_ms) : HF_ENOMEM;
+}
+
+int hf__et_term_anew(struct etcd *e, struct hf__batch *b, size_t item)
+{
+    struct et_ask *a = hf__et_ask_new(e, ET_TERM, NULL);
+
+    if (!a)
+        return HF_ENOMEM;
+    a->batch = b;
+    a->from = item;
+    a->len = 1;
+    return grant(a, b->item[item].remote->impl, b->item[item].lease_ms);
+}
+
+void hf__et_revoke(struct etcd *e, int64_t lease)
+{
+    struct et_ask *a = hf__et_ask_new(e, ET_REVOKE, NULL);
+    Etcd__Revoke m = ETCD__REVOKE__INIT;
+
+    if (!a)
+        return;
+    m.id = lease;
+    hf__et_submit(a, &m); /* if it fails, it ends by itself */
+}
+
+/* The one before it has ended. */
+static void move(const struct et_ask *before, struct et_line *l)
+{
+    struct etcd *e = l->e;
+    struct et_ask *a = hf__et_ask_new(e, ET_MOVE, before->line);
+    char value[ET_VALUE_MAX];
+    struct et_txn t;
+    size_t len;
+    int rc;
+
+    if (!a) {
+        hf__et_term_failed(before, HF_ENOMEM);
+        return;
+    }
+    a->batch = before->batch;
+    a->from = before->from;
+    a->len = before->len;
+    a->rev = before->rev;
+    a->lease = before->lease;
+    a->lease_ms = before->lease_ms;
+    l->moving = a->lease;
+    if (!a->batch)
+        l->since_ms = hf__et_wall_ms();
+    len = hf__et_value(value, e->about, l->remote->label, a->lease_ms,
+                       l->since_ms, hf__et_wall_ms());
+    hf__et_txn(&t);
+    hf__et_if_created(&t, l->key, l->key_len, l->rev);
+    hf__et_if_changed(&t, l->key, l->key_len, l->mod);
+    hf__et_put(&t, ET_THEN, l->key, l->key_len, value, len, a->lease);
+    hf__et_range(&t, ET_ELSE, l->key, l->key_len);
+    rc = hf__et_submit(a, &t.m);
+    if (rc)
+        hf__et_term_failed(before, rc == HF__LATER ? HF_EUNKNOWN : rc);
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+void hf__et_term_failed(const struct et_ask *a, int code)
+{
+    if (a->batch)
+        hf__et_checked(a, code, NULL);
+    else
+        hf__et_entered(a->line, code);
+}
+
+int hf__et_termed(const struct et_ask *a, const uint8_t *p, size_t len)
+{
+    struct etcd *e = a->call.g->owner;
+    struct et_line *l = line_of(a);
+    Etcd__GrantAnswer *m = etcd__grant_answer__unpack(&e->memory, len, p);
+    bool is_long = m && m->ttl >= ((int64_t)a->lease_ms + 999) / 1000;
+
+    if (m)
+        etcd__grant_answer__free_unpacked(m, &e->memory);
+    if (!is_long)
+        return HF_EPROTO;
+    if (l) {
+        move(a, l);
+        return 0;
+    }
+    hf__et_revoke(e, a->lease);
+    hf__et_term_failed(a, HF_ENOTOWNER);
+    return 0;
+}
+
+static void gone(const struct et_ask *a)
+{
+    static const bool is_gone = true;
+    struct et_line *l = a->line;
+
+    if (a->batch) {
+        hf__et_checked(a, 0, &is_gone);
+        return;
+    }
+    hf__et_line_taken(l);
+    hf__et_entered(l, 0);
+}
+
+/* Of two that were done the answers may come in another order. */
+static void done(const struct et_ask *a, struct et_line *l, int64_t revision)
+{
+    static const bool is_gone = false;
+    int64_t old = l->lease;
+
+    l->moving = 0;
+    if (revision >= l->mod) {
+        l->mod = revision;
+        l->lease = a->lease;
+    } else {
+        old = a->lease;
+    }
+    if (old && old != l->lease)
+        hf__et_revoke(l->e, old);
+    if (a->batch)
+        hf__et_checked(a, 0, &is_gone);
+    else
+        hf__et_granted(l);
+}
+
+int hf__et_moved(const struct et_ask *a, const Etcd__TxnAnswer *t)
+{
+    struct et_line *l = line_of(a);
+    const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
+
+    if (!l) {
+        hf__et_revoke(a->call.g->owner, a->lease);
+        hf__et_term_failed(a, HF_ENOTOWNER);
+    } else if (t->succeeded) {
+        done(a, l, t->header->revision);
+    } else if (!r) {
+        return HF_EPROTO;
+    } else if (!r->n_kvs || r->kvs[0]->create_revision != a->rev) {
+        gone(a);
+    } else {
+        l->mod = r->kvs[0]->mod_revision;
+        move(a, l);
+    }
+    return 0;
+}

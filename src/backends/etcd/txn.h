@@ -1,0 +1,52 @@
+/* A transaction, put together on the stack. Keys and values are referred to,
+ * not copied. */
+#ifndef HF_ETCD_TXN_H
+#define HF_ETCD_TXN_H
+
+#include "etcd.pb-c.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ET_OPS 64 /* at most, of both branches together */
+
+enum et_branch { ET_THEN, ET_ELSE };
+
+struct et_txn {
+    Etcd__Txn m;
+    size_t len; /* of op */
+    struct et_txn_op {
+        Etcd__Op op;
+        union {
+            Etcd__Range range;
+            Etcd__Put put;
+            Etcd__Delete delete;
+        };
+    } op[ET_OPS];
+    Etcd__Op *branch[2][ET_OPS];
+    Etcd__Compare compare[ET_OPS], *compares[ET_OPS];
+};
+
+void hf__et_txn(struct et_txn *);
+/* It succeeds if all of these are so. 0: there is no such key. */
+void hf__et_if_created(struct et_txn *, const char *key, size_t len,
+                       int64_t revision);
+void hf__et_if_changed(struct et_txn *, const char *key, size_t len,
+                       int64_t revision);
+void hf__et_if_lease(struct et_txn *, const char *key, size_t len,
+                     int64_t lease);
+/* Then, or else, these are done, in this order. A range is of one key, without
+ * its value and, by etcd 3.7, its lease, unless the caller changes that. */
+Etcd__Range *hf__et_range(struct et_txn *, enum et_branch, const char *key,
+                          size_t len);
+void hf__et_put(struct et_txn *, enum et_branch, const char *key, size_t len,
+                const char *value, size_t value_len, int64_t lease);
+void hf__et_delete(struct et_txn *, enum et_branch, const char *key,
+                   size_t len);
+
+/* An answer's parts; NULL: it has no such part, or another one. */
+const Etcd__RangeAnswer *hf__et_ranged(const Etcd__TxnAnswer *, size_t i);
+const Etcd__DeleteAnswer *hf__et_deleted(const Etcd__TxnAnswer *, size_t i);
+
+#endif

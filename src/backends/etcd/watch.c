@@ -1,0 +1,454 @@
+/*
+ * One stream of watches for all of a client. A line that waits watches the
+ * entry before its own, and nobody else's. A watch begins at the present,
+ * because the server serves one that begins in the past every 100 ms only. So
+ * when it is confirmed at another revision than that of our view, we look once
+ * more.
+ *
+ * A line keeps its last watches when it has been granted: where the same
+ * clients queue again and again, the one before us is the same every time. What
+ * such a watch tells is remembered, because it may come before the answer that
+ * makes us wait. One that tells of something while its line rests is ended, and
+ * one that tells again and again what nobody waits for: each event costs the
+ * server a message.
+ *
+ * The guard is watched, too: it goes with the lease, and so we hear at once if
+ * somebody has revoked that.
+ */
+#include "etcd.h"
+
+#include <string.h>
+
+#define IDLE_MOST 4           /* events that nobody has waited for */
+#define PAUSE (1000 * HF__MS) /* after a stream or a watch was refused */
+
+struct et_watch {
+    struct hf__keyed key; /* its id */
+    struct et_line *line; /* NULL: an ear's, or the guard's */
+    struct et_ear *ear;
+    struct et_watch **place; /* of an ear: where it is kept */
+    int64_t id;
+    int64_t revision; /* what happens later is told; 0: not confirmed */
+    int64_t told;     /* the last event */
+    unsigned idle;    /* events since it was last waited for */
+    enum et_wait how;
+    size_t len;
+    char *what; /* the key that is watched, and an ET_MARK */
+};
+
+static int message(struct grpc_call *, const uint8_t *, size_t, hf__time);
+
+static int over(struct grpc_call *c, hf__time now)
+{
+    struct etcd *e = c->owner;
+
+    hf__et_watches_down(e);
+    e->watch_at = now + PAUSE;
+    return 0;
+}
+
+const struct grpc_method hf__et_watch = {.path = "/etcdserverpb.Watch/Watch",
+                                         .is_stream = true,
+                                         .most = ET_ANSWER,
+                                         .message = message,
+                                         .over = over};
+
+static bool say(struct etcd *e, const Etcd__Watch *m)
+{
+    return hf__et_pack(&e->watch, m) == 0 &&
+           (!hf__grpc_is_idle(&e->watch) || hf__grpc_start(&e->watch, 0) == 0);
+}
+
+/* ---- beginning and end -------------------------------------------------- */
+
+static struct et_watch **place_of(struct etcd *e, const struct et_watch *w)
+{
+    if (!w->line)
+        return w->ear ? w->place : &e->guard_watch;
+    if (w->line->own == w)
+        return &w->line->own;
+    return &w->line->watch[w->line->watch[0] != w];
+}
+
+static void forget(struct etcd *e, struct et_watch *w)
+{
+    *place_of(e, w) = NULL;
+    e->core->free(e->client, w->what);
+    hf__table_remove(&e->watches, w);
+}
+
+static void cancel(struct etcd *e, struct et_watch *w)
+{
+    Etcd__Watch m = ETCD__WATCH__INIT;
+    Etcd__WatchCancel c = ETCD__WATCH_CANCEL__INIT;
+
+    c.watch_id = w->id;
+    m.request_case = ETCD__WATCH__REQUEST_CANCEL;
+    m.cancel = &c;
+    if (!hf__grpc_is_idle(&e->watch))
+        say(e, &m);
+    forget(e, w);
+}
+
+/* An id is never used again: the server may give it what was meant for the one
+ * before. */
+static struct et_watch *watch_new(struct etcd *e, struct et_line *l,
+                                  enum et_wait how, const char *what,
+                                  size_t len)
+{
+    int64_t id = ++e->watch_ids;
+    char *copy = e->core->alloc(e->client, len + 1);
+    struct et_watch *w = copy ? hf__table_add(&e->watches, sizeof(*w), 0,
+                                              (char *)&id, sizeof(id))
+                              : NULL;
+
+    if (!w) {
+        e->core->free(e->client, copy);
+        return NULL;
+    }
+    memcpy(copy, what, len);
+    copy[len] = ET_MARK;
+    w->line = l;
+    w->how = how;
+    w->id = id;
+    w->what = copy;
+    w->len = len;
+    return w;
+}
+
+static bool begin(struct etcd *e, struct et_watch *w)
+{
+    static Etcd__WatchCreate__Filter no_puts[] = {
+        ETCD__WATCH_CREATE__FILTER__NOPUT};
+    Etcd__Watch m = ETCD__WATCH__INIT;
+    Etcd__WatchCreate create = ETCD__WATCH_CREATE__INIT;
+    char end[ET_KEY_MAX + 1];
+
+    if (w->how == ET_BELOW || w->how == ET_ALL) {
+        create.range_end.len = hf__et_prefix(w->what, &w->len, end);
+    } else if (w->how == ET_PAIR) {
+        memcpy(end, w->what, w->len);
+        end[w->len] = ET_MARK + 1;
+        create.range_end.len = w->len + 1;
+    }
+    create.range_end.data = (uint8_t *)end;
+    create.key.data = (uint8_t *)w->what;
+    create.key.len = w->len;
+    create.watch_id = w->id;
+    create.n_filters = w->how == ET_GONE || w->how == ET_BELOW;
+    create.filters = no_puts;
+    m.request_case = ETCD__WATCH__REQUEST_CREATE;
+    m.create = &create;
+    return say(e, &m);
+}
+
+/* ---- lines -------------------------------------------------------------- */
+
+static bool is_on(const struct et_watch *w, enum et_wait how, const char *what,
+                  size_t len)
+{
+    return w->how == how && w->len == len && memcmp(w->what, what, len) == 0;
+}
+
+/* The line's watch of that key, in front; NULL: it has none. */
+static struct et_watch *kept(struct et_line *l, enum et_wait how,
+                             const char *what, size_t len)
+{
+    for (int i = 0; i < ET_WATCHES; i++) {
+        struct et_watch *w = l->watch[i];
+
+        if (!w || !is_on(w, how, what, len))
+            continue;
+        l->watch[i] = l->watch[0];
+        l->watch[0] = w;
+        w->idle = 0;
+        return w;
+    }
+    return NULL;
+}
+
+/* In front, in place of the one that was not waited for the longest. */
+static struct et_watch *add(struct et_line *l, enum et_wait how,
+                            const char *what, size_t len)
+{
+    struct etcd *e = l->e;
+    struct et_watch *w = watch_new(e, l, how, what, len);
+
+    if (!w)
+        return NULL;
+    if (l->watch[ET_WATCHES - 1])
+        cancel(e, l->watch[ET_WATCHES - 1]);
+    l->watch[1] = l->watch[0];
+    l->watch[0] = w;
+    l->looks = 0;
+    if (begin(e, w))
+        return w;
+    forget(e, w);
+    return NULL;
+}
+
+void hf__et_ring(struct et_line *l)
+{
+    l->waits = false;
+    l->e->core->bell(l->e->client, l->remote);
+}
+
+/* If it cannot be watched, the next round looks again. */
+void hf__et_wait(struct et_line *l, enum et_wait how, const char *key,
+                 size_t len, int64_t mod, int64_t view)
+{
+    const struct et_watch *w = kept(l, how, key, len);
+
+    if (!w)
+        w = add(l, how, key, len);
+    l->view = view;
+    l->before = mod;
+    l->waits = true;
+    hf__et_round_wanted(l->e);
+    if (w && (w->told > view || w->revision > view))
+        hf__et_ring(l);
+}
+
+const char *hf__et_watched(const struct et_line *l, enum et_wait *how,
+                           size_t *len)
+{
+    const struct et_watch *w = l->watch[0];
+
+    if (!w)
+        return NULL;
+    *how = w->how;
+    *len = w->len;
+    return w->what;
+}
+
+void hf__et_unwait(struct et_line *l)
+{
+    l->waits = false;
+}
+
+void hf__et_unwatch(struct et_line *l)
+{
+    for (int i = 0; i < ET_WATCHES; i++)
+        if (l->watch[i])
+            cancel(l->e, l->watch[i]);
+    if (l->own)
+        cancel(l->e, l->own);
+}
+
+/* Where the next entry has the same key it is kept. What happens before it is
+ * confirmed is found by the next renewal. */
+void hf__et_watch_own(struct et_line *l)
+{
+    struct etcd *e = l->e;
+
+    if (!e->listens)
+        return;
+    if (l->own && is_on(l->own, ET_GONE, l->key, l->key_len))
+        return;
+    if (l->own)
+        cancel(e, l->own);
+    l->own = watch_new(e, l, ET_GONE, l->key, l->key_len);
+    if (l->own && !begin(e, l->own))
+        forget(e, l->own);
+}
+
+/* ---- the guard ---------------------------------------------------------- */
+
+hf__time hf__et_watch_timeout(const struct etcd *e)
+{
+    return e->guard_watch && !e->is_deaf ? HF__NEVER : e->watch_at;
+}
+
+void hf__et_watch_guard(struct etcd *e, hf__time now)
+{
+    if ((e->guard_watch && !e->is_deaf) || now < e->watch_at)
+        return;
+    e->watch_at = now + PAUSE;
+    e->is_deaf = false;
+    hf__et_ears_up(e);
+    for (struct et_line *l = e->lines; l; l = l->next)
+        if (l->is_held)
+            hf__et_watch_own(l);
+    if (e->guard_watch)
+        return;
+    e->guard_watch = watch_new(e, NULL, ET_GONE, e->guard_key, e->guard_len);
+    if (e->guard_watch && !begin(e, e->guard_watch))
+        forget(e, e->guard_watch);
+}
+
+/* ---- those who listen --------------------------------------------------- */
+
+void hf__et_watch_ear(struct etcd *e, struct et_ear *ear,
+                      struct et_watch **place, const char *key, size_t len)
+{
+    struct et_watch *w = watch_new(e, NULL, ET_ALL, key, len);
+
+    if (!w)
+        return;
+    *place = w;
+    w->ear = ear;
+    w->place = place;
+    if (!begin(e, w))
+        forget(e, w);
+}
+
+void hf__et_watch_end(struct etcd *e, struct et_watch *w)
+{
+    cancel(e, w);
+}
+
+/* ---- what the server tells ---------------------------------------------- */
+
+static struct et_watch *find(const struct etcd *e, int64_t id)
+{
+    return hf__table_find(&e->watches, 0, (char *)&id, sizeof(id));
+}
+
+/* A refusal has no id. It is about the oldest one that is not confirmed. */
+static struct et_watch *refused(const struct etcd *e)
+{
+    struct et_watch *first = NULL, *w = NULL;
+
+    while ((w = hf__table_next(&e->watches, w)))
+        if (!w->revision && (!first || w->id < first->id))
+            first = w;
+    return first;
+}
+
+static int64_t last_event(const Etcd__WatchAnswer *a)
+{
+    int64_t at = 0;
+
+    for (size_t i = 0; i < a->n_events; i++)
+        if (a->events[i]->kv && a->events[i]->kv->mod_revision > at)
+            at = a->events[i]->kv->mod_revision;
+    return at;
+}
+
+static bool is_resting(const struct et_line *l)
+{
+    return !l->ask && !l->is_queued && !l->is_held;
+}
+
+/* An unfair one has the key of all others. */
+static void told_own(struct etcd *e, struct et_watch *w, int64_t at)
+{
+    struct et_line *l = w->line;
+
+    if (at > l->rev && l->is_held) {
+        hf__et_line_taken(l);
+        e->core->lost(e->client, l->remote, l->hold_id, NULL);
+    }
+    if (!l->is_held && l->form == ET_FORM_UNFAIR)
+        cancel(e, w);
+}
+
+static void told_line(struct etcd *e, struct et_watch *w,
+                      const Etcd__WatchAnswer *a)
+{
+    struct et_line *l = w->line;
+    bool is_front = l->watch[0] == w;
+    int64_t at = last_event(a);
+
+    if (a->created)
+        w->revision = a->header->revision;
+    if (w == l->own) {
+        told_own(e, w, at);
+        return;
+    }
+    if (a->created) {
+        if (is_front && l->waits && w->revision != l->view)
+            hf__et_ring(l);
+        return;
+    }
+    w->told = at > w->told ? at : w->told;
+    if (is_front && l->waits && w->told > l->view)
+        hf__et_ring(l);
+    else if (is_resting(l) || (!is_front && ++w->idle > IDLE_MOST))
+        cancel(e, w);
+}
+
+static void told_ear(struct etcd *e, struct et_ear *ear,
+                     const Etcd__WatchAnswer *a)
+{
+    if (a->created)
+        hf__et_ear_set(e, ear);
+    for (size_t i = 0; i < a->n_events; i++)
+        if (a->events[i]->kv)
+            hf__et_ear_told(e, ear, (char *)a->events[i]->kv->key.data,
+                            a->events[i]->kv->key.len);
+}
+
+/* The server will tell nothing more. A line looks again, which makes another
+ * one; but not at once, if that one is refused as well. */
+static int ended(struct etcd *e, struct et_watch *w, const char *why,
+                 hf__time now)
+{
+    struct et_line *l = w->line;
+    bool is_soon = now < e->watch_at;
+
+    e->watch_at = now + PAUSE;
+    e->is_deaf = e->is_deaf || w->ear;
+    if (w->ear)
+        hf__et_ear_refused(e, w->ear, why);
+    if (l && l->waits && !is_soon)
+        hf__et_ring(l);
+    forget(e, w);
+    return 0;
+}
+
+static int told(struct etcd *e, const Etcd__WatchAnswer *a, hf__time now)
+{
+    struct et_watch *w =
+        a->canceled && a->watch_id < 0 ? refused(e) : find(e, a->watch_id);
+
+    if (!w)
+        return 0;
+    if (a->canceled)
+        return ended(e, w, a->cancel_reason, now);
+    if (w->line) {
+        told_line(e, w, a);
+        return 0;
+    }
+    if (a->created)
+        w->revision = a->header->revision;
+    if (w->ear) {
+        told_ear(e, w->ear, a);
+        return 0;
+    }
+    if (!last_event(a) || e->is_closing) /* then by us, with the lease */
+        return 0;
+    return hf__link_why(&e->g.link, HF_EBACKEND,
+                        "the client's key has been deleted");
+}
+
+static int message(struct grpc_call *c, const uint8_t *p, size_t len,
+                   hf__time now)
+{
+    struct etcd *e = c->owner;
+    Etcd__WatchAnswer *a = etcd__watch_answer__unpack(&e->memory, len, p);
+    int rc = a && (a->header || a->canceled) ? told(e, a, now) : hf__et_odd(e);
+
+    if (a)
+        etcd__watch_answer__free_unpacked(a, &e->memory);
+    return rc;
+}
+
+void hf__et_watches_down(struct etcd *e)
+{
+    struct et_watch *w = hf__table_next(&e->watches, NULL), *next;
+
+    for (; w; w = next) {
+        next = hf__table_next(&e->watches, w);
+        if (w->line && w->line->is_queued)
+            hf__et_ring(w->line);
+        forget(e, w);
+    }
+}
+
+void hf__et_watches_fini(struct etcd *e)
+{
+    if (e->guard_watch)
+        forget(e, e->guard_watch);
+    hf__table_fini(&e->watches);
+}

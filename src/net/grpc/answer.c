@@ -1,0 +1,237 @@
+#include "grpc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PREFIX 5 /* before each message: compressed or not, length */
+#define REFUSED_MS 50
+
+/* ---- headers ------------------------------------------------------------ */
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 'a' - 'A';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+void hf__grpc_text(char *to, size_t size, const char *from, size_t len,
+                   bool is_encoded)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len && n + 1 < size; i++) {
+        int c = (unsigned char)from[i];
+
+        if (is_encoded && c == '%' && i + 2 < len && hex(from[i + 1]) >= 0 &&
+            hex(from[i + 2]) >= 0) {
+            c = hex(from[i + 1]) << 4 | hex(from[i + 2]);
+            i += 2;
+        }
+        to[n++] = (char)(c < ' ' || c > '~' ? '?' : c);
+    }
+    to[n] = '\0';
+}
+
+/* Three digits at most; -1: it is none. */
+static int number(const char *p, size_t len)
+{
+    int n = 0;
+
+    if (!len || len > 3)
+        return -1;
+    for (size_t i = 0; i < len; i++) {
+        if (p[i] < '0' || p[i] > '9')
+            return -1;
+        n = n * 10 + (p[i] - '0');
+    }
+    return n;
+}
+
+/* gRPC has no others. */
+static int status_of(int n)
+{
+    return n > GRPC_UNAUTHENTICATED ? GRPC_UNKNOWN : n;
+}
+
+static bool is(const char *p, size_t len, const char *text)
+{
+    return len == strlen(text) && memcmp(p, text, len) == 0;
+}
+
+static bool is_grpc(const char *type, size_t len)
+{
+    static const char grpc[] = "application/grpc";
+    size_t n = sizeof(grpc) - 1;
+
+    return len >= n && memcmp(type, grpc, n) == 0 &&
+           (len == n || type[n] == '+' || type[n] == ';');
+}
+
+void hf__grpc_header(struct grpc_call *c, const char *name, size_t name_len,
+                     const char *value, size_t len)
+{
+    if (is(name, name_len, ":status"))
+        c->http = number(value, len);
+    else if (is(name, name_len, "content-type"))
+        c->is_grpc = is_grpc(value, len);
+    else if (is(name, name_len, "grpc-status"))
+        c->said = status_of(number(value, len));
+    else if (is(name, name_len, "grpc-message"))
+        hf__grpc_text(c->text, sizeof(c->text), value, len, true);
+}
+
+/* ---- messages ----------------------------------------------------------- */
+
+/* How long the message is, with its prefix; 0: not known yet. */
+static size_t whole_len(const struct grpc_buf *b)
+{
+    const uint8_t *p = b->data;
+
+    if (b->len < PREFIX)
+        return 0;
+    return PREFIX +
+           ((size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4]);
+}
+
+/* Takes of the bytes what belongs to the message. Memory is taken for what has
+ * come, not for what is announced. */
+static int take(struct grpc_call *c, const uint8_t **p, size_t *len)
+{
+    struct grpc_buf *b = &c->in_buf;
+    size_t whole = whole_len(b), n = (whole ? whole : PREFIX) - b->len;
+
+    if (n > *len)
+        n = *len;
+    if (hf__grpc_reserve(c->g, b, n))
+        return hf__link_why(&c->g->link, HF_ENOMEM, "out of memory");
+    memcpy(b->data + b->len, *p, n);
+    b->len += n;
+    *p += n;
+    *len -= n;
+    return 0;
+}
+
+/* What is wrong with the beginning of the message; NULL: nothing. */
+static const char *wrong_prefix(const struct grpc_call *c)
+{
+    size_t whole = whole_len(&c->in_buf);
+
+    if (!whole)
+        return NULL;
+    if (c->in_buf.data[0])
+        return "the answer is compressed";
+    return whole - PREFIX > c->method->most ? "the answer is too long" : NULL;
+}
+
+/* true: it is odd, and has ended. */
+static bool is_odd(struct grpc_call *c)
+{
+    const char *wrong = c->is_whole ? "more than one message" : wrong_prefix(c);
+
+    if (wrong)
+        hf__grpc_odd(c, GRPC_UNKNOWN, wrong);
+    return wrong;
+}
+
+int hf__grpc_data(struct grpc_call *c, const uint8_t *p, size_t len)
+{
+    struct grpc *g = c->g;
+    int32_t id = c->id;
+    int rc = 0;
+
+    if (c->http != 200 || !c->is_grpc) {
+        hf__grpc_finished(c);
+        return 0;
+    }
+    while (len && !rc && !is_odd(c)) {
+        rc = take(c, &p, &len);
+        if (rc || c->in_buf.len != whole_len(&c->in_buf) || wrong_prefix(c))
+            continue;
+        if (!c->method->is_stream) {
+            c->is_whole = true;
+            continue;
+        }
+        rc = c->method->message(c, c->in_buf.data + PREFIX,
+                                c->in_buf.len - PREFIX, g->now);
+        if (hf__grpc_find(g, id) != c) /* it was canceled meanwhile */
+            return rc;
+        c->in_buf.len = 0;
+    }
+    /* The prefix may have been the last that came. */
+    if (!rc && hf__grpc_find(g, id) == c && !c->is_whole)
+        is_odd(c);
+    return rc;
+}
+
+const uint8_t *hf__grpc_answer(const struct grpc_call *c, size_t *len)
+{
+    *len = c->is_whole ? c->in_buf.len - PREFIX : 0;
+    return c->is_whole ? c->in_buf.data + PREFIX : NULL;
+}
+
+/* ---- ends --------------------------------------------------------------- */
+
+void hf__grpc_odd(struct grpc_call *c, int status, const char *text)
+{
+    hf__grpc_drop(c, NGHTTP2_CANCEL);
+    c->status = status;
+    snprintf(c->text, sizeof(c->text), "%s", text);
+    hf__grpc_end(c, GRPC_ODD);
+}
+
+/* What gRPC's documents make of HTTP's. */
+static int status_of_http(int http)
+{
+    switch (http) {
+    case 401:
+        return GRPC_UNAUTHENTICATED;
+    case 403:
+        return 7; /* PERMISSION_DENIED */
+    case 404:
+        return 12; /* UNIMPLEMENTED */
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+        return 14; /* UNAVAILABLE */
+    }
+    return GRPC_UNKNOWN;
+}
+
+void hf__grpc_finished(struct grpc_call *c)
+{
+    char text[64];
+    bool lacks = c->method->is_stream ? c->in_buf.len : !c->is_whole;
+
+    if (c->http != 200 && (c->said < 0 || !c->is_grpc)) {
+        snprintf(text, sizeof(text), "the answer has HTTP's status %d",
+                 c->http);
+        hf__grpc_odd(c, status_of_http(c->http), text);
+    } else if (!c->is_grpc) {
+        hf__grpc_odd(c, GRPC_UNKNOWN, "the answer is not gRPC's");
+    } else if (c->said < 0) {
+        hf__grpc_odd(c, GRPC_UNKNOWN, "the answer has no status");
+    } else if (c->said == GRPC_OK && lacks) {
+        hf__grpc_odd(c, GRPC_UNKNOWN, "the answer has no whole message");
+    } else {
+        hf__grpc_drop(c, NGHTTP2_NO_ERROR);
+        c->status = c->said;
+        hf__grpc_end(c, GRPC_ANSWERED);
+    }
+}
+
+void hf__grpc_was_reset(struct grpc_call *c, uint32_t error)
+{
+    bool is_unsent = error == NGHTTP2_REFUSED_STREAM && !c->http;
+
+    snprintf(c->text, sizeof(c->text), "the call was reset: %s",
+             nghttp2_http2_strerror(error));
+    c->status = 14;
+    /* It will be repeated: not at once, unless by another connection. */
+    if (is_unsent && c->g->leaves_at == HF__NEVER)
+        hf__grpc_hold(c, c->g->now + REFUSED_MS * HF__MS);
+    else
+        hf__grpc_end(c, is_unsent ? GRPC_UNSENT : GRPC_LOST);
+}

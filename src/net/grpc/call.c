@@ -1,0 +1,532 @@
+#include "grpc.h"
+
+#include "../../list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PREFIX 5
+#define DEADLINE_EXCEEDED 4
+#define FIRST_SIZE 512
+#define ANSWER_SIZE 1024 /* usual ones: read without asking for memory */
+/* So many that are late, one after the other: the server answers PINGs, but
+ * cannot do its work. */
+#define LATE_MOST 3
+#define SLOW_FOR (2000 * HF__MS) /* a slow answer tells of others */
+
+/* ---- memory ------------------------------------------------------------- */
+
+static void wipe(const struct grpc_buf *b)
+{
+    if (b->is_secret && b->data)
+        explicit_bzero(b->data, b->cap);
+}
+
+int hf__grpc_reserve(const struct grpc *g, struct grpc_buf *b, size_t more)
+{
+    const struct hf__core *core = g->link.stream.core;
+    size_t cap = b->cap ? b->cap : FIRST_SIZE;
+    uint8_t *data;
+
+    if (b->cap - b->len >= more)
+        return 0;
+    if (b->from) {
+        b->len -= b->from;
+        memmove(b->data, b->data + b->from, b->len);
+        b->from = 0;
+        return hf__grpc_reserve(g, b, more);
+    }
+    while (cap - b->len < more)
+        cap *= 2;
+    data = core->alloc(g->link.stream.client, cap);
+    if (!data)
+        return HF_ENOMEM;
+    if (b->data) {
+        memcpy(data, b->data, b->len);
+        wipe(b);
+    }
+    core->free(g->link.stream.client, b->data);
+    b->data = data;
+    b->cap = cap;
+    return 0;
+}
+
+/* Nothing is to be sent any more. */
+static void empty(struct grpc_call *c)
+{
+    wipe(&c->out);
+    c->out.from = c->out.len = 0;
+}
+
+void hf__grpc_call_init(struct grpc_call *c, struct grpc *g,
+                        const struct grpc_method *method, void *owner)
+{
+    *c = (struct grpc_call){.g = g, .method = method, .owner = owner};
+    c->out.is_secret = c->in_buf.is_secret = method->is_secret;
+}
+
+void hf__grpc_call_fini(struct grpc_call *c)
+{
+    const struct net_stream *s;
+
+    if (!c->g)
+        return;
+    hf__grpc_cancel(c);
+    s = &c->g->link.stream;
+    wipe(&c->in_buf);
+    s->core->free(s->client, c->out.data);
+    s->core->free(s->client, c->in_buf.data);
+    *c = (struct grpc_call){0};
+}
+
+uint8_t *hf__grpc_room(struct grpc_call *c, size_t len)
+{
+    struct grpc_buf *b = &c->out;
+    uint8_t *p;
+
+    if (len > UINT32_MAX - PREFIX || hf__grpc_reserve(c->g, b, PREFIX + len))
+        return NULL;
+    p = b->data + b->len;
+    p[0] = 0;
+    p[1] = (uint8_t)(len >> 24);
+    p[2] = (uint8_t)(len >> 16);
+    p[3] = (uint8_t)(len >> 8);
+    p[4] = (uint8_t)len;
+    b->len += PREFIX + len;
+    if (c->state == GRPC_OPEN) /* an error says that it is not deferred */
+        nghttp2_session_resume_data(c->g->session, c->id);
+    return p + PREFIX;
+}
+
+/* ---- lists -------------------------------------------------------------- */
+
+void hf__grpc_list_add(struct grpc_list *l, struct grpc_call *c)
+{
+    hf__queue_add(l->first, l->last, c);
+    c->in = l;
+}
+
+void hf__grpc_list_remove(struct grpc_call *c)
+{
+    hf__queue_remove(c->in->first, c->in->last, c);
+    c->in = NULL;
+}
+
+static void count(struct grpc_call *c, enum grpc_state state)
+{
+    struct grpc *g = c->g;
+    size_t was = c->state == GRPC_OPEN, will = state == GRPC_OPEN;
+
+    g->open += will - was;
+    if (!c->method->is_stream)
+        g->unary += will - was;
+    c->state = state;
+}
+
+/* ---- from start to end -------------------------------------------------- */
+
+static nghttp2_nv header(const char *name, const char *value)
+{
+    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name),
+                        strlen(value), NGHTTP2_NV_FLAG_NONE};
+}
+
+static size_t put_headers(const struct grpc_call *c, nghttp2_nv *nv,
+                          char limit[16])
+{
+    const struct grpc *g = c->g;
+    const struct net_stream *s = &g->link.stream;
+    size_t n = 0;
+
+    nv[n++] = header(":method", "POST");
+    nv[n++] = header(":scheme", s->tls ? "https" : "http");
+    nv[n++] = header(":path", c->method->path);
+    nv[n++] = header(":authority", s->host[0] ? g->link.where : "localhost");
+    nv[n++] = header("content-type", "application/grpc");
+    nv[n++] = header("te", "trailers");
+    if (c->limit_ms) { /* at most eight digits */
+        snprintf(limit, 16, "%um",
+                 c->limit_ms < 99999999 / GRPC_BACKLOG
+                     ? c->limit_ms * GRPC_BACKLOG
+                     : 99999999);
+        nv[n++] = header("grpc-timeout", limit);
+    }
+    for (size_t i = 0; i < g->headers_len && i < GRPC_HEADERS; i++)
+        nv[n++] = header(g->headers[i].name, g->headers[i].value);
+    if (g->token && !c->method->is_bare)
+        nv[n++] = header(g->token_name, g->token);
+    return n;
+}
+
+/* 0, HF__LATER, HF_ENOMEM. What it sends is in c->out. */
+static int submit(struct grpc_call *c)
+{
+    nghttp2_nv nv[8 + GRPC_HEADERS];
+    char limit[16];
+    nghttp2_data_provider out = {.read_callback = hf__grpc_read_out};
+    struct grpc *g = c->g;
+    size_t n = put_headers(c, nv, limit);
+    int32_t id;
+
+    c->out.from = c->in_buf.len = 0;
+    c->is_begun = c->is_whole = c->is_grpc = false;
+    c->http = 0;
+    c->said = -1;
+    c->text[0] = '\0';
+    c->token = g->token_no;
+    id = nghttp2_submit_request(g->session, NULL, nv, n, &out, c);
+    if (id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE) {
+        g->leaves_at = c->at; /* all numbers are used up */
+        return HF__LATER;
+    }
+    if (id < 0)
+        return HF_ENOMEM;
+    c->id = id;
+    if (!g->open)
+        g->asked_at = c->at;
+    count(c, GRPC_OPEN);
+    return 0;
+}
+
+static bool may_start(struct grpc *g, const struct grpc_method *m)
+{
+    if (g->failed || g->leaves_at != HF__NEVER)
+        return false;
+    if (m->is_greeting && g->link.state == NET_GREETING && g->is_settled)
+        return !g->link.stream.broken;
+    return hf__link_wanted(&g->link);
+}
+
+static int begin(struct grpc_call *c)
+{
+    struct grpc *g = c->g;
+
+    if (!may_start(g, c->method))
+        return HF__LATER;
+    if (g->is_renewing && !c->method->is_greeting) {
+        c->status = GRPC_UNAUTHENTICATED;
+        c->text[0] = '\0';
+        count(c, GRPC_HELD);
+        return 0;
+    }
+    return submit(c);
+}
+
+int hf__grpc_start(struct grpc_call *c, uint32_t limit_ms)
+{
+    struct grpc *g = c->g;
+    int rc;
+
+    c->at = g->link.stream.core->now();
+    /* A server that is slow is given more time, and not the same work twice. */
+    c->limit_ms = limit_ms << (g->late < LATE_MOST ? g->late : LATE_MOST - 1);
+    limit_ms = c->limit_ms;
+    c->until = limit_ms ? c->at + limit_ms * HF__MS : HF__NEVER;
+    c->is_repeated = c->is_closing = false;
+    c->in_buf.len = 0;
+    rc = hf__grpc_reserve(g, &c->in_buf, ANSWER_SIZE);
+    if (!rc)
+        rc = begin(c);
+    if (rc) {
+        empty(c);
+        return rc;
+    }
+    hf__grpc_list_add(&g->calls, c);
+    g->first_limit = hf__min_time(g->first_limit, c->until);
+    return 0;
+}
+
+struct grpc_call *hf__grpc_find(const struct grpc *g, int32_t id)
+{
+    return nghttp2_session_get_stream_user_data(g->session, id);
+}
+
+/* A unary call says one message and closes; a stream waits for more. */
+ssize_t hf__grpc_read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
+                          size_t size, uint32_t *flags,
+                          nghttp2_data_source *source, void *self)
+{
+    struct grpc *g = self;
+    struct grpc_call *c = hf__grpc_find(g, id);
+    size_t n;
+
+    (void)session;
+    (void)source;
+    if (!c)
+        return NGHTTP2_ERR_DEFERRED; /* its reset follows */
+    n = c->out.len - c->out.from;
+    if (n > size)
+        n = size;
+    if (n)
+        memcpy(buf, c->out.data + c->out.from, n);
+    c->out.from += n;
+    if (c->method->is_secret)
+        g->link.stream.out.secret = true;
+    if (c->out.from == c->out.len && (!c->method->is_stream || c->is_closing))
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    else if (!n)
+        return NGHTTP2_ERR_DEFERRED;
+    return (ssize_t)n;
+}
+
+void hf__grpc_close_send(struct grpc_call *c)
+{
+    c->is_closing = true;
+    if (c->state == GRPC_OPEN)
+        nghttp2_session_resume_data(c->g->session, c->id);
+}
+
+void hf__grpc_drop(struct grpc_call *c, uint32_t error)
+{
+    nghttp2_session *session = c->g->session;
+
+    if (c->state != GRPC_OPEN || !session)
+        return;
+    /* Also of a stream that is not sent yet. If there is no memory for the
+     * reset, the server keeps it until the connection ends. */
+    nghttp2_session_set_stream_user_data(session, c->id, NULL);
+    if (error || nghttp2_session_get_stream_local_close(session, c->id) == 0)
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, c->id,
+                                  error ? error : NGHTTP2_CANCEL);
+}
+
+void hf__grpc_cancel(struct grpc_call *c)
+{
+    if (c->state == GRPC_IDLE) {
+        if (c->g)
+            empty(c);
+        return;
+    }
+    hf__grpc_drop(c, NGHTTP2_CANCEL);
+    hf__grpc_list_remove(c);
+    count(c, GRPC_IDLE);
+    empty(c);
+}
+
+bool hf__grpc_is_idle(const struct grpc_call *c)
+{
+    return c->state == GRPC_IDLE;
+}
+
+static void end(struct grpc_call *c, enum grpc_end how)
+{
+    c->end = how;
+    hf__grpc_list_remove(c);
+    hf__grpc_list_add(&c->g->ended, c);
+    count(c, GRPC_ENDED);
+}
+
+/* ---- a token that has become old ---------------------------------------- */
+
+/* Sent again, as it was. */
+static void repeat(struct grpc_call *c)
+{
+    int rc = submit(c);
+
+    if (c->limit_ms) /* it may have been shortened while it was held */
+        c->until = c->at + (hf__time)c->limit_ms * HF__MS;
+    if (!rc)
+        return;
+    snprintf(c->text, sizeof(c->text), "%s",
+             rc == HF_ENOMEM ? "out of memory" : "the connection has ended");
+    end(c, GRPC_UNSENT);
+}
+
+int hf__grpc_token(struct grpc *g, const char *token, int status,
+                   const char *text)
+{
+    const struct net_stream *s = &g->link.stream;
+    char *copy = token ? s->core->alloc(s->client, strlen(token) + 1) : NULL;
+    struct grpc_call *next;
+
+    if (g->token)
+        explicit_bzero(g->token, strlen(g->token));
+    s->core->free(s->client, g->token);
+    g->token = copy;
+    if (copy)
+        strcpy(copy, token);
+    g->token_no++;
+    g->is_renewing = false;
+    for (struct grpc_call *c = g->calls.first; c; c = next) {
+        next = c->next;
+        if (c->state != GRPC_HELD)
+            continue;
+        if (copy) {
+            repeat(c);
+        } else if (c->is_repeated) {
+            end(c, GRPC_ANSWERED);
+        } else {
+            c->status = status;
+            snprintf(c->text, sizeof(c->text), "%s",
+                     token ? "out of memory" : text);
+            end(c, GRPC_UNSENT);
+        }
+    }
+    return token && !copy ? HF_ENOMEM : 0;
+}
+
+/* The server has refused it, and did nothing for it. */
+static bool is_stale(const struct grpc_call *c)
+{
+    const struct grpc_owner *type = c->g->type;
+
+    return c->status != GRPC_OK && type->is_stale && !c->method->is_greeting &&
+           !c->is_repeated && type->is_stale(c->g, c);
+}
+
+static void renew(struct grpc *g)
+{
+    int rc;
+
+    if (g->is_renewing || g->leaves_at != HF__NEVER)
+        return; /* the next connection has another one */
+    g->is_renewing = true;
+    rc = g->type->renew(g, g->now);
+    if (rc == HF_EAUTH)
+        hf__grpc_token(g, NULL, GRPC_UNAUTHENTICATED, "there is no token");
+    else if (rc && !g->failed)
+        g->failed = rc;
+}
+
+/* The caller starts a stream again by itself. */
+static void try_again(struct grpc_call *c)
+{
+    struct grpc *g = c->g;
+    bool is_old = !g->is_renewing && c->token != g->token_no;
+
+    c->is_repeated = true;
+    if (c->method->is_stream)
+        end(c, GRPC_ANSWERED);
+    else if (is_old)
+        repeat(c);
+    else
+        count(c, GRPC_HELD);
+    if (!is_old)
+        renew(g);
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+static void progress(struct grpc *g, const struct grpc_call *c)
+{
+    hf__time age = g->now - c->at;
+
+    g->late = 0;
+    g->answered_at = g->now;
+    if (age < g->slowest && g->now - g->slowest_at < SLOW_FOR)
+        return;
+    if (age < g->slowest) /* limits are shorter now */
+        g->first_limit = g->now;
+    g->slowest = age;
+    g->slowest_at = g->now;
+}
+
+/* A busy server serves calls in any order: none is late that has waited for
+ * less than twice as long as one that was answered lately. Else all of them
+ * would be sent again, and the server would have twice as much to do. */
+static hf__time limit_of(const struct grpc *g, const struct grpc_call *c)
+{
+    hf__time limit = (hf__time)c->limit_ms * HF__MS;
+
+    if (c->state != GRPC_OPEN || !limit || g->answered_at <= c->at ||
+        2 * g->slowest < limit)
+        return c->until;
+    return c->at + hf__min_time(2 * g->slowest, GRPC_BACKLOG * limit);
+}
+
+void hf__grpc_end(struct grpc_call *c, enum grpc_end how)
+{
+    if (how == GRPC_ANSWERED && c->status != DEADLINE_EXCEEDED &&
+        !c->method->is_stream && !c->is_local)
+        progress(c->g, c);
+    if (how == GRPC_ANSWERED && is_stale(c))
+        try_again(c);
+    else
+        end(c, how);
+}
+
+void hf__grpc_hold(struct grpc_call *c, hf__time until)
+{
+    c->until = hf__min_time(c->until, until);
+    c->g->first_limit = hf__min_time(c->g->first_limit, c->until);
+    count(c, GRPC_HELD);
+}
+
+int hf__grpc_deliver(struct grpc *g)
+{
+    struct grpc_call *c;
+    bool is_secret;
+    int rc = 0;
+
+    while (!rc && (c = g->ended.first)) {
+        hf__grpc_list_remove(c);
+        count(c, GRPC_IDLE);
+        empty(c);
+        is_secret = c->method->is_secret;
+        rc = c->method->over(c, g->now);
+        if (is_secret)
+            wipe(&c->in_buf);
+    }
+    return rc;
+}
+
+/* Those that were started before the last one ended do not count. */
+static void count_late(struct grpc *g, const struct grpc_call *c, hf__time now)
+{
+    if (c->method->is_stream || c->at < g->late_at)
+        return;
+    g->late_at = now;
+    if (++g->late == LATE_MOST && !g->failed)
+        g->failed =
+            hf__link_why(&g->link, HF_EBACKEND,
+                         "%d calls in a row were not answered", LATE_MOST);
+}
+
+void hf__grpc_end_late(struct grpc *g, hf__time now)
+{
+    struct grpc_call *next;
+    hf__time first = HF__NEVER;
+
+    if (now < g->first_limit)
+        return;
+    for (struct grpc_call *c = g->calls.first; c; c = next) {
+        hf__time until = limit_of(g, c);
+
+        next = c->next;
+        if (now < until) {
+            first = hf__min_time(first, until);
+            continue;
+        }
+        if (c->state == GRPC_HELD) { /* refused, or without a token */
+            end(c, GRPC_UNSENT);
+            continue;
+        }
+        if (g->link.heard_at <= c->at)
+            hf__grpc_ping(g, now);
+        snprintf(c->text, sizeof(c->text), "no answer within %u ms",
+                 c->limit_ms);
+        c->status = DEADLINE_EXCEEDED;
+        hf__grpc_drop(c, NGHTTP2_CANCEL);
+        if (c->is_begun)
+            count_late(g, c, now);
+        end(c, c->is_begun ? GRPC_LATE : GRPC_UNSENT);
+    }
+    g->first_limit = first;
+}
+
+/* Those that are UNSENT come last, the newest of them first, as the core wants
+ * them back. */
+void hf__grpc_end_all(struct grpc *g, uint64_t written)
+{
+    struct grpc_call *c, *next;
+
+    for (c = g->calls.first; c; c = next) {
+        next = c->next;
+        snprintf(c->text, sizeof(c->text), "%s", g->link.text);
+        c->status = 14;
+        if (c->state == GRPC_OPEN && c->is_begun && c->start < written)
+            end(c, GRPC_LOST);
+    }
+    while ((c = g->calls.last))
+        end(c, GRPC_UNSENT);
+}

@@ -1,0 +1,451 @@
+#include "grpc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The least time between two PINGs of which the server has heard nothing else
+ * from itself: one that comes sooner counts against us. */
+#define PING_MS 5100
+#define STREAM_WINDOW (1 << 20)
+#define WINDOW (4 << 20)
+/* So much is made ready for a server that does not read; nghttp2 counts what
+ * it owes then, and ends the session if that is too much. */
+#define OUT_MOST (256 << 10)
+/* Other bytes may come before the answer to a PING, for so many silences. */
+#define PONG_LATE 4
+/* What is asked when the server says that it leaves may last so long. */
+#define LEAVE_MS 1000
+
+static const uint8_t our_ping[8] = "holdfast";
+/* grpc-go measures the bandwidth by it, after each answer to which the last
+ * one was acknowledged. An ACK of its own would be a second send() per call. */
+static const uint8_t their_ping[8] = {2, 4, 16, 16, 9, 14, 7, 7};
+
+static int greet(void *, hf__time);
+static int data(void *, const char *, size_t, hf__time);
+static void down(void *, int, bool, hf__time);
+
+static const struct net_talk talk = {greet, data, down};
+
+/* ---- what nghttp2 tells ------------------------------------------------- */
+
+/* Ends mem_recv with the code. */
+static int stop_with(struct grpc *g, int code)
+{
+    if (code)
+        g->failed = code;
+    return code ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+static int settled(struct grpc *g)
+{
+    if (g->is_settled)
+        return 0;
+    g->is_settled = g->link.understood = true;
+    if (g->type->hello)
+        return g->type->hello(g, g->now);
+    hf__grpc_up(g, g->now);
+    return 0;
+}
+
+static int pinged(struct grpc *g, const nghttp2_frame *f)
+{
+    const uint8_t *payload = f->ping.opaque_data;
+
+    if (f->hd.flags & NGHTTP2_FLAG_ACK) {
+        if (memcmp(payload, our_ping, sizeof(our_ping)) == 0)
+            g->is_pinging = false;
+    } else if (memcmp(payload, their_ping, sizeof(their_ping)) == 0) {
+        g->owes_ack = true;
+    } else if (nghttp2_submit_ping(g->session, NGHTTP2_FLAG_ACK, payload)) {
+        return hf__link_why(&g->link, HF_EPROTO,
+                            "the server sends too many PINGs");
+    }
+    return 0;
+}
+
+static void told_to_leave(struct grpc *g, const nghttp2_goaway *f)
+{
+    char text[32];
+
+    hf__grpc_text(text, sizeof(text), (const char *)f->opaque_data,
+                  f->opaque_data_len, false);
+    snprintf(g->away, sizeof(g->away), "%s%s%s",
+             nghttp2_http2_strerror(f->error_code), text[0] ? ", " : "", text);
+    g->leaves_at = hf__min_time(g->leaves_at, g->now + LEAVE_MS * HF__MS);
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *f,
+                    void *self)
+{
+    struct grpc *g = self;
+    struct grpc_call *c;
+
+    (void)session;
+    switch (f->hd.type) {
+    case NGHTTP2_SETTINGS:
+        return f->hd.flags & NGHTTP2_FLAG_ACK ? 0 : stop_with(g, settled(g));
+    case NGHTTP2_PING:
+        return stop_with(g, pinged(g, f));
+    case NGHTTP2_GOAWAY:
+        told_to_leave(g, &f->goaway);
+        return 0;
+    case NGHTTP2_HEADERS:
+    case NGHTTP2_DATA:
+        g->may_ping = !g->is_pinging;
+        c = hf__grpc_find(g, f->hd.stream_id);
+        if (!c)
+            return 0;
+        if (!(f->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
+            c->said = -1; /* it is not the last word */
+            return 0;
+        }
+        hf__grpc_finished(c);
+        return stop_with(g, hf__grpc_deliver(g));
+    default:
+        return 0;
+    }
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *f,
+                     const uint8_t *name, size_t name_len, const uint8_t *value,
+                     size_t len, uint8_t flags, void *self)
+{
+    struct grpc_call *c = hf__grpc_find(self, f->hd.stream_id);
+
+    (void)session;
+    (void)flags;
+    if (c)
+        hf__grpc_header(c, (const char *)name, name_len, (const char *)value,
+                        len);
+    return 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id,
+                   const uint8_t *p, size_t len, void *self)
+{
+    struct grpc *g = self;
+    struct grpc_call *c = hf__grpc_find(g, id);
+    int rc;
+
+    (void)session;
+    (void)flags;
+    if (!c)
+        return 0;
+    rc = hf__grpc_data(c, p, len);
+    return stop_with(g, rc ? rc : hf__grpc_deliver(g));
+}
+
+/* What ends in an orderly way was dropped before. Called by mem_send, too, and
+ * then the owner is told later. */
+static int on_close(nghttp2_session *session, int32_t id, uint32_t error,
+                    void *self)
+{
+    struct grpc *g = self;
+    struct grpc_call *c = hf__grpc_find(g, id);
+
+    (void)session;
+    if (!c)
+        return 0;
+    hf__grpc_was_reset(c, error);
+    return g->is_reading ? stop_with(g, hf__grpc_deliver(g)) : 0;
+}
+
+/* Whatever was made ready before stands in the out buffer. */
+static int before_send(nghttp2_session *session, const nghttp2_frame *f,
+                       void *self)
+{
+    struct grpc *g = self;
+    const struct net_stream *s = &g->link.stream;
+    struct grpc_call *c;
+
+    (void)session;
+    if (f->hd.type != NGHTTP2_HEADERS)
+        return 0;
+    c = hf__grpc_find(g, f->hd.stream_id);
+    if (c) {
+        c->start = s->written + (s->out.len - s->out.from);
+        c->is_begun = true;
+    }
+    return 0;
+}
+
+/* ---- beginning and end -------------------------------------------------- */
+
+int hf__grpc_init(struct grpc *g, const struct hf__core *core,
+                  hf_client *client, const struct grpc_owner *type, void *owner)
+{
+    nghttp2_session_callbacks *cb;
+
+    *g = (struct grpc){.type = type,
+                       .owner = owner,
+                       .first_limit = HF__NEVER,
+                       .leaves_at = HF__NEVER};
+    hf__link_init(&g->link, core, client);
+    g->link.talk = &talk;
+    g->link.owner = g;
+    if (nghttp2_session_callbacks_new(&g->callbacks) ||
+        nghttp2_option_new(&g->options))
+        return HF_ENOMEM;
+    cb = g->callbacks;
+    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
+    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_close);
+    nghttp2_session_callbacks_set_before_frame_send_callback(cb, before_send);
+    nghttp2_option_set_no_auto_ping_ack(g->options, 1);
+    return 0;
+}
+
+/* What belongs to one connection. */
+static void clear(struct grpc *g)
+{
+    nghttp2_session_del(g->session); /* calls nothing */
+    g->session = NULL;
+    g->is_renewing = g->is_settled = g->is_pinging = g->owes_ack = false;
+    g->leaves_at = HF__NEVER;
+    g->failed = 0;
+    g->late = 0;
+    g->late_at = g->answered_at = g->slowest = g->slowest_at = 0;
+}
+
+void hf__grpc_stop(struct grpc *g)
+{
+    hf__link_stop(&g->link);
+    clear(g);
+    while (g->calls.first)
+        hf__grpc_cancel(g->calls.first);
+    while (g->ended.first)
+        hf__grpc_cancel(g->ended.first);
+}
+
+void hf__grpc_fini(struct grpc *g)
+{
+    const struct net_stream *s = &g->link.stream;
+
+    hf__grpc_stop(g);
+    nghttp2_session_callbacks_del(g->callbacks);
+    nghttp2_option_del(g->options);
+    g->callbacks = NULL;
+    g->options = NULL;
+    if (g->token)
+        explicit_bzero(g->token, strlen(g->token));
+    s->core->free(s->client, g->token);
+    g->token = NULL;
+    hf__link_fini(&g->link);
+}
+
+/* ---- out ---------------------------------------------------------------- */
+
+static void fail_later(struct grpc *g, int code)
+{
+    if (!g->failed)
+        g->failed = hf__link_why(&g->link, code, "%s",
+                                 code == HF_ENOMEM ? "out of memory"
+                                                   : "HTTP/2 has failed");
+}
+
+/* true: there may be more. */
+static bool pull(struct grpc *g)
+{
+    struct net_stream *s = &g->link.stream;
+    const uint8_t *p = NULL;
+    ssize_t n = 0;
+
+    while (!g->failed && s->out.len - s->out.from < OUT_MOST &&
+           (n = nghttp2_session_mem_send(g->session, &p)) > 0) {
+        if (hf__net_reserve(s, (size_t)n)) {
+            fail_later(g, HF_ENOMEM);
+            return false;
+        }
+        memcpy(s->out.data + s->out.len, p, (size_t)n);
+        s->out.len += (size_t)n;
+    }
+    if (n < 0)
+        fail_later(g, n == NGHTTP2_ERR_NOMEM ? HF_ENOMEM : HF_EPROTO);
+    return n > 0;
+}
+
+void hf__grpc_flush(struct grpc *g)
+{
+    bool more;
+
+    if (!g->session)
+        return;
+    if (g->owes_ack && nghttp2_session_want_write(g->session))
+        g->owes_ack =
+            nghttp2_submit_ping(g->session, NGHTTP2_FLAG_ACK, their_ping) != 0;
+    do {
+        more = pull(g);
+        hf__net_flush(&g->link.stream);
+    } while (more && !g->link.stream.out.len);
+}
+
+/* ---- from nothing to up ----------------------------------------------------
+ */
+
+static int greet(void *self, hf__time now)
+{
+    static const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
+    };
+    struct grpc *g = self;
+
+    g->now = now;
+    g->may_ping = true;
+    if (nghttp2_session_client_new2(&g->session, g->callbacks, g, g->options) ||
+        nghttp2_submit_settings(g->session, NGHTTP2_FLAG_NONE, settings, 2) ||
+        nghttp2_session_set_local_window_size(g->session, NGHTTP2_FLAG_NONE, 0,
+                                              WINDOW))
+        return hf__link_why(&g->link, HF_ENOMEM, "out of memory");
+    pull(g);
+    return g->failed;
+}
+
+void hf__grpc_up(struct grpc *g, hf__time now)
+{
+    hf__link_up(&g->link, now);
+    if (g->type->up)
+        g->type->up(g, now);
+}
+
+static void down(void *self, int code, bool was_up, hf__time now)
+{
+    struct grpc *g = self;
+
+    g->now = now;
+    clear(g);
+    hf__grpc_end_all(g, g->link.stream.written);
+    while (hf__grpc_deliver(g))
+        ;
+    g->type->down(g, code, was_up, now);
+}
+
+/* ---- pings -----------------------------------------------------------------
+ */
+
+static hf__time ping_at(const struct grpc *g)
+{
+    hf__time since =
+        g->link.heard_at > g->asked_at ? g->link.heard_at : g->asked_at;
+    hf__time at = since + g->ping_ms * HF__MS;
+    hf__time allowed = g->pinged_at + PING_MS * HF__MS;
+
+    if (g->link.state != NET_UP || !g->open || g->is_pinging || !g->ping_ms)
+        return HF__NEVER;
+    return g->may_ping || at > allowed ? at : allowed;
+}
+
+static hf__time pong_until(const struct grpc *g)
+{
+    return g->is_pinging
+               ? g->pinged_at + PONG_LATE * g->link.silence_ms * HF__MS
+               : HF__NEVER;
+}
+
+void hf__grpc_ping(struct grpc *g, hf__time now)
+{
+    if (g->link.state != NET_UP || !g->open || g->is_pinging ||
+        (!g->may_ping && now < g->pinged_at + PING_MS * HF__MS))
+        return;
+    if (nghttp2_submit_ping(g->session, NGHTTP2_FLAG_NONE, our_ping)) {
+        fail_later(g, HF_ENOMEM);
+        return;
+    }
+    g->is_pinging = true;
+    g->may_ping = false;
+    g->pinged_at = now;
+    hf__link_await(&g->link, now);
+}
+
+/* ---- driving ----------------------------------------------------------------
+ */
+
+static int data(void *self, const char *bytes, size_t len, hf__time now)
+{
+    struct grpc *g = self;
+    ssize_t n;
+
+    g->now = now;
+    g->is_reading = true;
+    n = nghttp2_session_mem_recv(g->session, (const uint8_t *)bytes, len);
+    g->is_reading = false;
+    g->link.awaits = g->is_pinging;
+    if (g->failed)
+        return g->failed;
+    if (n == NGHTTP2_ERR_NOMEM)
+        return hf__link_why(&g->link, HF_ENOMEM, "out of memory");
+    if (n < 0)
+        return hf__link_why(&g->link, HF_EPROTO,
+                            "an answer we do not understand: %s%s",
+                            nghttp2_strerror((int)n), hf__link_doubt(&g->link));
+    return 0;
+}
+
+/* nghttp2 has said good-bye, because of what has come. */
+static int look_if_over(struct grpc *g)
+{
+    if (nghttp2_session_want_read(g->session) || g->leaves_at != HF__NEVER)
+        return 0;
+    return hf__link_why(&g->link, HF_EPROTO, "an answer we do not understand%s",
+                        hf__link_doubt(&g->link));
+}
+
+static int look_if_left(struct grpc *g, hf__time now)
+{
+    if (g->leaves_at == HF__NEVER || (g->unary && now < g->leaves_at))
+        return 0;
+    return hf__link_why(&g->link, HF_EBACKEND,
+                        "the server ends the connection: %s", g->away);
+}
+
+static int go_on(struct grpc *g, hf__time now)
+{
+    int rc;
+
+    if (now >= pong_until(g))
+        return hf__link_why(&g->link, HF_EBACKEND, "a PING was not answered");
+    hf__grpc_end_late(g, now);
+    rc = hf__grpc_deliver(g);
+    if (rc)
+        return rc;
+    if (now >= ping_at(g))
+        hf__grpc_ping(g, now);
+    hf__grpc_flush(g);
+    if (g->failed)
+        return g->failed;
+    rc = look_if_over(g);
+    return rc ? rc : look_if_left(g, now);
+}
+
+bool hf__grpc_ready(struct grpc *g, uint32_t tag, uint32_t events, hf__time now)
+{
+    g->now = now;
+    return hf__link_ready(&g->link, tag, events, now);
+}
+
+void hf__grpc_advance(struct grpc *g, hf__time now)
+{
+    int rc;
+
+    g->now = now;
+    hf__link_advance(&g->link, now);
+    if (!g->session)
+        return;
+    rc = go_on(g, now);
+    if (rc)
+        hf__link_fail(&g->link, rc, now);
+}
+
+hf__time hf__grpc_timeout(const struct grpc *g)
+{
+    hf__time at = hf__link_timeout(&g->link);
+
+    if (!g->session)
+        return at;
+    if (g->failed || g->ended.first)
+        return 0;
+    at = hf__min_time(at, hf__min_time(g->first_limit, ping_at(g)));
+    return hf__min_time(at, hf__min_time(g->leaves_at, pong_until(g)));
+}

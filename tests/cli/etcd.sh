@@ -1,0 +1,98 @@
+#!/bin/sh
+# The command on etcd, where it differs. Usage: with_etcd etcd.sh HOLDFAST
+# shellcheck disable=SC2016 # what is in single quotes is for other shells
+set -u
+. "$(dirname "$0")/lib.sh"
+
+HOLDFAST_URL=$ETCD_URL
+. "$(dirname "$0")/session.sh"
+host=${ETCD_URL#*//}
+
+ctl() {
+    ETCDCTL_API=3 etcdctl --endpoints="$host" "$@"
+}
+
+# refused URL TEXT
+refused() {
+    equal "$(status_of "$hf" run -b "$1" a -- true)" 64 "$1"
+    contains err "$2" || die "$1: $(cat err)"
+    not contains err s3cret || die "$(cat err)"
+}
+
+a_wrong_url_is_explained() {
+    for url in etcd: etcd:// etcd:///path; do
+        refused "$url" 'there is no host; it must be etcd://host1:2379'
+    done
+    for option in cacert cert key; do
+        refused "$ETCD_URL?$option=/dev/null" 'for TLS; the URL must begin with etcds://'
+    done
+    refused "etcds://$host?cacert=/nonexistent" '/nonexistent'
+    refused "etcd://anna@$host" 'the user needs a password: in HOLDFAST_PASSWORD'
+    refused "etcd://:s3cret@$host" 'the password needs a user'
+    refused "$ETCD_URL/a/holdfast:b" 'a part of the path begins with .holdfast:'
+    refused "$ETCD_URL/$(printf %0200d 0)" 'the path has 20[0-9] bytes; it must have less than 200'
+    refused "$ETCD_URL?tick=2s" 'unknown option "tick"; etcd has .*cacert, cert, key'
+    refused "etcd://$host:99999" port
+}
+
+it_is_the_lock_of_etcdctl() {
+    start "$hf" run -b "$ETCD_URL/jobs" nightly -- sh -c 'echo >held
+        until [ -e end ]; do sleep 0.01; done'
+    holder=$pid
+    until_true test -s held
+    start env ETCDCTL_API=3 etcdctl --endpoints="$host" lock jobs/nightly \
+        touch theirs
+    until_true sh -c "ETCDCTL_API=3 etcdctl --endpoints=$host get jobs/nightly/ \
+        --prefix --keys-only | grep -c . | grep -q 2"
+    [ ! -e theirs ] || die 'etcdctl did not wait'
+    touch end
+    wait_for "$holder"
+    equal "$status" 0 'the holder'
+    wait_for "$pid"
+    equal "$status" 0 etcdctl
+    [ -e theirs ] || die 'etcdctl did not run its command'
+}
+
+every_kind_works() {
+    for kind in '' -s -x; do
+        # shellcheck disable=SC2086 # one word or none
+        equal "$(status_of "$hf" run $kind "kind$kind" -- true)" 0 "run $kind"
+    done
+    for kind in mutex read write semaphore; do
+        "$hf" bench --procs 2 --seconds 0.2 --kind $kind >out || die "bench $kind"
+        contains out "etcd, fair $kind, 2 processes" || die "$(cat out)"
+    done
+    "$hf" bench --unfair --seconds 0.2 >out || die 'bench --unfair'
+    contains out 'etcd, unfair mutex' || die "$(cat out)"
+    equal "$(status_of "$hf" bench --unfair --kind semaphore)" 64 'no such kind'
+}
+
+# As Go's client does: users come first, then authentication is enabled. A client
+# that is there then signs in, and goes on.
+rights_are_told_by_77() {
+    anna="etcd://anna:s3cret@$host/jobs"
+    equal "$(status_of "$hf" run -b "$anna" a -- true)" 0 'not enabled'
+    start "$hf" run -b "$anna" b -- sh -c 'echo >held
+        until [ -e end ]; do sleep 0.01; done'
+    until_true test -s held
+    ctl user add root:s3cret && ctl user grant-role root root &&
+        ctl user add anna:s3cret && ctl role add jobs &&
+        ctl role grant-permission jobs --prefix=true readwrite jobs/ &&
+        ctl user grant-role anna jobs && ctl auth enable || die 'etcdctl'
+    for url in "etcd://$host/jobs" "etcd://anna:wr0ng@$host/jobs" \
+        "etcd://anna:s3cret@$host/other"; do
+        equal "$(status_of "$hf" run -b "$url" a -- true)" 77 "$url"
+        not contains err 's3cret\|wr0ng' || die "$(cat err)"
+    done
+    equal "$(HOLDFAST_PASSWORD=s3cret status_of "$hf" run \
+        -b "etcd://anna@$host/jobs" a -- true)" 0 anna
+    equal "$(status_of "$hf" run -n -b "$anna" b -- true)" 75 'still held'
+    touch end
+    wait_for "$pid"
+    equal "$status" 0 'the holder'
+    ctl --user root:s3cret auth disable || die 'auth disable'
+}
+
+# shellcheck disable=SC2086 # a list
+run_cases $session_cases a_wrong_url_is_explained it_is_the_lock_of_etcdctl \
+    every_kind_works rights_are_told_by_77

@@ -1,0 +1,104 @@
+# Cases of the command on a server whose locks live by a session: for zk.sh and
+# etcd.sh. HOLDFAST_URL is that of the server.
+# shellcheck shell=sh disable=SC2016,SC2154 # for other shells; $hf of lib.sh
+
+tokens_rise() {
+    show='echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"'
+    first=$("$hf" run jobs/nightly -- sh -c "$show")
+    second=$("$hf" run jobs/nightly -- sh -c "$show")
+    equal "${first% *}" jobs/nightly HOLDFAST_NAME
+    [ "${second##* }" -gt "${first##* }" ] ||
+        die "tokens do not rise: $first, $second"
+}
+
+who_holds_it_is_said() {
+    start "$hf" run --label 'the holder' a -- sh -c 'echo >held
+        until [ -e end ]; do sleep 0.01; done'
+    until_true test -s held
+    equal "$(status_of "$hf" run -n a -- true)" 75 '-n'
+    contains err "process $pid on $(uname -n) (the holder)" || die "$(cat err)"
+    equal "$(status_of "$hf" run -s a -- true)" 64 'another kind'
+    contains err 'another kind of lock\|used as a mutex' || die "$(cat err)"
+    touch end
+    wait_for "$pid"
+    equal "$status" 0 'the holder'
+    equal "$(status_of "$hf" run -n a -- true)" 0 'afterwards'
+}
+
+killed_it_lets_go_with_its_session() {
+    start "$hf" run -t 1s c -- sh -c 'echo >held; exec sleep 1000'
+    until_true test -s held
+    kill -9 "$pid"
+    equal "$(status_of "$hf" run -w 1m c -- true)" 0 'the next one'
+}
+
+# A server that is starting takes connections and closes them.
+front_of_it() {
+    real=${HOLDFAST_URL#*//}
+    front close "${real%%/*}"
+    case $real in
+    */*) root=/${real#*/} ;;
+    *) root= ;;
+    esac
+    url="${HOLDFAST_URL%%//*}//$at$root"
+}
+
+waits_for_a_server_that_closes() {
+    front_of_it
+    waits_then_runs "127.0.0.1:$port: " -b "$url"
+}
+
+with_w_it_waits_too() {
+    front_of_it
+    waits_then_runs "127.0.0.1:$port: " -w 5m -b "$url"
+}
+
+with_w_the_whole_time_is_used() {
+    front_of_it
+    took=$(milliseconds_of "$hf" run -w 2 -b "$url" f -- touch ran)
+    equal "$(cat "$base/took")" 69 'exit status'
+    [ "$took" -ge 1900 ] || die "took $took ms"
+    [ ! -e ran ] || die 'the command ran'
+}
+
+with_n_it_does_not_wait() {
+    front_of_it
+    equal "$(status_of "$hf" run -n -b "$url" f -- touch ran)" 69 'exit status'
+    equal "$(wc -l <err)" 1 'lines said'
+    not contains err waiting || die 'waited'
+}
+
+# An unknown host is said at once; one host of several that is known will do.
+an_unknown_host_is_not_waited_for() {
+    equal "$(status_of "$hf" run -b "${HOLDFAST_URL%%//*}//a..b,c..d" f -- true)" 69 'exit status'
+    not contains err waiting || die 'waited'
+}
+
+# While its session may live on, the library itself is patient.
+a_wait_survives_a_loss_of_the_server() {
+    start "$hf" run g -- sh -c 'echo >held; until [ -e end ]; do sleep 0.01; done'
+    holder=$pid
+    until_true test -s held
+    front_of_it
+    touch open
+    start "$hf" run -b "$url?op_timeout=300ms" g -- touch ran 2>err
+    waiter=$pid
+    until_true met 1
+    sleep 1 # it waits in the queue now, or still connects: both have to survive
+    before=$(wc -l <met)
+    rm open
+    until_true met $((before + 3))
+    kill -0 "$waiter" || die 'the waiter has gone'
+    touch open end
+    wait_for "$holder"
+    equal "$status" 0 'the holder'
+    wait_for "$waiter"
+    equal "$status" 0 'the waiter'
+    [ -e ran ] || die 'the command did not run'
+    [ "$(wc -l <err)" -le 1 ] || die 'said more than one line'
+}
+
+session_cases='tokens_rise who_holds_it_is_said
+    killed_it_lets_go_with_its_session waits_for_a_server_that_closes
+    with_w_it_waits_too with_w_the_whole_time_is_used with_n_it_does_not_wait
+    an_unknown_host_is_not_waited_for a_wait_survives_a_loss_of_the_server'

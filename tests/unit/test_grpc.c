@@ -1,0 +1,1010 @@
+/* Calls over a connection that does what it should, or ends. */
+#include "grpc_fixture.h"
+
+#include <poll.h>
+
+static void test_unary_call(void **state)
+{
+    struct scene *t = *state;
+    struct one *o = one_of(t, &unary);
+    unsigned before;
+
+    connect_it(t);
+    assert_int_equal(t->ups, 1);
+    send_one(t, o, "hello", 1500);
+    assert_int_equal(t->len, 1);
+    assert_string_equal(t->heard[0].headers,
+                        ":method=POST :scheme=http :path=/test.Test/One "
+                        ":authority=localhost content-type=application/grpc "
+                        "te=trailers grpc-timeout=6000m hasleader=true ");
+    assert_int_equal(t->heard[0].len, 10);
+    assert_memory_equal(t->heard[0].body, "\0\0\0\0\5hello", 10);
+    assert_true(t->heard[0].is_closed);
+    assert_int_equal(o->overs, 0);
+    answer_one(t, t->heard[0].id, "world");
+    assert_int_equal(o->overs, 1);
+    assert_int_equal(o->end, GRPC_ANSWERED);
+    assert_int_equal(o->status, 0);
+    assert_string_equal(o->got, "world");
+    before = allocations; /* from now on nothing is allocated */
+    for (int i = 2; i < 50; i++) {
+        send_one(t, o, "hello", 1500);
+        answer_one(t, t->heard[i - 1].id, i % 2 ? "one" : "");
+        assert_int_equal(o->overs, i);
+        assert_string_equal(o->got, i % 2 ? "one" : "");
+    }
+    assert_int_equal(allocations, before);
+    assert_int_equal(t->g.open, 0);
+    assert_int_equal(t->heard[7].reset, -1);
+    one_free(o);
+}
+
+static void test_error_is_trailers_only(void **state)
+{
+    struct scene *t = *state;
+    struct one *o = first_of(t, &unary);
+
+    assert_null(strstr(t->heard[0].headers, "grpc-timeout"));
+    end_one(t, 1,
+            HEAD ";grpc-status=5;grpc-message=no%20lease%0a%2 %zz 100%25");
+    assert_int_equal(o->end, GRPC_ANSWERED);
+    assert_int_equal(o->status, 5);
+    assert_string_equal(o->text, "no lease?%2 %zz 100%");
+    /* So is one whose HTTP status says the same. */
+    send_one(t, o, "x", 0);
+    end_one(t, 3, ":status=400;content-type=application/grpc;grpc-status=13");
+    assert_int_equal(o->end, GRPC_ANSWERED);
+    assert_int_equal(o->status, 13);
+    assert_string_equal(o->text, "");
+    send_one(t, o, "x", 0);
+    end_one(t, 5, HEAD ";grpc-status=17");
+    assert_int_equal(o->status, GRPC_UNKNOWN);
+    one_free(o);
+}
+
+static void test_answers_find_their_calls(void **state)
+{
+    enum { N = 20 };
+    struct scene *t = *state;
+    struct one *o[N];
+    char text[16];
+
+    connect_it(t);
+    for (int i = 0; i < N; i++) {
+        o[i] = one_of(t, &unary);
+        snprintf(text, sizeof(text), "%d", i);
+        ask(o[i], text, 0);
+    }
+    go(t);
+    assert_int_equal(t->len, N);
+    assert_int_equal(t->g.open, N);
+    for (int i = N; i-- > 0;) {
+        snprintf(text, sizeof(text), "<%d>", i);
+        answer_one(t, t->heard[i].id, text);
+        assert_string_equal(o[i]->got, text);
+        assert_int_equal(o[i]->overs, 1);
+    }
+    assert_int_equal(t->g.open, 0);
+    for (int i = 0; i < N; i++)
+        one_free(o[i]);
+}
+
+/* More than the server allows wait; their limit passes before they are sent. */
+static void test_server_allows_few_streams(void **state)
+{
+    struct scene *t = *state;
+    struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
+               *c = one_of(t, &unary);
+
+    connect_with(t, 1);
+    ask(a, "a", 0);
+    ask(b, "b", 0);
+    ask(c, "c", 500);
+    go(t);
+    assert_int_equal(t->len, 1);
+    later(t, 500);
+    assert_int_equal(c->end, GRPC_UNSENT);
+    assert_int_equal(c->overs, 1);
+    answers(t, 1, "a");
+    /* Our server counts by what it has sent by itself. */
+    assert_int_equal(nghttp2_submit_rst_stream(t->server, 0, 1, 0), 0);
+    serve(t);
+    go(t);
+    assert_string_equal(a->got, "a");
+    assert_int_equal(t->len, 2);
+    assert_memory_equal(t->heard[1].body + 5, "b", 1);
+    answer_one(t, t->heard[1].id, "b");
+    assert_string_equal(b->got, "b");
+    one_free(a);
+    one_free(b);
+    one_free(c);
+}
+
+static void say(struct one *o, const char *text)
+{
+    uint8_t *p = hf__grpc_room(&o->call, strlen(text));
+
+    assert_non_null(p);
+    memcpy(p, text, strlen(text));
+}
+
+static void test_stream_in_both_directions(void **state)
+{
+    struct scene *t = *state;
+    struct one *o = one_of(t, &stream);
+    uint8_t bytes[100];
+    size_t n;
+
+    connect_it(t);
+    say(o, "one");
+    assert_int_equal(hf__grpc_start(&o->call, 0), 0);
+    go(t);
+    say(o, "two");
+    say(o, "three");
+    go(t);
+    assert_int_equal(t->heard[0].len, 8 + 8 + 10);
+    assert_memory_equal(t->heard[0].body,
+                        "\0\0\0\0\3one\0\0\0\0\3two\0\0\0\0\5three", 26);
+    assert_false(t->heard[0].is_closed);
+    headers(t, 1, false, HEAD);
+    n = message(bytes, "a");
+    n += message(bytes + n, "");
+    n += message(bytes + n, "bcd");
+    frame(t, NGHTTP2_DATA, 0, 1, bytes, n);
+    go(t);
+    assert_string_equal(o->got, "a  bcd ");
+    assert_int_equal(o->messages, 3);
+    for (size_t i = 0; i < n; i++) { /* cut anywhere */
+        frame(t, NGHTTP2_DATA, 0, 1, bytes + i, 1);
+        go(t);
+    }
+    assert_int_equal(o->messages, 6);
+    assert_string_equal(o->got, "a  bcd a  bcd ");
+    end_one(t, 1, "grpc-status=14;grpc-message=no leader");
+    assert_int_equal(o->overs, 1);
+    assert_int_equal(o->end, GRPC_ANSWERED);
+    assert_int_equal(o->status, 14);
+    assert_string_equal(o->text, "no leader");
+    assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL); /* our half of it */
+    /* It can be made anew, and closed by us. */
+    say(o, "four");
+    assert_int_equal(hf__grpc_start(&o->call, 0), 0);
+    go(t);
+    hf__grpc_close_send(&o->call);
+    go(t);
+    assert_int_equal(t->heard[1].len, 9);
+    assert_true(t->heard[1].is_closed);
+    end_one(t, 3, HEAD ";grpc-status=0");
+    assert_int_equal(o->overs, 2);
+    assert_int_equal(o->status, 0);
+    one_free(o);
+}
+
+/* What was sent makes room, though there is always something left. */
+static void test_stream_that_is_never_drained(void **state)
+{
+    struct scene *t = *state;
+    struct one *o = one_of(t, &stream);
+    uint8_t *p;
+
+    connect_it(t);
+    say(o, "x");
+    assert_int_equal(hf__grpc_start(&o->call, 0), 0);
+    t->is_deaf = true; /* its window of 65535 bytes fills up */
+    p = hf__grpc_room(&o->call, 65000);
+    assert_non_null(p);
+    memset(p, 'x', 65000);
+    for (int i = 0; i < 40; i++) {
+        p = hf__grpc_room(&o->call, 64000);
+        assert_non_null(p);
+        memset(p, 'x', 64000);
+        go(t);
+        t->is_deaf = false;
+        serve(t);
+        t->is_deaf = true;
+        assert_true(o->call.out.from < o->call.out.len);
+    }
+    assert_true(o->call.out.cap <= 1 << 18);
+    one_free(o);
+}
+
+/* A request that is larger than the server's window, an answer that is larger
+ * than ours. */
+static void test_flow_control(void **state)
+{
+    enum { LONG = 300000, BIG = 6 << 20 };
+    struct scene *t = *state;
+    struct grpc_method big = stream;
+    struct one *o, *u = one_of(t, &unary);
+    uint8_t *p;
+    uint8_t piece[16005] = {0, 0, 0, 16000 >> 8, 16000 & 255};
+
+    big.most = 16000;
+    o = one_of(t, &big);
+    connect_it(t);
+    p = hf__grpc_room(&u->call, LONG);
+    assert_non_null(p);
+    memset(p, 'x', LONG);
+    assert_int_equal(hf__grpc_start(&u->call, 0), 0);
+    go(t);
+    assert_int_equal(t->heard[0].len, LONG + 5);
+    assert_true(t->heard[0].is_closed);
+    answer_one(t, 1, "fine");
+    assert_string_equal(u->got, "fine");
+    say(o, "x");
+    assert_int_equal(hf__grpc_start(&o->call, 0), 0);
+    go(t);
+    headers(t, 3, false, HEAD);
+    for (int i = 0; i < BIG / 16000; i++) {
+        /* Our server counts without what is written by hand. */
+        int32_t sent = i * (int32_t)sizeof(piece);
+
+        assert_true(nghttp2_session_get_stream_remote_window_size(
+                        t->server, 3) > sent + (int32_t)sizeof(piece));
+        assert_true(nghttp2_session_get_remote_window_size(t->server) >
+                    sent + (int32_t)sizeof(piece));
+        frame(t, NGHTTP2_DATA, 0, 3, piece, sizeof(piece));
+        go(t);
+    }
+    assert_int_equal(o->messages, BIG / 16000);
+    assert_int_equal(o->overs, 0);
+    assert_int_equal(t->downs, 0);
+    one_free(o);
+    one_free(u);
+}
+
+/* As go(), but the client is called only when it has asked for it. */
+static void go_strictly(struct scene *t)
+{
+    struct net_stream *s = &t->g.link.stream;
+    bool moved;
+
+    do {
+        struct pollfd p = {.fd = s->fd, .events = (short)watched};
+
+        moved = poll(&p, s->fd >= 0, 0) > 0;
+        if (moved)
+            hf__grpc_ready(&t->g, s->tag, (uint32_t)p.revents, clock_ns);
+        if (moved || hf__grpc_timeout(&t->g) <= clock_ns)
+            hf__grpc_advance(&t->g, clock_ns);
+    } while (serve(t) || moved);
+}
+
+/* The server takes whatever the socket takes. */
+static void connect_wide(struct scene *t)
+{
+    enum { WINDOW = 16 << 20 };
+    nghttp2_settings_entry entry = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
+                                    WINDOW};
+
+    accept_it(t);
+    nghttp2_submit_settings(t->server, 0, &entry, 1);
+    nghttp2_session_set_local_window_size(t->server, 0, 0, WINDOW);
+    go(t);
+    assert_int_equal(t->g.link.state, NET_UP);
+}
+
+/* More than is made ready at a time, to a server that takes all of it. */
+static void test_long_request_goes_on(void **state)
+{
+    enum { LONG = 900000 };
+    struct scene *t = *state;
+    struct one *o = one_of(t, &unary);
+    int room = 4 << 20;
+
+    connect_wide(t);
+    setsockopt(t->g.link.stream.fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+    assert_non_null(hf__grpc_room(&o->call, LONG));
+    assert_int_equal(hf__grpc_start(&o->call, 0), 0);
+    hf__grpc_flush(&t->g);
+    go_strictly(t);
+    assert_int_equal(t->heard[0].len, LONG + 5);
+    answers(t, 1, "fine");
+    go_strictly(t);
+    assert_string_equal(o->got, "fine");
+    one_free(o);
+}
+
+static void test_limit_passes(void **state)
+{
+    struct scene *t = *state;
+    struct one *o = one_of(t, &unary), *other = one_of(t, &unary);
+
+    connect_it(t);
+    ask(o, "o", 300);
+    ask(other, "p", 0);
+    go(t);
+    assert_true(hf__grpc_timeout(&t->g) == clock_ns + 300 * HF__MS);
+    later(t, 299);
+    assert_int_equal(o->overs, 0);
+    later(t, 1);
+    assert_int_equal(o->overs, 1);
+    assert_int_equal(o->end, GRPC_LATE);
+    assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
+    assert_int_equal(t->pings, 1); /* nothing was heard since it was sent */
+    answers(t, 1, "too late");
+    answers(t, 3, "fine");
+    go(t);
+    assert_int_equal(o->overs, 1);
+    assert_string_equal(other->got, "fine");
+    assert_int_equal(t->downs, 0);
+    one_free(o);
+    one_free(other);
+}
+
+/* Many calls of a server that serves them slowly and in any order: none of them
+ * is sent again for that. */
+static void test_limit_grows_while_the_server_is_slow(void **state)
+{
+    enum { N = 6 };
+    struct scene *t = *state;
+    struct one *o[N];
+
+    connect_it(t);
+    for (int i = 0; i < N; i++) {
+        o[i] = one_of(t, &unary);
+        ask(o[i], "o", 300);
+        go(t);
+        later(t, 40);
+    } /* 240 ms after the first */
+    answer_one(t, 2 * (N - 1) + 1, "yes");
+    later(t, 59);
+    answer_one(t, 3, "yes"); /* after 259 ms */
+    for (int i = 0; i < N; i++)
+        assert_int_equal(o[i]->overs, i == 1 || i == N - 1);
+    later(t, 200);           /* 499 ms; less than twice 259 */
+    answer_one(t, 5, "yes"); /* after 419 ms */
+    later(t, 300);           /* 799 ms */
+    assert_int_equal(o[0]->overs + o[3]->overs + o[4]->overs, 0);
+    later(t, 39); /* twice 419 */
+    assert_int_equal(o[0]->end, GRPC_LATE);
+    assert_int_equal(o[3]->overs + o[4]->overs, 0);
+    later(t, 160);
+    assert_int_equal(o[3]->end, GRPC_LATE);
+    assert_int_equal(o[4]->end, GRPC_LATE);
+    assert_int_equal(t->downs, 0);
+    for (int i = 0; i < N; i++)
+        one_free(o[i]);
+}
+
+/* One that got lost among others, which are answered quickly again. */
+static void test_limit_shrinks_with_the_next_answers(void **state)
+{
+    struct scene *t = *state;
+    struct one *slow = one_of(t, &unary), *lost = one_of(t, &unary),
+               *quick = one_of(t, &unary);
+
+    connect_it(t);
+    send_one(t, slow, "s", 1500);
+    later(t, 1400);
+    answer_one(t, t->heard[t->len - 1].id, "yes");
+    send_one(t, lost, "l", 1500);
+    later(t, 1400);
+    send_one(t, quick, "q", 1500);
+    answer_one(t, t->heard[t->len - 1].id, "yes");
+    later(t, 500); /* 1900 ms: may be as slow as the first */
+    assert_int_equal(lost->overs, 0);
+    later(t, 100); /* that is long ago */
+    send_one(t, quick, "q", 1500);
+    answer_one(t, t->heard[t->len - 1].id, "yes");
+    later(t, 1);
+    assert_int_equal(lost->end, GRPC_LATE);
+    assert_int_equal(t->downs, 0);
+    one_free(slow);
+    one_free(lost);
+    one_free(quick);
+}
+
+static void pong(struct scene *t)
+{
+    frame(t, NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, "holdfast", 8);
+    go(t);
+}
+
+/* Three in a row that are late, whatever else the server says. */
+static void test_server_that_answers_no_call_is_left(void **state)
+{
+    struct scene *t = *state;
+    struct one *o = one_of(t, &unary), *p = one_of(t, &unary);
+
+    connect_it(t);
+    for (int i = 1; i <= 2; i++) {
+        ask(o, "o", 300);
+        ask(p, "p", 300); /* at the same time: counts once */
+        go(t);
+        later(t, 300 * i); /* twice as long */
+        pong(t);
+        assert_int_equal(o->overs, i);
+    }
+    send_one(t, o, "o", 300);
+    answer_one(t, t->heard[t->len - 1].id, "yes");
+    assert_string_equal(o->got, "yes");
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(t->downs, 0);
+        send_one(t, o, "o", 300);
+        later(t, 300 << (i - 1));
+        if (i < 3)
+            pong(t);
+    }
+    assert_int_equal(t->downs, 1);
+    assert_int_equal(t->down_code, HF_EBACKEND);
+    assert_int_equal(o->end, GRPC_LATE);
+    one_free(o);
+    one_free(p);
+}
+
+/* What was written is LOST, oldest first; what was not is UNSENT. */
+static void test_end_tells_lost_from_unsent(void **state)
+{
+    struct scene *t = *state;
+    struct one *a = one_of(t, &unary), *b = one_of(t, &stream),
+               *c = one_of(t, &unary);
+
+    connect_it(t);
+    ask(a, "a", 1000);
+    ask(b, "b", 0);
+    go(t);
+    ask(c, "c", 1000);
+    hang_up(t);
+    go(t);
+    assert_int_equal(t->downs, 1);
+    assert_int_equal(t->down_code, HF_EBACKEND);
+    assert_int_equal(a->end, GRPC_LOST);
+    assert_int_equal(b->end, GRPC_LOST);
+    assert_int_equal(c->end, GRPC_UNSENT);
+    assert_non_null(strstr(a->text, "closed"));
+    assert_int_equal(a->overs + b->overs + c->overs, 3);
+    assert_non_null(hf__grpc_room(&a->call, 1));
+    assert_int_equal(hf__grpc_start(&a->call, 0), HF__LATER);
+    connect_it(t); /* and nothing of it is left */
+    assert_int_equal(t->ups, 2);
+    send_one(t, c, "again", 0);
+    assert_int_equal(t->len, 1);
+    answer_one(t, 1, "yes");
+    assert_string_equal(c->got, "yes");
+    one_free(a);
+    one_free(b);
+    one_free(c);
+}
+
+static void test_unread_connection_is_unsent(void **state)
+{
+    enum { N = 40 };
+    struct scene *t = *state;
+    struct one *o[N];
+    unsigned lost = 0, unsent = 0;
+
+    connect_wide(t);
+    t->is_deaf = true;
+    for (int i = 0; i < N; i++) {
+        uint8_t *p;
+
+        o[i] = one_of(t, &unary);
+        p = hf__grpc_room(&o[i]->call, 60000);
+        assert_non_null(p);
+        assert_int_equal(hf__grpc_start(&o[i]->call, 0), 0);
+        hf__grpc_flush(&t->g);
+    }
+    go(t);
+    assert_true(t->g.link.stream.out.len <= 300000);
+    hf__link_why(&t->g.link, HF_EBACKEND, "for a test");
+    hf__link_fail(&t->g.link, HF_EBACKEND, clock_ns);
+    t->is_deaf = false;
+    serve(t);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(o[i]->overs, 1);
+        lost += o[i]->end == GRPC_LOST;
+        unsent += o[i]->end == GRPC_UNSENT;
+        for (size_t k = 0; k < t->len && o[i]->end == GRPC_UNSENT; k++)
+            assert_int_not_equal(t->heard[k].id, o[i]->call.id);
+        one_free(o[i]);
+    }
+    assert_true(lost > 0 && unsent > 0);
+    assert_int_equal(lost + unsent, N);
+}
+
+/* ---- GOAWAY ------------------------------------------------------------- */
+
+static void goaway(struct scene *t, int32_t last, uint32_t error,
+                   const char *text)
+{
+    uint8_t p[64] = {0, 0, 0, (uint8_t)last, 0, 0, 0, (uint8_t)error};
+
+    memcpy(p + 8, text, strlen(text));
+    frame(t, NGHTTP2_GOAWAY, 0, 0, p, 8 + strlen(text));
+}
+
+static void test_goaway_lets_calls_finish(void **state)
+{
+    struct scene *t = *state;
+    struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
+               *s = one_of(t, &stream);
+
+    connect_it(t);
+    later(t, 2000); /* it was a good connection */
+    ask(s, "s", 0);
+    ask(a, "a", 0);
+    ask(b, "b", 0);
+    go(t);
+    goaway(t, 3, 0, "graceful_stop");
+    go(t);
+    assert_int_equal(b->end, GRPC_UNSENT); /* the server has not seen it */
+    assert_int_equal(b->overs, 1);
+    assert_int_equal(a->overs, 0);
+    assert_int_equal(t->downs, 0);
+    assert_non_null(hf__grpc_room(&b->call, 1));
+    assert_int_equal(hf__grpc_start(&b->call, 0), HF__LATER);
+    answer_one(t, 3, "done");
+    assert_string_equal(a->got, "done");
+    assert_int_equal(t->downs, 1); /* nothing but the stream was left */
+    assert_int_equal(s->end, GRPC_LOST);
+    assert_non_null(strstr(s->text, "graceful_stop"));
+    connect_it(t);
+    send_one(t, b, "b", 0);
+    answer_one(t, 1, "here");
+    assert_string_equal(b->got, "here");
+    one_free(a);
+    one_free(b);
+    one_free(s);
+}
+
+static void test_goaway_waits_for_a_while(void **state)
+{
+    struct scene *t = *state;
+    struct one *a = one_of(t, &unary);
+
+    connect_it(t);
+    send_one(t, a, "a", 0);
+    goaway(t, 1, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings");
+    go(t);
+    assert_int_equal(t->downs, 0);
+    later(t, 1000);
+    assert_int_equal(t->downs, 1);
+    assert_int_equal(a->end, GRPC_LOST);
+    assert_non_null(strstr(a->text, "ENHANCE_YOUR_CALM, too_many_pings"));
+    one_free(a);
+}
+
+/* Stream ids are numbers of 31 bits, and are not reused. */
+static void test_ids_run_out(void **state)
+{
+    struct scene *t = *state;
+    struct one *a = one_of(t, &unary), *b = one_of(t, &unary);
+
+    connect_it(t);
+    later(t, 2000);
+    assert_int_equal(
+        nghttp2_session_set_next_stream_id(t->g.session, INT32_MAX), 0);
+    ask(a, "a", 0);
+    assert_non_null(hf__grpc_room(&b->call, 1));
+    assert_int_equal(hf__grpc_start(&b->call, 0), HF__LATER);
+    hf__grpc_flush(&t->g);
+    serve(t);
+    answer_one(t, INT32_MAX, "last");
+    assert_int_equal(t->downs, 1);
+    assert_int_equal(a->overs, 1);
+    connect_it(t);
+    send_one(t, b, "b", 0);
+    answer_one(t, 1, "first");
+    assert_string_equal(b->got, "first");
+    one_free(a);
+    one_free(b);
+}
+
+/* ---- resets, cancels ------------------------------------------------------
+ */
+
+static void reset(struct scene *t, int32_t id, uint32_t error)
+{
+    uint8_t p[4] = {0, 0, 0, (uint8_t)error};
+
+    frame(t, NGHTTP2_RST_STREAM, 0, id, p, 4);
+    go(t);
+}
+
+static void test_resets(void **state)
+{
+    struct scene *t = *state;
+    struct one *o = first_of(t, &unary);
+
+    reset(t, 1, NGHTTP2_REFUSED_STREAM);
+    assert_int_equal(o->overs, 0); /* it would be repeated at once */
+    assert_true(hf__grpc_timeout(&t->g) == clock_ns + 50 * HF__MS);
+    later(t, 50);
+    assert_int_equal(o->overs, 1);
+    assert_int_equal(o->end, GRPC_UNSENT);
+    assert_non_null(strstr(o->text, "REFUSED_STREAM"));
+    send_one(t, o, "x", 0);
+    reset(t, 3, NGHTTP2_CANCEL);
+    assert_int_equal(o->end, GRPC_LOST);
+    assert_non_null(strstr(o->text, "CANCEL"));
+    send_one(t, o, "x", 0);
+    headers(t, 5, false, HEAD ";grpc-status=0");
+    says(t, 5, "half");
+    reset(t, 5, NGHTTP2_REFUSED_STREAM); /* it has begun: not believed */
+    assert_int_equal(o->end, GRPC_LOST);
+    assert_int_equal(o->overs, 3);
+    assert_int_equal(t->downs, 0);
+    one_free(o);
+}
+
+static void test_cancel(void **state)
+{
+    struct scene *t = *state;
+    struct one *o = one_of(t, &unary), *p = one_of(t, &unary);
+
+    connect_it(t);
+    ask(o, "never", 100);
+    hf__grpc_cancel(&o->call); /* before a byte is written */
+    send_one(t, o, "first", 100);
+    assert_int_equal(t->len, 1);
+    assert_memory_equal(t->heard[0].body + 5, "first", 5);
+    hf__grpc_cancel(&o->call);
+    send_one(t, o, "second", 0); /* while the server still has the first */
+    assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
+    answers(t, t->heard[0].id, "one");
+    answers(t, t->heard[1].id, "two");
+    go(t);
+    assert_int_equal(o->overs, 1);
+    assert_string_equal(o->got, "two");
+    later(t, 1000); /* the limits of the others are gone with them */
+    assert_int_equal(o->overs, 1);
+    /* From inside of a callback: another one that has ended, too. */
+    ask(o, "o", 10);
+    ask(p, "p", 10);
+    o->cancels = p;
+    go(t);
+    later(t, 20);
+    assert_int_equal(o->overs, 2);
+    assert_int_equal(p->overs, 0);
+    assert_true(hf__grpc_is_idle(&p->call));
+    one_free(o);
+    one_free(p);
+}
+
+/* A stream that cancels itself in the middle of a frame hears no more. */
+static void test_cancel_inside_of_a_message(void **state)
+{
+    struct scene *t = *state;
+    struct one *o = first_of(t, &stream);
+    uint8_t bytes[100];
+    size_t n = message(bytes, "a");
+
+    o->cancels = o;
+    n += message(bytes + n, "b");
+    headers(t, 1, false, HEAD);
+    frame(t, NGHTTP2_DATA, 0, 1, bytes, n);
+    go(t);
+    assert_int_equal(o->messages, 1);
+    assert_int_equal(o->overs, 0);
+    assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
+    assert_int_equal(t->g.open, 0);
+    one_free(o);
+}
+
+static void test_over_starts_the_next(void **state)
+{
+    struct scene *t = *state;
+    struct one *o = one_of(t, &unary);
+
+    connect_it(t);
+    o->restarts = true;
+    ask(o, "x", 0);
+    for (int i = 0; i < 10; i++) {
+        go(t);
+        o->restarts = i < 8;
+        answer_one(t, t->heard[i].id, "y");
+        assert_int_equal(o->overs, i + 1);
+        if (i == 8)
+            break;
+        assert_memory_equal(t->heard[i + 1].body + 5, "again", 5);
+    }
+    one_free(o);
+}
+
+/* ---- pings ------------------------------------------------------------------
+ */
+
+static void test_silence_is_asked_about(void **state)
+{
+    struct scene *t = *state;
+    struct one *o = one_of(t, &stream);
+
+    connect_it(t);
+    later(t, 100000); /* nothing is open: nothing is asked */
+    assert_int_equal(t->pings, 0);
+    assert_true(hf__grpc_timeout(&t->g) == HF__NEVER);
+    send_one(t, o, "x", 0);
+    assert_int_equal(t->pings, 0);
+    later(t, 2000);
+    assert_int_equal(t->pings, 1);
+    later(t, 900);
+    pong(t);
+    assert_int_equal(t->downs, 0);
+    /* Closer than 5 s, and nothing but the pong was heard: it would count. */
+    later(t, 2000);
+    later(t, 2000);
+    assert_int_equal(t->pings, 1);
+    later(t, 300);
+    assert_int_equal(t->pings, 2);
+    pong(t);
+    headers(t, 1, false, HEAD); /* this forgives */
+    go(t);
+    later(t, 2000);
+    assert_int_equal(t->pings, 3);
+    later(t, 1000);
+    assert_int_equal(t->downs, 1);
+    assert_int_equal(t->down_code, HF_EBACKEND);
+    assert_int_equal(o->end, GRPC_LOST);
+    one_free(o);
+}
+
+/* Whatever else it says. */
+static void test_ping_has_to_be_answered(void **state)
+{
+    struct scene *t = *state;
+    struct one *o = first_of(t, &stream);
+
+    headers(t, 1, false, HEAD);
+    go(t);
+    later(t, 2000);
+    assert_int_equal(t->pings, 1);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(t->downs, 0);
+        says(t, 1, "x");
+        go(t);
+        assert_true(hf__grpc_timeout(&t->g) > clock_ns);
+        later(t, 800);
+    }
+    assert_int_equal(t->downs, 1);
+    assert_int_equal(o->messages, 5);
+    one_free(o);
+}
+
+/* Its own is acknowledged together with the next request, others at once. */
+static void test_pings_of_the_server(void **state)
+{
+    static const uint8_t theirs[8] = {2, 4, 16, 16, 9, 14, 7, 7};
+    struct scene *t = *state;
+    struct one *o = one_of(t, &unary);
+    uint64_t written;
+
+    connect_it(t);
+    frame(t, NGHTTP2_PING, 0, 0, "12345678", 8);
+    go(t);
+    assert_int_equal(t->acks, 1);
+    assert_memory_equal(t->ack, "12345678", 8);
+    written = t->g.link.stream.written;
+    frame(t, NGHTTP2_PING, 0, 0, theirs, 8);
+    go(t);
+    assert_true(t->g.link.stream.written == written);
+    send_one(t, o, "x", 0);
+    assert_int_equal(t->acks, 2);
+    assert_memory_equal(t->ack, theirs, 8);
+    one_free(o);
+}
+
+/* ---- tokens ------------------------------------------------------------- */
+
+static bool has_token(const struct heard *h, const char *token)
+{
+    char text[40];
+
+    if (!token)
+        return !strstr(h->headers, "token=");
+    snprintf(text, sizeof(text), " token=%s ", token);
+    return strstr(h->headers, text);
+}
+
+#define REFUSED HEAD ";grpc-status=16;grpc-message=invalid auth token"
+
+static void test_token_is_renewed(void **state)
+{
+    struct scene *t = *state;
+    struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
+               *late = one_of(t, &unary), *hello = one_of(t, &greeting);
+
+    t->has_hello = true;
+    connect_it(t);
+    assert_int_equal(t->ups, 0);
+    assert_non_null(hf__grpc_room(&a->call, 1));
+    assert_int_equal(hf__grpc_start(&a->call, 0), HF__LATER);
+    send_one(t, hello, "secret", 0);
+    assert_true(has_token(&t->heard[0], NULL));
+    answer_one(t, 1, "t1");
+    assert_memory_equal(hello->call.in_buf.data, "\0\0\0\0\0\0", 7);
+    assert_int_equal(hf__grpc_token(&t->g, hello->got, 0, ""), 0);
+    hf__grpc_up(&t->g, clock_ns);
+    assert_int_equal(t->ups, 1);
+    ask(a, "a", 10000);
+    ask(b, "b", 10000);
+    go(t);
+    assert_true(has_token(&t->heard[1], "t1"));
+    end_one(t, t->heard[1].id, REFUSED);
+    assert_int_equal(a->overs, 0);
+    assert_int_equal(t->renewals, 1);
+    ask(late, "late", 100); /* waits for it */
+    headers(t, t->heard[2].id, true, REFUSED);
+    go(t);
+    assert_int_equal(t->len, 3);
+    assert_int_equal(t->renewals, 1);
+    later(t, 100);
+    assert_int_equal(late->end, GRPC_UNSENT);
+    ask(late, "late", 0);
+    assert_int_equal(hf__grpc_token(&t->g, "t2", 0, ""), 0);
+    go(t);
+    assert_int_equal(t->len, 6);
+    for (int i = 3; i < 6; i++)
+        assert_true(has_token(&t->heard[i], "t2"));
+    assert_memory_equal(t->heard[3].body, "\0\0\0\0\1a", 6);
+    answers(t, t->heard[3].id, "A");
+    headers(t, t->heard[4].id, true, REFUSED); /* once is enough */
+    go(t);
+    assert_string_equal(a->got, "A");
+    assert_int_equal(b->end, GRPC_ANSWERED);
+    assert_int_equal(b->status, 16);
+    assert_int_equal(t->renewals, 1);
+    /* Asked with the old one, refused when there is a new one already. */
+    assert_int_equal(hf__grpc_token(&t->g, "t3", 0, ""), 0);
+    end_one(t, t->heard[5].id, REFUSED);
+    assert_int_equal(t->renewals, 1);
+    assert_true(has_token(&t->heard[6], "t3"));
+    answer_one(t, t->heard[6].id, "L");
+    assert_string_equal(late->got, "L");
+    one_free(a);
+    one_free(b);
+    one_free(late);
+    one_free(hello);
+}
+
+static void test_no_token_can_be_had(void **state)
+{
+    struct scene *t = *state;
+    struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
+               *s = one_of(t, &stream);
+
+    connect_it(t);
+    send_one(t, a, "a", 0);
+    end_one(t, 1, REFUSED);
+    ask(b, "b", 0);
+    ask(s, "s", 0);
+    hf__grpc_token(&t->g, NULL, 3, "wrong password");
+    go(t);
+    assert_int_equal(a->end, GRPC_ANSWERED);
+    assert_int_equal(a->status, 16);
+    assert_string_equal(a->text, "invalid auth token");
+    assert_int_equal(b->end, GRPC_UNSENT);
+    assert_int_equal(b->status, 3);
+    assert_string_equal(s->text, "wrong password");
+    /* Nor at once. */
+    t->renew_rc = HF_EAUTH;
+    send_one(t, a, "a", 0);
+    end_one(t, 3, REFUSED);
+    assert_int_equal(a->overs, 2);
+    assert_int_equal(a->status, 16);
+    /* Nor now: it is asked for on the next connection. */
+    t->renew_rc = HF_EBACKEND;
+    send_one(t, a, "a", 0);
+    end_one(t, 5, REFUSED);
+    assert_int_equal(t->downs, 1);
+    assert_int_equal(a->end, GRPC_UNSENT);
+    connect_it(t);
+    /* The connection ends while calls are held. */
+    t->renew_rc = 0;
+    send_one(t, a, "a", 0);
+    end_one(t, 1, REFUSED);
+    hang_up(t);
+    go(t);
+    assert_int_equal(a->end, GRPC_UNSENT);
+    one_free(a);
+    one_free(b);
+    one_free(s);
+}
+
+/* The server leaves: no token is had from it, but what it has may finish. */
+static void test_no_token_after_goaway(void **state)
+{
+    struct scene *t = *state;
+    struct one *a = one_of(t, &unary), *b = one_of(t, &unary);
+
+    connect_it(t);
+    t->renew_rc = HF_EBACKEND;
+    ask(a, "a", 0);
+    ask(b, "b", 0);
+    go(t);
+    goaway(t, 3, 0, "");
+    headers(t, 1, true, REFUSED);
+    go(t);
+    assert_int_equal(t->renewals + t->downs, 0);
+    answer_one(t, 3, "done");
+    assert_string_equal(b->got, "done");
+    assert_int_equal(t->downs, 1);
+    assert_int_equal(a->end, GRPC_UNSENT);
+    one_free(a);
+    one_free(b);
+}
+
+/* A stream that is refused ends, and the next one waits for the new token. */
+static void test_stream_renews_the_token(void **state)
+{
+    struct scene *t = *state;
+    struct one *a = one_of(t, &stream), *b = one_of(t, &stream);
+
+    connect_it(t);
+    ask(a, "a", 0);
+    ask(b, "b", 0);
+    go(t);
+    end_one(t, 1, REFUSED);
+    assert_int_equal(a->end, GRPC_ANSWERED);
+    assert_int_equal(a->status, 16);
+    assert_int_equal(t->renewals, 1);
+    send_one(t, a, "a", 0);
+    assert_int_equal(t->len, 2);
+    assert_int_equal(hf__grpc_token(&t->g, "t2", 0, ""), 0);
+    go(t);
+    assert_int_equal(t->len, 3);
+    assert_true(has_token(&t->heard[2], "t2"));
+    end_one(t, 3, REFUSED); /* it had the old one */
+    assert_int_equal(b->overs, 1);
+    assert_int_equal(t->renewals, 1);
+    one_free(a);
+    one_free(b);
+}
+
+static void test_stopped_without_a_word(void **state)
+{
+    struct scene *t = *state;
+    struct one *a = one_of(t, &unary), *b = one_of(t, &stream);
+
+    connect_it(t);
+    ask(a, "a", 10);
+    ask(b, "b", 0);
+    go(t);
+    hf__grpc_stop(&t->g);
+    later(t, 100);
+    assert_int_equal(a->overs + b->overs + (int)t->downs, 0);
+    assert_true(hf__grpc_is_idle(&a->call));
+    connect_it(t);
+    send_one(t, a, "a", 0);
+    answer_one(t, 1, "x");
+    assert_int_equal(a->overs, 1);
+    one_free(a);
+    one_free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_unary_call),
+        CASE(test_error_is_trailers_only),
+        CASE(test_answers_find_their_calls),
+        CASE(test_server_allows_few_streams),
+        CASE(test_stream_in_both_directions),
+        CASE(test_stream_that_is_never_drained),
+        CASE(test_flow_control),
+        CASE(test_long_request_goes_on),
+        CASE(test_limit_passes),
+        CASE(test_limit_grows_while_the_server_is_slow),
+        CASE(test_limit_shrinks_with_the_next_answers),
+        CASE(test_server_that_answers_no_call_is_left),
+        CASE(test_end_tells_lost_from_unsent),
+        CASE(test_unread_connection_is_unsent),
+        CASE(test_goaway_lets_calls_finish),
+        CASE(test_goaway_waits_for_a_while),
+        CASE(test_ids_run_out),
+        CASE(test_resets),
+        CASE(test_cancel),
+        CASE(test_cancel_inside_of_a_message),
+        CASE(test_over_starts_the_next),
+        CASE(test_silence_is_asked_about),
+        CASE(test_ping_has_to_be_answered),
+        CASE(test_pings_of_the_server),
+        CASE(test_token_is_renewed),
+        CASE(test_no_token_can_be_had),
+        CASE(test_no_token_after_goaway),
+        CASE(test_stream_renews_the_token),
+        CASE(test_stopped_without_a_word),
+    };
+
+    return cmocka_run_group_tests_name("grpc", tests, NULL, NULL);
+}

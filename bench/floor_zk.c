@@ -6,16 +6,13 @@
  * tests/interop/curator.
  */
 #include "../tests/lib/zk_hand.h"
+#include "peers.h"
 #include "ratios.h"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #define NODE "/holdfast-floor"
 #define ENTRY NODE "/_c_00000000-0000-4000-8000-000000000000-lock-"
@@ -100,78 +97,20 @@ double floor_zk_nowait(const char *url)
 
 /* ---- Curator ------------------------------------------------------------- */
 
-enum { PEERS = 8, WARM_MS = 3000 };
-
-struct peer {
-    FILE *to, *from;
-};
-
-static struct peer peers[PEERS];
-
-static void run_peer(const char *url, const char *path)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    execlp("java", "java", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx128m",
-           "-cp", path, "CuratorPeer", hosts_of(url), "30000", (char *)NULL);
-    _exit(127);
-}
-
-static int start_peer(struct peer *p, const char *url, const char *path)
-{
-    int to[2], from[2];
-    char line[256];
-
-    if (pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0)
-        return -1;
-    if (fork() == 0) {
-        dup2(to[0], 0);
-        dup2(from[1], 1);
-        run_peer(url, path);
-    }
-    close(to[0]);
-    close(from[1]);
-    p->to = fdopen(to[1], "w");
-    p->from = fdopen(from[0], "r");
-    return p->from && fgets(line, sizeof line, p->from) ? 0 : -1;
-}
-
-/* All of them together on one lock: nanoseconds a pair. */
-static double race(int n, int ms)
-{
-    unsigned long long pairs, us, all = 0, longest = 0;
-    char line[256];
-
-    for (int i = 0; i < n; i++) {
-        fprintf(peers[i].to, "race fair holdfast-curator 1 %d\n", ms);
-        fflush(peers[i].to);
-    }
-    for (int i = 0; i < n; i++) {
-        if (!fgets(line, sizeof line, peers[i].from) ||
-            sscanf(line, "done pairs=%llu us=%llu", &pairs, &us) != 2)
-            return -1;
-        all += pairs;
-        longest = us > longest ? us : longest;
-    }
-    return all ? 1000.0 * (double)longest / (double)all : -1;
-}
-
 static double curator(const char *url, int n)
 {
-    static bool is_warm[PEERS + 1];
+    static struct peers peers;
     const char *path = getenv("HOLDFAST_CURATOR");
+    const char *const argv[] = {
+        "java", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx128m", "-cp",
+        path,   "CuratorPeer",      hosts_of(url),      "30000",    NULL};
 
     if (!path) {
         fprintf(stderr, "ratios: HOLDFAST_CURATOR is not set\n");
         return -1;
     }
-    for (int i = 0; i < n; i++)
-        if (!peers[i].to && start_peer(&peers[i], url, path) < 0)
-            return -1;
     /* Java is slow until it has seen some of its code run. */
-    if (!is_warm[n] && race(n, WARM_MS) < 0)
-        return -1;
-    is_warm[n] = true;
-    return race(n, 3 * RUN_MS);
+    return peers_race(&peers, argv, n, 3000);
 }
 
 double floor_curator_pair(const char *url)

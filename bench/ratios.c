@@ -17,7 +17,7 @@
 #include <time.h>
 
 enum rule { AT_MOST, AT_LEAST };
-enum place { SHM, REDIS, REDIS_TLS, ZK, PLACES };
+enum place { SHM, REDIS, REDIS_TLS, ZK, ETCD, ETCD_NOW, PLACES };
 
 struct line {
     const char *what;
@@ -93,6 +93,26 @@ static const struct line lines[] = {
      ours_eight_fair, "ns", AT_LEAST, 1.5, ROUNDS},
     {"zk: nodes of 16 threads that wait", ZK, zk_waiting_nodes, NULL, "",
      AT_MOST, 1, 1},
+#endif
+#ifdef HAVE_ETCD
+    {"etcd: pair / two calls of our client", ETCD, ours_pair_fair,
+     floor_etcd_grpc, "ns", AT_MOST, 1.15, ROUNDS},
+    {"etcd: pair / two calls on a socket", ETCD, ours_pair_fair,
+     floor_etcd_bare, "ns", AT_MOST, 1.3, ROUNDS},
+    {"etcd: Go / pair", ETCD, floor_go_pair, ours_pair_fair, "ns", AT_LEAST,
+     1.25, ROUNDS},
+    {"etcd: Go / 8 processes", ETCD, floor_go_eight, ours_eight_fair, "ns",
+     AT_LEAST, 15, ROUNDS},
+    {"etcd: 1000 names that a client waits for", ETCD, etcd_many_cpu, NULL, "%",
+     AT_MOST, 1, 1},
+    {"etcd: streams of that client", ETCD, etcd_many_streams, NULL, "", AT_MOST,
+     1, 1},
+    {"current etcd: pair / two calls", ETCD_NOW, ours_pair_fair,
+     floor_etcd_grpc, "ns", AT_MOST, 1.15, ROUNDS},
+    {"current etcd: Go / pair", ETCD_NOW, floor_go_pair, ours_pair_fair, "ns",
+     AT_LEAST, 1.25, ROUNDS},
+    {"current etcd: Go / 8 processes", ETCD_NOW, floor_go_eight,
+     ours_eight_fair, "ns", AT_LEAST, 20, ROUNDS},
 #endif
 };
 
@@ -252,6 +272,20 @@ static void end_zk(void)
 
 #endif
 
+#ifndef HAVE_ETCD
+
+int etcd_start(const char **url, const char **current)
+{
+    *url = *current = NULL;
+    return 0;
+}
+
+void etcd_end(void)
+{
+}
+
+#endif
+
 /* ratios [TEXT]: only the lines that contain it. */
 int main(int argc, char **argv)
 {
@@ -261,7 +295,8 @@ int main(int argc, char **argv)
     int status;
 
     if (!mkdtemp(directory) || redis_server_start(&server) < 0 ||
-        redis_server_start(&tls_server) < 0 || start_zk(&urls[ZK]) < 0) {
+        redis_server_start(&tls_server) < 0 || start_zk(&urls[ZK]) < 0 ||
+        etcd_start(&urls[ETCD], &urls[ETCD_NOW]) < 0) {
         perror("ratios: cannot set up");
         return 2;
     }
@@ -270,6 +305,7 @@ int main(int argc, char **argv)
     redis_server_end(&server);
     redis_server_end(&tls_server);
     end_zk();
+    etcd_end();
     nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return status;
 }

@@ -30,6 +30,14 @@ measure_fn floor_redis_two_trips, floor_redis_one_trip, floor_redis_acquire,
 measure_fn floor_zk_waited, floor_zk_nowait, floor_curator_pair,
     floor_curator_eight, zk_waiting_nodes;
 
+/* floor_etcd.c: the same two calls with our gRPC client, and on a socket; Go,
+ * and its eight processes; a client that waits for many names: per cent of a
+ * core, streams. Its servers: 0, or -1. */
+measure_fn floor_etcd_grpc, floor_etcd_bare, floor_go_pair, floor_go_eight,
+    etcd_many_cpu, etcd_many_streams;
+int etcd_start(const char **url, const char **current);
+void etcd_end(void);
+
 /* ours.c */
 measure_fn ours_pair, ours_pair_nowait; /* nanoseconds */
 measure_fn ours_pair_fair, ours_pair_fair_nowait;

@@ -1,11 +1,13 @@
 #!/bin/sh
-# build-peers.sh DIRECTORY: fetches and builds the other implementations into
-# DIRECTORY. Asks the network for nothing if they are there.
+# build-peers.sh DIRECTORY [PEER...]: fetches and builds the other
+# implementations, or these of them, into DIRECTORY. Asks the network for nothing
+# if they are there.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
+shift
 
 sum() {
     cat "$@" | sha256sum
@@ -21,34 +23,84 @@ try() {
     "$@"
 }
 
-if [ "$(cat "$out/lib.sum" 2>/dev/null)" != "$(sum "$here/redisson/pom.xml")" ]; then
-    echo 'fetching Redisson' >&2
-    rm -rf "$out/lib"
-    try mvn -q -B -Dstyle.color=never -f "$here/redisson/pom.xml" dependency:copy-dependencies \
-        "-DoutputDirectory=$out/lib" >&2
-    sum "$here/redisson/pom.xml" >"$out/lib.sum"
-fi
+redisson() {
+    if [ "$(cat "$out/lib.sum" 2>/dev/null)" != "$(sum "$here/redisson/pom.xml")" ]; then
+        echo 'fetching Redisson' >&2
+        rm -rf "$out/lib"
+        try mvn -q -B -Dstyle.color=never -f "$here/redisson/pom.xml" dependency:copy-dependencies \
+            "-DoutputDirectory=$out/lib" >&2
+        sum "$here/redisson/pom.xml" >"$out/lib.sum"
+    fi
 
-rm -rf "$out/classes"
-javac --release 17 -Xlint:all -Werror -cp "$out/lib/*" -d "$out/classes" \
-    "$here"/peer/*.java "$here"/redisson/*.java
+    rm -rf "$out/classes"
+    javac --release 17 -Xlint:all -Werror -cp "$out/lib/*" -d "$out/classes" \
+        "$here"/peer/*.java "$here"/redisson/*.java
+}
 
-if [ "$(cat "$out/curator-lib.sum" 2>/dev/null)" != "$(sum "$here/curator/pom.xml")" ]; then
-    echo 'fetching Curator' >&2
-    rm -rf "$out/curator-lib"
-    try mvn -q -B -Dstyle.color=never -f "$here/curator/pom.xml" dependency:copy-dependencies \
-        "-DoutputDirectory=$out/curator-lib" >&2
-    sum "$here/curator/pom.xml" >"$out/curator-lib.sum"
-fi
+curator() {
+    if [ "$(cat "$out/curator-lib.sum" 2>/dev/null)" != "$(sum "$here/curator/pom.xml")" ]; then
+        echo 'fetching Curator' >&2
+        rm -rf "$out/curator-lib"
+        try mvn -q -B -Dstyle.color=never -f "$here/curator/pom.xml" dependency:copy-dependencies \
+            "-DoutputDirectory=$out/curator-lib" >&2
+        sum "$here/curator/pom.xml" >"$out/curator-lib.sum"
+    fi
 
-rm -rf "$out/curator-classes"
-javac --release 17 -Xlint:all,-classfile -Werror -cp "$out/curator-lib/*" \
-    -d "$out/curator-classes" "$here"/peer/*.java "$here"/curator/*.java
+    rm -rf "$out/curator-classes"
+    javac --release 17 -Xlint:all,-classfile -Werror -cp "$out/curator-lib/*" \
+        -d "$out/curator-classes" "$here"/peer/*.java "$here"/curator/*.java
+}
 
-if [ "$(cat "$out/venv.sum" 2>/dev/null)" != "$(sum "$here/requirements.txt")" ]; then
-    echo 'fetching redis-py and kazoo' >&2
-    rm -rf "$out/venv"
-    python3 -m venv "$out/venv"
-    try "$out/venv/bin/pip" install -q -r "$here/requirements.txt" >&2
-    sum "$here/requirements.txt" >"$out/venv.sum"
-fi
+python() {
+    if [ "$(cat "$out/venv.sum" 2>/dev/null)" != "$(sum "$here/requirements.txt")" ]; then
+        echo 'fetching redis-py and kazoo' >&2
+        rm -rf "$out/venv"
+        python3 -m venv "$out/venv"
+        try "$out/venv/bin/pip" install -q -r "$here/requirements.txt" >&2
+        sum "$here/requirements.txt" >"$out/venv.sum"
+    fi
+}
+
+# Debian's Go is too old for a current etcd, but it can fetch a newer one, as a
+# module. A module has no executables, and no go.mod within.
+fetch_go() {
+    go=go1.26.8
+    old=/usr/lib/go-1.19/bin/go
+    module=golang.org/toolchain@v0.0.1-$go.linux-$("$old" env GOARCH)
+    [ "$(cat "$out/go/is" 2>/dev/null)" != "$module" ] || return 0
+    echo 'fetching Go' >&2
+    (cd "$out" && try "$old" mod download "$module")
+    rm -rf "$out/go"
+    cp -r "$("$old" env GOMODCACHE)/$module" "$out/go"
+    chmod -R u+w "$out/go"
+    chmod +x "$out"/go/bin/* "$out"/go/pkg/tool/*/*
+    find "$out/go" -name _go.mod -execdir mv '{}' go.mod ';'
+    echo "$module" >"$out/go/is"
+}
+
+etcd() {
+    etcd_sources="$here/etcd/go.mod $here/etcd/peer/main.go $here/etcd/peer/region.go
+        $here/etcd/server/main.go"
+    # shellcheck disable=SC2086 # a list
+    if [ "$(cat "$out/etcd.sum" 2>/dev/null)" != "$(sum $etcd_sources)" ]; then
+        fetch_go
+        echo "building etcd and a peer of Go's" >&2
+        rm -rf "$out/etcd"
+        cp -r "$here/etcd" "$out/etcd"
+        (
+            cd "$out/etcd"
+            export GOTOOLCHAIN=local GOFLAGS=-buildvcs=false GOWORK=off
+            try "$out/go/bin/go" mod tidy
+            "$out/go/bin/go" vet ./...
+            "$out/go/bin/go" build -o go-peer ./peer
+            "$out/go/bin/go" build -o etcd ./server
+        )
+        # shellcheck disable=SC2086
+        sum $etcd_sources >"$out/etcd.sum"
+    fi
+}
+
+[ $# -gt 0 ] || set -- redisson curator python etcd
+for peer; do
+    "$peer"
+done

@@ -1,5 +1,5 @@
 """Ours beside Redisson and redis-py on one server, beside Curator and kazoo on
-another: TAP on stdout.
+another, beside Go's and etcdctl on others: TAP on stdout.
 
 interop.py BUILD_DIRECTORY [PATTERN]
 """
@@ -10,6 +10,7 @@ import sys
 import time
 
 import contention
+import etcd
 import faults
 import figures
 import kinds
@@ -20,7 +21,7 @@ MOST_AGAIN = 3  # more than that is not chance
 WARM_MS = 500  # Java is slow until it has seen some of its code run
 
 CASES = [*contention.CASES, *faults.CASES, *kinds.CASES, *figures.CASES,
-         *zookeeper.CASES]
+         *zookeeper.CASES, *etcd.CASES]
 
 
 def say(text):
@@ -109,6 +110,7 @@ def main(build, pattern='.'):
             again += good and not at_once
     finally:
         zookeeper.end()
+        etcd.end()
         world.end()
     say(f'1..{len(chosen)}')
     if not chosen:

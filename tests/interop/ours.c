@@ -3,6 +3,7 @@
  * line, one answer a line. peers.py lists the commands.
  *
  * interop-ours URL TTL_MS
+ * interop-ours region FILE TOTAL STAY_US LIMIT    is alone inside, once
  */
 #include "region.h"
 
@@ -451,12 +452,28 @@ static void obey(char *line)
     fflush(stdout);
 }
 
+/* For whoever locks by a command that runs others. */
+static int visit_region(char **argv)
+{
+    struct region region = {.total = strtoll(argv[3], NULL, 10),
+                            .stay_us = strtoll(argv[4], NULL, 10),
+                            .limit = strtoll(argv[5], NULL, 10)};
+
+    if (!region_open(&region, argv[2]))
+        return 1;
+    region_exclusive(&region, 0);
+    print_region(&region, 0);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
     char line[512];
 
+    if (argc == 6 && strcmp(argv[1], "region") == 0)
+        return visit_region(argv);
     if (argc != 3)
         return 2;
     opt.ttl_ms = strtoll(argv[2], NULL, 10);

@@ -1,0 +1,73 @@
+"""A process that locks with `etcdctl lock`, and does what it is told: one
+command a line, one answer a line. peers.py lists the commands.
+
+etcdctlpeer.py HOST:PORT TTL_MS INTEROP_OURS
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from peers import dies_with_us, numbers
+
+ADDRESS, TTL_MS, OURS = sys.argv[1:]
+# Says who it is, and ends with etcdctl.
+INSIDE = ['setpriv', '--pdeathsig', 'KILL', 'sh', '-c',
+          'echo $$; exec sleep infinity']
+held = []
+
+
+def lock(name, *command):
+    return subprocess.Popen(
+        ['etcdctl', '--endpoints', ADDRESS, 'lock',
+         f'--ttl={int(TTL_MS) // 1000}', name, '--', *command],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding='utf-8',
+        preexec_fn=dies_with_us)
+
+
+def contend(_kind, name, *region):
+    """A process for each entry."""
+    sums = {'entered': 0, 'overlaps': 0, 'longest_us': 0}
+    entered = 1
+    while entered:
+        before = time.monotonic()
+        said = lock(name, OURS, 'region', *region).communicate()[0]
+        if not said.startswith('done '):
+            return f'failed {said!r}'
+        entered = numbers(said)['entered']
+        sums['entered'] += entered
+        sums['overlaps'] += numbers(said)['overlaps']
+        sums['longest_us'] = max(sums['longest_us'],
+                                 int((time.monotonic() - before) * 1e6))
+    return 'done stale=0 ' + ' '.join(f'{k}={v}' for k, v in sums.items())
+
+
+def hold(_kind, name, _lease_ms, _wait_ms, *_limit):
+    before = time.monotonic()
+    process = lock(name, *INSIDE)
+    said = process.stdout.readline().strip()
+    if not said.isdigit():
+        return f'failed {said!r}'
+    held.append((process, int(said)))
+    return f'held token=0 waited_us={(time.monotonic() - before) * 1e6:.0f}'
+
+
+def drop():
+    process, inside = held.pop()
+    os.kill(inside, signal.SIGTERM)
+    process.wait()
+    return 'dropped'
+
+
+def obey(verb, *args):
+    try:
+        return {'contend': contend, 'hold': hold, 'drop': drop}[verb](*args)
+    except Exception as e:
+        return f'failed {e!r}'
+
+
+print('ready', flush=True)
+for line in sys.stdin:
+    print(obey(*line.split()), flush=True)

@@ -76,6 +76,7 @@ enum lab_engine {
     LAB_FILE,
     LAB_REDIS,
     LAB_ZOOKEEPER,
+    LAB_ETCD,
     LAB_MARIADB,
     LAB_ENGINES,
 };
@@ -89,6 +90,8 @@ struct lab_place {
     bool given;       /* by a URL: nothing may be left in it */
 };
 
+/* Is it one of the backends that were asked for? Starts nothing. */
+bool lab_uses(const struct lab *lab, enum lab_engine engine);
 /* The backends that were asked for, NULL after the last: i = 0, 1, ... A
  * temporary server is started when its place is asked for first. */
 const struct lab_place *lab_backend(struct lab *lab, size_t i);

@@ -24,12 +24,14 @@ static const struct {
     {"redis+unix", LAB_REDIS},
     {"zk", LAB_ZOOKEEPER},
     {"zookeeper", LAB_ZOOKEEPER},
+    {"etcd", LAB_ETCD},
+    {"etcds", LAB_ETCD},
     {"mariadb", LAB_MARIADB},
     {"mysql", LAB_MARIADB},
 };
 
-static const char *const names[LAB_ENGINES] = {"shm", "file", "redis", "zk",
-                                               "mariadb"};
+static const char *const names[LAB_ENGINES] = {"shm", "file", "redis",
+                                               "zk",  "etcd", "mariadb"};
 
 /* ---- lists --------------------------------------------------------------- */
 
@@ -115,8 +117,8 @@ static int take_backend(struct lab *lab, const char *text, size_t len)
                           names[engine], names[engine]);
     if (engine < 0)
         return cli_misuse(&lab_verb,
-                          "no backend is called `%.*s'; there are shm, redis "
-                          "and zk, or their URLs",
+                          "no backend is called `%.*s'; there are shm, "
+                          "redis, zk and etcd, or their URLs",
                           (int)len, text);
     if (lab->backends_len == PLACES_MAX)
         return cli_misuse(&lab_verb, "more than %d backends", PLACES_MAX);
@@ -128,7 +130,7 @@ static int take_store(struct lab *lab, const char *text, size_t len)
 {
     int engine = engine_of(text, len);
 
-    if (engine == LAB_SHM || engine == LAB_ZOOKEEPER)
+    if (engine == LAB_SHM || engine == LAB_ZOOKEEPER || engine == LAB_ETCD)
         return cli_misuse(&lab_verb,
                           "%s is a backend, not a store: --backends %s",
                           names[engine], names[engine]);
@@ -189,7 +191,7 @@ int places_complete(struct lab *lab, bool backends_given, bool stores_given)
     int status = CLI_OK;
 
     if (!backends_given)
-        status = places_take_backends(lab, lab->servers  ? "shm,redis,zk"
+        status = places_take_backends(lab, lab->servers  ? "shm,redis,zk,etcd"
                                            : url && *url ? url
                                                          : "shm");
     if (status == CLI_OK && !stores_given)
@@ -247,7 +249,7 @@ static const struct lab_place *ready(struct lab *lab, struct lab_wish *wish)
 
 void places_check(struct lab *lab)
 {
-    static const enum lab_engine kinds[] = {LAB_REDIS, LAB_ZOOKEEPER,
+    static const enum lab_engine kinds[] = {LAB_REDIS, LAB_ZOOKEEPER, LAB_ETCD,
                                             LAB_MARIADB};
 
     for (size_t i = 0; i < lab->backends_len; i++)
@@ -268,6 +270,14 @@ bool places_need(const struct lab *lab, enum lab_engine engine)
         if (lab->backends[i].place.engine == engine && !lab->backends[i].ready)
             return true;
     return store->place.name && !store->ready;
+}
+
+bool lab_uses(const struct lab *lab, enum lab_engine engine)
+{
+    for (size_t i = 0; i < lab->backends_len; i++)
+        if (lab->backends[i].place.engine == engine)
+            return true;
+    return false;
 }
 
 bool places_are_bare(const struct lab *lab)

@@ -19,7 +19,7 @@
 #define JAR "/usr/share/java/zookeeper.jar"
 #define CLASSPATH JAR ":/usr/share/java/slf4j-simple.jar"
 
-enum { ARGS = 64 };
+enum { ARGS = 64, ANSWER = 2048 };
 
 /* ---- in the server's process, before it is the server -------------------- */
 
@@ -190,27 +190,92 @@ static void execute_zookeeper(const struct launch *launch)
     execute(launch, &argv);
 }
 
-/* It says which mode it is in once it serves. */
-static bool zookeeper_answers(const struct lab_server *server)
+/* What a server says to that, before it closes the connection. */
+static void ask(const struct lab_server *server, const char *words,
+                char text[ANSWER])
 {
     struct sockaddr_in in = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)server->port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct timeval patience = {.tv_usec = 200000}; /* and it is asked again */
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    char text[1024];
+    ssize_t n = (ssize_t)strlen(words);
     size_t len = 0;
-    ssize_t n = 1;
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     if (fd >= 0 && !connect(fd, (struct sockaddr *)&in, sizeof(in)) &&
-        send(fd, "srvr", 4, MSG_NOSIGNAL) == 4)
-        for (; n > 0 && len + 1 < sizeof(text); len += n > 0 ? (size_t)n : 0)
-            n = read(fd, text + len, sizeof(text) - 1 - len);
+        send(fd, words, (size_t)n, MSG_NOSIGNAL) == n)
+        for (; n > 0 && len + 1 < ANSWER; len += n > 0 ? (size_t)n : 0)
+            n = read(fd, text + len, ANSWER - 1 - len);
     text[len] = '\0';
     if (fd >= 0)
         close(fd);
+}
+
+/* It says which mode it is in once it serves. */
+static bool zookeeper_answers(const struct lab_server *server)
+{
+    char text[ANSWER];
+
+    ask(server, "srvr", text);
     return strstr(text, "Mode: ") != NULL;
+}
+
+/* ---- etcd ---------------------------------------------------------------- */
+
+static void execute_etcd(const struct launch *launch)
+{
+    static const char *const plain[] = {
+        /* So that leases may be as short as other ones: etcd raises them to
+         * one and a half election timeouts, in whole seconds. */
+        "--heartbeat-interval=10",
+        "--election-timeout=100",
+        "--logger=zap",
+        "--log-level=error",
+        NULL,
+    };
+    struct argv argv = {.arg = {launch->program[0]}, .len = 1};
+    const char *directory = launch->server->directory;
+    int port = launch->server->port;
+
+    if (chdir(directory) || chdir(".."))
+        give_up(launch->server, directory);
+    setenv("ETCD_UNSUPPORTED_ARCH", "arm64", 1); /* else it refuses there */
+    add_print(&argv, "--name=m%d", port);
+    add_print(&argv, "--data-dir=%s/data", directory);
+    add_print(&argv, "--listen-client-urls=http://127.0.0.1:%d", port);
+    add_print(&argv, "--advertise-client-urls=http://127.0.0.1:%d", port);
+    add_print(&argv, "--listen-peer-urls=" RECIPE_PEER, port);
+    add_print(&argv, "--initial-advertise-peer-urls=" RECIPE_PEER, port);
+    add_print(&argv, "--initial-cluster=m%d=" RECIPE_PEER, port, port);
+    add_list(&argv, plain);
+    add_list(&argv, launch->args);
+    execute(launch, &argv);
+}
+
+/* It has a leader. */
+static bool etcd_answers(const struct lab_server *server)
+{
+    char text[ANSWER];
+
+    ask(server, "GET /health HTTP/1.0\r\n\r\n", text);
+    return strstr(text, "\"health\":\"true\"") != NULL;
+}
+
+bool lab_etcd_leads(const struct lab_server *member)
+{
+    static const char own[] = "\"member_id\":\"", leader[] = "\"leader\":\"";
+    char text[ANSWER];
+    const char *a, *b;
+
+    ask(member,
+        "POST /v3/maintenance/status HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}",
+        text);
+    a = strstr(text, own);
+    b = strstr(text, leader);
+    return a && b &&
+           strtoull(a + sizeof(own) - 1, NULL, 10) ==
+               strtoull(b + sizeof(leader) - 1, NULL, 10);
 }
 
 /* ---- MariaDB ------------------------------------------------------------- */
@@ -340,6 +405,10 @@ const struct recipe lab_recipes[LAB_ENGINES] = {
                         {JAR, "zookeeper", "zookeeper"}},
                        execute_zookeeper,
                        zookeeper_answers},
+    [LAB_ETCD] = {"etcd",
+                  {{"etcd", "etcd", "etcd-server"}},
+                  execute_etcd,
+                  etcd_answers},
     [LAB_MARIADB] = {"mariadb",
                      {{"mariadbd", "mariadbd", "mariadb-server"},
                       {"mariadb-install-db", "mariadb-install-db",

@@ -9,6 +9,10 @@
 
 enum { RECIPE_FILES = 2, RECIPE_PATH = 256, RECIPE_SECRET = 17 };
 
+/* Where a member of etcd listens for the others: a socket in the directory of
+ * the run, named by the port of the member. */
+#define RECIPE_PEER "unix://peer%d:0"
+
 /* What the server's process needs. */
 struct launch {
     struct lab_server *server; /* in shared memory */

@@ -142,7 +142,7 @@ _Noreturn static void runner_main(struct lab *lab, void (*run)(struct lab *lab))
     if (!lab->as_expected && !lab->json)
         puts("Rows with !! did not come out as they must.");
     if (lab->report.sections_len && places_are_bare(lab) && !lab->json)
-        puts("--servers adds what needs Redis, ZooKeeper or MariaDB.");
+        puts("--servers adds what needs Redis, ZooKeeper, etcd or MariaDB.");
     report_flush();
     if (lab->report.sections_len && !has_rows(&lab->report))
         lab_die(CLI_USAGE, "nothing was run: --servers starts the servers that "

@@ -55,7 +55,8 @@ static void name_place(struct lab_place *place, enum lab_engine engine,
         snprintf(place->url, sizeof(place->url), "redis://:%s@127.0.0.1:%d",
                  secret, port);
     else
-        snprintf(place->url, sizeof(place->url), "zk://127.0.0.1:%d", port);
+        snprintf(place->url, sizeof(place->url), "%s://127.0.0.1:%d",
+                 engine == LAB_ETCD ? "etcd" : "zk", port);
 }
 
 static struct lab_server *make(struct lab *lab, const char *name)
@@ -163,22 +164,61 @@ void lab_servers_check(struct lab *lab, const enum lab_engine *engines,
                 missing);
 }
 
-struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
-                                    const char *const *args)
+static struct launch prepare(enum lab_engine engine, const char *const *args)
 {
     struct launch launch = {.recipe = &lab_recipes[engine], .args = args};
-    struct lab_server *server;
 
     if (!launch.recipe->execute)
         lab_die(CLI_FAILED, "engine %d has no server", (int)engine);
     recipe_find(&launch);
     make_secret(launch.secret);
-    server = launch.server = make(lab, launch.recipe->name);
-    name_place(&server->place, engine, server->port, launch.secret);
+    return launch;
+}
+
+static void start(struct lab *lab, struct launch *launch,
+                  struct lab_server *server)
+{
+    enum lab_engine engine = (enum lab_engine)(launch->recipe - lab_recipes);
+
+    launch->server = server;
+    name_place(&server->place, engine, server->port, launch->secret);
     lab_progress(lab, "starts %s", server->place.name);
-    server->keeper = keeper_run(recipe_run, clean, &launch, &server->place.pid);
+    server->keeper = keeper_run(recipe_run, clean, launch, &server->place.pid);
+}
+
+struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
+                                    const char *const *args)
+{
+    struct launch launch = prepare(engine, args);
+    struct lab_server *server = make(lab, launch.recipe->name);
+
+    start(lab, &launch, server);
     await(lab, server);
     return server;
+}
+
+void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n)
+{
+    char cluster[256] = "--initial-cluster=";
+    /* As etcd has them: with shorter ones a busy machine elects all the time.
+     */
+    const char *const args[] = {cluster, "--heartbeat-interval=100",
+                                "--election-timeout=1000", NULL};
+    struct launch launch = prepare(LAB_ETCD, args);
+
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(cluster);
+        int port;
+
+        members[i] = make(lab, launch.recipe->name);
+        port = members[i]->port;
+        snprintf(cluster + len, sizeof(cluster) - len, "%sm%d=" RECIPE_PEER,
+                 i ? "," : "", port, port);
+    }
+    for (size_t i = 0; i < n; i++)
+        start(lab, &launch, members[i]);
+    for (size_t i = 0; i < n; i++)
+        await(lab, members[i]);
 }
 
 /* ---- end ----------------------------------------------------------------- */

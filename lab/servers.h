@@ -1,8 +1,9 @@
 /*
  * Temporary servers from the installed packages: on a free loopback port, in a
  * directory of their own, durable as their packages' defaults are not: nothing
- * is synced to disk. Each has a keeper, a process that stops it and removes its
- * directory when the runner is gone (keeper.h).
+ * is synced to disk, but for etcd 3.4, which cannot be told so. Each has a
+ * keeper, a process that stops it and removes its directory when the runner is
+ * gone (keeper.h).
  */
 #ifndef HF_LAB_SERVERS_H
 #define HF_LAB_SERVERS_H
@@ -19,12 +20,12 @@ struct lab_server {
 };
 
 /*
- * LAB_REDIS, LAB_ZOOKEEPER or LAB_MARIADB. args: more arguments of the server,
- * NULL at the end; may be NULL. For ZooKeeper an argument with a dash is one of
- * the JVM, another one is a line of its configuration. Waits until it answers.
- * Dies, naming the Debian package, if it is not installed, and with the last
- * lines of its log if it does not start. Owned by the lab: it lives until
- * lab_server_end(), or the end of the run.
+ * LAB_REDIS, LAB_ZOOKEEPER, LAB_ETCD or LAB_MARIADB. args: more arguments of
+ * the server, NULL at the end; may be NULL. For ZooKeeper an argument with a
+ * dash is one of the JVM, another one is a line of its configuration. Waits
+ * until it answers. Dies, naming the Debian package, if it is not installed,
+ * and with the last lines of its log if it does not start. Owned by the lab: it
+ * lives until lab_server_end(), or the end of the run.
  *
  * A MariaDB has a database "lab", and its port as server_id. Its root has a
  * password, which is in the URL. For replication ("--log-bin" at the master)
@@ -36,6 +37,8 @@ struct lab_server {
  */
 struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
                                     const char *const *args);
+/* The same for n members of one cluster of etcd. */
+void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n);
 /* Dies, naming all packages that are missing, if a server that has to be
  * started (places_need) is not installed. */
 void lab_servers_check(struct lab *lab, const enum lab_engine *engines,
@@ -44,6 +47,9 @@ void lab_servers_check(struct lab *lab, const enum lab_engine *engines,
 void lab_server_kill(struct lab_server *server);
 /* Stopped, its directory gone. */
 void lab_server_end(struct lab_server *server);
+
+/* Is the member the leader of its etcd cluster? */
+bool lab_etcd_leads(const struct lab_server *member);
 
 /* CPU that a place has used so far, in ms: of its process, or what Redis
  * tells. Negative: not known. */

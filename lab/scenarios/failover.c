@@ -1,7 +1,9 @@
 /*
- * Failover: the master of Redis dies before it has replicated the lock (case 3
- * of the documents).
+ * Failover: the server that has granted the lock dies (case 3 of the
+ * documents): the master of Redis, before it has replicated the lock, and the
+ * leader of an etcd cluster, which has replicated it before it answered.
  *
+ * Redis.
  * A takes the lock at the master, the master dies, its replica becomes the
  * master, and B takes the same lock there: two holders. A has read a stock of
  * 10 before and writes 9 after B has written 7. A's deadline does not help, as
@@ -10,6 +12,9 @@
  * the replica never heard of A's grant. (Here both servers have one clock. On
  * two machines the replica's clock must not be behind the master's by more than
  * the failover took.)
+ *
+ * etcd. A takes the lock from a cluster of three, and its leader dies. B asks
+ * the others, and is refused: they know the lock. B sells when A has released.
  */
 #include "../late.h"
 #include "../servers.h"
@@ -19,7 +24,7 @@
 
 /* The replica is cut off by sending it to a port at which nobody listens. (If
  * it were stopped, what the master has sent would wait in its socket.) */
-enum { NO_PORT = 1, LOOK_MS = 5, SYNC_MS = 60000 };
+enum { NO_PORT = 1, LOOK_MS = 5, SYNC_MS = 60000, MEMBERS = 3 };
 
 struct pair {
     struct lab_server *master, *replica;
@@ -115,18 +120,32 @@ static void act(struct pair *pair, struct late *by_a, struct late *by_b,
     result->left = fence_value(lab, NULL);
 }
 
-static void judge(struct lab *lab, struct lab_row *row,
-                  const struct late_result *result)
+static void tell(struct lab_row *row, const char *strategy, const char *backend,
+                 bool by_hand)
 {
-    bool two = result->came_in && result->a_checked == HF_OK;
+    lab_row_text(row, "strategy", "%s", strategy);
+    lab_row_text(row, "backend", "%s", backend);
+    lab_row_text(row, "variant", "%s", by_hand ? "by hand" : "holdfast");
+}
 
-    lab_row_number(row, "holders", 1 + two);
+static void tell_result(struct lab_row *row, const struct late_result *result,
+                        int holders)
+{
+    lab_row_number(row, "holders", holders);
     lab_row_number(row, "left", (double)result->left);
     if (result->a_token) {
         /* As texts: every digit counts. */
         lab_row_text(row, "a_token", "%" PRIu64, result->a_token);
         lab_row_text(row, "b_token", "%" PRIu64, result->b_token);
     }
+}
+
+static void judge(struct lab *lab, struct lab_row *row,
+                  const struct late_result *result)
+{
+    bool two = result->came_in && result->a_checked == HF_OK;
+
+    tell_result(row, result, 1 + two);
     if (late_is_lost(result))
         lab_row_done(lab, row, LAB_FAILS,
                      "%s; 1 stale write: A put %d over B's %d",
@@ -140,6 +159,116 @@ static void judge(struct lab *lab, struct lab_row *row,
         lab_row_done(lab, row, LAB_FAILS,
                      "A's write was not accepted, but B's token is not higher");
 }
+
+/* ---- etcd ---------------------------------------------------------------- */
+
+struct cluster {
+    struct lab_server *member[MEMBERS];
+    struct lab_place place; /* of all of them */
+};
+
+static void start_cluster(struct lab *lab, struct cluster *cluster)
+{
+    int port[MEMBERS];
+
+    lab_etcd_start(lab, cluster->member, MEMBERS);
+    for (size_t i = 0; i < MEMBERS; i++)
+        port[i] = cluster->member[i]->port;
+    cluster->place = cluster->member[0]->place;
+    snprintf(cluster->place.url, sizeof cluster->place.url,
+             "etcd://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", port[0], port[1],
+             port[2]);
+}
+
+static bool has_leader(struct cluster *cluster, size_t *which)
+{
+    for (*which = 0; *which < MEMBERS; ++*which)
+        if (lab_etcd_leads(cluster->member[*which]))
+            return true;
+    return false;
+}
+
+static void kill_leader(struct lab *lab, struct cluster *cluster,
+                        struct lab_row *row)
+{
+    int64_t until = lab_now() + SYNC_MS * 1000000LL;
+    size_t which;
+
+    while (!has_leader(cluster, &which)) {
+        if (lab_now() > until)
+            lab_die(CLI_FAILED, "etcd has had no leader for a minute");
+        lab_tick(lab);
+        lab_sleep_ms(LOOK_MS);
+    }
+    cast_mark(row, "leader", "dies");
+    lab_server_kill(cluster->member[which]);
+}
+
+/* B asks after the leader's death, and gets the lock after A's release. */
+static void act_on_etcd(struct lab *lab, struct cluster *cluster,
+                        struct lab_row *row, struct late_result *result)
+{
+    char name[96];
+    struct late by_a = {.lab = lab,
+                        .place = &cluster->place,
+                        .name = name,
+                        .who = "A",
+                        .amount = LATE_BY_A,
+                        .ttl_ms = CAST_LONG_MS};
+    struct late by_b = by_a;
+    struct stage *stage = stage_new(lab);
+    struct actor *a, *b;
+    bool came;
+
+    by_b.who = "B";
+    by_b.amount = LATE_BY_B;
+    by_b.asks = true;
+    cast_name(lab, "failover", name);
+    fence_make(lab, NULL, LATE_STOCK);
+    a = stage_enter(stage, "A", late_play, &by_a);
+    actor_until(a, "read");
+    kill_leader(lab, cluster, row);
+    b = stage_enter(stage, "B", late_play, &by_b);
+    actor_until(b, "asked");
+    actor_go(b);
+    came = actor_comes(b, "read", lab_settings(lab)->ttl_ms / 4);
+    result->came_in = came || !actor_value(b, LATE_BUSY);
+    actor_go(a);
+    actor_until(a, "done");
+    actor_end(a);
+    if (!came)
+        actor_until(b, "read");
+    actor_go(b);
+    actor_until(b, "done");
+    late_read(result, a, b);
+    actor_end(b);
+    stage_close(stage, row);
+    result->left = fence_value(lab, NULL);
+}
+
+static void lead_on_etcd(struct lab *lab)
+{
+    struct lab_row *row = lab_row(lab, LAB_OK);
+    struct late_result result = {0};
+    struct cluster cluster;
+    bool fine;
+
+    start_cluster(lab, &cluster);
+    lab_progress(lab, "no-token on etcd");
+    act_on_etcd(lab, &cluster, row, &result);
+    for (size_t i = 0; i < MEMBERS; i++)
+        lab_server_end(cluster.member[i]);
+    fine = !result.came_in && result.a_checked == HF_OK &&
+           result.b_token > result.a_token &&
+           result.left == LATE_STOCK - LATE_BY_A - LATE_BY_B;
+    tell(row, "no-token", "etcd", false);
+    tell_result(row, &result, 1 + result.came_in);
+    lab_row_done(lab, row, fine ? LAB_OK : LAB_FAILS,
+                 fine ? "one holder: the others knew the lock, B had to wait"
+                      : "B came in, A lost its hold, or a sale is missing");
+}
+
+/* ---- which rows ---------------------------------------------------------- */
 
 static void lead(struct lab *lab, const char *strategy, bool by_hand,
                  enum lab_outcome expected)
@@ -166,9 +295,7 @@ static void lead(struct lab *lab, const char *strategy, bool by_hand,
     cast_name(lab, "failover", name);
     act(&pair, &by_a, &by_b, row, &result);
     end(&pair);
-    lab_row_text(row, "strategy", "%s", strategy);
-    lab_row_text(row, "backend", "redis");
-    lab_row_text(row, "variant", "%s", by_hand ? "by hand" : "holdfast");
+    tell(row, strategy, "redis", by_hand);
     judge(lab, row, &result);
 }
 
@@ -177,6 +304,8 @@ static void run(struct lab *lab)
     if (lab_wants(lab, "no-token")) {
         lead(lab, "no-token", true, LAB_FAILS);
         lead(lab, "no-token", false, LAB_FAILS);
+        if (lab_uses(lab, LAB_ETCD))
+            lead_on_etcd(lab);
     }
     if (lab_wants(lab, "deadline"))
         lead(lab, "deadline", false, LAB_FAILS);
@@ -199,9 +328,10 @@ static const struct lab_column columns[] = {
 
 const struct lab_scenario lab_failover = {
     .name = "failover",
-    .summary = "the master of Redis dies before it has replicated the lock",
+    .summary = "the server that granted the lock dies, and another takes over",
     .text =
-        "A takes the lock at the master and reads a stock of 10. The master "
+        "Redis: A takes the lock at the master and reads a stock of 10. The "
+        "master "
         "dies,\n"
         "the replica, which lacks the lock, takes its place, and B takes the "
         "lock\n"
@@ -209,7 +339,10 @@ const struct lab_scenario lab_failover = {
         "what\n"
         "comes. deadline: A asks hf_lock_check() first; its deadline has not "
         "come.\n"
-        "token: the store refuses the lower token.\n",
+        "token: the store refuses the lower token.\n"
+        "etcd, a cluster of three: the leader dies; the others have the lock, "
+        "so\n"
+        "there is one holder.\n",
     .columns = columns,
     .options = LAB_STRATEGY,
     .needs = LAB_NEEDS_SERVERS,

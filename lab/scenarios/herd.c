@@ -359,8 +359,10 @@ static void run_crew(struct plan *plan)
 
 static void measure(struct plan *plan, const char *strategy)
 {
-    bool all_wake =
-        plan->backend->engine == LAB_ZOOKEEPER && plan->fairness == HF_UNFAIR;
+    /* There all of them watch the one key. */
+    bool all_wake = (plan->backend->engine == LAB_ZOOKEEPER ||
+                     plan->backend->engine == LAB_ETCD) &&
+                    plan->fairness == HF_UNFAIR;
     struct lab_row *row = lab_row(plan->lab, all_wake ? LAB_FAILS : LAB_OK);
     const char *order = plan->fairness == HF_FAIR ? "fair" : "unfair";
     char word[64];

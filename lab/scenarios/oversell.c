@@ -59,8 +59,8 @@ static struct lab_row *sell_all(const struct race *race)
 /* Of which the claims are made. */
 struct seen {
     const struct lab_row *update, *for_update, *version, *spin;
-    const struct lab_row *redis, *zookeeper; /* the fair lock, on a file */
-    const struct lab_row *redis_on_redis;    /* the unfair one */
+    const struct lab_row *redis, *zookeeper, *etcd; /* fair, on a file */
+    const struct lab_row *redis_on_redis;           /* the unfair one */
 };
 
 static void remember(struct seen *seen, const struct race *race,
@@ -87,6 +87,9 @@ static void remember(struct seen *seen, const struct race *race,
     else if (is_fair && race->backend->engine == LAB_ZOOKEEPER &&
              race->store->engine == LAB_FILE)
         seen->zookeeper = row;
+    else if (is_fair && race->backend->engine == LAB_ETCD &&
+             race->store->engine == LAB_FILE)
+        seen->etcd = row;
 }
 
 static void race_lock(const struct race *race, void *arg)
@@ -170,6 +173,11 @@ static void claim(struct lab *lab, const struct seen *seen)
                   "%.0f and %.0f sales per second, both by a fair lock",
                   zookeeper, redis);
     }
+    if (seen->redis && seen->etcd)
+        lab_claim(lab, per_s(seen->redis) > per_s(seen->etcd),
+                  "Redis is faster than etcd",
+                  "%.0f and %.0f sales per second, both by a fair lock",
+                  per_s(seen->redis), per_s(seen->etcd));
     if (seen->spin && seen->redis_on_redis)
         lab_claim(lab, cpu_us(seen->redis_on_redis) < cpu_us(seen->spin),
                   "waiting for an event is cheaper than polling",

@@ -2,7 +2,7 @@
 the middle: the error is clear, its own servers are stopped, and nothing is left
 in databases that are not its own.
 
-input.py HOLDFAST, below with_servers redis,mariadb
+input.py HOLDFAST, below with_servers redis,mariadb,etcd
 """
 
 import json
@@ -21,6 +21,7 @@ import traces  # noqa: E402
 
 command = os.path.abspath(sys.argv[1])
 redis, mariadb = os.environ['LAB_REDIS'], os.environ['LAB_MARIADB']
+etcd = os.environ['LAB_ETCD']
 USAGE, UNAVAILABLE, OSERR, NOPERM = 64, 69, 71, 77
 SMALL = ['--workers', '4', '--stock', '20', '--buyers', '40']
 
@@ -48,13 +49,15 @@ def what_is_not_there_is_named():
     refused(USAGE, "no scenario is called `oversel'.*lab list", 'oversel')
     refused(USAGE, "no strategy `sql-updat'", 'oversell', '--strategy',
             'none,sql-updat')
-    refused(USAGE, "no backend is called `etcdd'.*shm, redis and zk",
+    refused(USAGE, "no backend is called `etcdd'.*shm, redis, zk and etcd",
             'oversell', '--backends', 'shm,etcdd')
     refused(USAGE, "no store is called `ram'.*file, redis and mariadb",
             'oversell', '--stores', 'ram')
     refused(USAGE, 'mariadb is a store, not a backend', 'oversell',
             '--backends', 'mariadb')
-    refused(USAGE, 'zk is a backend, not a store', 'oversell', '--stores', 'zk')
+    for backend in 'zk', 'etcd':
+        refused(USAGE, backend + ' is a backend, not a store', 'oversell',
+                '--stores', backend)
 
 
 def what_does_not_fit_is_named():
@@ -120,7 +123,7 @@ def a_server_that_is_not_installed():
                   PATH='/nonexistent')
         assert run.returncode == UNAVAILABLE and run.stdout == '', run
         assert ('apt install redis-server openjdk-17-jre-headless '
-                'mariadb-server') in run.stderr, run.stderr
+                'etcd-server mariadb-server') in run.stderr, run.stderr
         assert place.is_clean()
 
 
@@ -162,6 +165,20 @@ def given_databases_are_used_and_left_clean():
         assert (None, 'redis') in used, used
         assert place.is_clean()
     assert are_empty(), (ask_redis('keys', '*'), ask_mariadb('SHOW TABLES'))
+
+
+def a_given_etcd_is_used_and_left_clean():
+    keys = ['etcdctl', '--endpoints', etcd[len('etcd://'):], 'get', '',
+            '--prefix', '--keys-only']
+    with traces.Place() as place:
+        for arguments in (['oversell', '--strategy', 'lock', *SMALL],
+                          ['limiter'], ['door']):
+            run = lab(*arguments, '--json', '--backends', etcd, place=place)
+            assert run.returncode == 0, run
+            assert '"backend":"etcd"' in run.stdout, run.stdout
+        assert place.is_clean()
+    assert subprocess.check_output(
+        keys, env=dict(os.environ, ETCDCTL_API='3')) == b''
 
 
 def a_store_without_rights():
@@ -366,6 +383,7 @@ sys.exit(cases.run([case for case in [
     no_password_is_shown,
     a_server_that_is_not_installed,
     given_databases_are_used_and_left_clean,
+    a_given_etcd_is_used_and_left_clean,
     a_store_without_rights,
     control_c_stops_the_servers,
     a_signal_to_the_supervisor_stops_the_servers,

@@ -1,6 +1,6 @@
 /*
  * with_servers redis,mariadb COMMAND...: runs it with servers of the lab that
- * are not its own, named by LAB_REDIS, LAB_ZK and LAB_MARIADB in its
+ * are not its own, named by LAB_REDIS, LAB_ZK, LAB_ETCD and LAB_MARIADB in its
  * environment: servers that a user of the lab already has.
  */
 #include "frame.h"
@@ -16,6 +16,7 @@ static const struct {
     enum lab_engine engine;
 } kinds[] = {{"redis", "LAB_REDIS", LAB_REDIS},
              {"zk", "LAB_ZK", LAB_ZOOKEEPER},
+             {"etcd", "LAB_ETCD", LAB_ETCD},
              {"mariadb", "LAB_MARIADB", LAB_MARIADB}};
 
 static char **arguments;

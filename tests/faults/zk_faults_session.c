@@ -208,13 +208,29 @@ static int find_sockets(int port, int fd[], int max)
     return n;
 }
 
+static struct rlimit descriptors; /* before the test */
+
+static int limited_setup(void **state)
+{
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+    return world_setup(state);
+}
+
+/* A test that has failed leaves the limit behind, and looking at the server
+ * takes a descriptor. */
+static int limited_end(void **state)
+{
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
+    return world_end(state);
+}
+
 /* There is a descriptor for the library's socket, and none for ours: nobody
  * tells us of answers, and they are looked for. */
 static void test_no_descriptor_to_watch(void **state)
 {
     struct world *w = *state;
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
-    struct rlimit old, less;
+    struct rlimit less = descriptors;
     int fd[2], hog[1024], hogs = 0;
     int64_t cpu;
 
@@ -222,8 +238,6 @@ static void test_no_descriptor_to_watch(void **state)
     world_is_clean(w);
     zk_server_leave(w->zk);
     assert_int_equal(find_sockets(w->port, fd, 2), 2);
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
-    less = old;
     less.rlim_cur = (rlim_t)fd[1];
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
     while (hogs < 1024 && (hog[hogs] = dup(fd[0])) >= 0)
@@ -238,7 +252,7 @@ static void test_no_descriptor_to_watch(void **state)
     assert_true(cpu_ms() - cpu < 1000);
     while (hogs)
         close(hog[--hogs]);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
     world_free_for_all(w, a);
     assert_true(WAIT_FOR(find_sockets(w->port, fd, 2) >= 2));
     world_is_clean(w);
@@ -452,7 +466,8 @@ int run_session_faults(void)
         T(test_refused_user_is_told_by_open),
         T(test_user_refused_later),
         T(test_close_beside_a_stopped_server),
-        T(test_no_descriptor_to_watch),
+        cmocka_unit_test_setup_teardown(test_no_descriptor_to_watch,
+                                        limited_setup, limited_end),
         T(test_no_memory_to_stay_alive),
         T(test_silence_is_noticed_by_who_sleeps),
         T(test_session_shorter_than_two_ticks),

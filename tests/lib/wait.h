@@ -82,21 +82,25 @@ static inline int64_t wait_stolen(void)
 /* For how long, since it was started, somebody on this machine has waited for a
  * processor, in ns; where the kernel does not say, our first thread. What
  * passes between two looks that are less than a tick apart the kernel does not
- * count, so a thread looks at most every 20 ms. */
+ * count, so a thread looks at most every 20 ms. It never falls: a test that has
+ * no descriptor left to look with sees what it saw before. */
 static inline int64_t wait_stalled(void)
 {
     static _Thread_local int64_t looked_at, seen;
     char text[256];
     const char *total;
+    int64_t stalled;
 
     if (looked_at && wait_now() - looked_at < 20 * 1000000)
         return seen;
     wait_read(WAIT_PRESSURE, text, sizeof(text));
     total = strstr(text, "total=");
     looked_at = wait_now();
-    seen = wait_stolen() +
-           (total ? strtoll(total + strlen("total="), NULL, 10) * 1000
-                  : cpu_wait_of_first(getpid()));
+    stalled = wait_stolen() +
+              (total ? strtoll(total + strlen("total="), NULL, 10) * 1000
+                     : cpu_wait_of_first(getpid()));
+    if (stalled > seen)
+        seen = stalled;
     return seen;
 }
 

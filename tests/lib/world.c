@@ -206,8 +206,9 @@ void world_takes(struct world *w, hf_lock *lock, int64_t within_ms)
     if (!hf_lock_timed(lock, WAIT_LONG_MS, &w->err) &&
         wait_within(began, within_ms))
         return;
+    print_error("not in %d ms: %s\n", (int)within_ms, w->err.text);
     w->server->print_left(w);
-    fail_msg("not in %d ms: %s", (int)within_ms, w->err.text);
+    fail();
 }
 
 void world_free_for_all(struct world *w, hf_lock *lock)

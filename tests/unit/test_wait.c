@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -145,6 +146,24 @@ static void test_what_was_stolen_is_counted(void **state)
     assert_true(wait_stalled() >= wait_stolen());
 }
 
+/* Or a bound of seconds would be over at once. */
+static void test_fair_clock_needs_no_descriptor(void **state)
+{
+    struct rlimit old, none;
+    int64_t before, without;
+
+    (void)state;
+    assert_true(WAIT_FOR((before = wait_stalled()) > 0));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    none = old;
+    none.rlim_cur = 0;
+    sleep_ms(30); /* so that it looks again */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    without = wait_stalled();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_true(without >= before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_who_runs_is_not_asleep),
         cmocka_unit_test(test_fair_clock_stands_while_somebody_waits),
         cmocka_unit_test(test_what_was_stolen_is_counted),
+        cmocka_unit_test(test_fair_clock_needs_no_descriptor),
     };
 
     if (!wait_is_fair())

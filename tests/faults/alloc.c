@@ -141,11 +141,12 @@ int open_client(struct stage *s, hf_client **c)
 }
 
 /* A hold lasts through it on a machine that stands still for seconds, or one;
- * of a session's a third may be all that is left when it is renewed. */
+ * of a session's a third may be all that is left when it is renewed. With a
+ * session all that is under way is lost, so it lasts as long as any wait. */
 static int64_t ttl_of(const struct scene *scene)
 {
     if (!(scene->flags & SCENE_RENEWS))
-        return 5000;
+        return conf.session ? WAIT_LONG_MS : 5000;
     return conf.session ? 3000 : 2500;
 }
 

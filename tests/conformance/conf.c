@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 struct conf conf;
 
@@ -315,9 +316,23 @@ bool conf_thread_ended(struct conf_thread *t)
 
 static uint32_t stands, goes_on; /* atomic */
 
-static void stand(int signo)
+/* The signal has ended a system call that slept. */
+static bool was_asleep(const ucontext_t *at)
 {
-    (void)signo;
+#if defined(__x86_64__)
+    return at->uc_mcontext.gregs[REG_RAX] == -EINTR;
+#else
+    return (int64_t)at->uc_mcontext.regs[0] == -EINTR;
+#endif
+}
+
+/* It must not stand with a mutex locked: one that the signal finds awake goes
+ * on, and gets another. */
+static void stand(int signo, siginfo_t *info, void *at)
+{
+    (void)signo, (void)info;
+    if (!was_asleep(at))
+        return;
     __atomic_store_n(&stands, 1, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&goes_on, __ATOMIC_ACQUIRE))
         wait_tick();
@@ -351,10 +366,9 @@ static bool sleeps_on(pid_t tid)
     return NEVER_MS(false, 150) && times_asleep(tid) == before;
 }
 
-/* It must not stand with a mutex locked. */
 void conf_thread_stand(struct conf_thread *t)
 {
-    struct sigaction sa = {.sa_handler = stand};
+    struct sigaction sa = {.sa_sigaction = stand, .sa_flags = SA_SIGINFO};
 
     COMES(sleeps_on(t->tid));
     stands = goes_on = 0;

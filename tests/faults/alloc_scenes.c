@@ -496,12 +496,16 @@ static bool watch_name(struct stage *s, long n)
 {
     hf_watch *w = NULL;
     int calls = 0, rc;
+    int64_t began;
     bool hit;
 
     if (!conf.watches)
         return false;
     arm(n);
+    began = wait_fair();
     rc = hf_watch_new(s->c, s->name, HF_CSTRING, 0, see, &calls, &w, E);
+    /* It does not wait until there is memory. */
+    assert_true(wait_within(began, WAIT_LONG_MS / 2));
     if (rc != HF_EUNKNOWN) /* the connection may have ended by it */
         check_code(rc, "hf_watch_new", n);
     assert_int_equal(w == NULL, rc != 0);

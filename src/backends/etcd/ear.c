@@ -33,6 +33,21 @@ static void begin(struct etcd *e, struct et_ear *r)
     e->is_deaf = e->is_deaf || !r->watch;
 }
 
+static void ear_free(struct etcd *e, struct et_ear *r)
+{
+    if (r->watch)
+        hf__et_watch_end(e, r->watch);
+    hf__list_remove(e->ears, r);
+    e->core->free(e->client, r);
+}
+
+void hf__et_unlisten(void *self, struct hf__listener *on)
+{
+    if (on->impl)
+        ear_free(self, on->impl);
+    on->impl = NULL;
+}
+
 int hf__et_listen(struct etcd *e, struct hf__query *q)
 {
     struct hf__listener *on = q->listener;
@@ -54,23 +69,12 @@ int hf__et_listen(struct etcd *e, struct hf__query *q)
     }
     r->q = q;
     begin(e, r);
+    if (!r->watch) { /* we are connected, so there is no memory */
+        hf__et_unlisten(e, on);
+        return HF_ENOMEM;
+    }
     hf__et_sent(e, &q->req);
     return HF__PENDING;
-}
-
-static void ear_free(struct etcd *e, struct et_ear *r)
-{
-    if (r->watch)
-        hf__et_watch_end(e, r->watch);
-    hf__list_remove(e->ears, r);
-    e->core->free(e->client, r);
-}
-
-void hf__et_unlisten(void *self, struct hf__listener *on)
-{
-    if (on->impl)
-        ear_free(self, on->impl);
-    on->impl = NULL;
 }
 
 void hf__et_ears_fini(struct etcd *e)

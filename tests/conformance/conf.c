@@ -326,8 +326,8 @@ static bool was_asleep(const ucontext_t *at)
 #endif
 }
 
-/* It must not stand with a mutex locked: one that the signal finds awake goes
- * on, and gets another. */
+/* It must not stand with a mutex locked: a thread that the signal finds awake
+ * goes on, and is sent another signal. */
 static void stand(int signo, siginfo_t *info, void *at)
 {
     (void)signo, (void)info;

@@ -141,8 +141,9 @@ int open_client(struct stage *s, hf_client **c)
 }
 
 /* A hold lasts through it on a machine that stands still for seconds, or one;
- * of a session's a third may be all that is left when it is renewed. With a
- * session all that is under way is lost, so it lasts as long as any wait. */
+ * of a session's a third may be all that is left when it is renewed. When a
+ * session ends, all that is under way is lost: so it lasts as long as any wait.
+ */
 static int64_t ttl_of(const struct scene *scene)
 {
     if (!(scene->flags & SCENE_RENEWS))

@@ -59,7 +59,7 @@ static int64_t page_end(const struct et_ask *a, const Etcd__RangeAnswer *r)
     return is_all && a->limit == ET_VIEW_MAX && last > 0 ? last - 1 : last;
 }
 
-/* Who is before us, as far as this view shows. */
+/* The entries before ours, as far as this view shows. */
 static int decide(struct et_ask *a, const Etcd__TxnAnswer *t, size_t i)
 {
     struct et_line *l = a->line;

@@ -300,8 +300,8 @@ void hf__et_leave(struct et_line *l)
     l->maybe = l->doubt = l->is_marked = false;
 }
 
-/* Whoever is next hears that it is the first now. If that is lost, the next
- * round looks. */
+/* Writes our entry, which the next waiter watches: that one is the first now.
+ * If the event is lost, its safety look finds out. */
 void hf__et_touch(struct et_line *l)
 {
     struct etcd *e = l->e;

@@ -23,7 +23,7 @@ int hf__et_look_on(const struct et_ask *);
 /* TERM and MOVE were answered. 0, or EPROTO. */
 int hf__et_termed(const struct et_ask *, const uint8_t *, size_t len);
 int hf__et_moved(const struct et_ask *, const Etcd__TxnAnswer *);
-/* They were not: who waits for them hears the code. */
+/* The answer to one of them is an error: its caller gets the code. */
 void hf__et_term_failed(const struct et_ask *, int code);
 
 #endif

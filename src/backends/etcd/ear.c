@@ -69,7 +69,7 @@ int hf__et_listen(struct etcd *e, struct hf__query *q)
     }
     r->q = q;
     begin(e, r);
-    if (!r->watch) { /* we are connected, so there is no memory */
+    if (!r->watch) { /* we are connected: it is memory that is lacking */
         hf__et_unlisten(e, on);
         return HF_ENOMEM;
     }

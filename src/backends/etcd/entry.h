@@ -2,7 +2,7 @@
  * The keys of entries, below ROOT NAME/. Pure.
  *
  *   MUTEX   <lease>           1 to 16 hexadecimal digits, as Go's Mutex
- *   UNFAIR  lock              of an unfair mutex: whoever can make it
+ *   UNFAIR  lock              of an unfair mutex: its creator holds it
  *   READ    read/<own>        as Go's RWMutex
  *   WRITE   write/<own>
  *   MARK    write/<own>+      the writer reads now, and lets readers in

@@ -22,8 +22,8 @@
  * What makes lost answers harmless. A request that was not answered in time may
  * be done much later, and requests overtake each other.
  * - ENTER makes the entry only if there is none and if the guard has not been
- *   written since (its mod revision is compared). So whoever has to be sure
- *   that no ENTER of the past is still to come writes the guard anew: SETTLE.
+ *   written since (its mod revision is compared). SETTLE writes the guard
+ *   again, so that no earlier ENTER can still succeed.
  * - LOOK, DROP and the checks of a renewal are about one create revision. An
  *   entry that was made anew has another one.
  * - MOVE, which writes an entry, is about one mod revision as well.
@@ -88,7 +88,7 @@ struct et_line {
     bool is_queued;  /* the core waits for a bell */
     bool is_first;   /* it is granted once the lease is proved */
     bool is_behind;  /* its attempt waits for the DROP of another line */
-    bool is_fresh;   /* the ENTER that made it has found who is before it */
+    bool is_fresh;   /* its ENTER has found the entries before it */
     bool is_left;    /* its session is over, and it is there: it is dropped */
     bool waits;      /* it rings when what is watched goes */
     uint8_t looks;   /* since a watch was made */

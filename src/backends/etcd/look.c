@@ -1,6 +1,6 @@
 /*
- * Who is there: the entries of a name, the oldest first, and which of them hold
- * it. Go's are among them.
+ * The entries of a name, the oldest first, and which of them hold it. Entries
+ * of Go's clients are among them.
  */
 #include "query.h"
 

@@ -191,3 +191,38 @@ double ours_eight_unfair(const char *url)
 {
     return 1e9 / pairs_per_second(url, HF_UNFAIR, 8, 1);
 }
+
+static int take_turns(const char *url, struct contend_result *result)
+{
+    struct contend contend = {.url = url,
+                              .kind = HF_MUTEX,
+                              .fairness = HF_UNFAIR,
+                              .procs = 8,
+                              .threads = 1,
+                              .names = 1,
+                              .hold_ms = TURNS_HOLD_MS,
+                              .think_ms = TURNS_THINK_MS,
+                              .run_ms = TURNS_MS};
+    int rc = contend_run(&contend, result);
+
+    if (rc != HF_OK)
+        complain("turns", rc, &result->error);
+    else if (result->violations)
+        fprintf(stderr, "ratios: %llu violations\n",
+                (unsigned long long)result->violations);
+    return rc == HF_OK && result->violations == 0 ? 0 : -1;
+}
+
+double ours_turns(const char *url)
+{
+    struct contend_result r;
+
+    return take_turns(url, &r) < 0 ? -1 : (double)r.pairs / r.seconds;
+}
+
+double ours_turns_p99(const char *url)
+{
+    struct contend_result r;
+
+    return take_turns(url, &r) < 0 ? -1 : r.p99_us / 1000;
+}

@@ -19,4 +19,14 @@ struct peers {
  * nanoseconds a pair, or -1. */
 double peers_race(struct peers *, const char *const *argv, int n, int warm_ms);
 
+/* How long it is tried, and what each does. */
+struct peers_turns {
+    int ms, hold_ms, think_ms;
+};
+
+/* n of them take turns: pairs a second, and what 99 of 100 waits do not exceed;
+ * or -1. */
+double peers_turns(struct peers *, const char *const *argv, int n,
+                   const struct peers_turns *, double *p99_us);
+
 #endif

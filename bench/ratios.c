@@ -17,7 +17,8 @@
 #include <time.h>
 
 enum rule { AT_MOST, AT_LEAST };
-enum place { SHM, REDIS, REDIS_TLS, ZK, ETCD, ETCD_NOW, PLACES };
+enum { TURNS = 3 }; /* rounds of what takes seconds */
+enum place { SHM, REDIS, REDIS_TLS, REDLOCK, ZK, ETCD, ETCD_NOW, PLACES };
 
 struct line {
     const char *what;
@@ -82,6 +83,22 @@ static const struct line lines[] = {
      "ns", AT_MOST, 1.15, ROUNDS},
     {"rediss: pair, no wait / one trip", REDIS_TLS, ours_pair_nowait,
      floor_redis_one_trip, "ns", AT_MOST, 1.15, ROUNDS},
+    {"redlock: pair / by hand", REDLOCK, ours_pair, floor_redlock, "ns",
+     AT_MOST, 1.2, ROUNDS},
+    {"redlock: redsync / pair", REDLOCK, floor_redsync_pair, ours_pair, "ns",
+     AT_LEAST, 2.5, ROUNDS},
+    {"redlock: node-redlock 4 / pair", REDLOCK, floor_node4_pair, ours_pair,
+     "ns", AT_LEAST, 2.5, ROUNDS},
+    {"redlock: node-redlock 5 / pair", REDLOCK, floor_node5_pair, ours_pair,
+     "ns", AT_LEAST, 2.5, ROUNDS},
+    {"redlock: 8 take turns / redsync", REDLOCK, ours_turns,
+     floor_redsync_turns, "/s", AT_LEAST, 2, TURNS},
+    {"redlock: 8 take turns / node-redlock 4", REDLOCK, ours_turns,
+     floor_node4_turns, "/s", AT_LEAST, 2, TURNS},
+    {"redlock: p99 of waits / redsync", REDLOCK, ours_turns_p99,
+     floor_redsync_p99, "ms", AT_MOST, 1, TURNS},
+    {"redlock: p99 of waits / node-redlock 4", REDLOCK, ours_turns_p99,
+     floor_node4_p99, "ms", AT_MOST, 1, TURNS},
 #ifdef HAVE_ZOOKEEPER
     {"zk: pair / create, list, delete", ZK, ours_pair_fair, floor_zk_waited,
      "ns", AT_MOST, 1.15, ROUNDS},
@@ -192,7 +209,7 @@ static void print_line(const struct line *line, const struct figures *figures)
     if (line->target != 0)
         snprintf(target, sizeof target, "%s %.*f",
                  line->rule == AT_MOST ? "<=" : ">=",
-                 line->target < 2 && line->floor ? 2 : 0, line->target);
+                 line->target < 3 && line->floor ? 2 : 0, line->target);
     printf("%-40s", line->what);
     print_figure(figures->ours, line->unit);
     if (line->floor) {
@@ -296,7 +313,8 @@ int main(int argc, char **argv)
 
     if (!mkdtemp(directory) || redis_server_start(&server) < 0 ||
         redis_server_start(&tls_server) < 0 || start_zk(&urls[ZK]) < 0 ||
-        etcd_start(&urls[ETCD], &urls[ETCD_NOW]) < 0) {
+        etcd_start(&urls[ETCD], &urls[ETCD_NOW]) < 0 ||
+        redlock_start(&urls[REDLOCK]) < 0) {
         perror("ratios: cannot set up");
         return 2;
     }
@@ -306,6 +324,7 @@ int main(int argc, char **argv)
     redis_server_end(&tls_server);
     end_zk();
     etcd_end();
+    redlock_end();
     nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return status;
 }

@@ -9,6 +9,8 @@
 #include "../cli/contend.h"
 
 enum { RUN_MS = 300, ROUNDS = 5 };
+/* Eight that hold a lock for a while, and think for a while. */
+enum { TURNS_MS = 2000, TURNS_HOLD_MS = 2, TURNS_THINK_MS = 10 };
 
 /* What is measured against what; url is the lock's or the server's. */
 typedef double measure_fn(const char *url);
@@ -38,6 +40,16 @@ measure_fn floor_etcd_grpc, floor_etcd_bare, floor_go_pair, floor_go_eight,
 int etcd_start(const char **url, const char **current);
 void etcd_end(void);
 
+/* floor_redlock.c: the same requests to five servers, and what others have;
+ * nanoseconds. Eight of others that take turns: pairs a second, and the 99th
+ * percentile of their waits in milliseconds. The servers: 0, or -1. */
+measure_fn floor_redlock, floor_redsync_pair, floor_node4_pair,
+    floor_node5_pair;
+measure_fn floor_redsync_turns, floor_node4_turns;
+measure_fn floor_redsync_p99, floor_node4_p99;
+int redlock_start(const char **url);
+void redlock_end(void);
+
 /* ours.c */
 measure_fn ours_pair, ours_pair_nowait; /* nanoseconds */
 measure_fn ours_pair_fair, ours_pair_fair_nowait;
@@ -48,6 +60,8 @@ measure_fn ours_eight_fair, ours_eight_unfair;     /* nanoseconds a pair */
 measure_fn ours_threads_fair, ours_threads_unfair; /* pairs a second */
 measure_fn ours_threads_reading;
 measure_fn ours_eight_reading; /* nanoseconds a pair */
+measure_fn ours_turns;         /* pairs a second */
+measure_fn ours_turns_p99;     /* milliseconds */
 
 /* scale.c */
 measure_fn scale_handle_bytes; /* bytes of an idle handle */

@@ -18,9 +18,10 @@ struct contend {
     uint32_t handoff, permits; /* permits: size of a semaphore */
     unsigned procs, threads, names;
     int64_t run_ms;
-    bool nowait;         /* do not wait for the answer to a release */
-    bool time_handovers; /* reads the clock at each release, too */
-    bool pin;            /* each process to a processor of its own */
+    int64_t hold_ms, think_ms; /* sleeps while it holds, and afterwards */
+    bool nowait;               /* do not wait for the answer to a release */
+    bool time_handovers;       /* reads the clock at each release, too */
+    bool pin;                  /* each process to a processor of its own */
 };
 
 struct contend_result {

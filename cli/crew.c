@@ -108,6 +108,14 @@ static int acquire(struct contender *self, size_t name, bool timed)
     return rc;
 }
 
+static void nap(int64_t ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+
+    if (ms > 0)
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+}
+
 static int pair(struct contender *self, size_t name, bool timed)
 {
     struct arena *arena = self->crew->arena;
@@ -118,6 +126,7 @@ static int pair(struct contender *self, size_t name, bool timed)
     if (rc == HF_OK) {
         visit(contend, &arena->cells[name], &arena->counts[self->number],
               self->number + 1);
+        nap(contend->hold_ms);
         if (contend->time_handovers)
             arena->cells[name].released_at = cli_now_ns(CLOCK_MONOTONIC);
         rc = contend->nowait ? hf_lock_release_nowait(lock, &self->err)
@@ -162,6 +171,7 @@ static void contend_until_over(struct contender *self)
         if (++counts->pairs == CALIBRATION && !arena->contend->time_handovers &&
             cli_now_ns(CLOCK_MONOTONIC) - begin < CALIBRATION * FAST_NS)
             every = SAMPLE_EVERY;
+        nap(arena->contend->think_ms);
     }
 }
 

@@ -99,10 +99,9 @@ static int failed(const struct run_options *o, int rc, const hf_error *err)
     return cli_exit_of(rc);
 }
 
-/* The first who holds it, as far as that is known. False if the server does not
- * answer. */
-static bool describe_holder(hf_client *client, const char *name, char *out,
-                            size_t size)
+/* The first who holds it, as far as that is known; what hf_inspect says. */
+static int describe_holder(hf_client *client, const char *name, char *out,
+                           size_t size)
 {
     hf_info *info = NULL;
     const hf_party *p;
@@ -119,7 +118,7 @@ static bool describe_holder(hf_client *client, const char *name, char *out,
             snprintf(out, size, "%s", hf__show(p->owner).text);
     }
     hf_info_free(info);
-    return rc != HF_EUNKNOWN && rc != HF_EBACKEND;
+    return rc;
 }
 
 /* How a wait that ended without the lock is told of: whoever waits is not sent
@@ -129,6 +128,7 @@ static int not_acquired(hf_client *client, const struct run_options *o, int rc,
 {
     struct hf__shown name = hf__show(o->name);
     char who[256], words[sizeof last.words];
+    int asked;
 
     if (patience_caught)
         return o->busy_exit;
@@ -139,11 +139,16 @@ static int not_acquired(hf_client *client, const struct run_options *o, int rc,
     snprintf(words, sizeof words, "holdfast run: %s%s\n", err->text,
              rc == HF_EBUSY ? "" : "; the server does not say who holds it");
     leave_soon(rc == HF_EBUSY ? o->busy_exit : CLI_UNAVAILABLE, words);
-    if (!describe_holder(client, o->name, who, sizeof who))
+    asked = describe_holder(client, o->name, who, sizeof who);
+    if (asked == HF_EUNKNOWN || asked == HF_EBACKEND)
         leave(0);
     leave_soon(o->busy_exit, "");
     if (o->quiet)
         return o->busy_exit;
+    if (asked == HF_ENOTSUP) { /* it may not be held at all */
+        cli_say(&cli_run, "%s", err->text);
+        return strstr(err->text, "; cause: ") ? CLI_UNAVAILABLE : o->busy_exit;
+    }
     if (o->wait_ms > 0)
         cli_say(&cli_run, "%s: not got within %lld ms, held by %s", name.text,
                 (long long)o->wait_ms, who);

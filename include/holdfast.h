@@ -1,6 +1,7 @@
 /*
- * holdfast: distributed locks over Redis, ZooKeeper, etcd and shared memory,
- * with a fencing token on every grant and a deadline one can trust.
+ * holdfast: distributed locks over Redis (one server, or several by Redlock),
+ * ZooKeeper, etcd and shared memory, with a fencing token on every grant and a
+ * deadline one can trust.
  *
  * Read this before the functions:
  *

@@ -11,7 +11,8 @@ enum { PLACES_MAX = 8 };
 /* A backend or store that was asked for: a URL, or one to be started. */
 struct lab_wish {
     struct lab_place place;
-    bool ready; /* the place can be used */
+    bool ready;      /* the place can be used */
+    bool by_default; /* it was not named */
 };
 
 struct lab {

@@ -42,6 +42,9 @@ enum lab_option {
 enum lab_need {
     LAB_NEEDS_MARIADB = 1 << 0, /* as a store */
     LAB_NEEDS_SERVERS = 1 << 1, /* it kills them: --servers alone */
+    /* Not needed: it has rows for Redlock without being asked for them. In the
+     * other scenarios they would say the same as those of Redis. */
+    LAB_HAS_REDLOCK = 1 << 2,
 };
 
 struct lab_scenario {
@@ -75,6 +78,7 @@ enum lab_engine {
     LAB_SHM,
     LAB_FILE,
     LAB_REDIS,
+    LAB_REDLOCK, /* several servers of Redis */
     LAB_ZOOKEEPER,
     LAB_ETCD,
     LAB_MARIADB,
@@ -82,12 +86,15 @@ enum lab_engine {
 };
 
 /* Where locks or a stock live: given by a URL, or a temporary server. */
+enum { LAB_REDLOCK_SERVERS = 5 };
+
 struct lab_place {
     enum lab_engine engine;
     const char *name; /* "redis": as rows say it */
     char url[256];    /* may have a password in it: never print it */
     pid_t pid;        /* of a temporary server, else 0 */
-    bool given;       /* by a URL: nothing may be left in it */
+    pid_t others[LAB_REDLOCK_SERVERS - 1]; /* of Redlock, beside pid */
+    bool given; /* by a URL: nothing may be left in it */
 };
 
 /* Is it one of the backends that were asked for? Starts nothing. */

@@ -17,21 +17,16 @@ static const struct {
     const char *name;
     enum lab_engine engine;
 } engines[] = {
-    {"shm", LAB_SHM},
-    {"file", LAB_FILE},
-    {"redis", LAB_REDIS},
-    {"rediss", LAB_REDIS},
-    {"redis+unix", LAB_REDIS},
-    {"zk", LAB_ZOOKEEPER},
-    {"zookeeper", LAB_ZOOKEEPER},
-    {"etcd", LAB_ETCD},
-    {"etcds", LAB_ETCD},
-    {"mariadb", LAB_MARIADB},
-    {"mysql", LAB_MARIADB},
+    {"shm", LAB_SHM},          {"file", LAB_FILE},
+    {"redis", LAB_REDIS},      {"rediss", LAB_REDIS},
+    {"redis+unix", LAB_REDIS}, {"redlock", LAB_REDLOCK},
+    {"zk", LAB_ZOOKEEPER},     {"zookeeper", LAB_ZOOKEEPER},
+    {"etcd", LAB_ETCD},        {"etcds", LAB_ETCD},
+    {"mariadb", LAB_MARIADB},  {"mysql", LAB_MARIADB},
 };
 
-static const char *const names[LAB_ENGINES] = {"shm", "file", "redis",
-                                               "zk",  "etcd", "mariadb"};
+static const char *const names[LAB_ENGINES] = {
+    "shm", "file", "redis", "redlock", "zk", "etcd", "mariadb"};
 
 /* ---- lists --------------------------------------------------------------- */
 
@@ -118,7 +113,7 @@ static int take_backend(struct lab *lab, const char *text, size_t len)
     if (engine < 0)
         return cli_misuse(&lab_verb,
                           "no backend is called `%.*s'; there are shm, "
-                          "redis, zk and etcd, or their URLs",
+                          "redis, redlock, zk and etcd, or their URLs",
                           (int)len, text);
     if (lab->backends_len == PLACES_MAX)
         return cli_misuse(&lab_verb, "more than %d backends", PLACES_MAX);
@@ -130,7 +125,8 @@ static int take_store(struct lab *lab, const char *text, size_t len)
 {
     int engine = engine_of(text, len);
 
-    if (engine == LAB_SHM || engine == LAB_ZOOKEEPER || engine == LAB_ETCD)
+    if (engine == LAB_SHM || engine == LAB_REDLOCK || engine == LAB_ZOOKEEPER ||
+        engine == LAB_ETCD)
         return cli_misuse(&lab_verb,
                           "%s is a backend, not a store: --backends %s",
                           names[engine], names[engine]);
@@ -191,9 +187,12 @@ int places_complete(struct lab *lab, bool backends_given, bool stores_given)
     int status = CLI_OK;
 
     if (!backends_given)
-        status = places_take_backends(lab, lab->servers  ? "shm,redis,zk,etcd"
-                                           : url && *url ? url
-                                                         : "shm");
+        status =
+            places_take_backends(lab, lab->servers ? "shm,redis,redlock,zk,etcd"
+                                      : url && *url ? url
+                                                    : "shm");
+    for (size_t i = 0; !backends_given && i < lab->backends_len; i++)
+        lab->backends[i].by_default = lab->servers;
     if (status == CLI_OK && !stores_given)
         status = places_take_stores(lab, lab->servers ? "file,redis,mariadb"
                                                       : "file");
@@ -222,6 +221,15 @@ bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,
 
 /* ---- places -------------------------------------------------------------- */
 
+static struct lab_place start_redlock(struct lab *lab)
+{
+    static struct lab_server *servers[LAB_REDLOCK_SERVERS];
+    struct lab_place place;
+
+    lab_redlock_start(lab, servers, &place);
+    return place;
+}
+
 /* One temporary server of a kind serves as a backend and as a store. */
 static const struct lab_place *ready(struct lab *lab, struct lab_wish *wish)
 {
@@ -232,6 +240,9 @@ static const struct lab_place *ready(struct lab *lab, struct lab_wish *wish)
         /* A place of this run's own, so that nothing is left of it. */
         snprintf(wish->place.url, sizeof wish->place.url, "shm://%s/locks",
                  lab_directory(lab));
+        wish->ready = true;
+    } else if (!wish->ready && engine == LAB_REDLOCK) {
+        wish->place = start_redlock(lab);
         wish->ready = true;
     } else if (!wish->ready) {
         if (!started[engine]) {
@@ -249,8 +260,8 @@ static const struct lab_place *ready(struct lab *lab, struct lab_wish *wish)
 
 void places_check(struct lab *lab)
 {
-    static const enum lab_engine kinds[] = {LAB_REDIS, LAB_ZOOKEEPER, LAB_ETCD,
-                                            LAB_MARIADB};
+    static const enum lab_engine kinds[] = {
+        LAB_REDIS, LAB_REDLOCK, LAB_ZOOKEEPER, LAB_ETCD, LAB_MARIADB};
 
     for (size_t i = 0; i < lab->backends_len; i++)
         if (lab->backends[i].place.given)
@@ -289,9 +300,18 @@ bool places_are_bare(const struct lab *lab)
            !lab->stores[LAB_MARIADB].place.name;
 }
 
+static bool has_rows(const struct lab *lab, const struct lab_wish *wish)
+{
+    return wish->place.engine != LAB_REDLOCK || !wish->by_default ||
+           lab->scenario->needs & LAB_HAS_REDLOCK;
+}
+
 const struct lab_place *lab_backend(struct lab *lab, size_t i)
 {
-    return i < lab->backends_len ? ready(lab, &lab->backends[i]) : NULL;
+    for (size_t at = 0; at < lab->backends_len; at++)
+        if (has_rows(lab, &lab->backends[at]) && i-- == 0)
+            return ready(lab, &lab->backends[at]);
+    return NULL;
 }
 
 const struct lab_place *lab_store(struct lab *lab, enum lab_engine engine)

@@ -221,6 +221,53 @@ void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n)
         await(lab, members[i]);
 }
 
+/*
+ * max_lease=0, which says that servers keep their keys through a restart: they
+ * do not, but they are never started again. Otherwise a client would not ask
+ * them before they are as old as the longest lease, as each of them could be
+ * one that has just lost its keys. server_timeout: a machine that is busy with
+ * something else is no dead server, and a dead one refuses connections.
+ */
+static void name_redlock(struct lab_place *place,
+                         struct lab_server *const *servers, const char *secret)
+{
+    int port[LAB_REDLOCK_SERVERS];
+
+    for (size_t i = 0; i < LAB_REDLOCK_SERVERS; i++) {
+        port[i] = servers[i]->port;
+        if (i)
+            place->others[i - 1] = servers[i]->place.pid;
+    }
+    place->engine = LAB_REDLOCK;
+    place->name = lab_recipes[LAB_REDLOCK].name;
+    place->pid = servers[0]->place.pid;
+    snprintf(place->url, sizeof(place->url),
+             "redlock://:%s@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,"
+             "127.0.0.1:%d,127.0.0.1:%d?max_lease=0&server_timeout=1s",
+             secret, port[0], port[1], port[2], port[3], port[4]);
+}
+
+void lab_redlock_start(struct lab *lab,
+                       struct lab_server *servers[LAB_REDLOCK_SERVERS],
+                       struct lab_place *place)
+{
+    struct launch launch = prepare(LAB_REDIS, NULL);
+    bool started[LAB_REDLOCK_SERVERS] = {false};
+
+    *place = (struct lab_place){0};
+    for (size_t i = 0; i < LAB_REDLOCK_SERVERS; i++) {
+        started[i] = !servers[i];
+        if (!started[i])
+            continue;
+        servers[i] = make(lab, launch.recipe->name);
+        start(lab, &launch, servers[i]);
+    }
+    for (size_t i = 0; i < LAB_REDLOCK_SERVERS; i++)
+        if (started[i])
+            await(lab, servers[i]);
+    name_redlock(place, servers, launch.secret);
+}
+
 /* ---- end ----------------------------------------------------------------- */
 
 void lab_server_kill(struct lab_server *server)
@@ -264,14 +311,26 @@ static double redis_cpu_ms(const struct lab_place *place)
     return ms;
 }
 
-double lab_place_cpu_ms(const struct lab_place *place)
+static double process_cpu_ms(pid_t pid)
 {
     struct timespec used;
     clockid_t clock;
 
-    if (!place->pid)
-        return place->engine == LAB_REDIS ? redis_cpu_ms(place) : -1;
-    if (clock_getcpuclockid(place->pid, &clock) || clock_gettime(clock, &used))
+    if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &used))
         return -1;
     return (double)used.tv_sec * 1e3 + (double)used.tv_nsec / 1e6;
+}
+
+double lab_place_cpu_ms(const struct lab_place *place)
+{
+    double ms, more;
+
+    if (!place->pid)
+        return place->engine == LAB_REDIS ? redis_cpu_ms(place) : -1;
+    ms = process_cpu_ms(place->pid);
+    for (size_t i = 0; i + 1 < LAB_REDLOCK_SERVERS; i++) {
+        more = place->others[i] ? process_cpu_ms(place->others[i]) : 0;
+        ms = ms < 0 || more < 0 ? -1 : ms + more;
+    }
+    return ms;
 }

@@ -39,6 +39,11 @@ struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
                                     const char *const *args);
 /* The same for n members of one cluster of etcd. */
 void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n);
+/* The independent servers of Redlock: starts those that are NULL. place: all of
+ * them. */
+void lab_redlock_start(struct lab *lab,
+                       struct lab_server *servers[LAB_REDLOCK_SERVERS],
+                       struct lab_place *place);
 /* Dies, naming all packages that are missing, if a server that has to be
  * started (places_need) is not installed. */
 void lab_servers_check(struct lab *lab, const enum lab_engine *engines,

@@ -172,7 +172,7 @@ static void check_mariadb(const struct tidy *tidy)
     sql_close(sql);
 }
 
-/* ---- both ---------------------------------------------------------------- */
+/* ---- all ----------------------------------------------------------------- */
 
 static bool is_known(const struct lab_place *place)
 {
@@ -188,6 +188,37 @@ static bool is_known(const struct lab_place *place)
     return false;
 }
 
+static void tidy_redis(struct lab *lab, struct tidy *tidy)
+{
+    lab_name(lab, "", tidy->prefix);
+    check_redis(tidy);
+    keeper_start(clean_redis, tidy);
+}
+
+/* Each of its servers, by the URL that it would have alone. */
+static void tidy_redlock(struct lab *lab, const struct lab_place *place)
+{
+    struct tidy tidy = {.place = *place};
+    const char *host = strstr(place->url, "://"), *end, *user;
+    const char *scheme =
+        strstr(place->url, "tls=yes") ? "rediss" : "redis"; /* none has TLS */
+
+    if (!host)
+        return; /* places_check() tells */
+    user = host += 3;
+    end = host + strcspn(host, "/?");
+    for (const char *at = host; at < end; at++)
+        if (*at == '@')
+            host = at + 1;
+    for (const char *at = host; at < end; at += strcspn(at, ",/?") + 1) {
+        snprintf(tidy.place.url, sizeof(tidy.place.url), "%s://%.*s%.*s%s",
+                 scheme, (int)(host - user), user, (int)strcspn(at, ",/?"), at,
+                 end);
+        tidy_redis(lab, &tidy);
+    }
+    explicit_bzero(&tidy, sizeof(tidy));
+}
+
 void lab_place_tidy(struct lab *lab, const struct lab_place *place)
 {
     struct tidy tidy = {.place = *place};
@@ -195,9 +226,9 @@ void lab_place_tidy(struct lab *lab, const struct lab_place *place)
     if (!place->given || is_known(place))
         return;
     if (place->engine == LAB_REDIS) {
-        lab_name(lab, "", tidy.prefix);
-        check_redis(&tidy);
-        keeper_start(clean_redis, &tidy);
+        tidy_redis(lab, &tidy);
+    } else if (place->engine == LAB_REDLOCK) {
+        tidy_redlock(lab, place);
     } else if (place->engine == LAB_MARIADB) {
         lab_table(lab, "", tidy.prefix);
         check_mariadb(&tidy);

@@ -264,7 +264,7 @@ struct hf_client {
 
     struct hf__mutex why_mu;
     hf_error why;      /* the backend's last word; why_mu */
-    char trouble[128]; /* why it is not connected, or ""; why_mu */
+    char trouble[200]; /* why it is not connected, or ""; why_mu */
     struct hf__note notes[HF__NOTES]; /* why_mu */
     int64_t wall_offset; /* of the wall clock to ours, in ns; why_mu */
 
@@ -307,9 +307,9 @@ int hf__fail_word(hf_client *, const hf_error *word, hf_error *, int code);
 void hf__keep_word_locked(hf_client *, struct hf__exchange *, bool let_go,
                           int code);
 void hf__words_free(hf_client *, struct hf__exchange *);
-/* To be put behind "no answer": "; not connected to ...", or "". */
+/* To be put behind "no answer": "; cause: ...", or "". */
 struct hf__trouble {
-    char text[128 + sizeof("; not connected to ")];
+    char text[200 + sizeof("; cause: ")];
 };
 struct hf__trouble hf__trouble(hf_client *);
 

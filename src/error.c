@@ -134,7 +134,7 @@ struct hf__trouble hf__trouble(hf_client *c)
 
     hf__mutex_lock(&c->why_mu);
     if (c->trouble[0])
-        snprintf(t.text, sizeof(t.text), "; not connected to %s", c->trouble);
+        snprintf(t.text, sizeof(t.text), "; cause: %s", c->trouble);
     hf__mutex_unlock(&c->why_mu);
     return t;
 }

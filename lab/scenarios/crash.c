@@ -347,6 +347,7 @@ const struct lab_scenario lab_crash = {
         "client.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_TTL,
+    .needs = LAB_HAS_REDLOCK,
     .strategies = strategies,
     .run = run,
 };

@@ -1,7 +1,8 @@
 /*
  * Failover: the server that has granted the lock dies (case 3 of the
- * documents): the master of Redis, before it has replicated the lock, and the
- * leader of an etcd cluster, which has replicated it before it answered.
+ * documents): the master of Redis, before it has replicated the lock, two of
+ * the five servers of Redlock, and the leader of an etcd cluster, which has
+ * replicated the lock before it answered.
  *
  * Redis.
  * A takes the lock at the master, the master dies, its replica becomes the
@@ -13,8 +14,14 @@
  * two machines the replica's clock must not be behind the master's by more than
  * the failover took.)
  *
+ * Redlock. A takes the lock from five independent servers. Two of them die, and
+ * two new ones that know nothing take their place. B asks all five: two would
+ * grant it, the other three know the lock, so B is refused.
+ *
  * etcd. A takes the lock from a cluster of three, and its leader dies. B asks
- * the others, and is refused: they know the lock. B sells when A has released.
+ * the others, and is refused: they know the lock.
+ *
+ * On the last two B sells when A has released.
  */
 #include "../late.h"
 #include "../servers.h"
@@ -24,7 +31,13 @@
 
 /* The replica is cut off by sending it to a port at which nobody listens. (If
  * it were stopped, what the master has sent would wait in its socket.) */
-enum { NO_PORT = 1, LOOK_MS = 5, SYNC_MS = 60000, MEMBERS = 3 };
+enum {
+    NO_PORT = 1,
+    LOOK_MS = 5,
+    SYNC_MS = 60000,
+    MEMBERS = 3,
+    DEAD = LAB_REDLOCK_SERVERS / 2
+};
 
 struct pair {
     struct lab_server *master, *replica;
@@ -160,12 +173,105 @@ static void judge(struct lab *lab, struct lab_row *row,
                      "A's write was not accepted, but B's token is not higher");
 }
 
-/* ---- etcd ---------------------------------------------------------------- */
+/* ---- a majority ---------------------------------------------------------- */
 
+/* Servers of which a majority knows the lock, and how some of them die. */
 struct cluster {
-    struct lab_server *member[MEMBERS];
+    struct lab_server *member[LAB_REDLOCK_SERVERS];
     struct lab_place place; /* of all of them */
+    struct lab_place after; /* of those that are there then */
+    void (*hurt)(struct lab *lab, struct cluster *cluster, struct lab_row *row);
 };
+
+/* B asks after that, and gets the lock after A's release. */
+static void act_on_several(struct lab *lab, struct cluster *cluster,
+                           struct lab_row *row, struct late_result *result)
+{
+    char name[96];
+    struct late by_a = {.lab = lab,
+                        .place = &cluster->place,
+                        .name = name,
+                        .who = "A",
+                        .amount = LATE_BY_A,
+                        .ttl_ms = CAST_LONG_MS};
+    struct late by_b = by_a;
+    struct stage *stage = stage_new(lab);
+    struct actor *a, *b;
+    bool came;
+
+    by_b.place = &cluster->after;
+    by_b.who = "B";
+    by_b.amount = LATE_BY_B;
+    by_b.asks = true;
+    cast_name(lab, "failover", name);
+    fence_make(lab, NULL, LATE_STOCK);
+    a = stage_enter(stage, "A", late_play, &by_a);
+    actor_until(a, "read");
+    cluster->hurt(lab, cluster, row);
+    b = stage_enter(stage, "B", late_play, &by_b);
+    actor_until(b, "asked");
+    actor_go(b);
+    came = actor_comes(b, "read", lab_settings(lab)->ttl_ms / 4);
+    result->came_in = came || !actor_value(b, LATE_BUSY);
+    actor_go(a);
+    actor_until(a, "done");
+    actor_end(a);
+    if (!came)
+        actor_until(b, "read");
+    actor_go(b);
+    actor_until(b, "done");
+    late_read(result, a, b);
+    actor_end(b);
+    stage_close(stage, row);
+    result->left = fence_value(lab, NULL);
+}
+
+static void lead_on_several(struct lab *lab, struct cluster *cluster)
+{
+    struct lab_row *row = lab_row(lab, LAB_OK);
+    struct late_result result = {0};
+    bool fine;
+
+    lab_progress(lab, "no-token on %s", cluster->place.name);
+    act_on_several(lab, cluster, row, &result);
+    for (size_t i = 0; i < LAB_REDLOCK_SERVERS; i++)
+        if (cluster->member[i])
+            lab_server_end(cluster->member[i]);
+    fine = !result.came_in && result.a_checked == HF_OK &&
+           result.b_token > result.a_token &&
+           result.left == LATE_STOCK - LATE_BY_A - LATE_BY_B;
+    tell(row, "no-token", cluster->place.name, false);
+    tell_result(row, &result, 1 + result.came_in);
+    lab_row_done(lab, row, fine ? LAB_OK : LAB_FAILS,
+                 fine ? "one holder: the others knew the lock, B had to wait"
+                      : "B came in, A lost its hold, or a sale is missing");
+}
+
+/* ---- Redlock ------------------------------------------------------------- */
+
+/* As many as may: two of five. */
+static void replace_some(struct lab *lab, struct cluster *cluster,
+                         struct lab_row *row)
+{
+    for (size_t i = 0; i < DEAD; i++) {
+        cast_mark(row, "servers", "one of five dies");
+        lab_server_kill(cluster->member[i]);
+        lab_server_end(cluster->member[i]);
+        cluster->member[i] = NULL;
+    }
+    lab_redlock_start(lab, cluster->member, &cluster->after);
+    cast_mark(row, "servers", "two that know nothing take their place");
+}
+
+static void lead_on_redlock(struct lab *lab)
+{
+    struct cluster cluster = {.hurt = replace_some};
+
+    lab_redlock_start(lab, cluster.member, &cluster.place);
+    lead_on_several(lab, &cluster);
+}
+
+/* ---- etcd ---------------------------------------------------------------- */
 
 static void start_cluster(struct lab *lab, struct cluster *cluster)
 {
@@ -175,9 +281,11 @@ static void start_cluster(struct lab *lab, struct cluster *cluster)
     for (size_t i = 0; i < MEMBERS; i++)
         port[i] = cluster->member[i]->port;
     cluster->place = cluster->member[0]->place;
+    cluster->place.name = "etcd";
     snprintf(cluster->place.url, sizeof cluster->place.url,
              "etcd://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", port[0], port[1],
              port[2]);
+    cluster->after = cluster->place;
 }
 
 static bool has_leader(struct cluster *cluster, size_t *which)
@@ -204,68 +312,12 @@ static void kill_leader(struct lab *lab, struct cluster *cluster,
     lab_server_kill(cluster->member[which]);
 }
 
-/* B asks after the leader's death, and gets the lock after A's release. */
-static void act_on_etcd(struct lab *lab, struct cluster *cluster,
-                        struct lab_row *row, struct late_result *result)
-{
-    char name[96];
-    struct late by_a = {.lab = lab,
-                        .place = &cluster->place,
-                        .name = name,
-                        .who = "A",
-                        .amount = LATE_BY_A,
-                        .ttl_ms = CAST_LONG_MS};
-    struct late by_b = by_a;
-    struct stage *stage = stage_new(lab);
-    struct actor *a, *b;
-    bool came;
-
-    by_b.who = "B";
-    by_b.amount = LATE_BY_B;
-    by_b.asks = true;
-    cast_name(lab, "failover", name);
-    fence_make(lab, NULL, LATE_STOCK);
-    a = stage_enter(stage, "A", late_play, &by_a);
-    actor_until(a, "read");
-    kill_leader(lab, cluster, row);
-    b = stage_enter(stage, "B", late_play, &by_b);
-    actor_until(b, "asked");
-    actor_go(b);
-    came = actor_comes(b, "read", lab_settings(lab)->ttl_ms / 4);
-    result->came_in = came || !actor_value(b, LATE_BUSY);
-    actor_go(a);
-    actor_until(a, "done");
-    actor_end(a);
-    if (!came)
-        actor_until(b, "read");
-    actor_go(b);
-    actor_until(b, "done");
-    late_read(result, a, b);
-    actor_end(b);
-    stage_close(stage, row);
-    result->left = fence_value(lab, NULL);
-}
-
 static void lead_on_etcd(struct lab *lab)
 {
-    struct lab_row *row = lab_row(lab, LAB_OK);
-    struct late_result result = {0};
-    struct cluster cluster;
-    bool fine;
+    struct cluster cluster = {.hurt = kill_leader};
 
     start_cluster(lab, &cluster);
-    lab_progress(lab, "no-token on etcd");
-    act_on_etcd(lab, &cluster, row, &result);
-    for (size_t i = 0; i < MEMBERS; i++)
-        lab_server_end(cluster.member[i]);
-    fine = !result.came_in && result.a_checked == HF_OK &&
-           result.b_token > result.a_token &&
-           result.left == LATE_STOCK - LATE_BY_A - LATE_BY_B;
-    tell(row, "no-token", "etcd", false);
-    tell_result(row, &result, 1 + result.came_in);
-    lab_row_done(lab, row, fine ? LAB_OK : LAB_FAILS,
-                 fine ? "one holder: the others knew the lock, B had to wait"
-                      : "B came in, A lost its hold, or a sale is missing");
+    lead_on_several(lab, &cluster);
 }
 
 /* ---- which rows ---------------------------------------------------------- */
@@ -304,6 +356,8 @@ static void run(struct lab *lab)
     if (lab_wants(lab, "no-token")) {
         lead(lab, "no-token", true, LAB_FAILS);
         lead(lab, "no-token", false, LAB_FAILS);
+        if (lab_uses(lab, LAB_REDLOCK))
+            lead_on_redlock(lab);
         if (lab_uses(lab, LAB_ETCD))
             lead_on_etcd(lab);
     }
@@ -340,6 +394,9 @@ const struct lab_scenario lab_failover = {
         "comes. deadline: A asks hf_lock_check() first; its deadline has not "
         "come.\n"
         "token: the store refuses the lower token.\n"
+        "Redlock, five servers: two die, and two that know nothing take "
+        "their place;\n"
+        "the other three have the lock, so there is one holder.\n"
         "etcd, a cluster of three: the leader dies; the others have the lock, "
         "so\n"
         "there is one holder.\n",

@@ -416,6 +416,8 @@ static void run(struct lab *lab)
     for (size_t i = 0; (plan.backend = lab_backend(lab, i)); i++) {
         int caps = lab_caps(plan.backend, HF_MUTEX);
 
+        if (!(caps & HF_CAP_EVENTS))
+            continue; /* a release wakes nobody: waiters look by themselves */
         plan.fairness = HF_FAIR;
         if (caps & HF_CAP_FAIR)
             measure_both(&plan);

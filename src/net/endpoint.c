@@ -124,6 +124,13 @@ int hf__net_find(struct net_endpoint *e)
                           e->hosts);
 }
 
+void hf__net_expect(struct net_endpoint *e)
+{
+    e->len = 1;
+    e->addr[0] = (struct net_addr){.family = AF_UNSPEC};
+    call(&e->addr[0], e->hosts);
+}
+
 static void begin_lookup(struct net_endpoint *e)
 {
     if (e->hosts && !e->job)

@@ -39,6 +39,8 @@ void hf__net_endpoint_fini(struct net_endpoint *);
 
 /* Blocks: for open(). 0, or a code whose text is set. */
 int hf__net_find(struct net_endpoint *);
+/* Its host is not known yet: connections fail until a lookup has found it. */
+void hf__net_expect(struct net_endpoint *);
 /* The name may lead elsewhere: who connects next waits for a lookup until
  * then. */
 void hf__net_find_again(struct net_endpoint *, hf__time until);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -187,6 +188,10 @@ int hf__net_open(struct net_stream *s, const struct net_addr *a, uint32_t tag)
     s->tag = tag;
     s->written = 0;
     memcpy(s->host, a->host, sizeof(s->host));
+    if (a->family == AF_UNSPEC) {
+        snprintf(s->words, sizeof(s->words), "the host is not known");
+        return broke(s, EHOSTUNREACH);
+    }
     s->fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (s->fd < 0)
         return broke(s, errno);

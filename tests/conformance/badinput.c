@@ -28,7 +28,7 @@ static void test_bad_urls(void)
     EXPECT_TEXT(HF_EINVAL, "URL", hf_open("nonsense", NULL, &c, err));
     EXPECT_TEXT(HF_EINVAL, "gopher", hf_open("gopher://x", NULL, &c, err));
     EXPECT_TEXT(HF_EINVAL, "shm", hf_open("gopher://x", NULL, &c, err));
-    EXPECT_TEXT(HF_EINVAL, "redis://", hf_open("redlock://x", NULL, &c, err));
+    EXPECT_TEXT(HF_EINVAL, "redis://", hf_open("gopher://x", NULL, &c, err));
     EXPECT_TEXT(HF_EINVAL,
                 "consul:", hf_open("consul://a:1,b:2/c", NULL, &c, err));
     assert_null(c);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #ifdef HAVE_REDIS
-#include "../lib/redis_server.h"
+#include "../lib/redlock_servers.h"
 #endif
 
 #ifdef HAVE_EXAMPLE
@@ -124,13 +124,53 @@ static int start_redis(const char *how)
     return 0;
 }
 
+/* ---- five of them */
+
+static struct redlock_servers redlock;
+
+static long redlock_left(void)
+{
+    return redlock_servers_keys(&redlock);
+}
+
+static void redlock_print_left(void)
+{
+    redlock_servers_print_keys(&redlock);
+}
+
+/* A busy machine is no server that is gone. */
+static int start_redlock(bool tls)
+{
+    redlock.password = conf.secret = "Geheimnis-7391";
+    redlock.tls = tls ? "server" : NULL;
+    redlock.persist = conf.keeps;
+    if (redlock_servers_start(&redlock))
+        return -1;
+    redlock_servers_url(&redlock, url, sizeof(url), "server_timeout=2s");
+    conf.url = url;
+    conf.reserved = redis_reserved;
+    conf.looks = true;
+    conf.left = redlock_left;
+    conf.print_left = redlock_print_left;
+    return 0;
+}
+
 static void stop_redis(void)
 {
     redis_server_end(&redis);
+    redlock_servers_end(&redlock);
 }
 
-static bool hurt_redis(enum servers_fault fault)
+static bool hurt_redis(enum servers_fault fault, unsigned which)
 {
+    struct redis_server *one = &redlock.server[which % REDLOCK_SERVERS];
+
+    if (one->pid > 0 && fault == SERVERS_STOPPED)
+        return !redis_server_stop(one);
+    if (one->pid > 0 && one->persist) {
+        redis_server_kill(one);
+        return true;
+    }
     if (redis.pid <= 0 || (fault == SERVERS_KILLED && !redis.persist))
         return false;
     if (fault == SERVERS_STOPPED)
@@ -142,7 +182,7 @@ static bool hurt_redis(enum servers_fault fault)
 static int heal_redis(void)
 {
     if (!redis.port)
-        return 0;
+        return redlock_servers_heal(&redlock);
     if (redis.pid > 0)
         return redis_server_continue(&redis);
     if (redis_server_again(&redis))
@@ -164,9 +204,16 @@ static void stop_redis(void)
 {
 }
 
-static bool hurt_redis(enum servers_fault fault)
+static int start_redlock(bool tls)
+{
+    (void)tls;
+    return start_redis("");
+}
+
+static bool hurt_redis(enum servers_fault fault, unsigned which)
 {
     (void)fault;
+    (void)which;
     return false;
 }
 
@@ -543,6 +590,8 @@ int servers_start(const char *name)
     if (!strcmp(name, "redis") || !strcmp(name, "redis-string") ||
         !strcmp(name, "redis-tls") || !strcmp(name, "redis-unix"))
         return start_redis(name + strlen("redis"));
+    if (!strcmp(name, "redlock") || !strcmp(name, "redlock-tls"))
+        return start_redlock(name[7] != '\0');
     if (!strcmp(name, "example"))
         return start_example();
     if (!strcmp(name, "etcd") || !strcmp(name, "etcd-cluster") ||
@@ -557,18 +606,18 @@ int servers_start(const char *name)
         conf.session = !strncmp(name, "zk:", 3) || !strncmp(name, "etcd", 4);
         return 0;
     }
-    fprintf(
-        stderr,
-        "conformance: \"%s\" is neither a URL nor shm, redis, redis-unix, "
-        "redis-string, redis-tls, example, etcd, etcd-cluster, etcd-tls, zk or "
-        "zk-ensemble\n",
-        name);
+    fprintf(stderr,
+            "conformance: \"%s\" is neither a URL nor shm, redis, redis-unix, "
+            "redis-string, redis-tls, redlock, redlock-tls, example, etcd, "
+            "etcd-cluster, etcd-tls, zk or "
+            "zk-ensemble\n",
+            name);
     return -1;
 }
 
 bool servers_hurt(enum servers_fault fault, unsigned which)
 {
-    return hurt_redis(fault) || hurt_example(fault) ||
+    return hurt_redis(fault, which) || hurt_example(fault) ||
            hurt_etcd(fault, which) || hurt_zk(fault, which);
 }
 

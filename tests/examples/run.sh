@@ -1,7 +1,7 @@
 #!/bin/sh
-# run.sh shm|redis|zk|etcd HOLDFAST EXAMPLE...: each example, on shared memory in a
-# directory of its own, on a Redis server that listens there and nowhere else,
-# or on the server ZK_URL or ETCD_URL. Each has to succeed, and to say what it is
+# run.sh shm|redis|redlock|zk|etcd HOLDFAST EXAMPLE...: each example, on shared
+# memory in a directory of its own, on a Redis server that listens there and
+# nowhere else, or on REDLOCK_URL, ZK_URL or ETCD_URL. Each has to succeed, and to say what it is
 # for; what a backend does not have has to be said as well.
 set -u
 
@@ -39,6 +39,7 @@ redis)
     start_redis
     url=redis+unix://$dir/socket
     ;;
+redlock) url=$REDLOCK_URL ;;
 zk) url=$ZK_URL ;;
 etcd) url=$ETCD_URL ;;
 esac
@@ -63,13 +64,21 @@ expect() {
     esac
     case $1 in fencing) status=1 ;; esac # the last time
     case $backend-$1 in
-    shm-ask | redis-ask | etcd-ask)
+    shm-ask | redis-ask | redlock-ask | etcd-ask)
         status=1
         words='cannot be asked here'
         ;;
-    shm-put | redis-put)
+    shm-put | redis-put | redlock-put)
         status=1
         words='no guarded writes here'
+        ;;
+    redlock-inspect)
+        status=1
+        words='cannot inspect, list or break'
+        ;;
+    redlock-mixed | redlock-rounds | redlock-rwlock | redlock-workers)
+        status=1
+        words='it has: mutex'
         ;;
     esac
 }

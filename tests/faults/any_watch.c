@@ -142,7 +142,7 @@ void test_watch_is_freed_while_cut(void **state)
     proxy_cut(w->proxy);
     assert_int_equal(hf_watch_free(s.watch), 0);
     assert_true(WAIT_FOR(hf_lock_timed(w->locks[0], 0, NULL) != 0));
-    watch_is_refused(w, w->clients[0], "n", 0, HF_EUNKNOWN, "not connected");
+    watch_is_refused(w, w->clients[0], "n", 0, HF_EUNKNOWN, "cause: ");
     world_heal(w);
     assert_true(WAIT_FOR(is_seen(&other, 0)));
     watch(w, 0, "n", 0, &s);

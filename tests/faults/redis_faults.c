@@ -180,7 +180,8 @@ int main(int argc, char **argv)
         {"loss", run_any_loss},          {"late", run_any_late},
         {"tls", run_tls_faults},         {"diagnose", run_diagnose_faults},
         {"break", run_break_faults},     {"renew", run_renew_faults},
-        {"watch", run_watch_faults},
+        {"watch", run_watch_faults},     {"failover", run_failover_faults},
+        {"replica", run_replica_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

@@ -38,6 +38,8 @@ int run_renew_faults(void);
 int run_beside_faults(void);
 int run_cost_faults(void);
 int run_pair_faults(void);
+int run_failover_faults(void);
+int run_replica_faults(void);
 int run_look_faults(void);
 int run_tls_faults(void);
 int run_diagnose_faults(void);

@@ -59,6 +59,18 @@ static void test_diagnose_persistence(void **state)
     diagnosis_says(c, HF_LEVEL_OK, "persistence", "always");
 }
 
+static void diagnose_with(struct world *w, const char *options,
+                          enum hf_level level, const char *word)
+{
+    hf_client *c = NULL;
+    char url[128];
+
+    snprintf(url, sizeof(url), "%s%s", w->redis->url, options);
+    assert_int_equal(hf_open(url, NULL, &c, &w->err), 0);
+    diagnosis_says(c, level, "replication", word);
+    assert_int_equal(hf_close(c), 0);
+}
+
 static void test_diagnose_replicas(void **state)
 {
     struct world *w = *state;
@@ -72,6 +84,10 @@ static void test_diagnose_replicas(void **state)
     assert_int_equal(redis_server_start(&replica), 0);
     assert_true(WAIT_FOR(redis_server_do(w->redis, "WAIT 1 100") == 1));
     diagnosis_says(c, HF_LEVEL_WARNING, "replication", "failover");
+    diagnose_with(w, "?replicas=1", HF_LEVEL_WARNING,
+                  "1 of 1 replicas confirm");
+    diagnose_with(w, "?replicas=2", HF_LEVEL_ERROR,
+                  "replicas=2, and 1 are connected");
     assert_int_equal(hf_open(replica.url, NULL, &of_replica, &w->err), 0);
     diagnosis_says(of_replica, HF_LEVEL_ERROR, "replication", port);
     diagnosis_says(of_replica, HF_LEVEL_ERROR, "locking", "replica");

@@ -32,20 +32,9 @@ static hf_lock *party(struct world *w, const char *url, const struct way *way)
                       way->fair ? HF_FAIR : HF_UNFAIR);
 }
 
-static bool is_linked(struct redis_server *s)
-{
-    redisReply *reply = redis_server_ask(s, "INFO replication");
-    bool up = strstr(reply->str, "master_link_status:up");
-
-    freeReplyObject(reply);
-    return up;
-}
-
 static void follow(struct redis_server *s, struct redis_server *master)
 {
-    redis_server_do(master, "CONFIG SET repl-diskless-sync-delay 0");
-    redis_server_do(s, "REPLICAOF 127.0.0.1 %d", master->port);
-    assert_true(WAIT_FOR(is_linked(s)));
+    assert_int_equal(redis_server_follow(s, master->port), 0);
 }
 
 static long long calls_of(struct redis_server *s, const char *command)

@@ -100,7 +100,46 @@ etcd() {
     fi
 }
 
-[ $# -gt 0 ] || set -- redisson curator python etcd
+# `go mod tidy` would want what redsync's own tests need.
+redsync() {
+    redsync_sources="$here/redlock/go.mod $here/redlock/main.go $here/etcd/peer/region.go"
+    # shellcheck disable=SC2086
+    if [ "$(cat "$out/redsync.sum" 2>/dev/null)" != "$(sum $redsync_sources)" ]; then
+        fetch_go
+        echo 'building a peer of redsync' >&2
+        rm -rf "$out/redsync"
+        mkdir "$out/redsync"
+        # shellcheck disable=SC2086
+        cp $redsync_sources "$out/redsync"
+        (
+            cd "$out/redsync"
+            export GOTOOLCHAIN=local GOFLAGS='-buildvcs=false -mod=mod' GOWORK=off
+            try "$out/go/bin/go" mod download
+            try "$out/go/bin/go" build -o redsync-peer .
+            "$out/go/bin/go" vet .
+        )
+        # shellcheck disable=SC2086
+        sum $redsync_sources >"$out/redsync.sum"
+    fi
+}
+
+node() {
+    node_package=$here/redlock/node/package.json
+    if [ "$(cat "$out/node.sum" 2>/dev/null)" != "$(sum "$node_package")" ]; then
+        echo 'fetching node-redlock' >&2
+        rm -rf "$out/node"
+        mkdir "$out/node"
+        cp "$node_package" "$out/node"
+        (
+            cd "$out/node"
+            try npm install --silent --no-package-lock --no-audit --no-fund >&2
+        )
+        sum "$node_package" >"$out/node.sum"
+    fi
+    cp "$here"/redlock/node/*.js "$out/node"
+}
+
+[ $# -gt 0 ] || set -- redisson curator python etcd redsync node
 for peer; do
     "$peer"
 done

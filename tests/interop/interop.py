@@ -1,5 +1,6 @@
 """Ours beside Redisson and redis-py on one server, beside Curator and kazoo on
-another, beside Go's and etcdctl on others: TAP on stdout.
+another, beside Go's and etcdctl on others, beside redsync and node-redlock on
+five: TAP on stdout.
 
 interop.py BUILD_DIRECTORY [PATTERN]
 """
@@ -14,6 +15,7 @@ import etcd
 import faults
 import figures
 import kinds
+import redlock
 import zookeeper
 from peers import Failure, Peers, Server, Violation
 
@@ -21,7 +23,7 @@ MOST_AGAIN = 3  # more than that is not chance
 WARM_MS = 500  # Java is slow until it has seen some of its code run
 
 CASES = [*contention.CASES, *faults.CASES, *kinds.CASES, *figures.CASES,
-         *zookeeper.CASES, *etcd.CASES]
+         *zookeeper.CASES, *etcd.CASES, *redlock.CASES]
 
 
 def say(text):
@@ -111,6 +113,7 @@ def main(build, pattern='.'):
     finally:
         zookeeper.end()
         etcd.end()
+        redlock.end()
         world.end()
     say(f'1..{len(chosen)}')
     if not chosen:

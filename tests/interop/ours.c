@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { WORDS = 8, RACERS = 64, LATCHES = 3, LATCH_MS = 20000 };
 
@@ -205,6 +206,55 @@ static int race(struct command *command)
     if (rc == HF_OK)
         printf("done pairs=%llu us=%lld\n", (unsigned long long)pairs,
                (long long)(region_now_us() - begin));
+    return rc;
+}
+
+/* ---- turns ------------------------------------------------------------ */
+
+static void nap(int64_t ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+}
+
+/* One pair, which counts if it was granted in time. */
+static int turn(struct command *command, hf_lock *lock, int64_t end_us,
+                FILE *waits, uint64_t *pairs)
+{
+    int64_t before = region_now_us(), now;
+    int rc = hf_lock_acquire(lock, NULL, &command->err);
+
+    if (rc != HF_OK)
+        return rc;
+    now = region_now_us();
+    fprintf(waits, " %lld", (long long)(now - before));
+    *pairs += now < end_us;
+    nap(number(command, 4));
+    rc = hf_lock_release(lock, &command->err);
+    nap(number(command, 5));
+    return rc;
+}
+
+static int turns(struct command *command)
+{
+    int64_t begin = region_now_us(), end = begin + number(command, 3) * 1000;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *waits = open_memstream(&text, &size);
+    uint64_t pairs = 0;
+    hf_lock *lock = NULL;
+    int rc = waits ? make(command, 0, 0, &lock) : HF_ENOMEM;
+
+    while (rc == HF_OK && region_now_us() < end)
+        rc = turn(command, lock, end, waits, &pairs);
+    hf_lock_free(lock);
+    if (waits)
+        fclose(waits);
+    if (rc == HF_OK)
+        printf("done pairs=%llu us=%lld waits%s\n", (unsigned long long)pairs,
+               (long long)(end - begin), text);
+    free(text);
     return rc;
 }
 
@@ -432,6 +482,7 @@ static const struct {
     {"drop", drop},       {"check", check},   {"force", force},
     {"caps", caps},       {"latch", latch},   {"rounds", rounds},
     {"ask", ask},         {"wanted", wanted}, {"who", who},
+    {"turns", turns},
 };
 
 static void obey(char *line)

@@ -7,6 +7,9 @@ another. A process obeys commands, one a line, and answers each with a line:
                   done entered=N overlaps=N stale=N longest_us=N
   race KIND NAME THREADS MS [HANDOFF]
               pairs of lock and unlock, for some time    done pairs=N us=N
+  turns KIND NAME MS HOLD_MS THINK_MS
+              ours, redsync, node-redlock: the same, but holds it for a while and
+              sleeps for a while    done pairs=N us=N waits MICROSECONDS...
   hold KIND NAME LEASE_MS WAIT_MS [LIMIT]
               lease 0: renewed; wait -1: for ever
                                            held token=N waited_us=N, or busy

@@ -69,9 +69,9 @@ FIGURES = {
              lambda row: row['holders'] == (2 if fails(row) else 1)),
     'misdelete': ('two holders where it fails',
                   lambda row: row['holders'] == (2 if fails(row) else 1)),
-    'failover': ('two holders, whatever becomes of that; on etcd one',
-                 lambda row: row['holders'] == (1 if row['backend'] == 'etcd'
-                                                else 2)),
+    'failover': ('two holders, whatever becomes of that; one if a majority knows',
+                 lambda row: row['holders'] == (
+                     1 if row['backend'] in ('redlock', 'etcd') else 2)),
 }
 
 
@@ -101,6 +101,7 @@ def oversell():
         for backend in BACKENDS:
             for order in 'fair', 'unfair':
                 rows['lock %s %s %s' % (order, backend, store)] = exact
+        rows['lock unfair redlock ' + store] = exact
     return rows
 
 
@@ -153,6 +154,7 @@ def crash():
             'setnx-expire killed redis': never,
             'set-nx-ex killed redis': ('ok', r'free after \S+ ms'),
             **each('lock killed %s', 'ok', r'free after \S+ ms'),
+            'lock killed redlock': ('ok', r'free after \S+ ms'),
             'lock closes zk': ('ok', r'free after \S+ ms'),
             'lock closes etcd': ('ok', r'free after \S+ ms')}
 
@@ -196,10 +198,11 @@ def misdelete():
 
 def failover():
     stale = ('fails', "two holders; 1 stale write: A put 9 over B's 7")
+    waits = ('ok', 'one holder: the others knew the lock, B had to wait')
     return {'no-token by hand redis': stale,
             'no-token holdfast redis': stale,
-            'no-token holdfast etcd':
-            ('ok', 'one holder: the others knew the lock, B had to wait'),
+            'no-token holdfast redlock': waits,
+            'no-token holdfast etcd': waits,
             'deadline holdfast redis': stale,
             'token holdfast redis':
             ('ok', "two holders; 1 stale write refused: B's token is higher")}

@@ -2,7 +2,7 @@
 the middle: the error is clear, its own servers are stopped, and nothing is left
 in databases that are not its own.
 
-input.py HOLDFAST, below with_servers redis,mariadb,etcd
+input.py HOLDFAST, below with_servers redis,redlock,mariadb,etcd
 """
 
 import json
@@ -22,6 +22,7 @@ import traces  # noqa: E402
 command = os.path.abspath(sys.argv[1])
 redis, mariadb = os.environ['LAB_REDIS'], os.environ['LAB_MARIADB']
 etcd = os.environ['LAB_ETCD']
+redlock = os.environ['LAB_REDLOCK']
 USAGE, UNAVAILABLE, OSERR, NOPERM = 64, 69, 71, 77
 SMALL = ['--workers', '4', '--stock', '20', '--buyers', '40']
 
@@ -49,13 +50,13 @@ def what_is_not_there_is_named():
     refused(USAGE, "no scenario is called `oversel'.*lab list", 'oversel')
     refused(USAGE, "no strategy `sql-updat'", 'oversell', '--strategy',
             'none,sql-updat')
-    refused(USAGE, "no backend is called `etcdd'.*shm, redis, zk and etcd",
+    refused(USAGE, "no backend is called `etcdd'.*shm, redis, redlock, zk and etcd",
             'oversell', '--backends', 'shm,etcdd')
     refused(USAGE, "no store is called `ram'.*file, redis and mariadb",
             'oversell', '--stores', 'ram')
     refused(USAGE, 'mariadb is a store, not a backend', 'oversell',
             '--backends', 'mariadb')
-    for backend in 'zk', 'etcd':
+    for backend in 'redlock', 'zk', 'etcd':
         refused(USAGE, backend + ' is a backend, not a store', 'oversell',
                 '--stores', backend)
 
@@ -133,6 +134,10 @@ def a_server_that_is_not_installed():
 def ask_redis(*words):
     password, port = re.fullmatch(r'redis://:(\w+)@127.0.0.1:(\d+)',
                                   redis).groups()
+    return ask_one(password, port, *words)
+
+
+def ask_one(password, port, *words):
     return subprocess.run(['redis-cli', '-p', port, *words], check=True,
                           env=dict(os.environ, REDISCLI_AUTH=password),
                           encoding='utf-8', stdout=subprocess.PIPE).stdout
@@ -179,6 +184,26 @@ def a_given_etcd_is_used_and_left_clean():
         assert place.is_clean()
     assert subprocess.check_output(
         keys, env=dict(os.environ, ETCDCTL_API='3')) == b''
+
+
+def a_given_redlock_is_used_and_left_clean():
+    password = re.match(r'redlock://:(\w+)@', redlock)[1]
+    ports = re.findall(r'127.0.0.1:(\d+)', redlock)
+    assert len(ports) == 5
+    with traces.Place() as place:
+        run = lab('oversell', '--strategy', 'lock', *SMALL, '--json',
+                  '--backends', 'shm,' + redlock, place=place)
+        assert run.returncode == 0, run
+        assert '"backend":"redlock"' in run.stdout, run.stdout
+        run = lab('crash', '--json', '--backends', redlock + '&tls=yes',
+                  place=place)
+        assert run.returncode == USAGE, run
+        assert 'have no TLS' in run.stderr, run.stderr
+        assert place.is_clean()
+    for port in ports:
+        assert ask_one(password, port, 'keys', '*').strip() == ''
+        counts = ask_one(password, port, 'info', 'commandstats')
+        assert 'cmdstat_evalsha' in counts, counts
 
 
 def a_store_without_rights():
@@ -384,6 +409,7 @@ sys.exit(cases.run([case for case in [
     a_server_that_is_not_installed,
     given_databases_are_used_and_left_clean,
     a_given_etcd_is_used_and_left_clean,
+    a_given_redlock_is_used_and_left_clean,
     a_store_without_rights,
     control_c_stops_the_servers,
     a_signal_to_the_supervisor_stops_the_servers,

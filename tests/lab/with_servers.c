@@ -1,7 +1,7 @@
 /*
  * with_servers redis,mariadb COMMAND...: runs it with servers of the lab that
- * are not its own, named by LAB_REDIS, LAB_ZK, LAB_ETCD and LAB_MARIADB in its
- * environment: servers that a user of the lab already has.
+ * are not its own, named by LAB_REDIS, LAB_REDLOCK, LAB_ZK, LAB_ETCD and
+ * LAB_MARIADB in its environment: servers that a user of the lab already has.
  */
 #include "frame.h"
 #include "servers.h"
@@ -23,9 +23,15 @@ static char **arguments;
 
 static void run(struct lab *lab)
 {
+    struct lab_server *servers[LAB_REDLOCK_SERVERS] = {NULL};
+    struct lab_place redlock;
     pid_t pid;
     int status = 0;
 
+    if (strstr(arguments[1], "redlock")) {
+        lab_redlock_start(lab, servers, &redlock);
+        setenv("LAB_REDLOCK", redlock.url, 1);
+    }
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
         if (strstr(arguments[1], kinds[i].name))
             setenv(kinds[i].variable,

@@ -10,6 +10,7 @@
 
 static void run(struct redis_server *s, pid_t parent)
 {
+    const char *certs = s->certs ? s->certs : s->dir;
     char port[16], log[96], cert[96], key[96], ca[96];
     const char *tls[] = {"--port",
                          "0",
@@ -42,6 +43,8 @@ static void run(struct redis_server *s, pid_t parent)
         log,
         "--daemonize",
         "no",
+        "--repl-diskless-sync-delay",
+        "0",
     };
     size_t n = 0;
 
@@ -53,9 +56,9 @@ static void run(struct redis_server *s, pid_t parent)
         argv[n++] = s->args[i];
     snprintf(port, sizeof(port), "%d", s->port);
     snprintf(log, sizeof(log), "%s/log", s->dir);
-    snprintf(cert, sizeof(cert), "%s/%s.pem", s->dir, s->tls ? s->tls : "");
-    snprintf(key, sizeof(key), "%s/%s.key", s->dir, s->tls ? s->tls : "");
-    snprintf(ca, sizeof(ca), "%s/ca.pem", s->dir);
+    snprintf(cert, sizeof(cert), "%s/%s.pem", certs, s->tls ? s->tls : "");
+    snprintf(key, sizeof(key), "%s/%s.key", certs, s->tls ? s->tls : "");
+    snprintf(ca, sizeof(ca), "%s/ca.pem", certs);
     server_process_exec(argv, parent);
 }
 
@@ -115,7 +118,7 @@ int redis_server_start(struct redis_server *s)
     snprintf(s->url, sizeof(s->url), "redis://127.0.0.1:%d", s->port);
     snprintf(s->tls_url, sizeof(s->tls_url),
              "rediss://127.0.0.1:%d?cacert=%s/ca.pem", s->port, s->dir);
-    if (s->tls && certs_make(s->dir))
+    if (s->tls && !s->certs && certs_make(s->dir))
         return -1;
     if (s->reserved >= 0 && !redis_server_again(s))
         return 0;
@@ -191,10 +194,26 @@ long long redis_server_do(struct redis_server *s, const char *fmt, ...)
     return number;
 }
 
+static bool is_linked(struct redis_server *s)
+{
+    redisReply *reply = redis_server_ask(s, "INFO replication");
+    bool up = strstr(reply->str, "master_link_status:up");
+
+    freeReplyObject(reply);
+    return up;
+}
+
+int redis_server_follow(struct redis_server *s, int port)
+{
+    redis_server_do(s, "REPLICAOF 127.0.0.1 %d", port);
+    return WAIT_FOR(is_linked(s)) ? 0 : -1;
+}
+
 static bool is_token(const char *key)
 {
     return !strncmp(key, "redisson_lock_token:", 20) ||
-           !strncmp(key, "holdfast:token:", 15);
+           !strncmp(key, "holdfast:token:", 15) ||
+           !strncmp(key, "holdfast:reserve:", 17);
 }
 
 static long long count(struct redis_server *s, bool print)

@@ -21,6 +21,7 @@ struct redis_server {
     bool asks_certificate; /* with TLS: of a client, signed by ca */
     bool persist;          /* keeps an append-only file over a restart */
     bool may_load; /* it is ready as soon as it says that it loads its data */
+    const char *certs; /* the directory with it; NULL: made in its own */
     char dir[64];
     char socket[96];
     char url[64];       /* redis://127.0.0.1:port */
@@ -48,6 +49,8 @@ redisReply *redis_server_ask(struct redis_server *, const char *fmt, ...);
 /* The same for those that answer a number, or whose answer nobody wants (-1
  * for an error, 0 for anything else that is no number). */
 long long redis_server_do(struct redis_server *, const char *fmt, ...);
+/* Becomes a replica of the server at that port, and has what that has. */
+int redis_server_follow(struct redis_server *, int port);
 /* Keys that are there, but for those of tokens. */
 long long redis_server_keys(struct redis_server *);
 void redis_server_print_keys(struct redis_server *);

@@ -1,6 +1,11 @@
-/* with_zk COMMAND..., with_etcd COMMAND...: runs it beside a server of its own,
- * whose URL is in ZK_URL or ETCD_URL. */
-#ifdef WITH_ETCD
+/* with_zk COMMAND..., with_etcd COMMAND..., with_redlock COMMAND...: runs it
+ * beside a server of its own, whose URL is in ZK_URL, ETCD_URL or REDLOCK_URL.
+ */
+#if defined(WITH_REDLOCK)
+#include "redlock_servers.h"
+#define URL "REDLOCK_URL"
+#define OF_SERVER(what) redlock_servers##what
+#elif defined(WITH_ETCD)
 #include "etcd_server.h"
 #define URL "ETCD_URL"
 #define OF_SERVER(what) etcd_server##what
@@ -14,6 +19,18 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static void tell_url(const struct OF_SERVER() * server)
+{
+#ifdef WITH_REDLOCK
+    char url[256];
+
+    redlock_servers_url(server, url, sizeof(url), "server_timeout=2s");
+    setenv(URL, url, 1);
+#else
+    setenv(URL, server->url, 1);
+#endif
+}
 
 static int run(char **argv)
 {
@@ -38,7 +55,7 @@ int main(int argc, char **argv)
     int status = 1;
 
     if (argc > 1 && OF_SERVER(_start)(&server) == 0) {
-        setenv(URL, server.url, 1);
+        tell_url(&server);
         status = run(argv + 1);
     }
     OF_SERVER(_end)(&server);

@@ -411,7 +411,7 @@ static void print_names(void)
 {
     puts("shm");
 #ifdef HAVE_REDIS
-    puts("redis\nredis-tls");
+    puts("redis\nredis-tls\nredlock");
 #endif
 #ifdef HAVE_EXAMPLE
     puts("example");

@@ -201,6 +201,23 @@ static void test_early_message_is_the_answer(void **state)
     end(r, &line, 1);
 }
 
+/* The connection for commands is another one when the answer comes: who knows
+ * which server's. It is asked again. */
+static void test_early_message_of_an_earlier_pair(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    ask(r, &line, 1);
+    call(r, 1, LOOK);
+    hf__rd_pair_end(r);
+    r->chans.live = true;
+    assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
+    assert_int_equal(bells, 1);
+    end(r, &line, 1);
+}
+
 /* More than are kept: whoever asks may have missed one, and looks again. */
 static void test_early_messages_of_many(void **state)
 {
@@ -421,6 +438,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_early_message_is_the_answer),
+        cmocka_unit_test(test_early_message_of_an_earlier_pair),
         cmocka_unit_test(test_early_messages_of_many),
         cmocka_unit_test(test_early_messages_are_nothing_to_later_questions),
         cmocka_unit_test(test_early_messages_go_with_their_answers),

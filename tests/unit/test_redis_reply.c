@@ -342,6 +342,7 @@ static const char *const digests[RD_SCRIPTS] = {
     [RD_INSPECT_S] = "c3b2ed3e604b628113377423657a0060b5786aff",
     [RD_LIST_S] = "6e35f0841b72302f50943dc97984ce2a89d250c4",
     [RD_BREAK_S] = "6c7de7d29210d1a13308f14147c3e26977a0461f",
+    [RD_VOTE] = "022c6b5ea50bdbd111d83b843588563f9d848ffd",
 };
 
 static void test_scripts_are_those_of_older_clients(void **state)
@@ -407,6 +408,7 @@ static void test_errors_that_are_quoted(void **state)
     assert_true(
         hf__rd_is_replica(QUOTED "@user_script: 12: -READONLY You can't"));
     assert_true(hf__rd_is_replica("READONLY You can't write"));
+    assert_true(hf__rd_is_replica("NOREPLICAS Not enough good replicas"));
     assert_false(hf__rd_is_replica(QUOTED "OOM READONLY"));
     assert_false(hf__rd_is_replica("ERR Error running script"));
     assert_false(hf__rd_is_replica("ERR @user_script:1: READONLY"));

@@ -53,6 +53,7 @@ void hf__rd_forget(struct redis *r, struct hf__req *req)
             return;
         }
     }
+    hf__rd_doubt_forget(r, req);
 }
 
 void hf__rd_forget_remote(struct redis *r, const struct hf__remote *remote)
@@ -149,13 +150,16 @@ int hf__rd_submit(struct redis *r, struct hf__req *req)
     rc = encode(r, req);
     if (rc)
         return rc;
-    if (!req->parked) /* else hf__rd_pump() writes all of them */
+    if (!req->parked) { /* else hf__rd_pump() writes all of them */
+        hf__rd_doubt_send(r);
         hf__net_flush(&r->cmd.link.stream);
+    }
     return HF__PENDING;
 }
 
 void hf__rd_pump(struct redis *r)
 {
+    hf__rd_doubt_send(r);
     hf__net_flush(&r->cmd.link.stream);
     if (!r->put_off || !has_room(r))
         return;
@@ -169,7 +173,7 @@ void hf__rd_pump(struct redis *r)
 
 /* ---- answers ---------------------------------------------------------- */
 
-static void failed(struct redis *r, const struct rd_flight *f, int code)
+void hf__rd_failed(struct redis *r, const struct rd_flight *f, int code)
 {
     if (!f->req)
         return;
@@ -192,7 +196,7 @@ static void send_again(struct redis *r, const struct rd_flight *f)
     else
         rc = encode(r, f->req);
     if (rc)
-        failed(r, f, rc);
+        hf__rd_failed(r, f, rc);
 }
 
 /* What may be at the name, by the type of its key, if that is known. */
@@ -237,7 +241,9 @@ static int error_of(struct redis *r, const struct rd_node *reply, uint8_t op)
 
 static int is_replica(struct rd_pipe *p)
 {
-    return hf__link_why(&p->link, HF_EBACKEND, "it has become a replica");
+    return hf__link_why(&p->link, HF_EBACKEND,
+                        "it refuses to write: it is a replica now, or its "
+                        "replicas have left it");
 }
 
 /* It was the master once, and does not close connections when it is not: they
@@ -264,7 +270,7 @@ static int refused(struct redis *r, const struct rd_flight *f,
     } else if (hf__rd_is_replica(reply->text) && leave_replica(r, now)) {
         return is_replica(&r->cmd);
     } else {
-        failed(r, f, error_of(r, reply, f->op));
+        hf__rd_failed(r, f, error_of(r, reply, f->op));
     }
     return 0;
 }
@@ -378,12 +384,13 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     hf__rd_pair_end(r);
     hf__rd_renew_hurry(r); /* one that waits may not be meant any more */
     r->core->trouble(r->client, l->text);
-    if (p->len)
+    if (p->len || r->doubts.len)
         r->core->why(r->client, HF_EUNKNOWN, "%s", l->text);
+    hf__rd_doubt_lost(r, now);
     while ((f = hf__rd_pipe_lost(p))) {
         if (f->op == HF__ATTEMPT)
             hf__rd_late_add(r, f, now);
-        failed(r, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
+        hf__rd_failed(r, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
         code = code == HF_EPROTO ? HF_EBACKEND : code;
     }
     unsend(r);

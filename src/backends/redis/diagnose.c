@@ -112,6 +112,17 @@ static void find_replicas(struct redis *r, struct hf__query *q,
              "master, %s:%s",
              value_of(info, "master_host").text,
              value_of(info, "master_port").text);
+    else if (strtoul(replicas.text, NULL, 10) < r->doubts.need)
+        FIND(ERROR, "replication",
+             "the URL says replicas=%u, and %s are connected: no lock can be "
+             "acquired. Add replicas, or require fewer",
+             r->doubts.need, replicas.text);
+    else if (r->doubts.need)
+        FIND(WARNING, "replication",
+             "%u of %s replicas confirm each lock: after a failover to "
+             "another one a lock may have two holders for a while. Check "
+             "tokens at the resource (docs/fencing.md)",
+             r->doubts.need, replicas.text);
     else if (strcmp(replicas.text, "0") != 0)
         FIND(WARNING, "replication",
              "%s replicas are written to asynchronously: after a failover a "

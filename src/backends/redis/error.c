@@ -50,8 +50,9 @@ int hf__rd_error_code(const char *text)
 
 bool hf__rd_is_replica(const char *text)
 {
-    return begins(hf__rd_error_text(text), "READONLY") ||
-           begins(hf__rd_error_text(text), "MASTERDOWN");
+    text = hf__rd_error_text(text);
+    return begins(text, "READONLY") || begins(text, "MASTERDOWN") ||
+           begins(text, "NOREPLICAS");
 }
 
 /* The server refuses for now: it starts, has too much to do, is out of memory

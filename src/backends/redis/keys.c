@@ -24,6 +24,7 @@ static const char *const prefixes[] = {
     [RD_KEY_LINE] = "holdfast:line:",
     [RD_KEY_PARTY] = "holdfast:party:",
     [RD_KEY_KIND] = "holdfast:kind:",
+    [RD_KEY_RESERVE] = "holdfast:reserve:",
     [RD_KEY_DID] = "holdfast:did:",
     [RD_KEY_PERMITS] = "",
     [RD_KEY_BASE] = "",

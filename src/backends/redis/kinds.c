@@ -17,9 +17,11 @@ static int64_t token_ttl(const struct redis *r, uint32_t lease_ms)
 }
 
 /* The lease with which it may be handed to us; 0: we have to ask. */
-static int64_t hand_ms(const struct hf__req *req)
+static int64_t hand_ms(const struct redis *r, const struct hf__req *req)
 {
-    return req->fixed || req->lease_ms < RD_HAND_MIN_MS ? 0 : req->lease_ms;
+    return req->fixed || req->lease_ms < RD_HAND_MIN_MS || r->doubts.need
+               ? 0
+               : req->lease_ms;
 }
 
 void hf__rd_put_owner(const struct redis *r, struct net_out *o, uint64_t id)
@@ -86,20 +88,25 @@ static void put_want(const struct redis *r, struct net_out *o,
 static int encode_take(struct redis *r, struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
+    struct rd_link *link = m->impl;
     bool is_mutex = m->kind == HF_MUTEX, is_fair = is_mutex && m->fair;
-    struct net_out *o = hf__rd_begin(
-        r, req, hf__rd_script_of(r, m, HF__ATTEMPT), m->name, m->name_len,
-        is_fair    ? 9
-        : is_mutex ? 7
-                   : 11,
-        RD_KEY_MAX + 512 + sizeof(r->about) + strlen(m->label));
+    struct net_out *o;
 
+    if (hf__rd_doubt_room(r, !link->waits || link->told))
+        return HF_ENOMEM;
+    link->told = false;
+    o = hf__rd_begin(r, req, hf__rd_script_of(r, m, HF__ATTEMPT), m->name,
+                     m->name_len,
+                     is_fair    ? 9
+                     : is_mutex ? 7
+                                : 11,
+                     RD_KEY_MAX + 512 + sizeof(r->about) + strlen(m->label));
     if (!o)
         return HF_ENOMEM;
     put_terms(r, o, req);
     if (!is_mutex)
         put_want(r, o, req);
-    hf__rd_put_num(o, hand_ms(req));
+    hf__rd_put_num(o, hand_ms(r, req));
     if (is_fair) {
         hf__rd_put_key(o, RD_CHANNEL, m->name, m->name_len);
         hf__rd_put(o, r->chans.live ? "1" : "0", 1);

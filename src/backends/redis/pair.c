@@ -37,6 +37,9 @@ void hf__rd_pair_end(struct redis *r)
     p->until = p->again = 0;
     p->put_off = false;
     r->chans.live = false;
+    /* Nor does a message of this pair complete an answer of the next one. */
+    for (int i = 0; i < RD_EARLY; i++)
+        r->chans.early[i].token = 0;
 }
 
 static void apart(struct redis *r, hf__time now)

@@ -3,9 +3,9 @@
  * and commands whose answers come in the order of sending. It knows nothing of
  * locks: whoever has several servers has several pipes.
  *
- * Files: pipe.c; wire.c commands; reply.c answers; error.c what the server's
- * errors mean. They need src/net and hiredis' reader, and nothing else of this
- * folder.
+ * Files: pipe.c; login.c the URL's part; wire.c commands; reply.c answers;
+ * error.c what the server's errors mean. They need src/net and hiredis' reader,
+ * and nothing else of this folder.
  *
  * Everything runs with the client's mutex held. Its owner is called from
  * hf__link_ready(), hf__link_advance() and hf__link_fail() on p->link, never
@@ -71,7 +71,8 @@ size_t hf__rd_decimal(char to[21], uint64_t);
 const char *hf__rd_error_text(const char *text);
 /* What an error answer means. */
 int hf__rd_error_code(const char *text);
-/* It refuses because it is not the master. */
+/* It refuses because it is not the master; or it may be one no more: its
+ * replicas have left it. */
 bool hf__rd_is_replica(const char *text);
 bool hf__rd_may_pass(const char *text); /* may it say otherwise later? */
 /* It refuses the command to this user, or has no such command. */
@@ -151,5 +152,28 @@ void *hf__rd_pipe_lost(struct rd_pipe *);
 void *hf__rd_pipe_unsent(struct rd_pipe *);
 /* What is done with a whole answer: 0, or a code. */
 int hf__rd_pipe_reply(struct rd_pipe *, const struct rd_node *, hf__time now);
+
+/* ---- login.c ---------------------------------------------------------- */
+
+/* What is the same for all connections of a client. */
+struct rd_login {
+    char *user, *password; /* "" if none */
+    uint32_t db;
+    struct net_tls *tls; /* NULL: plain */
+    const char *doubt;   /* of a plain one: "; is it Redis? ..." */
+};
+
+/* From the URL; no_tls: how it would say that there is TLS, NULL if it does. 0,
+ * or a code whose text is set. */
+int hf__rd_login(const struct hf__core *, hf_client *,
+                 const struct hf__config *, const char *no_tls,
+                 struct rd_login *);
+void hf__rd_login_fini(const struct hf__core *, hf_client *, struct rd_login *);
+/* Where a pipe leads, and how long it may take; its link lacks `lost`. */
+void hf__rd_pipe_aim(struct rd_pipe *, struct net_endpoint *,
+                     const struct rd_login *, uint32_t *tags,
+                     uint32_t connect_ms, uint32_t op_ms);
+/* 0 .. below - 1; *chance is never 0. */
+uint32_t hf__rd_jitter(uint64_t *chance, uint32_t below);
 
 #endif

@@ -9,41 +9,16 @@
  *                    RCountDownLatch)
  *   dialect=string   (redsync, node-redlock, redis-py; the unfair mutex only)
  *   keep_tokens=yes  the counters of tokens never expire
+ *   replicas=n&replica_timeout=TIME
+ *                    grants and renewals count if n replicas have them
+ *                    (replica.c)
  */
-#include "redis.h"
-
-#include "../../net/tls.h"
+#include "redlock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
-
-#define BACKOFF_MAX_MS 1000
-
-uint32_t hf__rd_jitter(struct redis *r, uint32_t below)
-{
-    /* xorshift64*: nothing secret hangs on it. */
-    r->chance ^= r->chance >> 12;
-    r->chance ^= r->chance << 25;
-    r->chance ^= r->chance >> 27;
-    return (uint32_t)((r->chance * 0x2545f4914f6cdd1dULL) >> 33) % below;
-}
-
-static char *copy(struct redis *r, const char *text)
-{
-    size_t size = strlen(text) + 1;
-    char *p = r->core->alloc(r->client, size);
-
-    return p ? memcpy(p, text, size) : NULL;
-}
-
-static void wipe(struct redis *r, char *secret)
-{
-    if (secret)
-        explicit_bzero(secret, strlen(secret));
-    r->core->free(r->client, secret);
-}
 
 static void free_all(struct redis *r)
 {
@@ -52,29 +27,14 @@ static void free_all(struct redis *r)
     hf__rd_pipe_fini(&r->ear);
     hf__rd_ear_fini(r);
     hf__rd_late_fini(r);
+    hf__rd_doubt_fini(r);
     hf__rd_sub_fini(r);
-    wipe(r, r->password);
-    r->core->free(r->client, r->user);
+    hf__rd_login_fini(r->core, r->client, &r->login);
     hf__net_endpoint_fini(&r->peer);
-    hf__tls_free(r->cmd.link.stream.tls);
     r->core->free(r->client, r);
 }
 
 /* ---- open -------------------------------------------------------------- */
-
-static int parse_db(struct redis *r, const char *text)
-{
-    char *end;
-    unsigned long db = strtoul(text, &end, 10);
-
-    if (*text < '0' || *text > '9' || *end || db > 65535)
-        return r->core->why(r->client, HF_EINVAL,
-                            "database \"%.40s\": a number from 0 to 65535 "
-                            "would be right",
-                            text);
-    r->cmd.db = (uint32_t)db;
-    return 0;
-}
 
 static int parse_dialect(struct redis *r, const struct hf__config *config)
 {
@@ -127,64 +87,34 @@ static int parse_unix(struct redis *r, const struct hf__url *url)
 static int parse_host(struct redis *r, struct hf__url *url)
 {
     const struct hf__host *host = &url->hosts[0];
-    int rc;
 
     if (url->hosts_len != 1 || !host->name[0])
         return r->core->why(r->client, HF_EINVAL,
                             "one host would be right, as in "
                             "redis://host:6379/0");
-    rc = hf__net_set_hosts(&r->peer, host, 1, 6379);
-    if (rc)
-        return rc;
-    if (!url->path[0] || !url->path[1])
-        return 0;
-    if (r->core->option(url, "db"))
-        return r->core->why(r->client, HF_EINVAL,
-                            "the database is given twice, in the path and by "
-                            "db=; it must be given once");
-    return parse_db(r, url->path + 1);
-}
-
-static int parse_tls(struct redis *r, struct hf__url *url)
-{
-    struct net_tls_files files = {.cacert = r->core->option(url, "cacert"),
-                                  .cert = r->core->option(url, "cert"),
-                                  .key = r->core->option(url, "key")};
-    int rc;
-
-    if (strcmp(url->scheme, "rediss") != 0)
-        return !files.cacert && !files.cert && !files.key
-                   ? 0
-                   : r->core->why(r->client, HF_EINVAL,
-                                  "cacert, cert and key are for TLS; rediss:// "
-                                  "would be right");
-    rc = hf__tls_new(r->core, r->client, &files, &r->cmd.link.stream.tls);
-    r->sub.link.stream.tls = r->ear.link.stream.tls = r->cmd.link.stream.tls;
-    return rc;
+    return hf__net_set_hosts(&r->peer, host, 1, 6379);
 }
 
 static int parse(struct redis *r, const struct hf__config *config)
 {
     struct hf__url *url = config->url;
-    const char *db = r->core->option(url, "db");
     int rc = parse_dialect(r, config);
 
     if (!rc)
         rc = parse_keep(r, config);
+    if (!rc)
+        rc = hf__rd_doubt_parse(r, config);
     if (!rc && strcmp(url->scheme, "redis+unix") == 0)
         rc = parse_unix(r, url);
     else if (!rc)
         rc = parse_host(r, url);
-    if (!rc)
-        rc = parse_tls(r, url);
-    if (!rc && db)
-        rc = parse_db(r, db);
+    r->op_timeout_ms = config->op_timeout_ms;
     if (rc)
         return rc;
-    r->op_timeout_ms = config->op_timeout_ms;
-    r->user = copy(r, url->user);
-    r->password = copy(r, config->password);
-    return r->user && r->password ? 0 : HF_ENOMEM;
+    r->login.doubt = "; is it Redis? With TLS it is rediss://";
+    return hf__rd_login(r->core, r->client, config,
+                        strcmp(url->scheme, "rediss") ? "rediss://" : NULL,
+                        &r->login);
 }
 
 /* Who we are: to the server a random uuid, to people host and pid. The scripts
@@ -211,38 +141,20 @@ static int introduce(struct redis *r, const struct hf__config *config)
     return 0;
 }
 
-/* With TLS a part is left of what hf_open() has: a server without TLS may wait
- * for more, and our text says so, where that of hf_open() would not. Pauses are
- * short beside op_timeout, so that a server that is back before that finds us
- * there. */
-static void set_link(struct redis *r, struct rd_pipe *p, uint32_t connect_ms,
-                     uint32_t silence_ms, const char *lost)
-{
-    struct net_link *l = &p->link;
-    uint32_t pause_ms = r->op_timeout_ms / 8;
-
-    l->peer = &r->peer;
-    l->tags = &r->tags;
-    l->lost = lost;
-    l->doubt = l->stream.tls ? "; is it Redis, with TLS?"
-                             : "; is it Redis? With TLS it is rediss://";
-    l->connect_ms = l->stream.tls ? connect_ms - connect_ms / 8 : connect_ms;
-    l->silence_ms = silence_ms;
-    l->pause_ms = pause_ms < BACKOFF_MAX_MS ? pause_ms : BACKOFF_MAX_MS;
-    p->user = r->user;
-    p->password = r->password;
-}
-
 static int start(struct redis *r, const struct hf__config *config)
 {
     int rc = r->peer.hosts ? hf__net_find(&r->peer) : 0;
 
-    set_link(r, &r->cmd, config->open_timeout_ms, 2 * r->op_timeout_ms,
-             "redis: lost the connection");
-    set_link(r, &r->sub, config->connect_timeout_ms, r->op_timeout_ms,
-             "redis: lost the connection for messages");
-    set_link(r, &r->ear, config->connect_timeout_ms, r->op_timeout_ms,
-             "redis: lost the connection for changes");
+    hf__rd_pipe_aim(&r->cmd, &r->peer, &r->login, &r->tags,
+                    config->open_timeout_ms, r->op_timeout_ms);
+    hf__rd_pipe_aim(&r->sub, &r->peer, &r->login, &r->tags,
+                    config->connect_timeout_ms, r->op_timeout_ms);
+    hf__rd_pipe_aim(&r->ear, &r->peer, &r->login, &r->tags,
+                    config->connect_timeout_ms, r->op_timeout_ms);
+    r->cmd.link.silence_ms = 2 * r->op_timeout_ms;
+    r->cmd.link.lost = "redis: lost the connection";
+    r->sub.link.lost = "redis: lost the connection for messages";
+    r->ear.link.lost = "redis: lost the connection for changes";
     if (!rc)
         hf__link_start(&r->cmd.link, r->core->now());
     return rc;
@@ -332,7 +244,8 @@ static const struct hf__backend backend = {
                               HF_CAP_EVENTS | HF_CAP_INSPECT,
              [HF_LATCH] = HF_CAP_UNFAIR | HF_CAP_EVENTS | HF_CAP_INSPECT},
     .fair_by_default = false,
-    .options = "dialect, db, keep_tokens, cacert, cert, key",
+    .options = "dialect, db, keep_tokens, replicas, replica_timeout, cacert, "
+               "cert, key",
     .taken = "its key was deleted or evicted, it was broken (hf_break), "
              "or the server lost its data",
     .open = redis_open,
@@ -353,6 +266,7 @@ static const struct hf__backend backend = {
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
 {
-    (void)scheme; /* one table for all */
-    return abi == HF__ABI ? &backend : NULL;
+    if (abi != HF__ABI)
+        return NULL;
+    return strcmp(scheme, "redlock") == 0 ? &hf__rl_backend : &backend;
 }

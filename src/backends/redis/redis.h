@@ -11,7 +11,8 @@
  * Files, beside those of a pipe: redis.c the table, the URL; cmd.c requests
  * under way; late.c those that were lost; keys.c names; lua/ the scripts;
  * verbs.c what is asked of a lock and answered, kinds.c how it is put into
- * commands, renew.c renewals; sub.c channels and bells, chan.c the waiters of
+ * commands, renew.c renewals, replica.c whether replicas have
+ * them; sub.c channels and bells, chan.c the waiters of
  * each, pair.c whether both connections end at one server; listen.c changes;
  * query.c inspect, list, break; diagnose.c what the server says of itself;
  * latch.c what is asked of a latch.
@@ -85,6 +86,7 @@ enum rd_key {
     RD_KEY_LINE,    /* ours, not of the mutex: waiters, as they came */
     RD_KEY_PARTY,   /* ours, not of the mutex: what those say of themselves */
     RD_KEY_KIND,    /* ours: what the string n is */
+    RD_KEY_RESERVE, /* ours, of Redlock: which tokens may be in use */
     RD_KEY_DID,     /* ours: the beginning; what was counted already */
     RD_KEY_PERMITS, /* {n}:timeout */
     RD_KEY_BASE,    /* {n}: the beginning of {n}:owner:rwlock_timeout:1 */
@@ -145,6 +147,7 @@ enum rd_script {
     RD_INSPECT_S,
     RD_LIST_S,
     RD_BREAK_S,
+    RD_VOTE, /* Redlock */
     RD_SCRIPTS,
 };
 
@@ -210,6 +213,8 @@ struct net_out *hf__rd_command(struct redis *, struct hf__req *, size_t words,
 struct net_out *hf__rd_begin(struct redis *, struct hf__req *, enum rd_script,
                              const char *name, size_t len, size_t args,
                              size_t more);
+/* No answer will come for it, or it is this code. */
+void hf__rd_failed(struct redis *, const struct rd_flight *, int code);
 /* That of the command that was begun last. */
 struct rd_flight *hf__rd_newest(const struct redis *);
 extern const struct rd_owner hf__rd_cmd; /* of r->cmd */
@@ -227,7 +232,7 @@ void hf__rd_late_fini(struct redis *);
 
 /* ---- verbs.c ---------------------------------------------------------- */
 
-#define RD_LEASE_BITS 24
+#define RD_LEASE_BITS 23 /* 2.3 h; a longer one counts as that */
 #define RD_LEASE_MOST ((1u << RD_LEASE_BITS) - 1)
 
 /* What we keep of each line (remote->impl). */
@@ -250,6 +255,7 @@ struct rd_link {
     bool waits : 1;
     bool rang : 1; /* while the question was under way */
     bool own : 1;  /* fair mutex: its own channel is subscribed */
+    bool told : 1; /* by a message, and has not asked since */
 };
 /* Of a handle's 512 bytes. */
 _Static_assert(sizeof(struct rd_link) <= 56, "every name has one");
@@ -262,6 +268,8 @@ int hf__rd_abandon(void *, struct hf__req *);
 /* The answers: 0, or HF_EPROTO. */
 int hf__rd_verb_reply(struct redis *, const struct rd_flight *,
                       const struct rd_node *, hf__time now);
+/* The attempt is granted: its token is set. */
+void hf__rd_grant(struct redis *, struct hf__req *, hf__time now);
 /* Remembers what an answer says about the server's clock. */
 bool hf__rd_clock(struct redis *, const struct rd_node *, hf__time sent_at);
 /* The server's clock until which a question that is sent now is meant: rather
@@ -293,8 +301,36 @@ int hf__rd_renew_chunk(struct redis *, struct hf__batch *, uint32_t first,
 /* The answer: 0, or HF_EPROTO. */
 int hf__rd_renew_reply(struct redis *, const struct rd_flight *,
                        const struct rd_node *);
+/* A chunk is over. */
+void hf__rd_renew_landed(struct redis *, struct hf__batch *);
 /* No answer will come for these items. */
 void hf__rd_renew_failed(struct redis *, const struct rd_flight *, int code);
+
+/* ---- replica.c --------------------------------------------------------- */
+
+/* What the server has granted or renewed, and enough replicas have to have. */
+struct rd_doubts {
+    uint32_t need; /* so many of them; 0: nothing is in doubt */
+    uint32_t ms;   /* replica_timeout */
+    bool waiting;  /* WAIT is under way */
+    bool wanted;   /* another one is to be sent */
+    size_t len, cap;
+    struct rd_flight *all;
+};
+
+int hf__rd_doubt_parse(struct redis *, const struct hf__config *);
+/* Room for what is about to be sent, if replicas are asked for; now: WAIT goes
+ * with it. 0, HF_ENOMEM. */
+int hf__rd_doubt_room(struct redis *, bool now);
+/* It was answered, and is not to be reported before replicas have it. False:
+ * none are asked for. */
+bool hf__rd_doubt(struct redis *, const struct rd_flight *);
+void hf__rd_doubt_forget(struct redis *, const struct hf__req *);
+/* The connection is lost. */
+void hf__rd_doubt_lost(struct redis *, hf__time now);
+/* Puts WAIT behind what was sent, if one is wanted and none is under way. */
+void hf__rd_doubt_send(struct redis *);
+void hf__rd_doubt_fini(struct redis *);
 
 /* ---- sub.c ------------------------------------------------------------ */
 
@@ -445,7 +481,7 @@ struct redis {
     bool keep_tokens;
     bool opened; /* has been up once */
     uint32_t op_timeout_ms;
-    char *user, *password;
+    struct rd_login login;
     struct net_endpoint peer;
     char about[128]; /* "pid\nhost\n" */
     size_t about_len;
@@ -458,6 +494,7 @@ struct redis {
     uint32_t tags; /* of their descriptors */
     bool put_off;  /* the core keeps requests that are not sent yet */
     struct rd_late *late;
+    struct rd_doubts doubts;
     unsigned renewing;       /* batches that are not reported yet */
     uint32_t renew_lease_ms; /* the shortest lease of them, and of one that
                                 waits */
@@ -470,8 +507,6 @@ struct redis {
     struct rd_ears ears;
 };
 
-/* 0 .. below - 1 */
-uint32_t hf__rd_jitter(struct redis *, uint32_t below);
 /* "<uuid>:<hold id>"; returns the length. */
 size_t hf__rd_owner(const struct redis *, uint64_t hold_id,
                     char to[RD_OWNER_MAX]);

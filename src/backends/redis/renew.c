@@ -24,6 +24,7 @@ void hf__rd_renew_hurry(struct redis *r)
     uint32_t ms = r->renew_lease_ms / 6, most = r->cmd.link.silence_ms;
 
     ms = ms > RENEW_PATIENCE_MIN_MS ? ms : RENEW_PATIENCE_MIN_MS;
+    ms += r->doubts.need ? r->doubts.ms : 0; /* a WAIT may be before it */
     ms = ms < most ? ms : most;
     hf__link_hurry(&r->cmd.link, is_renewing(r) ? ms : 0, r->core->now());
 }
@@ -128,6 +129,8 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
 
     for (uint32_t i = first; i < first + len; i++)
         size += (keys + args) * (b->item[i].remote->name_len + 64u);
+    if (hf__rd_doubt_room(r, true))
+        return HF_ENOMEM;
     o = hf__rd_call(r, &b->req, s, keys * len, 2 + args * len, size + 64);
     if (!o)
         return HF_ENOMEM;
@@ -160,7 +163,7 @@ int hf__rd_renew_encode(struct redis *r, struct hf__batch *b)
     return sent ? 0 : HF_ENOMEM;
 }
 
-static void landed(struct redis *r, struct hf__batch *b)
+void hf__rd_renew_landed(struct redis *r, struct hf__batch *b)
 {
     if (--b->chunks == 0)
         hf__rd_finish(r, &b->req, HF__DONE);
@@ -171,8 +174,9 @@ void hf__rd_renew_failed(struct redis *r, const struct rd_flight *f, int code)
     struct hf__batch *b = (struct hf__batch *)f->req;
 
     for (uint32_t i = f->first; i < f->first + f->len; i++)
-        b->item[i].result = (int16_t)code;
-    landed(r, b);
+        if (b->item[i].result != HF_ENOTOWNER) /* that was an answer */
+            b->item[i].result = (int16_t)code;
+    hf__rd_renew_landed(r, b);
 }
 
 /* By the clock as we knew it; by that of this answer it may be meant still. */
@@ -209,6 +213,7 @@ int hf__rd_renew_reply(struct redis *r, const struct rd_flight *f,
         if (!is_ours) /* an older copy of its question may still come */
             hf__rd_late_over(r, item->hold_id);
     }
-    landed(r, b);
+    if (!hf__rd_doubt(r, f))
+        hf__rd_renew_landed(r, b);
     return 0;
 }

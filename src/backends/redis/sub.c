@@ -447,7 +447,7 @@ static void called(struct redis *r, const char *text, const char *end)
     call.seen_ms = (uint32_t)strtoull(at, &at, 10);
     if (!call.hold_id || *at++ != ' ' || at >= end)
         return;
-    if (!r->chans.live)
+    if (!r->chans.live || r->doubts.need)
         call.token = 0;
     c = hf__rd_chan_find(r, at, (size_t)(end - at), kind, fair);
     link = c ? c->links : NULL;
@@ -457,8 +457,10 @@ static void called(struct redis *r, const char *text, const char *end)
         came_early(r, call);
     else
         complete(link, &call);
-    if (link)
+    if (link) {
+        link->told = true;
         ring_one(r, link);
+    }
 }
 
 void hf__rd_was_called(struct redis *r, struct rd_link *link, uint64_t hold_id)
@@ -510,7 +512,7 @@ static void refused(struct redis *r, const char *text, hf__time now)
     if (!c->again && !hf__rd_is_forbidden(text)) {
         uint32_t ms = PUT_OFF_MS << c->put_off;
 
-        c->again = now + (ms / 2 + hf__rd_jitter(r, ms / 2)) * HF__MS;
+        c->again = now + (ms / 2 + hf__rd_jitter(&r->chance, ms / 2)) * HF__MS;
         if (c->put_off < PUT_OFF_MOST - 1)
             c->put_off++;
     }

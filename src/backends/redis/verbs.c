@@ -175,8 +175,9 @@ static int64_t safety_look(struct redis *r, const struct place *p)
         clamp(p->waiting * RD_LOOK_EACH_MS, RD_LOOK_MS, RD_LOOK_MAX_MS);
 
     if (p->near || most == RD_LOOK_MS)
-        return RD_LOOK_MS - hf__rd_jitter(r, RD_LOOK_MS / RD_LOOK_JITTER);
-    return 1 + hf__rd_jitter(r, (uint32_t)most);
+        return RD_LOOK_MS -
+               hf__rd_jitter(&r->chance, RD_LOOK_MS / RD_LOOK_JITTER);
+    return 1 + hf__rd_jitter(&r->chance, (uint32_t)most);
 }
 
 /* Where we are not told (a foreign holder in the string dialect publishes
@@ -190,7 +191,7 @@ static int64_t poll_look(struct redis *r, struct rd_link *link)
 
     if (link->polls < LAST)
         link->polls++;
-    return poll / 2 + hf__rd_jitter(r, poll);
+    return poll / 2 + hf__rd_jitter(&r->chance, poll);
 }
 
 /* When to ask again although nobody rang. */
@@ -200,8 +201,8 @@ static hf__time look_at(struct redis *r, struct rd_link *link,
     int64_t spread = p->near == 1 ? RD_EXPIRY_MIN_MS
                                   : clamp(p->waiting * RD_EXPIRY_EACH_MS,
                                           RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
-    int64_t end =
-        p->ttl_ms + RD_EXPIRY_SLACK_MS + hf__rd_jitter(r, (uint32_t)spread);
+    int64_t end = p->ttl_ms + RD_EXPIRY_SLACK_MS +
+                  hf__rd_jitter(&r->chance, (uint32_t)spread);
     bool is_told = r->chans.live && !r->chans.refused &&
                    !(p->foreign && r->string_dialect);
     int64_t ms = is_told ? safety_look(r, p) : poll_look(r, link);
@@ -211,13 +212,10 @@ static hf__time look_at(struct redis *r, struct rd_link *link,
     return now + ms * HF__MS;
 }
 
-static int grant(struct redis *r, struct hf__req *req, uint64_t token,
-                 hf__time now)
+void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
 {
     hf__rd_wait_end(r, req->remote, now);
-    req->token = token;
     hf__rd_finish(r, req, HF__GRANTED);
-    return 0;
 }
 
 /* The question was on its way when others of ours began to listen: they were
@@ -267,8 +265,11 @@ static int queued(struct redis *r, struct hf__req *req,
         link->round = round_of(reply);
     else
         hf__rd_was_called(r, link, req->hold_id);
-    if (link->token && req->remote->kind != HF_LATCH)
-        return grant(r, req, link->token, now);
+    if (link->token && req->remote->kind != HF_LATCH) {
+        req->token = link->token;
+        hf__rd_grant(r, req, now);
+        return 0;
+    }
     rang = link->rang || missed_something(r, link);
     link->rang = false;
     req->look_at = look_at(r, link, &place, now);
@@ -278,25 +279,30 @@ static int queued(struct redis *r, struct hf__req *req,
     return 0;
 }
 
-static int granted(struct redis *r, struct hf__req *req,
+static int granted(struct redis *r, const struct rd_flight *f,
                    const struct rd_node *reply, hf__time now)
 {
+    struct hf__req *req = f->req;
     int64_t token;
 
     if (!hf__rd_int(hf__rd_at(reply, 2), &token) || token <= 0)
         return HF_EPROTO;
     req->is_zero = req->remote->kind == HF_LATCH && token == 1;
-    return grant(r, req, (uint64_t)token, now);
+    req->token = (uint64_t)token;
+    if (req->remote->kind == HF_LATCH || !hf__rd_doubt(r, f))
+        hf__rd_grant(r, req, now);
+    return 0;
 }
 
-static int taken(struct redis *r, struct hf__req *req, int64_t what,
+static int taken(struct redis *r, const struct rd_flight *f, int64_t what,
                  const struct rd_node *reply, hf__time now)
 {
+    struct hf__req *req = f->req;
     int rc;
 
     switch (what) {
     case RD_GRANTED:
-        return granted(r, req, reply, now);
+        return granted(r, f, reply, now);
     case RD_QUEUED:
         return queued(r, req, reply, now);
     case RD_BUSY:
@@ -346,7 +352,7 @@ static int take_reply(struct redis *r, const struct rd_flight *f,
         return HF_EPROTO;
     if (!f->req)
         return 0; /* given up meanwhile; the abandon follows */
-    return taken(r, f->req, what, reply, now);
+    return taken(r, f, what, reply, now);
 }
 
 int hf__rd_verb_reply(struct redis *r, const struct rd_flight *f,

@@ -1,0 +1,112 @@
+/* How the servers of a client are entered: what its URL says of user, password,
+ * database and TLS, for every connection that it makes. */
+#include "pipe.h"
+
+#include "../../net/tls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BACKOFF_MAX_MS 1000
+
+static char *copy(const struct hf__core *core, hf_client *client,
+                  const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *p = core->alloc(client, size);
+
+    return p ? memcpy(p, text, size) : NULL;
+}
+
+static int parse_db(const struct hf__core *core, hf_client *client,
+                    struct hf__url *url, uint32_t *db)
+{
+    const char *option = core->option(url, "db");
+    bool in_path = url->hosts_len && url->path[0] && url->path[1];
+    const char *text = in_path ? url->path + 1 : option ? option : "0";
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+
+    if (in_path && option)
+        return core->why(client, HF_EINVAL,
+                         "the database is given twice, in the path and by "
+                         "db=; it must be given once");
+    if (*text < '0' || *text > '9' || *end || n > 65535)
+        return core->why(client, HF_EINVAL,
+                         "database \"%.40s\": a number from 0 to 65535 would "
+                         "be right",
+                         text);
+    *db = (uint32_t)n;
+    return 0;
+}
+
+static int parse_tls(const struct hf__core *core, hf_client *client,
+                     struct hf__url *url, const char *only, struct net_tls **to)
+{
+    struct net_tls_files files = {.cacert = core->option(url, "cacert"),
+                                  .cert = core->option(url, "cert"),
+                                  .key = core->option(url, "key")};
+
+    if (!only)
+        return hf__tls_new(core, client, &files, to);
+    return !files.cacert && !files.cert && !files.key
+               ? 0
+               : core->why(client, HF_EINVAL,
+                           "cacert, cert and key are for TLS: use %s", only);
+}
+
+int hf__rd_login(const struct hf__core *core, hf_client *client,
+                 const struct hf__config *config, const char *no_tls,
+                 struct rd_login *login)
+{
+    int rc = parse_db(core, client, config->url, &login->db);
+
+    if (!rc)
+        rc = parse_tls(core, client, config->url, no_tls, &login->tls);
+    if (rc)
+        return rc;
+    login->user = copy(core, client, config->url->user);
+    login->password = copy(core, client, config->password);
+    return login->user && login->password ? 0 : HF_ENOMEM;
+}
+
+void hf__rd_login_fini(const struct hf__core *core, hf_client *client,
+                       struct rd_login *login)
+{
+    if (login->password)
+        explicit_bzero(login->password, strlen(login->password));
+    core->free(client, login->password);
+    core->free(client, login->user);
+    hf__tls_free(login->tls);
+}
+
+/* With TLS a part is left of what hf_open() has: a server without TLS may wait
+ * for more, and our text says so, where that of hf_open() would not. Pauses are
+ * short beside op_timeout, so that a server that is back before that finds us
+ * there. */
+void hf__rd_pipe_aim(struct rd_pipe *p, struct net_endpoint *peer,
+                     const struct rd_login *login, uint32_t *tags,
+                     uint32_t connect_ms, uint32_t op_ms)
+{
+    struct net_link *l = &p->link;
+
+    p->user = login->user;
+    p->password = login->password;
+    p->db = login->db;
+    l->peer = peer;
+    l->tags = tags;
+    l->stream.tls = login->tls;
+    l->doubt = login->tls ? "; is it Redis, with TLS?" : login->doubt;
+    l->connect_ms = login->tls ? connect_ms - connect_ms / 8 : connect_ms;
+    l->silence_ms = op_ms;
+    l->pause_ms = op_ms / 8 < BACKOFF_MAX_MS ? op_ms / 8 : BACKOFF_MAX_MS;
+}
+
+uint32_t hf__rd_jitter(uint64_t *chance, uint32_t below)
+{
+    /* xorshift64*: nothing secret hangs on it. */
+    *chance ^= *chance >> 12;
+    *chance ^= *chance << 25;
+    *chance ^= *chance >> 27;
+    return (uint32_t)((*chance * 0x2545f4914f6cdd1dULL) >> 33) % below;
+}

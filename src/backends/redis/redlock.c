@@ -1,0 +1,399 @@
+/*
+ * The table of Redlock, a client's beginning and end, and driving.
+ *
+ *   redlock://[user[:password]@]host[:6379],host[:6379],...[/db]
+ *   tls=yes              all with TLS; cacert=FILE&cert=FILE&key=FILE
+ *   server_timeout=50ms  a server that has not answered by then has no vote
+ *   max_lease=TIME       no lease is longer (default: ttl=). The same for all
+ *                        clients. 0: servers keep what they have through a
+ *                        restart
+ */
+#include "redlock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PORT 6379
+#define SERVER_TIMEOUT_MS 50
+#define SERVER_TIMEOUT_MAX_MS 60000
+#define LEAVE_MAX_MS 1000
+
+/* ---- open ---------------------------------------------------------------- */
+
+static int parse_time(struct redlock *rl, struct hf__url *url, const char *key,
+                      int64_t least, int64_t most, uint32_t *ms)
+{
+    const char *text = rl->core->option(url, key);
+    int64_t n = *ms;
+
+    if (text && (rl->core->parse_ms(text, &n) || n < least || n > most))
+        return rl->core->why(rl->client, HF_EINVAL,
+                             "%s=%.40s: must be from %lld to %lld ms", key,
+                             text, (long long)least, (long long)most);
+    *ms = (uint32_t)n;
+    return 0;
+}
+
+static int port_of(const struct hf__host *host)
+{
+    return host->port ? host->port : PORT;
+}
+
+static int parse_hosts(struct redlock *rl, const struct hf__url *url)
+{
+    int rc = 0;
+
+    if (url->hosts_len < 3 || url->hosts_len % 2 == 0)
+        return rl->core->why(rl->client, HF_EINVAL,
+                             "the number of servers is %zu: it must be odd, "
+                             "and at least 3, as in redlock://a,b,c",
+                             url->hosts_len);
+    for (size_t i = 0; !rc && i < url->hosts_len; i++) {
+        for (size_t j = 0; j < i; j++)
+            if (!strcmp(url->hosts[i].name, url->hosts[j].name) &&
+                port_of(&url->hosts[i]) == port_of(&url->hosts[j]))
+                return rl->core->why(
+                    rl->client, HF_EINVAL, "the server %.80s:%d is there twice",
+                    url->hosts[i].name, port_of(&url->hosts[i]));
+        hf__rl_server_init(&rl->server[i], rl);
+        rl->len++;
+        rc = hf__net_set_hosts(&rl->server[i].peer, &url->hosts[i], 1, PORT);
+    }
+    rl->majority = rl->len / 2 + 1;
+    return rc;
+}
+
+static int parse(struct redlock *rl, const struct hf__config *config)
+{
+    struct hf__url *url = config->url;
+    const char *tls = rl->core->option(url, "tls");
+    bool has_tls = tls && strcmp(tls, "yes") == 0;
+    int rc = parse_hosts(rl, url);
+
+    rl->op_timeout_ms = config->op_timeout_ms;
+    rl->server_timeout_ms = SERVER_TIMEOUT_MS;
+    rl->max_lease_ms = config->ttl_ms;
+    if (!rc && tls && !has_tls && strcmp(tls, "no") != 0)
+        rc = rl->core->why(rl->client, HF_EINVAL,
+                           "tls=%.40s: must be yes or no", tls);
+    if (!rc)
+        rc = parse_time(rl, url, "server_timeout", 1, SERVER_TIMEOUT_MAX_MS,
+                        &rl->server_timeout_ms);
+    if (!rc)
+        rc = parse_time(rl, url, "max_lease", 0, UINT32_MAX / 2,
+                        &rl->max_lease_ms);
+    if (!rc && rl->max_lease_ms && rl->max_lease_ms < config->ttl_ms)
+        rc = rl->core->why(rl->client, HF_EINVAL,
+                           "max_lease is %u ms, and ttl %u ms: max_lease "
+                           "must not be less than the ttl of any client",
+                           rl->max_lease_ms, config->ttl_ms);
+    rl->login.doubt = "; is it Redis? With TLS it is ?tls=yes";
+    return rc ? rc
+              : hf__rd_login(rl->core, rl->client, config,
+                             has_tls ? NULL : "tls=yes", &rl->login);
+}
+
+/* A host that is not found is one server less, if enough are left. */
+static int start(struct redlock *rl, const struct hf__config *config)
+{
+    hf__time now = rl->core->now();
+    size_t found = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < rl->len; i++) {
+        struct rl_server *s = &rl->server[i];
+        int last;
+
+        hf__rd_pipe_aim(&s->pipe, &s->peer, &rl->login, &rl->tags,
+                        config->open_timeout_ms, rl->op_timeout_ms);
+        s->pipe.link.lost = "redlock: lost the connection";
+        last = hf__net_find(&s->peer);
+        if (last)
+            hf__net_expect(&s->peer);
+        rc = last ? last : rc;
+        found += !last;
+        hf__link_start(&s->pipe.link, now);
+    }
+    rl->opens_until = now + rl->server_timeout_ms * HF__MS;
+    return found >= rl->majority ? 0 : rc;
+}
+
+static int introduce(struct redlock *rl)
+{
+    uint8_t b[24];
+    int rc = rl->core->random(b, sizeof(b));
+
+    if (rc)
+        return rl->core->lasts(rl->client, rc, "getrandom failed");
+    hf__uuid(b, rl->uuid);
+    memcpy(&rl->chance, b + 16, 8);
+    rl->chance |= 1;
+    return 0;
+}
+
+static void redlock_close(void *self)
+{
+    struct redlock *rl = self;
+
+    uint32_t ms = rl->server_timeout_ms < LEAVE_MAX_MS ? rl->server_timeout_ms
+                                                       : LEAVE_MAX_MS;
+    hf__time until = rl->core->now() + ms * HF__MS;
+    struct rl_hold *h;
+
+    for (size_t i = 0; i < rl->len; i++)
+        hf__rl_leave(&rl->server[i], until);
+    while ((h = rl->debtors)) {
+        rl->debtors = h->next_debtor;
+        hf__rl_hold_drop(rl, h);
+    }
+    for (size_t i = 0; i < rl->len; i++)
+        hf__rl_server_fini(&rl->server[i]);
+    hf__rd_login_fini(rl->core, rl->client, &rl->login);
+    rl->core->free(rl->client, rl);
+}
+
+static int redlock_open(hf_client *client, const struct hf__core *core,
+                        const struct hf__config *config, void **self)
+{
+    struct redlock *rl = core->alloc(client, sizeof(*rl));
+    int rc;
+
+    if (!rl)
+        return HF_ENOMEM;
+    rl->core = core;
+    rl->client = client;
+    rc = parse(rl, config);
+    if (!rc)
+        rc = introduce(rl);
+    if (!rc)
+        rc = start(rl, config);
+    if (rc) {
+        redlock_close(rl);
+        return rc;
+    }
+    *self = rl;
+    return 0;
+}
+
+/* ---- how many there are ----------------------------------------------------
+ */
+
+unsigned hf__rl_usable(const struct redlock *rl, hf__time now)
+{
+    unsigned these = 0;
+
+    for (size_t i = 0; i < rl->len; i++)
+        these |= (unsigned)hf__rl_is_usable(&rl->server[i], now) << i;
+    return these;
+}
+
+bool hf__rl_has_majority(const struct redlock *rl, hf__time now)
+{
+    return (size_t)__builtin_popcount(hf__rl_usable(rl, now)) >= rl->majority;
+}
+
+void hf__rl_flush(struct redlock *rl)
+{
+    for (size_t i = 0; i < rl->len; i++)
+        if (rl->server[i].pipe.link.state == NET_UP)
+            hf__net_flush(&rl->server[i].pipe.link.stream);
+}
+
+static size_t connected(const struct redlock *rl)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < rl->len; i++)
+        n += rl->server[i].pipe.link.state == NET_UP;
+    return n;
+}
+
+__attribute__((format(printf, 4, 5))) static void
+append(char *to, size_t size, size_t *len, const char *format, ...)
+{
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(to + *len, size - *len, format, args);
+    va_end(args);
+    *len += n > 0 ? (size_t)n : 0;
+    *len = *len < size ? *len : size - 1;
+}
+
+static bool find_fault(const struct rl_server *s, const struct rl_poll *p,
+                       hf__time now, char *why, size_t size)
+{
+    enum rl_vote vote = p ? p->vote[hf__rl_index(s)] : RL_FAILED;
+    bool is_usable = hf__rl_is_usable(s, now);
+
+    if (p ? vote == RL_YES || vote == RL_NO || vote == RL_ASKED : is_usable)
+        return false;
+    if (vote == RL_UNASKED && is_usable)
+        return false;
+    if (vote == RL_ERROR)
+        snprintf(why, size, "%s", s->error);
+    else if (vote == RL_SLOW)
+        snprintf(why, size, "no answer within %u ms", s->rl->server_timeout_ms);
+    else
+        hf__rl_trouble(s, now, why, size);
+    return why[0];
+}
+
+void hf__rl_describe(const struct redlock *rl, const struct rl_poll *p,
+                     hf__time now, char *to, size_t size)
+{
+    char why[HF__HOSTS][100];
+    bool told[HF__HOSTS] = {false};
+    size_t len = 0;
+
+    to[0] = '\0';
+    for (size_t i = 0; i < rl->len; i++)
+        told[i] = !find_fault(&rl->server[i], p, now, why[i], sizeof(why[i]));
+    for (size_t i = 0; i < rl->len; i++) {
+        const char *between = len ? "; " : "";
+
+        if (told[i])
+            continue;
+        for (size_t j = i; j < rl->len; j++) {
+            if (told[j] || strcmp(why[i], why[j]) != 0)
+                continue;
+            append(to, size, &len, "%s%s", between,
+                   rl->server[j].pipe.link.where);
+            between = ", ";
+            told[j] = true;
+        }
+        append(to, size, &len, ": %s", why[i]);
+    }
+}
+
+/* How many can be asked, and why not the others. */
+static void count_up(const struct redlock *rl, char *to, size_t size)
+{
+    hf__time now = rl->core->now();
+    int n = snprintf(to, size, "%d of %zu servers can be asked, %zu must: ",
+                     __builtin_popcount(hf__rl_usable(rl, now)), rl->len,
+                     rl->majority);
+
+    hf__rl_describe(rl, NULL, now, to + n, size - (size_t)n);
+}
+
+static int redlock_opened(void *self)
+{
+    struct redlock *rl = self;
+    size_t failed = 0, lasting = 0, up = connected(rl);
+    bool is_over = rl->core->now() >= rl->opens_until;
+    char text[240];
+    int code = 0;
+
+    for (size_t i = 0; i < rl->len; i++) {
+        const struct net_link *l = &rl->server[i].pipe.link;
+
+        failed += l->state != NET_UP && l->open_code;
+        lasting += l->state != NET_UP && l->open_code && l->lasts;
+        if (l->open_code && (!code || code == HF_EBACKEND))
+            code = l->open_code;
+    }
+    if (up + failed < rl->len && !is_over)
+        return HF__PENDING; /* so that all can vote, or are told of */
+    if (up >= rl->majority) {
+        rl->is_open = true;
+        return HF__DONE;
+    }
+    if (failed <= rl->len - rl->majority)
+        return HF__PENDING;
+    count_up(rl, text, sizeof(text));
+    return (lasting > rl->len - rl->majority ? rl->core->lasts : rl->core->why)(
+        rl->client, code, "%s", text);
+}
+
+/* ---- driving ----------------------------------------------------------------
+ */
+
+static void redlock_ready(void *self, uint32_t tag, uint32_t events,
+                          hf__time now)
+{
+    struct redlock *rl = self;
+
+    for (size_t i = 0; i < rl->len; i++)
+        if (hf__link_ready(&rl->server[i].pipe.link, tag, events, now))
+            return;
+}
+
+/* Tells the core what it tells people. */
+static void tell(struct redlock *rl, hf__time now)
+{
+    bool is_down = !hf__rl_has_majority(rl, now);
+    char text[200];
+
+    if (is_down) {
+        count_up(rl, text, sizeof(text));
+        rl->core->trouble(rl->client, text);
+    } else if (rl->is_down) {
+        rl->core->trouble(rl->client, NULL);
+    }
+    rl->is_down = is_down;
+    if (rl->is_up == (connected(rl) >= rl->majority))
+        return;
+    rl->is_up = !rl->is_up;
+    if (rl->is_open)
+        rl->core->session(rl->client, rl->is_up ? HF_EVENT_UP : HF_EVENT_DOWN,
+                          NULL);
+}
+
+static void redlock_advance(void *self, hf__time now)
+{
+    struct redlock *rl = self;
+
+    for (size_t i = 0; i < rl->len; i++)
+        hf__link_advance(&rl->server[i].pipe.link, now);
+    for (size_t i = 0; i < rl->len; i++)
+        hf__rl_pay_again(&rl->server[i], now);
+    hf__rl_vote_move(rl, now);
+    hf__rl_flush(rl);
+    tell(rl, rl->core->now()); /* as new as that of the slots, or newer */
+    if (rl->put_off && !rl->is_down) {
+        rl->put_off = false;
+        rl->core->go_on(rl->client);
+    }
+}
+
+static hf__time redlock_next_timeout(void *self)
+{
+    struct redlock *rl = self;
+    hf__time at = hf__rl_vote_timeout(rl), now = rl->core->now();
+
+    if (rl->opens_until > now)
+        at = hf__min_time(at, rl->opens_until);
+
+    for (size_t i = 0; i < rl->len; i++) {
+        const struct rl_server *s = &rl->server[i];
+
+        at = hf__min_time(at, hf__link_timeout(&s->pipe.link));
+        at = hf__min_time(at, hf__rl_pay_timeout(s, now));
+        if (s->out_until > now)
+            at = hf__min_time(at, s->out_until);
+    }
+    return at;
+}
+
+const struct hf__backend hf__rl_backend = {
+    .abi = HF__ABI,
+    .name = "redlock",
+    .caps = {[HF_MUTEX] = HF_CAP_UNFAIR | HF_CAP_LEASE},
+    .options = "server_timeout, max_lease, tls, db, cacert, cert, key",
+    .taken = "its key was deleted at too many servers, or these were restarted",
+    .open = redlock_open,
+    .opened = redlock_opened,
+    .close = redlock_close,
+    .ready = redlock_ready,
+    .advance = redlock_advance,
+    .next_timeout = redlock_next_timeout,
+    .attach = hf__rl_attach,
+    .detach = hf__rl_detach,
+    .attempt = hf__rl_attempt,
+    .release = hf__rl_release,
+    .abandon = hf__rl_abandon,
+    .renew = hf__rl_renew,
+};

@@ -1,0 +1,431 @@
+/* One server of several: the hello, whether it can be relied on, commands to it
+ * and their answers, and what it is still owed. */
+#include "redlock.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define PAY_AGAIN_MS 250
+#define PAY_LOOK_MS 10
+#define UPTIME_SLACK_MS 1000 /* it is told in whole seconds */
+
+/* ---- can it be relied on? ----------------------------------------------- */
+
+/* It has been asked, and has said nothing for as long as we wait for one. */
+static bool is_silent(const struct rl_server *s, hf__time now)
+{
+    const struct net_link *l = &s->pipe.link;
+    const struct rd_sent *oldest =
+        s->pipe.len ? hf__rd_pipe_at(&s->pipe, 0) : NULL;
+    hf__time since =
+        oldest && oldest->at > l->heard_at ? oldest->at : l->heard_at;
+
+    return oldest && now - since > s->rl->server_timeout_ms * HF__MS;
+}
+
+static bool is_twin(const struct rl_server *s)
+{
+    return s->twin && s->twin->pipe.link.state == NET_UP;
+}
+
+static bool is_reachable(const struct rl_server *s, hf__time now)
+{
+    return s->pipe.link.state == NET_UP && !s->pipe.link.stream.broken &&
+           s->out_until <= now && !is_twin(s);
+}
+
+bool hf__rl_is_usable(const struct rl_server *s, hf__time now)
+{
+    const struct net_out *o = &s->pipe.link.stream.out;
+
+    return is_reachable(s, now) && !is_silent(s, now) &&
+           o->len - o->from < RD_OUT_HIGH;
+}
+
+void hf__rl_trouble(const struct rl_server *s, hf__time now, char *buf,
+                    size_t size)
+{
+    const struct net_link *l = &s->pipe.link;
+    size_t where = strlen(l->where);
+
+    if (l->state == NET_UP && is_twin(s))
+        snprintf(buf, size, "the same server as %s", s->twin->pipe.link.where);
+    else if (l->state == NET_UP && s->out_until > now)
+        snprintf(buf, size, "started lately, votes in %lld s",
+                 (long long)((s->out_until - now) / (1000 * HF__MS) + 1));
+    else if (l->state == NET_UP)
+        snprintf(buf, size, "no answer");
+    else /* "where: why"; "": not connected yet */
+        snprintf(buf, size, "%s",
+                 strncmp(l->text, l->where, where) == 0 &&
+                         strncmp(l->text + where, ": ", 2) == 0
+                     ? l->text + where + 2
+                     : l->text);
+}
+
+/* ---- the hello ---------------------------------------------------------- */
+
+static void read_line(const char *info, const char *key, char *to, size_t size)
+{
+    const char *at = strstr(info, key);
+    size_t len = at ? strcspn(at + strlen(key), "\r\n") : 0;
+
+    len = len < size ? len : size - 1;
+    if (at)
+        memcpy(to, at + strlen(key), len);
+    to[len] = '\0';
+}
+
+static int told_info(struct rd_pipe *p, struct rd_sent *sent,
+                     const struct rd_node *reply, hf__time now)
+{
+    struct rl_server *s = p->owner;
+    char uptime[24];
+
+    (void)sent, (void)now;
+    if (reply->type != REDIS_REPLY_STRING)
+        return HF_EPROTO;
+    read_line(reply->text, "\nrun_id:", s->said, sizeof(s->said));
+    read_line(reply->text, "\nuptime_in_seconds:", uptime, sizeof(uptime));
+    s->uptime_s = strtoll(uptime, NULL, 10);
+    return s->said[0] && uptime[0] && s->uptime_s >= 0 ? 0 : HF_EPROTO;
+}
+
+static bool read_clock(struct rl_server *s, int64_t us, hf__time sent_at)
+{
+    if (us <= 0 || us > INT64_MAX / 2)
+        return false;
+    s->clock_us = us;
+    s->clock_at = sent_at;
+    return true;
+}
+
+static int told_time(struct rd_pipe *p, struct rd_sent *sent,
+                     const struct rd_node *reply, hf__time now)
+{
+    int64_t s, us;
+
+    (void)now;
+    return hf__rd_int(hf__rd_at(reply, 0), &s) &&
+                   hf__rd_int(hf__rd_at(reply, 1), &us) && s >= 0 &&
+                   s < INT64_MAX / 2000000 && us >= 0 && us < 1000000 &&
+                   read_clock(p->owner, s * 1000000 + us, sent->at)
+               ? 0
+               : HF_EPROTO;
+}
+
+static int hello(struct rd_pipe *p, hf__time now)
+{
+    struct net_out *o = &p->link.stream.out;
+
+    (void)now;
+    if (!hf__rd_pipe_send(p, told_info, 1, 64))
+        return HF_ENOMEM;
+    hf__rd_put_count(o, '*', 2);
+    hf__rd_put_text(o, "INFO");
+    hf__rd_put_text(o, "server");
+    if (!hf__rd_pipe_send(p, told_time, 1, 64))
+        return HF_ENOMEM;
+    hf__rd_put_count(o, '*', 1);
+    hf__rd_put_text(o, "TIME");
+    return 0;
+}
+
+/* Another process than the one that we knew has nothing of what that one had,
+ * since now for all we know; of the first one its uptime tells. */
+static hf__time out_until(const struct rl_server *s, bool is_new, hf__time now)
+{
+    int64_t ms = s->rl->max_lease_ms;
+
+    if (!ms || !is_new)
+        return s->out_until;
+    if (!s->run_id[0] && s->uptime_s > ms / 1000 + 1)
+        ms = 0;
+    else if (!s->run_id[0])
+        ms += UPTIME_SLACK_MS - 1000 * s->uptime_s;
+    return ms > 0 ? now + ms * HF__MS : 0;
+}
+
+/* What is still true of what it is owed, is sent. */
+static void pay(struct rl_server *s, bool lost_all, hf__time now)
+{
+    struct redlock *rl = s->rl;
+    struct rl_hold **at = &rl->debtors, *h;
+    unsigned bit = 1u << hf__rl_index(s);
+
+    s->pay_at = HF__NEVER;
+    while ((h = *at)) {
+        if (h->gone_at <= now) /* their leases have ended all its keys */
+            h->owes = 0;
+        if (h->owes & bit &&
+            (lost_all || hf__rl_send(s, &h->ask, hf__rl_end_of(h))))
+            h->owes &= (uint16_t)~bit;
+        if (h->owes & bit)
+            s->pay_at = now + PAY_AGAIN_MS * HF__MS;
+        if (h->owes) {
+            at = &h->next_debtor;
+        } else {
+            *at = h->next_debtor;
+            h->is_debtor = false;
+            hf__rl_hold_drop(rl, h);
+        }
+    }
+}
+
+static void up(struct rd_pipe *p, hf__time now)
+{
+    struct rl_server *s = p->owner;
+    struct redlock *rl = s->rl;
+    bool is_new = strcmp(s->run_id, s->said) != 0;
+
+    s->twin = NULL;
+    for (size_t i = 0; i < rl->len; i++)
+        if (&rl->server[i] != s && strcmp(rl->server[i].run_id, s->said) == 0 &&
+            rl->server[i].pipe.link.state == NET_UP && !rl->server[i].twin)
+            s->twin = &rl->server[i];
+    s->out_until = out_until(s, is_new, now);
+    memcpy(s->run_id, s->said, sizeof(s->run_id));
+    s->by_text = is_new;
+    pay(s, is_new && rl->max_lease_ms, now);
+}
+
+/* Nobody may be there to hear that it is connected again, and then up() pays:
+ * so look. */
+hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
+{
+    const struct net_link *l = &s->pipe.link;
+
+    if (s->pay_at == HF__NEVER || l->state == NET_UP)
+        return s->pay_at;
+    return l->state == NET_PAUSING ? HF__NEVER : now + PAY_LOOK_MS * HF__MS;
+}
+
+void hf__rl_pay_again(struct rl_server *s, hf__time now)
+{
+    if (s->pay_at <= now && s->pipe.link.state == NET_UP)
+        pay(s, false, now);
+}
+
+/* ---- commands ------------------------------------------------------------ */
+
+static int64_t valid_until(const struct rl_server *s, hf__time now)
+{
+    return s->clock_us +
+           (now - s->clock_at + s->rl->op_timeout_ms * HF__MS) / 1000;
+}
+
+static int64_t keep_ms(const struct rl_hold *h)
+{
+    int64_t ten = 10 * (int64_t)h->lease_ms;
+
+    return ten > RD_TOKEN_TTL_MS ? ten : RD_TOKEN_TTL_MS;
+}
+
+static rd_reply_fn answered;
+
+bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
+{
+    struct rl_hold *h = poll->hold;
+    size_t i = hf__rl_index(s);
+    const struct rd_text *script = &hf__rd_script[RD_VOTE];
+    hf__time now = s->rl->core->now();
+    int64_t number = op == RL_GRANT  ? 1000 * (int64_t)hf__rl_ahead_ms(h)
+                     : op == RL_UNDO ? 0
+                                     : (int64_t)h->token;
+    char letter = (char)op;
+    bool meant = op == RL_GRANT || op == RL_KEEP;
+    struct rl_flight *f;
+    struct net_out *o;
+
+    if (!is_reachable(s, now))
+        return false;
+    f = hf__rd_pipe_send(&s->pipe, answered, 1,
+                         512 + 2 * (size_t)h->name_len +
+                             (s->by_text ? script->len : 0));
+    if (!f)
+        return false;
+    f->hold = h;
+    f->poll = poll;
+    f->round = poll->round;
+    f->op = op;
+    h->refs++;
+    o = &s->pipe.link.stream.out;
+    hf__rd_put_count(o, '*', 3 + 2 + 5 + meant);
+    hf__rd_put_text(o, s->by_text ? "EVAL" : "EVALSHA");
+    if (s->by_text)
+        hf__rd_put(o, script->text, script->len);
+    else
+        hf__rd_put_text(o, script->digest);
+    hf__rd_put_num(o, 2);
+    hf__rd_put_key(o, RD_KEY_LOCK, h->name, h->name_len);
+    hf__rd_put_key(o, RD_KEY_RESERVE, h->name, h->name_len);
+    hf__rd_put(o, &letter, 1);
+    hf__rd_put(o, h->value, h->value_len);
+    hf__rd_put_num(o, number);
+    hf__rd_put_num(o, h->lease_ms);
+    hf__rd_put_num(o, keep_ms(h));
+    if (meant)
+        hf__rd_put_num(o, valid_until(s, now));
+    s->by_text = false;
+    if (poll->req && poll->op == op && poll->vote[i] == RL_FAILED)
+        poll->vote[i] = RL_ASKED; /* a debt whose poll still waits */
+    return true;
+}
+
+static void owe(struct rl_server *s, struct rl_hold *h)
+{
+    struct redlock *rl = s->rl;
+    hf__time now = rl->core->now();
+
+    h->owes |= (uint16_t)(1u << hf__rl_index(s));
+    if (!h->is_debtor) {
+        h->is_debtor = true;
+        h->next_debtor = rl->debtors;
+        rl->debtors = h;
+        h->refs++;
+    }
+    s->pay_at = now + PAY_AGAIN_MS * HF__MS;
+    rl->core->due(rl->client, s->pay_at);
+}
+
+void hf__rl_end_at(struct rl_server *s, struct rl_hold *h)
+{
+    if (!hf__rl_send(s, &h->ask, hf__rl_end_of(h)))
+        owe(s, h);
+}
+
+/* ---- answers --------------------------------------------------------------
+ */
+
+static bool is_end(enum rl_op op)
+{
+    return op == RL_DROP || op == RL_UNDO;
+}
+
+/* What is answered with an error, or not any more. */
+static void failed(struct rl_server *s, const struct rl_flight *f,
+                   enum rl_vote vote, bool lost)
+{
+    if (is_end(f->op))
+        owe(s, f->hold);
+    hf__rl_failed(s, f, vote, lost);
+}
+
+/* A server that does not know the script has done nothing. */
+static void refused(struct rl_server *s, const struct rl_flight *f,
+                    const char *text)
+{
+    bool lost = !hf__rd_did_nothing(text);
+
+    if (strncmp(text, "NOSCRIPT", 8) == 0) {
+        s->by_text = true;
+        if ((is_end(f->op) || hf__rl_counts(s, f)) &&
+            hf__rl_send(s, f->poll, f->op))
+            return;
+    }
+    s->error_code = hf__rd_error_code(text);
+    if (s->error_code == HF_EMISMATCH)
+        text = "something other than a lock has the name";
+    snprintf(s->error, sizeof(s->error), "%s", text);
+    failed(s, f, RL_ERROR, lost);
+}
+
+/* A grant is answered with the time and a number, all else with a code. */
+static bool read_answer(struct rl_server *s, const struct rl_flight *f,
+                        const struct rd_node *reply, int64_t *what,
+                        int64_t *base)
+{
+    int64_t us;
+
+    if (f->op != RL_GRANT)
+        return hf__rd_int(reply, what) &&
+               (*what == 0 || *what == RL_DID || *what == RL_SET_AGAIN);
+    return hf__rd_int(hf__rd_at(reply, 0), what) &&
+           (*what == RD_GRANTED || *what == RD_BUSY || *what == RD_STALE) &&
+           hf__rd_int(hf__rd_at(reply, 1), &us) &&
+           read_clock(s, us, f->sent.at) &&
+           (*what == RD_STALE || hf__rd_int(hf__rd_at(reply, 2), base));
+}
+
+static int answered(struct rd_pipe *p, struct rd_sent *sent,
+                    const struct rd_node *reply, hf__time now)
+{
+    struct rl_server *s = p->owner;
+    struct rl_flight f = *(struct rl_flight *)sent;
+    int64_t what, base = 0;
+
+    if (reply->type == REDIS_REPLY_ERROR)
+        refused(s, &f, hf__rd_error_text(reply->text));
+    else if (!read_answer(s, &f, reply, &what, &base))
+        return HF_EPROTO;
+    else if (base < 0 || base > RL_BASE_MAX)
+        refused(s, &f, "ERR the number in holdfast:reserve:{...} is wrong");
+    else
+        hf__rl_voted(s, &f, what, base, now);
+    hf__rl_hold_drop(s->rl, f.hold);
+    return 0;
+}
+
+static void gone(struct rl_server *s, const struct rl_flight *at, bool written)
+{
+    struct rl_flight f = *at; /* what follows may move it */
+
+    failed(s, &f, RL_FAILED, written);
+    hf__rl_hold_drop(s->rl, f.hold);
+}
+
+static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
+{
+    struct rl_server *s = p->owner;
+    const struct rl_flight *f;
+
+    (void)code, (void)now;
+    if (!was_up)
+        return;
+    while ((f = hf__rd_pipe_unsent(p)))
+        gone(s, f, false);
+    while ((f = hf__rd_pipe_lost(p)))
+        gone(s, f, true);
+}
+
+/* ---- beginning and end ------------------------------------------------------
+ */
+
+static const struct rd_owner owner = {.hello = hello, .up = up, .down = down};
+
+void hf__rl_server_init(struct rl_server *s, struct redlock *rl)
+{
+    s->rl = rl;
+    s->peer.core = rl->core;
+    s->peer.client = rl->client;
+    s->pay_at = HF__NEVER;
+    hf__rd_pipe_init(&s->pipe, rl->core, rl->client, &owner, s,
+                     sizeof(struct rl_flight));
+}
+
+void hf__rl_leave(struct rl_server *s, hf__time until)
+{
+    int fd = s->pipe.link.stream.fd;
+    struct pollfd at = {.fd = fd, .events = POLLIN};
+    char answers[4096];
+    hf__time now;
+
+    if (s->pipe.link.state != NET_UP || !s->pipe.len || shutdown(fd, SHUT_WR))
+        return;
+    while ((now = s->rl->core->now()) < until &&
+           poll(&at, 1, (int)((until - now) / HF__MS) + 1) > 0 &&
+           recv(fd, answers, sizeof(answers), MSG_DONTWAIT) > 0)
+        ;
+}
+
+void hf__rl_server_fini(struct rl_server *s)
+{
+    for (size_t i = 0; i < s->pipe.len; i++)
+        hf__rl_hold_drop(
+            s->rl, ((struct rl_flight *)hf__rd_pipe_at(&s->pipe, i))->hold);
+    hf__rd_pipe_fini(&s->pipe);
+    hf__net_endpoint_fini(&s->peer);
+}

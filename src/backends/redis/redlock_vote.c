@@ -1,0 +1,730 @@
+/* Attempts, renewals and releases: each asks all servers, and their votes
+ * decide. redlock.h has the protocol. */
+#include "redlock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+size_t hf__rl_index(const struct rl_server *s)
+{
+    return (size_t)(s - s->rl->server);
+}
+
+enum rl_op hf__rl_end_of(const struct rl_hold *h)
+{
+    return h->held ? RL_DROP : RL_UNDO;
+}
+
+uint32_t hf__rl_ahead_ms(const struct rl_hold *h)
+{
+    return h->lease_ms < RL_AHEAD_MS ? h->lease_ms : RL_AHEAD_MS;
+}
+
+/* ---- holds ----------------------------------------------------------------
+ */
+
+int hf__rl_attach(void *self, struct hf__remote *remote)
+{
+    struct redlock *rl = self;
+    struct rl_line *line;
+
+    if (hf__rd_reserved(remote->name, remote->name_len))
+        return rl->core->why(rl->client, HF_EINVAL,
+                             "a name may not begin or end as our own keys do "
+                             "(holdfast:, redisson_lock_ ..., {...}:timeout)");
+    line = rl->core->alloc(rl->client, sizeof(*line));
+    if (!line)
+        return HF_ENOMEM;
+    remote->impl = line;
+    return 0;
+}
+
+static void end_poll(struct rl_poll *p)
+{
+    if (!p->req)
+        return;
+    *p->at = p->next;
+    if (p->next)
+        p->next->at = p->at;
+    p->req = NULL;
+}
+
+void hf__rl_hold_drop(struct redlock *rl, struct rl_hold *h)
+{
+    struct rl_poll *p;
+
+    if (!h || --h->refs)
+        return;
+    end_poll(&h->ask);
+    while ((p = h->keeps)) {
+        h->keeps = p->more;
+        end_poll(p);
+        rl->core->free(rl->client, p);
+    }
+    rl->core->free(rl->client, h);
+}
+
+static struct rl_hold *hold_of(const struct hf__remote *m, uint64_t hold_id)
+{
+    struct rl_hold *h = ((struct rl_line *)m->impl)->holds;
+
+    while (h && h->hold_id != hold_id)
+        h = h->next;
+    return h;
+}
+
+/* Nobody will ask for it any more. */
+static void unlink_hold(struct redlock *rl, struct rl_hold *h)
+{
+    struct rl_hold **at = &h->line->holds;
+
+    while (*at != h)
+        at = &(*at)->next;
+    *at = h->next;
+    h->line = NULL;
+    hf__rl_hold_drop(rl, h);
+}
+
+static void link_hold(struct redlock *rl, struct rl_line *line,
+                      struct rl_hold *h, hf__time now)
+{
+    struct rl_hold *old = line->holds, *next;
+
+    h->line = line;
+    h->next = old;
+    line->holds = h;
+    for (; old; old = next) {
+        next = old->next;
+        if (old->gone_at < now && !old->ask.req)
+            unlink_hold(rl, old);
+    }
+}
+
+void hf__rl_detach(void *self, struct hf__remote *remote)
+{
+    struct redlock *rl = self;
+    struct rl_line *line = remote->impl;
+
+    if (!line)
+        return;
+    while (line->holds)
+        unlink_hold(rl, line->holds);
+    rl->core->free(rl->client, line);
+    remote->impl = NULL;
+}
+
+/* What is sent now may be done until op_timeout is over. */
+static hf__time ends_in(const struct redlock *rl, uint32_t lease_ms)
+{
+    return ((hf__time)lease_ms + rl->op_timeout_ms) * HF__MS;
+}
+
+static struct rl_hold *new_hold(struct redlock *rl, const struct hf__req *req,
+                                hf__time now)
+{
+    const struct hf__remote *m = req->remote;
+    struct rl_hold *h = rl->core->alloc(rl->client, sizeof(*h) + m->name_len);
+
+    if (!h)
+        return NULL;
+    h->refs = 1;
+    h->hold_id = req->hold_id;
+    h->lease_ms = req->lease_ms;
+    h->sent_at = now;
+    h->ask.hold = h;
+    memcpy(h->value, rl->uuid, HF__UUID_LEN);
+    h->value[HF__UUID_LEN] = ':';
+    h->value_len =
+        (uint8_t)(HF__UUID_LEN + 1 +
+                  hf__rd_decimal(h->value + HF__UUID_LEN + 1, ++rl->values));
+    h->name_len = m->name_len;
+    memcpy(h->name, m->name, m->name_len);
+    return h;
+}
+
+/* ---- polls ----------------------------------------------------------------
+ */
+
+struct count {
+    size_t yes, no, asked, errors;
+};
+
+static struct count count(const struct redlock *rl, const struct rl_poll *p)
+{
+    struct count c = {0};
+
+    for (size_t i = 0; i < rl->len; i++) {
+        c.yes += p->vote[i] == RL_YES;
+        c.no += p->vote[i] == RL_NO;
+        c.asked += p->vote[i] == RL_ASKED;
+        c.errors += p->vote[i] == RL_ERROR;
+    }
+    return c;
+}
+
+static void begin_poll(struct redlock *rl, struct rl_poll *p, enum rl_op op,
+                       struct hf__req *req, uint32_t ms, hf__time now)
+{
+    end_poll(p);
+    p->op = op;
+    p->round = ++p->hold->rounds;
+    p->req = req;
+    p->until = now + ms * HF__MS;
+    p->next = rl->polls;
+    if (p->next)
+        p->next->at = &p->next;
+    p->at = &rl->polls;
+    rl->polls = p;
+    rl->core->due(rl->client, p->until);
+}
+
+static void ask(struct redlock *rl, struct rl_poll *p, size_t i)
+{
+    struct rl_hold *h = p->hold;
+    bool sent = hf__rl_send(&rl->server[i], p, p->op);
+
+    p->vote[i] = sent ? RL_ASKED : RL_FAILED;
+    if (sent && (p->op == RL_GRANT || p->op == RL_KEEP))
+        h->touched |= (uint16_t)(1u << i);
+}
+
+static void flush(struct redlock *rl, const struct hf__req *req)
+{
+    if (!req->parked) /* else advance() does it */
+        hf__rl_flush(rl);
+}
+
+static void report(struct redlock *rl, struct rl_poll *p, int result)
+{
+    struct hf__req *req = p->req;
+    struct hf__batch *b = (struct hf__batch *)req;
+
+    end_poll(p);
+    if (req->op == HF__RENEW) {
+        b->item[p->item].result = (int16_t)result;
+        if (--b->chunks)
+            return;
+        result = HF__DONE;
+    }
+    req->result = (int16_t)result;
+    rl->core->done(rl->client, req);
+}
+
+/* No server is asked while too few could answer, and nothing overtakes what the
+ * core keeps. */
+static bool put_off(struct redlock *rl, hf__time now)
+{
+    for (size_t i = 0; i < rl->len; i++)
+        hf__link_wanted(&rl->server[i].pipe.link);
+    rl->put_off = rl->put_off || !hf__rl_has_majority(rl, now);
+    return rl->put_off;
+}
+
+/* ---- attempts --------------------------------------------------------------
+ */
+
+/* The first of these servers, in an order of its own for each name, so that all
+ * clients begin at the same one. */
+static size_t first_of(const struct redlock *rl, const struct rl_hold *h,
+                       unsigned these)
+{
+    uint32_t hash = 2166136261u, rank, highest = 0;
+    size_t first = 0;
+
+    for (size_t i = 0; i < h->name_len; i++)
+        hash = (hash ^ (unsigned char)h->name[i]) * 16777619u;
+    for (size_t i = 0; i < rl->len; i++) {
+        rank = (hash ^ (uint32_t)i) * 2654435761u;
+        if (!(these & 1u << i) || rank < highest)
+            continue;
+        highest = rank;
+        first = i;
+    }
+    return first;
+}
+
+static void ask_rest(struct redlock *rl, struct rl_poll *p, hf__time now)
+{
+    for (size_t i = 0; i < rl->len; i++)
+        if (p->vote[i] == RL_UNASKED && hf__rl_is_usable(&rl->server[i], now))
+            ask(rl, p, i);
+}
+
+static int too_long(struct redlock *rl, uint32_t lease_ms)
+{
+    return rl->core->why(rl->client, HF_EINVAL,
+                         "the lease is %u ms: it must not be longer than "
+                         "max_lease (%u ms), for which a server that was "
+                         "restarted stays out",
+                         lease_ms, rl->max_lease_ms);
+}
+
+int hf__rl_attempt(void *self, struct hf__req *req)
+{
+    struct redlock *rl = self;
+    struct rl_line *line = req->remote->impl;
+    hf__time now = rl->core->now();
+    struct rl_hold *h;
+
+    if (rl->max_lease_ms && req->lease_ms > rl->max_lease_ms)
+        return too_long(rl, req->lease_ms);
+    if (put_off(rl, now))
+        return HF__LATER;
+    h = new_hold(rl, req, now);
+    req->untouched = !h;
+    if (!h)
+        return HF_ENOMEM;
+    h->gone_at = now + ends_in(rl, req->lease_ms);
+    link_hold(rl, line, h, now);
+    req->sent_at = now;
+    begin_poll(rl, &h->ask, RL_GRANT, req, rl->server_timeout_ms, now);
+    h->carefully =
+        line->careful && req->may_queue &&
+        (++line->looks % 4 || now - line->seen_at < RL_ALL_MS * HF__MS);
+    if (h->carefully)
+        ask(rl, &h->ask,
+            first_of(rl, h, hf__rl_usable(rl, now) & ~(unsigned)line->lacks));
+    else
+        ask_rest(rl, &h->ask, now);
+    if (!count(rl, &h->ask).asked) {
+        h->ask.until = 0; /* judged soon: a slot reports nothing */
+        rl->core->due(rl->client, 0);
+    }
+    flush(rl, req);
+    return HF__PENDING;
+}
+
+/* It comes to nothing. */
+static void undo(struct redlock *rl, struct rl_hold *h)
+{
+    end_poll(&h->ask);
+    for (size_t i = 0; i < rl->len; i++)
+        if (h->touched & 1u << i)
+            hf__rl_end_at(&rl->server[i], h);
+}
+
+/* Is it the holder that we know? Where it has no key others come and go. */
+static void see(struct redlock *rl, struct rl_hold *h, bool taken, hf__time now)
+{
+    struct rl_line *line = h->line;
+    bool is_known = false;
+    unsigned yes = 0;
+
+    for (size_t i = 0; i < rl->len; i++) {
+        yes |= (unsigned)(h->ask.vote[i] == RL_YES) << i;
+        if (h->ask.vote[i] != RL_NO)
+            continue;
+        is_known = is_known || line->seen[i] == h->base[i];
+        line->seen[i] = h->base[i];
+    }
+    if (yes)
+        line->lacks = (uint16_t)(taken ? yes : 0);
+    if (!is_known)
+        line->seen_at = now;
+}
+
+/* An eighth of the time for which it is known to be held, less up to a half of
+ * that. */
+static hf__time pause(struct redlock *rl, hf__time held)
+{
+    uint32_t us = RL_PAUSE_MIN_MS * 1000;
+
+    if (held > 8 * RL_PAUSE_MAX_MS * HF__MS)
+        us = RL_PAUSE_MAX_MS * 1000;
+    else if (held > 8 * RL_PAUSE_MIN_MS * HF__MS)
+        us = (uint32_t)(held / 8000);
+    return (us / 2 + hf__rd_jitter(&rl->chance, us / 2)) * 1000LL;
+}
+
+/* Why no majority has decided. If answers are missing it may have, or may do so
+ * later: EUNKNOWN, but of a grant, which is undone. */
+static int why_not(struct redlock *rl, const struct rl_poll *p, hf__time now)
+{
+    char text[200];
+    int code = p->op == RL_KEEP || p->op == RL_DROP ? HF_EUNKNOWN : HF_EBACKEND;
+    bool refuse = count(rl, p).errors > rl->len - rl->majority;
+
+    for (size_t i = 0; i < rl->len; i++)
+        if (refuse && p->vote[i] == RL_ERROR)
+            code = rl->server[i].error_code;
+    hf__rl_describe(rl, p, now, text, sizeof(text));
+    return rl->core->why(rl->client, code, "%s", text);
+}
+
+/* A try is told that it is busy if a majority has voted, and not for it. Others
+ * wait, unless servers that refuse prevent every majority. */
+static void refused(struct redlock *rl, struct rl_hold *h, bool taken,
+                    hf__time now)
+{
+    struct count c = count(rl, &h->ask);
+    struct hf__req *req = h->ask.req;
+    struct rl_line *line = h->line;
+    int result = HF__QUEUED;
+
+    line->careful = true;
+    see(rl, h, taken, now);
+    if (c.errors > rl->len - rl->majority ||
+        (!req->may_queue && !taken && c.yes + c.no < rl->majority))
+        result = why_not(rl, &h->ask, now);
+    else if (!req->may_queue)
+        result = HF__BUSY;
+    else
+        req->look_at = now + pause(rl, taken ? now - line->seen_at
+                                       : c.yes + c.no >= rl->majority
+                                           ? 0 /* votes were split */
+                                           : HF__NEVER);
+    undo(rl, h);
+    unlink_hold(rl, h);
+    req->result = (int16_t)result;
+    rl->core->done(rl->client, req);
+    flush(rl, req);
+}
+
+/* The lowest token of any majority whose numbers are close; 0: there is none.
+ * *highest: one that is above all numbers. */
+static uint64_t token_of(const struct redlock *rl, const struct rl_hold *h,
+                         uint64_t *highest)
+{
+    int64_t ahead_us = 1000 * (int64_t)hf__rl_ahead_ms(h);
+    int64_t base[HF__HOSTS];
+    size_t len = 0, at;
+
+    *highest = 0;
+    for (size_t i = 0; i < rl->len; i++) {
+        if (h->ask.vote[i] != RL_YES)
+            continue;
+        if ((uint64_t)h->base[i] >= *highest)
+            *highest = (uint64_t)h->base[i] + 1;
+        for (at = len++; at && base[at - 1] > h->base[i]; at--)
+            base[at] = base[at - 1];
+        base[at] = h->base[i];
+    }
+    for (at = rl->majority - 1; at < len; at++)
+        if (base[at] + 1 <= base[at + 1 - rl->majority] + ahead_us)
+            return (uint64_t)base[at] + 1;
+    return 0;
+}
+
+static void grant(struct redlock *rl, struct rl_hold *h)
+{
+    h->held = true;
+    h->line->careful = false;
+    h->line->lacks = 0;
+    h->ask.req->token = h->token;
+    h->ask.req->sent_at = h->sent_at;
+    report(rl, &h->ask, HF__GRANTED);
+}
+
+static void raise_token(struct redlock *rl, struct rl_hold *h, hf__time now)
+{
+    begin_poll(rl, &h->ask, RL_RAISE, h->ask.req, rl->server_timeout_ms, now);
+    for (size_t i = 0; i < rl->len; i++) {
+        if (h->ask.vote[i] == RL_YES)
+            ask(rl, &h->ask, i);
+        else
+            h->ask.vote[i] = RL_UNASKED;
+    }
+}
+
+static void judge_grant(struct redlock *rl, struct rl_hold *h, hf__time now)
+{
+    struct count c = count(rl, &h->ask);
+    uint64_t highest;
+
+    if (h->carefully && !c.asked) {
+        h->carefully = false;
+        if (c.no) {
+            refused(rl, h, true, now);
+            return;
+        }
+        h->ask.until = now + rl->server_timeout_ms * HF__MS;
+        ask_rest(rl, &h->ask, now);
+        c = count(rl, &h->ask);
+    }
+    if (c.yes >= rl->majority) {
+        h->token = token_of(rl, h, &highest);
+        if (h->token) {
+            grant(rl, h);
+            return;
+        }
+        h->token = highest;
+        raise_token(rl, h, now);
+    } else if (c.yes + c.asked < rl->majority) {
+        bool taken = c.no > rl->len - rl->majority;
+
+        if (taken || !c.asked || h->ask.req->may_queue)
+            refused(rl, h, taken, now);
+    }
+}
+
+static void judge_raise(struct redlock *rl, struct rl_hold *h, hf__time now)
+{
+    struct count c = count(rl, &h->ask);
+
+    if (c.yes >= rl->majority)
+        grant(rl, h);
+    else if (c.yes + c.asked < rl->majority)
+        refused(rl, h, false, now);
+}
+
+/* ---- renewals and releases --------------------------------------------------
+ */
+
+/* How long votes on a renewal or a release are waited for: so that there is
+ * time for another one. */
+static uint32_t patience(const struct redlock *rl, uint32_t lease_ms)
+{
+    uint32_t ms = lease_ms / 6, most = rl->op_timeout_ms / 2 + 1;
+
+    ms = ms > rl->server_timeout_ms ? ms : rl->server_timeout_ms;
+    return ms < most ? ms : most;
+}
+
+/* Asked again, it asks those alone that have not answered. */
+static int drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
+{
+    hf__time now = rl->core->now();
+
+    if (put_off(rl, now))
+        return HF__LATER;
+    if (h->ask.op != RL_DROP)
+        memset(h->ask.vote, RL_UNASKED, sizeof(h->ask.vote));
+    begin_poll(rl, &h->ask, RL_DROP, req, patience(rl, h->lease_ms), now);
+    req->sent_at = now;
+    for (size_t i = 0; i < rl->len; i++) {
+        if (h->ask.vote[i] == RL_YES || h->ask.vote[i] == RL_NO)
+            continue;
+        ask(rl, &h->ask, i);
+        if (h->ask.vote[i] == RL_FAILED && h->touched & 1u << i)
+            hf__rl_end_at(&rl->server[i], h);
+    }
+    if (count(rl, &h->ask).asked) {
+        flush(rl, req);
+        return HF__PENDING;
+    }
+    end_poll(&h->ask); /* the others are owed it: there is no more to be done */
+    unlink_hold(rl, h);
+    return HF__DONE;
+}
+
+int hf__rl_release(void *self, struct hf__req *req)
+{
+    struct rl_hold *h = hold_of(req->remote, req->hold_id);
+
+    return h && h->held ? drop(self, h, req) : HF_ENOTOWNER;
+}
+
+/* What was refused is undone already. */
+int hf__rl_abandon(void *self, struct hf__req *req)
+{
+    struct redlock *rl = self;
+    struct rl_hold *h = hold_of(req->remote, req->hold_id);
+
+    if (!h)
+        return HF__DONE;
+    if (h->held)
+        return drop(rl, h, req);
+    undo(rl, h);
+    unlink_hold(rl, h);
+    flush(rl, req);
+    return HF__DONE;
+}
+
+/* One that is decided, or a new one. */
+static struct rl_poll *keep_of(struct redlock *rl, struct rl_hold *h)
+{
+    struct rl_poll *p = h->keeps;
+
+    while (p && p->req)
+        p = p->more;
+    if (p)
+        return p;
+    p = rl->core->alloc(rl->client, sizeof(*p));
+    if (!p)
+        return NULL;
+    p->hold = h;
+    p->more = h->keeps;
+    h->keeps = p;
+    return p;
+}
+
+static int keep(struct redlock *rl, struct hf__batch *b, size_t i, hf__time now)
+{
+    struct hf__renewal *item = &b->item[i];
+    struct rl_hold *h = hold_of(item->remote, item->hold_id);
+    struct rl_poll *p;
+
+    if (!h || !h->held || h->ask.op == RL_DROP)
+        return HF_ENOTOWNER;
+    p = keep_of(rl, h);
+    if (!p)
+        return HF_ENOMEM;
+    h->lease_ms = item->lease_ms;
+    if (h->gone_at < now + ends_in(rl, h->lease_ms))
+        h->gone_at = now + ends_in(rl, h->lease_ms);
+    begin_poll(rl, p, RL_KEEP, &b->req, patience(rl, h->lease_ms), now);
+    p->item = i;
+    for (size_t s = 0; s < rl->len; s++)
+        ask(rl, p, s);
+    if (count(rl, p).asked)
+        return HF__PENDING;
+    end_poll(p); /* nothing that is under way keeps the hold */
+    return why_not(rl, p, now);
+}
+
+int hf__rl_renew(void *self, struct hf__batch *b)
+{
+    struct redlock *rl = self;
+    hf__time now = rl->core->now();
+
+    b->chunks = 0;
+    b->req.result = HF__DONE;
+    for (size_t i = 0; rl->max_lease_ms && i < b->len; i++)
+        if (b->item[i].lease_ms > rl->max_lease_ms)
+            return too_long(rl, b->item[i].lease_ms);
+    if (put_off(rl, now))
+        return HF__LATER;
+    b->req.sent_at = now;
+    for (size_t i = 0; i < b->len; i++) {
+        int rc = keep(rl, b, i, now);
+
+        b->item[i].result = (int16_t)rc;
+        b->chunks += rc == HF__PENDING;
+    }
+    if (!b->chunks)
+        return HF__DONE;
+    flush(rl, &b->req);
+    return HF__PENDING;
+}
+
+/* The keys that renewals have set again. */
+static void forget(struct redlock *rl, struct rl_hold *h)
+{
+    for (size_t i = 0; i < rl->len; i++)
+        if (h->touched & 1u << i)
+            hf__rl_end_at(&rl->server[i], h);
+}
+
+/* Where the key was gone the renewal has set it again, which does not count,
+ * nor does the next one there: a majority must have had it all the time. */
+static void judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
+{
+    struct count c = count(rl, p);
+
+    if (c.yes >= rl->majority) {
+        p->hold->lapsed = 0;
+        p->hold->good = p->round;
+        report(rl, p, HF__DONE);
+    } else if (c.no >= rl->majority) {
+        forget(rl, p->hold);
+        report(rl, p, HF_ENOTOWNER);
+    } else if (!c.asked) {
+        report(rl, p, why_not(rl, p, now));
+    }
+}
+
+/* What is unknown is asked for again at once by the core: not before its time
+ * is over. */
+static void judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
+{
+    struct count c = count(rl, &h->ask);
+    bool ours = c.yes >= rl->majority || h->ask.req->op == HF__ABANDON;
+
+    if (c.yes >= rl->majority || c.no >= rl->majority) {
+        h->refs++;
+        if (h->line)
+            unlink_hold(rl, h);
+        report(rl, &h->ask, ours ? HF__DONE : HF_ENOTOWNER);
+        hf__rl_hold_drop(rl, h);
+    } else if (!c.asked &&
+               (c.errors > rl->len - rl->majority || h->ask.until <= now)) {
+        report(rl, &h->ask, why_not(rl, &h->ask, now));
+    }
+}
+
+/* ---- answers ----------------------------------------------------------------
+ */
+
+static void judge(struct redlock *rl, struct rl_poll *p, hf__time now)
+{
+    if (p->op == RL_GRANT)
+        judge_grant(rl, p->hold, now);
+    else if (p->op == RL_RAISE)
+        judge_raise(rl, p->hold, now);
+    else if (p->op == RL_KEEP)
+        judge_keep(rl, p, now);
+    else
+        judge_drop(rl, p->hold, now);
+}
+
+bool hf__rl_counts(const struct rl_server *s, const struct rl_flight *f)
+{
+    const struct rl_poll *p = f->poll;
+
+    return p->req && p->op == f->op && p->round == f->round &&
+           p->vote[hf__rl_index(s)] == RL_ASKED;
+}
+
+void hf__rl_voted(struct rl_server *s, const struct rl_flight *f, int64_t what,
+                  int64_t base, hf__time now)
+{
+    struct rl_hold *h = f->hold;
+    size_t i = hf__rl_index(s);
+    bool yes = what == RD_GRANTED || what == RL_DID ||
+               (f->op == RL_DROP && h->unsure & 1u << i);
+
+    if (f->op == RL_GRANT && what == RD_BUSY)
+        h->touched &= (uint16_t) ~(1u << i);
+    if (f->op == RL_GRANT)
+        h->base[i] = base;
+    if (what == RL_SET_AGAIN && (int32_t)(f->round - h->good) > 0)
+        h->lapsed |= (uint16_t)(1u << i);
+    if (f->op == RL_KEEP && h->lapsed & 1u << i)
+        yes = false;
+    if (!hf__rl_counts(s, f))
+        return;
+    if (what == RD_STALE && !(h->late & 1u << i)) {
+        h->late |= (uint16_t)(1u << i); /* its clock is known better now */
+        ask(s->rl, f->poll, i);
+    } else {
+        f->poll->vote[i] = what == RD_STALE ? RL_SLOW : yes ? RL_YES : RL_NO;
+    }
+    judge(s->rl, f->poll, now);
+}
+
+void hf__rl_failed(struct rl_server *s, const struct rl_flight *f,
+                   enum rl_vote vote, bool lost)
+{
+    size_t i = hf__rl_index(s);
+
+    if (f->op == RL_DROP && lost)
+        f->hold->unsure |= (uint16_t)(1u << i);
+    if (!hf__rl_counts(s, f))
+        return;
+    f->poll->vote[i] = (uint8_t)vote;
+    judge(s->rl, f->poll, s->rl->core->now());
+}
+
+void hf__rl_vote_move(struct redlock *rl, hf__time now)
+{
+    struct rl_poll *p = rl->polls, *next;
+
+    for (; p; p = next) {
+        next = p->next;
+        if (p->until > now)
+            continue;
+        for (size_t i = 0; i < rl->len; i++)
+            if (p->vote[i] == RL_ASKED)
+                p->vote[i] = RL_SLOW;
+        judge(rl, p, now);
+    }
+}
+
+hf__time hf__rl_vote_timeout(const struct redlock *rl)
+{
+    hf__time at = HF__NEVER;
+
+    for (const struct rl_poll *p = rl->polls; p; p = p->next)
+        at = hf__min_time(at, p->until);
+    return at;
+}

@@ -1,0 +1,212 @@
+/*
+ * replicas=n: a grant or a renewal counts only if n replicas have it.
+ *
+ * Redis answers a script before its replicas have its writes. WAIT answers how
+ * many replicas have all writes up to the last command of its own connection,
+ * as soon as they are enough or replica_timeout is over. So a script that says
+ * "granted" or "renewed" leaves its request in doubt, and the next answer to a
+ * WAIT settles all requests that are in doubt then: answers come in the order
+ * of sending, so that WAIT was sent after their scripts.
+ *
+ * - WAIT goes out in one packet with the first question of an acquire, with the
+ *   one that follows a message, and with renewals. The safety looks of waiters
+ *   rarely find the lock free: their WAIT follows a grant.
+ * - WAIT blocks its connection. So one at most is under way, and the next one
+ *   is for all that was sent meanwhile: a command waits for one
+ *   replica_timeout at most, a grant or a renewal for two.
+ * - Too few: the acquire is refused (EBACKEND), and the core abandons it, as it
+ *   does with every refusal that may have left something. That is the
+ *   roll-back. A renewal that is refused is tried again until the deadline.
+ * - A lock is not handed over to such a client: the write would be another
+ *   connection's. It is told to try instead (hand_ms is 0).
+ * - WAIT behind NOSCRIPT is answered as well. Nothing is in doubt then: the
+ *   script is sent again, and another WAIT behind it.
+ * - If the connection is lost, what is in doubt is EUNKNOWN: the core asks
+ *   again, under the same hold id, of the server that is there then.
+ *
+ * Not for latches, nor for a release, nor for a downgrade (a renewal follows
+ * it at once).
+ */
+#include "redis.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPLICAS_MAX 99
+#define TIMEOUT_MS 100
+
+static int parse_need(struct redis *r, const char *text)
+{
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end || n > REPLICAS_MAX)
+        return r->core->why(r->client, HF_EINVAL,
+                            "replicas=%.40s: must be a number from 0 to %d",
+                            text, REPLICAS_MAX);
+    r->doubts.need = (uint32_t)n;
+    return 0;
+}
+
+/* Twice the time, and an answer behind it, must be over in op_timeout, and
+ * leave a renewal the time to be repeated. */
+static int parse_timeout(struct redis *r, const char *text,
+                         const struct hf__config *config)
+{
+    int64_t most = config->op_timeout_ms / 4, n = TIMEOUT_MS;
+
+    if (config->ttl_ms / 10 < most)
+        most = config->ttl_ms / 10;
+    most = most ? most : 1;
+    if (!text)
+        n = n < most ? n : most;
+    else if (r->core->parse_ms(text, &n) || n < 1 || n > most)
+        return r->core->why(r->client, HF_EINVAL,
+                            "replica_timeout=%.40s: must be from 1 to %lld ms "
+                            "(at most a quarter of op_timeout and a tenth of "
+                            "ttl)",
+                            text, (long long)most);
+    r->doubts.ms = (uint32_t)n;
+    return 0;
+}
+
+int hf__rd_doubt_parse(struct redis *r, const struct hf__config *config)
+{
+    const char *need = r->core->option(config->url, "replicas");
+    const char *ms = r->core->option(config->url, "replica_timeout");
+    int rc = need ? parse_need(r, need) : 0;
+
+    if (!rc && ms && !r->doubts.need)
+        rc = r->core->why(r->client, HF_EINVAL,
+                          "replica_timeout needs replicas=1 or more");
+    return rc ? rc : parse_timeout(r, ms, config);
+}
+
+/* ---- in doubt ---------------------------------------------------------- */
+
+int hf__rd_doubt_room(struct redis *r, bool now)
+{
+    struct rd_doubts *d = &r->doubts;
+    size_t need = d->len + r->cmd.len + 1, cap = d->cap ? d->cap : 8;
+    struct rd_flight *all;
+
+    if (!d->need)
+        return 0;
+    while (cap < need)
+        cap *= 2;
+    if (cap > d->cap) {
+        all = r->core->alloc(r->client, cap * sizeof(*all));
+        if (!all)
+            return HF_ENOMEM;
+        if (d->len)
+            memcpy(all, d->all, d->len * sizeof(*all));
+        r->core->free(r->client, d->all);
+        d->all = all;
+        d->cap = cap;
+    }
+    d->wanted = d->wanted || now;
+    return 0;
+}
+
+bool hf__rd_doubt(struct redis *r, const struct rd_flight *f)
+{
+    struct rd_doubts *d = &r->doubts;
+
+    if (!d->need)
+        return false;
+    f->req->untouched = false;
+    d->all[d->len++] = *f;
+    d->wanted = d->wanted || !d->waiting;
+    return true;
+}
+
+void hf__rd_doubt_forget(struct redis *r, const struct hf__req *req)
+{
+    for (size_t i = 0; i < r->doubts.len; i++)
+        if (r->doubts.all[i].req == req)
+            r->doubts.all[i].req = NULL;
+}
+
+static void settle(struct redis *r, int code, hf__time now)
+{
+    size_t len = r->doubts.len;
+
+    r->doubts.len = 0;
+    for (size_t i = 0; i < len; i++) {
+        const struct rd_flight *f = &r->doubts.all[i];
+
+        if (code)
+            hf__rd_failed(r, f, code);
+        else if (f->req && f->op == HF__RENEW)
+            hf__rd_renew_landed(r, (struct hf__batch *)f->req);
+        else if (f->req)
+            hf__rd_grant(r, f->req, now);
+    }
+}
+
+void hf__rd_doubt_lost(struct redis *r, hf__time now)
+{
+    r->doubts.waiting = r->doubts.wanted = false;
+    settle(r, HF_EUNKNOWN, now);
+}
+
+void hf__rd_doubt_fini(struct redis *r)
+{
+    r->core->free(r->client, r->doubts.all);
+}
+
+/* ---- WAIT -------------------------------------------------------------- */
+
+static int refused(struct redis *r, const char *text)
+{
+    int code = hf__rd_error_code(text);
+
+    if (code == HF_EAUTH)
+        return r->core->why(r->client, code,
+                            "replicas= needs WAIT: %.100s; allow +wait", text);
+    return (hf__rd_may_pass(text) ? r->core->why : r->core->lasts)(
+        r->client, code, "WAIT: %.140s", text);
+}
+
+static int waited(struct rd_pipe *p, struct rd_sent *sent,
+                  const struct rd_node *reply, hf__time now)
+{
+    struct redis *r = p->owner;
+    struct rd_doubts *d = &r->doubts;
+    int64_t have;
+    int code = 0;
+
+    (void)sent;
+    if (reply->type == REDIS_REPLY_ERROR)
+        code = refused(r, reply->text);
+    else if (!hf__rd_int(reply, &have) || have < 0)
+        return HF_EPROTO;
+    else if (have < d->need)
+        code = r->core->why(r->client, HF_EBACKEND,
+                            "%lld of %u replicas confirmed it within %u ms",
+                            (long long)have, d->need, d->ms);
+    d->waiting = false;
+    settle(r, code, now);
+    return 0;
+}
+
+void hf__rd_doubt_send(struct redis *r)
+{
+    struct rd_doubts *d = &r->doubts;
+    struct net_link *l = &r->cmd.link;
+    struct net_out *o = &l->stream.out;
+
+    if (!d->wanted || d->waiting || l->state != NET_UP || l->stream.broken)
+        return;
+    if (!hf__rd_pipe_send(&r->cmd, waited, 1, 64)) {
+        l->stream.broken = ENOMEM;
+        return;
+    }
+    hf__rd_put_count(o, '*', 3);
+    hf__rd_put_text(o, "WAIT");
+    hf__rd_put_num(o, d->need);
+    hf__rd_put_num(o, d->ms);
+    d->waiting = true;
+    d->wanted = false;
+}

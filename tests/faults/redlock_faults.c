@@ -1,0 +1,221 @@
+/* redlock_faults [GROUP [PATTERN]] */
+#include "redlock_faults.h"
+
+struct redlock_servers five;
+struct proxy *way[SERVERS];
+
+/* ---- servers --------------------------------------------------------------
+ */
+
+/* Its connection for us is there, so that a case leaves none. */
+static void greet(void)
+{
+    for (int i = 0; i < SERVERS; i++)
+        redis_server_do(SERVER(i), "PING");
+}
+
+int group_begin(void **state)
+{
+    (void)state;
+    if (redlock_servers_start(&five))
+        return -1;
+    greet();
+    return 0;
+}
+
+int group_end(void **state)
+{
+    (void)state;
+    redlock_servers_end(&five);
+    five = (struct redlock_servers){0};
+    return 0;
+}
+
+static int begin(struct world *w)
+{
+    w->port = SERVER(0)->port;
+    for (int i = 0; i < SERVERS; i++) {
+        way[i] = proxy_start(SERVER(i)->port);
+        if (!way[i])
+            return -1;
+    }
+    redlock_servers_url(&five, w->near_url, sizeof(w->near_url), PATIENT);
+    return 0;
+}
+
+static int end(struct world *w)
+{
+    (void)w;
+    for (int i = 0; i < SERVERS; i++)
+        proxy_end(way[i]);
+    if (redlock_servers_heal(&five))
+        return -1;
+    for (int i = 0; i < SERVERS; i++) {
+        redis_server_do(SERVER(i), "FLUSHALL");
+        redis_server_do(SERVER(i), "ACL DELUSER worker");
+    }
+    return 0;
+}
+
+static long left(struct world *w)
+{
+    (void)w;
+    return redlock_servers_keys(&five);
+}
+
+static void print_left(struct world *w)
+{
+    (void)w;
+    for (int i = 0; i < SERVERS; i++) {
+        fprintf(stderr, "server %d: %lld ms\n", i,
+                redis_server_do(SERVER(i), "PTTL n"));
+        redis_server_print_keys(SERVER(i));
+    }
+}
+
+int setup(void **state)
+{
+    static const struct world_server server = {"redlock", begin, end, left,
+                                               print_left};
+
+    return world_begin(state, &server);
+}
+
+void restart(int i)
+{
+    redis_server_kill(SERVER(i));
+    assert_int_equal(redis_server_again(SERVER(i)), 0);
+}
+
+bool has(int i)
+{
+    return redis_server_do(SERVER(i), "EXISTS n") == 1;
+}
+
+void delete_key(int i)
+{
+    redis_server_do(SERVER(i), "DEL n");
+}
+
+int keys(void)
+{
+    int n = 0;
+
+    for (int i = 0; i < SERVERS; i++)
+        n += has(i);
+    return n;
+}
+
+int keys_as(int i)
+{
+    redisReply *one = redis_server_ask(SERVER(i), "GET n"), *other;
+    int n = 0;
+
+    for (int j = 0; j < SERVERS; j++) {
+        other = redis_server_ask(SERVER(j), "GET n");
+        n += one->str && other->str && !strcmp(one->str, other->str);
+        freeReplyObject(other);
+    }
+    freeReplyObject(one);
+    return n;
+}
+
+/* ---- ways to them ---------------------------------------------------------
+ */
+
+const char *far_url(const char *options)
+{
+    static char url[256];
+    struct redlock_servers proxies = five;
+
+    for (int i = 0; i < SERVERS; i++)
+        proxies.server[i].port = proxy_port(way[i]);
+    redlock_servers_url(&proxies, url, sizeof(url), options);
+    return url;
+}
+
+hf_lock *far(struct world *w, int64_t ttl_ms, int64_t op_ms,
+             const char *options)
+{
+    return world_lock(w, far_url(options), ttl_ms, op_ms, HF_FAIR_DEFAULT);
+}
+
+hf_lock *near(struct world *w)
+{
+    return world_near(w);
+}
+
+void cut(int i)
+{
+    proxy_set(way[i], PROXY_REFUSE, 0);
+    proxy_cut(way[i]);
+}
+
+void heal(int i)
+{
+    proxy_set(way[i], PROXY_PASS, 0);
+    proxy_cut(way[i]);
+}
+
+void heal_all(void)
+{
+    for (int i = 0; i < SERVERS; i++)
+        heal(i);
+}
+
+/* ---- what cases say -------------------------------------------------------
+ */
+
+void pass(int64_t ms)
+{
+    int64_t began = wait_now();
+
+    while (wait_ms_since(began) < ms)
+        wait_tick();
+}
+
+void takes(struct world *w, hf_lock *lock)
+{
+    world_takes(w, lock, 3000);
+    for (int64_t began = wait_now(); keys_as(0) < SERVERS;) {
+        renews(w, lock); /* those that were not connected yet */
+        assert_true(wait_ms_since(began) < WAIT_LONG_MS);
+    }
+}
+
+void gives(struct world *w, hf_lock *lock)
+{
+    if (hf_lock_release(lock, &w->err))
+        fail_msg("%s", w->err.text);
+}
+
+void renews(struct world *w, hf_lock *lock)
+{
+    int rc = hf_lock_renew(lock, 0, &w->err);
+
+    if (rc)
+        fail_msg("%d: %s", rc, w->err.text);
+}
+
+void says(const char *text, const char *words)
+{
+    if (!strstr(text, words))
+        fail_msg("\"%s\" does not say \"%s\"", text, words);
+}
+
+void is_busy(struct world *w, hf_lock *lock)
+{
+    assert_int_equal(hf_lock_try(lock, &w->err), HF_EBUSY);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct world_group groups[] = {
+        {"majority", run_majority_faults},
+        {"late", run_late_faults},
+        {"memory", run_memory_faults},
+        {"answers", run_answer_faults},
+    };
+
+    return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));
+}

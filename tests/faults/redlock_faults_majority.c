@@ -1,0 +1,421 @@
+/* Servers that are gone, cut off or stopped: two of five, and three. */
+#include "redlock_faults.h"
+
+/* So long that a machine which stands still is no reason. */
+#define TTL_MS 5000
+
+static void stop(int i)
+{
+    assert_int_equal(redis_server_stop(SERVER(i)), 0);
+}
+
+static void go_on(int i)
+{
+    assert_int_equal(redis_server_continue(SERVER(i)), 0);
+}
+
+/* ---- two of five ----------------------------------------------------------
+ */
+
+static void test_any_two_cut_off(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, 5000, PATIENT);
+    uint64_t last = 0;
+
+    for (int i = 0; i < SERVERS; i++)
+        for (int j = 0; j < i; j++) {
+            cut(i);
+            cut(j);
+            for (int k = 0; k < 3; k++) {
+                world_takes(w, a, 2000);
+                assert_true(token_of(a) > last);
+                last = token_of(a);
+                gives(w, a);
+            }
+            heal(i);
+            heal(j);
+        }
+    world_is_clean(w);
+}
+
+/* Nobody waits for a stopped server for longer than server_timeout, and for
+ * one that is known as silent not at all. */
+static void test_two_stopped_delay_nobody(void **state)
+{
+    enum { TIMES = 60 };
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, 15000, "");
+    int64_t began;
+
+    world_free_for_all(w, a);
+    stop(1);
+    stop(3);
+    world_takes(w, a, 50 + 1000);
+    gives(w, a);
+    pass(60);
+    began = wait_fair();
+    for (int i = 0; i < TIMES; i++) {
+        world_takes(w, a, 1000);
+        gives(w, a);
+    }
+    assert_true(wait_within(began, TIMES * 50 / 2));
+    go_on(1);
+    go_on(3);
+    world_is_clean(w);
+}
+
+/* A hold goes on for several leases, and has its keys again everywhere when
+ * those servers are back, even one that has lost its memory. */
+static void test_two_gone_hold_goes_on(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, TTL_MS, 2000, PATIENT), *b = near(w);
+    uint64_t token;
+
+    takes(w, a);
+    token = token_of(a);
+    redis_server_kill(SERVER(0));
+    cut(1);
+    for (int64_t began = wait_now(); wait_ms_since(began) < 2 * TTL_MS;)
+        world_renews(a);
+    is_busy(w, b);
+    assert_int_equal(redis_server_again(SERVER(0)), 0);
+    heal(1);
+    assert_true(WAIT_FOR(keys() == SERVERS && keys_as(0) == SERVERS));
+    assert_int_equal(hf_lock_check(a), 0);
+    assert_true(token_of(a) == token);
+    gives(w, a);
+    world_takes(w, b, 1000);
+    assert_true(token_of(b) > token);
+    gives(w, b);
+    world_is_clean(w);
+}
+
+/* ---- three of five --------------------------------------------------------
+ */
+
+static void names(const char *text, int i, bool wanted)
+{
+    char where[32];
+
+    snprintf(where, sizeof(where), "127.0.0.1:%d", proxy_port(way[i]));
+    if (!strstr(text, where) == wanted)
+        fail_msg("\"%s\": %s", text, where);
+}
+
+/* Refused in time, with a text that names each of the three, and no other. Who
+ * waits gets it when they are back. */
+static void test_three_gone_acquire_fails_and_says_why(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, 15000, "server_timeout=1s");
+    struct taker *t;
+    int64_t began;
+
+    world_free_for_all(w, a);
+    cut(0);
+    stop(2);
+    redis_server_kill(SERVER(4));
+    hf_lock_timed(a, 1500, NULL); /* so that the silent one is known */
+    for (int i = 0; i < 2; i++) {
+        began = wait_fair();
+        assert_int_equal(hf_lock_timed(a, 500, &w->err), HF_ETIMEDOUT);
+        assert_true(wait_within(began, 500 + 1000));
+        for (int j = 0; j < SERVERS; j++)
+            names(w->err.text, j, j % 2 == 0);
+        says(w->err.text, "no answer");
+    }
+    t = taker_start(w, a, 60000);
+    assert_true(NEVER_MS(taker_back(t), 300));
+    heal(0);
+    go_on(2);
+    assert_int_equal(redis_server_again(SERVER(4)), 0);
+    taker_gets_it(t, 4000);
+    world_is_clean(w);
+}
+
+/* Its claim is over before somebody else has it, and all verbs say so. */
+static void test_three_cut_hold_ends_in_time(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, TTL_MS, OP_MS, PATIENT), *b = near(w);
+    int64_t deadline;
+    uint64_t token;
+
+    takes(w, a);
+    token = token_of(a);
+    for (int i = 1; i < 4; i++)
+        cut(i);
+    deadline = deadline_of(a);
+    world_takes(w, b, TTL_MS * 2 + 1000);
+    assert_int_equal(hf_lock_check(a), HF_ELOST);
+    /* A renewal may have been on its way back. */
+    assert_true(wait_now() > deadline - TTL_MS * INT64_C(1000000));
+    assert_true(token_of(b) > token);
+    world_loses(w, 0, "could not be reached");
+    heal_all();
+    gives(w, b);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+/* ---- keys that are deleted ------------------------------------------------
+ */
+
+static void test_keys_deleted_at_two_are_set_again(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, 5000, PATIENT), *b = near(w);
+
+    takes(w, a);
+    for (int i = 0; i < SERVERS; i++) { /* any of them, again and again */
+        delete_key(i);
+        delete_key((i + 1) % SERVERS);
+        renews(w, a);
+        assert_true(WAIT_FOR(keys() == SERVERS));
+    }
+    assert_int_equal(hf_lock_check(a), 0);
+    is_busy(w, b);
+    gives(w, a);
+    world_is_clean(w);
+}
+
+static void test_keys_deleted_at_three_end_the_hold(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, 5000, PATIENT), *b = near(w);
+
+    takes(w, a);
+    for (int i = 0; i < 3; i++)
+        delete_key(i);
+    assert_int_equal(hf_lock_renew(a, 0, &w->err), HF_ELOST);
+    world_loses(w, 0, "deleted");
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+/* A key that the renewal has set again is no proof that nobody else had the
+ * lock meanwhile: two servers have it, and that is no majority. */
+static void test_key_that_was_set_again_does_not_count(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 2000, OP_MS, PATIENT);
+
+    takes(w, a);
+    cut(0);
+    cut(1);
+    delete_key(2);
+    hf_lock_renew(a, 0, NULL);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 2 * 2000 + 1000));
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    heal_all();
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+/* It counts once a renewal has had a majority without it, even if it was heard
+ * of later than that. */
+static void test_key_that_was_set_again_counts_later(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, 5000, PATIENT);
+
+    takes(w, a);
+    for (int i = 0; i < 2; i++) {
+        delete_key(i);
+        proxy_set(way[i], PROXY_DELAY, 100);
+    }
+    renews(w, a);
+    pass(150);
+    for (int i = 0; i < 2; i++)
+        proxy_set(way[i], PROXY_PASS, 0);
+    cut(2);
+    cut(3);
+    renews(w, a);
+    assert_int_equal(hf_lock_check(a), 0);
+    gives(w, a);
+    heal_all();
+    world_is_clean(w);
+}
+
+/* ---- stopped in the middle ------------------------------------------------
+ */
+
+/* What a stopped server was asked it does when it goes on: the grant, and that
+ * it came to nothing or is over. op_ms: the connection is given up before, or
+ * not. */
+static void stopped_while_taken(struct world *w, int64_t op_ms, int64_t for_ms)
+{
+    hf_lock *a = far(w, 30000, op_ms, "");
+
+    world_free_for_all(w, a);
+    stop(0);
+    world_takes(w, a, 2000);
+    gives(w, a);
+    stop(1);
+    stop(2);
+    assert_int_not_equal(hf_lock_timed(a, 200, &w->err), 0);
+    pass(for_ms);
+    for (int i = 0; i < 3; i++)
+        go_on(i);
+    world_is_clean(w); /* long before the lease ends */
+    world_free_for_all(w, a);
+}
+
+static void test_stopped_while_it_is_taken(void **state)
+{
+    stopped_while_taken(*state, 15000, 0);
+}
+
+static void test_stopped_for_long_while_it_is_taken(void **state)
+{
+    stopped_while_taken(*state, OP_MS, OP_MS + 500);
+}
+
+/* Those that were stopped let go late of the first hold, and not of the
+ * second. */
+static void stopped_while_released(struct world *w, int64_t op_ms,
+                                   int64_t for_ms)
+{
+    hf_lock *a = far(w, 30000, op_ms, PATIENT);
+    hf_lock *b = far(w, 30000, 5000, "");
+
+    takes(w, a);
+    stop(0);
+    stop(1);
+    gives(w, a);
+    world_takes(w, b, 2000);
+    pass(for_ms);
+    go_on(0);
+    go_on(1);
+    assert_true(WAIT_FOR_MS(
+        hf_lock_renew(b, 0, &w->err) || keys_as(4) == SERVERS, 5000));
+    assert_int_equal(hf_lock_check(b), 0);
+    assert_int_equal(keys_as(4), SERVERS);
+    gives(w, b);
+    world_is_clean(w);
+}
+
+static void test_stopped_while_it_is_released(void **state)
+{
+    stopped_while_released(*state, 15000, 0);
+}
+
+static void test_stopped_for_long_while_it_is_released(void **state)
+{
+    stopped_while_released(*state, OP_MS, OP_MS + 500);
+}
+
+static void stopped_while_renewed(struct world *w, int64_t op_ms,
+                                  int64_t for_ms)
+{
+    hf_lock *a = far(w, 30000, op_ms, PATIENT);
+
+    takes(w, a);
+    stop(0);
+    stop(4);
+    for (int i = 0; i < 3; i++)
+        renews(w, a);
+    gives(w, a);
+    pass(for_ms);
+    go_on(0);
+    go_on(4);
+    world_is_clean(w);
+}
+
+static void test_stopped_while_it_is_renewed(void **state)
+{
+    stopped_while_renewed(*state, 15000, 0);
+}
+
+static void test_stopped_for_long_while_it_is_renewed(void **state)
+{
+    stopped_while_renewed(*state, OP_MS, OP_MS + 500);
+}
+
+/* ---- who dies -------------------------------------------------------------
+ */
+
+static void tell(struct proc *p, const struct proc_cmd *cmd)
+{
+    struct proc_reply reply;
+
+    assert_int_equal(proc_do(p, cmd, &reply), 0);
+    if (reply.rc)
+        fail_msg("%s", reply.err.text);
+}
+
+/* Killed with the votes of two, while a third cannot be reached. */
+static void test_minority_of_the_dead_ends_with_its_lease(void **state)
+{
+    struct world *w = *state;
+    struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = 3000};
+    struct proc p = {0};
+    hf_lock *b;
+
+    b = near(w);
+    assert_int_equal(proc_start(&p), 0);
+    snprintf(cmd.text, sizeof(cmd.text), "%s", far_url("server_timeout=20s"));
+    tell(&p, &cmd);
+    tell(&p, &(struct proc_cmd){.op = PROC_NEW, .name = "n", .name_len = 1});
+    for (int i = 0; i < 3; i++)
+        proxy_hoard(way[i]);
+    assert_int_equal(
+        proc_send(&p, &(struct proc_cmd){.op = PROC_TAKE, .wait_ms = 60000}),
+        0);
+    assert_true(WAIT_FOR(has(3) && has(4)));
+    proc_kill(&p);
+    redis_server_kill(SERVER(0));
+    world_takes(w, b, 3000 + 1000);
+    gives(w, b);
+}
+
+/* Two servers say yes to the release, two no, and one cannot be reached: nobody
+ * will know more, and the client goes on. */
+static void test_release_without_a_majority_either_way(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, 1000, PATIENT);
+    int rc;
+
+    for (int i = 3; i < SERVERS; i++)
+        redis_server_do(SERVER(i), "SET n stranger");
+    world_takes(w, a, 2000);
+    cut(0);
+    rc = hf_lock_release(a, &w->err);
+    assert_true(rc == HF_OK || rc == HF_EUNKNOWN);
+    assert_true(!has(1) && !has(2));
+    for (int i = 3; i < SERVERS; i++)
+        delete_key(i);
+    world_takes(w, a, 5000); /* long before the lease ends */
+    gives(w, a);
+    heal(0);
+    assert_true(WAIT_FOR_MS(keys() == 0, 5000));
+}
+
+int run_majority_faults(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT(test_any_two_cut_off),
+        FAULT(test_two_stopped_delay_nobody),
+        FAULT(test_two_gone_hold_goes_on),
+        FAULT(test_three_gone_acquire_fails_and_says_why),
+        FAULT(test_three_cut_hold_ends_in_time),
+        FAULT(test_keys_deleted_at_two_are_set_again),
+        FAULT(test_keys_deleted_at_three_end_the_hold),
+        FAULT(test_key_that_was_set_again_does_not_count),
+        FAULT(test_key_that_was_set_again_counts_later),
+        FAULT(test_stopped_while_it_is_taken),
+        FAULT(test_stopped_for_long_while_it_is_taken),
+        FAULT(test_stopped_while_it_is_released),
+        FAULT(test_stopped_for_long_while_it_is_released),
+        FAULT(test_stopped_while_it_is_renewed),
+        FAULT(test_stopped_for_long_while_it_is_renewed),
+        FAULT(test_minority_of_the_dead_ends_with_its_lease),
+        FAULT(test_release_without_a_majority_either_way),
+    };
+
+    return cmocka_run_group_tests_name("redlock: majorities", tests,
+                                       group_begin, group_end);
+}

@@ -1,0 +1,271 @@
+/* Servers that lose their memory, and tokens, which rise nevertheless. */
+#include "redlock_faults.h"
+
+/* So long that a machine which stands still is no reason. */
+#define TTL_MS 5000
+#define OUT "max_lease=5s&" PATIENT
+
+/* By the one, and not by the other. */
+static void is_held(struct world *w, hf_lock *lock, struct taker *t)
+{
+    if (taker_back(t))
+        fail_msg("%d: %s", t->rc, t->err.text);
+    if (hf_lock_explain(lock, &w->err))
+        fail_msg("%s", w->err.text);
+}
+
+/* ---- restarted, empty -----------------------------------------------------
+ */
+
+/* A majority is restarted, one after the other. Each stays out until all
+ * leases of its time are over, and the others carry the lock: for those who
+ * knew it, and for a client that meets it for the first time. */
+static void test_restarted_one_after_the_other(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a, *b, *c;
+    struct taker *t;
+    uint64_t token;
+
+    a = far(w, TTL_MS, 15000, OUT);
+    b = far(w, TTL_MS, 15000, OUT);
+    world_takes(w, a, WAIT_LONG_MS); /* they may be young */
+    token = token_of(a);
+    assert_true(WAIT_FOR(keys() == SERVERS));
+    t = taker_start(w, b, 120000);
+    for (int i = 0; i < 3; i++) {
+        int64_t began = wait_now();
+
+        restart(i);
+        assert_true(NEVER_MS(has(i), TTL_MS - 100));
+        assert_true(WAIT_FOR(has(i)));
+        assert_true(wait_ms_since(began) >= TTL_MS - 100);
+        is_held(w, a, t);
+    }
+    restart(3); /* and one more, that c sees young */
+    c = far(w, TTL_MS, 15000, OUT);
+    is_busy(w, c);
+    assert_false(has(3));
+    is_held(w, a, t);
+    assert_true(token_of(a) == token);
+    gives(w, a);
+    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
+    assert_int_equal(t->rc, 0);
+    assert_true(t->token > token);
+    taker_end(t);
+    world_is_clean(w);
+}
+
+/* A majority at once: nobody gets anything until the leases are over. */
+static void test_majority_restarted_at_once(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, TTL_MS, 15000, OUT);
+    hf_lock *b = far(w, TTL_MS, 15000, OUT);
+    uint64_t token;
+
+    world_takes(w, a, WAIT_LONG_MS);
+    token = token_of(a);
+    for (int i = 0; i < 3; i++)
+        restart(i);
+    assert_int_not_equal(hf_lock_timed(b, 500, &w->err), 0);
+    says(w->err.text, "started lately");
+    world_takes(w, b, WAIT_LONG_MS);
+    assert_int_equal(hf_lock_check(a), HF_ELOST);
+    assert_true(token_of(b) > token);
+    gives(w, b);
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    world_is_clean(w);
+}
+
+/* Without max_lease the same gives two claims. What they use tells them apart
+ * by their tokens. */
+static void test_without_max_lease_the_token_protects(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, 5000, PATIENT),
+            *b = far(w, 30000, 5000, PATIENT);
+    uint64_t highest = 0;
+
+    takes(w, a);
+    for (int i = 0; i < 3; i++)
+        restart(i);
+    world_takes(w, b, 3000);
+    assert_int_equal(hf_lock_check(a), 0);
+    assert_int_equal(hf_lock_check(b), 0);
+    highest = token_of(b);
+    assert_true(token_of(a) < highest); /* what a writes is refused */
+    assert_true(WAIT_FOR(hf_lock_renew(a, 0, NULL) == HF_ELOST));
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    renews(w, b);
+    gives(w, b);
+    world_is_clean(w);
+}
+
+/* ---- failover -------------------------------------------------------------
+ */
+
+/* A master fails, and its replica, which lacks the key, is at its address: a
+ * plain lock has two owners then, this one has not. */
+static void test_failover_that_loses_the_key(void **state)
+{
+    struct world *w = *state;
+    struct redis_server replica = {0};
+    char plain[64];
+    hf_lock *a, *b, *c, *d;
+
+    assert_int_equal(redis_server_start(&replica), 0);
+    snprintf(plain, sizeof(plain), "redis://127.0.0.1:%d?dialect=string",
+             proxy_port(way[0]));
+    a = world_lock(w, plain, 30000, 5000, HF_FAIR_DEFAULT);
+    b = world_lock(w, plain, 30000, 5000, HF_FAIR_DEFAULT);
+    world_takes(w, a, 2000);
+    proxy_lead_to(way[0], replica.port);
+    proxy_cut(way[0]);
+    world_takes(w, b, 3000);
+    assert_int_equal(hf_lock_check(a), 0); /* two of them */
+    assert_int_equal(hf_lock_check(b), 0);
+    gives(w, b);
+    hf_lock_release(a, NULL);
+    redis_server_do(&replica, "FLUSHALL");
+    delete_key(0);
+    proxy_lead_to(way[0], SERVER(0)->port);
+    proxy_cut(way[0]);
+
+    c = far(w, 30000, 5000, PATIENT);
+    d = far(w, 30000, 5000, PATIENT);
+    takes(w, c);
+    proxy_lead_to(way[0], replica.port);
+    proxy_cut(way[0]);
+    assert_int_not_equal(hf_lock_timed(d, 500, &w->err), 0);
+    renews(w, c);
+    assert_true(WAIT_FOR(hf_lock_renew(c, 0, &w->err) ||
+                         redis_server_do(&replica, "EXISTS n") == 1));
+    assert_int_equal(hf_lock_check(c), 0);
+    gives(w, c);
+    world_takes(w, d, 2000);
+    gives(w, d);
+    delete_key(0);
+    redis_server_end(&replica);
+}
+
+/* ---- tokens ---------------------------------------------------------------
+ */
+
+static void set_reserve(int i, long long us)
+{
+    redis_server_do(SERVER(i), "SET holdfast:reserve:{n} %lld", us);
+}
+
+static long long server_us(int i)
+{
+    redisReply *reply = redis_server_ask(SERVER(i), "TIME");
+    long long us = strtoll(reply->element[0]->str, NULL, 10) * 1000000;
+
+    freeReplyObject(reply);
+    return us;
+}
+
+static uint64_t top_of(int i)
+{
+    redisReply *reply = redis_server_ask(SERVER(i), "GET holdfast:reserve:{n}");
+    unsigned long long base = 0, ahead = 0;
+
+    if (reply->str)
+        assert_true(sscanf(reply->str, "%llu %llu", &base, &ahead) >= 1);
+    freeReplyObject(reply);
+    return base + ahead;
+}
+
+static uint64_t take_and_die(void)
+{
+    struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = 30000};
+    struct proc_reply reply;
+    struct proc p = {0};
+
+    assert_int_equal(proc_start(&p), 0);
+    snprintf(cmd.text, sizeof(cmd.text), "%s", far_url(PATIENT));
+    assert_int_equal(proc_do(&p, &cmd, &reply), 0);
+    assert_int_equal(reply.rc, 0);
+    cmd = (struct proc_cmd){.op = PROC_NEW, .name = "n", .name_len = 1};
+    assert_int_equal(proc_do(&p, &cmd, &reply), 0);
+    cmd = (struct proc_cmd){.op = PROC_TAKE, .wait_ms = WAIT_LONG_MS};
+    assert_int_equal(proc_do(&p, &cmd, &reply), 0);
+    if (reply.rc)
+        fail_msg("%s", reply.err.text);
+    proc_kill(&p);
+    return reply.token;
+}
+
+/* The servers' numbers are an hour apart, holders die and tell nobody of their
+ * tokens, and each has another majority. */
+static void test_tokens_rise_over_numbers_far_apart(void **state)
+{
+    const long long hour = 3600 * 1000000LL;
+    uint64_t last = 0, token;
+
+    (void)state;
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < SERVERS; i++)
+            for (int j = 0; j < i; j++) {
+                /* Once, and then as the holders leave them. */
+                for (int k = 0; !last && k < 2; k++)
+                    set_reserve(k, server_us(k) + (k + 1) * hour);
+                cut(i);
+                cut(j);
+                token = take_and_die();
+                if (token <= last)
+                    fail_msg("%llu after %llu", (unsigned long long)token,
+                             (unsigned long long)last);
+                last = token;
+                for (int k = 0; k < SERVERS; k++)
+                    delete_key(k);
+                heal(i);
+                heal(j);
+            }
+}
+
+/* A token above what a server of the majority has is told to it first. */
+static void test_second_round_tells_a_majority(void **state)
+{
+    const long long hour = 3600 * 1000000LL;
+    struct world *w = *state;
+    hf_lock *a, *b;
+    uint64_t token;
+    int told = 0;
+
+    a = far(w, 30000, 5000, PATIENT);
+    b = near(w);
+    cut(4);
+    for (int i = 0; i < 2; i++)
+        set_reserve(i, server_us(i) + hour);
+    world_takes(w, a, 2000);
+    assert_true(token_of(a) > (uint64_t)(server_us(0) + hour / 2));
+    token = token_of(a);
+    for (int i = 0; i < SERVERS; i++)
+        told += top_of(i) >= token;
+    assert_true(told >= 3);
+    redis_server_kill(SERVER(0));
+    redis_server_kill(SERVER(1)); /* those whose number it was */
+    delete_key(2);
+    delete_key(3);
+    world_takes(w, b, 3000); /* by 2, 3 and 4 */
+    assert_true(token_of(b) > token);
+    gives(w, b);
+    heal_all();
+}
+
+int run_memory_faults(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT(test_restarted_one_after_the_other),
+        FAULT(test_majority_restarted_at_once),
+        FAULT(test_without_max_lease_the_token_protects),
+        FAULT(test_failover_that_loses_the_key),
+        FAULT(test_tokens_rise_over_numbers_far_apart),
+        FAULT(test_second_round_tells_a_majority),
+    };
+
+    return cmocka_run_group_tests_name("redlock: memory", tests, group_begin,
+                                       group_end);
+}

@@ -239,40 +239,49 @@ static int error_of(struct redis *r, const struct rd_node *reply, uint8_t op)
     return mismatch(r, text);
 }
 
-static int is_replica(struct rd_pipe *p)
+static int is_replica(struct rd_pipe *p, const char *text)
 {
-    return hf__link_why(&p->link, HF_EBACKEND,
-                        "it refuses to write: it is a replica now, or its "
-                        "replicas have left it");
+    return hf__link_why(&p->link, HF_EBACKEND, "it refuses to write: %.120s",
+                        hf__rd_error_text(text));
 }
 
 /* It was the master once, and does not close connections when it is not: they
  * are no more worth than lost ones. The name may lead to the new one. */
-static bool leave_replica(struct redis *r, hf__time now)
+static bool leave_replica(struct redis *r, const char *text, hf__time now)
 {
     if (now - r->cmd.link.up_at < REPLICA_MS * HF__MS)
         return false;
     hf__link_look_up(&r->cmd.link, now);
     if (r->sub.link.state > NET_PAUSING)
-        hf__link_fail(&r->sub.link, is_replica(&r->sub), now);
+        hf__link_fail(&r->sub.link, is_replica(&r->sub, text), now);
     return true;
 }
 
 /* A code: the connection is to end. */
-static int refused(struct redis *r, const struct rd_flight *f,
+static int refused(struct redis *r, struct rd_flight *sent,
                    const struct rd_node *reply, hf__time now)
 {
-    if (f->req)
-        f->req->untouched = hf__rd_did_nothing(reply->text);
-    if (strncmp(reply->text, "NOSCRIPT", 8) == 0 && !f->by_text) {
-        r->by_text[f->script] = true;
-        send_again(r, f);
-    } else if (hf__rd_is_replica(reply->text) && leave_replica(r, now)) {
-        return is_replica(&r->cmd);
-    } else {
-        hf__rd_failed(r, f, error_of(r, reply, f->op));
+    const struct rd_flight f = *sent;
+
+    if (f.req)
+        f.req->untouched = hf__rd_did_nothing(reply->text);
+    if (strncmp(reply->text, "NOSCRIPT", 8) == 0 && !f.by_text) {
+        r->by_text[f.script] = true;
+        send_again(r, &f);
+        return 0;
     }
-    return 0;
+    if (!hf__rd_is_replica(reply->text) ||
+        !leave_replica(r, reply->text, now)) {
+        hf__rd_failed(r, &f, error_of(r, reply, f.op));
+        return 0;
+    }
+    /* All else is asked again elsewhere, as if this had not been said; but a
+     * holder is to be told why it was not renewed. */
+    if (f.op == HF__RENEW) {
+        hf__rd_failed(r, &f, error_of(r, reply, f.op));
+        sent->req = NULL;
+    }
+    return is_replica(&r->cmd, reply->text);
 }
 
 static int answered(struct rd_pipe *p, struct rd_sent *sent,
@@ -282,7 +291,7 @@ static int answered(struct rd_pipe *p, struct rd_sent *sent,
     const struct rd_flight f = *(const struct rd_flight *)sent;
 
     if (reply->type == REDIS_REPLY_ERROR && f.op != HF__DIAGNOSE)
-        return refused(r, &f, reply, now);
+        return refused(r, (struct rd_flight *)sent, reply, now);
     if (f.op == HF__RENEW)
         return hf__rd_renew_reply(r, &f, reply);
     if (f.op <= HF__ABANDON)

@@ -245,8 +245,8 @@ static int is_replica(struct rd_pipe *p, const char *text)
                         hf__rd_error_text(text));
 }
 
-/* It was the master once, and does not close connections when it is not: they
- * are no more worth than lost ones. The name may lead to the new one. */
+/* A server that is no master any more does not close connections: they are
+ * worth no more than lost ones. The name may lead to the new master. */
 static bool leave_replica(struct redis *r, const char *text, hf__time now)
 {
     if (now - r->cmd.link.up_at < REPLICA_MS * HF__MS)
@@ -275,8 +275,8 @@ static int refused(struct redis *r, struct rd_flight *sent,
         hf__rd_failed(r, &f, error_of(r, reply, f.op));
         return 0;
     }
-    /* All else is asked again elsewhere, as if this had not been said; but a
-     * holder is to be told why it was not renewed. */
+    /* Other requests are sent again on the next connection, as if the server
+     * had not answered. A renewal is answered, so that the holder hears why. */
     if (f.op == HF__RENEW) {
         hf__rd_failed(r, &f, error_of(r, reply, f.op));
         sent->req = NULL;

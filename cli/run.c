@@ -26,7 +26,7 @@ static void die_of(int number)
 
 /* What is still to be asked may never be answered: what we say then. */
 static struct {
-    char words[512];
+    char words[1024];
     int status;
 } last;
 

@@ -1,7 +1,7 @@
 /*
  * holdfast: distributed locks over Redis (one server, or several by Redlock),
- * ZooKeeper, etcd and shared memory, with a fencing token on every grant and a
- * deadline one can trust.
+ * ZooKeeper, etcd, MySQL or MariaDB, and shared memory, with a fencing token on
+ * every grant and a deadline one can trust.
  *
  * Read this before the functions:
  *
@@ -83,7 +83,7 @@ enum hf_code {
 
 typedef struct hf_error {
     int code;
-    char text[239]; /* always terminated; cut if too long */
+    char text[751]; /* always terminated; cut if too long */
     /* 1: an EBACKEND that may pass by itself, so that the same call may succeed
      * later: connection refused or lost, no answer, a server that is starting
      * or overloaded, or refuses to write for now (out of memory or disk, a
@@ -602,7 +602,8 @@ typedef struct hf_info {
     hf_party *waiters;   /* in the order in which they will get it, if fair */
     int waiters_unknown; /* 1: the backend cannot tell who waits, so that there
                             are none in waiters: of an unfair mutex on
-                            ZooKeeper and etcd, of a latch on all servers */
+                            ZooKeeper and etcd, of a latch on all servers, of
+                            all kinds on MySQL and MariaDB if they poll */
 } hf_info;
 
 /* Who holds the name, who waits. Waits for the answer. Freed by hf_info_free,
@@ -622,8 +623,8 @@ typedef struct hf_names {
     } * names;
 } hf_names;
 
-/* The names that are held or waited for (on Redis: held) and begin with prefix
- * (NULL: all), in the order of their bytes. */
+/* The names that are held or waited for (on Redis, MySQL and MariaDB: held) and
+ * begin with prefix (NULL: all), in the order of their bytes. */
 HF_API int hf_list(hf_client *client, const char *prefix, hf_names **out,
                    hf_error *err);
 HF_API void hf_names_free(hf_names *names);
@@ -639,14 +640,14 @@ HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
  * only if it is still there at that moment. token 0: any token; owner (the text
  * of hf_party.owner) NULL: any owner. Without both, or with an owner that is
  * "" (hf_inspect() did not learn it): EINVAL, nothing is broken. In shared
- * memory and on Redis readers and permits have the token of the last exclusive
- * hold: the token alone breaks all of them, and the owner chooses one (in
- * shared memory the holds of one client). ENOTOWNER: no hold has that token and
- * that owner, and nothing was broken; the text says which token holds it now. A
- * hold of another program (Redisson's, a plain `lock` node) may have no token
- * by which the server can tell it apart: ENOTOWNER, or ENOTSUP, says so; and an
- * owner of more than 63 bytes, or with bytes that cannot be shown, is not found
- * by the text that hf_inspect() shows.
+ * memory, on Redis and on MySQL and MariaDB readers and permits have the token
+ * of the last exclusive hold: the token alone breaks all of them, and the owner
+ * chooses one (in shared memory the holds of one client). ENOTOWNER: no hold
+ * has that token and that owner, and nothing was broken; the text says which
+ * token holds it now. A hold of another program (Redisson's, a plain `lock`
+ * node) may have no token by which the server can tell it apart: ENOTOWNER, or
+ * ENOTSUP, says so; and an owner of more than 63 bytes, or with bytes that
+ * cannot be shown, is not found by the text that hf_inspect() shows.
  */
 HF_API int hf_break_hold(hf_client *client, const void *name, size_t name_len,
                          uint64_t token, const char *owner, hf_error *err);
@@ -681,9 +682,9 @@ typedef void (*hf_watch_fn)(void *arg, hf_watch *watch, const char *name,
  * change, and one comes when the connection was lost and is back. fn runs once
  * at a time for each watch. Waits for the server's answer. ENOTSUP: the backend
  * or the server, as it is configured, does not tell of changes (shared memory;
- * Redis without notify-keyspace-events), or not of a prefix (ZooKeeper); the
- * text says what to do. EUNKNOWN (no answer within op_timeout), EBACKEND,
- * EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK.
+ * MySQL and MariaDB; Redis without notify-keyspace-events), or not of a prefix
+ * (ZooKeeper); the text says what to do. EUNKNOWN (no answer within
+ * op_timeout), EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK.
  */
 HF_API int hf_watch_new(hf_client *client, const void *name, size_t name_len,
                         unsigned flags, hf_watch_fn fn, void *arg,

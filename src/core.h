@@ -264,7 +264,7 @@ struct hf_client {
 
     struct hf__mutex why_mu;
     hf_error why;      /* the backend's last word; why_mu */
-    char trouble[200]; /* why it is not connected, or ""; why_mu */
+    char trouble[720]; /* why it is not connected, or ""; why_mu */
     struct hf__note notes[HF__NOTES]; /* why_mu */
     int64_t wall_offset; /* of the wall clock to ours, in ns; why_mu */
 
@@ -309,7 +309,7 @@ void hf__keep_word_locked(hf_client *, struct hf__exchange *, bool let_go,
 void hf__words_free(hf_client *, struct hf__exchange *);
 /* To be put behind "no answer": "; cause: ...", or "". */
 struct hf__trouble {
-    char text[200 + sizeof("; cause: ")];
+    char text[720 + sizeof("; cause: ")];
 };
 struct hf__trouble hf__trouble(hf_client *);
 

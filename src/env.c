@@ -74,7 +74,7 @@ void hf__log(hf_client *c, const char *fmt, ...)
 static void set_why(hf_client *c, int code, bool may_pass, const char *fmt,
                     va_list ap)
 {
-    char text[200];
+    char text[720];
 
     vsnprintf(text, sizeof(text), fmt, ap);
     hf__mutex_lock(&c->why_mu);

@@ -40,7 +40,7 @@ void hf__link_stop(struct net_link *l)
     hf__net_close(&l->stream);
     l->state = NET_OFF;
     l->timer = HF__NEVER;
-    l->awaits = false;
+    l->awaits = l->securing = false;
 }
 
 /* ---- failures ---------------------------------------------------------- */
@@ -58,10 +58,9 @@ int hf__link_why(struct net_link *l, int code, const char *fmt, ...)
 
 const char *hf__link_doubt(const struct net_link *l)
 {
-    bool is_new =
-        l->stream.shaking || (l->state == NET_GREETING && !l->understood);
+    bool is_new = l->stream.shaking || l->state == NET_GREETING;
 
-    return is_new && l->doubt ? l->doubt : "";
+    return is_new && !l->understood && l->doubt ? l->doubt : "";
 }
 
 static hf__time pause(struct net_link *l)
@@ -118,17 +117,20 @@ static void not_connected(struct net_link *l, hf__time now)
     broken(l, now);
 }
 
-static void connected(struct net_link *l, hf__time now)
+/* What greet() or secured() came to. */
+static void spoken(struct net_link *l, int rc, hf__time now)
 {
-    int rc;
-
-    l->state = NET_GREETING;
-    l->heard_at = now;
-    rc = l->talk->greet(l->owner, now);
     if (rc)
         hf__link_fail(l, rc, now);
     else
         hf__net_flush(&l->stream);
+}
+
+static void connected(struct net_link *l, hf__time now)
+{
+    l->state = NET_GREETING;
+    l->heard_at = now;
+    spoken(l, l->talk->greet(l->owner, now), now);
 }
 
 /* What hf__net_open() or hf__net_go_on() came to. */
@@ -138,6 +140,23 @@ static void move_on(struct net_link *l, int rc, hf__time now)
         connected(l, now);
     else if (rc != HF__PENDING)
         not_connected(l, now);
+}
+
+void hf__link_secure(struct net_link *l)
+{
+    l->securing = true;
+}
+
+/* What hf__net_secure() or hf__net_go_on() came to. */
+static void secure(struct net_link *l, int rc, hf__time now)
+{
+    if (rc == HF__PENDING)
+        return;
+    l->securing = false;
+    if (rc)
+        broken(l, now);
+    else
+        spoken(l, l->talk->secured(l->owner, now), now);
 }
 
 static uint32_t hurried(const struct net_link *l, uint32_t ms)
@@ -254,6 +273,8 @@ static void read_all(struct net_link *l, hf__time now)
             rc = l->talk->data(l->owner, buf, (size_t)n, now);
             if (rc)
                 hf__link_fail(l, rc, now);
+            else if (l->securing)
+                secure(l, hf__net_secure(&l->stream), now);
         }
     } while (l->stream.more && reads < READS);
 }
@@ -265,6 +286,10 @@ bool hf__link_ready(struct net_link *l, uint32_t tag, uint32_t events,
         return false;
     if (l->state == NET_CONNECTING) {
         move_on(l, hf__net_go_on(&l->stream), now);
+        return true;
+    }
+    if (l->securing) {
+        secure(l, hf__net_go_on(&l->stream), now);
         return true;
     }
     if (events & EPOLLOUT)
@@ -288,6 +313,13 @@ hf__time hf__link_timeout(const struct net_link *l)
                : hf__min_time(l->timer, silent_at(l));
 }
 
+/* A handshake that is not answered may be no handshake to the other end; where
+ * TLS begins later, the server speaks first. */
+static const char *doubt_of_silence(const struct net_link *l)
+{
+    return l->stream.shaking || l->stream.tls_later ? hf__link_doubt(l) : "";
+}
+
 void hf__link_advance(struct net_link *l, hf__time now)
 {
     if (l->stream.more)
@@ -299,7 +331,7 @@ void hf__link_advance(struct net_link *l, hf__time now)
         hf__link_why(
             l, HF_EBACKEND, "no answer within %u ms%s",
             hurried(l, l->state == NET_UP ? l->silence_ms : l->connect_ms),
-            l->stream.shaking ? hf__link_doubt(l) : "");
+            doubt_of_silence(l));
         hf__link_fail(l, HF_EBACKEND, now);
     }
     if (l->state == NET_PAUSING && now >= l->timer)

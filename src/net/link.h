@@ -11,6 +11,8 @@
  *      +--------------------------+----------------------------- UP
  *                 (UP: the server is silent although it is asked)
  *
+ * With stream.tls_later TLS is agreed on in GREETING, when the owner says so.
+ *
  * Every address gets its turn before a round counts as failed; then comes a
  * pause, which grows, and now and then the name is looked up anew. A connection
  * that has lived for a while is made anew at once. A connection is used once:
@@ -48,6 +50,9 @@ struct net_talk {
      * closed, stream.written is still that of then. The last that fail() does:
      * the link may be stopped. */
     void (*down)(void *owner, int code, bool was_up, hf__time now);
+    /* What hf__link_secure() began is over: TLS is spoken from here on. As
+     * greet(). NULL: the owner does not begin it. */
+    int (*secured)(void *owner, hf__time now);
 };
 
 struct net_link {
@@ -74,13 +79,14 @@ struct net_link {
     struct net_stream stream;
 
     enum net_state state;
+    bool securing; /* GREETING: TLS is being agreed on */
     struct net_walk walk;
     hf__time timer;
     hf__time up_at;    /* since when it is, or was last; 0: never */
     hf__time heard_at; /* the last byte, or since when we listen */
     int open_code;     /* a round has failed: why; 0: none has */
     char where[80];    /* host:port, or a path */
-    char text[200];    /* why it is not up, with `where` in front */
+    char text[720];    /* why it is not up, with `where` in front */
 };
 
 /* To be called before the owner sets its fields. */
@@ -92,6 +98,11 @@ void hf__link_stop(struct net_link *);
 
 /* The greeting is over. */
 void hf__link_up(struct net_link *, hf__time now);
+/* For data(), GREETING, with stream.tls_later: once it has returned, all that
+ * was written goes out in plain, then TLS begins; secured() is called in the
+ * end. Bytes that have come behind those that made the owner call this may be
+ * anybody's: the owner must refuse them. */
+void hf__link_secure(struct net_link *);
 /* The text of a failure, for people, without secrets. Returns code. */
 int hf__link_why(struct net_link *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -169,18 +169,32 @@ static int shake(struct net_stream *s)
     return rc;
 }
 
+static int begin_tls(struct net_stream *s)
+{
+    int rc = hf__tls_begin(s);
+
+    return rc ? rc : shake(s);
+}
+
+int hf__net_secure(struct net_stream *s)
+{
+    hf__net_flush(s);
+    if (s->broken)
+        return HF_EBACKEND;
+    s->more = false; /* what comes now is TLS' */
+    s->securing = s->out.len;
+    return s->securing ? HF__PENDING : begin_tls(s);
+}
+
 static int connected(struct net_stream *s, bool is_tcp)
 {
-    int one = 1, rc;
+    int one = 1;
 
     if (is_tcp) {
         setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
         setsockopt(s->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
     }
-    if (!s->tls)
-        return 0;
-    rc = hf__tls_begin(s);
-    return rc ? rc : shake(s);
+    return s->tls && !s->tls_later ? begin_tls(s) : 0;
 }
 
 int hf__net_open(struct net_stream *s, const struct net_addr *a, uint32_t tag)
@@ -211,6 +225,8 @@ int hf__net_go_on(struct net_stream *s)
 
     if (s->shaking)
         return shake(s);
+    if (s->securing)
+        return hf__net_secure(s);
     s->connecting = false;
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len))
         error = errno;
@@ -230,7 +246,7 @@ void hf__net_close(struct net_stream *s)
     s->events = 0;
     s->broken = s->code = 0;
     s->words[0] = '\0';
-    s->closed = s->more = s->connecting = s->shaking = false;
+    s->closed = s->more = s->connecting = s->securing = s->shaking = false;
     empty(&s->out);
 }
 

@@ -43,6 +43,7 @@ struct net_stream {
     bool closed;     /* broken: the server has closed the connection */
     bool more;       /* the last read may have left something */
     bool connecting;
+    bool securing;   /* TLS begins when all that is written is sent */
     bool shaking;    /* connected; TLS' handshake is not over */
     int code;        /* broken: 0 for HF_EBACKEND, or HF_EAUTH, HF_EPROTO ... */
     char words[160]; /* broken: "" for strerror() */
@@ -50,6 +51,7 @@ struct net_stream {
     struct net_out out;
     struct net_tls
         *tls;           /* NULL: plain; set by the owner, before it is opened */
+    bool tls_later;     /* the same: not before hf__net_secure() */
     struct ssl_st *ssl; /* of this fd */
     char host[256];     /* of its address */
 };
@@ -59,6 +61,9 @@ void hf__net_init(struct net_stream *, const struct hf__core *, hf_client *);
  * going on, which ready() does until it is open: 0, HF__PENDING, or a code. */
 int hf__net_open(struct net_stream *, const struct net_addr *, uint32_t tag);
 int hf__net_go_on(struct net_stream *);
+/* It is open, tls_later, and has been used in plain: what is still to be sent
+ * goes out so, then TLS begins. As hf__net_open(). */
+int hf__net_secure(struct net_stream *);
 void hf__net_close(struct net_stream *); /* the out buffer is emptied, too */
 void hf__net_fini(struct net_stream *);
 

@@ -72,7 +72,7 @@ static hf_acquire_options wish(int64_t wait_ms)
 /* What is wrong with it; NULL: nothing. */
 static const char *judge(int rc, const hf_error *err, int64_t began)
 {
-    static _Thread_local char text[400];
+    static _Thread_local char text[1000];
 
     if (rc == picked->refusal->code &&
         strstr(err->text, picked->refusal->says) && wait_within(began, SOON_MS))
@@ -107,8 +107,8 @@ static void all_ways_hear_it(hf_lock *lock)
 struct threads {
     pthread_t thread[THREADS];
     hf_lock *lock;
-    uint32_t wrong; /* atomic */
-    char text[400]; /* of the first */
+    uint32_t wrong;  /* atomic */
+    char text[1000]; /* of the first */
 };
 
 static void *hear_it(void *arg)

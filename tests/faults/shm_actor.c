@@ -368,7 +368,7 @@ static void actor_main(int fd, enum stage_role role)
     for (;;) {
         struct answer a = {rc, 0, entered_at, {0}};
 
-        snprintf(a.text, sizeof(a.text), "%s", err.text);
+        snprintf(a.text, sizeof(a.text), "%.150s", err.text);
         if (!rc && s.lock)
             hf_lock_token(s.lock, &a.token);
         if (write(fd, &a, sizeof(a)) != sizeof(a) || !hear_order(fd, &o))

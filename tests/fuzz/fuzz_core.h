@@ -14,8 +14,8 @@ static void must(bool held, const char *what)
 
 static int reported;                        /* requests */
 static void (*when_done)(struct hf__req *); /* or NULL */
-static hf_info info;
-static hf_names names;
+static hf_info info __attribute__((unused));
+static hf_names names __attribute__((unused));
 static hf_party parties[4096];
 static size_t parties_len;
 

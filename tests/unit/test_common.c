@@ -1,5 +1,7 @@
-/* What backends share: the table of keys, and who a client is. */
+/* What backends share: the table of keys, the memory of an answer, and who a
+ * client is. */
 #include "../../src/backends/common/about.h"
+#include "../../src/backends/common/arena.h"
 #include "../../src/backends/common/table.h"
 
 #include <setjmp.h>
@@ -170,12 +172,59 @@ static void test_about_is_read_as_it_was_written(void **state)
     assert_string_equal(p.label, "");
 }
 
+static void test_arena_keeps_one_block(void **state)
+{
+    struct hf__arena a;
+    char *piece[200];
+
+    (void)state;
+    hf__arena_init(&a, &core, NULL, 1u << 20);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 200; i++) {
+            piece[i] = hf__arena_take(&a, (size_t)i);
+            assert_non_null(piece[i]);
+            assert_int_equal((uintptr_t)piece[i] % sizeof(void *), 0);
+            memset(piece[i], i, (size_t)i);
+        }
+        for (int i = 1; i < 200; i++)
+            assert_int_equal(piece[i][i - 1], (char)i);
+        assert_true(blocks > 1);
+        hf__arena_reset(&a);
+        assert_int_equal(blocks, 1);
+    }
+    hf__arena_fini(&a);
+    assert_int_equal(blocks, 0);
+}
+
+static void test_arena_has_a_bound(void **state)
+{
+    struct hf__arena a;
+
+    (void)state;
+    hf__arena_init(&a, &core, NULL, 10000);
+    assert_null(hf__arena_take(&a, SIZE_MAX));
+    assert_null(hf__arena_take(&a, 10001));
+    assert_non_null(hf__arena_take(&a, 6000));
+    assert_null(hf__arena_take(&a, 6000));
+    assert_true(hf__arena_is_full(&a));
+    hf__arena_reset(&a);
+    assert_non_null(hf__arena_take(&a, 4000));
+    allowed = 0;
+    assert_null(hf__arena_take(&a, 4000));
+    assert_false(hf__arena_is_full(&a));
+    allowed = SIZE_MAX;
+    hf__arena_fini(&a);
+    assert_int_equal(blocks, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table_finds_what_is_in_it),
         cmocka_unit_test(test_table_goes_through_all_once),
         cmocka_unit_test(test_table_without_memory),
+        cmocka_unit_test(test_arena_keeps_one_block),
+        cmocka_unit_test(test_arena_has_a_bound),
         cmocka_unit_test(test_uuid_is_of_version_4),
         cmocka_unit_test(test_about_is_read_as_it_was_written),
     };

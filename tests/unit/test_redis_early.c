@@ -86,7 +86,7 @@ static void ask(struct redis *r, struct line *l, uint64_t hold_id)
     l->flight = (struct rd_flight){.req = &l->ask,
                                    .remote = &l->remote,
                                    .hold_id = hold_id,
-                                   .sent.at = l->ask.sent_at,
+                                   .sent.net.at = l->ask.sent_at,
                                    .op = HF__ATTEMPT};
     link = l->remote.impl;
     link->asked_id = hold_id;
@@ -99,7 +99,7 @@ static void ask_again(struct line *l)
 {
     struct rd_link *link = l->remote.impl;
 
-    l->ask.sent_at = l->flight.sent.at = test_now();
+    l->ask.sent_at = l->flight.sent.net.at = test_now();
     l->ask.result = HF__PENDING;
     link->asking = true;
 }
@@ -264,7 +264,7 @@ static void test_early_messages_go_with_their_answers(void **state)
     (void)state;
     for (uint64_t i = 0; i < RD_EARLY; i++)
         call(r, 100 + i, LOOK);
-    r->cmd.head += 2; /* answers have come since */
+    r->cmd.sents.head += 2; /* answers have come since */
     ask(r, &line, 1);
     call(r, 99, LOOK);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);

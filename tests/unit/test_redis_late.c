@@ -74,13 +74,13 @@ static struct scene *lost_after(hf__time way)
 /* It is let go when so much time has passed, and not before. */
 static void let_go_after(struct scene *s, hf__time time)
 {
-    size_t before = s->r->cmd.len;
+    size_t before = s->r->cmd.sents.len;
 
     hf__rd_late_move(s->r, clock_ns + time - HF__MS);
-    assert_int_equal(s->r->cmd.len, before);
+    assert_int_equal(s->r->cmd.sents.len, before);
     assert_true(hf__rd_late_timeout(s->r) <= clock_ns + time);
     hf__rd_late_move(s->r, clock_ns + time);
-    assert_int_equal(s->r->cmd.len, before + 1);
+    assert_int_equal(s->r->cmd.sents.len, before + 1);
 }
 
 static void test_lost_question_of_a_quick_server(void **state)
@@ -134,12 +134,12 @@ static void test_list_ends_when_its_caller_has_left(void **state)
     for (int i = 0; i < 100; i++)
         answer_list(r);
     assert_int_equal(reports, 0);
-    assert_int_equal(r->cmd.len, 1);
+    assert_int_equal(r->cmd.sents.len, 1);
     clock_ns += OP;
     answer_list(r);
     assert_int_equal(reports, 1);
     assert_int_equal(q.req.result, HF_EUNKNOWN);
-    assert_int_equal(r->cmd.len, 0);
+    assert_int_equal(r->cmd.sents.len, 0);
     redis_end(r, server);
 }
 
@@ -205,7 +205,7 @@ static void test_renewal_by_a_clock_that_jumped(void **state)
     clock_ns += HF__MS;
     answer_too_late(s, SERVER_US + 3600000000LL);
     assert_int_equal(reports, 0);
-    assert_int_equal(s->r->cmd.len, 1);
+    assert_int_equal(s->r->cmd.sents.len, 1);
     assert_true(hf__rd_meant_until(s->r, &one.batch.req) >
                 SERVER_US + 3600000000LL);
     answer(s->r, REDIS_REPLY_STRING, "1");
@@ -226,7 +226,7 @@ static void test_renewal_that_is_too_late(void **state)
     answer_too_late(s, SERVER_US + OP / 1000 + 1);
     assert_int_equal(reports, 1);
     assert_int_equal(one.item.result, HF_EUNKNOWN);
-    assert_int_equal(s->r->cmd.len, 0);
+    assert_int_equal(s->r->cmd.sents.len, 0);
     end(s);
 }
 

@@ -289,10 +289,10 @@ static void test_refused_for_now_is_proved_again(void **state)
         assert_in_range(hf__rd_pair_timeout(s->r) - clock_ns, 100 * HF__MS,
                         5000 * HF__MS);
         hf__rd_pair_move(s->r, clock_ns);
-        assert_int_equal(s->r->cmd.len, 0);
+        assert_int_equal(s->r->cmd.sents.len, 0);
         clock_ns = hf__rd_pair_timeout(s->r);
         hf__rd_pair_move(s->r, clock_ns);
-        assert_int_equal(s->r->cmd.len, 1);
+        assert_int_equal(s->r->cmd.sents.len, 1);
     }
     told(s, "message", "p4");
     counted(s, 1);
@@ -314,7 +314,7 @@ static void test_proof_again_ends_with_its_connection(void **state)
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
     hf__rd_cmd.up(&s->r->cmd, clock_ns);
-    assert_int_equal(s->r->cmd.len, 1);
+    assert_int_equal(s->r->cmd.sents.len, 1);
     told(s, "message", "p2");
     counted(s, 1);
     assert_true(s->r->chans.live);
@@ -352,7 +352,7 @@ static void test_new_command_connection_is_proved_anew(void **state)
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
     assert_false(s->r->chans.live);
     hf__rd_cmd.up(&s->r->cmd, clock_ns);
-    assert_int_equal(s->r->cmd.len, 1);
+    assert_int_equal(s->r->cmd.sents.len, 1);
     counted(s, 1);
     told(s, "message", "p1");
     assert_false(s->r->chans.live);
@@ -407,7 +407,7 @@ static void test_no_proof_without_messages(void **state)
     (void)state;
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
     hf__rd_cmd.up(&s->r->cmd, clock_ns);
-    assert_int_equal(s->r->cmd.len, 0);
+    assert_int_equal(s->r->cmd.sents.len, 0);
     end(s);
 }
 

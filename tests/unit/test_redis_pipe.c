@@ -62,9 +62,10 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time at)
     (void)at;
     t->downs++;
     t->down_code = code;
-    for (; (a = hf__rd_pipe_lost(p)); len++)
+    for (; (a = hf__sent_lost(&p->sents, p->link.stream.written)); len++)
         t->lost[len] = (char)('0' + a->number);
-    for (len = 0; (a = hf__rd_pipe_unsent(p)); len++)
+    for (len = 0; (a = hf__sent_unsent(&p->sents, p->link.stream.written));
+         len++)
         t->not [len] = (char)('0' + a->number);
 }
 
@@ -219,7 +220,7 @@ static void test_answers_find_their_commands(void **state)
     says(t, ":11\r\n");
     assert_string_equal(t->told, "1=7 2=8 2=9 2=10 3=11 ");
     assert_false(t->pipe.link.awaits);
-    assert_int_equal(t->pipe.len, 0);
+    assert_int_equal(t->pipe.sents.len, 0);
 }
 
 /* The ring grows while its beginning is not at its start. */
@@ -238,7 +239,7 @@ static void test_many_are_under_way(void **state)
         says(t, ":1\r\n");
         assert_int_equal(t->told[0], '0' + i / 3 % 7);
     }
-    assert_int_equal(t->pipe.len, 1000 - 334);
+    assert_int_equal(t->pipe.sents.len, 1000 - 334);
 }
 
 static void test_what_nobody_asked_for_is_pushed(void **state)

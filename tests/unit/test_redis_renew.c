@@ -49,7 +49,7 @@ static void test_leases_count_from_what_was_sent_first(void **state)
 
     (void)state;
     assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__PENDING);
-    assert_int_equal(s->r->cmd.len, 2);
+    assert_int_equal(s->r->cmd.sents.len, 2);
     clock_ns += 15000 * HF__MS;
     answer(s->r, REDIS_REPLY_ERROR, "NOSCRIPT No matching script.");
     answer(s->r, REDIS_REPLY_STRING, "1");
@@ -131,9 +131,9 @@ static void test_scripts_are_bounded_by_permits(void **state)
     s->batch.len = MANY;
     s->batch.item = items;
     assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__PENDING);
-    assert_int_equal(s->r->cmd.len, 3 + (MANY - 3 + 3) / 4);
-    for (size_t i = 0; i < s->r->cmd.len; i++) {
-        const struct rd_flight *f = hf__rd_pipe_at(&s->r->cmd, i);
+    assert_int_equal(s->r->cmd.sents.len, 3 + (MANY - 3 + 3) / 4);
+    for (size_t i = 0; i < s->r->cmd.sents.len; i++) {
+        const struct rd_flight *f = hf__sent_at(&s->r->cmd.sents, i);
         uint32_t sum = 0;
 
         assert_int_equal(f->first, done);

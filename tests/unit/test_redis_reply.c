@@ -32,7 +32,7 @@ static const struct hf__core core = {.alloc = test_take, .free = test_give};
 /* ---- answers ------------------------------------------------------------- */
 
 /* Feeds it in pieces of that size; the first whole answer, or NULL. */
-static struct rd_node *feed(redisReader *reader, struct rd_arena *arena,
+static struct rd_node *feed(redisReader *reader, struct hf__arena *arena,
                             const char *text, size_t len, size_t piece, int *rc)
 {
     struct rd_node *node = NULL;
@@ -55,13 +55,13 @@ static void test_reply_in_every_cut(void **state)
 
     (void)state;
     for (size_t piece = 1; piece < sizeof(text); piece++) {
-        struct rd_arena arena;
+        struct hf__arena arena;
         redisReader *reader;
         struct rd_node *node;
         int64_t n;
         int rc;
 
-        hf__rd_arena_init(&arena, &core, NULL);
+        hf__arena_init(&arena, &core, NULL, RD_ARENA_MAX);
         reader = hf__rd_reader_new(&arena);
         node = feed(reader, &arena, text, sizeof(text) - 1, piece, &rc);
         assert_non_null(node);
@@ -74,7 +74,7 @@ static void test_reply_in_every_cut(void **state)
         assert_int_equal(hf__rd_at(node, 4)->type, REDIS_REPLY_ERROR);
         assert_null(hf__rd_at(node, 5));
         redisReaderFree(reader);
-        hf__rd_arena_fini(&arena);
+        hf__arena_fini(&arena);
     }
 }
 
@@ -91,17 +91,17 @@ static void test_reply_that_is_none(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        struct rd_arena arena;
+        struct hf__arena arena;
         redisReader *reader;
         int rc;
 
-        hf__rd_arena_init(&arena, &core, NULL);
+        hf__arena_init(&arena, &core, NULL, RD_ARENA_MAX);
         reader = hf__rd_reader_new(&arena);
         feed(reader, &arena, texts[i], strlen(texts[i]), 4, &rc);
         if (rc != HF_EPROTO)
             fail_msg("%s: %d", texts[i], rc);
         redisReaderFree(reader);
-        hf__rd_arena_fini(&arena);
+        hf__arena_fini(&arena);
     }
 }
 
@@ -109,7 +109,7 @@ static void test_reply_that_is_none(void **state)
 static void test_reply_without_end(void **state)
 {
     static char many[1 << 16];
-    struct rd_arena arena;
+    struct hf__arena arena;
     redisReader *reader;
     struct rd_node *node;
     int rc = 0;
@@ -119,7 +119,7 @@ static void test_reply_without_end(void **state)
         memcpy(many + i, "+\r\n:", 4);
     for (size_t i = 0; i + 4 <= sizeof(many); i += 4)
         memcpy(many + i, ":1\r\n", 4);
-    hf__rd_arena_init(&arena, &core, NULL);
+    hf__arena_init(&arena, &core, NULL, RD_ARENA_MAX);
     reader = hf__rd_reader_new(&arena);
     assert_int_equal(redisReaderFeed(reader, "*2147483647\r\n", 13), REDIS_OK);
     assert_int_equal(hf__rd_reader_next(reader, &arena, &node), 0);
@@ -131,17 +131,17 @@ static void test_reply_without_end(void **state)
     assert_int_equal(rc, HF_EPROTO);
     assert_true(arena.used <= 4u * RD_REPLY_MAX);
     redisReaderFree(reader);
-    hf__rd_arena_fini(&arena);
+    hf__arena_fini(&arena);
 }
 
 static void test_reply_out_of_memory(void **state)
 {
-    struct rd_arena arena;
+    struct hf__arena arena;
     redisReader *reader;
     int rc;
 
     (void)state;
-    hf__rd_arena_init(&arena, &core, NULL);
+    hf__arena_init(&arena, &core, NULL, RD_ARENA_MAX);
     reader = hf__rd_reader_new(&arena);
     taken = 0;
     allowed = 0;
@@ -149,7 +149,7 @@ static void test_reply_out_of_memory(void **state)
     allowed = SIZE_MAX;
     assert_int_equal(rc, HF_ENOMEM);
     redisReaderFree(reader);
-    hf__rd_arena_fini(&arena);
+    hf__arena_fini(&arena);
 }
 
 static void test_numbers_as_text(void **state)

@@ -40,13 +40,13 @@ void hf__rd_finish(struct redis *r, struct hf__req *req, int result)
 
 struct rd_flight *hf__rd_newest(const struct redis *r)
 {
-    return hf__rd_pipe_at(&r->cmd, r->cmd.len - 1);
+    return hf__sent_at(&r->cmd.sents, r->cmd.sents.len - 1);
 }
 
 void hf__rd_forget(struct redis *r, struct hf__req *req)
 {
-    for (size_t i = r->cmd.len; i-- > 0;) {
-        struct rd_flight *f = hf__rd_pipe_at(&r->cmd, i);
+    for (size_t i = r->cmd.sents.len; i-- > 0;) {
+        struct rd_flight *f = hf__sent_at(&r->cmd.sents, i);
 
         if (f->req == req) {
             f->req = NULL;
@@ -58,8 +58,8 @@ void hf__rd_forget(struct redis *r, struct hf__req *req)
 
 void hf__rd_forget_remote(struct redis *r, const struct hf__remote *remote)
 {
-    for (size_t i = 0; i < r->cmd.len; i++) {
-        struct rd_flight *f = hf__rd_pipe_at(&r->cmd, i);
+    for (size_t i = 0; i < r->cmd.sents.len; i++) {
+        struct rd_flight *f = hf__sent_at(&r->cmd.sents, i);
 
         if (f->remote == remote)
             f->remote = NULL;
@@ -78,7 +78,7 @@ struct net_out *hf__rd_command(struct redis *r, struct hf__req *req,
 
     if (!f)
         return NULL;
-    req->sent_at = f->sent.at;
+    req->sent_at = f->sent.net.at;
     f->req = req;
     f->remote = req->op == HF__ATTEMPT ? req->remote : NULL;
     f->hold_id = req->hold_id;
@@ -368,7 +368,7 @@ static void unsend(struct redis *r)
 {
     const struct rd_flight *f;
 
-    while ((f = hf__rd_pipe_unsent(&r->cmd))) {
+    while ((f = hf__sent_unsent(&r->cmd.sents, r->cmd.link.stream.written))) {
         if (!f->req)
             continue;
         if (f->op == HF__RENEW) {
@@ -393,10 +393,10 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     hf__rd_pair_end(r);
     hf__rd_renew_hurry(r); /* one that waits may not be meant any more */
     r->core->trouble(r->client, l->text);
-    if (p->len || r->doubts.len)
+    if (p->sents.len || r->doubts.len)
         r->core->why(r->client, HF_EUNKNOWN, "%s", l->text);
     hf__rd_doubt_lost(r, now);
-    while ((f = hf__rd_pipe_lost(p))) {
+    while ((f = hf__sent_lost(&p->sents, p->link.stream.written))) {
         if (f->op == HF__ATTEMPT)
             hf__rd_late_add(r, f, now);
         hf__rd_failed(r, f, code == HF_EPROTO ? code : HF_EUNKNOWN);

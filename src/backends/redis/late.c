@@ -32,7 +32,7 @@ struct rd_late {
 void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
 {
     const struct hf__remote *m = f->remote;
-    hf__time at = f->sent.at + r->op_timeout_ms * HF__MS + MARGIN;
+    hf__time at = f->sent.net.at + r->op_timeout_ms * HF__MS + MARGIN;
     struct rd_late *l;
 
     if (!m || at + f->ahead <= now || m->kind == HF_LATCH)

@@ -101,12 +101,3 @@ void hf__rd_pipe_aim(struct rd_pipe *p, struct net_endpoint *peer,
     l->silence_ms = op_ms;
     l->pause_ms = op_ms / 8 < BACKOFF_MAX_MS ? op_ms / 8 : BACKOFF_MAX_MS;
 }
-
-uint32_t hf__rd_jitter(uint64_t *chance, uint32_t below)
-{
-    /* xorshift64*: nothing secret hangs on it. */
-    *chance ^= *chance >> 12;
-    *chance ^= *chance << 25;
-    *chance ^= *chance >> 27;
-    return (uint32_t)((*chance * 0x2545f4914f6cdd1dULL) >> 33) % below;
-}

@@ -129,7 +129,7 @@ void hf__rd_pair_begin(struct redis *r)
     }
     f->hold_id = ++p->number;
     p->heard = p->counted = false;
-    p->until = f->sent.at + PROOF_MS * HF__MS;
+    p->until = f->sent.net.at + PROOF_MS * HF__MS;
     p->again = 0;
     hf__rd_put_count(o, '*', 5);
     hf__rd_put_text(o, "EVAL"); /* nobody would send it again */

@@ -6,17 +6,19 @@ static int greet(void *, hf__time);
 static int data(void *, const char *, size_t, hf__time);
 static void down(void *, int, bool, hf__time);
 
-static const struct net_talk talk = {greet, data, down};
+static const struct net_talk talk = {
+    .greet = greet, .data = data, .down = down};
 
 void hf__rd_pipe_init(struct rd_pipe *p, const struct hf__core *core,
                       hf_client *client, const struct rd_owner *type,
                       void *owner, size_t size)
 {
-    *p = (struct rd_pipe){.type = type, .owner = owner, .size = size};
+    *p = (struct rd_pipe){.type = type, .owner = owner};
     hf__link_init(&p->link, core, client);
     p->link.talk = &talk;
     p->link.owner = p;
-    hf__rd_arena_init(&p->arena, core, client);
+    hf__arena_init(&p->arena, core, client, RD_ARENA_MAX);
+    hf__sent_init(&p->sents, core, client, size);
 }
 
 /* What belongs to one connection. */
@@ -25,9 +27,8 @@ static void clear(struct rd_pipe *p)
     if (p->reader)
         redisReaderFree(p->reader);
     p->reader = NULL;
-    hf__rd_arena_reset(&p->arena);
-    p->head += p->len;
-    p->len = 0;
+    hf__arena_reset(&p->arena);
+    hf__sent_clear(&p->sents);
 }
 
 void hf__rd_pipe_stop(struct rd_pipe *p)
@@ -39,37 +40,12 @@ void hf__rd_pipe_stop(struct rd_pipe *p)
 void hf__rd_pipe_fini(struct rd_pipe *p)
 {
     clear(p);
-    hf__rd_arena_fini(&p->arena);
-    p->arena.core->free(p->arena.client, p->ring);
-    p->ring = NULL;
+    hf__arena_fini(&p->arena);
+    hf__sent_fini(&p->sents);
     hf__link_fini(&p->link);
 }
 
 /* ---- what is under way ------------------------------------------------- */
-
-void *hf__rd_pipe_at(const struct rd_pipe *p, size_t i)
-{
-    return p->ring + ((p->head + i) & (p->cap - 1)) * p->size;
-}
-
-static int grow(struct rd_pipe *p)
-{
-    size_t cap = p->cap ? p->cap * 2 : 16;
-    char *ring;
-
-    if (p->len < p->cap)
-        return 0;
-    ring = p->arena.core->alloc(p->arena.client, cap * p->size);
-    if (!ring)
-        return HF_ENOMEM;
-    for (size_t i = 0; i < p->len; i++)
-        memcpy(ring + ((p->head + i) & (cap - 1)) * p->size,
-               hf__rd_pipe_at(p, i), p->size);
-    p->arena.core->free(p->arena.client, p->ring);
-    p->ring = ring;
-    p->cap = cap;
-    return 0;
-}
 
 struct net_out *hf__rd_pipe_room(struct rd_pipe *p, size_t bytes)
 {
@@ -79,38 +55,15 @@ struct net_out *hf__rd_pipe_room(struct rd_pipe *p, size_t bytes)
 void *hf__rd_pipe_send(struct rd_pipe *p, rd_reply_fn *fn, uint32_t replies,
                        size_t bytes)
 {
-    const struct net_out *o = hf__rd_pipe_room(p, bytes);
-    struct rd_sent *sent;
+    struct rd_sent *sent = NULL;
 
-    if (!o || grow(p))
+    if (hf__rd_pipe_room(p, bytes))
+        sent = hf__sent_add(&p->sents, &p->link);
+    if (!sent)
         return NULL;
-    sent = hf__rd_pipe_at(p, p->len++);
-    memset(sent, 0, p->size);
-    *sent =
-        (struct rd_sent){fn, p->arena.core->now(),
-                         p->link.stream.written + (o->len - o->from), replies};
-    hf__link_await(&p->link, sent->at);
+    sent->fn = fn;
+    sent->replies = replies;
     return sent;
-}
-
-void *hf__rd_pipe_lost(struct rd_pipe *p)
-{
-    struct rd_sent *first = p->len ? hf__rd_pipe_at(p, 0) : NULL;
-
-    if (!first || first->start >= p->link.stream.written)
-        return NULL;
-    p->head++;
-    p->len--;
-    return first;
-}
-
-void *hf__rd_pipe_unsent(struct rd_pipe *p)
-{
-    const struct rd_sent *last = p->len ? hf__rd_pipe_at(p, p->len - 1) : NULL;
-
-    if (!last || last->start < p->link.stream.written)
-        return NULL;
-    return hf__rd_pipe_at(p, --p->len);
 }
 
 /* ---- hello ------------------------------------------------------------ */
@@ -164,7 +117,7 @@ static int greet(void *self, hf__time now)
     p->reader = hf__rd_reader_new(&p->arena);
     if (!p->reader || say_hello(p, now))
         return hf__link_why(&p->link, HF_ENOMEM, "out of memory");
-    if (!p->len)
+    if (!p->sents.len)
         go_up(p, now);
     return 0;
 }
@@ -199,7 +152,7 @@ static int hello_reply(struct rd_pipe *p, struct rd_sent *sent,
     p->auth = false;
     if (sent->fn(p, sent, reply, now))
         return hf__link_why(&p->link, HF_EPROTO, "is this a Redis server?");
-    if (!p->len)
+    if (!p->sents.len)
         go_up(p, now);
     return 0;
 }
@@ -219,22 +172,20 @@ static int not_understood(struct rd_pipe *p)
 int hf__rd_pipe_reply(struct rd_pipe *p, const struct rd_node *reply,
                       hf__time now)
 {
-    struct rd_sent *sent = p->len ? hf__rd_pipe_at(p, 0) : NULL;
+    struct rd_sent *sent = p->sents.len ? hf__sent_at(&p->sents, 0) : NULL;
     bool is_last = sent && --sent->replies == 0;
     int rc;
 
     p->link.understood = true;
-    p->head += is_last;
-    p->len -= is_last;
+    if (is_last)
+        hf__sent_take(&p->sents);
     if (p->link.state == NET_GREETING && sent)
         return hello_reply(p, sent, reply, now);
     rc = sent            ? sent->fn(p, sent, reply, now)
          : p->type->push ? p->type->push(p, reply, now)
                          : HF_EPROTO; /* nobody has asked */
-    if (rc && is_last) { /* back in front: the failure is about it */
-        p->head--;
-        p->len++;
-    }
+    if (rc && is_last) /* back in front: the failure is about it */
+        hf__sent_untake(&p->sents);
     return rc == HF_EPROTO ? not_understood(p) : rc;
 }
 
@@ -247,11 +198,11 @@ static int data(void *self, const char *bytes, size_t len, hf__time now)
     while (!rc &&
            (rc = hf__rd_reader_next(p->reader, &p->arena, &reply)) == 1) {
         rc = hf__rd_pipe_reply(p, reply, now);
-        hf__rd_arena_reset(&p->arena);
+        hf__arena_reset(&p->arena);
         if (rc)
             return rc;
     }
-    p->link.awaits = p->len;
+    p->link.awaits = p->sents.len;
     if (rc == HF_EPROTO)
         return not_understood(p);
     return rc ? hf__link_why(&p->link, rc, "out of memory") : 0;

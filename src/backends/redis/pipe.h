@@ -17,11 +17,16 @@
 #define HF_REDIS_PIPE_H
 
 #include "../../net/link.h"
+#include "../../net/sent.h"
+#include "../common/arena.h"
+#include "../common/chance.h"
 
 #include <hiredis/read.h>
 
 /* Nothing we ask has a longer answer. */
 #define RD_REPLY_MAX (8u << 20)
+/* Small elements weigh more here than on the wire: 4 bytes become a node. */
+#define RD_ARENA_MAX (4u * RD_REPLY_MAX)
 
 /* ---- reply.c ---------------------------------------------------------- */
 
@@ -35,20 +40,10 @@ struct rd_node {
     size_t len;
 };
 
-struct rd_block;
-struct rd_arena {
-    const struct hf__core *core;
-    hf_client *client;
-    struct rd_block *blocks; /* the newest first; one is kept */
-    size_t used;             /* since the last reset, in all blocks */
-};
-
-void hf__rd_arena_init(struct rd_arena *, const struct hf__core *, hf_client *);
-void hf__rd_arena_reset(struct rd_arena *);
-void hf__rd_arena_fini(struct rd_arena *);
-redisReader *hf__rd_reader_new(struct rd_arena *);
+redisReader *hf__rd_reader_new(struct hf__arena *);
 /* 1 and *node: a whole answer; 0: not yet; HF_EPROTO, HF_ENOMEM. */
-int hf__rd_reader_next(redisReader *, struct rd_arena *, struct rd_node **node);
+int hf__rd_reader_next(redisReader *, struct hf__arena *,
+                       struct rd_node **node);
 /* The i-th element, NULL if there is none or it is no array. */
 const struct rd_node *hf__rd_at(const struct rd_node *, size_t i);
 bool hf__rd_int(const struct rd_node *, int64_t *); /* INTEGER or decimal */
@@ -94,9 +89,8 @@ typedef int rd_reply_fn(struct rd_pipe *, struct rd_sent *,
 
 /* A command that is under way. The owner's struct of it begins with this. */
 struct rd_sent {
+    struct net_sent net;
     rd_reply_fn *fn;
-    hf__time at;      /* when it was sent, or a little before */
-    uint64_t start;   /* where it begins in stream.written */
     uint32_t replies; /* that are still to come */
 };
 
@@ -111,7 +105,7 @@ struct rd_owner {
      * such. */
     int (*push)(struct rd_pipe *, const struct rd_node *, hf__time now);
     /* As that of a link; was_up: what is under way can be taken out
-     * (hf__rd_pipe_lost(), hf__rd_pipe_unsent()), and is forgotten then. */
+     * (hf__sent_lost(), hf__sent_unsent()), and is forgotten then. */
     void (*down)(struct rd_pipe *, int code, bool was_up, hf__time now);
 };
 
@@ -121,15 +115,13 @@ struct rd_pipe {
     void *owner;
     const char *user, *password; /* the owner's; "" if none */
     uint32_t db;                 /* 0: none is selected */
-    size_t size;                 /* of the owner's struct rd_sent */
     bool auth;                   /* the next answer is that of AUTH */
     redisReader *reader;
-    struct rd_arena arena;
-    char *ring;  /* of struct rd_sent; cap is a power of two */
-    size_t head; /* how many have been answered or lost, ever */
-    size_t len, cap;
+    struct hf__arena arena;
+    struct net_sents sents;
 };
 
+/* size: of the owner's struct rd_sent. */
 void hf__rd_pipe_init(struct rd_pipe *, const struct hf__core *, hf_client *,
                       const struct rd_owner *, void *owner, size_t size);
 void hf__rd_pipe_fini(struct rd_pipe *);
@@ -144,12 +136,6 @@ struct net_out *hf__rd_pipe_room(struct rd_pipe *, size_t bytes);
  * filled in; but for its rd_sent it is zero. */
 void *hf__rd_pipe_send(struct rd_pipe *p, rd_reply_fn *fn, uint32_t replies,
                        size_t bytes);
-/* The i-th that is under way, the oldest first. */
-void *hf__rd_pipe_at(const struct rd_pipe *, size_t i);
-/* For down(): takes out the oldest of which a byte was written; the newest of
- * those of which none was. NULL: there is none (left). */
-void *hf__rd_pipe_lost(struct rd_pipe *);
-void *hf__rd_pipe_unsent(struct rd_pipe *);
 /* What is done with a whole answer: 0, or a code. */
 int hf__rd_pipe_reply(struct rd_pipe *, const struct rd_node *, hf__time now);
 
@@ -173,7 +159,5 @@ void hf__rd_login_fini(const struct hf__core *, hf_client *, struct rd_login *);
 void hf__rd_pipe_aim(struct rd_pipe *, struct net_endpoint *,
                      const struct rd_login *, uint32_t *tags,
                      uint32_t connect_ms, uint32_t op_ms);
-/* 0 .. below - 1; *chance is never 0. */
-uint32_t hf__rd_jitter(uint64_t *chance, uint32_t below);
 
 #endif

@@ -19,9 +19,9 @@ static bool is_silent(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
     const struct rd_sent *oldest =
-        s->pipe.len ? hf__rd_pipe_at(&s->pipe, 0) : NULL;
+        s->pipe.sents.len ? hf__sent_at(&s->pipe.sents, 0) : NULL;
     hf__time since =
-        oldest && oldest->at > l->heard_at ? oldest->at : l->heard_at;
+        oldest && oldest->net.at > l->heard_at ? oldest->net.at : l->heard_at;
 
     return oldest && now - since > s->rl->server_timeout_ms * HF__MS;
 }
@@ -112,7 +112,7 @@ static int told_time(struct rd_pipe *p, struct rd_sent *sent,
     return hf__rd_int(hf__rd_at(reply, 0), &s) &&
                    hf__rd_int(hf__rd_at(reply, 1), &us) && s >= 0 &&
                    s < INT64_MAX / 2000000 && us >= 0 && us < 1000000 &&
-                   read_clock(p->owner, s * 1000000 + us, sent->at)
+                   read_clock(p->owner, s * 1000000 + us, sent->net.at)
                ? 0
                : HF_EPROTO;
 }
@@ -346,7 +346,7 @@ static bool read_answer(struct rl_server *s, const struct rl_flight *f,
     return hf__rd_int(hf__rd_at(reply, 0), what) &&
            (*what == RD_GRANTED || *what == RD_BUSY || *what == RD_STALE) &&
            hf__rd_int(hf__rd_at(reply, 1), &us) &&
-           read_clock(s, us, f->sent.at) &&
+           read_clock(s, us, f->sent.net.at) &&
            (*what == RD_STALE || hf__rd_int(hf__rd_at(reply, 2), base));
 }
 
@@ -385,9 +385,9 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     (void)code, (void)now;
     if (!was_up)
         return;
-    while ((f = hf__rd_pipe_unsent(p)))
+    while ((f = hf__sent_unsent(&p->sents, p->link.stream.written)))
         gone(s, f, false);
-    while ((f = hf__rd_pipe_lost(p)))
+    while ((f = hf__sent_lost(&p->sents, p->link.stream.written)))
         gone(s, f, true);
 }
 
@@ -413,7 +413,8 @@ void hf__rl_leave(struct rl_server *s, hf__time until)
     char answers[4096];
     hf__time now;
 
-    if (s->pipe.link.state != NET_UP || !s->pipe.len || shutdown(fd, SHUT_WR))
+    if (s->pipe.link.state != NET_UP || !s->pipe.sents.len ||
+        shutdown(fd, SHUT_WR))
         return;
     while ((now = s->rl->core->now()) < until &&
            poll(&at, 1, (int)((until - now) / HF__MS) + 1) > 0 &&
@@ -423,9 +424,9 @@ void hf__rl_leave(struct rl_server *s, hf__time until)
 
 void hf__rl_server_fini(struct rl_server *s)
 {
-    for (size_t i = 0; i < s->pipe.len; i++)
+    for (size_t i = 0; i < s->pipe.sents.len; i++)
         hf__rl_hold_drop(
-            s->rl, ((struct rl_flight *)hf__rd_pipe_at(&s->pipe, i))->hold);
+            s->rl, ((struct rl_flight *)hf__sent_at(&s->pipe.sents, i))->hold);
     hf__rd_pipe_fini(&s->pipe);
     hf__net_endpoint_fini(&s->peer);
 }

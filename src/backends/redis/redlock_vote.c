@@ -333,7 +333,7 @@ static hf__time pause(struct redlock *rl, hf__time held)
         us = RL_PAUSE_MAX_MS * 1000;
     else if (held > 8 * RL_PAUSE_MIN_MS * HF__MS)
         us = (uint32_t)(held / 8000);
-    return (us / 2 + hf__rd_jitter(&rl->chance, us / 2)) * 1000LL;
+    return (us / 2 + hf__chance(&rl->chance, us / 2)) * 1000LL;
 }
 
 /* Why no majority has decided. If answers are missing it may have, or may do so

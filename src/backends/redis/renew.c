@@ -186,7 +186,7 @@ static int too_late(struct redis *r, const struct rd_flight *f,
     struct hf__batch *b = (struct hf__batch *)f->req;
     int rc = HF_EUNKNOWN;
 
-    if (!hf__rd_clock(r, hf__rd_at(reply, 1), f->sent.at))
+    if (!hf__rd_clock(r, hf__rd_at(reply, 1), f->sent.net.at))
         return HF_EPROTO;
     if (r->core->now() < b->req.meant_until)
         rc = hf__rd_renew_chunk(r, b, f->first, f->len);

@@ -88,7 +88,7 @@ int hf__rd_doubt_parse(struct redis *r, const struct hf__config *config)
 int hf__rd_doubt_room(struct redis *r, bool now)
 {
     struct rd_doubts *d = &r->doubts;
-    size_t need = d->len + r->cmd.len + 1, cap = d->cap ? d->cap : 8;
+    size_t need = d->len + r->cmd.sents.len + 1, cap = d->cap ? d->cap : 8;
     struct rd_flight *all;
 
     if (!d->need)

@@ -13,70 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_MIN 4096
-/* Small elements weigh more here than on the wire: 4 bytes become a node. */
-#define ARENA_MAX (4u * RD_REPLY_MAX)
-
-struct rd_block {
-    struct rd_block *next;
-    size_t used, cap;
-    max_align_t data[];
-};
-
-void hf__rd_arena_init(struct rd_arena *a, const struct hf__core *core,
-                       hf_client *client)
-{
-    *a = (struct rd_arena){.core = core, .client = client};
-}
-
-void hf__rd_arena_reset(struct rd_arena *a)
-{
-    while (a->blocks && a->blocks->next) {
-        struct rd_block *b = a->blocks;
-
-        a->blocks = b->next;
-        a->core->free(a->client, b);
-    }
-    if (a->blocks)
-        a->blocks->used = 0;
-    a->used = 0;
-}
-
-void hf__rd_arena_fini(struct rd_arena *a)
-{
-    hf__rd_arena_reset(a);
-    a->core->free(a->client, a->blocks);
-    a->blocks = NULL;
-}
-
-static void *take(struct rd_arena *a, size_t size)
-{
-    struct rd_block *b = a->blocks;
-    size_t cap = BLOCK_MIN;
-    void *p;
-
-    size = (size + sizeof(max_align_t) - 1) & ~(sizeof(max_align_t) - 1);
-    if (size > ARENA_MAX || a->used + size > ARENA_MAX)
-        return NULL;
-    if (!b || b->cap - b->used < size) {
-        cap = b && b->cap < (1u << 20) ? b->cap * 2 : cap;
-        cap = size > cap ? size : cap;
-        b = a->core->alloc(a->client, sizeof(*b) + cap);
-        if (!b)
-            return NULL;
-        b->cap = cap;
-        b->next = a->blocks;
-        a->blocks = b;
-    }
-    p = (char *)b->data + b->used;
-    b->used += size;
-    a->used += size;
-    return p;
-}
-
 static struct rd_node *new_node(const redisReadTask *task, size_t extra)
 {
-    struct rd_node *node = take(task->privdata, sizeof(*node) + extra);
+    struct rd_node *node =
+        hf__arena_take(task->privdata, sizeof(*node) + extra);
     struct rd_node *parent = task->parent ? task->parent->obj : NULL;
 
     if (!node)
@@ -135,7 +75,7 @@ static void free_nothing(void *node)
     (void)node; /* the arena's */
 }
 
-redisReader *hf__rd_reader_new(struct rd_arena *arena)
+redisReader *hf__rd_reader_new(struct hf__arena *arena)
 {
     static redisReplyObjectFunctions objects = {
         new_string, new_array, new_integer, new_nil, free_nothing};
@@ -150,13 +90,13 @@ redisReader *hf__rd_reader_new(struct rd_arena *arena)
     return reader;
 }
 
-int hf__rd_reader_next(redisReader *reader, struct rd_arena *arena,
+int hf__rd_reader_next(redisReader *reader, struct hf__arena *arena,
                        struct rd_node **node)
 {
     void *reply = NULL;
 
     if (redisReaderGetReply(reader, &reply) != REDIS_OK)
-        return reader->err == REDIS_ERR_OOM && arena->used < ARENA_MAX / 2
+        return reader->err == REDIS_ERR_OOM && !hf__arena_is_full(arena)
                    ? HF_ENOMEM
                    : HF_EPROTO;
     if (reply) {

@@ -405,7 +405,7 @@ static void confirmed(struct redis *r, struct rd_chan *c)
  * because head is raised before the answer is handled. */
 static bool is_awaited(const struct redis *r, const struct rd_early *e)
 {
-    return e->hold_id && r->cmd.head <= e->last;
+    return e->hold_id && r->cmd.sents.head <= e->last;
 }
 
 static void came_early(struct redis *r, struct rd_early early)
@@ -415,7 +415,7 @@ static void came_early(struct redis *r, struct rd_early early)
     if (is_awaited(r, e))
         r->chans.early_lost_at = r->core->now();
     *e = early;
-    e->last = r->cmd.head + r->cmd.len;
+    e->last = r->cmd.sents.head + r->cmd.sents.len;
 }
 
 static void complete(struct rd_link *link, const struct rd_early *call)
@@ -512,7 +512,7 @@ static void refused(struct redis *r, const char *text, hf__time now)
     if (!c->again && !hf__rd_is_forbidden(text)) {
         uint32_t ms = PUT_OFF_MS << c->put_off;
 
-        c->again = now + (ms / 2 + hf__rd_jitter(&r->chance, ms / 2)) * HF__MS;
+        c->again = now + (ms / 2 + hf__chance(&r->chance, ms / 2)) * HF__MS;
         if (c->put_off < PUT_OFF_MOST - 1)
             c->put_off++;
     }

@@ -175,9 +175,8 @@ static int64_t safety_look(struct redis *r, const struct place *p)
         clamp(p->waiting * RD_LOOK_EACH_MS, RD_LOOK_MS, RD_LOOK_MAX_MS);
 
     if (p->near || most == RD_LOOK_MS)
-        return RD_LOOK_MS -
-               hf__rd_jitter(&r->chance, RD_LOOK_MS / RD_LOOK_JITTER);
-    return 1 + hf__rd_jitter(&r->chance, (uint32_t)most);
+        return RD_LOOK_MS - hf__chance(&r->chance, RD_LOOK_MS / RD_LOOK_JITTER);
+    return 1 + hf__chance(&r->chance, (uint32_t)most);
 }
 
 /* Where we are not told (a foreign holder in the string dialect publishes
@@ -191,7 +190,7 @@ static int64_t poll_look(struct redis *r, struct rd_link *link)
 
     if (link->polls < LAST)
         link->polls++;
-    return poll / 2 + hf__rd_jitter(&r->chance, poll);
+    return poll / 2 + hf__chance(&r->chance, poll);
 }
 
 /* When to ask again although nobody rang. */
@@ -202,7 +201,7 @@ static hf__time look_at(struct redis *r, struct rd_link *link,
                                   : clamp(p->waiting * RD_EXPIRY_EACH_MS,
                                           RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
     int64_t end = p->ttl_ms + RD_EXPIRY_SLACK_MS +
-                  hf__rd_jitter(&r->chance, (uint32_t)spread);
+                  hf__chance(&r->chance, (uint32_t)spread);
     bool is_told = r->chans.live && !r->chans.refused &&
                    !(p->foreign && r->string_dialect);
     int64_t ms = is_told ? safety_look(r, p) : poll_look(r, link);
@@ -348,7 +347,7 @@ static int take_reply(struct redis *r, const struct rd_flight *f,
     int64_t what;
 
     if (!hf__rd_int(hf__rd_at(reply, 0), &what) ||
-        !hf__rd_clock(r, hf__rd_at(reply, 1), f->sent.at))
+        !hf__rd_clock(r, hf__rd_at(reply, 1), f->sent.net.at))
         return HF_EPROTO;
     if (!f->req)
         return 0; /* given up meanwhile; the abandon follows */

@@ -522,7 +522,7 @@ void hf__grpc_end_all(struct grpc *g, uint64_t written)
 
     for (c = g->calls.first; c; c = next) {
         next = c->next;
-        snprintf(c->text, sizeof(c->text), "%s", g->link.text);
+        snprintf(c->text, sizeof(c->text), "%.199s", g->link.text);
         c->status = 14;
         if (c->state == GRPC_OPEN && c->is_begun && c->start < written)
             end(c, GRPC_LOST);

@@ -25,7 +25,8 @@ static int greet(void *, hf__time);
 static int data(void *, const char *, size_t, hf__time);
 static void down(void *, int, bool, hf__time);
 
-static const struct net_talk talk = {greet, data, down};
+static const struct net_talk talk = {
+    .greet = greet, .data = data, .down = down};
 
 /* ---- what nghttp2 tells ------------------------------------------------- */
 

@@ -1,0 +1,16 @@
+/* Numbers by chance on which nothing secret hangs: xorshift64*. */
+#ifndef HF_CHANCE_H
+#define HF_CHANCE_H
+
+#include <stdint.h>
+
+/* 0 .. below - 1; *chance is never 0. */
+static inline uint32_t hf__chance(uint64_t *chance, uint32_t below)
+{
+    *chance ^= *chance >> 12;
+    *chance ^= *chance << 25;
+    *chance ^= *chance >> 27;
+    return (uint32_t)((*chance * 0x2545f4914f6cdd1dULL) >> 33) % below;
+}
+
+#endif

@@ -61,6 +61,11 @@ static double alone(const char *url, enum hf_kind kind,
     return ns;
 }
 
+double ours_pair_default(const char *url)
+{
+    return alone(url, HF_MUTEX, HF_FAIR_DEFAULT, HF_WRITE, false);
+}
+
 double ours_pair(const char *url)
 {
     return alone(url, HF_MUTEX, HF_UNFAIR, HF_WRITE, false);

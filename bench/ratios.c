@@ -18,7 +18,17 @@
 
 enum rule { AT_MOST, AT_LEAST };
 enum { TURNS = 3 }; /* rounds of what takes seconds */
-enum place { SHM, REDIS, REDIS_TLS, REDLOCK, ZK, ETCD, ETCD_NOW, PLACES };
+enum place {
+    SHM,
+    REDIS,
+    REDIS_TLS,
+    REDLOCK,
+    ZK,
+    ETCD,
+    ETCD_NOW,
+    MYSQL,
+    PLACES
+};
 
 struct line {
     const char *what;
@@ -130,6 +140,24 @@ static const struct line lines[] = {
      AT_LEAST, 1.25, ROUNDS},
     {"current etcd: Go / 8 processes", ETCD_NOW, floor_go_eight,
      ours_eight_fair, "ns", AT_LEAST, 20, ROUNDS},
+#endif
+#ifdef HAVE_MYSQL
+    {"mysql: pair / two packets by hand", MYSQL, ours_pair_default,
+     floor_mysql_packets, "ns", AT_MOST, 1.15, ROUNDS},
+    {"mysql: pair / two UPDATEs by hand", MYSQL, ours_pair_default,
+     floor_mysql_statements, "ns", AT_MOST, 0, ROUNDS},
+    {"mysql: 8 processes / GET_LOCK by hand", MYSQL, my_eight,
+     floor_mysql_eight, "/s", AT_LEAST, 0.8, ROUNDS},
+    {"mysql: longest of their waits / mean", MYSQL, my_longest_wait,
+     my_mean_wait, "us", AT_MOST, 4, ROUNDS},
+    {"mysql: the same by hand", MYSQL, my_longest_wait, floor_mysql_mean_wait,
+     "us", AT_MOST, 0, ROUNDS},
+    {"mysql: 100 wait, max_connections 400", MYSQL, my_waiters_cpu, NULL, "%",
+     AT_MOST, 1, TURNS},
+    {"mysql: the server, without clients", MYSQL, my_idle_cpu, NULL, "%",
+     AT_MOST, 0, TURNS},
+    {"mysql: connections of 200 held locks", MYSQL, my_held_connections, NULL,
+     "", AT_MOST, 1, TURNS},
 #endif
 };
 
@@ -303,6 +331,20 @@ void etcd_end(void)
 
 #endif
 
+#ifndef HAVE_MYSQL
+
+int my_start(const char **url)
+{
+    *url = NULL;
+    return 0;
+}
+
+void my_end(void)
+{
+}
+
+#endif
+
 /* ratios [TEXT]: only the lines that contain it. */
 int main(int argc, char **argv)
 {
@@ -314,7 +356,7 @@ int main(int argc, char **argv)
     if (!mkdtemp(directory) || redis_server_start(&server) < 0 ||
         redis_server_start(&tls_server) < 0 || start_zk(&urls[ZK]) < 0 ||
         etcd_start(&urls[ETCD], &urls[ETCD_NOW]) < 0 ||
-        redlock_start(&urls[REDLOCK]) < 0) {
+        redlock_start(&urls[REDLOCK]) < 0 || my_start(&urls[MYSQL]) < 0) {
         perror("ratios: cannot set up");
         return 2;
     }
@@ -325,6 +367,7 @@ int main(int argc, char **argv)
     end_zk();
     etcd_end();
     redlock_end();
+    my_end();
     nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return status;
 }

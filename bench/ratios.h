@@ -50,7 +50,21 @@ measure_fn floor_redsync_p99, floor_node4_p99;
 int redlock_start(const char **url);
 void redlock_end(void);
 
+/* floor_mysql.c: the two packets of a pair by hand, and what of them is about
+ * the row; nanoseconds. Eight processes on one lock, by hand and ours: pairs a
+ * second; mean wait, and the longest wait of the run whose mean was asked for
+ * last; microseconds. Per cent of a core for 100 waiting processes, the holder
+ * and the server, and for the server alone. Connections of a process with 200
+ * held locks. The server: 0, or -1. */
+measure_fn floor_mysql_packets, floor_mysql_statements;
+measure_fn floor_mysql_eight, floor_mysql_mean_wait;
+measure_fn my_eight, my_mean_wait, my_longest_wait;
+measure_fn my_waiters_cpu, my_idle_cpu, my_held_connections;
+int my_start(const char **url);
+void my_end(void);
+
 /* ours.c */
+measure_fn ours_pair_default; /* nanoseconds; fairness as the backend has it */
 measure_fn ours_pair, ours_pair_nowait; /* nanoseconds */
 measure_fn ours_pair_fair, ours_pair_fair_nowait;
 measure_fn ours_pair_read, ours_pair_write, ours_pair_semaphore;

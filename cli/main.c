@@ -26,10 +26,9 @@ static void overview(FILE *out)
           "Locks live where -b URL or HOLDFAST_URL says, else in shared "
           "memory,\nfor this user on this machine. URLs: shm: shm:///dir "
           "redis://host:6379/0\nrediss://host redis+unix:///path "
-          "redlock://h1,h2,h3,h4,h5\nzk://h1,h2,h3/root etcd://h1,h2,h3/path; "
-          "for "
-          "several users of this "
-          "machine\n'shm:///run/app/locks?mode=0660&group=app'\n",
+          "redlock://h1,h2,h3,h4,h5\nzk://h1,h2,h3/root etcd://h1,h2,h3/path "
+          "mysql://user@host/database;\nfor several users of this machine "
+          "'shm:///run/app/locks?mode=0660&group=app'\n",
           out);
 }
 

@@ -2,10 +2,10 @@
  * A guarded write. The server that keeps the lock writes the value if, at that
  * moment, it still has our hold: one step, and no token is needed. A holder
  * that was stopped for too long is refused there, whatever it believes. For
- * backends that have HF_CAP_PUT: ZooKeeper, where the key is a node's path, and
- * etcd.
+ * backends that have HF_CAP_PUT: ZooKeeper, where the key is a node's path,
+ * etcd, and MySQL or MariaDB, where it is a row of holdfast_values.
  *
- *     put zk://HOST, or etcd://HOST
+ *     put zk://HOST, or etcd://HOST, or mysql://USER@HOST/DATABASE
  */
 #include <holdfast.h>
 #include <stdio.h>

@@ -45,6 +45,8 @@ enum lab_need {
     /* Not needed: it has rows for Redlock without being asked for them. In the
      * other scenarios they would say the same as those of Redis. */
     LAB_HAS_REDLOCK = 1 << 2,
+    /* The same for the lock on MariaDB. */
+    LAB_HAS_MARIADB = 1 << 3,
 };
 
 struct lab_scenario {

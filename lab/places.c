@@ -106,14 +106,14 @@ static int take_backend(struct lab *lab, const char *text, size_t len)
 {
     int engine = engine_of(text, len);
 
-    if (engine == LAB_FILE || engine == LAB_MARIADB)
+    if (engine == LAB_FILE)
         return cli_misuse(&lab_verb,
                           "%s is a store, not a backend: --stores %s",
                           names[engine], names[engine]);
     if (engine < 0)
         return cli_misuse(&lab_verb,
                           "no backend is called `%.*s'; there are shm, "
-                          "redis, redlock, zk and etcd, or their URLs",
+                          "redis, redlock, zk, etcd and mariadb, or their URLs",
                           (int)len, text);
     if (lab->backends_len == PLACES_MAX)
         return cli_misuse(&lab_verb, "more than %d backends", PLACES_MAX);
@@ -187,10 +187,11 @@ int places_complete(struct lab *lab, bool backends_given, bool stores_given)
     int status = CLI_OK;
 
     if (!backends_given)
-        status =
-            places_take_backends(lab, lab->servers ? "shm,redis,redlock,zk,etcd"
-                                      : url && *url ? url
-                                                    : "shm");
+        status = places_take_backends(lab, lab->servers
+                                               ? "shm,redis,redlock,zk,etcd,"
+                                                 "mariadb"
+                                           : url && *url ? url
+                                                         : "shm");
     for (size_t i = 0; !backends_given && i < lab->backends_len; i++)
         lab->backends[i].by_default = lab->servers;
     if (status == CLI_OK && !stores_given)
@@ -302,8 +303,12 @@ bool places_are_bare(const struct lab *lab)
 
 static bool has_rows(const struct lab *lab, const struct lab_wish *wish)
 {
-    return wish->place.engine != LAB_REDLOCK || !wish->by_default ||
-           lab->scenario->needs & LAB_HAS_REDLOCK;
+    enum lab_engine engine = wish->place.engine;
+    unsigned needs = lab->scenario->needs;
+
+    return !wish->by_default ||
+           ((engine != LAB_REDLOCK || needs & LAB_HAS_REDLOCK) &&
+            (engine != LAB_MARIADB || needs & LAB_HAS_MARIADB));
 }
 
 const struct lab_place *lab_backend(struct lab *lab, size_t i)

@@ -89,7 +89,8 @@ static bool reach(const struct sql *sql, const struct lab_address *to,
                   int *status, char why[SQL_WHY])
 {
     /* In the environment it is seen by fewer than on the command line. */
-    const char *env = getenv("HOLDFAST_LAB_PASSWORD");
+    const char *ours = getenv("HOLDFAST_LAB_PASSWORD");
+    const char *env = ours ? ours : getenv("HOLDFAST_PASSWORD");
     const char *password = *to->password || !env ? to->password : env;
     const char *host = *to->host ? to->host : "localhost";
     char what[256];
@@ -112,6 +113,8 @@ static const char *check(const char *url, struct lab_address *to)
     if (!wrong && strcmp(to->scheme, "mariadb") != 0 &&
         strcmp(to->scheme, "mysql") != 0)
         wrong = "the URL must begin with mariadb:// or mysql://";
+    if (!wrong && strstr(to->options, "tls=yes"))
+        wrong = "the lab's own connections to MariaDB have no TLS";
     if (!wrong && !*to->path)
         wrong = "the URL must name a database: mariadb://user@host/database";
     return wrong;

@@ -9,8 +9,8 @@ struct sql;
 enum { SQL_WHY = 640 };
 
 /* mariadb://user[:password]@host[:port]/database; the password may also be in
- * HOLDFAST_LAB_PASSWORD. Dies if it cannot connect: which host, which user,
- * what to do. */
+ * HOLDFAST_LAB_PASSWORD, else in HOLDFAST_PASSWORD. Dies if it cannot connect:
+ * which host, which user, what to do. */
 struct sql *sql_open(const struct lab_place *place);
 /* The same for those that must not die: NULL, an exit status, and why. */
 struct sql *sql_connect(const struct lab_place *place, int *status,

@@ -14,6 +14,7 @@ enum { PLACES = 16, STATEMENT = 512, PAUSE_MS = 20, PAUSES = 500 };
 struct tidy {
     struct lab_place place;
     char prefix[96];
+    char names[96]; /* the same, of locks in MariaDB */
 };
 
 static int say(const struct tidy *tidy, const char *why)
@@ -99,16 +100,18 @@ static void check_redis(const struct tidy *tidy)
 /* ---- MariaDB ------------------------------------------------------------- */
 
 /* A statement of a process that was killed may still be executed, and make the
- * table that has just been dropped. */
-static void await_others(struct sql *sql, const char *prefix)
+ * table that has just been dropped, or the row of a lock, whose name is in
+ * hexadecimal there. */
+static void await_others(struct sql *sql, const struct tidy *tidy)
 {
     char statement[STATEMENT];
     int64_t others = 1;
 
     snprintf(statement, sizeof(statement),
              "SELECT COUNT(*) FROM information_schema.processlist "
-             "WHERE id <> CONNECTION_ID() AND LOCATE('%s', info)",
-             prefix);
+             "WHERE id <> CONNECTION_ID() AND (LOCATE('%s', info) OR "
+             "LOCATE(LOWER(HEX('%s')), LOWER(info)))",
+             tidy->prefix, tidy->names);
     for (int i = 0; others && i < PAUSES; i++) {
         if (i)
             lab_sleep_ms(PAUSE_MS);
@@ -144,6 +147,25 @@ static unsigned drop_tables(struct sql *sql, const char *prefix)
     return 0;
 }
 
+/* 0, or the error. The tables are the library's, and stay, if there are any. */
+static unsigned delete_locks(struct sql *sql, const char *names)
+{
+    static const char *const tables[] = {"locks", "holds", "requests",
+                                         "values"};
+    char statement[STATEMENT];
+    unsigned error = 0;
+
+    for (size_t i = 0; i < sizeof(tables) / sizeof(*tables) && !error; i++) {
+        snprintf(statement, sizeof(statement),
+                 "DELETE FROM holdfast_%s WHERE name LIKE '%s%%'", tables[i],
+                 names);
+        error = sql_send(sql, statement, NULL);
+        if (error == ER_NO_SUCH_TABLE)
+            error = 0;
+    }
+    return error;
+}
+
 static int clean_mariadb(void *arg)
 {
     const struct tidy *tidy = arg;
@@ -154,8 +176,10 @@ static int clean_mariadb(void *arg)
 
     if (!sql)
         return say(tidy, why);
-    await_others(sql, tidy->prefix);
+    await_others(sql, tidy);
     error = drop_tables(sql, tidy->prefix);
+    if (!error)
+        error = delete_locks(sql, tidy->names);
     if (error)
         say(tidy, sql_error(sql));
     sql_close(sql);
@@ -231,6 +255,7 @@ void lab_place_tidy(struct lab *lab, const struct lab_place *place)
         tidy_redlock(lab, place);
     } else if (place->engine == LAB_MARIADB) {
         lab_table(lab, "", tidy.prefix);
+        lab_name(lab, "", tidy.names);
         check_mariadb(&tidy);
         keeper_start(clean_mariadb, &tidy);
     }

@@ -250,6 +250,7 @@ const struct lab_scenario lab_contention = {
         "and what fairness costs.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_SECONDS,
+    .needs = LAB_HAS_MARIADB,
     .strategies = names,
     .run = run,
 };

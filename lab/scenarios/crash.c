@@ -347,7 +347,7 @@ const struct lab_scenario lab_crash = {
         "client.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_TTL,
-    .needs = LAB_HAS_REDLOCK,
+    .needs = LAB_HAS_REDLOCK | LAB_HAS_MARIADB,
     .strategies = strategies,
     .run = run,
 };

@@ -251,7 +251,7 @@ const struct lab_scenario lab_oversell = {
         "has ended and another worker has the lock.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_STOCK | LAB_BUYERS,
-    .needs = LAB_HAS_REDLOCK,
+    .needs = LAB_HAS_REDLOCK | LAB_HAS_MARIADB,
     .strategies = sale_names,
     .run = run,
 };

@@ -431,6 +431,7 @@ const struct lab_scenario lab_slow = {
         "holdfast's.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_TTL,
+    .needs = LAB_HAS_MARIADB,
     .strategies = strategies,
     .run = run,
 };

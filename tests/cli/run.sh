@@ -503,7 +503,7 @@ opening() {
 }
 
 what_is_wrong_with_a_url_is_said() {
-    for scheme in consul mysql; do
+    for scheme in consul gopher; do
         opening "$scheme://h" "$scheme" shm: redis:// redis+unix:// rediss:// zk://
     done
     opening "$redis?cacert=/etc/ca.pem" cacert rediss://

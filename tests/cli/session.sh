@@ -1,5 +1,5 @@
-# Cases of the command on a server whose locks live by a session: for zk.sh and
-# etcd.sh. HOLDFAST_URL is that of the server.
+# Cases of the command on a server that holders are connected to: for zk.sh,
+# etcd.sh and mysql.sh. HOLDFAST_URL is that of the server.
 # shellcheck shell=sh disable=SC2016,SC2154 # for other shells; $hf of lib.sh
 
 tokens_rise() {
@@ -34,13 +34,25 @@ killed_it_lets_go_with_its_session() {
 
 # A server that is starting takes connections and closes them.
 front_of_it() {
-    real=${HOLDFAST_URL#*//}
-    front close "${real%%/*}"
-    case $real in
-    */*) root=/${real#*/} ;;
+    parts_of_url
+    front close "$host"
+    url="$before_host$at$root"
+}
+
+parts_of_url() {
+    host=${HOLDFAST_URL#*//}
+    case $host in
+    */*) root=/${host#*/} ;;
     *) root= ;;
     esac
-    url="${HOLDFAST_URL%%//*}//$at$root"
+    host=${host%%/*}
+    before_host=${HOLDFAST_URL%"$host$root"}
+    case $host in
+    *@*)
+        before_host=$before_host${host%@*}@
+        host=${host#*@}
+        ;;
+    esac
 }
 
 waits_for_a_server_that_closes() {
@@ -70,7 +82,8 @@ with_n_it_does_not_wait() {
 
 # An unknown host is said at once; one host of several that is known will do.
 an_unknown_host_is_not_waited_for() {
-    equal "$(status_of "$hf" run -b "${HOLDFAST_URL%%//*}//a..b,c..d" f -- true)" 69 'exit status'
+    parts_of_url
+    equal "$(status_of "$hf" run -b "${before_host}a..b,c..d$root" f -- true)" 69 'exit status'
     not contains err waiting || die 'waited'
 }
 

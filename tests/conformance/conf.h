@@ -43,6 +43,8 @@ struct conf {
     bool session;                /* holds last as long as their client's session
                                     does at the server, which knows no leases */
     bool looks;                  /* nobody tells waiters: they look */
+    bool in_turn;                /* what changes a latch is sent when the one
+                                    before it was answered */
     bool watches, watches_prefixes; /* it tells of changes: hf_watch_new */
     int64_t tick_ms;             /* the server's: so late may it see a death */
     int caps;                    /* of the mutex */

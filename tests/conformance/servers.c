@@ -18,6 +18,10 @@
 #include "../lib/etcd_server.h"
 #endif
 
+#ifdef HAVE_MYSQL
+#include "../lib/mysql_server.h"
+#endif
+
 #ifdef HAVE_ZOOKEEPER
 #include "../lib/zk_hand.h"
 #include "../lib/zk_server.h"
@@ -434,6 +438,109 @@ static int heal_etcd(void)
 
 #endif
 
+#ifdef HAVE_MYSQL
+
+static struct my_server mysql;
+static char mysql_options[128];
+
+static long mysql_left(void)
+{
+    return my_server_left(&mysql, false);
+}
+
+static void mysql_print_left(void)
+{
+    my_server_left(&mysql, true);
+}
+
+static void mysql_unput(const char *key)
+{
+    assert_int_equal(my_server_do(&mysql,
+                                  "delete from holdfast_values where name='%s'",
+                                  key),
+                     1);
+}
+
+static const char *mysql_url_at(int port)
+{
+    static char at[512];
+
+    my_server_url_at(port, mysql_options, at, sizeof(at));
+    return at;
+}
+
+/* With a password, so that every error text is looked at for it. */
+static int start_mysql(const char *how)
+{
+    conf.secret = MY_SERVER_SECRET;
+    mysql.tls = !strcmp(how, "-tls") ? "server" : NULL;
+    if (my_server_start(&mysql))
+        return -1;
+    if (mysql.tls)
+        snprintf(mysql_options, sizeof(mysql_options),
+                 "?tls=yes&cacert=%s/ca.pem", mysql.dir);
+    else if (!strcmp(how, "-poll"))
+        snprintf(mysql_options, sizeof(mysql_options), "?wait=poll");
+    snprintf(url, sizeof(url), "%s", mysql_url_at(mysql.port));
+    conf.url = url;
+    conf.port = mysql.port;
+    conf.url_at = mysql_url_at;
+    conf.looks = !strcmp(how, "-poll");
+    conf.in_turn = true;
+    conf.left = mysql_left;
+    conf.print_left = mysql_print_left;
+    conf.unput = mysql_unput;
+    return 0;
+}
+
+static void stop_mysql(void)
+{
+    my_server_end(&mysql);
+}
+
+static bool hurt_mysql(enum servers_fault fault)
+{
+    if (mysql.pid <= 0)
+        return false;
+    if (fault == SERVERS_STOPPED)
+        return !my_server_stop(&mysql);
+    my_server_kill(&mysql);
+    return true;
+}
+
+static int heal_mysql(void)
+{
+    if (!mysql.port)
+        return 0;
+    return mysql.pid > 0 ? my_server_continue(&mysql) : my_server_again(&mysql);
+}
+
+#else
+
+static int start_mysql(const char *how)
+{
+    (void)how;
+    fprintf(stderr, "conformance: built without MySQL\n");
+    return -1;
+}
+
+static void stop_mysql(void)
+{
+}
+
+static bool hurt_mysql(enum servers_fault fault)
+{
+    (void)fault;
+    return false;
+}
+
+static int heal_mysql(void)
+{
+    return 0;
+}
+
+#endif
+
 #ifdef HAVE_ZOOKEEPER
 
 /* The server, or those of the ensemble; the first is asked. */
@@ -597,6 +704,9 @@ int servers_start(const char *name)
     if (!strcmp(name, "etcd") || !strcmp(name, "etcd-cluster") ||
         !strcmp(name, "etcd-tls"))
         return start_etcd(name + strlen("etcd"));
+    if (!strcmp(name, "mysql") || !strcmp(name, "mysql-tls") ||
+        !strcmp(name, "mysql-poll"))
+        return start_mysql(name + strlen("mysql"));
     if (!strcmp(name, "zk") || !strcmp(name, "zk-ensemble"))
         return start_zk(name[2] != '\0');
     conf.fresh = false;
@@ -609,7 +719,7 @@ int servers_start(const char *name)
     fprintf(stderr,
             "conformance: \"%s\" is neither a URL nor shm, redis, redis-unix, "
             "redis-string, redis-tls, redlock, redlock-tls, example, etcd, "
-            "etcd-cluster, etcd-tls, zk or "
+            "etcd-cluster, etcd-tls, mysql, mysql-tls, mysql-poll, zk or "
             "zk-ensemble\n",
             name);
     return -1;
@@ -618,12 +728,16 @@ int servers_start(const char *name)
 bool servers_hurt(enum servers_fault fault, unsigned which)
 {
     return hurt_redis(fault, which) || hurt_example(fault) ||
-           hurt_etcd(fault, which) || hurt_zk(fault, which);
+           hurt_etcd(fault, which) || hurt_mysql(fault) ||
+           hurt_zk(fault, which);
 }
 
 int servers_heal(void)
 {
-    return heal_redis() || heal_example() || heal_etcd() || heal_zk() ? -1 : 0;
+    return heal_redis() || heal_example() || heal_etcd() || heal_mysql() ||
+                   heal_zk()
+               ? -1
+               : 0;
 }
 
 void servers_stop(void)
@@ -631,6 +745,7 @@ void servers_stop(void)
     stop_redis();
     stop_example();
     stop_etcd();
+    stop_mysql();
     stop_zk();
     if (conf.dir)
         nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);

@@ -1,21 +1,26 @@
-"""The checks of docs/fencing.md, cut out of it and run: fencing.py ROOT.
+"""The checks of docs/fencing.md, cut out of it and run: fencing.py ROOT [COMMAND].
 
 The one for a file is C and compiled: fence_file.c.
 """
 
 import os
 import sqlite3
+import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 import cases
+from mysql_server import MysqlServer
 from redis_server import RedisServer
 from snippet import snippets
 
-root = sys.argv[1]
+root, command = sys.argv[1], ''.join(sys.argv[2:])
 page = os.path.join(root, 'docs', 'fencing.md')
 (table, contact, transaction,
  two_bars, exclusive_contact, shared_contact) = snippets(page, 'sql')
+(joined,) = snippets(page, 'mysql')
 script, two_bars_script = snippets(page, 'lua')
 
 # ---- SQL -------------------------------------------------------------------
@@ -119,6 +124,95 @@ def sql_keeps_names_apart():
     assert is_let_in(db, 34)
     done = db.execute(contact, {'token': 5, 'lock_name': 'other'})
     assert done.rowcount == 1
+
+
+# ---- in the database that has the lock ---------------------------------------
+
+
+class Locked:
+    """A lock that `holdfast run` holds until the end."""
+
+    def __init__(self, name, *mode, ttl='30s'):
+        self.name = name
+        self.check = joined
+        if mode:
+            self.check = self.check.replace(
+                'holdfast_locks', 'holdfast_holds').replace('kind', 'mode')
+        self.process = subprocess.Popen(
+            [command, 'run', '-b', mysql.url('shop') + '?ttl=' + ttl, *mode,
+             name, '--', 'sh', '-c', 'echo $HOLDFAST_TOKEN; sleep 60'],
+            stdout=subprocess.PIPE, encoding='utf-8')
+        self.token = int(self.process.stdout.readline())
+
+    def sell(self, token=None, before='', after=''):
+        statement = self.check.replace(
+            ':token', str(token or self.token)).replace(
+                ':lock_name', "'%s'" % self.name)
+        said = mysql.sql(before + statement + 'SELECT ROW_COUNT();' + after,
+                         user='shop')
+        return said[0] == ['1']
+
+    def kill(self):
+        self.process.kill()
+        self.end()
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def fill_stock():
+    mysql.sql('CREATE TABLE IF NOT EXISTS stock (product INTEGER PRIMARY KEY, '
+              'amount INTEGER) ENGINE=InnoDB; '
+              'REPLACE INTO stock VALUES (1001, 10)')
+
+
+def amount():
+    return mysql.number('SELECT amount FROM stock')
+
+
+def mysql_writes_for_the_holder_alone():
+    for mode in (), ('-x',):
+        fill_stock()
+        lock = Locked('stock' + ''.join(mode), *mode)
+        assert lock.sell() and lock.sell()
+        assert not lock.sell(lock.token + 1)
+        assert lock.token == 1 or not lock.sell(lock.token - 1)
+        lock.end()
+        assert not lock.sell(), 'released'
+        assert amount() == 8
+
+
+def mysql_refuses_a_late_writer():
+    fill_stock()
+    late = Locked('late', ttl='1s')
+    late.kill()
+    time.sleep(1.2)
+    assert not late.sell(), 'its lease is over'
+    newer = Locked('late')
+    assert newer.token > late.token
+    assert newer.sell() and not late.sell()
+    assert amount() == 9
+    newer.end()
+
+
+def mysql_lets_nobody_in_between_check_and_work():
+    for level in 'READ COMMITTED', 'REPEATABLE READ':
+        fill_stock()
+        lock = Locked('between', ttl='1s')
+        lock.kill()
+        slow = threading.Thread(target=lock.sell, args=(
+            None, 'SET SESSION TRANSACTION ISOLATION LEVEL %s; BEGIN; ' % level,
+            'DO SLEEP(3); COMMIT'))
+        slow.start()
+        begin = time.monotonic()
+        newer = Locked('between')
+        took = time.monotonic() - begin
+        slow.join()
+        newer.end()
+        assert took > 2 and newer.token > lock.token, (level, took)
+        assert amount() == 9
 
 
 # ---- Redis -----------------------------------------------------------------
@@ -262,6 +356,12 @@ def the_example_has_the_function_of_the_page():
         assert function in f.read(), 'they have drifted apart'
 
 
+in_mysql = []
+if command:
+    in_mysql = [mysql_writes_for_the_holder_alone, mysql_refuses_a_late_writer,
+                mysql_lets_nobody_in_between_check_and_work]
+    mysql = MysqlServer()
+    mysql.sql("CREATE USER shop@'%'; GRANT ALL ON locks.* TO shop@'%'")
 redis = Redis()
 status = cases.run([
     sql_refuses_a_lower_token,
@@ -270,6 +370,7 @@ status = cases.run([
     sql_lets_nobody_in_between_check_and_work,
     sql_refused_transaction_leaves_nothing,
     sql_keeps_names_apart,
+    *in_mysql,
     redis_refuses_a_lower_token,
     redis_accepts_an_equal_token,
     redis_read_raises_the_bar,
@@ -284,4 +385,6 @@ status = cases.run([
     the_example_has_the_function_of_the_page,
 ])
 redis.stop()
+if command:
+    mysql.stop()
 sys.exit(status)

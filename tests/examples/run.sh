@@ -1,8 +1,8 @@
 #!/bin/sh
-# run.sh shm|redis|redlock|zk|etcd HOLDFAST EXAMPLE...: each example, on shared
+# run.sh shm|redis|redlock|zk|etcd|mysql HOLDFAST EXAMPLE...: each example, on shared
 # memory in a directory of its own, on a Redis server that listens there and
-# nowhere else, or on REDLOCK_URL, ZK_URL or ETCD_URL. Each has to succeed, and to say what it is
-# for; what a backend does not have has to be said as well.
+# nowhere else, or on REDLOCK_URL, ZK_URL, ETCD_URL or MYSQL_URL. Each has to
+# succeed, and to say what it is for; what a backend does not have has to be said as well.
 set -u
 
 backend=$1
@@ -42,6 +42,7 @@ redis)
 redlock) url=$REDLOCK_URL ;;
 zk) url=$ZK_URL ;;
 etcd) url=$ETCD_URL ;;
+mysql) url=$MYSQL_URL ;;
 esac
 
 # What it says at its end, and the status it ends with.
@@ -64,7 +65,7 @@ expect() {
     esac
     case $1 in fencing) status=1 ;; esac # the last time
     case $backend-$1 in
-    shm-ask | redis-ask | redlock-ask | etcd-ask)
+    shm-ask | redis-ask | redlock-ask | etcd-ask | mysql-ask)
         status=1
         words='cannot be asked here'
         ;;

@@ -113,10 +113,10 @@ void any_proxy_gone(struct proxy *proxy)
 /* A lock by name, its server where the proxy is. */
 static hf_lock *named_lock(struct world *w, int64_t ttl_ms)
 {
-    char url[64];
+    char url[128];
 
     resolver_leads_to(1, w->proxy);
-    snprintf(url, sizeof(url), "%s://" ANY_NAME, w->server->scheme);
+    world_url(w, ANY_NAME, url, sizeof(url));
     return world_lock(w, url, ttl_ms, 1000, HF_FAIR_DEFAULT);
 }
 
@@ -255,10 +255,10 @@ static bool may_pass(struct world *w)
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
     hf_client *c = NULL;
-    char url[64];
+    char url[128];
 
     opt.connect_timeout_ms = 300;
-    snprintf(url, sizeof(url), "%s://" ANY_NAME, w->server->scheme);
+    world_url(w, ANY_NAME, url, sizeof(url));
     assert_int_equal(hf_open(url, &opt, &c, &err), HF_EBACKEND);
     assert_non_null(strstr(err.text, ANY_NAME));
     return err.may_pass;

@@ -36,10 +36,17 @@ install_static() {
         ! find "$tmp/root" -name '*.so*' | grep .
 }
 
+url_of() { # url_of SCHEME: where there is no server
+    case $1 in
+    mysql) echo mysql://user@127.0.0.1:1/database ;;
+    *) echo "$1://127.0.0.1:1" ;;
+    esac
+}
+
 says_refused() { # says_refused PROGRAM: of each scheme, with its library in it
     ! ldd "$1" | grep libholdfast || return 1
     for scheme in $schemes; do
-        says 'Connection refused' "$1" "$scheme://127.0.0.1:1" || return 1
+        says 'Connection refused' "$1" "$(url_of "$scheme")" || return 1
     done
     says '^held$' "$1" "shm://$tmp/locks"
 }
@@ -54,7 +61,7 @@ by_pkg_config() {
 
 knows() { # knows SCHEME: asks a server that is not there
     says 'Connection refused' "$build/cli/holdfast" run -n \
-        -b "$1://127.0.0.1:1" a -- true
+        -b "$(url_of "$1")" a -- true
 }
 
 exports() { # exports PATTERN

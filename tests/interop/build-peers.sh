@@ -23,32 +23,37 @@ try() {
     "$@"
 }
 
-redisson() {
-    if [ "$(cat "$out/lib.sum" 2>/dev/null)" != "$(sum "$here/redisson/pom.xml")" ]; then
-        echo 'fetching Redisson' >&2
-        rm -rf "$out/lib"
-        try mvn -q -B -Dstyle.color=never -f "$here/redisson/pom.xml" dependency:copy-dependencies \
-            "-DoutputDirectory=$out/lib" >&2
-        sum "$here/redisson/pom.xml" >"$out/lib.sum"
+# jars FOLDER LIB WHAT: the libraries that FOLDER/pom.xml names, into LIB.
+jars() {
+    if [ "$(cat "$out/$2.sum" 2>/dev/null)" != "$(sum "$here/$1/pom.xml")" ]; then
+        echo "fetching $3" >&2
+        rm -rf "${out:?}/$2"
+        try mvn -q -B -Dstyle.color=never -f "$here/$1/pom.xml" dependency:copy-dependencies \
+            "-DoutputDirectory=$out/$2" >&2
+        sum "$here/$1/pom.xml" >"$out/$2.sum"
     fi
+}
 
-    rm -rf "$out/classes"
-    javac --release 17 -Xlint:all -Werror -cp "$out/lib/*" -d "$out/classes" \
-        "$here"/peer/*.java "$here"/redisson/*.java
+# classes FOLDER LIB CLASSES LINT
+classes() {
+    rm -rf "${out:?}/$3"
+    javac --release 17 "-Xlint:$4" -Werror -cp "$out/$2/*" -d "$out/$3" \
+        "$here"/peer/*.java "$here/$1"/*.java
+}
+
+redisson() {
+    jars redisson lib Redisson
+    classes redisson lib classes all
 }
 
 curator() {
-    if [ "$(cat "$out/curator-lib.sum" 2>/dev/null)" != "$(sum "$here/curator/pom.xml")" ]; then
-        echo 'fetching Curator' >&2
-        rm -rf "$out/curator-lib"
-        try mvn -q -B -Dstyle.color=never -f "$here/curator/pom.xml" dependency:copy-dependencies \
-            "-DoutputDirectory=$out/curator-lib" >&2
-        sum "$here/curator/pom.xml" >"$out/curator-lib.sum"
-    fi
+    jars curator curator-lib Curator
+    classes curator curator-lib curator-classes all,-classfile
+}
 
-    rm -rf "$out/curator-classes"
-    javac --release 17 -Xlint:all,-classfile -Werror -cp "$out/curator-lib/*" \
-        -d "$out/curator-classes" "$here"/peer/*.java "$here"/curator/*.java
+jdbc() {
+    jars jdbc jdbc-lib 'Spring Integration and ShedLock'
+    classes jdbc jdbc-lib jdbc-classes all,-classfile
 }
 
 python() {
@@ -139,7 +144,7 @@ node() {
     cp "$here"/redlock/node/*.js "$out/node"
 }
 
-[ $# -gt 0 ] || set -- redisson curator python etcd redsync node
+[ $# -gt 0 ] || set -- redisson curator jdbc python etcd redsync node
 for peer; do
     "$peer"
 done

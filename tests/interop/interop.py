@@ -1,6 +1,6 @@
 """Ours beside Redisson and redis-py on one server, beside Curator and kazoo on
 another, beside Go's and etcdctl on others, beside redsync and node-redlock on
-five: TAP on stdout.
+five; speed beside Spring Integration and ShedLock on MariaDB: TAP on stdout.
 
 interop.py BUILD_DIRECTORY [PATTERN]
 """
@@ -15,6 +15,7 @@ import etcd
 import faults
 import figures
 import kinds
+import mysql
 import redlock
 import zookeeper
 from peers import Failure, Peers, Server, Violation
@@ -23,7 +24,7 @@ MOST_AGAIN = 3  # more than that is not chance
 WARM_MS = 500  # Java is slow until it has seen some of its code run
 
 CASES = [*contention.CASES, *faults.CASES, *kinds.CASES, *figures.CASES,
-         *zookeeper.CASES, *etcd.CASES, *redlock.CASES]
+         *zookeeper.CASES, *etcd.CASES, *redlock.CASES, *mysql.CASES]
 
 
 def say(text):
@@ -114,6 +115,7 @@ def main(build, pattern='.'):
         zookeeper.end()
         etcd.end()
         redlock.end()
+        mysql.end()
         world.end()
     say(f'1..{len(chosen)}')
     if not chosen:

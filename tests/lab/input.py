@@ -50,12 +50,12 @@ def what_is_not_there_is_named():
     refused(USAGE, "no scenario is called `oversel'.*lab list", 'oversel')
     refused(USAGE, "no strategy `sql-updat'", 'oversell', '--strategy',
             'none,sql-updat')
-    refused(USAGE, "no backend is called `etcdd'.*shm, redis, redlock, zk and etcd",
-            'oversell', '--backends', 'shm,etcdd')
+    refused(USAGE, "no backend is called `etcdd'.*shm, redis, redlock, zk, etcd "
+            'and mariadb', 'oversell', '--backends', 'shm,etcdd')
     refused(USAGE, "no store is called `ram'.*file, redis and mariadb",
             'oversell', '--stores', 'ram')
-    refused(USAGE, 'mariadb is a store, not a backend', 'oversell',
-            '--backends', 'mariadb')
+    refused(USAGE, 'file is a store, not a backend', 'oversell',
+            '--backends', 'file')
     for backend in 'redlock', 'zk', 'etcd':
         refused(USAGE, backend + ' is a backend, not a store', 'oversell',
                 '--stores', backend)
@@ -204,6 +204,28 @@ def a_given_redlock_is_used_and_left_clean():
         assert ask_one(password, port, 'keys', '*').strip() == ''
         counts = ask_one(password, port, 'info', 'commandstats')
         assert 'cmdstat_evalsha' in counts, counts
+
+
+def a_given_mariadb_is_used_for_locks_and_left_clean():
+    ask_mariadb('CREATE TABLE stranger (a INT)')
+    with traces.Place() as place:
+        for arguments in (['oversell', '--strategy', 'lock', *SMALL],
+                          ['limiter'], ['door']):
+            run = lab(*arguments, '--json', '--backends', mariadb, place=place)
+            assert run.returncode == 0, run
+            assert '"backend":"mariadb"' in run.stdout, run.stdout
+        run = lab('crash', '--json', '--backends', mariadb + '?tls=yes',
+                  place=place)
+        assert run.returncode == USAGE, run
+        assert 'have no TLS' in run.stderr, run.stderr
+        assert place.is_clean()
+    tables = ask_mariadb('SHOW TABLES').split()
+    ours = ['holdfast_holds', 'holdfast_locks', 'holdfast_requests',
+            'holdfast_values']
+    assert tables == [*ours, 'stranger'], tables
+    for table in ours:
+        assert ask_mariadb('SELECT COUNT(*) FROM ' + table) == '0\n', table
+    ask_mariadb('DROP TABLE ' + ', '.join(tables))
 
 
 def a_store_without_rights():
@@ -410,6 +432,7 @@ sys.exit(cases.run([case for case in [
     given_databases_are_used_and_left_clean,
     a_given_etcd_is_used_and_left_clean,
     a_given_redlock_is_used_and_left_clean,
+    a_given_mariadb_is_used_for_locks_and_left_clean,
     a_store_without_rights,
     control_c_stops_the_servers,
     a_signal_to_the_supervisor_stops_the_servers,

@@ -1,6 +1,6 @@
-/* with_zk COMMAND..., with_etcd COMMAND..., with_redlock COMMAND...: runs it
- * beside a server of its own, whose URL is in ZK_URL, ETCD_URL or REDLOCK_URL.
- */
+/* with_zk COMMAND..., and with_etcd, with_mysql, with_redlock: runs it beside a
+ * server of its own, whose URL is in ZK_URL, ETCD_URL, MYSQL_URL or
+ * REDLOCK_URL. */
 #if defined(WITH_REDLOCK)
 #include "redlock_servers.h"
 #define URL "REDLOCK_URL"
@@ -9,6 +9,10 @@
 #include "etcd_server.h"
 #define URL "ETCD_URL"
 #define OF_SERVER(what) etcd_server##what
+#elif defined(WITH_MYSQL)
+#include "mysql_server.h"
+#define URL "MYSQL_URL"
+#define OF_SERVER(what) my_server##what
 #else
 #include "zk_server.h"
 #define URL "ZK_URL"

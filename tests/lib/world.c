@@ -21,9 +21,16 @@ static size_t entries(void)
     return count_entries("/proc/self/fd") + count_entries("/proc/self/task");
 }
 
+void world_url(const struct world *w, const char *host, char *url, size_t size)
+{
+    snprintf(url, size, "%s://%s%s%s", w->server->scheme,
+             w->user ? w->user : "", host, w->path ? w->path : "");
+}
+
 int world_begin(void **state, const struct world_server *server)
 {
     struct world *w = calloc(1, sizeof(*w));
+    char host[32];
 
     *state = w;
     if (!w)
@@ -35,8 +42,8 @@ int world_begin(void **state, const struct world_server *server)
     w->proxy = proxy_start(w->port);
     if (!w->proxy)
         return -1;
-    snprintf(w->far_url, sizeof(w->far_url), "%s://127.0.0.1:%d",
-             server->scheme, proxy_port(w->proxy));
+    snprintf(host, sizeof(host), "127.0.0.1:%d", proxy_port(w->proxy));
+    world_url(w, host, w->far_url, sizeof(w->far_url));
     return 0;
 }
 

@@ -57,6 +57,8 @@ struct world {
     struct zk_server *zk;       /* the only one, or the first */
     struct example_server *example;
     int port; /* what the proxy is before */
+    /* Of a URL: "user:password@" and "/path"; set by begin, or NULL. */
+    const char *user, *path;
     char near_url[128];
     struct proxy *proxy;
     char far_url[64]; /* through it */
@@ -74,6 +76,9 @@ struct world {
     size_t entries; /* descriptors and threads before */
     hf_error err;
 };
+
+/* A URL of the server at that host, as the world's own are. */
+void world_url(const struct world *, const char *host, char *url, size_t size);
 
 /* Setup and teardown of a case. */
 int world_begin(void **state, const struct world_server *);

@@ -88,7 +88,7 @@ static void nap_ms(uint32_t ms)
 static void against(struct round *r, const char *check, const char *text)
 {
     if (!r->verdict[0])
-        snprintf(r->verdict, sizeof(r->verdict), "%s: %s", check, text);
+        snprintf(r->verdict, sizeof(r->verdict), "%s: %.280s", check, text);
 }
 
 /* ---- processes ---------------------------------------------------------- */
@@ -421,6 +421,9 @@ static void print_names(void)
 #endif
 #ifdef HAVE_ETCD
     puts("etcd\netcd-cluster");
+#endif
+#ifdef HAVE_MYSQL
+    puts("mysql");
 #endif
     exit(0);
 }

@@ -1,0 +1,400 @@
+/*
+ * Requests under way. They go out in the order of submission, as many as there
+ * are: the server takes one after the other. Behind a transaction nothing is
+ * sent before it is answered: an error would leave it open, and what follows
+ * would be in it. So each error there is answered by a ROLLBACK first.
+ */
+#include "mysql.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A third of what the server waits for. */
+#define PING_PART 3
+
+static int answered(struct my_conn *, struct my_sent *,
+                    const struct my_result *, hf__time now);
+
+/* ---- sending ------------------------------------------------------------ */
+
+static bool has_room(const struct mysql *m)
+{
+    const struct net_link *l = &m->cmd.link;
+
+    return l->state == NET_UP && !l->stream.broken && !m->alone &&
+           l->stream.out.len - l->stream.out.from < MY_OUT_HIGH;
+}
+
+/* A transaction is sent when nothing is under way: the answers to what is may
+ * cause something to be sent, which would then be behind it. */
+static bool is_alone(const struct hf__req *req)
+{
+    const struct hf__remote *r = req->remote;
+
+    switch (req->op) {
+    case HF__ATTEMPT:
+        return ((struct my_line *)r->impl)->converting ||
+               r->kind == HF_RWLOCK || r->kind == HF_SEMAPHORE;
+    case HF__BREAK:
+    case HF__PUT:
+    case HF__LATCH_SET:
+    case HF__LATCH_DOWN:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int encode(struct mysql *m, struct hf__req *req)
+{
+    switch (req->op) {
+    case HF__RENEW:
+        return hf__my_renew_encode(m, (struct hf__batch *)req);
+    case HF__ATTEMPT:
+    case HF__RELEASE:
+    case HF__ABANDON:
+        return hf__my_verb_encode(m, req);
+    default:
+        return hf__my_query_encode(m, (struct hf__query *)req);
+    }
+}
+
+static bool fits(struct mysql *m, const struct hf__req *req)
+{
+    m->wants_alone = is_alone(req) && m->cmd.sents.len;
+    return has_room(m) && !m->wants_alone;
+}
+
+int hf__my_submit(struct mysql *m, struct hf__req *req)
+{
+    int rc;
+
+    /* There will be room in ready() or advance() alone. */
+    if (!hf__link_wanted(&m->cmd.link) || m->put_off || !fits(m, req)) {
+        m->put_off = true;
+        return HF__LATER;
+    }
+    rc = encode(m, req);
+    if (rc)
+        return rc;
+    if (!req->parked) /* else hf__my_pump() writes all of them */
+        hf__net_flush(&m->cmd.link.stream);
+    return HF__PENDING;
+}
+
+void hf__my_pump(struct mysql *m)
+{
+    hf__net_flush(&m->cmd.link.stream);
+    if (!m->put_off || !has_room(m) || (m->wants_alone && m->cmd.sents.len))
+        return;
+    m->put_off = m->wants_alone = false;
+    m->core->go_on(m->client);
+}
+
+/* What an error has left open is ended first. */
+void hf__my_start(struct mysql *m, const struct hf__req *req)
+{
+    hf__my_begin(&m->cmd);
+    if (m->tries && is_alone(req))
+        hf__my_sql(&m->cmd, "rollback;");
+}
+
+struct my_flight *hf__my_sent(struct mysql *m, struct hf__req *req)
+{
+    struct my_flight *f = hf__my_end(&m->cmd, answered);
+
+    if (!f) {
+        req->untouched = req->op != HF__ATTEMPT ||
+                         !((struct my_line *)req->remote->impl)->sent;
+        return NULL;
+    }
+    req->untouched = false;
+    req->sent_at = f->sent.sent.at;
+    f->req = req;
+    f->op = req->op;
+    f->hold_id = req->hold_id;
+    f->late_us = hf__my_late(m, req);
+    f->tries = m->tries;
+    f->alone = is_alone(req);
+    m->alone = m->alone || f->alone;
+    return f;
+}
+
+static int nobody_waits(struct my_conn *c, struct my_sent *sent,
+                        const struct my_result *r, hf__time now)
+{
+    (void)c;
+    (void)sent;
+    (void)r;
+    (void)now;
+    return 0;
+}
+
+void hf__my_aside(struct mysql *m, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (m->cmd.link.state != NET_UP || m->cmd.link.stream.broken)
+        return;
+    hf__my_begin(&m->cmd);
+    va_start(ap, fmt);
+    hf__my_vsql(&m->cmd, fmt, ap);
+    va_end(ap);
+    if (!hf__my_end(&m->cmd, nobody_waits))
+        m->cmd.link.stream.broken = ENOMEM;
+    hf__net_flush(&m->cmd.link.stream);
+}
+
+static int killed(struct my_conn *c, struct my_sent *sent,
+                  const struct my_result *r, hf__time now)
+{
+    (void)r; /* it may have ended, or be another user's */
+    (void)now;
+    hf__my_wait_killed(c->owner, ((struct my_flight *)sent)->hold_id);
+    return 0;
+}
+
+bool hf__my_kill(struct mysql *m, uint64_t thread)
+{
+    struct my_flight *f;
+
+    if (m->cmd.link.state != NET_UP || m->cmd.link.stream.broken)
+        return false;
+    hf__my_begin(&m->cmd);
+    hf__my_sql(&m->cmd, "kill query %u", thread);
+    f = hf__my_end(&m->cmd, killed);
+    if (!f)
+        return false;
+    f->hold_id = thread;
+    hf__net_flush(&m->cmd.link.stream);
+    return true;
+}
+
+void hf__my_forget(struct mysql *m, const struct hf__req *req)
+{
+    for (size_t i = 0; i < m->cmd.sents.len; i++) {
+        struct my_flight *f = hf__sent_at(&m->cmd.sents, i);
+
+        if (f->req == req)
+            f->req = NULL;
+    }
+}
+
+void hf__my_finish(struct mysql *m, struct hf__req *req, int result)
+{
+    if (req->op == HF__ATTEMPT)
+        ((struct my_line *)req->remote->impl)->asking = false;
+    req->result = (int16_t)result;
+    m->core->done(m->client, req);
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+static void failed(struct mysql *m, const struct my_flight *f, int code)
+{
+    if (!f->req)
+        return;
+    if (f->op == HF__RENEW)
+        hf__my_renew_failed(m, f, code);
+    else
+        hf__my_finish(m, f->req, code);
+}
+
+/* Nothing of it was done: it goes back to the core. */
+static void unsend_one(struct mysql *m, const struct my_flight *f)
+{
+    struct my_line *line = f->op == HF__ATTEMPT ? f->req->remote->impl : NULL;
+
+    if (line) {
+        line->asking = false;
+        line->sent = line->sent && !f->fresh;
+    }
+    m->put_off = true;
+    m->core->unsent(m->client, f->req);
+}
+
+/* What cannot be sent now goes back to the core, which keeps it. */
+int hf__my_resend(struct mysql *m, struct hf__req *req)
+{
+    int rc;
+
+    if (fits(m, req)) {
+        rc = encode(m, req);
+        return rc ? rc : HF__PENDING;
+    }
+    if (req->op == HF__ATTEMPT)
+        ((struct my_line *)req->remote->impl)->asking = false;
+    m->put_off = true;
+    m->core->unsent(m->client, req);
+    return HF__PENDING;
+}
+
+static void try_again(struct mysql *m, const struct my_flight *f)
+{
+    int rc;
+
+    if (!f->req)
+        return;
+    if (f->op == HF__RENEW) {
+        hf__my_renew_failed(m, f, HF_EUNKNOWN); /* the core sends it again */
+        return;
+    }
+    m->tries = f->tries + 1;
+    rc = hf__my_resend(m, f->req);
+    m->tries = 0;
+    if (rc != HF__PENDING)
+        failed(m, f, rc);
+}
+
+/* Another connection, or another server, may do. What was refused, and not
+ * begun, is kept for it, but a renewal hears why. */
+static int leave(struct mysql *m, struct my_flight *f,
+                 const struct my_result *first, hf__time now)
+{
+    const struct my_result *r = hf__my_last(first);
+
+    if (f->req && f->op == HF__RENEW)
+        failed(m, f, hf__my_refusal(m, first));
+    if (f->op == HF__RENEW)
+        f->req = NULL;
+    f->refused = hf__my_untouched(r->error);
+    hf__link_look_up(&m->cmd.link, now);
+    return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", r->text);
+}
+
+/* A value is not sent again, because its line may be gone; nor a break, unless
+ * it was not done for sure: the second one would find nobody. */
+static bool may_try_again(const struct my_flight *f, uint16_t error)
+{
+    return hf__my_again(error) && f->tries < MY_TRIES && f->op != HF__PUT &&
+           (f->op != HF__BREAK || hf__my_in_the_way(error));
+}
+
+/* A code: the connection is to end. */
+static int refused(struct mysql *m, struct my_flight *sent,
+                   const struct my_result *first, hf__time now)
+{
+    const struct my_flight f = *sent;
+    uint16_t error = hf__my_last(first)->error;
+    bool again;
+    int rc;
+
+    if (hf__my_leaves(error))
+        return leave(m, sent, first, now);
+    again = may_try_again(&f, error);
+    if (f.alone && !(again && f.req && !m->cmd.sents.len))
+        hf__my_aside(m, "rollback");
+    if (again) {
+        try_again(m, &f);
+        return 0;
+    }
+    if (f.req)
+        f.req->untouched = hf__my_untouched(error);
+    if (f.op == HF__ATTEMPT && f.req)
+        hf__my_attempt_failed(m, f.req->remote->impl);
+    rc = hf__my_refusal(m, first);
+    failed(m, &f, f.op == HF__BREAK && hf__my_again(error) ? HF_EUNKNOWN : rc);
+    return 0;
+}
+
+static int answered(struct my_conn *c, struct my_sent *sent,
+                    const struct my_result *first, hf__time now)
+{
+    struct mysql *m = c->owner;
+    const struct my_flight f = *(const struct my_flight *)sent;
+
+    if (f.alone)
+        m->alone = false;
+    if (hf__my_last(first)->error && f.op != HF__DIAGNOSE)
+        return refused(m, (struct my_flight *)sent, first, now);
+    if (f.op == HF__RENEW)
+        return hf__my_renew_answer(m, &f, first);
+    if (f.op <= HF__ABANDON)
+        return hf__my_verb_answer(m, &f, first, now);
+    return f.req ? hf__my_query_answer(m, &f, first) : 0;
+}
+
+/* ---- the connection comes and goes -------------------------------------- */
+
+void hf__my_up(struct my_conn *c, hf__time now)
+{
+    struct mysql *m = c->owner;
+
+    (void)now;
+    hf__my_aim(m, c, m->connect_ms); /* hf_open() had its own */
+    m->alone = false;
+    if (m->opened) {
+        m->core->log(m->client, "mysql: connected again to %s", c->link.where);
+        m->core->session(m->client, HF_EVENT_UP, NULL);
+    }
+    if (m->polls && !m->must_poll)
+        m->core->log(m->client, "mysql: %s: waiting clients poll, %s",
+                     c->link.where, m->polls);
+    m->opened = true;
+    m->core->trouble(m->client, NULL);
+}
+
+/* What was never written goes back to the core. */
+static void unsend(struct mysql *m, struct my_conn *c)
+{
+    const struct my_flight *f;
+
+    while ((f = hf__sent_unsent(&c->sents, c->link.stream.written))) {
+        if (!f->req)
+            continue;
+        if (f->op == HF__RENEW) {
+            hf__my_renew_failed(m, f, HF_EUNKNOWN);
+            continue;
+        }
+        unsend_one(m, f);
+    }
+}
+
+void hf__my_down(struct my_conn *c, int code, bool was_up, hf__time now)
+{
+    struct mysql *m = c->owner;
+    const struct net_link *l = &c->link;
+    struct my_flight back = {.req = NULL};
+    const struct my_flight *f;
+
+    if (was_up)
+        m->core->session(m->client, HF_EVENT_DOWN, NULL);
+    m->core->trouble(m->client, l->text);
+    if (c->sents.len)
+        m->core->why(m->client, HF_EUNKNOWN, "%s", l->text);
+    while (was_up && (f = hf__sent_lost(&c->sents, l->stream.written))) {
+        if (f->refused) {
+            back = *f; /* the oldest of all: it goes back last */
+            continue;
+        }
+        failed(m, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
+        code = code == HF_EPROTO ? HF_EBACKEND : code;
+    }
+    if (was_up)
+        unsend(m, c);
+    if (back.req)
+        unsend_one(m, &back);
+    m->alone = false;
+    hf__my_waits_lost(m);
+    m->core->why(m->client, code, "%s", l->text);
+    /* A refusal is an answer, unless another address is tried now. */
+    if (l->refused_at == now && l->timer > now)
+        m->core->refuse(m->client, code);
+}
+
+hf__time hf__my_ping_at(const struct mysql *m)
+{
+    const struct net_link *l = &m->cmd.link;
+
+    return l->state == NET_UP && !l->awaits
+               ? l->heard_at + m->idle_s * 1000LL / PING_PART * HF__MS
+               : HF__NEVER;
+}
+
+void hf__my_ping(struct mysql *m, hf__time now)
+{
+    if (now >= hf__my_ping_at(m))
+        hf__my_aside(m, "do 1");
+}

@@ -1,0 +1,364 @@
+#include "wire.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COM_QUERY 3
+/* Small values weigh more here than on the wire: 1 byte becomes 16. */
+#define ARENA_MAX (4u * MY_ANSWER_MAX)
+#define IN_MIN 1024
+#define IN_KEPT 65536 /* a larger buffer is given back */
+
+static int greet(void *, hf__time);
+static int data(void *, const char *, size_t, hf__time);
+static void down(void *, int, bool, hf__time);
+static int secured(void *, hf__time);
+
+static const struct net_talk talk = {
+    .greet = greet, .data = data, .down = down, .secured = secured};
+
+void hf__my_conn_init(struct my_conn *c, const struct hf__core *core,
+                      hf_client *client, const struct my_owner *type,
+                      void *owner, size_t size)
+{
+    *c = (struct my_conn){.type = type, .owner = owner};
+    hf__link_init(&c->link, core, client);
+    c->link.talk = &talk;
+    c->link.owner = c;
+    c->link.doubt = "; is it MySQL or MariaDB?";
+    c->link.stream.tls_later = true;
+    hf__sent_init(&c->sents, core, client, size);
+    hf__arena_init(&c->arena, core, client, ARENA_MAX);
+}
+
+static void forget_input(struct my_conn *c)
+{
+    c->sents.core->free(c->sents.client, c->in.data);
+    c->in = (struct my_in){0};
+}
+
+/* What belongs to one connection. */
+static void clear(struct my_conn *c)
+{
+    forget_input(c);
+    hf__my_answer_reset(c);
+    hf__sent_clear(&c->sents);
+}
+
+void hf__my_conn_stop(struct my_conn *c)
+{
+    hf__link_stop(&c->link);
+    clear(c);
+}
+
+void hf__my_conn_fini(struct my_conn *c)
+{
+    clear(c);
+    hf__sent_fini(&c->sents);
+    hf__arena_fini(&c->arena);
+    hf__link_fini(&c->link);
+}
+
+/* ---- statements --------------------------------------------------------- */
+
+void hf__my_begin(struct my_conn *c)
+{
+    hf__my_packet_begin(c);
+    hf__my_put_number(c, COM_QUERY, 1);
+}
+
+static void put_hex(struct my_conn *c, const unsigned char *p, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+    char some[128];
+    size_t n = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        some[n++] = digits[p[i] >> 4];
+        some[n++] = digits[p[i] & 15];
+        if (n == sizeof(some) || i + 1 == len) {
+            hf__my_put(c, some, n);
+            n = 0;
+        }
+    }
+}
+
+static void put_decimal(struct my_conn *c, uint64_t n)
+{
+    char text[21];
+
+    hf__my_put(
+        c, text,
+        (size_t)snprintf(text, sizeof(text), "%llu", (unsigned long long)n));
+}
+
+void hf__my_vsql(struct my_conn *c, const char *fmt, va_list ap)
+{
+    for (const char *p; *fmt; fmt = p) {
+        const void *bytes;
+
+        p = fmt + strcspn(fmt, "%");
+        hf__my_put(c, fmt, (size_t)(p - fmt));
+        if (!*p)
+            return;
+        switch (*++p) {
+        case 'x':
+        case 'h':
+            bytes = va_arg(ap, const void *);
+            hf__my_put(c, "x'", *p == 'x' ? 2 : 0);
+            put_hex(c, bytes, va_arg(ap, size_t));
+            hf__my_put(c, "'", *p == 'x' ? 1 : 0);
+            break;
+        case 'u':
+            put_decimal(c, va_arg(ap, uint64_t));
+            break;
+        case 's':
+            bytes = va_arg(ap, const char *);
+            hf__my_put(c, bytes, strlen(bytes));
+            break;
+        default:
+            hf__my_put(c, p, *p ? 1 : 0);
+        }
+        p += *p ? 1 : 0;
+    }
+}
+
+void hf__my_sql(struct my_conn *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    hf__my_vsql(c, fmt, ap);
+    va_end(ap);
+}
+
+void *hf__my_end(struct my_conn *c, my_answer_fn *fn)
+{
+    struct my_sent *sent;
+
+    if (hf__my_packet_end(c, 0))
+        return NULL;
+    sent = hf__sent_add(&c->sents, &c->link);
+    if (!sent) {
+        hf__my_packet_undo(c);
+        return NULL;
+    }
+    sent->sent.start = c->start;
+    sent->fn = fn;
+    return sent;
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+static int not_understood(struct my_conn *c)
+{
+    return hf__link_why(&c->link, HF_EPROTO, "an answer we do not understand%s",
+                        hf__link_doubt(&c->link));
+}
+
+static int no_memory(struct my_conn *c)
+{
+    return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
+}
+
+static void go_up_if_answered(struct my_conn *c, hf__time now)
+{
+    if (c->link.state != NET_GREETING || c->sents.len)
+        return;
+    hf__link_up(&c->link, now);
+    c->type->up(c, now);
+}
+
+/* Logged in. */
+static int say_hello(struct my_conn *c, hf__time now)
+{
+    int rc;
+
+    c->phase = MY_READY;
+    c->seq = 1;
+    rc = c->type->hello ? c->type->hello(c, now) : 0;
+    if (!rc)
+        go_up_if_answered(c, now);
+    return rc;
+}
+
+/* The whole answer is there. */
+static int answered(struct my_conn *c, hf__time now)
+{
+    struct my_sent *sent = hf__sent_take(&c->sents);
+    int rc = sent->fn(c, sent, c->answer.first, now);
+
+    hf__my_answer_reset(c);
+    c->seq = 1;
+    if (!rc)
+        go_up_if_answered(c, now);
+    else /* back in front: the failure is about it */
+        hf__sent_untake(&c->sents);
+    return rc == HF_EPROTO ? not_understood(c) : rc;
+}
+
+/* Not an answer to anything: the server says why it ends the connection, and
+ * with any number. */
+static int said_end(struct my_conn *c, struct my_cursor body)
+{
+    char text[160];
+    bool is_error = hf__my_get(&body, 1) == 0xff;
+    uint16_t error = is_error ? hf__my_get_error(&body, text, sizeof(text)) : 0;
+
+    return error && hf__my_error_ends(error)
+               ? hf__link_why(&c->link, HF_EBACKEND, "%s", text)
+               : not_understood(c);
+}
+
+static int take_answer(struct my_conn *c, struct my_packet *p, hf__time now)
+{
+    int rc;
+
+    if (!c->sents.len || p->seq != c->seq)
+        return c->answer.first ? not_understood(c) : said_end(c, p->body);
+    c->seq++;
+    rc = hf__my_answer_add(c, p->body);
+    if (rc == 1)
+        return answered(c, now);
+    return rc == HF_EPROTO ? not_understood(c) : rc ? no_memory(c) : 0;
+}
+
+/* rest: how much has come behind it. */
+static int take_packet(struct my_conn *c, struct my_packet *p, size_t rest,
+                       hf__time now)
+{
+    bool is_greeting = c->phase == MY_GREETING;
+    int rc;
+
+    if (c->phase == MY_READY)
+        return take_answer(c, p, now);
+    if (p->seq != c->seq)
+        return not_understood(c);
+    c->seq++;
+    rc = hf__my_login_packet(c, p, now);
+    if (rc == 1)
+        return say_hello(c, now);
+    if (!rc && is_greeting && rest)
+        return hf__link_why(&c->link, HF_EPROTO,
+                            "%zu bytes behind the server's greeting; is there "
+                            "anybody in between?",
+                            rest);
+    return rc;
+}
+
+/* Takes all whole packets. *used: how many bytes they had. */
+static int take_packets(struct my_conn *c, const char *bytes, size_t len,
+                        size_t *used, hf__time now)
+{
+    struct my_packet p;
+    size_t max;
+    int rc;
+
+    for (*used = 0;; *used += MY_HEADER + p.len) {
+        max = c->phase == MY_READY ? MY_ANSWER_MAX : MY_LOGIN_MAX;
+        rc = hf__my_packet_next(bytes + *used, len - *used, max, &p);
+        if (rc != 1)
+            return rc == HF_EPROTO ? not_understood(c) : 0;
+        rc = take_packet(c, &p, len - *used - MY_HEADER - p.len, now);
+        if (rc)
+            return rc;
+    }
+}
+
+/* No more than twice of what has really come: a length is easily announced. */
+static int keep_input(struct my_conn *c, const char *bytes, size_t len)
+{
+    const struct hf__core *core = c->sents.core;
+    struct my_in *in = &c->in;
+    size_t cap = in->cap ? in->cap : IN_MIN;
+    char *p = in->data;
+
+    while (cap - in->len < len)
+        cap *= 2;
+    if (cap != in->cap) {
+        p = core->alloc(c->sents.client, cap);
+        if (!p)
+            return no_memory(c);
+        if (in->len)
+            memcpy(p, in->data, in->len);
+        core->free(c->sents.client, in->data);
+        in->data = p;
+        in->cap = cap;
+    }
+    memcpy(p + in->len, bytes, len);
+    in->len += len;
+    return 0;
+}
+
+/* The beginning of a packet is kept, and this comes behind it. */
+static int feed_behind(struct my_conn *c, const char *bytes, size_t len,
+                       hf__time now)
+{
+    struct my_in *in = &c->in;
+    size_t used = 0;
+    int rc = keep_input(c, bytes, len);
+
+    if (!rc)
+        rc = take_packets(c, in->data, in->len, &used, now);
+    in->len -= used;
+    if (used && in->len)
+        memmove(in->data, in->data + used, in->len);
+    if (!in->len && in->cap > IN_KEPT)
+        forget_input(c);
+    return rc;
+}
+
+/* Packets are read where they are, if nothing is kept. */
+static int feed(struct my_conn *c, const char *bytes, size_t len, hf__time now)
+{
+    size_t used;
+    int rc;
+
+    if (c->in.len)
+        return feed_behind(c, bytes, len, now);
+    rc = take_packets(c, bytes, len, &used, now);
+    return rc || used == len ? rc : keep_input(c, bytes + used, len - used);
+}
+
+/* ---- the link ----------------------------------------------------------- */
+
+static int greet(void *self, hf__time now)
+{
+    struct my_conn *c = self;
+
+    (void)now;
+    c->phase = MY_GREETING;
+    c->seq = 0;
+    c->link.stream.tls = c->login->tls;
+    return 0;
+}
+
+static int secured(void *self, hf__time now)
+{
+    (void)now;
+    return hf__my_login_secured(self);
+}
+
+/* The link writes what greet() has left, and not what this does. */
+static int data(void *self, const char *bytes, size_t len, hf__time now)
+{
+    struct my_conn *c = self;
+    bool is_greeting = c->link.state == NET_GREETING;
+    int rc = feed(c, bytes, len, now);
+
+    c->link.awaits = c->sents.len;
+    if (!rc && is_greeting)
+        hf__net_flush(&c->link.stream);
+    return rc;
+}
+
+static void down(void *self, int code, bool was_up, hf__time now)
+{
+    struct my_conn *c = self;
+
+    if (!was_up)
+        clear(c); /* nothing of the owner's */
+    c->type->down(c, code, was_up, now);
+    clear(c);
+}

@@ -1,0 +1,154 @@
+/*
+ * A connection to one MySQL or MariaDB server: the protocol, the login, and
+ * statements whose answers come in the order of sending. It knows nothing of
+ * locks. docs/design.md says why it is our own and not libmariadb.
+ *
+ * Files: wire.c packets, both ways; login.c who we are; conn.c statements under
+ * way. They need src/net and OpenSSL, and nothing else of this folder.
+ *
+ * Everything runs with the client's mutex held. The owner is called from
+ * hf__link_ready(), hf__link_advance() and hf__link_fail() on c->link, never
+ * from a function that sends. The link is the connection's: its owner reads
+ * state, text and where, sets what is marked as the owner's in link.h (but for
+ * talk, owner and understood), and starts, drives and fails it.
+ */
+#ifndef HF_MYSQL_CONN_H
+#define HF_MYSQL_CONN_H
+
+#include "../../net/link.h"
+#include "../../net/sent.h"
+#include "../common/arena.h"
+
+#include <stdarg.h>
+
+/* Nothing that we ask has a longer answer. */
+#define MY_ANSWER_MAX (8u << 20)
+
+/* ---- answers ------------------------------------------------------------ */
+
+struct my_value {
+    const char *text; /* terminated; NULL: it is NULL */
+    size_t len;
+};
+
+struct my_row {
+    struct my_row *next;
+    struct my_value value[]; /* as many as the result has columns */
+};
+
+/* What one statement of a packet came to: done, rows, or an error, behind which
+ * there is no other. Memory of the arena, gone when the callback returns. */
+struct my_result {
+    struct my_result *next;
+    uint64_t affected, insert_id; /* done */
+    size_t columns, rows_len;     /* rows: columns is not 0 */
+    struct my_row *rows;          /* the first; NULL: none */
+    uint16_t error;               /* 0: none */
+    const char *text;             /* of the error; terminated */
+};
+
+/* The i-th, NULL if there is none. */
+const struct my_result *hf__my_at(const struct my_result *, size_t i);
+const struct my_result *hf__my_last(const struct my_result *);
+/* A decimal number of an answer, NULL and negative ones are not. */
+bool hf__my_number(const struct my_value *, uint64_t *);
+
+/* ---- login.c ------------------------------------------------------------ */
+
+/* What is the same for all connections of a client. */
+struct my_login {
+    char *user, *password, *database; /* "" if none */
+    struct net_tls *tls;              /* NULL: plain */
+};
+
+/* ---- conn.c ------------------------------------------------------------- */
+
+struct my_conn;
+struct my_sent;
+
+/* The whole answer to a packet of statements: 0, or a code that ends the
+ * connection. EPROTO has its text from the connection, of others
+ * hf__link_why() was called; the packet counts as unanswered then, and nothing
+ * was sent in the meantime. The sent struct is not to be looked at once another
+ * was sent. */
+typedef int my_answer_fn(struct my_conn *, struct my_sent *,
+                         const struct my_result *, hf__time now);
+
+/* A packet that is under way. The owner's struct of it begins with this. */
+struct my_sent {
+    struct net_sent sent;
+    my_answer_fn *fn;
+};
+
+struct my_owner {
+    /* Logged in: sends what must be answered before it is up, as often as it
+     * likes: it is up when nothing is under way any more. 0, or a code whose
+     * text is set. */
+    int (*hello)(struct my_conn *, hf__time now);
+    void (*up)(struct my_conn *, hf__time now);
+    /* As that of a link; was_up: what is under way can be taken out
+     * (hf__sent_lost(), hf__sent_unsent()), and is forgotten then. */
+    void (*down)(struct my_conn *, int code, bool was_up, hf__time now);
+};
+
+struct my_conn {
+    struct net_link link;
+    const struct my_owner *type;
+    void *owner;
+    const struct my_login *login;
+    struct net_sents sents;
+    /* What the server has said of itself. */
+    uint32_t thread; /* its number of this connection, for KILL */
+    bool is_mariadb;
+    char version[64];
+    /* Private from here on: wire.c, login.c, conn.c. */
+    uint8_t phase; /* enum my_phase */
+    uint8_t seq;   /* of the next packet, ours or the server's */
+    struct hf__arena arena;
+    struct my_in {
+        char *data; /* the beginning of a packet whose rest has not come */
+        size_t len, cap;
+    } in;
+    struct my_gather {
+        struct my_result *first, *last;
+        struct my_row *row; /* the last of the last */
+        size_t columns;     /* whose descriptions are to come */
+        uint8_t at;         /* enum my_at, what comes next */
+        size_t bytes;       /* of the answer so far */
+    } answer;
+    uint64_t start;         /* where the packet that is written begins */
+    bool failed;            /* it cannot be sent */
+    uint32_t offers;        /* what the server can */
+    char plugin[64];        /* by which we log in */
+    unsigned char salt[20]; /* for it */
+};
+
+enum my_phase {
+    MY_GREETING, /* the server speaks first */
+    MY_LOGIN,
+    MY_READY,
+};
+
+/* size: of the owner's struct my_sent. */
+void hf__my_conn_init(struct my_conn *, const struct hf__core *, hf_client *,
+                      const struct my_owner *, void *owner, size_t size);
+void hf__my_conn_fini(struct my_conn *);
+/* It is not wanted any more; down() is not called. */
+void hf__my_conn_stop(struct my_conn *);
+
+/*
+ * A packet of statements: begin, sql as often as needed, end. It goes out with
+ * the next hf__net_flush(). Separated by ";" if there are several.
+ *
+ * sql: %x const void *, size_t: a literal of these bytes, x'6162'; %h the same
+ * without x''; %u uint64_t; %s const char *, a constant of ours; %% a percent
+ * sign. All else is as it stands.
+ * end: the owner's struct, but for its my_sent all zero; NULL: there was no
+ * memory, and nothing of the packet is left.
+ */
+void hf__my_begin(struct my_conn *);
+void hf__my_sql(struct my_conn *, const char *fmt, ...);
+void hf__my_vsql(struct my_conn *, const char *fmt, va_list);
+void *hf__my_end(struct my_conn *, my_answer_fn *);
+
+#endif

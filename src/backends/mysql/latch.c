@@ -1,0 +1,150 @@
+/*
+ * Latches: the name's row has the count as its size, and as its token how often
+ * it was set: by that a waiter knows whether it was 0 meanwhile. What counts
+ * leaves a row in holdfast_requests, so that it counts once; these are tidied
+ * up by the next ones.
+ */
+#include "mysql.h"
+
+#define NOW "utc_timestamp(6)"
+#define NAME q->name, q->name_len
+#define REQUEST m->owner, MY_OWNER_LEN, q->request
+/* Another kind of lock has the name. */
+#define IN_USE                                                                 \
+    "(kind=1 and lease_until>" NOW ") or (kind in(2,3) and exists(select 1 "   \
+    "from holdfast_holds h where h.name=l.name and h.lease_until>" NOW "))"
+
+/* ---- waiting ------------------------------------------------------------ */
+
+void hf__my_latch_take(struct mysql *m, const struct hf__req *req)
+{
+    const struct hf__remote *r = req->remote;
+
+    hf__my_sql(&m->cmd,
+               "select if(kind=4,size,0),token," IN_USE
+               " from holdfast_locks l where name=%x",
+               r->name, (size_t)r->name_len);
+}
+
+int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
+                       const struct my_result *last, hf__time now)
+{
+    struct my_line *line = req->remote->impl;
+    const struct my_row *row = last->rows;
+    const struct my_place place = {.left_us = UINT64_MAX / 2};
+    uint64_t round;
+
+    if (last->columns != 3)
+        return HF_EPROTO;
+    round = hf__my_num(row, 1);
+    req->is_zero = hf__my_num(row, 0) == 0;
+    if (hf__my_num(row, 2)) {
+        line->converted = true;
+        hf__my_other_kind(m, req);
+    } else if (req->is_zero || (line->round && line->round != round)) {
+        hf__my_granted(m, req, 1);
+    } else {
+        line->round = round;
+        hf__my_refused(m, req, &place, now);
+    }
+    return 0;
+}
+
+/* ---- counting ----------------------------------------------------------- */
+
+/* For longer than it can be sent again. */
+static uint64_t keep_ms(const struct mysql *m)
+{
+    return 3ULL * m->op_timeout_ms + 1000;
+}
+
+static void put_answer(struct mysql *m, const struct hf__query *q)
+{
+    hf__my_sql(&m->cmd,
+               "select " MY_CLOCK ",(select answer from holdfast_requests "
+               "where name=%x and owner=%x and request=%u),"
+               "(select if(kind=4,size,0) from holdfast_locks where name=%x),"
+               "(select " IN_USE " from holdfast_locks l where name=%x)",
+               NAME, REQUEST, NAME, NAME);
+}
+
+/* `when`: only then does it count. */
+static void put_request(struct mysql *m, const struct hf__query *q,
+                        const char *when)
+{
+    hf__my_sql(&m->cmd,
+               "delete from holdfast_requests where name=%x and keep_until<" NOW
+               ";insert ignore into holdfast_requests(name,owner,request,"
+               "answer,keep_until) select %x,%x,%u,0," NOW
+               "+interval %u microsecond from dual where " MY_CLOCK
+               "<%u and %s;set @n=row_count();",
+               NAME, NAME, REQUEST, keep_ms(m) * 1000, hf__my_late(m, &q->req),
+               when);
+}
+
+static void put_set(struct mysql *m, const struct hf__query *q)
+{
+    hf__my_sql(&m->cmd,
+               "start transaction;insert into holdfast_locks(name,kind,size,"
+               "token,owner,hold,rings,fair,host,pid,label,since,lease_us,"
+               "lease_until) values(%x,4,0,0,'',0,0,0,'',0,''," NOW
+               ",0,'1970-01-02') on duplicate key update size=size;",
+               NAME);
+    put_request(m, q, "1");
+    hf__my_sql(&m->cmd,
+               "delete from holdfast_holds where name=%x and lease_until<=" NOW
+               ";update holdfast_locks l set kind=4,size=%u,token=token+1,"
+               "hold=0,lease_until='1970-01-02' where name=%x and @n=1 and "
+               "not(kind=4 and size>0) and not(" IN_USE ");set @g=row_count();"
+               "update holdfast_requests set answer=1 where name=%x and "
+               "owner=%x and request=%u and @g=1;commit;",
+               NAME, q->count, NAME, NAME, REQUEST);
+    put_answer(m, q);
+}
+
+static void put_down(struct mysql *m, const struct hf__query *q)
+{
+    hf__my_sql(&m->cmd,
+               "start transaction;set @s=0;select size into @s from "
+               "holdfast_locks where name=%x and kind=4 for update;",
+               NAME);
+    put_request(m, q, "@s>0");
+    hf__my_sql(&m->cmd,
+               "update holdfast_locks set size=size-1 where name=%x and "
+               "kind=4 and size>0 and @n=1;update holdfast_requests set "
+               "answer=1 where name=%x and owner=%x and request=%u;commit;",
+               NAME, NAME, REQUEST);
+    put_answer(m, q);
+}
+
+void hf__my_latch_put(struct mysql *m, const struct hf__query *q)
+{
+    if (q->req.op == HF__LATCH_SET)
+        put_set(m, q);
+    else if (q->req.op == HF__LATCH_DOWN)
+        put_down(m, q);
+    else
+        put_answer(m, q);
+}
+
+int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
+                         const struct my_result *first)
+{
+    const struct my_result *last = hf__my_last(first);
+    const struct my_row *row = last->rows;
+    bool sets = q->req.op == HF__LATCH_SET, was_late;
+    uint64_t left;
+
+    if (last->columns != 4 || !row)
+        return HF_EPROTO;
+    hf__my_clock(m, hf__my_num(row, 0));
+    left = hf__my_num(row, 2);
+    was_late = !row->value[1].text; /* or there was nothing to count */
+    if (!hf__my_num(row, 1) && hf__my_num(row, 3))
+        return m->core->why(m->client, HF_EMISMATCH,
+                            "the name is used as another kind of lock");
+    if (q->req.op != HF__LATCH_GET && was_late && (sets || left))
+        return hf__my_query_late(m, q);
+    q->count = left;
+    return sets && !hf__my_num(row, 1) ? HF_EBUSY : HF__DONE;
+}

@@ -1,0 +1,490 @@
+/*
+ * Who we are: from the server's greeting to its OK.
+ *
+ *   server: greeting
+ *   client:                  SSLRequest, then TLS, if the login wants it
+ *   client:                  user, database, what the plugin makes of the
+ *                            password and the server's salt
+ *   server: switch to another plugin, with another salt
+ *   client:                  the same for that plugin
+ *   server: more (caching_sha2_password): it has to see the password itself
+ *   client:                  the password, where nobody else can read it
+ *   server: OK, ERR
+ *
+ * Passwords are in `stream.out` at most, which is marked then, and in buffers
+ * that are wiped. No text quotes what was sent.
+ */
+#include "wire.h"
+
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OK 0x00
+#define MORE 0x01
+#define SWITCH 0xfe
+#define ERR 0xff
+/* MORE of caching_sha2_password. */
+#define SHA2_DONE 3
+#define SHA2_FULL 4
+
+#define PROTOCOL 10
+#define CHARSET 45 /* utf8mb4 */
+#define SALT 20
+
+enum {
+    CAN_CONNECT_WITH_DB = 1 << 3,
+    CAN_PROTOCOL_41 = 1 << 9,
+    CAN_SSL = 1 << 11,
+    CAN_TRANSACTIONS = 1 << 13,
+    CAN_SECURE_CONNECTION = 1 << 15,
+    CAN_MULTI_STATEMENTS = 1 << 16,
+    CAN_MULTI_RESULTS = 1 << 17,
+    CAN_PLUGIN_AUTH = 1 << 19,
+};
+#define CAN_WE                                                                 \
+    (CAN_PROTOCOL_41 | CAN_TRANSACTIONS | CAN_SECURE_CONNECTION |              \
+     CAN_MULTI_STATEMENTS | CAN_MULTI_RESULTS | CAN_PLUGIN_AUTH)
+#define CAN_MUST (CAN_PROTOCOL_41 | CAN_SECURE_CONNECTION)
+
+/* ---- scrambles ---------------------------------------------------------- */
+
+/* A digest of one or two pieces. */
+static bool digest(const EVP_MD *md, const void *a, size_t a_len, const void *b,
+                   size_t b_len, unsigned char *to)
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    bool ok = ctx && EVP_DigestInit_ex(ctx, md, NULL) == 1 &&
+              EVP_DigestUpdate(ctx, a, a_len) == 1 &&
+              EVP_DigestUpdate(ctx, b, b_len) == 1 &&
+              EVP_DigestFinal_ex(ctx, to, NULL) == 1;
+
+    EVP_MD_CTX_free(ctx); /* wipes it */
+    ERR_clear_error();
+    return ok;
+}
+
+/* H(password) ^ H(salt, H(H(password))), or the other way round in the outer
+ * one. Nothing for no password. */
+static bool scramble(const EVP_MD *md, const char *password,
+                     const unsigned char *salt, bool salt_first,
+                     unsigned char to[32], size_t *len)
+{
+    size_t size = (size_t)EVP_MD_get_size(md);
+    unsigned char twice[32];
+    bool ok;
+
+    *len = 0;
+    if (!password[0])
+        return true;
+    ok = digest(md, password, strlen(password), "", 0, to) &&
+         digest(md, to, size, "", 0, twice);
+    ok = ok && (salt_first ? digest(md, salt, SALT, twice, size, twice)
+                           : digest(md, twice, size, salt, SALT, twice));
+    for (size_t i = 0; i < size && ok; i++)
+        to[i] ^= twice[i];
+    OPENSSL_cleanse(twice, sizeof(twice));
+    *len = size;
+    return ok;
+}
+
+bool hf__my_scramble_native(const char *password,
+                            const unsigned char salt[SALT],
+                            unsigned char to[32], size_t *len)
+{
+    return scramble(EVP_sha1(), password, salt, true, to, len);
+}
+
+bool hf__my_scramble_sha2(const char *password, const unsigned char salt[SALT],
+                          unsigned char to[32], size_t *len)
+{
+    return scramble(EVP_sha256(), password, salt, false, to, len);
+}
+
+/* ---- what goes wrong ---------------------------------------------------- */
+
+static int no_memory(struct my_conn *c)
+{
+    return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
+}
+
+static int not_understood(struct my_conn *c)
+{
+    return hf__link_why(&c->link, HF_EPROTO, "an answer we do not understand%s",
+                        hf__link_doubt(&c->link));
+}
+
+/* The server has answered, and it cannot go on from here. */
+#define REFUSED(c, now, ...)                                                   \
+    ((c)->link.lasts = true, (c)->link.refused_at = (now),                     \
+     hf__link_why(&(c)->link, __VA_ARGS__))
+
+enum {
+    TOO_MANY_CONNECTIONS = 1040,
+    DATABASE_DENIED = 1044,
+    ACCESS_DENIED = 1045,
+    UNKNOWN_DATABASE = 1049,
+    SERVER_SHUTDOWN = 1053,
+    FORCING_CLOSE = 1080,
+    HOST_BLOCKED = 1129,
+    HOST_DENIED = 1130,
+    ABORTED = 1152,
+    TOO_MANY_OF_USER = 1203,
+    USER_LIMIT = 1226,
+    NO_SUCH_PROTOCOL = 1251,
+    DENIED_WITHOUT_PASSWORD = 1698,
+    PASSWORD_EXPIRED = 1862,
+    KILLED = 1927,
+    OFFLINE = 3032,
+    TLS_DEMANDED = 3159,
+    SESSION_KILLED = 3169,
+    IDLE_TOO_LONG = 4031,
+    LOCKED_MYSQL = 3118,
+    LOCKED_MARIADB = 4151,
+};
+
+bool hf__my_error_lasts(uint16_t error)
+{
+    switch (error) {
+    case TOO_MANY_CONNECTIONS:
+    case TOO_MANY_OF_USER:
+    case USER_LIMIT:
+    case HOST_BLOCKED:
+        return false;
+    default:
+        return !hf__my_error_ends(error);
+    }
+}
+
+bool hf__my_error_ends(uint16_t error)
+{
+    switch (error) {
+    case SERVER_SHUTDOWN:
+    case FORCING_CLOSE:
+    case ABORTED:
+    case KILLED:
+    case OFFLINE:
+    case SESSION_KILLED:
+    case IDLE_TOO_LONG:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The server's words say which account it takes us for. */
+static int access_denied(struct my_conn *c, const char *text)
+{
+    bool wants_tls = (c->offers & CAN_SSL) && !c->link.stream.ssl;
+
+    return hf__link_why(&c->link, HF_EAUTH,
+                        "the server refused the user name or password%s (%s)",
+                        !c->login->password[0]
+                            ? "; no password was given: in HOLDFAST_PASSWORD, "
+                              "by password_file=, or in the URL"
+                        : wants_tls ? ", or it demands TLS"
+                                    : "",
+                        text);
+}
+
+static int refused(struct my_conn *c, struct my_cursor *body, hf__time now)
+{
+    struct net_link *l = &c->link;
+    char text[140];
+    uint16_t error = hf__my_get_error(body, text, sizeof(text));
+
+    if (!error)
+        return not_understood(c);
+    l->understood = true;
+    l->lasts = hf__my_error_lasts(error);
+    l->refused_at = now;
+    switch (error) {
+    case ACCESS_DENIED:
+    case DENIED_WITHOUT_PASSWORD:
+        return access_denied(c, text);
+    case DATABASE_DENIED:
+        return hf__link_why(l, HF_EAUTH,
+                            "the user may not use the database %.64s: grant it "
+                            "select, insert, update, delete on `%.64s`.*",
+                            c->login->database, c->login->database);
+    case UNKNOWN_DATABASE:
+        return hf__link_why(l, HF_EBACKEND,
+                            "there is no database %.64s: create database "
+                            "`%.64s`",
+                            c->login->database, c->login->database);
+    case TLS_DEMANDED:
+        return hf__link_why(l, HF_EAUTH,
+                            "the server demands TLS, and the URL has none");
+    case HOST_DENIED:
+    case NO_SUCH_PROTOCOL:
+    case PASSWORD_EXPIRED:
+    case LOCKED_MYSQL:
+    case LOCKED_MARIADB:
+        return hf__link_why(l, HF_EAUTH, "%s", text);
+    default:
+        return hf__link_why(l, HF_EBACKEND, "%s", text);
+    }
+}
+
+/* ---- the answers of plugins --------------------------------------------- */
+
+static bool uses(const struct my_conn *c, const char *plugin)
+{
+    return strcmp(c->plugin, plugin) == 0;
+}
+
+/* What we say at first if the server's default is none of ours. It asks for
+ * another one then, if the user has another. */
+static bool is_known(const struct my_conn *c)
+{
+    return uses(c, "mysql_native_password") ||
+           uses(c, "caching_sha2_password") || uses(c, "auth_socket") ||
+           uses(c, "unix_socket") || uses(c, "mysql_clear_password");
+}
+
+static int unknown_plugin(struct my_conn *c, hf__time now)
+{
+    return REFUSED(c, now, HF_EAUTH,
+                   "the server wants \"%s\" of this user, which we do not "
+                   "have; use mysql_native_password or caching_sha2_password",
+                   c->plugin);
+}
+
+/* Nobody on the way can read or change what is said. */
+static bool is_private(const struct my_conn *c)
+{
+    return c->link.stream.ssl || !c->link.peer->hosts;
+}
+
+/* It is wiped once it is sent. */
+static void put_secret(struct my_conn *c, const void *p, size_t len)
+{
+    hf__my_put(c, p, len);
+    if (!c->failed)
+        c->link.stream.out.secret = true;
+}
+
+static int send_packet(struct my_conn *c)
+{
+    int rc = hf__my_packet_end(c, c->seq++);
+
+    return rc ? no_memory(c) : 0;
+}
+
+/* with_length: in the login's own packet. */
+static bool put_answer(struct my_conn *c, bool with_length)
+{
+    unsigned char to[32];
+    size_t len = 0;
+    bool ok = true;
+
+    if (uses(c, "mysql_native_password"))
+        ok = hf__my_scramble_native(c->login->password, c->salt, to, &len);
+    else if (uses(c, "caching_sha2_password"))
+        ok = hf__my_scramble_sha2(c->login->password, c->salt, to, &len);
+    if (with_length)
+        hf__my_put_number(c, len, 1);
+    put_secret(c, to, len);
+    OPENSSL_cleanse(to, sizeof(to));
+    return ok;
+}
+
+static int send_password(struct my_conn *c)
+{
+    const char *password = c->login->password;
+
+    hf__my_packet_begin(c);
+    put_secret(c, password, strlen(password) + 1);
+    return send_packet(c);
+}
+
+/* ---- what the server says ----------------------------------------------- */
+
+/* A salt may end with a 0, which does not belong to it. */
+static bool take_salt(struct my_conn *c, const void *p, size_t len)
+{
+    if (!p || len < SALT)
+        return false;
+    memcpy(c->salt, p, SALT);
+    return true;
+}
+
+static void take_name(char *to, size_t size, const char *from, size_t len)
+{
+    len = len < size - 1 ? len : size - 1;
+    for (size_t i = 0; i < len; i++)
+        to[i] = (char)(from[i] > ' ' && from[i] < 127 ? from[i] : '?');
+    to[len] = '\0';
+}
+
+/* "5.5.5-10.11.6-MariaDB": the first part is for old replicas. */
+static void take_version(struct my_conn *c, const char *text, size_t len)
+{
+    static const char prefix[] = "5.5.5-";
+    size_t skip = sizeof(prefix) - 1;
+
+    take_name(c->version, sizeof(c->version), text, len);
+    c->is_mariadb = strstr(c->version, "MariaDB");
+    if (c->is_mariadb && strncmp(c->version, prefix, skip) == 0)
+        memmove(c->version, c->version + skip, strlen(c->version + skip) + 1);
+}
+
+static bool read_greeting(struct my_conn *c, struct my_cursor *g)
+{
+    unsigned char salt[SALT] = {0};
+    const char *text;
+    const void *part;
+    size_t len, salt_len;
+
+    text = hf__my_get_text(g, &len);
+    if (!text || !g->len)
+        return false;
+    take_version(c, text, len);
+    c->thread = (uint32_t)hf__my_get(g, 4);
+    part = hf__my_get_bytes(g, 8);
+    if (part)
+        memcpy(salt, part, 8);
+    hf__my_get(g, 1);
+    c->offers = (uint32_t)hf__my_get(g, 2);
+    hf__my_get(g, 3); /* charset, status */
+    c->offers |= (uint32_t)hf__my_get(g, 2) << 16;
+    salt_len = hf__my_get(g, 1);
+    hf__my_get_bytes(g, 10);
+    part = hf__my_get_bytes(g, salt_len > 8 + 13 ? salt_len - 8 : 13);
+    if (!part)
+        return false;
+    memcpy(salt + 8, part, SALT - 8);
+    text = c->offers & CAN_PLUGIN_AUTH ? hf__my_get_text(g, &len) : NULL;
+    take_name(c->plugin, sizeof(c->plugin), text ? text : "", text ? len : 0);
+    return take_salt(c, salt, SALT);
+}
+
+static uint32_t capabilities(const struct my_conn *c)
+{
+    return (CAN_WE & c->offers) |
+           (c->login->database[0] ? CAN_CONNECT_WITH_DB : 0) |
+           (c->login->tls ? CAN_SSL : 0);
+}
+
+/* Alone this is the request for TLS. */
+static void put_head(struct my_conn *c)
+{
+    static const char zeros[23];
+
+    hf__my_put_number(c, capabilities(c), 4);
+    hf__my_put_number(c, 1u << 24, 4); /* the longest packet */
+    hf__my_put_number(c, CHARSET, 1);
+    hf__my_put(c, zeros, sizeof(zeros));
+}
+
+static int send_login(struct my_conn *c)
+{
+    bool ok;
+
+    c->phase = MY_LOGIN;
+    if (!is_known(c))
+        take_name(c->plugin, sizeof(c->plugin), "mysql_native_password", 21);
+    hf__my_packet_begin(c);
+    put_head(c);
+    hf__my_put_text(c, c->login->user);
+    ok = put_answer(c, true);
+    if (c->login->database[0])
+        hf__my_put_text(c, c->login->database);
+    if (c->offers & CAN_PLUGIN_AUTH)
+        hf__my_put_text(c, c->plugin);
+    return ok ? send_packet(c) : no_memory(c);
+}
+
+int hf__my_login_secured(struct my_conn *c)
+{
+    return send_login(c);
+}
+
+static int greeted(struct my_conn *c, struct my_cursor *body, hf__time now)
+{
+    /* Threads of ours may still use it when the program exits. */
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+    if (!read_greeting(c, body))
+        return not_understood(c);
+    c->link.understood = true;
+    if ((c->offers & CAN_MUST) != CAN_MUST)
+        return REFUSED(c, now, HF_EPROTO,
+                       "the server is too old (%s): MySQL 5.7 or MariaDB 10.3 "
+                       "or later is needed",
+                       c->version);
+    if (!c->login->tls)
+        return send_login(c);
+    if (!(c->offers & CAN_SSL))
+        return REFUSED(c, now, HF_EPROTO, "the server has no TLS");
+    hf__my_packet_begin(c);
+    put_head(c);
+    hf__link_secure(&c->link);
+    return send_packet(c);
+}
+
+static int switched(struct my_conn *c, struct my_cursor *body, hf__time now)
+{
+    size_t len, salt_len;
+    const char *name = hf__my_get_text(body, &len);
+    bool ok;
+
+    if (!name || !len) /* from before there were plugins */
+        name = "mysql_old_password", len = strlen(name);
+    take_name(c->plugin, sizeof(c->plugin), name, len);
+    if (!is_known(c))
+        return unknown_plugin(c, now);
+    salt_len = body->len;
+    ok = take_salt(c, hf__my_get_bytes(body, salt_len), salt_len);
+    if (uses(c, "mysql_clear_password")) {
+        if (c->link.stream.ssl)
+            return send_password(c);
+        return REFUSED(c, now, HF_EAUTH,
+                       "the server wants the password in clear text: use TLS");
+    }
+    if (!ok && !uses(c, "auth_socket") && !uses(c, "unix_socket"))
+        return not_understood(c);
+    hf__my_packet_begin(c);
+    return put_answer(c, false) ? send_packet(c) : no_memory(c);
+}
+
+static int more(struct my_conn *c, struct my_cursor *body, hf__time now)
+{
+    if (!uses(c, "caching_sha2_password") || !body->len)
+        return not_understood(c);
+    switch (hf__my_get(body, 1)) {
+    case SHA2_DONE:
+        return 0;
+    case SHA2_FULL:
+        /* Whoever is in between could send a key of its own to encrypt it. */
+        return is_private(c)
+                   ? send_password(c)
+                   : REFUSED(c, now, HF_EAUTH,
+                             "the server wants the password itself: use TLS, "
+                             "or the server's socket");
+    default:
+        return not_understood(c);
+    }
+}
+
+int hf__my_login_packet(struct my_conn *c, struct my_packet *p, hf__time now)
+{
+    struct my_cursor *body = &p->body;
+    uint64_t type = hf__my_get(body, 1);
+
+    if (type == ERR)
+        return refused(c, body, now);
+    if (c->phase == MY_GREETING)
+        return type == PROTOCOL ? greeted(c, body, now) : not_understood(c);
+    switch (type) {
+    case OK:
+        return c->phase == MY_LOGIN ? 1 : not_understood(c);
+    case MORE:
+        return more(c, body, now);
+    case SWITCH:
+        return switched(c, body, now);
+    default:
+        return not_understood(c);
+    }
+}

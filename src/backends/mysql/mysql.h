@@ -1,0 +1,338 @@
+/* clang-format off */
+/*
+ * The MySQL and MariaDB backend, inside. A row is the truth: who holds a name,
+ * with which token, until when by the server's clock. GET_LOCK is the queue and
+ * the bell, and decides nothing. docs/mysql.md shows the tables.
+ *
+ * Connections (conn.h):
+ *
+ *   cmd    every request, in order of submission; answers come in that order
+ *   waits  up to wait_connections of them, made when somebody first has to
+ *          wait: each does nothing but wait, for one line (wait.c)
+ *
+ * User locks: two of a name, by its hash, and one of each client.
+ *
+ *   hfq:<hash>   the queue: waiters stand in it in the order of their coming;
+ *                the first of them has it
+ *   hfb:<hash>   the bell of a mutex: its holder has it, on cmd; the first of
+ *                the queue waits for it
+ *   hfc:<owner>  a client's command connection has it (session.c)
+ *
+ * The release of a mutex wakes the first of the queue by the bell. The other
+ * kinds have many holders, of which each may be the one to wait for, and so no
+ * bell: the first of the queue looks, every 2 to 50 ms, and nobody else does.
+ * Each wake-up is only a hint: the first looks when the lease of the holder
+ * ends, and all look now and then.
+ *
+ * Everything here runs with the client's mutex held, except open(), which runs
+ * on the keeper before that.
+ *
+ * Files, beside those of a connection: mysql.c the table, the URL; session.c
+ * what a connection says first, and the tables; cmd.c requests under way;
+ * error.c what the server's errors mean; verbs.c what is asked of a line, and
+ * the mutex; share.c read-write lock and semaphore; wait.c those who wait;
+ * renew.c renewals; query.c inspect, list, break, downgrade, put; latch.c;
+ * diagnose.c what the server says of itself.
+ */
+/* clang-format on */
+#ifndef HF_MYSQL_H
+#define HF_MYSQL_H
+
+#include "../common/about.h"
+#include "conn.h"
+
+#define MY_OWNER_LEN ((size_t)16)
+#define MY_HASH_LEN ((size_t)16)
+#define MY_OUT_HIGH (64u << 10)
+#define MY_TRIES 10 /* of a request that the server gave up for another one */
+
+/* Who has the queue, or the bell, and does not come: others look. */
+#define MY_LOOK_MS 8000        /* from so long after the last look */
+#define MY_LOOK_SPREAD_MS 8000 /* by chance so much later */
+#define MY_NAPS 3              /* looks of a try, with a pause before each */
+#define MY_FREE_MS                                                             \
+    2000 /* it is free, and the first of the queue does not come:              \
+            look once more after this, and take it */
+#define MY_EXPIRY_SLACK_MS 2
+/* Who polls, because nobody tells it. */
+#define MY_MUST_POLL "the URL says so (wait=poll, or wait_connections=0)"
+#define MY_POLL_MS 50
+#define MY_POLL_MAX_MS 500
+/* The first of the queue, where nothing rings. */
+#define MY_DOZE_MS 2
+#define MY_DOZE_MAX_MS 50
+
+struct mysql;
+struct my_wait;
+
+/* How a mutex is asked for: as if it were there and free; what is in the way;
+ * by the one statement that is right in every case. */
+enum my_step { MY_GUESS, MY_LOOK, MY_SURE };
+
+/* What we keep of each line (remote->impl). */
+struct my_line {
+    struct hf__remote *remote;
+    struct my_wait *wait; /* the connection that waits for it; NULL */
+    uint64_t asked_id;    /* the last hold id that was asked for */
+    uint64_t round;       /* latch: which one is waited for; 0: not known */
+    uint8_t hash[MY_HASH_LEN];
+    uint8_t step;        /* mutex: enum my_step, what is asked */
+    uint8_t tries;       /* of it */
+    uint8_t naps;        /* a try that finds it free looks again */
+    uint8_t looks;       /* polls in a row */
+    bool sent : 1;       /* something of asked_id went out */
+    bool asking : 1;     /* remote->ask is with us */
+    bool rang : 1;       /* while the question was under way */
+    bool seen_free : 1;  /* by the last look: the first does not come */
+    bool crowded : 1;    /* it had to wait, the last time */
+    bool converting : 1; /* the name is being made ours, */
+    bool converted : 1;  /* or was, for asked_id */
+};
+
+/* A packet that is under way on cmd. */
+struct my_flight {
+    struct my_sent sent;
+    struct hf__req *req; /* NULL: nobody wants the answer any more */
+    uint64_t hold_id;
+    uint64_t late_us;    /* the server's clock from which it is not meant */
+    uint32_t first, len; /* RENEW: which items */
+    uint8_t op;          /* 0: nobody waits for it */
+    uint8_t tries;
+    bool fresh;   /* the server has heard nothing of hold_id before */
+    bool refused; /* nothing was done for it, and another server may */
+    bool alone;   /* a transaction: nothing is sent behind it before its answer,
+                     because an error would leave it open */
+};
+
+struct mysql {
+    const struct hf__core *core;
+    hf_client *client;
+    struct net_endpoint peer;
+    struct my_login login;
+    uint32_t tags;
+    uint32_t
+        made_tables; /* so many of them are there, or were made by this hello */
+    struct my_conn cmd;
+    uint8_t owner[MY_OWNER_LEN];
+    char host[65];
+    uint64_t pid;
+    uint64_t chance; /* never 0 */
+    uint32_t connect_ms, op_timeout_ms, idle_s;
+    bool put_off; /* the core keeps requests */
+    bool opened;
+    bool alone;        /* a transaction is under way */
+    bool wants_alone;  /* one is to be sent, when nothing is */
+    bool must_poll;    /* wait=poll */
+    bool has_stray;    /* the thread of an earlier connection lives */
+    const char *polls; /* why those who wait poll; NULL: they queue */
+    /* The server's clock was this, or later, when ours was that. */
+    uint64_t server_us;
+    hf__time server_at;
+    uint32_t renew_ms; /* the shortest lease of those that are renewed */
+    size_t renewing;
+    struct my_wait *waits;
+    uint32_t waits_len, waits_most;
+    hf__time waits_from; /* the server refuses more of them before that */
+    uint8_t tries;       /* of the request that is sent again */
+};
+
+/* ---- session.c ---------------------------------------------------------- */
+
+extern const struct my_owner hf__my_cmd;
+/* The statements that make the tables; NULL is behind the last. */
+extern const char *const hf__my_tables[];
+/* The number in a row's i-th column; 0 if there is none. */
+uint64_t hf__my_num(const struct my_row *, size_t i);
+/* The server's clock in us, and what it was. */
+#define MY_CLOCK "timestampdiff(microsecond,'1970-01-01',utc_timestamp(6))"
+void hf__my_clock(struct mysql *, uint64_t us);
+/* From when on, by that clock, a request is not meant any more. */
+uint64_t hf__my_late(const struct mysql *, const struct hf__req *);
+/* For hello(): the settings of a session; owner: asks what the server is, too,
+ * and is the one that may. 0, or a code whose text is set. */
+int hf__my_say_session(struct my_conn *, uint32_t idle_s, const uint8_t *owner,
+                       my_answer_fn *);
+int hf__my_hello_refused(struct my_conn *, const struct my_result *,
+                         hf__time now);
+int hf__my_no_memory(struct my_conn *);
+
+/* ---- error.c ------------------------------------------------------------ */
+
+#define MY_NO_COLUMN 1054
+#define MY_FORBIDDEN 1142
+#define MY_NO_TABLE 1146
+
+/* Another one was in the way: nothing was done; or an administrator. The same
+ * again. */
+bool hf__my_in_the_way(uint16_t error);
+bool hf__my_again(uint16_t error);
+/* A new connection, or another server, may do. */
+bool hf__my_leaves(uint16_t error);
+bool hf__my_passes(uint16_t error); /* may it say otherwise later? */
+/* It has refused the request before it did anything for it. */
+bool hf__my_untouched(uint16_t error);
+int hf__my_code(uint16_t error);
+/* Which statement helps against the error at the end of this answer; "". */
+void hf__my_advice(const struct my_result *, const struct my_login *, char *to,
+                   size_t size);
+/* Leaves a text; returns the code. */
+int hf__my_refusal(struct mysql *, const struct my_result *);
+
+/* ---- cmd.c -------------------------------------------------------------- */
+
+/* The request is under way (HF__PENDING), or HF__LATER, or a code. Reports
+ * nothing. */
+int hf__my_submit(struct mysql *, struct hf__req *);
+/* Writes; and if there is room then, what the core keeps can come. */
+void hf__my_pump(struct mysql *);
+/* Never mention this request again. */
+void hf__my_forget(struct mysql *, const struct hf__req *);
+void hf__my_finish(struct mysql *, struct hf__req *, int result);
+/* Begins a packet on cmd, and ends it. NULL: out of memory. */
+void hf__my_start(struct mysql *, const struct hf__req *);
+struct my_flight *hf__my_sent(struct mysql *, struct hf__req *);
+/* The same request once more, out of its answer, or later: PENDING, or a code.
+ */
+int hf__my_resend(struct mysql *, struct hf__req *);
+/* A statement for whose answer nobody waits. */
+void hf__my_aside(struct mysql *, const char *fmt, ...);
+/* KILL QUERY; hf__my_wait_killed() hears of its answer. False: not sent. */
+bool hf__my_kill(struct mysql *, uint64_t thread);
+void hf__my_up(struct my_conn *, hf__time now);
+void hf__my_down(struct my_conn *, int code, bool was_up, hf__time now);
+/* The server ends a connection that says nothing for long. */
+void hf__my_ping(struct mysql *, hf__time now);
+hf__time hf__my_ping_at(const struct mysql *);
+
+/* ---- mysql.c ------------------------------------------------------------ */
+
+/* Where a connection leads, and how long it may take; its link lacks `lost`.
+ */
+void hf__my_aim(struct mysql *, struct my_conn *, uint32_t connect_ms);
+
+/* ---- verbs.c ------------------------------------------------------------ */
+
+int hf__my_attach(void *, struct hf__remote *);
+void hf__my_detach(void *, struct hf__remote *);
+int hf__my_attempt(void *, struct hf__req *);
+int hf__my_release(void *, struct hf__req *);
+int hf__my_abandon(void *, struct hf__req *);
+int hf__my_verb_encode(struct mysql *, struct hf__req *);
+/* The answers: 0, or HF_EPROTO. */
+int hf__my_verb_answer(struct mysql *, const struct my_flight *,
+                       const struct my_result *, hf__time now);
+/* What was to be ready for a grant is given back. */
+void hf__my_attempt_failed(struct mysql *, const struct my_line *);
+
+/* What an attempt ends with, of every kind. */
+void hf__my_granted(struct mysql *, struct hf__req *, uint64_t token);
+struct my_place {
+    uint64_t left_us; /* of the lease that is in the way */
+    bool free;        /* nothing is in the way, but others are to go first */
+    bool rings;       /* who is in the way has the bell */
+};
+void hf__my_refused(struct mysql *, struct hf__req *, const struct my_place *,
+                    hf__time now);
+/* The name is of another kind, or size: it is made ours if nobody uses it, else
+ * it is EMISMATCH. */
+void hf__my_other_kind(struct mysql *, struct hf__req *);
+
+/* Pieces of statements. The turn: @b is NULL if others are to go first; bell:
+ * else it is 1 if cmd has the bell. */
+void hf__my_put_turn(struct mysql *, const struct my_line *, bool bell);
+size_t hf__my_label_len(const struct hf__remote *);
+void hf__my_hash(const struct mysql *, const char *name, size_t len,
+                 uint8_t to[MY_HASH_LEN]);
+
+/* ---- share.c ------------------------------------------------------------ */
+
+void hf__my_share_take(struct mysql *, const struct hf__req *);
+/* Is there a chance? Into the packet of a wait. */
+void hf__my_share_look(struct my_conn *, const struct hf__remote *,
+                       uint32_t permits);
+void hf__my_share_drop(struct mysql *, const struct hf__req *);
+int hf__my_share_taken(struct mysql *, struct hf__req *,
+                       const struct my_result *, hf__time now);
+
+/* ---- wait.c ------------------------------------------------------------- */
+
+/* A connection that waits. */
+struct my_wait {
+    struct my_wait *next;
+    struct mysql *m;
+    struct my_conn conn;
+    struct my_line *line; /* for whom; NULL: nobody */
+    hf__time began_at;    /* when that was */
+    hf__time idle_at;     /* since when it is not used */
+    uint64_t since_us;    /* when the line began to wait, by the server */
+    uint32_t permits;
+    uint32_t doze_ms;
+    hf__time again_at; /* leaves: a KILL may have come before the statement */
+    uint8_t hash[MY_HASH_LEN]; /* of the name in whose queue it is */
+    uint8_t leaves;    /* so many statements to leave it are under way */
+    bool queues : 1;   /* it may stand in the queue, or have it */
+    bool is_first : 1; /* it has it */
+    bool waits : 1;    /* a statement that waits is under way */
+    bool killing : 1;  /* a KILL QUERY for it is under way */
+    bool rings : 1;    /* the holder has the bell */
+    bool rang : 1;     /* the line was told to ask, and has not asked yet */
+    bool dozes : 1;    /* what waits is no bell */
+    bool ended : 1;    /* the last wait, by KILL QUERY */
+    bool is_over : 1;
+};
+
+/* The line is told to wait, for the first time or again. rings: the holder has
+ * the bell. False: there is no connection for it, it has to poll. */
+bool hf__my_wait(struct mysql *, struct my_line *, bool rings,
+                 uint32_t permits);
+bool hf__my_is_first(const struct my_line *);
+/* It waits, and did not find the queue empty. */
+bool hf__my_waited(const struct my_line *, hf__time now);
+/* It does not wait any more. */
+void hf__my_wait_end(struct mysql *, struct my_line *);
+/* A KILL QUERY of ours was answered. */
+void hf__my_wait_killed(struct mysql *, uint64_t thread);
+/* The command connection is lost: so are all places. */
+void hf__my_waits_lost(struct mysql *);
+void hf__my_waits_ready(struct mysql *, uint32_t tag, uint32_t events,
+                        hf__time now);
+void hf__my_waits_advance(struct mysql *, hf__time now);
+hf__time hf__my_waits_timeout(const struct mysql *);
+void hf__my_waits_fini(struct mysql *);
+
+/* ---- renew.c ------------------------------------------------------------ */
+
+int hf__my_renew(void *, struct hf__batch *);
+int hf__my_renew_encode(struct mysql *, struct hf__batch *);
+int hf__my_renew_answer(struct mysql *, const struct my_flight *,
+                        const struct my_result *);
+void hf__my_renew_failed(struct mysql *, const struct my_flight *, int code);
+
+/* ---- query.c ------------------------------------------------------------ */
+
+int hf__my_query(void *, struct hf__query *);
+int hf__my_query_encode(struct mysql *, struct hf__query *);
+/* 0, or HF_EPROTO. */
+int hf__my_query_answer(struct mysql *, const struct my_flight *,
+                        const struct my_result *);
+/* For an answer that says that it came too late: once more, if it is meant
+ * still. PENDING, or a code. */
+int hf__my_query_late(struct mysql *, struct hf__query *);
+
+/* ---- latch.c ------------------------------------------------------------ */
+
+void hf__my_latch_take(struct mysql *, const struct hf__req *);
+int hf__my_latch_taken(struct mysql *, struct hf__req *,
+                       const struct my_result *, hf__time now);
+void hf__my_latch_put(struct mysql *, const struct hf__query *);
+/* DONE, PENDING, or a code. */
+int hf__my_latch_counted(struct mysql *, struct hf__query *,
+                         const struct my_result *);
+
+/* ---- diagnose.c --------------------------------------------------------- */
+
+void hf__my_diagnose_put(struct mysql *);
+void hf__my_diagnosed(struct mysql *, struct hf__query *,
+                      const struct my_result *);
+
+#endif

@@ -1,0 +1,447 @@
+/* Questions about a name, breaking a lock, and what a holder alone may do. */
+#include "mysql.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOW "utc_timestamp(6)"
+#define LIST_ROWS 1000
+#define NAME q->name, q->name_len
+#define HOLD m->owner, MY_OWNER_LEN, q->req.hold_id
+
+int hf__my_query(void *self, struct hf__query *q)
+{
+    struct mysql *m = self;
+
+    if (q->name_len > HF_NAME_MAX)
+        return m->core->why(m->client, HF_EINVAL,
+                            "key: at most %d bytes would be right",
+                            HF_NAME_MAX);
+    if (q->req.op == HF__ASK || q->req.op == HF__LISTEN)
+        return HF_ENOTSUP;
+    return hf__my_submit(m, &q->req);
+}
+
+/* ---- inspect ------------------------------------------------------------ */
+
+#define SINCE "timestampdiff(microsecond,'1970-01-01',since) div 1000"
+#define LEFT                                                                   \
+    "timestampdiff(microsecond," NOW                                           \
+    ",least(lease_until,sysdate(6)+interval lease_us microsecond)) div 1000"
+
+enum {
+    OWNER,
+    HOLD_ID,
+    HOST,
+    PID,
+    LABEL,
+    SINCE_MS,
+    LEFT_MS,
+    TOKEN,
+    MODE,
+    PERMITS,
+    PARTY
+};
+
+static void put_inspect(struct mysql *m, const struct hf__query *q)
+{
+    uint8_t hash[MY_HASH_LEN];
+
+    hf__my_hash(m, NAME, hash);
+    hf__my_sql(&m->cmd,
+               "select kind,size,token,fair from holdfast_locks where name=%x;"
+               "select lower(hex(owner)),hold,host,pid,label," SINCE "," LEFT
+               ",token,1,1 from holdfast_locks where name=%x and kind=1 and "
+               "lease_until>" NOW ";"
+               "select lower(hex(owner)),hold,host,pid,label," SINCE "," LEFT
+               ",token,mode,permits from holdfast_holds where name=%x and "
+               "lease_until>" NOW " order by since;"
+               "select info from information_schema.processlist where "
+               "info like '/*hf:%h %%'",
+               NAME, NAME, NAME, hash, MY_HASH_LEN);
+}
+
+static void copy(char *to, size_t size, const struct my_value *v)
+{
+    hf__copy_text(to, size, v->text ? v->text : "", v->len);
+}
+
+static int add_holders(struct mysql *m, struct hf__query *q,
+                       const struct my_result *r)
+{
+    if (r->columns != PARTY)
+        return HF_EPROTO;
+    for (const struct my_row *row = r->rows; row; row = row->next) {
+        hf_party *p = m->core->add_party(m->client, q, true);
+        const char *owner = row->value[OWNER].text;
+
+        if (!p)
+            return HF_ENOMEM;
+        snprintf(p->owner, sizeof(p->owner), "%.32s:%llu", owner ? owner : "",
+                 (unsigned long long)hf__my_num(row, HOLD_ID));
+        copy(p->host, sizeof(p->host), &row->value[HOST]);
+        copy(p->label, sizeof(p->label), &row->value[LABEL]);
+        p->pid = (int64_t)hf__my_num(row, PID);
+        p->since_unix_ms = (int64_t)hf__my_num(row, SINCE_MS);
+        p->left_ms = (int64_t)hf__my_num(row, LEFT_MS);
+        p->token = hf__my_num(row, TOKEN);
+        p->mode = hf__my_num(row, MODE) ? HF_WRITE : HF_READ;
+        p->permits = q->info->kind == HF_SEMAPHORE
+                         ? (uint32_t)hf__my_num(row, PERMITS)
+                         : 0;
+    }
+    return 0;
+}
+
+static void unhex(char *to, size_t size, const char *hex, size_t len)
+{
+    char bytes[256];
+    size_t n = 0;
+
+    for (; n < sizeof(bytes) && 2 * n + 1 < len; n++) {
+        char two[3] = {hex[2 * n], hex[2 * n + 1], '\0'};
+
+        bytes[n] = (char)strtoul(two, NULL, 16);
+    }
+    hf__copy_text(to, size, bytes, n);
+}
+
+/* What wait.c writes in front of its statement. */
+static int add_waiter(struct mysql *m, struct hf__query *q, const char *text)
+{
+    const char *at = text, *end = text + strlen(text), *s;
+    hf_party *p = m->core->add_party(m->client, q, false);
+    size_t len;
+
+    if (!p)
+        return HF_ENOMEM;
+    hf__cut(&at, end, ' ', &len); /* the hash of the name */
+    s = hf__cut(&at, end, ' ', &len);
+    snprintf(p->owner, sizeof(p->owner), "%.*s:%llu", len < 33 ? (int)len : 32,
+             s, strtoull(at, NULL, 10));
+    hf__cut(&at, end, ' ', &len);
+    p->pid = strtoll(hf__cut(&at, end, ' ', &len), NULL, 10);
+    p->mode = strtoul(hf__cut(&at, end, ' ', &len), NULL, 10) == HF_WRITE
+                  ? HF_WRITE
+                  : HF_READ;
+    p->permits = (uint32_t)strtoul(hf__cut(&at, end, ' ', &len), NULL, 10);
+    if (q->info->kind != HF_SEMAPHORE)
+        p->permits = 0;
+    p->since_unix_ms = strtoll(hf__cut(&at, end, ' ', &len), NULL, 10) / 1000;
+    p->left_ms = -1;
+    s = hf__cut(&at, end, '.', &len);
+    unhex(p->host, sizeof(p->host), s, len);
+    at += *at == ' ';
+    s = hf__cut(&at, end, '.', &len);
+    unhex(p->label, sizeof(p->label), s, len);
+    return 0;
+}
+
+static int earlier(const void *a, const void *b)
+{
+    int64_t x = ((const hf_party *)a)->since_unix_ms;
+    int64_t y = ((const hf_party *)b)->since_unix_ms;
+
+    return (x > y) - (x < y);
+}
+
+static int add_waiters(struct mysql *m, struct hf__query *q,
+                       const struct my_result *r)
+{
+    int rc = 0;
+
+    for (const struct my_row *row = r->rows; row && !rc; row = row->next)
+        if (row->value[0].text)
+            rc = add_waiter(m, q, row->value[0].text);
+    if (q->info->waiters_len > 1)
+        qsort(q->info->waiters, q->info->waiters_len, sizeof(hf_party),
+              earlier);
+    return rc;
+}
+
+static int inspected(struct mysql *m, struct hf__query *q,
+                     const struct my_result *first)
+{
+    const struct my_result *mutex = hf__my_at(first, 1);
+    const struct my_result *holds = hf__my_at(first, 2);
+    const struct my_result *waiters = hf__my_at(first, 3);
+    const struct my_row *row = first->rows;
+    uint64_t kind = hf__my_num(row, 0);
+    int rc;
+
+    if (!waiters || first->columns != 4 || waiters->columns != 1)
+        return HF_EPROTO;
+    q->info->kind = kind <= HF_LATCH ? (enum hf_kind)kind : 0;
+    q->info->token = kind != HF_LATCH ? hf__my_num(row, 2) : 0;
+    rc = add_holders(m, q, mutex);
+    if (!rc)
+        rc = add_holders(m, q, holds);
+    if (!rc && kind != HF_LATCH && !m->polls)
+        rc = add_waiters(m, q, waiters);
+    q->info->waiters_unknown = m->polls != NULL || kind == HF_LATCH;
+    q->info->fairness = hf__my_num(row, 3) ? HF_FAIR : HF_UNFAIR;
+    if (kind == HF_LATCH)
+        q->info->count = hf__my_num(row, 1);
+    if (kind == HF_SEMAPHORE)
+        q->info->permits = (uint32_t)hf__my_num(row, 1);
+    if (!q->info->holders_len && !q->info->waiters_len && !q->info->count)
+        q->info->kind = 0; /* nobody uses it */
+    return rc;
+}
+
+/* ---- list --------------------------------------------------------------- */
+
+/* The first name behind all that begin with the prefix; false: there is none.
+ */
+static bool behind(const struct hf__query *q, char to[HF_NAME_MAX], size_t *len)
+{
+    memcpy(to, q->name, q->name_len);
+    for (*len = q->name_len; *len; (*len)--)
+        if ((unsigned char)to[*len - 1] != 0xff) {
+            to[*len - 1]++;
+            return true;
+        }
+    return false;
+}
+
+static void put_list(struct mysql *m, const struct hf__query *q)
+{
+    static const char *const parts[] = {
+        "select name from holdfast_locks where ((kind=1 and lease_until>" NOW
+        ") or (kind=4 and size>0))",
+        " union select name from holdfast_holds where lease_until>" NOW};
+    char end[HF_NAME_MAX];
+    size_t len = 0;
+    bool ends = behind(q, end, &len);
+    const hf_names *names = q->names;
+
+    for (int i = 0; i < 2; i++) {
+        hf__my_sql(&m->cmd, "%s and name>=%x", parts[i], NAME);
+        if (ends)
+            hf__my_sql(&m->cmd, " and name<%x", end, len);
+        if (q->count)
+            hf__my_sql(&m->cmd, " and name>%x",
+                       names->names[names->len - 1].bytes,
+                       names->names[names->len - 1].len);
+    }
+    hf__my_sql(&m->cmd, " order by name limit %u", (uint64_t)LIST_ROWS);
+}
+
+/* PENDING: there are more. */
+static int listed(struct mysql *m, struct hf__query *q,
+                  const struct my_result *r)
+{
+    if (r->columns != 1)
+        return HF_EPROTO;
+    for (const struct my_row *row = r->rows; row; row = row->next)
+        if (m->core->add_name(m->client, q, row->value[0].text,
+                              row->value[0].len))
+            return HF_ENOMEM;
+    q->count = r->rows_len;
+    return r->rows_len < LIST_ROWS ? HF__DONE : hf__my_resend(m, &q->req);
+}
+
+/* ---- break -------------------------------------------------------------- */
+
+/* Which one is meant. An owner that is no text of ours is nobody. */
+static void put_whom(struct mysql *m, const struct hf__query *q)
+{
+    const char *colon = strchr(q->owner, ':');
+
+    if (q->token)
+        hf__my_sql(&m->cmd, " and token=%u", q->token);
+    if (q->owner[0])
+        hf__my_sql(&m->cmd, " and concat(lower(hex(owner)),':',hold)=%x",
+                   colon ? q->owner : "", colon ? strlen(q->owner) : 0);
+}
+
+static void put_break(struct mysql *m, const struct hf__query *q)
+{
+    uint64_t late = hf__my_late(m, &q->req);
+    uint8_t hash[MY_HASH_LEN];
+    struct my_conn *c = &m->cmd;
+
+    hf__my_hash(m, NAME, hash);
+    hf__my_sql(c,
+               "start transaction;select kind into @k from holdfast_locks "
+               "where name=%x for update;update holdfast_locks set "
+               "lease_until='1970-01-02' where name=%x and kind=1 and "
+               "lease_until>" NOW " and " MY_CLOCK "<%u",
+               NAME, NAME, late);
+    put_whom(m, q);
+    hf__my_sql(c,
+               ";set @g=row_count();delete from holdfast_holds where name=%x "
+               "and lease_until>" NOW " and " MY_CLOCK "<%u",
+               NAME, late);
+    put_whom(m, q);
+    hf__my_sql(c,
+               ";set @g=@g+row_count();update holdfast_locks set size=0 where "
+               "name=%x and kind=4 and size>0 and %u and " MY_CLOCK
+               "<%u;set @g=@g+row_count();commit;"
+               "set @h=is_used_lock('hfq:%h');select @g," MY_CLOCK
+               "<%u," MY_CLOCK
+               ",ifnull((select token from holdfast_locks where name=%x and "
+               "kind=1 and lease_until>" NOW
+               "),(select max(token) from holdfast_holds where name=%x and "
+               "lease_until>" NOW "))",
+               NAME, (uint64_t)(!q->token && !q->owner[0]), late, hash,
+               MY_HASH_LEN, late, NAME, NAME);
+}
+
+static int broken(struct mysql *m, struct hf__query *q,
+                  const struct my_result *first)
+{
+    const struct my_result *last = hf__my_last(first);
+    const struct my_row *row = last->rows;
+
+    if (last->columns != 4 || !row)
+        return HF_EPROTO;
+    hf__my_clock(m, hf__my_num(row, 2));
+    if (hf__my_num(row, 0))
+        return HF__DONE;
+    if (!hf__my_num(row, 1))
+        return hf__my_query_late(m, q);
+    if (!row->value[3].text)
+        return m->core->why(m->client, HF_ENOTOWNER, "nobody holds it");
+    q->count = hf__my_num(row, 3);
+    return HF_EBUSY;
+}
+
+/* ---- what a holder may do ----------------------------------------------- */
+
+static void put_downgrade(struct mysql *m, const struct hf__query *q)
+{
+    hf__my_sql(&m->cmd,
+               "update holdfast_holds set mode=0 where name=%x and owner=%x "
+               "and hold=%u and lease_until>" NOW ";select count(*) from "
+               "holdfast_holds where name=%x and owner=%x and hold=%u and "
+               "lease_until>" NOW,
+               NAME, HOLD, NAME, HOLD);
+}
+
+static int gone_down(const struct my_result *last)
+{
+    if (last->columns != 1)
+        return HF_EPROTO;
+    return hf__my_num(last->rows, 0) ? HF__DONE : HF_ENOTOWNER;
+}
+
+/* The hold's row is locked while the value is written, which is by one UPDATE
+ * that is joined to it. */
+static void put_put(struct mysql *m, const struct hf__query *q)
+{
+    const struct hf__remote *r = q->line;
+    const char *table =
+        r->kind == HF_MUTEX ? "holdfast_locks" : "holdfast_holds";
+    uint64_t late = hf__my_late(m, &q->req);
+
+    hf__my_sql(&m->cmd,
+               "set @v=%x,@t=null;start transaction;select token into @t from "
+               "%s where name=%x and owner=%x and hold=%u and lease_until>" NOW
+               " and " MY_CLOCK "<%u for update;"
+               "insert ignore into holdfast_values(name,value,token,written) "
+               "select %x,'',@t," NOW " from dual where @t is not null;",
+               q->value, q->value_len, table, r->name, (size_t)r->name_len,
+               HOLD, late, NAME);
+    hf__my_sql(
+        &m->cmd,
+        "update holdfast_values v join %s g on g.name=%x and g.owner=%x "
+        "and g.hold=%u and @t is not null set v.value=@v,v.token=g.token,"
+        "v.written=" NOW " where v.name=%x;commit;set @v=null;"
+        "select @t is not null," MY_CLOCK "<%u," MY_CLOCK,
+        table, r->name, (size_t)r->name_len, HOLD, NAME, late);
+}
+
+/* It is not sent again: its line may be gone. */
+static int written(struct mysql *m, const struct my_result *last)
+{
+    const struct my_row *row = last->rows;
+
+    if (last->columns != 3 || !row)
+        return HF_EPROTO;
+    hf__my_clock(m, hf__my_num(row, 2));
+    if (hf__my_num(row, 0))
+        return HF__DONE;
+    return hf__my_num(row, 1)
+               ? HF_ENOTOWNER
+               : m->core->why(m->client, HF_EUNKNOWN, "it came too late");
+}
+
+/* ---- sending, answers --------------------------------------------------- */
+
+int hf__my_query_encode(struct mysql *m, struct hf__query *q)
+{
+    if (m->core->now() >= q->req.meant_until)
+        return m->core->why(m->client, HF_EUNKNOWN, "not sent in time");
+    hf__my_start(m, &q->req);
+    switch (q->req.op) {
+    case HF__INSPECT:
+        put_inspect(m, q);
+        break;
+    case HF__LIST:
+        put_list(m, q);
+        break;
+    case HF__BREAK:
+        put_break(m, q);
+        break;
+    case HF__DOWNGRADE:
+        put_downgrade(m, q);
+        break;
+    case HF__PUT:
+        put_put(m, q);
+        break;
+    case HF__DIAGNOSE:
+        hf__my_diagnose_put(m);
+        break;
+    default:
+        hf__my_latch_put(m, q);
+    }
+    if (!hf__my_sent(m, &q->req))
+        return HF_ENOMEM;
+    /* Nobody rings for it: the first of the queue is to look. The server
+     * refuses NULL. */
+    if (q->req.op == HF__BREAK)
+        hf__my_aside(m, "kill query @h");
+    return 0;
+}
+
+int hf__my_query_late(struct mysql *m, struct hf__query *q)
+{
+    return hf__my_resend(m, &q->req);
+}
+
+static int result_of(struct mysql *m, struct hf__query *q,
+                     const struct my_result *first)
+{
+    switch (q->req.op) {
+    case HF__INSPECT:
+        return inspected(m, q, first);
+    case HF__LIST:
+        return listed(m, q, first);
+    case HF__BREAK:
+        return broken(m, q, first);
+    case HF__DOWNGRADE:
+        return gone_down(hf__my_last(first));
+    case HF__PUT:
+        return written(m, hf__my_last(first));
+    case HF__DIAGNOSE:
+        hf__my_diagnosed(m, q, first);
+        return HF__DONE;
+    default:
+        return hf__my_latch_counted(m, q, first);
+    }
+}
+
+int hf__my_query_answer(struct mysql *m, const struct my_flight *f,
+                        const struct my_result *first)
+{
+    struct hf__query *q = (struct hf__query *)f->req;
+    int rc = result_of(m, q, first);
+
+    if (rc == HF_EPROTO)
+        return rc;
+    if (rc != HF__PENDING)
+        hf__my_finish(m, &q->req, rc);
+    return 0;
+}

@@ -1,0 +1,162 @@
+/*
+ * Renewals: those of a kind, with the same lease, go together in one UPDATE by
+ * key, and behind it in the same packet which of them are there. Rows are
+ * locked in the order of the key, whatever the order is here.
+ */
+#include "mysql.h"
+
+#define CHUNK 256
+#define NOW "utc_timestamp(6)"
+/* A connection with a longer way than this is no use for so short a lease. */
+#define PATIENCE_MIN_MS 200
+
+/* No more time is given to the server than leaves some for a renewal to be sent
+ * again, and again. */
+static void hurry(struct mysql *m)
+{
+    uint32_t ms = m->renew_ms / 6, most = m->cmd.link.silence_ms;
+
+    ms = ms > PATIENCE_MIN_MS ? ms : PATIENCE_MIN_MS;
+    hf__link_hurry(&m->cmd.link, m->renewing ? (ms < most ? ms : most) : 0,
+                   m->core->now());
+}
+
+int hf__my_renew(void *self, struct hf__batch *b)
+{
+    struct mysql *m = self;
+    int rc;
+
+    b->chunks = 0;
+    for (size_t i = 0; i < b->len; i++)
+        b->item[i].result = HF_EUNKNOWN;
+    b->req.result = HF__DONE;
+    if (!b->len)
+        return HF__DONE;
+    rc = hf__my_submit(m, &b->req);
+    if (rc != HF__PENDING)
+        return rc;
+    m->renew_ms = m->renewing ? m->renew_ms : UINT32_MAX;
+    for (size_t i = 0; i < b->len; i++)
+        if (b->item[i].lease_ms < m->renew_ms)
+            m->renew_ms = b->item[i].lease_ms;
+    m->renewing++;
+    hurry(m);
+    return rc;
+}
+
+static bool go_together(const struct hf__renewal *a,
+                        const struct hf__renewal *b)
+{
+    return (a->remote->kind == HF_MUTEX) == (b->remote->kind == HF_MUTEX) &&
+           a->remote->mode == b->remote->mode && a->lease_ms == b->lease_ms;
+}
+
+static void put_which(struct mysql *m, const struct hf__renewal *item,
+                      uint32_t len)
+{
+    bool is_mutex = item->remote->kind == HF_MUTEX;
+
+    hf__my_sql(&m->cmd,
+               " where owner=%x and lease_until>" NOW "%s and (name,hold) in (",
+               m->owner, MY_OWNER_LEN, is_mutex ? " and kind=1" : "");
+    for (uint32_t i = 0; i < len; i++)
+        hf__my_sql(&m->cmd, "%s(%x,%u)", i ? "," : "", item[i].remote->name,
+                   (size_t)item[i].remote->name_len, item[i].hold_id);
+    hf__my_sql(&m->cmd, ")");
+}
+
+/* A line for reading may have gone down, and the server not know it. */
+static int send_chunk(struct mysql *m, struct hf__batch *b, uint32_t first,
+                      uint32_t len)
+{
+    const struct hf__renewal *item = &b->item[first];
+    bool is_mutex = item->remote->kind == HF_MUTEX;
+    const char *table = is_mutex ? "holdfast_locks" : "holdfast_holds";
+    bool reads = !is_mutex && item->remote->mode == HF_READ;
+    uint64_t us = item->lease_ms * 1000ULL, late = hf__my_late(m, &b->req);
+    hf__time before = b->req.sent_at;
+    struct my_flight *f;
+
+    hf__my_begin(&m->cmd);
+    hf__my_sql(&m->cmd,
+               "update %s set %slease_us=%u,lease_until=" NOW
+               "+interval %u microsecond",
+               table, reads ? "mode=0," : "", us, us);
+    put_which(m, item, len);
+    hf__my_sql(&m->cmd, " and " MY_CLOCK "<%u;select hold from %s", late,
+               table);
+    put_which(m, item, len);
+    hf__my_sql(&m->cmd, ";select " MY_CLOCK);
+    f = hf__my_sent(m, &b->req);
+    if (!f)
+        return HF_ENOMEM;
+    f->first = first;
+    f->len = len;
+    if (b->chunks) /* that of the first is true of all */
+        b->req.sent_at = before;
+    return 0;
+}
+
+/* Nothing is parked in the middle: what there is no memory for is not renewed
+ * this time. */
+int hf__my_renew_encode(struct mysql *m, struct hf__batch *b)
+{
+    uint32_t len;
+
+    for (uint32_t i = 0; i < b->len; i += len) {
+        for (len = 1; len < CHUNK && i + len < b->len &&
+                      go_together(&b->item[i], &b->item[i + len]);)
+            len++;
+        if (send_chunk(m, b, i, len))
+            return b->chunks ? 0 : HF_ENOMEM;
+        b->chunks++;
+    }
+    return 0;
+}
+
+static void landed(struct mysql *m, struct hf__batch *b)
+{
+    if (--b->chunks)
+        return;
+    m->renewing--;
+    hurry(m);
+    m->core->done(m->client, &b->req);
+}
+
+static void mark(struct hf__batch *b, const struct my_flight *f, uint64_t hold)
+{
+    for (uint32_t i = f->first; i < f->first + f->len; i++)
+        if (b->item[i].hold_id == hold)
+            b->item[i].result = HF__DONE;
+}
+
+int hf__my_renew_answer(struct mysql *m, const struct my_flight *f,
+                        const struct my_result *first)
+{
+    struct hf__batch *b = (struct hf__batch *)f->req;
+    const struct my_result *there = hf__my_at(first, 1);
+    const struct my_result *clock = hf__my_at(first, 2);
+
+    if (!clock || there->columns != 1 || clock->columns != 1 || !clock->rows)
+        return HF_EPROTO;
+    hf__my_clock(m, hf__my_num(clock->rows, 0));
+    if (!b)
+        return 0;
+    if (hf__my_num(clock->rows, 0) < f->late_us) {
+        for (uint32_t i = f->first; i < f->first + f->len; i++)
+            b->item[i].result = HF_ENOTOWNER;
+        for (const struct my_row *row = there->rows; row; row = row->next)
+            mark(b, f, hf__my_num(row, 0));
+    }
+    landed(m, b);
+    return 0;
+}
+
+void hf__my_renew_failed(struct mysql *m, const struct my_flight *f, int code)
+{
+    struct hf__batch *b = (struct hf__batch *)f->req;
+
+    for (uint32_t i = f->first; i < f->first + f->len; i++)
+        b->item[i].result = (int16_t)code;
+    landed(m, b);
+}

@@ -1,0 +1,263 @@
+/*
+ * What a connection says before it is used.
+ *
+ * cmd: the session's settings; what the server is; whether the tables are
+ * there, and if not, it makes them.
+ *
+ * The thread of the connection before it may still be at work at the server,
+ * on requests that nobody wants any more. So cmd has a user lock of the client
+ * (hfc:<owner>): whoever finds it taken ends that thread, and waits for it.
+ */
+#include "mysql.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TABLES 4
+
+const char *const hf__my_tables[TABLES + 1] = {
+    "create table if not exists holdfast_locks("
+    "name varbinary(512) not null primary key,kind tinyint not null,"
+    "size bigint unsigned not null,token bigint unsigned not null,"
+    "owner binary(16) not null,hold bigint unsigned not null,"
+    "rings tinyint not null,fair tinyint not null,host varbinary(64) not null,"
+    "pid bigint unsigned not null,label varbinary(255) not null,"
+    "since datetime(6) not null,lease_us bigint unsigned not null,"
+    "lease_until datetime(6) not null) engine=innodb",
+    "create table if not exists holdfast_holds("
+    "name varbinary(512) not null,owner binary(16) not null,"
+    "hold bigint unsigned not null,mode tinyint not null,"
+    "permits int unsigned not null,token bigint unsigned not null,"
+    "host varbinary(64) not null,pid bigint unsigned not null,"
+    "label varbinary(255) not null,since datetime(6) not null,"
+    "lease_us bigint unsigned not null,lease_until datetime(6) not null,"
+    "primary key(name,owner,hold)) engine=innodb",
+    "create table if not exists holdfast_requests("
+    "name varbinary(512) not null,owner binary(16) not null,"
+    "request bigint unsigned not null,answer tinyint not null,"
+    "keep_until datetime(6) not null,primary key(name,owner,request)) "
+    "engine=innodb",
+    "create table if not exists holdfast_values("
+    "name varbinary(512) not null primary key,value longblob not null,"
+    "token bigint unsigned not null,written datetime(6) not null) "
+    "engine=innodb",
+    NULL};
+
+/* ---- numbers, clocks ---------------------------------------------------- */
+
+uint64_t hf__my_num(const struct my_row *row, size_t i)
+{
+    uint64_t n = 0;
+
+    return row && hf__my_number(&row->value[i], &n) ? n : 0;
+}
+
+/* By when it was heard, so that it is rather later than we think. */
+void hf__my_clock(struct mysql *m, uint64_t us)
+{
+    m->server_us = us;
+    m->server_at = m->core->now();
+}
+
+uint64_t hf__my_late(const struct mysql *m, const struct hf__req *req)
+{
+    if (req->meant_until == HF__NEVER)
+        return UINT64_MAX >> 1;
+    return m->server_us + (uint64_t)((req->meant_until - m->server_at) / 1000);
+}
+
+/* ---- both --------------------------------------------------------------- */
+
+int hf__my_no_memory(struct my_conn *c)
+{
+    return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
+}
+
+/* Idle connections end soon, a statement may take as long as it takes, and
+ * nothing depends on how the server is set up otherwise. */
+int hf__my_say_session(struct my_conn *c, uint32_t idle_s, const uint8_t *owner,
+                       my_answer_fn *fn)
+{
+    hf__my_begin(c);
+    hf__my_sql(c,
+               "set session transaction isolation level read committed;"
+               "set session autocommit=1,completion_type=0,time_zone='+00:00',"
+               "sql_mode='STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION',"
+               "innodb_lock_wait_timeout=1,wait_timeout=%u,%s=0",
+               (uint64_t)idle_s,
+               c->is_mariadb ? "max_statement_time" : "max_execution_time");
+    if (owner)
+        hf__my_sql(c,
+                   ";select connection_id()," MY_CLOCK
+                   ",get_lock('hfc:%h',0);show variables where variable_name "
+                   "in ('read_only','super_read_only','wsrep_on')",
+                   owner, MY_OWNER_LEN);
+    return hf__my_end(c, fn) ? 0 : hf__my_no_memory(c);
+}
+
+int hf__my_hello_refused(struct my_conn *c, const struct my_result *first,
+                         hf__time now)
+{
+    const struct my_result *r = hf__my_last(first);
+    char advice[640];
+
+    hf__my_advice(first, c->login, advice, sizeof(advice));
+    c->link.lasts = !hf__my_passes(r->error);
+    c->link.refused_at = now;
+    return hf__link_why(&c->link, hf__my_code(r->error), "%.160s%s%s", r->text,
+                        advice[0] ? ". Run: " : "", advice);
+}
+
+/* ---- the tables --------------------------------------------------------- */
+
+static int tables_seen(struct my_conn *, struct my_sent *,
+                       const struct my_result *, hf__time now);
+
+/* An unknown column is no concern of ours, a missing one is refused. */
+static int look_for_tables(struct my_conn *c, my_answer_fn *fn)
+{
+    hf__my_begin(c);
+    hf__my_sql(c,
+               "select name,kind,size,token,owner,hold,rings,fair,host,pid,"
+               "label,since,lease_us,lease_until from holdfast_locks limit 0;"
+               "select name,owner,hold,mode,permits,token,host,pid,label,"
+               "since,lease_us,lease_until from holdfast_holds limit 0;"
+               "select name,owner,request,answer,keep_until from "
+               "holdfast_requests limit 0;"
+               "select name,value,token,written from holdfast_values "
+               "limit 0");
+    return hf__my_end(c, fn) ? 0 : hf__my_no_memory(c);
+}
+
+static int tables_made(struct my_conn *c, struct my_sent *sent,
+                       const struct my_result *r, hf__time now)
+{
+    (void)sent;
+    return hf__my_last(r)->error ? hf__my_hello_refused(c, r, now) : 0;
+}
+
+/* Makes the first that is missing, and looks again: CREATE TABLE IF NOT EXISTS
+ * of one that is there is refused, too, to who may not create. */
+static int tables_seen(struct my_conn *c, struct my_sent *sent,
+                       const struct my_result *r, hf__time now)
+{
+    struct mysql *m = c->owner;
+    const struct my_result *last = hf__my_last(r);
+    uint32_t there = 0;
+
+    (void)sent;
+    if (!last->error)
+        return 0;
+    while (hf__my_at(r, there) != last)
+        there++;
+    if (last->error != MY_NO_TABLE || there < m->made_tables || there >= TABLES)
+        return hf__my_hello_refused(c, r, now);
+    m->made_tables = there + 1;
+    hf__my_begin(c);
+    hf__my_sql(c, "%s", hf__my_tables[there]);
+    if (!hf__my_end(c, tables_made))
+        return hf__my_no_memory(c);
+    return look_for_tables(c, tables_seen);
+}
+
+/* ---- what the server is ------------------------------------------------- */
+
+static bool is_on(const struct my_row *row, const char *name)
+{
+    return row->value[0].text && strcmp(row->value[0].text, name) == 0 &&
+           row->value[1].text && strcmp(row->value[1].text, "ON") == 0;
+}
+
+static int look_at_server(struct mysql *m, struct my_conn *c,
+                          const struct my_row *id, const struct my_row *list,
+                          hf__time now)
+{
+    bool proxied = hf__my_num(id, 0) != c->thread;
+
+    m->has_stray = !proxied && !hf__my_num(id, 2);
+    m->polls = m->must_poll ? MY_MUST_POLL
+               : proxied    ? "a proxy is between us and the server"
+                            : NULL;
+    hf__my_clock(m, hf__my_num(id, 1));
+    for (; list; list = list->next) {
+        if (is_on(list, "read_only") || is_on(list, "super_read_only")) {
+            c->link.refused_at = now;
+            return hf__link_why(&c->link, HF_EBACKEND,
+                                "the server is read-only: it is a replica, or "
+                                "its administrator has set read_only");
+        }
+        if (is_on(list, "wsrep_on") && !m->polls)
+            m->polls = "the server is part of a Galera cluster, where GET_LOCK "
+                       "is worth nothing";
+    }
+    return 0;
+}
+
+/* ---- the thread that was left ------------------------------------------- */
+
+static int stray_killed(struct my_conn *c, struct my_sent *sent,
+                        const struct my_result *r, hf__time now)
+{
+    (void)c;
+    (void)sent;
+    (void)r; /* it may have ended meanwhile */
+    (void)now;
+    return 0;
+}
+
+static my_answer_fn stray_gone;
+
+static int end_stray(struct mysql *m, struct my_conn *c)
+{
+    hf__my_begin(c);
+    hf__my_sql(c, "set @h=is_used_lock('hfc:%h');kill @h", m->owner,
+               MY_OWNER_LEN);
+    if (!hf__my_end(c, stray_killed))
+        return hf__my_no_memory(c);
+    hf__my_begin(c);
+    hf__my_sql(c, "select get_lock('hfc:%h',1)", m->owner, MY_OWNER_LEN);
+    return hf__my_end(c, stray_gone) ? 0 : hf__my_no_memory(c);
+}
+
+static int stray_gone(struct my_conn *c, struct my_sent *sent,
+                      const struct my_result *r, hf__time now)
+{
+    (void)sent;
+    if (r->error && !hf__my_again(r->error))
+        return hf__my_hello_refused(c, r, now);
+    if (!r->error && (!r->rows || !r->rows->value[0].text))
+        return hf__link_why(&c->link, HF_EBACKEND, "GET_LOCK gives no answer");
+    return r->rows && hf__my_num(r->rows, 0) ? look_for_tables(c, tables_seen)
+                                             : end_stray(c->owner, c);
+}
+
+static int server_seen(struct my_conn *c, struct my_sent *sent,
+                       const struct my_result *r, hf__time now)
+{
+    struct mysql *m = c->owner;
+    const struct my_result *last = hf__my_last(r);
+    const struct my_result *id = hf__my_at(r, 2), *list = hf__my_at(r, 3);
+    int rc;
+
+    (void)sent;
+    if (last->error)
+        return hf__my_hello_refused(c, r, now);
+    if (!id || !list || id->columns != 3 || !id->rows || list->columns != 2)
+        return HF_EPROTO;
+    rc = look_at_server(m, c, id->rows, list->rows, now);
+    m->made_tables = 0;
+    return rc             ? rc
+           : m->has_stray ? end_stray(m, c)
+                          : look_for_tables(c, tables_seen);
+}
+
+static int hello(struct my_conn *c, hf__time now)
+{
+    struct mysql *m = c->owner;
+
+    (void)now;
+    return hf__my_say_session(c, m->idle_s, m->owner, server_seen);
+}
+
+const struct my_owner hf__my_cmd = {
+    .hello = hello, .up = hf__my_up, .down = hf__my_down};

@@ -1,0 +1,149 @@
+#!/bin/sh
+# The command on MySQL or MariaDB, where it differs. Usage: with_mysql mysql.sh
+# HOLDFAST
+# shellcheck disable=SC2016 # what is in single quotes is for other shells
+set -u
+. "$(dirname "$0")/lib.sh"
+
+HOLDFAST_URL=$MYSQL_URL
+. "$(dirname "$0")/session.sh"
+parts_of_url
+secret=${before_host#*worker:}
+secret=${secret%@}
+
+# sql STATEMENT: as the user of the URL
+sql() {
+    MYSQL_PWD=$secret mariadb --no-defaults -h 127.0.0.1 -P "${host#*:}" \
+        -u worker -N -B "${root#/}" -e "$1"
+}
+
+# refused URL TEXT
+refused() {
+    equal "$(status_of "$hf" run -b "$1" a -- true)" 64 "$1"
+    contains err "$2" || die "$1: $(cat err)"
+    not contains err "$secret" || die "$(cat err)"
+}
+
+a_wrong_url_is_explained() {
+    for url in mysql: mysql:// mysql:///database mysql://user@/database; do
+        refused "$url" 'must have a host'
+    done
+    refused "mysql://$host/locks" 'must have a user'
+    for url in "${before_host}$host" "${before_host}$host/" \
+        "${before_host}$host/a/b"; do
+        refused "$url" database
+    done
+    for option in cacert cert key; do
+        refused "$MYSQL_URL?$option=/dev/null" 'tls=yes'
+    done
+    refused "$MYSQL_URL?tls=maybe" 'tls=maybe'
+    refused "$MYSQL_URL?wait=often" 'wait=often'
+    refused "$MYSQL_URL?wait=poll&fair=yes" 'fair=yes'
+    for n in x -1 1x 100000; do
+        refused "$MYSQL_URL?wait_connections=$n" "wait_connections=$n"
+    done
+    refused "$MYSQL_URL?socket=/tmp/socket" 'socket='
+    refused "${before_host}/locks?socket=" 'socket=: must be'
+    refused "${before_host}/locks?socket=/tmp/socket&tls=yes" 'tls=yes and socket='
+    refused "$MYSQL_URL?wait_connections=0&fair=yes" 'fair=yes'
+    refused "$MYSQL_URL?tick=2s" 'unknown option "tick"; mysql has .*socket, tls'
+    refused "${before_host}127.0.0.1:99999/locks" port
+}
+
+both_schemes_are_the_same() {
+    start "$hf" run -b "mariadb${MYSQL_URL#mysql}" s -- sh -c 'echo >held
+        until [ -e end ]; do sleep 0.01; done'
+    until_true test -s held
+    equal "$(status_of "$hf" run -n s -- true)" 75 'mysql://'
+    equal "$(sql "select count(*) from holdfast_locks where name='s' and
+        lease_until > utc_timestamp(6)")" 1 'the row'
+    touch end
+    wait_for "$pid"
+    equal "$status" 0 'the holder'
+}
+
+every_kind_works() {
+    for kind in '' -s -x; do
+        # shellcheck disable=SC2086 # one word or none
+        equal "$(status_of "$hf" run $kind "kind$kind" -- true)" 0 "run $kind"
+    done
+    for kind in mutex read write semaphore; do
+        "$hf" bench --procs 2 --seconds 0.2 --kind $kind >out || die "bench $kind"
+        contains out "mysql, fair $kind, 2 processes" || die "$(cat out)"
+        "$hf" bench --unfair --seconds 0.2 --kind $kind >out || die "unfair $kind"
+        contains out "mysql, unfair $kind" || die "$(cat out)"
+    done
+    "$hf" bench --procs 2 --seconds 0.2 -b "$MYSQL_URL?wait=poll" >out ||
+        die 'bench, polling'
+    contains out 'mysql, unfair mutex' || die "$(cat out)"
+}
+
+# waiters N: so many sleep at the server.
+waiters() {
+    [ "$(sql "select count(*) from information_schema.processlist where info like '/*hf:%'")" = "$1" ]
+}
+
+first_come_is_first_served() {
+    start "$hf" run o -- sh -c 'echo >held; until [ -e end ]; do sleep 0.01; done'
+    holder=$pid
+    until_true test -s held
+    waiting=
+    for n in 1 2 3 4 5; do
+        start "$hf" run -w 30s o -- sh -c "echo $n >>order"
+        waiting="$waiting $pid"
+        until_true waiters $n
+    done
+    equal "$(status_of "$hf" run -n o -- true)" 75 'not at once'
+    equal "$(status_of "$hf" run -w 200ms o -- true)" 75 'not in time'
+    until_true waiters 5
+    touch end
+    wait_for "$holder"
+    equal "$status" 0 'the holder'
+    for one in $waiting; do
+        wait_for "$one"
+        equal "$status" 0 'a waiter'
+    done
+    equal "$(tr '\n' ' ' <order)" '1 2 3 4 5 ' 'the order'
+    waiters 0 || die 'somebody waits'
+}
+
+who_polls_gets_it_too() {
+    start "$hf" run -b "$MYSQL_URL?wait_connections=0" p -- \
+        sh -c 'echo >held; until [ -e end ]; do sleep 0.01; done'
+    holder=$pid
+    until_true test -s held
+    for option in wait_connections=0 wait=poll; do
+        start "$hf" run -b "$MYSQL_URL?$option" p -- sh -c "echo >>got"
+    done
+    sleep 0.2
+    waiters 0 || die 'it sleeps at the server'
+    touch end
+    wait_for "$holder"
+    until_true sh -c '[ "$(wc -l <got)" = 2 ]'
+}
+
+a_password_may_be_in_a_file() {
+    echo "$secret" >password
+    file="password_file=$PWD/password"
+    equal "$(status_of "$hf" run -b "mysql://worker@$host$root?$file" a -- true)" 0 "$file"
+    echo wr0ng >password
+    equal "$(status_of "$hf" run -b "mysql://worker@$host$root?$file" a -- true)" 77 'another one'
+    contains err 'the server refused the user name or password' || die "$(cat err)"
+    not contains err wr0ng || die "$(cat err)"
+}
+
+rights_are_told_by_77() {
+    for url in "mysql://worker@$host$root" "mysql://worker:wr0ng@$host$root" \
+        "mysql://nobody@$host$root" "${before_host}$host/mysql"; do
+        equal "$(status_of "$hf" run -b "$url" a -- true)" 77 "$url"
+        not contains err "$secret\|wr0ng" || die "$(cat err)"
+    done
+    contains err 'the user may not use the database mysql: grant' || die "$(cat err)"
+    equal "$(HOLDFAST_PASSWORD=$secret status_of "$hf" run \
+        -b "mysql://worker@$host$root" a -- true)" 0 HOLDFAST_PASSWORD
+}
+
+# shellcheck disable=SC2086 # a list
+run_cases $session_cases a_wrong_url_is_explained both_schemes_are_the_same \
+    every_kind_works first_come_is_first_served who_polls_gets_it_too \
+    a_password_may_be_in_a_file rights_are_told_by_77

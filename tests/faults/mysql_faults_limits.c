@@ -1,0 +1,268 @@
+/* Connections: how many there are, servers that allow no more of them, and a
+ * server that becomes read-only. */
+#include "mysql_faults.h"
+
+#include <stdio.h>
+
+enum { MANY = 200, NAMES = 20, MOST = 12 };
+
+/* ---- how many there are ---------------------------------------------------
+ */
+
+static void test_who_does_not_wait_has_one_connection(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w);
+
+    for (int i = 0; i < 5; i++)
+        world_free_for_all(w, a);
+    assert_int_equal(my_server_connections(&my_one), 1);
+    assert_int_equal(hf_lock_timed(a, 0, &w->err), 0);
+    world_near(w);
+    assert_int_equal(hf_lock_try(w->locks[1], NULL), HF_EBUSY);
+    assert_int_equal(my_server_connections(&my_one), 2);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+static void test_many_locks_have_few_connections(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = my_open(w, my_one.url);
+    hf_lock *lock[MANY];
+    char name[16];
+
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "many-%d", i);
+        lock[i] = my_lock(w, c, name);
+        assert_int_equal(hf_lock_timed(lock[i], 5000, &w->err), 0);
+    }
+    assert_int_equal(my_server_left(&my_one, false), MANY);
+    assert_true(my_server_connections(&my_one) <= 2);
+    world_renews(lock[MANY - 1]);
+    assert_true(my_server_connections(&my_one) <= 2);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(hf_lock_check(lock[i]), 0);
+        assert_int_equal(hf_lock_release(lock[i], &w->err), 0);
+        assert_int_equal(hf_lock_free(lock[i]), 0);
+    }
+    assert_int_equal(hf_close(c), 0);
+    world_is_clean(w);
+}
+
+static void take_names(struct world *w, hf_client *c, hf_lock **lock, bool take)
+{
+    char name[16];
+
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof(name), "name-%d", i);
+        lock[i] = my_lock(w, c, name);
+        if (take)
+            assert_int_equal(hf_lock_timed(lock[i], 5000, &w->err), 0);
+    }
+}
+
+static bool all_back(struct my_waiter *waiter)
+{
+    for (int i = 0; i < NAMES; i++)
+        if (!my_waiter_back(&waiter[i]))
+            return false;
+    return true;
+}
+
+/* The URL says how many may wait at the server; the others poll. */
+static void test_waiting_connections_are_bounded(void **state)
+{
+    enum { WAITING = 4 };
+    struct world *w = *state;
+    hf_client *a = my_open(w, my_one.url);
+    hf_client *b = my_open(w, my_url("?wait_connections=4"));
+    hf_lock *held[NAMES], *wanted[NAMES];
+    static struct my_waiter waiter[NAMES];
+
+    take_names(w, a, held, true);
+    take_names(w, b, wanted, false);
+    for (int i = 0; i < NAMES; i++)
+        my_waiter_start(&waiter[i], b, wanted[i]);
+    my_has_waiters(WAITING);
+    assert_true(NEVER_MS(my_server_connections(&my_one) > 2 + WAITING, 500));
+    for (int i = 0; i < NAMES; i++)
+        assert_int_equal(hf_lock_release(held[i], &w->err), 0);
+    assert_true(WAIT_FOR_MS(all_back(waiter), 2 * SOON_MS));
+    for (int i = 0; i < NAMES; i++) {
+        my_waiter_end(&waiter[i]);
+        assert_int_equal(waiter[i].rc, 0);
+        assert_int_equal(waiter[i].release_rc, 0);
+        assert_int_equal(hf_lock_free(held[i]), 0);
+        assert_int_equal(hf_lock_free(wanted[i]), 0);
+    }
+    assert_int_equal(hf_close(a), 0);
+    assert_int_equal(hf_close(b), 0);
+    world_is_clean(w);
+}
+
+/* ---- no more of them ------------------------------------------------------
+ */
+
+/* Opens clients until the server refuses one; how many it did not. */
+static int open_all(struct world *w, hf_client **c)
+{
+    int n = 0;
+
+    while (n < MOST && !hf_open(my_one.url, NULL, &c[n], &w->err))
+        n++;
+    assert_true(n < MOST);
+    return n;
+}
+
+static void no_more_connections(struct world *w, const char *set,
+                                const char *word)
+{
+    hf_client *c[MOST] = {0};
+    int64_t began;
+    int n;
+
+    my_server_do(&my_one, "%s", set);
+    n = open_all(w, c);
+    assert_true(n > 1);
+    began = wait_fair();
+    my_open_refused(w, my_one.url, HF_EBACKEND, word, NULL, true);
+    assert_true(wait_within(began, 1000));
+    assert_int_equal(hf_close(c[--n]), 0);
+    assert_true(WAIT_FOR(!hf_open(my_one.url, NULL, &c[n], &w->err)));
+    for (; n >= 0; n--)
+        assert_int_equal(hf_close(c[n]), 0);
+}
+
+static void test_too_many_connections(void **state)
+{
+    no_more_connections(*state, "set global max_connections=10",
+                        "Too many connections");
+}
+
+static void test_too_many_connections_of_the_user(void **state)
+{
+    no_more_connections(*state, "set global max_user_connections=3",
+                        "max_user_connections");
+}
+
+/* There is none left on which to wait: it polls. */
+static void no_connection_to_wait_on(struct world *w, const char *set)
+{
+    hf_lock *a = world_near(w), *b = world_near(w);
+    hf_client *c[MOST] = {0};
+    struct taker *t;
+    int n;
+
+    my_server_do(&my_one, "%s", set);
+    n = open_all(w, c);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    t = taker_start(w, b, WAIT_MS);
+    assert_true(NEVER_MS(taker_back(t), 300));
+    assert_int_equal(my_server_waiting(&my_one), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, SOON_MS);
+    while (n > 0)
+        assert_int_equal(hf_close(c[--n]), 0);
+    world_is_clean(w);
+}
+
+static void test_no_connection_to_wait_on(void **state)
+{
+    no_connection_to_wait_on(*state, "set global max_connections=10");
+}
+
+static void test_no_connection_of_the_user_to_wait_on(void **state)
+{
+    no_connection_to_wait_on(*state, "set global max_user_connections=3");
+}
+
+/* ---- read-only ------------------------------------------------------------
+ */
+
+static struct my_server other;
+
+static int two_servers(void **state)
+{
+    return my_server_start(&other) || my_setup(state) ? -1 : 0;
+}
+
+static int one_server(void **state)
+{
+    int rc = world_end(state);
+
+    my_server_end(&other);
+    return rc;
+}
+
+static long held_at(struct my_server *s)
+{
+    return my_server_left(s, false);
+}
+
+/* A server that has become a replica of another one is left for that. */
+static void test_read_only_leads_to_the_other_host(void **state)
+{
+    struct world *w = *state;
+    char host[64], url[160];
+    hf_lock *a;
+
+    snprintf(host, sizeof(host), "127.0.0.1:%d,127.0.0.1:%d", my_one.port,
+             other.port);
+    world_url(w, host, url, sizeof(url));
+    a = world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    assert_int_equal(held_at(&my_one), 1);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    my_server_do(&my_one, "set global read_only=1");
+    if (hf_lock_timed(a, 5000, &w->err))
+        fail_msg("%s", w->err.text);
+    assert_int_equal(held_at(&my_one), 0);
+    assert_int_equal(held_at(&other), 1);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    /* Who opens now does not stay at the first either. */
+    a = world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    assert_int_equal(held_at(&other), 1);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(held_at(&other), 0);
+}
+
+/* The new server knows nothing of the hold, and the holder hears that. */
+static void test_read_only_while_holding(void **state)
+{
+    struct world *w = *state;
+    char host[64], url[160];
+    hf_lock *a;
+
+    snprintf(host, sizeof(host), "127.0.0.1:%d,127.0.0.1:%d", my_one.port,
+             other.port);
+    world_url(w, host, url, sizeof(url));
+    a = world_lock(w, url, 5000, 5000, HF_FAIR_DEFAULT);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    my_server_do(&my_one, "set global read_only=1");
+    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    my_server_do(&my_one, "set global read_only=0");
+    world_is_clean(w);
+}
+
+#define TWO(fn) cmocka_unit_test_setup_teardown(fn, two_servers, one_server)
+
+int run_limit_faults(void)
+{
+    const struct CMUnitTest tests[] = {
+        MY_CASE(test_who_does_not_wait_has_one_connection),
+        MY_CASE(test_many_locks_have_few_connections),
+        MY_CASE(test_waiting_connections_are_bounded),
+        MY_CASE(test_too_many_connections),
+        MY_CASE(test_too_many_connections_of_the_user),
+        MY_CASE(test_no_connection_to_wait_on),
+        MY_CASE(test_no_connection_of_the_user_to_wait_on),
+        TWO(test_read_only_leads_to_the_other_host),
+        TWO(test_read_only_while_holding),
+    };
+
+    return cmocka_run_group_tests_name("mysql: limits", tests, my_group,
+                                       my_group_end);
+}

@@ -1,0 +1,286 @@
+/* Rows that an administrator changes, guarded writes, and a disk that is full.
+ */
+#include "mysql_faults.h"
+
+#include <stdio.h>
+
+enum { SHORT_MS = 2000 };
+
+/* ---- leases -----------------------------------------------------------------
+ */
+
+/* The server's clock was set back, as it seems: a lease that ends later than
+ * its length from now counts as one that begins now. */
+static void test_lease_that_ends_too_late(void **state)
+{
+    struct world *w = *state;
+    hf_lock *b = world_near(w);
+    struct taker *t;
+    struct proc p;
+
+    any_puppet(w, &p, SHORT_MS);
+    proc_kill(&p);
+    assert_int_equal(
+        my_server_do(&my_one, "update holdfast_locks set lease_until="
+                              "lease_until + interval 1 hour where name='n'"),
+        1);
+    t = taker_start(w, b, WAIT_MS);
+    assert_true(NEVER_MS(taker_back(t), 300));
+    taker_gets_it(t, 2 * SHORT_MS + SOON_MS);
+    world_is_clean(w);
+}
+
+/* The holder that is there has it for as long as it renews. */
+static void test_lease_that_ends_too_late_is_kept(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->near_url, 4500, 5000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_near(w);
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    t = taker_start(w, b, WAIT_MS);
+    my_has_waiters(1);
+    my_server_do(&my_one, "update holdfast_locks set lease_until=lease_until + "
+                          "interval 1 hour where name='n'");
+    assert_true(NEVER_MS(taker_back(t), 6000));
+    assert_int_equal(hf_lock_check(a), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, SOON_MS);
+    world_is_clean(w);
+}
+
+/* Leases that are over by a clock that was set forward. */
+static void test_lease_that_ends_at_once(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->near_url, 4500, 5000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_near(w);
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    my_server_do(&my_one, "update holdfast_locks set "
+                          "lease_until='1999-12-31' where name='n'");
+    world_takes(w, b, SOON_MS);
+    assert_true(token_of(b) > token_of(a));
+    world_loses(w, 0, "it was taken away: ");
+    assert_int_equal(hf_lock_check(b), 0);
+    assert_int_equal(any_faults.holds(w), 1);
+    assert_int_equal(hf_lock_release(b, &w->err), 0);
+    world_is_clean(w);
+}
+
+/* ---- the row
+ * ------------------------------------------------------------------
+ */
+
+/* Nobody rings for that: the waiter looks by itself. */
+static void changed_while_waiting(struct world *w, const char *sql)
+{
+    hf_lock *a = world_lock(w, w->near_url, 3000, 5000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_near(w);
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    t = taker_start(w, b, WAIT_MS);
+    my_has_waiters(1);
+    assert_int_equal(my_server_do(&my_one, "%s", sql), 1);
+    assert_true(WAIT_FOR_MS(taker_back(t), LOOK_MS));
+    assert_int_equal(t->rc, 0);
+    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    assert_int_equal(any_faults.holds(w), 1);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    world_is_clean(w);
+}
+
+static void test_row_deleted(void **state)
+{
+    changed_while_waiting(*state, "delete from holdfast_locks where name='n'");
+}
+
+static void test_row_freed(void **state)
+{
+    changed_while_waiting(*state, "update holdfast_locks set "
+                                  "lease_until='1970-01-02' where name='n'");
+}
+
+static void test_row_of_another_owner(void **state)
+{
+    changed_while_waiting(
+        *state, "update holdfast_locks set owner=x'00', lease_us=1000000, "
+                "lease_until=utc_timestamp(6) + interval 1 second "
+                "where name='n'");
+}
+
+/* A row that is locked: others wait for it, and nobody for ever. */
+static void test_row_is_locked_by_a_stranger(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_lock(w, w->near_url, 30000, 1000, HF_FAIR_DEFAULT);
+    int64_t began;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    my_server_do(&my_one, "start transaction");
+    my_server_do(&my_one,
+                 "select * from holdfast_locks where name='n' for update");
+    began = wait_fair();
+    assert_int_not_equal(hf_lock_timed(b, 500, &w->err), 0);
+    assert_true(wait_within(began, 500 + 1000));
+    assert_int_equal(hf_lock_check(a), 0);
+    my_server_do(&my_one, "rollback");
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+/* ---- guarded writes -------------------------------------------------------
+ */
+
+static void test_put_needs_the_row(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+
+    assert_int_equal(hf_lock_put(a, "v", 1, "no", 2, NULL), HF_ENOTOWNER);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_put(a, "v", 1, "it's", 4, &w->err), 0);
+    assert_int_equal(hf_lock_put(b, "v", 1, "no", 2, NULL), HF_ENOTOWNER);
+    assert_int_equal(hf_lock_put(a, "v", 1, "mine", 4, &w->err), 0);
+    assert_int_equal(hf_break(w->clients[1], "n", 1, &w->err), 0);
+    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_put(a, "v", 1, "late", 4, &w->err), HF_ELOST);
+    assert_int_equal(hf_lock_put(b, "w", 1, "theirs", 6, &w->err), 0);
+    assert_true(any_faults.takes_value(w, "v", "mine"));
+    assert_true(any_faults.takes_value(w, "w", "theirs"));
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    assert_int_equal(hf_lock_release(b, &w->err), 0);
+    world_is_clean(w);
+}
+
+/* By the server's clock, and not by what the client believes. */
+static void test_put_after_the_lease(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w);
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    my_server_do(&my_one, "update holdfast_locks set lease_until="
+                          "utc_timestamp(6) where name='n'");
+    assert_int_equal(hf_lock_check(a), 0);
+    assert_int_equal(hf_lock_put(a, "v", 1, "late", 4, &w->err), HF_ELOST);
+    assert_int_equal(
+        my_server_number(&my_one, "select count(*) from holdfast_values"), 0);
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    world_is_clean(w);
+}
+
+int run_row_faults(void)
+{
+    const struct CMUnitTest tests[] = {
+        MY_CASE(test_lease_that_ends_too_late),
+        MY_CASE(test_lease_that_ends_too_late_is_kept),
+        MY_CASE(test_lease_that_ends_at_once),
+        MY_CASE(test_row_deleted),
+        MY_CASE(test_row_freed),
+        MY_CASE(test_row_of_another_owner),
+        MY_CASE(test_row_is_locked_by_a_stranger),
+        MY_CASE(test_put_needs_the_row),
+        MY_CASE(test_put_after_the_lease),
+    };
+
+    return cmocka_run_group_tests_name("mysql: rows", tests, my_group,
+                                       my_group_end);
+}
+
+/* ---- no room
+ * ------------------------------------------------------------------
+ */
+
+/* The tables are in one file, which may not grow beyond a size: InnoDB says the
+ * same of it as of a disk that is full, and no right is needed for it. */
+static const char small_file[] =
+    "--innodb-data-file-path=ibdata1:12M:autoextend:max:16M";
+static const char large_file[] =
+    "--innodb-data-file-path=ibdata1:12M:autoextend:max:64M";
+
+static int small_group(void **state)
+{
+    my_one.args[0] = "--innodb-file-per-table=0";
+    my_one.args[1] = small_file;
+    return my_group(state);
+}
+
+static int small_group_end(void **state)
+{
+    my_group_end(state);
+    memset(my_one.args, 0, sizeof(my_one.args));
+    return 0;
+}
+
+static void fill(void)
+{
+    unsigned error;
+    int n = 0;
+
+    my_server_do(&my_one, "create table filler(b longblob)");
+    do {
+        error = my_server_try(
+            &my_one, "insert into filler values(repeat('x', 1000000))");
+        assert_true(n++ < 100);
+    } while (!error);
+    assert_int_equal(error, 1114);
+    /* What is left of a page is not enough for this either. */
+    assert_int_equal(my_server_try(&my_one, "insert into filler values('x')"),
+                     1114);
+}
+
+static void refuses(struct world *w, int rc, int64_t began)
+{
+    if (rc != HF_EBACKEND || !strstr(w->err.text, "is full"))
+        fail_msg("%s: %s", hf_error_name(rc), w->err.text);
+    assert_true(wait_within(began, 1000));
+}
+
+/* Everything is refused, in the server's words; the hold lasts as long as its
+ * lease. With room again all of it works. */
+static void test_disk_full(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    uint64_t token;
+    int64_t began;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    token = token_of(a);
+    fill();
+    for (int i = 0; i < 3; i++) {
+        hf_lock *other = my_lock(w, w->clients[1], "another");
+
+        began = wait_fair();
+        refuses(w, hf_lock_timed(other, i ? 3000 : 0, &w->err), began);
+        assert_int_equal(hf_lock_free(other), 0);
+        began = wait_fair();
+        refuses(w, hf_lock_renew(a, 0, &w->err), began);
+    }
+    assert_int_equal(hf_lock_check(a), 0);
+    assert_int_not_equal(hf_lock_try(b, NULL), 0);
+    my_server_kill(&my_one);
+    my_one.args[1] = large_file;
+    assert_int_equal(my_server_again(&my_one), 0);
+    assert_true(WAIT_FOR(hf_lock_renew(a, 0, &w->err) == 0));
+    assert_int_equal(token_of(a), token);
+    assert_int_equal(hf_lock_try(b, NULL), HF_EBUSY);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+int run_full_faults(void)
+{
+    const struct CMUnitTest tests[] = {MY_CASE(test_disk_full)};
+
+    return cmocka_run_group_tests_name("mysql: no room", tests, small_group,
+                                       small_group_end);
+}

@@ -1,0 +1,241 @@
+/* The tables: who may make them, what a user needs who may not, and tables that
+ * somebody has changed. */
+#include "mysql_faults.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+#define CLERK "clerk"
+
+/* A user with these rights to each of the tables, or to the database. */
+static const char *clerk_url(const char *rights, bool of_tables)
+{
+    static char url[128];
+
+    my_server_do(&my_one, "create or replace user " CLERK
+                          " identified by '" MY_SERVER_SECRET "'");
+    for (int i = 0; of_tables && i < MY_TABLES; i++)
+        my_server_do(&my_one, "grant %s on " MY_SERVER_DB ".%s to " CLERK,
+                     rights, my_tables[i]);
+    if (!of_tables)
+        my_server_do(&my_one, "grant %s on " MY_SERVER_DB ".* to " CLERK,
+                     rights);
+    snprintf(url, sizeof(url),
+             "mysql://" CLERK ":" MY_SERVER_SECRET
+             "@127.0.0.1:%d/" MY_SERVER_DB,
+             my_one.port);
+    return url;
+}
+
+static void has_tables(struct world *w)
+{
+    assert_int_equal(hf_close(my_open(w, my_one.url)), 0);
+}
+
+/* ---- every verb ------------------------------------------------------------
+ */
+
+static void mutex_works(struct world *w, hf_client *a, hf_client *b)
+{
+    hf_lock *mine = my_lock(w, a, "n"), *theirs = my_lock(w, b, "n");
+    static struct my_waiter waiter;
+    hf_names *all = NULL;
+
+    assert_int_equal(hf_lock_try(mine, &w->err), 0);
+    assert_int_equal(hf_lock_put(mine, "k", 1, "v", 1, &w->err), 0);
+    assert_true(any_faults.takes_value(w, "k", "v"));
+    assert_int_equal(hf_lock_renew(mine, 0, &w->err), 0);
+    my_waiter_start(&waiter, b, theirs);
+    assert_true(WAIT_FOR(
+        my_server_number(&my_one,
+                         "select count(*) from information_schema.processlist "
+                         "where state='User lock'") == 1));
+    assert_int_equal(hf_lock_release(mine, &w->err), 0);
+    assert_true(WAIT_FOR_MS(my_waiter_back(&waiter), SOON_MS));
+    assert_int_equal(waiter.rc, 0);
+    assert_int_equal(hf_list(a, "n", &all, &w->err), 0);
+    assert_int_equal(all->len, 1);
+    hf_names_free(all);
+    assert_int_equal(hf_break(a, "n", 1, &w->err), 0);
+    my_waiter_end(&waiter);
+    assert_int_equal(waiter.release_rc, HF_ELOST);
+    assert_int_equal(hf_lock_free(mine), 0);
+    assert_int_equal(hf_lock_free(theirs), 0);
+}
+
+static void all_works(struct world *w, const char *url)
+{
+    hf_client *a = my_open(w, url), *b = my_open(w, url);
+
+    mutex_works(w, a, b);
+    my_all_kinds_work(w, a, b);
+    assert_int_equal(hf_close(a), 0);
+    assert_int_equal(hf_close(b), 0);
+    world_is_clean(w);
+}
+
+static void test_few_rights_are_enough(void **state)
+{
+    has_tables(*state);
+    all_works(*state, clerk_url(MY_SERVER_GRANTS, true));
+}
+
+/* ---- what is missing --------------------------------------------------------
+ */
+
+/* The statement in the error's text, from that word on. */
+static const char *statement_in(const char *text, const char *word)
+{
+    const char *at = strcasestr(text, word);
+
+    if (!at)
+        fail_msg("\"%s\" has no statement %s", text, word);
+    return at;
+}
+
+/* Runs what each refusal says, until there is none. How many there were. */
+static int do_as_told(struct world *w, const char *url, const char *word)
+{
+    hf_client *c = NULL;
+    int n = 0;
+
+    while (hf_open(url, NULL, &c, &w->err)) {
+        char sql[sizeof(w->err.text)];
+
+        assert_true(++n <= 2 * MY_TABLES);
+        assert_false(w->err.may_pass);
+        snprintf(sql, sizeof(sql), "%s", statement_in(w->err.text, word));
+        if (my_server_try(&my_one, "%s", sql))
+            fail_msg("\"%s\" is no statement", sql);
+    }
+    assert_int_equal(hf_close(c), 0);
+    return n;
+}
+
+static void test_without_create_says_the_statement(void **state)
+{
+    struct world *w = *state;
+    const char *url = clerk_url(MY_SERVER_GRANTS, false);
+
+    my_drop_tables();
+    my_open_refused(w, url, HF_EAUTH, "holdfast_", NULL, false);
+    assert_true(do_as_told(w, url, "create table") > 0);
+    all_works(w, url);
+    /* The same tables as those that a client makes by itself. */
+    my_drop_tables();
+    has_tables(w);
+    all_works(w, url);
+}
+
+/* Rights to write are missed when something is written: a row that is there, or
+ * a new one. */
+static void test_without_rights_says_which(void **state)
+{
+    static const char *const rights[] = {"select, insert, delete",
+                                         "select, update, delete"};
+    struct world *w = *state;
+
+    world_free_for_all(w, world_near(w));
+    my_open_refused(w, clerk_url("insert, update, delete", true), HF_EAUTH,
+                    "SELECT", "grant select", false);
+    for (int i = 0; i < 2; i++) {
+        hf_client *c = my_open(w, clerk_url(rights[i], true));
+        hf_lock *lock = my_lock(w, c, i ? "new" : "n");
+
+        assert_int_equal(hf_lock_timed(lock, 3000, &w->err), HF_EAUTH);
+        if (!strstr(w->err.text, i ? "INSERT" : "UPDATE") ||
+            !strstr(w->err.text, "grant select"))
+            fail_msg("%s", w->err.text);
+        assert_int_equal(hf_lock_free(lock), 0);
+        assert_int_equal(hf_close(c), 0);
+    }
+    world_is_clean(w);
+}
+
+static void test_wrong_password_and_database(void **state)
+{
+    struct world *w = *state;
+    char url[128];
+
+    snprintf(url, sizeof(url),
+             "mysql://" MY_SERVER_USER ":wr0ng@127.0.0.1:%d/" MY_SERVER_DB,
+             my_one.port);
+    my_open_refused(w, url, HF_EAUTH, "password", NULL, false);
+    assert_null(strstr(w->err.text, "wr0ng"));
+    snprintf(url, sizeof(url),
+             "mysql://" MY_SERVER_USER ":" MY_SERVER_SECRET
+             "@127.0.0.1:%d/none",
+             my_one.port);
+    my_open_refused(w, url, HF_EAUTH, "none", NULL, false);
+}
+
+/* ---- what was changed ------------------------------------------------------
+ */
+
+/* Somebody's own columns are nobody's business. */
+static void test_unknown_column(void **state)
+{
+    struct world *w = *state;
+
+    my_drop_tables();
+    has_tables(w);
+    for (int i = 0; i < MY_TABLES; i++)
+        my_server_do(&my_one,
+                     "alter table %s add column remark varchar(20) first, "
+                     "add column changed timestamp",
+                     my_tables[i]);
+    all_works(w, my_one.url);
+    my_drop_tables();
+}
+
+/* An older table: the error says how it is mended. */
+static void test_missing_column_says_the_statement(void **state)
+{
+    static const char *const columns[] = {"rings", "since", "lease_us", "label",
+                                          "size"};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
+        my_drop_tables();
+        has_tables(w);
+        my_server_do(&my_one, "alter table holdfast_locks drop column %s",
+                     columns[i]);
+        my_open_refused(w, my_one.url, HF_EBACKEND, columns[i],
+                        "holdfast_locks", false);
+        assert_int_equal(do_as_told(w, my_one.url, "alter table"), 1);
+        all_works(w, my_one.url);
+    }
+    my_drop_tables();
+}
+
+/* The tables go while they are used: the holder loses, and says so; then they
+ * are made again. */
+static void test_tables_dropped(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->near_url, 3000, 1000, HF_FAIR_DEFAULT);
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    my_drop_tables();
+    world_loses(w, 0, "");
+    has_tables(w);
+    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, &w->err) == 0));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+int run_table_faults(void)
+{
+    const struct CMUnitTest tests[] = {
+        MY_CASE(test_few_rights_are_enough),
+        MY_CASE(test_without_create_says_the_statement),
+        MY_CASE(test_without_rights_says_which),
+        MY_CASE(test_wrong_password_and_database),
+        MY_CASE(test_unknown_column),
+        MY_CASE(test_missing_column_says_the_statement),
+        MY_CASE(test_tables_dropped),
+    };
+
+    return cmocka_run_group_tests_name("mysql: tables", tests, my_group,
+                                       my_group_end);
+}

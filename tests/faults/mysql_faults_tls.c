@@ -1,0 +1,133 @@
+/* TLS, which begins after the server's greeting, and the unix socket. */
+#include "mysql_faults.h"
+
+#include <stdio.h>
+
+static int tls_group(void **state)
+{
+    my_one.tls = "server";
+    return my_group(state);
+}
+
+static int tls_group_end(void **state)
+{
+    my_one.tls = NULL;
+    return my_group_end(state);
+}
+
+/* A '@' in the options is the server's directory. */
+static const char *tls_url(int port, const char *options)
+{
+    static char url[400];
+    char text[300] = "", *end = text;
+
+    for (const char *p = options; *p; p++)
+        end += *p == '@' ? sprintf(end, "%s/", my_one.dir)
+                         : sprintf(end, "%c", *p);
+    my_server_url_at(port, text, url, sizeof(url));
+    return url;
+}
+
+static void expect(struct world *w, const char *options, int code,
+                   const char *word)
+{
+    hf_client *c = NULL;
+    int rc = hf_open(tls_url(my_one.port, options), NULL, &c, &w->err);
+
+    if (rc != code || (code && !strstr(w->err.text, word)))
+        fail_msg("%s: %d, %s", options, rc, w->err.text);
+    hf_close(c);
+}
+
+/* The server, anew with another certificate. */
+static void again(const char *tls)
+{
+    my_server_kill(&my_one);
+    my_one.tls = tls;
+    assert_int_equal(my_server_again(&my_one), 0);
+}
+
+static void test_who_is_believed(void **state)
+{
+    struct world *w = *state;
+
+    expect(w, "?tls=yes&cacert=@ca.pem", 0, "");
+    expect(w, "?tls=yes", HF_EAUTH, "cacert=");
+    expect(w, "?tls=yes&cacert=@stranger.pem", HF_EAUTH, "cacert=");
+    expect(w, "?tls=yes&cacert=@missing.pem", HF_EINVAL, "No such file");
+    again("elsewhere");
+    expect(w, "?tls=yes&cacert=@ca.pem", HF_EAUTH, "other hosts");
+    again("expired");
+    expect(w, "?tls=yes&cacert=@ca.pem", HF_EAUTH, "expired");
+    again("stranger");
+    expect(w, "?tls=yes&cacert=@ca.pem", HF_EAUTH, "not trusted");
+    expect(w, "?tls=yes&cacert=@stranger.pem", 0, "");
+    again("server");
+}
+
+/* Nothing is said without TLS, where it is wanted: no password either. */
+static void test_tls_on_one_side_alone(void **state)
+{
+    struct world *w = *state;
+
+    again(NULL);
+    expect(w, "?tls=yes&cacert=@ca.pem", HF_EPROTO, "no TLS");
+    again("server");
+    expect(w, "", 0, "");
+    my_server_do(&my_one, "alter user " MY_SERVER_USER " require ssl");
+    expect(w, "", HF_EAUTH, "");
+    expect(w, "?tls=yes&cacert=@ca.pem", 0, "");
+    my_server_do(&my_one, "alter user " MY_SERVER_USER " require none");
+}
+
+/* In the greeting, in the handshake, in records and between them. */
+static void test_tls_reset_anywhere(void **state)
+{
+    struct world *w = *state;
+
+    any_cut_answers(
+        w,
+        world_lock(w, tls_url(proxy_port(w->proxy), "?tls=yes&cacert=@ca.pem"),
+                   30000, 3000, HF_FAIR_DEFAULT),
+        PROXY_RESET, 2400, 191);
+}
+
+static void test_tls_waits(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w);
+
+    any_cut_waiter(
+        w, a,
+        world_lock(w, tls_url(proxy_port(w->proxy), "?tls=yes&cacert=@ca.pem"),
+                   30000, 1000, HF_FAIR_DEFAULT));
+}
+
+static void test_socket(void **state)
+{
+    struct world *w = *state;
+    char url[256];
+    hf_lock *a = world_near(w), *b;
+
+    snprintf(url, sizeof(url),
+             "mysql://" MY_SERVER_USER ":" MY_SERVER_SECRET
+             "@localhost/" MY_SERVER_DB "?socket=%s",
+             my_one.socket);
+    b = world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
+    any_cut_waiter(w, a, b);
+    world_free_for_all(w, b);
+}
+
+int run_tls_faults(void)
+{
+    const struct CMUnitTest tests[] = {
+        MY_CASE(test_who_is_believed),
+        MY_CASE(test_tls_on_one_side_alone),
+        MY_CASE(test_tls_reset_anywhere),
+        MY_CASE(test_tls_waits),
+        MY_CASE(test_socket),
+    };
+
+    return cmocka_run_group_tests_name("mysql: TLS", tests, tls_group,
+                                       tls_group_end);
+}

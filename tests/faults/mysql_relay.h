@@ -1,0 +1,14 @@
+/* What is between a client and its server and shares connections, as far as a
+ * client can tell: the number that it is greeted with is not that of the
+ * server's connection. */
+#ifndef MYSQL_RELAY_H
+#define MYSQL_RELAY_H
+
+struct relay;
+
+/* To 127.0.0.1:port. NULL on failure. */
+struct relay *relay_start(int port);
+int relay_port(const struct relay *);
+void relay_end(struct relay *);
+
+#endif

@@ -1,0 +1,158 @@
+"""Speed beside Spring Integration's JdbcLockRegistry and ShedLock, on one
+MariaDB server with its default durability. Each library has tables of its own,
+so they do not exclude each other."""
+
+import os
+import secrets
+import statistics
+import subprocess
+import tempfile
+
+import sessions
+from peers import check, dies_with_us, reserve_port, wait_until
+
+CONTENDERS = 8
+ROUNDS = 3
+ASKED = 3           # times as fast as each of the others: is told
+WARM_MS = 4000      # Java gets faster for a while: until it does not
+WARM_RUNS = 12
+ALONE_MS, TOGETHER_MS = 1500, 3000
+THEIRS = {'spring': 'Spring Integration', 'shedlock': 'ShedLock'}
+# None of theirs is fair: a process may take it again before all others.
+OURS = {'ours': 'unfair', 'ours, fair': 'fair'}
+
+# Their tables are those of their documentation; the library makes ours.
+SETUP = [
+    'CREATE DATABASE holdfast',
+    "CREATE USER holdfast@'127.0.0.1' IDENTIFIED BY '{password}'",
+    "GRANT ALL ON holdfast.* TO holdfast@'127.0.0.1'",
+    'CREATE TABLE holdfast.INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, '
+    'REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36), '
+    'CREATED_DATE DATETIME(6) NOT NULL, '
+    'CONSTRAINT INT_LOCK_PK PRIMARY KEY (LOCK_KEY, REGION)) ENGINE=InnoDB',
+    'CREATE TABLE holdfast.shedlock (name VARCHAR(64) NOT NULL, '
+    'lock_until TIMESTAMP(3) NOT NULL, '
+    'locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), '
+    'locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))',
+]
+
+
+class Server:
+    def __init__(self):
+        self.dir = tempfile.TemporaryDirectory(prefix='holdfast-interop.')
+        self.reserved, self.port = reserve_port()
+        self.password = secrets.token_hex(16)
+        where = [f'--datadir={self.dir.name}/data',
+                 *(['--user=root'] if os.geteuid() == 0 else [])]
+        subprocess.run(['mariadb-install-db', '--no-defaults',
+                        '--auth-root-authentication-method=normal',
+                        '--skip-test-db', *where],
+                       stdout=subprocess.DEVNULL, check=True)
+        init = os.path.join(self.dir.name, 'init.sql')
+        with open(init, 'w', encoding='ascii') as f:
+            for statement in SETUP:
+                f.write(statement.format(password=self.password) + ';\n')
+        self.process = subprocess.Popen(
+            ['mariadbd', '--no-defaults', *where, '--socket=socket',
+             '--bind-address=127.0.0.1', f'--port={self.port}',
+             '--skip-name-resolve', f'--init-file={init}'],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=dies_with_us)
+        wait_until('mariadbd answers', self.answers, seconds=60)
+
+    def answers(self):
+        check(self.process.poll() is None, 'mariadbd has ended')
+        return subprocess.run(
+            ['mariadb', '--no-defaults', '--host=127.0.0.1',
+             f'--port={self.port}', '--user=holdfast', '--execute=DO 1',
+             'holdfast'], env={**os.environ, 'MYSQL_PWD': self.password},
+            stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.reserved.close()
+        self.dir.cleanup()
+
+
+class World(sessions.World):
+    def command(self, side, lease_ms):
+        out, server = os.path.join(self.build, 'interop'), self.server
+        if side in THEIRS:
+            return ['java', '-XX:+UseSerialGC', '-XX:-UsePerfData', '-Xmx256m',
+                    '-cp', f'{out}/jdbc-classes:{out}/jdbc-lib/*', 'JdbcPeer',
+                    side, f'jdbc:mariadb://127.0.0.1:{server.port}/holdfast'
+                    f'?user=holdfast&password={server.password}',
+                    str(lease_ms)]
+        return [os.path.join(self.build, 'tests/interop/interop-ours'),
+                f'mysql://holdfast:{server.password}@127.0.0.1:{server.port}'
+                '/holdfast', str(lease_ms)]
+
+
+class Speed:
+    """Pairs of lock and unlock a second, on one lock."""
+
+    def __init__(self, world, side, count, run_ms):
+        peers, name = world.pool(side, count), world.name()
+        for peer in peers:
+            peer.tell('race', OURS.get(side, 'unfair'), name, 1, run_ms)
+        seen = [peer.expect('done') for peer in peers]
+        pairs = [one['pairs'] for one in seen]
+        check(sum(pairs) > 0, f'{side}: not one pair in {run_ms} ms')
+        self.rate = sum(pairs) * 1e6 / max(one['us'] for one in seen)
+        self.least, self.most = min(pairs), max(pairs)
+
+
+def warm(world, side, count):
+    best, in_vain = 0, 0
+    for _ in range(WARM_RUNS):
+        rate = Speed(world, side, count, WARM_MS).rate
+        in_vain = in_vain + 1 if rate < 1.1 * best else 0
+        best = max(best, rate)
+        if in_vain == 2:
+            return
+
+
+def tell(world, what, side, rounds):
+    middle = sorted((one[side] for one in rounds),
+                    key=lambda speed: speed.rate)[ROUNDS // 2]
+    each = f', each process {middle.least} to {middle.most} times' \
+        if middle.least < middle.most else ''
+    world.note(f'{what}: {THEIRS.get(side, side)} {middle.rate:.0f}/s, '
+               f'{1e6 / middle.rate:.0f} us{each}')
+
+
+def compare_warm(world, what, count, run_ms):
+    """Ours : theirs. In turns, so that whatever else the machine does affects
+    all sides."""
+    sides = [*THEIRS, *OURS]
+    rounds = [{side: Speed(world, side, count, run_ms) for side in sides}
+              for _ in range(ROUNDS)]
+    for side in sides:
+        tell(world, what, side, rounds)
+    ratios = {(ours, other): statistics.median(
+        one[ours].rate / one[other].rate for one in rounds)
+        for ours in OURS for other in THEIRS}
+    for (ours, other), ratio in ratios.items():
+        world.note(f'{what}: {ours} : {THEIRS[other]} {ratio:.2f}, asked >= '
+                   f'{ASKED} {"ok" if ratio >= ASKED else "MISSED"}')
+
+
+def compare(world, what, count, run_ms):
+    """Tells, and fails for no ratio: a disk that others use decides too."""
+    for side in THEIRS:
+        warm(world, side, count)
+    compare_warm(world, what, count, run_ms)
+
+
+place = sessions.Place('mysql: ', lambda other: World(other, Server()))
+end = place.end
+
+CASES = [
+    place.on('figures: lock and unlock, alone', compare,
+             'lock and unlock, alone', 1, ALONE_MS),
+    # ShedLock does not wait: its peer tries again after 10 ms.
+    place.on('figures: 8 processes', compare,
+             '8 processes (ShedLock: retried after 10 ms)', CONTENDERS,
+             TOGETHER_MS),
+]

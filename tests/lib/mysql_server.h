@@ -1,0 +1,79 @@
+/*
+ * A real mariadbd for a test: on a free loopback port and a unix socket, with
+ * its data in memory, in a directory of its own. It dies with the thread that
+ * started it. It is ready when it answers a statement, never after a sleep.
+ *
+ * It has the database `locks` and the user `worker` with a password, who may
+ * read and write there and make tables. root is the administrator, over the
+ * socket and without a password.
+ */
+#ifndef TESTS_MYSQL_SERVER_H
+#define TESTS_MYSQL_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define MY_SERVER_ARGS 8
+#define MY_SERVER_USER "worker"
+#define MY_SERVER_SECRET "Geheimnis-7391"
+#define MY_SERVER_DB "locks"
+/* What a user needs who finds the tables, on each of them. */
+#define MY_SERVER_GRANTS "select, insert, update, delete"
+
+struct my_server {
+    pid_t pid;       /* 0: not running */
+    int port;        /* on 127.0.0.1 */
+    int reserved;    /* a descriptor that keeps it ours; 0: none */
+    const char *tls; /* its certificate (certs.h): who has it may use TLS.
+                        NULL: no TLS */
+    bool durable;    /* data on disk, and synced: the server's defaults */
+    char dir[64];
+    char socket[96];
+    char url[128];     /* mysql://worker:secret@127.0.0.1:port/locks */
+    char tls_url[224]; /* the same with tls=yes and cacert */
+    const char *args[MY_SERVER_ARGS]; /* more of them, NULL at the end */
+    struct st_mysql *admin;
+};
+
+/* Those that return an int return 0, or -1 with a text on stderr. */
+int my_server_start(struct my_server *); /* tls, args: set before */
+/* SIGKILL, and gone for sure; the data stay. */
+void my_server_kill(struct my_server *);
+/* Again, on the same port and with its data. */
+int my_server_again(struct my_server *);
+int my_server_stop(struct my_server *); /* SIGSTOP, stopped for sure */
+int my_server_continue(struct my_server *);
+/* Killed, and the directory removed. */
+void my_server_end(struct my_server *);
+/* The URL of the worker at that port, with these options ("?a=b", or ""). */
+void my_server_url_at(int port, const char *options, char *url, size_t size);
+
+/*
+ * Statements of the administrator, in the database of the locks. They fail the
+ * test if there is no answer.
+ */
+/* The error number; 0: it was done. */
+unsigned my_server_try(struct my_server *, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* It is done; how many rows it has changed. */
+long long my_server_do(struct my_server *, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The first value of the answer, or -1: there is none, or no such table. */
+long long my_server_number(struct my_server *, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same as a text; "" if there is none. Valid until the next one. */
+const char *my_server_text(struct my_server *, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* How many connections the worker has; those that wait for a
+ * lock. */
+long my_server_connections(struct my_server *);
+long my_server_waiting(struct my_server *);
+/* Rows of holds that are not over, and connections that wait; may print them.
+ */
+long my_server_left(struct my_server *, bool print);
+/* Everything of ours is deleted, but for the tokens. */
+void my_server_empty(struct my_server *);
+
+#endif

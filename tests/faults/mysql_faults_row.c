@@ -135,6 +135,44 @@ static void test_row_is_locked_by_a_stranger(void **state)
     world_is_clean(w);
 }
 
+/* A transaction that the server gives up, because a stranger has its row, takes
+ * nothing with it that the same client has sent beside it, and does not keep it
+ * back for long. */
+static void test_row_is_locked_beside_others(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = my_open(w, my_url("")), *d = my_open(w, my_url(""));
+    hf_lock *lock = my_lock(w, c, "beside");
+    hf_lock *rw = my_lock_as(w, c, "rw", HF_RWLOCK);
+    struct my_waiter waiter;
+
+    my_waiter_start(&waiter, c, rw);
+    assert_true(WAIT_FOR(my_waiter_back(&waiter)));
+    my_waiter_end(&waiter); /* the row is there */
+    my_server_do(&my_one, "start transaction");
+    my_server_do(&my_one,
+                 "select * from holdfast_locks where name='rw' for update");
+    my_waiter_start(&waiter, c, rw);
+    for (int i = 0; i < 4; i++) {
+        hf_info *info = NULL;
+
+        assert_int_equal(hf_lock_timed(lock, WAIT_MS, &w->err), 0);
+        assert_int_equal(hf_inspect(d, "beside", HF_CSTRING, &info, &w->err),
+                         0);
+        assert_int_equal(info->holders_len, 1);
+        assert_int_equal(info->holders[0].token, token_of(lock));
+        hf_info_free(info);
+        assert_int_equal(hf_lock_release(lock, &w->err), 0);
+    }
+    my_server_do(&my_one, "rollback");
+    my_waiter_end(&waiter);
+    assert_int_equal(hf_close(c), 0);
+    assert_int_equal(hf_close(d), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_lock_free(rw), 0);
+    world_is_clean(w);
+}
+
 /* ---- guarded writes -------------------------------------------------------
  */
 
@@ -186,6 +224,7 @@ int run_row_faults(void)
         MY_CASE(test_row_freed),
         MY_CASE(test_row_of_another_owner),
         MY_CASE(test_row_is_locked_by_a_stranger),
+        MY_CASE(test_row_is_locked_beside_others),
         MY_CASE(test_put_needs_the_row),
         MY_CASE(test_put_after_the_lease),
     };

@@ -264,12 +264,19 @@ static int leave(struct mysql *m, struct my_flight *f,
     return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", r->text);
 }
 
+/* What the core sends again by itself, behind what others have asked. */
+static bool is_repeated(const struct my_flight *f)
+{
+    return f->op <= HF__ABANDON || f->op == HF__LATCH_SET ||
+           f->op == HF__LATCH_DOWN || f->op == HF__LATCH_GET;
+}
+
 /* A value is not sent again, because its line may be gone; nor a break, unless
  * it was not done for sure: the second one would find nobody. */
 static bool may_try_again(const struct my_flight *f, uint16_t error)
 {
     return hf__my_again(error) && f->tries < MY_TRIES && f->op != HF__PUT &&
-           (f->op != HF__BREAK || hf__my_in_the_way(error));
+           (f->op != HF__BREAK || hf__my_in_the_way(error)) && !is_repeated(f);
 }
 
 /* A code: the connection is to end. */
@@ -295,7 +302,9 @@ static int refused(struct mysql *m, struct my_flight *sent,
     if (f.op == HF__ATTEMPT && f.req)
         hf__my_attempt_failed(m, f.req->remote->impl);
     rc = hf__my_refusal(m, first);
-    failed(m, &f, f.op == HF__BREAK && hf__my_again(error) ? HF_EUNKNOWN : rc);
+    if (hf__my_again(error) && (f.op == HF__BREAK || is_repeated(&f)))
+        rc = HF_EUNKNOWN;
+    failed(m, &f, rc);
     return 0;
 }
 

@@ -159,6 +159,7 @@ int hf__my_no_memory(struct my_conn *);
 /* ---- error.c ------------------------------------------------------------ */
 
 #define MY_NO_COLUMN 1054
+#define MY_NOT_YOURS 1095
 #define MY_FORBIDDEN 1142
 #define MY_NO_TABLE 1146
 

@@ -195,13 +195,16 @@ static int look_at_server(struct mysql *m, struct my_conn *c,
 
 /* ---- the thread that was left ------------------------------------------- */
 
+/* It may have ended meanwhile. If it is another user's, it is no thread of
+ * ours: any user may take a lock of that name. */
 static int stray_killed(struct my_conn *c, struct my_sent *sent,
                         const struct my_result *r, hf__time now)
 {
-    (void)c;
+    struct mysql *m = c->owner;
+
     (void)sent;
-    (void)r; /* it may have ended meanwhile */
     (void)now;
+    m->has_stray = hf__my_last(r)->error != MY_NOT_YOURS;
     return 0;
 }
 
@@ -222,13 +225,16 @@ static int end_stray(struct mysql *m, struct my_conn *c)
 static int stray_gone(struct my_conn *c, struct my_sent *sent,
                       const struct my_result *r, hf__time now)
 {
+    struct mysql *m = c->owner;
+
     (void)sent;
     if (r->error && !hf__my_again(r->error))
         return hf__my_hello_refused(c, r, now);
     if (!r->error && (!r->rows || !r->rows->value[0].text))
         return hf__link_why(&c->link, HF_EBACKEND, "GET_LOCK gives no answer");
-    return r->rows && hf__my_num(r->rows, 0) ? look_for_tables(c, tables_seen)
-                                             : end_stray(c->owner, c);
+    if (!m->has_stray || (r->rows && hf__my_num(r->rows, 0)))
+        return look_for_tables(c, tables_seen);
+    return end_stray(m, c);
 }
 
 static int server_seen(struct my_conn *c, struct my_sent *sent,

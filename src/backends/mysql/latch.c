@@ -72,15 +72,21 @@ static void put_answer(struct mysql *m, const struct hf__query *q)
 static void put_request(struct mysql *m, const struct hf__query *q,
                         const char *when)
 {
-    hf__my_sql(&m->cmd,
-               "delete from holdfast_requests where name=%x and keep_until<" NOW
-               ";insert ignore into holdfast_requests(name,owner,request,"
-               "answer,keep_until) select %x,%x,%u,0," NOW
-               "+interval %u microsecond from dual where " MY_CLOCK
-               "<%u and %s;set @n=row_count();",
-               NAME, NAME, REQUEST, keep_ms(m) * 1000, hf__my_late(m, &q->req),
-               when);
+    hf__my_sql(
+        &m->cmd,
+        "delete from holdfast_requests where name=%x and keep_until<" NOW
+        ";insert ignore into holdfast_requests(name,owner,request,"
+        "answer,keep_until) select %x,%x,%u,0," NOW
+        "+interval %u microsecond from dual where " MY_CLOCK "<%u and %s;",
+        NAME, NAME, REQUEST, keep_ms(m) * 1000, hf__my_late(m, &q->req), when);
 }
+
+/* The request is new. row_count() does not tell: it is -1 when the connection
+ * is lost in the middle of the packet, whose other statements are still done.
+ */
+#define IS_NEW                                                                 \
+    "exists(select 1 from holdfast_requests where name=%x and owner=%x and "   \
+    "request=%u and answer=0)"
 
 static void put_set(struct mysql *m, const struct hf__query *q)
 {
@@ -88,17 +94,19 @@ static void put_set(struct mysql *m, const struct hf__query *q)
                "start transaction;insert into holdfast_locks(name,kind,size,"
                "token,owner,hold,rings,fair,host,pid,label,since,lease_us,"
                "lease_until) values(%x,4,0,0,'',0,0,0,'',0,''," NOW
-               ",0,'1970-01-02') on duplicate key update size=size;",
-               NAME);
+               ",0,'1970-01-02') on duplicate key update size=size;"
+               "select token into @t from holdfast_locks where name=%x;",
+               NAME, NAME);
     put_request(m, q, "1");
     hf__my_sql(&m->cmd,
                "delete from holdfast_holds where name=%x and lease_until<=" NOW
                ";update holdfast_locks l set kind=4,size=%u,token=token+1,"
-               "hold=0,lease_until='1970-01-02' where name=%x and @n=1 and "
-               "not(kind=4 and size>0) and not(" IN_USE ");set @g=row_count();"
-               "update holdfast_requests set answer=1 where name=%x and "
-               "owner=%x and request=%u and @g=1;commit;",
-               NAME, q->count, NAME, NAME, REQUEST);
+               "hold=0,lease_until='1970-01-02' where name=%x and " IS_NEW
+               " and not(kind=4 and size>0) and not(" IN_USE
+               ");update holdfast_requests set answer=if((select token from "
+               "holdfast_locks where name=%x)=@t,2,1) where name=%x and "
+               "owner=%x and request=%u and answer=0;commit;",
+               NAME, q->count, NAME, NAME, REQUEST, NAME, NAME, REQUEST);
     put_answer(m, q);
 }
 
@@ -111,9 +119,10 @@ static void put_down(struct mysql *m, const struct hf__query *q)
     put_request(m, q, "@s>0");
     hf__my_sql(&m->cmd,
                "update holdfast_locks set size=size-1 where name=%x and "
-               "kind=4 and size>0 and @n=1;update holdfast_requests set "
-               "answer=1 where name=%x and owner=%x and request=%u;commit;",
-               NAME, NAME, REQUEST);
+               "kind=4 and size>0 and " IS_NEW
+               ";update holdfast_requests set answer=1 where name=%x and "
+               "owner=%x and request=%u;commit;",
+               NAME, NAME, REQUEST, NAME, REQUEST);
     put_answer(m, q);
 }
 
@@ -140,11 +149,11 @@ int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
     hf__my_clock(m, hf__my_num(row, 0));
     left = hf__my_num(row, 2);
     was_late = !row->value[1].text; /* or there was nothing to count */
-    if (!hf__my_num(row, 1) && hf__my_num(row, 3))
+    if (hf__my_num(row, 1) != 1 && hf__my_num(row, 3))
         return m->core->why(m->client, HF_EMISMATCH,
                             "the name is used as another kind of lock");
     if (q->req.op != HF__LATCH_GET && was_late && (sets || left))
         return hf__my_query_late(m, q);
     q->count = left;
-    return sets && !hf__my_num(row, 1) ? HF_EBUSY : HF__DONE;
+    return sets && hf__my_num(row, 1) != 1 ? HF_EBUSY : HF__DONE;
 }

@@ -457,7 +457,7 @@ static int more(struct my_conn *c, struct my_cursor *body, hf__time now)
     case SHA2_DONE:
         return 0;
     case SHA2_FULL:
-        /* Whoever is in between could send a key of its own to encrypt it. */
+        /* An attacker in between could send a key of its own to encrypt it. */
         return is_private(c)
                    ? send_password(c)
                    : REFUSED(c, now, HF_EAUTH,

@@ -5,11 +5,11 @@
  *   mariadb://...           the same
  *   socket=/path            by this socket instead; then without a host
  *   tls=yes                 with TLS; cacert=FILE&cert=FILE&key=FILE
- *   wait=queue              who waits sleeps at the server (default)
- *   wait=poll               who waits asks again and again, as it does where
- *                           GET_LOCK is worth nothing
- *   wait_connections=16     so many connections do nothing but wait; whoever
- *                           finds none polls
+ *   wait=queue              waiting clients sleep at the server (default)
+ *   wait=poll               they ask again and again, as they do where GET_LOCK
+ *                           is worth nothing
+ *   wait_connections=16     so many connections do nothing but wait; a client
+ *                           that finds none of them polls
  */
 #include "mysql.h"
 

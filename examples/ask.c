@@ -1,8 +1,8 @@
 /*
- * A lock that stays with whoever has it until somebody asks for it. The holder
- * hears HF_EVENT_WANTED from hf_client_dispatch(), finishes what it is at, and
- * lets go; nothing but its own good will makes it. For backends that have
- * HF_CAP_WANTED: ZooKeeper, where Curator's Revoker asks in the same way.
+ * A holder keeps its lock until another client asks for it. The holder hears
+ * HF_EVENT_WANTED from hf_client_dispatch(), finishes its work, and releases
+ * the lock. Nothing forces it to. For backends that have HF_CAP_WANTED:
+ * ZooKeeper, where Curator's Revoker asks in the same way.
  *
  *     ask zk://HOST
  */
@@ -28,7 +28,7 @@ static void on_event(void *arg, const hf_event *event)
     *wanted = *wanted || event->type == HF_EVENT_WANTED;
 }
 
-/* Somebody else, with a client of its own: in life on another machine. */
+/* Another client; in life it would run on another machine. */
 static void *ask_for_it(void *url)
 {
     hf_error err = HF_ERROR_INIT;
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
         poll(&news, 1, -1); /* or a step of the work, and 0 for -1 */
         hf_client_dispatch(client);
     }
-    puts("somebody wants it: let go");
+    puts("another client wants it: released");
     must(hf_lock_release(lock, &err), &err);
     pthread_join(other, NULL);
     hf_lock_free(lock);

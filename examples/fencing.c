@@ -20,7 +20,7 @@
  * Begins a contact with the resource that token_path belongs to. Waits for the
  * contact under way; refuses a token that is lower than the highest seen (-1,
  * ESTALE); else records it and returns a descriptor. Read or write the
- * resource, then close the descriptor: until then nobody else is let in.
+ * resource, then close the descriptor: until then no other process is let in.
  */
 static int fence_enter(const char *token_path, uint64_t token)
 {
@@ -39,7 +39,7 @@ static int fence_enter(const char *token_path, uint64_t token)
     if (len < 0)
         goto fail;
     if (len > 0 && (len != 21 || strspn(text, "0123456789") != 20)) {
-        errno = EBADMSG; /* damaged, or not ours: let nobody in */
+        errno = EBADMSG; /* damaged, or not ours: refuse */
         goto fail;
     }
     seen = strtoull(text, NULL, 10); /* 0 if the file is new */
@@ -121,8 +121,8 @@ static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
     *token = 0;
     if (rc)
         return rc;
-    /* Reading is a contact as well: from here on, nobody who held the lock
-     * before us can change what we have seen. */
+    /* Reading is a contact as well: from here on, no earlier holder can
+     * change what we have seen. */
     hf_lock_token(lock, token);
     if (read_counter(c, *token, &count) ||
         write_counter(c, *token, count + 1)) {
@@ -135,7 +135,7 @@ static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
     return hf_lock_release(lock, err);
 }
 
-/* What a holder does that was stopped while somebody else had the lock. */
+/* What a holder does that was stopped while another one had the lock. */
 static bool is_refused(const struct counter *c, uint64_t old_token)
 {
     if (write_counter(c, old_token, 1000000) == 0 || errno != ESTALE)

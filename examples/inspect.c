@@ -35,7 +35,7 @@ static int show(hf_client *client, const struct hf_name *name, hf_error *err)
     for (size_t i = 0; i < info->waiters_len; i++)
         show_party("wanted by", &info->waiters[i]);
     if (info->waiters_unknown)
-        puts("    who waits the backend cannot tell");
+        puts("    the backend cannot tell who waits");
     hf_info_free(info);
     return 0;
 }

@@ -17,8 +17,9 @@ static int work(hf_lock *lock, hf_error *err)
     /* Send the token along with every request to what the lock protects. */
     if (hf_lock_token(lock, &token) == 0)
         printf("held, token %" PRIu64 "\n", token);
-    /* HF_ELOST here: it was lost while we worked; somebody else may have been
-     * at it, and what we did counts only as far as the token was accepted. */
+    /* HF_ELOST here: it was lost while we worked; another holder may have
+     * worked meanwhile, and what we did counts only as far as the token was
+     * accepted. */
     return hf_lock_release(lock, err);
 }
 

@@ -2,10 +2,10 @@
  * Latches in a loop: in each round all workers start together, and the next
  * round begins when the last one is done. Here they are processes.
  *
- * A latch that nobody has set counts 0, and whoever waits for it goes on. So
+ * A latch that was not set counts 0, and a wait for it returns at once. So
  * the start of the next round is set *before* this round starts: no worker can
  * be there too early. Two names take turns, so that one is set again only when
- * all who waited for it are known to have gone on.
+ * all its waiters are known to have gone on.
  *
  *     rounds [URL]
  */

@@ -1,6 +1,6 @@
 /*
  * A catalogue that many read and one rewrites. After the rewrite the writer
- * goes on as a reader, with nobody between, to check what it wrote.
+ * goes on as a reader, with no other writer in between, to check what it wrote.
  *
  *     rwlock [URL]
  */

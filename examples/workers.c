@@ -1,7 +1,7 @@
 /*
  * A semaphore and a latch. Eight workers on any number of machines share three
- * licences; whoever started them waits until the last one is done. Here they
- * are processes, each with a client of its own.
+ * licences; the process that started them waits until the last one is done.
+ * Here they are processes, each with a client of its own.
  *
  *     workers [URL]
  */

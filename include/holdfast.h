@@ -6,7 +6,7 @@
  * Read this before the functions:
  *
  * - A lock over a network is a lease. The holder may be stopped, or cut off,
- *   for longer than the lease lasts; then somebody else gets the lock. Two
+ *   for longer than the lease lasts; then another client gets the lock. Two
  *   things protect you: the deadline (hf_lock_deadline: stop working before
  *   it) and the token (hf_lock_token: have the resource refuse a lower one
  *   than it has seen; docs/fencing.md shows how).
@@ -15,7 +15,7 @@
  *   people when the call fails, and is left alone when it does not. It is the
  *   caller's and never allocated.
  * - Three outcomes, not two: HF_EUNKNOWN says that a request was sent and
- *   nobody answered. holdfast goes on settling it in the background; an
+ *   no answer came. holdfast goes on settling it in the background; an
  *   acquire that says so is never a hold, a release that says so has ended
  *   yours.
  * - Handles are thread-safe. A lock is owned by the *thread* that acquired it
@@ -57,7 +57,7 @@ HF_API const char *hf_version(void);
 
 /* Name, number, text. Numbers never change. */
 #define HF_ERRORS(X)                                                           \
-    X(EBUSY, -1, "somebody else holds it")                                     \
+    X(EBUSY, -1, "another client holds it")                                    \
     X(ETIMEDOUT, -2, "the time to wait is over")                               \
     X(ECANCELED, -3, "the wait was cancelled")                                 \
     X(ELOST, -4, "the hold was lost")                                          \
@@ -120,7 +120,7 @@ enum hf_event_type {
     HF_EVENT_ORPHANED, /* a thread exited while holding; not renewed any more */
     HF_EVENT_DOWN,     /* the connection is gone; holds live until deadline */
     HF_EVENT_UP,       /* it is back */
-    HF_EVENT_WANTED,   /* somebody asks for what we hold: hf_ask */
+    HF_EVENT_WANTED,   /* a client asks for what we hold: hf_ask */
 };
 
 typedef struct hf_event {
@@ -201,7 +201,7 @@ enum hf_cap {
     HF_CAP_FAIR = 1 << 0,
     HF_CAP_UNFAIR = 1 << 1,
     HF_CAP_LEASE = 1 << 2,   /* lease_ms: a hold that ends by itself */
-    HF_CAP_EVENTS = 1 << 3,  /* waiters are told, nobody polls */
+    HF_CAP_EVENTS = 1 << 3,  /* waiters are notified; no client polls */
     HF_CAP_DURABLE = 1 << 4, /* holds survive a restart of the server */
     HF_CAP_INSPECT = 1 << 5, /* inspect, list, break, diagnose */
     HF_CAP_WANTED = 1 << 6,  /* ask: holders hear HF_EVENT_WANTED */
@@ -287,12 +287,12 @@ typedef struct hf_lock_options {
 /* clang-format on */
 
 /*
- * Makes a handle on the lock of that name. Asks nobody; cheap (about half a
- * kilobyte). opt may be NULL: a mutex. EINVAL (name, options), ENOTSUP (kind or
- * fairness), EMISMATCH (this client, in shared memory anybody, uses the name as
- * another kind, fair as unfair, or with other permits), ENOMEM, EBACKEND (a
- * limit of the backend is reached), ECLOSED, EFORK.
- * Freed by hf_lock_free().
+ * Makes a handle on the lock of that name. Makes no network request and uses
+ * about 500 bytes. opt may be NULL: a mutex. EINVAL (name, options), ENOTSUP
+ * (kind or fairness), EMISMATCH (this client, in shared memory anybody, uses
+ * the name as another kind, fair as unfair, or with other permits), ENOMEM,
+ * EBACKEND (a limit of the backend is reached), ECLOSED, EFORK. Freed by
+ * hf_lock_free().
  */
 HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
                        const hf_lock_options *opt, hf_lock **out,
@@ -387,28 +387,28 @@ HF_API int hf_lock_release_nowait(hf_lock *lock, hf_error *err);
 HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
 
 /*
- * The caller's write hold becomes a read hold, with all its acquires and with
- * nobody between: readers that wait come in. Waits for the answer. 0;
- * ENOTOWNER: the caller does not write; ENOTSUP: what it holds is not a
+ * The caller's write hold becomes a read hold, with all its acquires, and no
+ * other writer comes between: readers that wait come in. Waits for the answer.
+ * 0; ENOTOWNER: the caller does not write; ENOTSUP: what it holds is not a
  * read-write lock; ELOST;
  * EUNKNOWN: no answer in op_timeout, or it was refused. The caller reads then,
  * but others may be kept out until the next renewal (of a fixed lease: until
  * its end). ENOMEM, ECLOSED, EFORK: nothing has changed.
  */
 HF_API int hf_lock_downgrade(hf_lock *lock, hf_error *err);
-/* Never done: ENOTSUP for whoever holds it, else the codes of hf_lock_check().
+/* Never done: ENOTSUP for a holder, else the codes of hf_lock_check().
  * Two readers that upgrade would wait for each other for ever. */
 HF_API int hf_lock_upgrade(hf_lock *lock, hf_error *err);
 
 /*
  * A guarded write: the server sets the value of key if, at that moment, it
- * still has the caller's hold; one step, so that nobody who has the lock later
- * is written over, whatever was delayed where. It needs no token, but data that
+ * still has the caller's hold; one step, so that a later holder's write is
+ * never replaced, whatever was delayed where. It needs no token, but data that
  * is kept by the server that keeps the lock. key is bytes like a name (the
  * prefix= of the URL is not put in front), value up to HF_PUT_MAX bytes. Waits
  * for the answer. 0; ELOST: the hold is gone, nothing was written; EUNKNOWN: no
- * answer, and it may have been written, or be written yet for as long as nobody
- * else holds the lock; ENOTSUP (HF_CAP_PUT), ENOTOWNER, EINVAL (no such key),
+ * answer, and it may have been written, or be written yet until another
+ * client holds the lock; ENOTSUP (HF_CAP_PUT), ENOTOWNER, EINVAL (no such key),
  * EBACKEND, EAUTH, EPROTO, ENOMEM, ECLOSED, EFORK.
  */
 #define HF_PUT_MAX (1 << 19)
@@ -523,8 +523,8 @@ HF_API int hf_synchronized_result(void);
 /* ---- latch ------------------------------------------------------------ */
 
 /*
- * A count that is set once and counted down; whoever waits goes on when it is
- * 0. It has no holder: it survives the death of whoever set it, and is gone
+ * A count that is set once and counted down; waiters go on when it is 0. It
+ * has no holder: it survives the death of the client that set it, and is gone
  * when it has reached 0 (so that it may be set again). A latch that was never
  * set counts 0, and does not keep anybody: set it before those who are to wait
  * for it can come (examples/rounds.c).
@@ -592,7 +592,7 @@ typedef struct hf_party {
 } hf_party;
 
 typedef struct hf_info {
-    enum hf_kind kind; /* 0: nobody uses the name */
+    enum hf_kind kind; /* 0: no client uses the name */
     enum hf_fairness fairness;
     uint64_t token;   /* the highest exclusive one so far, 0 if not known */
     uint64_t count;   /* of a latch: what is left */
@@ -623,15 +623,18 @@ typedef struct hf_names {
     } * names;
 } hf_names;
 
-/* The names that are held or waited for (on Redis, MySQL and MariaDB: held) and
- * begin with prefix (NULL: all), in the order of their bytes. */
+/* The names that are held or waited for, and latches that are set, that begin
+ * with prefix (NULL: all), in the order of their bytes. On Redis, MySQL and
+ * MariaDB a name that is waited for but not held is not found. On Redis it
+ * walks over all keys in small steps: op_timeout is the time of one step, and a
+ * hundred times as much that of all. */
 HF_API int hf_list(hf_client *client, const char *prefix, hf_names **out,
                    hf_error *err);
 HF_API void hf_names_free(hf_names *names);
 
-/* Takes the lock away from whoever holds it. They learn it at their next
- * renewal at the latest. Of a latch it makes the count 0. ENOTOWNER: nobody
- * holds it, or the latch is not set. */
+/* Takes the lock away from its holders. They learn it at their next renewal at
+ * the latest. Of a latch it makes the count 0. ENOTOWNER: it is
+ * not held, or the latch is not set. */
 HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
                     hf_error *err);
 
@@ -652,9 +655,10 @@ HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
 HF_API int hf_break_hold(hf_client *client, const void *name, size_t name_len,
                          uint64_t token, const char *owner, hf_error *err);
 
-/* Asks whoever holds the lock to let go. Those who listen hear HF_EVENT_WANTED,
- * and do as they please; nothing else changes. 0 says that they were asked, not
- * that they heard it. ENOTOWNER: nobody holds it. ENOTSUP: HF_CAP_WANTED. */
+/* Asks the holders of the lock to let go. Those that listen hear
+ * HF_EVENT_WANTED, and do as they please; nothing else changes. 0 says that
+ * they were asked, not that they heard it. ENOTOWNER: it is not held. ENOTSUP:
+ * HF_CAP_WANTED. */
 HF_API int hf_ask(hf_client *client, const void *name, size_t name_len,
                   hf_error *err);
 
@@ -705,7 +709,7 @@ enum hf_level {
 typedef struct hf_finding {
     enum hf_level level;
     char subject[24]; /* "persistence" */
-    char text[232];   /* what was found, and what to change */
+    char text[752];   /* what was found, and what to change */
 } hf_finding;
 
 typedef struct hf_diagnosis {
@@ -714,14 +718,109 @@ typedef struct hf_diagnosis {
     hf_finding *findings;
 } hf_diagnosis;
 
-/* What this server, as it is configured, promises. It asks the server for its
- * settings (what the user may not read is a warning), and acquires and releases
- * a mutex of the name "holdfast-diagnose" (so several at once wait for each
- * other, and measure that). Waits for the answers. Freed by hf_diagnosis_free,
- * which may be after the client is closed. ENOTSUP (the backend cannot tell),
- * EUNKNOWN, EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK. */
+/* What this server, as it is configured, promises. The first finding
+ * ("promise") says in one sentence when a hold ends and what it survives. It
+ * asks the server for its settings (what the user may not read is a warning),
+ * and acquires and releases a mutex of the name "holdfast-diagnose" (so several
+ * at once wait for each other, and measure that). Waits for the answers. Freed
+ * by hf_diagnosis_free, which may be after the client is closed. ENOTSUP (the
+ * backend cannot tell), EUNKNOWN, EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM,
+ * ECLOSED, EFORK. */
 HF_API int hf_diagnose(hf_client *client, hf_diagnosis **out, hf_error *err);
 HF_API void hf_diagnosis_free(hf_diagnosis *diagnosis);
+
+/* ---- metrics ----------------------------------------------------------- */
+
+/* Of a histogram: how many took as long as this, or less. */
+typedef struct hf_bucket {
+    uint64_t le_us; /* the bound */
+    uint64_t count;
+} hf_bucket;
+
+#define HF_WAIT_BUCKETS 22 /* with bounds from 10 us to 100 s */
+
+/*
+ * What a client has done since hf_open(). Counters never decrease while the
+ * client is open.
+ *
+ * Each call of hf_lock_acquire() or of one of its variants counts once, by its
+ * result, when it ends. A reentrant acquire counts like any other, and so does
+ * each of several readers that share one hold at the server.
+ * hf_lock_acquire_all() counts as one acquire for each lock that it asked for;
+ * what it gives back on failure counts as released, and a lock that was taken
+ * when the time for all was over counts as busy. hf_diagnose() acquires a lock,
+ * which counts. Calls with invalid arguments (EINVAL) and waits for a latch do
+ * not count.
+ */
+typedef struct hf_metrics {
+    size_t size; /* set by HF_METRICS_INIT */
+    /* acquires, by result: */
+    uint64_t granted;
+    uint64_t busy;      /* EBUSY: a try found the lock taken */
+    uint64_t timed_out; /* ETIMEDOUT */
+    uint64_t cancelled; /* ECANCELED */
+    uint64_t failed;    /* any other code; also hf_lock_acquire_async() that
+                           another verb of the handle kept from beginning */
+    /* Calls of release that ended an acquire, also those that returned ELOST:
+     * granted - released is how often the program has still to release. */
+    uint64_t released;
+    /* Holds that ended without a release: reported by HF_EVENT_LOST, or by a
+     * release that returned ELOST. A lock that its owner has acquired twice is
+     * one hold; each reader has a hold of its own. If only the answer to
+     * hf_lock_release_nowait() told of a loss, it is not counted. */
+    uint64_t lost;
+    /* Renewals of holds, by the helper thread or by hf_lock_renew(). In shared
+     * memory a renewal only checks that the hold is still there. */
+    uint64_t renewed;
+    uint64_t renewals_failed; /* refused, not answered, or the hold was gone */
+    uint64_t disconnects;     /* HF_EVENT_DOWN: the connection was lost */
+    uint64_t reconnects;      /* HF_EVENT_UP: it is back */
+    /* gauges: */
+    uint64_t held;    /* holds at present; what a hold is: see lost */
+    uint64_t waiting; /* acquires at present that wait for the lock, or for the
+                         answer of the server */
+    /* How long granted acquires took, from the call to the grant. In shared
+     * memory a blocking call that does not have to wait counts as 0, because it
+     * reads no clock. */
+    uint64_t wait_sum_ns;
+    hf_bucket wait[HF_WAIT_BUCKETS];
+} hf_metrics;
+
+/* clang-format off */
+#define HF_METRICS_INIT                                                        \
+    {sizeof(hf_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {{0, 0}}}
+/* clang-format on */
+
+/* Fills *out, which was set by HF_METRICS_INIT. Makes no network request; the
+ * time it takes grows with the number of locks that the client has handles for.
+ * EINVAL, ECLOSED, EFORK. */
+HF_API int hf_client_metrics(hf_client *client, hf_metrics *out, hf_error *err);
+
+typedef struct hf_label {
+    const char *name;  /* letters, digits and "_" */
+    const char *value; /* any text; it is escaped */
+} hf_label;
+
+/* The metrics of one client, with the labels that distinguish it. */
+typedef struct hf_series {
+    const hf_metrics *metrics;
+    const hf_label *labels; /* NULL if there are none */
+    size_t labels_len;
+} hf_series;
+
+/*
+ * Writes metrics in the text format of Prometheus. All clients that a program
+ * exports go into one call: the format wants the samples of a metric together.
+ * In label values, control characters other than newline and bytes that are not
+ * UTF-8 are written as \xNN.
+ *
+ * Returns the length of the whole text, like snprintf(); if it is size or more,
+ * the text in buf was cut. buf is always terminated, unless size is 0. EINVAL:
+ * a label name that is not valid, reserved ("le", "result", "__...") or given
+ * twice; two series with the same labels.
+ */
+HF_API int hf_metrics_text(const hf_series *series, size_t n, char *buf,
+                           size_t size, hf_error *err);
 
 #ifdef __cplusplus
 }

@@ -69,6 +69,8 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
     int rc;
 
     a->grace = now + HF__GRACE_MS * HF__MS;
+    a->since = now;
+    hf__count_wait(c, lock->name->remote.kind);
     hf__mutex_lock(&c->mu);
     a->acquires = true;
     c->async_waits++;
@@ -122,6 +124,8 @@ int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
         return rc;
     hf__lock_heard(lock);
     rc = begin_acquire(lock, opt, done, arg, err);
+    if (rc)
+        hf__count_failed(lock);
     hf__name_unlock(lock->name);
     return rc;
 }

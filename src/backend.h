@@ -113,7 +113,8 @@ struct hf__req {
     bool untouched : 1; /* attempt, out, of a code: the server refused it before
                            it did anything, so this request has left nothing
                            there */
-    uint32_t lease_ms;  /* attempt, renew: lease to ask for, never 0 */
+    uint32_t lease_ms;  /* attempt, renew: lease to ask for, never 0;
+                           diagnose: the client's ttl */
     uint32_t session_ms; /* HF__SESSION, out, of GRANTED: from sent_at on the
                            server keeps the session for that long */
     uint32_t permits;    /* attempt: of a semaphore, how many; else 1 */
@@ -187,8 +188,10 @@ struct hf__listener {
  * ASK: DONE; ENOTOWNER: nobody holds it.
  *
  * DIAGNOSE: the name is the client's prefix. DONE; ENOTSUP: it cannot tell. A
- * setting that may not be read is a finding and not a failure. That locks can
- * be taken, and how long that takes, is found by the core.
+ * setting that may not be read is a finding and not a failure. HF__PROMISE says
+ * in one sentence when a hold ends and what it survives; the core puts it
+ * first. That locks can be taken, and how long that takes, is found by the
+ * core.
  *
  * LISTEN: DONE says that each later change of what INSPECT shows of the name,
  * or of which names there are with the prefix (and who holds them, if the
@@ -224,7 +227,8 @@ struct hf__query {
     struct hf__listener *listener; /* LISTEN */
 };
 
-#define HF__HOSTS 16 /* of one client */
+#define HF__PROMISE "promise" /* a finding of every diagnosis */
+#define HF__HOSTS 16          /* of one client */
 
 /* A URL, taken apart. Values are decoded and terminated. */
 struct hf__url {

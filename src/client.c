@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +141,7 @@ static int time_option(struct hf__url *url, const char *key, int64_t given,
         value = given;
     if (value < least || value > HF__MS_MAX)
         return hf__fail(
-            err, HF_EINVAL, "%s_ms is %lld; %lld to %lld would be right", key,
+            err, HF_EINVAL, "%s_ms is %lld; it must be %lld to %lld", key,
             (long long)value, (long long)least, (long long)HF__MS_MAX);
     *ms = (uint32_t)value;
     return 0;
@@ -198,7 +199,7 @@ static int texts(hf_client *c, struct hf__url *url,
     const char *prefix = hf__url_option(url, "prefix");
 
     if (fair && strcmp(fair, "yes") != 0 && strcmp(fair, "no") != 0)
-        return hf__fail(err, HF_EINVAL, "fair=%.40s: yes or no would be right",
+        return hf__fail(err, HF_EINVAL, "fair=%.40s: it must be yes or no",
                         fair);
     c->fairness = !fair ? 0 : *fair == 'y' ? HF_FAIR : HF_UNFAIR;
     if (prefix && strlen(prefix) >= HF_NAME_MAX)
@@ -286,6 +287,40 @@ static bool known(const char *list, const char *key)
     return false;
 }
 
+/* The option of a list that was meant, if one is similar: better than best. */
+static void find_similar(const char *list, const char *key, unsigned *best,
+                         struct hf__shown *meant)
+{
+    size_t len;
+
+    for (const char *p = list; *p; p += len + strspn(p + len, ", ")) {
+        unsigned n;
+
+        len = strcspn(p, ",");
+        n = hf__mistyped(key, p, len);
+        if (n < *best && len < sizeof(meant->text)) {
+            *best = n;
+            memcpy(meant->text, p, len);
+            meant->text[len] = '\0';
+        }
+    }
+}
+
+static int unknown_option(const hf_client *c, const char *key, const char *more,
+                          hf_error *err)
+{
+    struct hf__shown meant = {""};
+    unsigned best = UINT_MAX;
+
+    find_similar(COMMON_OPTIONS, key, &best, &meant);
+    find_similar(more, key, &best, &meant);
+    return hf__fail(
+        err, HF_EINVAL,
+        "unknown option \"%.40s\"; %s%s%s%s has " COMMON_OPTIONS "%s%s", key,
+        *meant.text ? "did you mean \"" : "", meant.text,
+        *meant.text ? "\"? " : "", c->be->name, *more ? ", " : "", more);
+}
+
 static int check_unknown(hf_client *c, struct hf__url *url, hf_error *err)
 {
     const char *more = c->be->options ? c->be->options : "";
@@ -293,10 +328,7 @@ static int check_unknown(hf_client *c, struct hf__url *url, hf_error *err)
     for (size_t i = 0; i < url->options_len; i++)
         if (!known(COMMON_OPTIONS, url->options[i].key) &&
             !known(more, url->options[i].key))
-            return hf__fail(
-                err, HF_EINVAL,
-                "unknown option \"%.40s\"; %s has " COMMON_OPTIONS "%s%s",
-                url->options[i].key, c->be->name, *more ? ", " : "", more);
+            return unknown_option(c, url->options[i].key, more, err);
     return 0;
 }
 
@@ -370,6 +402,19 @@ static bool open_ready(void *arg, hf__time now, hf__time *until)
     return w->result != HF__PENDING || now >= w->until;
 }
 
+/* Where the URL leads to, for a message. */
+static struct hf__shown first_address(const struct hf__url *url)
+{
+    struct hf__shown shown =
+        hf__show(url->hosts_len ? url->hosts[0].name : url->path);
+    size_t len = strlen(shown.text);
+
+    if (url->hosts_len && url->hosts[0].port)
+        snprintf(shown.text + len, sizeof(shown.text) - len, ":%u",
+                 url->hosts[0].port);
+    return shown;
+}
+
 static int connect_backend(hf_client *c, hf__time until, hf_error *err)
 {
     struct open_wait w = {c, until, HF__PENDING};
@@ -379,10 +424,10 @@ static int connect_backend(hf_client *c, hf__time until, hf_error *err)
     hf__engine_wait(c, &s, open_ready, &w);
     if (w.result != HF__PENDING)
         return w.result ? hf__fail_why(c, err, w.result) : 0;
-    hf__fail(err, HF_EBACKEND, "%s: no connection to %.80s within %u ms",
-             c->be->name,
-             c->config->url->hosts_len ? c->config->url->hosts[0].name
-                                       : c->config->url->path,
+    hf__fail(err, HF_EBACKEND,
+             "%s: no connection to %s within %u ms; check the address in the "
+             "URL, and that no firewall is in between",
+             c->be->name, first_address(c->config->url).text,
              c->config->open_timeout_ms);
     if (err)
         err->may_pass = hf__may_pass(c, HF_EBACKEND);

@@ -69,8 +69,9 @@ struct hf__name {
     struct hf__mutex mu; /* use hf__name_lock() unless it is a handle's */
     uint32_t refs;       /* handles, and requests under way; client->mu */
     struct hf__gate gate;
+    uint64_t tally; /* see hf__tally_add() */
     struct hf__remote remote;
-    struct hf__timer timer;          /* client->mu */
+    struct hf__timer timer; /* client->mu; with the number of handles */
     struct hf__thread *owner_thread; /* the last owner, NULL: a handle */
     struct hf__releaser *releasers;
     struct hf__name *next_in_bucket, *next_news;
@@ -78,7 +79,6 @@ struct hf__name {
     struct hf__kin *kin; /* NULL: a mutex, which has one line */
     hf_lock *watchers;   /* handles with a descriptor that tells of loss */
     uint32_t *to_wake;   /* a futex to wake after mu is free; or NULL */
-    uint32_t handles;    /* of refs; client->mu */
     struct {
         bool parker : 1;   /* direct: a thread sleeps in park for this name */
         bool orphaned : 1; /* its owner has exited; reported */
@@ -141,6 +141,7 @@ struct hf__async {
     struct hf__waiter waiter;
     struct hf__timer timer; /* when the wait is over */
     hf__time grace;         /* but the first answer is waited for until here */
+    hf__time since;         /* when the acquire was called */
     struct hf__releaser releaser;
     struct hf__talk talk;
     struct hf__async *next; /* in client->callbacks */
@@ -191,7 +192,7 @@ struct hf__note {
                               note, with an earlier text */
     enum hf__loss_why why; /* SILENT: not connected; SESSION, REFUSED */
     bool told;             /* it has explained a loss: its text stays */
-    char text[128];
+    char text[384];        /* with a statement that helps, of MySQL */
 };
 #define HF__NOTES 8 /* the last ones */
 
@@ -209,6 +210,17 @@ struct hf__flight {
         struct hf__batch batch;
         struct hf__query query;
     };
+};
+
+/* What the lines do not count (see hf__tally_add()), and what lines have
+ * counted that are gone. Changed by atomic adds: after a wait, or when an
+ * acquire was not granted. */
+struct hf__counts {
+    uint64_t granted; /* without a wait */
+    uint64_t busy, timed_out, cancelled, failed, released;
+    uint64_t lost, renewed, renewals_failed, disconnects, reconnects;
+    uint64_t waiting;
+    uint64_t wait_sum_ns, wait[HF_WAIT_BUCKETS + 1];
 };
 
 struct hf_client {
@@ -261,6 +273,8 @@ struct hf_client {
     unsigned events_len;
     hf_watch *changed, *changed_tail; /* see watch.c */
     size_t changed_len;
+
+    struct hf__counts counts;
 
     struct hf__mutex why_mu;
     hf_error why;      /* the backend's last word; why_mu */
@@ -320,7 +334,7 @@ void hf__note_over(hf_client *, enum hf__loss_why);
 /* A renewal was refused, with that code, in those words. */
 void hf__note_refusal(hf_client *, int code, const hf_error *word);
 struct hf__reason {
-    char text[320];
+    char text[576];
 };
 struct hf__reason hf__reason(hf_client *, struct hf__loss);
 /* Why a hold that is still ours may not be renewed; "" if all is well. */
@@ -568,6 +582,84 @@ bool hf__name_forget_the_gone(struct hf__name *);
 void hf__name_own(struct hf__name *, const struct hf__waiter *);
 /* Tells those who wait for the release of that hold id, or (0) of any. */
 void hf__name_settle(struct hf__name *, uint64_t hold_id, int result);
+
+/* metrics.c: what the client has done */
+static inline void hf__count(uint64_t *counter, uint64_t n)
+{
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+/* An acquire has failed before it came to a line. */
+void hf__count_failed(const hf_lock *);
+/* An acquire through that line is over without a wait; name->mu is held. */
+void hf__count_at_once(struct hf__name *, int result);
+/* One waits; and its wait is over, after that time. */
+void hf__count_wait(hf_client *, enum hf_kind);
+void hf__count_waited(hf_client *, enum hf_kind, int result, hf__time waited);
+/*
+ * What a line counts, in one number. From the lowest bit on: 20 bits for the
+ * acquires that were granted without a wait; 20 bits for the releases; 24 bits
+ * for what has to be added to the difference of the two to get the number of
+ * holds now.
+ *
+ * Written with name->mu held, read with client->mu held: so every access is
+ * atomic but for the writer's own read, and threads that use different names do
+ * not write the same counters. An acquire and a release in shared memory that
+ * go the short way write it once: every store delays the next locked
+ * instruction.
+ */
+#define HF__TALLY_BITS 20
+#define HF__TALLY_GRANT UINT64_C(1)
+#define HF__TALLY_RELEASE (HF__TALLY_GRANT << HF__TALLY_BITS)
+#define HF__TALLY_HOLD (HF__TALLY_RELEASE << HF__TALLY_BITS)
+/* The client takes over what the line has counted so far; the second is for a
+ * line that is about to be freed. */
+void hf__tally_carry(struct hf__name *);
+void hf__tally_carry_locked(struct hf__name *);
+static inline uint32_t hf__tally_granted(uint64_t tally)
+{
+    return (uint32_t)(tally % HF__TALLY_RELEASE);
+}
+static inline uint32_t hf__tally_released(uint64_t tally)
+{
+    return (uint32_t)(tally % HF__TALLY_HOLD / HF__TALLY_RELEASE);
+}
+static inline uint32_t hf__tally_held(uint64_t tally)
+{
+    uint64_t held = tally / HF__TALLY_HOLD + hf__tally_granted(tally) -
+                    hf__tally_released(tally);
+
+    return (uint32_t)(held % (UINT64_MAX / HF__TALLY_HOLD + 1));
+}
+/* From here on: name->mu is held. */
+/* A GRANT or a RELEASE: one hold more or less, unless hf__tally_hold() or
+ * hf__tally_set() follows. */
+static inline void hf__tally_add(struct hf__name *n, uint64_t what)
+{
+    __atomic_store_n(&n->tally, n->tally + what, __ATOMIC_RELAXED);
+}
+/* Neither counter overflows; to be called between any two releases. */
+static inline void hf__tally_limit(struct hf__name *n)
+{
+    const uint64_t half = (HF__TALLY_RELEASE | HF__TALLY_HOLD) / 2;
+
+    if (__builtin_expect((n->tally & half) != 0, 0))
+        hf__tally_carry(n);
+}
+static inline void hf__tally_set(struct hf__name *n, uint32_t held)
+{
+    hf__tally_add(n,
+                  (uint64_t)(held - hf__tally_held(n->tally)) * HF__TALLY_HOLD);
+}
+/* The gate has a holder more or less; not by a loss. */
+static inline void hf__tally_hold(struct hf__name *n)
+{
+    hf__tally_set(n, n->gate.shared ? n->gate.count : n->gate.owner != 0);
+    hf__tally_limit(n);
+}
+/* A release has ended with that result of the gate. */
+void hf__tally_release(struct hf__name *, int result);
+/* The holds of this line were lost. */
+void hf__tally_lost(struct hf__name *);
 
 /* loss.c: name->mu is held */
 /* Sets the descriptors that tell of loss: the hold of this line has been lost,

@@ -22,8 +22,8 @@ static void judge_speed(hf_client *c, struct hf__query *q, int64_t ms)
                                                  : HF_LEVEL_OK;
 
     hf__core.find(c, q, level, "latency",
-                  "an acquire and a release took %lld ms; the ttl is %u ms%s",
-                  (long long)ms, c->ttl_ms,
+                  "an acquire and a release took %s%lld ms; the ttl is %u ms%s",
+                  ms ? "" : "less than ", (long long)(ms ? ms : 1), c->ttl_ms,
                   level ? ", which is little beside that: set a longer ttl "
                           "in the URL, or use a server that is nearer"
                         : "");
@@ -65,6 +65,21 @@ static int try_lock(hf_client *c, struct hf__query *q, hf_error *why)
     return 0;
 }
 
+/* What is promised is known last and read first. */
+static void put_promise_first(hf_diagnosis *d)
+{
+    hf_finding *f = d->findings, promise;
+    size_t at = 0;
+
+    while (at < d->len && strcmp(f[at].subject, HF__PROMISE) != 0)
+        at++;
+    if (at == d->len)
+        return;
+    promise = f[at];
+    memmove(f + 1, f, at * sizeof(*f));
+    f[0] = promise;
+}
+
 int hf_diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
 {
     struct hf__flight *f;
@@ -77,6 +92,7 @@ int hf_diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
     if (!f)
         return rc;
     f->query.diagnosis = hf__give(c, sizeof(hf_diagnosis));
+    f->query.req.lease_ms = c->ttl_ms;
     rc = hf__query_ask(c, f, f->query.diagnosis, err);
     if (rc)
         return rc;
@@ -84,6 +100,7 @@ int hf_diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
     if (!rc && f->query.cut)
         rc = hf__fail(err, HF_ENOMEM, "out of memory");
     if (!rc) {
+        put_promise_first(f->query.diagnosis);
         *out = f->query.diagnosis;
         f->query.diagnosis = NULL;
     }

@@ -20,8 +20,11 @@ static __thread struct frame *dispatching
 void hf__engine_callback_locked(hf_client *c, struct hf__async *a, int result)
 {
     a->result = result == HF__GRANTED ? 0 : result;
-    if (a->acquires)
+    if (a->acquires) {
         c->async_waits--;
+        hf__count_waited(c, a->lock->name->remote.kind, result,
+                         hf__now() - a->since);
+    }
     a->acquires = false;
     hf__timers_set(&c->timers, &a->timer, HF__NEVER);
     hf__fifo_add(c->callbacks, c->callbacks_tail, a, next);

@@ -60,7 +60,7 @@ static int core_random(void *buf, size_t len)
 
 void hf__log(hf_client *c, const char *fmt, ...)
 {
-    char text[480];
+    char text[800];
     va_list ap;
 
     if (!c->hooks.log)
@@ -68,6 +68,7 @@ void hf__log(hf_client *c, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    hf__printable(text, sizeof(text));
     c->hooks.log(c->hooks.ctx, text);
 }
 
@@ -107,6 +108,7 @@ static void core_trouble(hf_client *c, const char *text)
 {
     hf__mutex_lock(&c->why_mu);
     snprintf(c->trouble, sizeof(c->trouble), "%s", text ? text : "");
+    hf__printable(c->trouble, sizeof(c->trouble));
     hf__mutex_unlock(&c->why_mu);
     if (text)
         hf__note(c, HF__LOSS_SILENT, text);
@@ -207,6 +209,9 @@ static void core_session(hf_client *c, int event, const char *why)
         __atomic_add_fetch(&c->keeper_word, 1, __ATOMIC_RELEASE);
         hf__futex_wake(&c->keeper_word, 1);
     } else {
+        hf__count(event == HF_EVENT_DOWN ? &c->counts.disconnects
+                                         : &c->counts.reconnects,
+                  1);
         hf__engine_event_locked(c, event, NULL, 0, "");
     }
 }
@@ -267,13 +272,25 @@ static int core_add_name(hf_client *c, struct hf__query *q, const char *bytes,
     return 0;
 }
 
+/* A server decides how many there are of some kinds, but not of these. */
+enum { HF__FINDINGS_MAX = 100 };
+
+static bool is_always_told(const char *subject)
+{
+    return !strcmp(subject, HF__PROMISE) || !strcmp(subject, "locking") ||
+           !strcmp(subject, "latency");
+}
+
 static void core_find(hf_client *c, struct hf__query *q, enum hf_level level,
                       const char *subject, const char *fmt, ...)
 {
     hf_diagnosis *d = q->diagnosis;
-    hf_finding *f = grow(c, d->findings, d->len, sizeof(*f));
+    hf_finding *f = NULL;
     va_list ap;
 
+    if (d->len >= HF__FINDINGS_MAX && !is_always_told(subject))
+        return;
+    f = grow(c, d->findings, d->len, sizeof(*f));
     if (!f) {
         q->cut = true;
         return;

@@ -51,6 +51,7 @@ int hf__fail(hf_error *err, int code, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(err->text, sizeof(err->text), fmt, ap);
     va_end(ap);
+    hf__printable(err->text, sizeof(err->text)); /* a server's words, too */
     return code;
 }
 

@@ -47,8 +47,10 @@ void hf__flight_submit(hf_client *c, struct hf__flight *f)
 struct flight_wait {
     hf_client *client;
     struct hf__flight *flight;
-    hf__time until;
+    hf__time until, last; /* last: of all steps */
 };
+
+enum { STEPS = 100 }; /* times op_timeout: how long a list may take */
 
 static bool flight_ready(void *arg, hf__time now, hf__time *until)
 {
@@ -57,6 +59,9 @@ static bool flight_ready(void *arg, hf__time now, hf__time *until)
 
     hf__mutex_lock(&w->client->mu);
     over = w->flight->delivered;
+    /* The backend moves the time on with each step of a list. */
+    if (w->flight->req.op == HF__LIST && w->flight->req.meant_until > w->until)
+        w->until = hf__min_time(w->flight->req.meant_until, w->last);
     hf__mutex_unlock(&w->client->mu);
     *until = w->until;
     return over || now >= w->until;
@@ -64,7 +69,8 @@ static bool flight_ready(void *arg, hf__time now, hf__time *until)
 
 bool hf__flight_end(hf_client *c, struct hf__flight *f, hf__time until)
 {
-    struct flight_wait w = {c, f, until};
+    struct flight_wait w = {c, f, until,
+                            until + (STEPS - 1) * (c->op_timeout_ms * HF__MS)};
     bool over;
 
     hf__engine_deliver(c, hf__now());

@@ -24,6 +24,11 @@ static int kind_missing(const hf_client *c, int kind, hf_error *err)
         if (c->caps[i])
             snprintf(has + strlen(has), sizeof(has) - strlen(has), "%s%s",
                      *has ? ", " : "", hf__kind_name(i));
+    if (!c->be->caps[kind])
+        return hf__fail(err, HF_ENOTSUP,
+                        "the %s backend has no %s, only: %s; other backends "
+                        "have one",
+                        c->be->name, hf__kind_name(kind), has);
     return hf__fail(err, HF_ENOTSUP,
                     "the %s backend has no %s with this URL; it has: %s",
                     c->be->name, hf__kind_name(kind), has);
@@ -36,21 +41,21 @@ static int check_kind(const hf_client *c, const hf_lock_options *opt,
 
     if (opt->kind < HF_MUTEX || opt->kind > last)
         return hf__fail(err, HF_EINVAL,
-                        "kind %d: HF_MUTEX, HF_RWLOCK or HF_SEMAPHORE would "
-                        "be right",
+                        "kind %d: it must be HF_MUTEX, HF_RWLOCK or "
+                        "HF_SEMAPHORE",
                         (int)opt->kind);
     caps = c->caps[opt->kind];
     if (!caps)
         return kind_missing(c, opt->kind, err);
     if ((opt->kind == HF_SEMAPHORE) != (opt->permits != 0))
         return hf__fail(err, HF_EINVAL,
-                        "permits is %u; 1 or more for a semaphore, 0 for any "
-                        "other lock would be right",
+                        "permits is %u; it must be 1 or more for a semaphore, "
+                        "and 0 for any other lock",
                         opt->permits);
     if ((unsigned)opt->fairness > HF_UNFAIR)
         return hf__fail(err, HF_EINVAL,
-                        "fairness is %d; HF_FAIR_DEFAULT (0), HF_FAIR (1) or "
-                        "HF_UNFAIR (2) would be right",
+                        "fairness is %d; it must be HF_FAIR_DEFAULT (0), "
+                        "HF_FAIR (1) or HF_UNFAIR (2)",
                         (int)opt->fairness);
     if ((opt->fairness == HF_FAIR && !(caps & HF_CAP_FAIR)) ||
         (opt->fairness == HF_UNFAIR && !(caps & HF_CAP_UNFAIR)))
@@ -95,7 +100,7 @@ int hf__name_valid(const void *name, size_t *len, hf_error *err)
         *len = strlen(name);
     if (*len == 0)
         return hf__fail(err, HF_EINVAL,
-                        "the name is empty; 1 to %d bytes would be right",
+                        "the name is empty; it must have 1 to %d bytes",
                         HF_NAME_MAX);
     if (*len > HF_NAME_MAX)
         return hf__fail(err, HF_EINVAL,
@@ -159,7 +164,7 @@ static bool keeps_locked(const hf_lock *lock, const struct hf__name *n)
         return false;
     if (lock->owner && hf__gate_knows(g, lock->owner))
         return true;
-    return lock->name->handles == 1 && (g->shared || n->owner_thread);
+    return lock->name->timer.handles == 1 && (g->shared || n->owner_thread);
 }
 
 /* Nobody will release through this handle what it has lost; nor, if it is the
@@ -218,9 +223,10 @@ int hf_lock_free(hf_lock *lock)
     notice_ends(lock->name);
     hf__mutex_lock(&c->mu);
     in_use = in_use_locked(lock);
-    is_last = lock->name->handles == 1;
+    is_last = lock->name->timer.handles == 1;
     if (!in_use)
-        lock->name->handles--; /* so that of two at once one is the last */
+        lock->name->timer
+            .handles--; /* so that of two at once one is the last */
     if (!in_use && lock->async)
         hf__timers_unreserve(&c->timers);
     hf__mutex_unlock(&c->mu);

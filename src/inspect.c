@@ -42,12 +42,14 @@ static int check_caps(const hf_client *c, enum hf__op op, hf_error *err)
 
     if (op == HF__LISTEN && !c->be->unlisten)
         return hf__fail(err, HF_ENOTSUP,
-                        "the %s backend cannot tell of changes", c->be->name);
+                        "the %s backend does not tell of changes; a client "
+                        "has to poll",
+                        c->be->name);
     for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
         if (op >= HF__DIAGNOSE || c->caps[kind] & caps)
             return 0;
     return hf__fail(err, HF_ENOTSUP, "the %s backend cannot %s", c->be->name,
-                    op == HF__ASK ? "ask a holder to let go (HF_CAP_WANTED)"
+                    op == HF__ASK ? "ask a holder to let go"
                                   : "inspect, list or break");
 }
 
@@ -143,20 +145,22 @@ static int refused(hf_client *c, const struct hf__flight *f, hf_error *err)
 {
     const struct hf__query *q = &f->query;
     struct hf__shown name = hf__show(q->name + strlen(c->prefix));
-    char which[48] = "", now[80] = "a hold without a known token";
+    char token[48] = "", now[64] = "without a known token";
     int rc = f->req.result;
 
     if (rc == HF_ENOTOWNER)
-        return hf__fail(err, rc, "nobody holds \"%s\"", name.text);
+        return hf__fail(err, rc, "\"%s\" is not held", name.text);
     if (rc != HF_EBUSY)
         return hf__fail_word(c, &f->why, err, rc);
     if (q->token)
-        snprintf(which, sizeof(which), " with the token %" PRIu64, q->token);
+        snprintf(token, sizeof(token), " the token %" PRIu64 "%s", q->token,
+                 q->owner[0] ? " and" : "");
     if (q->count)
-        snprintf(now, sizeof(now), "the token %" PRIu64, q->count);
-    return hf__fail(err, HF_ENOTOWNER,
-                    "\"%s\" has no hold%s%s%s; held now by %s", name.text,
-                    which, q->owner[0] ? " of " : "", q->owner, now);
+        snprintf(now, sizeof(now), "with the token %" PRIu64, q->count);
+    return hf__fail(
+        err, HF_ENOTOWNER, "no hold of \"%s\" has%s%s%s; it is held %s now%s",
+        name.text, token, q->owner[0] ? " the owner " : "", q->owner, now,
+        q->owner[0] && q->token == q->count ? ", by another owner" : "");
 }
 
 int hf__query_ask(hf_client *c, struct hf__flight *f, const void *given,

@@ -87,7 +87,7 @@ static int check_args(const hf_latch *latch, const struct hf__talk *what,
         return no_latch(err);
     if (what->op == HF__LATCH_SET &&
         (what->count < 1 || what->count > INT32_MAX))
-        return hf__fail(err, HF_EINVAL, "count is %llu; 1 to %d would be right",
+        return hf__fail(err, HF_EINVAL, "count is %llu; it must be 1 to %d",
                         (unsigned long long)what->count, INT32_MAX);
     if (what->op == HF__LATCH_GET && !what->left)
         return hf__fail(err, HF_EINVAL, "left is NULL");

@@ -216,6 +216,8 @@ int hf__line_downgrade(struct hf__name *first, struct hf__thread *thread,
     hf__gate_downgrade(&first->gate, &(*into)->gate, r, now);
     r->thread = thread;
     (*into)->orphaned = false;
+    hf__tally_hold(first);
+    hf__tally_hold(*into);
     if (first->watchers)
         hf__name_arm(*into, false);
     return 0;

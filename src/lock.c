@@ -39,6 +39,7 @@ struct acquire {
     hf_cancel *cancel;
     hf__time until; /* the caller's */
     hf__time grace; /* for the first answer */
+    hf__time over;  /* when it was found to be finished */
     bool parks;     /* direct: it may have to sleep at the backend for all */
 };
 
@@ -48,16 +49,16 @@ int hf__lease_valid(const char *field, int64_t ms, const char *zero,
     if (ms == 0 || (ms >= HF_LEASE_MIN_MS && ms <= HF__MS_MAX))
         return 0;
     return hf__fail(
-        err, HF_EINVAL, "%s is %lld; 0 (%s), or %d to %lld, would be right",
-        field, (long long)ms, zero, HF_LEASE_MIN_MS, (long long)HF__MS_MAX);
+        err, HF_EINVAL, "%s is %lld; it must be 0 (%s), or %d to %lld", field,
+        (long long)ms, zero, HF_LEASE_MIN_MS, (long long)HF__MS_MAX);
 }
 
 static int check_times(const hf_acquire_options *opt, hf_error *err)
 {
     if (opt->wait_ms < HF_FOREVER || opt->wait_ms > HF_TIME_MAX_MS)
         return hf__fail(err, HF_EINVAL,
-                        "wait_ms is %lld; HF_FOREVER (-1), 0 or up to a "
-                        "hundred years would be right",
+                        "wait_ms is %lld; it must be HF_FOREVER (-1), 0, or "
+                        "at most HF_TIME_MAX_MS",
                         (long long)opt->wait_ms);
     return hf__lease_valid("lease_ms", opt->lease_ms, "renewed", err);
 }
@@ -72,18 +73,16 @@ int hf__acquire_check_options(const hf_lock *lock,
                         "the options were not set by HF_ACQUIRE_OPTIONS_INIT");
     if (opt->mode != HF_WRITE && (opt->mode != HF_READ || kind != HF_RWLOCK))
         return hf__fail(err, HF_EINVAL,
-                        "mode %d: HF_WRITE, or HF_READ on a read-write lock, "
-                        "would be right",
+                        "mode %d: it must be HF_WRITE, or HF_READ on a "
+                        "read-write lock",
                         (int)opt->mode);
     if (opt->permits > 1 && kind != HF_SEMAPHORE)
         return hf__fail(err, HF_EINVAL,
-                        "permits is %u, and the lock is no semaphore; 0 would "
-                        "be right",
+                        "permits is %u, and the lock is no semaphore; it must "
+                        "be 0",
                         opt->permits);
     if (opt->permits > lock->name->remote.permits && kind == HF_SEMAPHORE)
-        return hf__fail(err, HF_EINVAL,
-                        "permits is %u; up to %u, which the semaphore has, "
-                        "would be right",
+        return hf__fail(err, HF_EINVAL, "permits is %u; the semaphore has %u",
                         opt->permits, lock->name->remote.permits);
     return check_times(opt, err);
 }
@@ -97,6 +96,7 @@ int hf__enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
         if (entry ? n->gate.readers == entry
                   : hf__gate_count(&n->gate, w->owner) == 1)
             hf__name_own(n, w);
+        hf__tally_hold(n);
         return rc;
     }
     if (rc == HF__PENDING || rc == HF_ELOST) /* that may be news */
@@ -131,6 +131,8 @@ static inline bool acquire_quickly(struct hf__name *n, struct hf__waiter *w,
         hf__gate_quick_share(&n->gate, w, id, req.token);
     else
         hf__gate_quick_grant(&n->gate, w, id, req.token);
+    hf__tally_add(n, HF__TALLY_GRANT);
+    hf__tally_limit(n);
     if (shared || n->kin || n->owner_thread != w->thread || n->watchers)
         hf__name_own(n, w);
     else
@@ -165,6 +167,9 @@ static inline bool release_quickly(struct hf__name *n, uint64_t owner,
     *rc = n->client->be->release(n->client->self, &req) == HF_ENOTOWNER
               ? HF_ELOST
               : 0;
+    hf__tally_add(n, HF__TALLY_RELEASE);
+    if (__builtin_expect(*rc, 0))
+        hf__count(&n->client->counts.lost, 1);
     return true;
 }
 
@@ -240,8 +245,10 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
 
     hf__name_lock(n);
     claimed = hf__gate_claim(&n->gate, &a->w, now);
-    if (claimed)
+    if (claimed) {
         hf__name_own(n, &a->w);
+        hf__tally_hold(n);
+    }
     if (a->w.state != HF__W_FINISHED)
         rc = wait_over(a, &n->gate.lease, now, until);
     if (rc != HF__PENDING)
@@ -254,6 +261,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     if (rc && a->w.result == HF__GRANTED)
         wait_leave(a->lock, a->line);
     a->parks = true;
+    a->over = now;
     hf__name_unlock(n);
     return rc;
 }
@@ -322,7 +330,7 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
                         kind == HF_LATCH ? "\"%s\" has not come to 0"
                         : kind == HF_SEMAPHORE
                             ? "\"%s\" does not have that many permits free"
-                            : "\"%s\" is held by somebody else",
+                            : "\"%s\" is held by another client",
                         name);
     case HF_ETIMEDOUT:
         return hf__fail(err, rc,
@@ -392,18 +400,21 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
 {
     hf_lock *lock = a->lock;
     hf_client *c = lock->name->client;
+    enum hf_kind kind = lock->name->remote.kind;
     struct hf__waiter *w = &a->w;
     hf__time now =
         clock_for(lock->name, lock->name->kin || w->fixed || w->max_hold_ms);
     int rc = hf__line_for(lock, w, opt->mode, now, &a->line, err);
 
     if (rc) {
+        hf__count_failed(lock);
         hf__name_unlock(lock->name);
         return rc;
     }
     hf__sleeper_init(&a->s, opt->cancel);
     rc = hf__enter(a->line, w, now);
     if (rc != HF__PENDING) {
+        hf__count_at_once(a->line, rc);
         hf__line_rest(a->line);
         /* Once unlocked, it may be gone. */
         rc = rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
@@ -412,8 +423,12 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     }
     a->parks = is_parkable(a->line);
     a->s.fresh = !opt->cancel && opt->wait_ms == HF_FOREVER;
+    hf__count_wait(c, kind);
     hf__wait_begin(lock);
+    if (!now)
+        now = hf__now();
     rc = wait_for(a, opt, latest);
+    hf__count_waited(c, kind, rc, a->over - now);
     if (rc == HF__GRANTED) {
         hf__client_leave(c); /* handle and line may be gone */
         return 0;
@@ -441,8 +456,10 @@ acquire(hf_lock *lock, const hf_acquire_options *opt, hf__time latest,
     a.lock = lock;
     a.cancel = opt->cancel;
     hf__acquire_fill(lock, opt, &a.w);
-    if (!a.w.owner)
+    if (!a.w.owner) {
+        hf__count_failed(lock);
         return hf__fail(err, HF_ENOMEM, "out of memory");
+    }
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
@@ -533,6 +550,7 @@ int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
     if (r)
         r->hold_id = n->gate.lease.hold_id;
     rc = hf__gate_release(&n->gate, owner, now, hf__name_wake);
+    hf__tally_release(n, rc);
     hf__line_rest(n);
     if ((rc == HF__DONE || (rc == HF__PENDING && n->gate.shared)) &&
         hf__name_first(n)->watchers)

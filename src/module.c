@@ -115,13 +115,27 @@ static int enter_module(const struct scheme *s, const struct hf__backend **out,
 static int no_backend(const char *scheme, hf_error *err)
 {
     static const char *const known[] = {HF__SCHEMES};
+    const char *meant = NULL;
     char list[160] = "";
-    size_t len = 0;
+    size_t len = 0, meant_len = 0;
+    unsigned best = UINT_MAX, n;
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
         if (len < sizeof(list))
             len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s",
                                     i ? ", " : "", known[i]);
+        n = hf__mistyped(scheme, known[i], strcspn(known[i], ":"));
+        if (n < best) {
+            best = n;
+            meant = known[i];
+            meant_len = strcspn(meant, ":");
+        }
+    }
+    if (meant)
+        return hf__fail(err, HF_EINVAL,
+                        "holdfast %s has no backend for %.40s: URLs; did you "
+                        "mean %.*s:? It has %s",
+                        hf_version(), scheme, (int)meant_len, meant, list);
     return hf__fail(err, HF_EINVAL,
                     "holdfast %s has no backend for %.40s: URLs; it has %s",
                     hf_version(), scheme, list);

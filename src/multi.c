@@ -43,8 +43,8 @@ static int check_sorted(const hf_part *parts, size_t n, hf_error *err)
         if (parts[i].lock->name->remote.kind == HF_SEMAPHORE &&
             !by_name(&parts[i - 1], &parts[i]))
             return hf__fail(err, HF_EINVAL,
-                            "a semaphore is there twice; one part with all "
-                            "the permits would be right");
+                            "a semaphore is there twice; give it one part with "
+                            "all the permits");
     return 0;
 }
 
@@ -52,7 +52,7 @@ static int check(const hf_part *parts, size_t n, hf_error *err)
 {
     if (!parts || !n)
         return hf__fail(err, HF_EINVAL,
-                        "no locks were given; one part or more would be right");
+                        "no locks were given; there must be at least one part");
     for (size_t i = 0; i < n; i++)
         if (!parts[i].lock)
             return hf__fail(err, HF_EINVAL, "lock %zu is NULL", i);

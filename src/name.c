@@ -93,8 +93,10 @@ void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
 
     if (over)
         w->handle->acquiring = false;
-    if (over && w->result == HF__GRANTED)
+    if (over && w->result == HF__GRANTED) {
         hf__name_own(n, w);
+        hf__tally_hold(n);
+    }
     if (over && w->is_async)
         hf__async_finish(hf__container(w, struct hf__async, waiter), w->result);
     if (w->is_async)
@@ -117,6 +119,8 @@ void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
         *p = r->next;
         r->result = result;
         r->settled = true;
+        if (result == HF_ELOST)
+            hf__count(&n->client->counts.lost, 1);
         tell_why(n, true, result, r->word);
         if (r->sleeper)
             wake(n, r->sleeper);
@@ -297,6 +301,7 @@ static void report_loss(struct hf__name *n)
     struct hf__reason why = hf__reason(c, hf__gate_last_loss(&n->gate));
 
     n->gate.was_lost = false;
+    hf__tally_lost(n);
     hf__log(c, "%s: the hold of \"%s\" was lost: %s", c->be->name,
             hf__name_shown(n).text, why.text);
     hf__mutex_lock(&c->mu);

@@ -42,7 +42,7 @@ static struct hf__name *find_locked(hf_client *c, const struct hf__remote *as)
         if (n->remote.name_len != as->name_len || hf__name_first(n) != n ||
             memcmp(n->text, as->name, as->name_len) != 0)
             continue;
-        if (n->handles || c->direct)
+        if (n->timer.handles || c->direct)
             return n;
         if (is_as(n, as))
             left = n;
@@ -91,7 +91,7 @@ static struct hf__name *make(hf_client *c, const struct hf__remote *as,
     memcpy(n->text, as->name, as->name_len);
     n->client = c;
     n->refs = 1;
-    n->handles = !first;
+    n->timer.handles = !first;
     n->timer.is_name = true;
     n->timer.at = HF__NEVER;
     n->remote = *as;
@@ -184,7 +184,7 @@ static int get_locked(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
         return mismatch(n, err);
     if (n) {
         n->refs++;
-        n->handles++;
+        n->timer.handles++;
         *out = n;
     } else {
         rc = add_locked(c, as, NULL, out, err);
@@ -276,6 +276,7 @@ void hf__name_unref_locked(struct hf__name *n)
     c->names_len--;
     if (c->self)
         c->be->detach(c->self, &n->remote);
+    hf__tally_carry_locked(n);
     hf__thread_unref(n->owner_thread);
     if (n->remote.ask)
         hf__words_free(c, hf__name_talks(n));
@@ -301,7 +302,7 @@ void hf__name_put(struct hf__name *n)
 
     hf__name_lock(n);
     hf__mutex_lock(&c->mu);
-    if (!n->handles && n->kin) /* or somebody has made a new one */
+    if (!n->timer.handles && n->kin) /* or somebody has made a new one */
         lines = hf__line_all_but(n);
     hf__mutex_unlock(&c->mu);
     hf__name_unlock(n);

@@ -32,7 +32,7 @@ static int check_key(struct hf__put *p, hf_error *err)
     if (!p->key)
         return hf__fail(err, rc, "key is NULL");
     if (rc && (!p->key_len || p->key_len > HF_NAME_MAX))
-        return hf__fail(err, rc, "key has %zu bytes; 1 to %d would be right",
+        return hf__fail(err, rc, "key has %zu bytes; it must have 1 to %d",
                         p->key_len, HF_NAME_MAX);
     return rc ? hf__fail(err, rc, "key has a NUL in it") : 0;
 }
@@ -46,11 +46,11 @@ static int check(const hf_lock *lock, struct hf__put *p, hf_error *err)
         return rc;
     if (p->value_len && !p->value)
         return hf__fail(err, HF_EINVAL,
-                        "value is NULL, and value_len is %zu; 0 would be right",
+                        "value is NULL, and value_len is %zu; it must be 0",
                         p->value_len);
     if (p->value_len > HF_PUT_MAX)
         return hf__fail(err, HF_EINVAL,
-                        "value has %zu bytes; up to %d would be right",
+                        "value has %zu bytes; it must have at most %d",
                         p->value_len, HF_PUT_MAX);
     if (!(c->caps[lock->name->remote.kind] & HF_CAP_PUT))
         return hf__fail(err, HF_ENOTSUP,

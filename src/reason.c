@@ -71,8 +71,12 @@ static void note(hf_client *c, enum hf__loss_why why, const char *text)
 
 void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
 {
+    char shown[sizeof(c->notes->text)];
+
+    snprintf(shown, sizeof(shown), "%s", text);
+    hf__printable(shown, sizeof(shown)); /* they may be a server's words */
     hf__mutex_lock(&c->why_mu);
-    note(c, why, text);
+    note(c, why, shown);
     hf__mutex_unlock(&c->why_mu);
 }
 
@@ -138,7 +142,7 @@ append(struct hf__reason *r, const char *format, ...)
 static void put_unreachable(hf_client *c, struct hf__reason *r,
                             const struct hf__note *n)
 {
-    append(r, "the server could not be reached since %s: %s",
+    append(r, "the server could not be used since %s: %s",
            moment(c, n->since).text, n->text);
 }
 

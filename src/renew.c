@@ -94,6 +94,18 @@ static int result_of(const struct hf__flight *f, size_t i)
     return result == HF_EUNKNOWN && f->req.result < 0 ? f->req.result : result;
 }
 
+/* A hold that has been let go meanwhile is rightly unknown to the server. */
+static void count(hf_client *c, const struct hf__lease *l, uint64_t hold_id,
+                  int result)
+{
+    bool ours = l->state == HF__HELD && l->hold_id == hold_id && !l->drop;
+
+    if (result == HF__DONE)
+        hf__count(&c->counts.renewed, 1);
+    else if (result != HF_ENOTOWNER || ours)
+        hf__count(&c->counts.renewals_failed, 1);
+}
+
 void hf__renew_landed(hf_client *c, struct hf__flight *f)
 {
     /* Not when the round began: if this process was stopped since, the deadline
@@ -110,6 +122,7 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f)
         hf__name_lock(n);
         if (r->session_ms)
             n->gate.lease.session_ms = r->session_ms;
+        count(c, &n->gate.lease, r->hold_id, result);
         hf__gate_renewed(&n->gate, r->hold_id, result, f->req.sent_at,
                          r->no_longer ? 0 : r->lease_ms, now);
         if (n->gate.owner)

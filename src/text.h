@@ -22,5 +22,16 @@ struct hf__shown hf__show(const char *name);
 /* What others say of themselves may be any bytes: control characters, and what
  * is not UTF-8, become "\xNN". What then has no room is cut. */
 void hf__printable(char *text, size_t size);
+/* The length of the character of UTF-8 at s, of at most len bytes, and its
+ * number; 0: there is none. */
+size_t hf__utf8(const unsigned char *s, size_t len, uint32_t *number);
+/* The same of one that can be shown to people: no control character, and none
+ * that is invisible or changes the direction of the text around it. */
+size_t hf__character(const unsigned char *s, size_t len);
+
+/* How many letters of a word were mistyped (changed, left out, added, or
+ * swapped with the next one), if it may have been meant for the other word;
+ * else UINT_MAX. */
+unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len);
 
 #endif

@@ -28,7 +28,7 @@ void hf__timers_unreserve(struct hf__timers *t)
 static void put(struct hf__timers *t, uint32_t place, struct hf__timer *timer)
 {
     t->heap[place] = timer;
-    timer->place = place;
+    timer->place = place & INT32_MAX;
 }
 
 static void rise(struct hf__timers *t, uint32_t i, struct hf__timer *timer)

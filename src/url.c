@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What would be right instead of a bad %xx. */
-#define ESCAPES "; two hex digits (not 00) would be right, and %%25 for a %%"
+/* What must be there instead of a bad %xx. */
+#define ESCAPES "; it must be two hex digits (not 00), and %%25 for a %%"
 
 static int hex(int ch)
 {
@@ -71,6 +71,17 @@ static int parse_port(const char *text, uint16_t *port)
     return 0;
 }
 
+/* A text in place of the port may be a password that has a / in it, or one
+ * without a host behind it: it is not shown. */
+static int bad_port(const char *port, hf_error *err)
+{
+    return hf__fail(err, HF_EINVAL,
+                    "the URL has a port that is no number from 1 to 65535%s",
+                    port[strspn(port, "0123456789")]
+                        ? " (in a password / must be written as %2F, ? as %3F)"
+                        : "");
+}
+
 static int parse_host(struct hf__host *host, char *text, hf_error *err)
 {
     char *port = NULL;
@@ -89,12 +100,11 @@ static int parse_host(struct hf__host *host, char *text, hf_error *err)
         port = cut(text, ':');
     }
     if (port && parse_port(port, &host->port))
-        return hf__fail(err, HF_EINVAL,
-                        "the URL has a port that is no number from 1 to 65535");
+        return bad_port(port, err);
     if (!*text)
         return hf__fail(err, HF_EINVAL,
-                        "the URL has an empty host; host[:port][,host...] "
-                        "would be right");
+                        "the URL has an empty host; it must be "
+                        "host[:port][,host...]");
     if (decode(text))
         return hf__fail(err, HF_EINVAL,
                         "the URL has a host with a bad %%xx" ESCAPES);
@@ -125,7 +135,10 @@ static int parse_authority(struct hf__url *url, char *text, hf_error *err)
 
         next = cut(text, ',');
         if (url->hosts_len == max)
-            return hf__fail(err, HF_EINVAL, "the URL has over %zu hosts", max);
+            return hf__fail(err, HF_EINVAL,
+                            "the URL has over %zu hosts; it may have up to %zu "
+                            "(redlock: 15)",
+                            max, max);
         rc = parse_host(&url->hosts[url->hosts_len++], text, err);
     }
     return rc;
@@ -145,10 +158,17 @@ static int parse_options(struct hf__url *url, char *text, hf_error *err)
                             max);
         o->key = text;
         o->value = cut(text, '=');
-        if (!o->value || decode(o->key) || decode(o->value) || !*o->key)
+        if (!o->value)
             return hf__fail(err, HF_EINVAL,
-                            "the URL has an option that is not key=value, or "
-                            "has a bad %%xx" ESCAPES);
+                            "the URL has an option that is not key=value, as "
+                            "in ?ttl=10s");
+        if (!*o->key)
+            return hf__fail(err, HF_EINVAL,
+                            "the URL has an option without a name; it must be "
+                            "key=value, as in ?ttl=10s");
+        if (decode(o->key) || decode(o->value))
+            return hf__fail(err, HF_EINVAL,
+                            "the URL has an option with a bad %%xx" ESCAPES);
         for (size_t i = 0; i < url->options_len; i++)
             if (!strcmp(url->options[i].key, o->key))
                 return hf__fail(err, HF_EINVAL,
@@ -165,7 +185,8 @@ static int parse_scheme(struct hf__url *url, char **rest, hf_error *err)
     *rest = cut(s, ':');
     for (char *p = s; *rest && *p; p++)
         *p = (char)tolower((unsigned char)*p); /* RFC 3986, 3.1 */
-    if (!*rest || !*s || strspn(s, "abcdefghijklmnopqrstuvwxyz+") != strlen(s))
+    if (!*rest || !isalpha((unsigned char)*s) ||
+        strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789+-") != strlen(s))
         return hf__fail(err, HF_EINVAL,
                         "not a URL: a scheme and a colon are missing, as in "
                         "shm:, redis://host, zk://host or etcd://host");

@@ -77,7 +77,8 @@ static int bad_file(const struct net_tls *t, const char *option,
     if (access(path, R_OK))
         return t->core->why(t->client, HF_EINVAL, "%s=%s: %s", option, path,
                             strerror(errno));
-    return t->core->why(t->client, HF_EINVAL, "%s=%s: %s; it must be %s in PEM",
+    return t->core->why(t->client, HF_EINVAL,
+                        "%s=%s: %s; the file must contain %s in PEM format",
                         option, path, reason ? reason : "it cannot be used",
                         wanted);
 }

@@ -94,7 +94,7 @@ static void test_bad_client_options(void)
     opt.ttl_ms = INT64_MAX;
     EXPECT(HF_EINVAL, hf_open(conf.url, &opt, &c, E));
     opt.ttl_ms = HF_LEASE_MIN_MS - 1;
-    EXPECT_TEXT(HF_EINVAL, "ttl_ms is 9; 10 to",
+    EXPECT_TEXT(HF_EINVAL, "ttl_ms is 9; it must be 10 to",
                 hf_open(conf.url, &opt, &c, err));
     opt.ttl_ms = 0;
     opt.op_timeout_ms = -7;

@@ -11,6 +11,8 @@ static void test_diagnose_finds_and_advises(void)
     OK(hf_diagnose(c, &d, E));
     OK(hf_close(c)); /* what was found outlives the client */
     assert_true(d->len > 3);
+    assert_string_equal(d->findings[0].subject, "promise");
+    assert_int_equal(d->findings[0].level, HF_LEVEL_OK);
     for (size_t i = 0; i < d->len; i++) {
         const hf_finding *f = &d->findings[i];
 

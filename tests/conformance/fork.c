@@ -87,12 +87,14 @@ static int try_client(hf_client *c, const char *name)
     hf_latch *latch = NULL;
     hf_info *info;
     hf_names *names;
+    hf_metrics metrics = HF_METRICS_INIT;
     int line = 0;
 
     CHECK(HF_EFORK, hf_lock_new(c, name, HF_CSTRING, NULL, &lock, &err));
     CHECK(HF_EFORK, hf_latch_new(c, name, HF_CSTRING, &latch, &err));
     CHECK(HF_EFORK, hf_client_fd(c));
     CHECK(HF_EFORK, hf_client_dispatch(c));
+    CHECK(HF_EFORK, hf_client_metrics(c, &metrics, &err));
     CHECK(HF_EFORK, hf_inspect(c, name, HF_CSTRING, &info, &err));
     CHECK(HF_EFORK, hf_list(c, NULL, &names, &err));
     CHECK(HF_EFORK, hf_break(c, name, HF_CSTRING, &err));

@@ -34,6 +34,7 @@ static const struct conf_case *const subjects[] = {
     conf_rwlock,   conf_rwlock_ends, conf_semaphore, conf_latch,
     conf_kinds,    conf_storm,       conf_close,     conf_answers,
     conf_wanted,   conf_breaking,    conf_diagnose,  conf_watch,
+    conf_metrics,
 };
 
 /* A case and the fairness it runs with. */

@@ -9,7 +9,7 @@
 /* What a client's callbacks have heard of a loss. */
 struct heard {
     int lost, lines;
-    char reason[320], line[480];
+    char reason[576], line[800];
 };
 
 static void hear(void *arg, const hf_event *e)

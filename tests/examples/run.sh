@@ -55,11 +55,14 @@ expect() {
     fencing) words='token .* has seen a higher one' ;;
     inspect) words='held by somebody, process [1-9]' ;;
     many) words='anna 1000, account/ben 1000' ;;
+    metrics) words='^holdfast_acquires_total{program="example",result="granted"} 400$' ;;
     mixed) words='40 reports' ;;
     mutex) words='token [1-9]' ;;
+    operator) words='taken away from it' ;;
     put) words='a late write: HF_ELOST' ;;
     rounds) words='round 3: all done' ;;
     rwlock) words='never torn' ;;
+    watch) words='it is free now' ;;
     workers) words='all 8 are done' ;;
     *) words='there is nothing to expect of it in run.sh' ;;
     esac
@@ -73,15 +76,36 @@ expect() {
         status=1
         words='no guarded writes here'
         ;;
+    shm-watch | redlock-watch | mysql-watch | redlock-operator)
+        status=1
+        words=HF_ENOTSUP
+        ;;
     redlock-inspect)
         status=1
         words='cannot inspect, list or break'
         ;;
     redlock-mixed | redlock-rounds | redlock-rwlock | redlock-workers)
         status=1
-        words='it has: mutex'
+        words='only: mutex'
         ;;
     esac
+}
+
+# operate PROGRAM: on a holder that learns that its lock was taken away.
+operate() {
+    "$hf" run -t 3s -b "$url" --label stuck held -- \
+        sh -c ': >in; exec sleep 600' &
+    holder=$!
+    until [ -e in ]; do
+        kill -0 "$holder" || return
+        sleep 0.05
+    done
+    if ! "$1" "$url" held; then
+        kill "$holder" && wait "$holder"
+        return 1
+    fi
+    wait "$holder"
+    [ $? -eq 79 ]
 }
 
 # run NAME PROGRAM, in a place of its own
@@ -92,6 +116,12 @@ run() {
         "$2" "$url" >first || return
         grep refused first || return
         echo 18000000000000000000 >counter.token
+        "$2" "$url"
+        ;;
+    operator) operate "$2" ;;
+    watch)
+        [ -z "$server" ] || redis-cli -s "$dir/socket" config set \
+            notify-keyspace-events KA || return
         "$2" "$url"
         ;;
     inspect) "$hf" run -b "$url" --label somebody held -- "$2" "$url" ;;

@@ -46,7 +46,7 @@ static void names_the_proxy(const struct world *w, const char *text)
         fail_msg("\"%s\" does not name %s", text, where);
 }
 
-static const char unreachable[] = "the server could not be reached since ";
+static const char unreachable[] = "the server could not be used since ";
 
 /* Nobody is there, and then somebody is again: what is said stays the same. */
 static void test_loss_names_the_error_and_since_when(void **state)

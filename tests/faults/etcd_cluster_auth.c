@@ -1,6 +1,9 @@
 /* Users, tokens, rights, certificates. */
 #include "etcd_cluster.h"
 
+#include "../lib/diagnosis.h"
+#include "../lib/proc.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -329,6 +332,35 @@ static void test_other_servers(void **state)
     etcd_locked->port = port;
 }
 
+/* ---- what hf_diagnose() says ----------------------------------------------
+ */
+
+static void test_diagnose_rights_and_space(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = NULL;
+    char url[96];
+
+    snprintf(url, sizeof(url), "etcd://worker:" PASSWORD "@127.0.0.1:%d/p",
+             etcd_locked->port);
+    if (proc_open(url, NULL, &c, &w->err))
+        fail_msg("%s", w->err.text);
+    diagnosis_says(c, HF_LEVEL_OK, "rights", "as a user");
+    diagnosis_says(c, HF_LEVEL_OK, "space", "bytes");
+    diagnosis_says(c, HF_LEVEL_OK, "locking", "");
+    forbid_writing(w);
+    diagnosis_says(c, HF_LEVEL_ERROR, "locking", "permission denied");
+    allow(w);
+    diagnosis_says(c, HF_LEVEL_OK, "locking", "");
+    fill(w);
+    diagnosis_says(c, HF_LEVEL_ERROR, "space", "etcdctl alarm disarm");
+    diagnosis_says(c, HF_LEVEL_ERROR, "locking", "space");
+    relieve(w);
+    diagnosis_says(c, HF_LEVEL_OK, "space", "bytes");
+    diagnosis_says(c, HF_LEVEL_OK, "locking", "");
+    assert_int_equal(hf_close(c), 0);
+}
+
 int run_tls_faults(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +382,7 @@ int run_auth_faults(void)
         T(test_password_changes),
         T(test_rights_taken_while_held_and_waited_for),
         T(test_full_server_lets_go),
+        T(test_diagnose_rights_and_space),
     };
 
     return cmocka_run_group_tests_name("etcd: a user", tests, group_locked,

@@ -1,6 +1,9 @@
 /* A cluster of three loses its leader, its quorum, the client's member. */
 #include "etcd_cluster.h"
 
+#include "../lib/diagnosis.h"
+#include "../lib/proc.h"
+
 #include <stdio.h>
 
 #define MEMBERS (etcd_three.server)
@@ -429,6 +432,22 @@ static void test_writer_that_gives_up_lets_no_reader_in(void **state)
     world_is_clean(w);
 }
 
+static void test_diagnose_counts_the_members(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = NULL;
+
+    if (proc_open(etcd_three.url, NULL, &c, &w->err))
+        fail_msg("%s", w->err.text);
+    diagnosis_says(c, HF_LEVEL_OK, "cluster", "3 members, of which 1");
+    diagnosis_says(c, HF_LEVEL_OK, "hosts", "names 3 of 3");
+    assert_int_equal(hf_close(c), 0);
+    if (proc_open(MEMBERS[0].url, NULL, &c, &w->err))
+        fail_msg("%s", w->err.text);
+    diagnosis_says(c, HF_LEVEL_WARNING, "hosts", "names 1 of 3");
+    assert_int_equal(hf_close(c), 0);
+}
+
 int run_cluster_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, world_end)
@@ -446,6 +465,7 @@ int run_cluster_faults(void)
         T(test_given_up_without_quorum),
         T(test_given_up_and_passed_on_late),
         T(test_writer_that_gives_up_lets_no_reader_in),
+        T(test_diagnose_counts_the_members),
     };
 
     return cmocka_run_group_tests_name("etcd: a cluster", tests, group_three,

@@ -2,6 +2,7 @@
  * process that holds is killed or stopped. */
 #include "etcd_faults.h"
 
+#include "../lib/diagnosis.h"
 #include "../lib/proc.h"
 
 #include <stdio.h>
@@ -296,6 +297,31 @@ static void test_holder_stopped(void **state)
     world_is_clean(w);
 }
 
+/* A server whose shortest lease is longer than the TTL. */
+static void test_diagnose_lease(void **state)
+{
+    struct world *w = *state;
+    struct etcd_server slow = {
+        .args = {"--election-timeout=2000", "--heartbeat-interval=100"}};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+
+    opt.ttl_ms = 1000;
+    assert_int_equal(etcd_server_start(&slow), 0);
+    assert_int_equal(proc_open(slow.url, &opt, &c, &w->err), 0);
+    diagnosis_says(c, HF_LEVEL_WARNING, "lease", "no lease of less than 3 s");
+    diagnosis_says(c, HF_LEVEL_OK, "promise", "within 4 s");
+    assert_int_equal(hf_close(c), 0);
+    etcd_server_end(&slow);
+    opt.ttl_ms = 30000;
+    assert_int_equal(proc_open(etcd_one.url, &opt, &c, &w->err), 0);
+    diagnosis_says(c, HF_LEVEL_OK, "lease", "as long as the ttl");
+    diagnosis_says(c, HF_LEVEL_WARNING, "cluster", "one member alone");
+    diagnosis_says(c, HF_LEVEL_OK, "version", "etcd 3.");
+    diagnosis_says(c, HF_LEVEL_OK, "rights", "no user");
+    assert_int_equal(hf_close(c), 0);
+}
+
 int run_lease_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, etcd_setup, world_end)
@@ -308,6 +334,7 @@ int run_lease_faults(void)
         T(test_guard_deleted),
         T(test_holder_killed),
         T(test_holder_stopped),
+        T(test_diagnose_lease),
     };
 
     return cmocka_run_group_tests_name("etcd: leases", tests, etcd_group,

@@ -334,6 +334,7 @@ int main(int argc, char **argv)
         {"lock-names", run_name_faults},
         {"session", run_session_faults},
         {"tables", run_table_faults},
+        {"diagnose", run_diagnose_faults},
         {"wait", run_wait_faults},
         {"row", run_row_faults},
         {"full", run_full_faults},

@@ -75,6 +75,7 @@ int run_limit_faults(void);
 int run_name_faults(void);
 int run_session_faults(void);
 int run_table_faults(void);
+int run_diagnose_faults(void);
 int run_wait_faults(void);
 int run_row_faults(void);
 int run_full_faults(void);

@@ -138,6 +138,8 @@ static void test_without_rights_says_which(void **state)
     world_free_for_all(w, world_near(w));
     my_open_refused(w, clerk_url("insert, update, delete", true), HF_EAUTH,
                     "SELECT", "grant select", false);
+    for (int i = 0; i < MY_TABLES; i++)
+        statement_in(w->err.text, my_tables[i]);
     for (int i = 0; i < 2; i++) {
         hf_client *c = my_open(w, clerk_url(rights[i], true));
         hf_lock *lock = my_lock(w, c, i ? "new" : "n");
@@ -149,6 +151,29 @@ static void test_without_rights_says_which(void **state)
         assert_int_equal(hf_lock_free(lock), 0);
         assert_int_equal(hf_close(c), 0);
     }
+    world_is_clean(w);
+}
+
+/* While the lock is held: the reason of the loss has all of the statement. */
+static void test_a_refused_renewal_says_the_statement(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, clerk_url(MY_SERVER_GRANTS, true), 3000, 1000,
+                            HF_FAIR_DEFAULT);
+    const char *reason, *sql;
+    int len;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    my_server_do(&my_one, "revoke update on " MY_SERVER_DB
+                          ".holdfast_locks from " CLERK);
+    reason = world_loses(w, 0, "the server refused to renew it: UPDATE");
+    sql = statement_in(reason, "grant select");
+    assert_non_null(strstr(sql, "names the account)")); /* nothing is cut */
+    len = (int)(strstr(sql, " to ") - sql);
+    if (my_server_try(&my_one, "%.*s to " CLERK, len, sql))
+        fail_msg("\"%s\" is no statement", sql);
+    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, &w->err) == 0));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
     world_is_clean(w);
 }
 
@@ -230,6 +255,7 @@ int run_table_faults(void)
         MY_CASE(test_few_rights_are_enough),
         MY_CASE(test_without_create_says_the_statement),
         MY_CASE(test_without_rights_says_which),
+        MY_CASE(test_a_refused_renewal_says_the_statement),
         MY_CASE(test_wrong_password_and_database),
         MY_CASE(test_unknown_column),
         MY_CASE(test_missing_column_says_the_statement),

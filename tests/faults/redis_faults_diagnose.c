@@ -2,23 +2,12 @@
 #include "redis_faults.h"
 
 #include "../lib/diagnosis.h"
+#include "../lib/wrong_clock.h"
 
+#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
-/* The wall clock of this process: by so many seconds it is wrong. */
-static time_t wrong_by; /* atomic */
-
-__attribute__((visibility("default"))) int clock_gettime(clockid_t id,
-                                                         struct timespec *ts)
-{
-    int rc = (int)syscall(SYS_clock_gettime, id, ts);
-
-    if (!rc && id == CLOCK_REALTIME)
-        ts->tv_sec += __atomic_load_n(&wrong_by, __ATOMIC_RELAXED);
-    return rc;
-}
 
 static hf_client *client_of(struct world *w)
 {
@@ -51,12 +40,89 @@ static void test_diagnose_persistence(void **state)
     struct world *w = *state;
     hf_client *c = client_of(w);
 
-    diagnosis_says(c, HF_LEVEL_WARNING, "persistence", "appendonly is off");
+    diagnosis_says(c, HF_LEVEL_WARNING, "persistence", "every hold");
+    diagnosis_says(c, HF_LEVEL_OK, "promise", "forgets every hold");
+    redis_server_do(w->redis, "CONFIG SET save %s", "3600 1");
+    diagnosis_says(c, HF_LEVEL_WARNING, "persistence", "last snapshot");
+    diagnosis_says(c, HF_LEVEL_OK, "promise", "last snapshot");
     redis_server_do(w->redis, "CONFIG SET appendonly yes");
     redis_server_do(w->redis, "CONFIG SET appendfsync everysec");
     diagnosis_says(c, HF_LEVEL_WARNING, "persistence", "everysec");
+    diagnosis_says(c, HF_LEVEL_OK, "promise", "forgets the last holds");
     redis_server_do(w->redis, "CONFIG SET appendfsync always");
     diagnosis_says(c, HF_LEVEL_OK, "persistence", "always");
+    diagnosis_says(c, HF_LEVEL_OK, "promise", "holds survive");
+}
+
+static long long uptime_s(struct world *w)
+{
+    redisReply *info = redis_server_ask(w->redis, "INFO server");
+    const char *at = strstr(info->str, "uptime_in_seconds:");
+    long long s = at ? atoll(at + strlen("uptime_in_seconds:")) : -1;
+
+    freeReplyObject(info);
+    return s;
+}
+
+/* It has just been started, and has forgotten what it had: until it keeps what
+ * it has, or has been up for longer than the TTL. */
+static void test_diagnose_restart(void **state)
+{
+    struct world *w = *state;
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+
+    opt.ttl_ms = 3600000;
+    assert_int_equal(hf_open(w->redis->url, &opt, &c, &w->err), 0);
+    diagnosis_says(c, HF_LEVEL_WARNING, "restart", "was started");
+    redis_server_do(w->redis, "CONFIG SET appendonly yes");
+    diagnosis_lacks(c, "restart");
+    redis_server_do(w->redis, "CONFIG SET appendonly no");
+    assert_int_equal(hf_close(c), 0);
+    opt.ttl_ms = HF_LEASE_MIN_MS;
+    assert_int_equal(hf_open(w->redis->url, &opt, &c, &w->err), 0);
+    assert_true(WAIT_FOR(uptime_s(w) * 1000 >= HF_LEASE_MIN_MS));
+    diagnosis_lacks(c, "restart");
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void test_diagnose_snapshot_fails(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = client_of(w);
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/dump.rdb", w->redis->dir);
+    diagnosis_lacks(c, "disk");
+    assert_int_equal(mkdir(path, 0700), 0); /* rename() fails */
+    redis_server_do(w->redis, "BGSAVE");
+    assert_true(WAIT_FOR(diagnosis_count(c, "disk", "snapshot") == 1));
+    assert_int_equal(rmdir(path), 0);
+    assert_true(WAIT_FOR(redis_server_do(w->redis, "BGSAVE") != -1));
+    assert_true(WAIT_FOR(diagnosis_count(c, "disk", "") == 0));
+}
+
+static void test_diagnose_clients(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = client_of(w);
+
+    diagnosis_says(c, HF_LEVEL_OK, "connections", "connected");
+    redis_server_do(w->redis, "CONFIG SET maxclients 2");
+    diagnosis_says(c, HF_LEVEL_WARNING, "connections", "Raise maxclients");
+    redis_server_do(w->redis, "CONFIG SET maxclients 1000");
+    diagnosis_says(c, HF_LEVEL_OK, "connections", "1000");
+}
+
+static void test_diagnose_watching(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = client_of(w);
+
+    redis_server_do(w->redis, "CONFIG SET notify-keyspace-events K$");
+    diagnosis_says(c, HF_LEVEL_OK, "watching", "set it to KA");
+    redis_server_do(w->redis, "CONFIG SET notify-keyspace-events KA");
+    diagnosis_says(c, HF_LEVEL_OK, "watching", "can be watched");
 }
 
 static void diagnose_with(struct world *w, const char *options,
@@ -83,7 +149,14 @@ static void test_diagnose_replicas(void **state)
     snprintf(port, sizeof(port), "%d", w->redis->port);
     assert_int_equal(redis_server_start(&replica), 0);
     assert_true(WAIT_FOR(redis_server_do(w->redis, "WAIT 1 100") == 1));
-    diagnosis_says(c, HF_LEVEL_WARNING, "replication", "failover");
+    diagnosis_says(c, HF_LEVEL_WARNING, "replication",
+                   "Set min-replicas-to-write");
+    diagnosis_says(c, HF_LEVEL_OK, "promise", "may let in a second holder");
+    redis_server_do(w->redis, "CONFIG SET min-replicas-to-write 1");
+    diagnosis_says(c, HF_LEVEL_WARNING, "replication",
+                   "set replicas=1 in the URL");
+    assert_int_equal(diagnosis_count(c, "replication", "Set min-replicas"), 0);
+    redis_server_do(w->redis, "CONFIG SET min-replicas-to-write 0");
     diagnose_with(w, "?replicas=1", HF_LEVEL_WARNING,
                   "1 of 1 replicas confirm");
     diagnose_with(w, "?replicas=2", HF_LEVEL_ERROR,
@@ -122,8 +195,24 @@ static void test_diagnose_rights(void **state)
     diagnosis_says(c, HF_LEVEL_WARNING, "persistence", "+config|get");
     redis_server_do(w->redis, "ACL SETUSER worker +config|get");
     diagnosis_says(c, HF_LEVEL_WARNING, "persistence", "everysec");
-    redis_server_do(w->redis, "ACL SETUSER worker -hset");
+    diagnosis_says(c, HF_LEVEL_OK, "rights", "worker has every right");
+    redis_server_do(w->redis, "ACL SETUSER worker -hset -zadd");
     diagnosis_says(c, HF_LEVEL_ERROR, "locking", "cannot be acquired");
+    diagnosis_says(c, HF_LEVEL_ERROR, "rights",
+                   "ACL SETUSER worker +hset +zadd");
+    redis_server_do(w->redis, "ACL SETUSER worker +hset +zadd -pubsub -scan");
+    diagnosis_says(c, HF_LEVEL_WARNING, "rights", " +pubsub|numsub");
+    diagnosis_says(c, HF_LEVEL_WARNING, "rights", " +scan");
+    redis_server_do(w->redis, "ACL SETUSER worker +pubsub +scan resetkeys "
+                              "~holdfast-*");
+    diagnosis_says(c, HF_LEVEL_ERROR, "rights",
+                   "~holdfast:info:{holdfast-diagnose}");
+    redis_server_do(w->redis, "ACL SETUSER worker ~* resetchannels");
+    diagnosis_says(c, HF_LEVEL_WARNING, "rights", "waiters poll");
+    redis_server_do(w->redis, "ACL SETUSER worker &*");
+    diagnosis_says(c, HF_LEVEL_OK, "rights", "worker has every right");
+    redis_server_do(w->redis, "ACL SETUSER worker -eval");
+    diagnosis_says(c, HF_LEVEL_ERROR, "rights", "'eval'");
     assert_int_equal(hf_close(c), 0);
 }
 
@@ -133,11 +222,11 @@ static void test_diagnose_clock(void **state)
     hf_client *c = client_of(w);
 
     diagnosis_says(c, HF_LEVEL_OK, "clock", "apart");
-    __atomic_store_n(&wrong_by, 100, __ATOMIC_RELAXED);
+    clock_is_wrong_by(100);
     diagnosis_says(c, HF_LEVEL_WARNING, "clock", "run NTP");
-    __atomic_store_n(&wrong_by, -100, __ATOMIC_RELAXED);
+    clock_is_wrong_by(-100);
     diagnosis_says(c, HF_LEVEL_WARNING, "clock", "run NTP");
-    __atomic_store_n(&wrong_by, 0, __ATOMIC_RELAXED);
+    clock_is_wrong_by(0);
     diagnosis_says(c, HF_LEVEL_OK, "clock", "apart");
 }
 
@@ -188,10 +277,12 @@ int run_diagnose_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
-        T(test_diagnose_eviction), T(test_diagnose_persistence),
-        T(test_diagnose_replicas), T(test_diagnose_rights),
-        T(test_diagnose_clock),    T(test_diagnose_busy),
-        T(test_diagnose_latency),
+        T(test_diagnose_eviction),       T(test_diagnose_persistence),
+        T(test_diagnose_replicas),       T(test_diagnose_rights),
+        T(test_diagnose_clock),          T(test_diagnose_busy),
+        T(test_diagnose_latency),        T(test_diagnose_restart),
+        T(test_diagnose_watching),       T(test_diagnose_clients),
+        T(test_diagnose_snapshot_fails),
     };
 
     return cmocka_run_group_tests_name("redis: diagnosis", tests, NULL, NULL);

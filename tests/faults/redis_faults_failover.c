@@ -146,7 +146,7 @@ static void test_nobody_takes_over(void **state)
     assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
     assert_true(wait_now() >= deadline);
     assert_true(WAIT_FOR_MS(world_heard_loss(w, 0), 1000));
-    world_loses(w, 0, "could not be reached");
+    world_loses(w, 0, "could not be used since");
     assert_int_equal(redis_server_again(w->redis), 0);
     world_free_for_all(w, a);
     world_is_clean(w);

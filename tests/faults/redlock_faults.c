@@ -215,10 +215,9 @@ void is_busy(struct world *w, hf_lock *lock)
 int main(int argc, char **argv)
 {
     static const struct world_group groups[] = {
-        {"majority", run_majority_faults},
-        {"late", run_late_faults},
-        {"memory", run_memory_faults},
-        {"answers", run_answer_faults},
+        {"majority", run_majority_faults}, {"late", run_late_faults},
+        {"memory", run_memory_faults},     {"answers", run_answer_faults},
+        {"diagnose", run_diagnose_faults},
     };
 
     return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));

@@ -57,5 +57,6 @@ int run_majority_faults(void);
 int run_late_faults(void);
 int run_memory_faults(void);
 int run_answer_faults(void);
+int run_diagnose_faults(void);
 
 #endif

@@ -153,7 +153,7 @@ static void test_three_cut_hold_ends_in_time(void **state)
     /* A renewal may have been on its way back. */
     assert_true(wait_now() > deadline - TTL_MS * INT64_C(1000000));
     assert_true(token_of(b) > token);
-    world_loses(w, 0, "could not be reached");
+    world_loses(w, 0, "could not be used since");
     heal_all();
     gives(w, b);
     world_free_for_all(w, a);

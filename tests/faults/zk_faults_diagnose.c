@@ -28,6 +28,7 @@ static void test_diagnose_session(void **state)
 
     diagnosis_says(c, HF_LEVEL_OK, "session", "is the ttl");
     diagnosis_says(c, HF_LEVEL_WARNING, "ensemble", "one server");
+    diagnosis_says(c, HF_LEVEL_OK, "promise", "within 30 s");
     diagnosis_says(c, HF_LEVEL_OK, "version", "3.5 or later");
     diagnosis_says(c, HF_LEVEL_OK, "locking", "");
     assert_int_equal(hf_close(c), 0);
@@ -80,6 +81,10 @@ void test_diagnose_counts_the_servers(void **state)
 
     assert_int_equal(hf_open(zk_three.url, NULL, &c, &w->err), 0);
     diagnosis_says(c, HF_LEVEL_OK, "ensemble", "3 servers, of which 1");
+    diagnosis_says(c, HF_LEVEL_OK, "hosts", "names 3 of 3");
+    assert_int_equal(hf_close(c), 0);
+    assert_int_equal(hf_open(zk_three.server[1].url, NULL, &c, &w->err), 0);
+    diagnosis_says(c, HF_LEVEL_WARNING, "hosts", "names 1 of 3");
     assert_int_equal(hf_close(c), 0);
 }
 

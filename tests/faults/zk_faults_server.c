@@ -155,7 +155,7 @@ static void test_killed_server_is_the_reason_of_the_loss(void **state)
     assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
     zk_server_kill(w->zk);
     world_loses(w, 0, "Connection refused");
-    assert_non_null(strstr(w->ears[0].reason, "could not be reached since "));
+    assert_non_null(strstr(w->ears[0].reason, "could not be used since "));
     assert_int_equal(zk_server_again(w->zk), 0);
     world_is_clean(w);
 }

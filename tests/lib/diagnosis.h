@@ -50,4 +50,27 @@ static inline void diagnosis_says(hf_client *c, enum hf_level level,
         fail_msg("nothing of level %d on %s with \"%s\"", level, subject, word);
 }
 
+/* How many findings there are on the subject, with that word in them. */
+static inline int diagnosis_count(hf_client *c, const char *subject,
+                                  const char *word)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_diagnosis *d = NULL;
+    int n = 0;
+
+    if (hf_diagnose(c, &d, &err))
+        fail_msg("hf_diagnose: %s", err.text);
+    for (size_t i = 0; i < d->len; i++)
+        n += strcmp(d->findings[i].subject, subject) == 0 &&
+             strstr(d->findings[i].text, word) != NULL;
+    hf_diagnosis_free(d);
+    return n;
+}
+
+static inline void diagnosis_lacks(hf_client *c, const char *subject)
+{
+    if (diagnosis_count(c, subject, ""))
+        fail_msg("there is a finding on %s", subject);
+}
+
 #endif

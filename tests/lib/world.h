@@ -68,8 +68,8 @@ struct world {
         uint32_t lost;       /* atomic: events of that client */
         uint32_t wanted;     /* atomic: the same */
         uint32_t lines;      /* atomic: of its log */
-        char reason[320];    /* of the last such event */
-        char lost_line[480]; /* of the log, the last that tells of a loss */
+        char reason[576];    /* of the last such event */
+        char lost_line[800]; /* of the log, the last that tells of a loss */
     } ears[WORLD_CLIENTS];
     size_t len;
     struct taker taker;

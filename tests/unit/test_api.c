@@ -366,7 +366,7 @@ static void test_api_events_have_a_limit(void **state)
 
 /* ---- texts -------------------------------------------------------------- */
 
-/* What was wrong, and what would be right. */
+/* What was wrong, and what it must be. */
 static void says(int rc, int code, const hf_error *err, const char *text)
 {
     assert_int_equal(rc, code);
@@ -391,19 +391,20 @@ static void test_api_texts_of_kinds(void **state)
     opt.kind = HF_SEMAPHORE;
     opt.fairness = HF_FAIR_DEFAULT;
     says(hf_lock_new(c, "a", 1, &opt, &lock, &err), HF_EINVAL, &err,
-         "permits is 0; 1 or more for a semaphore, 0 for any other lock would "
-         "be right");
+         "permits is 0; it must be 1 or more for a semaphore, and 0 for any "
+         "other "
+         "lock");
     opt.permits = 3;
     assert_int_equal(hf_lock_new(c, "a", 1, &opt, &lock, &err), 0);
     says(hf_lock_new(c, "a", 1, NULL, &other, &err), HF_EMISMATCH, &err,
          "this client uses the name \"a\" as a fair semaphore of 3 permits "
          "already");
     says(hf_ask(c, "a", 1, &err), HF_ENOTSUP, &err,
-         "the shm backend cannot ask a holder to let go (HF_CAP_WANTED)");
+         "the shm backend cannot ask a holder to let go");
     says(hf_lock_put(lock, "k", 1, "v", 1, &err), HF_ENOTSUP, &err,
          "the shm backend has no guarded writes (HF_CAP_PUT)");
     says(hf_lock_put(lock, "k", 1, NULL, 1, &err), HF_EINVAL, &err,
-         "value is NULL, and value_len is 1; 0 would be right");
+         "value is NULL, and value_len is 1; it must be 0");
     assert_int_equal(hf_lock_free(lock), 0);
     assert_int_equal(hf_close(c), 0);
 }
@@ -449,12 +450,12 @@ static void test_api_texts_of_several(void **state)
             hf_lock_new(c, i ? "b" : "a", 1, NULL, &parts[i].lock, &err), 0);
     opt.wait_ms = 0;
     says(hf_lock_acquire_all(parts, 2, &opt, &err), HF_EBUSY, &err,
-         "\"b\" is held by somebody else");
+         "\"b\" is held by another client");
     says(hf_lock_acquire_all(parts, 0, &opt, &err), HF_EINVAL, &err,
-         "no locks were given; one part or more would be right");
+         "no locks were given; there must be at least one part");
     opt.permits = 2;
     says(hf_lock_acquire(parts[0].lock, &opt, &err), HF_EINVAL, &err,
-         "permits is 2, and the lock is no semaphore; 0 would be right");
+         "permits is 2, and the lock is no semaphore; it must be 0");
     assert_int_equal(hf_lock_release(held, &err), 0);
     assert_int_equal(hf_lock_free(held), 0);
     for (int i = 0; i < 2; i++)

@@ -1,7 +1,8 @@
-/* What backends share: the table of keys, the memory of an answer, and who a
- * client is. */
+/* What backends share: the table of keys, the memory of an answer, who a
+ * client is, and findings. */
 #include "../../src/backends/common/about.h"
 #include "../../src/backends/common/arena.h"
+#include "../../src/backends/common/finding.h"
 #include "../../src/backends/common/table.h"
 
 #include <setjmp.h>
@@ -217,6 +218,56 @@ static void test_arena_has_a_bound(void **state)
     assert_int_equal(blocks, 0);
 }
 
+/* What was found: "1 ensemble: ..." lines. */
+static char found[1024];
+
+static void test_find(hf_client *client, struct hf__query *q,
+                      enum hf_level level, const char *subject, const char *fmt,
+                      ...)
+{
+    size_t len = strlen(found);
+    va_list ap;
+
+    (void)client;
+    (void)q;
+    len += (size_t)snprintf(found + len, sizeof(found) - len,
+                            "%d %s: ", (int)level, subject);
+    va_start(ap, fmt);
+    len += (size_t)vsnprintf(found + len, sizeof(found) - len, fmt, ap);
+    va_end(ap);
+    snprintf(found + len, sizeof(found) - len, "\n");
+}
+
+static void finds(unsigned voters, const char *hosts, const char *first,
+                  const char *second)
+{
+    static const struct hf__core finder = {.find = test_find};
+    const struct hf__quorum of = {"ensemble", "server", voters, hosts};
+    const char *line;
+
+    found[0] = '\0';
+    hf__find_quorum(&finder, NULL, NULL, &of);
+    line = strchr(found, '\n') + 1;
+    if (strncmp(found, first, strlen(first)) != 0 ||
+        strncmp(line, second, strlen(second)) != 0 || !*second != !*line)
+        fail_msg("%u, %s: %s", voters, hosts, found);
+}
+
+static void test_quorum_says_how_many_may_be_down(void **state)
+{
+    (void)state;
+    finds(0, "a:1", "1 ensemble: one server alone", "");
+    finds(1, "a:1", "1 ensemble: one server alone", "");
+    finds(2, "a:1,b:1", "1 ensemble: 2 servers: no locks unless both", "0 ");
+    finds(3, "a:1,b:1,c:1", "0 ensemble: 3 servers, of which 1 may",
+          "0 hosts: the URL names 3 of 3");
+    finds(4, "a:1,b:1,c:1,d:1", "1 ensemble: 4 servers, of which 1 may", "0 ");
+    finds(5, "10.0.0.1:7,10.0.0.2:7", "0 ensemble: 5 servers, of which 2 may",
+          "1 hosts: the URL names 2 of 5 servers: when these are down");
+    finds(3, "[fe80::1]:7", "0 ", "1 hosts: the URL names 1 of 3 servers");
+    finds(3, "zoo.example:7", "0 ", "0 hosts: the URL names 1 host, and");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_arena_has_a_bound),
         cmocka_unit_test(test_uuid_is_of_version_4),
         cmocka_unit_test(test_about_is_read_as_it_was_written),
+        cmocka_unit_test(test_quorum_says_how_many_may_be_down),
     };
 
     return cmocka_run_group_tests_name("common", tests, NULL, NULL);

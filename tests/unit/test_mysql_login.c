@@ -204,7 +204,7 @@ static const struct {
     {1045, HF_EAUTH, true, "the server refused the user name or password"},
     {1698, HF_EAUTH, true, "the server refused the user name or password"},
     {1044, HF_EAUTH, true, "may not use the database shop: grant it"},
-    {1049, HF_EBACKEND, true, "no database shop: create database `shop`"},
+    {1049, HF_EBACKEND, true, "no database shop: correct the name"},
     {3159, HF_EAUTH, true, "the server demands TLS"},
     {1105, HF_EBACKEND, true, "words of it"},
 };

@@ -69,7 +69,7 @@ static void test_reason_of_each_outage(void **state)
     trouble(c, "here: refused");
     a = held(c, "a", TTL_MS);
     loses(a, &one);
-    says(&one, "the server could not be reached since ");
+    says(&one, "the server could not be used since ");
     says(&one, "here: refused");
     trouble(c, "here: timed out");
     b = held(c, "b", TTL_MS);

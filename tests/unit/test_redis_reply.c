@@ -334,6 +334,7 @@ static const char *const digests[RD_SCRIPTS] = {
     [RD_BREAK_STRING] = "06e4e4b4bc3c1f5fd9c2f5e123016c7223afbed2",
     [RD_WAIT_LATCH] = "76d13ec3970baa7c593392fd92b6a5d47462c54f",
     [RD_LATCH] = "a8a5be5c2db6edba48b4bd8271677394eaf3f046",
+    [RD_RIGHTS] = "59fd86b79587aacb5eaad41f799f68b21ad59da3",
     [RD_PROVE] = "83c16cf9b737e39459702c20c52867120be56089",
     [RD_TAKE_S] = "07f2467886b923a24480accc93e312bc129fd666",
     [RD_DROP_S] = "bf70cd5448c4148d7134551cedc52d411c9074c5",
@@ -414,6 +415,23 @@ static void test_errors_that_are_quoted(void **state)
     assert_false(hf__rd_is_replica("ERR @user_script:1: READONLY"));
 }
 
+static void test_errors_without_the_digest_of_the_script(void **state)
+{
+    static const char said[] = "READONLY You can't write.";
+    char text[256];
+
+    (void)state;
+    snprintf(text, sizeof(text),
+             "%s script: 0123456789abcdef0123456789abcdef01234567, on "
+             "@user_script:3.",
+             said);
+    assert_int_equal(hf__rd_error_len(text), strlen(said));
+    assert_int_equal(hf__rd_error_len(said), strlen(said));
+    assert_int_equal(hf__rd_error_len(""), 0);
+    assert_int_equal(hf__rd_error_len("ERR no script: abc"), 18);
+    assert_int_equal(hf__rd_error_len("BUSY script: "), 13);
+}
+
 static void test_refusals_that_did_nothing(void **state)
 {
     static const char *const nothing[] = {
@@ -460,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_errors_by_their_first_word),
         cmocka_unit_test(test_errors_that_may_pass),
         cmocka_unit_test(test_errors_that_are_quoted),
+        cmocka_unit_test(test_errors_without_the_digest_of_the_script),
     };
 
     return cmocka_run_group_tests_name("redis: below", tests, NULL, NULL);

@@ -2,9 +2,27 @@
 #include "../lib/diagnosis.h"
 #include "shm_fixture.h"
 
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/magic.h>
+#include <pwd.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 bool hf__shm_logind_removes(const char *conf); /* shm.h */
+bool hf__shm_lingers(const char *dir, uid_t);
+
+/* "members of group NAME (GID" */
+static const char *group_text(void)
+{
+    static char text[128];
+    const struct group *g = getgrgid(getegid());
+
+    assert_non_null(g);
+    snprintf(text, sizeof(text), "group %s (%u", g->gr_name,
+             (unsigned)getegid());
+    return text;
+}
 
 static void test_diagnose_says_who_shares_it(void **state)
 {
@@ -23,7 +41,37 @@ static void test_diagnose_says_who_shares_it(void **state)
              (unsigned)getegid());
     c = open_client(url);
     diagnosis_says(c, HF_LEVEL_OK, "sharing", "members of group");
+    diagnosis_says(c, HF_LEVEL_OK, "sharing", group_text());
     OK(hf_close(c));
+}
+
+/* In memory, and on a disk, if this machine has both. */
+static void test_diagnose_says_where_it_is(void **state)
+{
+    struct place *p = *state;
+    hf_client *c = open_client(p->url);
+    struct statfs fs;
+
+    OK(statfs(p->file, &fs));
+    diagnosis_says(c, HF_LEVEL_OK, "place",
+                   fs.f_type == TMPFS_MAGIC ? "tmpfs" : "on a disk");
+    diagnosis_says(c, HF_LEVEL_OK, "promise", "within 100 ms");
+    OK(hf_close(c));
+}
+
+static void test_diagnose_sees_who_lingers(void **state)
+{
+    struct place *p = *state;
+    const struct passwd *me = getpwuid(getuid());
+    char path[200];
+
+    assert_non_null(me);
+    assert_false(hf__shm_lingers(p->dir, getuid()));
+    assert_false(hf__shm_lingers(p->dir, (uid_t)-2)); /* there is no such */
+    snprintf(path, sizeof(path), "%s/%s", p->dir, me->pw_name);
+    OK(close(open(path, O_CREAT | O_WRONLY, 0600)));
+    assert_true(hf__shm_lingers(p->dir, getuid()));
+    OK(unlink(path));
 }
 
 static void test_diagnose_says_how_waiters_sleep(void **state)
@@ -87,6 +135,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_diagnose_says_who_shares_it),
         TEST(test_diagnose_says_how_waiters_sleep),
+        TEST(test_diagnose_says_where_it_is),
+        TEST(test_diagnose_sees_who_lingers),
         TEST(test_diagnose_reads_the_setting_of_logind),
     };
 

@@ -2,6 +2,7 @@
  * that no text of it shows a secret. */
 #include "core.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ static const struct good good[] = {
     {"shm:/run/app", "shm", "", "", "/run/app", "", ""},
     {"shm:///run/a%20b%2Fc", "shm", "", "", "/run/a b/c", "", ""},
     {"SHM:", "shm", "", "", "", "", ""},
+    {"s3-X+2://h", "s3-x+2", "", "", "", "h:0", ""},
     {"Redis+Unix:///Run/R", "redis+unix", "", "", "/Run/R", "", ""},
     {"shm:?ttl=5s", "shm", "", "", "", "", "ttl=5s"},
     {"shm://?ttl=5s", "shm", "", "", "", "", "ttl=5s"},
@@ -71,7 +73,9 @@ static const struct {
     {"://host", "scheme"},
     {"9p://host", "scheme"},
     {"SHM", "scheme"},
-    {"SHM9:", "scheme"},
+    {"9shm:", "scheme"},
+    {"-shm:", "scheme"},
+    {"red.is://h", "scheme"},
     {"red is://h", "scheme"},
     {"redis_://h", "scheme"},
     {"/run/app", "scheme"},
@@ -79,8 +83,10 @@ static const struct {
     {"shm:///a%2", "path"},
     {"shm:///a%zz", "path"},
     {"shm:///a%00b", "path"},
-    {"redis://h:0", "port"},
-    {"redis://h:65536", "port"},
+    {"redis://h:0", "port that is no number from 1 to 65535"},
+    {"redis://h:65536", "port that is no number from 1 to 65535"},
+    {"redis://u:pa/ss@h", "written as %2F"},
+    {"redis://u:pa?ss@h", "? as %3F"},
     {"redis://h:99999999999999999999", "port"},
     {"redis://h:", "port"},
     {"redis://h:+1", "port"},
@@ -101,11 +107,12 @@ static const struct {
     {"redis://u:%0@h", "user"},
     {"redis://u:%00@h", "user"},
     {"shm:?ttl", "key=value"},
-    {"shm:?=1", "key=value"},
+    {"shm:?=1", "without a name"},
+    {"shm:?ttl=1s&=", "without a name"},
     {"shm:?a=1&b", "key=value"},
-    {"shm:?a=%", "key=value"},
-    {"shm:?a%0=1", "key=value"},
-    {"shm:?a=%00", "key=value"},
+    {"shm:?a=%", "bad %xx"},
+    {"shm:?a%0=1", "bad %xx"},
+    {"shm:?a=%00", "bad %xx"},
     {"shm:?a=1&a=2", "twice"},
     {"shm:?a=1&%61=2", "twice"},
 };
@@ -444,6 +451,62 @@ static void test_url_bytes_of_others_are_made_printable(void **state)
     }
 }
 
+static unsigned mistyped(const char *word, const char *meant)
+{
+    return hf__mistyped(word, meant, strlen(meant));
+}
+
+static void test_mistyped_counts_letters(void **state)
+{
+    (void)state;
+    assert_int_equal(mistyped("bench", "bench"), 0);
+    assert_int_equal(mistyped("benhc", "bench"), 1); /* swapped */
+    assert_int_equal(mistyped("ebnch", "bench"), 1);
+    assert_int_equal(mistyped("bnch", "bench"), 1);
+    assert_int_equal(mistyped("benech", "bench"), 1);
+    assert_int_equal(mistyped("banch", "bench"), 1);
+    assert_int_equal(mistyped("bnhc", "bench"), 2); /* one gone, two swapped */
+    assert_int_equal(mistyped("rnu", "run"), 1);
+    assert_int_equal(mistyped("conect_timeuot", "connect_timeout"), 2);
+}
+
+/* Up to one in three letters, and a letter has to be left. */
+static void test_mistyped_knows_other_words(void **state)
+{
+    (void)state;
+    assert_int_equal(mistyped("xyzzy", "bench"), UINT_MAX);
+    assert_int_equal(mistyped("lab", "run"), UINT_MAX);
+    assert_int_equal(mistyped("x", "ls"), UINT_MAX);
+    assert_int_equal(mistyped("l", "ls"), UINT_MAX);
+    assert_int_equal(mistyped("la", "ls"), 1);
+    assert_int_equal(mistyped("Bench", "bench"), 1);
+    assert_int_equal(mistyped("BENCH", "bench"), UINT_MAX);
+}
+
+static void test_mistyped_empty_and_long_words(void **state)
+{
+    static const char long_word[] = "abcdefghijklmnopqrstuvwxyz01234";
+    char longer[256];
+
+    (void)state;
+    assert_int_equal(mistyped("", "run"), UINT_MAX);
+    assert_int_equal(mistyped("run", ""), UINT_MAX);
+    assert_int_equal(mistyped("", ""), UINT_MAX);
+    assert_int_equal(strlen(long_word), 31);
+    assert_int_equal(mistyped(long_word, long_word), 0);
+    assert_int_equal(mistyped(long_word, "abcdefghijklmnopqrstuvwxyz0123"), 1);
+    memset(longer, 'a', sizeof(longer));
+    longer[32] = '\0';
+    assert_int_equal(mistyped(longer, longer), UINT_MAX);
+    longer[32] = 'a';
+    longer[255] = '\0';
+    assert_int_equal(mistyped(longer, "run"), UINT_MAX);
+    assert_int_equal(mistyped("run", longer), UINT_MAX);
+    /* Of the other word so many bytes count. */
+    assert_int_equal(hf__mistyped("runn", "run, lab", 3), 1);
+    assert_int_equal(hf__mistyped("r\xc3\xbcn", "run", 3), UINT_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +520,9 @@ int main(void)
         cmocka_unit_test(test_url_times),
         cmocka_unit_test(test_url_names_are_cut_where_they_are_shown),
         cmocka_unit_test(test_url_bytes_of_others_are_made_printable),
+        cmocka_unit_test(test_mistyped_counts_letters),
+        cmocka_unit_test(test_mistyped_knows_other_words),
+        cmocka_unit_test(test_mistyped_empty_and_long_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,12 @@
 /* What the server says of itself, of its cluster, and the lease that it gave.
  */
+#include "../common/finding.h"
 #include "query.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#define QUOTA_DEFAULT (INT64_C(2) << 30)
 
 #define FIND(level, subject, ...)                                              \
     e->core->find(e->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
@@ -57,38 +61,82 @@ static void find_rights(struct etcd *e, struct hf__query *q)
              "locks, unless authentication is enabled there");
 }
 
+static void find_version(struct etcd *e, struct hf__query *q,
+                         const char *version)
+{
+    char *end;
+    long major = strtol(version, &end, 10);
+    long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+
+    if (major > 3 || (major == 3 && minor >= 4))
+        FIND(OK, "version", "etcd %.40s", version);
+    else
+        FIND(WARNING, "version",
+             "etcd %.40s is older than 3.4: use 3.4 or later", version);
+}
+
+/* Its alarms, and what else it says is wrong. */
+static bool find_errors(struct etcd *e, struct hf__query *q,
+                        const Etcd__StatusAnswer *a)
+{
+    for (size_t i = 0; i < a->n_errors; i++)
+        if (strstr(a->errors[i], "NOSPACE"))
+            FIND(ERROR, "space",
+                 "the database is full (%lld bytes), and the server refuses to "
+                 "write: compact and defragment it, raise "
+                 "--quota-backend-bytes, then run etcdctl alarm disarm",
+                 (long long)a->db_size);
+        else
+            FIND(ERROR, "alarm", "the server says: %.200s. Look at its log",
+                 a->errors[i]);
+    return a->n_errors;
+}
+
+static void find_space(struct etcd *e, struct hf__query *q,
+                       const Etcd__StatusAnswer *a)
+{
+    bool is_told = a->db_size_quota > 0;
+    int64_t most = is_told ? a->db_size_quota : QUOTA_DEFAULT;
+
+    if (a->db_size / 4 > most / 5)
+        FIND(WARNING, "space",
+             "the database has %lld bytes, and %s is %lld: when it is full, "
+             "the server refuses to write. Compact and defragment it, or raise "
+             "--quota-backend-bytes",
+             (long long)a->db_size,
+             is_told ? "its quota" : "the default of its quota",
+             (long long)most);
+    else
+        FIND(OK, "space", "the database has %lld of %lld bytes%s",
+             (long long)a->db_size, (long long)most,
+             is_told ? "" : " (the default of its quota)");
+}
+
 static int find_server(struct etcd *e, struct hf__query *q, const uint8_t *p,
                        size_t len)
 {
     Etcd__StatusAnswer *a = etcd__status_answer__unpack(&e->memory, len, p);
-    char *end;
-    long major, minor;
 
     if (!a)
         return HF_EPROTO;
-    major = strtol(a->version, &end, 10);
-    minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
-    if (major > 3 || (major == 3 && minor >= 4))
-        FIND(OK, "version", "etcd %.40s", a->version);
-    else
-        FIND(WARNING, "version",
-             "etcd %.40s is older than 3.4: use 3.4 or later", a->version);
+    find_version(e, q, a->version);
+    if (!find_errors(e, q, a))
+        find_space(e, q, a);
+    if (a->is_learner)
+        FIND(ERROR, "cluster",
+             "this member is a learner, which serves no locks: connect to a "
+             "voting member, or promote it");
     etcd__status_answer__free_unpacked(a, &e->memory);
     return HF__PENDING;
 }
 
-static void find_cluster(struct etcd *e, struct hf__query *q, unsigned voters)
+static void find_promise(struct etcd *e, struct hf__query *q)
 {
-    if (voters < 2)
-        FIND(WARNING, "cluster",
-             "one member alone: no locks while it is down. Use a cluster of "
-             "three or five");
-    else if (voters == 2)
-        FIND(WARNING, "cluster",
-             "a cluster of 2 works only while both are up. Use three or five");
-    else
-        FIND(OK, "cluster", "%u members, of which %u may be down", voters,
-             (voters - 1) / 2);
+    FIND(OK, HF__PROMISE,
+         "a crashed process loses its hold within %u s (its lease, which a new "
+         "leader begins anew); holds survive a restart of the servers that is "
+         "shorter; what a client was told, a majority of the members has",
+         e->term_ms / 1000 + 1);
 }
 
 static int find_members(struct etcd *e, struct hf__query *q, const uint8_t *p,
@@ -96,14 +144,15 @@ static int find_members(struct etcd *e, struct hf__query *q, const uint8_t *p,
 {
     Etcd__MemberListAnswer *a =
         etcd__member_list_answer__unpack(&e->memory, len, p);
-    unsigned voters = 0;
+    struct hf__quorum quorum = {"cluster", "member", 0, e->peer.hosts};
 
     if (!a)
         return HF_EPROTO;
     for (size_t i = 0; i < a->n_members; i++)
-        voters += !a->members[i]->is_learner;
+        quorum.voters += !a->members[i]->is_learner;
     etcd__member_list_answer__free_unpacked(a, &e->memory);
-    find_cluster(e, q, voters);
+    hf__find_quorum(e->core, e->client, q, &quorum);
+    find_promise(e, q);
     find_lease(e, q);
     find_rights(e, q);
     return HF__DONE;
@@ -119,6 +168,7 @@ static int refused(struct et_query *x, int code)
     FIND(WARNING, "cluster", "the %s may not be read: %.120s",
          x->call.method == &status ? "status" : "list of members",
          x->call.text);
+    find_promise(e, q);
     find_lease(e, q);
     find_rights(e, q);
     return HF__DONE;

@@ -291,7 +291,7 @@ static int choose(struct look *k)
         return HF__DONE;
     if (others)
         return HF_EBUSY;
-    return e->core->why(e->client, HF_ENOTOWNER, "nobody holds it");
+    return e->core->why(e->client, HF_ENOTOWNER, "it is not held");
 }
 
 static void send_break(struct et_query *x, struct et_txn *t)

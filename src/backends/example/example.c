@@ -421,7 +421,7 @@ static int prepare(struct example *x, const struct hf__config *config)
 
     if (url->hosts_len != 1 || !url->hosts[0].name[0] || url->path[0])
         return x->core->why(x->client, HF_EINVAL,
-                            "one host and no path would be right, as in "
+                            "there must be one host and no path, as in "
                             "example://host:%d",
                             PORT);
     x->link.connect_ms = config->connect_timeout_ms;

@@ -1,23 +1,77 @@
-/* What the server says of itself: variables and status. Each is a finding. */
+/*
+ * What the server says of itself: variables, status, the engines of the tables.
+ * Each is a finding.
+ *
+ * Before that each right is tried by a statement that changes no row. All are
+ * sent in one packet, which ends at the first error: then the rest are sent.
+ * query->count is the first that was not tried yet, query->token has a bit for
+ * each that is missing.
+ */
+#include "../common/finding.h"
 #include "mysql.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#define CLOCK_MS 1000 /* so far the clocks may be apart */
 
 #define FIND(level, subject, ...)                                              \
     m->core->find(m->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
 
-void hf__my_diagnose_put(struct mysql *m)
+#define MY_PROMISE "a crashed process loses its hold within %u s (the ttl); "
+
+/* ---- questions ---------------------------------------------------------- */
+
+static const char *const tables[] = {"holdfast_locks", "holdfast_holds",
+                                     "holdfast_requests", "holdfast_values"};
+static const struct right {
+    const char *name, *before, *after;
+} rights[] = {{"insert", "insert into", "select * from"},
+              {"update", "update", "set name=name"},
+              {"delete", "delete from", ""}};
+
+#define TABLES (sizeof(tables) / sizeof(*tables))
+#define RIGHTS (sizeof(rights) / sizeof(*rights))
+
+static void put_try(struct mysql *m, size_t i)
 {
+    const struct right *r = &rights[i % RIGHTS];
+    const char *table = tables[i / RIGHTS];
+
+    hf__my_sql(&m->cmd, "%s %s %s %s where 1=0%s", r->before, table, r->after,
+               i % RIGHTS ? "" : table, i + 1 < TABLES * RIGHTS ? ";" : "");
+}
+
+enum { CLOCK, VARIABLES, STATUS, ENGINES, ACCOUNT, ANSWERS };
+
+void hf__my_diagnose_put(struct mysql *m, const struct hf__query *q)
+{
+    if (q->count < TABLES * RIGHTS) {
+        for (size_t i = q->count; i < TABLES * RIGHTS; i++)
+            put_try(m, i);
+        return;
+    }
     hf__my_sql(&m->cmd,
                "select " MY_CLOCK ";show variables where variable_name in "
-               "('innodb_flush_log_at_trx_commit','log_bin','binlog_format',"
-               "'max_connections');"
-               "show status where variable_name='Threads_connected'");
+               "('innodb_flush_log_at_trx_commit','innodb_flush_method',"
+               "'log_bin','sync_binlog','binlog_format','max_connections',"
+               "'max_user_connections','wsrep_on',"
+               "'rpl_semi_sync_master_enabled','rpl_semi_sync_source_enabled');"
+               "show status where variable_name in ('Threads_connected',"
+               "'Slaves_connected','Rpl_semi_sync_master_clients',"
+               "'Rpl_semi_sync_source_clients','wsrep_cluster_size');"
+               "select table_name,engine from information_schema.tables where "
+               "table_schema=database() and table_name in ('holdfast_locks',"
+               "'holdfast_holds','holdfast_requests','holdfast_values');"
+               "select current_user(),(select count(*) from "
+               "information_schema.user_privileges where "
+               "privilege_type='PROCESS' and grantee=concat(char(39),"
+               "substring_index(current_user(),'@',1),char(39),'@',char(39),"
+               "substring_index(current_user(),'@',-1),char(39))),"
+               "(select count(*) from information_schema.processlist where "
+               "user=substring_index(current_user(),'@',1))");
 }
+
+/* ---- answers ------------------------------------------------------------ */
 
 static const char *value_of(const struct my_result *list, const char *name)
 {
@@ -25,25 +79,6 @@ static const char *value_of(const struct my_result *list, const char *name)
         if (row->value[0].text && !strcmp(row->value[0].text, name))
             return row->value[1].text ? row->value[1].text : "";
     return "";
-}
-
-static void find_clock(struct mysql *m, struct hf__query *q, uint64_t us)
-{
-    long long trip = (m->core->now() - q->req.sent_at) / HF__MS, apart;
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    apart = llabs(t.tv_sec * 1000LL + t.tv_nsec / 1000000 - trip / 2 -
-                  (long long)(us / 1000));
-    if (apart > CLOCK_MS + trip)
-        FIND(WARNING, "clock",
-             "the server's clock and ours are %lld ms apart. Leases go by the "
-             "server's clock alone, but it must not jump: run NTP on both "
-             "machines",
-             apart);
-    else
-        FIND(OK, "clock", "the server's clock and ours are %lld ms apart",
-             apart);
 }
 
 static void find_waiting(struct mysql *m, struct hf__query *q)
@@ -59,78 +94,294 @@ static void find_waiting(struct mysql *m, struct hf__query *q)
              m->waits_most, m->waits_len);
 }
 
-static void find_durable(struct mysql *m, struct hf__query *q,
+static bool is(const struct my_result *list, const char *name,
+               const char *value)
+{
+    return strcasecmp(value_of(list, name), value) == 0;
+}
+
+/* What a server may say is any number: two of these can be multiplied. */
+static long number(const struct my_result *list, const char *name)
+{
+    long n = strtol(value_of(list, name), NULL, 10);
+
+    return n < 0 ? 0 : n < INT32_MAX ? n : INT32_MAX;
+}
+
+static bool find_durable(struct mysql *m, struct hf__query *q,
                          const struct my_result *list)
 {
     const char *flush = value_of(list, "innodb_flush_log_at_trx_commit");
+    bool log = is(list, "log_bin", "ON");
+    bool keeps = false;
 
-    if (strcmp(flush, "1") == 0)
-        FIND(OK, "persistence",
-             "innodb_flush_log_at_trx_commit is 1: holds and tokens survive a "
-             "crash of the machine");
-    else
+    if (strcmp(flush, "1") != 0)
         FIND(WARNING, "persistence",
              "innodb_flush_log_at_trx_commit is %s: a crash of the machine "
              "forgets the last holds and tokens. Set it to 1",
              *flush ? flush : "not known");
+    else if (log && is(list, "sync_binlog", "0"))
+        FIND(WARNING, "persistence",
+             "sync_binlog is 0: a crash of the machine may forget the last "
+             "holds and tokens. Set it to 1");
+    else if (is(list, "innodb_flush_method", "nosync"))
+        FIND(WARNING, "persistence",
+             "innodb_flush_method is nosync: a crash of the machine forgets "
+             "the last holds and tokens. Remove it");
+    else
+        keeps = true;
+    if (keeps)
+        FIND(OK, "persistence",
+             "innodb_flush_log_at_trx_commit is 1: holds and tokens survive a "
+             "crash of the machine");
+    return keeps;
 }
 
-static void find_replication(struct mysql *m, struct hf__query *q,
-                             const struct my_result *list)
+/* GET_LOCK is not asked there (session.c). Of two nodes that grant the same
+ * name at the same time one is refused when it commits, and asks again. */
+static void find_galera(struct mysql *m, struct hf__query *q,
+                        const struct my_result *status)
 {
-    if (strcmp(value_of(list, "log_bin"), "ON") == 0 &&
-        strcmp(value_of(list, "binlog_format"), "STATEMENT") == 0)
-        FIND(ERROR, "replication",
-             "binlog_format is STATEMENT, which READ COMMITTED does not allow: "
-             "no lock can be acquired. Set binlog_format to MIXED or ROW");
-    else if (strcmp(value_of(list, "log_bin"), "ON") == 0)
-        FIND(WARNING, "replication",
-             "the server writes a binary log. If it has replicas: after a "
-             "failover to one that lacks the last rows a lock may have two "
-             "holders for a while. Check tokens at the resource "
-             "(docs/fencing.md)");
+    long nodes = number(status, "wsrep_cluster_size");
+
+    if (nodes < 3)
+        FIND(WARNING, "galera",
+             "a Galera cluster of %ld: it works only while %s up. Use three or "
+             "five nodes. Leases go by the clock of the node that is asked: "
+             "run NTP on all of them",
+             nodes, nodes == 1 ? "this one is" : "both are");
     else
+        FIND(WARNING, "galera",
+             "a Galera cluster of %ld: one holder at a time, because a commit "
+             "that conflicts is refused, but leases go by the clock of the "
+             "node that is asked, and a clock that is ahead ends them early. "
+             "Run NTP on all nodes, or let all clients use one node",
+             nodes);
+}
+
+/* What a failover to a replica loses. */
+static bool find_replication(struct mysql *m, struct hf__query *q,
+                             const struct my_result *list,
+                             const struct my_result *status)
+{
+    const char *replicas = value_of(status, "Slaves_connected"); /* MariaDB */
+    bool waits = is(list, "rpl_semi_sync_master_enabled", "ON") ||
+                 is(list, "rpl_semi_sync_source_enabled", "ON");
+    long heard = number(status, "Rpl_semi_sync_master_clients") +
+                 number(status, "Rpl_semi_sync_source_clients");
+
+    if (!is(list, "log_bin", "ON")) {
         FIND(OK, "replication",
              "no binary log: no replicas, no failover, and no locks while the "
              "server is down");
+        return false;
+    }
+    if (is(list, "binlog_format", "STATEMENT"))
+        FIND(ERROR, "replication",
+             "binlog_format is STATEMENT, which READ COMMITTED does not allow: "
+             "no lock can be acquired. Set binlog_format to MIXED or ROW");
+    else if (strcmp(replicas, "0") == 0)
+        FIND(OK, "replication",
+             "the server writes a binary log, and no replica is connected: no "
+             "failover, and no locks while the server is down");
+    else if (waits && heard)
+        FIND(WARNING, "replication",
+             "%ld semi-synchronous replicas: what a client was told, one of "
+             "them has, unless it took longer than the timeout. After a "
+             "failover to another one a lock may have two holders for a while. "
+             "Check tokens at the resource (docs/fencing.md)",
+             heard);
+    else
+        FIND(WARNING, "replication",
+             "the server writes a binary log%s. After a failover to a replica "
+             "that lacks the last rows a lock may have two holders for a "
+             "while. Use semi-synchronous replication, and check tokens at the "
+             "resource (docs/fencing.md)",
+             *replicas ? " that replicas read" : ", which replicas may read");
+    return strcmp(replicas, "0") != 0;
+}
+
+static void find_engines(struct mysql *m, struct hf__query *q,
+                         const struct my_result *engines)
+{
+    bool well = true;
+
+    for (const struct my_row *row = engines->rows; row; row = row->next) {
+        const char *name = row->value[0].text, *engine = row->value[1].text;
+
+        if (!name || (engine && strcasecmp(engine, "InnoDB") == 0))
+            continue;
+        well = false;
+        FIND(ERROR, "tables",
+             "%s has the engine %s, which has no transactions and may lose "
+             "rows. Run: alter table `%s`.%s engine=innodb",
+             name, engine ? engine : "NULL", m->login.database, name);
+    }
+    if (well)
+        FIND(OK, "tables", "the %zu tables in `%s` are InnoDB",
+             engines->rows_len, m->login.database);
+}
+
+/* "'shop'@'%'" of shop@% */
+static void quote(const char *account, char *to, size_t size)
+{
+    const char *at = strrchr(account, '@');
+    int len = at ? (int)(at - account) : (int)strlen(account);
+
+    snprintf(to, size, "'%.*s'@'%s'", len, account, at ? at + 1 : "%");
+}
+
+/* Of all tables at once: a statement for each that lacks some. */
+static void find_rights(struct mysql *m, struct hf__query *q,
+                        const struct my_row *account)
+{
+    char user[160], text[560];
+    size_t len = 0;
+
+    quote(account->value[0].text ? account->value[0].text : "", user,
+          sizeof(user));
+    for (size_t t = 0; t < TABLES; t++) {
+        unsigned lacks = (unsigned)(q->token >> (t * RIGHTS)) & 7;
+        const char *between = " ";
+
+        if (!lacks || len + 120 > sizeof(text))
+            continue;
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%sgrant",
+                                len ? "; " : "");
+        for (size_t r = 0; r < RIGHTS; r++) {
+            if (!(lacks & 1u << r))
+                continue;
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s",
+                                    between, rights[r].name);
+            between = ", ";
+        }
+        len += (size_t)snprintf(text + len, sizeof(text) - len,
+                                " on `%.64s`.%s to %.60s", m->login.database,
+                                tables[t], user);
+        len = len < sizeof(text) ? len : sizeof(text) - 1;
+    }
+    if (len)
+        FIND(ERROR, "rights", "the user lacks rights. Run: %s", text);
+    else if (hf__my_num(account, 1))
+        FIND(OK, "rights", "the user has every right that it needs");
+    else
+        FIND(OK, "rights",
+             "the user has every right that locks need. Without PROCESS an "
+             "inspection shows the waiters of this user alone: grant process "
+             "on *.* to %s, if others wait too",
+             user);
 }
 
 static void find_connections(struct mysql *m, struct hf__query *q,
                              const struct my_result *list,
-                             const struct my_result *status)
+                             const struct my_result *status,
+                             const struct my_row *account)
 {
-    long most = strtol(value_of(list, "max_connections"), NULL, 10);
-    long used = strtol(value_of(status, "Threads_connected"), NULL, 10);
+    long most = number(list, "max_connections");
+    long used = number(status, "Threads_connected");
+    long own_most = number(list, "max_user_connections");
+    uint64_t processes = hf__my_num(account, 2);
+    long own = processes < INT32_MAX ? (long)processes : INT32_MAX;
+    bool is_own = own_most && own * most > used * own_most;
 
-    if (most && used > most - most / 5)
+    if (is_own) { /* that limit is nearer */
+        most = own_most;
+        used = own;
+    }
+    if (most && used * 5 > most * 4)
         FIND(WARNING, "connections",
-             "%ld of max_connections %ld are used: each client has one, and "
-             "one more for each name that it waits for. Raise max_connections",
-             used, most);
+             "%ld of %s %ld are used: each client has one, and up to %u more "
+             "while it waits (wait_connections). Raise %s",
+             used, is_own ? "max_user_connections" : "max_connections", most,
+             m->waits_most,
+             is_own ? "max_user_connections" : "max_connections");
     else
-        FIND(OK, "connections", "%ld of max_connections %ld are used", used,
-             most);
+        FIND(OK, "connections",
+             "%ld of %s %ld are used: each client has one, and up to %u more "
+             "while it waits (wait_connections)",
+             used, is_own ? "max_user_connections" : "max_connections", most,
+             m->waits_most);
 }
 
-void hf__my_diagnosed(struct mysql *m, struct hf__query *q,
-                      const struct my_result *first)
+static void find_settings(struct mysql *m, struct hf__query *q,
+                          const struct my_result *first)
 {
-    const struct my_result *list = hf__my_at(first, 1);
-    const struct my_result *status = hf__my_at(first, 2);
+    const struct my_result *list = hf__my_at(first, VARIABLES);
+    const struct my_result *status = hf__my_at(first, STATUS);
+    const struct my_result *account = hf__my_at(first, ACCOUNT);
+    bool keeps, fails_over, galera = is(list, "wsrep_on", "ON");
+
+    find_rights(m, q, account->rows);
+    find_engines(m, q, hf__my_at(first, ENGINES));
+    keeps = find_durable(m, q, list);
+    if (galera)
+        find_galera(m, q, status);
+    fails_over = (!galera || is(list, "log_bin", "ON")) &&
+                 find_replication(m, q, list, status);
+    hf__find_clock(m->core, m->client, q, (int64_t)hf__my_num(first->rows, 0),
+                   m->core->now() - q->req.sent_at);
+    find_connections(m, q, list, status, account->rows);
+    FIND(OK, HF__PROMISE,
+         MY_PROMISE
+         "holds "
+         "survive a restart of the server, and a crash of its machine%s; %s",
+         q->req.lease_ms / 1000, keeps ? "" : " may forget the last of them",
+         fails_over ? "a failover to a replica may let in a second holder"
+         : galera
+             ? "the other nodes of the Galera cluster know them too"
+             : "there is no failover, and no locks while the server is down");
+}
+
+static bool is_whole(const struct my_result *first)
+{
+    static const uint32_t columns[ANSWERS] = {1, 2, 2, 2, 3};
+
+    for (size_t i = 0; i < ANSWERS; i++) {
+        const struct my_result *r = hf__my_at(first, i);
+
+        if (!r || r->error || r->columns != columns[i])
+            return false;
+    }
+    return hf__my_at(first, ACCOUNT)->rows != NULL;
+}
+
+/* Which one was refused, and on with the next. */
+static int tried(struct mysql *m, struct hf__query *q,
+                 const struct my_result *first)
+{
+    const struct my_result *last = first;
+
+    for (; last->next; last = last->next)
+        if (++q->count >= TABLES * RIGHTS)
+            return m->core->why(m->client, HF_EPROTO,
+                                "the server sent more answers than it was "
+                                "asked for");
+    if (last->error == MY_FORBIDDEN)
+        q->token |= UINT64_C(1) << q->count;
+    q->count = last->error ? q->count + 1 : TABLES * RIGHTS;
+    return hf__my_resend(m, &q->req);
+}
+
+int hf__my_diagnosed(struct mysql *m, struct hf__query *q,
+                     const struct my_result *first)
+{
     const struct my_result *last = hf__my_last(first);
 
+    if (q->count < TABLES * RIGHTS)
+        return tried(m, q, first);
     FIND(OK, "version", "%s %s", m->cmd.is_mariadb ? "MariaDB" : "MySQL",
          m->cmd.version);
     find_waiting(m, q);
-    if (last->error || !status || list->columns != 2 || status->columns != 2) {
+    if (is_whole(first)) {
+        find_settings(m, q, first);
+    } else {
+        FIND(OK, HF__PROMISE,
+             MY_PROMISE "what a crash of the server forgets is not known",
+             q->req.lease_ms / 1000);
         FIND(WARNING, "settings",
-             "clock, persistence, replication and connections are not known: "
-             "%.120s",
+             "rights, tables, persistence, replication, clock and connections "
+             "are not known: %.120s",
              last->error ? last->text : "an answer we do not understand");
-        return;
     }
-    find_clock(m, q, hf__my_num(first->rows, 0));
-    find_durable(m, q, list);
-    find_replication(m, q, list);
-    find_connections(m, q, list, status);
+    return HF__DONE;
 }

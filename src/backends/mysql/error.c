@@ -129,6 +129,30 @@ static void advise_column(const char *error, const char *table,
                  (int)strcspn(name, "("), name, what);
 }
 
+/* Of all tables: this is the first that a client asks, one after the other. */
+static void advise_grants(const char *user, int user_len, const char *database,
+                          char *to, size_t size)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; hf__my_tables[i]; i++) {
+        const char *name = hf__my_tables[i] + strlen(MAKE);
+        int n = snprintf(to + at, size - at,
+                         "%sgrant select, insert, update, delete on `%s`.%.*s "
+                         "to %.*s",
+                         at ? "; " : "", database, (int)strcspn(name, "("),
+                         name, user_len, user);
+
+        if (n < 0 || (size_t)n >= size - at) {
+            to[at] = '\0';
+            return;
+        }
+        at += (size_t)n;
+    }
+    snprintf(to + at, size - at,
+             " (or as `select current_user()' names the account)");
+}
+
 /* "INSERT command denied to user 'shop'@'%' for table ..." */
 static void advise_right(const char *error, const char *table,
                          const char *database, char *to, size_t size)
@@ -144,9 +168,12 @@ static void advise_right(const char *error, const char *table,
     end = strstr(user, " for ");
     if (strncmp(error, "CREATE", 6) == 0)
         snprintf(to, size, MAKE "`%s`.%s", database, name);
+    else if (end && strncmp(error, "SELECT", 6) == 0)
+        advise_grants(user, (int)(end - user), database, to, size);
     else if (end)
         snprintf(to, size,
-                 "grant select, insert, update, delete on `%s`.%s to %.*s",
+                 "grant select, insert, update, delete on `%s`.%s to %.*s (or "
+                 "as `select current_user()' names the account)",
                  database, quoted, (int)(end - user), user);
 }
 

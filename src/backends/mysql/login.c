@@ -207,12 +207,13 @@ static int refused(struct my_conn *c, struct my_cursor *body, hf__time now)
     case DATABASE_DENIED:
         return hf__link_why(l, HF_EAUTH,
                             "the user may not use the database %.64s: grant it "
-                            "select, insert, update, delete on `%.64s`.*",
+                            "select, insert, update, delete on `%.64s`.*, or "
+                            "correct the name in the URL",
                             c->login->database, c->login->database);
     case UNKNOWN_DATABASE:
         return hf__link_why(l, HF_EBACKEND,
-                            "there is no database %.64s: create database "
-                            "`%.64s`",
+                            "there is no database %.64s: correct the name in "
+                            "the URL, or run: create database `%.64s`",
                             c->login->database, c->login->database);
     case TLS_DEMANDED:
         return hf__link_why(l, HF_EAUTH,

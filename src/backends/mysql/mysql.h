@@ -332,8 +332,9 @@ int hf__my_latch_counted(struct mysql *, struct hf__query *,
 
 /* ---- diagnose.c --------------------------------------------------------- */
 
-void hf__my_diagnose_put(struct mysql *);
-void hf__my_diagnosed(struct mysql *, struct hf__query *,
-                      const struct my_result *);
+void hf__my_diagnose_put(struct mysql *, const struct hf__query *);
+/* DONE, or PENDING: more is asked. */
+int hf__my_diagnosed(struct mysql *, struct hf__query *,
+                     const struct my_result *);
 
 #endif

@@ -16,8 +16,7 @@ int hf__my_query(void *self, struct hf__query *q)
 
     if (q->name_len > HF_NAME_MAX)
         return m->core->why(m->client, HF_EINVAL,
-                            "key: at most %d bytes would be right",
-                            HF_NAME_MAX);
+                            "the key must have at most %d bytes", HF_NAME_MAX);
     if (q->req.op == HF__ASK || q->req.op == HF__LISTEN)
         return HF_ENOTSUP;
     return hf__my_submit(m, &q->req);
@@ -303,7 +302,7 @@ static int broken(struct mysql *m, struct hf__query *q,
     if (!hf__my_num(row, 1))
         return hf__my_query_late(m, q);
     if (!row->value[3].text)
-        return m->core->why(m->client, HF_ENOTOWNER, "nobody holds it");
+        return m->core->why(m->client, HF_ENOTOWNER, "it is not held");
     q->count = hf__my_num(row, 3);
     return HF_EBUSY;
 }
@@ -392,7 +391,7 @@ int hf__my_query_encode(struct mysql *m, struct hf__query *q)
         put_put(m, q);
         break;
     case HF__DIAGNOSE:
-        hf__my_diagnose_put(m);
+        hf__my_diagnose_put(m, q);
         break;
     default:
         hf__my_latch_put(m, q);
@@ -426,8 +425,7 @@ static int result_of(struct mysql *m, struct hf__query *q,
     case HF__PUT:
         return written(m, hf__my_last(first));
     case HF__DIAGNOSE:
-        hf__my_diagnosed(m, q, first);
-        return HF__DONE;
+        return hf__my_diagnosed(m, q, first);
     default:
         return hf__my_latch_counted(m, q, first);
     }

@@ -227,11 +227,11 @@ static int mismatch(struct redis *r, const char *text)
 static int error_of(struct redis *r, const struct rd_node *reply, uint8_t op)
 {
     const char *text = hf__rd_error_text(reply->text);
-    int code = hf__rd_error_code(text);
+    int code = hf__rd_error_code(text), len = hf__rd_error_len(text);
 
     if (code != HF_EMISMATCH)
         return (hf__rd_may_pass(text) ? r->core->why : r->core->lasts)(
-            r->client, code, "%.150s", text);
+            r->client, code, "%.*s", len < 150 ? len : 150, text);
     if (op == HF__RELEASE || op == HF__DOWNGRADE)
         return HF_ENOTOWNER; /* whatever is there, it is not ours */
     if (op == HF__ABANDON)
@@ -241,8 +241,12 @@ static int error_of(struct redis *r, const struct rd_node *reply, uint8_t op)
 
 static int is_replica(struct rd_pipe *p, const char *text)
 {
-    return hf__link_why(&p->link, HF_EBACKEND, "it refuses to write: %.120s",
-                        hf__rd_error_text(text));
+    int len;
+
+    text = hf__rd_error_text(text);
+    len = hf__rd_error_len(text);
+    return hf__link_why(&p->link, HF_EBACKEND, "it refuses to write: %.*s",
+                        len < 120 ? len : 120, text);
 }
 
 /* A server that is no master any more does not close connections: they are

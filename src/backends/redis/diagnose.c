@@ -1,173 +1,146 @@
 /*
- * What the server says of itself: INFO, and CONFIG if that leaves a question.
- * Which one was sent stands in query->count. A command that is refused is a
- * finding. They are no scripts, because CONFIG may not be called by one.
+ * What the server says of itself: INFO, the rights of the user, and CONFIG for
+ * what these leave open. query->count is which one was asked last, ->token what
+ * was learned so far (enum fact), ->request how many replicas there are. A
+ * command that is refused is a finding. CONFIG may not be called by a script.
  */
+#include "../common/finding.h"
 #include "redis.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define CLOCK_MS 1000 /* so far the clocks may be apart */
+enum ask {
+    ASK_INFO,
+    ASK_RIGHTS,
+    ASK_FSYNC,
+    ASK_SAVE,
+    ASK_SAFE,
+    ASK_EVENTS,
+    ASKS
+};
 
-enum { ASK_INFO, ASK_FSYNC };
+static const char *const settings[ASKS] = {
+    [ASK_FSYNC] = "appendfsync",
+    [ASK_SAVE] = "save",
+    [ASK_SAFE] = "min-replicas-to-write",
+    [ASK_EVENTS] = RD_EVENTS_SETTING,
+};
+
+enum fact {
+    HAS_FILE = 1 << 0,   /* appendonly yes */
+    KEEPS_ALL = 1 << 1,  /* through a restart of the machine, */
+    KEEPS_MOST = 1 << 2, /* but for the last second, */
+    KEEPS_OLD = 1 << 3,  /* what the last snapshot has, */
+    KEEPS_NONE = 1 << 4, /* nothing */
+    NO_INFO = 1 << 5,    /* INFO is refused, */
+    NO_CONFIG = 1 << 6,  /* CONFIG GET is */
+    NO_MASTER = 1 << 7,  /* a replica, or a role that is not known */
+};
 
 #define FIND(level, subject, ...)                                              \
     r->core->find(r->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
 
 int hf__rd_diagnose_encode(struct redis *r, struct hf__query *q)
 {
-    static const char *const words[][3] = {
-        [ASK_INFO] = {"INFO"}, [ASK_FSYNC] = {"CONFIG", "GET", "appendfsync"}};
-    const char *const *word = words[q->count];
-    size_t len = word[1] ? 3 : 1;
-    struct net_out *o = hf__rd_command(r, &q->req, len, 64);
+    const char *word[] = {"CONFIG", "GET", settings[q->count]};
+    size_t len = word[2] ? 3 : 1;
+    struct net_out *o;
 
+    if (q->count == ASK_RIGHTS)
+        return hf__rd_rights_encode(r, q);
+    o = hf__rd_command(r, &q->req, len, 128);
     if (!o)
         return HF_ENOMEM;
+    if (q->count == ASK_INFO)
+        word[0] = "INFO";
     for (size_t i = 0; i < len; i++)
-        hf__rd_put(o, word[i], strlen(word[i]));
+        hf__rd_put_text(o, word[i]);
     return 0;
 }
 
-/* The value of a line "key:value\r\n"; "" if there is none. */
-struct value {
-    char text[64];
-};
-
-static struct value value_of(const char *info, const char *key)
+static void pass(struct redis *r, struct hf__query *q, const char *subject,
+                 struct rd_verdict v)
 {
-    size_t len = strlen(key), n;
-    struct value v = {""};
-
-    for (const char *line = info; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, key, len) != 0 || line[len] != ':')
-            continue;
-        line += len + 1;
-        n = strcspn(line, "\r\n");
-        n = n < sizeof(v.text) ? n : sizeof(v.text) - 1;
-        memcpy(v.text, line, n);
-        break;
-    }
-    return v;
+    r->core->find(r->client, q, v.level, subject, "%s", v.text);
 }
 
-static bool is(const char *info, const char *key, const char *value)
-{
-    return strcmp(value_of(info, key).text, value) == 0;
-}
-
-static void find_version(struct redis *r, struct hf__query *q, const char *info)
-{
-    struct value v = value_of(info, "redis_version");
-    char *minor;
-    long major = strtol(v.text, &minor, 10);
-
-    if (major < 6 || (major == 6 && *minor && strtol(minor + 1, NULL, 10) < 2))
-        FIND(WARNING, "version",
-             "Redis %s: holdfast is tested with 6.2 and 7.0; use one of these "
-             "or a later one",
-             v.text);
-    else
-        FIND(OK, "version", "Redis %s", v.text);
-    if (is(info, "cluster_enabled", "1"))
-        FIND(
-            ERROR, "cluster",
-            "the server is part of a Redis Cluster, which refuses the names of "
-            "other nodes: use a server without cluster-enabled");
-}
+/* ---- INFO --------------------------------------------------------------- */
 
 /* Redis before 6 does not tell its time. */
 static void find_clock(struct redis *r, struct hf__query *q, const char *info)
 {
-    long long server_ms = atoll(value_of(info, "server_time_usec").text) / 1000;
-    long long trip = (r->core->now() - q->req.sent_at) / HF__MS;
-    struct timespec t;
-    long long apart;
+    int64_t us = hf__rd_number(info, "server_time_usec");
 
-    clock_gettime(CLOCK_REALTIME, &t);
-    apart =
-        llabs(t.tv_sec * 1000LL + t.tv_nsec / 1000000 - trip / 2 - server_ms);
-    if (server_ms && apart > CLOCK_MS + trip)
-        FIND(WARNING, "clock",
-             "the server's clock and ours are %lld ms apart. Leases go by the "
-             "server's clock alone, but it must not jump: run NTP on both "
-             "machines",
-             apart);
-    else if (server_ms)
-        FIND(OK, "clock", "the server's clock and ours are %lld ms apart",
-             apart);
+    if (us)
+        hf__find_clock(r->core, r->client, q, us,
+                       r->core->now() - q->req.sent_at);
 }
 
-static void find_replicas(struct redis *r, struct hf__query *q,
-                          const char *info)
+static void find_role(struct redis *r, struct hf__query *q, const char *info)
 {
-    struct value replicas = value_of(info, "connected_slaves");
+    struct rd_value replicas = hf__rd_value(info, "connected_slaves");
 
-    if (!is(info, "role", "master"))
+    q->request = strtoul(replicas.text, NULL, 10);
+    if (!hf__rd_says(info, "role", "master"))
+        q->token |= NO_MASTER;
+    if (hf__rd_says(info, "role", ""))
+        FIND(WARNING, "replication",
+             "the server does not say whether it is a master: whether there is "
+             "a failover is not known");
+    else if (q->token & NO_MASTER)
         FIND(ERROR, "replication",
              "the server is a replica and refuses to write: connect to its "
              "master, %s:%s",
-             value_of(info, "master_host").text,
-             value_of(info, "master_port").text);
-    else if (strtoul(replicas.text, NULL, 10) < r->doubts.need)
+             hf__rd_value(info, "master_host").text,
+             hf__rd_value(info, "master_port").text);
+    else if (q->request < r->doubts.need)
         FIND(ERROR, "replication",
              "the URL says replicas=%u, and %s are connected: no lock can be "
              "acquired. Add replicas, or require fewer",
              r->doubts.need, replicas.text);
-    else if (r->doubts.need)
-        FIND(WARNING, "replication",
-             "%u of %s replicas confirm each lock: after a failover to "
-             "another one a lock may have two holders for a while. Check "
-             "tokens at the resource (docs/fencing.md)",
-             r->doubts.need, replicas.text);
-    else if (strcmp(replicas.text, "0") != 0)
-        FIND(WARNING, "replication",
-             "%s replicas are written to asynchronously: after a failover a "
-             "lock may have two holders for a while. Check tokens at the "
-             "resource (docs/fencing.md)",
-             replicas.text);
-    else
+    else if (!q->request)
         FIND(OK, "replication",
              "a master without replicas: no failover, and no locks while it is "
              "down");
 }
 
-static void find_memory(struct redis *r, struct hf__query *q, const char *info)
+/* CONFIG tells what a failover does. */
+static bool has_replicas(const struct redis *r, const struct hf__query *q)
 {
-    struct value policy = value_of(info, "maxmemory_policy");
-    long long most = atoll(value_of(info, "maxmemory").text);
-    long long used = atoll(value_of(info, "used_memory").text);
-
-    if (!most)
-        FIND(OK, "eviction", "nothing is evicted: maxmemory is not set");
-    else if (strcmp(policy.text, "noeviction") != 0)
-        FIND(ERROR, "eviction",
-             "maxmemory-policy is %s: when the memory is full the server "
-             "deletes locks that are held. Set maxmemory-policy noeviction",
-             policy.text);
-    else if (used > most - most / 10)
-        FIND(WARNING, "eviction",
-             "%lld of maxmemory %lld bytes are used; when it is full, locks "
-             "cannot be acquired: raise maxmemory",
-             used, most);
-    else
-        FIND(OK, "eviction", "maxmemory-policy is noeviction");
+    return q->request && q->request >= r->doubts.need &&
+           !(q->token & NO_MASTER);
 }
 
-/* True: how often the file is written is worth a question. */
-static bool find_persistence(struct redis *r, struct hf__query *q,
+static void find_persistence(struct redis *r, struct hf__query *q,
                              const char *info)
 {
-    if (is(info, "aof_enabled", "1"))
-        return true;
-    FIND(WARNING, "persistence",
-         "appendonly is off: a restart of the server forgets the holds since "
-         "its last snapshot, and somebody else may get their locks. Set "
-         "appendonly yes and appendfsync always");
-    return false;
+    if (hf__rd_says(info, "aof_enabled", "1"))
+        q->token |= HAS_FILE;
+    if (hf__rd_says(info, "aof_last_write_status", "err"))
+        FIND(ERROR, "disk",
+             "the server cannot write its append-only file, and refuses to "
+             "write: look at its log and its disk");
+    else if (hf__rd_says(info, "rdb_last_bgsave_status", "err"))
+        FIND(WARNING, "disk",
+             "the last snapshot of the server has failed: look at its log and "
+             "its disk. It refuses to write unless "
+             "stop-writes-on-bgsave-error is no");
+}
+
+/* A server that has just forgotten everything may give away what a client still
+ * believes to hold. */
+static void find_start(struct redis *r, struct hf__query *q, const char *info)
+{
+    long long s = hf__rd_number(info, "uptime_in_seconds");
+    bool is_known = !hf__rd_says(info, "uptime_in_seconds", "");
+
+    if (is_known && !(q->token & HAS_FILE) && s * 1000 < q->req.lease_ms)
+        FIND(WARNING, "restart",
+             "the server was started %lld s ago: a client that held a lock "
+             "before may believe in it for up to %u s more. Do not restart a "
+             "server that forgets its locks while they are used",
+             s, q->req.lease_ms / 1000);
 }
 
 /* No answer to the command that tells it, for which the user needs a right. */
@@ -186,31 +159,31 @@ static void not_known(struct redis *r, struct hf__query *q, const char *subject,
         FIND(WARNING, subject, "%s not known: %.120s", what, why);
 }
 
-static bool find_info(struct redis *r, struct hf__query *q,
+static void find_info(struct redis *r, struct hf__query *q,
                       const struct rd_node *reply)
 {
     if (reply->type != REDIS_REPLY_STRING) {
         not_known(r, q, "settings",
                   "version, eviction, persistence and replication are", "+info",
                   reply);
-        return false;
+        q->token |= NO_INFO;
+        return;
     }
-    find_version(r, q, reply->text);
+    pass(r, q, "version", hf__rd_judge_version(reply->text));
     find_clock(r, q, reply->text);
-    find_replicas(r, q, reply->text);
-    find_memory(r, q, reply->text);
-    return find_persistence(r, q, reply->text);
+    find_role(r, q, reply->text);
+    find_persistence(r, q, reply->text);
+    find_start(r, q, reply->text);
+    pass(r, q, "eviction", hf__rd_judge_memory(reply->text));
+    pass(r, q, "connections", hf__rd_judge_clients(reply->text));
 }
 
-static void find_fsync(struct redis *r, struct hf__query *q,
-                       const struct rd_node *reply)
-{
-    const struct rd_node *value = hf__rd_at(reply, 1);
+/* ---- CONFIG ------------------------------------------------------------- */
 
-    if (!value || !value->text)
-        not_known(r, q, "persistence", "appendonly is on, but appendfsync is",
-                  "+config|get", reply);
-    else if (strcmp(value->text, "always") == 0)
+static void find_fsync(struct redis *r, struct hf__query *q, const char *value)
+{
+    q->token |= strcmp(value, "always") == 0 ? KEEPS_ALL : KEEPS_MOST;
+    if (q->token & KEEPS_ALL)
         FIND(OK, "persistence",
              "appendonly is on and appendfsync is always: holds survive a "
              "restart of the server");
@@ -218,17 +191,150 @@ static void find_fsync(struct redis *r, struct hf__query *q,
         FIND(WARNING, "persistence",
              "appendfsync is %s: a crash of the machine forgets the last "
              "holds. Set appendfsync always",
-             value->text);
+             value);
+}
+
+static void find_save(struct redis *r, struct hf__query *q, const char *value)
+{
+    q->token |= *value ? KEEPS_OLD : KEEPS_NONE;
+    FIND(WARNING, "persistence",
+         "appendonly is off%s: a restart of the server forgets %s, and another "
+         "client may get their locks. Set appendonly yes and appendfsync "
+         "always",
+         *value ? "" : " and so are snapshots",
+         *value ? "the holds since its last snapshot" : "every hold");
+}
+
+/* What a failover to a replica does. */
+static void find_replicas(struct redis *r, struct hf__query *q,
+                          const char *value)
+{
+    unsigned long long n = q->request;
+
+    if (r->doubts.need)
+        FIND(WARNING, "replication",
+             "%u of %llu replicas confirm each lock: after a failover to "
+             "another one a lock may have two holders for a while. Check "
+             "tokens at the resource (docs/fencing.md)",
+             r->doubts.need, n);
+    else
+        FIND(WARNING, "replication",
+             "%llu replicas are written to asynchronously: after a failover a "
+             "lock may have two holders for a while. Check tokens at the "
+             "resource (docs/fencing.md), and set replicas=%llu in the URL%s",
+             n, (n + 1) / 2,
+             strcmp(value, "0") ? ""
+                                : ". Set min-replicas-to-write 1 and "
+                                  "min-replicas-max-lag 2 at every server, so "
+                                  "that a master that is cut off refuses to "
+                                  "write");
+}
+
+/* Locks do not need it. */
+static void find_events(struct redis *r, struct hf__query *q, const char *value)
+{
+    if (hf__rd_tells_changes(value))
+        FIND(OK, "watching",
+             "the server tells of changes: names can be "
+             "watched");
+    else
+        FIND(OK, "watching",
+             "the server does not tell of changes (" RD_EVENTS_SETTING
+             " is \"%s\"), so that `holdfast watch' polls. Locks do not need "
+             "it; to be told, set it to KA",
+             value);
+}
+
+static void find_setting(struct redis *r, struct hf__query *q,
+                         const struct rd_node *reply)
+{
+    static void (*const find[ASKS])(struct redis *, struct hf__query *,
+                                    const char *) = {
+        [ASK_FSYNC] = find_fsync,
+        [ASK_SAVE] = find_save,
+        [ASK_SAFE] = find_replicas,
+        [ASK_EVENTS] = find_events,
+    };
+    const struct rd_node *value = hf__rd_at(reply, 1);
+
+    if (value && value->text) {
+        find[q->count](r, q, value->text);
+        return;
+    }
+    q->token |= NO_CONFIG;
+    if (q->count == ASK_FSYNC)
+        not_known(r, q, "persistence", "appendonly is on, but appendfsync is",
+                  "+config|get", reply);
+    else if (q->count == ASK_SAVE)
+        not_known(r, q, "persistence",
+                  "appendonly is off, and whether there are snapshots is",
+                  "+config|get", reply);
+    else if (q->count == ASK_SAFE)
+        find_replicas(r, q, "");
+}
+
+/* ---- what all of it comes to -------------------------------------------- */
+
+static void find_promise(struct redis *r, struct hf__query *q)
+{
+    const char *restart =
+        q->token & KEEPS_ALL    ? "holds survive a restart of the server"
+        : q->token & KEEPS_MOST ? "a crash of the server's machine forgets the "
+                                  "last holds"
+        : q->token & KEEPS_OLD  ? "a restart of the server forgets the holds "
+                                  "since its last snapshot"
+        : q->token & KEEPS_NONE ? "a restart of the server forgets every hold"
+                                : "what a restart of the server forgets is not "
+                                  "known";
+
+    FIND(OK, HF__PROMISE,
+         "a crashed process loses its hold within %u s (the ttl); %s; %s",
+         q->req.lease_ms / 1000, restart,
+         q->token & (NO_INFO | NO_MASTER)
+             ? "whether there is a failover is not known"
+         : q->request ? "a failover to a replica may let in a second "
+                        "holder"
+                      : "there is no failover, and no locks while the "
+                        "server is down");
+}
+
+static bool is_asked(const struct redis *r, const struct hf__query *q,
+                     enum ask ask)
+{
+    switch (ask) {
+    case ASK_FSYNC:
+        return q->token & HAS_FILE;
+    case ASK_SAVE:
+        return !(q->token & (HAS_FILE | NO_INFO));
+    case ASK_SAFE:
+        return has_replicas(r, q);
+    case ASK_EVENTS:
+        return !(q->token & NO_CONFIG);
+    default:
+        return true;
+    }
 }
 
 int hf__rd_diagnosed(struct redis *r, struct hf__query *q,
                      const struct rd_node *reply)
 {
-    if (q->count == ASK_INFO && find_info(r, q, reply)) {
-        q->count = ASK_FSYNC;
+    int rc = 0;
+
+    if (q->count == ASK_INFO)
+        find_info(r, q, reply);
+    else if (q->count != ASK_RIGHTS)
+        find_setting(r, q, reply);
+    else if (reply->type == REDIS_REPLY_ERROR)
+        FIND(ERROR, "rights", "no script can be run: %.120s", reply->text);
+    else
+        rc = hf__rd_rights_found(r, q, reply);
+    if (rc)
+        return rc;
+    do
+        q->count++;
+    while (q->count < ASKS && !is_asked(r, q, (enum ask)q->count));
+    if (q->count < ASKS)
         return hf__rd_query_again(r, q);
-    }
-    if (q->count == ASK_FSYNC)
-        find_fsync(r, q, reply);
+    find_promise(r, q);
     return 0;
 }

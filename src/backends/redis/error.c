@@ -33,6 +33,17 @@ const char *hf__rd_error_text(const char *text)
     return at + (*at == '-');
 }
 
+/* Redis 7: "READONLY You can't write... script: 9f2c..., on @user_script:3." */
+int hf__rd_error_len(const char *text)
+{
+    static const char script[] = " script: ";
+    const char *at = strstr(text, script);
+
+    if (at && strspn(at + strlen(script), "0123456789abcdef") == 40)
+        return (int)(at - text);
+    return (int)strlen(text);
+}
+
 int hf__rd_error_code(const char *text)
 {
     static const char *const auth[] = {"NOAUTH", "WRONGPASS", "NOPERM",

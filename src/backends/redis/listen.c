@@ -19,9 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SETTING "notify-keyspace-events"
-#define NEEDED "g$lhxe"
-
 struct rd_ear {
     struct rd_ear *next, *prev;
     struct hf__listener *on;
@@ -96,9 +93,9 @@ static void restart(struct redis *r, hf__time at)
         r->core->due(r->client, at);
 }
 
-static bool is_enough(const char *setting)
+bool hf__rd_tells_changes(const char *setting)
 {
-    const char *c = NEEDED;
+    const char *c = RD_EVENTS_NEEDED;
 
     while (*c && (strchr(setting, *c) || strchr(setting, 'A')))
         c++;
@@ -118,16 +115,16 @@ static int looked(struct rd_pipe *p, struct rd_sent *sent,
 
         if (code != HF_EAUTH && hf__rd_is_forbidden(reply->text))
             code = HF_ENOTSUP; /* there is no such command */
-        return hf__link_why(&p->link, code, SETTING " cannot be read: %.80s%s",
-                            reply->text,
-                            code == HF_EAUTH ? "; allow +config|get" : "");
+        return hf__link_why(
+            &p->link, code, RD_EVENTS_SETTING " cannot be read: %.80s%s",
+            reply->text, code == HF_EAUTH ? "; allow +config|get" : "");
     }
     if (!value || !value->text)
         return HF_EPROTO;
-    if (!is_enough(value->text))
+    if (!hf__rd_tells_changes(value->text))
         return hf__link_why(&p->link, HF_ENOTSUP,
-                            "changes are not told; " SETTING
-                            " is \"%.40s\", set it to KA or K" NEEDED,
+                            "changes are not told; " RD_EVENTS_SETTING
+                            " is \"%.40s\", set it to KA or K" RD_EVENTS_NEEDED,
                             value->text);
     r->ears.hears = true;
     for (struct rd_ear *e = r->ears.first; e; e = e->next)
@@ -151,7 +148,7 @@ static void up(struct rd_pipe *p, hf__time now)
     hf__rd_put_count(&p->link.stream.out, '*', 3);
     hf__rd_put_text(&p->link.stream.out, "CONFIG");
     hf__rd_put_text(&p->link.stream.out, "GET");
-    hf__rd_put_text(&p->link.stream.out, SETTING);
+    hf__rd_put_text(&p->link.stream.out, RD_EVENTS_SETTING);
     hf__net_flush(&p->link.stream);
 }
 

@@ -64,6 +64,8 @@ size_t hf__rd_decimal(char to[21], uint64_t);
 
 /* The words that tell what went wrong: those of a script are inside others. */
 const char *hf__rd_error_text(const char *text);
+/* How much of it is worth showing: without the digest of the script. */
+int hf__rd_error_len(const char *text);
 /* What an error answer means. */
 int hf__rd_error_code(const char *text);
 /* It refuses because it is not the master; or it may be one no more: its

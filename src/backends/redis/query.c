@@ -1,8 +1,9 @@
 /*
  * Questions about a name, and breaking a lock. A list is a walk over the whole
- * keyspace, a thousand keys at a time; its cursor is kept in query->count. The
- * others ask as if it was a mutex, and again if the answer is that it is of
- * another kind: which, is kept there.
+ * keyspace, about a hundred keys at a time, so that each step keeps the server
+ * from others for less than a millisecond; its cursor is kept in query->count,
+ * and op_timeout is the time of one step. The others ask as if it was a mutex,
+ * and again if the answer is that it is of another kind: which, is kept there.
  */
 #include "redis.h"
 
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCAN_COUNT 1000
+#define SCAN_COUNT 100
 
 int hf__rd_query(void *self, struct hf__query *q)
 {
@@ -399,6 +400,7 @@ static int listed(struct redis *r, struct hf__query *q,
                   const struct rd_node *reply)
 {
     const struct rd_node *cursor = hf__rd_at(reply, 0);
+    hf__time now = r->core->now();
     int rc = 0;
 
     if (!cursor || !cursor->text || !cursor->len)
@@ -408,6 +410,8 @@ static int listed(struct redis *r, struct hf__query *q,
     if (rc)
         return rc;
     q->count = strtoull(cursor->text, NULL, 10);
+    if (q->count && q->req.meant_until > now) /* its caller still waits */
+        q->req.meant_until = now + r->op_timeout_ms * HF__MS;
     return q->count ? hf__rd_query_again(r, q) : 0;
 }
 
@@ -432,7 +436,7 @@ static int broken(struct redis *r, struct hf__query *q,
     if (was_held > 1)
         return again_as(r, q, was_held - RD_OTHER);
     if (was_held == 0)
-        return r->core->why(r->client, HF_ENOTOWNER, "nobody holds it");
+        return r->core->why(r->client, HF_ENOTOWNER, "it is not held");
     return was_held == 1 ? 0 : HF_EPROTO;
 }
 

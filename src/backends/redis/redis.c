@@ -55,7 +55,7 @@ static int parse_dialect(struct redis *r, const struct hf__config *config)
     if (!dialect || r->string_dialect || strcmp(dialect, "redisson") == 0)
         return 0;
     return r->core->why(r->client, HF_EINVAL,
-                        "dialect=%.40s: redisson or string would be right",
+                        "dialect=%.40s: it must be redisson or string",
                         dialect);
 }
 
@@ -74,12 +74,12 @@ static int parse_unix(struct redis *r, const struct hf__url *url)
 {
     if (url->hosts_len || !url->path[0])
         return r->core->why(r->client, HF_EINVAL,
-                            "redis+unix:///path/to/socket would be right");
+                            "it must be redis+unix:///path/to/socket");
     if (hf__net_set_path(&r->peer, url->path) == 0)
         return 0;
     return r->core->why(r->client, HF_EINVAL,
-                        "the socket's path has %zu bytes; less than %zu would "
-                        "be right",
+                        "the socket's path has %zu bytes; it must have "
+                        "less than %zu",
                         strlen(url->path),
                         sizeof(((struct sockaddr_un *)0)->sun_path));
 }
@@ -90,7 +90,7 @@ static int parse_host(struct redis *r, struct hf__url *url)
 
     if (url->hosts_len != 1 || !host->name[0])
         return r->core->why(r->client, HF_EINVAL,
-                            "one host would be right, as in "
+                            "there must be one host, as in "
                             "redis://host:6379/0");
     return hf__net_set_hosts(&r->peer, host, 1, 6379);
 }
@@ -246,7 +246,7 @@ static const struct hf__backend backend = {
     .fair_by_default = false,
     .options = "dialect, db, keep_tokens, replicas, replica_timeout, cacert, "
                "cert, key",
-    .taken = "its key was deleted or evicted, it was broken (hf_break), "
+    .taken = "its key was deleted or evicted, it was broken by another client, "
              "or the server lost its data",
     .open = redis_open,
     .opened = redis_opened,

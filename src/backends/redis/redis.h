@@ -14,7 +14,8 @@
  * commands, renew.c renewals, replica.c whether replicas have
  * them; sub.c channels and bells, chan.c the waiters of
  * each, pair.c whether both connections end at one server; listen.c changes;
- * query.c inspect, list, break; diagnose.c what the server says of itself;
+ * query.c inspect, list, break; diagnose.c what the server says of itself,
+ * judge.c what that means, rights.c what the user may not do;
  * latch.c what is asked of a latch.
  *
  * lua/assemble.py puts numbers that are defined here into the scripts.
@@ -67,6 +68,9 @@
 /* Of one hold: each is a command in a script, for which everybody waits. */
 #define RD_PERMITS_MAX 4095 /* and of all that one script renews */
 #define RD_OUT_HIGH (64u << 10)
+/* What the server has to tell of, so that names can be watched; and K. */
+#define RD_EVENTS_SETTING "notify-keyspace-events"
+#define RD_EVENTS_NEEDED "g$lhxe"
 
 struct redis;
 
@@ -148,6 +152,7 @@ enum rd_script {
     RD_LIST_S,
     RD_BREAK_S,
     RD_VOTE, /* Redlock */
+    RD_RIGHTS,
     RD_SCRIPTS,
 };
 
@@ -442,6 +447,8 @@ void hf__rd_unlisten(void *, struct hf__listener *);
 void hf__rd_ear_move(struct redis *, hf__time now);
 hf__time hf__rd_ear_timeout(const struct redis *);
 void hf__rd_ear_fini(struct redis *);
+/* This value of the setting is enough. */
+bool hf__rd_tells_changes(const char *setting);
 
 /* ---- query.c ---------------------------------------------------------- */
 
@@ -461,6 +468,30 @@ int hf__rd_diagnose_encode(struct redis *, struct hf__query *);
 /* The answer, which may be an error: a code, or HF__PENDING: more is asked. */
 int hf__rd_diagnosed(struct redis *, struct hf__query *,
                      const struct rd_node *);
+
+/* ---- judge.c ----------------------------------------------------------- */
+
+/* The value of a line "key:value" of INFO; "" if there is none. */
+struct rd_value {
+    char text[64];
+};
+struct rd_value hf__rd_value(const char *info, const char *key);
+bool hf__rd_says(const char *info, const char *key, const char *value);
+long long hf__rd_number(const char *info, const char *key);
+
+struct rd_verdict {
+    enum hf_level level;
+    char text[256];
+};
+struct rd_verdict hf__rd_judge_version(const char *info);
+struct rd_verdict hf__rd_judge_memory(const char *info);
+struct rd_verdict hf__rd_judge_clients(const char *info);
+
+/* ---- rights.c ---------------------------------------------------------- */
+
+int hf__rd_rights_encode(struct redis *, struct hf__query *);
+int hf__rd_rights_found(struct redis *, struct hf__query *,
+                        const struct rd_node *);
 
 /* ---- latch.c ----------------------------------------------------------- */
 

@@ -47,7 +47,8 @@ static int parse_hosts(struct redlock *rl, const struct hf__url *url)
     if (url->hosts_len < 3 || url->hosts_len % 2 == 0)
         return rl->core->why(rl->client, HF_EINVAL,
                              "the number of servers is %zu: it must be odd, "
-                             "and at least 3, as in redlock://a,b,c",
+                             "and at least 3 and at most 15, as in "
+                             "redlock://a,b,c",
                              url->hosts_len);
     for (size_t i = 0; !rc && i < url->hosts_len; i++) {
         for (size_t j = 0; j < i; j++)
@@ -351,6 +352,7 @@ static void redlock_advance(void *self, hf__time now)
     for (size_t i = 0; i < rl->len; i++)
         hf__rl_pay_again(&rl->server[i], now);
     hf__rl_vote_move(rl, now);
+    hf__rl_checkup_move(rl, now);
     hf__rl_flush(rl);
     tell(rl, rl->core->now()); /* as new as that of the slots, or newer */
     if (rl->put_off && !rl->is_down) {
@@ -364,6 +366,7 @@ static hf__time redlock_next_timeout(void *self)
     struct redlock *rl = self;
     hf__time at = hf__rl_vote_timeout(rl), now = rl->core->now();
 
+    at = hf__min_time(at, hf__rl_checkup_timeout(rl));
     if (rl->opens_until > now)
         at = hf__min_time(at, rl->opens_until);
 
@@ -396,4 +399,5 @@ const struct hf__backend hf__rl_backend = {
     .release = hf__rl_release,
     .abandon = hf__rl_abandon,
     .renew = hf__rl_renew,
+    .query = hf__rl_query,
 };

@@ -34,7 +34,8 @@
  * Everything runs with the client's mutex held, but for open().
  *
  * Files: redlock.c the table, the URL, driving; redlock_server.c one server;
- * redlock_vote.c attempts, votes, and what is made of them.
+ * redlock_vote.c attempts, votes, and what is made of them; redlock_diagnose.c
+ * what the servers say of themselves.
  */
 #ifndef HF_REDLOCK_H
 #define HF_REDLOCK_H
@@ -86,7 +87,8 @@ struct rl_server {
 struct rl_flight {
     struct rd_sent sent;
     struct rl_hold *hold;
-    struct rl_poll *poll; /* of the hold */
+    struct rl_poll *poll;       /* of the hold */
+    struct rl_checkup *checkup; /* it is INFO, and of no hold; else NULL */
     uint32_t round;
     enum rl_op op;
 };
@@ -199,6 +201,16 @@ enum rl_op hf__rl_end_of(const struct rl_hold *);
 /* How far ahead of its base a server reserves tokens. */
 uint32_t hf__rl_ahead_ms(const struct rl_hold *);
 
+/* ---- redlock_diagnose.c ------------------------------------------------ */
+
+int hf__rl_query(void *, struct hf__query *);
+/* One answer to INFO has come, or none will. */
+void hf__rl_checkup_back(struct redlock *, struct rl_checkup *);
+/* The same, when the client ends. */
+void hf__rl_checkup_drop(struct redlock *, struct rl_checkup *);
+void hf__rl_checkup_move(struct redlock *, hf__time now);
+hf__time hf__rl_checkup_timeout(const struct redlock *);
+
 /* ---- all of it --------------------------------------------------------- */
 
 struct redlock {
@@ -213,6 +225,7 @@ struct redlock {
     uint64_t chance;       /* state of the jitter */
     struct rl_poll *polls; /* those that are not decided */
     struct rl_hold *debtors;
+    struct rl_checkup *checkups; /* that are not over */
     uint32_t tags;
     bool put_off;         /* the core keeps requests that are not sent yet */
     bool is_down;         /* and was told so */

@@ -329,7 +329,7 @@ static void refused(struct rl_server *s, const struct rl_flight *f,
     s->error_code = hf__rd_error_code(text);
     if (s->error_code == HF_EMISMATCH)
         text = "something other than a lock has the name";
-    snprintf(s->error, sizeof(s->error), "%s", text);
+    snprintf(s->error, sizeof(s->error), "%.*s", hf__rd_error_len(text), text);
     failed(s, f, RL_ERROR, lost);
 }
 
@@ -373,6 +373,10 @@ static void gone(struct rl_server *s, const struct rl_flight *at, bool written)
 {
     struct rl_flight f = *at; /* what follows may move it */
 
+    if (f.checkup) {
+        hf__rl_checkup_back(s->rl, f.checkup);
+        return;
+    }
     failed(s, &f, RL_FAILED, written);
     hf__rl_hold_drop(s->rl, f.hold);
 }
@@ -424,9 +428,12 @@ void hf__rl_leave(struct rl_server *s, hf__time until)
 
 void hf__rl_server_fini(struct rl_server *s)
 {
-    for (size_t i = 0; i < s->pipe.sents.len; i++)
-        hf__rl_hold_drop(
-            s->rl, ((struct rl_flight *)hf__sent_at(&s->pipe.sents, i))->hold);
+    for (size_t i = 0; i < s->pipe.sents.len; i++) {
+        struct rl_flight *f = hf__sent_at(&s->pipe.sents, i);
+
+        hf__rl_hold_drop(s->rl, f->hold);
+        hf__rl_checkup_drop(s->rl, f->checkup);
+    }
     hf__rd_pipe_fini(&s->pipe);
     hf__net_endpoint_fini(&s->peer);
 }

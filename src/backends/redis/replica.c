@@ -184,7 +184,9 @@ static int waited(struct rd_pipe *p, struct rd_sent *sent,
         return HF_EPROTO;
     else if (have < d->need)
         code = r->core->why(r->client, HF_EBACKEND,
-                            "%lld of %u replicas confirmed it within %u ms",
+                            "%lld of %u replicas confirmed it within %u ms; "
+                            "add replicas, lower replicas=, or raise "
+                            "replica_timeout=",
                             (long long)have, d->need, d->ms);
     d->waiting = false;
     settle(r, code, now);

@@ -74,8 +74,7 @@ static bool handed_over(struct redis *r, struct hf__req *req)
 static int too_many(struct redis *r, const struct hf__req *req)
 {
     return r->core->why(r->client, HF_EINVAL,
-                        "permits is %u; on Redis up to %d in one acquire "
-                        "would be right",
+                        "permits is %u; on Redis an acquire takes at most %d",
                         req->permits, RD_PERMITS_MAX);
 }
 

@@ -2,7 +2,9 @@
 #include "shm.h"
 
 #include <dirent.h>
+#include <grp.h>
 #include <linux/magic.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,24 +13,65 @@
 #include <unistd.h>
 
 #define LOGIND "/etc/systemd/logind.conf"
-#define SYSTEM_USER_MAX 999 /* of Debian, Fedora and systemd's default */
+#define LINGER "/var/lib/systemd/linger"
+#define LOOKUP ((size_t)64 << 10) /* bytes of a user, or of a group */
+#define SYSTEM_USER_MAX 999       /* of Debian, Fedora and systemd's default */
 
 #define FIND(level, subject, ...)                                              \
     s->core->find(s->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
 
+/* "ann (1000)", or the number alone. */
+static void name_user(struct shm *s, uid_t uid, char *to, size_t size)
+{
+    struct passwd entry, *found = NULL;
+    char *buf = s->core->alloc(s->client, LOOKUP);
+
+    snprintf(to, size, "%u", (unsigned)uid);
+    if (buf && !getpwuid_r(uid, &entry, buf, LOOKUP, &found) && found)
+        snprintf(to, size, "%s (%u)", found->pw_name, (unsigned)uid);
+    s->core->free(s->client, buf);
+}
+
+/* "locks (1001: ann, bob)". Who has it as the primary group is not listed. */
+static void name_group(struct shm *s, gid_t gid, char *to, size_t size)
+{
+    struct group entry, *found = NULL;
+    char *buf = s->core->alloc(s->client, LOOKUP);
+    const char *between = ": ";
+    size_t len;
+
+    snprintf(to, size, "%u", (unsigned)gid);
+    if (!buf || getgrgid_r(gid, &entry, buf, LOOKUP, &found) || !found) {
+        s->core->free(s->client, buf);
+        return;
+    }
+    len =
+        (size_t)snprintf(to, size, "%.64s (%u", found->gr_name, (unsigned)gid);
+    for (char **m = found->gr_mem; *m && len + 80 < size; m++) {
+        len += (size_t)snprintf(to + len, size - len, "%s%.64s", between, *m);
+        between = ", ";
+    }
+    snprintf(to + len, size - len, ")");
+    s->core->free(s->client, buf);
+}
+
 static void find_sharing(struct shm *s, struct hf__query *q,
                          const struct stat *st)
 {
+    char user[96], group[360];
+
+    name_user(s, st->st_uid, user, sizeof(user));
+    name_group(s, st->st_gid, group, sizeof(group));
     if (st->st_mode & 020)
         FIND(OK, "sharing",
-             "%s: user %u and the members of group %u share it, and each of "
+             "%s: user %s and the members of group %s share it, and each of "
              "them can break every lock",
-             s->path, (unsigned)st->st_uid, (unsigned)st->st_gid);
+             s->path, user, group);
     else
         FIND(OK, "sharing",
-             "%s: processes of user %u share it. For several users: a "
-             "directory with mode=0660&group= in the URL",
-             s->path, (unsigned)st->st_uid);
+             "%s: processes of user %s share it, and no others. For several "
+             "users, use a directory with mode=0660&group= in the URL",
+             s->path, user);
 }
 
 /* Of RemoveIPC= in the file, if it is there. */
@@ -73,6 +116,17 @@ bool hf__shm_logind_removes(const char *conf)
     return removes;
 }
 
+bool hf__shm_lingers(const char *dir, uid_t uid)
+{
+    struct passwd entry, *found = NULL;
+    char buf[8192], path[512];
+
+    if (getpwuid_r(uid, &entry, buf, sizeof(buf), &found) || !found)
+        return false;
+    snprintf(path, sizeof(path), "%s/%s", dir, found->pw_name);
+    return access(path, F_OK) == 0;
+}
+
 static void find_logind(struct shm *s, struct hf__query *q,
                         const struct stat *st)
 {
@@ -82,6 +136,11 @@ static void find_logind(struct shm *s, struct hf__query *q,
         FIND(OK, "RemoveIPC", "logind leaves files of system users alone");
     else if (access("/run/systemd/system", F_OK))
         FIND(OK, "RemoveIPC", "systemd does not run here");
+    else if (hf__shm_lingers(LINGER, st->st_uid))
+        FIND(OK, "RemoveIPC",
+             "user %u lingers (loginctl enable-linger): "
+             "logind leaves the file",
+             (unsigned)st->st_uid);
     else if (hf__shm_logind_removes(LOGIND))
         FIND(WARNING, "RemoveIPC",
              "logind deletes the file when the last session of user %u ends, "
@@ -92,8 +151,10 @@ static void find_logind(struct shm *s, struct hf__query *q,
         FIND(OK, "RemoveIPC", "RemoveIPC=no: logind leaves the file");
 }
 
-static void find_place(struct shm *s, struct hf__query *q)
+static void find_place(struct shm *s, struct hf__query *q,
+                       const struct stat *st)
 {
+    long long mb = (long long)st->st_size >> 20;
     struct statfs fs;
 
     if (fstatfs(s->fd, &fs))
@@ -104,10 +165,17 @@ static void find_place(struct shm *s, struct hf__query *q)
              "%s is on a network file system: other machines do not see these "
              "locks. Use a local directory, or a server",
              s->path);
+    else if (fs.f_type == TMPFS_MAGIC)
+        FIND(OK, "place",
+             "processes of this machine share the locks: %lld MB in memory "
+             "(tmpfs), allocated in full",
+             mb);
     else
         FIND(OK, "place",
-             "processes of this machine share the locks; all are free after a "
-             "restart of it");
+             "processes of this machine share the locks: %lld MB on a disk, "
+             "allocated in full. A lock may wait while the kernel writes them: "
+             "a directory on tmpfs is faster",
+             mb);
 }
 
 static void find_waiting(struct shm *s, struct hf__query *q)
@@ -117,7 +185,8 @@ static void find_waiting(struct shm *s, struct hf__query *q)
              "futex_waitv(2) is not used (waitv=no, Linux before 5.16, or a "
              "seccomp filter): the death of a holder is seen later");
     else
-        FIND(OK, "waiting", "waiters see the death of a holder at once");
+        FIND(OK, "waiting",
+             "the kernel tells waiters of the death of a holder");
 }
 
 int hf__shm_diagnose(struct shm *s, struct hf__query *q)
@@ -127,8 +196,12 @@ int hf__shm_diagnose(struct shm *s, struct hf__query *q)
     if (fstat(s->fd, &st))
         return s->core->why(s->client, HF_EBACKEND, "%s: cannot be read",
                             s->path);
+    FIND(OK, HF__PROMISE,
+         "a process loses its hold %s after it dies, and keeps it while it is "
+         "stopped; a restart of this machine frees all locks",
+         atomic_load(&s->no_waitv) ? "some time" : "within 100 ms");
     find_sharing(s, q, &st);
-    find_place(s, q);
+    find_place(s, q, &st);
     find_logind(s, q, &st);
     find_waiting(s, q);
     return HF__DONE;

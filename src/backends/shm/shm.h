@@ -29,6 +29,7 @@
 #include "list.h"
 
 #include <pthread.h>
+#include <sys/types.h>
 #include <time.h>
 
 #define SHM_LOOK_NS (2000 * HF__MS)  /* in case a wake-up was lost */
@@ -315,6 +316,7 @@ bool hf__shm_count_down(struct shm *, unsigned index, bool all, uint32_t *left);
 /* diagnose.c */
 int hf__shm_diagnose(struct shm *, struct hf__query *);
 bool hf__shm_logind_removes(const char *conf); /* by that file and its .d */
+bool hf__shm_lingers(const char *dir, uid_t);
 
 /* wait.c */
 void hf__shm_ring(struct shm *, unsigned cell);

@@ -1,5 +1,6 @@
 /* What the ensemble says of itself in its node of the configuration, and what
  * the session was given. */
+#include "../common/finding.h"
 #include "query.h"
 
 #include <string.h>
@@ -58,19 +59,13 @@ static unsigned voters(const char *config, int len)
     return n;
 }
 
-static void find_ensemble(struct zk *z, struct hf__query *q, unsigned servers)
+static void find_promise(struct zk *z, struct hf__query *q)
 {
-    if (servers < 2)
-        FIND(WARNING, "ensemble",
-             "one server alone: no locks while it is down. Use an ensemble of "
-             "three or five");
-    else if (servers == 2)
-        FIND(WARNING, "ensemble",
-             "an ensemble of 2 works only while both are up. Use three or "
-             "five");
-    else
-        FIND(OK, "ensemble", "%u servers, of which %u may be down", servers,
-             (servers - 1) / 2);
+    FIND(OK, HF__PROMISE,
+         "a crashed process loses its hold within %u s (its session) and a "
+         "tick of the server; holds survive a restart of the servers that is "
+         "shorter; what a client was told, a majority of the servers has",
+         (z->timeout_ms + 999) / 1000);
 }
 
 static void on_config(void *owner, int rc, const struct zk_reply *reply)
@@ -78,10 +73,12 @@ static void on_config(void *owner, int rc, const struct zk_reply *reply)
     struct zk *z = reply->z;
     struct zk_query *base = owner;
     struct hf__query *q = base->q;
+    struct hf__quorum quorum = {"ensemble", "server", 0, z->hosts};
 
     if (rc == ZOK) {
         FIND(OK, "version", "ZooKeeper 3.5 or later, with container nodes");
-        find_ensemble(z, q, voters(reply->text, reply->len));
+        quorum.voters = voters(reply->text, reply->len);
+        hf__find_quorum(z->core, z->client, q, &quorum);
     } else if (rc == ZNONODE) {
         FIND(ERROR, "version",
              "there is no " CONFIG ", so that this is older than ZooKeeper "
@@ -101,6 +98,7 @@ static void diagnosed(struct zk_query *base)
     struct zk *z = base->z;
 
     if (!base->rc) {
+        find_promise(z, q);
         find_session(z, q);
         find_rights(z, q);
     }

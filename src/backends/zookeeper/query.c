@@ -228,7 +228,7 @@ static void told(struct zk_query *base)
     if (!rc && !look->reached)
         rc = look->others
                  ? HF_EBUSY
-                 : z->core->why(z->client, HF_ENOTOWNER, "nobody holds it");
+                 : z->core->why(z->client, HF_ENOTOWNER, "it is not held");
     hf__zk_query_end(base, rc);
 }
 

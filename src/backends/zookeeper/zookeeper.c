@@ -40,8 +40,7 @@ static int parse_dialect(struct zk *z, const struct hf__config *config)
     if (!dialect || z->kazoo || strcmp(dialect, "curator") == 0)
         return 0;
     return z->core->why(z->client, HF_EINVAL,
-                        "dialect=%.40s: curator or kazoo would be right",
-                        dialect);
+                        "dialect=%.40s: it must be curator or kazoo", dialect);
 }
 
 static int parse_tick(struct zk *z, const struct hf__config *config)
@@ -81,7 +80,7 @@ static int parse_hosts(struct zk *z, const struct hf__url *url)
 
     if (!url->hosts_len || !url->hosts[0].name[0])
         return z->core->why(z->client, HF_EINVAL,
-                            "hosts would be right, as in "
+                            "there is no host; it must be "
                             "zk://host1:2181,host2:2181/path");
     for (size_t i = 0; i < url->hosts_len; i++)
         size += strlen(url->hosts[i].name) + sizeof(":65535,");
@@ -120,6 +119,7 @@ static bool is_path(const char *path)
 
 static int parse_root(struct zk *z, const struct hf__url *url)
 {
+    static const char own[] = "/zookeeper";
     size_t len = strlen(url->path);
 
     while (len && url->path[len - 1] == '/')
@@ -128,10 +128,17 @@ static int parse_root(struct zk *z, const struct hf__url *url)
     if (!z->root)
         return HF_ENOMEM;
     memcpy(z->root, url->path, len);
+    if (strncmp(z->root, own, strlen(own)) == 0 &&
+        (z->root[strlen(own)] == '/' || !z->root[strlen(own)]))
+        return z->core->why(
+            z->client, HF_EINVAL,
+            "the path %s is ZooKeeper's own; it must be another "
+            "one, as in zk://host/locks",
+            own);
     if (len < ZK_ROOT_MAX && is_path(z->root))
         return 0;
     return z->core->why(z->client, HF_EINVAL,
-                        "a path like /a/b would be right after the hosts");
+                        "the path after the hosts must be like /a/b");
 }
 
 /* Then what we make is ours, and nobody else's. */
@@ -240,7 +247,7 @@ static const struct hf__backend backend = {
              [HF_LATCH] = HF_CAP_EVENTS | HF_CAP_DURABLE | HF_CAP_INSPECT},
     .fair_by_default = true,
     .options = "dialect, tick",
-    .taken = "its node was deleted, or it was broken (hf_break)",
+    .taken = "its node was deleted, or it was broken by another client",
     .open = zk_open,
     .opened = zk_opened,
     .ready = zk_ready,

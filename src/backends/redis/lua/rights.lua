@@ -1,0 +1,34 @@
+-- What the user of this connection may not do, {commands, keys, channels}:
+-- a list of each. Redis before 7 does not tell: false. The arguments are how
+-- many keys and channels there are, these, and the commands: "@hget" is tried
+-- on a key, "&publish" on a channel, others as they are.
+--@args keys channels
+local may,no,key,channel=redis.acl_check_cmd,{{},{},{}}
+if not may then return false end
+local last=2+ARGV.keys
+for i=3,last do
+  local k=ARGV[i]
+  if may('get',k) or may('set',k,1) or may('del',k) or may('pttl',k) then
+    key=key or k
+  else
+    table.insert(no[2],k)
+  end
+end
+for i=last+1,last+ARGV.channels do
+  local c=ARGV[i]
+  if may('publish',c,1) or may('subscribe',c) then
+    channel=channel or c
+  else
+    table.insert(no[3],c)
+  end
+end
+for i=last+ARGV.channels+1,#ARGV do
+  local w={}
+  for word in string.gmatch(ARGV[i],'[^ @&]+') do w[#w+1]=word end
+  local on=({['@']=key,['&']=channel})[string.sub(ARGV[i],1,1)]
+  if on then w[2]=on end
+  if (on or string.find(ARGV[i],'^%a')) and not may(unpack(w)) then
+    table.insert(no[1],w[1])
+  end
+end
+return no

@@ -1,0 +1,342 @@
+/* What the servers say of themselves: INFO of each that is connected, asked at
+ * the same time. When all have answered, or half of op_timeout is over, the
+ * findings are written. */
+#include "redlock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rl_checkup {
+    struct rl_checkup *next, **at; /* of those that are not over */
+    struct hf__query *q;           /* NULL: it is over */
+    hf__time until;
+    size_t due; /* answers */
+    struct seen {
+        bool answered;
+        struct rd_verdict version, memory;
+        bool is_replica, has_replicas, has_file;
+        int64_t ahead_us; /* its clock, of ours */
+    } seen[HF__HOSTS];
+};
+
+#define FIND(level, subject, ...)                                              \
+    rl->core->find(rl->client, c->q, HF_LEVEL_##level, subject, __VA_ARGS__)
+
+static const char *where(const struct redlock *rl, size_t i)
+{
+    return rl->server[i].pipe.link.where;
+}
+
+static void find_servers(struct redlock *rl, struct rl_checkup *c)
+{
+    hf__time now = rl->core->now();
+    int usable = __builtin_popcount(hf__rl_usable(rl, now));
+    enum hf_level level = (size_t)usable == rl->len       ? HF_LEVEL_OK
+                          : (size_t)usable < rl->majority ? HF_LEVEL_ERROR
+                                                          : HF_LEVEL_WARNING;
+    char why[400];
+
+    if (level == HF_LEVEL_OK) {
+        FIND(OK, "servers", "%zu servers answer, of which %zu may be down",
+             rl->len, rl->len - rl->majority);
+        return;
+    }
+    hf__rl_describe(rl, NULL, now, why, sizeof(why));
+    rl->core->find(rl->client, c->q, level, "servers",
+                   "%d of %zu servers can be asked, and %zu must: %s. Start "
+                   "them, or wait until they vote",
+                   usable, rl->len, rl->majority, why);
+}
+
+static size_t host_len(const struct redlock *rl, size_t i)
+{
+    return (size_t)(strrchr(rl->server[i].peer.hosts, ':') -
+                    rl->server[i].peer.hosts);
+}
+
+/* Of how many the host of this one has. */
+static size_t same_host(const struct redlock *rl, size_t i)
+{
+    const char *host = rl->server[i].peer.hosts;
+    size_t len = host_len(rl, i), n = 0;
+
+    for (size_t k = 0; k < rl->len; k++)
+        n += host_len(rl, k) == len &&
+             memcmp(host, rl->server[k].peer.hosts, len) == 0;
+    return n;
+}
+
+static void find_hosts(struct redlock *rl, struct rl_checkup *c)
+{
+    for (size_t i = 0; i < rl->len; i++) {
+        size_t n = same_host(rl, i);
+
+        if (rl->len - n >= rl->majority)
+            continue;
+        FIND(
+            WARNING, "independence",
+            "%zu of %zu servers are on host %.*s: when it is down, no lock can "
+            "be acquired. Use a host for each server",
+            n, rl->len, (int)host_len(rl, i), rl->server[i].peer.hosts);
+        return;
+    }
+    FIND(OK, "independence",
+         "no host has so many servers that all locks stop "
+         "with it");
+}
+
+/* What is said of all servers needs an answer of all: a user may not have the
+ * right to ask, or a server may not answer. True: all have answered. */
+static bool find_silent(struct redlock *rl, struct rl_checkup *c)
+{
+    size_t silent = 0, first = 0;
+
+    for (size_t i = rl->len; i-- > 0;)
+        if (!c->seen[i].answered) {
+            silent++;
+            first = i;
+        }
+    if (silent)
+        FIND(WARNING, "settings",
+             "version, eviction, replication, persistence and clock of %zu of "
+             "%zu servers (%s%s) are not known: allow +info to the user, or "
+             "start them",
+             silent, rl->len, where(rl, first), silent > 1 ? ", ..." : "");
+    return !silent;
+}
+
+static void find_replicas(struct redlock *rl, struct rl_checkup *c, bool whole)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < rl->len; i++) {
+        const struct seen *s = &c->seen[i];
+
+        any = any || s->is_replica || s->has_replicas;
+        if (s->is_replica)
+            FIND(ERROR, "replication",
+                 "%s is a replica and refuses to write: Redlock needs masters "
+                 "that are independent of each other",
+                 where(rl, i));
+        else if (s->has_replicas)
+            FIND(WARNING, "replication",
+                 "%s has replicas: one that takes over lacks the last votes, "
+                 "and a lock may have two holders. Use servers without "
+                 "failover",
+                 where(rl, i));
+    }
+    if (!any && whole)
+        FIND(OK, "replication", "no server has replicas, as it should be");
+}
+
+static void find_persistence(struct redlock *rl, struct rl_checkup *c,
+                             bool whole)
+{
+    size_t without = 0, first = 0;
+
+    for (size_t i = rl->len; i-- > 0;)
+        if (c->seen[i].answered && !c->seen[i].has_file) {
+            without++;
+            first = i;
+        }
+    if (rl->max_lease_ms)
+        FIND(OK, "persistence",
+             "a server that was restarted has no vote for %u s (max_lease), so "
+             "that nothing depends on what it keeps",
+             rl->max_lease_ms / 1000);
+    else if (without)
+        FIND(WARNING, "persistence",
+             "max_lease=0 says that servers keep their keys through a restart, "
+             "but appendonly is off at %zu of %zu (%s%s): after a restart a "
+             "lock may have two holders. Set appendonly yes and appendfsync "
+             "always at each, or remove max_lease=0",
+             without, rl->len, where(rl, first), without > 1 ? ", ..." : "");
+    else if (whole)
+        FIND(OK, "persistence",
+             "max_lease=0, and appendonly is on at all servers; appendfsync "
+             "has to be always");
+}
+
+/* The servers' clocks among themselves: tokens are made of them. */
+static void find_clocks(struct redlock *rl, struct rl_checkup *c)
+{
+    int64_t low = INT64_MAX, high = INT64_MIN;
+    long long apart;
+
+    for (size_t i = 0; i < rl->len; i++) {
+        int64_t us = c->seen[i].ahead_us;
+
+        if (!c->seen[i].answered)
+            continue;
+        low = us < low ? us : low;
+        high = us > high ? us : high;
+    }
+    if (high < low)
+        return; /* no server has answered */
+    apart = (high - low) / 1000;
+    if (apart > RL_AHEAD_MS)
+        FIND(WARNING, "clock",
+             "the clocks of the servers are up to %lld ms apart: tokens cost a "
+             "second round, and after a restart they may go back. Run NTP on "
+             "all of them",
+             apart);
+    else
+        FIND(OK, "clock", "the clocks of the servers are up to %lld ms apart",
+             apart);
+}
+
+/* One line for each that is not as it should be, or one for all. */
+static void find_each(struct redlock *rl, struct rl_checkup *c,
+                      const char *subject, size_t at, const char *well,
+                      bool whole)
+{
+    bool all = whole;
+
+    for (size_t i = 0; i < rl->len; i++) {
+        const struct rd_verdict *v =
+            (const void *)((const char *)&c->seen[i] + at);
+
+        if (!c->seen[i].answered || v->level == HF_LEVEL_OK)
+            continue;
+        all = false;
+        rl->core->find(rl->client, c->q, v->level, subject, "%s: %s",
+                       where(rl, i), v->text);
+    }
+    if (all)
+        FIND(OK, subject, "%s", well);
+}
+
+static void finish(struct redlock *rl, struct rl_checkup *c)
+{
+    bool whole;
+
+    FIND(OK, HF__PROMISE,
+         "a crashed process loses its hold within %u s (the ttl); holds "
+         "survive while %zu of %zu servers are up and were not restarted; a "
+         "server's clock that jumps forward may let in a second holder",
+         c->q->req.lease_ms / 1000, rl->majority, rl->len);
+    find_servers(rl, c);
+    find_hosts(rl, c);
+    whole = find_silent(rl, c);
+    find_each(rl, c, "version", offsetof(struct seen, version),
+              "all servers have Redis 6.2 or later", whole);
+    find_each(rl, c, "eviction", offsetof(struct seen, memory),
+              "nothing is evicted at any server", whole);
+    find_replicas(rl, c, whole);
+    find_persistence(rl, c, whole);
+    find_clocks(rl, c);
+}
+
+void hf__rl_checkup_drop(struct redlock *rl, struct rl_checkup *c)
+{
+    if (c && --c->due == 0)
+        rl->core->free(rl->client, c);
+}
+
+static void end(struct redlock *rl, struct rl_checkup *c)
+{
+    struct hf__req *req = &c->q->req;
+
+    finish(rl, c);
+    *c->at = c->next;
+    if (c->next)
+        c->next->at = c->at;
+    c->q = NULL;
+    req->result = HF__DONE;
+    rl->core->done(rl->client, req);
+}
+
+void hf__rl_checkup_back(struct redlock *rl, struct rl_checkup *c)
+{
+    if (c->q && c->due == 1)
+        end(rl, c);
+    hf__rl_checkup_drop(rl, c);
+}
+
+void hf__rl_checkup_move(struct redlock *rl, hf__time now)
+{
+    struct rl_checkup *c, *next;
+
+    for (c = rl->checkups; c; c = next) {
+        next = c->next;
+        if (c->until <= now)
+            end(rl, c);
+    }
+}
+
+hf__time hf__rl_checkup_timeout(const struct redlock *rl)
+{
+    hf__time at = HF__NEVER;
+
+    for (const struct rl_checkup *c = rl->checkups; c; c = c->next)
+        at = hf__min_time(at, c->until);
+    return at;
+}
+
+static void look(struct seen *s, const char *info, hf__time now, hf__time sent)
+{
+    s->answered = true;
+    s->version = hf__rd_judge_version(info);
+    s->memory = hf__rd_judge_memory(info);
+    s->is_replica = !hf__rd_says(info, "role", "master");
+    s->has_replicas = hf__rd_number(info, "connected_slaves") > 0;
+    s->has_file = hf__rd_says(info, "aof_enabled", "1");
+    s->ahead_us = hf__rd_number(info, "server_time_usec") -
+                  (sent + (now - sent) / 2) / 1000;
+}
+
+static int told(struct rd_pipe *p, struct rd_sent *sent,
+                const struct rd_node *reply, hf__time now)
+{
+    struct rl_server *s = p->owner;
+    struct rl_checkup *c = ((struct rl_flight *)sent)->checkup;
+
+    if (reply->type == REDIS_REPLY_STRING)
+        look(&c->seen[hf__rl_index(s)], reply->text, now, sent->net.at);
+    hf__rl_checkup_back(s->rl, c);
+    return 0;
+}
+
+static bool ask(struct rl_server *s, struct rl_checkup *c)
+{
+    struct rl_flight *f;
+
+    if (s->pipe.link.state != NET_UP || s->pipe.link.stream.broken)
+        return false;
+    f = hf__rd_pipe_send(&s->pipe, told, 1, 64);
+    if (!f)
+        return false;
+    f->checkup = c;
+    hf__rd_put_count(&s->pipe.link.stream.out, '*', 1);
+    hf__rd_put_text(&s->pipe.link.stream.out, "INFO");
+    return true;
+}
+
+int hf__rl_query(void *self, struct hf__query *q)
+{
+    struct redlock *rl = self;
+    struct rl_checkup *c;
+
+    if (q->req.op != HF__DIAGNOSE)
+        return HF_ENOTSUP;
+    c = rl->core->alloc(rl->client, sizeof(*c));
+    if (!c)
+        return HF_ENOMEM;
+    c->q = q;
+    for (size_t i = 0; i < rl->len; i++)
+        c->due += ask(&rl->server[i], c);
+    if (!c->due) {
+        finish(rl, c);
+        rl->core->free(rl->client, c);
+        return HF__DONE;
+    }
+    c->until = rl->core->now() + rl->op_timeout_ms / 2 * HF__MS;
+    c->next = rl->checkups;
+    if (c->next)
+        c->next->at = &c->next;
+    c->at = &rl->checkups;
+    rl->checkups = c;
+    rl->core->due(rl->client, c->until);
+    hf__rl_flush(rl);
+    return HF__PENDING;
+}

@@ -1,0 +1,592 @@
+/* What a client has counted: exact numbers, whatever the backend. */
+#include "conf.h"
+
+#include <string.h>
+
+static hf_metrics look(hf_client *c)
+{
+    hf_metrics m = HF_METRICS_INIT;
+    uint64_t count = 0, le = 0;
+
+    OK(hf_client_metrics(c, &m, E));
+    assert_int_equal(m.size, sizeof(m));
+    for (int i = 0; i < HF_WAIT_BUCKETS; i++) {
+        assert_true(m.wait[i].le_us > le && m.wait[i].count >= count);
+        le = m.wait[i].le_us;
+        count = m.wait[i].count;
+    }
+    assert_true(count <= m.granted);
+    return m;
+}
+
+/* How many of the grants took as long or less. */
+static uint64_t within(const hf_metrics *m, int64_t us)
+{
+    uint64_t count = 0;
+
+    for (int i = 0; i < HF_WAIT_BUCKETS && (int64_t)m->wait[i].le_us <= us; i++)
+        count = m->wait[i].count;
+    return count;
+}
+
+#define COUNTED(client, field, n) assert_int_equal(look(client).field, (n))
+
+static void test_metrics_begin_at_zero(void)
+{
+    hf_client *c = conf_open();
+    hf_metrics m = look(c), other = HF_METRICS_INIT;
+
+    for (int i = 0; i < HF_WAIT_BUCKETS; i++)
+        m.wait[i].le_us = 0;
+    assert_memory_equal(&m, &other, sizeof(m));
+    EXPECT(HF_EINVAL, hf_client_metrics(NULL, &m, E));
+    EXPECT(HF_EINVAL, hf_client_metrics(c, NULL, E));
+    m.size--;
+    EXPECT(HF_EINVAL, hf_client_metrics(c, &m, E));
+    OK(hf_close(c));
+}
+
+/* Each call counts once, a second acquire by the same thread, too. */
+static void test_metrics_acquire_and_release(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    struct wait_mark began = wait_mark();
+    hf_metrics m;
+
+    for (int i = 0; i < 3; i++) {
+        OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+        COUNTED(c, held, 1);
+        OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+        COUNTED(c, held, 1);
+        OK(hf_lock_release(lock, E));
+        COUNTED(c, held, 1);
+        OK(i ? hf_lock_release_nowait(lock, E) : hf_lock_release(lock, E));
+        COUNTED(c, held, 0);
+    }
+    EXPECT(HF_ENOTOWNER, hf_lock_release(lock, E));
+    m = look(c);
+    assert_int_equal(m.granted, 6);
+    assert_int_equal(m.released, 6);
+    assert_int_equal(m.busy + m.timed_out + m.cancelled + m.failed + m.lost, 0);
+    assert_int_equal(m.waiting, 0);
+    assert_true((int64_t)m.wait_sum_ns <= wait_now() - began.now);
+    assert_int_equal(within(&m, INT64_MAX), 6);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_metrics_results(void)
+{
+    struct conf_group g;
+    struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
+    hf_cancel cancel = HF_CANCEL_INIT;
+    hf_metrics m;
+
+    conf_group_open(&g, HF_MUTEX, 0, HF_NOT_REENTRANT);
+    OK(hf_lock_acquire(g.l[0], NULL, E));
+    EXPECT(HF_EDEADLK, hf_lock_acquire(g.l[0], NULL, E));
+    COUNTED(g.c[0], failed, 1);
+    EXPECT(HF_EINVAL, hf_lock_timed(g.l[0], -7, E));
+    COUNTED(g.c[0], failed, 1);
+    EXPECT(HF_EBUSY, hf_lock_try(g.l[1], E));
+    EXPECT(HF_EBUSY, hf_lock_try(g.l[1], E));
+    EXPECT(HF_ETIMEDOUT, hf_lock_timed(g.l[1], 30, E));
+    t.opt.cancel = &cancel;
+    conf_taker_start(&t, g.l[1]);
+    conf_thread_asleep(&t.t);
+    COUNTED(g.c[1], waiting, 1);
+    hf_cancel_fire(&cancel);
+    conf_taker_end(&t);
+    assert_int_equal(t.rc, HF_ECANCELED);
+    m = look(g.c[1]);
+    assert_int_equal(m.granted, 0);
+    assert_int_equal(m.busy, 2);
+    assert_int_equal(m.timed_out, 1);
+    assert_int_equal(m.cancelled, 1);
+    assert_int_equal(m.failed, 0);
+    assert_int_equal(m.waiting, 0);
+    assert_int_equal(m.held, 0);
+    assert_int_equal(m.wait_sum_ns, 0);
+    OK(hf_lock_release(g.l[0], E));
+    COUNTED(g.c[2], granted, 0); /* other clients are not counted */
+    conf_group_close(&g);
+}
+
+/* Somebody waits for 40 ms at least, and not for longer than is seen here. */
+static void test_metrics_time_of_a_wait(void)
+{
+    struct conf_group g;
+    struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
+    int64_t began, asleep, took;
+    hf_metrics m;
+
+    conf_group_open(&g, HF_MUTEX, 0, 0);
+    OK(hf_lock_acquire(g.l[0], NULL, E));
+    began = wait_now();
+    conf_taker_start(&t, g.l[1]);
+    conf_thread_asleep(&t.t);
+    asleep = wait_now();
+    while (wait_now() < asleep + 40 * INT64_C(1000000))
+        wait_tick();
+    OK(hf_lock_release(g.l[0], E));
+    COMES(conf_taker_has(&t));
+    took = wait_now() - began;
+    m = look(g.c[1]);
+    conf_taker_end(&t);
+    assert_int_equal(t.rc, 0);
+    assert_int_equal(m.granted, 1);
+    assert_int_equal(m.held, 1);
+    assert_true(m.wait_sum_ns >= 40 * 1000000 &&
+                (int64_t)m.wait_sum_ns <= took);
+    assert_int_equal(within(&m, 39999), 0);
+    assert_int_equal(within(&m, 4 * took / 1000), 1);
+    m = look(g.c[1]);
+    assert_int_equal(m.released, 1);
+    assert_int_equal(m.held, 0);
+    conf_group_close(&g);
+}
+
+/* Threads of one client that wait for each other, and hand it over. */
+static void test_metrics_hand_over(void)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_client *c = conf_open();
+    struct conf_taker t[3];
+    hf_lock *lock;
+    hf_metrics m;
+
+    opt.handoff = 10;
+    lock = conf_lock_with(c, conf_name(), &opt);
+    OK(hf_lock_acquire(lock, NULL, E));
+    for (int i = 0; i < 3; i++) {
+        t[i] = (struct conf_taker){.opt = HF_ACQUIRE_OPTIONS_INIT};
+        t[i].let_go = 1;
+        conf_taker_start(&t[i], lock);
+        conf_thread_asleep(&t[i].t);
+    }
+    m = look(c);
+    assert_int_equal(m.waiting, 3);
+    assert_int_equal(m.held, 1);
+    OK(hf_lock_release(lock, E));
+    for (int i = 0; i < 3; i++) {
+        conf_taker_end(&t[i]);
+        assert_int_equal(t[i].rc, 0);
+    }
+    m = look(c);
+    assert_int_equal(m.granted, 4);
+    assert_int_equal(m.released, 4);
+    assert_int_equal(m.waiting, 0);
+    assert_int_equal(m.held, 0);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* A lock that was acquired twice is lost once. */
+static void break_it(bool looks)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock(a, name);
+    hf_metrics m;
+
+    for (int i = 0; i < 2; i++)
+        OK(hf_lock_acquire(lock, NULL, E));
+    OK(hf_lock_renew(lock, 0, E));
+    assert_true(look(a).renewed >= 1);
+    COUNTED(a, renewals_failed, 0);
+    OK(hf_break(b, name, HF_CSTRING, E));
+    if (looks) {
+        EXPECT(HF_ELOST, hf_lock_renew(lock, 0, E));
+        m = look(a);
+        assert_int_equal(m.lost, 1);
+        assert_int_equal(m.held, 0);
+        assert_int_equal(m.released, 0);
+        EXPECT(HF_ELOST, hf_lock_acquire(lock, NULL, E));
+        COUNTED(a, failed, 1);
+        EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    } else { /* it counts down, or knows already */
+        (void)hf_lock_release(lock, NULL);
+    }
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    m = look(a);
+    assert_int_equal(m.lost, 1);
+    assert_int_equal(m.held, 0);
+    assert_int_equal(m.granted, 2);
+    assert_int_equal(m.released, 2);
+    conf_free(lock);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_metrics_of_a_broken_hold(void)
+{
+    break_it(true);
+}
+
+static void test_metrics_of_a_release_that_finds_it_broken(void)
+{
+    break_it(false);
+}
+
+static void test_metrics_of_a_lease_that_ended(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    hf_metrics m;
+
+    OK(conf_take_lease(lock, HF_FOREVER, 200));
+    COMES(hf_lock_check(lock) == HF_ELOST);
+    m = look(c);
+    assert_int_equal(m.granted, 1);
+    assert_int_equal(m.lost, 1);
+    assert_int_equal(m.held, 0);
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    COUNTED(c, held, 1);
+    OK(hf_lock_release(lock, E));
+    m = look(c);
+    assert_int_equal(m.lost, 1);
+    assert_int_equal(m.granted, 2);
+    assert_int_equal(m.released, 2);
+    assert_int_equal(m.held, 0);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+/* What was counted stays when handles go, and names with them. */
+static void test_metrics_outlive_handles(void)
+{
+    hf_client *c = conf_open(), *b = conf_open();
+    hf_metrics m;
+
+    for (int i = 0; i < 20; i++) {
+        const char *name = conf_name();
+        hf_lock *lock = conf_lock(c, name), *other = conf_lock(b, name);
+
+        OK(hf_lock_acquire(lock, NULL, E));
+        EXPECT(HF_EBUSY, hf_lock_try(other, E));
+        OK(hf_lock_release(lock, E));
+        conf_free(lock);
+        conf_free(other);
+        m = look(c);
+        assert_int_equal(m.granted, i + 1);
+        assert_int_equal(m.released, i + 1);
+        COUNTED(b, busy, i + 1);
+    }
+    COUNTED(c, held, 0);
+    OK(hf_close(c));
+    OK(hf_close(b));
+}
+
+static void test_metrics_async(void)
+{
+    hf_client *c = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock = conf_lock_flags(c, name, HF_OWNER_HANDLE);
+    hf_lock *other = conf_lock(b, name);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct conf_call call = {0};
+    hf_metrics m;
+
+    OK(hf_lock_acquire(other, NULL, E));
+    OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
+    COUNTED(c, waiting, 1);
+    EXPECT(HF_EBUSY, hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
+    COUNTED(c, failed, 1);
+    OK(hf_lock_cancel(lock));
+    COMES(conf_called(c, &call));
+    assert_int_equal(call.result, HF_ECANCELED);
+    call.called = 0;
+    opt.wait_ms = 20;
+    OK(hf_lock_acquire_async(lock, &opt, conf_note, &call, E));
+    COMES(conf_called(c, &call));
+    assert_int_equal(call.result, HF_ETIMEDOUT);
+    OK(hf_lock_release(other, E));
+    call.called = 0;
+    OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
+    COMES(conf_called(c, &call));
+    OK(call.result);
+    m = look(c);
+    assert_int_equal(m.held, 1);
+    assert_int_equal(m.granted, 1);
+    assert_int_equal(m.cancelled, 1);
+    assert_int_equal(m.timed_out, 1);
+    assert_int_equal(m.waiting, 0);
+    call.called = 0;
+    OK(hf_lock_release_async(lock, conf_note, &call, E));
+    COMES(conf_called(c, &call));
+    OK(call.result);
+    m = look(c);
+    assert_int_equal(m.held, 0);
+    assert_int_equal(m.released, 1);
+    assert_int_equal(m.failed, 1);
+    conf_free(lock);
+    conf_free(other);
+    OK(hf_close(c));
+    OK(hf_close(b));
+}
+
+static void test_metrics_of_several_at_once(void)
+{
+    hf_client *c = conf_open(), *b = conf_open();
+    const char *one = conf_name(), *two = conf_name();
+    hf_part parts[2] = {{.lock = conf_lock(c, one)},
+                        {.lock = conf_lock(c, two)}};
+    const char *last = strcmp(one, two) > 0 ? one : two;
+    hf_lock *other = conf_lock(b, last);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_metrics m;
+
+    OK(hf_lock_acquire_all(parts, 2, NULL, E));
+    COUNTED(c, held, 2);
+    OK(hf_lock_release_all(parts, 2, E));
+    OK(hf_lock_acquire(other, NULL, E));
+    opt.wait_ms = 0;
+    EXPECT(HF_EBUSY, hf_lock_acquire_all(parts, 2, &opt, E));
+    m = look(c);
+    assert_int_equal(m.granted, 3);
+    assert_int_equal(m.busy, 1);
+    assert_int_equal(m.released, 3);
+    assert_int_equal(m.held, 0);
+    OK(hf_lock_release(other, E));
+    conf_free(parts[0].lock);
+    conf_free(parts[1].lock);
+    conf_free(other);
+    OK(hf_close(c));
+    OK(hf_close(b));
+}
+
+/* ---- other kinds ------------------------------------------------------- */
+
+/* Three readers of one client, of whom some share what the server gave. */
+static void read_it(bool lose)
+{
+    hf_client *c = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *lock[3];
+    hf_metrics m;
+
+    for (int i = 0; i < 3; i++) {
+        lock[i] = conf_lock_of(c, name, HF_RWLOCK, 0, HF_OWNER_HANDLE);
+        OK(conf_take(lock[i], HF_READ, 0, WAIT_LONG_MS));
+        COUNTED(c, held, i + 1);
+    }
+    if (lose)
+        OK(hf_break(b, name, HF_CSTRING, E));
+    for (int i = 0; lose && i < 3; i++)
+        EXPECT(HF_ELOST, hf_lock_renew(lock[i], 0, E));
+    for (int i = 0; i < 3; i++) {
+        COUNTED(c, held, lose ? 0 : 3 - i);
+        EXPECT(lose ? HF_ELOST : 0, hf_lock_release(lock[i], E));
+    }
+    m = look(c);
+    assert_int_equal(m.granted, 3);
+    assert_int_equal(m.released, 3);
+    assert_int_equal(m.lost, lose ? 3 : 0);
+    assert_int_equal(m.held, 0);
+    for (int i = 0; i < 3; i++)
+        conf_free(lock[i]);
+    OK(hf_close(c));
+    OK(hf_close(b));
+}
+
+static void test_metrics_readers(void)
+{
+    read_it(false);
+}
+
+static void test_metrics_readers_that_lose(void)
+{
+    read_it(true);
+}
+
+static void test_metrics_downgrade(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
+    hf_metrics m;
+
+    OK(conf_take(lock, HF_WRITE, 0, WAIT_LONG_MS));
+    OK(conf_take(lock, HF_READ, 0, WAIT_LONG_MS));
+    COUNTED(c, held, 1);
+    OK(hf_lock_downgrade(lock, E));
+    COUNTED(c, held, 1);
+    EXPECT(HF_ENOTSUP, conf_take(lock, HF_WRITE, 0, WAIT_LONG_MS));
+    OK(hf_lock_release(lock, E));
+    OK(hf_lock_release(lock, E));
+    m = look(c);
+    assert_int_equal(m.granted, 2);
+    assert_int_equal(m.failed, 1);
+    assert_int_equal(m.released, 2);
+    assert_int_equal(m.held, 0);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_metrics_permits(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock_of(c, conf_name(), HF_SEMAPHORE, 4, 0);
+    hf_metrics m;
+
+    OK(conf_take(lock, HF_WRITE, 3, WAIT_LONG_MS));
+    COUNTED(c, held, 1);
+    EXPECT(HF_EBUSY, conf_take(lock, HF_WRITE, 2, 0));
+    OK(conf_take(lock, HF_WRITE, 1, WAIT_LONG_MS));
+    COUNTED(c, held, 2);
+    OK(hf_lock_release(lock, E));
+    COUNTED(c, held, 1);
+    OK(hf_lock_release(lock, E));
+    m = look(c);
+    assert_int_equal(m.granted, 2);
+    assert_int_equal(m.busy, 1);
+    assert_int_equal(m.released, 2);
+    assert_int_equal(m.held, 0);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
+static void test_metrics_without_latches(void)
+{
+    hf_client *c = conf_open();
+    hf_latch *latch = NULL;
+    hf_metrics m;
+
+    OK(hf_latch_new(c, conf_name(), HF_CSTRING, &latch, E));
+    OK(hf_latch_wait(latch, WAIT_LONG_MS, NULL, E));
+    OK(hf_latch_set(latch, 1, E));
+    EXPECT(HF_EBUSY, hf_latch_wait(latch, 0, NULL, E));
+    EXPECT(HF_ETIMEDOUT, hf_latch_wait(latch, 20, NULL, E));
+    OK(hf_latch_down(latch, NULL, E));
+    for (int i = 0; i < 2; i++) {
+        m = look(c);
+        assert_int_equal(m.granted + m.busy + m.timed_out + m.failed, 0);
+        assert_int_equal(m.held + m.waiting + m.wait_sum_ns, 0);
+        OK(hf_latch_free(latch));
+        latch = NULL;
+    }
+    OK(hf_close(c));
+}
+
+/* ---- beside others ----------------------------------------------------- */
+
+enum { WORKERS = 3, ROUNDS = 60 };
+
+struct worker {
+    struct conf_thread t;
+    hf_client *c;
+    const char *shared, *own;
+    int failed;
+};
+
+/* Handles come and go, so that what they counted is taken over meanwhile. */
+static void work(void *arg)
+{
+    struct worker *w = arg;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        hf_lock *lock = NULL;
+
+        w->failed += hf_lock_new(w->c, i & 1 ? w->shared : w->own, HF_CSTRING,
+                                 NULL, &lock, NULL) ||
+                     hf_lock_timed(lock, WAIT_LONG_MS, NULL) ||
+                     hf_lock_release(lock, NULL) || hf_lock_free(lock);
+    }
+}
+
+/* Counters never fall, whoever reads them meanwhile. */
+static void test_metrics_beside_threads(void)
+{
+    struct worker w[WORKERS];
+    const char *shared = conf_name();
+    hf_client *c = conf_open();
+    hf_metrics before = look(c), m;
+    bool over = false;
+
+    for (int i = 0; i < WORKERS; i++) {
+        w[i] = (struct worker){.c = c, .shared = shared, .own = conf_name()};
+        conf_thread_start(&w[i].t, work, &w[i]);
+    }
+    while (!over) {
+        over = true;
+        for (int i = 0; i < WORKERS; i++)
+            over = over && conf_thread_ended(&w[i].t);
+        m = look(c);
+        assert_true(m.granted >= before.granted);
+        assert_true(m.released >= before.released);
+        assert_true(m.wait_sum_ns >= before.wait_sum_ns);
+        assert_true(m.held <= WORKERS && m.waiting <= WORKERS);
+        before = m;
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        conf_thread_join(&w[i].t);
+        assert_int_equal(w[i].failed, 0);
+    }
+    m = look(c);
+    assert_int_equal(m.granted, WORKERS * ROUNDS);
+    assert_int_equal(m.released, WORKERS * ROUNDS);
+    assert_int_equal(m.held + m.waiting, 0);
+    OK(hf_close(c));
+}
+
+static void test_metrics_of_a_connection(void)
+{
+    struct proxy *proxy = proxy_start(conf.port);
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+    hf_lock *lock;
+
+    assert_non_null(proxy);
+    opt.op_timeout_ms = CONF_SHORT_OP_MS;
+    COMES(hf_open(conf.url_at(proxy_port(proxy)), &opt, &c, NULL) == 0);
+    lock = conf_lock(c, conf_name());
+    COMES(hf_lock_timed(lock, WAIT_LONG_MS, NULL) == 0);
+    proxy_set(proxy, PROXY_REFUSE, 0);
+    proxy_cut(proxy);
+    COMES(look(c).disconnects > 0);
+    assert_true(hf_lock_renew(lock, 0, NULL) != 0);
+    COMES(look(c).renewals_failed > 0);
+    proxy_set(proxy, PROXY_PASS, 0);
+    COMES(look(c).reconnects == look(c).disconnects);
+    (void)hf_lock_release(lock, NULL);
+    COUNTED(c, released, 1);
+    COUNTED(c, held, 0);
+    conf_free(lock);
+    conf_close_client(c);
+    proxy_end(proxy);
+}
+
+static void test_metrics_of_a_closed_client(void)
+{
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock(c, conf_name());
+    hf_metrics m = HF_METRICS_INIT;
+
+    OK(hf_close(c));
+    EXPECT(HF_ECLOSED, hf_client_metrics(c, &m, E)); /* the handle keeps it */
+    conf_free(lock);
+}
+
+const struct conf_case conf_metrics[] = {
+    CONF_CASE(test_metrics_begin_at_zero, 0),
+    CONF_CASE(test_metrics_acquire_and_release, CONF_EACH),
+    CONF_CASE(test_metrics_results, CONF_EACH),
+    CONF_CASE(test_metrics_time_of_a_wait, 0),
+    CONF_CASE(test_metrics_hand_over, CONF_EACH),
+    CONF_CASE(test_metrics_of_a_broken_hold, CONF_INSPECT),
+    CONF_CASE(test_metrics_of_a_release_that_finds_it_broken, CONF_INSPECT),
+    CONF_CASE(test_metrics_of_a_lease_that_ended, CONF_LEASE),
+    CONF_CASE(test_metrics_outlive_handles, 0),
+    CONF_CASE(test_metrics_async, CONF_EACH),
+    CONF_CASE(test_metrics_of_several_at_once, 0),
+    CONF_CASE(test_metrics_readers, CONF_RWLOCK),
+    CONF_CASE(test_metrics_readers_that_lose, CONF_RWLOCK | CONF_INSPECT),
+    CONF_CASE(test_metrics_downgrade, CONF_RWLOCK),
+    CONF_CASE(test_metrics_permits, CONF_SEMAPHORE),
+    CONF_CASE(test_metrics_without_latches, CONF_LATCH),
+    CONF_CASE(test_metrics_beside_threads, 0),
+    CONF_CASE(test_metrics_of_a_connection, CONF_FAR),
+    CONF_CASE(test_metrics_of_a_closed_client, 0),
+    {0},
+};

@@ -1,39 +1,36 @@
 /* holdfast bench: how many lock and unlock pairs a second, and how fairly. */
 #include "cli.h"
 #include "contend.h"
-#include "text.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 
-static const char usage[] =
-    "usage: holdfast bench [OPTION...]\n"
-    "\n"
-    "Takes and releases locks as fast as it can, and counts.\n"
-    "\n"
-    "  -b, --backend URL   where the locks live (else HOLDFAST_URL, else "
-    "shm:)\n"
-    "      --kind KIND     mutex (default), read, write or semaphore\n"
-    "      --permits N     size of the semaphore, of no other kind (2)\n"
-    "      --fair, --unfair\n"
-    "      --procs N       processes (1)\n"
-    "      --threads N     threads in each (1)\n"
-    "      --names N       locks, chosen at random (1)\n"
-    "      --seconds S     how long (1)\n"
-    "      --handoff N     threads that may take turns on one grant (0)\n"
-    "      --nowait        do not wait for the answer to a release\n"
-    "      --json          one object on one line\n"
-    "\n"
-    "Prints pairs a second, the median and the 99th percentile of acquire, "
-    "Jain's\nfairness index (1: all contenders got the same), and violations: "
-    "how often two\nwere inside at once. Exit status 1 if there were any.\n";
+enum {
+    COUNT_MAX = 100000,
+    PROCS_MAX = 1000, /* and threads in each */
+    CONTENDERS_MAX = 10000,
+    RUNS_MAX = 1000,
+};
 
 struct options {
     struct contend contend;
     const char *kind;
+    unsigned runs;
     bool fair, unfair; /* was said */
-    bool json, help;
+    bool json;
+};
+
+/* What the runs came to. */
+struct series {
+    struct contend_result *runs; /* the slowest first, when they are printed */
+    unsigned n;
+    uint64_t violations;
+    int signal; /* that ended them early; or 0 */
 };
 
 enum {
@@ -45,27 +42,38 @@ enum {
     OPT_THREADS,
     OPT_NAMES,
     OPT_SECONDS,
+    OPT_RUNS,
     OPT_HANDOFF,
     OPT_NOWAIT,
-    OPT_JSON,
 };
 
-static const struct option long_options[] = {
-    {"backend", required_argument, NULL, 'b'},
-    {"kind", required_argument, NULL, OPT_KIND},
-    {"permits", required_argument, NULL, OPT_PERMITS},
-    {"fair", no_argument, NULL, OPT_FAIR},
-    {"unfair", no_argument, NULL, OPT_UNFAIR},
-    {"procs", required_argument, NULL, OPT_PROCS},
-    {"threads", required_argument, NULL, OPT_THREADS},
-    {"names", required_argument, NULL, OPT_NAMES},
-    {"seconds", required_argument, NULL, OPT_SECONDS},
-    {"handoff", required_argument, NULL, OPT_HANDOFF},
-    {"nowait", no_argument, NULL, OPT_NOWAIT},
-    {"json", no_argument, NULL, OPT_JSON},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+static const struct cli_flag flags[] = {
+    CLI_FLAG_BACKEND,
+    {OPT_KIND, "kind", "mutex|read|write|semaphore",
+     "the kind of lock, or how a read-write lock is acquired (mutex)"},
+    {OPT_PERMITS, "permits", "N", "size of the semaphore (2)"},
+    {OPT_FAIR, "fair", NULL, "first come, first served"},
+    {OPT_UNFAIR, "unfair", NULL, "the quickest contender gets the lock"},
+    {OPT_PROCS, "procs", "N", "processes (1)"},
+    {OPT_THREADS, "threads", "N", "threads in each process (1)"},
+    {OPT_NAMES, "names", "N", "locks, chosen at random (1)"},
+    {OPT_SECONDS, "seconds", "DURATION", "how long each run takes (1)"},
+    {OPT_RUNS, "runs", "N", "how often to measure (3)"},
+    {OPT_HANDOFF, "handoff", "N",
+     "threads that may take turns on one grant (0)"},
+    {OPT_NOWAIT, "nowait", NULL, "do not wait for the answer to a release"},
+    CLI_FLAG_JSON,
+    CLI_FLAG_END,
 };
+
+static int no_kind(const char *text)
+{
+    static const char *const kinds[] = {"mutex", "read", "write", "semaphore"};
+
+    return cli_misuse(
+        &cli_bench, "--kind takes mutex, read, write or semaphore, not `%s'%s",
+        text, cli_similar(text, "", kinds, sizeof kinds / sizeof *kinds).text);
+}
 
 static int take_kind(struct options *o, const char *text)
 {
@@ -86,31 +94,19 @@ static int take_kind(struct options *o, const char *text)
             return CLI_OK;
         }
     }
-    return cli_misuse(&cli_bench,
-                      "--kind takes mutex, read, write or semaphore, not `%s'",
-                      text);
+    return no_kind(text);
 }
 
 static int take_count(const char *option, const char *text, uint64_t min,
-                      uint32_t *out)
+                      uint64_t max, uint32_t *out)
 {
     uint64_t number;
 
-    if (cli_number(text, min, 100000, &number) < 0)
+    if (cli_number(text, min, max, &number) < 0)
         return cli_misuse(&cli_bench,
-                          "%s takes a number from %d to 100000, not `%s'",
-                          option, (int)min, text);
+                          "%s takes a number from %d to %d, not `%s'", option,
+                          (int)min, (int)max, text);
     *out = (uint32_t)number;
-    return CLI_OK;
-}
-
-static int take_seconds(struct options *o, const char *text)
-{
-    if (hf__parse_ms(text, &o->contend.run_ms) < 0 || o->contend.run_ms == 0)
-        return cli_misuse(&cli_bench,
-                          "--seconds takes a duration, as in 10, 0.5 or "
-                          "500ms, not `%s'",
-                          text);
     return CLI_OK;
 }
 
@@ -123,7 +119,8 @@ static int take_option(struct options *o, int option, const char *value)
     case OPT_KIND:
         return take_kind(o, value);
     case OPT_PERMITS:
-        return take_count("--permits", value, 1, &o->contend.permits);
+        return take_count("--permits", value, 1, COUNT_MAX,
+                          &o->contend.permits);
     case OPT_FAIR:
         o->fair = true;
         return CLI_OK;
@@ -131,25 +128,27 @@ static int take_option(struct options *o, int option, const char *value)
         o->unfair = true;
         return CLI_OK;
     case OPT_PROCS:
-        return take_count("--procs", value, 1, &o->contend.procs);
+        return take_count("--procs", value, 1, PROCS_MAX, &o->contend.procs);
     case OPT_THREADS:
-        return take_count("--threads", value, 1, &o->contend.threads);
+        return take_count("--threads", value, 1, PROCS_MAX,
+                          &o->contend.threads);
     case OPT_NAMES:
-        return take_count("--names", value, 1, &o->contend.names);
+        return take_count("--names", value, 1, COUNT_MAX, &o->contend.names);
     case OPT_SECONDS:
-        return take_seconds(o, value);
+        return cli_duration(&cli_bench, "--seconds", value, 1,
+                            &o->contend.run_ms);
+    case OPT_RUNS:
+        return take_count("--runs", value, 1, RUNS_MAX, &o->runs);
     case OPT_HANDOFF:
-        return take_count("--handoff", value, 0, &o->contend.handoff);
+        return take_count("--handoff", value, 0, COUNT_MAX,
+                          &o->contend.handoff);
     case OPT_NOWAIT:
         o->contend.nowait = true;
         return CLI_OK;
-    case OPT_JSON:
+    case CLI_JSON:
         o->json = true;
         return CLI_OK;
-    case 'h':
-        o->help = true;
-        return CLI_OK;
-    default: /* cli_option has said what is wrong */
+    default: /* cli_flag has said what is wrong */
         return CLI_USAGE;
     }
 }
@@ -169,40 +168,195 @@ static int take_together(struct options *o)
                           o->kind);
     if (c->permits == 0 && c->kind == HF_SEMAPHORE)
         c->permits = 2;
+    if ((uint64_t)c->procs * c->threads > CONTENDERS_MAX)
+        return cli_misuse(&cli_bench,
+                          "--procs %u --threads %u are %" PRIu64
+                          " threads in all; at most %d are possible",
+                          c->procs, c->threads, (uint64_t)c->procs * c->threads,
+                          CONTENDERS_MAX);
     return CLI_OK;
 }
 
-static void print_json(const struct options *o, const struct contend_result *r)
-{
-    const struct contend *c = &o->contend;
-    char backend[32];
+/* ---- what is printed ----------------------------------------------------- */
 
-    cli_scheme(c->url, backend, sizeof backend);
-    printf("{\"backend\":\"%s\",\"kind\":\"%s\",\"fair\":%s,\"procs\":%u,"
-           "\"threads\":%u,\"names\":%u,\"seconds\":%.3f,\"pairs\":%" PRIu64
-           ",\"pairs_per_s\":%.1f,\"p50_us\":%.3f,\"p99_us\":%.3f,"
-           "\"jain\":%.4f,\"violations\":%" PRIu64 "}\n",
-           backend, o->kind, r->fair ? "true" : "false", c->procs, c->threads,
-           c->names, r->seconds, r->pairs, (double)r->pairs / r->seconds,
-           r->p50_us, r->p99_us, r->jain, r->violations);
+static double speed(const struct contend_result *run)
+{
+    return (double)run->pairs / run->seconds;
 }
 
-static void print_text(const struct options *o, const struct contend_result *r)
+static int by_speed(const void *a, const void *b)
+{
+    double left = speed(a), right = speed(b);
+
+    return (left > right) - (left < right);
+}
+
+static void print_json_run(const struct contend_result *r)
+{
+    json_real("seconds", r->seconds, 3);
+    json_unsigned("pairs", r->pairs);
+    json_real("pairs_per_s", speed(r), 1);
+    json_real("p50_us", r->p50_us, 3);
+    json_real("p99_us", r->p99_us, 3);
+    json_real("jain", r->jain, 4);
+}
+
+static void print_json(const struct options *o, const struct series *all)
 {
     const struct contend *c = &o->contend;
+    const struct contend_result *median = &all->runs[(all->n - 1) / 2];
     char backend[32];
 
     cli_scheme(c->url, backend, sizeof backend);
-    printf("%s, %s %s, %u process%s of %u thread%s, %u name%s, %.2f s\n",
+    json_open(NULL, '{');
+    json_text("backend", backend);
+    json_text("kind", o->kind);
+    json_bool("fair", median->fair);
+    json_unsigned("procs", c->procs);
+    json_unsigned("threads", c->threads);
+    json_unsigned("names", c->names);
+    print_json_run(median);
+    json_unsigned("violations", all->violations);
+    json_real("min_pairs_per_s", speed(&all->runs[0]), 1);
+    json_real("median_pairs_per_s", speed(median), 1);
+    json_real("max_pairs_per_s", speed(&all->runs[all->n - 1]), 1);
+    json_bool("interrupted", all->signal);
+    json_open("runs", '[');
+    for (unsigned i = 0; i < all->n; i++) {
+        json_open(NULL, '{');
+        print_json_run(&all->runs[i]);
+        json_unsigned("violations", all->runs[i].violations);
+        json_close('}');
+    }
+    json_close(']');
+    json_close('}');
+    json_end();
+}
+
+static void print_text(const struct options *o, const struct series *all)
+{
+    const struct contend *c = &o->contend;
+    const struct contend_result *r = &all->runs[(all->n - 1) / 2];
+    char backend[32];
+
+    cli_scheme(c->url, backend, sizeof backend);
+    printf("%s, %s %s, %u process%s of %u thread%s, %u name%s, %u run%s of "
+           "%.2f s%s\n",
            backend, r->fair ? "fair" : "unfair", o->kind, c->procs,
            c->procs == 1 ? "" : "es", c->threads, c->threads == 1 ? "" : "s",
-           c->names, c->names == 1 ? "" : "s", r->seconds);
-    printf("%14.0f pairs per second (%" PRIu64 " pairs)\n",
-           (double)r->pairs / r->seconds, r->pairs);
-    printf("%14.3f us to acquire, median\n", r->p50_us);
+           c->names, c->names == 1 ? "" : "s", all->n, all->n == 1 ? "" : "s",
+           r->seconds, all->signal ? ", interrupted" : "");
+    printf("%14.0f pairs per second", speed(r));
+    if (all->n > 1)
+        printf(" (median; minimum %.0f, maximum %.0f)", speed(&all->runs[0]),
+               speed(&all->runs[all->n - 1]));
+    else
+        printf(" (%" PRIu64 " pairs)", r->pairs);
+    printf("\n%14.3f us to acquire, median\n", r->p50_us);
     printf("%14.3f us, 99th percentile\n", r->p99_us);
     printf("%14.4f fairness (Jain's index)\n", r->jain);
-    printf("%14" PRIu64 " violations\n", r->violations);
+    printf("%14" PRIu64 " violations\n", all->violations);
+}
+
+/* ---- the runs ------------------------------------------------------------ */
+
+static unsigned run_number, runs_in_all;
+
+static void show_progress(const struct contend *contend, double seconds,
+                          uint64_t pairs)
+{
+    double left = (double)contend->run_ms / 1000 - seconds;
+
+    cli_live("run %u of %u: %.1f s left, %" PRIu64 " pairs", run_number,
+             runs_in_all, left > 0 ? left : 0, pairs);
+}
+
+/* From now on ^C ends a run, not the program. The contenders inherit it. */
+static int catch_signals(struct contend *contend)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGCHLD, SIG_DFL); /* if it was ignored we could not wait */
+    contend->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (contend->signals >= 0)
+        return CLI_OK;
+    cli_say(&cli_bench, "signalfd: %s", strerror(errno));
+    return CLI_OSERR;
+}
+
+/* A run that was interrupted counts if it is all there is. */
+static void keep_run(struct series *all, const struct contend_result *run)
+{
+    all->violations += run->violations;
+    all->signal = run->signal;
+    if (!run->signal || (all->n == 0 && run->pairs > 0))
+        all->runs[all->n++] = *run;
+}
+
+/* CLI_OK, or an exit code after having said what failed. */
+static int measure(const struct options *o, bool fair, struct series *all)
+{
+    struct contend_result run = {.fair = fair};
+    int rc = HF_OK;
+
+    runs_in_all = o->runs;
+    for (run_number = 1; run_number <= o->runs && !all->signal; run_number++) {
+        rc = contend_measure(&o->contend, &run);
+        if (rc != HF_OK)
+            break;
+        keep_run(all, &run);
+    }
+    cli_live(NULL);
+    if (rc != HF_OK)
+        return cli_failed(&cli_bench, "cannot measure", rc, &run.error);
+    return CLI_OK;
+}
+
+/* What has been measured is printed in any case. */
+static int report(const struct options *o, struct series *all, int status)
+{
+    if (all->n > 0) {
+        qsort(all->runs, all->n, sizeof *all->runs, by_speed);
+        if (o->json)
+            print_json(o, all);
+        else
+            print_text(o, all);
+    } else if (all->signal) {
+        cli_say(&cli_bench, "interrupted before anything was measured");
+    }
+    if (all->violations > 0)
+        return CLI_FAILED;
+    if (all->signal) {
+        cli_finish(CLI_OK);
+        cli_die_of(all->signal);
+    }
+    return status;
+}
+
+static int run_all(struct options *o)
+{
+    struct series all = {.runs = calloc(o->runs, sizeof *all.runs)};
+    struct contend_result probe;
+    int rc = contend_probe(&o->contend, &probe), status;
+
+    if (rc != HF_OK || !all.runs) {
+        free(all.runs);
+        return cli_failed(&cli_bench, "cannot measure",
+                          rc == HF_OK ? HF_ENOMEM : rc, &probe.error);
+    }
+    status = catch_signals(&o->contend);
+    if (status == CLI_OK) {
+        if (cli_is_live())
+            o->contend.progress = show_progress;
+        status = measure(o, probe.fair, &all);
+        status = report(o, &all, status);
+    }
+    free(all.runs);
+    return status;
 }
 
 static int bench_main(int argc, char **argv)
@@ -214,18 +368,15 @@ static int bench_main(int argc, char **argv)
                                     .names = 1,
                                     .permits = 0,
                                     .run_ms = 1000},
-                        .kind = "mutex"};
-    struct contend_result result;
-    int option, status = CLI_OK, rc;
+                        .kind = "mutex",
+                        .runs = 3};
+    int option, status = CLI_OK;
 
     while (status == CLI_OK &&
-           (option =
-                cli_option(&cli_bench, argc, argv, ":b:h", long_options)) != -1)
+           (option = cli_flag(&cli_bench, argc, argv)) != -1)
         status = take_option(&o, option, optarg);
     if (status != CLI_OK)
         return status;
-    if (o.help)
-        return cli_help(&cli_bench);
     if (optind < argc)
         return cli_misuse(&cli_bench, "`%s': bench takes options alone",
                           argv[optind]);
@@ -233,15 +384,24 @@ static int bench_main(int argc, char **argv)
     if (status != CLI_OK)
         return status;
     o.contend.url = cli_url(o.contend.url);
-    rc = contend_run(&o.contend, &result);
-    if (rc != HF_OK)
-        return cli_failed(&cli_bench, "cannot measure", rc, &result.error);
-    if (o.json)
-        print_json(&o, &result);
-    else
-        print_text(&o, &result);
-    return result.violations == 0 ? CLI_OK : CLI_FAILED;
+    return run_all(&o);
 }
 
 const struct cli_verb cli_bench = {
-    "bench", "measures how fast locks go, and how fairly", usage, bench_main};
+    .name = "bench",
+    .summary = "measures how fast locks are, and how fair",
+    .synopsis = "bench [OPTION...]",
+    .about =
+        "Acquires and releases locks as fast as possible, in several runs.",
+    .flags = flags,
+    .notes =
+        "Prints pairs (acquire and release) per second, the median and the "
+        "99th\npercentile of acquire, Jain's fairness index (1: equal shares), "
+        "and violations:\nhow often two holders were inside at once (exit "
+        "status 1). ^C ends it early and\nprints what was measured until "
+        "then.\n"
+        "\n"
+        "  holdfast bench --procs 4\n"
+        "  holdfast bench -b redis://db1 --procs 8 --seconds 10 --json\n",
+    .main = bench_main,
+};

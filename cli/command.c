@@ -70,6 +70,7 @@ static _Noreturn void become(const struct command *command, pid_t parent,
     if (getppid() != parent || read(go, &word, 1) != 1)
         _exit(CLI_OSERR);
     sigprocmask(SIG_SETMASK, &command->mask, NULL);
+    signal(SIGPIPE, command->on_pipe);
     execvp(command->argv[0], command->argv);
     why = errno;
     if (write(failure, &why, sizeof why) < 0)
@@ -111,8 +112,8 @@ static int let_go(struct command *command, int go, int failure)
     return why == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
 }
 
-static int start_between(struct command *command, hf_lock *held, int go[2],
-                         int failure[2])
+static int start_between(struct command *command, const struct holds *held,
+                         int go[2], int failure[2])
 {
     hf_error why = HF_ERROR_INIT;
     pid_t parent = getpid();
@@ -132,7 +133,7 @@ static int start_between(struct command *command, hf_lock *held, int go[2],
         return give_up(command, "cannot guard the command", errno);
     /* We may have been stopped for longer than the lease, and the guardian have
      * gone before it had a group to end. */
-    if (hf_lock_explain(held, &why) != HF_OK) {
+    if (holds_explain(held, NULL, &why) != HF_OK) {
         cli_say(&cli_run, "%s: not started: %s", command->argv[0], why.text);
         take_back(command);
         return CLI_LOST;
@@ -142,7 +143,7 @@ static int start_between(struct command *command, hf_lock *held, int go[2],
     return let_go(command, go[1], failure[0]);
 }
 
-int command_start(struct command *command, hf_lock *held)
+int command_start(struct command *command, const struct holds *held)
 {
     int go[2] = {-1, -1}, failure[2] = {-1, -1};
     int status;

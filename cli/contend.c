@@ -7,18 +7,23 @@
 #include "cli.h"
 #include "crew.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 200,     /* for the dead, while nobody says anything */
-    FINISH_MS = 60000, /* who does not end after that is stuck */
+    LOOK_MS = 200,     /* how often to look for dead processes, and to report */
+    FINISH_MS = 60000, /* a contender that needs longer to end is stuck */
+    HURRY_MS = 2000,   /* the same after a signal */
 };
 
 static void close_pipe(int fds[2])
@@ -60,6 +65,17 @@ static int arena_init(struct arena *arena)
     return HF_OK;
 }
 
+static void cannot_fork(struct arena *arena, unsigned n)
+{
+    hf_error err = HF_ERROR_INIT;
+
+    snprintf(err.text, sizeof err.text,
+             "process %u of %u cannot be started: %s; use fewer --procs, or "
+             "raise `ulimit -u'",
+             n + 1, arena->contend->procs, strerror(errno));
+    crew_fail(arena, HF_ENOMEM, &err);
+}
+
 static unsigned start_crews(struct arena *arena, pid_t *pids)
 {
     unsigned n = 0;
@@ -69,8 +85,7 @@ static unsigned start_crews(struct arena *arena, pid_t *pids)
         if (pids[n] == 0)
             crew_main(arena, n);
         if (pids[n] < 0) {
-            crew_fail(arena, HF_ENOMEM,
-                      &(hf_error){.text = "no more processes can be started"});
+            cannot_fork(arena, n);
             break;
         }
     }
@@ -91,56 +106,139 @@ static bool has_one_died(const pid_t *pids, unsigned n)
     return gone.si_pid;
 }
 
-/* Until each has said that it is ready, or somebody has failed: who fails says
- * something, too, and who dies is looked for. */
-static void wait_until_ready(struct arena *arena, const pid_t *pids, unsigned n)
-{
-    struct pollfd polled = {arena->ready[0], POLLIN, 0};
-    char bytes[256];
-    size_t ready = 0;
-    ssize_t len;
-    int rc;
+/* ---- waiting, for the contenders and for signals ------------------------- */
 
-    while (ready < arena->contenders && !atomic_load(&arena->shared->failed)) {
-        rc = poll(&polled, 1, LOOK_MS);
-        if (rc == 0 && has_one_died(pids, n))
-            break;
-        if (rc <= 0)
-            continue;
-        len = read(arena->ready[0], bytes, sizeof bytes);
-        if (len <= 0)
-            break;
-        ready += (size_t)len;
+/* What wait_for() saw. */
+enum event { NOTHING, WORD, END, SIGNAL };
+
+/* Waits for a byte of a contender (WORD), the end of all (END) or a signal,
+ * which is kept in result->signal. */
+static enum event wait_for(const struct arena *arena, int64_t ms,
+                           struct contend_result *result, size_t *words)
+{
+    struct pollfd polled[] = {{arena->ready[0], POLLIN, 0},
+                              {arena->contend->signals, POLLIN, 0}};
+    nfds_t n = arena->contend->signals > 0 ? 2 : 1;
+    struct signalfd_siginfo info;
+    char bytes[256];
+    ssize_t len;
+
+    if (poll(polled, n, ms > 0 ? (int)ms : 0) <= 0)
+        return NOTHING;
+    if (polled[1].revents & POLLIN &&
+        read(polled[1].fd, &info, sizeof info) == sizeof info) {
+        result->signal = (int)info.ssi_signo;
+        atomic_store(&arena->shared->stop, true);
+        return SIGNAL;
     }
-    if (ready < arena->contenders)
+    if (!polled[0].revents)
+        return NOTHING;
+    len = read(arena->ready[0], bytes, sizeof bytes);
+    if (len > 0 && words)
+        *words += (size_t)len;
+    return len > 0 ? WORD : END;
+}
+
+/* Until all contenders are ready, or one has failed: then it writes a byte as
+ * well. One that dies does not. */
+static void wait_until_ready(struct arena *arena, const pid_t *pids, unsigned n,
+                             struct contend_result *result)
+{
+    size_t ready = 0;
+    enum event event = NOTHING;
+
+    while (ready < arena->contenders && event != END && event != SIGNAL &&
+           !atomic_load(&arena->shared->failed)) {
+        event = wait_for(arena, LOOK_MS, result, &ready);
+        if (event == NOTHING && has_one_died(pids, n))
+            break;
+    }
+    if (ready < arena->contenders && event != SIGNAL)
         crew_fail(arena, HF_EBACKEND,
                   &(hf_error){.text = "a contender has died"});
 }
 
-static void wait_until_ended(struct arena *arena, const pid_t *pids, unsigned n)
+static uint64_t pairs_so_far(const struct arena *arena)
 {
-    struct pollfd polled = {arena->ready[0], POLLIN, 0};
-    bool stuck = false;
-    int rc, status;
-    char byte;
+    uint64_t pairs = 0;
+
+    for (size_t i = 0; i < arena->contenders; i++)
+        pairs += *(const volatile uint64_t *)&arena->counts[i].pairs;
+    return pairs;
+}
+
+static double seconds_since(int64_t ns)
+{
+    return (double)(cli_now_ns(CLOCK_MONOTONIC) - ns) / 1e9;
+}
+
+/* The time of the run. It ends early at a signal or a failure. */
+static void wait_while_they_contend(const struct arena *arena, int64_t start,
+                                    struct contend_result *result)
+{
+    const struct contend *contend = arena->contend;
+    int64_t end = start + contend->run_ms * 1000000, left_ms;
+
+    if (contend->progress)
+        contend->progress(contend, 0, pairs_so_far(arena));
+    while (!atomic_load(&arena->shared->stop)) {
+        left_ms = (end - cli_now_ns(CLOCK_MONOTONIC) + 999999) / 1000000;
+        if (left_ms <= 0)
+            return;
+        if (contend->progress) {
+            contend->progress(contend, seconds_since(start),
+                              pairs_so_far(arena));
+            left_ms = left_ms < LOOK_MS ? left_ms : LOOK_MS;
+        }
+        if (wait_for(arena, left_ms < INT32_MAX ? left_ms : INT32_MAX, result,
+                     NULL) == END)
+            return; /* all have died */
+    }
+}
+
+/* Whether all have ended by themselves. */
+static bool wait_until_ended(const struct arena *arena,
+                             struct contend_result *result)
+{
+    bool hurried = result->signal;
+    int64_t end = cli_now_ns(CLOCK_MONOTONIC) +
+                  (hurried ? HURRY_MS : FINISH_MS) * INT64_C(1000000),
+            left;
+    enum event event;
 
     do {
-        rc = poll(&polled, 1, FINISH_MS);
-        stuck = rc == 0;
-    } while (rc < 0 || (!stuck && read(arena->ready[0], &byte, 1) > 0));
-    if (stuck)
-        crew_fail(arena, HF_ETIMEDOUT,
-                  &(hf_error){.text = "a contender does not come to its end"});
+        left = end - cli_now_ns(CLOCK_MONOTONIC);
+        event = wait_for(arena, left / 1000000 + 1, result, NULL);
+        if (event == SIGNAL && hurried)
+            return false; /* a second one: at once */
+        if (event == SIGNAL) {
+            hurried = true;
+            end = cli_now_ns(CLOCK_MONOTONIC) + HURRY_MS * INT64_C(1000000);
+        }
+    } while (event != END && left > 0);
+    return event == END;
+}
+
+static void bury(struct arena *arena, const pid_t *pids, unsigned n,
+                 bool is_killed)
+{
+    int status = 0;
+
     for (unsigned i = 0; i < n; i++) {
-        if (stuck)
+        if (is_killed)
             kill(pids[i], SIGKILL);
-        if (waitpid(pids[i], &status, 0) != pids[i] || status != 0)
+        while (waitpid(pids[i], &status, 0) < 0 && errno == EINTR) {
+        }
+        if (status != 0 && !is_killed)
             crew_fail(arena, HF_EBACKEND,
                       &(hf_error){.text = "a contender has died"});
     }
 }
 
-static void sum_up(const struct arena *arena, struct contend_result *result)
+/* ---- the result ---------------------------------------------------------- */
+
+static void sum_up(const struct arena *arena, bool have_ended,
+                   struct contend_result *result)
 {
     const struct contend *contend = arena->contend;
     struct hist *all = calloc(2, sizeof *all);
@@ -163,7 +261,8 @@ static void sum_up(const struct arena *arena, struct contend_result *result)
     for (unsigned i = 0; i < contend->names; i++)
         bumps += arena->cells[i].entries;
     /* An increment that got lost: two were inside. */
-    if (contend->kind != HF_SEMAPHORE && contend->mode == HF_WRITE)
+    if (have_ended && contend->kind != HF_SEMAPHORE &&
+        contend->mode == HF_WRITE)
         result->violations += entries - bumps;
     pairs = (double)result->pairs;
     if (squares > 0)
@@ -176,25 +275,26 @@ static void sum_up(const struct arena *arena, struct contend_result *result)
     free(all);
 }
 
-/* Whether the backend is there, and what it makes of the fairness: better
- * learnt here once than by each contender. */
-static int probe(struct arena *arena, struct contend_result *result)
+/* ---- a run --------------------------------------------------------------- */
+
+int contend_probe(const struct contend *contend, struct contend_result *result)
 {
-    const struct contend *contend = arena->contend;
+    struct arena arena = {.contend = contend, .owner = getpid()};
     hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
-    struct crew crew = {.arena = arena, .names = 1};
+    struct crew crew = {.arena = &arena, .names = 1};
     hf_error *err = &result->error;
     hf_info *info = NULL;
     char name[64];
     int rc;
 
+    *result = (struct contend_result){.error = HF_ERROR_INIT};
     how.mode = contend->mode;
     result->fair = contend->fairness == HF_FAIR;
     rc = crew_open(&crew, err);
     if (rc == HF_OK)
         rc = hf_lock_acquire(crew.locks[0], &how, err);
     if (rc == HF_OK) {
-        crew_name(arena, 0, name);
+        crew_name(&arena, 0, name);
         if (contend->fairness == HF_FAIR_DEFAULT &&
             hf_inspect(crew.client, name, HF_CSTRING, &info, NULL) == HF_OK) {
             result->fair = info->fairness == HF_FAIR;
@@ -209,45 +309,54 @@ static int probe(struct arena *arena, struct contend_result *result)
 static int run_in(struct arena *arena, pid_t *pids,
                   struct contend_result *result)
 {
-    int64_t run_ms = arena->contend->run_ms, start;
-    struct timespec nap = {run_ms / 1000, run_ms % 1000 * 1000000};
     unsigned n = start_crews(arena, pids);
+    int64_t start;
+    bool have_ended;
     int rc;
 
-    wait_until_ready(arena, pids, n);
+    wait_until_ready(arena, pids, n, result);
     start = cli_now_ns(CLOCK_MONOTONIC);
     close(arena->go[1]);
     arena->go[1] = -1;
-    if (!atomic_load(&arena->shared->failed))
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+    wait_while_they_contend(arena, start, result);
     atomic_store(&arena->shared->stop, true);
-    result->seconds = (double)(cli_now_ns(CLOCK_MONOTONIC) - start) / 1e9;
-    wait_until_ended(arena, pids, n);
+    result->seconds = seconds_since(start);
+    have_ended = wait_until_ended(arena, result);
+    if (!have_ended && !result->signal)
+        crew_fail(arena, HF_ETIMEDOUT,
+                  &(hf_error){.text = "a contender does not come to its end"});
+    sum_up(arena, have_ended, result); /* before a kill in a critical section */
+    bury(arena, pids, n, !have_ended);
     rc = atomic_load(&arena->shared->failed);
-    if (rc == HF_OK)
-        sum_up(arena, result);
-    else
+    if (rc != HF_OK)
         result->error = arena->shared->error;
     return rc;
 }
 
-int contend_run(const struct contend *contend, struct contend_result *result)
+int contend_measure(const struct contend *contend,
+                    struct contend_result *result)
 {
     struct arena arena = {.contend = contend,
                           .owner = getpid(),
                           .ready = {-1, -1},
                           .go = {-1, -1}};
     pid_t *pids = calloc(contend->procs, sizeof *pids);
+    bool fair = result->fair;
     int rc = HF_ENOMEM;
 
-    *result = (struct contend_result){.error = HF_ERROR_INIT};
+    *result = (struct contend_result){.fair = fair, .error = HF_ERROR_INIT};
     if (pids)
-        rc = probe(&arena, result);
-    if (rc == HF_OK)
         rc = arena_init(&arena);
     if (rc == HF_OK)
         rc = run_in(&arena, pids, result);
     arena_fini(&arena);
     free(pids);
     return rc;
+}
+
+int contend_run(const struct contend *contend, struct contend_result *result)
+{
+    int rc = contend_probe(contend, result);
+
+    return rc == HF_OK ? contend_measure(contend, result) : rc;
 }

@@ -22,6 +22,12 @@ struct contend {
     bool nowait;               /* do not wait for the answer to a release */
     bool time_handovers;       /* reads the clock at each release, too */
     bool pin;                  /* each process to a processor of its own */
+    /* Called in the process that runs the contenders, a few times a second
+     * while they contend; or NULL. */
+    void (*progress)(const struct contend *contend, double seconds,
+                     uint64_t pairs);
+    int signals; /* a signalfd, or 0: what arrives there ends the run. These
+                    signals have to be blocked. */
 };
 
 struct contend_result {
@@ -34,10 +40,17 @@ struct contend_result {
                               acquire, where that was waiting; if asked for */
     double jain;           /* 1: all got the same; 1/n: one got all */
     bool fair;             /* as the backend decided, if it was left to it */
+    int signal;            /* that ended the run early; or 0 */
     hf_error error;        /* of the first contender that failed */
 };
 
-/* HF_OK, or the code of whatever failed, with result->error. */
+/* Asks the backend whether it can be used, and whether it is fair: better once
+ * than by each contender. HF_OK, or a code with result->error. */
+int contend_probe(const struct contend *contend, struct contend_result *result);
+/* One run, after a probe. HF_OK, or a code with result->error. */
+int contend_measure(const struct contend *contend,
+                    struct contend_result *result);
+/* Both. */
 int contend_run(const struct contend *contend, struct contend_result *result);
 
 /* This process, to the n-th of the processors that it may use, going round. */

@@ -284,6 +284,8 @@ _Noreturn void crew_main(struct arena *arena, unsigned number)
     int rc;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != arena->owner)
+        _exit(0); /* it died before */
     if (arena->contend->pin)
         contend_pin(number);
     close(arena->ready[0]);

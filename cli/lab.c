@@ -41,6 +41,12 @@ static int lab_main(int argc, char **argv)
     return CLI_NOT_FOUND;
 }
 
+static const struct cli_flag no_flags[] = {CLI_FLAG_END};
+
 const struct cli_verb cli_lab = {
-    "lab", "makes what goes wrong with locks happen, and shows it", NULL,
-    lab_main};
+    .name = "lab",
+    .summary = "makes what goes wrong with locks happen, and shows it",
+    .flags = no_flags,
+    .is_program = true,
+    .main = lab_main,
+};

@@ -5,31 +5,80 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct cli_verb *const verbs[] = {&cli_run, &cli_bench, &cli_lab};
-static const size_t verbs_len = sizeof verbs / sizeof *verbs;
+const struct cli_verb *const cli_verbs[] = {
+    &cli_run,   &cli_hold,  &cli_ls,     &cli_show,  &cli_break, &cli_ask,
+    &cli_watch, &cli_latch, &cli_doctor, &cli_bench, &cli_lab,   NULL};
 
 static const struct cli_verb *find(const char *name)
 {
-    for (size_t i = 0; i < verbs_len; i++) {
-        if (strcmp(verbs[i]->name, name) == 0)
-            return verbs[i];
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        if (strcmp(cli_verbs[i]->name, name) == 0)
+            return cli_verbs[i];
     }
     return NULL;
+}
+
+/* What other programs call it. */
+static const char *synonym(const char *name)
+{
+    static const char *const words[][2] = {
+        {"list", "ls"},      {"lock", "run"},      {"exec", "run"},
+        {"status", "show"},  {"inspect", "show"},  {"info", "show"},
+        {"unlock", "break"}, {"release", "break"}, {"check", "doctor"},
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i][0], name) == 0)
+            return words[i][1];
+    return NULL;
+}
+
+static int no_verb(const char *what, const char *name)
+{
+    const char *other = synonym(name);
+    const char *names[sizeof cli_verbs / sizeof *cli_verbs] = {"help"};
+    size_t n = 1;
+
+    for (; cli_verbs[n - 1]; n++)
+        names[n] = cli_verbs[n - 1]->name;
+    if (name[0] == '-')
+        return cli_misuse(NULL,
+                          "`%s' before the verb: options follow it, as "
+                          "in holdfast ls -b URL",
+                          name);
+    if (other)
+        return cli_misuse(NULL, "%s `%s'; did you mean holdfast %s?", what,
+                          name, other);
+    return cli_misuse(NULL, "%s `%s'%s", what, name,
+                      cli_similar(name, "holdfast ", names, n).text);
 }
 
 static void overview(FILE *out)
 {
     fputs("usage: holdfast VERB [OPTION...] [ARGUMENT...]\n\n", out);
-    for (size_t i = 0; i < verbs_len; i++)
-        fprintf(out, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
-    fputs("  help     this, or what VERB does: holdfast help VERB\n\n"
-          "Locks live where -b URL or HOLDFAST_URL says, else in shared "
-          "memory,\nfor this user on this machine. URLs: shm: shm:///dir "
-          "redis://host:6379/0\nrediss://host redis+unix:///path "
-          "redlock://h1,h2,h3,h4,h5\nzk://h1,h2,h3/root etcd://h1,h2,h3/path "
-          "mysql://user@host/database;\nfor several users of this machine "
-          "'shm:///run/app/locks?mode=0660&group=app'\n",
-          out);
+    for (size_t i = 0; cli_verbs[i]; i++)
+        fprintf(out, "  %-8s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
+    fputs(
+        "  help     prints this, or the help of a verb: holdfast help VERB\n\n"
+        "-b URL, or HOLDFAST_URL in the environment, says where the locks "
+        "are:\n"
+        "\n"
+        "  shm:                        the default: for this user on this "
+        "machine\n"
+        "  shm:///dir                  shared memory in a directory of your "
+        "choice\n"
+        "  redis://host:6379/0         a Redis server (rediss:// with TLS,\n"
+        "                              redis+unix:///path by its socket)\n"
+        "  redlock://h1,h2,h3,h4,h5    a majority of independent Redis "
+        "servers\n"
+        "  zk://h1,h2,h3/root          ZooKeeper\n"
+        "  etcd://h1,h2,h3/path        etcd (etcds:// with TLS)\n"
+        "  mysql://user@host/database  MySQL or MariaDB\n\n"
+        "Options follow a question mark. These are locks for all users of a "
+        "group:\n"
+        "  holdfast run -b 'shm:///run/app/locks?mode=0660&group=app' NAME "
+        "COMMAND\n",
+        out);
 }
 
 /* help VERB [SCENARIO] is VERB [SCENARIO] --help. */
@@ -39,26 +88,18 @@ static int help(int argc, char **argv)
     const struct cli_verb *verb;
     int n = 0;
 
-    if (argc < 2 || (argc == 2 && strcmp(argv[1], "help") == 0)) {
+    if (argc < 2 ||
+        (argc == 2 && (strcmp(argv[1], "help") == 0 || argv[1][0] == '-'))) {
         overview(stdout);
         return CLI_OK;
     }
     verb = find(argv[1]);
     if (!verb || argc > 3)
-        return cli_misuse(NULL, "no help on `%s'", argv[argc - 1]);
+        return no_verb("there is no help on", argv[argc - 1]);
     for (; n < argc - 1; n++)
         question[n] = argv[n + 1];
     question[n++] = (char *)"--help";
     return verb->main(n, question);
-}
-
-static int finish(int status)
-{
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        perror("holdfast: standard output");
-        return status == CLI_OK ? CLI_FAILED : status;
-    }
-    return status;
 }
 
 /* So that no descriptor of ours becomes one that is printed to. A command that
@@ -80,15 +121,15 @@ int main(int argc, char **argv)
         overview(stderr);
         return CLI_USAGE;
     }
-    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        printf("holdfast %s\n", hf_version());
-        return finish(CLI_OK);
-    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+        cli_print_version();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0)
-        return finish(help(argc - 1, argv + 1));
+        return cli_finish(help(argc - 1, argv + 1));
+    if (strcmp(argv[1], "__complete") == 0 && argc > 2)
+        return cli_finish(cli_complete_all(cli_verbs, argc - 3, argv + 3));
     verb = find(argv[1]);
     if (!verb)
-        return cli_misuse(NULL, "no verb is called `%s'", argv[1]);
-    return finish(verb->main(argc - 1, argv + 1));
+        return no_verb("no verb is called", argv[1]);
+    return cli_finish(verb->main(argc - 1, argv + 1));
 }

@@ -1,5 +1,5 @@
-/* Waiting for the lock and for its server; see run.h. */
-#include "run.h"
+/* Waiting for the locks and for their server; see claim.h. */
+#include "claim.h"
 #include "text.h"
 
 #include <poll.h>
@@ -22,11 +22,11 @@ static void on_signal(int number)
 /* What is left of the time that was given from the start. */
 static int64_t time_left(const struct patience *p)
 {
-    int64_t left = p->o->wait_ms;
+    int64_t most = p->only_try ? 0 : p->wanted->wait_ms, left = most;
 
     if (left > 0)
         left -= (cli_now_ns(CLOCK_BOOTTIME) - p->begun_at) / 1000000;
-    return left > 0 || p->o->wait_ms < 0 ? left : 0;
+    return left > 0 || most < 0 ? left : 0;
 }
 
 /* Between half of the time and all of it, so that processes that wait for the
@@ -47,7 +47,7 @@ static void nap(int64_t ms)
     struct timespec time = {ms / 1000, ms % 1000 * 1000000};
     sigset_t block, before;
 
-    watch_signals(&block);
+    patience_signals(&block);
     pthread_sigmask(SIG_BLOCK, &block, &before);
     if (!patience_caught)
         ppoll(NULL, 0, &time, &before);
@@ -62,9 +62,9 @@ static bool try_again(struct patience *p, int rc, const hf_error *err)
 
     if (rc != HF_EBACKEND || !err->may_pass || left == 0 || patience_caught)
         return false;
-    if (!p->said && !p->o->quiet)
-        cli_say(&cli_run, "%s: waiting for the server: %s",
-                hf__show(p->o->name).text, err->text);
+    if (!p->said && !p->wanted->quiet)
+        cli_say(p->wanted->verb, "%s: waiting for the server: %s",
+                hf__show(p->wanted->names[0]).text, err->text);
     p->said = true;
     p->pause_ms = p->pause_ms ? p->pause_ms * 2 : PAUSE_MIN_MS;
     if (p->pause_ms > PAUSE_MAX_MS)
@@ -83,7 +83,7 @@ static int64_t open_timeout(const struct patience *p)
 {
     int64_t most = time_left(p) + 800;
 
-    return p->o->wait_ms > 0 && most <= INT32_MAX ? most : 0;
+    return p->wanted->wait_ms > 0 && most <= INT32_MAX ? most : 0;
 }
 
 int patience_open(struct patience *p, const char *url,
@@ -98,30 +98,70 @@ int patience_open(struct patience *p, const char *url,
     return rc;
 }
 
-/* ---- the lock ------------------------------------------------------------ */
+/* ---- signals --------------------------------------------------------------
+ */
 
 static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 enum { ENDING = sizeof ending / sizeof *ending };
 
-int patience_acquire(struct patience *p, hf_lock *lock, hf_error *err)
+static const int others[] = {SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP};
+
+static void add_unless_ignored(sigset_t *set, const int *numbers, size_t n)
+{
+    struct sigaction now;
+
+    for (size_t i = 0; i < n; i++)
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(set, numbers[i]);
+}
+
+void patience_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    /* What we were told to ignore (nohup) is ignored by the command, too. */
+    add_unless_ignored(set, ending, ENDING);
+    add_unless_ignored(set, others, sizeof others / sizeof *others);
+    sigaddset(set, SIGCHLD);
+    /* Not passed on, but not to stop us either when we touch the terminal. */
+    sigaddset(set, SIGTTIN);
+    sigaddset(set, SIGTTOU);
+}
+
+/* ---- the locks ------------------------------------------------------------
+ */
+
+static int acquire(struct patience *p, const struct holds *holds, hf_error *err)
 {
     hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
+
+    how.mode = p->wanted->mode;
+    how.permits = p->wanted->permits;
+    how.cancel = &cancel;
+    how.wait_ms = time_left(p);
+    if (holds->len == 1)
+        return hf_lock_acquire(holds->parts[0].lock, &how, err);
+    return hf_lock_acquire_all(holds->parts, holds->len, &how, err);
+}
+
+int patience_acquire(struct patience *p, const struct holds *holds,
+                     struct waiting *waiting, hf_error *err)
+{
     struct sigaction catch = {.sa_handler = on_signal}, before[ENDING];
     sigset_t block;
     int rc;
 
-    how.mode = p->o->mode;
-    how.cancel = &cancel;
-    watch_signals(&block);
+    patience_signals(&block);
     for (int i = 0; i < ENDING; i++) {
         sigaction(ending[i], NULL, &before[i]);
         if (before[i].sa_handler != SIG_IGN)
             sigaction(ending[i], &catch, NULL);
     }
     do {
-        how.wait_ms = time_left(p);
-        rc = hf_lock_acquire(lock, &how, err);
+        waiting_begin(waiting);
+        rc = acquire(p, holds, err);
+        waiting_pause(waiting);
     } while (rc != HF_OK && try_again(p, rc, err));
+    waiting_end(waiting);
     pthread_sigmask(SIG_BLOCK, &block, NULL);
     for (int i = 0; i < ENDING; i++)
         sigaction(ending[i], &before[i], NULL);

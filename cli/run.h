@@ -14,52 +14,22 @@
 #ifndef HF_CLI_RUN_H
 #define HF_CLI_RUN_H
 
-#include "cli.h"
-
-#include <signal.h>
-#include <sys/types.h>
+#include "claim.h"
 
 struct run_options {
-    const char *url, *name, *label, *shell_command;
-    int64_t wait_ms; /* HF_FOREVER: as long as it takes; 0: not at all */
-    int64_t ttl_ms;  /* 0: as the URL says */
-    enum hf_kind kind;
-    enum hf_mode mode;
-    enum hf_fairness fairness;
-    int busy_exit;
-    bool only_warn, quiet, help;
-    bool shared, exclusive, nonblock, fair, unfair; /* was said */
+    struct wanted wanted;
+    const char *shell_command;
+    const char *metrics; /* a file, or NULL */
+    bool only_warn, verbose;
     char **argv;
     char *shell_argv[4];
 };
 
-extern const char run_usage[];
+extern const struct cli_flag run_flags[];
+extern const char run_notes[];
 
 /* CLI_OK, or CLI_USAGE after having said why. */
 int run_parse(struct run_options *options, int argc, char **argv);
-
-/*
- * Waiting for the server, then for the lock. A failure that may pass
- * (hf_error.may_pass) does not end the wait: both functions try again as long
- * as -w allows, for ever without it, not at all with -n. One line on standard
- * error says what they wait for.
- */
-struct patience {
-    const struct run_options *o;
-    int64_t begun_at; /* CLOCK_BOOTTIME: the time of -w begins */
-    int64_t pause_ms; /* the last one */
-    bool said;
-};
-
-/* The signal that ended the wait, or 0. */
-extern volatile sig_atomic_t patience_caught;
-
-/* hf_open(). Signals keep their usual effect: there is nothing to undo yet. */
-int patience_open(struct patience *patience, const char *url,
-                  hf_client_options *options, hf_client **out, hf_error *err);
-/* hf_lock_acquire(). A signal that would have ended us ends the wait first, so
- * that we leave the queue. The signals are blocked when it returns. */
-int patience_acquire(struct patience *patience, hf_lock *lock, hf_error *err);
 
 struct guardian {
     pid_t pid;
@@ -102,29 +72,52 @@ struct command {
     int status;
     struct guardian guardian;
     struct terminal terminal;
-    sigset_t mask; /* what was blocked when we were started */
+    sigset_t mask;        /* what was blocked when we were started */
+    void (*on_pipe)(int); /* and what SIGPIPE did */
 };
 
-/* Starts it in a process group of its own, guarded, if the lock is still held
+/* Starts it in a process group of its own, guarded, if the locks are still held
  * then. CLI_OK, or the exit code after having said why. */
-int command_start(struct command *command, hf_lock *held);
+int command_start(struct command *command, const struct holds *held);
+
+/* A thread writes the file: a disk that hangs must not keep us from moving the
+ * deadline on. It is never joined, so that the struct has to be static. */
+struct metrics {
+    const char *file; /* NULL: nothing is written */
+    const char *names;
+    hf_client *client;
+
+    bool started; /* the thread */
+    pthread_mutex_t mu;
+    pthread_cond_t changed;
+    char *text; /* to be written next; mu */
+    size_t len;
+    bool is_writing; /* mu */
+    bool said;       /* that it cannot be written; the thread's, once started */
+};
+
+enum { METRICS_MS = 15000 }; /* between two while the command runs */
+
+/* Takes the numbers of now and has them written. A failure is said once, and
+ * has no other effect. */
+void metrics_write(struct metrics *metrics);
+/* Waits until all is written, for a second at most. */
+void metrics_finish(struct metrics *metrics);
 
 struct watch {
     struct command *command;
-    hf_lock *lock;
-    const char *name;
+    struct metrics *metrics;
+    const struct holds *holds;
     bool only_warn; /* --on-lost warn */
 
     bool ended;         /* the command, and was waited for */
     bool lost;          /* and said so */
-    int64_t deadline;   /* as last seen */
+    int64_t deadline;   /* the first of all, as last seen */
     int64_t span;       /* a lease at its beginning */
     int64_t kill_at;    /* after TERM was sent, else HF_NO_DEADLINE */
     int signals, timer; /* descriptors */
 };
 
-/* The signals that are passed on; blocked while the command runs. */
-void watch_signals(sigset_t *set);
 /* Before the command starts: the guardian learns the deadline. CLI_OK or
  * CLI_OSERR. */
 int watch_init(struct watch *watch);

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,15 @@
 
 enum { LINE_MAX_LEN = 1024 };
 
+/* A line that is replaced later (screen.c) stands in the way; programs without
+ * one have nothing to remove. */
+void (*cli_before_a_line)(void);
+
 /* One write, so that lines of several processes do not mix. */
 static void say(const struct cli_verb *verb, const char *line)
 {
+    if (cli_before_a_line)
+        cli_before_a_line();
     if (verb)
         fprintf(stderr, "holdfast %s: %s\n", verb->name, line);
     else
@@ -45,51 +52,17 @@ static void hide_secret(char *line)
 void cli_misused(const struct cli_verb *verb, const char *fmt, ...)
 {
     char line[LINE_MAX_LEN];
+    size_t len;
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(line, sizeof line, fmt, args);
+    vsnprintf(line, sizeof line - 64, fmt, args);
     va_end(args);
     hide_secret(line);
+    len = strlen(line);
+    snprintf(line + len, sizeof line - len, " (see `holdfast help%s%s')",
+             verb ? " " : "", verb ? verb->name : "");
     say(verb, line);
-    fprintf(stderr, "Try `holdfast help%s%s'.\n", verb ? " " : "",
-            verb ? verb->name : "");
-}
-
-static void bad_option(const struct cli_verb *verb, int answer,
-                       const char *word, const struct option *options)
-{
-    if (answer == ':') {
-        cli_misused(verb, "`%s' needs a value", word);
-    } else if (optopt == 0) {
-        cli_misused(verb, "no option is called `%s'", word);
-    } else {
-        while (options->name && options->val != optopt)
-            options++;
-        if (options->name)
-            cli_misused(verb, "--%s takes no value", options->name);
-        else
-            cli_misused(verb, "no option is called `-%c'", optopt);
-    }
-}
-
-int cli_option(const struct cli_verb *verb, int argc, char **argv,
-               const char *brief, const struct option *options)
-{
-    int answer;
-
-    opterr = 0; /* it quotes all of a word */
-    answer = getopt_long(argc, argv, brief, options, NULL);
-    if (answer != ':' && answer != '?')
-        return answer;
-    bad_option(verb, answer, argv[optind - 1], options);
-    return '?';
-}
-
-int cli_help(const struct cli_verb *verb)
-{
-    fputs(verb->usage, stdout);
-    return CLI_OK;
 }
 
 int cli_exit_of(int code)
@@ -103,6 +76,8 @@ int cli_exit_of(int code)
         return CLI_BUSY;
     case HF_ELOST:
         return CLI_LOST;
+    case HF_ENOTOWNER:
+        return CLI_FAILED;
     case HF_EINVAL:
     case HF_ENOTSUP:
     case HF_EMISMATCH:
@@ -124,6 +99,16 @@ int cli_failed(const struct cli_verb *verb, const char *what, int code,
 
     cli_say(verb, "%s: %s", what, text);
     return cli_exit_of(code);
+}
+
+void cli_die_of(int number)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    raise(number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 int cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)

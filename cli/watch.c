@@ -26,31 +26,6 @@
 #define GRACE_LOST (200 * MS) /* the same, when we do not hold it any more */
 #define EARLY_MAX (100 * MS)  /* KILL is that much before the deadline */
 
-static const int passed_on[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
-                                SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP};
-
-static bool is_ignored(int signal_number)
-{
-    struct sigaction now;
-
-    return sigaction(signal_number, NULL, &now) == 0 &&
-           now.sa_handler == SIG_IGN;
-}
-
-void watch_signals(sigset_t *set)
-{
-    sigemptyset(set);
-    /* What we were told to ignore (nohup) is ignored by the command, too. */
-    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) {
-        if (!is_ignored(passed_on[i]))
-            sigaddset(set, passed_on[i]);
-    }
-    sigaddset(set, SIGCHLD);
-    /* Not passed on, but not to stop us either when we touch the terminal. */
-    sigaddset(set, SIGTTIN);
-    sigaddset(set, SIGTTOU);
-}
-
 static int64_t at_most(int64_t value, int64_t limit)
 {
     return value < limit ? value : limit;
@@ -97,25 +72,29 @@ static void tell_guardian(const struct watch *watch)
     guardian_tell(&watch->command->guardian, at);
 }
 
+/* Without a word of the library's we did not run when it was time to renew, or
+ * the guardian has kept the deadline in our place. */
 static void say_why(const struct watch *watch, bool now)
 {
     const char *then = watch->only_warn ? "the command runs on without it"
                                         : "ending the command";
     hf_error why = HF_ERROR_INIT;
-    int rc = hf_lock_explain(watch->lock, &why);
+    size_t which = 0;
+    int64_t deadline;
 
-    if (rc == HF_ELOST) {
+    if (holds_explain(watch->holds, &which, &why) == HF_ELOST) {
         cli_say(&cli_run, "%s; %s", why.text, then);
         return;
     }
-    /* The guardian has kept the deadline in our place, and that is all that we
-     * know. */
-    if (now && !why.text[0])
+    holds_deadline(watch->holds, &which, &deadline);
+    if (!why.text[0])
         snprintf(why.text, sizeof why.text,
-                 "holdfast was stopped or suspended");
-    cli_say(&cli_run, "%s: %s; %s%s%s", hf__show(watch->name).text,
-            now ? "the lock was lost" : "the lock cannot be renewed", then,
-            why.text[0] ? ": " : "", why.text);
+                 "holdfast was stopped or suspended%s",
+                 now ? "" : " when it had to renew it");
+    cli_say(&cli_run, "%s: %s: %s; %s",
+            hf__show(watch->holds->wanted->names[which]).text,
+            now ? "the lock was lost" : "the lock cannot be renewed in time",
+            why.text, then);
 }
 
 /* The hold is gone (now), or will be. */
@@ -143,7 +122,7 @@ static void look(struct watch *watch)
         watch->kill_at = HF_NO_DEADLINE;
         signal_group(watch, SIGKILL);
     } else if (!watch->lost) {
-        if (hf_lock_deadline(watch->lock, &deadline) != HF_OK) {
+        if (holds_deadline(watch->holds, NULL, &deadline) != HF_OK) {
             lose(watch, true);
             return;
         }
@@ -289,24 +268,43 @@ static bool take_signals(struct watch *watch)
     return false;
 }
 
+enum { SIGNALS, TIMER, ASKED, FIRST_LOCK };
+
 static void loop(struct watch *watch)
 {
-    struct pollfd polled[3] = {{watch->signals, POLLIN, 0},
-                               {watch->timer, POLLIN, 0},
-                               {hf_lock_fd(watch->lock), POLLIN, 0}};
+    struct pollfd polled[FIRST_LOCK + LOCKS_MAX] = {
+        [SIGNALS] = {watch->signals, POLLIN, 0},
+        [TIMER] = {watch->timer, POLLIN, 0},
+        [ASKED] = {holds_asked_fd(watch->holds), POLLIN, 0}};
+    int64_t write_at = cli_now_ns(CLOCK_BOOTTIME) + METRICS_MS * MS, left;
+    nfds_t n = FIRST_LOCK, lost;
 
+    for (size_t i = 0; i < watch->holds->len; i++)
+        polled[n++] =
+            (struct pollfd){hf_lock_fd(watch->holds->parts[i].lock), POLLIN, 0};
     look(watch);
     if (reap(watch))
         return;
     for (;;) {
-        if (poll(polled, 3, -1) < 0)
+        left = write_at - cli_now_ns(CLOCK_BOOTTIME);
+        if (left <= 0 && watch->metrics->file) {
+            metrics_write(watch->metrics);
+            write_at += METRICS_MS * MS - left;
             continue;
-        if (polled[0].revents && take_signals(watch))
+        }
+        if (poll(polled, n, watch->metrics->file ? (int)(left / MS) + 1 : -1) <=
+            0)
+            continue;
+        if (polled[SIGNALS].revents && take_signals(watch))
             return;
-        if (polled[1].revents || polled[2].revents)
+        if (polled[ASKED].revents)
+            holds_say_asked(watch->holds);
+        for (lost = FIRST_LOCK; lost < n && !polled[lost].revents;)
+            lost++;
+        if (polled[TIMER].revents || lost < n)
             look(watch);
         if (watch->lost)
-            polled[2].fd = -1; /* it stays readable */
+            n = FIRST_LOCK; /* the others stay readable */
     }
 }
 
@@ -315,7 +313,7 @@ static void end_group(struct watch *watch)
 {
     /* Or the guardian, who has a time to keep if we do not only warn, has ended
      * it: then that time was the last that it was told. */
-    if (hf_lock_check(watch->lock) != HF_OK ||
+    if (holds_explain(watch->holds, NULL, NULL) != HF_OK ||
         (!watch->only_warn &&
          cli_now_ns(CLOCK_BOOTTIME) >= watch->deadline - early(watch)))
         lose(watch, true);
@@ -330,11 +328,11 @@ int watch_init(struct watch *watch)
     watch->ended = watch->lost = false;
     watch->kill_at = HF_NO_DEADLINE;
     watch->deadline = HF_NO_DEADLINE;
-    hf_lock_deadline(watch->lock, &watch->deadline);
+    holds_deadline(watch->holds, NULL, &watch->deadline);
     watch->span = watch->deadline - cli_now_ns(CLOCK_BOOTTIME);
     tell_guardian(watch);
 
-    watch_signals(&set);
+    patience_signals(&set);
     watch->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     watch->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
     if (watch->signals >= 0 && watch->timer >= 0)

@@ -65,7 +65,7 @@ _Noreturn static void die_in_runner(int status, const char *text)
     const struct lab_scenario *scenario =
         runner_lab ? runner_lab->scenario : NULL;
     char name[64] = "lab";
-    struct cli_verb verb = {name, NULL, NULL, NULL};
+    struct cli_verb verb = {.name = name};
 
     progress_clear();
     if (runner_lab)

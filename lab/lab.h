@@ -49,6 +49,11 @@ enum lab_need {
     LAB_HAS_MARIADB = 1 << 3,
 };
 
+/* Why the rows of a strategy come out as they do: one line below the table. */
+struct lab_note {
+    const char *strategy, *text;
+};
+
 struct lab_scenario {
     const char *name;
     const char *summary;              /* one line of `holdfast lab list` */
@@ -58,6 +63,8 @@ struct lab_scenario {
     unsigned needs;                   /* enum lab_need */
     /* Names that --strategy takes, ends with NULL; NULL: none. */
     const char *const *strategies;
+    /* For rows with a column "strategy"; ends with NULL; NULL: none. */
+    const struct lab_note *notes;
     void (*run)(struct lab *lab);
 };
 

@@ -6,49 +6,47 @@
 
 #include "../src/text.h"
 
-static const char usage_head[] =
-    "usage: holdfast lab SCENARIO|all|list [OPTION...]\n"
-    "\n"
-    "Makes what goes wrong with locks happen, for real, and shows it.\n"
-    "\n"
-    "  -b, --backends LIST  where holdfast's locks live: shm, redis, "
-    "redlock,\n"
-    "                       zk, etcd, mariadb or URLs, with commas between "
-    "them\n"
-    "                       (else HOLDFAST_URL, else shm; with --servers all, "
-    "but\n"
-    "                       redlock and mariadb in some scenarios alone)\n"
-    "      --stores LIST    what they guard: file, redis, mariadb or URLs "
-    "(file;\n"
-    "                       with --servers all three)\n"
-    "      --servers        starts temporary servers, of all kinds that are "
-    "not "
-    "given\n"
-    "                       as URLs, and stops them at the end\n"
-    "      --workers N      processes that work side by side (8)\n"
-    "      --json           one object per line\n"
-    "      --html FILE      writes a page with tables, bars and timelines\n";
-
-struct lab_switch {
-    const char *name;
-    enum lab_option bit;
-    const char *help;
+enum {
+    OPT_STORES = 256,
+    OPT_SERVERS,
+    OPT_HTML,
+    OPT_WORKERS,
+    OPT_OWN /* then the switches */
 };
 
-static const struct lab_switch switches[] = {
-    {"strategy", LAB_STRATEGY,
-     "      --strategy LIST  ways to be tried, with commas between them "
-     "(all)\n"},
-    {"stock", LAB_STOCK, "      --stock N        what there is (500)\n"},
-    {"buyers", LAB_BUYERS, "      --buyers N       each wants one (1000)\n"},
-    {"waiters", LAB_WAITERS,
-     "      --waiters N      that wait for one lock (1000)\n"},
-    {"readers", LAB_READERS,
-     "      --readers N      that want the cache entry (200)\n"},
-    {"trains", LAB_TRAINS, "      --trains N       to choose from (16)\n"},
-    {"seconds", LAB_SECONDS,
-     "      --seconds S      that each measurement takes (0.4)\n"},
-    {"ttl", LAB_TTL, "      --ttl DURATION   of leases and sessions (1s)\n"},
+static const struct cli_flag common[] = {
+    {'b', "backends", "LIST",
+     "where holdfast's locks live: shm, redis, redlock, zk, etcd, mariadb or "
+     "URLs, with commas between them (else HOLDFAST_URL, else shm; with "
+     "--servers all, but redlock and mariadb in some scenarios alone)"},
+    {OPT_STORES, "stores", "LIST",
+     "what they guard: file, redis, mariadb or URLs (file; with --servers all "
+     "three)"},
+    {OPT_SERVERS, "servers", NULL,
+     "start temporary servers, of all kinds that are not given as URLs, and "
+     "stop them at the end"},
+    {OPT_WORKERS, "workers", "N", "processes that work side by side (8)"},
+    {CLI_JSON, "json", NULL, "print one JSON object per line"},
+    {OPT_HTML, "html", "FILE", "write a page with tables, bars and timelines"},
+};
+enum { COMMON = sizeof common / sizeof *common };
+
+/* Options of some scenarios. */
+static const struct lab_switch {
+    const char *name;
+    enum lab_option bit;
+    const char *value, *help;
+} switches[] = {
+    {"strategy", LAB_STRATEGY, "LIST",
+     "ways to be tried, with commas between them (all)"},
+    {"stock", LAB_STOCK, "N", "what there is (500)"},
+    {"buyers", LAB_BUYERS, "N", "each wants one (1000)"},
+    {"waiters", LAB_WAITERS, "N", "that wait for one lock (1000)"},
+    {"readers", LAB_READERS, "N", "that want the cache entry (200)"},
+    {"trains", LAB_TRAINS, "N", "to choose from (16)"},
+    {"seconds", LAB_SECONDS, "DURATION",
+     "how long each measurement takes (0.4)"},
+    {"ttl", LAB_TTL, "DURATION", "of leases and sessions (1s)"},
 };
 enum { SWITCHES = sizeof switches / sizeof *switches };
 
@@ -88,11 +86,24 @@ static unsigned options_of_all(void)
     return all;
 }
 
-static void print_switches(unsigned options)
+/* The flags of one scenario, or of all if it is NULL. */
+struct lab_flags {
+    struct cli_flag flags[COMMON + SWITCHES + 1];
+};
+
+static struct lab_flags flags_of(const struct lab_scenario *scenario)
 {
-    for (size_t i = 0; i < SWITCHES; i++)
+    unsigned options = scenario ? scenario->options : options_of_all();
+    struct lab_flags of = {{CLI_FLAG_END}};
+    size_t n = COMMON;
+
+    memcpy(of.flags, common, sizeof common);
+    for (int i = 0; i < SWITCHES; i++)
         if (options & switches[i].bit)
-            fputs(switches[i].help, stdout);
+            of.flags[n++] =
+                (struct cli_flag){OPT_OWN + i, switches[i].name,
+                                  switches[i].value, switches[i].help};
+    return of;
 }
 
 static void print_strategies(const struct lab_scenario *scenario)
@@ -114,22 +125,52 @@ static void print_strategies(const struct lab_scenario *scenario)
 
 static int help(const struct lab_scenario *scenario)
 {
+    struct lab_flags flags = flags_of(scenario);
+    char synopsis[64] = "lab SCENARIO|all|list [OPTION...]";
+    struct cli_verb verb = {
+        .synopsis = synopsis,
+        .about = "Makes what goes wrong with locks happen, for real, and "
+                 "shows it.",
+        .flags = flags.flags};
+
     if (scenario) {
-        printf("usage: holdfast lab %s [OPTION...]\n\n%s\n", scenario->name,
-               scenario->text);
-        fputs(strstr(usage_head, "  -b"), stdout);
-        print_switches(scenario->options);
+        snprintf(synopsis, sizeof synopsis, "lab %s [OPTION...]",
+                 scenario->name);
+        verb.about = scenario->text;
+    }
+    cli_help(&verb);
+    if (scenario) {
         print_strategies(scenario);
     } else {
-        fputs(usage_head, stdout);
-        print_switches(options_of_all());
         puts("\nScenarios (`holdfast help lab SCENARIO' says more):");
         print_names();
     }
     puts(
         "\nExit status 0 if each row came out as it must (what has to go wrong "
-        "did, and\nwhat must not did not), 1 if not.");
+        "did, and\nwhat must not did not), 1 if not.\n");
+    printf(
+        "  holdfast lab %s\n  holdfast lab %s --servers --html report.html\n",
+        scenario ? scenario->name : "oversell",
+        scenario ? scenario->name : "all");
     return CLI_OK;
+}
+
+/* What may follow `lab'. */
+static int complete(int n, char **words)
+{
+    const char *names[SCENARIOS + 3] = {"all", "list"};
+    const struct lab_scenario *chosen = NULL;
+    struct lab_flags flags;
+    struct cli_verb verb = {.name = "lab", .words = names};
+
+    for (int i = 0; i < n - 1 && !chosen; i++)
+        chosen = find(words[i]);
+    flags = flags_of(chosen);
+    verb.flags = flags.flags;
+    for (size_t i = 0; i < SCENARIOS; i++)
+        names[2 + i] = scenarios[i]->name;
+    cli_complete(&verb, n, words);
+    return cli_finish(CLI_OK);
 }
 
 static int list(bool json)
@@ -207,15 +248,6 @@ static int check_strategies(const struct lab *lab,
 
 /* ---- options ------------------------------------------------------------- */
 
-enum {
-    OPT_STORES = 256,
-    OPT_SERVERS,
-    OPT_JSON,
-    OPT_HTML,
-    OPT_WORKERS,
-    OPT_OWN
-};
-
 struct typed {
     const char *backends, *stores;
     bool help;
@@ -282,7 +314,7 @@ static int take_option(struct lab *lab, struct typed *typed, int option,
     case OPT_SERVERS:
         lab->servers = true;
         return CLI_OK;
-    case OPT_JSON:
+    case CLI_JSON:
         lab->json = true;
         return CLI_OK;
     case OPT_HTML:
@@ -297,6 +329,8 @@ static int take_option(struct lab *lab, struct typed *typed, int option,
     case 'h':
         typed->help = true;
         return CLI_OK;
+    case 'V':
+        cli_print_version();
     case '?': /* cli_option has said what is wrong */
         return CLI_USAGE;
     default:
@@ -306,22 +340,18 @@ static int take_option(struct lab *lab, struct typed *typed, int option,
 
 static int parse(struct lab *lab, struct typed *typed, int argc, char **argv)
 {
-    struct option options[8 + SWITCHES] = {
-        {"backends", required_argument, NULL, 'b'},
-        {"stores", required_argument, NULL, OPT_STORES},
-        {"servers", no_argument, NULL, OPT_SERVERS},
-        {"json", no_argument, NULL, OPT_JSON},
-        {"html", required_argument, NULL, OPT_HTML},
-        {"workers", required_argument, NULL, OPT_WORKERS},
-        {"help", no_argument, NULL, 'h'},
-    };
+    struct option options[COMMON + SWITCHES + 3] = {
+        {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}};
+    struct lab_flags all = flags_of(NULL);
     int option, status = CLI_OK;
 
-    for (int i = 0; i < SWITCHES; i++)
-        options[7 + i] = (struct option){switches[i].name, required_argument,
-                                         NULL, OPT_OWN + i};
+    for (size_t i = 0; all.flags[i].id; i++)
+        options[2 + i] = (struct option){all.flags[i].name,
+                                         all.flags[i].value ? required_argument
+                                                            : no_argument,
+                                         NULL, all.flags[i].id};
     while (status == CLI_OK &&
-           (option = cli_option(&lab_verb, argc, argv, ":b:h", options)) != -1)
+           (option = cli_option(&lab_verb, argc, argv, ":b:hV", options)) != -1)
         status = take_option(lab, typed, option, optarg);
     return status;
 }
@@ -371,6 +401,19 @@ static void run(struct lab *lab)
         run_one(lab, scenarios[i]);
 }
 
+static int no_scenario(const char *name)
+{
+    const char *names[SCENARIOS + 2] = {"all", "list"};
+    struct cli_hint hint;
+
+    for (size_t i = 0; i < SCENARIOS; i++)
+        names[2 + i] = scenarios[i]->name;
+    hint = cli_similar(name, "", names, SCENARIOS + 2);
+    return cli_misuse(&lab_verb, "no scenario is called `%s'%s", name,
+                      hint.text[0] ? hint.text
+                                   : "; `holdfast lab list' has them");
+}
+
 /* Which scenario is it? An exit status; CLI_OK with *done: there is nothing
  * more to do. */
 static int take_scenario(struct lab *lab, const struct typed *typed,
@@ -393,10 +436,7 @@ static int take_scenario(struct lab *lab, const struct typed *typed,
                                           "lists all scenarios",
                                           argv[1]);
     if (!lab->chosen && !lab->all)
-        return cli_misuse(&lab_verb,
-                          "no scenario is called `%s'; `holdfast lab list' has "
-                          "them",
-                          name);
+        return no_scenario(name);
     if (operands > 1)
         return cli_misuse(&lab_verb, "`%s': one scenario at a time, or all",
                           argv[1]);
@@ -420,6 +460,8 @@ int main(int argc, char **argv)
     int status;
 
     setlocale(LC_CTYPE, "");
+    if (argc > 3 && strcmp(argv[1], "__complete") == 0)
+        return complete(argc - 3, argv + 3);
     lab_describe(&lab, argc, argv); /* as typed: parsing moves the words */
     status = parse(&lab, &typed, argc, argv);
     if (status == CLI_OK)

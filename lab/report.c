@@ -18,6 +18,14 @@ static struct lab_section *section(struct lab *lab)
     return &lab->report.sections[lab->report.sections_len - 1];
 }
 
+static struct lab_field *field_of(const struct lab_row *row, const char *key)
+{
+    for (size_t i = 0; i < row->fields_len; i++)
+        if (strcmp(row->fields[i].key, key) == 0)
+            return &row->fields[i];
+    lab_die(CLI_FAILED, "a defect: no column is called %s", key);
+}
+
 void report_flush(void)
 {
     int error;
@@ -238,6 +246,26 @@ static void print_header(const struct lab_section *in)
     puts("   verdict");
 }
 
+static bool has_strategy(const struct lab_section *in, const char *name)
+{
+    for (size_t i = 0; i < in->rows_len; i++)
+        if (strcmp(field_of(in->rows[i], "strategy")->text, name) == 0)
+            return true;
+    return false;
+}
+
+static void print_notes(const struct lab_section *in)
+{
+    const struct lab_note *note = in->scenario->notes;
+
+    if (!note || !in->rows_len)
+        return;
+    puts("\nWhy:");
+    for (; note->strategy; note++)
+        if (has_strategy(in, note->strategy))
+            printf("  %-16s  %s\n", note->strategy, note->text);
+}
+
 static void print_section(const struct lab_section *in)
 {
     printf("%s: %s\n\n", in->scenario->name, in->scenario->summary);
@@ -248,6 +276,7 @@ static void print_section(const struct lab_section *in)
     }
     if (in->skipped[0])
         printf("not run: %s\n", in->skipped);
+    print_notes(in);
     if (in->claims_len)
         puts("\nOften heard:");
     for (size_t i = 0; i < in->claims_len; i++)
@@ -303,14 +332,6 @@ struct lab_row *lab_row(struct lab *lab, enum lab_outcome expected)
     for (size_t i = 0; i < row->fields_len; i++)
         row->fields[i].key = columns[i].key;
     return row;
-}
-
-static struct lab_field *field_of(const struct lab_row *row, const char *key)
-{
-    for (size_t i = 0; i < row->fields_len; i++)
-        if (strcmp(row->fields[i].key, key) == 0)
-            return &row->fields[i];
-    lab_die(CLI_FAILED, "a defect: no column is called %s", key);
 }
 
 void lab_row_text(struct lab_row *row, const char *key, const char *fmt, ...)

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-const struct cli_verb lab_verb = {"lab", NULL, NULL, NULL};
+const struct cli_verb lab_verb = {.name = "lab"};
 
 /* ---- the runner ---------------------------------------------------------- */
 

@@ -220,6 +220,26 @@ static const struct lab_column columns[] = {
     {NULL, NULL, 0, 0},
 };
 
+static const struct lab_note notes[] = {
+    {"none", "fast, because no worker waits; two read 500 and both write 499: "
+             "one oversold"},
+    {"local-mutex", "excludes threads of one process; workers are processes"},
+    {"local-mutex-each", "one mutex per object: each worker locks its own"},
+    {"local-mutex-tx", "released before the commit: the next reads old data"},
+    {"sql-update", "the database reads and writes in one step"},
+    {"sql-for-update", "the row is locked from the read to the commit"},
+    {"sql-version", "a write is refused and repeated if the version changed"},
+    {"sql-timestamp", "the same with the time of the last write"},
+    {"redis-watch", "EXEC is refused and repeated if the count changed"},
+    {"redis-setnx", "DEL may free the lock of another worker; check the owner"},
+    {"redis-spin", "exact; each waiter asks again every 50 ms"},
+    {"lock", "holdfast: one worker at a time, so fewer sales per second, all "
+             "exact"},
+    {NULL, NULL},
+};
+_Static_assert(sizeof notes / sizeof *notes == SALE_STRATEGIES + 1,
+               "a note for each strategy");
+
 const struct lab_scenario lab_oversell = {
     .name = "oversell",
     .summary = "workers sell one stock, guarded in every way there is",
@@ -253,5 +273,6 @@ const struct lab_scenario lab_oversell = {
     .options = LAB_STRATEGY | LAB_STOCK | LAB_BUYERS,
     .needs = LAB_HAS_REDLOCK | LAB_HAS_MARIADB,
     .strategies = sale_names,
+    .notes = notes,
     .run = run,
 };

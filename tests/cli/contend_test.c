@@ -5,6 +5,7 @@
  */
 #include "contend.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,17 +16,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-enum fault { NONE, GRANTS_ALL, FAVOURS_ONE, FAILS, LAST_FAILS, LAST_DIES };
+enum fault {
+    NONE,
+    GRANTS_ALL,
+    FAVOURS_ONE,
+    FAILS,
+    NO_FORK,
+    SIGNALLED,
+    STUCK,
+    LAST_FAILS,
+    LAST_DIES
+};
+enum { FORKS = 3 }; /* that NO_FORK allows */
 
 static struct stage {
     enum fault fault;
     _Atomic unsigned acquires;
     _Atomic pid_t favourite; /* the first that is ready */
     _Atomic bool favourite_left;
+    _Atomic unsigned forks;
+    pid_t parent;
     unsigned
         last; /* acquire that somebody needs to be ready, the probe's too */
     pthread_mutex_t mutex; /* between processes */
@@ -68,6 +84,28 @@ int hf_lock_free(hf_lock *lock)
     return HF_OK;
 }
 
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+
+pid_t __wrap_fork(void)
+{
+    if (stage->fault == NO_FORK && ++stage->forks > FORKS) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return __real_fork();
+}
+
+/* Contenders send the signal, some time after all have begun; STUCK ones then
+ * never return. */
+static void signal_the_parent(unsigned acquires)
+{
+    if (acquires == stage->last + 1000)
+        kill(stage->parent, SIGTERM);
+    while (stage->fault == STUCK && acquires > stage->last + 1000)
+        pause();
+}
+
 /* The others are ready, and wait for it. */
 static void be_the_last(void)
 {
@@ -94,11 +132,14 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
 {
     static _Thread_local int calls;
 
-    bool is_last = atomic_fetch_add(&stage->acquires, 1) == stage->last;
+    unsigned acquires = atomic_fetch_add(&stage->acquires, 1);
+    bool is_last = acquires == stage->last;
 
     (void)lock, (void)opt;
     if (stage->fault == FAVOURS_ONE)
         be_favoured_or_wait();
+    if (stage->fault == SIGNALLED || stage->fault == STUCK)
+        signal_the_parent(acquires);
     if (stage->fault >= LAST_FAILS && is_last)
         be_the_last();
     if ((stage->fault == FAILS && ++calls > 100) ||
@@ -142,22 +183,43 @@ const char *hf_error_text(int code)
     return "fake";
 }
 
-static int contend(enum fault fault, unsigned procs, unsigned threads,
-                   struct contend_result *result)
+static double seconds_reported;
+static uint64_t pairs_reported;
+
+static void keep_progress(const struct contend *how, double seconds,
+                          uint64_t pairs)
+{
+    (void)how;
+    seconds_reported = seconds;
+    pairs_reported = pairs;
+}
+
+static int contend_for(enum fault fault, unsigned procs, unsigned threads,
+                       int64_t ms, int signals, struct contend_result *result)
 {
     struct contend how = {.url = "fake:",
                           .kind = HF_MUTEX,
                           .names = 1,
                           .procs = procs,
                           .threads = threads,
-                          .run_ms = 200};
+                          .progress = keep_progress,
+                          .signals = signals,
+                          .run_ms = ms};
 
     stage->fault = fault;
     stage->acquires = 0;
     stage->favourite = 0;
     stage->favourite_left = false;
     stage->last = procs * threads;
+    stage->forks = 0;
+    stage->parent = getpid();
     return contend_run(&how, result);
+}
+
+static int contend(enum fault fault, unsigned procs, unsigned threads,
+                   struct contend_result *result)
+{
+    return contend_for(fault, procs, threads, 200, 0, result);
 }
 
 /* Two were inside together, in one of some runs: on a busy machine a run may
@@ -242,6 +304,70 @@ static void test_contend_does_not_wait_for_who_died(void **state)
     alarm(0);
 }
 
+/* Those that were started have ended. */
+static void test_contend_ends_if_a_process_cannot_be_started(void **state)
+{
+    struct contend_result result;
+
+    (void)state;
+    alarm(30);
+    assert_int_equal(contend(NO_FORK, 10, 1, &result), HF_ENOMEM);
+    assert_non_null(strstr(result.error.text, "process 4 of 10 cannot be "));
+    assert_int_equal(stage->forks, FORKS + 1);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    alarm(0);
+}
+
+static void test_contend_says_how_far_it_is(void **state)
+{
+    struct contend_result result;
+
+    (void)state;
+    pairs_reported = 0;
+    for (int i = 0; i < 20 && !pairs_reported; i++)
+        assert_int_equal(contend_for(NONE, 2, 1, 600, 0, &result), HF_OK);
+    assert_true(pairs_reported > 0 && pairs_reported <= result.pairs);
+    assert_true(seconds_reported > 0 && seconds_reported <= result.seconds);
+    assert_int_equal(result.signal, 0);
+}
+
+/* A run of an hour ends at once, with what it has. */
+static void end_by_signal(enum fault fault)
+{
+    struct contend_result result;
+    sigset_t set, old;
+    int fd;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &set, &old), 0);
+    fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    assert_true(fd > 0);
+    alarm(60);
+    assert_int_equal(contend_for(fault, 3, 1, 3600000, fd, &result), HF_OK);
+    alarm(0);
+    assert_int_equal(result.signal, SIGTERM);
+    assert_true(result.pairs > 0);
+    assert_true(result.seconds > 0 && result.seconds < 60);
+    assert_int_equal(result.violations, 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    close(fd);
+    assert_int_equal(sigprocmask(SIG_SETMASK, &old, NULL), 0);
+}
+
+static void test_contend_ends_at_a_signal(void **state)
+{
+    (void)state;
+    end_by_signal(SIGNALLED);
+}
+
+static void test_contend_kills_contenders_that_are_stuck(void **state)
+{
+    (void)state;
+    end_by_signal(STUCK);
+}
+
 static void test_hist_quantiles(void **state)
 {
     struct hist *hist = calloc(1, sizeof *hist);
@@ -285,6 +411,10 @@ int main(void)
         cmocka_unit_test(test_contend_reports_the_first_error),
         cmocka_unit_test(test_contend_does_not_wait_for_who_failed),
         cmocka_unit_test(test_contend_does_not_wait_for_who_died),
+        cmocka_unit_test(test_contend_ends_if_a_process_cannot_be_started),
+        cmocka_unit_test(test_contend_says_how_far_it_is),
+        cmocka_unit_test(test_contend_ends_at_a_signal),
+        cmocka_unit_test(test_contend_kills_contenders_that_are_stuck),
         cmocka_unit_test(test_hist_quantiles),
     };
 

@@ -59,10 +59,10 @@ every_kind_works() {
         equal "$(status_of "$hf" run $kind "kind$kind" -- true)" 0 "run $kind"
     done
     for kind in mutex read write semaphore; do
-        "$hf" bench --procs 2 --seconds 0.2 --kind $kind >out || die "bench $kind"
+        "$hf" bench --procs 2 --runs 1 --seconds 0.2 --kind $kind >out || die "bench $kind"
         contains out "etcd, fair $kind, 2 processes" || die "$(cat out)"
     done
-    "$hf" bench --unfair --seconds 0.2 >out || die 'bench --unfair'
+    "$hf" bench --unfair --runs 1 --seconds 0.2 >out || die 'bench --unfair'
     contains out 'etcd, unfair mutex' || die "$(cat out)"
     equal "$(status_of "$hf" bench --unfair --kind semaphore)" 64 'no such kind'
 }

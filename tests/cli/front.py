@@ -15,17 +15,18 @@ import sys
 
 MODE, SERVER = sys.argv[1:]
 # refuse: nothing listens (until it is opened for the first time); close; reset;
-# silent: no answer; or one of these for an answer.
+# silent: no answer; slow: each answer takes 20 ms, open or not; or one of these
+# for an answer.
 ANSWERS = {
     'loading': b'-LOADING Redis is loading the dataset in memory\r\n',
     'useless': b"-ERR unknown command 'EVAL'\r\n",
     'foreign': b'HTTP/1.1 400 Bad Request\r\n\r\n',
 }
-assert MODE in ('refuse', 'close', 'reset', 'silent', *ANSWERS)
+assert MODE in ('refuse', 'close', 'reset', 'silent', 'slow', *ANSWERS)
 
 
 def is_open():
-    return os.path.exists('open')
+    return MODE == 'slow' or os.path.exists('open')
 
 
 async def opened():
@@ -33,9 +34,10 @@ async def opened():
         await asyncio.sleep(0.01)
 
 
-async def copy(reader, writer):
+async def copy(reader, writer, delay=0):
     try:
         while data := await reader.read(65536):
+            await asyncio.sleep(delay)
             writer.write(data)
             await writer.drain()
     except OSError:
@@ -48,7 +50,8 @@ async def pass_on(reader, writer):
     else:
         far = await asyncio.open_connection(*SERVER.rsplit(':', 1))
     copies = [asyncio.create_task(copy(reader, far[1])),
-              asyncio.create_task(copy(far[0], writer))]
+              asyncio.create_task(copy(far[0], writer,
+                                       0.02 if MODE == 'slow' else 0))]
     while is_open() and not any(task.done() for task in copies):
         await asyncio.sleep(0.01)
     for task in copies:

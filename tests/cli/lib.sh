@@ -2,9 +2,12 @@
 # shellcheck shell=sh
 #
 # A case is a function. It runs in a subshell with a directory of its own, and
-# fails by `die`. What it starts by `start` is killed when it ends.
+# fails by `die`. What it starts by `start` is killed when it ends. Words after
+# HOLDFAST are the cases to run, instead of all.
 
 hf=$(realpath "$1")
+shift
+only=$*
 here=$(realpath "$(dirname "$0")")
 base=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-cli.XXXXXX")
 redis_pid=
@@ -120,6 +123,8 @@ run_case() {
 
 # Runs the cases of this file that are named, in TAP.
 run_cases() {
+    # shellcheck disable=SC2086 # words
+    [ -z "$only" ] || set -- $only
     number=0
     failures=0
     echo "1..$#"
@@ -138,13 +143,19 @@ run_cases() {
     [ "$failures" -eq 0 ]
 }
 
-# A server of our own: $redis is its URL, $redis_cli asks it.
+# start_redis OPTION...: a server of our own: $redis is its URL, redis_cli asks it.
 start_redis() {
+    rm -f "$base/redis.sock"
     redis-server --port 0 --unixsocket "$base/redis.sock" --dir "$base" \
-        --save '' --appendonly no >"$base/redis.log" 2>&1 &
+        --save '' --appendonly no "$@" >"$base/redis.log" 2>&1 &
     redis_pid=$!
-    until_true test -S "$base/redis.sock"
+    until_true redis_answers
     redis="redis+unix://$base/redis.sock"
+}
+
+# The socket is there before the server listens.
+redis_answers() {
+    redis_cli ping >/dev/null 2>&1
 }
 
 redis_cli() {

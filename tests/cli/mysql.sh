@@ -68,12 +68,12 @@ every_kind_works() {
         equal "$(status_of "$hf" run $kind "kind$kind" -- true)" 0 "run $kind"
     done
     for kind in mutex read write semaphore; do
-        "$hf" bench --procs 2 --seconds 0.2 --kind $kind >out || die "bench $kind"
+        "$hf" bench --procs 2 --runs 1 --seconds 0.2 --kind $kind >out || die "bench $kind"
         contains out "mysql, fair $kind, 2 processes" || die "$(cat out)"
-        "$hf" bench --unfair --seconds 0.2 --kind $kind >out || die "unfair $kind"
+        "$hf" bench --unfair --runs 1 --seconds 0.2 --kind $kind >out || die "unfair $kind"
         contains out "mysql, unfair $kind" || die "$(cat out)"
     done
-    "$hf" bench --procs 2 --seconds 0.2 -b "$MYSQL_URL?wait=poll" >out ||
+    "$hf" bench --procs 2 --runs 1 --seconds 0.2 -b "$MYSQL_URL?wait=poll" >out ||
         die 'bench, polling'
     contains out 'mysql, unfair mutex' || die "$(cat out)"
 }

@@ -4,6 +4,7 @@
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
 . "$(dirname "$0")/lib.sh"
+. "$here/diagnosis.sh"
 
 HOLDFAST_URL=$REDLOCK_URL
 hosts=${REDLOCK_URL#*//}
@@ -27,12 +28,20 @@ refused() {
 a_wrong_url_is_explained() {
     refused redlock://a 'the number of servers is 1: it must be odd, and at least 3'
     refused redlock://a,b,c,d 'the number of servers is 4'
+    refused redlock://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p 'at most 15'
+    refused redlock://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q 'over 16 hosts.*redlock: 15'
     refused redlock://:s3cret@a,b,a:6379 'the server a:6379 is there twice'
     refused 'redlock://a,b,c?max_lease=1s' 'must not be less than the ttl'
     refused 'redlock://a,b,c?server_timeout=0' 'must be from 1 to 60000 ms'
     refused 'redlock://a,b,c?tls=maybe' 'must be yes or no'
     refused 'redlock://a,b,c?cacert=/dev/null' 'tls=yes'
     refused 'redlock://a,b,c?dialect=string' 'unknown option "dialect"'
+}
+
+other_kinds_are_elsewhere() {
+    equal "$(status_of "$hf" run -s a true)" 64 'read mode'
+    contains err 'no read-write lock, only: mutex; other backends have one' ||
+        die "$(cat err)"
 }
 
 # A majority grants and releases; the others follow.
@@ -81,6 +90,33 @@ young_servers_stay_out() {
     contains err 'started lately, votes in 8[0-9]* s' || die "$(cat err)"
 }
 
+# The servers do not tell who holds a lock.
+what_is_not_known_is_not_said() {
+    start "$hf" run a -- sh -c 'echo >held; until [ -e end ]; do sleep 0.01; done'
+    holder=$pid
+    until_true test -s held
+    equal "$(status_of "$hf" run -n a -- true)" 75 -n
+    equal "$(cat err)" 'holdfast run: a: not acquired; the servers do not tell who holds it' -n
+    equal "$(status_of "$hf" run -w 0.5 a -- true)" 75 '-w 0.5'
+    equal "$(cat err)" 'holdfast run: a: not acquired within 500 ms; the servers do not tell who holds it' \
+        '-w 0.5'
+    start "$hf" run a -- true 2>err
+    touch end
+    wait_for "$holder"
+    wait_for "$pid"
+    equal "$status" 0 'the waiter'
+    equal "$(cat err)" '' 'what the waiter said'
+}
+
+locks_of_run() {
+    equal "$(status_of "$hf" run -l y -l x -- "$hf" run -n y -- true)" 64 'nested'
+    contains err 'y: process [0-9]*, which runs this command, holds it' || die "$(cat err)"
+    equal "$(status_of "$hf" run --of 3 s -- true)" 64 'no semaphore'
+    contains err 'no semaphore' || die "$(cat err)"
+    equal "$(status_of "$hf" hold -n -q x)" 0 hold
+    grep -q -x '[1-9][0-9]*' out || die "$(cat out)"
+}
+
 # As holdfast-url(7) lists them.
 the_rights_of_the_manual_are_enough() {
     on_each acl setuser shop on '>s3cret' -@all '~lk:*' '~holdfast:reserve:{lk:*' \
@@ -92,6 +128,36 @@ the_rights_of_the_manual_are_enough() {
     not contains err s3cret || die "$(cat err)"
 }
 
-run_cases a_wrong_url_is_explained the_key_is_at_every_server \
+the_doctor_counts_the_servers() {
+    lines_are_findings "$(status_of "$hf" doctor -b "redlock://$hosts?max_lease=0")"
+    has ok servers '5 servers answer, of which 2 may be down'
+    has warning persistence 'appendonly is off at 5 of 5'
+    status_of "$hf" doctor --json -b "redlock://$hosts?max_lease=0" >said
+    is_json "redlock://$hosts"
+    equal "$(status_of "$hf" doctor -b \
+        "redlock://127.0.0.1:1,${hosts#*,}?max_lease=0")" 1 'one is not there'
+    has warning servers '4 of 5 servers can be asked'
+}
+
+# It can be said of no single server what a majority has.
+what_it_cannot_do_is_said() {
+    for verb in ls 'ls -l' 'show a' 'show --json a' 'break -y a' 'break --token 1 a' \
+        'watch a' 'watch -p'; do
+        # shellcheck disable=SC2086 # several words
+        equal "$(status_of "$hf" $verb)" 64 "$verb"
+        [ ! -s out ] || die "$verb: $(cat out)"
+        equal "$(wc -l <err)" 1 "lines of $verb"
+        contains err "the redlock backend cannot inspect, list or break; .*\`redis-cli " ||
+            die "$verb: $(cat err)"
+    done
+    equal "$(status_of "$hf" ask a)" 64 'ask'
+    contains err 'the redlock backend cannot ask a holder' || die "$(cat err)"
+    equal "$(status_of "$hf" latch set a 1)" 64 'latch'
+    contains err 'the redlock backend has' || die "$(cat err)"
+}
+
+run_cases a_wrong_url_is_explained other_kinds_are_elsewhere the_key_is_at_every_server \
     a_server_votes_once a_majority_is_enough young_servers_stay_out \
-    the_rights_of_the_manual_are_enough
+    what_is_not_known_is_not_said locks_of_run \
+    the_rights_of_the_manual_are_enough the_doctor_counts_the_servers \
+    what_it_cannot_do_is_said

@@ -484,8 +484,9 @@ a_misplaced_url_shows_no_password() {
     is_misuse "\`redis:'" run -c true a "$url"
     is_misuse "\`--backend=redis:' after" run a "--backend=$url" -- true
     is_misuse "\`-bredis:' after" run a "-b$url" -- true
-    is_misuse "called \`--backnd=redis:'" run "--backnd=$url" a -- true
-    is_misuse "called \`--backnd=redis:'" bench "--backnd=$url"
+    is_misuse "called \`--backnd'; did you mean --backend?" run "--backnd=$url" a -- true
+    is_misuse "called \`--backnd'; did you mean --backend?" bench "--backnd=$url"
+    is_misuse "called \`--qzx'" bench "--qzx=$url"
     is_misuse 'quiet takes no value' run "--quiet=$url" a -- true
     is_misuse "called \`-Z'" run "-qZ$url" a -- true
     is_misuse "\`--backend' needs" run --backend
@@ -588,7 +589,7 @@ is_not_renewed() {
 }
 
 without_renewal_the_group_gets_term_then_kill_and_we_exit_79() {
-    gets_term_because 'the server could not be reached since 2' is_not_renewed
+    gets_term_because 'the server could not be used since 2' is_not_renewed
     contains err "redis.sock: " || die "does not say where: $(cat err)"
 }
 
@@ -654,6 +655,38 @@ stopped_past_its_deadline_the_group_is_ended_too() {
     die "does not say why: $(cat err)"
 }
 
+# Nearly as long as the lease lasts, so that there is no time left to renew it:
+# the command is ended, and it is said why. A machine that stands still makes it
+# too long.
+stopped_until_its_deadline_is_near() {
+    for _ in 1 2 3 4 5; do
+        rm -f ready beat
+        start_beating -b "$redis" -t 6s d
+        begin_beats=$(uptime_ms)
+        kill -STOP "$pid"
+        sleep 5.3
+        kill -CONT "$pid"
+        wait_within_beats || continue
+        equal "$status" 79 'exit status'
+        until_true both_are_gone
+        ! contains err 'd: the lock cannot be renewed in time: holdfast was stopped .*; ending' ||
+            return 0
+    done
+    die "does not say why: $(cat err)"
+}
+
+# It may have renewed the lock in time, and goes on.
+wait_within_beats() {
+    until_true gone_or_beats
+    gone "$pid" || kill -KILL "$pid"
+    wait_for "$pid"
+    [ "$status" -ne 137 ]
+}
+
+gone_or_beats() {
+    gone "$pid" || beaten_past $((begin_beats + 9000))
+}
+
 renewals_keep_it() {
     start_beating -b "$redis" -t 6s e
     begin=$(uptime_ms)
@@ -669,6 +702,20 @@ beaten_past() {
 }
 
 # ---- killed ------------------------------------------------------------------------
+
+# Nobody reads standard error: the message is lost, and nothing else.
+a_message_that_is_not_read_ends_nothing() {
+    (
+        set +e
+        "$hf" run --verbose a -- sh -c 'echo ran >ran; exit 3' 2>&1 >/dev/null
+        echo "$?" >status
+    ) | :
+    until_true test -s status
+    equal "$(cat status)" 3 'exit status'
+    [ -s ran ] || die 'the command did not run'
+    "$hf" run a -- sh -c 'kill -PIPE $$; exit 5' && die 'no signal'
+    equal "$?" 141 'SIGPIPE of the command'
+}
 
 killed_with_9_the_group_ends_with_it() {
     start_beating a
@@ -800,7 +847,9 @@ run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
     a_hold_that_was_taken_away_ends_the_group_with_79 \
     the_lock_file_is_deleted_and_we_exit_79 on_lost_warn_only_warns \
     on_lost_warn_does_not_warn_of_a_lock_that_is_held \
-    stopped_past_its_deadline_the_group_is_ended_too renewals_keep_it \
+    stopped_past_its_deadline_the_group_is_ended_too \
+    stopped_until_its_deadline_is_near renewals_keep_it \
+    a_message_that_is_not_read_ends_nothing \
     killed_with_9_the_group_ends_with_it killed_with_9_as_soon_as_it_started \
     killed_with_9_while_it_waits_nothing_is_left \
     a_killed_guardian_is_replaced \

@@ -1,6 +1,8 @@
 # Cases of the command on a server that holders are connected to: for zk.sh,
 # etcd.sh and mysql.sh. HOLDFAST_URL is that of the server.
 # shellcheck shell=sh disable=SC2016,SC2154 # for other shells; $hf of lib.sh
+. "$here/diagnosis.sh"
+. "$here/operator_cases.sh"
 
 tokens_rise() {
     show='echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"'
@@ -108,10 +110,56 @@ a_wait_survives_a_loss_of_the_server() {
     wait_for "$waiter"
     equal "$status" 0 'the waiter'
     [ -e ran ] || die 'the command did not run'
-    [ "$(wc -l <err)" -le 1 ] || die 'said more than one line'
+    [ "$(grep -c 'waiting for the server' err)" -le 1 ] || die "$(cat err)"
+}
+
+# Permits, several locks, and a run within itself.
+locks_of_run() {
+    equal "$(status_of "$hf" run --permits 2 --of 3 sem -- \
+        "$hf" run -n --of 3 sem -- true)" 0 'three permits of three'
+    equal "$(status_of "$hf" run --permits 2 --of 3 sem -- \
+        "$hf" run -n --permits 2 --of 3 sem -- true)" 64 'four of three'
+    equal "$("$hf" run -l z -l y -- sh -c 'echo "$HOLDFAST_NAMES" "$HOLDFAST_TOKENS" |
+        wc -w')" 4 'names and tokens'
+    equal "$(status_of "$hf" run -l z -l y -- "$hf" run -n -l x -l y -- true)" 64 'nested'
+    contains err 'y: process [0-9]*, which runs this command, holds it' || die "$(cat err)"
+}
+
+a_hold_is_kept_until_stdin_closes() {
+    mkfifo gate
+    start sh -c 'exec "$@" <gate >token 2>said' sh "$hf" hold -l h -l i
+    holder=$pid
+    exec 9>gate
+    until_true test -s token
+    start "$hf" run h -- touch ran 2>err 9>&-
+    until_true test -s err
+    contains err "h: waiting; process $holder on $(uname -n) has held it for " ||
+        die "$(cat err)"
+    [ ! -e ran ] || die 'the command ran'
+    exec 9>&-
+    wait_for "$pid"
+    equal "$status" 0 'the waiter'
+    equal "$(wc -l <token)" 2 'tokens'
+    equal "$(cat said)" '' 'what was said'
+}
+
+the_doctor_is_in() {
+    parts_of_url
+    place=${HOLDFAST_URL%%:*}://$host
+    lines_are_findings "$(status_of "$hf" doctor)"
+    contains out ': [1-9] warning' || die "one server alone: $(cat out)"
+    has ok locking 'can be acquired'
+    status_of "$hf" doctor --json >said
+    is_json "$place"
+    wrong="$before_host"127.0.0.1:1"$root"
+    equal "$(status_of "$hf" doctor -b "$wrong")" 2 'no server'
+    equal "$(wc -l <out)" 2 'lines'
+    has error connection '127.0.0.1:1: Connection refused'
+    [ ! -s err ] || die "$(cat err)"
 }
 
 session_cases='tokens_rise who_holds_it_is_said
     killed_it_lets_go_with_its_session waits_for_a_server_that_closes
     with_w_it_waits_too with_w_the_whole_time_is_used with_n_it_does_not_wait
-    an_unknown_host_is_not_waited_for a_wait_survives_a_loss_of_the_server'
+    an_unknown_host_is_not_waited_for a_wait_survives_a_loss_of_the_server
+    locks_of_run a_hold_is_kept_until_stdin_closes the_doctor_is_in '$operator_cases

@@ -19,11 +19,12 @@
 
 #include <cmocka.h>
 
-static int hold; /* what hf_lock_explain says of it */
+static int hold; /* what holds_explain says of it */
 
-int hf_lock_explain(hf_lock *lock, hf_error *why)
+int holds_explain(const struct holds *holds, size_t *which, hf_error *why)
 {
-    (void)lock;
+    (void)holds;
+    (void)which;
     (void)why;
     return hold;
 }
@@ -34,7 +35,7 @@ const char *hf_error_text(int code)
     return "fake";
 }
 
-const struct cli_verb cli_run = {"run", "", "", NULL};
+const struct cli_verb cli_run = {.name = "run"};
 
 /* `echo`, writing into a pipe of ours; how many bytes came. */
 static ssize_t bytes_of_echo(int *status)

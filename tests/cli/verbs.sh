@@ -6,7 +6,7 @@ set -u
 
 version_and_help() {
     equal "$("$hf" --version | cut -d' ' -f1)" holdfast --version
-    for verb in run bench lab 'lab oversell'; do
+    for verb in run ls show break ask watch latch doctor bench lab 'lab oversell'; do
         # shellcheck disable=SC2086 # one word or two
         "$hf" help $verb >text || die "help $verb"
         contains text "usage: holdfast $verb" || die "help $verb: $(cat text)"
@@ -27,15 +27,118 @@ version_and_help() {
     equal "$(status_of "$hf" help nonsense)" 64 'help nonsense'
 }
 
+# As `holdfast help' lists them.
+verbs() {
+    "$hf" help | sed -n '3,/^$/s/^  \([a-z]*\) .*/\1/p'
+}
+
+# Every verb, also those that are new.
+every_verb_helps() {
+    equal "$(verbs | grep -c -e '^run$' -e '^bench$' -e '^lab$' -e '^help$')" 4 verbs
+    version=$("$hf" --version)
+    for verb in $(verbs | grep -v help); do
+        "$hf" "$verb" --help >text || die "$verb --help"
+        case $verb in run | hold | lab) most=50 ;; *) most=30 ;; esac
+        [ "$(wc -l <text)" -le "$most" ] || die "$verb: $(wc -l <text) lines"
+        contains text '.\{81\}' && die "$verb: over 80 columns"
+        contains text "^usage: holdfast $verb " || die "$verb: no usage"
+        contains text "^  holdfast $verb" || die "$verb: no example"
+        equal "$("$hf" "$verb" -V)" "$version" "$verb -V"
+        equal "$("$hf" "$verb" --version)" "$version" "$verb --version"
+    done
+    "$hf" help >text
+    contains text '.\{81\}' && die 'help: over 80 columns'
+    [ "$(wc -l <text)" -le 40 ] || die "help: $(wc -l <text) lines"
+}
+
+# misused STATUS TEXT VERB WORD...: one line on standard error says so.
+misused() {
+    wanted=$1
+    text=$2
+    shift 2
+    equal "$(status_of "$hf" "$@")" "$wanted" "$*"
+    equal "$(wc -l <err)" 1 "lines of $*"
+    equal "$(cat out)" '' "standard output of $*"
+    grep -q -F -e "$text" err || die "$*: '$(cat err)' is without '$text'"
+}
+
+every_verb_refuses() {
+    for verb in $(verbs | grep -v help); do
+        misused 64 "holdfast $verb: no option is called \`--nonsense' (see \`holdfast help $verb')" \
+            "$verb" --nonsense
+        misused 64 "no option is called \`--hepl'; did you mean --help?" \
+            "$verb" --hepl
+        misused 64 "no option is called \`--verison'; did you mean --version?" \
+            "$verb" --verison=1
+        misused 64 "no option is called \`-Z'" "$verb" -Z
+        misused 64 '--help takes no value' "$verb" --help=yes
+    done
+}
+
+did_you_mean() {
+    misused 64 "no verb is called \`rnu'; did you mean holdfast run?" rnu
+    misused 64 "no verb is called \`bnech'; did you mean holdfast bench?" bnech
+    misused 64 "no verb is called \`xyzzy' (see" xyzzy
+    misused 64 "there is no help on \`bensh'; did you mean holdfast bench?" \
+        help bensh
+    misused 64 "no verb is called \`list'; did you mean holdfast ls?" list
+    misused 64 "\`-b' before the verb: options follow it" -b shm: ls
+    "$hf" help --help | grep -q '^usage: holdfast VERB' || die 'help --help'
+    misused 64 '--shred' run --shred a true # what was typed
+    misused 64 'did you mean --shared?' run --shred a true
+    misused 64 "no scenario is called \`oversel'; did you mean oversell?" \
+        lab oversel
+    misused 64 "no scenario is called \`xyzzy'; \`holdfast lab list' has them" \
+        lab xyzzy
+    misused 64 "did you mean kill?" run --on-lost kil a true
+    misused 64 "did you mean semaphore?" bench --kind semaphor
+    misused 64 'did you mean "ttl"?' run -b 'shm:?tll=1s' a true
+    misused 64 'did you mean "connect_timeout"?' \
+        run -b "$redis?conect_timeout=1s" a true
+    misused 64 'did you mean redis:?' run -b redsi://h a true
+}
+
+urls_say_what_is_wrong() {
+    misused 64 'has no backend for redis-x: URLs; did you mean redis:?' \
+        run -b redis-x://h a true
+    misused 64 'has no backend for redis2: URLs; did you mean redis:?' \
+        run -b redis2://h a true
+    misused 64 'an option without a name; it must be key=value' \
+        run -b 'shm:?=x' a true
+    misused 64 'no number from 1 to 65535' run -b redis://h:99999 a true
+    misused 64 'no number from 1 to 65535 (in a password' \
+        run -b redis://u:s3/cret@h a true
+    contains err s3 && die "a password is shown: $(cat err)"
+    echo nonsense >ca.pem
+    misused 64 'ca.pem: no certificate or crl found; the file must contain certificates' \
+        run -b "rediss://h?cacert=$PWD/ca.pem" a true
+    front silent "$base/redis.sock"
+    for scheme in redis mysql; do
+        misused 69 "$at" run -n -b "$scheme://u@$at/0?connect_timeout=100ms" a true
+    done
+}
+
+# What Redis says of a script's failure names the script: nobody knows it.
+redis_refuses() {
+    redis_cli config set maxmemory 1 >/dev/null
+    equal "$(status_of "$hf" run -n -b "$redis" refused true)" 69 'out of memory'
+    redis_cli config set maxmemory 0 >/dev/null
+    contains err 'OOM command not allowed' || die "$(cat err)"
+    contains err 'script: [0-9a-f]' && die "$(cat err)"
+    equal "$(wc -l <err)" 1 lines
+}
+
 # One object on one line, with what is promised in it and nothing violated.
 check_json() {
-    "$hf" bench --json --seconds 0.2 "$@" >json || die "bench $*: $?"
+    "$hf" bench --json --runs 1 --seconds 1 "$@" >json || die "bench $*: $?"
     equal "$(wc -l <json)" 1 'lines'
     for key in backend kind fair procs threads names seconds pairs \
-        pairs_per_s p50_us p99_us jain violations; do
+        pairs_per_s p50_us p99_us jain violations min_pairs_per_s \
+        median_pairs_per_s max_pairs_per_s interrupted runs; do
         contains json "[{,]\"$key\":[^,}]" || die "no $key: $(cat json)"
     done
-    contains json '"violations":0}' || die "violations: $(cat json)"
+    contains json '"violations":0,"min' || die "violations: $(cat json)"
+    contains json '"interrupted":false' || die "interrupted: $(cat json)"
     contains json '"pairs":[1-9]' || die "no pairs: $(cat json)"
 }
 
@@ -78,14 +181,75 @@ bench_kinds() {
 }
 
 bench_in_words() {
-    "$hf" bench --seconds 0.1 >words || die "$?"
-    contains words 'pairs per second' || die "$(cat words)"
+    "$hf" bench --seconds 0.1 >words 2>err || die "$?"
+    contains words ' 3 runs of ' || die "$(cat words)"
+    contains words 'pairs per second (median; minimum [0-9]*, maximum [0-9]*)$' ||
+        die "$(cat words)"
     contains words '  0 violations' || die "$(cat words)"
+    equal "$(cat err)" '' 'no live line without a terminal'
+    "$hf" bench --seconds 0.1 --runs 1 >words || die "$?"
+    contains words ' 1 run of ' || die "$(cat words)"
+    contains words 'pairs per second ([0-9]* pairs)$' || die "$(cat words)"
+}
+
+# The slowest first; the fields beside them are those of the one in the middle.
+bench_runs() {
+    "$hf" bench --json --runs 5 --seconds 0.1 >json || die "$?"
+    python3 - <<'EOF' || die "$(cat json)"
+import json
+o = json.load(open('json'))
+speeds = [run['pairs_per_s'] for run in o['runs']]
+assert len(speeds) == 5 and speeds == sorted(speeds) and speeds[0] > 0
+for key, value in o['runs'][2].items():
+    assert o[key] == value, key
+assert o['min_pairs_per_s'] == speeds[0]
+assert o['median_pairs_per_s'] == speeds[2]
+assert o['max_pairs_per_s'] == speeds[4]
+EOF
+    "$hf" bench --json --runs 2 --seconds 0.1 >json || die "$?"
+    equal "$(grep -o '"seconds"' json | wc -l)" 3 'two runs and the median'
+}
+
+# contends PID N: so many contenders use their processors.
+contends() {
+    n=0
+    for one in $(pgrep -P "$1"); do
+        spent=$(cut -d' ' -f14,15 "/proc/$one/stat" 2>/dev/null | tr ' ' +)
+        [ "$((${spent:-0}))" -gt 10 ] && n=$((n + 1))
+    done
+    [ "$n" -eq "$2" ]
+}
+
+# A measurement of an hour ends at a signal, with what it has.
+bench_interrupted() {
+    for signal in 2 15; do # INT and TERM
+        start "$hf" bench --procs 3 --seconds 1h --json >json
+        until_true contends "$pid" 3
+        contenders=$(pgrep -P "$pid")
+        kill -s $signal "$pid"
+        wait_for "$pid"
+        equal "$status" $((128 + signal)) "status, $signal"
+        contains json '"pairs":[1-9]' || die "no pairs: $(cat json)"
+        contains json '"violations":0' || die "violations: $(cat json)"
+        contains json '"interrupted":true' || die "$(cat json)"
+        for one in $contenders; do
+            gone "$one" || die "contender $one is left"
+        done
+    done
+    start "$hf" bench --seconds 1h >words
+    until_true contends "$pid" 1
+    kill "$pid"
+    wait_for "$pid"
+    contains words ', interrupted$' || die "$(cat words)"
 }
 
 bench_misused() {
     equal "$(status_of "$hf" bench --kind nonsense)" 64 --kind
     equal "$(status_of "$hf" bench --procs 0)" 64 --procs
+    equal "$(status_of "$hf" bench --procs 1001)" 64 'too many processes'
+    equal "$(status_of "$hf" bench --runs 0)" 64 --runs
+    equal "$(status_of "$hf" bench --procs 1000 --threads 11)" 64 'contenders'
+    contains err '11000 threads in all; at most 10000' || die "$(cat err)"
     equal "$(status_of "$hf" bench --seconds 0)" 64 --seconds
     equal "$(status_of "$hf" bench nonsense)" 64 operand
     equal "$(status_of "$hf" bench --fair --unfair)" 64 'two orders'
@@ -107,6 +271,7 @@ lab_misused() {
 }
 
 start_redis
-run_cases version_and_help bench_alone bench_processes \
+run_cases version_and_help every_verb_helps every_verb_refuses did_you_mean urls_say_what_is_wrong redis_refuses \
+    bench_alone bench_processes \
     bench_threads_hand_over bench_redis bench_kinds bench_in_words \
-    bench_misused lab_misused
+    bench_runs bench_interrupted bench_misused lab_misused

@@ -144,7 +144,7 @@ waits_for_its_turn() {
     start "$hf" run "$@" -b "$own" a -- touch ran 2>err
     waiter=$pid
     until_true is_waited_for
-    [ ! -s err ] || die 'said something'
+    not contains err 'the server' || die "$(cat err)"
 }
 
 a_wait_survives_a_restart_of_the_server() {
@@ -155,7 +155,7 @@ a_wait_survives_a_restart_of_the_server() {
     wait_for "$waiter"
     equal "$status" 0 'exit status'
     [ -e ran ] || die 'the command did not run'
-    equal "$(wc -l <err)" 1 'lines said'
+    equal "$(grep -c 'waiting for the server' err)" 1 'lines said of the server'
 }
 
 a_wait_survives_a_server_that_hangs() {
@@ -288,7 +288,7 @@ with_w_a_lock_that_is_held_is_75_when_the_time_is_over() {
         [ "$status" -eq 69 ] || break
     done
     equal "$status" 75 'exit status'
-    contains err 'a: not got within .* held by somebody:1$' || die 'not said by whom'
+    contains err 'a: not acquired within .* it is held by somebody:1$' || die 'not said by whom'
     [ ! -e ran ] || die 'the command ran'
 }
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The command on ZooKeeper, where it differs. Usage: with_zk zk.sh HOLDFAST
+# The command on ZooKeeper, where it differs.
+# Usage: OURS=.../interop-ours with_zk zk.sh HOLDFAST
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -29,5 +30,55 @@ a_user_needs_a_password() {
         HOLDFAST_PASSWORD
 }
 
+# $OURS is a holder that is told what to do (tests/interop/ours.c).
+ask_is_heard() {
+    equal "$(status_of "$hf" ask wanted)" 1 'nobody holds it'
+    contains err '"wanted" is not held' || die "$(cat err)"
+    mkfifo tell
+    start sh -c '"$0" "$1" 30000 <tell >heard' "$OURS" "$ZK_URL"
+    exec 7>tell
+    echo 'hold unfair wanted 0 -1' >&7
+    until_true contains heard '^held token='
+    equal "$(status_of "$hf" ask wanted)" 0 'ask'
+    [ ! -s out ] && [ ! -s err ] || die "says $(cat out err)"
+    echo 'wanted 60000' >&7
+    until_true contains heard '^wanted$'
+    exec 7>&-
+    wait_for "$pid"
+    equal "$status" 0 'the holder'
+}
+
+run_and_hold_say_that_they_are_asked() {
+    start "$hf" run asked/a -- sh -c 'echo >held; exec sleep 1000' 2>said
+    until_true test -s held
+    equal "$(status_of "$hf" ask asked/a)" 0 'ask'
+    until_true contains said '^holdfast run: asked/a: another client asks for the lock'
+    mkfifo gate
+    start sh -c 'exec "$0" hold asked/b <gate' "$hf" >token 2>heard
+    exec 8>gate
+    until_true test -s token
+    equal "$(status_of "$hf" ask asked/b)" 0 'ask'
+    until_true contains heard '^holdfast hold: asked/b: another client asks for the lock'
+    exec 8>&-
+    wait_for "$pid"
+    equal "$status" 0 'hold'
+}
+
+polling_is_said_of_a_prefix() {
+    equal "$(status_of "$hf" watch -w 0 told)" 0 'a name'
+    [ ! -s err ] || die "says $(cat err)"
+    equal "$(status_of "$hf" watch -w 0 -p told)" 0 'a prefix'
+    contains err '; polling every 500 ms$' || die "$(cat err)"
+}
+
+the_servers_own_nodes_are_refused() {
+    for root in zookeeper zookeeper/locks zookeeper/; do
+        equal "$(status_of "$hf" run -b "$ZK_URL/$root" e true)" 64 "$root"
+        contains err "the path /zookeeper is ZooKeeper's own" || die "$(cat err)"
+    done
+    equal "$(status_of "$hf" run -b "$ZK_URL/zookeepers" e true)" 0 another
+}
+
 # shellcheck disable=SC2086 # a list
-run_cases $session_cases whose_node_it_is_is_told_by_77 a_user_needs_a_password
+run_cases $session_cases whose_node_it_is_is_told_by_77 a_user_needs_a_password \
+    ask_is_heard run_and_hold_say_that_they_are_asked polling_is_said_of_a_prefix the_servers_own_nodes_are_refused

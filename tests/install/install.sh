@@ -10,7 +10,7 @@ wrong=$3
 chmod 755 "$tmp"
 root=$tmp/root
 
-echo 1..23
+echo 1..24
 check "installs" env DESTDIR="$root" meson install -C "$build" --no-rebuild
 pc=$(find "$root" -name holdfast.pc)
 lib=$(dirname "$(dirname "$pc")")
@@ -36,6 +36,17 @@ check "and when that was moved" says '^in$' env -u LD_LIBRARY_PATH \
 check "the lab, too" says '^  oversell' env -u LD_LIBRARY_PATH \
     "$tmp/moved${command#"$root"}" lab list
 export LD_LIBRARY_PATH="$lib"
+
+# Where bash and zsh look for it by themselves.
+has_completions() {
+    share=$(dirname "$(dirname "$command")")/share
+    cmp "$source/completions/holdfast.bash" \
+        "$share/bash-completion/completions/holdfast" &&
+        cmp "$source/completions/_holdfast" \
+            "$share/zsh/site-functions/_holdfast" &&
+        "$command" __complete -- benc | grep -z -q '^bench$'
+}
+check "the completion of bash and zsh is there" has_completions
 
 # What is built for the tests alone.
 no_example() {

@@ -47,7 +47,9 @@ def refused(status, text, *arguments, **more):
 
 
 def what_is_not_there_is_named():
-    refused(USAGE, "no scenario is called `oversel'.*lab list", 'oversel')
+    refused(USAGE, "no scenario is called `oversel'; did you mean oversell",
+            'oversel')
+    refused(USAGE, "no scenario is called `xyzzy'.*lab list", 'xyzzy')
     refused(USAGE, "no strategy `sql-updat'", 'oversell', '--strategy',
             'none,sql-updat')
     refused(USAGE, "no backend is called `etcdd'.*shm, redis, redlock, zk, etcd "

@@ -1,0 +1,119 @@
+/* JSON on standard output; see cli.h. */
+#include "cli.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool is_first = true; /* in its object or array */
+
+static void put_text(const unsigned char *s, size_t len)
+{
+    uint32_t c;
+
+    putchar('"');
+    for (size_t i = 0, n; i < len; i += n ? n : 1) {
+        n = hf__utf8(s + i, len - i, &c);
+        if (!n)
+            fputs("\\ufffd", stdout);
+        else if (c == '"' || c == '\\')
+            printf("\\%c", (char)c);
+        else if (hf__character(s + i, len - i))
+            fwrite(s + i, 1, n, stdout);
+        else /* none of these is beyond four digits */
+            printf("\\u%04x", c);
+    }
+    putchar('"');
+}
+
+static void begin(const char *key)
+{
+    if (!is_first)
+        putchar(',');
+    is_first = false;
+    if (key) {
+        put_text((const unsigned char *)key, strlen(key));
+        putchar(':');
+    }
+}
+
+void json_open(const char *key, char bracket)
+{
+    begin(key);
+    putchar(bracket);
+    is_first = true;
+}
+
+void json_close(char bracket)
+{
+    putchar(bracket);
+    is_first = false;
+}
+
+void json_text(const char *key, const char *text)
+{
+    begin(key);
+    put_text((const unsigned char *)text, strlen(text));
+}
+
+void json_number(const char *key, int64_t number)
+{
+    begin(key);
+    printf("%" PRId64, number);
+}
+
+void json_unsigned(const char *key, uint64_t number)
+{
+    begin(key);
+    printf("%" PRIu64, number);
+}
+
+void json_real(const char *key, double number, int digits)
+{
+    begin(key);
+    printf("%.*f", digits, number);
+}
+
+void json_bool(const char *key, bool value)
+{
+    begin(key);
+    fputs(value ? "true" : "false", stdout);
+}
+
+void json_null(const char *key)
+{
+    begin(key);
+    fputs("null", stdout);
+}
+
+static bool is_utf8(const unsigned char *s, size_t len)
+{
+    uint32_t c;
+
+    for (size_t i = 0, n; i < len; i += n) {
+        n = hf__utf8(s + i, len - i, &c);
+        if (!n)
+            return false;
+    }
+    return true;
+}
+
+void json_name(const char *key, const void *bytes, size_t len)
+{
+    const unsigned char *s = bytes;
+
+    begin(key);
+    put_text(s, len);
+    if (is_utf8(s, len))
+        return;
+    printf(",\"%s_hex\":\"", key);
+    for (size_t i = 0; i < len; i++)
+        printf("%02x", s[i]);
+    putchar('"');
+}
+
+void json_end(void)
+{
+    putchar('\n');
+    is_first = true;
+}

@@ -1,0 +1,243 @@
+/*
+ * HOLDFAST_HELD: entries "PID:START:KIND:MODE:PERMITS:HASH", separated by
+ * spaces. START is the time at which the process began (/proc/PID/stat), so
+ * that a number that is used again is not taken for the same process. HASH is
+ * that of where the lock is and of its name; user and password of the URL are
+ * not part of it.
+ */
+#include "claim.h"
+#include "hash.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VARIABLE "HOLDFAST_HELD"
+
+enum { ENTRY_LEN = 96, ANCESTORS_MAX = 4096 };
+
+struct entry {
+    long long pid;
+    unsigned long long start;
+    unsigned kind, mode, permits;
+    uint64_t hash;
+};
+
+/* ---- which lock -----------------------------------------------------------
+ */
+
+static uint64_t hash_lower(uint64_t hash, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        char c = (char)tolower((unsigned char)text[i]);
+
+        hash = hf__hash64(hash, &c, 1);
+    }
+    return hash;
+}
+
+/* Of the options, those that say where a lock is. */
+static uint64_t hash_options(uint64_t hash, const char *query)
+{
+    static const char *const places[] = {"prefix=", "db=", "socket="};
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        size_t name_len = strlen(places[i]);
+
+        for (const char *at = query; *at; at += strcspn(at, "&")) {
+            at += *at == '&' || *at == '?';
+            if (strncmp(at, places[i], name_len) == 0)
+                hash = hf__hash64(hash, at, strcspn(at, "&"));
+        }
+    }
+    return hash;
+}
+
+/* Scheme and hosts in small letters, without user and password; the path. */
+static uint64_t hash_url(const char *url)
+{
+    size_t scheme = strcspn(url, ":"), len;
+    uint64_t hash = hash_lower(HF__HASH64, url, scheme);
+    const char *at = url + scheme, *query = strchr(url, '?');
+    uid_t user = geteuid();
+
+    if (strncasecmp(url, "shm:", 4) == 0) /* a place of its own for each user */
+        hash = hf__hash64(hash, (const char *)&user, sizeof user);
+    if (strncmp(at, "://", 3) == 0) {
+        at += 3;
+        len = strcspn(at, "/?");
+        for (size_t i = len; i > 0; i--)
+            if (at[i - 1] == '@') {
+                at += i;
+                len -= i;
+                break;
+            }
+        hash = hash_lower(hash, at, len);
+        at += len;
+        hash = hf__hash64(hash, at, strcspn(at, "?"));
+    }
+    return query ? hash_options(hash, query) : hash;
+}
+
+static uint64_t hash_lock(const struct wanted *w, const char *name)
+{
+    return hf__hash64(hash_url(cli_url(w->url)), name, strlen(name));
+}
+
+/* ---- which process --------------------------------------------------------
+ */
+
+/* Its parent, and when it began. False: it cannot be known. */
+static bool look_up(pid_t pid, pid_t *parent, unsigned long long *start)
+{
+    char path[64], text[1024];
+    const char *at;
+    FILE *stat;
+    size_t len;
+    long ppid;
+
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    stat = fopen(path, "re");
+    if (!stat)
+        return false;
+    len = fread(text, 1, sizeof text - 1, stat);
+    fclose(stat);
+    text[len] = '\0';
+    at = strrchr(text, ')'); /* the name may have any character in it */
+    if (!at || sscanf(at,
+                      ") %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u "
+                      "%*u %*d %*d %*d %*d %*d %*d %llu",
+                      &ppid, start) != 2)
+        return false;
+    *parent = (pid_t)ppid;
+    return true;
+}
+
+static bool is_ancestor(const struct entry *e)
+{
+    pid_t pid = getppid(), parent = 0;
+    unsigned long long start;
+
+    for (int i = 0; i < ANCESTORS_MAX && pid > 0; i++, pid = parent) {
+        if (!look_up(pid, &parent, &start))
+            return false;
+        if (pid == e->pid)
+            return start == e->start;
+    }
+    return false;
+}
+
+/* The next entry of a text; NULL at the end. */
+static const char *next_entry(const char *text, struct entry *e)
+{
+    for (;;) {
+        text += strspn(text, " ");
+        if (!*text)
+            return NULL;
+        if (sscanf(text, "%lld:%llu:%u:%u:%u:%" SCNx64, &e->pid, &e->start,
+                   &e->kind, &e->mode, &e->permits, &e->hash) == 6)
+            return text + strcspn(text, " ");
+        text += strcspn(text, " ");
+    }
+}
+
+/* ---- what claim.h has ------------------------------------------------------
+ */
+
+/* Can we never have it while those ancestors hold theirs? */
+static void compare(struct nested *nested, const struct wanted *w,
+                    const char *name, const char *held)
+{
+    uint64_t hash = hash_lock(w, name), taken = 0;
+    struct entry e;
+
+    while ((held = next_entry(held, &e))) {
+        if (e.hash != hash || e.kind != (unsigned)w->kind || !is_ancestor(&e))
+            continue;
+        taken += e.permits;
+        if (w->kind == HF_SEMAPHORE && taken + w->permits <= w->of)
+            continue;
+        nested->name = name;
+        nested->pid = (pid_t)e.pid;
+        nested->may_share = w->kind == HF_RWLOCK && w->mode == HF_READ &&
+                            e.mode == (unsigned)HF_READ;
+        if (!nested->may_share)
+            return;
+    }
+}
+
+void nested_find(struct nested *nested, const struct wanted *w)
+{
+    const char *held = getenv(VARIABLE);
+
+    *nested = (struct nested){.name = NULL};
+    for (size_t i = 0; held && i < w->len; i++) {
+        compare(nested, w, w->names[i], held);
+        if (nested->name && !nested->may_share)
+            return;
+    }
+}
+
+/* To the end of a text with room for ENTRY_LEN more. */
+static void append(char *text, const struct entry *e)
+{
+    size_t len = strlen(text);
+
+    snprintf(text + len, ENTRY_LEN, "%s%lld:%llu:%u:%u:%u:%" PRIx64,
+             len ? " " : "", e->pid, e->start, e->kind, e->mode, e->permits,
+             e->hash);
+}
+
+static void append_ours(char *text, const struct wanted *w)
+{
+    struct entry e = {.pid = getpid(),
+                      .kind = (unsigned)w->kind,
+                      .mode = (unsigned)w->mode,
+                      .permits = w->permits};
+    pid_t parent;
+
+    if (!look_up(getpid(), &parent, &e.start))
+        return;
+    for (size_t i = 0; i < w->len; i++) {
+        e.hash = hash_lock(w, w->names[i]);
+        append(text, &e);
+    }
+}
+
+int nested_export(const struct wanted *w)
+{
+    const char *held = getenv(VARIABLE);
+    /* None is shorter than "1:1:1:0:0:1". */
+    size_t most = w->len + (held ? strlen(held) / 11 : 0) + 1;
+    char *text = calloc(most, ENTRY_LEN);
+    struct entry e;
+    int status = CLI_OSERR;
+
+    if (!text)
+        return status;
+    while (held && (held = next_entry(held, &e)))
+        if (is_ancestor(&e))
+            append(text, &e);
+    append_ours(text, w);
+    if (setenv(VARIABLE, text, 1) == 0)
+        status = CLI_OK;
+    free(text);
+    return status;
+}
+
+bool nested_is_held(const struct nested *nested, hf_client *client)
+{
+    hf_info *info = NULL;
+    bool held = false;
+
+    if (hf_inspect(client, nested->name, HF_CSTRING, &info, NULL) != HF_OK)
+        return true;
+    for (size_t i = 0; i < info->holders_len; i++)
+        if (info->holders[i].pid <= 0 || info->holders[i].pid == nested->pid)
+            held = true;
+    hf_info_free(info);
+    return held;
+}

@@ -1,0 +1,577 @@
+#!/bin/sh
+# holdfast run: semaphores, several locks, nested runs, who holds a lock that is
+# waited for, names of all bytes, many at once. Usage: locks.sh HOLDFAST
+# shellcheck disable=SC2016 # what is in single quotes is for other shells
+set -u
+. "$(dirname "$0")/lib.sh"
+
+# hold OPTION...: holds what they say until `let_go`, $holder.
+hold() {
+    rm -f held end
+    start "$hf" run "$@" -- sh -c 'echo >held
+        until [ -e end ]; do sleep 0.01; done'
+    holder=$pid
+    until_true test -s held
+}
+
+let_go() {
+    touch end
+    wait_for "$holder"
+    equal "$status" 0 'the holder'
+}
+
+# is_misuse TEXT OPTION...: 64, with that text on one line, and nothing is run.
+is_misuse() {
+    text=$1
+    shift
+    equal "$(status_of "$hf" run "$@")" 64 "$*"
+    contains err "$text" || die "$*: $(cat err)"
+    equal "$(wc -l <err)" 1 "lines of $*"
+    [ ! -e ran ] || die "$*: the command ran"
+}
+
+# on_both CASE: on shared memory and on Redis.
+on_both() {
+    "$@"
+    HOLDFAST_URL=$redis "$@"
+}
+
+# ---- a semaphore ---------------------------------------------------------------
+
+permits_are_counted() {
+    hold --permits 2 --of 3 s
+    equal "$(status_of "$hf" run -n --of 3 s -- true)" 0 'the third one'
+    equal "$(status_of "$hf" run -n --permits 2 --of 3 s -- true)" 75 'two more'
+    contains err "s: held by process $holder on " || die "$(cat err)"
+    equal "$(status_of "$hf" run -w 0.1 --permits 3 --of 3 s -- true)" 75 'all'
+    equal "$(status_of "$hf" run -n --of 4 s -- true)" 64 'another size'
+    equal "$(status_of "$hf" run -n s -- true)" 64 'a mutex'
+    let_go
+    equal "$(status_of "$hf" run -n --permits 3 --of 3 s -- true)" 0 'afterwards'
+}
+
+a_semaphore_counts_permits() {
+    on_both permits_are_counted
+}
+
+a_semaphore_is_checked() {
+    is_misuse 'Give --of N' --permits 2 s -- touch ran
+    is_misuse 'there are never that many' --permits 3 --of 2 s -- touch ran
+    is_misuse 'for semaphores' --of 2 -s s -- touch ran
+    is_misuse 'for semaphores' --of 2 -x s -- touch ran
+    for bad in 0 -1 x '' 4294967296; do
+        is_misuse 'takes a number of permits' --of "$bad" s -- touch ran
+        is_misuse 'takes a number of permits' --permits "$bad" --of 2 s -- touch ran
+    done
+}
+
+# ---- several locks -----------------------------------------------------------------
+
+all_or_none() {
+    hold -l b -l a
+    for name in a b; do
+        equal "$(status_of "$hf" run -n "$name" -- true)" 75 "$name"
+    done
+    equal "$(status_of "$hf" run -n -l c -l b -- touch ran)" 75 'one is held'
+    contains err "b: held by process $holder on " || die "$(cat err)"
+    [ ! -e ran ] || die 'the command ran'
+    equal "$(status_of "$hf" run -n c -- true)" 0 'the other one is free again'
+    let_go
+    equal "$(status_of "$hf" run -n -l a -l b -l c -- true)" 0 'afterwards'
+}
+
+several_locks_are_all_or_none() {
+    on_both all_or_none
+}
+
+# Two who name them the other way round never wait for each other.
+both_orders() {
+    echo 0 >count
+    for order in '-l a -l b' '-l b -l a'; do
+        # shellcheck disable=SC2086 # words
+        start sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do
+            "$@" || exit; done' sh "$hf" run -q $order -- sh -c 'read -r n <count
+                echo $((n + 1)) >new.$$; mv new.$$ count'
+    done
+    for one in $started; do
+        wait_for "$one"
+        equal "$status" 0 "the loop $one"
+    done
+    equal "$(cat count)" 20 'the counter'
+    started=
+}
+
+several_locks_are_taken_in_one_order() {
+    on_both both_orders
+}
+
+names_and_tokens() {
+    "$hf" run -l 'z z' -l a -- sh -c 'printf "%s\n" "$HOLDFAST_NAME" \
+        "$HOLDFAST_TOKEN"; echo "$HOLDFAST_NAMES"; echo "$HOLDFAST_TOKENS"' >got
+    equal "$(sed -n 1p got)" 'z z' HOLDFAST_NAME
+    equal "$(sed -n 3,4p got)" "$(printf 'z z\na')" HOLDFAST_NAMES
+    equal "$(sed -n 2p got)" "$(sed -n 5p got)" 'the token of the first'
+    for line in 5 6; do
+        sed -n ${line}p got | grep -q -x '[1-9][0-9]*' || die "$(cat got)"
+    done
+    equal "$(wc -l <got)" 6 lines
+    token=$(sed -n 6p got)
+    "$hf" run a -- sh -c 'echo "$HOLDFAST_TOKENS $HOLDFAST_NAMES"' >got
+    equal "$(sed 's/.* //' got)" a 'the names of one'
+    [ "$(sed 's/ .*//' got)" -gt "$token" ] || die "no rising token: $(cat got)"
+}
+
+several_names_and_tokens_are_in_the_environment() {
+    on_both names_and_tokens
+}
+
+a_loss_of_one_ends_the_command() {
+    for name in a b; do
+        rm -f ready
+        start "$hf" run -b "$redis" -t 3s -l a -l b -- \
+            sh -c 'echo >ready; exec sleep 1000' 2>err
+        until_true test -s ready
+        redis_cli del "$name" >/dev/null
+        wait_for "$pid"
+        equal "$status" 79 "without $name"
+        contains err "\"$name\" was lost: it was taken away" || die "$(cat err)"
+    done
+    equal "$(status_of "$hf" run -w 1m -b "$redis" -l a -l b -- true)" 0 'afterwards'
+}
+
+several_locks_are_checked() {
+    is_misuse 'given twice' -l a -l b -l a -- touch ran
+    is_misuse 'A COMMAND is missing' -l a -l b
+    is_misuse 'is a -b missing' -l a -l redis://:s3cret@h -- touch ran
+    not contains err s3cret || die "$(cat err)"
+    # shellcheck disable=SC2046 # words
+    is_misuse 'more than 64 locks' $(seq -f '-l %g' 65) -- touch ran
+    # shellcheck disable=SC2046
+    equal "$(status_of "$hf" run $(seq -f '-l %g' 64) -- true)" 0 '64 locks'
+    equal "$(status_of "$hf" run -l shm: -b "$HOLDFAST_URL" -- true)" 0 'a -b after it'
+    equal "$("$hf" run -l a -l b -c 'echo $((1 + 2))')" 3 '-c STRING'
+    equal "$("$hf" run -l a echo -n -l x)" '-l x' 'without --'
+}
+
+# ---- flock's -----------------------------------------------------------------------
+
+verbose_tells_as_flock_does() {
+    equal "$(status_of "$hf" run --verbose a -- echo hello)" 0 status
+    equal "$(cat out)" hello output
+    sed -n 1p err | grep -q -x 'holdfast run: getting lock took [0-9]*\.[0-9]\{6\} seconds' ||
+        die "$(cat err)"
+    equal "$(sed -n 2p err)" 'holdfast run: executing echo' 'the second line'
+    is_misuse 'one of them' -q --verbose a -- touch ran
+}
+
+options_of_flock_are_known() {
+    equal "$(status_of "$hf" run -o a -- true)" 0 -o
+    equal "$(status_of "$hf" run --close a -- true)" 0 --close
+    equal "$(cat err)" '' 'what -o says'
+    for option in -F --no-fork; do
+        is_misuse 'renew the lock while the command runs' "$option" a -- touch ran
+    done
+    for option in -u --unlock; do
+        is_misuse 'holdfast hold' "$option" a -- touch ran
+    done
+}
+
+# ---- nested ------------------------------------------------------------------------
+
+# nested STATUS OUTER... -- INNER...: a run of INNER within one of OUTER.
+nested() {
+    wanted=$1
+    shift
+    outer=
+    while [ "$1" != -- ]; do
+        outer="$outer $1"
+        shift
+    done
+    shift
+    # shellcheck disable=SC2086 # words
+    equal "$(status_of "$hf" run $outer -- "$hf" run "$@" echo in)" "$wanted" \
+        "$outer within $*"
+}
+
+within_itself() {
+    nested 64 a -- a
+    contains err 'a: process [0-9]*, which runs this command, holds it' ||
+        die "$(cat err)"
+    equal "$(wc -l <err)" 1 lines
+    nested 64 a -- -n a
+    nested 64 a -- -w 1m -q a
+    nested 64 -l x -l a -- -l y -l a
+    nested 64 -x a -- -x a
+    nested 64 -x a -- -s a
+    nested 64 -s a -- -x a
+    nested 0 -s a -- -s a
+    nested 0 a -- b
+    nested 0 --permits 2 --of 3 s -- --of 3 s
+    nested 64 --permits 2 --of 3 s -- --permits 2 --of 3 s
+    equal "$(status_of "$hf" run a -- "$hf" run b -- sh -c '"$0" run -n a true' "$hf")" \
+        64 'two levels, by a shell'
+    equal "$(status_of "$hf" run --of 3 s -- "$hf" run --of 3 s -- \
+        "$hf" run --permits 2 --of 3 s true)" 64 'two levels of a semaphore'
+    equal "$(status_of "$hf" run a -- "$hf" hold a)" 64 'hold'
+}
+
+a_run_within_itself_is_64() {
+    on_both within_itself
+}
+
+# Scheme and host in other letters, a password, and options that do not say where.
+a_url_is_recognised() {
+    other=REDIS${redis#redis}
+    equal "$(status_of "$hf" run -b "$redis" a -- \
+        "$hf" run -b "$other?ttl=20s" -n a true)" 64 'the same server'
+    equal "$(status_of "$hf" run -b "$redis" a -- \
+        "$hf" run -b "$redis?prefix=x:" -n a true)" 0 'another prefix'
+    equal "$(status_of "$hf" run -b "$redis" a -- \
+        "$hf" run -b "shm://$PWD/s" -n a true)" 0 'another backend'
+}
+
+no_password_is_in_the_environment() {
+    redis_cli config set requirepass s3cret >/dev/null
+    url="redis+unix://:s3cret@${redis#*//}"
+    "$hf" run -b "$url" a -- env >got 2>&1
+    "$hf" run -b "$url" a -- "$hf" run -n -b "$url" a true 2>err
+    status=$?
+    redis_cli -a s3cret --no-auth-warning config set requirepass '' >/dev/null
+    contains got '^HOLDFAST_HELD=' || die "$(cat got)"
+    not contains got s3cret || die 'the password is in the environment'
+    equal "$status" 64 'nested, with a password'
+}
+
+# A daemon that the command has left behind: the lock of its parent is free, or
+# of another process, and the daemon may wait for it.
+what_outlives_its_parent_may_have_the_lock() {
+    start "$hf" run a -- sh -c 'sh -c "echo >ready
+        until [ -e go ]; do sleep 0.01; done
+        \"\$0\" run -n a -- true 2>why; echo \$? >busy
+        \"\$0\" run -w 1m a -- true 2>why; echo \$? >status" "$0" &' "$hf"
+    wait_for "$pid"
+    equal "$status" 0 'the parent'
+    until_true test -s ready
+    hold a
+    touch go
+    until_true test -s busy
+    equal "$(cat busy)" 75 "while another holds it: $(cat why)"
+    let_go
+    until_true test -s status
+    equal "$(cat status)" 0 "the daemon: $(cat why)"
+}
+
+# Its parent is there, but has lost the lock, and another process holds it.
+a_lost_lock_of_the_parent_may_be_waited_for() {
+    start "$hf" run -b "$redis" -t 3s --on-lost warn a -- sh -c 'echo >ready
+        until [ -e go ]; do sleep 0.01; done
+        "$0" run -b "$1" -n a -- true 2>why; echo $? >status' "$hf" "$redis" 2>err
+    until_true test -s ready
+    redis_cli del a >/dev/null
+    until_true contains err 'runs on without it'
+    hold -b "$redis" a
+    touch go
+    until_true test -s status
+    equal "$(cat status)" 75 "the command: $(cat why)"
+    let_go
+}
+
+# What it claims is not so: no such process, or one that is no ancestor.
+a_forged_environment_has_no_effect() {
+    "$hf" run a -- sh -c 'echo "$HOLDFAST_HELD"' >held
+    equal "$(HOLDFAST_HELD=$(cat held) status_of "$hf" run -n a -- true)" 0 'of a dead one'
+    for text in '' ' ' x 1:2 "$(head -c 5000 /dev/zero | tr '\0' ' ')" \
+        "1:0:1:0:0:1 2:0:1:0:0:2 $(cat held) ::::: -1:1:1:1:1:1"; do
+        equal "$(HOLDFAST_HELD=$text status_of "$hf" run a -- true)" 0 "'$text'"
+    done
+}
+
+# A reader that would have to wait for a writer, who waits for the parent.
+a_reader_behind_a_writer_is_64() {
+    start "$hf" run -s a -- sh -c 'echo >held; until [ -e writer ]; do sleep 0.01; done
+        "$0" run -n -s a -- true 2>n; echo $? >>n
+        "$0" run -s a -- true 2>err; echo $? >status' "$hf"
+    holder=$pid
+    until_true test -s held
+    start "$hf" run -x a -- true 2>waits
+    until_true contains waits "process $holder on .* has held it"
+    touch writer
+    until_true test -s status
+    equal "$(cat status)" 64 'exit status'
+    contains err 'a writer waits for it' || die "$(cat err)"
+    equal "$(tail -n 1 n)" 75 -n
+}
+
+# ---- while it waits ----------------------------------------------------------------
+
+says_who() {
+    hold --label 'the holder' a
+    start "$hf" run "$@" a -- touch got 2>err
+    until_true test -s err
+    line="holdfast run: a: waiting; process $holder on $(uname -n) (the holder) has held it for "
+    contains err "^$line" || die "$(cat err)"
+    let_go
+    wait_for "$pid"
+    equal "$status" 0 'the waiter'
+    equal "$(wc -l <err)" 1 'lines'
+    not contains err "$(printf '\033')" || die 'a terminal sequence'
+    [ -e got ] || die 'the command did not run'
+}
+
+who_holds_it_is_said_while_it_waits() {
+    on_both says_who
+    on_both says_who -w 10m
+}
+
+is_waited_for() {
+    [ -n "$(redis_cli pubsub channels)" ]
+}
+
+# quiet it stays, for as long as another takes to say it.
+quiet_says_nothing() {
+    hold -b "$redis" a
+    start "$hf" run -q -b "$redis" a -- touch got 2>err
+    quiet=$pid
+    start "$hf" run -b "$redis" a -- true 2>loud
+    until_true contains loud 'waiting; '
+    until_true is_waited_for
+    let_go
+    wait_for "$quiet"
+    equal "$status" 0 'the quiet one'
+    equal "$(cat err)" '' 'what it said'
+}
+
+the_lock_of_several_that_is_waited_for_is_named() {
+    hold b
+    start "$hf" run -l c -l b -l a -- touch got 2>err
+    until_true test -s err
+    contains err "^holdfast run: b: waiting; process $holder on " || die "$(cat err)"
+    let_go
+    wait_for "$pid"
+    equal "$status" 0 'the waiter'
+}
+
+readers_are_counted() {
+    hold -s a
+    start "$hf" run -s a -- sh -c 'echo >second; until [ -e end ]; do sleep 0.01; done'
+    second=$pid
+    until_true test -s second
+    start "$hf" run -x a -- true 2>err
+    until_true test -s err
+    contains err ' has held it for .*; 1 other holds it, too$' || die "$(cat err)"
+    let_go
+    wait_for "$second"
+    wait_for "$pid"
+    equal "$status" 0 'the writer'
+}
+
+# ---- the command -------------------------------------------------------------------
+
+# TERM has no effect; KILL follows.
+a_command_that_ignores_term_is_ended() {
+    start "$hf" run -b "$redis" -t 3s -l a -l b -- \
+        sh -c 'trap "" TERM; echo $$ >ready; while :; do sleep 0.01; done' 2>err
+    until_true test -s ready
+    redis_cli del b >/dev/null
+    wait_for "$pid"
+    equal "$status" 79 'exit status'
+    until_true gone "$(cat ready)"
+}
+
+grandchildren_are_ended() {
+    start "$hf" run --of 2 s -- sh -c 'sh -c "sleep 1000 & echo \$! >deep; wait" & wait'
+    until_true test -s deep
+    kill -9 "$pid"
+    until_true gone "$(cat deep)"
+    equal "$(status_of "$hf" run -w 1m --permits 2 --of 2 s -- true)" 0 'all permits'
+}
+
+stdin_goes_to_the_command() {
+    seq 1000 | "$hf" run -l a -l b -- cat >got
+    seq 1000 | cmp - got || die 'not what was written'
+}
+
+# ---- metrics -----------------------------------------------------------------------
+
+# sample NAME LABELS VALUE: is in the file.
+sample() {
+    grep -q -x -F "holdfast_$1{lock=\"$2\"$3} $4" m.prom || die "$1$3: $(cat m.prom)"
+}
+
+metrics_are_written() {
+    rm -f m.prom
+    "$hf" run --metrics m.prom 'a b' -- sh -c 'cp m.prom inside; ls -A >files; exit 3'
+    equal $? 3 'exit status'
+    grep -q -x 'holdfast_held{lock="a b"} 1' inside || die "$(cat inside)"
+    not contains files 'm.prom.' || die "$(cat files)"
+    sample acquires_total 'a b' ',result="granted"' 1
+    sample releases_total 'a b' '' 1
+    sample held 'a b' '' 0
+    sample wait_seconds_count 'a b' '' 1
+    equal "$(echo m.prom*)" m.prom 'files'
+    equal "$(stat -c %a m.prom)" 644 'its mode'
+}
+
+the_metrics_are_written() {
+    umask 022
+    on_both metrics_are_written
+    "$hf" run --metrics m.prom -l a -l '"' -- true || die '-l'
+    grep -q -x -F 'holdfast_held{lock="a\n\""} 0' m.prom || die "$(cat m.prom)"
+}
+
+# A lease that is looked after more often than the file is written.
+metrics_are_written_while_the_command_runs() {
+    start "$hf" run --metrics m.prom -b "$redis" -t 1s a -- sleep 1000
+    until_true test -s m.prom
+    rm m.prom
+    until_true test -s m.prom
+    kill "$pid"
+    wait_for "$pid"
+}
+
+metrics_tell_of_a_lock_that_is_not_acquired() {
+    start "$hf" run a -- sh -c 'echo >ready; exec sleep 1000'
+    until_true test -s ready
+    equal "$(status_of "$hf" run -n --metrics m.prom a -- true)" 75 '-n'
+    sample acquires_total a ',result="busy"' 1
+    equal "$(status_of "$hf" run -w 0.1 --metrics m.prom a -- true)" 75 '-w'
+    sample acquires_total a ',result="timed_out"' 1
+}
+
+metrics_replace_no_device() {
+    mkfifo pipe
+    ln -s m.prom link
+    for file in pipe link /dev/null; do
+        is_misuse 'another kind of file' --metrics "$file" a -- touch ran
+    done
+    [ -p pipe ] && [ -h link ] && [ -c /dev/null ] || die 'replaced'
+}
+
+metrics_tell_of_a_loss() {
+    start "$hf" run --metrics m.prom -b "$redis" -t 3s a -- \
+        sh -c 'echo >ready; exec sleep 1000' 2>err
+    until_true test -s ready
+    redis_cli del a >/dev/null
+    wait_for "$pid"
+    equal "$status" 79 'exit status'
+    sample holds_lost_total a '' 1
+}
+
+# unwritable TEXT COMMAND...: is said once; the command runs all the same.
+unwritable() {
+    text=$1
+    shift
+    equal "$(status_of "$@")" 5 "$text"
+    equal "$(cat out)" in "$text: the command"
+    contains err "^holdfast run: cannot write the metrics to .*: $text" ||
+        die "$(cat err)"
+    equal "$(wc -l <err)" 1 "$text: lines"
+}
+
+# A limit of the size of files is a disk that is full, and needs no disk.
+metrics_that_cannot_be_written_change_nothing() {
+    mkdir full readonly
+    echo old >full/m.prom
+    unwritable 'No such file or directory' "$hf" run --metrics none/m.prom a -- \
+        sh -c 'echo in; exit 5'
+    unwritable 'File too large' sh -c 'ulimit -f 1; exec "$@"' sh \
+        "$hf" run -b "$redis" --metrics full/m.prom a -- sh -c 'echo in; exit 5'
+    equal "$(cat full/m.prom)" old 'what was there before'
+    equal "$(ls -A full)" m.prom 'what is left'
+    unwritable 'Is a directory' "$hf" run --metrics full a -- sh -c 'echo in; exit 5'
+    unwritable 'File name too long' "$hf" run --metrics \
+        "$(head -c 5000 /dev/zero | tr '\0' x)" a -- sh -c 'echo in; exit 5'
+    [ "$(id -u)" = 0 ] || unwritable_directory
+    is_misuse 'the name of a file' --metrics '' a -- touch ran
+}
+
+unwritable_directory() {
+    chmod 500 readonly
+    unwritable 'Permission denied' "$hf" run --metrics readonly/m.prom a -- \
+        sh -c 'echo in; exit 5'
+}
+
+# ---- names -------------------------------------------------------------------------
+
+# name_works NAME
+name_works() {
+    equal "$(status_of "$hf" run -n -- "$1" sh -c 'printf %s "$HOLDFAST_NAME" >name')" 0 "$1"
+    printf %s "$1" | cmp - name || die "HOLDFAST_NAME is not $1"
+    hold -- "$1"
+    equal "$(status_of "$hf" run -n -- "$1" true)" 75 "'$1' held"
+    equal "$(wc -l <err)" 1 "lines of '$1'"
+    equal "$(status_of "$hf" run -n -l "x" -l "$1" -- true)" 75 "-l '$1' held"
+    let_go
+}
+
+every_kind_of_name() {
+    name_works -dash
+    name_works --lock
+    name_works ' '
+    name_works "$(printf 'two\nlines')"
+    name_works "$(printf 'z\303\274rich \344\270\255 \360\237\224\222')"
+    name_works "$(printf '\377\200\303')"
+    name_works '%s%n{}*?[]"\\'
+    name_works "$(head -c 512 /dev/zero | tr '\0' n)"
+}
+
+names_of_every_kind() {
+    on_both every_kind_of_name
+}
+
+# A shell's variable keeps all bytes but NUL, and newlines at the end.
+every_byte() {
+    name=$(printf "$(printf '\\%03o' $(seq 1 255))x")
+    equal "$(printf %s "$name" | wc -c)" 256 'bytes of the name'
+    name_works "$name"
+}
+
+a_name_of_every_byte() {
+    on_both every_byte
+}
+
+# ---- many --------------------------------------------------------------------------
+
+# 200 at once: each reads, adds one and writes.
+two_hundred() {
+    echo 0 >count
+    : >done
+    started=
+    for one in $(seq 200); do
+        start "$hf" run -q crowd -- sh -c 'read -r n <count
+            echo $((n + 1)) >new.$$; mv new.$$ count; echo $0 >>done' "$one"
+    done
+    for one in $started; do
+        wait_for "$one"
+        equal "$status" 0 "run $one"
+    done
+    started=
+    equal "$(cat count)" 200 'the counter'
+    equal "$(sort -u done | wc -l)" 200 'those that ran'
+    equal "$(wc -l <done)" 200 'how often'
+}
+
+two_hundred_at_once() {
+    on_both two_hundred
+}
+
+start_redis
+run_cases a_semaphore_counts_permits a_semaphore_is_checked \
+    several_locks_are_all_or_none several_locks_are_taken_in_one_order \
+    several_names_and_tokens_are_in_the_environment \
+    a_loss_of_one_ends_the_command several_locks_are_checked \
+    verbose_tells_as_flock_does options_of_flock_are_known \
+    a_run_within_itself_is_64 a_url_is_recognised \
+    no_password_is_in_the_environment \
+    what_outlives_its_parent_may_have_the_lock \
+    a_lost_lock_of_the_parent_may_be_waited_for \
+    a_forged_environment_has_no_effect a_reader_behind_a_writer_is_64 \
+    who_holds_it_is_said_while_it_waits quiet_says_nothing \
+    the_lock_of_several_that_is_waited_for_is_named readers_are_counted \
+    a_command_that_ignores_term_is_ended grandchildren_are_ended \
+    stdin_goes_to_the_command the_metrics_are_written \
+    metrics_are_written_while_the_command_runs \
+    metrics_tell_of_a_lock_that_is_not_acquired metrics_replace_no_device \
+    metrics_tell_of_a_loss metrics_that_cannot_be_written_change_nothing \
+    names_of_every_kind a_name_of_every_byte \
+    two_hundred_at_once

@@ -1,0 +1,217 @@
+#!/bin/sh
+# The verbs of an operator, on shared memory or on Redis.
+# Usage: operator.sh HOLDFAST shm|redis
+# shellcheck disable=SC2016 # what is in single quotes is for other shells
+set -u
+place=$2
+set -- "$1"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/operator_cases.sh"
+
+# ---- what is typed, on shared memory ------------------------------------------
+
+# misuse TEXT VERB...: 64, and one line that has the text
+misuse() {
+    text=$1
+    shift
+    equal "$(status_of "$hf" "$@")" 64 "$*"
+    equal "$(wc -l <err)" 1 "lines of $*"
+    contains err "$text" || die "$*: $(cat err)"
+}
+
+misuse_is_explained() {
+    for verb in show break ask watch 'latch down' 'latch wait' 'latch show'; do
+        # shellcheck disable=SC2086 # one word or two
+        misuse 'which lock? A NAME is missing' $verb
+        # shellcheck disable=SC2086
+        misuse "\`b' after the NAME: .* takes one NAME" $verb a b
+        # shellcheck disable=SC2086
+        misuse 'the NAME is a URL; is a -b missing?' $verb redis://:s3cret@h
+        not contains err s3cret || die "$verb: $(cat err)"
+    done
+    misuse "\`b' after the PREFIX: ls takes one PREFIX" ls a b
+    misuse 'the PREFIX is a URL; is a -b missing?' ls redis://:s3cret@h
+    misuse 'the PREFIX is a URL' watch -p redis://:s3cret@h
+    misuse '-0 prints names alone: without -l' ls -0 -l
+    misuse '-0 prints names alone: without --json' ls -0 --json
+    misuse 'did you mean --long?' ls --lnog
+    misuse 'did you mean --token?' break --tokn 3 a
+    misuse "--token takes a number, as \`holdfast show' prints it, not \`x'" break --token x a
+    misuse '--token takes a number' break --token 0 a
+    misuse "-n takes a number from 1 on, not \`0'" watch -n 0 a
+    misuse '-w takes a duration' watch -w soon a
+    misuse '-i takes a duration of at least 10ms' watch -i 0 a
+    misuse 'Say set, down, wait or show' latch
+    misuse 'did you mean latch wait?' latch wiat a
+    misuse 'a NAME is missing: latch set NAME N' latch set
+    misuse 'the N is missing: latch set NAME N' latch set a
+    misuse "\`b' after the NAME" latch set a 3 b
+    for n in 0 -1 x 2147483648; do
+        misuse "N must be 1 to 2147483647, not \`$n'" latch set -- a "$n"
+    done
+    misuse '-w takes a duration' latch wait -w soon a
+    misuse '-w is for wait, not for down' latch down -w 1 a
+    misuse 'a name has 1 to 512 bytes\|512' show "$(printf '%0513d' 0)"
+}
+
+the_largest_latch() {
+    equal "$(status_of "$hf" latch set big 2147483647)" 0 'set'
+    equal "$("$hf" latch down big)" 2147483646 'down'
+}
+
+help_is_one_screen() {
+    for verb in ls show break ask watch latch; do
+        "$hf" $verb --help >text || die "$verb --help"
+        [ "$(wc -l <text)" -le 24 ] || die "$verb --help has $(wc -l <text) lines"
+        [ "$(awk 'length > 80' text | wc -l)" = 0 ] || die "$verb --help is too wide"
+        contains text "^  holdfast $verb " || die "$verb --help has no example"
+        equal "$("$hf" $verb -V)" "$("$hf" --version)" "$verb -V"
+    done
+}
+
+a_backend_that_is_not_there_is_69() {
+    for verb in ls 'show a' 'break -y a' 'ask a' 'watch a' 'latch show a'; do
+        # shellcheck disable=SC2086 # several words
+        equal "$(status_of "$hf" $verb -b redis://127.0.0.1:1)" 69 "$verb"
+        equal "$(wc -l <err)" 1 "lines of $verb"
+        contains err 'cannot open the backend: .*127.0.0.1:1' || die "$verb: $(cat err)"
+    done
+}
+
+ask_is_not_supported() {
+    equal "$(status_of "$hf" ask a)" 64 'ask'
+    contains err "cannot ask a holder to let go" || die "$(cat err)"
+    contains err "\`holdfast break'" || die "$(cat err)"
+}
+
+polling_is_said() {
+    equal "$(status_of "$hf" watch -w 0 a)" 0 'watch'
+    contains err '; polling every 500 ms$' || die "$(cat err)"
+    equal "$(status_of "$hf" watch -w 0 -i 2s a)" 0 'watch -i'
+    contains err '; polling every 2000 ms$' || die "$(cat err)"
+    equal "$(status_of "$hf" watch -q -w 0 a)" 0 'watch -q'
+    [ ! -s err ] || die "says $(cat err)"
+}
+
+full_is_said() {
+    equal "$(status_of sh -c '"$0" ls -l --json >/dev/full' "$hf")" 0 'nothing to print'
+    hold 1 full/a
+    equal "$(status_of sh -c '"$0" ls >/dev/full' "$hf")" 1 'ls'
+    contains err 'No space left' || die "$(cat err)"
+}
+
+# ---- on Redis -------------------------------------------------------------------
+
+watch_is_told_by_the_server() {
+    redis_cli config set notify-keyspace-events KA >/dev/null
+    watch_prints_changes_in_order
+    [ ! -s said ] || die "says $(cat said)"
+}
+
+watch_of_a_prefix_is_told_by_the_server() {
+    redis_cli config set notify-keyspace-events KA >/dev/null
+    watch_of_a_prefix
+    equal "$(status_of "$hf" watch -w 0 -p)" 0 'all names'
+    [ ! -s err ] || die "says $(cat err)"
+}
+
+# What the server does not tell of is seen later.
+watch_sees_a_flush() {
+    redis_cli config set notify-keyspace-events KA >/dev/null
+    redis_cli -n 3 set flush/a there px 600000 >/dev/null
+    start "$hf" watch -b "$redis?dialect=string&db=3" --json flush/a >changes
+    until_true lines changes 1
+    has changes "d[0]['holders'][0]['owner'] == 'there'" || die "$(cat changes)"
+    redis_cli -n 3 flushdb >/dev/null
+    until_true last changes '"event":"released"'
+}
+
+a_stranger_is_shown_and_broken() {
+    redis_cli set foreign/a 'not ours' px 600000 >/dev/null
+    string="$redis?dialect=string"
+    equal "$(status_of "$hf" show -b "$string" foreign/a)" 0 'show'
+    contains out '^Holder:   not ours$' || die "$(cat out)"
+    contains out '^ .*9m[0-9]*s left$' || die "$(cat out)"
+    equal "$("$hf" show -b "$string" --json foreign/a |
+        json 'd[0]["holders"][0]["pid"], d[0]["holders"][0]["owner"]')" "(None, 'not ours')" --json
+    equal "$(status_of "$hf" break -b "$string" --owner 'somebody' foreign/a)" 1 'another owner'
+    equal "$(status_of "$hf" break -b "$string" --owner 'not ours' foreign/a)" 0 'break --owner'
+    contains out '^broken: foreign/a: held by not ours' || die "$(cat out)"
+    redis_cli set foreign/a 'not ours' >/dev/null
+    "$hf" show -b "$string" foreign/a >out || die show
+    contains out 'no time limit$' || die "$(cat out)"
+    python3 "$here/operator.py" answer y "$hf" break -b "$string" foreign/a >typed ||
+        die "$(cat typed)"
+    equal "$(redis_cli exists foreign/a)" 0 'the key'
+    redis_cli rpush foreign/list 1 >/dev/null
+    equal "$(status_of "$hf" show foreign/list)" 64 'a list'
+    equal "$(status_of "$hf" break -y foreign/list)" 64 'a list'
+    equal "$(redis_cli exists foreign/list)" 1 'the list'
+}
+
+# A hundred keys a step, and op_timeout is for one of them.
+ls_walks_in_small_steps() {
+    i=0
+    while [ $i -lt 5000 ]; do
+        echo "HSET {crowd}$i a 1 b 2"
+        i=$((i + 1))
+    done | redis_cli -n 2 >/dev/null
+    hold 1 steps/a -b "$redis?db=2"
+    redis_cli config resetstat >/dev/null
+    equal "$("$hf" ls -b "$redis?db=2")" steps/a 'the list'
+    calls=$(redis_cli info commandstats | sed -n 's/^cmdstat_scan:calls=\([0-9]*\),.*/\1/p')
+    [ "$calls" -ge 25 ] || die "5000 keys in $calls steps"
+    front slow "$base/redis.sock"
+    took=$(milliseconds_of "$hf" ls -b "redis://$at/2?op_timeout=700ms")
+    equal "$(cat "$base/took")" 0 'a slow server'
+    [ "$took" -ge 700 ] || die "took $took ms: proves nothing"
+}
+
+# own_redis OPTION...: a server of this case.
+own_redis() {
+    base=$PWD
+    start_redis "$@"
+    started="$started $redis_pid"
+    HOLDFAST_URL=$redis
+}
+
+# survives EVENTS: what the server tells of.
+survives() {
+    own_redis --notify-keyspace-events "$1"
+    start "$hf" watch --json restart/a >changes 2>said
+    watcher=$pid
+    until_true lines changes 1
+    kill -9 "$redis_pid"
+    until_true contains said 'changes are not seen until the server answers again'
+    own_redis --notify-keyspace-events "$1"
+    until_true contains said 'the server answers again'
+    hold "x$1" restart/a
+    until_true last changes '"event":"acquired"' "\"pid\":$pid,"
+    let_go "x$1"
+    until_true last changes '"event":"released"'
+    equal "$(grep -c 'not seen until' said)" 1 'said once'
+    kill "$watcher"
+    wait_for "$watcher"
+    equal "$status" 143 'the watcher'
+    kill -9 "$redis_pid"
+}
+
+watch_survives_a_restart() {
+    survives KA
+    survives ''
+}
+
+if [ "$place" = redis ]; then
+    start_redis
+    HOLDFAST_URL=$redis
+    # shellcheck disable=SC2086 # a list
+    run_cases $operator_cases ask_is_not_supported polling_is_said \
+        a_stranger_is_shown_and_broken ls_walks_in_small_steps \
+        watch_is_told_by_the_server watch_of_a_prefix_is_told_by_the_server \
+        watch_sees_a_flush watch_survives_a_restart
+else
+    # shellcheck disable=SC2086 # a list
+    run_cases $operator_cases ask_is_not_supported polling_is_said full_is_said \
+        misuse_is_explained the_largest_latch help_is_one_screen \
+        a_backend_that_is_not_there_is_69
+fi

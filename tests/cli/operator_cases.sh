@@ -1,0 +1,349 @@
+# Cases of ls, show, break, ask, watch and latch that every backend has to pass
+# but Redlock: for operator.sh, and through session.sh for zk.sh, etcd.sh and
+# mysql.sh. HOLDFAST_URL is that of the backend.
+# shellcheck shell=sh disable=SC2016,SC2154 # for other shells; $hf of lib.sh
+
+# hold TAG NAME OPTION...: a holder until `let_go TAG'; $pid, and its token is in
+# the file held.TAG.
+hold() {
+    tag=$1
+    name=$2
+    shift 2
+    wait_in_line "$tag" "$name" "$@"
+    until_true test -s "held.$tag"
+}
+
+# The same without waiting until it holds the lock.
+wait_in_line() {
+    tag=$1
+    name=$2
+    shift 2
+    start "$hf" run "$@" "$name" -- sh -c 'echo "$HOLDFAST_TOKEN" >"held.$0"
+        until [ -e "end.$0" ]; do sleep 0.01; done' "$tag"
+}
+
+let_go() {
+    touch "end.$1"
+}
+
+# Prints a Python expression of d, a list of the objects on standard input.
+json() {
+    python3 -c 'import json, sys
+d = [json.loads(line) for line in sys.stdin.buffer]
+print(eval(sys.argv[1]))' "$1"
+}
+
+# The pids that wait for a name, in order.
+queue_of() {
+    "$hf" show --json "$1" | json '" ".join(str(w["pid"]) for w in d[0]["waiters"])'
+}
+
+queue_is() {
+    [ "$(queue_of "$1")" = "$2" ]
+}
+
+# has FILE EXPRESSION: of the objects in the file.
+has() {
+    [ "$(json "$2" <"$1")" = True ]
+}
+
+# last FILE TEXT...: the last line has each of them. Cheap, for until_true.
+last() {
+    tail -n 1 "$1" >last
+    shift
+    for text; do
+        contains last "$text" || return 1
+    done
+}
+
+lines() {
+    [ "$(wc -l <"$1")" -ge "$2" ]
+}
+
+ls_prints_the_names() {
+    hold 1 ls/a
+    first=$pid
+    hold 2 ls/b -s
+    hold 3 'ls/c d'
+    hold 4 other/a
+    equal "$("$hf" ls ls/)" "$(printf 'ls/a\nls/b\nls/c d')" 'ls ls/'
+    equal "$("$hf" ls -0 ls/ | tr '\000' '+')" 'ls/a+ls/b+ls/c d+' 'ls -0'
+    equal "$("$hf" ls --null ls/a | tr '\000' '+')" 'ls/a+' 'ls --null'
+    equal "$("$hf" ls --json ls/)" "$(printf '{"name":"ls/%s"}\n' a b 'c d')" --json
+    "$hf" ls >all || die 'ls'
+    contains all '^other/a$' || die "$(cat all)"
+    equal "$("$hf" ls -l ls/a | head -n 1 | tr -s ' ')" \
+        'NAME KIND HOLDER SINCE TOKEN WAITING' 'the headers'
+    "$hf" ls -l --no-headers ls/ >long || die 'ls -l'
+    equal "$(wc -l <long)" 3 'rows'
+    contains long "^ls/a  *mutex  *$first@$(uname -n)  *[0-9a-z]*  *$(cat held.1)  *[0?]$" ||
+        die "$(cat long)"
+    contains long '^ls/b  *rwlock ' || die "$(cat long)"
+    equal "$("$hf" ls -l --json ls/ | json '[o["kind"] for o in d], d[0]["holders"][0]["pid"]')" \
+        "(['mutex', 'rwlock', 'mutex'], $first)" '-l --json'
+    equal "$(status_of "$hf" ls ls/nothing)" 0 'nothing'
+    [ ! -s out ] && [ ! -s err ] || die "says $(cat out err)"
+    equal "$(status_of "$hf" ls -l ls/nothing)" 0 'nothing, -l'
+    [ ! -s out ] || die "says $(cat out)"
+}
+
+show_tells_of_holder_and_queue() {
+    equal "$(status_of "$hf" show show/a)" 1 'nobody'
+    contains out '^show/a: no client holds it or waits for it$' || die "$(cat out)"
+    equal "$(status_of "$hf" show --json show/a)" 1 'nobody, --json'
+    equal "$(json 'd[0]["kind"], d[0]["holders"]' <out)" '(None, [])' 'nobody, --json'
+
+    hold 1 show/a --fair --label 'the first'
+    holder=$pid
+    wait_in_line 2 show/a --fair --label 'a second'
+    waiters=$pid
+    until_true queue_is show/a "$waiters"
+    wait_in_line 3 show/a --fair
+    waiters="$waiters $pid"
+    until_true queue_is show/a "$waiters"
+
+    equal "$(status_of "$hf" show show/a)" 0 'held'
+    contains out '^Name:     show/a$' || die "$(cat out)"
+    contains out '^Kind:     fair mutex$' || die "$(cat out)"
+    contains out "^Holder:   process $holder on $(uname -n) (the first)$" || die "$(cat out)"
+    contains out "since 20[-0-9]* [:0-9]* ([0-9ms]*), token $(cat held.1), " || die "$(cat out)"
+    contains out '\( left\|no time limit\)$' || die "$(cat out)"
+    contains out '^Waiting:  2$' || die "$(cat out)"
+    contains out "^       1\. process ${waiters% *} on $(uname -n) (a second)" || die "$(cat out)"
+    contains out "^       2\. process ${waiters#* } on " || die "$(cat out)"
+
+    "$hf" show --json show/a >object || die 'show --json'
+    equal "$(wc -l <object)" 1 'lines of JSON'
+    has object "d[0]['name'] == 'show/a' and d[0]['kind'] == 'mutex' and d[0]['fair']" ||
+        die "$(cat object)"
+    has object "[h['token'] for h in d[0]['holders']] == [$(cat held.1)]" || die "$(cat object)"
+    has object "d[0]['holders'][0]['label'] == 'the first'" || die "$(cat object)"
+    has object "abs(d[0]['holders'][0]['since_unix_ms'] / 1000 - $(date +%s)) < 600" ||
+        die "$(cat object)"
+    has object "not d[0]['waiters_unknown']" || die "$(cat object)"
+}
+
+show_tells_of_readers_and_latches() {
+    hold 1 show/rw -s
+    hold 2 show/rw -s
+    equal "$("$hf" show show/rw | grep -c '^Holder: .*, read$')" 2 'readers'
+    equal "$("$hf" show --json show/rw | json '[h["mode"] for h in d[0]["holders"]]')" \
+        "['read', 'read']" 'modes'
+    "$hf" latch set show/l 3 || die 'latch set'
+    "$hf" show show/l >out || die 'show of a latch'
+    contains out '^Kind:     latch$' || die "$(cat out)"
+    contains out '^Count:    3 left$' || die "$(cat out)"
+    contains out '^Waiting:  \(0\|not known, the backend cannot tell\)$' || die "$(cat out)"
+    equal "$("$hf" show --json show/l | json 'd[0]["kind"], d[0]["count"]')" "('latch', 3)" latch
+    equal "$("$hf" ls -l --no-headers show/l | awk '{ print $2, $3 }')" 'latch left=3' 'ls -l'
+    equal "$(status_of "$hf" break --yes show/l)" 0 'break'
+    contains out 'broken: show/l: latch, 3 left' || die "$(cat out)"
+    equal "$("$hf" latch show show/l)" 0 'after break'
+}
+
+break_takes_the_lock_away() {
+    equal "$(status_of "$hf" break --yes break/a)" 1 'nobody'
+    contains err '"break/a" is not held' || die "$(cat err)"
+    stale=$("$hf" run break/a -- sh -c 'echo "$HOLDFAST_TOKEN"')
+    hold 1 break/a -t 6s --label mine
+    holder=$pid
+    equal "$(status_of "$hf" break break/a)" 64 'without a terminal'
+    contains err 'no terminal to ask on: give --yes' || die "$(cat err)"
+    equal "$(status_of "$hf" break --token "$stale" break/a)" 1 'a stale token'
+    contains err "no hold of \"break/a\" has the token $stale; it is held with the token $(cat held.1) now$" ||
+        die "$(cat err)"
+    equal "$(status_of "$hf" break --owner nobody break/a)" 1 'another owner'
+    contains err 'no hold of "break/a" has the owner nobody; it is held with the token ' || die "$(cat err)"
+    equal "$(status_of "$hf" break --owner nobody --token "$(cat held.1)" break/a)" 1 'that owner'
+    contains err ', by another owner$' || die "$(cat err)"
+    "$hf" show break/a >out || die 'it was broken'
+    contains out "process $holder on " || die "another one has it: $(cat out)"
+
+    equal "$(status_of "$hf" break --token "$(cat held.1)" break/a)" 0 'its token'
+    contains out "^broken: break/a: held by process $holder on $(uname -n) (mine), token $(cat held.1)$" ||
+        die "$(cat out)"
+    wait_for "$holder"
+    equal "$status" 79 'the holder'
+
+    # It learns it when it releases, too.
+    hold 2 break/a
+    holder=$pid
+    owner=$("$hf" show --json break/a | json 'd[0]["holders"][0]["owner"]')
+    equal "$(status_of "$hf" break --owner "$owner" break/a)" 0 'its owner'
+    let_go 2
+    wait_for "$holder"
+    equal "$status" 79 'the holder'
+
+    hold 3 break/a
+    holder=$pid
+    equal "$(status_of "$hf" break -y break/a)" 0 '-y'
+    let_go 3
+    wait_for "$holder"
+    equal "$status" 79 'the holder'
+}
+
+break_asks_first() {
+    hold 1 break/b
+    holder=$pid
+    python3 "$here/operator.py" answer n "$hf" break break/b >typed
+    equal "$?" 1 'no'
+    contains typed "break/b: held by process $holder on .*, token $(cat held.1)" || die "$(cat typed)"
+    contains typed 'nothing was broken' || die "$(cat typed)"
+    "$hf" show break/b >out || die 'it was broken'
+    python3 "$here/operator.py" answer y "$hf" break break/b >typed
+    equal "$?" 0 'yes'
+    contains typed 'broken: break/b: held by process' || die "$(cat typed)"
+    let_go 1
+    wait_for "$holder"
+    equal "$status" 79 'the holder'
+}
+
+break_ends_all_readers() {
+    equal "$(status_of "$hf" break break/rw)" 1 'it is not held'
+    contains err '"break/rw" is not held' || die "$(cat err)"
+    hold 1 break/rw -s
+    one=$pid
+    hold 2 break/rw -s
+    python3 "$here/operator.py" answer y "$hf" break break/rw >typed
+    equal "$?" 0 'yes'
+    contains typed 'read by process [0-9]* on .* and 1 more' || die "$(cat typed)"
+    equal "$(status_of "$hf" show break/rw)" 1 'afterwards'
+    let_go 1
+    let_go 2
+    for reader in "$one" "$pid"; do
+        wait_for "$reader"
+        equal "$status" 79 'a reader'
+    done
+}
+
+# What was confirmed is what was shown.
+break_leaves_the_next_holder_alone() {
+    hold 1 break/c
+    first=$pid
+    mkfifo answer
+    start sh -c 'python3 "$0" answer - "$1" break break/c >typed 2>&1 <answer' \
+        "$here/operator.py" "$hf"
+    breaker=$pid
+    exec 7>answer
+    until_true contains typed 'y/N'
+    let_go 1
+    wait_for "$first"
+    equal "$status" 0 'the first holder'
+    hold 2 break/c
+    second=$pid
+    echo y >&7
+    exec 7>&-
+    wait_for "$breaker"
+    equal "$status" 1 'the answer came too late'
+    contains typed "it is held with the token $(cat held.2) now" || die "$(cat typed)"
+    let_go 2
+    wait_for "$second"
+    equal "$status" 0 'the second holder'
+}
+
+watch_prints_changes_in_order() {
+    start "$hf" watch --json watch/a >changes 2>said
+    watcher=$pid
+    until_true lines changes 1
+    has changes "d[0]['event'] == 'initial' and d[0]['holders'] == []" || die "$(cat changes)"
+    start "$hf" watch watch/a >text 2>/dev/null
+    until_true contains text '^20[-0-9]* [:0-9]* watch/a: free$'
+
+    hold 1 watch/a --fair --label one
+    one=$pid
+    until_true lines changes 2
+    has changes "d[1]['event'] == 'acquired' and d[1]['holders'][0]['pid'] == $one" ||
+        die "$(cat changes)"
+    until_true contains text ": held by process $one on $(uname -n) (one), token $(cat held.1)$"
+    wait_in_line 2 watch/a --fair
+    two=$pid
+    until_true lines changes 3
+    has changes "d[2]['event'] == 'queue' and [w['pid'] for w in d[2]['waiters']] == [$two]" ||
+        die "$(cat changes)"
+    until_true contains text "token $(cat held.1), 1 waiting$"
+    let_go 1
+    until_true last changes "\"holders\":\[{[^}]*\"pid\":$two," '"waiters":\[\]'
+    until_true test -s held.2
+    until_true contains text ": held by process $two on .*token $(cat held.2)$"
+    let_go 2
+    until_true last changes '"event":"released"' '"holders":\[\]'
+    until_true sh -c 'tail -n 1 text | grep -q ": free$"'
+    has changes "all(d[i]['time'] <= d[i + 1]['time'] for i in range(len(d) - 1))" ||
+        die "$(cat changes)"
+    kill "$watcher"
+    wait_for "$watcher"
+    equal "$status" 143 'TERM'
+    [ "$(wc -l <said)" -le 1 ] || die "says $(cat said)"
+}
+
+watch_of_a_prefix() {
+    hold 1 wp/old
+    start "$hf" watch -q -p wp/ --json >changes 2>said
+    until_true lines changes 1
+    has changes "d[0]['event'] == 'initial' and d[0]['name'] == 'wp/old'" || die "$(cat changes)"
+    hold 2 wp/new
+    new=$pid
+    until_true last changes '"event":"acquired","name":"wp/new"'
+    has changes "d[-1]['holders'][0]['pid'] == $new" || die "$(cat changes)"
+    hold 3 other
+    let_go 2
+    until_true last changes '"event":"released","name":"wp/new"'
+    let_go 1
+    until_true last changes '"event":"released","name":"wp/old"'
+    has changes "all(o['name'].startswith('wp/') for o in d)" || die "$(cat changes)"
+    [ ! -s said ] || die "-q, and says $(cat said)"
+}
+
+watch_ends() {
+    start "$hf" watch -n 1 watch/n >changes
+    watcher=$pid
+    until_true lines changes 1
+    hold 1 watch/n
+    wait_for "$watcher"
+    equal "$status" 0 '-n 1'
+    equal "$(wc -l <changes)" 2 'the state and a change'
+    equal "$(status_of "$hf" watch -w 100ms watch/n)" 0 '-w'
+    equal "$(wc -l <out)" 1 'the state'
+    equal "$(status_of "$hf" watch -w 0.1 -n 1 watch/n)" 75 '-w before -n'
+    # The reader of a pipe has gone, and nothing changes.
+    equal "$("$hf" watch -q watch/n 2>err | head -n 1 | wc -l)" 1 'a line for head'
+    [ ! -s err ] || die "says $(cat err)"
+}
+
+latch_is_of_all_processes() {
+    equal "$("$hf" latch show latch/a)" 0 'it is not set'
+    equal "$(status_of "$hf" latch wait latch/a)" 0 'wait: it is not set'
+    equal "$("$hf" latch down latch/a)" 0 'down: it is not set'
+    equal "$(status_of "$hf" latch set latch/a 2)" 0 'set'
+    [ ! -s out ] || die "says $(cat out)"
+    equal "$(status_of "$hf" latch set latch/a 5)" 75 'set again'
+    contains err 'the latch is set already: 2 left' || die "$(cat err)"
+    equal "$(status_of "$hf" latch wait -w 100ms latch/a)" 75 'wait -w'
+    equal "$(status_of "$hf" latch wait -w 0 latch/a)" 75 'wait -w 0'
+    start "$hf" latch wait --wait 10m latch/a
+    waiter=$pid
+    equal "$("$hf" latch down latch/a)" 1 'the first down'
+    equal "$("$hf" latch show --json latch/a)" '{"name":"latch/a","left":1}' 'show --json'
+    kill -0 "$waiter" || die 'it did not wait'
+    equal "$("$hf" latch down --json latch/a)" '{"name":"latch/a","left":0}' 'the second down'
+    wait_for "$waiter"
+    equal "$status" 0 'the waiter'
+    equal "$("$hf" latch set --json latch/a 7)" '{"name":"latch/a","left":7}' 'set --json'
+    start "$hf" latch wait --json latch/a >left
+    "$hf" break -y latch/a >out || die 'break'
+    wait_for "$pid"
+    equal "$(cat left)" '{"name":"latch/a","left":0}' 'wait --json'
+    hold 1 latch/mutex
+    equal "$(status_of "$hf" latch set latch/mutex 1)" 64 'a mutex'
+}
+
+names_of_all_bytes() {
+    python3 "$here/operator.py" names "$hf" || die 'see above'
+}
+
+operator_cases='ls_prints_the_names show_tells_of_holder_and_queue
+    show_tells_of_readers_and_latches break_takes_the_lock_away
+    break_asks_first break_ends_all_readers
+    break_leaves_the_next_holder_alone
+    watch_prints_changes_in_order watch_of_a_prefix watch_ends
+    latch_is_of_all_processes names_of_all_bytes'

@@ -4,6 +4,7 @@ The one for a file is C and compiled: fence_file.c.
 """
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -184,6 +185,30 @@ def mysql_writes_for_the_holder_alone():
         assert amount() == 8
 
 
+def counts(statement, user='root'):
+    """What a statement is answered with: rows found, and rows changed."""
+    said = subprocess.run(
+        ['mariadb', '--no-defaults', '--socket=' + mysql.socket, '-u', user,
+         '-vv', 'locks'], input=statement, encoding='utf-8', check=True,
+        stdout=subprocess.PIPE).stdout
+    found = re.search(r'Rows matched: (\d+)  Changed: (\d+)', said)
+    return int(found[1]), int(found[2])
+
+
+def mysql_counts_found_and_changed_rows_as_the_page_says():
+    fill_stock()
+    lock = Locked('counted')
+    check = lock.check.replace(':lock_name', "'counted'")
+    assert counts(check.replace(':token', str(lock.token))) == (2, 1)
+    assert counts(check.replace(':token', str(lock.token + 1))) == (0, 0)
+    lock.end()
+    mysql.sql('DROP TABLE IF EXISTS fence; ' + table)
+    contacts = contact.replace(':lock_name', "'stock'")
+    assert counts(contacts.replace(':token', '33')) == (1, 1)
+    assert counts(contacts.replace(':token', '33')) == (1, 1), 'once more'
+    assert counts(contacts.replace(':token', '32')) == (0, 0)
+
+
 def mysql_refuses_a_late_writer():
     fill_stock()
     late = Locked('late', ttl='1s')
@@ -358,7 +383,9 @@ def the_example_has_the_function_of_the_page():
 
 in_mysql = []
 if command:
-    in_mysql = [mysql_writes_for_the_holder_alone, mysql_refuses_a_late_writer,
+    in_mysql = [mysql_writes_for_the_holder_alone,
+                mysql_counts_found_and_changed_rows_as_the_page_says,
+                mysql_refuses_a_late_writer,
                 mysql_lets_nobody_in_between_check_and_work]
     mysql = MysqlServer()
     mysql.sql("CREATE USER shop@'%'; GRANT ALL ON locks.* TO shop@'%'")

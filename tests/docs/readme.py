@@ -1,8 +1,9 @@
-"""README.md, tried: readme.py ROOT COMMAND PROGRAM.
+"""README.md, tried: readme.py ROOT COMMAND PROGRAM, with ZK_URL if there is one.
 
 PROGRAM is its C, built. Its shell lines are run as they are, by COMMAND, but
-for the host of the Redis server, which becomes one of our own; shared memory
-is that of a directory of our own, too.
+for the hosts of Redis and ZooKeeper, which become our own; shared memory is
+that of a directory of our own, too. That README.zh.md has the same lines is
+checked by readmes.py.
 """
 
 import glob
@@ -18,7 +19,7 @@ from snippet import snippets
 
 root, command, program = (os.path.abspath(path) for path in sys.argv[1:4])
 page = os.path.join(root, 'README.md')
-shell, install = snippets(page, 'sh')
+install, shell, operators = snippets(page, 'sh')
 lines = shell.splitlines()
 
 # What stands for ./backup: says what it was given, and may wait for us.
@@ -44,6 +45,7 @@ STRANGER = ([] if os.geteuid() == 0 else ['sudo', '-n', '-E']) + [
 
 def start(line, directory, user=(), env=env):
     line = line.replace('redis://db1', 'redis+unix://' + redis.socket)
+    line = line.replace('zk://a,b,c', os.environ.get('ZK_URL', ''))
     line = line.replace('/run/app/locks', locks.name + '/group')
     line = line.replace('group=app', 'group=%d' % os.getgid())
     return subprocess.Popen([*user, 'sh', '-c', line], cwd=directory, env=env,
@@ -74,25 +76,78 @@ def c_program_gets_its_lock():
 
 def each_shell_line_runs_its_command():
     with workplace() as directory:
-        assert len(lines) == 4
+        assert len(lines) == 7
         for line in lines:
-            status, out, err = run(line, directory)
-            assert status == 0, err
-            assert re.fullmatch(r'nightly [1-9][0-9]*\n', out), out
+            status, out, err = run(line.replace('sleep 5', 'true'), directory)
+            assert status == 0, (line, err)
+            if './backup' in line:
+                assert re.fullmatch(r'[a-z ]+ [0-9 ]+\n', out), (line, out)
+            else:
+                assert re.search(r'[1-9][0-9]*\n', out), (line, out)
 
 
 def while_it_runs(line, other, **how):
     """What the other line comes to while the first one holds the lock."""
-    with workplace() as directory:
-        os.mkfifo(os.path.join(directory, 'gate'))
-        first = start(line, directory, env=how.get('env', env))
-        assert first.stdout.readline() != ''
-        status, out, err = run(other, '/', **how)
-        with open(os.path.join(directory, 'gate'), 'w') as gate:
-            gate.write('go\n')
-        first.communicate(timeout=30)
-        assert first.returncode == 0
-        return status, out, err
+    with Holder(line, env=how.get('env', env)) as first:
+        told = run(other, '/', **how)
+    assert first.process.returncode == 0
+    return told
+
+
+class Holder:
+    """Holds what the line acquires until the end of the block."""
+
+    def __init__(self, line, env=env):
+        self.place = workplace()
+        self.gate = os.path.join(self.place.name, 'gate')
+        os.mkfifo(self.gate)
+        self.process = start(line, self.place.name, env=env)
+        self.token = self.process.stdout.readline().split()[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self.process.poll() is None:
+            with open(self.gate, 'w') as gate:
+                gate.write('go\n')
+        self.process.communicate(timeout=30)
+        self.place.cleanup()
+
+
+def says(line, wanted, statuses=(0,)):
+    status, out, err = run(line, root)
+    assert status in statuses, (line, status, out, err)
+    assert re.search(wanted, out), (line, out, err)
+
+
+def operators_lines_do_what_they_say():
+    """In their order, while the first line of the shell holds the lock."""
+    (list_all, show, watch, ask, take_away, latch_set, latch_down, latch_wait,
+     doctor, bench) = operators.splitlines()
+    with Holder(lines[0]) as holder:
+        says(list_all, r'(?m)^nightly .*' + holder.token)
+        says(show, '(?s)nightly.*' + holder.token)
+        watching = start('exec ' + watch, root)
+        assert 'nightly' in watching.stdout.readline()
+        # Not that of another holder.
+        assert run(take_away, root)[0] == 1
+        says(take_away.replace('34', holder.token), 'broken')
+        assert 'nightly' in watching.stdout.readline()
+        watching.terminate()
+        watching.communicate(timeout=30)
+        assert holder.process.wait(timeout=60) == 79
+    if 'ZK_URL' in os.environ:
+        line = lines[2].replace('redis://db1', os.environ['ZK_URL'])
+        with Holder(line):
+            assert run(ask, root)[0] == 0
+        assert run(ask, root)[0] == 1
+    says(latch_set, '')
+    for left in '2', '1', '0':
+        says(latch_down, left)
+    says(latch_wait, '')
+    says(doctor, r'\bok\b', statuses=(0, 1))
+    says(bench, '[1-9]')
 
 
 def second_line_says_75_while_the_first_runs():
@@ -137,6 +192,7 @@ def exit_statuses_are_those_of_the_command():
     assert re.findall(r'exit\s+status (\d+)', text) == ['75', '79']
     assert '75 not acquired, 79 lost' in usage
     assert '--on-lost warn' in text and '--on-lost kill|warn' in usage
+    assert '--metrics FILE' in text and '--metrics FILE' in usage
 
 
 def front_door_has_both_commands():
@@ -147,6 +203,15 @@ def front_door_has_both_commands():
     for command in ('demo', 'test'):
         assert './dev ' + command in text
         assert re.search(r'^  %s\b' % command, done.stdout, re.MULTILINE)
+
+
+def what_the_demo_suggests_exists():
+    with open(os.path.join(root, 'dev'), encoding='utf-8') as f:
+        verbs = re.findall(r'^  build/cli/holdfast (\w+)', f.read(),
+                           re.MULTILINE)
+    assert len(verbs) > 5, verbs
+    for verb in set(verbs) - {'help'}:
+        assert run('holdfast help ' + verb, root)[0] == 0, verb
 
 
 def folders_of_backends():
@@ -165,13 +230,16 @@ BUILT_IN = {'default_library': ('shared', 'static', 'both')}
 def options_are_known_to_meson():
     with open(os.path.join(root, 'meson_options.txt'), encoding='utf-8') as f:
         known = dict(re.findall(r"option\('(\w+)', type: '(\w+)'", f.read()))
-    with open(page, encoding='utf-8') as f:
-        text = f.read()
+    text = ''
+    for name in ('docs/install.md', 'README.md'):
+        with open(os.path.join(root, name), encoding='utf-8') as f:
+            text += f.read()
     shown = re.findall(r'^\| `-D(\w+)=', text, re.MULTILINE)
     assert sorted(shown) == sorted(known), (shown, known)
     with open(os.path.join(root, 'docs', 'hacking.md'), encoding='utf-8') as f:
         text += f.read()
     assert '-Dtests=' in install
+    assert [install] == snippets(os.path.join(root, 'docs/install.md'), 'sh')
     for name, value in re.findall(r'-D([a-z]\w*)=(\w+)', text):
         values = BUILT_IN.get(name) or VALUES[known[name]]
         assert value in values, (name, value)
@@ -193,25 +261,39 @@ def every_function_has_a_manual_page():
     assert not functions - described, functions - described
 
 
+def anchors(path):
+    """Of the headings of a page, as GitHub makes them."""
+    with open(path, encoding='utf-8') as f:
+        found = re.findall(r'^#+ (.*)$', f.read(), re.MULTILINE)
+    return {re.sub(r'[^\w -]', '', one.lower()).replace(' ', '-')
+            for one in found}
+
+
 def links_lead_somewhere():
-    for path in [page] + glob.glob(os.path.join(root, 'docs', '*.md')):
+    for path in (glob.glob(os.path.join(root, '*.md')) +
+                 glob.glob(os.path.join(root, 'docs', '*.md'))):
         with open(path, encoding='utf-8') as f:
             text = f.read()
-        for link in re.findall(r'\]\(([^)#:]+)(?:#[^)]*)?\)', text):
+        for link, anchor in re.findall(r'\]\(([^)#:]*)(?:#([^)]*))?\)', text):
             target = os.path.join(os.path.dirname(path), link)
             assert os.path.exists(target), (path, link)
+            if anchor:
+                assert anchor in anchors(target if link else path), (
+                    path, link, anchor)
 
 
 try:
     status = cases.run([
         c_program_gets_its_lock,
         each_shell_line_runs_its_command,
+        operators_lines_do_what_they_say,
         second_line_says_75_while_the_first_runs,
         without_b_each_user_has_locks_of_its_own,
         users_of_a_group_exclude_each_other,
         without_b_the_url_says_where_the_lock_is,
         exit_statuses_are_those_of_the_command,
         front_door_has_both_commands,
+        what_the_demo_suggests_exists,
         options_are_known_to_meson,
         every_function_has_a_manual_page,
         links_lead_somewhere,

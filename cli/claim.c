@@ -323,6 +323,8 @@ bool claim_take(struct claim *c, int *status)
     options.event_arg = (void *)w;
     rc = patience_open(&c->patience, url, &options, &c->client, &err);
     *status = CLI_OK;
+    if (rc == HF_OK && !c->nested.name)
+        nested_ask(&c->nested, w, c->client);
     if (rc == HF_OK && c->nested.name && !nested_is_held(&c->nested, c->client))
         c->nested.name = NULL;
     if (rc != HF_OK)

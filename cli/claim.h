@@ -94,6 +94,10 @@ struct nested {
 };
 
 void nested_find(struct nested *nested, const struct wanted *wanted);
+/* The same by what the server says of its holders: the place may be written in
+ * another way. */
+void nested_ask(struct nested *nested, const struct wanted *wanted,
+                hf_client *client);
 /* What our own command finds. Before there are threads. CLI_OK or CLI_OSERR. */
 int nested_export(const struct wanted *wanted);
 /* Does the ancestor hold it still? True if the server does not tell. */

@@ -178,6 +178,8 @@ int cli_prefix(const struct cli_verb *verb, int argc, char **argv, bool has_url,
                const char **prefix);
 /* A URL of one of our backends: in place of a name it is a missing -b. */
 bool cli_is_url(const char *word);
+/* It is a process of this machine. */
+bool cli_is_here(const hf_party *party);
 /* "process 4711 on host (label)", or what else is known of it. */
 struct cli_party {
     char text[224];

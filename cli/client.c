@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 int cli_open(const struct cli_verb *verb, const char *url, hf_client **out)
 {
@@ -83,6 +84,14 @@ int cli_prefix(const struct cli_verb *verb, int argc, char **argv, bool has_url,
     if (argc < 1)
         return CLI_OK;
     return one_operand(verb, "PREFIX", argc, argv, has_url, prefix);
+}
+
+bool cli_is_here(const hf_party *p)
+{
+    char host[sizeof p->host] = "";
+
+    gethostname(host, sizeof host - 1);
+    return p->pid > 0 && strcmp(p->host, host) == 0;
 }
 
 struct cli_party cli_party(const hf_party *p)

@@ -186,6 +186,9 @@ static int hold_taken(struct claim *claim, bool json)
         signal(SIGPIPE, SIG_IGN);
         warn_of_no_input(claim->wanted);
         status = print_tokens(&claim->holds, json);
+        if (status == CLI_OK && !claim->wanted->quiet && isatty(STDIN_FILENO) &&
+            isatty(STDERR_FILENO))
+            cli_say(&cli_hold, "held; ^D or ^C releases it");
     }
     if (status == CLI_OK)
         status = keep(&claim->holds, signals);

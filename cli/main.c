@@ -22,9 +22,10 @@ static const struct cli_verb *find(const char *name)
 static const char *synonym(const char *name)
 {
     static const char *const words[][2] = {
-        {"list", "ls"},      {"lock", "run"},      {"exec", "run"},
-        {"status", "show"},  {"inspect", "show"},  {"info", "show"},
-        {"unlock", "break"}, {"release", "break"}, {"check", "doctor"},
+        {"list", "ls"},           {"lock", "run"},      {"exec", "run"},
+        {"status", "show"},       {"inspect", "show"},  {"info", "show"},
+        {"unlock", "break"},      {"release", "break"}, {"check", "doctor"},
+        {"version", "--version"},
     };
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -94,6 +95,9 @@ static int help(int argc, char **argv)
         return CLI_OK;
     }
     verb = find(argv[1]);
+    if (verb && verb != &cli_lab && argc > 2)
+        return cli_misuse(NULL, "`%s' after %s: help takes one VERB", argv[2],
+                          argv[1]);
     if (!verb || argc > 3)
         return no_verb("there is no help on", argv[argc - 1]);
     for (; n < argc - 1; n++)

@@ -147,17 +147,19 @@ static const char *next_entry(const char *text, struct entry *e)
 /* ---- what claim.h has ------------------------------------------------------
  */
 
-/* Can we never have it while those ancestors hold theirs? */
+/* Can we never have it while those ancestors hold theirs? holder: the server
+ * says that this one does; 0: it is known by the URL. */
 static void compare(struct nested *nested, const struct wanted *w,
-                    const char *name, const char *held)
+                    const char *name, const char *held, long long holder)
 {
     uint64_t hash = hash_lock(w, name), taken = 0;
     struct entry e;
 
     while ((held = next_entry(held, &e))) {
-        if (e.hash != hash || e.kind != (unsigned)w->kind || !is_ancestor(&e))
+        if (e.kind != (unsigned)w->kind ||
+            (holder ? e.pid != holder : e.hash != hash) || !is_ancestor(&e))
             continue;
-        taken += e.permits;
+        taken = holder ? e.permits : taken + e.permits;
         if (w->kind == HF_SEMAPHORE && taken + w->permits <= w->of)
             continue;
         nested->name = name;
@@ -175,9 +177,25 @@ void nested_find(struct nested *nested, const struct wanted *w)
 
     *nested = (struct nested){.name = NULL};
     for (size_t i = 0; held && i < w->len; i++) {
-        compare(nested, w, w->names[i], held);
+        compare(nested, w, w->names[i], held, 0);
         if (nested->name && !nested->may_share)
             return;
+    }
+}
+
+void nested_ask(struct nested *nested, const struct wanted *w,
+                hf_client *client)
+{
+    const char *held = getenv(VARIABLE);
+    hf_info *info = NULL;
+
+    for (size_t i = 0; held && *held && i < w->len && !nested->name; i++) {
+        if (hf_inspect(client, w->names[i], HF_CSTRING, &info, NULL) != HF_OK)
+            return;
+        for (size_t k = 0; k < info->holders_len && !nested->name; k++)
+            if (cli_is_here(&info->holders[k]))
+                compare(nested, w, w->names[i], held, info->holders[k].pid);
+        hf_info_free(info);
     }
 }
 

@@ -145,7 +145,7 @@ static int check_metrics(const char *file)
 {
     struct stat st;
 
-    if (!file[0])
+    if (!file[0] || strcmp(file, "-") == 0)
         return cli_misuse(&cli_run, "--metrics takes the name of a file");
     if (lstat(file, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return cli_misuse(&cli_run,

@@ -41,10 +41,7 @@ static const char *blocking(const struct holds *holds)
 
 static bool is_us(const hf_party *p)
 {
-    char host[sizeof p->host] = "";
-
-    gethostname(host, sizeof host - 1);
-    return p->pid == getpid() && strcmp(p->host, host) == 0;
+    return p->pid == getpid() && cli_is_here(p);
 }
 
 static void say_holder(struct waiting *w, const char *name, const hf_info *info)

@@ -42,9 +42,7 @@ static int check_caps(const hf_client *c, enum hf__op op, hf_error *err)
 
     if (op == HF__LISTEN && !c->be->unlisten)
         return hf__fail(err, HF_ENOTSUP,
-                        "the %s backend does not tell of changes; a client "
-                        "has to poll",
-                        c->be->name);
+                        "the %s backend does not tell of changes", c->be->name);
     for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
         if (op >= HF__DIAGNOSE || c->caps[kind] & caps)
             return 0;

@@ -154,7 +154,16 @@ def a_short_wait_is_silent():
     raise AssertionError(text)
 
 
-sys.exit(cases.run([run_shows_its_place_in_the_queue,
+def hold_says_how_it_ends():
+    with Terminal([HOLDFAST, 'hold', 'kept'], env) as terminal:
+        terminal.wait_for(r'\d+\r\nholdfast hold: held; \^D or \^C releases it')
+        terminal.type('\x04')
+        _, status = terminal.end()
+        assert status == 0, status
+
+
+sys.exit(cases.run([hold_says_how_it_ends,
+                    run_shows_its_place_in_the_queue,
                     run_shows_no_place_without_an_order,
                     run_names_the_lock_that_it_waits_for,
                     a_live_line_is_removed_when_a_signal_ends_the_wait,

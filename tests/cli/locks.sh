@@ -391,6 +391,20 @@ stdin_goes_to_the_command() {
     seq 1000 | cmp - got || die 'not what was written'
 }
 
+# Two ways to write one place: the server says who holds the lock.
+a_nested_run_by_another_url_is_refused() {
+    for url in "$HOLDFAST_URL" "$redis"; do
+        other=$url/
+        [ "$url" != "$redis" ] || other="$url?db=0"
+        equal "$(status_of "$hf" run -b "$url" a -- "$hf" run -b "$other" a -- touch ran)" 64 "$other"
+        contains err 'a wait would never end' || die "$(cat err)"
+        [ ! -e ran ] || die 'the command ran'
+        equal "$(status_of "$hf" run -b "$url" a -- "$hf" run -b "$other" b -- true)" 0 'another name'
+        equal "$(status_of "$hf" run -b "$url" -s r -- "$hf" run -b "$other" -s r -- true)" 0 'two readers'
+        equal "$(status_of "$hf" run -b "$url" --of 2 s -- "$hf" run -b "$other" --of 2 s -- true)" 0 'permits'
+    done
+}
+
 # ---- metrics -----------------------------------------------------------------------
 
 # sample NAME LABELS VALUE: is in the file.
@@ -483,6 +497,7 @@ metrics_that_cannot_be_written_change_nothing() {
         "$(head -c 5000 /dev/zero | tr '\0' x)" a -- sh -c 'echo in; exit 5'
     [ "$(id -u)" = 0 ] || unwritable_directory
     is_misuse 'the name of a file' --metrics '' a -- touch ran
+    is_misuse 'the name of a file' --metrics - a -- touch ran
 }
 
 unwritable_directory() {
@@ -570,6 +585,7 @@ run_cases a_semaphore_counts_permits a_semaphore_is_checked \
     the_lock_of_several_that_is_waited_for_is_named readers_are_counted \
     a_command_that_ignores_term_is_ended grandchildren_are_ended \
     stdin_goes_to_the_command the_metrics_are_written \
+    a_nested_run_by_another_url_is_refused \
     metrics_are_written_while_the_command_runs \
     metrics_tell_of_a_lock_that_is_not_acquired metrics_replace_no_device \
     metrics_tell_of_a_loss metrics_that_cannot_be_written_change_nothing \

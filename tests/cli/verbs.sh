@@ -82,6 +82,8 @@ did_you_mean() {
     misused 64 "there is no help on \`bensh'; did you mean holdfast bench?" \
         help bensh
     misused 64 "no verb is called \`list'; did you mean holdfast ls?" list
+    misused 64 'did you mean holdfast --version?' version
+    misused 64 "\`extra' after run: help takes one VERB" help run extra
     misused 64 "\`-b' before the verb: options follow it" -b shm: ls
     "$hf" help --help | grep -q '^usage: holdfast VERB' || die 'help --help'
     misused 64 '--shred' run --shred a true # what was typed

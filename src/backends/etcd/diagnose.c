@@ -134,8 +134,8 @@ static void find_promise(struct etcd *e, struct hf__query *q)
 {
     FIND(OK, HF__PROMISE,
          "a crashed process loses its hold within %u s (its lease, which a new "
-         "leader begins anew); holds survive a restart of the servers that is "
-         "shorter; what a client was told, a majority of the members has",
+         "leader begins anew); holds survive if the servers are back "
+         "within that time; a majority of the members has stored every answer",
          e->term_ms / 1000 + 1);
 }
 

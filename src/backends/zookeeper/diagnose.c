@@ -63,8 +63,8 @@ static void find_promise(struct zk *z, struct hf__query *q)
 {
     FIND(OK, HF__PROMISE,
          "a crashed process loses its hold within %u s (its session) and a "
-         "tick of the server; holds survive a restart of the servers that is "
-         "shorter; what a client was told, a majority of the servers has",
+         "tick of the server; holds survive if the servers are back within "
+         "that time; a majority of the servers has stored every answer",
          (z->timeout_ms + 999) / 1000);
 }
 

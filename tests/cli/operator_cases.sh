@@ -347,3 +347,5 @@ operator_cases='ls_prints_the_names show_tells_of_holder_and_queue
     break_leaves_the_next_holder_alone
     watch_prints_changes_in_order watch_of_a_prefix watch_ends
     latch_is_of_all_processes names_of_all_bytes'
+# These wait for a server that stands still for a while.
+patient_cases=$operator_cases

@@ -158,6 +158,7 @@ the_doctor_is_in() {
     [ ! -s err ] || die "$(cat err)"
 }
 
+patient_cases="locks_of_run a_hold_is_kept_until_stdin_closes $patient_cases"
 session_cases='tokens_rise who_holds_it_is_said
     killed_it_lets_go_with_its_session waits_for_a_server_that_closes
     with_w_it_waits_too with_w_the_whole_time_is_used with_n_it_does_not_wait

@@ -43,10 +43,12 @@ static size_t due_names(hf_client *c, hf__time before, hf__time now,
 
     while (len < room) {
         struct hf__timer *t;
+        bool is_name;
 
         hf__mutex_lock(&c->mu);
         t = hf__timers_pop(&c->timers, before);
-        if (t && t->is_name) {
+        is_name = t && t->is_name;
+        if (is_name) {
             hf__timers_set(&c->timers, t, HF__NEVER);
             due[len].name = hf__container(t, struct hf__name, timer);
             due[len++].name->refs++;
@@ -59,7 +61,7 @@ static size_t due_names(hf_client *c, hf__time before, hf__time now,
         hf__mutex_unlock(&c->mu);
         if (!t)
             break;
-        if (!t->is_name)
+        if (!is_name)
             async_over(hf__container(t, struct hf__async, timer), now);
     }
     return len;

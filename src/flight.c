@@ -88,12 +88,13 @@ bool hf__flight_end(hf_client *c, struct hf__flight *f, hf__time until)
 
 bool hf__flight_wait(hf_client *c, struct hf__flight *f)
 {
+    hf__time until = hf__patience(c);
     struct hf__sleeper s;
 
     hf__sleeper_init(&s, NULL);
     /* cppcheck-suppress autoVariables ; hf__flight_end takes it out */
     f->sleeper = &s;
-    f->req.meant_until = hf__patience(c);
+    f->req.meant_until = until; /* the backend's, once it is submitted */
     hf__flight_submit(c, f);
-    return hf__flight_end(c, f, f->req.meant_until);
+    return hf__flight_end(c, f, until);
 }

@@ -129,7 +129,8 @@ static bool is_same_party(const hf_party *a, const hf_party *b)
            a->mode == b->mode && a->permits == b->permits;
 }
 
-/* A queue that is fair keeps its order: who is in it says all. */
+/* The order does not count: a fair queue keeps its own, and an unfair one has
+ * none. */
 static bool are_same(const hf_party *a, size_t a_len, const hf_party *b,
                      size_t b_len)
 {

@@ -225,8 +225,8 @@ int hf_lock_free(hf_lock *lock)
     in_use = in_use_locked(lock);
     is_last = lock->name->timer.handles == 1;
     if (!in_use)
-        lock->name->timer
-            .handles--; /* so that of two at once one is the last */
+        /* Of two that are freed at once, one is the last. */
+        lock->name->timer.handles--;
     if (!in_use && lock->async)
         hf__timers_unreserve(&c->timers);
     hf__mutex_unlock(&c->mu);

@@ -146,6 +146,13 @@ typedef struct hf_hooks {
     void (*log)(void *ctx, const char *text); /* never sees a secret */
 } hf_hooks;
 
+enum hf_open_flag {
+    /* Shared memory that is not there, or that nobody has used since the
+     * machine was started, is not made: ENOTOWNER, nobody holds a lock in it.
+     * For programs that only look. Servers: no effect. */
+    HF_OPEN_EXISTING = 1 << 0,
+};
+
 typedef struct hf_client_options {
     size_t size; /* set by HF_CLIENT_OPTIONS_INIT */
     /* Each of the times overrides the URL's option of that name; 0 does not. */
@@ -166,11 +173,12 @@ typedef struct hf_client_options {
     int64_t open_timeout_ms; /* 0: none. A limit of hf_open alone, where it has
                                 to be shorter than connect_timeout; one that is
                                 longer has no effect */
+    unsigned flags;          /* hf_open_flag */
 } hf_client_options;
 
 /* clang-format off */
 #define HF_CLIENT_OPTIONS_INIT                                                 \
-    {sizeof(hf_client_options), 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0}
+    {sizeof(hf_client_options), 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0}
 /* clang-format on */
 
 /*
@@ -178,8 +186,9 @@ typedef struct hf_client_options {
  * open_timeout_ms if that is shorter. On failure *out is NULL and the text says
  * what is wrong and how to correct it: EINVAL (URL, options), EBACKEND
  * (unreachable; module missing; may_pass of the hf_error tells whether to try
- * again), EAUTH, EPROTO (what answers is no such server), ENOMEM. opt may be
- * NULL. The caller closes the client by hf_close().
+ * again), EAUTH, EPROTO (what answers is no such server), ENOMEM, ENOTOWNER
+ * (HF_OPEN_EXISTING). opt may be NULL. The caller closes the client by
+ * hf_close().
  */
 HF_API int hf_open(const char *url, const hf_client_options *opt,
                    hf_client **out, hf_error *err);
@@ -633,8 +642,10 @@ HF_API int hf_list(hf_client *client, const char *prefix, hf_names **out,
 HF_API void hf_names_free(hf_names *names);
 
 /* Takes the lock away from its holders. They learn it at their next renewal at
- * the latest. Of a latch it makes the count 0. ENOTOWNER: it is
- * not held, or the latch is not set. */
+ * the latest; those that listen (on_event, and a thread that dispatches) at
+ * once, but on MySQL and MariaDB, in shared memory with a fixed lease, and on
+ * Redis while the connection for messages is not there. Of a latch it makes the
+ * count 0. ENOTOWNER: it is not held, or the latch is not set. */
 HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
                     hf_error *err);
 
@@ -657,8 +668,9 @@ HF_API int hf_break_hold(hf_client *client, const void *name, size_t name_len,
 
 /* Asks the holders of the lock to let go. Those that listen hear
  * HF_EVENT_WANTED, and do as they please; nothing else changes. 0 says that
- * they were asked, not that they heard it. ENOTOWNER: it is not held. ENOTSUP:
- * HF_CAP_WANTED. */
+ * they were asked, not that they heard it; on MySQL and MariaDB they hear it
+ * when they renew. ENOTOWNER: it is not held. ENOTSUP: HF_CAP_WANTED, or
+ * another program holds it, which cannot be asked (Redis; etcd says 0). */
 HF_API int hf_ask(hf_client *client, const void *name, size_t name_len,
                   hf_error *err);
 

@@ -254,7 +254,8 @@ struct hf__config {
     uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
     uint32_t open_timeout_ms; /* connect_timeout_ms or less: to be ready */
     int *caps; /* of this client, indexed by hf_kind: open may take some away */
-    bool listens; /* the program wants to hear of events */
+    bool listens;  /* the program wants to hear of events */
+    bool existing; /* HF_OPEN_EXISTING */
 };
 
 /* The addresses of "host:port,host:port", one list for each host, NULL where
@@ -313,7 +314,8 @@ struct hf__core {
     void (*bell)(hf_client *, struct hf__remote *);
     /* The hold of that id is gone: taken away (session is NULL), or its session
      * is over: "the server ended session 7". Only marks. From ready() and
-     * advance() only. */
+     * advance() only. Of a direct backend it may be wrong: the core looks, by a
+     * renewal, unless the lease is a fixed one. */
     void (*lost)(hf_client *, struct hf__remote *, uint64_t hold_id,
                  const char *session);
     /* Somebody asks for the hold of that token: HF_EVENT_WANTED. With the

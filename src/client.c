@@ -165,6 +165,11 @@ static int times(hf_client *c, struct hf__url *url,
             hf__fail(err, HF_EINVAL,
                      "open_timeout_ms is %lld; it must be 0 (no limit) to %lld",
                      (long long)opt->open_timeout_ms, (long long)HF__MS_MAX);
+    if (!rc && opt->flags & ~(unsigned)HF_OPEN_EXISTING)
+        rc = hf__fail(err, HF_EINVAL,
+                      "the flags of hf_client_options are 0x%x; 0 and "
+                      "HF_OPEN_EXISTING are known",
+                      opt->flags);
     config->open_timeout_ms = config->connect_timeout_ms;
     if (!rc && opt->open_timeout_ms &&
         opt->open_timeout_ms < config->connect_timeout_ms)
@@ -374,6 +379,7 @@ static int configure(hf_client *c, const char *text,
     memcpy(c->caps, c->be->caps, sizeof(c->caps));
     config->caps = c->caps;
     config->listens = c->on_event != NULL;
+    config->existing = opt->flags & HF_OPEN_EXISTING;
     c->direct = c->be->flags & HF__DIRECT;
     c->endless = c->be->flags & HF__ENDLESS;
     c->session = c->be->flags & HF__SESSION;

@@ -41,6 +41,9 @@ void hf__engine_event_locked(hf_client *c, int type, const struct hf__name *n,
 
     if (!c->on_event || c->events_len >= EVENTS_MAX)
         return;
+    /* However often others ask, there is room for what matters. */
+    if (type == HF_EVENT_WANTED && c->events_len >= EVENTS_MAX / 2)
+        return;
     e = hf__alloc(c, sizeof(*e) + len + 1 + strlen(reason) + 1);
     if (!e)
         return;

@@ -184,6 +184,10 @@ static void core_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
     struct hf__name *n = hf__container(remote, struct hf__name, remote);
     struct hf__exchange *x = hf__name_talks(n);
 
+    if (c->direct) { /* see for yourself: it may be held anew by now */
+        hf__timers_set(&c->timers, &n->timer, 0);
+        return;
+    }
     if (!x)
         return; /* it holds nothing any more */
     x->lost_id = hold_id;

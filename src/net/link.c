@@ -76,7 +76,7 @@ void hf__link_fail(struct net_link *l, int code, hf__time now)
     bool was_up = l->state == NET_UP;
     size_t next = was_up && l->goes_round ? l->walk.at + 1 : 0;
 
-    if (was_up) /* not of each attempt, as long as it is down */
+    if (was_up && l->lost) /* not of each attempt, as long as it is down */
         l->stream.core->log(l->stream.client, "%s to %s", l->lost, l->text);
     hf__link_stop(l);
     l->state = NET_PAUSING;

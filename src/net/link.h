@@ -61,7 +61,8 @@ struct net_link {
     void *owner;
     struct net_endpoint *peer;
     uint32_t *tags;    /* counts the descriptors of this client */
-    const char *lost;  /* for the log: "redis: lost the connection" */
+    const char *lost;  /* for the log: "redis: lost the connection"; NULL:
+                          nothing is said */
     const char *doubt; /* behind a failure before anything was understood: "; is
                           it Redis?"; NULL: nothing */
     /* The owner's, at any time. */

@@ -107,6 +107,71 @@ static void test_a_directory_that_is_being_given_is_waited_for(void **state)
     assert_int_equal(status, 0);
 }
 
+static int open_existing(const struct place *p)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *client = NULL;
+    hf_error err = HF_ERROR_INIT;
+    int rc;
+
+    opt.flags = HF_OPEN_EXISTING;
+    rc = hf_open(p->url, &opt, &client, &err);
+    if (rc)
+        assert_non_null(strstr(err.text, p->dir));
+    hf_close(client);
+    return rc;
+}
+
+static void test_existing_makes_nothing(void **state)
+{
+    struct place *p = *state;
+
+    assert_int_equal(open_existing(p), HF_ENOTOWNER);
+    assert_int_equal(access(p->file, F_OK), -1);
+    assert_int_equal(rmdir(p->dir), 0);
+    assert_int_equal(open_existing(p), HF_ENOTOWNER);
+    assert_int_equal(access(p->dir, F_OK), -1);
+    make_file(p);
+    assert_int_equal(open_existing(p), 0);
+}
+
+/* One of an earlier boot, one of another version, one that is empty. */
+static void test_existing_begins_nothing_anew(void **state)
+{
+    struct place *p = *state;
+    struct shm_file *f;
+    struct shm_header h;
+
+    make_file(p);
+    f = map(p);
+    f->header.boot[0] ^= 1;
+    h = f->header;
+    assert_int_equal(open_existing(p), HF_ENOTOWNER);
+    assert_memory_equal(&h, &f->header, sizeof(h));
+    f->header.boot[0] ^= 1;
+    f->header.version++;
+    assert_int_equal(open_existing(p), HF_ENOTOWNER);
+    assert_int_equal(f->header.version, SHM_VERSION + 1);
+    f->header.version--;
+    assert_int_equal(open_existing(p), 0);
+    munmap(f, sizeof(*f));
+    assert_int_equal(truncate(p->file, 0), 0);
+    assert_int_equal(open_existing(p), HF_ENOTOWNER);
+}
+
+static void test_unknown_flags_are_refused(void **state)
+{
+    struct place *p = *state;
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *client;
+    hf_error err = HF_ERROR_INIT;
+
+    opt.flags = 1u << 31;
+    assert_int_equal(hf_open(p->url, &opt, &client, &err), HF_EINVAL);
+    assert_null(client);
+    assert_non_null(strstr(err.text, "flags"));
+}
+
 static void test_bad_options_are_refused(void **state)
 {
     struct place *p = *state;
@@ -357,6 +422,9 @@ int main(void)
         TEST(test_file_is_a_groups_if_asked),
         TEST(test_a_half_made_directory_is_given_to_the_group),
         TEST(test_a_directory_that_is_being_given_is_waited_for),
+        TEST(test_existing_makes_nothing),
+        TEST(test_existing_begins_nothing_anew),
+        TEST(test_unknown_flags_are_refused),
         TEST(test_bad_options_are_refused),
         TEST(test_group_without_its_mode_is_refused),
         TEST(test_bad_directories_are_refused),

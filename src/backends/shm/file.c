@@ -134,6 +134,8 @@ static int open_file(struct shm *s, const struct shm_place *p)
     int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
 
     s->fd = hf__shm_open_soon(s->dir_fd, SHM_FILE_NAME, flags, p);
+    if (s->fd < 0 && errno == ENOENT && p->existing)
+        return hf__shm_absent(s);
     if (s->fd < 0 && errno == ENOENT) {
         s->fd =
             openat(s->dir_fd, SHM_FILE_NAME, flags | O_CREAT | O_EXCL, 0600);
@@ -184,7 +186,9 @@ static int begin_anew(struct shm *s, struct shm_place *p)
 
     if (!flock(s->fd, LOCK_EX | LOCK_NB)) {
         p->other_version = 0;
-        if (other_version(s) && ftruncate(s->fd, 0))
+        if (p->existing)
+            rc = hf__shm_absent(s);
+        else if (other_version(s) && ftruncate(s->fd, 0))
             rc = hf__shm_refuse_errno(s, s->path, "begin it anew");
     }
     flock(s->fd, LOCK_UN);
@@ -329,7 +333,7 @@ static int settle(struct shm *s, struct shm_place *p)
         flock(s->fd, LOCK_UN);
         return HF__PENDING;
     }
-    rc = settle_alone(s, p);
+    rc = p->existing ? hf__shm_absent(s) : settle_alone(s, p);
     flock(s->fd, LOCK_UN);
     return rc == HF__DONE ? HF__PENDING : rc;
 }

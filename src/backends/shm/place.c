@@ -34,6 +34,12 @@ int hf__shm_refuse_errno(struct shm *s, const char *what, const char *verb)
                         strerror(errno));
 }
 
+int hf__shm_absent(struct shm *s)
+{
+    return s->core->why(s->client, HF_ENOTOWNER, "%s: nobody uses locks there",
+                        s->path);
+}
+
 /* ---- groups -------------------------------------------------------------- */
 
 /* 0; ENOENT: there is none; or why it cannot be looked up. */
@@ -129,6 +135,7 @@ int hf__shm_find_place(struct shm *s, const struct hf__config *config,
         return core->why(s->client, HF_EINVAL,
                          "a directory is written shm:///directory, with three "
                          "slashes; there is no host");
+    p->existing = config->existing;
     p->mode = 0600;
     if (mode) {
         bits = strtol(mode, &end, 8);
@@ -349,7 +356,9 @@ int hf__shm_open_dir(struct shm *s, const struct shm_place *p)
     struct stat st;
     int rc = 0;
 
-    if (!mkdir(p->dir, 0700))
+    if (p->existing)
+        ;
+    else if (!mkdir(p->dir, 0700))
         made = true;
     else if (errno == ENOENT)
         return hf__shm_refuse(s, p->dir,
@@ -358,9 +367,12 @@ int hf__shm_open_dir(struct shm *s, const struct shm_place *p)
         return hf__shm_refuse_errno(s, p->dir, "make the directory");
     s->dir_fd = hf__shm_open_soon(
         AT_FDCWD, p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, p);
+    if (s->dir_fd < 0 && errno == ENOENT && p->existing)
+        return hf__shm_absent(s);
     if (s->dir_fd < 0 || fstat(s->dir_fd, &st))
         return refuse_dir(s, p);
-    if (st.st_uid == geteuid() && (made || is_half_made(s, p, &st)))
+    if (st.st_uid == geteuid() && !p->existing &&
+        (made || is_half_made(s, p, &st)))
         rc = give_rights(s, p, &st);
     if (rc && made)
         rmdir(p->dir); /* with mode 0700 it would lock the group out */

@@ -16,6 +16,7 @@ struct shm_place {
     mode_t mode;     /* of the file; the directory's has x where this has r */
     gid_t group;
     bool group_given;
+    bool existing; /* nothing is to be made */
     char boot[40];
     uint64_t world;
     /* What the last try found: */
@@ -29,6 +30,8 @@ int hf__shm_refuse_errno(struct shm *, const char *what, const char *verb);
 
 int hf__shm_find_place(struct shm *, const struct hf__config *,
                        struct shm_place *);
+/* ENOTOWNER: there is none, and it is not to be made. */
+int hf__shm_absent(struct shm *);
 /* Makes the directory if there is none. */
 int hf__shm_open_dir(struct shm *, const struct shm_place *);
 /* A process that makes something for a group gives it to the group a moment

@@ -127,6 +127,12 @@ static hf_lock_options stage_lock_options(void)
     return opt;
 }
 
+static void on_event(void *arg, const hf_event *e)
+{
+    (void)arg;
+    (void)e;
+}
+
 int sit(struct seat *s, enum stage_role role, hf_error *err)
 {
     hf_client_options how = HF_CLIENT_OPTIONS_INIT;
@@ -134,6 +140,7 @@ int sit(struct seat *s, enum stage_role role, hf_error *err)
     int rc;
 
     how.connect_timeout_ms = OPEN_MS;
+    how.on_event = role == HOLDER ? on_event : NULL; /* it hears of breaks */
     rc = hf_open(stage_url, &how, &s->client, err);
     s->role = role;
     s->lock = NULL;

@@ -17,12 +17,14 @@
 #include "../lib/shm_dir.h"
 #include "../lib/tally.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -74,11 +76,22 @@ static void build(void)
 
 /* The file as nobody has used it yet. Its pages stay where they are: a hole
  * would have to be filled again, and the memory may be full by then (SIGBUS).
- */
+ * The thread of an open that was given up may be there still, and take the file
+ * for one of another version, which it truncates: so this waits until nobody
+ * uses the file, and allocates it again if it has to. */
 static void make_anew(void)
 {
+    int rc = flock(fd, LOCK_EX) ? errno
+                                : posix_fallocate(fd, 0, sizeof(*flips_file));
+
+    if (rc) {
+        snprintf(flips_note->fault, sizeof(flips_note->fault), "%s: %s", path,
+                 strerror(rc));
+        _exit(1);
+    }
     memset(flips_file, 0, sizeof(*flips_file));
     memcpy(&flips_file->header, &golden, sizeof(golden));
+    flock(fd, LOCK_UN);
 }
 
 /* ---- what is tried ------------------------------------------------------- */

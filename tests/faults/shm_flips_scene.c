@@ -74,10 +74,19 @@ static hf_lock *handle(hf_client *client, const char *name, enum hf_kind kind,
     return lock;
 }
 
+static void on_event(void *arg, const hf_event *e)
+{
+    (void)arg;
+    (void)e;
+}
+
 void party_come(struct party *p)
 {
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+
     memset(p, 0, sizeof(*p));
-    if (WITHIN(OPEN_MS, hf_open(flips_url, NULL, &p->client, NULL)))
+    opt.on_event = on_event;
+    if (WITHIN(OPEN_MS, hf_open(flips_url, &opt, &p->client, NULL)))
         return;
     p->fair = handle(p->client, "fair", HF_MUTEX, HF_FAIR);
     p->unfair = handle(p->client, "unfair", HF_MUTEX, HF_UNFAIR);
@@ -157,6 +166,8 @@ void party_look(struct party *p)
         if (!WITHIN(TABLES_MS,
                     hf_inspect(p->client, name[i], HF_CSTRING, &info, NULL)))
             hf_info_free(info);
+    for (unsigned i = 0; i < sizeof(name) / sizeof(name[0]); i++)
+        WITHIN(TABLES_MS, hf_ask(p->client, name[i], HF_CSTRING, NULL));
     if (!WITHIN(TABLES_MS, hf_list(p->client, NULL, &names, NULL)))
         hf_names_free(names);
 }

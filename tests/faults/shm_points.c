@@ -2,7 +2,7 @@
  * Kills a process at every step, in turn: the n-th of the points in the
  * backend ends the victim, for n = 1, 2, 3 ... until it comes through. It is
  * killed as holder, as waiter, while it hands over, gives up, takes a dead
- * one's lock, buries it, makes the file, breaks, renews.
+ * one's lock, buries it, makes the file, breaks, asks, renews.
  *
  * Around it live `holder` and `waiter`, and afterwards the waiter and then a
  * third, the prober, must get the lock within 100 ms, with rising tokens, and
@@ -103,6 +103,11 @@ static void v_lease(struct seat *s)
 static void v_break(struct seat *s)
 {
     hf_break(s->client, "x", 1, NULL);
+}
+
+static void v_ask(struct seat *s)
+{
+    hf_ask(s->client, "x", 1, NULL);
 }
 
 static void v_go_down(struct seat *s)
@@ -418,6 +423,8 @@ static const struct scenario scenarios[] = {
     {"lease ends", v_acquire_release, p_lease_ends, d_lease_ends, false, true,
      0},
     {"break", v_break, p_held_and_waited_for, d_release, false, true,
+     HOLDER_AND_WAITER},
+    {"ask", v_ask, p_held_and_waited_for, d_release, false, true,
      HOLDER_AND_WAITER},
     {"close while held", v_close_held, p_nothing, d_wait_for_victim, false,
      true, VICTIM_AND_WAITER},

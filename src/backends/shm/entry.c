@@ -264,8 +264,7 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
         return HF_EBACKEND;
     if (!is_mutex && (rc = prepare_lines(s, remote)))
         return rc;
-    link = s->core->alloc(s->client, is_mutex ? sizeof(struct shm_link)
-                                              : sizeof(struct shm_line));
+    link = s->core->alloc(s->client, hf__shm_link_size(s, remote->kind));
     if (!link)
         return s->core->why(s->client, HF_ENOMEM, "out of memory");
     if (!is_mutex)
@@ -285,6 +284,7 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
         atomic_store(&line->cell, SHM_NO_CELL);
     }
     remote->impl = link;
+    hf__shm_ear_open(s, link, remote);
     return 0;
 }
 
@@ -313,6 +313,7 @@ void hf__shm_detach(void *self, struct hf__remote *remote)
 
     if (!link)
         return;
+    hf__shm_ear_close(s, link);
     hf__shm_let_go(s, link);
     if (link->kind != HF_MUTEX)
         hf__shm_line_give_cell(s, (struct shm_line *)link);

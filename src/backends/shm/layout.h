@@ -72,7 +72,7 @@
 #include <time.h>
 
 #define SHM_MAGIC 0x0a747366646c6f68ULL /* "holdfst\n" */
-#define SHM_VERSION 7u
+#define SHM_VERSION 8u
 
 #define SHM_NAMES 4096u
 #define SHM_CELLS 4096u
@@ -108,6 +108,12 @@
 
 #define SHM_WATCHED 6u /* deaths that one cell watches for */
 
+/* Of a cell's `minted`: `epoch` is the token of what the cell has (else its
+ * owner has not asked for the token yet); what its owner is told: see ear.c. */
+#define SHM_MINTED 1u
+#define SHM_ASKED 2u
+#define SHM_BROKEN 4u
+
 typedef _Atomic uint8_t shm_u8;
 typedef _Atomic uint16_t shm_u16;
 typedef _Atomic uint32_t shm_u32;
@@ -125,11 +131,15 @@ struct shm_slot {
     shm_u32 state;
     shm_u32 gen;
     shm_u32 pid;
-    shm_u32 doorbell; /* futex of its keeper: asynchronous waits */
+    shm_u32 doorbell; /* futex of its keeper: asynchronous waits, and
+                         what it is told */
     shm_u32 has_byte; /* its descriptor has the lock on the slot's byte */
     shm_u32 watchers; /* cells that watch it, about */
+    shm_u32 listens;  /* its program hears of events */
     shm_u64 start;    /* of the process, in ticks since boot */
     shm_u64 label[SHM_LABEL / 8];
+    shm_u32 told;   /* how often its keeper was rung because of a hold */
+    shm_u32 broken; /* a mutex of its client was, since its keeper looked */
 };
 
 /*
@@ -151,8 +161,7 @@ struct shm_cell {
     shm_u8 is_async;               /* ring the owner's doorbell as well */
     shm_u8 settled;                /* who is behind it knows of it */
     shm_u8 told;   /* shared: rung for the grant of that ticket, 8 bits */
-    shm_u8 minted; /* shared: `epoch` is the token of what it has; 0: its owner
-                      has not asked for the token yet */
+    shm_u8 minted; /* shared: SHM_MINTED and others */
     shm_u64 label[SHM_LABEL / 8];
 };
 
@@ -167,7 +176,8 @@ struct shm_entry {
     shm_u16 name_len;
     shm_u16 kind; /* enum hf_kind, 0x100 if fair */
     shm_u32 permits;
-    uint32_t reserved[3];
+    uint32_t reserved;
+    shm_u64 told; /* mutex: grant of which its holder is told; 0: none */
     shm_u64 label[SHM_LABEL / 8];
     char name[SHM_NAME_MAX];
     shm_u64 attached[SHM_MAP_LEN]; /* slots that have a handle on it */

@@ -218,9 +218,10 @@ static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
 }
 
 /* The cell has it: the rest of the grant. False: it was taken away in the
- * meantime; then the token might be a wrong one, too. */
+ * meantime; then the token might be a wrong one, too. What its owner was told
+ * so far was of an earlier hold, but if this one is known to others already. */
 static inline bool settle(struct shm *s, struct shm_line *l,
-                          struct hf__req *req)
+                          struct hf__req *req, bool is_known)
 {
     struct shm_entry *e = l->link.entry;
     uint64_t token;
@@ -236,8 +237,12 @@ static inline bool settle(struct shm *s, struct shm_line *l,
                           memory_order_relaxed);
     req->token = token;
     l->link.state = SHM_HELD;
-    atomic_store_explicit(&cell_of(s, l)->minted, 1, memory_order_release);
     atomic_store_explicit(&l->link.mine, token, memory_order_relaxed);
+    if (is_known)
+        atomic_fetch_or(&cell_of(s, l)->minted, SHM_MINTED);
+    else
+        atomic_store_explicit(&cell_of(s, l)->minted, SHM_MINTED,
+                              memory_order_release);
     atomic_store_explicit(&l->link.hold_id, req->hold_id, memory_order_relaxed);
     return true;
 }
@@ -259,7 +264,7 @@ static bool take(struct shm *s, struct shm_line *l, struct hf__req *req,
     SHM_POINT();
     return hf__shm_change(s, l->link.entry, &word, atomic_load(&l->cell),
                           wanted(l, req)) &&
-           settle(s, l, req);
+           settle(s, l, req, false);
 }
 
 /* Our cell was granted it. */
@@ -277,7 +282,7 @@ static bool granted(struct shm *s, struct shm_line *l, struct hf__req *req)
                      atomic_load(&c->lease),
                      req->sent_at + req->lease_ms * HF__MS);
     }
-    ok = ok && settle(s, l, req);
+    ok = ok && settle(s, l, req, true);
     if (ticket)
         hf__shm_share_pass_on(s, l->link.index, atomic_load(&l->cell), ticket);
     return ok;
@@ -324,6 +329,7 @@ static bool look_queued(struct shm *s, struct shm_line *l, uint64_t word,
     struct shm_scan r;
 
     if (!ticket) { /* we had it, and lost it before we knew */
+        atomic_store(&cell_of(s, l)->minted, 0);
         unqueue(s, l);
         return false;
     }
@@ -376,7 +382,8 @@ int hf__shm_line_look(struct shm *s, struct hf__req *req, uint32_t *dead)
 
     if (rc)
         return rc;
-    atomic_store(&cell_of(s, l)->minted, 0);
+    if (l->link.state != SHM_QUEUED)
+        atomic_store(&cell_of(s, l)->minted, 0);
     rc = look(s, l, req, dead);
     if (rc != HF__GRANTED && rc != HF__QUEUED)
         rest(s, l);
@@ -398,7 +405,7 @@ bool hf__shm_line_take(struct shm *s, struct hf__req *req)
     w = atomic_load_explicit(&l->link.entry->word, memory_order_relaxed);
     return !(w & SHM_QUEUE) && shm_used(w) + want <= l->size &&
            hf__shm_change(s, l->link.entry, &w, cell, want) &&
-           settle(s, l, req);
+           settle(s, l, req, false);
 }
 
 /* ---- and letting it go --------------------------------------------------- */

@@ -1,7 +1,7 @@
 /*
- * Inspect, list, break. With the tables locked, so that an entry is not taken
- * back meanwhile; the lock itself may change while it is looked at, and the
- * answer is then of one moment or the next.
+ * Inspect, list, break, ask. With the tables locked, so that an entry is not
+ * taken back meanwhile; the lock itself may change while it is looked at, and
+ * the answer is then of one moment or the next.
  */
 #include "shm.h"
 
@@ -265,6 +265,7 @@ static int take_away(struct shm *s, struct hf__query *q)
                               shm_token(atomic_load(&e->epoch), word)))
             return HF_EBUSY;
     } while (!hf__shm_pass(s, index, word));
+    hf__shm_tell_broken(s, shm_owner(word));
     return 0;
 }
 
@@ -295,6 +296,8 @@ int hf__shm_query(void *self, struct hf__query *q)
         rc = inspect(s, q);
     else if (q->req.op == HF__LIST)
         rc = list(s, q);
+    else if (q->req.op == HF__ASK)
+        rc = hf__shm_ask(s, q);
     else
         rc = take_away(s, q);
     hf__shm_unlock(s, &thread);

@@ -335,8 +335,9 @@ static bool is_here(struct shm *s, unsigned index, unsigned cell)
  * yet, because its owner has been granted it and has not seen it. */
 static uint64_t token_of(struct shm *s, struct shm_entry *e, unsigned cell)
 {
-    return atomic_load(&s->file->cell[cell].minted) ? atomic_load(&e->epoch)
-                                                    : 0;
+    return atomic_load(&s->file->cell[cell].minted) & SHM_MINTED
+               ? atomic_load(&e->epoch)
+               : 0;
 }
 
 /* DONE: it was broken. EBUSY: what it has is not meant. ENOTOWNER: it has
@@ -345,16 +346,18 @@ static int break_cell(struct shm *s, unsigned index, unsigned cell,
                       struct hf__query *q)
 {
     struct shm_entry *e = &s->file->entry[index];
+    uint32_t owner;
     uint64_t w;
 
     do {
         w = atomic_load(&e->word);
         if (!is_here(s, index, cell) || !shm_has(s->file, w, cell))
             return HF_ENOTOWNER;
-        if (!hf__shm_is_meant(s, q, atomic_load(&s->file->cell[cell].owner),
-                              token_of(s, e, cell)))
+        owner = atomic_load(&s->file->cell[cell].owner);
+        if (!hf__shm_is_meant(s, q, owner, token_of(s, e, cell)))
             return HF_EBUSY;
     } while (!hf__shm_take_back(s, e, &w, cell));
+    hf__shm_tell_cell(s, cell, owner, SHM_BROKEN);
     return HF__DONE;
 }
 

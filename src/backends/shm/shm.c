@@ -29,6 +29,7 @@ static int shm_open(hf_client *client, const struct hf__core *core,
     s->core = core;
     s->fd = s->dir_fd = -1;
     s->label = config->label;
+    s->listens = config->listens;
     pthread_mutex_init(&s->async_mutex, NULL);
     by = core->now() + config->open_timeout_ms * HF__MS * 9 / 10;
     rc = hf__shm_file_open(s, config);
@@ -102,17 +103,17 @@ static int shm_release(void *self, struct hf__req *req)
     return hf__shm_release_slow(self, l);
 }
 
-#define SHARED_CAPS                                                            \
-    (HF_CAP_FAIR | HF_CAP_LEASE | HF_CAP_EVENTS | HF_CAP_INSPECT)
+#define LOCK_CAPS                                                              \
+    (HF_CAP_FAIR | HF_CAP_LEASE | HF_CAP_EVENTS | HF_CAP_INSPECT |             \
+     HF_CAP_WANTED)
 
 const struct hf__backend hf__shm_backend = {
     .abi = HF__ABI,
     .name = "shm",
     .flags = HF__DIRECT | HF__ENDLESS,
-    .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
-                          HF_CAP_EVENTS | HF_CAP_INSPECT,
-             [HF_RWLOCK] = SHARED_CAPS,
-             [HF_SEMAPHORE] = SHARED_CAPS,
+    .caps = {[HF_MUTEX] = LOCK_CAPS | HF_CAP_UNFAIR,
+             [HF_RWLOCK] = LOCK_CAPS,
+             [HF_SEMAPHORE] = LOCK_CAPS,
              [HF_LATCH] = HF_CAP_EVENTS | HF_CAP_INSPECT},
     .fair_by_default = true,
     .options = "mode, group, waitv",

@@ -14,7 +14,8 @@
  *   line.c   what the core asks of a line of such a kind
  *   latch.c  the latch
  *   wait.c   futexes: ringing, sleeping, the keeper's share
- *   query.c  inspect, list, break
+ *   ear.c    holders that listen: they are asked, or their hold is broken
+ *   query.c  inspect, list, break, ask
  *   shm.c    the backend's table
  *
  * Who may touch what of a link: attempt, abandon and release, which the core
@@ -75,6 +76,10 @@ struct shm {
     uint32_t doorbell_seen; /* the keeper's */
     shm_u32 cells;          /* that lines of ours have */
     uint16_t *lines;        /* to each entry, of kinds that have several */
+    bool listens;           /* the program hears of events */
+    bool told_early;        /* of what a thread of ours has not seen yet */
+    uint32_t told_seen;     /* the keeper's */
+    struct shm_ear *ears;
     struct shm_robust robust;
 
     pthread_mutex_t async_mutex; /* a leaf: nothing is taken under it */
@@ -129,6 +134,12 @@ struct shm_line {
     uint16_t size;  /* permits that there are */
     bool leased;    /* the cell's lease may have an end */
     uint32_t round; /* latch: when the wait began */
+};
+
+/* Behind each link of a client that listens. */
+struct shm_ear {
+    struct shm_ear *next, *prev;
+    struct hf__remote *remote;
 };
 
 /* file.c */
@@ -320,6 +331,7 @@ bool hf__shm_lingers(const char *dir, uid_t);
 
 /* wait.c */
 void hf__shm_ring(struct shm *, unsigned cell);
+void hf__shm_ring_doorbell(struct shm *, uint32_t owner);
 /* It has its place in the queue: who is behind it, if anybody, is to know. */
 void hf__shm_settle(struct shm *, struct shm_wait *, unsigned behind);
 /* A thread of ours may sleep there for another who has left: its place is not
@@ -350,6 +362,20 @@ void hf__shm_advance(void *, hf__time now);
 /* Returns when to look again at the latest. */
 hf__time hf__shm_async_add(struct shm *, struct shm_wait *);
 void hf__shm_async_remove(struct shm *, struct shm_wait *);
+
+/* ear.c */
+int hf__shm_ask(struct shm *, const struct hf__query *); /* tables locked */
+/* The holder, if it listens, shall look: at its mutexes; at the cell, what:
+ * SHM_ASKED, SHM_BROKEN. Tables locked. */
+void hf__shm_tell_broken(struct shm *, uint32_t owner);
+void hf__shm_tell_cell(struct shm *, unsigned cell, uint32_t owner,
+                       uint8_t what);
+/* Of a link to a name of that kind, with its ear if there is one. */
+size_t hf__shm_link_size(const struct shm *, uint8_t kind);
+void hf__shm_ear_open(struct shm *, struct shm_link *, struct hf__remote *);
+void hf__shm_ear_close(struct shm *, struct shm_link *);
+/* What the client has been told since the last time. By the keeper. */
+void hf__shm_listen(struct shm *);
 
 /* query.c */
 int hf__shm_query(void *, struct hf__query *);

@@ -251,6 +251,9 @@ static int take_locked(struct shm *s, struct shm_thread *me, uint32_t n,
     atomic_store(&slot->start, start);
     atomic_store(&slot->doorbell, 0);
     atomic_store(&slot->watchers, 0);
+    atomic_store(&slot->listens, s->listens);
+    atomic_store(&slot->told, 0);
+    atomic_store(&slot->broken, 0);
     atomic_store(&slot->has_byte, has_byte);
     shm_label_put(slot->label, label);
     SHM_POINT();

@@ -15,8 +15,8 @@
  * at it now and then; the less often the more they are, for one is enough.
  *
  * For asynchronous waits nobody sleeps: the keeper does, on its own doorbell
- * and on all liveness words that they watch. Without futex_waitv the core is
- * told to look every 50 ms.
+ * (by which those who listen are told, too: ear.c) and on all liveness words
+ * that they watch. Without futex_waitv the core is told to look every 50 ms.
  *
  * Deadlines are of CLOCK_BOOTTIME, which goes on while the machine is
  * suspended; a futex knows only clocks that stand still then, or that people
@@ -46,7 +46,7 @@ void hf__shm_wake(shm_u32 *word, int how_many)
     syscall(SYS_futex, word, FUTEX_WAKE, how_many, NULL, NULL, 0);
 }
 
-static void ring_doorbell(struct shm *s, uint32_t owner)
+void hf__shm_ring_doorbell(struct shm *s, uint32_t owner)
 {
     shm_u32 *doorbell = &s->file->slot[owner & SHM_SLOT_MASK].doorbell;
 
@@ -63,7 +63,7 @@ void hf__shm_ring(struct shm *s, unsigned cell)
     atomic_fetch_add(&c->bell, 1);
     SHM_POINT();
     if (atomic_load(&c->is_async))
-        ring_doorbell(s, owner);
+        hf__shm_ring_doorbell(s, owner);
     else
         hf__shm_wake(&c->bell, INT_MAX);
     SHM_POINT();
@@ -305,12 +305,14 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
     struct shm_slot *slots = s->file->slot;
     struct wait_on on[2 + SHM_WATCHED_MAX];
     uint64_t seen[SHM_MAP_LEN] = {0};
-    bool is_relied_on = !atomic_load(&s->no_waitv);
+    bool is_relied_on = !atomic_load(&s->no_waitv) || s->listens;
     unsigned len = 2;
     hf__time left;
 
     if (!shm_is_lost(s)) /* who only holds does not ask */
         hf__shm_still_there(s);
+    if (s->told_early)
+        until = hf__min_time(until, s->core->now() + SHM_POLL_NS);
     wait_for(&on[0], word, expect, true);
     wait_for(&on[1], &slots[s->me & SHM_SLOT_MASK].doorbell, s->doorbell_seen,
              false);
@@ -336,7 +338,8 @@ static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
     if (left <= 0 || sleep_on(s, on, len, left))
         return;
     /* By its own word alone it does not hear the doorbell: those who wait
-     * asynchronously, and those who come before they know, rely on it. */
+     * asynchronously, and those who come before they know, rely on it, and
+     * those who listen. */
     hf__shm_sleep(word, FUTEX_WAIT_PRIVATE, expect,
                   is_relied_on ? hf__min_time(left, SHM_POLL_NS) : left);
 }
@@ -388,7 +391,7 @@ hf__time hf__shm_async_add(struct shm *s, struct shm_wait *w)
     pthread_mutex_unlock(&s->async_mutex);
     if (atomic_load(&s->no_waitv))
         return hf__min_time(until, s->core->now() + SHM_POLL_NS);
-    ring_doorbell(s, s->me); /* the keeper shall arm itself anew */
+    hf__shm_ring_doorbell(s, s->me); /* the keeper shall arm itself anew */
     return until;
 }
 
@@ -431,4 +434,5 @@ void hf__shm_advance(void *self, hf__time now)
             s->core->bell(s->client, w->remote);
         }
     pthread_mutex_unlock(&s->async_mutex);
+    hf__shm_listen(s);
 }

@@ -1,0 +1,209 @@
+/*
+ * Holders that listen, and those who have something to tell them: that the lock
+ * is wanted, or that it was broken. What is told is a mark at the hold; the
+ * holder's keeper is rung by its doorbell, and looks for marks at all lines of
+ * its client. A client that does not listen is not told, and not woken.
+ *
+ * A mark is about one hold. Of a mutex it is the word of its grant. Of a shared
+ * kind it is two bits of `minted`, which the owner of the cell sets anew for
+ * each hold, so that they go with the hold. Those who mark have the tables
+ * locked: they are one at a time.
+ *
+ * A hold that its owner has not seen yet keeps its mark until it has: the
+ * program shall not hear of a hold that it does not know. (But a mark that
+ * comes while a thread is about to take a free permit, between its swap of the
+ * word and the end of its attempt, is lost.)
+ *
+ * The list of lines is the client's: its mutex is locked.
+ */
+#include "shm.h"
+
+static struct shm_slot *slot_of(struct shm *s, uint32_t owner)
+{
+    return &s->file->slot[owner & SHM_SLOT_MASK];
+}
+
+/* ---- telling ------------------------------------------------------------- */
+
+static void ring(struct shm *s, uint32_t owner)
+{
+    SHM_POINT();
+    atomic_fetch_add(&slot_of(s, owner)->told, 1);
+    SHM_POINT();
+    hf__shm_ring_doorbell(s, owner);
+}
+
+/* No mark says which: by then it may be the next holder's. */
+void hf__shm_tell_broken(struct shm *s, uint32_t owner)
+{
+    struct shm_slot *slot = slot_of(s, owner);
+
+    if (!atomic_load(&slot->listens))
+        return;
+    SHM_POINT();
+    atomic_store(&slot->broken, 1);
+    ring(s, owner);
+}
+
+static void ask_holder(struct shm *s, struct shm_entry *e, uint64_t word)
+{
+    uint32_t owner = shm_owner(word);
+
+    if (!atomic_load(&slot_of(s, owner)->listens))
+        return;
+    SHM_POINT();
+    atomic_store(&e->told, word & SHM_GRANT_MASK);
+    ring(s, owner);
+}
+
+void hf__shm_tell_cell(struct shm *s, unsigned cell, uint32_t owner,
+                       uint8_t what)
+{
+    if (!atomic_load(&slot_of(s, owner)->listens))
+        return;
+    SHM_POINT();
+    atomic_fetch_or(&s->file->cell[cell].minted, what);
+    ring(s, owner);
+}
+
+static int ask_cells(struct shm *s, unsigned index)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    uint64_t word = atomic_load(&e->word);
+    int rc = HF_ENOTOWNER;
+    unsigned n = 0;
+
+    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++) {
+        struct shm_cell *c = &s->file->cell[n];
+
+        if (!hf__shm_is_held_by(s, word, n))
+            continue;
+        rc = HF__DONE;
+        hf__shm_tell_cell(s, n, atomic_load(&c->owner), SHM_ASKED);
+        if (!shm_has(s->file, atomic_load(&e->word), n))
+            atomic_fetch_and(&c->minted, (uint8_t)~SHM_ASKED); /* too late */
+    }
+    return rc;
+}
+
+int hf__shm_ask(struct shm *s, const struct hf__query *q)
+{
+    int index = hf__shm_find(s, q->name, q->name_len, false);
+    struct shm_entry *e;
+    uint64_t word;
+
+    if (index < 0)
+        return HF_ENOTOWNER;
+    e = &s->file->entry[index];
+    if (shm_is_shared(e))
+        return ask_cells(s, (unsigned)index);
+    word = atomic_load(&e->word);
+    if (shm_kind(e) != HF_MUTEX || !shm_owner(word) ||
+        hf__shm_gone(s, shm_owner(word)))
+        return HF_ENOTOWNER;
+    ask_holder(s, e, word);
+    return HF__DONE;
+}
+
+/* ---- listening ----------------------------------------------------------- */
+
+size_t hf__shm_link_size(const struct shm *s, uint8_t kind)
+{
+    size_t size =
+        kind == HF_MUTEX ? sizeof(struct shm_link) : sizeof(struct shm_line);
+
+    return s->listens ? size + sizeof(struct shm_ear) : size;
+}
+
+static struct shm_ear *ear_of(const struct shm *s, struct shm_link *l)
+{
+    return (struct shm_ear *)(void *)((char *)l +
+                                      hf__shm_link_size(s, l->kind)) -
+           1;
+}
+
+void hf__shm_ear_open(struct shm *s, struct shm_link *l,
+                      struct hf__remote *remote)
+{
+    struct shm_ear *ear = ear_of(s, l);
+
+    if (!s->listens)
+        return;
+    ear->remote = remote;
+    hf__list_add(s->ears, ear);
+}
+
+void hf__shm_ear_close(struct shm *s, struct shm_link *l)
+{
+    struct shm_ear *ear = ear_of(s, l);
+
+    if (s->listens)
+        hf__list_remove(s->ears, ear);
+}
+
+static void hear_mutex(struct shm *s, struct hf__remote *remote)
+{
+    struct shm_link *l = remote->impl;
+    struct shm_entry *e = l->entry;
+    uint64_t mark = atomic_load(&e->told), word = atomic_load(&e->word);
+    bool is_held = shm_is_grant(mark, word);
+
+    if (shm_owner(mark) != s->me)
+        return;
+    if (is_held && !shm_is_grant(mark, atomic_load(&l->mine)))
+        s->told_early = true;
+    else if (atomic_compare_exchange_strong(&e->told, &mark, 0) && is_held)
+        s->core->wanted(s->client, remote,
+                        shm_token(atomic_load(&e->epoch), word));
+}
+
+static void hear_line(struct shm *s, struct hf__remote *remote)
+{
+    struct shm_line *l = remote->impl;
+    unsigned cell = atomic_load(&l->cell);
+    shm_u8 *minted = &s->file->cell[cell % SHM_CELLS].minted;
+    uint8_t mark = atomic_load(minted);
+    bool is_asked;
+
+    if (cell == SHM_NO_CELL || !(mark & (SHM_ASKED | SHM_BROKEN)))
+        return;
+    is_asked = (mark & SHM_ASKED) && hf__shm_line_has(s, l);
+    /* If it changes meanwhile, there is something else to be heard. */
+    if ((is_asked && !(mark & SHM_MINTED)) ||
+        !atomic_compare_exchange_strong(minted, &mark, mark & SHM_MINTED))
+        s->told_early = true;
+    else if (is_asked)
+        s->core->wanted(s->client, remote, atomic_load(&l->link.mine));
+    else
+        s->core->lost(s->client, remote, atomic_load(&l->link.hold_id), NULL);
+}
+
+static void look_at_mutexes(struct shm *s)
+{
+    for (struct shm_ear *ear = s->ears; ear; ear = ear->next) {
+        struct shm_link *l = ear->remote->impl;
+
+        if (l->kind == HF_MUTEX &&
+            !shm_is_grant(atomic_load(&l->entry->word), atomic_load(&l->mine)))
+            s->core->lost(s->client, ear->remote, atomic_load(&l->hold_id),
+                          NULL);
+    }
+}
+
+void hf__shm_listen(struct shm *s)
+{
+    struct shm_slot *slot = slot_of(s, s->me);
+    uint32_t told = atomic_load(&slot->told);
+
+    if (!s->listens || (told == s->told_seen && !s->told_early))
+        return;
+    s->told_seen = told;
+    s->told_early = false;
+    if (atomic_exchange(&slot->broken, 0))
+        look_at_mutexes(s);
+    for (struct shm_ear *ear = s->ears; ear; ear = ear->next)
+        if (ear->remote->kind == HF_MUTEX)
+            hear_mutex(s, ear->remote);
+        else if (ear->remote->kind != HF_LATCH)
+            hear_line(s, ear->remote);
+}

@@ -33,6 +33,7 @@ int run_kinds_faults(void);
 int run_hand_faults(void);
 int run_find_faults(void);
 int run_keys_faults(void);
+int run_ask_faults(void);
 int run_break_faults(void);
 int run_renew_faults(void);
 int run_beside_faults(void);

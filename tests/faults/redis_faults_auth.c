@@ -415,6 +415,65 @@ static void test_user_without_channels(void **state)
     world_is_clean(w);
 }
 
+static void hear(void *arg, const hf_event *e)
+{
+    if (e->type == HF_EVENT_WANTED)
+        ++*(unsigned *)arg;
+}
+
+static bool has_heard(hf_client *c, const unsigned *wanted)
+{
+    hf_client_dispatch(c);
+    return *wanted;
+}
+
+/* A holder whose program listens: it may be forbidden, and holds all the same.
+ * Who asks for it is told what is forbidden, or the holder hears it. */
+static void asks_a_listener(struct world *w, const char *rules, bool may)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    unsigned wanted = 0;
+    hf_client *c;
+    hf_lock *a;
+    char url[128];
+
+    add_user(w, rules);
+    worker(w, HF_UNFAIR);
+    snprintf(url, sizeof(url),
+             "redis://worker@127.0.0.1:%d?prefix=lk:", w->redis->port);
+    opt.password = "secret-of-worker";
+    opt.on_event = hear;
+    opt.event_arg = &wanted;
+    assert_int_equal(hf_open(url, &opt, &c, &w->err), 0);
+    assert_int_equal(hf_lock_new(c, "n", 1, NULL, &a, NULL), 0);
+    assert_int_equal(hf_lock_acquire(a, NULL, &w->err), 0);
+    assert_int_equal(hf_ask(w->clients[0], "n", 1, &w->err),
+                     may ? 0 : HF_EAUTH);
+    if (may)
+        assert_true(WAIT_FOR(has_heard(c, &wanted)));
+    assert_int_equal(hf_lock_renew(a, 0, &w->err), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(hf_lock_free(a), 0);
+    assert_int_equal(hf_close(c), 0);
+    world_is_clean(w);
+}
+
+static void test_limited_user_asks(void **state)
+{
+    struct world *w = *state;
+
+    asks_a_listener(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS, true);
+    nothing_was_denied(w);
+}
+
+static void test_user_without_its_channel_asks(void **state)
+{
+    asks_a_listener(*state,
+                    ACL_KEYS " resetchannels &redisson_lock__channel:{lk:* "
+                             "&holdfast:*mark:{lk:* " ACL_COMMANDS,
+                    false);
+}
+
 static void test_forbidden_keys_are_eauth(void **state)
 {
     struct world *w = *state;
@@ -500,6 +559,8 @@ int run_auth_faults(void)
         T(test_fair_permits_of_another_prefix),
         T(test_user_without_pubsub),
         T(test_user_without_channels),
+        T(test_limited_user_asks),
+        T(test_user_without_its_channel_asks),
         T(test_forbidden_keys_are_eauth),
         T(test_forbidden_latch_is_eauth),
         T(test_password_changed_meanwhile),

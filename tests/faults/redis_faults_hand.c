@@ -149,14 +149,16 @@ static bool is_waiting(struct world *w)
     return listens;
 }
 
-static bool somebody_listens(struct world *w)
+/* The waiter; and the holder, whose program hears of events. */
+static bool both_listen(struct world *w)
 {
     redisReply *reply =
         redis_server_ask(w->redis, "PUBSUB CHANNELS holdfast:wake:*");
-    bool is_one = reply->elements == 1;
+    bool are_two = reply->elements == 2;
 
     freeReplyObject(reply);
-    return is_one;
+    hf_client_dispatch(w->clients[0]);
+    return are_two;
 }
 
 /* By the message alone, while what it says itself is kept back? */
@@ -168,7 +170,7 @@ static bool gets_it_unasked(struct world *w, const struct side *s, hf_lock *a,
 
     assert_int_equal(take_other(a, s, 0, NULL), 0);
     t = taker_start_as(w, b, s->mode, s->permits, 20000);
-    assert_true(WAIT_FOR(somebody_listens(w) &&
+    assert_true(WAIT_FOR(both_listen(w) &&
                          redis_server_do(w->redis, "HLEN %s", waiters) == 1));
     proxy_hoard(w->proxy);
     assert_int_equal(hf_lock_release(a, NULL), 0);

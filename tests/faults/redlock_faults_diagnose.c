@@ -97,6 +97,38 @@ static void test_diagnose_servers_down(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
+/* A client is open when the majority is there; the last may come later. */
+static void test_diagnose_waits_for_the_last(void **state)
+{
+    struct world *w = *state;
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+
+    opt.op_timeout_ms = 20000;
+    proxy_set(way[4], PROXY_DELAY, 300);
+    if (proc_open(far_url("server_timeout=50ms"), &opt, &c, &w->err))
+        fail_msg("%s", w->err.text);
+    diagnosis_says(c, HF_LEVEL_OK, "servers", "5 servers answer");
+    diagnosis_says(c, HF_LEVEL_OK, "version", "all servers");
+    assert_int_equal(hf_close(c), 0);
+    heal_all();
+}
+
+/* It is over before a server has answered; the answers come all the same. */
+static void test_diagnose_without_time(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = open_with(w, PATIENT, 1);
+
+    for (int i = 0; i < 20; i++) {
+        hf_diagnosis *d = NULL;
+
+        if (!hf_diagnose(c, &d, NULL))
+            hf_diagnosis_free(d);
+    }
+    hf_close(c); /* without time for an answer */
+}
+
 int run_diagnose_faults(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +136,8 @@ int run_diagnose_faults(void)
         FAULT(test_diagnose_persistence),
         FAULT(test_diagnose_replicas),
         FAULT(test_diagnose_servers_down),
+        FAULT(test_diagnose_waits_for_the_last),
+        FAULT(test_diagnose_without_time),
     };
 
     return cmocka_run_group_tests_name("redlock: diagnosis", tests, group_begin,

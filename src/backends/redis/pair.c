@@ -88,6 +88,7 @@ static void is_one(struct redis *r)
     p->put_off = false;
     r->chans.live = true;
     r->chans.live_at = r->core->now();
+    hf__rd_held_look(r);
     hf__rd_ring_all(r);
 }
 

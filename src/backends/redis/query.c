@@ -19,6 +19,8 @@ int hf__rd_query(void *self, struct hf__query *q)
         return HF_EINVAL;
     if (q->req.op == HF__LISTEN)
         return hf__rd_listen(self, q);
+    if (q->req.op == HF__DOWNGRADE)
+        hf__rd_held_move(self, q);
     return hf__rd_submit(self, &q->req);
 }
 
@@ -136,6 +138,7 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
         return r->core->why(r->client, HF_EUNKNOWN, "not sent in time");
     switch (q->req.op) {
     case HF__INSPECT:
+    case HF__ASK: /* first, to know whom */
         return encode_inspect(r, q);
     case HF__BREAK:
         return encode_break(r, q);
@@ -377,6 +380,110 @@ static int inspected(struct redis *r, struct hf__query *q,
     return rc ? rc : add_waiters(r, q, waiters, 3);
 }
 
+/* ---- ask --------------------------------------------------------------- */
+
+/* One who holds it, if it is one of ours: what it has written of itself then
+ * begins behind so many lines. o may be NULL. */
+static bool put_holder(struct net_out *o, const struct rd_node *owner,
+                       const struct rd_node *note, int lines)
+{
+    const char *at, *end, *prefix;
+    size_t len;
+
+    if (owner->len >= RD_OWNER_MAX || !note || !note->text || !note->len)
+        return false;
+    at = note->text;
+    end = at + note->len;
+    while (lines-- > 0)
+        hf__cut(&at, end, '\n', &len);
+    prefix = at;
+    while (at < end && *at >= '0' && *at <= '9')
+        at++;
+    len = (size_t)(at - prefix);
+    if (!len || len > 4)
+        return false;
+    if (o) {
+        hf__rd_put(o, owner->text, owner->len);
+        hf__rd_put(o, prefix, len);
+    }
+    return true;
+}
+
+static bool is_about(const struct rd_node *info, const struct rd_node *owner)
+{
+    return info && info->text && info->len > owner->len &&
+           memcmp(info->text, owner->text, owner->len) == 0 &&
+           info->text[owner->len] == '\n';
+}
+
+/* How many of the holders in the answer of INSPECT are ours. -1: EPROTO. */
+static int put_holders(struct net_out *o, const struct hf__query *q,
+                       const struct rd_node *reply)
+{
+    const struct rd_node *owner = hf__rd_at(reply, 1);
+    const struct rd_node *info = hf__rd_at(reply, 4);
+    int found = 0;
+
+    if (!q->count)
+        return owner && owner->text && is_about(info, owner) &&
+               put_holder(o, owner, info, 3);
+    for (const struct rd_node *n = info ? info->first : NULL; n; n = n->next) {
+        owner = hf__rd_at(n, 0);
+        if (!owner || !owner->text)
+            return -1;
+        found += put_holder(o, owner, hf__rd_at(n, 3), 4);
+    }
+    return found;
+}
+
+/* PENDING: they are told now. */
+static int tell(struct redis *r, struct hf__query *q,
+                const struct rd_node *reply)
+{
+    int found = put_holders(NULL, q, reply);
+    struct net_out *o;
+
+    if (found < 0)
+        return HF_EPROTO;
+    if (!found)
+        return r->core->why(r->client, HF_ENOTSUP,
+                            "it is held by another program, which cannot be "
+                            "asked");
+    o = hf__rd_begin(r, &q->req, RD_ASK, q->name, q->name_len,
+                     1 + 2 * (size_t)found,
+                     64 + (size_t)found * (RD_OWNER_MAX + 32));
+    if (!o)
+        return HF_ENOMEM;
+    hf__rd_put_num(o, hf__rd_meant_until(r, &q->req));
+    put_holders(o, q, reply);
+    return HF__PENDING;
+}
+
+/* The answer of INSPECT, then that they were told; or that it was too late. */
+static int asked(struct redis *r, struct hf__query *q,
+                 const struct rd_node *reply)
+{
+    const struct rd_node *kind = hf__rd_at(reply, 0);
+    const struct rd_node *holders = hf__rd_at(reply, 4);
+    int64_t what = 0;
+
+    if (reply->type == REDIS_REPLY_INTEGER)
+        return HF__DONE;
+    if (!holders)
+        return hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at)
+                   ? hf__rd_query_again(r, q)
+                   : HF_EPROTO;
+    if (q->count ? !kind->text : !hf__rd_int(kind, &what))
+        return HF_EPROTO;
+    if (what > 1)
+        return again_as(r, q, what - RD_OTHER);
+    if (q->count && kind->len != 1)
+        return unknown(r);
+    if (q->count ? !holders->first : !what)
+        return r->core->why(r->client, HF_ENOTOWNER, "it is not held");
+    return tell(r, q, reply);
+}
+
 /* ---- list -------------------------------------------------------------- */
 
 static int add_name(struct redis *r, struct hf__query *q, const char *key,
@@ -455,6 +562,8 @@ static int answered(struct redis *r, struct hf__query *q,
     switch (q->req.op) {
     case HF__INSPECT:
         return q->count ? inspected_other(r, q, reply) : inspected(r, q, reply);
+    case HF__ASK:
+        return asked(r, q, reply);
     case HF__LIST:
         return listed(r, q, reply);
     case HF__BREAK:

@@ -109,6 +109,7 @@ static int parse(struct redis *r, const struct hf__config *config)
     else if (!rc)
         rc = parse_host(r, url);
     r->op_timeout_ms = config->op_timeout_ms;
+    r->listens = config->listens;
     if (rc)
         return rc;
     r->login.doubt = "; is it Redis? With TLS it is rediss://";
@@ -153,7 +154,6 @@ static int start(struct redis *r, const struct hf__config *config)
                     config->connect_timeout_ms, r->op_timeout_ms);
     r->cmd.link.silence_ms = 2 * r->op_timeout_ms;
     r->cmd.link.lost = "redis: lost the connection";
-    r->sub.link.lost = "redis: lost the connection for messages";
     r->ear.link.lost = "redis: lost the connection for changes";
     if (!rc)
         hf__link_start(&r->cmd.link, r->core->now());
@@ -237,11 +237,11 @@ static const struct hf__backend backend = {
     .abi = HF__ABI,
     .name = "redis",
     .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
-                          HF_CAP_EVENTS | HF_CAP_INSPECT,
+                          HF_CAP_EVENTS | HF_CAP_INSPECT | HF_CAP_WANTED,
              [HF_RWLOCK] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
-                           HF_CAP_EVENTS | HF_CAP_INSPECT,
+                           HF_CAP_EVENTS | HF_CAP_INSPECT | HF_CAP_WANTED,
              [HF_SEMAPHORE] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
-                              HF_CAP_EVENTS | HF_CAP_INSPECT,
+                              HF_CAP_EVENTS | HF_CAP_INSPECT | HF_CAP_WANTED,
              [HF_LATCH] = HF_CAP_UNFAIR | HF_CAP_EVENTS | HF_CAP_INSPECT},
     .fair_by_default = false,
     .options = "dialect, db, keep_tokens, replicas, replica_timeout, cacert, "

@@ -2,7 +2,8 @@
  * The Redis backend, inside. One server, up to three pipes (pipe.h):
  *
  *   cmd   every request, in order of submission; answers come in that order
- *   sub   opened when somebody first has to wait; only ever told things
+ *   sub   opened when somebody first has to wait, or holds something and
+ *         listens; only ever told things
  *   ear   while the program watches names: told of their changes
  *
  * Everything here runs with the client's mutex held, except open(), which runs
@@ -13,8 +14,9 @@
  * verbs.c what is asked of a lock and answered, kinds.c how it is put into
  * commands, renew.c renewals, replica.c whether replicas have
  * them; sub.c channels and bells, chan.c the waiters of
- * each, pair.c whether both connections end at one server; listen.c changes;
- * query.c inspect, list, break; diagnose.c what the server says of itself,
+ * each, pair.c whether both connections end at one server; held.c holders that
+ * are asked; listen.c changes;
+ * query.c inspect, list, break, ask; diagnose.c what the server says of itself,
  * judge.c what that means, rights.c what the user may not do;
  * latch.c what is asked of a latch.
  *
@@ -143,6 +145,7 @@ enum rd_script {
     RD_BREAK_STRING,
     RD_WAIT_LATCH,
     RD_LATCH,
+    RD_ASK,
     RD_PROVE,
     RD_TAKE_S, /* the string dialect */
     RD_DROP_S,
@@ -431,6 +434,36 @@ void hf__rd_pair_heard(struct redis *, const char *number);
 void hf__rd_pair_move(struct redis *, hf__time now);
 hf__time hf__rd_pair_timeout(const struct redis *);
 
+/* ---- held.c ------------------------------------------------------------ */
+
+/* How often the keeper looks at the connection while it is being made. */
+#define RD_MADE_LOOK_MS 20
+
+/* What is kept of each line if the program listens. */
+struct rd_held {
+    struct rd_link link;         /* must be first: remote->impl is cast */
+    struct rd_held *next, *prev; /* redis.held, if it holds something */
+    uint64_t hold_id, token;     /* 0: it holds nothing */
+};
+
+/* Of what remote->impl points to. */
+size_t hf__rd_link_size(const struct redis *);
+/* The attempt is granted. */
+void hf__rd_held(struct redis *, const struct hf__req *, hf__time now);
+/* It is let go; 0: whatever is held. */
+void hf__rd_held_end(struct redis *, const struct hf__remote *,
+                     uint64_t hold_id);
+/* DOWNGRADE. */
+void hf__rd_held_move(struct redis *, const struct hf__query *);
+/* Somebody asks for it. */
+void hf__rd_wished(struct redis *, const char *number);
+/* Somebody took it away. */
+void hf__rd_broken(struct redis *, const char *numbers);
+/* What is said can be believed from now on. */
+void hf__rd_held_look(struct redis *);
+/* The grant with that token was taken away before it was known here. */
+bool hf__rd_was_broken(const struct redis *, const struct hf__req *);
+
 /* ---- listen.c --------------------------------------------------------- */
 
 struct rd_ears {
@@ -510,7 +543,8 @@ struct redis {
     hf_client *client;
     bool string_dialect;
     bool keep_tokens;
-    bool opened; /* has been up once */
+    bool opened;  /* has been up once */
+    bool listens; /* the program hears of events */
     uint32_t op_timeout_ms;
     struct rd_login login;
     struct net_endpoint peer;
@@ -535,6 +569,10 @@ struct redis {
     hf__time server_at;
     hf__time server_ahead; /* by how much that is ahead of it, at most */
     struct rd_chans chans;
+    struct rd_held *held; /* if the program listens */
+    uint64_t wished;      /* a hold that was asked for and is not there */
+    uint64_t broken_id, broken_token; /* the last that was broken, as `sub` has
+                                         said; 0: none */
     struct rd_ears ears;
 };
 

@@ -148,6 +148,7 @@ static void redlock_close(void *self)
         rl->debtors = h->next_debtor;
         hf__rl_hold_drop(rl, h);
     }
+    hf__rl_checkups_fini(rl);
     for (size_t i = 0; i < rl->len; i++)
         hf__rl_server_fini(&rl->server[i]);
     hf__rd_login_fini(rl->core, rl->client, &rl->login);

@@ -204,10 +204,10 @@ uint32_t hf__rl_ahead_ms(const struct rl_hold *);
 /* ---- redlock_diagnose.c ------------------------------------------------ */
 
 int hf__rl_query(void *, struct hf__query *);
-/* One answer to INFO has come, or none will. */
-void hf__rl_checkup_back(struct redlock *, struct rl_checkup *);
-/* The same, when the client ends. */
+/* One answer to INFO has come, or none will; advance() comes afterwards, and
+ * with it checkup_move(), unless the client ends. */
 void hf__rl_checkup_drop(struct redlock *, struct rl_checkup *);
+void hf__rl_checkups_fini(struct redlock *);
 void hf__rl_checkup_move(struct redlock *, hf__time now);
 hf__time hf__rl_checkup_timeout(const struct redlock *);
 

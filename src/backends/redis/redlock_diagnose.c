@@ -1,6 +1,6 @@
-/* What the servers say of themselves: INFO of each that is connected, asked at
- * the same time. When all have answered, or half of op_timeout is over, the
- * findings are written. */
+/* What the servers say of themselves: INFO of each, asked as soon as it is
+ * connected. When all have answered that do not refuse to be connected, or half
+ * of op_timeout is over, the findings are written. */
 #include "redlock.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@ struct rl_checkup {
     struct rl_checkup *next, **at; /* of those that are not over */
     struct hf__query *q;           /* NULL: it is over */
     hf__time until;
-    size_t due; /* answers */
+    size_t due;     /* answers, and one until it is over */
+    uint16_t asked; /* servers, a bit for each */
     struct seen {
         bool answered;
         struct rd_verdict version, memory;
@@ -233,24 +234,59 @@ void hf__rl_checkup_drop(struct redlock *rl, struct rl_checkup *c)
         rl->core->free(rl->client, c);
 }
 
+static void leave_list(struct rl_checkup *c)
+{
+    *c->at = c->next;
+    if (c->next)
+        c->next->at = c->at;
+}
+
 static void end(struct redlock *rl, struct rl_checkup *c)
 {
     struct hf__req *req = &c->q->req;
 
     finish(rl, c);
-    *c->at = c->next;
-    if (c->next)
-        c->next->at = c->at;
+    leave_list(c);
     c->q = NULL;
+    hf__rl_checkup_drop(rl, c);
     req->result = HF__DONE;
     rl->core->done(rl->client, req);
 }
 
-void hf__rl_checkup_back(struct redlock *rl, struct rl_checkup *c)
+void hf__rl_checkups_fini(struct redlock *rl)
 {
-    if (c->q && c->due == 1)
-        end(rl, c);
-    hf__rl_checkup_drop(rl, c);
+    while (rl->checkups) {
+        struct rl_checkup *c = rl->checkups;
+
+        leave_list(c);
+        hf__rl_checkup_drop(rl, c);
+    }
+}
+
+static bool ask(struct rl_server *, struct rl_checkup *);
+
+/* Is being connected, and no attempt has failed so far. */
+static bool is_coming(const struct net_link *l)
+{
+    return (l->state == NET_CONNECTING || l->state == NET_GREETING) &&
+           !l->open_code;
+}
+
+/* Asks those that are connected by now. True: there is nothing to wait for. */
+static bool move(struct redlock *rl, struct rl_checkup *c, hf__time now)
+{
+    bool coming = false;
+
+    for (size_t i = 0; i < rl->len; i++) {
+        if (c->asked & 1u << i)
+            continue;
+        if (ask(&rl->server[i], c)) {
+            c->asked |= (uint16_t)(1u << i);
+            c->due++;
+        }
+        coming = coming || is_coming(&rl->server[i].pipe.link);
+    }
+    return c->until <= now || (c->due == 1 && !coming);
 }
 
 void hf__rl_checkup_move(struct redlock *rl, hf__time now)
@@ -259,7 +295,7 @@ void hf__rl_checkup_move(struct redlock *rl, hf__time now)
 
     for (c = rl->checkups; c; c = next) {
         next = c->next;
-        if (c->until <= now)
+        if (move(rl, c, now))
             end(rl, c);
     }
 }
@@ -293,7 +329,7 @@ static int told(struct rd_pipe *p, struct rd_sent *sent,
 
     if (reply->type == REDIS_REPLY_STRING)
         look(&c->seen[hf__rl_index(s)], reply->text, now, sent->net.at);
-    hf__rl_checkup_back(s->rl, c);
+    hf__rl_checkup_drop(s->rl, c);
     return 0;
 }
 
@@ -323,14 +359,14 @@ int hf__rl_query(void *self, struct hf__query *q)
     if (!c)
         return HF_ENOMEM;
     c->q = q;
-    for (size_t i = 0; i < rl->len; i++)
-        c->due += ask(&rl->server[i], c);
-    if (!c->due) {
+    c->due = 1;
+    c->until = rl->core->now() + rl->op_timeout_ms / 2 * HF__MS;
+    if (move(rl, c, rl->core->now())) { /* answers may be due all the same */
         finish(rl, c);
-        rl->core->free(rl->client, c);
+        c->q = NULL;
+        hf__rl_checkup_drop(rl, c);
         return HF__DONE;
     }
-    c->until = rl->core->now() + rl->op_timeout_ms / 2 * HF__MS;
     c->next = rl->checkups;
     if (c->next)
         c->next->at = &c->next;

@@ -374,7 +374,7 @@ static void gone(struct rl_server *s, const struct rl_flight *at, bool written)
     struct rl_flight f = *at; /* what follows may move it */
 
     if (f.checkup) {
-        hf__rl_checkup_back(s->rl, f.checkup);
+        hf__rl_checkup_drop(s->rl, f.checkup);
         return;
     }
     failed(s, &f, RL_FAILED, written);

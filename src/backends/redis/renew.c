@@ -210,6 +210,8 @@ int hf__rd_renew_reply(struct redis *r, const struct rd_flight *f,
         bool is_ours = reply->text[i] == '1';
 
         item->result = is_ours ? HF__DONE : HF_ENOTOWNER;
+        if (!is_ours)
+            hf__rd_held_end(r, item->remote, item->hold_id);
         if (!is_ours) /* an older copy of its question may still come */
             hf__rd_late_over(r, item->hold_id);
     }

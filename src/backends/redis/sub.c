@@ -1,8 +1,9 @@
 /*
  * Being told. One connection for all who wait, opened when somebody first has
- * to, with these subscriptions:
+ * to, or holds something and listens (held.c), with these subscriptions:
  *
- *   holdfast:wake:{prefix}:<uuid> ours: "it is your turn", from our own kind
+ *   holdfast:wake:{prefix}:<uuid> ours: "it is your turn", from our own kind;
+ *                                 and "it is wanted", of what we hold
  *   redisson_lock__channel:{n}    unfair: Redisson has let go of n; together
  *   + holdfast:mark:{n}           with a mark, by which ours can be counted
  *   redisson_lock__channel:{n}:<owner>   fair, with Redisson in the queue
@@ -185,6 +186,7 @@ int hf__rd_wait(struct redis *r, struct hf__remote *m, bool foreign)
         c->waiting++;
         r->chans.waiting++;
     }
+    r->sub.link.lost = "redis: lost the connection for messages";
     hf__link_start(&r->sub.link, r->core->now());
     if (r->sub.link.state != NET_UP)
         return 0; /* all of it when it is up */
@@ -228,6 +230,11 @@ void hf__rd_chan_drop(struct redis *r, struct hf__remote *m)
 
 /* ---- the connection ---------------------------------------------------- */
 
+static bool is_needed(const struct redis *r)
+{
+    return r->chans.waiting || r->held;
+}
+
 static void up(struct rd_pipe *p, hf__time now)
 {
     struct redis *r = p->owner;
@@ -257,6 +264,7 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     hf__rd_pair_end(r);
     r->chans.confirmed = false;
     r->chans.again = 0;
+    r->broken_id = 0;
     while (r->chans.oldest)
         hf__rd_chan_forget(r, r->chans.oldest);
     for (struct rd_chan *c = NULL; (c = next_chan(r, c));) {
@@ -267,7 +275,7 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     }
     if (p->link.walk.failures == 1 && r->cmd.link.state == NET_UP)
         hf__rd_ring_all(r); /* nobody will tell them: they look from now on */
-    if (!r->chans.waiting)
+    if (!is_needed(r))
         hf__rd_pipe_stop(p);
 }
 
@@ -276,7 +284,7 @@ void hf__rd_sub_anew(struct redis *r, hf__time now)
     hf__link_look_up(&r->sub.link, now);
     hf__rd_pipe_stop(&r->sub);
     down(&r->sub, HF_EBACKEND, true, now);
-    if (r->chans.waiting)
+    if (is_needed(r))
         hf__link_start(&r->sub.link, now);
 }
 
@@ -284,15 +292,35 @@ static hf__time next_ping(const struct redis *r)
 {
     const struct net_link *l = &r->sub.link;
 
-    return l->state == NET_UP && r->chans.waiting && !l->awaits
+    return l->state == NET_UP && is_needed(r) && !l->awaits
                ? l->heard_at + RD_SUB_PING_MS * HF__MS
                : HF__NEVER;
+}
+
+/* Somebody who waits moves it; a holder does not, so the keeper has to look. */
+static bool is_made_for_holders(const struct redis *r)
+{
+    const struct rd_chans *c = &r->chans;
+
+    if (!r->held || c->waiting)
+        return false;
+    switch (r->sub.link.state) {
+    case NET_CONNECTING:
+    case NET_GREETING:
+        return true;
+    case NET_UP:
+        return (!c->confirmed && !c->refused) || c->pair.until;
+    default:
+        return false;
+    }
 }
 
 hf__time hf__rd_sub_timeout(const struct redis *r)
 {
     hf__time at = hf__min_time(hf__link_timeout(&r->sub.link), next_ping(r));
 
+    if (is_made_for_holders(r))
+        at = hf__min_time(at, r->core->now() + RD_MADE_LOOK_MS * HF__MS);
     at = hf__min_time(at, hf__rd_pair_timeout(r));
     if (r->chans.again)
         at = hf__min_time(at, r->chans.again);
@@ -489,6 +517,10 @@ static void heard(struct redis *r, const struct rd_node *channel,
     if (hf__rd_is(channel, r->wake)) {
         if (payload->text[0] == 'p')
             hf__rd_pair_heard(r, payload->text + 1);
+        else if (payload->text[0] == 'w')
+            hf__rd_wished(r, payload->text + 1);
+        else if (payload->text[0] == 'b')
+            hf__rd_broken(r, payload->text + 1);
         else
             called(r, payload->text, payload->text + payload->len);
     } else if (!not_for_us(payload)) {

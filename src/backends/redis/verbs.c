@@ -28,7 +28,7 @@ int hf__rd_attach(void *self, struct hf__remote *remote)
         return r->core->why(r->client, HF_EINVAL,
                             "a name may not begin or end as our own keys do "
                             "(holdfast:, redisson_lock_ ..., {...}:timeout)");
-    link = r->core->alloc(r->client, sizeof(*link));
+    link = r->core->alloc(r->client, hf__rd_link_size(r));
     if (!link)
         return HF_ENOMEM;
     link->remote = remote;
@@ -44,6 +44,7 @@ void hf__rd_detach(void *self, struct hf__remote *remote)
         return;
     hf__rd_forget_remote(r, remote);
     hf__rd_chan_drop(r, remote);
+    hf__rd_held_end(r, remote, 0);
     r->core->free(r->client, remote->impl);
     remote->impl = NULL;
 }
@@ -65,9 +66,11 @@ static bool handed_over(struct redis *r, struct hf__req *req)
     req->sent_at = link->sent_at;
     link->token = 0;
     if (req->lease_ms > link->lease_ms ||
-        now - link->sent_at > link->lease_ms * HF__MS / 2)
+        now - link->sent_at > link->lease_ms * HF__MS / 2 ||
+        hf__rd_was_broken(r, req))
         return false; /* ask: that makes it last longer */
     hf__rd_wait_end(r, req->remote, now);
+    hf__rd_held(r, req, now);
     return true;
 }
 
@@ -104,6 +107,7 @@ int hf__rd_release(void *self, struct hf__req *req)
     if (req->remote->kind == HF_LATCH)
         return HF__DONE; /* nothing is held */
     hf__rd_late_over(self, req->hold_id);
+    hf__rd_held_end(self, req->remote, req->hold_id);
     return hf__rd_submit(self, req);
 }
 
@@ -113,6 +117,7 @@ int hf__rd_abandon(void *self, struct hf__req *req)
     struct rd_link *link = req->remote->impl;
 
     hf__rd_late_over(r, req->hold_id);
+    hf__rd_held_end(r, req->remote, req->hold_id);
     /* Sent again, it may be about an earlier hold id than the ask now is. */
     if (link->asked_id != req->hold_id)
         return req->remote->kind == HF_LATCH ? HF__DONE : hf__rd_submit(r, req);
@@ -213,6 +218,7 @@ static hf__time look_at(struct redis *r, struct rd_link *link,
 void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
 {
     hf__rd_wait_end(r, req->remote, now);
+    hf__rd_held(r, req, now);
     hf__rd_finish(r, req, HF__GRANTED);
 }
 

@@ -13,6 +13,7 @@ if ty=='string' then return $other_string end
 if ty~='hash' then return $RD_OTHER end
 if redis.call('hexists',KEYS.lock,'mode')==1 then return $other_rw end
 --@include break_only.lua has=redis.call('hexists',KEYS.lock,o)==1
+--@include break_tell.lua
 redis.call('del',KEYS.lock,KEYS.info)
 --@include free_unfair.lua
 return 1

@@ -16,12 +16,13 @@ local all,hit,other=redis.call('hgetall',KEYS.lock),{}
 for i=1,#all,2 do
   local f=all[i]
   if f~='mode' then
-    local o=string.match(f,'^(.*):write$') or f
-    local n=string.match(redis.call('hget',KEYS.holds,o) or '',
-      '^[^\n]*\n[^\n]*\n(%d+)')
+    local w=string.match(f,'^(.*):write$') or f
+    local n,about=string.match(redis.call('hget',KEYS.holds,w) or '',
+      '^[^\n]*\n[^\n]*\n(%d+)\n?[^\n]*\n?(%d*)')
     if (ARGV.token=='0' or ARGV.token==n) and
-      (ARGV.owner=='' or ARGV.owner==o) then
-      hit[#hit+1]={f,o}
+      (ARGV.owner=='' or ARGV.owner==w) then
+      hit[#hit+1]={f,w}
+      --@include gone.lua
       for k=1,tonumber(all[i+1]) or 0 do
         redis.call('del',BASE..':'..f..':rwlock_timeout:'..k)
       end

@@ -6,6 +6,7 @@
 --@include crowd_keys.lua
 if not redis.call('get',KEYS.lock) then return 0 end
 --@include break_only.lua has=redis.call('get',KEYS.lock)==o
+--@include break_tell.lua
 redis.call('del',KEYS.lock,KEYS.info)
 --@include crowd_wake_s.lua
 return 1

@@ -21,13 +21,14 @@ if not kind and redis.call('exists',Z)==0 then return $RD_OTHER end
 --@include sem_reclaim.lua
 local hit,other={}
 for _,id in ipairs(redis.call('zrange',Z,0,-1)) do
-  local o=$permit_owner or $permit_hex
-  local n=string.match(redis.call('hget',KEYS.holds,o) or '',
-    '^[^\n]*\n[^\n]*\n(%d+)')
+  local w=$permit_owner or $permit_hex
+  local n,about=string.match(redis.call('hget',KEYS.holds,w) or '',
+    '^[^\n]*\n[^\n]*\n(%d+)\n?[^\n]*\n?(%d*)')
   if (ARGV.token=='0' or ARGV.token==n) and
-    (ARGV.owner=='' or ARGV.owner==o) then
+    (ARGV.owner=='' or ARGV.owner==w) then
     redis.call('zrem',Z,id)
-    hit[#hit+1]=o
+    hit[#hit+1]=w
+    --@include gone.lua
   else
     other=n or other or ''
   end

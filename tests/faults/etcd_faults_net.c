@@ -97,6 +97,43 @@ static void test_compaction_while_the_waiter_is_away(void **state)
     released_unheard(*state, true);
 }
 
+/* ---- asked ----------------------------------------------------------------
+ */
+
+/* The holder is away when it is asked: it hears it when it is back, unless the
+ * server has forgotten it; and it hears what is asked from then on. */
+static void asked_unheard(struct world *w, bool compacts)
+{
+    hf_lock *a = world_far(w, 30000, 5000);
+
+    world_near(w);
+    world_takes(w, a, WAIT_MS);
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_cut(w->proxy);
+    assert_int_equal(hf_ask(w->clients[1], "n", 1, &w->err), 0);
+    if (compacts)
+        compact();
+    world_heal(w);
+    if (!compacts)
+        assert_true(WAIT_FOR(world_heard_wish(w, 0)));
+    __atomic_store_n(&w->ears[0].wanted, 0, __ATOMIC_RELAXED);
+    assert_true(WAIT_FOR(hf_ask(w->clients[1], "n", 1, &w->err) == 0 &&
+                         world_heard_wish(w, 0)));
+    assert_int_equal(hf_lock_check(a), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+static void test_ask_while_the_holder_is_away(void **state)
+{
+    asked_unheard(*state, false);
+}
+
+static void test_compaction_while_the_holder_is_away(void **state)
+{
+    asked_unheard(*state, true);
+}
+
 /* ---- slow -----------------------------------------------------------------
  */
 
@@ -238,6 +275,8 @@ int run_net_faults(void)
         T(test_connection_reset_while_waiting),
         T(test_compaction_while_waiting),
         T(test_release_while_the_waiter_is_away),
+        T(test_ask_while_the_holder_is_away),
+        T(test_compaction_while_the_holder_is_away),
         T(test_compaction_while_the_waiter_is_away),
         T(test_deadline_counts_from_sending),
         T(test_answers_later_than_the_limit),

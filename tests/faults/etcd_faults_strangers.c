@@ -201,6 +201,69 @@ static void test_long_queue(void **state)
     world_is_clean(w);
 }
 
+/* A holder that does not listen: it is not touched. */
+static void test_ask_of_a_stranger(void **state)
+{
+    static const char look[] = "get n/1f -w fields";
+    struct world *w = *state;
+    char before[600], after[600], *of_one, *of_other;
+
+    world_near(w);
+    ctl("put n/1f theirs");
+    assert_int_equal(etcd_server_ctl(&etcd_one, look, before, sizeof(before)),
+                     0);
+    assert_int_equal(hf_ask(w->clients[0], "n", 1, &w->err), 0);
+    assert_int_equal(etcd_server_ctl(&etcd_one, look, after, sizeof(after)), 0);
+    of_one = strstr(before, "\"Key\"");
+    of_other = strstr(after, "\"Key\"");
+    assert_true(of_one && of_other);
+    assert_string_equal(of_one, of_other);
+    ctl("del n/1f");
+    assert_int_equal(hf_ask(w->clients[0], "n", 1, &w->err), HF_ENOTOWNER);
+    world_is_clean(w);
+}
+
+/* By hand. One who waits hears it when it holds. */
+static void test_wishes_that_say_nonsense(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        " ",
+        "x",
+        "0",
+        "-1 18446744073709551615",
+        "1 2",
+        "\\n",
+        "1x",
+        "99999999999999999999999999999999",
+    };
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    struct taker *t;
+    hf_info *info;
+
+    world_takes(w, a, WAIT_MS);
+    t = taker_start(w, b, WAIT_MS);
+    has_entries(2);
+    info = info_of(w);
+    assert_int_equal(info->waiters_len, 1);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        ctl("put holdfast:ask -- '%s'", texts[i]);
+    ctl("put holdfast:ask \"$(head -c 100000 /dev/zero | tr '\\0' 1)\"");
+    ctl("put holdfast:ask '1 %llu  %llu 2'",
+        (unsigned long long)info->waiters[0].token,
+        (unsigned long long)token_of(a));
+    hf_info_free(info);
+    assert_true(WAIT_FOR(world_heard_wish(w, 0)));
+    assert_int_equal(w->ears[0].wanted, 1);
+    assert_false(world_heard_wish(w, 1));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, SOON_MS);
+    assert_true(WAIT_FOR(world_heard_wish(w, 1)));
+    ctl("del holdfast:ask");
+    world_is_clean(w);
+}
+
 int run_stranger_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, etcd_setup, world_end)
@@ -208,6 +271,7 @@ int run_stranger_faults(void)
         T(test_keys_that_are_no_entries),  T(test_entry_that_says_nonsense),
         T(test_latch_that_says_nonsense),  T(test_entry_among_strangers),
         T(test_entry_made_with_strangers), T(test_long_queue),
+        T(test_ask_of_a_stranger),         T(test_wishes_that_say_nonsense),
     };
 
     return cmocka_run_group_tests_name("etcd: strangers", tests, etcd_group,

@@ -181,8 +181,7 @@ size_t hf__et_value(char out[ET_VALUE_MAX], const char *about,
     return n < ET_VALUE_MAX ? (size_t)n : ET_VALUE_MAX - 1;
 }
 
-/* Takes a number, and the space behind it, from the front. */
-static int64_t number(const char **at, const char *end)
+int64_t hf__et_number(const char **at, const char *end)
 {
     size_t len;
     const char *from = hf__cut(at, end, ' ', &len);
@@ -211,12 +210,12 @@ void hf__et_value_read(hf_party *p, const char *value, size_t len,
         return;
     line = hf__cut(&value, end, '\n', &n);
     stop = line + n;
-    lease = number(&line, stop);
-    p->since_unix_ms = number(&line, stop);
+    lease = hf__et_number(&line, stop);
+    p->since_unix_ms = hf__et_number(&line, stop);
     if (lease > 0 && lease <= UINT32_MAX)
-        p->left_ms = left_ms(lease, number(&line, stop), now_ms);
+        p->left_ms = left_ms(lease, hf__et_number(&line, stop), now_ms);
     line = hf__cut(&value, end, '\n', &n);
-    p->pid = number(&line, line + n);
+    p->pid = hf__et_number(&line, line + n);
     hf__about_read(p, value, end);
 }
 

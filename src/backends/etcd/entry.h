@@ -68,6 +68,9 @@ size_t hf__et_value(char out[ET_VALUE_MAX], const char *about,
 void hf__et_value_read(hf_party *, const char *value, size_t len,
                        int64_t now_ms);
 
+/* Takes a number, and the space behind it, from the front. */
+int64_t hf__et_number(const char **at, const char *end);
+
 /* The value of a LATCH. */
 size_t hf__et_count_text(char out[ET_VALUE_MAX], uint64_t count);
 bool hf__et_count_parse(const char *value, size_t len, uint64_t *count);

@@ -69,6 +69,7 @@ static void free_all(struct etcd *e)
         explicit_bzero(e->password, strlen(e->password));
     e->core->free(e->client, e->password);
     e->core->free(e->client, e->user);
+    e->core->free(e->client, e->ask_key);
     e->core->free(e->client, e->root);
     e->core->free(e->client, e);
 }
@@ -102,11 +103,12 @@ static int parse_root(struct etcd *e, const struct hf__url *url)
         return e->core->why(e->client, HF_EINVAL,
                             "a part of the path begins with \"" ET_OURS
                             "\", which is for keys of holdfast's own");
-    if (len <= 200)
-        return 0;
-    return e->core->why(e->client, HF_EINVAL,
-                        "the path has %zu bytes; it must have less than 200",
-                        len - 1);
+    if (len > 200)
+        return e->core->why(
+            e->client, HF_EINVAL,
+            "the path has %zu bytes; it must have less than 200", len - 1);
+    e->ask_key = copy(e, e->root, ET_OURS "ask");
+    return e->ask_key ? 0 : HF_ENOMEM;
 }
 
 static int parse_user(struct etcd *e, const struct hf__config *config)
@@ -251,7 +253,7 @@ static hf__time etcd_next_timeout(void *self)
 
 #define CAPS                                                                   \
     (HF_CAP_FAIR | HF_CAP_LEASE | HF_CAP_EVENTS | HF_CAP_DURABLE |             \
-     HF_CAP_INSPECT | HF_CAP_PUT)
+     HF_CAP_INSPECT | HF_CAP_WANTED | HF_CAP_PUT)
 
 static const struct hf__backend backend = {
     .abi = HF__ABI,

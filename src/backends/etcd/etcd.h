@@ -13,6 +13,8 @@
  *   ROOT holdfast:client/LEASE   the guard: it says who the client is
  *   ROOT NAME/LEASE              its entry in the queue of NAME, as Go's; those
  *                                of other kinds of locks are in entry.h
+ *   ROOT holdfast:ask            if it was the last one to ask holders to let
+ *                                go: their tokens. All who listen watch it
  *
  * where LEASE is the id in hexadecimal. Entries are ordered by their create
  * revision: the oldest holds the lock, and its create revision is the token.
@@ -49,6 +51,7 @@
 #define ET_CALL_MS 1500      /* of a request: then the same is sent again */
 #define ET_ANSWER (4u << 20) /* no answer of ours is longer */
 #define ET_KEY_MAX (HF_NAME_MAX + 300)
+#define ET_WISHES 336    /* no text of tokens that are asked for is longer */
 #define ET_MARK '+'      /* behind the key of a writer: its mark's */
 #define ET_CHECKS 32     /* entries that are looked at in a transaction */
 #define ET_VIEW_MAX 1024 /* entries that are looked at in one go */
@@ -93,6 +96,7 @@ struct et_line {
     bool waits;      /* it rings when what is watched goes */
     uint8_t looks;   /* since a watch was made */
     int64_t round;   /* of a latch: its create revision; 0 */
+    int64_t wanted;  /* somebody asked for the entry of that create revision */
     struct hf__req *ask;      /* an attempt that is pending; NULL */
     struct hf__req *let_go;   /* a release or an abandon; NULL */
     struct et_ask *under_way; /* about this entry; NULL */
@@ -170,7 +174,8 @@ struct etcd {
     struct net_endpoint peer;
     struct grpc g;
     uint32_t tags;
-    char *root; /* "", or "a/b/" */
+    char *root;    /* "", or "a/b/" */
+    char *ask_key; /* what is written to it asks holders to let go */
     char *user, *password;
     uint32_t ttl_s;
     uint32_t op_timeout_ms;
@@ -198,7 +203,10 @@ struct etcd {
     struct hf__table watches; /* by their ids */
     int64_t watch_ids;
     struct et_watch *guard_watch; /* NULL: to be made */
-    bool is_deaf;                 /* an ear has none */
+    struct et_watch *ask_watch;   /* the same, if the program hears of events */
+    int64_t heard;                /* what is asked later is to be heard */
+    int64_t kept_rev;             /* of the cluster, at the last keep-alive */
+    bool is_deaf;                 /* an ear has none, or ask_watch is NULL */
     hf__time watch_at;            /* then */
 
     struct et_round round;
@@ -355,6 +363,10 @@ hf__time hf__et_watch_timeout(const struct etcd *);
 void hf__et_watch_ear(struct etcd *, struct et_ear *, struct et_watch **place,
                       const char *key, size_t len);
 void hf__et_watch_end(struct etcd *, struct et_watch *);
+/* What was asked up to that revision has been heard. */
+void hf__et_heard(struct etcd *, int64_t revision);
+/* A keep-alive was answered at that revision. */
+void hf__et_heard_all(struct etcd *, int64_t revision);
 /* The stream is gone. */
 void hf__et_watches_down(struct etcd *);
 /* There are no lines any more. */

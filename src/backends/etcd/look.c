@@ -10,7 +10,7 @@
 
 #define PAGE 500      /* entries of an answer */
 #define SEEN_MAX 5000 /* that are shown */
-#define DOOMED 16     /* that are deleted in a transaction */
+#define DOOMED 16     /* that are deleted, or asked, in a transaction */
 
 struct seen {
     struct seen *next;
@@ -18,7 +18,7 @@ struct seen {
     enum et_form form;
     uint32_t permits, size;
     bool is_marked, holds;
-    bool is_doomed; /* BREAK: it is to be deleted */
+    bool is_doomed; /* BREAK: it is to be deleted; ASK: its holder is asked */
     size_t key_len, value_len;
     char data[]; /* the key, with room for its mark's; the value */
 };
@@ -28,9 +28,10 @@ struct look {
     int64_t from; /* the next page begins there */
     size_t seen_len;
     struct seen *seen, **last; /* in the order of their creation */
-    bool is_known;             /* all were seen: BREAK deletes them */
+    bool is_known;             /* all were seen */
     bool is_sent;              /* BREAK: a deletion was, and not answered */
     bool is_unsure;            /* BREAK: such a one was sent again */
+    char tokens[ET_WISHES];    /* ASK: of DOOMED */
 };
 
 static void forget(struct look *k)
@@ -254,7 +255,7 @@ int hf__et_inspect(struct etcd *e, struct hf__query *q)
     return begin(e, q, &play);
 }
 
-/* ---- break -------------------------------------------------------------- */
+/* ---- break, ask --------------------------------------------------------- */
 
 static bool is_meant(const struct hf__query *q, const struct seen *s)
 {
@@ -265,7 +266,7 @@ static bool is_meant(const struct hf__query *q, const struct seen *s)
            (!q->owner[0] || strcmp(q->owner, p.owner) == 0);
 }
 
-/* Which are to be deleted. PENDING: there are some. */
+/* Which are meant. PENDING: there are some. */
 static int choose(struct look *k)
 {
     struct etcd *e = k->base.e;
@@ -275,6 +276,8 @@ static int choose(struct look *k)
     find_holders(k);
     for (struct seen *s = k->seen; s; s = s->next) {
         if (!s->holds)
+            continue;
+        if (s->form == ET_FORM_LATCH && q->req.op == HF__ASK)
             continue;
         s->is_doomed = is_meant(q, s) && (s->form != ET_FORM_LATCH ||
                                           (!q->token && !q->owner[0]));
@@ -353,6 +356,38 @@ int hf__et_break(struct etcd *e, struct hf__query *q)
 {
     static const struct et_play play = {.size = sizeof(struct look),
                                         .send = send_break,
+                                        .answered = broke,
+                                        .fini = fini};
+
+    return begin(e, q, &play);
+}
+
+/* Under our lease, so that it goes with us. The create revisions say which
+ * holds are meant, so it may be written twice, or late. */
+static void send_ask(struct et_query *x, struct et_txn *t)
+{
+    struct look *k = (struct look *)x;
+    size_t len = 0, n = 0;
+
+    if (!k->is_known) {
+        send_look(x, t);
+        return;
+    }
+    for (const struct seen *s = k->seen; s && n < DOOMED; s = s->next) {
+        if (!s->is_doomed)
+            continue;
+        n++;
+        len += (size_t)snprintf(k->tokens + len, sizeof(k->tokens) - len,
+                                "%" PRId64 " ", s->rev);
+    }
+    hf__et_put(t, ET_THEN, x->e->ask_key, strlen(x->e->ask_key), k->tokens, len,
+               x->e->lease);
+}
+
+int hf__et_ask_holders(struct etcd *e, struct hf__query *q)
+{
+    static const struct et_play play = {.size = sizeof(struct look),
+                                        .send = send_ask,
                                         .answered = broke,
                                         .fini = fini};
 

@@ -135,7 +135,7 @@ static int not_understood(struct et_query *x)
     int code = hf__et_odd(x->e), op = x->q->req.op;
     bool is_over = code == HF_ENOMEM &&
                    (op == HF__INSPECT || op == HF__LIST || op == HF__BREAK ||
-                    op == HF__LATCH_GET || op == HF__DIAGNOSE);
+                    op == HF__ASK || op == HF__LATCH_GET || op == HF__DIAGNOSE);
 
     end(x, is_over ? HF_ENOMEM : HF_EUNKNOWN);
     return is_over ? 0 : code;
@@ -205,6 +205,8 @@ int hf__et_query(void *self, struct hf__query *q)
         return hf__et_list(e, q);
     case HF__BREAK:
         return hf__et_break(e, q);
+    case HF__ASK:
+        return hf__et_ask_holders(e, q);
     case HF__DIAGNOSE:
         return hf__et_diagnose(e, q);
     case HF__LISTEN:

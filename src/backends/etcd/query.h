@@ -48,6 +48,7 @@ int hf__et_query_begin(struct et_query *);
 
 int hf__et_inspect(struct etcd *, struct hf__query *);
 int hf__et_break(struct etcd *, struct hf__query *);
+int hf__et_ask_holders(struct etcd *, struct hf__query *);
 int hf__et_list(struct etcd *, struct hf__query *);
 int hf__et_diagnose(struct etcd *, struct hf__query *);
 int hf__et_listen(struct etcd *, struct hf__query *);

@@ -341,6 +341,8 @@ static int guarded(struct grpc_call *c, hf__time now)
         return hf__et_odd(e);
     }
     e->guard = a->header->revision;
+    if (!e->heard) /* no hold of this lease is older */
+        hf__et_heard(e, e->guard);
     etcd__put_answer__free_unpacked(a, &e->memory);
     for (struct et_line *l = e->lines; l; l = l->next)
         l->doubt = false;
@@ -393,7 +395,8 @@ static int kept(struct grpc_call *c, const uint8_t *p, size_t len, hf__time now)
     struct etcd *e = c->owner;
     Etcd__KeepAliveAnswer *a =
         etcd__keep_alive_answer__unpack(&e->memory, len, p);
-    int64_t ttl = a ? a->ttl : 0;
+    int64_t ttl = a ? a->ttl : 0,
+            rev = a && a->header ? a->header->revision : 0;
     bool is_ours = a && a->id == e->lease && e->kept_len;
 
     if (a)
@@ -403,6 +406,7 @@ static int kept(struct grpc_call *c, const uint8_t *p, size_t len, hf__time now)
     if (!ttl)
         return hf__et_session_over(e, "the server ended the client's lease");
     e->term_ms = (uint32_t)ttl * 1000;
+    hf__et_heard_all(e, rev);
     e->proved = e->kept_at[0];
     memmove(e->kept_at, e->kept_at + 1, --e->kept_len * sizeof(e->kept_at[0]));
     hf__et_renew_kept(e);
@@ -427,7 +431,7 @@ static int keep_over(struct grpc_call *c, hf__time now)
 
 int hf__et_session_over(struct etcd *e, const char *why)
 {
-    e->lease = e->guard = 0;
+    e->lease = e->guard = e->heard = e->kept_rev = 0;
     e->is_granted = false;
     e->proved = 0;
     for (struct et_line *l = e->lines; l; l = l->next)

@@ -185,6 +185,8 @@ void hf__et_granted(struct et_line *l)
     l->is_held = true;
     req->token = (uint64_t)l->rev;
     hf__et_finish(l->e, req, HF__GRANTED);
+    if (l->wanted == l->rev)
+        l->e->core->wanted(l->e->client, l->remote, (uint64_t)l->rev);
 }
 
 bool hf__et_lines_proved(struct etcd *e)

@@ -14,6 +14,10 @@
  *
  * The guard is watched, too: it goes with the lease, and so we hear at once if
  * somebody has revoked that.
+ *
+ * Programs that hear of events hear of wishes (hf_ask): their clients watch the
+ * one key that all wishes are written to. That watch begins where the last one
+ * ended, so that a connection may be lost in between.
  */
 #include "etcd.h"
 
@@ -24,9 +28,9 @@
 
 struct et_watch {
     struct hf__keyed key; /* its id */
-    struct et_line *line; /* NULL: an ear's, or the guard's */
+    struct et_line *line; /* NULL: an ear's, the guard's, or that of wishes */
     struct et_ear *ear;
-    struct et_watch **place; /* of an ear: where it is kept */
+    struct et_watch **place; /* without a line: where it is kept */
     int64_t id;
     int64_t revision; /* what happens later is told; 0: not confirmed */
     int64_t told;     /* the last event */
@@ -61,10 +65,10 @@ static bool say(struct etcd *e, const Etcd__Watch *m)
 
 /* ---- beginning and end -------------------------------------------------- */
 
-static struct et_watch **place_of(struct etcd *e, const struct et_watch *w)
+static struct et_watch **place_of(const struct et_watch *w)
 {
     if (!w->line)
-        return w->ear ? w->place : &e->guard_watch;
+        return w->place;
     if (w->line->own == w)
         return &w->line->own;
     return &w->line->watch[w->line->watch[0] != w];
@@ -72,7 +76,7 @@ static struct et_watch **place_of(struct etcd *e, const struct et_watch *w)
 
 static void forget(struct etcd *e, struct et_watch *w)
 {
-    *place_of(e, w) = NULL;
+    *place_of(w) = NULL;
     e->core->free(e->client, w->what);
     hf__table_remove(&e->watches, w);
 }
@@ -135,11 +139,29 @@ static bool begin(struct etcd *e, struct et_watch *w)
     create.key.data = (uint8_t *)w->what;
     create.key.len = w->len;
     create.watch_id = w->id;
+    if (w == e->ask_watch)
+        create.start_revision = e->heard + 1;
     create.n_filters = w->how == ET_GONE || w->how == ET_BELOW;
     create.filters = no_puts;
     m.request_case = ETCD__WATCH__REQUEST_CREATE;
     m.create = &create;
     return say(e, &m);
+}
+
+/* For no line; *place is NULL if it cannot be. */
+static void watch_alone(struct etcd *e, struct et_ear *ear,
+                        struct et_watch **place, enum et_wait how,
+                        const char *key, size_t len)
+{
+    struct et_watch *w = watch_new(e, NULL, how, key, len);
+
+    if (!w)
+        return;
+    *place = w;
+    w->ear = ear;
+    w->place = place;
+    if (!begin(e, w))
+        forget(e, w);
 }
 
 /* ---- lines -------------------------------------------------------------- */
@@ -252,11 +274,37 @@ void hf__et_watch_own(struct et_line *l)
         forget(e, l->own);
 }
 
-/* ---- the guard ---------------------------------------------------------- */
+/* ---- the guard, wishes -------------------------------------------------- */
 
 hf__time hf__et_watch_timeout(const struct etcd *e)
 {
     return e->guard_watch && !e->is_deaf ? HF__NEVER : e->watch_at;
+}
+
+void hf__et_heard(struct etcd *e, int64_t revision)
+{
+    if (revision > e->heard && revision < INT64_MAX)
+        e->heard = revision;
+}
+
+/* What was there at the keep-alive before has been told since, if a watch was
+ * there all the time. */
+void hf__et_heard_all(struct etcd *e, int64_t revision)
+{
+    bool listens = e->ask_watch && e->ask_watch->revision;
+
+    if (listens)
+        hf__et_heard(e, e->kept_rev);
+    e->kept_rev = listens ? revision : 0;
+}
+
+static void watch_wishes(struct etcd *e)
+{
+    if (!e->listens || e->ask_watch)
+        return;
+    watch_alone(e, NULL, &e->ask_watch, ET_TOLD, e->ask_key,
+                strlen(e->ask_key));
+    e->is_deaf = e->is_deaf || !e->ask_watch;
 }
 
 void hf__et_watch_guard(struct etcd *e, hf__time now)
@@ -266,14 +314,13 @@ void hf__et_watch_guard(struct etcd *e, hf__time now)
     e->watch_at = now + PAUSE;
     e->is_deaf = false;
     hf__et_ears_up(e);
+    watch_wishes(e);
     for (struct et_line *l = e->lines; l; l = l->next)
         if (l->is_held)
             hf__et_watch_own(l);
-    if (e->guard_watch)
-        return;
-    e->guard_watch = watch_new(e, NULL, ET_GONE, e->guard_key, e->guard_len);
-    if (e->guard_watch && !begin(e, e->guard_watch))
-        forget(e, e->guard_watch);
+    if (!e->guard_watch)
+        watch_alone(e, NULL, &e->guard_watch, ET_GONE, e->guard_key,
+                    e->guard_len);
 }
 
 /* ---- those who listen --------------------------------------------------- */
@@ -281,15 +328,7 @@ void hf__et_watch_guard(struct etcd *e, hf__time now)
 void hf__et_watch_ear(struct etcd *e, struct et_ear *ear,
                       struct et_watch **place, const char *key, size_t len)
 {
-    struct et_watch *w = watch_new(e, NULL, ET_ALL, key, len);
-
-    if (!w)
-        return;
-    *place = w;
-    w->ear = ear;
-    w->place = place;
-    if (!begin(e, w))
-        forget(e, w);
+    watch_alone(e, ear, place, ET_ALL, key, len);
 }
 
 void hf__et_watch_end(struct etcd *e, struct et_watch *w)
@@ -379,18 +418,52 @@ static void told_ear(struct etcd *e, struct et_ear *ear,
                             a->events[i]->kv->key.len);
 }
 
+/* A hold that is about to be granted hears of it then. */
+static void ask_for(struct etcd *e, int64_t token)
+{
+    for (struct et_line *l = e->lines; l; l = l->next) {
+        if (token <= 0 || l->rev != token)
+            continue;
+        l->wanted = token;
+        if (l->is_held)
+            e->core->wanted(e->client, l->remote, (uint64_t)token);
+    }
+}
+
+static void told_wishes(struct etcd *e, const Etcd__WatchAnswer *a)
+{
+    for (size_t i = 0; i < a->n_events; i++) {
+        const Etcd__KeyValue *kv = a->events[i]->kv;
+        const char *at, *end;
+
+        if (!kv)
+            continue;
+        hf__et_heard(e, kv->mod_revision);
+        if (!kv->value.len || kv->value.len > ET_WISHES) /* it was deleted */
+            continue;
+        at = (char *)kv->value.data;
+        end = at + kv->value.len;
+        while (at < end)
+            ask_for(e, hf__et_number(&at, end));
+    }
+}
+
 /* The server will tell nothing more. A line looks again, which makes another
  * one; but not at once, if that one is refused as well. */
-static int ended(struct etcd *e, struct et_watch *w, const char *why,
+static int ended(struct etcd *e, struct et_watch *w, const Etcd__WatchAnswer *a,
                  hf__time now)
 {
     struct et_line *l = w->line;
     bool is_soon = now < e->watch_at;
 
     e->watch_at = now + PAUSE;
-    e->is_deaf = e->is_deaf || w->ear;
+    e->is_deaf = e->is_deaf || w->ear || w == e->ask_watch;
+    if (w == e->ask_watch) {
+        e->kept_rev = 0;
+        hf__et_heard(e, a->compact_revision); /* it is too late for what was */
+    }
     if (w->ear)
-        hf__et_ear_refused(e, w->ear, why);
+        hf__et_ear_refused(e, w->ear, a->cancel_reason);
     if (l && l->waits && !is_soon)
         hf__et_ring(l);
     forget(e, w);
@@ -405,7 +478,7 @@ static int told(struct etcd *e, const Etcd__WatchAnswer *a, hf__time now)
     if (!w)
         return 0;
     if (a->canceled)
-        return ended(e, w, a->cancel_reason, now);
+        return ended(e, w, a, now);
     if (w->line) {
         told_line(e, w, a);
         return 0;
@@ -414,6 +487,10 @@ static int told(struct etcd *e, const Etcd__WatchAnswer *a, hf__time now)
         w->revision = a->header->revision;
     if (w->ear) {
         told_ear(e, w->ear, a);
+        return 0;
+    }
+    if (w == e->ask_watch) {
+        told_wishes(e, a);
         return 0;
     }
     if (!last_event(a) || e->is_closing) /* then by us, with the lease */
@@ -438,6 +515,7 @@ void hf__et_watches_down(struct etcd *e)
 {
     struct et_watch *w = hf__table_next(&e->watches, NULL), *next;
 
+    e->kept_rev = 0;
     for (; w; w = next) {
         next = hf__table_next(&e->watches, w);
         if (w->line && w->line->is_queued)
@@ -450,5 +528,7 @@ void hf__et_watches_fini(struct etcd *e)
 {
     if (e->guard_watch)
         forget(e, e->guard_watch);
+    if (e->ask_watch)
+        forget(e, e->ask_watch);
     hf__table_fini(&e->watches);
 }

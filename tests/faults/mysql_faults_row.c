@@ -1,5 +1,5 @@
-/* Rows that an administrator changes, guarded writes, and a disk that is full.
- */
+/* Rows that an administrator changes, asks, guarded writes, and a disk that is
+ * full. */
 #include "mysql_faults.h"
 
 #include <stdio.h>
@@ -214,6 +214,134 @@ static void test_put_after_the_lease(void **state)
     world_is_clean(w);
 }
 
+/* ---- asks ------------------------------------------------------------------
+ */
+
+/* How often the first client has heard that it is asked, after a renewal. */
+static unsigned asked(struct world *w)
+{
+    assert_int_equal(hf_lock_renew(w->locks[0], 0, &w->err), 0);
+    world_heard_wish(w, 0); /* dispatches */
+    return w->ears[0].wanted;
+}
+
+static void ask(struct world *w)
+{
+    assert_int_equal(hf_ask(w->clients[w->len - 1], "n", 1, &w->err), 0);
+}
+
+/* Of each kind, by a renewal of a fixed lease: no other comes between. */
+static void test_ask_is_told_once(void **state)
+{
+    struct world *w = *state;
+    unsigned told = 0;
+
+    world_near(w);
+    world_near(w);
+    for (enum hf_kind kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++) {
+        hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+        hf_lock *a = world_change(w, 0, kind, kind == HF_SEMAPHORE);
+
+        opt.lease_ms = WAIT_MS;
+        assert_int_equal(hf_lock_acquire(a, &opt, &w->err), 0);
+        assert_int_equal(asked(w), told);
+        ask(w);
+        assert_int_equal(asked(w), told + 1);
+        assert_int_equal(asked(w), told + 1);
+        ask(w);
+        ask(w);
+        assert_int_equal(asked(w), told + 2);
+        if (kind == HF_RWLOCK)
+            assert_int_equal(hf_lock_downgrade(a, &w->err), 0);
+        assert_int_equal(asked(w), told + 2);
+        ask(w);
+        assert_int_equal(asked(w), told + 3);
+        told += 3;
+        assert_int_equal(hf_lock_release(a, &w->err), 0);
+    }
+    world_is_clean(w);
+}
+
+/* Nor when the row has been of another kind since, which is granted by another
+ * statement. */
+static void test_ask_is_not_for_the_next_hold(void **state)
+{
+    static const enum hf_kind kinds[] = {HF_MUTEX, HF_MUTEX, HF_RWLOCK,
+                                         HF_MUTEX};
+    struct world *w = *state;
+
+    world_near(w);
+    world_near(w);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        hf_lock *a = world_change(w, 0, kinds[i], 0);
+
+        assert_int_equal(hf_lock_timed(a, WAIT_MS, &w->err), 0);
+        assert_int_equal(asked(w), 0);
+        ask(w);
+        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        assert_int_equal(hf_ask(w->clients[1], "n", 1, &w->err), HF_ENOTOWNER);
+    }
+    world_is_clean(w);
+}
+
+/* A lease that is over is not held. The next one in the row is not asked. */
+static void test_ask_after_the_lease(void **state)
+{
+    struct world *w = *state;
+    struct proc p;
+
+    world_near(w);
+    any_puppet(w, &p, SHORT_MS);
+    ask(w);
+    proc_kill(&p);
+    assert_true(WAIT_FOR(any_faults.holds(w) == 0));
+    assert_int_equal(hf_ask(w->clients[0], "n", 1, &w->err), HF_ENOTOWNER);
+    assert_int_equal(hf_lock_timed(w->locks[0], WAIT_MS, &w->err), 0);
+    assert_int_equal(asked(w), 0);
+    assert_int_equal(hf_lock_release(w->locks[0], &w->err), 0);
+    world_is_clean(w);
+}
+
+/* The server has renewed it, and the answer that would have told is lost; the
+ * next renewal tells, on another connection. */
+static void test_ask_is_not_lost_with_an_answer(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, WAIT_MS, 1000);
+
+    world_near(w);
+    assert_int_equal(hf_lock_timed(a, WAIT_MS, &w->err), 0);
+    proxy_set(w->proxy, PROXY_SWALLOW, 0);
+    ask(w);
+    assert_int_equal(hf_lock_renew(a, 0, &w->err), HF_EUNKNOWN);
+    assert_false(world_heard_wish(w, 0));
+    world_heal(w);
+    assert_true(WAIT_FOR(hf_lock_renew(a, 0, NULL) == 0));
+    assert_true(WAIT_FOR(world_heard_wish(w, 0)));
+    assert_int_equal(asked(w), 1);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+/* By whoever may write the row, while the holder has no connection. */
+static void test_ask_by_hand(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, WAIT_MS, 1000);
+
+    assert_int_equal(hf_lock_timed(a, WAIT_MS, &w->err), 0);
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_cut(w->proxy);
+    my_server_do(&my_one, "update holdfast_locks set asks=asks + 1 "
+                          "where name='n'");
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    assert_true(WAIT_FOR(hf_lock_renew(a, 0, NULL) == 0));
+    assert_true(WAIT_FOR(world_heard_wish(w, 0)));
+    assert_int_equal(asked(w), 1);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
 int run_row_faults(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +355,11 @@ int run_row_faults(void)
         MY_CASE(test_row_is_locked_beside_others),
         MY_CASE(test_put_needs_the_row),
         MY_CASE(test_put_after_the_lease),
+        MY_CASE(test_ask_is_told_once),
+        MY_CASE(test_ask_is_not_for_the_next_hold),
+        MY_CASE(test_ask_after_the_lease),
+        MY_CASE(test_ask_is_not_lost_with_an_answer),
+        MY_CASE(test_ask_by_hand),
     };
 
     return cmocka_run_group_tests_name("mysql: rows", tests, my_group,

@@ -216,8 +216,8 @@ static void test_unknown_column(void **state)
 /* An older table: the error says how it is mended. */
 static void test_missing_column_says_the_statement(void **state)
 {
-    static const char *const columns[] = {"rings", "since", "lease_us", "label",
-                                          "size"};
+    static const char *const columns[] = {"rings", "since", "lease_us",
+                                          "label", "size",  "asks"};
     struct world *w = *state;
 
     for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {

@@ -175,6 +175,7 @@ static int parse(struct mysql *m, const struct hf__config *config)
     if (!rc)
         rc = parse_waits(m, config);
     m->op_timeout_ms = config->op_timeout_ms;
+    m->listens = config->listens;
     m->idle_s = 3 * (config->ttl_ms / 1000 + 1);
     m->idle_s = m->idle_s > IDLE_MIN_S ? m->idle_s : IDLE_MIN_S;
     return rc;
@@ -289,7 +290,7 @@ static hf__time mysql_next_timeout(void *self)
 /* Nothing rings for the kinds with many holders. */
 #define SHARED                                                                 \
     (HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE | HF_CAP_DURABLE |             \
-     HF_CAP_INSPECT | HF_CAP_PUT)
+     HF_CAP_INSPECT | HF_CAP_WANTED | HF_CAP_PUT)
 
 static const struct hf__backend backend = {
     .abi = HF__ABI,

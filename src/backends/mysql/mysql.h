@@ -31,7 +31,7 @@
  * what a connection says first, and the tables; cmd.c requests under way;
  * error.c what the server's errors mean; verbs.c what is asked of a line, and
  * the mutex; share.c read-write lock and semaphore; wait.c those who wait;
- * renew.c renewals; query.c inspect, list, break, downgrade, put; latch.c;
+ * renew.c renewals; query.c inspect, list, break, ask, downgrade, put; latch.c;
  * diagnose.c what the server says of itself.
  */
 /* clang-format on */
@@ -75,6 +75,8 @@ struct my_line {
     struct my_wait *wait; /* the connection that waits for it; NULL */
     uint64_t asked_id;    /* the last hold id that was asked for */
     uint64_t round;       /* latch: which one is waited for; 0: not known */
+    uint64_t told_id;     /* of that hold so many asks were told */
+    uint64_t told;
     uint8_t hash[MY_HASH_LEN];
     uint8_t step;        /* mutex: enum my_step, what is asked */
     uint8_t tries;       /* of it */
@@ -123,6 +125,7 @@ struct mysql {
     bool alone;        /* a transaction is under way */
     bool wants_alone;  /* one is to be sent, when nothing is */
     bool must_poll;    /* wait=poll */
+    bool listens;      /* the program hears of events */
     bool has_stray;    /* the thread of an earlier connection lives */
     const char *polls; /* why those who wait poll; NULL: they queue */
     /* The server's clock was this, or later, when ours was that. */

@@ -1,4 +1,5 @@
-/* Questions about a name, breaking a lock, and what a holder alone may do. */
+/* Questions about a name, breaking a lock, asking for it, and what a holder
+ * alone may do. */
 #include "mysql.h"
 
 #include <stdio.h>
@@ -10,6 +11,13 @@
 #define NAME q->name, q->name_len
 #define HOLD m->owner, MY_OWNER_LEN, q->req.hold_id
 
+/* What was told of the hold was told. */
+static void go_along(const struct my_line *line, struct my_line *into)
+{
+    into->told_id = line->told_id;
+    into->told = line->told;
+}
+
 int hf__my_query(void *self, struct hf__query *q)
 {
     struct mysql *m = self;
@@ -17,8 +25,10 @@ int hf__my_query(void *self, struct hf__query *q)
     if (q->name_len > HF_NAME_MAX)
         return m->core->why(m->client, HF_EINVAL,
                             "the key must have at most %d bytes", HF_NAME_MAX);
-    if (q->req.op == HF__ASK || q->req.op == HF__LISTEN)
+    if (q->req.op == HF__LISTEN)
         return HF_ENOTSUP;
+    if (q->req.op == HF__DOWNGRADE && q->line)
+        go_along(q->line->impl, q->into->impl);
     return hf__my_submit(m, &q->req);
 }
 
@@ -307,6 +317,36 @@ static int broken(struct mysql *m, struct hf__query *q,
     return HF_EBUSY;
 }
 
+/* ---- ask ---------------------------------------------------------------- */
+
+/* Each holder looks at its row when it renews. */
+static void put_ask(struct mysql *m, const struct hf__query *q)
+{
+    uint64_t late = hf__my_late(m, &q->req);
+
+    hf__my_sql(&m->cmd,
+               "update holdfast_locks set asks=asks+1 where name=%x and kind=1 "
+               "and lease_until>" NOW " and " MY_CLOCK "<%u;"
+               "update holdfast_holds set asks=asks+1 where name=%x and "
+               "lease_until>" NOW " and " MY_CLOCK "<%u;"
+               "select " MY_CLOCK "<%u," MY_CLOCK,
+               NAME, late, NAME, late, late);
+}
+
+static int asked(struct mysql *m, struct hf__query *q,
+                 const struct my_result *first)
+{
+    const struct my_result *holds = hf__my_at(first, 1);
+    const struct my_result *last = hf__my_at(first, 2);
+
+    if (!last || last->columns != 2 || !last->rows)
+        return HF_EPROTO;
+    hf__my_clock(m, hf__my_num(last->rows, 1));
+    if (first->affected || holds->affected)
+        return HF__DONE;
+    return hf__my_num(last->rows, 0) ? HF_ENOTOWNER : hf__my_query_late(m, q);
+}
+
 /* ---- what a holder may do ----------------------------------------------- */
 
 static void put_downgrade(struct mysql *m, const struct hf__query *q)
@@ -384,6 +424,9 @@ int hf__my_query_encode(struct mysql *m, struct hf__query *q)
     case HF__BREAK:
         put_break(m, q);
         break;
+    case HF__ASK:
+        put_ask(m, q);
+        break;
     case HF__DOWNGRADE:
         put_downgrade(m, q);
         break;
@@ -420,6 +463,8 @@ static int result_of(struct mysql *m, struct hf__query *q,
         return listed(m, q, first);
     case HF__BREAK:
         return broken(m, q, first);
+    case HF__ASK:
+        return asked(m, q, first);
     case HF__DOWNGRADE:
         return gone_down(hf__my_last(first));
     case HF__PUT:

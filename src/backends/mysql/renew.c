@@ -2,6 +2,10 @@
  * Renewals: those of a kind, with the same lease, go together in one UPDATE by
  * key, and behind it in the same packet which of them are there. Rows are
  * locked in the order of the key, whatever the order is here.
+ *
+ * That is also how a program that listens learns that it is asked for a hold:
+ * the row counts the asks, and the line how many of them were told. Nothing is
+ * reset, so that no ask is lost with an answer.
  */
 #include "mysql.h"
 
@@ -83,8 +87,8 @@ static int send_chunk(struct mysql *m, struct hf__batch *b, uint32_t first,
                "+interval %u microsecond",
                table, reads ? "mode=0," : "", us, us);
     put_which(m, item, len);
-    hf__my_sql(&m->cmd, " and " MY_CLOCK "<%u;select hold from %s", late,
-               table);
+    hf__my_sql(&m->cmd, " and " MY_CLOCK "<%u;select hold%s from %s", late,
+               m->listens ? ",asks,token" : "", table);
     put_which(m, item, len);
     hf__my_sql(&m->cmd, ";select " MY_CLOCK);
     f = hf__my_sent(m, &b->req);
@@ -123,11 +127,33 @@ static void landed(struct mysql *m, struct hf__batch *b)
     m->core->done(m->client, &b->req);
 }
 
-static void mark(struct hf__batch *b, const struct my_flight *f, uint64_t hold)
+enum { HOLD, ASKS, TOKEN, ROW };
+
+/* Once for all that have come since the last renewal. */
+static void tell(struct mysql *m, const struct hf__renewal *item,
+                 const struct my_row *row)
 {
-    for (uint32_t i = f->first; i < f->first + f->len; i++)
-        if (b->item[i].hold_id == hold)
-            b->item[i].result = HF__DONE;
+    struct my_line *line = item->remote->impl;
+    uint64_t asks = hf__my_num(row, ASKS);
+
+    if (asks > (line->told_id == item->hold_id ? line->told : 0))
+        m->core->wanted(m->client, item->remote, hf__my_num(row, TOKEN));
+    line->told_id = item->hold_id;
+    line->told = asks;
+}
+
+static void mark(struct mysql *m, struct hf__batch *b,
+                 const struct my_flight *f, const struct my_row *row)
+{
+    uint64_t hold = hf__my_num(row, HOLD);
+
+    for (uint32_t i = f->first; i < f->first + f->len; i++) {
+        if (b->item[i].hold_id != hold)
+            continue;
+        b->item[i].result = HF__DONE;
+        if (m->listens)
+            tell(m, &b->item[i], row);
+    }
 }
 
 int hf__my_renew_answer(struct mysql *m, const struct my_flight *f,
@@ -137,7 +163,8 @@ int hf__my_renew_answer(struct mysql *m, const struct my_flight *f,
     const struct my_result *there = hf__my_at(first, 1);
     const struct my_result *clock = hf__my_at(first, 2);
 
-    if (!clock || there->columns != 1 || clock->columns != 1 || !clock->rows)
+    if (!clock || there->columns != (m->listens ? ROW : 1) ||
+        clock->columns != 1 || !clock->rows)
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(clock->rows, 0));
     if (!b)
@@ -146,7 +173,7 @@ int hf__my_renew_answer(struct mysql *m, const struct my_flight *f,
         for (uint32_t i = f->first; i < f->first + f->len; i++)
             b->item[i].result = HF_ENOTOWNER;
         for (const struct my_row *row = there->rows; row; row = row->next)
-            mark(b, f, hf__my_num(row, 0));
+            mark(m, b, f, row);
     }
     landed(m, b);
     return 0;

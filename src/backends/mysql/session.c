@@ -23,7 +23,8 @@ const char *const hf__my_tables[TABLES + 1] = {
     "rings tinyint not null,fair tinyint not null,host varbinary(64) not null,"
     "pid bigint unsigned not null,label varbinary(255) not null,"
     "since datetime(6) not null,lease_us bigint unsigned not null,"
-    "lease_until datetime(6) not null) engine=innodb",
+    "lease_until datetime(6) not null,"
+    "asks bigint unsigned not null default 0) engine=innodb",
     "create table if not exists holdfast_holds("
     "name varbinary(512) not null,owner binary(16) not null,"
     "hold bigint unsigned not null,mode tinyint not null,"
@@ -31,6 +32,7 @@ const char *const hf__my_tables[TABLES + 1] = {
     "host varbinary(64) not null,pid bigint unsigned not null,"
     "label varbinary(255) not null,since datetime(6) not null,"
     "lease_us bigint unsigned not null,lease_until datetime(6) not null,"
+    "asks bigint unsigned not null default 0,"
     "primary key(name,owner,hold)) engine=innodb",
     "create table if not exists holdfast_requests("
     "name varbinary(512) not null,owner binary(16) not null,"
@@ -117,15 +119,15 @@ static int tables_seen(struct my_conn *, struct my_sent *,
 static int look_for_tables(struct my_conn *c, my_answer_fn *fn)
 {
     hf__my_begin(c);
-    hf__my_sql(c,
-               "select name,kind,size,token,owner,hold,rings,fair,host,pid,"
-               "label,since,lease_us,lease_until from holdfast_locks limit 0;"
-               "select name,owner,hold,mode,permits,token,host,pid,label,"
-               "since,lease_us,lease_until from holdfast_holds limit 0;"
-               "select name,owner,request,answer,keep_until from "
-               "holdfast_requests limit 0;"
-               "select name,value,token,written from holdfast_values "
-               "limit 0");
+    hf__my_sql(c, "select name,kind,size,token,owner,hold,rings,fair,host,pid,"
+                  "label,since,lease_us,lease_until,asks from holdfast_locks "
+                  "limit 0;"
+                  "select name,owner,hold,mode,permits,token,host,pid,label,"
+                  "since,lease_us,lease_until,asks from holdfast_holds limit 0;"
+                  "select name,owner,request,answer,keep_until from "
+                  "holdfast_requests limit 0;"
+                  "select name,value,token,written from holdfast_values "
+                  "limit 0");
     return hf__my_end(c, fn) ? 0 : hf__my_no_memory(c);
 }
 

@@ -67,8 +67,8 @@ void hf__my_share_take(struct mysql *m, const struct hf__req *req)
     put_rule(m, req);
     hf__my_sql(c,
                ")) on duplicate key update token=if(@o,token,@t+%u),"
-               "since=if(@o,since," NOW "),lease_us=%u,lease_until=" NOW
-               "+interval %u microsecond;set @g=row_count();"
+               "since=if(@o,since," NOW "),asks=if(@o,asks,0),lease_us=%u,"
+               "lease_until=" NOW "+interval %u microsecond;set @g=row_count();"
                "update holdfast_locks set token=@t+1 where name=%x and @g and "
                "not @o and %u;set @n=null;select token into @n from "
                "holdfast_holds where name=%x and owner=%x and hold=%u;commit;"

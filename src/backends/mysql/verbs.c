@@ -205,7 +205,7 @@ static void put_take_free(struct mysql *m, const struct hf__req *req)
     hf__my_sql(&m->cmd,
                "update holdfast_locks set token=last_insert_id(token+1),"
                "owner=%x,hold=%u,rings=@b,fair=%u,host=%x,pid=%u,label=%x,"
-               "since=" NOW ",lease_us=%u,lease_until=" NOW
+               "asks=0,since=" NOW ",lease_us=%u,lease_until=" NOW
                "+interval %u microsecond where name=%x and kind=1 and "
                "lease_until<=" NOW " and @b is not null",
                m->owner, MY_OWNER_LEN, req->hold_id, (uint64_t)r->fair, m->host,
@@ -274,17 +274,18 @@ static void put_take(struct mysql *m, const struct hf__req *req)
         id, id, m->owner, MY_OWNER_LEN, id, m->owner, MY_OWNER_LEN);
 #define OURS "if(hold=%u and owner=%x and kind=1,"
 #define IS_OURS id, m->owner, MY_OWNER_LEN
-    hf__my_sql(
-        c,
-        "rings=" OURS "ifnull(@b,0),rings),fair=" OURS "%u,fair),host=" OURS
-        "%x,host),pid=" OURS "%u,pid),label=" OURS "%x,label),since=" OURS
-        "if(lease_until<=" NOW "," NOW ",since),since),lease_us=" OURS
-        "%u,lease_us),lease_until=" OURS NOW
-        "+interval %u microsecond,if(lease_until>sysdate(6)+"
-        "interval lease_us+10000000 microsecond,sysdate(6)+"
-        "interval lease_us microsecond,lease_until))",
-        IS_OURS, IS_OURS, fair, IS_OURS, m->host, host_len, IS_OURS, m->pid,
-        IS_OURS, r->label, label_len, IS_OURS, IS_OURS, us, IS_OURS, us);
+    hf__my_sql(c,
+               "rings=" OURS "ifnull(@b,0),rings),fair=" OURS
+               "%u,fair),host=" OURS "%x,host),pid=" OURS "%u,pid),label=" OURS
+               "%x,label),asks=if(lease_until<=" NOW ",0,asks),since=" OURS
+               "if(lease_until<=" NOW "," NOW ",since),since),lease_us=" OURS
+               "%u,lease_us),lease_until=" OURS NOW
+               "+interval %u microsecond,if(lease_until>sysdate(6)+"
+               "interval lease_us+10000000 microsecond,sysdate(6)+"
+               "interval lease_us microsecond,lease_until))",
+               IS_OURS, IS_OURS, fair, IS_OURS, m->host, host_len, IS_OURS,
+               m->pid, IS_OURS, r->label, label_len, IS_OURS, IS_OURS, us,
+               IS_OURS, us);
 }
 
 /* The bell behind the row: who is woken finds it free. */

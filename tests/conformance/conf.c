@@ -90,7 +90,7 @@ const char *conf_name(void)
 
 int64_t conf_op_ms(void)
 {
-    return conf.session ? 20000 : 5000;
+    return conf.session || conf.in_turn ? 20000 : 5000;
 }
 
 hf_client *conf_open_with(const hf_client_options *opt)

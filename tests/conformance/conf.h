@@ -45,6 +45,7 @@ struct conf {
     bool looks;                  /* nobody tells waiters: they look */
     bool in_turn;                /* what changes a latch is sent when the one
                                     before it was answered */
+    bool hears_late;             /* a holder hears of hf_ask when it renews */
     bool watches, watches_prefixes; /* it tells of changes: hf_watch_new */
     int64_t tick_ms;             /* the server's: so late may it see a death */
     int caps;                    /* of the mutex */
@@ -124,8 +125,8 @@ void conf_comes(bool met, const char *cond, const char *file, int line);
 /* ---- clients and locks ------------------------------------------------- */
 
 /* op_timeout of the clients below, unless they have another. Servers with
- * sessions may take longer than the default on a busy machine; by that of Redis
- * keys live on. */
+ * sessions and databases may take longer than the default on a busy machine; by
+ * that of Redis keys live on. */
 int64_t conf_op_ms(void);
 
 /* A name that no other case uses; valid until the end of the case. */

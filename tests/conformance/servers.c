@@ -486,7 +486,7 @@ static int start_mysql(const char *how)
     conf.port = mysql.port;
     conf.url_at = mysql_url_at;
     conf.looks = !strcmp(how, "-poll");
-    conf.in_turn = true;
+    conf.in_turn = conf.hears_late = true;
     conf.left = mysql_left;
     conf.print_left = mysql_print_left;
     conf.unput = mysql_unput;

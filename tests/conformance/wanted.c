@@ -27,6 +27,7 @@ static hf_client *open_listening(struct ears *ears)
     opt.on_event = hear;
     opt.event_arg = ears;
     opt.label = "listens";
+    opt.ttl_ms = conf.hears_late ? CONF_KEPT_TTL_MS : 0;
     return conf_open_with(&opt);
 }
 

@@ -351,6 +351,22 @@ static bool break_it(struct stage *s, long n)
     return hit;
 }
 
+/* Who asks is who is asked, too: heard or not, the hold goes on. */
+static bool ask(struct stage *s, long n)
+{
+    bool hit;
+    int rc;
+
+    OK(hf_lock_timed(s->lock, WAIT_LONG_MS, E));
+    arm(n);
+    rc = hf_ask(s->c, s->name, HF_CSTRING, E);
+    hit = disarm();
+    if (rc != HF_ENOTSUP)
+        check_code(rc, "hf_ask", n);
+    check_code(hf_lock_release(s->lock, E), "hf_lock_release", n);
+    return hit;
+}
+
 static bool several(struct stage *s, long n)
 {
     hf_part part[3] = {{.lock = s->lock}};
@@ -585,6 +601,7 @@ const struct scene scenes[] = {
     {"test_alloc_inspect_and_list", queries, SCENE_INSPECTS},
     {"test_alloc_diagnose", diagnose, 0},
     {"test_alloc_break", break_it, SCENE_INSPECTS},
+    {"test_alloc_ask", ask, SCENE_INSPECTS},
     {"test_alloc_acquire_all", several, 0},
     {"test_alloc_permits", permits, SCENE_KINDS},
     {"test_alloc_downgrade", downgrade,

@@ -141,8 +141,7 @@ static int break_it(hf_client *client, const struct options *o, hf_info *info)
     } else if (o->yes) {
         rc = hf_break(client, o->name, HF_CSTRING, &err);
     } else if (!is_held) { /* nothing to ask about, so nothing is sent */
-        cli_say(&cli_break, "\"%s\" is not held", hf__show(o->name).text);
-        return CLI_FAILED;
+        return ops_not_held(&cli_break, o->name);
     } else {
         status = confirm(o, info);
         if (status != CLI_OK)
@@ -159,8 +158,11 @@ static int run_break(hf_client *client, const struct options *o)
 {
     hf_error err = HF_ERROR_INIT;
     hf_info *info = NULL;
-    int rc = hf_inspect(client, o->name, HF_CSTRING, &info, &err), status;
+    int rc, status;
 
+    if (!client)
+        return ops_not_held(&cli_break, o->name);
+    rc = hf_inspect(client, o->name, HF_CSTRING, &info, &err);
     if (rc != HF_OK)
         return ops_failed(&cli_break, o->url, o->name, rc, &err);
     status = break_it(client, o, info);
@@ -205,7 +207,7 @@ static int break_main(int argc, char **argv)
         status =
             cli_name(&cli_break, argc - optind, argv + optind, o.url, &o.name);
     if (status == CLI_OK)
-        status = cli_open(&cli_break, o.url, &client);
+        status = cli_open_to_look(&cli_break, o.url, &client);
     if (status != CLI_OK)
         return status;
     status = run_break(client, &o);
@@ -222,9 +224,11 @@ const struct cli_verb cli_break = {
              "to 0.",
     .flags = break_flags,
     .notes =
-        "The holder is not stopped: it learns that the lock is lost at its "
-        "next renewal.\nExit status 1: the lock is not held, or another hold "
-        "has taken its place.\n"
+        "The holder is not stopped: `holdfast run' hears that the lock is "
+        "lost and ends\nits command; on MySQL and MariaDB at its next "
+        "renewal.\n"
+        "Exit status 1: the lock is not held, or another hold has taken its "
+        "place.\n"
         "\n"
         "  holdfast break nightly               shows the holder and asks\n"
         "  holdfast break --token 12 nightly    only if that hold is still "
@@ -243,8 +247,11 @@ static const struct cli_flag ask_flags[] = {
 static int ask(hf_client *client, const char *url, const char *name)
 {
     hf_error err = HF_ERROR_INIT;
-    int rc = hf_ask(client, name, HF_CSTRING, &err);
+    int rc;
 
+    if (!client)
+        return ops_not_held(&cli_ask, name);
+    rc = hf_ask(client, name, HF_CSTRING, &err);
     if (rc == HF_OK)
         return CLI_OK;
     if (rc != HF_ENOTSUP)
@@ -265,7 +272,7 @@ static int ask_main(int argc, char **argv)
     if (status == CLI_OK)
         status = cli_name(&cli_ask, argc - optind, argv + optind, url, &name);
     if (status == CLI_OK)
-        status = cli_open(&cli_ask, url, &client);
+        status = cli_open_to_look(&cli_ask, url, &client);
     if (status != CLI_OK)
         return status;
     status = ask(client, url, name);
@@ -278,12 +285,14 @@ const struct cli_verb cli_ask = {
     .summary = "asks the holder of a lock to release it",
     .synopsis = "ask [OPTION...] NAME",
     .about = "Asks the holder of the lock NAME to release it. A program that "
-             "listens hears HF_EVENT_WANTED and decides by itself. ZooKeeper "
-             "can do this, other backends cannot.",
+             "listens hears HF_EVENT_WANTED and decides by itself; `holdfast "
+             "run' and `hold' print a message.",
     .flags = ask_flags,
     .notes = "Exit status 0: the holder was asked, and may or may not listen. "
-             "1: the lock is\nnot held. 64: the backend cannot ask.\n"
+             "1: the lock is\nnot held. 64: the backend (Redlock) or the "
+             "holder's program cannot be asked.\n"
              "\n"
+             "  holdfast ask nightly\n"
              "  holdfast ask -b zk://zk1,zk2,zk3/app nightly\n",
     .operand = CLI_LOCK_NAME,
     .main = ask_main,

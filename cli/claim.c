@@ -2,6 +2,7 @@
 #include "claim.h"
 #include "text.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
@@ -283,12 +284,15 @@ static bool acquire(struct claim *c, int *status)
     return false;
 }
 
+/* Whoever asks must not be able to stop us: a terminal that is stopped, or a
+ * pipe that is full, is not told. */
 static void on_event(void *arg, const hf_event *event)
 {
+    struct pollfd out = {STDERR_FILENO, POLLOUT, 0};
     const struct wanted *w = arg;
     char name[HF_NAME_MAX + 1];
 
-    if (event->type != HF_EVENT_WANTED || w->quiet)
+    if (event->type != HF_EVENT_WANTED || w->quiet || poll(&out, 1, 0) != 1)
         return;
     snprintf(name, sizeof name, "%.*s", (int)event->name_len, event->name);
     cli_say(w->verb, "%s: another client asks for the lock (holdfast ask)",

@@ -46,11 +46,10 @@ enum {
 #define WANTED_FLAGS                                                           \
     CLI_FLAG_BACKEND,                                                          \
     {'l', "lock", "NAME",                                                      \
-     "the lock, instead of the operand NAME; -l a -l b takes both"},           \
+     "instead of the operand NAME; -l a -l b takes both"},                     \
     {'x', "exclusive", NULL, "write mode of a read-write lock (also -e)"},     \
     {'e', NULL, NULL, NULL},                                                   \
-    {'s', "shared", NULL,                                                      \
-     "read mode of a read-write lock; without -x and -s the lock is a mutex"}, \
+    {'s', "shared", NULL, "read mode; without -x and -s the lock is a mutex"}, \
     {WANTED_OF, "of", "N", "the lock is a semaphore of N permits"},            \
     {WANTED_PERMITS, "permits", "K", "take K of the N permits (1)"},           \
     {'n', "nonblock", NULL, "fail at once if the lock is not free"},           \
@@ -59,7 +58,7 @@ enum {
      "fail if the lock is not acquired within this time"},                     \
     {'w', "timeout", "DURATION", NULL},                                        \
     {'t', "ttl", "DURATION",                                                   \
-     "how long the lock stays held if this machine dies or is cut off (30s)"}, \
+     "how long it stays held if this machine dies (30s)"},                     \
     {WANTED_FAIR, "fair", NULL, "first come, first served"},                   \
     {WANTED_UNFAIR, "unfair", NULL, "the quickest client gets the lock"},      \
     {'E', "conflict-exit-code", "CODE", "exit status if not acquired (75)"},   \

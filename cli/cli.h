@@ -167,6 +167,10 @@ int64_t cli_now_ns(int clock); /* a clockid_t */
 int cli_open(const struct cli_verb *verb, const char *url, hf_client **out);
 int cli_open_with(const struct cli_verb *verb, const char *url,
                   const hf_client_options *opt, hf_client **out);
+/* The same, but shared memory is not made: *out is NULL if it is not there, and
+ * so no lock is held. */
+int cli_open_to_look(const struct cli_verb *verb, const char *url,
+                     hf_client **out);
 /* Says that hf_open() has failed; the exit code. */
 int cli_cannot_open(const struct cli_verb *verb, const char *url, int rc,
                     const hf_error *err);

@@ -23,6 +23,21 @@ int cli_open_with(const struct cli_verb *verb, const char *url,
     return rc == HF_OK ? CLI_OK : cli_cannot_open(verb, place, rc, &err);
 }
 
+int cli_open_to_look(const struct cli_verb *verb, const char *url,
+                     hf_client **out)
+{
+    hf_client_options options = HF_CLIENT_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    const char *place = cli_url(url);
+    int rc;
+
+    options.flags = HF_OPEN_EXISTING;
+    rc = hf_open(place, &options, out, &err);
+    return rc == HF_OK || rc == HF_ENOTOWNER
+               ? CLI_OK
+               : cli_cannot_open(verb, place, rc, &err);
+}
+
 int cli_cannot_open(const struct cli_verb *verb, const char *url, int rc,
                     const hf_error *err)
 {

@@ -10,7 +10,7 @@
  * The terminal: a group of its own may not read from it unless it is the
  * foreground group. A command that is an interactive job by itself gets it at
  * once. In a script or a pipeline others of our group may need it, so there
- * the command gets it when it asks (it stops with TTIN or TTOU; watch.c), and
+ * the command gets it when it asks (it stops with TTIN or TTOU; running.c), and
  * until then ^C goes to us, who pass it on, and to the script as well.
  */
 #include "run.h"

@@ -86,34 +86,13 @@ static int64_t limit_the_time(void)
     return (int64_t)ms;
 }
 
-/* A key that is pressed makes no shared memory: without it there are no locks.
- * What the path of a URL has encoded is not looked at. */
-static bool would_make_memory(const char *url)
-{
-    char path[1024];
-    size_t len;
-
-    if (!begins(url, "shm:"))
-        return false;
-    url += strlen("shm:");
-    url += begins(url, "//") ? 2 : 0;
-    len = strcspn(url, "?");
-    if (len == 0)
-        snprintf(path, sizeof path, "/dev/shm/holdfast-%u/locks",
-                 (unsigned)geteuid());
-    else
-        snprintf(path, sizeof path, "%.*s/locks", (int)len, url);
-    return access(path, F_OK) != 0;
-}
-
 static void offer_locks(struct completion *c)
 {
     hf_client_options options = HF_CLIENT_OPTIONS_INIT;
     hf_client *client = NULL;
     hf_names *names = NULL;
 
-    if (would_make_memory(cli_url(c->url)))
-        return;
+    options.flags = HF_OPEN_EXISTING; /* of a key that is pressed */
     options.open_timeout_ms = limit_the_time();
     if (hf_open(cli_url(c->url), &options, &client, NULL) == HF_OK &&
         hf_list(client, value_of(c), &names, NULL) == HF_OK) {

@@ -22,8 +22,7 @@ static const struct cli_flag hold_flags[] = {
 
 static const char hold_notes[] =
     "Prints the token of each lock on a line of its own, then keeps the lock. "
-    "Data on\nstandard input is read and dropped. For a script that cannot "
-    "wrap a command:\n"
+    "For a\nscript that cannot wrap a command:\n"
     "\n"
     "  mkfifo gate\n"
     "  holdfast hold nightly <gate >token &  in the background\n"
@@ -32,10 +31,8 @@ static const char hold_notes[] =
     "  ...                                   here the lock is held\n"
     "  exec 9>&-                             release it\n"
     "\n"
-    "Exit status: 0 released, because standard input was closed or by TERM, "
-    "INT, HUP,\nQUIT, USR1 or USR2; 75 not acquired, 79 lost, 69 the backend "
-    "cannot be used,\n77 it refused our credentials, 64 usage, 71 out of "
-    "memory or descriptors.\n";
+    "Exit status: 0 released, 75 not acquired, 79 lost, 69 the backend cannot "
+    "be\nused, 64 usage; see holdfast-hold(1).\n";
 
 /* ---- what is printed ------------------------------------------------------
  */

@@ -170,9 +170,14 @@ static int latch_main(int argc, char **argv)
     int word = WORDS, rc, status = parse(&o, argc, argv, &word, &l);
 
     if (status == CLI_OK)
-        status = cli_open(&cli_latch, o.url, &client);
+        status = word == SHOW ? cli_open_to_look(&cli_latch, o.url, &client)
+                              : cli_open(&cli_latch, o.url, &client);
     if (status != CLI_OK)
         return status;
+    if (!client) {
+        print_left(&o, l.name, 0);
+        return CLI_OK;
+    }
     rc = hf_latch_new(client, l.name, HF_CSTRING, &l.handle, &err);
     if (rc == HF_OK)
         rc = doers[word](&o, &l, &err);

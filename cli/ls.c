@@ -228,8 +228,9 @@ static int print_long(hf_client *client, const struct options *o,
 static int list(hf_client *client, const struct options *o)
 {
     hf_error err = HF_ERROR_INIT;
-    hf_names *names = NULL;
-    int rc = hf_list(client, o->prefix, &names, &err);
+    static hf_names none;
+    hf_names *names = &none;
+    int rc = client ? hf_list(client, o->prefix, &names, &err) : HF_OK;
 
     if (rc == HF_OK && names->len == 0 && isatty(STDOUT_FILENO))
         cli_say(&cli_ls, "no locks found");
@@ -238,7 +239,8 @@ static int list(hf_client *client, const struct options *o)
     else if (rc == HF_OK)
         for (size_t i = 0; i < names->len; i++)
             print_name(o, &names->names[i]);
-    hf_names_free(names);
+    if (client)
+        hf_names_free(names);
     return rc == HF_OK ? CLI_OK
                        : ops_failed(&cli_ls, o->url, "the list", rc, &err);
 }
@@ -288,7 +290,7 @@ static int ls_main(int argc, char **argv)
     int status = parse(&o, argc, argv);
 
     if (status == CLI_OK)
-        status = cli_open(&cli_ls, o.url, &client);
+        status = cli_open_to_look(&cli_ls, o.url, &client);
     if (status != CLI_OK)
         return status;
     status = list(client, &o);

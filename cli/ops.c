@@ -167,6 +167,12 @@ static bool is_redlock(const char *url)
     return strcmp(scheme, "redlock") == 0;
 }
 
+int ops_not_held(const struct cli_verb *verb, const char *name)
+{
+    cli_say(verb, "\"%s\" is not held", hf__show(name).text);
+    return CLI_FAILED;
+}
+
 int ops_failed(const struct cli_verb *verb, const char *url, const char *name,
                int rc, const hf_error *err)
 {

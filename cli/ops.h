@@ -25,6 +25,8 @@ void ops_print_state(FILE *out, const hf_info *info);
 /* The members of an object: "name" and all of hf_info. */
 void ops_print_json(const void *name, size_t len, const hf_info *info);
 
+/* Says so; the exit code. */
+int ops_not_held(const struct cli_verb *verb, const char *name);
 /* Says that something about the name failed; the exit code. On a backend that
  * cannot be asked it says what to do instead. */
 int ops_failed(const struct cli_verb *verb, const char *url, const char *name,

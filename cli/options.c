@@ -25,8 +25,7 @@ const struct cli_flag run_flags[] = {
 
 const char run_notes[] =
     "Durations: 500ms 10s 2m 1h 1d, or seconds, as in 0.5. The command finds\n"
-    "HOLDFAST_NAME and HOLDFAST_TOKEN in its environment. Without -n, holdfast "
-    "also\nwaits for a server that is down or starting.\n"
+    "HOLDFAST_NAME and HOLDFAST_TOKEN in its environment.\n"
     "\n"
     "  holdfast run nightly -- ./backup     for this user on this machine\n"
     "  holdfast run -n nightly -- ./backup  or not at all: exit status 75\n"
@@ -37,9 +36,9 @@ const char run_notes[] =
     "                                       for the users of a group\n"
     "\n"
     "Exit status: the command's, 128+n if signal n ended it, 126 if it cannot "
-    "be run,\n127 if it is not found; 75 not acquired, 79 lost while the "
-    "command ran,\n69 the backend cannot be used, 77 it refused our "
-    "credentials, 64 usage,\n71 out of memory, processes or descriptors.\n";
+    "be run,\n127 if it is not found; 75 not acquired, 79 lost, 69 the backend "
+    "cannot be used,\n77 it refused our credentials, 64 usage, 71 out of "
+    "memory or processes.\n";
 
 static int take_on_lost(struct run_options *o, const char *text)
 {

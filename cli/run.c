@@ -10,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-static int exit_status(const struct watch *watch)
+static int exit_status(const struct running *running)
 {
-    int status = watch->command->status;
+    int status = running->command->status;
 
-    if (watch->lost && !watch->only_warn)
+    if (running->lost && !running->only_warn)
         return CLI_LOST;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -95,16 +95,16 @@ static void say_acquired(const struct claim *claim, const struct run_options *o)
 static int run_holding(struct claim *claim, const struct run_options *o,
                        struct command *command)
 {
-    struct watch watch = {.command = command,
-                          .metrics = &metrics,
-                          .holds = &claim->holds,
-                          .only_warn = o->only_warn,
-                          .signals = -1,
-                          .timer = -1};
+    struct running running = {.command = command,
+                              .metrics = &metrics,
+                              .holds = &claim->holds,
+                              .only_warn = o->only_warn,
+                              .signals = -1,
+                              .timer = -1};
     int status = export_tokens(&claim->holds);
 
     if (status == CLI_OK)
-        status = watch_init(&watch);
+        status = running_init(&running);
     if (status == CLI_OK && o->verbose)
         say_acquired(claim, o);
     metrics_write(&metrics);
@@ -112,11 +112,11 @@ static int run_holding(struct claim *claim, const struct run_options *o,
     if (status == CLI_OK)
         status = command_start(command, &claim->holds);
     if (status == CLI_OK) {
-        watch_run(&watch);
-        status = exit_status(&watch);
+        running_wait(&running);
+        status = exit_status(&running);
     }
-    watch_fini(&watch);
-    if (watch.lost) {
+    running_fini(&running);
+    if (running.lost) {
         /* There is perhaps nothing to give back, and no server to ask: do not
          * keep the caller waiting for answers. */
         holds_release_nowait(&claim->holds);

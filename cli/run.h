@@ -104,7 +104,7 @@ void metrics_write(struct metrics *metrics);
 /* Waits until all is written, for a second at most. */
 void metrics_finish(struct metrics *metrics);
 
-struct watch {
+struct running {
     struct command *command;
     struct metrics *metrics;
     const struct holds *holds;
@@ -120,10 +120,10 @@ struct watch {
 
 /* Before the command starts: the guardian learns the deadline. CLI_OK or
  * CLI_OSERR. */
-int watch_init(struct watch *watch);
-void watch_fini(struct watch *watch);
+int running_init(struct running *running);
+void running_fini(struct running *running);
 /* Returns when the command has ended; command->status is set, and
- * watch->lost. */
-void watch_run(struct watch *watch);
+ * running->lost. */
+void running_wait(struct running *running);
 
 #endif

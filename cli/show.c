@@ -104,8 +104,9 @@ static void print_text(const char *name, const hf_info *info)
 static int show(hf_client *client, const char *url, const char *name, bool json)
 {
     hf_error err = HF_ERROR_INIT;
-    hf_info *info = NULL;
-    int rc = hf_inspect(client, name, HF_CSTRING, &info, &err);
+    static hf_info none;
+    hf_info *info = &none;
+    int rc = client ? hf_inspect(client, name, HF_CSTRING, &info, &err) : HF_OK;
     int status;
 
     if (rc != HF_OK)
@@ -119,7 +120,8 @@ static int show(hf_client *client, const char *url, const char *name, bool json)
         print_text(name, info);
     }
     status = ops_is_used(info) ? CLI_OK : CLI_FAILED;
-    hf_info_free(info);
+    if (client)
+        hf_info_free(info);
     return status;
 }
 
@@ -133,7 +135,7 @@ static int show_main(int argc, char **argv)
     if (status == CLI_OK)
         status = cli_name(&cli_show, argc - optind, argv + optind, url, &name);
     if (status == CLI_OK)
-        status = cli_open(&cli_show, url, &client);
+        status = cli_open_to_look(&cli_show, url, &client);
     if (status != CLI_OK)
         return status;
     status = show(client, url, name, json);

@@ -1,357 +1,584 @@
 /*
- * While the command runs: signals go to its process group, its stops and
- * its end come back, and the hold's deadline is kept.
+ * holdfast watch: prints each change of a lock, or of the locks whose names
+ * begin with a prefix.
  *
- * The deadline: renewals move it on. When it comes nearer than the grace
- * period, some renewals have failed: the group gets TERM, and KILL shortly
- * before the deadline. A hold that is gone already (broken, evicted) leaves
- * the group a moment only. The guardian knows the deadline too, and keeps it
- * if we are stopped or starved. All on CLOCK_BOOTTIME: time asleep counts.
+ * The backend tells of changes (hf_watch_new), or it is polled. A notification
+ * says only that something may have changed: a name is marked, then inspected,
+ * and its state is printed if it differs from the last one. Where the backend
+ * tells of changes, names are inspected now and then all the same: some changes
+ * are not told, such as a FLUSHALL of Redis.
  */
-#include "run.h"
-#include "text.h"
+#include "ops.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define MS 1000000LL
-#define GRACE_MAX (5000 * MS) /* between TERM and KILL, while we hold it */
-#define GRACE_LOST (200 * MS) /* the same, when we do not hold it any more */
-#define EARLY_MAX (100 * MS)  /* KILL is that much before the deadline */
 
-static int64_t at_most(int64_t value, int64_t limit)
+enum { POLL_MS = 500, LOOK_MS = 5000, INTERVAL_MIN_MS = 10 };
+
+struct options {
+    const char *url, *name; /* or the prefix, "" for all */
+    uint64_t count;         /* of changes; 0: no limit */
+    int64_t wait_ms;        /* -1: no limit */
+    int64_t interval_ms;    /* 0: by default */
+    bool is_prefix, quiet, json;
+};
+
+static const struct cli_flag flags[] = {
+    CLI_FLAG_BACKEND,
+    {'p', "prefix", NULL,
+     "watch all names that begin with PREFIX; without it, all names"},
+    {'n', "count", "COUNT", "exit after so many changes"},
+    {'w', "wait", "DURATION", "exit after this time"},
+    {'w', "timeout", "DURATION", NULL},
+    {'i', "interval", "DURATION",
+     "how often to look where the backend does not tell of changes (500ms)"},
+    {'q', "quiet", NULL, "do not say that it polls or lost the connection"},
+    {CLI_JSON, "json", NULL, "print a JSON object per change, one per line"},
+    CLI_FLAG_END,
+};
+
+/* ---- names that are watched ---------------------------------------------- */
+
+struct lock {
+    struct lock *next;
+    hf_info *last; /* what was printed; NULL: nothing yet */
+    bool changed;  /* perhaps */
+    size_t len;
+    char name[];
+};
+
+struct follow {
+    const struct options *o;
+    hf_client *client;
+    hf_watch *watch; /* NULL: polling */
+    struct lock *locks;
+    bool relist;     /* with a prefix: there may be other names */
+    bool is_started; /* the first state is printed */
+    bool is_down;    /* and that was said */
+    bool is_closed;  /* standard output: there is no reader any more */
+    bool is_failed;  /* or it cannot be written to, and that was said */
+    uint64_t changes;
+    int64_t look_at, ends_at; /* CLOCK_BOOTTIME */
+    int64_t list_at;          /* not before that, if relist is set */
+};
+
+static int compare_names(const struct lock *l, const char *name, size_t len)
 {
-    return value < limit ? value : limit;
+    int order = memcmp(l->name, name, l->len < len ? l->len : len);
+
+    return order ? order : (l->len > len) - (l->len < len);
 }
 
-static int64_t grace(const struct watch *watch)
+/* The names are in the order of their bytes, as hf_list() tells them: one walk
+ * for a whole list. Where the name is, or belongs, from there on. */
+static struct lock **place_of(struct lock **at, const char *name, size_t len)
 {
-    /* Just before a renewal a third is left on ZooKeeper, two on Redis: half
-     * of the less is for a renewal that is late. */
-    return at_most(watch->span / 6, GRACE_MAX);
+    while (*at && compare_names(*at, name, len) < 0)
+        at = &(*at)->next;
+    return at;
 }
 
-static int64_t early(const struct watch *watch)
+static struct lock *find(struct lock **at, const char *name, size_t len)
 {
-    return at_most(watch->span / 20, EARLY_MAX);
+    struct lock *l = *at;
+
+    if (l && compare_names(l, name, len) == 0)
+        return l;
+    l = calloc(1, sizeof *l + len + 1);
+    if (!l)
+        return NULL;
+    memcpy(l->name, name, len);
+    l->len = len;
+    l->next = *at;
+    *at = l;
+    return l;
 }
 
-/* The number means the group as long as the command, or the guardian who is in
- * it, has not been waited for. */
-static void signal_group(const struct watch *watch, int signal_number)
+static struct lock *find_one(struct follow *f, const char *name, size_t len)
 {
-    if (watch->ended && watch->command->guardian.pid < 0)
+    return find(place_of(&f->locks, name, len), name, len);
+}
+
+static void forget(struct lock **at)
+{
+    struct lock *l = *at;
+
+    *at = l->next;
+    hf_info_free(l->last);
+    free(l);
+}
+
+static void mark_all(struct follow *f)
+{
+    for (struct lock *l = f->locks; l; l = l->next)
+        l->changed = true;
+}
+
+/* ---- what has changed -----------------------------------------------------
+ */
+
+static bool is_same_party(const hf_party *a, const hf_party *b)
+{
+    return strcmp(a->owner, b->owner) == 0 && a->token == b->token &&
+           a->mode == b->mode && a->permits == b->permits;
+}
+
+/* The order does not count: a fair queue keeps its own, and an unfair one has
+ * none. */
+static bool are_same(const hf_party *a, size_t a_len, const hf_party *b,
+                     size_t b_len)
+{
+    if (a_len != b_len)
+        return false;
+    for (size_t i = 0; i < a_len; i++) {
+        size_t j = 0;
+
+        if (is_same_party(&a[i], &b[i]))
+            continue;
+        while (j < b_len && !is_same_party(&a[i], &b[j]))
+            j++;
+        if (j == b_len)
+            return false;
+    }
+    return true;
+}
+
+/* What to call the difference; NULL: there is none. before is NULL: the first
+ * state. */
+static const char *change(const hf_info *before, const hf_info *now)
+{
+    if (!before)
+        return "initial";
+    if (before->count != now->count)
+        return "count";
+    if (!are_same(before->holders, before->holders_len, now->holders,
+                  now->holders_len))
+        return now->holders_len < before->holders_len ? "released" : "acquired";
+    if (!are_same(before->waiters, before->waiters_len, now->waiters,
+                  now->waiters_len))
+        return "queue";
+    return NULL;
+}
+
+/* ---- output ---------------------------------------------------------------
+ */
+
+static void print_json(const struct lock *l, const char *event,
+                       const hf_info *info)
+{
+    int64_t ms = cli_now_ns(CLOCK_REALTIME) / MS;
+    time_t s = (time_t)(ms / 1000);
+    char text[40], when[24];
+    struct tm parts;
+
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", gmtime_r(&s, &parts));
+    snprintf(text, sizeof text, "%s.%03dZ", when, (int)(ms % 1000));
+    json_open(NULL, '{');
+    json_text("time", text);
+    json_text("event", event);
+    ops_print_json(l->name, l->len, info);
+    json_close('}');
+    json_end();
+}
+
+static void print_line(const struct lock *l, const hf_info *info)
+{
+    time_t s = (time_t)(cli_now_ns(CLOCK_REALTIME) / (1000 * MS));
+    struct tm parts;
+    char when[24];
+
+    strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r(&s, &parts));
+    printf("%s%s%s ", cli_colour(CLI_DIM), when, cli_colour(CLI_PLAIN));
+    cli_print_bytes(stdout, l->name, l->len);
+    fputs(": ", stdout);
+    ops_print_state(stdout, info);
+    putchar('\n');
+}
+
+static void print_change(struct follow *f, const struct lock *l,
+                         const char *event, const hf_info *info)
+{
+    if (f->o->json)
+        print_json(l, event, info);
+    else
+        print_line(l, info);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (errno != EPIPE)
+            cli_say(&cli_watch, "standard output: %s", strerror(errno));
+        f->is_failed = errno != EPIPE;
+        f->is_closed = true;
+    }
+    if (f->is_started)
+        f->changes++;
+}
+
+static void say_down(struct follow *f, const char *why)
+{
+    if (!f->is_down && !f->o->quiet)
+        cli_say(&cli_watch,
+                "%s; changes are not seen until the server answers again", why);
+    f->is_down = true;
+}
+
+static void say_up(struct follow *f)
+{
+    if (f->is_down && !f->o->quiet)
+        cli_say(&cli_watch, "the server answers again");
+    f->is_down = false;
+}
+
+/* ---- looking ---------------------------------------------------------------
+ */
+
+static bool is_over(const struct follow *f)
+{
+    return f->is_closed || (f->o->count && f->changes >= f->o->count);
+}
+
+/* A failure that may pass ends this look only: HF_OK then. */
+static int failed(struct follow *f, int rc, hf_error *err)
+{
+    if (rc != HF_EUNKNOWN && !(rc == HF_EBACKEND && err->may_pass))
+        return rc;
+    say_down(f, err->text);
+    return HF_OK;
+}
+
+/* Takes info. */
+static void compare(struct follow *f, struct lock *l, hf_info *info)
+{
+    const char *event = change(l->last, info);
+
+    /* Of a prefix, a name that was never in use is not a change; one that was
+     * not there when we began is. */
+    if (!l->last && f->o->is_prefix) {
+        if (!ops_is_used(info))
+            event = NULL;
+        else if (f->is_started)
+            event = info->kind == HF_LATCH  ? "count"
+                    : info->holders_len > 0 ? "acquired"
+                                            : "queue";
+    }
+    if (event)
+        print_change(f, l, event, info);
+    hf_info_free(l->last);
+    l->last = info;
+}
+
+/* What is at the server under a name with the prefix need not be a lock. */
+static int inspect(struct follow *f, struct lock *l, hf_error *err)
+{
+    hf_info *info = NULL;
+    int rc = hf_inspect(f->client, l->name, l->len, &info, err);
+
+    if (rc == HF_EMISMATCH && f->o->is_prefix)
+        return HF_OK;
+    if (rc != HF_OK)
+        return rc;
+    say_up(f);
+    compare(f, l, info);
+    return HF_OK;
+}
+
+static int inspect_changed(struct follow *f, hf_error *err)
+{
+    struct lock **at = &f->locks, *l;
+    int rc;
+
+    while ((l = *at) && !is_over(f)) {
+        if (l->changed) {
+            l->changed = false;
+            rc = inspect(f, l, err);
+            if (rc != HF_OK) {
+                l->changed = true;
+                return rc;
+            }
+        }
+        if (f->o->is_prefix && !l->changed &&
+            (!l->last || !ops_is_used(l->last)))
+            forget(at);
+        else
+            at = &l->next;
+    }
+    return HF_OK;
+}
+
+/* A list of all names is a burden for the server: between two of them there is
+ * four times the time that one takes. */
+static int64_t after_rest(int64_t begun_at)
+{
+    int64_t now = cli_now_ns(CLOCK_BOOTTIME);
+
+    return now + 4 * (now - begun_at);
+}
+
+static int list(struct follow *f, hf_error *err)
+{
+    int64_t begun_at = cli_now_ns(CLOCK_BOOTTIME);
+    struct lock **at = &f->locks;
+    hf_names *names = NULL;
+    int rc = hf_list(f->client, f->o->name, &names, err);
+
+    if (rc != HF_OK)
+        return rc;
+    f->list_at = after_rest(begun_at);
+    say_up(f);
+    mark_all(f);
+    for (size_t i = 0; i < names->len; i++) {
+        const struct hf_name *n = &names->names[i];
+        struct lock *l;
+
+        at = place_of(at, n->bytes, n->len);
+        l = find(at, n->bytes, n->len);
+        if (!l) {
+            hf_names_free(names);
+            return HF_ENOMEM;
+        }
+        l->changed = true;
+    }
+    hf_names_free(names);
+    f->relist = false;
+    return HF_OK;
+}
+
+static int look(struct follow *f, hf_error *err)
+{
+    bool is_due = f->relist && cli_now_ns(CLOCK_BOOTTIME) >= f->list_at;
+    int rc = is_due ? list(f, err) : HF_OK;
+
+    return rc == HF_OK ? inspect_changed(f, err) : rc;
+}
+
+/* ---- notifications ---------------------------------------------------------
+ */
+
+static void on_change(void *arg, hf_watch *watch, const char *name, size_t len)
+{
+    struct follow *f = arg;
+    struct lock *l = name ? find_one(f, name, len) : NULL;
+
+    (void)watch;
+    if (l)
+        l->changed = true;
+    else
+        f->relist = f->o->is_prefix;
+}
+
+/* It is up again: what has changed meanwhile was not heard. */
+static void on_event(void *arg, const hf_event *event)
+{
+    struct follow *f = arg;
+
+    if (event->type == HF_EVENT_DOWN)
+        say_down(f, "the connection to the server is lost");
+    if (event->type != HF_EVENT_UP)
         return;
-    kill(-watch->command->pid, signal_number);
+    say_up(f);
+    mark_all(f);
+    f->relist = f->o->is_prefix;
 }
 
-static void set_timer(const struct watch *watch)
+static int64_t interval_ns(const struct follow *f)
 {
-    int64_t at = HF_NO_DEADLINE;
-
-    if (watch->kill_at != HF_NO_DEADLINE)
-        at = watch->kill_at;
-    else if (!watch->lost && watch->deadline != HF_NO_DEADLINE)
-        at = watch->deadline - (watch->only_warn ? 0 : grace(watch));
-    timer_set(watch->timer, at);
+    if (f->o->interval_ms)
+        return f->o->interval_ms * MS;
+    return (f->watch ? LOOK_MS : POLL_MS) * MS;
 }
 
-static void tell_guardian(const struct watch *watch)
+/* Looking takes long if there are many names. */
+static void set_next_look(struct follow *f, int64_t begun_at)
 {
-    int64_t at = HF_NO_DEADLINE;
+    int64_t rested_at = after_rest(begun_at);
 
-    if (!watch->only_warn && watch->deadline != HF_NO_DEADLINE)
-        at = watch->deadline - early(watch) / 2;
-    guardian_tell(&watch->command->guardian, at);
+    f->look_at = cli_now_ns(CLOCK_BOOTTIME) + interval_ns(f);
+    if (rested_at > f->look_at)
+        f->look_at = rested_at;
 }
 
-/* Without a word of the library's we did not run when it was time to renew, or
- * the guardian has kept the deadline in our place. */
-static void say_why(const struct watch *watch, bool now)
+static void look_is_due(struct follow *f)
 {
-    const char *then = watch->only_warn ? "the command runs on without it"
-                                        : "ending the command";
+    mark_all(f);
+    if (f->o->is_prefix && (!f->watch || f->is_down))
+        f->relist = true;
+}
+
+/* Until something may have changed, or it is time. */
+static void wait_for_news(struct follow *f)
+{
+    int64_t at = f->look_at < f->ends_at ? f->look_at : f->ends_at, ms;
+    struct pollfd polled[2] = {{hf_client_fd(f->client), POLLIN, 0},
+                               {STDOUT_FILENO, 0, 0}};
+
+    if (f->relist && !f->is_down && f->list_at < at)
+        at = f->list_at;
+    ms = (at - cli_now_ns(CLOCK_BOOTTIME)) / MS + 1;
+    poll(polled, 2, ms < 0 ? 0 : ms < 60000 ? (int)ms : 60000);
+    if (polled[1].revents & (POLLERR | POLLHUP))
+        f->is_closed = true; /* the reader of a pipe, or a terminal, is gone */
+    if (polled[0].revents)
+        hf_client_dispatch(f->client);
+}
+
+static int loop(struct follow *f, hf_error *err)
+{
+    while (!is_over(f)) {
+        int64_t now;
+        int rc;
+
+        wait_for_news(f);
+        now = cli_now_ns(CLOCK_BOOTTIME);
+        if (now >= f->ends_at)
+            return f->o->count ? HF_ETIMEDOUT : HF_OK;
+        if (now >= f->look_at)
+            look_is_due(f);
+        rc = f->is_closed ? HF_OK : look(f, err);
+        if (now >= f->look_at) /* to wait for an answer is no burden */
+            set_next_look(f, rc == HF_OK ? now : cli_now_ns(CLOCK_BOOTTIME));
+        if (rc != HF_OK)
+            rc = failed(f, rc, err);
+        if (rc != HF_OK)
+            return rc;
+    }
+    return HF_OK;
+}
+
+/* ---- the verb --------------------------------------------------------------
+ */
+
+/* HF_OK with f->watch NULL: it has to be polled, and err says why. */
+static int begin(struct follow *f, hf_error *err)
+{
+    const struct options *o = f->o;
+    int rc = hf_watch_new(f->client, o->name, HF_CSTRING,
+                          o->is_prefix ? HF_WATCH_PREFIX : 0, on_change, f,
+                          &f->watch, err);
+    struct lock *l;
+
+    f->relist = o->is_prefix;
+    if (rc == HF_ENOTSUP || rc == HF_EAUTH)
+        rc = HF_OK;
+    if (rc != HF_OK || o->is_prefix)
+        return rc;
+    l = find_one(f, o->name, strlen(o->name));
+    if (!l)
+        return HF_ENOMEM;
+    l->changed = true;
+    return HF_OK;
+}
+
+static int follow(struct follow *f, hf_error *err)
+{
     hf_error why = HF_ERROR_INIT;
-    size_t which = 0;
-    int64_t deadline;
+    int64_t now = cli_now_ns(CLOCK_BOOTTIME);
+    int rc = begin(f, &why);
 
-    if (holds_explain(watch->holds, &which, &why) == HF_ELOST) {
-        cli_say(&cli_run, "%s; %s", why.text, then);
-        return;
-    }
-    holds_deadline(watch->holds, &which, &deadline);
-    if (!why.text[0])
-        snprintf(why.text, sizeof why.text,
-                 "holdfast was stopped or suspended%s",
-                 now ? "" : " when it had to renew it");
-    cli_say(&cli_run, "%s: %s: %s; %s",
-            hf__show(watch->holds->wanted->names[which]).text,
-            now ? "the lock was lost" : "the lock cannot be renewed in time",
-            why.text, then);
+    f->ends_at = f->o->wait_ms < 0 ? HF_NO_DEADLINE : now + f->o->wait_ms * MS;
+    if (rc != HF_OK)
+        *err = why;
+    else
+        rc = look(f, err);
+    if (rc == HF_OK && !f->watch && !f->o->quiet)
+        cli_say(&cli_watch, "%s; polling every %lld ms", why.text,
+                (long long)(interval_ns(f) / MS));
+    if (rc != HF_OK)
+        return rc;
+    f->is_started = true;
+    set_next_look(f, now);
+    return loop(f, err);
 }
 
-/* The hold is gone (now), or will be. */
-static void lose(struct watch *watch, bool now)
+static int run(const struct options *o)
 {
-    if (watch->lost)
-        return;
-    watch->lost = true;
-    say_why(watch, now);
-    if (!watch->only_warn) {
-        watch->kill_at = now ? cli_now_ns(CLOCK_BOOTTIME) + GRACE_LOST
-                             : watch->deadline - early(watch);
-        signal_group(watch, SIGTERM);
-        signal_group(watch, SIGCONT); /* a stopped one does not see it else */
-    }
-    set_timer(watch);
+    hf_client_options options = HF_CLIENT_OPTIONS_INIT;
+    struct follow f = {.o = o};
+    hf_error err = HF_ERROR_INIT;
+    int rc, status;
+
+    options.on_event = on_event;
+    options.event_arg = &f;
+    status = cli_open_with(&cli_watch, o->url, &options, &f.client);
+    if (status != CLI_OK)
+        return status;
+    rc = follow(&f, &err);
+    if (f.is_closed) /* exit() would try to write what is left */
+        _exit(f.is_failed ? CLI_FAILED : CLI_OK);
+    hf_watch_free(f.watch);
+    while (f.locks)
+        forget(&f.locks);
+    hf_close(f.client);
+    if (rc == HF_ETIMEDOUT)
+        return CLI_BUSY;
+    return rc == HF_OK ? CLI_OK
+                       : ops_failed(&cli_watch, o->url, o->name, rc, &err);
 }
 
-/* Something may have happened to the hold, or it may be time. */
-static void look(struct watch *watch)
+static int take_option(struct options *o, int option)
 {
-    int64_t now = cli_now_ns(CLOCK_BOOTTIME), deadline;
-
-    if (now >= watch->kill_at) {
-        watch->kill_at = HF_NO_DEADLINE;
-        signal_group(watch, SIGKILL);
-    } else if (!watch->lost) {
-        if (holds_deadline(watch->holds, NULL, &deadline) != HF_OK) {
-            lose(watch, true);
-            return;
-        }
-        if (deadline != watch->deadline) {
-            watch->deadline = deadline;
-            tell_guardian(watch);
-        }
-        if (deadline != HF_NO_DEADLINE && now >= deadline - grace(watch) &&
-            !watch->only_warn) {
-            lose(watch, false);
-            return;
-        }
-    }
-    set_timer(watch);
-}
-
-/* The terminal's user has stopped the command: stop as well, so that the
- * shell comes back. By TSTP, which the kernel does not let stop a group that
- * no shell could continue. */
-static void stop_with_it(struct watch *watch)
-{
-    struct terminal *terminal = &watch->command->terminal;
-    bool given = terminal->given;
-    sigset_t stop;
-
-    sigemptyset(&stop);
-    sigaddset(&stop, SIGTSTP);
-    terminal_take(terminal);
-    /* ^Z went to the command alone if it had the terminal: the others of our
-     * group, a script perhaps, have yet to hear of it. */
-    kill(given ? 0 : getpid(), SIGTSTP);
-    pthread_sigmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
-    pthread_sigmask(SIG_BLOCK, &stop, NULL);
-    look(watch); /* nobody renewed meanwhile */
-    if (given)
-        terminal_give(terminal, watch->command->pid);
-    signal_group(watch, SIGCONT);
-}
-
-static void stopped(struct watch *watch, int signal_number)
-{
-    struct terminal *terminal = &watch->command->terminal;
-    bool wants_it = signal_number == SIGTTIN || signal_number == SIGTTOU;
-
-    if (wants_it && !terminal->given &&
-        terminal_give(terminal, watch->command->pid)) {
-        signal_group(watch, SIGCONT);
-        return;
-    }
-    /* Without a terminal, or stopped by somebody else: we go on renewing. */
-    if (terminal->fd >= 0 && (terminal->given || signal_number != SIGSTOP))
-        stop_with_it(watch);
-}
-
-/* KILL has been sent, by us or by the guardian: what is still there cannot be
- * ended. */
-static bool is_beyond_us(const struct watch *watch)
-{
-    return !watch->only_warn &&
-           ((watch->lost && watch->kill_at == HF_NO_DEADLINE) ||
-            cli_now_ns(CLOCK_BOOTTIME) >= watch->deadline - early(watch) / 2);
-}
-
-/* Another one, if somebody has killed it. */
-static void keep_guardian(struct watch *watch)
-{
-    struct guardian *guardian = &watch->command->guardian;
-
-    if (!guardian_is_gone(guardian))
-        return;
-    if (is_beyond_us(watch)) {
-        signal_group(watch, SIGKILL);
-        return;
-    }
-    if (guardian_start(guardian) < 0 ||
-        guardian_join(guardian, watch->command->pid) < 0) {
-        cli_say(&cli_run, "nothing guards the command: %s", strerror(errno));
-        guardian_stop(guardian);
-    }
-    tell_guardian(watch);
-}
-
-/* We are process 1 of a container, or were a shell: others' children become
- * ours, and zombies if nobody waits for them. */
-static void reap_others(const struct watch *watch)
-{
-    const struct command *command = watch->command;
-    siginfo_t gone;
-
-    for (;;) {
-        gone.si_pid = 0;
-        if (waitid(P_ALL, 0, &gone, WEXITED | WNOHANG | WNOWAIT) < 0 ||
-            !gone.si_pid || gone.si_pid == command->pid ||
-            gone.si_pid == command->guardian.pid)
-            return;
-        waitpid(gone.si_pid, NULL, WNOHANG);
-    }
-}
-
-/* True when the command has ended. */
-static bool reap(struct watch *watch)
-{
-    struct command *command = watch->command;
-    int status;
-
-    while (waitpid(command->pid, &status, WNOHANG | WUNTRACED) ==
-           command->pid) {
-        if (!WIFSTOPPED(status)) {
-            command->status = status;
-            watch->ended = true;
-            return true;
-        }
-        stopped(watch, WSTOPSIG(status));
-    }
-    if (command->guardian.pid > 0)
-        keep_guardian(watch);
-    reap_others(watch);
-    return false;
-}
-
-/* True when the command has ended. */
-static bool take_signals(struct watch *watch)
-{
-    struct signalfd_siginfo info;
-
-    while (read(watch->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        switch (info.ssi_signo) {
-        case SIGCHLD:
-            if (reap(watch))
-                return true;
-            break;
-        case SIGTTIN:
-        case SIGTTOU:
-            break;
-        case SIGCONT:
-            look(watch);
-            signal_group(watch, SIGCONT);
-            break;
-        default:
-            signal_group(watch, (int)info.ssi_signo);
-        }
-    }
-    return false;
-}
-
-enum { SIGNALS, TIMER, ASKED, FIRST_LOCK };
-
-static void loop(struct watch *watch)
-{
-    struct pollfd polled[FIRST_LOCK + LOCKS_MAX] = {
-        [SIGNALS] = {watch->signals, POLLIN, 0},
-        [TIMER] = {watch->timer, POLLIN, 0},
-        [ASKED] = {holds_asked_fd(watch->holds), POLLIN, 0}};
-    int64_t write_at = cli_now_ns(CLOCK_BOOTTIME) + METRICS_MS * MS, left;
-    nfds_t n = FIRST_LOCK, lost;
-
-    for (size_t i = 0; i < watch->holds->len; i++)
-        polled[n++] =
-            (struct pollfd){hf_lock_fd(watch->holds->parts[i].lock), POLLIN, 0};
-    look(watch);
-    if (reap(watch))
-        return;
-    for (;;) {
-        left = write_at - cli_now_ns(CLOCK_BOOTTIME);
-        if (left <= 0 && watch->metrics->file) {
-            metrics_write(watch->metrics);
-            write_at += METRICS_MS * MS - left;
-            continue;
-        }
-        if (poll(polled, n, watch->metrics->file ? (int)(left / MS) + 1 : -1) <=
-            0)
-            continue;
-        if (polled[SIGNALS].revents && take_signals(watch))
-            return;
-        if (polled[ASKED].revents)
-            holds_say_asked(watch->holds);
-        for (lost = FIRST_LOCK; lost < n && !polled[lost].revents;)
-            lost++;
-        if (polled[TIMER].revents || lost < n)
-            look(watch);
-        if (watch->lost)
-            n = FIRST_LOCK; /* the others stay readable */
-    }
-}
-
-/* Whatever is left of the group must not go on without the lock. */
-static void end_group(struct watch *watch)
-{
-    /* Or the guardian, who has a time to keep if we do not only warn, has ended
-     * it: then that time was the last that it was told. */
-    if (holds_explain(watch->holds, NULL, NULL) != HF_OK ||
-        (!watch->only_warn &&
-         cli_now_ns(CLOCK_BOOTTIME) >= watch->deadline - early(watch)))
-        lose(watch, true);
-    if (watch->lost && !watch->only_warn)
-        signal_group(watch, SIGKILL);
-}
-
-int watch_init(struct watch *watch)
-{
-    sigset_t set;
-
-    watch->ended = watch->lost = false;
-    watch->kill_at = HF_NO_DEADLINE;
-    watch->deadline = HF_NO_DEADLINE;
-    holds_deadline(watch->holds, NULL, &watch->deadline);
-    watch->span = watch->deadline - cli_now_ns(CLOCK_BOOTTIME);
-    tell_guardian(watch);
-
-    patience_signals(&set);
-    watch->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    watch->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-    if (watch->signals >= 0 && watch->timer >= 0)
+    switch (option) {
+    case 'b':
+        o->url = optarg;
         return CLI_OK;
-    cli_say(&cli_run, "cannot watch a command: %s", strerror(errno));
-    return CLI_OSERR;
+    case 'p':
+        o->is_prefix = true;
+        return CLI_OK;
+    case 'n':
+        if (cli_number(optarg, 1, UINT64_MAX, &o->count) == 0)
+            return CLI_OK;
+        return cli_misuse(&cli_watch, "-n takes a number from 1 on, not `%s'",
+                          optarg);
+    case 'w':
+        return cli_duration(&cli_watch, "-w", optarg, 0, &o->wait_ms);
+    case 'i':
+        return cli_duration(&cli_watch, "-i", optarg, INTERVAL_MIN_MS,
+                            &o->interval_ms);
+    case 'q':
+        o->quiet = true;
+        return CLI_OK;
+    case CLI_JSON:
+        o->json = true;
+        return CLI_OK;
+    default:
+        return CLI_USAGE;
+    }
 }
 
-void watch_fini(struct watch *watch)
+static int watch_main(int argc, char **argv)
 {
-    if (watch->signals >= 0)
-        close(watch->signals);
-    if (watch->timer >= 0)
-        close(watch->timer);
+    struct options o = {.wait_ms = -1};
+    int option, status = CLI_OK;
+
+    while (status == CLI_OK &&
+           (option = cli_flag(&cli_watch, argc, argv)) != -1)
+        status = take_option(&o, option);
+    if (status == CLI_OK)
+        status = (o.is_prefix ? cli_prefix : cli_name)(
+            &cli_watch, argc - optind, argv + optind, o.url, &o.name);
+    if (status != CLI_OK)
+        return status;
+    o.name = o.name ? o.name : "";
+    return run(&o);
 }
 
-void watch_run(struct watch *watch)
-{
-    loop(watch);
-    end_group(watch);
-    terminal_take(&watch->command->terminal);
-}
+const struct cli_verb cli_watch = {
+    .name = "watch",
+    .summary = "prints each change of a lock",
+    .synopsis = "watch [OPTION...] NAME\n"
+                "watch [OPTION...] -p [PREFIX]",
+    .about = "Prints the state of the lock NAME, then a line per change of its "
+             "holders, of its queue, or of the count of a latch.",
+    .flags = flags,
+    .notes =
+        "Exit status 75: -w ended it before the COUNT of -n.\n"
+        "\n"
+        "  holdfast watch nightly\n"
+        "  holdfast watch -b etcd://e1,e2,e3 -p jobs/ --json\n"
+        "  holdfast watch -n 1 -w 10m nightly    waits for the next change\n",
+    .operand = CLI_LOCK_NAME,
+    .main = watch_main,
+};

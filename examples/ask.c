@@ -1,8 +1,8 @@
 /*
  * A holder keeps its lock until another client asks for it. The holder hears
  * HF_EVENT_WANTED from hf_client_dispatch(), finishes its work, and releases
- * the lock. Nothing forces it to. For backends that have HF_CAP_WANTED:
- * ZooKeeper, where Curator's Revoker asks in the same way.
+ * the lock. Nothing forces it to. For backends that have HF_CAP_WANTED: all but
+ * Redlock. On ZooKeeper, Curator's Revoker asks in the same way.
  *
  *     ask zk://HOST
  */
@@ -39,7 +39,7 @@ static void *ask_for_it(void *url)
     must(hf_lock_new(client, "example", HF_CSTRING, NULL, &lock, &err), &err);
     if (hf_lock_try(lock, &err) == HF_EBUSY) {
         must(hf_ask(client, "example", HF_CSTRING, &err), &err);
-        must(hf_lock_timed(lock, 10000, &err), &err);
+        must(hf_lock_timed(lock, 60000, &err), &err);
     }
     puts("got it");
     must(hf_lock_release(lock, &err), &err);

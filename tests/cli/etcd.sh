@@ -95,4 +95,5 @@ rights_are_told_by_77() {
 
 # shellcheck disable=SC2086 # a list
 run_cases $session_cases a_wrong_url_is_explained it_is_the_lock_of_etcdctl \
-    every_kind_works rights_are_told_by_77
+    a_broken_holder_hears_it_at_once every_kind_works \
+    rights_are_told_by_77

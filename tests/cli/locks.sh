@@ -324,7 +324,7 @@ who_holds_it_is_said_while_it_waits() {
 }
 
 is_waited_for() {
-    [ -n "$(redis_cli pubsub channels)" ]
+    [ -n "$(redis_cli pubsub channels 'redisson_lock__channel*')" ]
 }
 
 # quiet it stays, for as long as another takes to say it.

@@ -6,6 +6,7 @@ set -u
 . "$(dirname "$0")/lib.sh"
 
 HOLDFAST_URL=$MYSQL_URL
+asked_ttl=6s
 . "$(dirname "$0")/session.sh"
 parts_of_url
 secret=${before_host#*worker:}

@@ -78,10 +78,12 @@ a_backend_that_is_not_there_is_69() {
     done
 }
 
-ask_is_not_supported() {
-    equal "$(status_of "$hf" ask a)" 64 'ask'
-    contains err "cannot ask a holder to let go" || die "$(cat err)"
+a_stranger_is_not_asked() {
+    redis_cli HSET theirs 11111111-2222-3333-4444-555555555555:7 1 >/dev/null
+    equal "$(status_of "$hf" ask theirs)" 64 'ask'
+    contains err 'held by another program, which cannot be asked' || die "$(cat err)"
     contains err "\`holdfast break'" || die "$(cat err)"
+    redis_cli DEL theirs >/dev/null
 }
 
 polling_is_said() {
@@ -91,6 +93,21 @@ polling_is_said() {
     contains err '; polling every 2000 ms$' || die "$(cat err)"
     equal "$(status_of "$hf" watch -q -w 0 a)" 0 'watch -q'
     [ ! -s err ] || die "says $(cat err)"
+}
+
+looking_makes_no_memory() {
+    none=shm://$PWD/none
+    for verb in ls 'ls -l' 'ls --json' 'latch show a'; do
+        # shellcheck disable=SC2086 # verb and operand
+        equal "$(status_of "$hf" $verb -b "$none")" 0 "$verb"
+    done
+    for verb in 'show a' 'show --json a' 'break -y a' 'break a' 'ask a'; do
+        # shellcheck disable=SC2086
+        equal "$(status_of "$hf" $verb -b "$none")" 1 "$verb"
+    done
+    [ ! -e none ] || die 'it was made'
+    "$hf" run -b "$none" a -- "$hf" show -b "$none" a >out || die 'run'
+    contains out '^Holder: *process' || die "$(cat out)"
 }
 
 full_is_said() {
@@ -201,17 +218,34 @@ watch_survives_a_restart() {
     survives ''
 }
 
+# A client whose two connections are there asks once who hears it.
+proofs() {
+    redis_cli info commandstats |
+        sed -n 's/^cmdstat_pubsub|numsub:calls=\([0-9]*\).*/\1/p'
+}
+
+count_proofs() {
+    proofs_before=$(proofs)
+}
+
+is_proved() {
+    [ "0$(proofs)" -gt "${proofs_before:-0}" ]
+}
+
 if [ "$place" = redis ]; then
+    before_it_listens=count_proofs
+    until_it_listens='until_true is_proved'
     start_redis
     HOLDFAST_URL=$redis
     # shellcheck disable=SC2086 # a list
-    run_cases $operator_cases ask_is_not_supported polling_is_said \
+    run_cases $operator_cases a_broken_holder_hears_it_at_once \
+        a_stranger_is_not_asked polling_is_said \
         a_stranger_is_shown_and_broken ls_walks_in_small_steps \
         watch_is_told_by_the_server watch_of_a_prefix_is_told_by_the_server \
         watch_sees_a_flush watch_survives_a_restart
 else
     # shellcheck disable=SC2086 # a list
-    run_cases $operator_cases ask_is_not_supported polling_is_said full_is_said \
-        misuse_is_explained the_largest_latch help_is_one_screen \
-        a_backend_that_is_not_there_is_69
+    run_cases $operator_cases a_broken_holder_hears_it_at_once polling_is_said \
+        full_is_said looking_makes_no_memory misuse_is_explained \
+        the_largest_latch help_is_one_screen a_backend_that_is_not_there_is_69
 fi

@@ -182,6 +182,40 @@ break_takes_the_lock_away() {
     equal "$status" 79 'the holder'
 }
 
+# A backend that tells at the next renewal sets $asked_ttl.
+run_and_hold_say_that_they_are_asked() {
+    equal "$(status_of "$hf" ask asked/a)" 1 'nobody holds it'
+    contains err '"asked/a" is not held' || die "$(cat err)"
+    hold 1 asked/a -t "${asked_ttl:-30s}" 2>said
+    equal "$(status_of "$hf" ask asked/a)" 0 'ask'
+    [ ! -s out ] && [ ! -s err ] || die "says $(cat out err)"
+    until_true contains said '^holdfast run: asked/a: another client asks for the lock'
+    let_go 1
+    wait_for "$pid"
+    equal "$status" 0 'run'
+    mkfifo gate
+    start sh -c 'exec "$0" hold -s -t "$1" asked/b <gate' "$hf" "${asked_ttl:-30s}" >token 2>heard
+    exec 8>gate
+    until_true test -s token
+    equal "$(status_of "$hf" ask asked/b)" 0 'ask a reader'
+    until_true contains heard '^holdfast hold: asked/b: another client asks for the lock'
+    exec 8>&-
+    wait_for "$pid"
+    equal "$status" 0 'hold'
+}
+
+# Long before its next renewal; where the backend tells. $until_it_listens waits
+# until the holder can be told.
+a_broken_holder_hears_it_at_once() {
+    ${before_it_listens:-true}
+    hold 1 break/heard -t 1h
+    ${until_it_listens:-true}
+    equal "$(status_of "$hf" break -y break/heard)" 0 'break'
+    until_true gone "$pid"
+    wait_for "$pid"
+    equal "$status" 79 'the holder'
+}
+
 break_asks_first() {
     hold 1 break/b
     holder=$pid
@@ -344,6 +378,7 @@ names_of_all_bytes() {
 operator_cases='ls_prints_the_names show_tells_of_holder_and_queue
     show_tells_of_readers_and_latches break_takes_the_lock_away
     break_asks_first break_ends_all_readers
+    run_and_hold_say_that_they_are_asked
     break_leaves_the_next_holder_alone
     watch_prints_changes_in_order watch_of_a_prefix watch_ends
     latch_is_of_all_processes names_of_all_bytes'

@@ -129,13 +129,13 @@ the_rights_of_the_manual_are_enough() {
 }
 
 the_doctor_counts_the_servers() {
-    lines_are_findings "$(status_of "$hf" doctor -b "redlock://$hosts?max_lease=0")"
+    lines_are_findings "$(status_of "$hf" doctor -b "redlock://$hosts?max_lease=0&op_timeout=1m")"
     has ok servers '5 servers answer, of which 2 may be down'
     has warning persistence 'appendonly is off at 5 of 5'
-    status_of "$hf" doctor --json -b "redlock://$hosts?max_lease=0" >said
+    status_of "$hf" doctor --json -b "redlock://$hosts?max_lease=0&op_timeout=1m" >said
     is_json "redlock://$hosts"
     equal "$(status_of "$hf" doctor -b \
-        "redlock://127.0.0.1:1,${hosts#*,}?max_lease=0")" 1 'one is not there'
+        "redlock://127.0.0.1:1,${hosts#*,}?max_lease=0&op_timeout=1m")" 1 'one is not there'
     has warning servers '4 of 5 servers can be asked'
 }
 

@@ -296,7 +296,7 @@ the_wait_includes_connecting() {
 }
 
 is_waited_for() {
-    [ -n "$(redis_cli pubsub channels)" ]
+    [ -n "$(redis_cli pubsub channels 'redisson_lock__channel*')" ]
 }
 
 # silent_waiter OPTION...: one that waits, at a server that does not answer from

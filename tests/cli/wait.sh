@@ -134,7 +134,7 @@ own_cli() {
 }
 
 is_waited_for() {
-    [ -n "$(own_cli pubsub channels)" ]
+    [ -n "$(own_cli pubsub channels 'redisson_lock__channel*')" ]
 }
 
 # waits_for_its_turn OPTION...: the lock is held by another program.
@@ -229,7 +229,8 @@ with_w_a_reconnect_has_the_time_of_the_url() {
     until_true met 1
     begin=$(uptime_ms)
     while [ $(($(uptime_ms) - begin)) -lt 3000 ]; do
-        not met 2 || die 'has not waited for connect_timeout'
+        # Commands and messages have a connection each.
+        not met 3 || die 'has not waited for connect_timeout'
         sleep 0.05
     done
     touch open done

@@ -48,22 +48,6 @@ ask_is_heard() {
     equal "$status" 0 'the holder'
 }
 
-run_and_hold_say_that_they_are_asked() {
-    start "$hf" run asked/a -- sh -c 'echo >held; exec sleep 1000' 2>said
-    until_true test -s held
-    equal "$(status_of "$hf" ask asked/a)" 0 'ask'
-    until_true contains said '^holdfast run: asked/a: another client asks for the lock'
-    mkfifo gate
-    start sh -c 'exec "$0" hold asked/b <gate' "$hf" >token 2>heard
-    exec 8>gate
-    until_true test -s token
-    equal "$(status_of "$hf" ask asked/b)" 0 'ask'
-    until_true contains heard '^holdfast hold: asked/b: another client asks for the lock'
-    exec 8>&-
-    wait_for "$pid"
-    equal "$status" 0 'hold'
-}
-
 polling_is_said_of_a_prefix() {
     equal "$(status_of "$hf" watch -w 0 told)" 0 'a name'
     [ ! -s err ] || die "says $(cat err)"
@@ -81,4 +65,6 @@ the_servers_own_nodes_are_refused() {
 
 # shellcheck disable=SC2086 # a list
 run_cases $session_cases whose_node_it_is_is_told_by_77 a_user_needs_a_password \
-    ask_is_heard run_and_hold_say_that_they_are_asked polling_is_said_of_a_prefix the_servers_own_nodes_are_refused
+    a_broken_holder_hears_it_at_once ask_is_heard \
+    polling_is_said_of_a_prefix \
+    the_servers_own_nodes_are_refused

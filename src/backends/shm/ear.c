@@ -4,6 +4,9 @@
  * holder's keeper is rung by its doorbell, and looks for marks at all lines of
  * its client. A client that does not listen is not told, and not woken.
  *
+ * That a mutex was broken has no mark, which would be in the way of one for the
+ * next holder: the slot says so, and the keeper looks at all mutexes.
+ *
  * A mark is about one hold. Of a mutex it is the word of its grant. Of a shared
  * kind it is two bits of `minted`, which the owner of the cell sets anew for
  * each hold, so that they go with the hold. Those who mark have the tables

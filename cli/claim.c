@@ -284,8 +284,8 @@ static bool acquire(struct claim *c, int *status)
     return false;
 }
 
-/* Whoever asks must not be able to stop us: a terminal that is stopped, or a
- * pipe that is full, is not told. */
+/* A client that asks must not be able to block us. So nothing is written to a
+ * terminal that is stopped, or to a pipe that is full. */
 static void on_event(void *arg, const hf_event *event)
 {
     struct pollfd out = {STDERR_FILENO, POLLOUT, 0};

@@ -43,8 +43,8 @@ static int64_t early(const struct running *running)
     return at_most(running->span / 20, EARLY_MAX);
 }
 
-/* The number means the group as long as the command, or the guardian who is in
- * it, has not been waited for. */
+/* The kernel may give the number of the group to another one as soon as the
+ * command and the guardian, which is in the group, were both waited for. */
 static void signal_group(const struct running *running, int signal_number)
 {
     if (running->ended && running->command->guardian.pid < 0)
@@ -312,8 +312,8 @@ static void loop(struct running *running)
 /* Whatever is left of the group must not go on without the lock. */
 static void end_group(struct running *running)
 {
-    /* Or the guardian, who has a time to keep if we do not only warn, has ended
-     * it: then that time was the last that it was told. */
+    /* The guardian may have ended the command, at the last deadline that it was
+     * told (unless we only warn). Then the lock counts as lost, too. */
     if (holds_explain(running->holds, NULL, NULL) != HF_OK ||
         (!running->only_warn &&
          cli_now_ns(CLOCK_BOOTTIME) >= running->deadline - early(running)))

@@ -351,7 +351,7 @@ static bool break_it(struct stage *s, long n)
     return hit;
 }
 
-/* Who asks is who is asked, too: heard or not, the hold goes on. */
+/* The client asks itself. Whether it hears that or not, the hold goes on. */
 static bool ask(struct stage *s, long n)
 {
     bool hit;

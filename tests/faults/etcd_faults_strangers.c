@@ -223,7 +223,8 @@ static void test_ask_of_a_stranger(void **state)
     world_is_clean(w);
 }
 
-/* By hand. One who waits hears it when it holds. */
+/* The wish is written by hand, by etcdctl. A waiter hears it as soon as it
+ * holds the lock. */
 static void test_wishes_that_say_nonsense(void **state)
 {
     static const char *const texts[] = {

@@ -1,11 +1,11 @@
 /*
  * Holders that listen. Their clients are subscribed to their own channel
- * (sub.c) while they hold something, and not only while they wait. Whoever asks
- * for a lock looks who holds it (query.c), and lua/ask.lua says "w<hold id>" on
- * the channel of each holder. What nobody hears there is kept for a minute, and
- * said again as soon as both connections are there: lua/prove.lua. In the same
- * way "b<hold id> <token>" says that a hold was broken, which is not kept: the
- * next renewal finds out.
+ * (sub.c) while they hold something, and not only while they wait. A client
+ * that asks for a lock looks who holds it (query.c), and lua/ask.lua publishes
+ * "w<hold id>" on the channel of each holder. If nobody is subscribed to it,
+ * the message is kept for a minute, and published again as soon as both
+ * connections are there: lua/prove.lua. In the same way "b<hold id> <token>"
+ * says that a hold was broken, which is not kept: the next renewal finds out.
  */
 #include "redis.h"
 

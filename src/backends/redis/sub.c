@@ -297,7 +297,8 @@ static hf__time next_ping(const struct redis *r)
                : HF__NEVER;
 }
 
-/* Somebody who waits moves it; a holder does not, so the keeper has to look. */
+/* A thread that waits also drives this connection while it is being made. A
+ * thread that holds the lock does not, so the keeper has to look. */
 static bool is_made_for_holders(const struct redis *r)
 {
     const struct rd_chans *c = &r->chans;

@@ -357,13 +357,15 @@ typedef struct hf_acquire_options {
 
 /*
  * Takes the lock. opt may be NULL: write, for ever, renewed. Blocks as long as
- * opt says, and returns at the latest a second after that. 0: held. EBUSY (try
- * only), ETIMEDOUT, ECANCELED, EDEADLK, ELOST (a lost hold of this owner has
- * not been released yet; a semaphore does not mind), EMISMATCH, EBACKEND (no
- * answer within op_timeout), EUNKNOWN, EAUTH, EPROTO, EINVAL, ENOTSUP, ENOMEM,
- * ECLOSED, EFORK: not held, and nothing left behind. If the server refuses the
- * request (rights, memory, a read-only replica), that is returned at once, as
- * EAUTH or EBACKEND with the server's own text, each time it is asked.
+ * opt says, and returns at the latest a second after that. A try waits for no
+ * other holder, but for the server's answer, at most op_timeout. 0: held. EBUSY
+ * (try only), ETIMEDOUT, ECANCELED, EDEADLK, ELOST (a lost hold of this owner
+ * has not been released yet; a semaphore does not mind), EMISMATCH, EBACKEND
+ * (no answer within op_timeout), EUNKNOWN, EAUTH, EPROTO, EINVAL, ENOTSUP,
+ * ENOMEM, ECLOSED, EFORK: not held, and nothing left behind. If the server
+ * refuses the request (rights, memory, a read-only replica), that is returned
+ * at once, as EAUTH or EBACKEND with the server's own text, each time it is
+ * asked.
  */
 HF_API int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt,
                            hf_error *err);

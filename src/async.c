@@ -68,7 +68,7 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
     hf_client *c = lock->name->client;
     int rc;
 
-    a->grace = now + HF__GRACE_MS * HF__MS;
+    a->grace = hf__answer_by(c, opt->wait_ms, now);
     a->since = now;
     hf__count_wait(c, lock->name->remote.kind);
     hf__mutex_lock(&c->mu);

@@ -607,6 +607,10 @@ void hf__client_leave(hf_client *c)
     hf__mutex_unlock(&c->mu);
 }
 
+/* Answers that change nothing any more are not worth a wait of op_timeout: a
+ * program beside a dead server ends within a second. */
+#define SOON_MS 800
+
 struct close_wait {
     hf_client *client;
     hf__time until; /* how long answers are waited for */
@@ -719,7 +723,7 @@ int hf_close(hf_client *c)
     each_name(c, end_name);
     now = hf__now();
     w.until = now + (hf__time)c->op_timeout_ms * HF__MS;
-    w.soon = now + HF__GRACE_MS * HF__MS;
+    w.soon = now + SOON_MS * HF__MS;
     hf__sleeper_init(&s, NULL);
     hf__engine_wait(c, &s, close_ready, &w);
     rc = w.result == HF__PENDING ? HF_EUNKNOWN : 0;

@@ -724,9 +724,19 @@ int hf__lock_new(hf_client *, const void *name, size_t name_len,
                  hf_error *);
 
 /* lock.c: what the synchronous and the asynchronous verbs share */
-/* Every call returns by its deadline plus a second; the server's first answer
- * is waited for that long, even by a try. */
+/* A timed wait returns by its limit plus a second, so this is how long a
+ * shorter one waits for the server's first answer. */
 #define HF__GRACE_MS 800
+/* Until when an acquire of this wait_ms waits for the server's first answer. A
+ * try waits for no other holder, but for the answer as long as any other verb.
+ */
+static inline hf__time hf__answer_by(const hf_client *c, int64_t wait_ms,
+                                     hf__time now)
+{
+    uint32_t ms = c->op_timeout_ms;
+
+    return now + (wait_ms && ms > HF__GRACE_MS ? HF__GRACE_MS : ms) * HF__MS;
+}
 extern const hf_acquire_options hf__acquire_default;
 int hf__lock_unusable(const hf_lock *, hf_error *);
 /* EINVAL, EFORK, ECLOSED, with a text. */

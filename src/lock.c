@@ -375,11 +375,9 @@ static int wait_for(struct acquire *a, const hf_acquire_options *opt,
     a->grace = 0;
     if (opt->wait_ms != HF_FOREVER) {
         hf__time now = hf__now();
-        uint32_t grace =
-            c->op_timeout_ms < HF__GRACE_MS ? c->op_timeout_ms : HF__GRACE_MS;
 
         a->until = now + opt->wait_ms * HF__MS;
-        a->grace = now + grace * HF__MS;
+        a->grace = hf__answer_by(c, opt->wait_ms, now);
         if (a->grace > latest)
             a->grace = latest;
     }

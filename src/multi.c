@@ -59,11 +59,23 @@ static int check(const hf_part *parts, size_t n, hf_error *err)
     return 0;
 }
 
+/* Until when the servers' answers are waited for: all parts together, as one
+ * verb. */
+static hf__time latest_of(const hf_part *part, const hf_acquire_options *opt,
+                          hf__time until)
+{
+    if (until == HF__NEVER)
+        return HF__NEVER;
+    if (opt->wait_ms)
+        return until + HF__GRACE_MS * HF__MS;
+    return hf__answer_by(part->lock->name->client, 0, until);
+}
+
 static int take(const hf_part *part, const hf_acquire_options *opt,
                 hf__time until, hf_error *err)
 {
     hf_acquire_options one = *opt;
-    hf__time latest = HF__NEVER;
+    hf__time latest = latest_of(part, opt, until);
     int rc;
 
     one.mode = part->mode;
@@ -72,10 +84,8 @@ static int take(const hf_part *part, const hf_acquire_options *opt,
     if (until != HF__NEVER) {
         hf__time left = until - hf__now();
 
-        /* A look is always allowed: the first may have used the time up. But
-         * the grace is for all together, too. */
+        /* A look is always allowed: the first may have used the time up. */
         one.wait_ms = left > 0 ? (left + HF__MS - 1) / HF__MS : 0;
-        latest = until + HF__GRACE_MS * HF__MS;
     }
     rc = hf__acquire_by(part->lock, &one, latest, err);
     if (opt->wait_ms &&

@@ -226,6 +226,69 @@ static void test_stopped_acquire_times_out_and_leaves_nothing(void **state)
     world_is_clean(w);
 }
 
+/* Longer than a timed wait may be late. */
+#define STANDS_MS 1500
+
+/* A try waits for no other holder, but for the server's answer. */
+static void try_meets_a_server_that_stands(
+    struct world *w,
+    struct taker *(*start)(struct world *, hf_lock *, int64_t wait_ms))
+{
+    hf_lock *a =
+        world_lock(w, w->near_url, 30000, WAIT_LONG_MS, HF_FAIR_DEFAULT);
+    struct taker *t;
+
+    world_free_for_all(w, a);
+    assert_int_equal(any_faults.stop(w), 0);
+    t = start(w, a, 0);
+    assert_true(NEVER_MS(taker_back(t), STANDS_MS));
+    assert_int_equal(any_faults.go_on(w), 0);
+    taker_gets_it(t, WAIT_LONG_MS);
+    world_is_clean(w);
+}
+
+static void test_stopped_try_waits_for_the_answer(void **state)
+{
+    try_meets_a_server_that_stands(*state, taker_start);
+}
+
+static void test_stopped_try_of_all_waits_for_the_answer(void **state)
+{
+    try_meets_a_server_that_stands(*state, taker_start_all);
+}
+
+static void note_result(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result;
+}
+
+static void test_stopped_async_try_waits_for_the_answer(void **state)
+{
+    struct world *w = *state;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock_options own = HF_LOCK_OPTIONS_INIT;
+    int result = 1;
+    hf_lock *a;
+
+    world_free_for_all(
+        w, world_lock(w, w->near_url, 30000, WAIT_LONG_MS, HF_FAIR_DEFAULT));
+    own.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_lock_new(w->clients[0], "n", 1, &own, &a, &w->err), 0);
+    assert_int_equal(any_faults.stop(w), 0);
+    opt.wait_ms = 0;
+    assert_int_equal(hf_lock_acquire_async(a, &opt, note_result, &result, NULL),
+                     0);
+    assert_true(
+        NEVER_MS(!hf_client_dispatch(w->clients[0]) && result != 1, STANDS_MS));
+    assert_int_equal(any_faults.go_on(w), 0);
+    assert_true(WAIT_FOR(!hf_client_dispatch(w->clients[0]) && result != 1));
+    assert_int_equal(result, 0);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    hf_lock_free(a);
+    world_is_clean(w);
+}
+
 static void test_stopped_claim_ends_at_its_deadline(void **state)
 {
     struct world *w = *state;
@@ -315,6 +378,9 @@ int run_any_faults(void)
         T(test_dripping_answers),
         T(test_refused_for_a_while),
         T(test_stopped_acquire_times_out_and_leaves_nothing),
+        T(test_stopped_try_waits_for_the_answer),
+        T(test_stopped_try_of_all_waits_for_the_answer),
+        T(test_stopped_async_try_waits_for_the_answer),
         T(test_stopped_claim_ends_at_its_deadline),
         T(test_fair_hand_overs_are_heard),
         T(test_fair_calls_are_heard),

@@ -8,9 +8,7 @@
 
 #include <string.h>
 
-#define SOON_MS                                                                \
-    700 /* far less than any timeout; a try would wait for 800 ms              \
-         */
+#define SOON_MS 700 /* far less than any timeout */
 #define OP_MS 5000
 #define THREADS 4
 

@@ -17,7 +17,7 @@
  *          order among themselves
  *   BOUND  after a death the next acquire succeeds within TTL + tick + 1 s
  *   WAKE   never free for all who wait for longer than wake_ns
- *   RET    every call is back by its deadline + 1 s
+ *   RET    every call is back by its limit + 1 s; a try by op_timeout + 1 s
  *   LEAK   nothing is left behind
  *   CAP    no hold outlasts its fixed lease or max_hold
  *   TURN   no more local owners on one grant than the hand-over allows

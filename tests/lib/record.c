@@ -169,7 +169,10 @@ static void call(const struct record_owner *o, const hf_acquire_options *opt)
 {
     int64_t now = wait_now();
     struct history_event e = {
-        .kind = HISTORY_CALL, .at = now, .until = after(now, opt->wait_ms)};
+        .kind = HISTORY_CALL,
+        .at = now,
+        /* A try is back when the server has answered. */
+        .until = after(now, opt->wait_ms ? opt->wait_ms : o->op_timeout_ms)};
 
     if (o->kind == HF_RWLOCK) {
         e.whole = HISTORY_MANY;
@@ -241,21 +244,13 @@ static int weigh(const struct record_owner *o, int rc)
     return o->rough && (rc == HF_EBACKEND || rc == HF_EUNKNOWN) ? 0 : rc;
 }
 
-/* A try has nothing to wait for but the answer, and that not for a second: on a
- * machine that stands it does not come. */
-static bool is_silence(const hf_acquire_options *opt, int rc, int64_t called)
-{
-    return rc == HF_EBACKEND && !opt->wait_ms && wait_ms_since(called) >= 700;
-}
-
 static int round_of(const struct record_owner *o, const hf_acquire_options *opt,
                     bool downgrades)
 {
     uint64_t token = 0, value = 0;
-    int64_t called = wait_now();
     int rc = take(o, opt, &token);
 
-    if (rc == HF_EBUSY || rc == HF_ETIMEDOUT || is_silence(opt, rc, called))
+    if (rc == HF_EBUSY || rc == HF_ETIMEDOUT)
         return 0;
     if (rc)
         return weigh(o, rc);

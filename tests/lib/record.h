@@ -26,7 +26,7 @@ struct record_owner {
     struct record *record;
     hf_lock *lock;
     uint32_t owner, process;
-    int64_t op_timeout_ms; /* a release is back by then */
+    int64_t op_timeout_ms; /* a release or a try is back by then */
     enum hf_kind kind;     /* 0: a mutex */
     uint32_t size;         /* of a semaphore */
     bool rough; /* servers fail: a verb that does, too, is a round like another

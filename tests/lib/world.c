@@ -267,7 +267,11 @@ static void *taker_main(void *arg)
     opt.lease_ms = t->lease_ms;
     opt.mode = t->mode;
     opt.permits = t->permits;
-    t->rc = hf_lock_acquire(t->lock, &opt, &t->err);
+    t->rc =
+        t->as_all
+            ? hf_lock_acquire_all(&(hf_part){.lock = t->lock, .mode = t->mode},
+                                  1, &opt, &t->err)
+            : hf_lock_acquire(t->lock, &opt, &t->err);
     hf_lock_token(t->lock, &t->token);
     __atomic_store_n(&t->returned, wait_now(), __ATOMIC_RELEASE);
     while (!__atomic_load_n(&t->done, __ATOMIC_ACQUIRE))
@@ -308,6 +312,14 @@ struct taker *taker_start_as(struct world *w, hf_lock *lock, enum hf_mode mode,
     return start_taker(w, (struct taker){.lock = lock,
                                          .mode = mode,
                                          .permits = permits,
+                                         .wait_ms = wait_ms});
+}
+
+struct taker *taker_start_all(struct world *w, hf_lock *lock, int64_t wait_ms)
+{
+    return start_taker(w, (struct taker){.lock = lock,
+                                         .mode = HF_WRITE,
+                                         .as_all = true,
                                          .wait_ms = wait_ms});
 }
 

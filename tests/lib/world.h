@@ -28,6 +28,7 @@ struct taker {
     int64_t wait_ms, lease_ms; /* lease 0: renewed */
     enum hf_mode mode;
     uint32_t permits;
+    bool as_all; /* by hf_lock_acquire_all() */
     int rc;
     uint64_t token;
     int64_t returned; /* atomic; wait_now(), 0: not yet */
@@ -123,6 +124,8 @@ struct taker *taker_start_lease(struct world *, hf_lock *, int64_t wait_ms,
                                 int64_t lease_ms);
 struct taker *taker_start_as(struct world *, hf_lock *, enum hf_mode,
                              uint32_t permits, int64_t wait_ms);
+/* By hf_lock_acquire_all() of this one. */
+struct taker *taker_start_all(struct world *, hf_lock *, int64_t wait_ms);
 bool taker_back(struct taker *);
 void taker_end(struct taker *); /* releases if held, joins */
 /* Back in that time and granted; let go of again. */

@@ -5,7 +5,8 @@
  */
 #include "sim.h"
 
-#define GRACE (800 * MS) /* of src/lock.c: for the server's first answer */
+#define GRACE (800 * MS) /* of hf__answer_by(): for the server's first answer  \
+                          */
 
 static int kind_of(const struct thread *t)
 {
@@ -309,6 +310,12 @@ static void call(struct thread *t, int64_t until)
                                    .whole = c->whole[t->lock]});
 }
 
+/* What hf__answer_by() of src/core.h says. */
+static int64_t first_answer(int64_t wait, int64_t op_timeout)
+{
+    return wait && op_timeout > GRACE ? GRACE : op_timeout;
+}
+
 static void acquire(struct thread *t)
 {
     struct world *w = t->process->world;
@@ -318,10 +325,8 @@ static void acquire(struct thread *t)
     draw_mode(t);
     if (wait != HF__NEVER)
         until = w->now + wait;
-    t->grace =
-        w->now +
-        (GRACE < w->cfg.op_timeout_ms * MS ? GRACE : w->cfg.op_timeout_ms * MS);
-    call(t, until);
+    t->grace = w->now + first_answer(wait, w->cfg.op_timeout_ms * MS);
+    call(t, wait ? until : t->grace);
     t->phase = T_WAITING;
     t->excused = false;
     t->generation++;

@@ -11,7 +11,6 @@ A program of the matrix runs for a short while and prints what it has done
 ^C ends what runs, in good order; once more, at once.
 """
 import argparse
-import json
 import os
 import random
 import re
@@ -21,6 +20,10 @@ import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "suites"))
+import suites  # pylint: disable=wrong-import-position
 
 COUNTS = ["grants", "kills", "stops", "faults", "violations"]
 TALLY = re.compile("# tally: " + ", ".join(r"(\d+) " + c for c in COUNTS))
@@ -212,42 +215,20 @@ class Soak:
 # ---- every shard, many times --------------------------------------------------
 
 
-def names_of(build, pattern):
-    listed = subprocess.run(["meson", "test", "-C", build, "--no-rebuild",
-                             "--list"], check=True, text=True,
-                            stdout=subprocess.PIPE,
-                            stderr=subprocess.DEVNULL).stdout
-    names = [line.split(" / ")[1] for line in listed.splitlines()
-             if " / " in line]
-    return [n for n in names if re.search(pattern, n)]
-
-
-def bad_cases(entry):
-    return [line for line in entry.get("stdout", "").splitlines()
-            if line.startswith("not ok")] or [entry["result"]]
-
-
-def one_pass(build, names, ran, failed):
-    """All of them once (`meson test --repeat' ends with the first failure)."""
-    base = "soak-%d" % os.getpid()
-    log = os.path.join(build, "meson-logs", base + ".json")
-    # pylint: disable=consider-using-with
-    meson = subprocess.Popen(["meson", "test", "-C", build, "--no-rebuild",
-                              "--logbase", base] + names,
-                             stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL)
+def one_pass(options, chosen, ran, failed):
+    """All of them once."""
+    runner = suites.Runner(options, len(chosen))
     try:
-        meson.wait()
-    except KeyboardInterrupt:
-        meson.terminate()
-        meson.wait()
-        raise
-    with open(log, encoding="utf-8") as lines:
-        for entry in map(json.loads, lines):
-            name = entry["name"].split(" / ")[-1]
-            ran[name] = ran.get(name, 0) + 1
-            if entry["result"] != "OK":
-                failed.setdefault(name, []).extend(bad_cases(entry))
+        runner.run_all(chosen)
+    finally:
+        runner.end()
+    for result in runner.results:
+        name = result.suite.name
+        ran[name] = ran.get(name, 0) + 1
+        if result.bad:
+            failed.setdefault(name, []).extend(
+                [line for line in result.told if line.startswith("not ok")] or
+                [result.ended])
 
 
 def tell_shards(names, ran, failed):
@@ -261,8 +242,10 @@ def tell_shards(names, ran, failed):
 
 
 def shards(build, times, pattern):
-    names, ran, failed = names_of(build, pattern), {}, {}
-    if not names:
+    options = suites.options_of([build, "--pattern", pattern])
+    chosen, ran, failed = suites.chosen(options), {}, {}
+    names = [suite.name for suite in chosen]
+    if not chosen:
         print("no test matches '%s'" % pattern)
         return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -274,7 +257,7 @@ def shards(build, times, pattern):
             print("%d of %d, beside %d busy loops: %d suites, %d have failed"
                   % (i + 1, times, len(busy), len(names), len(failed)),
                   flush=True)
-            one_pass(build, names, ran, failed)
+            one_pass(options, chosen, ran, failed)
     except KeyboardInterrupt:
         pass
     finally:

@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+"""Runs the suites of a build directory: suites.py BUILD [OPTION...]
+
+`meson test' starts as many tests as it has threads, whatever they cost, and
+has no second look at a test that failed. This runner starts the same tests,
+as `meson introspect --tests' lists them, by three rules:
+
+- A processor has three slots, because most suites wait most of their time.
+- A suite takes one slot; one of the Meson suite `heavy' (a JVM, a database,
+  several servers) two; one of the Meson suite `computes' three.
+- A suite with `is_parallel: false' runs alone, after the others.
+
+A suite that fails beside others runs once more, alone. The run fails if it
+fails again, if its output shows a violation of exclusion or of tokens, or if
+it is the third that failed. Each of them is printed, and goes to
+BUILD/meson-logs/again.txt with the command, its environment and the output of
+both runs.
+
+The last line is "N passed, N failed": cases where a suite names them (TAP),
+else suites. What was skipped, did not come to its end or did not run failed.
+"""
+import argparse
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+PROCESSORS = os.cpu_count() or 1
+SLOTS = 3  # of a processor
+COST = {"heavy": 2, "computes": SLOTS}
+MANY = 3  # so many failures are no chance
+# What the checkers of tests/lib/history.h print, and what the peers of
+# tests/interop count.
+VIOLATION = re.compile(r"^(# )?(CLAIM|TOK|ME)[ :]|(overlaps|stale)=[1-9]", re.M)
+SHARD = re.compile(r"^# shard \d+/(\d+): (\d+) of (\d+) cases$")
+
+
+class Suite:
+    def __init__(self, entry):
+        self.name = entry["name"]
+        self.groups = [s.split(":")[-1] for s in entry["suite"]]
+        self.command = entry["cmd"]
+        self.environment = entry["env"]
+        self.directory = entry["workdir"]
+        self.limit = entry["timeout"]
+        self.priority = entry["priority"]
+        self.alone = not entry["is_parallel"]
+        self.cost = max(COST.get(group, 1) for group in self.groups)
+
+    def title(self):
+        """As `meson test --list' prints it."""
+        return "%s / %s" % ("+".join(self.groups), self.name)
+
+
+class Result:
+    """What a suite said, and what follows from it."""
+
+    def __init__(self, suite, ended, out, err, wall=0.0, cpu=0.0):
+        self.suite, self.ended, self.out, self.err = suite, ended, out, err
+        self.wall, self.cpu = wall, cpu
+        self.good = self.bad = 0
+        self.shard = None  # how many shards, cases here, cases in all
+        self.told = []
+        self.read_cases()
+        if ended == "ok" and not self.good + self.bad:
+            self.good = 1
+        if ended != "ok" and not self.bad:
+            self.bad = 1
+        if self.bad:
+            self.told += err.splitlines()[-60:]
+
+    def read_cases(self):
+        """TAP; lines of a case stand before its verdict or after it."""
+        notes, is_bad, plan = [], False, None
+        for line in self.out.splitlines():
+            shard = SHARD.match(line)
+            if shard:
+                self.shard = tuple(map(int, shard.groups()))
+            elif line.startswith("#"):
+                (self.told if is_bad else notes).append(line)
+            elif re.match(r"1\.\.\d+", line):
+                plan = int(re.match(r"1\.\.(\d+)", line).group(1))
+            elif re.match(r"(not )?ok\b", line):
+                is_bad = bool(re.match(r"not |.*# *skip", line, re.I))
+                if is_bad:
+                    self.told += notes + [line]
+                notes = []
+                self.bad += is_bad
+                self.good += not is_bad
+        if plan is not None and plan != self.good + self.bad:
+            self.told.append("%d cases of %d" % (self.good + self.bad, plan))
+            self.bad += 1
+
+    def violates(self):
+        return bool(VIOLATION.search(self.out) or VIOLATION.search(self.err))
+
+    def tell(self):
+        print("FAILED: %s (%s, %d of %d)" % (self.suite.name, self.ended,
+                                             self.bad, self.good + self.bad))
+        for line in self.told:
+            print("    " + line)
+
+
+class Runner:
+    def __init__(self, options, total):
+        self.options = options
+        self.total, self.done = total, 0
+        self.change = threading.Condition()
+        self.running = set()  # pids
+        self.free = options.slots
+        self.results = []
+        self.over = False
+
+    # ---- one suite ----------------------------------------------------------
+
+    def start(self, suite):
+        base = os.path.join(self.options.logs, suite.name)
+        environment = dict(os.environ, **suite.environment)
+        with open(base + ".out", "wb") as out, open(base + ".err", "wb") as err:
+            # pylint: disable=consider-using-with
+            return subprocess.Popen(suite.command, env=environment,
+                                    cwd=suite.directory or self.options.build,
+                                    stdin=subprocess.DEVNULL, stdout=out,
+                                    stderr=err, start_new_session=True)
+
+    def read(self, suite, ending):
+        path = os.path.join(self.options.logs, suite.name + ending)
+        with open(path, encoding="utf-8", errors="replace") as text:
+            return text.read()
+
+    def run(self, suite):
+        began, late = time.monotonic(), threading.Event()
+
+        def give_up():
+            late.set()
+            kill_group(process.pid, signal.SIGKILL)
+
+        process = self.start(suite)
+        with self.change:
+            self.running.add(process.pid)
+        timer = threading.Timer(suite.limit * self.options.patience, give_up)
+        timer.start()
+        # As long as it is not reaped, its number names no other process.
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        timer.cancel()
+        timer.join()
+        kill_group(process.pid, signal.SIGKILL)  # what it left behind
+        with self.change:
+            self.running.discard(process.pid)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status  # so that it is not waited for again
+        code = os.waitstatus_to_exitcode(status)
+        ended = ("timeout" if late.is_set() else "ok" if code == 0 else
+                 "signal %d" % -code if code < 0 else "exit %d" % code)
+        return Result(suite, ended, self.read(suite, ".out"),
+                      self.read(suite, ".err"), time.monotonic() - began,
+                      usage.ru_utime + usage.ru_stime)
+
+    def note(self, result):
+        with self.change:
+            self.done += 1
+            self.results.append(result)
+            print("%3d/%d %-6s %-32s %5.1f s %6.1f s CPU %4d cases" % (
+                self.done, self.total, "FAILED" if result.bad else "ok",
+                result.suite.name, result.wall, result.cpu,
+                result.good + result.bad), flush=True)
+
+    # ---- many ---------------------------------------------------------------
+
+    def next_of(self, waiting):
+        """The first that may start now, or None; the condition is held."""
+        for suite in waiting:
+            if suite.cost <= self.free or self.free == self.options.slots:
+                waiting.remove(suite)
+                return suite
+        return None
+
+    def work(self, waiting):
+        while True:
+            with self.change:
+                suite = None
+                while waiting and not self.over:
+                    suite = self.next_of(waiting)
+                    if suite:
+                        break
+                    self.change.wait()
+                if not suite:
+                    return
+                self.free -= suite.cost
+            self.note(self.run(suite))
+            with self.change:
+                self.free += suite.cost
+                self.change.notify_all()
+
+    def beside_each_other(self, suites):
+        waiting = sorted(suites, key=lambda s: -s.priority)
+        threads = [threading.Thread(target=self.work, args=(waiting,),
+                                    daemon=True)
+                   for _ in range(self.options.slots)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def run_all(self, suites):
+        self.beside_each_other([s for s in suites if not s.alone])
+        for suite in suites:
+            if suite.alone:
+                self.note(self.run(suite))
+
+    def end(self):
+        """Ends what runs; nothing more is started."""
+        with self.change:
+            self.over = True
+            for pid in self.running:
+                kill_group(pid, signal.SIGTERM)
+
+
+def kill_group(pid, number):
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+# ---- the verdict -------------------------------------------------------------
+
+
+def log_again(path, first, second):
+    suite = first.suite
+    with open(path, "a", encoding="utf-8") as log:
+        log.write("==== %s: %s beside others, %s alone\n%s\n" % (
+            suite.name, first.ended, second.ended,
+            " ".join(["%s=%s" % pair for pair in suite.environment.items()] +
+                     suite.command)))
+        for title, result in (("beside others", first), ("alone", second)):
+            log.write("---- %s, stdout\n%s---- %s, stderr\n%s" % (
+                title, result.out, title, result.err))
+
+
+def look_again(runner, log):
+    """Runs what failed beside others once more. Returns the results that
+    count."""
+    failed = [r for r in runner.results if r.bad]
+    again = [r for r in failed if not r.suite.alone]
+    final = [r for r in runner.results if not r.bad or r.suite.alone]
+    for first in again:
+        print("%s failed beside others; once more, alone:" % first.suite.name,
+              flush=True)
+        second = runner.run(first.suite)
+        log_again(log, first, second)
+        if second.bad:
+            final.append(second)
+            print("    it failed again")
+        elif first.violates():
+            final.append(first)
+            print("    it passed, but exclusion or tokens were violated before")
+        elif len(failed) >= MANY:
+            final.append(first)
+            print("    it passed, but %d suites failed: that is no chance"
+                  % len(failed))
+        else:
+            final.append(second)
+            first.tell()
+            print("    it passed: not counted. Both outputs are in %s" % log)
+    return final
+
+
+def shards_lack(results):
+    """Suites whose shards have all run, and do not have all cases."""
+    found = {}
+    for result in results:
+        if result.shard:
+            name = re.sub(r"-\d+$", "", result.suite.name)
+            found.setdefault(name, []).append(result.shard)
+    return [(name, sum(s[1] for s in shards), shards[0][2])
+            for name, shards in found.items()
+            if len(shards) == shards[0][0] and
+            sum(s[1] for s in shards) != shards[0][2]]
+
+
+def verdict(results, total):
+    good = sum(r.good for r in results)
+    bad = sum(r.bad for r in results)
+    for result in results:
+        if result.bad:
+            result.tell()
+    if len(results) < total:
+        print("FAILED: %d of %d suites did not run" % (total - len(results),
+                                                       total))
+        bad += total - len(results)
+    for name, had, cases in shards_lack(results):
+        print("FAILED: %s: %d of %d cases are in its shards" % (name, had,
+                                                                cases))
+        bad += 1
+    return good, bad
+
+
+# ---- which -------------------------------------------------------------------
+
+
+def chosen(options):
+    text = subprocess.run(["meson", "introspect", "--tests", options.build],
+                          check=True, stdout=subprocess.PIPE).stdout
+    return [s for s in map(Suite, json.loads(text))
+            if (not options.only or set(options.only) & set(s.groups)) and
+            not set(options.without) & set(s.groups) and
+            re.search(options.pattern, s.title())]
+
+
+def options_of(argv):
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("build")
+    parser.add_argument("--only", metavar="GROUP", action="append", default=[])
+    parser.add_argument("--without", metavar="GROUP", action="append",
+                        default=[])
+    parser.add_argument("--pattern", default=".")
+    parser.add_argument("--patience", type=float, default=1.0,
+                        help="what time limits are multiplied by")
+    parser.add_argument("--slots", type=int, default=SLOTS * PROCESSORS)
+    options = parser.parse_args(argv)
+    options.logs = os.path.join(options.build, "meson-logs", "suites")
+    os.makedirs(options.logs, exist_ok=True)
+    return options
+
+
+def main(argv):
+    options = options_of(argv)
+    log = os.path.join(options.build, "meson-logs", "again.txt")
+    suites = chosen(options)
+    if not suites:
+        print("no test matches '%s'" % options.pattern)
+        print("0 passed, 1 failed")
+        return 1
+    if os.path.exists(log):
+        os.remove(log)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    began = time.monotonic()
+    runner = Runner(options, len(suites))
+    try:
+        runner.run_all(suites)
+        results = look_again(runner, log)
+    except KeyboardInterrupt:
+        runner.end()
+        print("interrupted")
+        return 130
+    good, bad = verdict(results, len(suites))
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print("%d suites in %d s, with %d s of processor time" % (
+        len(suites), time.monotonic() - began,
+        usage.ru_utime + usage.ru_stime))
+    print("%d passed, %d failed" % (good, bad))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""test_suites.py SOURCE: what tests/suites/suites.py makes of suites, which are
+short shell scripts here, listed by a `meson' of this test's own."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+SOURCE = sys.argv[1]
+RUNNER = os.path.join(SOURCE, "tests", "suites", "suites.py")
+CASES = []
+
+
+def suite(name, script, **more):
+    return dict({"name": name, "suite": ["holdfast:unit"],
+                 "cmd": ["sh", "-c", script], "env": {}, "workdir": None,
+                 "timeout": 30, "priority": 0, "is_parallel": True}, **more)
+
+
+def tap(*lines):
+    return "printf '%s\\n' " + " ".join("'%s'" % line for line in lines)
+
+
+class Run:
+    """The runner on these suites."""
+
+    def __init__(self, suites, *options):
+        with tempfile.TemporaryDirectory() as place:
+            with open(os.path.join(place, "tests.json"), "w",
+                      encoding="utf-8") as listed:
+                json.dump(suites, listed)
+            meson = os.path.join(place, "meson")
+            with open(meson, "w", encoding="utf-8") as program:
+                program.write("#!/bin/sh\ncat '%s/tests.json'\n" % place)
+            os.chmod(meson, 0o755)
+            ran = subprocess.run(
+                [sys.executable, "-B", RUNNER, place, *options], text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                env=dict(os.environ, PATH=place + ":" + os.environ["PATH"],
+                         PLACE=place))
+            self.status, self.said = ran.returncode, ran.stdout
+            self.lines = self.said.splitlines()
+            self.again = ""
+            log = os.path.join(place, "meson-logs", "again.txt")
+            if os.path.exists(log):
+                with open(log, encoding="utf-8") as text:
+                    self.again = text.read()
+
+    def ends(self, line, status):
+        return self.lines[-1] == line and self.status == status
+
+
+def case(title):
+    def add(function):
+        CASES.append((title, function))
+        return function
+    return add
+
+
+ONE = suite("one", tap("ok 1 - a", "ok 2 - b", "1..2"))
+TWO = suite("two", ":")
+THREE = suite("three", tap("ok 1 - a"))
+# Fails beside others, and passes when it runs for the second time.
+FLAKY = ("if [ -e $PLACE/%s ]; then echo 'ok 1 - f'; else : >$PLACE/%s; "
+         "echo \"seed $SEED\"; %s; echo 'not ok 1 - f'; exit 1; fi")
+
+
+def flaky(name, also=":", **more):
+    return suite(name, FLAKY % (name, name, also), env={"SEED": "4711"}, **more)
+
+
+def simple(title, line, status, *suites):
+    case(title)(lambda: (lambda r: (r.ends(line, status), r))(Run(suites)))
+
+
+simple("cases are counted, and suites that name none", "4 passed, 0 failed", 0,
+       ONE, TWO, THREE)
+simple("what failed twice is counted", "3 passed, 1 failed", 1, ONE, TWO,
+       suite("bad", tap("not ok 1 - a") + "; exit 1"))
+simple("what was skipped failed", "3 passed, 1 failed", 1, ONE, TWO,
+       suite("bad", tap("ok 1 - a # SKIP")))
+simple("a suite that died failed", "4 passed, 1 failed", 1, ONE, TWO,
+       suite("bad", tap("ok 1 - a") + "; kill -9 $$"))
+simple("a suite that takes too long failed", "4 passed, 1 failed", 1, ONE, TWO,
+       suite("bad", tap("ok 1 - a") + "; sleep 60", timeout=0.2))
+simple("a suite without some of its cases failed", "4 passed, 1 failed", 1, ONE,
+       TWO, suite("bad", tap("1..2", "ok 1 - a")))
+simple("shards that have all cases", "4 passed, 0 failed", 0, ONE,
+       suite("long-0", tap("# shard 0/2: 2 of 3 cases", "ok 1 - a")),
+       suite("long-1", tap("# shard 1/2: 1 of 3 cases", "ok 1 - a")))
+simple("shards that do not have all cases failed", "4 passed, 1 failed", 1, ONE,
+       suite("long-0", tap("# shard 0/2: 1 of 3 cases", "ok 1 - a")),
+       suite("long-1", tap("# shard 1/2: 1 of 3 cases", "ok 1 - a")))
+simple("cases of shards that were not asked for are not missed",
+       "4 passed, 0 failed", 0, ONE, TWO,
+       suite("long-0", tap("# shard 0/2: 1 of 3 cases", "ok 1 - a")))
+
+
+@case("what a failed case said before and after its verdict is printed")
+def _():
+    run = Run([suite("bad", tap("ok 1 - a", "# before", "not ok 2 - b",
+                                "# after", "ok 3 - c") + "; exit 1")])
+    return (run.lines.count("    # before") == 1 and
+            run.lines.count("    # after") == 1), run
+
+
+@case("what failed beside others and passes alone is printed, and passes")
+def _():
+    run = Run([ONE, flaky("odd")])
+    return (run.ends("3 passed, 0 failed", 0) and
+            "FAILED: odd (exit 1, 1 of 1)" in run.lines and
+            "SEED=4711 sh -c" in run.again and "seed 4711" in run.again), run
+
+
+@case("the third that failed is no chance")
+def _():
+    two = Run([ONE, flaky("a"), flaky("b")])
+    three = Run([ONE, flaky("a"), flaky("b"), flaky("c")])
+    return (two.ends("4 passed, 0 failed", 0) and
+            three.ends("2 passed, 3 failed", 1)), three
+
+
+@case("a violation of exclusion or tokens is a failure, whatever follows")
+def _():
+    claim = Run([flaky("odd", "echo '# CLAIM: two owners'")])
+    token = Run([flaky("odd", "echo 'TOK 3 after 4' >&2")])
+    other = Run([flaky("odd", "echo '# RET: owner 3 is late'")])
+    return (claim.ends("0 passed, 1 failed", 1) and
+            token.ends("0 passed, 1 failed", 1) and
+            other.ends("1 passed, 0 failed", 0)), claim
+
+
+@case("what ran alone is not run again")
+def _():
+    run = Run([flaky("odd", is_parallel=False)])
+    return run.ends("0 passed, 1 failed", 1) and not run.again, run
+
+
+def most_beside(groups, most):
+    """Each suite counts those that run beside it, and fails if they are too
+    many."""
+    script = ("mkdir $PLACE/in.$$; n=$(ls -d $PLACE/in.* | wc -l); sleep 0.3; "
+              "rmdir $PLACE/in.$$; test $n -le %d" % most)
+    return Run([suite("s%d" % i, script, suite=["holdfast:unit"] + groups)
+                for i in range(8)], "--slots", "6")
+
+
+@case("suites that cost more are fewer at a time")
+def _():
+    light = most_beside([], 6)
+    heavy = most_beside(["holdfast:heavy"], 3)
+    computes = most_beside(["holdfast:computes"], 2)
+    return all(run.ends("8 passed, 0 failed", 0)
+               for run in (light, heavy, computes)), computes
+
+
+@case("groups and patterns choose")
+def _():
+    some = [suite("a", ":", suite=["holdfast:cli", "holdfast:short"]),
+            suite("b", ":"),
+            suite("c", ":", suite=["holdfast:cli", "holdfast:plain"])]
+    return (Run(some, "--only", "short").ends("1 passed, 0 failed", 0) and
+            Run(some, "--only", "short", "--only", "unit").ends(
+                "2 passed, 0 failed", 0) and
+            Run(some, "--without", "plain").ends("2 passed, 0 failed", 0) and
+            Run(some, "--pattern", " / [ab]").ends("2 passed, 0 failed", 0) and
+            Run(some, "--pattern", "none").ends("0 passed, 1 failed", 1)), None
+
+
+def main():
+    failed = 0
+    for number, (title, function) in enumerate(CASES, 1):
+        good, run = function()
+        failed += not good
+        print("%s %d - %s" % ("ok" if good else "not ok", number, title))
+        if not good and run:
+            print("\n".join("# " + line for line in run.lines))
+    print("1..%d" % len(CASES))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

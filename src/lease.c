@@ -48,7 +48,9 @@ void hf__lease_drop(struct hf__lease *l)
 
 static bool due(const struct hf__lease *l, hf__time now)
 {
-    return l->state == HF__WAITING && l->wanted && now >= l->look_at;
+    return l->state == HF__ASKING
+               ? l->again
+               : l->state == HF__WAITING && now >= l->look_at;
 }
 
 static enum hf__todo let_go(struct hf__lease *l, hf__time now)
@@ -103,7 +105,7 @@ enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
         return HF__TODO_NOTHING;
     if (l->state == HF__IDLE && !(l->letting_go && l->unsure)) {
         l->hold_id = ++*ids;
-        l->heard = l->current = l->exposed = l->rang = false;
+        l->heard = l->current = l->exposed = l->rang = l->again = false;
         l->state = HF__ASKING;
         return HF__TODO_ATTEMPT;
     }
@@ -118,7 +120,9 @@ enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
 void hf__lease_asked(struct hf__lease *l, hf__time now, uint32_t op_timeout_ms)
 {
     l->patience = op_timeout_ms;
-    l->look_at = now + (hf__time)op_timeout_ms * HF__MS;
+    if (!l->again)
+        l->look_at = now + (hf__time)op_timeout_ms * HF__MS;
+    l->again = false;
 }
 
 void hf__lease_listen(struct hf__lease *l, hf__time now)
@@ -205,8 +209,7 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         return HF__PENDING;
     case HF_EUNKNOWN:
         l->exposed = l->exposed || !req->untouched;
-        l->state = HF__WAITING; /* ask the same again, at once */
-        l->look_at = now;
+        l->again = true; /* at once */
         return HF__PENDING;
     case HF__BUSY:
     case HF_EMISMATCH:

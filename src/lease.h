@@ -15,7 +15,8 @@
  * - A hold counts from the moment its request was *sent*, less a margin.
  * - An answer that comes after its own lease is no grant: it is dropped.
  * - An answer that is lost changes nothing: the same question is asked again,
- *   under the same hold id, which makes it find what the first one did.
+ *   under the same hold id, which makes it find what the first one did. Nor is
+ *   it an answer: a server that lets each of them be lost is silent.
  * - A hold id is never used again after it was dropped.
  * - Nothing is asked while a let_go is unsure (its answer was lost, or the
  *   server refused it), so that one let_go at a time is enough.
@@ -74,6 +75,7 @@ struct hf__lease {
     bool current : 1;      /* and those who wait have come before it said so */
     bool exposed : 1;      /* the server may know this hold id */
     bool rang : 1;         /* ASKING: the bell rang meanwhile */
+    bool again : 1;        /* ASKING: the answer was lost: ask the same again */
     bool letting_go : 1;   /* a let_go is under way */
     bool unsure : 1;       /* and its answer was lost, or a refusal, once */
     bool refused : 1;      /* HELD: the last renewal was */
@@ -134,7 +136,8 @@ void hf__lease_drop(struct hf__lease *);
  */
 enum hf__todo hf__lease_next(struct hf__lease *, hf__time now, uint64_t *ids);
 
-/* It was sent: silence after op_timeout. */
+/* It was sent: silence after op_timeout; of one that is asked again because its
+ * answer was lost, after the op_timeout of the first. Follows each ATTEMPT. */
 void hf__lease_asked(struct hf__lease *, hf__time now, uint32_t op_timeout_ms);
 
 /* Somebody new waits for the answer: silence counts from now. */

@@ -39,3 +39,143 @@ void any_cut_waiter(struct world *w, hf_lock *holder, hf_lock *waiter)
     taker_gets_it(t, 3000);
     world_is_clean(w);
 }
+
+/* ---- every request loses its connection ---------------------------------- */
+
+/* Pauses between connections grow from some 10 ms to an eighth of op_timeout;
+ * a backend may have two at a time. */
+static void are_paced(uint64_t connections)
+{
+    if (connections > 60)
+        fail_msg("%llu connections", (unsigned long long)connections);
+}
+
+#define LOOK_MS 2000 /* a waiter looks again after so long at most */
+
+/* A wait for ever, which began at that time and asks again within so many ms,
+ * ends when the server has not answered for op_timeout. */
+static void is_failed(struct taker *t, int64_t asked, int64_t look_ms)
+{
+    int64_t op_ms = any_faults.op_ms;
+
+    if (!WAIT_FOR_MS(taker_back(t), look_ms + op_ms + 1000))
+        fail_msg("it waits still");
+    if (t->rc != HF_EBACKEND)
+        fail_msg("%d: %s", t->rc, t->err.text);
+    assert_true(t->returned - asked >= op_ms * 1000000);
+    taker_end(t);
+}
+
+/* From now on. */
+static void cut_every_request(struct world *w, struct taker *t, int64_t asked,
+                              int64_t look_ms)
+{
+    uint64_t before = proxy_connections(w->proxy);
+
+    proxy_cut_at(w->proxy, any_faults.request);
+    proxy_cut(w->proxy);
+    is_failed(t, asked, look_ms);
+    are_paced(proxy_connections(w->proxy) - before);
+    proxy_cut_at(w->proxy, NULL);
+}
+
+static void test_every_request_is_cut(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 30000, any_faults.op_ms);
+    int64_t asked;
+
+    world_free_for_all(w, a);
+    proxy_cut_at(w->proxy, any_faults.request);
+    asked = wait_now();
+    cut_every_request(w, taker_start(w, a, -1), asked, 0);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+/* The server has queued it before. */
+static void test_every_look_is_cut(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_far(w, 30000, any_faults.op_ms);
+    int64_t asked = wait_now();
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    t = taker_start(w, b, -1);
+    assert_true(WAIT_FOR(any_faults.is_waited_for(w)));
+    cut_every_request(w, t, asked, LOOK_MS);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+/* The server is lost to a waiter that it has queued. */
+static void lose_server(struct world *w, enum proxy_mode mode)
+{
+    hf_lock *a = world_near(w), *b = world_far(w, 30000, any_faults.op_ms);
+    int64_t asked = wait_now();
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    t = taker_start(w, b, -1);
+    assert_true(WAIT_FOR(any_faults.is_waited_for(w)));
+    assert_true(NEVER_MS(taker_back(t), 200)); /* the answer has come */
+    proxy_set(w->proxy, mode, 0);
+    if (mode == PROXY_REFUSE)
+        proxy_cut(w->proxy);
+    is_failed(t, asked, LOOK_MS);
+    world_heal(w);
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+static void test_waiter_cannot_connect(void **state)
+{
+    lose_server(*state, PROXY_REFUSE);
+}
+
+static void test_waiter_is_cut_off(void **state)
+{
+    lose_server(*state, PROXY_BLACK_HOLE);
+}
+
+/* Some are, again and again, but the server answers in between. */
+static void test_waiter_survives_cuts(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_far(w, 30000, any_faults.op_ms);
+    int64_t end = wait_now() + 3 * any_faults.op_ms * 1000000;
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    t = taker_start(w, b, -1);
+    assert_true(WAIT_FOR(any_faults.is_waited_for(w)));
+    while (wait_now() < end) {
+        uint64_t connections = proxy_connections(w->proxy), answered;
+
+        proxy_cut(w->proxy);
+        assert_true(WAIT_FOR(proxy_connections(w->proxy) > connections));
+        answered = proxy_answered(w->proxy);
+        assert_true(WAIT_FOR(proxy_answered(w->proxy) > answered));
+        assert_true(NEVER_MS(taker_back(t), any_faults.op_ms / 4));
+    }
+    assert_int_equal(hf_lock_release(a, NULL), 0);
+    taker_gets_it(t, 3000);
+    world_is_clean(w);
+}
+
+#define T(fn) cmocka_unit_test_setup_teardown(fn, any_faults.setup, world_end)
+
+int run_any_cuts(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_every_request_is_cut),  T(test_every_look_is_cut),
+        T(test_waiter_cannot_connect), T(test_waiter_is_cut_off),
+        T(test_waiter_survives_cuts),
+    };
+
+    return cmocka_run_group_tests_name("cuts", tests, any_faults.begin,
+                                       any_faults.end);
+}

@@ -15,6 +15,8 @@ extern const struct any_faults {
     int64_t ttl_ms; /* a lease that a lost answer does not end */
     int64_t tick_ms;
     int rounds; /* of two who take turns */
+    /* What is in every request about the lock, and in no greeting. */
+    const char *request;
     bool fair_only;
     /* How many have it, as far as the server knows; somebody waits for it. */
     long (*holds)(struct world *);
@@ -47,6 +49,7 @@ extern const struct any_refusal any_refusals[];
 extern const int64_t any_refused_ttl_ms;
 
 int run_any_faults(void);
+int run_any_cuts(void);
 int run_any_names(void);
 int run_any_refusals(void);
 int run_any_loss(void);

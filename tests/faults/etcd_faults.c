@@ -211,6 +211,7 @@ const struct any_faults any_faults = {
     .ttl_ms = 6000,
     .tick_ms = ETCD_TICK_MS,
     .rounds = 200,
+    .request = "n/",
     .holds = holds,
     .is_waited_for = is_waited_for,
     .take_away = take_away,
@@ -222,6 +223,7 @@ const struct any_faults any_faults = {
 int main(int argc, char **argv)
 {
     static const struct world_group groups[] = {
+        {"cuts", run_any_cuts},
         {"any", run_any_faults},
         {"loss", run_any_loss},
         {"late", run_any_late},

@@ -120,6 +120,7 @@ const struct any_faults any_faults = {
     .ttl_ms = 5500,
     .tick_ms = 500,
     .rounds = 200,
+    .request = "hfb:",
     .holds = holds,
     .is_waited_for = is_waited_for,
     .take_away = take_away,
@@ -323,6 +324,7 @@ void my_waiter_end(struct my_waiter *t)
 int main(int argc, char **argv)
 {
     static const struct world_group groups[] = {
+        {"cuts", run_any_cuts},
         {"any", run_any_faults},
         {"loss", run_any_loss},
         {"late", run_any_late},

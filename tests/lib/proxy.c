@@ -35,6 +35,7 @@ struct proxy {
     long value;
     bool stop, cut, deliver;
     unsigned cut_oldest;  /* so many */
+    const char *word;     /* for which a connection is cut; NULL */
     unsigned asked, done; /* rounds: a switch is in force after one */
     uint64_t sent, answered, numbers;
     struct pair pairs[PAIRS];
@@ -114,6 +115,10 @@ static void from_client(struct proxy *x, struct pair *p)
         return;
     if (n <= 0) {
         end_client(p);
+        return;
+    }
+    if (x->word && memmem(buf, (size_t)n, x->word, strlen(x->word))) {
+        end_pair(p);
         return;
     }
     p->deaf |= x->mode == PROXY_DEAF || x->mode == PROXY_BLACK_HOLE;
@@ -368,6 +373,13 @@ void proxy_cut_oldest(struct proxy *x, unsigned many)
     pthread_mutex_unlock(&x->mu);
 }
 
+void proxy_cut_at(struct proxy *x, const char *word)
+{
+    pthread_mutex_lock(&x->mu);
+    x->word = word;
+    pthread_mutex_unlock(&x->mu);
+}
+
 void proxy_lead_to(struct proxy *x, int port)
 {
     pthread_mutex_lock(&x->mu);
@@ -388,6 +400,11 @@ static uint64_t get(struct proxy *x, const uint64_t *number)
 uint64_t proxy_sent(struct proxy *x)
 {
     return get(x, &x->sent);
+}
+
+uint64_t proxy_connections(struct proxy *x)
+{
+    return get(x, &x->numbers);
 }
 
 void proxy_hoard(struct proxy *x)

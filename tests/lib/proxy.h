@@ -33,6 +33,12 @@ void proxy_set(struct proxy *, enum proxy_mode, long value);
 void proxy_cut(struct proxy *);
 /* Only those that have been there for longest, so many of them. */
 void proxy_cut_oldest(struct proxy *, unsigned many);
+/* From now on a client that says this word, in one piece, loses its connection,
+ * and the server does not hear it. NULL: none does. The word stays the
+ * caller's. */
+void proxy_cut_at(struct proxy *, const char *word);
+/* How many connections there were. */
+uint64_t proxy_connections(struct proxy *);
 /* New connections go to that port; those that exist stay where they are. */
 void proxy_lead_to(struct proxy *, int port);
 /* Bytes of the clients that have gone to the server, all connections. */

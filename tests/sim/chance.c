@@ -242,9 +242,21 @@ static void sulking(struct config *c)
     c->session = c->procs % 2;
 }
 
+/* For a while each request loses its connection. */
+static void cutting(struct config *c)
+{
+    c->profile = "cutting";
+    c->fault_every = 3 * SEC;
+    c->cut = 800;
+    c->timed = 100;
+    c->session = c->procs % 2;
+    c->hold_hi = SEC;
+}
+
 static void (*const profiles[])(struct config *) = {
-    crowded, torn,     late,   deadly, slow,   forgetful,   endless, session,
-    sulking, longheld, sparse, prompt, grumpy, downgrading, shared,  NULL};
+    crowded, torn,        late,    deadly,   slow,   forgetful,
+    endless, session,     sulking, longheld, sparse, prompt,
+    grumpy,  downgrading, shared,  cutting,  NULL};
 
 /* Half of the runs are of mutexes alone. */
 static void draw_kinds(struct config *c, struct rng *r)

@@ -111,15 +111,15 @@ static void print_tally(const struct tally *t, uint64_t runs)
         (unsigned long long)t->shared, (unsigned long long)t->joined,
         (unsigned long long)t->permits, (unsigned long long)t->through,
         (unsigned long long)t->downgrades);
-    printf("# faults: %llu kills, %llu stops, %llu server stops, %llu server "
-           "refusals, %llu restarts, %llu resets, %llu late requests, %llu "
-           "repeated "
-           "requests, %llu lost bells\n",
-           (unsigned long long)t->kills, (unsigned long long)t->stops,
-           (unsigned long long)t->freezes, (unsigned long long)t->ills,
-           (unsigned long long)t->restarts, (unsigned long long)t->resets,
-           (unsigned long long)t->lates, (unsigned long long)t->copies,
-           (unsigned long long)t->bells);
+    printf(
+        "# faults: %llu kills, %llu stops, %llu server stops, %llu server "
+        "refusals, %llu restarts, %llu resets, %llu times every request cut, "
+        "%llu late requests, %llu repeated requests, %llu lost bells\n",
+        (unsigned long long)t->kills, (unsigned long long)t->stops,
+        (unsigned long long)t->freezes, (unsigned long long)t->ills,
+        (unsigned long long)t->restarts, (unsigned long long)t->resets,
+        (unsigned long long)t->cuts, (unsigned long long)t->lates,
+        (unsigned long long)t->copies, (unsigned long long)t->bells);
     printf("# %llu times the server refused for long, to %llu acquires\n",
            (unsigned long long)t->sulks, (unsigned long long)t->refused);
 }
@@ -130,8 +130,8 @@ static void print_line(const struct tally *t, bool violation)
         .grants = t->grants,
         .kills = t->kills,
         .stops = t->stops,
-        .faults = t->freezes + t->ills + t->restarts + t->resets + t->lates +
-                  t->copies + t->bells + t->sulks,
+        .faults = t->freezes + t->ills + t->restarts + t->resets + t->cuts +
+                  t->lates + t->copies + t->bells + t->sulks,
         .violations = violation});
 }
 

@@ -25,15 +25,17 @@ MUTANTS = {
         (LEASE, "return (hf__time)lease_ms * HF__MS / 100 + 2 * HF__MS;",
          "return (void)lease_ms, 0;")],
     "unknown-is-success": [
-        (LEASE, "        l->state = HF__WAITING; /* ask the same again, at once"
-         " */\n        l->look_at = now;\n        return HF__PENDING;",
+        (LEASE, "        l->again = true; /* at once */\n"
+         "        return HF__PENDING;",
          "        return l->drop ? HF__PENDING\n"
          "                       : granted(l, req, now, max_hold_ms);")],
     "unknown-is-failure": [
-        (LEASE, "        l->state = HF__WAITING; /* ask the same again, at once"
-         " */\n        l->look_at = now;\n        return HF__PENDING;",
+        (LEASE, "        l->again = true; /* at once */\n"
+         "        return HF__PENDING;",
          "        l->state = HF__IDLE;\n        l->drop = false;\n"
          "        return req->result;")],
+    "lost-answer-is-no-silence": [
+        (LEASE, "    if (!l->again)\n", "    if (now)\n")],
     "hold-id-reused": [
         (LEASE, "l->hold_id = ++*ids;", "l->hold_id = *ids + 1;")],
     "late-grant-accepted": [

@@ -143,7 +143,9 @@ void net_arrive(struct world *w, struct message *m)
     /* What was refused for certain is not done after all. */
     if (!m->untouched && rng_chance(&w->rng, w->cfg.twice))
         execute_again(w, m);
-    if (rng_chance(&w->rng, w->cfg.reset))
+    if (w->now < w->server_cuts_until)
+        at_process(p, w->now, EV_RESET, 0, p->epoch);
+    else if (rng_chance(&w->rng, w->cfg.reset))
         at_process(p, w->now + net_delay(w) / 2, EV_RESET, 0, p->epoch);
     at = w->now + net_delay(w);
     if (at < p->last_answer)

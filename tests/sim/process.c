@@ -32,7 +32,8 @@ struct name *process_line(struct process *p, uint16_t lock, bool reads)
                        .lock = lock,
                        .index = p->lines++,
                        .timer_at = HF__NEVER,
-                       .owed_since = HF__NEVER};
+                       .owed_since = HF__NEVER,
+                       .asked_at = HF__NEVER};
     n->line.gate = &n->gate;
     hf__gate_init(&n->gate, w->cfg.fair, w->cfg.endless,
                   (uint64_t)(n->index + 1) << 32);
@@ -163,6 +164,8 @@ static void ask(struct name *n, const struct hf__waiter *first, bool queue)
     if (n->ask)
         world_fail(p->world, "SIM", "two questions at a time");
     n->ask = m;
+    if (n->asked_at == HF__NEVER)
+        n->asked_at = process_now(p);
     hf__lease_asked(&n->gate.lease, process_now(p),
                     p->world->cfg.op_timeout_ms);
     net_send(p, m);
@@ -180,6 +183,7 @@ static void let_go(struct name *n)
     if (m->op == HF__ABANDON && n->ask && n->ask->hold_id == m->hold_id) {
         n->ask->cancelled = true; /* an abandoned question is not reported */
         n->ask = NULL;
+        n->asked_at = HF__NEVER;
     }
     net_send(p, m);
 }
@@ -305,6 +309,8 @@ void process_run(struct name *n)
         else
             let_go(n);
     }
+    if (!n->ask || !n->gate.head)
+        n->asked_at = HF__NEVER;
     process_told(n);
     process_rest(n);
     set_timer(n);
@@ -362,6 +368,18 @@ void process_bell(struct name *n)
     process_run(n);
 }
 
+/* A question and each repetition of it were lost: who waits is not kept for
+ * longer than op_timeout. (One that was stopped meanwhile is told when it has
+ * time to look.) */
+static void lost_again(struct name *n, int64_t now)
+{
+    struct process *p = n->process;
+
+    if (n->gate.head && n->asked_at > p->went_on_at &&
+        now - n->asked_at > p->world->cfg.op_timeout_ms * MS)
+        world_fail(p->world, "RET", "a wait without answers goes on");
+}
+
 static void attempt_answered(struct name *n, const struct message *m)
 {
     struct process *p = n->process;
@@ -375,6 +393,10 @@ static void attempt_answered(struct name *n, const struct message *m)
                           .is_zero = m->is_zero};
 
     n->ask = NULL;
+    if (m->result == HF_EUNKNOWN)
+        lost_again(n, now);
+    else
+        n->asked_at = HF__NEVER;
     if (m->result == HF__QUEUED) {
         n->round = m->round;
         n->round_of = m->hold_id;

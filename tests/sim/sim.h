@@ -72,8 +72,9 @@ struct config {
         refuse; /* network, machine */
     uint32_t fixed, capped, tries, timed, cancels, async, nested, waited, reads,
         downgrades;
-    uint32_t kill, stop, freeze, ill, restart; /* of faults; else a reset */
-    int32_t drift_ppm;                         /* at most, either way */
+    uint32_t kill, stop, freeze, ill, restart, cut; /* of faults; else a
+                                                       reset */
+    int32_t drift_ppm;                              /* at most, either way */
 };
 
 struct clock {
@@ -189,6 +190,8 @@ struct name {
     int64_t timer_at;         /* armed; HF__NEVER */
     int64_t granted_at;       /* by the process's clock */
     int64_t owed_since;       /* an answer, to those who wait; HF__NEVER */
+    int64_t asked_at;         /* and no question was answered since, by the
+                                 process's clock; HF__NEVER */
     uint64_t round, round_of; /* of a latch, as the server said, to which hold
                                  id */
     uint16_t lock, index;
@@ -208,6 +211,7 @@ struct process {
     uint16_t index;
     bool alive;
     int64_t stopped_until;
+    int64_t went_on_at; /* by its clock */
     struct clock clock;
     struct lock lock[NAMES_MAX];
     struct name *line; /* LINES_MAX of them, of the world */
@@ -264,7 +268,7 @@ struct resource {
 struct tally {
     uint64_t calls, grants, reentries, events;
     uint64_t shared, joined, permits, through, downgrades;
-    uint64_t kills, stops, freezes, ills, restarts, resets, lates, copies,
+    uint64_t kills, stops, freezes, ills, restarts, resets, cuts, lates, copies,
         bells, sulks, refused;
 };
 
@@ -286,6 +290,7 @@ struct world {
     struct tally tally;
     struct message *spare;
     int64_t now, called_at, server_frozen_until, server_ill_until;
+    int64_t server_cuts_until; /* whoever asks loses its connection */
     struct sulk {
         unsigned ops;  /* 1 << enum hf__op: what it refuses */
         int64_t since; /* or has not refused anything since then */

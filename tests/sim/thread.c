@@ -290,6 +290,8 @@ static int enter(struct thread *t)
     if (t->line->gate.latch)
         hf__lease_bell(&t->line->gate.lease, process_now(p));
     rc = hf__gate_enter(&t->line->gate, &t->waiter, process_now(p));
+    if (t->line->gate.head == &t->waiter)
+        t->line->asked_at = HF__NEVER; /* what was lost before is not its */
     if (rc == HF__GRANTED && t->line->gate.shared && !t->depth &&
         process_now(p) >= t->line->granted_at + HF__JOIN)
         world_fail(p->world, "JOIN", "a reader joined an old hold");

@@ -99,6 +99,18 @@ static void sicken_server(struct world *w)
                                    .until = until + w->rules.ttl_ns});
 }
 
+static void begin_cuts(struct world *w)
+{
+    int64_t until =
+        w->now + rng_skewed(&w->rng, MS, 3 * w->cfg.op_timeout_ms * MS);
+
+    trace(w, "whoever asks the server loses its connection");
+    w->tally.cuts++;
+    w->server_cuts_until = until;
+    note(w, (struct history_event){.kind = HISTORY_FAULT,
+                                   .until = until + w->rules.ttl_ns});
+}
+
 static void restart_server(struct world *w)
 {
     trace(w, "the server is killed and started again");
@@ -139,8 +151,10 @@ static void fault(struct world *w)
         freeze_server(w);
     } else if ((die -= c->ill) < 0) {
         sicken_server(w);
-    } else if (die < c->restart) {
+    } else if ((die -= c->restart) < 0) {
         restart_server(w);
+    } else if (die < c->cut) {
+        begin_cuts(w);
     } else if (p->up) {
         net_reset(p);
     }
@@ -226,6 +240,7 @@ static void world_event(struct world *w, struct event *e)
         if (!p->alive || p->serial != e->b)
             break;
         p->stopped_until = 0;
+        p->went_on_at = process_now(p);
         note(w, (struct history_event){.kind = HISTORY_CONTINUED,
                                        .process = p->serial});
         break;
@@ -311,7 +326,7 @@ void world_run(struct world *w, uint64_t seed, uint64_t quota)
 
     w->rng.state = seed * 0x9e3779b97f4a7c15u + 1;
     w->now = w->server_frozen_until = w->server_ill_until = 0;
-    w->called_at = 0;
+    w->called_at = w->server_cuts_until = 0;
     w->verdict.check = NULL;
     w->serials = w->owners = 0;
     w->heap.len = 0;

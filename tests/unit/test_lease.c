@@ -86,6 +86,39 @@ static void test_lease_lost_answer_asks_the_same_again(void **state)
     assert_int_equal(answer(&l, HF__GRANTED, 200), HF__GRANTED);
 }
 
+/* Each answer is lost, and asked for again: the server has not answered since
+ * the first question. */
+static void lose_answers(struct hf__lease *l, int64_t from_ms)
+{
+    for (int64_t ms = from_ms; ms < from_ms + 400; ms += 50) {
+        assert_int_equal(answer(l, HF_EUNKNOWN, ms), HF__PENDING);
+        assert_int_equal(next(l, ms), HF__TODO_ATTEMPT);
+        hf__lease_asked(l, at(ms), OP_TIMEOUT / HF__MS);
+    }
+}
+
+static void test_lease_lost_answers_are_silence(void **state)
+{
+    struct hf__lease l = asking(false, false);
+
+    (void)state;
+    lose_answers(&l, 50);
+    assert_int_equal(hf__lease_timer(&l), at(0) + OP_TIMEOUT);
+    /* One is heard after all: silence begins with the next look. */
+    assert_int_equal(answer(&l, HF__QUEUED, 480), HF__PENDING);
+    assert_int_equal(next(&l, 2480), HF__TODO_ATTEMPT);
+    hf__lease_asked(&l, at(2480), OP_TIMEOUT / HF__MS);
+    lose_answers(&l, 2500);
+    assert_int_equal(hf__lease_timer(&l), at(2480) + OP_TIMEOUT);
+    /* Given up, and wanted by another waiter, which has its whole time. */
+    hf__lease_want(&l, false);
+    assert_int_equal(next(&l, 2950), HF__TODO_LET_GO);
+    hf__lease_want(&l, true);
+    assert_int_equal(next(&l, 2950), HF__TODO_ATTEMPT);
+    hf__lease_asked(&l, at(2950), OP_TIMEOUT / HF__MS);
+    assert_int_equal(hf__lease_timer(&l), at(2950) + OP_TIMEOUT);
+}
+
 static void test_lease_busy_and_mismatch_leave_nothing(void **state)
 {
     static const int certain[] = {HF__BUSY, HF_EMISMATCH, HF_EINVAL,
@@ -302,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_lease_bell_before_the_answer_is_kept),
         cmocka_unit_test(test_lease_bell_without_a_wait_is_nothing),
         cmocka_unit_test(test_lease_lost_answer_asks_the_same_again),
+        cmocka_unit_test(test_lease_lost_answers_are_silence),
         cmocka_unit_test(test_lease_busy_and_mismatch_leave_nothing),
         cmocka_unit_test(test_lease_failure_abandons_to_be_sure),
         cmocka_unit_test(test_lease_giving_up_abandons),

@@ -22,6 +22,9 @@
 #define CONNECTS_MAX 4     /* in one go */
 #define RETRY_MS 1000      /* to a new session, if there was none to be had */
 #define PAUSE_MS 500       /* between two rounds through the servers, at most */
+#define LIVED_MS 1000      /* a connection that was up so long was a good one */
+#define SHORT_MS 10        /* the pause after one that was not, */
+#define SHORT_MAX_MS 200   /* which doubles up to this */
 #define PATIENCE_MS 1000   /* with one of them; more, if nobody answers */
 #define SILENT_MS 300      /* without an answer, hf_close waits for none */
 #define LOOK (10 * HF__MS) /* where nobody tells when to */
@@ -188,6 +191,7 @@ static void went_up(struct zk *z)
     if (!fits(z))
         return;
     z->up = true;
+    z->up_at = z->core->now();
     z->patience_ms = PATIENCE_MS;
     z->session_id = zoo_client_id(z->zh)->client_id;
     if (z->opened) {
@@ -203,15 +207,37 @@ static void went_up(struct zk *z)
     z->core->go_on(z->client);
 }
 
+/* The library connects again at once. That is right for a connection that was
+ * of use. A server that loses each of them soon would be asked for hundreds in
+ * a second. */
+static void set_pause(struct zk *z)
+{
+    hf__time now = z->core->now();
+    uint32_t chance = 0;
+
+    if (now - z->up_at >= LIVED_MS * HF__MS) {
+        z->pause_ms = 0;
+        return;
+    }
+    z->core->random(&chance, sizeof(chance));
+    z->pause_ms = z->pause_ms ? z->pause_ms * 2 : SHORT_MS;
+    if (z->pause_ms > SHORT_MAX_MS)
+        z->pause_ms = SHORT_MAX_MS;
+    z->pause_until =
+        now + (z->pause_ms / 2 + chance % (z->pause_ms / 2)) * HF__MS;
+}
+
 static void went_down(struct zk *z)
 {
     char why[200];
 
     z->up = false;
+    set_pause(z);
     no_socket(z);
     z->said = true;
     z->core->log(z->client, "zookeeper: lost the connection to %s",
                  hf__zk_why_down(z, why, sizeof(why)));
+    hf__zk_watches_down(z);
     hf__zk_lookup_later(z, z->core->now());
     z->core->session(z->client, HF_EVENT_DOWN, NULL);
 }
@@ -413,16 +439,18 @@ static void interest(struct zk *z, hf__time now)
     struct timeval tv = {0};
     int fd = -1, wanted = 0, rc = ZCONNECTIONLOSS;
 
-    for (int i = 0; i < CONNECTS_MAX && rc != ZOK && !z->open_code; i++) {
+    for (int i = 0; i < CONNECTS_MAX && rc != ZOK && !z->open_code &&
+                    now >= z->pause_until;
+         i++) {
         rc = zookeeper_interest(z->zh, &fd, &wanted, &tv);
         if (is_unrecoverable(z->zh))
             return;
         if (rc != ZOK)
             failed(z);
+        note_state(z);
     }
-    note_state(z);
     if (rc != ZOK) {
-        z->timer = now + LOOK;
+        z->timer = z->pause_until > now ? z->pause_until : now + LOOK;
         return;
     }
     if (!z->up && z->fd < 0 && fd >= 0)

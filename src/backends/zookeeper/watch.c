@@ -140,6 +140,13 @@ int hf__zk_watch(struct zk *z, struct zk_line *line, enum zk_watch_kind kind,
     return rc;
 }
 
+void hf__zk_watches_down(struct zk *z)
+{
+    for (struct zk_watch *w = hf__table_next(&z->watches, NULL); w;
+         w = hf__table_next(&z->watches, w))
+        ring(w, false);
+}
+
 void hf__zk_watches_lost(struct zk *z)
 {
     struct zk_watch *w = hf__table_next(&z->watches, NULL), *next;

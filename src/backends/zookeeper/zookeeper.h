@@ -125,6 +125,9 @@ enum zk_watch_kind { ZK_WATCH_NODE, ZK_WATCH_CHILDREN };
 int hf__zk_watch(struct zk *, struct zk_line *, enum zk_watch_kind,
                  const char *path);
 void hf__zk_unwatch(struct zk_line *);
+/* The connection is lost: who waits looks again when there is another. A wait
+ * that asks nothing would never learn that there is none. */
+void hf__zk_watches_down(struct zk *);
 /* The session is over: everybody looks anew. */
 void hf__zk_watches_lost(struct zk *);
 
@@ -331,6 +334,9 @@ struct zk {
     hf__time timer;           /* the library's */
     hf__time lookup_at;       /* not up: names are looked up again */
     hf__time again_at;        /* without a handle: the next attempt */
+    hf__time up_at;           /* since when it is, or was last */
+    hf__time pause_until;     /* no connection is made before */
+    uint32_t pause_ms;        /* and how long that was; it grows */
     hf__time starved_until;   /* no memory: nothing is sent to stay alive */
     hf__time sweep_at; /* what nobody wants is seen to again; 0: no need */
     hf__time connect_at;

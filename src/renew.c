@@ -144,6 +144,7 @@ int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
     f->batch.item[0] = renewal_of(n, ms);
     f->batch.item[0].no_longer = no_longer;
     f->batch.len = 1;
+    t->hold_id = n->gate.lease.hold_id;
     hf__lease_renewing(&n->gate.lease, ms, hf__now());
     hf__mutex_lock(&c->mu);
     n->refs++; /* the flight's */
@@ -178,14 +179,19 @@ int hf__renew_answered(hf_lock *lock, struct hf__talk *t,
                        const struct hf__flight *f, hf_error *err)
 {
     hf_client *c = lock->name->client;
+    uint64_t owner = hf__owner_of(lock, NULL);
     int rc = result_of(f, 0), now;
 
     if (hf__client_check(c))
         return hf__fail(err, HF_ECLOSED, "the client was closed meanwhile");
-    now = hf__gate_check(&t->line->gate, hf__owner_of(lock, NULL), hf__now());
+    now = hf__gate_check(&t->line->gate, owner, hf__now());
+    if (!now && t->line->gate.lease.hold_id != t->hold_id)
+        now = HF_ENOTOWNER; /* released by another thread, and taken again */
     hf__name_run(t->line, hf__now());
     if (rc == HF_ENOTOWNER || now == HF_ELOST)
         return hf__talk_lost(lock, t, err);
+    if (now)
+        return hf__fail_hold(t->line, owner, now, err);
     return rc ? hf__fail_word(c, &f->why, err, rc) : 0;
 }
 

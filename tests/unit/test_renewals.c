@@ -313,6 +313,59 @@ static void test_renewals_released_ones_stay_out(void **state)
     end(c, LEN);
 }
 
+struct renewing {
+    pthread_t thread;
+    hf_lock *lock;
+    int rc;
+};
+
+static void *renew_it(void *arg)
+{
+    struct renewing *r = arg;
+
+    r->rc = hf_lock_renew(r->lock, 0, NULL);
+    return NULL;
+}
+
+/* Another thread lets the handle's hold go while it is renewed; and may take
+ * the lock again, of which the answer says nothing. */
+static void renew_released(bool again)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    struct renewing r = {0};
+    hf_client *c = hold(0);
+
+    opt.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_lock_new(c, "h", 1, &opt, &locks[0], NULL), 0);
+    r.lock = locks[0];
+    assert_int_equal(hf_lock_acquire(r.lock, NULL, NULL), 0);
+    assert_int_equal(pthread_create(&r.thread, NULL, renew_it, &r), 0);
+    assert_true(WAIT_FOR(!nothing_flies(c)));
+    assert_int_equal(hf_lock_release(r.lock, NULL), 0);
+    if (again)
+        assert_int_equal(hf_lock_acquire(r.lock, NULL, NULL), 0);
+    answer(c, HF__DONE);
+    pthread_join(r.thread, NULL);
+    assert_int_equal(r.rc, HF_ENOTOWNER);
+    assert_int_equal(hf_lock_check(r.lock), again ? 0 : HF_ENOTOWNER);
+    assert_int_equal(hf_lock_release(r.lock, NULL), again ? 0 : HF_ENOTOWNER);
+    assert_int_equal(hf_lock_free(r.lock), 0);
+    locks[0] = NULL;
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void test_renewal_of_what_was_released(void **state)
+{
+    (void)state;
+    renew_released(false);
+}
+
+static void test_renewal_of_what_was_released_and_taken_again(void **state)
+{
+    (void)state;
+    renew_released(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +376,8 @@ int main(void)
         cmocka_unit_test(test_renewals_are_sent_again_after_a_pause),
         cmocka_unit_test(test_renewals_without_need_are_sent_again),
         cmocka_unit_test(test_renewals_released_ones_stay_out),
+        cmocka_unit_test(test_renewal_of_what_was_released),
+        cmocka_unit_test(test_renewal_of_what_was_released_and_taken_again),
     };
 
     return cmocka_run_group_tests_name("renewals", tests, NULL, NULL);

@@ -391,9 +391,10 @@ HF_API int hf_lock_release_nowait(hf_lock *lock, hf_error *err);
 /*
  * Extends the hold now, and waits for the answer: to lease_ms from now for a
  * fixed lease (HF_LEASE_MIN_MS or more; 0: as long as before), by the TTL
- * (lease_ms 0) for a renewed one. ELOST: it is gone. EUNKNOWN, EBACKEND, EAUTH,
- * EPROTO: held until its deadline, which may have become an earlier one.
- * ENOTOWNER, EINVAL, ENOMEM, ECLOSED, EFORK.
+ * (lease_ms 0) for a renewed one. Of several at a time the one that ends first
+ * counts. ELOST: it is gone. EUNKNOWN, EBACKEND, EAUTH, EPROTO: held until its
+ * deadline, which may have become an earlier one. ENOTOWNER, EINVAL, ENOMEM,
+ * ECLOSED, EFORK.
  */
 HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
 

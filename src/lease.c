@@ -269,10 +269,27 @@ void hf__lease_put_off(struct hf__lease *l, hf__time now)
         l->renew_at = now + term_ms * HF__MS / 10 + 10 * HF__MS;
 }
 
+static void all_renewed(struct hf__lease *l)
+{
+    l->least = HF__NEVER;
+    l->mixed = 0;
+}
+
+/* Threads report answers in any order. So of several renewals at a time nobody
+ * knows which one the server has done last, and the first end counts. */
+static void compare(struct hf__lease *l, uint32_t lease_ms, hf__time now)
+{
+    l->mixed = l->mixed || (l->least != HF__NEVER && lease_ms != l->renew_ms);
+    l->least = hf__min_time(l->least, end_of(now, lease_ms));
+    l->renew_ms = lease_ms;
+}
+
 void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
-    if (l->session && lease_ms)
-        l->mixed = l->mixed || l->renewing > l->keeping;
+    if (!l->renewing)
+        all_renewed(l);
+    if (lease_ms)
+        compare(l, lease_ms, now);
     /* If that many are under way none of them makes it longer any more. */
     if (l->renewing < RENEWING_MAX)
         l->renewing++;
@@ -292,15 +309,12 @@ void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 }
 
 /* What the session is good for; an older answer may come after a newer one. A
- * fixed lease lasts as long as the renewal of the program has said; of several
- * at a time nobody knows which the server has done last, and the shortest
- * counts. */
-static void session_renewed(struct hf__lease *l, hf__time sent_at,
-                            uint32_t lease_ms)
+ * fixed lease lasts until `end`, as the program's renewals have said; NEVER: as
+ * long as before. */
+static void session_renewed(struct hf__lease *l, hf__time sent_at, hf__time end)
 {
-    if (l->fixed && lease_ms) {
-        l->lease_ms = lease_ms;
-        l->kept_until = end_of(sent_at, lease_ms);
+    if (l->fixed && end != HF__NEVER) {
+        l->kept_until = end;
         set_deadline(l);
     }
     if (end_of(sent_at, l->session_ms) > l->until)
@@ -314,7 +328,8 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
 {
     hf__time length =
         (hf__time)(l->session ? l->session_ms : lease_ms) * HF__MS;
-    bool is_last, is_sure;
+    hf__time end = HF__NEVER; /* of what the renewals have asked for */
+    bool mixed = l->mixed;
 
     if (l->state != HF__HELD || l->hold_id != hold_id || l->drop)
         return HF__DONE; /* let go meanwhile */
@@ -322,9 +337,11 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
         l->renewing--;
     if (!lease_ms)
         l->keeping = 0;
-    is_last = l->renewing == l->keeping;
-    is_sure = is_last && !l->mixed;
-    l->mixed = l->mixed && !is_last;
+    if (l->renewing == l->keeping) { /* the last of them */
+        if (lease_ms)
+            end = mixed ? l->least : end_of(sent_at, lease_ms);
+        all_renewed(l);
+    }
     if (result == HF_ENOTOWNER) {
         hf__lease_gone(l, now);
         return HF_ELOST;
@@ -336,16 +353,18 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
             l->renew_at = now + length / 20 + 10 * HF__MS;
         return HF__DONE;
     }
+    if (end != HF__NEVER && !mixed)
+        l->lease_ms = lease_ms;
     if (l->session) {
-        session_renewed(l, sent_at, is_sure ? lease_ms : 0);
+        session_renewed(l, sent_at, end);
         return HF__DONE;
     }
-    /* A later one is under way that may have made it shorter: its answer, or
-     * none, decides. */
-    if ((l->endless && !l->fixed) || l->renewing || !lease_ms)
+    /* While another is under way that may make it shorter, its answer, or none,
+     * decides. */
+    if ((l->endless && !l->fixed) || end == HF__NEVER)
         return HF__DONE;
-    l->lease_ms = lease_ms;
-    extend(l, sent_at, lease_ms);
+    l->until = end;
+    set_deadline(l);
     if (l->renew_at != HF__NEVER)
         l->renew_at = sent_at + length / 3;
     return HF__DONE;

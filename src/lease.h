@@ -56,13 +56,15 @@ struct hf__lease {
         kept_until;     /* HELD, session: the end of a fixed lease; HF__NEVER */
     hf__time gone_at;   /* let_go: the server has forgotten it by then */
     hf__time resend_at; /* let_go: it failed, send it again; HF__NEVER */
+    hf__time least;     /* renewing: the first end that they may lead to */
     uint64_t let_go_id; /* let_go: the hold id that is let go */
     uint32_t lease_ms;  /* asked for */
     uint32_t session_ms;    /* session: for how long an answer is good */
     uint32_t patience;      /* ASKING: how many ms silence may last */
+    uint32_t renew_ms;      /* renewing: the length of the last one sent */
     uint16_t renewing : 12; /* HELD: renewals under way, */
     uint16_t keeping : 1;   /* of which one leaves a fixed lease as it is, */
-    uint16_t mixed : 1;     /* or of which the last one is not known */
+    uint16_t mixed : 1;     /* or of which not all have the same length */
     uint16_t refusals : 2;  /* let_go: how often it was refused, up to 3 */
     uint8_t state : 2;
     uint8_t let_go_op : 2; /* RELEASE or ABANDON */

@@ -73,8 +73,11 @@ MUTANTS = {
          "    if (result == HF_ENOTOWNER)\n        result = HF__DONE;\n"
          "    if (result == HF_EBUSY) {\n")],
     "renewal-from-receipt": [
-        (LEASE, "    extend(l, sent_at, lease_ms);",
-         "    extend(l, now, lease_ms);")],
+        (LEASE, "mixed ? l->least : end_of(sent_at, lease_ms);",
+         "mixed ? l->least : end_of(now, lease_ms);")],
+    "last-answer-taken-for-the-last-renewal": [
+        (LEASE, "mixed ? l->least : end_of(sent_at, lease_ms);",
+         "end_of(sent_at, lease_ms);")],
     "session-takes-the-lease-for-its-own": [
         (LEASE, "term_ms = l->session ? req->session_ms : l->lease_ms;",
          "term_ms = l->lease_ms;")],

@@ -451,6 +451,34 @@ static void renewals_answered(struct process *p, const struct message *m)
     }
 }
 
+/* A thread has read the answer. Before it takes it to the names, others may be
+ * quicker with later ones. */
+static void renewals_read(struct process *p, struct message *m)
+{
+    struct world *w = p->world;
+
+    if (!rng_chance(&w->rng, w->cfg.lag)) {
+        renewals_answered(p, m);
+        return;
+    }
+    m->refs++;
+    heap_push(&w->heap, (struct event){.at = w->now + rng_skewed(&w->rng, 0,
+                                                                 w->cfg.lag_hi),
+                                       .kind = EV_LANDED,
+                                       .message = m,
+                                       .proc = p->index,
+                                       .serial = p->serial});
+}
+
+void process_landed(struct world *w, struct message *m)
+{
+    struct process *p = &w->proc[m->proc];
+
+    if (p->alive && p->serial == m->serial)
+        renewals_answered(p, m);
+    message_put(w, m);
+}
+
 /* The hold is a read hold whatever the answer; a renewal tells it, too, unless
  * there is none: then it is told again. */
 static void downgrade_answered(struct name *n, const struct message *m)
@@ -505,7 +533,7 @@ void process_deliver(struct process *p, struct message *m)
         m->result = HF_EUNKNOWN;
     }
     if (m->op == HF__RENEW) {
-        renewals_answered(p, m);
+        renewals_read(p, m);
         return;
     }
     if (m->op == HF__ATTEMPT)

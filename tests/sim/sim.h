@@ -90,6 +90,7 @@ enum event_kind {
     EV_TIMER,  /* a: line */
     EV_ARRIVE, /* message reaches the server */
     EV_ANSWER, /* message's answer reaches the process */
+    EV_LANDED, /* a thread of it takes that of a renewal to the names */
     EV_BELL,   /* a: line */
     EV_RESET,  /* b: epoch */
     EV_UP,     /* b: epoch */
@@ -336,6 +337,7 @@ void process_stop(struct process *, int64_t until);
 void process_run(struct name *);
 void process_timer(struct name *);
 void process_deliver(struct process *, struct message *);
+void process_landed(struct world *, struct message *);
 void process_bell(struct name *);
 void process_told(struct name *);
 void process_session_over(struct process *);

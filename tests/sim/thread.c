@@ -378,15 +378,12 @@ void thread_wrote(struct thread *t)
     step_after(t, 1000);
 }
 
-static void renew_it(struct thread *t)
+/* To be that long; returns when it is over at the latest. */
+static int64_t send_renewal(struct thread *t, uint32_t ms)
 {
     struct world *w = t->process->world;
     struct hf__lease *l = &t->line->gate.lease;
     struct message *m = message_new(t->process, HF__RENEW, t->lock);
-    uint32_t ms =
-        (uint32_t)rng_between(&w->rng, w->cfg.ttl_ms / 3, w->cfg.ttl_ms);
-
-    int64_t cap = w->now + SEC + (ms + w->cfg.op_timeout_ms) * MS;
 
     m->items = 1;
     m->item[0] = (struct renewal){.hold_id = l->hold_id,
@@ -394,15 +391,31 @@ static void renew_it(struct thread *t)
                                   .lock = t->lock,
                                   .line = t->line->index,
                                   .reads = t->line->gate.shared};
+    hf__lease_renewing(l, ms, process_now(t->process));
+    net_send(t->process, m);
+    return w->now + SEC + (ms + w->cfg.op_timeout_ms) * MS;
+}
+
+/* Now and then two at a time, as by two threads. */
+static void renew_it(struct thread *t)
+{
+    struct world *w = t->process->world;
+    int64_t cap = 0;
+
+    for (int i = rng_chance(&w->rng, 300) ? 2 : 1; i; i--) {
+        int64_t end =
+            send_renewal(t, (uint32_t)rng_between(&w->rng, w->cfg.ttl_ms / 3,
+                                                  w->cfg.ttl_ms));
+
+        cap = end > cap ? end : cap;
+    }
     tell(t, (struct history_event){.kind = HISTORY_RENEW,
                                    .until =
                                        cap < t->hard_cap ? cap : t->hard_cap});
-    hf__lease_renewing(l, ms, process_now(t->process));
     t->phase = T_RENEWING;
     t->generation++;
     at_process(t->process, w->now + w->cfg.op_timeout_ms * MS, EV_TIMEOUT,
                t->index, t->generation);
-    net_send(t->process, m);
     process_run(t->line);
 }
 

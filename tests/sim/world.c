@@ -284,6 +284,8 @@ static void event(struct world *w, struct event *e)
         heap_push(&w->heap, *e);
     } else if (e->kind == EV_ANSWER) {
         net_answer(w, e->message);
+    } else if (e->kind == EV_LANDED) {
+        process_landed(w, e->message);
     } else if (p->alive && p->serial == e->serial) {
         process_event(p, e);
     }

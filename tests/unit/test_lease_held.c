@@ -167,6 +167,38 @@ static void test_lease_later_renewal_decides(void **state)
     assert_int_equal(l.deadline, less);
 }
 
+/* Threads take answers to the lease in any order: here the first one last. */
+static void test_lease_renewals_answered_in_any_order(void **state)
+{
+    struct hf__lease l = held(false, true);
+    hf__time less = at(1001) + LENGTH - hf__lease_margin(TTL);
+
+    (void)state;
+    hf__lease_renewing(&l, 6 * TTL, at(1000));
+    hf__lease_renewing(&l, TTL, at(1001));
+    renewed(&l, 41, HF__DONE, 1001, TTL, 1100);
+    renewed(&l, 41, HF__DONE, 1000, 6 * TTL, 1100);
+    assert_int_equal(l.deadline, less); /* longer than it was */
+    /* Of the same length they are all worth the same. */
+    hf__lease_renewing(&l, 6 * TTL, at(2000));
+    hf__lease_renewing(&l, 6 * TTL, at(2001));
+    renewed(&l, 41, HF__DONE, 2001, 6 * TTL, 2100);
+    renewed(&l, 41, HF__DONE, 2000, 6 * TTL, 2100);
+    assert_int_equal(l.deadline,
+                     at(2000) + 6 * LENGTH - hf__lease_margin(6 * TTL));
+    /* One that was lost may have been the last. */
+    hf__lease_renewing(&l, 6 * TTL, at(3000));
+    hf__lease_renewing(&l, 500, at(3000));
+    renewed(&l, 41, HF_EUNKNOWN, 3000, 500, 3100);
+    renewed(&l, 41, HF__DONE, 3000, 6 * TTL, 3100);
+    less = at(3000) + 500 * HF__MS - hf__lease_margin(500);
+    assert_int_equal(l.deadline, less);
+    /* Then the next one alone decides. */
+    hf__lease_renewing(&l, TTL, at(3200));
+    renewed(&l, 41, HF__DONE, 3200, TTL, 3300);
+    assert_int_equal(l.deadline, at(3200) + LENGTH - hf__lease_margin(TTL));
+}
+
 /* More than can be counted: no answer may be taken for the last one. */
 static void test_lease_later_renewal_decides_among_very_many(void **state)
 {
@@ -290,6 +322,7 @@ int main(void)
         cmocka_unit_test(test_lease_expires_before_renewal_reply),
         cmocka_unit_test(test_lease_shorter_renewal_counts_when_sent),
         cmocka_unit_test(test_lease_later_renewal_decides),
+        cmocka_unit_test(test_lease_renewals_answered_in_any_order),
         cmocka_unit_test(test_lease_later_renewal_decides_among_very_many),
         cmocka_unit_test(test_lease_endless_renewal_takes_nothing_away),
         cmocka_unit_test(test_lease_unanswered_renewal_is_tried_again),

@@ -109,6 +109,30 @@ static void test_session_fixed_lease_that_may_be_shorter(void **state)
     assert_int_equal(l.kept_until, end);
 }
 
+static void test_session_renewals_answered_in_any_order(void **state)
+{
+    struct hf__lease l = session_held(true, 0);
+
+    (void)state;
+    hf__lease_renewing(&l, 0, at(1000)); /* and the session's own */
+    hf__lease_renewing(&l, 3 * TTL, at(1000));
+    hf__lease_renewing(&l, 2 * TTL, at(1001));
+    renewed(&l, 41, HF__DONE, 1001, 2 * TTL, 1002);
+    renewed(&l, 41, HF__DONE, 1000, 3 * TTL, 1003);
+    assert_int_equal(l.kept_until,
+                     at(1001) + 2 * LENGTH - hf__lease_margin(2 * TTL));
+    renewed(&l, 41, HF__DONE, 1000, 0, 1004);
+    assert_int_equal(l.kept_until,
+                     at(1001) + 2 * LENGTH - hf__lease_margin(2 * TTL));
+    /* Of the same length. */
+    hf__lease_renewing(&l, 3 * TTL, at(2000));
+    hf__lease_renewing(&l, 3 * TTL, at(2000));
+    renewed(&l, 41, HF__DONE, 2000, 3 * TTL, 2001);
+    renewed(&l, 41, HF__DONE, 2000, 3 * TTL, 2001);
+    assert_int_equal(l.kept_until,
+                     at(2000) + 3 * LENGTH - hf__lease_margin(3 * TTL));
+}
+
 static void test_session_max_hold_caps_it(void **state)
 {
     struct hf__lease l = session_held(true, 2000);
@@ -163,6 +187,7 @@ int main(void)
         cmocka_unit_test(
             test_session_fixed_lease_is_made_longer_by_the_program),
         cmocka_unit_test(test_session_fixed_lease_that_may_be_shorter),
+        cmocka_unit_test(test_session_renewals_answered_in_any_order),
         cmocka_unit_test(test_session_max_hold_caps_it),
         cmocka_unit_test(test_session_renewal_unanswered_is_tried_again_soon),
         cmocka_unit_test(test_session_let_go_is_repeated_for_ever),

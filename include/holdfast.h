@@ -229,7 +229,8 @@ enum hf_cap {
  *   max_hold_ms; a writer of the process that waits ends that.
  * - HF_SEMAPHORE: of n permits. Each acquire takes some more, all that it asks
  *   for or none. They belong to the handle: any thread may release, which lets
- *   go of the newest acquire. Those of a process that dies come back.
+ *   go of the newest acquire, the one that was granted last. Those of a process
+ *   that dies come back.
  */
 enum hf_kind {
     HF_MUTEX = 1,

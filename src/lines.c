@@ -73,6 +73,14 @@ void hf__lines_take(struct hf__lines *s, struct hf__line *n)
     put(s, n, HF__TAKEN);
 }
 
+void hf__lines_granted(struct hf__lines *s, struct hf__line *n)
+{
+    if (n->place != HF__TAKEN || s->at[HF__TAKEN] == n)
+        return;
+    take_out(s, n);
+    put(s, n, HF__TAKEN);
+}
+
 static struct hf__line *take(struct hf__lines *s, struct hf__line *n)
 {
     if (n)

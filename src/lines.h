@@ -53,6 +53,10 @@ void hf__lines_take(struct hf__lines *, struct hf__line *);
 struct hf__line *hf__lines_unused(struct hf__lines *, enum hf_mode);
 void hf__lines_add(struct hf__lines *, struct hf__line *); /* taken */
 
+/* Somebody was granted what it waited for there: of all holds it is the newest
+ * one, whoever asked first. */
+void hf__lines_granted(struct hf__lines *, struct hf__line *);
+
 /* The line of this owner's newest hold, lost ones last; the first one if it
  * has none. */
 struct hf__line *hf__lines_held(const struct hf__lines *, uint64_t owner);

@@ -450,6 +450,68 @@ static void test_core_name_without_handles_may_be_another_kind(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
+/* ---- permits that are granted in another order than asked for ------------ */
+
+struct permits {
+    pthread_t thread;
+    hf_lock *lock;
+    uint32_t many;
+    int rc;
+};
+
+static void *take_permits(void *arg)
+{
+    struct permits *p = arg;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.permits = p->many;
+    p->rc = hf_lock_acquire(p->lock, &opt, NULL);
+    return NULL;
+}
+
+static unsigned asked(hf_client *c)
+{
+    unsigned n = 0;
+
+    hf__mutex_lock(&c->mu);
+    for (const struct hf__req *req = server.asked; req; req = req->next)
+        n++;
+    hf__mutex_unlock(&c->mu);
+    return n;
+}
+
+/* The newest acquire is the one that was granted last. */
+static void test_core_release_of_the_permits_that_came_last(void **state)
+{
+    hf_client *c = open_at_once(HF__GRANTED);
+    hf_lock *lock = make_lock(c, "s", HF_SEMAPHORE, 0, 3);
+    struct permits p[] = {{.lock = lock, .many = 2}, {.lock = lock, .many = 1}};
+    unsigned count = 0;
+
+    (void)state;
+    hf__mutex_lock(&c->mu);
+    server.at_once = false;
+    hf__mutex_unlock(&c->mu);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(
+            pthread_create(&p[i].thread, NULL, take_permits, &p[i]), 0);
+        assert_true(WAIT_FOR(asked(c) == i + 1));
+    }
+    for (unsigned i = 2; i-- > 0;) { /* the last question first */
+        let_answer(c, 1, HF__GRANTED);
+        pthread_join(p[i].thread, NULL);
+        assert_int_equal(p[i].rc, 0);
+    }
+    assert_int_equal(hf_lock_count(lock, &count), 0);
+    assert_int_equal(count, 3);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(hf_lock_count(lock, &count), 0);
+    assert_int_equal(count, 1);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -464,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_core_lookup_and_connecting_have_one_time),
         cmocka_unit_test(test_core_password_file_is_read_whole),
         cmocka_unit_test(test_core_name_without_handles_may_be_another_kind),
+        cmocka_unit_test(test_core_release_of_the_permits_that_came_last),
     };
 
     return cmocka_run_group_tests_name("core", tests, NULL, NULL);

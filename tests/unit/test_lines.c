@@ -165,6 +165,24 @@ static void test_lines_semaphore_has_one_for_each_hold(void **state)
     assert_ptr_equal(led(&s, &c, HF_WRITE, 5), newer);
 }
 
+/* By the grant, not by the question. */
+static void test_lines_newest_was_granted_last(void **state)
+{
+    struct hf__lines s = lines_of(HF_SEMAPHORE, 2);
+    struct hf__waiter a = want(1), b = want(1);
+    struct hf__gate *first = led(&s, &a, HF_WRITE, 0), *second;
+
+    (void)state;
+    ask(first, &a, 0);
+    second = take(&s, &b, HF_WRITE, 1);
+    assert_ptr_equal(held(&s, 1), second);
+    answer(first, HF__GRANTED, 2);
+    hf__lines_granted(&s, &line[first - gates]);
+    assert_ptr_equal(held(&s, 1), first);
+    leave(&s, first, 1, 3);
+    assert_ptr_equal(held(&s, 1), second);
+}
+
 /* Whichever line it is. */
 static void test_lines_lost_holds_come_last(void **state)
 {
@@ -324,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_lines_write_within_a_read_is_refused),
         cmocka_unit_test(test_lines_reader_does_not_pass_a_writer),
         cmocka_unit_test(test_lines_semaphore_has_one_for_each_hold),
+        cmocka_unit_test(test_lines_newest_was_granted_last),
         cmocka_unit_test(test_lines_lost_holds_come_last),
         cmocka_unit_test(test_lines_lost_hold_keeps_its_line),
         cmocka_unit_test(test_lines_stuck_one_is_waited_for),

@@ -23,6 +23,7 @@ struct pair {
     int64_t due;     /* PROXY_DELAY, PROXY_DRIP: when the next goes */
     bool used;
     bool finished;   /* FIN sent to the client */
+    bool asked;      /* has said the word that counts */
     bool deaf, mute; /* has lost bytes of the client, of the server */
 };
 
@@ -36,8 +37,9 @@ struct proxy {
     bool stop, cut, deliver;
     unsigned cut_oldest;  /* so many */
     const char *word;     /* for which a connection is cut; NULL */
+    const char *counts;   /* the word to which answers are counted; NULL */
     unsigned asked, done; /* rounds: a switch is in force after one */
-    uint64_t sent, answered, numbers;
+    uint64_t sent, answered, numbers, counted;
     struct pair pairs[PAIRS];
 };
 
@@ -106,6 +108,11 @@ static void take_new(struct proxy *x)
         end_pair(p);
 }
 
+static bool says(const char *word, const char *data, size_t len)
+{
+    return word && memmem(data, len, word, strlen(word));
+}
+
 static void from_client(struct proxy *x, struct pair *p)
 {
     char buf[65536];
@@ -117,10 +124,11 @@ static void from_client(struct proxy *x, struct pair *p)
         end_client(p);
         return;
     }
-    if (x->word && memmem(buf, (size_t)n, x->word, strlen(x->word))) {
+    if (says(x->word, buf, (size_t)n)) {
         end_pair(p);
         return;
     }
+    p->asked |= says(x->counts, buf, (size_t)n);
     p->deaf |= x->mode == PROXY_DEAF || x->mode == PROXY_BLACK_HOLE;
     if (p->deaf)
         return;
@@ -156,6 +164,8 @@ static void from_server(struct proxy *x, struct pair *p)
         return;
     }
     x->answered += (uint64_t)n;
+    x->counted += p->asked;
+    p->asked = false;
     if (!p->len)
         p->due = wait_now() + (x->mode == PROXY_DELAY ? x->value * 1000000 : 0);
     p->len += (size_t)n;
@@ -373,20 +383,6 @@ void proxy_cut_oldest(struct proxy *x, unsigned many)
     pthread_mutex_unlock(&x->mu);
 }
 
-void proxy_cut_at(struct proxy *x, const char *word)
-{
-    pthread_mutex_lock(&x->mu);
-    x->word = word;
-    pthread_mutex_unlock(&x->mu);
-}
-
-void proxy_lead_to(struct proxy *x, int port)
-{
-    pthread_mutex_lock(&x->mu);
-    x->to = port;
-    pthread_mutex_unlock(&x->mu);
-}
-
 static uint64_t get(struct proxy *x, const uint64_t *number)
 {
     uint64_t n;
@@ -395,6 +391,32 @@ static uint64_t get(struct proxy *x, const uint64_t *number)
     n = *number;
     pthread_mutex_unlock(&x->mu);
     return n;
+}
+
+void proxy_cut_at(struct proxy *x, const char *word)
+{
+    pthread_mutex_lock(&x->mu);
+    x->word = word;
+    pthread_mutex_unlock(&x->mu);
+}
+
+void proxy_count(struct proxy *x, const char *word)
+{
+    pthread_mutex_lock(&x->mu);
+    x->counts = word;
+    pthread_mutex_unlock(&x->mu);
+}
+
+uint64_t proxy_counted(struct proxy *x)
+{
+    return get(x, &x->counted);
+}
+
+void proxy_lead_to(struct proxy *x, int port)
+{
+    pthread_mutex_lock(&x->mu);
+    x->to = port;
+    pthread_mutex_unlock(&x->mu);
 }
 
 uint64_t proxy_sent(struct proxy *x)

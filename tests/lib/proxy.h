@@ -37,6 +37,10 @@ void proxy_cut_oldest(struct proxy *, unsigned many);
  * and the server does not hear it. NULL: none does. The word stays the
  * caller's. */
 void proxy_cut_at(struct proxy *, const char *word);
+/* From now on it is counted how often the server says something after a client
+ * has said this word. */
+void proxy_count(struct proxy *, const char *word);
+uint64_t proxy_counted(struct proxy *);
 /* How many connections there were. */
 uint64_t proxy_connections(struct proxy *);
 /* New connections go to that port; those that exist stay where they are. */

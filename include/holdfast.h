@@ -22,6 +22,14 @@
  *   (reentrant and counted) unless it was made with HF_OWNER_HANDLE.
  * - After fork() the child's handles answer HF_EFORK and touch nothing: open
  *   a client of its own in the child.
+ * - pthread_cancel() of a thread that is in a call takes effect after the call
+ *   has returned; in a callback, after hf_client_dispatch() or hf_close() has
+ *   returned. A thread that is cancelled while it holds a lock has exited while
+ *   holding (HF_EVENT_ORPHANED): release in a handler of
+ *   pthread_cleanup_push(). Not supported: calls on a thread with
+ *   PTHREAD_CANCEL_ASYNCHRONOUS; longjmp() out of a callback, of a hook, or of
+ *   a signal handler that has interrupted a call. exit() in the middle of calls
+ *   leaves holds to end by themselves, as a kill does.
  * - Times are milliseconds unless the name says otherwise; deadlines are
  *   nanoseconds of CLOCK_BOOTTIME.
  * - Names are bytes: 1 to HF_NAME_MAX of them, without NUL.
@@ -511,7 +519,8 @@ HF_API int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err);
  *     HF_SYNCHRONIZED(lock) { ... }
  *
  * runs the block while holding the lock, and lets go however the block is left
- * (return, break, goto; not longjmp). Not got: the block is skipped.
+ * (return, break, goto; not longjmp, and not pthread_cancel() or pthread_exit()
+ * unless it was compiled with -fexceptions). Not got: the block is skipped.
  * hf_synchronized_result() then tells why: the result of the last
  * HF_SYNCHRONIZED of this thread. Give it an expression without side effects.
  */

@@ -114,6 +114,7 @@ static int begin_acquire(hf_lock *lock, const hf_acquire_options *opt,
 int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
                       union hf__done done, void *arg, hf_error *err)
 {
+    HF__UNCANCELLED;
     int rc = hf__async_check(lock, done, err);
 
     if (!rc)
@@ -166,6 +167,7 @@ static int begin_release(hf_lock *lock, hf_done_fn done, void *arg,
 int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
                           hf_error *err)
 {
+    HF__UNCANCELLED;
     int rc = hf__async_check(lock, (union hf__done){done}, err);
 
     if (!rc)
@@ -208,6 +210,7 @@ void hf__async_leave(struct hf__async *a, int code, hf__time now)
 
 int hf_lock_cancel(hf_lock *lock)
 {
+    HF__UNCANCELLED;
     struct hf__async *a;
     int rc = hf__lock_check(lock, NULL);
 

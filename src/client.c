@@ -465,6 +465,7 @@ static int open_client(hf_client *c, const char *url,
 int hf_open(const char *url, const hf_client_options *opt, hf_client **out,
             hf_error *err)
 {
+    HF__UNCANCELLED;
     bool given_up = false;
     hf_client *c;
     int rc;
@@ -699,6 +700,7 @@ static void tidy(hf_client *c)
 
 int hf_close(hf_client *c)
 {
+    HF__UNCANCELLED;
     struct hf__sleeper s;
     struct close_wait w = {.client = c};
     struct hf__async *a;

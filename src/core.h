@@ -17,6 +17,7 @@
 #include "owner.h"
 #include "text.h"
 #include "timer.h"
+#include "uncancelled.h"
 #include "wait.h"
 
 #include <pthread.h>

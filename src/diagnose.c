@@ -82,6 +82,7 @@ static void put_promise_first(hf_diagnosis *d)
 
 int hf_diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
 {
+    HF__UNCANCELLED;
     struct hf__flight *f;
     int rc;
 

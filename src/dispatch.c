@@ -60,6 +60,7 @@ void hf__engine_event_locked(hf_client *c, int type, const struct hf__name *n,
 
 int hf_client_fd(hf_client *c)
 {
+    HF__UNCANCELLED;
     struct epoll_event ev = {.events = EPOLLIN};
     int fd, rc;
 
@@ -229,6 +230,7 @@ bool hf__is_dispatching(const hf_client *c)
 
 int hf_client_dispatch(hf_client *c)
 {
+    HF__UNCANCELLED;
     struct frame here = {c, dispatching}, **at;
     int rc;
 

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define EVENTS 16 /* wake_fd, and what a backend may have (backend.h) */
@@ -19,7 +20,9 @@ void hf__fd_post(int fd)
 {
     uint64_t one = 1;
 
-    (void)!write(fd, &one, sizeof(one)); /* full: it is readable */
+    /* Not write(2), which is a cancellation point, and which a signal handler
+     * could not keep from being one. Full: it is readable. */
+    (void)!syscall(SYS_write, fd, &one, sizeof(one));
 }
 
 void hf__fd_drain(int fd)

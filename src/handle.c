@@ -116,6 +116,7 @@ int hf__lock_new(hf_client *c, const void *name, size_t name_len,
                  const hf_lock_options *opt, enum hf_kind last, hf_lock **out,
                  hf_error *err)
 {
+    HF__UNCANCELLED;
     hf_lock *lock;
     int rc;
 
@@ -211,6 +212,7 @@ static bool in_use_locked(const hf_lock *lock)
 
 int hf_lock_free(hf_lock *lock)
 {
+    HF__UNCANCELLED;
     hf_client *c;
     bool in_use, is_last;
 

@@ -192,6 +192,7 @@ static void make_printable(hf_party *parties, size_t len)
 int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
                hf_error *err)
 {
+    HF__UNCANCELLED;
     struct hf__flight *f;
     int rc;
 
@@ -240,6 +241,7 @@ static void sort_names(hf_client *c, hf_names *names)
 
 int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
 {
+    HF__UNCANCELLED;
     struct hf__flight *f;
     int rc;
 
@@ -266,6 +268,7 @@ static int to_holder(hf_client *c, enum hf__op op, const void *name,
                      size_t name_len, uint64_t token, const char *owner,
                      hf_error *err)
 {
+    HF__UNCANCELLED;
     int rc;
     struct hf__flight *f = hf__query_begin(c, op, name, name_len, &rc, err);
 

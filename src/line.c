@@ -229,6 +229,16 @@ struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner)
                       : first;
 }
 
+/* The hold of a line cannot be used: it may be lost since just now. */
+static int unusable(struct hf__name *line, uint64_t owner, int rc, hf__time now,
+                    hf_error *err)
+{
+    HF__UNCANCELLED;
+
+    hf__name_run(line, now);
+    return hf__fail_hold(line, owner, rc, err);
+}
+
 int hf__line_check(const hf_lock *lock, struct hf__name **line, hf_error *err)
 {
     uint64_t owner = hf__owner_of(lock, NULL);
@@ -238,8 +248,5 @@ int hf__line_check(const hf_lock *lock, struct hf__name **line, hf_error *err)
     *line = hf__line_held(lock->name, owner);
     if (owner)
         rc = hf__gate_check(&(*line)->gate, owner, now);
-    if (!rc)
-        return 0;
-    hf__name_run(*line, now); /* it may be lost since just now */
-    return hf__fail_hold(*line, owner, rc, err);
+    return rc ? unusable(*line, owner, rc, now, err) : 0;
 }

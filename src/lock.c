@@ -396,6 +396,7 @@ const hf_acquire_options hf__acquire_default = HF_ACQUIRE_OPTIONS_INIT;
 static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
                           hf__time latest, hf_error *err)
 {
+    HF__UNCANCELLED;
     hf_lock *lock = a->lock;
     hf_client *c = lock->name->client;
     enum hf_kind kind = lock->name->remote.kind;
@@ -602,6 +603,36 @@ void hf__see_to_it(hf_client *c)
     hf__mutex_unlock(&c->mu);
 }
 
+/* name->mu is held. It is free afterwards, and the lock may be gone unless this
+ * is PENDING. */
+static int release_slowly(struct hf__releasing *r, uint64_t owner, bool waits,
+                          hf_error *err)
+{
+    HF__UNCANCELLED;
+    hf_lock *lock = r->lock;
+    int rc;
+
+    hf__sleeper_init(&r->sleeper, NULL);
+    r->word.code = 0;
+    r->releaser =
+        (struct hf__releaser){.sleeper = &r->sleeper, .word = &r->word};
+    rc = hf__release(r->line, owner, waits ? &r->releaser : NULL);
+    hf__lock_released(lock, rc);
+    if (rc != HF__PENDING) {
+        if (rc)
+            rc =
+                release_failed(lock, rc, why_lost(r->line, owner, &r->releaser),
+                               &r->word, err);
+        if (!waits)
+            hf__see_to_it(lock->name->client);
+        hf__first_unlock(lock->name);
+        return rc;
+    }
+    r->until = hf__patience(lock->name->client);
+    hf__wait_begin(lock);
+    return HF__PENDING;
+}
+
 /* waits: its answer is waited for. */
 static inline __attribute__((always_inline)) int
 release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
@@ -626,25 +657,7 @@ release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
         hf__first_unlock(lock->name); /* and it may be gone */
         return rc;
     }
-    hf__sleeper_init(&r->sleeper, NULL);
-    r->word.code = 0;
-    r->releaser =
-        (struct hf__releaser){.sleeper = &r->sleeper, .word = &r->word};
-    rc = hf__release(r->line, owner, waits ? &r->releaser : NULL);
-    hf__lock_released(lock, rc);
-    if (rc != HF__PENDING) {
-        if (rc)
-            rc =
-                release_failed(lock, rc, why_lost(r->line, owner, &r->releaser),
-                               &r->word, err);
-        if (!waits)
-            hf__see_to_it(lock->name->client);
-        hf__first_unlock(lock->name);
-        return rc;
-    }
-    r->until = hf__patience(lock->name->client);
-    hf__wait_begin(lock);
-    return HF__PENDING;
+    return release_slowly(r, owner, waits, err);
 }
 
 int hf__release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
@@ -654,6 +667,7 @@ int hf__release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
 
 int hf__release_end(struct hf__releasing *r, hf_error *err)
 {
+    HF__UNCANCELLED;
     hf_client *c = r->lock->name->client;
     int rc;
 

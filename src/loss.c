@@ -138,6 +138,7 @@ void hf__name_moved(struct hf__name *n)
 
 int hf_lock_fd(hf_lock *lock)
 {
+    HF__UNCANCELLED;
     struct hf__name *n, *held;
     int rc = hf__lock_check(lock, NULL), fd;
 

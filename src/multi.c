@@ -137,6 +137,7 @@ static int take_all(const hf_part *sorted, size_t n,
 int hf_lock_acquire_all(const hf_part *parts, size_t n,
                         const hf_acquire_options *opt, hf_error *err)
 {
+    HF__UNCANCELLED;
     hf__time until = HF__NEVER;
     hf_client *c;
     hf_part *sorted;
@@ -223,6 +224,7 @@ static int release(const hf_part *parts, size_t n, struct hf__releasing *all,
 
 int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
 {
+    HF__UNCANCELLED;
     struct hf__releasing few[FEW], *all = few;
     hf_hooks hooks;
     int rc = check(parts, n, err), later;

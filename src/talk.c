@@ -68,6 +68,7 @@ static int unanswered(const hf_lock *lock, const struct hf__talk *t,
 
 int hf__talk(hf_lock *lock, const struct hf__talk *what, hf_error *err)
 {
+    HF__UNCANCELLED;
     struct hf__talk t = *what;
     struct hf__sleeper s;
     hf_client *c;
@@ -120,6 +121,7 @@ static int begin_async(hf_lock *lock, const struct hf__talk *what,
 int hf__talk_async(hf_lock *lock, const struct hf__talk *what,
                    union hf__done done, void *arg, hf_error *err)
 {
+    HF__UNCANCELLED;
     int rc = hf__async_check(lock, done, err);
     hf_client *c;
 

@@ -136,6 +136,7 @@ int hf_watch_new(hf_client *c, const void *name, size_t name_len,
                  unsigned flags, hf_watch_fn fn, void *arg, hf_watch **out,
                  hf_error *err)
 {
+    HF__UNCANCELLED;
     struct hf__flight *f;
     hf_watch *w;
     int rc;
@@ -178,6 +179,7 @@ int hf_watch_new(hf_client *c, const void *name, size_t name_len,
 
 int hf_watch_free(hf_watch *w)
 {
+    HF__UNCANCELLED;
     hf_client *c = w ? w->client : NULL;
     bool busy;
 

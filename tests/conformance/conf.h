@@ -91,7 +91,7 @@ extern const struct conf_case conf_caps[], conf_mutex[], conf_exclusion[],
     conf_inside[], conf_far[], conf_rwlock[], conf_rwlock_ends[],
     conf_semaphore[], conf_latch[], conf_kinds[], conf_storm[], conf_close[],
     conf_answers[], conf_wanted[], conf_breaking[], conf_diagnose[],
-    conf_watch[], conf_metrics[];
+    conf_watch[], conf_metrics[], conf_cancellation[];
 
 /* ---- asserting --------------------------------------------------------- */
 

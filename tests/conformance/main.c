@@ -26,15 +26,15 @@ const char *__tsan_default_options(void)
 #define SETTLED_MS 3000  /* what goes by itself has gone */
 
 static const struct conf_case *const subjects[] = {
-    conf_caps,     conf_mutex,       conf_exclusion, conf_owner,
-    conf_lease,    conf_loss,        conf_reason,    conf_cancel,
-    conf_async,    conf_multi,       conf_inspect,   conf_names,
-    conf_badinput, conf_process,     conf_fork,      conf_death,
-    conf_fairness, conf_waiting,     conf_inside,    conf_far,
-    conf_rwlock,   conf_rwlock_ends, conf_semaphore, conf_latch,
-    conf_kinds,    conf_storm,       conf_close,     conf_answers,
-    conf_wanted,   conf_breaking,    conf_diagnose,  conf_watch,
-    conf_metrics,
+    conf_caps,     conf_mutex,        conf_exclusion, conf_owner,
+    conf_lease,    conf_loss,         conf_reason,    conf_cancel,
+    conf_async,    conf_multi,        conf_inspect,   conf_names,
+    conf_badinput, conf_process,      conf_fork,      conf_death,
+    conf_fairness, conf_waiting,      conf_inside,    conf_far,
+    conf_rwlock,   conf_rwlock_ends,  conf_semaphore, conf_latch,
+    conf_kinds,    conf_storm,        conf_close,     conf_answers,
+    conf_wanted,   conf_breaking,     conf_diagnose,  conf_watch,
+    conf_metrics,  conf_cancellation,
 };
 
 /* A case and the fairness it runs with. */

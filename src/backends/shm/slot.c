@@ -16,6 +16,7 @@
  * has waited in vain asks for the process, and marks on the kernel's behalf.
  */
 #include "shm.h"
+#include "uncancelled.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,6 +52,7 @@ bool hf__shm_alive(struct shm *s, uint32_t owner)
  * cannot be read, -1 if there is no such process. */
 static int read_stat(uint32_t pid, char *state, long *threads, uint64_t *start)
 {
+    HF__UNCANCELLED;
     char path[40], buf[1024], *at;
     ssize_t n;
     int fd;
@@ -90,6 +92,7 @@ static bool is_process_gone_by_proc(uint32_t pid, uint64_t start)
 
 enum shm_life hf__shm_life_of(uint32_t pid)
 {
+    HF__UNCANCELLED;
     struct pollfd poll_fd = {-1, POLLIN, 0};
     bool gone;
 

@@ -24,6 +24,7 @@
  * thread that it names is there at all, and does not wait for ever.
  */
 #include "shm.h"
+#include "uncancelled.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -192,6 +193,7 @@ static bool wait_for_it(struct shm *s, const struct shm_thread *me,
  * it. */
 static unsigned process_of(unsigned tid)
 {
+    HF__UNCANCELLED;
     char path[40], text[512], *at;
     ssize_t n;
     int fd;

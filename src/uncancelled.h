@@ -1,0 +1,38 @@
+/*
+ * pthread_cancel() must not end a thread in the middle of a verb: it may hold a
+ * mutex, drive the client, or be about to release what was granted. So a verb
+ * switches cancellation off before it can come to a cancellation point (a read,
+ * a poll, a hook of the program); what was asked for meanwhile is done when the
+ * verb has returned.
+ *
+ * The short ways of acquire and release in shared memory come to none, and are
+ * without: each switch is a locked instruction. What the shm backend calls
+ * there when another client may have died has a switch of its own.
+ */
+#ifndef HF_UNCANCELLED_H
+#define HF_UNCANCELLED_H
+
+#include <pthread.h>
+
+static inline int hf__cancellation_off(void)
+{
+    int before;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+static inline void hf__cancellation_as(const int *before)
+{
+    int off;
+
+    pthread_setcancelstate(*before, &off);
+}
+
+/* Until the end of the block. */
+#define HF__UNCANCELLED                                                        \
+    const int hf__uncancelled                                                  \
+        __attribute__((cleanup(hf__cancellation_as), unused)) =                \
+            hf__cancellation_off()
+
+#endif

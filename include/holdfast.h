@@ -129,6 +129,7 @@ enum hf_event_type {
     HF_EVENT_DOWN,     /* the connection is gone; holds live until deadline */
     HF_EVENT_UP,       /* it is back */
     HF_EVENT_WANTED,   /* a client asks for what we hold: hf_ask */
+    HF_EVENT_OVERFLOW, /* events were dropped here: see on_event */
 };
 
 typedef struct hf_event {
@@ -176,7 +177,12 @@ typedef struct hf_client_options {
                                    and an hf_open() that failed because a name
                                    was not looked up in time: the lookup goes
                                    on by itself, and then frees by them */
-    void (*on_event)(void *arg, const hf_event *event); /* from dispatch only */
+    /* Called by hf_client_dispatch() and nowhere else: if several threads
+     * dispatch, by several at a time. Until the program dispatches, events
+     * wait: the loss of each lock that it has a handle on, and 1024 others.
+     * What is more is dropped, and HF_EVENT_OVERFLOW stands for all of it: look
+     * for yourself (hf_lock_check). */
+    void (*on_event)(void *arg, const hf_event *event);
     void *event_arg;
     int64_t open_timeout_ms; /* 0: none. A limit of hf_open alone, where it has
                                 to be shorter than connect_timeout; one that is

@@ -60,12 +60,7 @@ void hf__client_free(hf_client *c)
     hf_hooks hooks = c->hooks;
 
     free_config(c);
-    while (c->events) {
-        struct hf__event_item *e = c->events;
-
-        c->events = e->next;
-        hf__free(c, e);
-    }
+    hf__engine_drop_events_locked(c);
     while (c->exchanges) {
         struct hf__exchange *x = c->exchanges;
 
@@ -688,6 +683,7 @@ static void tidy(hf_client *c)
         if (!f->delivered) /* else it waits for its callback */
             drop_flight_locked(c, f);
     }
+    hf__engine_drop_events_locked(c);
     while (c->news) {
         struct hf__name *n = c->news;
 

@@ -42,6 +42,18 @@ struct hf__releaser {
 struct hf__flight;
 struct hf__talk;
 
+/* An event for the program, which waits for dispatch. A loss has its place in
+ * the line that lost: it needs no memory, and however many there are, none is
+ * dropped. client->mu. */
+struct hf__event {
+    struct hf__event *next, *prev; /* client->events */
+    uint64_t token;
+    struct hf__loss loss; /* LOST: why */
+    int type;             /* 0: it does not wait */
+    uint16_t name_len;
+    enum { HF__IN_LINE, HF__IN_CLIENT, HF__ALLOCATED } place : 8;
+};
+
 /* What a name needs while it talks to a networked backend, or holds what is
  * there; idle names have none. (A direct one answers at once: its requests live
  * on the stack.) */
@@ -80,6 +92,7 @@ struct hf__name {
     struct hf__kin *kin; /* NULL: a mutex, which has one line */
     hf_lock *watchers;   /* handles with a descriptor that tells of loss */
     uint32_t *to_wake;   /* a futex to wake after mu is free; or NULL */
+    struct hf__event lost;
     struct {
         bool parker : 1;   /* direct: a thread sleeps in park for this name */
         bool orphaned : 1; /* its owner has exited; reported */
@@ -176,15 +189,6 @@ struct hf_lock {
     uint32_t told : 1;      /* loss_fd tells of a loss */
 };
 
-struct hf__event_item {
-    struct hf__event_item *next;
-    int type;
-    uint64_t token;
-    size_t name_len;
-    const char *reason; /* behind the name */
-    char name[];
-};
-
 /* What the server, or the way to it, was like for a while: so that a loss can
  * be explained as long as its owner has not released it. */
 struct hf__note {
@@ -270,8 +274,9 @@ struct hf_client {
     bool may_go_on;                       /* the backend takes them again */
     struct hf__async *callbacks, *callbacks_tail;
     size_t callbacks_len;
-    struct hf__event_item *events, *events_tail;
-    unsigned events_len;
+    struct hf__event *events, *events_tail;
+    unsigned events_len, events_allocated;
+    struct hf__event overflow;        /* stands for those that were dropped */
     hf_watch *changed, *changed_tail; /* see watch.c */
     size_t changed_len;
 
@@ -410,9 +415,14 @@ struct hf__async *hf__engine_next_callback(hf_client *);
 bool hf__is_dispatching(const hf_client *);
 /* False: its verb is not over, it has asked once more. */
 bool hf__engine_call_back(struct hf__async *);
-/* reason: of LOST, else "". */
-void hf__engine_event_locked(hf_client *, int type, const struct hf__name *,
-                             uint64_t token, const char *reason);
+/* loss: of LOST. */
+void hf__engine_event_locked(hf_client *, int type, struct hf__name *,
+                             uint64_t token, struct hf__loss);
+/* The line is about to be freed: an event that waits in it gets another place.
+ */
+void hf__engine_event_moves_locked(struct hf__name *);
+/* Those that wait are not delivered any more. */
+void hf__engine_drop_events_locked(hf_client *);
 /* Leaves word for a sleeper. What is returned, if anything, is to be given to
  * hf__futex_wake(), at once or when the mutex that guards the sleeper is free
  * again. */

@@ -15,7 +15,15 @@ struct frame {
 static __thread struct frame *dispatching
     __attribute__((tls_model("initial-exec")));
 
-#define EVENTS_MAX 1024 /* kept for a program that does not dispatch */
+#define EVENTS_MAX                                                             \
+    1024 /* kept for a program that does not dispatch, beside                  \
+            the losses of its handles */
+
+/* One that has no place in a line. */
+struct event_item {
+    struct hf__event event; /* must be first */
+    char name[];
+};
 
 void hf__engine_callback_locked(hf_client *c, struct hf__async *a, int result)
 {
@@ -32,30 +40,93 @@ void hf__engine_callback_locked(hf_client *c, struct hf__async *a, int result)
     hf__fd_post(c->ready_fd);
 }
 
-void hf__engine_event_locked(hf_client *c, int type, const struct hf__name *n,
-                             uint64_t token, const char *reason)
+static const char *name_of(const hf_client *c, const struct hf__name *n)
 {
-    size_t prefix = n ? strlen(c->prefix) : 0;
-    size_t len = n ? n->remote.name_len - prefix : 0;
-    struct hf__event_item *e;
+    return n->text + strlen(c->prefix);
+}
 
-    if (!c->on_event || c->events_len >= EVENTS_MAX)
-        return;
+static size_t name_len(const hf_client *c, const struct hf__name *n)
+{
+    return n ? n->remote.name_len - strlen(c->prefix) : 0;
+}
+
+static struct hf__event *allocate_locked(hf_client *c, int type,
+                                         const struct hf__name *n)
+{
+    size_t len = name_len(c, n);
+    struct event_item *item = NULL;
     /* However often others ask, there is room for what matters. */
-    if (type == HF_EVENT_WANTED && c->events_len >= EVENTS_MAX / 2)
-        return;
-    e = hf__alloc(c, sizeof(*e) + len + 1 + strlen(reason) + 1);
-    if (!e)
-        return;
-    e->type = type;
-    e->token = token;
-    e->name_len = len;
+    unsigned room = type == HF_EVENT_WANTED ? EVENTS_MAX / 2 : EVENTS_MAX;
+
+    if (c->events_allocated < room)
+        item = hf__alloc(c, sizeof(*item) + len + 1);
+    if (!item)
+        return NULL;
     if (n)
-        memcpy(e->name, n->text + prefix, len);
-    e->reason = strcpy(e->name + len + 1, reason);
-    hf__fifo_add(c->events, c->events_tail, e, next);
+        memcpy(item->name, name_of(c, n), len);
+    item->event.place = HF__ALLOCATED;
+    c->events_allocated++;
+    return &item->event;
+}
+
+static void queue_locked(hf_client *c, struct hf__event *e, int type)
+{
+    e->type = type;
+    hf__queue_add(c->events, c->events_tail, e);
     c->events_len++;
     hf__fd_post(c->ready_fd);
+}
+
+static void unqueue_locked(hf_client *c, struct hf__event *e)
+{
+    e->type = 0;
+    hf__queue_remove(c->events, c->events_tail, e);
+    c->events_len--;
+}
+
+void hf__engine_event_locked(hf_client *c, int type, struct hf__name *n,
+                             uint64_t token, struct hf__loss loss)
+{
+    struct hf__event *e;
+
+    if (!c->on_event || __atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
+        return;
+    if (type == HF_EVENT_LOST && n && !n->lost.type)
+        e = &n->lost;
+    else
+        e = allocate_locked(c, type, n);
+    if (e) {
+        e->token = token;
+        e->loss = loss;
+        e->name_len = (uint16_t)name_len(c, n);
+        queue_locked(c, e, type);
+    } else if (!c->overflow.type) {
+        c->overflow.place = HF__IN_CLIENT;
+        queue_locked(c, &c->overflow, HF_EVENT_OVERFLOW);
+    }
+}
+
+void hf__engine_event_moves_locked(struct hf__name *n)
+{
+    struct hf__event was = n->lost;
+
+    if (!was.type)
+        return;
+    unqueue_locked(n->client, &n->lost);
+    n->lost.type = -1; /* no place any more */
+    hf__engine_event_locked(n->client, was.type, n, was.token, was.loss);
+}
+
+void hf__engine_drop_events_locked(hf_client *c)
+{
+    struct hf__event *e;
+
+    while ((e = c->events)) {
+        unqueue_locked(c, e);
+        if (e->place == HF__ALLOCATED)
+            hf__free(c, e);
+    }
+    c->events_allocated = 0;
 }
 
 int hf_client_fd(hf_client *c)
@@ -101,18 +172,44 @@ struct hf__async *hf__engine_next_callback(hf_client *c)
     return a;
 }
 
-static struct hf__event_item *next_event(hf_client *c)
+/* One event, as the program sees it. */
+struct told {
+    hf_event event;
+    char name[HF_NAME_MAX + 1];
+    struct hf__reason reason;
+};
+
+/* Where it waited may be gone at once. */
+static bool next_event(hf_client *c, struct told *t)
 {
-    struct hf__event_item *e;
+    struct hf__event *e, was;
 
     hf__mutex_lock(&c->mu);
     e = c->events;
-    if (e) {
-        c->events = e->next;
-        c->events_len--;
+    if (!e) {
+        hf__mutex_unlock(&c->mu);
+        return false;
+    }
+    was = *e;
+    unqueue_locked(c, e);
+    if (was.name_len)
+        memcpy(t->name,
+               was.place == HF__ALLOCATED
+                   ? ((struct event_item *)e)->name
+                   : name_of(c, hf__container(e, struct hf__name, lost)),
+               was.name_len);
+    if (was.place == HF__ALLOCATED) {
+        c->events_allocated--;
+        hf__free(c, e);
     }
     hf__mutex_unlock(&c->mu);
-    return e;
+    t->name[was.name_len] = '\0';
+    t->reason.text[0] = '\0';
+    if (was.type == HF_EVENT_LOST)
+        t->reason = hf__reason(c, was.loss);
+    t->event =
+        (hf_event){was.type, t->name, was.name_len, was.token, t->reason.text};
+    return true;
 }
 
 bool hf__engine_call_back(struct hf__async *a)
@@ -188,7 +285,7 @@ static void advance_beside_driver(hf_client *c)
 
 static int dispatch(hf_client *c)
 {
-    struct hf__event_item *e;
+    struct told t;
     unsigned left;
     int called, rc;
 
@@ -207,11 +304,8 @@ static int dispatch(hf_client *c)
     hf__mutex_lock(&c->mu);
     left = c->events_len;
     hf__mutex_unlock(&c->mu);
-    for (; left && (e = next_event(c)); left--, called++) {
-        hf_event event = {e->type, e->name, e->name_len, e->token, e->reason};
-
-        c->on_event(c->event_arg, &event);
-        hf__free(c, e);
+    for (; left && next_event(c, &t); left--, called++) {
+        c->on_event(c->event_arg, &t.event);
         if (forked(c))
             return HF_EFORK;
     }

@@ -201,7 +201,7 @@ static void core_wanted(hf_client *c, struct hf__remote *remote, uint64_t token)
 {
     hf__engine_event_locked(c, HF_EVENT_WANTED,
                             hf__container(remote, struct hf__name, remote),
-                            token, "");
+                            token, hf__no_loss);
 }
 
 /* May come from a direct backend on any thread: the keeper spreads it. */
@@ -216,7 +216,7 @@ static void core_session(hf_client *c, int event, const char *why)
         hf__count(event == HF_EVENT_DOWN ? &c->counts.disconnects
                                          : &c->counts.reconnects,
                   1);
-        hf__engine_event_locked(c, event, NULL, 0, "");
+        hf__engine_event_locked(c, event, NULL, 0, hf__no_loss);
     }
 }
 

@@ -128,9 +128,8 @@ static void act(hf_client *c, struct turn *t)
                t->now - hf__driver_patience(c) >= hf__engine_next_locked(c));
     c->keeper_until = 0; /* awake: nobody needs to wake it */
     if (__atomic_exchange_n(&c->session_lost, 0, __ATOMIC_ACQ_REL)) {
-        hf__engine_event_locked(
-            c, HF_EVENT_LOST, NULL, 0,
-            hf__reason(c, hf__loss(HF__LOSS_SESSION, t->now)).text);
+        hf__engine_event_locked(c, HF_EVENT_LOST, NULL, 0,
+                                hf__loss(HF__LOSS_SESSION, t->now));
         hf__session_spread_locked(c);
     }
     hf__engine_move_locked(c, t->now);

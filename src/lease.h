@@ -120,6 +120,8 @@ static inline struct hf__loss hf__loss(enum hf__loss_why why, hf__time at)
     return (struct hf__loss){.why = why & 15u, .at = (uint64_t)at & ~0ull >> 5};
 }
 
+static const struct hf__loss hf__no_loss = {.why = HF__LOSS_NONE};
+
 /* How much earlier than the server we stop believing: clocks that run at
  * different speeds, and the time it takes to look at ours. */
 hf__time hf__lease_margin(uint32_t lease_ms);

@@ -300,14 +300,14 @@ struct hf__shown hf__name_shown(struct hf__name *n)
 static void report_loss(struct hf__name *n)
 {
     hf_client *c = n->client;
-    struct hf__reason why = hf__reason(c, hf__gate_last_loss(&n->gate));
+    struct hf__loss loss = hf__gate_last_loss(&n->gate);
 
     n->gate.was_lost = false;
     hf__tally_lost(n);
     hf__log(c, "%s: the hold of \"%s\" was lost: %s", c->be->name,
-            hf__name_shown(n).text, why.text);
+            hf__name_shown(n).text, hf__reason(c, loss).text);
     hf__mutex_lock(&c->mu);
-    hf__engine_event_locked(c, HF_EVENT_LOST, n, n->gate.lease.token, why.text);
+    hf__engine_event_locked(c, HF_EVENT_LOST, n, n->gate.lease.token, loss);
     hf__mutex_unlock(&c->mu);
     hf__name_arm(n, true);
     hf__name_forget_the_gone(n);
@@ -461,7 +461,8 @@ static void report_orphan(struct hf__name *n)
     hf_client *c = n->client;
 
     hf__mutex_lock(&c->mu);
-    hf__engine_event_locked(c, HF_EVENT_ORPHANED, n, n->gate.lease.token, "");
+    hf__engine_event_locked(c, HF_EVENT_ORPHANED, n, n->gate.lease.token,
+                            hf__no_loss);
     hf__mutex_unlock(&c->mu);
 }
 

@@ -267,6 +267,7 @@ void hf__name_unref_locked(struct hf__name *n)
 
     if (--n->refs)
         return;
+    hf__engine_event_moves_locked(n);
     hf__timers_set(&c->timers, &n->timer, HF__NEVER);
     hf__timers_unreserve(&c->timers);
     p = &c->buckets[bucket_of(n, c->buckets_len)];

@@ -551,6 +551,107 @@ static void test_loss_is_an_event_without_the_descriptor(void)
     OK(hf_close(c));
 }
 
+#define MANY 2000
+
+struct crowd {
+    hf_lock *lock[MANY];
+    unsigned told[MANY]; /* how often it was reported */
+    unsigned strange;
+};
+
+static void hear_of_crowd(void *arg, const hf_event *e)
+{
+    struct crowd *crowd = arg;
+    const char *number = strrchr(e->name, '#');
+    unsigned long i = number ? strtoul(number + 1, NULL, 10) : MANY;
+
+    if (e->type == HF_EVENT_LOST && i < MANY && e->token && *e->reason)
+        crowd->told[i]++;
+    else
+        crowd->strange +=
+            e->type == HF_EVENT_LOST || e->type == HF_EVENT_OVERFLOW;
+}
+
+static uint64_t lost_so_far(hf_client *c)
+{
+    hf_metrics m = HF_METRICS_INIT;
+
+    OK(hf_client_metrics(c, &m, E));
+    return m.lost;
+}
+
+/* However many are lost before the program dispatches, it hears of each. */
+static void test_loss_of_two_thousand_holds_is_told(void)
+{
+    static struct crowd crowd;
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_lock_options one = HF_LOCK_OPTIONS_INIT;
+    char name[128];
+    const char *all = conf_name();
+    hf_client *c;
+
+    crowd = (struct crowd){0};
+    opt.on_event = hear_of_crowd;
+    opt.event_arg = &crowd;
+    c = conf_open_with(&opt);
+    one.max_hold_ms = 100;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "%s#%d", all, i);
+        crowd.lock[i] = conf_lock_with(c, name, &one);
+        OK(hf_lock_try(crowd.lock[i], E));
+    }
+    COMES(lost_so_far(c) == MANY);
+    while (hf_client_dispatch(c) > 0)
+        ;
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(crowd.told[i], 1);
+        EXPECT(HF_ELOST, hf_lock_release(crowd.lock[i], E));
+        conf_free(crowd.lock[i]);
+    }
+    assert_int_equal(crowd.strange, 0);
+    OK(hf_close(c));
+}
+
+/* ---- out of memory ------------------------------------------------------ */
+
+static void *alloc_or_not(void *ctx, size_t size)
+{
+    return __atomic_load_n((bool *)ctx, __ATOMIC_ACQUIRE) ? NULL : malloc(size);
+}
+
+static void free_any(void *ctx, void *p)
+{
+    (void)ctx;
+    free(p);
+}
+
+static void test_loss_is_told_without_memory(void)
+{
+    bool none_left = false;
+    hf_hooks hooks = {
+        .ctx = &none_left, .alloc = alloc_or_not, .free = free_any};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    struct heard h = {0};
+    hf_client *c;
+    hf_lock *lock;
+
+    opt.on_event = hear;
+    opt.event_arg = &h;
+    opt.hooks = &hooks;
+    c = conf_open_with(&opt);
+    lock = conf_lock(c, conf_name());
+    OK(conf_take_lease(lock, HF_FOREVER, 60000));
+    conf_shorten(lock, 300);
+    __atomic_store_n(&none_left, true, __ATOMIC_RELEASE);
+    COMES((hf_client_dispatch(c), h.lost == 1));
+    __atomic_store_n(&none_left, false, __ATOMIC_RELEASE);
+    EXPECT(HF_ELOST, hf_lock_release(lock, E));
+    hf_client_dispatch(c);
+    assert_int_equal(h.lost, 1);
+    conf_free(lock);
+    OK(hf_close(c));
+}
+
 static void test_loss_in_a_synchronized_block_is_its_result(void)
 {
     hf_client *c = conf_open();
@@ -599,6 +700,8 @@ const struct conf_case conf_loss[] = {
     CONF_CASE(test_loss_is_an_event, CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_is_an_event_without_the_descriptor,
               CONF_EACH | CONF_LEASE),
+    CONF_CASE(test_loss_of_two_thousand_holds_is_told, 0),
+    CONF_CASE(test_loss_is_told_without_memory, CONF_EACH | CONF_LEASE),
     CONF_CASE(test_loss_in_a_synchronized_block_is_its_result, CONF_EACH),
     {0},
 };

@@ -150,8 +150,8 @@ static void test_core_child_of_an_event_hears_no_other(void **state)
     c->on_event = fork_at_event;
     c->event_arg = &f;
     hf__mutex_lock(&c->mu);
-    hf__engine_event_locked(c, HF_EVENT_DOWN, NULL, 0, "");
-    hf__engine_event_locked(c, HF_EVENT_UP, NULL, 0, "");
+    hf__engine_event_locked(c, HF_EVENT_DOWN, NULL, 0, hf__no_loss);
+    hf__engine_event_locked(c, HF_EVENT_UP, NULL, 0, hf__no_loss);
     hf__mutex_unlock(&c->mu);
     both_have_returned(&f, hf_client_dispatch(c), 2);
     assert_int_equal(f.called, 2);
@@ -174,6 +174,76 @@ static void test_core_child_of_a_callback_of_close_closes_nothing(void **state)
     assert_int_equal(f.called, 2);
     assert_int_equal(hf_lock_free(m), 0);
     assert_int_equal(hf_lock_free(n), 0);
+}
+
+/* ---- events that wait -----------------------------------------------------
+ */
+
+struct heard {
+    int events, last; /* how many, and the type of the last one */
+    char name[16];
+};
+
+static void hear(void *arg, const hf_event *event)
+{
+    struct heard *h = arg;
+
+    h->events++;
+    h->last = event->type;
+    snprintf(h->name, sizeof(h->name), "%s", event->name);
+}
+
+static hf_client *open_hearing(struct heard *h)
+{
+    hf_client *c = open_at_once(HF__GRANTED);
+
+    *h = (struct heard){0};
+    c->on_event = hear;
+    c->event_arg = h;
+    return c;
+}
+
+/* What is dropped is told, once for all, each time. */
+static void test_core_events_that_are_dropped_are_told(void **state)
+{
+    struct heard h;
+    hf_client *c = open_hearing(&h);
+
+    (void)state;
+    for (int round = 1; round <= 2; round++) {
+        hf__mutex_lock(&c->mu);
+        for (int i = 0; i < 1100; i++)
+            hf__engine_event_locked(c, HF_EVENT_DOWN, NULL, 0, hf__no_loss);
+        hf__mutex_unlock(&c->mu);
+        assert_int_equal(hf_client_dispatch(c), 1025);
+        assert_int_equal(h.events, round * 1025);
+        assert_int_equal(h.last, HF_EVENT_OVERFLOW);
+        assert_string_equal(h.name, "");
+    }
+    assert_int_equal(hf_client_dispatch(c), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* It waits in the line, and a second one of the line elsewhere; with the handle
+ * the line goes. */
+static void test_core_loss_is_told_when_its_handle_is_gone(void **state)
+{
+    struct heard h;
+    hf_client *c = open_hearing(&h);
+    hf_lock *lock = make_lock(c, "n", HF_MUTEX, 0, 0);
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        hf__mutex_lock(&c->mu);
+        hf__engine_event_locked(c, HF_EVENT_LOST, lock->name, 7, hf__no_loss);
+        hf__mutex_unlock(&c->mu);
+    }
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(c->names_len, 0);
+    assert_int_equal(hf_client_dispatch(c), 2);
+    assert_int_equal(h.last, HF_EVENT_LOST);
+    assert_string_equal(h.name, "n");
+    assert_int_equal(hf_close(c), 0);
 }
 
 /* ---- many lines to a name -------------------------------------------------
@@ -519,6 +589,8 @@ int main(void)
             test_core_of_two_handles_freed_at_once_one_is_the_last),
         cmocka_unit_test(test_core_child_of_a_callback_runs_no_other),
         cmocka_unit_test(test_core_child_of_an_event_hears_no_other),
+        cmocka_unit_test(test_core_events_that_are_dropped_are_told),
+        cmocka_unit_test(test_core_loss_is_told_when_its_handle_is_gone),
         cmocka_unit_test(test_core_child_of_a_callback_of_close_closes_nothing),
         cmocka_unit_test(test_core_lines_of_a_name_are_spread),
         cmocka_unit_test(test_core_end_of_one_hold_sets_one_descriptor),

@@ -21,7 +21,9 @@
  * - Handles are thread-safe. A lock is owned by the *thread* that acquired it
  *   (reentrant and counted) unless it was made with HF_OWNER_HANDLE.
  * - After fork() the child's handles answer HF_EFORK and touch nothing: open
- *   a client of its own in the child.
+ *   a client of its own in the child. The child has the parent's descriptors
+ *   until it calls exec() or exits, and cannot close them: while it has them,
+ *   a server does not see that the parent's connection has ended.
  * - pthread_cancel() of a thread that is in a call takes effect after the call
  *   has returned; in a callback, after hf_client_dispatch() or hf_close() has
  *   returned. A thread that is cancelled while it holds a lock has exited while
@@ -339,16 +341,18 @@ enum hf_mode {
 
 /*
  * Cancels a wait from another thread or from a signal handler. Give it to one
- * wait at a time; it must outlive that call, and the client must outlive the
- * firing. Once fired it stays fired: initialise it again to use it again.
+ * wait at a time. It must outlive that call, and each firing but the one that
+ * ends the wait: that one does not touch it any more, and hf_close() waits for
+ * it. In a child after fork() a firing does nothing to the parent's wait. Once
+ * fired it stays fired: initialise it again to use it again.
  */
 typedef struct hf_cancel {
-    uint32_t word; /* ours */
-    int fd;        /* ours */
+    uint32_t word;     /* ours */
+    hf_client *client; /* ours */
 } hf_cancel;
 
 /* clang-format off */
-#define HF_CANCEL_INIT {0, -1}
+#define HF_CANCEL_INIT {0, NULL}
 /* clang-format on */
 
 HF_API void hf_cancel_init(hf_cancel *cancel);

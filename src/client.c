@@ -638,7 +638,8 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
 
     hf__mutex_lock(&w->client->mu);
     w->result = w->client->under_way ? HF__PENDING : 0;
-    alone = w->client->inside == 0;
+    alone = w->client->inside == 0 &&
+            __atomic_load_n(&w->client->firing, __ATOMIC_SEQ_CST) == 0;
     hf__mutex_unlock(&w->client->mu);
     if (!w->result && !each_name(w->client, is_settled))
         w->result = HF__PENDING; /* a refusal: it is sent again */

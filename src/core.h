@@ -25,7 +25,11 @@
 /* The longest lease or timeout: they travel as 32 bits, with room to add. */
 #define HF__MS_MAX ((int64_t)(UINT32_MAX / 2))
 
-#define HF__CANCELLED 1u /* in hf_cancel.word; the rest of it counts */
+/* In hf_cancel.word, as in the word of any sleeper; the rest of it counts. */
+#define HF__CANCELLED 1u
+#define HF__ATTACHED                                                           \
+    2u /* who fires has to wake the driver of its client, too */
+#define HF__NEWS 4u
 
 /* Somebody who wants to hear that a hold has been let go: a thread or an
  * asynchronous verb. On name->releasers, under name->mu. */
@@ -262,6 +266,8 @@ struct hf_client {
     uint32_t async_waits; /* acquires that no thread waits for */
     uint32_t handles;     /* locks and latches */
     uint32_t inside;      /* threads in a wait; hf_close waits for them */
+    uint32_t firing;      /* atomic: the same for those that fire; see
+                             hf_cancel_fire() */
     uint32_t serial;      /* of names, for hold ids */
     struct hf__sleeper *followers, *followers_tail;
     struct hf__timers timers;

@@ -36,7 +36,7 @@ uint32_t *hf__sleeper_tell(hf_client *c, struct hf__sleeper *s)
 {
     uint32_t *word = s->word;
 
-    __atomic_add_fetch(word, 2, __ATOMIC_SEQ_CST); /* not HF__CANCELLED */
+    __atomic_add_fetch(word, HF__NEWS, __ATOMIC_SEQ_CST);
     switch (__atomic_load_n(&s->posture, __ATOMIC_SEQ_CST)) {
     case HF__PARKED:
         return word;

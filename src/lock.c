@@ -363,14 +363,31 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
     }
 }
 
+/* From here on, who fires wakes the client's driver. False: it was fired
+ * before. */
+static bool cancel_attach(hf_cancel *cancel, hf_client *c)
+{
+    __atomic_store_n(&cancel->client, c, __ATOMIC_SEQ_CST);
+    return !(__atomic_fetch_or(&cancel->word, HF__ATTACHED, __ATOMIC_SEQ_CST) &
+             HF__CANCELLED);
+}
+
+/* Who has fired meanwhile may not have come to the client yet: it is counted
+ * here, and counts itself out. */
+static void cancel_detach(hf_cancel *cancel, hf_client *c)
+{
+    if (__atomic_fetch_and(&cancel->word, ~HF__ATTACHED, __ATOMIC_SEQ_CST) &
+        HF__CANCELLED)
+        __atomic_add_fetch(&c->firing, 1, __ATOMIC_SEQ_CST);
+}
+
 static int wait_for(struct acquire *a, const hf_acquire_options *opt,
                     hf__time latest)
 {
     hf_lock *lock = a->lock;
     hf_client *c = lock->name->client;
+    bool attached = a->cancel && !c->direct && cancel_attach(a->cancel, c);
 
-    if (a->cancel && !c->direct)
-        __atomic_store_n(&a->cancel->fd, c->wake_fd, __ATOMIC_SEQ_CST);
     a->until = HF__NEVER;
     a->grace = 0;
     if (opt->wait_ms != HF_FOREVER) {
@@ -385,8 +402,8 @@ static int wait_for(struct acquire *a, const hf_acquire_options *opt,
         direct_wait(a);
     else
         hf__engine_wait(c, &a->s, acquire_ready, a);
-    if (a->cancel)
-        __atomic_store_n(&a->cancel->fd, -1, __ATOMIC_SEQ_CST);
+    if (attached)
+        cancel_detach(a->cancel, c);
     return a->w.result;
 }
 
@@ -502,17 +519,30 @@ void hf_cancel_init(hf_cancel *cancel)
         *cancel = (hf_cancel)HF_CANCEL_INIT;
 }
 
+/* Once it is fired the wait may return, and the cancel be gone. So all that is
+ * in it is read before, and was so at the moment of firing; its client stays
+ * until the firing has counted itself out. */
 void hf_cancel_fire(hf_cancel *cancel)
 {
-    int fd, saved = errno;
+    int saved = errno;
+    hf_client *c;
+    uint32_t word;
 
     if (!cancel)
         return;
-    __atomic_or_fetch(&cancel->word, HF__CANCELLED, __ATOMIC_SEQ_CST);
+    word = __atomic_load_n(&cancel->word, __ATOMIC_SEQ_CST);
+    do {
+        if (word & HF__CANCELLED)
+            return;
+        c = __atomic_load_n(&cancel->client, __ATOMIC_SEQ_CST);
+    } while (!__atomic_compare_exchange_n(&cancel->word, &word,
+                                          word | HF__CANCELLED, false,
+                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
     hf__futex_wake(&cancel->word, 1);
-    fd = __atomic_load_n(&cancel->fd, __ATOMIC_SEQ_CST);
-    if (fd >= 0)
-        hf__fd_post(fd);
+    if ((word & HF__ATTACHED) && hf__client_check(c) != HF_EFORK) {
+        hf__fd_post(c->wake_fd);
+        __atomic_sub_fetch(&c->firing, 1, __ATOMIC_SEQ_CST);
+    }
     errno = saved;
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 struct pair {
     hf_client *a, *b;
@@ -182,6 +183,50 @@ static void test_cancel_races_with_the_grant(void)
     end(&p);
 }
 
+/* ---- a cancel that goes with its wait -------------------------------------
+ */
+
+struct guest {
+    struct conf_thread t;
+    hf_lock *lock;
+    hf_cancel *cancel; /* in a page of its own */
+    int rc;
+};
+
+static void wait_and_unmap(void *arg)
+{
+    struct guest *g = arg;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.cancel = g->cancel;
+    g->rc = hf_lock_acquire(g->lock, &opt, NULL);
+    munmap(g->cancel, sizeof(*g->cancel));
+}
+
+/* Once a firing has ended the wait it does not touch the cancel any more. */
+static void test_cancel_may_go_with_its_wait(void)
+{
+    struct pair p;
+    struct guest g;
+
+    begin(&p);
+    OK(hf_lock_acquire(p.held, NULL, E));
+    for (int i = 0; i < 20; i++) {
+        g = (struct guest){.lock = p.wanted};
+        g.cancel = mmap(NULL, sizeof(*g.cancel), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(g.cancel != MAP_FAILED);
+        hf_cancel_init(g.cancel);
+        conf_thread_start(&g.t, wait_and_unmap, &g);
+        conf_thread_asleep(&g.t);
+        hf_cancel_fire(g.cancel);
+        conf_thread_join(&g.t);
+        assert_int_equal(g.rc, HF_ECANCELED);
+    }
+    OK(hf_lock_release(p.held, E));
+    end(&p);
+}
+
 /* ---- signals ----------------------------------------------------------- */
 
 static hf_cancel signalled;
@@ -313,6 +358,7 @@ const struct conf_case conf_cancel[] = {
     CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH),
     CONF_CASE(test_cancel_before_the_wait, CONF_EACH),
     CONF_CASE(test_cancel_races_with_the_grant, CONF_EACH),
+    CONF_CASE(test_cancel_may_go_with_its_wait, CONF_EACH),
     CONF_CASE(test_cancel_from_a_signal_handler, CONF_EACH),
     CONF_CASE(test_cancel_is_not_what_a_signal_does, CONF_EACH),
     CONF_CASE(test_cancel_signals_do_not_end_a_timed_wait, CONF_EACH),

@@ -5,6 +5,7 @@
 #include "server_fixture.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -243,6 +244,122 @@ static void test_core_loss_is_told_when_its_handle_is_gone(void **state)
     assert_int_equal(hf_client_dispatch(c), 2);
     assert_int_equal(h.last, HF_EVENT_LOST);
     assert_string_equal(h.name, "n");
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* ---- firing ----------------------------------------------------------------
+ */
+
+/* The linker puts this before that of engine.c. */
+void __real_hf__fd_post(int fd);
+void __wrap_hf__fd_post(int fd);
+
+static __thread bool stops_in_post;
+static uint32_t post_stopped, post_may_go_on; /* atomic */
+
+void __wrap_hf__fd_post(int fd)
+{
+    if (stops_in_post) {
+        __atomic_store_n(&post_stopped, 1, __ATOMIC_SEQ_CST);
+        WAIT_FOR(__atomic_load_n(&post_may_go_on, __ATOMIC_SEQ_CST));
+        if (fcntl(fd, F_GETFD) < 0)
+            abort(); /* it was closed, and may be another one's by now */
+    }
+    __real_hf__fd_post(fd);
+}
+
+static void *fire_and_stop(void *cancel)
+{
+    stops_in_post = true;
+    hf_cancel_fire(cancel);
+    return NULL;
+}
+
+struct closer {
+    hf_client *client;
+    uint32_t closed; /* atomic */
+};
+
+static void *close_client(void *arg)
+{
+    struct closer *c = arg;
+    int rc = hf_close(c->client);
+
+    __atomic_store_n(&c->closed, 1, __ATOMIC_SEQ_CST);
+    return (void *)(intptr_t)rc;
+}
+
+static bool is_closed(struct closer *c)
+{
+    return __atomic_load_n(&c->closed, __ATOMIC_SEQ_CST);
+}
+
+static bool is_attached(hf_cancel *cancel)
+{
+    return __atomic_load_n(&cancel->word, __ATOMIC_SEQ_CST) & HF__ATTACHED;
+}
+
+struct timed {
+    hf_lock *lock;
+    hf_acquire_options opt;
+};
+
+static void *wait_timed(void *arg)
+{
+    struct timed *t = arg;
+
+    return (void *)(intptr_t)hf_lock_acquire(t->lock, &t->opt, NULL);
+}
+
+/* The wait ends before the thread that fired has come to the client's
+ * descriptor, which stays until it has. */
+static void test_core_close_waits_for_who_fires(void **state)
+{
+    struct closer closer = {open_at_once(HF__QUEUED), 0};
+    struct timed t = {make_lock(closer.client, "n", HF_MUTEX, 0, 0),
+                      HF_ACQUIRE_OPTIONS_INIT};
+    hf_cancel cancel = HF_CANCEL_INIT;
+    pthread_t firing, waiting, closing;
+    void *rc;
+
+    (void)state;
+    post_stopped = post_may_go_on = 0;
+    t.opt.cancel = &cancel;
+    t.opt.wait_ms = 200; /* it looks then, since nothing wakes it */
+    assert_int_equal(pthread_create(&waiting, NULL, wait_timed, &t), 0);
+    assert_true(WAIT_FOR(is_attached(&cancel)));
+    assert_int_equal(pthread_create(&firing, NULL, fire_and_stop, &cancel), 0);
+    assert_true(WAIT_FOR(__atomic_load_n(&post_stopped, __ATOMIC_SEQ_CST)));
+    pthread_join(waiting, &rc);
+    assert_int_equal((intptr_t)rc, HF_ECANCELED);
+    assert_int_equal(hf_lock_free(t.lock), 0);
+    assert_int_equal(pthread_create(&closing, NULL, close_client, &closer), 0);
+    assert_true(NEVER_MS(is_closed(&closer), 300));
+    __atomic_store_n(&post_may_go_on, 1, __ATOMIC_SEQ_CST);
+    pthread_join(firing, NULL);
+    pthread_join(closing, &rc);
+    assert_null(rc);
+}
+
+/* The descriptor is the parent's. */
+static void test_core_child_fires_nothing_of_its_parent(void **state)
+{
+    hf_client *c = open_at_once(HF__QUEUED);
+    hf_cancel cancel = {HF__ATTACHED, c};
+    struct pollfd wakes = {.fd = c->wake_fd, .events = POLLIN};
+    pid_t pid;
+    int status;
+
+    (void)state;
+    hf__fd_drain(c->wake_fd);
+    pid = fork();
+    if (!pid) {
+        hf_cancel_fire(&cancel);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(poll(&wakes, 1, 0), 0);
     assert_int_equal(hf_close(c), 0);
 }
 
@@ -591,6 +708,8 @@ int main(void)
         cmocka_unit_test(test_core_child_of_an_event_hears_no_other),
         cmocka_unit_test(test_core_events_that_are_dropped_are_told),
         cmocka_unit_test(test_core_loss_is_told_when_its_handle_is_gone),
+        cmocka_unit_test(test_core_close_waits_for_who_fires),
+        cmocka_unit_test(test_core_child_fires_nothing_of_its_parent),
         cmocka_unit_test(test_core_child_of_a_callback_of_close_closes_nothing),
         cmocka_unit_test(test_core_lines_of_a_name_are_spread),
         cmocka_unit_test(test_core_end_of_one_hold_sets_one_descriptor),

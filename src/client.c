@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,15 +218,35 @@ static int texts(hf_client *c, struct hf__url *url,
 
 #define PASSWORD_MAX 8191
 
+/* Until there is something to read. A pipe that no program has opened for
+ * writing yet has nothing, and no end either. */
+static bool is_readable(int fd, hf__time until)
+{
+    struct pollfd reads = {.fd = fd, .events = POLLIN};
+    int n;
+
+    do {
+        hf__time left = until - hf__now();
+
+        left = left < 0 ? 0 : hf__min_time(left, HF__NAP);
+        n = poll(&reads, 1, (int)((left + HF__MS - 1) / HF__MS));
+    } while (n < 0 ? errno == EINTR : n == 0 && hf__now() < until);
+    if (!n)
+        errno = ETIMEDOUT;
+    return n > 0;
+}
+
 /* A line, without its end; a pipe may give it in parts. -1: errno says why. */
-static ssize_t read_line(int fd, char *text, size_t size)
+static ssize_t read_line(int fd, hf__time until, char *text, size_t size)
 {
     size_t len = 0;
     ssize_t n = 1;
 
     while (n && len < size - 1 && !memchr(text, '\n', len)) {
+        if (!is_readable(fd, until))
+            return -1;
         n = read(fd, text + len, size - 1 - len);
-        if (n < 0 && errno != EINTR)
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
             return -1;
         if (n > 0)
             len += (size_t)n;
@@ -240,10 +261,17 @@ static int read_password(hf_client *c, const char *path, char **out,
                          hf_error *err)
 {
     char text[PASSWORD_MAX + 2];
-    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
-    ssize_t len = fd < 0 ? -1 : read_line(fd, text, sizeof(text));
+    hf__time until = hf__now() + c->config->open_timeout_ms * HF__MS;
+    /* Opening a pipe would wait for its writer, for ever. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
+    ssize_t len = fd < 0 ? -1 : read_line(fd, until, text, sizeof(text));
 
-    if (len < 0)
+    if (len < 0 && fd >= 0 && errno == ETIMEDOUT)
+        rc = hf__fail(err, HF_EINVAL,
+                      "password_file=%s: no line came within %u ms; a pipe "
+                      "needs a program that writes to it",
+                      path, c->config->open_timeout_ms);
+    else if (len < 0)
         rc = hf__fail(err, HF_EINVAL, "password_file=%s: %m", path);
     else if (len > PASSWORD_MAX)
         rc = hf__fail(err, HF_EINVAL,
@@ -441,13 +469,13 @@ static int open_client(hf_client *c, const char *url,
                        bool *given_up)
 {
     int rc = check_resources(c, err);
-    hf__time until;
+    hf__time until = hf__now();
 
     if (!rc)
         rc = configure(c, url, opt, err);
     if (rc)
         return rc;
-    until = hf__now() + (hf__time)c->config->open_timeout_ms * HF__MS;
+    until += (hf__time)c->config->open_timeout_ms * HF__MS;
     rc = hf__keeper_start(c, until, err, given_up);
     if (rc)
         return rc;

@@ -548,8 +548,9 @@ static void note_secret(const struct hf__config *config)
     snprintf(secret, sizeof(secret), "%s", config->password);
 }
 
-static int open_by_file(const char *path)
+static int open_by_file_within(const char *path, int64_t ms, hf_error *err)
 {
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     char url[256];
     hf_client *c;
     int rc;
@@ -557,10 +558,16 @@ static int open_by_file(const char *path)
     memset(&server, 0, sizeof(server));
     server.in_open = note_secret;
     snprintf(url, sizeof(url), "test://?password_file=%s", path);
-    rc = hf_open(url, NULL, &c, NULL);
+    opt.open_timeout_ms = ms;
+    rc = hf_open(url, &opt, &c, err);
     if (!rc)
         assert_int_equal(hf_close(c), 0);
     return rc;
+}
+
+static int open_by_file(const char *path)
+{
+    return open_by_file_within(path, 0, NULL);
 }
 
 static void write_secret(const char *path, size_t len)
@@ -608,6 +615,29 @@ static void test_core_password_file_is_read_whole(void **state)
     assert_int_equal(open_by_file(path), 0);
     pthread_join(t, NULL);
     assert_string_equal(secret, "abcd");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+/* Nothing ever comes: no program writes to the pipe, or not a whole line. */
+static void test_core_password_file_is_not_waited_for_long(void **state)
+{
+    char dir[] = "/tmp/holdfast-core-XXXXXX", path[64];
+    hf_error err = HF_ERROR_INIT;
+    struct wait_mark begun = wait_mark();
+    int fd;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/secret", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(open_by_file_within(path, 100, &err), HF_EINVAL);
+    assert_non_null(strstr(err.text, "no line came within 100 ms"));
+    assert_true(wait_took(begun, 100, 1100));
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(write(fd, "ab", 2), 2);
+    assert_int_equal(open_by_file_within(path, 100, &err), HF_EINVAL);
+    close(fd);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(dir), 0);
 }
@@ -716,6 +746,7 @@ int main(void)
         cmocka_unit_test(test_core_downgraded_hold_is_renewed_as_one_permit),
         cmocka_unit_test(test_core_lookup_and_connecting_have_one_time),
         cmocka_unit_test(test_core_password_file_is_read_whole),
+        cmocka_unit_test(test_core_password_file_is_not_waited_for_long),
         cmocka_unit_test(test_core_name_without_handles_may_be_another_kind),
         cmocka_unit_test(test_core_release_of_the_permits_that_came_last),
     };

@@ -67,7 +67,7 @@ HF_API const char *hf_version(void);
 
 /* Name, number, text. Numbers never change. */
 #define HF_ERRORS(X)                                                           \
-    X(EBUSY, -1, "another client holds it")                                    \
+    X(EBUSY, -1, "another owner holds it")                                     \
     X(ETIMEDOUT, -2, "the time to wait is over")                               \
     X(ECANCELED, -3, "the wait was cancelled")                                 \
     X(ELOST, -4, "the hold was lost")                                          \

@@ -41,6 +41,7 @@ struct acquire {
     hf__time grace; /* for the first answer */
     hf__time over;  /* when it was found to be finished */
     bool parks;     /* direct: it may have to sleep at the backend for all */
+    bool held_here; /* EBUSY: by another owner of this client */
 };
 
 int hf__lease_valid(const char *field, int64_t ms, const char *zero,
@@ -236,6 +237,16 @@ static bool is_parkable(const struct hf__name *n)
     return !n->parker && n->gate.lease.state == HF__WAITING;
 }
 
+/* Somebody here has it, through whatever line; name->mu is held. */
+static bool is_held_here(struct hf__name *first)
+{
+    struct hf__name *n = hf__line_newest(first);
+
+    while (n && !n->gate.owner)
+        n = hf__line_after(n);
+    return n != NULL;
+}
+
 static bool acquire_ready(void *arg, hf__time now, hf__time *until)
 {
     struct acquire *a = arg;
@@ -258,6 +269,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     if (rc != HF__PENDING || n->gate.was_lost || n->gate.lease.drop)
         hf__name_run(n, now);
     rc = a->w.state == HF__W_FINISHED;
+    a->held_here = rc && a->w.result == HF_EBUSY && is_held_here(a->lock->name);
     if (rc && a->w.result == HF__GRANTED)
         wait_leave(a->lock, a->line);
     a->parks = true;
@@ -314,6 +326,21 @@ static void direct_wait(struct acquire *a)
     }
 }
 
+static int tell_busy(const struct acquire *a, const char *name, hf_error *err)
+{
+    switch (a->lock->name->remote.kind) {
+    case HF_LATCH:
+        return hf__fail(err, HF_EBUSY, "\"%s\" has not come to 0", name);
+    case HF_SEMAPHORE:
+        return hf__fail(err, HF_EBUSY,
+                        "\"%s\" does not have that many permits free", name);
+    default:
+        return hf__fail(err, HF_EBUSY, "\"%s\" is held by another %s", name,
+                        a->held_here ? "thread or handle of this client"
+                                     : "client");
+    }
+}
+
 static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
                 hf_error *err)
 {
@@ -326,12 +353,7 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
     case HF__GRANTED:
         return 0;
     case HF_EBUSY:
-        return hf__fail(err, rc,
-                        kind == HF_LATCH ? "\"%s\" has not come to 0"
-                        : kind == HF_SEMAPHORE
-                            ? "\"%s\" does not have that many permits free"
-                            : "\"%s\" is held by another client",
-                        name);
+        return tell_busy(a, name, err);
     case HF_ETIMEDOUT:
         return hf__fail(err, rc,
                         kind == HF_LATCH
@@ -432,6 +454,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     if (rc != HF__PENDING) {
         hf__count_at_once(a->line, rc);
         hf__line_rest(a->line);
+        a->held_here = rc == HF_EBUSY && is_held_here(lock->name);
         /* Once unlocked, it may be gone. */
         rc = rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
         hf__name_unlock(lock->name);

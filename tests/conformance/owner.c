@@ -97,6 +97,7 @@ static void test_owner_not_reentrant_says_deadlock(void)
 struct stranger {
     hf_lock *lock;
     int check, token, deadline, count, release, nowait, renew, try;
+    hf_error busy;
 };
 
 static void be_strange(void *arg)
@@ -113,7 +114,7 @@ static void be_strange(void *arg)
     s->renew = hf_lock_renew(s->lock, 0, NULL);
     s->release = hf_lock_release(s->lock, NULL);
     s->nowait = hf_lock_release_nowait(s->lock, NULL);
-    s->try = hf_lock_try(s->lock, NULL);
+    s->try = hf_lock_try(s->lock, &s->busy);
 }
 
 static void test_owner_another_thread_is_a_stranger(void)
@@ -134,10 +135,41 @@ static void test_owner_another_thread_is_a_stranger(void)
     EXPECT(HF_ENOTOWNER, s.release);
     EXPECT(HF_ENOTOWNER, s.nowait);
     EXPECT(HF_EBUSY, s.try);
+    assert_non_null(
+        strstr(s.busy.text, "held by another thread or handle of this client"));
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
     conf_free(lock);
     OK(hf_close(c));
+}
+
+static void try_another(hf_lock *lock, const char *text)
+{
+    hf_error err = HF_ERROR_INIT;
+
+    assert_int_equal(hf_lock_try(lock, &err), HF_EBUSY);
+    if (!strstr(err.text, text))
+        print_error("%s\n", err.text);
+    assert_non_null(strstr(err.text, text));
+}
+
+/* Who is busy says whether it is held here, where that is known. */
+static void test_owner_busy_says_where_it_is_held(void)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held = conf_lock(a, name), *strange = conf_lock(b, name);
+    hf_lock *handle = conf_lock_flags(a, name, HF_OWNER_HANDLE);
+
+    OK(hf_lock_acquire(held, NULL, E));
+    try_another(handle, "held by another thread or handle of this client");
+    try_another(strange, "held by another client");
+    OK(hf_lock_release(held, E));
+    conf_free(handle);
+    conf_free(held);
+    conf_free(strange);
+    OK(hf_close(a));
+    OK(hf_close(b));
 }
 
 struct releaser {
@@ -353,6 +385,7 @@ const struct conf_case conf_owner[] = {
     CONF_CASE(test_owner_is_another_in_another_client, CONF_EACH),
     CONF_CASE(test_owner_not_reentrant_says_deadlock, CONF_EACH),
     CONF_CASE(test_owner_another_thread_is_a_stranger, CONF_EACH),
+    CONF_CASE(test_owner_busy_says_where_it_is_held, CONF_EACH),
     CONF_CASE(test_owner_handle_is_released_by_any_thread, CONF_EACH),
     CONF_CASE(test_owner_handles_exclude_each_other, CONF_EACH),
     CONF_CASE(test_owner_handle_acquires_once, CONF_EACH),

@@ -123,6 +123,7 @@ typedef struct hf_latch hf_latch;
 #define HF_NAME_MAX 512                /* bytes in a name */
 #define HF_TIME_MAX_MS 3155760000000LL /* a hundred years; more is EINVAL */
 #define HF_LEASE_MIN_MS 10             /* of a TTL or lease; less is EINVAL */
+#define HF_LEASE_MAX_MS 2147483647     /* the same; more is EINVAL */
 #define HF_CSTRING ((size_t)-1)        /* a name_len: "ends at its NUL" */
 
 enum hf_event_type {
@@ -210,14 +211,15 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
                    hf_client **out, hf_error *err);
 
 /*
- * Ends every wait with ECLOSED (pending callbacks are called, here), releases
- * what is held (waiting for at most op_timeout, and for less than a second if
- * all that is to be released has ended at the server by itself, as after a
- * loss), joins the helper thread.
- * The client is gone then and may not be used again; handles of its locks stay
- * valid and answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that
- * a release was not answered, or refused; EFORK, ECLOSED, EBUSY (from a
- * callback of its own): nothing was done.
+ * Ends every wait with ECLOSED (pending callbacks are called, here; events that
+ * wait for dispatch are dropped), waits for callbacks that other threads are
+ * in, without a limit, releases what is held (waiting for at most op_timeout,
+ * and for less than a second if all that is to be released has ended at the
+ * server by itself, as after a loss), joins the helper thread. The client is
+ * gone then and may not be used again; handles of its locks stay valid and
+ * answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that a release
+ * was not answered, or refused; EFORK, ECLOSED, EBUSY (from a callback of its
+ * own): nothing was done.
  */
 HF_API int hf_close(hf_client *client);
 
@@ -298,13 +300,16 @@ typedef struct hf_lock_options {
     enum hf_fairness fairness;
     unsigned flags;      /* hf_lock_flag */
     uint32_t permits;    /* size of a semaphore; 0 for other kinds */
-    uint32_t handoff;    /* local owners that may take turns on one grant; at
-                            most 67 108 863 */
+    uint32_t handoff;    /* local owners that may take turns on one grant,
+                            which have one token between them; at most
+                            67 108 863 */
     int64_t ttl_ms;      /* 0: the client's; else HF_LEASE_MIN_MS or more. Of
                             no effect on ZooKeeper and etcd, see the
                             client's */
     int64_t max_hold_ms; /* 0: none. No hold lasts longer, renewed or not */
-    const char *label;   /* shown to others by hf_inspect; copied */
+    const char *label;   /* shown to others by hf_inspect; copied. The first
+                            handle's counts: that of a further one on the
+                            same name has no effect */
 } hf_lock_options;
 
 /* clang-format off */

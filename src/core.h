@@ -23,7 +23,7 @@
 #include <pthread.h>
 
 /* The longest lease or timeout: they travel as 32 bits, with room to add. */
-#define HF__MS_MAX ((int64_t)(UINT32_MAX / 2))
+#define HF__MS_MAX ((int64_t)HF_LEASE_MAX_MS)
 
 /* In hf_cancel.word, as in the word of any sleeper; the rest of it counts. */
 #define HF__CANCELLED 1u

@@ -221,8 +221,10 @@ static void test_bad_lock_options(void)
     EXPECT_TEXT(HF_EINVAL, "ttl_ms is 9", new_with(c, &opt, err));
     opt.ttl_ms = -1;
     EXPECT_TEXT(HF_EINVAL, "ttl_ms", new_with(c, &opt, err));
-    opt.ttl_ms = INT64_MAX;
+    opt.ttl_ms = (int64_t)HF_LEASE_MAX_MS + 1;
     EXPECT(HF_EINVAL, new_with(c, &opt, E));
+    opt.ttl_ms = HF_LEASE_MAX_MS;
+    OK(new_with(c, &opt, E));
     opt = good;
     opt.max_hold_ms = -1;
     EXPECT_TEXT(HF_EINVAL, "max_hold_ms", new_with(c, &opt, err));
@@ -255,6 +257,8 @@ static void test_bad_acquire_options(void)
     EXPECT_TEXT(HF_EINVAL, "lease_ms", hf_lock_acquire(lock, &opt, err));
     opt.lease_ms = HF_LEASE_MIN_MS - 1;
     EXPECT_TEXT(HF_EINVAL, "10 to", hf_lock_acquire(lock, &opt, err));
+    opt.lease_ms = (int64_t)HF_LEASE_MAX_MS + 1;
+    EXPECT_TEXT(HF_EINVAL, "to 2147483647", hf_lock_acquire(lock, &opt, err));
     opt.lease_ms = INT64_MAX;
     EXPECT(HF_EINVAL, hf_lock_acquire(lock, &opt, E));
     opt = good;

@@ -333,6 +333,7 @@ int main(int argc, char **argv)
         {"process", run_process_faults},
         {"connection", run_connection_faults},
         {"limits", run_limit_faults},
+        {"hosts", run_host_faults},
         {"lock-names", run_name_faults},
         {"session", run_session_faults},
         {"tables", run_table_faults},

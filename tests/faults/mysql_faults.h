@@ -72,6 +72,7 @@ void my_waiter_end(struct my_waiter *);
 int run_process_faults(void);
 int run_connection_faults(void);
 int run_limit_faults(void);
+int run_host_faults(void);
 int run_name_faults(void);
 int run_session_faults(void);
 int run_table_faults(void);

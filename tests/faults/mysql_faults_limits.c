@@ -1,5 +1,4 @@
-/* Connections: how many there are, servers that allow no more of them, and a
- * server that becomes read-only. */
+/* Connections: how many there are, and servers that allow no more of them. */
 #include "mysql_faults.h"
 
 #include <stdio.h>
@@ -177,78 +176,6 @@ static void test_no_connection_of_the_user_to_wait_on(void **state)
     no_connection_to_wait_on(*state, "set global max_user_connections=3");
 }
 
-/* ---- read-only ------------------------------------------------------------
- */
-
-static struct my_server other;
-
-static int two_servers(void **state)
-{
-    return my_server_start(&other) || my_setup(state) ? -1 : 0;
-}
-
-static int one_server(void **state)
-{
-    int rc = world_end(state);
-
-    my_server_end(&other);
-    return rc;
-}
-
-static long held_at(struct my_server *s)
-{
-    return my_server_left(s, false);
-}
-
-/* A server that has become a replica of another one is left for that. */
-static void test_read_only_leads_to_the_other_host(void **state)
-{
-    struct world *w = *state;
-    char host[64], url[160];
-    hf_lock *a;
-
-    snprintf(host, sizeof(host), "127.0.0.1:%d,127.0.0.1:%d", my_one.port,
-             other.port);
-    world_url(w, host, url, sizeof(url));
-    a = world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    assert_int_equal(held_at(&my_one), 1);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    my_server_do(&my_one, "set global read_only=1");
-    if (hf_lock_timed(a, 5000, &w->err))
-        fail_msg("%s", w->err.text);
-    assert_int_equal(held_at(&my_one), 0);
-    assert_int_equal(held_at(&other), 1);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    /* Who opens now does not stay at the first either. */
-    a = world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    assert_int_equal(held_at(&other), 1);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_int_equal(held_at(&other), 0);
-}
-
-/* The new server knows nothing of the hold, and the holder hears that. */
-static void test_read_only_while_holding(void **state)
-{
-    struct world *w = *state;
-    char host[64], url[160];
-    hf_lock *a;
-
-    snprintf(host, sizeof(host), "127.0.0.1:%d,127.0.0.1:%d", my_one.port,
-             other.port);
-    world_url(w, host, url, sizeof(url));
-    a = world_lock(w, url, 5000, 5000, HF_FAIR_DEFAULT);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    my_server_do(&my_one, "set global read_only=1");
-    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
-    my_server_do(&my_one, "set global read_only=0");
-    world_is_clean(w);
-}
-
-#define TWO(fn) cmocka_unit_test_setup_teardown(fn, two_servers, one_server)
-
 int run_limit_faults(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,8 +186,6 @@ int run_limit_faults(void)
         MY_CASE(test_too_many_connections_of_the_user),
         MY_CASE(test_no_connection_to_wait_on),
         MY_CASE(test_no_connection_of_the_user_to_wait_on),
-        TWO(test_read_only_leads_to_the_other_host),
-        TWO(test_read_only_while_holding),
     };
 
     return cmocka_run_group_tests_name("mysql: limits", tests, my_group,

@@ -332,7 +332,9 @@ void hf__my_up(struct my_conn *c, hf__time now)
     struct mysql *m = c->owner;
 
     (void)now;
-    hf__my_aim(m, c, m->connect_ms); /* hf_open() had its own */
+    hf__my_aim(m, c, &m->peer, m->connect_ms); /* hf_open() had its own */
+    m->here.addr[0] = m->peer.addr[c->link.walk.at];
+    m->here.len = 1;
     m->alone = false;
     if (m->opened) {
         m->core->log(m->client, "mysql: connected again to %s", c->link.where);

@@ -196,13 +196,14 @@ static int introduce(struct mysql *m)
     return 0;
 }
 
-void hf__my_aim(struct mysql *m, struct my_conn *c, uint32_t connect_ms)
+void hf__my_aim(struct mysql *m, struct my_conn *c, struct net_endpoint *peer,
+                uint32_t connect_ms)
 {
     struct net_link *l = &c->link;
     uint32_t pause_ms = m->op_timeout_ms / 8;
 
     c->login = &m->login;
-    l->peer = &m->peer;
+    l->peer = peer;
     l->tags = &m->tags;
     l->stream.tls = m->login.tls;
     l->doubt = "; is it MySQL or MariaDB?";
@@ -216,7 +217,7 @@ static int start(struct mysql *m, const struct hf__config *config)
     int rc = m->peer.hosts ? hf__net_find(&m->peer) : 0;
 
     m->connect_ms = config->connect_timeout_ms;
-    hf__my_aim(m, &m->cmd, config->open_timeout_ms);
+    hf__my_aim(m, &m->cmd, &m->peer, config->open_timeout_ms);
     m->cmd.link.lost = "mysql: lost the connection";
     if (!rc)
         hf__link_start(&m->cmd.link, m->core->now());
@@ -231,8 +232,8 @@ static int mysql_open(hf_client *client, const struct hf__core *core,
 
     if (!m)
         return HF_ENOMEM;
-    m->core = m->peer.core = core;
-    m->client = m->peer.client = client;
+    m->core = m->peer.core = m->here.core = core;
+    m->client = m->peer.client = m->here.client = client;
     hf__my_conn_init(&m->cmd, core, client, &hf__my_cmd, m,
                      sizeof(struct my_flight));
     rc = parse(m, config);

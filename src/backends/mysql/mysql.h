@@ -110,6 +110,7 @@ struct mysql {
     const struct hf__core *core;
     hf_client *client;
     struct net_endpoint peer;
+    struct net_endpoint here; /* the one of its addresses at which cmd is */
     struct my_login login;
     uint32_t tags;
     uint32_t
@@ -151,10 +152,10 @@ uint64_t hf__my_num(const struct my_row *, size_t i);
 void hf__my_clock(struct mysql *, uint64_t us);
 /* From when on, by that clock, a request is not meant any more. */
 uint64_t hf__my_late(const struct mysql *, const struct hf__req *);
-/* For hello(): the settings of a session; owner: asks what the server is, too,
- * and is the one that may. 0, or a code whose text is set. */
-int hf__my_say_session(struct my_conn *, uint32_t idle_s, const uint8_t *owner,
-                       my_answer_fn *);
+/* For hello(): begins the packet, with the settings of a session. */
+void hf__my_put_session(struct my_conn *, uint32_t idle_s);
+/* Ends it. 0, or a code whose text is set. */
+int hf__my_say(struct my_conn *, my_answer_fn *);
 int hf__my_hello_refused(struct my_conn *, const struct my_result *,
                          hf__time now);
 int hf__my_no_memory(struct my_conn *);
@@ -212,7 +213,8 @@ hf__time hf__my_ping_at(const struct mysql *);
 
 /* Where a connection leads, and how long it may take; its link lacks `lost`.
  */
-void hf__my_aim(struct mysql *, struct my_conn *, uint32_t connect_ms);
+void hf__my_aim(struct mysql *, struct my_conn *, struct net_endpoint *,
+                uint32_t connect_ms);
 
 /* ---- verbs.c ------------------------------------------------------------ */
 

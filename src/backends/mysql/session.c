@@ -77,8 +77,7 @@ int hf__my_no_memory(struct my_conn *c)
 
 /* Idle connections end soon, a statement may take as long as it takes, and
  * nothing depends on how the server is set up otherwise. */
-int hf__my_say_session(struct my_conn *c, uint32_t idle_s, const uint8_t *owner,
-                       my_answer_fn *fn)
+void hf__my_put_session(struct my_conn *c, uint32_t idle_s)
 {
     hf__my_begin(c);
     hf__my_sql(c,
@@ -88,12 +87,10 @@ int hf__my_say_session(struct my_conn *c, uint32_t idle_s, const uint8_t *owner,
                "innodb_lock_wait_timeout=1,wait_timeout=%u,%s=0",
                (uint64_t)idle_s,
                c->is_mariadb ? "max_statement_time" : "max_execution_time");
-    if (owner)
-        hf__my_sql(c,
-                   ";select connection_id()," MY_CLOCK
-                   ",get_lock('hfc:%h',0);show variables where variable_name "
-                   "in ('read_only','super_read_only','wsrep_on')",
-                   owner, MY_OWNER_LEN);
+}
+
+int hf__my_say(struct my_conn *c, my_answer_fn *fn)
+{
     return hf__my_end(c, fn) ? 0 : hf__my_no_memory(c);
 }
 
@@ -264,7 +261,13 @@ static int hello(struct my_conn *c, hf__time now)
     struct mysql *m = c->owner;
 
     (void)now;
-    return hf__my_say_session(c, m->idle_s, m->owner, server_seen);
+    hf__my_put_session(c, m->idle_s);
+    hf__my_sql(c,
+               ";select connection_id()," MY_CLOCK
+               ",get_lock('hfc:%h',0);show variables where variable_name "
+               "in ('read_only','super_read_only','wsrep_on')",
+               m->owner, MY_OWNER_LEN);
+    return hf__my_say(c, server_seen);
 }
 
 const struct my_owner hf__my_cmd = {

@@ -223,17 +223,33 @@ static int left(struct my_conn *c, struct my_sent *sent,
 
 /* ---- the connection ----------------------------------------------------- */
 
+/* The numbers of threads, and user locks, are those of one server: cmd has to
+ * be there, too. What is between us may lead to several. */
 static int session_set(struct my_conn *c, struct my_sent *sent,
                        const struct my_result *r, hf__time now)
 {
+    struct my_wait *w = c->owner;
+    const struct my_result *last = hf__my_last(r);
+
     (void)sent;
-    return hf__my_last(r)->error ? hf__my_hello_refused(c, r, now) : 0;
+    if (last->error)
+        return hf__my_hello_refused(c, r, now);
+    if (last->columns != 1 || !last->rows)
+        return HF_EPROTO;
+    return hf__my_num(last->rows, 0) == w->m->cmd.thread
+               ? 0
+               : hf__link_why(&c->link, HF_EBACKEND,
+                              "it leads to another server than before");
 }
 
 static int hello(struct my_conn *c, hf__time now)
 {
+    struct mysql *m = ((struct my_wait *)c->owner)->m;
+
     (void)now;
-    return hf__my_say_session(c, IDLE_S, NULL, session_set);
+    hf__my_put_session(c, IDLE_S);
+    hf__my_sql(c, ";select is_used_lock('hfc:%h')", m->owner, MY_OWNER_LEN);
+    return hf__my_say(c, session_set);
 }
 
 static void up(struct my_conn *c, hf__time now)
@@ -279,7 +295,7 @@ static struct my_wait *new_wait(struct mysql *m)
     w->m = m;
     hf__my_conn_init(&w->conn, m->core, m->client, &waiting, w,
                      sizeof(struct my_sent));
-    hf__my_aim(m, &w->conn, m->connect_ms);
+    hf__my_aim(m, &w->conn, &m->here, m->connect_ms);
     w->conn.link.lost = "mysql: lost a connection for waiting";
     w->conn.link.silence_ms = UINT32_MAX; /* it may wait for as long */
     hf__link_start(&w->conn.link, m->core->now());

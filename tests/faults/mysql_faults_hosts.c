@@ -1,0 +1,237 @@
+/* Several hosts: one is read-only, one comes back, and a balancer leads to one
+ * or the other. All connections of a client are at one server. */
+#include "mysql_faults.h"
+
+#include <mysql.h>
+#include <stdio.h>
+
+enum { STRANGERS = 30 };
+
+static struct my_server other;
+
+static int two_servers(void **state)
+{
+    return my_server_start(&other) || my_setup(state) ? -1 : 0;
+}
+
+static int one_server(void **state)
+{
+    int rc = world_end(state);
+
+    my_server_end(&other);
+    return rc;
+}
+
+/* The URL that leads to both, the first of the group before the other. */
+static const char *both(struct world *w)
+{
+    static char url[160];
+    char host[64];
+
+    snprintf(host, sizeof(host), "127.0.0.1:%d,127.0.0.1:%d", my_one.port,
+             other.port);
+    world_url(w, host, url, sizeof(url));
+    return url;
+}
+
+static long held_at(struct my_server *s)
+{
+    return my_server_left(s, false);
+}
+
+/* A server that has become a replica of another one is left for that. */
+static void test_read_only_leads_to_the_other_host(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, both(w), 30000, 5000, HF_FAIR_DEFAULT);
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    assert_int_equal(held_at(&my_one), 1);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    my_server_do(&my_one, "set global read_only=1");
+    if (hf_lock_timed(a, 5000, &w->err))
+        fail_msg("%s", w->err.text);
+    assert_int_equal(held_at(&my_one), 0);
+    assert_int_equal(held_at(&other), 1);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    /* Who opens now does not stay at the first either. */
+    a = world_lock(w, both(w), 30000, 5000, HF_FAIR_DEFAULT);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    assert_int_equal(held_at(&other), 1);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(held_at(&other), 0);
+}
+
+/* The new server knows nothing of the hold, and the holder hears that. */
+static void test_read_only_while_holding(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, both(w), 5000, 5000, HF_FAIR_DEFAULT);
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    my_server_do(&my_one, "set global read_only=1");
+    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    my_server_do(&my_one, "set global read_only=0");
+    world_is_clean(w);
+}
+
+/* ---- waiting --------------------------------------------------------------
+ */
+
+static long long statements(struct my_server *s)
+{
+    return my_server_number(s, "select variable_value from information_schema."
+                               "global_status where variable_name='questions'");
+}
+
+/* A waiter in a queue sends next to nothing, one that polls two statements or
+ * three every half second. */
+static void nobody_spins(struct taker *t)
+{
+    enum { MS = 2000, MOST = 60 };
+    long long before = statements(&my_one) + statements(&other), now;
+
+    assert_true(NEVER_MS(taker_back(t), MS));
+    now = statements(&my_one) + statements(&other);
+    if (now - before > MOST)
+        fail_msg("%lld statements within %d ms", now - before, MS);
+}
+
+/* The second server is in use, and the first one is there. */
+static void waits_at_the_other(struct world *w)
+{
+    hf_lock *a = world_lock(w, other.url, 30000, 5000, HF_FAIR_DEFAULT);
+    hf_lock *b = world_lock(w, both(w), 30000, 5000, HF_FAIR_DEFAULT);
+    struct taker *t;
+
+    world_takes(w, a, 5000);
+    t = taker_start(w, b, WAIT_MS);
+    assert_true(WAIT_FOR(my_server_waiting(&other) == 1));
+    assert_int_equal(my_server_connections(&my_one), 0);
+    nobody_spins(t);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, SOON_MS);
+    assert_true(WAIT_FOR(my_server_left(&other, false) == 0));
+}
+
+static void test_waits_beside_a_read_only_host(void **state)
+{
+    my_server_do(&my_one, "set global read_only=1");
+    waits_at_the_other(*state);
+}
+
+/* The client came when the first host was down, and stays at the other. */
+static void test_waits_after_the_first_host_is_back(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a, *b;
+    struct taker *t;
+
+    my_server_kill(&my_one);
+    a = world_lock(w, other.url, 30000, 5000, HF_FAIR_DEFAULT);
+    b = world_lock(w, both(w), 30000, 5000, HF_FAIR_DEFAULT);
+    assert_int_equal(my_server_again(&my_one), 0);
+    world_takes(w, a, 5000);
+    t = taker_start(w, b, WAIT_MS);
+    assert_true(WAIT_FOR(my_server_waiting(&other) == 1));
+    assert_int_equal(my_server_connections(&my_one), 0);
+    nobody_spins(t);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, SOON_MS);
+    assert_true(WAIT_FOR(my_server_left(&other, false) == 0));
+}
+
+/* ---- a balancer -----------------------------------------------------------
+ */
+
+static MYSQL *stranger(struct my_server *s)
+{
+    MYSQL *db = mysql_init(NULL);
+
+    if (!mysql_real_connect(db, "127.0.0.1", MY_SERVER_USER, MY_SERVER_SECRET,
+                            MY_SERVER_DB, (unsigned)s->port, NULL, 0))
+        fail_msg("%s", mysql_error(db));
+    return db;
+}
+
+static unsigned long next_number(struct my_server *s)
+{
+    MYSQL *db = stranger(s);
+    unsigned long number = mysql_thread_id(db);
+
+    mysql_close(db);
+    return number;
+}
+
+/* Strangers at the first server, each in a statement. The next connections at
+ * the other one get the numbers that these have. */
+static void strangers_begin(MYSQL **db)
+{
+    static const char sleep[] = "select sleep(600)";
+    unsigned long here = next_number(&my_one), there = next_number(&other);
+
+    while (there < here)
+        there = next_number(&other);
+    while (here < there)
+        here = next_number(&my_one);
+    for (int i = 0; i < STRANGERS; i++) {
+        db[i] = stranger(&my_one);
+        assert_int_equal(mysql_send_query(db[i], sleep, sizeof(sleep) - 1), 0);
+    }
+}
+
+static long strangers_asleep(void)
+{
+    return (long)my_server_number(
+        &my_one, "select count(*) from information_schema.processlist where "
+                 "info='select sleep(600)' and state='User sleep'");
+}
+static void strangers_end(MYSQL **db)
+{
+    for (int i = 0; i < STRANGERS; i++) {
+        my_server_try(&my_one, "kill %lu", mysql_thread_id(db[i]));
+        mysql_close(db[i]);
+    }
+}
+
+/* A connection for waiting that ends at another server than the commands do is
+ * of no use: the client polls, and ends no statement of anybody. */
+static void test_balancer_leads_the_waits_elsewhere(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
+    MYSQL *db[STRANGERS];
+    struct taker *t;
+
+    world_takes(w, a, 5000);
+    strangers_begin(db);
+    assert_true(WAIT_FOR(strangers_asleep() == STRANGERS));
+    proxy_lead_to(w->proxy, other.port);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(hf_lock_timed(b, 100, NULL), HF_ETIMEDOUT);
+    t = taker_start(w, b, WAIT_MS);
+    nobody_spins(t);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, SOON_MS);
+    assert_int_equal(strangers_asleep(), STRANGERS);
+    strangers_end(db);
+    assert_int_equal(my_server_left(&other, false), 0);
+    assert_true(WAIT_FOR(my_server_left(&my_one, false) == 0));
+}
+
+#define TWO(fn) cmocka_unit_test_setup_teardown(fn, two_servers, one_server)
+
+int run_host_faults(void)
+{
+    const struct CMUnitTest tests[] = {
+        TWO(test_read_only_leads_to_the_other_host),
+        TWO(test_read_only_while_holding),
+        TWO(test_waits_beside_a_read_only_host),
+        TWO(test_waits_after_the_first_host_is_back),
+        TWO(test_balancer_leads_the_waits_elsewhere),
+    };
+
+    return cmocka_run_group_tests_name("mysql: hosts", tests, my_group,
+                                       my_group_end);
+}

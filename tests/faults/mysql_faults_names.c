@@ -126,11 +126,64 @@ static void test_queues_of_names_differ(void **state)
     world_is_clean(w);
 }
 
+/* ---- lists ----------------------------------------------------------------
+ */
+
+/* Names n-0, n-1, ... behind the prefix, and as many that have another one. */
+static void hold_many(const char *prefix, int n)
+{
+    my_server_do(
+        &my_one,
+        "replace into holdfast_locks select concat(p.prefix,s.seq),1,0,"
+        "1,'stranger',1,0,0,'',0,'',utc_timestamp(6),60000000,"
+        "utc_timestamp(6)+interval 60 second,0 from seq_1_to_%d s "
+        "join (select '%s' prefix union select 'z:') p",
+        n, prefix);
+}
+
+static void lists(struct world *w, const char *options, const char *prefix,
+                  int n)
+{
+    hf_client *c = my_open(w, my_url(options));
+    hf_names *list = NULL;
+    char first[16];
+
+    my_server_empty(&my_one);
+    hold_many(prefix, n);
+    if (hf_list(c, "n-", &list, &w->err))
+        fail_msg("%d names: %s", n, w->err.text);
+    if (list->len != (size_t)n)
+        fail_msg("%zu names of %d", list->len, n);
+    for (int i = 0; i < n; i += 97) {
+        size_t at = 0;
+
+        snprintf(first, sizeof(first), "n-%d", i + 1);
+        while (at < list->len && strcmp(list->names[at].bytes, first) != 0)
+            at++;
+        assert_true(at < list->len);
+    }
+    hf_names_free(list);
+    assert_int_equal(hf_close(c), 0);
+    my_server_empty(&my_one);
+}
+
+/* The server is asked for 1000 at a time. */
+static void test_long_lists(void **state)
+{
+    static const int lens[] = {1, 999, 1000, 1001, 2500};
+
+    for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
+        lists(*state, "", "n-", lens[i]);
+        lists(*state, "?prefix=app:", "app:n-", lens[i]);
+    }
+}
+
 int run_name_faults(void)
 {
     const struct CMUnitTest tests[] = {
         MY_CASE(test_names_differ),
         MY_CASE(test_queues_of_names_differ),
+        MY_CASE(test_long_lists),
     };
 
     return cmocka_run_group_tests_name("mysql: names", tests, my_group,

@@ -223,18 +223,24 @@ static void put_list(struct mysql *m, const struct hf__query *q)
     char end[HF_NAME_MAX];
     size_t len = 0;
     bool ends = behind(q, end, &len);
-    const hf_names *names = q->names;
 
     for (int i = 0; i < 2; i++) {
         hf__my_sql(&m->cmd, "%s and name>=%x", parts[i], NAME);
         if (ends)
             hf__my_sql(&m->cmd, " and name<%x", end, len);
-        if (q->count)
-            hf__my_sql(&m->cmd, " and name>%x",
-                       names->names[names->len - 1].bytes,
-                       names->names[names->len - 1].len);
+        if (q->names->len) /* without the client's prefix, as many bytes */
+            hf__my_sql(&m->cmd, " and name>x'%h%h'", q->name, (size_t)q->count,
+                       q->names->names[q->names->len - 1].bytes,
+                       q->names->names[q->names->len - 1].len);
     }
     hf__my_sql(&m->cmd, " order by name limit %u", (uint64_t)LIST_ROWS);
+}
+
+/* One that was not asked for would be no place to go on from. */
+static bool was_asked_for(const struct hf__query *q, const struct my_value *v)
+{
+    return v->text && v->len >= q->name_len && v->len <= HF_NAME_MAX &&
+           memcmp(v->text, q->name, q->name_len) == 0;
 }
 
 /* PENDING: there are more. */
@@ -243,11 +249,15 @@ static int listed(struct mysql *m, struct hf__query *q,
 {
     if (r->columns != 1)
         return HF_EPROTO;
-    for (const struct my_row *row = r->rows; row; row = row->next)
-        if (m->core->add_name(m->client, q, row->value[0].text,
-                              row->value[0].len))
+    for (const struct my_row *row = r->rows; row; row = row->next) {
+        const struct my_value *v = &row->value[0];
+
+        if (!was_asked_for(q, v))
+            return HF_EPROTO;
+        if (m->core->add_name(m->client, q, v->text, v->len))
             return HF_ENOMEM;
-    q->count = r->rows_len;
+        q->count = v->len - q->names->names[q->names->len - 1].len;
+    }
     return r->rows_len < LIST_ROWS ? HF__DONE : hf__my_resend(m, &q->req);
 }
 

@@ -339,6 +339,7 @@ int main(int argc, char **argv)
         {"tables", run_table_faults},
         {"diagnose", run_diagnose_faults},
         {"wait", run_wait_faults},
+        {"first", run_first_faults},
         {"row", run_row_faults},
         {"full", run_full_faults},
         {"tls", run_tls_faults},

@@ -8,8 +8,12 @@
 #include <string.h>
 
 enum {
-    SOON_MS = 1500,  /* a notification has come by then */
-    LOOK_MS = 20000, /* and without one, a waiter has looked by itself */
+    SOON_MS = 1500, /* a notification has come by then */
+    LOOK_MS = 2000, /* and without one, a waiter has looked by itself */
+    /* So late is a waiter behind one that does not come: a fair lock may wait
+     * for the turn of that one. */
+    PASS_MS = 2000,
+    FAIR_PASS_MS = 3000,
     WAIT_MS = 60000,
 };
 
@@ -78,6 +82,7 @@ int run_session_faults(void);
 int run_table_faults(void);
 int run_diagnose_faults(void);
 int run_wait_faults(void);
+int run_first_faults(void);
 int run_row_faults(void);
 int run_full_faults(void);
 int run_tls_faults(void);

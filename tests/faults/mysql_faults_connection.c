@@ -90,8 +90,8 @@ static void test_waiting_connection_killed_before_the_release(void **state)
     killed_while_waiting(*state, true, true);
 }
 
-/* KILL QUERY is how a wait is cancelled, and anybody of that user may say it:
- * who did not want that waits on. */
+/* KILL QUERY tells the first waiter to look, and anybody of that user may say
+ * it: a waiter that finds nothing waits on. */
 static void test_wait_is_interrupted_by_a_stranger(void **state)
 {
     struct world *w = *state;
@@ -136,8 +136,7 @@ static void test_holder_half_open(void **state)
     world_is_clean(w);
 }
 
-/* It has the queue for as long as its connection is there. The next one takes
- * the lock all the same, if late. */
+/* It has the queue until the server ends its connection, which says nothing. */
 static void test_first_waiter_half_open(void **state)
 {
     struct world *w = *state;
@@ -155,7 +154,7 @@ static void test_first_waiter_half_open(void **state)
     assert_true(WAIT_FOR(taker_back(t)));
     assert_int_not_equal(t->rc, 0);
     assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_true(WAIT_FOR_MS(my_waiter_back(&next), LOOK_MS));
+    assert_true(WAIT_FOR_MS(my_waiter_back(&next), FAIR_PASS_MS));
     my_waiter_end(&next);
     assert_int_equal(next.rc, 0);
     assert_int_equal(next.release_rc, 0);

@@ -324,21 +324,31 @@ static void test_character_sets(void **state)
     }
 }
 
+static long long statements_ended(void)
+{
+    return my_server_number(&my_one,
+                            "select variable_value from information_schema."
+                            "global_status where variable_name="
+                            "'max_statement_time_exceeded'");
+}
+
 /* A server that ends statements which take long: waiting is none. */
 static void test_statement_time_is_limited(void **state)
 {
     struct world *w = *state;
+    long long before = statements_ended();
     hf_lock *a, *b;
     struct taker *t;
 
     my_server_do(&my_one, "set global max_statement_time=0.3");
     a = world_near(w);
     b = world_near(w);
-    my_server_do(&my_one, "set global max_statement_time=0");
     assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
     t = taker_start(w, b, WAIT_MS);
     my_has_waiters(1);
-    assert_true(NEVER_MS(my_server_waiting(&my_one) != 1, 1000));
+    my_server_do(&my_one, "set global max_statement_time=0");
+    assert_true(NEVER_MS(taker_back(t), 1000));
+    assert_int_equal(statements_ended(), before);
     assert_int_equal(hf_lock_release(a, &w->err), 0);
     taker_gets_it(t, SOON_MS);
     world_is_clean(w);

@@ -103,7 +103,7 @@ static void test_first_waiter_killed(void **state)
     world_is_clean(w);
 }
 
-/* It has the queue and the bell, and does not come. The next looks by itself;
+/* It has the queue and the bell, and does not come. The server ends its turn;
  * the first gets the lock when it goes on, after the next one. */
 static void test_first_waiter_stopped(void **state)
 {
@@ -119,7 +119,7 @@ static void test_first_waiter_stopped(void **state)
     my_has_waiters(2);
     assert_int_equal(proc_stop(&p), 0);
     assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), LOOK_MS));
+    assert_true(WAIT_FOR_MS(taker_back(t), FAIR_PASS_MS));
     assert_int_equal(t->rc, 0);
     assert_int_equal(proc_continue(&p), 0);
     assert_false(proc_ready(&p, 300));

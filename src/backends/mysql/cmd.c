@@ -147,31 +147,6 @@ void hf__my_aside(struct mysql *m, const char *fmt, ...)
     hf__net_flush(&m->cmd.link.stream);
 }
 
-static int killed(struct my_conn *c, struct my_sent *sent,
-                  const struct my_result *r, hf__time now)
-{
-    (void)r; /* it may have ended, or be another user's */
-    (void)now;
-    hf__my_wait_killed(c->owner, ((struct my_flight *)sent)->hold_id);
-    return 0;
-}
-
-bool hf__my_kill(struct mysql *m, uint64_t thread)
-{
-    struct my_flight *f;
-
-    if (m->cmd.link.state != NET_UP || m->cmd.link.stream.broken)
-        return false;
-    hf__my_begin(&m->cmd);
-    hf__my_sql(&m->cmd, "kill query %u", thread);
-    f = hf__my_end(&m->cmd, killed);
-    if (!f)
-        return false;
-    f->hold_id = thread;
-    hf__net_flush(&m->cmd.link.stream);
-    return true;
-}
-
 void hf__my_forget(struct mysql *m, const struct hf__req *req)
 {
     for (size_t i = 0; i < m->cmd.sents.len; i++) {

@@ -142,6 +142,7 @@ int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
     const struct my_result *last = hf__my_last(first);
     const struct my_row *row = last->rows;
     bool sets = q->req.op == HF__LATCH_SET, was_late;
+    uint8_t hash[MY_HASH_LEN];
     uint64_t left;
 
     if (last->columns != 4 || !row)
@@ -154,6 +155,10 @@ int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
                             "the name is used as another kind of lock");
     if (q->req.op != HF__LATCH_GET && was_late && (sets || left))
         return hf__my_query_late(m, q);
+    if (q->req.op == HF__LATCH_DOWN && !left) {
+        hf__my_hash(m, NAME, hash);
+        hf__my_ring_all(m, hash);
+    }
     q->count = left;
     return sets && hf__my_num(row, 1) != 1 ? HF_EBUSY : HF__DONE;
 }

@@ -19,10 +19,9 @@
  *   hfc:<owner>  a client's command connection has it (session.c)
  *
  * The release of a mutex wakes the first of the queue by the bell. The other
- * kinds have many holders, of which each may be the one to wait for, and so no
- * bell: the first of the queue looks, every 2 to 50 ms, and nobody else does.
- * Each wake-up is only a hint: the first looks when the lease of the holder
- * ends, and all look now and then.
+ * kinds have many holders, of which each may be the one to wait for: there the
+ * first of the queue sleeps, and each release ends its sleep by KILL QUERY.
+ * Each wake-up is only a hint: the first looks every 2 s, and when a lease ends.
  *
  * Everything here runs with the client's mutex held, except open(), which runs
  * on the keeper before that.
@@ -46,21 +45,23 @@
 #define MY_OUT_HIGH (64u << 10)
 #define MY_TRIES 10 /* of a request that the server gave up for another one */
 
-/* Who has the queue, or the bell, and does not come: others look. */
-#define MY_LOOK_MS 8000        /* from so long after the last look */
-#define MY_LOOK_SPREAD_MS 8000 /* by chance so much later */
+/* A waiter that is not the first looks, in case its connection is dead, or
+ * somebody who is not of us has the queue. */
+#define MY_LOOK_MS 4000        /* from so long after the last look */
+#define MY_LOOK_SPREAD_MS 4000 /* by chance so much later */
 #define MY_NAPS 3              /* looks of a try, with a pause before each */
 #define MY_FREE_MS                                                             \
-    2000 /* it is free, and the first of the queue does not come:              \
-            look once more after this, and take it */
+    3000 /* it is free, and nobody in the queue comes: look once more after    \
+            this, and take it */
 #define MY_EXPIRY_SLACK_MS 2
 /* Who polls, because nobody tells it. */
 #define MY_MUST_POLL "the URL says so (wait=poll, or wait_connections=0)"
 #define MY_POLL_MS 50
 #define MY_POLL_MAX_MS 500
-/* The first of the queue, where nothing rings. */
+/* The first of the queue, where no bell rings: KILL QUERY does, if the user is
+ * the same. */
 #define MY_DOZE_MS 2
-#define MY_DOZE_MAX_MS 50
+#define MY_DOZE_MAX_MS 1500u
 
 struct mysql;
 struct my_wait;
@@ -201,8 +202,6 @@ struct my_flight *hf__my_sent(struct mysql *, struct hf__req *);
 int hf__my_resend(struct mysql *, struct hf__req *);
 /* A statement for whose answer nobody waits. */
 void hf__my_aside(struct mysql *, const char *fmt, ...);
-/* KILL QUERY; hf__my_wait_killed() hears of its answer. False: not sent. */
-bool hf__my_kill(struct mysql *, uint64_t thread);
 void hf__my_up(struct my_conn *, hf__time now);
 void hf__my_down(struct my_conn *, int code, bool was_up, hf__time now);
 /* The server ends a connection that says nothing for long. */
@@ -253,14 +252,22 @@ void hf__my_hash(const struct mysql *, const char *name, size_t len,
 /* ---- share.c ------------------------------------------------------------ */
 
 void hf__my_share_take(struct mysql *, const struct hf__req *);
-/* Is there a chance? Into the packet of a wait. */
-void hf__my_share_look(struct my_conn *, const struct hf__remote *,
-                       uint32_t permits);
+/* Is there a chance? Else it sleeps. Into the packet of a wait. */
+void hf__my_share_sleep(struct my_conn *, const struct hf__remote *,
+                        uint32_t permits, uint64_t ms);
 void hf__my_share_drop(struct mysql *, const struct hf__req *);
 int hf__my_share_taken(struct mysql *, struct hf__req *,
                        const struct my_result *, hf__time now);
 
 /* ---- wait.c ------------------------------------------------------------- */
+
+enum my_wait_state {
+    MY_OFF,    /* not connected yet */
+    MY_IDLE,   /* in no queue */
+    MY_QUEUES, /* a statement is under way; it may be the first by now */
+    MY_FIRST,  /* it has the queue; the line was told to ask */
+    MY_SLEEPS, /* it has the queue; a statement is under way */
+};
 
 /* A connection that waits. */
 struct my_wait {
@@ -273,17 +280,13 @@ struct my_wait {
     uint64_t since_us;    /* when the line began to wait, by the server */
     uint32_t permits;
     uint32_t doze_ms;
-    hf__time again_at; /* leaves: a KILL may have come before the statement */
+    uint32_t turn_s;           /* the server ends it if it says nothing */
     uint8_t hash[MY_HASH_LEN]; /* of the name in whose queue it is */
-    uint8_t leaves;    /* so many statements to leave it are under way */
-    bool queues : 1;   /* it may stand in the queue, or have it */
-    bool is_first : 1; /* it has it */
-    bool waits : 1;    /* a statement that waits is under way */
-    bool killing : 1;  /* a KILL QUERY for it is under way */
-    bool rings : 1;    /* the holder has the bell */
-    bool rang : 1;     /* the line was told to ask, and has not asked yet */
-    bool dozes : 1;    /* what waits is no bell */
-    bool ended : 1;    /* the last wait, by KILL QUERY */
+    uint8_t state;             /* enum my_wait_state */
+    uint8_t leaving; /* so many statements that leave a queue are under way */
+    bool rings : 1;  /* the holder has the bell */
+    bool dozes : 1;  /* what waits is no bell */
+    bool ended : 1;  /* the last wait, by KILL QUERY */
     bool is_over : 1;
 };
 
@@ -296,8 +299,10 @@ bool hf__my_is_first(const struct my_line *);
 bool hf__my_waited(const struct my_line *, hf__time now);
 /* It does not wait any more. */
 void hf__my_wait_end(struct mysql *, struct my_line *);
-/* A KILL QUERY of ours was answered. */
-void hf__my_wait_killed(struct mysql *, uint64_t thread);
+/* The first waiter is to look: it is this thread of the server; 0: nobody. */
+void hf__my_ring(struct mysql *, uint64_t thread);
+/* Out of an answer of cmd: all waiters of a latch are to look. */
+void hf__my_ring_all(struct mysql *, const uint8_t hash[MY_HASH_LEN]);
 /* The command connection is lost: so are all places. */
 void hf__my_waits_lost(struct mysql *);
 void hf__my_waits_ready(struct mysql *, uint32_t tag, uint32_t events,

@@ -298,8 +298,7 @@ static void put_break(struct mysql *m, const struct hf__query *q)
                ";set @g=@g+row_count();update holdfast_locks set size=0 where "
                "name=%x and kind=4 and size>0 and %u and " MY_CLOCK
                "<%u;set @g=@g+row_count();commit;"
-               "set @h=is_used_lock('hfq:%h');select @g," MY_CLOCK
-               "<%u," MY_CLOCK
+               "select is_used_lock('hfq:%h'),@k=4,@g," MY_CLOCK "<%u," MY_CLOCK
                ",ifnull((select token from holdfast_locks where name=%x and "
                "kind=1 and lease_until>" NOW
                "),(select max(token) from holdfast_holds where name=%x and "
@@ -308,22 +307,38 @@ static void put_break(struct mysql *m, const struct hf__query *q)
                MY_HASH_LEN, late, NAME, NAME);
 }
 
+enum { FIRST, IS_LATCH, DONE, IN_TIME, CLOCK, OTHERS, BROKEN };
+
+static void ring_for(struct mysql *m, const struct hf__query *q,
+                     const struct my_row *row)
+{
+    uint8_t hash[MY_HASH_LEN];
+
+    hf__my_ring(m, hf__my_num(row, FIRST));
+    if (!hf__my_num(row, IS_LATCH))
+        return;
+    hf__my_hash(m, NAME, hash);
+    hf__my_ring_all(m, hash);
+}
+
 static int broken(struct mysql *m, struct hf__query *q,
                   const struct my_result *first)
 {
     const struct my_result *last = hf__my_last(first);
     const struct my_row *row = last->rows;
 
-    if (last->columns != 4 || !row)
+    if (last->columns != BROKEN || !row)
         return HF_EPROTO;
-    hf__my_clock(m, hf__my_num(row, 2));
-    if (hf__my_num(row, 0))
+    hf__my_clock(m, hf__my_num(row, CLOCK));
+    if (hf__my_num(row, DONE)) {
+        ring_for(m, q, row);
         return HF__DONE;
-    if (!hf__my_num(row, 1))
+    }
+    if (!hf__my_num(row, IN_TIME))
         return hf__my_query_late(m, q);
-    if (!row->value[3].text)
+    if (!row->value[OTHERS].text)
         return m->core->why(m->client, HF_ENOTOWNER, "it is not held");
-    q->count = hf__my_num(row, 3);
+    q->count = hf__my_num(row, OTHERS);
     return HF_EBUSY;
 }
 
@@ -361,18 +376,23 @@ static int asked(struct mysql *m, struct hf__query *q,
 
 static void put_downgrade(struct mysql *m, const struct hf__query *q)
 {
+    uint8_t hash[MY_HASH_LEN];
+
+    hf__my_hash(m, NAME, hash);
     hf__my_sql(&m->cmd,
                "update holdfast_holds set mode=0 where name=%x and owner=%x "
-               "and hold=%u and lease_until>" NOW ";select count(*) from "
+               "and hold=%u and lease_until>" NOW ";select count(*),"
+               "is_used_lock('hfq:%h') from "
                "holdfast_holds where name=%x and owner=%x and hold=%u and "
                "lease_until>" NOW,
-               NAME, HOLD, NAME, HOLD);
+               NAME, HOLD, hash, MY_HASH_LEN, NAME, HOLD);
 }
 
-static int gone_down(const struct my_result *last)
+static int gone_down(struct mysql *m, const struct my_result *last)
 {
-    if (last->columns != 1)
+    if (last->columns != 2)
         return HF_EPROTO;
+    hf__my_ring(m, hf__my_num(last->rows, 1));
     return hf__my_num(last->rows, 0) ? HF__DONE : HF_ENOTOWNER;
 }
 
@@ -449,13 +469,7 @@ int hf__my_query_encode(struct mysql *m, struct hf__query *q)
     default:
         hf__my_latch_put(m, q);
     }
-    if (!hf__my_sent(m, &q->req))
-        return HF_ENOMEM;
-    /* Nobody rings for it: the first of the queue is to look. The server
-     * refuses NULL. */
-    if (q->req.op == HF__BREAK)
-        hf__my_aside(m, "kill query @h");
-    return 0;
+    return hf__my_sent(m, &q->req) ? 0 : HF_ENOMEM;
 }
 
 int hf__my_query_late(struct mysql *m, struct hf__query *q)
@@ -476,7 +490,7 @@ static int result_of(struct mysql *m, struct hf__query *q,
     case HF__ASK:
         return asked(m, q, first);
     case HF__DOWNGRADE:
-        return gone_down(hf__my_last(first));
+        return gone_down(m, hf__my_last(first));
     case HF__PUT:
         return written(m, hf__my_last(first));
     case HF__DIAGNOSE:

@@ -79,27 +79,33 @@ void hf__my_share_take(struct mysql *m, const struct hf__req *req)
     hf__my_sql(c, ",ifnull(@l,0),@n,@x");
 }
 
-void hf__my_share_look(struct my_conn *c, const struct hf__remote *r,
-                       uint32_t permits)
+void hf__my_share_sleep(struct my_conn *c, const struct hf__remote *r,
+                        uint32_t permits, uint64_t ms)
 {
     if (r->kind == HF_SEMAPHORE)
-        hf__my_sql(c, "select ifnull(sum(permits),0)+%u<=%u", (uint64_t)permits,
+        hf__my_sql(c, "select if(used+%u<=%u", (uint64_t)permits,
                    (uint64_t)r->permits);
     else
-        hf__my_sql(c, "select ifnull(sum(%s),0)=0",
-                   r->mode == HF_WRITE ? "1" : "mode");
-    hf__my_sql(c, " from holdfast_holds where name=%x and lease_until>" NOW,
-               NAME);
+        hf__my_sql(c, "select if(%s=0",
+                   r->mode == HF_WRITE ? "used" : "writers");
+    hf__my_sql(c,
+               ",1,sleep(least(%u/1000,left_us/1000000))) from (select "
+               "ifnull(sum(permits),0) used,ifnull(sum(mode),0) writers,"
+               "min(timestampdiff(microsecond," NOW
+               ",lease_until)) left_us from holdfast_holds where name=%x and "
+               "lease_until>" NOW ") h",
+               ms, NAME);
 }
 
 void hf__my_share_drop(struct mysql *m, const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
+    const struct my_line *line = r->impl;
 
     hf__my_sql(&m->cmd,
                "delete from holdfast_holds where name=%x and owner=%x and "
-               "hold=%u and lease_until>" NOW,
-               NAME, HOLD);
+               "hold=%u and lease_until>" NOW ";select is_used_lock('hfq:%h')",
+               NAME, HOLD, line->hash, MY_HASH_LEN);
 }
 
 /* Rows of leases that are over are of no concern to anybody. */

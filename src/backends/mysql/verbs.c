@@ -288,7 +288,8 @@ static void put_take(struct mysql *m, const struct hf__req *req)
                IS_OURS, us);
 }
 
-/* The bell behind the row: who is woken finds it free. */
+/* The bell behind the row: who is woken finds it free. If it is not with us any
+ * more the last result is the thread to ring for. */
 static void put_drop(struct mysql *m, const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
@@ -301,7 +302,10 @@ static void put_drop(struct mysql *m, const struct hf__req *req)
                r->name, (size_t)r->name_len, m->owner, MY_OWNER_LEN,
                req->hold_id);
     if (line->asked_id == req->hold_id) /* else the next hold has it */
-        hf__my_sql(&m->cmd, ";do release_lock('hfb:%h')", HASH);
+        hf__my_sql(&m->cmd,
+                   ";select if(release_lock('hfb:%h')=1,0,"
+                   "is_used_lock('hfq:%h'))",
+                   HASH, HASH);
 }
 
 /* A name that nobody uses may become one of any kind and size. */
@@ -432,8 +436,8 @@ static int64_t poll_ms(struct mysql *m, struct my_line *line)
     return MY_POLL_MS + hf__chance(&m->chance, most - MY_POLL_MS + 1);
 }
 
-/* When the lease ends, whatever rings: it may be the first of the queue, and
- * not know it. */
+/* The first one looks when the lease ends, too: who has the bell may be
+ * stopped. */
 static int64_t look_ms(struct mysql *m, struct my_line *line,
                        const struct my_place *p)
 {
@@ -442,7 +446,9 @@ static int64_t look_ms(struct mysql *m, struct my_line *line,
                      : MY_LOOK_MS + hf__chance(&m->chance, MY_LOOK_SPREAD_MS);
     uint64_t end = p->left_us / 1000 + MY_EXPIRY_SLACK_MS;
 
-    return !p->free && end < (uint64_t)ms ? (int64_t)end : ms;
+    return hf__my_is_first(line) && p->rings && end < (uint64_t)ms
+               ? (int64_t)end
+               : ms;
 }
 
 /* Who finds it free, and somebody in the queue, looks again before it says that
@@ -565,8 +571,12 @@ static int attempt_answer(struct mysql *m, struct hf__req *req,
 int hf__my_verb_answer(struct mysql *m, const struct my_flight *f,
                        const struct my_result *first, hf__time now)
 {
+    const struct my_result *last = hf__my_last(first);
+
     if (f->op == HF__ATTEMPT)
         return f->req ? attempt_answer(m, f->req, first, now) : 0;
+    if (last->columns)
+        hf__my_ring(m, hf__my_num(last->rows, 0));
     if (f->req)
         hf__my_finish(m, f->req,
                       first->affected || f->op == HF__ABANDON ? HF__DONE

@@ -2,19 +2,27 @@
 /*
  * Those who wait. A connection waits for one line at a time:
  *
- *           get_lock(queue), of a mutex get_lock(bell) behind it
- *   FREE ----------------------------> QUEUES
- *    ^                                    | its answer tells the line to ask
- *    |                                    v
- *    +--------- release_lock <--------- FIRST: if the line has to wait still,
- *      (KILL QUERY before that,                it waits for the bell, or sleeps
- *       if it waits)                           and looks, then tells it again
+ *             get_lock(queue), of a mutex the bell behind it
+ *   IDLE -------------------------------------------------> QUEUES
+ *    ^                                                        | its answer
+ *    |  release_lock                                          v
+ *    +----------------------------------------------------- FIRST
+ *                                                           |   ^
+ *            the line asks, and has to wait still: the bell, |   |
+ *            or a look and a sleep                           v   | its answer
+ *                                                           SLEEPS
  *
- * Nothing else is sent on it, so that KILL QUERY, by which a wait is cancelled,
- * hits nothing else. The next wait begins when both the KILL and what it ended
- * are answered.
+ * In FIRST the line is told to ask, on cmd. A client that is stopped, or cut
+ * off, does not: the server ends a connection that has said nothing for its
+ * wait_timeout, which is a second or two here, and so the next waiter is first.
  *
- * How long somebody waits is kept by the core: GET_LOCK of MariaDB counts by
+ * A latch has no order: its waiters are first from the beginning.
+ *
+ * A wait that is cancelled in QUEUES or SLEEPS is ended with its connection, by
+ * KILL on cmd. KILL QUERY is a bell: it ends the sleep of the first waiter of a
+ * name, whose look is in the same statement and so cannot miss a release.
+ *
+ * How long a caller waits is kept by the core: GET_LOCK of MariaDB counts by
  * the wall clock, and that of MySQL in whole seconds.
  */
 /* clang-format on */
@@ -24,15 +32,17 @@
 #include <string.h>
 
 #define QUEUE_S 86400 /* then it stands in line again */
-#define BELL_S 10     /* then the line looks at the row */
-/* The server ends a connection that has the queue and says nothing. */
-#define IDLE_S 30
-#define LINGER_MS 5000
+/* For how long the bell is waited for before the line looks at the row: until
+ * the line knows that it is the first, and then. */
+#define KNOW_S "1"
+#define BELL_S "1.5" /* MySQL rounds it */
+/* The first may say nothing for so long; order is worth some patience. */
+#define TURN_S 1
+#define FAIR_TURN_S 2
+/* A connection that is not used is closed before the server does it. */
+#define LINGER_MS 500
 /* After the server has refused one. */
 #define REFUSED_MS 1000
-/* A KILL QUERY that came before the statement that it is for is lost. */
-#define AGAIN_MS 20
-#define LEAVES_MAX 100
 /* Who waited for longer did not find the queue empty. */
 #define CROWDED_US 1000LL
 
@@ -41,23 +51,52 @@ static bool is_up(const struct my_wait *w)
     return w->conn.link.state == NET_UP && !w->conn.link.stream.broken;
 }
 
+static bool is_asleep(const struct my_wait *w)
+{
+    return w->state == MY_QUEUES || w->state == MY_SLEEPS;
+}
+
+static bool has_order(const struct my_line *line)
+{
+    return line->remote->kind != HF_LATCH;
+}
+
 bool hf__my_is_first(const struct my_line *line)
 {
-    return line->wait && line->wait->is_first && !line->wait->leaves;
+    return line->wait && line->wait->state >= MY_FIRST;
 }
 
 static void ring(struct mysql *m, struct my_wait *w)
 {
-    w->rang = true;
     if (w->line->asking)
         w->line->rang = true;
     else
         m->core->bell(m->client, w->line->remote);
 }
 
+/* It is not wanted any more; advance() frees it. */
+static void end(struct my_wait *w)
+{
+    if (w->is_over)
+        return;
+    hf__my_conn_stop(&w->conn);
+    w->is_over = true;
+    w->m->waits_len--;
+}
+
 /* ---- statements --------------------------------------------------------- */
 
 static my_answer_fn answered, left;
+
+/* Only a queue that was never left may be silent for as long as it likes. */
+static void be_patient(struct my_wait *w)
+{
+    uint32_t ms = 2 * w->m->op_timeout_ms;
+
+    w->conn.link.silence_ms = w->leaving              ? ms
+                              : w->state == MY_QUEUES ? UINT32_MAX
+                                                      : ms + MY_DOZE_MAX_MS;
+}
 
 /* Who waits, for those who look at the server's list of statements: query.c
  * reads it. */
@@ -75,105 +114,108 @@ static void put_about(struct my_wait *w)
 /* 1: it has rung, or there is none; 2: it has not, for so long. */
 static void put_bell(struct my_wait *w)
 {
+    const char *s = w->state == MY_FIRST ? BELL_S : KNOW_S;
+
     if (w->rings)
-        hf__my_sql(&w->conn,
-                   "if(get_lock('hfb:%h',%u)=1,release_lock('hfb:%h'),2)",
-                   w->hash, MY_HASH_LEN, (uint64_t)(w->ended ? 0 : BELL_S),
-                   w->hash, MY_HASH_LEN);
+        hf__my_sql(
+            &w->conn, "if(get_lock('hfb:%h',%s)=1,release_lock('hfb:%h'),2)",
+            w->hash, MY_HASH_LEN, w->ended ? "0" : s, w->hash, MY_HASH_LEN);
     else
         hf__my_sql(&w->conn, "1");
-    w->ended = false;
 }
 
-/* 1: it is worth asking. */
-static void put_look(struct my_wait *w)
+/* 1: it is worth asking; else it sleeps until that is likely, and says 0. One
+ * statement: what is released after it was begun ends its sleep, and what was
+ * released before it finds. No row: everything has changed. */
+static void put_sleep(struct my_wait *w)
 {
     const struct hf__remote *r = w->line->remote;
+    uint64_t ms = w->doze_ms;
     struct my_conn *c = &w->conn;
 
-    if (r->kind == HF_MUTEX)
+    w->doze_ms = 2 * ms < MY_DOZE_MAX_MS ? 2 * w->doze_ms : MY_DOZE_MAX_MS;
+    if (r->kind == HF_LATCH)
         hf__my_sql(c,
-                   "select lease_until<=utc_timestamp(6) from holdfast_locks "
-                   "where name=%x and kind=1",
-                   r->name, (size_t)r->name_len);
-    else if (r->kind == HF_LATCH)
+                   "select if(size=0 or token<>%u,1,sleep(%u/1000)) from "
+                   "holdfast_locks where name=%x and kind=4",
+                   w->line->round, ms, r->name, (size_t)r->name_len);
+    else if (r->kind == HF_MUTEX)
         hf__my_sql(c,
-                   "select size=0 or token<>%u from holdfast_locks where "
-                   "name=%x and kind=4",
-                   w->line->round, r->name, (size_t)r->name_len);
+                   "select if(lease_until<=utc_timestamp(6),1,"
+                   "sleep(least(%u/1000,timestampdiff(microsecond,"
+                   "utc_timestamp(6),lease_until)/1000000))) from "
+                   "holdfast_locks where name=%x and kind=1",
+                   ms, r->name, (size_t)r->name_len);
     else
-        hf__my_share_look(c, r, w->permits);
+        hf__my_share_sleep(c, r, w->permits, ms);
+}
+
+static void put_queue(struct my_wait *w)
+{
+    hf__my_sql(&w->conn,
+               "select if(if(is_used_lock('hfq:%h')<=>connection_id(),1,"
+               "get_lock('hfq:%h',%u))=1,",
+               w->hash, MY_HASH_LEN, w->hash, MY_HASH_LEN, (uint64_t)QUEUE_S);
+    put_bell(w);
+    hf__my_sql(&w->conn, ",0)");
+}
+
+static void put_turn(struct my_wait *w)
+{
+    uint32_t s = w->line->remote->fair ? FAIR_TURN_S : TURN_S;
+
+    if (w->turn_s != s)
+        hf__my_sql(&w->conn, "set session wait_timeout=%u;", (uint64_t)s);
+    w->turn_s = s;
 }
 
 static void say(struct my_wait *w)
 {
+    bool is_first = w->state == MY_FIRST || !has_order(w->line);
     struct my_conn *c = &w->conn;
 
+    memcpy(w->hash, w->line->hash, MY_HASH_LEN);
+    w->dozes = is_first && !w->rings;
     hf__my_begin(c);
+    put_turn(w);
     put_about(w);
-    if (!w->is_first) {
-        hf__my_sql(c,
-                   "select if(if(is_used_lock('hfq:%h')<=>connection_id(),1,"
-                   "get_lock('hfq:%h',%u))=1,",
-                   w->hash, MY_HASH_LEN, w->hash, MY_HASH_LEN,
-                   (uint64_t)QUEUE_S);
-        put_bell(w);
-        hf__my_sql(c, ",0)");
+    if (!is_first) {
+        put_queue(w);
     } else if (w->rings) {
         hf__my_sql(c, "select ");
         put_bell(w);
     } else {
-        hf__my_sql(c, "do sleep(%u/1000);", (uint64_t)w->doze_ms);
-        put_look(w);
-        w->doze_ms *= 2;
-        if (w->doze_ms > MY_DOZE_MAX_MS)
-            w->doze_ms = MY_DOZE_MAX_MS;
+        put_sleep(w);
     }
     if (!hf__my_end(c, answered)) {
         c->link.stream.broken = ENOMEM;
         return;
     }
-    w->dozes = w->is_first && !w->rings;
-    w->queues = w->waits = true;
+    w->state = is_first ? MY_SLEEPS : MY_QUEUES;
+    be_patient(w);
     hf__net_flush(&c->link.stream);
 }
 
-/* Once, and for each statement that a KILL QUERY may hit instead of the one
- * that it is for, once more. All of it is sent now: nobody may drive us for
- * long, and others stand behind. */
 static void leave(struct my_wait *w)
 {
     struct my_conn *c = &w->conn;
-    int times = w->waits ? 2 : 1;
 
-    if (w->waits)
-        w->killing = hf__my_kill(w->m, c->thread);
-    for (int i = 0; i < times; i++) {
-        hf__my_begin(c);
-        hf__my_sql(c, "do release_lock('hfq:%h')", w->hash, MY_HASH_LEN);
-        if (!hf__my_end(c, left)) {
-            c->link.stream.broken = ENOMEM;
-            return;
-        }
-        w->leaves++;
+    hf__my_begin(c);
+    hf__my_sql(c, "do release_lock('hfq:%h')", w->hash, MY_HASH_LEN);
+    if (!hf__my_end(c, left)) {
+        c->link.stream.broken = ENOMEM;
+        return;
     }
-    w->again_at = w->waits ? w->m->core->now() + AGAIN_MS * HF__MS : HF__NEVER;
+    w->leaving++;
+    be_patient(w);
     hf__net_flush(&c->link.stream);
 }
 
-static void move(struct my_wait *w)
+static void idle(struct my_wait *w)
 {
-    if (!is_up(w) || w->waits || w->leaves || w->killing)
-        return;
-    if (!w->line) {
-        w->idle_at = w->m->core->now();
-        return;
-    }
-    if (w->rang)
-        return;
-    if (!w->queues)
-        memcpy(w->hash, w->line->hash, MY_HASH_LEN);
-    say(w);
+    w->state = MY_IDLE;
+    w->idle_at = w->m->core->now();
+    w->ended = false;
 }
 
 static bool is_yes(const struct my_result *r)
@@ -181,13 +223,8 @@ static bool is_yes(const struct my_result *r)
     return r->columns && r->rows && hf__my_num(r->rows, 0);
 }
 
-/* If there is no row, everything has changed. */
-static bool is_worth_it(const struct my_result *r)
-{
-    return r->error || !r->rows || is_yes(r);
-}
-
-/* Some errors say no more than that the wait was ended. */
+/* An error says no more than that the wait was ended, by KILL QUERY. A line
+ * that does not know whether it is the first may be, and is to look. */
 static int answered(struct my_conn *c, struct my_sent *sent,
                     const struct my_result *r, hf__time now)
 {
@@ -197,13 +234,16 @@ static int answered(struct my_conn *c, struct my_sent *sent,
     r = hf__my_last(r);
     if (r->error && !hf__my_again(r->error))
         return hf__my_hello_refused(c, r, now);
-    w->waits = false;
-    w->ended = r->error; /* it may be the first, and is to look */
-    if (!w->is_first)
-        w->is_first = is_yes(r);
-    if (w->line && w->is_first && !w->leaves && (!w->dozes || is_worth_it(r)))
+    w->ended = r->error && w->state == MY_QUEUES;
+    if (w->state == MY_QUEUES && !is_yes(r)) {
+        say(w);
+        return 0;
+    }
+    w->state = MY_FIRST;
+    if (w->dozes && !r->error && r->rows && !is_yes(r))
+        say(w);
+    else
         ring(w->m, w);
-    move(w);
     return 0;
 }
 
@@ -213,11 +253,10 @@ static int left(struct my_conn *c, struct my_sent *sent,
     struct my_wait *w = c->owner;
 
     (void)sent;
-    if (r->error && !hf__my_again(r->error))
+    if (r->error)
         return hf__my_hello_refused(c, r, now);
-    if (--w->leaves == 0)
-        w->queues = w->is_first = false;
-    move(w);
+    w->leaving--;
+    be_patient(w);
     return 0;
 }
 
@@ -244,18 +283,23 @@ static int session_set(struct my_conn *c, struct my_sent *sent,
 
 static int hello(struct my_conn *c, hf__time now)
 {
-    struct mysql *m = ((struct my_wait *)c->owner)->m;
+    struct my_wait *w = c->owner;
 
     (void)now;
-    hf__my_put_session(c, IDLE_S);
-    hf__my_sql(c, ";select is_used_lock('hfc:%h')", m->owner, MY_OWNER_LEN);
+    w->turn_s = FAIR_TURN_S;
+    hf__my_put_session(c, w->turn_s);
+    hf__my_sql(c, ";select is_used_lock('hfc:%h')", w->m->owner, MY_OWNER_LEN);
     return hf__my_say(c, session_set);
 }
 
 static void up(struct my_conn *c, hf__time now)
 {
+    struct my_wait *w = c->owner;
+
     (void)now;
-    move(c->owner);
+    idle(w);
+    if (w->line)
+        say(w);
 }
 
 /* Whoever waited looks, and finds another one, or polls. */
@@ -277,17 +321,19 @@ static void down(struct my_conn *c, int code, bool was_up, hf__time now)
     (void)code;
     if (!was_up || c->link.refused_at == now)
         w->m->waits_from = now + REFUSED_MS * HF__MS;
-    w->is_over = true;
+    end(w);
     leave_line(w->m, w);
 }
 
 static const struct my_owner waiting = {.hello = hello, .up = up, .down = down};
 
+/* A slot may be what makes it: somebody has to drive it. */
 static struct my_wait *new_wait(struct mysql *m)
 {
+    hf__time now = m->core->now();
     struct my_wait *w;
 
-    if (m->waits_len >= m->waits_most || m->core->now() < m->waits_from)
+    if (m->waits_len >= m->waits_most || now < m->waits_from)
         return NULL;
     w = m->core->alloc(m->client, sizeof(*w));
     if (!w)
@@ -297,8 +343,8 @@ static struct my_wait *new_wait(struct mysql *m)
                      sizeof(struct my_sent));
     hf__my_aim(m, &w->conn, &m->here, m->connect_ms);
     w->conn.link.lost = "mysql: lost a connection for waiting";
-    w->conn.link.silence_ms = UINT32_MAX; /* it may wait for as long */
-    hf__link_start(&w->conn.link, m->core->now());
+    hf__link_start(&w->conn.link, now);
+    m->core->due(m->client, now);
     w->next = m->waits;
     m->waits = w;
     m->waits_len++;
@@ -309,21 +355,21 @@ static void free_wait(struct mysql *m, struct my_wait **at)
 {
     struct my_wait *w = *at;
 
+    end(w);
     *at = w->next;
-    m->waits_len--;
     hf__my_conn_fini(&w->conn);
     m->core->free(m->client, w);
 }
 
 /* ---- lines -------------------------------------------------------------- */
 
-/* One that is free; or is about to be; or a new one. */
+/* One that is free; or that leaves a queue; or a new one. */
 static struct my_wait *find_wait(struct mysql *m)
 {
     struct my_wait *best = NULL;
 
     for (struct my_wait *w = m->waits; w; w = w->next)
-        if (!w->line && !w->is_over && (!best || !w->leaves))
+        if (!w->line && !w->is_over && (!best || !w->leaving))
             best = w;
     return best ? best : new_wait(m);
 }
@@ -347,9 +393,12 @@ bool hf__my_wait(struct mysql *m, struct my_line *line, bool rings,
         w->since_us =
             m->server_us + (uint64_t)(m->core->now() - m->server_at) / 1000;
     }
-    w->rang = false;
-    w->rings = line->remote->kind == HF_MUTEX && (rings || !w->is_first);
-    move(w);
+    if (is_asleep(w))
+        return true;
+    w->rings =
+        line->remote->kind == HF_MUTEX && (rings || w->state != MY_FIRST);
+    if (is_up(w))
+        say(w);
     return true;
 }
 
@@ -362,24 +411,46 @@ void hf__my_wait_end(struct mysql *m, struct my_line *line)
 {
     struct my_wait *w = line->wait;
 
-    (void)m;
     if (!w)
         return;
     line->wait = NULL;
     w->line = NULL;
-    if (w->queues && !w->leaves && is_up(w))
-        leave(w);
-    else
-        move(w);
+    if (is_asleep(w)) {
+        hf__my_aside(m, "kill %u", (uint64_t)w->conn.thread);
+        end(w);
+    } else if (w->state == MY_FIRST) {
+        idle(w);
+        if (has_order(line) && is_up(w))
+            leave(w);
+    }
 }
 
-void hf__my_wait_killed(struct mysql *m, uint64_t thread)
+void hf__my_ring(struct mysql *m, uint64_t thread)
 {
-    for (struct my_wait *w = m->waits; w; w = w->next)
-        if (w->killing && w->conn.thread == thread) {
-            w->killing = false;
-            move(w);
-        }
+    if (thread)
+        hf__my_aside(m, "kill query %u", thread);
+}
+
+static int found(struct my_conn *c, struct my_sent *sent,
+                 const struct my_result *r, hf__time now)
+{
+    (void)sent;
+    (void)now;
+    for (const struct my_row *row = r->rows; row; row = row->next)
+        hf__my_ring(c->owner, hf__my_num(row, 0));
+    return 0;
+}
+
+void hf__my_ring_all(struct mysql *m, const uint8_t hash[MY_HASH_LEN])
+{
+    hf__my_begin(&m->cmd);
+    hf__my_sql(&m->cmd,
+               "select id from information_schema.processlist where info like "
+               "'/*hf:%h %%'",
+               hash, MY_HASH_LEN);
+    if (!hf__my_end(&m->cmd, found))
+        m->cmd.link.stream.broken = ENOMEM;
+    hf__net_flush(&m->cmd.link.stream);
 }
 
 /* ---- driving ------------------------------------------------------------ */
@@ -387,8 +458,7 @@ void hf__my_wait_killed(struct mysql *m, uint64_t thread)
 void hf__my_waits_lost(struct mysql *m)
 {
     for (struct my_wait *w = m->waits; w; w = w->next) {
-        hf__my_conn_stop(&w->conn);
-        w->is_over = true;
+        end(w);
         leave_line(m, w);
     }
 }
@@ -401,17 +471,9 @@ void hf__my_waits_ready(struct mysql *m, uint32_t tag, uint32_t events,
             return;
 }
 
-static hf__time again_at(const struct my_wait *w)
-{
-    return w->waits && w->leaves && !w->killing && w->leaves < LEAVES_MAX &&
-                   is_up(w)
-               ? w->again_at
-               : HF__NEVER;
-}
-
 static hf__time over_at(const struct my_wait *w)
 {
-    bool is_idle = !w->line && !w->waits && !w->leaves && is_up(w);
+    bool is_idle = !w->line && !w->leaving && w->state == MY_IDLE;
 
     return w->is_over ? 0
            : is_idle  ? w->idle_at + LINGER_MS * HF__MS
@@ -423,8 +485,6 @@ void hf__my_waits_advance(struct mysql *m, hf__time now)
     for (struct my_wait **at = &m->waits, *w; (w = *at);) {
         if (!w->is_over)
             hf__link_advance(&w->conn.link, now);
-        if (now >= again_at(w))
-            leave(w);
         if (now >= over_at(w))
             free_wait(m, at);
         else
@@ -438,7 +498,7 @@ hf__time hf__my_waits_timeout(const struct mysql *m)
 
     for (const struct my_wait *w = m->waits; w; w = w->next) {
         at = hf__min_time(at, hf__link_timeout(&w->conn.link));
-        at = hf__min_time(at, hf__min_time(over_at(w), again_at(w)));
+        at = hf__min_time(at, over_at(w));
     }
     return at;
 }

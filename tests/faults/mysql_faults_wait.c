@@ -240,6 +240,37 @@ static void test_polls_behind_a_proxy_that_shares(void **state)
     relay_end(relay);
 }
 
+/* A session of another client may be in another time zone: nobody's lease ends
+ * for that. */
+static void test_proxy_changes_the_time_zone(void **state)
+{
+    static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
+    struct relay *relay = relay_start(my_one.port);
+    struct world *w = *state;
+    hf_client *a = my_open(w, my_one.url), *b;
+    char url[128];
+
+    assert_non_null(relay);
+    relay_changes_zone(relay);
+    my_server_url_at(relay_port(relay), "", url, sizeof(url));
+    b = my_open(w, url);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        hf_lock *mine = my_lock_as(w, a, "n", kinds[i]);
+        hf_lock *theirs = my_lock_as(w, b, "n", kinds[i]);
+
+        assert_int_equal(hf_lock_timed(mine, 5000, &w->err), 0);
+        assert_int_equal(hf_lock_timed(theirs, 500, NULL), HF_ETIMEDOUT);
+        assert_int_equal(hf_lock_renew(mine, 0, &w->err), 0);
+        assert_int_equal(hf_lock_release(mine, &w->err), 0);
+        assert_int_equal(hf_lock_free(mine), 0);
+        assert_int_equal(hf_lock_free(theirs), 0);
+    }
+    assert_int_equal(hf_close(a), 0);
+    assert_int_equal(hf_close(b), 0);
+    relay_end(relay);
+    world_is_clean(w);
+}
+
 static void test_queues_otherwise(void **state)
 {
     struct world *w = *state;
@@ -261,6 +292,7 @@ int run_wait_faults(void)
         MY_CASE(test_stranger_has_the_queue),
         MY_CASE(test_polls_if_told),
         MY_CASE(test_polls_behind_a_proxy_that_shares),
+        MY_CASE(test_proxy_changes_the_time_zone),
         MY_CASE(test_queues_otherwise),
     };
 

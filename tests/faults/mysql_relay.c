@@ -16,6 +16,7 @@ struct relay {
     pthread_t thread;
     int listener, port, server;
     uint32_t stop; /* atomic */
+    uint32_t zone; /* atomic: it is changed */
     struct pair {
         int client, server;
         bool greeted;
@@ -53,11 +54,24 @@ static void change_number(char *data, ssize_t len)
         end[3] = (char)(end[3] + 1); /* 65536 more */
 }
 
-static bool pass(struct pair *p, int from, int to)
+/* It comes in one piece, too. */
+static void change_zone(char *data, ssize_t len)
+{
+    static const char said[] = ",time_zone='+00:00',";
+    char *at = memmem(data, (size_t)len, said, sizeof(said) - 1);
+
+    if (at)
+        memcpy(strchr(at, '+'), "-05", 3);
+}
+
+static bool pass(struct relay *r, struct pair *p, int from, int to)
 {
     char data[16384];
     ssize_t n = recv(from, data, sizeof(data), 0);
 
+    if (n > 0 && from == p->client &&
+        __atomic_load_n(&r->zone, __ATOMIC_ACQUIRE))
+        change_zone(data, n);
     if (n > 0 && from == p->server && !p->greeted) {
         change_number(data, n);
         p->greeted = true;
@@ -101,8 +115,8 @@ static void turn(struct relay *r)
     for (size_t i = len; i-- > 0;) {
         struct pair *p = &r->pair[i];
 
-        if ((at[2 * i + 1].revents && !pass(p, p->client, p->server)) ||
-            (at[2 * i + 2].revents && !pass(p, p->server, p->client)))
+        if ((at[2 * i + 1].revents && !pass(r, p, p->client, p->server)) ||
+            (at[2 * i + 2].revents && !pass(r, p, p->server, p->client)))
             forget(r, i);
     }
     if (at[0].revents)
@@ -138,6 +152,11 @@ struct relay *relay_start(int port)
     close(r->listener);
     free(r);
     return NULL;
+}
+
+void relay_changes_zone(struct relay *r)
+{
+    __atomic_store_n(&r->zone, 1, __ATOMIC_RELEASE);
 }
 
 int relay_port(const struct relay *r)

@@ -9,6 +9,8 @@ struct relay;
 /* To 127.0.0.1:port. NULL on failure. */
 struct relay *relay_start(int port);
 int relay_port(const struct relay *);
+/* Sessions have another time zone than the client says. */
+void relay_changes_zone(struct relay *);
 void relay_end(struct relay *);
 
 #endif

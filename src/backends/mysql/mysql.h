@@ -242,6 +242,14 @@ void hf__my_refused(struct mysql *, struct hf__req *, const struct my_place *,
  * it is EMISMATCH. */
 void hf__my_other_kind(struct mysql *, struct hf__req *);
 
+/* A lease that ends later than its own length from now can only be there
+ * because the server's clock was set back. sysdate() is when the row is looked
+ * at, in the session's time zone: behind a proxy that shares sessions it may
+ * not be ours, and nothing is odd then. */
+#define MY_ODD                                                                 \
+    "(@@session.time_zone='+00:00' and "                                       \
+    "lease_until>sysdate(6)+interval lease_us+10000000 microsecond)"
+
 /* Pieces of statements. The turn: @b is NULL if others are to go first; bell:
  * else it is 1 if cmd has the bell. */
 void hf__my_put_turn(struct mysql *, const struct my_line *, bool bell);

@@ -36,8 +36,9 @@ int hf__my_query(void *self, struct hf__query *q)
 
 #define SINCE "timestampdiff(microsecond,'1970-01-01',since) div 1000"
 #define LEFT                                                                   \
-    "timestampdiff(microsecond," NOW                                           \
-    ",least(lease_until,sysdate(6)+interval lease_us microsecond)) div 1000"
+    "timestampdiff(microsecond," NOW ",if(" MY_ODD                             \
+    ",sysdate(6)+interval lease_us microsecond,lease_until)) "                 \
+    "div 1000"
 
 enum {
     OWNER,

@@ -8,8 +8,6 @@
 #include <string.h>
 
 #define NOW "utc_timestamp(6)"
-/* Only if the server's clock was set back (verbs.c). */
-#define ODD "lease_until>sysdate(6)+interval lease_us+10000000 microsecond"
 #define NAME r->name, (size_t)r->name_len
 #define HOLD m->owner, MY_OWNER_LEN, req->hold_id
 
@@ -49,7 +47,7 @@ void hf__my_share_take(struct mysql *m, const struct hf__req *req)
                "min(if(lives,left_us,null)),"
                "ifnull(sum(not lives or is_odd),0) into @o,@u,@w,@l,@x from "
                "(select permits,mode,owner=%x and hold=%u is_ours,"
-               "lease_until>" NOW " lives," ODD
+               "lease_until>" NOW " lives," MY_ODD
                " is_odd,timestampdiff(microsecond," NOW
                ",lease_until) left_us from holdfast_holds where name=%x lock "
                "in share mode) h;",
@@ -115,7 +113,7 @@ static void tidy(struct mysql *m, const struct hf__remote *r)
         m,
         "delete from holdfast_holds where name=%x and lease_until<=" NOW
         ";update holdfast_holds set lease_until=sysdate(6)+"
-        "interval lease_us microsecond where name=%x and " ODD,
+        "interval lease_us microsecond where name=%x and " MY_ODD,
         NAME, NAME);
 }
 

@@ -7,10 +7,9 @@
  * all later ones whether the hold is ours; lease_until comes last. A row stays
  * when it is released: the token is in it, and deleting rows makes deadlocks.
  *
- * A lease that ends later than its own length from now can only be there
- * because the server's clock was set back: it counts as one from now. That is
- * asked of sysdate(), which is the time at which the row is looked at, because
- * utc_timestamp() is when the statement began: a holder may have renewed since.
+ * A lease that ends later than its own length from now (MY_ODD) counts as one
+ * from now. That is asked of sysdate(), because utc_timestamp() is when the
+ * statement began: a holder may have renewed since.
  */
 #include "mysql.h"
 
@@ -234,8 +233,7 @@ static void put_look(struct mysql *m, const struct hf__req *req)
 
     hf__my_sql(&m->cmd,
                "select kind=1,owner=%x and hold=%u and "
-               "lease_until>" NOW ",lease_until<=" NOW ",rings,"
-               "lease_until>sysdate(6)+interval lease_us+10000000 microsecond,"
+               "lease_until>" NOW ",lease_until<=" NOW ",rings," MY_ODD ","
                "greatest(0,timestampdiff(microsecond," NOW
                ",lease_until))," OUR_TURN "," HAVE_IT
                " from holdfast_locks where name=%x",
@@ -280,8 +278,7 @@ static void put_take(struct mysql *m, const struct hf__req *req)
                "%x,label),asks=if(lease_until<=" NOW ",0,asks),since=" OURS
                "if(lease_until<=" NOW "," NOW ",since),since),lease_us=" OURS
                "%u,lease_us),lease_until=" OURS NOW
-               "+interval %u microsecond,if(lease_until>sysdate(6)+"
-               "interval lease_us+10000000 microsecond,sysdate(6)+"
+               "+interval %u microsecond,if(" MY_ODD ",sysdate(6)+"
                "interval lease_us microsecond,lease_until))",
                IS_OURS, IS_OURS, fair, IS_OURS, m->host, host_len, IS_OURS,
                m->pid, IS_OURS, r->label, label_len, IS_OURS, IS_OURS, us,

@@ -1,0 +1,86 @@
+"""mysql_formats.py COMPILE_COMMANDS: the arguments of each statement are those
+that its format asks for.
+
+hf__my_sql() has formats of its own (src/backends/mysql/conn.h). They are made
+into those of printf, and the compiler compares them with the arguments.
+"""
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+CALL = re.compile(r"\b(hf__my_sql|hf__my_aside)\((?!struct|const)")
+LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
+LIKE = {"x": "%p %zu", "h": "%p %zu", "u": "%lu", "s": "%s"}
+HEAD = ("extern void check(const void *, const char *, ...)"
+        "__attribute__((format(printf, 2, 3)));\n")
+
+
+def call_at(text, begin):
+    """Where the call whose parenthesis is there ends."""
+    depth, at = 0, begin
+    while True:
+        literal = LITERAL.match(text, at)
+        if literal:
+            at = literal.end()
+            continue
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        at += 1
+        if not depth:
+            return at
+
+
+def printf(literal):
+    """The literal with formats of printf instead of ours."""
+    def like(match):
+        return LIKE.get(match.group(1), "%%")
+
+    return re.sub(r"%(.)", like, literal.group(0))
+
+
+def checked(text):
+    """The source with its calls changed, and how many there are."""
+    parts, last, count = [HEAD], 0, 0
+    for match in CALL.finditer(text):
+        end = call_at(text, match.end() - 1)
+        call = LITERAL.sub(printf, text[match.end() - 1:end])
+        parts += [text[last:match.start()], "check", call]
+        last = end
+        count += 1
+    return "".join(parts) + text[last:], count
+
+
+def run(command, text=None):
+    return subprocess.run(command, input=text, text=True, check=False,
+                          capture_output=True)
+
+
+def compare(entry):
+    """How many statements the file has; ends the test if one is wrong."""
+    command = shlex.split(entry["command"])
+    command = [a for i, a in enumerate(command)
+               if a not in ("-c", "-o", "-MD", "-MQ", "-MF") and
+               command[i - 1] not in ("-o", "-MQ", "-MF")]
+    os.chdir(entry["directory"])
+    source = run(command + ["-E", "-P"])
+    assert source.returncode == 0, source.stderr
+    text, count = checked(source.stdout)
+    result = run(command[:-1] + ["-x", "c", "-fsyntax-only", "-Wformat",
+                                 "-Werror=format", "-Werror=format-extra-args",
+                                 "-"], text)
+    assert result.returncode == 0, entry["file"] + "\n" + result.stderr
+    return count
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        entries = {e["file"]: e for e in json.load(file)
+                   if "backends/mysql/" in e["file"]}
+    count = sum(compare(e) for e in entries.values())
+    assert len(entries) > 10 and count > 50, (len(entries), count)
+    print(f"{count} statements in {len(entries)} files")
+
+
+main()

@@ -2,6 +2,8 @@
  * settings change what a statement means. */
 #include "mysql_faults.h"
 
+#include "mysql_relay.h"
+
 #include <stdio.h>
 
 /* ---- names -----------------------------------------------------------------
@@ -371,6 +373,25 @@ static void test_idle_connections_are_ended(void **state)
     world_is_clean(w);
 }
 
+/* A version that does not say whose it is. */
+static void test_version_without_a_name(void **state)
+{
+    struct relay *relay = relay_start(my_one.port);
+    struct world *w = *state;
+    hf_client *c, *d;
+    char url[128];
+
+    assert_non_null(relay);
+    relay_hides_name(relay);
+    my_server_url_at(relay_port(relay), "", url, sizeof(url));
+    c = my_open(w, url);
+    d = my_open(w, my_one.url);
+    my_all_kinds_work(w, c, d);
+    assert_int_equal(hf_close(c), 0);
+    assert_int_equal(hf_close(d), 0);
+    relay_end(relay);
+}
+
 int run_session_faults(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +401,7 @@ int run_session_faults(void)
         MY_CASE(test_character_sets),
         MY_CASE(test_statement_time_is_limited),
         MY_CASE(test_idle_connections_are_ended),
+        MY_CASE(test_version_without_a_name),
     };
 
     return cmocka_run_group_tests_name("mysql: settings", tests, my_group,

@@ -17,6 +17,7 @@ struct relay {
     int listener, port, server;
     uint32_t stop; /* atomic */
     uint32_t zone; /* atomic: it is changed */
+    uint32_t name; /* atomic: it is hidden */
     struct pair {
         int client, server;
         bool greeted;
@@ -54,6 +55,14 @@ static void change_number(char *data, ssize_t len)
         end[3] = (char)(end[3] + 1); /* 65536 more */
 }
 
+static void hide_name(char *data, ssize_t len)
+{
+    char *at = memmem(data, (size_t)len, "MariaDB", 7);
+
+    if (at)
+        memcpy(at, "Cloudy.", 7);
+}
+
 /* It comes in one piece, too. */
 static void change_zone(char *data, ssize_t len)
 {
@@ -74,6 +83,8 @@ static bool pass(struct relay *r, struct pair *p, int from, int to)
         change_zone(data, n);
     if (n > 0 && from == p->server && !p->greeted) {
         change_number(data, n);
+        if (__atomic_load_n(&r->name, __ATOMIC_ACQUIRE))
+            hide_name(data, n);
         p->greeted = true;
     }
     return n > 0 && say(to, data, n);
@@ -152,6 +163,11 @@ struct relay *relay_start(int port)
     close(r->listener);
     free(r);
     return NULL;
+}
+
+void relay_hides_name(struct relay *r)
+{
+    __atomic_store_n(&r->name, 1, __ATOMIC_RELEASE);
 }
 
 void relay_changes_zone(struct relay *r)

@@ -9,7 +9,9 @@ struct relay;
 /* To 127.0.0.1:port. NULL on failure. */
 struct relay *relay_start(int port);
 int relay_port(const struct relay *);
-/* Sessions have another time zone than the client says. */
+/* From now on the greeting does not say that it is MariaDB, and sessions have
+ * another time zone than the client says. */
+void relay_hides_name(struct relay *);
 void relay_changes_zone(struct relay *);
 void relay_end(struct relay *);
 

@@ -12,6 +12,8 @@ bool hf__my_in_the_way(uint16_t error)
     case 3058: /* the same, of user locks; MySQL */
     case 1205: /* a lock was waited for for too long */
     case 1020: /* the record has changed */
+    case 3100: /* Group Replication: refused at the commit, */
+    case 3101: /* or rolled back by it: a member has changed the same rows */
         return true;
     default:
         return false;

@@ -76,7 +76,9 @@ int hf__my_no_memory(struct my_conn *c)
 }
 
 /* Idle connections end soon, a statement may take as long as it takes, and
- * nothing depends on how the server is set up otherwise. */
+ * nothing depends on how the server is set up otherwise. Each server knows by
+ * the comment whether it has the setting: the first is for MariaDB alone, and
+ * MariaDB skips the second. The text of its version may say anything. */
 void hf__my_put_session(struct my_conn *c, uint32_t idle_s)
 {
     hf__my_begin(c);
@@ -84,9 +86,10 @@ void hf__my_put_session(struct my_conn *c, uint32_t idle_s)
                "set session transaction isolation level read committed;"
                "set session autocommit=1,completion_type=0,time_zone='+00:00',"
                "sql_mode='STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION',"
-               "innodb_lock_wait_timeout=1,wait_timeout=%u,%s=0",
-               (uint64_t)idle_s,
-               c->is_mariadb ? "max_statement_time" : "max_execution_time");
+               "innodb_lock_wait_timeout=1,wait_timeout=%u"
+               "/*M!100101 ,max_statement_time=0*/"
+               "/*!50708 ,max_execution_time=0*/",
+               (uint64_t)idle_s);
 }
 
 int hf__my_say(struct my_conn *c, my_answer_fn *fn)

@@ -408,7 +408,7 @@ struct hf__backend {
      * it does not know any more, and expects EAGAIN. Never blocks. */
     void (*ready)(void *self, uint32_t tag, uint32_t events, hf__time now);
     /* Does what is due. Called after ready() was told of everything that had
-     * come before `now` (of at most 15 descriptors), so that a server that has
+     * come before `now` (of at most 63 descriptors), so that a server that has
      * not answered by then is late. Never blocks. Of a direct backend it is
      * called by the keeper alone. */
     void (*advance)(void *self, hf__time now);

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define EVENTS 16 /* wake_fd, and what a backend may have (backend.h) */
+#define EVENTS 64 /* wake_fd, and what a backend may have (backend.h) */
 
 void hf__fd_post(int fd)
 {

@@ -135,11 +135,12 @@ static void test_loss_by_break_says_so(void **state)
 }
 
 /* It was taken away, and the release is the first to find out. */
-static void test_loss_found_by_the_release_says_so(void **state)
+static void found_by_the_release(struct world *w, bool is_quiet)
 {
-    struct world *w = *state;
-    hf_lock *a = world_near(w);
+    hf_lock *a;
 
+    w->is_quiet = is_quiet;
+    a = world_near(w);
     world_near(w);
     take(w, a);
     assert_int_equal(take_away(w), 0);
@@ -148,6 +149,17 @@ static void test_loss_found_by_the_release_says_so(void **state)
         !strstr(w->err.text, "taken away"))
         fail_msg("%s", w->err.text);
     world_is_clean(w);
+}
+
+static void test_loss_found_by_the_release_says_so(void **state)
+{
+    found_by_the_release(*state, false);
+}
+
+/* Of a program that hears no events. */
+static void test_loss_found_by_a_quiet_release_says_so(void **state)
+{
+    found_by_the_release(*state, true);
 }
 
 void any_puppet(struct world *w, struct proc *p, int64_t ttl_ms)
@@ -225,6 +237,7 @@ int run_any_loss(void)
         T(test_loss_leaves_close_nothing_to_wait_for),
         T(test_loss_by_break_says_so),
         T(test_loss_found_by_the_release_says_so),
+        T(test_loss_found_by_a_quiet_release_says_so),
         T(test_loss_while_stopped_says_so),
         T(test_loss_while_both_are_stopped_says_so),
     };

@@ -5,6 +5,7 @@
 #include "../lib/diagnosis.h"
 #include "../lib/proc.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -189,6 +190,56 @@ static void test_lease_revoked_while_holding(void **state)
         revoked_while_holding(*state, &manners[i]);
 }
 
+/* Of a program that hears no events: its release is the first to find out. */
+static void revoked_unheard(struct world *w, const struct manner *m)
+{
+    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock *a, *b;
+    struct taker *t;
+
+    w->is_quiet = true;
+    a = lock_in(w, m);
+    b = lock_in(w, m);
+    how.mode = m->mode;
+    assert_int_equal(hf_lock_acquire(a, &how, &w->err), 0);
+    t = taker_start(w, b, WAIT_MS);
+    has_entries(m->entries);
+    revoke_lease(w, 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), SOON_MS));
+    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_ENOTOWNER);
+    assert_int_equal(w->server->left(w), 1);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    world_free_for_all(w, a);
+    close_all(w);
+}
+
+static void test_lease_revoked_before_a_quiet_release(void **state)
+{
+    for (size_t i = 0; i < MANNERS; i++)
+        revoked_unheard(*state, &manners[i]);
+}
+
+/* The next renewal finds out. */
+static void test_lease_revoked_while_a_quiet_one_holds(void **state)
+{
+    enum { TTL_MS = 6000 };
+    struct world *w = *state;
+    struct pollfd lost = {.events = POLLIN};
+    hf_lock *a;
+
+    w->is_quiet = true;
+    a = world_lock(w, w->near_url, TTL_MS, 5000, HF_FAIR);
+    lost.fd = hf_lock_fd(a);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    revoke_lease(w, 0);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, TTL_MS / 3 + 1000));
+    assert_int_equal(poll(&lost, 1, 0), 1);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
+    world_is_clean(w);
+}
+
 /* Whatever the client knows: nothing is written or freed for it any more. */
 static void test_entry_deleted_while_holding(void **state)
 {
@@ -330,6 +381,8 @@ int run_lease_faults(void)
         T(test_entry_deleted_while_waiting),
         T(test_entry_deleted_before_a_waiter),
         T(test_lease_revoked_while_holding),
+        T(test_lease_revoked_before_a_quiet_release),
+        T(test_lease_revoked_while_a_quiet_one_holds),
         T(test_entry_deleted_while_holding),
         T(test_guard_deleted),
         T(test_holder_killed),

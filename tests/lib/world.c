@@ -167,7 +167,7 @@ hf_lock *world_lock(struct world *w, const char *url, int64_t ttl_ms,
     opt.hooks = &hooks;
     opt.ttl_ms = ttl_ms;
     opt.op_timeout_ms = op_timeout_ms;
-    opt.on_event = note_event;
+    opt.on_event = w->is_quiet ? NULL : note_event;
     opt.event_arg = &w->ears[i];
     lopt.fairness = fairness;
     if (proc_open(url, &opt, &w->clients[i], &w->err))

@@ -73,6 +73,7 @@ struct world {
         char lost_line[800]; /* of the log, the last that tells of a loss */
     } ears[WORLD_CLIENTS];
     size_t len;
+    bool is_quiet; /* the next clients hear no events */
     struct taker taker;
     size_t entries; /* descriptors and threads before */
     hf_error err;

@@ -107,8 +107,7 @@ static int not_entered(struct et_line *l, const Etcd__TxnAnswer *t)
     if (!mine || !guard)
         return HF_EPROTO;
     if (!guard->n_kvs) /* the greeting finds out whether the lease is gone */
-        return hf__link_why(&e->g.link, HF_EBACKEND,
-                            "the client's key has been deleted");
+        return hf__grpc_leave(&e->g, "the client's key has been deleted");
     if (guard->kvs[0]->mod_revision > e->guard) /* else it is an old answer */
         e->guard = guard->kvs[0]->mod_revision;
     if (mine->n_kvs && !is_ours(l, mine->kvs[0])) {
@@ -335,6 +334,21 @@ int hf__et_leave_member(struct etcd *e, const struct grpc_call *c)
                : 0;
 }
 
+/* A SETTLE that says so answers what was asked: the entry is gone as well. */
+static int lease_gone(struct et_ask *a)
+{
+    struct et_line *l = a->line;
+    bool is_answer = a->op == ET_SETTLE && !l->lease && !l->moving;
+    int rc;
+
+    if (l)
+        l->under_way = NULL;
+    rc = hf__et_session_over(a->call.g->owner,
+                             "the server ended the client's lease");
+    fail(a, is_answer ? 0 : HF_EUNKNOWN);
+    return rc;
+}
+
 static int refused(struct et_ask *a)
 {
     struct etcd *e = a->call.g->owner;
@@ -346,13 +360,8 @@ static int refused(struct et_ask *a)
         fail(a, HF_EUNKNOWN); /* it has ended already */
         return 0;
     }
-    if (c->status == 5) {
-        int rc = hf__et_session_over(e, "the server ended the client's lease");
-
-        if (a->batch) /* lines hear of it when the connection is down */
-            fail(a, HF_EUNKNOWN);
-        return rc;
-    }
+    if (c->status == 5)
+        return lease_gone(a);
     if (!hf__et_is_unsure(c)) {
         fail(a, hf__et_refusal(e, c));
         return 0;

@@ -240,8 +240,8 @@ void hf__et_session_move(struct etcd *, hf__time now);
 hf__time hf__et_session_timeout(const struct etcd *);
 /* Asks for a keep-alive now. */
 void hf__et_keep(struct etcd *, hf__time now);
-/* The lease is gone: returns a code, which ends the connection. The next one
- * has another lease. */
+/* The lease is gone, and the connection ends. The next one has another lease.
+ * 0, or a code, for callbacks. */
 int hf__et_session_over(struct etcd *, const char *why);
 /* What a refusal of the server means; its text is set. */
 int hf__et_refusal(struct etcd *, const struct grpc_call *);

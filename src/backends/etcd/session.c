@@ -377,7 +377,7 @@ void hf__et_keep(struct etcd *e, hf__time now)
     Etcd__KeepAlive m = ETCD__KEEP_ALIVE__INIT;
 
     e->keep_at = now + part(e, 3);
-    if (e->g.link.state != NET_UP || e->kept_len == ET_KEPT)
+    if (e->g.link.state != NET_UP || e->kept_len == ET_KEPT || !e->lease)
         return;
     m.id = e->lease;
     if (hf__et_pack(&e->keep, &m) == 0 &&
@@ -429,6 +429,8 @@ static int keep_over(struct grpc_call *c, hf__time now)
                : 0;
 }
 
+/* A DROP that is under way is answered before the connection ends: only its
+ * answer tells whether the entry was there. */
 int hf__et_session_over(struct etcd *e, const char *why)
 {
     e->lease = e->guard = e->heard = e->kept_rev = 0;
@@ -436,7 +438,7 @@ int hf__et_session_over(struct etcd *e, const char *why)
     e->proved = 0;
     for (struct et_line *l = e->lines; l; l = l->next)
         hf__et_line_over(l, why);
-    return hf__link_why(&e->g.link, HF_EBACKEND, "%s", why);
+    return hf__grpc_leave(&e->g, why);
 }
 
 /* ---- the end of a connection -------------------------------------------- */

@@ -81,16 +81,21 @@ void hf__et_line_taken(struct et_line *l)
     l->maybe = l->is_late = l->is_marked = l->is_held = l->is_left = false;
 }
 
-/* One that has a lease of its own is still there, until it is dropped. */
+/* One that has a lease of its own is still there, until it is dropped. What the
+ * server says of the entry is of no interest any more, but for a DROP. */
 void hf__et_line_over(struct et_line *l, const char *why)
 {
+    bool is_dropped = hf__et_is_dropped(l);
+
+    if (!is_dropped)
+        hf__et_forget(l);
     if (l->is_held)
         l->e->core->lost(l->e->client, l->remote, l->hold_id, why);
     l->is_left = l->lease || l->moving;
     if (!l->is_left)
         l->rev = 0;
-    l->maybe = l->doubt = l->is_late = l->is_held = l->is_first = l->is_marked =
-        false;
+    l->maybe = l->doubt = l->is_held = l->is_first = l->is_marked = false;
+    l->is_late = l->is_late && is_dropped;
 }
 
 struct et_line *hf__et_line_of(const struct etcd *e, uint64_t hold_id)

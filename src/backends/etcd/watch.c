@@ -495,8 +495,8 @@ static int told(struct etcd *e, const Etcd__WatchAnswer *a, hf__time now)
     }
     if (!last_event(a) || e->is_closing) /* then by us, with the lease */
         return 0;
-    return hf__link_why(&e->g.link, HF_EBACKEND,
-                        "the client's key has been deleted");
+    /* With the lease, or alone: the next greeting finds out. */
+    return hf__grpc_leave(&e->g, "the client's key has been deleted");
 }
 
 static int message(struct grpc_call *c, const uint8_t *p, size_t len,

@@ -13,7 +13,7 @@
 #define OUT_MOST (256 << 10)
 /* Other bytes may come before the answer to a PING, for so many silences. */
 #define PONG_LATE 4
-/* What is asked when the server says that it leaves may last so long. */
+/* What is under way when either side leaves may last so long. */
 #define LEAVE_MS 1000
 
 static const uint8_t our_ping[8] = "holdfast";
@@ -65,15 +65,29 @@ static int pinged(struct grpc *g, const nghttp2_frame *f)
     return 0;
 }
 
+static void leave(struct grpc *g)
+{
+    g->leaves_at = hf__min_time(g->leaves_at, g->now + LEAVE_MS * HF__MS);
+}
+
 static void told_to_leave(struct grpc *g, const nghttp2_goaway *f)
 {
     char text[32];
 
     hf__grpc_text(text, sizeof(text), (const char *)f->opaque_data,
                   f->opaque_data_len, false);
-    snprintf(g->away, sizeof(g->away), "%s%s%s",
+    snprintf(g->away, sizeof(g->away), "the server ends the connection: %s%s%s",
              nghttp2_http2_strerror(f->error_code), text[0] ? ", " : "", text);
-    g->leaves_at = hf__min_time(g->leaves_at, g->now + LEAVE_MS * HF__MS);
+    leave(g);
+}
+
+int hf__grpc_leave(struct grpc *g, const char *why)
+{
+    if (g->link.state != NET_UP)
+        return hf__link_why(&g->link, HF_EBACKEND, "%s", why);
+    snprintf(g->away, sizeof(g->away), "%s", why);
+    leave(g);
+    return 0;
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *f,
@@ -397,8 +411,7 @@ static int look_if_left(struct grpc *g, hf__time now)
 {
     if (g->leaves_at == HF__NEVER || (g->unary && now < g->leaves_at))
         return 0;
-    return hf__link_why(&g->link, HF_EBACKEND,
-                        "the server ends the connection: %s", g->away);
+    return hf__link_why(&g->link, HF_EBACKEND, "%s", g->away);
 }
 
 static int go_on(struct grpc *g, hf__time now)

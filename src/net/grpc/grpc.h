@@ -173,8 +173,9 @@ struct grpc {
     bool may_ping;            /* the server has sent something since */
     bool owes_ack; /* of a PING that the server sends with every answer */
     hf__time pinged_at;
-    hf__time leaves_at; /* GOAWAY: what is open may last until then */
-    char away[64];      /* what GOAWAY said */
+    hf__time leaves_at; /* no call is started any more; what is open may last
+                           until then */
+    char away[128];     /* why */
     int failed;         /* a code: the connection is to be ended */
 };
 
@@ -198,6 +199,10 @@ void hf__grpc_up(struct grpc *, hf__time now);
  * called from callbacks only. */
 int hf__grpc_token(struct grpc *, const char *token, int status,
                    const char *text);
+/* For callbacks: ends the connection as soon as the unary calls that are open
+ * have been answered, or a second later. No other call is started meanwhile. 0,
+ * or a code that the callback returns, if the connection is not up. */
+int hf__grpc_leave(struct grpc *, const char *why);
 /* Asks whether the server is there, unless it would take offence. A silence of
  * link.silence_ms ends the connection then. */
 void hf__grpc_ping(struct grpc *, hf__time now);

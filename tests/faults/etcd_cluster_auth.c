@@ -290,6 +290,105 @@ static void test_full_server_lets_go(void **state)
     world_is_clean(w);
 }
 
+static bool says_full(struct world *w, hf_lock *lock)
+{
+    int64_t began = wait_fair();
+    int rc = hf_lock_timed(lock, 5000, &w->err);
+
+    return rc == HF_EBACKEND && wait_within(began, 1000) &&
+           strstr(w->err.text, "database space exceeded") &&
+           !strstr(w->err.text, "no answer");
+}
+
+/* The connection is lost while there is no room: who holds goes on holding, who
+ * waits goes on waiting, and what is new is refused. */
+static void test_full_server_and_a_lost_connection(void **state)
+{
+    enum { TTL_MS = 6000 };
+    struct world *w = *state;
+    hf_lock *a = far(w, TTL_MS), *b = far(w, TTL_MS);
+    bool renews = true, is_refused, is_refused_again;
+    hf_lock *other = NULL;
+    struct taker *t;
+
+    assert_int_equal(hf_lock_new(w->clients[1], "other", 5, NULL, &other, NULL),
+                     0);
+    world_takes(w, a, 3000);
+    t = taker_start(w, b, 60000);
+    assert_true(WAIT_FOR(w->server->left(w) == 2));
+    fill(w);
+    proxy_cut(w->proxy);
+    is_refused = WAIT_FOR_MS(says_full(w, other), 3000);
+    for (int i = 0; i < 4; i++)
+        renews = renews && WAIT_FOR(hf_lock_renew(a, 0, &w->err) == 0);
+    is_refused_again = says_full(w, other);
+    relieve(w);
+    assert_true(renews && is_refused && is_refused_again);
+    assert_false(world_heard_loss(w, 0));
+    assert_int_equal(hf_lock_timed(other, 2000, &w->err), 0);
+    assert_int_equal(hf_lock_release(other, &w->err), 0);
+    assert_false(taker_back(t));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, 2000);
+    assert_int_equal(hf_lock_free(other), 0);
+    world_is_clean(w);
+}
+
+/* It has passed a lock on, to a waiter that came before it was full. */
+static void test_full_server_passes_on(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000), *b = far(w, 30000);
+    struct taker *t;
+    bool is_back;
+    int rc;
+
+    world_takes(w, a, 3000);
+    t = taker_start(w, b, 60000);
+    assert_true(WAIT_FOR(w->server->left(w) == 2));
+    fill(w);
+    proxy_cut(w->proxy);
+    rc = hf_lock_release(a, &w->err);
+    is_back = WAIT_FOR_MS(taker_back(t), 3000);
+    relieve(w);
+    assert_int_equal(rc, 0);
+    assert_true(is_back);
+    assert_int_equal(t->rc, 0);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    world_is_clean(w);
+}
+
+/* Its lease has ended, and it cannot have another one: the text of the server,
+ * at once, until there is room. */
+static void test_full_server_and_no_lease(void **state)
+{
+    struct world *w = *state;
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_lock *a = far(w, 2000);
+    hf_client *c = NULL;
+    bool is_refused[3];
+    int rc;
+
+    world_free_for_all(w, a);
+    fill(w);
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_cut(w->proxy);
+    assert_true(NEVER_MS(false, 2000 + ETCD_TICK_MS + 500));
+    world_heal(w);
+    is_refused[0] = WAIT_FOR_MS(says_full(w, a), 3000);
+    is_refused[1] = says_full(w, a);
+    is_refused[2] = says_full(w, a);
+    rc = hf_open(w->near_url, &opt, &c, &w->err);
+    relieve(w);
+    assert_true(is_refused[0] && is_refused[1] && is_refused[2]);
+    assert_int_equal(rc, HF_EBACKEND);
+    assert_non_null(strstr(w->err.text, "database space exceeded"));
+    assert_int_equal(hf_lock_timed(a, 1000, &w->err), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
 /* ---- certificates ---------------------------------------------------------
  */
 
@@ -382,6 +481,9 @@ int run_auth_faults(void)
         T(test_password_changes),
         T(test_rights_taken_while_held_and_waited_for),
         T(test_full_server_lets_go),
+        T(test_full_server_and_a_lost_connection),
+        T(test_full_server_passes_on),
+        T(test_full_server_and_no_lease),
         T(test_diagnose_rights_and_space),
     };
 

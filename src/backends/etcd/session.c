@@ -5,7 +5,10 @@
  *   Authenticate   if there is a user
  *   LeaseGrant     if there is no lease (or it is not known to be granted)
  *   Put the guard  under the lease: no ENTER of the past is done from now on;
- *                  and the member that we talk to has a leader
+ *                  and the member that we talk to has a leader. A server that
+ *                  is full refuses it, as it refuses every ENTER. It renews
+ *                  leases and deletes entries all the same, so a client that
+ *                  has written its guard before does without
  *
  * If the lease is gone, everything that was under it is, and the next greeting
  * makes a new one.
@@ -124,6 +127,11 @@ static int code_of_step(const struct grpc_call *c)
                                                  : HF_EPROTO;
 }
 
+static bool is_full(const struct grpc_call *c)
+{
+    return c->end == GRPC_ANSWERED && c->status == GRPC_RESOURCE_EXHAUSTED;
+}
+
 static int not_greeted(struct etcd *e, const struct grpc_call *c, hf__time now)
 {
     int code = code_of_step(c);
@@ -131,7 +139,7 @@ static int not_greeted(struct etcd *e, const struct grpc_call *c, hf__time now)
 
     if (e->g.link.state == NET_PAUSING) /* lost; its text is set */
         return code;
-    if (code == HF_EAUTH)
+    if (code == HF_EAUTH || is_full(c))
         e->g.link.refused_at = now;
     if (code == HF_EAUTH && !e->user[0])
         return hf__link_why(&e->g.link, code,
@@ -214,6 +222,7 @@ static int step_lease(struct etcd *e, hf__time now)
         if (e->core->random(&e->lease, sizeof(e->lease)))
             return hf__link_why(&e->g.link, HF_EBACKEND, "getrandom failed");
         e->lease &= INT64_MAX;
+        e->guard = 0;
     }
     e->guard_len = (size_t)snprintf(e->guard_key, sizeof(e->guard_key),
                                     "%sholdfast:client/%llx", e->root,
@@ -331,6 +340,10 @@ static int guarded(struct grpc_call *c, hf__time now)
 
     if (c->end == GRPC_ANSWERED && c->status == 5)
         return hf__et_session_over(e, "the server ended the client's lease");
+    if (is_full(c) && e->guard) {
+        hf__grpc_up(&e->g, now);
+        return 0;
+    }
     if (!is_ok(c))
         return not_greeted(e, c, now);
     p = hf__grpc_answer(c, &len);

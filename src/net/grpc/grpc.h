@@ -38,6 +38,7 @@
 /* Of the codes of gRPC, those that are named here. */
 #define GRPC_OK 0
 #define GRPC_UNKNOWN 2
+#define GRPC_RESOURCE_EXHAUSTED 8
 #define GRPC_UNAUTHENTICATED 16
 
 struct grpc;

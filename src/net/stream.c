@@ -186,14 +186,28 @@ int hf__net_secure(struct net_stream *s)
     return s->securing ? HF__PENDING : begin_tls(s);
 }
 
+/* Packets may vanish without a word, as behind a firewall that has forgotten
+ * the connection. Then it breaks after 4 s if something was sent, else after
+ * 20 s. */
+static void set_tcp(int fd)
+{
+    static const struct {
+        int level, name, value;
+    } options[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1},   {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, 15}, {IPPROTO_TCP, TCP_KEEPINTVL, 5},
+        {IPPROTO_TCP, TCP_KEEPCNT, 3},   {IPPROTO_TCP, TCP_USER_TIMEOUT, 4000},
+    };
+
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                   sizeof(int));
+}
+
 static int connected(struct net_stream *s, bool is_tcp)
 {
-    int one = 1;
-
-    if (is_tcp) {
-        setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        setsockopt(s->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-    }
+    if (is_tcp)
+        set_tcp(s->fd);
     return s->tls && !s->tls_later ? begin_tls(s) : 0;
 }
 

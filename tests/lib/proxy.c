@@ -1,4 +1,5 @@
 #include "proxy.h"
+#include "hole.h"
 #include "wait.h"
 
 #include <arpa/inet.h>
@@ -34,6 +35,7 @@ struct proxy {
     int listener, wake, port, to;
     enum proxy_mode mode;
     long value;
+    proxy_censor *censor;
     bool stop, cut, deliver;
     unsigned cut_oldest;  /* so many */
     const char *word;     /* for which a connection is cut; NULL */
@@ -216,7 +218,8 @@ static int64_t move(struct proxy *x, struct pair *p, int64_t now)
     default:
         break;
     }
-    pass(p, p->len);
+    some = x->censor ? x->censor(p->held, &p->len) : p->len;
+    pass(p, some);
     return 0;
 }
 
@@ -242,6 +245,8 @@ static int64_t move_all(struct proxy *x)
             end_client(p);
         if (p->used && x->deliver)
             give_hoard(x, p);
+        if (p->used && x->mode == PROXY_LOSS && p->client >= 0)
+            hole_before(p->client);
         at = p->used ? move(x, p, now) : 0;
         if (at && (!due || at < due))
             due = at;
@@ -364,6 +369,13 @@ void proxy_set(struct proxy *x, enum proxy_mode mode, long value)
     x->mode = mode;
     x->value = value;
     nudge(x);
+    pthread_mutex_unlock(&x->mu);
+}
+
+void proxy_censors(struct proxy *x, proxy_censor *censor)
+{
+    pthread_mutex_lock(&x->mu);
+    x->censor = censor;
     pthread_mutex_unlock(&x->mu);
 }
 

@@ -7,6 +7,7 @@
 #ifndef TESTS_PROXY_H
 #define TESTS_PROXY_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum proxy_mode {
@@ -14,6 +15,7 @@ enum proxy_mode {
     PROXY_SWALLOW,    /* what the server says goes nowhere */
     PROXY_DEAF,       /* what the client says goes nowhere */
     PROXY_BLACK_HOLE, /* both */
+    PROXY_LOSS,       /* the packets of clients vanish: no TCP answers them */
     PROXY_DELAY,      /* what the server says comes `value` ms later */
     PROXY_RESET,      /* once: RST after `value` more bytes of the server */
     PROXY_HALF_CLOSE, /* once: FIN to the client after as many */
@@ -29,6 +31,11 @@ struct proxy *proxy_start_at(int host, int port); /* listens at 127.0.0.host */
 int proxy_port(const struct proxy *);
 /* In force when it returns. */
 void proxy_set(struct proxy *, enum proxy_mode, long value);
+/* What the servers say goes through that function, from the beginning of each
+ * connection on. It may take something out, and returns how many bytes are to
+ * be passed on; the rest comes again, with more behind it. */
+typedef size_t proxy_censor(char *data, size_t *len);
+void proxy_censors(struct proxy *, proxy_censor *);
 /* Resets every connection there is, both sides. */
 void proxy_cut(struct proxy *);
 /* Only those that have been there for longest, so many of them. */

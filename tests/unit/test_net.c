@@ -14,6 +14,8 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -21,7 +23,9 @@
 
 #include "../lib/bare_core.h"
 #include "../lib/certs.h"
+#include "../lib/hole.h"
 #include "../lib/shm_dir.h"
+#include "../lib/wait.h"
 
 struct scene {
     char dir[64];
@@ -319,6 +323,57 @@ static void test_protocol_is_agreed_on(void **state)
     unlink(file);
 }
 
+/* ---- packets that vanish ------------------------------------------------ */
+
+static int option_of(const struct net_stream *s, int name)
+{
+    socklen_t len = sizeof(int);
+    int value = 0;
+
+    assert_int_equal(getsockopt(s->fd, IPPROTO_TCP, name, &value, &len), 0);
+    return value;
+}
+
+/* What is sent is not acknowledged: the connection breaks by itself. */
+static void test_packets_that_vanish(void **state)
+{
+    struct net_addr a = {.family = AF_INET, .len = sizeof(struct sockaddr_in)};
+    struct sockaddr_in *in = (struct sockaddr_in *)&a.sa;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd, rc;
+    struct pollfd p = {.events = POLLIN};
+    struct net_stream s;
+    int64_t began;
+    char byte;
+
+    (void)state;
+    in->sin_family = AF_INET;
+    in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(listener, (struct sockaddr *)in, a.len), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)in, &a.len), 0);
+    hf__net_init(&s, &core, NULL);
+    rc = hf__net_open(&s, &a, 1);
+    fd = accept(listener, NULL, NULL);
+    if (rc == HF__PENDING)
+        rc = hf__net_go_on(&s);
+    assert_int_equal(rc, 0);
+    assert_int_equal(option_of(&s, TCP_KEEPIDLE), 15);
+    assert_int_equal(option_of(&s, TCP_KEEPINTVL), 5);
+    hole_before(fd);
+    assert_int_equal(hf__net_reserve(&s, 1), 0);
+    s.out.data[s.out.len++] = 'x';
+    began = wait_fair();
+    hf__net_flush(&s);
+    p.fd = s.fd;
+    assert_int_equal(poll(&p, 1, WAIT_LONG_MS), 1);
+    assert_true(wait_within(began, 5000));
+    assert_int_equal(hf__net_read(&s, &byte, 1), HF_EBACKEND);
+    assert_int_equal(s.broken, ETIMEDOUT);
+    hf__net_fini(&s);
+    close(fd);
+    close(listener);
+}
+
 /* ---- endpoints ---------------------------------------------------------- */
 
 /* "nobody" has no address, "a" has two, others one. */
@@ -586,6 +641,7 @@ int main(void)
         WITH_TLS(test_noise_in_between_is_refused),
         WITH_TLS(test_each_host_is_verified_by_its_name),
         WITH_TLS(test_protocol_is_agreed_on),
+        cmocka_unit_test(test_packets_that_vanish),
         cmocka_unit_test(test_every_address_has_its_turn),
         cmocka_unit_test(test_set_from_outside),
         cmocka_unit_test(test_address_knows_its_host),

@@ -183,6 +183,11 @@ static void black_hole(struct world *w)
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
 }
 
+static void lose_packets(struct world *w)
+{
+    proxy_set(w->proxy, PROXY_LOSS, 0);
+}
+
 static void refuse(struct world *w)
 {
     proxy_set(w->proxy, PROXY_REFUSE, 0);
@@ -211,9 +216,40 @@ static void behind_the_proxy(struct world *w, void (*cut)(struct world *))
     goes_on_elsewhere(w, url, cut, TTL_MS);
 }
 
+/* The waiter is deaf until it has left that member, though its lease would let
+ * it take its time. */
+static void hears_elsewhere(struct world *w, void (*cut)(struct world *))
+{
+    char url[96];
+    hf_lock *a = at(w, etcd_three.url, 30000, 5000), *b;
+    struct taker *t;
+
+    snprintf(url, sizeof(url), "etcd://127.0.0.1:%d,127.0.0.1:%d",
+             proxy_port(w->proxy), leader()->port);
+    b = at(w, url, 30000, 5000);
+    world_takes(w, a, 5000);
+    t = taker_start(w, b, 60000);
+    waits_for(w, 2);
+    cut(w);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, 5000);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    world_is_clean(w);
+}
+
 static void test_member_in_a_black_hole(void **state)
 {
     behind_the_proxy(*state, black_hole);
+}
+
+static void test_waiter_in_a_black_hole(void **state)
+{
+    hears_elsewhere(*state, black_hole);
+}
+
+static void test_waiter_whose_packets_vanish(void **state)
+{
+    hears_elsewhere(*state, lose_packets);
 }
 
 static void test_member_refuses(void **state)
@@ -459,6 +495,8 @@ int run_cluster_faults(void)
         T(test_member_stopped),
         T(test_leader_stopped),
         T(test_member_in_a_black_hole),
+        T(test_waiter_in_a_black_hole),
+        T(test_waiter_whose_packets_vanish),
         T(test_member_refuses),
         T(test_no_quorum_confirms_nothing),
         T(test_leader_without_quorum_grants_nothing),

@@ -16,6 +16,7 @@
 
 #define PORT 2379
 #define BACKOFF_MAX_MS 1000
+#define ELSEWHERE_MS 2000
 
 static char *copy(struct etcd *e, const char *text, const char *end)
 {
@@ -155,6 +156,19 @@ static int parse(struct etcd *e, const struct hf__config *config)
     return rc ? rc : parse_tls(e, config->url);
 }
 
+/* A PING is answered within that time. Where there is another member, a waiter
+ * that hears nothing is better off there. */
+static uint32_t silence_of(const struct etcd *e,
+                           const struct hf__config *config)
+{
+    uint32_t ms = config->ttl_ms / 4 < 500 ? 500 : config->ttl_ms / 4,
+             most = config->op_timeout_ms;
+
+    if (e->peer.len > 1 && most > ELSEWHERE_MS)
+        most = ELSEWHERE_MS;
+    return ms < most ? ms : most;
+}
+
 static int start(struct etcd *e, const struct hf__config *config)
 {
     static const struct grpc_header always = {"hasleader", "true"};
@@ -171,9 +185,7 @@ static int start(struct etcd *e, const struct hf__config *config)
                              : "; is it etcd? With TLS it is etcds://";
     l->goes_round = true; /* that member may answer nobody */
     l->connect_ms = config->open_timeout_ms;
-    l->silence_ms = config->ttl_ms / 4 < 500 ? 500 : config->ttl_ms / 4;
-    if (l->silence_ms > config->op_timeout_ms)
-        l->silence_ms = config->op_timeout_ms;
+    l->silence_ms = silence_of(e, config);
     l->pause_ms = pause_ms < BACKOFF_MAX_MS ? pause_ms : BACKOFF_MAX_MS;
     e->g.headers = &always;
     e->g.headers_len = 1;

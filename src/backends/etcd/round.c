@@ -8,7 +8,7 @@
 
 #include "txn.h"
 
-#define PAUSE (5000 * HF__MS)
+#define PAUSE (1800 * HF__MS) /* then no event is missed for 2 s */
 
 static int over(struct grpc_call *, hf__time);
 
@@ -70,6 +70,8 @@ static void look(struct etcd *e, hf__time now)
     /* Does the member still have its leader? */
     if (!r->len && r->any && !r->has_asked)
         hf__et_range(&t, ET_THEN, e->guard_key, e->guard_len);
+    if (!r->has_asked && r->any) /* is it there at all? */
+        hf__grpc_ping(&e->g, now);
     r->has_asked = true;
     if (t.len && !hf__et_pack(&r->call, &t.m) &&
         !hf__grpc_start(&r->call, ET_CALL_MS))

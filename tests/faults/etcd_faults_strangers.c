@@ -201,6 +201,31 @@ static void test_long_queue(void **state)
     world_is_clean(w);
 }
 
+/* The entry of a lock is behind those of a thousand names below it. */
+static void test_latch_beside_a_lock_with_many_names(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a;
+    hf_latch *latch = NULL;
+
+    world_near(w);
+    world_near(w);
+    a = world_change(w, 0, HF_RWLOCK, 0);
+    assert_int_equal(hf_lock_free(w->locks[1]), 0);
+    w->locks[1] = NULL;
+    for (unsigned i = 0; i < 2 * MANY + 125; i += 125)
+        put_some("n/0%05x/1f", i, 125);
+    assert_int_equal(hf_latch_new(w->clients[1], "n", 1, &latch, &w->err), 0);
+    world_takes(w, a, WAIT_MS);
+    assert_int_equal(hf_latch_set(latch, 2, &w->err), HF_EMISMATCH);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_int_equal(hf_latch_set(latch, 2, &w->err), 0);
+    assert_int_equal(hf_lock_try(a, &w->err), HF_EMISMATCH);
+    assert_int_equal(hf_latch_free(latch), 0);
+    ctl("del n/ --prefix");
+    world_is_clean(w);
+}
+
 /* A holder that does not listen: it is not touched. */
 static void test_ask_of_a_stranger(void **state)
 {
@@ -269,10 +294,15 @@ int run_stranger_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, etcd_setup, world_end)
     const struct CMUnitTest tests[] = {
-        T(test_keys_that_are_no_entries),  T(test_entry_that_says_nonsense),
-        T(test_latch_that_says_nonsense),  T(test_entry_among_strangers),
-        T(test_entry_made_with_strangers), T(test_long_queue),
-        T(test_ask_of_a_stranger),         T(test_wishes_that_say_nonsense),
+        T(test_keys_that_are_no_entries),
+        T(test_entry_that_says_nonsense),
+        T(test_latch_that_says_nonsense),
+        T(test_entry_among_strangers),
+        T(test_entry_made_with_strangers),
+        T(test_long_queue),
+        T(test_latch_beside_a_lock_with_many_names),
+        T(test_ask_of_a_stranger),
+        T(test_wishes_that_say_nonsense),
     };
 
     return cmocka_run_group_tests_name("etcd: strangers", tests, etcd_group,

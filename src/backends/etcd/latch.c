@@ -22,9 +22,13 @@ struct count {
     bool is_repeated; /* and was sent again: the first one may be done yet */
     bool is_known;    /* what follows was read */
     bool is_marked;   /* it was counted before */
+    bool is_written;  /* SET: it is set by us, unless a lock was there before */
     bool has_others;  /* SET: the name is used as a lock */
     bool undoes;      /* SET: that came between */
-    int64_t revision; /* of the last change; 0: it is not set */
+    size_t from_len;  /* SET: what is below the name is read from there on; */
+    char from[ET_KEY_MAX]; /* 0: from the beginning */
+    int64_t created;       /* when the latch was set; 0: it is not */
+    int64_t revision;      /* of the last change; the same */
     uint64_t left;
     size_t mark_len, dir_len;
     char mark[ET_KEY_MAX], value[ET_VALUE_MAX];
@@ -37,17 +41,19 @@ static bool counts(const struct count *c)
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* All below NAME/, to see whether there are entries. */
+/* What is below NAME/, to see whether there are entries. Names below this one
+ * are among it, so there may be many pages. */
 static void add_others(struct count *c, struct et_txn *t, enum et_branch branch)
 {
     struct et_query *x = &c->base;
-    Etcd__Range *r = hf__et_range(t, branch, x->key, c->dir_len);
+    Etcd__Range *r = hf__et_range(t, branch, c->from_len ? c->from : x->key,
+                                  c->from_len ? c->from_len : c->dir_len);
 
     memcpy(x->end, x->key, c->dir_len);
     x->end[c->dir_len - 1]++;
     r->range_end.data = (uint8_t *)x->end;
     r->range_end.len = c->dir_len;
-    r->limit = OTHERS; /* names below this one are among them */
+    r->limit = OTHERS;
 }
 
 static void add_look(struct count *c, struct et_txn *t, enum et_branch branch)
@@ -59,6 +65,7 @@ static void add_look(struct count *c, struct et_txn *t, enum et_branch branch)
         add_others(c, t, branch);
 }
 
+/* A lock that came after the latch was set is refused by itself. */
 static bool has_entries(const struct count *c, const Etcd__RangeAnswer *r)
 {
     for (size_t i = 0; i < r->n_kvs; i++) {
@@ -68,10 +75,25 @@ static bool has_entries(const struct count *c, const Etcd__RangeAnswer *r)
                                               key->len - c->dir_len, NULL, NULL)
                                 : ET_FORM_NONE;
 
-        if (form != ET_FORM_NONE && form != ET_FORM_LATCH)
+        if (form != ET_FORM_NONE && form != ET_FORM_LATCH &&
+            (!c->created || r->kvs[i]->create_revision < c->created))
             return true;
     }
     return false;
+}
+
+/* Of a page of others; true: there is another one. */
+static bool read_others(struct count *c, const Etcd__RangeAnswer *r)
+{
+    const ProtobufCBinaryData *last =
+        r->more && r->n_kvs ? &r->kvs[r->n_kvs - 1]->key : NULL;
+
+    c->has_others = has_entries(c, r);
+    c->from_len = 0;
+    if (!last || c->has_others)
+        return false;
+    hf__et_behind(c->from, &c->from_len, last);
+    return true;
 }
 
 static int mismatch(struct etcd *e, const char *text)
@@ -90,7 +112,7 @@ static int read_look(struct count *c, const Etcd__TxnAnswer *t)
 
     if (!latch || (counts(c) && !mark) || (is_set && !others))
         return HF_EPROTO;
-    c->revision = 0;
+    c->revision = c->created = 0;
     c->left = 0;
     if (latch->n_kvs) {
         const Etcd__KeyValue *kv = latch->kvs[0];
@@ -100,11 +122,11 @@ static int read_look(struct count *c, const Etcd__TxnAnswer *t)
             return mismatch(e, "the key \"latch\" of this name is no latch of "
                                "holdfast's");
         c->revision = kv->mod_revision;
+        c->created = kv->create_revision;
     }
     c->is_marked = counts(c) && mark->n_kvs;
-    c->has_others = is_set && has_entries(c, others);
     c->is_known = true;
-    return 0;
+    return is_set && read_others(c, others) ? HF__PENDING : 0;
 }
 
 /* ---- writing ------------------------------------------------------------ */
@@ -119,8 +141,12 @@ static void send_count(struct et_query *x, struct et_txn *t)
         add_look(c, t, ET_THEN);
         return;
     }
+    if (c->from_len) {
+        add_others(c, t, ET_THEN);
+        return;
+    }
     if (c->undoes) {
-        hf__et_if_created(t, x->key, x->len, c->revision);
+        hf__et_if_created(t, x->key, x->len, c->created);
         hf__et_delete(t, ET_THEN, x->key, x->len);
         return;
     }
@@ -149,6 +175,15 @@ static int done(struct count *c, int rc, uint64_t left)
     return rc;
 }
 
+/* Unless a lock was there before it. */
+static int is_set_by_us(struct count *c)
+{
+    if (!c->has_others || !c->created)
+        return done(c, HF__DONE, c->left);
+    c->undoes = true;
+    return HF__PENDING;
+}
+
 /* What is known decides, or leads to the next transaction. */
 static int decide(struct count *c)
 {
@@ -161,8 +196,8 @@ static int decide(struct count *c)
         return c->is_marked || !c->revision ? done(c, HF__DONE, c->left)
                                             : HF__PENDING;
     default:
-        if (c->is_marked)
-            return done(c, HF__DONE, c->left);
+        if (c->is_marked || c->is_written)
+            return is_set_by_us(c);
         if (c->revision)
             return done(c, HF_EBUSY, c->left);
         if (c->has_others)
@@ -181,11 +216,19 @@ static int written(struct count *c, const Etcd__TxnAnswer *t)
         return done(c, HF__DONE, c->left - 1);
     if (!others)
         return HF_EPROTO;
-    if (!has_entries(c, others))
-        return done(c, HF__DONE, q->count);
-    c->undoes = true; /* a lock came between */
-    c->revision = t->header->revision;
-    return HF__PENDING;
+    c->is_written = true;
+    c->created = t->header->revision;
+    c->left = q->count;
+    return read_others(c, others) ? HF__PENDING : is_set_by_us(c);
+}
+
+static int read_page(struct count *c, const Etcd__TxnAnswer *t)
+{
+    const Etcd__RangeAnswer *others = hf__et_ranged(t, 0);
+
+    if (!others)
+        return HF_EPROTO;
+    return read_others(c, others) ? HF__PENDING : decide(c);
 }
 
 static int answered(struct et_query *x, const Etcd__TxnAnswer *t)
@@ -193,6 +236,8 @@ static int answered(struct et_query *x, const Etcd__TxnAnswer *t)
     struct count *c = (struct count *)x;
     int rc;
 
+    if (c->from_len)
+        return read_page(c, t);
     c->is_sent = false;
     if (c->undoes)
         return done(

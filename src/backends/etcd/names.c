@@ -26,17 +26,6 @@ static void send_list(struct et_query *x, struct et_txn *t)
     r->limit = PAGE;
 }
 
-/* The next page begins behind that key. What is longer than ours can be is not
- * looked at. */
-static void go_behind(struct et_query *x, const ProtobufCBinaryData *key)
-{
-    bool is_long = key->len >= ET_KEY_MAX;
-
-    x->len = is_long ? ET_KEY_MAX - 1 : key->len;
-    memcpy(x->key, key->data, x->len);
-    x->key[x->len++] = is_long ? '\xff' : '\0';
-}
-
 static int found(struct walk *w, const char *name, size_t len)
 {
     const struct hf__query *q = w->base.q;
@@ -73,7 +62,7 @@ static int listed(struct et_query *x, const Etcd__TxnAnswer *t)
     }
     if (rc || !r->more || !r->n_kvs)
         return rc;
-    go_behind(x, &r->kvs[r->n_kvs - 1]->key);
+    hf__et_behind(x->key, &x->len, &r->kvs[r->n_kvs - 1]->key);
     return HF__PENDING;
 }
 

@@ -67,6 +67,16 @@ Etcd__Range *hf__et_range_below(struct et_query *x, struct et_txn *t,
     return r;
 }
 
+void hf__et_behind(char key[ET_KEY_MAX], size_t *len,
+                   const ProtobufCBinaryData *last)
+{
+    bool is_long = last->len >= ET_KEY_MAX;
+
+    *len = is_long ? ET_KEY_MAX - 1 : last->len;
+    memcpy(key, last->data, *len);
+    key[(*len)++] = is_long ? '\xff' : '\0';
+}
+
 static int pack_txn(struct et_query *x)
 {
     struct et_txn t;

@@ -6,6 +6,7 @@
 #include "etcd.pb-c.h"
 
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <nghttp2/nghttp2.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,10 +14,11 @@
 #include <sys/socket.h>
 
 #define STREAMS 4096
+#define FRAME 16384 /* no client of HTTP/2 takes less */
 
 struct lie {
     const char *path; /* of the calls: the end of it */
-    const char *data; /* the message; NULL: `frames` instead, */
+    const char *data; /* the message; NULL: it fails */
     size_t len;
     int repeat;  /* so often */
     bool is_raw; /* they are no message, but frames */
@@ -27,6 +29,7 @@ static struct liar {
     int listener, port;
     const struct lie *lie[2]; /* atomic; NULL: all else is true */
     uint32_t stop;            /* atomic */
+    uint32_t txns, watches;   /* atomic: calls that have come */
     int fd;
     nghttp2_session *http;
     int64_t lease, revision;
@@ -63,18 +66,36 @@ static void say_message(int32_t id, const void *data, size_t len, bool is_last)
     static const char tail[] = "\0\x0b"
                                "grpc-status\1"
                                "0";
-    uint8_t bytes[8192] = {[3] = (uint8_t)(len >> 8), [4] = (uint8_t)len};
+    uint8_t prefix[5] = {0, (uint8_t)(len >> 24), (uint8_t)(len >> 16),
+                         (uint8_t)(len >> 8), (uint8_t)len};
 
-    memcpy(bytes + 5, data, len);
     if (!liar.is_begun[id])
         say_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, id, head,
                   sizeof(head) - 1);
     liar.is_begun[id] = true;
-    say_frame(NGHTTP2_DATA, 0, id, bytes, len + 5);
+    say_frame(NGHTTP2_DATA, 0, id, prefix, sizeof(prefix));
+    for (size_t at = 0, some; at < len; at += some) {
+        some = len - at < FRAME ? len - at : FRAME;
+        say_frame(NGHTTP2_DATA, 0, id, (const char *)data + at, some);
+    }
     if (is_last)
         say_frame(NGHTTP2_HEADERS,
                   NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, id, tail,
                   sizeof(tail) - 1);
+}
+
+/* As a server that has no such service. */
+static void say_failed(int32_t id)
+{
+    static const char only[] = "\x88\0\x0c"
+                               "content-type\x10"
+                               "application/grpc\0\x0b"
+                               "grpc-status\2"
+                               "12";
+
+    say_frame(NGHTTP2_HEADERS,
+              NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, id, only,
+              sizeof(only) - 1);
 }
 
 static void say_packed(int32_t id, const void *message, bool is_last)
@@ -172,8 +193,14 @@ static void respond(int32_t id)
     const struct lie *lie = lie_about(id);
     bool is_stream = is_about(id, "LeaseKeepAlive") || is_about(id, "Watch");
 
+    if (is_about(id, "Txn"))
+        __atomic_add_fetch(&liar.txns, 1, __ATOMIC_RELAXED);
+    if (is_about(id, "Watch") && !liar.is_begun[id])
+        __atomic_add_fetch(&liar.watches, 1, __ATOMIC_RELAXED);
     if (!lie)
         say_truth(id);
+    else if (!lie->data)
+        say_failed(id);
     for (int i = 0; lie && i < lie->repeat; i++)
         if (lie->is_raw)
             say(lie->data, lie->len);
@@ -474,14 +501,94 @@ static void test_events_that_lie(void **state)
     }
 }
 
+/* Who cannot watch looks in between. */
+static void test_watches_that_fail(void **state)
+{
+    static const struct lie waits = SAYS("Txn", H "\x10\x01" BEFORE BEFORE);
+    static const struct lie fails = {"Watch", NULL, 0, 0, false};
+    struct world *w = *state;
+    uint32_t watches, txns;
+    struct taker *t;
+
+    lies(&fails, &waits);
+    t = taker_start(w, victim(w), 10 * WAIT_LONG_MS);
+    assert_true(WAIT_FOR(__atomic_load_n(&liar.watches, __ATOMIC_RELAXED) > 1));
+    watches = __atomic_load_n(&liar.watches, __ATOMIC_RELAXED);
+    txns = __atomic_load_n(&liar.txns, __ATOMIC_RELAXED);
+    assert_true(NEVER_MS(taker_back(t), 3000));
+    watches = __atomic_load_n(&liar.watches, __ATOMIC_RELAXED) - watches;
+    txns = __atomic_load_n(&liar.txns, __ATOMIC_RELAXED) - txns;
+    if (watches > 4 || txns > 20)
+        fail_msg("%u streams, %u looks in 3 s", watches, txns);
+    lies(NULL, NULL);
+    taker_gets_it(t, 3000);
+}
+
+static long given, most_given; /* atomic: bytes that the client has now */
+
+static void *give(void *ctx, size_t size)
+{
+    void *p = malloc(size);
+    long now;
+
+    (void)ctx;
+    now = __atomic_add_fetch(&given, (long)malloc_usable_size(p),
+                             __ATOMIC_RELAXED);
+    if (now > __atomic_load_n(&most_given, __ATOMIC_RELAXED))
+        __atomic_store_n(&most_given, now, __ATOMIC_RELAXED);
+    return p;
+}
+
+static void take_back(void *ctx, void *p)
+{
+    (void)ctx;
+    __atomic_sub_fetch(&given, (long)malloc_usable_size(p), __ATOMIC_RELAXED);
+    free(p);
+}
+
+/* An answer as long as any may be, of which each two bytes are a key. */
+static void test_answer_that_swells(void **state)
+{
+    enum { KEYS = 2000000, LEN = 2 * KEYS };
+    static const char head[] = H "\x10\x01\x1a\x02\x12\x00" /* put */
+                                 "\x1a\x85\x92\xf4\x01"     /* LEN + 5 */
+                                 "\x0a\x80\x92\xf4\x01";    /* LEN */
+    struct world *w = *state;
+    hf_hooks hooks = {.alloc = give, .free = take_back};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    size_t len = sizeof(head) - 1 + LEN;
+    char *data = malloc(len), url[64];
+    struct lie swells = {"Txn", data, len, 1, false};
+    hf_client *c = NULL;
+    hf_lock *lock = NULL;
+
+    memcpy(data, head, sizeof(head) - 1);
+    for (size_t i = sizeof(head) - 1; i < len; i += 2)
+        memcpy(data + i, "\x12", 2);
+    lies(&swells, NULL);
+    snprintf(url, sizeof(url), "etcd://127.0.0.1:%d", liar.port);
+    opt.hooks = &hooks;
+    opt.ttl_ms = 3000;
+    assert_int_equal(hf_open(url, &opt, &c, &w->err), 0);
+    assert_int_equal(hf_lock_new(c, "n", 1, NULL, &lock, &w->err), 0);
+    assert_int_not_equal(hf_lock_timed(lock, 3000, &w->err), 0);
+    if (__atomic_load_n(&most_given, __ATOMIC_RELAXED) > 32 << 20)
+        fail_msg("%ld bytes", most_given);
+    lies(NULL, NULL);
+    assert_true(WAIT_FOR(hf_lock_timed(lock, 1000, NULL) == 0));
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+    free(data);
+}
+
 int run_hostile_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
     const struct CMUnitTest tests[] = {
-        T(test_greeting_that_lies),
-        T(test_transactions_that_lie),
-        T(test_keep_alives_that_lie),
-        T(test_events_that_lie),
+        T(test_greeting_that_lies),   T(test_transactions_that_lie),
+        T(test_keep_alives_that_lie), T(test_events_that_lie),
+        T(test_watches_that_fail),    T(test_answer_that_swells),
     };
 
     return cmocka_run_group_tests_name("etcd: hostile", tests, etcd_group,

@@ -69,7 +69,9 @@ int hf__et_listen(struct etcd *e, struct hf__query *q)
     }
     r->q = q;
     begin(e, r);
-    if (!r->watch) { /* we are connected: it is memory that is lacking */
+    /* We are connected. A stream that fails is opened again later, which begins
+     * this watch, too; else it is memory that is lacking. */
+    if (!r->watch && e->core->now() >= e->stream_at) {
         hf__et_unlisten(e, on);
         return HF_ENOMEM;
     }

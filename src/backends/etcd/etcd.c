@@ -30,7 +30,8 @@ static char *copy(struct etcd *e, const char *text, const char *end)
     return p;
 }
 
-/* Of an answer that is being read. What is usual has its room already. */
+/* Of an answer that is being read. What is usual has its room already. Two
+ * bytes of an answer may become a hundred of ours, so there is a limit. */
 static void *take(void *self, size_t size)
 {
     struct etcd *e = self;
@@ -38,12 +39,17 @@ static void *take(void *self, size_t size)
     size_t some = (size + sizeof(r->data[0]) - 1) / sizeof(r->data[0]);
     void *p = r->data + r->used;
 
+    if (size > ET_MEMORY - r->bytes)
+        return NULL; /* it is no answer of etcd's */
     if (some > ET_ROOM - r->used) {
         p = e->core->alloc(e->client, size);
         e->is_short = e->is_short || !p;
-        return p;
+    } else {
+        r->used += some;
     }
-    r->used += some;
+    if (!p)
+        return NULL;
+    r->bytes += size;
     r->parts++;
     return p;
 }
@@ -53,10 +59,12 @@ static void give(void *self, void *p)
     struct etcd *e = self;
     struct et_room *r = &e->room;
 
+    if (!p)
+        return;
     if ((uintptr_t)p - (uintptr_t)r->data >= sizeof(r->data))
         e->core->free(e->client, p);
-    else if (!--r->parts)
-        r->used = 0;
+    if (!--r->parts)
+        r->used = r->bytes = 0;
 }
 
 static void free_all(struct etcd *e)

@@ -48,8 +48,9 @@
 
 #include <stddef.h>
 
-#define ET_CALL_MS 1500      /* of a request: then the same is sent again */
-#define ET_ANSWER (4u << 20) /* no answer of ours is longer */
+#define ET_CALL_MS 1500       /* of a request: then the same is sent again */
+#define ET_ANSWER (4u << 20)  /* no answer of ours is longer, */
+#define ET_MEMORY (16u << 20) /* nor needs more memory when it is read */
 #define ET_KEY_MAX (HF_NAME_MAX + 300)
 #define ET_WISHES 336    /* no text of tokens that are asked for is longer */
 #define ET_MARK '+'      /* behind the key of a writer: its mark's */
@@ -183,7 +184,8 @@ struct etcd {
     ProtobufCAllocator memory; /* for an answer, while it is read */
     bool is_short;             /* there was none */
     struct et_room {
-        size_t used, parts;
+        size_t used, parts; /* parts: elsewhere, too */
+        size_t bytes;       /* of all of them */
         max_align_t data[ET_ROOM];
     } room;
 
@@ -208,6 +210,7 @@ struct etcd {
     int64_t kept_rev;             /* of the cluster, at the last keep-alive */
     bool is_deaf;                 /* an ear has none, or ask_watch is NULL */
     hf__time watch_at;            /* then */
+    hf__time stream_at;           /* no stream of watches is opened before */
 
     struct et_round round;
 

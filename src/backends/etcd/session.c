@@ -292,7 +292,7 @@ static int signed_in(struct grpc_call *c, hf__time now)
     /* The stream of watches has the old one, and is told nothing new. */
     hf__grpc_cancel(&e->watch);
     hf__et_watches_down(e);
-    e->watch_at = now;
+    e->watch_at = e->stream_at = now;
     return 0;
 }
 
@@ -374,7 +374,7 @@ static void up(struct grpc *g, hf__time now)
     e->kept_len = 0;
     hf__et_keep(e, now);
     hf__et_lines_up(e);
-    e->watch_at = now;
+    e->watch_at = e->stream_at = now;
     hf__et_watch_guard(e, now);
 }
 

@@ -48,6 +48,7 @@ static int over(struct grpc_call *c, hf__time now)
 
     hf__et_watches_down(e);
     e->watch_at = now + PAUSE;
+    e->stream_at = c->at + PAUSE;
     return 0;
 }
 
@@ -57,10 +58,15 @@ const struct grpc_method hf__et_watch = {.path = "/etcdserverpb.Watch/Watch",
                                          .message = message,
                                          .over = over};
 
+/* A stream that fails each time is opened once in a while. */
 static bool say(struct etcd *e, const Etcd__Watch *m)
 {
+    bool is_open = !hf__grpc_is_idle(&e->watch);
+
+    if (!is_open && e->core->now() < e->stream_at)
+        return false;
     return hf__et_pack(&e->watch, m) == 0 &&
-           (!hf__grpc_is_idle(&e->watch) || hf__grpc_start(&e->watch, 0) == 0);
+           (is_open || hf__grpc_start(&e->watch, 0) == 0);
 }
 
 /* ---- beginning and end -------------------------------------------------- */
@@ -202,11 +208,12 @@ static struct et_watch *add(struct et_line *l, enum et_wait how,
         cancel(e, l->watch[ET_WATCHES - 1]);
     l->watch[1] = l->watch[0];
     l->watch[0] = w;
+    if (!begin(e, w)) {
+        forget(e, w);
+        return NULL;
+    }
     l->looks = 0;
-    if (begin(e, w))
-        return w;
-    forget(e, w);
-    return NULL;
+    return w;
 }
 
 void hf__et_ring(struct et_line *l)

@@ -199,6 +199,16 @@ void check_code(int rc, const char *verb, long n)
     fail();
 }
 
+void they_let_go(struct stage *s, long n)
+{
+    int rc = hf_lock_release(s->theirs, E);
+
+    if (hooks)
+        OK(rc);
+    else
+        check_code(rc, "their hf_lock_release", n);
+}
+
 /* ---- all of them ------------------------------------------------------- */
 
 /* How many failed before it came through. */

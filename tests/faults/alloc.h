@@ -18,6 +18,9 @@ bool disarm(void);
 bool any_failed(void);
 
 int open_client(struct stage *, hf_client **);
+/* The other client, whose memory fails as well if it is the whole process's.
+ * Its release is made good later. */
+void they_let_go(struct stage *, long n);
 /* Fails the test unless it is a code for it, or 0. */
 void check_code(int rc, const char *verb, long n);
 

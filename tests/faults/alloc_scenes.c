@@ -94,7 +94,7 @@ static bool acquire_contended(struct stage *s, long n)
     __atomic_store_n(&w.go, 1, __ATOMIC_RELEASE);
     for (int i = 0; i < 20 && !conf_thread_ended(&w.t); i++)
         wait_tick();
-    OK(hf_lock_release(s->theirs, E));
+    they_let_go(s, n);
     conf_thread_join(&w.t);
     hit = disarm();
     check_code(w.rc, "a waiting acquire", n);
@@ -139,7 +139,7 @@ static bool async(struct stage *s, long n)
     check_code(rc, "hf_lock_acquire_async", n);
     for (int i = 0; i < 10; i++, wait_tick())
         hf_client_dispatch(s->c);
-    OK(hf_lock_release(s->theirs, E));
+    they_let_go(s, n);
     if (!rc) {
         COMES(dispatched(s, &call));
         assert_int_equal(call.called, 1);

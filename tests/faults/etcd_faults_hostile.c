@@ -3,6 +3,7 @@
 #include "etcd_faults.h"
 
 #include "../lib/h2_frame.h"
+#include "../lib/proc.h"
 #include "etcd.pb-c.h"
 
 #include <arpa/inet.h>
@@ -569,7 +570,8 @@ static void test_answer_that_swells(void **state)
     snprintf(url, sizeof(url), "etcd://127.0.0.1:%d", liar.port);
     opt.hooks = &hooks;
     opt.ttl_ms = 3000;
-    assert_int_equal(hf_open(url, &opt, &c, &w->err), 0);
+    if (proc_open(url, &opt, &c, &w->err))
+        fail_msg("hf_open: %s", w->err.text);
     assert_int_equal(hf_lock_new(c, "n", 1, NULL, &lock, &w->err), 0);
     assert_int_not_equal(hf_lock_timed(lock, 3000, &w->err), 0);
     if (__atomic_load_n(&most_given, __ATOMIC_RELAXED) > 32 << 20)

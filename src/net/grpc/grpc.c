@@ -1,6 +1,7 @@
 #include "grpc.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The least time between two PINGs of which the server has heard nothing else
@@ -27,6 +28,38 @@ static void down(void *, int, bool, hf__time);
 
 static const struct net_talk talk = {
     .greet = greet, .data = data, .down = down};
+
+/* ---- memory for nghttp2 ------------------------------------------------- */
+
+/* What it cannot read for want of memory nghttp2 takes for nonsense. */
+static void *noted(void *self, void *p)
+{
+    struct grpc *g = self;
+
+    g->is_short = g->is_short || !p;
+    return p;
+}
+
+static void *take(size_t size, void *self)
+{
+    return noted(self, malloc(size));
+}
+
+static void *take_zeroed(size_t n, size_t size, void *self)
+{
+    return noted(self, calloc(n, size));
+}
+
+static void *take_again(void *p, size_t size, void *self)
+{
+    return noted(self, realloc(p, size));
+}
+
+static void give(void *p, void *self)
+{
+    (void)self;
+    free(p);
+}
 
 /* ---- what nghttp2 tells ------------------------------------------------- */
 
@@ -219,6 +252,7 @@ static void clear(struct grpc *g)
     g->session = NULL;
     g->is_renewing = g->is_settled = g->is_pinging = g->owes_ack = false;
     g->leaves_at = HF__NEVER;
+    g->is_short = false;
     g->failed = 0;
     g->late = 0;
     g->late_at = g->answered_at = g->slowest = g->slowest_at = 0;
@@ -277,7 +311,7 @@ static bool pull(struct grpc *g)
         s->out.len += (size_t)n;
     }
     if (n < 0)
-        fail_later(g, n == NGHTTP2_ERR_NOMEM ? HF_ENOMEM : HF_EPROTO);
+        fail_later(g, g->is_short ? HF_ENOMEM : HF_EPROTO);
     return n > 0;
 }
 
@@ -306,10 +340,12 @@ static int greet(void *self, hf__time now)
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
     };
     struct grpc *g = self;
+    nghttp2_mem mem = {g, take, give, take_zeroed, take_again};
 
     g->now = now;
     g->may_ping = true;
-    if (nghttp2_session_client_new2(&g->session, g->callbacks, g, g->options) ||
+    if (nghttp2_session_client_new3(&g->session, g->callbacks, g, g->options,
+                                    &mem) ||
         nghttp2_submit_settings(g->session, NGHTTP2_FLAG_NONE, settings, 2) ||
         nghttp2_session_set_local_window_size(g->session, NGHTTP2_FLAG_NONE, 0,
                                               WINDOW))
@@ -389,7 +425,7 @@ static int data(void *self, const char *bytes, size_t len, hf__time now)
     g->link.awaits = g->is_pinging;
     if (g->failed)
         return g->failed;
-    if (n == NGHTTP2_ERR_NOMEM)
+    if (n < 0 && g->is_short)
         return hf__link_why(&g->link, HF_ENOMEM, "out of memory");
     if (n < 0)
         return hf__link_why(&g->link, HF_EPROTO,
@@ -403,6 +439,8 @@ static int look_if_over(struct grpc *g)
 {
     if (nghttp2_session_want_read(g->session) || g->leaves_at != HF__NEVER)
         return 0;
+    if (g->is_short)
+        return hf__link_why(&g->link, HF_ENOMEM, "out of memory");
     return hf__link_why(&g->link, HF_EPROTO, "an answer we do not understand%s",
                         hf__link_doubt(&g->link));
 }

@@ -169,6 +169,7 @@ struct grpc {
     uint32_t token_no;        /* counts them */
     bool is_renewing;         /* a token is awaited */
     bool is_reading;          /* inside of mem_recv */
+    bool is_short;            /* nghttp2 had not enough memory */
     bool is_settled;          /* the server's SETTINGS have come */
     bool is_pinging;          /* a PING is not answered */
     bool may_ping;            /* the server has sent something since */

@@ -1,7 +1,8 @@
 /*
  * The file of shared memory is deleted under those who use it, as logind does
- * when a user's last session ends. Who opens it then is in another world: the
- * old one ends as soon as its own clients have seen it, whatever they do.
+ * when a user's last session ends; or it or its directory is renamed. Who opens
+ * it then is in another world: the old one ends as soon as its own clients have
+ * seen it, whatever they do.
  */
 #include "shm_fixture.h"
 
@@ -13,8 +14,59 @@ struct told {
 
 static void says_deleted(const char *text)
 {
-    if (!strstr(text, "the file ") || !strstr(text, "was deleted"))
+    if (!strstr(text, "the file ") ||
+        (!strstr(text, " was deleted") &&
+         !strstr(text, " was renamed or replaced")))
         fail_msg("%s", text);
+}
+
+/* ---- what becomes of the file -------------------------------------------- */
+
+static void deleted(const struct place *p)
+{
+    OK(unlink(p->file));
+}
+
+static void renamed(const struct place *p)
+{
+    char to[100];
+
+    snprintf(to, sizeof(to), "%s.old", p->file);
+    OK(rename(p->file, to));
+}
+
+static void replaced(const struct place *p)
+{
+    renamed(p);
+    make_file(p);
+}
+
+static void moved_with_its_directory(const struct place *p)
+{
+    char to[100];
+
+    snprintf(to, sizeof(to), "%s.old", p->dir);
+    OK(rename(p->dir, to));
+}
+
+static void replaced_with_its_directory(const struct place *p)
+{
+    moved_with_its_directory(p);
+    make_file(p);
+}
+
+static int remove_all(void **state)
+{
+    const struct place *p = *state;
+    char old[100];
+
+    snprintf(old, sizeof(old), "%s.old", p->file);
+    unlink(old);
+    snprintf(old, sizeof(old), "%s.old/locks", p->dir);
+    unlink(old);
+    snprintf(old, sizeof(old), "%s.old", p->dir);
+    rmdir(old);
+    return place_remove(state);
 }
 
 static void on_event(void *arg, const hf_event *event)
@@ -47,9 +99,9 @@ static void find_out(hf_client *client)
     assert_non_null(strstr(err.text, "deleted"));
 }
 
-static void test_who_only_holds_is_told(void **state)
+static void holders_are_told(const struct place *p,
+                             void (*happens)(const struct place *))
 {
-    struct place *p = *state;
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_acquire_options read = HF_ACQUIRE_OPTIONS_INIT;
     struct told told = {0};
@@ -65,7 +117,7 @@ static void test_who_only_holds_is_told(void **state)
     read.mode = HF_READ;
     for (int i = 0; i < 3; i++)
         OK(hf_lock_acquire(held[i], i == 1 ? &read : NULL, NULL));
-    OK(unlink(p->file));
+    happens(p);
     for (int i = 0; i < 3; i++)
         assert_true(
             WAIT_FOR_MS(hf_lock_check(held[i]) == HF_ELOST, NOTICED_MS));
@@ -81,6 +133,81 @@ static void test_who_only_holds_is_told(void **state)
         OK(hf_lock_free(held[i]));
     }
     OK(hf_close(client));
+}
+
+static void test_who_only_holds_is_told(void **state)
+{
+    holders_are_told(*state, deleted);
+}
+
+static void test_who_holds_is_told_of_a_renamed_file(void **state)
+{
+    holders_are_told(*state, renamed);
+}
+
+static void test_who_holds_is_told_of_a_replaced_file(void **state)
+{
+    holders_are_told(*state, replaced);
+}
+
+static void test_who_holds_is_told_of_a_renamed_directory(void **state)
+{
+    holders_are_told(*state, moved_with_its_directory);
+}
+
+static void test_who_holds_is_told_of_a_replaced_directory(void **state)
+{
+    holders_are_told(*state, replaced_with_its_directory);
+}
+
+/* It was renamed and is back: nobody was able to open another one but for that
+ * moment, and the old one is the one that others open. */
+static void test_a_file_that_is_back_is_the_same(void **state)
+{
+    const struct place *p = *state;
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true), *other;
+    char to[100];
+
+    OK(hf_lock_acquire(lock, NULL, NULL));
+    renamed(p);
+    snprintf(to, sizeof(to), "%s.old", p->file);
+    OK(rename(to, p->file));
+    other = make_lock(client, "y", true); /* asks the kernel */
+    OK(hf_lock_check(lock));
+    OK(hf_lock_free(other));
+    OK(hf_lock_release(lock, NULL));
+    OK(hf_lock_free(lock));
+    OK(hf_close(client));
+}
+
+/* A daemon that holds a lock takes another root directory, or gives up the
+ * right to follow the path. Nobody but root may. */
+static int after_it_cannot_look(const struct place *p, bool has_another_root)
+{
+    hf_client *client = open_client(p->url);
+    hf_lock *lock = make_lock(client, "x", true), *other;
+
+    if (hf_lock_acquire(lock, NULL, NULL))
+        return 1;
+    if (getuid() == 0 && (has_another_root ? chroot("/proc") : seteuid(4242)))
+        return 2;
+    if (hf_lock_new(client, "y", 1, NULL, &other, NULL) || hf_lock_check(lock))
+        return 3;
+    return 0;
+}
+
+static void test_who_cannot_look_keeps_its_hold(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = fork();
+        int status;
+
+        if (!pid)
+            _exit(after_it_cannot_look(*state, i));
+        waitpid(pid, &status, 0);
+        assert_int_equal(status, 0);
+    }
 }
 
 static void test_deleted_file_is_noticed(void **state)
@@ -211,12 +338,18 @@ static void test_who_waits_is_told(void **state)
     OK(hf_close(client));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, remove_all)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_who_only_holds_is_told),
+        TEST(test_who_holds_is_told_of_a_renamed_file),
+        TEST(test_who_holds_is_told_of_a_replaced_file),
+        TEST(test_who_holds_is_told_of_a_renamed_directory),
+        TEST(test_who_holds_is_told_of_a_replaced_directory),
+        TEST(test_a_file_that_is_back_is_the_same),
+        TEST(test_who_cannot_look_keeps_its_hold),
         TEST(test_deleted_file_is_noticed),
         TEST(test_a_late_grant_of_the_old_world_has_a_lower_token),
         TEST(test_nothing_is_granted_once_it_is_known),

@@ -8,11 +8,14 @@
 #include <pwd.h>
 #include <sys/stat.h>
 
-enum { USER = 4242 }; /* another one */
+enum { USER = 4242, GROUP = 4343 }; /* others */
 
 /* Not only root is to see here what other users do. What the library asks for
  * as well is answered by these: */
 static ino_t strange; /* it belongs to USER */
+static ino_t
+    shared; /* it belongs to GROUP, of that name and with that member: */
+static char *group_name, *other_member;
 static uid_t we;      /* 0: who we are */
 static bool is_known; /* USER is in the user database: */
 static gid_t first_group, second_group;
@@ -37,6 +40,8 @@ OVERRIDE int lstat(const char *path, struct stat *st)
 
     if (!rc && st->st_ino == strange)
         st->st_uid = USER;
+    if (!rc && st->st_ino == shared)
+        st->st_gid = GROUP;
     return rc;
 }
 
@@ -49,13 +54,28 @@ OVERRIDE int getpwuid_r(uid_t uid, struct passwd *entry, char *buf, size_t len,
                         struct passwd **found)
 {
     (void)buf;
-    assert_int_equal(uid, USER);
     *found = NULL;
     if (len < entry_len)
         return ERANGE;
-    *entry = (struct passwd){
-        .pw_name = "user", .pw_uid = uid, .pw_gid = first_group};
-    *found = is_known ? entry : NULL;
+    *entry =
+        (struct passwd){.pw_name = "us", .pw_uid = uid, .pw_gid = first_group};
+    if (uid == USER)
+        entry->pw_name = "user";
+    *found = is_known || uid != USER ? entry : NULL;
+    return 0;
+}
+
+OVERRIDE int getgrgid_r(gid_t gid, struct group *entry, char *buf, size_t len,
+                        struct group **found)
+{
+    static char *members[2];
+
+    (void)buf;
+    (void)len;
+    members[0] = other_member;
+    *entry =
+        (struct group){.gr_name = group_name, .gr_gid = gid, .gr_mem = members};
+    *found = gid == GROUP && group_name ? entry : NULL;
     return 0;
 }
 
@@ -293,6 +313,143 @@ static void test_a_taken_default_directory_is_told(void **state)
     strange = 0;
 }
 
+/* ---- the directories above ----------------------------------------------- */
+
+/* A directory below ours, and the text by which the latter is refused; NULL: it
+ * is not. */
+static void below_is_refused(const struct place *p, const char *text)
+{
+    char dir[100], file[120], url[200], full[200];
+
+    snprintf(dir, sizeof(dir), "%s/below", p->dir);
+    snprintf(file, sizeof(file), "%s/locks", dir);
+    snprintf(url, sizeof(url), "shm://%s", dir);
+    snprintf(full, sizeof(full), "%s: %s", p->dir, text);
+    if (text) {
+        assert_refused(url, HF_EBACKEND, full);
+        assert_int_equal(access(dir, F_OK), -1); /* it was not made */
+        return;
+    }
+    OK(hf_close(open_client(url)));
+    OK(unlink(file));
+    OK(rmdir(dir));
+}
+
+static void test_a_parent_that_others_may_write_is_sticky(void **state)
+{
+    const struct place *p = *state;
+
+    OK(chmod(p->dir, 0777));
+    below_is_refused(p, "others may write to it");
+    OK(chmod(p->dir, 01777));
+    below_is_refused(p, NULL);
+    OK(chmod(p->dir, 0755));
+    below_is_refused(p, NULL);
+}
+
+static void test_a_parent_that_its_group_may_write(void **state)
+{
+    const struct place *p = *state;
+    struct stat st;
+
+    OK(stat(p->dir, &st));
+    OK(chmod(p->dir, 0770));
+    shared = st.st_ino;
+    group_name = NULL;
+    below_is_refused(p, "its group 4343 may write to it");
+    group_name = "staff";
+    below_is_refused(p, "its group 4343 may write to it");
+    group_name = "us"; /* a private one */
+    below_is_refused(p, NULL);
+    other_member = "us";
+    below_is_refused(p, NULL);
+    other_member = "user";
+    below_is_refused(p, "its group 4343 may write to it");
+    OK(chmod(p->dir, 01770));
+    below_is_refused(p, NULL);
+    shared = 0;
+    group_name = other_member = NULL;
+}
+
+/* Its members may write to the locks as well. */
+static void test_a_parent_of_the_group_of_the_url(void **state)
+{
+    const struct place *p = *state;
+    char dir[100], file[120], url[200];
+
+    snprintf(dir, sizeof(dir), "%s/below", p->dir);
+    snprintf(file, sizeof(file), "%s/locks", dir);
+    snprintf(url, sizeof(url), "shm://%s?mode=0660&group=%u", dir,
+             (unsigned)getegid());
+    OK(chmod(p->dir, 02770));
+    OK(hf_close(open_client(url)));
+    OK(unlink(file));
+    OK(rmdir(dir));
+}
+
+static void test_a_parent_of_a_stranger_is_refused(void **state)
+{
+    const struct place *p = *state;
+    struct stat st;
+
+    OK(stat(p->dir, &st));
+    strange = st.st_ino;
+    OK(chmod(p->dir, 01777)); /* the owner may rename what is not its own */
+    below_is_refused(p, "belongs to user 4242");
+    strange = 0;
+    below_is_refused(p, NULL);
+}
+
+/* Root of a namespace that knows no other user: what belongs to the machine's
+ * root is nobody's there, from / on. */
+static void test_the_owner_of_the_root_directory_is_trusted(void **state)
+{
+    const struct place *p = *state;
+    struct stat st;
+
+    OK(stat("/", &st));
+    strange = st.st_ino;
+    below_is_refused(p, NULL);
+    strange = 0;
+}
+
+/* The links on the way count, and what is above their targets. */
+static void test_links_above_are_followed(void **state)
+{
+    const struct place *p = *state;
+    char open[80], target[90], link[120], again[80], url[200];
+    struct stat st;
+
+    snprintf(open, sizeof(open), "%s/open", p->dir);
+    snprintf(target, sizeof(target), "%s/target", open);
+    snprintf(link, sizeof(link), "%s/link", p->dir);
+    snprintf(again, sizeof(again), "%s/again", p->dir);
+    snprintf(url, sizeof(url), "shm://%s/below", again);
+    OK(mkdir(open, 0700));
+    OK(mkdir(target, 0700));
+    OK(symlink("open/target", link));
+    OK(symlink(link, again));
+    OK(hf_close(open_client(url)));
+    OK(chmod(open, 0777));
+    assert_refused(url, HF_EBACKEND, open);
+    OK(chmod(open, 0700));
+    OK(lstat(link, &st));
+    strange = st.st_ino;
+    assert_refused(url, HF_EBACKEND, link);
+    strange = 0;
+    OK(unlink(link));
+    OK(symlink("again", link));
+    assert_refused(url, HF_EBACKEND, "too many symbolic links");
+    OK(unlink(link));
+    OK(unlink(again));
+    snprintf(link, sizeof(link), "%s/below/locks", target);
+    OK(unlink(link));
+    snprintf(link, sizeof(link), "%s/below", target);
+    OK(rmdir(link));
+    OK(rmdir(target));
+    OK(rmdir(open));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
 
 int main(void)
@@ -307,6 +464,12 @@ int main(void)
         TEST(test_what_cannot_be_given_is_not_left),
         TEST(test_a_group_that_cannot_be_looked_up),
         TEST(test_a_taken_default_directory_is_told),
+        TEST(test_a_parent_that_others_may_write_is_sticky),
+        TEST(test_a_parent_that_its_group_may_write),
+        TEST(test_a_parent_of_the_group_of_the_url),
+        TEST(test_a_parent_of_a_stranger_is_refused),
+        TEST(test_the_owner_of_the_root_directory_is_trusted),
+        TEST(test_links_above_are_followed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

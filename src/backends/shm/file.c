@@ -361,10 +361,15 @@ int hf__shm_file_open(struct shm *s, const struct hf__config *config)
     struct shm_place p = {0};
     hf__time start = s->core->now(), limit;
     uint8_t chance = 0;
+    struct stat root;
     int rc = hf__shm_find_place(s, config, &p);
 
     if (rc || (rc = find_world(s, &p)) || (rc = hf__shm_open_dir(s, &p)))
         return rc;
+    if (stat("/", &root))
+        return hf__shm_refuse_errno(s, "/", "look at it");
+    s->root_dev = root.st_dev;
+    s->root_ino = root.st_ino;
     for (;;) {
         if (s->fd < 0 && (rc = open_file(s, &p)))
             return rc;
@@ -395,17 +400,44 @@ void hf__shm_file_close(struct shm *s)
 int hf__shm_lost(struct shm *s)
 {
     return hf__shm_refuse(s, s->path,
-                          "was deleted while in use; close and open again");
+                          "was deleted, renamed or replaced while in use; "
+                          "close and open again");
+}
+
+/* A process with another root directory (chroot) cannot follow the path. */
+static bool is_at_our_root(const struct shm *s)
+{
+    struct stat root;
+
+    return !stat("/", &root) && root.st_dev == s->root_dev &&
+           root.st_ino == s->root_ino;
+}
+
+/* Would a client that opens the path now use another file? A process that has
+ * given up its rights may not be able to tell: then it would not. */
+static bool is_elsewhere(const struct shm *s, const struct stat *ours)
+{
+    bool by_path = is_at_our_root(s);
+    struct stat there;
+
+    if (fstatat(by_path ? AT_FDCWD : s->dir_fd,
+                by_path ? s->path : SHM_FILE_NAME, &there, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
+    return there.st_dev != ours->st_dev || there.st_ino != ours->st_ino;
 }
 
 bool hf__shm_file_there(struct shm *s)
 {
+    const char *what = "deleted";
     struct stat st;
     char why[128];
 
-    if (!fstat(s->fd, &st) && st.st_nlink > 0)
-        return true;
-    snprintf(why, sizeof(why), "the file %.90s was deleted", s->path);
+    if (!fstat(s->fd, &st) && st.st_nlink > 0) {
+        if (!is_elsewhere(s, &st))
+            return true;
+        what = "renamed or replaced";
+    }
+    snprintf(why, sizeof(why), "the file %.90s was %s", s->path, what);
     if (!atomic_exchange(&s->lost, true))
         s->core->session(s->client, HF_EVENT_LOST, why);
     hf__shm_lost(s);

@@ -40,6 +40,14 @@ int hf__shm_absent(struct shm *s)
                         s->path);
 }
 
+int hf__shm_no_parent(struct shm *s, const struct shm_place *p)
+{
+    if (p->existing)
+        return hf__shm_absent(s);
+    return hf__shm_refuse(s, p->dir,
+                          "its parent does not exist; make that first");
+}
+
 /* ---- groups -------------------------------------------------------------- */
 
 /* 0; ENOENT: there is none; or why it cannot be looked up. */
@@ -116,6 +124,12 @@ static bool is_member(struct shm *s, uid_t user, gid_t group)
     }
     s->core->free(s->client, list);
     return yes;
+}
+
+bool hf__shm_is_trusted(struct shm *s, const struct shm_place *p, uid_t user)
+{
+    return user == geteuid() || !user ||
+           (p->group_given && is_member(s, user, p->group));
 }
 
 int hf__shm_find_place(struct shm *s, const struct hf__config *config,
@@ -205,8 +219,7 @@ int hf__shm_check_owner(struct shm *s, const struct shm_place *p,
                         const char *path, const struct stat *st)
 {
     if (st->st_uid == geteuid() || st->st_uid == 0 ||
-        (p->group_given && st->st_gid == p->group &&
-         is_member(s, st->st_uid, p->group)))
+        (st->st_gid == p->group && hf__shm_is_trusted(s, p, st->st_uid)))
         return 0;
     return refuse_stranger(s, p, path, st->st_uid);
 }
@@ -356,13 +369,14 @@ int hf__shm_open_dir(struct shm *s, const struct shm_place *p)
     struct stat st;
     int rc = 0;
 
+    if ((rc = hf__shm_check_way(s, p)))
+        return rc;
     if (p->existing)
         ;
     else if (!mkdir(p->dir, 0700))
         made = true;
     else if (errno == ENOENT)
-        return hf__shm_refuse(s, p->dir,
-                              "its parent does not exist; make that first");
+        return hf__shm_no_parent(s, p);
     else if (errno != EEXIST)
         return hf__shm_refuse_errno(s, p->dir, "make the directory");
     s->dir_fd = hf__shm_open_soon(

@@ -32,6 +32,12 @@ int hf__shm_find_place(struct shm *, const struct hf__config *,
                        struct shm_place *);
 /* ENOTOWNER: there is none, and it is not to be made. */
 int hf__shm_absent(struct shm *);
+/* EBACKEND, or ENOTOWNER if none is to be made. */
+int hf__shm_no_parent(struct shm *, const struct shm_place *);
+/* Is the user trusted with the locks? */
+bool hf__shm_is_trusted(struct shm *, const struct shm_place *, uid_t user);
+/* way.c: EBACKEND if a user who is not trusted may rename the directory. */
+int hf__shm_check_way(struct shm *, const struct shm_place *);
 /* Makes the directory if there is none. */
 int hf__shm_open_dir(struct shm *, const struct shm_place *);
 /* A process that makes something for a group gives it to the group a moment

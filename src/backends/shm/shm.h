@@ -3,6 +3,7 @@
  * and for the two rules that the queue rests on.
  *
  *   place.c  the directory: where it is, whose it may be
+ *   way.c    the directories above it
  *   file.c   opens, checks, makes and maps the file
  *   slot.c   clients: registration, life and death
  *   tables.c the lock of the tables; words that the kernel marks
@@ -66,11 +67,13 @@ struct shm {
     struct shm_file *file;
     hf_client *client;
     const struct hf__core *core;
-    uint32_t me;       /* slot and generation, as in a word */
-    atomic_bool lost;  /* the file was deleted: nothing is granted any more */
+    uint32_t me;      /* slot and generation, as in a word */
+    atomic_bool lost; /* the file is another one: nothing is granted any more */
     const char *label; /* the client's: who has this one need not write it */
     int fd, dir_fd;
-    char path[256];         /* of the file, for texts */
+    char path[256]; /* of the file */
+    dev_t root_dev; /* of the directory / when it was opened */
+    ino_t root_ino;
     atomic_bool no_waitv;   /* futex_waitv is missing or forbidden */
     shm_u64 there_at;       /* when we last looked, in 64 ms */
     uint32_t doorbell_seen; /* the keeper's */
@@ -145,7 +148,8 @@ struct shm_ear {
 /* file.c */
 int hf__shm_file_open(struct shm *, const struct hf__config *);
 void hf__shm_file_close(struct shm *);
-/* False, and the client is told, when the file was deleted under us. */
+/* False, and the client is told, when the file was deleted under us, or the
+ * path leads to another one. */
 bool hf__shm_file_there(struct shm *);
 int hf__shm_lost(struct shm *); /* EBACKEND, with the text for that */
 

@@ -1,0 +1,144 @@
+/*
+ * The directories above ours, from / on. Who may rename what is in one of them
+ * can move our directory away while it is in use: the next client would make
+ * another one, with locks of its own. So each of them, and each symbolic link
+ * on the way, must be of a user who is trusted with the locks, and no others
+ * may write to it, unless the sticky bit keeps them from renaming what is not
+ * theirs (as in /tmp and /dev/shm).
+ *
+ * Trusted are root, the user of this process and, if the URL names a group, its
+ * members; and the owner of /. In a user namespace without a root of its own
+ * that is nobody, who then owns all that belongs to the machine's root.
+ *
+ * A group may write to a directory above if it is root's, that of the URL, or a
+ * private one: of the name of our user and without other members, as many
+ * distributions give one to each user.
+ */
+#include "place.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINKS_MAX 40 /* as many as the kernel follows */
+#define LOOKUP ((size_t)64 << 10)
+
+static bool is_private_group(struct shm *s, gid_t gid)
+{
+    struct passwd user, *us = NULL;
+    struct group group, *found = NULL;
+    char *buf = s->core->alloc(s->client, 2 * LOOKUP);
+    bool yes = buf && !getpwuid_r(geteuid(), &user, buf, LOOKUP, &us) && us &&
+               !getgrgid_r(gid, &group, buf + LOOKUP, LOOKUP, &found) &&
+               found && !strcmp(us->pw_name, found->gr_name);
+
+    for (char **m = yes ? found->gr_mem : NULL; m && *m; m++)
+        yes = yes && !strcmp(*m, us->pw_name);
+    s->core->free(s->client, buf);
+    return yes;
+}
+
+static int refuse_writers(struct shm *s, const char *path, const char *whose,
+                          const char *mode)
+{
+    return s->core->why(s->client, HF_EBACKEND,
+                        "%s: %s may write to it, and can rename what is below "
+                        "it: chmod +t or chmod %s %s, or use another "
+                        "directory: shm:///directory",
+                        path, whose, mode, path);
+}
+
+static int check_one(struct shm *s, const struct shm_place *p, const char *path,
+                     const struct stat *st, uid_t root_owner)
+{
+    char group[40];
+
+    if (st->st_uid != root_owner && !hf__shm_is_trusted(s, p, st->st_uid))
+        return s->core->why(s->client, HF_EBACKEND,
+                            "%s: belongs to user %u, not to us (%u) or root: "
+                            "that user can rename what is below it; use "
+                            "another directory: shm:///directory",
+                            path, (unsigned)st->st_uid, (unsigned)geteuid());
+    if (!S_ISDIR(st->st_mode) || (st->st_mode & S_ISVTX))
+        return 0;
+    if (st->st_mode & 02)
+        return refuse_writers(s, path, "others", "o-w");
+    if (!(st->st_mode & 020) || !st->st_gid ||
+        (p->group_given && st->st_gid == p->group) ||
+        is_private_group(s, st->st_gid))
+        return 0;
+    snprintf(group, sizeof(group), "its group %u", (unsigned)st->st_gid);
+    return refuse_writers(s, path, group, "g-w");
+}
+
+/* Puts what is in a symbolic link in its place: it is the first `len` bytes of
+ * the path. */
+static int follow(struct shm *s, char path[PATH_MAX], size_t len)
+{
+    char link[PATH_MAX], all[PATH_MAX];
+    size_t start = len;
+    ssize_t n;
+
+    snprintf(link, sizeof(link), "%.*s", (int)len, path);
+    n = readlink(link, all, sizeof(all) - 1);
+    if (n < 0)
+        return hf__shm_refuse_errno(s, link, "read the link");
+    while (path[start - 1] != '/')
+        start--;
+    if (all[0] == '/')
+        start = 0;
+    if (start + (size_t)n + strlen(path + len) >= PATH_MAX)
+        return hf__shm_refuse(s, link, "leads to a path that is too long");
+    memmove(path + start + n, path + len, strlen(path + len) + 1);
+    memcpy(path + start, all, (size_t)n);
+    return HF__PENDING;
+}
+
+/* HF__PENDING: there was a link, which has been followed. */
+static int check_from_root(struct shm *s, const struct shm_place *p,
+                           char path[PATH_MAX])
+{
+    uid_t root_owner = 0;
+    size_t len = 1;
+    int rc = 0;
+
+    while (!rc) {
+        char after = path[len];
+        struct stat st;
+
+        path[len] = '\0';
+        if (lstat(path, &st))
+            return errno == ENOENT
+                       ? hf__shm_no_parent(s, p)
+                       : hf__shm_refuse_errno(s, path, "look at it");
+        if (len == 1)
+            root_owner = st.st_uid;
+        rc = check_one(s, p, path, &st, root_owner);
+        path[len] = after;
+        if (!rc && S_ISLNK(st.st_mode))
+            return follow(s, path, len);
+        len += strspn(path + len, "/");
+        if (!path[len])
+            break;
+        len += strcspn(path + len, "/");
+    }
+    return rc;
+}
+
+int hf__shm_check_way(struct shm *s, const struct shm_place *p)
+{
+    char path[PATH_MAX];
+    int rc = HF__PENDING;
+
+    snprintf(path, sizeof(path), "%s", p->dir);
+    *(strrchr(path, '/') + 1) = '\0';
+    for (int i = 0; rc == HF__PENDING && i <= LINKS_MAX; i++)
+        rc = check_from_root(s, p, path);
+    return rc == HF__PENDING
+               ? hf__shm_refuse(s, p->dir, "has too many symbolic links above")
+               : rc;
+}

@@ -12,6 +12,7 @@
 
 int hf__shm_release_slow(struct shm *s, struct shm_link *l)
 {
+    struct shm_tries tries = {0};
     uint64_t w;
 
     l->state = SHM_IDLE;
@@ -19,8 +20,10 @@ int hf__shm_release_slow(struct shm *s, struct shm_link *l)
         w = atomic_load(&l->entry->word);
         if (!shm_is_grant(w, atomic_load(&l->mine)))
             return HF_ENOTOWNER;
-    } while (!hf__shm_pass(s, l->index, w));
-    return HF__DONE;
+        if (hf__shm_pass(s, l->index, w))
+            return HF__DONE;
+    } while (hf__shm_again(s, &tries));
+    return hf__shm_no_rest(s);
 }
 
 void hf__shm_let_go(struct shm *s, struct shm_link *l)
@@ -57,7 +60,8 @@ static bool granted(struct shm *s, struct shm_link *l, struct hf__req *req,
                              req->sent_at + req->lease_ms * HF__MS, true)) &&
         shm_grant(s, l, req, word))
         return true;
-    hf__shm_stir(l->entry, 0); /* in case it is being given to our old cell */
+    hf__shm_stir(s, l->entry,
+                 0); /* in case it is being given to our old cell */
     return false;
 }
 
@@ -130,8 +134,9 @@ static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
                 uint32_t *dead)
 {
     bool again = false, passed = false;
+    struct shm_tries tries = {0};
 
-    for (;;) {
+    do {
         struct shm_wait *wait = atomic_load(&l->wait);
         uint64_t w;
         int rc;
@@ -170,7 +175,9 @@ static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
         if (wait_behind(s, l, w) || (again && !shm_is_fair(l)))
             return hf__shm_line_sleep(s, wait, req);
         again = true;
-    }
+    } while (hf__shm_again(s, &tries));
+    hf__shm_let_go(s, l);
+    return hf__shm_no_rest(s);
 }
 
 /* What the link has, asked for once more. */

@@ -6,12 +6,14 @@
 #include "shm.h"
 
 /* Up to where cells are looked for. Before one is taken, lest it be lost. */
-static void raise_high(struct shm_file *f, uint32_t high)
+static void raise_high(struct shm *s, uint32_t high)
 {
-    uint32_t old = atomic_load(&f->header.cells_high);
+    shm_u32 *at = &s->file->header.cells_high;
+    uint32_t old = atomic_load(at);
+    struct shm_tries tries = {0};
 
-    while (old < high &&
-           !atomic_compare_exchange_weak(&f->header.cells_high, &old, high))
+    while (old < high && !atomic_compare_exchange_weak(at, &old, high) &&
+           hf__shm_again(s, &tries))
         ;
 }
 
@@ -28,7 +30,7 @@ int hf__shm_cell_take(struct shm *s)
 
             if (atomic_load_explicit(&f->cell[n].owner, memory_order_relaxed))
                 continue;
-            raise_high(f, n + 1);
+            raise_high(s, n + 1);
             SHM_POINT();
             if (atomic_compare_exchange_strong(&f->cell[n].owner, &free_cell,
                                                s->me))
@@ -143,7 +145,7 @@ static void leave_entry(struct shm *s, unsigned index, unsigned cell)
     atomic_fetch_and(&e->cells[cell / 64], ~(1ULL << cell % 64));
     SHM_POINT();
     if (shm_kind(e) != HF_LATCH)
-        hf__shm_stir(e, 0);
+        hf__shm_stir(s, e, 0);
 }
 
 void hf__shm_cell_drop(struct shm *s, unsigned cell)

@@ -30,9 +30,10 @@ int hf__shm_latch_look(struct shm *s, struct hf__req *req)
 {
     struct shm_line *l = req->remote->impl;
     struct shm_cell *cells = s->file->cell;
+    struct shm_tries tries = {0};
 
     req->token = 0;
-    for (;;) {
+    do {
         struct shm_wait *wait = atomic_load(&l->link.wait);
         uint64_t w;
         int rc;
@@ -59,7 +60,9 @@ int hf__shm_latch_look(struct shm *s, struct hf__req *req)
         if ((rc = hf__shm_line_cell(s, l, req->remote)) ||
             (rc = hf__shm_line_queue(s, l, req)))
             return rc;
-    }
+    } while (hf__shm_again(s, &tries));
+    hf__shm_line_let_go(s, l);
+    return hf__shm_no_rest(s);
 }
 
 static void ring_all(struct shm *s, unsigned index)
@@ -75,10 +78,11 @@ bool hf__shm_count_down(struct shm *s, unsigned index, bool all, uint32_t *left)
 {
     struct shm_entry *e = &s->file->entry[index];
     uint64_t w = atomic_load(&e->word), new;
+    struct shm_tries tries = {0};
 
     do {
         *left = 0;
-        if (!shm_left(w))
+        if (!shm_left(w) || !hf__shm_again(s, &tries))
             return false;
         *left = all ? 0 : shm_left(w) - 1;
         new = w - 1;
@@ -92,15 +96,18 @@ bool hf__shm_count_down(struct shm *s, unsigned index, bool all, uint32_t *left)
     return true;
 }
 
-static int set(struct shm_entry *e, uint64_t *count)
+static int set(struct shm *s, struct shm_entry *e, uint64_t *count)
 {
     uint64_t w = atomic_load(&e->word);
+    struct shm_tries tries = {0};
 
     do {
         if (shm_left(w)) {
             *count = shm_left(w);
             return HF_EBUSY;
         }
+        if (!hf__shm_again(s, &tries))
+            return hf__shm_no_rest(s);
         SHM_POINT();
     } while (
         !atomic_compare_exchange_weak(&e->word, &w, w | (*count & INT32_MAX)));
@@ -114,7 +121,7 @@ static int ask(struct shm *s, struct hf__query *q, unsigned index)
     uint32_t left;
 
     if (q->req.op == HF__LATCH_SET)
-        return set(e, &q->count);
+        return set(s, e, &q->count);
     if (q->req.op == HF__LATCH_DOWN)
         hf__shm_count_down(s, index, false, &left);
     else

@@ -114,15 +114,17 @@ static void leave(struct shm *s, struct shm_line *l)
     struct shm_entry *e = l->link.entry;
     unsigned cell = atomic_load(&l->cell);
     uint64_t ticket = atomic_load(&s->file->cell[cell].ticket), w;
+    struct shm_tries tries = {0};
     struct shm_scan r;
 
     hf__shm_pass_on_death(s, atomic_load(&l->link.wait));
     unqueue(s, l);
-    hf__shm_stir(e, 0);
+    hf__shm_stir(s, e, 0);
     SHM_POINT();
     do /* it was granted after all */
         w = atomic_load(&e->word);
-    while (shm_has(s->file, w, cell) && !hf__shm_change(s, e, &w, cell, 0));
+    while (shm_has(s->file, w, cell) && !hf__shm_change(s, e, &w, cell, 0) &&
+           hf__shm_again(s, &tries));
     hf__shm_share_pass(s, l->link.index, SHM_NO_CELL);
     SHM_POINT();
     hf__shm_scan(s, l->link.index, 0, ticket, &r);
@@ -204,6 +206,7 @@ static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
 {
     shm_u64 *lease = &s->file->cell[cell].lease;
     uint64_t new = shm_to_ms(until) << 24 | (old & 0xffffff), w;
+    struct shm_tries tries = {0};
 
     SHM_POINT();
     if (new > old && !atomic_compare_exchange_strong(lease, &old, new))
@@ -211,8 +214,9 @@ static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
     SHM_POINT();
     w = atomic_load(&e->word);
     do {
-        if (!shm_has(s->file, w, cell))
+        if (!shm_has(s->file, w, cell) || !hf__shm_again(s, &tries))
             return false;
+        SHM_POINT();
     } while (!atomic_compare_exchange_weak(&e->word, &w, w + SHM_CHANGE_ONE));
     return true;
 }
@@ -347,9 +351,10 @@ static int look(struct shm *s, struct shm_line *l, struct hf__req *req,
 {
     struct shm_entry *e = l->link.entry;
     unsigned want = wanted(l, req);
+    struct shm_tries tries = {0};
     int rc;
 
-    for (;;) {
+    do {
         struct shm_wait *wait = atomic_load(&l->link.wait);
         uint64_t w;
 
@@ -370,9 +375,11 @@ static int look(struct shm *s, struct shm_line *l, struct hf__req *req,
                 return HF__BUSY;
             if ((rc = hf__shm_line_queue(s, l, req)))
                 return rc;
-            hf__shm_stir(e, SHM_QUEUE);
+            hf__shm_stir(s, e, SHM_QUEUE);
         }
-    }
+    } while (hf__shm_again(s, &tries));
+    hf__shm_line_let_go(s, l);
+    return hf__shm_no_rest(s);
 }
 
 int hf__shm_line_look(struct shm *s, struct hf__req *req, uint32_t *dead)
@@ -415,12 +422,15 @@ static inline int give_back(struct shm *s, struct shm_line *l, unsigned keep)
 {
     struct shm_entry *e = l->link.entry;
     unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
+    struct shm_tries tries = {0};
     uint64_t w;
 
     do {
         w = atomic_load(&e->word);
         if (!shm_has(s->file, w, cell))
             return HF_ENOTOWNER;
+        if (!hf__shm_again(s, &tries))
+            return hf__shm_no_rest(s);
     } while (!hf__shm_change(s, e, &w, cell, keep));
     if (w & SHM_QUEUE)
         hf__shm_share_pass(s, l->link.index, SHM_NO_CELL);
@@ -499,6 +509,7 @@ int hf__shm_line_renew(struct shm *s, const struct hf__renewal *item,
 {
     struct shm_line *l = item->remote->impl;
     struct shm_entry *e = l->link.entry;
+    struct shm_tries tries = {0};
     unsigned cell;
     uint64_t lease;
 
@@ -508,7 +519,8 @@ int hf__shm_line_renew(struct shm *s, const struct hf__renewal *item,
             return HF_ENOTOWNER;
         lease = atomic_load(&s->file->cell[cell].lease);
         if (atomic_load(&l->link.hold_id) != item->hold_id ||
-            !shm_has(s->file, atomic_load(&e->word), cell))
+            !shm_has(s->file, atomic_load(&e->word), cell) ||
+            !hf__shm_again(s, &tries))
             return HF_ENOTOWNER;
     } while (lease >> 24 &&
              !prolong(s, e, cell, lease, now + item->lease_ms * HF__MS));

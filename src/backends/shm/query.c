@@ -245,6 +245,7 @@ static int take_away(struct shm *s, struct hf__query *q)
     int found = hf__shm_find(s, q->name, q->name_len, false);
     unsigned index = (unsigned)found;
     struct shm_entry *e = &s->file->entry[index % SHM_NAMES];
+    struct shm_tries tries = {0};
     uint32_t left;
     uint64_t word;
 
@@ -264,6 +265,8 @@ static int take_away(struct shm *s, struct hf__query *q)
         if (!hf__shm_is_meant(s, q, shm_owner(word),
                               shm_token(atomic_load(&e->epoch), word)))
             return HF_EBUSY;
+        if (!hf__shm_again(s, &tries))
+            return hf__shm_no_rest(s);
     } while (!hf__shm_pass(s, index, word));
     hf__shm_tell_broken(s, shm_owner(word));
     return 0;

@@ -111,11 +111,12 @@ bool hf__shm_lease_write(struct shm *s, unsigned index, uint64_t word,
     struct shm_entry *e = &s->file->entry[index];
     uint64_t new = shm_lease(shm_to_ms(until), word);
     uint64_t old = atomic_load(&e->lease), w;
+    struct shm_tries tries = {0};
     struct shm_scan r;
 
     do {
         w = atomic_load(&e->word);
-        if (!shm_is_grant(w, word))
+        if (!shm_is_grant(w, word) || !hf__shm_again(s, &tries))
             return false;
         if (!((old ^ new) & 0xffffff)) { /* there is one, or was long ago */
             if (!mine)
@@ -128,8 +129,9 @@ bool hf__shm_lease_write(struct shm *s, unsigned index, uint64_t word,
     SHM_POINT();
     w = atomic_load(&e->word);
     do {
-        if (!shm_is_grant(w, word))
+        if (!shm_is_grant(w, word) || !hf__shm_again(s, &tries))
             return false;
+        SHM_POINT();
     } while (!atomic_compare_exchange_strong(&e->word, &w,
                                              shm_stirred(w) | SHM_LEASED));
     SHM_POINT();
@@ -200,14 +202,17 @@ bool hf__shm_pass(struct shm *s, unsigned index, uint64_t word)
     return true;
 }
 
-void hf__shm_stir(struct shm_entry *e, uint64_t flags)
+void hf__shm_stir(struct shm *s, struct shm_entry *e, uint64_t flags)
 {
     bool is_mutex = shm_kind(e) == HF_MUTEX;
     uint64_t w = atomic_load(&e->word), new;
+    struct shm_tries tries = {0};
 
-    do
+    do {
         new = (is_mutex ? shm_stirred(w) : w + SHM_CHANGE_ONE) | flags;
-    while (!atomic_compare_exchange_weak(&e->word, &w, new));
+        SHM_POINT();
+    } while (!atomic_compare_exchange_weak(&e->word, &w, new) &&
+             hf__shm_again(s, &tries));
 }
 
 int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
@@ -252,6 +257,7 @@ void hf__shm_dequeue(struct shm *s, struct shm_link *l)
 void hf__shm_leave(struct shm *s, struct shm_link *l)
 {
     struct shm_entry *e = l->entry;
+    struct shm_tries tries = {0};
     struct shm_cell *c;
     struct shm_scan r;
     unsigned n;
@@ -261,7 +267,7 @@ void hf__shm_leave(struct shm *s, struct shm_link *l)
     c = &s->file->cell[n];
     SHM_POINT();
     atomic_fetch_and(&e->cells[n / 64], ~(1ULL << n % 64));
-    for (;;) {
+    do {
         uint64_t w = atomic_load(&e->word);
 
         SHM_POINT();
@@ -273,7 +279,7 @@ void hf__shm_leave(struct shm *s, struct shm_link *l)
                        &e->word, &w, shm_stirred(w) & ~SHM_WAKING)) {
             break;
         }
-    }
+    } while (hf__shm_again(s, &tries));
     SHM_POINT();
     hf__shm_scan(s, l->index, 0, atomic_load(&c->ticket), &r);
     if (r.behind != SHM_NO_CELL)

@@ -216,6 +216,7 @@ static void ring(struct shm *s, uint64_t word, struct passed *p)
 bool hf__shm_share_pass(struct shm *s, unsigned index, unsigned self)
 {
     struct shm_entry *e = &s->file->entry[index];
+    struct shm_tries tries = {0};
     struct line_up up;
     struct passed p;
     bool moved = false;
@@ -224,7 +225,7 @@ bool hf__shm_share_pass(struct shm *s, unsigned index, unsigned self)
     p.len = 0;
     p.self = self;
     p.first_left = SHM_NO_CELL;
-    for (;;) {
+    do {
         w = atomic_load(&e->word);
         if (!(w & SHM_QUEUE))
             break;
@@ -242,7 +243,7 @@ bool hf__shm_share_pass(struct shm *s, unsigned index, unsigned self)
         if (atomic_compare_exchange_strong(&e->word, &w,
                                            (w + SHM_CHANGE_ONE) & ~SHM_QUEUE))
             break;
-    }
+    } while (hf__shm_again(s, &tries));
     moved = moved || p.len;
     if (p.len)
         ring(s, w, &p);
@@ -274,6 +275,7 @@ void hf__shm_share_pass_on(struct shm *s, unsigned index, unsigned cell,
                            uint64_t ticket)
 {
     struct place at = {UINT64_MAX, 0};
+    struct shm_tries tries = {0};
     struct shm_scan r;
 
     if (atomic_load(&s->file->cell[cell].told) == (uint8_t)ticket)
@@ -282,7 +284,7 @@ void hf__shm_share_pass_on(struct shm *s, unsigned index, unsigned cell,
     hf__shm_scan(s, index, 0, 0, &r);
     if (r.first != SHM_NO_CELL)
         hf__shm_ring(s, r.first);
-    while (untold(s, index, at.ticket, &at))
+    while (untold(s, index, at.ticket, &at) && hf__shm_again(s, &tries))
         tell(s, at.cell, at.ticket, at.cell == cell);
 }
 
@@ -291,15 +293,16 @@ void hf__shm_share_pass_on(struct shm *s, unsigned index, unsigned cell,
 void hf__shm_share_clear(struct shm *s, unsigned index, unsigned cell)
 {
     struct shm_entry *e = &s->file->entry[index];
+    struct shm_tries tries = {0};
     uint64_t w;
 
     if (atomic_load(&s->file->cell[cell].ticket)) {
         SHM_POINT();
         atomic_store(&s->file->cell[cell].ticket, 0);
         SHM_POINT();
-        hf__shm_stir(e, 0);
+        hf__shm_stir(s, e, 0);
     }
-    for (;;) {
+    do {
         w = atomic_load(&e->word);
         if (shm_has(s->file, w, cell)) {
             if (hf__shm_take_back(s, e, &w, cell))
@@ -314,7 +317,7 @@ void hf__shm_share_clear(struct shm *s, unsigned index, unsigned cell)
                                            (w + SHM_CHANGE_ONE) &
                                                ~(SHM_NAMED | 0xffffffULL)))
             return;
-    }
+    } while (hf__shm_again(s, &tries));
 }
 
 bool hf__shm_is_held_by(struct shm *s, uint64_t word, unsigned cell)
@@ -346,10 +349,13 @@ static int break_cell(struct shm *s, unsigned index, unsigned cell,
                       struct hf__query *q)
 {
     struct shm_entry *e = &s->file->entry[index];
+    struct shm_tries tries = {0};
     uint32_t owner;
     uint64_t w;
 
     do {
+        if (!hf__shm_again(s, &tries))
+            return hf__shm_no_rest(s);
         w = atomic_load(&e->word);
         if (!is_here(s, index, cell) || !shm_has(s->file, w, cell))
             return HF_ENOTOWNER;

@@ -7,6 +7,7 @@
  *   file.c   opens, checks, makes and maps the file
  *   slot.c   clients: registration, life and death
  *   tables.c the lock of the tables; words that the kernel marks
+ *   tries.c  how long a loop goes on while others change its word
  *   entry.c  names: finding, making, taking back; tokens
  *   cell.c   cells: taking and giving back
  *   queue.c  a mutex's word and queue: entering, leaving, passing on, leases
@@ -74,14 +75,15 @@ struct shm {
     char path[256]; /* of the file */
     dev_t root_dev; /* of the directory / when it was opened */
     ino_t root_ino;
-    atomic_bool no_waitv;   /* futex_waitv is missing or forbidden */
-    shm_u64 there_at;       /* when we last looked, in 64 ms */
-    uint32_t doorbell_seen; /* the keeper's */
-    shm_u32 cells;          /* that lines of ours have */
-    uint16_t *lines;        /* to each entry, of kinds that have several */
-    bool listens;           /* the program hears of events */
-    bool told_early;        /* of what a thread of ours has not seen yet */
-    uint32_t told_seen;     /* the keeper's */
+    atomic_bool no_waitv;           /* futex_waitv is missing or forbidden */
+    shm_u64 there_at;               /* when we last looked, in 64 ms */
+    _Atomic hf__time hurried_until; /* a loop was given up: see tries.c */
+    uint32_t doorbell_seen;         /* the keeper's */
+    shm_u32 cells;                  /* that lines of ours have */
+    uint16_t *lines;    /* to each entry, of kinds that have several */
+    bool listens;       /* the program hears of events */
+    bool told_early;    /* of what a thread of ours has not seen yet */
+    uint32_t told_seen; /* the keeper's */
     struct shm_ear *ears;
     struct shm_robust robust;
 
@@ -153,6 +155,17 @@ void hf__shm_file_close(struct shm *);
 bool hf__shm_file_there(struct shm *);
 int hf__shm_lost(struct shm *); /* EBACKEND, with the text for that */
 
+/* tries.c */
+/* A loop that ends when a word has stayed as it was for a moment. */
+struct shm_tries {
+    uint32_t len;
+    int64_t since; /* of the thread's time on a processor, in ns */
+};
+/* One more try? False: others have changed it for so long that they are no
+ * clients that keep to the rules. */
+bool hf__shm_again(struct shm *, struct shm_tries *);
+int hf__shm_no_rest(struct shm *); /* EBACKEND, with the text for that */
+
 /* tables.c */
 /* The one that has locked the tables. */
 struct shm_thread {
@@ -169,7 +182,7 @@ bool hf__shm_trylock(struct shm *, struct shm_thread *);
 void hf__shm_unlock(struct shm *, struct shm_thread *);
 /* Of the keeper: the word has its number, and is marked when it ends. */
 void hf__shm_keep_alive(struct shm *, struct shm_thread *, shm_u32 *alive);
-void hf__shm_let_die(shm_u32 *alive);
+void hf__shm_let_die(struct shm *, shm_u32 *alive);
 void hf__shm_keep_no_more(struct shm *); /* the tables are not locked */
 void hf__shm_mark_dead(shm_u32 *at, uint32_t word);
 
@@ -256,7 +269,7 @@ bool hf__shm_lease_write(struct shm *, unsigned index, uint64_t word,
  * the word has changed. */
 bool hf__shm_pass(struct shm *, unsigned index, uint64_t word);
 /* Makes decisions fail that were made on what has changed. Not of a latch. */
-void hf__shm_stir(struct shm_entry *, uint64_t flags);
+void hf__shm_stir(struct shm *, struct shm_entry *, uint64_t flags);
 /* When the lease of the word's holder ends; HF__NEVER if it has none. */
 hf__time hf__shm_lease_end(struct shm_entry *, uint64_t word);
 
@@ -325,7 +338,7 @@ int hf__shm_line_sleep(struct shm *, struct shm_wait *, struct hf__req *);
 /* latch.c */
 int hf__shm_latch_look(struct shm *, struct hf__req *);
 int hf__shm_latch_query(struct shm *, struct hf__query *);
-/* One less, or all; what is left. False: it was at 0. */
+/* One less, or all; what is left. False: it was at 0, or there is no rest. */
 bool hf__shm_count_down(struct shm *, unsigned index, bool all, uint32_t *left);
 
 /* diagnose.c */

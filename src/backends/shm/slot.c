@@ -172,12 +172,14 @@ static void sweep(struct shm *s, uint32_t slot, bool reclaim)
     for (unsigned i = 0; i < names; i++) {
         struct shm_entry *e = &f->entry[i];
         uint64_t bit = 1ULL << slot % 64;
+        struct shm_tries tries = {0};
         uint64_t w;
 
         if (!atomic_load(&f->hash[i]))
             continue;
         while (shm_kind(e) == HF_MUTEX &&
-               (w = atomic_load(&e->word), (w & SHM_SLOT_MASK) == slot))
+               (w = atomic_load(&e->word), (w & SHM_SLOT_MASK) == slot) &&
+               hf__shm_again(s, &tries))
             hf__shm_pass(s, i, w);
         if (!(atomic_load(&e->attached[slot / 64]) & bit))
             continue;
@@ -339,7 +341,7 @@ void hf__shm_slot_give(struct shm *s)
     sweep(s, n, locked);
     SHM_POINT();
     give_byte(s, n);
-    hf__shm_let_die(&slot->alive);
+    hf__shm_let_die(s, &slot->alive);
     SHM_POINT();
     atomic_store(&slot->state, SHM_SLOT_FREE);
     if (locked)

@@ -103,12 +103,14 @@ void hf__shm_keep_alive(struct shm *s, struct shm_thread *me, shm_u32 *alive)
     atomic_store(alive, me->number);
 }
 
-void hf__shm_let_die(shm_u32 *alive)
+void hf__shm_let_die(struct shm *s, shm_u32 *alive)
 {
     uint32_t word = atomic_load(alive), me = this_thread();
+    struct shm_tries tries = {0};
 
     while ((word & FUTEX_TID_MASK) == me &&
-           !atomic_compare_exchange_weak(alive, &word, 0))
+           !atomic_compare_exchange_weak(alive, &word, 0) &&
+           hf__shm_again(s, &tries))
         ;
 }
 
@@ -121,10 +123,14 @@ void hf__shm_keep_no_more(struct shm *s)
 
 /* One try; *seen is what the word was. No thread locks it twice, so our own
  * thread id there is stale or damage. */
-static bool take(shm_u32 *word, uint32_t me, uint32_t flags, uint32_t *seen)
+static bool take(struct shm *s, uint32_t me, uint32_t flags, uint32_t *seen)
 {
+    shm_u32 *word = &s->file->header.tables;
+    struct shm_tries tries = {0};
+
     *seen = atomic_load(word);
-    while (!(*seen & FUTEX_TID_MASK) || (*seen & FUTEX_TID_MASK) == me)
+    while ((!(*seen & FUTEX_TID_MASK) || (*seen & FUTEX_TID_MASK) == me) &&
+           hf__shm_again(s, &tries))
         if (atomic_compare_exchange_weak(word, seen,
                                          me | flags | (*seen & FUTEX_WAITERS)))
             return true;
@@ -167,7 +173,7 @@ static bool wait_for_it(struct shm *s, const struct shm_thread *me,
     shm_u32 *word = &h->tables;
     uint32_t owner = 0, unlocks = 0;
 
-    for (; !take(word, me->number, owner ? FUTEX_WAITERS : 0, seen);
+    for (; !take(s, me->number, owner ? FUTEX_WAITERS : 0, seen);
          now = s->core->now()) {
         uint32_t count = atomic_load(&h->unlocks);
 
@@ -240,7 +246,7 @@ bool hf__shm_trylock(struct shm *s, struct shm_thread *me)
     bool locked;
 
     begin(me, word);
-    locked = take(word, me->number, 0, &seen);
+    locked = take(s, me->number, 0, &seen);
     if (!locked)
         end(me);
     return locked;
@@ -250,11 +256,13 @@ void hf__shm_unlock(struct shm *s, struct shm_thread *me)
 {
     shm_u32 *word = &s->file->header.tables;
     uint32_t old = atomic_load(word);
+    struct shm_tries tries = {0};
 
     atomic_fetch_add(&s->file->header.unlocks, 1);
     SHM_POINT();
     while ((old & FUTEX_TID_MASK) == me->number &&
-           !atomic_compare_exchange_weak(word, &old, 0))
+           !atomic_compare_exchange_weak(word, &old, 0) &&
+           hf__shm_again(s, &tries))
         ;
     SHM_POINT();
     if (old & FUTEX_WAITERS)

@@ -133,9 +133,11 @@ static void count_watcher(struct shm *s, unsigned slot, bool comes)
 {
     shm_u32 *watchers = &s->file->slot[slot % SHM_SLOTS].watchers;
     uint32_t n = atomic_load(watchers);
+    struct shm_tries tries = {0};
 
     while ((n || comes) &&
-           !atomic_compare_exchange_weak(watchers, &n, comes ? n + 1 : n - 1))
+           !atomic_compare_exchange_weak(watchers, &n, comes ? n + 1 : n - 1) &&
+           hf__shm_again(s, &tries))
         ;
 }
 
@@ -220,10 +222,12 @@ static uint32_t watch_word(struct shm *s, uint32_t owner)
 {
     shm_u32 *alive = &s->file->slot[owner & SHM_SLOT_MASK].alive;
     uint32_t word = atomic_load(alive);
+    struct shm_tries tries = {0};
 
     while ((word & FUTEX_TID_MASK) && !(word & FUTEX_WAITERS) &&
            !(word & FUTEX_OWNER_DIED) &&
-           !atomic_compare_exchange_weak(alive, &word, word | FUTEX_WAITERS))
+           !atomic_compare_exchange_weak(alive, &word, word | FUTEX_WAITERS) &&
+           hf__shm_again(s, &tries))
         ;
     SHM_POINT();
     return hf__shm_alive(s, owner) ? word | FUTEX_WAITERS : 0;

@@ -1,0 +1,54 @@
+/*
+ * Every change of a word is a swap that fails if the word has changed since it
+ * was read; then it is tried again. Among clients that keep to the rules one
+ * that fails does so because another has come on, and the next try is another
+ * chance. But a process that changes the word all the time, or a word that is
+ * damaged, would keep a caller for ever. So a loop ends when its thread has
+ * tried in vain for a time that no contention comes to: a tenth of a second on
+ * a processor (time in which it did not run does not count), which is some
+ * thousand tries beside the longest queue, and a million beside a short one.
+ *
+ * What was to be done then stays undone: the caller gets EBACKEND, or locks may
+ * be wrong, as they are wherever the file is damaged. A call may come to
+ * several such loops. So after one was given up the others end early, for a
+ * second.
+ */
+#include "shm.h"
+
+#define TRIES_NS (100 * HF__MS)
+#define TRIES_BETWEEN 64u /* looks at the clock */
+#define HURRY_NS (1000 * HF__MS)
+
+static int64_t processor_time(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000 * HF__MS + now.tv_nsec;
+}
+
+bool hf__shm_again(struct shm *s, struct shm_tries *t)
+{
+    int64_t now;
+
+    if (++t->len % TRIES_BETWEEN)
+        return true;
+    if (s->core->now() < atomic_load(&s->hurried_until))
+        return false;
+    now = processor_time();
+    if (t->len == TRIES_BETWEEN)
+        t->since = now;
+    if (now - t->since < TRIES_NS)
+        return true;
+    atomic_store(&s->hurried_until, s->core->now() + HURRY_NS);
+    return false;
+}
+
+int hf__shm_no_rest(struct shm *s)
+{
+    return s->core->why(s->client, HF_EBACKEND,
+                        "%s: the word of a lock changes all the time: the file "
+                        "is damaged, or a process does it that does not keep "
+                        "to the rules",
+                        s->path);
+}

@@ -343,6 +343,48 @@ static void test_a_client_whose_word_is_another_s_can_be_closed(void **state)
     OK(hf_close(open_client(p->url)));
 }
 
+/* One waits, and the bit by which the word tells of the queue is lost: then it
+ * has it at its next look. */
+static void test_a_waiter_that_the_word_has_forgotten(void **state)
+{
+    static const struct {
+        enum hf_kind kind;
+        enum hf_fairness fairness;
+        uint64_t bit;
+    } cases[] = {{HF_MUTEX, HF_FAIR, SHM_WAITERS},
+                 {HF_MUTEX, HF_UNFAIR, SHM_WAITERS},
+                 {HF_RWLOCK, HF_FAIR_DEFAULT, SHM_QUEUE},
+                 {HF_SEMAPHORE, HF_FAIR_DEFAULT, SHM_QUEUE}};
+    struct place *p = *state;
+    hf_client *client = open_client(p->url), *other = open_client(p->url);
+    struct shm_file *f = map(p);
+
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+        struct waiter w;
+        hf_lock *lock;
+        int64_t since;
+
+        opt.kind = cases[i].kind;
+        opt.fairness = cases[i].fairness;
+        opt.permits = opt.kind == HF_SEMAPHORE;
+        lock = make_lock_of(client, "x", &opt);
+        OK(hf_lock_acquire(lock, NULL, NULL));
+        waiter_start(&w, make_lock_of(other, "x", &opt));
+        assert_true(WAIT_FOR_MS(atomic_load(&f->cell[1].watching[0]) ||
+                                    atomic_load(&f->cell[2].watching[0]),
+                                2000));
+        atomic_fetch_and(&f->entry[0].word, ~cases[i].bit);
+        since = now_ms();
+        OK(hf_lock_release(lock, NULL));
+        waiter_end(&w, since, 0, 2000 + BEYOND_MS);
+        OK(hf_lock_free(lock));
+    }
+    OK(hf_close(other));
+    OK(hf_close(client));
+    munmap(f, sizeof(*f));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
 
 int main(void)
@@ -357,6 +399,7 @@ int main(void)
         TEST(test_a_fair_lock_that_is_said_to_be_unfair),
         TEST(test_waits_for_more_permits_than_there_can_be),
         TEST(test_a_kind_that_there_is_not),
+        TEST(test_a_waiter_that_the_word_has_forgotten),
         TEST(test_a_client_whose_word_is_another_s_can_be_closed),
     };
 

@@ -337,6 +337,10 @@ static bool look_queued(struct shm *s, struct shm_line *l, uint64_t word,
         unqueue(s, l);
         return false;
     }
+    if (!(word & SHM_QUEUE)) { /* it is damaged: nobody would grant to us */
+        hf__shm_stir(s, l->link.entry, SHM_QUEUE);
+        return false;
+    }
     hf__shm_scan(s, l->link.index, 0, ticket, &r);
     /* The first does it at once; those behind it when they look again, for the
      * first may be stopped. */

@@ -57,6 +57,133 @@ static void test_semaphore_beside_curators_leases(void **state)
     world_is_clean(w);
 }
 
+enum { PASS_MS = 500 }; /* a try waits for those who pass through */
+
+static void turn_of_another(struct world *w, char *turn, size_t size)
+{
+    create_below(w, LOCKS, LOCKS "/_c_" UUID "-lock-", ZOO_EPHEMERAL_SEQUENTIAL,
+                 turn, size);
+}
+
+/* Somebody is before a try and about to go on: the try waits for that, with one
+ * watch, and has a permit then. */
+static void test_semaphore_try_waits_for_who_passes(void **state)
+{
+    struct world *w = *state;
+    int rc = HF_EBUSY;
+    char turn[256];
+    struct taker *t;
+    long watches;
+    hf_lock *a;
+
+    world_near(w);
+    a = world_change(w, 0, HF_SEMAPHORE, 2);
+    for (int i = 0; i < 3 && rc; i++) { /* it is busy if the machine stood */
+        turn_of_another(w, turn, sizeof(turn));
+        watches = zk_server_number(w->zk, "zk_watch_count");
+        t = taker_start(w, a, 0);
+        assert_true(
+            WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") > watches ||
+                     taker_back(t)));
+        assert_int_equal(zk_hand_delete(hand(w), turn), 0);
+        assert_true(WAIT_FOR(taker_back(t)));
+        rc = t->rc;
+        taker_end(t);
+    }
+    assert_int_equal(rc, 0);
+    world_is_clean(w);
+}
+
+/* It does not go on: then it is busy, soon, and was not asked for all the
+ * time. */
+static void test_semaphore_try_behind_one_that_stands(void **state)
+{
+    struct world *w = *state;
+    char turn[256];
+    int64_t began;
+    long sent;
+    hf_lock *a;
+
+    world_near(w);
+    a = world_change(w, 0, HF_SEMAPHORE, 2);
+    turn_of_another(w, turn, sizeof(turn));
+    sent = zk_server_number(w->zk, "zk_packets_received");
+    began = wait_fair();
+    assert_int_equal(hf_lock_try(a, &w->err), HF_EBUSY);
+    assert_true(wait_within(began, PASS_MS + 1000));
+    assert_true(zk_server_number(w->zk, "zk_packets_received") - sent < 50);
+    assert_int_equal(zk_hand_delete(hand(w), turn), 0);
+    assert_int_equal(hf_lock_try(a, &w->err), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+/* Those before it will take what is left. */
+static void test_semaphore_try_behind_too_many(void **state)
+{
+    struct world *w = *state;
+    char turn[3][256];
+    int64_t began;
+    hf_lock *a;
+
+    world_near(w);
+    a = world_change(w, 0, HF_SEMAPHORE, 2);
+    for (int i = 0; i < 3; i++)
+        turn_of_another(w, turn[i], sizeof(turn[i]));
+    began = wait_fair();
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(hf_lock_try(a, &w->err), HF_EBUSY);
+    assert_true(wait_within(began, 4 * PASS_MS));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(zk_hand_delete(hand(w), turn[i]), 0);
+    world_is_clean(w);
+}
+
+struct one_try {
+    pthread_t thread;
+    hf_lock *lock;
+    int64_t took_ms;
+    int rc;
+};
+
+static void *try_main(void *arg)
+{
+    struct one_try *t = arg;
+    int64_t began = wait_now();
+
+    t->rc = hf_lock_try(t->lock, NULL);
+    t->took_ms = wait_ms_since(began);
+    return NULL;
+}
+
+/* As many tries at once as there are permits: each has one, but if the machine
+ * stood, so that one waited for another for too long. */
+static void test_semaphore_tries_at_once(void **state)
+{
+    enum { ALL = WORLD_CLIENTS, ROUNDS = 20 };
+    struct world *w = *state;
+    struct one_try t[ALL];
+
+    for (size_t i = 0; i < ALL; i++)
+        world_near(w);
+    for (size_t i = 0; i < ALL; i++)
+        t[i].lock = world_change(w, i, HF_SEMAPHORE, ALL);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < ALL; i++)
+            assert_int_equal(
+                pthread_create(&t[i].thread, NULL, try_main, &t[i]), 0);
+        for (int i = 0; i < ALL; i++)
+            pthread_join(t[i].thread, NULL);
+        for (int i = 0; i < ALL; i++) {
+            if (t[i].rc == HF_EBUSY && t[i].took_ms >= PASS_MS)
+                continue;
+            assert_int_equal(t[i].rc, 0);
+            assert_int_equal(hf_lock_release(t[i].lock, NULL), 0);
+        }
+    }
+    world_is_clean(w);
+}
+
 static void test_semaphore_answer_swallowed(void **state)
 {
     struct world *w = *state;
@@ -463,6 +590,10 @@ int run_semaphore_faults(void)
     const struct CMUnitTest tests[] = {
         T(test_semaphore_has_curators_layout),
         T(test_semaphore_beside_curators_leases),
+        T(test_semaphore_try_waits_for_who_passes),
+        T(test_semaphore_try_behind_one_that_stands),
+        T(test_semaphore_try_behind_too_many),
+        T(test_semaphore_tries_at_once),
         T(test_semaphore_answer_swallowed),
         T(test_semaphore_size_is_there_with_the_lease),
         T(test_semaphore_minds_strangers),

@@ -321,6 +321,98 @@ static void test_some_give_up_while_it_is_down(void **state)
     world_is_clean(w);
 }
 
+/* ---- a word that is lost ------------------------------------------------- */
+
+enum { LOOK_MS = 2000, TRIP_MS = 300 };
+
+/* The word on what the waiter watches is lost: it looks by itself. */
+static void waiter_finds_out(struct world *w, const char *name,
+                             enum hf_kind kind, enum hf_fairness fairness,
+                             int64_t lease_ms)
+{
+    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *held, *waits;
+    struct taker *t;
+    long watches;
+
+    opt.kind = kind;
+    opt.fairness = fairness;
+    opt.flags = HF_OWNER_HANDLE;
+    opt.permits = kind == HF_SEMAPHORE;
+    assert_int_equal(hf_lock_new(w->clients[0], name, 1, &opt, &waits, &w->err),
+                     0);
+    assert_int_equal(hf_lock_new(w->clients[1], name, 1, &opt, &held, &w->err),
+                     0);
+    assert_int_equal(hf_lock_acquire(held, &how, &w->err), 0);
+    watches = sum_of(w, "zk_watch_count");
+    t = taker_start_lease(w, waits, WAIT_LONG_MS, lease_ms);
+    assert_true(WAIT_FOR(sum_of(w, "zk_watch_count") > watches));
+    proxy_set(w->proxy, PROXY_LOSE_EVENTS, 0);
+    assert_int_equal(hf_lock_release(held, &w->err), 0);
+    taker_gets_it(t, LOOK_MS + TRIP_MS);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    assert_int_equal(hf_lock_free(waits), 0);
+    assert_int_equal(hf_lock_free(held), 0);
+    world_is_clean(w);
+}
+
+static void test_a_lost_word_is_made_good(void **state)
+{
+    struct world *w = *state;
+
+    world_far(w, 30000, 20000);
+    world_near(w);
+    waiter_finds_out(w, "a", HF_MUTEX, HF_FAIR, 0);
+    waiter_finds_out(w, "b", HF_MUTEX, HF_FAIR, 60000);
+    waiter_finds_out(w, "c", HF_MUTEX, HF_UNFAIR, 0);
+    waiter_finds_out(w, "d", HF_RWLOCK, HF_FAIR, 0);
+    waiter_finds_out(w, "e", HF_SEMAPHORE, HF_FAIR, 0);
+}
+
+struct latch_waiter {
+    hf_latch *latch;
+    int rc;
+    pthread_t thread;
+    bool back; /* atomic */
+};
+
+static void *wait_for_latch(void *arg)
+{
+    struct latch_waiter *l = arg;
+
+    l->rc = hf_latch_wait(l->latch, WAIT_LONG_MS, NULL, NULL);
+    __atomic_store_n(&l->back, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void test_a_lost_word_on_a_latch_is_made_good(void **state)
+{
+    struct world *w = *state;
+    struct latch_waiter l = {0};
+    hf_latch *near;
+    long watches;
+
+    world_far(w, 30000, 20000);
+    world_near(w);
+    assert_int_equal(hf_latch_new(w->clients[0], "l", 1, &l.latch, NULL), 0);
+    assert_int_equal(hf_latch_new(w->clients[1], "l", 1, &near, NULL), 0);
+    assert_int_equal(hf_latch_set(near, 1, &w->err), 0);
+    watches = sum_of(w, "zk_watch_count");
+    assert_int_equal(pthread_create(&l.thread, NULL, wait_for_latch, &l), 0);
+    assert_true(WAIT_FOR(sum_of(w, "zk_watch_count") > watches));
+    proxy_set(w->proxy, PROXY_LOSE_EVENTS, 0);
+    assert_int_equal(hf_latch_down(near, NULL, &w->err), 0);
+    assert_true(WAIT_FOR_MS(__atomic_load_n(&l.back, __ATOMIC_ACQUIRE),
+                            LOOK_MS + TRIP_MS));
+    pthread_join(l.thread, NULL);
+    assert_int_equal(l.rc, 0);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    hf_latch_free(l.latch);
+    hf_latch_free(near);
+    world_is_clean(w);
+}
+
 int run_wait_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
@@ -330,6 +422,8 @@ int run_wait_faults(void)
         T(test_threads_of_a_process_are_one_waiter),
         T(test_driver_is_woken_for_answers),
         T(test_some_give_up_while_it_is_down),
+        T(test_a_lost_word_is_made_good),
+        T(test_a_lost_word_on_a_latch_is_made_good),
     };
 
     return cmocka_run_group_tests_name("zookeeper: waiters", tests, group_one,

@@ -180,6 +180,30 @@ static void pass(struct pair *p, size_t len)
     p->len -= len;
 }
 
+static uint32_t number_at(const char *bytes)
+{
+    uint32_t n;
+
+    memcpy(&n, bytes, sizeof(n));
+    return ntohl(n);
+}
+
+/* Of whole packets of a ZooKeeper: a length, then the number of the request, or
+ * -1 for a word on a watch. */
+static void pass_answers(struct pair *p)
+{
+    while (p->len >= 8 && p->len >= 4 + (size_t)number_at(p->held)) {
+        size_t len = 4 + (size_t)number_at(p->held);
+
+        if (number_at(p->held + 4) != UINT32_MAX) {
+            pass(p, len);
+            continue;
+        }
+        memmove(p->held, p->held + len, p->len - len);
+        p->len -= len;
+    }
+}
+
 /* Passes on what may be; returns when more may be, or 0. */
 static int64_t move(struct proxy *x, struct pair *p, int64_t now)
 {
@@ -215,6 +239,9 @@ static int64_t move(struct proxy *x, struct pair *p, int64_t now)
         pass(p, 1);
         p->due = now + x->value * 1000;
         return p->due;
+    case PROXY_LOSE_EVENTS:
+        pass_answers(p);
+        return 0;
     default:
         break;
     }

@@ -21,6 +21,8 @@ enum proxy_mode {
     PROXY_HALF_CLOSE, /* once: FIN to the client after as many */
     PROXY_DRIP,       /* one byte of the server each `value` us */
     PROXY_REFUSE,     /* new connections are reset */
+    /* What a ZooKeeper says of watches goes nowhere; answers are passed on. */
+    PROXY_LOSE_EVENTS,
 };
 
 struct proxy;

@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A try that finds somebody passing through looks again, so often. */
-#define LOOKS_MAX 50
+/* A try waits for those who are passing through, for so long. */
+#define PASS (500 * HF__MS)
 
 struct visit {
     struct zk_query base;
@@ -384,15 +384,37 @@ static int serve(struct zk_line *line, const struct visit *v)
     return grant(line);
 }
 
-/* A try: those before us may be about to go, or may wait themselves. */
+/* A try: those before us may be about to go, or may wait themselves. The first
+ * of them may have its leases already, the others have none and want one at
+ * least. If that leaves enough for us, we watch who is before us. It may be
+ * stopped, or wait for more than there is: then it is busy. */
 static int pass(struct zk_line *line, const struct visit *v)
 {
     uint32_t wanted = line->ask->permits ? line->ask->permits : 1;
+    struct zk *z = line->z;
+    hf__time now = z->core->now();
+    char path[ZK_WHOLE_MAX];
+    int rc;
 
-    if (v->others + wanted > line->remote->permits ||
-        line->node->looks++ > LOOKS_MAX)
+    if (v->others + (v->ahead - 1) + wanted > line->remote->permits)
         return HF__BUSY;
-    return look(line);
+    if (!line->pass_until)
+        line->pass_until = now + PASS;
+    if (now >= line->pass_until)
+        return HF__BUSY;
+    snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", line->path, v->before);
+    rc = hf__zk_watch(z, line, ZK_WATCH_NODE, path);
+    if (rc)
+        return rc;
+    line->passing = true;
+    z->pass_at = hf__min_time(z->pass_at, line->pass_until);
+    return HF__PENDING;
+}
+
+void hf__zk_passed(struct zk_line *line)
+{
+    line->passing = false;
+    hf__zk_answer(line, look(line));
 }
 
 /* The turn is not in its list: why? */
@@ -445,6 +467,9 @@ int hf__zk_permits(struct zk_line *line, struct hf__req *req)
     if (node && node->held)
         return hf__zk_granted(line, req);
     hf__zk_prove(line->z, req);
+    if (line->passing)
+        hf__zk_unwatch(line);
+    line->passing = false;
     if (node)
         return look(line);
     line->node = hf__zk_node_new(line, hf__zk_join(dir, line->path, ZK_LOCKS),

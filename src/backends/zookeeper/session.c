@@ -489,6 +489,7 @@ static void move(struct zk *z, hf__time now)
     if (ended(z, now))
         return;
     hf__zk_life_move(z, now);
+    hf__zk_watches_move(z, now);
     hf__zk_nodes_sweep(z, now);
 }
 
@@ -511,6 +512,7 @@ hf__time hf__zk_session_timeout(void *self)
     const struct zk *z = self;
     hf__time at = hf__min_time(hf__zk_life_timeout(z), z->timer);
 
+    at = hf__min_time(at, hf__zk_watches_timeout(z));
     if (z->open_code)
         return HF__NEVER;
     if (z->sweep_at)

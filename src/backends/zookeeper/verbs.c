@@ -46,6 +46,8 @@ static unsigned *count_of(const struct zk_line *line)
 void hf__zk_stop_waiting(struct zk_line *line)
 {
     hf__zk_unwatch(line);
+    line->passing = false;
+    line->pass_until = 0;
     if (line->queued)
         --*count_of(line);
     line->queued = false;
@@ -213,8 +215,10 @@ int hf__zk_granted(struct zk_line *line, struct hf__req *req)
 
 int hf__zk_queued(struct zk_line *line, struct hf__req *req)
 {
-    if (!line->queued)
+    if (!line->queued) {
+        hf__zk_watches_begin(line->z);
         ++*count_of(line);
+    }
     line->queued = true;
     req->look_at = HF__NEVER;
     return HF__QUEUED;

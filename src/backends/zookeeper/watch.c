@@ -6,15 +6,25 @@
  * A watch that is set tells of what happens after the server has answered the
  * request that set it, and its word comes before any later answer. So a line
  * that has seen a node in a list and finds a watch on it may rely on it.
+ *
+ * In case a word is lost all the same, every 1.5 to 2 s each node that is
+ * waited for is asked for: one small question for each, however long the queue
+ * is. (Those who watch a list, of whom there is one for a semaphore, look
+ * anew.) A follower of 3.8 that has fallen asleep over a commit wakes up by it,
+ * too.
  */
 #include "zookeeper.h"
 
 #include <string.h>
 
+#define LOOK (1500 * HF__MS)
+#define LOOK_SPREAD (400 * HF__MS) /* clients do not ask all at once */
+
 struct zk_watch {
     struct hf__keyed key; /* its path, and which kind it is */
     struct zk *z;
     struct zk_line *lines;
+    uintptr_t id; /* of this client */
 };
 
 void hf__zk_unwatch(struct zk_line *line)
@@ -40,7 +50,10 @@ static void ring(struct zk_watch *w, bool deleted)
 
         hf__zk_unwatch(line);
         line->deleted = deleted;
-        z->core->bell(z->client, line->remote);
+        if (line->passing)
+            hf__zk_passed(line);
+        else
+            z->core->bell(z->client, line->remote);
     }
 }
 
@@ -130,6 +143,7 @@ int hf__zk_watch(struct zk *z, struct zk_line *line, enum zk_watch_kind kind,
     if (!w)
         return HF_ENOMEM;
     w->z = z;
+    w->id = ++z->watch_ids;
     rc = kind == ZK_WATCH_NODE
              ? hf__zk_get_watched(z, path, on_event, w, on_set, w)
              : hf__zk_list_watched(z, path, on_event, w, on_set, w);
@@ -145,6 +159,88 @@ void hf__zk_watches_down(struct zk *z)
     for (struct zk_watch *w = hf__table_next(&z->watches, NULL); w;
          w = hf__table_next(&z->watches, w))
         ring(w, false);
+}
+
+/* ---- in case a word was lost --------------------------------------------- */
+
+static bool has_waiters(const struct zk *z)
+{
+    return z->up && (z->waiting || z->waiting_latch);
+}
+
+static hf__time next_look(const struct zk *z)
+{
+    return z->core->now() + LOOK + LOOK_SPREAD / 256 * z->salt[0];
+}
+
+void hf__zk_watches_begin(struct zk *z)
+{
+    if (!z->waiting && !z->waiting_latch)
+        z->look_at = next_look(z);
+}
+
+/* By then the watch may be gone, with its memory: the owner is its number. */
+static void on_there(void *owner, int rc, const struct zk_reply *reply)
+{
+    struct zk *z = reply->z;
+    struct zk_watch *w = hf__table_next(&z->watches, NULL);
+
+    if (rc != ZNONODE)
+        return;
+    while (w && w->id != (uintptr_t)owner)
+        w = hf__table_next(&z->watches, w);
+    if (w)
+        ring(w, true);
+}
+
+static void look(struct zk *z)
+{
+    struct zk_watch *w = hf__table_next(&z->watches, NULL);
+    int rc = 0;
+
+    for (; w && !rc; w = hf__table_next(&z->watches, w)) {
+        if (!w->lines)
+            continue;
+        if (w->key.number == ZK_WATCH_CHILDREN)
+            ring(w, false);
+        else
+            rc = hf__zk_exists(z, w->key.text, on_there, (void *)w->id);
+    }
+    z->look_at = next_look(z);
+}
+
+/* One who passes has had its time; or NULL, and *next is when one will have. */
+static struct zk_line *find_late(struct zk *z, hf__time now, hf__time *next)
+{
+    struct zk_watch *w = hf__table_next(&z->watches, NULL);
+
+    *next = HF__NEVER;
+    for (; w; w = hf__table_next(&z->watches, w))
+        for (struct zk_line *line = w->lines; line; line = line->next) {
+            if (line->passing && now >= line->pass_until)
+                return line;
+            if (line->passing)
+                *next = hf__min_time(*next, line->pass_until);
+        }
+    return NULL;
+}
+
+void hf__zk_watches_move(struct zk *z, hf__time now)
+{
+    struct zk_line *late;
+
+    if (has_waiters(z) && now >= z->look_at)
+        look(z);
+    while (now >= z->pass_at && (late = find_late(z, now, &z->pass_at))) {
+        z->pass_at = now;
+        hf__zk_unwatch(late);
+        hf__zk_passed(late);
+    }
+}
+
+hf__time hf__zk_watches_timeout(const struct zk *z)
+{
+    return has_waiters(z) ? hf__min_time(z->pass_at, z->look_at) : z->pass_at;
 }
 
 void hf__zk_watches_lost(struct zk *z)

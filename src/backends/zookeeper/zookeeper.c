@@ -195,6 +195,7 @@ static int zk_open(hf_client *client, const struct hf__core *core,
     z->core = z->watches.core = core;
     z->client = z->watches.client = client;
     z->fd = z->own_fd = -1;
+    z->pass_at = HF__NEVER;
     rc = parse(z, config);
     hf__about(z->about, sizeof(z->about), "");
     if (!rc)

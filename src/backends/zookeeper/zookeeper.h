@@ -128,6 +128,11 @@ void hf__zk_unwatch(struct zk_line *);
 /* The connection is lost: who waits looks again when there is another. A wait
  * that asks nothing would never learn that there is none. */
 void hf__zk_watches_down(struct zk *);
+/* A line is about to wait. */
+void hf__zk_watches_begin(struct zk *);
+/* In case a word is lost; and for those who pass (semaphore.c). */
+void hf__zk_watches_move(struct zk *, hf__time now);
+hf__time hf__zk_watches_timeout(const struct zk *);
 /* The session is over: everybody looks anew. */
 void hf__zk_watches_lost(struct zk *);
 
@@ -178,7 +183,6 @@ struct zk_node {
     bool second;   /* of a mutex: just one was before it, and it watches that */
     bool asked;    /* the strangers beside it were asked for */
     bool first;    /* a semaphore's turn: of all; leases are waited for */
-    uint8_t looks; /* of a try, since others were before it */
     uint32_t made; /* leases of its hold, so far: no name is used again */
     uint16_t dir_len;  /* of the path: the lock's node */
     uint16_t stem_len; /* of the path, without the sequence */
@@ -349,12 +353,15 @@ struct zk {
     uint8_t nudges;      /* questions sent because answers did not come */
     unsigned waiting;    /* lines in a queue, */
     unsigned waiting_latch; /* and those that wait for a latch */
+    hf__time look_at;       /* while there are any */
+    hf__time pass_at; /* when a line that passes has done so for too long */
 
     struct zk_call *calls, *spare; /* under way, and memory for more */
     unsigned calls_len;
     struct zk_node *nodes;    /* all of this session */
     struct zk_chunk *chunks;  /* renewals under way */
     struct hf__table watches; /* by path */
+    uintptr_t watch_ids;      /* so far */
     struct zk_query *queries; /* under way */
     struct zk_ear *ears;
     uint64_t holders; /* of unfair mutexes, so far: each has its own name */
@@ -420,6 +427,8 @@ struct zk_line {
     struct zk_line *next, *prev; /* of those with the same watch */
     bool queued;                 /* counted in zk.waiting, or waiting_latch */
     bool deleted;                /* what it watched is gone */
+    bool passing; /* a try that watches who is before it, not longer than: */
+    hf__time pass_until;
     bool blind; /* of a latch: what it wants to watch may not be read */
     /* The sum of the strangers that are known to last, and are harmless. */
     uint64_t strangers;
@@ -434,7 +443,9 @@ typedef int zk_ask_fn(struct zk_line *, struct hf__req *);
 
 zk_ask_fn hf__zk_queue;   /* mutex, read-write lock */
 zk_ask_fn hf__zk_permits; /* semaphore */
-zk_ask_fn hf__zk_count;   /* latch */
+/* A try: what it watches has changed, or its time is over. */
+void hf__zk_passed(struct zk_line *);
+zk_ask_fn hf__zk_count; /* latch */
 
 int hf__zk_attach(void *self, struct hf__remote *);
 void hf__zk_detach(void *self, struct hf__remote *);

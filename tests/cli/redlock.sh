@@ -117,15 +117,49 @@ locks_of_run() {
     grep -q -x '[1-9][0-9]*' out || die "$(cat out)"
 }
 
-# As holdfast-url(7) lists them.
+# The command of holdfast-url(7), as it is printed.
+rules_of_the_manual() {
+    sed -n '/^\.Ss Options of redlock/,/^\.Ss Options of zk/p' \
+        "$here/../../docs/man/holdfast-url.7" |
+        sed -n '/^ACL SETUSER locks/,/^\.Ed/p' | grep -v '^\.Ed'
+}
+
 the_rights_of_the_manual_are_enough() {
-    on_each acl setuser shop on '>s3cret' -@all '~lk:*' '~holdfast:reserve:{lk:*' \
-        +eval +evalsha +get +set +psetex +del +pexpire +time +info >/dev/null
-    shop="redlock://shop:s3cret@$hosts?max_lease=0&server_timeout=2s"
+    set -f
+    # shellcheck disable=SC2046 # words
+    on_each $(rules_of_the_manual) '>s3cret' >/dev/null
+    set +f
+    shop="redlock://locks:s3cret@$hosts?max_lease=0&server_timeout=2s"
     equal "$(status_of "$hf" run -b "$shop&prefix=lk:&ttl=3s" a -- sleep 4)" 0 'shop'
     equal "$(status_of "$hf" run -b "$shop" a -- true)" 77 'another prefix'
     contains err 'NOPERM' || die "$(cat err)"
     not contains err s3cret || die "$(cat err)"
+}
+
+# follow FILE: the advice in it is run at each server.
+follow() {
+    rules=$(sed -n 's/.*Run in redis-cli: ACL SETUSER shop //p' "$1")
+    [ -n "$rules" ] || die "no advice: $(cat "$1")"
+    set -f
+    # shellcheck disable=SC2086 # words
+    on_each acl setuser shop $rules >/dev/null
+    set +f
+}
+
+the_doctor_leads_to_the_rights_of_the_manual() {
+    on_each acl setuser shop on '>s3cret' resetchannels >/dev/null
+    shop="redlock://shop:s3cret@$hosts?max_lease=0&server_timeout=2s&prefix=lk:"
+    equal "$(status_of "$hf" doctor -b "$shop")" 2 'no rights'
+    contains out "NOPERM.*'info'" || die "$(cat out)"
+    follow out
+    equal "$(status_of "$hf" doctor -b "$shop")" 2 'no keys'
+    has error locking NOPERM
+    follow out
+    equal "$(status_of "$hf" doctor -b "$shop")" 1 'all rights'
+    has ok locking 'can be acquired'
+    given=$(on_each acl list | sed -n 's/^user shop //p' | tr ' ' '\n' | grep '^[~+]' | sort -u)
+    wanted=$(rules_of_the_manual | tr -s ' ' '\n' | grep '^[~+]' | sort -u)
+    equal "$given" "$wanted" 'rules'
 }
 
 the_doctor_counts_the_servers() {
@@ -159,5 +193,6 @@ what_it_cannot_do_is_said() {
 run_cases a_wrong_url_is_explained other_kinds_are_elsewhere the_key_is_at_every_server \
     a_server_votes_once a_majority_is_enough young_servers_stay_out \
     what_is_not_known_is_not_said locks_of_run \
-    the_rights_of_the_manual_are_enough the_doctor_counts_the_servers \
+    the_rights_of_the_manual_are_enough the_doctor_leads_to_the_rights_of_the_manual \
+    the_doctor_counts_the_servers \
     what_it_cannot_do_is_said

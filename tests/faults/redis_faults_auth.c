@@ -1,22 +1,9 @@
 /* Passwords, users, and a user who may do no more than the manual says. */
 #include "redis_faults.h"
 
-#define PASSWORD "secret-of-default"
+#include "acl_rules.h" /* ACL_KEYS, ACL_CHANNELS, ACL_COMMANDS: the manual's */
 
-/* The list of the manual. Channels: what is published and listened to. */
-#define ACL_COMMANDS                                                           \
-    "+auth +select +ping +eval +evalsha +time +get +set +del +exists +type "   \
-    "+hlen +hget +hset +hmget +hdel +hexists +hkeys +hgetall +pexpire +pttl "  \
-    "+zadd +zrem +zscore +zcard +zrange +zrangebyscore +zincrby +incrby "      \
-    "+decrby +decr +rpush +lpop +lrem +lindex +llen +lrange +publish "         \
-    "+subscribe +unsubscribe +pubsub|numsub +scan"
-#define ACL_KEYS                                                               \
-    "~lk:* ~{lk:* ~redisson_lock_token:{lk:* ~redisson_lock_queue:{lk:* "      \
-    "~redisson_lock_timeout:{lk:* ~holdfast:*:{lk:*"
-#define ACL_CHANNELS                                                           \
-    "resetchannels &redisson_lock__channel:{lk:* &redisson_rwlock:{lk:* "      \
-    "&redisson_sc:{lk:* &redisson_countdownlatch__channel__{lk:* "             \
-    "&holdfast:*mark:{lk:* &holdfast:wake:{lk:*"
+#define PASSWORD "secret-of-default"
 
 static void expect_open(struct world *w, const char *userinfo,
                         const char *password, int code)

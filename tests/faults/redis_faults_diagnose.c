@@ -206,9 +206,11 @@ static void test_diagnose_rights(void **state)
     redis_server_do(w->redis, "ACL SETUSER worker +pubsub +scan resetkeys "
                               "~holdfast-*");
     diagnosis_says(c, HF_LEVEL_ERROR, "rights",
-                   "~holdfast:info:{holdfast-diagnose}");
+                   "ACL SETUSER worker ~*");
     redis_server_do(w->redis, "ACL SETUSER worker ~* resetchannels");
     diagnosis_says(c, HF_LEVEL_WARNING, "rights", "waiters poll");
+    diagnosis_says(c, HF_LEVEL_WARNING, "rights",
+                   "ACL SETUSER worker &redisson_lock__channel:* ");
     redis_server_do(w->redis, "ACL SETUSER worker &*");
     diagnosis_says(c, HF_LEVEL_OK, "rights", "worker has every right");
     redis_server_do(w->redis, "ACL SETUSER worker -eval");

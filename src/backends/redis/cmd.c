@@ -351,6 +351,19 @@ static int ask_clock(struct rd_pipe *p, hf__time now)
     return 0;
 }
 
+static void advise(const struct rd_pipe *p, char *to, size_t size)
+{
+    const struct redis *r = p->owner;
+    char rules[400];
+
+    snprintf(
+        to, size, ". " RD_RUN "%s%s%s",
+        r->login.user[0] ? r->login.user : "default", p->db ? " +select" : "",
+        hf__rd_rules(rules, sizeof(rules),
+                     r->string_dialect ? RD_RULES_STRING : RD_RULES_REDISSON,
+                     NULL, r->doubts.need > 0));
+}
+
 static void up(struct rd_pipe *p, hf__time now)
 {
     struct redis *r = p->owner;
@@ -413,4 +426,5 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
         r->core->refuse(r->client, code);
 }
 
-const struct rd_owner hf__rd_cmd = {.hello = ask_clock, .up = up, .down = down};
+const struct rd_owner hf__rd_cmd = {
+    .hello = ask_clock, .advise = advise, .up = up, .down = down};

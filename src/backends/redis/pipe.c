@@ -126,6 +126,7 @@ static int greet(void *self, hf__time now)
 static int hello_refused(struct rd_pipe *p, const char *text, hf__time now)
 {
     struct net_link *l = &p->link;
+    char advice[sizeof(l->text) - 200] = "";
 
     l->lasts = !hf__rd_may_pass(text);
     l->refused_at = now;
@@ -134,8 +135,14 @@ static int hello_refused(struct rd_pipe *p, const char *text, hf__time now)
                             "the server wants a password: in "
                             "HOLDFAST_PASSWORD, by password_file=, or in the "
                             "URL");
-    if (!p->auth || strstr(text, "max number of clients"))
-        return hf__link_why(l, hf__rd_error_code(text), "%.120s", text);
+    if (!p->auth || strstr(text, "max number of clients")) {
+        int code = hf__rd_error_code(text), len = hf__rd_error_len(text);
+
+        if (code == HF_EAUTH && p->type->advise)
+            p->type->advise(p, advice, sizeof(advice));
+        return hf__link_why(l, code, "%.*s%s", len < 120 ? len : 120, text,
+                            advice);
+    }
     if (strstr(text, "without any password") ||
         strstr(text, "no password is set"))
         return hf__link_why(l, HF_EAUTH,

@@ -101,6 +101,9 @@ struct rd_owner {
      * before it is up. An error that answers it ends the connection. 0,
      * HF_ENOMEM. NULL: nothing else. */
     int (*hello)(struct rd_pipe *, hf__time now);
+    /* The user may not do what the hello needs: which rights are missing, for
+     * the end of the text. NULL: nothing is said. */
+    void (*advise)(const struct rd_pipe *, char *to, size_t size);
     /* It may be used. */
     void (*up)(struct rd_pipe *, hf__time now);
     /* An answer for which no command waits; as rd_reply_fn. NULL: there is no

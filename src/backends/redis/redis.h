@@ -522,6 +522,16 @@ struct rd_verdict hf__rd_judge_clients(const char *info);
 
 /* ---- rights.c ---------------------------------------------------------- */
 
+/* The text before the rules of a user. */
+#define RD_RUN "Run in redis-cli: ACL SETUSER "
+
+enum rd_rules_of { RD_RULES_REDISSON, RD_RULES_STRING, RD_RULES_REDLOCK };
+
+/* Rules for ACL SETUSER, with a blank before each: the keys of names that begin
+ * with the prefix (NULL: not these), and all commands; wait: WAIT too. Cut if
+ * it is too long. Returns the buffer. */
+const char *hf__rd_rules(char *buffer, size_t size, enum rd_rules_of,
+                         const char *prefix, bool wait);
 int hf__rd_rights_encode(struct redis *, struct hf__query *);
 int hf__rd_rights_found(struct redis *, struct hf__query *,
                         const struct rd_node *);

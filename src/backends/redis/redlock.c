@@ -281,12 +281,29 @@ static void count_up(const struct redlock *rl, char *to, size_t size)
     hf__rl_describe(rl, NULL, now, to + n, size - (size_t)n);
 }
 
+/* A server lets the user in and allows too little. */
+static void advise(const struct redlock *rl, char *to, size_t size)
+{
+    char rules[200];
+    bool is_forbidden = false;
+
+    to[0] = '\0';
+    for (size_t i = 0; i < rl->len; i++)
+        is_forbidden |= strstr(rl->server[i].pipe.link.text, "NOPERM") != NULL;
+    if (is_forbidden)
+        snprintf(
+            to, size, ". " RD_RUN "%s%s%s",
+            rl->login.user[0] ? rl->login.user : "default",
+            rl->login.db ? " +select" : "",
+            hf__rd_rules(rules, sizeof(rules), RD_RULES_REDLOCK, NULL, false));
+}
+
 static int redlock_opened(void *self)
 {
     struct redlock *rl = self;
     size_t failed = 0, lasting = 0, up = connected(rl);
     bool is_over = rl->core->now() >= rl->opens_until;
-    char text[240];
+    char text[240], advice[320];
     int code = 0;
 
     for (size_t i = 0; i < rl->len; i++) {
@@ -306,8 +323,9 @@ static int redlock_opened(void *self)
     if (failed <= rl->len - rl->majority)
         return HF__PENDING;
     count_up(rl, text, sizeof(text));
+    advise(rl, advice, sizeof(advice));
     return (lasting > rl->len - rl->majority ? rl->core->lasts : rl->core->why)(
-        rl->client, code, "%s", text);
+        rl->client, code, "%s%s", text, advice);
 }
 
 /* ---- driving ----------------------------------------------------------------

@@ -207,6 +207,20 @@ static void find_each(struct redlock *rl, struct rl_checkup *c,
         FIND(OK, subject, "%s", well);
 }
 
+/* It is not asked which of them the user has: "locking" shows it. */
+static void find_rights(struct redlock *rl, struct rl_checkup *c)
+{
+    char rules[600];
+
+    if (rl->login.user[0])
+        FIND(OK, "rights",
+             "a user of these locks needs the following at each server. " RD_RUN
+             "%s%s%s",
+             rl->login.user, rl->login.db ? " +select" : "",
+             hf__rd_rules(rules, sizeof(rules), RD_RULES_REDLOCK, c->q->name,
+                          false));
+}
+
 static void finish(struct redlock *rl, struct rl_checkup *c)
 {
     bool whole;
@@ -226,6 +240,7 @@ static void finish(struct redlock *rl, struct rl_checkup *c)
     find_replicas(rl, c, whole);
     find_persistence(rl, c, whole);
     find_clocks(rl, c);
+    find_rights(rl, c);
 }
 
 void hf__rl_checkup_drop(struct redlock *rl, struct rl_checkup *c)

@@ -141,10 +141,23 @@ static int failed(const struct wanted *w, int rc, const hf_error *err)
     if (rc == HF_EMISMATCH &&
         !(err && (strstr(err->text, "dialect=") ||
                   strstr(err->text, "other than a lock"))))
-        cli_say(w->verb, "all who use a name have to agree: one of -s and -x, "
-                         "or --of with the same number, or none of them; "
-                         "--fair, --unfair, or neither");
+        cli_say(w->verb, "all clients of a name must use it as the same kind "
+                         "of lock: with -s or -x, with --of and the same "
+                         "number, or without them");
     return cli_exit_of(rc);
+}
+
+/* The lock cannot be had as it was asked for: what it is now, if the server
+ * tells. */
+static int refused(const struct claim *c, int rc, const hf_error *err)
+{
+    const struct wanted *w = c->wanted;
+    const char *name = named(w, err->text);
+
+    if (rc == HF_EMISMATCH &&
+        mismatch_say(w, c->client, name ? name : w->names[0]))
+        return cli_exit_of(rc);
+    return failed(w, rc, err);
 }
 
 /* The first who holds it, as far as that is known; what hf_inspect says. */
@@ -195,7 +208,7 @@ static int not_acquired(struct claim *c, int rc, const hf_error *err)
     if (patience_caught)
         return w->busy_exit;
     if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
-        return failed(w, rc, err);
+        return refused(c, rc, err);
     if (rc == HF_EBUSY && w->quiet)
         return w->busy_exit;
     name = name ? name : w->names[0];
@@ -250,7 +263,7 @@ static int make_locks(struct claim *c)
                              &part->lock, &err);
 
         if (rc != HF_OK)
-            return failed(w, rc, &err);
+            return refused(c, rc, &err);
         part->mode = w->mode;
         part->permits = w->permits;
         c->holds.len++;

@@ -175,6 +175,14 @@ int patience_acquire(struct patience *patience, const struct holds *holds,
 /* The signals that are blocked while a lock is held. */
 void patience_signals(sigset_t *set);
 
+/* ---- a name that is another kind of lock (mismatch.c) ----------------------
+ */
+
+/* After HF_EMISMATCH: says what the name is in use as, and which options ask
+ * for that. False: the server does not tell, and nothing was said. */
+bool mismatch_say(const struct wanted *wanted, hf_client *client,
+                  const char *name);
+
 /* ---- all of it (claim.c) ---------------------------------------------------
  */
 

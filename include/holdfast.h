@@ -236,7 +236,9 @@ enum hf_cap {
 };
 
 /*
- * A name is used as one kind at a time; another one is EMISMATCH.
+ * A name is used as one kind at a time; another one is EMISMATCH, and so is a
+ * semaphore of another size. A fair mutex beside an unfair one is EMISMATCH in
+ * shared memory and on ZooKeeper; elsewhere the two exclude each other.
  *
  * - HF_MUTEX: one holder.
  * - HF_RWLOCK: one writer, or any number of readers. A read within the caller's

@@ -375,7 +375,57 @@ names_of_all_bytes() {
     python3 "$here/operator.py" names "$hf" || die 'see above'
 }
 
-operator_cases='ls_prints_the_names show_tells_of_holder_and_queue
+# is_explained HELD WANTED TEXT: a name that is held by these options is wanted by
+# those.
+is_explained() {
+    number=$((${number-0} + 1))
+    # shellcheck disable=SC2086 # several words
+    hold "as.$number" kk $1
+    # shellcheck disable=SC2086 # several words
+    equal "$(status_of "$hf" run -n $2 kk -- true)" 64 "$1, $2"
+    equal "$(cat err)" "holdfast run: kk: $3, or choose another name" "$1, $2"
+    let_go "as.$number"
+    wait_for "$pid"
+}
+
+another_kind_is_explained() {
+    is='it is in use as'
+    is_explained '' -s "$is a mutex, not a read-write lock: drop -s"
+    is_explained '' '-x' "$is a mutex, not a read-write lock: drop -x"
+    is_explained '' '--of 2' "$is a mutex, not a semaphore of 2 permits: drop --of"
+    is_explained -x '' "$is a read-write lock, not a mutex: use -s or -x"
+    is_explained '--of 3' '' "$is a semaphore of 3 permits, not a mutex: use --of 3"
+    is_explained '--of 3' '--of 2' \
+        "$is a semaphore of 3 permits, not a semaphore of 2 permits: use --of 3"
+    "$hf" latch set kk 1 || die 'latch set'
+    equal "$(status_of "$hf" run -n kk -- true)" 64 'a latch'
+    contains err "kk: $is a latch, not a mutex: choose another name" || die "$(cat err)"
+    "$hf" latch down kk >out || die 'latch down'
+}
+
+# They exclude each other, where they are not told from each other.
+fair_beside_unfair_is_explained() {
+    for how in fair unfair; do
+        other=fair
+        [ "$how" = unfair ] || other=unfair
+        hold "$how" ff "--$how"
+        case $HOLDFAST_URL in
+        shm:* | zk:*)
+            equal "$(status_of "$hf" run -n "--$other" ff -- true)" 64 "$how, $other"
+            contains err "^holdfast run: ff: it is in use as an* $how mutex, not an* $other mutex: use --$how, or choose another name\$" || die "$(cat err)"
+            ;;
+        *)
+            equal "$(status_of "$hf" run -n "--$other" ff -- true)" 75 "$how, $other"
+            contains err "ff: held by process $pid " || die "$(cat err)"
+            ;;
+        esac
+        let_go "$how"
+        wait_for "$pid"
+    done
+}
+
+operator_cases='another_kind_is_explained fair_beside_unfair_is_explained
+    ls_prints_the_names show_tells_of_holder_and_queue
     show_tells_of_readers_and_latches break_takes_the_lock_away
     break_asks_first break_ends_all_readers
     run_and_hold_say_that_they_are_asked

@@ -2,6 +2,8 @@
  * mix on one name; several locks at once may be of any. */
 #include "conf.h"
 
+#include <string.h>
+
 #define SIZE 2
 
 static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
@@ -105,6 +107,93 @@ static void test_kinds_do_not_mix(void)
         }
     OK(hf_close(a));
     OK(hf_close(b));
+}
+
+/* ---- fair beside unfair -------------------------------------------------- */
+
+/* Where the two are made of different things; elsewhere they exclude each
+ * other, and wake each other. As hf_lock_new(3) and docs/guarantees.md say. */
+static bool tells_fair_from_unfair(void)
+{
+    return strncmp(conf.url, "shm:", 4) == 0 ||
+           strncmp(conf.url, "zk:", 3) == 0;
+}
+
+static int make_so(hf_client *c, const char *name, enum hf_kind kind, bool fair,
+                   hf_lock **lock)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.kind = kind;
+    opt.permits = size_of(kind);
+    opt.fairness = fair ? HF_FAIR : HF_UNFAIR;
+    return hf_lock_new(c, name, HF_CSTRING, &opt, lock, E);
+}
+
+static void is_told(hf_client *c, const char *name, enum hf_kind kind,
+                    bool fair)
+{
+    hf_lock *wanted = NULL;
+    int rc = make_so(c, name, kind, fair, &wanted);
+
+    EXPECT(rc ? HF_EMISMATCH : 0, rc);
+    if (rc)
+        return;
+    EXPECT(HF_EMISMATCH, conf_take(wanted, HF_WRITE, size_of(kind), 0));
+    EXPECT(HF_EMISMATCH,
+           conf_take(wanted, HF_WRITE, size_of(kind), HF_FOREVER));
+    conf_free(wanted);
+}
+
+static void waits_for(hf_client *c, const char *name, enum hf_kind kind,
+                      bool fair, hf_lock *held)
+{
+    hf_lock *wanted;
+    struct conf_taker t;
+
+    OK(make_so(c, name, kind, fair, &wanted));
+    EXPECT(HF_EBUSY, conf_take(wanted, HF_WRITE, size_of(kind), 0));
+    EXPECT(HF_ETIMEDOUT, conf_take(wanted, HF_WRITE, size_of(kind), 100));
+    conf_taker_wait(&t, wanted, HF_WRITE, size_of(kind));
+    OK(hf_lock_check(held));
+    assert_false(conf_taker_has(&t));
+    OK(hf_lock_release(held, E));
+    COMES_MS(conf_taker_has(&t), 4000);
+    conf_taker_end(&t);
+    OK(t.rc);
+    OK(t.release_rc);
+    conf_free(wanted);
+}
+
+static void fair_beside_unfair(enum hf_kind kind, bool fair)
+{
+    hf_client *a = conf_open(), *b = conf_open();
+    const char *name = conf_name();
+    hf_lock *held;
+
+    OK(make_so(a, name, kind, fair, &held));
+    OK(conf_take(held, HF_WRITE, size_of(kind), WAIT_LONG_MS));
+    if (tells_fair_from_unfair()) {
+        is_told(b, name, kind, !fair);
+        OK(hf_lock_check(held));
+        OK(hf_lock_release(held, E));
+    } else {
+        waits_for(b, name, kind, !fair, held);
+    }
+    conf_free(held);
+    OK(hf_close(a));
+    OK(hf_close(b));
+}
+
+static void test_kinds_fair_beside_unfair(void)
+{
+    const int both = HF_CAP_FAIR | HF_CAP_UNFAIR;
+
+    for (int i = 0; i < KINDS; i++)
+        if ((conf.kind_caps[kinds[i]] & both) == both) {
+            fair_beside_unfair(kinds[i], true);
+            fair_beside_unfair(kinds[i], false);
+        }
 }
 
 /* A lock's name is no latch's while it is held. */
@@ -266,6 +355,7 @@ static void test_kinds_several_with_permits_of_their_own(void)
 
 const struct conf_case conf_kinds[] = {
     CONF_CASE(test_kinds_that_are_not_there_say_so, 0),
+    CONF_CASE(test_kinds_fair_beside_unfair, 0),
     CONF_CASE(test_kinds_do_not_mix, 0),
     CONF_CASE(test_kinds_latch_is_not_a_lock, CONF_LATCH),
     CONF_CASE(test_kinds_several_at_once, 0),

@@ -168,8 +168,9 @@ def watching_without_polling():
             assert 'free' in watch.stdout.readline()
         until(lambda: '__keyspace@0__:lk:' in server.call(
             'PUBSUB', 'CHANNELS') or server.call('PUBSUB', 'NUMPAT') == '1')
-        run('run', 'w', '--', 'true')
+        holder = held([], 'w', url())
         end(watch)
+        end(holder)
     nothing_was_denied()
 
 

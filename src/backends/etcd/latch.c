@@ -23,7 +23,7 @@ struct count {
     bool is_known;    /* what follows was read */
     bool is_marked;   /* it was counted before */
     bool is_written;  /* SET: it is set by us, unless a lock was there before */
-    bool has_others;  /* SET: the name is used as a lock */
+    bool has_others;  /* SET: the name is in use as a lock */
     bool undoes;      /* SET: that came between */
     size_t from_len;  /* SET: what is below the name is read from there on; */
     char from[ET_KEY_MAX]; /* 0: from the beginning */
@@ -202,7 +202,8 @@ static int decide(struct count *c)
             return done(c, HF_EBUSY, c->left);
         if (c->has_others)
             return done(
-                c, mismatch(e, "the name is used as another kind of lock"), 0);
+                c, mismatch(e, "the name is in use as another kind of lock"),
+                0);
         return HF__PENDING;
     }
 }
@@ -241,7 +242,7 @@ static int answered(struct et_query *x, const Etcd__TxnAnswer *t)
     c->is_sent = false;
     if (c->undoes)
         return done(
-            c, mismatch(x->e, "the name is used as another kind of lock"), 0);
+            c, mismatch(x->e, "the name is in use as another kind of lock"), 0);
     if (c->is_known && t->succeeded)
         return written(c, t);
     rc = read_look(c, t);

@@ -300,7 +300,7 @@ static int mismatch(const struct et_line *l)
         return e->core->why(e->client, HF_EMISMATCH,
                             "the semaphore has %u permits, not %u", l->size,
                             l->remote->permits);
-    return e->core->why(e->client, HF_EMISMATCH, "the name is used as %s",
+    return e->core->why(e->client, HF_EMISMATCH, "the name is in use as %s",
                         kinds[hf__et_kind(l->other)]);
 }
 

@@ -152,7 +152,7 @@ int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
     was_late = !row->value[1].text; /* or there was nothing to count */
     if (hf__my_num(row, 1) != 1 && hf__my_num(row, 3))
         return m->core->why(m->client, HF_EMISMATCH,
-                            "the name is used as another kind of lock");
+                            "the name is in use as another kind of lock");
     if (q->req.op != HF__LATCH_GET && was_late && (sets || left))
         return hf__my_query_late(m, q);
     if (q->req.op == HF__LATCH_DOWN && !left) {

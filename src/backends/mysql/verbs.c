@@ -373,11 +373,12 @@ static void send_again(struct mysql *m, struct hf__req *req)
 
 static void mismatched(struct mysql *m, struct hf__req *req)
 {
-    m->core->why(m->client, HF_EMISMATCH,
-                 req->remote->kind == HF_SEMAPHORE
-                     ? "the name is used as something else, or as a semaphore "
-                       "of another size"
-                     : "the name is used as another kind of lock");
+    m->core->why(
+        m->client, HF_EMISMATCH,
+        req->remote->kind == HF_SEMAPHORE
+            ? "the name is in use as another kind of lock, or as a semaphore "
+              "of another size"
+            : "the name is in use as another kind of lock");
     hf__my_wait_end(m, req->remote->impl);
     hf__my_finish(m, req, HF_EMISMATCH);
 }

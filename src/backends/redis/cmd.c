@@ -215,7 +215,7 @@ static int mismatch(struct redis *r, const char *text)
                                 type);
     return r->core->why(
         r->client, HF_EMISMATCH,
-        "the key has another type: the name is used as another kind of lock, "
+        "the key has another type: the name is in use as another kind of lock, "
         "or by another program%s",
         strcmp(type, other_dialect) != 0 ? ""
         : r->string_dialect ? "; a lock of Redisson's has dialect=redisson"

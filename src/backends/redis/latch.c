@@ -66,7 +66,7 @@ int hf__rd_count_reply(struct redis *r, struct hf__query *q,
         return hf__rd_query_again(r, q);
     if (what == RD_MISMATCH)
         return r->core->why(r->client, HF_EMISMATCH,
-                            "the name is used as another kind of lock");
+                            "the name is in use as another kind of lock");
     if (!hf__rd_int(hf__rd_at(reply, 2), &count) || count < 0 ||
         (what != HF__DONE && what != RD_BUSY))
         return HF_EPROTO;

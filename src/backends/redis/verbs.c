@@ -319,11 +319,12 @@ static int taken(struct redis *r, const struct rd_flight *f, int64_t what,
             hf__rd_finish(r, req, rc);
         return 0;
     case RD_MISMATCH:
-        r->core->why(r->client, HF_EMISMATCH,
-                     req->remote->kind == HF_SEMAPHORE
-                         ? "the name is used as something else, or as a "
-                           "semaphore of another size"
-                         : "the name is used as another kind of lock");
+        r->core->why(
+            r->client, HF_EMISMATCH,
+            req->remote->kind == HF_SEMAPHORE
+                ? "the name is in use as another kind of lock, or as a "
+                  "semaphore of another size"
+                : "the name is in use as another kind of lock");
         hf__rd_finish(r, req, HF_EMISMATCH);
         return 0;
     default:

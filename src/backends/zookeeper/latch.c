@@ -167,11 +167,7 @@ static bool failed_or_over(struct count *c)
 
 static int mismatch(const struct count *c)
 {
-    struct zk *z = c->base.z;
-
-    return z->core->why(z->client, HF_EMISMATCH,
-                        "the name is used as another kind of lock: %s",
-                        c->other);
+    return hf__zk_used_as(c->base.z, c->other);
 }
 
 /* ---- the transaction ---------------------------------------------------- */

@@ -178,10 +178,7 @@ static int mismatch(struct zk_line *line, const char *child)
         hf__zk_sweep(z, line->path);
         return look_again(node);
     }
-    return z->core->why(z->client, HF_EMISMATCH,
-                        "the name is used as another kind of lock, or fair as "
-                        "unfair: %.120s",
-                        child);
+    return hf__zk_used_as(z, child);
 }
 
 static int judge(struct zk_line *line, struct zk_node *node,

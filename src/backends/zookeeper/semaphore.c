@@ -301,9 +301,7 @@ static int mismatch(const struct zk_line *line, const struct visit *v)
     struct zk *z = line->z;
 
     if (v->other[0])
-        return z->core->why(z->client, HF_EMISMATCH,
-                            "the name is used as another kind of lock: %s",
-                            v->other);
+        return hf__zk_used_as(z, v->other);
     return z->core->why(z->client, HF_EMISMATCH,
                         "the semaphore has %u permits, not %u", v->size,
                         line->remote->permits);

@@ -55,6 +55,31 @@ void hf__zk_stop_waiting(struct zk_line *line)
 
 /* ---- refusals ------------------------------------------------------------ */
 
+int hf__zk_used_as(struct zk *z, const char *child)
+{
+    static const char *const is[] = {
+        [ZK_FORM_LOCK] = "a fair mutex",
+        [ZK_FORM_READ] = "a read-write lock",
+        [ZK_FORM_WRITE] = "a read-write lock",
+        [ZK_FORM_LEADER] = "a LeaderLatch",
+        [ZK_FORM_KAZOO_LOCK] = "a mutex or a read-write lock of kazoo's",
+        [ZK_FORM_KAZOO_READ] = "a read-write lock",
+        [ZK_FORM_UNFAIR] = "an unfair mutex",
+        [ZK_FORM_SEMAPHORE] = "a semaphore",
+        [ZK_FORM_LATCH] = "a latch",
+        [ZK_FORM_SORTED] = NULL,
+    };
+    struct zk_entry e;
+
+    hf__zk_entry_parse(child, &e);
+    if (is[e.form])
+        return z->core->why(z->client, HF_EMISMATCH, "the name is in use as %s",
+                            is[e.form]);
+    return z->core->why(z->client, HF_EMISMATCH,
+                        "the name is in use as another kind of lock: %.120s",
+                        child);
+}
+
 int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
 {
     int user = z->secret ? (int)strcspn(z->secret, ":") : 0;

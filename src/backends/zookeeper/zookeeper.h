@@ -455,6 +455,8 @@ int hf__zk_abandon(void *self, struct hf__req *);
 /* Of its hold something is not there any more: nothing of it is left, and the
  * core is told. From advance() only. */
 void hf__zk_taken_away(struct zk_line *);
+/* HF_EMISMATCH, with what that child of the name's node is an entry of. */
+int hf__zk_used_as(struct zk *, const char *child);
 /* The code for a call that was refused, with its text; that right is needed for
  * it: "READ", "CREATE below" ... the path. */
 int hf__zk_denied(struct zk *, int rc, const char *right, const char *path);

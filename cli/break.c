@@ -254,7 +254,7 @@ static int ask(hf_client *client, const char *url, const char *name)
     rc = hf_ask(client, name, HF_CSTRING, &err);
     if (rc == HF_OK)
         return CLI_OK;
-    if (rc != HF_ENOTSUP)
+    if (rc != HF_ENOTSUP || ops_is_redlock(url))
         return ops_failed(&cli_ask, url, name, rc, &err);
     cli_say(&cli_ask,
             "%s; see who holds it with `holdfast show', or take it away with "

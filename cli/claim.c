@@ -195,6 +195,15 @@ static int say_not_acquired(const struct wanted *w, const char *name,
     return w->busy_exit;
 }
 
+/* Why was said when the wait for the server began. */
+static int say_no_server(const struct wanted *w, int rc)
+{
+    cli_say(w->verb,
+            "%s: not acquired within %lld ms: the server cannot be used",
+            hf__show(w->names[0]).text, (long long)w->wait_ms);
+    return cli_exit_of(rc);
+}
+
 /* How a wait that ended without the lock is told of: a client that waits is not
  * sent anything, so that the server may have gone silent meanwhile. */
 static int not_acquired(struct claim *c, int rc, const hf_error *err)
@@ -207,6 +216,8 @@ static int not_acquired(struct claim *c, int rc, const hf_error *err)
 
     if (patience_caught)
         return w->busy_exit;
+    if (patience_has_said(&c->patience, err))
+        return say_no_server(w, rc);
     if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
         return refused(c, rc, err);
     if (rc == HF_EBUSY && w->quiet)
@@ -344,7 +355,9 @@ bool claim_take(struct claim *c, int *status)
         nested_ask(&c->nested, w, c->client);
     if (rc == HF_OK && c->nested.name && !nested_is_held(&c->nested, c->client))
         c->nested.name = NULL;
-    if (rc != HF_OK)
+    if (rc != HF_OK && patience_has_said(&c->patience, &err))
+        *status = say_no_server(w, rc);
+    else if (rc != HF_OK)
         *status = cli_cannot_open(w->verb, url, rc, &err);
     else if (c->nested.name && !c->nested.may_share)
         *status = say_nested(c);

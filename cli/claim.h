@@ -158,13 +158,15 @@ struct patience {
     const struct wanted *wanted;
     int64_t begun_at; /* CLOCK_BOOTTIME: the time of -w begins */
     int64_t pause_ms; /* the last one */
-    bool said;
-    bool only_try; /* as with -n */
+    hf_error said;    /* what it waits for; its text is empty: nothing yet */
+    bool only_try;    /* as with -n */
 };
 
 /* The signal that ended the wait, or 0. */
 extern volatile sig_atomic_t patience_caught;
 
+/* The time of -w is over, and this was said when the wait began. */
+bool patience_has_said(const struct patience *patience, const hf_error *err);
 /* hf_open(). Signals keep their usual effect: there is nothing to undo yet. */
 int patience_open(struct patience *patience, const char *url,
                   hf_client_options *options, hf_client **out, hf_error *err);

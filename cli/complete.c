@@ -86,7 +86,18 @@ static int64_t limit_the_time(void)
     return (int64_t)ms;
 }
 
-static void offer_locks(struct completion *c)
+static bool is_latch(hf_client *client, const struct hf_name *name)
+{
+    hf_info *info = NULL;
+    bool is =
+        hf_inspect(client, name->bytes, name->len, &info, NULL) == HF_OK &&
+        info->kind == HF_LATCH;
+
+    hf_info_free(info);
+    return is;
+}
+
+static void offer_locks(struct completion *c, bool only_latches)
 {
     hf_client_options options = HF_CLIENT_OPTIONS_INIT;
     hf_client *client = NULL;
@@ -97,7 +108,8 @@ static void offer_locks(struct completion *c)
     if (hf_open(cli_url(c->url), &options, &client, NULL) == HF_OK &&
         hf_list(client, value_of(c), &names, NULL) == HF_OK) {
         for (size_t i = 0; i < names->len; i++)
-            if (strlen(names->names[i].bytes) == names->names[i].len)
+            if (strlen(names->names[i].bytes) == names->names[i].len &&
+                (!only_latches || is_latch(client, &names->names[i])))
                 offer(c, "words", names->names[i].bytes, NULL);
         hf_names_free(names);
     }
@@ -166,7 +178,7 @@ static void offer_values(struct completion *c, const struct cli_flag *flag)
     else if (strcmp(flag->value, "URL") == 0)
         offer_urls(c);
     else if (strcmp(flag->value, "NAME") == 0)
-        offer_locks(c);
+        offer_locks(c, false);
     else if (strcmp(flag->value, "FILE") == 0)
         printf("files %zu%c", c->fixed, '\0');
 }
@@ -314,7 +326,7 @@ static void offer_operand(struct completion *c, const struct cli_verb *verb,
         offer(c, "words", verb->words[i], NULL);
     if (verb->operand != CLI_NOTHING && said->operands == name_at &&
         !said->has_names)
-        offer_locks(c);
+        offer_locks(c, verb->operand == CLI_LATCH_NAME);
 }
 
 void cli_complete(const struct cli_verb *verb, int n, char **words)

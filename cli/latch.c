@@ -204,7 +204,7 @@ const struct cli_verb cli_latch = {
              "  holdfast latch down rollout          by each worker when it "
              "is done\n"
              "  holdfast latch wait -w 10m rollout && ./switch-over\n",
-    .operand = CLI_LOCK_NAME,
+    .operand = CLI_LATCH_NAME,
     .words = words,
     .main = latch_main,
 };

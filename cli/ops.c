@@ -158,8 +158,7 @@ void ops_print_json(const void *name, size_t len, const hf_info *info)
 
 /* ---- failures ------------------------------------------------------------ */
 
-/* Redlock's servers have plain keys, which one server can show. */
-static bool is_redlock(const char *url)
+bool ops_is_redlock(const char *url)
 {
     char scheme[16];
 
@@ -176,11 +175,10 @@ int ops_not_held(const struct cli_verb *verb, const char *name)
 int ops_failed(const struct cli_verb *verb, const char *url, const char *name,
                int rc, const hf_error *err)
 {
-    if (rc == HF_ENOTSUP && is_redlock(url)) {
-        cli_say(verb,
-                "%s; ask each of its servers with redis-cli, as in "
-                "`redis-cli -h HOST get NAME'",
-                err->text);
+    if (rc == HF_ENOTSUP && ops_is_redlock(url)) {
+        cli_say(verb, "Redlock cannot tell who holds a lock, nor ask or break "
+                      "the holder. To see the key on each server: redis-cli -h "
+                      "HOST get NAME");
         return cli_exit_of(rc);
     }
     return cli_failed_on(verb, name, rc, err);

@@ -25,6 +25,7 @@ void ops_print_state(FILE *out, const hf_info *info);
 /* The members of an object: "name" and all of hf_info. */
 void ops_print_json(const void *name, size_t len, const hf_info *info);
 
+bool ops_is_redlock(const char *url); /* which cannot inspect, break or ask */
 /* Says so; the exit code. */
 int ops_not_held(const struct cli_verb *verb, const char *name);
 /* Says that something about the name failed; the exit code. On a backend that

@@ -62,16 +62,23 @@ static bool try_again(struct patience *p, int rc, const hf_error *err)
 
     if (rc != HF_EBACKEND || !err->may_pass || left == 0 || patience_caught)
         return false;
-    if (!p->said && !p->wanted->quiet)
+    if (!p->said.text[0] && !p->wanted->quiet) {
         cli_say(p->wanted->verb, "%s: waiting for the server: %s",
                 hf__show(p->wanted->names[0]).text, err->text);
-    p->said = true;
+        p->said = *err;
+    }
     p->pause_ms = p->pause_ms ? p->pause_ms * 2 : PAUSE_MIN_MS;
     if (p->pause_ms > PAUSE_MAX_MS)
         p->pause_ms = PAUSE_MAX_MS;
     pause = with_jitter(p->pause_ms);
     nap(left < 0 || pause < left ? pause : left);
     return !patience_caught && time_left(p) != 0;
+}
+
+bool patience_has_said(const struct patience *p, const hf_error *err)
+{
+    return p->said.text[0] && p->wanted->wait_ms > 0 &&
+           strcmp(p->said.text, err->text) == 0;
 }
 
 /* ---- the server ---------------------------------------------------------- */

@@ -2,7 +2,8 @@
  * Who holds the lock, told while hf_lock_acquire() waits; see claim.h.
  *
  * A thread asks, so that the wait itself is one call, which keeps its place in
- * the queue. Short waits are silent. One line tells who holds the lock; then
+ * the queue. Short waits are silent. One line tells who holds the lock, or that
+ * the backend cannot tell; then
  * the thread is done, unless standard error is a terminal: there a line is kept
  * up to date. It looks every second, the server is asked ever more seldom.
  *
@@ -63,6 +64,14 @@ static void say_holder(struct waiting *w, const char *name, const hf_info *info)
     w->said = true;
 }
 
+static void say_unknown(struct waiting *w, const char *name)
+{
+    cli_say(w->holds->wanted->verb,
+            "%s: waiting; the servers do not tell who holds it",
+            hf__show(name).text);
+    w->said = true;
+}
+
 static void find_place(struct view *view, const hf_info *info)
 {
     view->place = 0;
@@ -107,8 +116,11 @@ static void look(struct waiting *w, const char *name, struct view *view)
                 say_holder(w, name, info);
         }
     }
-    if (rc == HF_ENOTSUP)
+    if (rc == HF_ENOTSUP) {
         w->look_after_s = -1;
+        if (!w->said && w->active && !w->over)
+            say_unknown(w, name);
+    }
     hf_info_free(info);
 }
 

@@ -139,8 +139,15 @@ def words_of_a_verb():
     assert set(offered('latch', '')) == {'set', 'down', 'wait', 'show'}
     assert offered('latch', 'd') == ['down']
     assert offered('latch', '-b', env['HOLDFAST_URL'], 's') == ['set', 'show']
-    assert offered('latch', 'show', 'ni') == ['nightly']
+    assert offered('latch', 'show', 'ni') == []
+    subprocess.run([HOLDFAST, 'latch', 'set', 'night-shift', '2'], env=env,
+                   check=True)
+    for word in 'set', 'down', 'wait', 'show':
+        assert offered('latch', word, 'ni') == ['night-shift'], word
+    assert offered('show', 'ni') == ['night-shift', 'nightly']
     assert offered('latch', 'show', 'nightly', '') == []
+    subprocess.run([HOLDFAST, 'break', '-y', 'night-shift'], env=env,
+                   check=True, stdout=subprocess.DEVNULL)
 
 
 def a_command_after_a_name():

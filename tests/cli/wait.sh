@@ -70,8 +70,9 @@ with_w_the_whole_time_is_used() {
     [ "$took" -ge 1900 ] || die "took $took ms"
     not met 50 || die "tried $(wc -l <met) times"
     [ "$(wc -l <err)" -le 2 ] || die 'said more than what it waits for, and the end'
-    tail -n 1 err | grep -q "cannot open .*: 127.0.0.1:$port: " ||
-        die 'does not say why'
+    contains err ": 127.0.0.1:$port: " || die 'does not say why'
+    tail -n 1 err | grep -q 'cannot open .*: \|not acquired within 2000 ms: ' ||
+        die "the last line: $(tail -n 1 err)"
     [ ! -e ran ] || die 'the command ran'
 }
 
@@ -116,6 +117,20 @@ a_redis_that_is_of_no_use_is_not_waited_for() {
     front useless "$base/redis.sock"
     fails_at_once 69 "redis://$at"
     contains err 'unknown command' || die 'does not say why'
+}
+
+# What it waits for is said once.
+a_server_that_stays_down_is_said_once() {
+    for verb in run hold; do
+        set -- "$hf" "$verb" -w 0.5 -b redis://127.0.0.1:1 a
+        [ "$verb" = hold ] || set -- "$@" -- true
+        equal "$(status_of "$@")" 69 "$verb"
+        equal "$(grep -c 'Connection refused' err)" 1 'lines that say why'
+        equal "$(tail -n 1 err)" "holdfast $verb: a: not acquired within 500 ms: the server cannot be used" \
+            'the last line'
+    done
+    equal "$(status_of "$hf" run -q -w 0.5 -b redis://127.0.0.1:1 a -- true)" 69 '-q'
+    equal "$(cat err)" "holdfast run: cannot open the backend: redis: 127.0.0.1:1: Connection refused" '-q'
 }
 
 # ---- a server that is lost during the wait -----------------------------------------
@@ -390,6 +405,7 @@ run_cases waits_for_a_redis_that_refuses waits_for_a_redis_that_closes \
     waits_for_a_redis_that_resets waits_for_a_redis_that_does_not_answer \
     waits_for_a_redis_that_is_loading with_w_it_waits_too \
     waits_for_a_redis_that_is_started quiet_it_says_nothing \
+    a_server_that_stays_down_is_said_once \
     with_w_the_whole_time_is_used with_n_it_does_not_wait \
     what_does_not_pass_is_not_waited_for \
     what_is_no_redis_is_not_waited_for \

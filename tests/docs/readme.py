@@ -241,6 +241,39 @@ def options_are_known_to_meson():
         assert value in values, (name, value)
 
 
+def packages_are_those_of_the_backends():
+    """Of the apt-get line, and of the table of docs/install.md."""
+    apt, *_ = install.splitlines()
+    assert apt.startswith('sudo apt-get install '), apt
+    with open(os.path.join(root, 'src/backends/list'), encoding='utf-8') as f:
+        modules = {name: (run.split(','), build.split(',')) for name, _, run, build
+                   in (line.split() for line in f if not line.startswith('#'))
+                   if run != '-'}
+    build = {package for _, packages in modules.values() for package in packages}
+    assert set(apt.split()[3:]) == build | {'meson', 'gcc', 'libc6-dev',
+                                            'pkg-config'}, apt
+    with open(os.path.join(root, 'docs/install.md'), encoding='utf-8') as f:
+        rows = re.findall(r'^\| `(\w+)\.so`.*?\|.*?\|(.*?)\|(.*?)\|$', f.read(),
+                          re.MULTILINE)
+    shown = {name: (re.findall('`(.*?)`', run), re.findall('`(.*?)`', build))
+             for name, build, run in rows}
+    assert shown == modules, (shown, modules)
+
+
+def a_backend_that_is_left_out_is_said():
+    """As docs/install.md shows it, on a machine without hiredis."""
+    with open(os.path.join(root, 'docs/install.md'), encoding='utf-8') as f:
+        example = re.search(r'^    Backends\n((?:      .*\n)+)', f.read(),
+                            re.MULTILINE)[1]
+    with tempfile.TemporaryDirectory() as directory:
+        done = subprocess.run(
+            ['meson', 'setup', directory + '/build', root, '-Dtests=disabled',
+             '-Dlab=disabled'], stdout=subprocess.PIPE, encoding='utf-8',
+            env={**os.environ, 'PKG_CONFIG_LIBDIR': directory}, check=True)
+    for line in example.splitlines():
+        assert '\n    ' + line.strip() + '\n' in done.stdout, done.stdout
+
+
 def every_function_has_a_manual_page():
     path = os.path.join(root, 'include', 'holdfast.h')
     with open(path, encoding='utf-8') as f:
@@ -291,6 +324,8 @@ try:
         front_door_has_both_commands,
         what_the_demo_suggests_exists,
         options_are_known_to_meson,
+        packages_are_those_of_the_backends,
+        a_backend_that_is_left_out_is_said,
         every_function_has_a_manual_page,
         links_lead_somewhere,
     ])

@@ -57,7 +57,8 @@ static void test_diagnose_rights(void **state)
     char url[128];
     hf_client *c = client_of(w);
 
-    my_server_do(&my_one, "create or replace user clerk identified by "
+    my_server_do(&my_one, "drop user if exists clerk");
+    my_server_do(&my_one, "create user clerk identified by "
                           "'" MY_SERVER_SECRET "'");
     for (int i = 0; i < MY_TABLES; i++)
         my_server_do(&my_one, "grant select%s on %s to clerk",

@@ -12,8 +12,9 @@ static const char *clerk_url(const char *rights, bool of_tables)
 {
     static char url[128];
 
-    my_server_do(&my_one, "create or replace user " CLERK
-                          " identified by '" MY_SERVER_SECRET "'");
+    my_server_do(&my_one, "drop user if exists " CLERK);
+    my_server_do(&my_one,
+                 "create user " CLERK " identified by '" MY_SERVER_SECRET "'");
     for (int i = 0; of_tables && i < MY_TABLES; i++)
         my_server_do(&my_one, "grant %s on " MY_SERVER_DB ".%s to " CLERK,
                      rights, my_tables[i]);

@@ -5,6 +5,7 @@
 #include "server_process.h"
 #include "shm_dir.h"
 
+#include <limits.h>
 #include <mysql.h>
 #include <mysqld_error.h>
 #include <stdarg.h>
@@ -20,11 +21,18 @@ static const char *const plain[] = {
     "--skip-name-resolve",           NULL,
 };
 
-/* The arguments of mariadbd and of what makes its files. */
+/* What is not of Debian's mariadbd. The server takes what begins with "loose"
+ * only if it knows the rest. The backend's way to log in is the one that all of
+ * them have; the tests of other ways make a user for it. */
+static const char *const elsewhere[] = {
+    "--loose-mysqlx=0", "--loose-auto-generate-certs=0",
+    "--loose-default-authentication-plugin=mysql_native_password", NULL};
+
+/* The arguments of the server and of what makes its files. */
 struct argv {
-    const char *arg[40];
+    const char *arg[48];
     size_t len;
-    char data[96], tmp[96];
+    char program[PATH_MAX], base[PATH_MAX], data[96], tmp[96];
 };
 
 static void add_list(struct argv *a, const char *const *list)
@@ -33,11 +41,33 @@ static void add_list(struct argv *a, const char *const *list)
         a->arg[a->len++] = *list;
 }
 
-static void begin_argv(struct argv *a, const struct my_server *s,
-                       const char *program)
+/* MySQL, of which TEST_MYSQL names the directory? */
+static bool is_mysql(void)
 {
-    a->arg[a->len++] = program;
+    const char *dir = getenv("TEST_MYSQL");
+    char program[PATH_MAX];
+
+    if (!dir)
+        return false;
+    snprintf(program, sizeof(program), "%s/bin/mariadbd", dir);
+    return access(program, X_OK) != 0;
+}
+
+/* folder: of TEST_MYSQL, in which the program is. */
+static void begin_argv(struct argv *a, const struct my_server *s,
+                       const char *folder, const char *program)
+{
+    const char *dir = getenv("TEST_MYSQL");
+
+    snprintf(a->program, sizeof(a->program), "%s%s%s%s%s", dir ? dir : "",
+             dir ? "/" : "", dir ? folder : "", dir ? "/" : "", program);
+    a->arg[a->len++] = a->program;
     a->arg[a->len++] = "--no-defaults";
+    if (dir) {
+        snprintf(a->base, sizeof(a->base), "--basedir=%s", dir);
+        a->arg[a->len++] = a->base;
+        add_list(a, elsewhere);
+    }
     snprintf(a->data, sizeof(a->data), "--datadir=%s/data", s->dir);
     snprintf(a->tmp, sizeof(a->tmp), "--tmpdir=%s", s->dir);
     a->arg[a->len++] = a->data;
@@ -70,13 +100,14 @@ static _Noreturn void run(const struct my_server *s, pid_t parent)
                                        "--max-user-connections=390",
                                        "--skip-log-bin",
                                        "--key-buffer-size=1M",
-                                       "--aria-pagecache-buffer-size=1M",
+                                       "--loose-aria-pagecache-buffer-size=1M",
                                        NULL};
     char port[16], socket[112], pid[96], cert[112], key[112], ca[112];
     const char *const tls[] = {cert, key, ca, NULL};
+    const char *const no_tls[] = {"--skip-ssl", NULL};
     struct argv a = {0};
 
-    begin_argv(&a, s, "mariadbd");
+    begin_argv(&a, s, "bin", is_mysql() ? "mysqld" : "mariadbd");
     add_list(&a, rest);
     snprintf(port, sizeof(port), "--port=%d", s->port);
     snprintf(socket, sizeof(socket), "--socket=%s", s->socket);
@@ -87,25 +118,26 @@ static _Noreturn void run(const struct my_server *s, pid_t parent)
     snprintf(key, sizeof(key), "--ssl-key=%s/%s.key", s->dir,
              s->tls ? s->tls : "");
     snprintf(ca, sizeof(ca), "--ssl-ca=%s/ca.pem", s->dir);
-    if (s->tls)
-        add_list(&a, tls);
+    add_list(&a, s->tls ? tls : no_tls);
     for (size_t i = 0; i < MY_SERVER_ARGS && s->args[i]; i++)
         a.arg[a.len++] = s->args[i];
     execute(s, &a, parent);
 }
 
-/* The system tables: half a second. */
+/* The system tables: half a second, of MySQL 8 a few. */
 static int install(const struct my_server *s)
 {
-    static const char *const how[] = {
+    static const char *const mariadb[] = {
         "--auth-root-authentication-method=normal", "--skip-test-db", NULL};
+    static const char *const mysql[] = {"--initialize-insecure", NULL};
     pid_t parent = getpid(), pid = fork();
     struct argv a = {0};
     int status = 0;
 
     if (pid == 0) {
-        begin_argv(&a, s, "mariadb-install-db");
-        add_list(&a, how);
+        begin_argv(&a, s, is_mysql() ? "bin" : "scripts",
+                   is_mysql() ? "mysqld" : "mariadb-install-db");
+        add_list(&a, is_mysql() ? mysql : mariadb);
         execute(s, &a, parent);
     }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -212,7 +244,7 @@ int my_server_start(struct my_server *s)
     if (s->reserved >= 0 && !install(s) && !my_server_again(s) &&
         !make_users(s))
         return 0;
-    fprintf(stderr, "mariadbd does not start; see %s/log\n", s->dir);
+    fprintf(stderr, "the server does not start; see %s/log\n", s->dir);
     return -1;
 }
 

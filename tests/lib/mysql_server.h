@@ -1,7 +1,8 @@
 /*
- * A real mariadbd for a test: on a free loopback port and a unix socket, with
- * its data in memory, in a directory of its own. It dies with the thread that
- * started it. It is ready when it answers a statement, never after a sleep.
+ * A real mariadbd for a test, or the MariaDB or MySQL in the directory that
+ * TEST_MYSQL names: on a free loopback port and a unix socket, with its data in
+ * memory, in a directory of its own. It dies with the thread that started it.
+ * It is ready when it answers a statement, never after a sleep.
  *
  * It has the database `locks` and the user `worker` with a password, who may
  * read and write there and make tables. root is the administrator, over the

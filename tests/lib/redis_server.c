@@ -23,8 +23,9 @@ static void run(struct redis_server *s, pid_t parent)
                          "--tls-auth-clients",
                          s->asks_certificate ? "yes" : "no",
                          NULL};
+    const char *other = getenv("TEST_REDIS");
     const char *argv[40 + REDIS_SERVER_ARGS] = {
-        "redis-server",
+        other ? other : "redis-server",
         s->tls ? "--tls-port" : "--port",
         port,
         "--bind",

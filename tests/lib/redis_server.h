@@ -1,7 +1,8 @@
 /*
- * A real redis-server for a test: on a free loopback port and a unix socket,
- * in a directory of its own, without persistence unless asked for. It dies
- * with the thread that started it, and readiness is a PONG, never a sleep.
+ * A real redis-server for a test, or the program that TEST_REDIS names: on a
+ * free loopback port and a unix socket, in a directory of its own, without
+ * persistence unless asked for. It dies with the thread that started it, and
+ * readiness is a PONG, never a sleep.
  */
 #ifndef TESTS_REDIS_SERVER_H
 #define TESTS_REDIS_SERVER_H

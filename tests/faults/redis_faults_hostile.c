@@ -144,6 +144,72 @@ static void test_hostile_greetings(void **state)
     }
 }
 
+/* Only a server without redis.setresp, which is older than 6.0, says what it
+ * is. Redis 5 has no SET ... KEEPTTL. */
+static void test_server_that_is_too_old(void **state)
+{
+#define TIME_AND "*3\r\n$10\r\n1700000000\r\n$1\r\n0\r\n"
+    static const struct {
+        const char *hello;
+        int code;
+        const char *version;
+    } cases[] = {
+        {TIME_AND "$32\r\n# Server\r\nredis_version:2.8.19\r\n\r\n",
+         HF_EBACKEND, "Redis 2.8.19"},
+        {TIME_AND "$32\r\n# Server\r\nredis_version:5.0.14\r\n\r\n",
+         HF_EBACKEND, "Redis 5.0.14"},
+        {TIME_AND "$31\r\n# Server\r\nredis_version:6.0.0\r\n\r\n", 0, ""},
+        {TIME_AND "$16\r\nredis_version:\r\n\r\n", 0, ""},
+        {TIME_AND "-ERR unknown command\r\n", 0, ""},
+        {TIME_AND ":5\r\n", 0, ""},
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct liar l = {.hello = cases[i].hello};
+        hf_client *c = NULL;
+        char url[64];
+        int rc;
+
+        liar_start(&l, url);
+        rc = hf_open(url, NULL, &c, &w->err);
+        if (rc != cases[i].code ||
+            (rc && (w->err.may_pass || !strstr(w->err.text, cases[i].version) ||
+                    !strstr(w->err.text, "6.0 or later"))))
+            fail_msg("case %zu: %d %s", i, rc, w->err.text);
+        hf_close(c);
+        liar_end(&l);
+    }
+#undef TIME_AND
+}
+
+/* Redlock uses less of a server. */
+static void test_servers_of_redlock_that_are_too_old(void **state)
+{
+    static const char info[] = "redis_version:4.0.14\r\nrun_id:a\r\n"
+                               "uptime_in_seconds:9\r\n";
+    struct world *w = *state;
+    struct liar l[3] = {{.hello = NULL}};
+    hf_client *c = NULL;
+    char hello[160], url[3][64], all[160];
+
+    snprintf(hello, sizeof(hello), "$%zu\r\n# Server\r\n%s\r\n",
+             strlen(info) + strlen("# Server\r\n"), info);
+    for (int i = 0; i < 3; i++) {
+        l[i].hello = hello;
+        liar_start(&l[i], url[i]);
+    }
+    snprintf(all, sizeof(all),
+             "redlock://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", l[0].port,
+             l[1].port, l[2].port);
+    assert_int_equal(hf_open(all, NULL, &c, &w->err), HF_EBACKEND);
+    if (w->err.may_pass || !strstr(w->err.text, "Redis 4.0.14") ||
+        !strstr(w->err.text, "5.0 or later"))
+        fail_msg("%s", w->err.text);
+    for (int i = 0; i < 3; i++)
+        liar_end(&l[i]);
+}
+
 int run_hostile_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
@@ -152,6 +218,8 @@ int run_hostile_faults(void)
         T(test_hostile_answer_without_end),
         T(test_server_that_always_hangs_up),
         T(test_hostile_greetings),
+        T(test_server_that_is_too_old),
+        T(test_servers_of_redlock_that_are_too_old),
     };
 
     return cmocka_run_group_tests_name("redis: hostile answers", tests, NULL,

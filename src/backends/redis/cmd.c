@@ -321,11 +321,11 @@ static void expect_unknown(struct redis *r)
 static int clock_told(struct rd_pipe *p, struct rd_sent *sent,
                       const struct rd_node *reply, hf__time now)
 {
+    const struct rd_node *info = hf__rd_at(reply, 2);
     struct redis *r = p->owner;
     int64_t s, us;
 
     (void)sent;
-    (void)now;
     if (!hf__rd_int(hf__rd_at(reply, 0), &s) ||
         !hf__rd_int(hf__rd_at(reply, 1), &us) || s <= 0 ||
         s > UINT32_MAX * 2LL || us < 0)
@@ -333,20 +333,26 @@ static int clock_told(struct rd_pipe *p, struct rd_sent *sent,
     r->server_us = s * 1000000 + us;
     r->server_at = r->core->now(); /* not before it was said */
     r->server_ahead = 0;
-    return 0;
+    return info && info->type == REDIS_REPLY_STRING
+               ? hf__rd_refuse_old(p, info->text, RD_OLDEST, now)
+               : 0;
 }
 
-/* Also tells whether scripts may be run, and that nothing is being loaded. */
+/* Also tells whether scripts may be run, and that nothing is being loaded. A
+ * server that is older than 6.0 has no redis.setresp, and no rights that
+ * forbid INFO; of a later one nothing else is asked. */
 static int ask_clock(struct rd_pipe *p, hf__time now)
 {
     struct net_out *o = &p->link.stream.out;
 
     (void)now;
-    if (!hf__rd_pipe_send(p, clock_told, 1, 128))
+    if (!hf__rd_pipe_send(p, clock_told, 1, 192))
         return HF_ENOMEM;
     hf__rd_put_count(o, '*', 3);
     hf__rd_put_text(o, "EVAL");
-    hf__rd_put_text(o, "return redis.call('time')");
+    hf__rd_put_text(o, "local t=redis.call('time') "
+                       "if not redis.setresp then "
+                       "t[3]=redis.pcall('info','server') end return t");
     hf__rd_put_text(o, "0");
     return 0;
 }

@@ -51,9 +51,25 @@ verdict(enum hf_level level, const char *fmt, ...)
     return v;
 }
 
+int hf__rd_refuse_old(struct rd_pipe *p, const char *info, int oldest,
+                      hf__time now)
+{
+    struct rd_value v = hf__rd_value(info, "redis_version");
+    long major = strtol(v.text, NULL, 10);
+
+    if (major <= 0 || major >= oldest)
+        return 0;
+    p->link.lasts = true;
+    p->link.refused_at = now;
+    return hf__link_why(&p->link, HF_EBACKEND,
+                        "Redis %.20s is too old: use Redis %d.0 or later",
+                        v.text, oldest);
+}
+
 struct rd_verdict hf__rd_judge_version(const char *info)
 {
     struct rd_value v = hf__rd_value(info, "redis_version");
+    struct rd_value valkey = hf__rd_value(info, "valkey_version");
     char *minor;
     long major = strtol(v.text, &minor, 10);
 
@@ -62,10 +78,11 @@ struct rd_verdict hf__rd_judge_version(const char *info)
                        "the server is part of a Redis Cluster, which refuses "
                        "the names of other nodes: use a server without "
                        "cluster-enabled");
+    if (valkey.text[0])
+        return verdict(HF_LEVEL_OK, "Valkey %s", valkey.text);
     if (major < 6 || (major == 6 && *minor && strtol(minor + 1, NULL, 10) < 2))
         return verdict(HF_LEVEL_WARNING,
-                       "Redis %s: holdfast is tested with 6.2 and 7.0; use one "
-                       "of these or a later one",
+                       "Redis %s: holdfast is tested with 6.2 and later",
                        v.text);
     return verdict(HF_LEVEL_OK, "Redis %s", v.text);
 }

@@ -154,14 +154,17 @@ static int hello_refused(struct rd_pipe *p, const char *text, hf__time now)
 static int hello_reply(struct rd_pipe *p, struct rd_sent *sent,
                        const struct rd_node *reply, hf__time now)
 {
+    int rc;
+
     if (reply->type == REDIS_REPLY_ERROR)
         return hello_refused(p, reply->text, now);
     p->auth = false;
-    if (sent->fn(p, sent, reply, now))
-        return hf__link_why(&p->link, HF_EPROTO, "is this a Redis server?");
-    if (!p->sents.len)
+    rc = sent->fn(p, sent, reply, now);
+    if (rc == HF_EPROTO)
+        return hf__link_why(&p->link, rc, "is this a Redis server?");
+    if (!rc && !p->sents.len)
         go_up(p, now);
-    return 0;
+    return rc;
 }
 
 /* ---- answers ----------------------------------------------------------- */

@@ -516,6 +516,13 @@ struct rd_verdict {
     enum hf_level level;
     char text[256];
 };
+/* 0, or HF_EBACKEND if the server is older than this: the hello of the pipe has
+ * failed. The scripts call TIME before they write, which Redis refuses before
+ * 5.0; those of RD_TAKE and so on use SET with KEEPTTL, which is of 6.0. */
+#define RD_OLDEST 6
+#define RD_OLDEST_VOTE 5 /* of vote.lua */
+int hf__rd_refuse_old(struct rd_pipe *, const char *info, int oldest,
+                      hf__time now);
 struct rd_verdict hf__rd_judge_version(const char *info);
 struct rd_verdict hf__rd_judge_memory(const char *info);
 struct rd_verdict hf__rd_judge_clients(const char *info);

@@ -85,9 +85,11 @@ static int told_info(struct rd_pipe *p, struct rd_sent *sent,
     struct rl_server *s = p->owner;
     char uptime[24];
 
-    (void)sent, (void)now;
+    (void)sent;
     if (reply->type != REDIS_REPLY_STRING)
         return HF_EPROTO;
+    if (hf__rd_refuse_old(p, reply->text, RD_OLDEST_VOTE, now))
+        return HF_EBACKEND;
     read_line(reply->text, "\nrun_id:", s->said, sizeof(s->said));
     read_line(reply->text, "\nuptime_in_seconds:", uptime, sizeof(uptime));
     s->uptime_s = strtoll(uptime, NULL, 10);

@@ -182,9 +182,51 @@ static void test_old_server(void **state)
 
     connect_it(t);
     greets(t, CAPS_ALL & ~0x8000u, NATIVE);
-    failed_with(t, HF_EPROTO, "too old (8.0.46)");
+    failed_with(t, HF_EBACKEND, "MySQL 8.0.46 is too old");
     assert_true(t->c.link.lasts);
     assert_true(hears_nothing(t));
+}
+
+static void greets_as(struct scene *t, const char *version)
+{
+    unsigned char buf[512];
+
+    t->downs = 0;
+    connect_it(t);
+    says_raw(t, buf, greeting(buf, CAPS_ALL, version, NATIVE));
+}
+
+/* In MySQL before 5.7 a session that takes a second user lock frees the
+ * first; MariaDB before 10.1 has no max_statement_time. */
+static void test_old_versions(void **state)
+{
+    static const char *const old[][2] = {
+        {"5.6.51-log", "MySQL 5.6.51-log is too old"},
+        {"5.5.30", "MySQL 5.5.30 is too old"},
+        {"4.1.22", "MySQL 4.1.22 is too old"},
+        {"5.5.68-MariaDB", "MariaDB 5.5.68-MariaDB is too old"},
+        {"5.5.5-10.0.38-MariaDB", "MariaDB 10.0.38-MariaDB is too old"},
+    };
+    static const char *const fit[] = {
+        "5.7.9",          "5.7.22-log",         "8.0.15",
+        "9.1.0",          "5.7.25-TiDB-v7.5.0", "5.5.5-10.1.8-MariaDB",
+        "11.4.5-MariaDB", "of our own",         ""};
+    struct scene *t = *state;
+
+    for (size_t i = 0; i < sizeof(old) / sizeof(*old); i++) {
+        greets_as(t, old[i][0]);
+        failed_with(t, HF_EBACKEND, old[i][1]);
+        failed_with(t, HF_EBACKEND, "use MySQL 5.7 or MariaDB 10.1, or later");
+        assert_true(t->c.link.lasts);
+        assert_true(hears_nothing(t));
+        hf__my_conn_stop(&t->c);
+    }
+    for (size_t i = 0; i < sizeof(fit) / sizeof(*fit); i++) {
+        greets_as(t, fit[i]);
+        hears_login(t, NATIVE, NATIVE_HEX);
+        assert_int_equal(t->downs, 0);
+        hf__my_conn_stop(&t->c);
+    }
 }
 
 /* ---- refusals ------------------------------------------------------------ */
@@ -564,6 +606,7 @@ int main(void)
         CASE(test_something_else_answers),
         CASE(test_nobody_greets),
         CASE(test_old_server),
+        CASE(test_old_versions),
         CASE(test_refusals_are_explained),
         CASE(test_refusal_instead_of_a_greeting),
         CASE(test_no_password_was_given),

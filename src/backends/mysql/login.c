@@ -403,6 +403,19 @@ int hf__my_login_secured(struct my_conn *c)
     return send_login(c);
 }
 
+/* Before MySQL 5.7 a session that takes a user lock frees the one that it has;
+ * MariaDB before 10.1 has no max_statement_time. Nobody knows a version that
+ * does not begin with a number. */
+static bool is_too_old(const struct my_conn *c)
+{
+    unsigned major = 0, minor = 0;
+
+    if (sscanf(c->version, "%5u.%5u", &major, &minor) < 1)
+        return false;
+    return c->is_mariadb ? major < 10 || (major == 10 && minor < 1)
+                         : major < 5 || (major == 5 && minor < 7);
+}
+
 static int greeted(struct my_conn *c, struct my_cursor *body, hf__time now)
 {
     /* Threads of ours may still use it when the program exits. */
@@ -410,11 +423,11 @@ static int greeted(struct my_conn *c, struct my_cursor *body, hf__time now)
     if (!read_greeting(c, body))
         return not_understood(c);
     c->link.understood = true;
-    if ((c->offers & CAN_MUST) != CAN_MUST)
-        return REFUSED(c, now, HF_EPROTO,
-                       "the server is too old (%s): MySQL 5.7 or MariaDB 10.3 "
-                       "or later is needed",
-                       c->version);
+    if ((c->offers & CAN_MUST) != CAN_MUST || is_too_old(c))
+        return REFUSED(c, now, HF_EBACKEND,
+                       "%s %s is too old: use MySQL 5.7 or MariaDB 10.1, or "
+                       "later",
+                       c->is_mariadb ? "MariaDB" : "MySQL", c->version);
     if (!c->login->tls)
         return send_login(c);
     if (!(c->offers & CAN_SSL))

@@ -8,6 +8,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
+exec 9>"$out/lock" # two of them would fetch the same
+flock 9
 
 sum() {
     cat "$@" | sha256sum

@@ -1,10 +1,14 @@
-/* with_zk COMMAND..., and with_etcd, with_mysql, with_redlock: runs it beside a
- * server of its own, whose URL is in ZK_URL, ETCD_URL, MYSQL_URL or
- * REDLOCK_URL. */
+/* with_zk COMMAND..., and with_etcd, with_mysql, with_redis, with_redlock: runs
+ * it beside a server of its own, whose URL is in ZK_URL, ETCD_URL, MYSQL_URL,
+ * REDIS_URL or REDLOCK_URL. */
 #if defined(WITH_REDLOCK)
 #include "redlock_servers.h"
 #define URL "REDLOCK_URL"
 #define OF_SERVER(what) redlock_servers##what
+#elif defined(WITH_REDIS)
+#include "redis_server.h"
+#define URL "REDIS_URL"
+#define OF_SERVER(what) redis_server##what
 #elif defined(WITH_ETCD)
 #include "etcd_server.h"
 #define URL "ETCD_URL"

@@ -223,16 +223,11 @@ const struct any_faults any_faults = {
 int main(int argc, char **argv)
 {
     static const struct world_group groups[] = {
-        {"cuts", run_any_cuts},
-        {"any", run_any_faults},
-        {"loss", run_any_loss},
-        {"late", run_any_late},
-        {"entry", run_entry_faults},
-        {"names", run_any_names},
-        {"hostile", run_hostile_faults},
-        {"lease", run_lease_faults},
-        {"net", run_net_faults},
-        {"strangers", run_stranger_faults},
+        {"cuts", run_any_cuts},          {"any", run_any_faults},
+        {"loss", run_any_loss},          {"late", run_any_late},
+        {"entry", run_entry_faults},     {"names", run_any_names},
+        {"hostile", run_hostile_faults}, {"lease", run_lease_faults},
+        {"net", run_net_faults},         {"strangers", run_stranger_faults},
         {"watch", run_watch_faults},
     };
 

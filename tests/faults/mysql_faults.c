@@ -324,24 +324,15 @@ void my_waiter_end(struct my_waiter *t)
 int main(int argc, char **argv)
 {
     static const struct world_group groups[] = {
-        {"cuts", run_any_cuts},
-        {"any", run_any_faults},
-        {"loss", run_any_loss},
-        {"late", run_any_late},
-        {"names", run_any_names},
-        {"refusals", run_any_refusals},
-        {"process", run_process_faults},
-        {"connection", run_connection_faults},
-        {"limits", run_limit_faults},
-        {"hosts", run_host_faults},
-        {"lock-names", run_name_faults},
-        {"session", run_session_faults},
-        {"tables", run_table_faults},
-        {"diagnose", run_diagnose_faults},
-        {"wait", run_wait_faults},
-        {"first", run_first_faults},
-        {"row", run_row_faults},
-        {"full", run_full_faults},
+        {"cuts", run_any_cuts},          {"any", run_any_faults},
+        {"loss", run_any_loss},          {"late", run_any_late},
+        {"names", run_any_names},        {"refusals", run_any_refusals},
+        {"process", run_process_faults}, {"connection", run_connection_faults},
+        {"limits", run_limit_faults},    {"hosts", run_host_faults},
+        {"lock-names", run_name_faults}, {"session", run_session_faults},
+        {"tables", run_table_faults},    {"diagnose", run_diagnose_faults},
+        {"wait", run_wait_faults},       {"first", run_first_faults},
+        {"row", run_row_faults},         {"full", run_full_faults},
         {"tls", run_tls_faults},
     };
 

@@ -205,8 +205,7 @@ static void test_diagnose_rights(void **state)
     diagnosis_says(c, HF_LEVEL_WARNING, "rights", " +scan");
     redis_server_do(w->redis, "ACL SETUSER worker +pubsub +scan resetkeys "
                               "~holdfast-*");
-    diagnosis_says(c, HF_LEVEL_ERROR, "rights",
-                   "ACL SETUSER worker ~*");
+    diagnosis_says(c, HF_LEVEL_ERROR, "rights", "ACL SETUSER worker ~*");
     redis_server_do(w->redis, "ACL SETUSER worker ~* resetchannels");
     diagnosis_says(c, HF_LEVEL_WARNING, "rights", "waiters poll");
     diagnosis_says(c, HF_LEVEL_WARNING, "rights",

@@ -5,8 +5,9 @@
  */
 #include "sim.h"
 
-#define GRACE (800 * MS) /* of hf__answer_by(): for the server's first answer  \
-                          */
+#define GRACE                                                                  \
+    (800 * MS) /* of hf__answer_by(): for the server's first answer            \
+                */
 
 static int kind_of(const struct thread *t)
 {

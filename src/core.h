@@ -213,7 +213,8 @@ struct hf__flight {
     struct hf__sleeper *sleeper; /* a thread waits; or NULL: */
     struct hf__async *async;     /* an asynchronous verb; or NULL: nobody */
     bool delivered;
-    hf_error why; /* what the backend said of its failure */
+    hf_error why;       /* what the backend said of its failure */
+    size_t names_bytes; /* LIST: what the names take, about */
     union {
         struct hf__req req;
         struct hf__batch batch;

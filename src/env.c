@@ -255,15 +255,26 @@ static hf_party *core_add_party(hf_client *c, struct hf__query *q, bool holds)
     return &p[(*len)++];
 }
 
+/* A server that lists without end must not eat the memory of the program. Of
+ * names of 30 bytes these are a million. */
+enum { HF__NAMES_BYTES = 64 << 20 };
+
 static int core_add_name(hf_client *c, struct hf__query *q, const char *bytes,
                          size_t len)
 {
+    struct hf__flight *f = hf__container(q, struct hf__flight, query);
     struct hf_name *names;
     size_t skip = strlen(c->prefix);
     char *copy;
 
     if (len < skip)
         return 0;
+    f->names_bytes += sizeof(*names) + 16 + len; /* 16: of the allocator */
+    if (f->names_bytes > HF__NAMES_BYTES)
+        return core_why(c, HF_EBACKEND,
+                        "the list has more than %zu names, which take more "
+                        "than %d MB: list those with a longer prefix",
+                        q->names->len, HF__NAMES_BYTES >> 20);
     names = grow(c, q->names->names, q->names->len, sizeof(*names));
     if (!names)
         return HF_ENOMEM;

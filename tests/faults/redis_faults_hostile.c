@@ -89,6 +89,32 @@ static void test_hostile_answer_without_end(void **state)
     lie_to_acquire(*state, lie, sizeof(lie), 300, true, 10000);
 }
 
+/* Nor may a list without end: it has always one page more. */
+static void test_hostile_list_without_end(void **state)
+{
+    enum { NAMES = 8000, NAME = 500 };
+    struct world *w = *state;
+    struct liar l = {.repeat = 1};
+    hf_client *c = NULL;
+    hf_names *names = NULL;
+    char url[64], *lie = malloc(64 + NAMES * (NAME + 16)), *at = lie;
+
+    assert_non_null(lie);
+    at += sprintf(at, "*%d\r\n$1\r\n7\r\n", NAMES + 1);
+    for (int i = 0; i < NAMES; i++)
+        at += sprintf(at, "$%d\r\n%0*d\r\n", NAME, NAME, i);
+    l.lie = lie;
+    l.lie_len = (size_t)(at - lie);
+    liar_start(&l, url);
+    assert_int_equal(hf_open(url, NULL, &c, &w->err), 0);
+    assert_int_equal(hf_list(c, NULL, &names, &w->err), HF_EBACKEND);
+    assert_null(names);
+    assert_non_null(strstr(w->err.text, "longer prefix"));
+    hf_close(c);
+    liar_end(&l);
+    free(lie);
+}
+
 /* Every connection is a good one until it is used. */
 static void test_server_that_always_hangs_up(void **state)
 {
@@ -216,6 +242,7 @@ int run_hostile_faults(void)
     const struct CMUnitTest tests[] = {
         T(test_hostile_answers_to_an_acquire),
         T(test_hostile_answer_without_end),
+        T(test_hostile_list_without_end),
         T(test_server_that_always_hangs_up),
         T(test_hostile_greetings),
         T(test_server_that_is_too_old),

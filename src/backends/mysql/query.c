@@ -248,6 +248,8 @@ static bool was_asked_for(const struct hf__query *q, const struct my_value *v)
 static int listed(struct mysql *m, struct hf__query *q,
                   const struct my_result *r)
 {
+    int rc;
+
     if (r->columns != 1)
         return HF_EPROTO;
     for (const struct my_row *row = r->rows; row; row = row->next) {
@@ -255,8 +257,8 @@ static int listed(struct mysql *m, struct hf__query *q,
 
         if (!was_asked_for(q, v))
             return HF_EPROTO;
-        if (m->core->add_name(m->client, q, v->text, v->len))
-            return HF_ENOMEM;
+        if ((rc = m->core->add_name(m->client, q, v->text, v->len)))
+            return rc;
         q->count = v->len - q->names->names[q->names->len - 1].len;
     }
     return r->rows_len < LIST_ROWS ? HF__DONE : hf__my_resend(m, &q->req);

@@ -231,6 +231,23 @@ int64_t stage_stood_ms(const struct stage *stage)
     return stage->stood / 1000000;
 }
 
+/* One that the scenario does not wait for just now may have failed: what the
+ * others wait for would never come. One that has come to its end is reaped by
+ * actor_end(). */
+static void reap_failed(struct stage *stage)
+{
+    for (unsigned i = 0; i < stage->actors_len; i++) {
+        struct actor *actor = &stage->actors[i];
+        siginfo_t end = {.si_pid = 0};
+
+        if (actor->pid &&
+            !waitid(P_PID, (id_t)actor->pid, &end,
+                    WEXITED | WNOHANG | WNOWAIT) &&
+            end.si_pid && (end.si_code != CLD_EXITED || end.si_status))
+            reap(actor, false);
+    }
+}
+
 /* Waits for a message, or the end: 1, 0 (the end), -1 (the time is over). */
 static int hear(struct actor *actor, char step[STEP], int64_t ms)
 {
@@ -240,6 +257,7 @@ static int hear(struct actor *actor, char step[STEP], int64_t ms)
 
     while (look(actor->stage, &polled, ms < LOOK_MS ? ms : LOOK_MS) <= 0) {
         lab_tick(actor->stage->lab);
+        reap_failed(actor->stage);
         if (lab_now() >= until)
             return -1;
     }

@@ -370,12 +370,13 @@ void process_bell(struct name *n)
 
 /* A question and each repetition of it were lost: who waits is not kept for
  * longer than op_timeout. (One that was stopped meanwhile is told when it has
- * time to look.) */
+ * time to look. A question on other terms, which is to follow this one, has a
+ * time of its own.) */
 static void lost_again(struct name *n, int64_t now)
 {
     struct process *p = n->process;
 
-    if (n->gate.head && n->asked_at > p->went_on_at &&
+    if (n->gate.head && !n->gate.lease.drop && n->asked_at > p->went_on_at &&
         now - n->asked_at > p->world->cfg.op_timeout_ms * MS)
         world_fail(p->world, "RET", "a wait without answers goes on");
 }

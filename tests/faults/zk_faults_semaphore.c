@@ -118,27 +118,6 @@ static void test_semaphore_try_behind_one_that_stands(void **state)
     world_is_clean(w);
 }
 
-/* Those before it will take what is left. */
-static void test_semaphore_try_behind_too_many(void **state)
-{
-    struct world *w = *state;
-    char turn[3][256];
-    int64_t began;
-    hf_lock *a;
-
-    world_near(w);
-    a = world_change(w, 0, HF_SEMAPHORE, 2);
-    for (int i = 0; i < 3; i++)
-        turn_of_another(w, turn[i], sizeof(turn[i]));
-    began = wait_fair();
-    for (int i = 0; i < 5; i++)
-        assert_int_equal(hf_lock_try(a, &w->err), HF_EBUSY);
-    assert_true(wait_within(began, 4 * PASS_MS));
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(zk_hand_delete(hand(w), turn[i]), 0);
-    world_is_clean(w);
-}
-
 struct one_try {
     pthread_t thread;
     hf_lock *lock;
@@ -592,7 +571,6 @@ int run_semaphore_faults(void)
         T(test_semaphore_beside_curators_leases),
         T(test_semaphore_try_waits_for_who_passes),
         T(test_semaphore_try_behind_one_that_stands),
-        T(test_semaphore_try_behind_too_many),
         T(test_semaphore_tries_at_once),
         T(test_semaphore_answer_swallowed),
         T(test_semaphore_size_is_there_with_the_lease),

@@ -382,10 +382,11 @@ static int serve(struct zk_line *line, const struct visit *v)
     return grant(line);
 }
 
-/* A try: those before us may be about to go, or may wait themselves. The first
- * of them may have its leases already, the others have none and want one at
- * least. If that leaves enough for us, we watch who is before us. It may be
- * stopped, or wait for more than there is: then it is busy. */
+/* A try: those before us may be about to go, or may wait themselves. How many
+ * permits they take is not known: the leases are listed after the turns, so
+ * that one who was before us may have its leases among those that are out. If
+ * there are enough for us now, we watch who is before us. It may be stopped, or
+ * wait for more than there is: then it is busy. */
 static int pass(struct zk_line *line, const struct visit *v)
 {
     uint32_t wanted = line->ask->permits ? line->ask->permits : 1;
@@ -394,7 +395,7 @@ static int pass(struct zk_line *line, const struct visit *v)
     char path[ZK_WHOLE_MAX];
     int rc;
 
-    if (v->others + (v->ahead - 1) + wanted > line->remote->permits)
+    if (v->others + wanted > line->remote->permits)
         return HF__BUSY;
     if (!line->pass_until)
         line->pass_until = now + PASS;

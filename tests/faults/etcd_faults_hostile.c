@@ -151,6 +151,7 @@ static void say_truth(int32_t id)
     Etcd__PutAnswer put = ETCD__PUT_ANSWER__INIT;
     Etcd__KeepAliveAnswer keep = ETCD__KEEP_ALIVE_ANSWER__INIT;
     Etcd__WatchAnswer created = ETCD__WATCH_ANSWER__INIT;
+    Etcd__StatusAnswer status = ETCD__STATUS_ANSWER__INIT;
     Etcd__Grant *ask;
 
     h.revision = ++liar.revision;
@@ -165,6 +166,9 @@ static void say_truth(int32_t id)
         say_packed(id, &grant, true);
     } else if (is_about(id, "Put") || is_about(id, "LeaseRevoke")) {
         say_packed(id, &put, true);
+    } else if (is_about(id, "Status")) {
+        status.version = (char *)"3.4.0";
+        say_packed(id, &status, true);
     } else if (is_about(id, "LeaseKeepAlive")) {
         keep.id = liar.lease;
         keep.ttl = 3;
@@ -373,6 +377,9 @@ static void test_greeting_that_lies(void **state)
         SAYS("LeaseGrant", H "\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
         SAYS("LeaseGrant", H "\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),
         SAYS("LeaseGrant", "\x0a\x7f\x18\x03"),
+        SAYS("Status", "\xff\xff\xff\xff"),
+        SAYS("Status", "\x12\x7f"
+                       "3.4"),
         SAYS("Put", ""),
         SAYS("Put", "\x0a\x00"),
         SAYS("Put", "\x0a\x0b\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
@@ -406,6 +413,45 @@ static void test_greeting_that_lies(void **state)
     }
     lies(NULL, NULL);
     world_free_for_all(w, victim(w));
+}
+
+static void test_server_that_is_too_old(void **state)
+{
+    static const struct lie old[] = {SAYS("Status", H "\x12\x06"
+                                                      "3.3.27"),
+                                     SAYS("Status", "\x12\x05"
+                                                    "2.3.8")};
+    static const struct lie fit[] = {SAYS("Status", H "\x12\x05"
+                                                      "3.4.0"),
+                                     SAYS("Status", "\x12\x06"
+                                                    "3.10.0"),
+                                     SAYS("Status", "\x12\x05"
+                                                    "4.0.1"),
+                                     SAYS("Status", "\x12\x03"
+                                                    "git"),
+                                     SAYS("Status", H)};
+    struct world *w = *state;
+    hf_client *c = NULL;
+    char url[64];
+
+    snprintf(url, sizeof(url), "etcd://127.0.0.1:%d", liar.port);
+    EACH(old)
+    {
+        lies(&old[i], NULL);
+        assert_int_equal(hf_open(url, NULL, &c, &w->err), HF_EBACKEND);
+        if (w->err.may_pass ||
+            !strstr(w->err.text, i ? "etcd 2.3.8 is" : "etcd 3.3.27 is") ||
+            !strstr(w->err.text, "too old: use etcd 3.4 or later"))
+            fail_msg("%zu: %s", i, w->err.text);
+    }
+    EACH(fit)
+    {
+        lies(&fit[i], NULL);
+        if (hf_open(url, NULL, &c, &w->err))
+            fail_msg("%zu: %s", i, w->err.text);
+        assert_int_equal(hf_close(c), 0);
+    }
+    lies(NULL, NULL);
 }
 
 /* Nothing is granted by them, and it ends in time. */
@@ -588,9 +634,10 @@ int run_hostile_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
     const struct CMUnitTest tests[] = {
-        T(test_greeting_that_lies),   T(test_transactions_that_lie),
-        T(test_keep_alives_that_lie), T(test_events_that_lie),
-        T(test_watches_that_fail),    T(test_answer_that_swells),
+        T(test_greeting_that_lies),    T(test_server_that_is_too_old),
+        T(test_transactions_that_lie), T(test_keep_alives_that_lie),
+        T(test_events_that_lie),       T(test_watches_that_fail),
+        T(test_answer_that_swells),
     };
 
     return cmocka_run_group_tests_name("etcd: hostile", tests, etcd_group,

@@ -198,7 +198,8 @@ struct etcd {
     int64_t guard;     /* the guard's mod revision */
     size_t guard_len;
     char guard_key[ET_KEY_MAX];
-    struct grpc_call sign_in, grant, put_guard, keep, watch;
+    struct grpc_call sign_in, ask_version, grant, put_guard, keep, watch;
+    bool is_guarded;           /* this greeting has come so far */
     hf__time keep_at;          /* when to send the next keep-alive */
     hf__time kept_at[ET_KEPT]; /* when those that are under way were */
     unsigned kept_len;

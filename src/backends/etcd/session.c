@@ -3,7 +3,8 @@
  * the answer to the one before:
  *
  *   Authenticate   if there is a user
- *   LeaseGrant     if there is no lease (or it is not known to be granted)
+ *   LeaseGrant     if there is no lease (or it is not known to be granted); of
+ *                  hf_open() beside it Status: is the server too old?
  *   Put the guard  under the lease: no ENTER of the past is done from now on;
  *                  and the member that we talk to has a leader. A server that
  *                  is full refuses it, as it refuses every ENTER. It renews
@@ -158,6 +159,7 @@ static bool is_ok(const struct grpc_call *c)
 /* ---- the greeting -----------------------------------------------------------
  */
 
+static int version_told(struct grpc_call *, hf__time);
 static int guarded(struct grpc_call *, hf__time);
 static int granted(struct grpc_call *, hf__time);
 static int signed_in(struct grpc_call *, hf__time);
@@ -171,6 +173,11 @@ static const struct grpc_method sign_in = {
     .is_secret = true,
     .most = 64 << 10,
     .over = signed_in};
+static const struct grpc_method ask_version = {
+    .path = "/etcdserverpb.Maintenance/Status",
+    .is_greeting = true,
+    .most = ET_ANSWER,
+    .over = version_told};
 static const struct grpc_method grant = {.path =
                                              "/etcdserverpb.Lease/LeaseGrant",
                                          .is_greeting = true,
@@ -214,8 +221,12 @@ static int step_guard(struct etcd *e)
 
 static int step_lease(struct etcd *e, hf__time now)
 {
+    Etcd__Status status = ETCD__STATUS__INIT;
     Etcd__Grant m = ETCD__GRANT__INIT;
+    int rc = e->was_up ? 0 : start(e, &e->ask_version, &status);
 
+    if (rc)
+        return rc;
     if (e->lease && e->is_granted)
         return step_guard(e);
     while (e->lease <= 0) {
@@ -246,6 +257,7 @@ static int hello(struct grpc *g, hf__time now)
 {
     struct etcd *e = g->owner;
 
+    e->is_guarded = false;
     return e->user[0] ? step_user(e) : step_lease(e, now);
 }
 
@@ -331,6 +343,52 @@ static int granted(struct grpc_call *c, hf__time now)
     return step_guard(e);
 }
 
+/* The last of the two answers ends the greeting. */
+static int guarded_and_told(struct etcd *e, hf__time now)
+{
+    if (e->is_guarded && hf__grpc_is_idle(&e->ask_version))
+        hf__grpc_up(&e->g, now);
+    return 0;
+}
+
+/* What does not begin with a number is nobody's version. */
+static bool is_old(const char *version)
+{
+    unsigned major = 0, minor = 0;
+
+    return sscanf(version, "%5u.%5u", &major, &minor) == 2 &&
+           (major < 3 || (major == 3 && minor < 4));
+}
+
+/* A server that does not tell is not known to be too old. */
+static int version_told(struct grpc_call *c, hf__time now)
+{
+    struct etcd *e = c->owner;
+    Etcd__StatusAnswer *a = NULL;
+    const uint8_t *p;
+    size_t len;
+    int rc = 0;
+
+    if (e->g.link.state != NET_GREETING)
+        return 0;
+    if (is_ok(c)) {
+        p = hf__grpc_answer(c, &len);
+        a = etcd__status_answer__unpack(&e->memory, len, p);
+        if (!a)
+            return hf__et_odd(e);
+    }
+    if (a && is_old(a->version)) {
+        e->g.link.lasts = true;
+        e->g.link.refused_at = now;
+        rc = hf__link_why(&e->g.link, HF_EBACKEND,
+                          "etcd %.40s is too old: use etcd 3.4 or later",
+                          a->version);
+    }
+    if (a)
+        etcd__status_answer__free_unpacked(a, &e->memory);
+    return rc ? rc : guarded_and_told(e, now);
+}
+
 static int guarded(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
@@ -359,8 +417,8 @@ static int guarded(struct grpc_call *c, hf__time now)
     etcd__put_answer__free_unpacked(a, &e->memory);
     for (struct et_line *l = e->lines; l; l = l->next)
         l->doubt = false;
-    hf__grpc_up(&e->g, now);
-    return 0;
+    e->is_guarded = true;
+    return guarded_and_told(e, now);
 }
 
 static void up(struct grpc *g, hf__time now)
@@ -493,6 +551,7 @@ int hf__et_session_init(struct etcd *e)
     int rc = hf__grpc_init(&e->g, e->core, e->client, &hf__et_owner, e);
 
     hf__grpc_call_init(&e->sign_in, &e->g, &sign_in, e);
+    hf__grpc_call_init(&e->ask_version, &e->g, &ask_version, e);
     hf__grpc_call_init(&e->grant, &e->g, &grant, e);
     hf__grpc_call_init(&e->put_guard, &e->g, &put_guard, e);
     hf__grpc_call_init(&e->keep, &e->g, &keep, e);
@@ -506,6 +565,7 @@ void hf__et_session_fini(struct etcd *e)
     struct net_tls *tls = e->g.link.stream.tls;
 
     hf__grpc_call_fini(&e->sign_in);
+    hf__grpc_call_fini(&e->ask_version);
     hf__grpc_call_fini(&e->grant);
     hf__grpc_call_fini(&e->put_guard);
     hf__grpc_call_fini(&e->keep);

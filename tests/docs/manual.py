@@ -94,6 +94,26 @@ def every_scenario_of_the_lab_is_documented():
     assert run.count(' \u2717 ') > 30
 
 
+def every_server_that_is_tried_is_documented():
+    sys.path.insert(0, os.path.join(root, 'tests', 'interop'))
+    servers = __import__('servers').SERVERS
+    text = section('holdfast-url.7', 'Versions of the servers')
+    for server in servers:
+        product, version = server.name.split()
+        minor = '.'.join(version.split('.')[:2])
+        row = re.search(r'^\.It %s Ta (.*) Ta (.*)$' % product, text,
+                        re.MULTILINE)
+        assert row, product
+        if server.refused:
+            assert minor not in row[1], server
+            assert re.search(r'(\S+) or later', server.refused)[1] in row[2]
+        else:
+            assert minor in row[1].split(', '), server
+            for readme in ('README.md', 'README.zh.md'):
+                assert re.search(r'%s\b.*\b%s\b' % (product,
+                                 re.escape(minor)), read(readme)), server
+
+
 def every_exit_status_is_documented():
     enum = read('cli', 'cli.h').split('enum cli_exit {')[1].split('}')[0]
     codes = set(re.findall(r'CLI_\w+ = (\d+)', enum))
@@ -210,6 +230,7 @@ sys.exit(cases.run([
     every_option_of_a_url_is_documented,
     every_option_of_the_command_is_documented,
     every_scenario_of_the_lab_is_documented,
+    every_server_that_is_tried_is_documented,
     every_exit_status_is_documented,
     every_error_code_is_documented,
     every_event_and_capability_is_documented,

@@ -11,8 +11,8 @@ as `meson introspect --tests' lists them, by three rules:
 - A suite with `is_parallel: false' runs alone, after the others.
 
 A suite that fails beside others runs once more, alone. The run fails if it
-fails again, if its output shows a violation of exclusion or of tokens, or if
-it is the third that failed. Each of them is printed, and goes to
+fails again, if it crashed or its output shows a violation of exclusion or of
+tokens, a leak or a sanitizer's report, or if it is the third that failed. Each of them is printed, and goes to
 BUILD/meson-logs/again.txt with the command, its environment and the output of
 both runs.
 
@@ -34,9 +34,10 @@ PROCESSORS = os.cpu_count() or 1
 SLOTS = 3  # of a processor
 COST = {"heavy": 2, "computes": SLOTS}
 MANY = 3  # so many failures are no chance
-# What the checkers of tests/lib/history.h print, and what the peers of
-# tests/interop count.
-VIOLATION = re.compile(r"^(# )?(CLAIM|TOK|ME)[ :]|(overlaps|stale)=[1-9]", re.M)
+# What no busy machine excuses: what the checkers of tests/lib/history.h print,
+# what the peers of tests/interop count, what sanitizers report.
+VIOLATION = re.compile(r"^(# )?(CLAIM|TOK|ME|LEAK)[ :]|(overlaps|stale)=[1-9]|"
+                       r"(ERROR|WARNING): \w+Sanitizer|: runtime error: ", re.M)
 SHARD = re.compile(r"^# shard \d+/(\d+): (\d+) of (\d+) cases$")
 
 
@@ -50,6 +51,7 @@ class Suite:
         self.limit = entry["timeout"]
         self.priority = entry["priority"]
         self.alone = not entry["is_parallel"]
+        self.is_tap = entry["protocol"] == "tap"
         self.cost = max(COST.get(group, 1) for group in self.groups)
 
     def title(self):
@@ -67,10 +69,11 @@ class Result:
         self.shard = None  # how many shards, cases here, cases in all
         self.told = []
         self.read_cases()
-        if ended == "ok" and not self.good + self.bad:
-            self.good = 1
         if ended != "ok" and not self.bad:
             self.bad = 1
+        if not self.good + self.bad:
+            self.bad = suite.is_tap  # it ran no case
+            self.good = not suite.is_tap
         if self.bad:
             self.told += err.splitlines()[-60:]
 
@@ -96,8 +99,9 @@ class Result:
             self.told.append("%d cases of %d" % (self.good + self.bad, plan))
             self.bad += 1
 
-    def violates(self):
-        return bool(VIOLATION.search(self.out) or VIOLATION.search(self.err))
+    def is_no_chance(self):
+        return bool(self.ended.startswith("signal") or
+                    VIOLATION.search(self.out) or VIOLATION.search(self.err))
 
     def tell(self):
         print("FAILED: %s (%s, %d of %d)" % (self.suite.name, self.ended,
@@ -140,7 +144,10 @@ class Runner:
             late.set()
             kill_group(process.pid, signal.SIGKILL)
 
-        process = self.start(suite)
+        try:
+            process = self.start(suite)
+        except OSError as error:
+            return Result(suite, "not started", "", str(error))
         with self.change:
             self.running.add(process.pid)
         timer = threading.Timer(suite.limit * self.options.patience, give_up)
@@ -257,9 +264,9 @@ def look_again(runner, log):
         if second.bad:
             final.append(second)
             print("    it failed again")
-        elif first.violates():
+        elif first.is_no_chance():
             final.append(first)
-            print("    it passed, but exclusion or tokens were violated before")
+            print("    it passed, but no busy machine excuses what it said before")
         elif len(failed) >= MANY:
             final.append(first)
             print("    it passed, but %d suites failed: that is no chance"

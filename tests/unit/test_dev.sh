@@ -17,7 +17,7 @@ suite() {
     printf '{"name": "%s", "suite": ["holdfast:%s"%s], "env": {}, ' "$1" "$2" "$3"
     printf '"cmd": ["sh", "-c", "%s"], "workdir": null, "timeout": 30, ' \
         'test -z $HOLDFAST_URL$HOLDFAST_PASSWORD$HOLDFAST_MODULE_PATH'
-    printf '"priority": 0, "is_parallel": true}'
+    printf '"priority": 0, "is_parallel": true, "protocol": "exitcode"}'
 }
 echo "meson $*" >&2
 case $1 in

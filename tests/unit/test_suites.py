@@ -15,7 +15,8 @@ CASES = []
 def suite(name, script, **more):
     return dict({"name": name, "suite": ["holdfast:unit"],
                  "cmd": ["sh", "-c", script], "env": {}, "workdir": None,
-                 "timeout": 30, "priority": 0, "is_parallel": True}, **more)
+                 "timeout": 30, "priority": 0, "is_parallel": True,
+                 "protocol": "tap"}, **more)
 
 
 def tap(*lines):
@@ -59,7 +60,7 @@ def case(title):
 
 
 ONE = suite("one", tap("ok 1 - a", "ok 2 - b", "1..2"))
-TWO = suite("two", ":")
+TWO = suite("two", ":", protocol="exitcode")
 THREE = suite("three", tap("ok 1 - a"))
 # Fails beside others, and passes when it runs for the second time.
 FLAKY = ("if [ -e $PLACE/%s ]; then echo 'ok 1 - f'; else : >$PLACE/%s; "
@@ -86,6 +87,10 @@ simple("a suite that takes too long failed", "4 passed, 1 failed", 1, ONE, TWO,
        suite("bad", tap("ok 1 - a") + "; sleep 60", timeout=0.2))
 simple("a suite without some of its cases failed", "4 passed, 1 failed", 1, ONE,
        TWO, suite("bad", tap("1..2", "ok 1 - a")))
+simple("a suite that ran no case failed", "3 passed, 1 failed", 1, ONE, TWO,
+       suite("bad", "echo '1..0 # SKIP'"))
+simple("a suite that cannot be started failed", "3 passed, 1 failed", 1, ONE,
+       TWO, suite("bad", ":", cmd=["/nonexistent"]))
 simple("shards that have all cases", "4 passed, 0 failed", 0, ONE,
        suite("long-0", tap("# shard 0/2: 2 of 3 cases", "ok 1 - a")),
        suite("long-1", tap("# shard 1/2: 1 of 3 cases", "ok 1 - a")))
@@ -121,13 +126,17 @@ def _():
             three.ends("2 passed, 3 failed", 1)), three
 
 
-@case("a violation of exclusion or tokens is a failure, whatever follows")
+@case("a violation, a sanitizer's report or a crash fails, whatever follows")
 def _():
     claim = Run([flaky("odd", "echo '# CLAIM: two owners'")])
     token = Run([flaky("odd", "echo 'TOK 3 after 4' >&2")])
+    asan = Run([flaky("odd", "echo '==7==ERROR: AddressSanitizer: x' >&2")])
+    tsan = Run([flaky("odd", "echo 'WARNING: ThreadSanitizer: x' >&2")])
+    ubsan = Run([flaky("odd", "echo 'a.c:1:2: runtime error: x' >&2")])
+    crash = Run([flaky("odd", "kill -SEGV $$")])
     other = Run([flaky("odd", "echo '# RET: owner 3 is late'")])
-    return (claim.ends("0 passed, 1 failed", 1) and
-            token.ends("0 passed, 1 failed", 1) and
+    bad = (claim, token, asan, tsan, ubsan, crash)
+    return (all(run.ends("0 passed, 1 failed", 1) for run in bad) and
             other.ends("1 passed, 0 failed", 0)), claim
 
 
@@ -141,7 +150,7 @@ def most_beside(groups, most):
     """Each suite counts those that run beside it, and fails if they are too
     many."""
     script = ("mkdir $PLACE/in.$$; n=$(ls -d $PLACE/in.* | wc -l); sleep 0.3; "
-              "rmdir $PLACE/in.$$; test $n -le %d" % most)
+              "rmdir $PLACE/in.$$; echo ok; test $n -le %d" % most)
     return Run([suite("s%d" % i, script, suite=["holdfast:unit"] + groups)
                 for i in range(8)], "--slots", "6")
 
@@ -157,9 +166,9 @@ def _():
 
 @case("groups and patterns choose")
 def _():
-    some = [suite("a", ":", suite=["holdfast:cli", "holdfast:short"]),
-            suite("b", ":"),
-            suite("c", ":", suite=["holdfast:cli", "holdfast:plain"])]
+    some = [suite("a", "echo ok", suite=["holdfast:cli", "holdfast:short"]),
+            suite("b", "echo ok"),
+            suite("c", "echo ok", suite=["holdfast:cli", "holdfast:plain"])]
     return (Run(some, "--only", "short").ends("1 passed, 0 failed", 0) and
             Run(some, "--only", "short", "--only", "unit").ends(
                 "2 passed, 0 failed", 0) and

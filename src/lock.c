@@ -394,11 +394,14 @@ static bool cancel_attach(hf_cancel *cancel, hf_client *c)
              HF__CANCELLED);
 }
 
-/* Who has fired meanwhile may not have come to the client yet: it is counted
- * here, and counts itself out. */
+/* A thread that has fired meanwhile may not have come to the client yet: it is
+ * counted here, and counts itself out. HF__ATTACHED is set, so adding it clears
+ * it and changes the rest of the word: a firing that has read the old word and
+ * this client starts again, also if the next wait, of another client, is
+ * attached by then. */
 static void cancel_detach(hf_cancel *cancel, hf_client *c)
 {
-    if (__atomic_fetch_and(&cancel->word, ~HF__ATTACHED, __ATOMIC_SEQ_CST) &
+    if (__atomic_fetch_add(&cancel->word, HF__ATTACHED, __ATOMIC_SEQ_CST) &
         HF__CANCELLED)
         __atomic_add_fetch(&c->firing, 1, __ATOMIC_SEQ_CST);
 }

@@ -341,6 +341,26 @@ static void test_core_close_waits_for_who_fires(void **state)
     assert_null(rc);
 }
 
+/* A thread that is about to fire compares the word: it must not find the one of
+ * a wait that is over, when the next wait may be of another client. */
+static void test_core_no_wait_leaves_the_word_as_it_was(void **state)
+{
+    hf_client *c = open_at_once(HF__QUEUED);
+    hf_lock *lock = make_lock(c, "n", HF_MUTEX, 0, 0);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_cancel cancel = HF_CANCEL_INIT;
+    uint32_t before = cancel.word;
+
+    (void)state;
+    opt.cancel = &cancel;
+    opt.wait_ms = 1;
+    assert_int_equal(hf_lock_acquire(lock, &opt, NULL), HF_ETIMEDOUT);
+    assert_false(is_attached(&cancel));
+    assert_int_not_equal(cancel.word, before);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
 /* The descriptor is the parent's. */
 static void test_core_child_fires_nothing_of_its_parent(void **state)
 {
@@ -739,6 +759,7 @@ int main(void)
         cmocka_unit_test(test_core_events_that_are_dropped_are_told),
         cmocka_unit_test(test_core_loss_is_told_when_its_handle_is_gone),
         cmocka_unit_test(test_core_close_waits_for_who_fires),
+        cmocka_unit_test(test_core_no_wait_leaves_the_word_as_it_was),
         cmocka_unit_test(test_core_child_fires_nothing_of_its_parent),
         cmocka_unit_test(test_core_child_of_a_callback_of_close_closes_nothing),
         cmocka_unit_test(test_core_lines_of_a_name_are_spread),

@@ -251,4 +251,5 @@ void hf__zk_watches_lost(struct zk *z)
         next = hf__table_next(&z->watches, w);
         fire(w, false);
     }
+    z->pass_at = HF__NEVER; /* a time in the past would keep the driver awake */
 }

@@ -19,7 +19,7 @@
 #define TOUCH_PART 4  /* a sign of life, at least */
 #define NUDGE (200 * HF__MS)
 #define NUDGES_MAX 5           /* each after twice the time */
-#define IN_USE (1000 * HF__MS) /* since something was sent */
+#define IN_USE (1000 * HF__MS) /* since a thread has sent something */
 #define STARVED (10 * HF__MS)
 
 static hf__time part(const struct zk *z, int of)
@@ -187,7 +187,7 @@ hf__time hf__zk_life_timeout(const struct zk *z)
     hf__time now = z->core->now();
     bool waiting = z->waiting || z->waiting_latch;
 
-    if (z->up && waiting && now - z->sent < IN_USE && at > now + NUDGE)
+    if (z->up && waiting && now - z->used < IN_USE && at > now + NUDGE)
         at = now + NUDGE;
     return at;
 }

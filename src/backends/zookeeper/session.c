@@ -532,6 +532,7 @@ void hf__zk_session_sent(struct zk *z)
      * does other things there too when they are due. */
     if (z->moving)
         return;
+    z->used = z->sent;
     if (zoo_state(z->zh) != ZOO_CONNECTED_STATE ||
         z->core->now() + SLACK >= z->timer) {
         z->timer = 0;

@@ -344,7 +344,8 @@ struct zk {
     hf__time starved_until;   /* no memory: nothing is sent to stay alive */
     hf__time sweep_at; /* what nobody wants is seen to again; 0: no need */
     hf__time connect_at;
-    hf__time sent;       /* the last call of all */
+    hf__time sent;       /* the last call of all, */
+    hf__time used;       /* and of those outside of advance() */
     hf__time touched[8]; /* send times of calls that were answered */
     unsigned touched_at; /* of them, the newest */
     hf__time proved;     /* send time of the last write that was acknowledged */

@@ -18,9 +18,6 @@ extern const struct any_faults {
     /* What is in every request about the lock, and in no greeting. */
     const char *request;
     bool fair_only;
-    /* A waiter asks nothing, and its client notices by the session's timeout
-     * alone that the server is silent: later than after op_timeout. */
-    bool notices_late;
     /* How many have it, as far as the server knows; somebody waits for it. */
     long (*holds)(struct world *);
     bool (*is_waited_for)(struct world *);

@@ -228,7 +228,6 @@ const struct any_faults any_faults = {
     .tick_ms = ZK_TICK_MS,
     .rounds = 200,
     .request = "/n",
-    .notices_late = true,
     .holds = holds,
     .is_waited_for = is_waited_for,
     .stop = stop,

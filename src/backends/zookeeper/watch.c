@@ -19,6 +19,7 @@
 
 #define LOOK (1500 * HF__MS)
 #define LOOK_SPREAD (400 * HF__MS) /* clients do not ask all at once */
+#define LOOK_LATE (500 * HF__MS)   /* so long an answer to a look may take */
 
 struct zk_watch {
     struct hf__keyed key; /* its path, and which kind it is */
@@ -185,6 +186,8 @@ static void on_there(void *owner, int rc, const struct zk_reply *reply)
     struct zk *z = reply->z;
     struct zk_watch *w = hf__table_next(&z->watches, NULL);
 
+    if (z->looks && !--z->looks)
+        z->look_at = next_look(z);
     if (rc != ZNONODE)
         return;
     while (w && w->id != (uintptr_t)owner)
@@ -203,9 +206,18 @@ static void look(struct zk *z)
             continue;
         if (w->key.number == ZK_WATCH_CHILDREN)
             ring(w, false);
-        else
-            rc = hf__zk_exists(z, w->key.text, on_there, (void *)w->id);
+        else if (!(rc = hf__zk_exists(z, w->key.text, on_there, (void *)w->id)))
+            z->looks++;
     }
+    z->look_at = z->looks ? z->core->now() + LOOK_LATE : next_look(z);
+}
+
+/* A look that is not answered is the backend's own, and no line would hear of
+ * it: so the lines ask themselves, and wait for op_timeout at most. */
+static void look_late(struct zk *z)
+{
+    z->looks = 0;
+    hf__zk_watches_down(z);
     z->look_at = next_look(z);
 }
 
@@ -230,7 +242,7 @@ void hf__zk_watches_move(struct zk *z, hf__time now)
     struct zk_line *late;
 
     if (has_waiters(z) && now >= z->look_at)
-        look(z);
+        (z->looks ? look_late : look)(z);
     while (now >= z->pass_at && (late = find_late(z, now, &z->pass_at))) {
         z->pass_at = now;
         hf__zk_unwatch(late);
@@ -251,5 +263,6 @@ void hf__zk_watches_lost(struct zk *z)
         next = hf__table_next(&z->watches, w);
         fire(w, false);
     }
+    z->looks = 0;
     z->pass_at = HF__NEVER; /* a time in the past would keep the driver awake */
 }

@@ -355,6 +355,7 @@ struct zk {
     unsigned waiting;    /* lines in a queue, */
     unsigned waiting_latch; /* and those that wait for a latch */
     hf__time look_at;       /* while there are any */
+    uint32_t looks;         /* safety looks that are not answered yet */
     hf__time pass_at; /* when a line that passes has done so for too long */
 
     struct zk_call *calls, *spare; /* under way, and memory for more */

@@ -392,6 +392,32 @@ static void test_version_without_a_name(void **state)
     relay_end(relay);
 }
 
+static void refused_as_old(struct world *w, void (*and)(struct relay *))
+{
+    struct relay *relay = relay_start(my_one.port);
+    char url[128];
+
+    assert_non_null(relay);
+    relay_greets_as_old(relay);
+    and(relay);
+    my_server_url_at(relay_port(relay), "", url, sizeof(url));
+    my_open_refused(w, url, HF_EBACKEND, "MySQL 5.5.30 is too old",
+                    "use MySQL 5.7 or MariaDB 10.1, or later", false);
+    relay_end(relay);
+}
+
+/* The number of the connection is the server's, so the version is, too. */
+static void test_old_server_is_refused(void **state)
+{
+    refused_as_old(*state, relay_keeps_number);
+}
+
+/* A proxy is between, but the server does not know what later versions know. */
+static void test_old_server_does_not_understand(void **state)
+{
+    refused_as_old(*state, relay_garbles_clock);
+}
+
 int run_session_faults(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +428,8 @@ int run_session_faults(void)
         MY_CASE(test_statement_time_is_limited),
         MY_CASE(test_idle_connections_are_ended),
         MY_CASE(test_version_without_a_name),
+        MY_CASE(test_old_server_is_refused),
+        MY_CASE(test_old_server_does_not_understand),
     };
 
     return cmocka_run_group_tests_name("mysql: settings", tests, my_group,

@@ -224,13 +224,14 @@ static void test_polls_if_told(void **state)
 }
 
 /* What is between them may share connections: GET_LOCK is worth nothing. */
-static void test_polls_behind_a_proxy_that_shares(void **state)
+static void polls_behind_a_proxy(struct world *w, bool is_old)
 {
     struct relay *relay = relay_start(my_one.port);
-    struct world *w = *state;
     char url[128];
 
     assert_non_null(relay);
+    if (is_old)
+        relay_greets_as_old(relay);
     my_server_url_at(relay_port(relay), "", url, sizeof(url));
     polls(w, url, "proxy");
     hf_lock_free(w->locks[1]);
@@ -238,6 +239,17 @@ static void test_polls_behind_a_proxy_that_shares(void **state)
     w->locks[1] = NULL;
     w->clients[1] = NULL;
     relay_end(relay);
+}
+
+static void test_polls_behind_a_proxy_that_shares(void **state)
+{
+    polls_behind_a_proxy(*state, false);
+}
+
+/* The version is the proxy's own: the server behind it is not too old. */
+static void test_polls_behind_a_proxy_of_an_old_version(void **state)
+{
+    polls_behind_a_proxy(*state, true);
 }
 
 /* A session of another client may be in another time zone: nobody's lease ends
@@ -292,6 +304,7 @@ int run_wait_faults(void)
         MY_CASE(test_stranger_has_the_queue),
         MY_CASE(test_polls_if_told),
         MY_CASE(test_polls_behind_a_proxy_that_shares),
+        MY_CASE(test_polls_behind_a_proxy_of_an_old_version),
         MY_CASE(test_proxy_changes_the_time_zone),
         MY_CASE(test_queues_otherwise),
     };

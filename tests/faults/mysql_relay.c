@@ -15,9 +15,12 @@ enum { PAIRS = 32 };
 struct relay {
     pthread_t thread;
     int listener, port, server;
-    uint32_t stop; /* atomic */
-    uint32_t zone; /* atomic: it is changed */
-    uint32_t name; /* atomic: it is hidden */
+    uint32_t stop;  /* atomic */
+    uint32_t zone;  /* atomic: it is changed */
+    uint32_t name;  /* atomic: it is hidden */
+    uint32_t old;   /* atomic: the version */
+    uint32_t kept;  /* atomic: the number */
+    uint32_t clock; /* atomic: it is asked for in words nobody knows */
     struct pair {
         int client, server;
         bool greeted;
@@ -63,6 +66,30 @@ static void hide_name(char *data, ssize_t len)
         memcpy(at, "Cloudy.", 7);
 }
 
+/* Only the last byte of the packet's length changes. */
+static ssize_t change_version(char *data, ssize_t len)
+{
+    static const char old[] = "5.5.30";
+    char *at = data + 5, *to = at + sizeof(old) - 1;
+    char *end = len > 5 ? memchr(at, '\0', (size_t)len - 5) : NULL;
+
+    if (!end || end < to || end - to > (unsigned char)data[0])
+        return len;
+    memcpy(at, old, sizeof(old) - 1);
+    memmove(to, end, (size_t)(data + len - end));
+    data[0] = (char)(data[0] - (end - to));
+    return len - (end - to);
+}
+
+static void garble_clock(char *data, ssize_t len)
+{
+    static const char said[] = "utc_timestamp(6)";
+    char *at = memmem(data, (size_t)len, said, sizeof(said) - 1);
+
+    if (at)
+        *strchr(at, '6') = '?';
+}
+
 /* It comes in one piece, too. */
 static void change_zone(char *data, ssize_t len)
 {
@@ -73,18 +100,31 @@ static void change_zone(char *data, ssize_t len)
         memcpy(strchr(at, '+'), "-05", 3);
 }
 
+static bool is_set(const uint32_t *flag)
+{
+    return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
+}
+
+static ssize_t greet(struct relay *r, char *data, ssize_t len)
+{
+    if (!is_set(&r->kept))
+        change_number(data, len);
+    if (is_set(&r->name))
+        hide_name(data, len);
+    return is_set(&r->old) ? change_version(data, len) : len;
+}
+
 static bool pass(struct relay *r, struct pair *p, int from, int to)
 {
     char data[16384];
     ssize_t n = recv(from, data, sizeof(data), 0);
 
-    if (n > 0 && from == p->client &&
-        __atomic_load_n(&r->zone, __ATOMIC_ACQUIRE))
+    if (n > 0 && from == p->client && is_set(&r->zone))
         change_zone(data, n);
+    if (n > 0 && from == p->client && is_set(&r->clock))
+        garble_clock(data, n);
     if (n > 0 && from == p->server && !p->greeted) {
-        change_number(data, n);
-        if (__atomic_load_n(&r->name, __ATOMIC_ACQUIRE))
-            hide_name(data, n);
+        n = greet(r, data, n);
         p->greeted = true;
     }
     return n > 0 && say(to, data, n);
@@ -173,6 +213,21 @@ void relay_hides_name(struct relay *r)
 void relay_changes_zone(struct relay *r)
 {
     __atomic_store_n(&r->zone, 1, __ATOMIC_RELEASE);
+}
+
+void relay_greets_as_old(struct relay *r)
+{
+    __atomic_store_n(&r->old, 1, __ATOMIC_RELEASE);
+}
+
+void relay_keeps_number(struct relay *r)
+{
+    __atomic_store_n(&r->kept, 1, __ATOMIC_RELEASE);
+}
+
+void relay_garbles_clock(struct relay *r)
+{
+    __atomic_store_n(&r->clock, 1, __ATOMIC_RELEASE);
 }
 
 int relay_port(const struct relay *r)

@@ -1,6 +1,6 @@
 /* What is between a client and its server and shares connections, as far as a
  * client can tell: the number that it is greeted with is not that of the
- * server's connection. */
+ * server's connection, unless relay_keeps_number(). */
 #ifndef MYSQL_RELAY_H
 #define MYSQL_RELAY_H
 
@@ -13,6 +13,11 @@ int relay_port(const struct relay *);
  * another time zone than the client says. */
 void relay_hides_name(struct relay *);
 void relay_changes_zone(struct relay *);
+/* From now on the greeting's version is 5.5.30, as that of old ProxySQL. */
+void relay_greets_as_old(struct relay *);
+void relay_keeps_number(struct relay *);
+/* From now on the server does not understand how clients ask for its clock. */
+void relay_garbles_clock(struct relay *);
 void relay_end(struct relay *);
 
 #endif

@@ -100,6 +100,7 @@ struct my_conn {
     /* What the server has said of itself. */
     uint32_t thread; /* its number of this connection, for KILL */
     bool is_mariadb;
+    bool is_too_old; /* by its version, which a proxy may have made up */
     char version[64];
     /* Private from here on: wire.c, login.c, conn.c. */
     uint8_t phase; /* enum my_phase */
@@ -133,6 +134,8 @@ enum my_phase {
 void hf__my_conn_init(struct my_conn *, const struct hf__core *, hf_client *,
                       const struct my_owner *, void *owner, size_t size);
 void hf__my_conn_fini(struct my_conn *);
+/* Leaves the text that the server is too old, which lasts; returns the code. */
+int hf__my_too_old(struct my_conn *, hf__time now);
 /* It is not wanted any more; down() is not called. */
 void hf__my_conn_stop(struct my_conn *);
 

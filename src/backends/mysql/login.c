@@ -406,7 +406,7 @@ int hf__my_login_secured(struct my_conn *c)
 /* Before MySQL 5.7 a session that takes a user lock frees the one that it has;
  * MariaDB before 10.1 has no max_statement_time. Nobody knows a version that
  * does not begin with a number. */
-static bool is_too_old(const struct my_conn *c)
+static bool says_old(const struct my_conn *c)
 {
     unsigned major = 0, minor = 0;
 
@@ -416,6 +416,15 @@ static bool is_too_old(const struct my_conn *c)
                          : major < 5 || (major == 5 && minor < 7);
 }
 
+int hf__my_too_old(struct my_conn *c, hf__time now)
+{
+    return REFUSED(c, now, HF_EBACKEND,
+                   "%s %s is too old: use MySQL 5.7 or MariaDB 10.1, or later",
+                   c->is_mariadb ? "MariaDB" : "MySQL", c->version);
+}
+
+/* What the version says of the server's SQL is judged after the hello, which
+ * notices a proxy. */
 static int greeted(struct my_conn *c, struct my_cursor *body, hf__time now)
 {
     /* Threads of ours may still use it when the program exits. */
@@ -423,11 +432,9 @@ static int greeted(struct my_conn *c, struct my_cursor *body, hf__time now)
     if (!read_greeting(c, body))
         return not_understood(c);
     c->link.understood = true;
-    if ((c->offers & CAN_MUST) != CAN_MUST || is_too_old(c))
-        return REFUSED(c, now, HF_EBACKEND,
-                       "%s %s is too old: use MySQL 5.7 or MariaDB 10.1, or "
-                       "later",
-                       c->is_mariadb ? "MariaDB" : "MySQL", c->version);
+    c->is_too_old = says_old(c);
+    if ((c->offers & CAN_MUST) != CAN_MUST)
+        return hf__my_too_old(c, now);
     if (!c->login->tls)
         return send_login(c);
     if (!(c->offers & CAN_SSL))

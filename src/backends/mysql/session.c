@@ -170,12 +170,23 @@ static bool is_on(const struct my_row *row, const char *name)
            row->value[1].text && strcmp(row->value[1].text, "ON") == 0;
 }
 
+/* So answers a server that is really too old. Other errors may pass, and the
+ * version may be that of a proxy. */
+static bool is_not_understood(uint16_t error)
+{
+    return error == 1064 || /* syntax */
+           error == 1193 || /* no such variable */
+           error == 1238;   /* no session has its own value of it */
+}
+
 static int look_at_server(struct mysql *m, struct my_conn *c,
                           const struct my_row *id, const struct my_row *list,
                           hf__time now)
 {
     bool proxied = hf__my_num(id, 0) != c->thread;
 
+    if (c->is_too_old && !proxied)
+        return hf__my_too_old(c, now);
     m->has_stray = !proxied && !hf__my_num(id, 2);
     m->polls = m->must_poll ? MY_MUST_POLL
                : proxied    ? "a proxy is between us and the server"
@@ -248,6 +259,8 @@ static int server_seen(struct my_conn *c, struct my_sent *sent,
     int rc;
 
     (void)sent;
+    if (c->is_too_old && is_not_understood(last->error))
+        return hf__my_too_old(c, now);
     if (last->error)
         return hf__my_hello_refused(c, r, now);
     if (!id || !list || id->columns != 3 || !id->rows || list->columns != 2)

@@ -49,10 +49,11 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
     struct hf__thread *t = w->thread;
 
     n->orphaned = false;
-    if (n->kin)
+    if (n->kin) {
         n->kin->permits = w->permits;
-    if (n->remote.kind == HF_SEMAPHORE)
-        hf__lines_granted(&n->kin->first->kin->lines, &n->kin->line);
+        if (n->remote.kind == HF_SEMAPHORE)
+            hf__lines_granted(&n->kin->first->kin->lines, &n->kin->line);
+    }
     hf__lock_heard(w->handle);
     if (!n->gate.shared && n->owner_thread != t) { /* a reader has its own */
         hf__name_forget_the_gone(n); /* nobody knows later that it is */

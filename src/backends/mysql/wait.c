@@ -235,24 +235,34 @@ static int answered(struct my_conn *c, struct my_sent *sent,
     if (r->error && !hf__my_again(r->error))
         return hf__my_hello_refused(c, r, now);
     w->ended = r->error && w->state == MY_QUEUES;
+    if (r->error)
+        w->turn_s = 0; /* whatever of the packet was done */
     if (w->state == MY_QUEUES && !is_yes(r)) {
         say(w);
         return 0;
     }
     w->state = MY_FIRST;
-    if (w->dozes && !r->error && r->rows && !is_yes(r))
+    if (w->dozes && !r->error && r->rows && !is_yes(r)) {
         say(w);
-    else
-        ring(w->m, w);
+        return 0;
+    }
+    /* Who has released an unfair lock may take it again before us: if so, look
+     * more often for a while. */
+    w->doze_ms = MY_DOZE_MS;
+    ring(w->m, w);
     return 0;
 }
 
+/* A KILL QUERY that was sent while it was the first may hit this one: its end
+ * leaves the queue, too. */
 static int left(struct my_conn *c, struct my_sent *sent,
                 const struct my_result *r, hf__time now)
 {
     struct my_wait *w = c->owner;
 
     (void)sent;
+    if (r->error && hf__my_again(r->error))
+        return hf__link_why(&c->link, HF_EBACKEND, "%.160s", r->text);
     if (r->error)
         return hf__my_hello_refused(c, r, now);
     w->leaving--;
@@ -363,15 +373,22 @@ static void free_wait(struct mysql *m, struct my_wait **at)
 
 /* ---- lines -------------------------------------------------------------- */
 
-/* One that is free; or that leaves a queue; or a new one. */
+/* One that is free, or a new one. One that leaves a queue may still be hit by
+ * the bell of that queue, which would end its next wait: only if there is no
+ * other. */
 static struct my_wait *find_wait(struct mysql *m)
 {
-    struct my_wait *best = NULL;
+    struct my_wait *leaving = NULL, *w;
 
-    for (struct my_wait *w = m->waits; w; w = w->next)
-        if (!w->line && !w->is_over && (!best || !w->leaving))
-            best = w;
-    return best ? best : new_wait(m);
+    for (w = m->waits; w; w = w->next) {
+        if (w->line || w->is_over)
+            continue;
+        if (!w->leaving)
+            return w;
+        leaving = w;
+    }
+    w = new_wait(m);
+    return w ? w : leaving;
 }
 
 bool hf__my_wait(struct mysql *m, struct my_line *line, bool rings,

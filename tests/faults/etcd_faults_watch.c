@@ -234,6 +234,71 @@ static void test_event_of_the_one_before_is_lost(void **state)
     world_is_clean(w);
 }
 
+/* ---- the end of the lease that is not told -------------------------------
+ */
+
+enum { UNDER_WAY = 3 };
+
+static void note_result(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result;
+}
+
+static bool is_told(const struct world *w, const int *rc)
+{
+    hf_client_dispatch(w->clients[0]);
+    return *rc <= 0;
+}
+
+/* The client does not hear that its lease is gone. While the server stands, it
+ * sends two keep-alives and a release. The first keep-alive says that the lease
+ * is gone, and the answer to the second must not end the connection: only the
+ * answer to the release tells that the hold was lost. */
+static void test_lease_gone_with_two_keep_alives_under_way(void **state)
+{
+    struct world *w = *state;
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock[UNDER_WAY] = {0};
+    int rc[UNDER_WAY] = {1, 1, 1};
+    uint64_t sent;
+    char key[300];
+
+    proxy_censors(w->proxy, swallow);
+    world_far(w, 60000, 20000);
+    opt.flags = HF_OWNER_HANDLE;
+    for (int i = 0; i < UNDER_WAY; i++) {
+        assert_int_equal(hf_lock_new(w->clients[0], i ? i > 1 ? "y" : "x" : "n",
+                                     1, &opt, &lock[i], &w->err),
+                         0);
+        world_takes(w, lock[i], 3000);
+    }
+    __atomic_store_n(&swallows, 1, __ATOMIC_RELEASE);
+    assert_true(entry(0, key, sizeof(key)));
+    ctl("lease revoke %s", strchr(key, '/') + 1);
+    assert_int_equal(any_faults.stop(w), 0);
+    for (int i = 0; i < UNDER_WAY; i++) {
+        sent = proxy_sent(w->proxy);
+        assert_int_equal(
+            i < 2
+                ? hf_lock_renew_async(lock[i], 0, note_result, &rc[i], &w->err)
+                : hf_lock_release_async(lock[i], note_result, &rc[i], &w->err),
+            0);
+        assert_true(WAIT_FOR(proxy_sent(w->proxy) > sent));
+    }
+    assert_int_equal(any_faults.go_on(w), 0);
+    for (int i = 0; i < UNDER_WAY; i++) {
+        assert_true(WAIT_FOR(is_told(w, &rc[i])));
+        assert_int_equal(rc[i], HF_ELOST);
+    }
+    __atomic_store_n(&swallows, 0, __ATOMIC_RELEASE);
+    for (int i = 0; i < UNDER_WAY; i++) {
+        hf_lock_release(lock[i], NULL);
+        assert_int_equal(hf_lock_free(lock[i]), 0);
+    }
+    world_is_clean(w);
+}
+
 int run_watch_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, etcd_setup, world_end)
@@ -245,6 +310,7 @@ int run_watch_faults(void)
         T(test_watch_again_and_again),
         T(test_event_is_lost),
         T(test_event_of_the_one_before_is_lost),
+        T(test_lease_gone_with_two_keep_alives_under_way),
         T(test_waiting_costs_nothing),
         T(test_waiting_for_a_permit_costs_nothing),
     };

@@ -461,15 +461,19 @@ void hf__et_keep(struct etcd *e, hf__time now)
         hf__grpc_ping(&e->g, now);
 }
 
+/* Without a lease the client is leaving, and the answer is about a lease that
+ * is known to be gone. */
 static int kept(struct grpc_call *c, const uint8_t *p, size_t len, hf__time now)
 {
     struct etcd *e = c->owner;
     Etcd__KeepAliveAnswer *a =
-        etcd__keep_alive_answer__unpack(&e->memory, len, p);
+        e->lease ? etcd__keep_alive_answer__unpack(&e->memory, len, p) : NULL;
     int64_t ttl = a ? a->ttl : 0,
             rev = a && a->header ? a->header->revision : 0;
     bool is_ours = a && a->id == e->lease && e->kept_len;
 
+    if (!e->lease)
+        return 0;
     if (a)
         etcd__keep_alive_answer__free_unpacked(a, &e->memory);
     if (!is_ours || ttl < 0 || ttl > UINT32_MAX / 1000)

@@ -78,7 +78,7 @@ void any_load(struct world *, const char *const url[ANY_LOAD],
               bool (*hurt)(void));
 
 /* any_names.c: the name that its resolver knows; the i-th of two addresses is
- * 127.0.0.host, port 0: there is no more. */
+ * 127.0.0.host, or ::1 if that is 0; port 0: there is no more. */
 #define ANY_NAME "moves.test"
 void resolver_finds(int i, int host, int port);
 /* To one alone, at which the proxy listens. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* It is there, says a resolver of our own: 127.0.0.host. */
+/* It is there, says a resolver of our own: 127.0.0.host; of host 0: ::1. */
 static struct {
     struct {
         int host, port; /* atomic; port 0: no more */
@@ -43,8 +43,8 @@ static int answer(const struct addrinfo *hints, struct addrinfo **list)
     for (int i = 0; i < 2 && !rc; i++) {
         char host[16], port[8];
 
-        snprintf(host, sizeof(host), "127.0.0.%d",
-                 __atomic_load_n(&resolver.at[i].host, __ATOMIC_RELAXED));
+        number = __atomic_load_n(&resolver.at[i].host, __ATOMIC_RELAXED);
+        snprintf(host, sizeof(host), number ? "127.0.0.%d" : "::1", number);
         number = __atomic_load_n(&resolver.at[i].port, __ATOMIC_RELAXED);
         snprintf(port, sizeof(port), "%d", number);
         if (number)

@@ -218,6 +218,34 @@ static void test_server_stands_for_two_seconds(void **state)
     }
 }
 
+/* Two addresses of one server are no reason to look for another one while it
+ * stands. */
+static void test_server_of_two_addresses_stands(void **state)
+{
+    enum { OP_MS = 15000, STANDS_MS = 5000 }; /* a PING goes out every 2 s */
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b;
+    uint64_t before;
+    struct taker *t;
+    char url[128];
+
+    resolver_leads_to(1, w->proxy);
+    resolver_finds(1, 0, proxy_port(w->proxy));
+    world_url(w, ANY_NAME, url, sizeof(url));
+    b = world_lock(w, url, 4 * OP_MS, OP_MS, HF_FAIR);
+    world_takes(w, a, 3000);
+    t = taker_start(w, b, WAIT_MS);
+    has_entries(2);
+    before = proxy_connections(w->proxy);
+    assert_int_equal(any_faults.stop(w), 0);
+    assert_true(NEVER_MS(proxy_connections(w->proxy) > before, STANDS_MS));
+    assert_int_equal(any_faults.go_on(w), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, 3000);
+    assert_int_equal(proxy_connections(w->proxy), before);
+    world_is_clean(w);
+}
+
 /* ---- killed ---------------------------------------------------------------
  */
 
@@ -281,6 +309,7 @@ int run_net_faults(void)
         T(test_deadline_counts_from_sending),
         T(test_answers_later_than_the_limit),
         T(test_server_stands_for_two_seconds),
+        T(test_server_of_two_addresses_stands),
         T(test_server_killed),
         T(test_server_comes_back_empty),
     };

@@ -669,8 +669,9 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
     alone = w->client->inside == 0 &&
             __atomic_load_n(&w->client->firing, __ATOMIC_SEQ_CST) == 0;
     hf__mutex_unlock(&w->client->mu);
-    if (!w->result && !each_name(w->client, is_settled))
-        w->result = HF__PENDING; /* a refusal: it is sent again */
+    /* A refusal: it is sent again. (Direct: it ends with the client.) */
+    if (!w->result && !w->client->direct && !each_name(w->client, is_settled))
+        w->result = HF__PENDING;
     *until = now + 20 * HF__MS;
     if (!alone || w->result != HF__PENDING)
         return alone;

@@ -153,6 +153,22 @@ static bool acquire_line_quickly(struct hf__name *first, struct hf__waiter *w,
     return had;
 }
 
+/* Its owner has let it go, and the backend has not: as any other release that
+ * was refused it is repeated until it succeeds. */
+static __attribute__((noinline)) int release_refused(struct hf__name *n, int rc)
+{
+    struct hf__lease *l = &n->gate.lease;
+
+    if (rc == HF_ENOTOWNER) {
+        hf__count(&n->client->counts.lost, 1);
+        return HF_ELOST;
+    }
+    l->state = HF__HELD;
+    hf__lease_drop(l);
+    hf__name_run(n, hf__now());
+    return l->letting_go ? rc : 0;
+}
+
 static inline bool release_quickly(struct hf__name *n, uint64_t owner,
                                    bool has_kin, int *rc)
 {
@@ -165,12 +181,10 @@ static inline bool release_quickly(struct hf__name *n, uint64_t owner,
         hf__line_rest(n);
     if ((has_kin ? n->kin->first : n)->watchers)
         hf__name_arm_of(n, owner);
-    *rc = n->client->be->release(n->client->self, &req) == HF_ENOTOWNER
-              ? HF_ELOST
-              : 0;
+    *rc = n->client->be->release(n->client->self, &req);
     hf__tally_add(n, HF__TALLY_RELEASE);
-    if (__builtin_expect(*rc, 0))
-        hf__count(&n->client->counts.lost, 1);
+    if (__builtin_expect(*rc != HF__DONE, 0))
+        *rc = release_refused(n, *rc);
     return true;
 }
 
@@ -632,6 +646,8 @@ static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
                         hf__name_shown(lock->name).text);
     if (rc == HF_ELOST)
         return hf__fail_loss(lock->name, loss, err);
+    if (lock->name->client->direct)
+        return hf__fail_why(lock->name->client, err, rc);
     return hf__fail_word(lock->name->client, word, err, rc);
 }
 

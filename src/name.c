@@ -258,8 +258,6 @@ static void let_go_answered(struct hf__name *n, int result, hf__time now)
     struct hf__lease *l = &n->gate.lease;
     bool first_word = !l->unsure;
 
-    if (n->client->direct && result != HF_ENOTOWNER)
-        result = HF__DONE; /* there is no later */
     if (!hf__gate_let_go(&n->gate, result, now, hf__name_wake)) {
         if (result != HF_EUNKNOWN) /* the caller is told; it is sent again */
             hf__name_settle(n, l->let_go_id, result);
@@ -377,8 +375,7 @@ void hf__name_run(struct hf__name *n, hf__time now)
     }
     if (n->client->direct)
         find_parker(n);
-    else
-        keep_while_it_owes(n);
+    keep_while_it_owes(n);
     if (n->remote.ask && hf__gate_idle(&n->gate))
         end_exchange(n);
     hf__line_rest(n);

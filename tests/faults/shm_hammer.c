@@ -1,6 +1,7 @@
 /*
  * A process that may write to the file of shared memory changes one word of it
- * all the time. Every call ends in its time all the same, whatever it says.
+ * all the time. Every call ends in its time all the same. What it could not do
+ * it says, and what a client could not let go it lets go when it can.
  *
  * However fast such a process is, on a busy machine it is not there at every
  * moment. Here it is: at each point between two steps (HF__SHM_POINTS) the
@@ -19,10 +20,12 @@ struct hammer {
     const char *name;
     size_t offset;
     uint64_t add, flip;
+    uint64_t kept; /* bits that stay */
 };
 
 static const struct hammer *hammer;
-static struct shm_file *file; /* NULL: it rests */
+static struct shm_file *_Atomic file; /* NULL: it rests */
+static atomic_int blows = -1;         /* that are left; negative: any number */
 
 static uint64_t anything(void)
 {
@@ -32,19 +35,31 @@ static uint64_t anything(void)
     return n ^ n >> 32;
 }
 
+static void add(shm_u64 *word)
+{
+    uint64_t old = atomic_load(word), kept = hammer->kept;
+
+    while (!atomic_compare_exchange_weak(
+        word, &old, (old & kept) | ((old + hammer->add) & ~kept)))
+        ;
+}
+
 void hf__shm_point(const char *name, int line); /* called by the backend */
 
 void hf__shm_point(const char *name, int line)
 {
+    struct shm_file *f = file;
     shm_u64 *word;
 
     (void)name;
     (void)line;
-    if (!file)
+    if (!f || !blows)
         return;
-    word = (shm_u64 *)(void *)((char *)file + hammer->offset);
+    if (blows > 0)
+        blows--;
+    word = (shm_u64 *)(void *)((char *)f + hammer->offset);
     if (hammer->add)
-        atomic_fetch_add(word, hammer->add);
+        add(word);
     else if (hammer->flip)
         atomic_fetch_xor(word, hammer->flip);
     else
@@ -84,11 +99,13 @@ static const struct kind {
     enum hf_kind kind;
     enum hf_fairness fairness;
     uint64_t stir, flags; /* of the word */
-} kinds[] = {{HF_MUTEX, HF_FAIR, SHM_STIR_ONE, SHM_WAITERS},
-             {HF_MUTEX, HF_UNFAIR, SHM_STIR_ONE, SHM_WAITERS | SHM_WAKING},
-             {HF_RWLOCK, HF_FAIR_DEFAULT, SHM_CHANGE_ONE, SHM_QUEUE},
-             {HF_SEMAPHORE, HF_FAIR_DEFAULT, SHM_CHANGE_ONE, SHM_QUEUE},
-             {HF_LATCH, HF_FAIR_DEFAULT, SHM_ROUND_ONE, SHM_LATCH_QUEUE}};
+    uint64_t kept;        /* when it is stirred */
+} kinds[] = {{HF_MUTEX, HF_FAIR, SHM_STIR_ONE, SHM_WAITERS, ~SHM_STIR_MASK},
+             {HF_MUTEX, HF_UNFAIR, SHM_STIR_ONE, SHM_WAITERS | SHM_WAKING,
+              ~SHM_STIR_MASK},
+             {HF_RWLOCK, HF_FAIR_DEFAULT, SHM_CHANGE_ONE, SHM_QUEUE, 0},
+             {HF_SEMAPHORE, HF_FAIR_DEFAULT, SHM_CHANGE_ONE, SHM_QUEUE, 0},
+             {HF_LATCH, HF_FAIR_DEFAULT, SHM_ROUND_ONE, SHM_LATCH_QUEUE, 0}};
 
 static void party_come(struct party *p, const char *url, const struct kind *k)
 {
@@ -176,9 +193,10 @@ static void word_is_hammered(void **state, unsigned kind)
 {
     const struct kind *k = &kinds[kind];
     const size_t word = offsetof(struct shm_file, entry[0].word);
-    const struct hammer hammers[] = {{"the word, stirred,", word, k->stir, 0},
-                                     {"a flag of the word", word, 0, k->flags},
-                                     {"all of the word", word, 0, 0}};
+    const struct hammer hammers[] = {
+        {"the word, stirred,", word, k->stir, 0, k->kept},
+        {"a flag of the word", word, 0, k->flags, 0},
+        {"all of the word", word, 0, 0, 0}};
     struct place *p = *state;
 
     for (unsigned i = 0; i < sizeof(hammers) / sizeof(hammers[0]); i++) {
@@ -217,18 +235,18 @@ static void test_other_words(void **state)
 {
 #define AT(field) offsetof(struct shm_file, field)
     static const struct hammer hammers[] = {
-        {"a cell's hold", AT(cell[0].hold), 0x1000, 0},
-        {"a cell's lease", AT(cell[0].lease), 1 << 24, 0},
-        {"a cell's ticket", AT(cell[1].ticket), 1, 0},
-        {"a cell's owner and bell", AT(cell[1].owner), 0, 0},
-        {"an entry's lease", AT(entry[0].lease), 1 << 24, 0},
-        {"an entry's map", AT(entry[0].cells[0]), 0, 0},
-        {"a slot's life and state", AT(slot[1].alive), 0, 0},
-        {"a slot's doorbell", AT(slot[1].doorbell), 1, 0},
-        {"the numbers of what is in use", AT(header.slots_high), 0, 0},
-        {"cells in use", AT(header.cells_high), 0, 0},
-        {"the tables", AT(header.tables), 1ULL << 32, 0},
-        {"the lock of the tables", AT(header.tables), 0, 1ULL << 31}};
+        {"a cell's hold", AT(cell[0].hold), 0x1000, 0, 0},
+        {"a cell's lease", AT(cell[0].lease), 1 << 24, 0, 0},
+        {"a cell's ticket", AT(cell[1].ticket), 1, 0, 0},
+        {"a cell's owner and bell", AT(cell[1].owner), 0, 0, 0},
+        {"an entry's lease", AT(entry[0].lease), 1 << 24, 0, 0},
+        {"an entry's map", AT(entry[0].cells[0]), 0, 0, 0},
+        {"a slot's life and state", AT(slot[1].alive), 0, 0, 0},
+        {"a slot's doorbell", AT(slot[1].doorbell), 1, 0, 0},
+        {"the numbers of what is in use", AT(header.slots_high), 0, 0, 0},
+        {"cells in use", AT(header.cells_high), 0, 0, 0},
+        {"the tables", AT(header.tables), 1ULL << 32, 0, 0},
+        {"the lock of the tables", AT(header.tables), 0, 1ULL << 31, 0}};
     struct place *p = *state;
 
     for (unsigned i = 0; i < sizeof(hammers) / sizeof(hammers[0]); i++) {
@@ -237,14 +255,260 @@ static void test_other_words(void **state)
     }
 }
 
+/* ---- what they hear ------------------------------------------------------ */
+
+struct scene {
+    struct party one, other;
+    struct hammer stirs; /* "x", as a client would */
+    struct shm_file *mapped;
+};
+
+static void scene_make(struct scene *s, const struct place *p,
+                       const struct kind *k)
+{
+    *s = (struct scene){.stirs = {"the word, stirred,",
+                                  offsetof(struct shm_file, entry[0].word),
+                                  k->stir, 0, k->kept}};
+    party_come(&s->one, p->url, k);
+    party_come(&s->other, p->url, k);
+    s->mapped = map(p);
+    hammer = &s->stirs;
+}
+
+static void scene_end(struct scene *s, const struct place *p)
+{
+    file = NULL;
+    party_go(&s->one);
+    party_go(&s->other);
+    munmap(s->mapped, sizeof(*s->mapped));
+    OK(unlink(p->file));
+}
+
+/* While it is hammered, the call fails, and says why. */
+#define GIVES_UP(scene, call)                                                  \
+    do {                                                                       \
+        hf_error err = {0};                                                    \
+        int gave_up;                                                           \
+                                                                               \
+        file = (scene)->mapped;                                                \
+        gave_up = call;                                                        \
+        file = NULL;                                                           \
+        assert_int_equal(gave_up, HF_EBACKEND);                                \
+        assert_non_null(strstr(err.text, "changes all the time"));             \
+    } while (0)
+
+/* Long enough for any machine. */
+#define SURELY_MS 60000
+
+static void for_each_lock(void **state,
+                          void (*play)(struct scene *, const struct kind *))
+{
+    struct scene s;
+
+    for (unsigned i = 0; i < 4; i++) {
+        scene_make(&s, *state, &kinds[i]);
+        play(&s, &kinds[i]);
+        scene_end(&s, *state);
+    }
+}
+
+/* All of it: nobody else has any. */
+static int take_all(hf_lock *lock, const struct kind *k, int64_t wait_ms,
+                    int64_t lease_ms)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.wait_ms = wait_ms;
+    opt.lease_ms = lease_ms;
+    opt.permits = k->kind == HF_SEMAPHORE ? 2 : 0;
+    return hf_lock_acquire(lock, &opt, NULL);
+}
+
+/* The owner has let it go, and nobody else gets it until the word is changed;
+ * then anybody does, whatever its handle and its client do. */
+static void play_release(struct scene *s, const struct kind *k, int64_t lease)
+{
+    OK(take_all(s->one.lock, k, 0, lease));
+    GIVES_UP(s, hf_lock_release(s->one.lock, &err));
+    assert_int_equal(hf_lock_check(s->one.lock), HF_ENOTOWNER);
+    assert_int_equal(hf_lock_release(s->one.lock, NULL), HF_ENOTOWNER);
+    OK(take_all(s->other.lock, k, SURELY_MS, 0));
+    OK(hf_lock_release(s->other.lock, NULL));
+
+    OK(take_all(s->one.lock, k, 0, lease));
+    GIVES_UP(s, hf_lock_release(s->one.lock, &err));
+    GIVES_UP(s, hf_lock_try(s->one.lock, &err));
+    OK(take_all(s->one.lock, k, SURELY_MS, 0)); /* at once, by itself */
+    GIVES_UP(s, hf_lock_release(s->one.lock, &err));
+    OK(hf_lock_free(s->one.lock));
+    s->one.lock = NULL;
+    OK(take_all(s->other.lock, k, SURELY_MS, 0));
+}
+
+static void play_releases(struct scene *s, const struct kind *k)
+{
+    play_release(s, k, 0);
+}
+
+static void play_releases_of_leases(struct scene *s, const struct kind *k)
+{
+    play_release(s, k, 10 * SURELY_MS);
+}
+
+static void test_a_release_that_gives_up(void **state)
+{
+    for_each_lock(state, play_releases);
+    for_each_lock(state, play_releases_of_leases);
+}
+
+/* The client that could not release is closed: it has nothing any more. */
+static void play_close(struct scene *s, const struct kind *k)
+{
+    hf_client *client = s->one.client;
+    int rc;
+
+    OK(take_all(s->one.lock, k, 0, 0));
+    GIVES_UP(s, hf_lock_release(s->one.lock, &err));
+    file = s->mapped;
+    rc = WITHIN(0, hf_close(client));
+    file = NULL;
+    OK(rc);
+    hf_lock_free(s->one.lock);
+    OK(take_all(s->other.lock, k, SURELY_MS, 0));
+    s->one = (struct party){0};
+}
+
+static void test_a_close_after_it(void **state)
+{
+    for_each_lock(state, play_close);
+}
+
+/* What cannot be renewed now is not lost. */
+static void play_renewal(struct scene *s, const struct kind *k)
+{
+    OK(take_all(s->one.lock, k, 0, SURELY_MS));
+    GIVES_UP(s, hf_lock_renew(s->one.lock, SURELY_MS, &err));
+    OK(hf_lock_check(s->one.lock));
+    OK(hf_lock_renew(s->one.lock, SURELY_MS, NULL));
+    assert_int_equal(take_all(s->other.lock, k, 0, 0), HF_EBUSY);
+    OK(hf_lock_release(s->one.lock, NULL));
+}
+
+static void test_a_renewal_that_gives_up(void **state)
+{
+    for_each_lock(state, play_renewal);
+}
+
+static void play_break(struct scene *s, const struct kind *k)
+{
+    OK(take_all(s->one.lock, k, 0, 0));
+    GIVES_UP(s, hf_break(s->other.client, "x", 1, &err));
+    OK(hf_lock_check(s->one.lock));
+    OK(hf_lock_release(s->one.lock, NULL));
+}
+
+static void test_a_break_that_gives_up(void **state)
+{
+    for_each_lock(state, play_break);
+}
+
+static void play_acquire(struct scene *s, const struct kind *k)
+{
+    GIVES_UP(s, hf_lock_try(s->one.lock, &err));
+    OK(take_all(s->other.lock, k, SURELY_MS, 0));
+}
+
+static void test_an_acquire_that_gives_up(void **state)
+{
+    for_each_lock(state, play_acquire);
+}
+
+/* It has the word, and cannot write its lease: it does not keep the word. */
+static void test_a_lease_that_cannot_be_written(void **state)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct scene s;
+
+    opt.lease_ms = SURELY_MS;
+    for (unsigned i = 0; i < 2; i++) {
+        scene_make(&s, *state, &kinds[i]);
+        s.stirs.offset = offsetof(struct shm_file, entry[0].lease);
+        s.stirs.add = 1 << 24;
+        s.stirs.kept = 0;
+        GIVES_UP(&s, hf_lock_acquire(s.one.lock, &opt, &err));
+        OK(take_all(s.other.lock, &kinds[i], SURELY_MS, 0));
+        scene_end(&s, *state);
+    }
+}
+
+static void test_a_count_that_gives_up(void **state)
+{
+    uint64_t left = 0;
+    struct scene s;
+
+    scene_make(&s, *state, &kinds[4]);
+    OK(hf_latch_set(s.one.latch, 2, NULL));
+    GIVES_UP(&s, hf_latch_down(s.one.latch, NULL, &err));
+    GIVES_UP(&s, hf_break(s.other.client, "x", 1, &err));
+    OK(hf_latch_get(s.other.latch, &left, NULL));
+    assert_int_equal(left, 2);
+    OK(hf_latch_down(s.other.latch, &left, NULL));
+    assert_int_equal(left, 1);
+    OK(hf_break(s.other.client, "x", 1, NULL));
+    GIVES_UP(&s, hf_latch_set(s.one.latch, 2, &err));
+    scene_end(&s, *state);
+}
+
+/* Beside a name that is hammered another one has all its tries. */
+static void play_neighbour(struct scene *s, const struct kind *k)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *neighbour;
+    int rc, left;
+
+    opt.kind = k->kind;
+    opt.fairness = k->fairness;
+    opt.permits = k->kind == HF_SEMAPHORE ? 2 : 0;
+    neighbour = make_lock_of(s->one.client, "y", &opt);
+    OK(take_all(s->one.lock, k, 0, 0));
+    OK(take_all(neighbour, k, 0, 0));
+    GIVES_UP(s, hf_lock_release(s->one.lock, &err));
+    OK(take_all(s->other.lock, k, SURELY_MS, 0)); /* its release is done */
+    s->stirs.offset = offsetof(struct shm_file, entry[1].word);
+    blows = 1000;
+    file = s->mapped;
+    rc = hf_lock_release(neighbour, NULL);
+    file = NULL;
+    left = atomic_exchange(&blows, -1);
+    OK(rc);
+    assert_int_equal(left, 0);
+    OK(hf_lock_free(neighbour));
+}
+
+static void test_another_name(void **state)
+{
+    for_each_lock(state, play_neighbour);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_fair_mutex),      TEST(test_an_unfair_mutex),
-        TEST(test_a_read_write_lock), TEST(test_a_semaphore),
-        TEST(test_a_latch),           TEST(test_other_words),
+        TEST(test_a_fair_mutex),
+        TEST(test_an_unfair_mutex),
+        TEST(test_a_read_write_lock),
+        TEST(test_a_semaphore),
+        TEST(test_a_latch),
+        TEST(test_other_words),
+        TEST(test_a_release_that_gives_up),
+        TEST(test_a_close_after_it),
+        TEST(test_a_renewal_that_gives_up),
+        TEST(test_a_break_that_gives_up),
+        TEST(test_an_acquire_that_gives_up),
+        TEST(test_a_lease_that_cannot_be_written),
+        TEST(test_a_count_that_gives_up),
+        TEST(test_another_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

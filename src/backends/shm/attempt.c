@@ -12,37 +12,46 @@
 
 int hf__shm_release_slow(struct shm *s, struct shm_link *l)
 {
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = l->entry};
     uint64_t w;
 
-    l->state = SHM_IDLE;
     do {
         w = atomic_load(&l->entry->word);
-        if (!shm_is_grant(w, atomic_load(&l->mine)))
+        if (!shm_is_grant(w, atomic_load(&l->mine))) {
+            l->state = SHM_IDLE;
             return HF_ENOTOWNER;
-        if (hf__shm_pass(s, l->index, w))
+        }
+        if (hf__shm_pass(s, l->index, w)) {
+            l->state = SHM_IDLE;
             return HF__DONE;
+        }
     } while (hf__shm_again(s, &tries));
     return hf__shm_no_rest(s);
 }
 
-void hf__shm_let_go(struct shm *s, struct shm_link *l)
+int hf__shm_let_go(struct shm *s, struct shm_link *l)
 {
     if (l->kind != HF_MUTEX)
-        hf__shm_line_let_go(s, (struct shm_line *)l);
-    else if (l->state == SHM_HELD)
-        hf__shm_release_slow(s, l);
-    else if (l->state == SHM_QUEUED)
-        hf__shm_leave(s, l);
+        return hf__shm_line_let_go(s, (struct shm_line *)l);
+    switch (l->state) {
+    case SHM_HELD:
+        return hf__shm_release_slow(s, l);
+    case SHM_QUEUED:
+        return hf__shm_leave(s, l);
+    case SHM_LEAVING:
+        return hf__shm_leave_word(s, l);
+    default:
+        return HF__DONE;
+    }
 }
 
 int hf__shm_abandon(void *self, struct hf__req *req)
 {
     struct shm_link *l = req->remote->impl;
 
-    if (atomic_load(&l->hold_id) == req->hold_id)
-        hf__shm_let_go(self, l);
-    return HF__DONE;
+    if (atomic_load(&l->hold_id) != req->hold_id)
+        return HF__DONE;
+    return hf__shm_let_go(self, l) == HF_EBACKEND ? HF_EBACKEND : HF__DONE;
 }
 
 /* The word is in our name: the rest of the grant. False: it was broken in the
@@ -134,7 +143,7 @@ static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
                 uint32_t *dead)
 {
     bool again = false, passed = false;
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = l->entry};
 
     do {
         struct shm_wait *wait = atomic_load(&l->wait);
@@ -176,6 +185,9 @@ static int look(struct shm *s, struct shm_link *l, struct hf__req *req,
             return hf__shm_line_sleep(s, wait, req);
         again = true;
     } while (hf__shm_again(s, &tries));
+    if (l->state == SHM_IDLE)
+        l->state =
+            SHM_LEAVING; /* it may have been granted, but for its lease */
     hf__shm_let_go(s, l);
     return hf__shm_no_rest(s);
 }
@@ -243,7 +255,9 @@ static int renew_one(struct shm *s, const struct hf__renewal *item,
     if ((w & SHM_LEASED) &&
         !hf__shm_lease_write(s, l->index, mine, now + item->lease_ms * HF__MS,
                              true))
-        return HF_ENOTOWNER;
+        return shm_is_grant(atomic_load(&l->entry->word), mine)
+                   ? hf__shm_no_rest(s)
+                   : HF_ENOTOWNER;
     return HF__DONE;
 }
 

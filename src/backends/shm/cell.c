@@ -134,18 +134,20 @@ unsigned hf__shm_cell_next(struct shm *s, unsigned index, unsigned from)
     return SHM_NO_CELL;
 }
 
-/* Out of the entry's list, whatever it is there for. */
-static void leave_entry(struct shm *s, unsigned index, unsigned cell)
+/* Out of the entry's list, whatever it is there for. False: it has permits
+ * still, and could not give them back. */
+static bool leave_entry(struct shm *s, unsigned index, unsigned cell)
 {
     struct shm_entry *e = &s->file->entry[index];
 
-    if (shm_is_shared(e))
-        hf__shm_share_clear(s, index, cell);
+    if (shm_is_shared(e) && !hf__shm_share_clear(s, index, cell))
+        return false;
     SHM_POINT();
     atomic_fetch_and(&e->cells[cell / 64], ~(1ULL << cell % 64));
     SHM_POINT();
     if (shm_kind(e) != HF_LATCH)
         hf__shm_stir(s, e, 0);
+    return true;
 }
 
 void hf__shm_cell_drop(struct shm *s, unsigned cell)
@@ -154,8 +156,12 @@ void hf__shm_cell_drop(struct shm *s, unsigned cell)
     unsigned index = atomic_load(&c->name) % SHM_NAMES;
 
     SHM_POINT();
-    if (atomic_load(&s->file->entry[index].cells[cell / 64]) >> cell % 64 & 1)
-        leave_entry(s, index, cell);
+    /* What could not be given back stays in its list: when its owner is dead,
+     * others take it back. */
+    if ((atomic_load(&s->file->entry[index].cells[cell / 64]) >> cell % 64 &
+         1) &&
+        !leave_entry(s, index, cell))
+        return;
     hf__shm_unwatch(s, c, 0);
     SHM_POINT();
     hf__shm_cell_free(c);

@@ -30,7 +30,7 @@ int hf__shm_latch_look(struct shm *s, struct hf__req *req)
 {
     struct shm_line *l = req->remote->impl;
     struct shm_cell *cells = s->file->cell;
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = l->link.entry};
 
     req->token = 0;
     do {
@@ -74,16 +74,18 @@ static void ring_all(struct shm *s, unsigned index)
             hf__shm_ring(s, n);
 }
 
-bool hf__shm_count_down(struct shm *s, unsigned index, bool all, uint32_t *left)
+int hf__shm_count_down(struct shm *s, unsigned index, bool all, uint32_t *left)
 {
     struct shm_entry *e = &s->file->entry[index];
     uint64_t w = atomic_load(&e->word), new;
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
 
     do {
         *left = 0;
-        if (!shm_left(w) || !hf__shm_again(s, &tries))
-            return false;
+        if (!shm_left(w))
+            return HF_ENOTOWNER;
+        if (!hf__shm_again(s, &tries))
+            return hf__shm_no_rest(s);
         *left = all ? 0 : shm_left(w) - 1;
         new = w - 1;
         if (!*left)
@@ -93,13 +95,13 @@ bool hf__shm_count_down(struct shm *s, unsigned index, bool all, uint32_t *left)
     SHM_POINT();
     if (!*left && (w & SHM_LATCH_QUEUE))
         ring_all(s, index);
-    return true;
+    return HF__DONE;
 }
 
 static int set(struct shm *s, struct shm_entry *e, uint64_t *count)
 {
     uint64_t w = atomic_load(&e->word);
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
 
     do {
         if (shm_left(w)) {
@@ -118,16 +120,15 @@ static int set(struct shm *s, struct shm_entry *e, uint64_t *count)
 static int ask(struct shm *s, struct hf__query *q, unsigned index)
 {
     struct shm_entry *e = &s->file->entry[index];
-    uint32_t left;
+    uint32_t left = shm_left(atomic_load(&e->word));
+    int rc = HF__DONE;
 
     if (q->req.op == HF__LATCH_SET)
         return set(s, e, &q->count);
     if (q->req.op == HF__LATCH_DOWN)
-        hf__shm_count_down(s, index, false, &left);
-    else
-        left = shm_left(atomic_load(&e->word));
+        rc = hf__shm_count_down(s, index, false, &left);
     q->count = left;
-    return HF__DONE;
+    return rc == HF_ENOTOWNER ? HF__DONE : rc;
 }
 
 /* No answer gets lost here, so nothing is ever sent again: the number of the

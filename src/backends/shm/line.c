@@ -74,7 +74,8 @@ static void rest(struct shm *s, struct shm_line *l)
                     SHM_KEPT_MAX ||
                 atomic_load_explicit(&l->cell, memory_order_relaxed) >=
                     SHM_KEPT_BELOW,
-            0))
+            0) &&
+        l->link.state == SHM_IDLE)
         hf__shm_line_give_cell(s, l);
 }
 
@@ -109,29 +110,47 @@ static void unqueue(struct shm *s, struct shm_line *l)
     hf__shm_unwatch(s, c, 0);
 }
 
-static void leave(struct shm *s, struct shm_line *l)
+/* The cell has nothing any more that it was granted after all. */
+static int leave_word(struct shm *s, struct shm_line *l)
 {
     struct shm_entry *e = l->link.entry;
     unsigned cell = atomic_load(&l->cell);
-    uint64_t ticket = atomic_load(&s->file->cell[cell].ticket), w;
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
+    uint64_t w;
+
+    l->link.state = SHM_IDLE;
+    hf__shm_stir(s, e, 0);
+    SHM_POINT();
+    for (;;) {
+        w = atomic_load(&e->word);
+        if (!shm_has(s->file, w, cell) || hf__shm_change(s, e, &w, cell, 0))
+            break;
+        if (!hf__shm_again(s, &tries)) {
+            l->link.state = SHM_LEAVING;
+            return hf__shm_no_rest(s);
+        }
+    }
+    hf__shm_share_pass(s, l->link.index, SHM_NO_CELL);
+    return HF__DONE;
+}
+
+static int leave(struct shm *s, struct shm_line *l)
+{
+    unsigned cell = atomic_load(&l->cell);
+    uint64_t ticket = atomic_load(&s->file->cell[cell].ticket);
     struct shm_scan r;
+    int rc;
 
     hf__shm_pass_on_death(s, atomic_load(&l->link.wait));
     unqueue(s, l);
-    hf__shm_stir(s, e, 0);
-    SHM_POINT();
-    do /* it was granted after all */
-        w = atomic_load(&e->word);
-    while (shm_has(s->file, w, cell) && !hf__shm_change(s, e, &w, cell, 0) &&
-           hf__shm_again(s, &tries));
-    hf__shm_share_pass(s, l->link.index, SHM_NO_CELL);
+    rc = leave_word(s, l);
     SHM_POINT();
     hf__shm_scan(s, l->link.index, 0, ticket, &r);
     if (r.behind != SHM_NO_CELL)
         hf__shm_ring(s, r.behind);
     hf__shm_rouse(s, cell);
     rest(s, l);
+    return rc;
 }
 
 int hf__shm_line_sleep(struct shm *s, struct shm_wait *wait,
@@ -206,7 +225,7 @@ static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
 {
     shm_u64 *lease = &s->file->cell[cell].lease;
     uint64_t new = shm_to_ms(until) << 24 | (old & 0xffffff), w;
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
 
     SHM_POINT();
     if (new > old && !atomic_compare_exchange_strong(lease, &old, new))
@@ -355,7 +374,7 @@ static int look(struct shm *s, struct shm_line *l, struct hf__req *req,
 {
     struct shm_entry *e = l->link.entry;
     unsigned want = wanted(l, req);
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
     int rc;
 
     do {
@@ -382,6 +401,8 @@ static int look(struct shm *s, struct shm_line *l, struct hf__req *req,
             hf__shm_stir(s, e, SHM_QUEUE);
         }
     } while (hf__shm_again(s, &tries));
+    if (l->link.state == SHM_IDLE)
+        l->link.state = SHM_LEAVING; /* the cell may have it */
     hf__shm_line_let_go(s, l);
     return hf__shm_no_rest(s);
 }
@@ -426,7 +447,7 @@ static inline int give_back(struct shm *s, struct shm_line *l, unsigned keep)
 {
     struct shm_entry *e = l->link.entry;
     unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
     uint64_t w;
 
     do {
@@ -445,25 +466,35 @@ static int give(struct shm *s, struct shm_line *l)
 {
     int rc;
 
-    l->link.state = SHM_IDLE;
     /* Before the cell can be granted anything again. */
     atomic_store_explicit(&cell_of(s, l)->minted, 0, memory_order_relaxed);
     rc = give_back(s, l, 0);
+    if (__builtin_expect(rc != HF_EBACKEND, 1))
+        l->link.state = SHM_IDLE;
     rest(s, l);
     return rc;
 }
 
 int hf__shm_line_let_go(struct shm *s, struct shm_line *l)
 {
-    if (l->link.state == SHM_HELD)
+    int rc;
+
+    switch (l->link.state) {
+    case SHM_HELD:
         return give(s, l);
-    if (l->link.state == SHM_QUEUED && l->link.kind == HF_LATCH) {
+    case SHM_LEAVING:
+        rc = leave_word(s, l);
+        rest(s, l);
+        return rc;
+    case SHM_QUEUED:
+        if (l->link.kind != HF_LATCH)
+            return leave(s, l);
         unqueue(s, l);
         rest(s, l);
-    } else if (l->link.state == SHM_QUEUED) {
-        leave(s, l);
+        return HF__DONE;
+    default:
+        return HF__DONE;
     }
-    return HF__DONE;
 }
 
 int hf__shm_line_release(struct shm *s, struct hf__req *req)
@@ -513,7 +544,7 @@ int hf__shm_line_renew(struct shm *s, const struct hf__renewal *item,
 {
     struct shm_line *l = item->remote->impl;
     struct shm_entry *e = l->link.entry;
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
     unsigned cell;
     uint64_t lease;
 
@@ -523,9 +554,10 @@ int hf__shm_line_renew(struct shm *s, const struct hf__renewal *item,
             return HF_ENOTOWNER;
         lease = atomic_load(&s->file->cell[cell].lease);
         if (atomic_load(&l->link.hold_id) != item->hold_id ||
-            !shm_has(s->file, atomic_load(&e->word), cell) ||
-            !hf__shm_again(s, &tries))
+            !shm_has(s->file, atomic_load(&e->word), cell))
             return HF_ENOTOWNER;
+        if (!hf__shm_again(s, &tries))
+            return hf__shm_no_rest(s);
     } while (lease >> 24 &&
              !prolong(s, e, cell, lease, now + item->lease_ms * HF__MS));
     return HF__DONE;

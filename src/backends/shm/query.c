@@ -245,17 +245,16 @@ static int take_away(struct shm *s, struct hf__query *q)
     int found = hf__shm_find(s, q->name, q->name_len, false);
     unsigned index = (unsigned)found;
     struct shm_entry *e = &s->file->entry[index % SHM_NAMES];
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
     uint32_t left;
     uint64_t word;
 
     if (found < 0)
         return HF_ENOTOWNER;
     if (shm_kind(e) == HF_LATCH)
-        return !q->token && !q->owner[0] &&
-                       hf__shm_count_down(s, index, true, &left)
-                   ? 0
-                   : HF_ENOTOWNER;
+        return q->token || q->owner[0]
+                   ? HF_ENOTOWNER
+                   : hf__shm_count_down(s, index, true, &left);
     if (shm_is_shared(e))
         return hf__shm_share_break(s, index, q);
     do {

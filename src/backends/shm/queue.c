@@ -111,7 +111,7 @@ bool hf__shm_lease_write(struct shm *s, unsigned index, uint64_t word,
     struct shm_entry *e = &s->file->entry[index];
     uint64_t new = shm_lease(shm_to_ms(until), word);
     uint64_t old = atomic_load(&e->lease), w;
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
     struct shm_scan r;
 
     do {
@@ -206,7 +206,7 @@ void hf__shm_stir(struct shm *s, struct shm_entry *e, uint64_t flags)
 {
     bool is_mutex = shm_kind(e) == HF_MUTEX;
     uint64_t w = atomic_load(&e->word), new;
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
 
     do {
         new = (is_mutex ? shm_stirred(w) : w + SHM_CHANGE_ONE) | flags;
@@ -253,20 +253,12 @@ void hf__shm_dequeue(struct shm *s, struct shm_link *l)
     SHM_POINT();
 }
 
-/* Out of the queue, without it. */
-void hf__shm_leave(struct shm *s, struct shm_link *l)
+int hf__shm_leave_word(struct shm *s, struct shm_link *l)
 {
     struct shm_entry *e = l->entry;
-    struct shm_tries tries = {0};
-    struct shm_cell *c;
-    struct shm_scan r;
-    unsigned n;
+    struct shm_tries tries = {.of = e};
 
-    hf__shm_pass_on_death(s, atomic_load(&l->wait));
-    n = hf__shm_wait_end(s, l);
-    c = &s->file->cell[n];
-    SHM_POINT();
-    atomic_fetch_and(&e->cells[n / 64], ~(1ULL << n % 64));
+    l->state = SHM_IDLE;
     do {
         uint64_t w = atomic_load(&e->word);
 
@@ -274,12 +266,30 @@ void hf__shm_leave(struct shm *s, struct shm_link *l)
         /* It was given to us after all; or we were on the way to take it. */
         if (shm_owner(w) == s->me || (!shm_owner(w) && (w & SHM_WAITERS))) {
             if (hf__shm_pass(s, l->index, w))
-                break;
+                return HF__DONE;
         } else if (atomic_compare_exchange_strong(
                        &e->word, &w, shm_stirred(w) & ~SHM_WAKING)) {
-            break;
+            return HF__DONE;
         }
     } while (hf__shm_again(s, &tries));
+    l->state = SHM_LEAVING;
+    return hf__shm_no_rest(s);
+}
+
+/* Out of the queue, without it. */
+int hf__shm_leave(struct shm *s, struct shm_link *l)
+{
+    struct shm_cell *c;
+    struct shm_scan r;
+    unsigned n;
+    int rc;
+
+    hf__shm_pass_on_death(s, atomic_load(&l->wait));
+    n = hf__shm_wait_end(s, l);
+    c = &s->file->cell[n];
+    SHM_POINT();
+    atomic_fetch_and(&l->entry->cells[n / 64], ~(1ULL << n % 64));
+    rc = hf__shm_leave_word(s, l);
     SHM_POINT();
     hf__shm_scan(s, l->index, 0, atomic_load(&c->ticket), &r);
     if (r.behind != SHM_NO_CELL)
@@ -287,4 +297,5 @@ void hf__shm_leave(struct shm *s, struct shm_link *l)
     hf__shm_unwatch(s, c, 0);
     hf__shm_rouse(s, n);
     hf__shm_cell_free(c);
+    return rc;
 }

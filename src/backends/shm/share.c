@@ -216,7 +216,7 @@ static void ring(struct shm *s, uint64_t word, struct passed *p)
 bool hf__shm_share_pass(struct shm *s, unsigned index, unsigned self)
 {
     struct shm_entry *e = &s->file->entry[index];
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
     struct line_up up;
     struct passed p;
     bool moved = false;
@@ -275,7 +275,7 @@ void hf__shm_share_pass_on(struct shm *s, unsigned index, unsigned cell,
                            uint64_t ticket)
 {
     struct place at = {UINT64_MAX, 0};
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = &s->file->entry[index]};
     struct shm_scan r;
 
     if (atomic_load(&s->file->cell[cell].told) == (uint8_t)ticket)
@@ -290,10 +290,10 @@ void hf__shm_share_pass_on(struct shm *s, unsigned index, unsigned cell,
 
 /* ---- taking away --------------------------------------------------------- */
 
-void hf__shm_share_clear(struct shm *s, unsigned index, unsigned cell)
+bool hf__shm_share_clear(struct shm *s, unsigned index, unsigned cell)
 {
     struct shm_entry *e = &s->file->entry[index];
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
     uint64_t w;
 
     if (atomic_load(&s->file->cell[cell].ticket)) {
@@ -310,14 +310,15 @@ void hf__shm_share_clear(struct shm *s, unsigned index, unsigned cell)
             continue;
         }
         if (!shm_names(w, cell))
-            return;
+            return true;
         SHM_POINT();
         if (write_down(s, e, w) &&
             atomic_compare_exchange_strong(&e->word, &w,
                                            (w + SHM_CHANGE_ONE) &
                                                ~(SHM_NAMED | 0xffffffULL)))
-            return;
+            return true;
     } while (hf__shm_again(s, &tries));
+    return false;
 }
 
 bool hf__shm_is_held_by(struct shm *s, uint64_t word, unsigned cell)
@@ -349,7 +350,7 @@ static int break_cell(struct shm *s, unsigned index, unsigned cell,
                       struct hf__query *q)
 {
     struct shm_entry *e = &s->file->entry[index];
-    struct shm_tries tries = {0};
+    struct shm_tries tries = {.of = e};
     uint32_t owner;
     uint64_t w;
 

@@ -63,6 +63,9 @@ struct shm_robust {
     struct robust_list entry;
 };
 
+/* Names that are hurried at a time. */
+#define SHM_HURRIED 8u
+
 /* One client. */
 struct shm {
     struct shm_file *file;
@@ -75,11 +78,11 @@ struct shm {
     char path[256]; /* of the file */
     dev_t root_dev; /* of the directory / when it was opened */
     ino_t root_ino;
-    atomic_bool no_waitv;           /* futex_waitv is missing or forbidden */
-    shm_u64 there_at;               /* when we last looked, in 64 ms */
-    _Atomic hf__time hurried_until; /* a loop was given up: see tries.c */
-    uint32_t doorbell_seen;         /* the keeper's */
-    shm_u32 cells;                  /* that lines of ours have */
+    atomic_bool no_waitv;         /* futex_waitv is missing or forbidden */
+    shm_u64 there_at;             /* when we last looked, in 64 ms */
+    shm_u64 hurried[SHM_HURRIED]; /* loops were given up: see tries.c */
+    uint32_t doorbell_seen;       /* the keeper's */
+    shm_u32 cells;                /* that lines of ours have */
     uint16_t *lines;    /* to each entry, of kinds that have several */
     bool listens;       /* the program hears of events */
     bool told_early;    /* of what a thread of ours has not seen yet */
@@ -91,7 +94,9 @@ struct shm {
     struct shm_wait *async;      /* those that the keeper watches for */
 };
 
-enum shm_state { SHM_IDLE, SHM_QUEUED, SHM_HELD };
+/* LEAVING: neither, but the word may be in our name still, or may be given to
+ * us: a loop that was to end that was given up (tries.c). */
+enum shm_state { SHM_IDLE, SHM_QUEUED, SHM_HELD, SHM_LEAVING };
 
 /*
  * What a link needs to wait: made at its first wait, freed with it. `watch` is
@@ -158,6 +163,7 @@ int hf__shm_lost(struct shm *); /* EBACKEND, with the text for that */
 /* tries.c */
 /* A loop that ends when a word has stayed as it was for a moment. */
 struct shm_tries {
+    const struct shm_entry *of; /* what it is about; NULL: no name */
     uint32_t len;
     int64_t since; /* of the thread's time on a processor, in ns */
 };
@@ -242,7 +248,7 @@ int hf__shm_release_slow(struct shm *, struct shm_link *);
 int hf__shm_abandon(void *, struct hf__req *);
 int hf__shm_renew(void *, struct hf__batch *);
 /* Ends whatever the link has: a hold or a wait. */
-void hf__shm_let_go(struct shm *, struct shm_link *);
+int hf__shm_let_go(struct shm *, struct shm_link *);
 
 /* queue.c */
 struct shm_scan {
@@ -261,7 +267,9 @@ int hf__shm_enqueue(struct shm *, struct shm_link *, struct hf__req *);
 /* Out of the queue, with the lock. */
 void hf__shm_dequeue(struct shm *, struct shm_link *);
 /* Out of the queue, without it. */
-void hf__shm_leave(struct shm *, struct shm_link *);
+int hf__shm_leave(struct shm *, struct shm_link *);
+/* LEAVING: so that the word is not in our name, nor becomes so. */
+int hf__shm_leave_word(struct shm *, struct shm_link *);
 /* The lease of that grant; `mine`: we are its holder. False: it is over. */
 bool hf__shm_lease_write(struct shm *, unsigned index, uint64_t word,
                          hf__time until, bool mine);
@@ -290,7 +298,7 @@ bool hf__shm_share_pass(struct shm *, unsigned index, unsigned self);
 void hf__shm_share_pass_on(struct shm *, unsigned index, unsigned cell,
                            uint64_t ticket);
 /* All that the cell has, and its place; the word does not name it then. */
-void hf__shm_share_clear(struct shm *, unsigned index, unsigned cell);
+bool hf__shm_share_clear(struct shm *, unsigned index, unsigned cell);
 /* Takes it from all who hold it and are meant: DONE, ENOTOWNER, EBUSY as for
  * BREAK. */
 int hf__shm_share_break(struct shm *, unsigned index, struct hf__query *);
@@ -339,7 +347,8 @@ int hf__shm_line_sleep(struct shm *, struct shm_wait *, struct hf__req *);
 int hf__shm_latch_look(struct shm *, struct hf__req *);
 int hf__shm_latch_query(struct shm *, struct hf__query *);
 /* One less, or all; what is left. False: it was at 0, or there is no rest. */
-bool hf__shm_count_down(struct shm *, unsigned index, bool all, uint32_t *left);
+/* DONE, EBACKEND; ENOTOWNER: it was at 0. */
+int hf__shm_count_down(struct shm *, unsigned index, bool all, uint32_t *left);
 
 /* diagnose.c */
 int hf__shm_diagnose(struct shm *, struct hf__query *);

@@ -172,7 +172,7 @@ static void sweep(struct shm *s, uint32_t slot, bool reclaim)
     for (unsigned i = 0; i < names; i++) {
         struct shm_entry *e = &f->entry[i];
         uint64_t bit = 1ULL << slot % 64;
-        struct shm_tries tries = {0};
+        struct shm_tries tries = {.of = e};
         uint64_t w;
 
         if (!atomic_load(&f->hash[i]))

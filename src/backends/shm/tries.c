@@ -8,10 +8,14 @@
  * a processor (time in which it did not run does not count), which is some
  * thousand tries beside the longest queue, and a million beside a short one.
  *
- * What was to be done then stays undone: the caller gets EBACKEND, or locks may
- * be wrong, as they are wherever the file is damaged. A call may come to
- * several such loops. So after one was given up the others end early, for a
- * second.
+ * What was to be done then stays undone, and the caller gets EBACKEND. A
+ * release that was given up is one that was refused, as a server refuses it:
+ * its owner does not hold the lock any more, the word stays in our name, and
+ * the core repeats the release until it succeeds. So does a wait that could not
+ * leave.
+ *
+ * A call may come to several such loops. So after one was given up the others
+ * about the same name end early, for a second.
  */
 #include "shm.h"
 
@@ -27,20 +31,45 @@ static int64_t processor_time(void)
     return (int64_t)now.tv_sec * 1000 * HF__MS + now.tv_nsec;
 }
 
+/* The place of what t is about, and what is there while it is hurried: its
+ * number in 16 bits, and before that the end in ms. */
+static shm_u64 *hurried(struct shm *s, const struct shm_tries *t,
+                        uint64_t *number)
+{
+    *number = t->of ? (uint64_t)(t->of - s->file->entry) + 1 : 0;
+    return &s->hurried[*number % SHM_HURRIED];
+}
+
+static bool is_hurried(struct shm *s, const struct shm_tries *t)
+{
+    uint64_t number, is = atomic_load(hurried(s, t, &number));
+
+    return (is & 0xffff) == number &&
+           s->core->now() < (hf__time)(is >> 16) * HF__MS;
+}
+
+static void hurry(struct shm *s, const struct shm_tries *t)
+{
+    uint64_t number;
+    shm_u64 *place = hurried(s, t, &number);
+
+    atomic_store(place, shm_to_ms(s->core->now() + HURRY_NS) << 16 | number);
+}
+
 bool hf__shm_again(struct shm *s, struct shm_tries *t)
 {
     int64_t now;
 
     if (++t->len % TRIES_BETWEEN)
         return true;
-    if (s->core->now() < atomic_load(&s->hurried_until))
+    if (is_hurried(s, t))
         return false;
     now = processor_time();
     if (t->len == TRIES_BETWEEN)
         t->since = now;
     if (now - t->since < TRIES_NS)
         return true;
-    atomic_store(&s->hurried_until, s->core->now() + HURRY_NS);
+    hurry(s, t);
     return false;
 }
 

@@ -116,7 +116,7 @@ urls_say_what_is_wrong() {
         run -b "rediss://h?cacert=$PWD/ca.pem" a true
     front silent "$base/redis.sock"
     for scheme in redis mysql; do
-        misused 69 "$at" run -n -b "$scheme://u@$at/0?connect_timeout=100ms" a true
+        misused 69 "$at" run -n -b "$scheme://u@$at/0?connect_timeout=3s" a true
     done
 }
 

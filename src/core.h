@@ -47,8 +47,8 @@ struct hf__flight;
 struct hf__talk;
 
 /* An event for the program, which waits for dispatch. A loss has its place in
- * the line that lost: it needs no memory, and however many there are, none is
- * dropped. client->mu. */
+ * front of the line that lost (hf__name_lost): it needs no memory, and however
+ * many there are, none is dropped. client->mu. */
 struct hf__event {
     struct hf__event *next, *prev; /* client->events */
     uint64_t token;
@@ -81,7 +81,8 @@ struct hf__kin {
     uint32_t permits;         /* of the present or last hold */
 };
 
-/* One per client and name, shared by the handles on it; or a further line. */
+/* One per client and name, shared by the handles on it; or a further line. In
+ * front of it stands a struct hf__event, if the client hears of events. */
 struct hf__name {
     struct hf__mutex mu; /* use hf__name_lock() unless it is a handle's */
     uint32_t refs;       /* handles, and requests under way; client->mu */
@@ -96,7 +97,6 @@ struct hf__name {
     struct hf__kin *kin; /* NULL: a mutex, which has one line */
     hf_lock *watchers;   /* handles with a descriptor that tells of loss */
     uint32_t *to_wake;   /* a futex to wake after mu is free; or NULL */
-    struct hf__event lost;
     struct {
         bool parker : 1;   /* direct: a thread sleeps in park for this name */
         bool orphaned : 1; /* its owner has exited; reported */
@@ -110,6 +110,12 @@ struct hf__name {
     };
     char text[]; /* the name, terminated, with the client's prefix */
 };
+
+/* The place of a loss, if the client hears of events. */
+static inline struct hf__event *hf__name_lost(struct hf__name *n)
+{
+    return (struct hf__event *)n - 1;
+}
 
 /* Who is told: by the kind of the handle. */
 union hf__done {

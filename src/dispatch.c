@@ -91,8 +91,8 @@ void hf__engine_event_locked(hf_client *c, int type, struct hf__name *n,
 
     if (!c->on_event || __atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
         return;
-    if (type == HF_EVENT_LOST && n && !n->lost.type)
-        e = &n->lost;
+    if (type == HF_EVENT_LOST && n && !hf__name_lost(n)->type)
+        e = hf__name_lost(n);
     else
         e = allocate_locked(c, type, n);
     if (e) {
@@ -108,13 +108,15 @@ void hf__engine_event_locked(hf_client *c, int type, struct hf__name *n,
 
 void hf__engine_event_moves_locked(struct hf__name *n)
 {
-    struct hf__event was = n->lost;
+    struct hf__event *e = hf__name_lost(n);
+    int type;
 
-    if (!was.type)
+    if (!n->client->on_event || !e->type)
         return;
-    unqueue_locked(n->client, &n->lost);
-    n->lost.type = -1; /* no place any more */
-    hf__engine_event_locked(n->client, was.type, n, was.token, was.loss);
+    type = e->type;
+    unqueue_locked(n->client, e);
+    e->type = -1; /* no place any more */
+    hf__engine_event_locked(n->client, type, n, e->token, e->loss);
 }
 
 void hf__engine_drop_events_locked(hf_client *c)
@@ -196,7 +198,7 @@ static bool next_event(hf_client *c, struct told *t)
         memcpy(t->name,
                was.place == HF__ALLOCATED
                    ? ((struct event_item *)e)->name
-                   : name_of(c, hf__container(e, struct hf__name, lost)),
+                   : name_of(c, (struct hf__name *)(e + 1)),
                was.name_len);
     if (was.place == HF__ALLOCATED) {
         c->events_allocated--;

@@ -55,7 +55,7 @@ static int grow_table_locked(hf_client *c)
     size_t len = c->buckets_len ? c->buckets_len * 2 : 16;
     struct hf__name **buckets;
 
-    if (c->names_len < c->buckets_len)
+    if (c->names_len < 2 * c->buckets_len) /* a handle has 512 bytes */
         return 0;
     buckets = hf__alloc(c, len * sizeof(*buckets));
     if (!buckets)
@@ -77,17 +77,37 @@ static int grow_table_locked(hf_client *c)
     return 0;
 }
 
+/* What stands in front of a name, see hf__name_lost(). */
+static size_t front_of(const hf_client *c)
+{
+    return c->on_event ? sizeof(struct hf__event) : 0;
+}
+
+static void free_name(hf_client *c, struct hf__name *n)
+{
+    if (!n)
+        return;
+    if (n->kin) {
+        hf__line_free(n);
+        hf__free(c, n->kin);
+    }
+    hf__free(c, (char *)n - front_of(c));
+}
+
 /* A line like that; first: the one that the name has already, or NULL. */
 static struct hf__name *make(hf_client *c, const struct hf__remote *as,
                              struct hf__name *first)
 {
     bool own_label = !first && as->label != c->label;
     size_t label = own_label ? strlen(as->label) + 1 : 0;
-    struct hf__name *n = hf__alloc(c, offsetof(struct hf__name, text) +
-                                          as->name_len + 1 + label);
+    size_t front = front_of(c);
+    char *memory = hf__alloc(c, front + offsetof(struct hf__name, text) +
+                                    as->name_len + 1 + label);
+    struct hf__name *n;
 
-    if (!n)
+    if (!memory)
         return NULL;
+    n = (struct hf__name *)(void *)(memory + front);
     memcpy(n->text, as->name, as->name_len);
     n->client = c;
     n->refs = 1;
@@ -101,7 +121,7 @@ static struct hf__name *make(hf_client *c, const struct hf__remote *as,
     if (as->kind != HF_MUTEX) {
         n->kin = hf__alloc(c, sizeof(*n->kin));
         if (!n->kin) {
-            hf__free(c, n);
+            free_name(c, n);
             return NULL;
         }
         n->kin->first = first ? first : n;
@@ -119,15 +139,6 @@ static struct hf__name *make(hf_client *c, const struct hf__remote *as,
     n->gate.latch = as->kind == HF_LATCH;
     n->gate.shared = as->mode == HF_READ;
     return n;
-}
-
-static void free_name(hf_client *c, struct hf__name *n)
-{
-    if (n && n->kin) {
-        hf__line_free(n);
-        hf__free(c, n->kin);
-    }
-    hf__free(c, n);
 }
 
 /* Makes it, and puts it into the table. */

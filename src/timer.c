@@ -5,7 +5,7 @@
 int hf__timers_reserve(hf_client *c, struct hf__timers *t)
 {
     if (t->reserved + 1 >= t->room) {
-        uint32_t room = t->room ? t->room * 2 : 16;
+        uint32_t room = t->room ? t->room + t->room / 2 : 16;
         struct hf__timer **heap = hf__alloc(c, room * sizeof(*heap));
 
         if (!heap)

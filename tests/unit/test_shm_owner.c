@@ -324,8 +324,8 @@ static void below_is_refused(const struct place *p, const char *text)
     snprintf(dir, sizeof(dir), "%s/below", p->dir);
     snprintf(file, sizeof(file), "%s/locks", dir);
     snprintf(url, sizeof(url), "shm://%s", dir);
-    snprintf(full, sizeof(full), "%s: %s", p->dir, text);
     if (text) {
+        snprintf(full, sizeof(full), "%s: %s", p->dir, text);
         assert_refused(url, HF_EBACKEND, full);
         assert_int_equal(access(dir, F_OK), -1); /* it was not made */
         return;

@@ -5,16 +5,18 @@
 has no second look at a test that failed. This runner starts the same tests,
 as `meson introspect --tests' lists them, by three rules:
 
-- A processor has three slots, because most suites wait most of their time.
+- A processor has three slots, because most suites wait most of their time; and
+  up to nine, one more each second, as long as the processors are idle for most
+  of their time.
 - A suite takes one slot; one of the Meson suite `heavy' (a JVM, a database,
   several servers) two; one of the Meson suite `computes' three.
 - A suite with `is_parallel: false' runs alone, after the others.
 
 A suite that fails beside others runs once more, alone. The run fails if it
 fails again, if it crashed or its output shows a violation of exclusion or of
-tokens, a leak or a sanitizer's report, or if it is the third that failed. Each of them is printed, and goes to
-BUILD/meson-logs/again.txt with the command, its environment and the output of
-both runs.
+tokens, a leak or a sanitizer's report, or if it is the third that failed. Each
+of them is printed, and goes to BUILD/meson-logs/again.txt with the command, its
+environment and the output of both runs.
 
 The last line is "N passed, N failed": cases where a suite names them (TAP),
 else suites. What was skipped, did not come to its end or did not run failed.
@@ -32,6 +34,8 @@ import time
 
 PROCESSORS = os.cpu_count() or 1
 SLOTS = 3  # of a processor
+SLOTS_IDLE = 9  # of one that has nothing to do
+IDLE, BUSY = 0.35, 0.15  # how much of a second is idle: more slots, fewer
 COST = {"heavy": 2, "computes": SLOTS}
 MANY = 3  # so many failures are no chance
 # What no busy machine excuses: what the checkers of tests/lib/history.h print,
@@ -116,7 +120,8 @@ class Runner:
         self.total, self.done = total, 0
         self.change = threading.Condition()
         self.running = set()  # pids
-        self.free = options.slots
+        self.slots = options.slots or SLOTS * PROCESSORS
+        self.used = 0
         self.results = []
         self.over = False
 
@@ -182,7 +187,7 @@ class Runner:
     def next_of(self, waiting):
         """The first that may start now, or None; the condition is held."""
         for suite in waiting:
-            if suite.cost <= self.free or self.free == self.options.slots:
+            if self.used + suite.cost <= self.slots or not self.used:
                 waiting.remove(suite)
                 return suite
         return None
@@ -198,21 +203,39 @@ class Runner:
                     self.change.wait()
                 if not suite:
                     return
-                self.free -= suite.cost
+                self.used += suite.cost
             self.note(self.run(suite))
             with self.change:
-                self.free += suite.cost
+                self.used -= suite.cost
+                self.change.notify_all()
+
+    def adapt(self, ended):
+        """Until the event: more slots while the processors are idle."""
+        before = processor_times()
+        while not ended.wait(1):
+            now = processor_times()
+            total = now[1] - before[1]
+            idle = (now[0] - before[0]) / total if total else 0
+            before = now
+            with self.change:
+                self.slots = slots_after(self.slots, self.used, idle)
                 self.change.notify_all()
 
     def beside_each_other(self, suites):
         waiting = sorted(suites, key=lambda s: -s.priority)
+        ended = threading.Event()
+        if not self.options.slots:
+            threading.Thread(target=self.adapt, args=(ended,),
+                             daemon=True).start()
         threads = [threading.Thread(target=self.work, args=(waiting,),
                                     daemon=True)
-                   for _ in range(self.options.slots)]
+                   for _ in range(self.options.slots or
+                                  SLOTS_IDLE * PROCESSORS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        ended.set()
 
     def run_all(self, suites):
         self.beside_each_other([s for s in suites if not s.alone])
@@ -226,6 +249,21 @@ class Runner:
             self.over = True
             for pid in self.running:
                 kill_group(pid, signal.SIGTERM)
+
+
+def processor_times():
+    """How long the processors were idle, and how long there were any."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        ticks = list(map(int, stat.readline().split()[1:9]))
+    return ticks[3] + ticks[4], sum(ticks)
+
+
+def slots_after(slots, used, idle):
+    """How many there are after a second of which so much was idle."""
+    least, most = SLOTS * PROCESSORS, SLOTS_IDLE * PROCESSORS
+    if idle > IDLE and used > slots - SLOTS:  # a heavy one may wait for two
+        return min(slots + 1, most)
+    return max(min(slots - 1, used), least) if idle < BUSY else slots
 
 
 def kill_group(pid, number):
@@ -329,7 +367,8 @@ def options_of(argv):
     parser.add_argument("--pattern", default=".")
     parser.add_argument("--patience", type=float, default=1.0,
                         help="what time limits are multiplied by")
-    parser.add_argument("--slots", type=int, default=SLOTS * PROCESSORS)
+    parser.add_argument("--slots", type=int, help="that many, whatever the "
+                        "processors do")
     options = parser.parse_args(argv)
     options.logs = os.path.join(options.build, "meson-logs", "suites")
     os.makedirs(options.logs, exist_ok=True)

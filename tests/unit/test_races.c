@@ -287,6 +287,7 @@ static hf_lock *limited(hf_client *c, enum hf_kind kind, unsigned flags)
     opt.kind = kind;
     opt.flags = flags;
     opt.max_hold_ms = 100;
+    c->on_event = ignore_event; /* before there is a name */
     assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
     return lock;
 }
@@ -335,7 +336,6 @@ static void test_races_reentry_after_the_end(void **state)
     hf_lock *lock = limited(c, HF_MUTEX, 0);
 
     (void)state;
-    c->on_event = ignore_event;
     outlive(lock, HF_WRITE);
     assert_int_equal(hf_lock_acquire(lock, NULL, NULL), HF_ELOST);
     assert_true(is_reported(c));
@@ -349,7 +349,6 @@ static void test_races_asynchronous_reentry_after_the_end(void **state)
     struct call call = {0, 0};
 
     (void)state;
-    c->on_event = ignore_event;
     outlive(lock, HF_WRITE);
     assert_int_equal(hf_lock_acquire_async(lock, NULL, note_lock, &call, NULL),
                      0);
@@ -365,7 +364,6 @@ static void test_races_write_after_the_end_of_a_read(void **state)
     hf_lock *lock = limited(c, HF_RWLOCK, 0);
 
     (void)state;
-    c->on_event = ignore_event;
     outlive(lock, HF_READ);
     assert_int_equal(take_as(lock, HF_WRITE), HF_ELOST);
     assert_true(is_reported(c));

@@ -9,6 +9,9 @@ import tempfile
 
 SOURCE = sys.argv[1]
 RUNNER = os.path.join(SOURCE, "tests", "suites", "suites.py")
+sys.path.insert(0, os.path.dirname(RUNNER))
+import suites as runner  # noqa: E402 pylint: disable=wrong-import-position
+
 CASES = []
 
 
@@ -162,6 +165,20 @@ def _():
     computes = most_beside(["holdfast:computes"], 2)
     return all(run.ends("8 passed, 0 failed", 0)
                for run in (light, heavy, computes)), computes
+
+
+@case("idle processors have more slots, up to a limit, busy ones fewer")
+def _():
+    least = runner.SLOTS * runner.PROCESSORS
+    most = runner.SLOTS_IDLE * runner.PROCESSORS
+    after = runner.slots_after
+    return (after(least, least, 0.9) == least + 1 and
+            after(least + 1, least, 0.9) == least + 2 and  # a heavy one waits
+            after(least + 9, least, 0.9) == least + 9 and  # nobody does
+            after(most, most, 0.9) == most and
+            after(least + 3, least + 3, 0.1) == least + 2 and
+            after(least, least, 0.0) == least and
+            after(least + 3, least + 3, 0.4) == least + 3), least
 
 
 @case("groups and patterns choose")

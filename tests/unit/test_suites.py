@@ -178,7 +178,7 @@ def _():
             after(most, most, 0.9) == most and
             after(least + 3, least + 3, 0.1) == least + 2 and
             after(least, least, 0.0) == least and
-            after(least + 3, least + 3, 0.4) == least + 3), least
+            after(least + 3, least + 3, 0.25) == least + 3), None
 
 
 @case("groups and patterns choose")

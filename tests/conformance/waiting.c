@@ -58,9 +58,18 @@ static long sleeps_of(pid_t pid)
     return sum;
 }
 
-/* A look every 2 s is allowed, a renewal of nothing is not; a few go to
- * a waiter that is just settling down. Where nobody tells waiters they look
- * again after an eighth of the time that they have waited. */
+/* It has slept for so long that it has nothing more to do before it waits. */
+static bool has_settled(pid_t pid)
+{
+    long before = sleeps_of(pid);
+    int64_t begun = wait_now();
+
+    COMES(wait_ms_since(begun) > 300);
+    return sleeps_of(pid) == before;
+}
+
+/* A look every 2 s is allowed, a renewal of nothing is not. Where nobody tells
+ * waiters they look again after an eighth of the time that they have waited. */
 static void test_waiting_is_sleeping(void)
 {
     enum { N = 3 };
@@ -77,6 +86,8 @@ static void test_waiting_is_sleeping(void)
         conf_puppet(&p[i], name, 0);
         conf_puppet_wait(&p[i]);
     }
+    for (int i = 0; i < N && !conf.looks; i++)
+        COMES(has_settled(p[i].pid));
     for (int i = 0; i < N; i++)
         before[i] = sleeps_of(p[i].pid);
     begun = wait_now();

@@ -252,10 +252,11 @@ class Runner:
 
 
 def processor_times():
-    """How long the processors were idle, and how long there were any."""
+    """How long the processors were idle, or did what had a positive nice value
+    and gives way to suites; and how long there were any."""
     with open("/proc/stat", encoding="ascii") as stat:
         ticks = list(map(int, stat.readline().split()[1:9]))
-    return ticks[3] + ticks[4], sum(ticks)
+    return ticks[1] + ticks[3] + ticks[4], sum(ticks)
 
 
 def slots_after(slots, used, idle):

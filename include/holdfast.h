@@ -218,7 +218,8 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
  * server by itself, as after a loss), joins the helper thread. The client is
  * gone then and may not be used again; handles of its locks stay valid and
  * answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that a release
- * was not answered, or refused; EFORK, ECLOSED, EBUSY (from a callback of its
+ * was not answered, or refused (not in shared memory, where it ends with the
+ * client); EFORK, ECLOSED, EBUSY (from a callback of its
  * own): nothing was done.
  */
 HF_API int hf_close(hf_client *client);
@@ -430,8 +431,8 @@ HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
  * 0; ENOTOWNER: the caller does not write; ENOTSUP: what it holds is not a
  * read-write lock; ELOST;
  * EUNKNOWN: no answer in op_timeout, or it was refused. The caller reads then,
- * but others may be kept out until the next renewal (of a fixed lease: until
- * its end). ENOMEM, ECLOSED, EFORK: nothing has changed.
+ * but others may be kept out until the next renewal (of a fixed lease, and in
+ * shared memory: until its end). ENOMEM, ECLOSED, EFORK: nothing has changed.
  */
 HF_API int hf_lock_downgrade(hf_lock *lock, hf_error *err);
 /* Never done: ENOTSUP for a holder, else the codes of hf_lock_check().

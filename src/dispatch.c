@@ -108,12 +108,11 @@ void hf__engine_event_locked(hf_client *c, int type, struct hf__name *n,
 
 void hf__engine_event_moves_locked(struct hf__name *n)
 {
-    struct hf__event *e = hf__name_lost(n);
-    int type;
+    struct hf__event *e = n->client->on_event ? hf__name_lost(n) : NULL;
+    int type = e ? e->type : 0;
 
-    if (!n->client->on_event || !e->type)
+    if (!type)
         return;
-    type = e->type;
     unqueue_locked(n->client, e);
     e->type = -1; /* no place any more */
     hf__engine_event_locked(n->client, type, n, e->token, e->loss);

@@ -258,6 +258,8 @@ static void let_go_answered(struct hf__name *n, int result, hf__time now)
     struct hf__lease *l = &n->gate.lease;
     bool first_word = !l->unsure;
 
+    if (!now && result != HF__DONE)
+        now = hf__now(); /* it needed none until here, see lock.c */
     if (!hf__gate_let_go(&n->gate, result, now, hf__name_wake)) {
         if (result != HF_EUNKNOWN) /* the caller is told; it is sent again */
             hf__name_settle(n, l->let_go_id, result);

@@ -55,7 +55,7 @@ static int grow_table_locked(hf_client *c)
     size_t len = c->buckets_len ? c->buckets_len * 2 : 16;
     struct hf__name **buckets;
 
-    if (c->names_len < 2 * c->buckets_len) /* a handle has 512 bytes */
+    if (c->names_len < 2 * c->buckets_len) /* 8 bytes a handle */
         return 0;
     buckets = hf__alloc(c, len * sizeof(*buckets));
     if (!buckets)

@@ -412,6 +412,64 @@ static void test_a_break_that_gives_up(void **state)
     for_each_lock(state, play_break);
 }
 
+static int break_under(struct scene *s, int n)
+{
+    int rc;
+
+    blows = n;
+    file = s->mapped;
+    rc = hf_break(s->other.client, "x", 1, NULL);
+    file = NULL;
+    blows = -1;
+    return rc;
+}
+
+/* It says that all are broken, or that it gave up, whichever hold the blows
+ * hit: after it has given up once, 64 tries are too many. */
+static void test_a_break_of_several(void **state)
+{
+    struct scene s;
+    hf_info *info;
+    int rc;
+
+    scene_make(&s, *state, &kinds[3]);
+    for (int n = -1; n < 300; n++) {
+        OK(take_all(s.one.lock, &kinds[0], SURELY_MS, 0)); /* one permit */
+        OK(take_all(s.other.lock, &kinds[0], SURELY_MS, 0));
+        rc = break_under(&s, n);
+        OK(hf_inspect(s.one.client, "x", 1, &info, NULL));
+        assert_int_equal(rc, n < 0 || info->holders_len ? HF_EBACKEND : 0);
+        hf_info_free(info);
+        hf_lock_release(s.one.lock, NULL);
+        hf_lock_release(s.other.lock, NULL);
+    }
+    scene_end(&s, *state);
+}
+
+/* The hold is over at the owner, and could not be released: what is asked for
+ * next is not granted by what is left of it. */
+static void play_remains(struct scene *s, const struct kind *k)
+{
+    int64_t begun;
+    int rc;
+
+    OK(take_all(s->one.lock, k, 0, 50));
+    file = s->mapped;
+    rc = hf_lock_release(s->one.lock, NULL);
+    assert_true(rc == HF_EBACKEND || rc == HF_ELOST);
+    begun = wait_now();
+    assert_true(WAIT_FOR(wait_ms_since(begun) > 600)); /* it was repeated */
+    rc = hf_lock_try(s->one.lock, NULL);
+    file = NULL;
+    assert_int_equal(rc, HF_EBACKEND);
+    OK(take_all(s->other.lock, k, SURELY_MS, 0));
+}
+
+static void test_remains_grant_nothing(void **state)
+{
+    for_each_lock(state, play_remains);
+}
+
 static void play_acquire(struct scene *s, const struct kind *k)
 {
     GIVES_UP(s, hf_lock_try(s->one.lock, &err));
@@ -505,6 +563,8 @@ int main(void)
         TEST(test_a_close_after_it),
         TEST(test_a_renewal_that_gives_up),
         TEST(test_a_break_that_gives_up),
+        TEST(test_a_break_of_several),
+        TEST(test_remains_grant_nothing),
         TEST(test_an_acquire_that_gives_up),
         TEST(test_a_lease_that_cannot_be_written),
         TEST(test_a_count_that_gives_up),

@@ -168,13 +168,13 @@ static int parse(struct etcd *e, const struct hf__config *config)
  * IPv4 and an IPv6 address are likely to be those of one server. */
 static bool has_other_members(const struct net_endpoint *p)
 {
-    const struct net_addr *first = &p->addr[0], *a = first + 1;
+    const struct net_addr *end = p->addr + p->len;
 
-    for (; a < first + p->len; a++)
-        if (strcmp(a->where, first->where) != 0 ||
-            (a->family == first->family &&
-             memcmp(&a->sa, &first->sa, a->len) != 0))
-            return true;
+    for (const struct net_addr *a = p->addr; a < end; a++)
+        for (const struct net_addr *b = a + 1; b < end; b++)
+            if (strcmp(a->where, b->where) != 0 ||
+                (a->family == b->family && memcmp(&a->sa, &b->sa, a->len) != 0))
+                return true;
     return false;
 }
 

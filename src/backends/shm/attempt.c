@@ -216,10 +216,13 @@ int hf__shm_attempt_slow(struct shm *s, struct hf__req *req)
         hf__shm_let_go(s, l);
         return hf__shm_lost(s);
     }
-    if (atomic_load(&l->hold_id) != req->hold_id)
-        hf__shm_let_go(s, l);
-    else if (still_held(s, l, req))
+    /* What is left of an earlier hold must not be taken for this one. */
+    if (atomic_load(&l->hold_id) != req->hold_id) {
+        if (hf__shm_let_go(s, l) == HF_EBACKEND)
+            return HF_EBACKEND;
+    } else if (still_held(s, l, req)) {
         return HF__GRANTED;
+    }
     atomic_store(&l->hold_id, req->hold_id);
     if (l->state == SHM_QUEUED) {
         wait = atomic_load(&l->wait);

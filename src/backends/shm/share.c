@@ -383,7 +383,8 @@ int hf__shm_share_break(struct shm *s, unsigned index, struct hf__query *q)
         if (!(held[n / 64] >> n % 64 & 1))
             continue;
         one = break_cell(s, index, n, q);
-        if (rc && one != HF_ENOTOWNER)
+        if (one == HF_EBACKEND ||
+            (rc && rc != HF_EBACKEND && one != HF_ENOTOWNER))
             rc = one;
     }
     hf__shm_share_pass(s, index, SHM_NO_CELL);

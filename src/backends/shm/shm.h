@@ -346,8 +346,7 @@ int hf__shm_line_sleep(struct shm *, struct shm_wait *, struct hf__req *);
 /* latch.c */
 int hf__shm_latch_look(struct shm *, struct hf__req *);
 int hf__shm_latch_query(struct shm *, struct hf__query *);
-/* One less, or all; what is left. False: it was at 0, or there is no rest. */
-/* DONE, EBACKEND; ENOTOWNER: it was at 0. */
+/* One less, or all; what is left. DONE, EBACKEND; ENOTOWNER: it was at 0. */
 int hf__shm_count_down(struct shm *, unsigned index, bool all, uint32_t *left);
 
 /* diagnose.c */

@@ -58,10 +58,6 @@
 #define MY_MUST_POLL "the URL says so (wait=poll, or wait_connections=0)"
 #define MY_POLL_MS 50
 #define MY_POLL_MAX_MS 500
-/* The first of the queue, where no bell rings: KILL QUERY does, if the user is
- * the same. */
-#define MY_DOZE_MS 2
-#define MY_DOZE_MAX_MS 1500u
 
 struct mysql;
 struct my_wait;
@@ -261,8 +257,8 @@ void hf__my_hash(const struct mysql *, const char *name, size_t len,
 
 void hf__my_share_take(struct mysql *, const struct hf__req *);
 /* Is there a chance? Else it sleeps. Into the packet of a wait. */
-void hf__my_share_sleep(struct my_conn *, const struct hf__remote *,
-                        uint32_t permits, uint64_t ms);
+void hf__my_share_sleep(const struct mysql *, struct my_conn *,
+                        const struct hf__remote *, uint32_t permits);
 void hf__my_share_drop(struct mysql *, const struct hf__req *);
 int hf__my_share_taken(struct mysql *, struct hf__req *,
                        const struct my_result *, hf__time now);
@@ -287,7 +283,6 @@ struct my_wait {
     hf__time idle_at;     /* since when it is not used */
     uint64_t since_us;    /* when the line began to wait, by the server */
     uint32_t permits;
-    uint32_t doze_ms;
     uint32_t turn_s;           /* the server ends it if it says nothing */
     uint8_t hash[MY_HASH_LEN]; /* of the name in whose queue it is */
     uint8_t state;             /* enum my_wait_state */
@@ -297,6 +292,14 @@ struct my_wait {
     bool ended : 1;  /* the last wait, by KILL QUERY */
     bool is_over : 1;
 };
+
+/* MY_SLEEP "seconds" MY_SLEPT: a wait, of 1.5 s at most, that KILL QUERY ends:
+ * 1 then, else 0. It waits for the lock of the client, which cmd has; its
+ * arguments are m->owner, MY_OWNER_LEN. Not SLEEP(): where KILL QUERY meets the
+ * end of a SLEEP(), MariaDB takes 2 s for it, and keeps every other SLEEP() so
+ * long. MySQL counts whole seconds. */
+#define MY_SLEEP "ifnull(get_lock('hfc:%h',/*!50700 ceil(*/least(1.5,"
+#define MY_SLEPT ")/*!50700 )*/),1)"
 
 /* The line is told to wait, for the first time or again. rings: the holder has
  * the bell. False: there is no connection for it, it has to poll. */

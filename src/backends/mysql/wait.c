@@ -95,7 +95,7 @@ static void be_patient(struct my_wait *w)
 
     w->conn.link.silence_ms = w->leaving              ? ms
                               : w->state == MY_QUEUES ? UINT32_MAX
-                                                      : ms + MY_DOZE_MAX_MS;
+                                                      : ms + 2000;
 }
 
 /* Who waits, for those who look at the server's list of statements: query.c
@@ -124,30 +124,30 @@ static void put_bell(struct my_wait *w)
         hf__my_sql(&w->conn, "1");
 }
 
-/* 1: it is worth asking; else it sleeps until that is likely, and says 0. One
- * statement: what is released after it was begun ends its sleep, and what was
- * released before it finds. No row: everything has changed. */
+/* 1: it is worth asking; else it waits until that is likely, and says 0. One
+ * statement: what is released after it was begun ends its wait by KILL QUERY,
+ * and what was released before it finds. No row: everything has changed. */
 static void put_sleep(struct my_wait *w)
 {
     const struct hf__remote *r = w->line->remote;
-    uint64_t ms = w->doze_ms;
+    const struct mysql *m = w->m;
     struct my_conn *c = &w->conn;
 
-    w->doze_ms = 2 * ms < MY_DOZE_MAX_MS ? 2 * w->doze_ms : MY_DOZE_MAX_MS;
     if (r->kind == HF_LATCH)
         hf__my_sql(c,
-                   "select if(size=0 or token<>%u,1,sleep(%u/1000)) from "
-                   "holdfast_locks where name=%x and kind=4",
-                   w->line->round, ms, r->name, (size_t)r->name_len);
+                   "select if(size=0 or token<>%u,1," MY_SLEEP "2" MY_SLEPT
+                   ") from holdfast_locks where name=%x and kind=4",
+                   w->line->round, m->owner, MY_OWNER_LEN, r->name,
+                   (size_t)r->name_len);
     else if (r->kind == HF_MUTEX)
         hf__my_sql(c,
-                   "select if(lease_until<=utc_timestamp(6),1,"
-                   "sleep(least(%u/1000,timestampdiff(microsecond,"
-                   "utc_timestamp(6),lease_until)/1000000))) from "
-                   "holdfast_locks where name=%x and kind=1",
-                   ms, r->name, (size_t)r->name_len);
+                   "select if(lease_until<=utc_timestamp(6),1," MY_SLEEP
+                   "timestampdiff(microsecond,utc_timestamp(6),lease_until)/"
+                   "1000000" MY_SLEPT ") from holdfast_locks where name=%x and "
+                   "kind=1",
+                   m->owner, MY_OWNER_LEN, r->name, (size_t)r->name_len);
     else
-        hf__my_share_sleep(c, r, w->permits, ms);
+        hf__my_share_sleep(m, c, r, w->permits);
 }
 
 static void put_queue(struct my_wait *w)
@@ -246,9 +246,6 @@ static int answered(struct my_conn *c, struct my_sent *sent,
         say(w);
         return 0;
     }
-    /* Who has released an unfair lock may take it again before us: if so, look
-     * more often for a while. */
-    w->doze_ms = MY_DOZE_MS;
     ring(w->m, w);
     return 0;
 }
@@ -405,7 +402,6 @@ bool hf__my_wait(struct mysql *m, struct my_line *line, bool rings,
         w->line = line;
         line->wait = w;
         w->began_at = m->core->now();
-        w->doze_ms = MY_DOZE_MS;
         w->permits = permits;
         w->since_us =
             m->server_us + (uint64_t)(m->core->now() - m->server_at) / 1000;

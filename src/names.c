@@ -29,7 +29,7 @@ static bool is_as(const struct hf__name *n, const struct hf__remote *as)
 /* One that has no handle any more, and is there only because it has not been
  * let go yet, does not say what the client uses the name as: for another kind
  * there is a second one, unless the backend cannot have both (shared memory,
- * where it is over in a moment). */
+ * where a release is refused only beside a process that breaks the rules). */
 static struct hf__name *find_locked(hf_client *c, const struct hf__remote *as)
 {
     uint32_t hash = hf__hash32(HF__HASH32, as->name, as->name_len);

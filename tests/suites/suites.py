@@ -6,8 +6,8 @@ has no second look at a test that failed. This runner starts the same tests,
 as `meson introspect --tests' lists them, by three rules:
 
 - A processor has three slots, because most suites wait most of their time; and
-  up to nine, one more each second, as long as the processors are idle for most
-  of their time.
+  up to nine, one more each second, as long as the processors are idle for a
+  third of it.
 - A suite takes one slot; one of the Meson suite `heavy' (a JVM, a database,
   several servers) two; one of the Meson suite `computes' three.
 - A suite with `is_parallel: false' runs alone, after the others.
@@ -32,7 +32,8 @@ import sys
 import threading
 import time
 
-PROCESSORS = os.cpu_count() or 1
+OURS = os.sched_getaffinity(0)  # `taskset' may leave us some of them
+PROCESSORS = len(OURS)
 SLOTS = 3  # of a processor
 SLOTS_IDLE = 9  # of one that has nothing to do
 IDLE, BUSY = 0.35, 0.15  # how much of a second is idle: more slots, fewer
@@ -252,11 +253,17 @@ class Runner:
 
 
 def processor_times():
-    """How long the processors were idle, or did what had a positive nice value
+    """How long the processors were idle, or did what has a positive nice value
     and gives way to suites; and how long there were any."""
+    idle = total = 0
     with open("/proc/stat", encoding="ascii") as stat:
-        ticks = list(map(int, stat.readline().split()[1:9]))
-    return ticks[1] + ticks[3] + ticks[4], sum(ticks)
+        for line in stat:
+            name, *ticks = line.split()[:9]
+            if name[:3] == "cpu" and name[3:] and int(name[3:]) in OURS:
+                _, nice, _, *rest = map(int, ticks)
+                idle += rest[0] + rest[1] + (nice if os.nice(0) <= 0 else 0)
+                total += sum(map(int, ticks))
+    return idle, total
 
 
 def slots_after(slots, used, idle):

@@ -405,7 +405,7 @@ def main(argv):
         return 130
     good, bad = verdict(results, len(suites))
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print("%d suites in %d s, with %d s of processor time" % (
+    print("%d suites in %.0f s, with %.0f s of processor time" % (
         len(suites), time.monotonic() - began,
         usage.ru_utime + usage.ru_stime))
     print("%d passed, %d failed" % (good, bad))

@@ -219,8 +219,8 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
  * gone then and may not be used again; handles of its locks stay valid and
  * answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that a release
  * was not answered, or refused (not in shared memory, where it ends with the
- * client); EFORK, ECLOSED, EBUSY (from a callback of its
- * own): nothing was done.
+ * client); EFORK, ECLOSED, EBUSY (from a callback of its own): nothing was
+ * done.
  */
 HF_API int hf_close(hf_client *client);
 

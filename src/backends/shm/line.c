@@ -530,8 +530,6 @@ int hf__shm_line_downgrade(struct shm *s, const struct hf__query *q)
 {
     struct shm_line *from = q->line->impl, *to = q->into->impl;
 
-    if (hf__shm_line_let_go(s, to) == HF_EBACKEND)
-        return HF_EBACKEND; /* of an earlier hold */
     if (from->link.state != SHM_HELD || to->link.state != SHM_IDLE ||
         atomic_load(&from->link.hold_id) != q->req.hold_id)
         return HF_ENOTOWNER;

@@ -168,6 +168,18 @@ const struct net_addr *hf__net_addr(struct net_endpoint *e, struct net_walk *w)
     return &e->addr[w->at];
 }
 
+bool hf__net_has_others(const struct net_endpoint *e)
+{
+    const struct net_addr *end = e->addr + e->len;
+
+    for (const struct net_addr *a = e->addr; a < end; a++)
+        for (const struct net_addr *b = a + 1; b < end; b++)
+            if (strcmp(a->where, b->where) != 0 ||
+                (a->family == b->family && memcmp(&a->sa, &b->sa, a->len) != 0))
+                return true;
+    return false;
+}
+
 bool hf__net_next(const struct net_endpoint *e, struct net_walk *w,
                   bool elsewhere)
 {

@@ -50,6 +50,10 @@ void hf__net_settle(struct net_endpoint *);
 
 /* The address to connect to. */
 const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);
+/* There may be more than one server: there are several hosts, or one with
+ * several addresses of one family. An IPv4 and an IPv6 address are likely to be
+ * those of one server. */
+bool hf__net_has_others(const struct net_endpoint *);
 /* The address did not work: goes to the next one, the first behind the last;
  * elsewhere: of another host, because this one has answered. false: each had
  * its turn. */

@@ -435,6 +435,36 @@ static void test_every_address_has_its_turn(void **state)
     }
 }
 
+static struct net_addr addr_of(const char *where, int family, uint32_t last)
+{
+    struct net_addr a = {.family = family, .len = sizeof(struct sockaddr_in6)};
+    struct sockaddr_in in = {.sin_addr.s_addr = htonl(last)};
+
+    snprintf(a.where, sizeof(a.where), "%s", where);
+    if (family == AF_INET) {
+        a.len = sizeof(in);
+        memcpy(&a.sa, &in, sizeof(in));
+    }
+    return a;
+}
+
+static void test_there_are_others(void **state)
+{
+    struct net_endpoint e = {.len = 1};
+
+    (void)state;
+    e.addr[0] = addr_of("a:1", AF_INET6, 1);
+    assert_false(hf__net_has_others(&e));
+    e.addr[e.len++] = addr_of("a:1", AF_INET, 1);
+    e.addr[e.len++] = addr_of("a:1", AF_INET, 1);
+    assert_false(hf__net_has_others(&e));
+    e.addr[2] = addr_of("a:1", AF_INET, 2);
+    assert_true(hf__net_has_others(&e));
+    e.len = 2;
+    e.addr[1] = addr_of("b:1", AF_INET, 1);
+    assert_true(hf__net_has_others(&e));
+}
+
 static void test_set_from_outside(void **state)
 {
     struct net_endpoint e = {.core = &with_names};
@@ -643,6 +673,7 @@ int main(void)
         WITH_TLS(test_protocol_is_agreed_on),
         cmocka_unit_test(test_packets_that_vanish),
         cmocka_unit_test(test_every_address_has_its_turn),
+        cmocka_unit_test(test_there_are_others),
         cmocka_unit_test(test_set_from_outside),
         cmocka_unit_test(test_address_knows_its_host),
         cmocka_unit_test(test_link_goes_over_the_addresses),

@@ -164,20 +164,6 @@ static int parse(struct etcd *e, const struct hf__config *config)
     return rc ? rc : parse_tls(e, config->url);
 }
 
-/* The URL names several, or one name has several addresses of one family. An
- * IPv4 and an IPv6 address are likely to be those of one server. */
-static bool has_other_members(const struct net_endpoint *p)
-{
-    const struct net_addr *end = p->addr + p->len;
-
-    for (const struct net_addr *a = p->addr; a < end; a++)
-        for (const struct net_addr *b = a + 1; b < end; b++)
-            if (strcmp(a->where, b->where) != 0 ||
-                (a->family == b->family && memcmp(&a->sa, &b->sa, a->len) != 0))
-                return true;
-    return false;
-}
-
 /* A PING is answered within that time. Where there is another member, a waiter
  * that hears nothing is better off there. */
 static uint32_t silence_of(const struct etcd *e,
@@ -186,7 +172,7 @@ static uint32_t silence_of(const struct etcd *e,
     uint32_t ms = config->ttl_ms / 4 < 500 ? 500 : config->ttl_ms / 4,
              most = config->op_timeout_ms;
 
-    if (most > ELSEWHERE_MS && has_other_members(&e->peer))
+    if (most > ELSEWHERE_MS && hf__net_has_others(&e->peer))
         most = ELSEWHERE_MS;
     return ms < most ? ms : most;
 }

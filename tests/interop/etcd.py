@@ -4,20 +4,16 @@ fair, rwlock, read, write.
 """
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 
 import sessions
 from faults import FOREVER, granted
-from peers import (Failure, Violation, check, dies_with_us, exclude,
-                   reserve_port, wait_until)
+from peers import (Failure, check, dies_with_us, exclude, reserve_port,
+                   wait_until)
 
-SHARDS = 6
 LONG_MS = 60000  # whose session is not looked at during a case
-MUCH_S = 900
 
 
 class Server:
@@ -146,31 +142,6 @@ def revoked_waiter_of_theirs(world, side, expected):
     waiter.kill()
 
 
-def conformance(world):
-    """The suite of ours on a current server, its shards beside each other."""
-    program = os.path.join(world.build, 'tests/conformance/conformance')
-
-    def run(shard):
-        return subprocess.run(
-            [program, 'etcd'], stdout=subprocess.PIPE, encoding='utf-8',
-            stderr=subprocess.STDOUT, timeout=MUCH_S, check=False,
-            env={**os.environ, 'TEST_ETCD': current(world.build),
-                 'TEST_SHARD': f'{shard}/{SHARDS}',
-                 'CMOCKA_MESSAGE_OUTPUT': 'TAP'})
-
-    with ThreadPoolExecutor(SHARDS) as pool:
-        runs = list(pool.map(run, range(SHARDS)))
-    said = '\n'.join(one.stdout for one in runs)
-    bad = re.findall(r'^not ok .*|^ok .*# *SKIP.*', said, re.M)
-    good = len(re.findall('^ok ', said, re.M))
-    wanted = sum(map(int, re.findall(r'^# shard \S+ (\d+) of ', said, re.M)))
-    world.note(f'{good} of {wanted} cases passed')
-    if bad or good < wanted or any(one.returncode for one in runs):
-        # What a case says stands around its line.
-        print(re.sub(r'(?m)^ok .*\n', '', said), file=sys.stderr)
-        raise Violation('; '.join(bad) or 'it did not come to its end')
-
-
 debian = sessions.Place('etcd: ', lambda other: World(other, Server('etcd')))
 newer = sessions.Place('current etcd: ', lambda other: World(
     other, Server(current(other.peers.build))))
@@ -216,7 +187,6 @@ CASES = [
     debian.on('etcdctl waits, its lease is revoked', revoked_waiter_of_theirs,
               'etcdctl', 'held'),
     *cases_of(newer),
-    newer.on('conformance', conformance),
 ]
 
 

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 import sessions
-from peers import check, dies_with_us, reserve_port, wait_until
+from peers import JAVA, check, dies_with_us, reserve_port, wait_until
 
 CONTENDERS = 8
 ROUNDS = 3
@@ -79,9 +79,8 @@ class World(sessions.World):
     def command(self, side, lease_ms):
         out, server = os.path.join(self.build, 'interop'), self.server
         if side in THEIRS:
-            return ['java', '-XX:+UseSerialGC', '-XX:-UsePerfData', '-Xmx256m',
-                    '-cp', f'{out}/jdbc-classes:{out}/jdbc-lib/*', 'JdbcPeer',
-                    side, f'jdbc:mariadb://127.0.0.1:{server.port}/holdfast'
+            return [*JAVA, '-cp', f'{out}/jdbc-classes:{out}/jdbc-lib/*',
+                    'JdbcPeer', side, f'jdbc:mariadb://127.0.0.1:{server.port}/holdfast'
                     f'?user=holdfast&password={server.password}',
                     str(lease_ms)]
         return [os.path.join(self.build, 'tests/interop/interop-ours'),

@@ -44,6 +44,7 @@ import threading
 import time
 
 PATIENCE_S = 100
+JAVA = ['java', '-XX:+UseSerialGC', '-XX:-UsePerfData', '-Xmx256m']
 CHANNELS = {'read': 'redisson_rwlock:', 'write': 'redisson_rwlock:',
             'semaphore': 'redisson_sc:', 'plain': 'redisson_sc:',
             'latch': 'redisson_countdownlatch__channel__'}
@@ -259,8 +260,7 @@ class Peers:
         out = os.path.join(self.build, 'interop')
         url = f'redis://127.0.0.1:{self.server.port}'
         if side == 'redisson':
-            return ['java', '-XX:+UseSerialGC', '-Xmx256m', '-XX:-UsePerfData',
-                    '-cp', f'{out}/classes:{out}/lib/*', 'RedissonPeer',
+            return [*JAVA, '-cp', f'{out}/classes:{out}/lib/*', 'RedissonPeer',
                     url, str(lease_ms)]
         if side == 'redis-py':
             return [f'{out}/venv/bin/python', os.path.join(here, 'redispy.py'),

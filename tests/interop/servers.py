@@ -51,6 +51,8 @@ SERVERS = [
            'Redis 2.8.19 is too old: use Redis 6.0 or later'),
     Server('etcd 3.5.21', 'etcd', 'go etcd35',
            {'x86_64': 'etcd', 'aarch64': 'etcd'}),
+    Server('etcd 3.7.3', 'etcd', 'go etcd',
+           {'x86_64': 'etcd', 'aarch64': 'etcd'}),
 ]
 
 CASES = ('test_@(mutex|exclusion|rwlock|semaphore|latch|loss|inspect|names|'

@@ -19,11 +19,10 @@ import tempfile
 import sessions
 from contention import PERMITS
 from faults import FOREVER, granted
-from peers import check, dies_with_us, exclude, reserve_port, wait_until
+from peers import JAVA, check, dies_with_us, exclude, reserve_port, wait_until
 
 TICK_MS = 100
 CLASSPATH = '/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar'
-JAVA = ['java', '-XX:+UseSerialGC', '-XX:-UsePerfData', '-Xmx256m']
 SWEEP_OFTEN = '-Dznode.container.checkIntervalMs=300'
 MAIN = 'org.apache.zookeeper.server.quorum.QuorumPeerMain'
 logging.getLogger('kazoo').setLevel(logging.CRITICAL)

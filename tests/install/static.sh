@@ -25,7 +25,7 @@ configure() { # configure DIRECTORY LIBRARY
     rm -rf "$1"
     says 'cmocka found: NO' env PKG_CONFIG="$tmp/pkg-config" CMAKE=false \
         meson setup "$1" "$source" --prefix=/nowhere -Dlab=disabled -Ddefault_library="$2" \
-        -Dstatic_modules=true -Doptimization=0 -Dwerror="$werror" &&
+        -Dstatic_modules=true --buildtype=plain -Dwerror="$werror" &&
         [ -e "$1/build.ninja" ]
 }
 
@@ -75,7 +75,7 @@ exports_the_api() {
 
 with_tests() {
     meson setup "$1/static-tests" "$source" -Dstatic_modules=true -Dlab=disabled \
-        -Doptimization=0 -Dtests=enabled -Dwerror="$werror" &&
+        --buildtype=plain -Dtests=enabled -Dwerror="$werror" &&
         nice ninja -C "$1/static-tests" tests/unit/test_url &&
         "$1/static-tests/tests/unit/test_url"
 }

@@ -51,6 +51,7 @@ class Suite:
         self.name = entry["name"]
         self.groups = [s.split(":")[-1] for s in entry["suite"]]
         self.command = entry["cmd"]
+        self.depends = entry["depends"]
         self.environment = entry["env"]
         self.directory = entry["workdir"]
         self.limit = entry["timeout"]
@@ -357,13 +358,25 @@ def verdict(results, total):
 # ---- which -------------------------------------------------------------------
 
 
+def introspect(what, build):
+    return json.loads(subprocess.run(["meson", "introspect", what, build],
+                                     check=True, stdout=subprocess.PIPE).stdout)
+
+
 def chosen(options):
-    text = subprocess.run(["meson", "introspect", "--tests", options.build],
-                          check=True, stdout=subprocess.PIPE).stdout
-    return [s for s in map(Suite, json.loads(text))
+    return [s for s in map(Suite, introspect("--tests", options.build))
             if (not options.only or set(options.only) & set(s.groups)) and
             not set(options.without) & set(s.groups) and
             re.search(options.pattern, s.title())]
+
+
+def targets_of(suites, build):
+    """What ninja has to build for them."""
+    files = {target["id"]: target["filename"]
+             for target in introspect("--targets", build)}
+    return sorted({os.path.relpath(path, os.path.abspath(build))
+                   for suite in suites for target in suite.depends
+                   for path in files[target]})
 
 
 def options_of(argv):
@@ -375,6 +388,8 @@ def options_of(argv):
     parser.add_argument("--pattern", default=".")
     parser.add_argument("--patience", type=float, default=1.0,
                         help="what time limits are multiplied by")
+    parser.add_argument("--targets", action="store_true",
+                        help="run nothing; print what ninja has to build")
     parser.add_argument("--slots", type=int, help="that many, whatever the "
                         "processors do")
     options = parser.parse_args(argv)
@@ -387,6 +402,9 @@ def main(argv):
     options = options_of(argv)
     log = os.path.join(options.build, "meson-logs", "again.txt")
     suites = chosen(options)
+    if options.targets:
+        print("\n".join(targets_of(suites, options.build)))
+        return 0
     if not suites:
         print("no test matches '%s'" % options.pattern)
         print("0 passed, 1 failed")

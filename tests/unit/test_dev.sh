@@ -15,6 +15,7 @@ cat >"$dir/bin/meson" <<'TEXT'
 #!/bin/sh
 suite() {
     printf '{"name": "%s", "suite": ["holdfast:%s"%s], "env": {}, ' "$1" "$2" "$3"
+    printf '"depends": ["%s@exe"], ' "$1"
     printf '"cmd": ["sh", "-c", "%s"], "workdir": null, "timeout": 30, ' \
         'test -z $HOLDFAST_URL$HOLDFAST_PASSWORD$HOLDFAST_MODULE_PATH'
     printf '"priority": 0, "is_parallel": true, "protocol": "exitcode"}'
@@ -23,13 +24,17 @@ echo "meson $*" >&2
 case $1 in
 setup) mkdir -p "$2" ;;
 introspect)
+    if [ "$2" = --targets ]; then
+        printf '[{"id": "unit-one@exe", "filename": ["%s/unit/one"]}]' "$PWD/$3"
+        exit
+    fi
     printf '[%s, %s, %s]' "$(suite unit-one unit '')" \
         "$(suite cli-two cli ', "holdfast:short"')" \
         "$(suite redis-three faults ', "holdfast:plain"')"
     ;;
 esac
 TEXT
-printf '#!/bin/sh\n' >"$dir/bin/ninja"
+printf '#!/bin/sh\necho "ninja $*" >&2\n' >"$dir/bin/ninja"
 printf '#!/bin/sh\necho install ok installed\n' >"$dir/bin/dpkg-query"
 chmod 755 "$dir"/bin/*
 
@@ -96,5 +101,9 @@ verdict 'both kinds of sanitizers run, wherever one is' ends \
 verdict 'of the first all but what is plain' has 1 '2 passed, 0 failed'
 verdict 'of its build nothing is left out' demands_all build-asan
 verdict 'of the other one neither' demands_all build-tsan
+builds_one() {
+    printf '%s\n' "$said" | grep -q -e '^ninja -C build-tsan src/.* unit/one$'
+}
+verdict 'of the other one what its suites need is built' builds_one
 echo "1..$cases"
 exit "$failed"

@@ -17,7 +17,8 @@ CASES = []
 
 def suite(name, script, **more):
     return dict({"name": name, "suite": ["holdfast:unit"],
-                 "cmd": ["sh", "-c", script], "env": {}, "workdir": None,
+                 "cmd": ["sh", "-c", script], "depends": [], "env": {},
+                 "workdir": None,
                  "timeout": 30, "priority": 0, "is_parallel": True,
                  "protocol": "tap"}, **more)
 

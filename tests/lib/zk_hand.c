@@ -8,6 +8,7 @@
 
 #define BEGUN 8 /* at once */
 #define PATIENCE_MS 20000
+#define NUDGE_MS 1000
 
 /* A question, and where its answer goes. */
 struct question {
@@ -69,12 +70,22 @@ static void turn(struct zk_hand *h, int most_ms)
         drive_met;                                                             \
     })
 
+static void on_nudge(int rc, const struct Stat *stat, const void *data)
+{
+    (void)rc, (void)stat, (void)data;
+}
+
+/* A member of an ensemble of 3.8 may fall asleep over what it has received, if
+ * nobody asks it anything else: one question more wakes it. */
 int zk_hand_await(struct zk_hand *h)
 {
     int failed;
 
-    if (!DRIVE_UNTIL(h, h->under_way == 0, PATIENCE_MS))
-        return ZOPERATIONTIMEOUT;
+    if (!DRIVE_UNTIL(h, h->under_way == 0, NUDGE_MS)) {
+        zoo_aexists(h->zh, "/", 0, on_nudge, NULL);
+        if (!DRIVE_UNTIL(h, h->under_way == 0, PATIENCE_MS - NUDGE_MS))
+            return ZOPERATIONTIMEOUT;
+    }
     failed = h->failed;
     h->failed = 0;
     return failed;

@@ -265,6 +265,12 @@ static int connect_to(int port)
     return -1;
 }
 
+/* A server that is just starting says so, and does not close the connection. */
+static bool is_refusal(const char *text)
+{
+    return strstr(text, "not currently serving requests") != NULL;
+}
+
 void zk_server_ask(const struct zk_server *s, const char *word, char *text,
                    size_t size)
 {
@@ -272,10 +278,13 @@ void zk_server_ask(const struct zk_server *s, const char *word, char *text,
     size_t len = 0;
     ssize_t n = 1;
 
+    text[0] = '\0';
     if (fd >= 0 && send(fd, word, 4, MSG_NOSIGNAL) == 4)
-        for (; n > 0 && len + 1 < size; len += n > 0 ? (size_t)n : 0)
+        while (n > 0 && len + 1 < size && !is_refusal(text)) {
             n = read(fd, text + len, size - 1 - len);
-    text[len] = '\0';
+            len += n > 0 ? (size_t)n : 0;
+            text[len] = '\0';
+        }
     if (fd >= 0)
         close(fd);
 }

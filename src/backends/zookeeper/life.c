@@ -114,7 +114,7 @@ static hf__time beat_at(const struct zk *z)
                : HF__NEVER;
 }
 
-/* The library would ping, but does not tell when. And a follower of 3.8 may
+/* The library would ping, but does not tell when. And a member of 3.8 may
  * fall asleep over a commit that it has received, if nobody asks it anything
  * else: one question more wakes it. */
 static hf__time touch_at(const struct zk *z)

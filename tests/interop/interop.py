@@ -3,8 +3,6 @@ another, beside Go's and etcdctl on others, beside redsync and node-redlock on
 five; speed beside Spring Integration and ShedLock on MariaDB: TAP on stdout.
 
 interop.py BUILD_DIRECTORY [PATTERN]
-
-Where no speed is measured, Java compiles once, not twice.
 """
 
 import os
@@ -106,6 +104,7 @@ def main(build, pattern='.'):
     chosen = [(title, case) for kind, title, case in CASES
               if kinds.OURS[kind] and re.search(pattern, title)]
     if not any('figures: ' in title for title, _ in chosen):
+        # The second compiler is worth its time where speed is measured.
         JAVA.append('-XX:TieredStopAtLevel=1')
     world = World(os.path.abspath(build))
     passed = failed = again = 0

@@ -81,10 +81,11 @@ int zk_hand_await(struct zk_hand *h)
 {
     int failed;
 
-    if (!DRIVE_UNTIL(h, h->under_way == 0, NUDGE_MS)) {
-        zoo_aexists(h->zh, "/", 0, on_nudge, NULL);
-        if (!DRIVE_UNTIL(h, h->under_way == 0, PATIENCE_MS - NUDGE_MS))
+    for (int ms = 0; !DRIVE_UNTIL(h, h->under_way == 0, NUDGE_MS);
+         ms += NUDGE_MS) {
+        if (ms >= PATIENCE_MS)
             return ZOPERATIONTIMEOUT;
+        zoo_aexists(h->zh, "/", 0, on_nudge, NULL);
     }
     failed = h->failed;
     h->failed = 0;

@@ -80,7 +80,8 @@ class World(sessions.World):
         out, server = os.path.join(self.build, 'interop'), self.server
         if side in THEIRS:
             return [*JAVA, '-cp', f'{out}/jdbc-classes:{out}/jdbc-lib/*',
-                    'JdbcPeer', side, f'jdbc:mariadb://127.0.0.1:{server.port}/holdfast'
+                    'JdbcPeer', side,
+                    f'jdbc:mariadb://127.0.0.1:{server.port}/holdfast'
                     f'?user=holdfast&password={server.password}',
                     str(lease_ms)]
         return [os.path.join(self.build, 'tests/interop/interop-ours'),

@@ -161,8 +161,9 @@ def semaphore(world):
 
 
 def latch(world):
-    """Eight processes of Redisson's, with none of ours, stood still before a
-    latch that was not 0 in one of 160 runs beside a busy machine."""
+    """Before Nudge.java, eight processes of Redisson's, with none of ours, stood
+    still before a latch that was not 0 in one of 160 runs beside a busy
+    machine; probably by what it mends."""
     meet(world, mixed(world))
 
 

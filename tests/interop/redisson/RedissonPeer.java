@@ -11,12 +11,14 @@ public final class RedissonPeer extends Peer {
 
     private final RedissonClient client;
 
-    private RedissonPeer(String url, long watchdogMs) {
+    private RedissonPeer(String url, long watchdogMs)
+        throws ReflectiveOperationException {
         Config config = new Config();
         config.setCodec(StringCodec.INSTANCE);
         config.setLockWatchdogTimeout(watchdogMs);
         config.useSingleServer().setAddress(url);
         client = Redisson.create(config);
+        Nudge.start(client);
     }
 
     @Override

@@ -26,6 +26,8 @@ another. A process obeys commands, one a line, and answers each with a line:
               turns, of which the first is set. ALL do so in FILE together.
                   done entered=N overlaps=N stale=0 longest_us=N
   caps KIND   ours: hf_client_caps                                  caps N
+  forget      Redisson: one of its semaphores forgets a waiter; is it woken?
+                                                     woken, or forgotten
 
 or "failed TEXT". Kinds: unfair, fair, fenced, rwlock (of four entries one
 writes), read, write, semaphore, plain (a semaphore without owners), latch.

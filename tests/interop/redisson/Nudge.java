@@ -1,32 +1,46 @@
 import java.lang.reflect.Field;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.misc.AsyncSemaphore;
 import org.redisson.pubsub.PublishSubscribeService;
 
 /**
- * Wakes those whom a semaphore of Redisson's subscriptions has forgotten.
+ * Wakes waiters that a semaphore of Redisson's subscriptions has forgotten.
  *
- * AsyncSemaphore (3.52) loses a wake-up: between "nobody waits" and giving its
- * permit back in one thread, another thread queues itself and finds no permit.
- * The permit is then free and the waiter stays until the next one comes. One
- * thread that acquires beside one that releases sees it once in 50 000 rounds.
- * Each wait for a lock subscribes under such a semaphore, so the only thread that
- * uses a lock throws "Unable to acquire subscription lock" after 7.5 s.
+ * AsyncSemaphore (3.52) can lose a wake-up. A thread that releases it takes the
+ * permit, finds the queue empty, and puts the permit back. A second thread that
+ * queues itself in between finds no permit. Then the permit is free, and the
+ * second thread waits until a third one comes. With one thread that acquires
+ * and one that releases, that happens about once in 50 000 rounds. Every wait
+ * for a lock subscribes under such a semaphore, so a process with one thread
+ * throws "Unable to acquire subscription lock" after 7.5 s.
  */
 final class Nudge implements Runnable {
-    private static final long PERIOD_MS = 100;
+    private static final long PERIOD_MS = 100, WOKEN_BY_MS = 5000;
 
     private final Set<AsyncSemaphore> semaphores = new HashSet<>();
     private Set<AsyncSemaphore> suspects = new HashSet<>();
 
     private Nudge(PublishSubscribeService service)
         throws ReflectiveOperationException {
-        semaphores.addAll(
-            Set.of((AsyncSemaphore[]) field(service, "locks")));
+        semaphores.addAll(Set.of(locks(service)));
         semaphores.add((AsyncSemaphore) field(service, "freePubSubLock"));
+    }
+
+    private static PublishSubscribeService service(RedissonClient client) {
+        return ((Redisson) client).getCommandExecutor().getConnectionManager()
+            .getSubscribeService();
+    }
+
+    private static AsyncSemaphore[] locks(PublishSubscribeService service)
+        throws ReflectiveOperationException {
+        return (AsyncSemaphore[]) field(service, "locks");
     }
 
     private static Object field(Object of, String name)
@@ -38,13 +52,31 @@ final class Nudge implements Runnable {
 
     static void start(RedissonClient client)
         throws ReflectiveOperationException {
-        Thread thread = new Thread(new Nudge(((Redisson) client)
-            .getCommandExecutor().getConnectionManager().getSubscribeService()));
+        Thread thread = new Thread(new Nudge(service(client)));
         thread.setDaemon(true);
         thread.start();
     }
 
-    /** For a moment, that state is a right one: it counts the second time. */
+    /**
+     * Makes one of its semaphores forget a waiter: the permit is free again,
+     * and nobody looked at the queue. Is the waiter woken?
+     */
+    static boolean wakes(RedissonClient client) throws Exception {
+        AsyncSemaphore one = locks(service(client))[0];
+        one.acquire().get();
+        CompletableFuture<Void> waiter = one.acquire();
+        ((AtomicInteger) field(one, "counter")).incrementAndGet();
+        try {
+            waiter.get(WOKEN_BY_MS, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException e) {
+            return false;
+        }
+        one.release();
+        return true;
+    }
+
+    /** A semaphore is in that state for a moment at each acquire, too. So it
+        counts if it is still there at the second look. */
     private void look() {
         Set<AsyncSemaphore> found = new HashSet<>();
         for (AsyncSemaphore one : semaphores) {

@@ -93,6 +93,7 @@ public final class RedissonPeer extends Peer {
         switch (word[0]) {
         case "force":
             return client.getLock(word[2]).forceUnlock() ? "forced" : "free";
+        case "forget": return Nudge.wakes(client) ? "woken" : "forgotten";
         case "permits": return permits(word);
         case "latch": return latch(word);
         case "rounds": return rounds(word);

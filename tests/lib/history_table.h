@@ -78,10 +78,14 @@ static inline struct stand *stand_at(const struct table *t, uint32_t owner,
     return &t->stand[(size_t)owner * t->locks + lock];
 }
 
+/* Permits are shared holds, even if one has all of them: their tokens need not
+ * rise. */
 static inline bool is_exclusive(const struct table *t, uint32_t lock,
                                 uint32_t share)
 {
-    return share == t->place[lock].whole;
+    uint32_t whole = t->place[lock].whole;
+
+    return share == whole && (whole == 1 || whole == HISTORY_MANY);
 }
 
 static inline int64_t later(int64_t a, int64_t b)

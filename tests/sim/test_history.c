@@ -388,6 +388,16 @@ static void test_tok_of_shared_holds_does_not_fall(void **state)
     EXPECT("TOK", reads(0, 1), got(1, 1, 5, 2), writes(3, 2), got(4, 2, 5, 9));
 }
 
+/* Also those of one that has them all, whichever process had a token first. */
+static void test_tok_of_permits_need_not_rise(void **state)
+{
+    (void)state;
+    EXPECT("fine", part(0, 1, 1, 3), got(1, 1, 5, 2), part(3, 2, 3, 3),
+           got(4, 2, 5, 9));
+    EXPECT("TOK", part(0, 1, 1, 3), got(1, 1, 5, 2), part(3, 2, 3, 3),
+           got(4, 2, 4, 9));
+}
+
 static void test_turn_does_not_count_those_who_share(void **state)
 {
     struct history_event second = got(2, 2, 5, -1), third = got(3, 3, 5, -1);
@@ -474,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_claim_counts_permits),
         cmocka_unit_test(test_claim_follows_a_downgrade),
         cmocka_unit_test(test_tok_of_shared_holds_does_not_fall),
+        cmocka_unit_test(test_tok_of_permits_need_not_rise),
         cmocka_unit_test(test_turn_does_not_count_those_who_share),
         cmocka_unit_test(test_wake_wants_room_for_each_who_waits),
         cmocka_unit_test(test_wake_is_not_put_off_by_those_who_come),

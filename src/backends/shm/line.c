@@ -530,6 +530,9 @@ int hf__shm_line_downgrade(struct shm *s, const struct hf__query *q)
 {
     struct shm_line *from = q->line->impl, *to = q->into->impl;
 
+    /* No thread uses that line. It may still have a hold that was lost. */
+    if (hf__shm_line_let_go(s, to) == HF_EBACKEND)
+        return HF_EBACKEND;
     if (from->link.state != SHM_HELD || to->link.state != SHM_IDLE ||
         atomic_load(&from->link.hold_id) != q->req.hold_id)
         return HF_ENOTOWNER;

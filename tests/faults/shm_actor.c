@@ -6,6 +6,7 @@
 #include "../lib/wait.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -406,6 +407,21 @@ void actor_begin(struct actor *a, enum stage_role role)
         stage_blame("an actor could not open");
 }
 
+/* The kernel marks a client when its threads end, which is before its process
+ * can be waited for: nobody learns of a death by a look every 2 s. */
+static void check_marked(pid_t pid)
+{
+    for (unsigned i = 0; i < SHM_SLOTS; i++) {
+        const struct shm_slot *slot = &stage_file->slot[i];
+        uint32_t alive = atomic_load(&slot->alive);
+
+        if (atomic_load(&slot->pid) == (uint32_t)pid && alive &&
+            !(alive & FUTEX_OWNER_DIED) &&
+            atomic_load(&slot->state) == SHM_SLOT_USED)
+            stage_blame("the kernel has not marked a killed client");
+    }
+}
+
 void actor_end(struct actor *a, int sig)
 {
     if (sig)
@@ -413,6 +429,8 @@ void actor_end(struct actor *a, int sig)
     else
         actor_tell(a, 'q', 0, 0);
     waitpid(a->pid, NULL, 0);
+    if (sig == SIGKILL)
+        check_marked(a->pid);
     close(a->fd);
     pid_of[a->role] = a->pid = 0;
 }

@@ -182,7 +182,7 @@ bool history_check_tok(const struct history *h, const struct history_rules *r,
         struct stand *s = stand_of(&t, e);
 
         if (e->kind == HISTORY_CALL) {
-            s->floor = r->mingled && e->share != e->whole
+            s->floor = r->mingled && !is_exclusive(&t, e->lock, e->share)
                            ? t.place[e->lock].exclusive
                            : t.place[e->lock].token;
             s->floor_process = t.place[e->lock].token_process;

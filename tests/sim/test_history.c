@@ -388,7 +388,8 @@ static void test_tok_of_shared_holds_does_not_fall(void **state)
     EXPECT("TOK", reads(0, 1), got(1, 1, 5, 2), writes(3, 2), got(4, 2, 5, 9));
 }
 
-/* Also those of one that has them all, whichever process had a token first. */
+/* Not even if one process has all of them, and another one had the same token
+ * before. */
 static void test_tok_of_permits_need_not_rise(void **state)
 {
     (void)state;

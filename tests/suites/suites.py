@@ -412,6 +412,7 @@ def main(argv):
     if os.path.exists(log):
         os.remove(log)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.default_int_handler)
     began = time.monotonic()
     runner = Runner(options, len(suites))
     try:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_dev.sh SOURCE_DIRECTORY: which suites `./dev' asks for, and with which
-# build, with a meson that lists four suites which do nothing. It is a copy of
+# build, with a meson that lists five suites which do nothing. It is a copy of
 # `./dev', for all that is made where it lies. What becomes of suites that fail
 # is tested by test_suites.py.
 set -eu
@@ -25,13 +25,15 @@ case $1 in
 setup) mkdir -p "$2" ;;
 introspect)
     if [ "$2" = --targets ]; then
-        printf '[{"id": "unit-one@exe", "filename": ["%s/unit/one"]}]' "$PWD/$3"
+        printf '[{"id": "unit-one@exe", "filename": ["%s/unit/one"]},' "$PWD/$3"
+        printf '{"id": "redis-five@exe", "filename": ["%s/five"]}]' "$PWD/$3"
         exit
     fi
-    printf '[%s, %s, %s, %s]' "$(suite unit-one unit '')" \
+    printf '[%s, %s, %s, %s, %s]' "$(suite unit-one unit '')" \
         "$(suite cli-two cli ', "holdfast:short"')" \
         "$(suite redis-three faults ', "holdfast:plain"')" \
-        "$(suite cli-four cli ', "holdfast:short", "holdfast:long"')"
+        "$(suite cli-four cli ', "holdfast:short", "holdfast:long"')" \
+        "$(suite redis-five faults ', "holdfast:short", "holdfast:long"')"
     ;;
 esac
 TEXT
@@ -88,26 +90,27 @@ export HOLDFAST_URL=redis://elsewhere HOLDFAST_PASSWORD=s3cret
 export HOLDFAST_MODULE_PATH=/elsewhere
 dev test
 verdict 'the short set, without what the caller has set for holdfast' \
-    ends '3 passed, 0 failed' 0
+    ends '4 passed, 0 failed' 0
 verdict 'nothing is left out of the build' demands_all build
 dev test all
-verdict 'everything' ends '4 passed, 0 failed' 0
+verdict 'everything' ends '5 passed, 0 failed' 0
 dev test 'cli|redis'
-verdict 'what matches' ends '3 passed, 0 failed' 0
+verdict 'what matches' ends '4 passed, 0 failed' 0
 dev test nothing
 verdict 'a pattern that matches nothing fails' ends '0 passed, 1 failed' 1
 dev san
 verdict 'both kinds of sanitizers run, wherever one is' ends \
-    '1 passed, 0 failed' 0
-verdict 'of the first all but what is plain' has 1 '3 passed, 0 failed'
+    '2 passed, 0 failed' 0
+verdict 'of the first all but what is plain' has 1 '4 passed, 0 failed'
 verdict 'of its build nothing is left out' demands_all build-asan
 verdict 'of the other one neither' demands_all build-tsan
-builds_one() {
-    printf '%s\n' "$said" | grep -q -e '^ninja -C build-tsan src/.* unit/one$'
+builds_them() {
+    printf '%s\n' "$said" | grep -q -e '^ninja -C build-tsan src/.* five unit/one$'
 }
-verdict 'of the other one what its suites need is built' builds_one
+verdict 'of the other one what its suites need is built' builds_them
 dev san short
-verdict 'the short ones end well' ends '1 passed, 0 failed' 0
-verdict 'they are without what is long' has 1 '2 passed, 0 failed'
+verdict 'the short ones end well' ends '2 passed, 0 failed' 0
+# Of the first tree unit-one and cli-two, of the other one unit-one and redis-five.
+verdict 'what is long is left out under ASan alone' has 2 '2 passed, 0 failed'
 echo "1..$cases"
 exit "$failed"

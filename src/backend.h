@@ -422,7 +422,8 @@ struct hf__backend {
                  uint32_t expect, hf__time until);
 
     /* EINVAL: the name is one of the backend's own. EMISMATCH if it can tell
-     * at once. */
+     * at once. LATER, of a direct one: it could not now, and has said why. The
+     * core lets others use the client, and asks again until op_timeout. */
     int (*attach)(void *self, struct hf__remote *);
     void (*detach)(void *self, struct hf__remote *);
 

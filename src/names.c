@@ -5,6 +5,7 @@
 #include "core.h"
 #include "hash.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,7 +142,8 @@ static struct hf__name *make(hf_client *c, const struct hf__remote *as,
     return n;
 }
 
-/* Makes it, and puts it into the table. */
+/* Makes it, and puts it into the table. LATER: the backend could not now; err
+ * has EBACKEND. */
 static int add_locked(hf_client *c, const struct hf__remote *as,
                       struct hf__name *first, struct hf__name **out,
                       hf_error *err)
@@ -160,7 +162,8 @@ static int add_locked(hf_client *c, const struct hf__remote *as,
     if (rc) {
         hf__timers_unreserve(&c->timers);
         free_name(c, n);
-        return hf__fail_why(c, err, rc);
+        hf__fail_why(c, err, rc == HF__LATER ? HF_EBACKEND : rc);
+        return rc;
     }
     bucket = bucket_of(n, c->buckets_len);
     n->next_in_bucket = c->buckets[bucket];
@@ -228,7 +231,7 @@ int hf__name_line(struct hf__name *first, enum hf_mode mode,
     if (!rc)
         first->refs++;
     hf__mutex_unlock(&c->mu);
-    return rc;
+    return rc == HF__LATER ? HF_EBACKEND : rc;
 }
 
 /* What the lock's options say, else the URL, else the backend's own; of the
@@ -255,6 +258,7 @@ int hf__name_get(hf_client *c, const void *name, size_t len,
                             .fair = is_fair(c, opt),
                             .permits = opt->permits,
                             .label = opt->label ? opt->label : c->label};
+    hf__time until = hf__patience(c);
     int rc;
 
     if (prefix + len > HF_NAME_MAX)
@@ -264,10 +268,16 @@ int hf__name_get(hf_client *c, const void *name, size_t len,
                         prefix + len, HF_NAME_MAX);
     memcpy(text, c->prefix, prefix);
     memcpy(text + prefix, name, len);
-    hf__mutex_lock(&c->mu);
-    rc = get_locked(c, &as, opt->ttl_ms, out, err);
-    hf__mutex_unlock(&c->mu);
-    return rc;
+    for (;;) {
+        hf__mutex_lock(&c->mu);
+        rc = get_locked(c, &as, opt->ttl_ms, out, err);
+        hf__mutex_unlock(&c->mu);
+        if (rc != HF__LATER)
+            return rc;
+        if (hf__now() >= until)
+            return HF_EBACKEND;
+        poll(NULL, 0, 1); /* the keeper waits for the mutex, perhaps */
+    }
 }
 
 void hf__name_unref_locked(struct hf__name *n)

@@ -224,21 +224,21 @@ static void attach_link(struct shm *s, const struct hf__remote *remote,
 }
 
 /* The first of ours to that name: others see that we have one. */
-static int attach_first(struct shm *s, const struct hf__remote *remote)
+static int attach_first(struct shm *s, const struct hf__remote *remote,
+                        int *index)
 {
     uint32_t slot = s->me & SHM_SLOT_MASK;
     struct shm_thread thread;
-    int index = hf__shm_lock(s, &thread, SHM_TABLES_NS, SHM_CROWD_NS);
 
-    if (index)
-        return index;
+    if (hf__shm_lock(s, &thread, SHM_TABLES_NS, SHM_CROWD_NS))
+        return HF__LATER;
     hf__shm_sweep_locked(s);
-    index = find_or_make_locked(s, remote);
-    if (index >= 0)
-        atomic_fetch_or(&s->file->entry[index].attached[slot / 64],
+    *index = find_or_make_locked(s, remote);
+    if (*index >= 0)
+        atomic_fetch_or(&s->file->entry[*index].attached[slot / 64],
                         1ULL << slot % 64);
     hf__shm_unlock(s, &thread);
-    return index;
+    return *index < 0 ? *index : 0;
 }
 
 /* What other kinds than the mutex need. */
@@ -258,7 +258,7 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
     struct shm *s = self;
     bool is_mutex = remote->kind == HF_MUTEX;
     struct shm_link *link;
-    int index = -1, rc;
+    int index = -1, rc = 0;
 
     if (!hf__shm_file_there(s))
         return HF_EBACKEND;
@@ -270,10 +270,10 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
     if (!is_mutex)
         index = hf__shm_find(s, remote->name, remote->name_len, true);
     if (index < 0)
-        index = attach_first(s, remote);
-    if (index < 0) {
+        rc = attach_first(s, remote, &index);
+    if (rc) {
         s->core->free(s->client, link);
-        return index;
+        return rc;
     }
     attach_link(s, remote, link, (unsigned)index);
     if (!is_mutex) {

@@ -181,7 +181,7 @@ struct shm_thread {
 /* The tables. EBACKEND if one thread keeps them locked for longer than our
  * patience (the text says which), or if we do not get them within the limit.
  * Attach and query call this with the client's mutex locked, which the keeper
- * needs: their limit is a second. */
+ * needs: their limit is a second. For attach the core asks again. */
 int hf__shm_lock(struct shm *, struct shm_thread *, hf__time patience,
                  hf__time limit);
 bool hf__shm_trylock(struct shm *, struct shm_thread *);

@@ -160,6 +160,178 @@ static void test_three_cut_hold_ends_in_time(void **state)
     world_is_clean(w);
 }
 
+/* ---- no majority answers in time ------------------------------------------
+ */
+
+#define PATIENCE_MS 1000 /* an op_timeout that is over soon */
+#define IN_TIME "server_timeout=200ms"
+#define LATE_MS 400
+#define GRANT "\r\n$1\r\ng\r\n" /* in the request for a vote alone */
+
+static void stop_three(void)
+{
+    for (int i = 0; i < 3; i++)
+        stop(i);
+}
+
+static void continue_three(void)
+{
+    for (int i = 0; i < 3; i++)
+        go_on(i);
+}
+
+/* A try waits for the servers' answers, as that of one server does. */
+static void test_three_stopped_briefly_delay_a_try(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, 15000, "");
+    struct taker *t;
+
+    for (int as_all = 0; as_all < 2; as_all++) {
+        world_free_for_all(w, a);
+        stop_three();
+        t = as_all ? taker_start_all(w, a, 0) : taker_start(w, a, 0);
+        assert_true(NEVER_MS(taker_back(t), 300));
+        continue_three();
+        taker_gets_it(t, 2000);
+        world_is_clean(w);
+    }
+}
+
+/* Every acquire ends in time, names the three, and gives its votes back. */
+static void test_three_stopped_end_every_acquire(void **state)
+{
+    static const struct {
+        int64_t wait_ms, least_ms, most_ms;
+        int rc;
+    } waits[] = {
+        {0, PATIENCE_MS, PATIENCE_MS + 1000, HF_EBACKEND},
+        {300, 300, 300 + 1000, HF_ETIMEDOUT},
+        {60000, PATIENCE_MS, PATIENCE_MS + 1000, HF_EBACKEND},
+        {HF_FOREVER, PATIENCE_MS, PATIENCE_MS + 1000, HF_EBACKEND},
+    };
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, PATIENCE_MS, IN_TIME);
+
+    for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+        struct wait_mark began;
+
+        takes(w, a); /* all are connected */
+        gives(w, a);
+        stop_three();
+        began = wait_mark();
+        assert_int_equal(hf_lock_timed(a, waits[i].wait_ms, &w->err),
+                         waits[i].rc);
+        assert_true(wait_took(began, waits[i].least_ms, waits[i].most_ms));
+        for (int j = 0; j < SERVERS; j++)
+            names(w->err.text, j, j < 3);
+        says(w->err.text, "no answer");
+        assert_true(WAIT_FOR(!has(3) && !has(4)));
+        continue_three();
+        world_is_clean(w);
+    }
+}
+
+/* A wait for ever ends when no majority has answered for op_timeout. */
+static void is_failed(struct taker *t, struct wait_mark began)
+{
+    assert_true(WAIT_FOR(taker_back(t)));
+    assert_true(wait_took(began, PATIENCE_MS, PATIENCE_MS + 1000));
+    taker_end(t);
+    if (t->rc != HF_EBACKEND)
+        fail_msg("%d: %s", t->rc, t->err.text);
+    says(t->err.text, "127.0.0.1:");
+}
+
+static void are_paced(int i, uint64_t connections)
+{
+    connections = proxy_connections(way[i]) - connections;
+    if (connections > 60)
+        fail_msg("%llu connections", (unsigned long long)connections);
+}
+
+static void test_every_request_is_cut(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, PATIENCE_MS, IN_TIME);
+    uint64_t before[SERVERS];
+    struct wait_mark began;
+
+    world_free_for_all(w, a);
+    for (int i = 0; i < SERVERS; i++) {
+        before[i] = proxy_connections(way[i]);
+        proxy_cut_at(way[i], GRANT);
+    }
+    began = wait_mark();
+    is_failed(taker_start(w, a, HF_FOREVER), began);
+    for (int i = 0; i < SERVERS; i++) {
+        are_paced(i, before[i]);
+        proxy_cut_at(way[i], NULL);
+    }
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+/* Servers whose answers take longer than server_timeout: from the first one on
+ * that is told. */
+static void answer_late(int first, long ms)
+{
+    for (int i = first; i < SERVERS; i++) {
+        proxy_count(way[i], GRANT);
+        proxy_set(way[i], ms ? PROXY_DELAY : PROXY_PASS, ms);
+    }
+}
+
+static void requests_are_paced(int first)
+{
+    for (int i = first; i < SERVERS; i++)
+        if (proxy_counted(way[i]) > 60)
+            fail_msg("%llu answers", (unsigned long long)proxy_counted(way[i]));
+}
+
+static void test_every_answer_is_late(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, PATIENCE_MS, IN_TIME);
+    struct wait_mark began;
+
+    world_free_for_all(w, a);
+    answer_late(0, LATE_MS);
+    /* It ends between two questions, or while one is asked. */
+    assert_int_not_equal(hf_lock_timed(a, PATIENCE_MS - 100, &w->err), 0);
+    began = wait_mark();
+    is_failed(taker_start(w, a, HF_FOREVER), began);
+    requests_are_paced(0);
+    answer_late(0, 0);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+/* Two servers go on saying that the lock is held, which is no answer either. */
+static void test_answers_of_three_are_late_for_a_waiter(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = far(w, 30000, PATIENCE_MS, IN_TIME);
+    hf_lock *b = near(w);
+    struct taker *t;
+
+    world_free_for_all(w, a);
+    takes(w, b);
+    t = taker_start(w, a, HF_FOREVER);
+    assert_true(NEVER_MS(taker_back(t), 500));
+    answer_late(2, LATE_MS);
+    /* It asks more than one server once in four looks. */
+    if (!WAIT_FOR_MS(taker_back(t), PATIENCE_MS + 3000))
+        fail_msg("it still waits");
+    taker_end(t);
+    assert_int_equal(t->rc, HF_EBACKEND);
+    requests_are_paced(2);
+    answer_late(2, 0);
+    gives(w, b);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
 /* ---- keys that are deleted ------------------------------------------------
  */
 
@@ -402,6 +574,11 @@ int run_majority_faults(void)
         FAULT(test_two_gone_hold_goes_on),
         FAULT(test_three_gone_acquire_fails_and_says_why),
         FAULT(test_three_cut_hold_ends_in_time),
+        FAULT(test_three_stopped_briefly_delay_a_try),
+        FAULT(test_three_stopped_end_every_acquire),
+        FAULT(test_every_request_is_cut),
+        FAULT(test_every_answer_is_late),
+        FAULT(test_answers_of_three_are_late_for_a_waiter),
         FAULT(test_keys_deleted_at_two_are_set_again),
         FAULT(test_keys_deleted_at_three_end_the_hold),
         FAULT(test_key_that_was_set_again_does_not_count),

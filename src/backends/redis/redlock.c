@@ -350,7 +350,7 @@ static void tell(struct redlock *rl, hf__time now)
     if (is_down) {
         count_up(rl, text, sizeof(text));
         rl->core->trouble(rl->client, text);
-    } else if (rl->is_down) {
+    } else if (rl->is_down && !rl->is_unheard) {
         rl->core->trouble(rl->client, NULL);
     }
     rl->is_down = is_down;

@@ -175,6 +175,8 @@ struct rl_line {
     bool careful;            /* the last try has failed: one server first */
     uint16_t lacks;          /* servers without the key of the holder */
     uint8_t looks;           /* how often it was asked for */
+    uint64_t unheard;        /* the hold id that no majority has answered, 0; */
+    hf__time unheard_at;     /* since when */
     hf__time seen_at;        /* since when the same one holds it, */
     int64_t seen[HF__HOSTS]; /* by the numbers of its values */
 };
@@ -229,6 +231,7 @@ struct redlock {
     uint32_t tags;
     bool put_off;         /* the core keeps requests that are not sent yet */
     bool is_down;         /* and was told so */
+    bool is_unheard;      /* no majority has voted since one did not */
     bool is_open;         /* hf_open has its client */
     bool is_up;           /* a majority is connected */
     hf__time opens_until; /* so long hf_open waits for the others, too */

@@ -279,7 +279,7 @@ int hf__rl_attempt(void *self, struct hf__req *req)
     req->sent_at = now;
     begin_poll(rl, &h->ask, RL_GRANT, req, rl->server_timeout_ms, now);
     h->carefully =
-        line->careful && req->may_queue &&
+        line->careful && req->may_queue && line->unheard != req->hold_id &&
         (++line->looks % 4 || now - line->seen_at < RL_ALL_MS * HF__MS);
     if (h->carefully)
         ask(rl, &h->ask,
@@ -336,23 +336,70 @@ static hf__time pause(struct redlock *rl, hf__time held)
     return (us / 2 + hf__chance(&rl->chance, us / 2)) * 1000LL;
 }
 
+/* So many servers refuse that no majority can be had. */
+static bool is_hopeless(const struct redlock *rl, struct count c)
+{
+    return c.errors > rl->len - rl->majority;
+}
+
+static bool is_heard(const struct redlock *rl, struct count c)
+{
+    return c.yes + c.no >= rl->majority;
+}
+
 /* Why no majority has decided. If answers are missing it may have, or may do so
- * later: EUNKNOWN, but of a grant, which is undone. */
+ * later: EUNKNOWN. */
 static int why_not(struct redlock *rl, const struct rl_poll *p, hf__time now)
 {
     char text[200];
-    int code = p->op == RL_KEEP || p->op == RL_DROP ? HF_EUNKNOWN : HF_EBACKEND;
-    bool refuse = count(rl, p).errors > rl->len - rl->majority;
+    int code = HF_EUNKNOWN;
+    bool hopeless = is_hopeless(rl, count(rl, p));
 
     for (size_t i = 0; i < rl->len; i++)
-        if (refuse && p->vote[i] == RL_ERROR)
+        if (hopeless && p->vote[i] == RL_ERROR)
             code = rl->server[i].error_code;
     hf__rl_describe(rl, p, now, text, sizeof(text));
     return rl->core->why(rl->client, code, "%s", text);
 }
 
-/* A try is told that it is busy if a majority has voted, and not for it. Others
- * wait, unless servers that refuse prevent every majority. */
+/* No majority has answered the attempt. The core repeats what is unknown at
+ * once, until op_timeout, so it is told after a pause: an eighth of the time
+ * for which this question has had no answer. Until then the hold stays in the
+ * line, where an abandon finds it, with a poll that asks nothing. */
+static void unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
+{
+    struct hf__req *req = h->ask.req;
+    struct rl_line *line = h->line;
+    char text[200];
+
+    if (line->unheard != req->hold_id)
+        line->unheard_at = h->sent_at;
+    line->unheard = req->hold_id;
+    hf__rl_describe(rl, &h->ask, now, text, sizeof(text));
+    rl->is_unheard = rl->is_unheard || text[0];
+    if (text[0] && !rl->is_down)
+        rl->core->trouble(rl->client, text);
+    undo(rl, h);
+    h->touched = 0; /* an abandon has nothing to undo */
+    memset(h->ask.vote, RL_UNASKED, sizeof(h->ask.vote));
+    begin_poll(rl, &h->ask, RL_UNDO, req,
+               (uint32_t)(pause(rl, now - line->unheard_at) / HF__MS) + 1, now);
+    flush(rl, req);
+}
+
+static void end_pause(struct redlock *rl, struct rl_hold *h)
+{
+    struct hf__req *req = h->ask.req;
+
+    end_poll(&h->ask);
+    unlink_hold(rl, h);
+    req->result = HF_EUNKNOWN;
+    rl->core->done(rl->client, req);
+}
+
+/* If a majority has voted, and not for it, a try is told that it is busy, and
+ * others wait. One server's no is enough for a waiter that has asked no other
+ * one (taken). */
 static void refused(struct redlock *rl, struct rl_hold *h, bool taken,
                     hf__time now)
 {
@@ -363,16 +410,17 @@ static void refused(struct redlock *rl, struct rl_hold *h, bool taken,
 
     line->careful = true;
     see(rl, h, taken, now);
-    if (c.errors > rl->len - rl->majority ||
-        (!req->may_queue && !taken && c.yes + c.no < rl->majority))
+    if (!taken && !is_heard(rl, c) && !is_hopeless(rl, c)) {
+        unheard(rl, h, now);
+        return;
+    }
+    line->unheard = 0;
+    if (is_hopeless(rl, c))
         result = why_not(rl, &h->ask, now);
     else if (!req->may_queue)
         result = HF__BUSY;
-    else
-        req->look_at = now + pause(rl, taken ? now - line->seen_at
-                                       : c.yes + c.no >= rl->majority
-                                           ? 0 /* votes were split */
-                                           : HF__NEVER);
+    else /* 0: votes were split */
+        req->look_at = now + pause(rl, taken ? now - line->seen_at : 0);
     undo(rl, h);
     unlink_hold(rl, h);
     req->result = (int16_t)result;
@@ -452,7 +500,8 @@ static void judge_grant(struct redlock *rl, struct rl_hold *h, hf__time now)
     } else if (c.yes + c.asked < rl->majority) {
         bool taken = c.no > rl->len - rl->majority;
 
-        if (taken || !c.asked || h->ask.req->may_queue)
+        if (taken || !c.asked || is_hopeless(rl, c) ||
+            (h->ask.req->may_queue && is_heard(rl, c)))
             refused(rl, h, taken, now);
     }
 }
@@ -636,8 +685,7 @@ static void judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
             unlink_hold(rl, h);
         report(rl, &h->ask, ours ? HF__DONE : HF_ENOTOWNER);
         hf__rl_hold_drop(rl, h);
-    } else if (!c.asked &&
-               (c.errors > rl->len - rl->majority || h->ask.until <= now)) {
+    } else if (!c.asked && (is_hopeless(rl, c) || h->ask.until <= now)) {
         report(rl, &h->ask, why_not(rl, &h->ask, now));
     }
 }
@@ -645,14 +693,27 @@ static void judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 /* ---- answers ----------------------------------------------------------------
  */
 
+/* What a majority answers is no trouble, whatever it is. */
+static void hear(struct redlock *rl, const struct rl_poll *p)
+{
+    if (!rl->is_unheard || !is_heard(rl, count(rl, p)))
+        return;
+    rl->is_unheard = false;
+    if (!rl->is_down)
+        rl->core->trouble(rl->client, NULL);
+}
+
 static void judge(struct redlock *rl, struct rl_poll *p, hf__time now)
 {
+    hear(rl, p);
     if (p->op == RL_GRANT)
         judge_grant(rl, p->hold, now);
     else if (p->op == RL_RAISE)
         judge_raise(rl, p->hold, now);
     else if (p->op == RL_KEEP)
         judge_keep(rl, p, now);
+    else if (p->op == RL_UNDO)
+        end_pause(rl, p->hold);
     else
         judge_drop(rl, p->hold, now);
 }

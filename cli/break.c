@@ -233,7 +233,7 @@ const struct cli_verb cli_break = {
         "  holdfast break nightly               shows the holder and asks\n"
         "  holdfast break --token 12 nightly    only if that hold is still "
         "there\n",
-    .operand = CLI_LOCK_NAME,
+    .operand = CLI_NAME,
     .main = break_main,
 };
 
@@ -294,6 +294,6 @@ const struct cli_verb cli_ask = {
              "\n"
              "  holdfast ask nightly\n"
              "  holdfast ask -b zk://zk1,zk2,zk3/app nightly\n",
-    .operand = CLI_LOCK_NAME,
+    .operand = CLI_NAME,
     .main = ask_main,
 };

@@ -54,8 +54,9 @@ enum { CLI_JSON = 1000 };
 /* What an operand of a verb is, for the completion. */
 enum cli_operand {
     CLI_NOTHING,
-    CLI_LOCK_NAME,  /* then nothing */
-    CLI_COMMAND,    /* a NAME, then a command */
+    CLI_NAME,       /* of a lock or a latch, then nothing */
+    CLI_LOCK_NAME,  /* of a lock alone, then nothing */
+    CLI_COMMAND,    /* a NAME of a lock alone, then a command */
     CLI_LATCH_NAME, /* of a latch alone, then nothing */
 };
 

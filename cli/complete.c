@@ -97,7 +97,25 @@ static bool is_latch(hf_client *client, const struct hf_name *name)
     return is;
 }
 
-static void offer_locks(struct completion *c, bool only_latches)
+/* To inspect more than that takes too long while somebody types: then all names
+ * are offered. */
+enum { INSPECTED_MAX = 100 };
+
+/* Can the verb take it, as far as its kind tells? */
+static bool is_fit(hf_client *client, const hf_names *names, size_t i,
+                   enum cli_operand wanted)
+{
+    const struct hf_name *name = &names->names[i];
+
+    if (strlen(name->bytes) != name->len)
+        return false;
+    if (wanted == CLI_LATCH_NAME)
+        return is_latch(client, name);
+    return wanted == CLI_NAME || names->len > INSPECTED_MAX ||
+           !is_latch(client, name);
+}
+
+static void offer_names(struct completion *c, enum cli_operand wanted)
 {
     hf_client_options options = HF_CLIENT_OPTIONS_INIT;
     hf_client *client = NULL;
@@ -108,8 +126,7 @@ static void offer_locks(struct completion *c, bool only_latches)
     if (hf_open(cli_url(c->url), &options, &client, NULL) == HF_OK &&
         hf_list(client, value_of(c), &names, NULL) == HF_OK) {
         for (size_t i = 0; i < names->len; i++)
-            if (strlen(names->names[i].bytes) == names->names[i].len &&
-                (!only_latches || is_latch(client, &names->names[i])))
+            if (is_fit(client, names, i, wanted))
                 offer(c, "words", names->names[i].bytes, NULL);
         hf_names_free(names);
     }
@@ -178,7 +195,7 @@ static void offer_values(struct completion *c, const struct cli_flag *flag)
     else if (strcmp(flag->value, "URL") == 0)
         offer_urls(c);
     else if (strcmp(flag->value, "NAME") == 0)
-        offer_locks(c, false);
+        offer_names(c, CLI_LOCK_NAME); /* of run and hold */
     else if (strcmp(flag->value, "FILE") == 0)
         printf("files %zu%c", c->fixed, '\0');
 }
@@ -326,7 +343,7 @@ static void offer_operand(struct completion *c, const struct cli_verb *verb,
         offer(c, "words", verb->words[i], NULL);
     if (verb->operand != CLI_NOTHING && said->operands == name_at &&
         !said->has_names)
-        offer_locks(c, verb->operand == CLI_LATCH_NAME);
+        offer_names(c, verb->operand);
 }
 
 void cli_complete(const struct cli_verb *verb, int n, char **words)

@@ -313,6 +313,6 @@ const struct cli_verb cli_ls = {
         "  holdfast ls -l                        the locks of this user here\n"
         "  holdfast ls -b redis://db1 jobs/      names that begin with jobs/\n"
         "  holdfast ls -l --json | jq -r 'select(.waiters[0]).name'\n",
-    .operand = CLI_LOCK_NAME,
+    .operand = CLI_NAME,
     .main = ls_main,
 };

@@ -155,6 +155,6 @@ const struct cli_verb cli_show = {
         "\n"
         "  holdfast show nightly\n"
         "  holdfast show -b redis://db1 --json nightly | jq .holders[0].host\n",
-    .operand = CLI_LOCK_NAME,
+    .operand = CLI_NAME,
     .main = show_main,
 };

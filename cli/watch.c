@@ -579,6 +579,6 @@ const struct cli_verb cli_watch = {
         "  holdfast watch nightly\n"
         "  holdfast watch -b etcd://e1,e2,e3 -p jobs/ --json\n"
         "  holdfast watch -n 1 -w 10m nightly    waits for the next change\n",
-    .operand = CLI_LOCK_NAME,
+    .operand = CLI_NAME,
     .main = watch_main,
 };

@@ -29,7 +29,7 @@ static int wait_for(hf_lock *lock, hf_error *err)
     alarm(1);
     puts("waiting; Ctrl-C ends it");
     rc = hf_lock_acquire(lock, &opt, err);
-    /* The client must outlive the firing: no more signals from here on. */
+    /* The wait is over: there is nothing left for a signal to cancel. */
     action.sa_handler = SIG_IGN;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGALRM, &action, NULL);

@@ -29,9 +29,9 @@
  *   returned. A thread that is cancelled while it holds a lock has exited while
  *   holding (HF_EVENT_ORPHANED): release in a handler of
  *   pthread_cleanup_push(). Not supported: calls on a thread with
- *   PTHREAD_CANCEL_ASYNCHRONOUS; longjmp() out of a callback, of a hook, or of
- *   a signal handler that has interrupted a call. exit() in the middle of calls
- *   leaves holds to end by themselves, as a kill does.
+ *   PTHREAD_CANCEL_ASYNCHRONOUS; longjmp() or pthread_exit() out of a callback,
+ *   of a hook, or of a signal handler that has interrupted a call. exit() in
+ *   the middle of calls leaves holds to end by themselves, as a kill does.
  * - Times are milliseconds unless the name says otherwise; deadlines are
  *   nanoseconds of CLOCK_BOOTTIME.
  * - Names are bytes: 1 to HF_NAME_MAX of them, without NUL.
@@ -765,10 +765,10 @@ typedef struct hf_diagnosis {
  * ("promise") says in one sentence when a hold ends and what it survives. It
  * asks the server for its settings (what the user may not read is a warning),
  * and acquires and releases a mutex of the name "holdfast-diagnose" (so several
- * at once wait for each other, and measure that). Waits for the answers. Freed
- * by hf_diagnosis_free, which may be after the client is closed. ENOTSUP (the
- * backend cannot tell), EUNKNOWN, EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM,
- * ECLOSED, EFORK. */
+ * at once wait for each other, and measure that). Waits for the answers, up to
+ * five, and for op_timeout for each. Freed by hf_diagnosis_free, which may be
+ * after the client is closed. ENOTSUP (the backend cannot tell), EUNKNOWN,
+ * EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK. */
 HF_API int hf_diagnose(hf_client *client, hf_diagnosis **out, hf_error *err);
 HF_API void hf_diagnosis_free(hf_diagnosis *diagnosis);
 

@@ -94,9 +94,7 @@ static int judge(hf_lock *lock, struct hf__talk *t, const struct hf__flight *f,
         return hf__renew_answered(lock, t, f, err);
     if (rc == HF_EUNKNOWN)
         return tell_again(lock, t, err);
-    if (rc != HF_ENOTOWNER)
-        return rc ? hf__fail_word(lock->name->client, &f->why, err, rc) : 0;
-    return hf__talk_lost(lock, t, err);
+    return hf__talk_judge(lock, t, f, rc, err);
 }
 
 /* The caller reads, whatever went wrong: no code may leave that open. */

@@ -178,21 +178,7 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 int hf__renew_answered(hf_lock *lock, struct hf__talk *t,
                        const struct hf__flight *f, hf_error *err)
 {
-    hf_client *c = lock->name->client;
-    uint64_t owner = hf__owner_of(lock, NULL);
-    int rc = result_of(f, 0), now;
-
-    if (hf__client_check(c))
-        return hf__fail(err, HF_ECLOSED, "the client was closed meanwhile");
-    now = hf__gate_check(&t->line->gate, owner, hf__now());
-    if (!now && t->line->gate.lease.hold_id != t->hold_id)
-        now = HF_ENOTOWNER; /* released by another thread, and taken again */
-    hf__name_run(t->line, hf__now());
-    if (rc == HF_ENOTOWNER || now == HF_ELOST)
-        return hf__talk_lost(lock, t, err);
-    if (now)
-        return hf__fail_hold(t->line, owner, now, err);
-    return rc ? hf__fail_word(c, &f->why, err, rc) : 0;
+    return hf__talk_judge(lock, t, f, result_of(f, 0), err);
 }
 
 static const struct hf__verb renew = {"the renewal", begin, hf__renew_answered};

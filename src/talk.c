@@ -51,6 +51,26 @@ int hf__talk_lost(hf_lock *lock, struct hf__talk *t, hf_error *err)
     return hf__fail_loss(t->line, hf__loss(HF__LOSS_NONE, 0), err);
 }
 
+int hf__talk_judge(hf_lock *lock, struct hf__talk *t,
+                   const struct hf__flight *f, int rc, hf_error *err)
+{
+    hf_client *c = lock->name->client;
+    uint64_t owner = hf__owner_of(lock, NULL);
+    int now;
+
+    if (hf__client_check(c))
+        return hf__fail(err, HF_ECLOSED, "the client was closed meanwhile");
+    now = hf__gate_check(&t->line->gate, owner, hf__now());
+    if (!now && t->line->gate.lease.hold_id != t->hold_id)
+        now = HF_ENOTOWNER; /* released by another thread, and taken again */
+    hf__name_run(t->line, hf__now());
+    if (rc == HF_ENOTOWNER || now == HF_ELOST)
+        return hf__talk_lost(lock, t, err);
+    if (now)
+        return hf__fail_hold(t->line, owner, now, err);
+    return rc ? hf__fail_word(c, &f->why, err, rc) : 0;
+}
+
 bool hf__talk_may_go_on(const hf_lock *lock, const struct hf__talk *t)
 {
     return hf__now() < t->until && !hf__client_check(lock->name->client);

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct net_tls {
@@ -83,6 +84,27 @@ static int bad_file(const struct net_tls *t, const char *option,
                         wanted);
 }
 
+/* OpenSSL opens the file on the thread of the client, so that must not block:
+ * opening a FIFO waits for a writer, and a device may be endless. */
+static int check_file(const struct net_tls *t, const char *option,
+                      const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st))
+        return t->core->why(t->client, HF_EINVAL, "%s=%s: %s", option, path,
+                            strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return t->core->why(t->client, HF_EINVAL,
+                            "%s=%s: this is %s; it must be a regular file",
+                            option, path,
+                            S_ISFIFO(st.st_mode)   ? "a FIFO"
+                            : S_ISDIR(st.st_mode)  ? "a directory"
+                            : S_ISSOCK(st.st_mode) ? "a socket"
+                                                   : "a device");
+    return 0;
+}
+
 /* Nobody is there who could be asked. */
 static int no_passphrase(char *buf, int size, int for_writing, void *arg)
 {
@@ -95,12 +117,19 @@ static int no_passphrase(char *buf, int size, int for_writing, void *arg)
 
 static int take_own(struct net_tls *t, const char *cert, const char *key)
 {
+    int rc;
+
     if (!cert && !key)
         return 0;
     if (!cert || !key)
         return t->core->why(t->client, HF_EINVAL,
                             "%s= without %s=: they must be given together",
                             cert ? "cert" : "key", cert ? "key" : "cert");
+    rc = check_file(t, "cert", cert);
+    if (!rc)
+        rc = check_file(t, "key", key);
+    if (rc)
+        return rc;
     SSL_CTX_set_default_passwd_cb(t->ctx, no_passphrase);
     if (SSL_CTX_use_certificate_chain_file(t->ctx, cert) != 1)
         return bad_file(t, "cert", cert, "a certificate");
@@ -115,8 +144,13 @@ static int take_own(struct net_tls *t, const char *cert, const char *key)
 
 static int take_cas(struct net_tls *t, const char *cacert)
 {
+    int rc;
+
     if (!cacert)
         return SSL_CTX_set_default_verify_paths(t->ctx) == 1 ? 0 : HF_ENOMEM;
+    rc = check_file(t, "cacert", cacert);
+    if (rc)
+        return rc;
     if (SSL_CTX_load_verify_locations(t->ctx, cacert, NULL) == 1)
         return 0;
     return bad_file(t, "cacert", cacert, "certificates of CAs");

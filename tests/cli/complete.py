@@ -144,7 +144,10 @@ def words_of_a_verb():
                    check=True)
     for word in 'set', 'down', 'wait', 'show':
         assert offered('latch', word, 'ni') == ['night-shift'], word
-    assert offered('show', 'ni') == ['night-shift', 'nightly']
+    for verb in 'show', 'break', 'ask', 'watch', 'ls':
+        assert offered(verb, 'ni') == ['night-shift', 'nightly'], verb
+    for words in ['run'], ['hold'], ['run', '-l'], ['hold', '-l']:
+        assert offered(*words, 'ni') == ['nightly'], words
     assert offered('latch', 'show', 'nightly', '') == []
     subprocess.run([HOLDFAST, 'break', '-y', 'night-shift'], env=env,
                    check=True, stdout=subprocess.DEVNULL)

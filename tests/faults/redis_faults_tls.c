@@ -4,6 +4,8 @@
 #include "redis_faults.h"
 
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* In the server's directory: the options of a URL, each %s is it. */
 static int open_by(struct world *w, const char *scheme, const char *host,
@@ -60,6 +62,34 @@ static void test_files_that_cannot_be_used(void **state)
            "No such file");
     assert_int_equal(open_by(w, "redis", "h", 1, "&cacert=@ca.pem"), HF_EINVAL);
     assert_non_null(strstr(w->err.text, "rediss://"));
+}
+
+/* Opening a FIFO waits for a writer. */
+static void test_files_that_are_no_regular_ones(void **state)
+{
+    struct world *w = *state;
+    char fifo[128], link[128];
+
+    snprintf(fifo, sizeof(fifo), "%s/fifo", w->redis->dir);
+    snprintf(link, sizeof(link), "%s/link.pem", w->redis->dir);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    expect(w, "h", "&cacert=@fifo", HF_EINVAL, "cacert=");
+    assert_non_null(strstr(w->err.text, "fifo: this is a FIFO"));
+    expect(w, "h", "&cacert=@ca.pem&cert=@fifo&key=@client.key", HF_EINVAL,
+           "fifo: this is a FIFO");
+    assert_non_null(strstr(w->err.text, " cert="));
+    expect(w, "h", "&cacert=@ca.pem&cert=@client.pem&key=@fifo", HF_EINVAL,
+           "fifo: this is a FIFO");
+    assert_non_null(strstr(w->err.text, "key="));
+    expect(w, "h", "&cacert=/dev/null", HF_EINVAL, "a device");
+    expect(w, "h", "&cacert=@.", HF_EINVAL, "a directory");
+    assert_int_equal(unlink(fifo), 0);
+    assert_int_equal(symlink("ca.pem", link), 0);
+    expect(w, "127.0.0.1", "&cacert=@link.pem", 0, "");
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(symlink("fifo", link), 0);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    expect(w, "h", "&cacert=@link.pem", HF_EINVAL, "a FIFO");
 }
 
 /* The server, anew with another certificate or other options. */
@@ -202,6 +232,7 @@ int run_tls_faults(void)
     const struct CMUnitTest tests[] = {
         TLS_TEST(test_who_is_believed),
         TLS_TEST(test_files_that_cannot_be_used),
+        TLS_TEST(test_files_that_are_no_regular_ones),
         TLS_TEST(test_a_certificate_of_the_server_that_is_wrong),
         TLS_TEST(test_a_server_that_wants_a_certificate),
         TLS_TEST(test_tls_on_one_side_alone),

@@ -4,6 +4,7 @@
 #include "zk_faults.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -452,6 +453,62 @@ static void test_renewal_finds_all_that_are_gone(void **state)
     world_is_clean(w);
 }
 
+/* A client that does not listen has a mutex. */
+static hf_lock *quiet_hold(struct world *w, const char *url)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+
+    opt.ttl_ms = 20000;
+    opt.op_timeout_ms = 10000;
+    assert_int_equal(hf_open(url, &opt, &w->clients[0], &w->err), 0);
+    w->len = 1;
+    assert_int_equal(
+        hf_lock_new(w->clients[0], "n", 1, NULL, &w->locks[0], &w->err), 0);
+    assert_int_equal(hf_lock_timed(w->locks[0], 5000, &w->err), 0);
+    return w->locks[0];
+}
+
+/* In its name, by an administrator, before the deadline. Until the hand is
+ * connected the client may take its session back. */
+static void close_its_session(struct world *w)
+{
+    char path[256], hosts[32];
+    struct Stat stat;
+
+    world_first_entry(w, path, sizeof(path));
+    assert_int_equal(zk_hand_stat(hand(w), path, &stat), 0);
+    snprintf(hosts, sizeof(hosts), "127.0.0.1:%d", w->port);
+    while (zk_hand_stat(hand(w), path, &stat) == 0)
+        zk_hand_close(zk_hand_steal(hosts, stat.ephemeralOwner));
+}
+
+/* The server has closed one, and its end is still open here. */
+static bool is_cut_off(int port)
+{
+    int fd[16], n = find_sockets(port, fd, 16);
+
+    for (int i = 0; i < n && i < 16; i++) {
+        struct pollfd p = {.fd = fd[i], .events = POLLRDHUP};
+
+        if (poll(&p, 1, 0) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* The release is its next word to the server. */
+static void test_quiet_release_after_the_session_ended(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = quiet_hold(w, w->zk->url);
+
+    close_its_session(w);
+    assert_true(WAIT_FOR(is_cut_off(w->port)));
+    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
 int run_session_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
@@ -472,6 +529,7 @@ int run_session_faults(void)
         T(test_silence_is_noticed_by_who_sleeps),
         T(test_session_shorter_than_two_ticks),
         T(test_renewal_finds_all_that_are_gone),
+        T(test_quiet_release_after_the_session_ended),
     };
 
     return cmocka_run_group_tests_name("zookeeper: the session", tests,

@@ -80,8 +80,20 @@ with_tests() {
         "$1/static-tests/tests/unit/test_url"
 }
 
-echo "1..$((8 + $#))"
+# Nothing that pkg-config would find is there.
+says_what_is_left_out() {
+    mkdir "$tmp/empty" &&
+        says ' shm *: yes (built in)' env PKG_CONFIG_PATH= \
+            PKG_CONFIG_LIBDIR="$tmp/empty" CMAKE=false \
+            meson setup "$tmp/bare" "$source" -Dlab=disabled --buildtype=plain &&
+        grep ' redis *: NO: .*libhiredis-dev' "$tmp/said" &&
+        grep ' etcd *: NO: .*libnghttp2-dev' "$tmp/said"
+}
+
+echo "1..$((9 + $#))"
 schemes=$*
+check "the summary says which backends are left out, and why" \
+    says_what_is_left_out
 check "the tests are left out where cmocka is not" configure "$build" shared
 check "the library and the command build" nice ninja -C "$build" cli/holdfast
 for scheme; do

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -250,29 +251,97 @@ static void test_core_loss_is_told_when_its_handle_is_gone(void **state)
 /* ---- firing ----------------------------------------------------------------
  */
 
+/* The thread that fires stops at a call of its own choice. */
+static __thread bool stops_in_post, stops_in_wake;
+static uint32_t fire_stopped, fire_may_go_on; /* atomic */
+
+static void stop_firing(void)
+{
+    __atomic_store_n(&fire_stopped, 1, __ATOMIC_SEQ_CST);
+    WAIT_FOR(__atomic_load_n(&fire_may_go_on, __ATOMIC_SEQ_CST));
+}
+
 /* The linker puts this before that of engine.c. */
 void __real_hf__fd_post(int fd);
 void __wrap_hf__fd_post(int fd);
 
-static __thread bool stops_in_post;
-static uint32_t post_stopped, post_may_go_on; /* atomic */
-
 void __wrap_hf__fd_post(int fd)
 {
-    if (stops_in_post) {
-        __atomic_store_n(&post_stopped, 1, __ATOMIC_SEQ_CST);
-        WAIT_FOR(__atomic_load_n(&post_may_go_on, __ATOMIC_SEQ_CST));
-        if (fcntl(fd, F_GETFD) < 0)
-            abort(); /* it was closed, and may be another one's by now */
-    }
+    if (stops_in_post)
+        stop_firing();
+    if ((stops_in_post || stops_in_wake) && fcntl(fd, F_GETFD) < 0)
+        abort(); /* it was closed, and may be another one's by now */
     __real_hf__fd_post(fd);
 }
 
-static void *fire_and_stop(void *cancel)
+/* And this before that of wait.c. */
+void __real_hf__futex_wake(uint32_t *word, int how_many);
+void __wrap_hf__futex_wake(uint32_t *word, int how_many);
+
+void __wrap_hf__futex_wake(uint32_t *word, int how_many)
+{
+    if (stops_in_wake)
+        stop_firing();
+    __real_hf__futex_wake(word, how_many);
+}
+
+static void *fire_and_stop_in_post(void *cancel)
 {
     stops_in_post = true;
     hf_cancel_fire(cancel);
     return NULL;
+}
+
+static void *fire_and_stop_in_wake(void *cancel)
+{
+    stops_in_wake = true;
+    hf_cancel_fire(cancel);
+    return NULL;
+}
+
+/* Memory that has pages of its own. A thread that touches it after it was freed
+ * crashes. */
+#define OWN_PAGES 65536
+
+static void *pages_take(void *ctx, size_t size)
+{
+    void *p = MAP_FAILED;
+
+    (void)ctx;
+    if (size <= OWN_PAGES)
+        p = mmap(NULL, OWN_PAGES, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void pages_give(void *ctx, void *p)
+{
+    (void)ctx;
+    if (p && mprotect(p, OWN_PAGES, PROT_NONE))
+        abort();
+}
+
+static const hf_hooks pages = {.alloc = pages_take, .free = pages_give};
+
+/* It lets each attempt queue. */
+static hf_client *open_in_pages(void)
+{
+    hf_client *c = open_with(&pages);
+
+    hf__mutex_lock(&c->mu);
+    server.at_once = true;
+    server.answer = HF__QUEUED;
+    hf__mutex_unlock(&c->mu);
+    return c;
+}
+
+static hf_cancel *cancel_in_a_page(void)
+{
+    hf_cancel *cancel = pages_take(NULL, sizeof(*cancel));
+
+    assert_non_null(cancel);
+    hf_cancel_init(cancel);
+    return cancel;
 }
 
 struct closer {
@@ -311,34 +380,65 @@ static void *wait_timed(void *arg)
     return (void *)(intptr_t)hf_lock_acquire(t->lock, &t->opt, NULL);
 }
 
-/* The wait ends before the thread that fired has come to the client's
- * descriptor, which stays until it has. */
-static void test_core_close_waits_for_who_fires(void **state)
+/* The wait ends before the thread that fired has gone on. From then on the
+ * cancel may be gone, and the client must stay until the firing is over. */
+static void fire_late(void *(*fire_and_stop)(void *cancel))
 {
-    struct closer closer = {open_at_once(HF__QUEUED), 0};
-    struct timed t = {make_lock(closer.client, "n", HF_MUTEX, 0, 0),
+    struct closer closer = {open_in_pages(), 0};
+    hf_client *c = closer.client;
+    struct timed t = {make_lock(c, "n", HF_MUTEX, 0, 0),
                       HF_ACQUIRE_OPTIONS_INIT};
-    hf_cancel cancel = HF_CANCEL_INIT;
+    hf_cancel *cancel = cancel_in_a_page();
     pthread_t firing, waiting, closing;
     void *rc;
 
-    (void)state;
-    post_stopped = post_may_go_on = 0;
-    t.opt.cancel = &cancel;
+    fire_stopped = fire_may_go_on = 0;
+    t.opt.cancel = cancel;
     t.opt.wait_ms = 200; /* it looks then, since nothing wakes it */
     assert_int_equal(pthread_create(&waiting, NULL, wait_timed, &t), 0);
-    assert_true(WAIT_FOR(is_attached(&cancel)));
-    assert_int_equal(pthread_create(&firing, NULL, fire_and_stop, &cancel), 0);
-    assert_true(WAIT_FOR(__atomic_load_n(&post_stopped, __ATOMIC_SEQ_CST)));
+    assert_true(WAIT_FOR(is_attached(cancel)));
+    assert_int_equal(pthread_create(&firing, NULL, fire_and_stop, cancel), 0);
+    assert_true(WAIT_FOR(__atomic_load_n(&fire_stopped, __ATOMIC_SEQ_CST)));
     pthread_join(waiting, &rc);
     assert_int_equal((intptr_t)rc, HF_ECANCELED);
+    pages_give(NULL, cancel);
     assert_int_equal(hf_lock_free(t.lock), 0);
     assert_int_equal(pthread_create(&closing, NULL, close_client, &closer), 0);
     assert_true(NEVER_MS(is_closed(&closer), 300));
-    __atomic_store_n(&post_may_go_on, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&fire_may_go_on, 1, __ATOMIC_SEQ_CST);
     pthread_join(firing, NULL);
     pthread_join(closing, &rc);
     assert_null(rc);
+}
+
+static void test_core_close_waits_for_who_fires(void **state)
+{
+    (void)state;
+    fire_late(fire_and_stop_in_post);
+}
+
+static void test_core_firing_touches_nothing_that_is_free(void **state)
+{
+    (void)state;
+    fire_late(fire_and_stop_in_wake);
+}
+
+/* The cancel still points to the client of the last wait. */
+static void test_core_firing_after_the_wait_touches_no_client(void **state)
+{
+    hf_client *c = open_in_pages();
+    hf_lock *lock = make_lock(c, "n", HF_MUTEX, 0, 0);
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_cancel cancel = HF_CANCEL_INIT;
+
+    (void)state;
+    opt.cancel = &cancel;
+    opt.wait_ms = 1;
+    assert_int_equal(hf_lock_acquire(lock, &opt, NULL), HF_ETIMEDOUT);
+    assert_ptr_equal(cancel.client, c);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+    hf_cancel_fire(&cancel);
 }
 
 /* A thread that is about to fire compares the word: it must not find the one of
@@ -759,6 +859,8 @@ int main(void)
         cmocka_unit_test(test_core_events_that_are_dropped_are_told),
         cmocka_unit_test(test_core_loss_is_told_when_its_handle_is_gone),
         cmocka_unit_test(test_core_close_waits_for_who_fires),
+        cmocka_unit_test(test_core_firing_touches_nothing_that_is_free),
+        cmocka_unit_test(test_core_firing_after_the_wait_touches_no_client),
         cmocka_unit_test(test_core_no_wait_leaves_the_word_as_it_was),
         cmocka_unit_test(test_core_child_fires_nothing_of_its_parent),
         cmocka_unit_test(test_core_child_of_a_callback_of_close_closes_nothing),

@@ -313,57 +313,141 @@ static void test_renewals_released_ones_stay_out(void **state)
     end(c, LEN);
 }
 
-struct renewing {
+static int renew(hf_lock *lock)
+{
+    return hf_lock_renew(lock, 0, NULL);
+}
+
+static int downgrade(hf_lock *lock)
+{
+    return hf_lock_downgrade(lock, NULL);
+}
+
+struct asking {
     pthread_t thread;
     hf_lock *lock;
+    int (*verb)(hf_lock *);
     int rc;
 };
 
-static void *renew_it(void *arg)
+static void *ask_it(void *arg)
 {
-    struct renewing *r = arg;
+    struct asking *a = arg;
 
-    r->rc = hf_lock_renew(r->lock, 0, NULL);
+    a->rc = a->verb(a->lock);
     return NULL;
 }
 
-/* Another thread lets the handle's hold go while it is renewed; and may take
- * the lock again, of which the answer says nothing. */
-static void renew_released(bool again)
+/* A hold of a handle, which any thread may release. */
+static hf_client *hold_by_handle(enum hf_kind kind, int64_t lease_ms)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    struct renewing r = {0};
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     hf_client *c = hold(0);
 
-    opt.flags = HF_OWNER_HANDLE;
-    assert_int_equal(hf_lock_new(c, "h", 1, &opt, &locks[0], NULL), 0);
-    r.lock = locks[0];
-    assert_int_equal(hf_lock_acquire(r.lock, NULL, NULL), 0);
-    assert_int_equal(pthread_create(&r.thread, NULL, renew_it, &r), 0);
-    assert_true(WAIT_FOR(!nothing_flies(c)));
-    assert_int_equal(hf_lock_release(r.lock, NULL), 0);
-    if (again)
-        assert_int_equal(hf_lock_acquire(r.lock, NULL, NULL), 0);
-    answer(c, HF__DONE);
-    pthread_join(r.thread, NULL);
-    assert_int_equal(r.rc, HF_ENOTOWNER);
-    assert_int_equal(hf_lock_check(r.lock), again ? 0 : HF_ENOTOWNER);
-    assert_int_equal(hf_lock_release(r.lock, NULL), again ? 0 : HF_ENOTOWNER);
-    assert_int_equal(hf_lock_free(r.lock), 0);
+    server.in_renew = NULL; /* a downgraded hold is renewed at once */
+    opt.lease_ms = lease_ms;
+    locks[0] = make_lock(c, "h", kind, HF_OWNER_HANDLE, 0);
+    assert_int_equal(hf_lock_acquire(locks[0], &opt, NULL), 0);
+    return c;
+}
+
+static void end_by_handle(hf_client *c)
+{
+    assert_int_equal(hf_lock_free(locks[0]), 0);
     locks[0] = NULL;
     assert_int_equal(hf_close(c), 0);
+}
+
+/* Another thread lets the handle's hold go while the server is asked about it;
+ * and may take the lock again, of which the answer says nothing. */
+static void ask_of_released(enum hf_kind kind, int (*verb)(hf_lock *),
+                            bool again)
+{
+    hf_client *c = hold_by_handle(kind, 0);
+    struct asking a = {.lock = locks[0], .verb = verb};
+
+    assert_int_equal(pthread_create(&a.thread, NULL, ask_it, &a), 0);
+    assert_true(WAIT_FOR(!nothing_flies(c)));
+    assert_int_equal(hf_lock_release(a.lock, NULL), 0);
+    if (again)
+        assert_int_equal(hf_lock_acquire(a.lock, NULL, NULL), 0);
+    answer(c, HF__DONE);
+    pthread_join(a.thread, NULL);
+    assert_int_equal(a.rc, HF_ENOTOWNER);
+    assert_int_equal(hf_lock_check(a.lock), again ? 0 : HF_ENOTOWNER);
+    assert_int_equal(hf_lock_release(a.lock, NULL), again ? 0 : HF_ENOTOWNER);
+    end_by_handle(c);
 }
 
 static void test_renewal_of_what_was_released(void **state)
 {
     (void)state;
-    renew_released(false);
+    ask_of_released(HF_MUTEX, renew, false);
 }
 
 static void test_renewal_of_what_was_released_and_taken_again(void **state)
 {
     (void)state;
-    renew_released(true);
+    ask_of_released(HF_MUTEX, renew, true);
+}
+
+static void test_downgrade_of_what_was_released(void **state)
+{
+    (void)state;
+    ask_of_released(HF_RWLOCK, downgrade, false);
+}
+
+static void test_downgrade_of_what_was_released_and_taken_again(void **state)
+{
+    (void)state;
+    ask_of_released(HF_RWLOCK, downgrade, true);
+}
+
+#define SHORT_MS 200 /* of a fixed lease */
+
+static bool lease_is_over(const hf_lock *lock)
+{
+    struct hf__name *n = lock->name;
+    bool over;
+
+    hf__name_lock(n);
+    n = hf__line_held(n, hf__owner_of(lock, NULL));
+    over = hf__now() >= n->gate.lease.until;
+    hf__name_unlock(lock->name);
+    return over;
+}
+
+/* The server has done it in time, and the client hears of it too late. */
+static void test_downgrade_that_is_answered_after_the_deadline(void **state)
+{
+    hf_client *c = hold_by_handle(HF_RWLOCK, SHORT_MS);
+    struct asking a = {.lock = locks[0], .verb = downgrade};
+
+    (void)state;
+    assert_int_equal(pthread_create(&a.thread, NULL, ask_it, &a), 0);
+    assert_true(WAIT_FOR(!nothing_flies(c)));
+    assert_true(WAIT_FOR(lease_is_over(a.lock)));
+    answer(c, HF__DONE);
+    pthread_join(a.thread, NULL);
+    assert_int_equal(a.rc, HF_ELOST);
+    assert_int_equal(hf_lock_release(a.lock, NULL), HF_ELOST);
+    end_by_handle(c);
+}
+
+static void test_downgrade_async_that_is_answered_too_late(void **state)
+{
+    hf_client *c = hold_by_handle(HF_RWLOCK, SHORT_MS);
+    struct call call = {0};
+
+    (void)state;
+    assert_int_equal(hf_lock_downgrade_async(locks[0], note_lock, &call, NULL),
+                     0);
+    assert_true(WAIT_FOR(lease_is_over(locks[0])));
+    let_answer(c, 1, HF__DONE);
+    assert_true(WAIT_FOR(is_called(c, &call)));
+    assert_int_equal(call.result, HF_ELOST);
+    assert_int_equal(hf_lock_release(locks[0], NULL), HF_ELOST);
+    end_by_handle(c);
 }
 
 int main(void)
@@ -378,6 +462,10 @@ int main(void)
         cmocka_unit_test(test_renewals_released_ones_stay_out),
         cmocka_unit_test(test_renewal_of_what_was_released),
         cmocka_unit_test(test_renewal_of_what_was_released_and_taken_again),
+        cmocka_unit_test(test_downgrade_of_what_was_released),
+        cmocka_unit_test(test_downgrade_of_what_was_released_and_taken_again),
+        cmocka_unit_test(test_downgrade_that_is_answered_after_the_deadline),
+        cmocka_unit_test(test_downgrade_async_that_is_answered_too_late),
     };
 
     return cmocka_run_group_tests_name("renewals", tests, NULL, NULL);

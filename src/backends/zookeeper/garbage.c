@@ -13,6 +13,8 @@
 
 #include "entry.h"
 
+#include <poll.h>
+
 #define PAUSE (200 * HF__MS)       /* after a step that could not be made, */
 #define PAUSE_MAX (30000 * HF__MS) /* and after one that never can */
 
@@ -199,6 +201,17 @@ static int delete_it(struct zk_node *node)
 
 /* ---- what comes next ----------------------------------------------------- */
 
+/* The server has closed the connection, and the library has not read that yet.
+ * A release that was sent now would be lost, and if the session is over nobody
+ * could tell whether it came before that. */
+static bool is_cut(const struct zk_node *node)
+{
+    struct pollfd p = {.fd = node->z->own_fd, .events = POLLRDHUP};
+
+    return node->let_go && node->let_go->op == HF__RELEASE &&
+           poll(&p, 1, 0) > 0;
+}
+
 /* The next step towards its end, if one can be made now. */
 static void sweep(struct zk_node *node)
 {
@@ -211,7 +224,7 @@ static void sweep(struct zk_node *node)
         else
             hf__zk_node_sweep_later(node);
     } else if (node->state == ZK_NODE_THERE) {
-        if (delete_it(node) == 0) {
+        if (!is_cut(node) && delete_it(node) == 0) {
             node->calls++;
             node->state = ZK_NODE_DELETING;
         } else {
@@ -301,6 +314,17 @@ void hf__zk_nodes_sweep(struct zk *z, hf__time now)
     }
 }
 
+/* What is let go is gone with the session. A release that was never sent came
+ * too late: the hold was lost before. One that was sent may have been done; the
+ * truth is not known any more. Who abandons only wants it to be gone. */
+static void let_go_with_session(struct zk_node *node)
+{
+    bool late = node->let_go->op == HF__RELEASE && !node->unsure &&
+                node->state == ZK_NODE_THERE;
+
+    hf__zk_finish(node->z, node->let_go, late ? HF_ENOTOWNER : HF__DONE);
+}
+
 void hf__zk_nodes_lost(struct zk *z, const char *why)
 {
     z->sweep_at = 0;
@@ -313,7 +337,7 @@ void hf__zk_nodes_lost(struct zk *z, const char *why)
         if (line && node->held)
             z->core->lost(z->client, line->remote, node->hold_id, why);
         if (node->let_go)
-            hf__zk_finish(z, node->let_go, HF__DONE);
+            let_go_with_session(node);
         hf__zk_node_free(node);
     }
 }

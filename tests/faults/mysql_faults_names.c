@@ -374,15 +374,16 @@ static void test_idle_connections_are_ended(void **state)
 }
 
 /* A version that does not say whose it is. */
-static void test_version_without_a_name(void **state)
+static void works_without_a_name(struct world *w, bool direct)
 {
     struct relay *relay = relay_start(my_one.port);
-    struct world *w = *state;
     hf_client *c, *d;
     char url[128];
 
     assert_non_null(relay);
     relay_hides_name(relay);
+    if (direct)
+        relay_keeps_number(relay);
     my_server_url_at(relay_port(relay), "", url, sizeof(url));
     c = my_open(w, url);
     d = my_open(w, my_one.url);
@@ -390,6 +391,13 @@ static void test_version_without_a_name(void **state)
     assert_int_equal(hf_close(c), 0);
     assert_int_equal(hf_close(d), 0);
     relay_end(relay);
+}
+
+/* Through a proxy, and where nothing tells of one. */
+static void test_version_without_a_name(void **state)
+{
+    works_without_a_name(*state, false);
+    works_without_a_name(*state, true);
 }
 
 static void refused_as_old(struct world *w, void (*and)(struct relay *))

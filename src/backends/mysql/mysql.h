@@ -125,6 +125,7 @@ struct mysql {
     bool must_poll;    /* wait=poll */
     bool listens;      /* the program hears of events */
     bool has_stray;    /* the thread of an earlier connection lives */
+    bool is_proxied;   /* by what may share connections: nothing is killed */
     const char *polls; /* why those who wait poll; NULL: they queue */
     /* The server's clock was this, or later, when ours was that. */
     uint64_t server_us;
@@ -310,7 +311,8 @@ bool hf__my_is_first(const struct my_line *);
 bool hf__my_waited(const struct my_line *, hf__time now);
 /* It does not wait any more. */
 void hf__my_wait_end(struct mysql *, struct my_line *);
-/* The first waiter is to look: it is this thread of the server; 0: nobody. */
+/* The first waiter is to look: it is this thread of the server; 0: nobody.
+ * Through a proxy it is not told, and looks by itself. */
 void hf__my_ring(struct mysql *, uint64_t thread);
 /* Out of an answer of cmd: all waiters of a latch are to look. */
 void hf__my_ring_all(struct mysql *, const uint8_t hash[MY_HASH_LEN]);

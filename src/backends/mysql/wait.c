@@ -438,9 +438,11 @@ void hf__my_wait_end(struct mysql *m, struct my_line *line)
     }
 }
 
+/* A proxy that shares connections may take the number for one of its own, and
+ * end a statement of a stranger. */
 void hf__my_ring(struct mysql *m, uint64_t thread)
 {
-    if (thread)
+    if (thread && !m->is_proxied)
         hf__my_aside(m, "kill query %u", thread);
 }
 
@@ -456,6 +458,8 @@ static int found(struct my_conn *c, struct my_sent *sent,
 
 void hf__my_ring_all(struct mysql *m, const uint8_t hash[MY_HASH_LEN])
 {
+    if (m->is_proxied)
+        return;
     hf__my_begin(&m->cmd);
     hf__my_sql(&m->cmd,
                "select id from information_schema.processlist where info like "

@@ -134,8 +134,9 @@ struct mysql {
     size_t renewing;
     struct my_wait *waits;
     uint32_t waits_len, waits_most;
-    hf__time waits_from; /* the server refuses more of them before that */
-    uint8_t tries;       /* of the request that is sent again */
+    hf__time waits_from;     /* no more of them are made before that */
+    uint32_t waits_pause_ms; /* the last such pause, after one was lost */
+    uint8_t tries;           /* of the request that is sent again */
 };
 
 /* ---- session.c ---------------------------------------------------------- */

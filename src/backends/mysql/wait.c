@@ -43,6 +43,11 @@
 #define LINGER_MS 500
 /* After the server has refused one. */
 #define REFUSED_MS 1000
+/* After one was lost: none, or, if that comes soon after the last pause, one
+ * that grows. */
+#define LOST_MS 10
+#define LOST_MAX_MS 1000
+#define LOST_SOON_MS 1000
 /* Who waited for longer did not find the queue empty. */
 #define CROWDED_US 1000LL
 
@@ -321,6 +326,20 @@ static void leave_line(struct mysql *m, struct my_wait *w)
     line->wait = NULL;
 }
 
+/* Something may cut each of them as soon as it waits. Those that are lost
+ * together, before the pause is over, count as one. */
+static void pause_after_loss(struct mysql *m, hf__time now)
+{
+    uint32_t ms = m->waits_pause_ms ? 2 * m->waits_pause_ms : LOST_MS;
+
+    if (now < m->waits_from)
+        return;
+    if (now - m->waits_from >= LOST_SOON_MS * HF__MS)
+        ms = 0;
+    m->waits_pause_ms = ms < LOST_MAX_MS ? ms : LOST_MAX_MS;
+    m->waits_from = now + m->waits_pause_ms * HF__MS;
+}
+
 static void down(struct my_conn *c, int code, bool was_up, hf__time now)
 {
     struct my_wait *w = c->owner;
@@ -328,6 +347,8 @@ static void down(struct my_conn *c, int code, bool was_up, hf__time now)
     (void)code;
     if (!was_up || c->link.refused_at == now)
         w->m->waits_from = now + REFUSED_MS * HF__MS;
+    else
+        pause_after_loss(w->m, now);
     end(w);
     leave_line(w->m, w);
 }

@@ -290,7 +290,8 @@ static hf__time mysql_next_timeout(void *self)
     return hf__min_time(at, hf__my_waits_timeout(m));
 }
 
-/* Nothing rings for the kinds with many holders. */
+/* Releases ring for the kinds with many holders, too, but not those of clients
+ * that have another user of the server: HF_CAP_EVENTS would promise that. */
 #define SHARED                                                                 \
     (HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE | HF_CAP_DURABLE |             \
      HF_CAP_INSPECT | HF_CAP_WANTED | HF_CAP_PUT)

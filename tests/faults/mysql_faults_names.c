@@ -180,12 +180,44 @@ static void test_long_lists(void **state)
     }
 }
 
+/* Behind a name with another prefix the list would go on somewhere else, as
+ * long as the server likes. */
+static size_t say_another_name(char *data, size_t *len)
+{
+    char *at = memmem(data, *len, "app:n-1", 7);
+
+    if (at)
+        memcpy(at, "bpp", 3);
+    return *len;
+}
+
+static void test_list_answers_what_was_not_asked_for(void **state)
+{
+    struct world *w = *state;
+    hf_client *c;
+    hf_names *list = NULL;
+    char url[192];
+
+    snprintf(url, sizeof(url), "%s?prefix=app:", w->far_url);
+    c = my_open(w, url);
+    hold_many("app:n-", 1);
+    assert_int_equal(hf_list(c, "n-", &list, &w->err), 0);
+    assert_int_equal(list->len, 1);
+    hf_names_free(list);
+    proxy_censors(w->proxy, say_another_name);
+    assert_int_equal(hf_list(c, "n-", &list, &w->err), HF_EPROTO);
+    proxy_censors(w->proxy, NULL);
+    assert_int_equal(hf_close(c), 0);
+    my_server_empty(&my_one);
+}
+
 int run_name_faults(void)
 {
     const struct CMUnitTest tests[] = {
         MY_CASE(test_names_differ),
         MY_CASE(test_queues_of_names_differ),
         MY_CASE(test_long_lists),
+        MY_CASE(test_list_answers_what_was_not_asked_for),
     };
 
     return cmocka_run_group_tests_name("mysql: names", tests, my_group,

@@ -186,6 +186,32 @@ static void test_both_connections_reset_while_waiting(void **state)
     any_cut_waiter(*state, a, world_far(*state, 30000, 1000));
 }
 
+/* Every connection for waiting is cut as soon as it waits: the client polls
+ * meanwhile, and makes few of them. */
+static void test_every_wait_is_cut(void **state)
+{
+    enum { MS = 2000, MOST = 20 };
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
+    uint64_t before;
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    proxy_cut_at(w->proxy, "/*hf:");
+    before = proxy_connections(w->proxy);
+    t = taker_start(w, b, WAIT_MS);
+    assert_true(WAIT_FOR(proxy_connections(w->proxy) > before + 1));
+    assert_true(NEVER_MS(taker_back(t), MS));
+    if (proxy_connections(w->proxy) - before > MOST)
+        fail_msg("%llu connections within %d ms",
+                 (unsigned long long)(proxy_connections(w->proxy) - before),
+                 MS);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, SOON_MS);
+    proxy_cut_at(w->proxy, NULL);
+    world_is_clean(w);
+}
+
 int run_connection_faults(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +226,7 @@ int run_connection_faults(void)
         MY_CASE(test_reset_in_the_middle_of_an_answer),
         MY_CASE(test_half_close_in_the_middle_of_an_answer),
         MY_CASE(test_both_connections_reset_while_waiting),
+        MY_CASE(test_every_wait_is_cut),
     };
 
     return cmocka_run_group_tests_name("mysql: connections", tests, my_group,

@@ -1,6 +1,8 @@
 /* The first waiter of each kind of lock is stopped, or its connections are half
- * open. The others pass it. */
+ * open: the others pass it. Or nobody may wake it: it looks by itself. */
 #include "mysql_faults.h"
+
+#include "mysql_relay.h"
 
 #include <stdio.h>
 
@@ -27,11 +29,12 @@ struct holder {
     hf_latch *latch; /* set to 1 */
 };
 
-static void hold(struct world *w, const struct shape *s, struct holder *h)
+static void hold(struct world *w, const struct shape *s, const char *url,
+                 struct holder *h)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
 
-    *h = (struct holder){.client = my_open(w, my_one.url)};
+    *h = (struct holder){.client = my_open(w, url)};
     if (s->kind == HF_LATCH) {
         assert_int_equal(
             hf_latch_new(h->client, "n", HF_CSTRING, &h->latch, &w->err), 0);
@@ -113,7 +116,7 @@ static void passed(struct world *w, const struct shape *s, bool stopped)
     struct proc first, second;
     struct holder h;
 
-    hold(w, s, &h);
+    hold(w, s, my_one.url, &h);
     begin_to_wait(&first, s, stopped ? w->near_url : w->far_url, 1);
     begin_to_wait(&second, s, w->near_url, 2);
     if (stopped)
@@ -151,11 +154,56 @@ static void test_first_is_half_open(void **state)
     world_is_clean(*state);
 }
 
+/* A proxy that shares connections may have a number of its own for each: KILL
+ * with the number of the server's thread could end a statement of a stranger.
+ */
+static void looks_by_itself(struct world *w, const struct shape *s,
+                            const char *url, bool breaks)
+{
+    struct holder h, breaker = {.client = my_open(w, url)};
+    struct proc p;
+
+    hold(w, s, breaks ? my_one.url : url, &h);
+    begin_to_wait(&p, s, my_one.url, 1);
+    if (breaks)
+        assert_int_equal(hf_break(breaker.client, "n", HF_CSTRING, &w->err), 0);
+    else
+        let_go(w, &h);
+    if (!WAIT_FOR_MS(proc_ready(&p, 0), LOOK_MS + 500))
+        fail_msg("%s: the waiter did not look", s->name);
+    has_it(&p, s->kind == HF_LATCH);
+    assert_int_equal(proc_end(&p), 0);
+    if (breaks && h.lock)
+        hf_lock_release(h.lock, NULL);
+    holder_end(&h);
+    assert_int_equal(hf_close(breaker.client), 0);
+    my_server_empty(&my_one);
+}
+
+static void test_nothing_is_killed_through_a_proxy(void **state)
+{
+    struct relay *relay = relay_start(my_one.port);
+    char url[128];
+
+    assert_non_null(relay);
+    my_server_url_at(relay_port(relay), "", url, sizeof(url));
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+        if (shapes[i].fairness != HF_FAIR && shapes[i].kind != HF_LATCH)
+            continue;
+        looks_by_itself(*state, &shapes[i], url, false);
+        looks_by_itself(*state, &shapes[i], url, true);
+    }
+    assert_int_equal(relay_kills(relay), 0);
+    relay_end(relay);
+    world_is_clean(*state);
+}
+
 int run_first_faults(void)
 {
     const struct CMUnitTest tests[] = {
         MY_CASE(test_first_is_stopped),
         MY_CASE(test_first_is_half_open),
+        MY_CASE(test_nothing_is_killed_through_a_proxy),
     };
 
     return cmocka_run_group_tests_name("mysql: the first waiter", tests,

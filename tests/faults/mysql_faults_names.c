@@ -180,12 +180,44 @@ static void test_long_lists(void **state)
     }
 }
 
+/* Behind a name with another prefix the list would go on somewhere else, as
+ * long as the server likes. */
+static size_t say_another_name(char *data, size_t *len)
+{
+    char *at = memmem(data, *len, "app:n-1", 7);
+
+    if (at)
+        memcpy(at, "bpp", 3);
+    return *len;
+}
+
+static void test_list_answers_what_was_not_asked_for(void **state)
+{
+    struct world *w = *state;
+    hf_client *c;
+    hf_names *list = NULL;
+    char url[192];
+
+    snprintf(url, sizeof(url), "%s?prefix=app:", w->far_url);
+    c = my_open(w, url);
+    hold_many("app:n-", 1);
+    assert_int_equal(hf_list(c, "n-", &list, &w->err), 0);
+    assert_int_equal(list->len, 1);
+    hf_names_free(list);
+    proxy_censors(w->proxy, say_another_name);
+    assert_int_equal(hf_list(c, "n-", &list, &w->err), HF_EPROTO);
+    proxy_censors(w->proxy, NULL);
+    assert_int_equal(hf_close(c), 0);
+    my_server_empty(&my_one);
+}
+
 int run_name_faults(void)
 {
     const struct CMUnitTest tests[] = {
         MY_CASE(test_names_differ),
         MY_CASE(test_queues_of_names_differ),
         MY_CASE(test_long_lists),
+        MY_CASE(test_list_answers_what_was_not_asked_for),
     };
 
     return cmocka_run_group_tests_name("mysql: names", tests, my_group,
@@ -374,15 +406,16 @@ static void test_idle_connections_are_ended(void **state)
 }
 
 /* A version that does not say whose it is. */
-static void test_version_without_a_name(void **state)
+static void works_without_a_name(struct world *w, bool direct)
 {
     struct relay *relay = relay_start(my_one.port);
-    struct world *w = *state;
     hf_client *c, *d;
     char url[128];
 
     assert_non_null(relay);
     relay_hides_name(relay);
+    if (direct)
+        relay_keeps_number(relay);
     my_server_url_at(relay_port(relay), "", url, sizeof(url));
     c = my_open(w, url);
     d = my_open(w, my_one.url);
@@ -390,6 +423,13 @@ static void test_version_without_a_name(void **state)
     assert_int_equal(hf_close(c), 0);
     assert_int_equal(hf_close(d), 0);
     relay_end(relay);
+}
+
+/* Through a proxy, and where nothing tells of one. */
+static void test_version_without_a_name(void **state)
+{
+    works_without_a_name(*state, false);
+    works_without_a_name(*state, true);
 }
 
 static void refused_as_old(struct world *w, void (*and)(struct relay *))

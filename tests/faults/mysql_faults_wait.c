@@ -199,6 +199,60 @@ static void test_stranger_has_the_queue(void **state)
     stranger_has(*state, "hfq");
 }
 
+static void tried(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result;
+}
+
+/* A try that finds it free, and the queue taken, is busy only after some looks
+ * more. How many questions of the same client are answered meanwhile. */
+static int answers_beside_a_try(struct world *w, hf_client *c, hf_lock *lock)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    int n = 0, rc = 1;
+    hf_info *info;
+
+    opt.wait_ms = 0;
+    assert_int_equal(hf_lock_acquire_async(lock, &opt, tried, &rc, &w->err), 0);
+    while (rc == 1) {
+        assert_int_equal(hf_inspect(c, "m", HF_CSTRING, &info, &w->err), 0);
+        hf_info_free(info);
+        hf_client_dispatch(c);
+        n++;
+    }
+    assert_int_equal(rc, HF_EBUSY);
+    return n;
+}
+
+/* Its pauses between these looks are the client's, not those of a connection
+ * on which others wait. */
+static void test_try_delays_no_others(void **state)
+{
+    enum { ANSWERS = 10, ROUNDS = 100 };
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    struct world *w = *state;
+    hf_client *c = my_open(w, my_one.url);
+    hf_lock *lock;
+    char hash[64];
+    int rounds = 0;
+
+    opt.flags = HF_OWNER_HANDLE;
+    opt.fairness = HF_FAIR;
+    hash_of_lock(w, hash, sizeof(hash));
+    assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, &w->err), 0);
+    assert_int_equal(
+        my_server_number(&my_one, "select get_lock('hfq:%s', 0)", hash), 1);
+    while (answers_beside_a_try(w, c, lock) < ANSWERS)
+        if (++rounds == ROUNDS)
+            fail_msg("others wait for the pauses of a try");
+    assert_int_equal(
+        my_server_number(&my_one, "select release_lock('hfq:%s')", hash), 1);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+    world_is_clean(w);
+}
+
 /* ---- without a queue
  * ---------------------------------------------------------- */
 
@@ -302,6 +356,7 @@ int run_wait_faults(void)
         MY_CASE(test_cancelled_connection_is_closed),
         MY_CASE(test_stranger_has_the_bell),
         MY_CASE(test_stranger_has_the_queue),
+        MY_CASE(test_try_delays_no_others),
         MY_CASE(test_polls_if_told),
         MY_CASE(test_polls_behind_a_proxy_that_shares),
         MY_CASE(test_polls_behind_a_proxy_of_an_old_version),

@@ -21,6 +21,7 @@ struct relay {
     uint32_t old;   /* atomic: the version */
     uint32_t kept;  /* atomic: the number */
     uint32_t clock; /* atomic: it is asked for in words nobody knows */
+    uint32_t kills; /* atomic: how many there were */
     struct pair {
         int client, server;
         bool greeted;
@@ -100,6 +101,12 @@ static void change_zone(char *data, ssize_t len)
         memcpy(strchr(at, '+'), "-05", 3);
 }
 
+static bool is_about_threads(const char *data, ssize_t len)
+{
+    return memmem(data, (size_t)len, "kill ", 5) ||
+           memmem(data, (size_t)len, "processlist", 11);
+}
+
 static bool is_set(const uint32_t *flag)
 {
     return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
@@ -123,6 +130,8 @@ static bool pass(struct relay *r, struct pair *p, int from, int to)
         change_zone(data, n);
     if (n > 0 && from == p->client && is_set(&r->clock))
         garble_clock(data, n);
+    if (n > 0 && from == p->client && is_about_threads(data, n))
+        __atomic_add_fetch(&r->kills, 1, __ATOMIC_RELEASE);
     if (n > 0 && from == p->server && !p->greeted) {
         n = greet(r, data, n);
         p->greeted = true;
@@ -228,6 +237,11 @@ void relay_keeps_number(struct relay *r)
 void relay_garbles_clock(struct relay *r)
 {
     __atomic_store_n(&r->clock, 1, __ATOMIC_RELEASE);
+}
+
+uint32_t relay_kills(struct relay *r)
+{
+    return __atomic_load_n(&r->kills, __ATOMIC_ACQUIRE);
 }
 
 int relay_port(const struct relay *r)

@@ -4,6 +4,8 @@
 #ifndef MYSQL_RELAY_H
 #define MYSQL_RELAY_H
 
+#include <stdint.h>
+
 struct relay;
 
 /* To 127.0.0.1:port. NULL on failure. */
@@ -18,6 +20,9 @@ void relay_greets_as_old(struct relay *);
 void relay_keeps_number(struct relay *);
 /* From now on the server does not understand how clients ask for its clock. */
 void relay_garbles_clock(struct relay *);
+/* How many packets of clients have ended other threads of the server, or looked
+ * for threads. */
+uint32_t relay_kills(struct relay *);
 void relay_end(struct relay *);
 
 #endif

@@ -207,11 +207,20 @@ static void test_old_versions(void **state)
         {"4.1.22", "MySQL 4.1.22 is too old"},
         {"5.5.68-MariaDB", "MariaDB 5.5.68-MariaDB is too old"},
         {"5.5.5-10.0.38-MariaDB", "MariaDB 10.0.38-MariaDB is too old"},
+        {"5.5.5-10.0.38-cloud", "MariaDB 10.0.38-cloud is too old"},
+        {"5.5.5-m2", "MySQL 5.5.5-m2 is too old"},
     };
-    static const char *const fit[] = {
-        "5.7.9",          "5.7.22-log",         "8.0.15",
-        "9.1.0",          "5.7.25-TiDB-v7.5.0", "5.5.5-10.1.8-MariaDB",
-        "11.4.5-MariaDB", "of our own",         ""};
+    static const char *const fit[] = {"5.7.9",
+                                      "5.7.22-log",
+                                      "8.0.15",
+                                      "9.1.0",
+                                      "5.7.25-TiDB-v7.5.0",
+                                      "5.5.5-10.1.8-MariaDB",
+                                      "11.4.5-MariaDB",
+                                      "5.5.5-10.11.6-log",
+                                      "11.4.5-log",
+                                      "of our own",
+                                      ""};
     struct scene *t = *state;
 
     for (size_t i = 0; i < sizeof(old) / sizeof(*old); i++) {

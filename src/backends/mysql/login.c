@@ -320,16 +320,20 @@ static void take_name(char *to, size_t size, const char *from, size_t len)
     to[len] = '\0';
 }
 
-/* "5.5.5-10.11.6-MariaDB": the first part is for old replicas. */
+/* "5.5.5-10.11.6-MariaDB": the first part is for old replicas. Only MariaDB
+ * writes it before another number, so it is MariaDB by any name. */
 static void take_version(struct my_conn *c, const char *text, size_t len)
 {
     static const char prefix[] = "5.5.5-";
-    size_t skip = sizeof(prefix) - 1;
+    char *own = c->version + sizeof(prefix) - 1;
 
     take_name(c->version, sizeof(c->version), text, len);
     c->is_mariadb = strstr(c->version, "MariaDB");
-    if (c->is_mariadb && strncmp(c->version, prefix, skip) == 0)
-        memmove(c->version, c->version + skip, strlen(c->version + skip) + 1);
+    if (strncmp(c->version, prefix, sizeof(prefix) - 1) != 0 || *own < '0' ||
+        *own > '9')
+        return;
+    c->is_mariadb = true;
+    memmove(c->version, own, strlen(own) + 1);
 }
 
 static bool read_greeting(struct my_conn *c, struct my_cursor *g)

@@ -275,6 +275,7 @@ static void mysql_advance(void *self, hf__time now)
 
     hf__link_advance(&m->cmd.link, now);
     hf__my_ping(m, now);
+    hf__my_naps_advance(m, now);
     hf__my_waits_advance(m, now);
     hf__my_pump(m);
 }
@@ -285,10 +286,12 @@ static hf__time mysql_next_timeout(void *self)
     hf__time at =
         hf__min_time(hf__link_timeout(&m->cmd.link), hf__my_ping_at(m));
 
+    at = hf__min_time(at, hf__my_naps_timeout(m));
     return hf__min_time(at, hf__my_waits_timeout(m));
 }
 
-/* Nothing rings for the kinds with many holders. */
+/* Releases ring for the kinds with many holders, too, but not those of clients
+ * that have another user of the server: HF_CAP_EVENTS would promise that. */
 #define SHARED                                                                 \
     (HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE | HF_CAP_DURABLE |             \
      HF_CAP_INSPECT | HF_CAP_WANTED | HF_CAP_PUT)

@@ -50,6 +50,7 @@
 #define MY_LOOK_MS 4000        /* from so long after the last look */
 #define MY_LOOK_SPREAD_MS 4000 /* by chance so much later */
 #define MY_NAPS 3              /* looks of a try, with a pause before each */
+#define MY_NAP_MS 10
 #define MY_FREE_MS                                                             \
     3000 /* it is free, and nobody in the queue comes: look once more after    \
             this, and take it */
@@ -70,9 +71,12 @@ enum my_step { MY_GUESS, MY_LOOK, MY_SURE };
 struct my_line {
     struct hf__remote *remote;
     struct my_wait *wait; /* the connection that waits for it; NULL */
-    uint64_t asked_id;    /* the last hold id that was asked for */
-    uint64_t round;       /* latch: which one is waited for; 0: not known */
-    uint64_t told_id;     /* of that hold so many asks were told */
+    struct my_line *next_nap;
+    struct hf__req *napping; /* an ask that pauses: it is in m->naps */
+    hf__time nap_until;      /* then it goes out again */
+    uint64_t asked_id;       /* the last hold id that was asked for */
+    uint64_t round;          /* latch: which one is waited for; 0: not known */
+    uint64_t told_id;        /* of that hold so many asks were told */
     uint64_t told;
     uint8_t hash[MY_HASH_LEN];
     uint8_t step;        /* mutex: enum my_step, what is asked */
@@ -125,6 +129,7 @@ struct mysql {
     bool must_poll;    /* wait=poll */
     bool listens;      /* the program hears of events */
     bool has_stray;    /* the thread of an earlier connection lives */
+    bool is_proxied;   /* by what may share connections: nothing is killed */
     const char *polls; /* why those who wait poll; NULL: they queue */
     /* The server's clock was this, or later, when ours was that. */
     uint64_t server_us;
@@ -133,8 +138,10 @@ struct mysql {
     size_t renewing;
     struct my_wait *waits;
     uint32_t waits_len, waits_most;
-    hf__time waits_from; /* the server refuses more of them before that */
-    uint8_t tries;       /* of the request that is sent again */
+    hf__time waits_from;     /* no more of them are made before that */
+    uint32_t waits_pause_ms; /* the last such pause, after one was lost */
+    struct my_line *naps;    /* the lines that pause between two looks */
+    uint8_t tries;           /* of the request that is sent again */
 };
 
 /* ---- session.c ---------------------------------------------------------- */
@@ -218,6 +225,9 @@ void hf__my_detach(void *, struct hf__remote *);
 int hf__my_attempt(void *, struct hf__req *);
 int hf__my_release(void *, struct hf__req *);
 int hf__my_abandon(void *, struct hf__req *);
+/* The asks whose pause is over go out again. */
+void hf__my_naps_advance(struct mysql *, hf__time now);
+hf__time hf__my_naps_timeout(const struct mysql *);
 int hf__my_verb_encode(struct mysql *, struct hf__req *);
 /* The answers: 0, or HF_EPROTO. */
 int hf__my_verb_answer(struct mysql *, const struct my_flight *,
@@ -310,7 +320,8 @@ bool hf__my_is_first(const struct my_line *);
 bool hf__my_waited(const struct my_line *, hf__time now);
 /* It does not wait any more. */
 void hf__my_wait_end(struct mysql *, struct my_line *);
-/* The first waiter is to look: it is this thread of the server; 0: nobody. */
+/* The first waiter is to look: it is this thread of the server; 0: nobody.
+ * Through a proxy it is not told, and looks by itself. */
 void hf__my_ring(struct mysql *, uint64_t thread);
 /* Out of an answer of cmd: all waiters of a latch are to look. */
 void hf__my_ring_all(struct mysql *, const uint8_t hash[MY_HASH_LEN]);

@@ -187,6 +187,7 @@ static int look_at_server(struct mysql *m, struct my_conn *c,
 
     if (c->is_too_old && !proxied)
         return hf__my_too_old(c, now);
+    m->is_proxied = proxied;
     m->has_stray = !proxied && !hf__my_num(id, 2);
     m->polls = m->must_poll ? MY_MUST_POLL
                : proxied    ? "a proxy is between us and the server"

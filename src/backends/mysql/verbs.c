@@ -48,6 +48,18 @@ void hf__my_hash(const struct mysql *m, const char *name, size_t len,
     memcpy(to, digest, MY_HASH_LEN);
 }
 
+/* If it naps. */
+static void end_nap(struct mysql *m, struct my_line *line)
+{
+    struct my_line **at = &m->naps;
+
+    while (*at && *at != line)
+        at = &(*at)->next_nap;
+    if (*at)
+        *at = line->next_nap;
+    line->napping = NULL;
+}
+
 int hf__my_attach(void *self, struct hf__remote *remote)
 {
     struct mysql *m = self;
@@ -70,6 +82,7 @@ void hf__my_detach(void *self, struct hf__remote *remote)
 
     if (!remote->impl)
         return;
+    end_nap(m, remote->impl);
     hf__my_wait_end(m, remote->impl);
     m->core->free(m->client, remote->impl);
     remote->impl = NULL;
@@ -147,6 +160,7 @@ int hf__my_abandon(void *self, struct hf__req *req)
         return is_latch ? HF__DONE : hf__my_submit(m, req);
     if (req->remote->ask)
         hf__my_forget(m, req->remote->ask);
+    end_nap(m, line);
     line->asking = false;
     hf__my_wait_end(m, line);
     if (!line->sent || is_latch)
@@ -336,8 +350,6 @@ int hf__my_verb_encode(struct mysql *m, struct hf__req *req)
     struct my_flight *f;
 
     hf__my_start(m, req);
-    if (takes && line->naps)
-        hf__my_sql(&m->cmd, "do sleep(0.01);");
     if (takes && line->converting) {
         put_convert(m, req);
     } else if (req->remote->kind == HF_LATCH) {
@@ -367,6 +379,47 @@ static void send_again(struct mysql *m, struct hf__req *req)
 
     if (rc != HF__PENDING)
         hf__my_finish(m, req, rc);
+}
+
+/* ---- naps --------------------------------------------------------------- */
+
+/* Looks once more after a pause, which is ours: one of the server would delay
+ * all requests behind it. */
+static void nap(struct mysql *m, struct hf__req *req, hf__time now)
+{
+    struct my_line *line = req->remote->impl;
+
+    line->naps++;
+    line->step = MY_LOOK;
+    line->napping = req;
+    line->nap_until = now + MY_NAP_MS * HF__MS;
+    line->next_nap = m->naps;
+    m->naps = line;
+    m->core->due(m->client, line->nap_until);
+}
+
+void hf__my_naps_advance(struct mysql *m, hf__time now)
+{
+    for (struct my_line **at = &m->naps, *line; (line = *at);) {
+        struct hf__req *req = line->napping;
+
+        if (now < line->nap_until) {
+            at = &line->next_nap;
+            continue;
+        }
+        *at = line->next_nap;
+        line->napping = NULL;
+        send_again(m, req);
+    }
+}
+
+hf__time hf__my_naps_timeout(const struct mysql *m)
+{
+    hf__time at = HF__NEVER;
+
+    for (const struct my_line *line = m->naps; line; line = line->next_nap)
+        at = hf__min_time(at, line->nap_until);
+    return at;
 }
 
 /* ---- another kind ------------------------------------------------------- */
@@ -460,9 +513,7 @@ void hf__my_refused(struct mysql *m, struct hf__req *req,
     int64_t ms;
 
     if (!req->may_queue && p->free && line->naps < MY_NAPS) {
-        line->naps++;
-        line->step = MY_LOOK;
-        send_again(m, req);
+        nap(m, req, now);
         return;
     }
     if (!req->may_queue) {

@@ -43,6 +43,11 @@
 #define LINGER_MS 500
 /* After the server has refused one. */
 #define REFUSED_MS 1000
+/* After one was lost: none, or, if that comes soon after the last pause, one
+ * that grows. */
+#define LOST_MS 10
+#define LOST_MAX_MS 1000
+#define LOST_SOON_MS 1000
 /* Who waited for longer did not find the queue empty. */
 #define CROWDED_US 1000LL
 
@@ -321,6 +326,20 @@ static void leave_line(struct mysql *m, struct my_wait *w)
     line->wait = NULL;
 }
 
+/* Something may cut each of them as soon as it waits. Those that are lost
+ * together, before the pause is over, count as one. */
+static void pause_after_loss(struct mysql *m, hf__time now)
+{
+    uint32_t ms = m->waits_pause_ms ? 2 * m->waits_pause_ms : LOST_MS;
+
+    if (now < m->waits_from)
+        return;
+    if (now - m->waits_from >= LOST_SOON_MS * HF__MS)
+        ms = 0;
+    m->waits_pause_ms = ms < LOST_MAX_MS ? ms : LOST_MAX_MS;
+    m->waits_from = now + m->waits_pause_ms * HF__MS;
+}
+
 static void down(struct my_conn *c, int code, bool was_up, hf__time now)
 {
     struct my_wait *w = c->owner;
@@ -328,6 +347,8 @@ static void down(struct my_conn *c, int code, bool was_up, hf__time now)
     (void)code;
     if (!was_up || c->link.refused_at == now)
         w->m->waits_from = now + REFUSED_MS * HF__MS;
+    else
+        pause_after_loss(w->m, now);
     end(w);
     leave_line(w->m, w);
 }
@@ -438,9 +459,11 @@ void hf__my_wait_end(struct mysql *m, struct my_line *line)
     }
 }
 
+/* A proxy that shares connections may take the number for one of its own, and
+ * end a statement of a stranger. */
 void hf__my_ring(struct mysql *m, uint64_t thread)
 {
-    if (thread)
+    if (thread && !m->is_proxied)
         hf__my_aside(m, "kill query %u", thread);
 }
 
@@ -456,6 +479,8 @@ static int found(struct my_conn *c, struct my_sent *sent,
 
 void hf__my_ring_all(struct mysql *m, const uint8_t hash[MY_HASH_LEN])
 {
+    if (m->is_proxied)
+        return;
     hf__my_begin(&m->cmd);
     hf__my_sql(&m->cmd,
                "select id from information_schema.processlist where info like "

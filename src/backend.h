@@ -55,7 +55,8 @@ enum hf__outcome {
     HF__QUEUED = 3,  /* attempt: not yet; core->bell() tells when to ask again,
                         and look_at when at the latest */
     HF__BUSY = 4,    /* attempt with may_queue == false: not now */
-    HF__LATER = 5,   /* any slot of a networked backend: nothing was sent. The
+    HF__LATER = 5,   /* attach of a direct backend: see there.
+                        Any slot of a networked one: nothing was sent. The
                         backend does not refer to the request any more, answers
                         LATER from now on, so that nothing is overtaken, and
                         says go_on() when it can send */
@@ -370,7 +371,8 @@ enum hf__backend_flag {
      * nothing ends by itself before it. A fixed lease is kept by the core,
      * which renews it like any other and lets go at its end. When a session is
      * over the backend reports its holds as lost, what was to be let go as
-     * DONE, pending attempts as EUNKNOWN, and rings for those who queue. */
+     * DONE (a release that was never sent: ENOTOWNER), pending attempts as
+     * EUNKNOWN, and rings for those who queue. */
     HF__SESSION = 1 << 2,
 };
 

@@ -112,25 +112,13 @@ int hf__name_valid(const void *name, size_t *len, hf_error *err)
     return 0;
 }
 
-int hf__lock_new(hf_client *c, const void *name, size_t name_len,
-                 const hf_lock_options *opt, enum hf_kind last, hf_lock **out,
-                 hf_error *err)
+/* It may take until op_timeout: the caller is inside of the client. */
+static int make_lock(hf_client *c, const void *name, size_t name_len,
+                     const hf_lock_options *opt, hf_lock **out, hf_error *err)
 {
-    HF__UNCANCELLED;
-    hf_lock *lock;
+    hf_lock *lock = hf__alloc(c, sizeof(*lock));
     int rc;
 
-    if (!out)
-        return hf__fail(err, HF_EINVAL, "out is NULL");
-    *out = NULL;
-    rc = hf__client_usable(c, err);
-    if (!rc)
-        rc = hf__name_valid(name, &name_len, err);
-    if (!rc)
-        rc = check_options(c, opt, last, err);
-    if (rc)
-        return rc;
-    lock = hf__alloc(c, sizeof(*lock));
     if (!lock)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     lock->loss_fd = -1;
@@ -145,6 +133,30 @@ int hf__lock_new(hf_client *c, const void *name, size_t name_len,
         hf__free(c, lock);
     else
         *out = lock;
+    return rc;
+}
+
+int hf__lock_new(hf_client *c, const void *name, size_t name_len,
+                 const hf_lock_options *opt, enum hf_kind last, hf_lock **out,
+                 hf_error *err)
+{
+    HF__UNCANCELLED;
+    int rc;
+
+    if (!out)
+        return hf__fail(err, HF_EINVAL, "out is NULL");
+    *out = NULL;
+    rc = hf__client_usable(c, err);
+    if (!rc)
+        rc = hf__name_valid(name, &name_len, err);
+    if (!rc)
+        rc = check_options(c, opt, last, err);
+    if (rc)
+        return rc;
+    if (!hf__client_enter(c))
+        return hf__fail(err, HF_ECLOSED, "the client was closed");
+    rc = make_lock(c, name, name_len, opt, out, err);
+    hf__client_leave(c);
     return rc;
 }
 

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define GAP_MS 20 /* between two questions whether a handle can be made */
+
 /* The first line is found by its text; the others are found by nobody, and
  * would make one long chain. */
 static size_t bucket_of(struct hf__name *n, size_t buckets_len)
@@ -246,6 +248,29 @@ static bool is_fair(const hf_client *c, const hf_lock_options *opt)
     return fair ? caps & HF_CAP_FAIR : !(caps & HF_CAP_UNFAIR);
 }
 
+/* Asks the backend again while it says LATER, until op_timeout. In between the
+ * others who wait for the mutex have time to get it. Once the time is over
+ * nothing is asked any more, however many threads are here. */
+static int get(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
+               struct hf__name **out, hf_error *err)
+{
+    hf__time until = hf__patience(c);
+    hf_error why = HF_ERROR_INIT;
+    int rc = HF__LATER;
+
+    for (bool again = false; rc == HF__LATER; again = true) {
+        if (again)
+            poll(NULL, 0, GAP_MS);
+        hf__mutex_lock(&c->mu);
+        rc = again && hf__now() >= until ? HF_EBACKEND
+                                         : get_locked(c, as, ttl_ms, out, &why);
+        hf__mutex_unlock(&c->mu);
+    }
+    if (rc && err)
+        *err = why;
+    return rc;
+}
+
 int hf__name_get(hf_client *c, const void *name, size_t len,
                  const hf_lock_options *opt, struct hf__name **out,
                  hf_error *err)
@@ -258,8 +283,6 @@ int hf__name_get(hf_client *c, const void *name, size_t len,
                             .fair = is_fair(c, opt),
                             .permits = opt->permits,
                             .label = opt->label ? opt->label : c->label};
-    hf__time until = hf__patience(c);
-    int rc;
 
     if (prefix + len > HF_NAME_MAX)
         return hf__fail(err, HF_EINVAL,
@@ -268,16 +291,7 @@ int hf__name_get(hf_client *c, const void *name, size_t len,
                         prefix + len, HF_NAME_MAX);
     memcpy(text, c->prefix, prefix);
     memcpy(text + prefix, name, len);
-    for (;;) {
-        hf__mutex_lock(&c->mu);
-        rc = get_locked(c, &as, opt->ttl_ms, out, err);
-        hf__mutex_unlock(&c->mu);
-        if (rc != HF__LATER)
-            return rc;
-        if (hf__now() >= until)
-            return HF_EBACKEND;
-        poll(NULL, 0, 1); /* the keeper waits for the mutex, perhaps */
-    }
+    return get(c, &as, opt->ttl_ms, out, err);
 }
 
 void hf__name_unref_locked(struct hf__name *n)

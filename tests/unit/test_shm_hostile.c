@@ -197,16 +197,52 @@ static void *lock_for_long(void *arg)
 static void test_a_first_handle_waits_for_the_tables(void **state)
 {
     struct place *p = *state;
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock;
     hf_client *client = open_with(p, 3 * WAIT_LONG_MS);
     struct writer w = {.file = map(p), .pid = {stranger(), stranger()}};
 
     atomic_store(&w.file->header.tables, (uint32_t)w.pid[0]);
     writer_begin(&w, lock_for_long);
-    OK(hf_lock_free(make_lock(client, "new", true)));
+    err.code = 1;
+    OK(hf_lock_new(client, "new", 3, NULL, &lock, &err));
+    assert_int_equal(err.code, 1); /* as it was */
+    OK(hf_lock_free(lock));
     writer_end(&w);
     strangers_end(&w);
     OK(hf_close(client));
     munmap(w.file, sizeof(*w.file));
+}
+
+static void *make_first(void *client)
+{
+    hf_lock *lock;
+
+    return (void *)(intptr_t)hf_lock_new(client, "new", 3, NULL, &lock, NULL);
+}
+
+/* It is told within a second, and the client stays until then. */
+static void test_a_close_ends_the_wait_for_the_tables(void **state)
+{
+    struct place *p = *state;
+    hf_client *client = open_with(p, 3 * WAIT_LONG_MS);
+    struct shm_file *f = map(p);
+    pid_t pid = stranger();
+    pthread_t thread;
+    int64_t began;
+    void *rc;
+
+    atomic_store(&f->header.tables, (uint32_t)pid);
+    OK(pthread_create(&thread, NULL, make_first, client));
+    assert_true(WAIT_FOR(atomic_load(&f->header.tables) & FUTEX_WAITERS));
+    began = wait_fair();
+    OK(hf_close(client));
+    OK(pthread_join(thread, &rc));
+    assert_int_equal((intptr_t)rc, HF_ECLOSED);
+    assert_true(wait_within(began, CROWD_MS + BEYOND_MS));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    munmap(f, sizeof(*f));
 }
 
 /* A thread that lists thousands of names in a loop has them at each look. */
@@ -429,6 +465,7 @@ int main(void)
         TEST(test_a_stranger_in_the_tables_is_not_waited_for),
         TEST(test_tables_that_change_hands_are_waited_for_a_second),
         TEST(test_a_first_handle_waits_for_the_tables),
+        TEST(test_a_close_ends_the_wait_for_the_tables),
         TEST(test_a_thread_that_unlocks_is_not_said_to_be_stopped),
         TEST(test_a_file_that_is_never_in_order_is_given_up),
         TEST(test_our_own_number_in_the_tables_is_no_deadlock),

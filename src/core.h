@@ -871,6 +871,9 @@ int hf__talk_answered(hf_lock *, struct hf__talk *, hf_error *);
 /* The server does not know the hold that it is about any more, or it is lost;
  * ELOST. */
 int hf__talk_lost(hf_lock *, struct hf__talk *, hf_error *);
+/* Does the caller still have the hold t->hold_id? 0, ELOST, or ENOTOWNER if
+ * another thread has released it. name->mu is held. */
+int hf__talk_check(const hf_lock *, const struct hf__talk *);
 /* What the answer rc about the hold t->hold_id means for the caller. A good
  * answer says nothing about a hold that has ended before it came: that is
  * ELOST, or ENOTOWNER if another thread has released it. name->mu is held. */

@@ -69,9 +69,7 @@ static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
 
     if (!hf__talk_may_go_on(lock, t))
         return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
-    rc = hf__gate_check(&t->line->gate, owner, now);
-    if (!rc && l->hold_id != t->hold_id)
-        rc = HF_ENOTOWNER; /* released by another thread, and taken again */
+    rc = hf__talk_check(lock, t);
     if (!rc && !ms && !l->session)
         return hf__fail_loss(t->line, hf__loss(HF__LOSS_LEASE, l->lease_ms),
                              err);

@@ -51,6 +51,16 @@ int hf__talk_lost(hf_lock *lock, struct hf__talk *t, hf_error *err)
     return hf__fail_loss(t->line, hf__loss(HF__LOSS_NONE, 0), err);
 }
 
+int hf__talk_check(const hf_lock *lock, const struct hf__talk *t)
+{
+    struct hf__gate *g = &t->line->gate;
+    int rc = hf__gate_check(g, hf__owner_of(lock, NULL), hf__now());
+
+    if (!rc && g->lease.hold_id != t->hold_id)
+        rc = HF_ENOTOWNER; /* released by another thread, and taken again */
+    return rc;
+}
+
 int hf__talk_judge(hf_lock *lock, struct hf__talk *t,
                    const struct hf__flight *f, int rc, hf_error *err)
 {
@@ -60,9 +70,7 @@ int hf__talk_judge(hf_lock *lock, struct hf__talk *t,
 
     if (hf__client_check(c))
         return hf__fail(err, HF_ECLOSED, "the client was closed meanwhile");
-    now = hf__gate_check(&t->line->gate, owner, hf__now());
-    if (!now && t->line->gate.lease.hold_id != t->hold_id)
-        now = HF_ENOTOWNER; /* released by another thread, and taken again */
+    now = hf__talk_check(lock, t);
     hf__name_run(t->line, hf__now());
     if (rc == HF_ENOTOWNER || now == HF_ELOST)
         return hf__talk_lost(lock, t, err);

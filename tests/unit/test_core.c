@@ -394,7 +394,7 @@ static void fire_late(void *(*fire_and_stop)(void *cancel))
 
     fire_stopped = fire_may_go_on = 0;
     t.opt.cancel = cancel;
-    t.opt.wait_ms = 200; /* it looks then, since nothing wakes it */
+    t.opt.wait_ms = 1000; /* it looks then, since nothing wakes it */
     assert_int_equal(pthread_create(&waiting, NULL, wait_timed, &t), 0);
     assert_true(WAIT_FOR(is_attached(cancel)));
     assert_int_equal(pthread_create(&firing, NULL, fire_and_stop, cancel), 0);

@@ -1,5 +1,6 @@
-/* Parts of the backend by themselves: what the server's errors mean, and who is
- * told of a connection that is to be made. */
+/* Parts of the backend by themselves: what the server's errors mean, who is
+ * told of a connection that is to be made, and what becomes of a try that
+ * pauses. */
 #include "../../src/backends/mysql/mysql.h"
 
 #include <setjmp.h>
@@ -69,11 +70,102 @@ static void test_new_connection_is_due(void **state)
     hf__my_waits_fini(&m);
 }
 
+/* ---- a try that looks again after a pause -------------------------------- */
+
+static char database[] = "d";
+
+struct asker {
+    struct hf__remote remote;
+    struct hf__req req;
+};
+
+/* Its line pauses: nobody has the lock, and others are to go first. */
+static void begin_nap(struct mysql *m, struct asker *a, uint64_t hold_id)
+{
+    struct my_place place = {.free = true};
+
+    *a = (struct asker){
+        .remote = {.name = "n",
+                   .name_len = 1,
+                   .kind = HF_MUTEX,
+                   .label = "",
+                   .ask = &a->req},
+        .req = {.op = HF__ATTEMPT, .hold_id = hold_id, .remote = &a->remote}};
+    assert_int_equal(hf__my_attach(m, &a->remote), 0);
+    ((struct my_line *)a->remote.impl)->asked_id = hold_id;
+    hf__my_refused(m, &a->req, &place, now());
+}
+
+static bool naps(const struct mysql *m, const struct asker *a)
+{
+    const struct my_line *line = m->naps;
+
+    while (line && line != a->remote.impl)
+        line = line->next_nap;
+    return line;
+}
+
+/* Nothing refers to a request that was given up, or to a line that has gone. */
+static void test_nap_is_given_up(void **state)
+{
+    struct hf__core heeds = core;
+    struct mysql m = {.core = &heeds, .login = {.database = database}};
+    struct asker a, b, c;
+    struct hf__req abandon = {.op = HF__ABANDON, .hold_id = 1};
+
+    (void)state;
+    heeds.due = note_due;
+    begin_nap(&m, &a, 1);
+    begin_nap(&m, &b, 2);
+    begin_nap(&m, &c, 3);
+    abandon.remote = &a.remote;
+    assert_int_equal(hf__my_abandon(&m, &abandon), HF__DONE);
+    assert_false(naps(&m, &a));
+    hf__my_detach(&m, &b.remote);
+    assert_true(m.naps == c.remote.impl && !m.naps->next_nap);
+    hf__my_detach(&m, &c.remote);
+    hf__my_detach(&m, &a.remote);
+    assert_null(m.naps);
+    assert_true(hf__my_naps_timeout(&m) == HF__NEVER);
+}
+
+static const struct hf__req *unsent;
+
+static void note_unsent(hf_client *client, struct hf__req *req)
+{
+    (void)client;
+    unsent = req;
+}
+
+/* The connection is lost meanwhile: the core keeps the request. */
+static void test_nap_ends_without_a_connection(void **state)
+{
+    struct hf__core heeds = core;
+    struct mysql m = {.core = &heeds, .login = {.database = database}};
+    struct asker a;
+    hf__time at;
+
+    (void)state;
+    heeds.due = note_due;
+    heeds.unsent = note_unsent;
+    due_at = HF__NEVER;
+    begin_nap(&m, &a, 1);
+    at = hf__my_naps_timeout(&m);
+    assert_true(at < HF__NEVER && due_at == at);
+    hf__my_naps_advance(&m, at - 1);
+    assert_true(naps(&m, &a) && !unsent);
+    hf__my_naps_advance(&m, at);
+    assert_true(!m.naps && unsent == &a.req && m.put_off);
+    hf__my_detach(&m, &a.remote);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_meanings),
-        cmocka_unit_test(test_new_connection_is_due)};
+        cmocka_unit_test(test_new_connection_is_due),
+        cmocka_unit_test(test_nap_is_given_up),
+        cmocka_unit_test(test_nap_ends_without_a_connection)};
 
     return cmocka_run_group_tests_name("inside", tests, NULL, NULL);
 }

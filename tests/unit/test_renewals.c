@@ -403,7 +403,7 @@ static void test_downgrade_of_what_was_released_and_taken_again(void **state)
     ask_of_released(HF_RWLOCK, downgrade, true);
 }
 
-#define SHORT_MS 200 /* of a fixed lease */
+#define SHORT_MS 1000 /* of a fixed lease */
 
 static bool lease_is_over(const hf_lock *lock)
 {

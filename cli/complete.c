@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 /* How long a shell waits for a server; HOLDFAST_COMPLETE_MS is another time. */
@@ -97,21 +98,17 @@ static bool is_latch(hf_client *client, const struct hf_name *name)
     return is;
 }
 
-/* To inspect more than that takes too long while somebody types: then all names
- * are offered. */
-enum { INSPECTED_MAX = 100 };
-
-/* Can the verb take it, as far as its kind tells? */
-static bool is_fit(hf_client *client, const hf_names *names, size_t i,
-                   enum cli_operand wanted)
+/* Can the verb take it, as far as its kind tells? To ask for the kinds of many
+ * names takes too long while somebody types: after that time every name is
+ * offered that may be a lock. */
+static bool is_fit(hf_client *client, const struct hf_name *name,
+                   enum cli_operand wanted, int64_t until_ns)
 {
-    const struct hf_name *name = &names->names[i];
-
     if (strlen(name->bytes) != name->len)
         return false;
     if (wanted == CLI_LATCH_NAME)
         return is_latch(client, name);
-    return wanted == CLI_NAME || names->len > INSPECTED_MAX ||
+    return wanted == CLI_NAME || cli_now_ns(CLOCK_MONOTONIC) > until_ns ||
            !is_latch(client, name);
 }
 
@@ -120,13 +117,15 @@ static void offer_names(struct completion *c, enum cli_operand wanted)
     hf_client_options options = HF_CLIENT_OPTIONS_INIT;
     hf_client *client = NULL;
     hf_names *names = NULL;
+    int64_t until_ns = cli_now_ns(CLOCK_MONOTONIC);
 
     options.flags = HF_OPEN_EXISTING; /* of a key that is pressed */
     options.open_timeout_ms = limit_the_time();
+    until_ns += options.open_timeout_ms * 1000000 / 2;
     if (hf_open(cli_url(c->url), &options, &client, NULL) == HF_OK &&
         hf_list(client, value_of(c), &names, NULL) == HF_OK) {
         for (size_t i = 0; i < names->len; i++)
-            if (is_fit(client, names, i, wanted))
+            if (is_fit(client, &names->names[i], wanted, until_ns))
                 offer(c, "words", names->names[i].bytes, NULL);
         hf_names_free(names);
     }

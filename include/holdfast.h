@@ -325,10 +325,10 @@ typedef struct hf_lock_options {
  * about 500 bytes. opt may be NULL: a mutex. EINVAL (name, options), ENOTSUP
  * (kind or fairness), EMISMATCH (this client, in shared memory anybody, uses
  * the name as another kind, fair as unfair, or with other permits), ENOMEM,
- * EBACKEND (a limit of the backend is reached), ECLOSED, EFORK. Returns at once,
- * but in shared memory the first handle on a name waits for up to op_timeout
- * while another process changes the file's tables (then EBACKEND). Freed by
- * hf_lock_free().
+ * EBACKEND (a limit of the backend is reached), ECLOSED, EFORK. Returns at
+ * once, but in shared memory the first handle on a name waits for up to
+ * op_timeout while another process changes the file's tables (then EBACKEND).
+ * Freed by hf_lock_free().
  */
 HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
                        const hf_lock_options *opt, hf_lock **out,

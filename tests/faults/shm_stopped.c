@@ -14,7 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NAMES = 100, MOMENT_MS = 900, WAIT_MS = 5000 };
+/* OP_MS: the op_timeout of crowds. */
+enum { NAMES = 100, OP_MS = 600, MOMENT_MS = 900, WAIT_MS = 5000 };
 
 struct crowd { /* a client and many names */
     hf_client *client;
@@ -104,9 +105,10 @@ static void names_the_culprit(const hf_error *err, pid_t culprit)
 
 static void crowd_come(struct crowd *c, const char *kind)
 {
-    char name[16];
+    char name[16], url[120];
 
-    expect(!hf_open(stage_url, NULL, &c->client, NULL), "open");
+    snprintf(url, sizeof(url), "%s?op_timeout=%dms", stage_url, OP_MS);
+    expect(!hf_open(url, NULL, &c->client, NULL), "open");
     for (int i = 0; i < NAMES; i++) {
         snprintf(name, sizeof(name), "%s-%d", kind, i);
         expect(
@@ -133,16 +135,17 @@ static void a_client_is_refused(pid_t culprit)
     end(2000 + MOMENT_MS, "so is a new client, by its connect_timeout");
 }
 
-static void what_needs_the_tables(pid_t culprit)
+static void what_needs_the_tables(pid_t culprit, hf_client *client)
 {
     hf_error err = HF_ERROR_INIT;
     hf_lock *lock;
     hf_info *info;
 
     begin();
-    expect(hf_lock_new(here.client, "new", 3, NULL, &lock, &err), "it worked");
+    expect(hf_lock_new(client, "new", 3, NULL, &lock, &err), "it worked");
     names_the_culprit(&err, culprit);
-    end(MOMENT_MS, "a new name is refused, with the name of who is stopped");
+    end(OP_MS + MOMENT_MS,
+        "a new name is refused, with the name of who is stopped");
 
     begin();
     expect(hf_inspect(here.client, "x", 1, &info, &err), "it worked");
@@ -216,7 +219,7 @@ static void run(int sig, const char *what)
     culprit = stop_one_in_the_tables();
     if (stage_fault[0])
         stage_case(1, "%s", stage_fault);
-    what_needs_the_tables(culprit);
+    what_needs_the_tables(culprit, idle.client);
     what_does_not(&held, &idle);
     afterwards(culprit, sig, what);
 }

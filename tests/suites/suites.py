@@ -13,7 +13,7 @@ as `meson introspect --tests' lists them, by three rules:
 - A suite with `is_parallel: false' runs alone, after the others.
 
 A suite that fails beside others runs once more, alone. The run fails if it
-fails again, if it crashed or its output shows a violation of exclusion or of
+fails again, if it crashed, or its output shows a violation of exclusion or of
 tokens, a leak or a sanitizer's report, or if it is the third that failed. Each
 of them is printed, and goes to BUILD/meson-logs/again.txt with the command, its
 environment and the output of both runs.
@@ -109,9 +109,10 @@ class Result:
         return bool(self.ended.startswith("signal") or
                     VIOLATION.search(self.out) or VIOLATION.search(self.err))
 
-    def tell(self):
-        print("FAILED: %s (%s, %d of %d)" % (self.suite.name, self.ended,
-                                             self.bad, self.good + self.bad))
+    def tell(self, word="FAILED"):
+        print("%s: %s (%s, %d of %d cases)" % (word, self.suite.name,
+                                               self.ended, self.bad,
+                                               self.good + self.bad))
         for line in self.told:
             print("    " + line)
 
@@ -301,8 +302,8 @@ def look_again(runner, log):
     """Runs what failed beside others once more. Returns the results that
     count."""
     failed = [r for r in runner.results if r.bad]
-    again = [r for r in failed if not r.suite.alone]
-    final = [r for r in runner.results if not r.bad or r.suite.alone]
+    again = [r for r in failed if not r.suite.alone and runner.total > 1]
+    final = [r for r in runner.results if r not in again]
     for first in again:
         print("%s failed beside others; once more, alone:" % first.suite.name,
               flush=True)
@@ -313,15 +314,16 @@ def look_again(runner, log):
             print("    it failed again")
         elif first.is_no_chance():
             final.append(first)
-            print("    it passed, but no busy machine excuses what it said before")
+            print("    it passed, but it counts: it had crashed, or reported a "
+                  "violation, a leak or a sanitizer's finding")
         elif len(failed) >= MANY:
             final.append(first)
             print("    it passed, but %d suites failed: that is no chance"
                   % len(failed))
         else:
             final.append(second)
-            first.tell()
             print("    it passed: not counted. Both outputs are in %s" % log)
+            first.tell("    had failed")
     return final
 
 

@@ -1,6 +1,6 @@
 /* Parts of the backend by themselves: what the server's errors mean, who is
- * told of a connection that is to be made, and what becomes of a try that
- * pauses. */
+ * told of a connection that is to be made, what becomes of a try that pauses,
+ * and who waits. */
 #include "../../src/backends/mysql/mysql.h"
 
 #include <setjmp.h>
@@ -159,13 +159,85 @@ static void test_nap_ends_without_a_connection(void **state)
     hf__my_detach(&m, &a.remote);
 }
 
+/* ---- who waits ----------------------------------------------------------- */
+
+static hf_party *add_waiter(hf_client *client, struct hf__query *q, bool holds)
+{
+    (void)client;
+    assert_false(holds);
+    assert_true(q->info->waiters_len < 4);
+    return &q->info->waiters[q->info->waiters_len++];
+}
+
+static void ignore_done(hf_client *client, struct hf__req *req)
+{
+    (void)client;
+    (void)req;
+}
+
+#define ALICE "a11cea11cea11cea11cea11cea11ce00"
+#define BOB "b0bb0bb0bb0bb0bb0bb0bb0bb0bb0b00"
+
+struct one { /* a row */
+    struct my_row row;
+    struct my_value value[4];
+};
+
+static size_t waiters_of(const char *kind, hf_party *waiters)
+{
+    /* The hash, the owner, the hold, pid, mode, permits, since when; host and
+     * label. */
+    static const char *const said[] = {
+        "/*hf:00 " ALICE " 7 1 1 1 10000 61. 62.*/ ",
+        "/*hf:00 " ALICE " 6 1 1 1 20000 61. 62.*/ ",
+        "/*hf:00 " ALICE " 7 1 1 1 40000 61. 62.*/ ",
+        "/*hf:00 " BOB " 9 1 1 1 30000 61. 62.*/ "};
+    struct one about = {.value = {{kind, 1}, {"3", 1}, {"5", 1}, {"1", 1}}};
+    struct one row[4] = {0};
+    struct my_result says[4] = {
+        {.next = &says[1], .columns = 4, .rows = &about.row},
+        {.next = &says[2], .columns = 10},
+        {.next = &says[3], .columns = 10},
+        {.columns = 1, .rows = &row[0].row}};
+    struct hf__core heeds = core;
+    struct mysql m = {.core = &heeds};
+    hf_info info = {.waiters = waiters};
+    struct hf__query q = {.req = {.op = HF__INSPECT}, .info = &info};
+    struct my_flight f = {.op = HF__INSPECT, .req = &q.req};
+
+    for (int i = 0; i < 4; i++) {
+        row[i].value[0].text = said[i];
+        row[i].row.next = i < 3 ? &row[i + 1].row : NULL;
+    }
+    heeds.add_party = add_waiter;
+    heeds.done = ignore_done;
+    assert_int_equal(hf__my_query_answer(&m, &f, says), 0);
+    assert_int_equal(q.req.result, HF__DONE);
+    return info.waiters_len;
+}
+
+/* The server's list may show a statement that has just been ended. */
+static void test_waiters_are_seen_once(void **state)
+{
+    hf_party waiters[4] = {0};
+
+    (void)state;
+    assert_int_equal(waiters_of("1", waiters), 2); /* a mutex */
+    assert_string_equal(waiters[0].owner, BOB ":9");
+    assert_string_equal(waiters[1].owner, ALICE ":7");
+    assert_int_equal(waiters[1].since_unix_ms, 40);
+    assert_int_equal(waiters_of("3", waiters), 3); /* a semaphore */
+    assert_string_equal(waiters[0].owner, ALICE ":6");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_meanings),
         cmocka_unit_test(test_new_connection_is_due),
         cmocka_unit_test(test_nap_is_given_up),
-        cmocka_unit_test(test_nap_ends_without_a_connection)};
+        cmocka_unit_test(test_nap_ends_without_a_connection),
+        cmocka_unit_test(test_waiters_are_seen_once)};
 
     return cmocka_run_group_tests_name("inside", tests, NULL, NULL);
 }

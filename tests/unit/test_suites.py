@@ -118,8 +118,15 @@ def _():
 def _():
     run = Run([ONE, flaky("odd")])
     return (run.ends("3 passed, 0 failed", 0) and
-            "FAILED: odd (exit 1, 1 of 1)" in run.lines and
+            "    had failed: odd (exit 1, 1 of 1 cases)" in run.lines and
             "SEED=4711 sh -c" in run.again and "seed 4711" in run.again), run
+
+
+@case("what failed beside no other is not run again")
+def _():
+    run = Run([flaky("odd")])
+    return (run.ends("0 passed, 1 failed", 1) and
+            "FAILED: odd (exit 1, 1 of 1 cases)" in run.lines), run
 
 
 @case("the third that failed is no chance")
@@ -132,16 +139,16 @@ def _():
 
 @case("a violation, a sanitizer's report or a crash fails, whatever follows")
 def _():
-    claim = Run([flaky("odd", "echo '# CLAIM: two owners'")])
-    token = Run([flaky("odd", "echo 'TOK 3 after 4' >&2")])
-    asan = Run([flaky("odd", "echo '==7==ERROR: AddressSanitizer: x' >&2")])
-    tsan = Run([flaky("odd", "echo 'WARNING: ThreadSanitizer: x' >&2")])
-    ubsan = Run([flaky("odd", "echo 'a.c:1:2: runtime error: x' >&2")])
-    crash = Run([flaky("odd", "kill -SEGV $$")])
-    other = Run([flaky("odd", "echo '# RET: owner 3 is late'")])
+    claim = Run([ONE, flaky("odd", "echo '# CLAIM: two owners'")])
+    token = Run([ONE, flaky("odd", "echo 'TOK 3 after 4' >&2")])
+    asan = Run([ONE, flaky("odd", "echo '==7==ERROR: AddressSanitizer: x' >&2")])
+    tsan = Run([ONE, flaky("odd", "echo 'WARNING: ThreadSanitizer: x' >&2")])
+    ubsan = Run([ONE, flaky("odd", "echo 'a.c:1:2: runtime error: x' >&2")])
+    crash = Run([ONE, flaky("odd", "kill -SEGV $$")])
+    other = Run([ONE, flaky("odd", "echo '# RET: owner 3 is late'")])
     bad = (claim, token, asan, tsan, ubsan, crash)
-    return (all(run.ends("0 passed, 1 failed", 1) for run in bad) and
-            other.ends("1 passed, 0 failed", 0)), claim
+    return (all(run.ends("2 passed, 1 failed", 1) for run in bad) and
+            other.ends("3 passed, 0 failed", 0)), claim
 
 
 @case("what ran alone is not run again")

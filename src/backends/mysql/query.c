@@ -156,6 +156,33 @@ static int earlier(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Of a mutex a client is one waiter, whatever its hold id. */
+static bool is_same_waiter(const hf_info *info, const hf_party *a,
+                           const hf_party *b)
+{
+    return info->kind == HF_MUTEX
+               ? strncmp(a->owner, b->owner, 2 * MY_OWNER_LEN) == 0
+               : strcmp(a->owner, b->owner) == 0;
+}
+
+/* A waiter that has ended one statement and begun another may be seen with
+ * both: the later one is meant. */
+static void drop_doubles(hf_info *info)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < info->waiters_len; i++) {
+        size_t j = i + 1;
+
+        while (j < info->waiters_len &&
+               !is_same_waiter(info, &info->waiters[i], &info->waiters[j]))
+            j++;
+        if (j == info->waiters_len)
+            info->waiters[kept++] = info->waiters[i];
+    }
+    info->waiters_len = kept;
+}
+
 static int add_waiters(struct mysql *m, struct hf__query *q,
                        const struct my_result *r)
 {
@@ -167,6 +194,7 @@ static int add_waiters(struct mysql *m, struct hf__query *q,
     if (q->info->waiters_len > 1)
         qsort(q->info->waiters, q->info->waiters_len, sizeof(hf_party),
               earlier);
+    drop_doubles(q->info);
     return rc;
 }
 

@@ -321,8 +321,9 @@ static void test_proxy_changes_the_time_zone(void **state)
     my_server_url_at(relay_port(relay), "", url, sizeof(url));
     b = my_open(w, url);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        hf_lock *mine = my_lock_as(w, a, "n", kinds[i]);
-        hf_lock *theirs = my_lock_as(w, b, "n", kinds[i]);
+        const char *name[] = {"mutex", "rwlock", "semaphore"};
+        hf_lock *mine = my_lock_as(w, a, name[i], kinds[i]);
+        hf_lock *theirs = my_lock_as(w, b, name[i], kinds[i]);
 
         assert_int_equal(hf_lock_timed(mine, 5000, &w->err), 0);
         assert_int_equal(hf_lock_timed(theirs, 500, NULL), HF_ETIMEDOUT);

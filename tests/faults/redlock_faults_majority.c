@@ -272,8 +272,7 @@ static void test_every_request_is_cut(void **state)
     world_is_clean(w);
 }
 
-/* Servers whose answers take longer than server_timeout: from the first one on
- * that is told. */
+/* From server `first` on, the answers take longer than server_timeout. */
 static void answer_late(int first, long ms)
 {
     for (int i = first; i < SERVERS; i++) {

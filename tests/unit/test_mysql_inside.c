@@ -1,6 +1,6 @@
-/* Parts of the backend by themselves: what the server's errors mean, who is
- * told of a connection that is to be made, what becomes of a try that pauses,
- * and who waits. */
+/* Parts of the backend by themselves: the meaning of the server's errors, the
+ * report that a new connection is due, the pause of a try, and the list of
+ * waiters. */
 #include "../../src/backends/mysql/mysql.h"
 
 #include <setjmp.h>

@@ -221,7 +221,8 @@ static void *make_first(void *client)
     return (void *)(intptr_t)hf_lock_new(client, "new", 3, NULL, &lock, NULL);
 }
 
-/* It is told within a second, and the client stays until then. */
+/* hf_lock_new returns ECLOSED within a second. Only then the client is freed,
+ * which ASan sees. */
 static void test_a_close_ends_the_wait_for_the_tables(void **state)
 {
     struct place *p = *state;

@@ -362,10 +362,10 @@ static int why_not(struct redlock *rl, const struct rl_poll *p, hf__time now)
     return rl->core->why(rl->client, code, "%s", text);
 }
 
-/* No majority has answered the attempt. The core repeats what is unknown at
- * once, until op_timeout, so it is told after a pause: an eighth of the time
- * for which this question has had no answer. Until then the hold stays in the
- * line, where an abandon finds it, with a poll that asks nothing. */
+/* No majority has answered the attempt. The core repeats an unknown attempt at
+ * once, until op_timeout, so the backend reports it after a pause: an eighth of
+ * the time for which this question has had no answer. Until then the hold stays
+ * in the line, where an abandon finds it, with a poll that asks nothing. */
 static void unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
     struct hf__req *req = h->ask.req;
@@ -397,9 +397,9 @@ static void end_pause(struct redlock *rl, struct rl_hold *h)
     rl->core->done(rl->client, req);
 }
 
-/* If a majority has voted, and not for it, a try is told that it is busy, and
- * others wait. One server's no is enough for a waiter that has asked no other
- * one (taken). */
+/* The attempt has no majority. If a majority has voted, a try ends with BUSY
+ * and a waiter goes on waiting. A waiter that has asked one server only (taken)
+ * goes on waiting if that server says no. */
 static void refused(struct redlock *rl, struct rl_hold *h, bool taken,
                     hf__time now)
 {
